@@ -3746,8 +3746,12 @@ $$;
 
 
 -- The repo of a name, as the caller sees it: 200, 307 for one that has moved,
--- whose name is in more then, 404 for one that is not there or not for him, 403
--- for one that he may only read.
+-- whose name is in more then, 404 for one that does not exist or is hidden from
+-- the caller, 403 for one that the caller may only read.
+--
+-- With 404 more is "elsewhere" if another Hub may be asked for the name: if the
+-- owner has no repo here.  Otherwise whoever has the same owner's name on that
+-- Hub could put a repo in the place of a private one.
 
 CREATE FUNCTION xet.hub_find(kind integer, owner text, name text,
     any_space boolean, spaces text[],
@@ -3783,6 +3787,12 @@ BEGIN
         status := 404;
         code := 'RepoNotFound';
         message := 'Repository not found';
+
+        IF NOT EXISTS (SELECT FROM xet.hub_repos h
+                        WHERE h.kind BETWEEN 0 AND 3
+                          AND lower(h.owner) = lower($2)) THEN
+            more := 'elsewhere';
+        END IF;
 
     ELSIF status = 307 THEN
         more := r.owner || '/' || r.name;

@@ -230,5 +230,5 @@ is($c->response('GET')->{status}, 200, 'chunked: a GET whose body comes late');
 cmp_ok(time() - $began, '<', 15, 'chunked: is answered at once');
 $c->close();
 
+$far->stop();
 $t->done();
-$far->done();

@@ -128,7 +128,8 @@ ngx_http_xet_hub_refuse(ngx_http_request_t *r,
     }
 
     if (answer->status == NGX_HTTP_NOT_FOUND
-        && ngx_http_xet_hub_is(&answer->code, "RepoNotFound"))
+        && ngx_http_xet_hub_is(&answer->code, "RepoNotFound")
+        && ngx_http_xet_hub_is(&answer->more, "elsewhere"))
     {
         rc = ngx_http_xet_hub_upstream(r);
 
