@@ -579,6 +579,15 @@ ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf,
         return "\"xet_grants on\" needs a bucket in \"xet_store\"";
     }
 
+    if (conf->api && conf->grants && conf->auth == NGX_HTTP_XET_AUTH_TOKEN
+        && xmcf->token_sign == NULL)
+    {
+        *name = "xet_grants";
+
+        return "\"xet_grants on\" beside \"xet_auth token\" needs a secret "
+               "or a private key, see \"xet_token_key\"";
+    }
+
     if (!ngx_http_xet_conf_base_ok(&conf->api_base)) {
         *name = "xet_api_base";
 
@@ -676,6 +685,10 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 
     if (!xmcf->api && !xmcf->verify_body) {
         return NGX_OK;
+    }
+
+    if (xmcf->api && ngx_http_xet_conf_grant_key(cf, xmcf) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     if (ngx_http_xet_conf_pools(cf, xmcf) != NGX_OK

@@ -203,6 +203,8 @@ char *ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+ngx_int_t ngx_http_xet_conf_grant_key(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
 ngx_int_t ngx_http_xet_conf_sign_keys(ngx_cycle_t *cycle,
     ngx_http_xet_main_conf_t *xmcf);
 char *ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd,

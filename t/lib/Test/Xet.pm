@@ -126,8 +126,8 @@ sub new {
 
 	# any key will do; these are no secrets
 
-	$self->write_file('url.key', 'k1:' . '5e' x 32 . "\n");
-	$self->write_file('dedup.key', 'd0' x 32 . "\n");
+	$self->write_file('url.key', 'url:k1:' . '5e' x 32 . "\n");
+	$self->write_file('dedup.key', 'dedup:' . 'd0' x 32 . "\n");
 	chmod(0600, "$self->{dir}/$_") for qw/ url.key dedup.key /;
 
 	$self->write_conf($o{conf});
