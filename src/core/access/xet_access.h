@@ -495,6 +495,13 @@ xet_status_t xet_sign_range_check(const xet_sign_url_t *url,
 
 
 /*
+ * xet_mask.c: overwrites with "*" all that opens something, in a text for
+ * others to read: signatures of URLs, tokens, values of Authorization.
+ */
+void xet_mask(uint8_t *text, size_t len);
+
+
+/*
  * xet_sigv4.c: signatures of the AWS kind, version 4, as S3 has them: of a
  * request, in its header "Authorization", or of a URL, in its arguments.
  *

@@ -227,6 +227,8 @@ typedef struct {
 
     ngx_int_t                  request_id;     /* index of the variable */
 
+    ngx_array_t                logs;           /* ngx_log_t *, all of http */
+    ngx_uint_t                 masked;         /* they get a writer */
     ngx_array_t               *key_marks;      /* while it is read only */
     ngx_array_t               *lines;          /* the same */
     ngx_array_t               *places;         /* the same */

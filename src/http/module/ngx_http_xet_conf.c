@@ -74,6 +74,8 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
     if (ngx_array_init(&xmcf->caches, cf->pool, 1,
                        sizeof(ngx_open_file_cache_t *))
         != NGX_OK
+        || ngx_array_init(&xmcf->logs, cf->pool, 2, sizeof(ngx_log_t *))
+           != NGX_OK
         || ngx_http_xet_conf_lists(cf, xmcf) != NGX_OK)
     {
         return NULL;
@@ -219,6 +221,11 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
      */
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (ngx_http_xet_mask_log(xmcf, clcf->error_log) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
     within = (clcf->noname && clcf->handler == NULL);
 
     if (conf->api == NGX_CONF_UNSET) {

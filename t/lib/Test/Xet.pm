@@ -60,6 +60,7 @@ use Test::Xet::Stall;
 use Test::Xet::Process qw/
 	free_port patience root slurp spew wait_for
 /;
+use Test::Xet::Secrets;
 
 our @EXPORT = (@Test::Xet::Bytes::EXPORT, qw/ wait_for /);
 
@@ -669,6 +670,11 @@ sub check {
 	my @lines = $nginx->complaints(@{ $self->{allow} });
 	Test::More::ok(!@lines, 'no alerts in the error log')
 		or Test::More::diag(join("\n", splice(@lines, 0, 10)));
+
+	my @shown = map { secrets_in($_) } secret_logs(
+		slurp("$self->{dir}/nginx.conf", 1) // '');
+	Test::More::ok(!@shown, 'no secret in a log')
+		or Test::More::diag(join('', splice(@shown, 0, 10)));
 
 	my $report = $nginx->sanitizer();
 	Test::More::ok(!defined $report, 'no sanitizer report')
