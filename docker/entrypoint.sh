@@ -129,15 +129,15 @@ make_key()
 
     case $1 in
     url)
-        id=k1:
+        id=url:k1:
         ;;
 
     token)
-        id=t1:
+        id=token:t1:
         ;;
 
     *)
-        id=
+        id=dedup:
     esac
 
     # where two begin at once, both have the key of the first

@@ -338,15 +338,15 @@ make_secrets()
     keys=$dir/nginx/xet
 
     if [ ! -s "$keys/url.key" ]; then
-        (umask 077; echo "k1:$(openssl rand -hex 32)" > "$keys/url.key")
+        (umask 077; echo "url:k1:$(openssl rand -hex 32)" > "$keys/url.key")
     fi
 
     if [ ! -s "$keys/dedup.key" ]; then
-        (umask 077; openssl rand -hex 32 > "$keys/dedup.key")
+        (umask 077; echo "dedup:$(openssl rand -hex 32)" > "$keys/dedup.key")
     fi
 
     if [ ! -s "$keys/token.key" ]; then
-        (umask 077; echo "t1:$(openssl rand -hex 32)" > "$keys/token.key")
+        (umask 077; echo "token:t1:$(openssl rand -hex 32)" > "$keys/token.key")
     fi
 
     if [ -n "$bucket" ]; then

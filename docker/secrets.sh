@@ -30,7 +30,7 @@ secret()
 mkdir -p "$to"
 chmod 700 "$to"
 
-secret url.key k1:
-secret dedup.key ''
-secret token.key t1:
+secret url.key url:k1:
+secret dedup.key dedup:
+secret token.key token:t1:
 secret postgres_password ''

@@ -111,7 +111,7 @@ location /api/ {
 EOF
 
 my $secret = 'ab' x 32;
-my $key = $t->write_file('token.key', "t1:$secret\n");
+my $key = $t->write_file('token.key', "token:t1:$secret\n");
 
 chmod(0600, $key);
 $t->run();

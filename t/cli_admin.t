@@ -62,7 +62,7 @@ EOC
 my $dir = tempdir(CLEANUP => 1);
 my $key = $t->dir() . '/token.key';
 
-spew($key, "# a comment\n\nt1:" . 'ab' x 32 . "\n");
+spew($key, "# a comment\n\ntoken:t1:" . 'ab' x 32 . "\n");
 spew($t->dir() . '/users', "me:{PLAIN}secret\n");
 chmod(0600, $key);
 chmod(0644, $t->dir() . '/users');
@@ -120,8 +120,8 @@ is(xet(undef, { endpoint => $t->url('/checked'),
 spew("$dir/bad", "t1;abcd\n");
 
 fails(2, qr/needs --key$/, 'token', 'token');
-fails(3, qr/line 1 is not "id:hex"$/, 'bad key', 'token', '--key',
-	"$dir/bad");
+fails(3, qr/line 1: the key names no purpose; expected token:ID:HEX, /,
+	'bad key', 'token', '--key', "$dir/bad");
 fails(3, qr/No such file/, 'missing key', 'token', '--key', "$dir/none");
 fails(2, qr/--scope is read, write or delete$/, 'scope', 'token', '--key', $key,
 	'--scope', 'all');
@@ -325,7 +325,12 @@ fails(2, qr/ranges are A-B/, 'url', 'url', '--key', $t->dir() . '/url.key',
 	'--range', '7-', $xorb);
 fails(2, qr/the ranges overlap/, 'url', 'url', '--key',
 	$t->dir() . '/url.key', '--range', '5-9,0-6', $xorb);
-fails(3, qr/has an id over 16/, 'url', 'url', '--key', key_file(), $xorb);
+fails(3, qr/line 1: the key is malformed; expected url:ID/, 'url', 'url',
+	'--key', key_file(), $xorb);
+fails(3, qr/line 3: the key is of purpose "token"; expected .* "url"$/, 'url',
+	'url', '--key', $key, $xorb);
+fails(3, qr/line 1: the key is of purpose "url"; expected .* "token"$/,
+	'token', 'token', '--key', $t->dir() . '/url.key');
 
 # --------------------------------------------------------------------------
 # migrate
@@ -428,7 +433,7 @@ sub fails {
 }
 
 sub key_file {
-	spew("$dir/long", 'k' x 17 . ':' . 'ab' x 32 . "\n");
+	spew("$dir/long", 'url:' . 'k' x 17 . ':' . 'ab' x 32 . "\n");
 
 	return "$dir/long";
 }

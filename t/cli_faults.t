@@ -283,7 +283,7 @@ ok(wait_for(30, sub { -e "$out.xet-part" && -s "$out.xet-part" }),
 
 my $old = slurp($key);
 
-spew($key, 'k2:' . '7a' x 32 . "\n");
+spew($key, 'url:k2:' . '7a' x 32 . "\n");
 unlink($t->dir() . '/slow');
 $t->reload();
 

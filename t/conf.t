@@ -31,8 +31,8 @@ sub key_file {
 	return $file;
 }
 
-$t->write_file('url.key', "k1:$url_secret\n");
-$t->write_file('dedup.key', "$dedup_secret\n");
+$t->write_file('url.key', "url:k1:$url_secret\n");
+$t->write_file('dedup.key', "dedup:$dedup_secret\n");
 
 my $api = 'location /api/ { xet_api; xet_auth off; ';
 
@@ -126,7 +126,7 @@ bad('xet_auth token', qr/"xet_auth token" needs "xet_token_key"/,
 
 # what a token that we mint can not have; a token of others may
 
-$t->write_file('sign.key', 't1:' . '70' x 32 . "\n");
+$t->write_file('sign.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/sign.key');
 
 for my $name (qw/ issuer audience /) {
@@ -295,11 +295,14 @@ unlike($out, qr/geheimnis/, 'a password of a standby: not shown');
 # key files
 
 my %good_keys = (
-	'one key' => "k1:$odd_secret\n", 'without a newline' => "a:$odd_secret",
-	'with CRLF' => "a:$odd_secret\r\n", 'of upper case' => "A-_9:"
-		. uc($odd_secret), 'of 64 bytes' => "k1:$odd_secret$odd_secret",
-	'a long id' => 'i' x 16 . ":$odd_secret",
-	'several, comments' => "# x\n\nb:$odd_secret\n#y\na:$old_secret\n\n"
+	'one key' => "url:k1:$odd_secret\n",
+	'without a newline' => "url:a:$odd_secret",
+	'with CRLF' => "url:a:$odd_secret\r\n",
+	'of upper case' => 'url:A-_9:' . uc($odd_secret),
+	'of 64 bytes' => "url:k1:$odd_secret$odd_secret",
+	'a long id' => 'url:' . 'i' x 16 . ":$odd_secret",
+	'several, comments' => "# x\n\nurl:b:$odd_secret\n#y\n"
+		. "url:a:$old_secret\n\n"
 );
 
 for my $name (sort keys %good_keys) {
@@ -308,57 +311,68 @@ for my $name (sort keys %good_keys) {
 }
 
 good('url key readable by its group', with(xet_url_key
-	=> key_file('group', "k1:$odd_secret\n", 0640)));
+	=> key_file('group', "url:k1:$odd_secret\n", 0640)));
 
 my %bad_keys = (
-	'too short' => 'k1:' . substr($odd_secret, 0, 62),
-	'too long' => "k1:$odd_secret${odd_secret}00",
-	'of an odd length' => "k1:${odd_secret}0",
-	'not hex' => 'k1:' . substr($odd_secret, 0, 62) . 'zz',
-	'with a sign' => 'k1:' . substr($odd_secret, 0, 62) . '-1',
-	'with a blank' => "k1: $odd_secret", 'without an id' => $odd_secret,
-	'with an empty id' => ":$odd_secret",
-	'with a long id' => 'i' x 17 . ":$odd_secret",
-	'with a dot in its id' => "k.1:$odd_secret",
-	'with a blank before it' => " k1:$odd_secret",
-	'of two parts' => "k1:$odd_secret:$odd_secret",
-	'an id alone' => 'k1:',
-	'the second too short' => "k1:$old_secret\nk2:"
+	'too short' => 'url:k1:' . substr($odd_secret, 0, 62),
+	'too long' => "url:k1:$odd_secret${odd_secret}00",
+	'of an odd length' => "url:k1:${odd_secret}0",
+	'not hex' => 'url:k1:' . substr($odd_secret, 0, 62) . 'zz',
+	'with a sign' => 'url:k1:' . substr($odd_secret, 0, 62) . '-1',
+	'with a blank' => "url:k1: $odd_secret",
+	'without an id' => "url:$odd_secret",
+	'without a purpose' => "k1:$odd_secret", 'bare' => $odd_secret,
+	'of another purpose' => "token:k1:$odd_secret",
+	'a second one of another' => "url:k2:$old_secret\ndedup:$odd_secret",
+	'with an empty id' => "url::$odd_secret",
+	'with a long id' => 'url:' . 'i' x 17 . ":$odd_secret",
+	'with a dot in its id' => "url:k.1:$odd_secret",
+	'with a blank before it' => " url:k1:$odd_secret",
+	'of two parts' => "url:k1:$odd_secret:$odd_secret",
+	'an id alone' => 'url:k1:',
+	'the second too short' => "url:k1:$old_secret\nurl:k2:"
 		. substr($odd_secret, 0, 62),
-	'a NUL' => "k1:$odd_secret\0",
+	'a NUL' => "url:k1:$odd_secret\0",
 );
 
 for my $name (sort keys %bad_keys) {
-	bad("url key $name", qr/invalid key in "\S+"/, with(xet_url_key
-		=> key_file('bad', $bad_keys{$name})));
+	bad("url key $name", qr/invalid key in "\S+", line \d+: the key/,
+		with(xet_url_key => key_file('bad', $bad_keys{$name})));
 }
 
 bad('url key twice', qr/duplicate key id "k1" in "\S+"/, with(xet_url_key
-	=> key_file('bad', "k1:$odd_secret\nk2:$odd_secret\nk1:$old_secret")));
+	=> key_file('bad', "url:k1:$odd_secret\nurl:k2:$odd_secret\n"
+		. "url:k1:$old_secret")));
 bad('no url key', qr/no key in "\S+"/, with(xet_url_key
 	=> key_file('bad', "# nothing\n\n")));
 bad('an empty url key file', qr/no key in "\S+"/, with(xet_url_key
 	=> key_file('bad', '')));
 
 my %bad_dedup = (
-	'too short' => substr($odd_secret, 0, 62), 'empty' => '',
-	'too long' => "${odd_secret}00", 'not hex' => substr($odd_secret, 0,
-	62) . 'zz', 'with an id' => "k1:$odd_secret",
-	'two' => "$odd_secret\n$old_secret\n",
+	'too short' => 'dedup:' . substr($odd_secret, 0, 62),
+	'too long' => "dedup:${odd_secret}00",
+	'not hex' => 'dedup:' . substr($odd_secret, 0, 62) . 'zz',
+	'with an id' => "dedup:k1:$odd_secret", 'bare' => $odd_secret,
+	'of another purpose' => "url:k1:$odd_secret",
+	'two' => "dedup:$odd_secret\ndedup:$old_secret\n",
 );
 
 for my $name (sort keys %bad_dedup) {
-	bad("dedup key $name", qr/must hold 32 bytes in hex/,
+	bad("dedup key $name", qr/invalid key in "\S+", line \d+: the/,
 		with(xet_dedup_key => key_file('bad', $bad_dedup{$name})));
 }
 
+bad('an empty dedup key', qr/no key in "\S+"/, with(xet_dedup_key
+	=> key_file('bad', '')));
+
 good('dedup key without a newline', with(xet_dedup_key
-	=> key_file('good', $odd_secret)));
+	=> key_file('good', "dedup:$odd_secret")));
 good('dedup key with CRLF', with(xet_dedup_key
-	=> key_file('good', "$odd_secret\r\n")));
+	=> key_file('good', "dedup:$odd_secret\r\n")));
 
 for my $name (qw/ xet_url_key xet_dedup_key /) {
-	my $content = $name eq 'xet_url_key' ? "k1:$odd_secret" : $odd_secret;
+	my $content = $name eq 'xet_url_key' ? "url:k1:$odd_secret"
+		: "dedup:$odd_secret";
 
 	bad("$name missing", qr/open\(\) "\S+nowhere" failed.*No such file/,
 		with($name => '%%DIR%%/nowhere'));
@@ -741,7 +755,7 @@ works('conf/nginx.conf');
 
 # who may come in is said by the server, never by what it includes
 
-$t->write_file('token.key', 't1:' . '70' x 32 . "\n");
+$t->write_file('token.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/token.key');
 
 (my $silent = $sample) =~ s/^ *xet_auth off;$//m or die;
@@ -840,13 +854,13 @@ ok(wait_for(5, sub { !$t->temp_files() }), 'temp=named: nothing left');
 my $from = $t->log_size();
 
 $t->allow(qr/\[emerg\].*(?:invalid key|xet_store)/);
-$t->write_file('url.key', 'k1:' . substr($odd_secret, 0, 60) . "\n");
+$t->write_file('url.key', 'url:k1:' . substr($odd_secret, 0, 60) . "\n");
 $t->reload(wait => 0);
 ok($t->wait_log(qr/\[emerg\].*invalid key in/, 10, $from),
 	'a reload with a bad key');
 works('a reload with a bad key');
 
-$t->write_file('url.key', "k9:$odd_secret\nk1:$url_secret\n");
+$t->write_file('url.key', "url:k9:$odd_secret\nurl:k1:$url_secret\n");
 $t->write_conf(undef, directives => {});
 $t->reload();
 works('a reload with a good one');

@@ -20,7 +20,7 @@ Test::Xet->folder('what nginx -t says of folders');
 
 my $t = Test::Xet->new(workers => 1);
 
-$t->write_file('sign.key', 't1:' . '70' x 32 . "\n");
+$t->write_file('sign.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/sign.key');
 
 # The lines of a level that says something, with the number of the one that

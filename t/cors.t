@@ -54,7 +54,7 @@ location /one/ {
         }
 EOF
 
-$t->write_file('token.key', 't1:' . '70' x 32 . "\n");
+$t->write_file('token.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/token.key');
 
 # the same store under a second server, whose data is open to a map

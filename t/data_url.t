@@ -40,7 +40,7 @@ EOF
 $t->run();
 $t->fds_mark();
 
-my %keys = (k1 => pack('H*', '5e' x 32));
+my %keys = (k1 => derived_key(pack('H*', '5e' x 32)));
 
 sub put_xorb {
 	my ($data, %o) = @_;
@@ -763,9 +763,9 @@ like($head, qr!\AHTTP/1.1 200!, 'a slow download');
 
 my ($before) = parse((entries())[0]{url});
 
-$t->write_file('url.key', "# two keys\n\nk2:" . 'c3' x 64 . "\r\n"
-	. 'k1:' . '5e' x 32 . "\n");
-$keys{k2} = pack('H*', 'c3' x 64);
+$t->write_file('url.key', "# two keys\n\nurl:k2:" . 'c3' x 64 . "\r\n"
+	. 'url:k1:' . '5e' x 32 . "\n");
+$keys{k2} = derived_key(pack('H*', 'c3' x 64));
 my @old = $t->reload();
 
 sub still {
@@ -790,7 +790,7 @@ is($t->download($file->{hash})->{data}, $data, 'a download with the new one');
 my ($bytes) = $before =~ /r=([\d-]+)/;
 is(fetch($before, $bytes)->{status}, 206, 'a URL of before');
 
-$t->write_file('url.key', 'k2:' . 'c3' x 64 . "\n");
+$t->write_file('url.key', 'url:k2:' . 'c3' x 64 . "\n");
 $t->reload();
 
 refused('a key that is gone', fetch(url(), '0-9'));

@@ -449,7 +449,7 @@ is($known->{chunks}[0]{hash}, keyed_hash($old->{footer}{key}, $first),
 is(put_file([ $xorb, 0, 2 ], [ $new, 0, 1 ]), 200,
 	'overlap: and a file of it is taken');
 
-$t->write_file('dedup.key', '1f' x 32 . "\n");
+$t->write_file('dedup.key', 'dedup:' . '1f' x 32 . "\n");
 $t->write_conf(undef, directives => {});
 $t->reload();
 

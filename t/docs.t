@@ -626,7 +626,7 @@ sub prepare_conf {
 
 	spew("$dir/etc/s3.credentials", "[default]\naws_access_key_id = x\n"
 		. "aws_secret_access_key = y\n");
-	spew("$dir/etc/token.key", 't1:' . '70' x 32 . "\n");
+	spew("$dir/etc/token.key", 'token:t1:' . '70' x 32 . "\n");
 	chmod(0600, "$dir/etc/token.key");
 
 	my ($status, $out) = run_command([ qw/ openssl req -x509 -newkey

@@ -47,7 +47,7 @@ location /token-api/ {
         location = /status { allow 127.0.0.1; deny all; xet_status; }
 EOC
 
-	$origin->write_file('token.key', 't1:' . '70' x 32 . "\n");
+	$origin->write_file('token.key', 'token:t1:' . '70' x 32 . "\n");
 	chmod(0600, $origin->dir() . '/token.key');
 
 	my @edges = map { Test::Xet::Edge::edge($origin) } 1 .. 2;

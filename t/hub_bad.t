@@ -712,9 +712,9 @@ bad('other bytes', 'PUT', $put, 'lsf', 400, 'digest_mismatch', who => {});
 
 # another key signs now, and the one before still counts; then it is gone
 
-my $keys = $t->read_file('url.key');
+my $keys = $t->read_file('token.key');
 
-$t->write_file('url.key', 'k2:' . '7c' x 32 . "\n$keys");
+$t->write_file('token.key', 'token:t2:' . '7c' x 32 . "\n$keys");
 $t->reload();
 ok(text_of({}, $get) eq $right, 'a URL of the key before');
 good($t->http('PUT', $put, { 'Content-Length' => 3 }, 'lfs'),
@@ -723,10 +723,13 @@ isnt(objects($alice, 'alice/p', 'download', sha256_hex($right), 5000)
 	->{actions}{download}{href} =~ s!^.*&s=!!r, $get =~ s!^.*&s=!!r,
 	'the new key signs');
 
-$t->write_file('url.key', 'k2:' . '7c' x 32 . "\n");
+$t->write_file('token.key', 'token:t2:' . '7c' x 32 . "\n");
 $t->reload();
 bad('a URL of a key that is gone', 'GET', $get, undef, 403,
 	'invalid_signature', who => {}, reads => 1);
+
+$t->write_file('token.key', $keys);
+$t->reload();
 
 bad('a batch of nonsense', 'POST', '/alice/p.git/info/lfs/objects/batch',
 	$_, 400, 'invalid_body')

@@ -34,7 +34,7 @@ my $t = Test::Xet->new(Test::Xet::Table::hub(
 EOF
 
 $t->token_key();
-$t->write_file('other.key', 't1:' . 'cd' x 32 . "\n");
+$t->write_file('other.key', 'token:t1:' . 'cd' x 32 . "\n");
 chmod(0600, $t->dir() . '/other.key');
 $t->run();
 

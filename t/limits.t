@@ -61,7 +61,7 @@ my $t = Test::Xet->new(conf => $conf, workers => 2, log => 'info',
 	connections => 4096, main => 'worker_rlimit_nofile 8192;',
 	http => $zones, locations => $locations);
 
-$t->write_file('token.key', "t1:$secret\n");
+$t->write_file('token.key', "token:t1:$secret\n");
 chmod(0600, $t->dir() . '/token.key');
 
 # --------------------------------------------------------------------------

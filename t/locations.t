@@ -125,7 +125,7 @@ EOF
 	. '            proxy_pass  http://127.0.0.1:' . $sink->sockport()
 	. ";\n        }\n");
 
-$t->write_file('token.key', 't1:' . 'ab' x 32 . "\n");
+$t->write_file('token.key', 'token:t1:' . 'ab' x 32 . "\n");
 chmod(0600, $t->dir() . '/token.key');
 $t->run();
 

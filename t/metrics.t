@@ -62,7 +62,7 @@ location = /page { ssi on; root %%DIR%%; }
 location @xet_error { xet_error; }
 EOC
 
-$t->write_file('token.key', 't1:' . '70' x 32 . "\n");
+$t->write_file('token.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/token.key');
 $t->write_file('page', 'a<!--#include virtual="/metrics" -->b');
 $t->allow(qr/xet: 4\d\d|client intended to send too large/);

@@ -144,7 +144,7 @@ location = /token {
         }
 EOF
 
-$t->write_file('token.key', 't1:' . '70' x 32 . "\n");
+$t->write_file('token.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/token.key');
 $t->run();
 

@@ -76,7 +76,7 @@ location /page/ {
         }
 EOC
 
-$t->write_file('token.key', 't1:' . '70' x 32 . "\n");
+$t->write_file('token.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/token.key');
 $t->write_file('users', "alice:{PLAIN}secret\n");
 $t->write_file('page/text', "a text\n" x 100);

@@ -378,14 +378,14 @@ unlike($t->read_file('access.log'), qr/\Q$good\E/, 'nor in the other');
 # nginx -t
 
 for (['xet_token_key %%DIR%%/missing;', 'failed'],
-	['xet_token_key %%DIR%%/short.key;', 'key 1'],
-	['xet_token_key %%DIR%%/url.key; xet_token_cache zone=t;',
+	['xet_token_key %%DIR%%/short.key;', 'line 2: the key is malformed'],
+	['xet_token_key %%DIR%%/token.key; xet_token_cache zone=t;',
 		'invalid zone'],
-	['xet_token_key %%DIR%%/url.key; xet_token_cache zone=t:1k;',
+	['xet_token_key %%DIR%%/token.key; xet_token_cache zone=t:1k;',
 		'too small'],
 	['', 'needs "xet_token_key"'])
 {
-	$t->write_file('short.key', "k:abcd\n");
+	$t->write_file('short.key', "# short\ntoken:k:abcd\n");
 	chmod(0600, $t->dir() . '/short.key');
 
 	my ($ok, $out) = $t->config_test(undef, http => $_->[0]);
@@ -402,7 +402,8 @@ $t->done();
 sub keys_file {
 	my (@ids) = @_;
 
-	$t->write_file('token.key', join('', map { "$_:$keys{$_}\n" } @ids));
+	$t->write_file('token.key', join('', map { "token:$_:$keys{$_}\n" }
+		@ids));
 	chmod(0600, $t->dir() . '/token.key');
 }
 

@@ -101,7 +101,7 @@ my $dir = tempdir(CLEANUP => 1);
 my $secret = 'ab' x 32;
 my %keys = map { $_ => private_key($_) } qw/ ed e1 e2 e3 r1 /;
 
-key_file('secret.key', "h1:$secret\n");
+key_file('secret.key', "token:h1:$secret\n");
 key_file('ed.pem', public_pem('ed'));
 key_file('keys.json', jwks(qw/ e1 e2 r1 /));
 openssl(qw! req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes

@@ -54,7 +54,7 @@ my $t = Test::Xet->new(log => 'info',
         }
 EOC
 
-$t->write_file('token.key', 't1:' . 'ab' x 32 . "\n");
+$t->write_file('token.key', 'token:t1:' . 'ab' x 32 . "\n");
 chmod(0600, $t->dir() . '/token.key');
 
 openssl('req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', 2,

@@ -149,7 +149,8 @@ sub signed {
 
 	return '/xorbs/default/' . substr($hash, 0, 2) . "/$hash"
 		. "?r=$first-$last&e=$expires&k=k1&s="
-		. encode_base64url(hmac_sha256($text, "\x5e" x 32));
+		. encode_base64url(hmac_sha256($text,
+			derived_key("\x5e" x 32)));
 }
 
 # Each of the requests once beforehand, so that all slices are in the cache.

@@ -78,7 +78,7 @@ location /api/ {
         }
 EOC
 
-	$origin->write_file('token.key', 't1:' . '70' x 32 . "\n");
+	$origin->write_file('token.key', 'token:t1:' . '70' x 32 . "\n");
 	chmod(0600, $origin->dir() . '/token.key');
 
 	# a piece is a subrequest; what a client gets is told by the request

@@ -20,22 +20,13 @@
 
 #define XET_CLI_SIGN_LIFETIME   3600   /* s */
 
-#define XET_CLI_KEY_ID_MAX      255
-#define XET_CLI_KEY_SECRET_MAX  1024
-
 
 /* A key file, as the directives xet_url_key and xet_token_key read it. */
 
 typedef struct {
-    uint8_t  *file;                    /* all of it */
-    size_t    len;
-
-    /* of the first line "id:hex" */
-
-    uint8_t   id[XET_CLI_KEY_ID_MAX + 1];
-    size_t    id_len;
-    uint8_t   secret[XET_CLI_KEY_SECRET_MAX];
-    size_t    secret_len;
+    uint8_t         *file;             /* all of it */
+    size_t           len;
+    xet_key_file_t   line;             /* the first key */
 } xet_cli_key_t;
 
 
@@ -66,10 +57,8 @@ static int xet_cli_url_sign(const xet_cli_args_t *args,
 static int xet_cli_url_print(const xet_cli_args_t *args, xet_buf_t *b,
     uint64_t expires);
 static int xet_cli_key_read(xet_cli_key_t *key, const xet_cli_args_t *args);
-static int xet_cli_key_secret(xet_cli_key_t *key,
-    const xet_cli_args_t *args);
-static int xet_cli_key_line(xet_cli_key_t *key, const char *line,
-    size_t len);
+static int xet_cli_key_first(xet_cli_key_t *key, const xet_cli_args_t *args,
+    xet_key_purpose_e purpose);
 static void xet_cli_key_free(xet_cli_key_t *key);
 
 
@@ -238,14 +227,15 @@ xet_cli_token_key(xet_cli_key_t *key, const xet_cli_args_t *args,
         status = xet_jwk_create_private(jwk, NULL, 0, key->file, key->len);
 
     } else {
-        rc = xet_cli_key_secret(key, args);
+        rc = xet_cli_key_first(key, args, XET_KEY_TOKEN);
 
         if (rc != XET_CLI_OK) {
             return rc;
         }
 
-        status = xet_jwk_create_secret(jwk, key->id, key->id_len,
-                                       key->secret, key->secret_len);
+        status = xet_jwk_create_secret(jwk, key->line.id, key->line.id_len,
+                                       key->line.secret,
+                                       key->line.secret_len);
     }
 
     return (status == XET_OK) ? XET_CLI_OK
@@ -431,17 +421,15 @@ xet_cli_url_sign(const xet_cli_args_t *args, const xet_sign_url_t *url)
     rc = xet_cli_key_read(&key, args);
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_key_secret(&key, args);
+        rc = xet_cli_key_first(&key, args, XET_KEY_URL);
     }
 
     if (rc == XET_CLI_OK) {
-        signer = xet_sign_key_create(key.id, key.id_len, key.secret,
-                                     key.secret_len);
+        signer = xet_sign_key_create(key.line.id, key.line.id_len,
+                                     key.line.secret, key.line.secret_len);
 
         if (signer == NULL) {
-            rc = xet_cli_fail(XET_CLI_ERROR, args->value[XET_CLI_OPT_KEY],
-                              "has an id over 16 characters, or a secret of "
-                              "another length than 32 to 64 bytes");
+            rc = xet_cli_no_memory();
         }
     }
 
@@ -570,87 +558,32 @@ xet_cli_key_read(xet_cli_key_t *key, const xet_cli_args_t *args)
 
 
 /*
- * Reads id and secret from the first line of the file that is neither empty
- * nor a comment.  XET_CLI_OK, or XET_CLI_ERROR if that line is not "id:hex",
- * reported.
+ * Takes the first key of the file.  XET_CLI_OK, or XET_CLI_ERROR, reported:
+ * also where the key is for another purpose.
  */
 
 static int
-xet_cli_key_secret(xet_cli_key_t *key, const xet_cli_args_t *args)
+xet_cli_key_first(xet_cli_key_t *key, const xet_cli_args_t *args,
+    xet_key_purpose_e purpose)
 {
-    int          number;
-    size_t       len;
-    const char  *line, *end, *next;
+    const char  *name;
 
-    line = (const char *) key->file;
-    end = line + key->len;
+    name = args->value[XET_CLI_OPT_KEY];
 
-    for (number = 1; line < end; number++, line = next) {
-        next = memchr(line, '\n', (size_t) (end - line));
-        next = next ? next + 1 : end;
+    xet_key_begin(&key->line, purpose, key->file, key->len);
 
-        len = (size_t) (next - line);
+    switch (xet_key_next(&key->line)) {
 
-        while (len && strchr(" \t\r\n", line[len - 1])) {
-            len--;
-        }
+    case 1:
+        return XET_CLI_OK;
 
-        if (len == 0 || *line == '#') {
-            continue;
-        }
+    case 0:
+        return xet_cli_fail(XET_CLI_ERROR, name, "there is no key in it");
 
-        if (xet_cli_key_line(key, line, len)) {
-            return XET_CLI_OK;
-        }
-
-        return xet_cli_failf(XET_CLI_ERROR, args->value[XET_CLI_OPT_KEY],
-                             "line %d is not \"id:hex\"", number);
+    default:
+        return xet_cli_failf(XET_CLI_ERROR, name, "line %u: %s",
+                             key->line.line, key->line.fault);
     }
-
-    return xet_cli_fail(XET_CLI_ERROR, args->value[XET_CLI_OPT_KEY],
-                        "there is no key in it");
-}
-
-
-static int
-xet_cli_key_line(xet_cli_key_t *key, const char *line, size_t len)
-{
-    size_t       i;
-    unsigned     high, low;
-    const char  *colon;
-
-    colon = memchr(line, ':', len);
-
-    if (colon == NULL || colon == line
-        || colon - line > XET_CLI_KEY_ID_MAX)
-    {
-        return 0;
-    }
-
-    key->id_len = (size_t) (colon - line);
-    memcpy(key->id, line, key->id_len);
-
-    len -= key->id_len + 1;
-    line = colon + 1;
-
-    if (len == 0 || len % 2 || len / 2 > XET_CLI_KEY_SECRET_MAX) {
-        return 0;
-    }
-
-    for (i = 0; i < len / 2; i++) {
-        high = xet_get_hex_digit((uint8_t) line[2 * i]);
-        low = xet_get_hex_digit((uint8_t) line[2 * i + 1]);
-
-        if (high > 15 || low > 15) {
-            return 0;
-        }
-
-        key->secret[i] = (uint8_t) (high << 4 | low);
-    }
-
-    key->secret_len = len / 2;
-
-    return 1;
 }
 
 
@@ -659,10 +592,10 @@ xet_cli_key_line(xet_cli_key_t *key, const char *line, size_t len)
 static void
 xet_cli_key_free(xet_cli_key_t *key)
 {
+    xet_key_end(&key->line);
+
     if (key->file) {
         explicit_bzero(key->file, key->len);
         free(key->file);
     }
-
-    explicit_bzero(key, sizeof(xet_cli_key_t));
 }

@@ -19,6 +19,71 @@
 
 
 /*
+ * xet_key.c: key files of one line a key, which names its purpose first:
+ *
+ *     url:ID:HEX      signs data URLs (xet_sign.c); all servers that sign or
+ *                     check them have it, an edge has no other key
+ *     token:ID:HEX    the secret of tokens by HS256 (xet_jwk.c)
+ *     dedup:HEX       the secret of answers about chunks
+ *
+ * Empty lines and lines that begin with "#" are skipped.  A line of another
+ * purpose, or of none, is a fault.
+ */
+
+#define XET_KEY_LEN         32
+#define XET_KEY_SECRET_MAX  1024
+
+
+typedef enum {
+    XET_KEY_URL = 0,
+    XET_KEY_TOKEN,
+    XET_KEY_DEDUP,
+    XET_KEY_PURPOSES                   /* none of them */
+} xet_key_purpose_e;
+
+
+typedef struct {
+    xet_key_purpose_e   purpose;
+    const uint8_t      *pos;
+    const uint8_t      *end;
+    unsigned            n;             /* keys so far */
+    unsigned            line;          /* of the key, or of the fault */
+
+    const uint8_t      *id;            /* points into the file */
+    size_t              id_len;
+
+    /* of a token as the file has it, else XET_KEY_LEN derived bytes */
+    size_t              secret_len;
+    uint8_t             secret[XET_KEY_SECRET_MAX];
+
+    /* the same for the same bytes, whatever they are for */
+    uint8_t             mark[XET_KEY_LEN];
+
+    char                fault[192];    /* what is wrong, without any secret */
+} xet_key_file_t;
+
+
+void xet_key_begin(xet_key_file_t *f, xet_key_purpose_e purpose,
+    const uint8_t *text, size_t len);
+
+/*
+ * Takes the next key of the file: 1; 0 behind the last one, where n is 0 for a
+ * file without keys; -1 for a fault.
+ */
+int xet_key_next(xet_key_file_t *f);
+
+/* Wipes what was taken; the caller wipes the file. */
+void xet_key_end(xet_key_file_t *f);
+
+/*
+ * Writes XET_KEY_LEN bytes of HKDF-SHA256 over a secret, without salt, with the
+ * label as info.  out may be the secret.  XET_NOMEM.
+ */
+xet_status_t xet_key_derive(uint8_t *out, const uint8_t *secret, size_t len,
+    const char *label);
+
+
+/*
  * xet_jwk.c: one key for the signatures of tokens: a secret for HS256, a public
  * key for EdDSA (Ed25519), ES256 (P-256) or RS256 (2048 to 8192 bits), or a
  * private Ed25519 key to sign with.  The kind of the key alone decides the
@@ -124,6 +189,15 @@ xet_status_t xet_jwk_verify(const xet_jwk_t *key, const uint8_t *data,
  */
 xet_status_t xet_jwk_sign(const xet_jwk_t *key, const uint8_t *data,
     size_t len, uint8_t *signature, size_t *signature_len);
+
+
+/*
+ * Writes XET_KEY_LEN bytes of a key for another purpose than tokens, which the
+ * label names.  The same secret, or private key, gives the same bytes.
+ * XET_INTERNAL for a public key, XET_NOMEM.
+ */
+xet_status_t xet_jwk_derive(const xet_jwk_t *key, const char *label,
+    uint8_t *out);
 
 
 /*
@@ -363,6 +437,9 @@ xet_sign_key_t *xet_sign_key_create(const uint8_t *id, size_t id_len,
 void xet_sign_key_destroy(xet_sign_key_t *key);
 const char *xet_sign_key_id(const xet_sign_key_t *key);
 
+/* Whether a key can have that id. */
+int xet_sign_id_ok(const uint8_t *id, size_t len);
+
 /*
  * Whether a base, or its path, has only characters that need no escape (RFC
  * 3986: unreserved, sub-delims, ":@/", and "[]" of an address).
@@ -415,6 +492,13 @@ xet_status_t xet_sign_check(xet_sign_key_t *const *keys, size_t nkeys,
  */
 xet_status_t xet_sign_range_check(const xet_sign_url_t *url,
     const uint8_t *value, size_t len);
+
+
+/*
+ * xet_mask.c: overwrites with "*" all that opens something, in a text for
+ * others to read: signatures of URLs, tokens, values of Authorization.
+ */
+void xet_mask(uint8_t *text, size_t len);
 
 
 /*

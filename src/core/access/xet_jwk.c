@@ -58,6 +58,9 @@
 
 #define XET_JWK_PEM_BEGIN  "-----BEGIN "
 
+/* what other keys are derived from: neither the secret nor the private key */
+#define XET_JWK_SEED       "xet token seed 1"
+
 #define XET_JWK_EC_EXPLICIT  OSSL_PKEY_PARAM_EC_DECODED_FROM_EXPLICIT_PARAMS
 
 
@@ -67,6 +70,7 @@ struct xet_jwk_s {
     EVP_MAC_CTX    *mac;               /* of a secret, never run itself */
     EVP_PKEY       *pkey;              /* of all other kinds */
     size_t          signature_len;
+    uint8_t         seed[XET_KEY_LEN]; /* if it is private */
     size_t          id_len;
     uint8_t         id[XET_JWK_ID_MAX];
 };
@@ -93,6 +97,7 @@ typedef struct {
 
 static xet_status_t xet_jwk_create(xet_jwk_t **out, const uint8_t *id,
     size_t id_len);
+static xet_status_t xet_jwk_seed(xet_jwk_t *key);
 static EVP_PKEY *xet_jwk_read_private(const uint8_t *pem, size_t len,
     xet_status_t *status);
 static int xet_jwk_read_end(BIO *bio);
@@ -214,7 +219,8 @@ xet_jwk_create_secret(xet_jwk_t **out, const uint8_t *id, size_t id_len,
                                                  digest, 0);
     params[1] = OSSL_PARAM_construct_end();
 
-    ok = key->mac != NULL && EVP_MAC_init(key->mac, secret, len, params);
+    ok = key->mac != NULL && EVP_MAC_init(key->mac, secret, len, params)
+         && xet_key_derive(key->seed, secret, len, XET_JWK_SEED) == XET_OK;
 
     ERR_pop_to_mark();
 
@@ -255,6 +261,14 @@ xet_jwk_create_private(xet_jwk_t **out, const uint8_t *id, size_t id_len,
     }
 
     if (status == XET_OK) {
+        status = xet_jwk_seed(key);
+
+        if (status != XET_OK) {
+            xet_jwk_destroy(key);
+        }
+    }
+
+    if (status == XET_OK) {
         key->private = 1;
         *out = key;
     }
@@ -264,6 +278,35 @@ xet_jwk_create_private(xet_jwk_t **out, const uint8_t *id, size_t id_len,
     ERR_pop_to_mark();
 
     return status;
+}
+
+
+/* Ed25519 has one encoding of a private key: its 32 bytes. */
+
+static xet_status_t
+xet_jwk_seed(xet_jwk_t *key)
+{
+    size_t        len;
+    uint8_t       raw[XET_JWK_CURVE_LEN];
+    xet_status_t  status;
+
+    len = sizeof(raw);
+
+    status = (EVP_PKEY_get_raw_private_key(key->pkey, raw, &len) == 1)
+             ? xet_key_derive(key->seed, raw, len, XET_JWK_SEED) : XET_NOMEM;
+
+    OPENSSL_cleanse(raw, sizeof(raw));
+
+    return status;
+}
+
+
+xet_status_t
+xet_jwk_derive(const xet_jwk_t *key, const char *label, uint8_t *out)
+{
+    return key->private
+           ? xet_key_derive(out, key->seed, sizeof(key->seed), label)
+           : XET_INTERNAL;
 }
 
 
@@ -357,6 +400,8 @@ xet_jwk_destroy(xet_jwk_t *key)
 
     EVP_MAC_CTX_free(key->mac);
     EVP_PKEY_free(key->pkey);
+
+    OPENSSL_cleanse(key->seed, sizeof(key->seed));
 
     free(key);
 }

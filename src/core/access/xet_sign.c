@@ -155,6 +155,13 @@ xet_sign_key_destroy(xet_sign_key_t *key)
 }
 
 
+int
+xet_sign_id_ok(const uint8_t *id, size_t len)
+{
+    return xet_sign_name_valid(id, len, XET_SIGN_ID_MAX);
+}
+
+
 const char *
 xet_sign_key_id(const xet_sign_key_t *key)
 {

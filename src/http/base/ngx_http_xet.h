@@ -128,12 +128,23 @@ typedef enum {
 } ngx_http_xet_monitor_e;
 
 
-/* A key of "xet_url_key"; its MAC context is for a worker's event loop only. */
+/*
+ * A key of "xet_url_key", derived from the bytes in the file; its MAC context
+ * is for a worker's event loop only.
+ */
 
 typedef struct {
     ngx_str_t                  id;
     ngx_str_t                  secret;
 } ngx_http_xet_key_t;
+
+
+/* Keys of the URLs of LFS, XET_KEY_LEN bytes each: the first signs. */
+
+typedef struct {
+    u_char                    *elts;
+    ngx_uint_t                 n;
+} ngx_http_xet_lfs_keys_t;
 
 
 /* Where "xet_store_peer" heals from: a folder, or a node. */
@@ -175,12 +186,14 @@ typedef struct {
     ngx_array_t               *url_keys;       /* ngx_http_xet_key_t */
     xet_sign_key_t           **sign;           /* a worker's, of url_keys */
 
-    ngx_str_t                  dedup_secret;   /* 32 bytes */
+    ngx_str_t                  dedup_secret;   /* XET_KEY_LEN bytes */
     time_t                     dedup_period;
 
     xet_jwk_set_t             *token_keys;
     xet_jwk_t                 *token_sign;     /* of token_keys, or NULL */
     xet_hash_t                 token_mark;     /* hash of the key files */
+    ngx_http_xet_lfs_keys_t    lfs_keys;       /* of all that can sign */
+    u_char                     grant_key[XET_KEY_LEN];  /* of token_sign */
     ngx_shm_zone_t            *token_cache;
 
     ngx_array_t               *upload_zones;   /* ngx_http_xet_limit_t * */
@@ -214,7 +227,10 @@ typedef struct {
 
     ngx_int_t                  request_id;     /* index of the variable */
 
-    ngx_array_t               *lines;          /* while it is read only */
+    ngx_array_t                logs;           /* ngx_log_t *, all of http */
+    ngx_uint_t                 masked;         /* they get a writer */
+    ngx_array_t               *key_marks;      /* while it is read only */
+    ngx_array_t               *lines;          /* the same */
     ngx_array_t               *places;         /* the same */
 } ngx_http_xet_main_conf_t;
 

@@ -81,7 +81,7 @@ static ngx_int_t ngx_http_xet_hub_lfs_url(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, const u_char *sha256, const ngx_str_t *store,
     ngx_uint_t writes, ngx_str_t *url);
 static ngx_int_t ngx_http_xet_hub_lfs_mac(ngx_http_request_t *r,
-    ngx_http_xet_key_t *key, const u_char *sha256, const ngx_str_t *store,
+    const u_char *key, const u_char *sha256, const ngx_str_t *store,
     ngx_uint_t writes, uint64_t expires, u_char *mac);
 static xet_status_t ngx_http_xet_hub_lfs_signed(ngx_http_request_t *r,
     ngx_http_xet_hub_lfs_url_t *u, ngx_uint_t writes, uint64_t expires,
@@ -459,7 +459,7 @@ ngx_http_xet_hub_lfs_url(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     p = ngx_pnalloc(r->pool, hub->base.len + store->len + 256);
 
     if (p == NULL
-        || ngx_http_xet_hub_lfs_mac(r, xmcf->url_keys->elts, sha256, store,
+        || ngx_http_xet_hub_lfs_mac(r, xmcf->lfs_keys.elts, sha256, store,
                                     writes, expires, mac)
            != NGX_OK)
     {
@@ -480,7 +480,7 @@ ngx_http_xet_hub_lfs_url(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 
 
 static ngx_int_t
-ngx_http_xet_hub_lfs_mac(ngx_http_request_t *r, ngx_http_xet_key_t *key,
+ngx_http_xet_hub_lfs_mac(ngx_http_request_t *r, const u_char *key,
     const u_char *sha256, const ngx_str_t *store, ngx_uint_t writes,
     uint64_t expires, u_char *mac)
 {
@@ -502,8 +502,7 @@ ngx_http_xet_hub_lfs_mac(ngx_http_request_t *r, ngx_http_xet_key_t *key,
     xet_put_u64(p, expires);
     p = ngx_cpymem(p + 8, store->data, store->len);
 
-    if (HMAC(EVP_sha256(), key->secret.data, (int) key->secret.len, text,
-             p - text, full, &len)
+    if (HMAC(EVP_sha256(), key, XET_KEY_LEN, text, p - text, full, &len)
         == NULL)
     {
         return NGX_ERROR;
@@ -516,8 +515,8 @@ ngx_http_xet_hub_lfs_mac(ngx_http_request_t *r, ngx_http_xet_key_t *key,
 
 
 /*
- * Whether the URL is one that this server, or a node with its keys, has made:
- * the first key signs, and the keys after it have signed before.
+ * Whether the URL is one that this server, or a node that can sign tokens, has
+ * made: the first key signs, and the keys after it have signed before.
  */
 
 static xet_status_t
@@ -527,16 +526,15 @@ ngx_http_xet_hub_lfs_signed(ngx_http_request_t *r,
 {
     u_char                     mac[NGX_HTTP_XET_HUB_LFS_MAC];
     ngx_uint_t                 i;
-    ngx_http_xet_key_t        *key;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
-    key = xmcf->url_keys->elts;
 
-    for (i = 0; i < xmcf->url_keys->nelts; i++) {
+    for (i = 0; i < xmcf->lfs_keys.n; i++) {
 
-        if (ngx_http_xet_hub_lfs_mac(r, &key[i], u->sha256, &u->store, writes,
-                                     expires, mac)
+        if (ngx_http_xet_hub_lfs_mac(r, xmcf->lfs_keys.elts + i * XET_KEY_LEN,
+                                     u->sha256, &u->store, writes, expires,
+                                     mac)
             != NGX_OK)
         {
             return XET_NOMEM;

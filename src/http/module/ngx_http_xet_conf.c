@@ -74,6 +74,8 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
     if (ngx_array_init(&xmcf->caches, cf->pool, 1,
                        sizeof(ngx_open_file_cache_t *))
         != NGX_OK
+        || ngx_array_init(&xmcf->logs, cf->pool, 2, sizeof(ngx_log_t *))
+           != NGX_OK
         || ngx_http_xet_conf_lists(cf, xmcf) != NGX_OK)
     {
         return NULL;
@@ -221,6 +223,11 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
      */
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (ngx_http_xet_mask_log(xmcf, clcf->error_log) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
     within = (clcf->noname && clcf->handler == NULL);
 
     if (conf->api == NGX_CONF_UNSET) {
@@ -589,6 +596,15 @@ ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf,
         return "\"xet_grants on\" needs a bucket in \"xet_store\"";
     }
 
+    if (conf->api && conf->grants && conf->auth == NGX_HTTP_XET_AUTH_TOKEN
+        && xmcf->token_sign == NULL)
+    {
+        *name = "xet_grants";
+
+        return "\"xet_grants on\" beside \"xet_auth token\" needs a secret "
+               "or a private key, see \"xet_token_key\"";
+    }
+
     if (!ngx_http_xet_conf_base_ok(&conf->api_base)) {
         *name = "xet_api_base";
 
@@ -688,6 +704,10 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 
     if (!xmcf->api && !xmcf->verify_body) {
         return NGX_OK;
+    }
+
+    if (xmcf->api && ngx_http_xet_conf_grant_key(cf, xmcf) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     if (ngx_http_xet_conf_pools(cf, xmcf) != NGX_OK

@@ -2,7 +2,10 @@
 /*
  * Key files: those of signed URLs, of dedup answers and of tokens, and how a
  * file that holds a secret is read.  What was read is wiped once the keys are
- * made.
+ * made, and the keys are when the configuration is gone.
+ *
+ * URLs of LFS and ids of grants let somebody write, so their keys are derived
+ * from those that sign tokens: who may make them may make tokens, too.
  */
 
 #include "ngx_http_xet.h"
@@ -11,25 +14,52 @@
 
 #define NGX_HTTP_XET_KEY_FILE_MAX  4096
 
+#define NGX_HTTP_XET_LFS_KEY       "xet lfs url 1"
+#define NGX_HTTP_XET_GRANT_KEY     "xet grant 1"
 
-static ngx_int_t ngx_http_xet_conf_key_line(ngx_conf_t *cf,
-    ngx_http_xet_main_conf_t *xmcf, ngx_str_t *file, ngx_str_t *line);
-static ngx_int_t ngx_http_xet_conf_hex(u_char *dst, ngx_str_t *hex);
+
+/* Where a key was read, and what is the same for the same bytes. */
+
+typedef struct {
+    xet_key_purpose_e          purpose;
+    u_char                     bytes[XET_KEY_LEN];
+    ngx_str_t                  file;
+    ngx_uint_t                 line;
+} ngx_http_xet_key_mark_t;
+
+
+typedef ngx_int_t (*ngx_http_xet_conf_key_pt)(ngx_conf_t *cf,
+    xet_key_file_t *f, ngx_str_t *file);
+
+
+static char *ngx_http_xet_conf_keys(ngx_conf_t *cf, xet_key_purpose_e purpose,
+    ngx_str_t *file, ngx_str_t *content, ngx_http_xet_conf_key_pt add);
+static ngx_int_t ngx_http_xet_conf_other(ngx_conf_t *cf, xet_key_file_t *f,
+    ngx_str_t *file);
+static ngx_int_t ngx_http_xet_conf_add_url(ngx_conf_t *cf, xet_key_file_t *f,
+    ngx_str_t *file);
+static ngx_int_t ngx_http_xet_conf_secret(ngx_conf_t *cf, ngx_str_t *secret,
+    xet_key_file_t *f);
+static void ngx_http_xet_conf_wipe_secret(void *data);
+static ngx_int_t ngx_http_xet_conf_add_dedup(ngx_conf_t *cf, xet_key_file_t *f,
+    ngx_str_t *file);
 static void ngx_http_xet_conf_free_keys(void *data);
+static char *ngx_http_xet_conf_token_keys(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
 static char *ngx_http_xet_conf_add_keys(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf, ngx_str_t *file, ngx_str_t *content);
 static xet_status_t ngx_http_xet_conf_add_private(
     ngx_http_xet_main_conf_t *xmcf, ngx_str_t *content);
-static xet_status_t ngx_http_xet_conf_add_secrets(ngx_conf_t *cf,
-    ngx_http_xet_main_conf_t *xmcf, ngx_str_t *content, size_t *index);
+static ngx_int_t ngx_http_xet_conf_add_secret(ngx_conf_t *cf,
+    xet_key_file_t *f, ngx_str_t *file);
 static xet_status_t ngx_http_xet_conf_add_key(ngx_http_xet_main_conf_t *xmcf,
     xet_jwk_t *key);
 static void ngx_http_xet_conf_free_token_keys(void *data);
 
 
 /*
- * xet_url_key file; one "<id>:<hex of 32 to 64 bytes>" a line, the first
- * signs, all verify; empty lines and lines that begin with "#" are skipped.
+ * xet_url_key file; one "url:<id>:<hex of 32 to 64 bytes>" a line, the first
+ * signs, all verify.
  */
 
 char *
@@ -37,9 +67,8 @@ ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_xet_main_conf_t *xmcf = conf;
 
-    u_char     *p, *last, *end;
     char       *rv;
-    ngx_str_t  *value, content, line;
+    ngx_str_t  *value, content;
 
     if (xmcf->url_keys) {
         return "is duplicate";
@@ -58,68 +87,129 @@ ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    rv = NGX_CONF_OK;
-    end = content.data + content.len;
-
-    for (p = content.data; p < end; p = last + 1) {
-
-        last = ngx_strlchr(p, end, '\n');
-        if (last == NULL) {
-            last = end;
-        }
-
-        line.data = p;
-        line.len = last - p;
-
-        while (line.len && (line.data[line.len - 1] == '\r'
-                            || line.data[line.len - 1] == ' '))
-        {
-            line.len--;
-        }
-
-        if (line.len == 0 || line.data[0] == '#') {
-            continue;
-        }
-
-        if (ngx_http_xet_conf_key_line(cf, xmcf, &value[1], &line) != NGX_OK) {
-            rv = NGX_CONF_ERROR;
-            break;
-        }
-    }
+    rv = ngx_http_xet_conf_keys(cf, XET_KEY_URL, &value[1], &content,
+                                ngx_http_xet_conf_add_url);
 
     ngx_http_xet_conf_wipe(&content);
-
-    if (rv == NGX_CONF_OK && xmcf->url_keys->nelts == 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "no key in \"%V\"",
-                           &value[1]);
-        return NGX_CONF_ERROR;
-    }
 
     return rv;
 }
 
 
-static ngx_int_t
-ngx_http_xet_conf_key_line(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf,
-    ngx_str_t *file, ngx_str_t *line)
+/* Takes the keys of a file, each by add. */
+
+static char *
+ngx_http_xet_conf_keys(ngx_conf_t *cf, xet_key_purpose_e purpose,
+    ngx_str_t *file, ngx_str_t *content, ngx_http_xet_conf_key_pt add)
 {
-    u_char              *colon;
-    ngx_str_t            hex;
-    ngx_uint_t           i;
-    xet_sign_key_t      *sign;
-    ngx_http_xet_key_t  *key, *other;
+    int             more;
+    char           *rv;
+    xet_key_file_t  f;
 
-    colon = ngx_strlchr(line->data, line->data + line->len, ':');
+    xet_key_begin(&f, purpose, content->data, content->len);
 
-    if (colon == NULL) {
-        goto invalid;
+    do {
+        more = xet_key_next(&f);
+
+    } while (more == 1 && ngx_http_xet_conf_other(cf, &f, file) == NGX_OK
+             && add(cf, &f, file) == NGX_OK);
+
+    /* a line may hold a secret: none of it is logged */
+
+    if (more == -1) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid key in \"%V\", line %ud: %s", file, f.line,
+                           f.fault);
+
+    } else if (more == 0 && f.n == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "no key in \"%V\"", file);
     }
 
-    hex.data = colon + 1;
-    hex.len = line->data + line->len - hex.data;
+    rv = (more == 0 && f.n) ? NGX_CONF_OK : NGX_CONF_ERROR;
 
-    if (hex.len % 2 || hex.len > 2 * XET_SIGN_KEY_MAX) {
-        goto invalid;
+    xet_key_end(&f);
+
+    return rv;
+}
+
+
+/*
+ * Who has the bytes of a key for one purpose must not have those for another
+ * one: that they are the same is a mistake.
+ */
+
+static ngx_int_t
+ngx_http_xet_conf_other(ngx_conf_t *cf, xet_key_file_t *f, ngx_str_t *file)
+{
+    ngx_uint_t                 i;
+    ngx_http_xet_key_mark_t   *mark;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+
+    if (xmcf->key_marks == NULL) {
+        xmcf->key_marks = ngx_array_create(cf->temp_pool, 8,
+                                           sizeof(ngx_http_xet_key_mark_t));
+        if (xmcf->key_marks == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    mark = xmcf->key_marks->elts;
+
+    for (i = 0; i < xmcf->key_marks->nelts; i++) {
+
+        if (mark[i].purpose != f->purpose
+            && ngx_memcmp(mark[i].bytes, f->mark, XET_KEY_LEN) == 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "the key in \"%V\", line %ud, has the bytes of "
+                               "the key in \"%V\", line %ud, which is for "
+                               "another purpose", file, f->line,
+                               &mark[i].file, mark[i].line);
+            return NGX_ERROR;
+        }
+    }
+
+    mark = ngx_array_push(xmcf->key_marks);
+    if (mark == NULL) {
+        return NGX_ERROR;
+    }
+
+    mark->purpose = f->purpose;
+    mark->file = *file;
+    mark->line = f->line;
+    ngx_memcpy(mark->bytes, f->mark, XET_KEY_LEN);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_conf_add_url(ngx_conf_t *cf, xet_key_file_t *f, ngx_str_t *file)
+{
+    ngx_str_t                  id;
+    ngx_uint_t                 i;
+    ngx_http_xet_key_t        *key;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+
+    id.data = (u_char *) f->id;
+    id.len = f->id_len;
+
+    key = xmcf->url_keys->elts;
+
+    for (i = 0; i < xmcf->url_keys->nelts; i++) {
+
+        if (key[i].id.len == id.len
+            && ngx_memcmp(key[i].id.data, id.data, id.len) == 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "duplicate key id \"%V\" in \"%V\"", &id,
+                               file);
+            return NGX_ERROR;
+        }
     }
 
     key = ngx_array_push(xmcf->url_keys);
@@ -127,68 +217,54 @@ ngx_http_xet_conf_key_line(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf,
         return NGX_ERROR;
     }
 
-    key->id.len = colon - line->data;
-    key->id.data = ngx_pnalloc(cf->pool, key->id.len + 1);
-    key->secret.len = hex.len / 2;
-    key->secret.data = ngx_pnalloc(cf->pool, key->secret.len + 1);
+    key->id.len = id.len;
+    key->id.data = ngx_pstrdup(cf->pool, &id);
 
-    if (key->id.data == NULL || key->secret.data == NULL) {
-        return NGX_ERROR;
-    }
-
-    ngx_memcpy(key->id.data, line->data, key->id.len);
-
-    if (ngx_http_xet_conf_hex(key->secret.data, &hex) != NGX_OK) {
-        goto invalid;
-    }
-
-    other = xmcf->url_keys->elts;
-
-    for (i = 0; i < xmcf->url_keys->nelts - 1; i++) {
-
-        if (other[i].id.len == key->id.len
-            && ngx_memcmp(other[i].id.data, key->id.data, key->id.len) == 0)
-        {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "duplicate key id \"%V\" in \"%V\"", &key->id,
-                               file);
-            return NGX_ERROR;
-        }
-    }
-
-    sign = xet_sign_key_create(key->id.data, key->id.len, key->secret.data,
-                               key->secret.len);
-    if (sign == NULL) {
-        goto invalid;
-    }
-
-    xet_sign_key_destroy(sign);
-
-    return NGX_OK;
-
-invalid:
-
-    /* the line itself is a secret */
-
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "invalid key in \"%V\": \"id:hex\" is expected, an id "
-                       "of 1 to %d letters, digits, \"_\" and \"-\", and %d "
-                       "to %d bytes in hex",
-                       file, XET_SIGN_ID_MAX, XET_SIGN_KEY_MIN,
-                       XET_SIGN_KEY_MAX);
-    return NGX_ERROR;
+    return (key->id.data == NULL) ? NGX_ERROR
+           : ngx_http_xet_conf_secret(cf, &key->secret, f);
 }
 
 
-/* xet_dedup_key file; 32 bytes in hex. */
+/* Copies a secret, which is wiped when the configuration is gone. */
+
+static ngx_int_t
+ngx_http_xet_conf_secret(ngx_conf_t *cf, ngx_str_t *secret, xet_key_file_t *f)
+{
+    ngx_pool_cleanup_t  *cln;
+
+    cln = ngx_pool_cleanup_add(cf->pool, sizeof(ngx_str_t));
+    secret->data = ngx_pnalloc(cf->pool, f->secret_len);
+
+    if (cln == NULL || secret->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    secret->len = f->secret_len;
+    ngx_memcpy(secret->data, f->secret, f->secret_len);
+
+    cln->handler = ngx_http_xet_conf_wipe_secret;
+    *(ngx_str_t *) cln->data = *secret;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_xet_conf_wipe_secret(void *data)
+{
+    ngx_http_xet_conf_wipe(data);
+}
+
+
+/* xet_dedup_key file; one line "dedup:<hex of 32 bytes>". */
 
 char *
 ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_xet_main_conf_t *xmcf = conf;
 
-    ngx_int_t   rc;
-    ngx_str_t  *value, content, hex;
+    char       *rv;
+    ngx_str_t  *value, content;
 
     if (xmcf->dedup_secret.data) {
         return "is duplicate";
@@ -202,33 +278,23 @@ ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    hex = content;
-
-    while (hex.len && (hex.data[hex.len - 1] == '\n'
-                       || hex.data[hex.len - 1] == '\r'))
-    {
-        hex.len--;
-    }
-
-    xmcf->dedup_secret.data = ngx_pnalloc(cf->pool, 32);
-    if (xmcf->dedup_secret.data == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    xmcf->dedup_secret.len = 32;
-
-    rc = (hex.len == 64) ? ngx_http_xet_conf_hex(xmcf->dedup_secret.data, &hex)
-                         : NGX_ERROR;
+    rv = ngx_http_xet_conf_keys(cf, XET_KEY_DEDUP, &value[1], &content,
+                                ngx_http_xet_conf_add_dedup);
 
     ngx_http_xet_conf_wipe(&content);
 
-    if (rc != NGX_OK) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" must hold 32 bytes in hex", &value[1]);
-        return NGX_CONF_ERROR;
-    }
+    return rv;
+}
 
-    return NGX_CONF_OK;
+
+static ngx_int_t
+ngx_http_xet_conf_add_dedup(ngx_conf_t *cf, xet_key_file_t *f, ngx_str_t *file)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+
+    return ngx_http_xet_conf_secret(cf, &xmcf->dedup_secret, f);
 }
 
 
@@ -307,30 +373,45 @@ done:
 }
 
 
-static ngx_int_t
-ngx_http_xet_conf_hex(u_char *dst, ngx_str_t *hex)
-{
-    size_t     i;
-    ngx_int_t  n;
-
-    for (i = 0; i + 1 < hex->len; i += 2) {
-
-        n = ngx_hextoi(hex->data + i, 2);
-        if (n == NGX_ERROR) {
-            return NGX_ERROR;
-        }
-
-        *dst++ = (u_char) n;
-    }
-
-    return NGX_OK;
-}
-
-
 void
 ngx_http_xet_conf_wipe(ngx_str_t *s)
 {
     ngx_explicit_memzero(s->data, s->len);
+}
+
+
+/*
+ * Where no key signs tokens, everybody who reaches the server may upload: then
+ * any key does that all nodes have.
+ */
+
+ngx_int_t
+ngx_http_xet_conf_grant_key(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
+{
+    ngx_str_t           *secret;
+    ngx_http_xet_key_t  *key;
+    ngx_pool_cleanup_t  *cln;
+
+    if (xmcf->token_sign) {
+        return NGX_OK;
+    }
+
+    cln = ngx_pool_cleanup_add(cf->pool, sizeof(ngx_str_t));
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    secret = cln->data;
+    secret->data = xmcf->grant_key;
+    secret->len = XET_KEY_LEN;
+    cln->handler = ngx_http_xet_conf_wipe_secret;
+
+    key = xmcf->url_keys->elts;
+
+    return (xet_key_derive(xmcf->grant_key, key->secret.data, key->secret.len,
+                           NGX_HTTP_XET_GRANT_KEY)
+            == XET_OK)
+           ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -389,7 +470,7 @@ ngx_http_xet_conf_free_keys(void *data)
 /*
  * xet_token_key file; several may be given.  The content shows its form: a JWK
  * set, PEM of public keys, PEM of one private Ed25519 key, or lines of
- * "<id>:<hex of the secret>".
+ * "token:<id>:<hex of the secret>".
  */
 
 char *
@@ -397,28 +478,15 @@ ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_xet_main_conf_t *xmcf = conf;
 
-    char                *rv;
-    ngx_str_t           *value, content;
-    ngx_pool_cleanup_t  *cln;
+    char       *rv;
+    ngx_str_t  *value, content;
 
     value = cf->args->elts;
 
-    if (xmcf->token_keys == NULL) {
-
-        cln = ngx_pool_cleanup_add(cf->pool, 0);
-        if (cln == NULL) {
-            return NGX_CONF_ERROR;
-        }
-
-        xmcf->token_keys = xet_jwk_set_create();
-        if (xmcf->token_keys == NULL) {
-            return NGX_CONF_ERROR;
-        }
-
-        cln->handler = ngx_http_xet_conf_free_token_keys;
-        cln->data = xmcf;
-
-        ngx_memzero(&xmcf->token_mark, sizeof(xet_hash_t));
+    if (xmcf->token_keys == NULL
+        && ngx_http_xet_conf_token_keys(cf, xmcf) != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
     if (ngx_http_xet_conf_read(cf, &value[1], XET_JWK_DOCUMENT_MAX, &content)
@@ -437,6 +505,37 @@ ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_xet_conf_wipe(&content);
 
     return rv;
+}
+
+
+/* Keys of LFS have their room at once, so that no copy of them stays behind. */
+
+static char *
+ngx_http_xet_conf_token_keys(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
+{
+    ngx_pool_cleanup_t  *cln;
+
+    cln = ngx_pool_cleanup_add(cf->pool, 0);
+    if (cln == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    xmcf->lfs_keys.elts = ngx_palloc(cf->pool, XET_JWK_SET_MAX * XET_KEY_LEN);
+    if (xmcf->lfs_keys.elts == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    xmcf->token_keys = xet_jwk_set_create();
+    if (xmcf->token_keys == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    cln->handler = ngx_http_xet_conf_free_token_keys;
+    cln->data = xmcf;
+
+    ngx_memzero(&xmcf->token_mark, sizeof(xet_hash_t));
+
+    return NGX_CONF_OK;
 }
 
 
@@ -469,7 +568,8 @@ ngx_http_xet_conf_add_keys(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf,
                                  content->len, &index);
 
     } else {
-        rc = ngx_http_xet_conf_add_secrets(cf, xmcf, content, &index);
+        return ngx_http_xet_conf_keys(cf, XET_KEY_TOKEN, file, content,
+                                      ngx_http_xet_conf_add_secret);
     }
 
     if (rc != XET_OK) {
@@ -496,60 +596,31 @@ ngx_http_xet_conf_add_private(ngx_http_xet_main_conf_t *xmcf,
 }
 
 
-static xet_status_t
-ngx_http_xet_conf_add_secrets(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf,
-    ngx_str_t *content, size_t *index)
+static ngx_int_t
+ngx_http_xet_conf_add_secret(ngx_conf_t *cf, xet_key_file_t *f,
+    ngx_str_t *file)
 {
-    u_char        *p, *last, *end, *colon;
-    u_char         secret[XET_JWK_SECRET_MAX];
-    ngx_str_t      hex;
-    xet_jwk_t     *key;
-    xet_status_t   rc;
+    xet_jwk_t                 *key;
+    xet_status_t               rc;
+    ngx_http_xet_main_conf_t  *xmcf;
 
-    end = content->data + content->len;
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
-    for (p = content->data; p < end; p = last + 1) {
+    rc = xet_jwk_create_secret(&key, f->id, f->id_len, f->secret,
+                               f->secret_len);
 
-        last = ngx_strlchr(p, end, '\n');
-        if (last == NULL) {
-            last = end;
-        }
-
-        if (last == p || *p == '#') {
-            continue;
-        }
-
-        colon = ngx_strlchr(p, last, ':');
-
-        if (colon == NULL) {
-            return XET_JWK_SYNTAX;
-        }
-
-        hex.data = colon + 1;
-        hex.len = last - hex.data;
-
-        if (hex.len % 2 || hex.len > 2 * XET_JWK_SECRET_MAX
-            || ngx_http_xet_conf_hex(secret, &hex) != NGX_OK)
-        {
-            return XET_JWK_SYNTAX;
-        }
-
-        rc = xet_jwk_create_secret(&key, p, colon - p, secret, hex.len / 2);
-
-        ngx_explicit_memzero(secret, sizeof(secret));
-
-        if (rc == XET_OK) {
-            rc = ngx_http_xet_conf_add_key(xmcf, key);
-        }
-
-        if (rc != XET_OK) {
-            return rc;
-        }
-
-        (*index)++;
+    if (rc == XET_OK) {
+        rc = ngx_http_xet_conf_add_key(xmcf, key);
     }
 
-    return *index ? XET_OK : XET_JWK_NONE;
+    if (rc != XET_OK) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid key in \"%V\", line %ud: %s", file,
+                           f->line, xet_status_text(rc));
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
 }
 
 
@@ -561,14 +632,27 @@ ngx_http_xet_conf_add_secrets(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf,
 static xet_status_t
 ngx_http_xet_conf_add_key(ngx_http_xet_main_conf_t *xmcf, xet_jwk_t *key)
 {
-    xet_status_t  rc;
+    u_char        *lfs;
+    xet_status_t   rc;
 
-    rc = xet_jwk_set_add(xmcf->token_keys, key);
+    lfs = xmcf->lfs_keys.elts + xmcf->lfs_keys.n * XET_KEY_LEN;
+    rc = xet_jwk_set_count(xmcf->token_keys) < XET_JWK_SET_MAX
+         ? xet_jwk_derive(key, NGX_HTTP_XET_LFS_KEY, lfs) : XET_JWK_COUNT;
+
+    if (rc == XET_OK && xmcf->token_sign == NULL) {
+        rc = xet_jwk_derive(key, NGX_HTTP_XET_GRANT_KEY, xmcf->grant_key);
+    }
+
+    if (rc == XET_OK) {
+        rc = xet_jwk_set_add(xmcf->token_keys, key);
+    }
 
     if (rc != XET_OK) {
         xet_jwk_destroy(key);
         return rc;
     }
+
+    xmcf->lfs_keys.n++;
 
     if (xmcf->token_sign == NULL) {
         xmcf->token_sign = key;
@@ -582,6 +666,9 @@ static void
 ngx_http_xet_conf_free_token_keys(void *data)
 {
     ngx_http_xet_main_conf_t *xmcf = data;
+
+    ngx_explicit_memzero(xmcf->lfs_keys.elts, XET_JWK_SET_MAX * XET_KEY_LEN);
+    ngx_explicit_memzero(xmcf->grant_key, XET_KEY_LEN);
 
     xet_jwk_set_destroy(xmcf->token_keys);
 }

@@ -252,8 +252,12 @@ ngx_http_xet_conf_peer_token(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
         /* void */
     }
 
+    /* RFC 6750: a key file, which has colons, must not cross the network */
+
     for (p = content.data; p < content.data + len; p++) {
-        if (*p <= ' ' || *p > '~') {
+        if (!xet_is_alnum(*p)
+            && (*p == '\0' || ngx_strchr("-._~+/=", *p) == NULL))
+        {
             break;
         }
     }

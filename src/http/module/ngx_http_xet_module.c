@@ -709,7 +709,8 @@ ngx_http_xet_init(ngx_conf_t *cf)
         *h = ngx_http_xet_measure_handler;
     }
 
-    if (ngx_http_xet_data_filter_init(cf) != NGX_OK
+    if (ngx_http_xet_mask_init(cf) != NGX_OK
+        || ngx_http_xet_data_filter_init(cf) != NGX_OK
         || ngx_http_xet_body_filter_init(cf) != NGX_OK)
     {
         return NGX_ERROR;
@@ -728,6 +729,12 @@ ngx_http_xet_init_module(ngx_cycle_t *cycle)
 
     if (xmcf == NULL) {
         return NGX_OK;
+    }
+
+    if (xmcf->masked
+        && ngx_http_xet_mask_init_module(cycle, xmcf) != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
     ngx_http_xet_check_files(cycle, xmcf);

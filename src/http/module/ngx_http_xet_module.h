@@ -205,6 +205,13 @@ char *ngx_http_xet_conf_store_peer(ngx_conf_t *cf, ngx_command_t *cmd,
 ngx_int_t ngx_http_xet_conf_peers(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
+/* ngx_http_xet_mask.c: no secrets in what nginx logs. */
+ngx_int_t ngx_http_xet_mask_log(ngx_http_xet_main_conf_t *xmcf,
+    ngx_log_t *log);
+ngx_int_t ngx_http_xet_mask_init(ngx_conf_t *cf);
+ngx_int_t ngx_http_xet_mask_init_module(ngx_cycle_t *cycle,
+    ngx_http_xet_main_conf_t *xmcf);
+
 /*
  * ngx_http_xet_conf_key.c: a file with a secret is read only if others can't
  * read it; what was read is to be wiped.
@@ -219,6 +226,8 @@ char *ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+ngx_int_t ngx_http_xet_conf_grant_key(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
 ngx_int_t ngx_http_xet_conf_sign_keys(ngx_cycle_t *cycle,
     ngx_http_xet_main_conf_t *xmcf);
 char *ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd,

@@ -251,12 +251,10 @@ ngx_http_xet_grant_mac(ngx_http_request_t *r, const xet_hash_t *xorb,
     u_char                    *text, *p, full[EVP_MAX_MD_SIZE];
     unsigned int               len;
     ngx_str_t                  subject, repo;
-    ngx_http_xet_key_t        *key;
     ngx_http_xet_auth_t       *auth;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
-    key = xmcf->url_keys->elts;
 
     auth = ngx_http_xet_auth(r);
     if (auth == NULL) {
@@ -288,8 +286,8 @@ ngx_http_xet_grant_mac(ngx_http_request_t *r, const xet_hash_t *xorb,
     p = ngx_cpymem(p + 8, subject.data, subject.len);
     p = ngx_cpymem(p, repo.data, repo.len);
 
-    if (HMAC(EVP_sha256(), key->secret.data, (int) key->secret.len, text,
-             p - text, full, &len)
+    if (HMAC(EVP_sha256(), xmcf->grant_key, XET_KEY_LEN, text, p - text, full,
+             &len)
         == NULL)
     {
         return NGX_ERROR;

@@ -60,6 +60,7 @@ use Test::Xet::Stall;
 use Test::Xet::Process qw/
 	free_port patience root slurp spew wait_for
 /;
+use Test::Xet::Secrets;
 
 our @EXPORT = (@Test::Xet::Bytes::EXPORT, qw/ wait_for /);
 
@@ -126,8 +127,8 @@ sub new {
 
 	# any key will do; these are no secrets
 
-	$self->write_file('url.key', 'k1:' . '5e' x 32 . "\n");
-	$self->write_file('dedup.key', 'd0' x 32 . "\n");
+	$self->write_file('url.key', 'url:k1:' . '5e' x 32 . "\n");
+	$self->write_file('dedup.key', 'dedup:' . 'd0' x 32 . "\n");
 	chmod(0600, "$self->{dir}/$_") for qw/ url.key dedup.key /;
 
 	$self->write_conf($o{conf});
@@ -669,6 +670,11 @@ sub check {
 	my @lines = $nginx->complaints(@{ $self->{allow} });
 	Test::More::ok(!@lines, 'no alerts in the error log')
 		or Test::More::diag(join("\n", splice(@lines, 0, 10)));
+
+	my @shown = map { secrets_in($_) } secret_logs(
+		slurp("$self->{dir}/nginx.conf", 1) // '');
+	Test::More::ok(!@shown, 'no secret in a log')
+		or Test::More::diag(join('', splice(@shown, 0, 10)));
 
 	my $report = $nginx->sanitizer();
 	Test::More::ok(!defined $report, 'no sanitizer report')

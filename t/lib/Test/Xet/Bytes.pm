@@ -9,6 +9,7 @@ use strict;
 
 use parent qw/ Exporter /;
 
+use Digest::SHA qw/ hmac_sha256 /;
 use File::Temp qw/ tempdir /;
 use IO::Handle;
 use JSON::PP ();
@@ -17,8 +18,9 @@ use POSIX ();
 use Test::Xet::Process qw/ build_dir reap slurp spawn spew /;
 
 our @EXPORT = qw/
-	decode_xorb hash_file keyed_hash make_large_shard make_shard make_xorb
-	mix parse_shard plain_hash random_bytes raw_hash schemes xorb_info
+	decode_xorb derived_key hash_file keyed_hash make_large_shard
+	make_shard make_xorb mix parse_shard plain_hash random_bytes raw_hash
+	schemes xorb_info
 /;
 
 my ($dir, $owner);
@@ -130,6 +132,16 @@ sub mix {
 	my ($seed, $size) = @_;
 
 	return run_tool([ 'mix', $seed, $size ]);
+}
+
+# 32 bytes of HKDF-SHA256 without a salt, as src/core/access/xet_key.c has them:
+# data URLs are signed by such a key with this label.
+
+sub derived_key {
+	my ($secret, $label) = @_;
+
+	return hmac_sha256(($label // 'xet data url 1') . "\x01",
+		hmac_sha256($secret, "\0" x 32));
 }
 
 # The bytes of a hash string, in which each 8 of them are reversed; and these

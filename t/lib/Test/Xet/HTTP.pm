@@ -26,6 +26,7 @@ use Time::HiRes qw/ sleep time /;
 
 use Test::Xet::HTTP::Response;
 use Test::Xet::Process qw/ patience /;
+use Test::Xet::Secrets;
 
 my $default_timeout = 10;
 
@@ -156,6 +157,7 @@ sub start {
 		if $o{close} && !$o{keep} && !$seen{connection};
 
 	$self->{started} = time();
+	note_secrets($text);
 
 	return $self->send("$text\r\n", %o, trickle => 0);
 }
@@ -322,6 +324,8 @@ sub response {
 	}
 
 	$response->{send_error} = delete $self->{send_error};
+
+	note_secrets($response->{raw});
 
 	return $response;
 }

@@ -58,7 +58,8 @@ EOF
 sub token_key {
 	my ($self) = @_;
 
-	chmod(0600, $self->write_file('token.key', 't1:' . 'ab' x 32 . "\n"));
+	chmod(0600, $self->write_file('token.key',
+		'token:t1:' . 'ab' x 32 . "\n"));
 }
 
 # Headers with a token, of one that is asked for once; the repo may have a

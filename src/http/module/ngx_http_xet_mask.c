@@ -1,0 +1,272 @@
+
+/*
+ * No secret in a log: what xet_mask() knows as one is overwritten in what nginx
+ * writes into its logs.
+ *
+ * The error log: each log of the configuration gets a writer, which nginx
+ * calls with the whole line, whoever has made it: nginx adds the request line,
+ * the URL of the upstream and the referrer to a message.  Connections take the
+ * writer from the log of their server.  Lines of debug logs stay as they are.
+ *
+ * The access log: before nginx's own handler of the log phase the request line,
+ * the arguments and the referrer are overwritten where they stand, so that it
+ * does not matter which variables a format names, and which were evaluated
+ * before.  The request is over by then: nobody else needs them.  A subrequest,
+ * whose request is not, gets copies.
+ *
+ * The logs belong to the cycle; the writers are taken away again before it is
+ * destroyed, since the module is unloaded then.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_module.h"
+
+
+static void ngx_http_xet_mask_logs(ngx_log_t *log, ngx_uint_t on);
+static void ngx_http_xet_mask_logs_end(void *data);
+static void ngx_http_xet_mask_write(ngx_log_t *log, ngx_uint_t level,
+    u_char *buf, size_t len);
+static void ngx_http_xet_mask_syslog(ngx_log_t *log, ngx_uint_t level,
+    u_char *buf, size_t len);
+static ngx_int_t ngx_http_xet_mask_handler(ngx_http_request_t *r);
+static void ngx_http_xet_mask_line(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_mask_copy(ngx_http_request_t *r, ngx_str_t *s);
+
+
+/* Notes the log of a location, or of what is around it. */
+
+ngx_int_t
+ngx_http_xet_mask_log(ngx_http_xet_main_conf_t *xmcf, ngx_log_t *log)
+{
+    ngx_uint_t    i;
+    ngx_log_t   **logs;
+
+    logs = xmcf->logs.elts;
+
+    for (i = 0; i < xmcf->logs.nelts; i++) {
+        if (logs[i] == log) {
+            return NGX_OK;
+        }
+    }
+
+    logs = ngx_array_push(&xmcf->logs);
+    if (logs == NULL) {
+        return NGX_ERROR;
+    }
+
+    *logs = log;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_xet_mask_init_module(ngx_cycle_t *cycle,
+    ngx_http_xet_main_conf_t *xmcf)
+{
+    ngx_uint_t            i;
+    ngx_log_t           **logs;
+    ngx_pool_cleanup_t   *cln;
+
+    cln = ngx_pool_cleanup_add(cycle->pool, 0);
+
+    if (cln == NULL || ngx_http_xet_mask_log(xmcf, cycle->log) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    cln->handler = ngx_http_xet_mask_logs_end;
+    cln->data = xmcf;
+
+    logs = xmcf->logs.elts;
+
+    for (i = 0; i < xmcf->logs.nelts; i++) {
+        ngx_http_xet_mask_logs(logs[i], 1);
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_xet_mask_logs_end(void *data)
+{
+    ngx_http_xet_main_conf_t *xmcf = data;
+
+    ngx_uint_t    i;
+    ngx_log_t   **logs;
+
+    logs = xmcf->logs.elts;
+
+    for (i = 0; i < xmcf->logs.nelts; i++) {
+        ngx_http_xet_mask_logs(logs[i], 0);
+    }
+}
+
+
+/* A line goes to all logs of a chain. */
+
+static void
+ngx_http_xet_mask_logs(ngx_log_t *log, ngx_uint_t on)
+{
+    for ( /* void */ ; log; log = log->next) {
+
+        if (on && log->writer == NULL && log->file) {
+            log->writer = ngx_http_xet_mask_write;
+
+        } else if (on && log->writer == ngx_syslog_writer) {
+            log->writer = ngx_http_xet_mask_syslog;
+
+        } else if (!on && log->writer == ngx_http_xet_mask_write) {
+            log->writer = NULL;
+
+        } else if (!on && log->writer == ngx_http_xet_mask_syslog) {
+            log->writer = ngx_syslog_writer;
+        }
+    }
+}
+
+
+/* As nginx writes a line into a file. */
+
+static void
+ngx_http_xet_mask_write(ngx_log_t *log, ngx_uint_t level, u_char *buf,
+    size_t len)
+{
+    ssize_t  n;
+
+    if (ngx_time() == log->disk_full_time) {
+        return;
+    }
+
+    if (level != NGX_LOG_DEBUG) {
+        xet_mask(buf, len);
+    }
+
+    n = ngx_write_fd(log->file->fd, buf, len);
+
+    if (n == -1 && ngx_errno == NGX_ENOSPC) {
+        log->disk_full_time = ngx_time();
+    }
+}
+
+
+static void
+ngx_http_xet_mask_syslog(ngx_log_t *log, ngx_uint_t level, u_char *buf,
+    size_t len)
+{
+    if (level != NGX_LOG_DEBUG) {
+        xet_mask(buf, len);
+    }
+
+    ngx_syslog_writer(log, level, buf, len);
+}
+
+
+/* Puts the handler before those of the log phase that are there already. */
+
+ngx_int_t
+ngx_http_xet_mask_init(ngx_conf_t *cf)
+{
+    ngx_array_t                *handlers;
+    ngx_http_handler_pt        *h;
+    ngx_http_xet_main_conf_t   *xmcf;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+    xmcf->masked = 1;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+    handlers = &cmcf->phases[NGX_HTTP_LOG_PHASE].handlers;
+
+    if (ngx_array_push(handlers) == NULL) {
+        return NGX_ERROR;
+    }
+
+    h = handlers->elts;
+
+    ngx_memmove(h + 1, h, (handlers->nelts - 1) * sizeof(ngx_http_handler_pt));
+
+    *h = ngx_http_xet_mask_handler;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_mask_handler(ngx_http_request_t *r)
+{
+    ngx_str_t  *referer;
+
+    if (r != r->main) {
+        return (ngx_http_xet_mask_copy(r, &r->request_line) == NGX_OK
+                && ngx_http_xet_mask_copy(r, &r->unparsed_uri) == NGX_OK
+                && ngx_http_xet_mask_copy(r, &r->args) == NGX_OK)
+               ? NGX_OK : NGX_ERROR;
+    }
+
+    ngx_http_xet_mask_line(r);
+
+    xet_mask(r->request_line.data, r->request_line.len);
+    xet_mask(r->unparsed_uri.data, r->unparsed_uri.len);
+
+    if (r->headers_in.referer) {
+        referer = &r->headers_in.referer->value;
+        xet_mask(referer->data, referer->len);
+    }
+
+    /* a name of a user, decoded by now, or never: some send a token as one */
+
+    if (ngx_http_auth_basic_user(r) == NGX_OK) {
+        xet_mask(r->headers_in.user.data, r->headers_in.user.len);
+    }
+
+    /* arguments may be text of the configuration */
+
+    return ngx_http_xet_mask_copy(r, &r->args);
+}
+
+
+/* As nginx does for what it could not parse. */
+
+static void
+ngx_http_xet_mask_line(ngx_http_request_t *r)
+{
+    u_char  *p;
+
+    if (r->request_line.data || r->request_start == NULL
+        || r->header_in == NULL)
+    {
+        return;
+    }
+
+    for (p = r->request_start; p < r->header_in->last; p++) {
+        if (*p == CR || *p == LF) {
+            break;
+        }
+    }
+
+    r->request_line.data = r->request_start;
+    r->request_line.len = p - r->request_start;
+}
+
+
+static ngx_int_t
+ngx_http_xet_mask_copy(ngx_http_request_t *r, ngx_str_t *s)
+{
+    u_char  *p;
+
+    if (s->len == 0) {
+        return NGX_OK;
+    }
+
+    p = ngx_pstrdup(r->pool, s);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    xet_mask(p, s->len);
+
+    s->data = p;
+
+    return NGX_OK;
+}
