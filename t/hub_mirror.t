@@ -280,24 +280,25 @@ for my $case ([ "$oid/good", 'good', 1 ], [ "$oid/other", 'other', 2 ],
 
 # somebody's branch that begins like a commit, of an older time of that Hub
 
-commit($far, 'me/m', 'p/x' => 'pinned', 'p/y' => 'pinned');
+commit($far, 'me/m', 'p/x' => 'pinned x', 'p/y' => 'pinned y');
 
 my $pinned = $far->get('/api/models/me/m')->json()->{sha};
 
-commit($far, 'me/m', 'p/x' => 'of somebody', 'p/y' => 'of somebody', x => 'z',
-	y => 'z');
+commit($far, 'me/m', 'p/x' => 'not x', 'p/y' => 'not y', x => 'no x',
+	y => 'no y');
 
-is(pinned($t, 'p/x', 'before'), 'pinned', 'by the mirror: before');
-is(pinned($far, 'p/y', 'before'), 'pinned', 'without it: before');
+is(pinned($t, 'p/x', 'before'), 'pinned x', 'by the mirror: before');
+is(pinned($far, 'p/y', 'before'), 'pinned y', 'without it: before');
 
 $far->sql("INSERT INTO xet.hub_refs (repo_id, name, oid) SELECT r.id, "
 	. "'heads/$pinned' || w.name, f.oid FROM xet.hub_repos r JOIN"
-	. " xet.hub_refs f ON f.repo_id = r.id AND f.name = 'heads/main', (VALUES"
-	. " (''), ('/p')) AS w(name) WHERE r.owner = 'me' AND r.name = 'm'");
+	. " xet.hub_refs f ON f.repo_id = r.id AND f.name = 'heads/main',"
+	. " (VALUES (''), ('/p')) AS w(name) WHERE r.owner = 'me' AND r.name = 'm'");
 
-is(pinned($far, 'p/x', 'after'), 'pinned', 'without a mirror: a branch');
-is(pinned($t, 'p/y', 'after'), 'pinned', 'by the mirror: a branch');
-is($t->get("/me/m/resolve/$pinned/p/x")->{body}, 'pinned', 'it stays so');
+is(pinned($far, 'p/x', 'after'), 'pinned x', 'without a mirror: a branch');
+is(pinned($t, 'p/y', 'after'), 'pinned y', 'by the mirror: a branch');
+is($t->get("/me/m/resolve/$pinned/p/x")->{body}, 'pinned x',
+	'it stays so');
 
 # what clients should not write does not come from there
 

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Paths that mean something else to those who write them: ".git/config" and its
-# like get into no repo and no bucket, by no route; what was stored before can be
-# read, deleted and copied to another name, is reported by "xet verify" and not
-# written by "xet get".
+# like get into no repo and no bucket, by no route; what was stored before can
+# be read, deleted and copied to another name, is reported by "xet verify" and
+# not written by "xet get".
 
 use warnings;
 use strict;
@@ -83,13 +83,15 @@ my @unsafe = (
 	[ '.cache/huggingface/download/ok.metadata', '.cache' ],
 	[ 'd/.Cache/x', '.Cache' ], [ 'C:x.txt', 'C:x.txt' ],
 	[ '..\\..\\x.txt', '..\\..\\x.txt' ], [ 'a\\b', 'a\\b' ],
-	[ 'con', 'con' ], [ 'a/NUL.txt', 'NUL.txt' ], [ 'Com1.bin', 'Com1.bin' ],
+	[ 'con', 'con' ], [ 'a/NUL.txt', 'NUL.txt' ],
+	[ 'Com1.bin', 'Com1.bin' ],
 	[ 'a.', 'a.' ], [ 'a /b', 'a ' ], [ 'x::$DATA', 'x::$DATA' ],
 	[ "a\x{9b}31m", "a\x{9b}31m" ]
 );
 
 my @safe = ('.gitattributes', '.gitmodules', '.github/workflows/ci.yml',
-	'a b#%+&=?.txt', "\x{6a21}\x{578b}/\x{1f917}.bin", 'auxiliary/console.py',
+	'a b#%+&=?.txt', "\x{6a21}\x{578b}/\x{1f917}.bin",
+	'auxiliary/console.py',
 	'2023-07-18T12:33:18/details|arc:challenge|25.parquet',
 	'<|end|>*"x".txt', '...a');
 
@@ -179,8 +181,8 @@ for my $case (@stored) {
 			. " mtime FROM xet.hub_paths WHERE repo_id = $repo AND"
 			. " path = 'ok'");
 		$t->sql('INSERT INTO xet.hub_paths (repo_id, line, path,'
-			. ' since, folder, made) SELECT repo_id, line, a, since,'
-			. ' xet.hub_folder(a), made FROM xet.hub_paths,'
+			. ' since, folder, made) SELECT repo_id, line, a,'
+			. ' since, xet.hub_folder(a), made FROM xet.hub_paths,'
 			. " xet.hub_above($text) AS a WHERE repo_id = $repo AND"
 			. " path = 'ok' ON CONFLICT DO NOTHING");
 	}
@@ -197,7 +199,8 @@ for my $case (@stored) {
 	is($t->get("/buckets/me/b/resolve/$name")->{body}, 'all is well',
 		"stored: $name can be read, of a bucket");
 
-	my $r = post('/api/models/me/m/paths-info/main', { paths => [ $path ] });
+	my $r = post('/api/models/me/m/paths-info/main',
+		{ paths => [ $path ] });
 
 	is($json->decode($r->{body})->[0]{path}, $path,
 		"stored: $name: paths-info");
@@ -348,7 +351,7 @@ sub inline {
 
 # As xet prints it.
 
-sub shown { return quotemeta($_[0] =~ s/\\/\\\\/gr) }
+sub shown { return quotemeta($_[0] =~ s/\\/\\x5c/gr) }
 
 sub escape {
 	my ($text) = @_;

@@ -227,7 +227,7 @@ xet_hub_part_plain(const uint8_t *p, size_t len, uint8_t *plain, size_t size)
 }
 
 
-/* U+200C to U+200F, U+202A to U+202E, U+206A to U+206F, U+FEFF: their length. */
+/* U+200C to U+200F, U+202A to U+202E, U+206A to U+206F, U+FEFF: the length. */
 
 static size_t
 xet_hub_part_ignored(const uint8_t *p, size_t len)

@@ -99,7 +99,7 @@ static const char *const  test_safe[] = {
     "model-00001-of-00002.safetensors", "1_Pooling/config.json",
     "2023-07-18T12:33:18.165484/details_harness|arc:challenge|25_2023-07-18"
     "T12:33:18.165484.parquet",
-    "a b c.txt", " leading", "#1/50%+&=?*.txt", "<|endoftext|>.bin", "a:b:c",
+    "a b c.txt", " leading", "#1/50%+&=?*.txt", "<|endoftext|>.bin", "ab:c:d",
     "12:30.json", "price:$", "a$b:c", "\"quoted\"", "it's", "caf\xc3\xa9",
     "cafe\xcc\x81", "\xe6\xa8\xa1\xe5\x9e\x8b/\xe9\x87\x8d.bin",
     "\xf0\x9f\xa4\x97.txt", "\xf0\x9f\x91\xa8\xe2\x80\x8d\xf0\x9f\x92\xbb.png",
