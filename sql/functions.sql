@@ -3704,10 +3704,10 @@ $$;
 
 -- Whether a caller has the rights of a repo's owner: to read the repo while it
 -- is private, and to write to it.  spaces are the name spaces of the caller, in
--- lower case; with any_space the caller has all of them.  store is the repo
--- that the caller's token is for; with any_store the token is for no single
--- repo.  Both count: a token that a Hub gave out for a public repo does not
--- open the repo when it is private.
+-- canonical form, which is lower case ASCII; with any_space the caller has all
+-- of them.  store is the repo that the caller's token is for; with any_store
+-- the token is for no single repo.  Both count: a token that a Hub gave out for
+-- a public repo does not open the repo when it is private.
 --
 -- All four are always given.  A NULL is no right: it refuses.  of_store is NULL
 -- for a repo that is still to be created.
@@ -3719,7 +3719,7 @@ CREATE FUNCTION xet.hub_may(any_space boolean, spaces text[],
 AS $$
     SELECT coalesce($1 IS NOT NULL AND $2 IS NOT NULL AND $3 IS NOT NULL
                     AND $4 IS NOT NULL AND $5 IS NOT NULL
-                    AND ($1 OR lower($5) = ANY ($2))
+                    AND ($1 OR lower($5 COLLATE "C") = ANY ($2))
                     AND ($3 OR $4 = $6), false);
 $$;
 
@@ -3747,7 +3747,8 @@ $$;
 
 -- The repo of a name, as the caller sees it: 200, 307 for one that has moved,
 -- whose name is in more then, 404 for one that does not exist or is hidden from
--- the caller, 403 for one that the caller may only read.
+-- the caller, 403 for one that the caller may only read.  All look-ups are made
+-- for each name, in one order: else time tells which private names there are.
 --
 -- With 404 more is "elsewhere" if another Hub may be asked for the name: if the
 -- owner has no repo here.  Otherwise whoever has the same owner's name on that
@@ -3761,25 +3762,25 @@ CREATE FUNCTION xet.hub_find(kind integer, owner text, name text,
     LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
-    r     xet.hub_repos;
-    mine  boolean;
+    r      xet.hub_repos;
+    named  bigint;
+    was    bigint;
+    mine   boolean;
 BEGIN
-    status := 200;
-
-    SELECT h.* INTO r
+    SELECT h.id INTO named
       FROM xet.hub_repos h
      WHERE h.kind = $1 AND lower(h.owner) = lower($2)
        AND lower(h.name) = lower($3);
 
-    IF r.id IS NULL THEN
-        SELECT h.* INTO r
-          FROM xet.hub_moved m
-          JOIN xet.hub_repos h ON h.id = m.repo_id
-         WHERE m.kind = $1 AND m.owner = lower($2) AND m.name = lower($3);
+    SELECT m.repo_id INTO was
+      FROM xet.hub_moved m
+     WHERE m.kind = $1 AND m.owner = lower($2) AND m.name = lower($3);
 
-        status := 307;
-    END IF;
+    SELECT h.* INTO r
+      FROM xet.hub_repos h
+     WHERE h.id = coalesce(named, was, -1);
 
+    status := CASE WHEN named IS NULL THEN 307 ELSE 200 END;
     mine := xet.hub_may(any_space, spaces, any_store, store, r.owner,
                         xet.hub_store(r.store));
 
@@ -3788,9 +3789,13 @@ BEGIN
         code := 'RepoNotFound';
         message := 'Repository not found';
 
-        IF NOT EXISTS (SELECT FROM xet.hub_repos h
-                        WHERE h.kind BETWEEN 0 AND 3
-                          AND lower(h.owner) = lower($2)) THEN
+        IF NOT EXISTS (SELECT FROM generate_series(0, 3) AS k
+                        CROSS JOIN LATERAL (
+                                  SELECT FROM xet.hub_repos h
+                                   WHERE h.kind = k
+                                     AND lower(h.owner) = lower($2)
+                                   LIMIT 1) o)
+        THEN
             more := 'elsewhere';
         END IF;
 
@@ -4195,17 +4200,20 @@ END;
 $$;
 
 
--- Another name; the one before leads to it.
+-- Another name; the one before leads to it.  A private repo that comes to
+-- another name space is seen by other people, which takes the right admin, as
+-- xet.hub_settings() does.
 
 CREATE FUNCTION xet.hub_move(kind integer, owner text, name text,
     any_space boolean, spaces text[],
-    any_store boolean, store text, to_owner text, to_name text,
+    any_store boolean, store text, admin boolean, to_owner text, to_name text,
     OUT status integer, OUT code text, OUT message text, OUT body text,
     OUT more text)
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    r  record;
+    r       record;
+    others  boolean;
 BEGIN
     SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
@@ -4238,10 +4246,11 @@ BEGIN
 
     -- of two at once the second one finds the name that it asks for gone
 
-    PERFORM FROM xet.hub_repos h
-      WHERE h.id = r.id AND lower(h.owner) = lower($2)
-        AND lower(h.name) = lower($3)
-        FOR NO KEY UPDATE;
+    SELECT h.private INTO others
+      FROM xet.hub_repos h
+     WHERE h.id = r.id AND lower(h.owner) = lower($2)
+       AND lower(h.name) = lower($3)
+       FOR UPDATE;
 
     IF NOT FOUND THEN
         status := 404;
@@ -4250,9 +4259,22 @@ BEGIN
         RETURN;
     END IF;
 
+    -- a private repo that other people see then; what its readers of before
+    -- were given is taken back
+
+    others := others AND lower(owner) <> lower(to_owner);
+
+    IF others AND admin IS NOT TRUE THEN
+        status := 403;
+        code := 'insufficient_scope';
+        message := 'The token does not allow to change who may see a'
+                   ' repository: the scope is not admin';
+        RETURN;
+    END IF;
+
     IF EXISTS (SELECT FROM xet.hub_repos h
-                WHERE h.kind = $1 AND lower(h.owner) = lower($8)
-                  AND lower(h.name) = lower($9) AND h.id <> r.id)
+                WHERE h.kind = $1 AND lower(h.owner) = lower($9)
+                  AND lower(h.name) = lower($10) AND h.id <> r.id)
     THEN
         status := 409;
         code := 'repo_exists';
@@ -4261,15 +4283,19 @@ BEGIN
     END IF;
 
     DELETE FROM xet.hub_moved m
-     WHERE m.kind = $1 AND m.owner = lower($8) AND m.name = lower($9);
+     WHERE m.kind = $1 AND m.owner = lower($9) AND m.name = lower($10);
 
     IF lower(owner) <> lower(to_owner) OR lower(name) <> lower(to_name) THEN
         INSERT INTO xet.hub_moved (kind, owner, name, repo_id)
         VALUES ($1, lower($2), lower($3), r.id);
     END IF;
 
+    IF others THEN
+        PERFORM xet.hub_close(r.id);
+    END IF;
+
     UPDATE xet.hub_repos h
-       SET owner = $8, name = $9, changed_at = now()
+       SET owner = $9, name = $10, changed_at = now()
      WHERE h.id = r.id;
 
     more := to_owner || '/' || to_name;
@@ -4311,10 +4337,13 @@ END;
 $$;
 
 
+-- admin: the token has the scope that a change of who may see the repo takes.
+
 CREATE FUNCTION xet.hub_settings(kind integer, owner text, name text,
     any_space boolean, spaces text[],
-    any_store boolean, store text, private boolean, OUT status integer,
-    OUT code text, OUT message text, OUT body text, OUT more text)
+    any_store boolean, store text, admin boolean, private boolean,
+    OUT status integer, OUT code text, OUT message text, OUT body text,
+    OUT more text)
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -4347,15 +4376,23 @@ BEGIN
         RETURN;
     END IF;
 
-    IF $8 AND NOT was THEN
+    IF $9 <> was AND admin IS NOT TRUE THEN
+        status := 403;
+        code := 'insufficient_scope';
+        message := 'The token does not allow to change who may see a'
+                   ' repository: the scope is not admin';
+        RETURN;
+    END IF;
+
+    IF $9 AND NOT was THEN
         PERFORM xet.hub_close(r.id);
     END IF;
 
     UPDATE xet.hub_repos h
-       SET private = coalesce($8, h.private), changed_at = now()
+       SET private = coalesce($9, h.private), changed_at = now()
      WHERE h.id = r.id;
 
-    body := '{"private":' || coalesce($8, was) || '}';
+    body := '{"private":' || coalesce($9, was) || '}';
 END;
 $$;
 

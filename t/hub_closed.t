@@ -48,7 +48,7 @@ $t->run();
 $t->allow(qr/xet: 40[0-9] /);
 
 my $json = JSON::PP->new()->canonical();
-my $alice = $t->auth('delete', '@alice');
+my $alice = $t->auth('admin', '@alice');
 my %who = (alice => $alice, bob => $t->auth('read', '@bob'), nobody => {});
 my $repo = 'alice/open';
 my $info = "/api/models/$repo";
@@ -85,8 +85,22 @@ is($t->get("/cas/v1/chunks/default/$chunk", $given{nobody})->{status}, 200,
 
 # --------------------------------------------------------------------------
 
-is($t->http('PUT', "$info/settings", $alice, \'{"private":true}')->{body},
-	'{"private":true}', 'it becomes private');
+# an upload that is being committed comes before, one that begins then behind
+
+my $session = $t->pg_session();
+
+$session->run('BEGIN');
+$session->run("SELECT xet.repo_row('$store')");
+
+my $private = '{"private":true}';
+my $c = $t->http_start('PUT', "$info/settings", { %$alice,
+	'Content-Length' => length($private) }, $private, timeout => 60);
+
+ok(wait_for(20, sub { $t->pg_blocked() }), 'it waits for an upload');
+is(store(), $store, 'the repo is as it was meanwhile');
+$session->run('COMMIT');
+$session->close();
+is($c->response()->{body}, $private, 'it becomes private');
 is(commit(new => $new)->{status}, 200, 'and has another file');
 
 my $fresh = $t->head("/$repo/resolve/main/new", $alice)

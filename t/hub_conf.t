@@ -251,7 +251,8 @@ for my $state ('private', 'public', 'private again', 'public again', 'gone') {
 	$r = $state eq 'gone'
 		? send_json('DELETE', '/api/repos/delete', who('alice',
 			'delete'), { name => 'open', organization => 'alice' })
-		: send_json('PUT', '/api/models/alice/open/settings', $alice,
+		: send_json('PUT', '/api/models/alice/open/settings',
+			who('alice', 'admin'),
 			{ private => $there ? JSON::PP::false
 				: JSON::PP::true });
 	is($r->{status}, 200, "it is $state");

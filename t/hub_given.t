@@ -30,7 +30,7 @@ $t->token_key();
 $t->run();
 $t->allow(qr/xet: 404 /);
 
-my $robin = $t->auth('delete', '@robin');
+my $robin = $t->auth('admin', '@robin');
 my $info = '/api/models/team/open';
 my $more = "$info/xet-read-token/main";
 

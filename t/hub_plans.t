@@ -88,9 +88,9 @@ my %one = (
 		sub { "0, 'me', 'f$_[0]', $who, false, 'me',"
 			. " 'z$_[0]', 1" } ],
 	hub_delete => sub { "0, 'me', 'o$_[0]', $who" },
-	hub_move => sub { "0, 'me', 'n$_[0]', $who, 'me', 'o$_[0]'" },
-	hub_settings => [ sub { "$hub, false" },
-		sub { "0, 'me', 'f$_[0]', $who, true" } ],
+	hub_move => sub { "0, 'me', 'n$_[0]', $who, true, 'me', 'o$_[0]'" },
+	hub_settings => [ sub { "$hub, true, false" },
+		sub { "0, 'me', 'f$_[0]', $who, true, true" } ],
 	hub_info => sub { "$hub, 'main', true" },
 	hub_list => sub { "0, NULL, NULL, $who, 100, NULL" },
 	hub_tree_rows => [

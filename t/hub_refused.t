@@ -43,6 +43,7 @@ my $dir = $table->dir();
 my $url = $t->url('');
 
 my %tokens = (
+	ADMIN => token('alice', 'admin'),
 	DELETE => token('alice', 'delete'), WRITE => token('alice', 'write'),
 	READ => token('alice', 'read'), OTHER => token('bob', 'delete'),
 	EXPIRED => token('alice', 'delete', lifetime => '1s'),

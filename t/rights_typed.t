@@ -73,7 +73,8 @@ EOF_SQL
 
 # --------------------------------------------------------------------------
 
-my @rights = qw/ any_space spaces any_store store any_repo repo wide proof /;
+my @rights = qw/ any_space spaces any_store store admin any_repo repo wide
+	proof /;
 my %right = map { $_ => 1 } @rights;
 
 # A caller of one name space; one of all; one whose token is for the repo.
@@ -107,7 +108,7 @@ my %value = (kind => 0, owner => "'alice'", name => "'m'", rev => "'main'",
 	xorb => "sha256('x')", xorbs => "ARRAY[sha256('x')]", starts => "'{0}'",
 	ends => "'{2}'", chunk => "sha256('c')", digest => "sha256('fs')",
 	stored => 1, logical => 1, what => "'stored'", size => 10, seq => 0,
-	tag => 9);
+	tag => 9, admin => 'true');
 my %special = (
 	hub_again => { any_store => 'false', store => "'_hub/99'" },
 	hub_bucket_file => { repo => 2, path => "'y'",
@@ -119,6 +120,7 @@ my %special = (
 	hub_create => { name => "'new'", batches => 0 },
 	hub_duplicate => { to_owner => "'alice'", to_name => "'m'" },
 	hub_claims => { upload => "'g'" },
+	hub_move => { to_owner => "'bob'" },
 	hub_tree_rows => { path => "''" },
 	usage_get => { subject => "'me'" },
 	xorb_put => { xorb => "sha256('y')", chunk_hashes => $file,

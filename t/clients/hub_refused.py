@@ -33,7 +33,8 @@ def api_of(name):
     return HfApi(token=os.environ[name] if name else False)
 
 
-deleter, writer, reader = map(api_of, ("DELETE", "WRITE", "READ"))
+admin, deleter, writer, reader = map(api_of, ("ADMIN", "DELETE", "WRITE",
+                                              "READ"))
 bob, nobody = api_of("OTHER"), api_of(None)
 bad = {"junk": HfApi(token="hf_junk"), "expired": api_of("EXPIRED"),
        "of another key": api_of("FORGED")}
@@ -382,8 +383,11 @@ def kept():
     # made private, an open one is gone for others at once, and for all when
     # it was deleted
 
-    row("update_repo_settings: by alice",
-        lambda: writer.update_repo_settings("alice/open", private=True))
+    row("update_repo_settings: by alice, to delete",
+        lambda: deleter.update_repo_settings("alice/open", private=True),
+        forbidden)
+    row("update_repo_settings: by alice, to admin",
+        lambda: admin.update_repo_settings("alice/open", private=True))
     row("update_repo_settings: gone for bob",
         lambda: bob.hf_hub_download("alice/open", "f.txt",
                                     cache_dir=fresh()), no_repo)

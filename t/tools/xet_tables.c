@@ -117,7 +117,7 @@ print_statement(const char *name, unsigned all, unsigned params,
         printf("%s$%u", (i == 1) ? "" : ", ", i);
     }
 
-    printf("%s)\"}", all ? ", NULL" : "");
+    printf("%s)\"}", all ? ", true, ''" : "");
 }
 
 

@@ -343,17 +343,19 @@ xet_cli_repo_rm(xet_cli_repo_t *r)
 static int
 xet_cli_repo_files(xet_cli_repo_t *r)
 {
-    xet_cli_pg_param_t  param;
+    xet_cli_pg_param_t  params[2];
 
-    param.value = r->name;
-    param.len = 0;
+    params[0].value = r->name ? "false" : "true";
+    params[0].len = 0;
+    params[1].value = r->name ? r->name : "";
+    params[1].len = 0;
 
     return xet_cli_pg_query(r->pg, "SELECT hash, size,"
                             " to_char(created_at AT TIME ZONE 'UTC',"
                             " 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'),"
                             " encode(sha256, 'hex')"
-                            " FROM xet.file_list($1::text)", &param, 1,
-                            xet_cli_repo_file, r);
+                            " FROM xet.file_list($1::boolean, $2::text)",
+                            params, 2, xet_cli_repo_file, r);
 }
 
 

@@ -161,7 +161,7 @@ xet_cli_token_claims(const xet_cli_args_t *args, xet_token_params_t *params,
                                   strlen(scope)))
     {
         return xet_cli_fail(XET_CLI_USAGE, "token",
-                            "--scope is read, write or delete");
+                            "--scope is read, write, delete or admin");
     }
 
     claims->iat = (uint64_t) time(NULL);

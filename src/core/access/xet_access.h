@@ -308,12 +308,16 @@ typedef struct {
 } xet_token_params_t;
 
 
-/* What a token allows: each includes the ones before it. */
+/*
+ * What a token allows: each includes the ones before it.  Only "admin" changes
+ * who may see a repo of a Hub.
+ */
 
 typedef enum {
     XET_SCOPE_READ = 0,
     XET_SCOPE_WRITE,
-    XET_SCOPE_DELETE
+    XET_SCOPE_DELETE,
+    XET_SCOPE_ADMIN
 } xet_scope_e;
 
 

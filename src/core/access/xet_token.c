@@ -74,7 +74,9 @@ typedef struct {
 } xet_token_room_t;
 
 
-static const char *const  xet_scope_names[] = { "read", "write", "delete" };
+static const char *const  xet_scope_names[] = {
+    "read", "write", "delete", "admin"
+};
 
 
 static xet_status_t xet_token_split(const uint8_t *token, size_t len,
@@ -701,7 +703,7 @@ xet_scope_parse(xet_scope_e *scope, const uint8_t *text, size_t len)
 {
     size_t  i;
 
-    for (i = 0; i <= XET_SCOPE_DELETE; i++) {
+    for (i = 0; i <= XET_SCOPE_ADMIN; i++) {
 
         if (strlen(xet_scope_names[i]) == len
             && memcmp(xet_scope_names[i], text, len) == 0)
@@ -752,7 +754,7 @@ xet_token_mintable(const xet_token_params_t *params,
     return claims->exp <= XET_TOKEN_TIME_MAX
            && claims->nbf <= XET_TOKEN_TIME_MAX
            && claims->iat <= XET_TOKEN_TIME_MAX
-           && claims->scope <= XET_SCOPE_DELETE
+           && claims->scope <= XET_SCOPE_ADMIN
            && (params->iss.data == NULL
                || xet_token_text_ok(&params->iss, XET_TOKEN_NAME_MAX))
            && (params->aud.data == NULL

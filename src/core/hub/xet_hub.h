@@ -61,6 +61,13 @@ int xet_hub_name_ok(const uint8_t *p, size_t len);
 int xet_hub_owner_ok(const uint8_t *p, size_t len);
 
 /*
+ * Whether a caller of that name has a name space: that of an owner, in the
+ * canonical form, which has no upper case.  Rights are compared in this form
+ * alone; "Dora" is another caller than "dora", and has none.
+ */
+int xet_hub_space_ok(const uint8_t *p, size_t len);
+
+/*
  * Whether a file in a repo can have this path: UTF-8 without control
  * characters, parts that are not empty, "." or "..".  What is written has to
  * pass xet_hub_path_check(), too.

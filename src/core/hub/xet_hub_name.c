@@ -73,6 +73,22 @@ xet_hub_owner_ok(const uint8_t *p, size_t len)
 
 
 int
+xet_hub_space_ok(const uint8_t *p, size_t len)
+{
+    size_t  i;
+
+    for (i = 0; i < len; i++) {
+
+        if (p[i] >= 'A' && p[i] <= 'Z') {
+            return 0;
+        }
+    }
+
+    return xet_hub_owner_ok(p, len);
+}
+
+
+int
 xet_hub_path_ok(const uint8_t *p, size_t len)
 {
     size_t  i, start;

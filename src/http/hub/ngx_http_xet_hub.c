@@ -326,13 +326,19 @@ ngx_http_xet_hub_who(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
             hub->who = auth->subject;
         }
 
+        hub->asked.admin = (auth->claims.scope >= XET_SCOPE_ADMIN);
+
         if (auth->repo.len) {
             hub->asked.any_store = 0;
             hub->asked.store = auth->repo;
         }
 
-    } else if (xlcf->hub_user == NULL) {
-        ngx_str_set(&hub->who, NGX_HTTP_XET_HUB_ME);
+    } else {
+        hub->asked.admin = 1;
+
+        if (xlcf->hub_user == NULL) {
+            ngx_str_set(&hub->who, NGX_HTTP_XET_HUB_ME);
+        }
     }
 
     if (xlcf->hub_user) {
@@ -375,6 +381,7 @@ ngx_http_xet_hub_rights(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     asked->any_space = 0;
     asked->spaces = cln->data;
     asked->any_store = 1;
+    asked->admin = 0;
     ngx_str_set(&asked->store, "");
 
     ngx_http_xet_array_init(asked->spaces, NGX_HTTP_XET_OID_TEXT);
@@ -465,7 +472,7 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 }
 
 
-/* Adds a name space; what is no name of an owner is none. */
+/* Adds a name space; a name that is not in canonical form is none. */
 
 static ngx_int_t
 ngx_http_xet_hub_space(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
@@ -473,7 +480,7 @@ ngx_http_xet_hub_space(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 {
     ngx_str_t  *space;
 
-    if (!xet_hub_owner_ok(name, len)) {
+    if (!xet_hub_space_ok(name, len)) {
         return NGX_OK;
     }
 
@@ -483,14 +490,9 @@ ngx_http_xet_hub_space(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     }
 
     space->len = len;
-    space->data = ngx_pnalloc(r->pool, len);
-    if (space->data == NULL) {
-        return NGX_ERROR;
-    }
+    space->data = name;
 
-    ngx_strlow(space->data, name, len);
-
-    ngx_http_xet_array_bytes(hub->asked.spaces, space->data, len);
+    ngx_http_xet_array_bytes(hub->asked.spaces, name, len);
 
     return hub->asked.spaces->failed ? NGX_ERROR : NGX_OK;
 }

@@ -24,7 +24,7 @@ ngx_http_xet_hub_whoami_handler(ngx_http_request_t *r,
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     scope = (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN)
-            ? ngx_http_xet_auth(r)->claims.scope : XET_SCOPE_DELETE;
+            ? ngx_http_xet_auth(r)->claims.scope : XET_SCOPE_ADMIN;
 
     if (ngx_http_xet_header(r, "Cache-Control", "private, no-store")
         != NGX_OK)
@@ -80,8 +80,7 @@ ngx_http_xet_hub_orgs(xet_json_t *j, ngx_http_xet_hub_t *hub)
     for (i = 0; i < hub->spaces.nelts; i++) {
 
         if (space[i].len == hub->who.len
-            && ngx_strncasecmp(space[i].data, hub->who.data, hub->who.len)
-               == 0)
+            && ngx_memcmp(space[i].data, hub->who.data, hub->who.len) == 0)
         {
             continue;
         }

@@ -15,6 +15,7 @@
 
 static ngx_int_t ngx_http_xet_hub_unsafe(ngx_http_request_t *r,
     ngx_uint_t status, const xet_hub_refusal_t *refusal);
+static void ngx_http_xet_hub_why(ngx_http_request_t *r, ngx_str_t *message);
 static ngx_int_t ngx_http_xet_hub_upstream(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_hub_moved(ngx_http_request_t *r,
     const ngx_str_t *id);
@@ -138,6 +139,10 @@ ngx_http_xet_hub_refuse(ngx_http_request_t *r,
         }
     }
 
+    if (answer->status == NGX_HTTP_FORBIDDEN) {
+        ngx_http_xet_hub_why(r, &answer->message);
+    }
+
     code = ngx_pnalloc(r->pool, answer->code.len + 1);
     message = ngx_pnalloc(r->pool, answer->message.len + 1);
 
@@ -150,6 +155,43 @@ ngx_http_xet_hub_refuse(ngx_http_request_t *r,
 
     return ngx_http_xet_hub_error(r, answer->status, (char *) code,
                                   (char *) message);
+}
+
+
+/*
+ * A caller whose name is not in canonical form has no name space, and is told
+ * so: nothing else would explain that "Dora" may not write to "dora/m".
+ */
+
+static void
+ngx_http_xet_hub_why(ngx_http_request_t *r, ngx_str_t *message)
+{
+    u_char              *p;
+    ngx_str_t            said;
+    ngx_http_xet_hub_t  *hub;
+
+    static const char  why[] = ". The subject \"%V\" is not in canonical form"
+                               " (lower case ASCII), so it has no name space";
+
+    hub = ngx_http_xet_hub_get(r);
+
+    if (hub->who.len == 0 || hub->who.len > XET_HUB_NAME_MAX
+        || xet_hub_space_ok(hub->who.data, hub->who.len))
+    {
+        return;
+    }
+
+    said = *message;
+
+    p = ngx_pnalloc(r->pool, said.len + sizeof(why) + hub->who.len);
+    if (p == NULL) {
+        return;
+    }
+
+    message->data = p;
+    message->len = ngx_sprintf(ngx_cpymem(p, said.data, said.len), why,
+                               &hub->who)
+                   - p;
 }
 
 

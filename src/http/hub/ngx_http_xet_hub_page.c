@@ -106,7 +106,7 @@ ngx_http_xet_hub_page_who(ngx_http_request_t *r, xet_buf_t *b)
         return;
     }
 
-    if (xet_hub_owner_ok(hub->who.data, hub->who.len)) {
+    if (xet_hub_space_ok(hub->who.data, hub->who.len)) {
         xet_hub_html(b, "<li><a href=\"%p/%p\">Signed in as %t</a></li>\n",
                      ngx_http_xet_hub_str(&xlcf->hub_base),
                      ngx_http_xet_hub_str(&hub->who),

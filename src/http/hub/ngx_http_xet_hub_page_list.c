@@ -194,7 +194,8 @@ ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc)
 static ngx_uint_t
 ngx_http_xet_hub_page_mine(ngx_http_xet_hub_t *hub)
 {
-    return hub->who.len == hub->asked.owner.len
+    return xet_hub_space_ok(hub->who.data, hub->who.len)
+           && hub->who.len == hub->asked.owner.len
            && ngx_strncasecmp(hub->who.data, hub->asked.owner.data,
                               hub->who.len)
               == 0;
@@ -268,7 +269,7 @@ ngx_http_xet_hub_page_first(ngx_http_request_t *r, xet_buf_t *b)
     kind = hub->asked.kind;
 
     if (hub->asked.name.len || kind == XET_HUB_SPACE || kind == XET_HUB_BUCKET
-        || !xet_hub_owner_ok(hub->who.data, hub->who.len))
+        || !xet_hub_space_ok(hub->who.data, hub->who.len))
     {
         return;
     }

@@ -936,6 +936,7 @@ typedef struct {
     ngx_uint_t             any_store;
     ngx_str_t              store;              /* data NULL: refuses */
     ngx_http_xet_array_t  *spaces;             /* text; NULL: refuses */
+    ngx_uint_t             admin;              /* scope, of some functions */
 } ngx_http_xet_hub_asked_t;
 
 

@@ -279,6 +279,7 @@ ngx_http_xet_query_hub_move(ngx_http_request_t *r,
 
     p = ngx_http_xet_query_hub_params(r, asked);
 
+    ngx_http_xet_params_bool(p, asked->admin);
     ngx_http_xet_params_bytes(p, owner->data, owner->len);
     ngx_http_xet_params_bytes(p, name->data, name->len);
 
@@ -294,6 +295,8 @@ ngx_http_xet_query_hub_settings(ngx_http_request_t *r,
     ngx_http_xet_params_t  *p;
 
     p = ngx_http_xet_query_hub_params(r, asked);
+
+    ngx_http_xet_params_bool(p, asked->admin);
 
     if (private == -1) {
         ngx_http_xet_params_null(p);

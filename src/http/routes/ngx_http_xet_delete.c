@@ -37,6 +37,12 @@ ngx_http_xet_file_delete_handler(ngx_http_request_t *r,
 
     ngx_http_xet_repo(r, &repo);
 
+    if (ngx_http_xet_token_hub(&repo.name)) {
+        return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "hub_repo",
+                                  "the repo is that of a Hub: its files are "
+                                  "deleted by a commit");
+    }
+
     rc = repo.any ? ngx_http_xet_query_file_delete(r, &ctx->hash,
                                                    ngx_http_xet_file_deleted)
                   : ngx_http_xet_query_repo_forget(r, &repo.name, &ctx->hash,
@@ -98,6 +104,12 @@ ngx_http_xet_repo_delete_handler(ngx_http_request_t *r,
     if (repo.any) {
         return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "no_repos",
                                   "files belong to the store, not to repos");
+    }
+
+    if (ngx_http_xet_token_hub(&repo.name)) {
+        return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "hub_repo",
+                                  "the repo is that of a Hub: it is deleted "
+                                  "by its name, DELETE api/repos/delete");
     }
 
     rc = ngx_http_xet_repo_check(r, &repo.name);

@@ -43,6 +43,9 @@ void ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
 /* The content handler of "xet_token". */
 ngx_int_t ngx_http_xet_token_handler(ngx_http_request_t *r);
 
+/* Whether a token for that repo is for a repo of a Hub. */
+ngx_uint_t ngx_http_xet_token_hub(const ngx_str_t *repo);
+
 /*
  * Answers with a token that has these claims, and with the endpoint that it is
  * for, by the configuration of the location.  As the functions of

@@ -41,6 +41,7 @@ ngx_int_t
 ngx_http_xet_token_handler(ngx_http_request_t *r)
 {
     ngx_int_t            rc;
+    ngx_str_t            repo;
     xet_token_claims_t   claims;
 
     rc = ngx_http_discard_request_body(r);
@@ -73,17 +74,26 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
 
     /* a repo of a Hub, to which that one gives tokens, and nobody else */
 
-    if (claims.repo.len >= sizeof(NGX_HTTP_XET_HUB_REPO) - 1
-        && ngx_memcmp(claims.repo.data, NGX_HTTP_XET_HUB_REPO,
-                      sizeof(NGX_HTTP_XET_HUB_REPO) - 1)
-           == 0)
-    {
+    repo.data = (u_char *) claims.repo.data;
+    repo.len = claims.repo.len;
+
+    if (ngx_http_xet_token_hub(&repo)) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_claim",
                                   "no repository or subject can have this "
                                   "name");
     }
 
     return ngx_http_xet_token_give(r, &claims);
+}
+
+
+ngx_uint_t
+ngx_http_xet_token_hub(const ngx_str_t *repo)
+{
+    return repo->len >= sizeof(NGX_HTTP_XET_HUB_REPO) - 1
+           && ngx_memcmp(repo->data, NGX_HTTP_XET_HUB_REPO,
+                         sizeof(NGX_HTTP_XET_HUB_REPO) - 1)
+              == 0;
 }
 
 

@@ -212,6 +212,9 @@ test_result(const xet_test_ring_t *ring)
         { "write  delete write", XET_SCOPE_DELETE },
         { "deleted read", XET_SCOPE_READ },
         { "write delet edelete", XET_SCOPE_WRITE },
+        { "admin", XET_SCOPE_ADMIN }, { "admin read", XET_SCOPE_ADMIN },
+        { "read  admin delete", XET_SCOPE_ADMIN },
+        { "delete administrator Admin", XET_SCOPE_DELETE },
     };
 
     for (i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {

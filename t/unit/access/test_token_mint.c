@@ -163,7 +163,7 @@ test_round(const xet_test_ring_t *ring)
     c.iat = 1;
 
     for (i = 0; i < 2; i++) {
-        c.scope = i ? XET_SCOPE_DELETE : XET_SCOPE_WRITE;
+        c.scope = i ? XET_SCOPE_ADMIN : XET_SCOPE_WRITE;
 
         xet_is_u64(xet_token_mint(keys[i], &p, &c, token, sizeof(token),
                                   &len),

@@ -24,6 +24,13 @@ owner(const char *s)
 
 
 static int
+space(const char *s)
+{
+    return xet_hub_space_ok((const uint8_t *) s, strlen(s));
+}
+
+
+static int
 path(const char *s)
 {
     return xet_hub_path_ok((const uint8_t *) s, strlen(s));
@@ -72,6 +79,14 @@ test_names(void)
     xet_ok(!owner("api"), "no owner: a part of a path");
     xet_ok(!owner("DataSets"), "no owner: in any case");
     xet_ok(!owner("a--b"), "no owner: no name");
+
+    xet_ok(space("dora"), "name space");
+    xet_ok(space("d.o_r-a1"), "name space: of all characters");
+    xet_ok(!space("Dora"), "no name space: upper case");
+    xet_ok(!space("dorA"), "no name space: upper case at the end");
+    xet_ok(!space("api"), "no name space: no owner");
+    xet_ok(!space("d\xc3\xb6ra"), "no name space: no ASCII");
+    xet_ok(!space(""), "no name space: nobody");
 }
 
 
