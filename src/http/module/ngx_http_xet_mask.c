@@ -29,6 +29,7 @@ static void ngx_http_xet_mask_write(ngx_log_t *log, ngx_uint_t level,
 static void ngx_http_xet_mask_syslog(ngx_log_t *log, ngx_uint_t level,
     u_char *buf, size_t len);
 static ngx_int_t ngx_http_xet_mask_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_mask_user(ngx_http_request_t *r);
 static void ngx_http_xet_mask_line(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_mask_copy(ngx_http_request_t *r, ngx_str_t *s);
 
@@ -214,15 +215,62 @@ ngx_http_xet_mask_handler(ngx_http_request_t *r)
         xet_mask(referer->data, referer->len);
     }
 
-    /* a name of a user, decoded by now, or never: some send a token as one */
-
-    if (ngx_http_auth_basic_user(r) == NGX_OK) {
-        xet_mask(r->headers_in.user.data, r->headers_in.user.len);
-    }
-
     /* arguments may be text of the configuration */
 
-    return ngx_http_xet_mask_copy(r, &r->args);
+    return (ngx_http_xet_mask_user(r) == NGX_OK
+            && ngx_http_xet_mask_copy(r, &r->args) == NGX_OK)
+           ? NGX_OK : NGX_ERROR;
+}
+
+
+/*
+ * Some send a token as the name of a user.  nginx decodes the header each time
+ * that somebody asks for the name, so the header is made anew.
+ */
+
+static ngx_int_t
+ngx_http_xet_mask_user(ngx_http_request_t *r)
+{
+    u_char     *p;
+    ngx_str_t   user, plain, *value;
+
+    if (r->headers_in.authorization == NULL
+        || ngx_http_auth_basic_user(r) != NGX_OK)
+    {
+        return NGX_OK;
+    }
+
+    user = r->headers_in.user;
+
+    if (ngx_http_xet_mask_copy(r, &user) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_memcmp(user.data, r->headers_in.user.data, user.len) == 0) {
+        return NGX_OK;
+    }
+
+    value = &r->headers_in.authorization->value;
+
+    plain.len = user.len + 1 + r->headers_in.passwd.len;
+    plain.data = ngx_pnalloc(r->pool, plain.len + sizeof("Basic ")
+                                      + ngx_base64_encoded_length(plain.len));
+    if (plain.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_cpymem(plain.data, user.data, user.len);
+    *p++ = ':';
+    p = ngx_cpymem(p, r->headers_in.passwd.data, r->headers_in.passwd.len);
+
+    value->data = p;
+    value->len = sizeof("Basic ") - 1;
+
+    user.data = ngx_cpymem(p, "Basic ", value->len);
+    ngx_encode_base64(&user, &plain);
+    value->len += user.len;
+
+    return NGX_OK;
 }
 
 
