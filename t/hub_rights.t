@@ -245,7 +245,7 @@ is(commit($dora{dora}, 'DORA/SHOWN', f => 'x')->{status}, 200,
 # the same rule for what the configuration says
 
 for my $case ([ 'dora' => 200 ], [ 'lab,dora' => 200 ], [ 'Dora' => 404 ],
-	[ 'lab, DORA' => 404 ], [ 'dora%2Fx' => 404 ], [ '' => 404 ])
+	[ 'lab,DORA' => 404 ], [ 'dora%2Fx' => 404 ], [ '' => 404 ])
 {
 	my ($owners, $status) = @$case;
 
