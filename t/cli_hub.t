@@ -149,8 +149,8 @@ my $json = JSON::PP->new()->canonical();
 
 my %files = (empty => '', 'a/b/empty' => '', '.gitattributes' => 'x',
 	"\xc3\xa4 b#?%&+\"'" => 'odd', '%2e%2e' => 'dots', '-o' => 'option',
-	'a\\b' => 'backslash', '...' => 'three', 'a/~/@x:y' => 'more',
-	'.cache/x' => 'mine', 'a/same' => mix(3, 3_000_000),
+	'a|b:c' => 'colon', '..x' => 'two', 'a/~/@x:y' => 'more',
+	'.cached/x' => 'mine', 'a/same' => mix(3, 3_000_000),
 	'b/same' => mix(3, 3_000_000), 'large' => random_bytes(4, 500_000));
 
 $files{"many/$_"} = "file $_\n" x $_ for 1 .. 290;
@@ -354,9 +354,11 @@ symlink('kept', "$dir/odd/link");
 $r = hub_xet('put', '--json', '-r', 'odd', 'me/odd');
 is($r->{code}, 3, 'left out: the exit status');
 is_deeply([ sort map { $_->{file} // () } @{ $r->{json} } ],
-	[ '.cache/y', '.gitignore', 'huggingface/x', 'kept' ],
+	[ '.gitignore', 'huggingface/x', 'kept' ],
 	'left out: the others are put');
 is($r->{err}, "xet: link: is left out: it is a symbolic link\n"
+	. 'xet: .cache/y: is left out: ".cache" is a folder of clients of a'
+	. " Hub\n"
 	. "xet: no\\x0aname: is left out: no file of a repository can be"
 	. " called so\n", 'left out: what is told');
 

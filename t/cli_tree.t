@@ -67,7 +67,14 @@ my $manifest = $r->{out};
 
 spew("$dir/manifest", $manifest);
 
-$r = xet($t, 'get', '-r', '-o', "$dir/back", "$dir/manifest");
+# a name of the tree has what a stranger's might do harm with
+
+my @any = qw/ --names any /;
+
+$r = xet($t, 'get', '-r', '-o', "$dir/refused", "$dir/manifest");
+is($r->{code}, 1, 'get: names are looked at');
+
+$r = xet($t, 'get', '-r', @any, '-o', "$dir/back", "$dir/manifest");
 is($r->{code}, 0, 'get') or diag($r->{err});
 
 unlink("$dir/in/a/link", "$dir/in/out", "$dir/in/pipe", "$dir/in/x.xet-part");
@@ -82,7 +89,7 @@ spew("$dir/back/one", 'abd');
 unlink("$dir/back/a/b/same");
 chmod(0644, "$dir/back/a/run");
 
-$r = xet($t, { stdin => "$dir/manifest" }, 'get', '--json', '-r', '-o',
+$r = xet($t, { stdin => "$dir/manifest" }, 'get', '--json', '-r', @any, '-o',
 	"$dir/back", '-');
 is($r->{code}, 0, 'get again');
 same("$dir/in", "$dir/back", 'what has changed is as it was');

@@ -87,7 +87,7 @@ unlike(page('/?search=x')->{body}, qr/hf upload/, 'not what is searched for');
 
 my @odd = ('<script>alert(1)<b>.txt', q{a"onclick='x' b.txt},
 	'a&amp;b.txt', "d/e/f g#?%41+;.bin", "uml\x{e4}ut \x{4e2d}.txt",
-	"\x{202e}gpj.exe", "-rf", "d/\$(touch x)`id`'.txt", 'a\\b"c');
+	"\x{202e}gpj.exe", "-rf", "d/\$(touch x)`id`'.txt", 'a^b"c');
 my %data = map { $odd[$_] => "number $_\n" } 0 .. $#odd;
 
 create(name => 'm', organization => 'me');
