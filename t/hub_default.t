@@ -110,7 +110,8 @@ sub conf_setup {
 
 	$server =~ s!/var/log/nginx!%%DIR%%!g;
 
-	return "%%MAIN%%\nevents { }\nhttp {\n%%HTTP%%\n$hub_public\n$server\n}\n";
+	return "%%MAIN%%\nevents { }\nhttp {\n%%HTTP%%\n$hub_public\n"
+		. "$server\n}\n";
 }
 
 sub conf_container {

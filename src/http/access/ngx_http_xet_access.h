@@ -61,6 +61,14 @@ ngx_int_t ngx_http_xet_auth_check(ngx_http_request_t *r, xet_scope_e scope);
 ngx_int_t ngx_http_xet_auth_tls(ngx_http_request_t *r);
 
 /*
+ * Whether the server lets nobody do what takes this scope, by "xet_read_only"
+ * or "xet_delete": the code of the refusal, which is 403, with what to say; or
+ * NULL.
+ */
+const char *ngx_http_xet_closed(ngx_http_request_t *r, xet_scope_e scope,
+    const char **message);
+
+/*
  * The repo whose files the request may see, and to which it adds files.  any:
  * the whole store, with "xet_access store".  The name is empty then, and when
  * the token names no repo, or without memory: of these only the files of public

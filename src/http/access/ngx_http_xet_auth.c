@@ -236,6 +236,42 @@ ngx_http_xet_auth_check(ngx_http_request_t *r, xet_scope_e scope)
 }
 
 
+const char *
+ngx_http_xet_closed(ngx_http_request_t *r, xet_scope_e scope,
+    const char **message)
+{
+    ngx_uint_t                i;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    /* t/docs.t compares the rows with docs/api.md */
+
+    static const struct {
+        ngx_uint_t            status;
+        const char           *code;
+        const char           *message;
+    } refusals[] = {
+        { 403, "read_only", "this server is read-only" },
+        { 403, "no_deletes", "this server deletes nothing" }
+    };
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (xlcf->read_only && scope > XET_SCOPE_READ) {
+        i = 0;
+
+    } else if (!xlcf->deletes && scope == XET_SCOPE_DELETE) {
+        i = 1;
+
+    } else {
+        return NULL;
+    }
+
+    *message = refusals[i].message;
+
+    return refusals[i].code;
+}
+
+
 /*
  * git sends a token as a password, and so do browsers, for pages.  These send
  * it by themselves, also when a page of somebody else makes them ask, so it is

@@ -254,6 +254,8 @@ typedef struct {
     ngx_uint_t                 access;         /* as written, or unset */
     ngx_uint_t                 repos;          /* "xet_access repo" holds */
     ngx_uint_t                 dedup_scope;    /* NGX_HTTP_XET_ACCESS_* */
+    ngx_uint_t                 read_only;      /* of the server: no changes */
+    ngx_uint_t                 deletes;        /* of the server: allowed */
 
     ngx_uint_t                 tls;            /* NGX_HTTP_XET_TLS_* */
     ngx_http_complex_value_t  *tls_value;

@@ -23,6 +23,8 @@
 
 static ngx_int_t ngx_http_xet_hub_nowhere(ngx_http_request_t *r,
     ngx_uint_t methods);
+static xet_scope_e ngx_http_xet_hub_does(ngx_http_request_t *r,
+    const ngx_http_xet_hub_route_t *route);
 static ngx_int_t ngx_http_xet_hub_parse(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, ngx_str_t *path);
 static ngx_int_t ngx_http_xet_hub_begin(ngx_http_request_t *r,
@@ -92,6 +94,10 @@ ngx_http_xet_hub_handler(ngx_http_request_t *r)
     }
 
     if (rc == NGX_OK) {
+        rc = ngx_http_xet_hub_open(r, ngx_http_xet_hub_does(r, route));
+    }
+
+    if (rc == NGX_OK) {
         rc = ngx_http_xet_hub_parse(r, hub, &path);
     }
 
@@ -122,6 +128,42 @@ ngx_http_xet_hub_nowhere(ngx_http_request_t *r, ngx_uint_t methods)
     return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_ALLOWED,
                                   "method_not_allowed",
                                   NGX_HTTP_XET_ERROR_METHOD);
+}
+
+
+/*
+ * What a route does to what is stored, whoever may come to it: an object of LFS
+ * is sent without a token.  A token or a "yes" to who asks whether he may write
+ * is of no use where nobody may.  Only scopes that are in "xet_read_only" and
+ * "xet_delete" are told apart.
+ */
+
+static xet_scope_e
+ngx_http_xet_hub_does(ngx_http_request_t *r,
+    const ngx_http_xet_hub_route_t *route)
+{
+    if (route->access == NGX_HTTP_XET_HUB_DELETES
+        || (route->act == NGX_HTTP_XET_HUB_ACT
+            && r->method == NGX_HTTP_DELETE))
+    {
+        return XET_SCOPE_DELETE;
+    }
+
+    return (route->access >= NGX_HTTP_XET_HUB_WRITES
+            || route->act == NGX_HTTP_XET_HUB_ACT)
+           ? XET_SCOPE_WRITE : XET_SCOPE_READ;
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_open(ngx_http_request_t *r, xet_scope_e scope)
+{
+    const char  *code, *message;
+
+    code = ngx_http_xet_closed(r, scope, &message);
+
+    return code ? ngx_http_xet_hub_deny(r, NGX_HTTP_FORBIDDEN, code, message)
+                : NGX_OK;
 }
 
 

@@ -126,6 +126,12 @@ ngx_uint_t ngx_http_xet_hub_route_number(
 ngx_int_t ngx_http_xet_hub_allowed(ngx_http_request_t *r,
     ngx_http_xet_hub_access_e access);
 
+/*
+ * Whether the server lets somebody do what takes this scope, as
+ * ngx_http_xet_closed(): NGX_OK, or as ngx_http_xet_hub_deny().
+ */
+ngx_int_t ngx_http_xet_hub_open(ngx_http_request_t *r, xet_scope_e scope);
+
 /* "me" is the name space of who asks, whatever his name is. */
 void ngx_http_xet_hub_owner(ngx_http_xet_hub_t *hub, ngx_str_t *owner);
 

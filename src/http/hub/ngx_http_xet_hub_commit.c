@@ -22,6 +22,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_download.h"
 #include "ngx_http_xet_hub.h"
 #include "ngx_http_xet_upload.h"
@@ -61,6 +62,8 @@ typedef struct {
     ngx_http_xet_query_t        *query;
 
     unsigned                     staged:1;     /* is to be dropped */
+    unsigned                     keeps:1;      /* a bucket, "xet_delete off" */
+    unsigned                     deletes:1;    /* a file of that */
 } ngx_http_xet_hub_commit_t;
 
 
@@ -118,6 +121,7 @@ ngx_int_t
 ngx_http_xet_hub_commit_handler(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub)
 {
+    const char                 *message;
     ngx_http_xet_hub_commit_t  *c;
 
     c = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_commit_t),
@@ -135,6 +139,11 @@ ngx_http_xet_hub_commit_handler(ngx_http_request_t *r,
     hub->refusal = &c->ops.refusal;
 
     ngx_http_xet_hub_batch_init(&c->batch);
+
+    /* a commit keeps what it deletes, for those before it; a bucket has none */
+
+    c->keeps = (c->ops.bucket
+                && ngx_http_xet_closed(r, XET_SCOPE_DELETE, &message));
 
     if (ngx_http_xet_hub_flag(r, "create_pr")) {
         return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_IMPLEMENTED,
@@ -245,6 +254,13 @@ ngx_http_xet_hub_commit_op(void *ctx, const xet_hub_operation_t *op)
 
     if (op->op == XET_HUB_INLINE) {
         return ngx_http_xet_hub_commit_inline(c, op);
+    }
+
+    if (c->keeps
+        && (op->op == XET_HUB_DELETE || op->op == XET_HUB_DELETE_FOLDER))
+    {
+        c->deletes = 1;
+        return XET_HUB_OPERATION;
     }
 
     return ngx_http_xet_hub_commit_add(c, op);
@@ -429,6 +445,12 @@ ngx_http_xet_hub_commit_read(ngx_http_request_t *r, void *data,
     if (c->rc != NGX_OK) {
         ngx_http_finalize_request(r, ngx_http_xet_query_error(r, c->rc, NULL,
                                                               NULL));
+        return;
+    }
+
+    if (c->deletes) {
+        ngx_http_finalize_request(r, ngx_http_xet_hub_open(r,
+                                                           XET_SCOPE_DELETE));
         return;
     }
 

@@ -187,6 +187,10 @@ ngx_http_xet_hub_lfs_read(ngx_http_request_t *r, void *data)
     if (l->list.upload) {
         rc = ngx_http_xet_hub_allowed(r, NGX_HTTP_XET_HUB_WRITES);
 
+        if (rc == NGX_OK) {
+            rc = ngx_http_xet_hub_open(r, XET_SCOPE_WRITE);
+        }
+
         if (rc != NGX_OK) {
             ngx_http_finalize_request(r, rc);
             return;

@@ -166,6 +166,8 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->auth = NGX_HTTP_XET_AUTH_UNSET;
     conf->access = NGX_CONF_UNSET_UINT;
     conf->hub_expose = NGX_CONF_UNSET_UINT;
+    conf->read_only = NGX_CONF_UNSET_UINT;
+    conf->deletes = NGX_CONF_UNSET_UINT;
     conf->dedup_scope = NGX_CONF_UNSET_UINT;
     conf->tls = NGX_CONF_UNSET_UINT;
     conf->leeway = NGX_CONF_UNSET;
@@ -283,6 +285,8 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_value(conf->hub_public, prev->hub_public, 0);
     ngx_conf_merge_value(conf->hub_pages, prev->hub_pages, 1);
     ngx_conf_merge_uint_value(conf->hub_expose, prev->hub_expose, 0);
+    ngx_conf_merge_uint_value(conf->read_only, prev->read_only, 0);
+    ngx_conf_merge_uint_value(conf->deletes, prev->deletes, 1);
     ngx_conf_merge_sec_value(conf->url_ttl, prev->url_ttl, 3600);
     ngx_conf_merge_uint_value(conf->url_mode, prev->url_mode,
                               NGX_HTTP_XET_URL_STRICT);
@@ -535,6 +539,17 @@ ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf,
                "\"xet_token_key\"";
     }
 
+    if (conf->mint && conf->read_only && conf->token_scope
+        && conf->token_scope->lengths == NULL
+        && (conf->token_scope->value.len != 4
+            || ngx_strncmp(conf->token_scope->value.data, "read", 4) != 0))
+    {
+        *name = "xet_token_scope";
+
+        return "\"xet_token_scope\" of a server with \"xet_read_only on\" can "
+               "only be \"read\", or have variables";
+    }
+
     if (conf->hub && conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
         *name = "xet_hub";
 
@@ -676,9 +691,7 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 {
     const char  *missing;
 
-    if (ngx_http_xet_conf_standbys(cf, xmcf) != NGX_OK
-        || ngx_http_xet_conf_expose(cf, xmcf) != NGX_OK)
-    {
+    if (ngx_http_xet_conf_standbys(cf, xmcf) != NGX_OK) {
         return NGX_ERROR;
     }
 

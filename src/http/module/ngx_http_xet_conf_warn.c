@@ -309,7 +309,9 @@ ngx_http_xet_warn_body(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 
     /* who reads only needs no room */
 
-    if (size == 0 || (clcf->limit_except & NGX_HTTP_POST)) {
+    if (size == 0 || (clcf->limit_except & NGX_HTTP_POST)
+        || place->conf->read_only)
+    {
         return;
     }
 

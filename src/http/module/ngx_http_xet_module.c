@@ -280,6 +280,20 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       offsetof(ngx_http_xet_loc_conf_t, access),
       &ngx_http_xet_access_modes },
 
+    { ngx_string("xet_read_only"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_CONF_TAKE1,
+      ngx_http_xet_conf_word,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, read_only),
+      &ngx_http_xet_switch },
+
+    { ngx_string("xet_delete"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_CONF_TAKE1,
+      ngx_http_xet_conf_word,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, deletes),
+      &ngx_http_xet_switch },
+
     { ngx_string("xet_dedup_scope"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_http_xet_conf_word,
@@ -666,6 +680,14 @@ ngx_http_xet_init(ngx_conf_t *cf)
     ngx_http_core_main_conf_t  *cmcf;
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+
+    /* what would protect nothing is refused, also without the rest */
+
+    if (ngx_http_xet_conf_expose(cf, xmcf) != NGX_OK
+        || ngx_http_xet_conf_closed(cf, xmcf) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
 
     if (!xmcf->api && !xmcf->data && !xmcf->mint && !xmcf->verify_body
         && !xmcf->monitor)

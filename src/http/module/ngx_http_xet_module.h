@@ -158,6 +158,13 @@ ngx_http_xet_place_t *ngx_http_xet_place_of(ngx_http_xet_main_conf_t *xmcf,
 ngx_int_t ngx_http_xet_conf_expose(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
+/*
+ * ngx_http_xet_conf_closed.c: refuses "xet_read_only" and "xet_delete" that
+ * would hold for nothing.
+ */
+ngx_int_t ngx_http_xet_conf_closed(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
+
 /* ngx_http_xet_conf_warn.c: warns of what will not do what was meant. */
 void ngx_http_xet_conf_warn(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf);
 

@@ -13,6 +13,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_hub.h"
 #include "ngx_http_xet_module.h"
 #include "ngx_http_xet_query.h"
@@ -122,6 +123,9 @@ ngx_int_t
 ngx_http_xet_api_handler(ngx_http_request_t *r)
 {
     ngx_int_t                    rc;
+    xet_scope_e                  scope;
+    const char                  *code, *message;
+    ngx_uint_t                   token;
     ngx_http_xet_ctx_t          *ctx;
     const ngx_http_xet_match_t  *match;
     const ngx_http_xet_route_t  *route;
@@ -152,6 +156,14 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
 
         return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "no_route",
                                   "no such route");
+    }
+
+    ngx_http_xet_route_access(r, &token, &scope);
+
+    code = ngx_http_xet_closed(r, scope, &message);
+
+    if (code) {
+        return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, code, message);
     }
 
     ctx->version = match->path.version;

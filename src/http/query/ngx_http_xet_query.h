@@ -810,8 +810,8 @@ void ngx_http_xet_query_zt_get_row(ngx_http_request_t *r, ngx_str_t *verdict,
  * Stores such a verdict and attributes, which are copied.  No request waits for
  * that, and nothing is stored when too many statements wait.
  */
-void ngx_http_xet_query_zt_put(const xet_hash_t *file, uint64_t rules,
-    xet_buf_t *verdict, const xet_zt_text_t *attributes);
+void ngx_http_xet_query_zt_put(ngx_http_request_t *r, const xet_hash_t *file,
+    uint64_t rules, xet_buf_t *verdict, const xet_zt_text_t *attributes);
 
 /* The reports on objects first to last, as far as they were verified. */
 ngx_int_t ngx_http_xet_query_zt_reports_get(ngx_http_request_t *r,
@@ -824,8 +824,9 @@ void ngx_http_xet_query_zt_reports_get_row(ngx_http_request_t *r, ngx_uint_t i,
  * Stores reports, as ngx_http_xet_query_zt_put() a verdict; destroys the arrays
  * in any case.
  */
-void ngx_http_xet_query_zt_reports_put(const xet_hash_t *file, uint64_t rules,
-    ngx_http_xet_array_t *objects, ngx_http_xet_array_t *reports);
+void ngx_http_xet_query_zt_reports_put(ngx_http_request_t *r,
+    const xet_hash_t *file, uint64_t rules, ngx_http_xet_array_t *objects,
+    ngx_http_xet_array_t *reports);
 
 #endif
 

@@ -10,6 +10,10 @@
 
 #if (NGX_HTTP_XET_ZTENSOR)
 
+
+static ngx_uint_t ngx_http_xet_query_zt_keeps(ngx_http_request_t *r);
+
+
 ngx_int_t
 ngx_http_xet_query_zt_get(ngx_http_request_t *r, const xet_hash_t *file,
     uint64_t rules, ngx_uint_t attributes,
@@ -49,20 +53,15 @@ ngx_http_xet_query_zt_get_row(ngx_http_request_t *r, ngx_str_t *verdict,
 
 
 void
-ngx_http_xet_query_zt_put(const xet_hash_t *file, uint64_t rules,
-    xet_buf_t *verdict, const xet_zt_text_t *attributes)
+ngx_http_xet_query_zt_put(ngx_http_request_t *r, const xet_hash_t *file,
+    uint64_t rules, xet_buf_t *verdict, const xet_zt_text_t *attributes)
 {
     u_char               *p, *last;
     xet_buf_node_t       *node;
     ngx_http_xet_post_t  *post;
 
-    /* a verdict can be made again */
-
-    if (ngx_http_xet_query_post_busy()) {
-        return;
-    }
-
-    post = ngx_http_xet_query_post_create();
+    post = ngx_http_xet_query_zt_keeps(r) ? ngx_http_xet_query_post_create()
+                                          : NULL;
     if (post == NULL) {
         return;
     }
@@ -123,13 +122,14 @@ ngx_http_xet_query_zt_reports_get_row(ngx_http_request_t *r, ngx_uint_t i,
 
 
 void
-ngx_http_xet_query_zt_reports_put(const xet_hash_t *file, uint64_t rules,
-    ngx_http_xet_array_t *objects, ngx_http_xet_array_t *reports)
+ngx_http_xet_query_zt_reports_put(ngx_http_request_t *r,
+    const xet_hash_t *file, uint64_t rules, ngx_http_xet_array_t *objects,
+    ngx_http_xet_array_t *reports)
 {
     ngx_http_xet_post_t  *post;
 
-    post = ngx_http_xet_query_post_busy() ? NULL
-                                          : ngx_http_xet_query_post_create();
+    post = ngx_http_xet_query_zt_keeps(r) ? ngx_http_xet_query_post_create()
+                                          : NULL;
 
     if (post) {
         ngx_http_xet_query_post_bytes(post, file->bytes, XET_HASH_LEN);
@@ -144,5 +144,17 @@ ngx_http_xet_query_zt_reports_put(const xet_hash_t *file, uint64_t rules,
     ngx_http_xet_array_destroy(reports);
 }
 
+
+/* What was found out can be found out again: on demand, or elsewhere. */
+
+static ngx_uint_t
+ngx_http_xet_query_zt_keeps(ngx_http_request_t *r)
+{
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    return !xlcf->read_only && !ngx_http_xet_query_post_busy();
+}
 
 #endif

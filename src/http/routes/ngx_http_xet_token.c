@@ -234,6 +234,12 @@ ngx_http_xet_token_claims(ngx_http_request_t *r, xet_token_claims_t *claims)
         return NGX_DECLINED;
     }
 
+    /* nobody gets from a server that changes nothing what changes another */
+
+    if (xlcf->read_only) {
+        claims->scope = XET_SCOPE_READ;
+    }
+
     claims->iat = (uint64_t) ngx_time();
     claims->exp = claims->iat + (uint64_t) xlcf->token_lifetime;
 

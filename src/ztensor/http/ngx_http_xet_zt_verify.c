@@ -1003,7 +1003,7 @@ ngx_http_xet_zt_reports_keep(ngx_http_request_t *r,
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    ngx_http_xet_query_zt_reports_put(&ctx->hash, v->rules, &objects,
+    ngx_http_xet_query_zt_reports_put(r, &ctx->hash, v->rules, &objects,
                                       &reports);
 }
 

@@ -303,7 +303,7 @@ ngx_http_xet_ztensor_keep(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
     xet_buf_init(&b, ngx_http_xet_alloc, pool, 0);
 
     if (xet_zt_save(z->zt, verdict, &b) == XET_OK) {
-        ngx_http_xet_query_zt_put(&z->hash, z->rules, &b,
+        ngx_http_xet_query_zt_put(r, &z->hash, z->rules, &b,
                                   xet_zt_attributes(z->zt));
     }
 

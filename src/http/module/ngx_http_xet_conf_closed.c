@@ -1,0 +1,86 @@
+
+/*
+ * Refuses "xet_read_only on" and "xet_delete off" where they hold for nothing.
+ *
+ * The locations of this module do what the two directives say.  A server
+ * without such locations, as an edge is, passes requests on: its operator would
+ * rely on nothing.
+ *
+ * Runs once, in postconfiguration, in the master, when all locations are
+ * merged.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_module.h"
+
+
+static ngx_uint_t ngx_http_xet_closed_used(ngx_http_xet_main_conf_t *xmcf,
+    ngx_http_core_srv_conf_t *server);
+
+
+ngx_int_t
+ngx_http_xet_conf_closed(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
+{
+    ngx_uint_t                 i, k, on;
+    const void                *main;
+    ngx_http_xet_place_t      *p;
+    ngx_http_xet_loc_conf_t   *conf;
+    ngx_http_core_srv_conf_t  *server;
+
+    static const char *const  names[] = { "xet_read_only", "xet_delete" };
+
+    main = ngx_http_conf_get_module_loc_conf(cf, ngx_http_xet_module);
+    p = xmcf->places->elts;
+
+    /* the last round is for the level of http, which is no place */
+
+    for (i = 0; i <= xmcf->places->nelts; i++) {
+
+        conf = (i < xmcf->places->nelts) ? p[i].conf : (void *) main;
+        server = (i < xmcf->places->nelts) ? p[i].server : NULL;
+
+        for (k = 0; k < 2; k++) {
+
+            on = (k == 0) ? conf->read_only == 1 : conf->deletes == 0;
+
+            if (on && ngx_http_xet_conf_written(xmcf, conf, names[k])
+                && !ngx_http_xet_closed_used(xmcf, server))
+            {
+                ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, conf, names[k],
+                                      "\"%s\" has nothing to refuse: no "
+                                      "location there has \"xet_api\", "
+                                      "\"xet_hub\" or \"xet_token\"; write it "
+                                      "where they are, for an edge at its "
+                                      "origin", names[k]);
+                return NGX_ERROR;
+            }
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* Whether some location of the server, or of any, is one of those. */
+
+static ngx_uint_t
+ngx_http_xet_closed_used(ngx_http_xet_main_conf_t *xmcf,
+    ngx_http_core_srv_conf_t *server)
+{
+    ngx_uint_t             i;
+    ngx_http_xet_place_t  *p;
+
+    p = xmcf->places->elts;
+
+    for (i = 0; i < xmcf->places->nelts; i++) {
+
+        if ((server == NULL || p[i].server == server)
+            && (p[i].conf->api == 1 || p[i].conf->hub == 1
+                || p[i].conf->mint == 1))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
