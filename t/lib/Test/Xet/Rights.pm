@@ -24,6 +24,7 @@ package Test::Xet::Rights;
 #     port     number in the configuration
 #     keys     the folder of the keys, that of the test
 #     only     api: not the routes of the Hub
+#     brief    some callers, one version of each route, no HEAD
 #     through  [ server, port ] to ask, when the world is made by way of $t
 #
 # A row of the table is some results: that all are told what the table says,
@@ -46,6 +47,11 @@ use Test::Xet::Rights::Token;
 use Test::Xet::Rights::World;
 
 my @methods = qw/ GET HEAD POST PUT DELETE PATCH /;
+
+my $brief = qr/^(?:nobody|expired|wrong\.(?:key|aud|iss)|alg\.\w+|url\.key
+	|owner\.(?:read|write|admin|hf)|bob\.(?:read|admin)
+	|bound\.(?:read|write|admin)|api\.(?:read|admin)|given\.\w+
+	|was\.(?:read|nobody|bound)|clear)$/x;
 
 my %letters = (401 => 'u', 403 => 'f', 404 => 'm', 405 => 'n', 409 => 'c');
 
@@ -91,14 +97,18 @@ sub run {
 	my $table = $self->{table};
 
 	if (defined $self->{hub} && !$self->{only}) {
-		$self->row('', $self->{hub}, $_) for @{ $table->routes('hub') };
 		$self->row_urls();
+		$self->row('', $self->{hub}, $_) for @{ $table->routes('hub') };
 	}
 
 	for my $place (sort keys %{ $self->{api} }) {
 		for my $route (@{ $table->routes('api') }) {
+			my @versions = @{ $route->{versions} };
+
+			splice(@versions, 0, -1) if $self->{brief};
+
 			$self->row($place, $self->{api}{$place}, { %$route,
-				version => $_ }) for @{ $route->{versions} };
+				version => $_ }) for @versions;
 		}
 	}
 
@@ -180,6 +190,7 @@ sub callers {
 			&& (!$_->{scene} || $self->{scenes}{ $_->{scene} })
 			&& (($_->{alg} // '') ne 'public' || $self->{public})
 			&& (!$_->{clear} || $self->{headers})
+			&& (!$self->{brief} || $_->{name} =~ $brief)
 	} @{ $self->{table}->callers() };
 }
 
@@ -244,7 +255,9 @@ sub row {
 
 	return if $column eq 'url';
 
-	for my $method (@{ $route->{methods} }) {
+	for my $method (grep { $_ ne 'HEAD' || !$self->{brief} }
+		@{ $route->{methods} })
+	{
 		my $name = join(' ', $method, $place . (exists $route->{form}
 			? "/$route->{form}" : "/$route->{version}/"
 				. "$route->{name} $route->{args}"),
