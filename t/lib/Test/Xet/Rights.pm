@@ -24,6 +24,9 @@ package Test::Xet::Rights;
 #     port     number in the configuration
 #     keys     the folder of the keys, that of the test
 #     only     api: not the routes of the Hub
+#     makes    headers of who makes files for repos of the API, where there
+#              are none
+#     names    a header says who it is
 #     brief    some callers, one version of each route, no HEAD
 #     through  [ server, port ] to ask, when the world is made by way of $t
 #
@@ -51,7 +54,7 @@ my @methods = qw/ GET HEAD POST PUT DELETE PATCH /;
 my $brief = qr/^(?:nobody|expired|wrong\.(?:key|aud|iss)|alg\.\w+|url\.key
 	|owner\.(?:read|write|admin|hf)|bob\.(?:read|admin)
 	|bound\.(?:read|write|admin)|api\.(?:read|admin)|given\.\w+
-	|was\.(?:read|nobody|bound)|clear)$/x;
+	|was\.(?:read|nobody|bound)|clear|liked|user\.\w+|root\.write)$/x;
 
 my %letters = (401 => 'u', 403 => 'f', 404 => 'm', 405 => 'n', 409 => 'c');
 
@@ -129,6 +132,14 @@ sub expand {
 		=~ s/OWNER/$self->{owner}/r =~ s/SPACE/$self->{space}/r;
 }
 
+# The name of a caller, who may have none.
+
+sub who {
+	my ($caller) = @_;
+
+	return $caller->{sub} // (($caller->{header} // '') =~ /:(.*)/)[0];
+}
+
 # What S, O, A and N are to a caller.
 
 sub thing {
@@ -176,7 +187,8 @@ sub new_headers {
 		defined $value ? (Authorization => $value) : (),
 		($c{as} // '') eq 'page'
 			? (Origin => 'http://elsewhere.example') : (),
-		$c{clear} ? ('X-Forwarded-Proto' => 'http') : () };
+		$c{clear} ? ('X-Forwarded-Proto' => 'http') : (),
+		defined $c{header} ? split(/:/, $c{header}) : () };
 }
 
 # The callers that have a row in a matrix, and are to be had here.
@@ -459,12 +471,12 @@ sub sees {
 
 	$sees{api} = $cell =~ /^.o..$/;
 	$sees{other} = ($caller->{repo} // '') eq 'other'
-		|| ($caller->{sub} // '') eq 'bob'
+		|| (who($caller) // '') =~ /^(?:bob|root)$/
 		|| ($caller->{by} // '') =~ /^bob/;
 
 	# what somebody has sent, and by a token for one repo, that one
 
-	if (($caller->{sub} // $caller->{by} // '') =~ /^owner|^OWNER$/
+	if ((who($caller) // $caller->{by} // '') =~ /^owner|^OWNER$/
 		|| $cell =~ /^o/ && !$caller->{repo} && !$caller->{given})
 	{
 		$sees{$_} = 1 for qw/ secret turned again /;

@@ -75,8 +75,8 @@ sub here {
 
 	$text =~ s!^\s*ssl_certificate\w* .*\n!!gm;
 	$text =~ s!listen 443 ssl;!listen 127.0.0.1:8080;!g;
-	$text =~ s!^server \{\n(?\!\s*listen)!server {
-		listen 127.0.0.1:8080;\n!gm;
+	$text =~ s/^server \{\n(?!\s*listen)/server {
+		listen 127.0.0.1:8080;\n/gm;
 	$text =~ s!xet_require_tls on;!xet_require_tls
 		\$http_x_forwarded_proto;!g;
 	$text =~ s!(?<=127\.0\.0\.1:)(80\d\d)!%%PORT_$1%%!g;

@@ -135,7 +135,7 @@ sub space_of {
 
 	return $self->{space} if $s->{name} ne 'zopenz';
 
-	my $sub = $self->expand($caller->{sub}) // '';
+	my $sub = $self->expand(Test::Xet::Rights::who($caller)) // '';
 
 	return $sub =~ /^[A-Za-z]+$/ && !$caller->{repo} ? $sub : 'eve';
 }
@@ -241,7 +241,7 @@ sub hub_commit {
 sub hub_duplicate {
 	my ($self, $s, $caller) = @_;
 
-	my $sub = lc($self->expand($caller->{sub}) // '');
+	my $sub = lc($self->expand(Test::Xet::Rights::who($caller)) // '');
 	my $to = ($caller->{repo} // '') eq 'S'
 		|| ($caller->{given} // '') eq 'write'
 		? $self->thing('S', $caller)->{id}

@@ -82,7 +82,8 @@ sub token {
 	my $text = part({ alg => $alg eq 'none' ? 'none'
 			: $self->{public} && $key eq 'token' && $alg eq ''
 				? 'EdDSA' : 'HS256',
-		kid => $c{kid} // $self->{secrets}{kid}, typ => 'JWT' })
+		typ => 'JWT', map { defined ? (kid => $_) : () } $c{kid}
+			// ($self->{public} ? undef : $self->{secrets}{kid}) })
 		. '.' . part(\%claims);
 
 	return "$text." if $alg eq 'none';

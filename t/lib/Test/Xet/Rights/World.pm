@@ -132,6 +132,8 @@ sub make {
 sub admin {
 	my ($self, $name) = @_;
 
+	return { 'X-Who' => $name } if $self->{names};
+
 	return $self->headers({ name => "admin of $name", scope => 'admin',
 		sub => $name eq $self->{space} ? $self->{owner} : $name });
 }
@@ -359,14 +361,15 @@ sub make_plain {
 	$s->{store} = $s->{id};
 	$self->put($s);
 	$self->{t}->sql("SELECT xet.repo_set_public('$s->{store}', true)")
-		if $name eq 'open';
+		if $name eq 'open' && !$self->{makes};
 }
 
 sub put {
 	my ($self, $s) = @_;
 
-	my $headers = $self->headers({ name => "repo $s->{store}",
-		scope => 'write', sub => 'ann', repo => $s->{store} });
+	my $headers = $self->{makes} || $self->headers({ scope => 'write',
+		name => "repo $s->{store}", sub => 'ann',
+		repo => $s->{store} });
 
 	for my $data ($s->{data}, $s->{zt}) {
 		$self->send('PUT', "$self->{cas}/v1/files", $headers, $data);
