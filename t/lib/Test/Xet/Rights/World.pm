@@ -292,12 +292,16 @@ sub repair {
 			$self->http('DELETE',
 				"$self->{base}/api/buckets/$s->{id}", $admin);
 			$self->make_hub($name, $private);
-			delete @$self{qw/ marks sent /};
-			$self->give($name) if $name =~ /^(?:secret|open)$/;
 
 		} elsif (grep { !!$_->json()->{private} ne !!$private } @is) {
 			$self->visible($name, $private);
+
+		} else {
+			next;
 		}
+
+		delete @$self{qw/ marks sent /};
+		$self->give($name) if $name =~ /^(?:secret|open)$/;
 	}
 }
 
