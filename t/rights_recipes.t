@@ -43,6 +43,10 @@ gate('xet_hub_user', sub { recipe($_[0], $directives,
 	hub => 'named', names => 1);
 gate('xet_hub_owners', sub { owners($_[0]) }, hub => 'root',
 	headers => tls());
+gate('xet_hub_expose', sub { recipe($_[0], $directives,
+	qr/^### xet_hub_expose\n/m) =~ s/192\.0\.2\.7/127.0.0.1/r },
+	hub => 'closed', only => 'api', api => { '/peer/api' => 'store',
+	'/api' => 'repo' });
 gate('public keys', \&public_keys, %api, public => 'ed.key',
 	iss => 'https://issuer.example', aud => 'cas');
 

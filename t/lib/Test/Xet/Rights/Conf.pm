@@ -64,7 +64,7 @@ sub wrap {
 	$block = "server {\nlisten 127.0.0.1:8080;\nxet_auth off;\n$block}\n"
 		if ($o{level} // '') eq 'server';
 
-	my $http = ($o{http} // '') . ($ENV{GATE_HTTP} // '');
+	my $http = $o{http} // '';
 
 	return "%%MAIN%%\nevents { worker_connections 512; }\n"
 		. "http {\n%%HTTP%%\n%%XET%%\n$http\n" . here($t, $block) . "}\n";
