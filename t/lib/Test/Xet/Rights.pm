@@ -40,6 +40,7 @@ use strict;
 use parent -norequire, qw/ Test::Xet::Rights::Request /;
 use parent qw/ Test::Xet::Rights::World /;
 
+use Digest::SHA qw/ hmac_sha256_hex sha256_hex /;
 use Test::More ();
 
 use Test::Xet::HTTP;
@@ -658,6 +659,8 @@ sub row_urls {
 			!er, 'f' ],
 		'cut' => [ substr($secret->{download}, 0, -1), 'f' ],
 		'unsigned' => [ $secret->{download} =~ s!&s=.*!!r, 'f' ],
+		(map { ("by $_.key" => [ $self->forged($_, 0), 'f' ]) }
+			qw/ url token dedup /),
 		'no longer public' => [ $urls->{turned}{download}, 'm' ],
 		'made again' => [ $urls->{again}{download}, 'm' ]);
 
@@ -674,6 +677,8 @@ sub row_urls {
 		'of another repo' => [ $secret->{upload} =~
 			s!\br=[^&]+!r=$self->{scenes}{other}{store}!r, 'f' ],
 		'unsigned' => [ $secret->{upload} =~ s!&s=.*!!r, 'f' ],
+		(map { ("by $_.key" => [ $self->forged($_, 1), 'f' ]) }
+			qw/ url token dedup /),
 		'no longer public' => [ $urls->{turned}{upload}, 'm' ],
 		'made again' => [ $urls->{again}{upload}, 'm' ]);
 
@@ -682,6 +687,22 @@ sub row_urls {
 	}
 
 	verdict('URLs of LFS: each for what it was made for', @bad);
+}
+
+# A URL signed as the server does it, by a key of another purpose.
+
+sub forged {
+	my ($self, $key, $writes) = @_;
+
+	my $s = $self->{scenes}{secret};
+	my $expires = time() + 600;
+	my $oid = $writes ? sha256_hex('zlatez') : $s->{sha256};
+	my $text = "xet hub lfs 1\0" . pack('H*C Q>', $oid, $writes, $expires)
+		. $s->{store};
+
+	return "$self->{base}/api/lfs/$oid?r=$s->{store}&e=$expires&s="
+		. hmac_sha256_hex($text, pack('H*',
+			$self->{tokens}{secrets}{$key}));
 }
 
 sub url {

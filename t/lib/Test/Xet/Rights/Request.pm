@@ -168,17 +168,20 @@ sub hub_move {
 		headers => $self->as_bound($caller, $s, $letter));
 }
 
-# What changes nothing, for who may; else the opposite of what is.
+# Another visibility than it has: where that is granted, of something that was
+# made for it.
 
 sub hub_settings {
-	my ($self, $s, $caller, $letter) = @_;
+	my ($self, $s, $caller, $letter, $route) = @_;
 
 	my $private = $s->{name} ne 'zopenz';
 
-	$private = !$private unless allowed($letter);
+	$s = $self->fresh($s, $route->{form} =~ /buckets/ ? 'buckets'
+		: 'models') if allowed($letter);
 
-	return (body => { private => $private ? JSON::PP::true
-		: JSON::PP::false });
+	return (thing => $s, body => { private => $private ? JSON::PP::false
+		: JSON::PP::true },
+		headers => $self->as_bound($caller, $s, $letter));
 }
 
 sub hub_post_branch {

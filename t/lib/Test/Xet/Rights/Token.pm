@@ -68,7 +68,7 @@ sub token {
 	my ($self, %c) = @_;
 
 	my %claims = (exp => time() + ($c{exp} // 3600),
-		scope => ($c{scope} // '') =~ s/admin/delete admin/r);
+		scope => $c{scope} // '');
 
 	$claims{nbf} = time() + $c{nbf} if defined $c{nbf};
 	$claims{iss} = $c{iss} // $self->{iss};
