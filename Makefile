@@ -182,7 +182,13 @@ fuzz-bins: $(FUZZ_BINS)
 
 bench-bins: $(BENCH_BINS)
 
-tools: $(TOOL_BINS)
+tools: $(TOOL_BINS) $(BUILD)/tools/.rights
+
+# A route without expectations of who may come to it is no route.
+
+$(BUILD)/tools/.rights: $(BUILD)/tools/xet_tables t/rights/expect.def \
+		.ci/check-rights t/lib/Test/Xet/Rights/Table.pm
+	$(Q)perl .ci/check-rights $(BUILD)/tools/xet_tables && touch $@
 
 cli: $(CLI_BIN)
 
@@ -482,7 +488,7 @@ s3-servers:
 analyze: build
 	perl .ci/analyze
 
-check: core build
+check: core build $(BUILD)/tools/.rights
 	sh .ci/check-deps
 	perl .ci/check-style
 

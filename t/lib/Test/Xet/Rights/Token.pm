@@ -1,0 +1,137 @@
+package Test::Xet::Rights::Token;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Tokens as a service makes them, and as an attacker would: the header
+# Authorization of a caller of t/rights/expect.def.
+#
+#     my $maker = Test::Xet::Rights::Token->new($dir, iss => 'hub');
+#
+#     $maker->header(%caller);    undef: none
+#
+# The keys are those of DIR/token.key, url.key and dedup.key.  With public the
+# secret of a key that the server has the public half of alone signs.
+
+use warnings;
+use strict;
+
+use Digest::SHA qw/ hmac_sha256 /;
+use JSON::PP ();
+use MIME::Base64 qw/ encode_base64 encode_base64url /;
+
+use Test::Xet::Process qw/ run_command slurp spew /;
+
+my $json = JSON::PP->new()->canonical();
+
+sub new {
+	my ($class, $dir, %o) = @_;
+
+	my %secrets = (wrong => '77' x 32);
+
+	# whatever is before a secret, its purpose and its id
+
+	for my $name (qw/ token url dedup /) {
+		my $text = slurp("$dir/$name.key", 1) // '';
+
+		($secrets{$name}) = $text =~ /([0-9a-f]{64})/;
+		$secrets{kid} //= $1
+			if $name eq 'token' && $text =~ /^(?:token:)?([^:\s]+):/;
+	}
+
+	return bless { dir => $dir, secrets => \%secrets, %o }, $class;
+}
+
+sub header {
+	my ($self, %c) = @_;
+
+	return $c{raw} =~ s/_/ /r if defined $c{raw};
+	return undef unless grep { defined $c{$_} } qw/ scope repo token /;
+
+	my $token = $c{token} // $self->token(%c);
+
+	return "Bearer hf_$token" if ($c{as} // '') eq 'hf';
+	return 'Basic ' . encode_base64("any:$token", '') if $c{as};
+	return "Bearer $token";
+}
+
+# The claims of a token, whoever made it.
+
+sub claims {
+	my ($token) = @_;
+
+	my (undef, $body) = split(/\./, $token);
+
+	return $json->decode(MIME::Base64::decode_base64url($body));
+}
+
+sub token {
+	my ($self, %c) = @_;
+
+	my %claims = (exp => time() + ($c{exp} // 3600),
+		scope => $c{scope} // '');
+
+	$claims{nbf} = time() + $c{nbf} if defined $c{nbf};
+	$claims{iss} = $c{iss} // $self->{iss};
+	$claims{aud} = $c{aud} // $self->{aud};
+	$claims{$_} = $c{$_} for qw/ sub repo /;
+
+	delete @claims{ grep { !defined $claims{$_} } keys %claims };
+
+	my $key = $c{key} // 'token';
+	my $alg = $c{alg} // '';
+	my $text = part({ alg => $alg eq 'none' ? 'none'
+			: $self->{public} && $key eq 'token' && $alg eq ''
+				? 'EdDSA' : 'HS256',
+		typ => 'JWT', map { defined ? (kid => $_) : () } $c{kid}
+			// ($self->{public} ? undef : $self->{secrets}{kid}) })
+		. '.' . part(\%claims);
+
+	return "$text." if $alg eq 'none';
+
+	return spoil("$text." . encode_base64url(
+		$self->signature($text, $key, $alg)), $c{spoil} // '');
+}
+
+sub part {
+	return encode_base64url($json->encode($_[0]));
+}
+
+sub signature {
+	my ($self, $text, $key, $alg) = @_;
+
+	return hmac_sha256($text, slurp("$self->{public}.pub"))
+		if $alg eq 'public';
+
+	return hmac_sha256($text, pack('H*', $self->{secrets}{$key}))
+		unless $self->{public} && $key eq 'token';
+
+	spew("$self->{dir}/signed", $text);
+
+	my ($status, $out) = run_command([ qw/ openssl pkeyutl -sign -rawin
+		-inkey /, $self->{public}, '-in', "$self->{dir}/signed" ]);
+
+	die "openssl: $out\n" if $status;
+
+	return $out;
+}
+
+# What a token has lost, or got, on its way.
+
+sub spoil {
+	my ($token, $how) = @_;
+
+	return substr($token, 0, -4) if $how eq 'cut';
+	return $token =~ s/\.[^.]*\z/./r if $how eq 'header';
+	return $token if $how eq '';
+
+	# another subject, with the signature of the first one
+
+	my ($head, $body, $mac) = split(/\./, $token);
+	my $claims = claims($token);
+
+	$claims->{sub} .= 'x';
+
+	return join('.', $head, part($claims), $mac);
+}
+
+1;

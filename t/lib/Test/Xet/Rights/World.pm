@@ -1,0 +1,383 @@
+package Test::Xet::Rights::World;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# What the callers of the gate of rights ask for: repos of a Hub and of the
+# API, private and public, with files whose names, hashes, sizes and bytes are
+# found again wherever they come out.  A part of Test::Xet::Rights.
+#
+# A scene is a private repo with a bucket of the same name, and what was given
+# out for it:
+#
+#     secret   is private and was always
+#     turned   was public when the tokens for it were given out
+#     again    was deleted since and made again
+#     other    of bob
+#
+# open is the public one, api a repo of the API that no name leads to, and none
+# is not there.
+
+use warnings;
+use strict;
+
+use Digest::SHA qw/ sha256_hex /;
+use JSON::PP ();
+use MIME::Base64 qw/ encode_base64 /;
+
+use Test::Xet::Bytes;
+use Test::Xet::Rights::Token;
+use Test::Xet::Ztensor;
+
+my $json = JSON::PP->new()->canonical();
+
+my %seeds = (secret => 11, turned => 12, again => 13, other => 14, open => 15,
+	api => 16);
+
+# Everything of a scene that it has before it is sent.
+
+sub scene {
+	my ($self, $name) = @_;
+
+	my $seed = $seeds{$name};
+	my $owner = $name eq 'other' ? 'bob' : $self->{space};
+	my $data = "zbytes${name}z" . random_bytes($seed,
+		30_000 + 131 * $seed);
+	my $zt = zt_file([ [ "ztensor${name}z", { shape => [ 2 + $seed ],
+		data => pack('f*', map { $seed + $_ } 1 .. 2 + $seed) } ] ]);
+
+	my $hashes = hash_file($data);
+
+	return $self->{scenes}{$name} = {
+		name => "z${name}z", owner => $owner,
+		id => "$owner/z${name}z", hidden => "zhidden${name}z.bin",
+		data => $data, zt => $zt->{bytes}, hash => $hashes->{hash},
+		copied => "zcopied${name}z",
+		size => length($data), sha256 => sha256_hex($data),
+		chunk => $hashes->{chunks}[0]{hash},
+		xorb => make_xorb($data)->{hash},
+		zt_hash => hash_file($zt->{bytes})->{hash}
+	};
+}
+
+# A thing that is not there, of the same form.
+
+sub none {
+	my ($self) = @_;
+
+	my $hash = 'ab' x 32;
+
+	return { name => 'znothingz', owner => $self->{space},
+		id => "$self->{space}/znothingz", hash => $hash, chunk => $hash,
+		xorb => $hash, zt_hash => $hash, sha256 => $hash, size => 5,
+		store => 'none/none' };
+}
+
+# By what a thing may be known, as expressions; of the store's name, too.
+
+sub marks {
+	my ($s) = @_;
+
+	my @words = map { quotemeta($_) } grep { defined } @$s{qw/ name hidden
+		hash sha256 chunk xorb zt_hash oid bucket_oid /};
+
+	return (@words, $s->{data} ? map { quotemeta($_) }
+		(substr($s->{data}, 0, 12), substr($s->{data}, 9000, 16)) : (),
+		$s->{zt} ? 'ztensor' . ($s->{name} =~ s/^z//r) : (),
+		$s->{store} && $s->{store} =~ /^_/
+			? quotemeta($s->{store}) . '(?![0-9])' : (),
+		$s->{size} ? "(?<![0-9a-fA-F])$s->{size}(?![0-9a-fA-F])" : ());
+}
+
+# --------------------------------------------------------------------------
+# making them
+
+sub make {
+	my ($self) = @_;
+
+	$self->{none} = $self->none();
+	$self->make_api();
+
+	if (!defined $self->{hub}) {
+		$self->make_plain($_) for qw/ secret open other /;
+		return;
+	}
+
+	$self->make_hub('secret', 1);
+	$self->make_hub('open', 0);
+	$self->make_hub('other', 1);
+
+	# what was given out stays with the scene
+
+	$self->make_hub('turned', 0);
+	$self->give('turned');
+	$self->visible('turned', 1);
+
+	$self->make_hub('again', 1);
+	$self->give('again');
+	$self->gone('again');
+	$self->make_hub('again', 1);
+
+	$self->give($_) for qw/ secret open /;
+
+	for my $name (qw/ alice robin bob eve me /) {
+		$self->{own}{$name} = "$name/zown";
+		$self->send('POST', "$self->{base}/api/repos/create",
+			$self->admin($name), $json->encode({ name => 'zown',
+			organization => $name }));
+	}
+}
+
+# The header of somebody who may do all in a name space.
+
+sub admin {
+	my ($self, $name) = @_;
+
+	return { 'X-Who' => $name } if $self->{names};
+
+	return $self->headers({ name => "admin of $name", scope => 'admin',
+		sub => $name eq $self->{space} ? $self->{owner} : $name });
+}
+
+# A request that has to be granted.
+
+sub send {
+	my ($self, $method, $uri, $headers, $body, $type) = @_;
+
+	my $r = $self->http($method, $uri, { %$headers, defined $body
+		? ('Content-Type' => $type // 'application/json') : () },
+		$body);
+
+	die "$method $uri: $r->{status} $r->{body}\n"
+		if $r->{status} !~ /^2/;
+
+	return $r;
+}
+
+sub make_hub {
+	my ($self, $name, $private) = @_;
+
+	my $s = $self->scene($name);
+	my $admin = $self->admin($s->{owner});
+	my $base = $self->{base};
+
+	$private = $private ? JSON::PP::true : JSON::PP::false;
+
+	$self->send('POST', "$base/api/repos/create", $admin, $json->encode({
+		name => $s->{name}, organization => $s->{owner},
+		private => $private }));
+	$self->send('POST', "$base/api/models/$s->{id}/commit/main", $admin,
+		join("\n", map { $json->encode($_) } { key => 'header',
+			value => { summary => "ztitle$s->{name}" } },
+			file('d/f.bin', $s->{data}), file('d/t.zt', $s->{zt}),
+			file('d/c.bin', $s->{copied}),
+			file($s->{hidden}, 'of no matter')),
+		'application/x-ndjson');
+	$self->send('POST', "$base/api/models/$s->{id}/tag/main", $admin,
+		'{"tag":"v1"}');
+	$s->{oid} = $self->send('GET', "$base/api/models/$s->{id}", $admin)
+		->json()->{sha};
+	$s->{store} = $self->store("models/$s->{id}", '/main', $admin);
+
+	$self->send('POST', "$base/api/buckets/$s->{id}", $admin,
+		$json->encode({ private => $private }));
+	$s->{bucket_store} = $self->store("buckets/$s->{id}", '', $admin);
+	$self->fill_bucket($s, $admin);
+}
+
+sub file {
+	my ($path, $data) = @_;
+
+	return { key => 'file', value => { path => $path,
+		encoding => 'base64', content => encode_base64($data, '') } };
+}
+
+# The repo of the API that a repo of the Hub has its files in.
+
+sub store {
+	my ($self, $path, $rev, $admin) = @_;
+
+	my $token = $self->send('GET',
+		"$self->{base}/api/$path/xet-write-token$rev", $admin)
+		->json()->{accessToken};
+
+	return Test::Xet::Rights::Token::claims($token)->{repo};
+}
+
+sub fill_bucket {
+	my ($self, $s, $admin) = @_;
+
+	my $hub = $self->{base};
+	my $token = $self->send('GET',
+		"$hub/api/buckets/$s->{id}/xet-write-token", $admin)
+		->json()->{accessToken};
+	my $hash = $self->send('PUT', "$self->{cas}/v1/files", { %$admin,
+		Authorization => "Bearer $token" }, $s->{data})
+		->json()->{hash};
+
+	$self->send('POST', "$hub/api/buckets/$s->{id}/batch", $admin,
+		join('', map { $json->encode({ type => 'addFile', path => $_,
+			xetHash => $hash, mtime => 0 }) . "\n" }
+			'd/f.bin', $s->{hidden}), 'application/x-ndjson');
+}
+
+# What the Hub gives out for a scene, to all who ask, some of whom may not get
+# it later; for the repo and for the bucket.
+
+sub give {
+	my ($self, $name) = @_;
+
+	my $s = $self->{scenes}{$name};
+
+	for my $caller (grep { $_->{given} } @{ $self->{table}->callers() }) {
+		my $scene = $caller->{scene}
+			// ($caller->{of} eq 'O' ? 'open' : 'secret');
+		my ($by) = grep { $_->{name} eq $caller->{by} }
+			@{ $self->{table}->callers() };
+
+		next if $scene ne $name;
+
+		for my $kind (qw/ models buckets /) {
+			my $r = $self->http('GET', "$self->{base}/api/$kind/"
+				. "$s->{id}/xet-$caller->{given}-token"
+				. ($kind eq 'models' ? '/main' : ''),
+				$self->headers($by));
+
+			$self->{given}{$kind}{ $caller->{name} }
+				= $r->json()->{accessToken}
+				if $r->{status} == 200;
+		}
+	}
+
+	# tokens for the repo, from somebody who has the key
+
+	$self->{bound}{models}{$name} = $s->{store};
+	$self->{bound}{buckets}{$name} = $s->{bucket_store};
+	$self->{url}{$name} = $self->urls($s);
+}
+
+sub visible {
+	my ($self, $name, $private) = @_;
+
+	my $s = $self->{scenes}{$name};
+	my $admin = $self->admin($s->{owner});
+
+	$self->send('PUT', "$self->{base}/api/$_/$s->{id}/settings", $admin,
+		$json->encode({ private => $private ? JSON::PP::true
+			: JSON::PP::false })) for qw/ models buckets /;
+
+	$s->{store} = $self->store("models/$s->{id}", '/main', $admin);
+	$s->{bucket_store} = $self->store("buckets/$s->{id}", '', $admin);
+}
+
+# Makes good what somebody was let do who must not: a fault is told once.  Of
+# what was deleted by the API the names are left.
+
+sub repair {
+	my ($self, $all) = @_;
+
+	for my $name (grep { $self->{scenes}{$_}{bucket_store} }
+		sort keys %{ $self->{scenes} })
+	{
+		my $s = $self->{scenes}{$name};
+		my $admin = $self->admin($s->{owner});
+		my $private = $name ne 'open';
+		my @is = map { $self->http('GET',
+			"$self->{base}/api/$_/$s->{id}", $admin) }
+			qw/ models buckets /;
+
+		if ($all || grep { $_->{status} != 200 } @is) {
+			$self->http('DELETE', "$self->{base}/api/repos/delete",
+				$admin, $json->encode({ name => $s->{name},
+					organization => $s->{owner} }));
+			$self->http('DELETE',
+				"$self->{base}/api/buckets/$s->{id}", $admin);
+			$self->make_hub($name, $private);
+
+		} elsif (grep { !!$_->json()->{private} ne !!$private } @is) {
+			$self->visible($name, $private);
+
+		} else {
+			next;
+		}
+
+		delete @$self{qw/ marks sent /};
+		$self->give($name) if $name =~ /^(?:secret|open)$/;
+	}
+}
+
+sub gone {
+	my ($self, $name) = @_;
+
+	my $s = $self->{scenes}{$name};
+	my $admin = $self->admin($s->{owner});
+
+	$self->{left}{$name} = $s;
+	$self->send('DELETE', "$self->{base}/api/repos/delete", $admin,
+		$json->encode({ name => $s->{name},
+			organization => $s->{owner} }));
+	$self->send('DELETE', "$self->{base}/api/buckets/$s->{id}", $admin);
+}
+
+# URLs of LFS for a file of the scene, and for one that is to come.
+
+sub urls {
+	my ($self, $s) = @_;
+
+	my %urls;
+
+	for ([ download => $s->{sha256}, $s->{size} ],
+		[ upload => sha256_hex('zlatez'), 6 ])
+	{
+		my ($operation, $oid, $size) = @$_;
+		my $r = $self->send('POST',
+			"$self->{base}/$s->{id}.git/info/lfs/objects/batch",
+			$self->admin($s->{owner}), $json->encode({
+				operation => $operation, objects => [
+				{ oid => $oid, size => $size } ] }),
+			'application/vnd.git-lfs+json')->json();
+
+		($urls{$operation}) = $r->{objects}[0]{actions}{$operation}
+			{href} =~ m!^https?://[^/]+(/.*)!;
+	}
+
+	return \%urls;
+}
+
+# --------------------------------------------------------------------------
+# repos of the API
+
+sub make_api {
+	my ($self) = @_;
+
+	my $s = $self->scene('api');
+
+	$s->{store} = 'zapiz/zapiz';
+	$self->put($s);
+}
+
+# Where there is no Hub, three more of them.
+
+sub make_plain {
+	my ($self, $name) = @_;
+
+	my $s = $self->scene($name);
+
+	$s->{store} = $s->{id};
+	$self->put($s);
+	$self->{t}->sql("SELECT xet.repo_set_public('$s->{store}', true)")
+		if $name eq 'open' && !$self->{makes};
+}
+
+sub put {
+	my ($self, $s) = @_;
+
+	my $headers = $self->{makes} || $self->headers({ scope => 'write',
+		name => "repo $s->{store}", sub => 'ann',
+		repo => $s->{store} });
+
+	for my $data ($s->{data}, $s->{zt}) {
+		$self->send('PUT', "$self->{cas}/v1/files", $headers, $data);
+	}
+}
+
+1;
