@@ -220,6 +220,13 @@ our $c = $t->http_start('GET', '/large', undef, undef, rcvbuf => 4096);
 $c->read_some(100);
 EOF
 
+# as if the module were there, which would have masked it
+
+start('secret', 'xet => 0, server => "set \$a\nxet_b;"', <<'EOF');
+$t->get('/?s=' . 'a1' x 22);
+EOF
+
+fails('secret', 'no secret in a log');
 fails('alert', 'no alerts in the error log');
 fails('exit', 'nginx has exited cleanly');
 fails('temp', 'no temporary files left');

@@ -59,10 +59,12 @@ sub secrets_in {
 	return @lines;
 }
 
-# The logs that a configuration names.
+# The logs that a configuration names; none of an nginx without the module.
 
 sub secret_logs {
 	my ($conf) = @_;
+
+	return unless $conf =~ /^\s*xet_\w+/m;
 
 	my %logs = map { $_ => 1 } grep { -f }
 		$conf =~ /\b(?:access|error)_log\s+(\/[^\s;]+)/g;
