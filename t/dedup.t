@@ -517,7 +517,8 @@ for my $repo ("true, ''", "false, 'mine'", "false, 'other777'") {
 
 sub found {
 	return scalar $t->sql('SELECT count(*) FROM'
-		. " xet.chunk_find(sha256('chunk'), false, false, '$_[0]', NULL)");
+		. " xet.chunk_find(sha256('chunk'), false, false, '$_[0]',"
+		. ' NULL)');
 }
 
 is(found('mine'), 0, 'nothing is visible');

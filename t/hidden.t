@@ -182,7 +182,8 @@ for my $state ('as it was made', 'analyzed', 'analyzed empty') {
 
 	for ([ 'file_terms', "xet.file_terms(sha256('%s'), 0, 9, false,"
 			. " 'mine')" ],
-		[ 'file_open', "xet.file_open(sha256('%s'), 0, false, 'mine')" ],
+		[ 'file_open', "xet.file_open(sha256('%s'), 0, false,"
+			. " 'mine')" ],
 		[ 'files_terms', "xet.files_terms(ARRAY[sha256('%s')], 1, 0,"
 			. " false, 'mine')" ])
 	{

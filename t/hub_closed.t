@@ -198,8 +198,10 @@ sub closed {
 		for ([ old => $hash ], [ new => $fresh ]) {
 			my ($what, $file) = @$_;
 
-			is($t->get("/cas/v1/files/$file", $given)->{status},
-				404, "$state: $who: the $what file by its hash");
+			my $r = $t->get("/cas/v1/files/$file", $given);
+
+			is($r->{status}, 404,
+				"$state: $who: the $what file by its hash");
 			is($t->get("/cas/v2/reconstructions/$file", $given)
 				->{status}, 404,
 				"$state: $who: the plan of the $what one");

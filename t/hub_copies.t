@@ -460,7 +460,8 @@ for ([ 'twice', 'a/b', 200 ], [ 'never', 'a/b', 400 ]) {
 	my ($name, $path, $status) = @$_;
 	my @paths = $status == 200 ? $path : ('a', $path);
 
-	$t->sql("SELECT xet.hub_begin(0, 'me', '$name', true, '{}', true, '', '$name')");
+	$t->sql("SELECT xet.hub_begin(0, 'me', '$name', true, '{}', true, '',"
+		. " '$name')");
 	$t->sql("SELECT xet.hub_stage('$name', 0, ARRAY["
 		. join(', ', map { 2 } @paths) . '], ARRAY['
 		. join(', ', map { "'$_'::bytea" } @paths) . '], ARRAY['

@@ -85,21 +85,16 @@ for my $f (@functions) {
 
 	next if $none{$function} || !$called{$function};
 
+	my @more = grep { !/^(?:any_)?(?:space|store)s?$/ } split(/ /, $in);
+	my @missing = grep { !defined $value{$_} && !/^(?:kind|owner|name)$/ }
+		@more;
+
+	is("@missing", '', "$function: a value for each parameter");
+
 	for my $kind (0, 3) {
 		for my $who (sort keys %who) {
-			for my $name (qw/ none secret was moved /) {
-				my %args = (%value, kind => $kind,
-					owner => "'alice'", name => "'$name'");
-				my @more = grep { !/^(?:any_)?(?:space|store)s?$/ }
-					split(/ /, $in);
-				my @missing = grep { !defined $args{$_} } @more;
-
-				is("@missing", '', "$function: a value for each");
-				push @asked, [ "$function, $kind: $who", $name ];
-				push @sql, "xet.$function($who{$who}, "
-					. join(', ', map { "$_ => $args{$_}" }
-						@more) . ')';
-			}
+			ask($function, \@more, $kind, $who, $_)
+				for qw/ none secret was moved /;
 		}
 	}
 }
@@ -163,3 +158,16 @@ for (my $i = 0; $i < @asked; $i += 4) {
 }
 
 $t->done();
+
+# --------------------------------------------------------------------------
+
+sub ask {
+	my ($function, $more, $kind, $who, $name) = @_;
+
+	my %args = (%value, kind => $kind, owner => "'alice'",
+		name => "'$name'");
+
+	push @asked, [ "$function, $kind: $who", $name ];
+	push @sql, "xet.$function($who{$who}, "
+		. join(', ', map { "$_ => $args{$_}" } @$more) . ')';
+}

@@ -173,7 +173,7 @@ my @log = map { "SET auto_explain.log_$_" } 'min_duration = 0',
 	'format = json';
 
 push @calls, "SELECT public.some(11, $paths)",
-	"SELECT xet.hub_create(1, 'o', 'r' || i, true, '{}', true, '', false, 'o',"
+	"SELECT xet.hub_create(1, 'o', 'r' || i, $who, false, 'o',"
 	. " sha256(('r' || i)::bytea)) FROM generate_series(1, 200) i", @log;
 
 $t->sql("ALTER ROLE postgres SET session_preload_libraries = 'auto_explain'");

@@ -44,8 +44,6 @@ location $path {
             @{[ $more =~ s!xet_hub_base /(\w*);!!r ]}
             xet_hub_base /open@{[ $path =~ s!/\z!!r ]};
         }
-
-        
 EOC
 }
 
@@ -182,8 +180,8 @@ for my $scope (qw/ delete admin /) {
 		my $r = $t->http('DELETE', "/cas/v1/$path", $token);
 
 		is($r->{status}, 403, "$scope: DELETE $path");
-		is($r->json()->{error}{code}, 'hub_repo', "$scope: DELETE $path: why")
-			or diag($r->{body});
+		is($r->json()->{error}{code}, 'hub_repo',
+			"$scope: DELETE $path: why") or diag($r->{body});
 	}
 }
 

@@ -302,17 +302,20 @@ EOF_SQL
 my $late = '2000000000000000/1';
 
 for my $when ('before ANALYZE', 'behind ANALYZE') {
-	for my $call ("hub_list(0, NULL, NULL, false, '{}', true, '', 100, NULL)",
-		"hub_list(0, 'o4', NULL, true, '{}', true, '', 100, NULL)",
-		"hub_list(0, 'few', NULL, true, '{}', true, '', 100, NULL)",
-		"hub_list(0, 'none', NULL, true, '{}', true, '', 100, NULL)",
-		"hub_list(1, NULL, NULL, true, '{}', true, '', 100,"
+	my $nobody = "false, '{}', true, ''";
+	my $all = "true, '{}', true, ''";
+
+	for my $call ("hub_list(0, NULL, NULL, $nobody, 100, NULL)",
+		"hub_list(0, 'o4', NULL, $all, 100, NULL)",
+		"hub_list(0, 'few', NULL, $all, 100, NULL)",
+		"hub_list(0, 'none', NULL, $all, 100, NULL)",
+		"hub_list(1, NULL, NULL, $all, 100,"
 			. " '1767225600.000300/30000')",
-		"hub_page_list(4, NULL, NULL, false, '{}', true, '', NULL, 101)",
-		"hub_page_list(4, 'o4', NULL, false, '{}', true, '', NULL, 101)",
-		"hub_page_list(4, 'few', NULL, false, '{}', true, '', NULL, 101)",
-		"hub_page_list(0, NULL, NULL, false, '{}', true, '', '$late', 101)",
-		"hub_page_list(4, NULL, NULL, true, '{}', true, '',"
+		"hub_page_list(4, NULL, NULL, $nobody, NULL, 101)",
+		"hub_page_list(4, 'o4', NULL, $nobody, NULL, 101)",
+		"hub_page_list(4, 'few', NULL, $nobody, NULL, 101)",
+		"hub_page_list(0, NULL, NULL, $nobody, '$late', 101)",
+		"hub_page_list(4, NULL, NULL, $all,"
 			. " '1767225600000300/30000', 101)")
 	{
 		my $buffers = buffers($call);

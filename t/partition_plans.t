@@ -246,7 +246,8 @@ my %args = (
 	hub_unstage => [ "'n3'" ],
 	hub_delete => [ "0, 'me', 'n2', $who" ],
 	hub_move => [ "0, 'me', 'n', $who, true, 'me', 'n2'" ],
-	hub_settings => [ "$hub, true, false", "0, 'me', 'n2', $who, true, true" ],
+	hub_settings => [ "$hub, true, false",
+		"0, 'me', 'n2', $who, true, true" ],
 	hub_info => [ "$hub, 'main', true", "$bucket, 'main', true" ],
 	hub_list => [ "0, NULL, NULL, $who, 10, NULL" ],
 	hub_tree_rows => [ map { "$_, 'main', '', true, true, NULL, 10" }

@@ -188,9 +188,11 @@ for my $f (@functions) {
 		for my $right (grep { $right{$_} && ($_ ne 'repo'
 			|| $in{any_repo}) } @in)
 		{
-			push @calls, [ "$name: rights $n: no $right", 0, \%out,
-				call($name, \%out, { map({ $_ => $args{$_} } @in),
-					$right => 'NULL' }) ];
+			my %less = (map({ $_ => $args{$_} } @in),
+				$right => 'NULL');
+
+			push @calls, [ "$name: rights $n: no $right", 0,
+				\%out, call($name, \%out, \%less) ];
 		}
 	}
 }

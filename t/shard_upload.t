@@ -617,8 +617,8 @@ sub register {
 
 	is($t->sql("SELECT whole FROM xet.xorb_put('\\x" . plain_hash($hash)
 		. "', '\\x$hashes', '\\x$raw_ends', '\\x$stored_ends', $raw,"
-		. " $stored, '{}', 0, '\\x" . '00' x 16 . "', true, '', NULL)"), 't',
-		'a row for a xorb');
+		. " $stored, '{}', 0, '\\x" . '00' x 16
+		. "', true, '', NULL)"), 't', 'a row for a xorb');
 
 	# and a copy of its size
 

@@ -44,7 +44,7 @@ EOF
 
 sub token_location {
 	return <<'EOF';
-location ~ ^/token/(?<scope>read|write|delete|admin)/(?<repo>[^@]*)@?(?<subject>.*)$ {
+location ~ ^/token/(?<scope>[a-z]+)/(?<repo>[^@]*)@?(?<subject>.*)$ {
             xet_token;
             xet_token_scope $scope;
             xet_token_repo $repo;
