@@ -293,7 +293,8 @@ is(pinned($far, 'p/y', 'before'), 'pinned y', 'without it: before');
 $far->sql("INSERT INTO xet.hub_refs (repo_id, name, oid) SELECT r.id, "
 	. "'heads/$pinned' || w.name, f.oid FROM xet.hub_repos r JOIN"
 	. " xet.hub_refs f ON f.repo_id = r.id AND f.name = 'heads/main',"
-	. " (VALUES (''), ('/p')) AS w(name) WHERE r.owner = 'me' AND r.name = 'm'");
+	. " (VALUES (''), ('/p')) AS w(name)"
+	. " WHERE r.owner = 'me' AND r.name = 'm'");
 
 is(pinned($far, 'p/x', 'after'), 'pinned x', 'without a mirror: a branch');
 is(pinned($t, 'p/y', 'after'), 'pinned y', 'by the mirror: a branch');
