@@ -199,7 +199,8 @@ sub callers {
 
 	return grep {
 		$self->{table}->comes($matrix, $_->{name})
-			&& (!$_->{given} || $self->{given}{models}{ $_->{name} })
+			&& (!$_->{given}
+				|| $self->{given}{models}{ $_->{name} })
 			&& (!$_->{scene} || $self->{scenes}{ $_->{scene} })
 			&& (($_->{alg} // '') ne 'public' || $self->{public})
 			&& (!$_->{clear} || $self->{headers})

@@ -23,7 +23,8 @@ sub new {
 	my ($class, $file) = @_;
 
 	my $self = bless {
-		file => $file, api => [], hub => [], callers => [], columns => {},
+		file => $file, api => [], hub => [], callers => [],
+		columns => {},
 		matrices => {}, order => [], faults => []
 	}, $class;
 
