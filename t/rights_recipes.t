@@ -50,7 +50,43 @@ gate('xet_hub_expose', sub { recipe($_[0], $directives,
 gate('public keys', \&public_keys, %api, public => 'ed.key',
 	iss => 'https://issuer.example', aud => 'cas');
 
+my %everybody = (hub => 'off', owner => 'me', space => 'me');
+my %team = (hub => 'hub', space => 'team', headers => tls());
+
+gate('readers only', sub { beside($_[0], recipe($_[0], $operations,
+	qr/^\*\*Readers only\.\*\*/m)) }, %everybody, maker => 8086,
+	hub => 'off.read', api => { '/api' => 'store.read',
+		'/cas' => 'repo.read' });
+gate('no deletes', sub { beside($_[0], recipe($_[0], $operations,
+	qr/^\*\*Deleting\.\*\*/m)) }, %everybody, maker => 8086,
+	hub => 'off.keep', api => { '/api' => 'store.keep',
+		'/cas' => 'repo.keep' });
+gate('readers only, with tokens', sub { beside($_[0], recipe($_[0],
+	'docs/hub.md', 'recipe: hub') =~ s/xet_auth token;/$&
+	xet_read_only on;/r) }, %team, maker => 8086,
+	hub => 'hub.read', api => { '/api' => 'plain.read',
+		'/cas' => 'plain.read' });
+gate('no deletes, with tokens', sub { beside($_[0], recipe($_[0],
+	'docs/hub.md', 'recipe: hub') =~ s/xet_auth token;/$&
+	xet_delete off;/r) }, %team, maker => 8086,
+	hub => 'hub.keep', api => { '/api' => 'plain.keep',
+		'/cas' => 'plain.keep' });
+
 done_testing();
+
+# The same server once more, which is as if nobody had restricted it.
+
+sub beside {
+	my ($t, $text) = @_;
+
+	my ($server) = $text =~ /^(server \{\n(?:.*\n)*?\}\n)/m
+		or die "no server\n";
+
+	$server =~ s/xet_read_only on;|xet_delete off;//;
+	$server =~ s/%%PORT_8080%%/%%PORT_8086%%/;
+
+	return $text =~ s/\}\n*\z/$server}\n/r;
+}
 
 sub gate {
 	my ($name, $conf, %o) = @_;

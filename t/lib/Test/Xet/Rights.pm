@@ -22,6 +22,8 @@ package Test::Xet::Rights;
 #     public   the private key, of EdDSA, that tokens are signed with
 #     headers  of each request
 #     port     number in the configuration
+#     maker    port of a server that makes what is asked for, where the one
+#              that is asked lets nobody
 #     keys     the folder of the keys, that of the test
 #     only     api: not the routes of the Hub
 #     makes    headers of who makes files for repos of the API, where there
@@ -96,7 +98,7 @@ sub handler {
 sub run {
 	my ($self) = @_;
 
-	$self->make();
+	$self->made_by(sub { $self->make() });
 
 	my $table = $self->{table};
 
@@ -199,7 +201,8 @@ sub callers {
 
 	return grep {
 		$self->{table}->comes($matrix, $_->{name})
-			&& (!$_->{given} || $self->{given}{models}{ $_->{name} })
+			&& (!$_->{given}
+				|| $self->{given}{models}{ $_->{name} })
 			&& (!$_->{scene} || $self->{scenes}{ $_->{scene} })
 			&& (($_->{alg} // '') ne 'public' || $self->{public})
 			&& (!$_->{clear} || $self->{headers})
@@ -216,7 +219,7 @@ sub connection {
 	my ($self, $n) = @_;
 
 	my ($t, $port) = $self->{through} ? @{ $self->{through} }
-		: ($self->{t}, $self->{port});
+		: ($self->{t}, $self->{making} // $self->{port});
 
 	if ($self->{requests} + $n > 900 || !$self->{connection}) {
 		$self->{connection}->close() if $self->{connection};
@@ -228,6 +231,20 @@ sub connection {
 	$self->{requests} += $n;
 
 	return $self->{connection};
+}
+
+# What is done by the other server, if there is one.
+
+sub made_by {
+	my ($self, $code) = @_;
+
+	return $code->() if !$self->{maker} || $self->{making};
+
+	local $self->{making} = $self->{maker};
+	local $self->{connection};
+	local $self->{requests} = 0;
+
+	return $code->();
 }
 
 sub http {

@@ -38,8 +38,10 @@ sub prepare {
 	$t->token_key();
 
 	for my $name (qw/ xet_hub xet_limits xet_audit /) {
-		$t->write_file("$name.conf", slurp(root()
-			. "/conf/$name.conf") =~ s!/var/log/nginx!$t->dir()!gre);
+		my $text = slurp(root() . "/conf/$name.conf");
+
+		$t->write_file("$name.conf",
+			$text =~ s!/var/log/nginx!$t->dir()!gre);
 	}
 }
 
@@ -67,7 +69,8 @@ sub wrap {
 	my $http = $o{http} // '';
 
 	return "%%MAIN%%\nevents { worker_connections 512; }\n"
-		. "http {\n%%HTTP%%\n%%XET%%\n$http\n" . here($t, $block) . "}\n";
+		. "http {\n%%HTTP%%\n%%XET%%\n$http\n" . here($t, $block)
+		. "}\n";
 }
 
 sub here {

@@ -23,7 +23,8 @@ sub new {
 	my ($class, $file) = @_;
 
 	my $self = bless {
-		file => $file, api => [], hub => [], callers => [], columns => {},
+		file => $file, api => [], hub => [], callers => [],
+		columns => {},
 		matrices => {}, order => [], faults => []
 	}, $class;
 
@@ -51,9 +52,11 @@ sub line {
 }
 
 sub line_column {
-	my ($self, $name, $things) = @_;
+	my ($self, $name, $things, $as) = @_;
 
 	return 0 unless defined $things && !exists $self->{columns}{$name};
+
+	$self->{as}{$name} = $1 if ($as // '') =~ /^as=(\w+)$/;
 
 	$self->{columns}{$name} = $things eq '-' ? '' : $things;
 
@@ -109,6 +112,7 @@ sub line_matrix {
 	$self->{matrices}{$name} = defined $base ? { map {
 		$_ => { %{ $self->{matrices}{$base}{$_} } }
 	} keys %{ $self->{matrices}{$base} } } : {};
+	$self->{derived}{$name} = defined $base;
 	push @{ $self->{order} }, $name;
 
 	return 1;
@@ -123,7 +127,7 @@ sub line_cells {
 }
 
 # A row of a matrix: a caller, "all", or the first part of the names of some
-# with a ".*".
+# with a ".*"; of a matrix that is of another one, all who have a row there.
 
 sub cells {
 	my ($self, $who, @cells) = @_;
@@ -133,6 +137,9 @@ sub cells {
 	my $like = $who eq 'all' ? qr// : $who =~ /^(.+\.)\*$/ ? qr/^\Q$1\E/
 		: qr/^\Q$who\E$/;
 	my @names = grep { /$like/ } map { $_->{name} } @{ $self->{callers} };
+
+	@names = grep { $self->{matrices}{$matrix}{$_} } @names
+		if @names > 1 && $self->{derived}{$matrix};
 
 	return 0 unless @names && @cells && @cells == @head;
 
@@ -156,7 +163,16 @@ sub routes { return $_[0]->{$_[1]} }
 sub callers { return $_[0]->{callers} }
 sub things { return $_[0]->{columns}{$_[1]} }
 sub matrices { return $_[0]->{order} }
-sub cell { return $_[0]->{matrices}{$_[1]}{$_[2]}{$_[3]} }
+
+# A column that has no cells of its own has those of the one that it is as.
+
+sub cell {
+	my ($self, $matrix, $who, $column) = @_;
+
+	my $cells = $self->{matrices}{$matrix}{$who};
+
+	return $cells->{$column} // $cells->{ $self->{as}{$column} // '' };
+}
 
 # Whether a caller has a row in a matrix.
 
@@ -218,6 +234,8 @@ sub empty_cells {
 	for my $name (@{ $self->{order} }) {
 		my $matrix = $self->{matrices}{$name};
 		my %columns = map { map { $_ => 1 } keys %$_ } values %$matrix;
+
+		delete @columns{ keys %{ $self->{as} || {} } };
 
 		for my $who (sort keys %$matrix) {
 			push @faults, map { "$name: nothing for $who, $_" }

@@ -35,7 +35,8 @@ sub new {
 
 		($secrets{$name}) = $text =~ /([0-9a-f]{64})/;
 		$secrets{kid} //= $1
-			if $name eq 'token' && $text =~ /^(?:token:)?([^:\s]+):/;
+			if $name eq 'token'
+				&& $text =~ /^(?:token:)?([^:\s]+):/;
 	}
 
 	return bless { dir => $dir, secrets => \%secrets, %o }, $class;

@@ -143,9 +143,11 @@ sub admin {
 sub send {
 	my ($self, $method, $uri, $headers, $body, $type) = @_;
 
-	my $r = $self->http($method, $uri, { %$headers, defined $body
-		? ('Content-Type' => $type // 'application/json') : () },
-		$body);
+	my $r = $self->made_by(sub {
+		return $self->http($method, $uri, { %$headers,
+			defined $body ? ('Content-Type' => $type
+				// 'application/json') : () }, $body);
+	});
 
 	die "$method $uri: $r->{status} $r->{body}\n"
 		if $r->{status} !~ /^2/;
