@@ -192,6 +192,8 @@ struct ngx_http_xet_query_s {
     unsigned                        reading:1; /* it has rows of a standby */
     unsigned                        stale:1;   /* the same, since again() */
     unsigned                        inherited:1;       /* left() went on */
+    unsigned                        gone:1;    /* not sent: no client */
+    unsigned                        halted:1;  /* the same: the worker was */
 };
 
 
@@ -1134,6 +1136,7 @@ ngx_int_t ngx_http_xet_query_hub_proven(ngx_http_request_t *r,
 typedef struct {
     ngx_str_t       rev;
     ngx_str_t       parent;                    /* data NULL: any */
+    ngx_str_t       seen;                      /* what the branch had */
     ngx_str_t       who;
     ngx_str_t       title;
     ngx_str_t       text;

@@ -263,7 +263,13 @@ ngx_http_xet_query_hub_delete(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked,
     ngx_http_xet_query_handler_pt handler)
 {
-    (void) ngx_http_xet_query_hub_params(r, asked);
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    if (ngx_http_xet_query_act(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     return ngx_http_xet_send_hub_delete(r, NGX_HTTP_XET_WRITE, handler);
 }
@@ -281,6 +287,10 @@ ngx_http_xet_query_hub_move(ngx_http_request_t *r,
 
     ngx_http_xet_params_bytes(p, owner->data, owner->len);
     ngx_http_xet_params_bytes(p, name->data, name->len);
+
+    if (ngx_http_xet_query_act(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     return ngx_http_xet_send_hub_move(r, NGX_HTTP_XET_WRITE, handler);
 }
@@ -514,6 +524,10 @@ ngx_http_xet_query_hub_ref_put(ngx_http_request_t *r,
     ngx_http_xet_query_hub_text(p, rev);
     ngx_http_xet_params_bool(p, over);
 
+    if (ngx_http_xet_query_act(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     return ngx_http_xet_send_hub_ref_put(r, NGX_HTTP_XET_WRITE, handler);
 }
 
@@ -746,6 +760,7 @@ ngx_http_xet_query_hub_commit(ngx_http_request_t *r,
     ngx_http_xet_params_bytes(p, message->title.data, message->title.len);
     ngx_http_xet_params_bytes(p, message->text.data, message->text.len);
     ngx_http_xet_params_int4(p, (uint32_t) batches);
+    ngx_http_xet_query_hub_text(p, &message->seen);
 
     return ngx_http_xet_query_hub_leave(r,
                ngx_http_xet_send_hub_commit(r, NGX_HTTP_XET_WRITE, handler),
