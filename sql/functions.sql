@@ -35,7 +35,7 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.quota_look, xet.quota_hold, xet.quota_shard, xet.quota_check,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
     xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
-    xet.day_ends, xet.act_said, xet.act_note, xet.gc_files_once,
+    xet.day_ends, xet.write_probe, xet.act_said, xet.act_note, xet.gc_files_once,
     xet.gc_xorbs_once, xet.gc_removed_once, xet.usage_settle_once, xet.past,
     xet.hub_above, xet.hub_again, xet.hub_batch, xet.hub_begin, xet.hub_below,
     xet.hub_bucket_file, xet.hub_bucket_prune, xet.hub_bucket_put,
@@ -2414,6 +2414,27 @@ BEGIN
     END LOOP;
 
     RETURN n;
+END;
+$$;
+
+
+-- Whether PostgreSQL takes writes, for who asks after health: a commit of its
+-- own, and half a MiB that does not fit into memory and goes to its disk.  It
+-- leaves nothing, and waits for no lock.
+
+CREATE FUNCTION xet.write_probe()
+    RETURNS bigint
+    LANGUAGE plpgsql
+    SET work_mem = '64kB'
+AS $$
+BEGIN
+    PERFORM pg_current_xact_id();
+
+    RETURN (SELECT count(*)
+              FROM (SELECT repeat(md5(i::text), 4) AS t
+                      FROM generate_series(1, 4000) AS s(i)
+                     ORDER BY 1
+                    OFFSET 0) s);
 END;
 $$;
 

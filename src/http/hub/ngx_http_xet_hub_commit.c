@@ -743,7 +743,7 @@ ngx_http_xet_hub_commit_made(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_hub_commit_t  *c;
 
     if (rc == NGX_ABORT) {
-        ngx_http_xet_hub_commit_fail(r, XET_PLAN_CHANGED);
+        ngx_http_xet_hub_commit_fail(r, XET_STAGED_GONE);
         return;
     }
 

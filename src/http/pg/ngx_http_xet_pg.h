@@ -256,6 +256,9 @@ void ngx_http_xet_standbys_exit(ngx_cycle_t *cycle);
  */
 ngx_uint_t ngx_http_xet_standbys_nearest(ngx_uint_t but);
 
+/* Whether the primary is known to be away. */
+ngx_uint_t ngx_http_xet_standbys_alone(void);
+
 /* Whether a standby may be asked now. */
 ngx_uint_t ngx_http_xet_standbys_fit(ngx_uint_t n);
 

@@ -657,6 +657,13 @@ struct ngx_http_xet_ask_s {
 ngx_uint_t ngx_http_xet_ask_rows(ngx_http_xet_ask_t *ask);
 int64_t ngx_http_xet_ask_number(ngx_http_xet_ask_t *ask);
 
+/* Whether PostgreSQL has refused the statement for certain. */
+ngx_uint_t ngx_http_xet_ask_refused(ngx_http_xet_ask_t *ask);
+
+/* Writes something that leaves nothing; returns as those of chores do. */
+ngx_int_t ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler,
+    void *data);
+
 
 /*
  * All that follow return NGX_AGAIN, and call handler once, or NGX_BUSY where

@@ -21,6 +21,8 @@ static void ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n);
 static ngx_int_t ngx_http_xet_query_hub_leave(ngx_http_request_t *r,
     ngx_int_t rc, const u_char *upload);
 static ngx_uint_t ngx_http_xet_query_hub_left(ngx_http_xet_query_t *q);
+static ngx_uint_t ngx_http_xet_query_hub_all(ngx_http_xet_query_t *q,
+    PGresult *res);
 static void ngx_http_xet_query_hub_left_done(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static ngx_int_t ngx_http_xet_query_hub_subject(ngx_http_request_t *r,
@@ -148,6 +150,22 @@ ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n)
     }
 
     ngx_http_xet_array_int8(a, n);
+}
+
+
+/* What a standby does not find may be there. */
+
+ngx_uint_t
+ngx_http_xet_query_hub_found(ngx_http_xet_query_t *q, PGresult *res)
+{
+    return ngx_http_xet_pg_int(res, 0, 0) == NGX_HTTP_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_xet_query_hub_all(ngx_http_xet_query_t *q, PGresult *res)
+{
+    return (ngx_uint_t) ngx_http_xet_pg_rows(res) == q->files;
 }
 
 
@@ -329,7 +347,8 @@ ngx_http_xet_query_hub_info(ngx_http_request_t *r,
     ngx_http_xet_params_bytes(p, rev->data, rev->len);
     ngx_http_xet_params_bool(p, blobs);
 
-    return ngx_http_xet_send_hub_info(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_info,
+                                    ngx_http_xet_query_hub_found, handler);
 }
 
 
@@ -346,7 +365,8 @@ ngx_http_xet_query_hub_list(ngx_http_request_t *r,
     ngx_http_xet_params_int4(p, page->most);
     ngx_http_xet_query_hub_text(p, &page->after);
 
-    return ngx_http_xet_send_hub_list(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_list,
+                                    ngx_http_xet_query_hub_found, handler);
 }
 
 
@@ -367,7 +387,8 @@ ngx_http_xet_query_hub_tree(ngx_http_request_t *r,
     ngx_http_xet_query_hub_text(p, &page->after);
     ngx_http_xet_params_int4(p, page->most);
 
-    return ngx_http_xet_send_hub_tree_rows(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_tree_rows,
+                                    ngx_http_xet_query_hub_found, handler);
 }
 
 
@@ -385,7 +406,8 @@ ngx_http_xet_query_hub_commits(ngx_http_request_t *r,
     ngx_http_xet_query_hub_text(p, &page->after);
     ngx_http_xet_params_int4(p, page->most);
 
-    return ngx_http_xet_send_hub_commits_get(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_commits_get,
+                                    ngx_http_xet_query_hub_found, handler);
 }
 
 
@@ -403,7 +425,8 @@ ngx_http_xet_query_hub_paths(ngx_http_request_t *r,
     ngx_http_xet_params_array(p, &batch->paths);
     ngx_http_xet_params_bool(p, expand);
 
-    return ngx_http_xet_send_hub_paths_rows(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_paths_rows,
+                                    ngx_http_xet_query_hub_found, handler);
 }
 
 
@@ -506,7 +529,8 @@ ngx_http_xet_query_hub_refs(ngx_http_request_t *r,
 {
     (void) ngx_http_xet_query_hub_params(r, asked);
 
-    return ngx_http_xet_send_hub_refs_get(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_refs_get,
+                                    ngx_http_xet_query_hub_found, handler);
 }
 
 
@@ -545,7 +569,12 @@ ngx_http_xet_query_hub_enter(ngx_http_request_t *r,
     ngx_http_xet_query_hub_text(p, rev);
     ngx_http_xet_params_bool(p, writes);
 
-    return ngx_http_xet_send_hub_enter(r, NGX_HTTP_XET_READ, handler);
+    if (writes) {
+        return ngx_http_xet_send_hub_enter(r, NGX_HTTP_XET_READ, handler);
+    }
+
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_enter,
+                                    ngx_http_xet_query_hub_found, handler);
 }
 
 
@@ -562,7 +591,8 @@ ngx_http_xet_query_hub_resolve(ngx_http_request_t *r,
     ngx_http_xet_params_bytes(p, rev->data, rev->len);
     ngx_http_xet_params_bytes(p, path->data, path->len);
 
-    return ngx_http_xet_send_hub_resolve(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_resolve,
+                                    ngx_http_xet_query_hub_found, handler);
 }
 
 
@@ -619,7 +649,10 @@ ngx_http_xet_query_hub_known(ngx_http_request_t *r, const ngx_str_t *store,
     ngx_http_xet_params_bytes(p, store->data, store->len);
     ngx_http_xet_params_array(p, sha256);
 
-    return ngx_http_xet_send_hub_known(r, NGX_HTTP_XET_READ, handler);
+    ngx_http_xet_query_get(r)->files = sha256->n;
+
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_known,
+                                    ngx_http_xet_query_hub_all, handler);
 }
 
 

@@ -234,6 +234,26 @@ ngx_http_xet_query_sweep(void)
 }
 
 
+ngx_int_t
+ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler, void *data)
+{
+    ngx_http_xet_post_t  *post;
+
+    post = ngx_http_xet_query_post_create();
+
+    return post ? ngx_http_xet_query_ask(post, ngx_http_xet_stmt_write_probe,
+                                         handler, data)
+                : NGX_BUSY;
+}
+
+
+ngx_uint_t
+ngx_http_xet_ask_refused(ngx_http_xet_ask_t *ask)
+{
+    return ask->sqlstate[0] != '\0';
+}
+
+
 /* What can't be dropped now is dropped by the sweep. */
 
 void

@@ -138,6 +138,18 @@ ngx_int_t ngx_http_xet_query_read(ngx_http_request_t *r,
     ngx_http_xet_lane_e lane, ngx_http_xet_stmt_e stmt,
     ngx_http_xet_query_whole_pt whole, ngx_http_xet_query_handler_pt handler);
 
+/*
+ * The same for a name of the Hub, which leads elsewhere by the next commit: the
+ * primary is asked while it answers, and a standby when it does not.
+ */
+ngx_int_t ngx_http_xet_query_named(ngx_http_request_t *r,
+    ngx_http_xet_stmt_e stmt, ngx_http_xet_query_whole_pt whole,
+    ngx_http_xet_query_handler_pt handler);
+
+/* For statements of the Hub that begin with a status. */
+ngx_uint_t ngx_http_xet_query_hub_found(ngx_http_xet_query_t *q,
+    PGresult *res);
+
 /* For statements of which any row is all of it. */
 ngx_uint_t ngx_http_xet_query_whole_any(ngx_http_xet_query_t *q,
     PGresult *res);

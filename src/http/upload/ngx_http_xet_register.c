@@ -309,7 +309,8 @@ ngx_http_xet_register_missing(ngx_http_request_t *r, ngx_int_t rc)
 
     ngx_http_xet_register_finish(r, NGX_DECLINED,
                                  (n == reg->damage.n) ? XET_SHARD_XORB
-                                                      : XET_PLAN_CHANGED);
+                                 : (rc == NGX_BUSY) ? XET_XORB_LOCKED
+                                                    : XET_PLAN_CHANGED);
 }
 
 
@@ -502,9 +503,9 @@ ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc)
 
     } else if (ngx_strcmp(reg->query->sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0) {
 
-        /* somebody heals it, and holds the lock on its row */
+        /* a heal or the collector holds the lock on its row */
 
-        ngx_http_xet_register_finish(r, NGX_DECLINED, XET_PLAN_CHANGED);
+        ngx_http_xet_register_finish(r, NGX_DECLINED, XET_XORB_LOCKED);
         return;
     }
 
