@@ -46,9 +46,9 @@ $t->allow(qr/PostgreSQL|is sent again|connect/);
 
 my %rule;
 
-while (slurp(root() . '/src/http/query/again.def')
-	=~ /^XET_AGAIN\((\w+), (\w+), (\w+)\)/gm)
-{
+my $table = slurp(root() . '/src/http/query/again.def');
+
+while ($table =~ /^XET_AGAIN\((\w+), (\w+), (\w+)\)/gm) {
 	$rule{$1} = $2;
 }
 
