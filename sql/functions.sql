@@ -35,7 +35,8 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.quota_look, xet.quota_hold, xet.quota_shard, xet.quota_check,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
     xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
-    xet.day_ends,
+    xet.day_ends, xet.write_probe, xet.act_said, xet.act_note, xet.gc_files_once,
+    xet.gc_xorbs_once, xet.gc_removed_once, xet.usage_settle_once, xet.past,
     xet.hub_above, xet.hub_again, xet.hub_batch, xet.hub_begin, xet.hub_below,
     xet.hub_bucket_file, xet.hub_bucket_prune, xet.hub_bucket_put,
     xet.hub_bucket_take, xet.hub_claim, xet.hub_claimed, xet.hub_claims,
@@ -54,6 +55,35 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.hub_staged_ops, xet.hub_store, xet.hub_store_of, xet.hub_sweep,
     xet.hub_title, xet.hub_title_of, xet.hub_tree, xet.hub_tree_rows,
     xet.hub_tree_then, xet.hub_unstage, xet.hub_whole, xet.hub_write;
+
+
+-- What a statement has said that was sent before with this id, and may have
+-- ended after its session was lost; NULL: it is the first.  The lock waits for
+-- one that is under way, and the statement behind it sees what that did.
+
+CREATE FUNCTION xet.act_said(act bytea)
+    RETURNS jsonb
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF act IS NULL THEN
+        RETURN NULL;
+    END IF;
+
+    PERFORM pg_advisory_xact_lock(hashtext('xet.acts'),
+                                  hashtext(encode(act, 'hex')));
+
+    RETURN (SELECT a.said FROM xet.acts a WHERE a.act = $1);
+END;
+$$;
+
+
+CREATE FUNCTION xet.act_note(act bytea, said jsonb)
+    RETURNS void
+    LANGUAGE sql
+AS $$
+    INSERT INTO xet.acts (act, said) SELECT $1, $2 WHERE $1 IS NOT NULL;
+$$;
 
 
 -- Days are those of UTC: sessions may have any time zone, and several.
@@ -710,9 +740,11 @@ BEGIN
         PERFORM xet.quota_hold(any_repo, repo, subject, stored_size, 0);
     END IF;
 
+    -- a row that has this tag was made by this statement, now or before
+
     RETURN QUERY
     SELECT x.tag, x.stored_size, x.digest, x.damaged_at IS NULL,
-           CASE WHEN any_repo THEN new_id IS NOT NULL ELSE brought END
+           x.tag = xorb_put.tag OR NOT any_repo AND brought
       FROM xet.xorbs x
      WHERE x.hash = xorb AND xet.xorb_at(x.id, xorb);
 END;
@@ -1707,6 +1739,7 @@ CREATE FUNCTION xet.shard_put(upload bytea, seq integer, serials bigint[],
     LANGUAGE plpgsql
 AS $$
 DECLARE
+    said        jsonb;
     new_serials bigint[] := '{}';
     new_ids     bigint[] := '{}';
     xorb_ids    bigint[] := '{}';
@@ -1722,6 +1755,14 @@ BEGIN
         RAISE EXCEPTION 'a shard comes with no repo' USING ERRCODE = '22004';
     END IF;
 
+    -- the same upload: it was committed, and the answer was lost
+
+    SELECT a.said INTO said FROM xet.acts a WHERE a.act = $1;
+
+    IF FOUND THEN
+        RETURN said::integer;
+    END IF;
+
     -- locked, or who drops the batches of an upload that has ended for him
     -- could do it between two of the statements below
 
@@ -1731,6 +1772,14 @@ BEGIN
                             ORDER BY s.seq
                               FOR UPDATE) s) <> $2
     THEN
+        -- it may have been under way until now
+
+        SELECT a.said INTO said FROM xet.acts a WHERE a.act = $1;
+
+        IF FOUND THEN
+            RETURN said::integer;
+        END IF;
+
         RAISE EXCEPTION 'staged batches are missing' USING ERRCODE = 'XT002';
     END IF;
 
@@ -1818,7 +1867,18 @@ BEGIN
         DELETE FROM xet.staged s WHERE s.upload = $1;
     END IF;
 
-    RETURN CASE WHEN cardinality(new_ids) + news > 0 THEN 1 ELSE 0 END;
+    -- one that has changed nothing may do so again, or has waited for itself
+
+    IF cardinality(new_ids) + news = 0 AND $2 = 0 THEN
+        RETURN coalesce((SELECT a.said::integer FROM xet.acts a
+                          WHERE a.act = $1), 0);
+    END IF;
+
+    said := CASE WHEN cardinality(new_ids) + news > 0 THEN 1 ELSE 0 END;
+
+    INSERT INTO xet.acts (act, said) VALUES ($1, said);
+
+    RETURN said::integer;
 END;
 $$;
 
@@ -1826,17 +1886,27 @@ $$;
 -- A repo lets go of a file; the file stays as long as somebody has it.  False
 -- when the repo did not have it.
 
-CREATE FUNCTION xet.repo_forget(repo text, file bytea)
+CREATE FUNCTION xet.repo_forget(repo text, file bytea, act bytea DEFAULT NULL)
     RETURNS boolean
     LANGUAGE plpgsql
 AS $$
 BEGIN
+    IF xet.act_said(act) IS NOT NULL THEN
+        RETURN true;
+    END IF;
+
     DELETE FROM xet.repo_files rf
      USING xet.repos r, xet.files f
      WHERE r.name = $1 AND f.hash = $2 AND xet.file_at(f.id, $2)
        AND rf.repo_id = r.id AND rf.file_id = f.id;
 
-    RETURN FOUND;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+
+    PERFORM xet.act_note(act, '1');
+
+    RETURN true;
 END;
 $$;
 
@@ -1845,13 +1915,17 @@ $$;
 -- not found.  0: there is no such file; 1: it is deleted; 2: repos have it, and
 -- nothing is changed, for who may write to the store need not be one of them.
 
-CREATE FUNCTION xet.file_delete(file bytea)
+CREATE FUNCTION xet.file_delete(file bytea, act bytea DEFAULT NULL)
     RETURNS integer
     LANGUAGE plpgsql
 AS $$
 DECLARE
     found_id bigint;
 BEGIN
+    IF xet.act_said(act) IS NOT NULL THEN
+        RETURN 1;
+    END IF;
+
     SELECT f.id INTO found_id
       FROM xet.files f
      WHERE f.hash = $1 AND xet.file_at(f.id, $1)
@@ -1871,6 +1945,8 @@ BEGIN
 
     INSERT INTO xet.gc_files AS n (file_id) VALUES (found_id)
     ON CONFLICT (file_id) DO UPDATE SET since = excluded.since;
+
+    PERFORM xet.act_note(act, '1');
 
     RETURN 1;
 END;
@@ -1905,7 +1981,7 @@ $$;
 -- What refers to the repo is deleted before it is: the statements by which the
 -- keys would do it may have been planned while the tables were small.
 
-CREATE FUNCTION xet.repo_delete(repo text)
+CREATE FUNCTION xet.repo_delete(repo text, act bytea DEFAULT NULL)
     RETURNS boolean
     LANGUAGE plpgsql
     SET enable_seqscan = off
@@ -1913,6 +1989,10 @@ AS $$
 DECLARE
     found_id bigint;
 BEGIN
+    IF xet.act_said(act) IS NOT NULL THEN
+        RETURN true;
+    END IF;
+
     SELECT r.id INTO found_id FROM xet.repos r WHERE r.name = $1;
 
     IF found_id IS NULL THEN
@@ -1926,7 +2006,13 @@ BEGIN
     DELETE FROM xet.xorb_repos o WHERE o.repo_id = found_id;
     DELETE FROM xet.repos r WHERE r.id = found_id;
 
-    RETURN FOUND;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+
+    PERFORM xet.act_note(act, '1');
+
+    RETURN true;
 END;
 $$;
 
@@ -2332,6 +2418,27 @@ END;
 $$;
 
 
+-- Whether PostgreSQL takes writes, for who asks after health: a commit of its
+-- own, and half a MiB that does not fit into memory and goes to its disk.  It
+-- leaves nothing, and waits for no lock.
+
+CREATE FUNCTION xet.write_probe()
+    RETURNS bigint
+    LANGUAGE plpgsql
+    SET work_mem = '64kB'
+AS $$
+BEGIN
+    PERFORM pg_current_xact_id();
+
+    RETURN (SELECT count(*)
+              FROM (SELECT repeat(md5(i::text), 4) AS t
+                      FROM generate_series(1, 4000) AS s(i)
+                     ORDER BY 1
+                    OFFSET 0) s);
+END;
+$$;
+
+
 -- Drops what crashed uploads have staged, old telemetry, and what was found
 -- out about zTensor files long ago; to be called now and then, from cron for
 -- one.
@@ -2350,6 +2457,8 @@ AS $$
     SELECT xet.usage_settle(1000);
     SELECT xet.usage_forget();
     SELECT xet.hub_sweep(age, 10000);
+
+    DELETE FROM xet.acts WHERE at < now() - age;
 
     WITH gone AS (
         DELETE FROM xet.staged WHERE created_at < now() - age RETURNING 1
@@ -2648,6 +2757,91 @@ AS $$
 $$;
 
 
+-- The same for servers, which may send a statement again: what it did is told
+-- again, and counted.
+
+CREATE FUNCTION xet.gc_files_once(batch integer, act bytea)
+    RETURNS TABLE (seen bigint, busy bigint, files bigint, bytes bigint)
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    said jsonb := xet.act_said(act);
+BEGIN
+    IF said IS NULL THEN
+        SELECT to_jsonb(g) INTO said FROM xet.gc_files(batch) g;
+
+        PERFORM xet.act_note(act, said) WHERE said->>'seen' <> '0';
+    END IF;
+
+    RETURN QUERY
+    SELECT s.seen, s.busy, s.files, s.bytes
+      FROM jsonb_to_record(said)
+               AS s(seen bigint, busy bigint, files bigint, bytes bigint);
+END;
+$$;
+
+
+CREATE FUNCTION xet.gc_xorbs_once(grace bigint, batch integer, act bytea)
+    RETURNS TABLE (seen bigint, busy bigint, xorbs bigint, bytes bigint,
+                   told bigint)
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    said jsonb := xet.act_said(act);
+BEGIN
+    IF said IS NULL THEN
+        SELECT to_jsonb(g) INTO said FROM xet.gc_xorbs(grace, batch) g;
+
+        PERFORM xet.act_note(act, said) WHERE said->>'seen' <> '0';
+    END IF;
+
+    RETURN QUERY
+    SELECT s.seen, s.busy, s.xorbs, s.bytes, s.told
+      FROM jsonb_to_record(said)
+               AS s(seen bigint, busy bigint, xorbs bigint, bytes bigint,
+                    told bigint);
+END;
+$$;
+
+
+CREATE FUNCTION xet.gc_removed_once(hashes bytea[], tags integer[], act bytea)
+    RETURNS TABLE (copies bigint, bytes bigint)
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    said jsonb := xet.act_said(act);
+BEGIN
+    IF said IS NULL THEN
+        SELECT to_jsonb(g) INTO said FROM xet.gc_removed(hashes, tags) g;
+
+        PERFORM xet.act_note(act, said) WHERE said->>'copies' <> '0';
+    END IF;
+
+    RETURN QUERY
+    SELECT s.copies, s.bytes
+      FROM jsonb_to_record(said) AS s(copies bigint, bytes bigint);
+END;
+$$;
+
+
+CREATE FUNCTION xet.usage_settle_once(batch integer, act bytea)
+    RETURNS bigint
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    said jsonb := xet.act_said(act);
+BEGIN
+    IF said IS NULL THEN
+        said := to_jsonb(xet.usage_settle(batch));
+
+        PERFORM xet.act_note(act, said) WHERE said <> '0';
+    END IF;
+
+    RETURN said::bigint;
+END;
+$$;
+
+
 -- What a collection would do now: files that nobody has, xorbs that would be
 -- deleted, and why others that no file needs stay.
 
@@ -2744,6 +2938,19 @@ AS $$
 $$;
 
 
+-- A time that was stored, as far as it is to be believed: one in the future is
+-- of a clock that was wrong, then or now, and nobody waits until it comes.  The
+-- rule for all that waits for a time which is stored: it goes through this, or
+-- is bounded by the longest time that there is to wait.
+
+CREATE FUNCTION xet.past(at timestamptz)
+    RETURNS timestamptz
+    LANGUAGE sql STABLE
+AS $$
+    SELECT CASE WHEN at <= clock_timestamp() THEN at END;
+$$;
+
+
 -- How many milliseconds from now a chore can be taken at the earliest.  A node
 -- may take what it holds itself: a worker of it has gone.
 
@@ -2755,7 +2962,11 @@ DECLARE
     at timestamptz := clock_timestamp();
     due timestamptz;
 BEGIN
-    IF c.holder <> holder AND c.until > at THEN
+    -- no lease is as long as that
+
+    IF c.holder <> holder AND c.until > at
+       AND c.until <= at + interval '1 hour'
+    THEN
         due := c.until;
 
     ELSIF c.cursor IS NULL AND c.started_at <= at THEN
@@ -2862,7 +3073,11 @@ BEGIN
      WHERE c.name = name AND c.turn = turn AND c.holder = holder
        AND c.cursor IS NOT NULL;
 
-    RETURN FOUND;
+    -- a turn ends once: one without a cursor was ended by this statement
+
+    RETURN FOUND OR EXISTS (SELECT FROM xet.chores c
+                             WHERE c.name = name AND c.turn = turn
+                               AND c.cursor IS NULL);
 END;
 $$;
 
@@ -2932,7 +3147,8 @@ AS $$
       FROM xet.xorbs x
       LEFT JOIN xet.heals h ON h.xorb_id = x.id AND h.tag = x.tag
      WHERE x.id > after AND x.damaged_at IS NOT NULL
-       AND (h.next_at IS NULL OR h.next_at <= now())
+       AND (h.next_at IS NULL OR h.next_at <= now()
+            OR h.next_at > now() + interval '1 hour')
      ORDER BY x.id
      LIMIT 8;
 $$;
@@ -2958,9 +3174,14 @@ BEGIN
            tries = CASE WHEN h.tag = excluded.tag THEN least(h.tries + 1, 10)
                         ELSE 1 END,
            next_at = now() + least(interval '1 hour', interval '1 minute'
-               * 2 ^ CASE WHEN h.tag = excluded.tag THEN h.tries ELSE 0 END);
+               * 2 ^ CASE WHEN h.tag = excluded.tag THEN h.tries ELSE 0 END)
+     WHERE h.tag <> excluded.tag OR h.next_at <= now()
+           OR h.next_at > now() + interval '1 hour';
 
-    RETURN FOUND;
+    -- what waits already was sent again: it counts once
+
+    RETURN EXISTS (SELECT FROM xet.heals h
+                    WHERE h.xorb_id = id AND h.tag = heal_later.tag);
 END;
 $$;
 
@@ -3095,7 +3316,9 @@ AS $$
     SELECT CASE WHEN isfinite(s.since)
                 THEN floor(extract(epoch FROM s.since))::bigint ELSE 0 END,
            coalesce(extract(epoch FROM (SELECT max(x.created_at)
-                                          FROM xet.xorbs x))::bigint, 0),
+                                          FROM xet.xorbs x
+                                         WHERE x.created_at <= now()))::bigint,
+                    0),
            xet.store_doubts()
       FROM xet.store s;
 $$;
@@ -3125,7 +3348,8 @@ BEGIN
         OR NOT begun
            AND EXISTS (SELECT FROM xet.chores c
                         WHERE c.name = 'orphans'
-                          AND c.started_at > now() - interval '1 day')
+                          AND xet.past(c.started_at)
+                              > now() - interval '1 day')
     THEN
         why := '';
 
@@ -4125,33 +4349,12 @@ END;
 $$;
 
 
--- What a statement that changes something says besides its refusal, where that
--- may be because it was done before by the same statement, whose answer was
--- lost: the answer to one that was sent twice, and NULL for other refusals, or
--- of what is not the caller's.
-
-CREATE FUNCTION xet.hub_again(done boolean, owner text, any_space boolean,
-    spaces text[], any_store boolean, store text)
-    RETURNS text
-    LANGUAGE sql STABLE
-AS $$
-    SELECT '{}'
-     WHERE done
-       AND xet.hub_may(any_space, spaces,
-                       any_store
-                       OR any_store IS NOT NULL
-                          AND NOT EXISTS (SELECT FROM xet.repos r
-                                           WHERE r.name = $6),
-                       store, owner, NULL);
-$$;
-
-
 -- A repo with all that it has; the bytes that nobody else has are for the
 -- collector.
 
 CREATE FUNCTION xet.hub_delete(kind integer, owner text, name text,
     any_space boolean, spaces text[],
-    any_store boolean, store text, OUT status integer, OUT code text,
+    any_store boolean, store text, act bytea, OUT status integer, OUT code text,
     OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
     SET enable_seqscan = off
@@ -4160,6 +4363,11 @@ DECLARE
     r        record;
     uploads  text;
 BEGIN
+    IF xet.act_said(act) IS NOT NULL THEN
+        status := 200;
+        RETURN;
+    END IF;
+
     SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
                         true);
@@ -4170,8 +4378,6 @@ BEGIN
     more := r.more;
 
     IF status <> 200 THEN
-        body := xet.hub_again(status = 404, owner, any_space, spaces,
-                              any_store, store);
         RETURN;
     END IF;
 
@@ -4187,7 +4393,6 @@ BEGIN
         status := 404;
         code := 'RepoNotFound';
         message := 'Repository not found';
-        body := '{}';
         RETURN;
     END IF;
 
@@ -4196,6 +4401,7 @@ BEGIN
     DELETE FROM xet.hub_repos h WHERE h.id = r.id;
 
     PERFORM xet.repo_delete(uploads);
+    PERFORM xet.act_note(act, '200');
 END;
 $$;
 
@@ -4207,14 +4413,20 @@ $$;
 CREATE FUNCTION xet.hub_move(kind integer, owner text, name text,
     any_space boolean, spaces text[],
     any_store boolean, store text, admin boolean, to_owner text, to_name text,
-    OUT status integer, OUT code text, OUT message text, OUT body text,
-    OUT more text)
+    act bytea, OUT status integer, OUT code text, OUT message text,
+    OUT body text, OUT more text)
     LANGUAGE plpgsql
 AS $$
 DECLARE
     r       record;
     others  boolean;
 BEGIN
+    IF xet.act_said(act) IS NOT NULL THEN
+        status := 200;
+        more := to_owner || '/' || to_name;
+        RETURN;
+    END IF;
+
     SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
                         true);
@@ -4299,6 +4511,8 @@ BEGIN
      WHERE h.id = r.id;
 
     more := to_owner || '/' || to_name;
+
+    PERFORM xet.act_note(act, '200');
 
 EXCEPTION WHEN unique_violation THEN
     status := 409;
@@ -5037,7 +5251,7 @@ $$;
 
 CREATE FUNCTION xet.hub_ref_put(kind integer, owner text, name text,
     any_space boolean, spaces text[],
-    any_store boolean, store text, ref text, rev text, over boolean,
+    any_store boolean, store text, ref text, rev text, over boolean, act bytea,
     OUT status integer, OUT code text, OUT message text, OUT body text,
     OUT more text)
     LANGUAGE plpgsql
@@ -5047,6 +5261,11 @@ DECLARE
     c    record;
     bad  text;
 BEGIN
+    IF xet.act_said(act) IS NOT NULL THEN
+        status := 200;
+        RETURN;
+    END IF;
+
     SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
                         true);
@@ -5090,9 +5309,10 @@ BEGIN
             status := 404;
             code := 'RevisionNotFound';
             message := 'There is no ' || ref;
-            body := '{}';
+            RETURN;
         END IF;
 
+        PERFORM xet.act_note(act, '200');
         RETURN;
     END IF;
 
@@ -5128,11 +5348,10 @@ BEGIN
         status := 409;
         code := 'ref_exists';
         message := 'Reference already exists';
-
-        SELECT '{}' INTO body
-          FROM xet.hub_refs f
-         WHERE f.repo_id = r.id AND f.name = $8 AND f.oid = c.oid;
+        RETURN;
     END IF;
+
+    PERFORM xet.act_note(act, '200');
 END;
 $$;
 
@@ -5199,7 +5418,8 @@ $$;
 
 
 -- Whether the caller may read a repo, or write to it, at a revision where one
--- is given; more is what its uploads belong to.
+-- is given; more is what its uploads belong to, body the commit of the revision
+-- for who writes.
 
 CREATE FUNCTION xet.hub_enter(kind integer, owner text, name text,
     any_space boolean, spaces text[],
@@ -5233,6 +5453,9 @@ BEGIN
             status := 404;
             code := 'RevisionNotFound';
             message := 'Invalid rev id: ' || rev;
+
+        ELSIF writes THEN
+            body := encode(c.oid, 'hex');
         END IF;
     END IF;
 END;
@@ -6156,12 +6379,20 @@ $$;
 -- may go on where nobody has changed since what he changes; else it is 412.
 -- What changes nothing makes no commit.  An upload that has made its commit is
 -- answered with that.
+--
+-- seen is the commit that the branch had when the request came, or when it was
+-- last looked at whether its client waits.  Who has said no parent, and meets
+-- what came since, is told so by 409 and the commit of now: the server looks
+-- whether the client waits still, and sends it again.  So what comes here long
+-- after it was sent, from a session that was given up, is not put over what its
+-- client has done since.
 
 CREATE FUNCTION xet.hub_commit(kind integer, owner text, name text,
     any_space boolean, spaces text[],
     any_store boolean, store text, rev text, upload bytea, parent text,
-    who text, title text, text text, batches integer, OUT status integer,
-    OUT code text, OUT message text, OUT body text, OUT more text)
+    who text, title text, text text, batches integer, seen text DEFAULT NULL,
+    OUT status integer, OUT code text, OUT message text, OUT body text,
+    OUT more text)
     LANGUAGE plpgsql
     SET enable_seqscan = off
     SET enable_material = off
@@ -6251,6 +6482,16 @@ BEGIN
         code := 'parent_changed';
         message := 'A commit has happened since. Please refresh and try'
                    ' again.';
+        RETURN;
+    END IF;
+
+    IF parent IS NULL AND seen <> encode(head, 'hex')
+       AND xet.hub_meets(r.id, l, base.seq, seen, upload)
+    THEN
+        status := 409;
+        code := 'branch_moved';
+        message := 'Others have changed the same files meanwhile';
+        body := encode(head, 'hex');
         RETURN;
     END IF;
 

@@ -123,6 +123,51 @@ isnt($r->{status}, 200, 'wrong bytes: no 200');
 $fault->clear();
 $t->allow(qr/\[alert\] .* is lost: /);
 
+# once only: it is read again before anybody is told, or anything is marked
+
+$t->sql('UPDATE xet.xorbs SET damaged_at = NULL');
+
+for my $at (20, 20000) {
+	my $rule = $fault->add(op => 'GetObject', match => 'xorbs', do => 'flip',
+		way => 'answer', at => $at, count => 1);
+
+	ok(same(2), "one bit, at $at: the file all the same");
+	is($fault->used($rule), 1, "one bit, at $at: it was met");
+	is(damaged(), 0, "one bit, at $at: nothing is marked");
+	$fault->clear();
+}
+
+# by an upload of what is there, and by the scrub
+
+my $again = random_bytes(77, 100_000);
+my $x = make_xorb($again, scheme => 'none');
+my $sent = sub { $t->post("/api/v1/xorbs/default/$x->{hash}", \$x->{bytes}) };
+
+is($sent->()->{status}, 200, 'a xorb');
+sleep(6);
+
+my $once = $fault->add(op => 'GetObject', match => 'xorbs', do => 'flip',
+	way => 'answer', at => 20000, count => 1);
+
+is($sent->()->{status}, 200, 'sent again, one bit');
+is($fault->used($once), 1, 'sent again, one bit: it was met');
+is(damaged(), 0, 'sent again, one bit: nothing is marked');
+$fault->clear();
+
+$once = $fault->add(op => 'GetObject', match => 'xorbs', do => 'flip',
+	way => 'answer', at => 20000, count => 1);
+$t->write_conf(undef, directives => {
+	xet_scrub => 'on rate=1g interval=1s' });
+$t->reload();
+ok(wait_for(60, sub { $t->sql("SELECT count(*) FROM xet.chores_show()"
+	. " WHERE name = 'scrub' AND finished_at IS NOT NULL") == 1 }),
+	'the scrub, one bit');
+is($fault->used($once), 1, 'the scrub, one bit: it was met');
+is(damaged(), 0, 'the scrub, one bit: nothing is marked');
+$fault->clear();
+$t->write_conf(undef, directives => {});
+$t->reload();
+
 # --------------------------------------------------------------------------
 # other keys
 

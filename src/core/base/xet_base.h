@@ -147,7 +147,11 @@
       "a term refers to a xorb that is not stored here")                      \
                                                                               \
     X(PLAN_CHANGED,   "overloaded",      503,                                 \
-      "a xorb of the file is being healed, try again")                        \
+      "a xorb of the file was healed or collected meanwhile, try again")      \
+    X(XORB_LOCKED,    "overloaded",      503,                                 \
+      "others have a xorb of the file locked, try again")                     \
+    X(STAGED_GONE,    "overloaded",      503,                                 \
+      "what was sent for the commit was dropped meanwhile, try again")        \
     X(PLAN_DAMAGED,   "internal_error",  500, "damaged terms")                \
     X(PLAN_TERMS,     "too_many_terms",  413,                                 \
       "the answer has too many terms, ask for ranges of the file")            \

@@ -358,6 +358,7 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_ztensor_t     *ztensor;
     ngx_http_xet_hold_t        *hold;           /* a limit counts the upload */
     ngx_pool_cleanup_pt         release;        /* of hold */
+    uint64_t                    began;          /* ngx_http_xet_clock() */
     uint64_t                    worth;          /* counted besides the body */
     ngx_http_xet_look_t        *look;           /* at the quota */
     ngx_http_xet_signed_t      *store;          /* for nginx's own requests */
@@ -397,6 +398,22 @@ void ngx_http_xet_release(ngx_http_request_t *r);
  */
 void *ngx_http_xet_state(ngx_http_request_t *r, size_t size,
     ngx_pool_cleanup_pt handler);
+
+
+/*
+ * ngx_http_xet_client.c: whether an act still has a client, in its time.
+ */
+
+void ngx_http_xet_client_init(ngx_cycle_t *cycle);
+
+/* Whether the client has gone, or has shut its side of the connection. */
+ngx_uint_t ngx_http_xet_client_gone(ngx_http_request_t *r);
+
+/* Whether the worker was halted for long since then, or just before. */
+ngx_uint_t ngx_http_xet_halted(uint64_t began);
+
+/* ms from some time on. */
+uint64_t ngx_http_xet_clock(void);
 
 
 /*

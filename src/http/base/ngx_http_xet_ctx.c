@@ -23,6 +23,7 @@ ngx_http_xet_ctx(ngx_http_request_t *r)
         }
 
         ctx->task = (ngx_http_xet_task_t *) (ctx + 1);
+        ctx->began = ngx_http_xet_clock();
 
         ngx_http_set_ctx(r, ctx, ngx_http_xet_module);
     }

@@ -343,14 +343,6 @@ ngx_http_xet_hub_row(ngx_http_request_t *r, ngx_int_t rc,
 
     ngx_http_xet_query_hub_get(r, answer);
 
-    /* refused, maybe for what the same statement has done when it was lost */
-
-    if (answer->status != NGX_HTTP_OK && answer->body.data
-        && ngx_http_xet_query_twice(r))
-    {
-        answer->status = NGX_HTTP_OK;
-    }
-
     if (answer->status != NGX_HTTP_OK) {
         ngx_http_finalize_request(r, ngx_http_xet_hub_refuse(r, answer));
         return NGX_DONE;

@@ -11,7 +11,9 @@
  *                      that uploads of the repo have brought: what is wrong, or
  *                      whose SHA-256 nobody has computed
  *     prove   (jobs)   reads these, one after the other
- *     commit  (query)  all of it, or nothing
+ *     commit  (query)  all of it, or nothing; where others have changed the same
+ *                      files since the branch was looked at, and the client
+ *                      has said no parent, once more
  *
  * What a shard says of a SHA-256 is a claim, so no commit that others see rests
  * on one.  What is staged and not committed is dropped when the request ends;
@@ -34,6 +36,7 @@
 
 #define NGX_HTTP_XET_HUB_OPERATIONS  1000      /* of a batch */
 #define NGX_HTTP_XET_HUB_INLINES     1000      /* files in a commit */
+#define NGX_HTTP_XET_HUB_LOOKS         32      /* at a branch that moves */
 
 
 typedef struct {
@@ -55,6 +58,8 @@ typedef struct {
     ngx_uint_t                   next;
     ngx_http_xet_reader_t       *reader;
     EVP_MD_CTX                  *sha256;
+
+    ngx_uint_t                   looks;        /* at the branch */
 
     ngx_int_t                    rc;           /* of the query that failed */
     ngx_str_t                    store;        /* the repo of its uploads */
@@ -111,6 +116,8 @@ static void ngx_http_xet_hub_commit_proven(ngx_http_request_t *r,
 static void ngx_http_xet_hub_commit_make(ngx_http_request_t *r,
     ngx_http_xet_hub_commit_t *c);
 static void ngx_http_xet_hub_commit_made(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_hub_commit_seen(ngx_http_request_t *r,
+    ngx_http_xet_hub_commit_t *c, const ngx_str_t *oid);
 static ngx_int_t ngx_http_xet_hub_commit_send(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer);
 static void ngx_http_xet_hub_commit_fail(ngx_http_request_t *r,
@@ -198,7 +205,9 @@ ngx_http_xet_hub_commit_entered(ngx_http_request_t *r, ngx_int_t rc)
     c->store.len = answer.more.len;
     c->store.data = ngx_pstrdup(r->pool, &answer.more);
 
-    if (c->store.data == NULL) {
+    if (c->store.data == NULL
+        || ngx_http_xet_hub_commit_seen(r, c, &answer.body) != NGX_OK)
+    {
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;
     }
@@ -758,18 +767,59 @@ ngx_http_xet_hub_commit_made(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_hub_commit_t  *c;
 
     if (rc == NGX_ABORT) {
-        ngx_http_xet_hub_commit_fail(r, XET_PLAN_CHANGED);
+        ngx_http_xet_hub_commit_fail(r, XET_STAGED_GONE);
         return;
+    }
+
+    c = ngx_http_xet_hub_get(r)->state;
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_query_hub_get(r, &answer);
+
+        if (answer.status == NGX_HTTP_CONFLICT && answer.body.data
+            && c->looks++ < NGX_HTTP_XET_HUB_LOOKS)
+        {
+            if (ngx_http_xet_hub_commit_seen(r, c, &answer.body) != NGX_OK) {
+                ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+                return;
+            }
+
+            ngx_http_xet_hub_commit_make(r, c);
+            return;
+        }
     }
 
     if (ngx_http_xet_hub_row(r, rc, &answer) != NGX_OK) {
         return;
     }
 
-    c = ngx_http_xet_hub_get(r)->state;
     c->staged = 0;
 
     ngx_http_finalize_request(r, ngx_http_xet_hub_commit_send(r, &answer));
+}
+
+
+/* The commit that the branch has, for who says no parent himself. */
+
+static ngx_int_t
+ngx_http_xet_hub_commit_seen(ngx_http_request_t *r,
+    ngx_http_xet_hub_commit_t *c, const ngx_str_t *oid)
+{
+    ngx_str_null(&c->message.seen);
+
+    if (oid->len != XET_HUB_OID_LEN) {
+        return NGX_OK;
+    }
+
+    c->message.seen.data = ngx_pnalloc(r->pool, XET_HUB_OID_LEN);
+    if (c->message.seen.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    c->message.seen.len = XET_HUB_OID_LEN;
+    ngx_memcpy(c->message.seen.data, oid->data, XET_HUB_OID_LEN);
+
+    return NGX_OK;
 }
 
 

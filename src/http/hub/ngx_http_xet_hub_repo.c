@@ -314,7 +314,7 @@ ngx_http_xet_hub_created(ngx_http_request_t *r, ngx_int_t rc)
 
     if (rc == NGX_ABORT) {
         ngx_http_finalize_request(r, ngx_http_xet_hub_status(r,
-                                                          XET_PLAN_CHANGED));
+                                                          XET_STAGED_GONE));
         return;
     }
 

@@ -921,6 +921,8 @@ ngx_http_xet_init_process(ngx_cycle_t *cycle)
         return NGX_ERROR;
     }
 
+    ngx_http_xet_client_init(cycle);
+
     /* one worker of a node is enough for the sweep, and for chores */
 
     if (ngx_worker == 0) {

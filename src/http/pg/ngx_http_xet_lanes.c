@@ -376,6 +376,14 @@ ngx_http_xet_lane_takes(ngx_http_xet_lane_t *lane)
 
 
 void
+ngx_http_xet_lanes_watch(ngx_http_xet_pg_query_t *q,
+    ngx_http_xet_pg_fit_pt fit)
+{
+    q->fit = fit;
+}
+
+
+void
 ngx_http_xet_lanes_detach(ngx_http_xet_pg_query_t *q)
 {
     ngx_http_xet_lane_t  *lane;
@@ -408,6 +416,7 @@ ngx_http_xet_lanes_bequeath(ngx_http_xet_pg_query_t *q,
 
     q->handler = handler;
     q->data = data;
+    q->fit = NULL;
     q->tries = NGX_MAX_INT32_VALUE;
 
     return NGX_OK;
@@ -672,11 +681,20 @@ ngx_http_xet_lane_starved(ngx_http_xet_lane_t *lane)
 static void
 ngx_http_xet_lane_dispatch(ngx_http_xet_lane_t *lane)
 {
-    ngx_queue_t              *head;
+    ngx_queue_t              *e, *next;
     ngx_http_xet_pg_t        *pg;
     ngx_http_xet_pg_query_t  *q;
 
-    while (!ngx_queue_empty(&lane->waiting)) {
+    for (e = ngx_queue_head(&lane->waiting);
+         e != ngx_queue_sentinel(&lane->waiting);
+         e = next)
+    {
+        next = ngx_queue_next(e);
+        q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
+
+        if (q->unfit) {
+            continue;
+        }
 
         pg = ngx_http_xet_lane_session(lane);
 
@@ -685,10 +703,16 @@ ngx_http_xet_lane_dispatch(ngx_http_xet_lane_t *lane)
             return;
         }
 
-        head = ngx_queue_head(&lane->waiting);
-        q = ngx_queue_data(head, ngx_http_xet_pg_query_t, queue);
+        if (q->fit && q->handler && !q->fit(q->data)) {
 
-        ngx_queue_remove(head);
+            /* its timer ends it, in the next turn of the loop */
+
+            q->unfit = 1;
+            ngx_add_timer(&q->timer, 0);
+            continue;
+        }
+
+        ngx_queue_remove(e);
         lane->nwaiting--;
 
         ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
@@ -1125,10 +1149,12 @@ ngx_http_xet_lane_timer_handler(ngx_event_t *ev)
     pg = q->pg;
     lane = q->lane;
 
-    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                  "xet: %V has not answered \"%s\" in %M ms",
-                  &lane->host->name, q->stmt->name,
-                  ngx_current_msec - q->start);
+    if (!q->unfit) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "xet: %V has not answered \"%s\" in %M ms",
+                      &lane->host->name, q->stmt->name,
+                      ngx_current_msec - q->start);
+    }
 
     q->tries = lane->n;
 

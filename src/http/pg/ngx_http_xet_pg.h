@@ -203,6 +203,15 @@ ngx_http_xet_pg_query_t *ngx_http_xet_lanes_send(ngx_http_xet_lane_e lane,
     const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
     ngx_http_xet_pg_handler_pt handler, void *data);
 
+/*
+ * Has fit() called with the data of the handler each time before the statement
+ * is sent: 0, and it is not, and ends like one that PostgreSQL can't take.
+ */
+typedef ngx_uint_t (*ngx_http_xet_pg_fit_pt)(void *data);
+
+void ngx_http_xet_lanes_watch(ngx_http_xet_pg_query_t *q,
+    ngx_http_xet_pg_fit_pt fit);
+
 /* Drops a waiting statement, lets a sent one go on; no handler is called. */
 void ngx_http_xet_lanes_detach(ngx_http_xet_pg_query_t *q);
 
@@ -246,6 +255,9 @@ void ngx_http_xet_standbys_exit(ngx_cycle_t *cycle);
  * NGX_HTTP_XET_NO_STANDBY where none is to be asked.
  */
 ngx_uint_t ngx_http_xet_standbys_nearest(ngx_uint_t but);
+
+/* Whether the primary is known to be away. */
+ngx_uint_t ngx_http_xet_standbys_alone(void);
 
 /* Whether a standby may be asked now. */
 ngx_uint_t ngx_http_xet_standbys_fit(ngx_uint_t n);

@@ -14,7 +14,7 @@
  * ngx_http_xet_pg_check.c: what a connection must lead to.
  */
 
-#define NGX_HTTP_XET_SCHEMA  "20"          /* last of sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "21"          /* last of sql/NNNN_*.sql */
 
 
 /*
@@ -103,6 +103,7 @@ struct ngx_http_xet_pg_query_s {
 
     ngx_http_xet_pg_handler_pt      handler;   /* NULL: detached */
     void                           *data;
+    ngx_http_xet_pg_fit_pt          fit;       /* NULL: at any time */
 
     void                           *lane;
     ngx_http_xet_pg_t              *pg;        /* where it is in flight */
@@ -110,6 +111,7 @@ struct ngx_http_xet_pg_query_s {
     PGresult                       *res;
     ngx_uint_t                      tries;
     unsigned                        lost:1;    /* an attempt's end is unknown */
+    unsigned                        unfit:1;   /* waits for its end */
 
     const char                     *values[NGX_HTTP_XET_PARAMS_MAX];
     int                             lengths[NGX_HTTP_XET_PARAMS_MAX];

@@ -700,6 +700,17 @@ ngx_http_xet_standbys_fit(ngx_uint_t n)
 
 
 ngx_uint_t
+ngx_http_xet_standbys_alone(void)
+{
+    ngx_http_xet_standbys_t  *s;
+
+    s = ngx_http_xet_standbys_get();
+
+    return s && s->away;
+}
+
+
+ngx_uint_t
 ngx_http_xet_standbys_nearest(ngx_uint_t but)
 {
     ngx_uint_t                i, best;

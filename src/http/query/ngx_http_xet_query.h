@@ -192,6 +192,8 @@ struct ngx_http_xet_query_s {
     unsigned                        reading:1; /* it has rows of a standby */
     unsigned                        stale:1;   /* the same, since again() */
     unsigned                        inherited:1;       /* left() went on */
+    unsigned                        gone:1;    /* not sent: no client */
+    unsigned                        halted:1;  /* the same: the worker was */
 };
 
 
@@ -654,6 +656,13 @@ struct ngx_http_xet_ask_s {
 /* The number of rows, and the number in the first one. */
 ngx_uint_t ngx_http_xet_ask_rows(ngx_http_xet_ask_t *ask);
 int64_t ngx_http_xet_ask_number(ngx_http_xet_ask_t *ask);
+
+/* Whether PostgreSQL has refused the statement for certain. */
+ngx_uint_t ngx_http_xet_ask_refused(ngx_http_xet_ask_t *ask);
+
+/* Writes something that leaves nothing; returns as those of chores do. */
+ngx_int_t ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler,
+    void *data);
 
 
 /*
@@ -1136,6 +1145,7 @@ ngx_int_t ngx_http_xet_query_hub_proven(ngx_http_request_t *r,
 typedef struct {
     ngx_str_t       rev;
     ngx_str_t       parent;                    /* data NULL: any */
+    ngx_str_t       seen;                      /* what the branch had */
     ngx_str_t       who;
     ngx_str_t       title;
     ngx_str_t       text;

@@ -139,6 +139,7 @@ ngx_http_xet_query_gc_files(ngx_uint_t batch, ngx_http_xet_asked_pt handler,
     }
 
     ngx_http_xet_params_int4(&post->params, (uint32_t) batch);
+    ngx_http_xet_query_post_act(post);
 
     return ngx_http_xet_query_ask(post, ngx_http_xet_stmt_gc_files, handler,
                                   data);
@@ -158,6 +159,7 @@ ngx_http_xet_query_gc_xorbs(ngx_uint_t grace, ngx_uint_t batch,
 
     ngx_http_xet_params_int8(&post->params, grace);
     ngx_http_xet_params_int4(&post->params, (uint32_t) batch);
+    ngx_http_xet_query_post_act(post);
 
     return ngx_http_xet_query_ask(post, ngx_http_xet_stmt_gc_xorbs, handler,
                                   data);
@@ -176,6 +178,7 @@ ngx_http_xet_query_usage_settle(ngx_uint_t batch,
     }
 
     ngx_http_xet_params_int4(&post->params, (uint32_t) batch);
+    ngx_http_xet_query_post_act(post);
 
     return ngx_http_xet_query_ask(post, ngx_http_xet_stmt_usage_settle,
                                   handler, data);
@@ -279,6 +282,10 @@ ngx_http_xet_query_of_copies(ngx_http_xet_stmt_e stmt,
 
     ngx_http_xet_array_destroy(&hashes);
     ngx_http_xet_array_destroy(&tags);
+
+    if (stmt == ngx_http_xet_stmt_gc_removed) {
+        ngx_http_xet_query_post_act(post);
+    }
 
     return ngx_http_xet_query_ask(post, stmt, handler, data);
 }

@@ -240,6 +240,10 @@ ngx_http_xet_query_repo_forget(ngx_http_request_t *r, ngx_str_t *repo,
     ngx_http_xet_params_bytes(p, repo->data, repo->len);
     ngx_http_xet_params_bytes(p, file->bytes, XET_HASH_LEN);
 
+    if (ngx_http_xet_query_act(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     return ngx_http_xet_send_repo_forget(r, NGX_HTTP_XET_WRITE, handler);
 }
 
@@ -248,8 +252,15 @@ ngx_int_t
 ngx_http_xet_query_file_delete(ngx_http_request_t *r, const xet_hash_t *file,
     ngx_http_xet_query_handler_pt handler)
 {
-    ngx_http_xet_params_bytes(ngx_http_xet_query_params(r), file->bytes,
-                              XET_HASH_LEN);
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_params(r);
+
+    ngx_http_xet_params_bytes(p, file->bytes, XET_HASH_LEN);
+
+    if (ngx_http_xet_query_act(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     return ngx_http_xet_send_file_delete(r, NGX_HTTP_XET_WRITE, handler);
 }
@@ -259,8 +270,15 @@ ngx_int_t
 ngx_http_xet_query_repo_delete(ngx_http_request_t *r, ngx_str_t *repo,
     ngx_http_xet_query_handler_pt handler)
 {
-    ngx_http_xet_params_bytes(ngx_http_xet_query_params(r), repo->data,
-                              repo->len);
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_params(r);
+
+    ngx_http_xet_params_bytes(p, repo->data, repo->len);
+
+    if (ngx_http_xet_query_act(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     return ngx_http_xet_send_repo_delete(r, NGX_HTTP_XET_WRITE, handler);
 }

@@ -21,6 +21,8 @@ static void ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n);
 static ngx_int_t ngx_http_xet_query_hub_leave(ngx_http_request_t *r,
     ngx_int_t rc, const u_char *upload);
 static ngx_uint_t ngx_http_xet_query_hub_left(ngx_http_xet_query_t *q);
+static ngx_uint_t ngx_http_xet_query_hub_all(ngx_http_xet_query_t *q,
+    PGresult *res);
 static void ngx_http_xet_query_hub_left_done(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static ngx_int_t ngx_http_xet_query_hub_subject(ngx_http_request_t *r,
@@ -151,6 +153,22 @@ ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n)
 }
 
 
+/* What a standby does not find may be there. */
+
+ngx_uint_t
+ngx_http_xet_query_hub_found(ngx_http_xet_query_t *q, PGresult *res)
+{
+    return ngx_http_xet_pg_int(res, 0, 0) == NGX_HTTP_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_xet_query_hub_all(ngx_http_xet_query_t *q, PGresult *res)
+{
+    return (ngx_uint_t) ngx_http_xet_pg_rows(res) == q->files;
+}
+
+
 ngx_http_xet_params_t *
 ngx_http_xet_query_hub_params(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked)
@@ -263,7 +281,13 @@ ngx_http_xet_query_hub_delete(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked,
     ngx_http_xet_query_handler_pt handler)
 {
-    (void) ngx_http_xet_query_hub_params(r, asked);
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    if (ngx_http_xet_query_act(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     return ngx_http_xet_send_hub_delete(r, NGX_HTTP_XET_WRITE, handler);
 }
@@ -282,6 +306,10 @@ ngx_http_xet_query_hub_move(ngx_http_request_t *r,
     ngx_http_xet_params_bool(p, asked->admin);
     ngx_http_xet_params_bytes(p, owner->data, owner->len);
     ngx_http_xet_params_bytes(p, name->data, name->len);
+
+    if (ngx_http_xet_query_act(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     return ngx_http_xet_send_hub_move(r, NGX_HTTP_XET_WRITE, handler);
 }
@@ -322,7 +350,8 @@ ngx_http_xet_query_hub_info(ngx_http_request_t *r,
     ngx_http_xet_params_bytes(p, rev->data, rev->len);
     ngx_http_xet_params_bool(p, blobs);
 
-    return ngx_http_xet_send_hub_info(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_info,
+                                    ngx_http_xet_query_hub_found, handler);
 }
 
 
@@ -339,7 +368,8 @@ ngx_http_xet_query_hub_list(ngx_http_request_t *r,
     ngx_http_xet_params_int4(p, page->most);
     ngx_http_xet_query_hub_text(p, &page->after);
 
-    return ngx_http_xet_send_hub_list(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_list,
+                                    ngx_http_xet_query_hub_found, handler);
 }
 
 
@@ -360,7 +390,8 @@ ngx_http_xet_query_hub_tree(ngx_http_request_t *r,
     ngx_http_xet_query_hub_text(p, &page->after);
     ngx_http_xet_params_int4(p, page->most);
 
-    return ngx_http_xet_send_hub_tree_rows(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_tree_rows,
+                                    ngx_http_xet_query_hub_found, handler);
 }
 
 
@@ -378,7 +409,8 @@ ngx_http_xet_query_hub_commits(ngx_http_request_t *r,
     ngx_http_xet_query_hub_text(p, &page->after);
     ngx_http_xet_params_int4(p, page->most);
 
-    return ngx_http_xet_send_hub_commits_get(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_commits_get,
+                                    ngx_http_xet_query_hub_found, handler);
 }
 
 
@@ -396,7 +428,8 @@ ngx_http_xet_query_hub_paths(ngx_http_request_t *r,
     ngx_http_xet_params_array(p, &batch->paths);
     ngx_http_xet_params_bool(p, expand);
 
-    return ngx_http_xet_send_hub_paths_rows(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_paths_rows,
+                                    ngx_http_xet_query_hub_found, handler);
 }
 
 
@@ -499,7 +532,8 @@ ngx_http_xet_query_hub_refs(ngx_http_request_t *r,
 {
     (void) ngx_http_xet_query_hub_params(r, asked);
 
-    return ngx_http_xet_send_hub_refs_get(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_refs_get,
+                                    ngx_http_xet_query_hub_found, handler);
 }
 
 
@@ -516,6 +550,10 @@ ngx_http_xet_query_hub_ref_put(ngx_http_request_t *r,
     ngx_http_xet_params_bytes(p, ref->data, ref->len);
     ngx_http_xet_query_hub_text(p, rev);
     ngx_http_xet_params_bool(p, over);
+
+    if (ngx_http_xet_query_act(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     return ngx_http_xet_send_hub_ref_put(r, NGX_HTTP_XET_WRITE, handler);
 }
@@ -534,7 +572,12 @@ ngx_http_xet_query_hub_enter(ngx_http_request_t *r,
     ngx_http_xet_query_hub_text(p, rev);
     ngx_http_xet_params_bool(p, writes);
 
-    return ngx_http_xet_send_hub_enter(r, NGX_HTTP_XET_READ, handler);
+    if (writes) {
+        return ngx_http_xet_send_hub_enter(r, NGX_HTTP_XET_READ, handler);
+    }
+
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_enter,
+                                    ngx_http_xet_query_hub_found, handler);
 }
 
 
@@ -551,7 +594,8 @@ ngx_http_xet_query_hub_resolve(ngx_http_request_t *r,
     ngx_http_xet_params_bytes(p, rev->data, rev->len);
     ngx_http_xet_params_bytes(p, path->data, path->len);
 
-    return ngx_http_xet_send_hub_resolve(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_resolve,
+                                    ngx_http_xet_query_hub_found, handler);
 }
 
 
@@ -608,7 +652,10 @@ ngx_http_xet_query_hub_known(ngx_http_request_t *r, const ngx_str_t *store,
     ngx_http_xet_params_bytes(p, store->data, store->len);
     ngx_http_xet_params_array(p, sha256);
 
-    return ngx_http_xet_send_hub_known(r, NGX_HTTP_XET_READ, handler);
+    ngx_http_xet_query_get(r)->files = sha256->n;
+
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_known,
+                                    ngx_http_xet_query_hub_all, handler);
 }
 
 
@@ -749,6 +796,7 @@ ngx_http_xet_query_hub_commit(ngx_http_request_t *r,
     ngx_http_xet_params_bytes(p, message->title.data, message->title.len);
     ngx_http_xet_params_bytes(p, message->text.data, message->text.len);
     ngx_http_xet_params_int4(p, (uint32_t) batches);
+    ngx_http_xet_query_hub_text(p, &message->seen);
 
     return ngx_http_xet_query_hub_leave(r,
                ngx_http_xet_send_hub_commit(r, NGX_HTTP_XET_WRITE, handler),

@@ -27,7 +27,8 @@ ngx_http_xet_query_page_list(ngx_http_request_t *r,
     ngx_http_xet_query_hub_text(p, after);
     ngx_http_xet_params_int4(p, most);
 
-    return ngx_http_xet_send_hub_page_list(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_page_list,
+                                    ngx_http_xet_query_whole_any, handler);
 }
 
 
@@ -70,7 +71,8 @@ ngx_http_xet_query_page_repo(ngx_http_request_t *r,
     ngx_http_xet_params_bytes(p, rev->data, rev->len);
     ngx_http_xet_params_bytes(p, path->data, path->len);
 
-    return ngx_http_xet_send_hub_page_repo(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_page_repo,
+                                    ngx_http_xet_query_hub_found, handler);
 }
 
 
@@ -165,7 +167,8 @@ ngx_http_xet_query_page_tree(ngx_http_request_t *r,
     ngx_http_xet_query_hub_text(p, after);
     ngx_http_xet_params_int4(p, most);
 
-    return ngx_http_xet_send_hub_page_tree(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_page_tree,
+                                    ngx_http_xet_query_whole_any, handler);
 }
 
 
@@ -197,7 +200,8 @@ ngx_http_xet_query_page_refs(ngx_http_request_t *r,
 
     ngx_http_xet_params_int4(p, most);
 
-    return ngx_http_xet_send_hub_page_refs(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_page_refs,
+                                    ngx_http_xet_query_whole_any, handler);
 }
 
 

@@ -10,6 +10,8 @@
 #include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query_send.h"
 
+#include <openssl/rand.h>
+
 
 /*
  * What can be spared is not sent while so many statements wait: a table that
@@ -102,6 +104,20 @@ ngx_http_xet_query_post_array(ngx_http_xet_post_t *post,
 
     ngx_http_xet_array_value(a, &value, &len);
     ngx_http_xet_query_post_bytes(post, value, (size_t) len);
+}
+
+
+void
+ngx_http_xet_query_post_act(ngx_http_xet_post_t *post)
+{
+    u_char  act[NGX_HTTP_XET_UPLOAD_LEN];
+
+    if (RAND_bytes(act, sizeof(act)) != 1) {
+        post->failed = 1;
+        return;
+    }
+
+    ngx_http_xet_query_post_bytes(post, act, sizeof(act));
 }
 
 
@@ -215,6 +231,26 @@ ngx_http_xet_query_sweep(void)
     if (post) {
         (void) ngx_http_xet_query_post(post, ngx_http_xet_stmt_sweep);
     }
+}
+
+
+ngx_int_t
+ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler, void *data)
+{
+    ngx_http_xet_post_t  *post;
+
+    post = ngx_http_xet_query_post_create();
+
+    return post ? ngx_http_xet_query_ask(post, ngx_http_xet_stmt_write_probe,
+                                         handler, data)
+                : NGX_BUSY;
+}
+
+
+ngx_uint_t
+ngx_http_xet_ask_refused(ngx_http_xet_ask_t *ask)
+{
+    return ask->sqlstate[0] != '\0';
 }
 
 

@@ -13,6 +13,12 @@
  * Once the primary was asked anything, it is asked everything: what the request
  * has written is seen by what it reads, and no older row meets a newer one.
  *
+ * Names of the Hub are another matter: a standby does not lack them, it has what
+ * they led to before.  They are read from the primary, so that a client finds
+ * what it has just committed, and from a standby only where the primary can't
+ * be reached; how old that is is bounded by "lag", as far as the primary was
+ * heard of.
+ *
  * Whoever finds that rows fit neither each other nor the store asks
  * ngx_http_xet_query_again() before anything is concluded from that.
  */
@@ -25,6 +31,8 @@
 static ngx_int_t ngx_http_xet_query_standby(ngx_http_xet_query_t *q,
     ngx_uint_t n);
 static void ngx_http_xet_query_standby_result(void *data, PGresult *res,
+    ngx_int_t rc, const char *sqlstate);
+static void ngx_http_xet_query_named_result(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_elsewhere(ngx_http_xet_query_t *q,
     ngx_http_xet_again_e reason);
@@ -73,6 +81,69 @@ ngx_http_xet_query_read(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
     }
 
     return NGX_AGAIN;
+}
+
+
+ngx_int_t
+ngx_http_xet_query_named(ngx_http_request_t *r, ngx_http_xet_stmt_e stmt,
+    ngx_http_xet_query_whole_pt whole, ngx_http_xet_query_handler_pt handler)
+{
+    ngx_int_t              rc;
+    ngx_http_xet_query_t  *q;
+
+    q = ngx_http_xet_query_get(r);
+
+    if (q->primary || q->reading || ngx_http_xet_standbys_alone()) {
+        return ngx_http_xet_query_read(r, NGX_HTTP_XET_READ, stmt, whole,
+                                       handler);
+    }
+
+    rc = ngx_http_xet_query_prepare(r, handler);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    q->lane = NGX_HTTP_XET_READ;
+    q->stmt = stmt;
+    q->whole = whole;
+    q->asked = 0;
+
+    q->query = ngx_http_xet_lanes_send(NGX_HTTP_XET_READ,
+                                       &ngx_http_xet_query_stmts[stmt],
+                                       &q->params,
+                                       ngx_http_xet_query_named_result, q);
+
+    return q->query ? NGX_AGAIN
+                    : ngx_http_xet_query_read(r, NGX_HTTP_XET_READ, stmt,
+                                              whole, handler);
+}
+
+
+static void
+ngx_http_xet_query_named_result(void *data, PGresult *res, ngx_int_t rc,
+    const char *sqlstate)
+{
+    ngx_http_xet_query_t *q = data;
+
+    ngx_uint_t  n;
+
+    q->query = NULL;
+
+    if (rc == NGX_BUSY) {
+        n = ngx_http_xet_standbys_nearest(0);
+
+        if (n != NGX_HTTP_XET_NO_STANDBY
+            && ngx_http_xet_query_standby(q, n) == NGX_AGAIN)
+        {
+            ngx_http_xet_pg_clear(res);
+            return;
+        }
+    }
+
+    q->primary = 1;
+
+    ngx_http_xet_query_result(q, res, rc, sqlstate);
 }
 
 

@@ -13,7 +13,10 @@
 #include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query_send.h"
 
+#include <openssl/rand.h>
 
+
+static ngx_uint_t ngx_http_xet_query_fit(void *data);
 static void ngx_http_xet_query_cleanup(void *data);
 static void ngx_http_xet_query_pool_cleanup(void *data);
 
@@ -26,6 +29,19 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
 };
 
 #undef XET_STATEMENT
+
+
+/* Which of them are sent only while the client waits; each has a row there. */
+
+#define XET_AGAIN(name, why, whom)                                            \
+    [ngx_http_xet_stmt_##name] = NGX_HTTP_XET_AGAIN_##whom,
+
+static const u_char  ngx_http_xet_query_acts[] = {
+#include "again.def"
+    [ngx_http_xet_stmt_none] = 0
+};
+
+#undef XET_AGAIN
 
 
 ngx_int_t
@@ -140,6 +156,10 @@ ngx_http_xet_query_send(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
 
     q->primary = 1;
 
+    if (ngx_http_xet_query_acts[stmt] && !ngx_http_xet_query_fit(q)) {
+        return NGX_BUSY;
+    }
+
     q->query = ngx_http_xet_lanes_send(lane, &ngx_http_xet_query_stmts[stmt],
                                        &q->params, ngx_http_xet_query_result,
                                        q);
@@ -147,10 +167,40 @@ ngx_http_xet_query_send(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
         return NGX_BUSY;
     }
 
+    if (ngx_http_xet_query_acts[stmt]) {
+        ngx_http_xet_lanes_watch(q->query, ngx_http_xet_query_fit);
+    }
+
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                    "xet query: \"%s\"", ngx_http_xet_query_stmts[stmt].name);
 
     return NGX_AGAIN;
+}
+
+
+/* Whether a statement that acts for a client is sent still. */
+
+static ngx_uint_t
+ngx_http_xet_query_fit(void *data)
+{
+    ngx_http_xet_query_t *q = data;
+
+    ngx_http_xet_ctx_t  *ctx;
+    ngx_http_request_t  *r;
+
+    r = q->request;
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    q->gone = ngx_http_xet_client_gone(r);
+    q->halted = ngx_http_xet_halted(ctx->began);
+
+    if (q->gone) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                      "xet: the client has gone, what it has asked for is "
+                      "not begun");
+    }
+
+    return !q->gone && !q->halted;
 }
 
 
@@ -258,6 +308,23 @@ ngx_http_xet_query_whose(ngx_http_request_t *r, ngx_http_xet_params_t *p)
 
 
 ngx_int_t
+ngx_http_xet_query_act(ngx_http_request_t *r, ngx_http_xet_params_t *p)
+{
+    u_char  *act;
+
+    act = ngx_pnalloc(r->pool, NGX_HTTP_XET_UPLOAD_LEN);
+
+    if (act == NULL || RAND_bytes(act, NGX_HTTP_XET_UPLOAD_LEN) != 1) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_xet_params_bytes(p, act, NGX_HTTP_XET_UPLOAD_LEN);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
 ngx_http_xet_query_ping(ngx_http_request_t *r,
     ngx_http_xet_query_handler_pt handler)
 {
@@ -303,8 +370,23 @@ ngx_int_t
 ngx_http_xet_query_error(ngx_http_request_t *r, ngx_int_t rc,
     const char *code, const char *missing)
 {
+    ngx_http_xet_query_t  *q;
+
     if (rc == NGX_DECLINED && code) {
         return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, code, missing);
+    }
+
+    q = ngx_http_xet_query_get(r);
+
+    if (rc == NGX_BUSY && q && q->gone) {
+        return NGX_HTTP_CLIENT_CLOSED_REQUEST;
+    }
+
+    if (rc == NGX_BUSY && q && q->halted) {
+        return ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  "server_halted",
+                                  "the server was halted, send the request "
+                                  "again");
     }
 
     return ngx_http_xet_error_status(r, ngx_http_xet_query_status(rc,

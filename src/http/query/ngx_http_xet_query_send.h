@@ -53,6 +53,34 @@ typedef enum {
 #undef XET_STATEMENT
 
 
+/* The words of again.def. */
+
+#define NGX_HTTP_XET_AGAIN_ANY    0
+#define NGX_HTTP_XET_AGAIN_WAITS  1
+
+/* One that has no row there does not compile: it has no name here. */
+
+#define XET_AGAIN(name, why, whom)  ngx_http_xet_again_##name,
+
+enum {
+#include "again.def"
+    ngx_http_xet_agains
+};
+
+#undef XET_AGAIN
+
+#define XET_STATEMENT(name, params, sql)                                      \
+    ngx_http_xet_has_##name = ngx_http_xet_again_##name,
+
+enum {
+#include "statements.def"
+    ngx_http_xet_has_all = 1 / ((int) ngx_http_xet_agains
+                                == (int) ngx_http_xet_stmt_none)
+};
+
+#undef XET_STATEMENT
+
+
 /*
  * ngx_http_xet_query_send.c: the way to send a statement.
  */
@@ -70,6 +98,13 @@ ngx_http_xet_params_t *ngx_http_xet_query_params(ngx_http_request_t *r);
  * looks up what these have uploaded.  NGX_ERROR without memory.
  */
 ngx_int_t ngx_http_xet_query_whose(ngx_http_request_t *r,
+    ngx_http_xet_params_t *p);
+
+/*
+ * Adds the id of an act, drawn now: a statement that is sent again is told what
+ * it has done (again.def).  NGX_ERROR without memory.
+ */
+ngx_int_t ngx_http_xet_query_act(ngx_http_request_t *r,
     ngx_http_xet_params_t *p);
 
 /*
@@ -102,6 +137,18 @@ typedef ngx_uint_t (*ngx_http_xet_query_whole_pt)(ngx_http_xet_query_t *q,
 ngx_int_t ngx_http_xet_query_read(ngx_http_request_t *r,
     ngx_http_xet_lane_e lane, ngx_http_xet_stmt_e stmt,
     ngx_http_xet_query_whole_pt whole, ngx_http_xet_query_handler_pt handler);
+
+/*
+ * The same for a name of the Hub, which leads elsewhere by the next commit: the
+ * primary is asked while it answers, and a standby when it does not.
+ */
+ngx_int_t ngx_http_xet_query_named(ngx_http_request_t *r,
+    ngx_http_xet_stmt_e stmt, ngx_http_xet_query_whole_pt whole,
+    ngx_http_xet_query_handler_pt handler);
+
+/* For statements of the Hub that begin with a status. */
+ngx_uint_t ngx_http_xet_query_hub_found(ngx_http_xet_query_t *q,
+    PGresult *res);
 
 /* For statements of which any row is all of it. */
 ngx_uint_t ngx_http_xet_query_whole_any(ngx_http_xet_query_t *q,
@@ -159,6 +206,9 @@ void ngx_http_xet_query_post_bytes(ngx_http_xet_post_t *post,
     const void *data, size_t len);
 void ngx_http_xet_query_post_array(ngx_http_xet_post_t *post,
     ngx_http_xet_array_t *a);
+
+/* The same of the id of an act. */
+void ngx_http_xet_query_post_act(ngx_http_xet_post_t *post);
 
 /*
  * Queues the statement, which frees post in any case.  NGX_BUSY without memory,

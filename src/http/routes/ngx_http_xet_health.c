@@ -1,12 +1,19 @@
 
 /*
- * GET health: 200 when PostgreSQL answers and the store can be written, 503
- * when one of them does not: a statement that no other one holds up, and a
- * file in a thread.  The statement goes to the read lane or, when all sessions
+ * GET health: 200 when the node serves files and takes uploads, which is when
+ * PostgreSQL answers and takes writes, and the store can be written; 503 when
+ * one of them does not: a statement that no other one holds up, a file in a
+ * thread, and the last probing write of the worker.  The statement goes to the read lane or, when all sessions
  * of that are busy, to the ping lane, which nothing else uses.  Statements that
  * wait, for a lock or for a slow disk, show in the numbers of their lanes and
  * are no failure: another node would find the same, and this node still serves
  * data.
+ *
+ * The probing write, for one to a disk that is full, is a statement of the
+ * write lane, behind the others there.  No request waits for it: one that asks
+ * after health has it sent, when the last one is some seconds old, and is told
+ * what that has found.  Only what PostgreSQL refuses for certain is a failure.
+ * Owned by the worker: idle -> asked -> idle.
  *
  * GET health/live: 200, always.  It shows that the event loop runs.
  */
@@ -18,6 +25,21 @@
 #include "ngx_http_xet_store.h"
 
 
+#define NGX_HTTP_XET_HEALTH_PROBE   2000       /* ms from write to write */
+#define NGX_HTTP_XET_HEALTH_VALID  60000       /* then it tells nothing */
+
+
+typedef struct {
+    ngx_msec_t  at;                            /* of the last result */
+    unsigned    asked:1;
+    unsigned    known:1;
+    unsigned    refused:1;
+} ngx_http_xet_health_probe_t;
+
+
+static void ngx_http_xet_health_write(void);
+static void ngx_http_xet_health_wrote(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
 static void ngx_http_xet_health_queried(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_health_away(ngx_http_request_t *r,
     xet_status_t status);
@@ -27,14 +49,49 @@ static void ngx_http_xet_health_lane(xet_json_t *j, const char *name,
     ngx_http_xet_lane_e lane);
 
 
+static ngx_http_xet_health_probe_t  ngx_http_xet_health_probe;
+
+
 ngx_int_t
 ngx_http_xet_health_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
     ngx_int_t  rc;
 
+    ngx_http_xet_health_write();
+
     rc = ngx_http_xet_query_ping(r, ngx_http_xet_health_queried);
 
     return ngx_http_xet_query_wait(r, rc);
+}
+
+
+static void
+ngx_http_xet_health_write(void)
+{
+    ngx_http_xet_health_probe_t  *probe = &ngx_http_xet_health_probe;
+
+    if (probe->asked
+        || (probe->known
+            && ngx_current_msec - probe->at < NGX_HTTP_XET_HEALTH_PROBE))
+    {
+        return;
+    }
+
+    probe->asked = (ngx_http_xet_query_write_probe(ngx_http_xet_health_wrote,
+                                                   probe)
+                    == NGX_AGAIN);
+}
+
+
+static void
+ngx_http_xet_health_wrote(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+{
+    ngx_http_xet_health_probe_t *probe = data;
+
+    probe->asked = 0;
+    probe->known = 1;
+    probe->at = ngx_current_msec;
+    probe->refused = (rc != NGX_OK && ngx_http_xet_ask_refused(ask));
 }
 
 
@@ -102,6 +159,17 @@ ngx_http_xet_health_probed(ngx_http_request_t *r, xet_status_t status)
                                (status == XET_STORE_FAILED)
                                ? "the store can't be written"
                                : xet_status_text(status)));
+        return;
+    }
+
+    if (ngx_http_xet_health_probe.refused
+        && ngx_current_msec - ngx_http_xet_health_probe.at
+           < NGX_HTTP_XET_HEALTH_VALID)
+    {
+        ngx_http_finalize_request(r,
+            ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                               "writes_refused",
+                               "the database takes no writes"));
         return;
     }
 

@@ -446,6 +446,7 @@ typedef struct {
     ngx_http_xet_fetch_t  *fetch;              /* of the caller, or NULL */
 
     unsigned               direct:1;           /* past the page cache */
+    unsigned               again:1;            /* it was read before */
 } ngx_http_xet_scan_t;
 
 

@@ -19,6 +19,9 @@
 #define NGX_HTTP_XET_COPY_PIECE  (256 * 1024)
 
 
+static xet_status_t ngx_http_xet_copy_check_job(ngx_http_xet_store_t *store,
+    const xet_hash_t *xorb, uint32_t tag, const xet_checksum_t *digest,
+    ngx_log_t *log);
 static xet_status_t ngx_http_xet_copy_missing_job(
     ngx_http_xet_store_t *store, ngx_log_t *log);
 static xet_status_t ngx_http_xet_copy_digest_job(ngx_http_xet_opened_t *copy,
@@ -84,8 +87,27 @@ ngx_http_xet_copy_missing_job(ngx_http_xet_store_t *store, ngx_log_t *log)
 }
 
 
+/*
+ * A bit that has changed on its way from an object store is not one that is
+ * stored: what is found damaged is read once more before anybody is told.
+ */
+
 xet_status_t
 ngx_http_xet_store_check_job(ngx_http_xet_store_t *store,
+    const xet_hash_t *xorb, uint32_t tag, const xet_checksum_t *digest,
+    ngx_log_t *log)
+{
+    xet_status_t  rc;
+
+    rc = ngx_http_xet_copy_check_job(store, xorb, tag, digest, log);
+
+    return (rc == XET_STORE_DAMAGED)
+           ? ngx_http_xet_copy_check_job(store, xorb, tag, digest, log) : rc;
+}
+
+
+static xet_status_t
+ngx_http_xet_copy_check_job(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, const xet_checksum_t *digest,
     ngx_log_t *log)
 {

@@ -17,6 +17,10 @@
  * kernel to drop the pages behind it.  The thread has a low priority of I/O
  * meanwhile.
  *
+ * What is found damaged is read once more from its beginning, by another job,
+ * before anybody is told: a bit that has changed on its way from an object
+ * store, or in memory, is not one that is stored.
+ *
  * Judged as readers judge (ngx_http_xet_decode.c): other bytes, another size or
  * no file at all are damage, if the folder is the store of the database; an
  * error of the system says nothing about the bytes.
@@ -61,6 +65,8 @@ static xet_status_t ngx_http_xet_scan_verdict(ngx_http_xet_scan_t *scan,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_scan_damaged(ngx_http_xet_scan_t *scan,
     const char *why, ngx_log_t *log);
+static xet_status_t ngx_http_xet_scan_again(ngx_http_xet_scan_t *scan,
+    ngx_log_t *log);
 static void ngx_http_xet_scan_close_job(void *data, ngx_log_t *log);
 static int ngx_http_xet_scan_priority(int priority);
 
@@ -160,6 +166,10 @@ ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
 
     rc = ngx_http_xet_scan_read(scan, limit, taken, log);
 
+    if (rc == XET_STORE_DAMAGED && scan->store && !scan->again) {
+        rc = ngx_http_xet_scan_again(scan, log);
+    }
+
     if (rc != XET_AGAIN && scan->fd != NGX_INVALID_FILE) {
         fd = scan->fd;
         scan->fd = NGX_INVALID_FILE;
@@ -177,6 +187,37 @@ ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
     (void) ngx_http_xet_scan_priority(priority);
 
     return rc;
+}
+
+
+/* From the beginning, with nothing of what was read. */
+
+static xet_status_t
+ngx_http_xet_scan_again(ngx_http_xet_scan_t *scan, ngx_log_t *log)
+{
+    ngx_fd_t  fd;
+
+    scan->again = 1;
+    scan->offset = 0;
+
+    if (scan->fd != NGX_INVALID_FILE) {
+        fd = scan->fd;
+        scan->fd = NGX_INVALID_FILE;
+        ngx_http_xet_scan_close_job(&fd, log);
+    }
+
+    if (scan->checksum) {
+        xet_checksum_destroy(scan->checksum);
+        scan->checksum = xet_checksum_create();
+
+        return scan->checksum ? XET_AGAIN : XET_NOMEM;
+    }
+
+    xet_xorb_verifier_destroy(scan->verifier);
+    scan->verifier = xet_xorb_verifier_create(&xet_suite_default,
+                                              &scan->object.xorb, scan->size);
+
+    return scan->verifier ? XET_AGAIN : XET_NOMEM;
 }
 
 

@@ -310,7 +310,7 @@ ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc)
 
         /* another request heals it, or commits terms that refer to it */
 
-        keep->handler(r, NGX_DECLINED, XET_PLAN_CHANGED, 0);
+        keep->handler(r, NGX_DECLINED, XET_XORB_LOCKED, 0);
         return;
     }
 

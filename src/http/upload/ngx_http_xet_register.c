@@ -29,6 +29,8 @@
 #include "ngx_http_xet_stretch.h"
 #include "ngx_http_xet_upload.h"
 
+#include <openssl/rand.h>
+
 
 #define NGX_HTTP_XET_BATCH_SIZE   (1024 * 1024)
 #define NGX_HTTP_XET_CHUNK_WORTH  512          /* bytes, a verified chunk */
@@ -143,7 +145,6 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
     uint64_t files_end, uint64_t total, ngx_uint_t proof,
     ngx_http_xet_progress_pt progress, ngx_http_xet_register_pt handler)
 {
-    ngx_uint_t                 i;
     ngx_http_xet_ctx_t        *ctx;
     ngx_http_xet_register_t   *reg;
     ngx_http_xet_main_conf_t  *xmcf;
@@ -171,11 +172,10 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
     ngx_http_xet_batch_init(&reg->batch);
     ngx_http_xet_damage_init(&reg->damage);
 
-    for (i = 0; i < sizeof(reg->batch.id); i++) {
-        reg->batch.id[i] = (u_char) ngx_random();
+    if (RAND_bytes(reg->batch.id, sizeof(reg->batch.id)) != 1) {
+        handler(r, NGX_ERROR, XET_INTERNAL, 0);
+        return;
     }
-
-    ngx_memcpy(reg->batch.id, &r->connection->number, 4);
 
     reg->stretch = ngx_http_xet_stretch_create(spool, files_end, proof,
                                              ngx_cycle->log);
@@ -309,7 +309,8 @@ ngx_http_xet_register_missing(ngx_http_request_t *r, ngx_int_t rc)
 
     ngx_http_xet_register_finish(r, NGX_DECLINED,
                                  (n == reg->damage.n) ? XET_SHARD_XORB
-                                                      : XET_PLAN_CHANGED);
+                                 : (rc == NGX_BUSY) ? XET_XORB_LOCKED
+                                                    : XET_PLAN_CHANGED);
 }
 
 
@@ -502,9 +503,9 @@ ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc)
 
     } else if (ngx_strcmp(reg->query->sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0) {
 
-        /* somebody heals it, and holds the lock on its row */
+        /* a heal or the collector holds the lock on its row */
 
-        ngx_http_xet_register_finish(r, NGX_DECLINED, XET_PLAN_CHANGED);
+        ngx_http_xet_register_finish(r, NGX_DECLINED, XET_XORB_LOCKED);
         return;
     }
 

@@ -8,6 +8,9 @@ package Test::Xet::Delay;
 #
 #     ... 'host=' . $way->dir() ...
 #     $way->seconds(0.05);              # from now on
+#     $way->lose('hub_delete');         # the next answer to this statement,
+#     $way->lost();                     # and whether it was: PostgreSQL has
+#                                       # done it, and the session is cut
 
 use warnings;
 use strict;
@@ -45,6 +48,16 @@ sub new {
 
 sub dir { return $_[0]->{dir} }
 
+sub lose {
+	my ($self, $statement) = @_;
+
+	unlink("$self->{delay}.lost");
+	spew("$self->{delay}.lose.new", $statement);
+	rename("$self->{delay}.lose.new", "$self->{delay}.lose") or die "$!\n";
+}
+
+sub lost { return -e "$_[0]->{delay}.lost" }
+
 sub seconds {
 	my ($self, $seconds) = @_;
 
@@ -72,8 +85,19 @@ sub serve {
 
 		for my $socket ($all->can_read($wait > 0 ? $wait : 0)) {
 			if ($socket != $server) {
+				if (loses(\%of, $socket, $delay)) {
+					my $other = $of{$socket}{to};
+
+					$all->remove($socket, $other);
+					close($_) for $socket, $other;
+					@due = grep { $_->{to} != $socket
+						&& $_->{to} != $other } @due;
+					next;
+				}
+
 				push @due, heard($all, $of{$socket}, $socket,
-					slurp($delay));
+					slurp($delay), $of{$of{$socket}{to}},
+					$delay);
 				next;
 			}
 
@@ -96,13 +120,46 @@ sub serve {
 	}
 }
 
+# Whether what has come is the answer that is to be lost: what goes to the
+# server names the statement, and its answer is the next that comes.
+
+sub loses {
+	my ($of, $socket, $delay) = @_;
+
+	my $way = $of->{$socket};
+
+	return 0 if !$way->{slow};
+	return 0 if !$way->{drop};
+
+	spew("$delay.lost", '');
+
+	return 1;
+}
+
+sub asks {
+	my ($way, $data, $delay) = @_;
+
+	return if !-e "$delay.lose";
+
+	my $name = slurp("$delay.lose");
+
+	# of a message Bind: no portal, and the name
+
+	return if index($data, "\0$name\0") < 0;
+
+	unlink("$delay.lose");
+	$way->{drop} = 1;
+}
+
 # What came, and when it goes on: never before what came before it.
 
 sub heard {
-	my ($all, $way, $socket, $delay) = @_;
+	my ($all, $way, $socket, $delay, $peer, $file) = @_;
 
 	my $at = time() + ($way->{slow} ? $delay : 0);
 	my $n = sysread($socket, my $data, 65536);
+
+	asks($peer, $data, $file) if $n && !$way->{slow};
 
 	$all->remove($socket) if !$n;
 

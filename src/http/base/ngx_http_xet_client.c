@@ -1,0 +1,167 @@
+
+/*
+ * Whether the client of a request still waits, and whether the worker stood
+ * still: what is asked before a statement is sent that changes what others see
+ * (ngx_http_xet_query_send.c).
+ *
+ * A process that is frozen (SIGSTOP, a paused machine, a disk that hangs) finds
+ * requests in its sockets when it wakes, whose clients have given up meanwhile,
+ * have sent them to another node, and have gone on.  Two things tell them:
+ *
+ *     the FIN    the kernel has acknowledged it for the process, and shows it
+ *                also where bytes are unread before it.  A client that shuts
+ *                its side and waits for an answer is taken for gone, as nginx
+ *                does it for requests that it passes on
+ *     the beat   a timer that is late by more than a client waits for says
+ *                that the worker was halted.  What was there when it woke is
+ *                refused, for the FIN of a client whose machine is gone, or of
+ *                a network that was halted, too, does not come
+ *
+ * One timer and its times, in the event loop of each worker.
+ */
+
+#include "ngx_http_xet.h"
+
+#include <poll.h>
+
+
+#define NGX_HTTP_XET_BEAT    500       /* ms from beat to beat */
+#define NGX_HTTP_XET_HALT   5000       /* longer than that is a halt */
+#define NGX_HTTP_XET_WAKING 1000       /* what comes so soon was there before */
+
+
+static void ngx_http_xet_beat_handler(ngx_event_t *ev);
+static uint64_t ngx_http_xet_beat_look(void);
+
+
+static ngx_event_t       ngx_http_xet_beat_event;
+static ngx_connection_t  ngx_http_xet_beat_dummy;
+
+static uint64_t          ngx_http_xet_beat;        /* the last one */
+static uint64_t          ngx_http_xet_woke;        /* 0: never halted */
+
+
+void
+ngx_http_xet_client_init(ngx_cycle_t *cycle)
+{
+    ngx_http_xet_beat = ngx_http_xet_clock();
+
+    /* debug logs of timers look for a descriptor */
+
+    ngx_http_xet_beat_dummy.fd = (ngx_socket_t) -1;
+
+    ngx_http_xet_beat_event.handler = ngx_http_xet_beat_handler;
+    ngx_http_xet_beat_event.data = &ngx_http_xet_beat_dummy;
+    ngx_http_xet_beat_event.log = cycle->log;
+    ngx_http_xet_beat_event.cancelable = 1;
+
+    ngx_add_timer(&ngx_http_xet_beat_event, NGX_HTTP_XET_BEAT);
+}
+
+
+static void
+ngx_http_xet_beat_handler(ngx_event_t *ev)
+{
+    (void) ngx_http_xet_beat_look();
+
+    ngx_add_timer(ev, NGX_HTTP_XET_BEAT);
+}
+
+
+/* Events come before timers: who asks first after a halt finds it. */
+
+static uint64_t
+ngx_http_xet_beat_look(void)
+{
+    uint64_t  now, gap;
+
+    now = ngx_http_xet_clock();
+    gap = now - ngx_http_xet_beat;
+
+    if (gap > NGX_HTTP_XET_BEAT + NGX_HTTP_XET_HALT) {
+        ngx_http_xet_woke = now;
+
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "xet: the worker was halted for %uL ms: requests of "
+                      "that time that change something are refused", gap);
+    }
+
+    ngx_http_xet_beat = now;
+
+    return now;
+}
+
+
+ngx_uint_t
+ngx_http_xet_halted(uint64_t began)
+{
+    (void) ngx_http_xet_beat_look();
+
+    return ngx_http_xet_woke
+           && began < ngx_http_xet_woke + NGX_HTTP_XET_WAKING;
+}
+
+
+ngx_uint_t
+ngx_http_xet_client_gone(ngx_http_request_t *r)
+{
+    ngx_connection_t  *c;
+#ifdef POLLRDHUP
+    struct pollfd      p;
+#else
+    char               buf[1];
+#endif
+
+    c = r->connection;
+
+    if (c->error) {
+        return 1;
+    }
+
+#if (NGX_HTTP_V2)
+    if (r->stream) {
+        c = r->stream->connection->connection;
+    }
+#endif
+
+    if (c->error || c->fd == (ngx_socket_t) -1) {
+        return c->error;
+    }
+
+#ifdef POLLRDHUP
+
+    p.fd = c->fd;
+    p.events = POLLRDHUP;
+    p.revents = 0;
+
+    return poll(&p, 1, 0) == 1
+           && (p.revents & (POLLRDHUP|POLLHUP|POLLERR)) != 0;
+
+#else
+
+    /* does not look behind bytes that are unread */
+
+    return recv(c->fd, buf, 1, MSG_PEEK) == 0;
+
+#endif
+}
+
+
+/*
+ * In ms.  Goes on while the machine is suspended, where the system has such a
+ * clock, and is not set by anybody.
+ */
+
+uint64_t
+ngx_http_xet_clock(void)
+{
+    struct timespec  ts;
+
+#ifdef CLOCK_BOOTTIME
+    (void) clock_gettime(CLOCK_BOOTTIME, &ts);
+#else
+    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+#endif
+
+    return (uint64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
