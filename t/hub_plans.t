@@ -152,6 +152,10 @@ is(join(' ', sort map { $_->{name} } @rows), join(' ', sort keys %one),
 push @order, grep { !$first{$_} } sort keys %one;
 
 my %sql = map { $_->{name} => $_->{sql} } @rows;
+
+is(join(' ', map { $_->{name} } grep { $most{$_->{name}} && !$_->{long} }
+	@rows), '', 'what may read many rows is a long read');
+
 my @calls = map { "PREPARE $_ AS $sql{$_}" } @order;
 
 # six times while all is empty; then plans are not made again

@@ -4,7 +4,7 @@
  *
  *     xet_tables routes        [{"name","args","versions","methods","scope",
  *                                "handler"}]
- *     xet_tables statements    [{"name","params","sql"}]
+ *     xet_tables statements    [{"name","params","long","sql"}]
  *
  * The rows are those that the module is made of.
  */
@@ -88,14 +88,14 @@ print_route(const char *name, const char *args, unsigned version,
 
 static void
 print_statement(const char *name, unsigned all, unsigned params,
-    const char *columns, const char *text)
+    unsigned longs, const char *columns, const char *text)
 {
     unsigned  i;
 
     static const char  *comma = "[";
 
-    printf("%s{\"name\":\"%s%s\",\"params\":%u,\"sql\":\"", comma, name,
-           all ? "_all" : "", params);
+    printf("%s{\"name\":\"%s%s\",\"params\":%u,\"long\":%s,\"sql\":\"",
+           comma, name, all ? "_all" : "", params, longs ? "true" : "false");
 
     comma = ",\n";
 
@@ -125,13 +125,15 @@ print_statement(const char *name, unsigned all, unsigned params,
     print_route(name, args, version, method, scope, #handler);
 
 #define XET_ROWS(name, params, columns)                                       \
-    print_statement(#name, 0, params, columns, NULL);
+    print_statement(#name, 0, params, 0, columns, NULL);
+#define XET_LONG(name, params, columns)                                       \
+    print_statement(#name, 0, params, 1, columns, NULL);
 #define XET_ALL(name, params, columns)                                        \
-    print_statement(#name, 1, params, columns, NULL);
+    print_statement(#name, 1, params, 0, columns, NULL);
 #define XET_VALUE(name, params)                                               \
-    print_statement(#name, 0, params, NULL, NULL);
+    print_statement(#name, 0, params, 0, NULL, NULL);
 #define XET_TEXT(name, params, text)                                          \
-    print_statement(#name, 0, params, NULL, text);
+    print_statement(#name, 0, params, 0, NULL, text);
 
 
 int
