@@ -247,15 +247,16 @@ my %args = (
 	hub_delete => [ "0, 'me', 'n2', $who" ],
 	hub_move => [ "0, 'me', 'n', $who, 'me', 'n2'" ],
 	hub_settings => [ "$hub, false", "0, 'me', 'n2', $who, true" ],
-	hub_info => [ "$hub, 'main', true", "$bucket, 'main', true" ],
+	hub_info => [ "$hub, 'main', true, NULL",
+		"$bucket, 'main', true, NULL" ],
 	hub_list => [ "0, NULL, NULL, $who, 10, NULL" ],
-	hub_tree_rows => [ map { "$_, 'main', '', true, true, NULL, 10" }
+	hub_tree_rows => [ map { "$_, 'main', '', true, true, NULL, 10, 10" }
 		$hub, $bucket ],
 	hub_paths_rows => [ "$hub, 'main', ARRAY['d/x'::bytea], true" ],
 	hub_preupload => [ "$hub, 'main', ARRAY['d/x'::bytea],"
 		. ' ARRAY[400::bigint]' ],
-	hub_refs_get => [ $hub ],
-	hub_commits_get => [ "$hub, 'main', NULL, 10" ],
+	hub_refs_get => [ "$hub, NULL" ],
+	hub_commits_get => [ "$hub, 'main', NULL, 10, NULL" ],
 	hub_ref_put => [ "$hub, 'heads/b', 'main', false" ],
 	hub_enter => [ "$hub, 'main', true" ],
 	hub_resolve => [ "$hub, 'main', 'd/x'" ],

@@ -4,6 +4,7 @@
  *
  *     xet_tables routes        [{"name","args","versions","methods","scope",
  *                                "handler"}]
+ *     xet_tables hub           [{"form","methods","access","act","handler"}]
  *     xet_tables statements    [{"name","params","long","sql"}]
  *
  * The rows are those that the module is made of.
@@ -37,6 +38,19 @@
 #define NGX_HTTP_XET_DELETES          "deletes"
 
 #define NGX_HTTP_XET_ZTENSOR          1
+
+#define NGX_HTTP_XET_HUB_ANY          "any"
+#define NGX_HTTP_XET_HUB_READS        "reads"
+#define NGX_HTTP_XET_HUB_BROWSES      "browses"
+#define NGX_HTTP_XET_HUB_KNOWN        "known"
+#define NGX_HTTP_XET_HUB_WRITES       "writes"
+#define NGX_HTTP_XET_HUB_DELETES      "deletes"
+#define NGX_HTTP_XET_HUB_ADMINS       "admins"
+
+#define NGX_HTTP_XET_HUB_IDLE         "idle"
+#define NGX_HTTP_XET_HUB_LOOK         "look"
+#define NGX_HTTP_XET_HUB_ACT          "act"
+#define NGX_HTTP_XET_HUB_MINT         "mint"
 
 
 static const char  *const methods[] = {
@@ -84,6 +98,21 @@ print_route(const char *name, const char *args, unsigned version,
 }
 
 
+static void
+print_hub(const char *form, unsigned method, const char *access,
+    const char *act, const char *handler)
+{
+    static const char  *comma = "[";
+
+    printf("%s{\"form\":\"%s\",", comma, form);
+    print_flags("methods", method, methods);
+    printf("\"access\":\"%s\",\"act\":\"%s\",\"handler\":\"%s\"}",
+           access, act, handler);
+
+    comma = ",\n";
+}
+
+
 /* The text as ngx_http_xet_query_send.h makes it; columns NULL: of a value. */
 
 static void
@@ -124,6 +153,9 @@ print_statement(const char *name, unsigned all, unsigned params,
 #define XET_ROUTE(name, args, version, method, scope, handler)                \
     print_route(name, args, version, method, scope, #handler);
 
+#define XET_HUB(form, method, access, act, group, handler)                    \
+    print_hub(form, method, access, act, #handler);
+
 #define XET_ROWS(name, params, columns)                                       \
     print_statement(#name, 0, params, 0, columns, NULL);
 #define XET_LONG(name, params, columns)                                       \
@@ -142,11 +174,14 @@ main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "routes") == 0) {
 #include "../../src/http/routes/routes.def"
 
+    } else if (argc == 2 && strcmp(argv[1], "hub") == 0) {
+#include "../../src/http/hub/hub.def"
+
     } else if (argc == 2 && strcmp(argv[1], "statements") == 0) {
 #include "../../src/http/query/statements.def"
 
     } else {
-        fprintf(stderr, "usage: xet_tables routes | statements\n");
+        fprintf(stderr, "usage: xet_tables routes | hub | statements\n");
         return 1;
     }
 

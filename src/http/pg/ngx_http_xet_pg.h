@@ -25,6 +25,7 @@ typedef struct {
     u_char     *end;
     uint32_t    n;
     uint32_t    type;                          /* element's oid */
+    u_char     *taken;                         /* the next to be taken */
     u_char      none[12];                      /* the array without elements */
     unsigned    nulls:1;
     unsigned    failed:1;                      /* out of memory */
@@ -50,6 +51,17 @@ void ngx_http_xet_array_bytes(ngx_http_xet_array_t *a, const void *data,
 void ngx_http_xet_array_null(ngx_http_xet_array_t *a);
 void ngx_http_xet_array_int4(ngx_http_xet_array_t *a, int32_t v);
 void ngx_http_xet_array_int8(ngx_http_xet_array_t *a, int64_t v);
+
+/*
+ * Gives the next n elements, or fewer, as an array of their own; returns how
+ * many these are.  It is written over what was taken before, and is valid until
+ * the next time; nothing may be added any more.
+ */
+ngx_uint_t ngx_http_xet_array_take(ngx_http_xet_array_t *a, ngx_uint_t n,
+    const char **value, int *length);
+
+/* Whether there are elements that were not taken. */
+ngx_uint_t ngx_http_xet_array_left(ngx_http_xet_array_t *a);
 
 /* Gives value and length for libpq; they are valid while a is unchanged. */
 void ngx_http_xet_array_value(ngx_http_xet_array_t *a, const char **value,
