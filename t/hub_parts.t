@@ -199,6 +199,36 @@ is(scalar @$rest, 30, 'commits: the rest of them');
 is($rest->[0]{title}, "title \"30\" \xe4", 'commits: behind the page');
 
 # --------------------------------------------------------------------------
+# a search looks at so many repos a page, and goes on behind these
+
+$t->sql(<<'EOF_SQL');
+INSERT INTO xet.hub_repos (kind, owner, name, changed_at)
+SELECT 1, 'o', CASE WHEN n IN (4990, 5010, 7000) THEN 'found' ELSE 'r' END
+       || n, to_timestamp(1600000000 - n)
+  FROM generate_series(1, 7000) n;
+INSERT INTO xet.hub_lines (repo_id, line, last)
+SELECT r.id, 0, 1 FROM xet.hub_repos r WHERE r.kind = 1;
+INSERT INTO xet.hub_refs
+SELECT r.id, 'heads/main', substr(sha256(int8send(1)), 1, 20)
+  FROM xet.hub_repos r WHERE r.kind = 1;
+EOF_SQL
+
+my (@found, @pages);
+
+for (my $next = '/api/datasets?search=found'; $next && @pages < 5;) {
+	my $r = $t->get($next);
+
+	$next = link_of($r);
+	push @pages, scalar @{ $r->json() };
+	push @found, map { $_->{id} } @{ $r->json() };
+}
+
+is(join(' ', @found), 'o/found4990 o/found5010 o/found7000',
+	'search: all that there is');
+is(join(' ', @pages), '1 2', 'search: in pages');
+$t->sql('DELETE FROM xet.hub_repos WHERE kind = 1');
+
+# --------------------------------------------------------------------------
 # at the pace of the client: the next part is asked for when one is taken; of
 # one commit, though others come meanwhile
 
