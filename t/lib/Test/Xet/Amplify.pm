@@ -58,7 +58,7 @@ my %ceilings = (
 	'POST api/buckets/:id/paths-info' => { statements => 12,
 		buffers => 40_000, held => 600 },
 	'POST api/:type/:id/preupload/:rev' => { statements => 12,
-		buffers => 25_000, held => 800 },
+		buffers => 25_000, held => 1200 },
 	'GET api/:type/:id' => { statements => 12, buffers => 15_000,
 		held => 800 },
 	'GET api/:type/:id/revision/:rev' => { statements => 12,
