@@ -42,7 +42,7 @@ my $form = 'application/x-www-form-urlencoded';
 # What a request costs at most, where it has no row below: one that reads a few
 # rows, or writes them.
 
-my %default = (statements => 4, buffers => 400, wal => 64, rows => 40,
+my %default = (status => 2, statements => 4, buffers => 400, wal => 64, rows => 40,
 	held => 256);
 
 # The others, with the reason.
@@ -90,8 +90,14 @@ my %ceilings = (
 	'POST :git/info/lfs/objects/batch' => { buffers => 1500 },
 	'PUT api/lfs/:rev' => { statements => 8, buffers => 4000 },
 	'GET chunks prefix' => { buffers => 1500 },
-	'POST xorb-grants prefix' => { buffers => 1500 },
 	'POST files none' => { statements => 8, buffers => 2000 },
+
+	# nothing to be had: of no xorb, of a bucket without that, of a whole one
+	'POST xorb-grants prefix' => { status => 404, buffers => 1500 },
+	'POST xorb-commits/grant prefix, name, id' => { status => 404 },
+	'GET buckets/:id/resolve/:path' => { status => 404 },
+	'GET xorbs prefix' => { status => 403 },
+
 	'PUT files none' => { statements => 8, buffers => 2000 },
 	'DELETE repo none' => { buffers => 2000 },
 	'DELETE files hash' => { buffers => 2000 },
