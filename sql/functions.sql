@@ -54,7 +54,8 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.hub_rev, xet.hub_settings, xet.hub_source, xet.hub_stage,
     xet.hub_staged_ops, xet.hub_store, xet.hub_store_of, xet.hub_sweep,
     xet.hub_title, xet.hub_title_of, xet.hub_tree, xet.hub_tree_rows,
-    xet.hub_tree_then, xet.hub_unstage, xet.hub_whole, xet.hub_write;
+    xet.hub_tree_end, xet.hub_tree_then, xet.hub_unstage, xet.hub_whole,
+    xet.hub_write;
 
 
 -- What a statement has said that was sent before with this id, and may have
@@ -4632,22 +4633,36 @@ AS $$
 $$;
 
 
+-- What a repo is, with its files, where these are not very many: a part of the
+-- answer at a time.  rest is where the next part goes on, of the same commit,
+-- and NULL behind the last one.
+
 CREATE FUNCTION xet.hub_info(kind integer, owner text, name text,
     any_space boolean, spaces text[],
-    any_store boolean, store text, rev text, blobs boolean, OUT status integer,
-    OUT code text, OUT message text, OUT body text, OUT more text)
+    any_store boolean, store text, rev text, blobs boolean, INOUT rest text,
+    OUT status integer, OUT code text, OUT message text, OUT body text,
+    OUT more text)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
+    SET enable_sort = off
     SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
     r      record;
     c      record;
+    after  text := '';
+    most   integer := 256;
     files  text;
+    last   text;
     used   bigint;
     n      bigint;
     now    boolean;
 BEGIN
+    IF rest IS NOT NULL THEN
+        rev := left(rest, 40);
+        after := substr(rest, 41);
+    END IF;
+
     SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
                         false);
@@ -4691,12 +4706,18 @@ BEGIN
     SELECT l.files, l.bytes INTO n, used
       FROM xet.hub_lines l WHERE l.repo_id = r.id AND l.line = c.line;
 
-    files := ',"usedStorage":' || used;
+    SELECT left(xet.hub_describe(h, c.oid, ',"usedStorage":' || used), -1)
+      INTO body
+      FROM xet.hub_repos h WHERE h.id = r.id;
+
+    IF rest IS NULL AND n > 10000 THEN
+        body := body || '}';
+        RETURN;
+    END IF;
+
     now := xet.hub_is_last(r.id, c.line, c.seq);
 
-    IF n <= 10000 THEN
-        SELECT files || ',"siblings":['
-               || coalesce(string_agg('{"rfilename":' || to_json(p.path)
+    SELECT string_agg('{"rfilename":' || to_json(p.path)
                       || CASE WHEN NOT blobs THEN ''
                               WHEN p.size = 0 THEN ',"size":0'
                                    ',"blobId":"e69de29bb2d1d6434b8b29ae775ad8'
@@ -4706,30 +4727,36 @@ BEGIN
                                    || '","lfs":{"size":' || p.size
                                    || ',"sha256":"' || encode(p.sha256, 'hex')
                                    || '","pointerSize":134}' END
-                      || '}', ',' ORDER BY p.path), '')
-               || ']'
-          INTO files
-          FROM (SELECT h.path, h.size, h.sha256
-                  FROM xet.hub_paths h
-                 WHERE now AND h.repo_id = r.id AND h.line = c.line
-                   AND h.path > '' AND h.till = 2147483647
-                   AND h.hash IS NOT NULL
-                UNION ALL
-                SELECT h.path, h.size, h.sha256
-                  FROM xet.hub_paths h
-                 WHERE NOT now AND h.repo_id = r.id AND h.line = c.line
-                   AND h.path > '' AND h.since <= c.seq AND h.till > c.seq
-                   AND h.hash IS NOT NULL) p;
-    END IF;
+                      || '}', ',' ORDER BY p.path),
+           count(*), max(p.path COLLATE "C")
+      INTO files, n, last
+      FROM ((SELECT h.path, h.size, h.sha256
+               FROM xet.hub_paths h
+              WHERE now AND h.repo_id = r.id AND h.line = c.line
+                AND h.path > after AND h.till = 2147483647
+                AND h.hash IS NOT NULL
+              ORDER BY h.path LIMIT most)
+            UNION ALL
+            (SELECT h.path, h.size, h.sha256
+               FROM xet.hub_paths h
+              WHERE NOT now AND h.repo_id = r.id AND h.line = c.line
+                AND h.path > after AND h.since <= c.seq AND h.till > c.seq
+                AND h.hash IS NOT NULL
+              ORDER BY h.path LIMIT most)) p;
 
-    SELECT xet.hub_describe(h, c.oid, files) INTO body
-      FROM xet.hub_repos h WHERE h.id = r.id;
+    body := CASE WHEN rest IS NULL THEN body || ',"siblings":['
+                 WHEN n > 0 THEN ',' ELSE '' END
+            || coalesce(files, '')
+            || CASE WHEN n < most THEN ']}' ELSE '' END;
+    rest := CASE WHEN n = most THEN encode(c.oid, 'hex') || last END;
 END;
 $$;
 
 
 -- Repos of a kind, the newest first, a page of them; of an owner where one is
--- given.  after is where the page before has ended.  The indexes of
+-- given.  after is where the page before has ended.  A page looks at 5,000
+-- repos at most: one of a search may have few of them, or none, and a next
+-- page.  The indexes of
 -- 0019_hub_heads.sql have this order, and the plan is made for the arguments:
 -- one for all of them would leave out the owner's.
 
@@ -4743,7 +4770,10 @@ CREATE FUNCTION xet.hub_list(kind integer, owner text, search text,
     SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
-    n  bigint;
+    looked  integer := 5000;
+    at      timestamptz;
+    last    bigint;
+    n       bigint;
 BEGIN
     IF after !~ '^\d{1,12}(\.\d{1,6})?/\d{1,18}$' THEN
         status := 400;
@@ -4753,6 +4783,8 @@ BEGIN
     END IF;
 
     status := 200;
+    at := to_timestamp(split_part(after, '/', 1)::numeric);
+    last := split_part(after, '/', 2)::bigint;
 
     SELECT '[' || coalesce(string_agg(CASE WHEN $1 = 3
                THEN '{"id":' || to_json(l.owner || '/' || l.name)
@@ -4768,19 +4800,19 @@ BEGIN
            (array_agg(extract(epoch FROM l.changed_at) || '/' || l.id
                       ORDER BY l.changed_at, l.id))[1]
       INTO body, n, more
-      FROM (SELECT h AS r, h.*
-              FROM xet.hub_repos h
-             WHERE h.kind = $1
-               AND ($2 IS NULL OR lower(h.owner) = lower($2))
-               AND ($3 IS NULL
+      FROM (SELECT h.*
+              FROM (SELECT a AS r, a.*
+                      FROM xet.hub_repos a
+                     WHERE a.kind = $1
+                       AND ($2 IS NULL OR lower(a.owner) = lower($2))
+                       AND (after IS NULL OR (a.changed_at, a.id) < (at, last))
+                     ORDER BY a.changed_at DESC, a.id DESC
+                     LIMIT looked) h
+             WHERE ($3 IS NULL
                     OR strpos(lower(h.owner || '/' || h.name), lower($3)) > 0)
                AND (NOT h.private
                     OR xet.hub_may($4, $5, $6, $7, h.owner,
                                    xet.hub_store(h.store)))
-               AND (after IS NULL
-                    OR (h.changed_at, h.id)
-                       < (to_timestamp(split_part(after, '/', 1)::numeric),
-                          split_part(after, '/', 2)::bigint))
              ORDER BY h.changed_at DESC, h.id DESC
              LIMIT most) l
      CROSS JOIN LATERAL (SELECT f.oid
@@ -4793,7 +4825,16 @@ BEGIN
                           LIMIT 1) x;
 
     IF n < most THEN
-        more := NULL;
+
+        -- the next page goes on where this one has stopped looking
+
+        more := (SELECT extract(epoch FROM a.changed_at) || '/' || a.id
+                   FROM xet.hub_repos a
+                  WHERE a.kind = $1
+                    AND ($2 IS NULL OR lower(a.owner) = lower($2))
+                    AND (after IS NULL OR (a.changed_at, a.id) < (at, last))
+                  ORDER BY a.changed_at DESC, a.id DESC
+                  OFFSET looked - 1 LIMIT 1);
     END IF;
 END;
 $$;
@@ -4806,13 +4847,19 @@ $$;
 -- folder has no folders, a path that is a file is this file, and one that is
 -- nothing is empty.
 --
+-- Of a page of "most" entries that is, the first "part" are given.  The first
+-- row has what the rest of the page is asked for by: in code the commit, in
+-- message
+-- the path in it, and in more the last path of the page, where the page goes on
+-- behind this part and is full.
+--
 -- What holds at the last commit of a line is found without what held before,
 -- by indexes of it alone (0019_hub_heads.sql).
 
 CREATE FUNCTION xet.hub_tree_rows(kind integer, owner text, name text,
     any_space boolean, spaces text[],
     any_store boolean, store text, rev text, path text, deep boolean,
-    expand boolean, after text, most integer)
+    expand boolean, after text, most integer, part integer)
     RETURNS TABLE (status integer, code text, message text, more text,
                    entry text, hash bytea, size bigint, sha256 bytea,
                    made bytea, made_at timestamptz, mtime timestamptz,
@@ -4825,6 +4872,7 @@ DECLARE
     r       record;
     c       record;
     bucket  boolean := kind = 3;
+    now     boolean;
     above   text;
     below   text;
     n       integer;
@@ -4856,11 +4904,29 @@ BEGIN
         END IF;
     END IF;
 
-    RETURN NEXT;
-
     IF status <> 200 THEN
+        RETURN NEXT;
         RETURN;
     END IF;
+
+    now := xet.hub_is_last(r.id, c.line, c.seq);
+    above := greatest(after COLLATE "C", CASE WHEN c.path = '' THEN ''
+                                              ELSE c.path || '/' END);
+
+    -- the last character comes in names, too: a row of it that is longer than
+    -- any path comes after all of them
+
+    below := CASE WHEN c.path = '' THEN repeat(U&'\+10FFFF', 1024)
+                  ELSE c.path || '0' END;
+
+    code := encode(c.oid, 'hex');
+    message := c.path;
+    more := CASE WHEN most > part
+                 THEN xet.hub_tree_end(r.id, c.line, c.seq, now, c.path, deep,
+                                       bucket, above, below, most) END;
+    most := least(most, part);
+
+    RETURN NEXT;
 
     IF bucket AND c.path <> '' AND after IS NULL THEN
         RETURN QUERY
@@ -4878,16 +4944,7 @@ BEGIN
         most := most - n;
     END IF;
 
-    above := greatest(after COLLATE "C", CASE WHEN c.path = '' THEN ''
-                                              ELSE c.path || '/' END);
-
-    -- the last character comes in names, too: a row of it that is longer than
-    -- any path comes after all of them
-
-    below := CASE WHEN c.path = '' THEN repeat(U&'\+10FFFF', 1024)
-                  ELSE c.path || '0' END;
-
-    IF NOT xet.hub_is_last(r.id, c.line, c.seq) THEN
+    IF NOT now THEN
         RETURN QUERY
         SELECT NULL::integer, NULL::text, NULL::text, NULL::text, h.*
           FROM xet.hub_tree_then(r.id, c.line, c.seq, c.path, deep, expand,
@@ -4914,6 +4971,47 @@ BEGIN
            AND p.path > above AND p.till = 2147483647
          ORDER BY p.path LIMIT most;
     END IF;
+END;
+$$;
+
+
+-- The path that a page ends with; NULL where there are not so many.
+
+CREATE FUNCTION xet.hub_tree_end(repo bigint, line integer, seq integer,
+    now boolean, path text, deep boolean, bucket boolean, above text,
+    below text, most integer)
+    RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_sort = off
+AS $$
+BEGIN
+    IF now AND deep THEN
+        RETURN (SELECT p.path FROM xet.hub_paths p
+                 WHERE p.repo_id = $1 AND p.line = $2
+                   AND p.path > above AND p.path < below
+                   AND p.till = 2147483647
+                   AND (NOT bucket OR p.hash IS NOT NULL)
+                 ORDER BY p.path OFFSET most - 1 LIMIT 1);
+
+    ELSIF now THEN
+        RETURN (SELECT p.path FROM xet.hub_paths p
+                 WHERE p.repo_id = $1 AND p.line = $2 AND p.folder = $5
+                   AND p.path > above AND p.till = 2147483647
+                 ORDER BY p.path OFFSET most - 1 LIMIT 1);
+
+    ELSIF deep THEN
+        RETURN (SELECT p.path FROM xet.hub_paths p
+                 WHERE p.repo_id = $1 AND p.line = $2
+                   AND p.path > above AND p.path < below
+                   AND p.since <= $3 AND p.till > $3
+                 ORDER BY p.path OFFSET most - 1 LIMIT 1);
+    END IF;
+
+    RETURN (SELECT p.path FROM xet.hub_paths p
+             WHERE p.repo_id = $1 AND p.line = $2 AND p.folder = $5
+               AND p.path > above AND p.since <= $3 AND p.till > $3
+             ORDER BY p.path OFFSET most - 1 LIMIT 1);
 END;
 $$;
 
@@ -5003,7 +5101,8 @@ $$;
 
 
 -- Entries of paths, as rows of hub_tree_rows(); those that are not there are
--- left out.
+-- left out.  In code of the first row is the commit, which further paths of the
+-- same request are looked up in.
 
 CREATE FUNCTION xet.hub_paths_rows(kind integer, owner text, name text,
     any_space boolean, spaces text[],
@@ -5036,6 +5135,8 @@ BEGIN
             status := 404;
             code := 'RevisionNotFound';
             message := 'Invalid rev id: ' || rev;
+        ELSE
+            code := encode(c.oid, 'hex');
         END IF;
     END IF;
 
@@ -5063,11 +5164,10 @@ END;
 $$;
 
 
--- Workers of version 18 ask for trees as JSON: an entry of one, with the commit
--- that it comes from, or of a bucket.
-
 -- How the files of an upload are to be sent: all but empty ones before the
--- commit, as LFS files are; and what of each there is already.
+-- commit, as LFS files are; and what of each there is already.  The entries of
+-- the answer, and in code the commit, which further paths of the same request
+-- are looked up in.
 
 CREATE FUNCTION xet.hub_preupload(kind integer, owner text, name text,
     any_space boolean, spaces text[],
@@ -5104,7 +5204,9 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT '{"files":[' || coalesce(string_agg('{"path":' || to_json(u.path)
+    code := encode(c.oid, 'hex');
+
+    SELECT coalesce(string_agg('{"path":' || to_json(u.path)
                || ',"uploadMode":"'
                || CASE WHEN u.size = 0 THEN 'regular' ELSE 'lfs' END
                || '","shouldIgnore":false'
@@ -5113,7 +5215,7 @@ BEGIN
                             ',"oid":"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"'
                        WHEN u.size = 0 OR h.size = 0 THEN ''
                        ELSE ',"oid":"' || encode(h.sha256, 'hex') || '"' END
-               || '}', ',' ORDER BY u.n), '') || ']}'
+               || '}', ',' ORDER BY u.n), '')
       INTO body
       FROM (SELECT convert_from(w.path, 'UTF8') AS path, w.size, w.n
               FROM unnest(paths, sizes) WITH ORDINALITY
@@ -5129,14 +5231,23 @@ END;
 $$;
 
 
+-- Branches and tags, a part of the answer at a time; rest is the last name of a
+-- part, and NULL behind the last one.
+
 CREATE FUNCTION xet.hub_refs_get(kind integer, owner text, name text,
     any_space boolean, spaces text[],
-    any_store boolean, store text, OUT status integer, OUT code text,
-    OUT message text, OUT body text, OUT more text)
+    any_store boolean, store text, INOUT rest text, OUT status integer,
+    OUT code text, OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_sort = off
 AS $$
 DECLARE
-    r  record;
+    r     record;
+    f     record;
+    tags  boolean := rest LIKE 'tags/%';
+    n     integer := 0;
+    last  text;
 BEGIN
     SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
@@ -5151,39 +5262,55 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT '{"branches":[' || coalesce(string_agg(w.ref, ',' ORDER BY w.name)
-                                  FILTER (WHERE w.name LIKE 'heads/%'), '')
-           || '],"tags":[' || coalesce(string_agg(w.ref, ',' ORDER BY w.name)
-                                  FILTER (WHERE w.name LIKE 'tags/%'), '')
-           || '],"converts":[],"pullRequests":[]}'
-      INTO body
-      FROM (SELECT f.name,
-                   '{"name":'
-                   || to_json(substr(f.name, strpos(f.name, '/') + 1))
-                   || ',"ref":' || to_json('refs/' || f.name)
-                   || ',"targetCommit":"' || encode(f.oid, 'hex') || '"}'
-                      AS ref
-              FROM xet.hub_refs f WHERE f.repo_id = r.id) w;
+    body := CASE WHEN rest IS NULL THEN '{"branches":[' ELSE '' END;
+    tags := coalesce(tags, false);
+
+    FOR f IN SELECT x.name, x.oid, x.name LIKE 'tags/%' AS tag
+               FROM xet.hub_refs x
+              WHERE x.repo_id = r.id AND x.name > coalesce(rest, '')
+              ORDER BY x.name LIMIT 256
+    LOOP
+        body := body
+                || CASE WHEN f.tag AND NOT tags THEN '],"tags":['
+                        WHEN n > 0 OR rest IS NOT NULL THEN ',' ELSE '' END
+                || '{"name":'
+                || to_json(substr(f.name, strpos(f.name, '/') + 1))
+                || ',"ref":' || to_json('refs/' || f.name)
+                || ',"targetCommit":"' || encode(f.oid, 'hex') || '"}';
+        tags := f.tag;
+        last := f.name;
+        n := n + 1;
+    END LOOP;
+
+    rest := CASE WHEN n = 256 THEN last END;
+
+    IF rest IS NULL THEN
+        body := body || CASE WHEN tags THEN '' ELSE '],"tags":[' END
+                || '],"converts":[],"pullRequests":[]}';
+    END IF;
 END;
 $$;
 
 
 -- The history of a revision, the newest first; more is where the next page
--- begins, and in message is how many there are.
+-- begins, and in message is how many there are.  A part of the page at a time,
+-- of some 64 KiB: rest is how many follow, and the first of them, and NULL
+-- behind the last one.
 
 CREATE FUNCTION xet.hub_commits_get(kind integer, owner text, name text,
     any_space boolean, spaces text[],
     any_store boolean, store text, rev text, after text, most integer,
-    OUT status integer, OUT code text, OUT message text, OUT body text,
-    OUT more text)
+    INOUT rest text, OUT status integer, OUT code text, OUT message text,
+    OUT body text, OUT more text)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
-    r  record;
-    c  record;
-    n  bigint;
+    r    record;
+    c    record;
+    k    record;
+    got  integer := 0;
+    at   bytea;
 BEGIN
     SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
@@ -5198,50 +5325,79 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
+    IF rest IS NULL THEN
+        SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
 
-    IF c.oid IS NULL THEN
-        status := 404;
-        code := 'RevisionNotFound';
-        message := 'Invalid rev id: ' || rev;
+        IF c.oid IS NULL THEN
+            status := 404;
+            code := 'RevisionNotFound';
+            message := 'Invalid rev id: ' || rev;
+            RETURN;
+        END IF;
+
+        IF after !~ '^[0-9a-f]{40}$' THEN
+            status := 400;
+            code := 'invalid_cursor';
+            message := 'Malformed cursor';
+            RETURN;
+        END IF;
+
+        message := c.seq::text;
+        body := '[';
+        at := coalesce(decode(after, 'hex'), c.oid);
+
+    ELSE
+        body := '';
+        most := split_part(rest, '/', 1)::integer;
+        at := decode(split_part(rest, '/', 2), 'hex');
+    END IF;
+
+    WHILE got < most AND octet_length(body) < 65536 LOOP
+        SELECT h.* INTO k
+          FROM xet.hub_commits h WHERE h.repo_id = r.id AND h.oid = at;
+
+        EXIT WHEN NOT FOUND;
+
+        body := body
+                || CASE WHEN got > 0 OR rest IS NOT NULL THEN ',' ELSE '' END
+                || '{"id":"' || encode(k.oid, 'hex')
+                || '","title":' || to_json(k.title)
+                || ',"message":' || to_json(left(k.message, 4096))
+                || ',"date":"' || xet.hub_date(k.made_at)
+                || '","authors":[{"user":' || to_json(k.who)
+                || ',"avatar":""}],"formatted":{"title":' || to_json(k.title)
+                || ',"message":' || to_json(left(k.message, 4096)) || '}}';
+        at := k.parent;
+        got := got + 1;
+    END LOOP;
+
+    more := NULL;
+    at := (SELECT h.oid FROM xet.hub_commits h
+            WHERE h.repo_id = r.id AND h.oid = at);
+
+    IF at IS NULL OR got = most THEN
+        more := encode(at, 'hex');
+        rest := NULL;
+        body := body || ']';
         RETURN;
     END IF;
 
-    IF after !~ '^[0-9a-f]{40}$' THEN
-        status := 400;
-        code := 'invalid_cursor';
-        message := 'Malformed cursor';
-        RETURN;
+    IF rest IS NULL THEN
+        WITH RECURSIVE w AS (
+            SELECT at AS oid, 0 AS n
+            UNION ALL
+            SELECT p.parent, w.n + 1
+              FROM w
+             CROSS JOIN LATERAL (SELECT h.parent FROM xet.hub_commits h
+                                  WHERE h.repo_id = r.id AND h.oid = w.oid
+                                  LIMIT 1) p
+             WHERE w.n < most - got
+        )
+        SELECT encode(w.oid, 'hex') INTO more
+          FROM w WHERE w.n = most - got;
     END IF;
 
-    message := c.seq::text;
-
-    WITH RECURSIVE h AS (
-        SELECT k.*, 1 AS n
-          FROM xet.hub_commits k
-         WHERE k.repo_id = r.id
-           AND k.oid = coalesce(decode(after, 'hex'), c.oid)
-        UNION ALL
-        SELECT k.*, h.n + 1
-          FROM h
-         CROSS JOIN LATERAL (SELECT p.* FROM xet.hub_commits p
-                              WHERE p.repo_id = h.repo_id
-                                AND p.oid = h.parent
-                              LIMIT 1) k
-         WHERE h.n <= most
-    )
-    SELECT '[' || coalesce(string_agg('{"id":"' || encode(h.oid, 'hex')
-               || '","title":' || to_json(h.title)
-               || ',"message":' || to_json(left(h.message, 4096))
-               || ',"date":"' || xet.hub_date(h.made_at)
-               || '","authors":[{"user":' || to_json(h.who)
-               || ',"avatar":""}],"formatted":{"title":' || to_json(h.title)
-               || ',"message":' || to_json(left(h.message, 4096)) || '}}', ','
-               ORDER BY h.n) FILTER (WHERE h.n <= most), '') || ']',
-           count(*),
-           encode((array_agg(h.oid) FILTER (WHERE h.n > most))[1], 'hex')
-      INTO body, n, more
-      FROM h;
+    rest := (most - got) || '/' || encode(at, 'hex');
 END;
 $$;
 

@@ -190,7 +190,8 @@ for my $param (qw/ reads=0 reads=65 reads=-1 reads=x reads= reads=1.5 reads
 	writes=0 writes=65 depth=0 depth=257 queue=0 queue=1000001
 	timeout=0 timeout=x timeout= timeout=61m timeout=-1s
 	connect_timeout=0 connect_timeout=2h dedup=0 dedup=65
-	dedup_timeout=0 dedup_timeout=2h ping_timeout=0 ping_timeout=x
+	dedup_timeout=0 dedup_timeout=2h long=0 long=65
+	long_timeout=0 long_timeout=2h ping_timeout=0 ping_timeout=x
 	foo=1 Reads=2 reads:2
 	write_timeout=0 write_timeout=25h write_timeout=
 	lock_timeout=0 lock_timeout=25h lock_timeout=x
@@ -203,8 +204,8 @@ for my $param (qw/ reads=0 reads=65 reads=-1 reads=x reads= reads=1.5 reads
 for my $param (qw/ reads=1 reads=64 writes=1 writes=64 depth=1 depth=256
 	queue=1 queue=1000000 timeout=1 timeout=1ms timeout=60m
 	write_timeout=1ms write_timeout=24h connect_timeout=1s dedup=1
-	dedup=64 dedup_timeout=1ms ping_timeout=1h lock_timeout=1ms
-	lock_timeout=24h /)
+	dedup=64 dedup_timeout=1ms long=1 long=64 long_timeout=1ms
+	ping_timeout=1h lock_timeout=1ms lock_timeout=24h /)
 {
 	good("xet_postgres $param",
 		with(xet_postgres => "$conninfo $param"));
@@ -212,7 +213,7 @@ for my $param (qw/ reads=1 reads=64 writes=1 writes=64 depth=1 depth=256
 
 good('all parameters', with(xet_postgres => "$conninfo reads=1 writes=2"
 	. ' depth=3 queue=4 timeout=5s write_timeout=6s connect_timeout=7s'
-	. ' dedup=2 dedup_timeout=8s ping_timeout=9s'
+	. ' dedup=2 dedup_timeout=8s long=2 long_timeout=8s ping_timeout=9s'
 	. ' lock_timeout=1s'));
 
 my $out = good('a password', with(xet_postgres

@@ -87,22 +87,22 @@ my %one = (
 			. " 'new$_[0]', 0" },
 		sub { "0, 'me', 'f$_[0]', $who, false, 'me',"
 			. " 'z$_[0]', 1" } ],
-	hub_delete => sub { "0, 'me', 'o$_[0]', $who" },
-	hub_move => sub { "0, 'me', 'n$_[0]', $who, true, 'me', 'o$_[0]'" },
+	hub_delete => sub { "0, 'me', 'o$_[0]', $who, NULL" },
+	hub_move => sub { "0, 'me', 'n$_[0]', $who, true, 'me', 'o$_[0]', NULL" },
 	hub_settings => [ sub { "$hub, true, false" },
 		sub { "0, 'me', 'f$_[0]', $who, true, true" } ],
-	hub_info => sub { "$hub, 'main', true" },
+	hub_info => sub { "$hub, 'main', true, NULL" },
 	hub_list => sub { "0, NULL, NULL, $who, 100, NULL" },
 	hub_tree_rows => [
-		sub { "$hub, 'main', 'd7', false, false, NULL, 1000" },
-		sub { "$hub, 'main', '', true, true, 'd50/f', 1000" },
-		sub { "$bucket, 'main', 'd7', true, false, NULL, 1000" } ],
+		sub { "$hub, 'main', 'd7', false, false, NULL, 1000, 256" },
+		sub { "$hub, 'main', '', true, true, 'd50/f', 1000, 64" },
+		sub { "$bucket, 'main', 'd7', true, false, NULL, 1000, 256" } ],
 	hub_paths_rows => sub { "$hub, 'main', ARRAY['d7/f7'::bytea], true" },
 	hub_preupload => sub { "$hub, 'main', ARRAY['d7/f7'::bytea],"
 		. ' ARRAY[400::bigint]' },
-	hub_refs_get => sub { $hub },
-	hub_commits_get => sub { "$hub, 'main', NULL, 100" },
-	hub_ref_put => sub { "$hub, 'heads/b$_[0]', 'main', false" },
+	hub_refs_get => sub { "$hub, NULL" },
+	hub_commits_get => sub { "$hub, 'main', NULL, 100, NULL" },
+	hub_ref_put => sub { "$hub, 'heads/b$_[0]', 'main', false, NULL" },
 	hub_enter => sub { "$hub, 'main', true" },
 	hub_resolve => sub { "$hub, 'main', 'd7/f7'" },
 	hub_known => sub { "'_hub/1', ARRAY[public.digest(7),"
@@ -152,6 +152,10 @@ is(join(' ', sort map { $_->{name} } @rows), join(' ', sort keys %one),
 push @order, grep { !$first{$_} } sort keys %one;
 
 my %sql = map { $_->{name} => $_->{sql} } @rows;
+
+is(join(' ', map { $_->{name} } grep { $most{$_->{name}} && !$_->{long} }
+	@rows), '', 'what may read many rows is a long read');
+
 my @calls = map { "PREPARE $_ AS $sql{$_}" } @order;
 
 # six times while all is empty; then plans are not made again

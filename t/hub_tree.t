@@ -248,10 +248,10 @@ EOF_SQL
 
 my $old = "0, 'me', 'old', true, '{}', true, ''";
 my %read = (
-	"hub_tree_rows($old, 'main', '', false, false, NULL, 1000)" => 3,
-	"hub_tree_rows($old, 'main', '', true, true, NULL, 1000)" => 104,
-	"hub_tree_rows($old, 'main', 'd', false, true, NULL, 1000)" => 101,
-	"hub_info($old, 'main', true)" => 1,
+	"hub_tree_rows($old, 'main', '', false, false, NULL, 1000, 1000)" => 3,
+	"hub_tree_rows($old, 'main', '', true, true, NULL, 1000, 1000)" => 104,
+	"hub_tree_rows($old, 'main', 'd', false, true, NULL, 200, 200)" => 101,
+	"hub_info($old, 'main', true, NULL)" => 1,
 	"hub_paths_rows($old, 'main', '{README.md,gone/README.md}', true)" => 1,
 	"hub_page_repo($old, 'main', '')" => 1,
 	"hub_page_repo($old, 'main', 'gone')" => 1,

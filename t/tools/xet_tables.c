@@ -5,7 +5,7 @@
  *     xet_tables routes        [{"name","args","versions","methods","scope",
  *                                "handler"}]
  *     xet_tables hub           [{"form","methods","access","act","handler"}]
- *     xet_tables statements    [{"name","params","sql"}]
+ *     xet_tables statements    [{"name","params","long","sql"}]
  *
  * The rows are those that the module is made of.
  */
@@ -117,14 +117,14 @@ print_hub(const char *form, unsigned method, const char *access,
 
 static void
 print_statement(const char *name, unsigned all, unsigned params,
-    const char *columns, const char *text)
+    unsigned longs, const char *columns, const char *text)
 {
     unsigned  i;
 
     static const char  *comma = "[";
 
-    printf("%s{\"name\":\"%s%s\",\"params\":%u,\"sql\":\"", comma, name,
-           all ? "_all" : "", params);
+    printf("%s{\"name\":\"%s%s\",\"params\":%u,\"long\":%s,\"sql\":\"",
+           comma, name, all ? "_all" : "", params, longs ? "true" : "false");
 
     comma = ",\n";
 
@@ -157,13 +157,15 @@ print_statement(const char *name, unsigned all, unsigned params,
     print_hub(form, method, access, act, #handler);
 
 #define XET_ROWS(name, params, columns)                                       \
-    print_statement(#name, 0, params, columns, NULL);
+    print_statement(#name, 0, params, 0, columns, NULL);
+#define XET_LONG(name, params, columns)                                       \
+    print_statement(#name, 0, params, 1, columns, NULL);
 #define XET_ALL(name, params, columns)                                        \
-    print_statement(#name, 1, params, columns, NULL);
+    print_statement(#name, 1, params, 0, columns, NULL);
 #define XET_VALUE(name, params)                                               \
-    print_statement(#name, 0, params, NULL, NULL);
+    print_statement(#name, 0, params, 0, NULL, NULL);
 #define XET_TEXT(name, params, text)                                          \
-    print_statement(#name, 0, params, NULL, text);
+    print_statement(#name, 0, params, 0, NULL, text);
 
 
 int

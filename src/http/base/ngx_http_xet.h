@@ -174,6 +174,8 @@ typedef struct {
     ngx_msec_t                 connect_timeout;
     ngx_uint_t                 dedups;         /* sessions */
     ngx_msec_t                 dedup_timeout;  /* in PostgreSQL */
+    ngx_uint_t                 longs;          /* sessions */
+    ngx_msec_t                 long_timeout;   /* in PostgreSQL */
     ngx_msec_t                 ping_timeout;
     ngx_msec_t                 lock_timeout;   /* of a write */
 

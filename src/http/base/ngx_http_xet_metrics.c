@@ -98,7 +98,7 @@ static const char *const  ngx_http_xet_lookups[] = {
 
 
 static const char *const  ngx_http_xet_lanes[] = {
-    "read", "write", "dedup", "ping", "standby", NULL
+    "read", "write", "dedup", "long", "ping", "standby", NULL
 };
 
 

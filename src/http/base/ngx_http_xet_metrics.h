@@ -39,7 +39,7 @@ typedef enum {
 #define NGX_HTTP_XET_CODE_MAX    32
 #define NGX_HTTP_XET_REASON_MAX  160
 #define NGX_HTTP_XET_LOOKUP_MAX  3
-#define NGX_HTTP_XET_LANE_MAX    5
+#define NGX_HTTP_XET_LANE_MAX    6
 #define NGX_HTTP_XET_RESULT_MAX  3
 #define NGX_HTTP_XET_POOL_MAX    2
 #define NGX_HTTP_XET_STANDBY_MAX  8

@@ -88,7 +88,7 @@ ngx_http_xet_stream_send(ngx_http_request_t *r, ngx_http_xet_stream_t *s,
                    "xet stream: sending last:%ui", last);
 
     buf->flush = 1;
-    buf->last_buf = last;
+    buf->last_buf = (last && r == r->main) ? 1 : 0;
 
     if (!s->begun) {
         s->begun = 1;

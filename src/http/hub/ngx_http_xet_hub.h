@@ -9,6 +9,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_query.h"
+#include "ngx_http_xet_download.h"
 
 
 /* Who may come to a route. */
@@ -195,6 +196,12 @@ ngx_int_t ngx_http_xet_hub_send(ngx_http_request_t *r, ngx_uint_t status,
     xet_buf_t *json);
 
 /*
+ * What comes before the headers of any of them: a body that nobody has read is
+ * dropped, and no cache keeps the answer.  NGX_OK, or as above.
+ */
+ngx_int_t ngx_http_xet_hub_headers(ngx_http_request_t *r);
+
+/*
  * The handlers of statements whose body is the answer: send it, or the error.
  * That of a page has a link to the next one, if there is more.
  */
@@ -286,6 +293,46 @@ void ngx_http_xet_hub_first_done(ngx_http_xet_hub_first_t *first);
 
 
 /*
+ * ngx_http_xet_hub_stream.c: answers that grow with a repo, a part at a time.
+ */
+
+typedef struct {
+    ngx_http_xet_stream_t     stream;
+    xet_buf_t                 buf;             /* of the part */
+    ngx_uint_t                last;            /* it is */
+    ngx_int_t               (*ask)(ngx_http_request_t *r);
+} ngx_http_xet_hub_stream_t;
+
+
+/*
+ * s lives as long as the request.  ask() sends the statement of the next part,
+ * and returns as that does; the first part is asked for by the caller.
+ */
+ngx_int_t ngx_http_xet_hub_stream_init(ngx_http_request_t *r,
+    ngx_http_xet_hub_stream_t *s, ngx_int_t (*ask)(ngx_http_request_t *r));
+
+/* As ngx_http_xet_hub_row(), of any part. */
+ngx_int_t ngx_http_xet_hub_stream_row(ngx_http_request_t *r,
+    ngx_http_xet_hub_stream_t *s, ngx_int_t rc,
+    ngx_http_xet_hub_answer_t *answer);
+
+/*
+ * Begins the JSON of a part, in pieces of size bytes.  NULL: the request was
+ * finalized.
+ */
+xet_buf_t *ngx_http_xet_hub_stream_part(ngx_http_request_t *r,
+    ngx_http_xet_hub_stream_t *s, size_t size, ngx_uint_t last);
+
+/* The part can't be made: the request is finalized. */
+void ngx_http_xet_hub_stream_fail(ngx_http_request_t *r,
+    ngx_http_xet_hub_stream_t *s, xet_status_t status);
+
+/* Frees the rows and sends the part; the headers were added, for the first. */
+void ngx_http_xet_hub_stream_send(ngx_http_request_t *r,
+    ngx_http_xet_hub_stream_t *s);
+
+
+/*
  * ngx_http_xet_hub_body.c: small bodies.
  */
 
@@ -304,7 +351,7 @@ typedef struct {
 /*
  * Reads a body of at most max bytes, calls parse in a thread, and done in the
  * event loop if all is well; else the request is answered.  data lives as long
- * as the request's pool; so does text, once it is parsed.
+ * as the request's pool, text until it is parsed.
  */
 ngx_int_t ngx_http_xet_hub_read(ngx_http_request_t *r, size_t max,
     xet_status_t (*parse)(void *data, u_char *text, size_t len),

@@ -315,6 +315,19 @@ ngx_http_xet_hub_send(ngx_http_request_t *r, ngx_uint_t status,
 {
     ngx_int_t  rc;
 
+    rc = ngx_http_xet_hub_headers(r);
+
+    return (rc == NGX_OK) ? ngx_http_xet_send(r, status, "application/json",
+                                              json)
+                          : rc;
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_headers(ngx_http_request_t *r)
+{
+    ngx_int_t  rc;
+
     /* a body that nobody has read is not the next request */
 
     rc = ngx_http_xet_drop_body(r);
@@ -323,11 +336,8 @@ ngx_http_xet_hub_send(ngx_http_request_t *r, ngx_uint_t status,
         return rc;
     }
 
-    if (ngx_http_xet_header(r, "Cache-Control", "no-store") != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_xet_send(r, status, "application/json", json);
+    return (ngx_http_xet_header(r, "Cache-Control", "no-store") == NGX_OK)
+           ? NGX_OK : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 

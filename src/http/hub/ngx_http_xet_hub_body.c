@@ -50,6 +50,7 @@ ngx_http_xet_hub_body_cleanup(void *data)
 
     if (b->text) {
         ngx_free(b->text);
+        b->text = NULL;
     }
 }
 
@@ -60,8 +61,9 @@ ngx_http_xet_hub_body_feed(void *data, u_char *buf, size_t len,
 {
     ngx_http_xet_hub_body_t *b = data;
 
-    size_t   size;
-    u_char  *p;
+    size_t         size;
+    u_char        *p;
+    xet_status_t   status;
 
     if (len > b->max - b->len) {
         return XET_BODY_SIZE;
@@ -84,7 +86,17 @@ ngx_http_xet_hub_body_feed(void *data, u_char *buf, size_t len,
         b->len += len;
     }
 
-    return last ? b->parse(b->data, b->text, b->len) : XET_OK;
+    if (!last) {
+        return XET_OK;
+    }
+
+    status = b->parse(b->data, b->text, b->len);
+
+    /* the answer may take long, and needs only what was parsed */
+
+    ngx_http_xet_hub_body_cleanup(b);
+
+    return status;
 }
 
 

@@ -4,6 +4,11 @@
  *
  *     handler -> arguments -> one statement, whose text is the answer
  *
+ * What a repo is, with its files; its branches and tags; and a page of commits
+ * come in parts, each the text of a statement: 256 files or branches, or
+ * commits of some 64 KiB.  A request holds one part, twice while it is copied:
+ * of usual names 20 to 70 KB, of the longest ones 600 KB.
+ *
  * Pages go on by a cursor, the last entry of the page before, so commits that
  * are made meanwhile neither repeat an entry nor leave one out.
  */
@@ -26,10 +31,29 @@ typedef struct {
 } ngx_http_xet_hub_named_t;
 
 
+/* An answer in parts. */
+
+#define NGX_HTTP_XET_HUB_REST  (XET_HUB_OID_LEN + XET_HUB_PATH_MAX)
+
+typedef struct {
+    ngx_http_xet_hub_stream_t   stream;
+    ngx_http_xet_hub_page_t    *page;          /* of commits */
+    ngx_str_t                   rest;          /* data NULL: the first part */
+    u_char                      room[NGX_HTTP_XET_HUB_REST];
+} ngx_http_xet_hub_parts_t;
+
+
+static ngx_int_t ngx_http_xet_hub_parts(ngx_http_request_t *r,
+    ngx_http_xet_hub_page_t *page, ngx_int_t (*ask)(ngx_http_request_t *r));
+static void ngx_http_xet_hub_parts_answered(ngx_http_request_t *r,
+    ngx_int_t rc);
+static ngx_int_t ngx_http_xet_hub_info_ask(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_hub_refs_ask(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_hub_commits_ask(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_hub_list_arg(ngx_http_request_t *r,
     const char *name, ngx_str_t *value);
-static void ngx_http_xet_hub_commits_answered(ngx_http_request_t *r,
-    ngx_int_t rc);
+static ngx_int_t ngx_http_xet_hub_commits_headers(ngx_http_request_t *r,
+    const ngx_http_xet_hub_answer_t *answer);
 static ngx_int_t ngx_http_xet_hub_named(ngx_http_request_t *r,
     void (*done)(ngx_http_request_t *r, void *data));
 static void ngx_http_xet_hub_named_cleanup(void *data);
@@ -43,13 +67,95 @@ static ngx_int_t ngx_http_xet_hub_ref_check(ngx_http_request_t *r,
     const ngx_str_t *name, const ngx_str_t *rev);
 
 
+static ngx_int_t
+ngx_http_xet_hub_parts(ngx_http_request_t *r, ngx_http_xet_hub_page_t *page,
+    ngx_int_t (*ask)(ngx_http_request_t *r))
+{
+    ngx_http_xet_hub_parts_t  *p;
+
+    p = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_hub_parts_t));
+
+    if (p == NULL
+        || ngx_http_xet_hub_stream_init(r, &p->stream, ask) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    p->page = page;
+
+    ngx_http_xet_hub_get(r)->state = p;
+
+    return ngx_http_xet_query_wait(r, ask(r));
+}
+
+
+static void
+ngx_http_xet_hub_parts_answered(ngx_http_request_t *r, ngx_int_t rc)
+{
+    xet_buf_t                  *b;
+    ngx_str_t                   rest;
+    ngx_http_xet_hub_parts_t   *p;
+    ngx_http_xet_hub_answer_t   answer;
+
+    p = ngx_http_xet_hub_get(r)->state;
+
+    if (ngx_http_xet_hub_stream_row(r, &p->stream, rc, &answer) != NGX_OK) {
+        return;
+    }
+
+    if (p->page && !p->stream.stream.begun
+        && ngx_http_xet_hub_commits_headers(r, &answer) != NGX_OK)
+    {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    ngx_http_xet_query_hub_rest(r, &rest);
+
+    if (answer.body.data == NULL || rest.len > NGX_HTTP_XET_HUB_REST) {
+        ngx_http_xet_hub_stream_fail(r, &p->stream, XET_DATABASE);
+        return;
+    }
+
+    b = ngx_http_xet_hub_stream_part(r, &p->stream, answer.body.len,
+                                     rest.data == NULL);
+    if (b == NULL) {
+        return;
+    }
+
+    xet_buf_write(b, answer.body.data, answer.body.len);
+
+    if (rest.data) {
+        ngx_memcpy(p->room, rest.data, rest.len);
+
+        p->rest.data = p->room;
+        p->rest.len = rest.len;
+    }
+
+    ngx_http_xet_hub_stream_send(r, &p->stream);
+}
+
+
 ngx_int_t
 ngx_http_xet_hub_info_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 {
-    return ngx_http_xet_query_wait(r,
-               ngx_http_xet_query_hub_info(r, &hub->asked, &hub->rev,
-                                           ngx_http_xet_hub_flag(r, "blobs"),
-                                           ngx_http_xet_hub_answered));
+    return ngx_http_xet_hub_parts(r, NULL, ngx_http_xet_hub_info_ask);
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_info_ask(ngx_http_request_t *r)
+{
+    ngx_http_xet_hub_t        *hub;
+    ngx_http_xet_hub_parts_t  *p;
+
+    hub = ngx_http_xet_hub_get(r);
+    p = hub->state;
+
+    return ngx_http_xet_query_hub_info(r, &hub->asked, &hub->rev,
+                                       ngx_http_xet_hub_flag(r, "blobs"),
+                                       &p->rest,
+                                       ngx_http_xet_hub_parts_answered);
 }
 
 
@@ -116,33 +222,41 @@ ngx_http_xet_hub_commits_handler(ngx_http_request_t *r,
         return rc;
     }
 
-    return ngx_http_xet_query_wait(r,
-               ngx_http_xet_query_hub_commits(r, &hub->asked, page,
-                                          ngx_http_xet_hub_commits_answered));
+    return ngx_http_xet_hub_parts(r, page, ngx_http_xet_hub_commits_ask);
 }
 
 
-/* The number of all commits is in a header, which is all that some ask for. */
-
-static void
-ngx_http_xet_hub_commits_answered(ngx_http_request_t *r, ngx_int_t rc)
+static ngx_int_t
+ngx_http_xet_hub_commits_ask(ngx_http_request_t *r)
 {
-    ngx_http_xet_hub_answer_t  answer;
+    ngx_http_xet_hub_t        *hub;
+    ngx_http_xet_hub_parts_t  *p;
 
-    if (rc == NGX_OK) {
-        ngx_http_xet_query_hub_get(r, &answer);
+    hub = ngx_http_xet_hub_get(r);
+    p = hub->state;
 
-        if (answer.status == NGX_HTTP_OK
-            && ngx_http_xet_hub_header(r, "X-Total-Count", "%V",
-                                       &answer.message)
-               != NGX_OK)
-        {
-            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-            return;
-        }
+    return ngx_http_xet_query_hub_commits(r, &hub->asked, p->page, &p->rest,
+                                          ngx_http_xet_hub_parts_answered);
+}
+
+
+/*
+ * The link to the next page; and the number of all commits, which is all that
+ * some ask for.
+ */
+
+static ngx_int_t
+ngx_http_xet_hub_commits_headers(ngx_http_request_t *r,
+    const ngx_http_xet_hub_answer_t *answer)
+{
+    if (ngx_http_xet_hub_header(r, "X-Total-Count", "%V", &answer->message)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
-    ngx_http_xet_hub_paged(r, rc);
+    return answer->more.data ? ngx_http_xet_hub_next(r, &answer->more)
+                             : NGX_OK;
 }
 
 
@@ -191,9 +305,21 @@ ngx_http_xet_hub_page_args(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 ngx_int_t
 ngx_http_xet_hub_refs_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 {
-    return ngx_http_xet_query_wait(r,
-               ngx_http_xet_query_hub_refs(r, &hub->asked,
-                                           ngx_http_xet_hub_answered));
+    return ngx_http_xet_hub_parts(r, NULL, ngx_http_xet_hub_refs_ask);
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_refs_ask(ngx_http_request_t *r)
+{
+    ngx_http_xet_hub_t        *hub;
+    ngx_http_xet_hub_parts_t  *p;
+
+    hub = ngx_http_xet_hub_get(r);
+    p = hub->state;
+
+    return ngx_http_xet_query_hub_refs(r, &hub->asked, &p->rest,
+                                       ngx_http_xet_hub_parts_answered);
 }
 
 

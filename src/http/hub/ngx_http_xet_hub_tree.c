@@ -3,11 +3,13 @@
  * The files of a repo: a folder of it, or all that is below one, a page at a
  * time; and those at some paths.
  *
- *     handler -> arguments -> one statement -> a row each -> JSON
+ *     handler -> arguments -> a statement for each part -> a row each -> JSON
  *
- * Of a page the rows are in memory, and then the JSON, in pieces that are sent
- * as they are; the rows are freed before that.  Of a usual page that is 400 KB
- * and 300 KB.
+ * A page, or what was found of a list of paths, is sent in parts: of 256
+ * entries, or of 64 with the title of a commit to each.  The rows of a part are
+ * in memory and then its JSON, in pieces that are sent as they are; the rows
+ * are freed before that.  Of usual names that is 100 KB of rows and 90 KB of
+ * JSON; of the longest ones, which need escapes, up to 700 KB.
  */
 
 #include "ngx_http_xet.h"
@@ -15,29 +17,59 @@
 
 
 #define NGX_HTTP_XET_HUB_TREE_PAGE   1000
+#define NGX_HTTP_XET_HUB_TREE_PART   256
+#define NGX_HTTP_XET_HUB_TREE_TITLES  64
 #define NGX_HTTP_XET_HUB_TREE_NODE   (16 * 1024)
 #define NGX_HTTP_XET_HUB_PATHS_BODY  (8 * 1024 * 1024)
+
+
+/* What both have: the parts, and the commit that all of them are of. */
+
+typedef struct {
+    ngx_http_xet_hub_stream_t  stream;
+    xet_hub_tree_t             tree;
+    ngx_str_t                  rev;
+    ngx_uint_t                 expand;
+    u_char                     oid[XET_HUB_OID_LEN];
+} ngx_http_xet_hub_listed_tree_t;
+
+
+typedef struct {
+    ngx_http_xet_hub_listed_tree_t   listed;
+    ngx_http_xet_hub_page_t         *page;
+    u_char                           path[XET_HUB_PATH_MAX];
+    u_char                           after[XET_HUB_PATH_MAX];
+} ngx_http_xet_hub_folder_t;
 
 
 /* Paths that are asked for, by a form or by JSON. */
 
 typedef struct {
-    xet_hub_list_t            list;
-    ngx_http_xet_hub_batch_t  batch;
-    ngx_uint_t                form;
+    ngx_http_xet_hub_listed_tree_t  listed;
+    xet_hub_list_t                  list;
+    ngx_http_xet_hub_batch_t        batch;
+    ngx_uint_t                      form;
 } ngx_http_xet_hub_paths_t;
 
 
+static ngx_int_t ngx_http_xet_hub_tree_ask(ngx_http_request_t *r);
 static void ngx_http_xet_hub_tree_answered(ngx_http_request_t *r,
     ngx_int_t rc);
-static ngx_int_t ngx_http_xet_hub_tree_send(ngx_http_request_t *r,
-    ngx_uint_t expand);
+static ngx_int_t ngx_http_xet_hub_tree_first(ngx_http_request_t *r,
+    ngx_http_xet_hub_folder_t *f, ngx_http_xet_hub_answer_t *answer,
+    ngx_uint_t n);
+static void ngx_http_xet_hub_tree_keep(ngx_str_t *text, u_char *room,
+    size_t size, const ngx_str_t *from);
+static ngx_uint_t ngx_http_xet_hub_tree_part(ngx_uint_t expand);
+static void ngx_http_xet_hub_tree_send(ngx_http_request_t *r,
+    ngx_http_xet_hub_listed_tree_t *listed, ngx_uint_t last);
 static void ngx_http_xet_hub_paths_cleanup(void *data);
 static xet_status_t ngx_http_xet_hub_paths_parse(void *data, u_char *text,
     size_t len);
 static xet_status_t ngx_http_xet_hub_paths_add(void *ctx,
     const xet_hub_operation_t *op);
 static void ngx_http_xet_hub_paths_read(ngx_http_request_t *r, void *data);
+static ngx_int_t ngx_http_xet_hub_paths_ask(ngx_http_request_t *r);
 static void ngx_http_xet_hub_paths_answered(ngx_http_request_t *r,
     ngx_int_t rc);
 
@@ -45,8 +77,9 @@ static void ngx_http_xet_hub_paths_answered(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_xet_hub_tree_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 {
-    ngx_int_t                 rc;
-    ngx_http_xet_hub_page_t  *page;
+    ngx_int_t                   rc;
+    ngx_http_xet_hub_page_t    *page;
+    ngx_http_xet_hub_folder_t  *f;
 
     rc = ngx_http_xet_hub_page_args(r, hub, NGX_HTTP_XET_HUB_TREE_PAGE, &page);
 
@@ -54,26 +87,60 @@ ngx_http_xet_hub_tree_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
         return rc;
     }
 
-    hub->state = page;
+    f = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_hub_folder_t));
 
-    return ngx_http_xet_query_wait(r,
-               ngx_http_xet_query_hub_tree(r, &hub->asked, page,
-                                           ngx_http_xet_hub_tree_answered));
+    if (f == NULL
+        || ngx_http_xet_hub_stream_init(r, &f->listed.stream,
+                                        ngx_http_xet_hub_tree_ask)
+           != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    /* objects of a bucket are of no commit */
+
+    page->expand = (page->expand && hub->asked.kind != XET_HUB_BUCKET);
+    page->part = ngx_http_xet_hub_tree_part(page->expand);
+
+    f->page = page;
+    f->listed.expand = page->expand;
+
+    hub->state = f;
+
+    return ngx_http_xet_query_wait(r, ngx_http_xet_hub_tree_ask(r));
 }
 
 
-/* A commit that lacks a folder is named, so that clients can keep that. */
+static ngx_int_t
+ngx_http_xet_hub_tree_ask(ngx_http_request_t *r)
+{
+    ngx_http_xet_hub_t         *hub;
+    ngx_http_xet_hub_folder_t  *f;
+
+    hub = ngx_http_xet_hub_get(r);
+    f = hub->state;
+
+    return ngx_http_xet_query_hub_tree(r, &hub->asked, f->page,
+                                       ngx_http_xet_hub_tree_answered);
+}
+
 
 static void
 ngx_http_xet_hub_tree_answered(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_uint_t                  n;
     ngx_str_t                   after;
+    ngx_uint_t                  n, last;
     xet_hub_node_t              node;
     ngx_http_xet_hub_page_t    *page;
     ngx_http_xet_hub_answer_t   answer;
+    ngx_http_xet_hub_folder_t  *f;
 
-    if (rc == NGX_OK) {
+    f = ngx_http_xet_hub_get(r)->state;
+    page = f->page;
+
+    /* a commit that lacks a folder is named, so that clients can keep that */
+
+    if (rc == NGX_OK && !f->listed.stream.stream.begun) {
         ngx_http_xet_query_hub_get(r, &answer);
 
         if (answer.status == NGX_HTTP_NOT_FOUND
@@ -86,62 +153,133 @@ ngx_http_xet_hub_tree_answered(ngx_http_request_t *r, ngx_int_t rc)
         }
     }
 
-    if (ngx_http_xet_hub_row(r, rc, &answer) != NGX_OK) {
+    if (ngx_http_xet_hub_stream_row(r, &f->listed.stream, rc, &answer)
+        != NGX_OK)
+    {
         return;
     }
 
-    page = ngx_http_xet_hub_get(r)->state;
     n = ngx_http_xet_query_hub_nodes(r);
+    last = (n < page->part || n >= page->most);
 
-    if (n && n == page->most) {
+    if (!f->listed.stream.stream.begun
+        && ngx_http_xet_hub_tree_first(r, f, &answer, n) != NGX_OK)
+    {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    if (!last) {
 
         if (ngx_http_xet_query_hub_node(r, n - 1, &node) != NGX_OK) {
-            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+            ngx_http_xet_hub_stream_fail(r, &f->listed.stream, XET_DATABASE);
             return;
         }
 
         after.data = (u_char *) node.path.data;
         after.len = node.path.len;
 
-        if (ngx_http_xet_hub_next(r, &after) != NGX_OK) {
-            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-            return;
-        }
+        ngx_http_xet_hub_tree_keep(&page->after, f->after, XET_HUB_PATH_MAX,
+                                   &after);
+        page->most -= n;
     }
 
-    ngx_http_finalize_request(r, ngx_http_xet_hub_tree_send(r, page->expand));
+    ngx_http_xet_hub_tree_send(r, &f->listed, last);
 }
 
 
+/* Adds the link to the next page, and keeps what the other parts are of. */
+
 static ngx_int_t
-ngx_http_xet_hub_tree_send(ngx_http_request_t *r, ngx_uint_t expand)
+ngx_http_xet_hub_tree_first(ngx_http_request_t *r,
+    ngx_http_xet_hub_folder_t *f, ngx_http_xet_hub_answer_t *answer,
+    ngx_uint_t n)
 {
-    xet_buf_t       b;
-    ngx_uint_t      i, n;
+    ngx_str_t       after;
     xet_hub_node_t  node;
-    xet_hub_tree_t  tree;
+
+    after = answer->more;
+
+    if (n && n == f->page->most) {
+
+        if (ngx_http_xet_query_hub_node(r, n - 1, &node) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        after.data = (u_char *) node.path.data;
+        after.len = node.path.len;
+    }
+
+    if (after.data && ngx_http_xet_hub_next(r, &after) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_xet_hub_tree_keep(&f->page->rev, f->listed.oid, XET_HUB_OID_LEN,
+                               &answer->code);
+    ngx_http_xet_hub_tree_keep(&f->page->path, f->path, XET_HUB_PATH_MAX,
+                               &answer->message);
+
+    return NGX_OK;
+}
+
+
+/* The rows that a text is in are freed before it is used. */
+
+static void
+ngx_http_xet_hub_tree_keep(ngx_str_t *text, u_char *room, size_t size,
+    const ngx_str_t *from)
+{
+    text->data = room;
+    text->len = ngx_min(from->len, size);
+
+    ngx_memcpy(room, from->data, text->len);
+}
+
+
+static ngx_uint_t
+ngx_http_xet_hub_tree_part(ngx_uint_t expand)
+{
+    return expand ? NGX_HTTP_XET_HUB_TREE_TITLES : NGX_HTTP_XET_HUB_TREE_PART;
+}
+
+
+static void
+ngx_http_xet_hub_tree_send(ngx_http_request_t *r,
+    ngx_http_xet_hub_listed_tree_t *listed, ngx_uint_t last)
+{
+    xet_buf_t       *b;
+    ngx_uint_t       i, n;
+    xet_hub_node_t   node;
+
+    b = ngx_http_xet_hub_stream_part(r, &listed->stream,
+                                     NGX_HTTP_XET_HUB_TREE_NODE, last);
+    if (b == NULL) {
+        return;
+    }
+
+    if (!listed->stream.stream.begun) {
+        xet_hub_tree_begin(&listed->tree, b,
+                           ngx_http_xet_hub_get(r)->asked.kind
+                           == XET_HUB_BUCKET, listed->expand);
+    }
 
     n = ngx_http_xet_query_hub_nodes(r);
-
-    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, NGX_HTTP_XET_HUB_TREE_NODE);
-    xet_hub_tree_begin(&tree, &b,
-                       ngx_http_xet_hub_get(r)->asked.kind == XET_HUB_BUCKET,
-                       expand);
 
     for (i = 0; i < n; i++) {
 
         if (ngx_http_xet_query_hub_node(r, i, &node) != NGX_OK) {
-            return ngx_http_xet_hub_status(r, XET_DATABASE);
+            ngx_http_xet_hub_stream_fail(r, &listed->stream, XET_DATABASE);
+            return;
         }
 
-        xet_hub_tree_add(&tree, &node);
+        xet_hub_tree_add(&listed->tree, &node);
     }
 
-    xet_hub_tree_end(&tree);
+    if (last) {
+        xet_hub_tree_end(&listed->tree);
+    }
 
-    ngx_http_xet_query_release(r);
-
-    return ngx_http_xet_hub_send(r, NGX_HTTP_OK, &b);
+    ngx_http_xet_hub_stream_send(r, &listed->stream);
 }
 
 
@@ -160,6 +298,15 @@ ngx_http_xet_hub_paths_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     hub->state = p;
 
     ngx_http_xet_hub_batch_init(&p->batch);
+
+    if (ngx_http_xet_hub_stream_init(r, &p->listed.stream,
+                                     ngx_http_xet_hub_paths_ask)
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    p->listed.rev = hub->rev;
 
     /* Python sends a form, JavaScript sends JSON */
 
@@ -230,14 +377,26 @@ ngx_http_xet_hub_paths_read(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_hub_paths_t *p = data;
 
-    ngx_http_xet_hub_t  *hub;
+    p->listed.expand = (p->list.expand
+                        && ngx_http_xet_hub_get(r)->asked.kind
+                           != XET_HUB_BUCKET);
+
+    ngx_http_xet_hub_wait(r, ngx_http_xet_hub_paths_ask(r));
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_paths_ask(ngx_http_request_t *r)
+{
+    ngx_http_xet_hub_t        *hub;
+    ngx_http_xet_hub_paths_t  *p;
 
     hub = ngx_http_xet_hub_get(r);
+    p = hub->state;
 
-    ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query_hub_paths(r, &hub->asked, &hub->rev, &p->batch,
-                                     p->list.expand,
-                                     ngx_http_xet_hub_paths_answered));
+    return ngx_http_xet_query_hub_paths(r, &hub->asked, &p->listed.rev,
+               &p->batch, ngx_http_xet_hub_tree_part(p->listed.expand),
+               p->listed.expand, ngx_http_xet_hub_paths_answered);
 }
 
 
@@ -247,12 +406,17 @@ ngx_http_xet_hub_paths_answered(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_hub_paths_t   *p;
     ngx_http_xet_hub_answer_t   answer;
 
-    if (ngx_http_xet_hub_row(r, rc, &answer) != NGX_OK) {
+    p = ngx_http_xet_hub_get(r)->state;
+
+    if (ngx_http_xet_hub_stream_row(r, &p->listed.stream, rc, &answer)
+        != NGX_OK)
+    {
         return;
     }
 
-    p = ngx_http_xet_hub_get(r)->state;
+    ngx_http_xet_hub_tree_keep(&p->listed.rev, p->listed.oid, XET_HUB_OID_LEN,
+                               &answer.code);
 
-    ngx_http_finalize_request(r, ngx_http_xet_hub_tree_send(r,
-                                                           p->list.expand));
+    ngx_http_xet_hub_tree_send(r, &p->listed,
+                               !ngx_http_xet_array_left(&p->batch.paths));
 }

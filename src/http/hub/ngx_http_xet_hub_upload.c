@@ -2,7 +2,8 @@
 /*
  * POST preupload/{revision}: how the files of an upload are to be sent.
  *
- *     handler -> body -> one statement, whose text is the answer
+ *     handler -> body -> a statement for each 256 files, whose text is a part
+ *     of the answer
  *
  * All files but empty ones are sent before the commit, which then names them:
  * so none of them has to stand in it, and each is a file of Xet.
@@ -15,9 +16,15 @@
 #define NGX_HTTP_XET_HUB_PREUPLOAD_BODY  (8 * 1024 * 1024)
 
 
+#define NGX_HTTP_XET_HUB_PREUPLOAD_PART  256
+
+
 typedef struct {
-    xet_hub_list_t            list;
-    ngx_http_xet_hub_batch_t  batch;
+    ngx_http_xet_hub_stream_t  stream;
+    xet_hub_list_t             list;
+    ngx_http_xet_hub_batch_t   batch;
+    ngx_str_t                  rev;
+    u_char                     oid[XET_HUB_OID_LEN];
 } ngx_http_xet_hub_preupload_t;
 
 
@@ -28,6 +35,9 @@ static xet_status_t ngx_http_xet_hub_preupload_add(void *ctx,
     const xet_hub_operation_t *op);
 static void ngx_http_xet_hub_preupload_read(ngx_http_request_t *r,
     void *data);
+static ngx_int_t ngx_http_xet_hub_preupload_ask(ngx_http_request_t *r);
+static void ngx_http_xet_hub_preupload_answered(ngx_http_request_t *r,
+    ngx_int_t rc);
 
 
 ngx_int_t
@@ -50,6 +60,16 @@ ngx_http_xet_hub_preupload_handler(ngx_http_request_t *r,
 
     ngx_http_xet_hub_batch_init(&p->batch);
     hub->refusal = &p->list.refusal;
+
+    if (ngx_http_xet_hub_stream_init(r, &p->stream,
+                                     ngx_http_xet_hub_preupload_ask)
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    p->rev = hub->rev;
+    hub->state = p;
 
     return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_PREUPLOAD_BODY,
                                  ngx_http_xet_hub_preupload_parse,
@@ -92,13 +112,63 @@ ngx_http_xet_hub_preupload_add(void *ctx, const xet_hub_operation_t *op)
 static void
 ngx_http_xet_hub_preupload_read(ngx_http_request_t *r, void *data)
 {
-    ngx_http_xet_hub_preupload_t *p = data;
+    ngx_http_xet_hub_wait(r, ngx_http_xet_hub_preupload_ask(r));
+}
 
-    ngx_http_xet_hub_t  *hub;
+
+static ngx_int_t
+ngx_http_xet_hub_preupload_ask(ngx_http_request_t *r)
+{
+    ngx_http_xet_hub_t            *hub;
+    ngx_http_xet_hub_preupload_t  *p;
 
     hub = ngx_http_xet_hub_get(r);
+    p = hub->state;
 
-    ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query_hub_preupload(r, &hub->asked, &hub->rev, &p->batch,
-                                         ngx_http_xet_hub_answered));
+    return ngx_http_xet_query_hub_preupload(r, &hub->asked, &p->rev,
+               &p->batch, NGX_HTTP_XET_HUB_PREUPLOAD_PART,
+               ngx_http_xet_hub_preupload_answered);
+}
+
+
+static void
+ngx_http_xet_hub_preupload_answered(ngx_http_request_t *r, ngx_int_t rc)
+{
+    xet_buf_t                     *b;
+    ngx_uint_t                     last;
+    ngx_http_xet_hub_answer_t      answer;
+    ngx_http_xet_hub_preupload_t  *p;
+
+    p = ngx_http_xet_hub_get(r)->state;
+
+    if (ngx_http_xet_hub_stream_row(r, &p->stream, rc, &answer) != NGX_OK) {
+        return;
+    }
+
+    last = !ngx_http_xet_array_left(&p->batch.paths);
+
+    b = ngx_http_xet_hub_stream_part(r, &p->stream, answer.body.len + 32,
+                                     last);
+    if (b == NULL) {
+        return;
+    }
+
+    if (!p->stream.stream.begun) {
+        xet_buf_write(b, "{\"files\":[", sizeof("{\"files\":[") - 1);
+
+    } else {
+        xet_buf_write(b, ",", 1);
+    }
+
+    xet_buf_write(b, answer.body.data, answer.body.len);
+
+    if (last) {
+        xet_buf_write(b, "]}", 2);
+    }
+
+    p->rev.len = ngx_min(answer.code.len, XET_HUB_OID_LEN);
+    p->rev.data = p->oid;
+    ngx_memcpy(p->oid, answer.code.data, p->rev.len);
+
+    ngx_http_xet_hub_stream_send(r, &p->stream);
 }

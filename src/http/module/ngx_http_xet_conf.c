@@ -91,6 +91,8 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
     xmcf->connect_timeout = 5000;
     xmcf->dedups = 2;
     xmcf->dedup_timeout = 1000;
+    xmcf->longs = 1;
+    xmcf->long_timeout = 5000;
     xmcf->ping_timeout = 3000;
     xmcf->lock_timeout = 10000;
 

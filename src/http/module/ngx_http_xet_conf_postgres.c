@@ -19,8 +19,8 @@ static char *ngx_http_xet_conf_read_params(ngx_conf_t *cf,
  * xet_postgres conninfo [reads=n] [writes=n] [depth=n] [queue=n]
  *                       [timeout=time] [write_timeout=time]
  *                       [connect_timeout=time] [dedup=n]
- *                       [dedup_timeout=time] [ping_timeout=time]
- *                       [lock_timeout=time];
+ *                       [dedup_timeout=time] [long=n] [long_timeout=time]
+ *                       [ping_timeout=time] [lock_timeout=time];
  */
 
 char *
@@ -54,6 +54,9 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
           "a time from 1ms to 1h" },
         { "dedup", &xmcf->dedups, NULL, 1, 64, "a number from 1 to 64" },
         { "dedup_timeout", NULL, &xmcf->dedup_timeout, 1, 3600000,
+          "a time from 1ms to 1h" },
+        { "long", &xmcf->longs, NULL, 1, 64, "a number from 1 to 64" },
+        { "long_timeout", NULL, &xmcf->long_timeout, 1, 3600000,
           "a time from 1ms to 1h" },
         { "ping_timeout", NULL, &xmcf->ping_timeout, 1, 3600000,
           "a time from 1ms to 1h" },
@@ -118,9 +121,10 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         if (j == sizeof(params) / sizeof(params[0])) {
             return ngx_http_xet_param_invalid(cf, &value[i],
-                "\"reads=\", \"writes=\", \"dedup=\", \"depth=\", "
-                "\"queue=\", \"timeout=\", \"write_timeout=\", "
-                "\"dedup_timeout=\", \"ping_timeout=\", "
+                "\"reads=\", \"writes=\", \"dedup=\", \"long=\", "
+                "\"depth=\", \"queue=\", \"timeout=\", "
+                "\"write_timeout=\", \"dedup_timeout=\", "
+                "\"long_timeout=\", \"ping_timeout=\", "
                 "\"lock_timeout=\" or \"connect_timeout=\"");
         }
     }

@@ -9,6 +9,12 @@
  * do not hold up other reads: the cost of such a query depends on what has been
  * stored.
  *
+ * Long reads, of which statements.def says what they are, have sessions of
+ * their own, too, a statement at a time: a few of them run, whatever is asked,
+ * and no short read is behind one.  There the callers take turns: a statement
+ * waits for one statement of each other caller and not for all of theirs, and
+ * one caller has at most a quarter of the queue.
+ *
  * A statement waits in its lane's queue, is in flight on a session, or is
  * done.  One deadline covers waiting and being in flight.  A statement that is
  * late in flight takes its session with it, because nothing else ends a session
@@ -25,8 +31,8 @@
  * is no sign of health.
  *
  * Where PostgreSQL has fewer sessions than all lanes want, each shall have one
- * before another has two, in the order of read and write, dedup, ping: a lane
- * that has none gets what a later or richer one is not using.
+ * before another has two, in the order of read and write, dedup, long, ping: a
+ * lane that has none gets what a later or richer one is not using.
  *
  * A refused session is asked for again after longer and longer times.  But a
  * statement for a lane without any session asks at once, if none was refused in
@@ -57,7 +63,7 @@
 #define NGX_HTTP_XET_HURRY        500
 
 
-#if (NGX_HTTP_XET_LANE_MAX != 5)
+#if (NGX_HTTP_XET_LANE_MAX != 6)
 #error "lanes are labels of metrics, in the order of ngx_http_xet_lane_e"
 #endif
 
@@ -77,7 +83,12 @@ static ngx_http_xet_pg_query_t *ngx_http_xet_lane_queue(
     ngx_http_xet_lane_t *lane, ngx_msec_t timeout,
     const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
     ngx_http_xet_pg_handler_pt handler, void *data);
-static ngx_uint_t ngx_http_xet_lane_takes(ngx_http_xet_lane_t *lane);
+static void ngx_http_xet_lane_line_up(ngx_http_xet_lane_t *lane,
+    ngx_http_xet_pg_query_t *q);
+static ngx_uint_t ngx_http_xet_lane_of_caller(ngx_queue_t *queue,
+    uint32_t caller);
+static ngx_uint_t ngx_http_xet_lane_takes(ngx_http_xet_lane_t *lane,
+    uint32_t caller);
 static ngx_msec_t ngx_http_xet_lane_age(ngx_queue_t *queue);
 static ngx_uint_t ngx_http_xet_lane_count(ngx_http_xet_lane_t *lane,
     ngx_http_xet_pg_state_e state);
@@ -177,6 +188,12 @@ ngx_http_xet_lane_set(ngx_http_xet_lane_t *lane,
     lane[NGX_HTTP_XET_DEDUP].timeout = xmcf->query_timeout;
     lane[NGX_HTTP_XET_DEDUP].running = xmcf->dedup_timeout;
 
+    lane[NGX_HTTP_XET_LONG].n = xmcf->longs;
+    lane[NGX_HTTP_XET_LONG].depth = 1;
+    lane[NGX_HTTP_XET_LONG].timeout = xmcf->query_timeout;
+    lane[NGX_HTTP_XET_LONG].running = xmcf->long_timeout;
+    lane[NGX_HTTP_XET_LONG].turns = 1;
+
     /* two sessions, so that a lost one is replaced at once */
 
     lane[NGX_HTTP_XET_PING].n = 2;
@@ -270,6 +287,10 @@ ngx_http_xet_lanes_send(ngx_http_xet_lane_e id,
     ngx_http_xet_pg_t    *pg;
     ngx_http_xet_lane_t  *lane;
 
+    if (id == NGX_HTTP_XET_READ && stmt->longs) {
+        id = NGX_HTTP_XET_LONG;
+    }
+
     lane = ngx_http_xet_lanes_get(id);
     timeout = lane->timeout;
 
@@ -310,7 +331,7 @@ ngx_http_xet_lane_queue(ngx_http_xet_lane_t *lane, ngx_msec_t timeout,
         return NULL;
     }
 
-    if (!ngx_http_xet_lane_takes(lane)) {
+    if (!ngx_http_xet_lane_takes(lane, p ? p->caller : 0)) {
         return NULL;
     }
 
@@ -324,6 +345,7 @@ ngx_http_xet_lane_queue(ngx_http_xet_lane_t *lane, ngx_msec_t timeout,
     q->data = data;
     q->lane = lane;
     q->start = ngx_current_msec;
+    q->caller = p ? p->caller : 0;
 
     if (stmt->params) {
         ngx_memcpy(q->values, p->values, stmt->params * sizeof(char *));
@@ -340,7 +362,7 @@ ngx_http_xet_lane_queue(ngx_http_xet_lane_t *lane, ngx_msec_t timeout,
                    "xet lane: \"%s\" %p waits behind %ui",
                    stmt->name, q, lane->nwaiting);
 
-    ngx_queue_insert_tail(&lane->waiting, &q->queue);
+    ngx_http_xet_lane_line_up(lane, q);
     lane->nwaiting++;
 
     ngx_http_xet_lane_dispatch(lane);
@@ -349,11 +371,77 @@ ngx_http_xet_lane_queue(ngx_http_xet_lane_t *lane, ngx_msec_t timeout,
 }
 
 
-/* Whether there is room in the queue, and a session is there or to be had. */
+/*
+ * Puts a statement into the queue.  Where callers take turns, the first one of
+ * a caller has the turn that is on, and each further one the next turn.
+ */
+
+static void
+ngx_http_xet_lane_line_up(ngx_http_xet_lane_t *lane,
+    ngx_http_xet_pg_query_t *q)
+{
+    ngx_uint_t                i;
+    ngx_queue_t              *e;
+    ngx_http_xet_pg_query_t  *before;
+
+    if (lane->turns) {
+        q->turn = lane->turn + ngx_http_xet_lane_of_caller(&lane->waiting,
+                                                           q->caller);
+
+        for (i = 0; i < lane->n; i++) {
+            q->turn += ngx_http_xet_lane_of_caller(&lane->sessions[i].inflight,
+                                                   q->caller);
+        }
+    }
+
+    for (e = ngx_queue_last(&lane->waiting);
+         e != ngx_queue_sentinel(&lane->waiting);
+         e = ngx_queue_prev(e))
+    {
+        before = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
+
+        if (before->turn <= q->turn) {
+            break;
+        }
+    }
+
+    ngx_queue_insert_after(e, &q->queue);
+}
+
+
+/* The statements of a caller in a queue. */
 
 static ngx_uint_t
-ngx_http_xet_lane_takes(ngx_http_xet_lane_t *lane)
+ngx_http_xet_lane_of_caller(ngx_queue_t *queue, uint32_t caller)
 {
+    ngx_uint_t                n;
+    ngx_queue_t              *e;
+    ngx_http_xet_pg_query_t  *q;
+
+    n = 0;
+
+    for (e = ngx_queue_head(queue);
+         e != ngx_queue_sentinel(queue);
+         e = ngx_queue_next(e))
+    {
+        q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
+
+        n += (q->caller == caller);
+    }
+
+    return n;
+}
+
+
+/*
+ * Whether there is room in the queue for this caller, and a session is there or
+ * to be had.
+ */
+
+static ngx_uint_t
+ngx_http_xet_lane_takes(ngx_http_xet_lane_t *lane, uint32_t caller)
+{
+    ngx_uint_t          n;
     ngx_http_xet_pg_t  *pg;
 
     if (lane->nwaiting >= lane->queue) {
@@ -361,6 +449,17 @@ ngx_http_xet_lane_takes(ngx_http_xet_lane_t *lane)
                       "xet: %ui statements are waiting for PostgreSQL, "
                       "no more are taken", lane->nwaiting);
         return 0;
+    }
+
+    if (lane->turns && lane->nwaiting > lane->queue / 4) {
+        n = ngx_http_xet_lane_of_caller(&lane->waiting, caller);
+
+        if (n > lane->queue / 4) {
+            ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                          "xet: %ui long reads of one caller are waiting for "
+                          "PostgreSQL, no more are taken", n);
+            return 0;
+        }
     }
 
     pg = ngx_http_xet_lane_session(lane);
@@ -714,6 +813,7 @@ ngx_http_xet_lane_dispatch(ngx_http_xet_lane_t *lane)
 
         ngx_queue_remove(e);
         lane->nwaiting--;
+        lane->turn = ngx_max(lane->turn, q->turn);
 
         ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
                        "xet lane: \"%s\" %p goes to pg %p",

@@ -18,6 +18,10 @@
 
 
 static u_char *ngx_http_xet_array_room(ngx_http_xet_array_t *a, size_t len);
+static void ngx_http_xet_array_none(ngx_http_xet_array_t *a,
+    const char **value, int *length);
+static void ngx_http_xet_array_header(ngx_http_xet_array_t *a, u_char *p,
+    ngx_uint_t n);
 static void ngx_http_xet_put_be32(void *dst, uint32_t v);
 static void ngx_http_xet_put_be64(void *dst, uint64_t v);
 
@@ -42,6 +46,7 @@ ngx_http_xet_array_reset(ngx_http_xet_array_t *a)
 
     a->n = 0;
     a->nulls = 0;
+    a->taken = NULL;
 }
 
 
@@ -152,24 +157,83 @@ void
 ngx_http_xet_array_value(ngx_http_xet_array_t *a, const char **value,
     int *length)
 {
-    u_char  *p;
-
     if (a->n == 0) {
-        *value = (const char *) a->none;
-        *length = sizeof(a->none);
+        ngx_http_xet_array_none(a, value, length);
         return;
     }
 
-    p = a->start;
+    ngx_http_xet_array_header(a, a->start, a->n);
 
+    *value = (const char *) a->start;
+    *length = (int) (a->pos - a->start);
+}
+
+
+static void
+ngx_http_xet_array_none(ngx_http_xet_array_t *a, const char **value,
+    int *length)
+{
+    *value = (const char *) a->none;
+    *length = sizeof(a->none);
+}
+
+
+static void
+ngx_http_xet_array_header(ngx_http_xet_array_t *a, u_char *p, ngx_uint_t n)
+{
     ngx_http_xet_put_be32(p, 1);
     ngx_http_xet_put_be32(p + 4, a->nulls);
     ngx_http_xet_put_be32(p + 8, a->type);
-    ngx_http_xet_put_be32(p + 12, a->n);
+    ngx_http_xet_put_be32(p + 12, n);
     ngx_http_xet_put_be32(p + 16, 1);
+}
 
-    *value = (const char *) p;
-    *length = (int) (a->pos - p);
+
+ngx_uint_t
+ngx_http_xet_array_take(ngx_http_xet_array_t *a, ngx_uint_t n,
+    const char **value, int *length)
+{
+    u_char      *p, *start;
+    uint32_t     len;
+    ngx_uint_t   i;
+
+    p = a->taken;
+
+    if (p == NULL && a->n) {
+        p = a->start + NGX_HTTP_XET_ARRAY_HEADER;
+    }
+
+    if (p == NULL || p == a->pos) {
+        ngx_http_xet_array_none(a, value, length);
+        return 0;
+    }
+
+    /* the header goes over the end of what was taken before */
+
+    start = p - NGX_HTTP_XET_ARRAY_HEADER;
+
+    for (i = 0; i < n && p < a->pos; i++) {
+        ngx_memcpy(&len, p, sizeof(uint32_t));
+        len = be32toh(len);
+
+        p += 4 + ((len == (uint32_t) -1) ? 0 : len);
+    }
+
+    ngx_http_xet_array_header(a, start, i);
+
+    a->taken = p;
+
+    *value = (const char *) start;
+    *length = (int) (p - start);
+
+    return i;
+}
+
+
+ngx_uint_t
+ngx_http_xet_array_left(ngx_http_xet_array_t *a)
+{
+    return a->n != 0 && a->taken != a->pos;
 }
 
 

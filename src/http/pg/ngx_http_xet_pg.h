@@ -25,6 +25,7 @@ typedef struct {
     u_char     *end;
     uint32_t    n;
     uint32_t    type;                          /* element's oid */
+    u_char     *taken;                         /* the next to be taken */
     u_char      none[12];                      /* the array without elements */
     unsigned    nulls:1;
     unsigned    failed:1;                      /* out of memory */
@@ -51,6 +52,17 @@ void ngx_http_xet_array_null(ngx_http_xet_array_t *a);
 void ngx_http_xet_array_int4(ngx_http_xet_array_t *a, int32_t v);
 void ngx_http_xet_array_int8(ngx_http_xet_array_t *a, int64_t v);
 
+/*
+ * Gives the next n elements, or fewer, as an array of their own; returns how
+ * many these are.  It is written over what was taken before, and is valid until
+ * the next time; nothing may be added any more.
+ */
+ngx_uint_t ngx_http_xet_array_take(ngx_http_xet_array_t *a, ngx_uint_t n,
+    const char **value, int *length);
+
+/* Whether there are elements that were not taken. */
+ngx_uint_t ngx_http_xet_array_left(ngx_http_xet_array_t *a);
+
 /* Gives value and length for libpq; they are valid while a is unchanged. */
 void ngx_http_xet_array_value(ngx_http_xet_array_t *a, const char **value,
     int *length);
@@ -66,6 +78,7 @@ void ngx_http_xet_array_value(ngx_http_xet_array_t *a, const char **value,
 typedef struct {
     ngx_uint_t   n;
     ngx_uint_t   numbered;
+    uint32_t     caller;           /* takes turns with others; 0: nobody */
     const char  *values[NGX_HTTP_XET_PARAMS_MAX];
     int          lengths[NGX_HTTP_XET_PARAMS_MAX];
     int64_t      numbers[NGX_HTTP_XET_PARAMS_MAX];    /* big-endian */
@@ -74,7 +87,8 @@ typedef struct {
 
 /* Each adds the next parameter; there is room for any row of statements.def. */
 
-#define ngx_http_xet_params_init(p)  (p)->n = 0, (p)->numbered = 0
+#define ngx_http_xet_params_init(p)                                           \
+    (p)->n = 0, (p)->numbered = 0, (p)->caller = 0
 
 void ngx_http_xet_params_bytes(ngx_http_xet_params_t *p, const void *data,
     size_t len);
@@ -96,6 +110,7 @@ typedef enum {
     NGX_HTTP_XET_READ = 0,         /* short, pipelined */
     NGX_HTTP_XET_WRITE,            /* one statement at a time */
     NGX_HTTP_XET_DEDUP,            /* queries about chunks, pipelined */
+    NGX_HTTP_XET_LONG,             /* long reads, one statement at a time */
     NGX_HTTP_XET_PING,             /* when all read sessions are busy */
     NGX_HTTP_XET_LANES,
 
@@ -120,6 +135,7 @@ typedef struct {
     const char                *name;
     const char                *sql;
     ngx_uint_t                 params;
+    ngx_uint_t                 longs;          /* as a read it is a long one */
 } ngx_http_xet_pg_stmt_t;
 
 
@@ -197,7 +213,9 @@ void ngx_http_xet_lanes_exit(ngx_cycle_t *cycle);
  * must live until the handler is called or the query is detached; p is NULL for
  * a statement without parameters.  Returns NULL when the queue is full,
  * PostgreSQL is known to be away or memory is short: the handler is not called.
- * A ping goes to the lane of reads unless all ready sessions there are busy.
+ * A long read (statements.def) goes to the lane of these, where the statements
+ * of p->caller take turns with those of other callers.  A ping goes to the lane
+ * of reads unless all ready sessions there are busy.
  */
 ngx_http_xet_pg_query_t *ngx_http_xet_lanes_send(ngx_http_xet_lane_e lane,
     const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,

@@ -110,6 +110,8 @@ struct ngx_http_xet_pg_query_s {
 
     PGresult                       *res;
     ngx_uint_t                      tries;
+    ngx_uint_t                      turn;      /* in a lane with turns */
+    uint32_t                        caller;
     unsigned                        lost:1;    /* an attempt's end is unknown */
     unsigned                        unfit:1;   /* waits for its end */
 
@@ -207,7 +209,9 @@ typedef struct {
 
     ngx_queue_t         waiting;
     ngx_uint_t          nwaiting;
+    ngx_uint_t          turn;          /* of the last statement sent */
 
+    unsigned            turns:1;       /* callers take turns */
     unsigned            refused:1;     /* PostgreSQL refused the last session */
     ngx_msec_t          asked;         /* when it was refused */
 } ngx_http_xet_lane_t;

@@ -70,6 +70,7 @@ typedef struct {
 typedef struct {
     ngx_http_xet_lane_t         lane;
     ngx_http_xet_lane_t         dedup;         /* queries about chunks */
+    ngx_http_xet_lane_t         longs;         /* long reads */
     ngx_http_xet_standby_ask_t  ask;
     ngx_msec_t                  lag;           /* that it may have */
 
@@ -238,8 +239,15 @@ ngx_http_xet_standby_create(ngx_http_xet_standbys_t *s,
     sb->dedup.n = xmcf->dedups;
     sb->dedup.running = ngx_min(conf->timeout, xmcf->dedup_timeout);
 
-    return (ngx_http_xet_lane_init(&sb->lane, cycle->pool) == NGX_OK)
-           ? ngx_http_xet_lane_init(&sb->dedup, cycle->pool) : NGX_ERROR;
+    sb->longs = sb->lane;
+    sb->longs.n = xmcf->longs;
+    sb->longs.depth = 1;
+    sb->longs.turns = 1;
+    sb->longs.running = ngx_min(conf->timeout, xmcf->long_timeout);
+
+    return (ngx_http_xet_lane_init(&sb->lane, cycle->pool) == NGX_OK
+            && ngx_http_xet_lane_init(&sb->dedup, cycle->pool) == NGX_OK)
+           ? ngx_http_xet_lane_init(&sb->longs, cycle->pool) : NGX_ERROR;
 }
 
 
@@ -254,6 +262,7 @@ ngx_http_xet_standbys_exit(ngx_cycle_t *cycle)
     for (i = 0; xmcf && xmcf->reading && i < xmcf->reading->n; i++) {
         ngx_http_xet_lane_close(&xmcf->reading->standby[i].lane);
         ngx_http_xet_lane_close(&xmcf->reading->standby[i].dedup);
+        ngx_http_xet_lane_close(&xmcf->reading->standby[i].longs);
     }
 }
 
@@ -282,6 +291,7 @@ ngx_http_xet_standbys_stat(ngx_http_xet_lane_stat_t *stat)
     for (i = 0; s && i < s->n; i++) {
         ngx_http_xet_lane_stat(&s->standby[i].lane, stat);
         ngx_http_xet_lane_stat(&s->standby[i].dedup, stat);
+        ngx_http_xet_lane_stat(&s->standby[i].longs, stat);
     }
 }
 
@@ -508,6 +518,7 @@ ngx_http_xet_standby_ask(ngx_http_xet_standbys_t *s,
             sb->measured = 0;
             ngx_http_xet_lane_drop(&sb->lane);
             ngx_http_xet_lane_drop(&sb->dedup);
+            ngx_http_xet_lane_drop(&sb->longs);
         }
 
         return;
@@ -767,13 +778,15 @@ ngx_http_xet_standbys_send(ngx_uint_t n, ngx_http_xet_lane_e lane,
     const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
     ngx_http_xet_pg_handler_pt handler, void *data)
 {
+    ngx_http_xet_lane_t     *to;
     ngx_http_xet_standby_t  *sb;
 
     sb = &ngx_http_xet_standbys_get()->standby[n];
 
-    return ngx_http_xet_lane_send((lane == NGX_HTTP_XET_DEDUP) ? &sb->dedup
-                                                               : &sb->lane,
-                                  stmt, p, handler, data);
+    to = (lane == NGX_HTTP_XET_DEDUP) ? &sb->dedup
+         : stmt->longs ? &sb->longs : &sb->lane;
+
+    return ngx_http_xet_lane_send(to, stmt, p, handler, data);
 }
 
 

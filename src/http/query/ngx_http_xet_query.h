@@ -1030,7 +1030,15 @@ ngx_int_t ngx_http_xet_query_hub_settings(ngx_http_request_t *r,
 
 ngx_int_t ngx_http_xet_query_hub_info(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
-    ngx_uint_t blobs, ngx_http_xet_query_handler_pt handler);
+    ngx_uint_t blobs, const ngx_str_t *rest,
+    ngx_http_xet_query_handler_pt handler);
+
+/*
+ * Of info, refs and commits, which give their answer in parts: where the next
+ * part begins, which is what the statement is asked for it by; data NULL: the
+ * first part, or behind the last one.
+ */
+void ngx_http_xet_query_hub_rest(ngx_http_request_t *r, ngx_str_t *rest);
 
 
 typedef struct {
@@ -1038,6 +1046,7 @@ typedef struct {
     ngx_str_t   path;
     ngx_str_t   after;                         /* data NULL: the first page */
     ngx_uint_t  most;                          /* entries of a page */
+    ngx_uint_t  part;                          /* of these in a statement */
     ngx_uint_t  recursive;
     ngx_uint_t  expand;
 } ngx_http_xet_hub_page_t;
@@ -1048,6 +1057,11 @@ ngx_int_t ngx_http_xet_query_hub_list(ngx_http_request_t *r,
     const ngx_http_xet_hub_page_t *page,
     ngx_http_xet_query_handler_pt handler);
 
+/*
+ * The first part of a page.  Of the answer, code is the commit, message the
+ * path in it, and more the last path of the page, if the page goes on behind
+ * this part and is full.
+ */
 ngx_int_t ngx_http_xet_query_hub_tree(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked,
     const ngx_http_xet_hub_page_t *page,
@@ -1056,14 +1070,18 @@ ngx_int_t ngx_http_xet_query_hub_tree(ngx_http_request_t *r,
 /* The number of all commits is the message. */
 ngx_int_t ngx_http_xet_query_hub_commits(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked,
-    const ngx_http_xet_hub_page_t *page,
+    const ngx_http_xet_hub_page_t *page, const ngx_str_t *rest,
     ngx_http_xet_query_handler_pt handler);
 
-/* The arrays of the batch that are used: paths, and sizes. */
+/*
+ * The next "part" paths of the batch, and their sizes, which are those that are
+ * used of it; code of the answer is the commit.
+ */
 ngx_int_t ngx_http_xet_query_hub_paths(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
-    ngx_http_xet_hub_batch_t *batch, ngx_uint_t expand,
+    ngx_http_xet_hub_batch_t *batch, ngx_uint_t part, ngx_uint_t expand,
     ngx_http_xet_query_handler_pt handler);
+
 /* The entries that either of these two has found, behind the first row. */
 ngx_uint_t ngx_http_xet_query_hub_nodes(ngx_http_request_t *r);
 
@@ -1073,10 +1091,11 @@ ngx_int_t ngx_http_xet_query_hub_node(ngx_http_request_t *r, ngx_uint_t i,
 
 ngx_int_t ngx_http_xet_query_hub_preupload(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
-    ngx_http_xet_hub_batch_t *batch, ngx_http_xet_query_handler_pt handler);
+    ngx_http_xet_hub_batch_t *batch, ngx_uint_t part,
+    ngx_http_xet_query_handler_pt handler);
 
 ngx_int_t ngx_http_xet_query_hub_refs(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rest,
     ngx_http_xet_query_handler_pt handler);
 
 /* ref is "heads/" or "tags/" and a name; without rev it is removed. */

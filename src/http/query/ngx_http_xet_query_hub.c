@@ -18,6 +18,8 @@
 
 
 static void ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n);
+static void ngx_http_xet_query_hub_part(ngx_http_xet_params_t *p,
+    ngx_http_xet_array_t *a, ngx_uint_t part);
 static ngx_int_t ngx_http_xet_query_hub_leave(ngx_http_request_t *r,
     ngx_int_t rc, const u_char *upload);
 static ngx_uint_t ngx_http_xet_query_hub_left(ngx_http_xet_query_t *q);
@@ -226,6 +228,13 @@ ngx_http_xet_query_hub_get(ngx_http_request_t *r,
 
 
 void
+ngx_http_xet_query_hub_rest(ngx_http_request_t *r, ngx_str_t *rest)
+{
+    ngx_http_xet_query_hub_column(ngx_http_xet_query_get(r)->res, 0, 5, rest);
+}
+
+
+void
 ngx_http_xet_query_hub_column(PGresult *res, ngx_uint_t row,
     ngx_uint_t column, ngx_str_t *text)
 {
@@ -340,7 +349,7 @@ ngx_http_xet_query_hub_settings(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_xet_query_hub_info(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
-    ngx_uint_t blobs,
+    ngx_uint_t blobs, const ngx_str_t *rest,
     ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_xet_params_t  *p;
@@ -349,6 +358,7 @@ ngx_http_xet_query_hub_info(ngx_http_request_t *r,
 
     ngx_http_xet_params_bytes(p, rev->data, rev->len);
     ngx_http_xet_params_bool(p, blobs);
+    ngx_http_xet_query_hub_text(p, rest);
 
     return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_info,
                                     ngx_http_xet_query_hub_found, handler);
@@ -389,6 +399,7 @@ ngx_http_xet_query_hub_tree(ngx_http_request_t *r,
     ngx_http_xet_params_bool(p, page->expand);
     ngx_http_xet_query_hub_text(p, &page->after);
     ngx_http_xet_params_int4(p, page->most);
+    ngx_http_xet_params_int4(p, page->part);
 
     return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_tree_rows,
                                     ngx_http_xet_query_hub_found, handler);
@@ -398,7 +409,7 @@ ngx_http_xet_query_hub_tree(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_xet_query_hub_commits(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked,
-    const ngx_http_xet_hub_page_t *page,
+    const ngx_http_xet_hub_page_t *page, const ngx_str_t *rest,
     ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_xet_params_t  *p;
@@ -408,6 +419,7 @@ ngx_http_xet_query_hub_commits(ngx_http_request_t *r,
     ngx_http_xet_params_bytes(p, page->rev.data, page->rev.len);
     ngx_http_xet_query_hub_text(p, &page->after);
     ngx_http_xet_params_int4(p, page->most);
+    ngx_http_xet_query_hub_text(p, rest);
 
     return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_commits_get,
                                     ngx_http_xet_query_hub_found, handler);
@@ -417,7 +429,7 @@ ngx_http_xet_query_hub_commits(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_xet_query_hub_paths(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
-    ngx_http_xet_hub_batch_t *batch, ngx_uint_t expand,
+    ngx_http_xet_hub_batch_t *batch, ngx_uint_t part, ngx_uint_t expand,
     ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_xet_params_t  *p;
@@ -425,11 +437,26 @@ ngx_http_xet_query_hub_paths(ngx_http_request_t *r,
     p = ngx_http_xet_query_hub_params(r, asked);
 
     ngx_http_xet_params_bytes(p, rev->data, rev->len);
-    ngx_http_xet_params_array(p, &batch->paths);
+    ngx_http_xet_query_hub_part(p, &batch->paths, part);
     ngx_http_xet_params_bool(p, expand);
 
     return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_paths_rows,
                                     ngx_http_xet_query_hub_found, handler);
+}
+
+
+/* The next elements of an array of the batch. */
+
+static void
+ngx_http_xet_query_hub_part(ngx_http_xet_params_t *p, ngx_http_xet_array_t *a,
+    ngx_uint_t part)
+{
+    int          length;
+    const char  *value;
+
+    (void) ngx_http_xet_array_take(a, part, &value, &length);
+
+    ngx_http_xet_params_bytes(p, value, length);
 }
 
 
@@ -510,7 +537,7 @@ ngx_http_xet_query_hub_time(PGresult *res, ngx_uint_t row, ngx_uint_t column)
 ngx_int_t
 ngx_http_xet_query_hub_preupload(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
-    ngx_http_xet_hub_batch_t *batch,
+    ngx_http_xet_hub_batch_t *batch, ngx_uint_t part,
     ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_xet_params_t  *p;
@@ -518,8 +545,8 @@ ngx_http_xet_query_hub_preupload(ngx_http_request_t *r,
     p = ngx_http_xet_query_hub_params(r, asked);
 
     ngx_http_xet_params_bytes(p, rev->data, rev->len);
-    ngx_http_xet_params_array(p, &batch->paths);
-    ngx_http_xet_params_array(p, &batch->sizes);
+    ngx_http_xet_query_hub_part(p, &batch->paths, part);
+    ngx_http_xet_query_hub_part(p, &batch->sizes, part);
 
     return ngx_http_xet_send_hub_preupload(r, NGX_HTTP_XET_READ, handler);
 }
@@ -527,10 +554,10 @@ ngx_http_xet_query_hub_preupload(ngx_http_request_t *r,
 
 ngx_int_t
 ngx_http_xet_query_hub_refs(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rest,
     ngx_http_xet_query_handler_pt handler)
 {
-    (void) ngx_http_xet_query_hub_params(r, asked);
+    ngx_http_xet_query_hub_text(ngx_http_xet_query_hub_params(r, asked), rest);
 
     return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_refs_get,
                                     ngx_http_xet_query_hub_found, handler);

@@ -71,6 +71,8 @@ ngx_http_xet_query_read(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
         return rc;
     }
 
+    ngx_http_xet_query_turns(r, stmt);
+
     q->lane = lane;
     q->stmt = stmt;
     q->whole = whole;

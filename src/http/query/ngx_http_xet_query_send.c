@@ -21,11 +21,11 @@ static void ngx_http_xet_query_cleanup(void *data);
 static void ngx_http_xet_query_pool_cleanup(void *data);
 
 
-#define XET_STATEMENT(name, params, sql)  { #name, sql, params },
+#define XET_STATEMENT(name, params, longs, sql)  { #name, sql, params, longs },
 
 const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
 #include "statements.def"
-    { NULL, NULL, 0 }
+    { NULL, NULL, 0, 0 }
 };
 
 #undef XET_STATEMENT
@@ -137,6 +137,53 @@ ngx_http_xet_query_prepare(ngx_http_request_t *r,
 }
 
 
+void
+ngx_http_xet_query_turns(ngx_http_request_t *r, ngx_http_xet_stmt_e stmt)
+{
+    uint32_t                  hash;
+    struct sockaddr          *sa;
+    ngx_http_xet_auth_t      *auth;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    if (!ngx_http_xet_query_stmts[stmt].longs) {
+        return;
+    }
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    auth = (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN) ? ngx_http_xet_auth(r)
+                                                   : NULL;
+
+    if (auth && auth->status == XET_OK && auth->subject.len) {
+        hash = ngx_murmur_hash2(auth->subject.data, auth->subject.len);
+
+    } else {
+        sa = r->connection->sockaddr;
+
+        switch (sa->sa_family) {
+
+        case AF_INET:
+            hash = ((struct sockaddr_in *) sa)->sin_addr.s_addr;
+            break;
+
+#if (NGX_HAVE_INET6)
+        case AF_INET6:
+
+            /* who has one address of a network has all of them */
+
+            hash = ngx_murmur_hash2(
+                       ((struct sockaddr_in6 *) sa)->sin6_addr.s6_addr, 8);
+            break;
+#endif
+
+        default:
+            hash = 0;
+        }
+    }
+
+    ngx_http_xet_query_get(r)->params.caller = hash;
+}
+
+
 ngx_int_t
 ngx_http_xet_query_send(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
     ngx_http_xet_stmt_e stmt, ngx_http_xet_query_handler_pt handler)
@@ -151,6 +198,8 @@ ngx_http_xet_query_send(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
     }
 
     q = ngx_http_xet_query_get(r);
+
+    ngx_http_xet_query_turns(r, stmt);
 
     /* what it reads later sees what this writes, or has read */
 

@@ -13,15 +13,18 @@
 /* The statements and their numbers, of statements.def. */
 
 #define XET_ROWS(name, params, columns)                                       \
-    XET_STATEMENT(name, params, "SELECT " columns " FROM xet." #name          \
+    XET_STATEMENT(name, params, 0, "SELECT " columns " FROM xet." #name       \
+                  "(" NGX_HTTP_XET_STMT_##params ")")
+#define XET_LONG(name, params, columns)                                       \
+    XET_STATEMENT(name, params, 1, "SELECT " columns " FROM xet." #name       \
                   "(" NGX_HTTP_XET_STMT_##params ")")
 #define XET_ALL(name, params, columns)                                        \
-    XET_STATEMENT(name##_all, params, "SELECT " columns " FROM xet." #name    \
+    XET_STATEMENT(name##_all, params, 0, "SELECT " columns " FROM xet." #name \
                   "(" NGX_HTTP_XET_STMT_##params ", true, '')")
 #define XET_VALUE(name, params)                                               \
-    XET_STATEMENT(name, params, "SELECT xet." #name                           \
+    XET_STATEMENT(name, params, 0, "SELECT xet." #name                        \
                   "(" NGX_HTTP_XET_STMT_##params ")")
-#define XET_TEXT(name, params, text)  XET_STATEMENT(name, params, text)
+#define XET_TEXT(name, params, text)  XET_STATEMENT(name, params, 0, text)
 
 
 #define NGX_HTTP_XET_STMT_0   ""
@@ -43,7 +46,7 @@
 #define NGX_HTTP_XET_STMT_18  NGX_HTTP_XET_STMT_15 ", $16, $17, $18"
 
 
-#define XET_STATEMENT(name, params, sql)  ngx_http_xet_stmt_##name,
+#define XET_STATEMENT(name, params, longs, sql)  ngx_http_xet_stmt_##name,
 
 typedef enum {
 #include "statements.def"
@@ -120,6 +123,13 @@ ngx_int_t ngx_http_xet_query_send(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_query_prepare(ngx_http_request_t *r,
     ngx_http_xet_query_handler_pt handler);
 
+/*
+ * Says for a long read whose turn it takes: that of the subject of a good
+ * token, or else of the address, of IPv6 the network.
+ */
+void ngx_http_xet_query_turns(ngx_http_request_t *r,
+    ngx_http_xet_stmt_e stmt);
+
 /* The handler of a statement of a request, whose data is the query. */
 void ngx_http_xet_query_result(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate);
@@ -167,7 +177,7 @@ void ngx_http_xet_query_hub_column(PGresult *res, ngx_uint_t row,
     ngx_uint_t column, ngx_str_t *text);
 
 
-#define XET_STATEMENT(name, params, sql)                                      \
+#define XET_STATEMENT(name, params, longs, sql)                               \
                                                                               \
 static ngx_inline ngx_int_t                                                   \
 ngx_http_xet_send_##name(ngx_http_request_t *r, ngx_http_xet_lane_e lane,     \

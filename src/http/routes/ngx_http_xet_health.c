@@ -184,6 +184,7 @@ ngx_http_xet_health_probed(ngx_http_request_t *r, xet_status_t status)
     ngx_http_xet_health_lane(&j, "read", NGX_HTTP_XET_READ);
     ngx_http_xet_health_lane(&j, "write", NGX_HTTP_XET_WRITE);
     ngx_http_xet_health_lane(&j, "dedup", NGX_HTTP_XET_DEDUP);
+    ngx_http_xet_health_lane(&j, "long", NGX_HTTP_XET_LONG);
     xet_json_object_end(&j);
     xet_json_object_end(&j);
 

@@ -1,0 +1,39 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# The table of amplification: for each route the bytes that a client sends, the
+# bytes of the answer, CPU milliseconds of nginx and PostgreSQL, statements,
+# pages of 8 KiB that PostgreSQL looked at, KiB of its log, rows written, and
+# KiB that a worker holds for each of four clients that take nothing.  What is
+# asked for is what t/amplification.t asks for, which has ceilings for all but
+# the time.
+#
+#     perl t/bench/amplify.pl
+
+use warnings;
+use strict;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+
+use Test::Xet;
+use Test::Xet::Amplify;
+
+my $a = Test::Xet::Amplify->new();
+
+printf("%-44s %4s %8s %8s %6s %6s %4s %7s %6s %5s %6s\n", 'route', '',
+	'sent, B', 'got, B', 'nginx', 'pg, ms', 'n', 'pages', 'WAL', 'rows', 'held');
+
+for my $key ($a->list()) {
+	my $got = $a->measure($key) or next;
+	my $held = $got->{got} < 100_000 ? undef : $a->held($key, 4);
+
+	printf("%-44s %4d %8d %8d %6.0f %6.0f %4d %7d %6.1f %5d %6s\n", $key,
+		@$got{qw/ status sent got /}, 1000 * $got->{nginx},
+		1000 * $got->{postgres}, @$got{qw/ statements buffers wal
+		rows /}, defined $held ? sprintf('%.0f', $held) : '-');
+}
+
+$a->t()->stop();
+$a->t()->pg_stop();
