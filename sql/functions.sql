@@ -5619,8 +5619,8 @@ $$;
 
 -- Drops what is staged for a commit that is not made, and the files of a repo
 -- that was not created.  Who makes it holds a lock on what is staged
--- (xet.hub_whole), so this comes before, or finds nothing.  So many bytes of the
--- file that was being read for it were read in vain.
+-- (xet.hub_whole), so this comes before, or finds nothing.  So many bytes of
+-- the file that was being read for it were read in vain.
 
 CREATE FUNCTION xet.hub_unstage(upload bytea, bytes bigint DEFAULT 0)
     RETURNS integer
@@ -5800,7 +5800,7 @@ AS $$
 $$;
 
 
--- The files of a commit whose SHA-256 nobody has computed yet, up to 4096, which
+-- The files of a commit whose SHA-256 nobody has computed yet, up to 4096, that
 -- the caller reads now, and nobody else meanwhile; or one row with a status and
 -- what is wrong.  202: others read all that is left, so ask again.
 --
@@ -6424,8 +6424,8 @@ $$;
 -- Who has seen another commit than the one that the branch has, and says so,
 -- may go on where nobody has changed since what he changes; else it is 412.
 -- What changes nothing makes no commit.  An upload that has made its commit is
--- answered with that.  message is how many rows were changed, and how many bytes
--- of metadata that has added.
+-- answered with that.  message is how many rows were changed, and how many
+-- bytes of metadata that has added.
 
 CREATE FUNCTION xet.hub_commit(kind integer, owner text, name text,
     any_space boolean, spaces text[],
@@ -6651,8 +6651,8 @@ END;
 $$;
 
 
--- A line of its own for a branch that leaves another one behind a commit: n rows
--- of so many bytes are copied.  NULL where these are more than most.
+-- A line of its own for a branch that leaves another one behind a commit: n
+-- rows of so many bytes are copied.  NULL where these are more than most.
 
 CREATE FUNCTION xet.hub_fork(repo bigint, line integer, seq integer,
     most bigint, subject bytea, OUT fork integer, OUT n bigint,
@@ -6807,8 +6807,7 @@ $$;
 
 
 -- Takes a path out of a bucket, and says what it was and who has put it there.
--- Its file is looked at a
--- day later: another path may lead to it.
+-- Its file is looked at a day later: another path may lead to it.
 
 CREATE FUNCTION xet.hub_bucket_take(repo bigint, target bigint, path text,
     OUT files integer, OUT bytes bigint, OUT subject bytea)

@@ -269,9 +269,9 @@ void xet_hub_ops_free(xet_hub_ops_t *ops);
 /*
  * Takes *n of len bytes: all of them, or as far as the handler let it.
  * XET_HUB_OPERATION, XET_HUB_PATH, XET_HUB_UNSAFE, XET_HUB_LARGE for a line
- * that is too long, XET_HUB_DEPTH and XET_HUB_COUNT for what exceeds the limits,
- * before the handler sees the operation; XET_NOMEM, and what the handler
- * returns.  What is deleted or copied from may have an unsafe path.
+ * that is too long, XET_HUB_DEPTH and XET_HUB_COUNT for what exceeds the
+ * limits, before the handler sees the operation; XET_NOMEM, and what the
+ * handler returns.  What is deleted or copied from may have an unsafe path.
  */
 xet_status_t xet_hub_ops_feed(xet_hub_ops_t *ops, const uint8_t *buf,
     size_t len, size_t *n);

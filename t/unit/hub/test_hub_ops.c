@@ -354,7 +354,8 @@ test_limits_kept(void)
     test_limits.operations = 2;
     test_limits.depth = 2;
 
-#define GONE(path)  "{\"key\":\"deletedFile\",\"value\":{\"path\":\"" path "\"}}\n"
+#define GONE(path)                                                            \
+    "{\"key\":\"deletedFile\",\"value\":{\"path\":\"" path "\"}}\n"
 #define FILE_AT(path)                                                         \
     "{\"key\":\"file\",\"value\":{\"path\":\"" path "\",\"content\":\"\"}}\n"
 
