@@ -5823,13 +5823,6 @@ BEGIN
     SELECT r.id INTO repo FROM xet.repos r WHERE r.name = $1;
 
     whose := coalesce(sha256($3), int8send(repo));
-    message := xet.hub_claims_bad(repo, $2);
-
-    IF message IS NOT NULL THEN
-        status := 400;
-        RETURN NEXT;
-        RETURN;
-    END IF;
 
     SELECT array_agg(DISTINCT f.id) INTO ids
       FROM (SELECT DISTINCT f.id
@@ -5839,6 +5832,16 @@ BEGIN
              WHERE o.op = 2 AND o.size IS DISTINCT FROM 0
                AND f.proven IS NULL
              LIMIT 4096) f;
+
+    -- behind that: what others have found out meanwhile is wrong, or is right
+
+    message := xet.hub_claims_bad(repo, $2);
+
+    IF message IS NOT NULL THEN
+        status := 400;
+        RETURN NEXT;
+        RETURN;
+    END IF;
 
     IF ids IS NULL THEN
         RETURN;
@@ -5884,6 +5887,11 @@ BEGIN
      CROSS JOIN LATERAL (SELECT * FROM xet.hub_claimed(repo, o.sha256)
                           LIMIT 1) f
      WHERE o.op = 2 AND o.size IS DISTINCT FROM 0 AND f.id = ANY (mine);
+
+    IF NOT FOUND THEN
+        status := 202;
+        RETURN NEXT;
+    END IF;
 END;
 $$;
 

@@ -102,7 +102,7 @@ is($t->sql('SELECT bytes FROM xet.hub_vain'), $times * length($data),
 # --------------------------------------------------------------------------
 # who has had more read in vain than he has uploaded
 
-$t->sql('UPDATE xet.hub_vain SET bytes = bytes + 5 * 1073741824');
+$t->sql('UPDATE xet.hub_vain SET bytes = bytes + 5368709120');
 $file = claim(4, $lie);
 $before = bytes_read();
 
