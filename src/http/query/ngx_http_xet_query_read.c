@@ -106,6 +106,8 @@ ngx_http_xet_query_named(ngx_http_request_t *r, ngx_http_xet_stmt_e stmt,
         return rc;
     }
 
+    ngx_http_xet_query_turns(r, stmt);
+
     q->lane = NGX_HTTP_XET_READ;
     q->stmt = stmt;
     q->whole = whole;
@@ -132,7 +134,12 @@ ngx_http_xet_query_named_result(void *data, PGresult *res, ngx_int_t rc,
 
     q->query = NULL;
 
-    if (rc == NGX_BUSY) {
+    /* what has taken too long would take as long elsewhere */
+
+    if (rc == NGX_BUSY
+        && (sqlstate == NULL
+            || ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_CANCELLED) != 0))
+    {
         n = ngx_http_xet_standbys_nearest(0);
 
         if (n != NGX_HTTP_XET_NO_STANDBY

@@ -99,6 +99,8 @@ my %ceilings = (
 	'GET xorbs prefix' => { status => 403 },
 
 	'PUT files none' => { statements => 8, buffers => 2000 },
+	'GET zt/reconstruction hash, name' => { statements => 6 },
+	'GET zt/verify hash, name' => { statements => 6 },
 	'DELETE repo none' => { buffers => 2000 },
 	'DELETE files hash' => { buffers => 2000 },
 	'POST telemetry none' => { buffers => 1000 }
