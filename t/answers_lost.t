@@ -81,7 +81,8 @@ my $n = 0;
 my %acts = (
 	hub_create => sub { (create_of('made'), 200,
 		"name = 'made'", 'hub_repos') },
-	hub_ref_put => sub { (sub { post('/api/models/me/r/branch/x', {}) }, 200,
+	hub_ref_put => sub { (sub {
+		post('/api/models/me/r/branch/x', {}) }, 200,
 		"name = 'heads/x'", 'hub_refs') },
 	hub_move => sub { (sub { post('/api/repos/move', {
 		fromRepo => 'me/gone', toRepo => 'me/gone2' }) }, 200,
@@ -163,9 +164,7 @@ my %said = (
 	repo_delete => "xet.repo_delete('q', $other)",
 	gc_files => "xet.gc_files_once(1000, '\\x" . '01' x 16 . "')",
 	gc_xorbs => "xet.gc_xorbs_once('0', 1000, '\\x" . '02' x 16 . "')",
-	gc_removed => 'xet.gc_removed_once((SELECT array_agg(hash ORDER BY hash)'
-		. ' FROM xet.gc_copies), (SELECT array_agg(tag ORDER BY hash)'
-		. " FROM xet.gc_copies), '\\x" . '03' x 16 . "')",
+	gc_removed => 'below',
 	usage_settle => "xet.usage_settle_once(1000, '\\x" . '04' x 16 . "')",
 	chore_keep => "xet.chore_keep('t', $node, 1, 1, '1000', 'c',"
 		. q[ '{"n":1}', NULL)],
@@ -199,9 +198,10 @@ for my $name (qw/ chore_keep chore_done heal_later repo_forget repo_delete
 
 	if ($name eq 'gc_removed') {
 		my $copies = $t->sql('SELECT quote_literal(array_agg(hash'
-			. " ORDER BY hash)::text) || '::bytea[], ' ||"
-			. " quote_literal(array_agg(tag ORDER BY hash)::text) ||"
-			. " '::integer[]' FROM xet.gc_copies");
+			. " ORDER BY hash)::text) || '::bytea[], '"
+			. ' || quote_literal(array_agg(tag ORDER BY'
+			. ' hash)::text)'
+			. " || '::integer[]' FROM xet.gc_copies");
 
 		$args = "xet.gc_removed_once($copies, '\\x" . '03' x 16 . "')";
 	}

@@ -490,7 +490,8 @@ EOF
 	is(join(' ', map { $_->{status} } @answers), '503 503 503',
 		'healed meanwhile: come again')
 		or diag(map { $_->summary() } @answers);
-	like($_->{body}, qr/healed or collected meanwhile/, 'and why') for @answers;
+	like($_->{body}, qr/healed or collected meanwhile/, 'and why')
+		for @answers;
 	is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT'
 		. ' NULL'), 0, 'nothing is put on record');
 

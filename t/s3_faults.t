@@ -128,8 +128,8 @@ $t->allow(qr/\[alert\] .* is lost: /);
 $t->sql('UPDATE xet.xorbs SET damaged_at = NULL');
 
 for my $at (20, 20000) {
-	my $rule = $fault->add(op => 'GetObject', match => 'xorbs', do => 'flip',
-		way => 'answer', at => $at, count => 1);
+	my $rule = $fault->add(op => 'GetObject', match => 'xorbs',
+		do => 'flip', way => 'answer', at => $at, count => 1);
 
 	ok(same(2), "one bit, at $at: the file all the same");
 	is($fault->used($rule), 1, "one bit, at $at: it was met");

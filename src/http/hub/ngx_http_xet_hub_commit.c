@@ -12,9 +12,9 @@
  *                      whose SHA-256 nobody has computed
  *     prove   (jobs)   reads these, one after the other; those that another
  *                      commit reads are waited for, and asked for again
- *     commit  (query)  all of it, or nothing; where others have changed the same
- *                      files since the branch was looked at, and the client
- *                      has said no parent, once more
+ *     commit  (query)  all of it, or nothing; where others have changed the
+ *                      same files since the branch was looked at, and the
+ *                      client has said no parent, once more
  *
  * What a shard says of a SHA-256 is a claim, so no commit that others see rests
  * on one.  What is staged and not committed is dropped when the request ends;

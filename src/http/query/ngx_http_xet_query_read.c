@@ -13,11 +13,11 @@
  * Once the primary was asked anything, it is asked everything: what the request
  * has written is seen by what it reads, and no older row meets a newer one.
  *
- * Names of the Hub are another matter: a standby does not lack them, it has what
- * they led to before.  They are read from the primary, so that a client finds
- * what it has just committed, and from a standby only where the primary can't
- * be reached; how old that is is bounded by "lag", as far as the primary was
- * heard of.
+ * Names of the Hub are another matter: a standby does not lack them, it has
+ * what they led to before.  They are read from the primary, so that a client
+ * finds what it has just committed, and from a standby only where the primary
+ * can't be reached; how old that is is bounded by "lag", as far as the primary
+ * was heard of.
  *
  * Whoever finds that rows fit neither each other nor the store asks
  * ngx_http_xet_query_again() before anything is concluded from that.

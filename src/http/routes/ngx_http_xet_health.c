@@ -3,11 +3,11 @@
  * GET health: 200 when the node serves files and takes uploads, which is when
  * PostgreSQL answers and takes writes, and the store can be written; 503 when
  * one of them does not: a statement that no other one holds up, a file in a
- * thread, and the last probing write of the worker.  The statement goes to the read lane or, when all sessions
- * of that are busy, to the ping lane, which nothing else uses.  Statements that
- * wait, for a lock or for a slow disk, show in the numbers of their lanes and
- * are no failure: another node would find the same, and this node still serves
- * data.
+ * thread, and the last probing write of the worker.  The statement goes to the
+ * read lane or, when all sessions of that are busy, to the ping lane, which
+ * nothing else uses.  Statements that wait, for a lock or for a slow disk, show
+ * in the numbers of their lanes and are no failure: another node would find the
+ * same, and this node still serves data.
  *
  * The probing write, for one to a disk that is full, is a statement of the
  * write lane, behind the others there.  No request waits for it: one that asks

@@ -133,7 +133,8 @@ sub refused {
 
 	# what is registered while its xorb is healed is to be sent again
 
-	return if $r->{status} == 503 && $r->{body} =~ /healed or collected|xorb of the file locked/
+	return if $r->{status} == 503
+		&& $r->{body} =~ /healed or collected|xorb of the file locked/
 		&& grep { $_ != $req && $_->{xorb}
 			&& $self->{model}{broken}{$_->{xorb}{hash}} }
 			@{ $self->{running} };
