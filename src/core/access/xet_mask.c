@@ -15,8 +15,8 @@
  *
  * "=", and what stands before an argument, may be escaped: a URL may be the
  * argument of another one.  An argument "s" of less than XET_MASK_SHORT
- * characters is no signature: what is left of one that was cut off so early
- * is of no use to anybody.
+ * characters is no signature, unless the line ends behind it: then it may be
+ * what is left of one.
  */
 
 
@@ -138,6 +138,12 @@ xet_mask_arg(uint8_t *p, uint8_t *end)
         {
             break;
         }
+    }
+
+    /* a line that was cut off here */
+
+    if (last < end && *last == '\n') {
+        min = 1;
     }
 
     return ((size_t) (last - value) < min) ? last : xet_mask_fill(value, last);
