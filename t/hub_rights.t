@@ -40,6 +40,7 @@ location $path {
         location /open$path {
             xet_hub on;
             xet_auth off;
+            @{[ $path eq '/' ? 'xet_hub_expose on;' : '' ]}
             xet_api_base $api;
             @{[ $more =~ s!xet_hub_base /(\w*);!!r ]}
             xet_hub_base /open@{[ $path =~ s!/\z!!r ]};
