@@ -35,10 +35,16 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.quota_look, xet.quota_hold, xet.quota_shard, xet.quota_check,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
     xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
+<<<<<<< ours
     xet.day_ends, xet.write_probe, xet.act_said, xet.act_note,
     xet.gc_files_once, xet.gc_xorbs_once, xet.gc_removed_once,
     xet.usage_settle_once, xet.past,
     xet.hub_above, xet.hub_again, xet.hub_batch, xet.hub_begin, xet.hub_below,
+=======
+    xet.act_note, xet.act_said, xet.day_ends, xet.gc_files_once,
+    xet.gc_removed_once, xet.gc_xorbs_once, xet.hub_above, xet.hub_again,
+    xet.hub_batch, xet.hub_begin, xet.hub_below, xet.hub_branch,
+>>>>>>> theirs
     xet.hub_bucket_file, xet.hub_bucket_prune, xet.hub_bucket_put,
     xet.hub_bucket_take, xet.hub_charge, xet.hub_claim, xet.hub_claimed,
     xet.hub_claims, xet.hub_claims_bad, xet.hub_clash, xet.hub_close,
@@ -46,19 +52,20 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.hub_date, xet.hub_delete, xet.hub_describe, xet.hub_duplicate,
     xet.hub_enter, xet.hub_entry, xet.hub_find, xet.hub_folder,
     xet.hub_folders, xet.hub_fork, xet.hub_gone, xet.hub_hash, xet.hub_hash_at,
-    xet.hub_hold, xet.hub_info, xet.hub_is_folder, xet.hub_is_last,
-    xet.hub_known, xet.hub_last, xet.hub_list, xet.hub_may, xet.hub_meets,
-    xet.hub_metadata, xet.hub_move, xet.hub_named, xet.hub_node,
+    xet.hub_hold, xet.hub_ids, xet.hub_info, xet.hub_is_folder, xet.hub_is_id,
+    xet.hub_is_last, xet.hub_known, xet.hub_last, xet.hub_list, xet.hub_may,
+    xet.hub_meets, xet.hub_metadata, xet.hub_move, xet.hub_named, xet.hub_node,
     xet.hub_nursery, xet.hub_object, xet.hub_objects, xet.hub_oid,
     xet.hub_page_list, xet.hub_page_refs, xet.hub_page_repo, xet.hub_page_tree,
     xet.hub_paths_info, xet.hub_paths_rows, xet.hub_preupload, xet.hub_proven,
-    xet.hub_puts, xet.hub_ref_put, xet.hub_refs_get, xet.hub_resolve,
-    xet.hub_rev, xet.hub_settings, xet.hub_source, xet.hub_stage,
-    xet.hub_staged_ops, xet.hub_store, xet.hub_store_of, xet.hub_sweep,
-    xet.hub_title, xet.hub_title_of, xet.hub_too_many, xet.hub_tree,
-    xet.hub_tree_end, xet.hub_tree_rows, xet.hub_tree_then, xet.hub_unstage,
-    xet.hub_vain_add, xet.hub_vain_much, xet.hub_weight, xet.hub_whole,
-    xet.hub_write;
+    xet.hub_puts, xet.hub_ref_beside, xet.hub_ref_put, xet.hub_refs_get,
+    xet.hub_resolve, xet.hub_rev, xet.hub_settings, xet.hub_source,
+    xet.hub_stage, xet.hub_staged_ops, xet.hub_store, xet.hub_store_of,
+    xet.hub_sweep, xet.hub_title, xet.hub_title_of, xet.hub_too_many,
+    xet.hub_tree, xet.hub_tree_end, xet.hub_tree_rows, xet.hub_tree_then,
+    xet.hub_unstage, xet.hub_vain_add, xet.hub_vain_much, xet.hub_weight,
+    xet.hub_whole, xet.hub_write, xet.past, xet.usage_settle_once,
+    xet.write_probe;
 
 
 -- What a statement has said that was sent before with this id, and may have
@@ -4338,7 +4345,7 @@ CREATE FUNCTION xet.hub_create(kind integer, owner text, name text,
     any_space boolean, spaces text[],
     any_store boolean, store text, private boolean, who text, upload bytea,
     batches integer DEFAULT 0, subject bytea DEFAULT NULL,
-    most integer DEFAULT 200000, OUT status integer, OUT code text,
+    most integer DEFAULT 500000, OUT status integer, OUT code text,
     OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
     SET enable_seqscan = off
@@ -4420,7 +4427,7 @@ BEGIN
     SELECT * INTO first
       FROM xet.hub_commit(kind, owner, name, any_space, spaces, any_store,
                           store, 'main', upload, NULL, who, 'initial commit',
-                          '', batches, subject, most);
+                          '', batches, NULL, subject, most);
 
     IF first.status <> 200 THEN
         RAISE EXCEPTION 'the first commit is refused' USING ERRCODE = 'XT007';
@@ -5523,9 +5530,9 @@ $$;
 
 CREATE FUNCTION xet.hub_ref_put(kind integer, owner text, name text,
     any_space boolean, spaces text[],
-    any_store boolean, store text, ref text, rev text, over boolean,
-    subject bytea DEFAULT NULL, act bytea DEFAULT NULL, OUT status integer,
-    OUT code text, OUT message text, OUT body text, OUT more text)
+    any_store boolean, store text, ref text, rev text, over boolean, act bytea,
+    subject bytea DEFAULT NULL, OUT status integer, OUT code text,
+    OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -5584,7 +5591,6 @@ BEGIN
             status := 404;
             code := 'RevisionNotFound';
             message := 'There is no ' || ref;
-            body := '{}';
             RETURN;
         END IF;
 
@@ -5613,14 +5619,14 @@ BEGIN
     END IF;
 
     INSERT INTO xet.hub_refs AS f (repo_id, name, oid, subject)
-    VALUES (r.id, ref, c.oid, sha256($11))
+    VALUES (r.id, ref, c.oid, sha256($12))
     ON CONFLICT ON CONSTRAINT hub_refs_pkey DO NOTHING;
 
     IF FOUND THEN
-        PERFORM xet.hub_charge(r.id, sha256($11), xet.hub_weight(ref));
-        PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), $11, 0, 0,
-                               xet.hub_weight(ref));
         PERFORM xet.act_note(act, '200');
+        PERFORM xet.hub_charge(r.id, sha256($12), xet.hub_weight(ref));
+        PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), $12, 0, 0,
+                               xet.hub_weight(ref));
         RETURN;
     END IF;
 
@@ -6850,7 +6856,8 @@ $$;
 -- Who has seen another commit than the one that the branch has, and says so,
 -- may go on where nobody has changed since what he changes; else it is 412.
 -- What changes nothing makes no commit.  An upload that has made its commit is
--- answered with that.
+-- answered with that.  message is how many rows were changed, and how many
+-- bytes of metadata that has added.
 --
 -- seen is the commit that the branch had when the request came, or when it was
 -- last looked at whether its client waits.  Who has said no parent, and meets
@@ -6858,15 +6865,12 @@ $$;
 -- whether the client waits still, and sends it again.  So what comes here long
 -- after it was sent, from a session that was given up, is not put over what its
 -- client has done since.
---
--- message is how many rows were changed, and how many bytes of metadata that has
--- added.
 
 CREATE FUNCTION xet.hub_commit(kind integer, owner text, name text,
     any_space boolean, spaces text[],
     any_store boolean, store text, rev text, upload bytea, parent text,
     who text, title text, text text, batches integer, seen text DEFAULT NULL,
-    subject bytea DEFAULT NULL, most integer DEFAULT 200000,
+    subject bytea DEFAULT NULL, most integer DEFAULT 500000,
     OUT status integer, OUT code text, OUT message text, OUT body text,
     OUT more text)
     LANGUAGE plpgsql
@@ -7352,7 +7356,7 @@ $$;
 CREATE FUNCTION xet.hub_batch(kind integer, owner text, name text,
     any_space boolean, spaces text[],
     any_store boolean, store text, upload bytea, batches integer,
-    subject bytea DEFAULT NULL, most integer DEFAULT 200000,
+    subject bytea DEFAULT NULL, most integer DEFAULT 500000,
     OUT status integer, OUT code text, OUT message text, OUT body text,
     OUT more text)
     LANGUAGE plpgsql

@@ -102,7 +102,8 @@ my %one = (
 		. ' ARRAY[400::bigint]' },
 	hub_refs_get => sub { "$hub, NULL" },
 	hub_commits_get => sub { "$hub, 'main', NULL, 100, NULL" },
-	hub_ref_put => sub { "$hub, 'heads/b$_[0]', 'main', false, 'me', NULL" },
+	hub_ref_put => sub { "$hub, 'heads/b$_[0]', 'main', false, NULL,"
+		. " 'me'" },
 	hub_enter => sub { "$hub, 'main', true" },
 	hub_resolve => sub { "$hub, 'main', 'd7/f7'" },
 	hub_known => sub { "'_hub/1', ARRAY[public.digest(7),"
@@ -127,8 +128,8 @@ my %one = (
 	hub_claims => sub { "'_hub/1', 'c$_[0]', 'me'" },
 	hub_proven => sub { "'_hub/1', public.file(8), public.digest(8)" },
 	hub_commit => [ map { my $upload = $_; sub { "$hub, 'main',"
-		. " '$upload$_[0]', NULL, 'me', 'title', '', 1, NULL,"
-		. " 'me', 100000" } }
+		. " '$upload$_[0]', NULL, 'me', 'title', '', 1, NULL, 'me',"
+		. ' 100000' } }
 		qw/ c p y e q / ],
 	hub_batch => sub { "$bucket, 'b$_[0]', 1, 'me', 100000" },
 	hub_duplicate => sub { "$hub, 3, 'me', 'm', 'me',"

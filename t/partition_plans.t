@@ -259,7 +259,8 @@ my %args = (
 		. ' ARRAY[400::bigint]' ],
 	hub_refs_get => [ "$hub, NULL" ],
 	hub_commits_get => [ "$hub, 'main', NULL, 10, NULL" ],
-	hub_ref_put => [ "$hub, 'heads/b', 'main', false, 'me', NULL" ],
+	hub_ref_put => [ "$hub, 'heads/b', 'main', false, NULL,"
+		. " 'me'" ],
 	hub_enter => [ "$hub, 'main', true" ],
 	hub_resolve => [ "$hub, 'main', 'd/x'" ],
 	hub_page_list => [ "NULL, NULL, NULL, $who, NULL, 10" ],
@@ -272,8 +273,8 @@ my %args = (
 		$staged->('b', 3, $f->(7), 'NULL::bytea') ],
 	hub_claims => [ "$store, 'c', 'me'", "$store, 'u', 'me'" ],
 	hub_proven => [ "$store, " . $f->(8) . ", sha256('8')" ],
-	hub_commit => [ "$hub, 'main', 'c', NULL, 'me', 'title', '', 1,"
-		. " NULL, 'me', 100000" ],
+	hub_commit => [ "$hub, 'main', 'c', NULL, 'me', 'title', '', 1, NULL,"
+		. " 'me', 100000" ],
 	hub_batch => [ "$bucket, 'b', 1, 'me', 100000" ],
 	hub_duplicate => [ "$hub, 3, 'me', 'm', 'me', ARRAY[" . $f->(7)
 		. "], ARRAY[sha256('7')]" ],

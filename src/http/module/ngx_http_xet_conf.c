@@ -325,7 +325,7 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_uint_value(conf->hub_depth, prev->hub_depth, 32);
     ngx_conf_merge_uint_value(conf->hub_operations, prev->hub_operations,
                               100000);
-    ngx_conf_merge_uint_value(conf->hub_rows, prev->hub_rows, 200000);
+    ngx_conf_merge_uint_value(conf->hub_rows, prev->hub_rows, 500000);
     ngx_conf_merge_uint_value(conf->plan_terms, prev->plan_terms, 2000000);
     ngx_conf_merge_size_value(conf->plan_buffer, prev->plan_buffer,
                               512 * 1024);

@@ -584,8 +584,8 @@ ngx_http_xet_query_hub_ref_put(ngx_http_request_t *r,
     ngx_http_xet_query_hub_text(p, rev);
     ngx_http_xet_params_bool(p, over);
 
-    if (ngx_http_xet_query_hub_subject(r, p) != NGX_OK
-        || ngx_http_xet_query_act(r, p) != NGX_OK)
+    if (ngx_http_xet_query_act(r, p) != NGX_OK
+        || ngx_http_xet_query_hub_subject(r, p) != NGX_OK)
     {
         return NGX_ERROR;
     }
