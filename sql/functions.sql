@@ -35,27 +35,30 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.quota_look, xet.quota_hold, xet.quota_shard, xet.quota_check,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
     xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
-    xet.day_ends, xet.write_probe, xet.act_said, xet.act_note, xet.gc_files_once,
-    xet.gc_xorbs_once, xet.gc_removed_once, xet.usage_settle_once, xet.past,
-    xet.hub_above, xet.hub_again, xet.hub_batch, xet.hub_begin, xet.hub_below,
+    xet.act_note, xet.act_said, xet.day_ends, xet.gc_files_once,
+    xet.gc_removed_once, xet.gc_xorbs_once, xet.hub_above, xet.hub_again,
+    xet.hub_batch, xet.hub_begin, xet.hub_below, xet.hub_branch,
     xet.hub_bucket_file, xet.hub_bucket_prune, xet.hub_bucket_put,
-    xet.hub_bucket_take, xet.hub_claim, xet.hub_claimed, xet.hub_claims,
-    xet.hub_clash, xet.hub_close, xet.hub_commit, xet.hub_commits_get,
-    xet.hub_copies, xet.hub_create, xet.hub_date, xet.hub_delete,
-    xet.hub_describe, xet.hub_duplicate, xet.hub_enter, xet.hub_entry,
-    xet.hub_find, xet.hub_folder, xet.hub_fork, xet.hub_gone, xet.hub_hash,
-    xet.hub_hash_at, xet.hub_hold, xet.hub_info, xet.hub_is_folder,
+    xet.hub_bucket_take, xet.hub_charge, xet.hub_claim, xet.hub_claimed,
+    xet.hub_claims, xet.hub_claims_bad, xet.hub_clash, xet.hub_close,
+    xet.hub_commit, xet.hub_commits_get, xet.hub_copies, xet.hub_create,
+    xet.hub_date, xet.hub_delete, xet.hub_describe, xet.hub_duplicate,
+    xet.hub_enter, xet.hub_entry, xet.hub_find, xet.hub_folder,
+    xet.hub_folders, xet.hub_fork, xet.hub_gone, xet.hub_hash, xet.hub_hash_at,
+    xet.hub_hold, xet.hub_ids, xet.hub_info, xet.hub_is_folder, xet.hub_is_id,
     xet.hub_is_last, xet.hub_known, xet.hub_last, xet.hub_list, xet.hub_may,
-    xet.hub_meets, xet.hub_move, xet.hub_named, xet.hub_node, xet.hub_nursery,
-    xet.hub_object, xet.hub_objects, xet.hub_oid, xet.hub_page_list,
-    xet.hub_page_refs, xet.hub_page_repo, xet.hub_page_tree,
+    xet.hub_meets, xet.hub_metadata, xet.hub_move, xet.hub_named, xet.hub_node,
+    xet.hub_nursery, xet.hub_object, xet.hub_objects, xet.hub_oid,
+    xet.hub_page_list, xet.hub_page_refs, xet.hub_page_repo, xet.hub_page_tree,
     xet.hub_paths_info, xet.hub_paths_rows, xet.hub_preupload, xet.hub_proven,
-    xet.hub_puts, xet.hub_ref_put, xet.hub_refs_get, xet.hub_resolve,
-    xet.hub_rev, xet.hub_settings, xet.hub_source, xet.hub_stage,
-    xet.hub_staged_ops, xet.hub_store, xet.hub_store_of, xet.hub_sweep,
-    xet.hub_title, xet.hub_title_of, xet.hub_tree, xet.hub_tree_rows,
-    xet.hub_tree_end, xet.hub_tree_then, xet.hub_unstage, xet.hub_whole,
-    xet.hub_write;
+    xet.hub_puts, xet.hub_ref_beside, xet.hub_ref_put, xet.hub_refs_get,
+    xet.hub_resolve, xet.hub_rev, xet.hub_settings, xet.hub_source,
+    xet.hub_stage, xet.hub_staged_ops, xet.hub_store, xet.hub_store_of,
+    xet.hub_sweep, xet.hub_title, xet.hub_title_of, xet.hub_too_many,
+    xet.hub_tree, xet.hub_tree_end, xet.hub_tree_rows, xet.hub_tree_then,
+    xet.hub_unstage, xet.hub_vain_add, xet.hub_vain_much, xet.hub_weight,
+    xet.hub_whole, xet.hub_write, xet.past, xet.usage_settle_once,
+    xet.write_probe;
 
 
 -- What a statement has said that was sent before with this id, and may have
@@ -2320,15 +2323,16 @@ BEGIN
                                                  ::bit(64)::bigint)
                  GROUP BY u.owner
                 HAVING sum(u.stored) = 0 AND sum(u.logical) = 0
-                   AND sum(u.files) = 0
+                   AND sum(u.files) = 0 AND sum(u.metadata) = 0
                  LIMIT 1000
     LOOP
         SELECT array_agg(l.id) INTO ids
-          FROM (SELECT u.id, u.stored, u.logical, u.files FROM xet.usage u
+          FROM (SELECT u.* FROM xet.usage u
                  WHERE u.owner = gone.owner
                  ORDER BY u.id
                    FOR UPDATE SKIP LOCKED) l
-        HAVING sum(l.stored) = 0 AND sum(l.logical) = 0 AND sum(l.files) = 0;
+        HAVING sum(l.stored) = 0 AND sum(l.logical) = 0 AND sum(l.files) = 0
+           AND sum(l.metadata) = 0;
 
         DELETE FROM xet.usage u
          WHERE u.owner = gone.owner AND u.id = ANY (ids);
@@ -2358,6 +2362,8 @@ DECLARE
     n      bigint;
 BEGIN
     DELETE FROM xet.hub_staged s WHERE s.created_at < now() - age;
+    DELETE FROM xet.hub_proofs p WHERE p.until < now();
+    DELETE FROM xet.hub_vain v WHERE v.day < xet.today();
 
     SELECT array_agg(d.repo_id), array_agg(d.file_id) INTO repos, files
       FROM (SELECT l.repo_id, l.file_id
@@ -3482,10 +3488,10 @@ $$;
 -- or the one for all.
 
 CREATE FUNCTION xet.quota_of(kind text, owner bytea)
-    RETURNS TABLE (stored bigint, logical bigint)
+    RETURNS TABLE (stored bigint, logical bigint, metadata bigint)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-    SELECT q.stored, q.logical
+    SELECT q.stored, q.logical, q.metadata
       FROM xet.quotas q
      WHERE q.kind = $1 AND q.owner IN ($2, '')
      ORDER BY length(q.owner) DESC
@@ -3506,12 +3512,14 @@ $$;
 -- The sums of an owner, zeros where nothing was counted.
 
 CREATE FUNCTION xet.usage_of(owner bytea)
-    RETURNS TABLE (stored bigint, logical bigint, files bigint)
+    RETURNS TABLE (stored bigint, logical bigint, files bigint,
+                   metadata bigint)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT coalesce(sum(u.stored), 0)::bigint,
            coalesce(sum(u.logical), 0)::bigint,
-           coalesce(sum(u.files), 0)::bigint
+           coalesce(sum(u.files), 0)::bigint,
+           coalesce(sum(u.metadata), 0)::bigint
       FROM xet.usage u
      WHERE u.owner = $1;
 $$;
@@ -3521,7 +3529,7 @@ $$;
 -- counted is what of it is in the sums already.
 
 CREATE FUNCTION xet.quota_check(kind text, owner bytea, key bytea,
-    stored bigint, logical bigint, counted boolean)
+    stored bigint, logical bigint, counted boolean, metadata bigint DEFAULT 0)
     RETURNS void
     LANGUAGE plpgsql
 AS $$
@@ -3533,10 +3541,11 @@ DECLARE
     most_n bigint;
     used_n bigint;
 BEGIN
-    SELECT q.stored, q.logical INTO most FROM xet.quota_of($1, $2) q;
+    SELECT q.* INTO most FROM xet.quota_of($1, $2) q;
 
     IF NOT FOUND OR (($4 = 0 OR most.stored IS NULL)
-                     AND ($5 = 0 OR most.logical IS NULL))
+                     AND ($5 = 0 OR most.logical IS NULL)
+                     AND ($7 = 0 OR most.metadata IS NULL))
     THEN
         RETURN;
     END IF;
@@ -3548,10 +3557,11 @@ BEGIN
 
     -- a statement of its own, which sees all of before the lock
 
-    SELECT u.stored, u.logical INTO used FROM xet.usage_of($3) u;
+    SELECT u.* INTO used FROM xet.usage_of($3) u;
 
     used.stored := used.stored - mine * $4;
     used.logical := used.logical - mine * $5;
+    used.metadata := used.metadata - mine * $7;
 
     IF $4 > 0 AND used.stored + $4 > most.stored THEN
         what := 'stored';
@@ -3562,6 +3572,11 @@ BEGIN
         what := 'logical';
         most_n := most.logical;
         used_n := used.logical;
+
+    ELSIF $7 > 0 AND used.metadata + $7 > most.metadata THEN
+        what := 'metadata';
+        most_n := most.metadata;
+        used_n := used.metadata;
 
     ELSE
         RETURN;
@@ -3576,10 +3591,12 @@ $$;
 
 
 -- The last act of a transaction that has added so many bytes for a repo and a
--- subject.
+-- subject.  Before its rows are written it asks with counted = false: what is
+-- refused then costs nothing.
 
 CREATE FUNCTION xet.quota_hold(any_repo boolean, repo text, subject bytea,
-    stored bigint, logical bigint)
+    stored bigint, logical bigint, metadata bigint DEFAULT 0,
+    counted boolean DEFAULT true)
     RETURNS void
     LANGUAGE plpgsql
 AS $$
@@ -3594,11 +3611,11 @@ BEGIN
 
     IF NOT any_repo THEN
         PERFORM xet.quota_check('repo', convert_to($2, 'UTF8'),
-                                int8send(xet.repo_row($2)), $4, $5, true);
+                                int8send(xet.repo_row($2)), $4, $5, $7, $6);
     END IF;
 
     IF subject IS NOT NULL THEN
-        PERFORM xet.quota_check('subject', $3, sha256($3), $4, $5, true);
+        PERFORM xet.quota_check('subject', $3, sha256($3), $4, $5, $7, $6);
     END IF;
 END;
 $$;
@@ -3694,10 +3711,12 @@ $$;
 
 CREATE FUNCTION xet.usage_get(any_repo boolean, repo text, subject bytea)
     RETURNS TABLE (kind text, stored bigint, logical bigint, files bigint,
-                   stored_max bigint, logical_max bigint)
+                   stored_max bigint, logical_max bigint, metadata bigint,
+                   metadata_max bigint)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-    SELECT o.kind, u.stored, u.logical, u.files, q.stored, q.logical
+    SELECT o.kind, u.stored, u.logical, u.files, q.stored, q.logical,
+           u.metadata, q.metadata
       FROM (SELECT 'repo' AS kind, convert_to($2, 'UTF8') AS owner,
                    int8send(coalesce((SELECT r.id FROM xet.repos r
                                        WHERE r.name = $2), -1)) AS key
@@ -3717,7 +3736,7 @@ $$;
 -- yet.
 
 CREATE FUNCTION xet.quota_set(kind text, owner text, issuer text,
-    stored bigint, logical bigint)
+    stored bigint, logical bigint, metadata bigint DEFAULT NULL)
     RETURNS boolean
     LANGUAGE plpgsql
 AS $$
@@ -3735,14 +3754,15 @@ BEGIN
 
     DELETE FROM xet.quotas q WHERE q.kind = $1 AND q.owner = key;
 
-    IF $4 IS NULL AND $5 IS NULL THEN
+    IF $4 IS NULL AND $5 IS NULL AND $6 IS NULL THEN
         RETURN FOUND;
     END IF;
 
-    INSERT INTO xet.quotas (kind, owner, stored, logical)
-    VALUES ($1, key, $4, $5)
+    INSERT INTO xet.quotas (kind, owner, stored, logical, metadata)
+    VALUES ($1, key, $4, $5, $6)
     ON CONFLICT (kind, owner) DO UPDATE
-       SET stored = excluded.stored, logical = excluded.logical;
+       SET stored = excluded.stored, logical = excluded.logical,
+           metadata = excluded.metadata;
 
     RETURN true;
 END;
@@ -3755,7 +3775,8 @@ $$;
 
 CREATE FUNCTION xet.usage_list()
     RETURNS TABLE (kind text, name text, stored bigint, logical bigint,
-                   files bigint, stored_max bigint, logical_max bigint)
+                   files bigint, stored_max bigint, logical_max bigint,
+                   metadata bigint, metadata_max bigint)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     WITH owners AS (
@@ -3774,11 +3795,13 @@ AS $$
                       WHERE q.kind = 'subject' AND q.owner <> '') q
             ON q.key = u.owner
     )
-    SELECT o.kind, o.name, u.stored, u.logical, u.files, q.stored, q.logical
+    SELECT o.kind, o.name, u.stored, u.logical, u.files, q.stored, q.logical,
+           u.metadata, q.metadata
       FROM owners o
      CROSS JOIN LATERAL xet.usage_of(o.key) u
       LEFT JOIN LATERAL xet.quota_of(o.kind, o.owner) q ON true
-     WHERE o.kind = 'repo' OR u.stored <> 0 OR u.logical <> 0 OR u.files <> 0;
+     WHERE o.kind = 'repo' OR u.stored <> 0 OR u.logical <> 0 OR u.files <> 0
+        OR u.metadata <> 0;
 $$;
 
 
@@ -3815,7 +3838,7 @@ $$;
 
 CREATE FUNCTION xet.usage_recount()
     RETURNS TABLE (kind text, name text, stored bigint, logical bigint,
-                   files bigint)
+                   files bigint, metadata bigint)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -3840,36 +3863,48 @@ BEGIN
     WITH wrong AS MATERIALIZED (
         SELECT w.owner, sum(w.stored)::bigint AS stored,
                sum(w.logical)::bigint AS logical,
-               sum(w.files)::bigint AS files
+               sum(w.files)::bigint AS files,
+               sum(w.metadata)::bigint AS metadata
           FROM (SELECT int8send(c.repo_id) AS owner, c.bytes AS stored,
-                       0 AS logical, 0 AS files
+                       0 AS logical, 0 AS files, 0 AS metadata
                   FROM xet.charges c
                  WHERE c.repo_id IS NOT NULL
                 UNION ALL
-                SELECT c.subject, c.bytes, 0, 0
+                SELECT c.subject, c.bytes, 0, 0, 0
                   FROM xet.charges c
                  WHERE c.subject IS NOT NULL
                 UNION ALL
-                SELECT int8send(rf.repo_id), 0, f.size, 1
+                SELECT int8send(rf.repo_id), 0, f.size, 1, 0
                   FROM xet.repo_files rf
                   JOIN xet.files f ON f.id = rf.file_id
                 UNION ALL
-                SELECT rf.subject, 0, f.size, 1
+                SELECT rf.subject, 0, f.size, 1, 0
                   FROM xet.repo_files rf
                   JOIN xet.files f ON f.id = rf.file_id
                  WHERE rf.subject IS NOT NULL
                 UNION ALL
-                SELECT u.owner, -u.stored, -u.logical, -u.files
+                SELECT int8send(r.id), 0, 0, 0, m.bytes
+                  FROM xet.hub_metadata() m
+                  JOIN xet.hub_repos h ON h.id = m.repo_id
+                  JOIN xet.repos r ON r.name = xet.hub_store(h.store)
+                UNION ALL
+                SELECT m.subject, 0, 0, 0, m.bytes
+                  FROM xet.hub_metadata() m
+                 WHERE m.subject IS NOT NULL
+                UNION ALL
+                SELECT u.owner, -u.stored, -u.logical, -u.files, -u.metadata
                   FROM xet.usage u) w
          GROUP BY w.owner
         HAVING sum(w.stored) <> 0 OR sum(w.logical) <> 0 OR sum(w.files) <> 0
+            OR sum(w.metadata) <> 0
     ), mended AS MATERIALIZED (
-        SELECT w.*, xet.usage_add(w.owner, w.stored, w.logical, w.files)
+        SELECT w.*, xet.usage_add(w.owner, w.stored, w.logical, w.files,
+                                  w.metadata)
           FROM wrong w
     )
     SELECT CASE length(m.owner) WHEN 8 THEN 'repo' ELSE 'subject' END,
            coalesce(r.name, encode(m.owner, 'hex')), m.stored, m.logical,
-           m.files
+           m.files, m.metadata
       FROM mended m
       LEFT JOIN xet.repos r ON int8send(r.id) = m.owner;
 END;
@@ -3946,6 +3981,55 @@ AS $$
                     AND $4 IS NOT NULL AND $5 IS NOT NULL
                     AND ($1 OR lower($5 COLLATE "C") = ANY ($2))
                     AND ($3 OR $4 = $6), false);
+$$;
+
+
+-- About how many bytes of the database a row takes that has such a text, its
+-- indexes included: of a path, which is in six of these; of a commit or a
+-- reference.
+
+CREATE FUNCTION xet.hub_weight(path text)
+    RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT 400 + 6 * octet_length(path);
+$$;
+
+
+-- What is counted as metadata of repos: by whose transactions it was written.
+
+CREATE FUNCTION xet.hub_metadata()
+    RETURNS TABLE (repo_id bigint, subject bytea, bytes bigint)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT c.repo_id, c.subject, c.metadata FROM xet.hub_commits c
+    UNION ALL
+    SELECT f.repo_id, f.subject, xet.hub_weight(f.name)
+      FROM xet.hub_refs f
+    UNION ALL
+    SELECT p.repo_id, p.subject, xet.hub_weight(p.path)
+      FROM xet.hub_paths p
+      JOIN xet.hub_repos h ON h.id = p.repo_id
+     WHERE h.kind = 3;
+$$;
+
+
+-- Counts bytes of metadata for a repo and a subject, whose hash is given, the
+-- subject by its sha256().
+
+CREATE FUNCTION xet.hub_charge(repo bigint, subject bytea, bytes bigint)
+    RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET plan_cache_mode = auto
+AS $$
+BEGIN
+    PERFORM xet.usage_add(o.owner, 0, 0, 0, $3)
+       FROM (SELECT int8send(x.id) AS owner
+               FROM xet.repos x WHERE x.name = xet.hub_store_of($1)
+             UNION ALL
+             SELECT $2 WHERE $2 IS NOT NULL) o;
+END;
 $$;
 
 
@@ -4253,7 +4337,8 @@ $$;
 CREATE FUNCTION xet.hub_create(kind integer, owner text, name text,
     any_space boolean, spaces text[],
     any_store boolean, store text, private boolean, who text, upload bytea,
-    batches integer DEFAULT 0, OUT status integer, OUT code text,
+    batches integer DEFAULT 0, subject bytea DEFAULT NULL,
+    most integer DEFAULT 500000, OUT status integer, OUT code text,
     OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
     SET enable_seqscan = off
@@ -4263,6 +4348,7 @@ DECLARE
     first    record;
     repo     bigint;
     uploads  text;
+    weight   bigint;
 BEGIN
     IF NOT xet.hub_may(any_space, spaces, any_store, store, owner, NULL) THEN
         status := 403;
@@ -4297,17 +4383,25 @@ BEGIN
      WHERE m.kind = $1 AND m.owner = lower($2) AND m.name = lower($3);
 
     INSERT INTO xet.hub_lines (repo_id, line, last) VALUES (repo, 0, 1);
-    INSERT INTO xet.hub_commits (repo_id, line, seq, oid, who, title, upload)
+    INSERT INTO xet.hub_commits (repo_id, line, seq, oid, who, title, upload,
+                                 subject, metadata)
     VALUES (repo, 0, 1, substr(sha256(upload), 1, 20), who, 'initial commit',
-            CASE WHEN batches = 0 THEN upload END);
-    INSERT INTO xet.hub_refs (repo_id, name, oid)
-    VALUES (repo, 'heads/main', substr(sha256(upload), 1, 20));
+            CASE WHEN batches = 0 THEN upload END, sha256(subject),
+            xet.hub_weight('initial commit'));
+    INSERT INTO xet.hub_refs (repo_id, name, oid, subject)
+    VALUES (repo, 'heads/main', substr(sha256(upload), 1, 20),
+            sha256(subject));
 
     status := 200;
     more := owner || '/' || name;
 
+    weight := xet.hub_weight('initial commit') + xet.hub_weight('heads/main');
+
     IF batches = 0 THEN
         INSERT INTO xet.repos (name) VALUES (uploads);
+
+        PERFORM xet.hub_charge(repo, sha256(subject), weight);
+        PERFORM xet.quota_hold(false, uploads, subject, 0, 0, weight);
         RETURN;
     END IF;
 
@@ -4326,11 +4420,14 @@ BEGIN
     SELECT * INTO first
       FROM xet.hub_commit(kind, owner, name, any_space, spaces, any_store,
                           store, 'main', upload, NULL, who, 'initial commit',
-                          '', batches);
+                          '', batches, NULL, subject, most);
 
     IF first.status <> 200 THEN
         RAISE EXCEPTION 'the first commit is refused' USING ERRCODE = 'XT007';
     END IF;
+
+    PERFORM xet.hub_charge(repo, sha256(subject),
+                           xet.hub_weight('heads/main'));
 
     -- the empty one before it is none
 
@@ -4362,6 +4459,7 @@ CREATE FUNCTION xet.hub_delete(kind integer, owner text, name text,
 AS $$
 DECLARE
     r        record;
+    m        record;
     uploads  text;
 BEGIN
     IF xet.act_said(act) IS NOT NULL THEN
@@ -4396,6 +4494,24 @@ BEGIN
         message := 'Repository not found';
         RETURN;
     END IF;
+
+    -- in the order in which all who delete a repo count it
+
+    FOR m IN SELECT w.subject, sum(w.bytes)::bigint AS bytes
+               FROM (SELECT c.subject, c.metadata AS bytes
+                       FROM xet.hub_commits c WHERE c.repo_id = r.id
+                     UNION ALL
+                     SELECT f.subject, xet.hub_weight(f.name)
+                       FROM xet.hub_refs f WHERE f.repo_id = r.id
+                     UNION ALL
+                     SELECT p.subject, xet.hub_weight(p.path)
+                       FROM xet.hub_paths p
+                      WHERE $1 = 3 AND p.repo_id = r.id) w
+              GROUP BY w.subject
+              ORDER BY w.subject
+    LOOP
+        PERFORM xet.hub_charge(r.id, m.subject, -m.bytes);
+    END LOOP;
 
     DELETE FROM xet.hub_paths p WHERE p.repo_id = r.id;
     DELETE FROM xet.hub_commits c WHERE c.repo_id = r.id;
@@ -5408,14 +5524,15 @@ $$;
 CREATE FUNCTION xet.hub_ref_put(kind integer, owner text, name text,
     any_space boolean, spaces text[],
     any_store boolean, store text, ref text, rev text, over boolean, act bytea,
-    OUT status integer, OUT code text, OUT message text, OUT body text,
-    OUT more text)
+    subject bytea DEFAULT NULL, OUT status integer, OUT code text,
+    OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    r    record;
-    c    record;
-    bad  text;
+    r     record;
+    c     record;
+    bad   text;
+    mine  bytea;
 BEGIN
     IF xet.act_said(act) IS NOT NULL THEN
         status := 200;
@@ -5459,7 +5576,9 @@ BEGIN
             RETURN;
         END IF;
 
-        DELETE FROM xet.hub_refs f WHERE f.repo_id = r.id AND f.name = $8;
+        DELETE FROM xet.hub_refs f
+         WHERE f.repo_id = r.id AND f.name = $8
+        RETURNING f.subject INTO mine;
 
         IF NOT FOUND THEN
             status := 404;
@@ -5468,6 +5587,7 @@ BEGIN
             RETURN;
         END IF;
 
+        PERFORM xet.hub_charge(r.id, mine, -xet.hub_weight(ref));
         PERFORM xet.act_note(act, '200');
         RETURN;
     END IF;
@@ -5491,14 +5611,20 @@ BEGIN
         RETURN;
     END IF;
 
-    INSERT INTO xet.hub_refs AS f (repo_id, name, oid)
-    VALUES (r.id, ref, c.oid)
+    INSERT INTO xet.hub_refs AS f (repo_id, name, oid, subject)
+    VALUES (r.id, ref, c.oid, sha256($12))
     ON CONFLICT ON CONSTRAINT hub_refs_pkey DO NOTHING;
 
-    IF NOT FOUND AND over THEN
-        UPDATE xet.hub_refs f SET oid = c.oid
-         WHERE f.repo_id = r.id AND f.name = ref;
+    IF FOUND THEN
+        PERFORM xet.act_note(act, '200');
+        PERFORM xet.hub_charge(r.id, sha256($12), xet.hub_weight(ref));
+        PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), $12, 0, 0,
+                               xet.hub_weight(ref));
+        RETURN;
     END IF;
+
+    UPDATE xet.hub_refs f SET oid = c.oid
+     WHERE over AND f.repo_id = r.id AND f.name = ref;
 
     IF NOT FOUND THEN
         status := 409;
@@ -5910,13 +6036,26 @@ $$;
 
 -- Drops what is staged for a commit that is not made, and the files of a repo
 -- that was not created.  Who makes it holds a lock on what is staged
--- (xet.hub_whole), so this comes before, or finds nothing.
+-- (xet.hub_whole), so this comes before, or finds nothing.  So many bytes of
+-- the file that was being read for it were read in vain.
 
-CREATE FUNCTION xet.hub_unstage(upload bytea)
+CREATE FUNCTION xet.hub_unstage(upload bytea, bytes bigint DEFAULT 0)
     RETURNS integer
     LANGUAGE plpgsql
+    SET enable_seqscan = off
 AS $$
+DECLARE
+    whose  bytea;
 BEGIN
+    WITH gone AS (
+        DELETE FROM xet.hub_proofs p WHERE p.upload = $1 RETURNING p.owner
+    )
+    SELECT g.owner INTO whose FROM gone g LIMIT 1;
+
+    IF whose IS NOT NULL AND bytes > 0 THEN
+        PERFORM xet.hub_vain_add(whose, bytes);
+    END IF;
+
     PERFORM FROM xet.hub_staged s
       WHERE s.upload = $1
       ORDER BY s.seq
@@ -6019,33 +6158,55 @@ AS $$
 $$;
 
 
--- The files of a commit whose SHA-256 nobody has computed yet, up to 4096; or
--- one row with a status and what is wrong: a file that was not uploaded to the
--- repo, or has another size or another SHA-256 than the commit says.
+-- Notes bytes that were read in vain for somebody; the notes of a day are
+-- forgotten on the next one.
 
-CREATE FUNCTION xet.hub_claims(store text, upload bytea)
-    RETURNS TABLE (status integer, message text, hash bytea, sha256 bytea)
-    LANGUAGE plpgsql STABLE
+CREATE FUNCTION xet.hub_vain_add(owner bytea, bytes bigint)
+    RETURNS void
+    LANGUAGE sql
+AS $$
+    INSERT INTO xet.hub_vain AS v (owner, day, bytes)
+    VALUES ($1, xet.today(), $2)
+    ON CONFLICT ON CONSTRAINT hub_vain_pkey
+       DO UPDATE SET day = excluded.day,
+                     bytes = CASE WHEN v.day = excluded.day THEN v.bytes
+                                  ELSE 0 END + excluded.bytes;
+$$;
+
+
+-- Whether nothing more is read for somebody today: as many bytes as all that he
+-- has uploaded, and a gigabyte, were read in vain.
+
+CREATE FUNCTION xet.hub_vain_much(owner bytea)
+    RETURNS boolean
+    LANGUAGE sql STABLE
+AS $$
+    SELECT EXISTS (
+        SELECT FROM xet.hub_vain v
+         WHERE v.owner = $1 AND v.day = xet.today()
+           AND v.bytes > (SELECT 1073741824 + u.stored + u.logical
+                            FROM xet.usage_of($1) u));
+$$;
+
+
+-- What is wrong with the files of a commit, as far as it is known: one that was
+-- not uploaded to the repo, or has another size or another SHA-256 than the
+-- commit says; or NULL.
+
+CREATE FUNCTION xet.hub_claims_bad(repo bigint, upload bytea)
+    RETURNS text
+    LANGUAGE sql STABLE
     SET enable_seqscan = off
     SET plan_cache_mode = force_custom_plan
 AS $$
-#variable_conflict use_column
-DECLARE
-    repo  bigint;
-BEGIN
-    SELECT r.id INTO repo FROM xet.repos r WHERE r.name = $1;
-
-    RETURN QUERY
-    SELECT 400, CASE WHEN f.hash IS NULL AND o.size IS DISTINCT FROM 0
-                     THEN o.path || ' was not uploaded to this repository'
-                     WHEN f.proven <> o.sha256 OR o.size = 0
-                     THEN o.path || ' has not the SHA-256 that the commit'
-                          ' says'
-                     ELSE o.path || ' has not the size that the commit says'
-                     END,
-           NULL::bytea, NULL::bytea
+    SELECT CASE WHEN f.hash IS NULL AND o.size IS DISTINCT FROM 0
+                THEN o.path || ' was not uploaded to this repository'
+                WHEN f.proven <> o.sha256 OR o.size = 0
+                THEN o.path || ' has not the SHA-256 that the commit says'
+                ELSE o.path || ' has not the size that the commit says'
+                END
       FROM xet.hub_staged_ops($2) o
-      LEFT JOIN LATERAL (SELECT * FROM xet.hub_claimed(repo, o.sha256)
+      LEFT JOIN LATERAL (SELECT * FROM xet.hub_claimed($1, o.sha256)
                           LIMIT 1) f ON true
      WHERE o.op = 2
        AND CASE WHEN o.size = 0 THEN o.sha256 <> sha256('')
@@ -6053,38 +6214,137 @@ BEGIN
                      OR f.proven <> o.sha256 END
      ORDER BY o.n
      LIMIT 1;
+$$;
+
+
+-- The files of a commit whose SHA-256 nobody has computed yet, up to 4096, that
+-- the caller reads now, and nobody else meanwhile; or one row with a status and
+-- what is wrong.  202: others read all that is left, so ask again.
+--
+-- A file is read once, whatever is claimed of it: what it has is known then to
+-- all.  Who has had too much read in vain has to wait for the next day.
+
+CREATE FUNCTION xet.hub_claims(store text, upload bytea, subject bytea)
+    RETURNS TABLE (status integer, message text, hash bytea, sha256 bytea)
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+#variable_conflict use_column
+DECLARE
+    repo    bigint;
+    whose   bytea;
+    ids     bigint[];
+    mine    bigint[];
+BEGIN
+    SELECT r.id INTO repo FROM xet.repos r WHERE r.name = $1;
+
+    whose := coalesce(sha256($3), int8send(repo));
+
+    SELECT array_agg(DISTINCT f.id) INTO ids
+      FROM (SELECT DISTINCT f.id
+              FROM xet.hub_staged_ops($2) o
+             CROSS JOIN LATERAL (SELECT * FROM xet.hub_claimed(repo, o.sha256)
+                                  LIMIT 1) f
+             WHERE o.op = 2 AND o.size IS DISTINCT FROM 0
+               AND f.proven IS NULL
+             LIMIT 4096) f;
+
+    -- behind that: what others have found out meanwhile is wrong, or is right
+
+    message := xet.hub_claims_bad(repo, $2);
+
+    IF message IS NOT NULL THEN
+        status := 400;
+        RETURN NEXT;
+        RETURN;
+    END IF;
+
+    IF ids IS NULL THEN
+        RETURN;
+    END IF;
+
+    IF xet.hub_vain_much(whose) THEN
+        status := 429;
+        message := 'Too many bytes were read today for commits that name files'
+                   ' by a false SHA-256, or that were given up';
+        RETURN NEXT;
+        RETURN;
+    END IF;
+
+    -- who is late reads on: what he finds out is true all the same
+
+    WITH taken AS (
+        INSERT INTO xet.hub_proofs AS p (file_id, upload, owner, size, until)
+        SELECT f.id, $2, whose, f.size,
+               now() + interval '1 minute'
+               + interval '1 second' * (sum(f.size) OVER () / 20000000)
+          FROM unnest(ids) AS u(id)
+         CROSS JOIN LATERAL (SELECT f.id, f.size FROM xet.files f
+                              WHERE f.id = u.id
+                             OFFSET 0) f
+         ORDER BY f.id
+        ON CONFLICT ON CONSTRAINT hub_proofs_pkey
+           DO UPDATE SET upload = excluded.upload, owner = excluded.owner,
+                         until = excluded.until
+            WHERE p.until < now() OR p.upload = excluded.upload
+        RETURNING p.file_id
+    )
+    SELECT array_agg(t.file_id) INTO mine FROM taken t;
+
+    IF mine IS NULL THEN
+        status := 202;
+        RETURN NEXT;
+        RETURN;
+    END IF;
+
+    RETURN QUERY
+    SELECT DISTINCT 200, NULL::text, f.hash, o.sha256
+      FROM xet.hub_staged_ops($2) o
+     CROSS JOIN LATERAL (SELECT * FROM xet.hub_claimed(repo, o.sha256)
+                          LIMIT 1) f
+     WHERE o.op = 2 AND o.size IS DISTINCT FROM 0 AND f.id = ANY (mine);
 
     IF NOT FOUND THEN
-        RETURN QUERY
-        SELECT DISTINCT 200, NULL::text, f.hash, o.sha256
-          FROM xet.hub_staged_ops($2) o
-         CROSS JOIN LATERAL (SELECT * FROM xet.hub_claimed(repo, o.sha256)
-                              LIMIT 1) f
-         WHERE o.op = 2 AND o.size IS DISTINCT FROM 0 AND f.proven IS NULL
-         LIMIT 4096;
+        status := 202;
+        RETURN NEXT;
     END IF;
 END;
 $$;
 
 
 -- A file was read, and this is its SHA-256: for all repos.  A claim of this
--- repo that is another one is dropped.
+-- repo that is another one is dropped, and what was read for it was in vain.
 
 CREATE FUNCTION xet.hub_proven(store text, file bytea, digest bytea)
     RETURNS boolean
     LANGUAGE plpgsql
     SET enable_seqscan = off
 AS $$
+DECLARE
+    id    bigint;
+    good  boolean;
+    p     xet.hub_proofs;
 BEGIN
     PERFORM xet.file_prove(file, digest);
 
+    SELECT f.id INTO id
+      FROM xet.files f WHERE f.hash = $2 AND xet.file_at(f.id, $2);
+
     UPDATE xet.repo_files rf SET sha256 = digest
      WHERE rf.repo_id = (SELECT r.id FROM xet.repos r WHERE r.name = $1)
-       AND rf.file_id = (SELECT f.id FROM xet.files f
-                          WHERE f.hash = $2 AND xet.file_at(f.id, $2))
+       AND rf.file_id = id
        AND rf.sha256 IS DISTINCT FROM digest;
 
-    RETURN NOT FOUND AND store IS NOT NULL;
+    good := NOT FOUND AND store IS NOT NULL;
+
+    DELETE FROM xet.hub_proofs h WHERE h.file_id = id RETURNING h.* INTO p;
+
+    IF NOT good AND p.owner IS NOT NULL THEN
+        PERFORM xet.hub_vain_add(p.owner, p.size);
+    END IF;
+
+    RETURN good;
 END;
 $$;
 
@@ -6106,6 +6366,41 @@ CREATE FUNCTION xet.hub_folder(path text)
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
     SELECT coalesce(substring(path from '^(.*)/'), '');
+$$;
+
+
+-- The folders that paths are in, each of them once, and no more of them than
+-- one more than most: who finds that many refuses, so that no request makes
+-- PostgreSQL name folders that it will not have.
+
+CREATE FUNCTION xet.hub_folders(paths text[], most bigint)
+    RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    WITH RECURSIVE f(path) AS (
+        SELECT xet.hub_folder(p) FROM unnest($1) AS p
+        UNION
+        SELECT xet.hub_folder(f.path) FROM f WHERE f.path <> ''
+    )
+    SELECT coalesce(array_agg(k.path), '{}')
+      FROM (SELECT f.path FROM f WHERE f.path <> '' LIMIT $2 + 1) k;
+$$;
+
+
+-- What is wrong with a request that writes rows of paths, and of the folders
+-- that they are in; NULL where it keeps within most.  Files may be in folders
+-- of their own, but hardly in eight each: rows have to do with what was sent.
+
+CREATE FUNCTION xet.hub_too_many(paths bigint, folders bigint, most bigint)
+    RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT CASE WHEN paths + folders > most
+                THEN 'The operations change more than ' || most
+                     || ' files and folders; send several commits or batches'
+                WHEN folders > 1000 + 8 * paths
+                THEN 'The files are in too many folders; send several commits'
+                     ' or batches' END;
 $$;
 
 
@@ -6264,34 +6559,42 @@ END;
 $$;
 
 
--- The files that a commit deletes; bad is what it would delete that is not
--- there.
+-- The files that a commit deletes, no more than one more than most; bad is what
+-- it would delete that is not there.
 
 CREATE FUNCTION xet.hub_gone(repo bigint, line integer, seq integer,
-    upload bytea, OUT gone text[], OUT bad text)
+    upload bytea, most bigint, OUT gone text[], OUT bad text)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
     SET enable_material = off
     SET plan_cache_mode = force_custom_plan
 AS $$
 BEGIN
-    SELECT coalesce(array_agg(DISTINCT h.path), '{}') INTO gone
-      FROM (SELECT DISTINCT s.op, s.path
-              FROM xet.hub_staged_ops($4) s WHERE s.op IN (5, 6)) o
-     CROSS JOIN LATERAL (
-               SELECT p.path
-                 FROM (SELECT p.path, p.hash
-                         FROM xet.hub_paths p
-                        WHERE p.repo_id = $1 AND p.line = $2 AND o.op = 5
-                          AND p.path = o.path AND p.since <= $3
-                          AND p.till > $3
-                        ORDER BY p.since DESC
-                        LIMIT 1) p
-                WHERE p.hash IS NOT NULL
-               UNION ALL
-               SELECT p.path FROM xet.hub_below($1, $2, $3, o.path) p
-                WHERE o.op = 6
-           ) h;
+    SELECT coalesce(array_agg(DISTINCT d.path), '{}') INTO gone
+      FROM (SELECT h.path
+              FROM (SELECT DISTINCT s.op, s.path
+                      FROM xet.hub_staged_ops($4) s
+                     WHERE s.op IN (5, 6)) o
+             CROSS JOIN LATERAL (
+                       SELECT p.path
+                         FROM (SELECT p.path, p.hash
+                                 FROM xet.hub_paths p
+                                WHERE p.repo_id = $1 AND p.line = $2
+                                  AND o.op = 5 AND p.path = o.path
+                                  AND p.since <= $3 AND p.till > $3
+                                ORDER BY p.since DESC
+                                LIMIT 1) p
+                        WHERE p.hash IS NOT NULL
+                       UNION ALL
+                       SELECT p.path
+                         FROM xet.hub_below($1, $2, $3, o.path) p
+                        WHERE o.op = 6
+                   ) h
+             LIMIT $5 + 1) d;
+
+    IF cardinality(gone) > $5 THEN
+        RETURN;
+    END IF;
 
     -- as sets: to go through all of gone for each of them would take the square
     -- of their number
@@ -6370,8 +6673,8 @@ END;
 $$;
 
 
--- A path that would be a file and a folder, once files are written to puts, in
--- folders of which there is above, and those of gone are deleted; or NULL.
+-- A path that would be a file and a folder, once files are written to puts,
+-- which are in the folders of above, and those of gone are deleted; or NULL.
 
 CREATE FUNCTION xet.hub_clash(repo bigint, line integer, seq integer,
     puts text[], above text[], gone text[])
@@ -6385,7 +6688,7 @@ BEGIN
     RETURN (
         (SELECT unnest(puts)
          INTERSECT
-         SELECT a FROM unnest(puts) AS b, xet.hub_above(b) AS a)
+         SELECT unnest(above))
 
         UNION ALL
 
@@ -6406,6 +6709,7 @@ BEGIN
                  CROSS JOIN LATERAL (
                            SELECT h.path
                              FROM xet.hub_below($1, $2, $3, u.path) h
+                            LIMIT cardinality(gone) + 1
                        ) b
                  WHERE p.hash IS NULL
                 EXCEPT
@@ -6466,20 +6770,22 @@ $$;
 
 
 -- The rows of a commit, the last one of its line: those that it ends, at the
--- paths of told and their folders above, and those that hold from now on.
+-- paths of told and their folders above, and those that hold from now on, whose
+-- weight is returned.
 
 CREATE FUNCTION xet.hub_write(repo bigint, line integer, seq integer,
     made bytea, told text[], above text[], paths text[], hashes bytea[],
     sizes bigint[], digests bytea[])
-    RETURNS void
+    RETURNS bigint
     LANGUAGE plpgsql
     SET enable_seqscan = off
     SET enable_material = off
     SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
-    ever  CONSTANT integer := 2147483647;
-    lost  record;
+    ever    CONSTANT integer := 2147483647;
+    lost    record;
+    weight  bigint;
 BEGIN
     -- by where they are, which the lock on the line keeps: a join with the
     -- paths may walk through the whole line
@@ -6511,30 +6817,40 @@ BEGIN
       FROM unnest(paths, hashes, sizes, digests)
               AS u(path, hash, size, sha256);
 
-    INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, made)
-    SELECT $1, $2, u.path, $3, xet.hub_folder(u.path), $4
-      FROM unnest(above) AS u(path)
-     WHERE EXISTS (SELECT FROM xet.hub_paths h
-                    WHERE h.repo_id = $1 AND h.line = $2
-                      AND h.path > u.path || '/' AND h.path < u.path || '0'
-                      AND h.till = ever AND coalesce(h.hash, '') <> ''
-                   OFFSET 0);
+    WITH begun AS (
+        INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, made)
+        SELECT $1, $2, u.path, $3, xet.hub_folder(u.path), $4
+          FROM unnest(above) AS u(path)
+         WHERE EXISTS (SELECT FROM xet.hub_paths h
+                        WHERE h.repo_id = $1 AND h.line = $2
+                          AND h.path > u.path || '/'
+                          AND h.path < u.path || '0'
+                          AND h.till = ever AND coalesce(h.hash, '') <> ''
+                       OFFSET 0)
+        RETURNING hub_paths.path
+    )
+    SELECT coalesce(sum(xet.hub_weight(w.path)), 0) INTO weight
+      FROM (SELECT b.path FROM begun b UNION ALL SELECT unnest(paths)) w;
 
     UPDATE xet.hub_lines x
        SET last = $3, files = x.files - lost.files + cardinality(paths),
            bytes = x.bytes - lost.bytes
                    + (SELECT coalesce(sum(s), 0) FROM unnest(sizes) AS s)
      WHERE x.repo_id = $1 AND x.line = $2;
+
+    RETURN weight;
 END;
 $$;
 
 
--- Commits what is staged to a branch, as a whole or not at all.
+-- Commits what is staged to a branch, as a whole or not at all.  Rows are
+-- counted, and refused, before the first of them is written.
 --
 -- Who has seen another commit than the one that the branch has, and says so,
 -- may go on where nobody has changed since what he changes; else it is 412.
 -- What changes nothing makes no commit.  An upload that has made its commit is
--- answered with that.
+-- answered with that.  message is how many rows were changed, and how many
+-- bytes of metadata that has added.
 --
 -- seen is the commit that the branch had when the request came, or when it was
 -- last looked at whether its client waits.  Who has said no parent, and meets
@@ -6547,6 +6863,7 @@ CREATE FUNCTION xet.hub_commit(kind integer, owner text, name text,
     any_space boolean, spaces text[],
     any_store boolean, store text, rev text, upload bytea, parent text,
     who text, title text, text text, batches integer, seen text DEFAULT NULL,
+    subject bytea DEFAULT NULL, most integer DEFAULT 500000,
     OUT status integer, OUT code text, OUT message text, OUT body text,
     OUT more text)
     LANGUAGE plpgsql
@@ -6563,9 +6880,14 @@ DECLARE
     l      integer;
     gone   text[];
     bad    text;
+    lost   text;
     w      record;
     told   text[];
     above  text[];
+    files  text[];
+    fork   record;
+    bytes  bigint;
+    copied bigint := 0;
 BEGIN
     SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
@@ -6630,6 +6952,18 @@ BEGIN
         RETURN;
     END IF;
 
+    SELECT g.gone, g.bad INTO gone, lost
+      FROM xet.hub_gone(r.id, l, base.seq, upload, most) g;
+
+    bad := xet.hub_too_many(cardinality(gone), 0, most);
+
+    IF bad IS NOT NULL THEN
+        status := 413;
+        code := 'too_many_rows';
+        message := bad;
+        RETURN;
+    END IF;
+
     IF parent IS NOT NULL
        AND xet.hub_oid(r.id, parent) IS DISTINCT FROM head
        AND xet.hub_meets(r.id, l, base.seq, parent, upload)
@@ -6651,13 +6985,10 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT g.gone, g.bad INTO gone, bad
-      FROM xet.hub_gone(r.id, l, base.seq, upload) g;
-
-    IF bad IS NOT NULL THEN
+    IF lost IS NOT NULL THEN
         status := 404;
         code := 'EntryNotFound';
-        message := 'A file with this name doesn''t exist: ' || bad;
+        message := 'A file with this name doesn''t exist: ' || lost;
         RETURN;
     END IF;
 
@@ -6673,10 +7004,20 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT coalesce(array_agg(DISTINCT a), '{}') INTO above
-      FROM unnest(told) AS t, xet.hub_above(t) AS a;
+    above := xet.hub_folders(told, most);
+    bad := xet.hub_too_many(cardinality(told), cardinality(above), most);
 
-    bad := xet.hub_clash(r.id, l, base.seq, w.paths, above, gone);
+    IF bad IS NOT NULL THEN
+        status := 413;
+        code := 'too_many_rows';
+        message := bad;
+        body := NULL;
+        RETURN;
+    END IF;
+
+    files := CASE WHEN cardinality(gone) = 0 THEN above
+                  ELSE xet.hub_folders(w.paths, most) END;
+    bad := xet.hub_clash(r.id, l, base.seq, w.paths, files, gone);
 
     IF bad IS NOT NULL THEN
         status := 400;
@@ -6686,22 +7027,54 @@ BEGIN
         RETURN;
     END IF;
 
+    -- what has no room left is refused before it is written; who comes at the
+    -- same time is seen at the end
+
+    bytes := xet.hub_weight(title || text);
+
+    IF EXISTS (SELECT FROM xet.quotas) THEN
+        PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, 0,
+                               bytes
+                               + (SELECT sum(xet.hub_weight(p))
+                                    FROM (SELECT unnest(w.paths)
+                                          UNION ALL
+                                          SELECT unnest(above)) AS u(p)
+                                 )::bigint,
+                               false);
+    END IF;
+
     PERFORM xet.hub_hold(r.id, w.ids);
 
     IF base.seq < (SELECT x.last FROM xet.hub_lines x
                     WHERE x.repo_id = r.id AND x.line = l FOR UPDATE)
     THEN
-        l := xet.hub_fork(r.id, l, base.seq);
+        SELECT * INTO fork
+          FROM xet.hub_fork(r.id, l, base.seq, most, subject);
+
+        l := fork.fork;
+        copied := fork.n;
+        bytes := bytes + fork.bytes;
+
+        IF l IS NULL THEN
+            status := 413;
+            code := 'too_many_rows';
+            message := 'Others have gone on from the commit that ' || rev
+                       || ' is at, so all files and folders of it would be'
+                       ' copied, and these are more than ' || most;
+            body := NULL;
+            RETURN;
+        END IF;
     END IF;
 
     made := substr(sha256($9 || head), 1, 20);
 
-    PERFORM xet.hub_write(r.id, l, base.seq + 1, made, told, above, w.paths,
-                          w.hashes, w.sizes, w.digests);
+    bytes := bytes + xet.hub_write(r.id, l, base.seq + 1, made, told, above,
+                                   w.paths, w.hashes, w.sizes, w.digests);
 
     INSERT INTO xet.hub_commits (repo_id, line, seq, oid, parent, who, title,
-                                 message, upload)
-    VALUES (r.id, l, base.seq + 1, made, head, who, title, text, $9);
+                                 message, upload, subject, metadata)
+    VALUES (r.id, l, base.seq + 1, made, head, who, title, text, $9,
+            sha256(subject), bytes);
 
     UPDATE xet.hub_refs f SET oid = made
      WHERE f.repo_id = r.id AND f.name = ref;
@@ -6710,40 +7083,58 @@ BEGIN
 
     DELETE FROM xet.hub_staged s WHERE s.upload = $9;
 
+    PERFORM xet.hub_charge(r.id, sha256(subject), bytes);
+    PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, 0,
+                           bytes);
+
     body := encode(made, 'hex');
+    message := cardinality(told) + cardinality(above) + copied || ' ' || bytes;
 END;
 $$;
 
 
--- A line of its own for a branch that leaves another one behind a commit.
+-- A line of its own for a branch that leaves another one behind a commit: n
+-- rows of so many bytes are copied.  NULL where these are more than most.
 
-CREATE FUNCTION xet.hub_fork(repo bigint, line integer, seq integer)
-    RETURNS integer
+CREATE FUNCTION xet.hub_fork(repo bigint, line integer, seq integer,
+    most bigint, subject bytea, OUT fork integer, OUT n bigint,
+    OUT bytes bigint)
     LANGUAGE plpgsql
     SET enable_seqscan = off
 AS $$
-DECLARE
-    l  integer;
 BEGIN
+    SELECT count(*), coalesce(sum(xet.hub_weight(h.path)), 0) INTO n, bytes
+      FROM (SELECT h.path FROM xet.hub_paths h
+             WHERE h.repo_id = $1 AND h.line = $2
+               AND h.since <= $3 AND h.till > $3
+             LIMIT $4 + 1) h;
+
+    IF n > most THEN
+        RETURN;
+    END IF;
+
+    IF EXISTS (SELECT FROM xet.quotas) THEN
+        PERFORM xet.quota_hold(false, xet.hub_store_of($1), subject, 0, 0,
+                               bytes, false);
+    END IF;
+
     PERFORM FROM xet.hub_lines x
       WHERE x.repo_id = $1 AND x.line = 0 FOR UPDATE;
 
-    SELECT max(x.line) + 1 INTO l FROM xet.hub_lines x WHERE x.repo_id = $1;
+    SELECT max(x.line) + 1 INTO fork FROM xet.hub_lines x WHERE x.repo_id = $1;
 
     WITH copied AS (
         INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash,
                                    size, sha256, made, made_at, mtime, type)
-        SELECT $1, l, h.path, $3, h.folder, h.hash, h.size, h.sha256, h.made,
-               h.made_at, h.mtime, h.type
+        SELECT $1, fork, h.path, $3, h.folder, h.hash, h.size, h.sha256,
+               h.made, h.made_at, h.mtime, h.type
           FROM xet.hub_paths h
          WHERE h.repo_id = $1 AND h.line = $2
            AND h.since <= $3 AND h.till > $3
         RETURNING hub_paths.hash, hub_paths.size
     )
     INSERT INTO xet.hub_lines (repo_id, line, last, files, bytes)
-    SELECT $1, l, $3, count(c.hash), coalesce(sum(c.size), 0) FROM copied c;
-
-    RETURN l;
+    SELECT $1, fork, $3, count(c.hash), coalesce(sum(c.size), 0) FROM copied c;
 END;
 $$;
 
@@ -6857,11 +7248,11 @@ END;
 $$;
 
 
--- Takes a path out of a bucket, and says what it was.  Its file is looked at a
--- day later: another path may lead to it.
+-- Takes a path out of a bucket, and says what it was and who has put it there.
+-- Its file is looked at a day later: another path may lead to it.
 
 CREATE FUNCTION xet.hub_bucket_take(repo bigint, target bigint, path text,
-    OUT files integer, OUT bytes bigint)
+    OUT files integer, OUT bytes bigint, OUT subject bytea)
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -6870,7 +7261,7 @@ BEGIN
     DELETE FROM xet.hub_paths p
      WHERE p.repo_id = $1 AND p.line = 0 AND p.path = $3
        AND p.hash IS NOT NULL
-    RETURNING xet.hub_hash(p.hash), p.size INTO old, bytes;
+    RETURNING xet.hub_hash(p.hash), p.size, p.subject INTO old, bytes, subject;
 
     files := CASE WHEN old IS NULL THEN 0 ELSE 1 END;
     bytes := coalesce(bytes, 0);
@@ -6886,32 +7277,41 @@ $$;
 
 
 CREATE FUNCTION xet.hub_bucket_put(repo bigint, path text, hash bytea,
-    size bigint, mtime bigint, type text)
-    RETURNS void
+    size bigint, mtime bigint, type text, subject bytea)
+    RETURNS bigint
     LANGUAGE sql
 AS $$
     INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash, size,
-                               made, mtime, type)
+                               made, mtime, type, subject)
     VALUES ($1, 0, $2, 0, xet.hub_folder($2), xet.hub_hash($3), $4, '',
-            to_timestamp($5 / 1000.0), $6);
+            to_timestamp($5 / 1000.0), $6, $7);
 
-    INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, made)
-    SELECT $1, 0, u, 0, xet.hub_folder(u), ''
-      FROM xet.hub_above($2) AS u
-    ON CONFLICT DO NOTHING;
+    WITH begun AS (
+        INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, made,
+                                   subject)
+        SELECT $1, 0, u, 0, xet.hub_folder(u), '', $7
+          FROM xet.hub_above($2) AS u
+        ON CONFLICT DO NOTHING
+        RETURNING hub_paths.path
+    )
+    SELECT xet.hub_weight($2) + coalesce(sum(xet.hub_weight(b.path)), 0)::bigint
+      FROM begun b;
 $$;
 
 
 -- Folders above paths that were deleted are gone, too, where they have nothing
--- any more, from below.  Once for all of them: what this transaction has
--- deleted is in the index still, and is gone through for each folder.
+-- any more, from below; returns what that changes of the metadata of a subject,
+-- that of others is counted here.  Once for all of them: what this transaction
+-- has deleted is in the index still, and is gone through for each folder.
 
-CREATE FUNCTION xet.hub_bucket_prune(repo bigint, paths text[])
-    RETURNS void
+CREATE FUNCTION xet.hub_bucket_prune(repo bigint, paths text[], mine bytea)
+    RETURNS bigint
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    a  text;
+    a      text;
+    whose  bytea;
+    bytes  bigint := 0;
 BEGIN
     FOR a IN SELECT u.path
                FROM (SELECT DISTINCT f
@@ -6924,8 +7324,20 @@ BEGIN
 
         DELETE FROM xet.hub_paths p
          WHERE p.repo_id = $1 AND p.line = 0 AND p.path = a
-           AND p.hash IS NULL;
+           AND p.hash IS NULL
+        RETURNING p.subject INTO whose;
+
+        CONTINUE WHEN NOT FOUND;
+
+        IF whose IS NOT DISTINCT FROM mine THEN
+            bytes := bytes - xet.hub_weight(a);
+
+        ELSE
+            PERFORM xet.hub_charge($1, whose, -xet.hub_weight(a));
+        END IF;
     END LOOP;
+
+    RETURN bytes;
 END;
 $$;
 
@@ -6937,8 +7349,9 @@ $$;
 CREATE FUNCTION xet.hub_batch(kind integer, owner text, name text,
     any_space boolean, spaces text[],
     any_store boolean, store text, upload bytea, batches integer,
-    subject bytea DEFAULT NULL, OUT status integer, OUT code text,
-    OUT message text, OUT body text, OUT more text)
+    subject bytea DEFAULT NULL, most integer DEFAULT 500000,
+    OUT status integer, OUT code text, OUT message text, OUT body text,
+    OUT more text)
     LANGUAGE plpgsql
     SET enable_seqscan = off
     SET enable_material = off
@@ -6956,6 +7369,10 @@ DECLARE
     added    bigint := 0;
     gone     text[] := '{}';
     failed   text[] := '{}';
+    mine     bytea := sha256(subject);
+    bytes    bigint := 0;
+    paths    text[];
+    above    text[];
 BEGIN
     SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
@@ -6996,6 +7413,18 @@ BEGIN
 
     PERFORM xet.hub_whole(upload, batches);
 
+    SELECT coalesce(array_agg(DISTINCT s.path), '{}') INTO paths
+      FROM xet.hub_staged_ops($8) s;
+
+    above := xet.hub_folders(paths, most);
+    message := xet.hub_too_many(cardinality(paths), cardinality(above), most);
+
+    IF message IS NOT NULL THEN
+        status := 413;
+        code := 'too_many_rows';
+        RETURN;
+    END IF;
+
     SELECT x.id INTO target
       FROM xet.repos x WHERE x.name = xet.hub_store_of(r.id);
 
@@ -7014,7 +7443,7 @@ BEGIN
             -- a folder that it meets may have nothing any more
 
             IF f.bad IS NOT NULL AND cardinality(gone) > 0 THEN
-                PERFORM xet.hub_bucket_prune(r.id, gone);
+                bytes := bytes + xet.hub_bucket_prune(r.id, gone, mine);
                 gone := '{}';
 
                 SELECT * INTO f
@@ -7035,18 +7464,25 @@ BEGIN
         d_files := d_files - old.files;
         d_bytes := d_bytes - old.bytes;
 
+        IF old.subject IS NOT DISTINCT FROM mine THEN
+            bytes := bytes - old.files * xet.hub_weight(o.path);
+
+        ELSIF old.files = 1 THEN
+            PERFORM xet.hub_charge(r.id, old.subject,
+                                   -xet.hub_weight(o.path));
+        END IF;
+
         IF o.puts THEN
             d_files := d_files + 1;
             d_bytes := d_bytes + f.size;
-
-            PERFORM xet.hub_bucket_put(r.id, o.path, o.hash, f.size, o.mtime,
-                                       o.type);
+            bytes := bytes + xet.hub_bucket_put(r.id, o.path, o.hash, f.size,
+                                                o.mtime, o.type, mine);
         ELSE
             gone := gone || o.path;
         END IF;
     END LOOP;
 
-    PERFORM xet.hub_bucket_prune(r.id, gone);
+    bytes := bytes + xet.hub_bucket_prune(r.id, gone, mine);
 
     status := CASE WHEN n > 0 AND cardinality(failed) = n THEN 422
                    ELSE 200 END;
@@ -7066,7 +7502,12 @@ BEGIN
     VALUES ($8, -1, '{}', ARRAY[body], ARRAY[status], '{}', '{}', '{}', '{}',
             '{}');
 
-    PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, added);
+    message := cardinality(paths) + cardinality(above) || ' '
+               || greatest(bytes, 0);
+
+    PERFORM xet.hub_charge(r.id, mine, bytes);
+    PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, added,
+                           bytes);
 END;
 $$;
 

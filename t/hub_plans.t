@@ -84,9 +84,9 @@ my %most = (hub_tree_rows => 6000, hub_list => 2000, hub_page_list => 2000,
 my %one = (
 	hub_begin => sub { "0, 'me', 'f$_[0]', $who, 'z$_[0]'" },
 	hub_create => [ sub { "0, 'me', 'n$_[0]', $who, false, 'me',"
-			. " 'new$_[0]', 0" },
+			. " 'new$_[0]', 0, 'me', 100000" },
 		sub { "0, 'me', 'f$_[0]', $who, false, 'me',"
-			. " 'z$_[0]', 1" } ],
+			. " 'z$_[0]', 1, 'me', 100000" } ],
 	hub_delete => sub { "0, 'me', 'o$_[0]', $who, NULL" },
 	hub_move => sub { "0, 'me', 'n$_[0]', $who, true, 'me', 'o$_[0]', NULL" },
 	hub_settings => [ sub { "$hub, true, false" },
@@ -102,7 +102,8 @@ my %one = (
 		. ' ARRAY[400::bigint]' },
 	hub_refs_get => sub { "$hub, NULL" },
 	hub_commits_get => sub { "$hub, 'main', NULL, 100, NULL" },
-	hub_ref_put => sub { "$hub, 'heads/b$_[0]', 'main', false, NULL" },
+	hub_ref_put => sub { "$hub, 'heads/b$_[0]', 'main', false, NULL,"
+		. " 'me'" },
 	hub_enter => sub { "$hub, 'main', true" },
 	hub_resolve => sub { "$hub, 'main', 'd7/f7'" },
 	hub_known => sub { "'_hub/1', ARRAY[public.digest(7),"
@@ -123,13 +124,14 @@ my %one = (
 			"q$_[0]") },
 		sub { staged(2, 'NULL::bytea', "sha256('')", 'd/empty',
 			"z$_[0]", 0) } ],
-	hub_unstage => sub { "'f$_[0]'" },
-	hub_claims => sub { "'_hub/1', 'c$_[0]'" },
+	hub_unstage => sub { "'f$_[0]', 5" },
+	hub_claims => sub { "'_hub/1', 'c$_[0]', 'me'" },
 	hub_proven => sub { "'_hub/1', public.file(8), public.digest(8)" },
 	hub_commit => [ map { my $upload = $_; sub { "$hub, 'main',"
-		. " '$upload$_[0]', NULL, 'me', 'title', '', 1" } }
+		. " '$upload$_[0]', NULL, 'me', 'title', '', 1, NULL, 'me',"
+		. ' 100000' } }
 		qw/ c p y e q / ],
-	hub_batch => sub { "$bucket, 'b$_[0]', 1, 'me'" },
+	hub_batch => sub { "$bucket, 'b$_[0]', 1, 'me', 100000" },
 	hub_duplicate => sub { "$hub, 3, 'me', 'm', 'me',"
 		. ' ARRAY[public.file(7), public.file(8)],'
 		. ' ARRAY[public.digest(7), public.digest(8)]' },

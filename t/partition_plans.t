@@ -241,9 +241,10 @@ my %args = (
 		"'logical', 10, " . $f->(1) . ", false, 'a', 'me'" ],
 	usage_get => [ "false, 'a', 'me'" ],
 	sweep => [ '' ],
-	hub_create => [ "0, 'me', 'n', $who, false, 'me', 'new', 0" ],
+	hub_create => [ "0, 'me', 'n', $who, false, 'me', 'new', 0,"
+		. " 'me', 100000" ],
 	hub_begin => [ "0, 'me', 'n3', $who, 'n3'" ],
-	hub_unstage => [ "'n3'" ],
+	hub_unstage => [ "'n3', 5" ],
 	hub_delete => [ "0, 'me', 'n2', $who, NULL" ],
 	hub_move => [ "0, 'me', 'n', $who, true, 'me', 'n2', NULL" ],
 	hub_settings => [ "$hub, true, false",
@@ -258,7 +259,8 @@ my %args = (
 		. ' ARRAY[400::bigint]' ],
 	hub_refs_get => [ "$hub, NULL" ],
 	hub_commits_get => [ "$hub, 'main', NULL, 10, NULL" ],
-	hub_ref_put => [ "$hub, 'heads/b', 'main', false, NULL" ],
+	hub_ref_put => [ "$hub, 'heads/b', 'main', false, NULL,"
+		. " 'me'" ],
 	hub_enter => [ "$hub, 'main', true" ],
 	hub_resolve => [ "$hub, 'main', 'd/x'" ],
 	hub_page_list => [ "NULL, NULL, NULL, $who, NULL, 10" ],
@@ -269,10 +271,11 @@ my %args = (
 	hub_stage => [ $staged->('c', 2, 'NULL::bytea', "sha256('7')"),
 		$staged->('u', 2, 'NULL::bytea', "sha256('8')"),
 		$staged->('b', 3, $f->(7), 'NULL::bytea') ],
-	hub_claims => [ "$store, 'c'", "$store, 'u'" ],
+	hub_claims => [ "$store, 'c', 'me'", "$store, 'u', 'me'" ],
 	hub_proven => [ "$store, " . $f->(8) . ", sha256('8')" ],
-	hub_commit => [ "$hub, 'main', 'c', NULL, 'me', 'title', '', 1" ],
-	hub_batch => [ "$bucket, 'b', 1, 'me'" ],
+	hub_commit => [ "$hub, 'main', 'c', NULL, 'me', 'title', '', 1, NULL,"
+		. " 'me', 100000" ],
+	hub_batch => [ "$bucket, 'b', 1, 'me', 100000" ],
 	hub_duplicate => [ "$hub, 3, 'me', 'm', 'me', ARRAY[" . $f->(7)
 		. "], ARRAY[sha256('7')]" ],
 	tags_take => [ '' ],

@@ -67,16 +67,17 @@ is(usage('subject', 'bob'), '0 300000 1', 'that has added nothing');
 $r = $t->get('/api/v1/usage', $t->auth('read', 'a/a@ann'));
 
 is($r->{status}, 200, 'usage');
-is_deeply($r->json(), { map { $_ => { files => 1,
+is_deeply($r->json(), { map { $_ => { files => 1, metadata => { used => 0 },
 	logical => { used => 300000 } } } qw/ repo subject / },
 	'stored bytes would tell what others have');
 is_deeply($r->{headers}{'cache-control'}, [ 'private, no-store' ],
 	'not for caches');
 is_deeply($t->get('/wide/v1/usage', $t->auth('read', 'b/b'))->json(),
 	{ repo => { files => 1, logical => { used => 300000 },
-	stored => { used => 0 } } }, 'where dedup answers do that, too');
+	metadata => { used => 0 }, stored => { used => 0 } } }, 'where dedup answers do that, too');
 is_deeply($t->get('/api/v1/usage', $t->auth('read', 'c/c'))->json(),
-	{ repo => { files => 0, logical => { used => 0 } } },
+	{ repo => { files => 0, logical => { used => 0 },
+	metadata => { used => 0 } } },
 	'a repo that is not there');
 is($t->get('/api/v1/usage')->{status}, 401, 'without a token');
 
@@ -327,7 +328,8 @@ $ENV{XET_POSTGRES} = $t->conninfo();
 is(cli('--repo', 'e/e', '--set', 'stored=1K,logical=3G'), '',
 	'xet usage --set');
 is_deeply(JSON::PP::decode_json(cli(qw! --json --repo e/e !)), { repo => 'e/e',
-	files => 0, deduplicated => 0, logical => { used => 0,
+	files => 0, deduplicated => 0, metadata => { used => 0 },
+	logical => { used => 0,
 	limit => 3 * 1024 ** 3, left => 3 * 1024 ** 3 }, stored => {
 	used => $plain->{stored_size}, limit => 1024, left => 0 } },
 	'what is left');
@@ -347,8 +349,8 @@ like(cli(), qr/^store .* xorbs, \d+ bytes nobody's, \d+ bytes to be/m,
 $t->sql("UPDATE xet.usage SET logical = logical + 7
 	WHERE owner = int8send((SELECT id FROM xet.repos
 	WHERE name = 'e/e'))");
-is(cli('--recount'), "repo    files +0 logical -7 stored +0 e/e\n",
-	'xet usage --recount');
+is(cli('--recount'),
+	"repo    files +0 logical -7 stored +0 metadata +0 e/e\n", 'xet usage --recount');
 is(cli('--recount'), '', 'once');
 
 for my $bad ([ '--set', 'none' ], [ qw/ --repo a --set 5 / ],

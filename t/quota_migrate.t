@@ -41,7 +41,12 @@ $t->sql($_) for 'DROP TABLE xet.charges, xet.usage, xet.usage_left,'
 	'DROP FUNCTION ' . join(', ', map { "xet.$_" } qw/ usage_add
 		charges_count charges_moved xorbs_healed repo_files_count
 		repo_files_moved files_places gc_xorbs_reviewed /) . ' CASCADE',
-	'DELETE FROM xet.migrations WHERE version = 14',
+	'DROP TABLE xet.hub_proofs, xet.hub_vain',
+	'ALTER TABLE xet.hub_commits DROP COLUMN subject, DROP COLUMN metadata',
+	'ALTER TABLE xet.hub_refs DROP COLUMN subject',
+	'ALTER TABLE xet.hub_paths DROP COLUMN subject',
+	"DELETE FROM xet.migrations WHERE version = 14"
+		. " OR name LIKE '%hub_bounds%'",
 	"UPDATE xet.migrations SET sha256 = '' WHERE version = 0";
 
 my $r = xet(undef, { env => { XET_POSTGRES => $t->conninfo() } }, 'migrate',

@@ -83,6 +83,9 @@ fuzz_entry(void *ctx, const xet_hub_operation_t *op)
 }
 
 
+static const xet_hub_limits_t  fuzz_limits = { 16, 4 };
+
+
 static xet_status_t
 fuzz_ops(int bucket, const uint8_t *data, size_t size, size_t step,
     fuzz_seen_t *seen)
@@ -92,7 +95,7 @@ fuzz_ops(int bucket, const uint8_t *data, size_t size, size_t step,
     xet_hub_ops_t   ops;
 
     memset(seen, 0, sizeof(fuzz_seen_t));
-    xet_hub_ops_init(&ops, bucket, fuzz_op, seen);
+    xet_hub_ops_init(&ops, bucket, &fuzz_limits, fuzz_op, seen);
 
     rc = XET_OK;
 
@@ -244,7 +247,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(rc != XET_OK || xet_hub_name_ok(repo.name.data, repo.name.len));
 
         if (rc == XET_OK) {
-            (void) xet_hub_repo_files(&repo, fuzz_op, &one);
+            (void) xet_hub_repo_files(&repo, &fuzz_limits, fuzz_op, &one);
         }
 
         json_decref(repo.doc);

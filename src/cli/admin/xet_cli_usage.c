@@ -6,7 +6,7 @@
  *     xet usage                                   all, and the store
  *     xet usage --repo NAME                       one
  *     xet usage --subject NAME [--issuer NAME]
- *     xet usage --repo NAME --set stored=1T,logical=2T
+ *     xet usage --repo NAME --set stored=1T,logical=2T,metadata=1G
  *     xet usage --repo '*' --set none             of all without limits of
  *                                                 their own
  *     xet usage --recount
@@ -41,8 +41,10 @@ enum {
     xet_cli_usage_files,
     xet_cli_usage_logical,
     xet_cli_usage_stored,
+    xet_cli_usage_metadata,
     xet_cli_usage_logical_max,
     xet_cli_usage_stored_max,
+    xet_cli_usage_metadata_max,
     xet_cli_usage_title                /* on the Hub, or empty */
 };
 
@@ -151,20 +153,20 @@ static int
 xet_cli_usage_set(xet_cli_usage_t *u, const char *text)
 {
     int                 i;
-    char                limits[2][24];
+    char                limits[3][24];
     size_t              len, n;
     uint64_t            done;
     const char         *p, *name;
-    xet_cli_pg_param_t  params[5];
+    xet_cli_pg_param_t  params[6];
 
-    static const char *const  names[] = { "stored=", "logical=" };
+    static const char *const  names[] = { "stored=", "logical=", "metadata=" };
 
-    limits[0][0] = limits[1][0] = '\0';
+    limits[0][0] = limits[1][0] = limits[2][0] = '\0';
 
     for (p = text; strcmp(text, "none") != 0; p += len + 1) {
         len = strcspn(p, ",");
 
-        for (i = 0; i < 2; i++) {
+        for (i = 0; i < 3; i++) {
             n = strlen(names[i]);
 
             if (len > n && strncmp(p, names[i], n) == 0
@@ -175,10 +177,11 @@ xet_cli_usage_set(xet_cli_usage_t *u, const char *text)
             }
         }
 
-        if (i == 2) {
+        if (i == 3) {
             return xet_cli_fail(XET_CLI_USAGE, "--set",
-                                "needs stored=SIZE, logical=SIZE or both with"
-                                " a comma between them, or none");
+                                "needs stored=SIZE, logical=SIZE,"
+                                " metadata=SIZE or several with commas between"
+                                " them, or none");
         }
 
         if (p[len] == '\0') {
@@ -195,9 +198,11 @@ xet_cli_usage_set(xet_cli_usage_t *u, const char *text)
     params[2].value = u->issuer;
     params[3].value = *limits[0] ? limits[0] : NULL;
     params[4].value = *limits[1] ? limits[1] : NULL;
+    params[5].value = *limits[2] ? limits[2] : NULL;
 
     return xet_cli_pg_number(u->pg, "SELECT xet.quota_set($1, $2, $3,"
-                             " $4::bigint, $5::bigint)", params, 5, &done);
+                             " $4::bigint, $5::bigint, $6::bigint)", params, 6,
+                             &done);
 }
 
 
@@ -258,7 +263,7 @@ xet_cli_usage_recount(xet_cli_usage_t *u)
     }
 
     return xet_cli_pg_query(u->pg, "SELECT kind, name, files, logical, stored,"
-                            " CASE kind WHEN 'repo'"
+                            " metadata, CASE kind WHEN 'repo'"
                             " THEN xet.hub_title(name) END"
                             " FROM xet.usage_recount() ORDER BY kind, name",
                             NULL, 0, xet_cli_usage_mended, u);
@@ -270,7 +275,7 @@ xet_cli_usage_recount(xet_cli_usage_t *u)
 static int
 xet_cli_usage_mended(void *ctx, const xet_cli_pg_row_t *row)
 {
-    int64_t          files, logical, stored;
+    int64_t          files, logical, stored, metadata;
     xet_json_t      *j;
     const char      *kind, *name, *title;
     xet_cli_json_t   out;
@@ -284,10 +289,12 @@ xet_cli_usage_mended(void *ctx, const xet_cli_pg_row_t *row)
     files = (int64_t) xet_cli_pg_u64(row, xet_cli_usage_files);
     logical = (int64_t) xet_cli_pg_u64(row, xet_cli_usage_logical);
     stored = (int64_t) xet_cli_pg_u64(row, xet_cli_usage_stored);
+    metadata = (int64_t) xet_cli_pg_u64(row, xet_cli_usage_metadata);
 
     if (!u->json) {
         printf("%-7s files %+" PRId64 " logical %+" PRId64
-               " stored %+" PRId64 " ", kind, files, logical, stored);
+               " stored %+" PRId64 " metadata %+" PRId64 " ", kind, files,
+               logical, stored, metadata);
         xet_cli_usage_name_print(name, title);
 
         return ferror(stdout) ? xet_cli_flush() : XET_CLI_OK;
@@ -307,6 +314,8 @@ xet_cli_usage_mended(void *ctx, const xet_cli_pg_row_t *row)
     xet_json_i64(j, logical);
     xet_json_key(j, "stored");
     xet_json_i64(j, stored);
+    xet_json_key(j, "metadata");
+    xet_json_i64(j, metadata);
 
     return xet_cli_json_end(&out);
 }
@@ -325,25 +334,28 @@ xet_cli_usage_show(xet_cli_usage_t *u)
     params[1].value = u->issuer;
 
     if (!u->json) {
-        printf("%-7s %8s %16s %16s %16s %16s %16s %s\n", "kind", "files",
-               "logical", "limit", "stored", "limit", "deduplicated", "name");
+        printf("%-7s %8s %16s %16s %16s %16s %16s %16s %16s %s\n", "kind",
+               "files", "logical", "limit", "stored", "limit", "deduplicated",
+               "metadata", "limit", "name");
     }
 
     if (u->repo) {
-        sql = "SELECT kind, $1::text, files, logical, stored, logical_max,"
-              " stored_max, coalesce(xet.hub_title($1::text), '')"
+        sql = "SELECT kind, $1::text, files, logical, stored, metadata,"
+              " logical_max, stored_max, metadata_max,"
+              " coalesce(xet.hub_title($1::text), '')"
               " FROM xet.usage_get(false, $1::text, NULL)";
 
     } else if (u->subject) {
-        sql = "SELECT kind, $1::text, files, logical, stored, logical_max,"
-              " stored_max, '' FROM xet.usage_get(true, '',"
+        sql = "SELECT kind, $1::text, files, logical, stored, metadata,"
+              " logical_max, stored_max, metadata_max, ''"
+              " FROM xet.usage_get(true, '',"
               " convert_to(coalesce($2::text, ''), 'UTF8') || '\\x00'"
               " || convert_to($1::text, 'UTF8'))";
 
     } else {
         rc = xet_cli_pg_query(u->pg, "SELECT kind, name, files, logical,"
-                              " stored, logical_max, stored_max,"
-                              " CASE kind WHEN 'repo'"
+                              " stored, metadata, logical_max, stored_max,"
+                              " metadata_max, CASE kind WHEN 'repo'"
                               " THEN xet.hub_title(name) END"
                               " FROM xet.usage_list() ORDER BY kind, name",
                               NULL, 0, xet_cli_usage_row, u);
@@ -386,6 +398,8 @@ xet_cli_usage_row(void *ctx, const xet_cli_pg_row_t *row)
         xet_cli_usage_number(row, xet_cli_usage_stored);
         xet_cli_usage_number(row, xet_cli_usage_stored_max);
         printf("%16" PRIu64 " ", saved);
+        xet_cli_usage_number(row, xet_cli_usage_metadata);
+        xet_cli_usage_number(row, xet_cli_usage_metadata_max);
         xet_cli_usage_name_print(name, title);
 
         return ferror(stdout) ? xet_cli_flush() : XET_CLI_OK;
@@ -404,6 +418,8 @@ xet_cli_usage_row(void *ctx, const xet_cli_pg_row_t *row)
                        xet_cli_usage_logical_max);
     xet_cli_usage_json(row, j, "stored", xet_cli_usage_stored,
                        xet_cli_usage_stored_max);
+    xet_cli_usage_json(row, j, "metadata", xet_cli_usage_metadata,
+                       xet_cli_usage_metadata_max);
     xet_cli_json_put_u64(j, "deduplicated", saved);
 
     return xet_cli_json_end(&out);

@@ -153,7 +153,7 @@ int xet_cli_no_memory(void);
     X(SCOPE, "scope", "SCOPE", 0,                                             \
       "read, write or delete; read")                                          \
     X(SET, "set", "LIMITS", 0,                                                \
-      "stored=SIZE,logical=SIZE, one of them, or none")                       \
+      "stored=SIZE,logical=SIZE,metadata=SIZE, some of them, or none")        \
     X(SHA256, "sha256", NULL, 0,                                              \
       "holds the contents against the claimed SHA-256")                       \
     X(SQL, "sql", "DIR", 0,                                                   \

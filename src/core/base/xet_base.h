@@ -84,6 +84,10 @@
       "malformed operation of a commit")                                      \
     X(HUB_LARGE,      "file_too_large",  413,                                 \
       "a file is too large to stand in a commit, upload it before")           \
+    X(HUB_DEPTH,      "path_too_deep",   400,                                 \
+      "a path has more folders than this server allows")                      \
+    X(HUB_COUNT,      "too_many_operations", 413,                             \
+      "too many operations, send several commits or batches")                 \
                                                                               \
     X(HASH_SYNTAX,    "invalid_hash",    400,                                 \
       "a hash must be 64 hexadecimal digits")                                 \

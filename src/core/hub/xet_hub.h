@@ -74,6 +74,9 @@ int xet_hub_space_ok(const uint8_t *p, size_t len);
  */
 int xet_hub_path_ok(const uint8_t *p, size_t len);
 
+/* How many folders a path is in. */
+size_t xet_hub_path_depth(const uint8_t *p, size_t len);
+
 /*
  * Whether a branch or a tag may be called so: what git allows of UTF-8, and
  * nothing that is reserved.
@@ -243,10 +246,19 @@ typedef xet_status_t (*xet_hub_op_pt)(void *ctx,
     const xet_hub_operation_t *op);
 
 
+/* What a request may ask for. */
+
+typedef struct {
+    uint64_t         operations;
+    size_t           depth;            /* folders that a new path is in */
+} xet_hub_limits_t;
+
+
 typedef struct {
     xet_hub_op_pt    handler;
     void            *ctx;
     int              bucket;           /* a batch, else a commit */
+    xet_hub_limits_t limits;
 
     uint8_t         *line;             /* malloc()ed: what came of a line */
     size_t           len;
@@ -257,15 +269,16 @@ typedef struct {
 } xet_hub_ops_t;
 
 
-void xet_hub_ops_init(xet_hub_ops_t *ops, int bucket, xet_hub_op_pt handler,
-    void *ctx);
+void xet_hub_ops_init(xet_hub_ops_t *ops, int bucket,
+    const xet_hub_limits_t *limits, xet_hub_op_pt handler, void *ctx);
 void xet_hub_ops_free(xet_hub_ops_t *ops);
 
 /*
  * Takes *n of len bytes: all of them, or as far as the handler let it.
  * XET_HUB_OPERATION, XET_HUB_PATH, XET_HUB_UNSAFE, XET_HUB_LARGE for a line
- * that is too long, XET_NOMEM, and what the handler returns.  What is deleted
- * or copied from may have an unsafe path.
+ * that is too long, XET_HUB_DEPTH and XET_HUB_COUNT for what exceeds the
+ * limits, before the handler sees the operation; XET_NOMEM, and what the
+ * handler returns.  What is deleted or copied from may have an unsafe path.
  */
 xet_status_t xet_hub_ops_feed(xet_hub_ops_t *ops, const uint8_t *buf,
     size_t len, size_t *n);
@@ -316,12 +329,13 @@ xet_status_t xet_hub_repo_parse(xet_hub_repo_t *repo, const uint8_t *text,
 
 /*
  * The files of a body of create, each as XET_HUB_INLINE, at most
- * XET_HUB_FILES_MAX: XET_HUB_LARGE.  Also as xet_hub_file_parse().
+ * XET_HUB_FILES_MAX: XET_HUB_LARGE.  Also XET_HUB_DEPTH and XET_HUB_COUNT, and
+ * as xet_hub_file_parse().
  */
 #define XET_HUB_FILES_MAX  1000
 
 xet_status_t xet_hub_repo_files(xet_hub_repo_t *repo,
-    xet_hub_op_pt handler, void *ctx);
+    const xet_hub_limits_t *limits, xet_hub_op_pt handler, void *ctx);
 
 /* {fromRepo, toRepo, type} */
 xet_status_t xet_hub_move_parse(xet_hub_repo_t *repo, const uint8_t *text,

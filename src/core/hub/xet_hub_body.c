@@ -79,8 +79,8 @@ xet_hub_repo_parse(xet_hub_repo_t *repo, const uint8_t *text, size_t len)
 
 
 xet_status_t
-xet_hub_repo_files(xet_hub_repo_t *repo, xet_hub_op_pt handler,
-    void *ctx)
+xet_hub_repo_files(xet_hub_repo_t *repo, const xet_hub_limits_t *limits,
+    xet_hub_op_pt handler, void *ctx)
 {
     size_t                i;
     json_t               *array;
@@ -94,6 +94,10 @@ xet_hub_repo_files(xet_hub_repo_t *repo, xet_hub_op_pt handler,
         return XET_HUB_LARGE;
     }
 
+    if (json_array_size(array) > limits->operations) {
+        return XET_HUB_COUNT;
+    }
+
     rc = XET_OK;
 
     for (i = 0; i < json_array_size(array) && rc == XET_OK; i++) {
@@ -102,6 +106,12 @@ xet_hub_repo_files(xet_hub_repo_t *repo, xet_hub_op_pt handler,
 
         rc = xet_hub_file_parse(json_array_get(array, i), &op, &content,
                                 &repo->refusal);
+
+        if (rc == XET_OK
+            && xet_hub_path_depth(op.path.data, op.path.len) > limits->depth)
+        {
+            rc = XET_HUB_DEPTH;
+        }
 
         if (rc == XET_OK) {
             rc = handler(ctx, &op);

@@ -119,6 +119,21 @@ xet_hub_path_ok(const uint8_t *p, size_t len)
 }
 
 
+size_t
+xet_hub_path_depth(const uint8_t *p, size_t len)
+{
+    size_t  i, n;
+
+    n = 0;
+
+    for (i = 0; i < len; i++) {
+        n += (p[i] == '/');
+    }
+
+    return n;
+}
+
+
 int
 xet_hub_ref_ok(const uint8_t *p, size_t len)
 {

@@ -29,6 +29,8 @@ static xet_status_t xet_hub_ops_keep(xet_hub_ops_t *ops, const uint8_t *p,
     size_t len);
 static xet_status_t xet_hub_ops_line(xet_hub_ops_t *ops, const uint8_t *p,
     size_t len);
+static xet_status_t xet_hub_ops_bound(xet_hub_ops_t *ops,
+    const xet_hub_operation_t *op);
 static xet_status_t xet_hub_ops_commit(xet_hub_ops_t *ops, json_t *doc,
     xet_hub_operation_t *op, uint8_t **content);
 static xet_status_t xet_hub_ops_batch(json_t *doc, xet_hub_operation_t *op);
@@ -49,12 +51,13 @@ static int xet_hub_ops_is(json_t *value, const char *key, const char *text);
 
 
 void
-xet_hub_ops_init(xet_hub_ops_t *ops, int bucket, xet_hub_op_pt handler,
-    void *ctx)
+xet_hub_ops_init(xet_hub_ops_t *ops, int bucket,
+    const xet_hub_limits_t *limits, xet_hub_op_pt handler, void *ctx)
 {
     memset(ops, 0, sizeof(xet_hub_ops_t));
 
     ops->bucket = bucket;
+    ops->limits = *limits;
     ops->handler = handler;
     ops->ctx = ctx;
 }
@@ -212,19 +215,11 @@ xet_hub_ops_line(xet_hub_ops_t *ops, const uint8_t *p, size_t len)
                      : xet_hub_ops_commit(ops, doc, &op, &content);
 
     if (rc == XET_OK && op.op != XET_HUB_HEADER) {
-        rc = xet_hub_path_check(&op.path, &ops->refusal);
-
-        /* what is there already can go */
-
-        if (rc == XET_HUB_UNSAFE
-            && (op.op == XET_HUB_DELETE || op.op == XET_HUB_DELETE_FOLDER))
-        {
-            rc = XET_OK;
-        }
+        rc = xet_hub_ops_bound(ops, &op);
+        ops->n++;
     }
 
     if (rc == XET_OK) {
-        ops->n += (op.op != XET_HUB_HEADER);
         rc = ops->handler(ops->ctx, &op);
     }
 
@@ -232,6 +227,35 @@ xet_hub_ops_line(xet_hub_ops_t *ops, const uint8_t *p, size_t len)
     json_decref(doc);
 
     return rc;
+}
+
+
+/*
+ * Only a path that the operation makes has to keep to all rules: what is there
+ * already can go.
+ */
+
+static xet_status_t
+xet_hub_ops_bound(xet_hub_ops_t *ops, const xet_hub_operation_t *op)
+{
+    int           gone;
+    xet_status_t  rc;
+
+    if (ops->n >= ops->limits.operations) {
+        return XET_HUB_COUNT;
+    }
+
+    gone = (op->op == XET_HUB_DELETE || op->op == XET_HUB_DELETE_FOLDER);
+    rc = xet_hub_path_check(&op->path, &ops->refusal);
+
+    if (rc == XET_HUB_UNSAFE && gone) {
+        return XET_OK;
+    }
+
+    return (rc == XET_OK && !gone
+            && xet_hub_path_depth(op->path.data, op->path.len)
+               > ops->limits.depth)
+           ? XET_HUB_DEPTH : rc;
 }
 
 

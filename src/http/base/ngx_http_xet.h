@@ -250,6 +250,9 @@ typedef struct {
     ngx_http_complex_value_t  *hub_owners;     /* name spaces of the user */
     ngx_http_complex_value_t  *hub_upstream;   /* a named location */
     ngx_uint_t                 hub_expose;     /* "on": reads past a Hub */
+    ngx_uint_t                 hub_depth;      /* folders that a path is in */
+    ngx_uint_t                 hub_operations; /* of a commit */
+    ngx_uint_t                 hub_rows;       /* that a commit writes */
     ngx_uint_t                 monitor;        /* NGX_HTTP_XET_MONITOR_* */
     ngx_str_t                  api_base;
     ngx_uint_t                 auth;           /* NGX_HTTP_XET_AUTH_* */
@@ -741,6 +744,8 @@ struct ngx_http_xet_audit_s {
     xet_hash_t                  hash;          /* of the file or the xorb */
     uint64_t                    files;         /* of a shard */
     uint64_t                    new_bytes;
+    uint64_t                    rows;          /* of files and folders */
+    uint64_t                    metadata;      /* bytes of these */
 
     unsigned                    write:1;       /* the route writes */
     unsigned                    mint:1;

@@ -208,8 +208,11 @@ ngx_int_t ngx_http_xet_hub_headers(ngx_http_request_t *r);
 void ngx_http_xet_hub_answered(ngx_http_request_t *r, ngx_int_t rc);
 void ngx_http_xet_hub_paged(ngx_http_request_t *r, ngx_int_t rc);
 
-/* The same for one that adds files to a repo, which may have no room left. */
+/* The same for one that adds to a repo, which may have no room left. */
 void ngx_http_xet_hub_added(ngx_http_request_t *r, ngx_int_t rc);
+
+/* NGX_DONE where it has none, and the request was finalized; else NGX_OK. */
+ngx_int_t ngx_http_xet_hub_over(ngx_http_request_t *r, ngx_int_t rc);
 
 /*
  * Gets the row of a statement, where all is well: NGX_OK.  Otherwise the
@@ -264,6 +267,10 @@ void ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
 
 /* Until when a token or a URL may be good that is given to the caller now. */
 uint64_t ngx_http_xet_hub_until(ngx_http_request_t *r);
+
+
+/* ngx_http_xet_hub_commit.c: what a commit, or what is like one, may be. */
+void ngx_http_xet_hub_limits(ngx_http_request_t *r, xet_hub_limits_t *limits);
 
 
 /*

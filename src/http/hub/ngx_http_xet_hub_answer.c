@@ -382,17 +382,27 @@ ngx_http_xet_hub_answered(ngx_http_request_t *r, ngx_int_t rc)
 void
 ngx_http_xet_hub_added(ngx_http_request_t *r, ngx_int_t rc)
 {
+    if (ngx_http_xet_hub_over(r, rc) == NGX_OK) {
+        ngx_http_xet_hub_answered(r, rc);
+    }
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_over(ngx_http_request_t *r, ngx_int_t rc)
+{
     ngx_http_xet_over_t  over;
 
-    if (rc == NGX_ABORT && ngx_http_xet_query_quota_over(r, &over)) {
-        ngx_http_finalize_request(r,
-            ngx_http_xet_hub_error(r, xet_status_http(XET_QUOTA),
-                                   xet_status_code(XET_QUOTA),
-                                   ngx_http_xet_quota_text(r)));
-        return;
+    if (rc != NGX_ABORT || !ngx_http_xet_query_quota_over(r, &over)) {
+        return NGX_OK;
     }
 
-    ngx_http_xet_hub_answered(r, rc);
+    ngx_http_finalize_request(r,
+        ngx_http_xet_hub_error(r, xet_status_http(XET_QUOTA),
+                               xet_status_code(XET_QUOTA),
+                               ngx_http_xet_quota_text(r)));
+
+    return NGX_DONE;
 }
 
 

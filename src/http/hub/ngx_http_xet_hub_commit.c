@@ -10,7 +10,8 @@
  *     claims  (query)  files that the commit names by a SHA-256, among those
  *                      that uploads of the repo have brought: what is wrong, or
  *                      whose SHA-256 nobody has computed
- *     prove   (jobs)   reads these, one after the other
+ *     prove   (jobs)   reads these, one after the other; those that another
+ *                      commit reads are waited for, and asked for again
  *     commit  (query)  all of it, or nothing; where others have changed the same
  *                      files since the branch was looked at, and the client
  *                      has said no parent, once more
@@ -37,6 +38,7 @@
 #define NGX_HTTP_XET_HUB_OPERATIONS  1000      /* of a batch */
 #define NGX_HTTP_XET_HUB_INLINES     1000      /* files in a commit */
 #define NGX_HTTP_XET_HUB_LOOKS         32      /* at a branch that moves */
+#define NGX_HTTP_XET_HUB_AGAIN       500       /* ms */
 
 
 typedef struct {
@@ -58,6 +60,8 @@ typedef struct {
     ngx_uint_t                   next;
     ngx_http_xet_reader_t       *reader;
     EVP_MD_CTX                  *sha256;
+    uint64_t                     hashed;       /* bytes of this one */
+    ngx_event_t                  again;
 
     ngx_uint_t                   looks;        /* at the branch */
 
@@ -103,6 +107,9 @@ static void ngx_http_xet_hub_commit_claimed(ngx_http_request_t *r,
     ngx_int_t rc);
 static ngx_int_t ngx_http_xet_hub_commit_doubts(ngx_http_request_t *r,
     ngx_http_xet_hub_commit_t *c);
+static void ngx_http_xet_hub_commit_pause(ngx_http_request_t *r,
+    ngx_http_xet_hub_commit_t *c);
+static void ngx_http_xet_hub_commit_again(ngx_event_t *ev);
 static void ngx_http_xet_hub_commit_prove(ngx_http_request_t *r,
     ngx_http_xet_hub_commit_t *c);
 static void ngx_http_xet_hub_commit_opened(ngx_http_request_t *r, void *data,
@@ -118,6 +125,8 @@ static void ngx_http_xet_hub_commit_make(ngx_http_request_t *r,
 static void ngx_http_xet_hub_commit_made(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_hub_commit_seen(ngx_http_request_t *r,
     ngx_http_xet_hub_commit_t *c, const ngx_str_t *oid);
+static void ngx_http_xet_hub_commit_note(ngx_http_request_t *r,
+    ngx_http_xet_hub_answer_t *answer);
 static ngx_int_t ngx_http_xet_hub_commit_send(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer);
 static void ngx_http_xet_hub_commit_fail(ngx_http_request_t *r,
@@ -129,6 +138,7 @@ ngx_http_xet_hub_commit_handler(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub)
 {
     const char                 *message;
+    xet_hub_limits_t            limits;
     ngx_http_xet_hub_commit_t  *c;
 
     c = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_commit_t),
@@ -141,7 +151,9 @@ ngx_http_xet_hub_commit_handler(ngx_http_request_t *r,
     hub->state = c;
     c->query = ngx_http_xet_query_get(r);
 
-    xet_hub_ops_init(&c->ops, hub->asked.kind == XET_HUB_BUCKET,
+    ngx_http_xet_hub_limits(r, &limits);
+
+    xet_hub_ops_init(&c->ops, hub->asked.kind == XET_HUB_BUCKET, &limits,
                      ngx_http_xet_hub_commit_op, c);
     hub->refusal = &c->ops.refusal;
 
@@ -172,7 +184,11 @@ ngx_http_xet_hub_commit_cleanup(void *data)
     /* a statement that is under way drops it when it has ended */
 
     if (c->staged && !c->query->inherited) {
-        ngx_http_xet_query_hub_unstage(c->upload);
+        ngx_http_xet_query_hub_unstage(c->upload, c->hashed);
+    }
+
+    if (c->again.timer_set) {
+        ngx_del_timer(&c->again);
     }
 
     xet_hub_ops_free(&c->ops);
@@ -288,6 +304,18 @@ ngx_http_xet_hub_commit_add(ngx_http_xet_hub_commit_t *c,
 
     return (rc == XET_OK && c->batch.n >= NGX_HTTP_XET_HUB_OPERATIONS)
            ? XET_AGAIN : rc;
+}
+
+
+void
+ngx_http_xet_hub_limits(ngx_http_request_t *r, xet_hub_limits_t *limits)
+{
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    limits->operations = xlcf->hub_operations;
+    limits->depth = xlcf->hub_depth;
 }
 
 
@@ -534,6 +562,7 @@ ngx_http_xet_hub_commit_batched(ngx_http_request_t *r, ngx_int_t rc)
         ngx_http_xet_query_hub_get(r, &answer);
 
         if (answer.body.data) {
+            ngx_http_xet_hub_commit_note(r, &answer);
             ngx_http_finalize_request(r,
                 ngx_http_xet_hub_json(r, answer.status, &answer.body));
             return;
@@ -598,9 +627,19 @@ ngx_http_xet_hub_commit_doubts(ngx_http_request_t *r,
             return NGX_ERROR;
         }
 
+        if (claim->status == NGX_HTTP_ACCEPTED) {
+            ngx_http_xet_hub_commit_pause(r, c);
+            return NGX_DONE;
+        }
+
         if (claim->status != NGX_HTTP_OK) {
             answer.status = claim->status;
             ngx_str_set(&answer.code, "unknown_file");
+
+            if (claim->status == NGX_HTTP_TOO_MANY_REQUESTS) {
+                ngx_str_set(&answer.code, "too_many_claims");
+            }
+
             answer.message = claim->message;
 
             ngx_http_finalize_request(r, ngx_http_xet_hub_refuse(r, &answer));
@@ -609,6 +648,39 @@ ngx_http_xet_hub_commit_doubts(ngx_http_request_t *r,
     }
 
     return NGX_OK;
+}
+
+
+/* Other commits read all that is left: what they find out holds here, too. */
+
+static void
+ngx_http_xet_hub_commit_pause(ngx_http_request_t *r,
+    ngx_http_xet_hub_commit_t *c)
+{
+    ngx_http_xet_query_release(r);
+
+    c->again.handler = ngx_http_xet_hub_commit_again;
+    c->again.data = r;
+    c->again.log = r->connection->log;
+
+    ngx_add_timer(&c->again, NGX_HTTP_XET_HUB_AGAIN);
+}
+
+
+static void
+ngx_http_xet_hub_commit_again(ngx_event_t *ev)
+{
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    r = ev->data;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    ngx_http_xet_hub_commit_claims(r, ngx_http_xet_hub_get(r)->state);
+
+    ngx_http_run_posted_requests(c);
 }
 
 
@@ -684,6 +756,8 @@ ngx_http_xet_hub_commit_consume(void *data, const ngx_http_xet_piece_t *piece,
 {
     ngx_http_xet_hub_commit_t *c = data;
 
+    c->hashed += piece->last - piece->pos;
+
     return (EVP_DigestUpdate(c->sha256, piece->pos, piece->last - piece->pos)
             == 1)
            ? XET_OK : XET_INTERNAL;
@@ -707,6 +781,8 @@ ngx_http_xet_hub_commit_hashed(ngx_http_request_t *r, void *data,
     }
 
     claim = &c->claims[c->next];
+
+    c->hashed = 0;
 
     if (status != XET_DONE
         || EVP_DigestFinal_ex(c->sha256, claim->sha256, NULL) != 1)
@@ -766,6 +842,10 @@ ngx_http_xet_hub_commit_made(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_hub_answer_t   answer;
     ngx_http_xet_hub_commit_t  *c;
 
+    if (ngx_http_xet_hub_over(r, rc) != NGX_OK) {
+        return;
+    }
+
     if (rc == NGX_ABORT) {
         ngx_http_xet_hub_commit_fail(r, XET_STAGED_GONE);
         return;
@@ -795,6 +875,7 @@ ngx_http_xet_hub_commit_made(ngx_http_request_t *r, ngx_int_t rc)
 
     c->staged = 0;
 
+    ngx_http_xet_hub_commit_note(r, &answer);
     ngx_http_finalize_request(r, ngx_http_xet_hub_commit_send(r, &answer));
 }
 
@@ -820,6 +901,37 @@ ngx_http_xet_hub_commit_seen(ngx_http_request_t *r,
     ngx_memcpy(c->message.seen.data, oid->data, XET_HUB_OID_LEN);
 
     return NGX_OK;
+}
+
+
+/* How many rows were changed, and how many bytes that has added: "12 5040". */
+
+static void
+ngx_http_xet_hub_commit_note(ngx_http_request_t *r,
+    ngx_http_xet_hub_answer_t *answer)
+{
+    u_char                *p, *last;
+    ngx_int_t              rows, bytes;
+    ngx_http_xet_audit_t  *audit;
+
+    audit = ngx_http_xet_audit_find(r);
+
+    if (audit == NULL || answer->message.data == NULL) {
+        return;
+    }
+
+    last = answer->message.data + answer->message.len;
+    p = ngx_strlchr(answer->message.data, last, ' ');
+
+    if (p == NULL) {
+        return;
+    }
+
+    rows = ngx_atoi(answer->message.data, p - answer->message.data);
+    bytes = ngx_atoi(p + 1, last - (p + 1));
+
+    audit->rows = (rows > 0) ? rows : 0;
+    audit->metadata = (bytes > 0) ? bytes : 0;
 }
 
 

@@ -84,7 +84,7 @@ ngx_http_xet_hub_first_cleanup(void *data)
     /* a statement that is under way drops it when it has ended */
 
     if (first->begun && !first->query->inherited) {
-        ngx_http_xet_query_hub_unstage(first->upload);
+        ngx_http_xet_query_hub_unstage(first->upload, 0);
     }
 
     for (i = 0; i < first->n; i++) {

@@ -463,7 +463,7 @@ ngx_http_xet_hub_ref_put(ngx_http_request_t *r, ngx_http_xet_hub_named_t *n,
 
     ngx_http_xet_hub_wait(r,
         ngx_http_xet_query_hub_ref_put(r, &hub->asked, &n->name, &n->rev, 0,
-                                       ngx_http_xet_hub_answered));
+                                       ngx_http_xet_hub_added));
 }
 
 

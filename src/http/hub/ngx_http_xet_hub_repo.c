@@ -20,6 +20,7 @@
 typedef struct {
     xet_hub_repo_t             repo;
     ngx_http_xet_hub_first_t  *first;
+    xet_hub_limits_t           limits;
     u_char                     upload[NGX_HTTP_XET_UPLOAD_LEN];
 } ngx_http_xet_hub_change_t;
 
@@ -60,6 +61,8 @@ ngx_http_xet_hub_create_handler(ngx_http_request_t *r,
     if (c == NULL || RAND_bytes(c->upload, sizeof(c->upload)) != 1) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    ngx_http_xet_hub_limits(r, &c->limits);
 
     c->first = ngx_http_xet_hub_first_create(r, c->upload);
     if (c->first == NULL) {
@@ -194,7 +197,7 @@ ngx_http_xet_hub_create_parse(void *data, u_char *text, size_t len)
 
     rc = xet_hub_repo_parse(&c->repo, text, len);
 
-    return (rc == XET_OK) ? xet_hub_repo_files(&c->repo,
+    return (rc == XET_OK) ? xet_hub_repo_files(&c->repo, &c->limits,
                                                ngx_http_xet_hub_first_add,
                                                c->first)
                           : rc;
@@ -311,6 +314,10 @@ ngx_http_xet_hub_created(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_hub_change_t  *c;
 
     c = ngx_http_xet_hub_get(r)->state;
+
+    if (ngx_http_xet_hub_over(r, rc) != NGX_OK) {
+        return;
+    }
 
     if (rc == NGX_ABORT) {
         ngx_http_finalize_request(r, ngx_http_xet_hub_status(r,

@@ -301,6 +301,13 @@ ngx_http_xet_audit_what(ngx_http_request_t *r, xet_json_t *j,
         xet_json_u64(j, audit->new_bytes);
     }
 
+    if (audit->rows) {
+        xet_json_key(j, "rows");
+        xet_json_u64(j, audit->rows);
+        xet_json_key(j, "metadata");
+        xet_json_u64(j, audit->metadata);
+    }
+
     ngx_http_xet_audit_text(j, "hub", &audit->hub);
 
     /* what no route tells; arguments are no part of it, and it is ASCII */

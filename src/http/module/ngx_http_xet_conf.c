@@ -194,6 +194,9 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->telemetry = NGX_CONF_UNSET;
     conf->audit = NGX_CONF_UNSET_UINT;
     conf->batch_max = NGX_CONF_UNSET_UINT;
+    conf->hub_depth = NGX_CONF_UNSET_UINT;
+    conf->hub_operations = NGX_CONF_UNSET_UINT;
+    conf->hub_rows = NGX_CONF_UNSET_UINT;
     conf->plan_terms = NGX_CONF_UNSET_UINT;
     conf->plan_buffer = NGX_CONF_UNSET_SIZE;
 
@@ -319,6 +322,10 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_uint_value(conf->audit, prev->audit,
                               NGX_HTTP_XET_AUDIT_WRITES);
     ngx_conf_merge_uint_value(conf->batch_max, prev->batch_max, 100);
+    ngx_conf_merge_uint_value(conf->hub_depth, prev->hub_depth, 32);
+    ngx_conf_merge_uint_value(conf->hub_operations, prev->hub_operations,
+                              100000);
+    ngx_conf_merge_uint_value(conf->hub_rows, prev->hub_rows, 500000);
     ngx_conf_merge_uint_value(conf->plan_terms, prev->plan_terms, 2000000);
     ngx_conf_merge_size_value(conf->plan_buffer, prev->plan_buffer,
                               512 * 1024);

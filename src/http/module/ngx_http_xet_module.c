@@ -141,6 +141,16 @@ static ngx_conf_num_bounds_t  ngx_http_xet_batch_bounds = {
 };
 
 
+static ngx_conf_num_bounds_t  ngx_http_xet_depth_bounds = {
+    ngx_conf_check_num_bounds, 1, XET_HUB_PATH_MAX / 2
+};
+
+
+static ngx_conf_num_bounds_t  ngx_http_xet_rows_bounds = {
+    ngx_conf_check_num_bounds, 1000, 10000000
+};
+
+
 static ngx_conf_num_bounds_t  ngx_http_xet_terms_bounds = {
     ngx_conf_check_num_bounds, 8192, 16777216
 };
@@ -419,6 +429,27 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, hub_upstream),
       NULL },
+
+    { ngx_string("xet_hub_depth"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, hub_depth),
+      &ngx_http_xet_depth_bounds },
+
+    { ngx_string("xet_hub_operations"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, hub_operations),
+      &ngx_http_xet_rows_bounds },
+
+    { ngx_string("xet_hub_rows"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, hub_rows),
+      &ngx_http_xet_rows_bounds },
 
     { ngx_string("xet_token_lifetime"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,

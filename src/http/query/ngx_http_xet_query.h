@@ -536,7 +536,7 @@ ngx_int_t ngx_http_xet_query_repo_delete(ngx_http_request_t *r,
 
 typedef struct {
     u_char      kind[8];                       /* "repo" or "subject" */
-    u_char      what[8];                       /* "stored" or "logical" */
+    u_char      what[16];          /* "stored", "logical" or "metadata" */
     uint64_t    limit;
     uint64_t    used;                          /* without what was refused */
 } ngx_http_xet_over_t;
@@ -570,8 +570,11 @@ typedef struct {
     uint64_t    files;
     uint64_t    stored_max;
     uint64_t    logical_max;
+    uint64_t    metadata;
+    uint64_t    metadata_max;
     unsigned    stored_limited:1;
     unsigned    logical_limited:1;
+    unsigned    metadata_limited:1;
 } ngx_http_xet_usage_t;
 
 ngx_int_t ngx_http_xet_query_usage_get(ngx_http_request_t *r,
@@ -587,8 +590,11 @@ ngx_int_t ngx_http_xet_query_repo_forget(ngx_http_request_t *r, ngx_str_t *repo,
 /* Drops what an upload has staged under its id; nobody waits for it. */
 void ngx_http_xet_query_shard_unstage(const u_char *id);
 
-/* The same of a commit, or of a repo that was not created. */
-void ngx_http_xet_query_hub_unstage(const u_char *id);
+/*
+ * The same of a commit, or of a repo that was not created; so many bytes of a
+ * file were read for it, and not to their end.
+ */
+void ngx_http_xet_query_hub_unstage(const u_char *id, uint64_t bytes);
 
 
 /*
@@ -1146,7 +1152,7 @@ ngx_int_t ngx_http_xet_query_hub_claims(ngx_http_request_t *r,
 
 
 typedef struct {
-    ngx_uint_t      status;                    /* 200: to be proven */
+    ngx_uint_t      status;        /* 200: to be proven; 202: ask again */
     ngx_str_t       message;
     xet_hash_t      hash;
     u_char          sha256[XET_DIGEST_SHA256_LEN];

@@ -29,6 +29,8 @@ static void ngx_http_xet_query_hub_left_done(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static ngx_int_t ngx_http_xet_query_hub_subject(ngx_http_request_t *r,
     ngx_http_xet_params_t *p);
+static ngx_int_t ngx_http_xet_query_hub_rows(ngx_http_request_t *r,
+    ngx_http_xet_params_t *p);
 static ngx_int_t ngx_http_xet_query_hub_digest(PGresult *res, ngx_uint_t row,
     ngx_uint_t column, size_t len, const uint8_t **digest);
 static int64_t ngx_http_xet_query_hub_time(PGresult *res, ngx_uint_t row,
@@ -261,6 +263,10 @@ ngx_http_xet_query_hub_create(ngx_http_request_t *r,
     ngx_http_xet_params_bytes(p, who->data, who->len);
     ngx_http_xet_params_bytes(p, upload, NGX_HTTP_XET_UPLOAD_LEN);
     ngx_http_xet_params_int4(p, (uint32_t) batches);
+
+    if (ngx_http_xet_query_hub_rows(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     return ngx_http_xet_query_hub_leave(r,
                ngx_http_xet_send_hub_create(r, NGX_HTTP_XET_WRITE, handler),
@@ -578,7 +584,9 @@ ngx_http_xet_query_hub_ref_put(ngx_http_request_t *r,
     ngx_http_xet_query_hub_text(p, rev);
     ngx_http_xet_params_bool(p, over);
 
-    if (ngx_http_xet_query_act(r, p) != NGX_OK) {
+    if (ngx_http_xet_query_act(r, p) != NGX_OK
+        || ngx_http_xet_query_hub_subject(r, p) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -754,6 +762,10 @@ ngx_http_xet_query_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
     ngx_http_xet_params_bytes(p, store->data, store->len);
     ngx_http_xet_params_bytes(p, upload, NGX_HTTP_XET_UPLOAD_LEN);
 
+    if (ngx_http_xet_query_hub_subject(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     return ngx_http_xet_send_hub_claims(r, NGX_HTTP_XET_WRITE, handler);
 }
 
@@ -825,6 +837,10 @@ ngx_http_xet_query_hub_commit(ngx_http_request_t *r,
     ngx_http_xet_params_int4(p, (uint32_t) batches);
     ngx_http_xet_query_hub_text(p, &message->seen);
 
+    if (ngx_http_xet_query_hub_rows(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     return ngx_http_xet_query_hub_leave(r,
                ngx_http_xet_send_hub_commit(r, NGX_HTTP_XET_WRITE, handler),
                upload);
@@ -843,7 +859,7 @@ ngx_http_xet_query_hub_batch(ngx_http_request_t *r,
     ngx_http_xet_params_bytes(p, upload, NGX_HTTP_XET_UPLOAD_LEN);
     ngx_http_xet_params_int4(p, (uint32_t) batches);
 
-    if (ngx_http_xet_query_hub_subject(r, p) != NGX_OK) {
+    if (ngx_http_xet_query_hub_rows(r, p) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -930,9 +946,28 @@ ngx_http_xet_query_hub_left_done(void *data, PGresult *res, ngx_int_t rc,
     u_char *id = data;
 
     ngx_http_xet_pg_clear(res);
-    ngx_http_xet_query_hub_unstage(id);
+    ngx_http_xet_query_hub_unstage(id, 0);
 
     ngx_free(id);
+}
+
+
+/* For whom it counts what is added to a repo, and how many rows that may be. */
+
+static ngx_int_t
+ngx_http_xet_query_hub_rows(ngx_http_request_t *r, ngx_http_xet_params_t *p)
+{
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    if (ngx_http_xet_query_hub_subject(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    ngx_http_xet_params_int4(p, (uint32_t) xlcf->hub_rows);
+
+    return NGX_OK;
 }
 
 

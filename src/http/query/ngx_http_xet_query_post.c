@@ -271,7 +271,7 @@ ngx_http_xet_query_shard_unstage(const u_char *id)
 
 
 void
-ngx_http_xet_query_hub_unstage(const u_char *id)
+ngx_http_xet_query_hub_unstage(const u_char *id, uint64_t bytes)
 {
     ngx_http_xet_post_t  *post;
 
@@ -279,6 +279,7 @@ ngx_http_xet_query_hub_unstage(const u_char *id)
 
     if (post) {
         ngx_http_xet_query_post_bytes(post, id, NGX_HTTP_XET_UPLOAD_LEN);
+        ngx_http_xet_params_int8(&post->params, bytes);
         (void) ngx_http_xet_query_post(post, ngx_http_xet_stmt_hub_unstage);
     }
 }

@@ -183,4 +183,7 @@ ngx_http_xet_query_usage_get_row(ngx_http_request_t *r, ngx_uint_t i,
     usage->logical_max = ngx_http_xet_pg_int(res, i, 5);
     usage->stored_limited = !ngx_http_xet_pg_null(res, i, 4);
     usage->logical_limited = !ngx_http_xet_pg_null(res, i, 5);
+    usage->metadata = ngx_http_xet_pg_int(res, i, 6);
+    usage->metadata_max = ngx_http_xet_pg_int(res, i, 7);
+    usage->metadata_limited = !ngx_http_xet_pg_null(res, i, 7);
 }

@@ -82,6 +82,9 @@ ngx_http_xet_usage_send(ngx_http_request_t *r)
                                      usage.stored_max, usage.stored_limited);
         }
 
+        ngx_http_xet_usage_bytes(&j, "metadata", usage.metadata,
+                                 usage.metadata_max, usage.metadata_limited);
+
         xet_json_object_end(&j);
     }
 

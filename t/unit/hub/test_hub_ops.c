@@ -83,6 +83,9 @@ test_op(void *ctx, const xet_hub_operation_t *op)
 }
 
 
+static xet_hub_limits_t  test_limits = { 1000, 512 };
+
+
 /* Feeds body in pieces of step bytes, each a copy of its very length. */
 
 static xet_status_t
@@ -97,7 +100,7 @@ test_feed(test_seen_t *s, int bucket, const char *body, size_t len,
     memset(s, 0, sizeof(test_seen_t));
     s->pause = pause;
 
-    xet_hub_ops_init(&ops, bucket, test_op, s);
+    xet_hub_ops_init(&ops, bucket, &test_limits, test_op, s);
 
     rc = XET_OK;
 
@@ -343,6 +346,51 @@ test_long(void)
 }
 
 
+/* Operations beyond the limits, and what is not beyond them. */
+
+static void
+test_limits_kept(void)
+{
+    test_limits.operations = 2;
+    test_limits.depth = 2;
+
+#define GONE(path)                                                            \
+    "{\"key\":\"deletedFile\",\"value\":{\"path\":\"" path "\"}}\n"
+#define FILE_AT(path)                                                         \
+    "{\"key\":\"file\",\"value\":{\"path\":\"" path "\",\"content\":\"\"}}\n"
+
+    test_body("two operations", 0, HEAD GONE("a") GONE("b"),
+              "header [s//];delete a;delete b;");
+    test_refused("three operations", 0, HEAD GONE("a") GONE("b") GONE("c"),
+                 XET_HUB_COUNT);
+    test_refused("three of a bucket", 1,
+                 "{\"type\":\"deleteFile\",\"path\":\"a\"}\n"
+                 "{\"type\":\"deleteFile\",\"path\":\"a\"}\n"
+                 "{\"type\":\"deleteFile\",\"path\":\"a\"}\n",
+                 XET_HUB_COUNT);
+    test_body("two folders", 0, HEAD FILE_AT("a/b/c"),
+              "header [s//];inline a/b/c[];");
+    test_refused("three folders", 0, HEAD FILE_AT("a/b/c/d"), XET_HUB_DEPTH);
+    test_refused("three folders, a copy", 0,
+                 LINE("copyFile", "\"path\":\"a/b/c/d\",\"srcPath\":\"e\""),
+                 XET_HUB_DEPTH);
+    test_refused("three folders, a file of LFS", 0,
+                 LINE("lfsFile", "\"path\":\"a/b/c/d\",\"oid\":\"" SHA
+                      "\",\"size\":1"), XET_HUB_DEPTH);
+    test_refused("three folders of a bucket", 1,
+                 "{\"type\":\"addFile\",\"path\":\"a/b/c/d\",\"xetHash\":\""
+                 HASH "\",\"mtime\":1}\n", XET_HUB_DEPTH);
+    test_body("three folders that go", 0, HEAD GONE("a/b/c/d"),
+              "header [s//];delete a/b/c/d;");
+    test_body("a source in three folders", 0,
+              LINE("copyFile", "\"path\":\"a\",\"srcPath\":\"a/b/c/d\""),
+              "header [s//];path a[-1//0/a/b/c/d];");
+
+    test_limits.operations = 1000;
+    test_limits.depth = 512;
+}
+
+
 static void
 test_repos(void)
 {
@@ -482,7 +530,7 @@ test_files(void)
         r.doc = json_pack("{s:o}", "files", json_loads(rows[i].files,
                                                JSON_DECODE_ANY, NULL));
 
-        rc = xet_hub_repo_files(&r, test_op, &s);
+        rc = xet_hub_repo_files(&r, &test_limits, test_op, &s);
 
         if (rc != XET_OK) {
             snprintf(s.text, sizeof(s.text), "%s", xet_status_code(rc));
@@ -574,6 +622,7 @@ main(void)
 {
     test_commits();
     test_long();
+    test_limits_kept();
     test_repos();
     test_lists();
     test_files();
