@@ -35,16 +35,9 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.quota_look, xet.quota_hold, xet.quota_shard, xet.quota_check,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
     xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
-<<<<<<< ours
-    xet.day_ends, xet.write_probe, xet.act_said, xet.act_note,
-    xet.gc_files_once, xet.gc_xorbs_once, xet.gc_removed_once,
-    xet.usage_settle_once, xet.past,
-    xet.hub_above, xet.hub_again, xet.hub_batch, xet.hub_begin, xet.hub_below,
-=======
     xet.act_note, xet.act_said, xet.day_ends, xet.gc_files_once,
     xet.gc_removed_once, xet.gc_xorbs_once, xet.hub_above, xet.hub_again,
     xet.hub_batch, xet.hub_begin, xet.hub_below, xet.hub_branch,
->>>>>>> theirs
     xet.hub_bucket_file, xet.hub_bucket_prune, xet.hub_bucket_put,
     xet.hub_bucket_take, xet.hub_charge, xet.hub_claim, xet.hub_claimed,
     xet.hub_claims, xet.hub_claims_bad, xet.hub_clash, xet.hub_close,
