@@ -472,7 +472,8 @@ write_conf()
             -e "$user" \
             -e "$temp" \
             -e "s|@ADDR@|$addr|" \
-            -e "s|@BASE@|${base:+xet_url_base $base;}${hosts:+xet_hosts$hosts;}|" \
+            -e "s|@BASE@|${base:+xet_url_base $base;}@HOSTS@|" \
+            -e "s|@HOSTS@|${hosts:+xet_hosts$hosts;}|" \
             -e "s|@PORT@|$port|g" \
             -e "s|@MODULE@|$module|g" \
             -e "s|@SOCKET@|$socket|g" \

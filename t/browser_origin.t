@@ -189,7 +189,8 @@ my @foreign = ({ Origin => 'https://evil.example' }, { Origin => 'null' },
 	{ Origin => "127.0.0.1:$port" }, { Origin => '' },
 	{ 'Sec-Fetch-Site' => 'cross-site' },
 	{ 'Sec-Fetch-Site' => 'same-site' }, { 'Sec-Fetch-Site' => 'new-word' },
-	{ 'Sec-Fetch-Site' => 'cross-site', Origin => "http://127.0.0.1:$port" });
+	{ 'Sec-Fetch-Site' => 'cross-site',
+		Origin => "http://127.0.0.1:$port" });
 
 for my $headers (@foreign) {
 	my $name = join(', ', map { "$_: $headers->{$_}" } sort keys %$headers);
@@ -200,7 +201,8 @@ for my $headers (@foreign) {
 		$r = ask($port, $method, $uri, $headers, $body);
 
 		is($r->{status}, 403, "$name: $method $uri");
-		like($r->{body}, qr/foreign_origin/, "$name: $method $uri: why");
+		like($r->{body}, qr/foreign_origin/,
+			"$name: $method $uri: why");
 	}
 }
 
@@ -218,7 +220,8 @@ for my $headers ({}, { Origin => "http://127.0.0.1:$port" },
 	{ Origin => "https://127.0.0.1:$port" },
 	{ Origin => 'http://base.example:8080' },
 	{ 'Sec-Fetch-Site' => 'same-origin' }, { 'Sec-Fetch-Site' => 'none' },
-	{ 'Sec-Fetch-Site' => 'same-origin', Origin => 'https://front.example' })
+	{ 'Sec-Fetch-Site' => 'same-origin',
+		Origin => 'https://front.example' })
 {
 	my $name = join(', ', map { "$_: $headers->{$_}" } sort keys %$headers);
 

@@ -269,7 +269,8 @@ sub start_commit {
 	my $body = join('', map { $json->encode($_) . "\n" }
 		{ key => 'header', value => { summary => 's' } }, @ops);
 
-	return ($t->http_start('POST', "$base/api/models/me/$repo/commit/$rev", {
+	return ($t->http_start('POST',
+		"$base/api/models/me/$repo/commit/$rev", {
 		'Content-Type' => 'application/x-ndjson',
 		'Content-Length' => length($body) }, $body, timeout => 300),
 		length($body));

@@ -88,7 +88,8 @@ my %one = (
 		sub { "0, 'me', 'f$_[0]', $who, false, 'me',"
 			. " 'z$_[0]', 1, 'me', 100000" } ],
 	hub_delete => sub { "0, 'me', 'o$_[0]', $who, NULL" },
-	hub_move => sub { "0, 'me', 'n$_[0]', $who, true, 'me', 'o$_[0]', NULL" },
+	hub_move => sub {
+		"0, 'me', 'n$_[0]', $who, true, 'me', 'o$_[0]', NULL" },
 	hub_settings => [ sub { "$hub, true, false" },
 		sub { "0, 'me', 'f$_[0]', $who, true, true" } ],
 	hub_info => sub { "$hub, 'main', true, NULL" },

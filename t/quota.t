@@ -74,7 +74,8 @@ is_deeply($r->{headers}{'cache-control'}, [ 'private, no-store' ],
 	'not for caches');
 is_deeply($t->get('/wide/v1/usage', $t->auth('read', 'b/b'))->json(),
 	{ repo => { files => 1, logical => { used => 300000 },
-	metadata => { used => 0 }, stored => { used => 0 } } }, 'where dedup answers do that, too');
+	metadata => { used => 0 }, stored => { used => 0 } } },
+	'where dedup answers do that, too');
 is_deeply($t->get('/api/v1/usage', $t->auth('read', 'c/c'))->json(),
 	{ repo => { files => 0, logical => { used => 0 },
 	metadata => { used => 0 } } },
@@ -350,7 +351,8 @@ $t->sql("UPDATE xet.usage SET logical = logical + 7
 	WHERE owner = int8send((SELECT id FROM xet.repos
 	WHERE name = 'e/e'))");
 is(cli('--recount'),
-	"repo    files +0 logical -7 stored +0 metadata +0 e/e\n", 'xet usage --recount');
+	"repo    files +0 logical -7 stored +0 metadata +0 e/e\n",
+	'xet usage --recount');
 is(cli('--recount'), '', 'once');
 
 for my $bad ([ '--set', 'none' ], [ qw/ --repo a --set 5 / ],

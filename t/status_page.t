@@ -23,7 +23,8 @@ xet_auth off;
 location /api/ { xet_api; }
 location = /metrics { xet_metrics; }
 location = /status { xet_status; xet_hosts *; }
-location = /based { xet_status; xet_hosts *; xet_url_base https://cas.example.com/x; }
+location = /based { xet_status; xet_hosts *;
+	xet_url_base https://cas.example.com/x; }
 EOC
 
 $t->run();

@@ -241,9 +241,10 @@ ngx_http_xet_error_note(ngx_http_request_t *r, const char *code)
 
 /*
  * Faults of the server, uploads that were refused, and requests to a name that
- * the configuration does not have, are logged as errors, for the operator.  What anybody can cause by a URL is logged at level "info",
- * as nginx logs what clients do wrong; so is what clients of a Hub ask for to
- * learn whether it is there already.
+ * the configuration does not have, are logged as errors, for the operator.
+ * What anybody can cause by a URL is logged at level "info", as nginx logs what
+ * clients do wrong; so is what clients of a Hub ask for to learn whether it is
+ * there already.
  */
 
 static void
