@@ -203,7 +203,7 @@ fuzz_limit(xet_plan_t *p, uint32_t max)
 }
 
 
-/* Whether terms were read while their xorb got another copy: it has two tags. */
+/* Whether a xorb has got another copy between two terms: it has two tags. */
 
 static int
 fuzz_changed(const xet_plan_t *p)
