@@ -43,8 +43,7 @@ my $form = 'application/x-www-form-urlencoded';
 # rows, or writes them.
 
 my %default = (status => 2, statements => 4, buffers => 400, wal => 64,
-	rows => 40,
-	held => 256);
+	rows => 40, held => 256);
 
 # The others, with the reason.
 
@@ -93,7 +92,7 @@ my %ceilings = (
 	'GET chunks prefix' => { buffers => 1500 },
 	'POST files none' => { statements => 8, buffers => 2000 },
 
-	# nothing to be had: of no xorb, of a bucket without that, of a whole
+	# nothing to be had: no such xorb, no such file, no whole xorb
 	'POST xorb-grants prefix' => { status => 404, buffers => 1500 },
 	'POST xorb-commits/grant prefix, name, id' => { status => 404 },
 	'GET buckets/:id/resolve/:path' => { status => 404 },
