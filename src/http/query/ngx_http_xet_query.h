@@ -205,12 +205,6 @@ ngx_int_t ngx_http_xet_query_create(ngx_http_request_t *r);
 ngx_http_xet_query_t *ngx_http_xet_query_get(ngx_http_request_t *r);
 
 /*
- * Whether the statement that was answered was sent before, and may have been
- * done then.
- */
-ngx_uint_t ngx_http_xet_query_twice(ngx_http_request_t *r);
-
-/*
  * The core status for the rc that sending a statement returned, or that its
  * handler got; missing is the status for NGX_DECLINED, no such row.
  */

@@ -383,15 +383,6 @@ ngx_http_xet_query_ping(ngx_http_request_t *r,
 }
 
 
-ngx_uint_t
-ngx_http_xet_query_twice(ngx_http_request_t *r)
-{
-    return ngx_strcmp(ngx_http_xet_query_get(r)->sqlstate,
-                      NGX_HTTP_XET_PG_TWICE)
-           == 0;
-}
-
-
 xet_status_t
 ngx_http_xet_query_status(ngx_int_t rc, xet_status_t missing)
 {
