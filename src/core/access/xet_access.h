@@ -75,8 +75,9 @@ int xet_key_next(xet_key_file_t *f);
 /* Wipes what was taken; the caller wipes the file. */
 void xet_key_end(xet_key_file_t *f);
 
+
 /*
- * Writes XET_KEY_LEN bytes of HKDF-SHA256 over a secret, without salt, with the
+ * xet_derive.c: writes XET_KEY_LEN bytes of HKDF-SHA256 over a secret, without salt, with the
  * label as info.  out may be the secret.  XET_NOMEM.
  */
 xet_status_t xet_key_derive(uint8_t *out, const uint8_t *secret, size_t len,

@@ -1,8 +1,9 @@
 
 /*
- * Keys that are derived from others by HKDF with SHA-256 (RFC 5869): the label
- * says what for, so keys of two purposes differ though their secrets may be the
- * same.  A file of its own, for key files and tokens both need it.
+ * Keys that are derived from others: one for each purpose, by HKDF (RFC 5869),
+ * so that none of them says anything of another one, or of what it was derived
+ * from.  No state; any number of threads; OpenSSL's queue of errors is left as
+ * it was.
  */
 
 
