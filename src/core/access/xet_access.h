@@ -77,8 +77,8 @@ void xet_key_end(xet_key_file_t *f);
 
 
 /*
- * xet_derive.c: writes XET_KEY_LEN bytes of HKDF-SHA256 over a secret, without salt, with the
- * label as info.  out may be the secret.  XET_NOMEM.
+ * xet_derive.c: writes XET_KEY_LEN bytes of HKDF-SHA256 over a secret, without
+ * salt, with the label as info.  out may be the secret.  XET_NOMEM.
  */
 xet_status_t xet_key_derive(uint8_t *out, const uint8_t *secret, size_t len,
     const char *label);
