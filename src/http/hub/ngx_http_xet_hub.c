@@ -473,6 +473,19 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
         }
     }
 
+    /*
+     * A name that is not in canonical form has no name space, also none that
+     * the configuration has for it: "map" takes "Dora" for "dora".
+     */
+
+    last = hub->who.data + hub->who.len;
+
+    for (p = hub->who.data; p < last; p++) {
+        if (*p >= 'A' && *p <= 'Z') {
+            return NGX_OK;
+        }
+    }
+
     ngx_str_set(&others, "");
 
     if (xlcf->hub_owners

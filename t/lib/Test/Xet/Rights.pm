@@ -206,6 +206,7 @@ sub callers {
 			&& (!$_->{scene} || $self->{scenes}{ $_->{scene} })
 			&& (($_->{alg} // '') ne 'public' || $self->{public})
 			&& (!$_->{clear} || $self->{headers})
+			&& (!defined($_->{aud} // $_->{iss}) || $self->{aud})
 			&& (!$self->{brief} || $_->{name} =~ $brief)
 	} @{ $self->{table}->callers() };
 }
@@ -477,7 +478,7 @@ sub sees {
 
 	my $table = $self->{table};
 	my $cell = $table->cell($matrix, $caller->{name}, 'look')
-		// $table->cell($matrix, $caller->{name}, 'file');
+		// $table->cell($matrix, $caller->{name}, 'file') // '';
 	my @all = keys %{ $self->{scenes} };
 	my %sees;
 
@@ -485,7 +486,8 @@ sub sees {
 
 	return { map { $_ => 1 } @all } if $cell =~ /^oo/
 		&& ($table->cell($matrix, 'nobody', 'look')
-			// $table->cell($matrix, 'nobody', 'file')) eq $cell;
+			// $table->cell($matrix, 'nobody', 'file') // '')
+				eq $cell;
 
 	$sees{api} = $cell =~ /^.o..$/;
 	$sees{other} = ($caller->{repo} // '') eq 'other'

@@ -275,8 +275,8 @@ sub hub_lfs_batch {
 			size => $s->{size} } ] });
 }
 
-sub hub_list { return (args => '?search=z&limit=100') }
-sub hub_page_root { return (args => '?search=z') }
+sub hub_list { return (args => '?search=zse&limit=100') }
+sub hub_page_root { return (args => '?search=zse') }
 
 # --------------------------------------------------------------------------
 # the API

@@ -374,7 +374,8 @@ sub put {
 	my ($self, $s) = @_;
 
 	my $headers = $self->{makes} || $self->headers({ scope => 'write',
-		name => "repo $s->{store}", sub => 'ann',
+		name => "repo $s->{store}", sub =>
+			$s->{name} eq 'zapiz' ? 'ann' : 'maker',
 		repo => $s->{store} });
 
 	for my $data ($s->{data}, $s->{zt}) {
