@@ -74,7 +74,7 @@ enum {
 
 #undef XET_AGAIN
 
-#define XET_STATEMENT(name, params, sql)                                      \
+#define XET_STATEMENT(name, params, longs, sql)                               \
     ngx_http_xet_has_##name = ngx_http_xet_again_##name,
 
 enum {
