@@ -325,6 +325,14 @@ while ($sql =~ /\bTHEN 200 ELSE (\d\d\d) END;\s+code := '(\w+)'/g) {
 
 $codes{$1}{400} = 1 if $code =~ /ngx_str_set\(&answer\.code, "(\w+)"\)/;
 
+while ($code =~ /(NGX_HTTP_\w+)\)\s*\{\s*
+	ngx_str_set\(&answer\.code,\s"(\w+)"\)/gx)
+{
+	my ($name, $error) = ($1, $2);
+
+	$codes{$error}{$names{$name =~ s/^NGX_HTTP_//r} // $name} = 1;
+}
+
 my %coded;
 
 while ($doc{'docs/api.md'} =~ /^\| `(\w+)` \| (\d+(?:, \d+)*) \|/mg) {

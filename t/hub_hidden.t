@@ -57,7 +57,8 @@ my %value = (rev => "'main'", path => "'x'", blobs => 'true',
 	paths => "ARRAY['x'::bytea]", sizes => "'{400}'", ref => "'heads/b'",
 	over => 'false', parent => 'NULL', title => "'title'", text => "''",
 	subject => 'NULL', to_kind => 3, hashes => "'{}'", digests => "'{}'",
-	writes => 'true');
+	writes => 'true', act => 'NULL', seen => 'NULL', metadata => 0,
+	counted => 'true', part => 10, rest => 'NULL');
 
 # These look at many repos, or at the name space alone.
 
