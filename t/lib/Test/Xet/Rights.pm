@@ -701,8 +701,16 @@ sub row_urls {
 		'no longer public' => [ $urls->{turned}{upload}, 'm' ],
 		'made again' => [ $urls->{again}{upload}, 'm' ]);
 
+	# a server that is for readers takes none
+
+	my $closed = ($self->{table}->cell($self->{hub}, 'owner.admin',
+		'change') // '') =~ /^f/;
+
 	for my $name (sort keys %put) {
-		push @bad, $self->url('PUT', $name, @{ $put{$name} });
+		my ($uri, $want) = @{ $put{$name} };
+
+		push @bad, $self->url('PUT', $name, $uri,
+			$closed ? 'f' : $want);
 	}
 
 	verdict('URLs of LFS: each for what it was made for', @bad);
