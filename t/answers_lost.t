@@ -104,7 +104,7 @@ my %acts = (
 	xorb_put => sub { my $data = random_bytes(++$n, 30000);
 		my $x = make_xorb($data, scheme => 'none');
 		(sub { $t->post("/api/v1/xorbs/default/$x->{hash}",
-			\$x->{bytes}) }, '200 {"was_inserted":true}') },
+			\$x->{bytes}) }, '200 \{"was_inserted":true}') },
 	shard_put => sub { (sub { $t->put('/api/v1/files', 'another one') },
 		'200 .*"hash"') },
 	file_delete => sub { (sub { $t->http('DELETE',

@@ -161,7 +161,7 @@ for my $case (map({ [ "/$_", 8080 ] } sort keys %beside), [ '/api', 8081 ]) {
 	# plans, errors of ours, of nginx, and by xet_error
 
 	for my $path ("v1/reconstructions/$hash", 'v1/nothing',
-		'v1/reconstructions/' . 'ab' x 32, 'health',
+		'v1/reconstructions/' . 'ab' x 32, 'health/live',
 		"v1/files/$hash?filename=a/b")
 	{
 		my $want = $t->get("/api/$path");

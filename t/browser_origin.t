@@ -41,6 +41,7 @@ http {
         listen %%ADDR%%:%%PORT_8081%%;
         server_name cas.example *.wild.example;
 
+        xet_hub_expose on;
         xet_hosts listed.example [2001:db8::1];
         xet_url_base http://base.example:8080/prefix;
 
@@ -84,6 +85,7 @@ http {
     server {
         listen %%ADDR%%:%%PORT_8083%%;
 
+        xet_hub_expose on;
         xet_hosts *;
 
         %%LOCATIONS%%

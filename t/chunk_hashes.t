@@ -263,7 +263,8 @@ for my $method (qw/ POST PUT DELETE /) {
 		. "'xet.file_terms'::regproc)");
 	my $other = 'AS $function$ SELECT size, first_offset - CASE WHEN'
 		. ' first_byte > 0 THEN 1 ELSE 0 END, packed FROM'
-		. ' xet.file_terms_real(file, first_byte, last_byte, repo)'
+		. ' xet.file_terms_real(file, first_byte, last_byte, any_repo,'
+		. ' repo)'
 		. ' $function$';
 
 	is(ask($many, 'bytes=0-0')->{status}, 200, 'many terms');

@@ -32,7 +32,7 @@ my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
 	http => Test::Xet::Token::token_directive()
 		. "\n" . server(8081, 'token', '5s') . "\n" . liar(8082)
 		. "\n" . server(8083, 'token', '50s'),
-	locations => hub('off', '1h'));
+	locations => 'xet_hub_expose on; ' . hub('off', '1h'));
 
 sub hub {
 	my ($auth, $lifetime) = @_;

@@ -110,18 +110,20 @@ sub replaced {
 replaced('other terms', 'file_terms', [ $one ], <<'EOF');
     SELECT size, first_offset - CASE WHEN first_byte > 0 THEN 1 ELSE 0 END,
            packed
-      FROM xet.file_terms_real(file, first_byte, last_byte, repo)
+      FROM xet.file_terms_real(file, first_byte, last_byte, any_repo, repo)
 EOF
 
 replaced('other terms', 'files_terms', [ $batch ], <<'EOF');
     SELECT n, size, first_offset - CASE WHEN first_byte > 0 THEN 1 ELSE 0 END,
            packed
-      FROM xet.files_terms_real(files, first_file, first_byte, repo)
+      FROM xet.files_terms_real(files, first_file, first_byte, any_repo,
+                                repo)
 EOF
 
 replaced('taken away', 'files_terms', [ $batch ], <<'EOF');
     SELECT n, size, first_offset, packed
-      FROM xet.files_terms_real(files, first_file, first_byte, repo)
+      FROM xet.files_terms_real(files, first_file, first_byte, any_repo,
+                                repo)
      WHERE first_byte = 0
 EOF
 

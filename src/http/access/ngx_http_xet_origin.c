@@ -18,11 +18,9 @@
 
 
 static ngx_uint_t ngx_http_xet_origin_named(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_xet_origin_server(ngx_http_request_t *r,
-    const ngx_str_t *name);
 static ngx_uint_t ngx_http_xet_origin_base(ngx_http_xet_loc_conf_t *xlcf,
     const ngx_str_t *name);
-static ngx_uint_t ngx_http_xet_origin_listed(ngx_http_xet_loc_conf_t *xlcf,
+static ngx_uint_t ngx_http_xet_origin_listed(ngx_array_t *names,
     const ngx_str_t *name);
 static ngx_uint_t ngx_http_xet_origin_address(ngx_http_request_t *r,
     const ngx_str_t *name);
@@ -86,43 +84,9 @@ ngx_http_xet_origin_named(ngx_http_request_t *r)
            || (name->len == sizeof("localhost") - 1
                && ngx_strncmp(name->data, "localhost", name->len) == 0)
            || ngx_http_xet_origin_base(xlcf, name)
-           || ngx_http_xet_origin_listed(xlcf, name)
-           || ngx_http_xet_origin_server(r, name)
+           || ngx_http_xet_origin_listed(xlcf->hosts, name)
+           || ngx_http_xet_origin_listed(xlcf->names, name)
            || ngx_http_xet_origin_address(r, name);
-}
-
-
-/* A "server_name" counts if it is a name, and no pattern. */
-
-static ngx_uint_t
-ngx_http_xet_origin_server(ngx_http_request_t *r, const ngx_str_t *name)
-{
-    ngx_str_t                 *own;
-    ngx_uint_t                 i;
-    ngx_http_server_name_t    *names;
-    ngx_http_core_srv_conf_t  *cscf;
-
-    cscf = ngx_http_get_module_srv_conf(r, ngx_http_core_module);
-    names = cscf->server_names.elts;
-
-    for (i = 0; i < cscf->server_names.nelts; i++) {
-
-        own = &names[i].name;
-
-#if (NGX_PCRE)
-        if (names[i].regex) {
-            continue;
-        }
-#endif
-
-        if (ngx_strlchr(own->data, own->data + own->len, '*') == NULL
-            && ngx_http_xet_origin_same(own, name))
-        {
-            return 1;
-        }
-    }
-
-    return 0;
 }
 
 
@@ -155,22 +119,21 @@ ngx_http_xet_origin_base(ngx_http_xet_loc_conf_t *xlcf, const ngx_str_t *name)
 
 
 static ngx_uint_t
-ngx_http_xet_origin_listed(ngx_http_xet_loc_conf_t *xlcf,
-    const ngx_str_t *name)
+ngx_http_xet_origin_listed(ngx_array_t *names, const ngx_str_t *name)
 {
-    ngx_str_t   *host;
+    ngx_str_t   *own;
     ngx_uint_t   i;
 
-    if (xlcf->hosts == NULL) {
+    if (names == NULL) {
         return 0;
     }
 
-    host = xlcf->hosts->elts;
+    own = names->elts;
 
-    for (i = 0; i < xlcf->hosts->nelts; i++) {
+    for (i = 0; i < names->nelts; i++) {
 
-        if ((host[i].len == 1 && host[i].data[0] == '*')
-            || ngx_http_xet_origin_same(&host[i], name))
+        if ((own[i].len == 1 && own[i].data[0] == '*')
+            || ngx_http_xet_origin_same(&own[i], name))
         {
             return 1;
         }

@@ -281,6 +281,7 @@ typedef struct {
 
     ngx_http_complex_value_t  *url_base;
     ngx_array_t               *hosts;          /* ngx_str_t, or NULL */
+    ngx_array_t               *names;          /* the same, of the server */
     ngx_http_complex_value_t  *cors;           /* origin */
     time_t                     url_ttl;
     ngx_uint_t                 url_mode;       /* NGX_HTTP_XET_URL_* */

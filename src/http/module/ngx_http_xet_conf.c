@@ -276,6 +276,12 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         }
     }
 
+    if ((conf->api || conf->hub || conf->monitor)
+        && ngx_http_xet_conf_names(cf, conf) != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
     if (conf->error == NGX_CONF_UNSET_UINT) {
         conf->error = (within && prev->error != NGX_CONF_UNSET_UINT)
                       ? prev->error : NGX_HTTP_XET_ERROR_OFF;

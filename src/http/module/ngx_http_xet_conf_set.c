@@ -497,6 +497,55 @@ ngx_http_xet_conf_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/*
+ * A "server_name" counts if it is a name, and no pattern.  The list of nginx is
+ * in memory that is gone when the configuration was read.
+ */
+
+ngx_int_t
+ngx_http_xet_conf_names(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
+{
+    ngx_str_t                 *name;
+    ngx_uint_t                 i;
+    ngx_http_server_name_t    *names;
+    ngx_http_xet_loc_conf_t   *server;
+    ngx_http_core_srv_conf_t  *cscf;
+
+    cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
+    server = cscf->ctx->loc_conf[ngx_http_xet_module.ctx_index];
+
+    if (server->names == NULL) {
+
+        server->names = ngx_array_create(cf->pool, 2, sizeof(ngx_str_t));
+        if (server->names == NULL) {
+            return NGX_ERROR;
+        }
+
+        names = cscf->server_names.elts;
+
+        for (i = 0; i < cscf->server_names.nelts; i++) {
+
+            if (!ngx_http_xet_conf_host_ok(&names[i].name)
+                || names[i].name.data[0] == '*')
+            {
+                continue;
+            }
+
+            name = ngx_array_push(server->names);
+            if (name == NULL) {
+                return NGX_ERROR;
+            }
+
+            *name = names[i].name;
+        }
+    }
+
+    conf->names = server->names;
+
+    return NGX_OK;
+}
+
+
 static ngx_uint_t
 ngx_http_xet_conf_host_ok(const ngx_str_t *name)
 {

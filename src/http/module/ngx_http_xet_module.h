@@ -195,6 +195,11 @@ char *ngx_http_xet_conf_verify_body(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* Notes the names of the server of a location, which nginx does not keep. */
+ngx_int_t ngx_http_xet_conf_names(ngx_conf_t *cf,
+    ngx_http_xet_loc_conf_t *conf);
+
 char *ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd,

@@ -54,7 +54,7 @@ my %ceilings = (
 	'GET api/buckets/:id/tree/:path' => { statements => 4,
 		buffers => 40_000, held => 600 },
 	'POST api/:type/:id/paths-info/:rev' => { statements => 47,
-		buffers => 40_000, held => 1000 },
+		buffers => 40_000, held => 1300 },
 	'POST api/buckets/:id/paths-info' => { statements => 12,
 		buffers => 40_000, held => 600 },
 	'POST api/:type/:id/preupload/:rev' => { statements => 12,
