@@ -505,6 +505,9 @@ xet_status_t xet_sign_range_check(const xet_sign_url_t *url,
  */
 void xet_mask(uint8_t *text, size_t len);
 
+/* The same for the arguments of a URL, without what is before them. */
+void xet_mask_args(uint8_t *args, size_t len);
+
 
 /*
  * xet_sigv4.c: signatures of the AWS kind, version 4, as S3 has them: of a

@@ -12,6 +12,9 @@
  *     Authorization: ...       headers, also Proxy-Authorization
  *     Bearer ..., Basic ...    values of such headers
  *     ey... . ... . ...        tokens: JSON Web Tokens, anywhere
+ *     43 characters or more    in the arguments of a URL, if they are not all
+ *                              hexadecimal digits: a signature whose argument
+ *                              was misspelt
  *
  * "=", and what stands before an argument, may be escaped: a URL may be the
  * argument of another one.  An argument "s" of less than XET_MASK_SHORT
@@ -26,8 +29,11 @@
 
 #define XET_MASK_SHORT  32
 #define XET_MASK_PART   16             /* of the first two parts of a token */
+#define XET_MASK_MAC    43             /* characters of a MAC in base64url */
 
 
+static void xet_mask_text(uint8_t *text, size_t len, int query);
+static uint8_t *xet_mask_run(uint8_t *p, uint8_t *end);
 static uint8_t *xet_mask_arg(uint8_t *p, uint8_t *end);
 static uint8_t *xet_mask_header(uint8_t *p, uint8_t *end);
 static uint8_t *xet_mask_token(uint8_t *p, uint8_t *end);
@@ -42,6 +48,22 @@ static int xet_mask_char(uint8_t c);
 void
 xet_mask(uint8_t *text, size_t len)
 {
+    xet_mask_text(text, len, 0);
+}
+
+
+void
+xet_mask_args(uint8_t *args, size_t len)
+{
+    xet_mask_text(args, len, 1);
+}
+
+
+/* query: the text begins with the arguments of a URL. */
+
+static void
+xet_mask_text(uint8_t *text, size_t len, int query)
+{
     uint8_t  *p, *end, *next;
 
     if (len == 0) {
@@ -51,6 +73,21 @@ xet_mask(uint8_t *text, size_t len)
     end = text + len;
 
     for (p = text; p < end; p = next) {
+
+        if (*p == '?') {
+            query = 1;
+
+        } else if (*p == ' ' || *p == '"' || *p == '\n') {
+            query = 0;
+        }
+
+        if (query && xet_mask_begins(text, p)) {
+            next = xet_mask_run(p, end);
+
+            if (next != p) {
+                continue;
+            }
+        }
 
         switch (*p | 0x20) {
 
@@ -77,6 +114,24 @@ xet_mask(uint8_t *text, size_t len)
             next = p + 1;
         }
     }
+}
+
+
+/* At characters of a URL: masks them if they may be a MAC; else returns p. */
+
+static uint8_t *
+xet_mask_run(uint8_t *p, uint8_t *end)
+{
+    int       hex;
+    uint8_t  *last;
+
+    hex = 1;
+
+    for (last = p; last < end && xet_mask_char(*last); last++) {
+        hex = hex && xet_get_hex_digit(*last) <= 15;
+    }
+
+    return (last - p < XET_MASK_MAC || hex) ? p : xet_mask_fill(p, last);
 }
 
 

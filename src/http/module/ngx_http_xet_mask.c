@@ -312,7 +312,12 @@ ngx_http_xet_mask_copy(ngx_http_request_t *r, ngx_str_t *s)
         return NGX_ERROR;
     }
 
-    xet_mask(p, s->len);
+    if (s == &r->args) {
+        xet_mask_args(p, s->len);
+
+    } else {
+        xet_mask(p, s->len);
+    }
 
     s->data = p;
 
