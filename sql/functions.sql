@@ -4573,13 +4573,18 @@ BEGIN
         RETURN;
     END IF;
 
-    -- of two at once the second one finds the name that it asks for gone
+    -- of two at once the second one finds the name that it asks for gone; what
+    -- takes back what was given out waits for commits, and nothing else does
+
+    IF r.private AND lower(owner) <> lower(to_owner) THEN
+        PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR UPDATE;
+    END IF;
 
     SELECT h.private INTO others
       FROM xet.hub_repos h
      WHERE h.id = r.id AND lower(h.owner) = lower($2)
        AND lower(h.name) = lower($3)
-       FOR UPDATE;
+       FOR NO KEY UPDATE;
 
     IF NOT FOUND THEN
         status := 404;

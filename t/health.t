@@ -202,7 +202,7 @@ unwell(health(), 'storage_unavailable', 'the store does not answer',
 
 my @c = map { $t->connect() } 1 .. 20;
 
-$_->send("GET /api/health HTTP/1.1\r\nHost: x\r\n\r\n") for @c;
+$_->send("GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\n") for @c;
 is(scalar(grep { $_->response('GET', timeout => 20)->{status} == 503 } @c), 20,
 	'many who ask');
 live('no answer');
@@ -218,7 +218,7 @@ spew("$dir/hangs", '');
 select(undef, undef, undef, 1.1);
 
 for my $c (splice(@c, 0, 10)) {
-	$c->send("GET /api/health HTTP/1.1\r\nHost: x\r\n\r\n");
+	$c->send("GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\n");
 	$c->abort();
 }
 

@@ -105,7 +105,7 @@ is_deeply(told(), { action => 'hub.create', subject => 'alice',
 
 is(commit('alice', 'alice/m', a => 'one')->{status}, 200, 'commit');
 is_deeply(told(), { action => 'hub.commit', subject => 'alice',
-	hub => 'models/alice/m', status => 200,
+	hub => 'models/alice/m', status => 200, rows => 1,
 	path => '/api/models/alice/m/commit/main' }, 'audit: commit');
 
 is($t->get('/alice/m/resolve/main/a', who('alice'))->{body}, 'one', 'resolve');
@@ -316,7 +316,7 @@ is(front('', 'x', in => 'carol')->{status}, 403, 'front: nobody writes');
 is(front(',carol,', 'x', in => 'carol')->{status}, 403,
 	'front: nor by a name that is a list');
 is(seen_by('carol', 'carol/p'), 200, 'front: she sees her own');
-is(seen_by('Carol', 'carol/p'), 200, 'front: upper case is the same');
+is(seen_by('Carol', 'carol/p'), 404, 'front: upper case is somebody else');
 is(seen_by($_, 'carol/p'), 404, "front: '$_' does not") for 'dan', '', '*';
 is(seen_by('', 'carol/c'), 200, 'front: what is public nobody sees, too');
 
@@ -500,7 +500,7 @@ sub told {
 
 	return undef unless $line;
 
-	delete @$line{qw/ time address request key bytes /};
+	delete @$line{qw/ time address request key bytes metadata /};
 
 	return $line;
 }

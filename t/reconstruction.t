@@ -19,7 +19,7 @@ use JSON::PP ();
 
 my $t = Test::Xet->new(
 	workers => 2,
-	directives => { xet_url_base => undef },
+	directives => { xet_url_base => undef, xet_hosts => '*' },
 	server => <<'EOF',
 xet_url_base  http://127.0.0.1:%%PORT_8080%%;
 

@@ -722,7 +722,7 @@ sub shard {
 	my $size = 2000 * @$xorbs;
 	my $n = @$xorbs;
 
-	return "SELECT xet.shard_put('\\x" . '00' x 16 . "', 0, '{0}',"
+	return "SELECT xet.shard_put(uuid_send(gen_random_uuid()), 0, '{0}',"
 		. " ARRAY['\\x" . hex_of("file $file") . "'::bytea], '{$size}',"
 		. " ARRAY[NULL]::bytea[], '{$n}', ARRAY['\\x$packed'::bytea],"
 		. " '{}', '{}', '{}', '{}', '{}', '{}', '{}', " . whose($repo)

@@ -21,7 +21,8 @@
 #               commit those that it was made with, whatever came behind
 #     given     a token that was given out for a repo opens it until the repo is
 #               deleted or becomes private, and then nothing
-#     hashes    a token of a tenant reads by its hash what some public repo has
+#     hashes    no token of a tenant reads by a hash what is in a repo of the Hub,
+#               and nobody without one
 #     answers   no 5xx that stays, no alert, no report of a sanitizer
 #     left      when all repos are deleted, a collection leaves no xorb
 #
@@ -208,6 +209,10 @@ sub violation {
 	my ($class, $text) = @_;
 
 	print "VIOLATION $class, seed $env{SEED}, step $step: $text\n";
+	print "$_: ", $repos{$_}{private} ? 'private' : 'public', ', ',
+		join(' ', sort keys %{ $repos{$_}{held} }), "\n"
+		for sort keys %repos;
+	print join("\n", $t->sql($ENV{QUERY})), "\n" if $ENV{QUERY};
 	Test::More::diag($_) for grep { /alert|emerg|ERROR:|runtime error/ }
 		split(/\n/, $t->log());
 	exit(1);
@@ -259,7 +264,7 @@ sub lines {
 	my ($title, $ops) = @_;
 
 	return join("\n", map { $json->encode($_) } { key => 'header',
-		value => { summary => $title } }, map { $_->{data} // undef
+		value => { summary => $title } }, map { defined $_->{data}
 		? { key => 'file', value => { path => $_->{path},
 			encoding => 'base64',
 			content => encode_base64($_->{data}, '') } }
@@ -572,7 +577,8 @@ sub bytes_of {
 			if $r->{status} != 404;
 
 	} elsif ($r->{status} != 200 || $r->{body} ne $data) {
-		violation('bytes', "$name: $r->{status}, other bytes");
+		violation('bytes', "$name: $r->{status}, not " . length($data)
+			. ' bytes: ' . substr($r->{body} // '', 0, 200));
 	}
 
 	return $r;
@@ -647,9 +653,8 @@ sub check_given {
 	my @hashes = sort keys %{ $one->{repo}{held} } or return;
 	my $hash = $rng->pick(@hashes);
 	my $r = get("/cas/v1/files/$hash", $one->{headers});
-	my $public = public($hash);
 
-	if (good($one) || $public) {
+	if (good($one)) {
 		violation('given', "$hash: $r->{status}, by a good token")
 			if $r->{status} != 200
 				|| $r->{body} ne $one->{repo}{held}{$hash};
@@ -660,34 +665,18 @@ sub check_given {
 	}
 }
 
-# Whether some public repo has a file, as far as is known here.
-
-sub public {
-	my ($hash) = @_;
-
-	return grep { !$_->{private} && exists $_->{held}{$hash} }
-		values %repos;
-}
-
 sub check_hash {
 	my ($rng, $who) = @_;
 
 	my $repo = any($rng) or return;
 	my @hashes = sort keys %{ $repo->{held} } or return;
 	my $hash = $rng->pick(@hashes);
+	my $uri = $rng->pick("/api/v1/files/$hash",
+		"/api/v2/reconstructions/$hash", "/cas/v1/files/$hash");
+	my $r = get($uri, $auth{$who});
 
-	return if $who eq 'nobody';
-
-	my $r = get("/api/v1/files/$hash", $auth{$who});
-
-	violation('hashes', "$who: $hash: $r->{status}, of a public repo")
-		if public($hash) && $r->{status} != 200;
-
-	# which public repos have the same bytes is not all known here
-
-	violation('hashes', "$who: $hash: $r->{status}, of no public repo")
-		if $r->{status} == 200 && !grep { !$_->{private} }
-			values %repos;
+	violation('hashes', "$who: $uri: $r->{status}")
+		if $r->{status} != ($who eq 'nobody' ? 401 : 404);
 }
 
 sub check_far {

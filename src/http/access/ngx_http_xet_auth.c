@@ -416,7 +416,9 @@ ngx_http_xet_subject(ngx_http_request_t *r)
         return subject;
     }
 
-    if (auth->subject.len == 0 && xlcf->repos) {
+    /* what comes to a Hub by a URL of LFS is of a subject without a name */
+
+    if (auth->subject.len == 0 && xlcf->repos && !xlcf->hub) {
         return subject;
     }
 
