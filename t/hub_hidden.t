@@ -36,7 +36,8 @@ SELECT xet.hub_create(k, 'alice', 'secret', $alice, true, 'alice',
        xet.hub_create(k, 'alice', 'was', $alice, true, 'alice',
                       sha256(('was' || k)::bytea))
   FROM unnest('{0,3}'::integer[]) AS k;
-SELECT xet.hub_move(k, 'alice', 'was', $alice, true, 'alice', 'moved')
+SELECT xet.hub_move(k, 'alice', 'was', $alice, true, 'alice', 'moved',
+           NULL)
   FROM unnest('{0,3}'::integer[]) AS k;
 ANALYZE;
 EOF_SQL
