@@ -9,6 +9,8 @@
 #   URL_BASE     what clients reach the server by; without it URLs have the host
 #                that a client has asked, which is for closed networks
 #   AUTH         token, or off: everybody who gets here may read and write
+#   HOSTS        names besides that of URL_BASE and addresses of the container, by
+#                which it is reached with AUTH=off, and its metrics are: xet_hosts
 #   ADDR, PORT   where to listen, 0.0.0.0 and 8080
 #   POSTGRES     a database, as a connection string of libpq; without it a
 #                PostgreSQL is started here, where the image has one
@@ -38,6 +40,7 @@ share=${SHARE:-/usr/share/xet/conf}
 keys=${KEYS:-$data/keys}
 base=${URL_BASE:-${URL:-}}
 auth=${AUTH:-token}
+hosts=${HOSTS:-}
 addr=${ADDR:-0.0.0.0}
 port=${PORT:-8080}
 conninfo=${POSTGRES:-}
@@ -71,6 +74,7 @@ check()
 check_variables()
 {
     check URL_BASE "$base"
+    check HOSTS "$hosts"
     check ADDR "$addr"
     check EDGE "$edge"
     check KEYS "$keys"
@@ -311,7 +315,7 @@ write_server()
     write_common "$conf"
 
     replace "$conf" 'xet_url_base http://127.0.0.1:8080;' \
-        "${base:+xet_url_base $base;}"
+        "${base:+xet_url_base $base;}${hosts:+ xet_hosts $hosts;}"
     replace "$conf" 'xet_store /var/lib/xet;' "xet_store $data/store;"
     replace "$run/xet_location.conf" 'root /var/lib/xet;' "root $data/store;"
     replace "$conf" 'host=/run/xet/postgresql dbname=xet user=xet' "$conninfo"
