@@ -206,10 +206,10 @@ my %args = (
 		. " false, 'c', 'you'" ],
 	shard_doubts => [ "ARRAY[" . $f->(1) . "], ARRAY[public.term('x2')],"
 		. ' 0, 0' ],
-	shard_stage => [ "'up', 0, " . $files->('s1') ],
-	shard_put => [ "'up', 1, " . $files->('s2') . ", false, 'a', 'me'",
-		"'one', 0, " . $files->('s3') . ", true, '', NULL" ],
-	shard_unstage => [ "'up'" ],
+	shard_stage => [ "'upload of 16 byt', 0, " . $files->('s1') ],
+	shard_put => [ "'upload of 16 byt', 1, " . $files->('s2') . ", false, 'a', 'me'",
+		"'upload of one 16', 0, " . $files->('s3') . ", true, '', NULL" ],
+	shard_unstage => [ "'upload of 16 byt'" ],
 	file_delete => [ $f->(18) . ', NULL' ],
 	repo_forget => [ "'a', " . $f->(2) . ', NULL' ],
 	repo_delete => [ "'d', NULL" ],
@@ -241,6 +241,7 @@ my %args = (
 		"'logical', 10, " . $f->(1) . ", false, 'a', 'me'" ],
 	usage_get => [ "false, 'a', 'me'" ],
 	sweep => [ '' ],
+	write_probe => [ '' ],
 	hub_create => [ "0, 'me', 'n', $who, false, 'me', 'new', 0,"
 		. " 'me', 100000" ],
 	hub_begin => [ "0, 'me', 'n3', $who, 'n3'" ],
