@@ -327,6 +327,10 @@ timely('frozen sessions', 0.9, 2, $c->response());
 
 recovers('a frozen session is replaced', 4);
 
+# so was that for writes, by the probe of health
+
+ok($t->pg_freeze(backends => 1), 'frozen sessions, once more');
+
 $c = ask("/api/v1/xorbs/default/$x->{hash}", method => 'POST',
 	headers => { 'Content-Length' => length($x->{bytes}) });
 $c->send($x->{bytes});

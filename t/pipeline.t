@@ -277,8 +277,12 @@ sub fingerprint {
 	$body =~ s/.{56}\z//s if $body =~ /^HFRepoMetaData/;
 	$body =~ s/:\d+/:n/g if $body =~ /"postgres"/;
 
-	return join(' ', $r->{status}, map({ $_ // '-' }
-		($r->header_value('Content-Length'))[0],
+	# as many digits as the numbers of the moment have
+
+	my $length = $body =~ /"postgres"/ ? undef
+		: ($r->header_value('Content-Length'))[0];
+
+	return join(' ', $r->{status}, map({ $_ // '-' } $length,
 		($r->header_value('Content-Type') // '')
 			=~ s/boundary=.*//r),
 		$r->{error} // '', masked($body));

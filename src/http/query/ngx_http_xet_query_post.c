@@ -237,13 +237,22 @@ ngx_http_xet_query_sweep(void)
 ngx_int_t
 ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler, void *data)
 {
+    ngx_int_t             rc;
     ngx_http_xet_post_t  *post;
 
     post = ngx_http_xet_query_post_create();
 
-    return post ? ngx_http_xet_query_ask(post, ngx_http_xet_stmt_write_probe,
-                                         handler, data)
-                : NGX_BUSY;
+    rc = post ? ngx_http_xet_query_ask(post, ngx_http_xet_stmt_write_probe,
+                                       handler, data)
+              : NGX_BUSY;
+
+    /* nobody waits for it, and no worker that exits does */
+
+    if (rc == NGX_AGAIN) {
+        ngx_http_xet_lanes_spare(post->query, 1);
+    }
+
+    return rc;
 }
 
 

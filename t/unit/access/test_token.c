@@ -136,7 +136,7 @@ static const test_claim_t  test_claims[] = {
     { S("\"xread writer\""), XET_TOKEN_SCOPE },
     { S("\"read,write\""), XET_TOKEN_SCOPE },
     { S("\"read\\twrite\""), XET_TOKEN_SCOPE },
-    { S("\"admin openid\""), XET_TOKEN_SCOPE },
+    { S("\"owner openid\""), XET_TOKEN_SCOPE },
     { S("\"read:x\""), XET_TOKEN_SCOPE },
     { S("[\"read\"]"), XET_TOKEN_CLAIMS },
     { S("1"), XET_TOKEN_CLAIMS },
