@@ -3,14 +3,14 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Two minutes of t/soak/soak.pl, under ASan: half of them with tenants that
-# are kept apart, the rest without.  Each run has another seed; a failure
+# are kept apart, the rest without; and half a minute of t/soak/hub.pl.  Each run has another seed; a failure
 # prints it, and which steps show it.  Another run has a guard taken away, which
 # it has to miss.
 
 use warnings;
 use strict;
 
-use Test::More tests => 6;
+use Test::More tests => 7;
 
 use FindBin;
 
@@ -27,6 +27,15 @@ for my $mode (sort keys %modes) {
 	my ($status, @out) = soak($mode);
 
 	is($status, 0, "$mode: no violation") or diag(@out);
+	note($out[0], $out[-1]);
+}
+
+# names, rights and bytes of a Hub
+
+{
+	my ($status, @out) = soak('hub', SECONDS => 30);
+
+	is($status, 0, 'hub: no violation') or diag(@out);
 	note($out[0], $out[-1]);
 }
 
@@ -47,7 +56,8 @@ sub soak {
 		%ENV = (%ENV, MODE => $mode, SECONDS => $modes{$mode},
 			XET_TEST_NGINX => $nginx, XET_TEST_MODULE => '',
 			%o);
-		exec($^X, "$FindBin::Bin/soak/soak.pl");
+		exec($^X, "$FindBin::Bin/soak/"
+			. ($mode eq 'hub' ? 'hub.pl' : 'soak.pl'));
 	}
 
 	my @lines;

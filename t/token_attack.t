@@ -242,7 +242,7 @@ for my $text ('', '{', '[]', 'null', '"exp"', "{\"exp\":$late}}",
 
 is(status(token('h1', claims => "{\"exp\":$late,\"scope\":1}")), 401,
 	'a scope that is a number');
-is(status(token('h1', claims => "{\"exp\":$late,\"scope\":\"admin\"}")), 403,
+is(status(token('h1', claims => "{\"exp\":$late,\"scope\":\"owner\"}")), 403,
 	'a scope that is not known');
 
 # nothing in the first one allows to read; the others are too long

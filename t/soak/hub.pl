@@ -84,9 +84,11 @@ while (time() < $end && (!$env{STEPS} || $step < $env{STEPS})) {
 	step(Test::Xet::Soak::Random->new($env{SEED}, $step));
 }
 
+my $steps = $step;
+
 last_step();
 
-print "$step steps, ", join(', ', map { "$answers{$_} $_" }
+print "$steps steps, ", join(', ', map { "$answers{$_} $_" }
 	sort keys %answers), "\n";
 
 exit(0);
@@ -249,6 +251,10 @@ sub expected {
 		: $repo->{private} ? [ 404 ] : [ 403 ];
 }
 
+# What an act that was done already is told, when it is sent again.
+
+sub again { return $_[1] eq $_[0]{owner} ? [ 404 ] : [] }
+
 sub by { return $_[0]->chance(75) ? $_[1]{owner} : $_[0]->pick(@callers) }
 
 sub data {
@@ -348,7 +354,7 @@ sub act_drop {
 	return { who => $who, method => 'POST', uri => api($repo)
 		. "/commit/$branch", body => lines("drop $step",
 			[ { path => $path } ]),
-		expected => expected($repo, $who, 200), again => [ 404 ],
+		expected => expected($repo, $who, 200), again => again($repo, $who),
 		done => sub {
 			my ($r, $status) = @_;
 
@@ -401,7 +407,7 @@ sub act_unbranch {
 
 	return { who => $who, method => 'DELETE', uri => api($repo)
 		. "/branch/$name", expected => expected($repo, $who, 200),
-		again => [ 404 ],
+		again => again($repo, $who),
 		done => sub { delete $repo->{branches}{$name} } };
 }
 
@@ -471,7 +477,7 @@ sub act_delete {
 		body => $json->encode({ organization => $repo->{owner},
 			name => $repo->{name},
 			type => substr($repo->{kind}, 0, -1) }),
-		expected => expected($repo, $who, 200), again => [ 404 ],
+		expected => expected($repo, $who, 200), again => again($repo, $who),
 		done => sub {
 			delete $repos{key($repo)};
 			$repo->{gone} = 1;
