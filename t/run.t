@@ -161,8 +161,9 @@ is($status, 0, 'started again') or diag($out);
 is(get(0, "/api/v1/reconstructions/$hash")->{status}, 200,
 	'the file is still there');
 
-is(base(0, $hash, 'other.example'), "http://127.0.0.1:$ports[0]",
+is(base(0, $hash, 'localhost:1'), "http://127.0.0.1:$ports[0]",
 	'URLs are of the address, whoever asks');
+is(base(0, $hash, 'other.example'), undef, 'and it has no other name');
 
 # --------------------------------------------------------------------------
 # a master that is killed leaves its workers, which have the port
@@ -253,14 +254,15 @@ for (
 # --------------------------------------------------------------------------
 # addresses, and what clients are told
 
-runs('all addresses', 0, ADDR => '0.0.0.0');
+runs('all addresses', 0, ADDR => '0.0.0.0', HOSTS => 'xet.example b.example');
 is(base(0, $hash, 'xet.example:99'), 'http://xet.example:99',
 	'all addresses: URLs are as the client has asked');
 
 $out = runs('all addresses, a URL', 0, ADDR => '0.0.0.0',
 	URL => 'https://xet.example');
+is(base(0, $hash, 'b.example'), undef, 'a URL: no name of before');
 like($out, qr!^Serving at https://xet\.example/api,!m, 'a URL: it is shown');
-is(base(0, $hash, 'other.example'), 'https://xet.example',
+is(base(0, $hash, 'localhost'), 'https://xet.example',
 	'a URL: is what clients are told');
 
 ($status, $out) = script('run', 0, ADDR => '127.0.0.2');
