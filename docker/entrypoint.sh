@@ -9,8 +9,8 @@
 #   URL_BASE     what clients reach the server by; without it URLs have the host
 #                that a client has asked, which is for closed networks
 #   AUTH         token, or off: everybody who gets here may read and write
-#   HOSTS        names besides that of URL_BASE and addresses of the container, by
-#                which it is reached with AUTH=off, and its metrics are: xet_hosts
+#   HOSTS        names besides that of URL_BASE, by which the container is
+#                reached with AUTH=off, and its metrics are: xet_hosts
 #   ADDR, PORT   where to listen, 0.0.0.0 and 8080
 #   POSTGRES     a database, as a connection string of libpq; without it a
 #                PostgreSQL is started here, where the image has one

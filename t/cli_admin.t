@@ -123,7 +123,8 @@ fails(2, qr/needs --key$/, 'token', 'token');
 fails(3, qr/line 1: the key names no purpose; expected token:ID:HEX, /,
 	'bad key', 'token', '--key', "$dir/bad");
 fails(3, qr/No such file/, 'missing key', 'token', '--key', "$dir/none");
-fails(2, qr/--scope is read, write, delete or admin$/, 'scope', 'token', '--key', $key,
+fails(2, qr/--scope is read, write, delete or admin$/, 'scope', 'token',
+	'--key', $key,
 	'--scope', 'all');
 fails(2, qr/--lifetime is a time/, 'lifetime', 'token', '--key', $key,
 	'--lifetime', '5x');

@@ -207,8 +207,10 @@ my %args = (
 	shard_doubts => [ "ARRAY[" . $f->(1) . "], ARRAY[public.term('x2')],"
 		. ' 0, 0' ],
 	shard_stage => [ "'upload of 16 byt', 0, " . $files->('s1') ],
-	shard_put => [ "'upload of 16 byt', 1, " . $files->('s2') . ", false, 'a', 'me'",
-		"'upload of one 16', 0, " . $files->('s3') . ", true, '', NULL" ],
+	shard_put => [ "'upload of 16 byt', 1, " . $files->('s2')
+		. ", false, 'a', 'me'",
+		"'upload of one 16', 0, " . $files->('s3')
+		. ", true, '', NULL" ],
 	shard_unstage => [ "'upload of 16 byt'" ],
 	file_delete => [ $f->(18) . ', NULL' ],
 	repo_forget => [ "'a', " . $f->(2) . ', NULL' ],

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Two minutes of t/soak/soak.pl, under ASan: half of them with tenants that
-# are kept apart, the rest without; and half a minute of t/soak/hub.pl.  Each run has another seed; a failure
-# prints it, and which steps show it.  Another run has a guard taken away, which
-# it has to miss.
+# are kept apart, the rest without; and half a minute of t/soak/hub.pl.  Each
+# run has another seed; a failure prints it, and which steps show it.  Another
+# run has a guard taken away, which it has to miss.
 
 use warnings;
 use strict;
