@@ -643,8 +643,8 @@ sub rounds {
 	}
 }
 
-# How far from now the newest row is, by which a sweep goes.  A row of the future
-# counts for nothing; here it stands for hours of waiting.
+# How far from now the newest row is, by which a sweep goes.  A row of the
+# future counts for nothing; here it stands for hours of waiting.
 
 sub newest {
 	my ($far) = @_;
