@@ -165,7 +165,7 @@ is(post($to, $xorb->{bytes})->{status}, 401, 'nobody may not write');
 is($t->sql('select count(*) from xet.xorbs'), 0, 'nothing was written');
 is(post($to, $xorb->{bytes}, token('t1', scope => 'write'))->{status}, 200,
 	'a writer may');
-is(get($path, token('t1', scope => 'admin'))->{status}, 403,
+is(get($path, token('t1', scope => 'root'))->{status}, 403,
 	'no scope that we know');
 is(post('/api/v1/telemetry', '{"event":"e"}', $good)->{status}, 200,
 	'telemetry of a reader');

@@ -126,8 +126,22 @@ sub line_cells {
 	return !grep { !exists $self->{columns}{$_} } @columns;
 }
 
-# A row of a matrix: a caller, "all", or the first part of the names of some
-# with a ".*"; of a matrix that is of another one, all who have a row there.
+# Callers that have a name together.
+
+sub line_group {
+	my ($self, $name, @callers) = @_;
+	my %is = map { $_->{name} => 1 } @{ $self->{callers} };
+
+	return 0 if grep { !$is{$_} } @callers;
+
+	push @{ $self->{groups}{$name // ''} }, @callers;
+
+	return @callers > 0;
+}
+
+# A row of a matrix: a caller, a group of them, "all", or the first part of the
+# names of some with a ".*"; of a matrix that is of another one, all who have a
+# row there.
 
 sub cells {
 	my ($self, $who, @cells) = @_;
@@ -136,7 +150,9 @@ sub cells {
 	my @head = @{ $self->{head} || [] };
 	my $like = $who eq 'all' ? qr// : $who =~ /^(.+\.)\*$/ ? qr/^\Q$1\E/
 		: qr/^\Q$who\E$/;
-	my @names = grep { /$like/ } map { $_->{name} } @{ $self->{callers} };
+	my $group = $self->{groups}{$who};
+	my @names = $group ? @$group
+		: grep { /$like/ } map { $_->{name} } @{ $self->{callers} };
 
 	@names = grep { $self->{matrices}{$matrix}{$_} } @names
 		if @names > 1 && $self->{derived}{$matrix};
