@@ -1,0 +1,135 @@
+
+/*
+ * Masking: what is overwritten is overwritten with "*" and nothing else, once
+ * more changes nothing, and a signature or a token does not survive, whatever
+ * stands before and behind it.
+ *
+ * Input: one byte that chooses the secret and the function, one byte of how
+ * much of the rest stands before the secret.
+ */
+
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_base.h"
+#include "xet_access.h"
+
+
+#define SIGNATURE  "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF"
+#define TOKEN      "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJzb21lYm9keSJ9."
+
+#define check(cond)  if (!(cond)) { __builtin_trap(); }
+
+
+/* Each is what a log has: with what leads to it, and what ends it. */
+
+static const char *const  secrets[] = {
+    "?s=" SIGNATURE " ",
+    "&s=" SIGNATURE "&",
+    "?X-Amz-Signature=" SIGNATURE "\"",
+    " " TOKEN SIGNATURE " ",
+    "\"" TOKEN SIGNATURE "\""
+};
+
+
+/* A copy of its own size, behind which nothing may be read. */
+
+static uint8_t *
+fuzz_copy(const uint8_t *data, size_t size)
+{
+    uint8_t  *text;
+
+    text = malloc(size ? size : 1);
+    check(text != NULL);
+
+    if (size != 0) {
+        memcpy(text, data, size);
+    }
+
+    return text;
+}
+
+
+static void
+fuzz_mask(uint8_t *text, size_t len, int args)
+{
+    if (args) {
+        xet_mask_args(text, len);
+
+    } else {
+        xet_mask(text, len);
+    }
+}
+
+
+static void
+fuzz_changes(const uint8_t *before, const uint8_t *text, size_t len)
+{
+    size_t  i;
+
+    for (i = 0; i < len; i++) {
+        check(text[i] == before[i] || text[i] == '*');
+    }
+}
+
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    int          args;
+    size_t       i, cut, len;
+    uint8_t     *text, *once, *at;
+    const char  *secret;
+
+    if (size < 2) {
+        return 0;
+    }
+
+    args = data[0] & 1;
+    secret = secrets[(data[0] >> 1) % (sizeof(secrets) / sizeof(secrets[0]))];
+    cut = data[1];
+    data += 2;
+    size -= 2;
+
+    /* as it comes */
+
+    text = fuzz_copy(data, size);
+    fuzz_mask(text, size, args);
+    fuzz_changes(data, text, size);
+
+    once = fuzz_copy(text, size);
+    fuzz_mask(once, size, args);
+    check(size == 0 || memcmp(once, text, size) == 0);
+
+    free(once);
+    free(text);
+
+    /* around a secret */
+
+    if (cut > size) {
+        cut = size;
+    }
+
+    len = strlen(secret);
+    text = malloc(size + len);
+    check(text != NULL);
+
+    if (size != 0) {
+        memcpy(text, data, cut);
+        memcpy(text + cut + len, data + cut, size - cut);
+    }
+
+    memcpy(text + cut, secret, len);
+    fuzz_mask(text, size + len, args);
+
+    at = text + cut + (strstr(secret, SIGNATURE) - secret);
+
+    for (i = 0; i < sizeof(SIGNATURE) - 1; i++) {
+        check(at[i] == '*');
+    }
+
+    free(text);
+
+    return 0;
+}
