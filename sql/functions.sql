@@ -6904,12 +6904,14 @@ BEGIN
     weight := (SELECT sum(xet.hub_weight(p)) FROM unnest(paths) AS p);
     weight := coalesce(weight, 0);
 
-    -- tombstones of files come first: folders are those that have any still
+    -- tombstones of files come first: folders are those that have any still, or
+    -- are where a file was
 
     IF shared THEN
         weight := weight + xet.hub_tombstones(
             repo, here, seq, made,
-            ARRAY(SELECT unnest(far.paths) INTERSECT SELECT unnest(told)));
+            ARRAY(SELECT unnest(far.paths) INTERSECT SELECT unnest(told)
+                  EXCEPT SELECT unnest(files)));
     END IF;
 
     WITH begun AS (

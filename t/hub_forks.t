@@ -50,6 +50,7 @@ my @paths = ('a', 'b', 'x y', 'd', 'd/a', 'd/b', 'd/e', 'd/e/a', 'd/e/f/a',
 # parent, n, title }.  Heads and tags by name.
 
 my (%commits, %heads, %tags);
+my $last = 'main';       # branch that was made
 
 is($t->post('/api/repos/create', $json->encode({ name => 'm' }))->{status},
 	200, 'a repo');
@@ -107,12 +108,14 @@ $t->done();
 sub act_commit {
 	my ($rng) = @_;
 
-	my $branch = $rng->pick(sort keys %heads);
+	my $branch = $rng->chance(40) && $heads{$last} ? $last
+		: $rng->pick(sort keys %heads);
 	my $old = $commits{$heads{$branch}};
 	my %files = %{ $old->{files} };
+	my $n = $rng->chance(10) ? 15 : 1 + $rng->int(4);
 	my (@ops, %told, %seen);
 
-	for (1 .. $rng->chance(10) ? 15 : 1 + $rng->int(4)) {
+	for (1 .. $n) {
 		my ($op, @told) = operation($rng, $old->{files}, \%seen);
 
 		next if !$op;
@@ -232,7 +235,10 @@ sub act_branch {
 	my ($rng) = @_;
 
 	my $name = 'b' . $rng->int(7);
-	my $from = $rng->chance(60) ? $rng->pick(sort keys %heads) : any($rng);
+	my $from = $rng->chance(60) ? $last : any($rng);
+
+	$from = 'main' if !oid_of($from) || $from eq $name;
+
 	my $r = $t->post("$base/branch/$name", $json->encode({
 		startingPoint => $from }));
 	my $want = $heads{$name} ? 409 : 200;
@@ -240,6 +246,7 @@ sub act_branch {
 	wrong("branch $name: " . $r->summary()) if $r->{status} != $want;
 
 	$heads{$name} //= oid_of($from);
+	$last = $name;
 
 	return $name;
 }
@@ -249,6 +256,8 @@ sub act_tag {
 
 	my $name = 't' . $rng->int(4);
 	my $from = any($rng);
+
+	$from = 'main' if $from eq "refs/tags/$name";
 
 	if ($tags{$name}) {
 		my $r = $t->http('DELETE', "$base/tag/$name");
@@ -307,7 +316,7 @@ sub oid_of {
 	my ($rev) = @_;
 
 	return $rev =~ m!^refs/tags/(.*)! ? $tags{$1}
-		: $heads{$rev} // $tags{$rev} // $rev;
+		: $heads{$rev} // $tags{$rev} // ($commits{$rev} ? $rev : undef);
 }
 
 sub above {
