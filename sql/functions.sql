@@ -4244,11 +4244,10 @@ $$;
 -- below, behind above, in the order of paths: no more than most, and files
 -- only, if this is set.
 --
--- Rows are read some at a time, of all lines.  Where a line has more, what is
--- read tells nothing of paths behind the last one of these; this one may have
--- more rows, so it is looked up.  So a path of ten thousand commits is a few
--- rows, and a look.  Many paths that are not there any more are read in larger
--- parts.
+-- This goes by parts of so many rows of each line: up to the first path that a
+-- line may have more rows of behind its part; that one is looked up.  So a path
+-- of ten thousand commits is one part, and a look.  Where nothing is there any
+-- more parts become larger.
 
 CREATE FUNCTION xet.hub_walk(repo bigint, lines integer[], seqs integer[],
     folder text, above text, below text, files boolean, most bigint)
@@ -4257,97 +4256,89 @@ CREATE FUNCTION xet.hub_walk(repo bigint, lines integer[], seqs integer[],
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
     SET enable_bitmapscan = off
-    SET enable_sort = off
     SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-    least_   CONSTANT integer := 16;
-    largest  integer := greatest(least_, 4096 / cardinality(lines));
-    part     integer := least(largest, least_ + least(most, 256)::integer);
+    usual    CONSTANT integer := 16 + least(most, 256);
+    largest  CONSTANT integer := greatest(usual, 8192 / cardinality(lines));
+    alone    CONSTANT boolean := cardinality(lines) = 1;
+    part     integer := usual;
     n        bigint := 0;
-    seen     integer;
-    h        record;
-    k        record;
+    found    bigint;
+    more     bigint;
     ending   text;
 BEGIN
-    LOOP
-        seen := 0;
-        ending := NULL;
+    -- no path is as long as this one
 
-        FOR h IN
-            WITH rows AS MATERIALIZED (
-                SELECT a.n, a.seq, p.*
+    below := coalesce(below, repeat(U&'\+10FFFF', 1024));
+
+    LOOP
+        SELECT min(e.path COLLATE "C") INTO ending
+          FROM unnest(lines, seqs) AS a(line, seq)
+         CROSS JOIN LATERAL (
+                   (SELECT r.path
+                      FROM xet.hub_paths r
+                     WHERE $4 IS NULL AND r.repo_id = $1 AND r.line = a.line
+                       AND r.path > above AND r.path < below
+                       AND r.since <= a.seq
+                     ORDER BY r.path, r.since
+                    OFFSET part - 1 LIMIT 1)
+                   UNION ALL
+                   (SELECT r.path
+                      FROM xet.hub_paths r
+                     WHERE r.folder = $4 AND r.repo_id = $1
+                       AND r.line = a.line AND r.path > above
+                       AND r.path < below AND r.since <= a.seq
+                     ORDER BY r.path, r.since
+                    OFFSET part - 1 LIMIT 1)
+               ) e;
+
+        -- with one line, no row hides another one
+
+        RETURN QUERY
+        SELECT d.path, d.hash, d.size, d.sha256, d.made, d.made_at, d.mtime
+          FROM (SELECT DISTINCT ON (p.path) p.*, p.till > a.seq AS holds
                   FROM unnest(lines, seqs) WITH ORDINALITY AS a(line, seq, n)
                  CROSS JOIN LATERAL (
-                           (SELECT r.*
-                              FROM xet.hub_paths r
-                             WHERE $4 IS NULL AND r.repo_id = $1
-                               AND r.line = a.line AND r.path > above
-                               AND r.path < below AND r.since <= a.seq
-                             ORDER BY r.path, r.since
-                             LIMIT part)
+                           SELECT r.*
+                             FROM xet.hub_paths r
+                            WHERE $4 IS NULL AND r.repo_id = $1
+                              AND r.line = a.line AND r.path > above
+                              AND r.path < coalesce(ending, below)
+                              AND r.since <= a.seq
+                              AND (NOT alone OR r.till > a.seq)
                            UNION ALL
-                           (SELECT r.*
-                              FROM xet.hub_paths r
-                             WHERE r.folder = $4 AND r.repo_id = $1
-                               AND r.line = a.line AND r.path > above
-                               AND r.since <= a.seq
-                             ORDER BY r.path, r.since
-                             LIMIT part)
+                           SELECT r.*
+                             FROM xet.hub_paths r
+                            WHERE r.folder = $4 AND r.repo_id = $1
+                              AND r.line = a.line AND r.path > above
+                              AND r.path < coalesce(ending, below)
+                              AND r.since <= a.seq
+                              AND (NOT alone OR r.till > a.seq)
                        ) p
-            ), known AS (
-                SELECT min(e.path COLLATE "C") AS path
-                  FROM (SELECT max(r.path) AS path
-                          FROM rows r
-                         GROUP BY r.n
-                        HAVING count(*) = part) e
-            )
-            SELECT DISTINCT ON (r.path) r.*, r.till > r.seq AS holds,
-                   known.path AS ending
-              FROM rows r, known
-             WHERE known.path IS NULL OR r.path <= known.path
-             ORDER BY r.path, r.n, r.since DESC
-        LOOP
-            seen := seen + 1;
-            ending := h.ending;
+                 ORDER BY p.path, a.n, p.since DESC) d
+         WHERE d.holds AND (NOT files OR d.hash IS NOT NULL)
+         ORDER BY d.path
+         LIMIT most - n;
 
-            IF h.path = ending THEN
-                SELECT * INTO k FROM xet.hub_at(repo, lines, seqs, h.path);
-                CONTINUE WHEN NOT FOUND OR files AND k.hash IS NULL;
+        GET DIAGNOSTICS found = ROW_COUNT;
 
-                path := k.path;
-                hash := k.hash;
-                size := k.size;
-                sha256 := k.sha256;
-                made := k.made;
-                made_at := k.made_at;
-                mtime := k.mtime;
+        n := n + found;
+        EXIT WHEN ending IS NULL OR n = most;
 
-            ELSE
-                CONTINUE WHEN NOT h.holds OR files AND h.hash IS NULL;
+        RETURN QUERY
+        SELECT k.path, k.hash, k.size, k.sha256, k.made, k.made_at, k.mtime
+          FROM xet.hub_at(repo, lines, seqs, ending) k
+         WHERE NOT files OR k.hash IS NOT NULL;
 
-                path := h.path;
-                hash := h.hash;
-                size := h.size;
-                sha256 := h.sha256;
-                made := h.made;
-                made_at := h.made_at;
-                mtime := h.mtime;
-            END IF;
+        GET DIAGNOSTICS more = ROW_COUNT;
 
-            RETURN NEXT;
-            n := n + 1;
-
-            IF n = most THEN
-                RETURN;
-            END IF;
-        END LOOP;
-
-        EXIT WHEN ending IS NULL;
+        n := n + more;
+        EXIT WHEN n = most;
 
         above := ending;
-        part := CASE WHEN seen > part / 2 THEN least(largest, part * 2)
-                     ELSE greatest(least_, part / 2) END;
+        part := CASE WHEN found + more = 0 THEN least(largest, part * 2)
+                     ELSE usual END;
     END LOOP;
 END;
 $$;
