@@ -6055,15 +6055,15 @@ BEGIN
            extract(epoch FROM coalesce(h.mtime, h.made_at))::bigint,
            k.title
       FROM ((SELECT p.path, p.hash, p.size, p.made, p.made_at, p.mtime
-              FROM xet.hub_paths p
-             WHERE now AND p.repo_id = r.id AND p.line = c.lines[1]
-               AND p.folder = c.path AND p.path > coalesce(after, '')
-               AND p.till = 2147483647
-             ORDER BY p.path LIMIT $11)
+               FROM xet.hub_paths p
+              WHERE now AND p.repo_id = r.id AND p.line = c.lines[1]
+                AND p.folder = c.path AND p.path > coalesce(after, '')
+                AND p.till = 2147483647
+              ORDER BY p.path LIMIT most)
             UNION ALL
             SELECT p.path, p.hash, p.size, p.made, p.made_at, p.mtime
               FROM xet.hub_walk(r.id, c.lines, c.seqs, c.path,
-                                coalesce(after, ''), NULL, false, $11) p
+                                coalesce(after, ''), NULL, false, most) p
              WHERE NOT now
             UNION ALL
             SELECT p.path, p.hash, p.size, p.made, p.made_at, p.mtime
@@ -6829,11 +6829,11 @@ END;
 $$;
 
 
--- The rows of a commit, the next one of its line: those that it ends, at the
--- paths of told and the folders of above, and those that hold from now on, files
--- at paths, in the folders of files, which are some of above.  What is in
--- another line can't be ended: a tombstone hides it, if no new row does.  Returns
--- the weight of all rows that were written.
+-- Writes the rows of a commit, the next one of its line.  It ends rows at the
+-- paths of told and in the folders of above; new rows are files, at paths, and
+-- folders: those of "files", where these files are, and those of above that are
+-- not empty then.  A row of another line can't be ended: a tombstone hides it,
+-- if no new row does.  Returns the weight of all rows that were written.
 
 CREATE FUNCTION xet.hub_write(repo bigint, lines integer[], seqs integer[],
     ref text, made bytea, told text[], above text[], files text[],
@@ -6848,6 +6848,7 @@ DECLARE
     ever    CONSTANT integer := 2147483647;
     here    CONSTANT integer := lines[1];
     seq     CONSTANT integer := seqs[1] + 1;
+    after   CONSTANT integer[] := seq || seqs[2 :];
     shared  CONSTANT boolean := cardinality(lines) > 1;
     lost    record;
     far     record;
@@ -6922,9 +6923,9 @@ BEGIN
                                 OFFSET 0)
                      OR shared
                         AND EXISTS (SELECT
-                                      FROM xet.hub_below(repo, lines,
-                                                         seq || seqs[2 :],
-                                                         k.path, 1)))) AS u(path)
+                                      FROM xet.hub_below(repo, lines, after,
+                                                         k.path, 1)))
+               ) AS u(path)
         RETURNING hub_paths.path
     )
     SELECT weight + coalesce(sum(xet.hub_weight(b.path)), 0) INTO weight

@@ -227,8 +227,8 @@ sub operation {
 	my $n = $rng->int(scalar @data);
 
 	return { key => 'file', value => { path => $path,
-		encoding => 'base64', content => encode_base64($data[$n], '') } },
-		[ $path, $n ];
+		encoding => 'base64',
+		content => encode_base64($data[$n], '') } }, [ $path, $n ];
 }
 
 sub act_branch {
@@ -316,7 +316,8 @@ sub oid_of {
 	my ($rev) = @_;
 
 	return $rev =~ m!^refs/tags/(.*)! ? $tags{$1}
-		: $heads{$rev} // $tags{$rev} // ($commits{$rev} ? $rev : undef);
+		: $heads{$rev} // $tags{$rev}
+		// ($commits{$rev} ? $rev : undef);
 }
 
 sub above {
@@ -353,8 +354,8 @@ sub check {
 		&& !exists $c->{files}{$folder})
 	{
 		same("folder $folder of $rev", join("\n",
-			map { entry($c, $_) } @in), tree("$base/tree/$uri/$folder"
-			. "?expand=true&limit=" . (1 + $rng->int(4))));
+			map { entry($c, $_) } @in), tree("$base/tree/$uri/"
+			. "$folder?expand=true&limit=" . (1 + $rng->int(4))));
 
 		my @below = grep { m!^\Q$folder\E/! } @all;
 

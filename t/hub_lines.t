@@ -98,7 +98,8 @@ for my $branch (sort keys %expected) {
 
 	is($r->{status}, 200, "$branch is told of");
 	is($t->sql('SELECT l.files FROM xet.hub_lines l JOIN xet.hub_commits c'
-		. ' USING (repo_id, line) JOIN xet.hub_refs f USING (repo_id, oid)'
+		. ' USING (repo_id, line) JOIN xet.hub_refs f'
+		. ' USING (repo_id, oid)'
 		. " WHERE f.name = 'heads/$branch'"), $expected{$branch},
 		"$branch: number of files");
 	is($t->sql("SELECT count(hash) FROM xet.hub_tree_rows(0, 'me', 'm',"
@@ -130,7 +131,8 @@ for my $when ('before ANALYZE', 'behind ANALYZE') {
 				. ' NULL, 256, 256)' => $page,
 			"hub_tree_rows($all, '$rev', 'd07', false, false,"
 				. ' NULL, 64, 64)' => $folder,
-			"hub_page_tree($all, '$rev', 'd07', NULL, 64)" => $folder,
+			"hub_page_tree($all, '$rev', 'd07', NULL, 64)"
+				=> $folder,
 			"hub_paths_rows($all, '$rev', '{d07/f00007}', false)"
 				=> $one,
 			"hub_resolve($all, '$rev', 'd07/f00007')" => $one
@@ -390,9 +392,12 @@ sub line {
 	my ($repo, $branch) = @_;
 
 	return $t->sql("SELECT l.line || ' ' || cardinality(l.bases)"
-		. ' FROM xet.hub_repos r JOIN xet.hub_refs f ON f.repo_id = r.id'
-		. ' JOIN xet.hub_commits c ON c.repo_id = r.id AND c.oid = f.oid'
-		. ' JOIN xet.hub_lines l ON l.repo_id = r.id AND l.line = c.line'
+		. ' FROM xet.hub_repos r'
+		. ' JOIN xet.hub_refs f ON f.repo_id = r.id'
+		. ' JOIN xet.hub_commits c ON c.repo_id = r.id'
+		. ' AND c.oid = f.oid'
+		. ' JOIN xet.hub_lines l ON l.repo_id = r.id'
+		. ' AND l.line = c.line'
 		. " WHERE r.name = '$repo' AND f.name = 'heads/$branch'");
 }
 
