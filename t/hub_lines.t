@@ -239,6 +239,17 @@ is(line('chain', 'c40'), line('chain', 'c32'), 'those behind it go on with it');
 is(scalar(tree('chain', 'c40')), 41, 'all files of all of them');
 is($t->get("/me/chain/resolve/c40/on/c$_")->{status}, 200, "c40: of c$_")
 	for 1, 31 .. 34, 40;
+
+for ([ "hub_resolve(0, 'me', 'chain', true, '{}', true, '', 'c40', 'on/c1')",
+	250 ], [ "hub_tree_rows(0, 'me', 'chain', true, '{}', true, '', 'c40',"
+	. " '', true, false, NULL, 256, 256)", 500 ])
+{
+	my ($call, $most) = @$_;
+	my $buffers = buffers($call);
+
+	cmp_ok($buffers, '<=', $most, "$call: $buffers buffers");
+}
+
 is(commit('chain', 'c10', empty('b'))->{status}, 200, 'one in between');
 is(commit('chain', 'c40', empty('b'))->{status}, 200, 'the last one');
 
