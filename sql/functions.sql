@@ -37,7 +37,7 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
     xet.act_note, xet.act_said, xet.day_ends, xet.gc_files_once,
     xet.gc_removed_once, xet.gc_xorbs_once, xet.hub_above, xet.hub_again,
-    xet.hub_batch, xet.hub_begin, xet.hub_below, xet.hub_branch,
+    xet.hub_at, xet.hub_batch, xet.hub_begin, xet.hub_below, xet.hub_branch,
     xet.hub_bucket_file, xet.hub_bucket_prune, xet.hub_bucket_put,
     xet.hub_bucket_take, xet.hub_charge, xet.hub_claim, xet.hub_claimed,
     xet.hub_claims, xet.hub_claims_bad, xet.hub_clash, xet.hub_close,
@@ -46,7 +46,8 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.hub_enter, xet.hub_entry, xet.hub_find, xet.hub_folder,
     xet.hub_folders, xet.hub_fork, xet.hub_gone, xet.hub_hash, xet.hub_hash_at,
     xet.hub_hold, xet.hub_ids, xet.hub_info, xet.hub_is_folder, xet.hub_is_id,
-    xet.hub_is_last, xet.hub_known, xet.hub_last, xet.hub_list, xet.hub_may,
+    xet.hub_is_last, xet.hub_known, xet.hub_last, xet.hub_line, xet.hub_list,
+    xet.hub_may,
     xet.hub_meets, xet.hub_metadata, xet.hub_move, xet.hub_named, xet.hub_node,
     xet.hub_nursery, xet.hub_object, xet.hub_objects, xet.hub_oid,
     xet.hub_page_list, xet.hub_page_refs, xet.hub_page_repo, xet.hub_page_tree,
@@ -54,9 +55,11 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.hub_puts, xet.hub_ref_beside, xet.hub_ref_put, xet.hub_refs_get,
     xet.hub_resolve, xet.hub_rev, xet.hub_settings, xet.hub_source,
     xet.hub_stage, xet.hub_staged_ops, xet.hub_store, xet.hub_store_of,
-    xet.hub_sweep, xet.hub_title, xet.hub_title_of, xet.hub_too_many,
+    xet.hub_sweep, xet.hub_title, xet.hub_title_of, xet.hub_tombstones,
+    xet.hub_too_many,
     xet.hub_tree, xet.hub_tree_end, xet.hub_tree_rows, xet.hub_tree_then,
-    xet.hub_unstage, xet.hub_vain_add, xet.hub_vain_much, xet.hub_weight,
+    xet.hub_unstage, xet.hub_vain_add, xet.hub_vain_much, xet.hub_walk,
+    xet.hub_weight,
     xet.hub_whole, xet.hub_write, xet.past, xet.usage_settle_once,
     xet.write_probe;
 
@@ -4171,28 +4174,202 @@ AS $$
 $$;
 
 
+-- Lines.  A commit is the commit seq of a line.  What it has was written by
+-- commits of that line, and of those that the line goes on from (bases and upto
+-- of xet.hub_lines).  So what is at a commit is asked for by two arrays: lines,
+-- the nearest first, and for each of them the last commit that counts, seqs.
+-- Numbers of commits go up along the way, whatever the line.
+--
+-- A path is what the first of these lines says that has a row of the path at
+-- all, since a commit that counts: by the last such row.  The path is there if
+-- the row holds still, till > seq.  A row that does not hold, a tombstone where
+-- the line itself had nothing else to end, hides what farther lines have.
+--
+-- All reads go by xet.hub_at(), of one path, and xet.hub_walk(), of a folder or
+-- of all below one; but those of the last commit of a line that goes on from
+-- none, as nearly all are: these read the rows that hold now, by indexes of
+-- nothing else.
+
+-- The lines of a commit.  Line 0 goes on from none.
+
+CREATE FUNCTION xet.hub_line(repo bigint, line integer, seq integer,
+    OUT lines integer[], OUT seqs integer[])
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+AS $$
+BEGIN
+    IF line = 0 THEN
+        lines := '{0}';
+        seqs := ARRAY[seq];
+
+    ELSE
+        SELECT $2 || x.bases, $3 || x.upto INTO lines, seqs
+          FROM xet.hub_lines x
+         WHERE x.repo_id = $1 AND x.line = $2;
+    END IF;
+END;
+$$;
+
+
+-- What a path is at a commit; no row for a path that is not there.  Part of the
+-- statement that asks (it is written so that PostgreSQL makes it that).
+
+CREATE FUNCTION xet.hub_at(repo bigint, lines integer[], seqs integer[],
+    path text)
+    RETURNS TABLE (line integer, path text, hash bytea, size bigint,
+                   sha256 bytea, made bytea, made_at timestamptz,
+                   mtime timestamptz, type text)
+    LANGUAGE sql STABLE ROWS 1
+AS $$
+    SELECT k.line, k.path, k.hash, k.size, k.sha256, k.made, k.made_at,
+           k.mtime, k.type
+      FROM (SELECT p.*, a.seq
+              FROM unnest($2, $3) WITH ORDINALITY AS a(line, seq, n)
+             CROSS JOIN LATERAL (
+                       SELECT h.line, h.path, h.till, h.hash, h.size, h.sha256,
+                              h.made, h.made_at, h.mtime, h.type
+                         FROM xet.hub_paths h
+                        WHERE h.repo_id = $1 AND h.line = a.line
+                          AND h.path = $4 AND h.since <= a.seq
+                        ORDER BY h.since DESC
+                        LIMIT 1
+                   ) p
+             ORDER BY a.n
+             LIMIT 1) k
+     WHERE k.till > k.seq;
+$$;
+
+
+-- What is in a folder at a commit, or for NULL all that is between above and
+-- below, behind above, in the order of paths: no more than most, and files
+-- only, if this is set.
+--
+-- This goes by parts of so many rows of each line: up to the first path that a
+-- line may have more rows of behind its part; that one is looked up.  So a path
+-- of ten thousand commits is one part, and a look.  Where nothing is there any
+-- more parts become larger.
+
+CREATE FUNCTION xet.hub_walk(repo bigint, lines integer[], seqs integer[],
+    folder text, above text, below text, files boolean, most bigint)
+    RETURNS TABLE (path text, hash bytea, size bigint, sha256 bytea,
+                   made bytea, made_at timestamptz, mtime timestamptz)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_bitmapscan = off
+    SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    usual    CONSTANT integer := 16 + least(most, 256);
+    largest  CONSTANT integer := greatest(usual, 8192 / cardinality(lines));
+    alone    CONSTANT boolean := cardinality(lines) = 1;
+    part     integer := usual;
+    n        bigint := 0;
+    found    bigint;
+    more     bigint;
+    ending   text;
+BEGIN
+    -- no path is as long as this one
+
+    below := coalesce(below, repeat(U&'\+10FFFF', 1024));
+
+    LOOP
+        SELECT min(e.path COLLATE "C") INTO ending
+          FROM unnest(lines, seqs) AS a(line, seq)
+         CROSS JOIN LATERAL (
+                   (SELECT r.path
+                      FROM xet.hub_paths r
+                     WHERE $4 IS NULL AND r.repo_id = $1 AND r.line = a.line
+                       AND r.path > above AND r.path < below
+                       AND r.since <= a.seq
+                     ORDER BY r.path, r.since
+                    OFFSET part - 1 LIMIT 1)
+                   UNION ALL
+                   (SELECT r.path
+                      FROM xet.hub_paths r
+                     WHERE r.folder = $4 AND r.repo_id = $1
+                       AND r.line = a.line AND r.path > above
+                       AND r.path < below AND r.since <= a.seq
+                     ORDER BY r.path, r.since
+                    OFFSET part - 1 LIMIT 1)
+               ) e;
+
+        -- with one line, no row hides another one
+
+        RETURN QUERY
+        SELECT d.path, d.hash, d.size, d.sha256, d.made, d.made_at, d.mtime
+          FROM (SELECT DISTINCT ON (p.path) p.*, p.till > a.seq AS holds
+                  FROM unnest(lines, seqs) WITH ORDINALITY AS a(line, seq, n)
+                 CROSS JOIN LATERAL (
+                           SELECT r.*
+                             FROM xet.hub_paths r
+                            WHERE $4 IS NULL AND r.repo_id = $1
+                              AND r.line = a.line AND r.path > above
+                              AND r.path < coalesce(ending, below)
+                              AND r.since <= a.seq
+                              AND (NOT alone OR r.till > a.seq)
+                           UNION ALL
+                           SELECT r.*
+                             FROM xet.hub_paths r
+                            WHERE r.folder = $4 AND r.repo_id = $1
+                              AND r.line = a.line AND r.path > above
+                              AND r.path < coalesce(ending, below)
+                              AND r.since <= a.seq
+                              AND (NOT alone OR r.till > a.seq)
+                       ) p
+                 ORDER BY p.path, a.n, p.since DESC) d
+         WHERE d.holds AND (NOT files OR d.hash IS NOT NULL)
+         ORDER BY d.path
+         LIMIT most - n;
+
+        GET DIAGNOSTICS found = ROW_COUNT;
+
+        n := n + found;
+        EXIT WHEN ending IS NULL OR n = most;
+
+        RETURN QUERY
+        SELECT k.path, k.hash, k.size, k.sha256, k.made, k.made_at, k.mtime
+          FROM xet.hub_at(repo, lines, seqs, ending) k
+         WHERE NOT files OR k.hash IS NOT NULL;
+
+        GET DIAGNOSTICS more = ROW_COUNT;
+
+        n := n + more;
+        EXIT WHEN n = most;
+
+        above := ending;
+        part := CASE WHEN found + more = 0 THEN least(largest, part * 2)
+                     ELSE usual END;
+    END LOOP;
+END;
+$$;
+
+
 -- The commit that a revision is, by the table "Revisions" of docs/hub.md.  Of a
 -- path that goes on behind a name the first parts may belong to the name; the
 -- longest one that there is counts.
 
 CREATE FUNCTION xet.hub_rev(repo bigint, rev text, INOUT path text,
-    OUT line integer, OUT seq integer, OUT oid bytea, OUT made_at timestamptz)
+    OUT lines integer[], OUT seqs integer[], OUT oid bytea,
+    OUT made_at timestamptz)
     LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
     parts  text[] := string_to_array(path, '/');
     most   integer := least(coalesce(cardinality(parts), 0), 8);
     asked  text;
+    line   integer;
+    seq    integer;
 BEGIN
     IF rev ~ '^[0-9a-fA-F]{7,40}(/|$)' AND xet.hub_is_id(repo, rev) THEN
         oid := CASE WHEN rev ~ '^[0-9a-fA-F]{40}$' THEN decode(rev, 'hex')
                     ELSE xet.hub_oid(repo, rev) END;
 
         SELECT c.line, c.seq, c.oid, c.made_at
-          INTO hub_rev.line, hub_rev.seq, hub_rev.oid, hub_rev.made_at
+          INTO line, seq, hub_rev.oid, hub_rev.made_at
           FROM xet.hub_commits c
          WHERE c.repo_id = $1 AND c.oid = hub_rev.oid;
 
+        SELECT * INTO lines, seqs FROM xet.hub_line(repo, line, seq);
         RETURN;
     END IF;
 
@@ -4207,7 +4384,7 @@ BEGIN
         asked := array_to_string(rev || parts[1 : n], '/');
 
         SELECT c.line, c.seq, c.oid, c.made_at
-          INTO hub_rev.line, hub_rev.seq, hub_rev.oid, hub_rev.made_at
+          INTO line, seq, hub_rev.oid, hub_rev.made_at
           FROM (VALUES (CASE WHEN asked = 'HEAD' THEN 'heads/main'
                              WHEN asked LIKE 'HEAD/%' THEN NULL
                              WHEN asked LIKE 'refs/heads/%'
@@ -4226,6 +4403,7 @@ BEGIN
 
         IF FOUND THEN
             path := array_to_string(parts[n + 1 :], '/');
+            SELECT * INTO lines, seqs FROM xet.hub_line(repo, line, seq);
             RETURN;
         END IF;
     END LOOP;
@@ -4382,7 +4560,8 @@ BEGIN
     DELETE FROM xet.hub_moved m
      WHERE m.kind = $1 AND m.owner = lower($2) AND m.name = lower($3);
 
-    INSERT INTO xet.hub_lines (repo_id, line, last) VALUES (repo, 0, 1);
+    INSERT INTO xet.hub_lines (repo_id, line, last, branch)
+    VALUES (repo, 0, 1, 'heads/main');
     INSERT INTO xet.hub_commits (repo_id, line, seq, oid, who, title, upload,
                                  subject, metadata)
     VALUES (repo, 0, 1, substr(sha256(upload), 1, 20), who, 'initial commit',
@@ -4824,8 +5003,12 @@ BEGIN
 
     -- of very many files a list is of no use to who asks what a repo is
 
-    SELECT l.files, l.bytes INTO n, used
-      FROM xet.hub_lines l WHERE l.repo_id = r.id AND l.line = c.line;
+    SELECT CASE WHEN k.seq = l.last THEN l.files ELSE k.files END,
+           CASE WHEN k.seq = l.last THEN l.bytes ELSE k.bytes END
+      INTO n, used
+      FROM xet.hub_commits k
+      JOIN xet.hub_lines l ON l.repo_id = k.repo_id AND l.line = k.line
+     WHERE k.repo_id = r.id AND k.oid = c.oid;
 
     SELECT left(xet.hub_describe(h, c.oid, ',"usedStorage":' || used), -1)
       INTO body
@@ -4836,7 +5019,7 @@ BEGIN
         RETURN;
     END IF;
 
-    now := xet.hub_is_last(r.id, c.line, c.seq);
+    now := xet.hub_is_last(r.id, c.lines, c.seqs);
 
     SELECT string_agg('{"rfilename":' || to_json(p.path)
                       || CASE WHEN NOT blobs THEN ''
@@ -4853,17 +5036,15 @@ BEGIN
       INTO files, n, last
       FROM ((SELECT h.path, h.size, h.sha256
                FROM xet.hub_paths h
-              WHERE now AND h.repo_id = r.id AND h.line = c.line
+              WHERE now AND h.repo_id = r.id AND h.line = c.lines[1]
                 AND h.path > after AND h.till = 2147483647
                 AND h.hash IS NOT NULL
               ORDER BY h.path LIMIT most)
             UNION ALL
             (SELECT h.path, h.size, h.sha256
-               FROM xet.hub_paths h
-              WHERE NOT now AND h.repo_id = r.id AND h.line = c.line
-                AND h.path > after AND h.since <= c.seq AND h.till > c.seq
-                AND h.hash IS NOT NULL
-              ORDER BY h.path LIMIT most)) p;
+               FROM xet.hub_walk(r.id, c.lines, c.seqs, NULL, after,
+                                 repeat(U&'\+10FFFF', 1024), true, most) h
+              WHERE NOT now)) p;
 
     body := CASE WHEN rest IS NULL THEN body || ',"siblings":['
                  WHEN n > 0 THEN ',' ELSE '' END
@@ -5016,7 +5197,7 @@ BEGIN
             message := 'Invalid rev id: ' || rev;
 
         ELSIF NOT bucket AND c.path <> ''
-              AND NOT xet.hub_is_folder(r.id, c.line, c.seq, c.path)
+              AND NOT xet.hub_is_folder(r.id, c.lines, c.seqs, c.path)
         THEN
             status := 404;
             code := 'EntryNotFound';
@@ -5030,7 +5211,7 @@ BEGIN
         RETURN;
     END IF;
 
-    now := xet.hub_is_last(r.id, c.line, c.seq);
+    now := xet.hub_is_last(r.id, c.lines, c.seqs);
     above := greatest(after COLLATE "C", CASE WHEN c.path = '' THEN ''
                                               ELSE c.path || '/' END);
 
@@ -5043,8 +5224,8 @@ BEGIN
     code := encode(c.oid, 'hex');
     message := c.path;
     more := CASE WHEN most > part
-                 THEN xet.hub_tree_end(r.id, c.line, c.seq, now, c.path, deep,
-                                       bucket, above, below, most) END;
+                 THEN xet.hub_tree_end(r.id, c.lines, c.seqs, now, c.path,
+                                       deep, bucket, above, below, most) END;
     most := least(most, part);
 
     RETURN NEXT;
@@ -5055,7 +5236,7 @@ BEGIN
                p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime, NULL::text
           FROM (SELECT h.*
                   FROM xet.hub_paths h
-                 WHERE h.repo_id = r.id AND h.line = c.line
+                 WHERE h.repo_id = r.id AND h.line = c.lines[1]
                    AND h.path = c.path
                  ORDER BY h.since DESC
                  LIMIT 1) p
@@ -5067,9 +5248,11 @@ BEGIN
 
     IF NOT now THEN
         RETURN QUERY
-        SELECT NULL::integer, NULL::text, NULL::text, NULL::text, h.*
-          FROM xet.hub_tree_then(r.id, c.line, c.seq, c.path, deep, expand,
-                                 above, below, most) h;
+        SELECT NULL::integer, NULL::text, NULL::text, NULL::text, h.*,
+               CASE WHEN expand THEN xet.hub_title_of(r.id, h.made) END
+          FROM xet.hub_walk(r.id, c.lines, c.seqs,
+                            CASE WHEN NOT deep THEN c.path END, above, below,
+                            false, most) h;
 
     ELSIF deep THEN
         RETURN QUERY
@@ -5077,7 +5260,7 @@ BEGIN
                p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime,
                CASE WHEN expand THEN xet.hub_title_of(r.id, p.made) END
           FROM xet.hub_paths p
-         WHERE p.repo_id = r.id AND p.line = c.line
+         WHERE p.repo_id = r.id AND p.line = c.lines[1]
            AND p.path > above AND p.path < below AND p.till = 2147483647
            AND (NOT bucket OR p.hash IS NOT NULL)
          ORDER BY p.path LIMIT most;
@@ -5088,7 +5271,7 @@ BEGIN
                p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime,
                CASE WHEN expand THEN xet.hub_title_of(r.id, p.made) END
           FROM xet.hub_paths p
-         WHERE p.repo_id = r.id AND p.line = c.line AND p.folder = c.path
+         WHERE p.repo_id = r.id AND p.line = c.lines[1] AND p.folder = c.path
            AND p.path > above AND p.till = 2147483647
          ORDER BY p.path LIMIT most;
     END IF;
@@ -5098,7 +5281,7 @@ $$;
 
 -- The path that a page ends with; NULL where there are not so many.
 
-CREATE FUNCTION xet.hub_tree_end(repo bigint, line integer, seq integer,
+CREATE FUNCTION xet.hub_tree_end(repo bigint, lines integer[], seqs integer[],
     now boolean, path text, deep boolean, bucket boolean, above text,
     below text, most integer)
     RETURNS text
@@ -5109,7 +5292,7 @@ AS $$
 BEGIN
     IF now AND deep THEN
         RETURN (SELECT p.path FROM xet.hub_paths p
-                 WHERE p.repo_id = $1 AND p.line = $2
+                 WHERE p.repo_id = $1 AND p.line = lines[1]
                    AND p.path > above AND p.path < below
                    AND p.till = 2147483647
                    AND (NOT bucket OR p.hash IS NOT NULL)
@@ -5117,92 +5300,47 @@ BEGIN
 
     ELSIF now THEN
         RETURN (SELECT p.path FROM xet.hub_paths p
-                 WHERE p.repo_id = $1 AND p.line = $2 AND p.folder = $5
+                 WHERE p.repo_id = $1 AND p.line = lines[1] AND p.folder = $5
                    AND p.path > above AND p.till = 2147483647
                  ORDER BY p.path OFFSET most - 1 LIMIT 1);
-
-    ELSIF deep THEN
-        RETURN (SELECT p.path FROM xet.hub_paths p
-                 WHERE p.repo_id = $1 AND p.line = $2
-                   AND p.path > above AND p.path < below
-                   AND p.since <= $3 AND p.till > $3
-                 ORDER BY p.path OFFSET most - 1 LIMIT 1);
     END IF;
 
-    RETURN (SELECT p.path FROM xet.hub_paths p
-             WHERE p.repo_id = $1 AND p.line = $2 AND p.folder = $5
-               AND p.path > above AND p.since <= $3 AND p.till > $3
-             ORDER BY p.path OFFSET most - 1 LIMIT 1);
+    RETURN (SELECT h.path
+              FROM xet.hub_walk(repo, lines, seqs,
+                                CASE WHEN NOT deep THEN $5 END, above, below,
+                                false, most) h
+             OFFSET most - 1 LIMIT 1);
 END;
 $$;
 
 
--- The same of a commit that others of its line have followed: it looks at all
--- that these paths ever were.
+-- Whether a commit is the last one of its line, and all that it has is in this
+-- line: the rows that hold now.
 
-CREATE FUNCTION xet.hub_tree_then(repo bigint, line integer, seq integer,
-    path text, deep boolean, expand boolean, above text, below text,
-    most integer)
-    RETURNS TABLE (entry text, hash bytea, size bigint, sha256 bytea,
-                   made bytea, made_at timestamptz, mtime timestamptz,
-                   title text)
-    LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
-    SET enable_sort = off
-AS $$
-BEGIN
-    IF deep THEN
-        RETURN QUERY
-        SELECT p.path, p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime,
-               CASE WHEN expand THEN xet.hub_title_of(repo, p.made) END
-          FROM xet.hub_paths p
-         WHERE p.repo_id = $1 AND p.line = $2
-           AND p.path > above AND p.path < below
-           AND p.since <= $3 AND p.till > $3
-         ORDER BY p.path LIMIT most;
-    ELSE
-        RETURN QUERY
-        SELECT p.path, p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime,
-               CASE WHEN expand THEN xet.hub_title_of(repo, p.made) END
-          FROM xet.hub_paths p
-         WHERE p.repo_id = $1 AND p.line = $2 AND p.folder = $4
-           AND p.path > above AND p.since <= $3 AND p.till > $3
-         ORDER BY p.path LIMIT most;
-    END IF;
-END;
-$$;
-
-
--- Whether a commit is the last one of its line.
-
-CREATE FUNCTION xet.hub_is_last(repo bigint, line integer, seq integer)
+CREATE FUNCTION xet.hub_is_last(repo bigint, lines integer[], seqs integer[])
     RETURNS boolean
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
 AS $$
 BEGIN
-    RETURN (SELECT x.last = $3 FROM xet.hub_lines x
-             WHERE x.repo_id = $1 AND x.line = $2);
+    RETURN cardinality(lines) = 1
+           AND (SELECT x.last = seqs[1] FROM xet.hub_lines x
+                 WHERE x.repo_id = $1 AND x.line = lines[1]);
 END;
 $$;
 
 
--- Whether a path is a folder at a commit; of a path that was removed nothing
--- of what it was before is looked at.
+-- Whether a path is a folder at a commit.
 
-CREATE FUNCTION xet.hub_is_folder(repo bigint, line integer, seq integer,
-    path text)
+CREATE FUNCTION xet.hub_is_folder(repo bigint, lines integer[],
+    seqs integer[], path text)
     RETURNS boolean
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
 AS $$
 BEGIN
-    RETURN coalesce((SELECT p.hash IS NULL AND p.till > $3
-                       FROM xet.hub_paths p
-                      WHERE p.repo_id = $1 AND p.line = $2 AND p.path = $4
-                        AND p.since <= $3
-                      ORDER BY p.since DESC
-                      LIMIT 1), false);
+    RETURN coalesce((SELECT h.hash IS NULL
+                       FROM xet.hub_at(repo, lines, seqs, $4) h), false);
 END;
 $$;
 
@@ -5272,14 +5410,9 @@ BEGIN
            h.size, h.sha256, h.made, h.made_at, h.mtime,
            CASE WHEN expand THEN xet.hub_title_of(r.id, h.made) END
       FROM unnest(paths) WITH ORDINALITY AS u(path, n)
-     CROSS JOIN LATERAL (SELECT p.*
-                           FROM xet.hub_paths p
-                          WHERE p.repo_id = r.id AND p.line = c.line
-                            AND p.path = convert_from(u.path, 'UTF8')
-                            AND p.since <= c.seq
-                          ORDER BY p.since DESC
-                          LIMIT 1) h
-     WHERE h.till > c.seq AND ($1 <> 3 OR h.hash IS NOT NULL)
+     CROSS JOIN LATERAL xet.hub_at(r.id, c.lines, c.seqs,
+                                   convert_from(u.path, 'UTF8')) h
+     WHERE $1 <> 3 OR h.hash IS NOT NULL
      ORDER BY u.n;
 END;
 $$;
@@ -5341,13 +5474,7 @@ BEGIN
       FROM (SELECT convert_from(w.path, 'UTF8') AS path, w.size, w.n
               FROM unnest(paths, sizes) WITH ORDINALITY
                      AS w(path, size, n)) u
-      LEFT JOIN LATERAL (SELECT p.hash, p.size, p.sha256
-                           FROM xet.hub_paths p
-                          WHERE p.repo_id = r.id AND p.line = c.line
-                            AND p.path = u.path
-                            AND p.since <= c.seq AND p.till > c.seq
-                          ORDER BY p.since DESC
-                          LIMIT 1) h ON true;
+      LEFT JOIN LATERAL xet.hub_at(r.id, c.lines, c.seqs, u.path) h ON true;
 END;
 $$;
 
@@ -5463,7 +5590,7 @@ BEGIN
             RETURN;
         END IF;
 
-        message := c.seq::text;
+        message := c.seqs[1]::text;
         body := '[';
         at := coalesce(decode(after, 'hex'), c.oid);
 
@@ -5687,13 +5814,7 @@ BEGIN
     SELECT xet.hub_hash(p.hash), p.size, p.sha256, p.type
       INTO hub_resolve.hash, hub_resolve.size, hub_resolve.sha256,
            hub_resolve.type
-      FROM xet.hub_paths p
-     WHERE p.repo_id = r.id AND p.line = c.line AND p.path = c.path
-       AND p.since <= c.seq AND p.till > c.seq
-     ORDER BY p.since DESC
-     LIMIT 1;
-
-    -- a condition on the hash would let the index of hashes serve the rest
+      FROM xet.hub_at(r.id, c.lines, c.seqs, c.path) p;
 
     IF hub_resolve.hash IS NULL THEN
         status := 404;
@@ -5751,8 +5872,7 @@ $$;
 
 -- What the pages of a Hub are made of.  Repos, the newest first, of a kind or,
 -- for 4, of all; the rest is as for xet.hub_list().  after is where the page
--- before has ended, in microseconds since 1970 and the id.  How much a repo has
--- is not known where its main branch is not the last commit of its line.
+-- before has ended, in microseconds since 1970 and the id.
 
 CREATE FUNCTION xet.hub_page_list(of_kind integer, owner text, search text,
     any_space boolean, spaces text[],
@@ -5775,8 +5895,8 @@ BEGIN
     RETURN QUERY
     SELECT h.kind::integer, h.owner || '/' || h.name, h.private,
            (extract(epoch FROM h.changed_at) * 1000000)::bigint, h.id,
-           CASE WHEN m.seq = x.last THEN x.files END,
-           CASE WHEN m.seq = x.last THEN x.bytes END
+           CASE WHEN m.seq = x.last THEN x.files ELSE m.files END,
+           CASE WHEN m.seq = x.last THEN x.bytes ELSE m.bytes END
       FROM (SELECT w.*
               FROM unnest(kinds) AS k
              CROSS JOIN LATERAL (
@@ -5802,7 +5922,7 @@ BEGIN
                            FROM xet.hub_refs f
                           WHERE f.repo_id = h.id AND f.name = 'heads/main'
                           LIMIT 1) f ON true
-      LEFT JOIN LATERAL (SELECT c.line, c.seq
+      LEFT JOIN LATERAL (SELECT c.line, c.seq, c.files, c.bytes
                            FROM xet.hub_commits c
                           WHERE c.repo_id = h.id AND c.oid = f.oid
                           LIMIT 1) m ON true
@@ -5867,8 +5987,8 @@ BEGIN
     made_at := extract(epoch FROM c.made_at)::bigint;
 
     SELECT left(k.title, 200), k.who,
-           CASE WHEN k.seq = x.last THEN x.files END,
-           CASE WHEN k.seq = x.last THEN x.bytes END
+           CASE WHEN k.seq = x.last THEN x.files ELSE k.files END,
+           CASE WHEN k.seq = x.last THEN x.bytes ELSE k.bytes END
       INTO hub_page_repo.title, hub_page_repo.who, hub_page_repo.files,
            hub_page_repo.bytes
       FROM xet.hub_commits k
@@ -5879,13 +5999,7 @@ BEGIN
 
     IF NOT is_folder THEN
         SELECT p.hash IS NULL INTO is_folder
-          FROM (SELECT h.hash, h.till
-                  FROM xet.hub_paths h
-                 WHERE h.repo_id = r.id AND h.line = c.line
-                   AND h.path = c.path AND h.since <= c.seq
-                 ORDER BY h.since DESC
-                 LIMIT 1) p
-         WHERE p.till > c.seq;
+          FROM xet.hub_at(r.id, c.lines, c.seqs, c.path) p;
 
         IF is_folder IS NULL THEN
             status := 404;
@@ -5897,17 +6011,11 @@ BEGIN
 
     SELECT p.path, xet.hub_hash(p.hash), p.size
       INTO readme, hub_page_repo.hash, hub_page_repo.size
-      FROM (SELECT h.path, h.hash, h.size, h.till
-              FROM xet.hub_paths h
-             WHERE h.repo_id = r.id AND h.line = c.line
-               AND h.path = CASE WHEN is_folder
-                                 THEN concat_ws('/', nullif(c.path, ''),
-                                                'README.md')
-                                 ELSE c.path END
-               AND h.since <= c.seq
-             ORDER BY h.since DESC
-             LIMIT 1) p
-     WHERE p.till > c.seq AND p.hash IS NOT NULL;
+      FROM xet.hub_at(r.id, c.lines, c.seqs,
+                      CASE WHEN is_folder
+                           THEN concat_ws('/', nullif(c.path, ''), 'README.md')
+                           ELSE c.path END) p
+     WHERE p.hash IS NOT NULL;
 END;
 $$;
 
@@ -5940,37 +6048,31 @@ BEGIN
 
     SELECT * INTO c FROM xet.hub_rev(r.id, rev, path);
 
-    now := xet.hub_is_last(r.id, c.line, c.seq);
+    now := xet.hub_is_last(r.id, c.lines, c.seqs);
 
     RETURN QUERY
     SELECT h.path, h.hash IS NULL, h.size,
            extract(epoch FROM coalesce(h.mtime, h.made_at))::bigint,
            k.title
-      FROM (SELECT p.*
-              FROM xet.hub_paths p
-             WHERE now AND p.repo_id = r.id AND p.line = c.line
-               AND p.folder = c.path AND p.path > coalesce(after, '')
-               AND p.till = 2147483647
+      FROM ((SELECT p.path, p.hash, p.size, p.made, p.made_at, p.mtime
+               FROM xet.hub_paths p
+              WHERE now AND p.repo_id = r.id AND p.line = c.lines[1]
+                AND p.folder = c.path AND p.path > coalesce(after, '')
+                AND p.till = 2147483647
+              ORDER BY p.path LIMIT most)
             UNION ALL
-            SELECT p.*
-              FROM xet.hub_paths p
-             WHERE NOT now AND p.repo_id = r.id AND p.line = c.line
-               AND p.folder = c.path AND p.path > coalesce(after, '')
-               AND p.since <= c.seq AND p.till > c.seq
+            SELECT p.path, p.hash, p.size, p.made, p.made_at, p.mtime
+              FROM xet.hub_walk(r.id, c.lines, c.seqs, c.path,
+                                coalesce(after, ''), NULL, false, most) p
+             WHERE NOT now
             UNION ALL
-            SELECT w.*
-              FROM (SELECT p.*
-                      FROM xet.hub_paths p
-                     WHERE p.repo_id = r.id AND p.line = c.line
-                       AND p.path = c.path AND p.since <= c.seq
-                       AND after IS NULL
-                     ORDER BY p.since DESC
-                     LIMIT 1) w
-             WHERE w.till > c.seq AND w.hash IS NOT NULL
+            SELECT p.path, p.hash, p.size, p.made, p.made_at, p.mtime
+              FROM xet.hub_at(r.id, c.lines, c.seqs, c.path) p
+             WHERE after IS NULL AND p.hash IS NOT NULL
              ORDER BY path LIMIT most) h
       LEFT JOIN LATERAL (SELECT left(m.title, 200) AS title
                            FROM xet.hub_commits m
-                          WHERE m.repo_id = h.repo_id AND m.oid = h.made
+                          WHERE m.repo_id = r.id AND m.oid = h.made
                           LIMIT 1) k ON true
      ORDER BY h.path;
 END;
@@ -6411,39 +6513,25 @@ $$;
 
 -- The file that a path is at a commit; NULL of a folder, too.
 
-CREATE FUNCTION xet.hub_hash_at(repo bigint, line integer, seq integer,
+CREATE FUNCTION xet.hub_hash_at(repo bigint, lines integer[], seqs integer[],
     path text)
     RETURNS bytea
     LANGUAGE sql STABLE
     SET enable_seqscan = off
 AS $$
-    SELECT p.hash
-      FROM xet.hub_paths p
-     WHERE p.repo_id = $1 AND p.line = $2 AND p.path = $4
-       AND p.since <= $3 AND p.till > $3
-     ORDER BY p.since DESC
-     LIMIT 1;
+    SELECT h.hash FROM xet.hub_at($1, $2, $3, $4) h;
 $$;
 
 
--- All files below a folder.  The order, and what hash is compared with, leave
--- one index to the planner, whatever it believes of the sizes of tables: those
--- of hashes, or of folders, would read all of the repo.
+-- All files below a folder, or most of them.
 
-CREATE FUNCTION xet.hub_below(repo bigint, line integer, seq integer,
-    folder text)
+CREATE FUNCTION xet.hub_below(repo bigint, lines integer[], seqs integer[],
+    folder text, most bigint)
     RETURNS TABLE (path text, hash bytea)
     LANGUAGE sql STABLE
-    SET enable_seqscan = off
-    SET enable_bitmapscan = off
-    SET enable_sort = off
 AS $$
-    SELECT p.path, p.hash
-      FROM xet.hub_paths p
-     WHERE p.repo_id = $1 AND p.line = $2
-       AND p.path > $4 || '/' AND p.path < $4 || '0'
-       AND p.since <= $3 AND p.till > $3 AND coalesce(p.hash, '') <> ''
-     ORDER BY p.path;
+    SELECT h.path, h.hash
+      FROM xet.hub_walk($1, $2, $3, NULL, $4 || '/', $4 || '0', true, $5) h;
 $$;
 
 
@@ -6485,13 +6573,8 @@ BEGIN
 
     RETURN QUERY
     SELECT p.size, coalesce(p.sha256, sha256(''))
-      FROM (SELECT h.*
-              FROM xet.hub_paths h
-             WHERE h.repo_id = $1 AND h.line = c.line AND h.path = $3
-               AND h.since <= c.seq
-             ORDER BY h.since DESC
-             LIMIT 1) p
-     WHERE p.till > c.seq AND p.hash IS NOT NULL;
+      FROM xet.hub_at($1, c.lines, c.seqs, $3) p
+     WHERE p.hash IS NOT NULL;
 END;
 $$;
 
@@ -6534,7 +6617,7 @@ $$;
 -- author has seen: a file at one of its paths, or files in a folder that it
 -- deletes.
 
-CREATE FUNCTION xet.hub_meets(repo bigint, line integer, seq integer,
+CREATE FUNCTION xet.hub_meets(repo bigint, lines integer[], seqs integer[],
     seen text, upload bytea)
     RETURNS boolean
     LANGUAGE plpgsql STABLE
@@ -6542,24 +6625,25 @@ CREATE FUNCTION xet.hub_meets(repo bigint, line integer, seq integer,
     SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
-    old  xet.hub_commits;
+    old  record;
 BEGIN
-    SELECT c.* INTO old
+    SELECT c.oid, l.lines, l.seqs INTO old
       FROM xet.hub_commits c
+     CROSS JOIN LATERAL xet.hub_line($1, c.line, c.seq) l
      WHERE c.repo_id = $1
        AND c.oid = xet.hub_oid($1, seen);
 
     RETURN old.oid IS NULL OR EXISTS (
         SELECT FROM xet.hub_staged_ops($5) o
-         WHERE xet.hub_hash_at($1, old.line, old.seq, o.path)
+         WHERE xet.hub_hash_at($1, old.lines, old.seqs, o.path)
                IS DISTINCT FROM xet.hub_hash_at($1, $2, $3, o.path)
             OR o.op = 6
                AND EXISTS (SELECT h.path, h.hash
-                             FROM xet.hub_below($1, $2, $3, o.path) h
+                             FROM xet.hub_below($1, $2, $3, o.path, NULL) h
                            EXCEPT
                            SELECT h.path, h.hash
-                             FROM xet.hub_below($1, old.line, old.seq,
-                                                o.path) h));
+                             FROM xet.hub_below($1, old.lines, old.seqs,
+                                                o.path, NULL) h));
 END;
 $$;
 
@@ -6567,7 +6651,7 @@ $$;
 -- The files that a commit deletes, no more than one more than most; bad is what
 -- it would delete that is not there.
 
-CREATE FUNCTION xet.hub_gone(repo bigint, line integer, seq integer,
+CREATE FUNCTION xet.hub_gone(repo bigint, lines integer[], seqs integer[],
     upload bytea, most bigint, OUT gone text[], OUT bad text)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
@@ -6582,17 +6666,11 @@ BEGIN
                      WHERE s.op IN (5, 6)) o
              CROSS JOIN LATERAL (
                        SELECT p.path
-                         FROM (SELECT p.path, p.hash
-                                 FROM xet.hub_paths p
-                                WHERE p.repo_id = $1 AND p.line = $2
-                                  AND o.op = 5 AND p.path = o.path
-                                  AND p.since <= $3 AND p.till > $3
-                                ORDER BY p.since DESC
-                                LIMIT 1) p
-                        WHERE p.hash IS NOT NULL
+                         FROM xet.hub_at($1, $2, $3, o.path) p
+                        WHERE o.op = 5 AND p.hash IS NOT NULL
                        UNION ALL
                        SELECT p.path
-                         FROM xet.hub_below($1, $2, $3, o.path) p
+                         FROM xet.hub_below($1, $2, $3, o.path, $5 + 1) p
                         WHERE o.op = 6
                    ) h
              LIMIT $5 + 1) d;
@@ -6623,7 +6701,7 @@ $$;
 -- none that stands there already; ids are theirs, NULL of one without bytes.  A
 -- file that was deleted since it was looked at is XT003.
 
-CREATE FUNCTION xet.hub_puts(repo bigint, line integer, seq integer,
+CREATE FUNCTION xet.hub_puts(repo bigint, lines integer[], seqs integer[],
     upload bytea, gone text[], OUT paths text[], OUT hashes bytea[],
     OUT sizes bigint[], OUT digests bytea[], OUT ids bigint[])
     LANGUAGE plpgsql STABLE
@@ -6660,13 +6738,7 @@ BEGIN
                         LIMIT 1
                    ) f ON true
              WHERE u.op = 2) o
-      LEFT JOIN LATERAL (
-               SELECT p.hash FROM xet.hub_paths p
-                WHERE p.repo_id = $1 AND p.line = $2 AND p.path = o.path
-                  AND p.since <= $3 AND p.till > $3
-                ORDER BY p.since DESC
-                LIMIT 1
-           ) h ON true
+      LEFT JOIN LATERAL xet.hub_at($1, $2, $3, o.path) h ON true
      WHERE h.hash IS DISTINCT FROM o.hash OR o.hash IS NULL
         OR o.path = ANY (gone);
 
@@ -6681,7 +6753,7 @@ $$;
 -- A path that would be a file and a folder, once files are written to puts,
 -- which are in the folders of above, and those of gone are deleted; or NULL.
 
-CREATE FUNCTION xet.hub_clash(repo bigint, line integer, seq integer,
+CREATE FUNCTION xet.hub_clash(repo bigint, lines integer[], seqs integer[],
     puts text[], above text[], gone text[])
     RETURNS text
     LANGUAGE plpgsql STABLE
@@ -6703,19 +6775,9 @@ BEGIN
                  WHERE a = ANY (puts) LIMIT 1)
           FROM (SELECT b.path
                   FROM unnest(puts) AS u(path)
-                 CROSS JOIN LATERAL (
-                           SELECT p.hash FROM xet.hub_paths p
-                            WHERE p.repo_id = $1 AND p.line = $2
-                              AND p.path = u.path AND p.since <= $3
-                              AND p.till > $3
-                            ORDER BY p.since DESC
-                            LIMIT 1
-                       ) p
-                 CROSS JOIN LATERAL (
-                           SELECT h.path
-                             FROM xet.hub_below($1, $2, $3, u.path) h
-                            LIMIT cardinality(gone) + 1
-                       ) b
+                 CROSS JOIN LATERAL xet.hub_at($1, $2, $3, u.path) p
+                 CROSS JOIN LATERAL xet.hub_below($1, $2, $3, u.path,
+                                                  cardinality(gone) + 1) b
                  WHERE p.hash IS NULL
                 EXCEPT
                 SELECT unnest(gone)) k
@@ -6726,14 +6788,7 @@ BEGIN
 
         (SELECT u.path
            FROM unnest(above) AS u(path)
-          CROSS JOIN LATERAL (
-                    SELECT p.hash FROM xet.hub_paths p
-                     WHERE p.repo_id = $1 AND p.line = $2
-                       AND p.path = u.path AND p.since <= $3
-                       AND p.till > $3
-                     ORDER BY p.since DESC
-                     LIMIT 1
-                ) p
+          CROSS JOIN LATERAL xet.hub_at($1, $2, $3, u.path) p
           WHERE p.hash IS NOT NULL
          EXCEPT
          SELECT unnest(gone))
@@ -6774,13 +6829,15 @@ END;
 $$;
 
 
--- The rows of a commit, the last one of its line: those that it ends, at the
--- paths of told and their folders above, and those that hold from now on, whose
--- weight is returned.
+-- Writes the rows of a commit, the next one of its line.  It ends rows at the
+-- paths of told and in the folders of above; new rows are files, at paths, and
+-- folders: those of "files", where these files are, and those of above that are
+-- not empty then.  A row of another line can't be ended: a tombstone hides it,
+-- if no new row does.  Returns the weight of all rows that were written.
 
-CREATE FUNCTION xet.hub_write(repo bigint, line integer, seq integer,
-    made bytea, told text[], above text[], paths text[], hashes bytea[],
-    sizes bigint[], digests bytea[])
+CREATE FUNCTION xet.hub_write(repo bigint, lines integer[], seqs integer[],
+    ref text, made bytea, told text[], above text[], files text[],
+    paths text[], hashes bytea[], sizes bigint[], digests bytea[])
     RETURNS bigint
     LANGUAGE plpgsql
     SET enable_seqscan = off
@@ -6789,20 +6846,34 @@ CREATE FUNCTION xet.hub_write(repo bigint, line integer, seq integer,
 AS $$
 DECLARE
     ever    CONSTANT integer := 2147483647;
+    here    CONSTANT integer := lines[1];
+    seq     CONSTANT integer := seqs[1] + 1;
+    after   CONSTANT integer[] := seq || seqs[2 :];
+    shared  CONSTANT boolean := cardinality(lines) > 1;
     lost    record;
+    far     record;
     weight  bigint;
 BEGIN
+    IF shared THEN
+        SELECT count(k.hash) AS files, coalesce(sum(k.size), 0) AS bytes,
+               coalesce(array_agg(k.path), '{}') AS paths
+          INTO far
+          FROM (SELECT unnest(told) UNION SELECT unnest(above)) AS u(path)
+         CROSS JOIN LATERAL xet.hub_at(repo, lines, seqs, u.path) k
+         WHERE k.line <> here;
+    END IF;
+
     -- by where they are, which the lock on the line keeps: a join with the
     -- paths may walk through the whole line
 
     WITH ended AS (
-        UPDATE xet.hub_paths h SET till = $3
+        UPDATE xet.hub_paths h SET till = seq
          WHERE h.ctid = ANY (ARRAY(
                    SELECT k.ctid
                      FROM unnest(told || above) AS u(path)
                     CROSS JOIN LATERAL (
                               SELECT p.ctid, p.till FROM xet.hub_paths p
-                               WHERE p.repo_id = $1 AND p.line = $2
+                               WHERE p.repo_id = $1 AND p.line = here
                                  AND p.path = u.path
                                ORDER BY p.since DESC
                                LIMIT 1
@@ -6817,34 +6888,87 @@ BEGIN
 
     INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash, size,
                                sha256, made)
-    SELECT $1, $2, u.path, $3, xet.hub_folder(u.path), u.hash, u.size,
-           u.sha256, $4
+    SELECT $1, here, u.path, seq, xet.hub_folder(u.path), u.hash, u.size,
+           u.sha256, $5
       FROM unnest(paths, hashes, sizes, digests)
               AS u(path, hash, size, sha256);
 
+    weight := (SELECT sum(xet.hub_weight(p)) FROM unnest(paths) AS p);
+    weight := coalesce(weight, 0);
+
+    -- tombstones of files come first: folders are those that have any still, or
+    -- are where a file was
+
+    IF shared THEN
+        weight := weight + xet.hub_tombstones(
+            repo, here, seq, made,
+            ARRAY(SELECT unnest(far.paths) INTERSECT SELECT unnest(told)
+                  EXCEPT SELECT unnest(files)));
+    END IF;
+
     WITH begun AS (
         INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, made)
-        SELECT $1, $2, u.path, $3, xet.hub_folder(u.path), $4
-          FROM unnest(above) AS u(path)
-         WHERE EXISTS (SELECT FROM xet.hub_paths h
-                        WHERE h.repo_id = $1 AND h.line = $2
-                          AND h.path > u.path || '/'
-                          AND h.path < u.path || '0'
-                          AND h.till = ever AND coalesce(h.hash, '') <> ''
-                       OFFSET 0)
+        SELECT $1, here, u.path, seq, xet.hub_folder(u.path), $5
+          FROM (SELECT unnest(files)
+                UNION ALL
+                (SELECT k.path
+                   FROM (SELECT unnest(above) EXCEPT SELECT unnest(files))
+                           AS k(path)
+                  WHERE EXISTS (SELECT FROM xet.hub_paths h
+                                 WHERE h.repo_id = $1 AND h.line = here
+                                   AND h.path > k.path || '/'
+                                   AND h.path < k.path || '0'
+                                   AND h.till = ever
+                                   AND coalesce(h.hash, '') <> ''
+                                OFFSET 0)
+                     OR shared
+                        AND EXISTS (SELECT
+                                      FROM xet.hub_below(repo, lines, after,
+                                                         k.path, 1)))
+               ) AS u(path)
         RETURNING hub_paths.path
     )
-    SELECT coalesce(sum(xet.hub_weight(w.path)), 0) INTO weight
-      FROM (SELECT b.path FROM begun b UNION ALL SELECT unnest(paths)) w;
+    SELECT weight + coalesce(sum(xet.hub_weight(b.path)), 0) INTO weight
+      FROM begun b;
+
+    IF shared THEN
+        weight := weight + xet.hub_tombstones(
+            repo, here, seq, made,
+            ARRAY(SELECT unnest(far.paths) EXCEPT SELECT unnest(told)));
+
+        lost.files := lost.files + far.files;
+        lost.bytes := lost.bytes + far.bytes;
+    END IF;
 
     UPDATE xet.hub_lines x
-       SET last = $3, files = x.files - lost.files + cardinality(paths),
+       SET last = seq, branch = ref,
+           files = x.files - lost.files + cardinality(paths),
            bytes = x.bytes - lost.bytes
                    + (SELECT coalesce(sum(s), 0) FROM unnest(sizes) AS s)
-     WHERE x.repo_id = $1 AND x.line = $2;
+     WHERE x.repo_id = $1 AND x.line = here;
 
     RETURN weight;
 END;
+$$;
+
+
+-- Hides what other lines have at paths, where the commit writes nothing.
+
+CREATE FUNCTION xet.hub_tombstones(repo bigint, line integer, seq integer,
+    made bytea, paths text[])
+    RETURNS bigint
+    LANGUAGE sql
+    SET enable_seqscan = off
+AS $$
+    WITH hidden AS (
+        INSERT INTO xet.hub_paths (repo_id, line, path, since, till, folder,
+                                   made)
+        SELECT $1, $2, u.path, $3, $3, xet.hub_folder(u.path), $4
+          FROM unnest($5) AS u(path)
+        ON CONFLICT DO NOTHING
+        RETURNING hub_paths.path
+    )
+    SELECT coalesce(sum(xet.hub_weight(h.path)), 0)::bigint FROM hidden h;
 $$;
 
 
@@ -6882,7 +7006,7 @@ DECLARE
     head   bytea;
     made   bytea;
     base   xet.hub_commits;
-    l      integer;
+    l      record;
     gone   text[];
     bad    text;
     lost   text;
@@ -6890,9 +7014,7 @@ DECLARE
     told   text[];
     above  text[];
     files  text[];
-    fork   record;
-    bytes  bigint;
-    copied bigint := 0;
+    weight bigint;
 BEGIN
     SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
@@ -6947,7 +7069,8 @@ BEGIN
       FROM xet.hub_commits c
      WHERE c.repo_id = r.id AND c.oid = head;
 
-    l := base.line;
+    SELECT * INTO l FROM xet.hub_line(r.id, base.line, base.seq);
+
     bad := xet.hub_copies(r.id, encode(head, 'hex'), upload);
 
     IF bad IS NOT NULL THEN
@@ -6958,7 +7081,7 @@ BEGIN
     END IF;
 
     SELECT g.gone, g.bad INTO gone, lost
-      FROM xet.hub_gone(r.id, l, base.seq, upload, most) g;
+      FROM xet.hub_gone(r.id, l.lines, l.seqs, upload, most) g;
 
     bad := xet.hub_too_many(cardinality(gone), 0, most);
 
@@ -6971,7 +7094,7 @@ BEGIN
 
     IF parent IS NOT NULL
        AND xet.hub_oid(r.id, parent) IS DISTINCT FROM head
-       AND xet.hub_meets(r.id, l, base.seq, parent, upload)
+       AND xet.hub_meets(r.id, l.lines, l.seqs, parent, upload)
     THEN
         status := 412;
         code := 'parent_changed';
@@ -6981,7 +7104,7 @@ BEGIN
     END IF;
 
     IF parent IS NULL AND seen <> encode(head, 'hex')
-       AND xet.hub_meets(r.id, l, base.seq, seen, upload)
+       AND xet.hub_meets(r.id, l.lines, l.seqs, seen, upload)
     THEN
         status := 409;
         code := 'branch_moved';
@@ -6997,7 +7120,8 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT * INTO w FROM xet.hub_puts(r.id, l, base.seq, upload, gone);
+    SELECT * INTO w
+      FROM xet.hub_puts(r.id, l.lines, l.seqs, upload, gone);
 
     SELECT coalesce(array_agg(p), '{}') INTO told
       FROM (SELECT unnest(gone) UNION SELECT unnest(w.paths)) AS u(p);
@@ -7022,7 +7146,7 @@ BEGIN
 
     files := CASE WHEN cardinality(gone) = 0 THEN above
                   ELSE xet.hub_folders(w.paths, most) END;
-    bad := xet.hub_clash(r.id, l, base.seq, w.paths, files, gone);
+    bad := xet.hub_clash(r.id, l.lines, l.seqs, w.paths, files, gone);
 
     IF bad IS NOT NULL THEN
         status := 400;
@@ -7035,11 +7159,11 @@ BEGIN
     -- what has no room left is refused before it is written; who comes at the
     -- same time is seen at the end
 
-    bytes := xet.hub_weight(title || text);
+    weight := xet.hub_weight(title || text);
 
     IF EXISTS (SELECT FROM xet.quotas) THEN
         PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, 0,
-                               bytes
+                               weight
                                + (SELECT sum(xet.hub_weight(p))
                                     FROM (SELECT unnest(w.paths)
                                           UNION ALL
@@ -7050,36 +7174,35 @@ BEGIN
 
     PERFORM xet.hub_hold(r.id, w.ids);
 
-    IF base.seq < (SELECT x.last FROM xet.hub_lines x
-                    WHERE x.repo_id = r.id AND x.line = l FOR UPDATE)
-    THEN
-        SELECT * INTO fork
-          FROM xet.hub_fork(r.id, l, base.seq, most, subject);
+    l.lines := xet.hub_fork(r.id, l.lines, base, ref);
 
-        l := fork.fork;
-        copied := fork.n;
-        bytes := bytes + fork.bytes;
+    IF l.lines IS NULL THEN
+        status := 400;
+        code := 'branch_too_deep';
+        message := 'The branch ' || rev || ' goes on from a branch, which goes'
+                   ' on from a branch, and so on, 32 times; make a branch of an'
+                   ' earlier commit';
+        body := NULL;
+        RETURN;
+    END IF;
 
-        IF l IS NULL THEN
-            status := 413;
-            code := 'too_many_rows';
-            message := 'Others have gone on from the commit that ' || rev
-                       || ' is at, so all files and folders of it would be'
-                       ' copied, and these are more than ' || most;
-            body := NULL;
-            RETURN;
-        END IF;
+    IF cardinality(l.lines) > cardinality(l.seqs) THEN
+        l.seqs := base.seq || l.seqs;
     END IF;
 
     made := substr(sha256($9 || head), 1, 20);
 
-    bytes := bytes + xet.hub_write(r.id, l, base.seq + 1, made, told, above,
-                                   w.paths, w.hashes, w.sizes, w.digests);
+    weight := weight + xet.hub_write(r.id, l.lines, l.seqs, ref, made, told,
+                                     above, files, w.paths, w.hashes, w.sizes,
+                                     w.digests);
 
     INSERT INTO xet.hub_commits (repo_id, line, seq, oid, parent, who, title,
-                                 message, upload, subject, metadata)
-    VALUES (r.id, l, base.seq + 1, made, head, who, title, text, $9,
-            sha256(subject), bytes);
+                                 message, upload, subject, metadata, files,
+                                 bytes)
+    SELECT r.id, x.line, base.seq + 1, made, head, who, title, text, $9,
+           sha256(subject), weight, x.files, x.bytes
+      FROM xet.hub_lines x
+     WHERE x.repo_id = r.id AND x.line = l.lines[1];
 
     UPDATE xet.hub_refs f SET oid = made
      WHERE f.repo_id = r.id AND f.name = ref;
@@ -7088,58 +7211,65 @@ BEGIN
 
     DELETE FROM xet.hub_staged s WHERE s.upload = $9;
 
-    PERFORM xet.hub_charge(r.id, sha256(subject), bytes);
+    PERFORM xet.hub_charge(r.id, sha256(subject), weight);
     PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, 0,
-                           bytes);
+                           weight);
 
     body := encode(made, 'hex');
-    message := cardinality(told) + cardinality(above) + copied || ' ' || bytes;
+    message := cardinality(told) + cardinality(above) || ' ' || weight;
 END;
 $$;
 
 
--- A line of its own for a branch that leaves another one behind a commit: n
--- rows of so many bytes are copied.  NULL where these are more than most.
+-- The lines of a commit that follows on base, whose lines are given, by the
+-- branch ref: those of base, whose line is locked then, or these behind a new
+-- one, which has no row yet; NULL where it would be one of too many.
+--
+-- A line is for the branch that has made its last commit.  So a branch that
+-- begins at the last commit of another one leaves it as soon as it has a commit
+-- of its own, and the other one goes on as before, however many do this, and
+-- whoever comes first.  Where there would be too many lines it takes over this
+-- one instead.
 
-CREATE FUNCTION xet.hub_fork(repo bigint, line integer, seq integer,
-    most bigint, subject bytea, OUT fork integer, OUT n bigint,
-    OUT bytes bigint)
+CREATE FUNCTION xet.hub_fork(repo bigint, lines integer[],
+    base xet.hub_commits, ref text)
+    RETURNS integer[]
     LANGUAGE plpgsql
     SET enable_seqscan = off
 AS $$
+DECLARE
+    many  CONSTANT integer := 32;
+    x     xet.hub_lines;
+    fork  integer;
 BEGIN
-    SELECT count(*), coalesce(sum(xet.hub_weight(h.path)), 0) INTO n, bytes
-      FROM (SELECT h.path FROM xet.hub_paths h
-             WHERE h.repo_id = $1 AND h.line = $2
-               AND h.since <= $3 AND h.till > $3
-             LIMIT $4 + 1) h;
+    SELECT k.* INTO x
+      FROM xet.hub_lines k
+     WHERE k.repo_id = $1 AND k.line = base.line
+       FOR UPDATE;
 
-    IF n > most THEN
-        RETURN;
+    IF base.seq = x.last
+       AND (x.branch IS NULL OR x.branch = ref OR cardinality(lines) > many
+            OR NOT EXISTS (SELECT FROM xet.hub_refs f
+                            WHERE f.repo_id = $1 AND f.name = x.branch
+                              AND f.oid = base.oid))
+    THEN
+        RETURN lines;
     END IF;
 
-    IF EXISTS (SELECT FROM xet.quotas) THEN
-        PERFORM xet.quota_hold(false, xet.hub_store_of($1), subject, 0, 0,
-                               bytes, false);
+    IF cardinality(lines) > many THEN
+        RETURN NULL;
     END IF;
 
-    PERFORM FROM xet.hub_lines x
-      WHERE x.repo_id = $1 AND x.line = 0 FOR UPDATE;
+    PERFORM FROM xet.hub_lines k
+      WHERE k.repo_id = $1 AND k.line = 0 FOR UPDATE;
 
-    SELECT max(x.line) + 1 INTO fork FROM xet.hub_lines x WHERE x.repo_id = $1;
+    SELECT max(k.line) + 1 INTO fork FROM xet.hub_lines k WHERE k.repo_id = $1;
 
-    WITH copied AS (
-        INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash,
-                                   size, sha256, made, made_at, mtime, type)
-        SELECT $1, fork, h.path, $3, h.folder, h.hash, h.size, h.sha256,
-               h.made, h.made_at, h.mtime, h.type
-          FROM xet.hub_paths h
-         WHERE h.repo_id = $1 AND h.line = $2
-           AND h.since <= $3 AND h.till > $3
-        RETURNING hub_paths.hash, hub_paths.size
-    )
-    INSERT INTO xet.hub_lines (repo_id, line, last, files, bytes)
-    SELECT $1, fork, $3, count(c.hash), coalesce(sum(c.size), 0) FROM copied c;
+    INSERT INTO xet.hub_lines (repo_id, line, last, files, bytes, bases, upto)
+    VALUES ($1, fork, base.seq, base.files, base.bytes, base.line || x.bases,
+            base.seq || x.upto);
+
+    RETURN fork || lines;
 END;
 $$;
 

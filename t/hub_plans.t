@@ -79,8 +79,15 @@ sub staged {
 		. ' ARRAY[NULL::bytea]';
 }
 
+# a branch that has left the first commit, and this one
+
+my @other = ('side', $t->sql("SELECT encode(c.oid, 'hex')"
+	. ' FROM xet.hub_commits c WHERE c.repo_id = 1'));
+
+$t->sql("SELECT xet.hub_ref_put($hub, 'heads/side', 'main', false, NULL)");
+
 my %most = (hub_tree_rows => 6000, hub_list => 2000, hub_page_list => 2000,
-	hub_page_tree => 2000, hub_commits_get => 2000);
+	hub_page_tree => 2000, hub_commits_get => 2000, hub_info => 2000);
 my %one = (
 	hub_begin => sub { "0, 'me', 'f$_[0]', $who, 'z$_[0]'" },
 	hub_create => [ sub { "0, 'me', 'n$_[0]', $who, false, 'me',"
@@ -92,13 +99,21 @@ my %one = (
 		"0, 'me', 'n$_[0]', $who, true, 'me', 'o$_[0]', NULL" },
 	hub_settings => [ sub { "$hub, true, false" },
 		sub { "0, 'me', 'f$_[0]', $who, true, true" } ],
-	hub_info => sub { "$hub, 'main', true, NULL" },
+	hub_info => [ sub { "$hub, 'main', true, NULL" },
+		map { my $rev = $_; sub { "$hub, '$rev', true, NULL" } }
+		@other ],
 	hub_list => sub { "0, NULL, NULL, $who, 100, NULL" },
 	hub_tree_rows => [
 		sub { "$hub, 'main', 'd7', false, false, NULL, 1000, 256" },
 		sub { "$hub, 'main', '', true, true, 'd50/f', 1000, 64" },
-		sub { "$bucket, 'main', 'd7', true, false, NULL, 1000, 256" } ],
-	hub_paths_rows => sub { "$hub, 'main', ARRAY['d7/f7'::bytea], true" },
+		sub { "$bucket, 'main', 'd7', true, false, NULL, 1000, 256" },
+		map { my $rev = $_; (sub {
+			"$hub, '$rev', 'd7', false, false, NULL, 1000, 256" },
+			sub { "$hub, '$rev', '', true, true, 'd50/f', 1000,"
+				. ' 64' }) } @other ],
+	hub_paths_rows => [ map { my $rev = $_;
+		sub { "$hub, '$rev', ARRAY['d7/f7'::bytea], true" } }
+		'main', @other ],
 	hub_preupload => sub { "$hub, 'main', ARRAY['d7/f7'::bytea],"
 		. ' ARRAY[400::bigint]' },
 	hub_refs_get => sub { "$hub, NULL" },
@@ -106,7 +121,8 @@ my %one = (
 	hub_ref_put => sub { "$hub, 'heads/b$_[0]', 'main', false, NULL,"
 		. " 'me'" },
 	hub_enter => sub { "$hub, 'main', true" },
-	hub_resolve => sub { "$hub, 'main', 'd7/f7'" },
+	hub_resolve => [ map { my $rev = $_; sub { "$hub, '$rev', 'd7/f7'" } }
+		'main', @other ],
 	hub_known => sub { "'_hub/1', ARRAY[public.digest(7),"
 		. ' public.digest(8)]' },
 	hub_stage => [ sub { staged(2, 'NULL::bytea', 'public.digest(7)',
@@ -123,15 +139,20 @@ my %one = (
 			"d$_[0]/f$_[0]", "e$_[0]") },
 		sub { staged(6, 'NULL::bytea', 'NULL::bytea', "x$_[0]",
 			"q$_[0]") },
+		sub { staged(5, 'NULL::bytea', 'NULL::bytea',
+			"d$_[0]/f$_[0]", "g$_[0]") },
+		sub { staged(2, 'NULL::bytea', 'public.digest(7)',
+			"d7/g$_[0]", "h$_[0]") },
 		sub { staged(2, 'NULL::bytea', "sha256('')", 'd/empty',
 			"z$_[0]", 0) } ],
 	hub_unstage => sub { "'f$_[0]', 5" },
 	hub_claims => sub { "'_hub/1', 'c$_[0]', 'me'" },
 	hub_proven => sub { "'_hub/1', public.file(8), public.digest(8)" },
-	hub_commit => [ map { my $upload = $_; sub { "$hub, 'main',"
-		. " '$upload$_[0]', NULL, 'me', 'title', '', 1, NULL, 'me',"
-		. ' 100000' } }
-		qw/ c p y e q / ],
+	hub_commit => [ map { my ($branch, $upload) = @$_; sub { "$hub,"
+		. " '$branch', '$upload$_[0]', NULL, 'me', 'title', '', 1,"
+		. " NULL, 'me', 100000" } }
+		map({ [ 'main', $_ ] } qw/ c p y e q /),
+		map({ [ 'side', $_ ] } qw/ g h /) ],
 	hub_batch => sub { "$bucket, 'b$_[0]', 1, 'me', 100000" },
 	hub_duplicate => sub { "$hub, 3, 'me', 'm', 'me',"
 		. ' ARRAY[public.file(7), public.file(8)],'
@@ -139,7 +160,8 @@ my %one = (
 	hub_page_list => sub { "NULL, NULL, NULL, $who, NULL, 101" },
 	hub_page_repo => [ sub { "$hub, 'main', ''" },
 		sub { "$hub, 'main', 'd7/f7'" } ],
-	hub_page_tree => [ sub { "$hub, 'main', 'd7', NULL, 201" },
+	hub_page_tree => [ map({ my $rev = $_;
+		sub { "$hub, '$rev', 'd7', NULL, 201" } } 'main', @other),
 		sub { "$bucket, 'main', 'd7', NULL, 201" } ],
 	hub_page_refs => sub { "$hub, 100" }
 );

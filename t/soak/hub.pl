@@ -144,7 +144,7 @@ END
 sub step {
 	my ($rng) = @_;
 
-	my %acts = (create => 6, commit => 14, drop => 3, branch => 4,
+	my %acts = (create => 6, commit => 16, drop => 4, branch => 8,
 		unbranch => 2, tag => 2, settings => 6, move => 3, delete => 3,
 		token => 8, upload => 6);
 	my (%busy, @acts);
@@ -380,8 +380,11 @@ sub act_branch {
 	my ($rng, $busy) = @_;
 
 	my $repo = repo($rng, $busy) or return undef;
-	my $from = $rng->pick(sort keys %{ $repo->{branches} });
-	my $name = $rng->pick(qw/ dev next /);
+	my $from = $rng->pick(sort keys %{ $repo->{branches} },
+		sort keys %{ $repo->{commits} });
+	my $base = $repo->{branches}{$from} // { oid => $from,
+		files => $repo->{commits}{$from} };
+	my $name = $rng->pick(qw/ dev next side old /);
 	my $there = $repo->{branches}{$name};
 	my $who = by($rng, $repo);
 
@@ -391,8 +394,7 @@ sub act_branch {
 		expected => expected($repo, $who, $there ? 409 : 200),
 		again => $there ? [] : [ 409 ],
 		done => sub {
-			$repo->{branches}{$name} = { %{
-				$repo->{branches}{$from} } } unless $there;
+			$repo->{branches}{$name} = { %$base } unless $there;
 		} };
 }
 
