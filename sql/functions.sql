@@ -26,6 +26,7 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.repo_create, xet.repo_add, xet.repo_named, xet.repo_list,
     xet.file_list,
     xet.file_prove,
+    xet.files_prove,
     xet.zt_get, xet.zt_put, xet.zt_reports_get, xet.zt_reports_put,
     xet.figures_sum, xet.chore_wait, xet.chore_take, xet.chore_keep,
     xet.chore_done, xet.chore_now, xet.chores_show, xet.scrub_next,
@@ -45,7 +46,8 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.hub_date, xet.hub_delete, xet.hub_describe, xet.hub_duplicate,
     xet.hub_enter, xet.hub_entry, xet.hub_find, xet.hub_folder,
     xet.hub_folders, xet.hub_fork, xet.hub_gone, xet.hub_hash, xet.hub_hash_at,
-    xet.hub_hold, xet.hub_ids, xet.hub_info, xet.hub_is_folder, xet.hub_is_id,
+    xet.hub_here, xet.hub_hold, xet.hub_ids, xet.hub_info, xet.hub_is_folder,
+    xet.hub_is_id,
     xet.hub_is_last, xet.hub_known, xet.hub_last, xet.hub_line, xet.hub_list,
     xet.hub_may,
     xet.hub_meets, xet.hub_metadata, xet.hub_move, xet.hub_named, xet.hub_node,
@@ -2120,6 +2122,20 @@ BEGIN
 
     RETURN FOUND;
 END;
+$$;
+
+
+-- The same of some files, in one order everywhere; how many they are.
+
+CREATE FUNCTION xet.files_prove(files bytea[], digests bytea[])
+    RETURNS bigint
+    LANGUAGE sql
+AS $$
+    SELECT count(xet.file_prove(o.file, o.digest))
+      FROM (SELECT u.file, u.digest
+              FROM unnest($1, $2) AS u(file, digest)
+             ORDER BY u.file
+            OFFSET 0) o;
 $$;
 
 
@@ -6229,6 +6245,54 @@ AS $$
                                                 u.sha256) c
                           WHERE c.proven IS NULL OR c.proven = u.sha256
                           LIMIT 1) f;
+$$;
+
+
+-- Which of some SHA-256 a repo has files of that are proven, from 0 on.  Those
+-- that nothing leads to are as if they came now: a sweep that has one of them
+-- comes first, and what it has taken is not found.
+
+CREATE FUNCTION xet.hub_here(store text, digests bytea[])
+    RETURNS TABLE (n integer)
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    repo  bigint;
+    ids   bigint[];
+BEGIN
+    SELECT r.id INTO repo FROM xet.repos r WHERE r.name = $1;
+
+    SELECT array_agg(DISTINCT f.id) INTO ids
+      FROM unnest($2) AS u(sha256)
+     CROSS JOIN LATERAL (SELECT c.id, c.proven
+                           FROM xet.hub_claimed(repo, u.sha256) c
+                          LIMIT 1) f
+     WHERE f.proven = u.sha256;
+
+    IF ids IS NULL THEN
+        RETURN;
+    END IF;
+
+    UPDATE xet.hub_loose l SET since = now()
+      FROM (SELECT k.repo_id, k.file_id
+              FROM unnest(ids) AS u(id)
+             CROSS JOIN LATERAL (SELECT k.repo_id, k.file_id
+                                   FROM xet.hub_loose k
+                                  WHERE k.repo_id = repo AND k.file_id = u.id
+                                    FOR UPDATE) k
+             ORDER BY u.id) d
+     WHERE l.repo_id = d.repo_id AND l.file_id = d.file_id;
+
+    RETURN QUERY
+    SELECT u.i::integer - 1
+      FROM unnest($2) WITH ORDINALITY AS u(sha256, i)
+     CROSS JOIN LATERAL (SELECT c.proven
+                           FROM xet.hub_claimed(repo, u.sha256) c
+                          LIMIT 1) f
+     WHERE f.proven = u.sha256;
+END;
 $$;
 
 

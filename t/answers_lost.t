@@ -169,7 +169,9 @@ my %said = (
 	chore_keep => "xet.chore_keep('t', $node, 1, 1, '1000', 'c',"
 		. q[ '{"n":1}', NULL)],
 	chore_done => "xet.chore_done('t', $node, 1, '{}')",
-	file_prove => "xet.file_prove($one, $hash)",
+	files_prove => "xet.files_prove(ARRAY[$one\::bytea],"
+		. " ARRAY[$hash\::bytea])",
+	hub_here => "xet.hub_here('p', ARRAY[$hash\::bytea])",
 	copies_lost => "xet.copies_lost(ARRAY[$hash\::bytea], '{1}')",
 	xorb_damaged => "xet.xorb_damaged(ARRAY[$hash\::bytea], '{1}')",
 	xorb_whole => "xet.xorb_whole($hash, 1)",
@@ -188,7 +190,7 @@ $t->sql("SELECT * FROM xet.chore_take('t', $node, '1000', '1000')");
 my ($first, $again);
 
 for my $name (qw/ chore_keep chore_done heal_later repo_forget repo_delete
-	file_prove copies_lost xorb_damaged xorb_whole xorb_advertised
+	files_prove hub_here copies_lost xorb_damaged xorb_whole xorb_advertised
 	shard_unstage hub_unstage orphans_found telemetry_put write_probe
 	gc_files gc_xorbs gc_removed usage_settle /)
 {

@@ -125,6 +125,8 @@ my %one = (
 		'main', @other ],
 	hub_known => sub { "'_hub/1', ARRAY[public.digest(7),"
 		. ' public.digest(8)]' },
+	hub_here => sub { "'_hub/1', ARRAY[public.digest(7),"
+		. ' public.digest(8)]' },
 	hub_stage => [ sub { staged(2, 'NULL::bytea', 'public.digest(7)',
 			"d7/g$_[0]", "c$_[0]") },
 		sub { staged(3, 'public.file(7)', 'NULL::bytea', "d7/g$_[0]",

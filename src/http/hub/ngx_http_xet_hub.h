@@ -10,6 +10,7 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_download.h"
+#include "ngx_http_xet_upload.h"
 
 
 /* Who may come to a route. */
@@ -74,6 +75,7 @@ struct ngx_http_xet_hub_s {
     /* what a body has for XET_HUB_UNSAFE to name; NULL: none was read */
     const xet_hub_refusal_t         *refusal;
 
+    struct ngx_http_xet_hub_files_s *files;    /* that are taken in */
     void                            *state;    /* of the route */
 };
 
@@ -271,6 +273,45 @@ uint64_t ngx_http_xet_hub_until(ngx_http_request_t *r);
 
 /* ngx_http_xet_hub_commit.c: what a commit, or what is like one, may be. */
 void ngx_http_xet_hub_limits(ngx_http_request_t *r, xet_hub_limits_t *limits);
+
+
+/*
+ * ngx_http_xet_hub_files.c: files that stand in a request.
+ */
+
+/* Called once, in the event loop; as ngx_http_xet_ingest_pt. */
+typedef void (*ngx_http_xet_hub_files_pt)(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status);
+
+typedef struct ngx_http_xet_hub_files_s {
+    ngx_http_xet_ingest_file_t  *files;        /* malloc()ed, as their data */
+    ngx_uint_t                   n;
+    ngx_uint_t                   room;
+    size_t                       size;         /* bytes */
+    ngx_http_xet_array_t         sha256;       /* that are asked for */
+    ngx_http_xet_hub_files_pt    done;
+} ngx_http_xet_hub_files_t;
+
+
+void ngx_http_xet_hub_files_init(ngx_http_xet_hub_files_t *f);
+void ngx_http_xet_hub_files_destroy(ngx_http_xet_hub_files_t *f);
+
+/*
+ * Adds a file whose path and content are set, in a thread: it becomes one that
+ * was uploaded, with size and SHA-256.  XET_OK, XET_NOMEM.
+ */
+xet_status_t ngx_http_xet_hub_files_add(ngx_http_xet_hub_files_t *f,
+    xet_hub_operation_t *op);
+
+/* Whether those that were added are to be taken in before there are more. */
+ngx_uint_t ngx_http_xet_hub_files_full(const ngx_http_xet_hub_files_t *f);
+
+/*
+ * Takes in all that were added, as files of the request's repo, and forgets
+ * them; f lives as long as the request.
+ */
+void ngx_http_xet_hub_files_take(ngx_http_request_t *r,
+    ngx_http_xet_hub_files_t *f, ngx_http_xet_hub_files_pt done);
 
 
 /*

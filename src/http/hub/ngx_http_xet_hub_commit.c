@@ -5,8 +5,9 @@
  *
  *     handler -> may the caller write? (PostgreSQL)
  *     feed    (thread) operations, into a batch
+ *     take    files that stand in the commit, together, when they are many
+ *                      bytes, and the last ones (ngx_http_xet_hub_files.c)
  *     stage   (query)  a batch that is full, and the last one
- *     take    (the ingest service) a file that stands in the commit
  *     claims  (query)  files that the commit names by a SHA-256, among those
  *                      that uploads of the repo have brought: what is wrong, or
  *                      whose SHA-256 nobody has computed
@@ -20,8 +21,8 @@
  * on one.  What is staged and not committed is dropped when the request ends;
  * what a crash leaves of that is swept by its age.
  *
- * Memory: two buffers of the body, a batch of up to 1,000 operations, and a
- * line of up to 1 MiB where a file stands in the commit.
+ * Memory: two buffers of the body, a batch of up to 1,000 operations, a line of
+ * up to 1 MiB, and up to 2 MiB of files that stand in the commit.
  */
 
 #include "ngx_http_xet.h"
@@ -32,7 +33,6 @@
 
 #include <openssl/evp.h>
 #include <openssl/rand.h>
-#include <openssl/sha.h>
 
 
 #define NGX_HTTP_XET_HUB_OPERATIONS  1000      /* of a batch */
@@ -50,10 +50,8 @@ typedef struct {
     ngx_http_xet_hub_batch_t     batch;
     ngx_http_xet_hub_message_t   message;      /* malloc()ed texts */
 
-    xet_hub_operation_t          inlined;      /* a file of the commit */
-    u_char                      *path;         /* its path and content, */
-    u_char                      *content;      /* malloc()ed */
-    ngx_uint_t                   inlines;
+    ngx_http_xet_hub_files_t     files;        /* that stand in the commit */
+    ngx_uint_t                   inlines;      /* so far */
 
     ngx_http_xet_hub_claim_t    *claims;       /* to be proven */
     ngx_uint_t                   n;
@@ -93,10 +91,12 @@ static xet_status_t ngx_http_xet_hub_commit_copy(const xet_hub_text_t *text,
     ngx_str_t *copy);
 static void ngx_http_xet_hub_commit_wait(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_hub_commit_taken(ngx_http_request_t *r, ngx_int_t rc,
-    xet_status_t status, ngx_http_xet_ingest_result_t *result);
+    xet_status_t status);
 static void ngx_http_xet_hub_commit_staged(ngx_http_request_t *r,
     ngx_int_t rc);
 static void ngx_http_xet_hub_commit_read(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+static void ngx_http_xet_hub_commit_all(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status);
 static void ngx_http_xet_hub_commit_last(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
@@ -158,6 +158,7 @@ ngx_http_xet_hub_commit_handler(ngx_http_request_t *r,
     hub->refusal = &c->ops.refusal;
 
     ngx_http_xet_hub_batch_init(&c->batch);
+    ngx_http_xet_hub_files_init(&c->files);
 
     /* a commit keeps what it deletes, for those before it; a bucket has none */
 
@@ -197,8 +198,8 @@ ngx_http_xet_hub_commit_cleanup(void *data)
     free(c->message.title.data);
     free(c->message.text.data);
     free(c->message.parent.data);
-    free(c->path);
-    free(c->content);
+
+    ngx_http_xet_hub_files_destroy(&c->files);
 
     EVP_MD_CTX_free(c->sha256);
 }
@@ -335,42 +336,29 @@ ngx_http_xet_hub_commit_header(ngx_http_xet_hub_commit_t *c,
 }
 
 
-/* A file without bytes needs no upload; another one is taken in at once. */
+/* Taken in with others, before there are more of them than memory is for. */
 
 static xet_status_t
 ngx_http_xet_hub_commit_inline(ngx_http_xet_hub_commit_t *c,
     const xet_hub_operation_t *op)
 {
-    ngx_str_t  path, content;
+    xet_status_t         rc;
+    xet_hub_operation_t  file;
 
-    c->inlined = *op;
-    c->inlined.op = XET_HUB_LFS;
-    c->inlined.size = (int64_t) op->content.len;
-
-    if (op->content.len == 0) {
-        SHA256(NULL, 0, c->inlined.sha256);
-        return ngx_http_xet_hub_commit_add(c, &c->inlined);
-    }
-
-    if (c->inlines++ == NGX_HTTP_XET_HUB_INLINES) {
+    if (op->content.len && c->inlines++ == NGX_HTTP_XET_HUB_INLINES) {
         return XET_HUB_LARGE;
     }
 
-    if (ngx_http_xet_hub_commit_copy(&op->path, &path) != XET_OK) {
-        return XET_NOMEM;
+    file = *op;
+
+    rc = ngx_http_xet_hub_files_add(&c->files, &file);
+
+    if (rc == XET_OK) {
+        rc = ngx_http_xet_hub_commit_add(c, &file);
     }
 
-    c->path = path.data;
-    c->inlined.path.data = c->path;
-
-    if (ngx_http_xet_hub_commit_copy(&op->content, &content) != XET_OK) {
-        return XET_NOMEM;
-    }
-
-    c->content = content.data;
-    c->inlined.content.data = c->content;
-
-    return XET_AGAIN;
+    return (rc == XET_OK && ngx_http_xet_hub_files_full(&c->files))
+           ? XET_AGAIN : rc;
 }
 
 
@@ -396,20 +384,11 @@ ngx_http_xet_hub_commit_wait(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_hub_commit_t *c = data;
 
-    ngx_int_t                       rc;
-    ngx_http_xet_ingest_expected_t  expected;
+    ngx_int_t  rc;
 
-    if (c->content) {
-        ngx_memzero(&expected, sizeof(ngx_http_xet_ingest_expected_t));
-
-        rc = ngx_http_xet_ingest_bytes(r, c->content, c->inlined.content.len,
-                                       &expected,
-                                       ngx_http_xet_hub_commit_taken);
-        if (rc != NGX_DONE) {
-            c->rc = NGX_ERROR;
-            ngx_http_xet_body_resume(r, XET_INTERNAL);
-        }
-
+    if (ngx_http_xet_hub_files_full(&c->files)) {
+        ngx_http_xet_hub_files_take(r, &c->files,
+                                    ngx_http_xet_hub_commit_taken);
         return;
     }
 
@@ -427,30 +406,20 @@ ngx_http_xet_hub_commit_wait(ngx_http_request_t *r, void *data)
 
 static void
 ngx_http_xet_hub_commit_taken(ngx_http_request_t *r, ngx_int_t rc,
-    xet_status_t status, ngx_http_xet_ingest_result_t *result)
+    xet_status_t status)
 {
     ngx_http_xet_hub_commit_t  *c;
 
     c = ngx_http_xet_hub_get(r)->state;
 
-    if (rc == NGX_OK) {
-        ngx_memcpy(c->inlined.sha256, result->sha256, XET_HUB_SHA256_LEN);
-        status = ngx_http_xet_hub_batch_add(&c->batch, &c->inlined);
-
-    } else if (rc != NGX_DECLINED) {
-        c->rc = rc;
-        status = XET_INTERNAL;
-    }
-
-    free(c->path);
-    free(c->content);
-
-    c->path = NULL;
-    c->content = NULL;
-
-    if (status == XET_OK && c->batch.n >= NGX_HTTP_XET_HUB_OPERATIONS) {
+    if (rc == NGX_OK && c->batch.n >= NGX_HTTP_XET_HUB_OPERATIONS) {
         ngx_http_xet_hub_commit_wait(r, c);
         return;
+    }
+
+    if (rc != NGX_OK && rc != NGX_DECLINED) {
+        c->rc = rc;
+        status = XET_INTERNAL;
     }
 
     ngx_http_xet_body_resume(r, status);
@@ -495,6 +464,29 @@ ngx_http_xet_hub_commit_read(ngx_http_request_t *r, void *data,
         ngx_http_xet_hub_commit_fail(r, status);
         return;
     }
+
+    ngx_http_xet_hub_files_take(r, &c->files, ngx_http_xet_hub_commit_all);
+}
+
+
+static void
+ngx_http_xet_hub_commit_all(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status)
+{
+    ngx_http_xet_hub_commit_t  *c;
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_xet_hub_commit_fail(r, status);
+        return;
+    }
+
+    if (rc != NGX_OK) {
+        ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
+                                                              NULL));
+        return;
+    }
+
+    c = ngx_http_xet_hub_get(r)->state;
 
     if (c->batch.n == 0) {
         ngx_http_xet_hub_commit_claims(r, c);

@@ -506,9 +506,9 @@ ngx_int_t ngx_http_xet_query_shard_put(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
 
 
-/* Records the SHA-256 of a file, 32 bytes, that was computed from its data. */
-ngx_int_t ngx_http_xet_query_file_prove(ngx_http_request_t *r,
-    const xet_hash_t *file, const u_char *sha256,
+/* Records the SHA-256 of files that was computed from their data. */
+ngx_int_t ngx_http_xet_query_files_prove(ngx_http_request_t *r,
+    ngx_http_xet_array_t *files, ngx_http_xet_array_t *sha256,
     ngx_http_xet_query_handler_pt handler);
 
 /*
@@ -1129,6 +1129,18 @@ ngx_int_t ngx_http_xet_query_hub_known(ngx_http_request_t *r,
 /* NGX_ERROR for a row that is malformed. */
 ngx_int_t ngx_http_xet_query_hub_known_row(ngx_http_request_t *r,
     ngx_uint_t i, u_char *sha256, xet_hash_t *hash, ngx_uint_t *proven);
+
+
+/*
+ * Which of some SHA-256 a repo has files of that are proven, and will keep for
+ * as long as others that come now: a row for each, whose number counts from 0.
+ * NGX_DECLINED for none.
+ */
+ngx_int_t ngx_http_xet_query_hub_here(ngx_http_request_t *r,
+    const ngx_str_t *store, ngx_http_xet_array_t *sha256,
+    ngx_http_xet_query_handler_pt handler);
+ngx_uint_t ngx_http_xet_query_hub_here_row(ngx_http_request_t *r,
+    ngx_uint_t i);
 
 
 /*

@@ -215,17 +215,22 @@ ngx_http_xet_query_files_terms_row(ngx_http_request_t *r, ngx_uint_t i,
 
 
 ngx_int_t
-ngx_http_xet_query_file_prove(ngx_http_request_t *r, const xet_hash_t *file,
-    const u_char *sha256, ngx_http_xet_query_handler_pt handler)
+ngx_http_xet_query_files_prove(ngx_http_request_t *r,
+    ngx_http_xet_array_t *files, ngx_http_xet_array_t *sha256,
+    ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_xet_params_t  *p;
 
+    if (files->failed || sha256->failed) {
+        return NGX_ERROR;
+    }
+
     p = ngx_http_xet_query_params(r);
 
-    ngx_http_xet_params_bytes(p, file->bytes, XET_HASH_LEN);
-    ngx_http_xet_params_bytes(p, sha256, XET_DIGEST_SHA256_LEN);
+    ngx_http_xet_params_array(p, files);
+    ngx_http_xet_params_array(p, sha256);
 
-    return ngx_http_xet_send_file_prove(r, NGX_HTTP_XET_WRITE, handler);
+    return ngx_http_xet_send_files_prove(r, NGX_HTTP_XET_WRITE, handler);
 }
 
 

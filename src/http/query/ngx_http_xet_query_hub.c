@@ -726,6 +726,33 @@ ngx_http_xet_query_hub_known_row(ngx_http_request_t *r, ngx_uint_t i,
 
 
 ngx_int_t
+ngx_http_xet_query_hub_here(ngx_http_request_t *r, const ngx_str_t *store,
+    ngx_http_xet_array_t *sha256, ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    if (sha256->failed) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_http_xet_query_params(r);
+
+    ngx_http_xet_params_bytes(p, store->data, store->len);
+    ngx_http_xet_params_array(p, sha256);
+
+    return ngx_http_xet_send_hub_here(r, NGX_HTTP_XET_WRITE, handler);
+}
+
+
+ngx_uint_t
+ngx_http_xet_query_hub_here_row(ngx_http_request_t *r, ngx_uint_t i)
+{
+    return (ngx_uint_t) ngx_http_xet_pg_int(ngx_http_xet_query_get(r)->res, i,
+                                            0);
+}
+
+
+ngx_int_t
 ngx_http_xet_query_hub_stage(ngx_http_request_t *r, const u_char *upload,
     ngx_uint_t seq, ngx_http_xet_hub_batch_t *batch,
     ngx_http_xet_query_handler_pt handler)

@@ -1,10 +1,13 @@
 
 /*
- * Files that are taken in as they are.
+ * Files that are taken in as they are: one, which is the body of a request, or
+ * some that are in memory.
  *
  *     feed      (thread)  each piece of the body: SHA-256; chunks, hashed,
  *                         looked up, packed into the xorb being written; with
  *                         the last piece the checks and the last xorb
+ *     take      (thread)  the same for files in memory, one after the other:
+ *                         a xorb has chunks of many of them
  *     ask       (query)   when feed needs to know which xorbs have a chunk;
  *                         if it is not yet on record that these xorbs were
  *                         advertised today, records it and asks again; feed
@@ -20,10 +23,8 @@
  * the file is registered; an upload that dies before that leaves xorbs that
  * the next upload of the same content finds.
  *
- * The terms are written down as the file section of a shard, which is what the
- * register service reads: a temporary file with a shard's header, the file's
- * header, its segments and its SHA-256.  The number of segments and the file
- * hash are known only at the end: then the file's header is overwritten.
+ * Of files in memory only those are asked about that have many chunks, and the
+ * first chunk of each of these goes into the dedup index.
  *
  * The structure belongs to the thread while a job runs, to the event loop
  * otherwise.
@@ -31,26 +32,14 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_query.h"
-#include "ngx_http_xet_store.h"
+#include "ngx_http_xet_spool.h"
 #include "ngx_http_xet_upload.h"
 
 #include <openssl/evp.h>
 
 
 #define NGX_HTTP_XET_INGEST_ROUNDS  4
-#define NGX_HTTP_XET_SPOOL_RECORDS  64         /* in memory */
-
-
-typedef struct {
-    ngx_http_xet_temp_t  *file;
-    uint64_t              terms;
-    uint64_t              end;                 /* files_end, set by close */
-
-    xet_buf_t             buf;                 /* its one node is room */
-    uint64_t              room[NGX_HTTP_XET_SPOOL_RECORDS
-                               * XET_SHARD_RECORD_LEN / 8
-                               + sizeof(xet_buf_node_t) / 8];
-} ngx_http_xet_ingest_spool_t;
+#define NGX_HTTP_XET_INGEST_MANY    65536      /* bytes that are worth asking */
 
 
 struct ngx_http_xet_ingest_s {
@@ -65,13 +54,16 @@ struct ngx_http_xet_ingest_s {
     xet_ingest_t                   *core;
     EVP_MD_CTX                     *sha256;
     ngx_http_xet_temp_t            *xorb;      /* being written */
-    ngx_http_xet_ingest_spool_t     spool;
+    ngx_http_xet_spool_t            spool;
     ngx_http_xet_array_t            eligible;  /* chunks of the xorb */
     ngx_http_xet_array_t            reported;  /* xorbs to put on record */
     ngx_http_xet_damage_t           damage;    /* xorbs that are not there */
 
-    u_char                         *bytes;     /* all of it, and no body */
-    size_t                          len;
+    ngx_http_xet_ingest_file_t     *files;     /* in memory, and no body */
+    ngx_uint_t                      n;
+    ngx_uint_t                      next;      /* to be taken in */
+    ngx_http_xet_array_t            hashes;    /* to be proven */
+    ngx_http_xet_array_t            digests;
     xet_status_t                    status;    /* of the job */
 
     ngx_uint_t                      rounds;    /* of one answer */
@@ -100,22 +92,27 @@ static xet_status_t ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing);
 static xet_status_t ngx_http_xet_ingest_known_job(ngx_http_xet_ingest_t *ing);
 static xet_status_t ngx_http_xet_ingest_take_job(ngx_http_xet_ingest_t *ing,
     u_char *buf, size_t len, ngx_uint_t last);
+static xet_status_t ngx_http_xet_ingest_files_job(ngx_http_xet_ingest_t *ing);
+static xet_status_t ngx_http_xet_ingest_file_job(ngx_http_xet_ingest_t *ing,
+    ngx_http_xet_ingest_file_t *file);
+static xet_status_t ngx_http_xet_ingest_chunk_job(void *ctx,
+    const xet_hash_t *hash);
 static xet_status_t ngx_http_xet_ingest_end_job(ngx_http_xet_ingest_t *ing);
+static xet_status_t ngx_http_xet_ingest_finish_job(
+    ngx_http_xet_ingest_t *ing);
 static xet_status_t ngx_http_xet_ingest_check(ngx_http_xet_ingest_t *ing);
 static xet_status_t ngx_http_xet_ingest_commit_job(
     ngx_http_xet_ingest_t *ing);
 static xet_status_t ngx_http_xet_ingest_write_job(void *ctx,
     const uint8_t *data, size_t len);
-static ngx_int_t ngx_http_xet_ingest_spool_init(ngx_http_request_t *r,
-    ngx_http_xet_ingest_spool_t *s);
-static void *ngx_http_xet_ingest_spool_alloc(void *data, size_t size);
-static void ngx_http_xet_ingest_spool_empty(ngx_http_xet_ingest_spool_t *s);
-static xet_status_t ngx_http_xet_ingest_spool_term_job(void *ctx,
+static void ngx_http_xet_ingest_eligible(ngx_http_xet_ingest_t *ing,
+    const xet_xorb_info_t *info);
+static void ngx_http_xet_ingest_first(ngx_http_xet_ingest_t *ing,
+    const ngx_http_xet_ingest_file_t *file, const xet_xorb_info_t *info);
+static void ngx_http_xet_ingest_release(ngx_http_xet_ingest_t *ing);
+static xet_status_t ngx_http_xet_ingest_term_job(void *ctx,
     const xet_ingest_term_t *term);
-static xet_status_t ngx_http_xet_ingest_spool_close_job(
-    ngx_http_xet_ingest_t *ing);
-static xet_status_t ngx_http_xet_ingest_spool_flush_job(
-    ngx_http_xet_ingest_t *ing);
+static xet_status_t ngx_http_xet_ingest_close_job(ngx_http_xet_ingest_t *ing);
 static void ngx_http_xet_ingest_wait(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_ingest_answered(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_ingest_record(ngx_http_request_t *r,
@@ -162,19 +159,32 @@ ngx_http_xet_ingest(ngx_http_request_t *r,
 
 
 ngx_int_t
-ngx_http_xet_ingest_bytes(ngx_http_request_t *r, u_char *bytes, size_t len,
-    const ngx_http_xet_ingest_expected_t *expected,
+ngx_http_xet_ingest_files(ngx_http_request_t *r,
+    ngx_http_xet_ingest_file_t *files, ngx_uint_t n,
     ngx_http_xet_ingest_pt handler)
 {
-    ngx_http_xet_ingest_t  *ing;
+    ngx_http_xet_ingest_t           *ing;
+    ngx_http_xet_ingest_expected_t   expected;
 
-    ing = ngx_http_xet_ingest_create(r, expected, handler);
+    /* a request may take in files many times */
+
+    ing = ngx_http_xet_ingest_get(r);
+
     if (ing == NULL) {
-        return NGX_ERROR;
+        ngx_memzero(&expected, sizeof(ngx_http_xet_ingest_expected_t));
+
+        ing = ngx_http_xet_ingest_create(r, &expected, handler);
+        if (ing == NULL) {
+            return NGX_ERROR;
+        }
     }
 
-    ing->bytes = bytes;
-    ing->len = len;
+    ing->handler = handler;
+    ing->files = files;
+    ing->n = n;
+    ing->next = 0;
+    ing->taken = 0;
+    ing->rc = NGX_OK;
 
     return ngx_http_xet_tags_then(r, ngx_http_xet_ingest_take, ing);
 }
@@ -208,12 +218,13 @@ ngx_http_xet_ingest_create(ngx_http_request_t *r,
 
     ngx_http_xet_array_init(&ing->eligible, NGX_HTTP_XET_OID_INT4);
     ngx_http_xet_array_init(&ing->reported, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_array_init(&ing->hashes, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_array_init(&ing->digests, NGX_HTTP_XET_OID_BYTEA);
     ngx_http_xet_damage_init(&ing->damage);
 
     ing->xorb = ngx_http_xet_store_xorb(r);
 
-    return (ing->xorb
-            && ngx_http_xet_ingest_spool_init(r, &ing->spool) == NGX_OK)
+    return (ing->xorb && ngx_http_xet_spool_init(r, &ing->spool) == NGX_OK)
            ? ing : NULL;
 }
 
@@ -247,8 +258,8 @@ ngx_http_xet_ingest_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_ingest_t *ing = data;
 
-    ing->status = ngx_http_xet_ingest_feed_job(ing, ing->bytes, ing->len, 1,
-                                               log);
+    ing->log = log;
+    ing->status = ngx_http_xet_ingest_files_job(ing);
 }
 
 
@@ -271,12 +282,26 @@ ngx_http_xet_ingest_cleanup(void *data)
 {
     ngx_http_xet_ingest_t *ing = data;
 
-    xet_ingest_destroy(ing->core);
-    EVP_MD_CTX_free(ing->sha256);
+    ngx_http_xet_ingest_release(ing);
 
     ngx_http_xet_array_destroy(&ing->eligible);
     ngx_http_xet_array_destroy(&ing->reported);
+    ngx_http_xet_array_destroy(&ing->hashes);
+    ngx_http_xet_array_destroy(&ing->digests);
     ngx_http_xet_damage_destroy(&ing->damage);
+}
+
+
+/* What is not needed once the files are known. */
+
+static void
+ngx_http_xet_ingest_release(ngx_http_xet_ingest_t *ing)
+{
+    xet_ingest_destroy(ing->core);
+    ing->core = NULL;
+
+    EVP_MD_CTX_free(ing->sha256);
+    ing->sha256 = NULL;
 }
 
 
@@ -319,8 +344,14 @@ ngx_http_xet_ingest_begin(ngx_http_xet_ingest_t *ing)
     conf.ahead = 1;
     conf.known = XET_INGEST_KNOWN;
     conf.write = ngx_http_xet_ingest_write_job;
-    conf.term = ngx_http_xet_ingest_spool_term_job;
+    conf.term = ngx_http_xet_ingest_term_job;
+    conf.chunk = ing->files ? ngx_http_xet_ingest_chunk_job : NULL;
     conf.ctx = ing;
+
+    ngx_http_xet_spool_begin_job(&ing->spool, ing->log);
+
+    ngx_http_xet_array_reset(&ing->hashes);
+    ngx_http_xet_array_reset(&ing->digests);
 
     ing->core = xet_ingest_create(&conf);
     ing->sha256 = EVP_MD_CTX_new();
@@ -441,6 +472,90 @@ ngx_http_xet_ingest_take_job(ngx_http_xet_ingest_t *ing, u_char *buf,
 
 
 static xet_status_t
+ngx_http_xet_ingest_files_job(ngx_http_xet_ingest_t *ing)
+{
+    xet_status_t                 rc;
+    ngx_http_xet_ingest_file_t  *file;
+
+    rc = ing->core ? ngx_http_xet_ingest_go_on_job(ing)
+                   : ngx_http_xet_ingest_begin(ing);
+
+    while (rc == XET_OK && ing->next < ing->n) {
+        file = &ing->files[ing->next];
+        rc = ngx_http_xet_ingest_file_job(ing, file);
+
+        if (rc == XET_AGAIN && file->len < NGX_HTTP_XET_INGEST_MANY
+            && xet_ingest_want(ing->core) == XET_INGEST_CHUNK)
+        {
+            xet_ingest_done(ing->core);
+            rc = XET_OK;
+        }
+    }
+
+    if (rc == XET_OK) {
+        rc = ngx_http_xet_ingest_finish_job(ing);
+    }
+
+    if (rc == XET_AGAIN && xet_ingest_want(ing->core) == XET_INGEST_XORB) {
+        rc = ngx_http_xet_ingest_commit_job(ing);
+    }
+
+    return rc;
+}
+
+
+static xet_status_t
+ngx_http_xet_ingest_file_job(ngx_http_xet_ingest_t *ing,
+    ngx_http_xet_ingest_file_t *file)
+{
+    size_t        n;
+    xet_status_t  rc;
+
+    rc = xet_ingest_feed(ing->core, file->data + ing->taken,
+                         file->len - ing->taken, &n);
+
+    ing->taken += n;
+
+    if (rc == XET_OK) {
+        rc = xet_ingest_end(ing->core);
+    }
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    file->hash = xet_ingest_info(ing->core)->hash;
+
+    xet_ingest_next(ing->core);
+
+    ing->taken = 0;
+    ing->next++;
+
+    return XET_OK;
+}
+
+
+/* The first chunk of a file. */
+
+static xet_status_t
+ngx_http_xet_ingest_chunk_job(void *ctx, const xet_hash_t *hash)
+{
+    ngx_http_xet_ingest_t *ing = ctx;
+
+    ngx_http_xet_ingest_file_t  *file;
+
+    file = &ing->files[ing->next];
+
+    if (!file->begun) {
+        file->first = *hash;
+        file->begun = 1;
+    }
+
+    return XET_OK;
+}
+
+
+static xet_status_t
 ngx_http_xet_ingest_end_job(ngx_http_xet_ingest_t *ing)
 {
     xet_status_t  rc;
@@ -459,13 +574,24 @@ ngx_http_xet_ingest_end_job(ngx_http_xet_ingest_t *ing)
         ing->ended = 1;
     }
 
+    return ngx_http_xet_ingest_finish_job(ing);
+}
+
+
+/* The last xorb, and the terms of it. */
+
+static xet_status_t
+ngx_http_xet_ingest_finish_job(ngx_http_xet_ingest_t *ing)
+{
+    xet_status_t  rc;
+
     rc = xet_ingest_finish(ing->core);
 
-    if (rc != XET_OK || ing->result.size == 0) {
-        return rc;
+    if (rc == XET_OK && ing->spool.open) {
+        rc = ngx_http_xet_ingest_close_job(ing);
     }
 
-    return ngx_http_xet_ingest_spool_close_job(ing);
+    return rc;
 }
 
 
@@ -522,6 +648,20 @@ ngx_http_xet_ingest_commit_job(ngx_http_xet_ingest_t *ing)
         return rc;
     }
 
+    ngx_http_xet_ingest_eligible(ing, info);
+
+    return XET_AGAIN;
+}
+
+
+/* The chunks of the xorb that go into the dedup index. */
+
+static void
+ngx_http_xet_ingest_eligible(ngx_http_xet_ingest_t *ing,
+    const xet_xorb_info_t *info)
+{
+    ngx_uint_t  i;
+
     ngx_http_xet_array_reset(&ing->eligible);
 
     if (!xet_hash_eligible(ing->suite, info->hashes)) {
@@ -530,7 +670,37 @@ ngx_http_xet_ingest_commit_job(ngx_http_xet_ingest_t *ing)
 
     ngx_http_xet_query_eligible(&ing->eligible, ing->suite, info);
 
-    return XET_AGAIN;
+    for (i = 0; i < ing->n; i++) {
+
+        if (ing->files[i].begun
+            && ing->files[i].len >= NGX_HTTP_XET_INGEST_MANY)
+        {
+            ngx_http_xet_ingest_first(ing, &ing->files[i], info);
+        }
+    }
+}
+
+
+static void
+ngx_http_xet_ingest_first(ngx_http_xet_ingest_t *ing,
+    const ngx_http_xet_ingest_file_t *file, const xet_xorb_info_t *info)
+{
+    uint32_t  i;
+
+    if (xet_hash_eligible(ing->suite, file->first.bytes)) {
+        return;
+    }
+
+    for (i = 1; i < info->chunk_count; i++) {
+
+        if (ngx_memcmp(info->hashes + i * XET_HASH_LEN, file->first.bytes,
+                       XET_HASH_LEN)
+            == 0)
+        {
+            ngx_http_xet_array_int4(&ing->eligible, (int32_t) i);
+            return;
+        }
+    }
 }
 
 
@@ -543,119 +713,41 @@ ngx_http_xet_ingest_write_job(void *ctx, const uint8_t *data, size_t len)
 }
 
 
-static ngx_int_t
-ngx_http_xet_ingest_spool_init(ngx_http_request_t *r,
-    ngx_http_xet_ingest_spool_t *s)
-{
-    xet_hash_t  hash;
-
-    s->file = ngx_http_xet_store_temp(r);
-    if (s->file == NULL) {
-        return NGX_ERROR;
-    }
-
-    ngx_http_xet_ingest_spool_empty(s);
-
-    ngx_memzero(&hash, sizeof(xet_hash_t));
-
-    xet_shard_build_header(&s->buf, 0);
-    xet_shard_build_file(&s->buf, &hash, 0, 0);
-
-    return NGX_OK;
-}
-
-
-/* The buffer has one node, s->room: it is flushed when full, and used again. */
-
-static void *
-ngx_http_xet_ingest_spool_alloc(void *data, size_t size)
-{
-    ngx_http_xet_ingest_spool_t *s = data;
-
-    return (size <= sizeof(s->room)) ? s->room : NULL;
-}
-
-
-static void
-ngx_http_xet_ingest_spool_empty(ngx_http_xet_ingest_spool_t *s)
-{
-    xet_buf_init(&s->buf, ngx_http_xet_ingest_spool_alloc, s,
-                 NGX_HTTP_XET_SPOOL_RECORDS * XET_SHARD_RECORD_LEN);
-}
-
-
-/* XET_BODY_SIZE when the file has too many terms, or the error of a write. */
+/* Terms come file by file: the first one of the next file closes this one. */
 
 static xet_status_t
-ngx_http_xet_ingest_spool_term_job(void *ctx, const xet_ingest_term_t *term)
+ngx_http_xet_ingest_term_job(void *ctx, const xet_ingest_term_t *term)
 {
     ngx_http_xet_ingest_t *ing = ctx;
 
-    ngx_http_xet_ingest_spool_t  *s;
+    xet_status_t  rc;
 
-    s = &ing->spool;
+    rc = (ing->spool.open && ing->spool.number != term->file)
+         ? ngx_http_xet_ingest_close_job(ing) : XET_OK;
 
-    if (s->terms == XET_SHARD_SEGMENTS_MAX) {
-        return XET_BODY_SIZE;
-    }
-
-    xet_shard_build_segment(&s->buf, &term->xorb, term->raw_length,
-                            term->chunk_start, term->chunk_end);
-    s->terms++;
-
-    if (s->buf.size == NGX_HTTP_XET_SPOOL_RECORDS * XET_SHARD_RECORD_LEN) {
-        return ngx_http_xet_ingest_spool_flush_job(ing);
-    }
-
-    return XET_OK;
+    return (rc == XET_OK)
+           ? ngx_http_xet_spool_term_job(&ing->spool, term, ing->log) : rc;
 }
 
 
 static xet_status_t
-ngx_http_xet_ingest_spool_close_job(ngx_http_xet_ingest_t *ing)
+ngx_http_xet_ingest_close_job(ngx_http_xet_ingest_t *ing)
 {
-    xet_status_t                  rc;
-    ngx_http_xet_ingest_spool_t  *s;
+    const u_char      *sha256;
+    const xet_hash_t  *hash;
 
-    s = &ing->spool;
+    hash = &ing->result.hash;
+    sha256 = ing->result.sha256;
 
-    xet_shard_build_metadata(&s->buf, ing->result.sha256);
-
-    rc = ngx_http_xet_ingest_spool_flush_job(ing);
-
-    if (rc != XET_OK) {
-        return rc;
+    if (ing->files) {
+        hash = &ing->files[ing->spool.number].hash;
+        sha256 = ing->files[ing->spool.number].sha256;
     }
 
-    s->end = (uint64_t) s->file->size;
+    ngx_http_xet_array_bytes(&ing->hashes, hash->bytes, XET_HASH_LEN);
+    ngx_http_xet_array_bytes(&ing->digests, sha256, XET_DIGEST_SHA256_LEN);
 
-    xet_shard_build_file(&s->buf, &ing->result.hash, XET_SHARD_FILE_METADATA,
-                         (uint32_t) s->terms);
-
-    return ngx_http_xet_store_patch_job(s->file, s->buf.first->start,
-                                        XET_SHARD_RECORD_LEN,
-                                        XET_SHARD_RECORD_LEN, ing->log);
-}
-
-
-static xet_status_t
-ngx_http_xet_ingest_spool_flush_job(ngx_http_xet_ingest_t *ing)
-{
-    xet_status_t                  rc;
-    ngx_http_xet_ingest_spool_t  *s;
-
-    s = &ing->spool;
-
-    rc = xet_buf_status(&s->buf);
-
-    if (rc == XET_OK) {
-        rc = ngx_http_xet_store_write_job(s->file, s->buf.first->start,
-                                          (size_t) s->buf.size, ing->log);
-    }
-
-    ngx_http_xet_ingest_spool_empty(s);
-
-    return rc;
+    return ngx_http_xet_spool_close_job(&ing->spool, hash, sha256, ing->log);
 }
 
 
@@ -796,7 +888,7 @@ static void
 ngx_http_xet_ingest_go_on(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing,
     xet_status_t status)
 {
-    if (ing->bytes == NULL) {
+    if (ing->files == NULL) {
         ngx_http_xet_body_resume(r, status);
         return;
     }
@@ -817,9 +909,10 @@ ngx_http_xet_ingest_body_done(ngx_http_request_t *r, void *data,
 {
     ngx_http_xet_ingest_t *ing = data;
 
-    ngx_http_xet_ingest_spool_t  *s;
+    ngx_http_xet_spool_t  *s;
 
     ngx_http_xet_query_xorb_damaged_tell(&ing->damage);
+    ngx_http_xet_ingest_release(ing);
 
     if (ing->rc != NGX_OK) {
         ing->handler(r, ing->rc, status, &ing->result);
@@ -833,12 +926,12 @@ ngx_http_xet_ingest_body_done(ngx_http_request_t *r, void *data,
 
     /* the empty file is everywhere, registered or not */
 
-    if (ing->result.size == 0) {
+    s = &ing->spool;
+
+    if (s->terms == 0) {
         ing->handler(r, NGX_OK, XET_OK, &ing->result);
         return;
     }
-
-    s = &ing->spool;
 
     ngx_http_xet_register(r, s->file, s->end, s->terms, 0, NULL,
                           ngx_http_xet_ingest_registered);
@@ -871,9 +964,8 @@ ngx_http_xet_ingest_registered(ngx_http_request_t *r, ngx_int_t rc,
     }
 
     if (rc == NGX_OK) {
-        rc = ngx_http_xet_query_file_prove(r, &ing->result.hash,
-                                           ing->result.sha256,
-                                           ngx_http_xet_ingest_proven);
+        rc = ngx_http_xet_query_files_prove(r, &ing->hashes, &ing->digests,
+                                            ngx_http_xet_ingest_proven);
         if (rc == NGX_AGAIN) {
             return;
         }

@@ -85,6 +85,7 @@ struct ngx_http_xet_register_s {
 
 
 static void ngx_http_xet_register_cleanup(void *data);
+static void ngx_http_xet_register_release(ngx_http_xet_register_t *reg);
 static void ngx_http_xet_register_post(ngx_http_request_t *r,
     ngx_http_xet_register_t *reg, ngx_http_xet_job_pt job,
     ngx_http_xet_done_pt done);
@@ -152,14 +153,22 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
-    reg = ngx_http_xet_state(r, sizeof(ngx_http_xet_register_t),
-                             ngx_http_xet_register_cleanup);
-    if (reg == NULL) {
-        handler(r, NGX_ERROR, XET_NOMEM, 0);
-        return;
-    }
+    reg = ctx->reg;
 
-    ctx->reg = reg;
+    if (reg == NULL) {
+        reg = ngx_http_xet_state(r, sizeof(ngx_http_xet_register_t),
+                                 ngx_http_xet_register_cleanup);
+        if (reg == NULL) {
+            handler(r, NGX_ERROR, XET_NOMEM, 0);
+            return;
+        }
+
+        ctx->reg = reg;
+
+    } else {
+        ngx_http_xet_register_release(reg);
+        ngx_memzero(reg, sizeof(ngx_http_xet_register_t));
+    }
 
     reg->handler = handler;
     reg->progress = progress;
@@ -200,11 +209,19 @@ ngx_http_xet_register_cleanup(void *data)
         ngx_http_xet_query_shard_unstage(reg->batch.id);
     }
 
+    ngx_http_xet_register_release(reg);
+}
+
+
+static void
+ngx_http_xet_register_release(ngx_http_xet_register_t *reg)
+{
     ngx_http_xet_batch_destroy(&reg->batch);
     ngx_http_xet_damage_destroy(&reg->damage);
 
     if (reg->stretch) {
         ngx_http_xet_stretch_destroy(reg->stretch);
+        reg->stretch = NULL;
     }
 }
 

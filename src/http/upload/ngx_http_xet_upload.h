@@ -270,13 +270,27 @@ ngx_int_t ngx_http_xet_ingest(ngx_http_request_t *r,
     const ngx_http_xet_ingest_expected_t *expected,
     ngx_http_xet_ingest_pt handler);
 
+/* A file in memory. */
+
+typedef struct {
+    u_char        *data;
+    size_t         len;                        /* not 0 */
+    u_char         sha256[XET_DIGEST_SHA256_LEN];
+
+    xet_hash_t     hash;                       /* set when it is taken in */
+    xet_hash_t     first;                      /* of its first chunk */
+    unsigned       begun:1;                    /* first is set */
+} ngx_http_xet_ingest_file_t;
+
 /*
- * The same for len bytes that are in memory, one at least, and live until the
- * handler is called.  The body of r may be in the middle of a wait.  NGX_DONE
- * when the handler will be called, else an error.
+ * The same for n files that are in memory, one at least, which live until the
+ * handler is called; sha256 of each is that of its data.  They are stored
+ * together: what that costs depends on their bytes.  The body of r may be in
+ * the middle of a wait, and a request may call this again after the handler.
+ * NGX_DONE when the handler will be called, else an error.
  */
-ngx_int_t ngx_http_xet_ingest_bytes(ngx_http_request_t *r, u_char *bytes,
-    size_t len, const ngx_http_xet_ingest_expected_t *expected,
+ngx_int_t ngx_http_xet_ingest_files(ngx_http_request_t *r,
+    ngx_http_xet_ingest_file_t *files, ngx_uint_t n,
     ngx_http_xet_ingest_pt handler);
 
 
