@@ -36,7 +36,7 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.quota_look, xet.quota_hold, xet.quota_shard, xet.quota_check,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
     xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
-    xet.act_note, xet.act_said, xet.day_ends, xet.gc_files_once,
+    xet.in_time, xet.act_note, xet.act_said, xet.day_ends, xet.gc_files_once,
     xet.gc_removed_once, xet.gc_xorbs_once, xet.hub_above, xet.hub_again,
     xet.hub_at, xet.hub_batch, xet.hub_begin, xet.hub_below, xet.hub_branch,
     xet.hub_bucket_file, xet.hub_bucket_prune, xet.hub_bucket_put,
@@ -92,6 +92,32 @@ CREATE FUNCTION xet.act_note(act bytea, said jsonb)
     LANGUAGE sql
 AS $$
     INSERT INTO xet.acts (act, said) SELECT $1, $2 WHERE $1 IS NOT NULL;
+$$;
+
+
+-- Before a statement that acts for a client, in one transaction with it:
+-- whether it may begin still, by this clock, in ms since 1970.  The client of one
+-- that has lain in a socket, while PostgreSQL stood still, may have gone on
+-- elsewhere.  Returns what the clock says, or says it in the detail of the
+-- error.
+--
+-- SQLSTATE 40XT2: nothing was done, and the module sends it again for a client
+-- that waits, with what it knows of the clock now.
+
+CREATE FUNCTION xet.in_time(until bigint)
+    RETURNS bigint
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    clock  bigint := floor(extract(epoch FROM clock_timestamp()) * 1000);
+BEGIN
+    IF until IS NULL OR clock > until THEN
+        RAISE EXCEPTION 'the statement comes too late'
+              USING ERRCODE = '40XT2', DETAIL = clock;
+    END IF;
+
+    RETURN clock;
+END;
 $$;
 
 
@@ -4872,15 +4898,24 @@ $$;
 
 CREATE FUNCTION xet.hub_settings(kind integer, owner text, name text,
     any_space boolean, spaces text[],
-    any_store boolean, store text, admin boolean, private boolean,
+    any_store boolean, store text, admin boolean, private boolean, act bytea,
     OUT status integer, OUT code text, OUT message text, OUT body text,
     OUT more text)
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    r    record;
-    was  boolean;
+    r     record;
+    was   boolean;
+    said  jsonb;
 BEGIN
+    said := xet.act_said(act);
+
+    IF said IS NOT NULL THEN
+        status := 200;
+        body := said #>> '{}';
+        RETURN;
+    END IF;
+
     SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
                         true);
@@ -4924,6 +4959,8 @@ BEGIN
      WHERE h.id = r.id;
 
     body := '{"private":' || coalesce($9, was) || '}';
+
+    PERFORM xet.act_note(act, to_jsonb(body));
 END;
 $$;
 

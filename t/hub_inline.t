@@ -36,6 +36,20 @@ $t->sql('CREATE EXTENSION pg_stat_statements SCHEMA public',
 $t->run();
 
 create('r');
+create('first_upload');
+
+# the first upload of a worker waits for tags in the middle of its body
+
+my $slow = body(map { inline("f$_", random_bytes(7000 + $_, 18_000)) }
+	1 .. 150);
+my $c = $t->http_start('POST', '/api/models/me/first_upload/commit/main', {
+	'Content-Type' => 'application/x-ndjson',
+	'Content-Length' => length($slow) }, substr($slow, 0, 2_000_000));
+
+ok(wait_for(20, sub { $t->sql('SELECT count(*) FROM xet.files') }),
+	'a commit half way');
+$c->send(substr($slow, 2_000_000));
+is($c->response('POST')->{status}, 200, 'goes on');
 
 # --------------------------------------------------------------------------
 # many files
@@ -143,7 +157,7 @@ same('first', { map { ("f$_" => "first $_") } 1 .. 50 });
 
 my $body = body(map { inline("x$_", random_bytes(9000 + $_, 18_000)) }
 	1 .. 200);
-my $c = $t->http_start('POST', '/api/models/me/s/commit/main', {
+$c = $t->http_start('POST', '/api/models/me/s/commit/main', {
 	'Content-Type' => 'application/x-ndjson',
 	'Content-Length' => length($body) }, substr($body, 0, 3_000_000));
 
@@ -181,7 +195,7 @@ sub measure {
 SELECT coalesce(sum(calls), 0)
   FROM public.pg_stat_statements
  WHERE query ~ 'xet\.[a-z_]+\(' AND query !~
-       'xet\.(chore|tags_take|sweep|figures|quota_any|usage_settle)'
+       'xet\.(in_time|chore|tags_take|sweep|figures|quota_any|usage_settle)'
 EOF_SQL
 	my ($now, $after) = counts();
 

@@ -97,8 +97,8 @@ my %one = (
 	hub_delete => sub { "0, 'me', 'o$_[0]', $who, NULL" },
 	hub_move => sub {
 		"0, 'me', 'n$_[0]', $who, true, 'me', 'o$_[0]', NULL" },
-	hub_settings => [ sub { "$hub, true, false" },
-		sub { "0, 'me', 'f$_[0]', $who, true, true" } ],
+	hub_settings => [ sub { "$hub, true, false, NULL" },
+		sub { "0, 'me', 'f$_[0]', $who, true, true, NULL" } ],
 	hub_info => [ sub { "$hub, 'main', true, NULL" },
 		map { my $rev = $_; sub { "$hub, '$rev', true, NULL" } }
 		@other ],

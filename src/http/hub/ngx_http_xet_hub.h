@@ -193,9 +193,9 @@ ngx_int_t ngx_http_xet_hub_refuse(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_hub_json(ngx_http_request_t *r, ngx_uint_t status,
     const ngx_str_t *json);
 
-/* The same of JSON that was written. */
+/* The same of JSON that was written, of a type of media. */
 ngx_int_t ngx_http_xet_hub_send(ngx_http_request_t *r, ngx_uint_t status,
-    xet_buf_t *json);
+    const char *type, xet_buf_t *json);
 
 /*
  * What comes before the headers of any of them: a body that nobody has read is
@@ -348,6 +348,7 @@ typedef struct {
     ngx_http_xet_stream_t     stream;
     xet_buf_t                 buf;             /* of the part */
     ngx_uint_t                last;            /* it is */
+    const char               *type;            /* of media */
     ngx_int_t               (*ask)(ngx_http_request_t *r);
 } ngx_http_xet_hub_stream_t;
 

@@ -305,21 +305,19 @@ ngx_http_xet_hub_json(ngx_http_request_t *r, ngx_uint_t status,
     xet_buf_init(&b, ngx_http_xet_alloc, r->pool, json->len);
     xet_buf_write(&b, json->data, json->len);
 
-    return ngx_http_xet_hub_send(r, status, &b);
+    return ngx_http_xet_hub_send(r, status, "application/json", &b);
 }
 
 
 ngx_int_t
 ngx_http_xet_hub_send(ngx_http_request_t *r, ngx_uint_t status,
-    xet_buf_t *json)
+    const char *type, xet_buf_t *json)
 {
     ngx_int_t  rc;
 
     rc = ngx_http_xet_hub_headers(r);
 
-    return (rc == NGX_OK) ? ngx_http_xet_send(r, status, "application/json",
-                                              json)
-                          : rc;
+    return (rc == NGX_OK) ? ngx_http_xet_send(r, status, type, json) : rc;
 }
 
 

@@ -3,13 +3,17 @@
  * LFS: what git-lfs, and clients of a Hub without Xet, send and fetch files by.
  *
  *     batch   handler -> body -> may the caller? -> which are there?
- *             (PostgreSQL) -> for each object nothing, or a URL
+ *             (PostgreSQL) -> for each object nothing, or a URL -> which of
+ *             the next ones are there? ...
  *     put     the URL's signature -> the file, as PUT files takes it
  *     get     the URL's signature -> the file of this SHA-256 -> its bytes
  *
  * Clients put objects without any header: the right to do so is in the URL,
  * for one object of one repo, for as long as a token would hold.  An upload
  * that asks for "xet" gets a token of the repo in the place of a URL.
+ *
+ * Memory of a batch: its objects, of a body of 1 MiB, and a part of the answer,
+ * NGX_HTTP_XET_HUB_LFS_PART objects (ngx_http_xet_hub_stream.c).
  */
 
 #include "ngx_http_xet.h"
@@ -24,6 +28,7 @@
 
 
 #define NGX_HTTP_XET_HUB_LFS_BODY   (1024 * 1024)
+#define NGX_HTTP_XET_HUB_LFS_PART   256            /* of objects */
 #define NGX_HTTP_XET_HUB_LFS_LABEL  "xet hub lfs 1"
 #define NGX_HTTP_XET_HUB_LFS_MAC    32
 #define NGX_HTTP_XET_HUB_LFS_TYPE   "application/vnd.git-lfs+json"
@@ -39,10 +44,13 @@ typedef struct {
 
 
 typedef struct {
+    ngx_http_xet_hub_stream_t   stream;
+    xet_json_t                  json;          /* of the answer */
     xet_hub_list_t              list;
     ngx_http_xet_hub_object_t  *objects;       /* malloc()ed */
     ngx_uint_t                  n;
     ngx_uint_t                  room;
+    ngx_uint_t                  next;          /* the first of the part */
     ngx_http_xet_array_t        sha256;
     ngx_str_t                   store;
     ngx_str_t                   header;        /* JSON, with a token */
@@ -67,20 +75,23 @@ static xet_status_t ngx_http_xet_hub_lfs_add(void *ctx,
     const xet_hub_operation_t *op);
 static void ngx_http_xet_hub_lfs_read(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_hub_lfs_entered(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_hub_lfs_ask(ngx_http_request_t *r);
 static void ngx_http_xet_hub_lfs_looked(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_hub_lfs_marked(ngx_http_request_t *r,
     ngx_http_xet_hub_lfs_t *l);
-static ngx_int_t ngx_http_xet_hub_lfs_send(ngx_http_request_t *r,
-    ngx_http_xet_hub_t *hub, ngx_http_xet_hub_lfs_t *l);
+static void ngx_http_xet_hub_lfs_send(ngx_http_request_t *r,
+    ngx_http_xet_hub_lfs_t *l);
+static void ngx_http_xet_hub_lfs_begin(ngx_http_xet_hub_lfs_t *l,
+    xet_buf_t *b);
 static ngx_int_t ngx_http_xet_hub_lfs_object(ngx_http_request_t *r,
-    ngx_http_xet_hub_t *hub, ngx_http_xet_hub_lfs_t *l, xet_json_t *j,
+    ngx_pool_t *pool, ngx_http_xet_hub_lfs_t *l,
     ngx_http_xet_hub_object_t *o);
 static ngx_int_t ngx_http_xet_hub_lfs_token(ngx_http_request_t *r,
-    ngx_http_xet_hub_t *hub, ngx_http_xet_hub_lfs_t *l, ngx_str_t *header);
+    ngx_http_xet_hub_lfs_t *l, ngx_str_t *header);
 static ngx_int_t ngx_http_xet_hub_lfs_url(ngx_http_request_t *r,
-    ngx_http_xet_hub_t *hub, const u_char *sha256, const ngx_str_t *store,
+    ngx_pool_t *pool, const u_char *sha256, const ngx_str_t *store,
     ngx_uint_t writes, ngx_str_t *url);
-static ngx_int_t ngx_http_xet_hub_lfs_mac(ngx_http_request_t *r,
+static ngx_int_t ngx_http_xet_hub_lfs_mac(ngx_pool_t *pool,
     const u_char *key, const u_char *sha256, const ngx_str_t *store,
     ngx_uint_t writes, uint64_t expires, u_char *mac);
 static xet_status_t ngx_http_xet_hub_lfs_signed(ngx_http_request_t *r,
@@ -112,6 +123,14 @@ ngx_http_xet_hub_lfs_batch_handler(ngx_http_request_t *r,
     }
 
     ngx_http_xet_array_init(&l->sha256, NGX_HTTP_XET_OID_BYTEA);
+
+    if (ngx_http_xet_hub_stream_init(r, &l->stream, ngx_http_xet_hub_lfs_ask)
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    l->stream.type = NGX_HTTP_XET_HUB_LFS_TYPE;
 
     hub->state = l;
 
@@ -223,32 +242,45 @@ ngx_http_xet_hub_lfs_entered(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query_hub_known(r, &l->store, &l->sha256,
-                                     ngx_http_xet_hub_lfs_looked));
+    ngx_http_xet_hub_wait(r, ngx_http_xet_hub_lfs_ask(r));
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_lfs_ask(ngx_http_request_t *r)
+{
+    ngx_http_xet_hub_lfs_t  *l;
+
+    l = ngx_http_xet_hub_get(r)->state;
+
+    return ngx_http_xet_query_hub_known(r, &l->store, &l->sha256,
+                                        NGX_HTTP_XET_HUB_LFS_PART,
+                                        ngx_http_xet_hub_lfs_looked);
 }
 
 
 static void
 ngx_http_xet_hub_lfs_looked(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_hub_t      *hub;
     ngx_http_xet_hub_lfs_t  *l;
 
-    hub = ngx_http_xet_hub_get(r);
-    l = hub->state;
+    l = ngx_http_xet_hub_get(r)->state;
 
     if (rc == NGX_OK) {
         rc = ngx_http_xet_hub_lfs_marked(r, l);
     }
 
-    if (rc != NGX_OK && rc != NGX_DECLINED) {
-        ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
-                                                              NULL));
+    if (rc == NGX_OK || rc == NGX_DECLINED) {
+        ngx_http_xet_hub_lfs_send(r, l);
         return;
     }
 
-    ngx_http_finalize_request(r, ngx_http_xet_hub_lfs_send(r, hub, l));
+    if (l->stream.stream.begun) {
+        ngx_http_xet_hub_stream_fail(r, &l->stream, XET_DATABASE);
+        return;
+    }
+
+    ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL, NULL));
 }
 
 
@@ -265,7 +297,7 @@ ngx_http_xet_hub_lfs_marked(ngx_http_request_t *r, ngx_http_xet_hub_lfs_t *l)
     xet_hash_t   hash;
 
     n = ngx_http_xet_query_rows(ngx_http_xet_query_get(r));
-    k = 0;
+    k = l->next;
 
     for (i = 0; i < n; i++) {
 
@@ -291,52 +323,71 @@ ngx_http_xet_hub_lfs_marked(ngx_http_request_t *r, ngx_http_xet_hub_lfs_t *l)
 }
 
 
-static ngx_int_t
-ngx_http_xet_hub_lfs_send(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
-    ngx_http_xet_hub_lfs_t *l)
+static void
+ngx_http_xet_hub_lfs_send(ngx_http_request_t *r, ngx_http_xet_hub_lfs_t *l)
 {
-    xet_buf_t   b;
-    xet_json_t  j;
-    ngx_uint_t  i;
+    xet_buf_t   *b;
+    ngx_uint_t   i, end, last;
 
-    if (ngx_http_xet_header(r, "Cache-Control", "private, no-store")
-        != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    end = ngx_min(l->next + NGX_HTTP_XET_HUB_LFS_PART, l->n);
+    last = (end == l->n);
+
+    b = ngx_http_xet_hub_stream_part(r, &l->stream, 4096, last);
+    if (b == NULL) {
+        return;
     }
 
-    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 1024);
-    xet_json_init(&j, &b);
+    if (!l->stream.stream.begun) {
+        ngx_http_xet_hub_lfs_begin(l, b);
+    }
 
-    xet_json_object_begin(&j);
-    xet_json_key(&j, "transfer");
-    xet_json_cstring(&j, (l->list.upload && l->list.xet) ? "xet" : "basic");
-    xet_json_key(&j, "hash_algo");
-    xet_json_cstring(&j, "sha256");
-    xet_json_key(&j, "objects");
-    xet_json_array_begin(&j);
-
-    for (i = 0; i < l->n; i++) {
-        if (ngx_http_xet_hub_lfs_object(r, hub, l, &j, &l->objects[i])
+    for (i = l->next; i < end; i++) {
+        if (ngx_http_xet_hub_lfs_object(r, b->data, l, &l->objects[i])
             != NGX_OK)
         {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+            ngx_http_xet_hub_stream_fail(r, &l->stream, XET_NOMEM);
+            return;
         }
     }
 
-    xet_json_array_end(&j);
-    xet_json_object_end(&j);
+    l->next = end;
 
-    return ngx_http_xet_send(r, NGX_HTTP_OK, NGX_HTTP_XET_HUB_LFS_TYPE, &b);
+    if (last) {
+        xet_json_array_end(&l->json);
+        xet_json_object_end(&l->json);
+    }
+
+    ngx_http_xet_hub_stream_send(r, &l->stream);
 }
 
 
-static ngx_int_t
-ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
-    ngx_http_xet_hub_lfs_t *l, xet_json_t *j, ngx_http_xet_hub_object_t *o)
+static void
+ngx_http_xet_hub_lfs_begin(ngx_http_xet_hub_lfs_t *l, xet_buf_t *b)
 {
-    u_char      text[2 * XET_HUB_SHA256_LEN];
-    ngx_str_t   url, header;
+    xet_json_init(&l->json, b);
+
+    xet_json_object_begin(&l->json);
+    xet_json_key(&l->json, "transfer");
+    xet_json_cstring(&l->json,
+                     (l->list.upload && l->list.xet) ? "xet" : "basic");
+    xet_json_key(&l->json, "hash_algo");
+    xet_json_cstring(&l->json, "sha256");
+    xet_json_key(&l->json, "objects");
+    xet_json_array_begin(&l->json);
+}
+
+
+/* What is made on the way is in the pool of the part. */
+
+static ngx_int_t
+ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_pool_t *pool,
+    ngx_http_xet_hub_lfs_t *l, ngx_http_xet_hub_object_t *o)
+{
+    u_char       text[2 * XET_HUB_SHA256_LEN];
+    ngx_str_t    url, header;
+    xet_json_t  *j;
+
+    j = &l->json;
 
     (void) ngx_hex_dump(text, o->sha256, XET_HUB_SHA256_LEN);
 
@@ -365,13 +416,13 @@ ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 
         if (l->list.upload && l->list.xet) {
 
-            if (ngx_http_xet_hub_lfs_token(r, hub, l, &header) != NGX_OK) {
+            if (ngx_http_xet_hub_lfs_token(r, l, &header) != NGX_OK) {
                 return NGX_ERROR;
             }
 
             url = l->refresh;
 
-        } else if (ngx_http_xet_hub_lfs_url(r, hub, o->sha256, &l->store,
+        } else if (ngx_http_xet_hub_lfs_url(r, pool, o->sha256, &l->store,
                                             l->list.upload, &url)
                    != NGX_OK)
         {
@@ -399,17 +450,20 @@ ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 /* One token for all objects; the URL gives another one when it expires. */
 
 static ngx_int_t
-ngx_http_xet_hub_lfs_token(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
-    ngx_http_xet_hub_lfs_t *l, ngx_str_t *header)
+ngx_http_xet_hub_lfs_token(ngx_http_request_t *r, ngx_http_xet_hub_lfs_t *l,
+    ngx_str_t *header)
 {
     u_char              *p;
     ngx_str_t            endpoint, token;
     xet_token_claims_t   claims;
+    ngx_http_xet_hub_t  *hub;
 
     if (l->header.len) {
         *header = l->header;
         return NGX_OK;
     }
+
+    hub = ngx_http_xet_hub_get(r);
 
     ngx_http_xet_hub_claims(r, &l->store, 1, &claims);
 
@@ -448,22 +502,24 @@ ngx_http_xet_hub_lfs_token(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 
 
 static ngx_int_t
-ngx_http_xet_hub_lfs_url(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
+ngx_http_xet_hub_lfs_url(ngx_http_request_t *r, ngx_pool_t *pool,
     const u_char *sha256, const ngx_str_t *store, ngx_uint_t writes,
     ngx_str_t *url)
 {
     u_char                     mac[NGX_HTTP_XET_HUB_LFS_MAC];
     u_char                    *p;
     uint64_t                   expires;
+    ngx_http_xet_hub_t        *hub;
     ngx_http_xet_main_conf_t  *xmcf;
 
+    hub = ngx_http_xet_hub_get(r);
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
     expires = ngx_http_xet_hub_until(r);
 
-    p = ngx_pnalloc(r->pool, hub->base.len + store->len + 256);
+    p = ngx_pnalloc(pool, hub->base.len + store->len + 256);
 
     if (p == NULL
-        || ngx_http_xet_hub_lfs_mac(r, xmcf->lfs_keys.elts, sha256, store,
+        || ngx_http_xet_hub_lfs_mac(pool, xmcf->lfs_keys.elts, sha256, store,
                                     writes, expires, mac)
            != NGX_OK)
     {
@@ -484,7 +540,7 @@ ngx_http_xet_hub_lfs_url(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 
 
 static ngx_int_t
-ngx_http_xet_hub_lfs_mac(ngx_http_request_t *r, const u_char *key,
+ngx_http_xet_hub_lfs_mac(ngx_pool_t *pool, const u_char *key,
     const u_char *sha256, const ngx_str_t *store, ngx_uint_t writes,
     uint64_t expires, u_char *mac)
 {
@@ -493,7 +549,7 @@ ngx_http_xet_hub_lfs_mac(ngx_http_request_t *r, const u_char *key,
 
     /* of fixed lengths but for the last one, so that nothing is ambiguous */
 
-    text = ngx_pnalloc(r->pool, sizeof(NGX_HTTP_XET_HUB_LFS_LABEL)
+    text = ngx_pnalloc(pool, sizeof(NGX_HTTP_XET_HUB_LFS_LABEL)
                                 + XET_HUB_SHA256_LEN + 9 + store->len);
     if (text == NULL) {
         return NGX_ERROR;
@@ -536,7 +592,8 @@ ngx_http_xet_hub_lfs_signed(ngx_http_request_t *r,
 
     for (i = 0; i < xmcf->lfs_keys.n; i++) {
 
-        if (ngx_http_xet_hub_lfs_mac(r, xmcf->lfs_keys.elts + i * XET_KEY_LEN,
+        if (ngx_http_xet_hub_lfs_mac(r->pool,
+                                     xmcf->lfs_keys.elts + i * XET_KEY_LEN,
                                      u->sha256, &u->store, writes, expires,
                                      mac)
             != NGX_OK)
@@ -679,7 +736,7 @@ ngx_http_xet_hub_lfs_get_handler(ngx_http_request_t *r,
     }
 
     return ngx_http_xet_query_wait(r,
-               ngx_http_xet_query_hub_known(r, &u->store, &u->digest,
+               ngx_http_xet_query_hub_known(r, &u->store, &u->digest, 1,
                                             ngx_http_xet_hub_lfs_found));
 }
 

@@ -31,6 +31,7 @@ ngx_http_xet_hub_stream_init(ngx_http_request_t *r,
     ngx_http_xet_hub_stream_t *s, ngx_int_t (*ask)(ngx_http_request_t *r))
 {
     s->ask = ask;
+    s->type = "application/json";
 
     return ngx_http_xet_stream_init(r, &s->stream,
                                     ngx_http_xet_hub_stream_next, s);
@@ -131,7 +132,7 @@ ngx_http_xet_hub_stream_send(ngx_http_request_t *r,
 
         if (s->last) {
             ngx_http_finalize_request(r,
-                ngx_http_xet_hub_send(r, NGX_HTTP_OK, &s->buf));
+                ngx_http_xet_hub_send(r, NGX_HTTP_OK, s->type, &s->buf));
             return;
         }
 
@@ -142,7 +143,7 @@ ngx_http_xet_hub_stream_send(ngx_http_request_t *r,
             return;
         }
 
-        ngx_http_xet_output_type(r, NGX_HTTP_OK, "application/json", -1);
+        ngx_http_xet_output_type(r, NGX_HTTP_OK, s->type, -1);
     }
 
     ngx_http_xet_stream_send(r, &s->stream, &s->buf, s->last);

@@ -346,6 +346,7 @@ ngx_http_xet_lane_queue(ngx_http_xet_lane_t *lane, ngx_msec_t timeout,
     q->lane = lane;
     q->start = ngx_current_msec;
     q->caller = p ? p->caller : 0;
+    q->acts = (p && p->acts);
 
     if (stmt->params) {
         ngx_memcpy(q->values, p->values, stmt->params * sizeof(char *));

@@ -31,6 +31,14 @@
  * A heal and the commit of a shard lock each other out, and each must see what
  * the other one has committed meanwhile: read committed.
  *
+ * A statement that acts for a client has another one before it, in its
+ * transaction: xet.in_time() refuses it when it has lain in a socket for more
+ * than NGX_HTTP_XET_PG_BEGINS, by the clock of PostgreSQL.  What that clock
+ * says is heard when the session begins and with each such statement, so it is
+ * known but for the time that an answer takes, which makes it seem earlier; and
+ * where it was set meanwhile, or the answer took long, the refusal says what it
+ * is, and the statement is sent again.
+ *
  * statement_timeout ends a statement that nobody waits for any more.  While
  * such a statement waits for a lock, PostgreSQL would not notice that its
  * session was given up: client_connection_check_interval makes it look.
@@ -44,6 +52,9 @@
 #include "ngx_http_xet_pg_session.h"
 
 
+#define NGX_HTTP_XET_PG_BEGINS  5000           /* ms, after it is sent */
+
+
 static void ngx_http_xet_pg_connected(void *data, PGconn *conn,
     const char *error);
 static void ngx_http_xet_pg_notice(void *arg, const PGresult *res);
@@ -54,8 +65,13 @@ static void ngx_http_xet_pg_ready(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_refused(ngx_http_xet_pg_t *pg, const char *error);
 static void ngx_http_xet_pg_read_handler(ngx_event_t *rev);
 static void ngx_http_xet_pg_write_handler(ngx_event_t *wev);
+static int ngx_http_xet_pg_guard(ngx_http_xet_pg_t *pg,
+    ngx_http_xet_pg_query_t *q);
+static void ngx_http_xet_pg_clock(ngx_http_xet_pg_t *pg, int64_t clock);
 static ngx_int_t ngx_http_xet_pg_flush(ngx_http_xet_pg_t *pg);
 static ngx_int_t ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg);
+static void ngx_http_xet_pg_take(ngx_http_xet_pg_t *pg,
+    ngx_http_xet_pg_query_t *q, PGresult *res);
 static PGresult *ngx_http_xet_pg_result(PGconn *conn);
 static void ngx_http_xet_pg_fail(ngx_http_xet_pg_t *pg);
 
@@ -69,7 +85,11 @@ static const char  ngx_http_xet_pg_setup_sql[] =
     "                  false),"
     "       set_config('client_connection_check_interval', '1s', false),"
     "       set_config('statement_timeout', $1, false),"
-    "       set_config('lock_timeout', $2, false)";
+    "       set_config('lock_timeout', $2, false),"
+    "       floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+#define NGX_HTTP_XET_PG_SETTINGS  8            /* columns before the clock */
+
 
 /* it may be promoted: nothing is written by it then either */
 
@@ -258,6 +278,12 @@ ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg)
             return NGX_DECLINED;
         }
 
+        if (PQnfields(res) > NGX_HTTP_XET_PG_SETTINGS) {
+            ngx_http_xet_pg_clock(pg, strtoll(PQgetvalue(res, 0,
+                                              NGX_HTTP_XET_PG_SETTINGS),
+                                              NULL, 10));
+        }
+
         PQclear(res);
     }
 
@@ -325,9 +351,11 @@ ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
     ngx_queue_insert_tail(&pg->inflight, &q->queue);
     pg->n++;
 
-    if (PQsendQueryPrepared(pg->conn, q->stmt->name, (int) q->stmt->params,
-                            q->values, q->lengths, formats, 1)
-        != 1
+    if (ngx_http_xet_pg_guard(pg, q) != 1
+        || PQsendQueryPrepared(pg->conn, q->stmt->name,
+                               (int) q->stmt->params, q->values, q->lengths,
+                               formats, 1)
+           != 1
         || PQpipelineSync(pg->conn) != 1)
     {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
@@ -337,6 +365,43 @@ ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
     }
 
     return ngx_http_xet_pg_flush(pg);
+}
+
+
+/* Says until when q may begin, if that matters; as libpq, 1 or 0. */
+
+static int
+ngx_http_xet_pg_guard(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
+{
+    int          length, format;
+    uint64_t     until;
+    const char  *value;
+
+    q->begun = !q->acts;
+
+    if (q->begun) {
+        return 1;
+    }
+
+    until = (uint64_t) (pg->clock
+                        + (ngx_msec_int_t) (ngx_current_msec - pg->clock_at)
+                        + NGX_HTTP_XET_PG_BEGINS);
+    until = htobe64(until);
+
+    value = (const char *) &until;
+    length = sizeof(until);
+    format = 1;
+
+    return PQsendQueryPrepared(pg->conn, "in_time", 1, &value, &length,
+                               &format, 1);
+}
+
+
+static void
+ngx_http_xet_pg_clock(ngx_http_xet_pg_t *pg, int64_t clock)
+{
+    pg->clock = clock;
+    pg->clock_at = ngx_current_msec;
 }
 
 
@@ -445,7 +510,8 @@ ngx_http_xet_pg_write_handler(ngx_event_t *wev)
 
 /*
  * Takes the results that have come.  A statement gives a result, a NULL, and a
- * sync, which ends it.  NGX_DECLINED: the session is not ready any more.
+ * sync, which ends it; whether it is in time is a result before that.
+ * NGX_DECLINED: the session is not ready any more.
  */
 
 static ngx_int_t
@@ -466,12 +532,7 @@ ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg)
         q = ngx_queue_data(head, ngx_http_xet_pg_query_t, queue);
 
         if (PQresultStatus(res) != PGRES_PIPELINE_SYNC) {
-
-            if (q->res) {
-                PQclear(q->res);
-            }
-
-            q->res = res;
+            ngx_http_xet_pg_take(pg, q, res);
             continue;
         }
 
@@ -494,6 +555,46 @@ ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg)
     }
 
     return NGX_OK;
+}
+
+
+/* One that comes too late was refused before, and has no result of its own. */
+
+static void
+ngx_http_xet_pg_take(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q,
+    PGresult *res)
+{
+    const char  *detail;
+
+    if (q->begun) {
+        PQclear(q->res);
+        q->res = res;
+        return;
+    }
+
+    if (q->res) {
+        PQclear(res);
+        return;
+    }
+
+    if (PQresultStatus(res) == PGRES_TUPLES_OK) {
+        ngx_http_xet_pg_clock(pg, ngx_http_xet_pg_int(res, 0, 0));
+        PQclear(res);
+
+        q->begun = 1;
+        return;
+    }
+
+    detail = PQresultErrorField(res, PG_DIAG_MESSAGE_DETAIL);
+
+    if (detail && ngx_strcmp(PQresultErrorField(res, PG_DIAG_SQLSTATE),
+                             NGX_HTTP_XET_PG_LATE)
+                  == 0)
+    {
+        ngx_http_xet_pg_clock(pg, strtoll(detail, NULL, 10));
+    }
+
+    q->res = res;
 }
 
 

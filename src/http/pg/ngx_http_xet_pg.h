@@ -79,6 +79,7 @@ typedef struct {
     ngx_uint_t   n;
     ngx_uint_t   numbered;
     uint32_t     caller;           /* takes turns with others; 0: nobody */
+    ngx_uint_t   acts;             /* for a client: not begun late */
     const char  *values[NGX_HTTP_XET_PARAMS_MAX];
     int          lengths[NGX_HTTP_XET_PARAMS_MAX];
     int64_t      numbers[NGX_HTTP_XET_PARAMS_MAX];    /* big-endian */
@@ -88,7 +89,7 @@ typedef struct {
 /* Each adds the next parameter; there is room for any row of statements.def. */
 
 #define ngx_http_xet_params_init(p)                                           \
-    (p)->n = 0, (p)->numbered = 0, (p)->caller = 0
+    (p)->n = 0, (p)->numbered = 0, (p)->caller = 0, (p)->acts = 0
 
 void ngx_http_xet_params_bytes(ngx_http_xet_params_t *p, const void *data,
     size_t len);
@@ -177,6 +178,9 @@ typedef struct {
  * the copy: it may have a row already (ngx_http_xet_query_unnamed()).
  */
 #define NGX_HTTP_XET_PG_TOO_LATE   "40XT1"
+
+/* Ours, too: the statement has lain in a socket, see ngx_http_xet_pg.c. */
+#define NGX_HTTP_XET_PG_LATE       "40XT2"
 
 
 typedef struct ngx_http_xet_pg_query_s  ngx_http_xet_pg_query_t;

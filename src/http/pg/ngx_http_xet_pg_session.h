@@ -114,6 +114,8 @@ struct ngx_http_xet_pg_query_s {
     uint32_t                        caller;
     unsigned                        lost:1;    /* an attempt's end is unknown */
     unsigned                        unfit:1;   /* waits for its end */
+    unsigned                        acts:1;    /* is not begun late */
+    unsigned                        begun:1;   /* it was in time */
 
     const char                     *values[NGX_HTTP_XET_PARAMS_MAX];
     int                             lengths[NGX_HTTP_XET_PARAMS_MAX];
@@ -159,6 +161,8 @@ struct ngx_http_xet_pg_s {
     const ngx_http_xet_pg_stmt_t    *stmts;    /* to prepare */
     ngx_msec_t                       timeout;  /* of a statement */
     ngx_msec_t                       locks;    /* lock_timeout; 0: none */
+    int64_t                          clock;    /* PostgreSQL's, ms, or less, */
+    ngx_msec_t                       clock_at; /* when it was heard */
 
     unsigned                         writing:1;
     unsigned                         logged:1; /* a refusal was logged */

@@ -1120,10 +1120,10 @@ ngx_int_t ngx_http_xet_query_hub_resolve_get(ngx_http_request_t *r,
 
 /*
  * Files that uploads of a repo have brought, by SHA-256: a row for each one
- * that there is; NGX_DECLINED for none.
+ * that there is, of the next "part" of the array; NGX_DECLINED for none.
  */
 ngx_int_t ngx_http_xet_query_hub_known(ngx_http_request_t *r,
-    const ngx_str_t *store, ngx_http_xet_array_t *sha256,
+    const ngx_str_t *store, ngx_http_xet_array_t *sha256, ngx_uint_t part,
     ngx_http_xet_query_handler_pt handler);
 
 /* NGX_ERROR for a row that is malformed. */

@@ -18,7 +18,7 @@
 
 
 static void ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n);
-static void ngx_http_xet_query_hub_part(ngx_http_xet_params_t *p,
+static ngx_uint_t ngx_http_xet_query_hub_part(ngx_http_xet_params_t *p,
     ngx_http_xet_array_t *a, ngx_uint_t part);
 static ngx_int_t ngx_http_xet_query_hub_leave(ngx_http_request_t *r,
     ngx_int_t rc, const u_char *upload);
@@ -348,6 +348,10 @@ ngx_http_xet_query_hub_settings(ngx_http_request_t *r,
         ngx_http_xet_params_bool(p, private);
     }
 
+    if (ngx_http_xet_query_act(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     return ngx_http_xet_send_hub_settings(r, NGX_HTTP_XET_WRITE, handler);
 }
 
@@ -443,7 +447,7 @@ ngx_http_xet_query_hub_paths(ngx_http_request_t *r,
     p = ngx_http_xet_query_hub_params(r, asked);
 
     ngx_http_xet_params_bytes(p, rev->data, rev->len);
-    ngx_http_xet_query_hub_part(p, &batch->paths, part);
+    (void) ngx_http_xet_query_hub_part(p, &batch->paths, part);
     ngx_http_xet_params_bool(p, expand);
 
     return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_paths_rows,
@@ -451,18 +455,21 @@ ngx_http_xet_query_hub_paths(ngx_http_request_t *r,
 }
 
 
-/* The next elements of an array of the batch. */
+/* The next elements of an array of the batch; returns how many. */
 
-static void
+static ngx_uint_t
 ngx_http_xet_query_hub_part(ngx_http_xet_params_t *p, ngx_http_xet_array_t *a,
     ngx_uint_t part)
 {
     int          length;
+    ngx_uint_t   n;
     const char  *value;
 
-    (void) ngx_http_xet_array_take(a, part, &value, &length);
+    n = ngx_http_xet_array_take(a, part, &value, &length);
 
     ngx_http_xet_params_bytes(p, value, length);
+
+    return n;
 }
 
 
@@ -551,8 +558,8 @@ ngx_http_xet_query_hub_preupload(ngx_http_request_t *r,
     p = ngx_http_xet_query_hub_params(r, asked);
 
     ngx_http_xet_params_bytes(p, rev->data, rev->len);
-    ngx_http_xet_query_hub_part(p, &batch->paths, part);
-    ngx_http_xet_query_hub_part(p, &batch->sizes, part);
+    (void) ngx_http_xet_query_hub_part(p, &batch->paths, part);
+    (void) ngx_http_xet_query_hub_part(p, &batch->sizes, part);
 
     return ngx_http_xet_send_hub_preupload(r, NGX_HTTP_XET_READ, handler);
 }
@@ -678,16 +685,17 @@ ngx_http_xet_query_hub_resolve_get(ngx_http_request_t *r,
 
 ngx_int_t
 ngx_http_xet_query_hub_known(ngx_http_request_t *r, const ngx_str_t *store,
-    ngx_http_xet_array_t *sha256, ngx_http_xet_query_handler_pt handler)
+    ngx_http_xet_array_t *sha256, ngx_uint_t part,
+    ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_xet_params_t  *p;
 
     p = ngx_http_xet_query_params(r);
 
     ngx_http_xet_params_bytes(p, store->data, store->len);
-    ngx_http_xet_params_array(p, sha256);
 
-    ngx_http_xet_query_get(r)->files = sha256->n;
+    ngx_http_xet_query_get(r)->files = ngx_http_xet_query_hub_part(p, sha256,
+                                                                   part);
 
     return ngx_http_xet_query_named(r, ngx_http_xet_stmt_hub_known,
                                     ngx_http_xet_query_hub_all, handler);

@@ -6,6 +6,10 @@
  * The rows of a statement stay in the query until the next statement, a
  * release, or the end of the request.  A request that dies detaches its
  * statement: PostgreSQL finishes it and the result is dropped.
+ *
+ * A statement that acts for a client is sent while that waits.  By HTTP/2 the
+ * end of a stream may lie behind its request, in bytes that the worker has read
+ * already: it is sent when these were looked at, in the same turn of the loop.
  */
 
 #include "ngx_http_xet.h"
@@ -16,6 +20,24 @@
 #include <openssl/rand.h>
 
 
+/* A statement that is about to be sent. */
+
+typedef struct {
+    ngx_event_t                     event;
+    ngx_http_request_t             *request;
+    ngx_http_xet_lane_e             lane;
+    ngx_http_xet_stmt_e             stmt;
+    ngx_http_xet_query_handler_pt   handler;
+} ngx_http_xet_query_later_t;
+
+
+static ngx_int_t ngx_http_xet_query_later(ngx_http_request_t *r,
+    ngx_http_xet_lane_e lane, ngx_http_xet_stmt_e stmt,
+    ngx_http_xet_query_handler_pt handler);
+static void ngx_http_xet_query_later_handler(ngx_event_t *ev);
+static void ngx_http_xet_query_later_cleanup(void *data);
+static ngx_int_t ngx_http_xet_query_now(ngx_http_request_t *r,
+    ngx_http_xet_lane_e lane, ngx_http_xet_stmt_e stmt);
 static ngx_uint_t ngx_http_xet_query_fit(void *data);
 static void ngx_http_xet_query_cleanup(void *data);
 static void ngx_http_xet_query_pool_cleanup(void *data);
@@ -188,14 +210,94 @@ ngx_int_t
 ngx_http_xet_query_send(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
     ngx_http_xet_stmt_e stmt, ngx_http_xet_query_handler_pt handler)
 {
-    ngx_int_t              rc;
-    ngx_http_xet_query_t  *q;
+    ngx_int_t  rc;
 
     rc = ngx_http_xet_query_prepare(r, handler);
 
     if (rc != NGX_OK) {
         return rc;
     }
+
+    return (ngx_http_xet_query_acts[stmt]
+            && r->http_version >= NGX_HTTP_VERSION_20)
+           ? ngx_http_xet_query_later(r, lane, stmt, handler)
+           : ngx_http_xet_query_now(r, lane, stmt);
+}
+
+
+static ngx_int_t
+ngx_http_xet_query_later(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
+    ngx_http_xet_stmt_e stmt, ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_cleanup_t          *cln;
+    ngx_http_xet_query_later_t  *later;
+
+    cln = ngx_http_cleanup_add(r, sizeof(ngx_http_xet_query_later_t));
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    later = cln->data;
+
+    ngx_memzero(later, sizeof(ngx_http_xet_query_later_t));
+
+    cln->handler = ngx_http_xet_query_later_cleanup;
+
+    later->request = r;
+    later->lane = lane;
+    later->stmt = stmt;
+    later->handler = handler;
+
+    later->event.handler = ngx_http_xet_query_later_handler;
+    later->event.data = later;
+    later->event.log = r->connection->log;
+
+    ngx_post_event(&later->event, &ngx_posted_events);
+
+    return NGX_AGAIN;
+}
+
+
+static void
+ngx_http_xet_query_later_handler(ngx_event_t *ev)
+{
+    ngx_int_t                    rc;
+    ngx_connection_t            *c;
+    ngx_http_request_t          *r;
+    ngx_http_xet_query_later_t  *later;
+
+    later = ev->data;
+    r = later->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    rc = ngx_http_xet_query_now(r, later->lane, later->stmt);
+
+    if (rc != NGX_AGAIN) {
+        later->handler(r, rc);
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+static void
+ngx_http_xet_query_later_cleanup(void *data)
+{
+    ngx_http_xet_query_later_t *later = data;
+
+    if (later->event.posted) {
+        ngx_delete_posted_event(&later->event);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_xet_query_now(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
+    ngx_http_xet_stmt_e stmt)
+{
+    ngx_http_xet_query_t  *q;
 
     q = ngx_http_xet_query_get(r);
 
@@ -204,8 +306,9 @@ ngx_http_xet_query_send(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
     /* what it reads later sees what this writes, or has read */
 
     q->primary = 1;
+    q->params.acts = ngx_http_xet_query_acts[stmt];
 
-    if (ngx_http_xet_query_acts[stmt] && !ngx_http_xet_query_fit(q)) {
+    if (q->params.acts && !ngx_http_xet_query_fit(q)) {
         return NGX_BUSY;
     }
 
@@ -216,7 +319,7 @@ ngx_http_xet_query_send(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
         return NGX_BUSY;
     }
 
-    if (ngx_http_xet_query_acts[stmt]) {
+    if (q->params.acts) {
         ngx_http_xet_lanes_watch(q->query, ngx_http_xet_query_fit);
     }
 

@@ -21,6 +21,7 @@ struct ngx_http_xet_tags_s {
     ngx_http_request_t        *request;
     ngx_http_xet_tags_pt       next;
     void                      *data;
+    ngx_http_event_handler_pt  reading;        /* as it was before */
     ngx_http_xet_tags_wait_t   wait;
 };
 
@@ -57,6 +58,8 @@ ngx_http_xet_tags_then(ngx_http_request_t *r, ngx_http_xet_tags_pt next,
         return next(r, data);
     }
 
+    tags->reading = r->read_event_handler;
+
     r->main->count++;
     r->read_event_handler = ngx_http_block_reading;
 
@@ -76,6 +79,10 @@ ngx_http_xet_tags_come(void *data)
     c = r->connection;
 
     ngx_http_set_log_request(c->log, r);
+
+    /* the request may be in the middle of its body */
+
+    r->read_event_handler = tags->reading;
 
     ngx_http_finalize_request(r, tags->next(r, tags->data));
 

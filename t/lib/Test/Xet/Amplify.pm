@@ -94,7 +94,8 @@ my %ceilings = (
 	'POST api/:type/:id/branch/:rev' => { buffers => 1000 },
 	'POST api/:type/:id/tag/:rev' => { buffers => 1000 },
 	'POST api/:type/:id/commit/:rev' => { buffers => 2000, wal => 128 },
-	'POST :git/info/lfs/objects/batch' => { buffers => 1500 },
+	'POST :git/info/lfs/objects/batch' => { statements => 38,
+		buffers => 80_000, held => 1300 },
 	'PUT api/lfs/:rev' => { statements => 8, buffers => 4000 },
 	'GET chunks prefix' => { buffers => 1500 },
 	'POST files none' => { statements => 8, buffers => 2000 },
@@ -447,7 +448,7 @@ sub hub_lfs_batch {
 	return (id => 'me/real', type => 'application/vnd.git-lfs+json',
 		body => { operation => 'upload', transfers => [ 'basic' ],
 			objects => [ map { { oid => sha256_hex($_),
-				size => 1 } } 1 .. 100 ] });
+				size => 1 } } 1 .. 9000 ] });
 }
 
 sub hub_lfs_put {
@@ -614,7 +615,7 @@ SELECT coalesce(sum(calls), 0), coalesce(sum(shared_blks_hit
        + shared_blks_read), 0), coalesce(sum(wal_bytes), 0)
   FROM public.pg_stat_statements
  WHERE query ~ 'xet\.[a-z_]+\(' AND query !~
-       'xet\.(chore|tags_take|sweep|figures|quota_any|usage_settle)'
+       'xet\.(in_time|chore|tags_take|sweep|figures|quota_any|usage_settle)'
 EOF_SQL
 		user => 'postgres'))[0]);
 
@@ -668,7 +669,8 @@ sub held {
 	my $t = $self->{t};
 	my ($method, $uri, $headers, $body) = $self->request($key);
 
-	return unless $method eq 'GET' || $key =~ /paths-info|preupload/;
+	return unless $method eq 'GET'
+		|| $key =~ m!paths-info|preupload|objects/batch!;
 
 	my ($worker) = $t->worker_pids();
 	my $before = anon($worker);
