@@ -96,8 +96,8 @@ $$;
 
 
 -- Before a statement that acts for a client, in one transaction with it:
--- whether it may begin still, by this clock, in ms since 1970.  The client of one
--- that has lain in a socket, while PostgreSQL stood still, may have gone on
+-- whether it may begin still, by this clock, in ms since 1970.  The client of
+-- one that has lain in a socket, while PostgreSQL stood still, may have gone on
 -- elsewhere.  Returns what the clock says, or says it in the detail of the
 -- error.
 --
