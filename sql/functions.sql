@@ -56,7 +56,8 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.hub_paths_info, xet.hub_paths_rows, xet.hub_preupload, xet.hub_proven,
     xet.hub_puts, xet.hub_ref_beside, xet.hub_ref_put, xet.hub_refs_get,
     xet.hub_resolve, xet.hub_rev, xet.hub_settings, xet.hub_source,
-    xet.hub_stage, xet.hub_staged_ops, xet.hub_store, xet.hub_store_of,
+    xet.hub_stage, xet.hub_staged_most, xet.hub_staged_ops, xet.hub_store,
+    xet.hub_store_of,
     xet.hub_sweep, xet.hub_title, xet.hub_title_of, xet.hub_tombstones,
     xet.hub_too_many,
     xet.hub_tree, xet.hub_tree_end, xet.hub_tree_rows, xet.hub_tree_then,
@@ -3283,7 +3284,8 @@ CREATE FUNCTION xet.figures(after_file bigint, after_xorb bigint, part integer)
                    damaged bigint, repos bigint, waiting bigint, gc_at bigint,
                    gc_xorbs bigint, gc_bytes bigint, scrub_at bigint,
                    scrub_bytes bigint, scrub_damaged bigint, healed bigint,
-                   orphans bigint, gc_orphans bigint, gc_orphan_bytes bigint)
+                   orphans bigint, gc_orphans bigint, gc_orphan_bytes bigint,
+                   names bigint, metadata bigint, staged bigint)
     LANGUAGE sql
     STABLE
 AS $$
@@ -3294,7 +3296,19 @@ AS $$
                      WHERE d.damaged_at IS NOT NULL LIMIT 10000) AS d),
            (SELECT count(*) FROM (SELECT FROM xet.repos LIMIT 10000) AS r),
            (SELECT count(*) FROM (SELECT FROM xet.gc_copies LIMIT 10000) AS w),
-           c.*
+           c.*,
+           (SELECT coalesce(sum(t.reltuples) FILTER (WHERE t.reltuples > 0),
+                            0)::bigint
+              FROM pg_class t
+             WHERE t.oid IN ('xet.hub_paths'::regclass,
+                             'xet.hub_commits'::regclass,
+                             'xet.hub_refs'::regclass)),
+           (SELECT coalesce(sum(m.metadata) FILTER (WHERE length(m.owner) = 8),
+                            0)::bigint
+              FROM (SELECT u.owner, u.metadata FROM xet.usage u
+                     LIMIT 200000) AS m),
+           (SELECT coalesce(sum(g.bytes), 0)::bigint
+              FROM (SELECT s.bytes FROM xet.hub_staged s LIMIT 10000) AS g)
       FROM (SELECT count(*) AS n, count(p.hash) AS alive, max(p.id) AS last,
                    coalesce(sum(p.size) FILTER (WHERE p.hash IS NOT NULL),
                             0)::bigint AS bytes
@@ -5926,6 +5940,9 @@ $$;
 -- What the pages of a Hub are made of.  Repos, the newest first, of a kind or,
 -- for 4, of all; the rest is as for xet.hub_list().  after is where the page
 -- before has ended, in microseconds since 1970 and the id.
+--
+-- A page looks at 5,000 repos of a kind: where there are more, and few to be
+-- shown, the last row is no repo but where it has stopped.
 
 CREATE FUNCTION xet.hub_page_list(of_kind integer, owner text, search text,
     any_space boolean, spaces text[],
@@ -5937,53 +5954,94 @@ CREATE FUNCTION xet.hub_page_list(of_kind integer, owner text, search text,
     SET enable_sort = off
     SET plan_cache_mode = force_custom_plan
 AS $$
+#variable_conflict use_column
 DECLARE
-    kinds  integer[] := CASE WHEN of_kind = 4 THEN '{0,1,2,3}'
-                             ELSE ARRAY[of_kind] END;
-    at     timestamptz;
+    kinds   integer[] := CASE WHEN of_kind = 4 THEN '{0,1,2,3}'
+                              ELSE ARRAY[of_kind] END;
+    looked  integer := 5000;
+    at      timestamptz;
+    last    bigint;
 BEGIN
     at := to_timestamp(0) + interval '1 microsecond'
           * least(split_part(after, '/', 1)::bigint, 253402300799999999);
+    last := split_part(after, '/', 2)::bigint;
 
     RETURN QUERY
-    SELECT h.kind::integer, h.owner || '/' || h.name, h.private,
-           (extract(epoch FROM h.changed_at) * 1000000)::bigint, h.id,
-           CASE WHEN m.seq = x.last THEN x.files ELSE m.files END,
-           CASE WHEN m.seq = x.last THEN x.bytes ELSE m.bytes END
-      FROM (SELECT w.*
-              FROM unnest(kinds) AS k
-             CROSS JOIN LATERAL (
-                       SELECT r.*
-                         FROM xet.hub_repos r
-                        WHERE r.kind = k
-                          AND ($2 IS NULL OR lower(r.owner) = lower($2))
-                          AND ($3 IS NULL
-                               OR strpos(lower(r.owner || '/' || r.name),
-                                         lower($3)) > 0)
-                          AND (NOT r.private
-                               OR xet.hub_may($4, $5, $6, $7, r.owner,
-                                              xet.hub_store(r.store)))
-                          AND (after IS NULL
-                               OR (r.changed_at, r.id)
-                                  < (at, split_part(after, '/', 2)::bigint))
-                        ORDER BY r.changed_at DESC, r.id DESC
-                        LIMIT most
-                   ) w
-             ORDER BY w.changed_at DESC, w.id DESC
-             LIMIT most) h
-      LEFT JOIN LATERAL (SELECT f.oid
-                           FROM xet.hub_refs f
-                          WHERE f.repo_id = h.id AND f.name = 'heads/main'
-                          LIMIT 1) f ON true
-      LEFT JOIN LATERAL (SELECT c.line, c.seq, c.files, c.bytes
-                           FROM xet.hub_commits c
-                          WHERE c.repo_id = h.id AND c.oid = f.oid
-                          LIMIT 1) m ON true
-      LEFT JOIN LATERAL (SELECT l.last, l.files, l.bytes
-                           FROM xet.hub_lines l
-                          WHERE l.repo_id = h.id AND l.line = m.line
-                          LIMIT 1) x ON true
-     ORDER BY h.changed_at DESC, h.id DESC;
+    WITH found AS MATERIALIZED (
+        SELECT w.*
+          FROM unnest(kinds) AS k
+         CROSS JOIN LATERAL (
+                   SELECT q.*
+                     FROM (SELECT r.*
+                             FROM xet.hub_repos r
+                            WHERE r.kind = k
+                              AND ($2 IS NULL OR lower(r.owner) = lower($2))
+                              AND (after IS NULL
+                                   OR (r.changed_at, r.id) < (at, last))
+                            ORDER BY r.changed_at DESC, r.id DESC
+                            LIMIT looked) q
+                    WHERE ($3 IS NULL
+                           OR strpos(lower(q.owner || '/' || q.name),
+                                     lower($3)) > 0)
+                      AND (NOT q.private
+                           OR xet.hub_may($4, $5, $6, $7, q.owner,
+                                          xet.hub_store(q.store)))
+                    ORDER BY q.changed_at DESC, q.id DESC
+                    LIMIT most
+               ) w
+    ), stopped AS MATERIALIZED (
+        SELECT p.changed_at, p.id
+          FROM unnest(kinds) AS k
+         CROSS JOIN LATERAL (
+                   SELECT r.changed_at, r.id
+                     FROM xet.hub_repos r
+                    WHERE r.kind = k
+                      AND ($2 IS NULL OR lower(r.owner) = lower($2))
+                      AND (after IS NULL
+                           OR (r.changed_at, r.id) < (at, last))
+                    ORDER BY r.changed_at DESC, r.id DESC
+                   OFFSET looked - 1
+                    LIMIT 1
+               ) p
+         WHERE (SELECT count(*) FROM found f WHERE f.kind = k) < most
+         ORDER BY p.changed_at DESC, p.id DESC
+         LIMIT 1
+    ), h AS MATERIALIZED (
+        SELECT f.*
+          FROM found f
+          LEFT JOIN stopped s ON true
+         WHERE s.id IS NULL OR (f.changed_at, f.id) >= (s.changed_at, s.id)
+         ORDER BY f.changed_at DESC, f.id DESC
+         LIMIT most
+    )
+    SELECT o.*
+      FROM (SELECT h.kind::integer, h.owner || '/' || h.name AS repo,
+                   h.private,
+                   (extract(epoch FROM h.changed_at) * 1000000)::bigint
+                       AS changed, h.id,
+                   CASE WHEN m.seq = x.last THEN x.files ELSE m.files END,
+                   CASE WHEN m.seq = x.last THEN x.bytes ELSE m.bytes END
+              FROM h
+              LEFT JOIN LATERAL (SELECT f.oid
+                                   FROM xet.hub_refs f
+                                  WHERE f.repo_id = h.id
+                                    AND f.name = 'heads/main'
+                                  LIMIT 1) f ON true
+              LEFT JOIN LATERAL (SELECT c.line, c.seq, c.files, c.bytes
+                                   FROM xet.hub_commits c
+                                  WHERE c.repo_id = h.id AND c.oid = f.oid
+                                  LIMIT 1) m ON true
+              LEFT JOIN LATERAL (SELECT l.last, l.files, l.bytes
+                                   FROM xet.hub_lines l
+                                  WHERE l.repo_id = h.id AND l.line = m.line
+                                  LIMIT 1) x ON true
+            UNION ALL
+            SELECT NULL, NULL, NULL,
+                   (extract(epoch FROM s.changed_at) * 1000000)::bigint, s.id,
+                   NULL, NULL
+              FROM stopped s
+             WHERE (SELECT count(*) FROM h) < most) o
+     ORDER BY o.repo IS NULL, o.changed DESC, o.id DESC;
 END;
 $$;
 
@@ -6170,16 +6228,50 @@ END;
 $$;
 
 
--- Some operations of a commit, on their way.
+-- How many bytes of operations may be staged for one caller: those of two of
+-- the largest commits, 100,000 paths of 1 KiB each.
+
+CREATE FUNCTION xet.hub_staged_most()
+    RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT 268435456;
+$$;
+
+
+-- Some operations of a commit, on their way; 1, or 0 where too much is staged
+-- for the caller.  Callers without a name are one.
 
 CREATE FUNCTION xet.hub_stage(upload bytea, seq integer, ops integer[],
     paths bytea[], sizes bigint[], hashes bytea[], sha256 bytea[],
-    mtimes bigint[], types bytea[], sources bytea[])
+    mtimes bigint[], types bytea[], sources bytea[],
+    subject bytea DEFAULT NULL)
     RETURNS integer
-    LANGUAGE sql
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
 AS $$
+DECLARE
+    whose   bytea := coalesce(sha256($11), '');
+    weight  bigint;
+BEGIN
+    SELECT 100 * cardinality($3)
+           + coalesce(sum(length(u.p) + coalesce(length(u.t), 0)
+                          + coalesce(length(u.s), 0)), 0)
+      INTO weight
+      FROM unnest($4, $9, $10) AS u(p, t, s);
+
+    -- sent twice: it is there
+
+    IF weight + (SELECT coalesce(sum(s.bytes), 0) FROM xet.hub_staged s
+                  WHERE s.owner = whose) > xet.hub_staged_most()
+       AND NOT EXISTS (SELECT FROM xet.hub_staged s
+                        WHERE s.upload = $1 AND s.seq = $2)
+    THEN
+        RETURN 0;
+    END IF;
+
     INSERT INTO xet.hub_staged (upload, seq, ops, paths, sizes, hashes,
-                                sha256, mtimes, types, sources)
+                                sha256, mtimes, types, sources, owner, bytes)
     SELECT $1, $2, $3,
            (SELECT array_agg(convert_from(p, 'UTF8') ORDER BY n)
               FROM unnest($4) WITH ORDINALITY AS u(p, n)),
@@ -6187,10 +6279,12 @@ AS $$
            (SELECT array_agg(convert_from(t, 'UTF8') ORDER BY n)
               FROM unnest($9) WITH ORDINALITY AS u(t, n)),
            (SELECT array_agg(convert_from(s, 'UTF8') ORDER BY n)
-              FROM unnest($10) WITH ORDINALITY AS u(s, n))
+              FROM unnest($10) WITH ORDINALITY AS u(s, n)),
+           whose, weight
     ON CONFLICT DO NOTHING;
 
-    SELECT 1;
+    RETURN 1;
+END;
 $$;
 
 

@@ -33,6 +33,17 @@ my %o = Test::Xet::Table::hub('xet_auth off;', <<'EOF_CONF');
             xet_hub_rows 1100;
             client_max_body_size 200m;
         }
+
+        location /slow/ {
+            xet_hub on;
+            xet_auth off;
+            xet_hub_base /slow;
+            xet_api_base /cas;
+            xet_body_buffer 16k;
+        }
+
+        location = /metrics { xet_metrics; }
+        location = /status { xet_status; }
 EOF_CONF
 
 $o{http} .= ' log_format audit escape=none $xet_audit;'
@@ -114,6 +125,44 @@ is($t->sql('SELECT count(*) FROM xet.hub_staged'), 0, 'nothing is staged')
 		$t->sql('SELECT count(*) FROM xet.hub_staged') == 0 });
 
 # --------------------------------------------------------------------------
+# commits that do not end: what is staged for a caller has a bound
+
+staged_most(150_000);
+
+my @many = map { empty("staged/$_") } 1 .. 1500;
+my ($open) = start_commit('/slow', 'm1', { part => 70_000 }, @many);
+
+ok(wait_for(20, sub { $t->sql('SELECT count(*) FROM xet.hub_staged') == 1 }),
+	'a commit that does not end');
+cmp_ok($t->sql('SELECT sum(bytes) FROM xet.hub_staged'), '>', 100_000,
+	'what it has staged is counted');
+
+for my $n (1500, 900) {
+	$r = commit('m2', @many[0 .. $n - 1]);
+	is("$r->{status} " . code($r), '429 too_much_staged',
+		"another one, $n files: refused") or diag($r->summary());
+}
+
+is($t->sql('SELECT count(*) FROM xet.hub_staged'), 1, 'and leaves nothing');
+is(commit('m2', @many[0 .. 99])->{status}, 200, 'a small one: not');
+$r = $t->post('/api/repos/create', $json->encode({ name => 'staged',
+	files => [ map { { path => "$_/" . 'x' x 200, content => '' } }
+		1 .. 600 ] }));
+is("$r->{status} " . code($r), '429 too_much_staged',
+	'a repo with many files: refused') or diag($r->summary());
+is($t->sql("SELECT xet.hub_stage('x', 0, '{5}', ARRAY['a'::bytea], '{0}',"
+	. " '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', 'other')"), 1,
+	'another caller: not');
+is($t->sql("SELECT xet.hub_unstage('x')"), 1, 'which is dropped');
+ok(wait_for(20, sub { metric('xet_hub_staged_bytes') > 100_000 }),
+	'which is a metric');
+$open->close();
+ok(wait_for(20, sub { $t->sql('SELECT count(*) FROM xet.hub_staged') == 0 }),
+	'it goes');
+staged_most(268435456);
+is(commit('m2', @many)->{status}, 200, 'sent again: done');
+
+# --------------------------------------------------------------------------
 # a branch that leaves another one behind a commit shares its rows, also where a
 # copy of them would be more than is allowed (t/hub_lines.t)
 
@@ -137,6 +186,16 @@ is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
 my $used = usage('other');
 
 cmp_ok($used, '>', 1000, 'metadata of a repo');
+
+my $all = $t->sql('SELECT sum(metadata) FROM xet.usage'
+	. ' WHERE length(owner) = 8');
+
+ok(wait_for(30, sub { metric('xet_hub_metadata_bytes') == $all }),
+	'that of all repos is a metric');
+$t->sql('ANALYZE xet.hub_paths, xet.hub_commits, xet.hub_refs');
+ok(wait_for(30, sub { metric('xet_hub_rows') >= 3000 }), 'and the rows are');
+like($t->get('/status?format=json')->json()->{text}{metadata},
+	qr/^[\d.]+ [kM]B/, 'on the page of the status');
 is(commit('other', empty('a/b/c'))->{status}, 200, 'three rows more');
 
 my $three = usage('other') - $used;
@@ -259,12 +318,27 @@ sub limit {
 		. " WHERE h.name = '$name'");
 }
 
+sub staged_most {
+	$t->sql('CREATE OR REPLACE FUNCTION xet.hub_staged_most()'
+		. ' RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE'
+		. " AS 'SELECT $_[0]::bigint'");
+}
+
+sub metric {
+	my ($name) = @_;
+
+	my ($value) = $t->get('/metrics')->{body} =~ /^$name (\S+)/m;
+
+	return $value // -1;
+}
+
 sub small { return (start_commit('/small', @_))[0]->response() }
 sub commit { return (start_commit('', @_))[0]->response() }
 
 sub start_commit {
 	my ($base, $repo, @ops) = @_;
 
+	my $part = exists $ops[0]{part} ? (shift @ops)->{part} : undef;
 	my $rev = exists $ops[0]{rev} ? (shift @ops)->{rev} : 'main';
 	my $body = join('', map { $json->encode($_) . "\n" }
 		{ key => 'header', value => { summary => 's' } }, @ops);
@@ -272,7 +346,8 @@ sub start_commit {
 	return ($t->http_start('POST',
 		"$base/api/models/me/$repo/commit/$rev", {
 		'Content-Type' => 'application/x-ndjson',
-		'Content-Length' => length($body) }, $body, timeout => 300),
+		'Content-Length' => length($body) }, defined $part
+			? substr($body, 0, $part) : $body, timeout => 300),
 		length($body));
 }
 

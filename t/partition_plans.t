@@ -173,7 +173,7 @@ my $staged = sub {
 	return "'$upload', 0, ARRAY[$op], ARRAY['d/x'::bytea],"
 		. " ARRAY[400::bigint], ARRAY[$hash], ARRAY[$sha256],"
 		. ' ARRAY[NULL::bigint], ARRAY[NULL::bytea],'
-		. ' ARRAY[NULL::bytea]';
+		. " ARRAY[NULL::bytea], 'me'";
 };
 
 my %args = (

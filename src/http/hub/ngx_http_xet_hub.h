@@ -172,6 +172,9 @@ ngx_int_t ngx_http_xet_hub_deny(ngx_http_request_t *r, ngx_uint_t status,
 ngx_int_t ngx_http_xet_hub_deny_status(ngx_http_request_t *r,
     xet_status_t status);
 
+/* The same where too much of the caller is staged, see xet.hub_stage(). */
+ngx_int_t ngx_http_xet_hub_much(ngx_http_request_t *r);
+
 /*
  * The end of a callback that has sent a statement, with rc as sending returned
  * it: the request is finalized, unless a handler will be called.

@@ -85,6 +85,16 @@ ngx_http_xet_hub_unsafe(ngx_http_request_t *r, ngx_uint_t status,
 
 
 ngx_int_t
+ngx_http_xet_hub_much(ngx_http_request_t *r)
+{
+    return ngx_http_xet_hub_error(r, NGX_HTTP_TOO_MANY_REQUESTS,
+                                  "too_much_staged",
+                                  "Too many operations of commits that have "
+                                  "not ended, send it again when they have");
+}
+
+
+ngx_int_t
 ngx_http_xet_hub_deny(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message)
 {

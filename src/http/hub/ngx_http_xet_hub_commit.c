@@ -71,6 +71,7 @@ typedef struct {
     unsigned                     staged:1;     /* is to be dropped */
     unsigned                     keeps:1;      /* a bucket, "xet_delete off" */
     unsigned                     deletes:1;    /* a file of that */
+    unsigned                     much:1;       /* of the caller is staged */
 } ngx_http_xet_hub_commit_t;
 
 
@@ -435,10 +436,12 @@ ngx_http_xet_hub_commit_staged(ngx_http_request_t *r, ngx_int_t rc)
 
     c->rc = rc;
     c->seq++;
+    c->much = (rc == NGX_OK && ngx_http_xet_query_number(r) == 0);
 
     ngx_http_xet_hub_batch_reset(&c->batch);
 
-    ngx_http_xet_body_resume(r, (rc == NGX_OK) ? XET_OK : XET_INTERNAL);
+    ngx_http_xet_body_resume(r, (rc == NGX_OK && !c->much) ? XET_OK
+                                                           : XET_INTERNAL);
 }
 
 
@@ -457,6 +460,11 @@ ngx_http_xet_hub_commit_read(ngx_http_request_t *r, void *data,
     if (c->deletes) {
         ngx_http_finalize_request(r, ngx_http_xet_hub_open(r,
                                                            XET_SCOPE_DELETE));
+        return;
+    }
+
+    if (c->much) {
+        ngx_http_finalize_request(r, ngx_http_xet_hub_much(r));
         return;
     }
 
@@ -509,6 +517,11 @@ ngx_http_xet_hub_commit_last(ngx_http_request_t *r, ngx_int_t rc)
     if (rc != NGX_OK) {
         ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
                                                               NULL));
+        return;
+    }
+
+    if (ngx_http_xet_query_number(r) == 0) {
+        ngx_http_finalize_request(r, ngx_http_xet_hub_much(r));
         return;
     }
 

@@ -192,6 +192,11 @@ ngx_http_xet_hub_first_staged(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
+    if (ngx_http_xet_query_number(r) == 0) {
+        ngx_http_finalize_request(r, ngx_http_xet_hub_much(r));
+        return;
+    }
+
     ngx_http_xet_hub_first_end(r, ngx_http_xet_hub_get(r)->state, 1);
 }
 

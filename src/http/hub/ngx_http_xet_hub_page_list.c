@@ -7,7 +7,9 @@
  *
  * How many there are is told to nobody: a page has a link to the next one, or
  * none.  A page goes on behind the last repo of the page before, so one that
- * changes meanwhile is on the first page and not left out.
+ * changes meanwhile is on the first page and not left out.  A page looks at
+ * 5,000 repos: where few of them are to be shown, it has fewer rows and a next
+ * one.
  */
 
 #include "ngx_http_xet.h"
@@ -18,6 +20,7 @@ typedef struct {
     ngx_str_t   title;
     ngx_str_t   after;                         /* data NULL: the first page */
     ngx_uint_t  owner;                         /* of an owner */
+    ngx_uint_t  looked;                        /* the last row is no repo */
 } ngx_http_xet_hub_page_list_t;
 
 
@@ -158,6 +161,7 @@ ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc)
     xet_buf_t                      b;
     ngx_uint_t                     rows;
     ngx_http_xet_hub_t            *hub;
+    ngx_http_xet_hub_listed_t      listed;
     ngx_http_xet_hub_page_list_t  *list;
 
     hub = ngx_http_xet_hub_get(r);
@@ -168,6 +172,13 @@ ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     rows = ngx_http_xet_hub_page_rows(r, rc);
+
+    if (rows) {
+        ngx_http_xet_query_page_list_row(r, rows - 1, &listed);
+
+        list->looked = (listed.repo.data == NULL);
+        rows -= list->looked;
+    }
 
     /* an owner whose repos may not be seen is nobody */
 
@@ -220,8 +231,16 @@ static void
 ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
     ngx_uint_t rows)
 {
-    ngx_uint_t                 i;
-    ngx_http_xet_hub_listed_t  listed;
+    ngx_uint_t                     i;
+    ngx_http_xet_hub_listed_t      listed;
+    ngx_http_xet_hub_page_list_t  *list;
+
+    list = ngx_http_xet_hub_get(r)->state;
+
+    if (rows == 0 && list->looked) {
+        xet_hub_html(b, "<p>None of these 5,000 repos is one.</p>\n");
+        return;
+    }
 
     if (rows == 0) {
         xet_hub_html(b, "<p>There are no repos here.</p>\n");
@@ -329,7 +348,9 @@ ngx_http_xet_hub_page_more(ngx_http_request_t *r, xet_buf_t *b,
     hub = ngx_http_xet_hub_get(r);
     list = hub->state;
 
-    if (rows <= NGX_HTTP_XET_HUB_ROWS && list->after.data == NULL) {
+    if (rows <= NGX_HTTP_XET_HUB_ROWS && !list->looked
+        && list->after.data == NULL)
+    {
         return;
     }
 
@@ -340,8 +361,9 @@ ngx_http_xet_hub_page_more(ngx_http_request_t *r, xet_buf_t *b,
                      ngx_http_xet_hub_str(&hub->asked.name));
     }
 
-    if (rows > NGX_HTTP_XET_HUB_ROWS) {
-        ngx_http_xet_query_page_list_row(r, NGX_HTTP_XET_HUB_ROWS - 1,
+    if (rows > NGX_HTTP_XET_HUB_ROWS || list->looked) {
+        ngx_http_xet_query_page_list_row(r, list->looked
+                                            ? rows : NGX_HTTP_XET_HUB_ROWS - 1,
                                          &listed);
 
         len = ngx_sprintf(cursor, "%L/%L", listed.changed, listed.id) - cursor;

@@ -228,6 +228,9 @@ ngx_http_xet_monitor_answer(uint64_t ticket, ngx_int_t rc,
     if (rc == NGX_OK) {
         ngx_http_xet_gauge(DAMAGED, f->damaged);
         ngx_http_xet_gauge(REPOS, f->repos);
+        ngx_http_xet_gauge(HUB_ROWS, f->names);
+        ngx_http_xet_gauge(HUB_BYTES, f->metadata);
+        ngx_http_xet_gauge(HUB_STAGED, f->staged);
         ngx_http_xet_gauge(GC_WAITING, f->waiting);
         ngx_http_xet_gauge_now(FIGURES_TIME);
 

@@ -348,6 +348,8 @@ ngx_http_xet_status_stored(ngx_http_xet_status_t *s)
         { "file_bytes", NGX_HTTP_XET_M_FILE_BYTES, xet_hub_html_size },
         { "xorbs", NGX_HTTP_XET_M_XORBS, xet_hub_html_number },
         { "stored", NGX_HTTP_XET_M_XORB_STORED, xet_hub_html_size },
+        { "hub_rows", NGX_HTTP_XET_M_HUB_ROWS, xet_hub_html_number },
+        { "metadata", NGX_HTTP_XET_M_HUB_BYTES, xet_hub_html_size },
         { "free", NGX_HTTP_XET_M_STORE_FREE, xet_hub_html_size }
     };
 

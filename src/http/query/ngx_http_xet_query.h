@@ -858,6 +858,9 @@ typedef struct {
     uint64_t  damaged;
     uint64_t  repos;
     uint64_t  waiting;                 /* copies to be removed */
+    uint64_t  names;                   /* rows of a Hub, about */
+    uint64_t  metadata;                /* bytes of these */
+    uint64_t  staged;                  /* the same, of commits under way */
 
     /* of chores, NGX_HTTP_XET_NO_FIGURE where there are none */
 
@@ -1149,6 +1152,7 @@ ngx_uint_t ngx_http_xet_query_hub_here_row(ngx_http_request_t *r,
  * what is wrong; then it is made.
  */
 
+/* The number is 0 where too much of the caller is staged: nothing was done. */
 ngx_int_t ngx_http_xet_query_hub_stage(ngx_http_request_t *r,
     const u_char *upload, ngx_uint_t seq, ngx_http_xet_hub_batch_t *batch,
     ngx_http_xet_query_handler_pt handler);

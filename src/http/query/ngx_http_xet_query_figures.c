@@ -165,6 +165,10 @@ ngx_http_xet_query_figures_done(void *data, PGresult *res, ngx_int_t rc,
         f.orphans = ngx_http_xet_query_figure(res, 17);
         f.gc_orphans = ngx_http_xet_query_figure(res, 18);
         f.gc_orphan_bytes = ngx_http_xet_query_figure(res, 19);
+
+        f.names = (uint64_t) ngx_http_xet_pg_int(res, 0, 20);
+        f.metadata = (uint64_t) ngx_http_xet_pg_int(res, 0, 21);
+        f.staged = (uint64_t) ngx_http_xet_pg_int(res, 0, 22);
     }
 
     ngx_http_xet_pg_clear(res);

@@ -780,6 +780,10 @@ ngx_http_xet_query_hub_stage(ngx_http_request_t *r, const u_char *upload,
     ngx_http_xet_params_array(p, &batch->types);
     ngx_http_xet_params_array(p, &batch->sources);
 
+    if (ngx_http_xet_query_hub_subject(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     return ngx_http_xet_query_hub_leave(r,
                ngx_http_xet_send_hub_stage(r, NGX_HTTP_XET_WRITE, handler),
                upload);
