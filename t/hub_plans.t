@@ -136,7 +136,7 @@ my %one = (
 		sub { staged(2, 'NULL::bytea', 'public.digest(7)',
 			"x$_[0]/g", "p$_[0]") },
 		sub { staged(7, 'NULL::bytea', 'NULL::bytea', "x$_[0]/h",
-			"y$_[0]") =~ s!NULL::bytea(?=\], 'me'\z)!'d7/f7'!r },
+			"y$_[0]") =~ s!NULL(?=::bytea\], 'me'\z)!'d7/f7'!r },
 		sub { staged(5, 'NULL::bytea', 'NULL::bytea',
 			"d$_[0]/f$_[0]", "e$_[0]") },
 		sub { staged(6, 'NULL::bytea', 'NULL::bytea', "x$_[0]",
