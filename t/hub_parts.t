@@ -17,6 +17,7 @@ use Test::Xet;
 use Test::Xet::Process qw/ wait_for /;
 use Test::Xet::Table;
 
+use Digest::SHA qw/ sha256_hex /;
 use JSON::PP ();
 use Socket qw/ AF_INET SOCK_STREAM SOL_SOCKET SO_RCVBUF IPPROTO_TCP
 	pack_sockaddr_in inet_aton /;
@@ -135,6 +136,31 @@ is(join(' ', map { utf8($_->{rfilename}) }
 	for qw/ info blobs /;
 is(join(' ', map { $_->{path} } @{ $body{preupload}->json()->{files} }),
 	join(' ', map { "n$_" } 1 .. 700), 'preupload: all files');
+
+# a batch of LFS: which objects are there is asked for a part at a time
+
+create(name => 'lfs', organization => 'me', files => [ map {
+	{ path => "f$_", content => "object $_" } } 0, 255, 256, 699 ]);
+
+my @objects = map { { oid => sha256_hex("object $_"), size => 1 } } 0 .. 699;
+my $from = statements();
+my $lfs = $t->post('/me/lfs.git/info/lfs/objects/batch',
+	\JSON::PP::encode_json({ operation => 'download',
+		transfers => [ 'basic' ], objects => \@objects }),
+	{ 'Content-Type' => 'application/vnd.git-lfs+json' });
+
+is($lfs->{status}, 200, 'LFS: status') or diag($lfs->summary());
+is($lfs->header_value('Content-Type'), 'application/vnd.git-lfs+json',
+	'LFS: type');
+is(statements() - $from, 3, 'LFS: in parts');
+is(join(' ', map { $_->{oid} } @{ $lfs->json()->{objects} }),
+	join(' ', map { $_->{oid} } @objects), 'LFS: all objects');
+
+my @there = grep { $lfs->json()->{objects}[$_]{actions} } 0 .. 699;
+
+is("@there", '0 255 256 699', 'LFS: those that are there');
+is($t->get($lfs->json()->{objects}[699]{actions}{download}{href}
+	=~ s!^http://[^/]+!!r)->{body}, 'object 699', 'LFS: the last one');
 
 my $refs = $body{refs}->json();
 
