@@ -29,8 +29,7 @@ my @hub = Test::Xet::Table::hub('xet_auth off;',
 my $t = Test::Xet->new(@hub, workers => 1);
 
 $t->token_key();
-$t->run();
-$t->stop();
+$t->pg_start();
 $t->write_conf(undef, directives => { xet_postgres => '"' . $t->conninfo()
 	. '" writes=16' });
 $t->run();
