@@ -44,7 +44,8 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.hub_claims, xet.hub_claims_bad, xet.hub_clash, xet.hub_close,
     xet.hub_commit, xet.hub_commits_get, xet.hub_copies, xet.hub_create,
     xet.hub_date, xet.hub_delete, xet.hub_describe, xet.hub_duplicate,
-    xet.hub_enter, xet.hub_entry, xet.hub_find, xet.hub_folder,
+    xet.hub_enter, xet.hub_entry, xet.hub_files_of, xet.hub_find,
+    xet.hub_folder,
     xet.hub_folders, xet.hub_fork, xet.hub_gone, xet.hub_hash, xet.hub_hash_at,
     xet.hub_here, xet.hub_hold, xet.hub_ids, xet.hub_info, xet.hub_is_folder,
     xet.hub_is_id,
@@ -4013,11 +4014,38 @@ AS $$
 $$;
 
 
+-- Of a repo of the Hub its name in the store, and the id that it has there.
+-- These are asked for several times in a commit: each has a plan that a session
+-- keeps, and is called before the statement that needs it, since the planner
+-- would call it, too.
+
 CREATE FUNCTION xet.hub_store_of(repo bigint)
     RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_generic_plan
 AS $$
-    SELECT xet.hub_store(h.store) FROM xet.hub_repos h WHERE h.id = $1;
+BEGIN
+    RETURN (SELECT xet.hub_store(h.store)
+              FROM xet.hub_repos h WHERE h.id = $1);
+END;
+$$;
+
+
+CREATE FUNCTION xet.hub_files_of(repo bigint)
+    RETURNS bigint
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    stored  text;
+BEGIN
+    SELECT xet.hub_store(h.store) INTO stored
+      FROM xet.hub_repos h WHERE h.id = $1;
+
+    RETURN (SELECT x.id FROM xet.repos x WHERE x.name = stored);
+END;
 $$;
 
 
@@ -4084,10 +4112,8 @@ CREATE FUNCTION xet.hub_charge(repo bigint, subject bytea, bytes bigint)
 AS $$
 BEGIN
     PERFORM xet.usage_add(o.owner, 0, 0, 0, $3)
-       FROM (SELECT int8send(x.id) AS owner
-               FROM xet.repos x WHERE x.name = xet.hub_store_of($1)
-             UNION ALL
-             SELECT $2 WHERE $2 IS NOT NULL) o;
+       FROM unnest(ARRAY[int8send(xet.hub_files_of($1)), $2]) AS o(owner)
+      WHERE o.owner IS NOT NULL;
 END;
 $$;
 
@@ -6908,8 +6934,7 @@ DECLARE
     store  bigint;
     lost   text;
 BEGIN
-    SELECT x.id INTO store
-      FROM xet.repos x WHERE x.name = xet.hub_store_of($1);
+    store := xet.hub_files_of($1);
 
     SELECT coalesce(array_agg(o.path), '{}'),
            coalesce(array_agg(o.hash), '{}'),
@@ -7005,8 +7030,7 @@ AS $$
 DECLARE
     store  bigint;
 BEGIN
-    SELECT x.id INTO store
-      FROM xet.repos x WHERE x.name = xet.hub_store_of($1);
+    store := xet.hub_files_of($1);
 
     IF (SELECT count(*)
           FROM (SELECT FROM unnest(ids) AS u(id)
@@ -7495,8 +7519,7 @@ BEGIN
                                          $2, $3, $4, $5, false) h
          WHERE k.name = split_part(source, '/', 1);
 
-        SELECT x.id INTO from_repo
-          FROM xet.repos x WHERE x.name = xet.hub_store_of(r.id);
+        from_repo := xet.hub_files_of(r.id);
     END IF;
 
     SELECT f.id, f.size INTO f
@@ -7755,8 +7778,7 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT x.id INTO target
-      FROM xet.repos x WHERE x.name = xet.hub_store_of(r.id);
+    target := xet.hub_files_of(r.id);
 
     FOR o IN SELECT s.*, s.op IN (3, 4) AS puts
                FROM xet.hub_staged_ops($8) s ORDER BY s.n
@@ -7907,10 +7929,8 @@ BEGIN
              ORDER BY h.id
                FOR KEY SHARE) k;
 
-    SELECT x.id INTO source
-      FROM xet.repos x WHERE x.name = xet.hub_store_of(r.id);
-    SELECT x.id INTO target
-      FROM xet.repos x WHERE x.name = xet.hub_store_of(t.id);
+    source := xet.hub_files_of(r.id);
+    target := xet.hub_files_of(t.id);
 
     IF n < 1 + (r.id <> t.id)::integer
        OR source IS NULL OR target IS NULL

@@ -167,13 +167,13 @@ sub make_hub {
 	$self->send('POST', "$base/api/repos/create", $admin, $json->encode({
 		name => $s->{name}, organization => $s->{owner},
 		private => $private }));
-	$self->send('POST', "$base/api/models/$s->{id}/commit/main", $admin,
-		join("\n", map { $json->encode($_) } { key => 'header',
-			value => { summary => "ztitle$s->{name}" } },
-			file('d/f.bin', $s->{data}), file('d/t.zt', $s->{zt}),
-			file('d/c.bin', $s->{copied}),
-			file($s->{hidden}, 'of no matter')),
-		'application/x-ndjson');
+
+	# files of one commit share a xorb, and this one has its own
+
+	$self->commit($s, $admin, file('d/f.bin', $s->{data}));
+	$self->commit($s, $admin, file('d/t.zt', $s->{zt}),
+		file('d/c.bin', $s->{copied}), file($s->{hidden}, 'of no matter'));
+
 	$self->send('POST', "$base/api/models/$s->{id}/tag/main", $admin,
 		'{"tag":"v1"}');
 	$s->{oid} = $self->send('GET', "$base/api/models/$s->{id}", $admin)
@@ -184,6 +184,15 @@ sub make_hub {
 		$json->encode({ private => $private }));
 	$s->{bucket_store} = $self->store("buckets/$s->{id}", '', $admin);
 	$self->fill_bucket($s, $admin);
+}
+
+sub commit {
+	my ($self, $s, $admin, @files) = @_;
+
+	$self->send('POST', "$self->{base}/api/models/$s->{id}/commit/main",
+		$admin, join("\n", map { $json->encode($_) } { key => 'header',
+			value => { summary => "ztitle$s->{name}" } }, @files),
+		'application/x-ndjson');
 }
 
 sub file {
