@@ -172,7 +172,8 @@ sub make_hub {
 
 	$self->commit($s, $admin, file('d/f.bin', $s->{data}));
 	$self->commit($s, $admin, file('d/t.zt', $s->{zt}),
-		file('d/c.bin', $s->{copied}), file($s->{hidden}, 'of no matter'));
+		file('d/c.bin', $s->{copied}),
+		file($s->{hidden}, 'of no matter'));
 
 	$self->send('POST', "$base/api/models/$s->{id}/tag/main", $admin,
 		'{"tag":"v1"}');
