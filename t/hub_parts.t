@@ -264,7 +264,7 @@ my %slow = map { $_->[0] => slow($_->[1]) } @slow;
 
 sleep(1);
 
-my $from = statements();
+$from = statements();
 
 sleep(1);
 is(statements(), $from, 'slow: nothing is asked for a client that waits');

@@ -380,7 +380,7 @@ test_random(void)
 
     bad = 0;
 
-    for (i = 0; i < 60; i++) {
+    for (i = 0; i < 12; i++) {
 
         for (k = 0; k < XORBS; k++) {
             make_xorb(k, 1 + (uint32_t) rnd(k == 4 ? CHUNKS_MAX : 600),
