@@ -122,6 +122,11 @@ sub measure {
 	my @times;
 
 	while (time() < $end) {
+
+		# nginx closes a connection that has had 1,000 requests
+
+		$c = $t->connect() if @times && @times % 900 == 0;
+
 		my $start = time();
 
 		$c->start('GET', $uri, \%headers);
