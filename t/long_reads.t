@@ -147,8 +147,17 @@ $lock->unlock();
 is(join(' ', map { $_->response('GET')->{status} } @asked, @few),
 	join(' ', (200) x 32), 'turns: all are answered');
 
-my @order = substr($t->read_file('who.log'), $mark)
-	=~ /^(127\.0\.0\.[23]) \/api\/models\/me\/m /mg;
+# a line is written when a request has ended, which is behind its answer
+
+my @order;
+
+wait_for(10, sub {
+	@order = substr($t->read_file('who.log'), $mark)
+		=~ /^(127\.0\.0\.[23]) \/api\/models\/me\/m /mg;
+
+	return @order >= 32;
+});
+
 my @at = grep { $order[$_] eq '127.0.0.3' } 0 .. $#order;
 
 is(scalar @order, 32, 'turns: the log has all');
