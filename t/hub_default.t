@@ -18,7 +18,9 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Process qw/ build_dir root run_command slurp spew /;
 
+use Digest::SHA qw/ sha256_hex /;
 use JSON::PP ();
+use MIME::Base64 qw/ encode_base64 /;
 
 my $json = JSON::PP->new()->canonical();
 my $hub_public = <<'EOC';
@@ -40,6 +42,7 @@ for my $name (sort keys %confs) {
 	$t->run();
 	$t->allow(qr/xet: 4\d\d /);
 	attack($name, $t);
+	shared($name, $t);
 	works($name, $t);
 
 	# open_file_cache keeps what done() would take for forgotten
@@ -311,6 +314,96 @@ sub writes {
 		like($t->http($method, "$base/$path", $who)->{status},
 			qr/^40[134]$/, "$name: $method $base/files");
 	}
+}
+
+# --------------------------------------------------------------------------
+# files of one commit share a xorb: one of them becomes public, the other one
+# does not
+
+sub shared {
+	my ($conf, $t) = @_;
+
+	my $alice = token($t, qw/ --subject alice --scope write /);
+	my ($secret, $told) = map { random_bytes($_, 40_000) } 71, 72;
+	my %file = (secret => $secret, told => $told);
+
+	for ([ 'both', 1 ], [ 'page', 0 ]) {
+		my $text = $json->encode({ organization => 'alice',
+			name => $_->[0], private => $_->[1] ? JSON::PP::true
+				: JSON::PP::false });
+
+		is($t->http('POST', '/api/repos/create', $alice, \$text)
+			->{status}, 200, "$conf: a repo alice/$_->[0]");
+	}
+
+	is(commit($t, $alice, 'alice/both', map { { key => 'file', value => {
+		path => $_, encoding => 'base64', content =>
+		encode_base64($file{$_}, '') } } } sort keys %file), 200,
+		"$conf: two files in a commit");
+
+	my %hash = map { $_ => $t->head("/alice/both/resolve/main/$_", $alice)
+		->header_value('X-Xet-Hash') } keys %file;
+	my $sha256 = sha256_hex($told);
+
+	is($t->http('POST', '/api/models/alice/both/lfs-files/duplicate',
+		$alice, \$json->encode({ target => { type => 'model',
+		name => 'alice/page' }, files => [ { xetHash => $hash{told},
+		sha256 => $sha256, filename => 'told' } ] }))->{status}, 200,
+		"$conf: one is copied");
+	is(commit($t, $alice, 'alice/page', { key => 'lfsFile', value => {
+		path => 'told', algo => 'sha256', oid => $sha256,
+		size => length($told) } }), 200, "$conf: and committed");
+
+	my $who = given($t, {}, 'alice/page', 'read');
+	my $plan = $t->get("/cas/v1/reconstructions/$hash{told}", $who)
+		->json();
+	my ($xorb) = keys %{ $plan->{fetch_info} };
+	my ($part) = @{ $plan->{fetch_info}{$xorb} };
+	my ($url) = $part->{url} =~ m!^https?://[^/]+(/.*)!;
+	my ($from, $to) = @{ $part->{url_range} }{qw/ start end /};
+
+	is(join(' ', keys %{ $t->get("/cas/v1/reconstructions/$hash{secret}",
+		given($t, $alice, 'alice/both', 'read'))->json()->{fetch_info}
+		}), $xorb, "$conf: both are in one xorb");
+	is($t->get("/alice/page/resolve/main/told")->{body}, $told,
+		"$conf: the public one is read");
+	is($t->get($url, { Range => "bytes=$from-$to" })->{status}, 206,
+		"$conf: and its part of the xorb");
+
+	my $all = join('', map { $t->get(@$_)->{body} }
+		[ $url ], [ $url, { Range => 'bytes=0-' } ],
+		(map { [ $url, { Range => "bytes=$_" } ] }
+			'0-' . ($from ? $from - 1 : $to + 1),
+			"$from-" . ($to + 1),
+			($to + 1) . '-' . ($to + 99)),
+		[ "/cas/v1/xorbs/default/$xorb", $who ],
+		[ "/cas/v1/files/$hash{secret}", $who ],
+		[ "/cas/v1/reconstructions/$hash{secret}", $who ],
+		[ "/cas/v2/file-chunk-hashes/$hash{secret}", $who ],
+		(map { [ '/cas/v1/chunks/default-merkledb/'
+			. hash_file($file{$_})->{chunks}[0]{hash}, $who ] }
+			sort keys %file));
+
+	for my $at (0, 9_000, 39_900) {
+		is(index($all, substr($secret, $at, 24)), -1,
+			"$conf: nothing of the private one at $at");
+	}
+
+	my $chunk = hash_file($secret)->{chunks}[0]{hash};
+
+	unlike($all, qr/$chunk/, "$conf: nor its chunk in hexadecimal");
+	is(index($all, $_), -1, "$conf: nor in a shard")
+		for pack('H*', $chunk), join('', map { scalar
+			reverse(pack('H*', $_)) } $chunk =~ /(.{16})/g);
+}
+
+sub commit {
+	my ($t, $who, $repo, @operations) = @_;
+
+	return $t->http('POST', "/api/models/$repo/commit/main", { %$who,
+		'Content-Type' => 'application/x-ndjson' }, \join("\n",
+		map { $json->encode($_) } { key => 'header', value => {
+		summary => 's' } }, @operations))->{status};
 }
 
 # --------------------------------------------------------------------------
