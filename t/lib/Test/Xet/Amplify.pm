@@ -11,7 +11,7 @@ package Test::Xet::Amplify;
 #     for my $key ($a->list()) {
 #         my $got = $a->measure($key);    # status, sent, got, statements,
 #                                         # buffers, wal, rows, nginx, postgres
-#         my $held = $a->held($key, 4);   # KiB a slow client, undef: a short
+#         my $held = $a->held($key, 7);   # KiB a slow client, undef: a short
 #                                         # answer, or one that changes things
 #     }
 #
@@ -51,7 +51,7 @@ my %default = (status => 2, statements => 4, buffers => 400, wal => 64,
 my %ceilings = (
 	# long answers: a statement for 256 entries, or 64 with titles
 	'GET api/:type/:id/tree/:rev/:path' => { statements => 16,
-		buffers => 40_000, held => 900 },
+		buffers => 40_000, held => 800 },
 	'GET api/buckets/:id/tree/:path' => { statements => 4,
 		buffers => 40_000, held => 500 },
 	'POST api/:type/:id/paths-info/:rev' => { statements => 47,
@@ -59,7 +59,7 @@ my %ceilings = (
 	'POST api/buckets/:id/paths-info' => { statements => 12,
 		buffers => 40_000, held => 0 },
 	'POST api/:type/:id/preupload/:rev' => { statements => 12,
-		buffers => 25_000, held => 2800 },
+		buffers => 25_000, held => 0 },
 	'GET api/:type/:id' => { statements => 12, buffers => 15_000,
 		held => 400 },
 	'GET api/:type/:id/revision/:rev' => { statements => 12,
@@ -80,7 +80,7 @@ my %ceilings = (
 	'GET :repo/tree/:rev/:path' => { buffers => 15_000, held => 1200 },
 	'GET :repo/blob/:rev/:path' => { statements => 6 },
 	'GET :repo/commit/:rev' => { buffers => 1000 },
-	'GET buckets/:id/tree/:path' => { buffers => 15_000, held => 800 },
+	'GET buckets/:id/tree/:path' => { buffers => 15_000, held => 750 },
 
 	# bytes of a file, of which the threads have a chunk and a block
 	'GET api/lfs/:rev' => { held => 640 },
@@ -95,7 +95,7 @@ my %ceilings = (
 	'POST api/:type/:id/tag/:rev' => { buffers => 1000 },
 	'POST api/:type/:id/commit/:rev' => { buffers => 2000, wal => 128 },
 	'POST :git/info/lfs/objects/batch' => { statements => 38,
-		buffers => 80_000, held => 1300 },
+		buffers => 80_000, held => 1500 },
 	'PUT api/lfs/:rev' => { statements => 8, buffers => 4000 },
 	'GET chunks prefix' => { buffers => 1500 },
 	'POST files none' => { statements => 8, buffers => 2000 },
@@ -663,6 +663,10 @@ sub ticks {
 # KiB that a worker holds for a client which takes nothing of a long answer: of
 # what was sent besides a part.
 
+# Clients come one by one, each when the one before it is asked for nothing any
+# more, and what the median of them adds counts: what the reading of a body leaves
+# free in the heap is given back, or used again, by some later client.
+
 sub held {
 	my ($self, $key, $n) = @_;
 
@@ -673,15 +677,33 @@ sub held {
 		|| $key =~ m!paths-info|preupload|objects/batch!;
 
 	my ($worker) = $t->worker_pids();
-	my $before = anon($worker);
-	my @slow = map { slow($t, $method, $uri, $headers, $body) } 1 .. $n;
-	my ($last, $same) = (-1, 0);
+	my @slow = slow($t, $method, $uri, $headers, $body);
+	my @had = $self->still($worker);
 
-	# until nothing is asked for any more
+	for (1 .. $n) {
+		push(@slow, slow($t, $method, $uri, $headers, $body));
+		push(@had, $self->still($worker));
+	}
+
+	close($_) for @slow;
+	sleep(0.2);
+
+	my @more = sort { $a <=> $b } map { $had[$_] - $had[$_ - 1] } 1 .. $n;
+
+	return $more[$n / 2] - length($body // '') / 1024;
+}
+
+# what a worker has when no statement runs and no more memory is taken
+
+sub still {
+	my ($self, $worker) = @_;
+
+	my ($last, $same) = (-1, 0);
 
 	wait_for(60, sub {
 		my $now = anon($worker);
-		my $busy = $t->sql('SELECT count(*) FROM pg_stat_activity'
+		my $busy = $self->{t}->sql('SELECT count(*)'
+			. ' FROM pg_stat_activity'
 			. " WHERE state <> 'idle' AND pid <> pg_backend_pid()"
 			. " AND backend_type = 'client backend'");
 
@@ -692,10 +714,7 @@ sub held {
 		return $same >= 3;
 	});
 
-	close($_) for @slow;
-	sleep(0.2);
-
-	return ($last - $before) / $n - length($body // '') / 1024;
+	return $last;
 }
 
 sub anon {
