@@ -6370,12 +6370,11 @@ $$;
 
 
 -- The file that an upload of the repo has called so: one of which that is
--- proven before one of which it is only said.
+-- proven before one of which it is only said.  Part of the statement that asks.
 
 CREATE FUNCTION xet.hub_claimed(repo bigint, sha256 bytea)
     RETURNS TABLE (id bigint, hash bytea, size bigint, proven bytea)
-    LANGUAGE sql STABLE
-    SET enable_seqscan = off
+    LANGUAGE sql STABLE ROWS 1
 AS $$
     SELECT f.id, f.hash, f.size, CASE WHEN f.sha256_proven THEN f.sha256 END
       FROM xet.repo_files rf
@@ -6525,7 +6524,6 @@ CREATE FUNCTION xet.hub_claims_bad(repo bigint, upload bytea)
     RETURNS text
     LANGUAGE sql STABLE
     SET enable_seqscan = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
     SELECT CASE WHEN f.hash IS NULL AND o.size IS DISTINCT FROM 0
                 THEN o.path || ' was not uploaded to this repository'
@@ -6556,7 +6554,6 @@ CREATE FUNCTION xet.hub_claims(store text, upload bytea, subject bytea)
     RETURNS TABLE (status integer, message text, hash bytea, sha256 bytea)
     LANGUAGE plpgsql
     SET enable_seqscan = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -6784,7 +6781,6 @@ CREATE FUNCTION xet.hub_source(repo bigint, rev text, path text)
     RETURNS TABLE (size bigint, sha256 bytea)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -6807,7 +6803,6 @@ CREATE FUNCTION xet.hub_copies(repo bigint, rev text, upload bytea)
     RETURNS text
     LANGUAGE plpgsql
     SET enable_seqscan = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
 BEGIN
     UPDATE xet.hub_staged h SET (ops, sizes, sha256) = (
@@ -6843,7 +6838,6 @@ CREATE FUNCTION xet.hub_meets(repo bigint, lines integer[], seqs integer[],
     RETURNS boolean
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
     old  record;
@@ -6877,7 +6871,6 @@ CREATE FUNCTION xet.hub_gone(repo bigint, lines integer[], seqs integer[],
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
     SET enable_material = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
 BEGIN
     SELECT coalesce(array_agg(DISTINCT d.path), '{}') INTO gone
@@ -6928,7 +6921,6 @@ CREATE FUNCTION xet.hub_puts(repo bigint, lines integer[], seqs integer[],
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
     SET enable_material = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
     store  bigint;
@@ -6979,7 +6971,6 @@ CREATE FUNCTION xet.hub_clash(repo bigint, lines integer[], seqs integer[],
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
     SET enable_material = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
 BEGIN
     RETURN (
@@ -7025,7 +7016,6 @@ CREATE FUNCTION xet.hub_hold(repo bigint, ids bigint[])
     RETURNS void
     LANGUAGE plpgsql
     SET enable_seqscan = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
     store  bigint;
@@ -7061,7 +7051,6 @@ CREATE FUNCTION xet.hub_write(repo bigint, lines integer[], seqs integer[],
     LANGUAGE plpgsql
     SET enable_seqscan = off
     SET enable_material = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
     ever    CONSTANT integer := 2147483647;
@@ -7217,7 +7206,7 @@ CREATE FUNCTION xet.hub_commit(kind integer, owner text, name text,
     LANGUAGE plpgsql
     SET enable_seqscan = off
     SET enable_material = off
-    SET plan_cache_mode = force_custom_plan
+    SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     r      record;
