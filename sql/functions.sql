@@ -5038,7 +5038,6 @@ CREATE FUNCTION xet.hub_info(kind integer, owner text, name text,
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
     SET enable_sort = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
     r      record;
@@ -5342,7 +5341,9 @@ BEGIN
     IF NOT now THEN
         RETURN QUERY
         SELECT NULL::integer, NULL::text, NULL::text, NULL::text, h.*,
-               CASE WHEN expand THEN xet.hub_title_of(r.id, h.made) END
+               CASE WHEN expand
+                    THEN (SELECT t.title
+                            FROM xet.hub_title_of(r.id, h.made) t) END
           FROM xet.hub_walk(r.id, c.lines, c.seqs,
                             CASE WHEN NOT deep THEN c.path END, above, below,
                             false, most) h;
@@ -5351,7 +5352,9 @@ BEGIN
         RETURN QUERY
         SELECT NULL::integer, NULL::text, NULL::text, NULL::text, p.path,
                p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime,
-               CASE WHEN expand THEN xet.hub_title_of(r.id, p.made) END
+               CASE WHEN expand
+                    THEN (SELECT t.title
+                            FROM xet.hub_title_of(r.id, p.made) t) END
           FROM xet.hub_paths p
          WHERE p.repo_id = r.id AND p.line = c.lines[1]
            AND p.path > above AND p.path < below AND p.till = 2147483647
@@ -5362,7 +5365,9 @@ BEGIN
         RETURN QUERY
         SELECT NULL::integer, NULL::text, NULL::text, NULL::text, p.path,
                p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime,
-               CASE WHEN expand THEN xet.hub_title_of(r.id, p.made) END
+               CASE WHEN expand
+                    THEN (SELECT t.title
+                            FROM xet.hub_title_of(r.id, p.made) t) END
           FROM xet.hub_paths p
          WHERE p.repo_id = r.id AND p.line = c.lines[1] AND p.folder = c.path
            AND p.path > above AND p.till = 2147483647
@@ -5438,17 +5443,18 @@ END;
 $$;
 
 
--- The title of the commit that an entry comes from.
+-- The title of the commit that an entry comes from.  Part of the statement that
+-- asks.
 
 CREATE FUNCTION xet.hub_title_of(repo bigint, made bytea)
-    RETURNS text
-    LANGUAGE plpgsql STABLE
+    RETURNS TABLE (title text)
+    LANGUAGE sql STABLE ROWS 1
 AS $$
-BEGIN
-    RETURN (SELECT c.title
-              FROM xet.hub_commits c
-             WHERE c.repo_id = $1 AND c.oid = $2);
-END;
+    SELECT c.title
+      FROM xet.hub_commits c
+     WHERE c.repo_id = $1 AND c.oid >= $2 AND c.oid <= $2
+     ORDER BY c.oid
+     LIMIT 1;
 $$;
 
 
@@ -5465,7 +5471,6 @@ CREATE FUNCTION xet.hub_paths_rows(kind integer, owner text, name text,
                    title text)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
     r  record;
@@ -5501,7 +5506,9 @@ BEGIN
     RETURN QUERY
     SELECT NULL::integer, NULL::text, NULL::text, NULL::text, h.path, h.hash,
            h.size, h.sha256, h.made, h.made_at, h.mtime,
-           CASE WHEN expand THEN xet.hub_title_of(r.id, h.made) END
+           CASE WHEN expand
+                THEN (SELECT t.title
+                        FROM xet.hub_title_of(r.id, h.made) t) END
       FROM unnest(paths) WITH ORDINALITY AS u(path, n)
      CROSS JOIN LATERAL xet.hub_at(r.id, c.lines, c.seqs,
                                    convert_from(u.path, 'UTF8')) h
@@ -5523,7 +5530,6 @@ CREATE FUNCTION xet.hub_preupload(kind integer, owner text, name text,
     OUT more text)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
     r  record;
@@ -6085,7 +6091,6 @@ CREATE FUNCTION xet.hub_page_repo(kind integer, owner text, name text,
     OUT readme text, OUT hash bytea, OUT size bigint, OUT uploads text)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
     r      record;
@@ -6165,54 +6170,14 @@ CREATE FUNCTION xet.hub_page_tree(kind integer, owner text, name text,
     most integer)
     RETURNS TABLE (entry text, folder boolean, size bigint, at bigint,
                    title text)
-    LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
-    SET enable_sort = off
-    SET plan_cache_mode = force_custom_plan
+    LANGUAGE sql STABLE
 AS $$
-DECLARE
-    r    record;
-    c    record;
-    now  boolean;
-BEGIN
-    SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        false);
-
-    IF r.status <> 200 THEN
-        RETURN;
-    END IF;
-
-    SELECT * INTO c FROM xet.hub_rev(r.id, rev, path);
-
-    now := xet.hub_is_last(r.id, c.lines, c.seqs);
-
-    RETURN QUERY
-    SELECT h.path, h.hash IS NULL, h.size,
-           extract(epoch FROM coalesce(h.mtime, h.made_at))::bigint,
-           k.title
-      FROM ((SELECT p.path, p.hash, p.size, p.made, p.made_at, p.mtime
-               FROM xet.hub_paths p
-              WHERE now AND p.repo_id = r.id AND p.line = c.lines[1]
-                AND p.folder = c.path AND p.path > coalesce(after, '')
-                AND p.till = 2147483647
-              ORDER BY p.path LIMIT most)
-            UNION ALL
-            SELECT p.path, p.hash, p.size, p.made, p.made_at, p.mtime
-              FROM xet.hub_walk(r.id, c.lines, c.seqs, c.path,
-                                coalesce(after, ''), NULL, false, most) p
-             WHERE NOT now
-            UNION ALL
-            SELECT p.path, p.hash, p.size, p.made, p.made_at, p.mtime
-              FROM xet.hub_at(r.id, c.lines, c.seqs, c.path) p
-             WHERE after IS NULL AND p.hash IS NOT NULL
-             ORDER BY path LIMIT most) h
-      LEFT JOIN LATERAL (SELECT left(m.title, 200) AS title
-                           FROM xet.hub_commits m
-                          WHERE m.repo_id = r.id AND m.oid = h.made
-                          LIMIT 1) k ON true
-     ORDER BY h.path;
-END;
+    SELECT t.entry, t.hash IS NULL, t.size,
+           extract(epoch FROM coalesce(t.mtime, t.made_at))::bigint,
+           left(t.title, 200)
+      FROM xet.hub_tree_rows($1, $2, $3, $4, $5, $6, $7, $8, $9, false, true,
+                             $10, $11, $11) t
+     WHERE t.entry IS NOT NULL;
 $$;
 
 
@@ -6377,9 +6342,15 @@ CREATE FUNCTION xet.hub_claimed(repo bigint, sha256 bytea)
     LANGUAGE sql STABLE ROWS 1
 AS $$
     SELECT f.id, f.hash, f.size, CASE WHEN f.sha256_proven THEN f.sha256 END
-      FROM xet.repo_files rf
-      JOIN xet.files f ON f.id = rf.file_id
-     WHERE rf.repo_id = $1 AND rf.sha256 = $2 AND f.hash IS NOT NULL
+      FROM (SELECT w.file_id, w.added_at
+              FROM xet.repo_files w
+             WHERE w.repo_id = $1 AND w.sha256 >= $2 AND w.sha256 <= $2
+             ORDER BY w.sha256
+            OFFSET 0) rf
+     CROSS JOIN LATERAL (SELECT k.* FROM xet.files k
+                          WHERE k.id = rf.file_id
+                         OFFSET 0) f
+     WHERE f.hash IS NOT NULL
      ORDER BY (f.sha256_proven AND f.sha256 = $2) DESC, f.sha256_proven,
               rf.added_at DESC
      LIMIT 1;
@@ -7206,7 +7177,6 @@ CREATE FUNCTION xet.hub_commit(kind integer, owner text, name text,
     LANGUAGE plpgsql
     SET enable_seqscan = off
     SET enable_material = off
-    SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     r      record;
@@ -7866,7 +7836,6 @@ CREATE FUNCTION xet.hub_duplicate(kind integer, owner text, name text,
     LANGUAGE plpgsql
     SET enable_seqscan = off
     SET enable_material = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
     r        record;
