@@ -75,12 +75,21 @@ my (%bytes, %answers);
 my ($step, $serial) = (0, 0);
 
 my ($far, $t) = servers();
-my %auth = (nobody => {}, map { $_ => $t->auth('admin', "\@$_") } @tenants);
+my %auth = (nobody => {});
 my $collector;
-my $end = time() + $env{SECONDS};
+my ($end, $again) = (time() + $env{SECONDS}, 0);
 
 while (time() < $end && (!$env{STEPS} || $step < $env{STEPS})) {
 	$step++;
+
+	# a token is good for an hour
+
+	if (time() > $again) {
+		delete $t->{tokens};
+		$auth{$_} = $t->auth('admin', "\@$_") for @tenants;
+		$again = time() + 1800;
+	}
+
 	step(Test::Xet::Soak::Random->new($env{SEED}, $step));
 }
 
