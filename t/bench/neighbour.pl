@@ -10,6 +10,11 @@
 #     perl t/bench/neighbour.pl [seconds [attack ...]]
 #     XET_BENCH_POSTGRES='long=1' perl t/bench/neighbour.pl
 #
+# "(8 compute)" is what the machine's scheduler alone does to a reconstruction:
+# eight processes that send nothing to the server and compute all the time, as
+# many as an attack keeps busy: four clients, two workers, two sessions of
+# PostgreSQL for long reads.
+#
 # The attacks are of four clients each, of a repo of 10,000 files whose commit
 # has the longest title; "commit" is of one client with a token, which commits
 # 5,000 files and deletes them.  Two workers; nothing is pinned: PostgreSQL,
@@ -66,12 +71,13 @@ my %attacks = (
 	'preupload' => [ 4, POST => "$m/preupload/main", JSON::PP::encode_json({
 		files => [ map { { path => $_, size => 1 } } @paths ] }),
 		'application/json' ],
-	'commit' => [ 1, \&commits ]
+	'commit' => [ 1, \&commits ],
+	'(8 compute)' => [ 8, sub { 1 while 1 } ]
 );
-my @order = ('paths-info', 'paths-info, one path', qw/ tree info commits refs
-	search page preupload commit /);
+my @order = ('(8 compute)', 'paths-info', 'paths-info, one path',
+	qw/ tree info commits refs search page preupload commit /);
 
-@order = grep { my $name = $_; grep { $name =~ /^\Q$_\E/ } @ARGV } @order
+@order = grep { my $name = $_; grep { $name =~ /^(?:\Q$_\E|\()/ } @ARGV } @order
 	if @ARGV;
 
 measure(2);

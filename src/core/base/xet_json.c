@@ -335,7 +335,9 @@ xet_json_text(xet_json_t *j, const uint8_t *s, size_t len)
             continue;
         }
 
-        if (!xet_utf8_character(p, (size_t) (end - p), &n) || n == 1) {
+        n = 1;
+
+        if (*p < 0x80 || !xet_utf8_character(p, (size_t) (end - p), &n)) {
             xet_buf_write(b, run, (size_t) (p - run));
             xet_json_escape(b, *p);
             run = p + n;
