@@ -663,9 +663,9 @@ sub ticks {
 # KiB that a worker holds for a client which takes nothing of a long answer: of
 # what was sent besides a part.
 
-# Clients come one by one, each when the one before it is asked for nothing any
-# more, and what the median of them adds counts: what the reading of a body leaves
-# free in the heap is given back, or used again, by some later client.
+# Clients come one by one, each when the one before it asks for nothing more, and
+# the median of what they add counts: reading a body leaves memory free in the
+# heap, which is given back, or used by a later client.
 
 sub held {
 	my ($self, $key, $n) = @_;
