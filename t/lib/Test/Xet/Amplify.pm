@@ -660,12 +660,10 @@ sub ticks {
 	return $f[11] + $f[12];
 }
 
-# KiB that a worker holds for a client which takes nothing of a long answer: of
-# what was sent besides a part.
-
-# Clients come one by one, each when the one before it asks for nothing more, and
-# the median of what they add counts: reading a body leaves memory free in the
-# heap, which is given back, or used by a later client.
+# KiB that a worker holds for a client which takes nothing of a long answer,
+# besides what the client sent.  Clients come one by one, each when the one
+# before it asks for nothing more, and the median of what they add counts:
+# reading a body leaves memory free in the heap, which a later client uses.
 
 sub held {
 	my ($self, $key, $n) = @_;
