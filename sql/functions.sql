@@ -6162,7 +6162,8 @@ END;
 $$;
 
 
--- What is in a folder, with the commits that it comes from; of a file, itself.
+-- The entries of a folder, each with the title of its last commit; the entry of a
+-- file, where the path is one.
 
 CREATE FUNCTION xet.hub_page_tree(kind integer, owner text, name text,
     any_space boolean, spaces text[],
@@ -6175,8 +6176,14 @@ AS $$
     SELECT t.entry, t.hash IS NULL, t.size,
            extract(epoch FROM coalesce(t.mtime, t.made_at))::bigint,
            left(t.title, 200)
-      FROM xet.hub_tree_rows($1, $2, $3, $4, $5, $6, $7, $8, $9, false, true,
-                             $10, $11, $11) t
+      FROM (SELECT p.entry, p.hash, p.size, p.mtime, p.made_at, p.title
+              FROM xet.hub_paths_rows($1, $2, $3, $4, $5, $6, $7, $8,
+                                      ARRAY[convert_to($9, 'UTF8')], true) p
+             WHERE $1 <> 3 AND $10 IS NULL AND p.hash IS NOT NULL
+            UNION ALL
+            SELECT f.entry, f.hash, f.size, f.mtime, f.made_at, f.title
+              FROM xet.hub_tree_rows($1, $2, $3, $4, $5, $6, $7, $8, $9, false,
+                                     true, $10, $11, $11) f) t
      WHERE t.entry IS NOT NULL;
 $$;
 

@@ -148,6 +148,15 @@ my $oid = $t->get('/api/models/me/m')->json()->{sha};
 $html = clean(page('/me/m/blob/main/' . escape($odd[0])), 'a file');
 like($html, qr/number 0/, 'a file: its text');
 unlike($html, qr/README/, 'a file: no other');
+
+# its size, age and title, as in its folder
+
+my @alone = $html =~ /<td[ >]/g;
+my @beside = clean(page('/me/m/tree/main/d/e'), 'a folder of one')
+	=~ /<td[ >]/g;
+
+is(scalar @alone, scalar @beside, 'a file: a row');
+
 like(clean(page("/me/m/commit/$oid"), 'a commit'), qr/\Q$oid\E/,
 	'a commit: its links have it');
 
