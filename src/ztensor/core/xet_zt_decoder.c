@@ -13,10 +13,11 @@
  *             the limit bounds.
  * Threads:    one at a time.
  *
- * The head of each frame is parsed here as well.  libzstd skips its check of
- * the window where a whole frame comes with room for all of its output, and its
- * check of the content size where the last block is empty; so a verdict would
- * depend on how the input is cut into pieces.
+ * The head of each frame is parsed here as well, and libzstd gets it alone.  It
+ * skips its checks of the window and of the size of blocks where a whole frame
+ * comes at once, with room for all of its output, and its check of the content
+ * size where the last block is empty; so a verdict would depend on how the input
+ * is cut into pieces.
  *
  * The writers of the format make frames without a content size, whose window
  * is what their level allows, however short the data: 8 MiB at level 19 and
@@ -213,12 +214,15 @@ static xet_status_t
 xet_zt_decoder_stream(xet_zt_decoder_t *d, ZSTD_inBuffer *input,
     ZSTD_outBuffer *output)
 {
-    size_t        rc, before;
-    xet_status_t  status;
+    size_t         rc, before, had;
+    xet_status_t   status;
+    ZSTD_inBuffer  part;
 
     while (output->pos < output->size
            && (input->pos < input->size || d->held))
     {
+        had = d->parsed ? d->info.head : d->head_len;
+
         status = xet_zt_decoder_head(d,
                                      (const uint8_t *) input->src + input->pos,
                                      input->size - input->pos);
@@ -226,9 +230,16 @@ xet_zt_decoder_stream(xet_zt_decoder_t *d, ZSTD_inBuffer *input,
             return status;
         }
 
+        part = *input;
+
+        if (d->parsed && had < d->info.head) {
+            part.size = input->pos + d->info.head - had;
+        }
+
         before = output->pos;
 
-        rc = ZSTD_decompressStream(d->ctx, output, input);
+        rc = ZSTD_decompressStream(d->ctx, output, &part);
+        input->pos = part.pos;
 
         if (ZSTD_isError(rc)) {
             return xet_zt_decoder_error(rc);
@@ -383,26 +394,18 @@ xet_zt_decoder_finish(xet_zt_decoder_t *d)
 xet_status_t
 xet_zt_decode(const uint8_t *in, size_t in_len, uint8_t *out, size_t len)
 {
-    size_t          rc, pos;
-    uint8_t         none[1];
-    ZSTD_DCtx      *ctx;
-    xet_zt_frame_t  frame;
+    size_t           rc;
+    uint8_t          none[1];
+    ZSTD_DCtx       *ctx;
+    xet_zt_frames_t  frames;
 
-    if (in_len == 0) {
+    xet_zt_frames_init(&frames);
+
+    if (in_len == 0
+        || xet_zt_frames_feed(&frames, in, in_len) != XET_OK
+        || frames.state != xet_zt_frames_head || frames.have)
+    {
         return XET_ZT_ZSTD;
-    }
-
-    for (pos = 0; pos < in_len; pos += rc) {
-
-        if (xet_zt_frame_parse(&frame, in + pos, in_len - pos) != XET_OK) {
-            return XET_ZT_ZSTD;
-        }
-
-        rc = ZSTD_findFrameCompressedSize(in + pos, in_len - pos);
-
-        if (ZSTD_isError(rc) || rc == 0) {
-            return XET_ZT_ZSTD;
-        }
     }
 
     ctx = ZSTD_createDCtx();
@@ -581,6 +584,8 @@ xet_zt_frames_frame(xet_zt_frames_t *f)
     }
 
     f->n++;
+    f->largest = (frame.window < XET_ZT_BLOCK_MAX) ? (uint32_t) frame.window
+                                                   : XET_ZT_BLOCK_MAX;
     f->checksum = frame.checksum;
     f->dictionary |= frame.dictionary;
 
@@ -617,6 +622,10 @@ xet_zt_frames_blocks(xet_zt_frames_t *f)
     f->have = 0;
     f->skip = (type == XET_ZT_BLOCK_RLE) ? 1 : size;
     f->next = xet_zt_frames_block;
+
+    if (f->skip > f->largest) {
+        return XET_ZT_ZSTD;
+    }
 
     if (last) {
         f->skip += f->checksum ? XET_ZT_CHECKSUM : 0;

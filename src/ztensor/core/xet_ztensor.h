@@ -445,6 +445,7 @@ typedef struct {
     xet_zt_frames_state_t  next;       /* after what is skipped */
     unsigned               checksum:1; /* of the open frame */
     unsigned               have;       /* bytes of the open head */
+    uint32_t               largest;    /* a stored block of the open frame */
     uint64_t               skip;
     uint8_t                head[XET_ZT_FRAME_HEAD];
 } xet_zt_frames_t;

@@ -230,6 +230,11 @@ test_frames(uint8_t *buf, size_t room)
     n = compress_stream(buf, room, 0, 3);
     check(buf, n, 0, XET_OK, "a frame of nothing, 9 bytes as it is written");
 
+    /* libzstd looks at the sizes of blocks only when it streams */
+
+    check((const uint8_t *) "\x28\xb5\x2f\xfd\x20\0\x03\0\0^", 10, 0,
+          XET_ZT_ZSTD, "a block of a byte in a window of nothing");
+
     /* libzstd does not look at the size there, when it streams */
 
     check((const uint8_t *) "\x28\xb5\x2f\xfd\x20\x20\x01\0\0", 9, 0,
