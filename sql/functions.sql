@@ -6162,8 +6162,8 @@ END;
 $$;
 
 
--- The entries of a folder, each with the title of its last commit; the entry of a
--- file, where the path is one.
+-- The entries of a folder, each with the title of its last commit; of a file,
+-- its own entry.
 
 CREATE FUNCTION xet.hub_page_tree(kind integer, owner text, name text,
     any_space boolean, spaces text[],
