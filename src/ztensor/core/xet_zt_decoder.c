@@ -13,11 +13,11 @@
  *             the limit bounds.
  * Threads:    one at a time.
  *
- * The head of each frame is parsed here as well, and libzstd gets it alone.  It
- * skips its checks of the window and of the size of blocks where a whole frame
- * comes at once, with room for all of its output, and its check of the content
- * size where the last block is empty; so a verdict would depend on how the input
- * is cut into pieces.
+ * The head of each frame is parsed here as well, and libzstd gets it alone.
+ * It skips its checks of the window and of the size of blocks where a whole
+ * frame comes at once, with room for all of its output, and its check of the
+ * content size where the last block is empty; so a verdict would depend on how
+ * the input is cut into pieces.
  *
  * The writers of the format make frames without a content size, whose window
  * is what their level allows, however short the data: 8 MiB at level 19 and
