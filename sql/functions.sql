@@ -6173,18 +6173,22 @@ CREATE FUNCTION xet.hub_page_tree(kind integer, owner text, name text,
                    title text)
     LANGUAGE sql STABLE
 AS $$
-    SELECT t.entry, t.hash IS NULL, t.size,
-           extract(epoch FROM coalesce(t.mtime, t.made_at))::bigint,
-           left(t.title, 200)
-      FROM (SELECT p.entry, p.hash, p.size, p.mtime, p.made_at, p.title
+    WITH t AS MATERIALIZED (
+        SELECT f.*
+          FROM xet.hub_tree_rows($1, $2, $3, $4, $5, $6, $7, $8, $9, false,
+                                 true, $10, $11, $11) f
+    )
+    SELECT k.entry, k.hash IS NULL, k.size,
+           extract(epoch FROM coalesce(k.mtime, k.made_at))::bigint,
+           left(k.title, 200)
+      FROM (SELECT t.* FROM t
+            UNION ALL
+            SELECT p.*
               FROM xet.hub_paths_rows($1, $2, $3, $4, $5, $6, $7, $8,
                                       ARRAY[convert_to($9, 'UTF8')], true) p
-             WHERE $1 <> 3 AND $10 IS NULL AND p.hash IS NOT NULL
-            UNION ALL
-            SELECT f.entry, f.hash, f.size, f.mtime, f.made_at, f.title
-              FROM xet.hub_tree_rows($1, $2, $3, $4, $5, $6, $7, $8, $9, false,
-                                     true, $10, $11, $11) f) t
-     WHERE t.entry IS NOT NULL;
+             WHERE EXISTS (SELECT FROM t WHERE t.code = 'EntryNotFound')
+               AND $10 IS NULL AND p.hash IS NOT NULL) k
+     WHERE k.entry IS NOT NULL;
 $$;
 
 
