@@ -45,10 +45,11 @@ my @read = map { '"host=' . $sb->socket_dir() . "$_ user=xet dbname=xet\"" }
 	'', '/.';
 
 sub reads {
-	my ($value) = @_;
+	my ($value, $params) = @_;
 
 	$t->stop();
-	$t->write_conf(undef, directives => { xet_postgres_read => $value });
+	$t->write_conf(undef, directives => { xet_postgres_read => $value,
+		xet_postgres => '"' . $t->conninfo() . '" ' . ($params // '') });
 	$t->nginx()->run();
 }
 
@@ -102,9 +103,9 @@ $sb->sql('SELECT pg_wal_replay_resume()');
 $pg->followed($sb);
 
 # --------------------------------------------------------------------------
-# a primary that has sessions for writes, and none to be asked by
+# a primary that has a session for writes, and none to be asked by
 
-reads("$read[0] lag=2s");
+reads("$read[0] lag=2s", 'writes=1');
 is($t->upload(random_bytes(2, 60000), scheme => 'none')->{result}, 1,
 	'a session that writes');
 
