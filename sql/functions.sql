@@ -168,7 +168,7 @@ CREATE FUNCTION xet.file_terms(file bytea, first_byte bigint,
 AS $$
     SELECT f.size, coalesce(t.first_offset, 0), coalesce(t.packed, f.packed)
       FROM (SELECT file_terms.file AS hash) w
-      LEFT JOIN xet.files f ON f.hash = w.hash AND xet.file_at(f.id, w.hash)
+      LEFT JOIN xet.files f ON f.hash = w.hash
       LEFT JOIN LATERAL (
                SELECT s.first_offset, s.packed
                  FROM xet.terms s
@@ -217,7 +217,7 @@ AS $$
     SELECT f.size, CASE WHEN f.sha256_proven THEN f.sha256 END,
            coalesce(t.first_offset, 0), coalesce(t.packed, f.packed)
       FROM (SELECT file_open.file AS hash) w
-      LEFT JOIN xet.files f ON f.hash = w.hash AND xet.file_at(f.id, w.hash)
+      LEFT JOIN xet.files f ON f.hash = w.hash
       LEFT JOIN LATERAL (
                SELECT s.first_offset, s.packed
                  FROM xet.terms s
@@ -260,7 +260,6 @@ AS $$
       LEFT JOIN LATERAL (SELECT f.id, f.size, f.packed
                            FROM xet.files f
                           WHERE f.hash = w.hash
-                            AND xet.file_at(f.id, w.hash)
                          OFFSET 0) f ON true
       LEFT JOIN LATERAL (
                SELECT s.first_offset, s.packed
@@ -337,7 +336,6 @@ AS $$
       FROM unnest(xorbs, starts, ends) WITH ORDINALITY AS w(hash, s, e, n)
       LEFT JOIN LATERAL (SELECT x.* FROM xet.xorbs x
                           WHERE x.hash = w.hash
-                            AND xet.xorb_at(x.id, w.hash)
                          OFFSET 0) x ON true
      ORDER BY w.n;
 $$;
@@ -356,9 +354,8 @@ $$;
 --
 -- The plans are kept, by sessions that have seen the tables empty.  An array of
 -- one leaves them one index that gives the order: with "=" the one that begins
--- with the file would, too, and all of it be walked.  Of the partitions it
--- leaves one, which a range would not.  So there is an order also where any row
--- would do.
+-- with the file would, too, and all of it be walked.  So there is an order also
+-- where any row would do.
 
 CREATE FUNCTION xet.xorb_seen(id bigint, chunk_count integer,
     any_repo boolean, repo text, subject bytea, at_least integer)
@@ -483,7 +480,6 @@ BEGIN
           FROM (SELECT DISTINCT w.hash FROM wanted w) w
           LEFT JOIN LATERAL (SELECT x.* FROM xet.xorbs x
                               WHERE x.hash = w.hash
-                                AND xet.xorb_at(x.id, w.hash)
                              OFFSET 0) x ON true
     )
     SELECT array_agg(CASE
@@ -543,7 +539,6 @@ BEGIN
         SELECT FROM (SELECT xorb AS hash) w
           LEFT JOIN LATERAL (SELECT x.chunk_hashes FROM xet.xorbs x
                               WHERE x.hash = w.hash
-                                AND xet.xorb_at(x.id, w.hash)
                                 AND last <= x.chunk_count
                              OFFSET 0) x ON true
          CROSS JOIN LATERAL generate_series(least(last, 8192) - 1, first,
@@ -557,7 +552,6 @@ BEGIN
                            OFFSET 0)
            AND NOT EXISTS (SELECT FROM xet.xorbs y
                             WHERE y.hash = c.hash
-                              AND xet.xorb_at(y.id, c.hash)
                            OFFSET 0));
 END;
 $$;
@@ -583,7 +577,7 @@ BEGIN
 
     SELECT x.id INTO xorb_row
       FROM xet.xorbs x
-     WHERE x.hash = xorb AND xet.xorb_at(x.id, xorb)
+     WHERE x.hash = xorb
        AND (NOT any_repo OR x.chunk_count = 1);
 
     IF xorb_row IS NULL THEN
@@ -740,7 +734,7 @@ BEGIN
 
         PERFORM xet.xorb_advertised(ARRAY[xorb]);
         PERFORM FROM xet.xorbs x
-          WHERE x.hash = xorb AND xet.xorb_at(x.id, xorb)
+          WHERE x.hash = xorb
             FOR KEY SHARE;
 
         EXIT WHEN FOUND;
@@ -783,7 +777,7 @@ BEGIN
     SELECT x.tag, x.stored_size, x.digest, x.damaged_at IS NULL,
            x.tag = xorb_put.tag OR NOT any_repo AND brought
       FROM xet.xorbs x
-     WHERE x.hash = xorb AND xet.xorb_at(x.id, xorb);
+     WHERE x.hash = xorb;
 END;
 $$;
 
@@ -817,7 +811,7 @@ DECLARE
 BEGIN
     SELECT x.id INTO xorb_row
       FROM xet.xorbs x
-     WHERE x.hash = xorb AND xet.xorb_at(x.id, xorb) AND x.tag = old_tag
+     WHERE x.hash = xorb AND x.tag = old_tag
        FOR UPDATE;
 
     IF xorb_row IS NOT NULL THEN
@@ -851,7 +845,7 @@ BEGIN
     RETURN QUERY
     SELECT x.tag, x.stored_size, x.digest, x.damaged_at IS NULL
       FROM xet.xorbs x
-     WHERE x.hash = xorb AND xet.xorb_at(x.id, xorb);
+     WHERE x.hash = xorb;
 END;
 $$;
 
@@ -954,7 +948,7 @@ AS $$
     SELECT x.stored_size, x.tag, x.damaged_at IS NULL,
            x.advertised_on IS NOT DISTINCT FROM xet.today()
       FROM (SELECT xorb_get.xorb AS hash) w
-      LEFT JOIN xet.xorbs x ON x.hash = w.hash AND xet.xorb_at(x.id, w.hash)
+      LEFT JOIN xet.xorbs x ON x.hash = w.hash
      WHERE CASE WHEN repo IS NULL THEN false
                 WHEN any_repo THEN x.id IS NOT NULL
                 ELSE xet.xorb_seen(coalesce(x.id, -1),
@@ -977,7 +971,7 @@ AS $$
     SELECT x.stored_size, x.tag, x.damaged_at IS NULL,
            x.advertised_on IS NOT DISTINCT FROM xet.today()
       FROM (SELECT xorb_grant.xorb AS hash) w
-      LEFT JOIN xet.xorbs x ON x.hash = w.hash AND xet.xorb_at(x.id, w.hash)
+      LEFT JOIN xet.xorbs x ON x.hash = w.hash
      WHERE CASE WHEN proof IS NULL OR any_repo IS NULL OR repo IS NULL
                 THEN false
                 WHEN NOT proof THEN x.id IS NOT NULL
@@ -1001,15 +995,13 @@ AS $$
                     FROM xet.xorbs x
                     JOIN unnest($1, $2) AS d(hash, tag)
                       ON d.hash = x.hash AND d.tag = x.tag
-                     AND xet.xorb_at(x.id, d.hash)
                    WHERE x.damaged_at IS NULL
                    ORDER BY x.id
                      FOR NO KEY UPDATE OF x);
 
     SELECT count(*)::integer
       FROM unnest($1, $2) AS d(hash, tag)
-      JOIN xet.xorbs x ON x.hash = d.hash AND x.tag = d.tag
-                      AND xet.xorb_at(x.id, d.hash);
+      JOIN xet.xorbs x ON x.hash = d.hash AND x.tag = d.tag;
 $$;
 
 
@@ -1021,7 +1013,7 @@ CREATE FUNCTION xet.xorb_whole(xorb bytea, tag integer)
 AS $$
 BEGIN
     UPDATE xet.xorbs x SET damaged_at = NULL
-     WHERE x.hash = $1 AND xet.xorb_at(x.id, $1) AND x.tag = $2
+     WHERE x.hash = $1 AND x.tag = $2
        AND x.damaged_at IS NOT NULL;
 
     RETURN FOUND;
@@ -1398,14 +1390,13 @@ AS $$
      WHERE id IN (SELECT x.id
                     FROM unnest($1) AS u(hash)
                     JOIN xet.xorbs x ON x.hash = u.hash
-                                    AND xet.xorb_at(x.id, u.hash)
                    WHERE x.advertised_on IS DISTINCT FROM xet.today()
                    ORDER BY x.id
                      FOR NO KEY UPDATE OF x);
 
     SELECT count(*)::integer
       FROM (SELECT DISTINCT u.hash FROM unnest($1) AS u(hash)) u
-      JOIN xet.xorbs x ON x.hash = u.hash AND xet.xorb_at(x.id, u.hash);
+      JOIN xet.xorbs x ON x.hash = u.hash;
 $$;
 
 
@@ -1702,7 +1693,6 @@ BEGIN
           FROM (SELECT DISTINCT u.xorb FROM used u) u
          CROSS JOIN LATERAL (SELECT x.* FROM xet.xorbs x
                               WHERE x.hash = u.xorb
-                                AND xet.xorb_at(x.id, u.xorb)
                              OFFSET 0
                                 FOR KEY SHARE) x
     ), refs AS (
@@ -1886,7 +1876,7 @@ BEGIN
         INSERT INTO xet.chunks (hash, xorb_id, idx)
         SELECT c.hash, x.id, min(c.idx)
           FROM unnest(b.chunks, b.xorbs, b.indexes) AS c(hash, xorb, idx)
-          JOIN xet.xorbs x ON x.hash = c.xorb AND xet.xorb_at(x.id, c.xorb)
+          JOIN xet.xorbs x ON x.hash = c.xorb
          GROUP BY c.hash, x.id
          ORDER BY c.hash, x.id
         ON CONFLICT DO NOTHING;
@@ -1934,7 +1924,7 @@ BEGIN
 
     DELETE FROM xet.repo_files rf
      USING xet.repos r, xet.files f
-     WHERE r.name = $1 AND f.hash = $2 AND xet.file_at(f.id, $2)
+     WHERE r.name = $1 AND f.hash = $2
        AND rf.repo_id = r.id AND rf.file_id = f.id;
 
     IF NOT FOUND THEN
@@ -1965,7 +1955,7 @@ BEGIN
 
     SELECT f.id INTO found_id
       FROM xet.files f
-     WHERE f.hash = $1 AND xet.file_at(f.id, $1)
+     WHERE f.hash = $1
        FOR UPDATE;
 
     IF found_id IS NULL THEN
@@ -2079,7 +2069,7 @@ BEGIN
     INSERT INTO xet.repo_files AS rf (repo_id, file_id)
     SELECT r.id, f.id
       FROM xet.repos r, xet.files f
-     WHERE r.name = $1 AND f.hash = $2 AND xet.file_at(f.id, $2)
+     WHERE r.name = $1 AND f.hash = $2
        FOR KEY SHARE OF f
     ON CONFLICT (file_id, repo_id) DO UPDATE SET repo_id = rf.repo_id;
 
@@ -2146,7 +2136,7 @@ CREATE FUNCTION xet.file_prove(file bytea, digest bytea)
 AS $$
 BEGIN
     UPDATE xet.files f SET sha256 = $2, sha256_proven = true
-     WHERE f.hash = $1 AND xet.file_at(f.id, $1) AND NOT f.sha256_proven;
+     WHERE f.hash = $1 AND NOT f.sha256_proven;
 
     RETURN FOUND;
 END;
@@ -2196,8 +2186,7 @@ AS $$
     SELECT z.verdict, CASE WHEN with_attributes THEN z.attributes END
       FROM xet.zt_files z
      WHERE z.file_id = (SELECT f.id FROM xet.files f
-                         WHERE f.hash = zt_get.file
-                           AND xet.file_at(f.id, zt_get.file))
+                         WHERE f.hash = zt_get.file)
        AND z.rules = zt_get.rules;
 $$;
 
@@ -2213,7 +2202,7 @@ AS $$
     INSERT INTO xet.zt_files AS z (file_id, rules, verdict, attributes)
     SELECT f.id, $2, $3, $4
       FROM xet.files f
-     WHERE f.hash = $1 AND xet.file_at(f.id, $1)
+     WHERE f.hash = $1
     ON CONFLICT (file_id, rules) DO UPDATE
        SET verdict = excluded.verdict, attributes = excluded.attributes,
            checked_at = excluded.checked_at;
@@ -2232,8 +2221,7 @@ AS $$
     SELECT z.object, z.report
       FROM xet.zt_reports z
      WHERE z.file_id = (SELECT f.id FROM xet.files f
-                         WHERE f.hash = zt_reports_get.file
-                           AND xet.file_at(f.id, zt_reports_get.file))
+                         WHERE f.hash = zt_reports_get.file)
        AND z.rules = zt_reports_get.rules
        AND z.object BETWEEN zt_reports_get.first AND zt_reports_get.last
      ORDER BY z.object;
@@ -2251,7 +2239,7 @@ AS $$
     INSERT INTO xet.zt_reports (file_id, rules, object, report)
     SELECT f.id, $2, w.object, w.report
       FROM xet.files f, unnest($3, $4) AS w(object, report)
-     WHERE f.hash = $1 AND xet.file_at(f.id, $1)
+     WHERE f.hash = $1
      ORDER BY w.object
     ON CONFLICT (file_id, rules, object) DO UPDATE
        SET report = excluded.report, checked_at = now();
@@ -2575,7 +2563,7 @@ BEGIN
       FROM unnest(noted) AS u(id)
      WHERE NOT EXISTS (SELECT FROM xet.files f WHERE f.id = u.id);
 
-    -- the first of them in the order of the key, which is one over partitions
+    -- the first of them in the order of the key
 
     SELECT l.file_id, l.xorb_id AS place INTO last
       FROM (SELECT d.file_id, d.xorb_id
@@ -2787,8 +2775,7 @@ BEGIN
     SELECT g.hash, g.tag, g.stored_size
       FROM xet.gc_copies g
      WHERE NOT EXISTS (SELECT FROM xet.xorbs x
-                        WHERE x.hash = g.hash AND x.tag = g.tag
-                          AND xet.xorb_at(x.id, g.hash))
+                        WHERE x.hash = g.hash AND x.tag = g.tag)
      ORDER BY g.hash, g.tag
      LIMIT batch;
 END;
@@ -3440,8 +3427,7 @@ AS $$
     SELECT u.hash, u.tag
       FROM unnest($1, $2) AS u(hash, tag)
      WHERE NOT EXISTS (SELECT FROM xet.xorbs x
-                        WHERE x.hash = u.hash AND x.tag = u.tag
-                          AND xet.xorb_at(x.id, u.hash))
+                        WHERE x.hash = u.hash AND x.tag = u.tag)
        AND NOT EXISTS (SELECT FROM xet.gc_copies g
                         WHERE g.hash = u.hash AND g.tag = u.tag);
 $$;
@@ -3524,8 +3510,7 @@ BEGIN
     RETURN QUERY
     SELECT x.hash, x.tag
       FROM unnest($1, $2) AS d(hash, tag)
-      JOIN xet.xorbs x ON x.hash = d.hash AND x.tag = d.tag
-                      AND xet.xorb_at(x.id, d.hash);
+      JOIN xet.xorbs x ON x.hash = d.hash AND x.tag = d.tag;
 END;
 $$;
 
@@ -3697,7 +3682,7 @@ BEGIN
     SELECT sum(f.size) INTO added
       FROM (SELECT DISTINCT h.hash
               FROM xet.shard_batches($1) b, unnest(b.hashes) AS h(hash)) h
-      JOIN xet.files f ON f.hash = h.hash AND xet.file_at(f.id, h.hash)
+      JOIN xet.files f ON f.hash = h.hash
       JOIN xet.repo_files rf ON rf.file_id = f.id AND rf.repo_id = $4
      WHERE rf.added_at = now();
 
@@ -3732,7 +3717,7 @@ BEGIN
 
     IF what = 'stored' THEN
         IF EXISTS (SELECT FROM xet.xorbs x
-                    WHERE x.hash = $3 AND xet.xorb_at(x.id, $3)
+                    WHERE x.hash = $3
                       AND (any_repo
                            OR EXISTS (SELECT FROM xet.xorb_repos o
                                        WHERE o.xorb_id = x.id
@@ -3745,8 +3730,7 @@ BEGIN
           OR EXISTS (SELECT FROM xet.repo_files rf
                       WHERE rf.repo_id = row_id
                         AND rf.file_id = (SELECT f.id FROM xet.files f
-                                           WHERE f.hash = $3
-                                             AND xet.file_at(f.id, $3)))
+                                           WHERE f.hash = $3))
     THEN
         RETURN true;
     END IF;
@@ -6447,7 +6431,6 @@ AS $$
       FROM unnest($2) AS u(hash)
      CROSS JOIN LATERAL (SELECT f.id FROM xet.files f
                           WHERE f.hash = u.hash
-                            AND xet.file_at(f.id, u.hash)
                           LIMIT 1) f
      ORDER BY f.id
     ON CONFLICT ON CONSTRAINT hub_loose_pkey
@@ -6458,7 +6441,6 @@ AS $$
               FROM unnest($2, $3) AS u(hash, sha256)
              CROSS JOIN LATERAL (SELECT f.id FROM xet.files f
                                   WHERE f.hash = u.hash
-                                    AND xet.file_at(f.id, u.hash)
                                   LIMIT 1) f
              WHERE u.sha256 IS NOT NULL
              ORDER BY f.id) d
@@ -6636,7 +6618,7 @@ BEGIN
     PERFORM xet.file_prove(file, digest);
 
     SELECT f.id INTO id
-      FROM xet.files f WHERE f.hash = $2 AND xet.file_at(f.id, $2);
+      FROM xet.files f WHERE f.hash = $2;
 
     UPDATE xet.repo_files rf SET sha256 = digest
      WHERE rf.repo_id = (SELECT r.id FROM xet.repos r WHERE r.name = $1)
@@ -7495,7 +7477,7 @@ BEGIN
     SELECT f.id, f.size INTO f
       FROM xet.files f
       JOIN xet.repo_files rf ON rf.file_id = f.id AND rf.repo_id = from_repo
-     WHERE f.hash = $7 AND xet.file_at(f.id, $7)
+     WHERE f.hash = $7
        FOR KEY SHARE OF f, rf;
 
     IF f.id IS NULL THEN
@@ -7592,7 +7574,7 @@ BEGIN
     INSERT INTO xet.hub_loose AS l (repo_id, file_id)
     SELECT target, x.id
       FROM xet.files x
-     WHERE x.hash = old AND xet.file_at(x.id, old)
+     WHERE x.hash = old
     ON CONFLICT ON CONSTRAINT hub_loose_pkey
        DO UPDATE SET since = excluded.since;
 END;
@@ -7932,7 +7914,7 @@ BEGIN
                                    WHERE rf.repo_id = source
                                      AND rf.file_id = f.id
                                   OFFSET 0 FOR KEY SHARE) rf
-                        WHERE f.hash = u.hash AND xet.file_at(f.id, u.hash)
+                        WHERE f.hash = u.hash
                           AND f.sha256_proven AND f.sha256 = u.sha256
                           AND (SELECT p.hash FROM xet.hub_paths p
                                 WHERE p.repo_id = r.id

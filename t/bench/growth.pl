@@ -2,17 +2,17 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What look-ups and registrations cost while the tables grow, in one table and
-# in partitions: the dedup index has ten times the rows from step to step, and
-# xorbs and files a thousandth of that.  Statements are those of the module, as
-# one of its sessions sends them; PostgreSQL alone is measured: microseconds of
-# its CPU for each, and behind it those that the client has waited, the median.
+# What look-ups and registrations cost while the tables grow: the dedup index has
+# ten times the rows from step to step, and xorbs and files a thousandth of that.
+# Statements are those of the module, as one of its sessions sends them;
+# PostgreSQL alone is measured: microseconds of its CPU for each, and behind it
+# those that the client has waited, the median.
 #
-#     perl t/bench/growth.pl [to [forms [from]]]
+#     perl t/bench/growth.pl [to [from]]
 #
-# From 1e5 to 1e8 rows, one table and 8 partitions ("1,8"), if nothing is said: 18
-# GB of disk, removed at the end, and up to 15 minutes, after which it stops with
-# what it has.  Needs "make cli" and pgbench.
+# From 1e5 to 1e8 rows, if nothing is said: 18 GB of disk, removed at the end, and
+# up to 15 minutes, after which it stops with what it has.  Needs "make cli" and
+# pgbench.
 
 use warnings;
 use strict;
@@ -31,12 +31,10 @@ use Test::Xet::Process qw/
 /;
 
 my $most = shift // 1e8;
-my @forms = split(/,/, shift // '1,8');
 my $least = shift // 1e5;
 my $seconds = 900;
 
 POSIX::nice(10);
-delete $ENV{XET_TEST_PARTITIONS};
 
 my $dir = tempdir('xt-XXXXXX', DIR => $ENV{TMPDIR} // '/tmp', CLEANUP => 1);
 my $began = time();
@@ -48,51 +46,45 @@ die "too little room in $dir\n" if $free < 250 * $most + 2e9;
 
 my %sql = map { $_->{name} => $_->{sql} } @{ module_table('statements') };
 
-my @rows = [ 'chunk rows', 'form', 'dedup: found', 'not found',
+my @rows = [ 'chunk rows', 'dedup: found', 'not found',
 	'reconstruction', 'xorb put', 'chunk rows/s', 'table, MB',
 	'indexes, MB' ];
 
 my @steps = grep { $_ >= $least && $_ <= $most } map { 10 ** $_ } 5 .. 8;
-my %pg;
-
-# the smaller steps of both forms first, and one large table at a time
+my $pg = cluster();
 
 for my $n (@steps) {
-	for my $form (@forms) {
-		my $done = eval {
-			local $SIG{ALRM} = sub { die "time\n" };
+	my $done = eval {
+		local $SIG{ALRM} = sub { die "time\n" };
 
-			alarm(POSIX::floor($seconds - time() + $began) || 1);
-			step($n, $form);
-			alarm(0);
-			1;
-		};
-
-		next if $done;
-
+		alarm(POSIX::floor($seconds - time() + $began) || 1);
+		step($n);
 		alarm(0);
-		print "$n rows, $form: not done: $@";
-		last;
-	}
+		1;
+	};
+
+	next if $done;
+
+	alarm(0);
+	print "$n rows: not done: $@";
+	last;
 }
 
 bench_table(@rows);
 printf("%d s\n", time() - $began);
 
-$_->kill() for values %pg;
+$pg->kill();
 
 # --------------------------------------------------------------------------
 
 sub step {
-	my ($n, $form) = @_;
-
-	my $pg = $pg{$form} //= cluster($form);
+	my ($n) = @_;
 
 	my $fill = time();
 
-	fill($pg, $n, $form);
+	fill($n);
 	sleep(2);                # until its session has ended, which took CPU
-	printf("%.0e rows, %d: filled in %.0f s\n", $n, $form, time() - $fill);
+	printf("%.0e rows: filled in %.0f s\n", $n, time() - $fill);
 
 	my ($table, $indexes) = split(/\|/, $pg->sql('SELECT'
 		. ' round(sum(pg_table_size(c.oid)) / 1e6),'
@@ -103,16 +95,16 @@ sub step {
 	my $x = xorbs($n);
 	my $call = sub { $sql{$_[0]} =~ s/\$(\d+)/$_[$1]/gr };
 
-	my $found = bench($pg, $n, $call->('chunk_find',
+	my $found = bench($n, $call->('chunk_find',
 		'sha256(int8send((:n)::bigint))', 'false', 'NULL::text', 'NULL::bytea'));
-	my $missing = bench($pg, $n, $call->('chunk_find',
+	my $missing = bench($n, $call->('chunk_find',
 		'sha256(int8send(-(:n)::bigint))', 'false', 'NULL::text', 'NULL::bytea'));
-	my $terms = bench($pg, $x, $call->('file_terms_all',
+	my $terms = bench($x, $call->('file_terms_all',
 		"sha256('f' || int8send((:n)::bigint))", '0', '1000000'));
 
 	# a xorb of 100 chunks, ten of which are in the index
 
-	my $put = bench($pg, 2 ** 62, <<'EOF_SQL');
+	my $put = bench(2 ** 62, <<'EOF_SQL');
 SELECT p.* FROM (
     SELECT string_agg(sha256(int8send((:n)::bigint + i)), ''::bytea) AS hashes,
            string_agg(int4send(i), ''::bytea) AS ends
@@ -123,25 +115,14 @@ SELECT p.* FROM (
 EOF_SQL
 
 	push @rows, [ sprintf('10^%d', POSIX::floor(log($n) / log(10) + 0.5)),
-		$form == 1 ? 'one table' : "$form partitions",
 		map({ sprintf('%.0f, %.0f', @$_) } $found, $missing, $terms, $put),
 		sprintf('%.0f', 1e7 / $put->[0]), $table, $indexes ];
 
 	bench_table(@rows[0, -1]);
-
-	# the largest are not there at the same time
-
-	if ($n >= 1e8) {
-		$pg->kill();
-		system('rm', '-rf', $pg->data());
-		delete $pg{$form};
-	}
 }
 
 sub cluster {
-	my ($form) = @_;
-
-	my $pg = Test::Xet::Postgres->new(dir => "$dir/$form", conf => <<'EOC');
+	my $pg = Test::Xet::Postgres->new(dir => "$dir/pg", conf => <<'EOC');
 shared_buffers = 1GB
 maintenance_work_mem = 1500MB
 max_parallel_maintenance_workers = 1
@@ -152,7 +133,6 @@ autovacuum = off
 EOC
 
 	$pg->start();
-	$pg->migrate($form) if $form > 1;
 
 	return $pg;
 }
@@ -163,12 +143,9 @@ sub xorbs { return $_[0] / 1000 }
 # What is put into a table that is emptied in the same transaction needs no log.
 
 sub fill {
-	my ($pg, $n, $form) = @_;
+	my ($n) = @_;
 
 	my $x = xorbs($n);
-	my $names = $form == 1 ? '' : join('', map { "TRUNCATE xet.${_}_names;"
-		. " INSERT INTO xet.${_}_names SELECT hash, id FROM xet.${_}s;"
-	} qw/ xorb file /);
 
 	$pg->sql(<<"EOF_SQL", timeout => 800);
 SET session_replication_role = replica;
@@ -195,7 +172,6 @@ SELECT i, sha256('f' || int8send(i)), 400000, 20,
   FROM generate_series(1, $x) i;
 INSERT INTO xet.file_xorbs SELECT i, i, '{[0,100)}'
   FROM generate_series(1, $x) i;
-$names
 INSERT INTO xet.chunks
 SELECT sha256(int8send(i)), i % $x + 1, 0
   FROM generate_series(1::bigint, $n) i;
@@ -211,13 +187,13 @@ EOF_SQL
 # time, in microseconds; :n is a number up to n.
 
 sub bench {
-	my ($pg, $n, $statement) = @_;
+	my ($n, $statement) = @_;
 
 	system('rm', '-f', glob("$dir/times.*"));
 	spew("$dir/script", "\\set n random(1, $n)\n"
 		. ($statement =~ s/\s+/ /gr) . ";\n");
 
-	my $before = ticks($pg);
+	my $before = ticks();
 	my ($status, $out) = run_command([ "$pg->{bin}/pgbench", '-n',
 		'-M', 'prepared', '-T', 3, '-l', "--log-prefix=$dir/times",
 		'-f', "$dir/script", '-h', $pg->socket_dir(), '-U', 'xet',
@@ -231,14 +207,12 @@ sub bench {
 	my @times = map { (split(' '))[2] } map { split(/\n/, slurp($_)) }
 		glob("$dir/times.*");
 
-	return [ (ticks($pg) - $before) * 10000 / @times, median(@times) ];
+	return [ (ticks() - $before) * 10000 / @times, median(@times) ];
 }
 
 # Of CPU that sessions have had, all of which have ended, 100 a second.
 
 sub ticks {
-	my ($pg) = @_;
-
 	# a process that is about to end has no name any more
 
 	sleep(0.1) while grep { cmdline($_) =~ /\A(?:\z|.*\[local\])/ }

@@ -3,8 +3,7 @@
  * xet migrate: brings a database to the schema of this version.
  *
  * What is applied, and when, is said and decided in migrate.sql, a file of the
- * folder of the migrations; how tables are cut into partitions in
- * partitions.sql.
+ * folder of the migrations.
  */
 
 
@@ -21,12 +20,6 @@
 
 
 #define XET_CLI_MIGRATE_MAX  (16 * 1024 * 1024)   /* bytes of a file */
-
-/*
- * Of more, a statement that opens all of them would need more locks than the
- * default of max_locks_per_transaction has room for.
- */
-#define XET_CLI_PARTITIONS_MAX  128
 
 
 typedef struct {
@@ -53,7 +46,6 @@ static int xet_cli_migrate_state(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
     const xet_cli_pg_param_t *params);
 static int xet_cli_migrate_told(xet_cli_migrate_t *m, const char *name);
-static int xet_cli_migrate_partition(xet_cli_migrate_t *m, uint64_t n);
 
 
 int
@@ -61,15 +53,7 @@ xet_cli_migrate(const xet_cli_args_t *args)
 {
     int                 rc;
     char               *folder;
-    uint64_t            partitions;
     xet_cli_migrate_t   m;
-
-    rc = xet_cli_args_number(args, XET_CLI_OPT_PARTITIONS, 1,
-                             XET_CLI_PARTITIONS_MAX, 0, &partitions);
-
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
 
     folder = xet_cli_migrate_folder(args);
 
@@ -103,10 +87,6 @@ xet_cli_migrate(const xet_cli_args_t *args)
         }
 
         free(m.entries[m.n]);
-    }
-
-    if (rc == XET_CLI_OK && partitions) {
-        rc = xet_cli_migrate_partition(&m, partitions);
     }
 
     xet_cli_pg_close(m.pg);
@@ -474,61 +454,4 @@ xet_cli_migrate_told(xet_cli_migrate_t *m, const char *name)
     xet_cli_json_put_string(j, "applied", name);
 
     return xet_cli_json_end(&out);
-}
-
-
-/*
- * Cuts the large tables into n partitions, unless they are.  The planner has no
- * numbers of tables that are new, and nobody makes those of a whole that has
- * partitions by himself, so they are made behind the commit.
- */
-
-static int
-xet_cli_migrate_partition(xet_cli_migrate_t *m, uint64_t n)
-{
-    int                  rc;
-    char                *text, number[24], sum[2 * XET_CLI_SHA256_LEN + 1];
-    uint64_t             cut;
-    xet_cli_pg_param_t   param;
-
-    text = xet_cli_migrate_read(m, "partitions.sql", sum);
-
-    if (text == NULL) {
-        return XET_CLI_ERROR;
-    }
-
-    snprintf(number, sizeof(number), "%llu", (unsigned long long) n);
-    memset(&param, 0, sizeof(param));
-    param.value = number;
-    cut = 0;
-
-    rc = xet_cli_pg_exec(m->pg, text);
-
-    free(text);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_exec(m->pg, "BEGIN");
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_number(m->pg, "SELECT pg_temp.partition($1::integer)",
-                               &param, 1, &cut);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_exec(m->pg, "COMMIT");
-    }
-
-    if (rc != XET_CLI_OK) {
-        return xet_cli_fail(rc, "partitions.sql", "was not applied");
-    }
-
-    if (!cut) {
-        return XET_CLI_OK;
-    }
-
-    rc = xet_cli_pg_exec(m->pg, "ANALYZE xet.xorbs, xet.files, xet.chunks,"
-                         " xet.terms, xet.file_xorbs");
-
-    return (rc == XET_CLI_OK) ? xet_cli_migrate_told(m, "partitions.sql") : rc;
 }

@@ -122,8 +122,6 @@ int xet_cli_no_memory(void);
       "- is the standard output")                                             \
     X(PARALLEL, "parallel", "N", 0,                                           \
       "transfers or threads at a time")                                       \
-    X(PARTITIONS, "partitions", "N", 0,                                       \
-      "into which large tables are cut; 1 is none")                           \
     X(POSTGRES, "postgres", "CONNINFO", 0,                                    \
       "of the database; or XET_POSTGRES")                                     \
     X(PREFIX, "prefix", "TEXT", 0,                                            \

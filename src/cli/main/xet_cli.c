@@ -106,8 +106,7 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
 
     { "migrate", "",
       "Brings a database to the schema of this version.",
-      xet_cli_takes(JSON) | xet_cli_takes(PARTITIONS)
-      | xet_cli_takes(POSTGRES) | xet_cli_takes(SQL),
+      xet_cli_takes(JSON) | xet_cli_takes(POSTGRES) | xet_cli_takes(SQL),
       0, 0, xet_cli_migrate },
 
     { "put", "FILE...|FOLDER [NAME]",

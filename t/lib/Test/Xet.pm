@@ -29,7 +29,6 @@ package Test::Xet;
 #     XET_TEST_MODULE    $XET_BUILD/nginx/ngx_http_xet_module.so; empty when
 #                        it is linked in
 #     XET_TEST_USER      of the workers when we are root, nobody
-#     XET_TEST_PARTITIONS  large tables are in so many partitions
 #     XET_TEST_PG_BIN    folder of initdb, postgres, psql
 #     XET_TEST_TEMPLATE  where template clusters are kept, $XET_BUILD/t-template
 #     XET_TEST_STORE     s3: the store of each test is in a bucket

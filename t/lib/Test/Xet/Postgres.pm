@@ -3,8 +3,7 @@ package Test::Xet::Postgres;
 # Copyright (C) the ngx_http_xet_module authors
 
 # A private PostgreSQL cluster on a Unix socket, copied from a template that
-# has the schema already and is made once for each version of it; with
-# XET_TEST_PARTITIONS=N its large tables are in N partitions.
+# has the schema already and is made once for each version of it.
 
 use warnings;
 use strict;
@@ -428,8 +427,7 @@ sub rows {
 
 	my @tables = $self->sql("SELECT relname FROM pg_class c"
 		. " JOIN pg_namespace n ON n.oid = relnamespace"
-		. " WHERE nspname = 'xet' AND relkind IN ('r', 'p')"
-		. " AND NOT relispartition ORDER BY relname");
+		. " WHERE nspname = 'xet' AND relkind = 'r' ORDER BY relname");
 
 	return {} unless @tables;
 
@@ -460,12 +458,6 @@ sub inserted {
 
 # --------------------------------------------------------------------------
 
-# Templates of one kind take each other's place.
-
-sub kind {
-	return 'pg' . ($ENV{XET_TEST_PARTITIONS} || '');
-}
-
 sub template_key {
 	my ($self) = @_;
 
@@ -479,7 +471,7 @@ sub template_key {
 		$sha->add("$file\n" . slurp($file));
 	}
 
-	return kind() . '-' . substr($sha->hexdigest(), 0, 12) . "-$>";
+	return 'pg-' . substr($sha->hexdigest(), 0, 12) . "-$>";
 }
 
 sub copy_template {
@@ -525,7 +517,7 @@ sub make_template {
 	$pg->start();
 	$pg->sql('CREATE ROLE xet LOGIN', db => 'postgres');
 	$pg->sql('CREATE DATABASE xet OWNER xet', db => 'postgres');
-	$pg->migrate($ENV{XET_TEST_PARTITIONS});
+	$pg->migrate();
 	$pg->sql('VACUUM FREEZE ANALYZE');
 	$pg->sql('CHECKPOINT');
 	$pg->stop();
@@ -537,7 +529,7 @@ sub make_template {
 	$text =~ s/\nlisten_addresses = ''\n.*//s;
 	spew($conf, $text);
 
-	for my $old (glob("$base/" . kind() . "-*-$>")) {
+	for my $old (glob("$base/pg-*-$>")) {
 		remove_tree($old);
 	}
 
@@ -551,15 +543,14 @@ sub make_template {
 }
 
 sub migrate {
-	my ($self, $partitions) = @_;
+	my ($self) = @_;
 
 	my $xet = $ENV{XET_TEST_CLI} || build_dir() . '/xet';
 
 	die "$xet: not there, run make cli\n" unless -x $xet;
 
 	my ($status, $out) = run_command([ $xet, 'migrate',
-		'--sql', root() . '/sql', '--postgres', $self->conninfo(),
-		$partitions ? ('--partitions', $partitions) : () ]);
+		'--sql', root() . '/sql', '--postgres', $self->conninfo() ]);
 
 	die "xet migrate failed:\n$out\n" if $status;
 }
