@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet backup and xet restore: to a folder and through a pipe, one generation
+# xet backup and xet restore: to a folder, which tar may pack, one generation
 # after the other, with damage in the store and in the backup.
 
 use warnings;
@@ -141,38 +141,31 @@ whole('database alone', 1, 2, 3);
 empty();
 
 # --------------------------------------------------------------------------
-# through a pipe
+# the folder is packed with tar, and verified where it is unpacked
 
-my $sh = 'sh';
-my ($status, $out) = run_command([ $sh, '-c', '"$0" backup - > "$1.tar"'
-	. ' && tar -t -f "$1.tar" && mkdir "$1.folder" && tar -x -f "$1.tar"'
-	. ' -C "$1.folder" && "$0" backup --verify "$1.folder"',
-	Test::Xet::Cli::binary(), $backup ], env => { XET_STORE => $t->store(),
-	XET_POSTGRES => $t->conninfo() });
+is(tar('-c', '-f', "$backup.tar", '-C', $backup, '.'), 0, 'tar: packed');
+mkdir("$backup.unpacked") or die "mkdir: $!";
+is(tar('-x', '-f', "$backup.tar", '-C', "$backup.unpacked"), 0,
+	'tar: unpacked');
+is(xet(undef, 'backup', '--verify', '--json', "$backup.unpacked")
+	->{json}[0]{faults}, 0, 'tar: verified');
 
-is($status, 0, 'pipe: a stream that tar reads') or diag($out);
-like($out, qr/^generations\/\d+T\d+Z\.json$/m, 'pipe: the manifest');
-like($out, qr/ 0 faults$/m, 'pipe: the folder that it is unpacked to');
-
-$back = xet(undef, { @to, stdin => "$backup.tar" }, 'restore', @sql,
-	'--json', '-');
-is($back->{code}, 0, 'pipe: restore') or diag($back->{err});
-whole('pipe', 1, 2, 3);
+$back = restore("$backup.unpacked");
+is($back->{code}, 0, 'tar: restored') or diag($back->{err});
+is_deeply([ @{ $back->{json}[-1] }{ qw/ files there lost / } ], [ 4, 0, 0 ],
+	'tar: all of it');
+whole('tar', 1, 2, 3);
 is_deeply([ grep { !/^xorbs/ } below($r->store()) ], [ 'identity' ],
-	'pipe: nothing else is in the store');
+	'tar: nothing else is in the store');
 empty();
 
-# cut short, it has no manifest
+# an archive that was cut short
 
-spew("$backup.cut", substr(slurp("$backup.tar"), 0, 2000000));
-$back = xet(undef, { @to, stdin => "$backup.cut" }, 'restore', @sql, '-');
-isnt($back->{code}, 0, 'pipe: cut short');
-ok(!-e $r->store() . '/identity', 'pipe: a store without an identity');
-$back = xet(undef, { @to, stdin => "$backup.tar" }, 'restore', @sql,
-	'--json', '-');
-is($back->{code}, 0, 'pipe: and once more') or diag($back->{err});
-whole('once more', 1, 2, 3);
-empty();
+spew("$backup.tar", substr(slurp("$backup.tar"), 0, 2000000));
+mkdir("$backup.cut") or die "mkdir: $!";
+isnt(tar('-x', '-f', "$backup.tar", '-C', "$backup.cut"), 0, 'tar: cut short');
+is(xet(undef, 'backup', '--verify', "$backup.cut")->{code}, 1,
+	'tar: cut short, and verified');
 
 # --------------------------------------------------------------------------
 # damage in the store: what the backup has stays good
@@ -354,8 +347,26 @@ is(xet(undef, { env => env() }, 'backup', '--rate', 'fast', $backup)->{code},
 	2, 'no rate');
 is(xet(undef, { env => env() }, 'backup', '--keep', 0, $backup)->{code}, 2,
 	'none to keep');
-is(xet(undef, { env => env() }, 'backup', '--keep', 1, '-')->{code}, 2,
-	'a stream has one');
+
+# a backup is a folder, "-" is none
+
+for my $verb ([ 'backup' ], [ 'backup', '--verify' ],
+	[ 'restore', @sql, '--force' ])
+{
+	my $on = $verb->[0] eq 'restore' ? $to[1] : env();
+	my $r = xet(undef, { env => $on, dir => $t->dir(),
+		stdin => "$backup.tar" }, @$verb, '-');
+
+	is($r->{code}, 2, "-: @$verb[0 .. $#$verb]");
+	is($r->{out}, '', '-: nothing on the standard output');
+	like($r->{err}, qr/^xet: -: is not a folder.* with tar\b[^\n]*\n\z/,
+		'-: what to do');
+}
+
+is_deeply([ below($r->store()) ], [], '-: nothing is written to the store');
+is($r->sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'xet'"), 0,
+	'-: nor to the database');
+ok(!-e $t->dir() . '/-', '-: no folder of this name is made');
 
 # --------------------------------------------------------------------------
 
@@ -382,6 +393,8 @@ sub being_read {
 sub restore {
 	return xet(undef, { @to }, 'restore', @sql, '--json', @_);
 }
+
+sub tar { return (run_command([ 'tar', @_ ]))[0] }
 
 sub generations {
 	return map { m!([^/]+)\.json$! } sort { $a cmp $b }
@@ -443,6 +456,6 @@ sub whole {
 sub empty {
 	$r->nginx()->stop();
 	$r->sql('DROP SCHEMA IF EXISTS xet CASCADE');
-	remove_tree($r->store() . "/$_") for qw/ xorbs tmp stream /;
+	remove_tree($r->store() . "/$_") for qw/ xorbs tmp /;
 	unlink($r->store() . "/$_") for qw/ identity restore /;
 }

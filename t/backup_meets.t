@@ -172,45 +172,30 @@ is_deeply([ glob("$backup.kill/tmp/*") ], [], 'nothing is left');
 # --------------------------------------------------------------------------
 # kill -9 in the middle of a restore
 
-for my $source ('folder', 'stream') {
-	my @what = ("$backup.kill");
+$run = xet_start(undef, { @to }, 'restore', @sql, '--rate', '60k',
+	"$backup.kill");
+ok(wait_for(20, sub { coming($r->store() . '/tmp/copy.*') }),
+	'killed: copies come');
 
-	if ($source eq 'stream') {
-		@what = ('-');
-		system("tar -c -C $backup.kill -f $backup.tar backup xorbs"
-			. ' generations') == 0 or die "tar\n";
-	}
+kill('KILL', $run->{pid});
+xet_wait($run);
 
-	my @in = $source eq 'stream' ? (stdin => "$backup.tar") : ();
+# a server that starts now does not take it for its store
 
-	$run = xet_start(undef, { @to, @in }, 'restore', @sql, '--rate', '60k',
-		@what);
-	ok(wait_for(20, sub {
-		coming($r->store() . ($source eq 'stream'
-			? '/xorbs/default/*/*' : '/tmp/copy.*'))
-	}), "$source: copies come");
+$r->run();
+is($r->get('/api/health')->{status}, 503, 'killed: not served');
+is($r->put('/api/v1/files', \$data{5})->{status}, 503, 'killed: no uploads');
+ok(!-e $r->store() . '/identity', 'killed: no identity was made');
 
-	kill('KILL', $run->{pid});
-	xet_wait($run);
+$r->nginx()->stop();
 
-	# a server that starts now does not take it for its store
-
-	$r->run();
-	is($r->get('/api/health')->{status}, 503, "$source: not served");
-	is($r->put('/api/v1/files', \$data{5})->{status}, 503,
-		"$source: no uploads");
-	ok(!-e $r->store() . '/identity', "$source: no identity was made");
-
-	$r->nginx()->stop();
-
-	$back = xet(undef, { @to, @in }, 'restore', @sql, '--json', @what);
-	is($back->{code}, 0, "$source: and once more") or diag($back->{err});
-	whole($source, 1 .. 4);
-	ok(!-e $r->store() . '/restore', "$source: no mark is left");
-	is($r->sql("SELECT count(*) FROM pg_namespace WHERE nspname ="
-		. " 'xet_restore'"), 0, "$source: nor in the database");
-	empty();
-}
+$back = restore("$backup.kill");
+is($back->{code}, 0, 'killed: and once more') or diag($back->{err});
+whole('killed', 1 .. 4);
+ok(!-e $r->store() . '/restore', 'killed: no mark is left');
+is($r->sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'xet_restore'"),
+	0, 'killed: nor in the database');
+empty();
 
 # --------------------------------------------------------------------------
 # uploads all the time: what was acknowledged before it began is in it
@@ -338,6 +323,6 @@ sub whole {
 sub empty {
 	$r->nginx()->stop();
 	$r->sql('DROP SCHEMA xet CASCADE');
-	remove_tree($r->store() . "/$_") for qw/ xorbs tmp stream /;
+	remove_tree($r->store() . "/$_") for qw/ xorbs tmp /;
 	unlink($r->store() . "/$_") for qw/ identity restore /;
 }

@@ -54,10 +54,8 @@ static int xet_cli_backup_snapshot(xet_cli_backup_t *b);
 static int xet_cli_backup_text(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_backup_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_backup_name(xet_cli_backup_t *b);
-static int xet_cli_backup_stream(xet_cli_backup_t *b);
 static int xet_cli_backup_unlock(xet_cli_backup_t *b);
 static int xet_cli_backup_finish(xet_cli_backup_t *b);
-static int xet_cli_backup_stream_end(xet_cli_backup_t *b, const char *text);
 static int xet_cli_backup_name_all(xet_cli_backup_t *b, const char *text);
 static int xet_cli_backup_keep(xet_cli_backup_t *b, uint64_t keep);
 static int xet_cli_backup_doubts(void *ctx, const xet_cli_pg_row_t *row);
@@ -74,11 +72,17 @@ xet_cli_backup(const xet_cli_args_t *args)
         return xet_cli_backup_read(args);
     }
 
+    rc = xet_cli_backup_operand(args->operands[0], "back up to a folder, and"
+                                " pack the folder with tar");
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
     memset(&b, 0, sizeof(b));
 
     b.args = args;
     b.json = args->value[XET_CLI_OPT_JSON] != NULL;
-    b.stream = strcmp(args->operands[0], "-") == 0;
     b.dump = -1;
 
     rc = xet_cli_backup_all(&b);
@@ -117,6 +121,13 @@ xet_cli_backup_read(const xet_cli_args_t *args)
     int               rc;
     xet_cli_place_t  *place;
 
+    rc = xet_cli_backup_operand(args->operands[0], "unpack the archive with"
+                                " tar, and verify the folder");
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
     place = xet_cli_place_open(args->operands[0], 0, &rc);
 
     if (rc == XET_CLI_OK) {
@@ -142,12 +153,6 @@ xet_cli_backup_all(xet_cli_backup_t *b)
                                  &keep);
     }
 
-    if (rc == XET_CLI_OK && b->stream && (keep || isatty(STDOUT_FILENO))) {
-        rc = xet_cli_fail(XET_CLI_USAGE, "-", keep
-                          ? "a stream has one generation, without --keep"
-                          : "a terminal is no place for a backup");
-    }
-
     if (rc == XET_CLI_OK) {
         b->store = xet_cli_store_open(b->args, 0, &rc);
     }
@@ -161,8 +166,7 @@ xet_cli_backup_all(xet_cli_backup_t *b)
     }
 
     if (rc == XET_CLI_OK) {
-        rc = b->stream ? XET_CLI_OK
-                       : xet_cli_backup_to(b, b->args->operands[0]);
+        rc = xet_cli_backup_to(b, b->args->operands[0]);
     }
 
     if (rc == XET_CLI_OK) {
@@ -170,7 +174,7 @@ xet_cli_backup_all(xet_cli_backup_t *b)
         rc = xet_cli_copier_begin(&b->copier, b->to, &b->pace);
     }
 
-    if (rc == XET_CLI_OK && !b->stream) {
+    if (rc == XET_CLI_OK) {
         rc = xet_cli_backup_clear(b);
     }
 
@@ -186,11 +190,7 @@ xet_cli_backup_all(xet_cli_backup_t *b)
         xet_cli_progress_begin(xet_cli_quiet(b->args), b->args->operands[0],
                                b->m.bytes);
 
-        rc = b->stream ? xet_cli_backup_stream(b) : XET_CLI_OK;
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_backup_copies(b);
-        }
+        rc = xet_cli_backup_copies(b);
 
         xet_cli_progress_end();
     }
@@ -297,7 +297,7 @@ xet_cli_backup_files(xet_cli_backup_t *b)
 }
 
 
-/* A descriptor of our own; what goes into a stream is in a file before. */
+/* Begins a file of the generation; the caller closes the descriptor. */
 
 static int
 xet_cli_backup_file(xet_cli_backup_t *b, const char *suffix,
@@ -305,10 +305,6 @@ xet_cli_backup_file(xet_cli_backup_t *b, const char *suffix,
 {
     int   fd;
     char  path[XET_CLI_BACKUP_PATH];
-
-    if (b->stream) {
-        return xet_cli_output_scratch(NULL);
-    }
 
     xet_cli_manifest_path(b->m.name, suffix, path);
 
@@ -454,37 +450,6 @@ xet_cli_backup_name(xet_cli_backup_t *b)
 }
 
 
-/* What a stream has before its copies. */
-
-static int
-xet_cli_backup_stream(xet_cli_backup_t *b)
-{
-    int     rc;
-    char    mark[128], path[XET_CLI_BACKUP_PATH];
-    time_t  created;
-
-    created = (time_t) b->m.created;
-
-    snprintf(mark, sizeof(mark), XET_CLI_BACKUP_MARK "%s\n", b->m.identity);
-
-    rc = xet_cli_tar_text(STDOUT_FILENO, "backup", mark, created);
-
-    if (rc == XET_CLI_OK) {
-        xet_cli_manifest_path(b->m.name, "dump", path);
-        rc = xet_cli_tar_file(STDOUT_FILENO, path, b->dump, b->m.dump.size,
-                              created);
-    }
-
-    if (rc == XET_CLI_OK) {
-        xet_cli_manifest_path(b->m.name, "list", path);
-        rc = xet_cli_tar_file(STDOUT_FILENO, path, fileno(b->list),
-                              b->m.list.size, created);
-    }
-
-    return rc;
-}
-
-
 static int
 xet_cli_backup_unlock(xet_cli_backup_t *b)
 {
@@ -524,34 +489,11 @@ xet_cli_backup_finish(xet_cli_backup_t *b)
         return XET_CLI_ERROR;
     }
 
-    rc = b->stream ? xet_cli_backup_stream_end(b, text)
-                   : xet_cli_backup_name_all(b, text);
+    rc = xet_cli_backup_name_all(b, text);
 
     free(text);
 
     return rc;
-}
-
-
-static int
-xet_cli_backup_stream_end(xet_cli_backup_t *b, const char *text)
-{
-    int     rc;
-    char    path[XET_CLI_BACKUP_PATH];
-    time_t  created;
-
-    created = (time_t) b->m.created;
-
-    xet_cli_manifest_path(b->m.name, "notes", path);
-    rc = xet_cli_tar_file(STDOUT_FILENO, path, fileno(b->notes),
-                          b->m.notes.size, created);
-
-    if (rc == XET_CLI_OK) {
-        xet_cli_manifest_path(b->m.name, "json", path);
-        rc = xet_cli_tar_text(STDOUT_FILENO, path, text, created);
-    }
-
-    return (rc == XET_CLI_OK) ? xet_cli_tar_end(STDOUT_FILENO) : rc;
 }
 
 
@@ -634,18 +576,16 @@ static int
 xet_cli_backup_print(xet_cli_backup_t *b)
 {
     int              rc;
-    FILE            *out;
     xet_json_t      *j;
     xet_cli_json_t   line;
 
     rc = XET_CLI_OK;
-    out = b->stream ? stderr : stdout;
 
-    if (!b->json || b->stream) {
-        fprintf(out, "%s: %" PRIu64 " files, %" PRIu64 " copies, %" PRIu64
-                " bytes: %" PRIu64 " new, %" PRIu64 " removed, %" PRIu64
-                " lost\n", b->m.name, b->m.files, b->m.copies, b->m.bytes,
-                b->fresh, b->pruned, b->m.faults);
+    if (!b->json) {
+        printf("%s: %" PRIu64 " files, %" PRIu64 " copies, %" PRIu64
+               " bytes: %" PRIu64 " new, %" PRIu64 " removed, %" PRIu64
+               " lost\n", b->m.name, b->m.files, b->m.copies, b->m.bytes,
+               b->fresh, b->pruned, b->m.faults);
 
     } else {
         j = xet_cli_json_begin(&line);

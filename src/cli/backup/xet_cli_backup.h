@@ -2,7 +2,7 @@
 /*
  * A backup of a database and its store, and the way back.
  *
- * The folder of a backup, which is also what a stream unpacks to:
+ * The folder of a backup:
  *
  *     backup                          whose store it is
  *     xorbs/default/<aa>/<hash>.<tag> copies, named as in the store
@@ -138,9 +138,8 @@ typedef enum {
 typedef struct {
     const xet_cli_args_t  *args;
     int                    json;
-    int                    stream;     /* to the standard output */
     xet_cli_place_t       *store;
-    xet_cli_place_t       *to;         /* NULL for a stream */
+    xet_cli_place_t       *to;
     int                    dump;       /* file */
     FILE                  *list;
     FILE                  *notes;
@@ -278,7 +277,7 @@ int xet_cli_backup_clear(xet_cli_backup_t *b);
 
 /* xet_cli_backup_copies.c */
 
-/* All copies of the list into the backup, durable, or into the stream. */
+/* All copies of the list into the backup, durable. */
 int xet_cli_backup_copies(xet_cli_backup_t *b);
 
 
@@ -298,29 +297,20 @@ int xet_cli_backup_prune(xet_cli_place_t *place, uint64_t keep,
     uint64_t *removed);
 
 
-/* xet_cli_backup_tar.c: a stream that tar reads. */
-
-/*
- * Write the head of a member of that size, the bytes that follow it up to the
- * next block, and the end of the stream.
- */
-int xet_cli_tar_head(int fd, const char *path, uint64_t size, time_t time);
-int xet_cli_tar_fill(int fd, uint64_t size);
-int xet_cli_tar_end(int fd);
-
-/* Write a whole member: a text, or so many bytes of a file from its start. */
-int xet_cli_tar_text(int fd, const char *path, const char *text, time_t time);
-int xet_cli_tar_file(int fd, const char *path, int from, uint64_t size,
-    time_t time);
-
-
 /* xet_cli_backup_run.c */
 
 /*
- * Runs a program and waits for it; in and out are its standard input and
- * output, -1: those of this one.  With pg the option -d and the connection of
- * that session are behind its arguments; a password goes by the environment,
- * and that of a key by a file in memory.
+ * Refuses "-", which names no backup, and says what to do instead.  XET_CLI_OK,
+ * or XET_CLI_USAGE, reported.
+ */
+int xet_cli_backup_operand(const char *name, const char *instead);
+
+/*
+ * Runs a program of PostgreSQL and waits for it.  The option -d and the
+ * connection of the session follow the arguments; the password goes by the
+ * environment, and that of a key by a file in memory.  in is the standard input
+ * of the program, -1: that of this one; out is its standard output, -1: the
+ * standard error of this one.
  */
 int xet_cli_backup_run(const char *const *argv, int in, int out,
     xet_cli_pg_t *pg);

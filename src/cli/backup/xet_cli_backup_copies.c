@@ -1,7 +1,6 @@
 
 /*
- * The copies of a backup: each on the list is in the folder, or comes there, or
- * goes out with the stream.
+ * The copies of a backup: each on the list is in the folder, or comes there.
  *
  * Where it is not in the store any more another copy may have taken its place,
  * which a note tells; or it is lost, which is reported and noted.  A copy that
@@ -12,7 +11,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "xet_cli_backup.h"
 
@@ -30,9 +28,6 @@ static int xet_cli_backup_fetch(xet_cli_backup_t *b,
 static int xet_cli_backup_named(xet_cli_backup_t *b, xet_cli_copy_t *copy,
     int *other);
 static int xet_cli_backup_named_row(void *ctx, const xet_cli_pg_row_t *row);
-static int xet_cli_backup_send(xet_cli_backup_t *b,
-    const xet_cli_copy_t *copy, xet_cli_copy_e *what);
-static int xet_cli_backup_write(void *ctx, const uint8_t *data, size_t len);
 static int xet_cli_backup_ask(xet_cli_backup_t *b);
 static void xet_cli_backup_report(xet_cli_backup_t *b,
     const xet_cli_copy_t *copy, const char *text);
@@ -64,8 +59,7 @@ xet_cli_backup_copies(xet_cli_backup_t *b)
         }
     }
 
-    return (rc == XET_CLI_OK && !b->stream)
-           ? xet_cli_copier_flush(&b->copier) : rc;
+    return (rc == XET_CLI_OK) ? xet_cli_copier_flush(&b->copier) : rc;
 }
 
 
@@ -77,8 +71,7 @@ xet_cli_backup_copy(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
     int              rc, there, other;
     xet_cli_copy_t   now;
 
-    there = 0;
-    rc = b->stream ? XET_CLI_OK : xet_cli_backup_there(b, copy, &there);
+    rc = xet_cli_backup_there(b, copy, &there);
 
     if (rc != XET_CLI_OK || !there) {
         return (rc == XET_CLI_OK) ? xet_cli_backup_fetch(b, copy) : rc;
@@ -152,10 +145,7 @@ xet_cli_backup_fetch(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
     rc = XET_CLI_OK;
 
     for (i = 0; i < XET_CLI_BACKUP_TRIES && rc == XET_CLI_OK && other; i++) {
-
-        rc = b->stream ? xet_cli_backup_send(b, &now, &what)
-                       : xet_cli_copier_copy(&b->copier, b->store, &now, 0,
-                                             &what);
+        rc = xet_cli_copier_copy(&b->copier, b->store, &now, 0, &what);
 
         if (rc == XET_CLI_OK && what == XET_CLI_COPY_GOOD) {
             break;
@@ -224,59 +214,6 @@ xet_cli_backup_named_row(void *ctx, const xet_cli_pg_row_t *row)
 }
 
 
-/*
- * What was sent can't be taken back, so the file is read once before, as fast
- * as it can be, and a second time while it is sent.
- */
-
-static int
-xet_cli_backup_send(xet_cli_backup_t *b, const xet_cli_copy_t *copy,
-    xet_cli_copy_e *what)
-{
-    int       rc;
-    char      path[XET_CLI_BACKUP_PATH];
-    uint64_t  done;
-
-    done = b->copier.done;
-    b->copier.pace = NULL;
-
-    rc = xet_cli_copier_read(&b->copier, b->store, copy, NULL, NULL, NULL,
-                             what);
-
-    b->copier.pace = &b->pace;
-    b->copier.done = done;
-
-    if (rc != XET_CLI_OK || *what != XET_CLI_COPY_GOOD) {
-        return rc;
-    }
-
-    xet_cli_copy_path(copy, path);
-
-    rc = xet_cli_tar_head(STDOUT_FILENO, path, copy->size,
-                          (time_t) b->m.created);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_copier_read(&b->copier, b->store, copy,
-                                 xet_cli_backup_write, NULL, NULL, what);
-    }
-
-    if (rc == XET_CLI_OK && *what != XET_CLI_COPY_GOOD) {
-        rc = xet_cli_fail(XET_CLI_ERROR, path,
-                          "has changed while it was sent");
-    }
-
-    return (rc == XET_CLI_OK) ? xet_cli_tar_fill(STDOUT_FILENO, copy->size)
-                              : rc;
-}
-
-
-static int
-xet_cli_backup_write(void *ctx, const uint8_t *data, size_t len)
-{
-    return xet_cli_output_write(STDOUT_FILENO, "-", data, len);
-}
-
-
 /* A session that is lost is noticed before hours have passed. */
 
 static int
@@ -301,8 +238,6 @@ xet_cli_backup_ask(xet_cli_backup_t *b)
                                " complete");
 }
 
-
-/* The standard output may be the backup itself. */
 
 static void
 xet_cli_backup_report(xet_cli_backup_t *b, const xet_cli_copy_t *copy,

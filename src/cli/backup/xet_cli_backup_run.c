@@ -1,6 +1,7 @@
 
 /*
- * What backup and restore share: programs that they run, locks, heals.
+ * What backup and restore share: their operand, programs that they run, locks,
+ * heals.
  */
 
 
@@ -38,6 +39,15 @@ static int xet_cli_backup_wait(pid_t pid, const char *name);
 
 
 int
+xet_cli_backup_operand(const char *name, const char *instead)
+{
+    return (strcmp(name, "-") != 0)
+           ? XET_CLI_OK : xet_cli_failf(XET_CLI_USAGE, name,
+                                        "is not a folder; %s", instead);
+}
+
+
+int
 xet_cli_backup_run(const char *const *argv, int in, int out, xet_cli_pg_t *pg)
 {
     int                        rc, n;
@@ -50,23 +60,17 @@ xet_cli_backup_run(const char *const *argv, int in, int out, xet_cli_pg_t *pg)
         all[n] = argv[n];
     }
 
-    rc = XET_CLI_OK;
-    string = NULL;
     service = NULL;
     secrets.password = NULL;
     secrets.service = -1;
 
-    if (pg) {
-        string = xet_cli_pg_string(pg, &secrets.password, &service);
+    string = xet_cli_pg_string(pg, &secrets.password, &service);
 
-        rc = string ? xet_cli_backup_secrets(&secrets, service)
-                    : XET_CLI_ERROR;
+    rc = string ? xet_cli_backup_secrets(&secrets, service) : XET_CLI_ERROR;
 
-        all[n++] = "-w";
-        all[n++] = "-d";
-        all[n++] = string;
-    }
-
+    all[n++] = "-w";
+    all[n++] = "-d";
+    all[n++] = string;
     all[n] = NULL;
 
     if (rc == XET_CLI_OK) {

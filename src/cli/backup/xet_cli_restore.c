@@ -16,9 +16,6 @@
  * get the new tag, as by the upload that healed it; a copy that the backup does
  * not have is marked as damaged in its row, so that the next upload heals it.
  *
- * A stream is unpacked by tar into a folder of the store, from which files are
- * moved.
- *
  * Nobody collects meanwhile: a copy that the database of before has given up
  * may be one that the backup needs.  And where the store has other copies than
  * the backup, as beside a store that was not lost, these are of later, and not
@@ -35,14 +32,12 @@
 #include "xet_cli_backup.h"
 
 
-#define XET_CLI_RESTORE_STREAM  "stream"
-#define XET_CLI_RESTORE_MARK    "restore"
+#define XET_CLI_RESTORE_MARK  "restore"
 
 
 typedef struct {
     const xet_cli_args_t  *args;
     int                    force;
-    int                    move;       /* from is XET_CLI_RESTORE_STREAM */
     xet_cli_place_t       *from;       /* the backup */
     xet_cli_place_t       *to;         /* the store */
     xet_cli_pg_t          *pg;
@@ -59,13 +54,11 @@ typedef struct {
 static int xet_cli_restore_all(xet_cli_restore_t *r);
 static int xet_cli_restore_session(xet_cli_restore_t *r);
 static int xet_cli_restore_store(xet_cli_restore_t *r);
-static int xet_cli_restore_stream(xet_cli_restore_t *r);
-static int xet_cli_restore_empty(xet_cli_restore_t *r,
-    const char *const *but);
+static int xet_cli_restore_empty(xet_cli_restore_t *r);
 static int xet_cli_restore_manifest(xet_cli_restore_t *r);
 static int xet_cli_restore_mark(xet_cli_restore_t *r);
 static int xet_cli_restore_db(xet_cli_restore_t *r);
-static int xet_cli_restore_state(xet_cli_restore_t *r, char *state);
+static int xet_cli_restore_state(xet_cli_restore_t *r, int *done);
 static int xet_cli_restore_state_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_restore_dump(xet_cli_restore_t *r);
 static int xet_cli_restore_copies(xet_cli_restore_t *r);
@@ -89,11 +82,17 @@ xet_cli_restore(const xet_cli_args_t *args)
     int                 rc;
     xet_cli_restore_t   r;
 
+    rc = xet_cli_backup_operand(args->operands[0], "unpack the archive with"
+                                " tar, and restore the folder");
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
     memset(&r, 0, sizeof(r));
 
     r.args = args;
     r.force = args->value[XET_CLI_OPT_FORCE] != NULL;
-    r.move = strcmp(args->operands[0], "-") == 0;
 
     rc = xet_cli_restore_all(&r);
 
@@ -109,8 +108,7 @@ xet_cli_restore(const xet_cli_args_t *args)
 static int
 xet_cli_restore_all(xet_cli_restore_t *r)
 {
-    int   rc;
-    char  state;
+    int  rc;
 
     r->pg = xet_cli_pg_open(r->args, &rc);
 
@@ -122,16 +120,7 @@ xet_cli_restore_all(xet_cli_restore_t *r)
         rc = xet_cli_restore_store(r);
     }
 
-    /* a stream is not read for nothing */
-
-    if (rc == XET_CLI_OK && r->move) {
-        rc = xet_cli_restore_state(r, &state);
-    }
-
-    if (rc == XET_CLI_OK && r->move) {
-        rc = xet_cli_restore_stream(r);
-
-    } else if (rc == XET_CLI_OK) {
+    if (rc == XET_CLI_OK) {
         r->from = xet_cli_place_open(r->args->operands[0], 0, &rc);
     }
 
@@ -218,65 +207,15 @@ xet_cli_restore_store(xet_cli_restore_t *r)
 }
 
 
-/* A store that is a bucket has no room to unpack to. */
-
-static int
-xet_cli_restore_stream(xet_cli_restore_t *r)
-{
-    int    rc;
-    char  *folder;
-
-    const char  *tar[] = { "tar", "-x", "-f", "-", "--no-same-owner", "-C",
-                           NULL, NULL };
-
-    static const char *const  ours[] = { XET_CLI_RESTORE_STREAM,
-                                         XET_CLI_RESTORE_MARK, NULL };
-
-    if (!xet_cli_place_local(r->to)) {
-        return xet_cli_fail(XET_CLI_USAGE, xet_cli_place_name(r->to),
-                            "for a bucket unpack the stream by tar into a"
-                            " folder, and restore that");
-    }
-
-    /* what a stream has left that was broken off is written once more */
-
-    rc = xet_cli_restore_empty(r, ours);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_make(r->to, XET_CLI_RESTORE_STREAM);
-    }
-
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
-
-    if (asprintf(&folder, "%s/" XET_CLI_RESTORE_STREAM,
-                 xet_cli_place_name(r->to))
-        < 0)
-    {
-        return xet_cli_no_memory();
-    }
-
-    tar[6] = folder;
-    rc = xet_cli_backup_run(tar, -1, -1, NULL);
-
-    if (rc == XET_CLI_OK) {
-        r->from = xet_cli_place_open(folder, 0, &rc);
-    }
-
-    free(folder);
-
-    return rc;
-}
-
-
 /* A store has to be empty, or of a restore that was broken off. */
 
 static int
-xet_cli_restore_empty(xet_cli_restore_t *r, const char *const *but)
+xet_cli_restore_empty(xet_cli_restore_t *r)
 {
     int   rc, empty;
     char  line[XET_CLI_BACKUP_NAME + 1];
+
+    static const char *const  nothing[] = { NULL };
 
     if (r->force) {
         return XET_CLI_OK;
@@ -284,11 +223,7 @@ xet_cli_restore_empty(xet_cli_restore_t *r, const char *const *but)
 
     rc = xet_cli_place_line(r->to, XET_CLI_RESTORE_MARK, line, sizeof(line));
 
-    /* of a stream the generation is not known before it was read */
-
-    if (rc == XET_CLI_OK
-        && (r->m.name[0] == '\0' || strcmp(line, r->m.name) == 0))
-    {
+    if (rc == XET_CLI_OK && strcmp(line, r->m.name) == 0) {
         return rc;
     }
 
@@ -296,7 +231,7 @@ xet_cli_restore_empty(xet_cli_restore_t *r, const char *const *but)
         return rc;
     }
 
-    rc = xet_cli_place_empty(r->to, but, &empty);
+    rc = xet_cli_place_empty(r->to, nothing, &empty);
 
     return (rc != XET_CLI_OK || empty)
            ? rc : xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(r->to),
@@ -364,15 +299,13 @@ xet_cli_restore_manifest(xet_cli_restore_t *r)
 static int
 xet_cli_restore_mark(xet_cli_restore_t *r)
 {
-    int   rc;
-    char  line[XET_CLI_BACKUP_NAME + 1], state;
+    int   rc, done;
+    char  line[XET_CLI_BACKUP_NAME + 1];
 
-    static const char *const  ours[] = { XET_CLI_RESTORE_STREAM, NULL };
-
-    rc = xet_cli_restore_state(r, &state);
+    rc = xet_cli_restore_state(r, &done);
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_restore_empty(r, ours);
+        rc = xet_cli_restore_empty(r);
     }
 
     if (rc == XET_CLI_OK) {
@@ -399,16 +332,13 @@ xet_cli_restore_mark(xet_cli_restore_t *r)
 static int
 xet_cli_restore_db(xet_cli_restore_t *r)
 {
-    int   rc;
-    char  state;
+    int  rc, done;
 
-    state = '\0';
-
-    rc = xet_cli_restore_state(r, &state);
+    rc = xet_cli_restore_state(r, &done);
 
     /* restored already, and the copies are not complete */
 
-    if (rc == XET_CLI_OK && state != 'd') {
+    if (rc == XET_CLI_OK && !done) {
         rc = xet_cli_restore_dump(r);
     }
 
@@ -437,18 +367,20 @@ xet_cli_restore_db(xet_cli_restore_t *r)
 
 
 /*
- * 'e': the database is empty; 'd': this generation was restored to it; 'o': it
- * is to be replaced.  Else it is refused, as is one that a server uses.
+ * *done: this generation was restored to the database.  A database with files
+ * or repositories of another origin is refused, unless it is to be replaced,
+ * and so is a database that a server uses.
  */
 
 static int
-xet_cli_restore_state(xet_cli_restore_t *r, char *state)
+xet_cli_restore_state(xet_cli_restore_t *r, int *done)
 {
     int                  rc;
     char                 text[128];
     uint64_t             used, rows;
     xet_cli_pg_param_t   param;
 
+    *done = 0;
     used = 0;
     rows = 0;
     text[0] = '\0';
@@ -493,20 +425,12 @@ xet_cli_restore_state(xet_cli_restore_t *r, char *state)
     if (text[0] && strcmp(text, r->m.name) == 0) {
         rc = xet_cli_pg_number(r->pg, "SELECT to_regclass('xet.xorbs')"
                                " IS NOT NULL", NULL, 0, &used);
-        *state = used ? 'd' : 'e';
+        *done = (used != 0);
 
-    } else if (r->force || (text[0] && r->m.name[0] == '\0')) {
-
-        /* of a stream the generation is not known before it was read */
-
-        *state = 'o';
-
-    } else if (rows) {
+    } else if (rows && !r->force) {
         rc = xet_cli_fail(XET_CLI_ERROR, "postgres",
                           "the database has files or repositories, see"
                           " --force");
-    } else {
-        *state = 'e';
     }
 
     return rc;
@@ -642,8 +566,7 @@ xet_cli_restore_file(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
     }
 
     return (rc == XET_CLI_OK)
-           ? xet_cli_copier_copy(&r->copier, r->from, copy, r->move, what)
-           : rc;
+           ? xet_cli_copier_copy(&r->copier, r->from, copy, 0, what) : rc;
 }
 
 
@@ -716,10 +639,8 @@ static int
 xet_cli_restore_finish(xet_cli_restore_t *r)
 {
     int                  rc;
-    char                 text[128], *folder;
+    char                 text[128];
     xet_cli_pg_param_t   param;
-
-    const char  *rm[] = { "rm", "-rf", "--", NULL, NULL };
 
     param.value = r->m.identity;
     param.len = 0;
@@ -743,21 +664,6 @@ xet_cli_restore_finish(xet_cli_restore_t *r)
     if (rc == XET_CLI_OK) {
         rc = xet_cli_pg_exec(r->pg, "DROP SCHEMA IF EXISTS xet_restore"
                                     " CASCADE");
-    }
-
-    if (rc == XET_CLI_OK && r->move) {
-
-        if (asprintf(&folder, "%s/" XET_CLI_RESTORE_STREAM,
-                     xet_cli_place_name(r->to))
-            < 0)
-        {
-            return xet_cli_no_memory();
-        }
-
-        rm[3] = folder;
-        rc = xet_cli_backup_run(rm, -1, -1, NULL);
-
-        free(folder);
     }
 
     return (rc == XET_CLI_OK)

@@ -56,9 +56,9 @@ typedef struct {
 
 static const xet_cli_verb_t  xet_cli_verbs[] = {
 
-    { "backup", "FOLDER|-",
-      "Copies database and store to a folder, what is new in it, or to the\n"
-      "standard output, as tar has it; with --verify reads a backup.",
+    { "backup", "FOLDER",
+      "Copies what is new in database and store to a folder, or to a bucket;\n"
+      "with --verify reads a backup.",
       xet_cli_takes(JSON) | xet_cli_takes(KEEP) | xet_cli_takes(POSTGRES)
       | xet_cli_takes(QUIET) | xet_cli_takes(RATE) | xet_cli_takes(STORE)
       | xet_cli_takes(VERIFY),
@@ -129,7 +129,7 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       xet_cli_takes(JSON) | xet_cli_takes(POSTGRES),
       1, -1, xet_cli_repo },
 
-    { "restore", "FOLDER|-",
+    { "restore", "FOLDER",
       "Makes an empty database and an empty store what a backup has.",
       xet_cli_takes(FORCE) | xet_cli_takes(GENERATION) | xet_cli_takes(JSON)
       | xet_cli_takes(POSTGRES) | xet_cli_takes(QUIET) | xet_cli_takes(RATE)
