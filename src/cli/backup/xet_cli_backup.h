@@ -168,24 +168,27 @@ int xet_cli_copier_begin(xet_cli_copier_t *c, xet_cli_place_t *to,
 void xet_cli_copier_end(xet_cli_copier_t *c);
 
 /*
- * Reads the copy from a place and compares it with its size and digest, or
- * where it has none with its name.  write(ctx), unless it is NULL, gets the
- * bytes as they are read.  With info, which the caller destroys, the verifier
- * of the core tells what is in it.  XET_CLI_OK with *what, or an exit code,
+ * Reads the copy from a place and compares it with its size and digest, or with
+ * its name where it has no digest.  XET_CLI_OK with *what, or an exit code,
  * reported.
  */
 int xet_cli_copier_read(xet_cli_copier_t *c, xet_cli_place_t *from,
-    const xet_cli_copy_t *copy, int (*write)(void *ctx, const uint8_t *data,
-    size_t len), void *ctx, xet_xorb_verifier_t **info,
-    xet_cli_copy_e *what);
+    const xet_cli_copy_t *copy, xet_cli_copy_e *what);
 
 /*
- * Copies it to the place of the copier, unless what was read is not good; a
- * file of its name is replaced.  With move the file itself goes there, after it
- * was read.
+ * The same, and compares it with its name in any case.  *verifier tells what is
+ * in a good copy; the caller destroys it, and it is NULL otherwise.
+ */
+int xet_cli_copier_verify(xet_cli_copier_t *c, xet_cli_place_t *from,
+    const xet_cli_copy_t *copy, xet_cli_copy_e *what,
+    xet_xorb_verifier_t **verifier);
+
+/*
+ * Reads the copy in the same way and writes it to the place of the copier,
+ * where it replaces a file of its name; a copy that is not good is not written.
  */
 int xet_cli_copier_copy(xet_cli_copier_t *c, xet_cli_place_t *from,
-    const xet_cli_copy_t *copy, int move, xet_cli_copy_e *what);
+    const xet_cli_copy_t *copy, xet_cli_copy_e *what);
 
 /* Syncs all that was copied, and gives it its names. */
 int xet_cli_copier_flush(xet_cli_copier_t *c);

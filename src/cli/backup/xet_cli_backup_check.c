@@ -193,8 +193,7 @@ xet_cli_check_read(xet_cli_check_t *k, const xet_cli_copy_t *copy)
 
     k->copies++;
 
-    rc = xet_cli_copier_read(&k->copier, k->place, copy, NULL, NULL, NULL,
-                             &what);
+    rc = xet_cli_copier_read(&k->copier, k->place, copy, &what);
 
     if (rc == XET_CLI_OK && what != XET_CLI_COPY_GOOD) {
         k->faults++;

@@ -124,7 +124,7 @@ xet_cli_backup_there(xet_cli_backup_t *b, const xet_cli_copy_t *copy,
         return rc;
     }
 
-    rc = xet_cli_copier_read(&b->copier, b->to, copy, NULL, NULL, NULL, &what);
+    rc = xet_cli_copier_read(&b->copier, b->to, copy, &what);
 
     *there = (what == XET_CLI_COPY_GOOD);
 
@@ -145,7 +145,7 @@ xet_cli_backup_fetch(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
     rc = XET_CLI_OK;
 
     for (i = 0; i < XET_CLI_BACKUP_TRIES && rc == XET_CLI_OK && other; i++) {
-        rc = xet_cli_copier_copy(&b->copier, b->store, &now, 0, &what);
+        rc = xet_cli_copier_copy(&b->copier, b->store, &now, &what);
 
         if (rc == XET_CLI_OK && what == XET_CLI_COPY_GOOD) {
             break;

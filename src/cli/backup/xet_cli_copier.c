@@ -15,12 +15,17 @@
 #include "xet_cli_backup.h"
 
 
+static int xet_cli_copier_pass(xet_cli_copier_t *c, xet_cli_place_t *from,
+    const xet_cli_copy_t *copy, xet_cli_writer_t *writer,
+    xet_cli_copy_e *what);
+static int xet_cli_copier_scan(xet_cli_copier_t *c, xet_cli_place_t *from,
+    const xet_cli_copy_t *copy, xet_cli_writer_t *writer,
+    xet_xorb_verifier_t *v, xet_cli_copy_e *what);
 static int xet_cli_copier_feed(xet_cli_copier_t *c, xet_cli_reader_t *reader,
-    int (*write)(void *ctx, const uint8_t *data, size_t len), void *ctx,
-    xet_xorb_verifier_t *v, uint64_t *size, xet_status_t *status);
+    xet_cli_writer_t *writer, xet_xorb_verifier_t *v, uint64_t *size,
+    xet_status_t *status);
 static int xet_cli_copier_judge(const xet_cli_copier_t *c,
     const xet_cli_copy_t *copy, uint64_t size);
-static int xet_cli_copier_write(void *ctx, const uint8_t *data, size_t len);
 
 
 int
@@ -94,42 +99,101 @@ xet_cli_copier_size(xet_cli_place_t *place, const xet_cli_copy_t *copy,
 
 int
 xet_cli_copier_read(xet_cli_copier_t *c, xet_cli_place_t *from,
-    const xet_cli_copy_t *copy, int (*write)(void *ctx, const uint8_t *data,
-    size_t len), void *ctx, xet_xorb_verifier_t **info, xet_cli_copy_e *what)
+    const xet_cli_copy_t *copy, xet_cli_copy_e *what)
+{
+    return xet_cli_copier_pass(c, from, copy, NULL, what);
+}
+
+
+int
+xet_cli_copier_verify(xet_cli_copier_t *c, xet_cli_place_t *from,
+    const xet_cli_copy_t *copy, xet_cli_copy_e *what,
+    xet_xorb_verifier_t **verifier)
 {
     int                   rc;
-    char                  name[XET_CLI_PLACE_NAME];
-    uint64_t              size;
-    xet_status_t          status;
-    xet_cli_reader_t     *reader;
     xet_xorb_verifier_t  *v;
+
+    *verifier = NULL;
+
+    v = xet_xorb_verifier_create(&xet_suite_default, &copy->hash, UINT32_MAX);
+
+    if (v == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    rc = xet_cli_copier_scan(c, from, copy, NULL, v, what);
+
+    if (rc == XET_CLI_OK && *what == XET_CLI_COPY_GOOD) {
+        *verifier = v;
+
+    } else {
+        xet_xorb_verifier_destroy(v);
+    }
+
+    return rc;
+}
+
+
+/* The digest tells enough of a copy that has one. */
+
+static int
+xet_cli_copier_pass(xet_cli_copier_t *c, xet_cli_place_t *from,
+    const xet_cli_copy_t *copy, xet_cli_writer_t *writer,
+    xet_cli_copy_e *what)
+{
+    int                   rc;
+    xet_xorb_verifier_t  *v;
+
+    if (copy->digested) {
+        return xet_cli_copier_scan(c, from, copy, writer, NULL, what);
+    }
+
+    v = xet_xorb_verifier_create(&xet_suite_default, &copy->hash, UINT32_MAX);
+
+    if (v == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    rc = xet_cli_copier_scan(c, from, copy, writer, v, what);
+
+    xet_xorb_verifier_destroy(v);
+
+    return rc;
+}
+
+
+static int
+xet_cli_copier_scan(xet_cli_copier_t *c, xet_cli_place_t *from,
+    const xet_cli_copy_t *copy, xet_cli_writer_t *writer,
+    xet_xorb_verifier_t *v, xet_cli_copy_e *what)
+{
+    int                rc;
+    char               name[XET_CLI_PLACE_NAME];
+    uint64_t           size;
+    xet_status_t       status;
+    xet_cli_reader_t  *reader;
+
+    *what = XET_CLI_COPY_BAD;
 
     rc = xet_cli_reader_open(from,
                              xet_cli_place_copy(name, &copy->hash, copy->tag),
                              &reader);
 
-    if (rc == XET_CLI_UNREADABLE && errno != EIO && errno != EUCLEAN) {
-        return xet_cli_fail_errno(name);
-    }
-
-    if (rc == XET_CLI_UNREADABLE || rc == XET_CLI_GONE) {
-        *what = (rc == XET_CLI_GONE) ? XET_CLI_COPY_GONE : XET_CLI_COPY_BAD;
+    if (rc == XET_CLI_GONE) {
+        *what = XET_CLI_COPY_GONE;
         return XET_CLI_OK;
     }
 
-    v = NULL;
-    size = 0;
-    status = XET_OK;
-
-    if (rc == XET_CLI_OK && (info || !copy->digested)) {
-        v = xet_xorb_verifier_create(&xet_suite_default, &copy->hash,
-                                     UINT32_MAX);
-        rc = v ? XET_CLI_OK : xet_cli_no_memory();
+    if (rc == XET_CLI_UNREADABLE) {
+        return (errno == EIO || errno == EUCLEAN)
+               ? XET_CLI_OK : xet_cli_fail_errno(name);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_copier_feed(c, reader, write, ctx, v, &size, &status);
+    if (rc != XET_CLI_OK) {
+        return rc;
     }
+
+    rc = xet_cli_copier_feed(c, reader, writer, v, &size, &status);
 
     xet_cli_reader_close(reader);
 
@@ -141,15 +205,10 @@ xet_cli_copier_read(xet_cli_copier_t *c, xet_cli_place_t *from,
         rc = xet_cli_no_memory();
     }
 
-    *what = (rc == XET_CLI_OK && status == XET_OK
-             && xet_cli_copier_judge(c, copy, size))
-            ? XET_CLI_COPY_GOOD : XET_CLI_COPY_BAD;
-
-    if (info && rc == XET_CLI_OK && *what == XET_CLI_COPY_GOOD) {
-        *info = v;
-
-    } else {
-        xet_xorb_verifier_destroy(v);
+    if (rc == XET_CLI_OK && status == XET_OK
+        && xet_cli_copier_judge(c, copy, size))
+    {
+        *what = XET_CLI_COPY_GOOD;
     }
 
     return rc;
@@ -160,13 +219,14 @@ xet_cli_copier_read(xet_cli_copier_t *c, xet_cli_place_t *from,
 
 static int
 xet_cli_copier_feed(xet_cli_copier_t *c, xet_cli_reader_t *reader,
-    int (*write)(void *ctx, const uint8_t *data, size_t len), void *ctx,
-    xet_xorb_verifier_t *v, uint64_t *size, xet_status_t *status)
+    xet_cli_writer_t *writer, xet_xorb_verifier_t *v, uint64_t *size,
+    xet_status_t *status)
 {
     int     rc;
     size_t  n, stored;
 
     *size = 0;
+    *status = XET_OK;
 
     xet_checksum_reset(c->checksum);
 
@@ -206,7 +266,8 @@ xet_cli_copier_feed(xet_cli_copier_t *c, xet_cli_reader_t *reader,
             }
         }
 
-        rc = write ? write(ctx, c->buffer, n) : XET_CLI_OK;
+        rc = writer ? xet_cli_writer_write(writer, c->buffer, n)
+                    : XET_CLI_OK;
 
         if (rc != XET_CLI_OK) {
             return rc;
@@ -239,7 +300,7 @@ xet_cli_copier_judge(const xet_cli_copier_t *c, const xet_cli_copy_t *copy,
 
 int
 xet_cli_copier_copy(xet_cli_copier_t *c, xet_cli_place_t *from,
-    const xet_cli_copy_t *copy, int move, xet_cli_copy_e *what)
+    const xet_cli_copy_t *copy, xet_cli_copy_e *what)
 {
     int                rc;
     char               name[XET_CLI_PLACE_NAME];
@@ -257,53 +318,25 @@ xet_cli_copier_copy(xet_cli_copier_t *c, xet_cli_place_t *from,
 
     xet_cli_place_copy(name, &copy->hash, copy->tag);
 
-    if (move) {
-        rc = xet_cli_copier_read(c, from, copy, NULL, NULL, NULL, what);
-
-        if (rc != XET_CLI_OK || *what != XET_CLI_COPY_GOOD) {
-            return rc;
-        }
-
-        rc = xet_cli_writer_adopt(c->to, from, name, &writer);
-
-        if (rc == XET_CLI_GONE || rc == XET_CLI_UNREADABLE) {
-            return xet_cli_fail_errno(name);
-        }
-
-    } else {
-        rc = xet_cli_writer_open(c->to, name, &writer);
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_copier_read(c, from, copy, xet_cli_copier_write,
-                                     writer, NULL, what);
-
-            if (rc != XET_CLI_OK || *what != XET_CLI_COPY_GOOD) {
-                xet_cli_writer_drop(writer);
-                return rc;
-            }
-        }
-    }
+    rc = xet_cli_writer_open(c->to, name, &writer);
 
     if (rc != XET_CLI_OK) {
         return rc;
     }
 
+    rc = xet_cli_copier_pass(c, from, copy, writer, what);
+
+    if (rc != XET_CLI_OK || *what != XET_CLI_COPY_GOOD) {
+        xet_cli_writer_drop(writer);
+        return rc;
+    }
+
     c->pending[c->npending++] = writer;
 
-    /*
-     * Of a bucket nothing is gained by waiting for others; and what was moved
-     * is to be found by who goes on, since it is not in its old place then.
-     */
+    /* a bucket gains nothing by a batch */
 
-    return (move || xet_cli_place_batch(c->to) == 1)
-           ? xet_cli_copier_flush(c) : XET_CLI_OK;
-}
-
-
-static int
-xet_cli_copier_write(void *ctx, const uint8_t *data, size_t len)
-{
-    return xet_cli_writer_write(ctx, data, len);
+    return (xet_cli_place_batch(c->to) == 1) ? xet_cli_copier_flush(c)
+                                             : XET_CLI_OK;
 }
 
 

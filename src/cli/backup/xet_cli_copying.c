@@ -765,8 +765,7 @@ xet_cli_copying_there(xet_cli_copying_t *c, xet_cli_copier_t *copier,
     rc = xet_cli_copier_there(c->to, &row->copy, there);
 
     if (rc == XET_CLI_OK && *there && (c->check || row->marked)) {
-        rc = xet_cli_copier_read(copier, c->to, &row->copy, NULL, NULL, NULL,
-                                 &what);
+        rc = xet_cli_copier_read(copier, c->to, &row->copy, &what);
 
         *there = (what == XET_CLI_COPY_GOOD);
     }
@@ -776,8 +775,7 @@ xet_cli_copying_there(xet_cli_copying_t *c, xet_cli_copier_t *copier,
     }
 
     if (row->marked) {
-        rc = xet_cli_copier_read(copier, c->from, &row->copy, NULL, NULL, NULL,
-                                 &what);
+        rc = xet_cli_copier_read(copier, c->from, &row->copy, &what);
 
         if (rc == XET_CLI_OK && what == XET_CLI_COPY_GOOD) {
             rc = xet_cli_copying_whole(c, row);
@@ -798,7 +796,7 @@ xet_cli_copying_copy(xet_cli_copying_t *c, xet_cli_copier_t *copier,
 {
     int  rc;
 
-    rc = xet_cli_copier_copy(copier, c->from, &row->copy, 0, what);
+    rc = xet_cli_copier_copy(copier, c->from, &row->copy, what);
 
     if (rc != XET_CLI_OK || *what != XET_CLI_COPY_GOOD) {
         return rc;

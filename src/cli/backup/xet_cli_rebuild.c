@@ -538,8 +538,7 @@ xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
     rc = xet_cli_copier_size(b->place, copy, &copy->size);
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_copier_read(&b->copier, b->place, copy, NULL, NULL, &v,
-                                 &what);
+        rc = xet_cli_copier_verify(&b->copier, b->place, copy, &what, &v);
     }
 
     if (rc != XET_CLI_OK || what == XET_CLI_COPY_GONE) {

@@ -556,8 +556,7 @@ xet_cli_restore_file(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
     rc = xet_cli_copier_there(r->to, copy, &there);
 
     if (rc == XET_CLI_OK && there) {
-        rc = xet_cli_copier_read(&r->copier, r->to, copy, NULL, NULL, NULL,
-                                 what);
+        rc = xet_cli_copier_read(&r->copier, r->to, copy, what);
     }
 
     if (rc == XET_CLI_OK && *what == XET_CLI_COPY_GOOD) {
@@ -566,7 +565,7 @@ xet_cli_restore_file(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
     }
 
     return (rc == XET_CLI_OK)
-           ? xet_cli_copier_copy(&r->copier, r->from, copy, 0, what) : rc;
+           ? xet_cli_copier_copy(&r->copier, r->from, copy, what) : rc;
 }
 
 
@@ -590,8 +589,7 @@ xet_cli_restore_heal(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
     v = NULL;
 
     if (rc == XET_CLI_OK && what == XET_CLI_COPY_GOOD) {
-        rc = xet_cli_copier_read(&r->copier, r->to, other, NULL, NULL, &v,
-                                 &what);
+        rc = xet_cli_copier_verify(&r->copier, r->to, other, &what, &v);
     }
 
     if (rc != XET_CLI_OK || what != XET_CLI_COPY_GOOD) {

@@ -458,9 +458,6 @@ void xet_cli_place_close(xet_cli_place_t *place);
 /* For messages: the folder, or s3://bucket/prefix. */
 const char *xet_cli_place_name(const xet_cli_place_t *place);
 
-/* Whether its name is that of a folder. */
-int xet_cli_place_local(const xet_cli_place_t *place);
-
 /* Whether two are known to be one. */
 int xet_cli_place_same(const xet_cli_place_t *one,
     const xet_cli_place_t *two);
@@ -581,10 +578,6 @@ int xet_cli_writer_write(xet_cli_writer_t *writer, const uint8_t *data,
     size_t len);
 int xet_cli_writer_keep(xet_cli_writer_t *writer, int replace);
 void xet_cli_writer_drop(xet_cli_writer_t *writer);
-
-/* The file of another place, which may get the name itself. */
-int xet_cli_writer_adopt(xet_cli_place_t *place, xet_cli_place_t *from,
-    const char *name, xet_cli_writer_t **writer);
 
 /* For others to write to, instead. */
 int xet_cli_writer_fd(const xet_cli_writer_t *writer);

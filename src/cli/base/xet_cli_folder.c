@@ -89,9 +89,6 @@ static int xet_cli_folder_write_open(xet_cli_writer_t *writer);
 static char *xet_cli_folder_temp(xet_cli_folder_t *f, const char *target);
 static void xet_cli_folder_write_grown(xet_cli_writer_t *writer);
 static int xet_cli_folder_write_keep(xet_cli_writer_t *writer, int replace);
-static int xet_cli_folder_replace(xet_cli_writer_t *writer);
-static int xet_cli_folder_link_fd(const xet_cli_writer_t *writer,
-    const char *name);
 static void xet_cli_folder_write_close(xet_cli_writer_t *writer);
 
 
@@ -728,12 +725,9 @@ xet_cli_folder_write_grown(xet_cli_writer_t *writer)
 }
 
 
-/* A file without a name in tmp is one of another place that was adopted. */
-
 static int
 xet_cli_folder_write_keep(xet_cli_writer_t *writer, int replace)
 {
-    int                rc;
     xet_cli_folder_t  *f;
 
     f = (xet_cli_folder_t *) writer->place;
@@ -744,62 +738,21 @@ xet_cli_folder_write_keep(xet_cli_writer_t *writer, int replace)
         return xet_cli_folder_failed(&f->place, writer->name);
     }
 
-    rc = writer->temp
-         ? linkat(f->fd, writer->temp, f->fd, writer->name, 0)
-         : xet_cli_folder_link_fd(writer, writer->name);
-
-    if (rc == 0) {
+    if (linkat(f->fd, writer->temp, f->fd, writer->name, 0) == 0) {
         return XET_CLI_OK;
     }
 
-    if (errno != EEXIST) {
-        return xet_cli_folder_failed(&f->place, writer->name);
+    if (errno == EEXIST && !replace) {
+        return XET_CLI_THERE;
     }
 
-    return replace ? xet_cli_folder_replace(writer) : XET_CLI_THERE;
-}
-
-
-/* Only a file that has a name can take the place of another. */
-
-static int
-xet_cli_folder_replace(xet_cli_writer_t *writer)
-{
-    xet_cli_folder_t  *f;
-
-    f = (xet_cli_folder_t *) writer->place;
-
-    if (writer->temp == NULL) {
-        writer->temp = xet_cli_folder_temp(f, writer->name);
-
-        if (writer->temp == NULL) {
-            return XET_CLI_ERROR;
-        }
-
-        if (xet_cli_folder_link_fd(writer, writer->temp) != 0) {
-            return xet_cli_folder_failed(&f->place, writer->name);
-        }
+    if (errno == EEXIST
+        && renameat(f->fd, writer->temp, f->fd, writer->name) == 0)
+    {
+        return XET_CLI_OK;
     }
 
-    if (renameat(f->fd, writer->temp, f->fd, writer->name) != 0) {
-        return xet_cli_folder_failed(&f->place, writer->name);
-    }
-
-    return XET_CLI_OK;
-}
-
-
-/* As linkat(), whose AT_EMPTY_PATH is for root alone. */
-
-static int
-xet_cli_folder_link_fd(const xet_cli_writer_t *writer, const char *name)
-{
-    char  path[32];
-
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", writer->fd);
-
-    return linkat(AT_FDCWD, path, xet_cli_folder_fd(writer->place), name,
-                  AT_SYMLINK_FOLLOW);
+    return xet_cli_folder_failed(&f->place, writer->name);
 }
 
 

@@ -16,6 +16,7 @@
 #define XET_CLI_PLACE_FETCH  (1024 * 1024)
 
 
+static int xet_cli_place_local(const xet_cli_place_t *place);
 static int xet_cli_place_writer(xet_cli_place_t *place, const char *name,
     xet_cli_writer_t **writer);
 static int xet_cli_place_download(xet_cli_reader_t *reader, int fd,
@@ -53,7 +54,7 @@ xet_cli_place_name(const xet_cli_place_t *place)
 }
 
 
-int
+static int
 xet_cli_place_local(const xet_cli_place_t *place)
 {
     return place->ops == &xet_cli_folder_ops;
@@ -426,27 +427,6 @@ xet_cli_writer_open(xet_cli_place_t *place, const char *name,
 
     if (rc == XET_CLI_OK) {
         rc = place->ops->write_open(*writer);
-    }
-
-    if (rc != XET_CLI_OK) {
-        xet_cli_writer_drop(*writer);
-        *writer = NULL;
-    }
-
-    return rc;
-}
-
-
-int
-xet_cli_writer_adopt(xet_cli_place_t *place, xet_cli_place_t *from,
-    const char *name, xet_cli_writer_t **writer)
-{
-    int  rc;
-
-    rc = xet_cli_place_writer(place, name, writer);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_fetch(from, name, &(*writer)->fd);
     }
 
     if (rc != XET_CLI_OK) {
