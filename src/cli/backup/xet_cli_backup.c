@@ -45,6 +45,11 @@ typedef struct {
 
 static int xet_cli_backup_all(xet_cli_backup_t *b);
 static int xet_cli_backup_read(const xet_cli_args_t *args);
+static int xet_cli_backup_options(xet_cli_backup_t *b);
+static int xet_cli_backup_source(xet_cli_backup_t *b);
+static int xet_cli_backup_target(xet_cli_backup_t *b);
+static int xet_cli_backup_database(xet_cli_backup_t *b);
+static int xet_cli_backup_store(xet_cli_backup_t *b);
 static int xet_cli_backup_session(xet_cli_backup_t *b);
 static int xet_cli_backup_db(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_backup_files(xet_cli_backup_t *b);
@@ -57,7 +62,7 @@ static int xet_cli_backup_name(xet_cli_backup_t *b);
 static int xet_cli_backup_unlock(xet_cli_backup_t *b);
 static int xet_cli_backup_finish(xet_cli_backup_t *b);
 static int xet_cli_backup_name_all(xet_cli_backup_t *b, const char *text);
-static int xet_cli_backup_keep(xet_cli_backup_t *b, uint64_t keep);
+static int xet_cli_backup_keep(xet_cli_backup_t *b);
 static int xet_cli_backup_doubts(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_backup_print(xet_cli_backup_t *b);
 
@@ -143,71 +148,115 @@ xet_cli_backup_read(const xet_cli_args_t *args)
 static int
 xet_cli_backup_all(xet_cli_backup_t *b)
 {
-    int       rc;
-    uint64_t  rate, keep;
+    int  rc;
 
-    rc = xet_cli_args_bytes(b->args, XET_CLI_OPT_RATE, &rate);
+    rc = xet_cli_backup_options(b);
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_args_number(b->args, XET_CLI_OPT_KEEP, 1, 1000000, 0,
-                                 &keep);
+        rc = xet_cli_backup_source(b);
     }
 
     if (rc == XET_CLI_OK) {
-        b->store = xet_cli_store_open(b->args, 0, &rc);
+        rc = xet_cli_backup_target(b);
     }
 
     if (rc == XET_CLI_OK) {
-        b->pg = xet_cli_pg_open(b->args, &rc);
+        rc = xet_cli_backup_database(b);
     }
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_backup_session(b);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_backup_to(b, b->args->operands[0]);
-    }
-
-    if (rc == XET_CLI_OK) {
-        xet_cli_pace_begin(&b->pace, rate);
-        rc = xet_cli_copier_begin(&b->copier, b->to, &b->pace);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_backup_clear(b);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_backup_files(b);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_backup_snapshot(b);
-    }
-
-    if (rc == XET_CLI_OK) {
-        xet_cli_progress_begin(xet_cli_quiet(b->args), b->args->operands[0],
-                               b->m.bytes);
-
-        rc = xet_cli_backup_copies(b);
-
-        xet_cli_progress_end();
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_backup_unlock(b);
+        rc = xet_cli_backup_store(b);
     }
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_backup_finish(b);
     }
 
-    if (rc == XET_CLI_OK && keep) {
-        rc = xet_cli_backup_keep(b, keep);
+    if (rc == XET_CLI_OK && b->keep) {
+        rc = xet_cli_backup_keep(b);
     }
 
     return (rc == XET_CLI_OK) ? xet_cli_backup_print(b) : rc;
+}
+
+
+static int
+xet_cli_backup_options(xet_cli_backup_t *b)
+{
+    int  rc;
+
+    rc = xet_cli_args_bytes(b->args, XET_CLI_OPT_RATE, &b->rate);
+
+    return (rc == XET_CLI_OK)
+           ? xet_cli_args_number(b->args, XET_CLI_OPT_KEEP, 1, 1000000, 0,
+                                 &b->keep)
+           : rc;
+}
+
+
+/* Opens the store and its database, and locks the copies. */
+
+static int
+xet_cli_backup_source(xet_cli_backup_t *b)
+{
+    int  rc;
+
+    b->store = xet_cli_store_open(b->args, 0, &rc);
+
+    if (rc == XET_CLI_OK) {
+        b->pg = xet_cli_pg_open(b->args, &rc);
+    }
+
+    return (rc == XET_CLI_OK) ? xet_cli_backup_session(b) : rc;
+}
+
+
+/* Opens the folder of the backup and its newest generation. */
+
+static int
+xet_cli_backup_target(xet_cli_backup_t *b)
+{
+    int  rc;
+
+    rc = xet_cli_backup_to(b, b->args->operands[0]);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_copier_begin(&b->copier, b->to, &b->pace);
+    }
+
+    return (rc == XET_CLI_OK) ? xet_cli_backup_clear(b) : rc;
+}
+
+
+/* Writes the dump of a snapshot and the list of its copies. */
+
+static int
+xet_cli_backup_database(xet_cli_backup_t *b)
+{
+    int  rc;
+
+    rc = xet_cli_backup_files(b);
+
+    return (rc == XET_CLI_OK) ? xet_cli_backup_snapshot(b) : rc;
+}
+
+
+/* Copies what is on the list, and unlocks the copies of the store. */
+
+static int
+xet_cli_backup_store(xet_cli_backup_t *b)
+{
+    int  rc;
+
+    xet_cli_pace_begin(&b->pace, b->rate);
+    xet_cli_progress_begin(xet_cli_quiet(b->args), b->args->operands[0],
+                           b->m.bytes);
+
+    rc = xet_cli_backup_copies(b);
+
+    xet_cli_progress_end();
+
+    return (rc == XET_CLI_OK) ? xet_cli_backup_unlock(b) : rc;
 }
 
 
@@ -533,7 +582,7 @@ xet_cli_backup_name_all(xet_cli_backup_t *b, const char *text)
  */
 
 static int
-xet_cli_backup_keep(xet_cli_backup_t *b, uint64_t keep)
+xet_cli_backup_keep(xet_cli_backup_t *b)
 {
     int       rc;
     char      doubts[256];
@@ -553,7 +602,7 @@ xet_cli_backup_keep(xet_cli_backup_t *b, uint64_t keep)
 
     if (rc != XET_CLI_OK || doubts[0] == '\0') {
         return (rc == XET_CLI_OK)
-               ? xet_cli_backup_prune(b->to, keep, &b->pruned) : rc;
+               ? xet_cli_backup_prune(b->to, b->keep, &b->pruned) : rc;
     }
 
     fprintf(stderr, "xet: %s: nothing is removed from it, %s\n",

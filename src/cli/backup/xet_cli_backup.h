@@ -138,6 +138,8 @@ typedef enum {
 typedef struct {
     const xet_cli_args_t  *args;
     int                    json;
+    uint64_t               rate;       /* bytes a second; 0: no limit */
+    uint64_t               keep;       /* generations; 0: all */
     xet_cli_place_t       *store;
     xet_cli_place_t       *to;
     int                    dump;       /* file */
