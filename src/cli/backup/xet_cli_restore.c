@@ -38,6 +38,7 @@
 typedef struct {
     const xet_cli_args_t  *args;
     int                    force;
+    uint64_t               rate;       /* bytes a second; 0: no limit */
     xet_cli_place_t       *from;       /* the backup */
     xet_cli_place_t       *to;         /* the store */
     xet_cli_pg_t          *pg;
@@ -137,6 +138,7 @@ xet_cli_restore_all(xet_cli_restore_t *r)
     }
 
     if (rc == XET_CLI_OK) {
+        xet_cli_pace_begin(&r->pace, r->rate);
         xet_cli_progress_begin(xet_cli_quiet(r->args),
                                xet_cli_place_name(r->to), r->m.bytes);
 
@@ -185,10 +187,9 @@ xet_cli_restore_session(xet_cli_restore_t *r)
 static int
 xet_cli_restore_store(xet_cli_restore_t *r)
 {
-    int       rc;
-    uint64_t  rate;
+    int  rc;
 
-    rc = xet_cli_args_bytes(r->args, XET_CLI_OPT_RATE, &rate);
+    rc = xet_cli_args_bytes(r->args, XET_CLI_OPT_RATE, &r->rate);
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -197,13 +198,8 @@ xet_cli_restore_store(xet_cli_restore_t *r)
     r->to = xet_cli_store_open(r->args, XET_CLI_PLACE_MAKE
                                         | XET_CLI_PLACE_OWNED, &rc);
 
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
-
-    xet_cli_pace_begin(&r->pace, rate);
-
-    return xet_cli_copier_begin(&r->copier, r->to, &r->pace);
+    return (rc == XET_CLI_OK)
+           ? xet_cli_copier_begin(&r->copier, r->to, &r->pace) : rc;
 }
 
 
