@@ -1,81 +1,183 @@
--- The tables of a store.  Hashes are the raw 32 bytes; the integers inside of
--- packed values are little-endian, as the core writes them.
+-- The tables of a store: version 1 of the schema "xet".
 --
--- Everything is keyed by content hash or by a row that is, so that any hot
--- table can be partitioned by hash without changing a statement.
+-- "xet migrate" applies this file once, behind migrate.sql, which makes the
+-- schema and the table xet.migrations.  A change of the tables is a new file,
+-- 0002_name.sql, and never an edit of this one; migrate.sql has the rules.
+-- Functions that the module calls are in functions.sql.  Here are the functions
+-- of triggers only, which keep the tables right whatever program writes.
+--
+-- Hashes are the raw 32 bytes.  Integers inside of packed values are
+-- little-endian, as the core writes them.
 
-CREATE SCHEMA IF NOT EXISTS xet;
 
+-- ---------------------------------------------------------------------------
+-- The store
 
--- Applied migrations; sql/migrate.sh keeps it, the module checks the maximum.
+-- Which folder or bucket the rows describe: its file "identity" has the same
+-- text.  A row that is not confirmed says that the file may not exist yet.
+--
+-- tables tells whether this database knows all copies of the store, except
+-- those that a crash has left.  If it does not, a copy without a row may be the
+-- only one of a xorb, and is no orphan, however old it is.  The text is that of
+-- xet.store_tables() when all copies were known; after a dump was restored the
+-- function returns another text.  NULL: "xet rebuild" has begun and not
+-- finished.
+--
+-- since: copies that are older than this came before this database.
 
-CREATE TABLE IF NOT EXISTS xet.migrations (
-    version     integer     PRIMARY KEY,
-    name        text        NOT NULL,
-    applied_at  timestamptz NOT NULL DEFAULT now()
+CREATE TABLE xet.store (
+    one        boolean     PRIMARY KEY DEFAULT true CHECK (one),
+    identity   text        NOT NULL,
+    confirmed  boolean     NOT NULL DEFAULT false,
+    tables     text,
+    since      timestamptz NOT NULL DEFAULT now()
 );
 
 
+-- The tags of copies are given out in blocks of 256: next is the number of the
+-- next block.  This is a row, since a sequence is not durable before another
+-- transaction commits.
+
+CREATE TABLE xet.tags (
+    one   bigint  PRIMARY KEY DEFAULT 1 CHECK (one = 1),
+    next  bigint  NOT NULL DEFAULT 0,
+    salt  uuid    NOT NULL DEFAULT gen_random_uuid()
+);
+
+INSERT INTO xet.tags DEFAULT VALUES;
+
+
+-- Results of statements that may be sent again, because their session was lost
+-- before the answer came.  The worker draws an id for each such statement.  A
+-- statement that comes again gets the kept answer and does nothing
+-- (xet.act_said() in functions.sql).  Old rows are swept.
+
+CREATE TABLE xet.acts (
+    act   bytea       PRIMARY KEY,
+    at    timestamptz NOT NULL DEFAULT now(),
+    said  jsonb       NOT NULL,
+
+    CHECK (length(act) BETWEEN 8 AND 32)
+);
+
+-- rows are inserted in the order of time, so this index is tiny
+
+CREATE INDEX acts_at ON xet.acts USING brin (at) WITH (pages_per_range = 4);
+
+
+-- ---------------------------------------------------------------------------
+-- Xorbs and chunks
+
 -- One row a xorb, with its whole chunk list: 40 bytes a chunk.  A row is
--- written only after the xorb's bytes are durable under its name.
+-- inserted only after the bytes of the xorb are durable under its name.
+--
+-- A hash of a xorb covers its chunks and not how they are encoded.  So the row
+-- says which stored copy it describes: tag is in the name of the copy's file,
+-- and in the terms that lead to it; digest is XXH3 of its bytes.  A copy with
+-- tag 0 has no tag in its name.
+--
+-- advertised_on: the last day on which a dedup answer named the xorb.  Clients
+-- keep such answers, and refer to the xorb without an upload, so the collector
+-- leaves the xorb alone until clients have forgotten it.
+--
+-- damaged_at: since when the copy is known to be missing, truncated or damaged.
+-- New files must not refer to it until it is healed.
 
 CREATE TABLE xet.xorbs (
-    id            bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    hash          bytea       NOT NULL UNIQUE,
-    chunk_count   integer     NOT NULL,
-    raw_size      bigint      NOT NULL,
-    stored_size   bigint      NOT NULL,
-    created_at    timestamptz NOT NULL DEFAULT now(),
-    chunk_hashes  bytea       NOT NULL,   -- 32 bytes a chunk
-    raw_ends      bytea       NOT NULL,   -- u32 a chunk
-    stored_ends   bytea       NOT NULL,   -- u32 a chunk
+    id             bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    hash           bytea       NOT NULL UNIQUE,
+    chunk_count    integer     NOT NULL,
+    raw_size       bigint      NOT NULL,
+    stored_size    bigint      NOT NULL,
+    created_at     timestamptz NOT NULL DEFAULT now(),
+    chunk_hashes   bytea       NOT NULL,  -- 32 bytes a chunk
+    raw_ends       bytea       NOT NULL,  -- u32 a chunk
+    stored_ends    bytea       NOT NULL,  -- u32 a chunk
+    advertised_on  date,
+    tag            integer     NOT NULL DEFAULT 0,
+    digest         bytea,
+    damaged_at     timestamptz,
 
     CHECK (length(hash) = 32),
     CHECK (chunk_count BETWEEN 1 AND 8192),
     CHECK (length(chunk_hashes) = 32 * chunk_count),
     CHECK (length(raw_ends) = 4 * chunk_count),
-    CHECK (length(stored_ends) = 4 * chunk_count)
+    CHECK (length(stored_ends) = 4 * chunk_count),
+    CHECK (length(digest) = 16)
 );
 
--- hashes don't compress, and slices are read with substring()
+-- hashes do not compress, and substring() reads slices of what is not
+-- compressed
 
 ALTER TABLE xet.xorbs
     ALTER COLUMN chunk_hashes SET STORAGE EXTERNAL,
     ALTER COLUMN raw_ends SET STORAGE EXTERNAL,
     ALTER COLUMN stored_ends SET STORAGE EXTERNAL;
 
+CREATE INDEX xorbs_damaged ON xet.xorbs (id) WHERE damaged_at IS NOT NULL;
 
--- The global dedup index: only eligible chunks (hash mod 1024 = 0, or first
--- of a file), about one in a thousand.
+
+-- The global dedup index.  It has eligible chunks only (hash mod 1024 = 0, or
+-- the first one of a file), about one in a thousand.
+--
+-- One row a chunk and xorb, with the first place of the chunk there.  A xorb
+-- that repeats one chunk 8,191 times has one row, so what a dedup query reads
+-- does not depend on the contents of xorbs.
 
 CREATE TABLE xet.chunks (
     hash     bytea   NOT NULL,
     xorb_id  bigint  NOT NULL REFERENCES xet.xorbs ON DELETE CASCADE,
     idx      integer NOT NULL,
 
-    PRIMARY KEY (hash, xorb_id, idx)
+    PRIMARY KEY (hash, xorb_id)
 );
 
 CREATE INDEX chunks_xorb ON xet.chunks (xorb_id);
 
 
--- One row a file.  packed has the terms of a usual file (48 bytes each, see
--- src/core/plan/xet_term.h), so a reconstruction is one index probe and one
--- row; NULL when there are more than 256, which xet.terms holds then.
+-- Damaged copies that could not be healed, and when to try again.  If the tag
+-- is not that of the xorb, the copy was replaced meanwhile.
+
+CREATE TABLE xet.heals (
+    xorb_id  bigint      PRIMARY KEY REFERENCES xet.xorbs ON DELETE CASCADE,
+    tag      integer     NOT NULL,
+    tries    integer     NOT NULL,
+    next_at  timestamptz NOT NULL
+);
+
+
+-- ---------------------------------------------------------------------------
+-- Files and terms
+
+-- One row a file.  packed has the terms of a usual file, 52 bytes each: the
+-- hash of the xorb first, the tag of its copy last.  So a reconstruction is one
+-- index probe and one row.  It is NULL where there are more than 256 terms;
+-- these are in xet.terms.
+--
+-- sha256 is a claim of the uploader, of whose file the server may have seen the
+-- metadata only.  If sha256_proven, the server has computed it from bytes that
+-- it received, and may answer for it.
+--
+-- A file is needed while it is held, which a registration without a repo does,
+-- or while a repo has it.  A file without a hash was deleted: no request finds
+-- it, and the collector removes its terms and references.
 
 CREATE TABLE xet.files (
-    id          bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    hash        bytea       NOT NULL UNIQUE,
-    size        bigint      NOT NULL,
-    term_count  bigint      NOT NULL,
-    created_at  timestamptz NOT NULL DEFAULT now(),
-    sha256      bytea,                    -- as claimed by the uploader
-    packed      bytea,
+    id             bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    hash           bytea       UNIQUE,
+    size           bigint      NOT NULL,
+    term_count     bigint      NOT NULL,
+    created_at     timestamptz NOT NULL DEFAULT now(),
+    sha256         bytea,
+    packed         bytea,
+    sha256_proven  boolean     NOT NULL DEFAULT false,
+    held           boolean     NOT NULL DEFAULT false,
 
     CHECK (length(hash) = 32),
     CHECK (size >= 0),
     CHECK (sha256 IS NULL OR length(sha256) = 32),
-    CHECK (packed IS NULL OR length(packed) = 48 * term_count)
+    CHECK (NOT sha256_proven OR sha256 IS NOT NULL),
+    CHECK (packed IS NULL OR length(packed) = 52 * term_count)
 );
 
 ALTER TABLE xet.files ALTER COLUMN packed SET STORAGE EXTERNAL;
@@ -92,44 +194,957 @@ CREATE TABLE xet.terms (
 
     PRIMARY KEY (file_id, first_offset),
     CHECK (end_offset > first_offset),
-    CHECK (length(packed) > 0 AND length(packed) % 48 = 0)
+    CHECK (length(packed) > 0 AND length(packed) % 52 = 0)
 );
 
 ALTER TABLE xet.terms ALTER COLUMN packed SET STORAGE EXTERNAL;
 
 
--- Which xorbs a file needs: what keeps a xorb from being collected.
+-- Which xorbs a file needs: this keeps a xorb from being collected.  chunks are
+-- those that the file uses of the xorb: a caller who sees the file may know
+-- them.
 
 CREATE TABLE xet.file_xorbs (
-    file_id  bigint NOT NULL REFERENCES xet.files ON DELETE CASCADE,
-    xorb_id  bigint NOT NULL REFERENCES xet.xorbs,
+    file_id  bigint         NOT NULL REFERENCES xet.files ON DELETE CASCADE,
+    xorb_id  bigint         NOT NULL REFERENCES xet.xorbs,
+    chunks   int4multirange NOT NULL DEFAULT '{}',
 
     PRIMARY KEY (file_id, xorb_id)
 );
 
-CREATE INDEX file_xorbs_xorb ON xet.file_xorbs (xorb_id);
+-- the newest files of a xorb are read from this index, in their order
+
+CREATE INDEX file_xorbs_newest ON xet.file_xorbs (xorb_id, file_id);
 
 
--- Batches of a shard that is too large for one statement, until its last one
--- commits them together.  Rows left by a crash are swept by age.
+-- ---------------------------------------------------------------------------
+-- Shards
+
+-- Batches of a shard that is too large for one statement; the last batch
+-- commits all of them.  Rows that a crash has left are swept by age.
 
 CREATE TABLE xet.staged (
-    upload      bytea       NOT NULL,     -- 16 random bytes
-    seq         integer     NOT NULL,
-    created_at  timestamptz NOT NULL DEFAULT now(),
-    serials     bigint[]    NOT NULL,     -- of files in the upload
-    hashes      bytea[]     NOT NULL,
-    sizes       bigint[]    NOT NULL,
-    sha256      bytea[]     NOT NULL,
-    counts      bigint[]    NOT NULL,
-    packed      bytea[]     NOT NULL,
-    chunks      bytea[]     NOT NULL,
-    xorbs       bytea[]     NOT NULL,
-    indexes     integer[]   NOT NULL,
-    seg_serials bigint[]    NOT NULL,     -- of their files
-    seg_firsts  bigint[]    NOT NULL,
-    seg_ends    bigint[]    NOT NULL,
-    seg_packed  bytea[]     NOT NULL,
+    upload       bytea       NOT NULL,    -- 16 random bytes
+    seq          integer     NOT NULL,
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    serials      bigint[]    NOT NULL,    -- of files in the upload
+    hashes       bytea[]     NOT NULL,
+    sizes        bigint[]    NOT NULL,
+    sha256       bytea[]     NOT NULL,
+    counts       bigint[]    NOT NULL,
+    packed       bytea[]     NOT NULL,
+    chunks       bytea[]     NOT NULL,
+    xorbs        bytea[]     NOT NULL,
+    indexes      integer[]   NOT NULL,
+    seg_serials  bigint[]    NOT NULL,    -- of their files
+    seg_firsts   bigint[]    NOT NULL,
+    seg_ends     bigint[]    NOT NULL,
+    seg_packed   bytea[]     NOT NULL,
 
     PRIMARY KEY (upload, seq)
 );
+
+
+-- ---------------------------------------------------------------------------
+-- Repos and rights
+
+-- With "xet_access repo" a caller sees a file if the repo of the token has the
+-- file, or if a public repo does.
+
+CREATE TABLE xet.repos (
+    id          bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name        text        NOT NULL UNIQUE,
+    public      boolean     NOT NULL DEFAULT false,
+    created_at  timestamptz NOT NULL DEFAULT now()
+);
+
+
+-- Files of repos.  public_file is the file once more if the repo is public: so
+-- one look-up in an index says whether a file is public, in however many repos
+-- it is.  Triggers keep it.
+--
+-- subject is who has put the file into the repo; files have no owner.  sha256
+-- is what uploads of the repo claim of the file: a commit of the Hub names its
+-- files by it.  The claim counts for this repo only, and is proven before it is
+-- used.
+
+CREATE TABLE xet.repo_files (
+    repo_id      bigint      NOT NULL REFERENCES xet.repos ON DELETE CASCADE,
+    file_id      bigint      NOT NULL REFERENCES xet.files ON DELETE CASCADE,
+    added_at     timestamptz NOT NULL DEFAULT now(),
+    public_file  bigint,
+    subject      bytea,
+    sha256       bytea,
+
+    PRIMARY KEY (file_id, repo_id),
+    CHECK (public_file = file_id),
+    CHECK (length(subject) = 32)
+);
+
+CREATE INDEX repo_files_public ON xet.repo_files (public_file)
+    WHERE public_file IS NOT NULL;
+
+-- Both columns are in both indexes, in either order, so each index leads to one
+-- row.  Otherwise a plan that was made while the table was tiny, and is kept,
+-- could walk through a whole repo.
+
+CREATE INDEX repo_files_once ON xet.repo_files (repo_id, file_id);
+
+CREATE INDEX repo_files_sha256 ON xet.repo_files (repo_id, sha256)
+    WHERE sha256 IS NOT NULL;
+
+
+-- Which repos have received all of a xorb.  The hash of a chunk is no secret if
+-- the chunk is a whole file, whose hash is its name; so knowing it proves no
+-- possession of the bytes.
+
+CREATE TABLE xet.xorb_repos (
+    xorb_id  bigint  NOT NULL REFERENCES xet.xorbs ON DELETE CASCADE,
+    repo_id  bigint  NOT NULL REFERENCES xet.repos ON DELETE CASCADE,
+
+    PRIMARY KEY (xorb_id, repo_id)
+);
+
+-- as repo_files_once
+
+CREATE INDEX xorb_repos_once ON xet.xorb_repos (repo_id, xorb_id);
+
+
+-- Which subjects have sent a xorb, or have registered files of chunks of it, as
+-- ranges of chunks: from 0 without an end for all of the xorb.  A subject is a
+-- SHA-256 of issuer and subject, since both may be long.
+
+CREATE TABLE xet.xorb_subjects (
+    xorb_id  bigint         NOT NULL REFERENCES xet.xorbs ON DELETE CASCADE,
+    subject  bytea          NOT NULL,
+    chunks   int4multirange NOT NULL,
+
+    PRIMARY KEY (xorb_id, subject),
+    CHECK (length(subject) = 32)
+);
+
+
+-- A file that comes into a repo, or moves to another one, is as public as that
+-- repo.  The row lock on the repo makes a concurrent change of its visibility
+-- wait for this row, or this row for the change.
+--
+-- A file that was deleted gets into no repo: its row is still there, so the
+-- foreign key alone would allow it.  XT003 means "try again".
+
+CREATE FUNCTION xet.repo_files_place()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    SELECT CASE WHEN r.public THEN NEW.file_id END INTO NEW.public_file
+      FROM xet.repos r
+     WHERE r.id = NEW.repo_id
+       FOR SHARE;
+
+    PERFORM FROM xet.files f
+      WHERE f.id = NEW.file_id AND f.hash IS NOT NULL
+        FOR KEY SHARE;
+
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the file was deleted meanwhile'
+              USING ERRCODE = 'XT003';
+    END IF;
+
+    RETURN NEW;
+END;
+$$;
+
+CREATE TRIGGER place BEFORE INSERT OR UPDATE OF repo_id, file_id
+    ON xet.repo_files
+    FOR EACH ROW EXECUTE FUNCTION xet.repo_files_place();
+
+
+-- The files of a repo follow its visibility.  The isolation must be read
+-- committed: a snapshot from before the lock would not see files that came into
+-- the repo until then, and would leave them public.
+
+CREATE FUNCTION xet.repos_public()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'repos become public or private in transactions that '
+                        'are read committed'
+              USING ERRCODE = '25001';
+    END IF;
+
+    UPDATE xet.repo_files rf
+       SET public_file = CASE WHEN NEW.public THEN rf.file_id END
+     WHERE rf.repo_id = NEW.id;
+
+    RETURN NULL;
+END;
+$$;
+
+CREATE TRIGGER public AFTER UPDATE ON xet.repos
+    FOR EACH ROW WHEN (OLD.public <> NEW.public)
+    EXECUTE FUNCTION xet.repos_public();
+
+
+-- ---------------------------------------------------------------------------
+-- Garbage collection and chores
+
+-- The collector searches for nothing.  A statement that takes a need away
+-- leaves a note in one of these tables, by a trigger, and the collector
+-- (xet.gc_*() in functions.sql) reviews the notes, under locks of the rows that
+-- they are about.  A note is no verdict: the review may find that the file or
+-- xorb is needed.
+
+-- Files that a repo, or the store itself, has let go of.
+
+CREATE TABLE xet.gc_files (
+    file_id  bigint      PRIMARY KEY,
+    since    timestamptz NOT NULL DEFAULT now()
+);
+
+
+-- Xorbs that are new or have lost a reference.
+
+CREATE TABLE xet.gc_xorbs (
+    xorb_id  bigint      PRIMARY KEY,
+    since    timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE INDEX gc_xorbs_since ON xet.gc_xorbs (since, xorb_id);
+
+
+-- Stored copies whose rows are gone, and whose files are to be removed.
+
+CREATE TABLE xet.gc_copies (
+    hash         bytea       NOT NULL,
+    tag          integer     NOT NULL,
+    stored_size  bigint      NOT NULL,
+    since        timestamptz NOT NULL DEFAULT now(),
+
+    PRIMARY KEY (hash, tag),
+    CHECK (length(hash) = 32)
+);
+
+
+-- Work in the background that one worker of all nodes does at a time.
+--
+-- A row is a chore.  holder is the node that has the lease, and until its end.
+-- turn grows each time the lease is taken, so that a worker that has lost the
+-- lease can't overwrite the work of the next one.  cursor is where the current
+-- run goes on, NULL where there is no run.  figures count what the current or
+-- the last run has done, totals what all finished runs have.
+
+CREATE TABLE xet.chores (
+    name         text        PRIMARY KEY,
+    holder       bytea,
+    turn         bigint      NOT NULL DEFAULT 0,
+    seq          integer     NOT NULL DEFAULT 0,    -- of figures in this turn
+    until        timestamptz,
+    cursor       text,
+    started_at   timestamptz,
+    finished_at  timestamptz,
+    note         text,                              -- why it waits
+    figures      jsonb       NOT NULL DEFAULT '{}',
+    totals       jsonb       NOT NULL DEFAULT '{}',
+
+    CHECK (length(holder) = 16)
+) WITH (fillfactor = 50);
+
+
+-- The triggers.  A note that exists is written again and not left alone: the
+-- collector may be about to drop it, for a need that it still sees and that
+-- ends with this transaction.  So either this transaction waits for the
+-- collector, or the collector passes over the note.
+--
+-- Notes are written in the order of ids everywhere, or two transactions could
+-- wait for each other.
+
+CREATE FUNCTION xet.repo_files_gone()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    INSERT INTO xet.gc_files AS n (file_id)
+    SELECT DISTINCT g.file_id FROM gone g ORDER BY g.file_id
+    ON CONFLICT (file_id) DO UPDATE SET since = excluded.since;
+
+    RETURN NULL;
+END;
+$$;
+
+CREATE TRIGGER gone AFTER DELETE ON xet.repo_files
+    REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION xet.repo_files_gone();
+
+
+CREATE FUNCTION xet.files_gone()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    INSERT INTO xet.gc_files AS n (file_id) VALUES (NEW.id)
+    ON CONFLICT (file_id) DO UPDATE SET since = excluded.since;
+
+    RETURN NULL;
+END;
+$$;
+
+CREATE TRIGGER gone AFTER UPDATE OF held ON xet.files
+    FOR EACH ROW WHEN (OLD.held AND NOT NEW.held)
+    EXECUTE FUNCTION xet.files_gone();
+
+
+CREATE FUNCTION xet.file_xorbs_gone()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    INSERT INTO xet.gc_xorbs AS n (xorb_id)
+    SELECT DISTINCT g.xorb_id FROM gone g ORDER BY g.xorb_id
+    ON CONFLICT (xorb_id) DO UPDATE SET since = excluded.since;
+
+    RETURN NULL;
+END;
+$$;
+
+CREATE TRIGGER gone AFTER DELETE ON xet.file_xorbs
+    REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION xet.file_xorbs_gone();
+
+
+CREATE FUNCTION xet.xorbs_new()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    INSERT INTO xet.gc_xorbs AS n (xorb_id)
+    SELECT x.id FROM new x ORDER BY x.id
+    ON CONFLICT (xorb_id) DO UPDATE SET since = excluded.since;
+
+    RETURN NULL;
+END;
+$$;
+
+CREATE TRIGGER new AFTER INSERT ON xet.xorbs
+    REFERENCING NEW TABLE AS new
+    FOR EACH STATEMENT EXECUTE FUNCTION xet.xorbs_new();
+
+
+-- ---------------------------------------------------------------------------
+-- Usage and quotas
+
+-- The bytes of a xorb are charged to one repo and one subject, however many use
+-- them: first to those that have sent it, and when these do not use it any more
+-- to one that does (xet.usage_settle() in functions.sql).  NULL: to nobody.
+-- This is no part of xet.xorbs, whose rows are wide.
+
+CREATE TABLE xet.charges (
+    xorb_id  bigint PRIMARY KEY REFERENCES xet.xorbs ON DELETE CASCADE,
+    repo_id  bigint,
+    subject  bytea,
+    bytes    bigint NOT NULL,
+
+    CHECK (length(subject) = 32)
+);
+
+
+-- Sums, so that a query of usage adds nothing up.  The owner is a repo, by the
+-- 8 bytes of its id, or a subject.  An owner has as many rows as transactions
+-- have counted for it at the same time.  The sum of the rows is what counts; a
+-- single row may be below zero.
+--
+-- metadata is about what the rows of a Hub take of the database, those of
+-- folders, commits and references included (xet.hub_weight() in functions.sql).
+
+CREATE TABLE xet.usage (
+    owner     bytea  NOT NULL,
+    id        bigint GENERATED ALWAYS AS IDENTITY,
+    stored    bigint NOT NULL,
+    logical   bigint NOT NULL,
+    files     bigint NOT NULL,
+    metadata  bigint NOT NULL DEFAULT 0,
+
+    PRIMARY KEY (owner, id)
+) WITH (fillfactor = 50);
+
+
+-- Files that a repo has let go of, and xorbs that the collector has reviewed
+-- and kept: who is charged for them has to be reviewed.  Rows are inserted
+-- only, so no transaction waits here.
+
+CREATE TABLE xet.usage_left (
+    id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    file_id  bigint,
+    xorb_id  bigint
+);
+
+
+-- Limits in bytes; NULL is no limit.  The owner is a repo by its name, or a
+-- subject as issuer, a zero byte, subject.  An empty owner is for all that have
+-- no row of their own.
+
+CREATE TABLE xet.quotas (
+    kind      text   NOT NULL CHECK (kind IN ('repo', 'subject')),
+    owner     bytea  NOT NULL,
+    stored    bigint CHECK (stored >= 0),
+    logical   bigint CHECK (logical >= 0),
+    metadata  bigint CHECK (metadata >= 0),
+
+    PRIMARY KEY (kind, owner)
+);
+
+
+-- Adds to a row of the owner that no other transaction has locked, or inserts a
+-- row where all are locked.  So nobody waits for a long transaction, however
+-- many count for one owner at the same time.
+
+CREATE FUNCTION xet.usage_add(owner bytea, stored bigint, logical bigint,
+    files bigint, metadata bigint DEFAULT 0)
+    RETURNS void
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    row_id bigint;
+BEGIN
+    IF $2 = 0 AND $3 = 0 AND $4 = 0 AND $5 = 0 THEN
+        RETURN;
+    END IF;
+
+    SELECT u.id INTO row_id
+      FROM xet.usage u
+     WHERE u.owner = $1
+     ORDER BY u.id
+     LIMIT 1
+       FOR NO KEY UPDATE SKIP LOCKED;
+
+    IF row_id IS NULL THEN
+        INSERT INTO xet.usage (owner, stored, logical, files, metadata)
+        VALUES ($1, $2, $3, $4, $5);
+
+    ELSE
+        UPDATE xet.usage AS u
+           SET stored = u.stored + $2, logical = u.logical + $3,
+               files = u.files + $4, metadata = u.metadata + $5
+         WHERE u.owner = $1 AND u.id = row_id;
+    END IF;
+END;
+$$;
+
+
+-- Charges: stored bytes.
+
+CREATE FUNCTION xet.charges_count()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    sign integer := CASE WHEN TG_OP = 'INSERT' THEN 1 ELSE -1 END;
+BEGIN
+    IF NOT EXISTS (SELECT FROM changed) THEN
+        RETURN NULL;
+    END IF;
+
+    PERFORM xet.usage_add(u.owner, u.stored, 0, 0)
+       FROM (SELECT w.owner, (sign * sum(w.bytes))::bigint AS stored
+               FROM (SELECT int8send(c.repo_id) AS owner, c.bytes
+                       FROM changed c
+                      WHERE c.repo_id IS NOT NULL
+                     UNION ALL
+                     SELECT c.subject, c.bytes
+                       FROM changed c
+                      WHERE c.subject IS NOT NULL) w
+              GROUP BY w.owner) u;
+
+    RETURN NULL;
+END;
+$$;
+
+CREATE TRIGGER count_new AFTER INSERT ON xet.charges
+    REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION xet.charges_count();
+
+CREATE TRIGGER count_gone AFTER DELETE ON xet.charges
+    REFERENCING OLD TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION xet.charges_count();
+
+
+CREATE FUNCTION xet.charges_moved()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF OLD.repo_id IS NOT NULL THEN
+        PERFORM xet.usage_add(int8send(OLD.repo_id), -OLD.bytes, 0, 0);
+    END IF;
+
+    IF OLD.subject IS NOT NULL THEN
+        PERFORM xet.usage_add(OLD.subject, -OLD.bytes, 0, 0);
+    END IF;
+
+    IF NEW.repo_id IS NOT NULL THEN
+        PERFORM xet.usage_add(int8send(NEW.repo_id), NEW.bytes, 0, 0);
+    END IF;
+
+    IF NEW.subject IS NOT NULL THEN
+        PERFORM xet.usage_add(NEW.subject, NEW.bytes, 0, 0);
+    END IF;
+
+    RETURN NULL;
+END;
+$$;
+
+CREATE TRIGGER moved AFTER UPDATE ON xet.charges
+    FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*)
+    EXECUTE FUNCTION xet.charges_moved();
+
+
+-- A copy that takes the place of a damaged one may have another size.
+
+CREATE FUNCTION xet.xorbs_healed()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    UPDATE xet.charges c SET bytes = NEW.stored_size WHERE c.xorb_id = NEW.id;
+
+    RETURN NULL;
+END;
+$$;
+
+CREATE TRIGGER healed AFTER UPDATE OF stored_size ON xet.xorbs
+    FOR EACH ROW WHEN (OLD.stored_size <> NEW.stored_size)
+    EXECUTE FUNCTION xet.xorbs_healed();
+
+
+-- Files of repos: logical bytes and a number of files.  A session keeps the
+-- plan, and may have made it while xet.files was empty: so the setting leaves
+-- it no choice but the index.
+
+CREATE FUNCTION xet.repo_files_count()
+    RETURNS trigger
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+AS $$
+DECLARE
+    sign integer := CASE WHEN TG_OP = 'INSERT' THEN 1 ELSE -1 END;
+BEGIN
+    IF NOT EXISTS (SELECT FROM changed) THEN
+        RETURN NULL;
+    END IF;
+
+    PERFORM xet.usage_add(u.owner, 0, (sign * u.logical)::bigint,
+                          sign * u.files)
+       FROM (SELECT w.owner, sum(w.size) AS logical, count(*) AS files
+               FROM (SELECT int8send(p.repo_id) AS owner, f.size
+                       FROM changed p
+                      CROSS JOIN LATERAL (SELECT f.size FROM xet.files f
+                                           WHERE f.id = p.file_id
+                                          OFFSET 0) f
+                     UNION ALL
+                     SELECT p.subject, f.size
+                       FROM changed p
+                      CROSS JOIN LATERAL (SELECT f.size FROM xet.files f
+                                           WHERE f.id = p.file_id
+                                          OFFSET 0) f
+                      WHERE p.subject IS NOT NULL) w
+              GROUP BY w.owner) u;
+
+    IF TG_OP = 'DELETE' THEN
+        INSERT INTO xet.usage_left (file_id)
+        SELECT DISTINCT p.file_id FROM changed p;
+    END IF;
+
+    RETURN NULL;
+END;
+$$;
+
+CREATE TRIGGER count_new AFTER INSERT ON xet.repo_files
+    REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION xet.repo_files_count();
+
+CREATE TRIGGER count_gone AFTER DELETE ON xet.repo_files
+    REFERENCING OLD TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION xet.repo_files_count();
+
+
+CREATE FUNCTION xet.repo_files_moved()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    was   bigint;
+    size  bigint;
+BEGIN
+    SELECT f.size INTO was FROM xet.files f WHERE f.id = OLD.file_id;
+    SELECT f.size INTO size FROM xet.files f WHERE f.id = NEW.file_id;
+
+    PERFORM xet.usage_add(int8send(OLD.repo_id), 0, -was, -1);
+    PERFORM xet.usage_add(int8send(NEW.repo_id), 0, size, 1);
+
+    IF OLD.subject IS NOT NULL THEN
+        PERFORM xet.usage_add(OLD.subject, 0, -was, -1);
+    END IF;
+
+    IF NEW.subject IS NOT NULL THEN
+        PERFORM xet.usage_add(NEW.subject, 0, size, 1);
+    END IF;
+
+    INSERT INTO xet.usage_left (file_id) VALUES (OLD.file_id);
+
+    RETURN NULL;
+END;
+$$;
+
+CREATE TRIGGER moved AFTER UPDATE OF repo_id, file_id, subject
+    ON xet.repo_files
+    FOR EACH ROW WHEN (OLD.repo_id <> NEW.repo_id
+                       OR OLD.file_id <> NEW.file_id
+                       OR OLD.subject IS DISTINCT FROM NEW.subject)
+    EXECUTE FUNCTION xet.repo_files_moved();
+
+
+-- The size of a file must still be known when the file leaves its repos, so
+-- this comes before ON DELETE CASCADE.
+
+CREATE FUNCTION xet.files_places()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF EXISTS (SELECT FROM xet.repo_files rf WHERE rf.file_id = OLD.id) THEN
+        DELETE FROM xet.repo_files rf WHERE rf.file_id = OLD.id;
+    END IF;
+
+    RETURN OLD;
+END;
+$$;
+
+CREATE TRIGGER places BEFORE DELETE ON xet.files
+    FOR EACH ROW EXECUTE FUNCTION xet.files_places();
+
+
+-- A xorb that the collector has reviewed and kept, because files need it: the
+-- repo and the subject that are charged may have none of these files.
+
+CREATE FUNCTION xet.gc_xorbs_reviewed()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    INSERT INTO xet.usage_left (xorb_id)
+    SELECT c.xorb_id
+      FROM reviewed g
+      JOIN xet.charges c ON c.xorb_id = g.xorb_id;
+
+    RETURN NULL;
+END;
+$$;
+
+CREATE TRIGGER reviewed AFTER DELETE ON xet.gc_xorbs
+    REFERENCING OLD TABLE AS reviewed
+    FOR EACH STATEMENT EXECUTE FUNCTION xet.gc_xorbs_reviewed();
+
+
+-- ---------------------------------------------------------------------------
+-- zTensor
+
+-- What is known of files as zTensor files, for those that a client has asked
+-- about: a verdict, or where objects are in the manifest.  All of it can be
+-- made again from the file; old rows are swept.
+--
+-- rules stands for the limits and the code that made the verdict.
+
+CREATE TABLE xet.zt_files (
+    file_id     bigint      NOT NULL REFERENCES xet.files ON DELETE CASCADE,
+    rules       bigint      NOT NULL,
+    checked_at  timestamptz NOT NULL DEFAULT now(),
+    verdict     bytea       NOT NULL,     -- src/ztensor/core/xet_zt_cache.c
+    attributes  bytea,                    -- of the root, CBOR
+
+    PRIMARY KEY (file_id, rules)
+);
+
+
+-- What verifying the data of an object has found, two bytes a component in the
+-- order of the manifest.
+
+CREATE TABLE xet.zt_reports (
+    file_id     bigint      NOT NULL REFERENCES xet.files ON DELETE CASCADE,
+    rules       bigint      NOT NULL,
+    object      bigint      NOT NULL,     -- index in the manifest
+    checked_at  timestamptz NOT NULL DEFAULT now(),
+    report      bytea       NOT NULL,
+
+    PRIMARY KEY (file_id, rules, object)
+);
+
+
+-- ---------------------------------------------------------------------------
+-- Hub
+
+-- Repos with names, their commits and paths.  These tables are empty where
+-- there is no Hub.
+--
+-- A history without branches is a line: commits 1, 2, 3 … of it, and for each
+-- path rows with the commit from which and the commit before which they hold.
+-- So a commit writes what it changes, and the folders above that, whatever the
+-- size of the repo.  A branch is another commit of the same line; the first
+-- commit on a branch that is not at the end of its line makes a line of its
+-- own, which goes on from the other one ("Lines" in functions.sql).  A bucket
+-- is a line with one commit that never ends.
+--
+-- All keys begin with the repo, by which a distributed PostgreSQL can divide
+-- the tables.  The exceptions are the indexes of folders, which must not look
+-- like those of paths to the planner.
+
+-- A repo.  store is the number of what its uploads belong to, see
+-- xet.hub_store().  The repo gets a new number when it becomes private; none is
+-- used twice.
+
+CREATE TABLE xet.hub_repos (
+    id          bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind        smallint    NOT NULL,     -- model, dataset, space, bucket
+    owner       text        NOT NULL,
+    name        text        NOT NULL,
+    private     boolean     NOT NULL DEFAULT false,
+    created_at  timestamptz NOT NULL DEFAULT now(),
+    changed_at  timestamptz NOT NULL DEFAULT now(),
+    store       bigint      GENERATED ALWAYS AS IDENTITY,
+
+    CHECK (kind BETWEEN 0 AND 3)
+);
+
+CREATE UNIQUE INDEX hub_repos_name
+    ON xet.hub_repos (kind, lower(owner), lower(name));
+
+-- lists: the repos of a kind, and those of an owner, recently changed first
+
+CREATE INDEX hub_repos_changed
+    ON xet.hub_repos (kind, changed_at DESC, id DESC);
+
+CREATE INDEX hub_repos_owner
+    ON xet.hub_repos (kind, lower(owner), changed_at DESC, id DESC);
+
+CREATE UNIQUE INDEX hub_repos_store ON xet.hub_repos (store);
+
+
+-- Former names of repos.
+
+CREATE TABLE xet.hub_moved (
+    kind     smallint NOT NULL,
+    owner    text     NOT NULL,           -- in lower case
+    name     text     NOT NULL,
+    repo_id  bigint   NOT NULL REFERENCES xet.hub_repos ON DELETE CASCADE,
+
+    PRIMARY KEY (kind, owner, name)
+);
+
+CREATE INDEX hub_moved_repo ON xet.hub_moved (repo_id);
+
+
+-- A line goes on from other lines, the nearest first: line bases[i], up to its
+-- commit upto[i].  branch has made the last commit of the line.
+
+CREATE TABLE xet.hub_lines (
+    repo_id  bigint    NOT NULL REFERENCES xet.hub_repos ON DELETE CASCADE,
+    line     integer   NOT NULL,
+    last     integer   NOT NULL,          -- commit
+    files    bigint    NOT NULL DEFAULT 0,          -- at that
+    bytes    bigint    NOT NULL DEFAULT 0,
+    bases    integer[] NOT NULL DEFAULT '{}',
+    upto     integer[] NOT NULL DEFAULT '{}',
+    branch   text      COLLATE "C",
+
+    PRIMARY KEY (repo_id, line),
+    CHECK (cardinality(bases) = cardinality(upto))
+);
+
+
+-- upload is drawn by the worker, so that a statement that is sent again finds
+-- what it has done.  metadata is counted for the subject, as in xet.usage.
+-- files and bytes are those of the whole commit: a line that leaves another one
+-- there begins with them.
+
+CREATE TABLE xet.hub_commits (
+    repo_id   bigint      NOT NULL REFERENCES xet.hub_repos ON DELETE CASCADE,
+    line      integer     NOT NULL,
+    seq       integer     NOT NULL,
+    oid       bytea       NOT NULL,
+    parent    bytea,
+    made_at   timestamptz NOT NULL DEFAULT now(),
+    who       text        NOT NULL,
+    title     text        NOT NULL,
+    message   text        NOT NULL DEFAULT '',
+    upload    bytea,
+    subject   bytea,
+    metadata  bigint      NOT NULL DEFAULT 0,
+    files     bigint      NOT NULL DEFAULT 0,
+    bytes     bigint      NOT NULL DEFAULT 0,
+
+    PRIMARY KEY (repo_id, line, seq),
+    UNIQUE (repo_id, oid),
+    CHECK (length(oid) = 20)
+);
+
+
+CREATE TABLE xet.hub_refs (
+    repo_id  bigint NOT NULL REFERENCES xet.hub_repos ON DELETE CASCADE,
+    name     text   NOT NULL COLLATE "C", -- heads/main, tags/v1
+    oid      bytea  NOT NULL,             -- commit
+    subject  bytea,                       -- metadata is counted for
+
+    PRIMARY KEY (repo_id, name)
+);
+
+
+-- A file, or a folder, whose hash is NULL.  The bytes of a hash are in the
+-- order in which they are written, see xet.hub_hash().
+--
+-- subject is whom metadata is counted for.  A row of a bucket is freed alone,
+-- the rows of a commit only together with their repo.
+
+CREATE TABLE xet.hub_paths (
+    repo_id  bigint  NOT NULL REFERENCES xet.hub_repos ON DELETE CASCADE,
+    line     integer NOT NULL,
+    path     text    NOT NULL COLLATE "C",
+    since    integer NOT NULL,            -- commit of the line
+    till     integer NOT NULL DEFAULT 2147483647,     -- exclusive
+    folder   text    NOT NULL COLLATE "C",            -- it is in
+    hash     bytea,
+    size     bigint  NOT NULL DEFAULT 0,
+    sha256   bytea,
+    made     bytea   NOT NULL,            -- by this commit
+    made_at  timestamptz NOT NULL DEFAULT now(),
+    mtime    timestamptz,                 -- of a file in a bucket
+    type     text,                        -- media type, the same
+    subject  bytea,
+
+    PRIMARY KEY (repo_id, line, path, since)
+);
+
+CREATE INDEX hub_paths_folder
+    ON xet.hub_paths (folder, repo_id, line, path, since);
+
+-- whether any path still leads to a file
+
+CREATE INDEX hub_paths_hash ON xet.hub_paths (repo_id, hash)
+    WHERE hash IS NOT NULL;
+
+-- What holds at the last commit of a line, by path and by folder.  A path that
+-- was committed ten thousand times has ten thousand rows, of which a page of
+-- the root shows one.
+
+CREATE INDEX hub_paths_now ON xet.hub_paths (repo_id, line, path)
+    WHERE till = 2147483647;
+
+CREATE INDEX hub_paths_now_folder
+    ON xet.hub_paths (folder, repo_id, line, path)
+    WHERE till = 2147483647;
+
+
+-- Operations of a commit, until it is made.  Rows that a crash has left are
+-- swept by age.  They are counted for their owner, as in xet.usage, and take
+-- bytes; an owner of too many has to finish some commits first
+-- (xet.hub_stage() in functions.sql).
+
+CREATE TABLE xet.hub_staged (
+    upload      bytea       NOT NULL,     -- 16 random bytes
+    seq         integer     NOT NULL,
+    created_at  timestamptz NOT NULL DEFAULT now(),
+    ops         integer[]   NOT NULL,     -- xet_hub_op_e
+    paths       text[]      NOT NULL,
+    sizes       bigint[]    NOT NULL,
+    hashes      bytea[]     NOT NULL,
+    sha256      bytea[]     NOT NULL,
+    mtimes      bigint[]    NOT NULL,     -- ms since 1970
+    types       text[]      NOT NULL,
+    sources     text[]      NOT NULL,     -- kind/owner/name
+    owner       bytea       NOT NULL DEFAULT '',
+    bytes       bigint      NOT NULL DEFAULT 0,
+
+    PRIMARY KEY (upload, seq)
+);
+
+CREATE INDEX hub_staged_owner ON xet.hub_staged (owner) INCLUDE (bytes);
+
+
+-- Files that a repo may not need: files that were uploaded and not committed
+-- yet, and files that were taken out of a bucket.  They are reviewed a day
+-- later.
+
+CREATE TABLE xet.hub_loose (
+    repo_id  bigint      NOT NULL REFERENCES xet.repos ON DELETE CASCADE,
+    file_id  bigint      NOT NULL,
+    since    timestamptz NOT NULL DEFAULT now(),
+
+    PRIMARY KEY (repo_id, file_id)
+);
+
+CREATE INDEX hub_loose_since ON xet.hub_loose (since);
+
+
+-- Files that are being read for a commit, to prove what the commit claims of
+-- them: so that none is read twice at the same time.  A row counts no longer
+-- when its time is over.
+
+CREATE TABLE xet.hub_proofs (
+    file_id  bigint      PRIMARY KEY,
+    upload   bytea       NOT NULL,
+    owner    bytea       NOT NULL,        -- as of xet.usage
+    size     bigint      NOT NULL,
+    until    timestamptz NOT NULL
+);
+
+CREATE INDEX hub_proofs_upload ON xet.hub_proofs (upload);
+
+
+-- How many bytes were read in vain for an owner on a day: the claim was false,
+-- or the client left.
+
+CREATE TABLE xet.hub_vain (
+    owner  bytea  PRIMARY KEY,
+    day    date   NOT NULL,
+    bytes  bigint NOT NULL
+);
+
+
+-- ---------------------------------------------------------------------------
+-- Telemetry
+
+-- Reports of clients about their transfers; no part of the service needs them.
+
+CREATE TABLE xet.telemetry (
+    id           bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    received_at  timestamptz NOT NULL DEFAULT now(),
+    event        text        NOT NULL,
+    session_id   text,
+    user_agent   text,
+    metrics      jsonb
+);
+
+CREATE INDEX telemetry_received ON xet.telemetry (received_at);
+
+
+-- ---------------------------------------------------------------------------
+-- Partitions
+
+-- A table in partitions (partitions.sql) is divided by the ids of xorbs or
+-- files.  A statement that looks for a hash names the id, too, by one of these
+-- functions, or PostgreSQL would look into each partition.  For a table without
+-- partitions they are true, and cost nothing.
+
+CREATE FUNCTION xet.xorb_at(id bigint, hash bytea)
+    RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT true;
+$$;
+
+CREATE FUNCTION xet.file_at(id bigint, hash bytea)
+    RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT true;
+$$;

@@ -2513,9 +2513,9 @@ $$;
 --
 -- Three steps, each a transaction of bounded size that may be repeated, by as
 -- many collectors at a time as there are: files that nobody has, xorbs that no
--- file needs, and stored copies whose row is gone.  The notes of 0012 say where
--- to look; the row that a note is about is locked, and then looked at by a
--- statement of its own, which sees all that was committed before the lock was
+-- file needs, and stored copies whose row is gone.  The notes in xet.gc_* say
+-- where to look; the row that a note is about is locked, and then looked at by
+-- a statement of its own, which sees all that was committed before the lock was
 -- had.  Whoever is about to need the row holds a lock on it until he has
 -- committed (xet.shard_stay, xet.shard_terms, references), so there is no
 -- moment between looking and deleting.  A collector waits for nobody: what
@@ -2941,9 +2941,10 @@ AS $$
 $$;
 
 
--- For a store whose every location has "xet_access repo", and that has files
--- of before 0012: the store holds none of them itself, so what no repo has is
--- for the collector.  How many files it has held.
+-- For a store whose every location has "xet_access repo" now, and had another
+-- access before: the store holds files that were registered without a repo.
+-- This releases them, so that the collector removes those that no repo has.
+-- Returns how many files were held.
 
 CREATE FUNCTION xet.files_release()
     RETURNS bigint
@@ -3517,13 +3518,13 @@ $$;
 
 -- Quotas and usage.
 --
--- What is counted, and for whom, is in 0014.  A limit is held at the end of the
--- transaction that adds to what it limits, under a lock of the repo and of the
--- subject that goes with the commit: so all that were before are seen, and two
--- at the edge of a limit can not both slip under it.  Without a limit nobody
--- takes the lock.  Nothing is waited for behind it but the commit, and it is
--- taken for the repo first and then for the subject: so nobody waits in a
--- circle.
+-- 0001_schema.sql says what is counted, and for whom.  A limit is held at the
+-- end of the transaction that adds to what it limits, under a lock of the repo
+-- and of the subject that goes with the commit: so all that were before are
+-- seen, and two at the edge of a limit can not both slip under it.  Without a
+-- limit nobody takes the lock.  Nothing is waited for behind it but the commit,
+-- and it is taken for the repo first and then for the subject: so nobody waits
+-- in a circle.
 --
 -- XT004: the limit is exceeded.  The detail has kind, what is limited, the
 -- limit, and what was used without this transaction.
@@ -3955,7 +3956,7 @@ END;
 $$;
 
 
--- A Hub: repos with names, their commits and files (0018_hub.sql).
+-- A Hub: repos with names, their commits and files (tables xet.hub_*).
 --
 -- Most functions answer a request: its status, and for an error the code and
 -- the message that clients know; else the JSON of the body.  The rights of the
@@ -5134,9 +5135,9 @@ $$;
 -- Repos of a kind, the newest first, a page of them; of an owner where one is
 -- given.  after is where the page before has ended.  A page looks at 5,000
 -- repos at most: one of a search may have few of them, or none, and a next
--- page.  The indexes of
--- 0019_hub_heads.sql have this order, and the plan is made for the arguments:
--- one for all of them would leave out the owner's.
+-- page.  The indexes hub_repos_changed and hub_repos_owner have this order, and
+-- the plan is made for the arguments: a generic plan would leave out that of
+-- the owner.
 
 CREATE FUNCTION xet.hub_list(kind integer, owner text, search text,
     any_space boolean, spaces text[],
@@ -5232,7 +5233,7 @@ $$;
 -- behind this part and is full.
 --
 -- What holds at the last commit of a line is found without what held before,
--- by indexes of it alone (0019_hub_heads.sql).
+-- by indexes of it alone (hub_paths_now, hub_paths_now_folder).
 
 CREATE FUNCTION xet.hub_tree_rows(kind integer, owner text, name text,
     any_space boolean, spaces text[],

@@ -30,14 +30,12 @@ end $$;
 create schema if not exists xet;
 
 create table if not exists xet.migrations (
-    version     integer      primary key,
-    name        text         not null,
-    applied_at  timestamptz  not null default now()
+    version          integer      primary key,
+    name             text         not null,
+    applied_at       timestamptz  not null default now(),
+    sha256           text,
+    compatible_from  integer
 );
-
-alter table xet.migrations
-    add column if not exists sha256 text,
-    add column if not exists compatible_from integer;
 
 comment on table xet.migrations is
     'what was applied; 0 is functions.sql, the rest are applied once';

@@ -360,10 +360,10 @@ append("$dir/sql/functions.sql", "-- more\n");
 is(xet(undef, { %empty }, 'migrate', '--sql', "$dir/sql")->{out},
 	"functions.sql\n", 'changed functions');
 
-append("$dir/sql/0002_telemetry.sql", "-- more\n");
-fails(1, qr/^xet: 0002_telemetry.sql: was changed after/, 'migrate',
+append("$dir/sql/0001_schema.sql", "-- more\n");
+fails(1, qr/^xet: 0001_schema.sql: was changed after/, 'migrate',
 	{ %empty }, 'migrate', '--sql', "$dir/sql");
-copy(root() . '/sql/0002_telemetry.sql', "$dir/sql") or die;
+copy(root() . '/sql/0001_schema.sql', "$dir/sql") or die;
 
 spew("$dir/sql/9001_bad.sql", "create table public.half (i int);\nselect 1/0;");
 $r = xet(undef, { %empty }, 'migrate', '--sql', "$dir/sql");

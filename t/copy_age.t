@@ -90,24 +90,6 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 	age($t, '12 hours');
 	is(post($t, $ahead)->{status}, 200, 'clocks that differ: over');
 
-	# functions of before, which a server may meet while others are upgraded
-
-	my $made = $t->sql('SELECT pg_get_functiondef('
-		. "'xet.copy_made'::regproc)");
-	my $before = make_xorb(mix(8, 300_000));
-
-	$t->allow(qr/"xorb_put" (?:failed, SQLSTATE 40001|is sent again): /);
-	$t->sql($made =~ s/40XT1/40001/r);
-	age($t, '-1 second');
-	is(post($t, $before)->{status}, 503, 'functions of before: 503');
-	cmp_ok(asked($t), '>', 1, 'functions of before: it is sent again');
-	is(row($t, $before), 0, 'functions of before: no row');
-	is(scalar($t->xorb_files($before->{hash})), 1,
-		'functions of before: the copy stays');
-	$t->sql($made);
-	age($t, '12 hours');
-	is(post($t, $before)->{status}, 200, 'functions of before: over');
-
 	$_->stop() for $node, $t;
 }
 

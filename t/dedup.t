@@ -12,7 +12,6 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
-use Test::Xet::Process qw/ root slurp /;
 
 my $t = Test::Xet->new(workers => 2);
 
@@ -527,29 +526,5 @@ $t->sql("INSERT INTO xet.repo_files (repo_id, file_id)"
 	. " SELECT r.id, f.id FROM xet.repos r, xet.files f"
 	. " WHERE f.hash = sha256('19990') AND r.name = 'mine'");
 is(found('mine'), 1, 'a file of the own repo is');
-
-# --------------------------------------------------------------------------
-# an index of before, with a row for each place of a chunk
-
-$t->sql('CREATE DATABASE before', db => 'postgres');
-
-for my $file (sort glob(root() . '/sql/0*.sql')) {
-	$t->sql("INSERT INTO xet.xorbs (hash, chunk_count, raw_size,"
-		. " stored_size, chunk_hashes, raw_ends, stored_ends)"
-		. " SELECT sha256(n::text::bytea), 1, 64, 72, sha256('chunk'),"
-		. " '\\x40000000', '\\x48000000' FROM generate_series(1, 2) n;"
-		. " INSERT INTO xet.chunks (hash, xorb_id, idx)"
-		. " SELECT sha256(h::text::bytea), x.id, i FROM xet.xorbs x,"
-		. " generate_series(1, 2) h, generate_series(3 * h, 500) i",
-		db => 'before') if $file =~ /0008/;
-	$t->sql(slurp($file), db => 'before');
-}
-
-is($t->sql("SELECT string_agg(idx::text, ',' ORDER BY xorb_id, hash)"
-	. " FROM xet.chunks", db => 'before'),
-	$t->sql("SELECT string_agg(i::text, ',') FROM (SELECT 3 * h AS i"
-	. " FROM generate_series(1, 2) x, generate_series(1, 2) h"
-	. " ORDER BY x, sha256(h::text::bytea)) s"),
-	'migrated: the first place is left');
 
 $t->done();

@@ -14,7 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
-use Test::Xet::Process qw/ module_table root slurp wait_for /;
+use Test::Xet::Process qw/ module_table wait_for /;
 
 my $t = Test::Xet->new(workers => 1);
 
@@ -343,25 +343,5 @@ for my $public ('true', 'false') {
 		"added behind it becoming public $not");
 	public('other9', $public);
 }
-
-# --------------------------------------------------------------------------
-# a database of before, with a public repo
-
-$t->sql('CREATE DATABASE before', db => 'postgres');
-
-for my $file (sort glob(root() . '/sql/0*.sql')) {
-	$t->sql("INSERT INTO xet.repos (name, public) VALUES ('a', true),"
-		. " ('b', false); INSERT INTO xet.files (hash, size,"
-		. " term_count, packed) SELECT sha256(n::text::bytea), 0, 0, ''"
-		. " FROM generate_series(1, 3) n; INSERT INTO xet.repo_files"
-		. " (repo_id, file_id) SELECT r.id, f.id FROM xet.repos r,"
-		. " xet.files f WHERE f.id > r.id", db => 'before')
-		if $file =~ /0010/;
-	$t->sql(slurp($file), db => 'before');
-}
-
-is($t->sql("SELECT string_agg(file_id || ' ' || coalesce(public_file, 0), ', '"
-	. ' ORDER BY repo_id, file_id) FROM xet.repo_files', db => 'before'),
-	'2 2, 3 3, 3 0', 'migrated: what is public');
 
 $t->done();

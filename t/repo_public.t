@@ -3,9 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # A repo that becomes private is private, with all of its files: while a shard
-# is being committed to it, also where PostgreSQL isolates transactions
-# otherwise, and while a database is brought to the schema in which files are
-# public.
+# is being committed to it, and also where PostgreSQL isolates transactions
+# otherwise.
 
 use warnings;
 use strict;
@@ -17,7 +16,7 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
 use Test::Xet::Files;
-use Test::Xet::Process qw/ root slurp wait_for /;
+use Test::Xet::Process qw/ wait_for /;
 
 # --------------------------------------------------------------------------
 # the command, behind the commit of a shard
@@ -97,68 +96,6 @@ END;
 $$;
 SELECT what FROM came;
 EOF
-	$t->check();
-	$t->remove();
-}
-
-# --------------------------------------------------------------------------
-# migrations
-
-for my $when ('before', 'while') {
-	my ($t, $x, $file) = server();
-
-	is($t->post('/api/v1/shards', \$file->{bytes},
-		$t->auth('write', 'a/a'))->{status}, 200, "$when: a file");
-	$t->stop();
-
-	# as it was before the tenth
-
-	$t->sql(<<'EOF');
-DROP TRIGGER place ON xet.repo_files;
-DROP TRIGGER public ON xet.repos;
-DROP FUNCTION xet.repo_files_place;
-DROP FUNCTION xet.repos_public;
-ALTER TABLE xet.repo_files DROP COLUMN public_file;
-DROP INDEX xet.repo_files_once;
-DROP INDEX xet.xorb_repos_once;
-CREATE INDEX repo_files_repo ON xet.repo_files (repo_id);
-CREATE INDEX xorb_repos_repo ON xet.xorb_repos (repo_id);
-DELETE FROM xet.migrations WHERE version IN (10, 11);
-UPDATE xet.migrations SET sha256 = 'another' WHERE version = 0;
-UPDATE xet.repos SET public = true;
-EOF
-
-	my $s = $t->pg_session();
-
-	$s->send('BEGIN');
-	$s->send("UPDATE xet.repos SET public = false WHERE name = 'a/a'");
-	$s->wait();
-
-	if ($when eq 'before') {
-		$s->send('COMMIT');
-		$s->wait();
-	}
-
-	my $run = xet_start(undef, { env => {
-		XET_POSTGRES => $t->conninfo() } }, 'migrate');
-
-	if ($when eq 'while') {
-		ok(wait_for(10, sub {
-			$t->sql("SELECT count(*) FROM pg_stat_activity"
-				. " WHERE wait_event_type = 'Lock'") == 1
-		}), 'while: the migration waits');
-		$s->send('COMMIT');
-		$s->wait();
-	}
-
-	my $r = xet_wait($run);
-
-	is($r->{code}, 0, "$when: migrated") or diag($r->{err});
-	$t->run();
-	is(private($t, $file), '404 0', "$when: others see nothing of it");
-	is($t->get("/api/v1/files/$file->{files}[0]{hash}",
-		$t->auth('read', 'a/a'))->{status}, 200,
-		"$when: the repo does");
 	$t->check();
 	$t->remove();
 }

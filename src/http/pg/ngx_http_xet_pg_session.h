@@ -14,7 +14,7 @@
  * ngx_http_xet_pg_check.c: what a connection must lead to.
  */
 
-#define NGX_HTTP_XET_SCHEMA  "24"          /* last of sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "1"           /* last of sql/NNNN_*.sql */
 
 
 /*
