@@ -1111,23 +1111,6 @@ CREATE TABLE xet.hub_vain (
 
 
 -- ---------------------------------------------------------------------------
--- Telemetry
-
--- Reports of clients about their transfers; no part of the service needs them.
-
-CREATE TABLE xet.telemetry (
-    id           bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    received_at  timestamptz NOT NULL DEFAULT now(),
-    event        text        NOT NULL,
-    session_id   text,
-    user_agent   text,
-    metrics      jsonb
-);
-
-CREATE INDEX telemetry_received ON xet.telemetry (received_at);
-
-
--- ---------------------------------------------------------------------------
 -- Partitions
 
 -- A table in partitions (partitions.sql) is divided by the ids of xorbs or

@@ -18,8 +18,7 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.chunk_find, xet.shard_stage, xet.shard_put, xet.shard_unstage,
     xet.shard_batches, xet.shard_doubts, xet.shard_mend, xet.shard_files,
     xet.shard_known, xet.shard_terms, xet.shard_stay,
-    xet.telemetry_put, xet.sweep,
-    xet.copies_lost,
+    xet.sweep, xet.copies_lost,
     xet.file_delete, xet.files_release, xet.gc_files, xet.gc_xorbs,
     xet.gc_copies, xet.gc_removed, xet.gc_preview,
     xet.visible, xet.repo_forget, xet.repo_set_public, xet.repo_delete,
@@ -2157,23 +2156,6 @@ AS $$
 $$;
 
 
--- Keeps a report of a client, as long as there are not too many.
-
-CREATE FUNCTION xet.telemetry_put(event text, session_id text,
-    user_agent text, metrics text)
-    RETURNS integer
-    LANGUAGE sql
-    SET lock_timeout = '1s'
-AS $$
-    INSERT INTO xet.telemetry (event, session_id, user_agent, metrics)
-    SELECT $1, $2, $3, $4::jsonb
-     WHERE (SELECT c.reltuples FROM pg_class c
-             WHERE c.oid = 'xet.telemetry'::regclass) < 200000;
-
-    SELECT 1;
-$$;
-
-
 -- What is known of a file as a zTensor file by these rules; no row where
 -- nothing is.  Who asks has opened the file, so may see it.  The file is found
 -- first: to an empty table, for which plans are made and then kept, a join by
@@ -2481,18 +2463,14 @@ END;
 $$;
 
 
--- Drops what crashed uploads have staged, old telemetry, and what was found
--- out about zTensor files long ago; to be called now and then, from cron for
--- one.
+-- Drops what crashed uploads have staged, and old results of zTensor files; to
+-- be called now and then, from cron for one.
 
 CREATE FUNCTION xet.sweep(age interval DEFAULT '1 day',
-    telemetry_age interval DEFAULT '30 days',
     zt_age interval DEFAULT '90 days')
     RETURNS bigint
     LANGUAGE sql
 AS $$
-    DELETE FROM xet.telemetry WHERE received_at < now() - telemetry_age;
-
     DELETE FROM xet.zt_files WHERE checked_at < now() - zt_age;
     DELETE FROM xet.zt_reports WHERE checked_at < now() - zt_age;
 

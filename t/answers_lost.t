@@ -181,7 +181,6 @@ my %said = (
 	orphans_found => "xet.orphans_found('1')",
 	heal_later => 'xet.heal_later((SELECT min(id) FROM xet.xorbs), (SELECT'
 		. ' tag FROM xet.xorbs ORDER BY id LIMIT 1))',
-	telemetry_put => "xet.telemetry_put('e', 's', 'a', '{}')",
 	write_probe => 'xet.write_probe()',
 );
 
@@ -191,8 +190,8 @@ my ($first, $again);
 
 for my $name (qw/ chore_keep chore_done heal_later repo_forget repo_delete
 	files_prove hub_here copies_lost xorb_damaged xorb_whole xorb_advertised
-	shard_unstage hub_unstage orphans_found telemetry_put write_probe
-	gc_files gc_xorbs gc_removed usage_settle /)
+	shard_unstage hub_unstage orphans_found write_probe gc_files gc_xorbs
+	gc_removed usage_settle /)
 {
 	my $args = $said{$name};
 

@@ -557,8 +557,6 @@ bad('xet_hosts twice', qr/"xet_hosts" directive is duplicate/,
 	location('xet_hosts a; xet_hosts b;'));
 good('xet_hosts', location('xet_hosts a.example 10.0.0.1 [::1];'));
 
-bad("xet_telemetry $_", qr/invalid value "$_" in "xet_telemetry"/,
-	location("xet_telemetry $_;")) for qw/ yes 1 /;
 bad("xet_hub_pages $_", qr/invalid value "$_" in "xet_hub_pages"/,
 	location("xet_hub_pages $_;")) for qw/ yes 1 /;
 bad('xet_progress_interval x', qr/invalid value/,
@@ -590,8 +588,7 @@ for my $line ('xet_api', 'xet_auth off', 'xet_api_base /api',
 	'xet_xorb_max_size 1m', 'xet_body_buffer 1m', 'xet_read_buffer 1m',
 	'xet_retry_after 1s',
 	'xet_url_quantum 1m', 'xet_url_mode strict', 'xet_cors *',
-	'xet_progress_interval 1s', 'xet_telemetry off',
-	'xet_hub_pages off')
+	'xet_progress_interval 1s', 'xet_hub_pages off')
 {
 	my ($name) = split(/ /, $line);
 	my $twice = $line =~ /xet_api$|xet_auth/ ? "$line;" : "$line; $line;";

@@ -555,7 +555,6 @@ for (
 	[ 'xet_dedup_scope', 'all', '"store" or "repo"' ],
 	[ 'xet_url_mode', 'cached', '"strict" or "cacheable"' ],
 	[ 'xet_require_tls', 'yes', '"off", "on" or a variable' ],
-	[ 'xet_telemetry', 'yes', '"on" or "off"' ],
 	[ 'xet_ztensor_strict', 'yes', '"on" or "off"' ],
 ) {
 	my ($name, $value, $words) = @$_;

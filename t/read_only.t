@@ -41,7 +41,6 @@ $t->write_file('xet_hub.conf', slurp(root() . '/conf/xet_hub.conf'));
 $t->write_conf("%%MAIN%%\nevents { }\nhttp {\n%%HTTP%%\n"
 	. join("\n    ", grep { !/xet_url_base/ } split(/\n\s*/,
 		$t->conf_xet())) . "\nxet_token_key %%DIR%%/token.key;\n"
-	. "xet_telemetry on;\n"
 	. join('', map { server($_, $servers{$_}) } sort keys %servers)
 	. "}\n");
 $t->run();
@@ -370,7 +369,7 @@ sub hub_routes {
 # All rows that requests leave behind.
 
 sub contents {
-	my @tables = grep { !/^(?:telemetry|chores|store|migrations)$/ }
+	my @tables = grep { !/^(?:chores|store|migrations)$/ }
 		sort keys %{ $t->rows() };
 
 	return join("\n", $t->sql(join(' UNION ALL ', map {

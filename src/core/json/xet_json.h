@@ -43,31 +43,14 @@ xet_status_t xet_json_parse(json_t **object, const uint8_t *text, size_t len,
 #define XET_TELEMETRY_METRICS_MAX  16384           /* as compact JSON */
 
 
-typedef struct {
-    json_t      *doc;                  /* what the strings point into */
-
-    const char  *event;
-    const char  *session;              /* NULL where absent */
-    const char  *agent;                /* NULL where absent */
-    size_t       event_len;
-    size_t       session_len;
-    size_t       agent_len;
-
-    char        *metrics;              /* compact JSON, malloc()ed, or NULL */
-    size_t       metrics_len;
-} xet_telemetry_t;
-
-
 /*
- * Parses a report of len bytes (at most XET_TELEMETRY_MAX): an object with
+ * Checks a report of len bytes (at most XET_TELEMETRY_MAX): an object with
  * "event" (string), and optionally "session_id", "user_agent" or "userAgent"
- * (strings) and "metrics" (object); other members are ignored.  On XET_OK
- * the caller releases *t with xet_telemetry_free().  XET_BODY_SYNTAX,
- * XET_BODY_SIZE for a report or a member over its limit, XET_NOMEM.
+ * (strings) and "metrics" (object); other members are ignored.
+ * XET_BODY_SYNTAX, XET_BODY_SIZE for a report or a member over its limit,
+ * XET_NOMEM.
  */
-xet_status_t xet_telemetry_parse(xet_telemetry_t *t, const uint8_t *text,
-    size_t len);
-void xet_telemetry_free(xet_telemetry_t *t);
+xet_status_t xet_telemetry_check(const uint8_t *text, size_t len);
 
 
 /*

@@ -2,18 +2,13 @@
 /*
  * What clients report about their transfers.
  *
- * Purpose:    takes from a report the four members that are kept, checks
- *             their types and bounds, and writes the metrics again in one
- *             line, so that nothing reaches the database as it came.
+ * Purpose:    checks a report: its members, their types and their bounds.
+ *             Nothing of a report is kept.
  * States:     none.
- * Ownership:  the result holds the parsed document and the metrics until
- *             xet_telemetry_free(); after an error there is nothing to free.
- * Threads:    any; a report is parsed by one thread.
+ * Ownership:  the parsed document lives while xet_telemetry_check() runs.
+ * Threads:    any; a report is checked by one thread.
  */
 
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "xet_json.h"
 
@@ -21,67 +16,60 @@
 #define XET_TELEMETRY_DEPTH  8
 
 
-static xet_status_t xet_telemetry_strings(xet_telemetry_t *t);
-static xet_status_t xet_telemetry_metrics(xet_telemetry_t *t);
+static xet_status_t xet_telemetry_strings(const json_t *doc);
+static xet_status_t xet_telemetry_metrics(const json_t *doc);
 
 
 xet_status_t
-xet_telemetry_parse(xet_telemetry_t *t, const uint8_t *text, size_t len)
+xet_telemetry_check(const uint8_t *text, size_t len)
 {
-    xet_status_t  rc;
-
-    memset(t, 0, sizeof(xet_telemetry_t));
+    json_t        *doc;
+    xet_status_t   rc;
 
     if (len > XET_TELEMETRY_MAX) {
         return XET_BODY_SIZE;
     }
 
-    rc = xet_json_parse(&t->doc, text, len, XET_TELEMETRY_DEPTH);
+    rc = xet_json_parse(&doc, text, len, XET_TELEMETRY_DEPTH);
 
     if (rc != XET_OK) {
-        t->doc = NULL;
         return rc;
     }
 
-    rc = xet_telemetry_strings(t);
+    rc = xet_telemetry_strings(doc);
 
     if (rc == XET_OK) {
-        rc = xet_telemetry_metrics(t);
+        rc = xet_telemetry_metrics(doc);
     }
 
-    if (rc != XET_OK) {
-        xet_telemetry_free(t);
-    }
+    json_decref(doc);
 
     return rc;
 }
 
 
-/* Gets the strings; one stays NULL where the member is absent or null. */
+/* "event" is required; the others may be absent or null. */
 
 static xet_status_t
-xet_telemetry_strings(xet_telemetry_t *t)
+xet_telemetry_strings(const json_t *doc)
 {
     size_t   i;
     json_t  *member;
 
-    const struct {
-        const char   *name;
-        size_t        max;
-        const char  **value;
-        size_t       *len;
+    static const struct {
+        const char  *name;
+        size_t       max;
     } strings[] = {
-        { "event", XET_TELEMETRY_NAME_MAX, &t->event, &t->event_len },
-        { "session_id", XET_TELEMETRY_NAME_MAX, &t->session,
-          &t->session_len },
-        { "user_agent", XET_TELEMETRY_AGENT_MAX, &t->agent, &t->agent_len },
-        { "userAgent", XET_TELEMETRY_AGENT_MAX, &t->agent, &t->agent_len }
+        { "event", XET_TELEMETRY_NAME_MAX },
+        { "session_id", XET_TELEMETRY_NAME_MAX },
+        { "user_agent", XET_TELEMETRY_AGENT_MAX },
+        { "userAgent", XET_TELEMETRY_AGENT_MAX }
     };
 
     for (i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
-        member = json_object_get(t->doc, strings[i].name);
+        member = json_object_get(doc, strings[i].name);
 
-        if (*strings[i].value || member == NULL || json_is_null(member)) {
+        if (i > 0 && (member == NULL || json_is_null(member))) {
             continue;
         }
 
@@ -92,21 +80,20 @@ xet_telemetry_strings(xet_telemetry_t *t)
         if (json_string_length(member) > strings[i].max) {
             return XET_BODY_SIZE;
         }
-
-        *strings[i].value = json_string_value(member);
-        *strings[i].len = json_string_length(member);
     }
 
-    return t->event ? XET_OK : XET_BODY_SYNTAX;
+    return XET_OK;
 }
 
 
+/* The bound is that of the metrics as compact JSON. */
+
 static xet_status_t
-xet_telemetry_metrics(xet_telemetry_t *t)
+xet_telemetry_metrics(const json_t *doc)
 {
     json_t  *member;
 
-    member = json_object_get(t->doc, "metrics");
+    member = json_object_get(doc, "metrics");
 
     if (member == NULL || json_is_null(member)) {
         return XET_OK;
@@ -116,27 +103,6 @@ xet_telemetry_metrics(xet_telemetry_t *t)
         return XET_BODY_SYNTAX;
     }
 
-    t->metrics = json_dumps(member, JSON_COMPACT);
-
-    if (t->metrics == NULL) {
-        return XET_NOMEM;
-    }
-
-    t->metrics_len = strlen(t->metrics);
-
-    return (t->metrics_len > XET_TELEMETRY_METRICS_MAX) ? XET_BODY_SIZE
-                                                        : XET_OK;
-}
-
-
-void
-xet_telemetry_free(xet_telemetry_t *t)
-{
-    if (t->doc) {
-        json_decref(t->doc);
-    }
-
-    free(t->metrics);
-
-    memset(t, 0, sizeof(xet_telemetry_t));
+    return (json_dumpb(member, NULL, 0, JSON_COMPACT)
+            > XET_TELEMETRY_METRICS_MAX) ? XET_BODY_SIZE : XET_OK;
 }

@@ -298,7 +298,6 @@ typedef struct {
     size_t                     read_buffer;    /* a download has two */
     time_t                     retry_after;
     ngx_msec_t                 progress;       /* between frames */
-    ngx_flag_t                 telemetry;
     ngx_uint_t                 audit;          /* NGX_HTTP_XET_AUDIT_* */
     ngx_uint_t                 serves;         /* a server with xet_api */
     ngx_uint_t                 batch_max;      /* files in a batch */

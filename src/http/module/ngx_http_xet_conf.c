@@ -191,7 +191,6 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->read_buffer = NGX_CONF_UNSET_SIZE;
     conf->retry_after = NGX_CONF_UNSET;
     conf->progress = NGX_CONF_UNSET_MSEC;
-    conf->telemetry = NGX_CONF_UNSET;
     conf->audit = NGX_CONF_UNSET_UINT;
     conf->batch_max = NGX_CONF_UNSET_UINT;
     conf->hub_depth = NGX_CONF_UNSET_UINT;
@@ -324,7 +323,6 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_conf_merge_sec_value(conf->retry_after, prev->retry_after, 5);
     ngx_conf_merge_msec_value(conf->progress, prev->progress, 15000);
-    ngx_conf_merge_value(conf->telemetry, prev->telemetry, 1);
     ngx_conf_merge_uint_value(conf->audit, prev->audit,
                               NGX_HTTP_XET_AUDIT_WRITES);
     ngx_conf_merge_uint_value(conf->batch_max, prev->batch_max, 100);

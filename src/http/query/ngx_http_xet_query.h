@@ -621,15 +621,8 @@ ngx_int_t ngx_http_xet_query_tags_wait(ngx_http_xet_tags_wait_t *wait);
 void ngx_http_xet_query_tags_leave(ngx_http_xet_tags_wait_t *wait);
 
 
-/* Drops what crashed uploads have staged, old telemetry and zTensor results. */
+/* Drops what crashed uploads have staged, and old zTensor results. */
 void ngx_http_xet_query_sweep(void);
-
-/*
- * Stores a copy of a client's report; no request waits for that.  The report is
- * dropped when another one is being stored, or too many statements wait.
- */
-void ngx_http_xet_query_telemetry_put(const xet_telemetry_t *t);
-
 
 /*
  * ngx_http_xet_query_chore.c: statements of chores, which no request waits for.

@@ -26,10 +26,6 @@ static void ngx_http_xet_query_posted(void *data, PGresult *res, ngx_int_t rc,
 static void ngx_http_xet_query_answered(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_lost(PGresult *res);
-static void ngx_http_xet_query_telemetry_done(void *data);
-
-
-static ngx_uint_t  ngx_http_xet_telemetry_inflight;
 
 
 ngx_http_xet_post_t *
@@ -325,45 +321,4 @@ static void
 ngx_http_xet_query_lost(PGresult *res)
 {
     (void) ngx_http_xet_damage_lost(res, 1, ngx_cycle->log);
-}
-
-
-void
-ngx_http_xet_query_telemetry_put(const xet_telemetry_t *t)
-{
-    ngx_pool_cleanup_t   *cln;
-    ngx_http_xet_post_t  *post;
-
-    if (ngx_http_xet_telemetry_inflight || ngx_http_xet_query_post_busy()) {
-        return;
-    }
-
-    post = ngx_http_xet_query_post_create();
-    if (post == NULL) {
-        return;
-    }
-
-    ngx_http_xet_query_post_bytes(post, t->event, t->event_len);
-    ngx_http_xet_query_post_bytes(post, t->session, t->session_len);
-    ngx_http_xet_query_post_bytes(post, t->agent, t->agent_len);
-    ngx_http_xet_query_post_bytes(post, t->metrics, t->metrics_len);
-
-    cln = ngx_pool_cleanup_add(post->pool, 0);
-
-    if (cln == NULL) {
-        post->failed = 1;
-
-    } else {
-        cln->handler = ngx_http_xet_query_telemetry_done;
-        ngx_http_xet_telemetry_inflight = 1;
-    }
-
-    (void) ngx_http_xet_query_post(post, ngx_http_xet_stmt_telemetry_put);
-}
-
-
-static void
-ngx_http_xet_query_telemetry_done(void *data)
-{
-    ngx_http_xet_telemetry_inflight = 0;
 }
