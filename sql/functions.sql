@@ -1174,6 +1174,10 @@ $$;
 -- has the beginning of a file mostly has the rest of it, and asks only about
 -- one chunk in a thousand.  At most 64 xorbs and 65,536 chunks.
 --
+-- The hash is looked for as an array of one, and is in the order: so only the
+-- primary key gives this order.  chunks_xorb would, too, and a plan made for an
+-- empty table took whichever of them was made first, also after a restore.
+--
 -- With a repo only what xet.xorb_seen() gives, and what visible files use, is
 -- shown: seen has the first chunk and the end of each range, as integers in
 -- network byte order; NULL where all may be shown.  With wide all are shown
@@ -1208,13 +1212,15 @@ AS $$
                    AND repo IS NOT NULL AS given
     ), found AS MATERIALIZED (
         (SELECT c.xorb_id, c.idx FROM xet.chunks c
-          WHERE c.hash = chunk_find.chunk AND (SELECT me.given FROM me)
-          ORDER BY c.xorb_id
+          WHERE c.hash = ANY (ARRAY[chunk_find.chunk])
+            AND (SELECT me.given FROM me)
+          ORDER BY c.hash, c.xorb_id
           LIMIT 16)
         UNION
         (SELECT c.xorb_id, c.idx FROM xet.chunks c
-          WHERE c.hash = chunk_find.chunk AND (SELECT me.given FROM me)
-          ORDER BY c.xorb_id DESC
+          WHERE c.hash = ANY (ARRAY[chunk_find.chunk])
+            AND (SELECT me.given FROM me)
+          ORDER BY c.hash DESC, c.xorb_id DESC
           LIMIT 16)
     ), candidates AS MATERIALIZED (
         SELECT c.xorb_id AS id, c.idx, x.chunk_count,
