@@ -1108,26 +1108,3 @@ CREATE TABLE xet.hub_vain (
     day    date   NOT NULL,
     bytes  bigint NOT NULL
 );
-
-
--- ---------------------------------------------------------------------------
--- Partitions
-
--- A table in partitions (partitions.sql) is divided by the ids of xorbs or
--- files.  A statement that looks for a hash names the id, too, by one of these
--- functions, or PostgreSQL would look into each partition.  For a table without
--- partitions they are true, and cost nothing.
-
-CREATE FUNCTION xet.xorb_at(id bigint, hash bytea)
-    RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$
-    SELECT true;
-$$;
-
-CREATE FUNCTION xet.file_at(id bigint, hash bytea)
-    RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$
-    SELECT true;
-$$;

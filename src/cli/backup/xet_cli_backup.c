@@ -576,29 +576,18 @@ xet_cli_backup_name_all(xet_cli_backup_t *b, const char *text)
 }
 
 
-/*
- * What the database does not know older generations alone may have.  One that
- * is to be migrated yet knows nothing of doubts.
- */
+/* What the database does not know older generations alone may have. */
 
 static int
 xet_cli_backup_keep(xet_cli_backup_t *b)
 {
-    int       rc;
-    char      doubts[256];
-    uint64_t  asks;
+    int   rc;
+    char  doubts[256];
 
-    asks = 0;
     doubts[0] = '\0';
 
-    rc = xet_cli_pg_number(b->pg, "SELECT to_regprocedure("
-                           "'xet.store_doubts()') IS NOT NULL", NULL, 0,
-                           &asks);
-
-    if (rc == XET_CLI_OK && asks) {
-        rc = xet_cli_pg_query(b->pg, "SELECT coalesce(xet.store_doubts(), '')",
-                              NULL, 0, xet_cli_backup_doubts, doubts);
-    }
+    rc = xet_cli_pg_query(b->pg, "SELECT coalesce(xet.store_doubts(), '')",
+                          NULL, 0, xet_cli_backup_doubts, doubts);
 
     if (rc != XET_CLI_OK || doubts[0] == '\0') {
         return (rc == XET_CLI_OK)
