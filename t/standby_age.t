@@ -48,8 +48,8 @@ sub reads {
 	my ($value, $params) = @_;
 
 	$t->stop();
-	$t->write_conf(undef, directives => { xet_postgres_read => $value,
-		xet_postgres => '"' . $t->conninfo() . '" ' . ($params // '') });
+	$t->write_conf(undef, pg_params => $params,
+		directives => { xet_postgres_read => $value });
 	$t->nginx()->run();
 }
 
