@@ -126,6 +126,7 @@ BENCH_BINS :=	$(BENCH_SRCS:t/bench/%.c=$(BUILD)/bench/%)
 TOOL_BINS :=	$(TOOL_SRCS:t/tools/%.c=$(BUILD)/tools/%)
 S3_OBJS :=	$(S3_SRCS:%.c=$(BUILD)/host/%.o)
 CLI_BIN :=	$(if $(CLI_SRCS),$(BUILD)/xet)
+SQL :=		$(BUILD)/sql/functions.sql
 
 WARN =		-W -Wall -Wextra -Wpointer-arith -Wno-unused-parameter \
 		$(if $(WERROR),-Werror)
@@ -190,7 +191,17 @@ $(BUILD)/tools/.rights: $(BUILD)/tools/xet_tables t/rights/expect.def \
 		.ci/check-rights t/lib/Test/Xet/Rights/Table.pm
 	$(Q)perl .ci/check-rights $(BUILD)/tools/xet_tables && touch $@
 
-cli: $(CLI_BIN)
+cli: $(CLI_BIN) $(SQL)
+
+# The folder that "xet migrate" takes: its rules and the migrations, as they
+# are, and all functions in one file.  A file that has gone changes its folder.
+
+SQL_AS_IS =	sql/migrate.sql $(sort $(wildcard sql/[0-9]*.sql))
+
+$(SQL): sql $(sort $(wildcard sql/*.sql))
+	$(Q)mkdir -p $(@D) && rm -f $(@D)/*
+	$(Q)cp $(SQL_AS_IS) $(@D)/
+	$(Q)cat sql/drop.sql $(filter-out sql $(SQL_AS_IS) sql/drop.sql,$^) > $@
 
 
 # The core and BLAKE3 are compiled in three ways: plain, with sanitizers for
@@ -507,7 +518,7 @@ stop:
 
 SHARE =		$(DESTDIR)$(PREFIX)/share/xet
 
-install: build cli
+install: build cli $(SQL)
 	modules=$$($(NGINX) -V 2>&1 | tr ' ' '\n' \
 		| sed -n 's/^--modules-path=//p'); \
 	install -d "$(DESTDIR)$${modules:?}" && \
@@ -530,7 +541,7 @@ install: build cli
 	done
 	install -m 644 $(wildcard conf/*) "$(SHARE)/conf/"
 	rm -f "$(SHARE)"/sql/*
-	install -m 644 $(wildcard sql/*) "$(SHARE)/sql/"
+	install -m 644 $(dir $(SQL))* "$(SHARE)/sql/"
 	$(if $(CLI_BIN),install -m 755 $(CLI_BIN) "$(DESTDIR)$(PREFIX)/bin/")
 	install -m 644 docs/xet.1 "$(DESTDIR)$(PREFIX)/share/man/man1/"
 

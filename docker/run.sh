@@ -326,7 +326,7 @@ select 'create database xet owner xet'
     where not exists (select from pg_database where datname = 'xet') \\gexec
 END
 
-    "$build/xet" migrate --sql "$root/sql" \
+    "$build/xet" migrate \
         --postgres "host=$socket dbname=xet user=xet"
 }
 

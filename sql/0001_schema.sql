@@ -3,7 +3,7 @@
 -- "xet migrate" applies this file once, behind migrate.sql, which makes the
 -- schema and the table xet.migrations.  A change of the tables is a new file,
 -- 0002_name.sql, and never an edit of this one; migrate.sql has the rules.
--- Functions that the module calls are in functions.sql.  Here are the functions
+-- Functions that the module calls are in the other files.  Here are the ones
 -- of triggers only, which keep the tables right whatever program writes.
 --
 -- Hashes are the raw 32 bytes.  Integers inside of packed values are
@@ -50,7 +50,7 @@ INSERT INTO xet.tags DEFAULT VALUES;
 -- Results of statements that may be sent again, because their session was lost
 -- before the answer came.  The worker draws an id for each such statement.  A
 -- statement that comes again gets the kept answer and does nothing
--- (xet.act_said() in functions.sql).  Old rows are swept.
+-- (xet.act_said() in base.sql).  Old rows are swept.
 
 CREATE TABLE xet.acts (
     act   bytea       PRIMARY KEY,
@@ -392,7 +392,7 @@ CREATE TRIGGER public AFTER UPDATE ON xet.repos
 
 -- The collector searches for nothing.  A statement that takes a need away
 -- leaves a note in one of these tables, by a trigger, and the collector
--- (xet.gc_*() in functions.sql) reviews the notes, under locks of the rows that
+-- (xet.gc_*() in gc.sql) reviews the notes, under locks of the rows that
 -- they are about.  A note is no verdict: the review may find that the file or
 -- xorb is needed.
 
@@ -536,7 +536,7 @@ CREATE TRIGGER new AFTER INSERT ON xet.xorbs
 
 -- The bytes of a xorb are charged to one repo and one subject, however many use
 -- them: first to those that have sent it, and when these do not use it any more
--- to one that does (xet.usage_settle() in functions.sql).  NULL: to nobody.
+-- to one that does (xet.usage_settle() in quota.sql).  NULL: to nobody.
 -- This is no part of xet.xorbs, whose rows are wide.
 
 CREATE TABLE xet.charges (
@@ -555,7 +555,7 @@ CREATE TABLE xet.charges (
 -- single row may be below zero.
 --
 -- metadata is about what the rows of a Hub take of the database, those of
--- folders, commits and references included (xet.hub_weight() in functions.sql).
+-- folders, commits and references included (xet.hub_weight() in hub_repos.sql).
 
 CREATE TABLE xet.usage (
     owner     bytea  NOT NULL,
@@ -892,7 +892,7 @@ CREATE TABLE xet.zt_reports (
 -- So a commit writes what it changes, and the folders above that, whatever the
 -- size of the repo.  A branch is another commit of the same line; the first
 -- commit on a branch that is not at the end of its line makes a line of its
--- own, which goes on from the other one ("Lines" in functions.sql).  A bucket
+-- own, which goes on from the other one ("Lines" in hub_paths.sql).  A bucket
 -- is a line with one commit that never ends.
 --
 -- All keys begin with the repo, by which a distributed PostgreSQL can divide
@@ -1047,7 +1047,7 @@ CREATE INDEX hub_paths_now_folder
 -- Operations of a commit, until it is made.  Rows that a crash has left are
 -- swept by age.  They are counted for their owner, as in xet.usage, and take
 -- bytes; an owner of too many has to finish some commits first
--- (xet.hub_stage() in functions.sql).
+-- (xet.hub_stage() in hub_uploads.sql).
 
 CREATE TABLE xet.hub_staged (
     upload      bytea       NOT NULL,     -- 16 random bytes

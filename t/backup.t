@@ -15,7 +15,7 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
 use Test::Xet::Files;
-use Test::Xet::Process qw/ root run_command slurp spew /;
+use Test::Xet::Process qw/ build_dir run_command slurp spew /;
 
 use Fcntl qw/ :flock /;
 use File::Path qw/ remove_tree /;
@@ -31,7 +31,7 @@ my $r = Test::Xet->new(workers => 1, log => 'info', timeout => 600);
 
 my %data = map { $_ => mix($_, 700000 + $_) } 1 .. 4;
 my %file;
-my @sql = ('--sql', root() . '/sql');
+my @sql = ('--sql', build_dir() . '/sql');
 my $backup = $t->dir() . '/backup';
 my @to = (env => { XET_STORE => $r->store(),
 	XET_POSTGRES => $r->conninfo() });

@@ -16,13 +16,13 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
 use Test::Xet::Files;
-use Test::Xet::Process qw/ root run_command spew /;
+use Test::Xet::Process qw/ build_dir run_command spew /;
 
 Test::Xet->folder('backups of a folder, file by file');
 
 my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 600);
 
-my @sql = ('--sql', root() . '/sql');
+my @sql = ('--sql', build_dir() . '/sql');
 my %env = (XET_STORE => $t->store(), XET_POSTGRES => $t->conninfo());
 my $backup = $t->dir() . '/backup';
 my $bin = $t->dir() . '/bin';

@@ -16,7 +16,7 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
 use Test::Xet::Files;
-use Test::Xet::Process qw/ root slurp spew /;
+use Test::Xet::Process qw/ build_dir slurp spew /;
 
 use File::Path qw/ remove_tree /;
 
@@ -28,7 +28,7 @@ my $r = Test::Xet->new(workers => 1, log => 'info', timeout => 600,
 
 my %data = map { $_ => random_bytes(100 + $_, 400000 + $_) } 1 .. 40;
 my %file;
-my @sql = ('--sql', root() . '/sql');
+my @sql = ('--sql', build_dir() . '/sql');
 my $backup = $t->dir() . '/backup';
 my @from = (env => { XET_STORE => $t->store(),
 	XET_POSTGRES => $t->conninfo() . ' application_name=backup' });

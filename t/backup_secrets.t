@@ -15,14 +15,14 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
-use Test::Xet::Process qw/ root run_command slurp spew /;
+use Test::Xet::Process qw/ build_dir run_command slurp spew /;
 
 plan(skip_all => 'no openssl')
 	if (run_command([ 'openssl', 'version' ]))[0] != 0;
 
 my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 300);
 
-my @sql = ('--sql', root() . '/sql');
+my @sql = ('--sql', build_dir() . '/sql');
 my $tls = $t->dir() . '/tls';
 my $bin = $t->dir() . '/bin';
 my $secret = "s'e cr=et\\1";

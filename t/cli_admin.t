@@ -14,7 +14,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
-use Test::Xet::Process qw/ root slurp spew /;
+use Test::Xet::Process qw/ build_dir root slurp spew /;
 
 use Digest::SHA qw/ sha256_hex /;
 use File::Copy qw/ copy /;
@@ -345,17 +345,17 @@ $conninfo =~ s/dbname=\S+/dbname=empty/ or die $conninfo;
 
 my %empty = (env => { XET_POSTGRES => $conninfo });
 
-$r = xet(undef, { %empty }, 'migrate', '--json', '--sql', root() . '/sql');
+$r = xet(undef, { %empty }, 'migrate', '--json', '--sql', build_dir() . '/sql');
 is($r->{code}, 0, 'migrate') or diag($r->{err});
 is($r->{json}[0]{applied}, '0001_schema.sql', 'the first one');
 is($r->{json}[-1]{applied}, 'functions.sql', 'functions are last');
 
-is(xet(undef, { %empty }, 'migrate', '--sql', root() . '/sql')->{out}, '',
+is(xet(undef, { %empty }, 'migrate', '--sql', build_dir() . '/sql')->{out}, '',
 	'nothing more to do');
 is(xet(undef, { %empty }, 'ls')->{code}, 0, 'the functions are there');
 
 mkdir("$dir/sql");
-copy($_, "$dir/sql") or die for glob(root() . '/sql/*.sql');
+copy($_, "$dir/sql") or die for glob(build_dir() . '/sql/*.sql');
 append("$dir/sql/functions.sql", "-- more\n");
 is(xet(undef, { %empty }, 'migrate', '--sql', "$dir/sql")->{out},
 	"functions.sql\n", 'changed functions');
@@ -363,7 +363,7 @@ is(xet(undef, { %empty }, 'migrate', '--sql', "$dir/sql")->{out},
 append("$dir/sql/0001_schema.sql", "-- more\n");
 fails(1, qr/^xet: 0001_schema.sql: was changed after/, 'migrate',
 	{ %empty }, 'migrate', '--sql', "$dir/sql");
-copy(root() . '/sql/0001_schema.sql', "$dir/sql") or die;
+copy(build_dir() . '/sql/0001_schema.sql', "$dir/sql") or die;
 
 spew("$dir/sql/9001_bad.sql", "create table public.half (i int);\nselect 1/0;");
 $r = xet(undef, { %empty }, 'migrate', '--sql', "$dir/sql");
@@ -388,7 +388,7 @@ my $functions = "select sha256 from xet.migrations where version = 0";
 my $sum = $t->sql($functions, db => 'empty');
 
 fails(1, qr/^xet: 9001_bad.sql: the database has it, which is newer/,
-	'migrate', { %empty }, 'migrate', '--sql', root() . '/sql');
+	'migrate', { %empty }, 'migrate', '--sql', build_dir() . '/sql');
 is($t->sql($functions, db => 'empty'), $sum, 'the functions are not older');
 
 spew("$dir/sql/9001_again.sql", "select 1;\n");

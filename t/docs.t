@@ -71,6 +71,7 @@ sub code {
 
 my @http = map { glob("$_/*.c") } "$http/*", "$root/src/ztensor/http";
 my $code = code(@http);
+my $sql = join('', map { text(s!^\Q$root/!!r) } glob("$root/sql/*.sql"));
 my $core = code(glob("$root/src/core/*/*.c $root/src/ztensor/core/*.c"));
 
 # Two sets of names: what is missing on either side.
@@ -313,8 +314,6 @@ while ($code =~ /\{ \s* (\d\d\d), \s* "(\w+)", \s* "[^"]+" \s* \}/gx) {
 
 # those of a Hub that PostgreSQL gives
 
-my $sql = text('sql/functions.sql');
-
 while ($sql =~ /status := (\d\d\d);\s+code := '(\w+)'/g) {
 	$codes{$2}{$1} = 1;
 }
@@ -440,7 +439,6 @@ for my $name (@docs) {
 {
 	my ($life) = $doc{'docs/hacking.md'}
 		=~ /^## The life of a request\n(.*?)^## /ms;
-	my $sql = text('sql/functions.sql');
 	my @bad;
 
 	for my $name ($life =~ /`([a-z][a-z0-9_]*)`/g) {

@@ -65,7 +65,7 @@ same("$conf/$_", "conf/$_", "$_") for qw/ xet_location.conf xet_limits.conf
 	xet_audit.conf xet_bucket.conf /;
 same("$share/conf/nginx.conf", 'conf/nginx.conf', 'the example');
 ok(!-e "$conf/nginx.conf", 'which is not in the place of another');
-same("$share/sql/$_", "sql/$_", $_) for qw/ migrate.sql functions.sql /;
+same("$share/sql/$_", "built/sql/$_", $_) for qw/ migrate.sql functions.sql /;
 same("$dest/usr/share/man/man1/xet.1", 'docs/xet.1', 'the manual');
 is(slurp("$dest/usr/bin/xet"), "client\n", 'the client');
 is(scalar(() = `find $dest -name ngx_http_xet_module.so`), 1, 'the module');
@@ -75,7 +75,7 @@ unlike($out, qr/was changed/, 'nothing was changed');
 
 append("$conf/xet_location.conf", "# mine\n");
 append("$tree/conf/$_", "# next\n") for qw/ xet_location.conf edge.conf /;
-append("$tree/sql/functions.sql", "-- next\n");
+append("$tree/sql/files.sql", "-- next\n");
 spew("$tree/sql/0999_next.sql", "SELECT 1;\n");
 
 my $mine = slurp("$conf/xet_location.conf");
@@ -91,8 +91,10 @@ for my $time ('the next version', 'the next version again') {
 	same("$conf/edge.conf", 'conf/edge.conf',
 		"$time: one that was not changed is new");
 	is(scalar(() = $out =~ /was changed/g), 1, "$time: no other");
-	same("$share/sql/functions.sql", 'sql/functions.sql',
+	same("$share/sql/functions.sql", 'built/sql/functions.sql',
 		"$time: functions");
+	like(slurp("$share/sql/functions.sql"), qr/^-- next$/m,
+		"$time: functions of all files");
 }
 
 # he takes the new one

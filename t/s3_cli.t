@@ -17,7 +17,7 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
 use Test::Xet::Files;
-use Test::Xet::Process qw/ root /;
+use Test::Xet::Process qw/ build_dir /;
 use Test::Xet::S3Fault;
 
 my $t = Test::Xet->new(s3 => 1, log => 'info', timeout => 900);
@@ -303,7 +303,7 @@ sub restored {
 
 		$r = xet(undef, { env => { XET_STORE => $to,
 			XET_POSTGRES => $n->conninfo() } }, 'restore',
-			'--json', '--sql', root() . '/sql', $from);
+			'--json', '--sql', build_dir() . '/sql', $from);
 		is($r->{code}, 0, $name) or diag($r->{err});
 		is_deeply([ @{ $r->{json}[0] }{qw/ copies lost others /} ],
 			[ scalar(@copies), 0, 0 ], "$name: copies");
@@ -319,7 +319,7 @@ sub restored {
 
 		$r = xet(undef, { env => { XET_STORE => $to,
 			XET_POSTGRES => $n->conninfo() } }, 'restore',
-			'--sql', root() . '/sql', $from);
+			'--sql', build_dir() . '/sql', $from);
 		is($r->{code}, 3, "$name: not once more, over a server");
 		$n->stop();
 		$n->pg_stop();

@@ -17,7 +17,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
-use Test::Xet::Process qw/ root slurp spew /;
+use Test::Xet::Process qw/ build_dir root slurp spew /;
 
 use POSIX ();
 use Time::HiRes qw/ sleep /;
@@ -29,13 +29,13 @@ $t->run();
 my $data = mix(5, 600000);
 my $file = $t->upload($data, xorb_chunks => 4);
 my $sql = $t->dir() . '/sql';
-my $text = slurp(root() . '/sql/functions.sql');
+my $text = slurp(build_dir() . '/sql/functions.sql');
 my ($one) = sort { $b <=> $a } map { m!/0*(\d+)_[^/]+\z! }
-	glob(root() . '/sql/0*.sql');
+	glob(build_dir() . '/sql/0*.sql');
 my ($two, $three) = ($one + 1, $one + 2);
 
 mkdir($sql) or die "$sql: $!\n";
-system('cp', '-r', glob(root() . '/sql/*.sql'), $sql) == 0 or die "cp\n";
+system('cp', '-r', glob(build_dir() . '/sql/*.sql'), $sql) == 0 or die "cp\n";
 
 # as the module reads it, from the line that the code has
 
@@ -183,7 +183,7 @@ is(migrate()->{code}, 0, 'changed back');
 my $functions = 'SELECT sha256 FROM xet.migrations WHERE version = 0';
 my $sum = $t->sql($functions);
 my $r = xet(undef, { env => { XET_POSTGRES => $t->conninfo() } }, 'migrate',
-	'--sql', root() . '/sql');
+	'--sql', build_dir() . '/sql');
 
 is($r->{code}, 1, 'an older folder');
 like($r->{err}, qr/_next\.sql: the database has it, which is newer/,

@@ -132,7 +132,8 @@ xet_cli_migrate_newest(const xet_cli_args_t *args, uint64_t *newest)
 
 /*
  * The folder that --sql names, else share/xet/sql beside the bin of an
- * installation, else sql of a source tree; malloc()ed, or NULL.
+ * installation, else sql beside the program, as make builds both; malloc()ed,
+ * or NULL.
  */
 
 static char *
@@ -143,7 +144,7 @@ xet_cli_migrate_folder(const xet_cli_args_t *args)
     ssize_t      n;
     struct stat  st;
 
-    static const char *const  places[] = { "../share/xet/sql", "../sql" };
+    static const char *const  places[] = { "../share/xet/sql", "sql" };
 
     if (args->value[XET_CLI_OPT_SQL]) {
         return strdup(args->value[XET_CLI_OPT_SQL]);

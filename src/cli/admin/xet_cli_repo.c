@@ -1,7 +1,7 @@
 
 /*
  * xet repo and xet ls: who may read what, for administrators, and what there
- * is, of which the API says nothing; by the functions of sql/functions.sql.
+ * is, of which the API says nothing; by the functions of sql/repos.sql.
  * What changes something is told to the log of PostgreSQL, xet.audit_note().
  *
  *     xet ls

@@ -1,7 +1,7 @@
 
 /*
  * xet usage: what repos and subjects use, their limits, and what the store has;
- * by the functions of sql/functions.sql.
+ * by the functions of sql/quota.sql.
  *
  *     xet usage                                   all, and the store
  *     xet usage --repo NAME                       one

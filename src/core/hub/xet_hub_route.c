@@ -12,7 +12,7 @@
  * Some clients and proxies send the "/" of a revision as it is, though.  Where
  * no path comes behind it all the rest is the revision, else the first part
  * alone, and who knows which revisions there are moves the border
- * (xet.hub_rev() in sql/functions.sql; the rules are in docs/hub.md).
+ * (xet.hub_rev() in sql/hub_revisions.sql; the rules are in docs/hub.md).
  */
 
 

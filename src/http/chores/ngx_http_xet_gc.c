@@ -1,7 +1,7 @@
 
 /*
  * The chore "gc": deletes what nobody needs.  What that is, and what somebody
- * is about to need, PostgreSQL decides, a batch a statement (sql/functions.sql,
+ * is about to need, PostgreSQL decides, a batch a statement (sql/gc.sql,
  * "The collector").
  *
  *     files     (query)   files that nobody has, with their references

@@ -44,7 +44,7 @@ void ngx_http_xet_slices_add(ngx_http_xet_slices_t *s, const xet_hash_t *xorb,
 /*
  * Further ones are dropped, and found by who comes next.  Where all are to be
  * found they are asked for by as many (xet.shard_doubts() in
- * sql/functions.sql).
+ * sql/shards.sql).
  */
 #define NGX_HTTP_XET_DAMAGE_MAX  1024
 
@@ -280,7 +280,7 @@ int64_t ngx_http_xet_query_number(ngx_http_request_t *r);
  * of the last term on.
  */
 
-#define NGX_HTTP_XET_TERMS_ROWS  8             /* as in sql/functions.sql */
+#define NGX_HTTP_XET_TERMS_ROWS  8             /* as in sql/files.sql */
 
 typedef struct {
     uint64_t    size;                          /* of the file */
@@ -930,7 +930,7 @@ ngx_int_t ngx_http_xet_query_ping(ngx_http_request_t *r,
  */
 
 /*
- * A repo, and the rights of the caller: see xet.hub_may() in sql/functions.sql.
+ * A repo, and the rights of the caller: see xet.hub_may() in sql/hub_repos.sql.
  * All zero is no right at all.
  */
 

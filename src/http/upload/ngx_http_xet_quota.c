@@ -3,7 +3,7 @@
  * Uploads for which there is no room left.
  *
  * The limits are held by the transactions that register xorbs and files
- * (sql/functions.sql), which is the only place where that is certain, and it is
+ * (sql/quota.sql), which is the only place where that is certain, and it is
  * too late for who has sent many bytes.  So where the length of a body is
  * known, and the worker knows that there are limits, a statement looks first:
  *

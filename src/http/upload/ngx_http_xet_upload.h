@@ -209,7 +209,7 @@ typedef void (*ngx_http_xet_progress_pt)(ngx_http_request_t *r,
  * all terms need verification hashes: a client that names chunks which it has
  * not sent and may not read proves by them that it has the chunk hashes, which
  * only the data tells.  Where chunk hashes may be known without the data, the
- * client must have sent the chunks, or may read them (sql/functions.sql,
+ * client must have sent the chunks, or may read them (sql/shards.sql,
  * xet.shard_slices).  Memory is bounded by a stretch of terms and a batch of
  * packed terms, whatever the shard's size.
  */

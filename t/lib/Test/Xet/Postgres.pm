@@ -14,7 +14,7 @@ use File::Path qw/ make_path remove_tree /;
 use File::Temp qw/ tempdir /;
 
 use Test::Xet::Process qw/
-	build_dir children cmdline owned reap root run_command slurp spawn
+	build_dir children cmdline owned reap run_command slurp spawn
 	spew wait_for
 /;
 use Test::Xet::Postgres::Session;
@@ -466,7 +466,7 @@ sub template_key {
 
 	$sha->add("$recipe $version");
 
-	for my $file (sort glob(root() . '/sql/*')) {
+	for my $file (sort glob(build_dir() . '/sql/*')) {
 		next unless -f $file;
 		$sha->add("$file\n" . slurp($file));
 	}
@@ -550,7 +550,8 @@ sub migrate {
 	die "$xet: not there, run make cli\n" unless -x $xet;
 
 	my ($status, $out) = run_command([ $xet, 'migrate',
-		'--sql', root() . '/sql', '--postgres', $self->conninfo() ]);
+		'--sql', build_dir() . '/sql',
+		'--postgres', $self->conninfo() ]);
 
 	die "xet migrate failed:\n$out\n" if $status;
 }

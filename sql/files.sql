@@ -1,0 +1,271 @@
+-- Files: their terms for readers, and who sees them.
+
+
+-- Whose files a caller sees is given by two parameters.  With any_repo the
+-- caller sees the whole store.  Otherwise the caller sees the files of the repo
+-- and those of public repos; the empty name stands for a token without a repo.
+-- Both are always given: a NULL is no right, and refuses.
+--
+-- The repo's files and the public ones are one look-up, in however many repos
+-- the file is, and are asked for a file that is not there, id -1, as well: else
+-- time tells what others have.  The condition is written out where it is used:
+-- a function of it would not be inlined, and makes a lookup five times as
+-- expensive.  OFFSET 0 keeps the planner from hashing all of repo_files for one
+-- file, which looks cheap to a plan made while the table was small.
+
+
+-- The size of a file and the packed terms that overlap bytes
+-- first_byte..last_byte, in order, as far as 8 rows hold them; the caller asks
+-- for the rest from there on.  A known file always gives a row; packed is NULL
+-- when nothing of it overlaps.  One index probe for a usual file.
+
+CREATE FUNCTION xet.file_terms(file bytea, first_byte bigint,
+    last_byte bigint, any_repo boolean, repo text)
+    RETURNS TABLE (size bigint, first_offset bigint, packed bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT f.size, coalesce(t.first_offset, 0), coalesce(t.packed, f.packed)
+      FROM (SELECT file_terms.file AS hash) w
+      LEFT JOIN xet.files f ON f.hash = w.hash
+      LEFT JOIN LATERAL (
+               SELECT s.first_offset, s.packed
+                 FROM xet.terms s
+                WHERE f.packed IS NULL
+                  AND s.file_id = f.id
+                  AND s.first_offset <= file_terms.last_byte
+                  AND s.first_offset >= coalesce((
+                          SELECT b.first_offset
+                            FROM xet.terms b
+                           WHERE b.file_id = f.id
+                             AND b.first_offset <= file_terms.first_byte
+                           ORDER BY b.first_offset DESC
+                           LIMIT 1), 0)
+                  AND s.end_offset > file_terms.first_byte
+                ORDER BY s.first_offset
+                LIMIT 8
+           ) t ON true
+     WHERE CASE
+               WHEN file_terms.repo IS NULL THEN false
+               WHEN any_repo THEN f.id IS NOT NULL
+               WHEN NOT any_repo
+               THEN EXISTS (SELECT FROM xet.repo_files rf
+                             WHERE rf.file_id = coalesce(f.id, -1)
+                               AND rf.repo_id = (SELECT r.id
+                                                   FROM xet.repos r
+                                                  WHERE r.name
+                                                        = file_terms.repo)
+                            OFFSET 0)
+                    OR EXISTS (SELECT FROM xet.repo_files rf
+                                WHERE rf.public_file = coalesce(f.id, -1)
+                               OFFSET 0)
+           END;
+$$;
+
+
+-- A file for a reader: its size, its SHA-256 where that is proven, and the
+-- packed terms around a byte, up to 256 of them.  A usual file gives all of
+-- its terms, wherever the byte is.
+
+CREATE FUNCTION xet.file_open(file bytea, byte_at bigint, any_repo boolean,
+    repo text)
+    RETURNS TABLE (size bigint, sha256 bytea, first_offset bigint,
+                   packed bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT f.size, CASE WHEN f.sha256_proven THEN f.sha256 END,
+           coalesce(t.first_offset, 0), coalesce(t.packed, f.packed)
+      FROM (SELECT file_open.file AS hash) w
+      LEFT JOIN xet.files f ON f.hash = w.hash
+      LEFT JOIN LATERAL (
+               SELECT s.first_offset, s.packed
+                 FROM xet.terms s
+                WHERE f.packed IS NULL
+                  AND s.file_id = f.id
+                  AND s.first_offset <= file_open.byte_at
+                ORDER BY s.first_offset DESC
+                LIMIT 1
+           ) t ON true
+     WHERE CASE
+               WHEN file_open.repo IS NULL THEN false
+               WHEN any_repo THEN f.id IS NOT NULL
+               WHEN NOT any_repo
+               THEN EXISTS (SELECT FROM xet.repo_files rf
+                             WHERE rf.file_id = coalesce(f.id, -1)
+                               AND rf.repo_id = (SELECT r.id
+                                                   FROM xet.repos r
+                                                  WHERE r.name
+                                                        = file_open.repo)
+                            OFFSET 0)
+                    OR EXISTS (SELECT FROM xet.repo_files rf
+                                WHERE rf.public_file = coalesce(f.id, -1)
+                               OFFSET 0)
+           END;
+$$;
+
+
+-- Several whole files in one statement, from byte first_byte of file
+-- first_file on, likewise as far as 8 rows hold them; n is the place in the
+-- array, files that are not visible give no row.
+
+CREATE FUNCTION xet.files_terms(files bytea[], first_file bigint,
+    first_byte bigint, any_repo boolean, repo text)
+    RETURNS TABLE (n bigint, size bigint, first_offset bigint, packed bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT w.n, f.size, coalesce(t.first_offset, 0),
+           coalesce(t.packed, f.packed)
+      FROM unnest(files) WITH ORDINALITY AS w(hash, n)
+      LEFT JOIN LATERAL (SELECT f.id, f.size, f.packed
+                           FROM xet.files f
+                          WHERE f.hash = w.hash
+                         OFFSET 0) f ON true
+      LEFT JOIN LATERAL (
+               SELECT s.first_offset, s.packed
+                 FROM xet.terms s
+                WHERE f.packed IS NULL
+                  AND s.file_id = f.id
+                  AND s.first_offset >= coalesce((
+                          SELECT b.first_offset
+                            FROM xet.terms b
+                           WHERE b.file_id = f.id
+                             AND w.n = first_file
+                             AND b.first_offset <= first_byte
+                           ORDER BY b.first_offset DESC
+                           LIMIT 1), 0)
+                  AND (w.n > first_file OR s.end_offset > first_byte)
+                ORDER BY s.first_offset
+                LIMIT 8
+           ) t ON true
+     WHERE w.n >= first_file
+       AND CASE
+               WHEN files_terms.repo IS NULL THEN false
+               WHEN any_repo THEN f.id IS NOT NULL
+               WHEN NOT any_repo
+               THEN EXISTS (SELECT FROM xet.repo_files rf
+                             WHERE rf.file_id = coalesce(f.id, -1)
+                               AND rf.repo_id = (SELECT r.id
+                                                   FROM xet.repos r
+                                                  WHERE r.name
+                                                        = files_terms.repo)
+                            OFFSET 0)
+                    OR EXISTS (SELECT FROM xet.repo_files rf
+                                WHERE rf.public_file = coalesce(f.id, -1)
+                               OFFSET 0)
+           END
+     ORDER BY w.n, 3
+     LIMIT 8;
+$$;
+
+
+-- The store lets go of a file, for readers at once, since what has no hash is
+-- not found.  0: there is no such file; 1: it is deleted; 2: repos have it, and
+-- nothing is changed, for who may write to the store need not be one of them.
+
+CREATE FUNCTION xet.file_delete(file bytea, act bytea DEFAULT NULL)
+    RETURNS integer
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    found_id bigint;
+BEGIN
+    IF xet.act_said(act) IS NOT NULL THEN
+        RETURN 1;
+    END IF;
+
+    SELECT f.id INTO found_id
+      FROM xet.files f
+     WHERE f.hash = $1
+       FOR UPDATE;
+
+    IF found_id IS NULL THEN
+        RETURN 0;
+    END IF;
+
+    -- a statement of its own, which sees what was committed before the lock
+
+    IF EXISTS (SELECT FROM xet.repo_files rf WHERE rf.file_id = found_id) THEN
+        RETURN 2;
+    END IF;
+
+    UPDATE xet.files f SET hash = NULL, held = false WHERE f.id = found_id;
+
+    INSERT INTO xet.gc_files AS n (file_id) VALUES (found_id)
+    ON CONFLICT (file_id) DO UPDATE SET since = excluded.since;
+
+    PERFORM xet.act_note(act, '1');
+
+    RETURN 1;
+END;
+$$;
+
+
+-- The files of a repo, or with any_repo all of them; oldest first.
+
+CREATE FUNCTION xet.file_list(any_repo boolean, repo text)
+    RETURNS TABLE (hash bytea, size bigint, created_at timestamptz,
+                   sha256 bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT f.hash, f.size, f.created_at, f.sha256
+      FROM xet.files f
+     WHERE f.hash IS NOT NULL
+       AND any_repo IS NOT NULL AND file_list.repo IS NOT NULL
+       AND (any_repo
+            OR f.id IN (SELECT rf.file_id
+                          FROM xet.repo_files rf
+                          JOIN xet.repos r ON r.id = rf.repo_id
+                         WHERE r.name = file_list.repo))
+     ORDER BY f.id;
+$$;
+
+
+-- Somebody has read all of the file, and this is its SHA-256, whatever was
+-- claimed for it; whether that was news.
+
+CREATE FUNCTION xet.file_prove(file bytea, digest bytea)
+    RETURNS boolean
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+AS $$
+BEGIN
+    UPDATE xet.files f SET sha256 = $2, sha256_proven = true
+     WHERE f.hash = $1 AND NOT f.sha256_proven;
+
+    RETURN FOUND;
+END;
+$$;
+
+
+-- The same of some files, in one order everywhere; how many they are.
+
+CREATE FUNCTION xet.files_prove(files bytea[], digests bytea[])
+    RETURNS bigint
+    LANGUAGE sql
+AS $$
+    SELECT count(xet.file_prove(o.file, o.digest))
+      FROM (SELECT u.file, u.digest
+              FROM unnest($1, $2) AS u(file, digest)
+             ORDER BY u.file
+            OFFSET 0) o;
+$$;
+
+
+-- For a store whose every location has "xet_access repo" now, and had another
+-- access before: the store holds files that were registered without a repo.
+-- This releases them, so that the collector removes those that no repo has.
+-- Returns how many files were held.
+
+CREATE FUNCTION xet.files_release()
+    RETURNS bigint
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    n  bigint;
+BEGIN
+    UPDATE xet.files f SET held = false WHERE f.held;
+
+    GET DIAGNOSTICS n = ROW_COUNT;
+
+    RETURN n;
+END;
+$$;

@@ -1,0 +1,436 @@
+-- The collector.
+--
+-- Three steps, each a transaction of bounded size that may be repeated, by as
+-- many collectors at a time as there are: files that nobody has, xorbs that no
+-- file needs, and stored copies whose row is gone.  The notes in xet.gc_* say
+-- where to look; the row that a note is about is locked, and then looked at by
+-- a statement of its own, which sees all that was committed before the lock was
+-- had.  Whoever is about to need the row holds a lock on it until he has
+-- committed (xet.shard_stay, xet.shard_terms, references), so there is no
+-- moment between looking and deleting.  A collector waits for nobody: what
+-- others have locked it leaves for the next time.
+
+
+-- Deletes files that nobody has: their references and terms, as many as a
+-- transaction should hold, and then the rows.  seen: notes that were looked
+-- at; kept: files that somebody has; busy: files that others have locked;
+-- files and bytes: that are gone; refs: references and segments of terms.
+
+CREATE FUNCTION xet.gc_files(batch integer)
+    RETURNS TABLE (seen bigint, files bigint, bytes bigint, refs bigint,
+                   kept bigint, busy bigint)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    noted bigint[];
+    gone  bigint[];
+    mine  bigint[];
+    dead  bigint[];
+    ended bigint[];
+    last  record;
+    n     bigint;
+BEGIN
+    SELECT coalesce(array_agg(l.file_id), '{}') INTO noted
+      FROM (SELECT g.file_id FROM xet.gc_files g
+             ORDER BY g.file_id
+             LIMIT batch
+               FOR UPDATE SKIP LOCKED) l;
+
+    SELECT coalesce(array_agg(l.id), '{}') INTO mine
+      FROM (SELECT f.id FROM xet.files f
+             WHERE f.id = ANY (noted)
+             ORDER BY f.id
+               FOR UPDATE SKIP LOCKED) l;
+
+    SELECT coalesce(array_agg(f.id), '{}') INTO dead
+      FROM xet.files f
+     WHERE f.id = ANY (mine) AND NOT f.held
+       AND NOT EXISTS (SELECT FROM xet.repo_files rf WHERE rf.file_id = f.id);
+
+    SELECT coalesce(array_agg(u.id), '{}') INTO gone
+      FROM unnest(noted) AS u(id)
+     WHERE NOT EXISTS (SELECT FROM xet.files f WHERE f.id = u.id);
+
+    -- the first of them in the order of the key
+
+    SELECT l.file_id, l.xorb_id AS place INTO last
+      FROM (SELECT d.file_id, d.xorb_id
+              FROM xet.file_xorbs d
+             WHERE d.file_id = ANY (dead)
+             ORDER BY d.file_id, d.xorb_id
+             LIMIT 20000) l
+     ORDER BY l.file_id DESC, l.xorb_id DESC
+     LIMIT 1;
+
+    DELETE FROM xet.file_xorbs fx
+     WHERE fx.file_id = ANY (dead)
+       AND (fx.file_id, fx.xorb_id) <= (last.file_id, last.place);
+
+    GET DIAGNOSTICS refs = ROW_COUNT;
+
+    SELECT l.file_id, l.first_offset AS place INTO last
+      FROM (SELECT d.file_id, d.first_offset
+              FROM xet.terms d
+             WHERE d.file_id = ANY (dead)
+             ORDER BY d.file_id, d.first_offset
+             LIMIT 2000) l
+     ORDER BY l.file_id DESC, l.first_offset DESC
+     LIMIT 1;
+
+    DELETE FROM xet.terms t
+     WHERE t.file_id = ANY (dead)
+       AND (t.file_id, t.first_offset) <= (last.file_id, last.place);
+
+    GET DIAGNOSTICS n = ROW_COUNT;
+
+    refs := refs + n;
+
+    SELECT coalesce(array_agg(u.id), '{}') INTO ended
+      FROM unnest(dead) AS u(id)
+     WHERE NOT EXISTS (SELECT FROM xet.file_xorbs fx WHERE fx.file_id = u.id)
+       AND NOT EXISTS (SELECT FROM xet.terms t WHERE t.file_id = u.id);
+
+    WITH ends AS (
+        DELETE FROM xet.files f WHERE f.id = ANY (ended) RETURNING f.size
+    )
+    SELECT count(*), coalesce(sum(e.size), 0)::bigint INTO files, bytes
+      FROM ends e;
+
+    -- one that is not done yet has lost references, and is not found any more
+
+    UPDATE xet.files f SET hash = NULL
+     WHERE f.id = ANY (dead) AND f.hash IS NOT NULL;
+
+    DELETE FROM xet.gc_files g
+     WHERE g.file_id = ANY (noted)
+       AND (g.file_id = ANY (ended) OR g.file_id = ANY (gone)
+            OR (g.file_id = ANY (mine) AND g.file_id <> ALL (dead)));
+
+    seen := cardinality(noted);
+    kept := cardinality(mine) - cardinality(dead);
+    busy := cardinality(noted) - cardinality(mine) - cardinality(gone);
+
+    RETURN NEXT;
+
+-- Two that note what they let go of in several statements may wait for each
+-- other; the batch is for the next time then.
+
+EXCEPTION WHEN deadlock_detected THEN
+    seen := 0;
+    files := 0;
+    bytes := 0;
+    refs := 0;
+    kept := 0;
+    busy := 0;
+
+    RETURN NEXT;
+END;
+$$;
+
+
+-- The same for servers, which may send a statement again: what it did is told
+-- again, and counted.
+
+CREATE FUNCTION xet.gc_files_once(batch integer, act bytea)
+    RETURNS TABLE (seen bigint, busy bigint, files bigint, bytes bigint)
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    said jsonb := xet.act_said(act);
+BEGIN
+    IF said IS NULL THEN
+        SELECT to_jsonb(g) INTO said FROM xet.gc_files(batch) g;
+
+        PERFORM xet.act_note(act, said) WHERE said->>'seen' <> '0';
+    END IF;
+
+    RETURN QUERY
+    SELECT s.seen, s.busy, s.files, s.bytes
+      FROM jsonb_to_record(said)
+               AS s(seen bigint, busy bigint, files bigint, bytes bigint);
+END;
+$$;
+
+
+-- Deletes xorbs that no file needs, and have been so, and unknown to clients,
+-- for grace seconds: since they came or lost their last reference, and since
+-- the day after the one on which they were last advertised.  With a grace of 0
+-- it does not matter what clients remember.  Their copies are for
+-- xet.gc_copies().
+--
+-- needed: xorbs that files need, told: that were advertised too lately, busy:
+-- that others have locked; bytes: stored.
+
+CREATE FUNCTION xet.gc_xorbs(grace bigint, batch integer)
+    RETURNS TABLE (seen bigint, xorbs bigint, bytes bigint, needed bigint,
+                   told bigint, busy bigint)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    noted bigint[];
+    gone  bigint[];
+    mine  bigint[];
+    free  bigint[];
+    late  bigint[];
+    dead  bigint[];
+    born  timestamptz := now() - grace * interval '1 second';
+BEGIN
+    SELECT coalesce(array_agg(l.xorb_id), '{}') INTO noted
+      FROM (SELECT g.xorb_id FROM xet.gc_xorbs g
+             WHERE g.since <= CASE WHEN grace > 0 THEN born
+                                   ELSE 'infinity' END
+             ORDER BY g.since, g.xorb_id
+             LIMIT batch
+               FOR UPDATE SKIP LOCKED) l;
+
+    SELECT coalesce(array_agg(l.id), '{}') INTO mine
+      FROM (SELECT x.id FROM xet.xorbs x
+             WHERE x.id = ANY (noted)
+             ORDER BY x.id
+               FOR UPDATE SKIP LOCKED) l;
+
+    -- one look-up each, by OFFSET 0, and never a join with all there are
+
+    SELECT coalesce(array_agg(u.id), '{}') INTO free
+      FROM unnest(mine) AS u(id)
+     WHERE NOT EXISTS (SELECT FROM xet.file_xorbs fx
+                        WHERE fx.xorb_id = u.id
+                       OFFSET 0);
+
+    SELECT coalesce(array_agg(x.id), '{}') INTO late
+      FROM xet.xorbs x
+     WHERE x.id = ANY (free) AND grace > 0
+       AND xet.day_ends(x.advertised_on) > born;
+
+    SELECT coalesce(array_agg(u.id), '{}') INTO dead
+      FROM unnest(free) AS u(id)
+     WHERE u.id <> ALL (late);
+
+    SELECT coalesce(array_agg(u.id), '{}') INTO gone
+      FROM unnest(noted) AS u(id)
+     WHERE NOT EXISTS (SELECT FROM xet.xorbs x WHERE x.id = u.id OFFSET 0);
+
+    UPDATE xet.gc_xorbs g SET since = xet.day_ends(x.advertised_on)
+      FROM xet.xorbs x
+     WHERE x.id = ANY (late) AND g.xorb_id = x.id;
+
+    INSERT INTO xet.gc_copies (hash, tag, stored_size)
+    SELECT x.hash, x.tag, x.stored_size FROM xet.xorbs x
+     WHERE x.id = ANY (dead)
+    ON CONFLICT DO NOTHING;
+
+    DELETE FROM xet.chunks c WHERE c.xorb_id = ANY (dead);
+    DELETE FROM xet.xorb_repos o WHERE o.xorb_id = ANY (dead);
+    DELETE FROM xet.xorb_subjects o WHERE o.xorb_id = ANY (dead);
+    DELETE FROM xet.charges o WHERE o.xorb_id = ANY (dead);
+
+    WITH ends AS (
+        DELETE FROM xet.xorbs x WHERE x.id = ANY (dead)
+        RETURNING x.stored_size
+    )
+    SELECT count(*), coalesce(sum(e.stored_size), 0)::bigint INTO xorbs, bytes
+      FROM ends e;
+
+    DELETE FROM xet.gc_xorbs g
+     WHERE g.xorb_id = ANY (noted)
+       AND (g.xorb_id = ANY (dead) OR g.xorb_id = ANY (gone)
+            OR (g.xorb_id = ANY (mine) AND g.xorb_id <> ALL (free)));
+
+    seen := cardinality(noted);
+    needed := cardinality(mine) - cardinality(free);
+    told := cardinality(late);
+    busy := cardinality(noted) - cardinality(mine) - cardinality(gone);
+
+    RETURN NEXT;
+
+-- Two that note what they let go of in several statements may wait for each
+-- other; the batch is for the next time then.
+
+EXCEPTION WHEN deadlock_detected THEN
+    seen := 0;
+    xorbs := 0;
+    bytes := 0;
+    needed := 0;
+    told := 0;
+    busy := 0;
+
+    RETURN NEXT;
+END;
+$$;
+
+
+CREATE FUNCTION xet.gc_xorbs_once(grace bigint, batch integer, act bytea)
+    RETURNS TABLE (seen bigint, busy bigint, xorbs bigint, bytes bigint,
+                   told bigint)
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    said jsonb := xet.act_said(act);
+BEGIN
+    IF said IS NULL THEN
+        SELECT to_jsonb(g) INTO said FROM xet.gc_xorbs(grace, batch) g;
+
+        PERFORM xet.act_note(act, said) WHERE said->>'seen' <> '0';
+    END IF;
+
+    RETURN QUERY
+    SELECT s.seen, s.busy, s.xorbs, s.bytes, s.told
+      FROM jsonb_to_record(said)
+               AS s(seen bigint, busy bigint, xorbs bigint, bytes bigint,
+                    told bigint);
+END;
+$$;
+
+
+-- Copies whose files are to be removed, as many as batch, in the order of the
+-- store's folders.  None while a backup goes on, which holds the lock in shared
+-- mode from before its snapshot: a copy that its snapshot knows is given here
+-- only after it has ended.  A backup that begins now has a snapshot without
+-- the rows of these copies.
+--
+-- Nor any while this database came from a dump, and nobody has said that the
+-- store is its own (xet.store_doubts()): then what it does not need may be
+-- needed by the one that the dump is of.
+
+CREATE FUNCTION xet.gc_copies(batch integer)
+    RETURNS TABLE (hash bytea, tag integer, stored_size bigint)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtext('xet.copies'), 0)
+        OR EXISTS (SELECT FROM xet.store s
+                    WHERE s.tables IS DISTINCT FROM xet.store_tables())
+    THEN
+        RETURN;
+    END IF;
+
+    RETURN QUERY
+    SELECT g.hash, g.tag, g.stored_size
+      FROM xet.gc_copies g
+     WHERE NOT EXISTS (SELECT FROM xet.xorbs x
+                        WHERE x.hash = g.hash AND x.tag = g.tag)
+     ORDER BY g.hash, g.tag
+     LIMIT batch;
+END;
+$$;
+
+
+-- Their files are gone, durably.  How many this is news of, and their bytes.
+
+CREATE FUNCTION xet.gc_removed(hashes bytea[], tags integer[])
+    RETURNS TABLE (copies bigint, bytes bigint)
+    LANGUAGE sql
+AS $$
+    WITH gone AS (
+        DELETE FROM xet.gc_copies g
+         USING unnest($1, $2) AS u(hash, tag)
+         WHERE g.hash = u.hash AND g.tag = u.tag
+        RETURNING g.stored_size
+    )
+    SELECT count(*), coalesce(sum(g.stored_size), 0)::bigint FROM gone g;
+$$;
+
+
+CREATE FUNCTION xet.gc_removed_once(hashes bytea[], tags integer[], act bytea)
+    RETURNS TABLE (copies bigint, bytes bigint)
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    said jsonb := xet.act_said(act);
+BEGIN
+    IF said IS NULL THEN
+        SELECT to_jsonb(g) INTO said FROM xet.gc_removed(hashes, tags) g;
+
+        PERFORM xet.act_note(act, said) WHERE said->>'copies' <> '0';
+    END IF;
+
+    RETURN QUERY
+    SELECT s.copies, s.bytes
+      FROM jsonb_to_record(said) AS s(copies bigint, bytes bigint);
+END;
+$$;
+
+
+-- What a collection would do now: files that nobody has, xorbs that would be
+-- deleted, and why others that no file needs stay.
+
+CREATE FUNCTION xet.gc_preview(grace bigint)
+    RETURNS TABLE (files bigint, file_bytes bigint, xorbs bigint,
+                   xorb_bytes bigint, young bigint, young_bytes bigint,
+                   told bigint, told_bytes bigint, copies bigint,
+                   copy_bytes bigint)
+    LANGUAGE sql STABLE
+AS $$
+    WITH dead AS MATERIALIZED (
+        SELECT f.id, f.size
+          FROM xet.gc_files g
+          JOIN xet.files f ON f.id = g.file_id
+         WHERE NOT f.held
+           AND NOT EXISTS (SELECT FROM xet.repo_files rf
+                            WHERE rf.file_id = f.id)
+    ), noted AS MATERIALIZED (
+        SELECT n.xorb_id, max(n.since) AS since
+          FROM (SELECT g.xorb_id, g.since FROM xet.gc_xorbs g
+                UNION ALL
+                SELECT fx.xorb_id, now()
+                  FROM dead d
+                  JOIN xet.file_xorbs fx ON fx.file_id = d.id) n
+         GROUP BY n.xorb_id
+    ), free AS MATERIALIZED (
+        SELECT x.stored_size,
+               CASE WHEN $1 > 0 AND n.since > b.born THEN 'young'
+                    WHEN $1 > 0 AND xet.day_ends(x.advertised_on) > b.born
+                    THEN 'told'
+                    ELSE 'dead'
+               END AS why
+          FROM noted n
+          JOIN xet.xorbs x ON x.id = n.xorb_id
+         CROSS JOIN (SELECT now() - $1 * interval '1 second' AS born) b
+         WHERE NOT EXISTS (SELECT FROM xet.file_xorbs fx
+                            WHERE fx.xorb_id = n.xorb_id
+                              AND fx.file_id NOT IN (SELECT d.id
+                                                       FROM dead d))
+    )
+    SELECT (SELECT count(*) FROM dead),
+           (SELECT coalesce(sum(d.size), 0)::bigint FROM dead d),
+           count(*) FILTER (WHERE f.why = 'dead'),
+           coalesce(sum(f.stored_size) FILTER (WHERE f.why = 'dead'),
+                    0)::bigint,
+           count(*) FILTER (WHERE f.why = 'young'),
+           coalesce(sum(f.stored_size) FILTER (WHERE f.why = 'young'),
+                    0)::bigint,
+           count(*) FILTER (WHERE f.why = 'told'),
+           coalesce(sum(f.stored_size) FILTER (WHERE f.why = 'told'),
+                    0)::bigint,
+           (SELECT count(*) FROM xet.gc_copies),
+           (SELECT coalesce(sum(c.stored_size), 0)::bigint
+              FROM xet.gc_copies c)
+      FROM free f;
+$$;
+
+
+-- Drops what crashed uploads have staged, and old results of zTensor files; to
+-- be called now and then, from cron for one.
+
+CREATE FUNCTION xet.sweep(age interval DEFAULT '1 day',
+    zt_age interval DEFAULT '90 days')
+    RETURNS bigint
+    LANGUAGE sql
+AS $$
+    DELETE FROM xet.zt_files WHERE checked_at < now() - zt_age;
+    DELETE FROM xet.zt_reports WHERE checked_at < now() - zt_age;
+
+    SELECT xet.usage_settle(1000);
+    SELECT xet.usage_forget();
+    SELECT xet.hub_sweep(age, 10000);
+
+    DELETE FROM xet.acts WHERE at < now() - age;
+
+    WITH gone AS (
+        DELETE FROM xet.staged WHERE created_at < now() - age RETURNING 1
+    )
+    SELECT count(*) FROM gone;
+$$;

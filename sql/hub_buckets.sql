@@ -1,0 +1,310 @@
+-- Batches of a bucket, which has no commits.
+
+
+-- What xet.hub_batch() does for one operation, under its settings.
+--
+-- The size of a file that is to be put into a bucket, or why it can't be.
+
+CREATE FUNCTION xet.hub_bucket_file(repo bigint, target bigint,
+    any_space boolean, spaces text[], any_store boolean, store text,
+    subject bytea, path text, hash bytea, source text, OUT size bigint,
+    OUT added bigint, OUT bad text)
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF hash = decode(repeat('00', 32), 'hex') THEN
+        size := 0;
+
+    ELSE
+        SELECT k.size, k.added
+          INTO hub_bucket_file.size, hub_bucket_file.added
+          FROM xet.hub_named(target, any_space, spaces, any_store, store,
+                             subject, hash, source) k;
+
+        IF NOT FOUND THEN
+            bad := 'no such file was uploaded';
+        END IF;
+    END IF;
+
+    IF (SELECT p.hash IS NULL
+          FROM xet.hub_paths p
+         WHERE p.repo_id = $1 AND p.line = 0 AND p.path = $8
+         ORDER BY p.since DESC
+         LIMIT 1)
+       OR EXISTS (SELECT FROM xet.hub_above($8) AS u
+                   CROSS JOIN LATERAL (
+                             SELECT p.hash FROM xet.hub_paths p
+                              WHERE p.repo_id = $1 AND p.line = 0
+                                AND p.path = u
+                              ORDER BY p.since DESC
+                              LIMIT 1
+                         ) p
+                   WHERE p.hash IS NOT NULL)
+    THEN
+        bad := 'a file can''t be a folder';
+    END IF;
+END;
+$$;
+
+
+-- Takes a path out of a bucket, and says what it was and who has put it there.
+-- Its file is looked at a day later: another path may lead to it.
+
+CREATE FUNCTION xet.hub_bucket_take(repo bigint, target bigint, path text,
+    OUT files integer, OUT bytes bigint, OUT subject bytea)
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    old  bytea;
+BEGIN
+    DELETE FROM xet.hub_paths p
+     WHERE p.repo_id = $1 AND p.line = 0 AND p.path = $3
+       AND p.hash IS NOT NULL
+    RETURNING xet.hub_hash(p.hash), p.size, p.subject INTO old, bytes, subject;
+
+    files := CASE WHEN old IS NULL THEN 0 ELSE 1 END;
+    bytes := coalesce(bytes, 0);
+
+    INSERT INTO xet.hub_loose AS l (repo_id, file_id)
+    SELECT target, x.id
+      FROM xet.files x
+     WHERE x.hash = old
+    ON CONFLICT ON CONSTRAINT hub_loose_pkey
+       DO UPDATE SET since = excluded.since;
+END;
+$$;
+
+
+CREATE FUNCTION xet.hub_bucket_put(repo bigint, path text, hash bytea,
+    size bigint, mtime bigint, type text, subject bytea)
+    RETURNS bigint
+    LANGUAGE sql
+AS $$
+    INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash, size,
+                               made, mtime, type, subject)
+    VALUES ($1, 0, $2, 0, xet.hub_folder($2), xet.hub_hash($3), $4, '',
+            to_timestamp($5 / 1000.0), $6, $7);
+
+    WITH begun AS (
+        INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, made,
+                                   subject)
+        SELECT $1, 0, u, 0, xet.hub_folder(u), '', $7
+          FROM xet.hub_above($2) AS u
+        ON CONFLICT DO NOTHING
+        RETURNING hub_paths.path
+    )
+    SELECT xet.hub_weight($2) + coalesce(sum(xet.hub_weight(b.path)), 0)::bigint
+      FROM begun b;
+$$;
+
+
+-- Folders above paths that were deleted are gone, too, where they have nothing
+-- any more, from below; returns what that changes of the metadata of a subject,
+-- that of others is counted here.  Once for all of them: what this transaction
+-- has deleted is in the index still, and is gone through for each folder.
+
+CREATE FUNCTION xet.hub_bucket_prune(repo bigint, paths text[], mine bytea)
+    RETURNS bigint
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    a      text;
+    whose  bytea;
+    bytes  bigint := 0;
+BEGIN
+    FOR a IN SELECT u.path
+               FROM (SELECT DISTINCT f
+                       FROM unnest($2) AS p, xet.hub_above(p) AS f) AS u(path)
+              ORDER BY length(u.path) DESC
+    LOOP
+        CONTINUE WHEN EXISTS (SELECT FROM xet.hub_paths p
+                               WHERE p.folder = a AND p.repo_id = $1
+                                 AND p.line = 0);
+
+        DELETE FROM xet.hub_paths p
+         WHERE p.repo_id = $1 AND p.line = 0 AND p.path = a
+           AND p.hash IS NULL
+        RETURNING p.subject INTO whose;
+
+        CONTINUE WHEN NOT FOUND;
+
+        IF whose IS NOT DISTINCT FROM mine THEN
+            bytes := bytes - xet.hub_weight(a);
+
+        ELSE
+            PERFORM xet.hub_charge($1, whose, -xet.hub_weight(a));
+        END IF;
+    END LOOP;
+
+    RETURN bytes;
+END;
+$$;
+
+
+-- Does what is staged to a bucket, one operation after the other: each is done,
+-- or told of.  The answer is kept in the place of what was staged, for a
+-- statement that is sent again, until who sends it drops that.
+
+CREATE FUNCTION xet.hub_batch(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, upload bytea, batches integer,
+    subject bytea DEFAULT NULL, most integer DEFAULT 500000,
+    OUT status integer, OUT code text, OUT message text, OUT body text,
+    OUT more text)
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET enable_material = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    r        record;
+    o        record;
+    f        record;
+    old      record;
+    target   bigint;
+    d_files  bigint := 0;
+    d_bytes  bigint := 0;
+    n        bigint := 0;
+    added    bigint := 0;
+    gone     text[] := '{}';
+    failed   text[] := '{}';
+    mine     bytea := sha256(subject);
+    bytes    bigint := 0;
+    paths    text[];
+    above    text[];
+BEGIN
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        true);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
+
+    IF NOT FOUND THEN
+        status := 404;
+        code := 'RepoNotFound';
+        message := 'Repository not found';
+        RETURN;
+    END IF;
+
+    PERFORM FROM xet.hub_lines x
+      WHERE x.repo_id = r.id AND x.line = 0 FOR UPDATE;
+
+    -- what it has told before is told again
+
+    SELECT s.sizes[1], s.paths[1] INTO status, body
+      FROM xet.hub_staged s
+     WHERE s.upload = $8 AND s.seq = -1;
+
+    IF FOUND THEN
+        RETURN;
+    END IF;
+
+    status := 200;
+
+    PERFORM xet.hub_whole(upload, batches);
+
+    SELECT coalesce(array_agg(DISTINCT s.path), '{}') INTO paths
+      FROM xet.hub_staged_ops($8) s;
+
+    above := xet.hub_folders(paths, most);
+    message := xet.hub_too_many(cardinality(paths), cardinality(above), most);
+
+    IF message IS NOT NULL THEN
+        status := 413;
+        code := 'too_many_rows';
+        RETURN;
+    END IF;
+
+    target := xet.hub_files_of(r.id);
+
+    FOR o IN SELECT s.*, s.op IN (3, 4) AS puts
+               FROM xet.hub_staged_ops($8) s ORDER BY s.n
+    LOOP
+        n := n + 1;
+
+        IF o.puts THEN
+            SELECT * INTO f
+              FROM xet.hub_bucket_file(r.id, target, any_space, spaces,
+                                       any_store, store, subject, o.path,
+                                       o.hash, o.source);
+            added := added + coalesce(f.added, 0);
+
+            -- a folder that it meets may have nothing any more
+
+            IF f.bad IS NOT NULL AND cardinality(gone) > 0 THEN
+                bytes := bytes + xet.hub_bucket_prune(r.id, gone, mine);
+                gone := '{}';
+
+                SELECT * INTO f
+                  FROM xet.hub_bucket_file(r.id, target, any_space, spaces,
+                                           any_store, store, subject, o.path,
+                                           o.hash, o.source);
+            END IF;
+
+            IF f.bad IS NOT NULL THEN
+                failed := failed || ('{"path":' || to_json(o.path)
+                                     || ',"error":' || to_json(f.bad) || '}');
+                CONTINUE;
+            END IF;
+        END IF;
+
+        SELECT * INTO old FROM xet.hub_bucket_take(r.id, target, o.path);
+
+        d_files := d_files - old.files;
+        d_bytes := d_bytes - old.bytes;
+
+        IF old.subject IS NOT DISTINCT FROM mine THEN
+            bytes := bytes - old.files * xet.hub_weight(o.path);
+
+        ELSIF old.files = 1 THEN
+            PERFORM xet.hub_charge(r.id, old.subject,
+                                   -xet.hub_weight(o.path));
+        END IF;
+
+        IF o.puts THEN
+            d_files := d_files + 1;
+            d_bytes := d_bytes + f.size;
+            bytes := bytes + xet.hub_bucket_put(r.id, o.path, o.hash, f.size,
+                                                o.mtime, o.type, mine);
+        ELSE
+            gone := gone || o.path;
+        END IF;
+    END LOOP;
+
+    bytes := bytes + xet.hub_bucket_prune(r.id, gone, mine);
+
+    status := CASE WHEN n > 0 AND cardinality(failed) = n THEN 422
+                   ELSE 200 END;
+    body := '{"success":' || (cardinality(failed) = 0)
+            || ',"processed":' || n
+            || ',"succeeded":' || n - cardinality(failed)
+            || ',"failed":[' || array_to_string(failed, ',') || ']}';
+
+    UPDATE xet.hub_lines x
+       SET files = x.files + d_files, bytes = x.bytes + d_bytes
+     WHERE x.repo_id = r.id AND x.line = 0;
+    UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
+    DELETE FROM xet.hub_staged s WHERE s.upload = $8;
+
+    INSERT INTO xet.hub_staged (upload, seq, ops, paths, sizes, hashes, sha256,
+                                mtimes, types, sources)
+    VALUES ($8, -1, '{}', ARRAY[body], ARRAY[status], '{}', '{}', '{}', '{}',
+            '{}');
+
+    message := cardinality(paths) + cardinality(above) || ' '
+               || greatest(bytes, 0);
+
+    PERFORM xet.hub_charge(r.id, mine, bytes);
+    PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, added,
+                           bytes);
+END;
+$$;

@@ -1,0 +1,746 @@
+-- Commits to a branch.
+
+
+-- What is wrong with a request that writes rows of paths, and of the folders
+-- that they are in; NULL where it keeps within most.  Files may be in folders
+-- of their own, but hardly in eight each: rows have to do with what was sent.
+
+CREATE FUNCTION xet.hub_too_many(paths bigint, folders bigint, most bigint)
+    RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT CASE WHEN paths + folders > most
+                THEN 'The operations change more than ' || most
+                     || ' files and folders; send several commits or batches'
+                WHEN folders > 1000 + 8 * paths
+                THEN 'The files are in too many folders; send several commits'
+                     ' or batches' END;
+$$;
+
+
+-- Whether all is staged still that was: what was dropped, or done before by the
+-- same statement, whose answer was lost, must not be taken for nothing to do.
+-- It stays until the transaction ends.
+
+CREATE FUNCTION xet.hub_whole(upload bytea, batches integer)
+    RETURNS void
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF (SELECT count(*)
+          FROM (SELECT FROM xet.hub_staged s
+                 WHERE s.upload = $1 AND s.seq >= 0
+                 ORDER BY s.seq
+                   FOR UPDATE) s) <> batches
+    THEN
+        RAISE EXCEPTION 'operations of a commit are not there any more'
+              USING ERRCODE = 'XT003';
+    END IF;
+END;
+$$;
+
+
+-- The file that a path is at a revision, for a copy of it.
+
+CREATE FUNCTION xet.hub_source(repo bigint, rev text, path text)
+    RETURNS TABLE (size bigint, sha256 bytea)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    c  record;
+BEGIN
+    SELECT * INTO c FROM xet.hub_rev($1, $2, '');
+
+    RETURN QUERY
+    SELECT p.size, coalesce(p.sha256, sha256(''))
+      FROM xet.hub_at($1, c.lines, c.seqs, $3) p
+     WHERE p.hash IS NOT NULL;
+END;
+$$;
+
+
+-- What is staged of copies, by a path of the repo, becomes what is staged of
+-- the files; returns a path that is none.
+
+CREATE FUNCTION xet.hub_copies(repo bigint, rev text, upload bytea)
+    RETURNS text
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+AS $$
+BEGIN
+    UPDATE xet.hub_staged h SET (ops, sizes, sha256) = (
+        SELECT array_agg(CASE WHEN f.size IS NULL THEN u.op ELSE 2 END
+                         ORDER BY u.i),
+               array_agg(coalesce(f.size, u.size) ORDER BY u.i),
+               array_agg(coalesce(f.sha256, u.sha256) ORDER BY u.i)
+          FROM unnest(h.ops, h.sizes, h.sha256, h.types, h.sources)
+                  WITH ORDINALITY AS u(op, size, sha256, type, source, i)
+          LEFT JOIN LATERAL (SELECT s.*
+                               FROM xet.hub_source($1, coalesce(u.type, $2),
+                                                   u.source) s
+                              WHERE u.op = 7
+                              LIMIT 1) f ON true)
+     WHERE h.upload = $3 AND h.seq >= 0 AND 7 = ANY (h.ops);
+
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+
+    RETURN (SELECT coalesce(o.source, '') FROM xet.hub_staged_ops($3) o
+             WHERE o.op = 7 ORDER BY o.n LIMIT 1);
+END;
+$$;
+
+
+-- Whether somebody has changed what a commit changes, since the one that its
+-- author has seen: a file at one of its paths, or files in a folder that it
+-- deletes.
+
+CREATE FUNCTION xet.hub_meets(repo bigint, lines integer[], seqs integer[],
+    seen text, upload bytea)
+    RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+AS $$
+DECLARE
+    old  record;
+BEGIN
+    SELECT c.oid, l.lines, l.seqs INTO old
+      FROM xet.hub_commits c
+     CROSS JOIN LATERAL xet.hub_line($1, c.line, c.seq) l
+     WHERE c.repo_id = $1
+       AND c.oid = xet.hub_oid($1, seen);
+
+    RETURN old.oid IS NULL OR EXISTS (
+        SELECT FROM xet.hub_staged_ops($5) o
+         WHERE xet.hub_hash_at($1, old.lines, old.seqs, o.path)
+               IS DISTINCT FROM xet.hub_hash_at($1, $2, $3, o.path)
+            OR o.op = 6
+               AND EXISTS (SELECT h.path, h.hash
+                             FROM xet.hub_below($1, $2, $3, o.path, NULL) h
+                           EXCEPT
+                           SELECT h.path, h.hash
+                             FROM xet.hub_below($1, old.lines, old.seqs,
+                                                o.path, NULL) h));
+END;
+$$;
+
+
+-- The files that a commit deletes, no more than one more than most; bad is what
+-- it would delete that is not there.
+
+CREATE FUNCTION xet.hub_gone(repo bigint, lines integer[], seqs integer[],
+    upload bytea, most bigint, OUT gone text[], OUT bad text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_material = off
+AS $$
+BEGIN
+    SELECT coalesce(array_agg(DISTINCT d.path), '{}') INTO gone
+      FROM (SELECT h.path
+              FROM (SELECT DISTINCT s.op, s.path
+                      FROM xet.hub_staged_ops($4) s
+                     WHERE s.op IN (5, 6)) o
+             CROSS JOIN LATERAL (
+                       SELECT p.path
+                         FROM xet.hub_at($1, $2, $3, o.path) p
+                        WHERE o.op = 5 AND p.hash IS NOT NULL
+                       UNION ALL
+                       SELECT p.path
+                         FROM xet.hub_below($1, $2, $3, o.path, $5 + 1) p
+                        WHERE o.op = 6
+                   ) h
+             LIMIT $5 + 1) d;
+
+    IF cardinality(gone) > $5 THEN
+        RETURN;
+    END IF;
+
+    -- as sets: to go through all of gone for each of them would take the square
+    -- of their number
+
+    SELECT k.path INTO bad
+      FROM (
+               (SELECT o.path FROM xet.hub_staged_ops($4) o WHERE o.op = 5
+                EXCEPT
+                SELECT unnest(gone))
+               UNION ALL
+               (SELECT o.path FROM xet.hub_staged_ops($4) o WHERE o.op = 6
+                EXCEPT
+                SELECT a FROM unnest(gone) AS g, xet.hub_above(g) AS a)
+           ) k
+     LIMIT 1;
+END;
+$$;
+
+
+-- The files that a commit writes, the last one where a path comes twice, and
+-- none that stands there already; ids are theirs, NULL of one without bytes.  A
+-- file that was deleted since it was looked at is XT003.
+
+CREATE FUNCTION xet.hub_puts(repo bigint, lines integer[], seqs integer[],
+    upload bytea, gone text[], OUT paths text[], OUT hashes bytea[],
+    OUT sizes bigint[], OUT digests bytea[], OUT ids bigint[])
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_material = off
+AS $$
+DECLARE
+    store  bigint;
+    lost   text;
+BEGIN
+    store := xet.hub_files_of($1);
+
+    SELECT coalesce(array_agg(o.path), '{}'),
+           coalesce(array_agg(o.hash), '{}'),
+           coalesce(array_agg(o.size), '{}'),
+           coalesce(array_agg(o.sha256), '{}'),
+           coalesce(array_agg(o.id), '{}'),
+           (array_agg(o.path) FILTER (WHERE o.hash IS NULL))[1]
+      INTO paths, hashes, sizes, digests, ids, lost
+      FROM (SELECT u.path, u.sha256, f.id,
+                   CASE WHEN u.size = 0 THEN decode(repeat('00', 32), 'hex')
+                        ELSE xet.hub_hash(f.hash) END AS hash,
+                   CASE WHEN u.size = 0 THEN 0 ELSE f.size END AS size
+              FROM (SELECT DISTINCT ON (s.path) s.*
+                      FROM xet.hub_staged_ops($4) s
+                     WHERE s.op IN (2, 5)
+                     ORDER BY s.path, s.n DESC) u
+              LEFT JOIN LATERAL (
+                       SELECT k.* FROM xet.hub_claimed(store, u.sha256) k
+                        WHERE u.size IS DISTINCT FROM 0
+                          AND k.proven = u.sha256
+                        LIMIT 1
+                   ) f ON true
+             WHERE u.op = 2) o
+      LEFT JOIN LATERAL xet.hub_at($1, $2, $3, o.path) h ON true
+     WHERE h.hash IS DISTINCT FROM o.hash OR o.hash IS NULL
+        OR o.path = ANY (gone);
+
+    IF lost IS NOT NULL THEN
+        RAISE EXCEPTION 'a file of the commit was deleted meanwhile'
+              USING ERRCODE = 'XT003';
+    END IF;
+END;
+$$;
+
+
+-- A path that would be a file and a folder, once files are written to puts,
+-- which are in the folders of above, and those of gone are deleted; or NULL.
+
+CREATE FUNCTION xet.hub_clash(repo bigint, lines integer[], seqs integer[],
+    puts text[], above text[], gone text[])
+    RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_material = off
+AS $$
+BEGIN
+    RETURN (
+        (SELECT unnest(puts)
+         INTERSECT
+         SELECT unnest(above))
+
+        UNION ALL
+
+        -- what is left in a folder that becomes a file
+
+        SELECT (SELECT a FROM xet.hub_above(k.path) AS a
+                 WHERE a = ANY (puts) LIMIT 1)
+          FROM (SELECT b.path
+                  FROM unnest(puts) AS u(path)
+                 CROSS JOIN LATERAL xet.hub_at($1, $2, $3, u.path) p
+                 CROSS JOIN LATERAL xet.hub_below($1, $2, $3, u.path,
+                                                  cardinality(gone) + 1) b
+                 WHERE p.hash IS NULL
+                EXCEPT
+                SELECT unnest(gone)) k
+
+        UNION ALL
+
+        -- a file that becomes a folder
+
+        (SELECT u.path
+           FROM unnest(above) AS u(path)
+          CROSS JOIN LATERAL xet.hub_at($1, $2, $3, u.path) p
+          WHERE p.hash IS NOT NULL
+         EXCEPT
+         SELECT unnest(gone))
+
+         LIMIT 1);
+END;
+$$;
+
+
+-- Holds the files of a commit, which have to be files of the repo, until its
+-- end.
+
+CREATE FUNCTION xet.hub_hold(repo bigint, ids bigint[])
+    RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+AS $$
+DECLARE
+    store  bigint;
+BEGIN
+    store := xet.hub_files_of($1);
+
+    IF (SELECT count(*)
+          FROM (SELECT FROM unnest(ids) AS u(id)
+                 CROSS JOIN LATERAL (SELECT rf.file_id FROM xet.repo_files rf
+                                      WHERE rf.repo_id = store
+                                        AND rf.file_id = u.id
+                                     OFFSET 0 FOR KEY SHARE) rf
+                 WHERE u.id IS NOT NULL) k)
+       < (SELECT count(u.id) FROM unnest(ids) AS u(id))
+    THEN
+        RAISE EXCEPTION 'a file of the commit was deleted meanwhile'
+              USING ERRCODE = 'XT003';
+    END IF;
+END;
+$$;
+
+
+-- Writes the rows of a commit, the next one of its line.  It ends rows at the
+-- paths of told and in the folders of above; new rows are files, at paths, and
+-- folders: those of "files", where these files are, and those of above that are
+-- not empty then.  A row of another line can't be ended: a tombstone hides it,
+-- if no new row does.  Returns the weight of all rows that were written.
+
+CREATE FUNCTION xet.hub_write(repo bigint, lines integer[], seqs integer[],
+    ref text, made bytea, told text[], above text[], files text[],
+    paths text[], hashes bytea[], sizes bigint[], digests bytea[])
+    RETURNS bigint
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET enable_material = off
+AS $$
+DECLARE
+    ever    CONSTANT integer := 2147483647;
+    here    CONSTANT integer := lines[1];
+    seq     CONSTANT integer := seqs[1] + 1;
+    after   CONSTANT integer[] := seq || seqs[2 :];
+    shared  CONSTANT boolean := cardinality(lines) > 1;
+    lost    record;
+    far     record;
+    weight  bigint;
+BEGIN
+    IF shared THEN
+        SELECT count(k.hash) AS files, coalesce(sum(k.size), 0) AS bytes,
+               coalesce(array_agg(k.path), '{}') AS paths
+          INTO far
+          FROM (SELECT unnest(told) UNION SELECT unnest(above)) AS u(path)
+         CROSS JOIN LATERAL xet.hub_at(repo, lines, seqs, u.path) k
+         WHERE k.line <> here;
+    END IF;
+
+    -- by where they are, which the lock on the line keeps: a join with the
+    -- paths may walk through the whole line
+
+    WITH ended AS (
+        UPDATE xet.hub_paths h SET till = seq
+         WHERE h.ctid = ANY (ARRAY(
+                   SELECT k.ctid
+                     FROM unnest(told || above) AS u(path)
+                    CROSS JOIN LATERAL (
+                              SELECT p.ctid, p.till FROM xet.hub_paths p
+                               WHERE p.repo_id = $1 AND p.line = here
+                                 AND p.path = u.path
+                               ORDER BY p.since DESC
+                               LIMIT 1
+                          ) k
+                    WHERE k.till = ever))
+        RETURNING h.hash, h.size
+    )
+    SELECT count(*) FILTER (WHERE o.hash IS NOT NULL) AS files,
+           coalesce(sum(o.size), 0) AS bytes
+      INTO lost
+      FROM ended o;
+
+    INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash, size,
+                               sha256, made)
+    SELECT $1, here, u.path, seq, xet.hub_folder(u.path), u.hash, u.size,
+           u.sha256, $5
+      FROM unnest(paths, hashes, sizes, digests)
+              AS u(path, hash, size, sha256);
+
+    weight := (SELECT sum(xet.hub_weight(p)) FROM unnest(paths) AS p);
+    weight := coalesce(weight, 0);
+
+    -- tombstones of files come first: folders are those that have any still, or
+    -- are where a file was
+
+    IF shared THEN
+        weight := weight + xet.hub_tombstones(
+            repo, here, seq, made,
+            ARRAY(SELECT unnest(far.paths) INTERSECT SELECT unnest(told)
+                  EXCEPT SELECT unnest(files)));
+    END IF;
+
+    WITH begun AS (
+        INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, made)
+        SELECT $1, here, u.path, seq, xet.hub_folder(u.path), $5
+          FROM (SELECT unnest(files)
+                UNION ALL
+                (SELECT k.path
+                   FROM (SELECT unnest(above) EXCEPT SELECT unnest(files))
+                           AS k(path)
+                  WHERE EXISTS (SELECT FROM xet.hub_paths h
+                                 WHERE h.repo_id = $1 AND h.line = here
+                                   AND h.path > k.path || '/'
+                                   AND h.path < k.path || '0'
+                                   AND h.till = ever
+                                   AND coalesce(h.hash, '') <> ''
+                                OFFSET 0)
+                     OR shared
+                        AND EXISTS (SELECT
+                                      FROM xet.hub_below(repo, lines, after,
+                                                         k.path, 1)))
+               ) AS u(path)
+        RETURNING hub_paths.path
+    )
+    SELECT weight + coalesce(sum(xet.hub_weight(b.path)), 0) INTO weight
+      FROM begun b;
+
+    IF shared THEN
+        weight := weight + xet.hub_tombstones(
+            repo, here, seq, made,
+            ARRAY(SELECT unnest(far.paths) EXCEPT SELECT unnest(told)));
+
+        lost.files := lost.files + far.files;
+        lost.bytes := lost.bytes + far.bytes;
+    END IF;
+
+    UPDATE xet.hub_lines x
+       SET last = seq, branch = ref,
+           files = x.files - lost.files + cardinality(paths),
+           bytes = x.bytes - lost.bytes
+                   + (SELECT coalesce(sum(s), 0) FROM unnest(sizes) AS s)
+     WHERE x.repo_id = $1 AND x.line = here;
+
+    RETURN weight;
+END;
+$$;
+
+
+-- Hides what other lines have at paths, where the commit writes nothing.
+
+CREATE FUNCTION xet.hub_tombstones(repo bigint, line integer, seq integer,
+    made bytea, paths text[])
+    RETURNS bigint
+    LANGUAGE sql
+    SET enable_seqscan = off
+AS $$
+    WITH hidden AS (
+        INSERT INTO xet.hub_paths (repo_id, line, path, since, till, folder,
+                                   made)
+        SELECT $1, $2, u.path, $3, $3, xet.hub_folder(u.path), $4
+          FROM unnest($5) AS u(path)
+        ON CONFLICT DO NOTHING
+        RETURNING hub_paths.path
+    )
+    SELECT coalesce(sum(xet.hub_weight(h.path)), 0)::bigint FROM hidden h;
+$$;
+
+
+-- Commits what is staged to a branch, as a whole or not at all.  Rows are
+-- counted, and refused, before the first of them is written.
+--
+-- Who has seen another commit than the one that the branch has, and says so,
+-- may go on where nobody has changed since what he changes; else it is 412.
+-- What changes nothing makes no commit.  An upload that has made its commit is
+-- answered with that.  message is how many rows were changed, and how many
+-- bytes of metadata that has added.
+--
+-- seen is the commit that the branch had when the request came, or when it was
+-- last looked at whether its client waits.  Who has said no parent, and meets
+-- what came since, is told so by 409 and the commit of now: the server looks
+-- whether the client waits still, and sends it again.  So what comes here long
+-- after it was sent, from a session that was given up, is not put over what its
+-- client has done since.
+
+CREATE FUNCTION xet.hub_commit(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, rev text, upload bytea, parent text,
+    who text, title text, text text, batches integer, seen text DEFAULT NULL,
+    subject bytea DEFAULT NULL, most integer DEFAULT 500000,
+    OUT status integer, OUT code text, OUT message text, OUT body text,
+    OUT more text)
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET enable_material = off
+AS $$
+DECLARE
+    r      record;
+    ref    text;
+    head   bytea;
+    made   bytea;
+    base   xet.hub_commits;
+    l      record;
+    gone   text[];
+    bad    text;
+    lost   text;
+    w      record;
+    told   text[];
+    above  text[];
+    files  text[];
+    weight bigint;
+BEGIN
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        true);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    -- who deletes the repo comes before or after
+
+    PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
+
+    IF NOT FOUND THEN
+        status := 404;
+        code := 'RepoNotFound';
+        message := 'Repository not found';
+        RETURN;
+    END IF;
+
+    ref := xet.hub_branch(r.id, rev);
+
+    SELECT f.oid INTO head
+      FROM xet.hub_refs f
+     WHERE f.repo_id = r.id AND f.name = ref
+       FOR UPDATE;
+
+    IF head IS NULL THEN
+        status := 404;
+        code := 'RevisionNotFound';
+        message := 'There is no branch ' || rev;
+        RETURN;
+    END IF;
+
+    SELECT c.* INTO base
+      FROM xet.hub_commits c
+     WHERE c.repo_id = r.id AND c.upload = $9;
+
+    IF base.oid IS NOT NULL THEN
+        body := encode(base.oid, 'hex');
+        RETURN;
+    END IF;
+
+    PERFORM xet.hub_whole(upload, batches);
+
+    SELECT c.* INTO base
+      FROM xet.hub_commits c
+     WHERE c.repo_id = r.id AND c.oid = head;
+
+    SELECT * INTO l FROM xet.hub_line(r.id, base.line, base.seq);
+
+    bad := xet.hub_copies(r.id, encode(head, 'hex'), upload);
+
+    IF bad IS NOT NULL THEN
+        status := 404;
+        code := 'EntryNotFound';
+        message := 'There is no file to copy: ' || bad;
+        RETURN;
+    END IF;
+
+    SELECT g.gone, g.bad INTO gone, lost
+      FROM xet.hub_gone(r.id, l.lines, l.seqs, upload, most) g;
+
+    bad := xet.hub_too_many(cardinality(gone), 0, most);
+
+    IF bad IS NOT NULL THEN
+        status := 413;
+        code := 'too_many_rows';
+        message := bad;
+        RETURN;
+    END IF;
+
+    IF parent IS NOT NULL
+       AND xet.hub_oid(r.id, parent) IS DISTINCT FROM head
+       AND xet.hub_meets(r.id, l.lines, l.seqs, parent, upload)
+    THEN
+        status := 412;
+        code := 'parent_changed';
+        message := 'A commit has happened since. Please refresh and try'
+                   ' again.';
+        RETURN;
+    END IF;
+
+    IF parent IS NULL AND seen <> encode(head, 'hex')
+       AND xet.hub_meets(r.id, l.lines, l.seqs, seen, upload)
+    THEN
+        status := 409;
+        code := 'branch_moved';
+        message := 'Others have changed the same files meanwhile';
+        body := encode(head, 'hex');
+        RETURN;
+    END IF;
+
+    IF lost IS NOT NULL THEN
+        status := 404;
+        code := 'EntryNotFound';
+        message := 'A file with this name doesn''t exist: ' || lost;
+        RETURN;
+    END IF;
+
+    SELECT * INTO w
+      FROM xet.hub_puts(r.id, l.lines, l.seqs, upload, gone);
+
+    SELECT coalesce(array_agg(p), '{}') INTO told
+      FROM (SELECT unnest(gone) UNION SELECT unnest(w.paths)) AS u(p);
+
+    body := encode(head, 'hex');
+
+    IF cardinality(told) = 0 THEN
+        DELETE FROM xet.hub_staged s WHERE s.upload = $9;
+        RETURN;
+    END IF;
+
+    above := xet.hub_folders(told, most);
+    bad := xet.hub_too_many(cardinality(told), cardinality(above), most);
+
+    IF bad IS NOT NULL THEN
+        status := 413;
+        code := 'too_many_rows';
+        message := bad;
+        body := NULL;
+        RETURN;
+    END IF;
+
+    files := CASE WHEN cardinality(gone) = 0 THEN above
+                  ELSE xet.hub_folders(w.paths, most) END;
+    bad := xet.hub_clash(r.id, l.lines, l.seqs, w.paths, files, gone);
+
+    IF bad IS NOT NULL THEN
+        status := 400;
+        code := 'invalid_path';
+        message := bad || ' is a file and a folder';
+        body := NULL;
+        RETURN;
+    END IF;
+
+    -- what has no room left is refused before it is written; who comes at the
+    -- same time is seen at the end
+
+    weight := xet.hub_weight(title || text);
+
+    IF EXISTS (SELECT FROM xet.quotas) THEN
+        PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, 0,
+                               weight
+                               + (SELECT sum(xet.hub_weight(p))
+                                    FROM (SELECT unnest(w.paths)
+                                          UNION ALL
+                                          SELECT unnest(above)) AS u(p)
+                                 )::bigint,
+                               false);
+    END IF;
+
+    PERFORM xet.hub_hold(r.id, w.ids);
+
+    l.lines := xet.hub_fork(r.id, l.lines, base, ref);
+
+    IF l.lines IS NULL THEN
+        status := 400;
+        code := 'branch_too_deep';
+        message := 'The branch ' || rev || ' goes on from a branch, which goes'
+                   ' on from a branch, and so on, 32 times; make a branch of an'
+                   ' earlier commit';
+        body := NULL;
+        RETURN;
+    END IF;
+
+    IF cardinality(l.lines) > cardinality(l.seqs) THEN
+        l.seqs := base.seq || l.seqs;
+    END IF;
+
+    made := substr(sha256($9 || head), 1, 20);
+
+    weight := weight + xet.hub_write(r.id, l.lines, l.seqs, ref, made, told,
+                                     above, files, w.paths, w.hashes, w.sizes,
+                                     w.digests);
+
+    INSERT INTO xet.hub_commits (repo_id, line, seq, oid, parent, who, title,
+                                 message, upload, subject, metadata, files,
+                                 bytes)
+    SELECT r.id, x.line, base.seq + 1, made, head, who, title, text, $9,
+           sha256(subject), weight, x.files, x.bytes
+      FROM xet.hub_lines x
+     WHERE x.repo_id = r.id AND x.line = l.lines[1];
+
+    UPDATE xet.hub_refs f SET oid = made
+     WHERE f.repo_id = r.id AND f.name = ref;
+
+    UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
+
+    DELETE FROM xet.hub_staged s WHERE s.upload = $9;
+
+    PERFORM xet.hub_charge(r.id, sha256(subject), weight);
+    PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, 0,
+                           weight);
+
+    body := encode(made, 'hex');
+    message := cardinality(told) + cardinality(above) || ' ' || weight;
+END;
+$$;
+
+
+-- The lines of a commit that follows on base, whose lines are given, by the
+-- branch ref: those of base, whose line is locked then, or these behind a new
+-- one, which has no row yet; NULL where it would be one of too many.
+--
+-- A line is for the branch that has made its last commit.  So a branch that
+-- begins at the last commit of another one leaves it as soon as it has a commit
+-- of its own, and the other one goes on as before, however many do this, and
+-- whoever comes first.  Where there would be too many lines it takes over this
+-- one instead.
+
+CREATE FUNCTION xet.hub_fork(repo bigint, lines integer[],
+    base xet.hub_commits, ref text)
+    RETURNS integer[]
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+AS $$
+DECLARE
+    many  CONSTANT integer := 32;
+    x     xet.hub_lines;
+    fork  integer;
+BEGIN
+    SELECT k.* INTO x
+      FROM xet.hub_lines k
+     WHERE k.repo_id = $1 AND k.line = base.line
+       FOR UPDATE;
+
+    IF base.seq = x.last
+       AND (x.branch IS NULL OR x.branch = ref OR cardinality(lines) > many
+            OR NOT EXISTS (SELECT FROM xet.hub_refs f
+                            WHERE f.repo_id = $1 AND f.name = x.branch
+                              AND f.oid = base.oid))
+    THEN
+        RETURN lines;
+    END IF;
+
+    IF cardinality(lines) > many THEN
+        RETURN NULL;
+    END IF;
+
+    PERFORM FROM xet.hub_lines k
+      WHERE k.repo_id = $1 AND k.line = 0 FOR UPDATE;
+
+    SELECT max(k.line) + 1 INTO fork FROM xet.hub_lines k WHERE k.repo_id = $1;
+
+    INSERT INTO xet.hub_lines (repo_id, line, last, files, bytes, bases, upto)
+    VALUES ($1, fork, base.seq, base.files, base.bytes, base.line || x.bases,
+            base.seq || x.upto);
+
+    RETURN fork || lines;
+END;
+$$;

@@ -1,0 +1,262 @@
+-- What the pages of a Hub show.
+
+
+-- What the pages of a Hub are made of.  Repos, the newest first, of a kind or,
+-- for 4, of all; the rest is as for xet.hub_list().  after is where the page
+-- before has ended, in microseconds since 1970 and the id.
+--
+-- A page looks at 5,000 repos of a kind: where there are more, and few to be
+-- shown, the last row is no repo but where it has stopped.
+
+CREATE FUNCTION xet.hub_page_list(of_kind integer, owner text, search text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, after text, most integer)
+    RETURNS TABLE (kind integer, repo text, private boolean, changed bigint,
+                   id bigint, files bigint, bytes bigint)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_sort = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+#variable_conflict use_column
+DECLARE
+    kinds   integer[] := CASE WHEN of_kind = 4 THEN '{0,1,2,3}'
+                              ELSE ARRAY[of_kind] END;
+    looked  integer := 5000;
+    at      timestamptz;
+    last    bigint;
+BEGIN
+    at := to_timestamp(0) + interval '1 microsecond'
+          * least(split_part(after, '/', 1)::bigint, 253402300799999999);
+    last := split_part(after, '/', 2)::bigint;
+
+    RETURN QUERY
+    WITH found AS MATERIALIZED (
+        SELECT w.*
+          FROM unnest(kinds) AS k
+         CROSS JOIN LATERAL (
+                   SELECT q.*
+                     FROM (SELECT r.*
+                             FROM xet.hub_repos r
+                            WHERE r.kind = k
+                              AND ($2 IS NULL OR lower(r.owner) = lower($2))
+                              AND (after IS NULL
+                                   OR (r.changed_at, r.id) < (at, last))
+                            ORDER BY r.changed_at DESC, r.id DESC
+                            LIMIT looked) q
+                    WHERE ($3 IS NULL
+                           OR strpos(lower(q.owner || '/' || q.name),
+                                     lower($3)) > 0)
+                      AND (NOT q.private
+                           OR xet.hub_may($4, $5, $6, $7, q.owner,
+                                          xet.hub_store(q.store)))
+                    ORDER BY q.changed_at DESC, q.id DESC
+                    LIMIT most
+               ) w
+    ), stopped AS MATERIALIZED (
+        SELECT p.changed_at, p.id
+          FROM unnest(kinds) AS k
+         CROSS JOIN LATERAL (
+                   SELECT r.changed_at, r.id
+                     FROM xet.hub_repos r
+                    WHERE r.kind = k
+                      AND ($2 IS NULL OR lower(r.owner) = lower($2))
+                      AND (after IS NULL
+                           OR (r.changed_at, r.id) < (at, last))
+                    ORDER BY r.changed_at DESC, r.id DESC
+                   OFFSET looked - 1
+                    LIMIT 1
+               ) p
+         WHERE (SELECT count(*) FROM found f WHERE f.kind = k) < most
+         ORDER BY p.changed_at DESC, p.id DESC
+         LIMIT 1
+    ), h AS MATERIALIZED (
+        SELECT f.*
+          FROM found f
+          LEFT JOIN stopped s ON true
+         WHERE s.id IS NULL OR (f.changed_at, f.id) >= (s.changed_at, s.id)
+         ORDER BY f.changed_at DESC, f.id DESC
+         LIMIT most
+    )
+    SELECT o.*
+      FROM (SELECT h.kind::integer, h.owner || '/' || h.name AS repo,
+                   h.private,
+                   (extract(epoch FROM h.changed_at) * 1000000)::bigint
+                       AS changed, h.id,
+                   CASE WHEN m.seq = x.last THEN x.files ELSE m.files END,
+                   CASE WHEN m.seq = x.last THEN x.bytes ELSE m.bytes END
+              FROM h
+              LEFT JOIN LATERAL (SELECT f.oid
+                                   FROM xet.hub_refs f
+                                  WHERE f.repo_id = h.id
+                                    AND f.name = 'heads/main'
+                                  LIMIT 1) f ON true
+              LEFT JOIN LATERAL (SELECT c.line, c.seq, c.files, c.bytes
+                                   FROM xet.hub_commits c
+                                  WHERE c.repo_id = h.id AND c.oid = f.oid
+                                  LIMIT 1) m ON true
+              LEFT JOIN LATERAL (SELECT l.last, l.files, l.bytes
+                                   FROM xet.hub_lines l
+                                  WHERE l.repo_id = h.id AND l.line = m.line
+                                  LIMIT 1) x ON true
+            UNION ALL
+            SELECT NULL, NULL, NULL,
+                   (extract(epoch FROM s.changed_at) * 1000000)::bigint, s.id,
+                   NULL, NULL
+              FROM stopped s
+             WHERE (SELECT count(*) FROM h) < most) o
+     ORDER BY o.repo IS NULL, o.changed DESC, o.id DESC;
+END;
+$$;
+
+
+-- A repo at a revision, and the folder or file that a path leads to; in readme
+-- the path of the text that belongs to it, if there is one: README.md of the
+-- folder, or the file.  rev becomes what of the path belongs to it, too.
+
+CREATE FUNCTION xet.hub_page_repo(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, INOUT rev text, INOUT path text,
+    OUT status integer, OUT code text, OUT message text, OUT more text,
+    OUT private boolean, OUT oid text, OUT made_at bigint, OUT title text,
+    OUT who text, OUT files bigint, OUT bytes bigint, OUT is_folder boolean,
+    OUT readme text, OUT hash bytea, OUT size bigint, OUT uploads text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+AS $$
+DECLARE
+    r      record;
+    c      record;
+    whole  text := concat_ws('/', rev, nullif(path, ''));
+BEGIN
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    private := r.private;
+    uploads := r.uploads;
+
+    SELECT * INTO c FROM xet.hub_rev(r.id, rev, path);
+
+    IF c.oid IS NULL THEN
+        status := 404;
+        code := 'RevisionNotFound';
+        message := 'There is no such revision';
+        RETURN;
+    END IF;
+
+    path := c.path;
+    rev := CASE WHEN path = '' THEN whole
+                ELSE left(whole, length(whole) - length(path) - 1) END;
+    oid := encode(c.oid, 'hex');
+    made_at := extract(epoch FROM c.made_at)::bigint;
+
+    SELECT left(k.title, 200), k.who,
+           CASE WHEN k.seq = x.last THEN x.files ELSE k.files END,
+           CASE WHEN k.seq = x.last THEN x.bytes ELSE k.bytes END
+      INTO hub_page_repo.title, hub_page_repo.who, hub_page_repo.files,
+           hub_page_repo.bytes
+      FROM xet.hub_commits k
+      JOIN xet.hub_lines x ON x.repo_id = k.repo_id AND x.line = k.line
+     WHERE k.repo_id = r.id AND k.oid = c.oid;
+
+    is_folder := path = '';
+
+    IF NOT is_folder THEN
+        SELECT p.hash IS NULL INTO is_folder
+          FROM xet.hub_at(r.id, c.lines, c.seqs, c.path) p;
+
+        IF is_folder IS NULL THEN
+            status := 404;
+            code := 'EntryNotFound';
+            message := 'There is no such file or folder';
+            RETURN;
+        END IF;
+    END IF;
+
+    SELECT p.path, xet.hub_hash(p.hash), p.size
+      INTO readme, hub_page_repo.hash, hub_page_repo.size
+      FROM xet.hub_at(r.id, c.lines, c.seqs,
+                      CASE WHEN is_folder
+                           THEN concat_ws('/', nullif(c.path, ''), 'README.md')
+                           ELSE c.path END) p
+     WHERE p.hash IS NOT NULL;
+END;
+$$;
+
+
+-- The entries of a folder, each with the title of its last commit; of a file,
+-- its own entry.
+
+CREATE FUNCTION xet.hub_page_tree(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, rev text, path text, after text,
+    most integer)
+    RETURNS TABLE (entry text, folder boolean, size bigint, at bigint,
+                   title text)
+    LANGUAGE sql STABLE
+AS $$
+    WITH t AS MATERIALIZED (
+        SELECT f.*
+          FROM xet.hub_tree_rows($1, $2, $3, $4, $5, $6, $7, $8, $9, false,
+                                 true, $10, $11, $11) f
+    )
+    SELECT k.entry, k.hash IS NULL, k.size,
+           extract(epoch FROM coalesce(k.mtime, k.made_at))::bigint,
+           left(k.title, 200)
+      FROM (SELECT t.* FROM t
+            UNION ALL
+            SELECT p.*
+              FROM xet.hub_paths_rows($1, $2, $3, $4, $5, $6, $7, $8,
+                                      ARRAY[convert_to($9, 'UTF8')], true) p
+             WHERE EXISTS (SELECT FROM t WHERE t.code = 'EntryNotFound')
+               AND $10 IS NULL AND p.hash IS NOT NULL) k
+     WHERE k.entry IS NOT NULL;
+$$;
+
+
+-- Branches and tags, with "heads/" and "tags/"; the main branch is the first.
+
+CREATE FUNCTION xet.hub_page_refs(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, most integer)
+    RETURNS TABLE (ref text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_sort = off
+    SET enable_bitmapscan = off
+AS $$
+DECLARE
+    r  record;
+BEGIN
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
+
+    IF r.status <> 200 THEN
+        RETURN;
+    END IF;
+
+    RETURN QUERY
+    SELECT f.name
+      FROM xet.hub_refs f
+     WHERE f.repo_id = r.id AND f.name = 'heads/main'
+     LIMIT most;
+
+    RETURN QUERY
+    SELECT f.name
+      FROM xet.hub_refs f
+     WHERE f.repo_id = r.id AND f.name > '' AND f.name <> 'heads/main'
+     ORDER BY f.name
+     LIMIT greatest(most - 1, 0);
+END;
+$$;

@@ -1,0 +1,572 @@
+-- Paths of a Hub's repo.
+
+
+-- Lines.  A commit is the commit seq of a line.  What it has was written by
+-- commits of that line, and of those that the line goes on from (bases and upto
+-- of xet.hub_lines).  So what is at a commit is asked for by two arrays: lines,
+-- the nearest first, and for each of them the last commit that counts, seqs.
+-- Numbers of commits go up along the way, whatever the line.
+--
+-- A path is what the first of these lines says that has a row of the path at
+-- all, since a commit that counts: by the last such row.  The path is there if
+-- the row holds still, till > seq.  A row that does not hold, a tombstone where
+-- the line itself had nothing else to end, hides what farther lines have.
+--
+-- All reads go by xet.hub_at(), of one path, and xet.hub_walk(), of a folder or
+-- of all below one; but those of the last commit of a line that goes on from
+-- none, as nearly all are: these read the rows that hold now, by indexes of
+-- nothing else.
+
+-- The lines of a commit.  Line 0 goes on from none.
+
+CREATE FUNCTION xet.hub_line(repo bigint, line integer, seq integer,
+    OUT lines integer[], OUT seqs integer[])
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+AS $$
+BEGIN
+    IF line = 0 THEN
+        lines := '{0}';
+        seqs := ARRAY[seq];
+
+    ELSE
+        SELECT $2 || x.bases, $3 || x.upto INTO lines, seqs
+          FROM xet.hub_lines x
+         WHERE x.repo_id = $1 AND x.line = $2;
+    END IF;
+END;
+$$;
+
+
+-- What a path is at a commit; no row for a path that is not there.  Part of the
+-- statement that asks (it is written so that PostgreSQL makes it that).
+
+CREATE FUNCTION xet.hub_at(repo bigint, lines integer[], seqs integer[],
+    path text)
+    RETURNS TABLE (line integer, path text, hash bytea, size bigint,
+                   sha256 bytea, made bytea, made_at timestamptz,
+                   mtime timestamptz, type text)
+    LANGUAGE sql STABLE ROWS 1
+AS $$
+    SELECT k.line, k.path, k.hash, k.size, k.sha256, k.made, k.made_at,
+           k.mtime, k.type
+      FROM (SELECT p.*, a.seq
+              FROM unnest($2, $3) WITH ORDINALITY AS a(line, seq, n)
+             CROSS JOIN LATERAL (
+                       SELECT h.line, h.path, h.till, h.hash, h.size, h.sha256,
+                              h.made, h.made_at, h.mtime, h.type
+                         FROM xet.hub_paths h
+                        WHERE h.repo_id = $1 AND h.line = a.line
+                          AND h.path = $4 AND h.since <= a.seq
+                        ORDER BY h.since DESC
+                        LIMIT 1
+                   ) p
+             ORDER BY a.n
+             LIMIT 1) k
+     WHERE k.till > k.seq;
+$$;
+
+
+-- What is in a folder at a commit, or for NULL all that is between above and
+-- below, behind above, in the order of paths: no more than most, and files
+-- only, if this is set.
+--
+-- This goes by parts of so many rows of each line: up to the first path that a
+-- line may have more rows of behind its part; that one is looked up.  So a path
+-- of ten thousand commits is one part, and a look.  Where nothing is there any
+-- more parts become larger.
+
+CREATE FUNCTION xet.hub_walk(repo bigint, lines integer[], seqs integer[],
+    folder text, above text, below text, files boolean, most bigint)
+    RETURNS TABLE (path text, hash bytea, size bigint, sha256 bytea,
+                   made bytea, made_at timestamptz, mtime timestamptz)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_bitmapscan = off
+    SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    usual    CONSTANT integer := 16 + least(most, 256);
+    largest  CONSTANT integer := greatest(usual, 8192 / cardinality(lines));
+    alone    CONSTANT boolean := cardinality(lines) = 1;
+    part     integer := usual;
+    n        bigint := 0;
+    found    bigint;
+    more     bigint;
+    ending   text;
+BEGIN
+    -- no path is as long as this one
+
+    below := coalesce(below, repeat(U&'\+10FFFF', 1024));
+
+    LOOP
+        SELECT min(e.path COLLATE "C") INTO ending
+          FROM unnest(lines, seqs) AS a(line, seq)
+         CROSS JOIN LATERAL (
+                   (SELECT r.path
+                      FROM xet.hub_paths r
+                     WHERE $4 IS NULL AND r.repo_id = $1 AND r.line = a.line
+                       AND r.path > above AND r.path < below
+                       AND r.since <= a.seq
+                     ORDER BY r.path, r.since
+                    OFFSET part - 1 LIMIT 1)
+                   UNION ALL
+                   (SELECT r.path
+                      FROM xet.hub_paths r
+                     WHERE r.folder = $4 AND r.repo_id = $1
+                       AND r.line = a.line AND r.path > above
+                       AND r.path < below AND r.since <= a.seq
+                     ORDER BY r.path, r.since
+                    OFFSET part - 1 LIMIT 1)
+               ) e;
+
+        -- with one line, no row hides another one
+
+        RETURN QUERY
+        SELECT d.path, d.hash, d.size, d.sha256, d.made, d.made_at, d.mtime
+          FROM (SELECT DISTINCT ON (p.path) p.*, p.till > a.seq AS holds
+                  FROM unnest(lines, seqs) WITH ORDINALITY AS a(line, seq, n)
+                 CROSS JOIN LATERAL (
+                           SELECT r.*
+                             FROM xet.hub_paths r
+                            WHERE $4 IS NULL AND r.repo_id = $1
+                              AND r.line = a.line AND r.path > above
+                              AND r.path < coalesce(ending, below)
+                              AND r.since <= a.seq
+                              AND (NOT alone OR r.till > a.seq)
+                           UNION ALL
+                           SELECT r.*
+                             FROM xet.hub_paths r
+                            WHERE r.folder = $4 AND r.repo_id = $1
+                              AND r.line = a.line AND r.path > above
+                              AND r.path < coalesce(ending, below)
+                              AND r.since <= a.seq
+                              AND (NOT alone OR r.till > a.seq)
+                       ) p
+                 ORDER BY p.path, a.n, p.since DESC) d
+         WHERE d.holds AND (NOT files OR d.hash IS NOT NULL)
+         ORDER BY d.path
+         LIMIT most - n;
+
+        GET DIAGNOSTICS found = ROW_COUNT;
+
+        n := n + found;
+        EXIT WHEN ending IS NULL OR n = most;
+
+        RETURN QUERY
+        SELECT k.path, k.hash, k.size, k.sha256, k.made, k.made_at, k.mtime
+          FROM xet.hub_at(repo, lines, seqs, ending) k
+         WHERE NOT files OR k.hash IS NOT NULL;
+
+        GET DIAGNOSTICS more = ROW_COUNT;
+
+        n := n + more;
+        EXIT WHEN n = most;
+
+        above := ending;
+        part := CASE WHEN found + more = 0 THEN least(largest, part * 2)
+                     ELSE usual END;
+    END LOOP;
+END;
+$$;
+
+
+-- A page of a tree: what is in a folder, or all below it, behind a path.  The
+-- first row is the answer, the others are the entries, in their order, with the
+-- title of the commit that they come from if expand is set; JSON is made of
+-- them by who asks, in a third of the time.  Of a bucket, where all below a
+-- folder has no folders, a path that is a file is this file, and one that is
+-- nothing is empty.
+--
+-- Of a page of "most" entries that is, the first "part" are given.  The first
+-- row has what the rest of the page is asked for by: in code the commit, in
+-- message
+-- the path in it, and in more the last path of the page, where the page goes on
+-- behind this part and is full.
+--
+-- What holds at the last commit of a line is found without what held before,
+-- by indexes of it alone (hub_paths_now, hub_paths_now_folder).
+
+CREATE FUNCTION xet.hub_tree_rows(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, rev text, path text, deep boolean,
+    expand boolean, after text, most integer, part integer)
+    RETURNS TABLE (status integer, code text, message text, more text,
+                   entry text, hash bytea, size bigint, sha256 bytea,
+                   made bytea, made_at timestamptz, mtime timestamptz,
+                   title text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_sort = off
+AS $$
+DECLARE
+    r       record;
+    c       record;
+    bucket  boolean := kind = 3;
+    now     boolean;
+    above   text;
+    below   text;
+    n       integer;
+BEGIN
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status = 200 THEN
+        SELECT * INTO c FROM xet.hub_rev(r.id, rev, path);
+
+        IF c.oid IS NULL THEN
+            status := 404;
+            code := 'RevisionNotFound';
+            message := 'Invalid rev id: ' || rev;
+
+        ELSIF NOT bucket AND c.path <> ''
+              AND NOT xet.hub_is_folder(r.id, c.lines, c.seqs, c.path)
+        THEN
+            status := 404;
+            code := 'EntryNotFound';
+            message := c.path || ' does not exist on "' || rev || '"';
+            more := encode(c.oid, 'hex');
+        END IF;
+    END IF;
+
+    IF status <> 200 THEN
+        RETURN NEXT;
+        RETURN;
+    END IF;
+
+    now := xet.hub_is_last(r.id, c.lines, c.seqs);
+    above := greatest(after COLLATE "C", CASE WHEN c.path = '' THEN ''
+                                              ELSE c.path || '/' END);
+
+    -- the last character comes in names, too: a row of it that is longer than
+    -- any path comes after all of them
+
+    below := CASE WHEN c.path = '' THEN repeat(U&'\+10FFFF', 1024)
+                  ELSE c.path || '0' END;
+
+    code := encode(c.oid, 'hex');
+    message := c.path;
+    more := CASE WHEN most > part
+                 THEN xet.hub_tree_end(r.id, c.lines, c.seqs, now, c.path,
+                                       deep, bucket, above, below, most) END;
+    most := least(most, part);
+
+    RETURN NEXT;
+
+    IF bucket AND c.path <> '' AND after IS NULL THEN
+        RETURN QUERY
+        SELECT NULL::integer, NULL::text, NULL::text, NULL::text, p.path,
+               p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime, NULL::text
+          FROM (SELECT h.*
+                  FROM xet.hub_paths h
+                 WHERE h.repo_id = r.id AND h.line = c.lines[1]
+                   AND h.path = c.path
+                 ORDER BY h.since DESC
+                 LIMIT 1) p
+         WHERE p.hash IS NOT NULL;
+
+        GET DIAGNOSTICS n = ROW_COUNT;
+        most := most - n;
+    END IF;
+
+    IF NOT now THEN
+        RETURN QUERY
+        SELECT NULL::integer, NULL::text, NULL::text, NULL::text, h.*,
+               CASE WHEN expand
+                    THEN (SELECT t.title
+                            FROM xet.hub_title_of(r.id, h.made) t) END
+          FROM xet.hub_walk(r.id, c.lines, c.seqs,
+                            CASE WHEN NOT deep THEN c.path END, above, below,
+                            false, most) h;
+
+    ELSIF deep THEN
+        RETURN QUERY
+        SELECT NULL::integer, NULL::text, NULL::text, NULL::text, p.path,
+               p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime,
+               CASE WHEN expand
+                    THEN (SELECT t.title
+                            FROM xet.hub_title_of(r.id, p.made) t) END
+          FROM xet.hub_paths p
+         WHERE p.repo_id = r.id AND p.line = c.lines[1]
+           AND p.path > above AND p.path < below AND p.till = 2147483647
+           AND (NOT bucket OR p.hash IS NOT NULL)
+         ORDER BY p.path LIMIT most;
+
+    ELSE
+        RETURN QUERY
+        SELECT NULL::integer, NULL::text, NULL::text, NULL::text, p.path,
+               p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime,
+               CASE WHEN expand
+                    THEN (SELECT t.title
+                            FROM xet.hub_title_of(r.id, p.made) t) END
+          FROM xet.hub_paths p
+         WHERE p.repo_id = r.id AND p.line = c.lines[1] AND p.folder = c.path
+           AND p.path > above AND p.till = 2147483647
+         ORDER BY p.path LIMIT most;
+    END IF;
+END;
+$$;
+
+
+-- The path that a page ends with; NULL where there are not so many.
+
+CREATE FUNCTION xet.hub_tree_end(repo bigint, lines integer[], seqs integer[],
+    now boolean, path text, deep boolean, bucket boolean, above text,
+    below text, most integer)
+    RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_sort = off
+AS $$
+BEGIN
+    IF now AND deep THEN
+        RETURN (SELECT p.path FROM xet.hub_paths p
+                 WHERE p.repo_id = $1 AND p.line = lines[1]
+                   AND p.path > above AND p.path < below
+                   AND p.till = 2147483647
+                   AND (NOT bucket OR p.hash IS NOT NULL)
+                 ORDER BY p.path OFFSET most - 1 LIMIT 1);
+
+    ELSIF now THEN
+        RETURN (SELECT p.path FROM xet.hub_paths p
+                 WHERE p.repo_id = $1 AND p.line = lines[1] AND p.folder = $5
+                   AND p.path > above AND p.till = 2147483647
+                 ORDER BY p.path OFFSET most - 1 LIMIT 1);
+    END IF;
+
+    RETURN (SELECT h.path
+              FROM xet.hub_walk(repo, lines, seqs,
+                                CASE WHEN NOT deep THEN $5 END, above, below,
+                                false, most) h
+             OFFSET most - 1 LIMIT 1);
+END;
+$$;
+
+
+-- Whether a commit is the last one of its line, and all that it has is in this
+-- line: the rows that hold now.
+
+CREATE FUNCTION xet.hub_is_last(repo bigint, lines integer[], seqs integer[])
+    RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+AS $$
+BEGIN
+    RETURN cardinality(lines) = 1
+           AND (SELECT x.last = seqs[1] FROM xet.hub_lines x
+                 WHERE x.repo_id = $1 AND x.line = lines[1]);
+END;
+$$;
+
+
+-- Whether a path is a folder at a commit.
+
+CREATE FUNCTION xet.hub_is_folder(repo bigint, lines integer[],
+    seqs integer[], path text)
+    RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+AS $$
+BEGIN
+    RETURN coalesce((SELECT h.hash IS NULL
+                       FROM xet.hub_at(repo, lines, seqs, $4) h), false);
+END;
+$$;
+
+
+-- The title of the commit that an entry comes from.  Part of the statement that
+-- asks.
+
+CREATE FUNCTION xet.hub_title_of(repo bigint, made bytea)
+    RETURNS TABLE (title text)
+    LANGUAGE sql STABLE ROWS 1
+AS $$
+    SELECT c.title
+      FROM xet.hub_commits c
+     WHERE c.repo_id = $1 AND c.oid >= $2 AND c.oid <= $2
+     ORDER BY c.oid
+     LIMIT 1;
+$$;
+
+
+-- Entries of paths, as rows of hub_tree_rows(); those that are not there are
+-- left out.  In code of the first row is the commit, which further paths of the
+-- same request are looked up in.
+
+CREATE FUNCTION xet.hub_paths_rows(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, rev text, paths bytea[], expand boolean)
+    RETURNS TABLE (status integer, code text, message text, more text,
+                   entry text, hash bytea, size bigint, sha256 bytea,
+                   made bytea, made_at timestamptz, mtime timestamptz,
+                   title text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+AS $$
+DECLARE
+    r  record;
+    c  record;
+BEGIN
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status = 200 THEN
+        SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
+
+        IF c.oid IS NULL THEN
+            status := 404;
+            code := 'RevisionNotFound';
+            message := 'Invalid rev id: ' || rev;
+        ELSE
+            code := encode(c.oid, 'hex');
+        END IF;
+    END IF;
+
+    RETURN NEXT;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    RETURN QUERY
+    SELECT NULL::integer, NULL::text, NULL::text, NULL::text, h.path, h.hash,
+           h.size, h.sha256, h.made, h.made_at, h.mtime,
+           CASE WHEN expand
+                THEN (SELECT t.title
+                        FROM xet.hub_title_of(r.id, h.made) t) END
+      FROM unnest(paths) WITH ORDINALITY AS u(path, n)
+     CROSS JOIN LATERAL xet.hub_at(r.id, c.lines, c.seqs,
+                                   convert_from(u.path, 'UTF8')) h
+     WHERE $1 <> 3 OR h.hash IS NOT NULL
+     ORDER BY u.n;
+END;
+$$;
+
+
+-- Where a path leads to.
+
+CREATE FUNCTION xet.hub_resolve(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, rev text, path text, OUT status integer,
+    OUT code text, OUT message text, OUT more text, OUT oid text,
+    OUT hash bytea, OUT size bigint, OUT sha256 bytea, OUT type text,
+    OUT uploads text, OUT private boolean)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+AS $$
+DECLARE
+    r  record;
+    c  record;
+BEGIN
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    SELECT * INTO c FROM xet.hub_rev(r.id, rev, path);
+
+    IF c.oid IS NULL THEN
+        status := 404;
+        code := 'RevisionNotFound';
+        message := 'Invalid rev id: ' || rev;
+        RETURN;
+    END IF;
+
+    oid := encode(c.oid, 'hex');
+    uploads := r.uploads;
+    private := r.private;
+
+    SELECT xet.hub_hash(p.hash), p.size, p.sha256, p.type
+      INTO hub_resolve.hash, hub_resolve.size, hub_resolve.sha256,
+           hub_resolve.type
+      FROM xet.hub_at(r.id, c.lines, c.seqs, c.path) p;
+
+    IF hub_resolve.hash IS NULL THEN
+        status := 404;
+        code := 'EntryNotFound';
+        message := 'Entry not found';
+    END IF;
+END;
+$$;
+
+
+-- The folders above a path, none for a path of the root.
+
+CREATE FUNCTION xet.hub_above(path text)
+    RETURNS SETOF text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 4
+AS $$
+    SELECT array_to_string(p[1 : i], '/')
+      FROM string_to_array(path, '/') AS p,
+           generate_series(1, array_length(p, 1) - 1) AS i;
+$$;
+
+
+CREATE FUNCTION xet.hub_folder(path text)
+    RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT coalesce(substring(path from '^(.*)/'), '');
+$$;
+
+
+-- The folders that paths are in, each of them once, and no more of them than
+-- one more than most: who finds that many refuses, so that no request makes
+-- PostgreSQL name folders that it will not have.
+
+CREATE FUNCTION xet.hub_folders(paths text[], most bigint)
+    RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    WITH RECURSIVE f(path) AS (
+        SELECT xet.hub_folder(p) FROM unnest($1) AS p
+        UNION
+        SELECT xet.hub_folder(f.path) FROM f WHERE f.path <> ''
+    )
+    SELECT coalesce(array_agg(k.path), '{}')
+      FROM (SELECT f.path FROM f WHERE f.path <> '' LIMIT $2 + 1) k;
+$$;
+
+
+-- The file that a path is at a commit; NULL of a folder, too.
+
+CREATE FUNCTION xet.hub_hash_at(repo bigint, lines integer[], seqs integer[],
+    path text)
+    RETURNS bytea
+    LANGUAGE sql STABLE
+    SET enable_seqscan = off
+AS $$
+    SELECT h.hash FROM xet.hub_at($1, $2, $3, $4) h;
+$$;
+
+
+-- All files below a folder, or most of them.
+
+CREATE FUNCTION xet.hub_below(repo bigint, lines integer[], seqs integer[],
+    folder text, most bigint)
+    RETURNS TABLE (path text, hash bytea)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT h.path, h.hash
+      FROM xet.hub_walk($1, $2, $3, NULL, $4 || '/', $4 || '0', true, $5) h;
+$$;

@@ -1,0 +1,987 @@
+-- A Hub: repos with names, their commits and files (tables xet.hub_*).
+--
+-- Most functions answer a request: its status, and for an error the code and
+-- the message that clients know; else the JSON of the body.  The rights of the
+-- caller are four parameters, and xet.hub_may() decides by them.  Public repos
+-- are for every caller.
+--
+-- Paths are looked up one by one, by LATERAL with a LIMIT, under settings that
+-- leave no other plan: one that was made while the tables were small would walk
+-- through all of a repo for each path.
+
+CREATE FUNCTION xet.hub_date(at timestamptz)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"');
+$$;
+
+
+-- A hash from the order of its bytes to that of its digits, or back: those of
+-- each of four words are the other way round.
+
+CREATE FUNCTION xet.hub_hash(hash bytea)
+    RETURNS bytea
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT string_agg(substr(hash, w * 8 + b, 1), '' ORDER BY w, b DESC)
+      FROM generate_series(0, 3) AS w, generate_series(1, 8) AS b;
+$$;
+
+
+-- What uploads of a repo belong to: its row in xet.repos, by hub_repos.store or
+-- by the id of the repo.  All that is given out for the repo, tokens and URLs,
+-- is for this name; so nothing of that is good any more when the name changes.
+
+CREATE FUNCTION xet.hub_store(number bigint)
+    RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT '_hub/' || number;
+$$;
+
+
+-- Of a repo of the Hub its name in the store, and the id that it has there.
+-- These are asked for several times in a commit: each has a plan that a session
+-- keeps, and is called before the statement that needs it, since the planner
+-- would call it, too.
+
+CREATE FUNCTION xet.hub_store_of(repo bigint)
+    RETURNS text
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    RETURN (SELECT xet.hub_store(h.store)
+              FROM xet.hub_repos h WHERE h.id = $1);
+END;
+$$;
+
+
+CREATE FUNCTION xet.hub_files_of(repo bigint)
+    RETURNS bigint
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    stored  text;
+BEGIN
+    SELECT xet.hub_store(h.store) INTO stored
+      FROM xet.hub_repos h WHERE h.id = $1;
+
+    RETURN (SELECT x.id FROM xet.repos x WHERE x.name = stored);
+END;
+$$;
+
+
+-- Whether a caller has the rights of a repo's owner: to read the repo while it
+-- is private, and to write to it.  spaces are the name spaces of the caller, in
+-- canonical form, which is lower case ASCII; with any_space the caller has all
+-- of them.  store is the repo that the caller's token is for; with any_store
+-- the token is for no single repo.  Both count: a token that a Hub gave out for
+-- a public repo does not open the repo when it is private.
+--
+-- All four are always given.  A NULL is no right: it refuses.  of_store is NULL
+-- for a repo that is still to be created.
+
+CREATE FUNCTION xet.hub_may(any_space boolean, spaces text[],
+    any_store boolean, store text, owner text, of_store text)
+    RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT coalesce($1 IS NOT NULL AND $2 IS NOT NULL AND $3 IS NOT NULL
+                    AND $4 IS NOT NULL AND $5 IS NOT NULL
+                    AND ($1 OR lower($5 COLLATE "C") = ANY ($2))
+                    AND ($3 OR $4 = $6), false);
+$$;
+
+
+-- About how many bytes of the database a row takes that has such a text, its
+-- indexes included: of a path, which is in six of these; of a commit or a
+-- reference.
+
+CREATE FUNCTION xet.hub_weight(path text)
+    RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT 400 + 6 * octet_length(path);
+$$;
+
+
+-- What is said of a repo of the Hub besides its name, which tells nobody
+-- anything; NULL for another one.
+
+CREATE FUNCTION xet.hub_title(store text)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT (ARRAY['models', 'datasets', 'spaces', 'buckets'])[h.kind + 1]
+           || '/' || h.owner || '/' || h.name
+      FROM xet.hub_repos h
+     WHERE h.store = CASE WHEN $1 ~ '^_hub/[0-9]{1,18}$'
+                          THEN substr($1, 6)::bigint END;
+$$;
+
+
+-- What is counted as metadata of repos: by whose transactions it was written.
+
+CREATE FUNCTION xet.hub_metadata()
+    RETURNS TABLE (repo_id bigint, subject bytea, bytes bigint)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT c.repo_id, c.subject, c.metadata FROM xet.hub_commits c
+    UNION ALL
+    SELECT f.repo_id, f.subject, xet.hub_weight(f.name)
+      FROM xet.hub_refs f
+    UNION ALL
+    SELECT p.repo_id, p.subject, xet.hub_weight(p.path)
+      FROM xet.hub_paths p
+      JOIN xet.hub_repos h ON h.id = p.repo_id
+     WHERE h.kind = 3;
+$$;
+
+
+-- Counts bytes of metadata for a repo and a subject, whose hash is given, the
+-- subject by its sha256().
+
+CREATE FUNCTION xet.hub_charge(repo bigint, subject bytea, bytes bigint)
+    RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET plan_cache_mode = auto
+AS $$
+BEGIN
+    PERFORM xet.usage_add(o.owner, 0, 0, 0, $3)
+       FROM unnest(ARRAY[int8send(xet.hub_files_of($1)), $2]) AS o(owner)
+      WHERE o.owner IS NOT NULL;
+END;
+$$;
+
+
+-- The name of a repo in the store, by that name or by the one that it has, or
+-- had, on the Hub; NULL for none.
+
+CREATE FUNCTION xet.repo_named(in_store text, kind integer, owner text,
+    name text)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT coalesce(
+               (SELECT r.name FROM xet.repos r WHERE r.name = $1),
+               (SELECT xet.hub_store(h.store)
+                  FROM xet.hub_repos h
+                 WHERE h.kind = $2 AND lower(h.owner) = lower($3)
+                   AND lower(h.name) = lower($4)),
+               (SELECT xet.hub_store_of(m.repo_id)
+                  FROM xet.hub_moved m
+                 WHERE m.kind = $2 AND m.owner = lower($3)
+                   AND m.name = lower($4)));
+$$;
+
+
+-- The repo of a name, as the caller sees it: 200, 307 for one that has moved,
+-- whose name is in more then, 404 for one that does not exist or is hidden from
+-- the caller, 403 for one that the caller may only read.  All look-ups are made
+-- for each name, in one order: else time tells which private names there are.
+--
+-- With 404 more is "elsewhere" if another Hub may be asked for the name: if the
+-- owner has no repo here.  Otherwise whoever has the same owner's name on that
+-- Hub could put a repo in the place of a private one.
+
+CREATE FUNCTION xet.hub_find(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, writes boolean, OUT status integer,
+    OUT code text, OUT message text, OUT more text, OUT id bigint,
+    OUT private boolean, OUT uploads text)
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    r      xet.hub_repos;
+    named  bigint;
+    was    bigint;
+    mine   boolean;
+BEGIN
+    SELECT h.id INTO named
+      FROM xet.hub_repos h
+     WHERE h.kind = $1 AND lower(h.owner) = lower($2)
+       AND lower(h.name) = lower($3);
+
+    SELECT m.repo_id INTO was
+      FROM xet.hub_moved m
+     WHERE m.kind = $1 AND m.owner = lower($2) AND m.name = lower($3);
+
+    SELECT h.* INTO r
+      FROM xet.hub_repos h
+     WHERE h.id = coalesce(named, was, -1);
+
+    status := CASE WHEN named IS NULL THEN 307 ELSE 200 END;
+    mine := xet.hub_may(any_space, spaces, any_store, store, r.owner,
+                        xet.hub_store(r.store));
+
+    IF r.id IS NULL OR r.private AND NOT mine THEN
+        status := 404;
+        code := 'RepoNotFound';
+        message := 'Repository not found';
+
+        IF NOT EXISTS (SELECT FROM generate_series(0, 3) AS k
+                        CROSS JOIN LATERAL (
+                                  SELECT FROM xet.hub_repos h
+                                   WHERE h.kind = k
+                                     AND lower(h.owner) = lower($2)
+                                   LIMIT 1) o)
+        THEN
+            more := 'elsewhere';
+        END IF;
+
+    ELSIF status = 307 THEN
+        more := r.owner || '/' || r.name;
+
+    ELSIF writes AND NOT mine THEN
+        status := 403;
+        code := 'insufficient_scope';
+        message := 'You may read this repository, and not write to it';
+
+    ELSE
+        id := r.id;
+        private := r.private;
+        uploads := xet.hub_store(r.store);
+        more := r.owner || '/' || r.name;
+    END IF;
+END;
+$$;
+
+
+-- What the files belong to that a repo is to be created with, until it is: a
+-- row in xet.repos that no token names.
+
+CREATE FUNCTION xet.hub_nursery(upload bytea)
+    RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT '_hub/new/' || encode(upload, 'hex');
+$$;
+
+
+-- Begins to create a repo with files: makes the place that they are uploaded
+-- to, which is more; there is none for a repo that is there already.
+
+CREATE FUNCTION xet.hub_begin(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, upload bytea, OUT status integer,
+    OUT code text, OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF NOT xet.hub_may(any_space, spaces, any_store, store, owner, NULL) THEN
+        status := 403;
+        code := 'insufficient_scope';
+        message := 'You may not create a repository in this name space';
+        RETURN;
+    END IF;
+
+    status := 200;
+
+    IF EXISTS (SELECT FROM xet.hub_repos h
+                WHERE h.kind = $1 AND lower(h.owner) = lower($2)
+                  AND lower(h.name) = lower($3))
+    THEN
+        RETURN;
+    END IF;
+
+    more := xet.hub_nursery(upload);
+
+    INSERT INTO xet.repos (name) VALUES (more) ON CONFLICT DO NOTHING;
+END;
+$$;
+
+
+-- A repo that is made, with its first commit: of the files that are staged, or
+-- empty; 409 for one that is there.  upload is drawn by the worker: the name of
+-- the commit, and whoever sends the statement again is told what it told
+-- before.
+
+CREATE FUNCTION xet.hub_create(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, private boolean, who text, upload bytea,
+    batches integer DEFAULT 0, subject bytea DEFAULT NULL,
+    most integer DEFAULT 500000, OUT status integer, OUT code text,
+    OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+AS $$
+DECLARE
+    there    record;
+    first    record;
+    repo     bigint;
+    uploads  text;
+    weight   bigint;
+BEGIN
+    IF NOT xet.hub_may(any_space, spaces, any_store, store, owner, NULL) THEN
+        status := 403;
+        code := 'insufficient_scope';
+        message := 'You may not create a repository in this name space';
+        RETURN;
+    END IF;
+
+    INSERT INTO xet.hub_repos AS r (kind, owner, name, private)
+    VALUES ($1, $2, $3, coalesce($8, false))
+    ON CONFLICT DO NOTHING
+    RETURNING r.id, xet.hub_store(r.store) INTO repo, uploads;
+
+    IF repo IS NULL THEN
+        SELECT * INTO there
+          FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store,
+                            store, false);
+
+        status := CASE WHEN EXISTS (SELECT FROM xet.hub_commits c
+                                     WHERE c.repo_id = there.id
+                                       AND c.upload = $10)
+                       THEN 200 ELSE 409 END;
+        code := 'repo_exists';
+        message := 'You already created this repository';
+        more := there.more;
+        RETURN;
+    END IF;
+
+    -- a name that is used again leads nowhere else
+
+    DELETE FROM xet.hub_moved m
+     WHERE m.kind = $1 AND m.owner = lower($2) AND m.name = lower($3);
+
+    INSERT INTO xet.hub_lines (repo_id, line, last, branch)
+    VALUES (repo, 0, 1, 'heads/main');
+    INSERT INTO xet.hub_commits (repo_id, line, seq, oid, who, title, upload,
+                                 subject, metadata)
+    VALUES (repo, 0, 1, substr(sha256(upload), 1, 20), who, 'initial commit',
+            CASE WHEN batches = 0 THEN upload END, sha256(subject),
+            xet.hub_weight('initial commit'));
+    INSERT INTO xet.hub_refs (repo_id, name, oid, subject)
+    VALUES (repo, 'heads/main', substr(sha256(upload), 1, 20),
+            sha256(subject));
+
+    status := 200;
+    more := owner || '/' || name;
+
+    weight := xet.hub_weight('initial commit') + xet.hub_weight('heads/main');
+
+    IF batches = 0 THEN
+        INSERT INTO xet.repos (name) VALUES (uploads);
+
+        PERFORM xet.hub_charge(repo, sha256(subject), weight);
+        PERFORM xet.quota_hold(false, uploads, subject, 0, 0, weight);
+        RETURN;
+    END IF;
+
+    -- the first lock: who drops what is staged comes before or after
+
+    PERFORM xet.hub_whole(upload, batches);
+
+    UPDATE xet.repos x SET name = uploads
+     WHERE x.name = xet.hub_nursery(upload);
+
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'files of a new repo are not there any more'
+              USING ERRCODE = 'XT003';
+    END IF;
+
+    SELECT * INTO first
+      FROM xet.hub_commit(kind, owner, name, any_space, spaces, any_store,
+                          store, 'main', upload, NULL, who, 'initial commit',
+                          '', batches, NULL, subject, most);
+
+    IF first.status <> 200 THEN
+        RAISE EXCEPTION 'the first commit is refused' USING ERRCODE = 'XT007';
+    END IF;
+
+    PERFORM xet.hub_charge(repo, sha256(subject),
+                           xet.hub_weight('heads/main'));
+
+    -- the empty one before it is none
+
+    DELETE FROM xet.hub_commits c WHERE c.repo_id = repo AND c.seq = 1;
+    UPDATE xet.hub_commits c SET seq = 1, parent = NULL
+     WHERE c.repo_id = repo;
+    UPDATE xet.hub_paths p SET since = 1
+     WHERE p.repo_id = repo AND p.line = 0;
+    UPDATE xet.hub_lines l SET last = 1 WHERE l.repo_id = repo;
+
+EXCEPTION WHEN SQLSTATE 'XT007' THEN
+    status := first.status;
+    code := first.code;
+    message := first.message;
+    more := NULL;
+END;
+$$;
+
+
+-- A repo with all that it has; the bytes that nobody else has are for the
+-- collector.
+
+CREATE FUNCTION xet.hub_delete(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, act bytea, OUT status integer, OUT code text,
+    OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+AS $$
+DECLARE
+    r        record;
+    m        record;
+    uploads  text;
+BEGIN
+    IF xet.act_said(act) IS NOT NULL THEN
+        status := 200;
+        RETURN;
+    END IF;
+
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        true);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    -- who commits holds a lock on the repo until then
+
+    SELECT xet.hub_store(h.store) INTO uploads
+      FROM xet.hub_repos h
+     WHERE h.id = r.id AND lower(h.owner) = lower($2)
+       AND lower(h.name) = lower($3)
+       FOR UPDATE;
+
+    IF NOT FOUND THEN
+        status := 404;
+        code := 'RepoNotFound';
+        message := 'Repository not found';
+        RETURN;
+    END IF;
+
+    -- in the order in which all who delete a repo count it
+
+    FOR m IN SELECT w.subject, sum(w.bytes)::bigint AS bytes
+               FROM (SELECT c.subject, c.metadata AS bytes
+                       FROM xet.hub_commits c WHERE c.repo_id = r.id
+                     UNION ALL
+                     SELECT f.subject, xet.hub_weight(f.name)
+                       FROM xet.hub_refs f WHERE f.repo_id = r.id
+                     UNION ALL
+                     SELECT p.subject, xet.hub_weight(p.path)
+                       FROM xet.hub_paths p
+                      WHERE $1 = 3 AND p.repo_id = r.id) w
+              GROUP BY w.subject
+              ORDER BY w.subject
+    LOOP
+        PERFORM xet.hub_charge(r.id, m.subject, -m.bytes);
+    END LOOP;
+
+    DELETE FROM xet.hub_paths p WHERE p.repo_id = r.id;
+    DELETE FROM xet.hub_commits c WHERE c.repo_id = r.id;
+    DELETE FROM xet.hub_repos h WHERE h.id = r.id;
+
+    PERFORM xet.repo_delete(uploads);
+    PERFORM xet.act_note(act, '200');
+END;
+$$;
+
+
+-- Another name; the one before leads to it.  A private repo that comes to
+-- another name space is seen by other people, which takes the right admin, as
+-- xet.hub_settings() does.
+
+CREATE FUNCTION xet.hub_move(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, admin boolean, to_owner text, to_name text,
+    act bytea, OUT status integer, OUT code text, OUT message text,
+    OUT body text, OUT more text)
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    r       record;
+    others  boolean;
+BEGIN
+    IF xet.act_said(act) IS NOT NULL THEN
+        status := 200;
+        more := to_owner || '/' || to_name;
+        RETURN;
+    END IF;
+
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        true);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    -- it was done before, by whomever
+
+    IF status = 307
+       AND lower(more) = lower(to_owner || '/' || to_name)
+       AND xet.hub_may(any_space, spaces, any_store, store, to_owner, NULL)
+    THEN
+        status := 200;
+    END IF;
+
+    IF status <> 200 OR r.status = 307 THEN
+        RETURN;
+    END IF;
+
+    IF NOT xet.hub_may(any_space, spaces, any_store, store, to_owner, NULL) THEN
+        status := 403;
+        code := 'insufficient_scope';
+        message := 'You may not create a repository in this name space';
+        RETURN;
+    END IF;
+
+    -- of two at once the second one finds the name that it asks for gone; what
+    -- takes back what was given out waits for commits, and nothing else does
+
+    IF r.private AND lower(owner) <> lower(to_owner) THEN
+        PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR UPDATE;
+    END IF;
+
+    SELECT h.private INTO others
+      FROM xet.hub_repos h
+     WHERE h.id = r.id AND lower(h.owner) = lower($2)
+       AND lower(h.name) = lower($3)
+       FOR NO KEY UPDATE;
+
+    IF NOT FOUND THEN
+        status := 404;
+        code := 'RepoNotFound';
+        message := 'Repository not found';
+        RETURN;
+    END IF;
+
+    -- a private repo that other people see then; what its readers of before
+    -- were given is taken back
+
+    others := others AND lower(owner) <> lower(to_owner);
+
+    IF others AND admin IS NOT TRUE THEN
+        status := 403;
+        code := 'insufficient_scope';
+        message := 'The token does not allow to change who may see a'
+                   ' repository: the scope is not admin';
+        RETURN;
+    END IF;
+
+    IF EXISTS (SELECT FROM xet.hub_repos h
+                WHERE h.kind = $1 AND lower(h.owner) = lower($9)
+                  AND lower(h.name) = lower($10) AND h.id <> r.id)
+    THEN
+        status := 409;
+        code := 'repo_exists';
+        message := 'There is a repository of this name';
+        RETURN;
+    END IF;
+
+    DELETE FROM xet.hub_moved m
+     WHERE m.kind = $1 AND m.owner = lower($9) AND m.name = lower($10);
+
+    IF lower(owner) <> lower(to_owner) OR lower(name) <> lower(to_name) THEN
+        INSERT INTO xet.hub_moved (kind, owner, name, repo_id)
+        VALUES ($1, lower($2), lower($3), r.id);
+    END IF;
+
+    IF others THEN
+        PERFORM xet.hub_close(r.id);
+    END IF;
+
+    UPDATE xet.hub_repos h
+       SET owner = $9, name = $10, changed_at = now()
+     WHERE h.id = r.id;
+
+    more := to_owner || '/' || to_name;
+
+    PERFORM xet.act_note(act, '200');
+
+EXCEPTION WHEN unique_violation THEN
+    status := 409;
+    code := 'repo_exists';
+    message := 'There is a repository of this name';
+END;
+$$;
+
+
+-- Takes back all that was given out for a repo, whose row is locked: its
+-- uploads get a name that there never was.  This waits for uploads that are
+-- being committed, as xet.repo_delete() does; those behind it find no repo.
+
+CREATE FUNCTION xet.hub_close(repo bigint)
+    RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+AS $$
+DECLARE
+    old    text := xet.hub_store_of(repo);
+    fresh  text;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('xet.repos'), hashint8(x.id))
+       FROM xet.repos x
+      WHERE x.name = old;
+
+    UPDATE xet.hub_repos h SET store = DEFAULT
+     WHERE h.id = $1
+    RETURNING xet.hub_store(h.store) INTO fresh;
+
+    UPDATE xet.repos x SET name = fresh WHERE x.name = old;
+
+    UPDATE xet.quotas q SET owner = convert_to(fresh, 'UTF8')
+     WHERE q.kind = 'repo' AND q.owner = convert_to(old, 'UTF8');
+END;
+$$;
+
+
+-- admin: the token has the scope that a change of who may see the repo takes.
+
+CREATE FUNCTION xet.hub_settings(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, admin boolean, private boolean, act bytea,
+    OUT status integer, OUT code text, OUT message text, OUT body text,
+    OUT more text)
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    r     record;
+    was   boolean;
+    said  jsonb;
+BEGIN
+    said := xet.act_said(act);
+
+    IF said IS NOT NULL THEN
+        status := 200;
+        body := said #>> '{}';
+        RETURN;
+    END IF;
+
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        true);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    SELECT h.private INTO was
+      FROM xet.hub_repos h
+     WHERE h.id = r.id AND lower(h.owner) = lower($2)
+       AND lower(h.name) = lower($3)
+       FOR UPDATE;
+
+    IF NOT FOUND THEN
+        status := 404;
+        code := 'RepoNotFound';
+        message := 'Repository not found';
+        RETURN;
+    END IF;
+
+    IF $9 <> was AND admin IS NOT TRUE THEN
+        status := 403;
+        code := 'insufficient_scope';
+        message := 'The token does not allow to change who may see a'
+                   ' repository: the scope is not admin';
+        RETURN;
+    END IF;
+
+    IF $9 AND NOT was THEN
+        PERFORM xet.hub_close(r.id);
+    END IF;
+
+    UPDATE xet.hub_repos h
+       SET private = coalesce($9, h.private), changed_at = now()
+     WHERE h.id = r.id;
+
+    body := '{"private":' || coalesce($9, was) || '}';
+
+    PERFORM xet.act_note(act, to_jsonb(body));
+END;
+$$;
+
+
+-- A repo as JSON, at a commit; files with their sizes, or none.
+
+CREATE FUNCTION xet.hub_describe(r xet.hub_repos, oid bytea, files text)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT '{"_id":"' || lpad(to_hex((r).id), 24, '0')
+           || '","id":' || to_json((r).owner || '/' || (r).name)
+           || CASE WHEN (r).kind = 0
+                   THEN ',"modelId":' || to_json((r).owner || '/' || (r).name)
+                   ELSE '' END
+           || ',"author":' || to_json((r).owner)
+           || ',"sha":"' || encode(oid, 'hex')
+           || '","lastModified":"' || xet.hub_date((r).changed_at)
+           || '","createdAt":"' || xet.hub_date((r).created_at)
+           || '","private":' || (r).private
+           || ',"gated":false,"disabled":false,"downloads":0,"likes":0'
+           || ',"tags":[]' || files || '}';
+$$;
+
+
+-- What a repo is, with its files, where these are not very many: a part of the
+-- answer at a time.  rest is where the next part goes on, of the same commit,
+-- and NULL behind the last one.
+
+CREATE FUNCTION xet.hub_info(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, rev text, blobs boolean, INOUT rest text,
+    OUT status integer, OUT code text, OUT message text, OUT body text,
+    OUT more text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_sort = off
+AS $$
+DECLARE
+    r      record;
+    c      record;
+    after  text := '';
+    most   integer := 256;
+    files  text;
+    last   text;
+    used   bigint;
+    n      bigint;
+    now    boolean;
+BEGIN
+    IF rest IS NOT NULL THEN
+        rev := left(rest, 40);
+        after := substr(rest, 41);
+    END IF;
+
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    SELECT l.files, l.bytes INTO n, used
+      FROM xet.hub_lines l WHERE l.repo_id = r.id AND l.line = 0;
+
+    IF kind = 3 THEN
+        SELECT '{"id":' || to_json(h.owner || '/' || h.name)
+               || ',"author":' || to_json(h.owner)
+               || ',"private":' || h.private
+               || ',"createdAt":"' || xet.hub_date(h.created_at)
+               || '","updatedAt":"' || xet.hub_date(h.changed_at)
+               || '","size":' || used || ',"totalFiles":' || n || '}'
+          INTO body
+          FROM xet.hub_repos h WHERE h.id = r.id;
+
+        RETURN;
+    END IF;
+
+    SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
+
+    IF c.oid IS NULL THEN
+        status := 404;
+        code := 'RevisionNotFound';
+        message := 'Invalid rev id: ' || rev;
+        RETURN;
+    END IF;
+
+    -- of very many files a list is of no use to who asks what a repo is
+
+    SELECT CASE WHEN k.seq = l.last THEN l.files ELSE k.files END,
+           CASE WHEN k.seq = l.last THEN l.bytes ELSE k.bytes END
+      INTO n, used
+      FROM xet.hub_commits k
+      JOIN xet.hub_lines l ON l.repo_id = k.repo_id AND l.line = k.line
+     WHERE k.repo_id = r.id AND k.oid = c.oid;
+
+    SELECT left(xet.hub_describe(h, c.oid, ',"usedStorage":' || used), -1)
+      INTO body
+      FROM xet.hub_repos h WHERE h.id = r.id;
+
+    IF rest IS NULL AND n > 10000 THEN
+        body := body || '}';
+        RETURN;
+    END IF;
+
+    now := xet.hub_is_last(r.id, c.lines, c.seqs);
+
+    SELECT string_agg('{"rfilename":' || to_json(p.path)
+                      || CASE WHEN NOT blobs THEN ''
+                              WHEN p.size = 0 THEN ',"size":0'
+                                   ',"blobId":"e69de29bb2d1d6434b8b29ae775ad8'
+                                   'c2e48c5391"'
+                              ELSE ',"size":' || p.size || ',"blobId":"'
+                                   || encode(substr(p.sha256, 1, 20), 'hex')
+                                   || '","lfs":{"size":' || p.size
+                                   || ',"sha256":"' || encode(p.sha256, 'hex')
+                                   || '","pointerSize":134}' END
+                      || '}', ',' ORDER BY p.path),
+           count(*), max(p.path COLLATE "C")
+      INTO files, n, last
+      FROM ((SELECT h.path, h.size, h.sha256
+               FROM xet.hub_paths h
+              WHERE now AND h.repo_id = r.id AND h.line = c.lines[1]
+                AND h.path > after AND h.till = 2147483647
+                AND h.hash IS NOT NULL
+              ORDER BY h.path LIMIT most)
+            UNION ALL
+            (SELECT h.path, h.size, h.sha256
+               FROM xet.hub_walk(r.id, c.lines, c.seqs, NULL, after,
+                                 repeat(U&'\+10FFFF', 1024), true, most) h
+              WHERE NOT now)) p;
+
+    body := CASE WHEN rest IS NULL THEN body || ',"siblings":['
+                 WHEN n > 0 THEN ',' ELSE '' END
+            || coalesce(files, '')
+            || CASE WHEN n < most THEN ']}' ELSE '' END;
+    rest := CASE WHEN n = most THEN encode(c.oid, 'hex') || last END;
+END;
+$$;
+
+
+-- Repos of a kind, the newest first, a page of them; of an owner where one is
+-- given.  after is where the page before has ended.  A page looks at 5,000
+-- repos at most: one of a search may have few of them, or none, and a next
+-- page.  The indexes hub_repos_changed and hub_repos_owner have this order, and
+-- the plan is made for the arguments: a generic plan would leave out that of
+-- the owner.
+
+CREATE FUNCTION xet.hub_list(kind integer, owner text, search text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, most integer, after text, OUT status integer,
+    OUT code text, OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_sort = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    looked  integer := 5000;
+    at      timestamptz;
+    last    bigint;
+    n       bigint;
+BEGIN
+    IF after !~ '^\d{1,12}(\.\d{1,6})?/\d{1,18}$' THEN
+        status := 400;
+        code := 'invalid_cursor';
+        message := 'Malformed cursor';
+        RETURN;
+    END IF;
+
+    status := 200;
+    at := to_timestamp(split_part(after, '/', 1)::numeric);
+    last := split_part(after, '/', 2)::bigint;
+
+    SELECT '[' || coalesce(string_agg(CASE WHEN $1 = 3
+               THEN '{"id":' || to_json(l.owner || '/' || l.name)
+                    || ',"author":' || to_json(l.owner)
+                    || ',"private":' || l.private
+                    || ',"createdAt":"' || xet.hub_date(l.created_at)
+                    || '","updatedAt":"' || xet.hub_date(l.changed_at)
+                    || '","size":' || x.bytes
+                    || ',"totalFiles":' || x.files || '}'
+               ELSE xet.hub_describe(l.r, f.oid, '') END,
+               ',' ORDER BY l.changed_at DESC, l.id DESC), '') || ']',
+           count(*),
+           (array_agg(extract(epoch FROM l.changed_at) || '/' || l.id
+                      ORDER BY l.changed_at, l.id))[1]
+      INTO body, n, more
+      FROM (SELECT h.*
+              FROM (SELECT a AS r, a.*
+                      FROM xet.hub_repos a
+                     WHERE a.kind = $1
+                       AND ($2 IS NULL OR lower(a.owner) = lower($2))
+                       AND (after IS NULL OR (a.changed_at, a.id) < (at, last))
+                     ORDER BY a.changed_at DESC, a.id DESC
+                     LIMIT looked) h
+             WHERE ($3 IS NULL
+                    OR strpos(lower(h.owner || '/' || h.name), lower($3)) > 0)
+               AND (NOT h.private
+                    OR xet.hub_may($4, $5, $6, $7, h.owner,
+                                   xet.hub_store(h.store)))
+             ORDER BY h.changed_at DESC, h.id DESC
+             LIMIT most) l
+     CROSS JOIN LATERAL (SELECT f.oid
+                           FROM xet.hub_refs f
+                          WHERE f.repo_id = l.id AND f.name = 'heads/main'
+                          LIMIT 1) f
+     CROSS JOIN LATERAL (SELECT x.files, x.bytes
+                           FROM xet.hub_lines x
+                          WHERE x.repo_id = l.id AND x.line = 0
+                          LIMIT 1) x;
+
+    IF n < most THEN
+
+        -- the next page goes on where this one has stopped looking
+
+        more := (SELECT extract(epoch FROM a.changed_at) || '/' || a.id
+                   FROM xet.hub_repos a
+                  WHERE a.kind = $1
+                    AND ($2 IS NULL OR lower(a.owner) = lower($2))
+                    AND (after IS NULL OR (a.changed_at, a.id) < (at, last))
+                  ORDER BY a.changed_at DESC, a.id DESC
+                  OFFSET looked - 1 LIMIT 1);
+    END IF;
+END;
+$$;
+
+
+-- Whether the caller may read a repo, or write to it, at a revision where one
+-- is given; more is what its uploads belong to, body the commit of the revision
+-- for who writes.
+
+CREATE FUNCTION xet.hub_enter(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, rev text, writes boolean, OUT status integer,
+    OUT code text, OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    r  record;
+    c  record;
+BEGIN
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        writes);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    more := r.uploads;
+
+    IF rev IS NOT NULL THEN
+        SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
+
+        IF c.oid IS NULL THEN
+            status := 404;
+            code := 'RevisionNotFound';
+            message := 'Invalid rev id: ' || rev;
+
+        ELSIF writes THEN
+            body := encode(c.oid, 'hex');
+        END IF;
+    END IF;
+END;
+$$;

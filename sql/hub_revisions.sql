@@ -1,0 +1,456 @@
+-- Revisions of a Hub's repo: commits, branches and tags.
+
+
+-- Commits of a repo whose ids begin with these digits, seven at least, in any
+-- case: two of them where there are more.
+
+CREATE FUNCTION xet.hub_ids(repo bigint, digits text)
+    RETURNS TABLE (oid bytea)
+    LANGUAGE sql STABLE
+    SET enable_seqscan = off
+AS $$
+    SELECT c.oid
+      FROM (SELECT CASE WHEN $2 ~ '^[0-9a-fA-F]{7,40}$' THEN $2 END AS text) d
+     CROSS JOIN LATERAL (
+               SELECT c.oid FROM xet.hub_commits c
+                WHERE c.repo_id = $1
+                  AND c.oid >= decode(rpad(d.text, 40, '0'), 'hex')
+                  AND c.oid <= decode(rpad(d.text, 40, 'f'), 'hex')
+                LIMIT 2) c;
+$$;
+
+
+-- The commit that digits name; NULL where that is none, or not only one.
+
+CREATE FUNCTION xet.hub_oid(repo bigint, digits text)
+    RETURNS bytea
+    LANGUAGE sql STABLE
+AS $$
+    SELECT CASE WHEN count(*) = 1 THEN (array_agg(i.oid))[1] END
+      FROM xet.hub_ids($1, $2) i;
+$$;
+
+
+-- Whether a revision begins with digits that only a commit can have: 40, or
+-- those of a commit that there is.  No name of a branch or a tag counts then.
+
+CREATE FUNCTION xet.hub_is_id(repo bigint, rev text)
+    RETURNS boolean
+    LANGUAGE sql STABLE
+AS $$
+    SELECT CASE WHEN rev !~ '^[0-9a-fA-F]{7,40}(/|$)' THEN false
+                WHEN length(split_part(rev, '/', 1)) = 40 THEN true
+                ELSE EXISTS (SELECT
+                               FROM xet.hub_ids($1, split_part(rev, '/', 1)))
+                END;
+$$;
+
+
+-- The commit that a revision is, by the table "Revisions" of docs/hub.md.  Of a
+-- path that goes on behind a name the first parts may belong to the name; the
+-- longest one that there is counts.
+
+CREATE FUNCTION xet.hub_rev(repo bigint, rev text, INOUT path text,
+    OUT lines integer[], OUT seqs integer[], OUT oid bytea,
+    OUT made_at timestamptz)
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    parts  text[] := string_to_array(path, '/');
+    most   integer := least(coalesce(cardinality(parts), 0), 8);
+    asked  text;
+    line   integer;
+    seq    integer;
+BEGIN
+    IF rev ~ '^[0-9a-fA-F]{7,40}(/|$)' AND xet.hub_is_id(repo, rev) THEN
+        oid := CASE WHEN rev ~ '^[0-9a-fA-F]{40}$' THEN decode(rev, 'hex')
+                    ELSE xet.hub_oid(repo, rev) END;
+
+        SELECT c.line, c.seq, c.oid, c.made_at
+          INTO line, seq, hub_rev.oid, hub_rev.made_at
+          FROM xet.hub_commits c
+         WHERE c.repo_id = $1 AND c.oid = hub_rev.oid;
+
+        SELECT * INTO lines, seqs FROM xet.hub_line(repo, line, seq);
+        RETURN;
+    END IF;
+
+    -- a "/" in it has come as %2F, which says where the revision ends; and
+    -- nothing belongs to HEAD
+
+    IF rev = 'HEAD' OR strpos(rev, '/') > 0 THEN
+        most := 0;
+    END IF;
+
+    FOR n IN REVERSE most .. 0 LOOP
+        asked := array_to_string(rev || parts[1 : n], '/');
+
+        SELECT c.line, c.seq, c.oid, c.made_at
+          INTO line, seq, hub_rev.oid, hub_rev.made_at
+          FROM (VALUES (CASE WHEN asked = 'HEAD' THEN 'heads/main'
+                             WHEN asked LIKE 'HEAD/%' THEN NULL
+                             WHEN asked LIKE 'refs/heads/%'
+                                  OR asked LIKE 'refs/tags/%'
+                             THEN substr(asked, 6)
+                             WHEN asked LIKE 'refs/%' OR asked = 'refs'
+                             THEN NULL
+                             ELSE 'heads/' || asked END, 1),
+                       (CASE WHEN split_part(asked, '/', 1)
+                                  NOT IN ('HEAD', 'refs')
+                             THEN 'tags/' || asked END, 2)) AS w(name, n)
+          JOIN xet.hub_refs r ON r.repo_id = $1 AND r.name = w.name
+          JOIN xet.hub_commits c ON c.repo_id = $1 AND c.oid = r.oid
+         ORDER BY w.n
+         LIMIT 1;
+
+        IF FOUND THEN
+            path := array_to_string(parts[n + 1 :], '/');
+            SELECT * INTO lines, seqs FROM xet.hub_line(repo, line, seq);
+            RETURN;
+        END IF;
+    END LOOP;
+END;
+$$;
+
+
+-- The branch, as a row of xet.hub_refs has it, that a revision says to write
+-- to; NULL where that can't be one, by the same table.
+
+CREATE FUNCTION xet.hub_branch(repo bigint, rev text)
+    RETURNS text
+    LANGUAGE sql STABLE
+AS $$
+    SELECT 'heads/'
+           || CASE WHEN rev = 'HEAD' THEN 'main'
+                   WHEN rev LIKE 'refs/heads/%' THEN substr(rev, 12)
+                   WHEN split_part(rev, '/', 1) IN ('HEAD', 'refs') THEN NULL
+                   WHEN xet.hub_is_id(repo, rev) THEN NULL
+                   ELSE rev END;
+$$;
+
+
+-- What there is already that a branch or a tag can't be beside: one of its name
+-- of the other kind, one that its name begins with as with a folder, or that
+-- begins so with its name; NULL for nothing.  Else "a/b/c" would be the file
+-- "b/c" or "c", as names come and go.
+
+CREATE FUNCTION xet.hub_ref_beside(repo bigint, ref text)
+    RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    called  text := substr(ref, strpos(ref, '/') + 1);
+BEGIN
+    RETURN (
+        SELECT f.name
+          FROM (SELECT k || u.name AS name
+                  FROM unnest(ARRAY['heads/', 'tags/']) AS k,
+                       (SELECT called UNION ALL
+                        SELECT xet.hub_above(called)) AS u(name)) w
+          JOIN xet.hub_refs f ON f.repo_id = $1 AND f.name = w.name
+         WHERE f.name <> ref
+        UNION ALL
+        SELECT f.name
+          FROM unnest(ARRAY['heads/', 'tags/']) AS k
+         CROSS JOIN LATERAL (
+                   SELECT r.name FROM xet.hub_refs r
+                    WHERE r.repo_id = $1 AND r.name > k || called || '/'
+                      AND r.name < k || called || '0'
+                    ORDER BY r.name
+                    LIMIT 1) f
+         LIMIT 1);
+END;
+$$;
+
+
+-- Branches and tags, a part of the answer at a time; rest is the last name of a
+-- part, and NULL behind the last one.
+
+CREATE FUNCTION xet.hub_refs_get(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, INOUT rest text, OUT status integer,
+    OUT code text, OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_sort = off
+AS $$
+DECLARE
+    r     record;
+    f     record;
+    tags  boolean := rest LIKE 'tags/%';
+    n     integer := 0;
+    last  text;
+BEGIN
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    body := CASE WHEN rest IS NULL THEN '{"branches":[' ELSE '' END;
+    tags := coalesce(tags, false);
+
+    FOR f IN SELECT x.name, x.oid, x.name LIKE 'tags/%' AS tag
+               FROM xet.hub_refs x
+              WHERE x.repo_id = r.id AND x.name > coalesce(rest, '')
+              ORDER BY x.name LIMIT 256
+    LOOP
+        body := body
+                || CASE WHEN f.tag AND NOT tags THEN '],"tags":['
+                        WHEN n > 0 OR rest IS NOT NULL THEN ',' ELSE '' END
+                || '{"name":'
+                || to_json(substr(f.name, strpos(f.name, '/') + 1))
+                || ',"ref":' || to_json('refs/' || f.name)
+                || ',"targetCommit":"' || encode(f.oid, 'hex') || '"}';
+        tags := f.tag;
+        last := f.name;
+        n := n + 1;
+    END LOOP;
+
+    rest := CASE WHEN n = 256 THEN last END;
+
+    IF rest IS NULL THEN
+        body := body || CASE WHEN tags THEN '' ELSE '],"tags":[' END
+                || '],"converts":[],"pullRequests":[]}';
+    END IF;
+END;
+$$;
+
+
+-- A branch or a tag ("heads/" or "tags/" and its name) that is made at a
+-- revision, moved there if over is set, or removed where there is none.
+
+CREATE FUNCTION xet.hub_ref_put(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, ref text, rev text, over boolean, act bytea,
+    subject bytea DEFAULT NULL, OUT status integer, OUT code text,
+    OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    r     record;
+    c     record;
+    bad   text;
+    mine  bytea;
+BEGIN
+    IF xet.act_said(act) IS NOT NULL THEN
+        status := 200;
+        RETURN;
+    END IF;
+
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        true);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    -- who makes another one comes before or after: names don't meet
+
+    IF rev IS NULL THEN
+        PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
+    ELSE
+        PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR NO KEY UPDATE;
+    END IF;
+
+    IF NOT FOUND THEN
+        status := 404;
+        code := 'RepoNotFound';
+        message := 'Repository not found';
+        RETURN;
+    END IF;
+
+    IF rev IS NULL THEN
+
+        IF ref = 'heads/main' THEN
+            status := 403;
+            code := 'main_branch';
+            message := 'The main branch can''t be deleted';
+            RETURN;
+        END IF;
+
+        DELETE FROM xet.hub_refs f
+         WHERE f.repo_id = r.id AND f.name = $8
+        RETURNING f.subject INTO mine;
+
+        IF NOT FOUND THEN
+            status := 404;
+            code := 'RevisionNotFound';
+            message := 'There is no ' || ref;
+            RETURN;
+        END IF;
+
+        PERFORM xet.hub_charge(r.id, mine, -xet.hub_weight(ref));
+        PERFORM xet.act_note(act, '200');
+        RETURN;
+    END IF;
+
+    SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
+
+    IF c.oid IS NULL THEN
+        status := 404;
+        code := 'RevisionNotFound';
+        message := 'Invalid rev id: ' || rev;
+        RETURN;
+    END IF;
+
+    bad := xet.hub_ref_beside(r.id, ref);
+
+    IF bad IS NOT NULL THEN
+        status := 400;
+        code := 'ref_conflict';
+        message := 'There is refs/' || bad || ', so there can be no refs/'
+                   || ref;
+        RETURN;
+    END IF;
+
+    INSERT INTO xet.hub_refs AS f (repo_id, name, oid, subject)
+    VALUES (r.id, ref, c.oid, sha256($12))
+    ON CONFLICT ON CONSTRAINT hub_refs_pkey DO NOTHING;
+
+    IF FOUND THEN
+        PERFORM xet.act_note(act, '200');
+        PERFORM xet.hub_charge(r.id, sha256($12), xet.hub_weight(ref));
+        PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), $12, 0, 0,
+                               xet.hub_weight(ref));
+        RETURN;
+    END IF;
+
+    UPDATE xet.hub_refs f SET oid = c.oid
+     WHERE over AND f.repo_id = r.id AND f.name = ref;
+
+    IF NOT FOUND THEN
+        status := 409;
+        code := 'ref_exists';
+        message := 'Reference already exists';
+        RETURN;
+    END IF;
+
+    PERFORM xet.act_note(act, '200');
+END;
+$$;
+
+
+-- The history of a revision, the newest first; more is where the next page
+-- begins, and in message is how many there are.  A part of the page at a time,
+-- of some 64 KiB: rest is how many follow, and the first of them, and NULL
+-- behind the last one.
+
+CREATE FUNCTION xet.hub_commits_get(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, rev text, after text, most integer,
+    INOUT rest text, OUT status integer, OUT code text, OUT message text,
+    OUT body text, OUT more text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+AS $$
+DECLARE
+    r    record;
+    c    record;
+    k    record;
+    got  integer := 0;
+    at   bytea;
+BEGIN
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    IF rest IS NULL THEN
+        SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
+
+        IF c.oid IS NULL THEN
+            status := 404;
+            code := 'RevisionNotFound';
+            message := 'Invalid rev id: ' || rev;
+            RETURN;
+        END IF;
+
+        IF after !~ '^[0-9a-f]{40}$' THEN
+            status := 400;
+            code := 'invalid_cursor';
+            message := 'Malformed cursor';
+            RETURN;
+        END IF;
+
+        message := c.seqs[1]::text;
+        body := '[';
+        at := coalesce(decode(after, 'hex'), c.oid);
+
+    ELSE
+        body := '';
+        most := split_part(rest, '/', 1)::integer;
+        at := decode(split_part(rest, '/', 2), 'hex');
+    END IF;
+
+    WHILE got < most AND octet_length(body) < 65536 LOOP
+        SELECT h.* INTO k
+          FROM xet.hub_commits h WHERE h.repo_id = r.id AND h.oid = at;
+
+        EXIT WHEN NOT FOUND;
+
+        body := body
+                || CASE WHEN got > 0 OR rest IS NOT NULL THEN ',' ELSE '' END
+                || '{"id":"' || encode(k.oid, 'hex')
+                || '","title":' || to_json(k.title)
+                || ',"message":' || to_json(left(k.message, 4096))
+                || ',"date":"' || xet.hub_date(k.made_at)
+                || '","authors":[{"user":' || to_json(k.who)
+                || ',"avatar":""}],"formatted":{"title":' || to_json(k.title)
+                || ',"message":' || to_json(left(k.message, 4096)) || '}}';
+        at := k.parent;
+        got := got + 1;
+    END LOOP;
+
+    more := NULL;
+    at := (SELECT h.oid FROM xet.hub_commits h
+            WHERE h.repo_id = r.id AND h.oid = at);
+
+    IF at IS NULL OR got = most THEN
+        more := encode(at, 'hex');
+        rest := NULL;
+        body := body || ']';
+        RETURN;
+    END IF;
+
+    IF rest IS NULL THEN
+        WITH RECURSIVE w AS (
+            SELECT at AS oid, 0 AS n
+            UNION ALL
+            SELECT p.parent, w.n + 1
+              FROM w
+             CROSS JOIN LATERAL (SELECT h.parent FROM xet.hub_commits h
+                                  WHERE h.repo_id = r.id AND h.oid = w.oid
+                                  LIMIT 1) p
+             WHERE w.n < most - got
+        )
+        SELECT encode(w.oid, 'hex') INTO more
+          FROM w WHERE w.n = most - got;
+    END IF;
+
+    rest := (most - got) || '/' || encode(at, 'hex');
+END;
+$$;

@@ -1,0 +1,329 @@
+-- Chores: work in the background that one worker of all nodes does at a time.
+-- The lease is by the clock of PostgreSQL, and an economy only: two workers
+-- that do the same at once do no harm.  All of these may run twice, since a
+-- statement whose session is lost is sent again.
+
+CREATE FUNCTION xet.figures_sum(a jsonb, b jsonb)
+    RETURNS jsonb
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT coalesce(jsonb_object_agg(k, coalesce((a->>k)::numeric, 0)
+                                        + coalesce((b->>k)::numeric, 0)),
+                    '{}')
+      FROM (SELECT jsonb_object_keys(a) AS k
+            UNION
+            SELECT jsonb_object_keys(b)) AS keys;
+$$;
+
+
+-- How many milliseconds from now a chore can be taken at the earliest.  A node
+-- may take what it holds itself: a worker of it has gone.
+
+CREATE FUNCTION xet.chore_wait(c xet.chores, holder bytea, every bigint)
+    RETURNS bigint
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    at timestamptz := clock_timestamp();
+    due timestamptz;
+BEGIN
+    -- no lease is as long as that
+
+    IF c.holder <> holder AND c.until > at
+       AND c.until <= at + interval '1 hour'
+    THEN
+        due := c.until;
+
+    ELSIF c.cursor IS NULL AND c.started_at <= at THEN
+        due := c.started_at + every * interval '1 ms';
+    END IF;
+
+    RETURN greatest(0, coalesce(ceil(extract(epoch FROM due - at) * 1000), 0));
+END;
+$$;
+
+
+-- Takes the lease of a chore for so many milliseconds, where nobody else has
+-- it, and a run is under way or due: one that was left, or whose worker has
+-- died, goes on at its cursor.  Runs begin "every" so many milliseconds.  wait
+-- is 0 where the lease was taken.
+
+CREATE FUNCTION xet.chore_take(name text, holder bytea, every bigint,
+    lease bigint)
+    RETURNS TABLE (wait bigint, the_turn bigint, the_cursor text,
+                   begins boolean)
+    LANGUAGE plpgsql
+    SET lock_timeout = '1s'
+AS $$
+#variable_conflict use_variable
+DECLARE
+    c xet.chores;
+BEGIN
+    SELECT * INTO c FROM xet.chores x WHERE x.name = name;
+
+    IF NOT FOUND THEN
+        INSERT INTO xet.chores (name) VALUES (name) ON CONFLICT DO NOTHING;
+    END IF;
+
+    wait := xet.chore_wait(c, holder, every);
+
+    IF wait = 0 THEN
+        SELECT * INTO c FROM xet.chores x WHERE x.name = name FOR UPDATE;
+
+        wait := xet.chore_wait(c, holder, every);
+    END IF;
+
+    IF wait = 0 THEN
+        begins := c.cursor IS NULL;
+
+        UPDATE xet.chores x
+           SET holder = holder, turn = c.turn + 1, seq = 0,
+               until = clock_timestamp() + lease * interval '1 ms',
+               cursor = coalesce(c.cursor, ''),
+               started_at = CASE WHEN begins THEN clock_timestamp()
+                                 ELSE c.started_at END,
+               figures = CASE WHEN begins THEN '{}' ELSE c.figures END
+         WHERE x.name = name
+        RETURNING x.turn, x.cursor INTO the_turn, the_cursor;
+    END IF;
+
+    RETURN NEXT;
+END;
+$$;
+
+
+-- Keeps the lease, and notes how far the run is; figures are added once for
+-- each seq of the turn.  A lease of 0 is given back: another node may go on,
+-- and note says why this one does not.  False: somebody else has it.
+
+CREATE FUNCTION xet.chore_keep(name text, holder bytea, turn bigint,
+    seq integer, lease bigint, cursor text, figures text, note text)
+    RETURNS boolean
+    LANGUAGE plpgsql
+    SET lock_timeout = '1s'
+AS $$
+#variable_conflict use_variable
+BEGIN
+    UPDATE xet.chores c
+       SET holder = CASE WHEN lease > 0 THEN holder END,
+           until = clock_timestamp() + lease * interval '1 ms',
+           cursor = cursor, seq = seq, note = note,
+           figures = CASE WHEN c.seq < seq
+                          THEN xet.figures_sum(c.figures, figures::jsonb)
+                          ELSE c.figures END
+     WHERE c.name = name AND c.turn = turn AND c.cursor IS NOT NULL
+       AND (c.holder = holder OR c.holder IS NULL AND lease = 0);
+
+    RETURN FOUND;
+END;
+$$;
+
+
+-- The run is complete.
+
+CREATE FUNCTION xet.chore_done(name text, holder bytea, turn bigint,
+    figures text)
+    RETURNS boolean
+    LANGUAGE plpgsql
+    SET lock_timeout = '1s'
+AS $$
+#variable_conflict use_variable
+BEGIN
+    UPDATE xet.chores c
+       SET holder = NULL, until = NULL, cursor = NULL, note = NULL,
+           finished_at = clock_timestamp(),
+           figures = xet.figures_sum(c.figures, figures::jsonb),
+           totals = xet.figures_sum(c.totals, xet.figures_sum(c.figures,
+                                                          figures::jsonb))
+     WHERE c.name = name AND c.turn = turn AND c.holder = holder
+       AND c.cursor IS NOT NULL;
+
+    -- a turn ends once: one without a cursor was ended by this statement
+
+    RETURN FOUND OR EXISTS (SELECT FROM xet.chores c
+                             WHERE c.name = name AND c.turn = turn
+                               AND c.cursor IS NULL);
+END;
+$$;
+
+
+-- For operators: the next run begins now, unless one is under way.
+
+CREATE FUNCTION xet.chore_now(name text)
+    RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+BEGIN
+    UPDATE xet.chores c SET started_at = NULL
+     WHERE c.name = name AND c.cursor IS NULL;
+
+    RETURN FOUND;
+END;
+$$;
+
+
+-- What chores do and have done, a few rows.  figures are of the run under way,
+-- or of the last one; totals are of all runs, that one counted.
+
+CREATE FUNCTION xet.chores_show()
+    RETURNS TABLE (name text, running boolean, held boolean,
+                   started_at timestamptz, finished_at timestamptz,
+                   note text, figures jsonb, totals jsonb)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT c.name, c.cursor IS NOT NULL,
+           c.holder IS NOT NULL AND c.until > now(), c.started_at,
+           c.finished_at, c.note, c.figures,
+           CASE WHEN c.cursor IS NULL THEN c.totals
+                ELSE xet.figures_sum(c.totals, c.figures) END
+      FROM xet.chores c
+     ORDER BY c.name;
+$$;
+
+
+-- The next copies that are to be read, in the order of their rows; what is
+-- known to be damaged is left to xet.heal_next().  Of a row without a digest
+-- there is the SHA-256 of its stored_ends, which the copy has to have, too.
+
+CREATE FUNCTION xet.scrub_next(after bigint)
+    RETURNS TABLE (id bigint, hash bytea, tag integer, stored_size bigint,
+                   digest bytea, ends_sha256 bytea)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT x.id, x.hash, x.tag, x.stored_size, x.digest,
+           CASE WHEN x.digest IS NULL THEN sha256(x.stored_ends) END
+      FROM xet.xorbs x
+     WHERE x.id > after AND x.damaged_at IS NULL
+     ORDER BY x.id
+     LIMIT 8;
+$$;
+
+
+-- The same for copies that are known to be damaged, and are to be healed now.
+
+CREATE FUNCTION xet.heal_next(after bigint)
+    RETURNS TABLE (id bigint, hash bytea, tag integer, stored_size bigint,
+                   digest bytea, ends_sha256 bytea)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT x.id, x.hash, x.tag, x.stored_size, x.digest,
+           CASE WHEN x.digest IS NULL THEN sha256(x.stored_ends) END
+      FROM xet.xorbs x
+      LEFT JOIN xet.heals h ON h.xorb_id = x.id AND h.tag = x.tag
+     WHERE x.id > after AND x.damaged_at IS NOT NULL
+       AND (h.next_at IS NULL OR h.next_at <= now()
+            OR h.next_at > now() + interval '1 hour')
+     ORDER BY x.id
+     LIMIT 8;
+$$;
+
+
+-- A copy could not be healed: it is tried again after a minute, and after
+-- twice the time from try to try, up to an hour.  False: it is not the copy of
+-- the row any more.
+
+CREATE FUNCTION xet.heal_later(id bigint, tag integer)
+    RETURNS boolean
+    LANGUAGE plpgsql
+    SET lock_timeout = '1s'
+AS $$
+#variable_conflict use_variable
+BEGIN
+    INSERT INTO xet.heals AS h (xorb_id, tag, tries, next_at)
+    SELECT x.id, x.tag, 1, now() + interval '1 minute'
+      FROM xet.xorbs x
+     WHERE x.id = id AND x.tag = tag
+    ON CONFLICT ON CONSTRAINT heals_pkey DO UPDATE
+       SET tag = excluded.tag,
+           tries = CASE WHEN h.tag = excluded.tag THEN least(h.tries + 1, 10)
+                        ELSE 1 END,
+           next_at = now() + least(interval '1 hour', interval '1 minute'
+               * 2 ^ CASE WHEN h.tag = excluded.tag THEN h.tries ELSE 0 END)
+     WHERE h.tag <> excluded.tag OR h.next_at <= now()
+           OR h.next_at > now() + interval '1 hour';
+
+    -- what waits already was sent again: it counts once
+
+    RETURN EXISTS (SELECT FROM xet.heals h
+                    WHERE h.xorb_id = id AND h.tag = heal_later.tag);
+END;
+$$;
+
+
+-- --------------------------------------------------------------------------
+-- Figures for metrics.
+
+-- A part of a walk over all files and xorbs, some thousand rows each: their
+-- numbers and sums, and the last id of each, NULL where the walk is at its
+-- end.  Nothing that the server shows is worth reading all rows at once.
+-- Damaged xorbs and repos are counted at once, as many as one cares about.
+
+CREATE FUNCTION xet.figures(after_file bigint, after_xorb bigint, part integer)
+    RETURNS TABLE (files bigint, file_bytes bigint, last_file bigint,
+                   xorbs bigint, raw bigint, stored bigint, last_xorb bigint,
+                   damaged bigint, repos bigint, waiting bigint, gc_at bigint,
+                   gc_xorbs bigint, gc_bytes bigint, scrub_at bigint,
+                   scrub_bytes bigint, scrub_damaged bigint, healed bigint,
+                   orphans bigint, gc_orphans bigint, gc_orphan_bytes bigint,
+                   names bigint, metadata bigint, staged bigint)
+    LANGUAGE sql
+    STABLE
+AS $$
+    SELECT f.alive, f.bytes, CASE WHEN f.n >= part THEN f.last END,
+           x.n, x.raw, x.stored, CASE WHEN x.n >= part THEN x.last END,
+           (SELECT count(*)
+              FROM (SELECT FROM xet.xorbs d
+                     WHERE d.damaged_at IS NOT NULL LIMIT 10000) AS d),
+           (SELECT count(*) FROM (SELECT FROM xet.repos LIMIT 10000) AS r),
+           (SELECT count(*) FROM (SELECT FROM xet.gc_copies LIMIT 10000) AS w),
+           c.*,
+           (SELECT coalesce(sum(t.reltuples) FILTER (WHERE t.reltuples > 0),
+                            0)::bigint
+              FROM pg_class t
+             WHERE t.oid IN ('xet.hub_paths'::regclass,
+                             'xet.hub_commits'::regclass,
+                             'xet.hub_refs'::regclass)),
+           (SELECT coalesce(sum(m.metadata) FILTER (WHERE length(m.owner) = 8),
+                            0)::bigint
+              FROM (SELECT u.owner, u.metadata FROM xet.usage u
+                     LIMIT 200000) AS m),
+           (SELECT coalesce(sum(g.bytes), 0)::bigint
+              FROM (SELECT s.bytes FROM xet.hub_staged s LIMIT 10000) AS g)
+      FROM (SELECT count(*) AS n, count(p.hash) AS alive, max(p.id) AS last,
+                   coalesce(sum(p.size) FILTER (WHERE p.hash IS NOT NULL),
+                            0)::bigint AS bytes
+              FROM (SELECT a.id, a.hash, a.size FROM xet.files a
+                     WHERE a.id > after_file
+                     ORDER BY a.id LIMIT part) AS p) AS f,
+           (SELECT count(*) AS n, coalesce(sum(p.raw_size), 0)::bigint AS raw,
+                   coalesce(sum(p.stored_size), 0)::bigint AS stored,
+                   max(p.id) AS last
+              FROM (SELECT b.id, b.raw_size, b.stored_size FROM xet.xorbs b
+                     WHERE b.id > after_xorb
+                     ORDER BY b.id LIMIT part) AS p) AS x,
+           (SELECT max(k.ended) FILTER (WHERE k.name = 'gc'),
+                   max(k.totals->>'xorbs') FILTER (WHERE k.name = 'gc')::bigint,
+                   max(k.totals->>'copy_bytes')
+                       FILTER (WHERE k.name = 'gc')::bigint,
+                   max(k.ended) FILTER (WHERE k.name = 'scrub'),
+                   max(k.totals->>'bytes')
+                       FILTER (WHERE k.name = 'scrub')::bigint,
+                   max(k.totals->>'damaged')
+                       FILTER (WHERE k.name = 'scrub')::bigint,
+                   max(k.totals->>'healed')
+                       FILTER (WHERE k.name = 'heal')::bigint,
+                   max(k.figures->>'orphans')
+                       FILTER (WHERE k.name = 'orphans')::bigint,
+                   max(k.totals->>'orphans')
+                       FILTER (WHERE k.name = 'gc')::bigint,
+                   max(k.totals->>'orphan_bytes')
+                       FILTER (WHERE k.name = 'gc')::bigint
+              FROM (SELECT h.name, h.figures,
+                           (extract(epoch FROM h.finished_at)
+                            * 1000)::bigint AS ended,
+                           CASE WHEN h.cursor IS NULL THEN h.totals
+                                ELSE xet.figures_sum(h.totals, h.figures)
+                           END AS totals
+                      FROM xet.chores h) AS k) AS c;
+$$;

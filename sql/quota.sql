@@ -1,0 +1,588 @@
+-- Quotas and usage.
+--
+-- 0001_schema.sql says what is counted, and for whom.  A limit is held at the
+-- end of the transaction that adds to what it limits, under a lock of the repo
+-- and of the subject that goes with the commit: so all that were before are
+-- seen, and two at the edge of a limit can not both slip under it.  Without a
+-- limit nobody takes the lock.  Nothing is waited for behind it but the commit,
+-- and it is taken for the repo first and then for the subject: so nobody waits
+-- in a circle.
+--
+-- XT004: the limit is exceeded.  The detail has kind, what is limited, the
+-- limit, and what was used without this transaction.
+
+
+-- The limits of a repo or of a subject (issuer, zero byte, subject): its row,
+-- or the one for all.
+
+CREATE FUNCTION xet.quota_of(kind text, owner bytea)
+    RETURNS TABLE (stored bigint, logical bigint, metadata bigint)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT q.stored, q.logical, q.metadata
+      FROM xet.quotas q
+     WHERE q.kind = $1 AND q.owner IN ($2, '')
+     ORDER BY length(q.owner) DESC
+     LIMIT 1;
+$$;
+
+
+-- Whether anybody has a limit; else there is no need to ask before an upload.
+
+CREATE FUNCTION xet.quota_any()
+    RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT EXISTS (SELECT FROM xet.quotas);
+$$;
+
+
+-- The sums of an owner, zeros where nothing was counted.
+
+CREATE FUNCTION xet.usage_of(owner bytea)
+    RETURNS TABLE (stored bigint, logical bigint, files bigint,
+                   metadata bigint)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT coalesce(sum(u.stored), 0)::bigint,
+           coalesce(sum(u.logical), 0)::bigint,
+           coalesce(sum(u.files), 0)::bigint,
+           coalesce(sum(u.metadata), 0)::bigint
+      FROM xet.usage u
+     WHERE u.owner = $1;
+$$;
+
+
+-- Raises XT004 where an owner has a limit that is exceeded by what is added:
+-- counted is what of it is in the sums already.
+
+CREATE FUNCTION xet.quota_check(kind text, owner bytea, key bytea,
+    stored bigint, logical bigint, counted boolean, metadata bigint DEFAULT 0)
+    RETURNS void
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    most   record;
+    used   record;
+    mine   integer := CASE WHEN counted THEN 1 ELSE 0 END;
+    what   text;
+    most_n bigint;
+    used_n bigint;
+BEGIN
+    SELECT q.* INTO most FROM xet.quota_of($1, $2) q;
+
+    IF NOT FOUND OR (($4 = 0 OR most.stored IS NULL)
+                     AND ($5 = 0 OR most.logical IS NULL)
+                     AND ($7 = 0 OR most.metadata IS NULL))
+    THEN
+        RETURN;
+    END IF;
+
+    IF counted THEN
+        PERFORM pg_advisory_xact_lock(hashtext('xet.quota.' || $1),
+                                      hashtext(encode($3, 'hex')));
+    END IF;
+
+    -- a statement of its own, which sees all of before the lock
+
+    SELECT u.* INTO used FROM xet.usage_of($3) u;
+
+    used.stored := used.stored - mine * $4;
+    used.logical := used.logical - mine * $5;
+    used.metadata := used.metadata - mine * $7;
+
+    IF $4 > 0 AND used.stored + $4 > most.stored THEN
+        what := 'stored';
+        most_n := most.stored;
+        used_n := used.stored;
+
+    ELSIF $5 > 0 AND used.logical + $5 > most.logical THEN
+        what := 'logical';
+        most_n := most.logical;
+        used_n := used.logical;
+
+    ELSIF $7 > 0 AND used.metadata + $7 > most.metadata THEN
+        what := 'metadata';
+        most_n := most.metadata;
+        used_n := used.metadata;
+
+    ELSE
+        RETURN;
+    END IF;
+
+    RAISE EXCEPTION 'a % is over its quota', $1
+          USING ERRCODE = 'XT004',
+                DETAIL = format('%s %s %s %s', $1, what, most_n,
+                                greatest(used_n, 0));
+END;
+$$;
+
+
+-- The last act of a transaction that has added so many bytes for a repo and a
+-- subject.  Before its rows are written it asks with counted = false: what is
+-- refused then costs nothing.
+
+CREATE FUNCTION xet.quota_hold(any_repo boolean, repo text, subject bytea,
+    stored bigint, logical bigint, metadata bigint DEFAULT 0,
+    counted boolean DEFAULT true)
+    RETURNS void
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF any_repo IS NULL OR repo IS NULL THEN
+        RAISE EXCEPTION 'bytes come with no repo' USING ERRCODE = '22004';
+    END IF;
+
+    IF NOT EXISTS (SELECT FROM xet.quotas) THEN
+        RETURN;
+    END IF;
+
+    IF NOT any_repo THEN
+        PERFORM xet.quota_check('repo', convert_to($2, 'UTF8'),
+                                int8send(xet.repo_row($2)), $4, $5, $7, $6);
+    END IF;
+
+    IF subject IS NOT NULL THEN
+        PERFORM xet.quota_check('subject', $3, sha256($3), $4, $5, $7, $6);
+    END IF;
+END;
+$$;
+
+
+-- The same for a shard, all of whose places in the repo are as old as the
+-- transaction.
+
+CREATE FUNCTION xet.quota_shard(last xet.staged, any_repo boolean, repo text,
+    repo_row bigint, subject bytea)
+    RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET enable_mergejoin = off
+AS $$
+DECLARE
+    added bigint;
+BEGIN
+    SELECT sum(f.size) INTO added
+      FROM (SELECT DISTINCT h.hash
+              FROM xet.shard_batches($1) b, unnest(b.hashes) AS h(hash)) h
+      JOIN xet.files f ON f.hash = h.hash
+      JOIN xet.repo_files rf ON rf.file_id = f.id AND rf.repo_id = $4
+     WHERE rf.added_at = now();
+
+    PERFORM xet.quota_hold($2, $3, $5, 0, coalesce(added, 0));
+END;
+$$;
+
+
+-- Asked before the bytes of an upload are read, with as many as it announces:
+-- raises XT004 where they would not be taken now.  what is stored, and hash a
+-- xorb that costs nothing if the repo has sent it; or logical, and hash a file,
+-- NULL where it is not known, that costs nothing if the repo has it.  That
+-- others have a xorb counts in the commit only, for who has sent the bytes: a
+-- hash alone must not tell.
+
+CREATE FUNCTION xet.quota_look(what text, size bigint, hash bytea,
+    any_repo boolean, repo text, subject bytea)
+    RETURNS boolean
+    LANGUAGE plpgsql STABLE
+AS $$
+#variable_conflict use_variable
+DECLARE
+    stored  bigint := CASE WHEN what = 'stored' THEN size ELSE 0 END;
+    logical bigint := CASE WHEN what = 'logical' THEN size ELSE 0 END;
+    row_id  bigint;
+BEGIN
+    IF any_repo IS NULL OR repo IS NULL THEN
+        RETURN false;
+    END IF;
+
+    SELECT r.id INTO row_id FROM xet.repos r WHERE r.name = repo;
+
+    IF what = 'stored' THEN
+        IF EXISTS (SELECT FROM xet.xorbs x
+                    WHERE x.hash = $3
+                      AND (any_repo
+                           OR EXISTS (SELECT FROM xet.xorb_repos o
+                                       WHERE o.xorb_id = x.id
+                                         AND o.repo_id = row_id)))
+        THEN
+            RETURN true;
+        END IF;
+
+    ELSIF any_repo
+          OR EXISTS (SELECT FROM xet.repo_files rf
+                      WHERE rf.repo_id = row_id
+                        AND rf.file_id = (SELECT f.id FROM xet.files f
+                                           WHERE f.hash = $3))
+    THEN
+        RETURN true;
+    END IF;
+
+    IF NOT any_repo THEN
+        PERFORM xet.quota_check('repo', convert_to(repo, 'UTF8'),
+                                int8send(coalesce(row_id, -1)), stored,
+                                logical, false);
+    END IF;
+
+    IF subject IS NOT NULL THEN
+        PERFORM xet.quota_check('subject', subject, sha256(subject), stored,
+                                logical, false);
+    END IF;
+
+    RETURN true;
+END;
+$$;
+
+
+-- For administrators.
+--
+-- Sets the limits of a repo or of a subject, NULL for none; without any the row
+-- goes.  A NULL owner is for all that have no row.  A repo need not be there
+-- yet.
+
+CREATE FUNCTION xet.quota_set(kind text, owner text, issuer text,
+    stored bigint, logical bigint, metadata bigint DEFAULT NULL)
+    RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    key bytea := '';
+BEGIN
+    IF $2 IS NOT NULL THEN
+        key := convert_to($2, 'UTF8');
+
+        IF $1 = 'subject' THEN
+            key := convert_to(coalesce($3, ''), 'UTF8') || '\x00' || key;
+        END IF;
+    END IF;
+
+    DELETE FROM xet.quotas q WHERE q.kind = $1 AND q.owner = key;
+
+    IF $4 IS NULL AND $5 IS NULL AND $6 IS NULL THEN
+        RETURN FOUND;
+    END IF;
+
+    INSERT INTO xet.quotas (kind, owner, stored, logical, metadata)
+    VALUES ($1, key, $4, $5, $6)
+    ON CONFLICT (kind, owner) DO UPDATE
+       SET stored = excluded.stored, logical = excluded.logical,
+           metadata = excluded.metadata;
+
+    RETURN true;
+END;
+$$;
+
+
+-- What a repo and a subject use, and their limits.
+
+CREATE FUNCTION xet.usage_get(any_repo boolean, repo text, subject bytea)
+    RETURNS TABLE (kind text, stored bigint, logical bigint, files bigint,
+                   stored_max bigint, logical_max bigint, metadata bigint,
+                   metadata_max bigint)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT o.kind, u.stored, u.logical, u.files, q.stored, q.logical,
+           u.metadata, q.metadata
+      FROM (SELECT 'repo' AS kind, convert_to($2, 'UTF8') AS owner,
+                   int8send(coalesce((SELECT r.id FROM xet.repos r
+                                       WHERE r.name = $2), -1)) AS key
+             WHERE NOT $1 AND $2 IS NOT NULL
+            UNION ALL
+            SELECT 'subject', $3, sha256($3)
+             WHERE $1 IS NOT NULL AND $2 IS NOT NULL AND $3 IS NOT NULL) o
+     CROSS JOIN LATERAL xet.usage_of(o.key) u
+      LEFT JOIN LATERAL xet.quota_of(o.kind, o.owner) q ON true;
+$$;
+
+
+-- All repos and subjects that use something or have a limit.  Of a subject only
+-- a hash is known, in hexadecimal, and its name where it has a limit of its
+-- own: with a slash for the zero byte.
+
+CREATE FUNCTION xet.usage_list()
+    RETURNS TABLE (kind text, name text, stored bigint, logical bigint,
+                   files bigint, stored_max bigint, logical_max bigint,
+                   metadata bigint, metadata_max bigint)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    WITH owners AS (
+        SELECT 'repo' AS kind, r.name, convert_to(r.name, 'UTF8') AS owner,
+               int8send(r.id) AS key
+          FROM xet.repos r
+        UNION ALL
+        SELECT 'subject', coalesce(q.name, encode(u.owner, 'hex')),
+               coalesce(q.owner, u.owner), u.owner
+          FROM (SELECT DISTINCT u.owner FROM xet.usage u
+                 WHERE length(u.owner) = 32) u
+          LEFT JOIN (SELECT q.owner, sha256(q.owner) AS key,
+                            replace(encode(q.owner, 'escape'), '\000', '/')
+                                AS name
+                       FROM xet.quotas q
+                      WHERE q.kind = 'subject' AND q.owner <> '') q
+            ON q.key = u.owner
+    )
+    SELECT o.kind, o.name, u.stored, u.logical, u.files, q.stored, q.logical,
+           u.metadata, q.metadata
+      FROM owners o
+     CROSS JOIN LATERAL xet.usage_of(o.key) u
+      LEFT JOIN LATERAL xet.quota_of(o.kind, o.owner) q ON true
+     WHERE o.kind = 'repo' OR u.stored <> 0 OR u.logical <> 0 OR u.files <> 0
+        OR u.metadata <> 0;
+$$;
+
+
+-- All of the store: bytes of xorbs, bytes of files; of the stored bytes those
+-- that nobody is charged for, and those that a collection would free now.
+
+CREATE FUNCTION xet.usage_total()
+    RETURNS TABLE (xorbs bigint, stored bigint, files bigint, logical bigint,
+                   nobodys bigint, garbage bigint)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT c.xorbs, c.stored, f.files, f.logical, c.nobodys,
+           g.xorb_bytes + g.copy_bytes
+      FROM (SELECT count(*) AS xorbs,
+                   coalesce(sum(c.bytes), 0)::bigint AS stored,
+                   coalesce(sum(c.bytes) FILTER (WHERE c.repo_id IS NULL
+                                                 AND c.subject IS NULL),
+                            0)::bigint AS nobodys
+              FROM xet.charges c) c,
+           (SELECT count(*) AS files,
+                   coalesce(sum(f.size), 0)::bigint AS logical
+              FROM xet.files f
+             WHERE f.hash IS NOT NULL) f,
+           xet.gc_preview('0') g;
+$$;
+
+
+-- Counts anew, and mends the sums that differ; a row for each of these, with
+-- what was wrong.  One statement has one view of the store, in which sums and
+-- rows fit, so uploads go on meanwhile.
+--
+-- First xorbs get their charge that have none, as when somebody has put rows
+-- in by hand, and one of another size is set right.
+
+CREATE FUNCTION xet.usage_recount()
+    RETURNS TABLE (kind text, name text, stored bigint, logical bigint,
+                   files bigint, metadata bigint)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+BEGIN
+    INSERT INTO xet.charges (xorb_id, bytes)
+    SELECT x.id, x.stored_size FROM xet.xorbs x
+     WHERE NOT EXISTS (SELECT FROM xet.charges c WHERE c.xorb_id = x.id)
+    ON CONFLICT DO NOTHING;
+
+    UPDATE xet.charges c SET bytes = x.stored_size
+      FROM xet.xorbs x
+     WHERE x.id = c.xorb_id AND c.bytes <> x.stored_size;
+
+    INSERT INTO xet.usage_left (xorb_id)
+    SELECT c.xorb_id FROM xet.charges c
+     WHERE c.repo_id IS NULL
+       AND EXISTS (SELECT FROM xet.file_xorbs fx
+                     JOIN xet.repo_files rf ON rf.file_id = fx.file_id
+                    WHERE fx.xorb_id = c.xorb_id);
+
+    RETURN QUERY
+    WITH wrong AS MATERIALIZED (
+        SELECT w.owner, sum(w.stored)::bigint AS stored,
+               sum(w.logical)::bigint AS logical,
+               sum(w.files)::bigint AS files,
+               sum(w.metadata)::bigint AS metadata
+          FROM (SELECT int8send(c.repo_id) AS owner, c.bytes AS stored,
+                       0 AS logical, 0 AS files, 0 AS metadata
+                  FROM xet.charges c
+                 WHERE c.repo_id IS NOT NULL
+                UNION ALL
+                SELECT c.subject, c.bytes, 0, 0, 0
+                  FROM xet.charges c
+                 WHERE c.subject IS NOT NULL
+                UNION ALL
+                SELECT int8send(rf.repo_id), 0, f.size, 1, 0
+                  FROM xet.repo_files rf
+                  JOIN xet.files f ON f.id = rf.file_id
+                UNION ALL
+                SELECT rf.subject, 0, f.size, 1, 0
+                  FROM xet.repo_files rf
+                  JOIN xet.files f ON f.id = rf.file_id
+                 WHERE rf.subject IS NOT NULL
+                UNION ALL
+                SELECT int8send(r.id), 0, 0, 0, m.bytes
+                  FROM xet.hub_metadata() m
+                  JOIN xet.hub_repos h ON h.id = m.repo_id
+                  JOIN xet.repos r ON r.name = xet.hub_store(h.store)
+                UNION ALL
+                SELECT m.subject, 0, 0, 0, m.bytes
+                  FROM xet.hub_metadata() m
+                 WHERE m.subject IS NOT NULL
+                UNION ALL
+                SELECT u.owner, -u.stored, -u.logical, -u.files, -u.metadata
+                  FROM xet.usage u) w
+         GROUP BY w.owner
+        HAVING sum(w.stored) <> 0 OR sum(w.logical) <> 0 OR sum(w.files) <> 0
+            OR sum(w.metadata) <> 0
+    ), mended AS MATERIALIZED (
+        SELECT w.*, xet.usage_add(w.owner, w.stored, w.logical, w.files,
+                                  w.metadata)
+          FROM wrong w
+    )
+    SELECT CASE length(m.owner) WHEN 8 THEN 'repo' ELSE 'subject' END,
+           coalesce(r.name, encode(m.owner, 'hex')), m.stored, m.logical,
+           m.files, m.metadata
+      FROM mended m
+      LEFT JOIN xet.repos r ON int8send(r.id) = m.owner;
+END;
+$$;
+
+
+-- Looks at who is charged for xorbs of which that is not certain any more, and
+-- charges a repo and a subject that use them; what nobody uses stays as it is
+-- until it is collected.  How many notes were looked at; 0: none are left.
+--
+-- The work is bounded, or it would run into a timeout each time and never be
+-- done.  Of the files of a xorb the 1000 oldest and the 1000 newest are looked
+-- at: who is charged then uses it in any case.  There are batch notes at most,
+-- and those of 2 * batch xorbs; a file of more is noted anew, by its xorbs.
+
+CREATE FUNCTION xet.usage_settle(batch integer)
+    RETURNS bigint
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    noted bigint[] := '{}';
+    ids   bigint[] := '{}';
+    used  bigint[];
+    note  record;
+    c     record;
+    heir  record;
+BEGIN
+    FOR note IN SELECT l.id, l.file_id, l.xorb_id FROM xet.usage_left l
+                 ORDER BY l.id
+                 LIMIT batch
+                   FOR UPDATE SKIP LOCKED
+    LOOP
+        EXIT WHEN cardinality(ids) >= batch;
+
+        used := ARRAY[note.xorb_id];
+
+        IF note.file_id IS NOT NULL THEN
+            used := ARRAY(SELECT fx.xorb_id FROM xet.file_xorbs fx
+                           WHERE fx.file_id = note.file_id
+                           LIMIT batch + 1);
+        END IF;
+
+        IF cardinality(used) > batch THEN
+            INSERT INTO xet.usage_left (xorb_id)
+            SELECT fx.xorb_id FROM xet.file_xorbs fx
+             WHERE fx.file_id = note.file_id;
+
+            used := '{}';
+        END IF;
+
+        noted := noted || note.id;
+        ids := ids || used;
+    END LOOP;
+
+    DELETE FROM xet.usage_left l WHERE l.id = ANY (noted);
+
+    FOR c IN SELECT o.xorb_id, o.repo_id, o.subject FROM xet.charges o
+              WHERE o.xorb_id = ANY (ids)
+              ORDER BY o.xorb_id
+                FOR NO KEY UPDATE
+    LOOP
+        SELECT rf.repo_id, rf.subject INTO heir
+          FROM ((SELECT fx.file_id FROM xet.file_xorbs fx
+                  WHERE fx.xorb_id = c.xorb_id
+                  ORDER BY fx.xorb_id, fx.file_id
+                  LIMIT 1000)
+                UNION
+                (SELECT fx.file_id FROM xet.file_xorbs fx
+                  WHERE fx.xorb_id = c.xorb_id
+                  ORDER BY fx.xorb_id DESC, fx.file_id DESC
+                  LIMIT 1000)) f
+          JOIN xet.repo_files rf ON rf.file_id = f.file_id
+         ORDER BY rf.repo_id IS DISTINCT FROM c.repo_id,
+                  rf.subject IS DISTINCT FROM c.subject,
+                  rf.file_id, rf.repo_id
+         LIMIT 1;
+
+        IF FOUND THEN
+            UPDATE xet.charges o
+               SET repo_id = heir.repo_id, subject = heir.subject
+             WHERE o.xorb_id = c.xorb_id
+               AND (o.repo_id IS DISTINCT FROM heir.repo_id
+                    OR o.subject IS DISTINCT FROM heir.subject);
+        END IF;
+    END LOOP;
+
+    RETURN cardinality(noted);
+END;
+$$;
+
+
+CREATE FUNCTION xet.usage_settle_once(batch integer, act bytea)
+    RETURNS bigint
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    said jsonb := xet.act_said(act);
+BEGIN
+    IF said IS NULL THEN
+        said := to_jsonb(xet.usage_settle(batch));
+
+        PERFORM xet.act_note(act, said) WHERE said <> '0';
+    END IF;
+
+    RETURN said::bigint;
+END;
+$$;
+
+
+-- Drops the sums of repos that are gone, where they have come to zero: all that
+-- was theirs has been collected, or others are charged for it.  Rows that
+-- others are counting in are left; what is removed adds up to nothing, so
+-- whoever counts for such a repo meanwhile, in a row of his own, is right.
+
+CREATE FUNCTION xet.usage_forget()
+    RETURNS bigint
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    gone record;
+    ids  bigint[];
+    n    bigint := 0;
+BEGIN
+    IF NOT has_table_privilege('xet.usage', 'DELETE') THEN
+        RETURN 0;
+    END IF;
+
+    FOR gone IN SELECT u.owner FROM xet.usage u
+                 WHERE length(u.owner) = 8
+                   AND NOT EXISTS (SELECT FROM xet.repos r
+                                    WHERE r.id = ('x' || encode(u.owner, 'hex'))
+                                                 ::bit(64)::bigint)
+                 GROUP BY u.owner
+                HAVING sum(u.stored) = 0 AND sum(u.logical) = 0
+                   AND sum(u.files) = 0 AND sum(u.metadata) = 0
+                 LIMIT 1000
+    LOOP
+        SELECT array_agg(l.id) INTO ids
+          FROM (SELECT u.* FROM xet.usage u
+                 WHERE u.owner = gone.owner
+                 ORDER BY u.id
+                   FOR UPDATE SKIP LOCKED) l
+        HAVING sum(l.stored) = 0 AND sum(l.logical) = 0 AND sum(l.files) = 0
+           AND sum(l.metadata) = 0;
+
+        DELETE FROM xet.usage u
+         WHERE u.owner = gone.owner AND u.id = ANY (ids);
+
+        n := n + coalesce(cardinality(ids), 0);
+    END LOOP;
+
+    RETURN n;
+END;
+$$;

@@ -1,0 +1,600 @@
+-- Shards: how files come.
+
+
+-- The slices that the terms of a shard name, for xet.xorb_slices().  own: the
+-- term may name them; else its verification hash has to prove that the client
+-- has the chunks, and must be of one at least whose hash goes nowhere in clear:
+-- it is no name of a xorb, and clients do not ask for it.  With wide they were
+-- shown other repos' chunks that they ask for.
+--
+-- With proof asked for, a xorb that a term may not name looks like one that
+-- is not stored, and for both there is a slice as large as the one asked for,
+-- which takes as long to send and to hash: of noise, so that no verification
+-- hash is the one of it.
+
+CREATE FUNCTION xet.shard_slices(xorbs bytea[], starts integer[],
+    ends integer[], proof boolean, wide boolean, any_repo boolean, repo text,
+    subject bytea)
+    RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
+                   stored_ends bytea, tag integer, stored_size bigint,
+                   whole boolean, own boolean)
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+AS $$
+#variable_conflict use_variable
+DECLARE
+    owns  boolean[];
+    noise text := md5(gen_random_uuid()::text || gen_random_uuid()::text);
+BEGIN
+    IF proof IS NULL OR wide IS NULL OR any_repo IS NULL OR repo IS NULL THEN
+        RETURN;
+    END IF;
+
+    IF NOT proof THEN
+        RETURN QUERY
+        SELECT s.*, true FROM xet.xorb_slices(xorbs, starts, ends, true) s;
+        RETURN;
+    END IF;
+
+    WITH wanted AS MATERIALIZED (
+        SELECT w.hash, w.s, w.e, w.n
+          FROM unnest(xorbs, starts, ends) WITH ORDINALITY AS w(hash, s, e, n)
+    ), seen AS MATERIALIZED (
+        SELECT w.hash, x.chunk_count, x.damaged_at,
+               xet.xorb_seen(coalesce(x.id, -1), coalesce(x.chunk_count, 1),
+                             any_repo, repo, subject, 128) AS chunks
+          FROM (SELECT DISTINCT w.hash FROM wanted w) w
+          LEFT JOIN LATERAL (SELECT x.* FROM xet.xorbs x
+                              WHERE x.hash = w.hash
+                             OFFSET 0) x ON true
+    )
+    SELECT array_agg(CASE
+               WHEN s.chunks @> int4range(w.s, w.e) THEN true
+               WHEN (wide OR xet.slice_secret(w.hash, w.s, w.e))
+                    AND s.chunk_count > 1 AND w.e <= s.chunk_count
+                    AND s.damaged_at IS NULL
+               THEN false
+           END ORDER BY w.n)
+      INTO owns
+      FROM wanted w JOIN seen s ON s.hash = w.hash;
+
+    RETURN QUERY
+    WITH wanted AS MATERIALIZED (
+        SELECT array_agg(CASE WHEN w.own IS NOT NULL THEN w.hash
+                              ELSE sha256(textsend(noise)) END
+                         ORDER BY w.n) AS xorbs
+          FROM unnest(xorbs, owns) WITH ORDINALITY AS w(hash, own, n)
+    )
+    SELECT CASE WHEN d.n > 0 THEN ends[s.n] ELSE s.chunk_count END,
+           CASE WHEN d.n > 0 THEN textsend(repeat(noise, d.n))
+                ELSE s.hashes END,
+           CASE WHEN d.n > 0 THEN textsend(repeat('....', d.n + 1))
+                ELSE s.raw_ends END,
+           CASE WHEN d.n > 0 THEN textsend(repeat('....', d.n + 1))
+                ELSE s.stored_ends END,
+           CASE WHEN d.n > 0 THEN 0 ELSE s.tag END,
+           CASE WHEN d.n > 0 THEN 0 ELSE s.stored_size END,
+           d.n > 0 OR s.whole, owns[s.n]
+      FROM wanted w
+     CROSS JOIN xet.xorb_slices(w.xorbs, starts, ends, true) WITH ORDINALITY
+             AS s(chunk_count, hashes, raw_ends, stored_ends, tag, stored_size,
+                  whole, n)
+     CROSS JOIN LATERAL (SELECT CASE
+                             WHEN owns[s.n] IS NULL AND starts[s.n] >= 0
+                                  AND ends[s.n] <= 8192
+                             THEN ends[s.n] - starts[s.n]
+                             ELSE 0
+                         END AS n
+                         OFFSET 0) d
+     ORDER BY s.n;
+END;
+$$;
+
+
+-- One batch of a shard, put aside.
+
+CREATE FUNCTION xet.shard_stage(upload bytea, seq integer, serials bigint[],
+    hashes bytea[], sizes bigint[], sha256 bytea[], counts bigint[],
+    packed bytea[], chunks bytea[], xorbs bytea[], indexes integer[],
+    seg_serials bigint[], seg_firsts bigint[], seg_ends bigint[],
+    seg_packed bytea[])
+    RETURNS integer
+    LANGUAGE sql
+AS $$
+    INSERT INTO xet.staged (upload, seq, serials, hashes, sizes, sha256,
+                            counts, packed, chunks, xorbs, indexes,
+                            seg_serials, seg_firsts, seg_ends, seg_packed)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+    ON CONFLICT DO NOTHING;
+
+    SELECT 1;
+$$;
+
+
+CREATE FUNCTION xet.shard_unstage(upload bytea)
+    RETURNS integer
+    LANGUAGE sql
+AS $$
+    DELETE FROM xet.staged s WHERE s.upload = $1;
+    SELECT 1;
+$$;
+
+
+-- All batches of a shard, the staged ones and the last, in their order.
+
+CREATE FUNCTION xet.shard_batches(last xet.staged)
+    RETURNS SETOF xet.staged
+    LANGUAGE sql
+AS $$
+    SELECT b.*
+      FROM (SELECT s.* FROM xet.staged s WHERE s.upload = ($1).upload
+            UNION ALL
+            SELECT ($1).*) b
+     ORDER BY b.seq;
+$$;
+
+
+-- The copies that known files of a batch lead to by other terms than those of
+-- the batch, of which somebody has just seen that their copies are there: by
+-- windows of 1024 pairs of a file and a xorb, so that all windows together
+-- read each pair once.  from_file is a place in the batch, from 0; of that file
+-- the xorbs up to done are done.  A last row without a hash says where the next
+-- window begins.
+--
+-- Files are looked at by 256, so that a window does not look up all of a large
+-- batch.  For the settings see xet.shard_known.
+
+CREATE FUNCTION xet.shard_doubts(hashes bytea[], packed bytea[],
+    from_file bigint, done bigint)
+    RETURNS TABLE (hash bytea, tag integer, stored_size bigint, file bigint,
+                   xorb bigint)
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+    SET enable_seqscan = off
+    SET enable_nestloop = off
+    SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    first    integer := $3;
+    behind   bigint := $4;
+    doubt    record;
+    found_of bigint[];
+    used     bigint[] := '{}';
+    more     boolean := false;
+BEGIN
+    WHILE first < cardinality($1) AND NOT more LOOP
+
+        FOR doubt IN
+            SELECT f.id, first + b.n - 1 AS place
+              FROM unnest($1[first + 1 : first + 256],
+                          $2[first + 1 : first + 256])
+                     WITH ORDINALITY AS b(hash, packed, n)
+              JOIN xet.files f ON f.hash = b.hash
+             WHERE f.hash = ANY ($1[first + 1 : first + 256])
+               AND (f.packed IS NULL OR b.packed IS NULL
+                    OR f.packed <> b.packed)
+             ORDER BY b.n
+        LOOP
+            IF doubt.place > $3 THEN
+                behind := 0;
+            END IF;
+
+            SELECT coalesce(array_agg(l.xorb_id), '{}') INTO found_of
+              FROM (SELECT fx.xorb_id
+                      FROM xet.file_xorbs fx
+                     WHERE fx.file_id = doubt.id AND fx.xorb_id > behind
+                     ORDER BY fx.xorb_id
+                     LIMIT 1024 - cardinality(used)) l;
+
+            used := used || found_of;
+            more := cardinality(used) = 1024;
+
+            EXIT WHEN more;
+        END LOOP;
+
+        first := first + 256;
+    END LOOP;
+
+    RETURN QUERY
+    SELECT x.hash, x.tag, x.stored_size, NULL::bigint, NULL::bigint
+      FROM xet.xorbs x
+     WHERE x.id = ANY (used) AND x.damaged_at IS NULL;
+
+    IF more THEN
+        RETURN QUERY
+        SELECT NULL::bytea, NULL::integer, NULL::bigint, doubt.place,
+               used[1024];
+    END IF;
+END;
+$$;
+
+
+-- Known files of a batch that lead to a damaged copy get the terms that come
+-- now, which is what makes them readable again; like new ones they are given
+-- by their serials, for segments and references to be put in their places.
+
+CREATE FUNCTION xet.shard_mend(serials bigint[], hashes bytea[],
+    counts bigint[], packed bytea[])
+    RETURNS TABLE (serial bigint, id bigint)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    ids  bigint[];
+BEGIN
+    IF NOT EXISTS (SELECT FROM xet.xorbs x WHERE x.damaged_at IS NOT NULL) THEN
+        RETURN;
+    END IF;
+
+    SELECT array_agg(l.id)
+      INTO ids
+      FROM (SELECT f.id
+              FROM xet.files f
+             WHERE f.hash = ANY ($2)
+               AND EXISTS (SELECT FROM xet.file_xorbs fx
+                             JOIN xet.xorbs x ON x.id = fx.xorb_id
+                            WHERE fx.file_id = f.id
+                              AND x.damaged_at IS NOT NULL)
+             ORDER BY f.id
+               FOR NO KEY UPDATE) l;
+
+    DELETE FROM xet.terms t WHERE t.file_id = ANY (ids);
+    DELETE FROM xet.file_xorbs fx WHERE fx.file_id = ANY (ids);
+
+    RETURN QUERY
+    UPDATE xet.files AS f SET packed = b.packed, term_count = b.n
+      FROM (SELECT DISTINCT ON (u.hash) u.*
+              FROM unnest($1, $2, $3, $4) AS u(serial, hash, n, packed)
+             ORDER BY u.hash, u.serial) b
+     WHERE f.hash = b.hash AND f.id = ANY (ids)
+    RETURNING b.serial, f.id;
+END;
+$$;
+
+
+-- Inserts the files of one batch, as far as they are new, and gives their
+-- ids by their serials.  Of a file that comes twice the first one counts.
+-- Without a repo that has them the store holds them itself.
+
+CREATE FUNCTION xet.shard_files(serials bigint[], hashes bytea[],
+    sizes bigint[], sha256 bytea[], counts bigint[], packed bytea[],
+    held boolean)
+    RETURNS TABLE (serial bigint, id bigint)
+    LANGUAGE sql
+AS $$
+    WITH first AS MATERIALIZED (
+        SELECT DISTINCT ON (f.hash) f.*
+          FROM unnest($1, $2, $3, $4, $5, $6)
+                 AS f(serial, hash, size, sha256, n, packed)
+         ORDER BY f.hash, f.serial
+    ), new AS (
+        INSERT INTO xet.files (hash, size, sha256, term_count, packed, held)
+        SELECT f.hash, f.size, f.sha256, f.n, f.packed, $7
+          FROM first f
+         ORDER BY f.hash
+        ON CONFLICT DO NOTHING
+        RETURNING id, hash
+    )
+    SELECT f.serial, n.id FROM new n JOIN first f ON f.hash = n.hash;
+$$;
+
+
+-- The files of one batch that were known stay until the commit, and where the
+-- store is to hold them it does: their rows are locked, which keeps out the
+-- collector and who deletes them.  One that was deleted since it was found
+-- known is XT003.  For the settings see xet.shard_known.
+
+CREATE FUNCTION xet.shard_stay(hashes bytea[], held boolean)
+    RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET enable_nestloop = off
+    SET enable_mergejoin = off
+AS $$
+DECLARE
+    ids  bigint[];
+BEGIN
+    SELECT coalesce(array_agg(l.id), '{}') INTO ids
+      FROM (SELECT f.id
+              FROM xet.files f
+             WHERE f.hash = ANY ($1)
+             ORDER BY f.id
+               FOR KEY SHARE) l;
+
+    IF cardinality(ids) < (SELECT count(DISTINCT h) FROM unnest($1) AS h) THEN
+        RAISE EXCEPTION 'a file of the shard was deleted meanwhile'
+              USING ERRCODE = 'XT003';
+    END IF;
+
+    IF $2 THEN
+        UPDATE xet.files f SET held = true
+         WHERE f.id = ANY (ids) AND NOT f.held;
+    END IF;
+END;
+$$;
+
+
+-- What the files of one batch bring to those that are known: digests that
+-- were not, and a place in the repo where one is given; the number of new
+-- places.  A row that needs nothing is left alone.
+--
+-- The plan may be made while xet.files is empty, and then any way through all
+-- of it looks cheap; the same shard fills it.  So no choice is left: files are
+-- looked up in the index, what is found is joined by a hash table.
+
+CREATE FUNCTION xet.shard_known(hashes bytea[], sha256 bytea[], repo bigint,
+    subject bytea)
+    RETURNS bigint
+    LANGUAGE sql
+    SET enable_seqscan = off
+    SET enable_nestloop = off
+    SET enable_mergejoin = off
+AS $$
+    UPDATE xet.files f SET sha256 = d.sha256
+      FROM (SELECT DISTINCT ON (h.hash) h.hash, h.sha256
+              FROM unnest($1, $2) WITH ORDINALITY AS h(hash, sha256, n)
+             WHERE h.sha256 IS NOT NULL
+             ORDER BY h.hash, h.n) d
+     WHERE f.hash = ANY ($1) AND f.hash = d.hash AND f.sha256 IS NULL;
+
+    WITH added AS (
+        INSERT INTO xet.repo_files (repo_id, file_id, subject)
+        SELECT $3, f.id, sha256($4)
+          FROM xet.files f
+         WHERE f.hash = ANY ($1) AND $3 IS NOT NULL
+         ORDER BY f.id
+        ON CONFLICT DO NOTHING
+        RETURNING 1
+    )
+    SELECT count(*) FROM added;
+$$;
+
+
+-- Locks the xorbs that packed terms name, so that no collection can take one
+-- away before the commit, checks that all are there (else SQLSTATE XT001) and
+-- that the terms lead to their copies that stand and are whole (else XT003: one
+-- was healed, or found damaged, since it was looked at), notes them as
+-- references of the new files, and gives what is used of each.
+
+CREATE FUNCTION xet.shard_terms(new_serials bigint[], new_ids bigint[],
+    serials bigint[], packed bytea[])
+    RETURNS TABLE (xorb_id bigint, chunks int4multirange)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    ids    bigint[];
+    ranges int4multirange[];
+    moved  bigint;
+BEGIN
+    WITH used AS MATERIALIZED (
+        SELECT f.serial, substring(f.packed FROM g + 1 FOR 32) AS xorb,
+               substring(f.packed FROM g + 49 FOR 4) AS tag,
+               range_agg(int4range(
+                   get_byte(f.packed, g + 32)
+                       + 256 * get_byte(f.packed, g + 33),
+                   get_byte(f.packed, g + 34)
+                       + 256 * get_byte(f.packed, g + 35) + 1)) AS chunks
+          FROM unnest(serials, packed) AS f(serial, packed),
+               generate_series(0, length(f.packed) - 1, 52) AS g
+         WHERE f.packed IS NOT NULL
+         GROUP BY 1, 2, 3
+    ), locked AS MATERIALIZED (
+        SELECT x.id, x.hash, x.tag, x.damaged_at
+          FROM (SELECT DISTINCT u.xorb FROM used u) u
+         CROSS JOIN LATERAL (SELECT x.* FROM xet.xorbs x
+                              WHERE x.hash = u.xorb
+                             OFFSET 0
+                                FOR KEY SHARE) x
+    ), refs AS (
+        INSERT INTO xet.file_xorbs AS fx (file_id, xorb_id, chunks)
+        SELECT n.id, l.id, u.chunks
+          FROM used u
+          JOIN unnest(new_serials, new_ids) AS n(serial, id)
+            ON n.serial = u.serial
+          JOIN locked l ON l.hash = u.xorb AND xet.le4(l.tag) = u.tag
+        ON CONFLICT (file_id, xorb_id)
+           DO UPDATE SET chunks = fx.chunks + excluded.chunks
+    )
+    SELECT array_agg(l.id), array_agg(u.chunks),
+           count(*) FILTER (WHERE u.tag <> xet.le4(l.tag)
+                                  OR l.damaged_at IS NOT NULL)
+      INTO ids, ranges, moved
+      FROM used u
+      LEFT JOIN locked l ON l.hash = u.xorb;
+
+    IF array_position(ids, NULL) IS NOT NULL THEN
+        RAISE EXCEPTION 'a xorb of the shard is not stored'
+              USING ERRCODE = 'XT001';
+    END IF;
+
+    IF moved > 0 THEN
+        RAISE EXCEPTION 'a xorb of the shard was healed or lost meanwhile'
+              USING ERRCODE = 'XT003';
+    END IF;
+
+    RETURN QUERY
+    SELECT u.id, range_agg(c)
+      FROM unnest(ids, ranges) AS u(id, chunks), unnest(u.chunks) AS c
+     GROUP BY u.id;
+END;
+$$;
+
+
+-- A subject has shown that it has chunks, or was given them.  In one order
+-- everywhere, or two shards could wait for each other.
+
+CREATE FUNCTION xet.shard_had(xorbs bigint[], chunks int4multirange[],
+    subject bytea)
+    RETURNS void
+    LANGUAGE sql
+AS $$
+    INSERT INTO xet.xorb_subjects AS o (xorb_id, subject, chunks)
+    SELECT u.id, sha256($3), u.chunks
+      FROM (SELECT u.id, range_agg(c) AS chunks
+              FROM unnest($1, $2) AS u(id, chunks), unnest(u.chunks) AS c
+             GROUP BY u.id
+            OFFSET 0) u
+     WHERE NOT EXISTS (SELECT FROM xet.xorb_subjects h
+                        WHERE h.xorb_id = u.id AND h.subject = sha256($3)
+                          AND h.chunks @> u.chunks)
+     ORDER BY u.id
+    ON CONFLICT (xorb_id, subject)
+       DO UPDATE SET chunks = o.chunks + excluded.chunks;
+$$;
+
+
+-- The last batch of a shard, and with it all that were staged: one
+-- transaction.  All files, new or known, go into the repo where one is given.
+-- 1 when a file or its place in the repo is new, 0 when all were known.
+
+CREATE FUNCTION xet.shard_put(upload bytea, seq integer, serials bigint[],
+    hashes bytea[], sizes bigint[], sha256 bytea[], counts bigint[],
+    packed bytea[], chunks bytea[], xorbs bytea[], indexes integer[],
+    seg_serials bigint[], seg_firsts bigint[], seg_ends bigint[],
+    seg_packed bytea[], any_repo boolean, repo text, subject bytea)
+    RETURNS integer
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    said        jsonb;
+    new_serials bigint[] := '{}';
+    new_ids     bigint[] := '{}';
+    xorb_ids    bigint[] := '{}';
+    ranges      int4multirange[] := '{}';
+    fresh       record;
+    used        record;
+    b           xet.staged;
+    last        xet.staged;
+    repo_row    bigint;
+    news        bigint := 0;
+BEGIN
+    IF $16 IS NULL OR $17 IS NULL THEN
+        RAISE EXCEPTION 'a shard comes with no repo' USING ERRCODE = '22004';
+    END IF;
+
+    -- the same upload: it was committed, and the answer was lost
+
+    SELECT a.said INTO said FROM xet.acts a WHERE a.act = $1;
+
+    IF FOUND THEN
+        RETURN said::integer;
+    END IF;
+
+    -- locked, or who drops the batches of an upload that has ended for him
+    -- could do it between two of the statements below
+
+    IF $2 > 0 AND (SELECT count(*)
+                     FROM (SELECT FROM xet.staged s
+                            WHERE s.upload = $1
+                            ORDER BY s.seq
+                              FOR UPDATE) s) <> $2
+    THEN
+        -- it may have been under way until now
+
+        SELECT a.said INTO said FROM xet.acts a WHERE a.act = $1;
+
+        IF FOUND THEN
+            RETURN said::integer;
+        END IF;
+
+        RAISE EXCEPTION 'staged batches are missing' USING ERRCODE = 'XT002';
+    END IF;
+
+    IF NOT $16 THEN
+        repo_row := xet.repo_row($17);
+
+        PERFORM pg_advisory_xact_lock_shared(hashtext('xet.repos'),
+                                             hashint8(repo_row));
+    END IF;
+
+    last := ROW($1, $2, now(), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+                $14, $15);
+
+    -- files first: terms of one may stand in an earlier batch than its row
+
+    FOR b IN SELECT s.* FROM xet.shard_batches(last) s LOOP
+        SELECT coalesce(array_agg(f.serial), '{}') AS serials,
+               coalesce(array_agg(f.id), '{}') AS ids
+          INTO fresh
+          FROM xet.shard_files(b.serials, b.hashes, b.sizes, b.sha256,
+                               b.counts, b.packed, $16) f;
+
+        new_serials := new_serials || fresh.serials;
+        new_ids := new_ids || fresh.ids;
+
+        IF cardinality(fresh.ids) < cardinality(b.hashes) THEN
+            PERFORM xet.shard_stay(b.hashes, $16);
+        END IF;
+
+        SELECT coalesce(array_agg(f.serial), '{}') AS serials,
+               coalesce(array_agg(f.id), '{}') AS ids
+          INTO fresh
+          FROM xet.shard_mend(b.serials, b.hashes, b.counts, b.packed) f;
+
+        new_serials := new_serials || fresh.serials;
+        new_ids := new_ids || fresh.ids;
+
+        news := news + xet.shard_known(b.hashes, b.sha256, repo_row,
+                                       $18);
+
+        IF NOT $16 AND $17 LIKE '\_hub/%' THEN
+            PERFORM xet.hub_claim(repo_row, b.hashes, b.sha256);
+        END IF;
+    END LOOP;
+
+    FOR b IN SELECT s.* FROM xet.shard_batches(last) s LOOP
+        SELECT array_agg(t.xorb_id) AS ids, array_agg(t.chunks) AS chunks
+          INTO used
+          FROM xet.shard_terms(new_serials, new_ids,
+                               b.serials || b.seg_serials,
+                               b.packed || b.seg_packed) t;
+
+        xorb_ids := xorb_ids || used.ids;
+        ranges := ranges || used.chunks;
+
+        -- a file known before keeps its own segments
+
+        INSERT INTO xet.terms (file_id, first_offset, end_offset, packed)
+        SELECT n.id, t.first_offset, t.end_offset, t.packed
+          FROM unnest(b.seg_serials, b.seg_firsts, b.seg_ends, b.seg_packed)
+                 AS t(serial, first_offset, end_offset, packed)
+          JOIN unnest(new_serials, new_ids) AS n(serial, id)
+            ON n.serial = t.serial;
+
+        -- in one order everywhere, or two shards could wait for each other
+
+        INSERT INTO xet.chunks (hash, xorb_id, idx)
+        SELECT c.hash, x.id, min(c.idx)
+          FROM unnest(b.chunks, b.xorbs, b.indexes) AS c(hash, xorb, idx)
+          JOIN xet.xorbs x ON x.hash = c.xorb
+         GROUP BY c.hash, x.id
+         ORDER BY c.hash, x.id
+        ON CONFLICT DO NOTHING;
+    END LOOP;
+
+    IF NOT $16 AND $18 IS NOT NULL THEN
+        PERFORM xet.shard_had(xorb_ids, ranges, $18);
+    END IF;
+
+    IF news > 0 AND EXISTS (SELECT FROM xet.quotas) THEN
+        PERFORM xet.quota_shard(last, $16, $17, repo_row, $18);
+    END IF;
+
+    IF $2 > 0 THEN
+        DELETE FROM xet.staged s WHERE s.upload = $1;
+    END IF;
+
+    -- one that has changed nothing may do so again, or has waited for itself
+
+    IF cardinality(new_ids) + news = 0 AND $2 = 0 THEN
+        RETURN coalesce((SELECT a.said::integer FROM xet.acts a
+                          WHERE a.act = $1), 0);
+    END IF;
+
+    said := CASE WHEN cardinality(new_ids) + news > 0 THEN 1 ELSE 0 END;
+
+    INSERT INTO xet.acts (act, said) VALUES ($1, said);
+
+    RETURN said::integer;
+END;
+$$;

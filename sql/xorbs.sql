@@ -1,0 +1,835 @@
+-- Xorbs: their chunk lists, who may name them, their copies, and dedup.
+
+
+-- Parts of the chunk lists of xorbs, one row for each element, in order:
+-- hashes and ends of chunks starts[i]..ends[i] - 1.  The ends begin with the
+-- one before starts[i], four bytes of zero where there is none.  All NULL
+-- for a xorb that is not stored; ends NULL for a range that is not inside.
+-- tag and stored_size are of the copy that stored_ends are of; whole is false
+-- where it is known to be damaged.
+
+CREATE FUNCTION xet.xorb_slices(xorbs bytea[], starts integer[],
+    ends integer[], with_hashes boolean)
+    RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
+                   stored_ends bytea, tag integer, stored_size bigint,
+                   whole boolean)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT x.chunk_count,
+           CASE WHEN w.e <= x.chunk_count AND with_hashes
+                THEN substring(x.chunk_hashes FROM 32 * w.s + 1
+                               FOR 32 * (w.e - w.s))
+           END,
+           CASE WHEN w.e > x.chunk_count THEN NULL
+                WHEN w.s = 0
+                THEN '\x00000000'::bytea
+                     || substring(x.raw_ends FROM 1 FOR 4 * w.e)
+                ELSE substring(x.raw_ends FROM 4 * (w.s - 1) + 1
+                               FOR 4 * (w.e - w.s + 1))
+           END,
+           CASE WHEN w.e > x.chunk_count THEN NULL
+                WHEN w.s = 0
+                THEN '\x00000000'::bytea
+                     || substring(x.stored_ends FROM 1 FOR 4 * w.e)
+                ELSE substring(x.stored_ends FROM 4 * (w.s - 1) + 1
+                               FOR 4 * (w.e - w.s + 1))
+           END,
+           x.tag, x.stored_size, x.damaged_at IS NULL
+      FROM unnest(xorbs, starts, ends) WITH ORDINALITY AS w(hash, s, e, n)
+      LEFT JOIN LATERAL (SELECT x.* FROM xet.xorbs x
+                          WHERE x.hash = w.hash
+                         OFFSET 0) x ON true
+     ORDER BY w.n;
+$$;
+
+
+-- Which chunks of a xorb a repo and a subject may name without a proof: those
+-- that one of them has had, and those of files that the repo sees, of which
+-- the 64 oldest and the 64 newest are looked at.  Without a repo all of the
+-- store is seen, but that a xorb of one chunk has its hash for a name proves
+-- nothing: some file has to use it.
+--
+-- For a xorb that is not stored, id -1 of one chunk, it takes the same work,
+-- and whoever asks must ask then, too: else time tells what others have.  So
+-- files that do not exist are looked for until there are as many as at_least:
+-- 128 where it must not show whether there is anything, else 0.
+--
+-- The plans are kept, by sessions that have seen the tables empty.  An array of
+-- one leaves them one index that gives the order: with "=" the one that begins
+-- with the file would, too, and all of it be walked.  So there is an order also
+-- where any row would do.
+
+CREATE FUNCTION xet.xorb_seen(id bigint, chunk_count integer,
+    any_repo boolean, repo text, subject bytea, at_least integer)
+    RETURNS int4multirange
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+AS $$
+#variable_conflict use_variable
+DECLARE
+    had      int4multirange;
+    repo_row bigint;
+BEGIN
+    IF any_repo IS NULL OR repo IS NULL THEN
+        RETURN '{}';
+    END IF;
+
+    IF any_repo THEN
+        IF chunk_count > 1
+           OR EXISTS (SELECT FROM xet.file_xorbs fx
+                       WHERE fx.xorb_id = ANY (ARRAY[id])
+                       ORDER BY fx.xorb_id, fx.file_id
+                      OFFSET 0)
+        THEN
+            RETURN '{[0,)}';
+        END IF;
+
+    ELSE
+        SELECT r.id INTO repo_row FROM xet.repos r WHERE r.name = repo;
+
+        IF EXISTS (SELECT FROM xet.xorb_repos o
+                    WHERE o.xorb_id = id
+                      AND o.repo_id = coalesce(repo_row, -1))
+        THEN
+            RETURN '{[0,)}';
+        END IF;
+    END IF;
+
+    SELECT o.chunks INTO had
+      FROM xet.xorb_subjects o
+     WHERE o.xorb_id = id AND o.subject = sha256(subject);
+
+    had := coalesce(had, '{}');
+
+    IF any_repo OR had @> int4range(0, NULL) THEN
+        RETURN had;
+    END IF;
+
+    RETURN had + (
+        WITH found AS MATERIALIZED (
+            (SELECT fx.file_id, fx.chunks
+               FROM xet.file_xorbs fx
+              WHERE fx.xorb_id = ANY (ARRAY[id])
+              ORDER BY fx.xorb_id, fx.file_id
+              LIMIT 64)
+            UNION ALL
+            (SELECT fx.file_id, fx.chunks
+               FROM xet.file_xorbs fx
+              WHERE fx.xorb_id = ANY (ARRAY[id])
+              ORDER BY fx.xorb_id DESC, fx.file_id DESC
+              LIMIT 64)
+        ), visible AS MATERIALIZED (
+            SELECT f.chunks
+              FROM (SELECT f.file_id, f.chunks FROM found f
+                    UNION ALL
+                    SELECT -g, '{}' FROM generate_series(1, 128) AS g
+                     WHERE g > (SELECT count(*) FROM found)
+                       AND g <= at_least) f
+             WHERE EXISTS (SELECT FROM xet.repo_files rf
+                            WHERE rf.file_id = f.file_id
+                              AND rf.repo_id = coalesce(repo_row, -1)
+                           OFFSET 0)
+                OR EXISTS (SELECT FROM xet.repo_files rf
+                            WHERE rf.public_file = f.file_id
+                           OFFSET 0)
+        )
+        SELECT coalesce(range_agg(c), '{}')
+          FROM visible v, unnest(v.chunks) AS c);
+END;
+$$;
+
+
+-- Whether one chunk of the range at least has a hash that goes nowhere in
+-- clear: mostly the last, as the first is asked for.  Of a xorb that is not
+-- stored its name is looked for.
+
+CREATE FUNCTION xet.slice_secret(xorb bytea, first integer, last integer)
+    RETURNS boolean
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+AS $$
+#variable_conflict use_variable
+BEGIN
+    RETURN EXISTS (
+        SELECT FROM (SELECT xorb AS hash) w
+          LEFT JOIN LATERAL (SELECT x.chunk_hashes FROM xet.xorbs x
+                              WHERE x.hash = w.hash
+                                AND last <= x.chunk_count
+                             OFFSET 0) x ON true
+         CROSS JOIN LATERAL generate_series(least(last, 8192) - 1, first,
+                                            -1) AS i
+         CROSS JOIN LATERAL (SELECT coalesce(substring(x.chunk_hashes
+                                                       FROM 32 * i + 1
+                                                       FOR 32),
+                                             w.hash) AS hash
+                              OFFSET 0) c
+         WHERE NOT EXISTS (SELECT FROM xet.chunks k WHERE k.hash = c.hash
+                           OFFSET 0)
+           AND NOT EXISTS (SELECT FROM xet.xorbs y
+                            WHERE y.hash = c.hash
+                           OFFSET 0));
+END;
+$$;
+
+
+-- A repo and a subject have sent all of a xorb; whether that was news of one
+-- of them.  Without a repo only xorbs of one chunk are noted, by subject.
+
+CREATE FUNCTION xet.xorb_brought(xorb bytea, any_repo boolean, repo text,
+    subject bytea)
+    RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+DECLARE
+    xorb_row bigint;
+    repo_row bigint;
+    news     boolean := false;
+BEGIN
+    IF any_repo IS NULL OR repo IS NULL OR any_repo AND subject IS NULL THEN
+        RETURN false;
+    END IF;
+
+    SELECT x.id INTO xorb_row
+      FROM xet.xorbs x
+     WHERE x.hash = xorb
+       AND (NOT any_repo OR x.chunk_count = 1);
+
+    IF xorb_row IS NULL THEN
+        RETURN false;
+    END IF;
+
+    IF subject IS NOT NULL THEN
+        INSERT INTO xet.xorb_subjects AS o (xorb_id, subject, chunks)
+        SELECT xorb_row, sha256(subject), '{[0,)}'
+        ON CONFLICT ON CONSTRAINT xorb_subjects_pkey
+           DO UPDATE SET chunks = excluded.chunks
+                   WHERE o.chunks <> excluded.chunks;
+
+        news := FOUND;
+    END IF;
+
+    IF NOT any_repo THEN
+        repo_row := xet.repo_row(repo);
+
+        INSERT INTO xet.xorb_repos (xorb_id, repo_id)
+        VALUES (xorb_row, repo_row)
+        ON CONFLICT DO NOTHING;
+
+        news := news OR FOUND;
+    END IF;
+
+    RETURN news;
+END;
+$$;
+
+
+-- How old a copy may be when its row is written: half of the age at which one
+-- without a row is removed (XET_XORB_ORPHAN_AGE), so that the clocks of nginx,
+-- of PostgreSQL and of the store may differ by the other half.
+
+CREATE FUNCTION xet.copy_age()
+    RETURNS interval
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT interval '12 hours';
+$$;
+
+
+-- The tag of a copy that was made at a time, in seconds since 1970, and is
+-- young enough.  An upload may have stood still between its copy and its row,
+-- with its worker or its whole machine, while the collector found a copy
+-- without a row and removed it.
+--
+-- SQLSTATE 40XT1, here and below: the copy does not come back, so the module
+-- does not send the statement again.  Of class 40, because of which it leaves
+-- the copy where it is, in versions that do send it again, too.
+
+CREATE FUNCTION xet.copy_made(tag integer, made bigint)
+    RETURNS integer
+    LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    IF abs(extract(epoch FROM now()) - made)
+       > extract(epoch FROM xet.copy_age())
+    THEN
+        RAISE EXCEPTION 'the copy was made % seconds ago, by the clock of the '
+                        'server that has made it: it stood still meanwhile, '
+                        'or clocks differ',
+                        floor(extract(epoch FROM now()) - made)
+              USING ERRCODE = '40XT1';
+    END IF;
+
+    RETURN tag;
+END;
+$$;
+
+
+-- Registers a xorb and its eligible chunks (given by index), whose bytes are
+-- durable in the copy of that tag, and who has sent it.  The row that stands:
+-- with that tag it is ours, with another one the xorb was there already, by
+-- this or by another node, and our copy is not used.  news: it was not there;
+-- with a repo, neither it nor the subject had sent it before, since what others
+-- have is not told.
+--
+-- Of a xorb that was there, whoever has sent it is told so and will refer to
+-- it: that is on record like a dedup answer.  The lock waits for a collector
+-- that is about to remove the xorb, which is new then.
+
+CREATE FUNCTION xet.xorb_put(xorb bytea, chunk_hashes bytea, raw_ends bytea,
+    stored_ends bytea, raw_size bigint, stored_size bigint,
+    eligible integer[], tag integer, digest bytea, any_repo boolean,
+    repo text, subject bytea)
+    RETURNS TABLE (the_tag integer, the_size bigint, the_digest bytea,
+                   whole boolean, news boolean)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+DECLARE
+    new_id  bigint;
+    brought boolean;
+BEGIN
+    IF any_repo IS NULL OR repo IS NULL THEN
+        RAISE EXCEPTION 'a xorb comes with no repo' USING ERRCODE = '22004';
+    END IF;
+
+    LOOP
+        INSERT INTO xet.xorbs AS x (hash, chunk_count, raw_size, stored_size,
+                                    chunk_hashes, raw_ends, stored_ends, tag,
+                                    digest)
+        VALUES (xorb, length(chunk_hashes) / 32, raw_size, stored_size,
+                chunk_hashes, raw_ends, stored_ends, tag, digest)
+        ON CONFLICT DO NOTHING
+        RETURNING x.id INTO new_id;
+
+        EXIT WHEN new_id IS NOT NULL;
+
+        PERFORM xet.xorb_advertised(ARRAY[xorb]);
+        PERFORM FROM xet.xorbs x
+          WHERE x.hash = xorb
+            FOR KEY SHARE;
+
+        EXIT WHEN FOUND;
+    END LOOP;
+
+    -- sent again by a session that was lost, for a copy that was collected
+    -- meanwhile: its file may be gone.  Behind the insert, which may have
+    -- waited for that collection.
+
+    IF new_id IS NOT NULL AND EXISTS (
+           SELECT FROM xet.gc_copies g
+            WHERE g.hash = xorb AND g.tag = xorb_put.tag)
+    THEN
+        RAISE EXCEPTION 'the copy was collected meanwhile'
+              USING ERRCODE = '40XT1';
+    END IF;
+
+    IF new_id IS NOT NULL THEN
+        INSERT INTO xet.chunks (hash, xorb_id, idx)
+        SELECT substring(chunk_hashes FROM 32 * i + 1 FOR 32), new_id, min(i)
+          FROM unnest(eligible) AS i
+         GROUP BY 1
+         ORDER BY 1
+        ON CONFLICT DO NOTHING;
+    END IF;
+
+    brought := xet.xorb_brought(xorb, any_repo, repo, subject);
+
+    IF new_id IS NOT NULL THEN
+        INSERT INTO xet.charges (xorb_id, repo_id, subject, bytes)
+        VALUES (new_id, CASE WHEN NOT any_repo THEN xet.repo_row(repo) END,
+                sha256(subject), stored_size);
+
+        PERFORM xet.quota_hold(any_repo, repo, subject, stored_size, 0);
+    END IF;
+
+    -- a row that has this tag was made by this statement, now or before
+
+    RETURN QUERY
+    SELECT x.tag, x.stored_size, x.digest, x.damaged_at IS NULL,
+           x.tag = xorb_put.tag OR NOT any_repo AND brought
+      FROM xet.xorbs x
+     WHERE x.hash = xorb;
+END;
+$$;
+
+
+-- Puts another copy of a known xorb in the place of one that is not whole: the
+-- row, and with it all terms that lead to it.  The row that stands: with tag
+-- it is ours; where the tag was not old_tag any more, somebody else was first
+-- and nothing is changed.
+--
+-- The lock keeps out shards that are being committed: they look at the tags of
+-- their terms under FOR KEY SHARE (xet.shard_terms), so either their terms are
+-- there when these are moved, or they see the new tag and are refused.  That
+-- holds where each statement sees what was committed before it began, which is
+-- what sessions of the module ask for.
+--
+-- One heal of a xorb takes one session.  Others that come meanwhile, or who
+-- would have to wait for a large shard, give up after three seconds (55P03),
+-- and are told to come again.  Who sends or names the xorb meanwhile has the
+-- lock_timeout of the session for that.
+
+CREATE FUNCTION xet.xorb_heal(xorb bytea, stored_ends bytea,
+    stored_size bigint, tag integer, digest bytea, old_tag integer)
+    RETURNS TABLE (the_tag integer, the_size bigint, the_digest bytea,
+                   whole boolean)
+    LANGUAGE plpgsql
+    SET lock_timeout = '3s'
+AS $$
+#variable_conflict use_variable
+DECLARE
+    xorb_row bigint;
+BEGIN
+    SELECT x.id INTO xorb_row
+      FROM xet.xorbs x
+     WHERE x.hash = xorb AND x.tag = old_tag
+       FOR UPDATE;
+
+    IF xorb_row IS NOT NULL THEN
+        UPDATE xet.xorbs AS x
+           SET stored_ends = stored_ends, stored_size = stored_size,
+               tag = tag, digest = digest, damaged_at = NULL
+         WHERE x.id = xorb_row;
+
+        -- in one order everywhere, or two xorbs could wait for each other
+
+        PERFORM 1
+           FROM xet.files f
+          WHERE f.id IN (SELECT fx.file_id FROM xet.file_xorbs fx
+                          WHERE fx.xorb_id = xorb_row)
+          ORDER BY f.id
+            FOR NO KEY UPDATE;
+
+        UPDATE xet.files AS f
+           SET packed = xet.terms_moved(f.packed, xorb, stored_ends, tag)
+         WHERE f.id IN (SELECT fx.file_id FROM xet.file_xorbs fx
+                         WHERE fx.xorb_id = xorb_row)
+           AND f.packed IS NOT NULL;
+
+        UPDATE xet.terms AS t
+           SET packed = xet.terms_moved(t.packed, xorb, stored_ends, tag)
+         WHERE t.file_id IN (SELECT fx.file_id FROM xet.file_xorbs fx
+                              WHERE fx.xorb_id = xorb_row)
+           AND position(xorb IN t.packed) > 0;
+    END IF;
+
+    RETURN QUERY
+    SELECT x.tag, x.stored_size, x.digest, x.damaged_at IS NULL
+      FROM xet.xorbs x
+     WHERE x.hash = xorb;
+END;
+$$;
+
+
+-- The same for a command, which has time: the tag that stands, the old one
+-- where there is no row any more, or NULL where others have the xorb or its
+-- files locked, and it is to come again.
+
+CREATE FUNCTION xet.xorb_healed(xorb bytea, stored_ends bytea,
+    stored_size bigint, tag integer, digest bytea, old_tag integer)
+    RETURNS integer
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    RETURN coalesce((SELECT h.the_tag
+                       FROM xet.xorb_heal($1, $2, $3, $4, $5, $6) h), old_tag);
+
+EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+    RETURN NULL;
+END;
+$$;
+
+
+-- Packed terms (src/core/plan/xet_term.h), where those of one xorb lead to
+-- another copy of it: chunks and raw lengths stay, stored bytes and tag are
+-- those of the copy.
+
+CREATE FUNCTION xet.terms_moved(packed bytea, xorb bytea, stored_ends bytea,
+    tag integer)
+    RETURNS bytea
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+AS $$
+#variable_conflict use_variable
+DECLARE
+    moved  bytea := ''::bytea;
+    done   integer := 0;                   -- bytes of packed that are in moved
+    found  integer;                        -- behind them, from 1
+    start  integer;                        -- of the term
+    first  integer;                        -- chunk
+    last   integer;
+BEGIN
+    LOOP
+        found := position(xorb IN substring(packed FROM done + 1));
+
+        EXIT WHEN found = 0;
+
+        start := (done + found - 1) / 52 * 52;
+
+        -- all terms before this one are of other xorbs; it may be, too, where
+        -- the bytes of the hash stand across two terms
+
+        moved := moved || substring(packed FROM done + 1 FOR start - done);
+
+        IF substring(packed FROM start + 1 FOR 32) = xorb THEN
+            first := get_byte(packed, start + 32)
+                     + 256 * get_byte(packed, start + 33);
+            last := get_byte(packed, start + 34)
+                    + 256 * get_byte(packed, start + 35);
+
+            moved := moved || substring(packed FROM start + 1 FOR 36)
+                     || CASE WHEN first = 0 THEN '\x00000000'::bytea
+                             ELSE substring(stored_ends
+                                            FROM 4 * first - 3 FOR 4)
+                        END
+                     || substring(stored_ends FROM 4 * last + 1 FOR 4)
+                     || substring(packed FROM start + 45 FOR 4)
+                     || xet.le4(tag);
+        ELSE
+            moved := moved || substring(packed FROM start + 1 FOR 52);
+        END IF;
+
+        done := start + 52;
+    END LOOP;
+
+    RETURN moved || substring(packed FROM done + 1);
+END;
+$$;
+
+
+-- A xorb for who may know all of it; noted as in xet.chunk_find().
+
+CREATE FUNCTION xet.xorb_get(xorb bytea, any_repo boolean, repo text,
+    subject bytea)
+    RETURNS TABLE (stored_size bigint, tag integer, whole boolean,
+                   noted boolean)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT x.stored_size, x.tag, x.damaged_at IS NULL,
+           x.advertised_on IS NOT DISTINCT FROM xet.today()
+      FROM (SELECT xorb_get.xorb AS hash) w
+      LEFT JOIN xet.xorbs x ON x.hash = w.hash
+     WHERE CASE WHEN repo IS NULL THEN false
+                WHEN any_repo THEN x.id IS NOT NULL
+                ELSE xet.xorb_seen(coalesce(x.id, -1),
+                                   coalesce(x.chunk_count, 1), any_repo, repo,
+                                   subject, 128)
+                     @> int4range(0, coalesce(x.chunk_count, 1))
+           END;
+$$;
+
+
+-- A row for a xorb that need not be sent, since whoever asks may name all of
+-- it in a shard; noted as in xet.chunk_find().
+
+CREATE FUNCTION xet.xorb_grant(xorb bytea, proof boolean, any_repo boolean,
+    repo text, subject bytea)
+    RETURNS TABLE (stored_size bigint, tag integer, whole boolean,
+                   noted boolean)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT x.stored_size, x.tag, x.damaged_at IS NULL,
+           x.advertised_on IS NOT DISTINCT FROM xet.today()
+      FROM (SELECT xorb_grant.xorb AS hash) w
+      LEFT JOIN xet.xorbs x ON x.hash = w.hash
+     WHERE CASE WHEN proof IS NULL OR any_repo IS NULL OR repo IS NULL
+                THEN false
+                WHEN NOT proof THEN x.id IS NOT NULL
+                ELSE xet.xorb_seen(coalesce(x.id, -1),
+                                   coalesce(x.chunk_count, 1), any_repo, repo,
+                                   subject, 128)
+                     @> int4range(0, coalesce(x.chunk_count, 1))
+           END;
+$$;
+
+
+-- Somebody has found the copies of those tags missing, cut or damaged.
+
+CREATE FUNCTION xet.xorb_damaged(xorbs bytea[], tags integer[])
+    RETURNS integer
+    LANGUAGE sql
+    SET lock_timeout = '1s'
+AS $$
+    UPDATE xet.xorbs SET damaged_at = now()
+     WHERE id IN (SELECT x.id
+                    FROM xet.xorbs x
+                    JOIN unnest($1, $2) AS d(hash, tag)
+                      ON d.hash = x.hash AND d.tag = x.tag
+                   WHERE x.damaged_at IS NULL
+                   ORDER BY x.id
+                     FOR NO KEY UPDATE OF x);
+
+    SELECT count(*)::integer
+      FROM unnest($1, $2) AS d(hash, tag)
+      JOIN xet.xorbs x ON x.hash = d.hash AND x.tag = d.tag;
+$$;
+
+
+-- Somebody has read all of it, and it is as the row says.
+
+CREATE FUNCTION xet.xorb_whole(xorb bytea, tag integer)
+    RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    UPDATE xet.xorbs x SET damaged_at = NULL
+     WHERE x.hash = $1 AND x.tag = $2
+       AND x.damaged_at IS NOT NULL;
+
+    RETURN FOUND;
+END;
+$$;
+
+
+-- The xorbs that answer a dedup query for a chunk.  First the one with most
+-- chunks from there on, since a client extends a match over the rows that
+-- follow; then the other xorbs of the newest file that uses it, because who
+-- has the beginning of a file mostly has the rest of it, and asks only about
+-- one chunk in a thousand.  At most 64 xorbs and 65,536 chunks.
+--
+-- The hash is looked for as an array of one, and is in the order: so only the
+-- primary key gives this order.  chunks_xorb would, too, and a plan made for an
+-- empty table took whichever of them was made first, also after a restore.
+--
+-- With a repo only what xet.xorb_seen() gives, and what visible files use, is
+-- shown: seen has the first chunk and the end of each range, as integers in
+-- network byte order; NULL where all may be shown.  With wide all are shown
+-- but xorbs of one chunk, whose names are the hashes of chunks.
+--
+-- The work is bounded, whatever others have stored; what is beyond a bound is
+-- a miss, which costs an upload and nothing else.  A chunk may be in 100,000
+-- xorbs: the 16 oldest are looked at, which nobody can push out, and the 16
+-- newest, which a repo that is young has most likely.  A xorb may be in
+-- 100,000 files of others: where none of the 32 was sent by who asks, 64 of
+-- the oldest and 64 of the newest files are looked at, each used xorb has the
+-- same share of them.
+--
+-- A miss is the same work for a chunk of others and for one that is not there:
+-- what is missing to 32 xorbs and to 128 files is looked for by ids that do not
+-- exist.
+--
+-- noted tells whether today's answer is on record already.
+
+CREATE FUNCTION xet.chunk_find(chunk bytea, wide boolean, any_repo boolean,
+    repo text, subject bytea)
+    RETURNS TABLE (hash bytea, chunk_count integer, raw_size bigint,
+                   stored_size bigint, hashes bytea, raw_ends bytea,
+                   noted boolean, tag integer, seen bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    WITH me AS MATERIALIZED (
+        SELECT coalesce((SELECT r.id FROM xet.repos r
+                          WHERE r.name = repo), -1) AS repo_id,
+               sha256(chunk_find.subject) AS subject,
+               wide IS NOT NULL AND any_repo IS NOT NULL
+                   AND repo IS NOT NULL AS given
+    ), found AS MATERIALIZED (
+        (SELECT c.xorb_id, c.idx FROM xet.chunks c
+          WHERE c.hash = ANY (ARRAY[chunk_find.chunk])
+            AND (SELECT me.given FROM me)
+          ORDER BY c.hash, c.xorb_id
+          LIMIT 16)
+        UNION
+        (SELECT c.xorb_id, c.idx FROM xet.chunks c
+          WHERE c.hash = ANY (ARRAY[chunk_find.chunk])
+            AND (SELECT me.given FROM me)
+          ORDER BY c.hash DESC, c.xorb_id DESC
+          LIMIT 16)
+    ), candidates AS MATERIALIZED (
+        SELECT c.xorb_id AS id, c.idx, x.chunk_count,
+               CASE
+                   WHEN any_repo
+                   THEN x.chunk_count IS NOT NULL
+                   ELSE (EXISTS (SELECT FROM xet.xorb_repos o
+                                  WHERE o.xorb_id = c.xorb_id
+                                    AND o.repo_id = (SELECT me.repo_id
+                                                       FROM me)
+                                 OFFSET 0)
+                         OR EXISTS (SELECT FROM xet.xorb_subjects o
+                                     WHERE o.xorb_id = c.xorb_id
+                                       AND o.subject = (SELECT me.subject
+                                                          FROM me)
+                                       AND o.chunks @> c.idx
+                                    OFFSET 0)
+                         OR (wide AND x.chunk_count > 1))
+                        AND x.chunk_count IS NOT NULL
+               END AS had,
+               NOT any_repo
+                   AND EXISTS (SELECT FROM xet.file_xorbs fx
+                                WHERE fx.xorb_id = ANY (ARRAY[c.xorb_id])
+                                ORDER BY fx.xorb_id, fx.file_id
+                               OFFSET 0) AS used
+          FROM (SELECT f.xorb_id, f.idx FROM found f
+                UNION ALL
+                SELECT -g, 0 FROM generate_series(1, 32) AS g
+                 WHERE NOT any_repo
+                   AND g > (SELECT count(*) FROM found)) c
+          LEFT JOIN LATERAL (SELECT x.chunk_count FROM xet.xorbs x
+                              WHERE x.id = c.xorb_id
+                                AND x.damaged_at IS NULL
+                             OFFSET 0) x ON true
+    ), files AS MATERIALIZED (
+        SELECT c.id, c.idx, c.chunk_count, fx.file_id, fx.chunks
+          FROM candidates c
+         CROSS JOIN LATERAL (
+                   (SELECT fx.file_id, fx.chunks
+                      FROM xet.file_xorbs fx
+                     WHERE fx.xorb_id = ANY (ARRAY[c.id])
+                     ORDER BY fx.xorb_id, fx.file_id
+                     LIMIT (SELECT 64 / greatest(count(*), 1)
+                              FROM candidates WHERE used))
+                   UNION ALL
+                   (SELECT fx.file_id, fx.chunks
+                      FROM xet.file_xorbs fx
+                     WHERE fx.xorb_id = ANY (ARRAY[c.id])
+                     ORDER BY fx.xorb_id DESC, fx.file_id DESC
+                     LIMIT (SELECT 64 / greatest(count(*), 1)
+                              FROM candidates WHERE used))) fx
+         WHERE NOT any_repo
+           AND NOT EXISTS (SELECT FROM candidates WHERE had)
+    ), shown AS MATERIALIZED (
+        SELECT f.id, f.idx, f.chunk_count, f.chunks
+          FROM (SELECT f.* FROM files f
+                UNION ALL
+                SELECT NULL, 0, NULL, -g, '{}'
+                  FROM generate_series(1, 128) AS g
+                 WHERE NOT any_repo
+                   AND NOT EXISTS (SELECT FROM candidates WHERE had)
+                   AND g > (SELECT count(*) FROM files)) f
+         WHERE EXISTS (SELECT FROM xet.repo_files rf
+                        WHERE rf.file_id = f.file_id
+                          AND rf.repo_id = (SELECT me.repo_id FROM me)
+                       OFFSET 0)
+            OR EXISTS (SELECT FROM xet.repo_files rf
+                        WHERE rf.public_file = f.file_id
+                       OFFSET 0)
+    ), best AS MATERIALIZED (
+        SELECT c.id,
+               CASE WHEN NOT any_repo
+                    THEN xet.xorb_seen(c.id, c.chunk_count, any_repo, repo,
+                                       subject, 128)
+               END AS seen
+          FROM (SELECT c.id, c.chunk_count
+                  FROM (SELECT c.id, c.idx, c.chunk_count
+                          FROM candidates c
+                         WHERE c.had
+                        UNION ALL
+                        SELECT s.id, s.idx, s.chunk_count
+                          FROM shown s
+                         WHERE s.chunks @> s.idx) c
+                 WHERE c.chunk_count IS NOT NULL
+                 ORDER BY c.chunk_count - c.idx DESC, c.id
+                 LIMIT 1) c
+    ), users AS MATERIALIZED (
+        SELECT fx.file_id
+          FROM best b
+         CROSS JOIN LATERAL (SELECT fx.file_id
+                               FROM xet.file_xorbs fx
+                              WHERE fx.xorb_id = ANY (ARRAY[b.id])
+                              ORDER BY fx.xorb_id DESC, fx.file_id DESC
+                              LIMIT 64) fx
+    ), file AS MATERIALIZED (
+        SELECT f.file_id
+          FROM (SELECT u.file_id FROM users u
+                UNION ALL
+                SELECT -g FROM generate_series(1, 64) AS g
+                 WHERE NOT any_repo AND NOT wide
+                   AND EXISTS (SELECT FROM best)
+                   AND g > (SELECT count(*) FROM users)) f
+         WHERE any_repo OR wide
+            OR EXISTS (SELECT FROM xet.repo_files rf
+                        WHERE rf.file_id = f.file_id
+                          AND rf.repo_id = (SELECT me.repo_id FROM me)
+                       OFFSET 0)
+            OR EXISTS (SELECT FROM xet.repo_files rf
+                        WHERE rf.public_file = f.file_id
+                       OFFSET 0)
+         ORDER BY f.file_id DESC
+         LIMIT 1
+    ), rest AS MATERIALIZED (
+        SELECT x.id,
+               CASE WHEN NOT any_repo
+                    THEN xet.xorb_seen(x.id, x.chunk_count, any_repo, repo,
+                                       subject, 0)
+                         + CASE WHEN wide THEN '{}' ELSE fx.chunks END
+               END AS seen
+          FROM file f
+         CROSS JOIN LATERAL (SELECT fx.xorb_id, fx.chunks
+                               FROM xet.file_xorbs fx
+                              WHERE fx.file_id = f.file_id
+                              ORDER BY fx.xorb_id
+                              LIMIT 64) fx
+         CROSS JOIN LATERAL (SELECT x.id, x.chunk_count FROM xet.xorbs x
+                              WHERE x.id = fx.xorb_id
+                                AND x.damaged_at IS NULL
+                             OFFSET 0) x
+         WHERE x.id NOT IN (SELECT b.id FROM best b)
+         ORDER BY x.id
+         LIMIT 63
+    ), chosen AS MATERIALIZED (
+        SELECT a.id, a.n, a.seen,
+               sum(x.chunk_count) OVER (ORDER BY a.n, a.id) AS total
+          FROM (SELECT b.id, b.seen, 0 AS n FROM best b
+                UNION ALL
+                SELECT r.id, r.seen, 1 FROM rest r) a
+         CROSS JOIN LATERAL (SELECT x.chunk_count FROM xet.xorbs x
+                              WHERE x.id = a.id
+                             OFFSET 0) x
+         WHERE any_repo OR NOT isempty(a.seen)
+            OR (wide AND x.chunk_count > 1)
+    )
+    SELECT x.hash, x.chunk_count, x.raw_size, x.stored_size, x.chunk_hashes,
+           x.raw_ends, x.advertised_on IS NOT DISTINCT FROM xet.today(),
+           x.tag,
+           CASE WHEN NOT any_repo AND NOT wide
+                THEN (SELECT string_agg(int4send(lower(c))
+                                        || int4send(upper(c)), '')
+                        FROM unnest(c.seen * int4multirange(
+                                        int4range(0, x.chunk_count))) AS c)
+           END
+      FROM chosen c
+     CROSS JOIN LATERAL (SELECT x.* FROM xet.xorbs x
+                          WHERE x.id = c.id
+                         OFFSET 0) x
+     WHERE c.total <= 65536
+     ORDER BY c.n, c.id;
+$$;
+
+
+-- Puts on record that xorbs are advertised today: a row update a xorb and
+-- day, however many queries it answers.  How many of them are there: one may
+-- have been collected since it was found.
+
+CREATE FUNCTION xet.xorb_advertised(xorbs bytea[])
+    RETURNS integer
+    LANGUAGE sql
+AS $$
+    UPDATE xet.xorbs SET advertised_on = xet.today()
+     WHERE id IN (SELECT x.id
+                    FROM unnest($1) AS u(hash)
+                    JOIN xet.xorbs x ON x.hash = u.hash
+                   WHERE x.advertised_on IS DISTINCT FROM xet.today()
+                   ORDER BY x.id
+                     FOR NO KEY UPDATE OF x);
+
+    SELECT count(*)::integer
+      FROM (SELECT DISTINCT u.hash FROM unnest($1) AS u(hash)) u
+      JOIN xet.xorbs x ON x.hash = u.hash;
+$$;
+
+
+-- Somebody has found copies missing, cut or damaged, and gets those that are:
+-- that a row still names.  A copy whose xorb was collected, or healed, since it
+-- was looked up is no loss.
+
+CREATE FUNCTION xet.copies_lost(xorbs bytea[], tags integer[])
+    RETURNS TABLE (xorb bytea, copy integer)
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM xet.xorb_damaged($1, $2);
+
+    RETURN QUERY
+    SELECT x.hash, x.tag
+      FROM unnest($1, $2) AS d(hash, tag)
+      JOIN xet.xorbs x ON x.hash = d.hash AND x.tag = d.tag;
+END;
+$$;

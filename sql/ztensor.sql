@@ -1,0 +1,75 @@
+-- What is known of files as zTensor files.
+
+
+-- What is known of a file as a zTensor file by these rules; no row where
+-- nothing is.  Who asks has opened the file, so may see it.  The file is found
+-- first: to an empty table, for which plans are made and then kept, a join by
+-- the rules alone is as good, and walks through all that was kept.
+
+CREATE FUNCTION xet.zt_get(file bytea, rules bigint, with_attributes boolean)
+    RETURNS TABLE (verdict bytea, attributes bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT z.verdict, CASE WHEN with_attributes THEN z.attributes END
+      FROM xet.zt_files z
+     WHERE z.file_id = (SELECT f.id FROM xet.files f
+                         WHERE f.hash = zt_get.file)
+       AND z.rules = zt_get.rules;
+$$;
+
+
+-- The last one stands: all who check a file by the same rules find the same.
+
+CREATE FUNCTION xet.zt_put(file bytea, rules bigint, verdict bytea,
+    attributes bytea)
+    RETURNS integer
+    LANGUAGE sql
+    SET lock_timeout = '1s'
+AS $$
+    INSERT INTO xet.zt_files AS z (file_id, rules, verdict, attributes)
+    SELECT f.id, $2, $3, $4
+      FROM xet.files f
+     WHERE f.hash = $1
+    ON CONFLICT (file_id, rules) DO UPDATE
+       SET verdict = excluded.verdict, attributes = excluded.attributes,
+           checked_at = excluded.checked_at;
+
+    SELECT 1;
+$$;
+
+
+-- Reports on objects first..last of a file, for those that were verified.
+
+CREATE FUNCTION xet.zt_reports_get(file bytea, rules bigint, first bigint,
+    last bigint)
+    RETURNS TABLE (object bigint, report bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT z.object, z.report
+      FROM xet.zt_reports z
+     WHERE z.file_id = (SELECT f.id FROM xet.files f
+                         WHERE f.hash = zt_reports_get.file)
+       AND z.rules = zt_reports_get.rules
+       AND z.object BETWEEN zt_reports_get.first AND zt_reports_get.last
+     ORDER BY z.object;
+$$;
+
+
+-- In one order everywhere, or two requests could wait for each other.
+
+CREATE FUNCTION xet.zt_reports_put(file bytea, rules bigint,
+    objects bigint[], reports bytea[])
+    RETURNS integer
+    LANGUAGE sql
+    SET lock_timeout = '1s'
+AS $$
+    INSERT INTO xet.zt_reports (file_id, rules, object, report)
+    SELECT f.id, $2, w.object, w.report
+      FROM xet.files f, unnest($3, $4) AS w(object, report)
+     WHERE f.hash = $1
+     ORDER BY w.object
+    ON CONFLICT (file_id, rules, object) DO UPDATE
+       SET report = excluded.report, checked_at = now();
+
+    SELECT 1;
+$$;
