@@ -201,7 +201,7 @@ SQL_AS_IS =	sql/migrate.sql $(sort $(wildcard sql/[0-9]*.sql))
 $(SQL): sql $(sort $(wildcard sql/*.sql))
 	$(Q)mkdir -p $(@D) && rm -f $(@D)/*
 	$(Q)cp $(SQL_AS_IS) $(@D)/
-	$(Q)cat sql/drop.sql $(filter-out sql $(SQL_AS_IS) sql/drop.sql,$^) > $@
+	$(Q)cat $(filter-out sql $(SQL_AS_IS),$^) > $@
 
 
 # The core and BLAKE3 are compiled in three ways: plain, with sanitizers for

@@ -595,44 +595,6 @@ CREATE TABLE xet.quotas (
 );
 
 
--- Adds to a row of the owner that no other transaction has locked, or inserts a
--- row where all are locked.  So nobody waits for a long transaction, however
--- many count for one owner at the same time.
-
-CREATE FUNCTION xet.usage_add(owner bytea, stored bigint, logical bigint,
-    files bigint, metadata bigint DEFAULT 0)
-    RETURNS void
-    LANGUAGE plpgsql
-AS $$
-#variable_conflict use_column
-DECLARE
-    row_id bigint;
-BEGIN
-    IF $2 = 0 AND $3 = 0 AND $4 = 0 AND $5 = 0 THEN
-        RETURN;
-    END IF;
-
-    SELECT u.id INTO row_id
-      FROM xet.usage u
-     WHERE u.owner = $1
-     ORDER BY u.id
-     LIMIT 1
-       FOR NO KEY UPDATE SKIP LOCKED;
-
-    IF row_id IS NULL THEN
-        INSERT INTO xet.usage (owner, stored, logical, files, metadata)
-        VALUES ($1, $2, $3, $4, $5);
-
-    ELSE
-        UPDATE xet.usage AS u
-           SET stored = u.stored + $2, logical = u.logical + $3,
-               files = u.files + $4, metadata = u.metadata + $5
-         WHERE u.owner = $1 AND u.id = row_id;
-    END IF;
-END;
-$$;
-
-
 -- Charges: stored bytes.
 
 CREATE FUNCTION xet.charges_count()

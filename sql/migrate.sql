@@ -76,8 +76,9 @@ returns void language sql as $$
 $$;
 
 
--- The functions of the schema: what makes two of them the same to who calls
--- them, and all of it.
+-- The functions of functions.sql: all that the schema has but those of
+-- triggers, which belong to their tables and so to the migrations.  called:
+-- what makes two of them the same to callers; whole: all of one.
 
 create or replace function pg_temp.migration_known()
 returns table (name text, called text, whole text) language sql as $$
@@ -87,38 +88,51 @@ returns table (name text, called text, whole text) language sql as $$
            pg_get_functiondef(p.oid)
     from pg_proc p
     where p.pronamespace = 'xet'::regnamespace and p.prokind = 'f'
+      and p.prorettype <> 'trigger'::regtype
 $$;
 
 
--- functions.sql drops and makes all functions.  A statement that another
--- session has prepared would fail between the two, and one that is being
--- executed would not find its function.  So the file is tried out in a
--- subtransaction that is rolled back; then only those functions are dropped
--- that are not there any more, or are called in another way, and only those
--- are replaced, in their place, whose text has changed.
+create or replace function pg_temp.migration_execute(statements text[])
+returns void language plpgsql as $$
+declare
+    statement  text;
+begin
+    foreach statement in array statements loop
+        execute statement;
+    end loop;
+end;
+$$;
+
+
+-- functions.sql makes all functions, as if there were none.  A statement that
+-- another session has prepared would fail where one is dropped and made again,
+-- and one that is being executed would not find its function.  So the file is
+-- tried out in a subtransaction that is rolled back; then only those functions
+-- are dropped that the file does not have, or that are called in another way,
+-- and only those are replaced, in their place, whose text has changed.
 
 create or replace function pg_temp.migration_functions(body text)
 returns void language plpgsql as $$
 declare
-    names   text[];
-    texts   text[];
-    f       record;
+    names  text[];
+    texts  text[];
 begin
     perform set_config('check_function_bodies', 'off', true);
 
     begin
+        perform pg_temp.migration_execute(array(
+            select 'drop function ' || k.name
+            from pg_temp.migration_known() k));
+
         execute body;
+
+        select array_agg(k.called), array_agg(k.whole) into names, texts
+        from pg_temp.migration_known() k;
 
         -- all are there: whatever their order, each one finds what it calls
 
         perform set_config('check_function_bodies', 'on', true);
-
-        for f in select k.whole from pg_temp.migration_known() k loop
-            execute f.whole;
-        end loop;
-
-        select array_agg(k.called), array_agg(k.whole) into names, texts
-        from pg_temp.migration_known() k;
+        perform pg_temp.migration_execute(texts);
 
         raise exception 'tried out' using errcode = 'XT000';
 
@@ -126,17 +140,14 @@ begin
         null;
     end;
 
-    for f in select k.name from pg_temp.migration_known() k
-             where k.called <> all (names)
-    loop
-        execute 'drop function ' || f.name;
-    end loop;
+    perform pg_temp.migration_execute(array(
+        select 'drop function ' || k.name
+        from pg_temp.migration_known() k
+        where k.called <> all (names)));
 
-    for f in select t.whole from unnest(texts) t(whole)
-             except
-             select k.whole from pg_temp.migration_known() k
-    loop
-        execute f.whole;
-    end loop;
+    perform pg_temp.migration_execute(array(
+        select t.whole from unnest(texts) t(whole)
+        except
+        select k.whole from pg_temp.migration_known() k));
 end;
 $$;

@@ -227,8 +227,6 @@ $$;
 -- the function that acts: the result of that is returned as it is, and what has
 -- failed is not told.
 
-DROP FUNCTION IF EXISTS xet.audit_note;
-
 CREATE FUNCTION xet.audit_note(action text, repo text, file bytea,
     done anyelement)
     RETURNS anyelement

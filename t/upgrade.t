@@ -97,7 +97,6 @@ CREATE TRIGGER next BEFORE INSERT ON xet.files
     FOR EACH ROW EXECUTE FUNCTION xet.files_next();
 EOF_SQL
 
-$text =~ s/DROP FUNCTION IF EXISTS /$&xet.files_seen, /;
 $text .= <<'EOF_SQL';
 
 CREATE FUNCTION xet.files_seen()
