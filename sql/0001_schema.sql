@@ -444,7 +444,7 @@ CREATE TABLE xet.chores (
     cursor       text,
     started_at   timestamptz,
     finished_at  timestamptz,
-    note         text,                              -- why it waits
+    note         text,               -- why it waits, or what it has left
     figures      jsonb       NOT NULL DEFAULT '{}',
     totals       jsonb       NOT NULL DEFAULT '{}',
 

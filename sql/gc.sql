@@ -133,7 +133,8 @@ $$;
 -- again, and counted.
 
 CREATE FUNCTION xet.gc_files_once(batch integer, act bytea)
-    RETURNS TABLE (seen bigint, busy bigint, files bigint, bytes bigint)
+    RETURNS TABLE (seen bigint, busy bigint, files bigint, bytes bigint,
+                   refs bigint)
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -146,9 +147,10 @@ BEGIN
     END IF;
 
     RETURN QUERY
-    SELECT s.seen, s.busy, s.files, s.bytes
+    SELECT s.seen, s.busy, s.files, s.bytes, s.refs
       FROM jsonb_to_record(said)
-               AS s(seen bigint, busy bigint, files bigint, bytes bigint);
+               AS s(seen bigint, busy bigint, files bigint, bytes bigint,
+                    refs bigint);
 END;
 $$;
 
@@ -263,7 +265,7 @@ $$;
 
 CREATE FUNCTION xet.gc_xorbs_once(grace bigint, batch integer, act bytea)
     RETURNS TABLE (seen bigint, busy bigint, xorbs bigint, bytes bigint,
-                   told bigint)
+                   told bigint, needed bigint)
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -276,10 +278,10 @@ BEGIN
     END IF;
 
     RETURN QUERY
-    SELECT s.seen, s.busy, s.xorbs, s.bytes, s.told
+    SELECT s.seen, s.busy, s.xorbs, s.bytes, s.told, s.needed
       FROM jsonb_to_record(said)
                AS s(seen bigint, busy bigint, xorbs bigint, bytes bigint,
-                    told bigint);
+                    told bigint, needed bigint);
 END;
 $$;
 

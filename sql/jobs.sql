@@ -82,6 +82,7 @@ BEGIN
                cursor = coalesce(c.cursor, ''),
                started_at = CASE WHEN begins THEN clock_timestamp()
                                  ELSE c.started_at END,
+               note = CASE WHEN begins THEN NULL ELSE c.note END,
                figures = CASE WHEN begins THEN '{}' ELSE c.figures END
          WHERE x.name = name
         RETURNING x.turn, x.cursor INTO the_turn, the_cursor;
@@ -119,10 +120,10 @@ END;
 $$;
 
 
--- The run is complete.
+-- The run is complete; note says what it has left undone, and why.
 
 CREATE FUNCTION xet.chore_done(name text, holder bytea, turn bigint,
-    figures text)
+    figures text, note text)
     RETURNS boolean
     LANGUAGE plpgsql
     SET lock_timeout = '1s'
@@ -130,7 +131,7 @@ AS $$
 #variable_conflict use_variable
 BEGIN
     UPDATE xet.chores c
-       SET holder = NULL, until = NULL, cursor = NULL, note = NULL,
+       SET holder = NULL, until = NULL, cursor = NULL, note = note,
            finished_at = clock_timestamp(),
            figures = xet.figures_sum(c.figures, figures::jsonb),
            totals = xet.figures_sum(c.totals, xet.figures_sum(c.figures,
@@ -159,6 +160,28 @@ BEGIN
      WHERE c.name = name AND c.cursor IS NULL;
 
     RETURN FOUND;
+END;
+$$;
+
+
+-- For "xet gc": the next run of the collector begins now, and looks for
+-- orphans, too.  False: a run is under way, which may be past what it is to
+-- collect, so ask again when it has ended.  A note of why that run waits is
+-- dropped: the next one is news.
+
+CREATE FUNCTION xet.gc_now()
+    RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    INSERT INTO xet.chores (name) VALUES ('gc') ON CONFLICT DO NOTHING;
+
+    UPDATE xet.chores c SET note = NULL
+     WHERE c.name = 'gc' AND c.note IS NOT NULL;
+
+    PERFORM xet.chore_now('orphans');
+
+    RETURN xet.chore_now('gc');
 END;
 $$;
 

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet verify --store beside a database that is behind: a standby is refused,
-# and one that was copied before others wrote has nothing removed that it does
-# not know of.
+# xet verify --store and the collector beside a database that is behind: a
+# standby is refused, and one that was copied before others wrote has nothing
+# removed that it does not know of.
 
 use warnings;
 use strict;
@@ -15,6 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
+use Test::Xet::Collector;
 use Test::Xet::Files;
 use Test::Xet::Process qw/ spew /;
 
@@ -48,8 +49,17 @@ sub orphans {
 	my $r = xet(undef, { env => { XET_POSTGRES => $pg->conninfo() } },
 		'verify', '--json', '--store', $store, @args);
 
+	return [ $r->{code}, @{ $r->{json}[-1] // {} }{qw/ orphans / },
+		$r->{err} ];
+}
+
+sub removed {
+	my ($pg) = @_;
+
+	my $r = collect($t, pg => $pg);
+
 	return [ $r->{code}, @{ $r->{json}[-1] // {} }{
-		qw/ orphans removed left / }, $r->{err} ];
+		qw/ orphans orphans_left / }, $r->{err} ];
 }
 
 sub files { return [ sort { $a cmp $b } glob("$store/xorbs/default/*/*") ] }
@@ -83,10 +93,9 @@ my $all = files();
 
 is($copy->sql('SELECT pg_is_in_recovery()'), 't', 'a standby');
 
-for my $args ([ '--orphans', '--remove' ], [ '--orphans' ], [],
-	[ '--sha256' ])
+for my $args ([ '--orphans' ], [], [ '--sha256' ])
 {
-	is_deeply(orphans($copy, @$args), [ 3, (undef) x 3, 'xet: postgres:'
+	is_deeply(orphans($copy, @$args), [ 3, undef, 'xet: postgres:'
 		. ' is a standby, which may be behind; the primary has to be'
 		. " asked\n" ], "standby: @$args");
 }
@@ -99,10 +108,9 @@ is_deeply(files(), $all, 'standby: nothing was removed');
 $copy->promote();
 is($copy->sql('SELECT pg_is_in_recovery()'), 'f', 'a clone');
 
-is_deeply(orphans($copy, '--orphans'), [ 0, 1 + @{ $two->{xorbs} },
-	undef, undef, '' ], 'clone: without --remove');
-is_deeply(orphans($copy, '--orphans', '--remove'), [ 0,
-	1 + @{ $two->{xorbs} }, 1, 0 + @{ $two->{xorbs} }, '' ],
+is_deeply(orphans($copy, '--orphans'), [ 0, 1 + @{ $two->{xorbs} }, '' ],
+	'clone: orphans');
+is_deeply(removed($copy), [ 0, 1, 0 + @{ $two->{xorbs} }, '' ],
 	'clone: what it can not know is left');
 is_deeply(files(), [ grep { $_ ne $stray } @$all ],
 	'clone: what is older than all is removed');
@@ -113,14 +121,12 @@ is(xet($t, 'verify', $two->{hash})->{code}, 0, 'clone: no byte is lost');
 my $n = @{ $one->{xorbs} } + @{ $two->{xorbs} };
 
 $copy->sql('TRUNCATE xet.xorbs CASCADE');
-is_deeply(orphans($copy, '--orphans', '--remove'), [ 0, $n, 0, $n, '' ],
-	'a database without xorbs');
+is_deeply(removed($copy), [ 0, 0, $n, '' ], 'a database without xorbs');
 
 # --------------------------------------------------------------------------
 # the database itself
 
-is_deeply(orphans($t->pg(), '--orphans', '--remove'), [ 0, 0, 0, 0, '' ],
-	'the primary');
+is_deeply(removed($t->pg()), [ 0, 0, 0, '' ], 'the primary');
 is(xet($t, 'verify', $_->{hash})->{code}, 0, 'all is there') for $one, $two;
 
 $copy->stop();

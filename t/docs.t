@@ -617,7 +617,8 @@ sub blocks {
 # --------------------------------------------------------------------------
 # configurations
 
-my $t = Test::Xet->new(log => 'info', http => <<'EOC',
+my $t = Test::Xet->new(log => 'info', directives => { xet_gc => 'on' },
+	http => <<'EOC',
 large_client_header_buffers  8 72k;
 EOC
 	server => 'location = /metrics { xet_metrics; }');

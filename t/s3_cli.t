@@ -16,6 +16,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
+use Test::Xet::Collector;
 use Test::Xet::Files;
 use Test::Xet::Process qw/ build_dir /;
 use Test::Xet::S3Fault;
@@ -124,7 +125,7 @@ $s3->put($_, 'orphan') for $orphan, $young;
 sleep(2);
 
 is(verify('--orphans')->{json}[-1]{orphans}, 2, 'orphans');
-is(gc()->{json}[-1]{orphans}, 0, 'too young for gc');
+is(collect($t)->{json}[-1]{orphans}, 0, 'too young for gc');
 
 {
 	my $fault = fault();
@@ -135,14 +136,14 @@ is(gc()->{json}[-1]{orphans}, 0, 'too young for gc');
 	$lock->send("SELECT pg_advisory_lock_shared(hashtext('xet.copies'),"
 		. ' 0)');
 	ok(wait_for(10, sub { locks() == 1 }), 'a backup, or a rebuild');
-	$r = gc('--store', at($fault));
+	$r = collect($t, store => at($fault));
 	is($r->{json}[-1]{orphans}, 0, 'keeps orphans');
 	like($r->{err}, qr/orphans are left/, 'which is said');
 	$t->sql("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype"
 		. " = 'advisory'");
 	ok(wait_for(10, sub { locks() == 0 }), 'it has ended');
 
-	$r = gc('--store', at($fault));
+	$r = collect($t, store => at($fault));
 	is($r->{json}[-1]{orphans}, 1, 'an old one goes')
 		or diag($r->{out}, $r->{err});
 	ok(!exists $s3->objects()->{$orphan}, 'it is gone');
@@ -159,7 +160,7 @@ $s3->delete($young);
 	# moto says of all of them that they began in 2010
 
 	is(scalar(() = $s3->uploads()), 1, 'an upload in parts');
-	is(gc()->{code}, 0, 'gc');
+	is(collect($t)->{code}, 0, 'gc');
 	is(scalar(() = $s3->uploads()), 0, 'an old one is dropped');
 }
 
@@ -169,7 +170,7 @@ $s3->delete($young);
 my $alone = send_xorb($t, mix(3, 300_000));
 
 is(scalar(copies()), @copies + 1, 'a xorb that nobody needs');
-$r = gc('--grace', '0s');
+$r = collect($t, grace => '0s');
 is($r->{code}, 0, 'gc') or diag($r->{err});
 is_deeply([ @{ $r->{json}[-1] }{qw/ xorbs copies /} ], [ 1, 1 ], 'it goes');
 is_deeply([ copies() ], [ @copies ], 'and its object');
@@ -200,7 +201,7 @@ for my $to ($folder, $bucket) {
 		"it is whole: $what");
 
 	$t->sql("DELETE FROM xet.files WHERE size = 100000");
-	gc('--grace', '0s');
+	collect($t, grace => '0s');
 	@copies = copies();
 
 	$r = xet(undef, { %pg }, 'backup', '--json', '--keep', 1, $to);
@@ -248,10 +249,6 @@ sub verify {
 	return xet(undef, { %pg }, 'verify', '--json', '--postgres',
 		$t->conninfo(), (grep { $_ eq '--store' } @_)
 		? () : ('--store', $store), @_);
-}
-
-sub gc {
-	return xet(undef, { %pg }, 'gc', '--json', @_);
 }
 
 sub copies {

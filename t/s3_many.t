@@ -165,26 +165,11 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# the collectors
+# the collector
 
 $t->sql('DELETE FROM xet.files');
 
 my $deleted = delayed('DELETE', 30, sub {
-	my $g = xet(undef, { env => { XET_POSTGRES => $t->conninfo(),
-		XET_STORE => $t->conf_store() } }, 'gc', '--json', '--grace',
-		'0s');
-
-	is($g->{code}, 0, 'xet gc') or diag($g->{err});
-	is($g->{json}[-1]{copies}, 30, 'removes them');
-});
-
-cmp_ok($deleted, '>=', 8, 'many at once');
-is_deeply([ copies() ], [], 'they are gone');
-
-$t->upload($data, sizes => [ (20000) x 30 ], xorb_chunks => 1);
-$t->sql('DELETE FROM xet.files');
-
-$deleted = delayed('DELETE', 30, sub {
 	$t->write_conf(undef, directives => {
 		xet_gc => 'on grace=0s interval=1s' });
 	$t->reload();

@@ -14,6 +14,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
+use Test::Xet::Collector;
 use Test::Xet::Files;
 use Test::Xet::Process qw/ slurp spew /;
 use Test::Xet::S3;
@@ -202,8 +203,7 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 			is($t->http('DELETE', "/api/v1/files/$file{$i}",
 				{})->{status} =~ /^20/ ? 1 : 0, 1,
 				"deleted $i");
-			is(xet(undef, { %pg }, 'gc', '--store', $from,
-				'--grace', '0s')->{code}, 0, 'collected');
+			is(collect($t, grace => '0s')->{code}, 0, 'collected');
 			delete $file{$i};
 		}
 	}

@@ -23,6 +23,7 @@ use Time::HiRes qw/ time /;
 
 use Test::Xet;
 use Test::Xet::Cli;
+use Test::Xet::Collector;
 use Test::Xet::Process qw/ build_dir /;
 use Test::Xet::S3Fault;
 
@@ -123,9 +124,7 @@ sub gc {
 	local $ENV{XET_TEST_CLI} = $cli{$which};
 
 	my $t = $t{$which};
-	my $g = xet(undef, { env => { XET_POSTGRES => $t->conninfo(),
-		XET_STORE => $t->conf_store() } }, 'gc', '--json', '--grace',
-		'0s');
+	my $g = collect($t, grace => '0s');
 
 	$g->{json}[-1]{copies} == $n or die $g->{err};
 }

@@ -118,7 +118,9 @@ sub servers {
 	$far->run();
 
 	my $t = Test::Xet->new(workers => 2, log => 'notice',
-		timeout => 7 * 86400, http => Test::Xet::Token::token_directive()
+		timeout => 7 * 86400,
+		directives => { xet_gc => 'on grace=0s interval=366d' },
+		http => Test::Xet::Token::token_directive()
 			. "\n    include %%DIR%%/xet_hub_mirror.conf;"
 			. "\n    resolver 127.0.0.1:%%PORT_8083%%;",
 		locations => Test::Xet::Token::token_location() . <<'END');
@@ -709,8 +711,7 @@ sub check_far {
 
 sub collect {
 	return { step => $step, %{ xet_start($t, { timeout => 600, env => {
-		XET_POSTGRES => $t->conninfo(), XET_STORE => $t->store() } },
-		qw/ gc --grace 0s /) } };
+		XET_POSTGRES => $t->conninfo() } }, 'gc') } };
 }
 
 sub wait_collector {

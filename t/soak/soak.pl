@@ -18,9 +18,9 @@
 #
 # Meanwhile workers are killed, nginx is reloaded, sessions of PostgreSQL are
 # ended and it is restarted, files of the store are cut, flipped and removed,
-# and the store is another, empty folder for a while.  "xet gc --grace 0s" runs
-# beside the requests, and is killed in the middle; in a third of all seeds
-# xet_gc collects all the time, without a grace, on one node or on both; in
+# and the store is another, empty folder for a while.  "xet gc" has one node
+# collect beside the requests, and is killed in the middle; in a third of all
+# seeds xet_gc collects all the time, without a grace, on one node or on both; in
 # another third a node scrubs.  Audit log and metrics are on.
 #
 # What must hold (Test::Xet::Soak::Model has the rules):

@@ -263,7 +263,7 @@ xet_cli_copying_session(xet_cli_copying_t *c)
 
     c->store.args = c->args;
     c->store.place = c->from;
-    c->store.remove = 1;               /* so it needs an identity */
+    c->store.strict = 1;
 
     rc = xet_cli_place_identity(c->from, c->store.identity);
 

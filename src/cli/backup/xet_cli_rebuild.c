@@ -49,6 +49,7 @@ typedef struct {
     uint64_t               known;
     uint64_t               added;
     uint64_t               bad;
+    uint64_t               back;       /* files that were aside */
 } xet_cli_rebuild_t;
 
 
@@ -62,6 +63,8 @@ typedef struct {
 
 
 static int xet_cli_rebuild_all(xet_cli_rebuild_t *b);
+static int xet_cli_rebuild_asides(xet_cli_rebuild_t *b, uint64_t *n);
+static int xet_cli_rebuild_aside(void *ctx, const char *name);
 static int xet_cli_rebuild_walk(xet_cli_rebuild_t *b);
 static int xet_cli_rebuild_session(xet_cli_rebuild_t *b);
 static int xet_cli_rebuild_claim(xet_cli_rebuild_t *b);
@@ -142,7 +145,7 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
                            xet_cli_place_name(b->place), 0);
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_store_asides_back(b->place, &back);
+        rc = xet_cli_rebuild_asides(b, &back);
     }
 
     /* a sweep that had begun before may have taken more aside meanwhile */
@@ -154,7 +157,7 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
         back = 0;
 
         if (rc == XET_CLI_OK) {
-            rc = xet_cli_store_asides_back(b->place, &back);
+            rc = xet_cli_rebuild_asides(b, &back);
         }
     }
 
@@ -165,6 +168,55 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
     }
 
     return (rc == XET_CLI_OK) ? xet_cli_rebuild_print(b) : rc;
+}
+
+
+/* Adds to n how many got their names back. */
+
+static int
+xet_cli_rebuild_asides(xet_cli_rebuild_t *b, uint64_t *n)
+{
+    int       rc;
+    uint64_t  before;
+
+    before = b->back;
+    rc = xet_cli_place_list(b->place, "tmp", xet_cli_rebuild_aside, b);
+
+    *n += b->back - before;
+
+    return (rc == XET_CLI_GONE) ? XET_CLI_OK : rc;
+}
+
+
+/* A sweep may have been first. */
+
+static int
+xet_cli_rebuild_aside(void *ctx, const char *name)
+{
+    int                 rc;
+    char                aside[XET_CLI_PLACE_NAME], path[XET_CLI_PLACE_NAME];
+    uint32_t            tag;
+    uint64_t            sweep;
+    xet_hash_t          hash;
+    xet_cli_rebuild_t  *b;
+
+    b = ctx;
+
+    if (xet_xorb_aside_parse(&sweep, &hash, &tag, (const uint8_t *) name,
+                             strlen(name))
+        != XET_OK)
+    {
+        return XET_CLI_OK;
+    }
+
+    snprintf(aside, sizeof(aside), "tmp/%.*s", (int) XET_XORB_ASIDE_MAX, name);
+
+    rc = xet_cli_place_back(b->place, aside,
+                            xet_cli_place_copy(path, &hash, tag));
+
+    b->back++;
+
+    return (rc == XET_CLI_GONE) ? XET_CLI_OK : rc;
 }
 
 

@@ -91,7 +91,7 @@ int xet_cli_no_memory(void);
     X(GENERATION, "generation", "NAME", 0,                                    \
       "of a backup; the newest")                                              \
     X(GRACE, "grace", "TIME", 0,                                              \
-      "how long nobody has needed it: 0s, 12h, 90d; 56d")                     \
+      "of a dry run: how long nobody has needed it: 0s, 12h, 90d; 56d")       \
     X(HELP, "help", NULL, 'h',                                                \
       "what you read")                                                        \
     X(HUB, "hub", "URL", 0,                                                   \
@@ -131,13 +131,11 @@ int xet_cli_no_memory(void);
     X(RANGE, "range", "A-B", 0,                                               \
       "bytes, from 0, B included; of files A- and -N, too")                   \
     X(RATE, "rate", "N", 0,                                                   \
-      "rows a second, at most; of a backup bytes, as 50m")                    \
+      "bytes a second, at most, as 50m")                                      \
     X(RECOUNT, "recount", NULL, 0,                                            \
       "counts anew, and mends what is wrong")                                 \
     X(RECURSIVE, "recursive", NULL, 'r',                                      \
       "a folder with all that is in it, or the manifest of one")              \
-    X(REMOVE, "remove", NULL, 0,                                              \
-      "removes files without a row that are --older; 1d")                     \
     X(REPO, "repo", "NAME", 0,                                                \
       "a repository")                                                         \
     X(RETRIES, "retries", "N", 0,                                             \
@@ -425,15 +423,13 @@ typedef struct xet_cli_writer_s  xet_cli_writer_t;
 
 
 /*
- * Times are seconds since 1970 by the clock of this machine: the age is that
- * by the clock of the place.  changed is later where name or owner changed.
+ * The time is seconds since 1970 by the clock of this machine: the age is that
+ * by the clock of the place.
  */
 
 typedef struct {
     uint64_t  size;
-    uint64_t  id;                      /* of a file, whatever its name; or 0 */
     int64_t   modified;
-    int64_t   changed;
 } xet_cli_entry_t;
 
 
@@ -500,13 +496,9 @@ int xet_cli_place_link(xet_cli_place_t *place, const char *from,
     const char *to);
 
 /*
- * Takes a name away from a file that is to be removed: aside, which has
- * XET_CLI_PLACE_NAME bytes with the name to be used, becomes the name by which
- * it is meant then, which is the old one where nothing can be renamed; or
- * gives it back, durably.  XET_CLI_GONE.
+ * Gives a file that a server has taken aside its name back, durably;
+ * XET_CLI_GONE.
  */
-int xet_cli_place_aside(xet_cli_place_t *place, const char *name,
-    char *aside);
 int xet_cli_place_back(xet_cli_place_t *place, const char *aside,
     const char *name);
 

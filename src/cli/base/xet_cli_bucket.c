@@ -4,8 +4,7 @@
  * it.
  *
  * What is written lies in a file of this machine without a name until all of it
- * is there, and becomes an object as a whole.  Nothing is ever renamed: what is
- * taken aside keeps its name.
+ * is there, and becomes an object as a whole.  Nothing is ever renamed.
  */
 
 
@@ -50,8 +49,6 @@ static int xet_cli_bucket_stat(xet_cli_place_t *place, const char *name,
     xet_cli_entry_t *entry);
 static int xet_cli_bucket_link(xet_cli_place_t *place, const char *from,
     const char *to);
-static int xet_cli_bucket_aside(xet_cli_place_t *place, const char *name,
-    char *aside, size_t size);
 static int xet_cli_bucket_back(xet_cli_place_t *place, const char *aside,
     const char *name);
 static int xet_cli_bucket_remove(xet_cli_place_t *place, const char *name);
@@ -83,7 +80,6 @@ const xet_cli_place_ops_t  xet_cli_bucket_ops = {
     xet_cli_bucket_list,
     xet_cli_bucket_stat,
     xet_cli_bucket_link,
-    xet_cli_bucket_aside,
     xet_cli_bucket_back,
     xet_cli_bucket_remove,
     xet_cli_bucket_remove_all,
@@ -354,9 +350,7 @@ xet_cli_bucket_stat(xet_cli_place_t *place, const char *name,
     ahead = object.now ? (int64_t) time(NULL) - object.now : 0;
 
     entry->size = object.size;
-    entry->id = 0;
     entry->modified = object.modified + ahead;
-    entry->changed = entry->modified;
 
     return XET_CLI_OK;
 }
@@ -376,16 +370,6 @@ xet_cli_bucket_link(xet_cli_place_t *place, const char *from, const char *to)
 
     return (rc == XET_S3_NOT_FOUND)
            ? XET_CLI_GONE : xet_cli_bucket_failed(place, to, rc, &error);
-}
-
-
-static int
-xet_cli_bucket_aside(xet_cli_place_t *place, const char *name, char *aside,
-    size_t size)
-{
-    snprintf(aside, size, "%s", name);
-
-    return XET_CLI_OK;
 }
 
 

@@ -62,8 +62,6 @@ static int xet_cli_folder_stat(xet_cli_place_t *place, const char *name,
     xet_cli_entry_t *entry);
 static int xet_cli_folder_link(xet_cli_place_t *place, const char *from,
     const char *to);
-static int xet_cli_folder_aside(xet_cli_place_t *place, const char *name,
-    char *aside, size_t size);
 static int xet_cli_folder_back(xet_cli_place_t *place, const char *aside,
     const char *name);
 static int xet_cli_folder_remove(xet_cli_place_t *place, const char *name);
@@ -98,7 +96,6 @@ const xet_cli_place_ops_t  xet_cli_folder_ops = {
     xet_cli_folder_list,
     xet_cli_folder_stat,
     xet_cli_folder_link,
-    xet_cli_folder_aside,
     xet_cli_folder_back,
     xet_cli_folder_remove,
     xet_cli_folder_remove_all,
@@ -332,9 +329,7 @@ xet_cli_folder_stat(xet_cli_place_t *place, const char *name,
     }
 
     entry->size = (uint64_t) st.st_size;
-    entry->id = (uint64_t) st.st_ino;
     entry->modified = st.st_mtime;
-    entry->changed = st.st_ctime;
 
     return XET_CLI_OK;
 }
@@ -353,23 +348,6 @@ xet_cli_folder_link(xet_cli_place_t *place, const char *from, const char *to)
     }
 
     return xet_cli_folder_above(place, to);
-}
-
-
-static int
-xet_cli_folder_aside(xet_cli_place_t *place, const char *name, char *aside,
-    size_t size)
-{
-    int  fd;
-
-    fd = xet_cli_folder_fd(place);
-
-    if (renameat(fd, name, fd, aside) != 0) {
-        return (errno == ENOENT) ? XET_CLI_GONE
-                                 : xet_cli_folder_failed(place, name);
-    }
-
-    return XET_CLI_OK;
 }
 
 

@@ -172,13 +172,6 @@ xet_cli_place_link(xet_cli_place_t *place, const char *from, const char *to)
 
 
 int
-xet_cli_place_aside(xet_cli_place_t *place, const char *name, char *aside)
-{
-    return place->ops->aside(place, name, aside, XET_CLI_PLACE_NAME);
-}
-
-
-int
 xet_cli_place_back(xet_cli_place_t *place, const char *aside,
     const char *name)
 {

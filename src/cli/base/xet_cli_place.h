@@ -21,8 +21,6 @@ typedef struct {
                              xet_cli_entry_t *entry);
     int              (*link)(xet_cli_place_t *place, const char *from,
                              const char *to);
-    int              (*aside)(xet_cli_place_t *place, const char *name,
-                              char *aside, size_t size);
     int              (*back)(xet_cli_place_t *place, const char *aside,
                              const char *name);
     int              (*remove)(xet_cli_place_t *place, const char *name);

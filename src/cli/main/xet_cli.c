@@ -65,11 +65,10 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       1, 1, xet_cli_backup },
 
     { "gc", "",
-      "Deletes what nobody needs any more, from database and store, while the\n"
-      "server runs.",
+      "Has the server delete now what nobody needs any more, from database\n"
+      "and store, and waits for the end.",
       xet_cli_takes(DRY_RUN) | xet_cli_takes(GRACE) | xet_cli_takes(JSON)
-      | xet_cli_takes(OLDER) | xet_cli_takes(POSTGRES) | xet_cli_takes(RATE)
-      | xet_cli_takes(STORE),
+      | xet_cli_takes(POSTGRES),
       0, 0, xet_cli_gc },
 
     { "get", "HASH|NAME|MANIFEST",
@@ -187,8 +186,7 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       | xet_cli_takes(OLDER)
       | xet_cli_takes(ORPHANS) | xet_cli_takes(PARALLEL)
       | xet_cli_takes(POSTGRES) | xet_cli_takes(QUIET)
-      | xet_cli_takes(REMOVE) | xet_cli_takes(SHA256)
-      | xet_cli_takes(STORE),
+      | xet_cli_takes(SHA256) | xet_cli_takes(STORE),
       0, -1, xet_cli_hub_verify },
 
     { "zt", "ls|get|verify HASH|NAME [OBJECT]",

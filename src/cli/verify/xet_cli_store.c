@@ -24,7 +24,6 @@ typedef struct {
 
 
 static int xet_cli_store_session_row(void *ctx, const xet_cli_pg_row_t *row);
-static int xet_cli_store_newest_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_store_name_row(void *ctx, const xet_cli_pg_row_t *row);
 
 
@@ -164,7 +163,7 @@ xet_cli_store_session(const xet_cli_store_t *s, xet_cli_pg_t *pg)
                               : xet_cli_place_bare(s->place);
     }
 
-    if (s->remove && s->identity[0] == '\0') {
+    if (s->strict && s->identity[0] == '\0') {
         return xet_cli_place_bare(s->place);
     }
 
@@ -184,43 +183,6 @@ xet_cli_store_session_row(void *ctx, const xet_cli_pg_row_t *row)
 
     session->other = strcmp(xet_cli_pg_text(row, 0), session->identity) != 0;
     session->standby = xet_cli_pg_bool(row, 1) != 0;
-
-    return XET_CLI_OK;
-}
-
-
-/*
- * A database that was restored from an older dump, or that follows another one
- * by logical replication, says that it is a primary, and does not know of later
- * uploads.  So no file is removed that is younger than its newest xorb, nor one
- * that was there before the database was; and none at all while the database
- * says that there may be copies which it has no row of.
- */
-
-int
-xet_cli_store_newest(xet_cli_store_t *s, xet_cli_pg_t *pg)
-{
-    return xet_cli_pg_query(pg, "SELECT since, newest, coalesce(doubts, '')"
-                            " FROM xet.orphans_from()", NULL, 0,
-                            xet_cli_store_newest_row, s);
-}
-
-
-static int
-xet_cli_store_newest_row(void *ctx, const xet_cli_pg_row_t *row)
-{
-    time_t            newest;
-    xet_cli_store_t  *s;
-
-    s = ctx;
-
-    s->since = (time_t) xet_cli_pg_u64(row, 0);
-
-    newest = (time_t) xet_cli_pg_u64(row, 1) - XET_CLI_STORE_AGE_MIN;
-
-    s->known = (newest < s->before) ? newest : s->before;
-
-    snprintf(s->doubts, sizeof(s->doubts), "%s", xet_cli_pg_text(row, 2));
 
     return XET_CLI_OK;
 }

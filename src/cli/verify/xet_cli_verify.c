@@ -52,11 +52,9 @@ xet_cli_verify(const xet_cli_args_t *args)
         return xet_cli_verify_store(args);
     }
 
-    if (args->value[XET_CLI_OPT_OLDER] || args->value[XET_CLI_OPT_ORPHANS]
-        || args->value[XET_CLI_OPT_REMOVE])
-    {
+    if (args->value[XET_CLI_OPT_OLDER] || args->value[XET_CLI_OPT_ORPHANS]) {
         return xet_cli_fail(XET_CLI_USAGE, "verify",
-                            "--older, --orphans and --remove need --store");
+                            "--older and --orphans need --store");
     }
 
     if (args->count == 0) {
@@ -132,7 +130,6 @@ xet_cli_verify_store(const xet_cli_args_t *args)
     s.args = args;
     s.json = args->value[XET_CLI_OPT_JSON] != NULL;
     s.sha256 = args->value[XET_CLI_OPT_SHA256] != NULL;
-    s.remove = args->value[XET_CLI_OPT_REMOVE] != NULL;
     s.jobs_end = &s.jobs;
 
     pg = NULL;
@@ -198,15 +195,7 @@ xet_cli_verify_options(xet_cli_store_t *s, uint64_t *threads)
     }
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_args_time(s->args, XET_CLI_OPT_OLDER,
-                               s->remove ? XET_CLI_STORE_AGE : 0, &age);
-    }
-
-    /* the row of a younger one may still come, see xet.copy_age() */
-
-    if (rc == XET_CLI_OK && s->remove && age < XET_CLI_STORE_AGE) {
-        rc = xet_cli_fail(XET_CLI_USAGE, "verify",
-                          "--remove needs --older than a day at least");
+        rc = xet_cli_args_time(s->args, XET_CLI_OPT_OLDER, 0, &age);
     }
 
     if (rc == XET_CLI_OK) {
@@ -586,15 +575,8 @@ xet_cli_verify_print(const xet_cli_store_t *s)
 
     if (!s->json) {
         printf("%" PRIu64 " xorbs, %" PRIu64 " files, %" PRIu64
-               " bytes read: %" PRIu64 " faults, %" PRIu64 " orphans",
+               " bytes read: %" PRIu64 " faults, %" PRIu64 " orphans\n",
                s->xorbs, s->files, s->bytes, s->faults, s->orphans);
-
-        if (s->remove) {
-            printf(", %" PRIu64 " removed, %" PRIu64 " left", s->removed,
-                   s->left);
-        }
-
-        printf("\n");
 
     } else {
         j = xet_cli_json_begin(&out);
@@ -605,11 +587,6 @@ xet_cli_verify_print(const xet_cli_store_t *s)
         xet_cli_json_put_u64(j, "proven", s->proven);
         xet_cli_json_put_u64(j, "faults", s->faults);
         xet_cli_json_put_u64(j, "orphans", s->orphans);
-
-        if (s->remove) {
-            xet_cli_json_put_u64(j, "removed", s->removed);
-            xet_cli_json_put_u64(j, "left", s->left);
-        }
 
         rc = xet_cli_json_end(&out);
     }

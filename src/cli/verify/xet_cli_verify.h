@@ -81,12 +81,8 @@ typedef struct {
     char                  identity[XET_CLI_IDENTITY]; /* its; empty: none */
     int                   json;
     int                   sha256;
-    int                   remove;      /* files without a row */
-    int                   silent;      /* these are counted, not printed */
+    int                   strict;      /* it has to have an identity */
     time_t                before;      /* orphans are older than that */
-    time_t                known;       /* orphans to be removed, than that */
-    time_t                since;       /* and came to the store after that */
-    char                  doubts[256]; /* why none is to be removed, or empty */
 
     pthread_mutex_t       mutex;
     pthread_cond_t        filled;
@@ -99,8 +95,6 @@ typedef struct {
 
     uint64_t              faults;
     uint64_t              orphans;
-    uint64_t              removed;     /* of the orphans */
-    uint64_t              left;        /* the database may be behind them */
     uint64_t              xorbs;
     uint64_t              files;
     uint64_t              proven;      /* files whose SHA-256 is right */
@@ -144,8 +138,8 @@ int xet_cli_store_file(xet_cli_checker_t *c, xet_cli_job_t *job);
 int xet_cli_store_terms(void *ctx, const xet_cli_pg_row_t *row);
 
 /*
- * Files without a row are older than that by default, and never younger than
- * the other: a server gives up the statement that puts a row long before.
+ * What uploads that were broken off have left is as old as that, and younger
+ * than the other is what a server may be about to put a row for.
  */
 #define XET_CLI_STORE_AGE      XET_XORB_ORPHAN_AGE      /* seconds */
 #define XET_CLI_STORE_AGE_MIN  XET_XORB_ORPHAN_AGE_MIN
@@ -156,9 +150,6 @@ int xet_cli_store_terms(void *ctx, const xet_cli_pg_row_t *row);
  * it may be behind.  XET_CLI_OK, or an exit code, reported.
  */
 int xet_cli_store_session(const xet_cli_store_t *s, xet_cli_pg_t *pg);
-
-/* Sets s->known, s->since and s->doubts, which is what the database knows. */
-int xet_cli_store_newest(xet_cli_store_t *s, xet_cli_pg_t *pg);
 
 /*
  * Takes the names of all copies that the database knows into s->names, which
@@ -171,9 +162,8 @@ int xet_cli_store_note(xet_cli_store_t *s, const xet_hash_t *hash,
     uint32_t tag);
 
 /*
- * Prints the files of the store that have no row and are older than s->before;
- * s->remove: removes those that are named like a copy.  s->names has the copies
- * that rows name, and is sorted.  The exit code.
+ * Prints the files of the store that have no row and are older than s->before.
+ * s->names has the copies that rows name, and is sorted.  The exit code.
  */
 int xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg);
 
@@ -183,28 +173,6 @@ int xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg);
  * these out.  XET_CLI_OK, or XET_CLI_ERROR, reported, where the other is there.
  */
 int xet_cli_store_enter(xet_cli_pg_t *pg, int restore);
-
-/*
- * xet_cli_store_aside.c: whether the database knows of all that came to the
- * store with this file.
- */
-int xet_cli_store_removable(const xet_cli_store_t *s,
-    const xet_cli_entry_t *entry);
-
-/*
- * Takes an orphan aside and removes it, if the database says once more that it
- * may; and does so with those that a sweep has left aside, of a server or of a
- * command.  The exit code.
- */
-int xet_cli_store_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
-    const xet_hash_t *hash, uint32_t tag, const char *name);
-int xet_cli_store_asides(xet_cli_store_t *s, xet_cli_pg_t *pg);
-
-/*
- * Gives all that sweeps have aside their names back, for who has to see every
- * copy there is, and adds to n how many.  The exit code.
- */
-int xet_cli_store_asides_back(xet_cli_place_t *place, uint64_t *n);
 
 /*
  * Sets *tag to the tag of the copy that the row of a xorb names now, or to

@@ -200,6 +200,7 @@ ngx_http_xet_chore_taken(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
     }
 
     chore->turn.seq = 0;
+    chore->turn.note.len = 0;
     chore->kept = ngx_current_msec;
 
     ngx_http_xet_chore_cursor(chore, "%V", &chore->turn.cursor);
@@ -228,6 +229,22 @@ ngx_http_xet_chore_cursor(ngx_http_xet_chore_t *chore, const char *fmt, ...)
                                       chore->text + NGX_HTTP_XET_CHORE_CURSOR,
                                       fmt, args)
                         - chore->text;
+    va_end(args);
+}
+
+
+void ngx_cdecl
+ngx_http_xet_chore_note(ngx_http_xet_chore_t *chore, const char *fmt, ...)
+{
+    va_list  args;
+
+    va_start(args, fmt);
+
+    chore->turn.note.data = chore->note;
+    chore->turn.note.len = ngx_vslprintf(chore->note,
+                                         chore->note + sizeof(chore->note),
+                                         fmt, args)
+                           - chore->note;
     va_end(args);
 }
 
@@ -362,11 +379,7 @@ ngx_http_xet_chore_retry(ngx_http_xet_chore_t *chore, const char *why)
         chore->told = 1;
     }
 
-    chore->turn.note.data = chore->note;
-    chore->turn.note.len = ngx_cpystrn(chore->note, (u_char *) why,
-                                       sizeof(chore->note))
-                           - chore->note;
-
+    ngx_http_xet_chore_note(chore, "%s", why);
     ngx_http_xet_chore_leave(chore, chore->backoff);
 }
 

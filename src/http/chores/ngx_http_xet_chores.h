@@ -62,7 +62,7 @@ typedef struct ngx_http_xet_chore_s  ngx_http_xet_chore_t;
 typedef void (*ngx_http_xet_chore_pt)(ngx_http_xet_chore_t *chore);
 
 #define NGX_HTTP_XET_CHORE_CURSOR   64         /* bytes at most */
-#define NGX_HTTP_XET_CHORE_FIGURES  10
+#define NGX_HTTP_XET_CHORE_FIGURES  12
 
 
 typedef enum {
@@ -109,7 +109,7 @@ struct ngx_http_xet_chore_s {
     int64_t                  sent[NGX_HTTP_XET_CHORE_FIGURES];
     ngx_uint_t               told;             /* that this run waits */
     ngx_connection_t         dummy;            /* for debug logs of timers */
-    u_char                   note[128];
+    u_char                   note[256];
 };
 
 
@@ -126,7 +126,7 @@ ngx_int_t ngx_http_xet_chores_start(ngx_cycle_t *cycle);
 
 /* How often the lease is asked for, for how long it is had and when renewed. */
 
-#define NGX_HTTP_XET_CHORE_POLL     10000
+#define NGX_HTTP_XET_CHORE_POLL     2000
 #define NGX_HTTP_XET_CHORE_LEASE    30000
 #define NGX_HTTP_XET_CHORE_KEEP     5000
 
@@ -164,6 +164,13 @@ void ngx_http_xet_chore_job(ngx_http_xet_chore_t *chore,
 /* The ends of a step, see above; delay is in milliseconds. */
 void ngx_http_xet_chore_next(ngx_http_xet_chore_t *chore, ngx_msec_t delay);
 void ngx_http_xet_chore_finish(ngx_http_xet_chore_t *chore);
+
+/*
+ * Says what the run has left undone, and why, by a format of ngx_sprintf(), for
+ * who looks when it has ended; called right before finish.
+ */
+void ngx_cdecl ngx_http_xet_chore_note(ngx_http_xet_chore_t *chore,
+    const char *fmt, ...);
 
 /*
  * The chore can't go on now, why: the lease is given back, so that another node

@@ -15,8 +15,8 @@
  * A batch in which nothing could be done ends its phase; what others have
  * locked is for the next run.  The order of a copy is: its row, its file, its
  * note; so whatever dies, no row leads to nothing and no file is forgotten.
- * Any number of collectors may be at work, here and in "xet gc": a file that
- * another one has removed is no error, and notes count once.
+ * Any number of collectors may be at work: a file that another one has removed
+ * is no error, and notes count once.
  *
  * The state belongs to the thread while a job runs, else to the event loop.
  * The cursor is the phase, and behind a dot the folder of orphans.
@@ -43,8 +43,9 @@ static void ngx_http_xet_gc_removed(void *data, ngx_http_xet_ask_t *ask,
 
 const ngx_http_xet_chore_kind_t  ngx_http_xet_gc = {
     ngx_string("gc"),
-    { "files", "file_bytes", "xorbs", "xorb_bytes", "told", "copies",
-      "copy_bytes", "orphans", "orphan_bytes", NULL },
+    { "files", "file_bytes", "references", "xorbs", "xorb_bytes", "told",
+      "needed", "busy", "copies", "copy_bytes", "orphans", "orphan_bytes",
+      NULL },
     ngx_http_xet_gc_begin,
     ngx_http_xet_gc_step,
     ngx_http_xet_gc_end
@@ -170,15 +171,19 @@ ngx_http_xet_gc_rows(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
         ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_FILES, row.n);
         ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_FILE_BYTES,
                                  row.bytes);
+        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_REFERENCES,
+                                 row.more);
 
     } else {
         ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_XORBS, row.n);
         ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_XORB_BYTES,
                                  row.bytes);
-        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_TOLD, row.told);
+        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_TOLD, row.more);
+        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_NEEDED, row.needed);
     }
 
     if (row.seen <= row.busy) {
+        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_BUSY, row.busy);
         ngx_http_xet_gc_phase(chore, gc->phase + 1);
     }
 

@@ -126,10 +126,12 @@ ngx_http_xet_gc_orphans_due(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
         if (rc == NGX_ABORT) {
             ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                           "xet: no file is removed from the store: %V", &why);
+            ngx_http_xet_chore_note(chore, "no file is removed, %V", &why);
 
         } else if (why.len) {
             ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
                           "xet: files without a row are left: %V", &why);
+            ngx_http_xet_chore_note(chore, "%V, orphans are left", &why);
         }
 
         ngx_http_xet_chore_finish(chore);
@@ -390,7 +392,8 @@ ngx_http_xet_gc_orphans_settled(ngx_http_xet_chore_t *chore)
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
                       "xet: files without a row are left: %ui may not be "
                       "removed any more", back);
-
+        ngx_http_xet_chore_note(chore, "orphans are left: %ui may not be "
+                                "removed any more", back);
         ngx_http_xet_chore_finish(chore);
         return;
     }

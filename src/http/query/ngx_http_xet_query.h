@@ -695,14 +695,15 @@ ngx_msec_t ngx_http_xet_query_chore_take_row(ngx_http_xet_ask_t *ask,
     ngx_http_xet_turn_t *turn, ngx_uint_t *begins);
 
 
-/* What a batch of the collector did; told is of xorbs. */
+/* What a batch of the collector did. */
 
 typedef struct {
     uint64_t        seen;
     uint64_t        busy;                      /* of them, locked by others */
     uint64_t        n;                         /* deleted */
     uint64_t        bytes;
-    uint64_t        told;
+    uint64_t        more;                      /* references, or told */
+    uint64_t        needed;                    /* of xorbs */
 } ngx_http_xet_gc_row_t;
 
 ngx_int_t ngx_http_xet_query_gc_files(ngx_uint_t batch,

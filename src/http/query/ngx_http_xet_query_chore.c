@@ -121,6 +121,8 @@ ngx_http_xet_query_chore_done(const ngx_http_xet_turn_t *turn,
 
     ngx_http_xet_params_int8(&post->params, turn->turn);
     ngx_http_xet_query_turn_text(post, &turn->figures);
+    ngx_http_xet_query_post_bytes(post, turn->note.len ? turn->note.data : NULL,
+                                  turn->note.len);
 
     return ngx_http_xet_query_ask(post, ngx_http_xet_stmt_chore_done, handler,
                                   data);
@@ -192,7 +194,8 @@ ngx_http_xet_query_gc_row(ngx_http_xet_ask_t *ask, ngx_http_xet_gc_row_t *row)
     row->busy = (uint64_t) ngx_http_xet_pg_int(ask->res, 0, 1);
     row->n = (uint64_t) ngx_http_xet_pg_int(ask->res, 0, 2);
     row->bytes = (uint64_t) ngx_http_xet_pg_int(ask->res, 0, 3);
-    row->told = (uint64_t) ngx_http_xet_pg_int(ask->res, 0, 4);
+    row->more = (uint64_t) ngx_http_xet_pg_int(ask->res, 0, 4);
+    row->needed = (uint64_t) ngx_http_xet_pg_int(ask->res, 0, 5);
 }
 
 

@@ -1,9 +1,7 @@
 
 /*
  * Files of the store without a row: what a crash leaves between the two.  The
- * chore "gc" asks PostgreSQL about names that are listed here; "xet gc" does
- * the same (src/cli/verify/xet_cli_store_orphans.c), and both may be at work at
- * the same time.
+ * chore "gc" asks PostgreSQL about names that are listed here.
  *
  * Only the upload that has made a copy can put a row that names it, because the
  * tag in its name was drawn for that upload, and "xet rebuild", which holds a

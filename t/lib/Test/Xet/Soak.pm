@@ -13,7 +13,7 @@ package Test::Xet::Soak;
 #       chunked   1
 #       abort     breaks off after so many bytes of the body, or of the answer
 #       del_all   1: takes away all files of the subject's repo
-#       gc        { } instead of all this: a collector that runs beside
+#       gc        1 instead of all this: a collection beside the others
 #       slow      bytes a second that are read
 #       line      requests to send on one connection, all at once }
 #
@@ -391,9 +391,15 @@ sub phase {
 	my @collectors = grep { $_->{gc} } @$reqs;
 	$reqs = [ grep { !$_->{gc} } @$reqs ];
 
+	if ($self->{collection_waits}) {
+		$self->wait_collection();
+		$self->{model}->collected();
+	}
+
 	$self->{model}->tick();
 	$self->{running} = $reqs;
-	$self->{collecting} = $self->{collects} || @collectors;
+	$self->{collecting} = $self->{collects} || @collectors
+		|| $self->{collection_waits};
 	$self->note($_->{text}) for @collectors, @$reqs;
 	$self->start_collector($_) for grep { !$_->{late} } @collectors;
 

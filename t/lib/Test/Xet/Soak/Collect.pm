@@ -22,7 +22,8 @@ use Test::Xet::Process qw/ reap slurp spawn wait_for /;
 # configuration
 
 # Directives of both nodes: for a third of all seeds a collector that runs all
-# the time, in one of them or in both, and for another third a scrub.
+# the time, in one of them or in both, and for another third a scrub.  In all
+# seeds the last node collects when it is asked to.
 
 sub draw_chores {
 	my ($self) = @_;
@@ -48,6 +49,8 @@ sub draw_chores {
 			sort keys %{ $chores[$n] } } 0, 1);
 	$self->{chores} .= ' with a location without repos' if $self->{whole};
 
+	$chores[1]{xet_gc} //= 'on grace=0s interval=366d rate=100000';
+
 	return @chores;
 }
 
@@ -68,7 +71,6 @@ sub op_gc {
 	my ($self, $rng, $world) = @_;
 
 	my $kill = $rng->chance(30) ? (5 + $rng->int(120)) / 1000 : undef;
-	my @rate = $rng->chance(30) ? ('--rate', 500) : ();
 	my @phases = map { [] } 1 .. $rng->int(3);
 
 	# what a crash has left some time ago
@@ -76,9 +78,8 @@ sub op_gc {
 	$self->age(60) if $rng->chance(30);
 
 	return (@phases, [ {
-		gc => [ 'gc', '--json', '--grace', '0s', @rate ],
-		late => $rng->chance(50), kill => $kill,
-		text => "xet gc @rate" . ($kill ? ", killed after $kill s" : '')
+		gc => 1, late => $rng->chance(50), kill => $kill,
+		text => 'xet gc' . ($kill ? ", killed after $kill s" : '')
 	} ]);
 }
 
@@ -89,11 +90,9 @@ sub start_collector {
 
 	$one->{out} = $self->{t}->dir() . '/gc.' . ++$self->{collectors};
 	$one->{pid} = spawn([ $one->{kill} ? ('/usr/bin/timeout', '-s', 'KILL',
-		$one->{kill}) : (), Test::Xet::Cli::binary(), @{ $one->{gc} } ],
+		$one->{kill}) : (), Test::Xet::Cli::binary(), 'gc', '--json' ],
 		output => $one->{out}, env => {
-			XET_POSTGRES => $self->{t}->conninfo(),
-			XET_STORE => $self->{t}->store(),
-			PGAPPNAME => 'soak-gc' });
+			XET_POSTGRES => $self->{t}->conninfo() });
 }
 
 sub end_collector {
@@ -107,12 +106,7 @@ sub end_collector {
 	$self->violation('gc', "$one->{text} does not end: $out")
 		unless defined $status;
 
-	# what PostgreSQL was asked for last may go on for a moment
-
-	wait_for(30, sub { (eval { $self->{t}->sql('SELECT count(*)'
-		. ' FROM pg_stat_activity'
-		. " WHERE application_name = 'soak-gc'") } // 1) eq '0' })
-		or $self->violation('gc', 'a session of xet gc stays');
+	$self->wait_collection();
 
 	$self->{model}->collected();
 	$self->{answers}{$one->{kill} && $status ? 'gc killed'
@@ -121,6 +115,22 @@ sub end_collector {
 
 	$self->violation('gc', "$one->{text}: $status $out")
 		if $status && !$one->{kill} && !$fault && !$self->{swapped};
+}
+
+# The server goes on without the one who has asked, and in another folder once
+# the right one is back.
+
+sub wait_collection {
+	my ($self) = @_;
+
+	$self->{collection_waits} = $self->{swapped} && !$self->{collects};
+
+	return if $self->{collects} || $self->{swapped};
+
+	wait_for(120, sub { (eval { $self->{t}->sql('SELECT count(*) FROM'
+		. " xet.chores WHERE name = 'gc' AND (cursor IS NOT NULL OR"
+		. ' started_at IS NULL)') } // 1) eq '0' })
+		or $self->violation('gc', 'a collection stays');
 }
 
 # Files of the store that are older than so many seconds become older than any
@@ -203,8 +213,7 @@ sub collect_all {
 	$self->age(-1);
 
 	my $done = wait_for(60, sub {
-		my $one = { gc => [ qw/ gc --json --grace 0s / ],
-			text => 'xet gc at the end' };
+		my $one = { gc => 1, text => 'xet gc at the end' };
 
 		$self->start_collector($one);
 		$self->end_collector($one);
