@@ -55,15 +55,10 @@ my (%methods, %statuses);
 # --------------------------------------------------------------------------
 # routes
 
-my %args = (none => '', hash => '/{}', prefix => '/{}/{}',
-	'hash, name' => '/{}', name => '', 'prefix, name, id' => '/{}/{}');
-my %tail = ('prefix, name, id' => '/{}');
 my (%is, %said);
 
 for my $route (@{ module_table('routes') }) {
-	my ($first, $more) = split(m!(?=/)!, $route->{name});
-	my $rest = $first . $args{$route->{args}} . ($more // '')
-		. ($tail{$route->{args}} // '');
+	my $rest = $route->{form} =~ s/:\w+/{}/gr;
 
 	for my $version (map { $_ eq '' ? '' : "$_/" }
 		@{ $route->{versions} })

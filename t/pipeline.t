@@ -56,20 +56,12 @@ $t->run();
 # --------------------------------------------------------------------------
 # the table
 
-my %kinds = (none => 'none', name => 'none', hash => 'hash',
-	prefix => 'prefix', 'hash, name' => 'name',
-	'prefix, name, id' => 'prefix');
-
 sub routes {
 	my (%routes, @order);
 
 	for (@{ module_table('routes') }) {
-		my $kind = $kinds{$_->{args}}
-			or die "$_->{name}: $_->{args} is not known\n";
-		my $key = "$_->{name} $kind";
-
-		push @order, $key unless $routes{$key};
-		$routes{$key} = [ $_->{name}, $kind,
+		push @order, $_->{form} unless $routes{$_->{form}};
+		$routes{$_->{form}} = [ $_->{form},
 			map { $_ eq '' ? '' : "$_/" } @{ $_->{versions} } ];
 	}
 
@@ -154,7 +146,8 @@ my @objects = map { my $name = $_->[0]; map { [ name => $name,
 	$name eq 'csr' ? qw/ values indices indptr coords / : '' }
 	@components;
 
-# of a route's name: lists of query arguments
+# of a route's name, which is its form without ":hash" and the like: lists of
+# query arguments
 
 my %query = (
 	zt => [ [], [ limit => 1 ], [ limit => 0 ], [ after => 99 ],
@@ -194,35 +187,34 @@ my @methods = qw/ GET HEAD OPTIONS PUT POST DELETE PATCH /;
 # All requests of a route and version: [ method, uri, headers, body ].
 
 sub requests {
-	my ($name, $kind, $version) = @_;
+	my ($form, $version) = @_;
 
-	my ($base, $rest) = $name =~ m!^([^/]+)(/.*)?\z!;
-	my %objects = $kind eq 'none' ? ('' => '')
-		: $kind ne 'prefix' ? %file
-		: $base =~ /^chunk/ ? %chunk : %xorb;
+	my %objects = $form !~ /:/ ? ('' => '')
+		: $form !~ /:prefix/ ? %file
+		: $form =~ /^chunk/ ? %chunk : %xorb;
 	my @requests;
 
 	for my $object (sort keys %objects) {
-		my $uri = "/api/$version$base"
-			. ($kind eq 'none' ? '' : "/$objects{$object}")
-			. ($rest // '') . ($name =~ m!/grant\z!
-				? '/' . 'a' x 64 : '');
+		my $path = $form =~ s!:grant!'a' x 64!er
+			=~ s!(?::prefix/)?:hash!$objects{$object}!r;
 
-		push @requests, of_object($name, $kind, $object, $uri);
+		push @requests, of_object($form, $object,
+			"/api/$version$path");
 	}
 
 	return @requests;
 }
 
 sub of_object {
-	my ($name, $kind, $object, $uri) = @_;
+	my ($form, $object, $uri) = @_;
 
+	my $name = $form =~ s!/:\w+!!gr;
 	my $rich = $object =~ /^(?:empty|one|usual|ztensor)\z/;
 	my $queries = $name =~ /^zt/ && $object !~ /ztensor/
 		? [ [], [ i => 0 ] ] : $query{$name} || \@none;
 	my @requests;
 
-	$queries = batches() if $name eq 'reconstructions' && $kind eq 'none';
+	$queries = batches() if $form eq 'reconstructions';
 
 	for my $method (@methods) {
 
@@ -576,12 +568,12 @@ sub hold {
 }
 
 for my $route (routes()) {
-	my ($name, $kind, @versions) = @$route;
+	my ($form, @versions) = @$route;
 
-	hold("$_$name $kind", requests($name, $kind, $_)) for @versions;
+	hold("$_$form", requests($form, $_)) for @versions;
 }
 
-hold('telemetry of the root', of_object('telemetry', 'none', '',
+hold('telemetry of the root', of_object('telemetry', '',
 	'/v1/telemetry'));
 
 # --------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# "xet_read_only on": every route of routes.def and hub.def, in the shipped
+# "xet_read_only on": every route of routes.def, in the shipped
 # locations, with tokens and without: what changes something is refused, what
 # reads is answered, and the database is as before.  "xet_delete off": what
 # takes something away for good is refused, and writing goes on.  Where the two
@@ -313,17 +313,11 @@ sub batch {
 
 sub api_routes {
 	my @routes;
-	my $hash = $file->{hash};
+	my %parts = (hash => $file->{hash}, prefix => 'default', grant => 1);
 
 	for my $row (@{ module_table('routes') }) {
-		my ($name, $more) = split(/\//, $row->{name});
-		my %paths = (none => $name, hash => "$name/$hash",
-			prefix => "$name/default/$hash",
-			name => "$name/" . ($more // ''),
-			'hash, name' => "$name/$hash/" . ($more // ''),
-			'prefix, name, id' => "$name/default/$hash/"
-				. ($more // '') . '/1');
-		my $path = $paths{$row->{args}} // die "args $row->{args}\n";
+		my $path = $row->{form} =~ s/:(\w+)/
+			$parts{$1} \/\/ die "part $1\n"/ger;
 
 		for my $version (@{ $row->{versions} }) {
 			for my $method (@{ $row->{methods} }) {
@@ -332,9 +326,9 @@ sub api_routes {
 						? "/$version" : '') . "/$path";
 
 					push @routes, [ "$method $uri", $method,
-						$uri, 0 + ($row->{scope}
+						$uri, 0 + ($row->{access}
 						=~ /^(?:writes|deletes)$/),
-						'api', $row->{scope} ];
+						'api', $row->{access} ];
 				}
 			}
 		}

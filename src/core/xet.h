@@ -19,6 +19,7 @@
 #include "xet_shard.h"
 #include "xet_ingest.h"
 #include "xet_hub.h"
+#include "xet_route.h"
 
 /* a module that is built with XET_ZTENSOR=NO does not have these */
 

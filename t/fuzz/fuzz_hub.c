@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_hub.h"
+#include "xet_route.h"
 
 
 #define check(cond)  if (!(cond)) { __builtin_trap(); }
@@ -27,7 +27,8 @@ static const char *const  fuzz_forms[] = {
     "api/:type/:id/tree/:rev/:path", ":repo/resolve/:rev/:path",
     ":git/info/lfs/objects/batch", "buckets/:id/resolve/:path",
     "api/buckets/:owner", "api/:type/:id/revision/:rev", ":root", ":type",
-    ":repo", "buckets/:id/tree/:path"
+    ":repo", "buckets/:id/tree/:path",
+    "xorb-commits/:prefix/:hash/grant/:grant"
 };
 
 
@@ -122,16 +123,18 @@ fuzz_route(const uint8_t *data, size_t size)
     size_t             i;
     uint8_t           *room;
     xet_status_t       rc;
-    xet_hub_target_t   t;
+    xet_route_args_t   args;
+    xet_hub_target_t  *t;
 
+    t = &args.target;
     room = malloc(size + !size);
     check(room);
 
     for (i = 0; i < sizeof(fuzz_forms) / sizeof(fuzz_forms[0]); i++) {
 
-        rc = xet_hub_route_parse(fuzz_forms[i], data, size, room, &t);
+        rc = xet_route_parse(fuzz_forms[i], data, size, room, &args);
 
-        if (!xet_hub_route_match(fuzz_forms[i], data, size)) {
+        if (!xet_route_match(fuzz_forms[i], data, size)) {
             check(rc == XET_HUB_PATH);
             continue;
         }
@@ -140,11 +143,12 @@ fuzz_route(const uint8_t *data, size_t size)
             continue;
         }
 
-        check(t.owner.data == NULL
-              || xet_hub_name_ok(t.owner.data, t.owner.len));
-        check(t.name.data == NULL || xet_hub_name_ok(t.name.data, t.name.len));
-        check(t.rev.data == NULL || xet_hub_rev_ok(t.rev.data, t.rev.len));
-        check(t.path.len == 0 || xet_hub_path_ok(t.path.data, t.path.len));
+        check(t->owner.data == NULL
+              || xet_hub_name_ok(t->owner.data, t->owner.len));
+        check(t->name.data == NULL
+              || xet_hub_name_ok(t->name.data, t->name.len));
+        check(t->rev.data == NULL || xet_hub_rev_ok(t->rev.data, t->rev.len));
+        check(t->path.len == 0 || xet_hub_path_ok(t->path.data, t->path.len));
     }
 
     free(room);

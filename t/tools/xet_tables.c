@@ -2,9 +2,9 @@
 /*
  * xet_tables: the tables of the module as JSON, for the tests of documents.
  *
- *     xet_tables routes        [{"name","args","versions","methods","scope",
- *                                "handler"}]
- *     xet_tables hub           [{"form","methods","access","act","handler"}]
+ *     xet_tables routes        [{"form","versions","methods","access","act",
+ *                                "handler"}], those of the API
+ *     xet_tables hub           the same, those of a Hub
  *     xet_tables statements    [{"name","params","long","sql"}]
  *
  * The rows are those that the module is made of.
@@ -25,32 +25,19 @@
 #define NGX_HTTP_XET_V2               0x04
 #define NGX_HTTP_XET_V01              (NGX_HTTP_XET_V0|NGX_HTTP_XET_V1)
 
-#define NGX_HTTP_XET_ARG_NONE         "none"
-#define NGX_HTTP_XET_ARG_HASH         "hash"
-#define NGX_HTTP_XET_ARG_PREFIX_HASH  "prefix"
-#define NGX_HTTP_XET_ARG_HASH_NAME    "hash, name"
-#define NGX_HTTP_XET_ARG_NAME         "name"
-#define NGX_HTTP_XET_ARG_PREFIX_HASH_NAME_ID  "prefix, name, id"
-
 #define NGX_HTTP_XET_ANY              "any"
 #define NGX_HTTP_XET_READS            "reads"
+#define NGX_HTTP_XET_BROWSES          "browses"
+#define NGX_HTTP_XET_KNOWN            "known"
 #define NGX_HTTP_XET_WRITES           "writes"
 #define NGX_HTTP_XET_DELETES          "deletes"
 
+#define NGX_HTTP_XET_IDLE             "idle"
+#define NGX_HTTP_XET_LOOK             "look"
+#define NGX_HTTP_XET_ACT              "act"
+#define NGX_HTTP_XET_MINT             "mint"
+
 #define NGX_HTTP_XET_ZTENSOR          1
-
-#define NGX_HTTP_XET_HUB_ANY          "any"
-#define NGX_HTTP_XET_HUB_READS        "reads"
-#define NGX_HTTP_XET_HUB_BROWSES      "browses"
-#define NGX_HTTP_XET_HUB_KNOWN        "known"
-#define NGX_HTTP_XET_HUB_WRITES       "writes"
-#define NGX_HTTP_XET_HUB_DELETES      "deletes"
-#define NGX_HTTP_XET_HUB_ADMINS       "admins"
-
-#define NGX_HTTP_XET_HUB_IDLE         "idle"
-#define NGX_HTTP_XET_HUB_LOOK         "look"
-#define NGX_HTTP_XET_HUB_ACT          "act"
-#define NGX_HTTP_XET_HUB_MINT         "mint"
 
 
 static const char  *const methods[] = {
@@ -84,27 +71,13 @@ print_flags(const char *key, unsigned flags, const char *const *names)
 
 
 static void
-print_route(const char *name, const char *args, unsigned version,
-    unsigned method, const char *scope, const char *handler)
-{
-    static const char  *comma = "[";
-
-    printf("%s{\"name\":\"%s\",\"args\":\"%s\",", comma, name, args);
-    print_flags("versions", version, versions);
-    print_flags("methods", method, methods);
-    printf("\"scope\":\"%s\",\"handler\":\"%s\"}", scope, handler);
-
-    comma = ",\n";
-}
-
-
-static void
-print_hub(const char *form, unsigned method, const char *access,
-    const char *act, const char *handler)
+print_route(const char *form, unsigned version, unsigned method,
+    const char *access, const char *act, const char *handler)
 {
     static const char  *comma = "[";
 
     printf("%s{\"form\":\"%s\",", comma, form);
+    print_flags("versions", version, versions);
     print_flags("methods", method, methods);
     printf("\"access\":\"%s\",\"act\":\"%s\",\"handler\":\"%s\"}",
            access, act, handler);
@@ -150,12 +123,6 @@ print_statement(const char *name, unsigned all, unsigned params,
 }
 
 
-#define XET_ROUTE(name, args, version, method, scope, handler)                \
-    print_route(name, args, version, method, scope, #handler);
-
-#define XET_HUB(form, method, access, act, group, handler)                    \
-    print_hub(form, method, access, act, #handler);
-
 #define XET_ROWS(name, params, columns)                                       \
     print_statement(#name, 0, params, 0, columns, NULL);
 #define XET_LONG(name, params, columns)                                       \
@@ -172,10 +139,14 @@ int
 main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "routes") == 0) {
+#define XET_API(form, version, method, access, act, action, label, name)     \
+        print_route(form, version, method, access, act, #name);
 #include "../../src/http/routes/routes.def"
 
     } else if (argc == 2 && strcmp(argv[1], "hub") == 0) {
-#include "../../src/http/hub/hub.def"
+#define XET_HUB(form, method, access, act, action, label, name)              \
+        print_route(form, 0, method, access, act, #name);
+#include "../../src/http/routes/routes.def"
 
     } else if (argc == 2 && strcmp(argv[1], "statements") == 0) {
 #include "../../src/http/query/statements.def"

@@ -91,6 +91,7 @@
                                                                               \
     X(HASH_SYNTAX,    "invalid_hash",    400,                                 \
       "a hash must be 64 hexadecimal digits")                                 \
+    X(PREFIX,         "invalid_prefix",  400, "malformed prefix")             \
     X(DIGEST_SYNTAX,  "invalid_digest",  400, "malformed digest header")      \
     X(DIGEST_MISMATCH, "digest_mismatch", 400,                                \
       "the content does not have the declared SHA-256")                       \

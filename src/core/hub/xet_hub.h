@@ -155,9 +155,7 @@ xet_status_t xet_hub_path_check(const xet_hub_text_t *path,
     xet_hub_refusal_t *refusal);
 
 
-/*
- * xet_hub_route.c: the paths of requests.
- */
+/* What a path or an operand names. */
 
 typedef struct {
     xet_hub_kind_e  kind;
@@ -167,32 +165,6 @@ typedef struct {
     xet_hub_text_t  path;              /* in the repo; empty: its root */
     xet_hub_text_t  id;                /* owner and name, as they were sent */
 } xet_hub_target_t;
-
-
-/*
- * Whether the path of a request, as it was sent and without arguments, has the
- * form of a route.  A form is made of parts with "/" between them:
- *
- *     :type   models, datasets or spaces
- *     :id     two parts, owner and name
- *     :repo   the same, of a model, or behind "datasets" or "spaces"
- *     :git    as :repo, and the name ends in ".git"
- *     :owner  one part
- *     :rev    one part, which may have "/" as %2F; at the end all the rest
- *     :path   all the rest, which may be nothing
- *     :root   "/" alone
- *
- * anything else is itself; "buckets" says what kind it is.
- */
-int xet_hub_route_match(const char *form, const uint8_t *raw, size_t len);
-
-/*
- * Decodes what a path of this form names, for which room has len bytes; the
- * texts of the target are there.  XET_HUB_NAME, XET_HUB_REV, XET_HUB_PATH when
- * nothing can be called so.
- */
-xet_status_t xet_hub_route_parse(const char *form, const uint8_t *raw,
-    size_t len, uint8_t *room, xet_hub_target_t *target);
 
 
 /*

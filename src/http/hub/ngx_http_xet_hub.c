@@ -2,8 +2,9 @@
 /*
  * Who asks a Hub for what.
  *
- *     handler   path as it was sent -> route -> who it is -> what it names
- *               -> the route's handler
+ *     router    path as it was sent -> route
+ *     here      who it is -> whether they may -> what the path names
+ *     router    the route's handler
  *
  * Whether somebody may see a repo, and write to it, PostgreSQL says with each
  * statement (xet.hub_find()), from what is found out here: the name spaces of
@@ -21,14 +22,8 @@
 #define NGX_HTTP_XET_HUB_ME  "me"              /* who asks */
 
 
-static ngx_int_t ngx_http_xet_hub_nowhere(ngx_http_request_t *r,
-    ngx_uint_t methods);
-static xet_scope_e ngx_http_xet_hub_does(ngx_http_request_t *r,
-    const ngx_http_xet_hub_route_t *route);
-static ngx_int_t ngx_http_xet_hub_parse(ngx_http_request_t *r,
-    ngx_http_xet_hub_t *hub, ngx_str_t *path);
-static ngx_int_t ngx_http_xet_hub_begin(ngx_http_request_t *r,
-    const ngx_http_xet_hub_route_t *route);
+static ngx_int_t ngx_http_xet_hub_names(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub);
 static ngx_int_t ngx_http_xet_hub_caller(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub);
 static ngx_int_t ngx_http_xet_hub_who(ngx_http_request_t *r,
@@ -41,79 +36,57 @@ static ngx_int_t ngx_http_xet_hub_spaces(ngx_http_request_t *r,
 static ngx_int_t ngx_http_xet_hub_space(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, u_char *name, size_t len);
 static ngx_int_t ngx_http_xet_hub_unknown(ngx_http_request_t *r,
-    ngx_http_xet_hub_access_e access, xet_status_t status);
+    ngx_http_xet_right_e right, xet_status_t status);
 
 
-ngx_int_t
-ngx_http_xet_hub_handler(ngx_http_request_t *r)
+ngx_http_xet_hub_t *
+ngx_http_xet_hub_create(ngx_http_request_t *r,
+    const ngx_http_xet_match_t *match)
 {
-    ngx_int_t                        rc;
-    ngx_str_t                        path;
-    ngx_uint_t                       methods;
-    ngx_http_xet_ctx_t              *ctx;
-    ngx_http_xet_hub_t              *hub;
-    const ngx_http_xet_hub_route_t  *route;
+    ngx_http_xet_hub_t          *hub;
+    const ngx_http_xet_route_t  *route;
 
-    ctx = ngx_http_xet_ctx(r);
     hub = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_hub_t));
-
-    if (ctx == NULL || hub == NULL || ngx_http_xet_query_create(r) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (hub == NULL) {
+        return NULL;
     }
 
-    ctx->route.hub = hub;
+    route = match->route;
 
-    if (r->method == NGX_HTTP_OPTIONS && ctx->cors) {
-        return ngx_http_xet_cors_preflight(r);
-    }
+    hub->match = match;
+    hub->writes = (route && route->right >= NGX_HTTP_XET_WRITES);
 
-    if (ngx_http_xet_hub_route_path(r, &path) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    route = ngx_http_xet_hub_route(r, &path, &methods);
-    hub->people = ngx_http_xet_hub_route_people(r, &path);
-
-    if (hub->people && ngx_http_xet_hub_browser(r)
-        && (route == NULL || route->access == NGX_HTTP_XET_HUB_BROWSES))
+    if (match->people && ngx_http_xet_hub_browser(r)
+        && (route == NULL || route->right == NGX_HTTP_XET_BROWSES))
     {
         hub->refuse = ngx_http_xet_hub_page_refuse;
     }
 
-    if (route == NULL) {
-        return ngx_http_xet_hub_nowhere(r, methods);
-    }
+    return hub;
+}
 
-    hub->route = route;
-    hub->writes = (route->access >= NGX_HTTP_XET_HUB_WRITES);
+
+ngx_int_t
+ngx_http_xet_hub_enter(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
+    xet_scope_e does)
+{
+    ngx_int_t  rc;
 
     rc = ngx_http_xet_hub_caller(r, hub);
 
     if (rc == NGX_OK) {
-        rc = ngx_http_xet_hub_allowed(r, route->access);
+        rc = ngx_http_xet_hub_allowed(r, hub->match->route->right);
     }
 
     if (rc == NGX_OK) {
-        rc = ngx_http_xet_hub_open(r, ngx_http_xet_hub_does(r, route));
+        rc = ngx_http_xet_hub_open(r, does);
     }
 
-    if (rc == NGX_OK) {
-        rc = ngx_http_xet_hub_parse(r, hub, &path);
-    }
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    rc = ngx_http_xet_hub_begin(r, route);
-
-    return (rc == NGX_DECLINED) ? route->handler(r, hub) : rc;
+    return (rc == NGX_OK) ? ngx_http_xet_hub_names(r, hub) : rc;
 }
 
 
-/* No route, or one for those methods only. */
-
-static ngx_int_t
+ngx_int_t
 ngx_http_xet_hub_nowhere(ngx_http_request_t *r, ngx_uint_t methods)
 {
     if (methods == 0) {
@@ -131,30 +104,6 @@ ngx_http_xet_hub_nowhere(ngx_http_request_t *r, ngx_uint_t methods)
 }
 
 
-/*
- * What a route does to what is stored, whoever may come to it: an object of LFS
- * is sent without a token.  A token or a "yes" to who asks whether he may write
- * is of no use where nobody may.  Only scopes that are in "xet_read_only" and
- * "xet_delete" are told apart.
- */
-
-static xet_scope_e
-ngx_http_xet_hub_does(ngx_http_request_t *r,
-    const ngx_http_xet_hub_route_t *route)
-{
-    if (route->access == NGX_HTTP_XET_HUB_DELETES
-        || (route->act == NGX_HTTP_XET_HUB_ACT
-            && r->method == NGX_HTTP_DELETE))
-    {
-        return XET_SCOPE_DELETE;
-    }
-
-    return (route->access >= NGX_HTTP_XET_HUB_WRITES
-            || route->act == NGX_HTTP_XET_HUB_ACT)
-           ? XET_SCOPE_WRITE : XET_SCOPE_READ;
-}
-
-
 ngx_int_t
 ngx_http_xet_hub_open(ngx_http_request_t *r, xet_scope_e scope)
 {
@@ -167,25 +116,14 @@ ngx_http_xet_hub_open(ngx_http_request_t *r, xet_scope_e scope)
 }
 
 
+/* What the path names. */
+
 static ngx_int_t
-ngx_http_xet_hub_parse(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
-    ngx_str_t *path)
+ngx_http_xet_hub_names(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 {
-    u_char            *room;
-    xet_status_t       status;
-    xet_hub_target_t  *t;
+    const xet_hub_target_t  *t;
 
-    room = ngx_pnalloc(r->pool, path->len + 1);
-    if (room == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    t = &hub->target;
-
-    status = xet_hub_route_parse(hub->route->form, path->data, path->len, room,
-                                 t);
-
-    switch (status) {
+    switch (hub->match->status) {
 
     case XET_OK:
         break;
@@ -204,6 +142,8 @@ ngx_http_xet_hub_parse(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
                                      "Entry not found");
     }
 
+    t = &hub->match->args.target;
+
     hub->asked.kind = t->kind;
     hub->asked.owner.data = (u_char *) t->owner.data;
     hub->asked.owner.len = t->owner.len;
@@ -218,7 +158,8 @@ ngx_http_xet_hub_parse(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
         ngx_str_set(&hub->rev, "main");
     }
 
-    hub->path.data = t->path.data ? (u_char *) t->path.data : room;
+    hub->path.data = (u_char *) (t->path.data ? (const char *) t->path.data
+                                              : "");
     hub->path.len = t->path.len;
 
     ngx_http_xet_hub_owner(hub, &hub->asked.owner);
@@ -252,30 +193,6 @@ ngx_http_xet_hub_note(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     audit->hub.data = p;
     audit->hub.len = ngx_sprintf(p, "%s/%V/%V", plural, &hub->asked.owner,
                                  &hub->asked.name) - p;
-}
-
-
-/*
- * What comes with the request: NGX_DECLINED if it may come, else what it was
- * answered with.  A DELETE may have a body that says what.
- */
-
-static ngx_int_t
-ngx_http_xet_hub_begin(ngx_http_request_t *r,
-    const ngx_http_xet_hub_route_t *route)
-{
-    ngx_int_t  rc;
-
-    if (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)) {
-        rc = ngx_http_discard_request_body(r);
-
-        return (rc == NGX_OK) ? NGX_DECLINED : rc;
-    }
-
-    rc = ngx_http_xet_body_plain(r);
-
-    return (rc == NGX_DECLINED && route->access == NGX_HTTP_XET_HUB_WRITES)
-           ? ngx_http_xet_limit_upload(r) : rc;
 }
 
 
@@ -555,7 +472,7 @@ ngx_http_xet_hub_space(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 
 ngx_int_t
 ngx_http_xet_hub_allowed(ngx_http_request_t *r,
-    ngx_http_xet_hub_access_e access)
+    ngx_http_xet_right_e right)
 {
     xet_scope_e               scope;
     ngx_http_xet_auth_t      *auth;
@@ -564,7 +481,7 @@ ngx_http_xet_hub_allowed(ngx_http_request_t *r,
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     if (xlcf->auth != NGX_HTTP_XET_AUTH_TOKEN
-        || access == NGX_HTTP_XET_HUB_ANY)
+        || right == NGX_HTTP_XET_ANY)
     {
         return NGX_OK;
     }
@@ -572,11 +489,11 @@ ngx_http_xet_hub_allowed(ngx_http_request_t *r,
     auth = ngx_http_xet_auth(r);
 
     if (auth->status != XET_OK) {
-        return ngx_http_xet_hub_unknown(r, access, auth->status);
+        return ngx_http_xet_hub_unknown(r, right, auth->status);
     }
 
-    scope = (access == NGX_HTTP_XET_HUB_DELETES) ? XET_SCOPE_DELETE
-            : (access == NGX_HTTP_XET_HUB_WRITES) ? XET_SCOPE_WRITE
+    scope = (right == NGX_HTTP_XET_DELETES) ? XET_SCOPE_DELETE
+            : (right == NGX_HTTP_XET_WRITES) ? XET_SCOPE_WRITE
             : XET_SCOPE_READ;
 
     if (scope > auth->claims.scope) {
@@ -599,7 +516,7 @@ ngx_http_xet_hub_allowed(ngx_http_request_t *r,
 
 static ngx_int_t
 ngx_http_xet_hub_unknown(ngx_http_request_t *r,
-    ngx_http_xet_hub_access_e access, xet_status_t status)
+    ngx_http_xet_right_e right, xet_status_t status)
 {
     ngx_str_t                 arg;
     ngx_uint_t                page;
@@ -607,18 +524,18 @@ ngx_http_xet_hub_unknown(ngx_http_request_t *r,
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    page = (access == NGX_HTTP_XET_HUB_BROWSES);
+    page = (right == NGX_HTTP_XET_BROWSES);
 
     if (status == XET_TOKEN_MISSING && xlcf->hub_public
-        && (access == NGX_HTTP_XET_HUB_READS
+        && (right == NGX_HTTP_XET_READS
             || (page && ngx_http_arg(r, (u_char *) "sign-in", 7, &arg)
                         != NGX_OK)))
     {
         return NGX_OK;
     }
 
-    if (access == NGX_HTTP_XET_HUB_READS
-        && ngx_http_xet_hub_get(r)->people && ngx_http_xet_hub_browser(r))
+    if (right == NGX_HTTP_XET_READS
+        && ngx_http_xet_hub_get(r)->match->people && ngx_http_xet_hub_browser(r))
     {
         page = 1;
     }

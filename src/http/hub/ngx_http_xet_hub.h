@@ -9,62 +9,23 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_query.h"
+#include "ngx_http_xet_routes.h"
 #include "ngx_http_xet_download.h"
 #include "ngx_http_xet_upload.h"
-
-
-/* Who may come to a route. */
-
-typedef enum {
-    NGX_HTTP_XET_HUB_ANY = 0,          /* also without a token */
-    NGX_HTTP_XET_HUB_READS,            /* the same, if "xet_hub_public" */
-    NGX_HTTP_XET_HUB_BROWSES,          /* the same: a page */
-    NGX_HTTP_XET_HUB_KNOWN,
-    NGX_HTTP_XET_HUB_WRITES,
-    NGX_HTTP_XET_HUB_DELETES
-} ngx_http_xet_hub_access_e;
-
-
-/* What "xet_audit" makes of a route. */
-
-typedef enum {
-    NGX_HTTP_XET_HUB_IDLE = 0,         /* no act */
-    NGX_HTTP_XET_HUB_LOOK,             /* told with "all" only */
-    NGX_HTTP_XET_HUB_ACT,
-    NGX_HTTP_XET_HUB_MINT              /* a token is given out */
-} ngx_http_xet_hub_act_e;
-
-
-#define NGX_HTTP_XET_HUB_GROUPS  16            /* of hub.def, at most */
-
-
-typedef struct {
-    const char                 *form;
-    ngx_uint_t                  methods;
-    ngx_http_xet_hub_access_e   access;
-    ngx_http_xet_hub_act_e      act;
-    ngx_str_t                   group;         /* of what is counted */
-    const char                 *action;
-    ngx_int_t                 (*handler)(ngx_http_request_t *r,
-                                         ngx_http_xet_hub_t *hub);
-} ngx_http_xet_hub_route_t;
 
 
 /* What a request is about, and who asks. */
 
 struct ngx_http_xet_hub_s {
-    const ngx_http_xet_hub_route_t  *route;
-
-    xet_hub_target_t                 target;
+    const ngx_http_xet_match_t      *match;
     ngx_http_xet_hub_asked_t         asked;
-    ngx_str_t                        rev;      /* of target; "main" if none */
-    ngx_str_t                        path;     /* of target, data not NULL */
+    ngx_str_t                        rev;      /* "main" if none */
+    ngx_str_t                        path;     /* in the repo, not NULL */
     ngx_str_t                        who;
     ngx_array_t                      spaces;   /* of who: ngx_str_t */
     ngx_str_t                        origin;   /* "http://host" */
     ngx_str_t                        base;     /* with "xet_hub_base" */
     ngx_uint_t                       writes;   /* the route does */
-    ngx_uint_t                       people;   /* may ask for a page here */
 
     /* sends an error where that is a page, else NULL */
     ngx_int_t                      (*refuse)(ngx_http_request_t *r,
@@ -80,54 +41,47 @@ struct ngx_http_xet_hub_s {
 };
 
 
-#define XET_HUB(form, methods, access, act, group, name)                      \
+#define XET_HUB(form, methods, right, act, action, label, name)              \
 ngx_int_t ngx_http_xet_hub_##name##_handler(ngx_http_request_t *r,            \
     ngx_http_xet_hub_t *hub);
 
-#include "hub.def"
+#include "routes.def"
 
-#undef XET_HUB
-
-
-/* The content handler of "xet_hub". */
-ngx_int_t ngx_http_xet_hub_handler(ngx_http_request_t *r);
 
 /*
- * ngx_http_xet_hub_route.c: the route of a path below "xet_hub_base".  NULL:
- * there is none for the method, but for *methods, if any.
+ * Makes what a request to a Hub is about; it may not come yet.  NULL without
+ * memory.
  */
-const ngx_http_xet_hub_route_t *ngx_http_xet_hub_route(ngx_http_request_t *r,
-    const ngx_str_t *path, ngx_uint_t *methods);
+ngx_http_xet_hub_t *ngx_http_xet_hub_create(ngx_http_request_t *r,
+    const ngx_http_xet_match_t *match);
+
+/* The answer where the path leads to no route, or to other methods only. */
+ngx_int_t ngx_http_xet_hub_nowhere(ngx_http_request_t *r,
+    ngx_uint_t methods);
+
+/*
+ * Who asks, whether the route is for them and does what is allowed, and what it
+ * names: NGX_OK, or what the content handler returns.
+ */
+ngx_int_t ngx_http_xet_hub_enter(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, xet_scope_e does);
+
+/*
+ * ngx_http_xet_hub_path.c: the path below "xet_hub_base", as it was sent, which
+ * begins with "/"; it is empty for what is not below that.
+ */
+ngx_int_t ngx_http_xet_hub_path(ngx_http_request_t *r, ngx_str_t *path);
 
 /* Whether people may ask for a page by it. */
-ngx_uint_t ngx_http_xet_hub_route_people(ngx_http_request_t *r,
+ngx_uint_t ngx_http_xet_hub_people(ngx_http_request_t *r,
     const ngx_str_t *path);
-
-/* The path below "xet_hub_base", as it was sent; begins with "/". */
-ngx_int_t ngx_http_xet_hub_route_path(ngx_http_request_t *r,
-    ngx_str_t *path);
-
-/* The route of a request, whoever asks; NULL: none. */
-const ngx_http_xet_hub_route_t *ngx_http_xet_hub_route_of(
-    ngx_http_request_t *r);
-
-/*
- * Gives groups of routes the numbers from first on, and their names, at most
- * NGX_HTTP_XET_HUB_GROUPS, to what is counted; returns how many.
- */
-ngx_uint_t ngx_http_xet_hub_route_groups(const char **names,
-    ngx_uint_t first);
-
-/* Where to count requests of the route. */
-ngx_uint_t ngx_http_xet_hub_route_number(
-    const ngx_http_xet_hub_route_t *route);
 
 /*
  * Whether a token allows that, whatever the repo is: NGX_OK, or as
  * ngx_http_xet_hub_deny().
  */
 ngx_int_t ngx_http_xet_hub_allowed(ngx_http_request_t *r,
-    ngx_http_xet_hub_access_e access);
+    ngx_http_xet_right_e right);
 
 /*
  * Whether the server lets somebody do what takes this scope, as

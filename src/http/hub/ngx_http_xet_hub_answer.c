@@ -227,8 +227,8 @@ ngx_http_xet_hub_upstream(ngx_http_request_t *r)
 
     if (xlcf->hub_upstream == NULL
         || !(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
-        || hub->route->access != NGX_HTTP_XET_HUB_READS
-        || hub->route->act != NGX_HTTP_XET_HUB_LOOK
+        || hub->match->route->right != NGX_HTTP_XET_READS
+        || hub->match->route->act != NGX_HTTP_XET_LOOK
         || hub->asked.kind == XET_HUB_BUCKET)
     {
         return NGX_DECLINED;
@@ -268,18 +268,18 @@ ngx_http_xet_hub_moved(ngx_http_request_t *r, const ngx_str_t *id)
     hub = ngx_http_xet_hub_get(r);
     uri = &r->unparsed_uri;
 
-    start = (u_char *) hub->target.id.data;
+    start = (u_char *) hub->match->args.target.id.data;
 
     /* what a body names, or a path that was changed on its way, is not there */
 
     if (start == NULL || start < uri->data
-        || start + hub->target.id.len > uri->data + uri->len)
+        || start + hub->match->args.target.id.len > uri->data + uri->len)
     {
         return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND, "RepoNotFound",
                                       "The repository has another name now");
     }
 
-    end = start + hub->target.id.len;
+    end = start + hub->match->args.target.id.len;
 
     location.len = uri->len + id->len;
     location.data = ngx_pnalloc(r->pool, location.len);

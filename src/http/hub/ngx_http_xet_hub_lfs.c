@@ -204,7 +204,7 @@ ngx_http_xet_hub_lfs_read(ngx_http_request_t *r, void *data)
     hub = ngx_http_xet_hub_get(r);
 
     if (l->list.upload) {
-        rc = ngx_http_xet_hub_allowed(r, NGX_HTTP_XET_HUB_WRITES);
+        rc = ngx_http_xet_hub_allowed(r, NGX_HTTP_XET_WRITES);
 
         if (rc == NGX_OK) {
             rc = ngx_http_xet_hub_open(r, XET_SCOPE_WRITE);
@@ -640,7 +640,7 @@ ngx_http_xet_hub_lfs_check(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     text.data = s.data;
     text.len = s.len;
 
-    if (!xet_hub_sha256_parse(u->sha256, &hub->target.rev)
+    if (!xet_hub_sha256_parse(u->sha256, &hub->match->args.target.rev)
         || !xet_hub_sha256_parse(given, &text)
         || !xet_get_decimal(e.data, e.len, &expires) || store.len == 0)
     {

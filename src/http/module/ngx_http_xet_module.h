@@ -32,14 +32,15 @@ typedef struct {
 
 /* ngx_http_xet_router.c */
 ngx_int_t ngx_http_xet_api_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_xet_hub_handler(ngx_http_request_t *r);
 
 /*
- * The name of the request's route, as in routes.def.  NGX_DECLINED where the
- * path and the method lead to no route, or without memory.
+ * The name of the request's route, for $xet_route.  NGX_DECLINED where the path
+ * and the method lead to no route, or without memory.
  */
 ngx_int_t ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name);
 
-/* Gives the routes, with hub also its groups, numbers, and counts by them. */
+/* Gives the routes, with hub also those of a Hub, numbers to count by. */
 void ngx_http_xet_route_count_init(ngx_uint_t hub);
 
 /* Where to count the request, by its path and its method. */

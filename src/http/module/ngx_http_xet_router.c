@@ -1,15 +1,15 @@
 
 /*
- * From URI and method to an endpoint, by one table.
+ * From URI and method to a row of routes.def, and from there to its handler.
  *
- * The path behind "xet_api_base" is [/v1|/v2]/<name>[/<prefix>][/<hash>],
- * [/v1|/v2]/<name>/<hash>/<more of the name> or
- * [/v1|/v2]/<name>/<more of the name>; the table has the last two as
- * "name/more".  All of it may have a generation before it, /g<digits>, which
- * means nothing here: what clients remember goes by the text of the endpoint,
- * so with another generation they begin anew (ngx_http_xet_token.c).
- * A prefix is any name: there is one namespace, and clients differ in what
- * they call it (docs/protocol.md).
+ * The path behind "xet_api_base" is [/v1|/v2] and the form of a route.  All of
+ * it may have a generation before it, /g<digits>, which means nothing here: what
+ * clients remember goes by the text of the endpoint, so with another generation
+ * they begin anew (ngx_http_xet_token.c).  A prefix is any name: there is one
+ * namespace, and clients differ in what they call it (docs/protocol.md).
+ *
+ * The match of a request is looked up by whoever wants to know: the phases, the
+ * handler, variables, what is counted and what is told of it when it is done.
  */
 
 #include "ngx_http_xet.h"
@@ -22,133 +22,60 @@
 
 
 #define NGX_HTTP_XET_GENERATION_DIGITS  10
-#define NGX_HTTP_XET_PARTS              4
-
-
-/* The first three are the number of parts behind the name. */
-
-typedef enum {
-    NGX_HTTP_XET_ARG_NONE = 0,
-    NGX_HTTP_XET_ARG_HASH,
-    NGX_HTTP_XET_ARG_PREFIX_HASH,
-    NGX_HTTP_XET_ARG_HASH_NAME,                /* two parts */
-    NGX_HTTP_XET_ARG_NAME,                     /* one part, no hash */
-    NGX_HTTP_XET_ARG_PREFIX_HASH_NAME_ID       /* four parts */
-} ngx_http_xet_arg_e;
-
-
-/* What a route asks of a token. */
-
-typedef enum {
-    NGX_HTTP_XET_ANY = 0,                      /* nothing */
-    NGX_HTTP_XET_READS,
-    NGX_HTTP_XET_WRITES,
-    NGX_HTTP_XET_DELETES
-} ngx_http_xet_scope_e;
-
-
-typedef struct {
-    ngx_str_t                 name;
-    ngx_uint_t                versions;
-    ngx_http_xet_arg_e        args;
-    ngx_uint_t                methods;
-    ngx_http_xet_scope_e      scope;
-    ngx_http_xet_handler_pt   handler;
-} ngx_http_xet_route_t;
-
-
-#define NGX_HTTP_XET_V01  (NGX_HTTP_XET_V0|NGX_HTTP_XET_V1)
 
 
 static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
 
-#define XET_ROUTE(name, args, versions, methods, scope, handler)              \
-    { ngx_string(name), versions, args, methods, scope,                       \
-      ngx_http_xet_##handler##_handler },
+#define XET_API(form, versions, methods, right, act, action, label, name)    \
+    { form, versions, methods, right, act, action, label,                    \
+      { .api = ngx_http_xet_##name##_handler } },
+
+#define XET_HUB(form, methods, right, act, action, label, name)              \
+    { form, NGX_HTTP_XET_V_HUB, methods, right, act, action, label,          \
+      { .hub = ngx_http_xet_hub_##name##_handler } },
 
 #include "routes.def"
 
-#undef XET_ROUTE
-
-    { ngx_null_string, 0, 0, 0, 0, NULL }
 };
 
-
-typedef struct {
-    ngx_uint_t                version;
-    ngx_str_t                 name;
-    ngx_str_t                 parts[NGX_HTTP_XET_PARTS];
-    ngx_uint_t                n;               /* of parts */
-} ngx_http_xet_path_t;
+#define NGX_HTTP_XET_ROUTES                                                   \
+    (sizeof(ngx_http_xet_routes) / sizeof(ngx_http_xet_routes[0]))
 
 
-/*
- * What the path of a request has led to: looked up once, and again only when
- * the URI, the method or the location has become another one.
- */
+/* Where the requests of each row are counted. */
 
-struct ngx_http_xet_match_s {
-    u_char                       *uri;
-    size_t                        len;
-    ngx_uint_t                    method;
-    void                         *rules;       /* of the location */
-
-    ngx_http_xet_path_t           path;
-    const ngx_http_xet_route_t   *route;       /* NULL: there is none */
-    ngx_uint_t                    methods;     /* of the path, if no route */
-};
+static u_char  ngx_http_xet_route_numbers[NGX_HTTP_XET_ROUTES];
 
 
-/* The number of each row among the routes that are counted. */
-
-static u_char  ngx_http_xet_route_numbers[sizeof(ngx_http_xet_routes)
-                                          / sizeof(ngx_http_xet_route_t)];
-
-
+static ngx_int_t ngx_http_xet_route_begin(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t **ctx, const ngx_http_xet_match_t **match);
+static ngx_int_t ngx_http_xet_route_body(ngx_http_request_t *r,
+    const ngx_http_xet_route_t *route, ngx_uint_t without);
+static xet_scope_e ngx_http_xet_route_does(ngx_http_request_t *r,
+    const ngx_http_xet_route_t *route);
 static const ngx_http_xet_match_t *ngx_http_xet_match(ngx_http_request_t *r);
-static void ngx_http_xet_find_route(ngx_http_request_t *r,
+static void ngx_http_xet_api_path(ngx_http_request_t *r,
     ngx_http_xet_match_t *match);
-static ngx_uint_t ngx_http_xet_route_match(const ngx_http_xet_route_t *route,
-    const ngx_http_xet_path_t *path);
-static void ngx_http_xet_route_audit_hub(ngx_http_request_t *r,
-    ngx_http_xet_audit_t *audit);
-static ngx_int_t ngx_http_xet_parse_path(ngx_http_request_t *r,
-    ngx_http_xet_path_t *path);
 static u_char *ngx_http_xet_skip_generation(u_char *p, u_char *last);
-static ngx_int_t ngx_http_xet_parse_args(const ngx_http_xet_path_t *path,
-    const ngx_http_xet_route_t *route, xet_hash_t *hash);
+static ngx_int_t ngx_http_xet_find_route(ngx_http_request_t *r,
+    ngx_http_xet_match_t *match);
 
 
 ngx_int_t
 ngx_http_xet_api_handler(ngx_http_request_t *r)
 {
     ngx_int_t                    rc;
-    xet_scope_e                  scope;
     const char                  *code, *message;
-    ngx_uint_t                   token;
     ngx_http_xet_ctx_t          *ctx;
     const ngx_http_xet_match_t  *match;
-    const ngx_http_xet_route_t  *route;
 
-    ctx = ngx_http_xet_ctx(r);
-    if (ctx == NULL || ngx_http_xet_query_create(r) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    rc = ngx_http_xet_route_begin(r, &ctx, &match);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
     }
 
-    /* the access phase has added what "xet_cors" allows */
-
-    if (r->method == NGX_HTTP_OPTIONS && ctx->cors) {
-        return ngx_http_xet_cors_preflight(r);
-    }
-
-    match = ngx_http_xet_match(r);
-    if (match == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    route = match->route;
-
-    if (route == NULL) {
+    if (match->route == NULL) {
 
         if (match->methods) {
             return ngx_http_xet_error_method(r, match->methods);
@@ -158,91 +85,137 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
                                   "no such route");
     }
 
-    ngx_http_xet_route_access(r, &token, &scope);
-
-    code = ngx_http_xet_closed(r, scope, &message);
+    code = ngx_http_xet_closed(r, ngx_http_xet_route_does(r, match->route),
+                               &message);
 
     if (code) {
         return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, code, message);
     }
 
-    ctx->version = match->path.version;
-    ctx->id = match->path.parts[NGX_HTTP_XET_PARTS - 1];
-
-    rc = ngx_http_xet_parse_args(&match->path, route, &ctx->hash);
-
-    if (rc == NGX_ABORT) {
-        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_prefix",
-                                  "malformed prefix");
+    if (match->status != XET_OK) {
+        return ngx_http_xet_error_status(r, match->status);
     }
 
-    if (rc != NGX_OK) {
-        return ngx_http_xet_error_status(r, XET_HASH_SYNTAX);
-    }
+    ctx->version = match->version;
+    ctx->hash = match->args.hash;
+    ctx->id.data = (u_char *) match->args.grant.data;
+    ctx->id.len = match->args.grant.len;
 
-    if (!(r->method & (NGX_HTTP_POST|NGX_HTTP_PUT))) {
-        rc = ngx_http_discard_request_body(r);
+    rc = ngx_http_xet_route_body(r, match->route,
+                                 NGX_HTTP_GET|NGX_HTTP_HEAD|NGX_HTTP_DELETE);
 
-        if (rc != NGX_OK) {
-            return rc;
-        }
-
-    } else {
-        rc = ngx_http_xet_body_plain(r);
-
-        if (rc == NGX_DECLINED && route->scope == NGX_HTTP_XET_WRITES) {
-            rc = ngx_http_xet_limit_upload(r);
-        }
-
-        if (rc != NGX_DECLINED) {
-            return rc;
-        }
-    }
-
-    return route->handler(r, ctx);
+    return (rc == NGX_DECLINED) ? match->route->handler.api(r, ctx) : rc;
 }
 
 
-static ngx_uint_t
-ngx_http_xet_route_match(const ngx_http_xet_route_t *route,
-    const ngx_http_xet_path_t *path)
+ngx_int_t
+ngx_http_xet_hub_handler(ngx_http_request_t *r)
 {
-    u_char           *p;
-    ngx_str_t         name;
-    ngx_uint_t        n;
-    const ngx_str_t  *more;
+    ngx_int_t                    rc;
+    ngx_http_xet_ctx_t          *ctx;
+    ngx_http_xet_hub_t          *hub;
+    const ngx_http_xet_match_t  *match;
 
-    name = route->name;
+    rc = ngx_http_xet_route_begin(r, &ctx, &match);
 
-    if (route->args >= NGX_HTTP_XET_ARG_HASH_NAME) {
-
-        /* the name is in two places; how many parts, and which is the second */
-
-        n = (route->args == NGX_HTTP_XET_ARG_HASH_NAME) ? 2
-            : (route->args == NGX_HTTP_XET_ARG_NAME) ? 1 : 4;
-
-        if (path->n != n) {
-            return 0;
-        }
-
-        p = ngx_strlchr(name.data, name.data + name.len, '/');
-
-        more = &path->parts[n / 2];
-
-        if (more->len != (size_t) (name.data + name.len - p - 1)
-            || ngx_memcmp(more->data, p + 1, more->len) != 0)
-        {
-            return 0;
-        }
-
-        name.len = p - name.data;
-
-    } else if ((ngx_uint_t) route->args != path->n) {
-        return 0;
+    if (rc != NGX_DECLINED) {
+        return rc;
     }
 
-    return name.len == path->name.len
-           && ngx_memcmp(name.data, path->name.data, name.len) == 0;
+    hub = ngx_http_xet_hub_create(r, match);
+    if (hub == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->route.hub = hub;
+
+    if (match->route == NULL) {
+        return ngx_http_xet_hub_nowhere(r, match->methods);
+    }
+
+    rc = ngx_http_xet_hub_enter(r, hub,
+                                ngx_http_xet_route_does(r, match->route));
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    /* a DELETE may have a body that says what */
+
+    rc = ngx_http_xet_route_body(r, match->route,
+                                 NGX_HTTP_GET|NGX_HTTP_HEAD);
+
+    return (rc == NGX_DECLINED) ? match->route->handler.hub(r, hub) : rc;
+}
+
+
+/* NGX_DECLINED, and where the request has come to, or the answer. */
+
+static ngx_int_t
+ngx_http_xet_route_begin(ngx_http_request_t *r, ngx_http_xet_ctx_t **ctx,
+    const ngx_http_xet_match_t **match)
+{
+    *ctx = ngx_http_xet_ctx(r);
+
+    if (*ctx == NULL || ngx_http_xet_query_create(r) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    /* the access phase has added what "xet_cors" allows */
+
+    if (r->method == NGX_HTTP_OPTIONS && (*ctx)->cors) {
+        return ngx_http_xet_cors_preflight(r);
+    }
+
+    *match = ngx_http_xet_match(r);
+
+    return *match ? NGX_DECLINED : NGX_HTTP_INTERNAL_SERVER_ERROR;
+}
+
+
+/*
+ * What comes with the request: NGX_DECLINED if it may come, else what it was
+ * answered with.  A body of the methods in "without" is dropped.
+ */
+
+static ngx_int_t
+ngx_http_xet_route_body(ngx_http_request_t *r,
+    const ngx_http_xet_route_t *route, ngx_uint_t without)
+{
+    ngx_int_t  rc;
+
+    if (r->method & without) {
+        rc = ngx_http_discard_request_body(r);
+
+        return (rc == NGX_OK) ? NGX_DECLINED : rc;
+    }
+
+    rc = ngx_http_xet_body_plain(r);
+
+    return (rc == NGX_DECLINED && route->right == NGX_HTTP_XET_WRITES)
+           ? ngx_http_xet_limit_upload(r) : rc;
+}
+
+
+/*
+ * What a route does to what is stored, whoever may come to it: an object of LFS
+ * is sent without a token.  A token or a "yes" to who asks whether he may write
+ * is of no use where nobody may.
+ */
+
+static xet_scope_e
+ngx_http_xet_route_does(ngx_http_request_t *r,
+    const ngx_http_xet_route_t *route)
+{
+    if (route->right == NGX_HTTP_XET_DELETES
+        || (route->act == NGX_HTTP_XET_ACT && r->method == NGX_HTTP_DELETE))
+    {
+        return XET_SCOPE_DELETE;
+    }
+
+    return (route->right >= NGX_HTTP_XET_WRITES
+            || route->act == NGX_HTTP_XET_ACT)
+           ? XET_SCOPE_WRITE : XET_SCOPE_READ;
 }
 
 
@@ -279,8 +252,21 @@ ngx_http_xet_match(ngx_http_request_t *r)
     match->len = r->uri.len;
     match->method = r->method;
 
-    if (ngx_http_xet_parse_path(r, &match->path) == NGX_OK) {
-        ngx_http_xet_find_route(r, match);
+    if (!ngx_http_xet_of_hub(xlcf)) {
+        ngx_http_xet_api_path(r, match);
+
+    } else {
+        match->version = NGX_HTTP_XET_V_HUB;
+
+        if (ngx_http_xet_hub_path(r, &match->path) != NGX_OK) {
+            return NULL;
+        }
+
+        match->people = ngx_http_xet_hub_people(r, &match->path);
+    }
+
+    if (ngx_http_xet_find_route(r, match) != NGX_OK) {
+        return NULL;
     }
 
     ctx->match = match;
@@ -289,351 +275,37 @@ ngx_http_xet_match(ngx_http_request_t *r)
 }
 
 
-static void
-ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_match_t *match)
-{
-    const ngx_http_xet_route_t  *route;
-
-    for (route = ngx_http_xet_routes; route->handler; route++) {
-
-        if (!(route->versions & match->path.version)
-            || !ngx_http_xet_route_match(route, &match->path))
-        {
-            continue;
-        }
-
-        if (route->methods & r->method) {
-            match->route = route;
-            return;
-        }
-
-        match->methods |= route->methods;
-    }
-}
-
-
-ngx_int_t
-ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name)
-{
-    ngx_http_xet_loc_conf_t         *xlcf;
-    const ngx_http_xet_match_t      *match;
-    const ngx_http_xet_hub_route_t  *route;
-
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    if (ngx_http_xet_of_hub(xlcf)) {
-        route = ngx_http_xet_hub_route_of(r);
-
-        if (route == NULL) {
-            return NGX_DECLINED;
-        }
-
-        *name = route->group;
-
-        return NGX_OK;
-    }
-
-    match = ngx_http_xet_match(r);
-
-    if (match == NULL || match->route == NULL) {
-        return NGX_DECLINED;
-    }
-
-    *name = match->route->name;
-
-    return NGX_OK;
-}
-
-
-/* Rows of one handler are one route: other names of it, other versions. */
-
-void
-ngx_http_xet_route_count_init(ngx_uint_t hub)
-{
-    ngx_uint_t  i, k, n;
-
-    static const char *const  handlers[] = {
-#define XET_ROUTE(name, args, versions, methods, scope, handler)  #handler,
-#include "routes.def"
-#undef XET_ROUTE
-        NULL
-    };
-
-    static const char  *names[sizeof(handlers) / sizeof(handlers[0])
-                              + NGX_HTTP_XET_HUB_GROUPS];
-
-    n = 0;
-
-    for (i = 0; handlers[i]; i++) {
-
-        for (k = 0; k < n; k++) {
-            if (ngx_strcmp(names[k], handlers[i]) == 0) {
-                break;
-            }
-        }
-
-        if (k == n) {
-            names[n++] = handlers[i];
-        }
-
-        k += NGX_HTTP_XET_ROUTE_FIRST;
-
-        ngx_http_xet_route_numbers[i] = (u_char)
-            ((k < NGX_HTTP_XET_ROUTE_MAX) ? k : NGX_HTTP_XET_ROUTE_OTHER);
-    }
-
-    if (hub) {
-        n += ngx_http_xet_hub_route_groups(&names[n],
-                                           NGX_HTTP_XET_ROUTE_FIRST + n);
-    }
-
-    ngx_http_xet_metrics_routes(names, n);
-}
-
-
-ngx_uint_t
-ngx_http_xet_route_number(ngx_http_request_t *r)
-{
-    ngx_http_xet_loc_conf_t         *xlcf;
-    const ngx_http_xet_match_t      *match;
-    const ngx_http_xet_hub_route_t  *route;
-
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    if (ngx_http_xet_of_hub(xlcf)) {
-        route = ngx_http_xet_hub_route_of(r);
-
-        return route ? ngx_http_xet_hub_route_number(route)
-                     : NGX_HTTP_XET_ROUTE_OTHER;
-    }
-
-    match = ngx_http_xet_match(r);
-
-    if (match == NULL || match->route == NULL) {
-        return NGX_HTTP_XET_ROUTE_OTHER;
-    }
-
-    return ngx_http_xet_route_numbers[match->route - ngx_http_xet_routes];
-}
-
-
-void
-ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
-    xet_scope_e *scope)
-{
-    const ngx_http_xet_match_t  *match;
-
-    /* a client without a token need not learn which routes there are */
-
-    *token = 1;
-    *scope = XET_SCOPE_READ;
-
-    match = ngx_http_xet_match(r);
-
-    if (match && match->route) {
-        switch (match->route->scope) {
-
-        case NGX_HTTP_XET_ANY:
-            *token = 0;
-            break;
-
-        case NGX_HTTP_XET_READS:
-            break;
-
-        case NGX_HTTP_XET_WRITES:
-            *scope = XET_SCOPE_WRITE;
-            break;
-
-        default: /* NGX_HTTP_XET_DELETES */
-            *scope = XET_SCOPE_DELETE;
-        }
-    }
-}
-
-
-void
-ngx_http_xet_route_audit(ngx_http_request_t *r, ngx_http_xet_audit_t *audit)
-{
-    ngx_uint_t                   i;
-    ngx_http_xet_loc_conf_t     *xlcf;
-    const ngx_http_xet_match_t  *match;
-
-    static const struct {
-        ngx_http_xet_handler_pt   handler;
-        const char               *action;
-        ngx_uint_t                write;
-    } actions[] = {
-        { ngx_http_xet_file_put_handler, "file.put", 1 },
-        { ngx_http_xet_file_delete_handler, "file.delete", 1 },
-        { ngx_http_xet_repo_delete_handler, "repo.delete", 1 },
-        { ngx_http_xet_shard_handler, "shard.put", 1 },
-        { ngx_http_xet_xorb_post_handler, "xorb.put", 1 },
-        { ngx_http_xet_grant_handler, "xorb.grant", 0 },
-        { ngx_http_xet_grant_commit_handler, "xorb.put", 1 },
-        { ngx_http_xet_xorb_head_handler, "xorb.head", 0 },
-        { ngx_http_xet_xorb_get_handler, "xorb.get", 0 },
-        { ngx_http_xet_file_get_handler, "file.get", 0 },
-        { ngx_http_xet_reconstruction_handler, "file.reconstruction", 0 },
-        { ngx_http_xet_batch_handler, "file.reconstructions", 0 },
-        { ngx_http_xet_chunk_hashes_handler, "file.chunk_hashes", 0 },
-        { ngx_http_xet_chunk_handler, "chunk.get", 0 }
-    };
-
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    if (ngx_http_xet_of_hub(xlcf)) {
-        ngx_http_xet_route_audit_hub(r, audit);
-        return;
-    }
-
-    if (xlcf->mint) {
-        audit->action = "token.mint";
-        audit->write = 1;
-        audit->mint = 1;
-        return;
-    }
-
-    if (xlcf->data) {
-        audit->action = "data.get";
-        return;
-    }
-
-    match = ngx_http_xet_match(r);
-
-    if (match == NULL || match->route == NULL) {
-        return;
-    }
-
-    audit->has_hash = (match->route->args != NGX_HTTP_XET_ARG_NONE
-                       && match->route->args != NGX_HTTP_XET_ARG_NAME
-                       && ngx_http_xet_parse_args(&match->path, match->route,
-                                                  &audit->hash)
-                          == NGX_OK);
-
-    for (i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
-
-        if (actions[i].handler == match->route->handler) {
-            audit->action = actions[i].action;
-            audit->write = actions[i].write;
-            return;
-        }
-    }
-
-    /* the routes of zTensor, which read; health and telemetry are no acts */
-
-    if (match->route->args == NGX_HTTP_XET_ARG_HASH
-        || match->route->args == NGX_HTTP_XET_ARG_HASH_NAME)
-    {
-        audit->action = "file.ztensor";
-
-    } else {
-        audit->action = (const char *) match->route->name.data;
-        audit->silent = 1;
-    }
-}
-
+/* The version, and the path behind it; that is empty for what is not ours. */
 
 static void
-ngx_http_xet_route_audit_hub(ngx_http_request_t *r,
-    ngx_http_xet_audit_t *audit)
+ngx_http_xet_api_path(ngx_http_request_t *r, ngx_http_xet_match_t *match)
 {
-    const ngx_http_xet_hub_route_t  *route;
-
-    route = ngx_http_xet_hub_route_of(r);
-
-    if (route == NULL) {
-        return;
-    }
-
-    audit->action = (route->act == NGX_HTTP_XET_HUB_MINT) ? "token.mint"
-                                                          : route->action;
-    audit->write = (route->act >= NGX_HTTP_XET_HUB_ACT);
-    audit->mint = (route->act == NGX_HTTP_XET_HUB_MINT);
-    audit->silent = (route->act == NGX_HTTP_XET_HUB_IDLE);
-    audit->named = 1;
-}
-
-
-ngx_http_xet_upload_e
-ngx_http_xet_route_upload(ngx_http_request_t *r, xet_hash_t *hash)
-{
-    const ngx_http_xet_match_t  *match;
-
-    match = ngx_http_xet_match(r);
-
-    if (match == NULL || match->route == NULL) {
-        return NGX_HTTP_XET_UPLOAD_NONE;
-    }
-
-    if (match->route->handler == ngx_http_xet_shard_handler) {
-        return NGX_HTTP_XET_UPLOAD_SHARD;
-    }
-
-    return (match->route->handler == ngx_http_xet_xorb_post_handler
-            && ngx_http_xet_parse_args(&match->path, match->route, hash)
-               == NGX_OK)
-           ? NGX_HTTP_XET_UPLOAD_XORB : NGX_HTTP_XET_UPLOAD_NONE;
-}
-
-
-static ngx_int_t
-ngx_http_xet_parse_path(ngx_http_request_t *r, ngx_http_xet_path_t *path)
-{
-    u_char                   *p, *last, *slash;
-    ngx_str_t                 part;
-    ngx_uint_t                n;
+    u_char                   *p, *last;
     ngx_http_xet_loc_conf_t  *xlcf;
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    match->version = NGX_HTTP_XET_V0;
 
     if (r->uri.len <= xlcf->api_base.len
         || ngx_memcmp(r->uri.data, xlcf->api_base.data, xlcf->api_base.len)
            != 0)
     {
-        return NGX_DECLINED;
+        return;
     }
 
     last = r->uri.data + r->uri.len;
     p = ngx_http_xet_skip_generation(r->uri.data + xlcf->api_base.len, last);
 
-    ngx_memzero(path, sizeof(ngx_http_xet_path_t));
-
-    path->version = NGX_HTTP_XET_V0;
-
-    for (n = 0; p < last; n++) {
-
-        if (*p++ != '/') {
-            return NGX_DECLINED;
-        }
-
-        slash = ngx_strlchr(p, last, '/');
-
-        if (slash == NULL) {
-            slash = last;
-        }
-
-        part.data = p;
-        part.len = slash - p;
-        p = slash;
-
-        if (n == 0 && part.len == 2 && part.data[0] == 'v'
-            && (part.data[1] == '1' || part.data[1] == '2'))
-        {
-            path->version = (part.data[1] == '1') ? NGX_HTTP_XET_V1
-                                                  : NGX_HTTP_XET_V2;
-
-        } else if (path->name.data == NULL) {
-            path->name = part;
-
-        } else if (path->n < NGX_HTTP_XET_PARTS) {
-            path->parts[path->n++] = part;
-
-        } else {
-            return NGX_DECLINED;
-        }
+    if (last - p > 3 && ngx_memcmp(p, "/v", 2) == 0
+        && (p[2] == '1' || p[2] == '2') && p[3] == '/')
+    {
+        match->version = (p[2] == '1') ? NGX_HTTP_XET_V1 : NGX_HTTP_XET_V2;
+        p += 3;
     }
 
-    return path->name.len ? NGX_OK : NGX_DECLINED;
+    match->path.data = p;
+    match->path.len = last - p;
 }
 
 
@@ -668,46 +340,231 @@ ngx_http_xet_skip_generation(u_char *p, u_char *last)
 }
 
 
-/* Checks the prefix (else NGX_ABORT), parses the hash (else NGX_DECLINED). */
+/* Sets the route, if there is one, and what the path names. */
 
 static ngx_int_t
-ngx_http_xet_parse_args(const ngx_http_xet_path_t *path,
-    const ngx_http_xet_route_t *route, xet_hash_t *hash)
+ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_match_t *match)
 {
-    u_char            ch;
-    ngx_uint_t        i, prefixed;
-    const ngx_str_t  *prefix, *text;
+    u_char                      *room;
+    ngx_uint_t                   i;
+    const ngx_http_xet_route_t  *route;
 
-    if (route->args == NGX_HTTP_XET_ARG_NONE
-        || route->args == NGX_HTTP_XET_ARG_NAME)
-    {
+    for (i = 0; i < NGX_HTTP_XET_ROUTES; i++) {
+        route = &ngx_http_xet_routes[i];
+
+        if (!(route->versions & match->version)
+            || (route->right == NGX_HTTP_XET_BROWSES && !match->people)
+            || !xet_route_match(route->form, match->path.data,
+                                match->path.len))
+        {
+            continue;
+        }
+
+        if (!(route->methods & r->method)) {
+            match->methods |= route->methods;
+            continue;
+        }
+
+        room = ngx_pnalloc(r->pool, match->path.len);
+        if (room == NULL) {
+            return NGX_ERROR;
+        }
+
+        match->route = route;
+        match->status = xet_route_parse(route->form, match->path.data,
+                                        match->path.len, room, &match->args);
+        break;
+    }
+
+    return NGX_OK;
+}
+
+
+/* The parts of the form that are themselves; a route of a Hub has its label. */
+
+ngx_int_t
+ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name)
+{
+    u_char                      *p;
+    const char                  *form;
+    const ngx_http_xet_match_t  *match;
+
+    match = ngx_http_xet_match(r);
+
+    if (match == NULL || match->route == NULL) {
+        return NGX_DECLINED;
+    }
+
+    if (match->version == NGX_HTTP_XET_V_HUB) {
+        name->data = (u_char *) match->route->label;
+        name->len = ngx_strlen(name->data);
         return NGX_OK;
     }
 
-    prefixed = (route->args == NGX_HTTP_XET_ARG_PREFIX_HASH
-                || route->args == NGX_HTTP_XET_ARG_PREFIX_HASH_NAME_ID);
+    form = match->route->form;
 
-    text = &path->parts[prefixed];
-
-    if (prefixed) {
-        prefix = &path->parts[0];
-
-        if (prefix->len == 0 || prefix->len > XET_SIGN_NS_MAX) {
-            return NGX_ABORT;
-        }
-
-        for (i = 0; i < prefix->len; i++) {
-            ch = prefix->data[i];
-
-            if ((ch < 'a' || ch > 'z') && (ch < 'A' || ch > 'Z')
-                && (ch < '0' || ch > '9') && ch != '-' && ch != '_'
-                && ch != '.')
-            {
-                return NGX_ABORT;
-            }
-        }
+    name->data = ngx_pnalloc(r->pool, ngx_strlen(form));
+    if (name->data == NULL) {
+        return NGX_DECLINED;
     }
 
-    return (xet_hash_parse(hash, text->data, text->len) == XET_OK)
-           ? NGX_OK : NGX_DECLINED;
+    p = name->data;
+
+    while (*form) {
+
+        if (form[0] == '/' && form[1] == ':') {
+            form++;
+            form += strcspn(form, "/");
+            continue;
+        }
+
+        *p++ = *form++;
+    }
+
+    name->len = p - name->data;
+
+    return NGX_OK;
+}
+
+
+/* Rows of one label are one route: other names of it, other versions. */
+
+void
+ngx_http_xet_route_count_init(ngx_uint_t hub)
+{
+    ngx_uint_t                   i, k, n;
+    const ngx_http_xet_route_t  *route;
+
+    static const char  *labels[NGX_HTTP_XET_ROUTES];
+
+    n = 0;
+
+    for (i = 0; i < NGX_HTTP_XET_ROUTES; i++) {
+        route = &ngx_http_xet_routes[i];
+
+        if (route->versions == NGX_HTTP_XET_V_HUB && !hub) {
+            continue;
+        }
+
+        for (k = 0; k < n; k++) {
+            if (ngx_strcmp(labels[k], route->label) == 0) {
+                break;
+            }
+        }
+
+        labels[k] = route->label;
+        n = ngx_max(n, k + 1);
+
+        k += NGX_HTTP_XET_ROUTE_FIRST;
+
+        ngx_http_xet_route_numbers[i] = (u_char)
+            ((k < NGX_HTTP_XET_ROUTE_MAX) ? k : NGX_HTTP_XET_ROUTE_OTHER);
+    }
+
+    ngx_http_xet_metrics_routes(labels, n);
+}
+
+
+ngx_uint_t
+ngx_http_xet_route_number(ngx_http_request_t *r)
+{
+    const ngx_http_xet_match_t  *match;
+
+    match = ngx_http_xet_match(r);
+
+    if (match == NULL || match->route == NULL) {
+        return NGX_HTTP_XET_ROUTE_OTHER;
+    }
+
+    return ngx_http_xet_route_numbers[match->route - ngx_http_xet_routes];
+}
+
+
+void
+ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
+    xet_scope_e *scope)
+{
+    const ngx_http_xet_match_t  *match;
+
+    /* a client without a token need not learn which routes there are */
+
+    *token = 1;
+    *scope = XET_SCOPE_READ;
+
+    match = ngx_http_xet_match(r);
+
+    if (match && match->route) {
+        *token = (match->route->right != NGX_HTTP_XET_ANY);
+        *scope = ngx_http_xet_route_does(r, match->route);
+    }
+}
+
+
+void
+ngx_http_xet_route_audit(ngx_http_request_t *r, ngx_http_xet_audit_t *audit)
+{
+    ngx_http_xet_loc_conf_t     *xlcf;
+    const ngx_http_xet_match_t  *match;
+    const ngx_http_xet_route_t  *route;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    audit->named = ngx_http_xet_of_hub(xlcf);
+
+    if (!audit->named && xlcf->mint) {
+        audit->action = "token.mint";
+        audit->write = 1;
+        audit->mint = 1;
+        return;
+    }
+
+    if (!audit->named && xlcf->data) {
+        audit->action = "data.get";
+        return;
+    }
+
+    match = ngx_http_xet_match(r);
+
+    if (match == NULL || match->route == NULL) {
+        return;
+    }
+
+    route = match->route;
+
+    audit->action = route->action;
+    audit->write = (route->act >= NGX_HTTP_XET_ACT);
+    audit->mint = (route->act == NGX_HTTP_XET_MINT);
+    audit->silent = (route->act == NGX_HTTP_XET_IDLE);
+
+    if (match->args.digits.data && match->status == XET_OK) {
+        audit->has_hash = 1;
+        audit->hash = match->args.hash;
+    }
+}
+
+
+ngx_http_xet_upload_e
+ngx_http_xet_route_upload(ngx_http_request_t *r, xet_hash_t *hash)
+{
+    const ngx_http_xet_match_t  *match;
+
+    match = ngx_http_xet_match(r);
+
+    if (match == NULL || match->route == NULL) {
+        return NGX_HTTP_XET_UPLOAD_NONE;
+    }
+
+    if (match->route->handler.api == ngx_http_xet_shard_handler) {
+        return NGX_HTTP_XET_UPLOAD_SHARD;
+    }
+
+    if (match->route->handler.api != ngx_http_xet_xorb_post_handler
+        || match->status != XET_OK)
+    {
+        return NGX_HTTP_XET_UPLOAD_NONE;
+    }
+
+    *hash = match->args.hash;
+
+    return NGX_HTTP_XET_UPLOAD_XORB;
 }

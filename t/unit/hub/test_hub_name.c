@@ -1,7 +1,6 @@
 
 /*
- * Names of a Hub, and the paths of its requests: what each rule lets pass and
- * what it refuses; every path cut short, and with each byte changed.
+ * Names of a Hub: what each rule lets pass and what it refuses.
  */
 
 
@@ -164,135 +163,6 @@ test_refs(void)
 }
 
 
-/* A route, and what it names, as one text. */
-
-static const char *
-route(const char *form, const char *raw)
-{
-    size_t             len;
-    uint8_t           *copy, *room;
-    xet_status_t       rc;
-    xet_hub_target_t   t;
-
-    static char  text[4096];
-
-    len = strlen(raw);
-    copy = malloc(len + !len);
-    room = malloc(len + !len);
-    memcpy(copy, raw, len);
-
-    if (!xet_hub_route_match(form, copy, len)) {
-        snprintf(text, sizeof(text), "-");
-
-    } else {
-        rc = xet_hub_route_parse(form, copy, len, room, &t);
-
-        if (rc == XET_OK) {
-            snprintf(text, sizeof(text), "%s %.*s|%.*s|%.*s|%.*s",
-                     xet_hub_kind_name(t.kind),
-                     (int) t.owner.len, (const char *) t.owner.data,
-                     (int) t.name.len, (const char *) t.name.data,
-                     (int) t.rev.len, (const char *) t.rev.data,
-                     (int) t.path.len, (const char *) t.path.data);
-        } else {
-            snprintf(text, sizeof(text), "%s", xet_status_code(rc));
-        }
-    }
-
-    free(room);
-    free(copy);
-
-    return text;
-}
-
-
-static void
-test_routes(void)
-{
-    size_t       i;
-    const char  *got;
-
-    static const struct {
-        const char  *form;
-        const char  *raw;
-        const char  *want;
-    } rows[] = {
-        { "api/:type/:id", "/api/models/me/m", "model me|m||" },
-        { "api/:type/:id", "/api/datasets/me/m", "dataset me|m||" },
-        { "api/:type/:id", "/api/buckets/me/m", "-" },
-        { "api/:type/:id", "/api/models/me", "-" },
-        { "api/:type/:id", "/api/models/me/m/", "-" },
-        { "api/:type/:id", "/api/models//m", "-" },
-        { "api/:type/:id", "/api/models/me/a--b", "invalid_name" },
-        { "api/:type/:id", "/api/models/me/a%2Fb", "invalid_name" },
-        { "api/:type/:id", "/api/models/me/a%2", "invalid_name" },
-        { "api/:type/:id/tree/:rev/:path", "/api/models/me/m/tree/main",
-          "model me|m|main|" },
-        { "api/:type/:id/tree/:rev/:path", "/api/models/me/m/tree/main/",
-          "model me|m|main|" },
-        { "api/:type/:id/tree/:rev/:path",
-          "/api/models/me/m/tree/refs%2Fpr%2F1/d%2Fe",
-          "model me|m|refs/pr/1|d/e" },
-        { "api/:type/:id/tree/:rev/:path",
-          "/api/models/me/m/tree/main/d/e/", "model me|m|main|d/e" },
-        { "api/:type/:id/tree/:rev/:path",
-          "/api/models/me/m/tree/main/d%2Fe%2F", "model me|m|main|d/e" },
-        { "api/:type/:id/tree/:rev/:path",
-          "/api/models/me/m/tree/main/%2F", "model me|m|main|" },
-        { "api/:type/:id/tree/:rev/:path",
-          "/api/models/me/m/tree/main/d%2F%2F", "invalid_path" },
-        { "api/:type/:id/tree/:rev/:path",
-          "/api/models/me/m/tree/main/..%2Fx", "invalid_path" },
-        { "api/:type/:id/tree/:rev/:path",
-          "/api/models/me/m/tree/a%00b/x", "invalid_revision" },
-        { ":repo/resolve/:rev/:path", "/me/m/resolve/main/a%20b",
-          "model me|m|main|a b" },
-        { ":repo/resolve/:rev/:path", "/datasets/me/m/resolve/v1/x/y",
-          "dataset me|m|v1|x/y" },
-        { ":repo/resolve/:rev/:path", "/spaces/me/m/resolve/v1/x",
-          "space me|m|v1|x" },
-        { ":repo/resolve/:rev/:path", "/datasets/me/resolve/v1/x", "-" },
-        { ":git/info/lfs/objects/batch", "/me/m.git/info/lfs/objects/batch",
-          "model me|m||" },
-        { ":git/info/lfs/objects/batch",
-          "/datasets/me/m.git/info/lfs/objects/batch", "dataset me|m||" },
-        { ":git/info/lfs/objects/batch", "/me/m/info/lfs/objects/batch",
-          "-" },
-        { ":git/info/lfs/objects/batch", "/me/.git/info/lfs/objects/batch",
-          "-" },
-        { "buckets/:id/resolve/:path", "/buckets/me/b/resolve/d%2Fg",
-          "bucket me|b||d/g" },
-        { "api/buckets/:owner", "/api/buckets/me", "bucket me|||" },
-        { "api/whoami-v2", "/api/whoami-v2", "model |||" },
-        { "api/whoami-v2", "/api/whoami-v", "-" },
-        { "api/whoami-v2", "", "-" },
-        { "api/whoami-v2", "/", "-" },
-        { ":root", "/", "model |||" },
-        { ":root", "", "-" },
-        { ":root", "//", "-" },
-        { ":root", "/a", "-" },
-        { ":owner", "/me", "model me|||" },
-        { ":owner", "/", "-" },
-        { ":owner", "/me/m", "-" },
-        { ":repo", "/datasets/me", "-" },
-        { ":repo", "/datasets/me/d", "dataset me|d||" },
-        { ":type", "/spaces", "space |||" },
-        { ":type", "/buckets", "-" },
-        { "buckets", "/buckets", "bucket |||" }
-    };
-
-    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        got = route(rows[i].form, rows[i].raw);
-
-        if (!xet_ok(strcmp(got, rows[i].want) == 0, "route: %s",
-                    rows[i].raw))
-        {
-            printf("#   got: %s\n#   want: %s\n", got, rows[i].want);
-        }
-    }
-}
-
-
 static void
 test_text(void)
 {
@@ -336,7 +206,6 @@ main(void)
     test_names();
     test_paths();
     test_refs();
-    test_routes();
     test_text();
     test_sha256();
 

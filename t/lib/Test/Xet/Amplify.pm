@@ -15,8 +15,8 @@ package Test::Xet::Amplify;
 #                                         # answer, or one that changes things
 #     }
 #
-# A key is "GET api/:type/:id/refs" of hub.def, or "GET reconstructions hash" of
-# routes.def.  ceiling($key) has at most as many statements, buffers (pages of 8
+# A key is the method and the form of the path, as "GET reconstructions/:hash".
+# ceiling($key) has at most as many statements, buffers (pages of 8
 # KiB that PostgreSQL looked at), KiB of WAL, rows written, and KiB held for a
 # slow client beyond the body that it sent.  None of these depends on time; CPU
 # seconds are for benchmarks.
@@ -86,7 +86,7 @@ my %ceilings = (
 	'GET api/lfs/:rev' => { held => 640 },
 	'GET :repo/resolve/:rev/:path' => { held => 640 },
 	'GET :repo/raw/:rev/:path' => { held => 640 },
-	'GET files hash' => { held => 640 },
+	'GET files/:hash' => { held => 640 },
 
 	# what writes: a row, or a few, of each table that it touches
 	'POST api/repos/create' => { buffers => 1000 },
@@ -97,21 +97,21 @@ my %ceilings = (
 	'POST :git/info/lfs/objects/batch' => { statements => 38,
 		buffers => 80_000, held => 1500 },
 	'PUT api/lfs/:rev' => { statements => 8, buffers => 4000 },
-	'GET chunks prefix' => { buffers => 1500 },
-	'POST files none' => { statements => 8, buffers => 2000 },
+	'GET chunks/:prefix/:hash' => { buffers => 1500 },
+	'POST files' => { statements => 8, buffers => 2000 },
 
 	# nothing to be had: no such xorb, no such file, no whole xorb
-	'POST xorb-grants prefix' => { status => 404, buffers => 1500 },
-	'POST xorb-commits/grant prefix, name, id' => { status => 404 },
+	'POST xorb-grants/:prefix/:hash' => { status => 404, buffers => 1500 },
+	'POST xorb-commits/:prefix/:hash/grant/:grant' => { status => 404 },
 	'GET buckets/:id/resolve/:path' => { status => 404 },
-	'GET xorbs prefix' => { status => 403 },
+	'GET xorbs/:prefix/:hash' => { status => 403 },
 
-	'PUT files none' => { statements => 8, buffers => 2000 },
-	'GET zt/reconstruction hash, name' => { statements => 6 },
-	'GET zt/verify hash, name' => { statements => 6 },
-	'DELETE repo none' => { buffers => 2000 },
-	'DELETE files hash' => { buffers => 2000 },
-	'POST telemetry none' => { buffers => 1000 }
+	'PUT files' => { statements => 8, buffers => 2000 },
+	'GET zt/:hash/reconstruction' => { statements => 6 },
+	'GET zt/:hash/verify' => { statements => 6 },
+	'DELETE repo' => { buffers => 2000 },
+	'DELETE files/:hash' => { buffers => 2000 },
+	'POST telemetry' => { buffers => 1000 }
 );
 
 # --------------------------------------------------------------------------
@@ -283,7 +283,7 @@ sub list {
 		for my $method (@{ $route->{methods} }) {
 			next if $method eq 'HEAD' && @{ $route->{methods} } > 1;
 
-			my $key = "$method $route->{name} $route->{args}";
+			my $key = "$method $route->{form}";
 
 			next if $self->{routes}{$key};
 
@@ -314,7 +314,7 @@ sub request {
 	my ($method) = split(/ /, $key);
 	my $name = $route->{handler};
 
-	return $self->api_request($method, $route) unless $route->{form};
+	return $self->api_request($method, $route) if @{ $route->{versions} };
 
 	my $make = $self->can('hub_' . lc($method) . "_$name")
 		|| $self->can("hub_$name");
@@ -507,17 +507,13 @@ sub hub_write_token { return $_[1]{form} =~ /buckets/ ? () : (id => 'me/real') }
 sub api_request {
 	my ($self, $method, $route) = @_;
 
-	my ($name, $args, $handler) = @$route{qw/ name args handler /};
-	my $make = $self->can("api_$handler");
+	my $make = $self->can("api_$route->{handler}");
 	my %o = $make ? $make->($self, $route, $method) : ();
-	my ($first, $second) = split(m!/!, $name);
 	my $version = $route->{versions}[-1] ? "/$route->{versions}[-1]" : '';
-	my $hash = $o{hash} // ($first =~ /^zt/ ? $self->{zt} : $self->{hash});
-	my $path = $args eq 'none' || $args eq 'name' ? $name
-		: $args eq 'hash' ? "$name/$hash"
-		: $args eq 'prefix' ? "$name/default/$hash"
-		: $args eq 'hash, name' ? "$first/$hash/$second"
-		: "$first/default/$hash/$second/" . 'ab' x 32;
+	my %parts = (prefix => 'default', grant => 'ab' x 32,
+		hash => $o{hash} // ($route->{form} =~ /^zt/ ? $self->{zt}
+			: $self->{hash}));
+	my $path = $route->{form} =~ s/:(\w+)/$parts{$1}/gr;
 
 	return ($method, "/cas$version/$path" . ($o{args} // ''),
 		{ Authorization => $o{token} // $self->{token}, $o{headers}

@@ -81,18 +81,17 @@ sub new {
 	}
 
 	for my $route (@{ module_table('routes') }) {
-		$self->{handlers}{"api $_ $route->{name} $route->{args}"}
-			= $route->{handler} for @{ $route->{methods} };
+		$self->{handlers}{"api $_ $route->{form}"} = $route->{handler}
+			for @{ $route->{methods} };
 	}
 
 	return $self;
 }
 
 sub handler {
-	my ($self, $kind, $name, $method, $args) = @_;
+	my ($self, $kind, $form, $method) = @_;
 
-	return $self->{handlers}{join(' ', $kind, $method, $name,
-		$args // ())} // 'none';
+	return $self->{handlers}{"$kind $method $form"} // 'none';
 }
 
 sub run {
@@ -289,9 +288,8 @@ sub row {
 	for my $method (grep { $_ ne 'HEAD' || !$self->{brief} }
 		@{ $route->{methods} })
 	{
-		my $name = join(' ', $method, $place . (exists $route->{form}
-			? "/$route->{form}" : "/$route->{version}/"
-				. "$route->{name} $route->{args}"),
+		my $name = join(' ', $method, "$place/"
+			. ($route->{version} // '') . "/$route->{form}",
 			%{ $route->{more} });
 
 		$self->method($place, $matrix, $route, $method,

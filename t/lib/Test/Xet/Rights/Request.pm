@@ -28,7 +28,7 @@ my %paths = ('tree' => 'd', 'blob' => 'd/f.bin');
 sub request {
 	my ($self, $place, $route, @rest) = @_;
 
-	return exists $route->{form} ? $self->hub_request($route, @rest)
+	return !exists $route->{version} ? $self->hub_request($route, @rest)
 		: $self->api_request($place, $route, @rest);
 }
 
@@ -284,8 +284,7 @@ sub hub_page_root { return (args => '?search=zse') }
 sub api_request {
 	my ($self, $place, $route, $method, $caller, $thing, $letter) = @_;
 
-	my $handler = $self->handler('api', $route->{name}, $method,
-		$route->{args});
+	my $handler = $self->handler('api', $route->{form}, $method);
 	my $s = $self->thing($thing, $caller);
 	my $make = $self->can("api_$handler");
 	my %o = $make ? $make->($self, $s, $caller, $letter, $route, $place)
@@ -301,18 +300,11 @@ sub api_request {
 sub api_path {
 	my ($route, $s, $o) = @_;
 
-	my ($name, $args) = @$route{qw/ name args /};
-	my ($first, $second) = split(m!/!, $name);
-	my $hash = $o->{hash} // ($first =~ /^zt/ ? $s->{zt_hash}
-		: $s->{hash});
+	my %parts = (prefix => 'default', grant => 'ab' x 32,
+		hash => $o->{hash} // ($route->{form} =~ /^zt/ ? $s->{zt_hash}
+			: $s->{hash}));
 
-	return ($args eq 'none' ? $name
-		: $args eq 'name' ? $name
-		: $args eq 'hash' ? "$name/$hash"
-		: $args eq 'prefix' ? "$name/default/$hash"
-		: $args eq 'hash, name' ? "$first/$hash/$second"
-		: "$first/default/$hash/$second/" . 'ab' x 32)
-		. ($o->{args} // '');
+	return $route->{form} =~ s/:(\w+)/$parts{$1}/gr . ($o->{args} // '');
 }
 
 sub api_batch {

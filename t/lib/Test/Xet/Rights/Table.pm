@@ -7,7 +7,8 @@ package Test::Xet::Rights::Table;
 #
 #     my $table = Test::Xet::Rights::Table->new($file);
 #
-#     $table->routes('hub');       [ { form, methods, column, more } ]
+#     $table->routes('hub');       [ { form, methods, column, more } ]; of the
+#                                  API with versions
 #     $table->callers();           [ { name, ... } ], in their order
 #     $table->things('look');      'SON'
 #     $table->cell('hub', 'bob.read', 'look');    'mom'
@@ -64,12 +65,12 @@ sub line_column {
 }
 
 sub line_api {
-	my ($self, $name, $args, $versions, $methods, $column, @more) = @_;
+	my ($self, $form, $versions, $methods, $column, @more) = @_;
 
 	return 0 unless defined $column;
 
 	push @{ $self->{api} }, {
-		name => $name, args => $args =~ s/,/, /gr,
+		form => $form,
 		versions => [ map { s/^-$//r } split(/,/, $versions) ],
 		methods => [ split(/,/, $methods) ], column => $column,
 		more => pairs(@more)
@@ -212,7 +213,7 @@ sub faults {
 
 	for my $route (@{ $self->{api} }, @{ $self->{hub} }) {
 		push @faults, 'no column "' . $route->{column} . '" for "'
-			. ($route->{name} // $route->{form}) . '"'
+			. "$route->{form}\""
 			unless $route->{column} eq 'url'
 			|| exists $self->{columns}{ $route->{column} };
 	}
@@ -226,9 +227,8 @@ sub api_keys {
 	my @keys;
 
 	for my $version (@{ $route->{versions} }) {
-		push @keys, map { (join(' ', 'api', $_,
-			"$version/$route->{name}", $route->{args}), 1)
-		} @{ $route->{methods} };
+		push @keys, map { ("api $_ $version/$route->{form}", 1) }
+			@{ $route->{methods} };
 	}
 
 	return @keys;

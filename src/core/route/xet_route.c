@@ -1,0 +1,461 @@
+
+/*
+ * Paths of requests.
+ *
+ * Purpose:    which route a path is of, and what it names.
+ * States:     none.
+ * Ownership:  what is decoded is in the caller's room.
+ * Threads:    any.
+ *
+ * A path is cut before it is decoded: a revision may have a "/", which comes
+ * as %2F, and with that decoded nobody could tell where the revision ends.
+ * Some clients and proxies send the "/" of a revision as it is, though.  Where
+ * no path comes behind it all the rest is the revision, else the first part
+ * alone, and who knows which revisions there are moves the border
+ * (xet.hub_rev() in sql/hub_revisions.sql; the rules are in docs/hub.md).
+ */
+
+
+#include "xet_route.h"
+
+
+typedef struct {
+    const uint8_t  *p;
+    const uint8_t  *end;
+    int             last;              /* the part is the last of the form */
+} xet_route_cut_t;
+
+
+static int xet_route_walk(const char *form, const uint8_t *raw, size_t len,
+    xet_route_args_t *args);
+static int xet_route_step(xet_route_cut_t *cut, const char *form, size_t n,
+    xet_route_args_t *args);
+static int xet_route_part(xet_route_cut_t *cut, xet_hub_text_t *part);
+static int xet_route_hash(xet_route_cut_t *cut, xet_route_args_t *args);
+static int xet_route_prefix(xet_route_cut_t *cut, xet_route_args_t *args);
+static int xet_route_grant(xet_route_cut_t *cut, xet_route_args_t *args);
+static int xet_route_type(xet_route_cut_t *cut, xet_route_args_t *args);
+static int xet_route_id(xet_route_cut_t *cut, xet_route_args_t *args);
+static int xet_route_repo(xet_route_cut_t *cut, xet_route_args_t *args);
+static int xet_route_git(xet_route_cut_t *cut, xet_route_args_t *args);
+static int xet_route_owner(xet_route_cut_t *cut, xet_route_args_t *args);
+static int xet_route_rev(xet_route_cut_t *cut, xet_route_args_t *args);
+static int xet_route_path(xet_route_cut_t *cut, xet_route_args_t *args);
+static int xet_route_root(xet_route_cut_t *cut, xet_route_args_t *args);
+static int xet_route_is(const xet_hub_text_t *part, const char *text,
+    size_t len);
+static xet_status_t xet_route_check(xet_route_args_t *args);
+static xet_status_t xet_route_name(xet_hub_text_t *name, uint8_t **room);
+static uint8_t *xet_route_decode(xet_hub_text_t *text, uint8_t *room);
+
+
+/* What takes a part of a form from the path; 0: the path has another form. */
+
+static const struct {
+    const char   *name;
+    int         (*cut)(xet_route_cut_t *cut, xet_route_args_t *args);
+} xet_route_parts[] = {
+    { ":hash", xet_route_hash },
+    { ":prefix", xet_route_prefix },
+    { ":grant", xet_route_grant },
+    { ":type", xet_route_type },
+    { ":id", xet_route_id },
+    { ":repo", xet_route_repo },
+    { ":git", xet_route_git },
+    { ":owner", xet_route_owner },
+    { ":rev", xet_route_rev },
+    { ":path", xet_route_path },
+    { ":root", xet_route_root }
+};
+
+
+int
+xet_route_match(const char *form, const uint8_t *raw, size_t len)
+{
+    xet_route_args_t  args;
+
+    return xet_route_walk(form, raw, len, &args);
+}
+
+
+xet_status_t
+xet_route_parse(const char *form, const uint8_t *raw, size_t len,
+    uint8_t *room, xet_route_args_t *args)
+{
+    xet_status_t       rc;
+    xet_hub_target_t  *target;
+
+    target = &args->target;
+
+    if (!xet_route_walk(form, raw, len, args)) {
+        return XET_HUB_PATH;
+    }
+
+    rc = xet_route_check(args);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    if (target->owner.data && target->name.data) {
+        target->id.data = target->owner.data;
+        target->id.len = (size_t) (target->name.data + target->name.len
+                                   - target->owner.data);
+    }
+
+    if (xet_route_name(&target->owner, &room) != XET_OK
+        || xet_route_name(&target->name, &room) != XET_OK)
+    {
+        return XET_HUB_NAME;
+    }
+
+    if (target->rev.data) {
+        room = xet_route_decode(&target->rev, room);
+
+        if (room == NULL
+            || !xet_hub_rev_ok(target->rev.data, target->rev.len))
+        {
+            return XET_HUB_REV;
+        }
+    }
+
+    if (target->path.len) {
+        room = xet_route_decode(&target->path, room);
+
+        if (room == NULL) {
+            return XET_HUB_PATH;
+        }
+
+        /* a "/" at the end is that of a folder, as it is or encoded */
+
+        if (target->path.data[target->path.len - 1] == '/') {
+            target->path.len--;
+        }
+
+        if (target->path.len
+            && !xet_hub_path_ok(target->path.data, target->path.len))
+        {
+            return XET_HUB_PATH;
+        }
+    }
+
+    return XET_OK;
+}
+
+
+static int
+xet_route_walk(const char *form, const uint8_t *raw, size_t len,
+    xet_route_args_t *args)
+{
+    size_t            n;
+    const char       *end;
+    xet_route_cut_t   cut;
+
+    memset(args, 0, sizeof(xet_route_args_t));
+
+    cut.p = raw;
+    cut.end = raw + len;
+
+    for ( ;; ) {
+        end = strchr(form, '/');
+        n = end ? (size_t) (end - form) : strlen(form);
+
+        cut.last = (end == NULL);
+
+        if (!xet_route_step(&cut, form, n, args)) {
+            return 0;
+        }
+
+        if (cut.last) {
+            return cut.p == cut.end;
+        }
+
+        form = end + 1;
+    }
+}
+
+
+/* One part of a form, of n bytes. */
+
+static int
+xet_route_step(xet_route_cut_t *cut, const char *form, size_t n,
+    xet_route_args_t *args)
+{
+    size_t           i;
+    const char      *name;
+    xet_hub_text_t   part;
+
+    for (i = 0; i < sizeof(xet_route_parts) / sizeof(xet_route_parts[0]); i++) {
+        name = xet_route_parts[i].name;
+
+        if (strlen(name) == n && memcmp(form, name, n) == 0) {
+            return xet_route_parts[i].cut(cut, args);
+        }
+    }
+
+    if (!xet_route_part(cut, &part) || !xet_route_is(&part, form, n)) {
+        return 0;
+    }
+
+    if (xet_route_is(&part, "buckets", 7)) {
+        args->target.kind = XET_HUB_BUCKET;
+    }
+
+    return 1;
+}
+
+
+/* The next part. */
+
+static int
+xet_route_part(xet_route_cut_t *cut, xet_hub_text_t *part)
+{
+    if (cut->p == cut->end || *cut->p != '/') {
+        return 0;
+    }
+
+    part->data = ++cut->p;
+
+    while (cut->p < cut->end && *cut->p != '/') {
+        cut->p++;
+    }
+
+    part->len = (size_t) (cut->p - part->data);
+
+    return 1;
+}
+
+
+static int
+xet_route_hash(xet_route_cut_t *cut, xet_route_args_t *args)
+{
+    return xet_route_part(cut, &args->digits);
+}
+
+
+static int
+xet_route_prefix(xet_route_cut_t *cut, xet_route_args_t *args)
+{
+    return xet_route_part(cut, &args->prefix);
+}
+
+
+static int
+xet_route_grant(xet_route_cut_t *cut, xet_route_args_t *args)
+{
+    return xet_route_part(cut, &args->grant);
+}
+
+
+static int
+xet_route_type(xet_route_cut_t *cut, xet_route_args_t *args)
+{
+    int              kind;
+    const char      *name;
+    xet_hub_text_t   part;
+
+    if (!xet_route_part(cut, &part)) {
+        return 0;
+    }
+
+    for (kind = XET_HUB_MODEL; kind <= XET_HUB_SPACE; kind++) {
+        name = xet_hub_kind_plural(kind);
+
+        if (xet_route_is(&part, name, strlen(name))) {
+            args->target.kind = kind;
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+xet_route_id(xet_route_cut_t *cut, xet_route_args_t *args)
+{
+    return xet_route_owner(cut, args)
+           && xet_route_part(cut, &args->target.name)
+           && args->target.name.len;
+}
+
+
+static int
+xet_route_repo(xet_route_cut_t *cut, xet_route_args_t *args)
+{
+    xet_route_cut_t  first;
+
+    first = *cut;
+
+    if (xet_route_type(&first, args) && args->target.kind != XET_HUB_MODEL) {
+        *cut = first;
+    }
+
+    return xet_route_id(cut, args);
+}
+
+
+static int
+xet_route_git(xet_route_cut_t *cut, xet_route_args_t *args)
+{
+    xet_hub_text_t  *name;
+
+    name = &args->target.name;
+
+    if (!xet_route_repo(cut, args) || name->len < 5
+        || memcmp(name->data + name->len - 4, ".git", 4) != 0)
+    {
+        return 0;
+    }
+
+    name->len -= 4;
+
+    return 1;
+}
+
+
+static int
+xet_route_owner(xet_route_cut_t *cut, xet_route_args_t *args)
+{
+    return xet_route_part(cut, &args->target.owner) && args->target.owner.len;
+}
+
+
+static int
+xet_route_rev(xet_route_cut_t *cut, xet_route_args_t *args)
+{
+    xet_hub_text_t  *rev;
+
+    rev = &args->target.rev;
+
+    if (!xet_route_part(cut, rev) || rev->len == 0) {
+        return 0;
+    }
+
+    /* nothing comes behind it that a "/" could be of */
+
+    if (cut->last) {
+        rev->len = (size_t) (cut->end - rev->data);
+        cut->p = cut->end;
+    }
+
+    return 1;
+}
+
+
+static int
+xet_route_path(xet_route_cut_t *cut, xet_route_args_t *args)
+{
+    if (cut->p == cut->end) {
+        return 1;
+    }
+
+    if (*cut->p != '/') {
+        return 0;
+    }
+
+    args->target.path.data = cut->p + 1;
+    args->target.path.len = (size_t) (cut->end - cut->p) - 1;
+    cut->p = cut->end;
+
+    return 1;
+}
+
+
+static int
+xet_route_root(xet_route_cut_t *cut, xet_route_args_t *args)
+{
+    xet_hub_text_t  part;
+
+    (void) args;
+
+    return xet_route_part(cut, &part) && part.len == 0;
+}
+
+
+static int
+xet_route_is(const xet_hub_text_t *part, const char *text, size_t len)
+{
+    return part->len == len && memcmp(part->data, text, len) == 0;
+}
+
+
+/* The prefix and the hash; a hash is parsed. */
+
+static xet_status_t
+xet_route_check(xet_route_args_t *args)
+{
+    size_t                 i;
+    uint8_t                ch;
+    const xet_hub_text_t  *prefix;
+
+    prefix = &args->prefix;
+
+    if (prefix->data) {
+
+        if (prefix->len == 0 || prefix->len > XET_SIGN_NS_MAX) {
+            return XET_PREFIX;
+        }
+
+        for (i = 0; i < prefix->len; i++) {
+            ch = prefix->data[i];
+
+            if ((ch < 'a' || ch > 'z') && (ch < 'A' || ch > 'Z')
+                && (ch < '0' || ch > '9') && ch != '-' && ch != '_'
+                && ch != '.')
+            {
+                return XET_PREFIX;
+            }
+        }
+    }
+
+    return args->digits.data ? xet_hash_parse(&args->hash, args->digits.data,
+                                              args->digits.len)
+                             : XET_OK;
+}
+
+
+/* Decodes the name of an owner or a repo, if the path has one. */
+
+static xet_status_t
+xet_route_name(xet_hub_text_t *name, uint8_t **room)
+{
+    if (name->data == NULL) {
+        return XET_OK;
+    }
+
+    *room = xet_route_decode(name, *room);
+
+    return (*room && xet_hub_name_ok(name->data, name->len)) ? XET_OK
+                                                             : XET_HUB_NAME;
+}
+
+
+/* The end of what was decoded, or NULL for a malformed escape. */
+
+static uint8_t *
+xet_route_decode(xet_hub_text_t *text, uint8_t *room)
+{
+    int             c;
+    uint8_t        *start;
+    const uint8_t  *p, *end;
+
+    p = text->data;
+    end = p + text->len;
+    start = room;
+
+    while (p < end) {
+        c = xet_percent_byte(&p, end);
+
+        if (c < 0) {
+            return NULL;
+        }
+
+        *room++ = (uint8_t) c;
+    }
+
+    text->data = start;
+    text->len = (size_t) (room - start);
+
+    return room;
+}

@@ -1,0 +1,125 @@
+
+/*
+ * The path of a request to a Hub.
+ *
+ * The path is that of the request line: nginx's has the escapes decoded, and
+ * of "refs%2Fpr%2F1/file" nobody could tell any more where the revision ends.
+ * Where rules have changed the URI, or nginx has merged slashes or parts with
+ * dots, what was sent is not what the location was chosen for, and the decoded
+ * one counts: its percent signs are encoded again, so that it is decoded once.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_hub.h"
+
+
+static ngx_int_t ngx_http_xet_hub_path_encode(ngx_http_request_t *r,
+    ngx_str_t *path);
+
+
+ngx_uint_t
+ngx_http_xet_hub_people(ngx_http_request_t *r, const ngx_str_t *path)
+{
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    return xlcf->hub_pages && (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
+           && (path->len < 5 || ngx_memcmp(path->data, "/api/", 5) != 0);
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_path(ngx_http_request_t *r, ngx_str_t *path)
+{
+    u_char                   *src, *dst, *args;
+    ngx_int_t                 rc;
+    ngx_str_t                 decoded;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    *path = r->unparsed_uri;
+
+    args = ngx_strlchr(path->data, path->data + path->len, '?');
+
+    if (args) {
+        path->len = args - path->data;
+    }
+
+    decoded.data = ngx_pnalloc(r->pool, path->len + 1);
+    if (decoded.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    src = path->data;
+    dst = decoded.data;
+
+    ngx_unescape_uri(&dst, &src, path->len, 0);
+
+    decoded.len = dst - decoded.data;
+
+    if (!r->valid_unparsed_uri || decoded.len != r->uri.len
+        || ngx_memcmp(decoded.data, r->uri.data, decoded.len) != 0)
+    {
+        rc = ngx_http_xet_hub_path_encode(r, path);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    if (path->len > xlcf->hub_base.len
+        && ngx_memcmp(path->data, xlcf->hub_base.data, xlcf->hub_base.len)
+           == 0)
+    {
+        path->data += xlcf->hub_base.len;
+        path->len -= xlcf->hub_base.len;
+
+    } else if (xlcf->hub_base.len) {
+        path->len = 0;
+    }
+
+    return NGX_OK;
+}
+
+
+/* The path as nginx has it, in the form in which paths are sent. */
+
+static ngx_int_t
+ngx_http_xet_hub_path_encode(ngx_http_request_t *r, ngx_str_t *path)
+{
+    u_char  *p, *last;
+    size_t   n;
+
+    last = r->uri.data + r->uri.len;
+    n = 0;
+
+    for (p = r->uri.data; p < last; p++) {
+        n += (*p == '%');
+    }
+
+    *path = r->uri;
+
+    if (n == 0) {
+        return NGX_OK;
+    }
+
+    path->data = ngx_pnalloc(r->pool, r->uri.len + 2 * n);
+    if (path->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    path->len = 0;
+
+    for (p = r->uri.data; p < last; p++) {
+        path->data[path->len++] = *p;
+
+        if (*p == '%') {
+            path->data[path->len++] = '2';
+            path->data[path->len++] = '5';
+        }
+    }
+
+    return NGX_OK;
+}
