@@ -13,6 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
+use Test::Xet::Process qw/ module_table /;
 
 Test::Xet->folder('what nginx -t says of folders');
 
@@ -489,6 +490,28 @@ unlike(good("xet_store_peer $_", with(xet_store_peer => $_)), qr/\[warn\]/,
 
 # --------------------------------------------------------------------------
 # values
+
+# both sides of each bound that the table of directives has in numbers
+
+my $bounded = 0;
+
+for my $row (@{ module_table('directives') }) {
+	my ($name, $unit) = ($row->{name}, $row->{kind} eq 'MSEC' ? 'ms' : '');
+	my ($low, $high) = map { eval } $row->{post} =~
+		/^XET_BOUNDS\(([\d *]+), ([\d *]+)\)$/ or next;
+	my $set = sub {
+		return $row->{context} eq 'http' ? with($name => "$_[0]$unit")
+			: location("$name $_[0]$unit;");
+	};
+
+	$bounded++;
+
+	good("$name $_", $set->($_)) for $low, $high;
+	bad("$name $_", qr/value must be between $low and $high/, $set->($_))
+		for $low - 1 < 0 ? () : $low - 1, $high + 1;
+}
+
+cmp_ok($bounded, '>=', 8, 'directives with bounds');
 
 bad("xet_api_base $_", qr/"xet_api_base" must be empty or begin/,
 	location("xet_api_base $_;")) for '/cas/', 'cas', '/', 'cas/', '//';

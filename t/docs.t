@@ -114,8 +114,15 @@ while ($module =~ /\{ \s* ngx_string\("(xet_\w+)"\), \s*
 	};
 }
 
-# What a merge or an init sets when nobody else has: a number, a word of an
-# enumeration, or the text.
+for my $row (@{ module_table('directives') }) {
+	$commands{$row->{name}} = {
+		context => $row->{context},
+		none => '',
+		default => scalar(value_c($row->{default}, $row->{kind}))
+	};
+}
+
+# What a merge or an init sets when nobody else has.
 
 sub default_of {
 	my ($field) = @_;
@@ -130,7 +137,13 @@ sub default_of {
 			[^,;]*? \b$field, \s* (?:prev->$field, \s*)?
 			([^;]+) \);/x;
 
-	my ($type, $value) = ($1, $2);
+	return value_c($2, uc($1));
+}
+
+# A value in C: a number, a word of an enumeration, or a text.
+
+sub value_c {
+	my ($value, $kind) = @_;
 
 	return $1 if $value =~ /^"(.+)"$/;
 	return $1 if $value =~ /^[A-Z]\w+$/ && $module =~
@@ -138,7 +151,7 @@ sub default_of {
 	return undef unless $value =~ m!^[\d\s*+()]+$!;
 
 	my $n = eval($value);
-	return $type eq 'msec' ? $n / 1000 : $n;
+	return $kind eq 'MSEC' ? $n / 1000 : $n;
 }
 
 # As nginx reads it; times in seconds.

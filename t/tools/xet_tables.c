@@ -6,6 +6,7 @@
  *                                "handler"}], those of the API
  *     xet_tables hub           the same, those of a Hub
  *     xet_tables statements    [{"name","params","long","sql"}]
+ *     xet_tables directives    [{"name","context","kind","default","post"}]
  *
  * The rows are those that the module is made of.
  */
@@ -123,6 +124,28 @@ print_statement(const char *name, unsigned all, unsigned params,
 }
 
 
+/* The last two are C, as the row has them. */
+
+static void
+print_directive(const char *name, const char *context, const char *kind,
+    const char *value, const char *post)
+{
+    static const char  *comma = "[";
+
+    printf("%s{\"name\":\"%s\",\"context\":\"%s\",\"kind\":\"%s\",", comma,
+           name, context, kind);
+    printf("\"default\":\"");
+
+    for (; *value != '\0'; value++) {
+        printf("%s%c", (*value == '"') ? "\\" : "", *value);
+    }
+
+    printf("\",\"post\":\"%s\"}", post);
+
+    comma = ",\n";
+}
+
+
 #define XET_ROWS(name, params, columns)                                       \
     print_statement(#name, 0, params, 0, columns, NULL);
 #define XET_LONG(name, params, columns)                                       \
@@ -133,6 +156,15 @@ print_statement(const char *name, unsigned all, unsigned params,
     print_statement(#name, 0, params, 0, NULL, NULL);
 #define XET_TEXT(name, params, text)                                          \
     print_statement(#name, 0, params, 0, NULL, text);
+
+#define XET_ANYWHERE         "http, server, location"
+#define XET_HTTP_SERVER      "http, server"
+#define XET_SERVER_LOCATION  "server, location"
+
+#define XET_DIRECTIVE(name, context, kind, member, value, post)               \
+    print_directive(name, context, #kind, #value, #post);
+#define XET_HTTP_DIRECTIVE(name, kind, member, value, post)                   \
+    print_directive(name, "http", #kind, #value, #post);
 
 
 int
@@ -151,8 +183,12 @@ main(int argc, char **argv)
     } else if (argc == 2 && strcmp(argv[1], "statements") == 0) {
 #include "../../src/http/query/statements.def"
 
+    } else if (argc == 2 && strcmp(argv[1], "directives") == 0) {
+#include "../../src/http/base/directives.def"
+
     } else {
-        fprintf(stderr, "usage: xet_tables routes | hub | statements\n");
+        fprintf(stderr, "usage: xet_tables routes | hub | statements"
+                        " | directives\n");
         return 1;
     }
 

@@ -160,7 +160,24 @@ typedef struct {
 } ngx_http_xet_peer_t;
 
 
+/* The members that rows of directives.def make, by the kind of the value. */
+
+#define XET_KIND_FLAG   ngx_flag_t
+#define XET_KIND_NUM    ngx_uint_t
+#define XET_KIND_WORD   ngx_uint_t
+#define XET_KIND_SIZE   size_t
+#define XET_KIND_SEC    time_t
+#define XET_KIND_MSEC   ngx_msec_t
+#define XET_KIND_STR    ngx_str_t
+#define XET_KIND_VALUE  ngx_http_complex_value_t *
+
+
 typedef struct {
+#define XET_HTTP_DIRECTIVE(name, kind, member, value, post)                   \
+    XET_KIND_##kind  member;
+
+#include "directives.def"
+
     ngx_http_xet_store_t      *store;          /* NULL: none */
 
     ngx_http_xet_pg_host_t    *primary;        /* NULL: no xet_postgres */
@@ -179,17 +196,13 @@ typedef struct {
     ngx_msec_t                 ping_timeout;
     ngx_msec_t                 lock_timeout;   /* of a write */
 
-    ngx_str_t                  pool_name;
     ngx_thread_pool_t         *pool;           /* uploads */
-    ngx_str_t                  read_pool_name;
     ngx_thread_pool_t         *read_pool;
-    ngx_int_t                  nice;           /* of both pools' threads */
 
     ngx_array_t               *url_keys;       /* ngx_http_xet_key_t */
     xet_sign_key_t           **sign;           /* a worker's, of url_keys */
 
     ngx_str_t                  dedup_secret;   /* XET_KEY_LEN bytes */
-    time_t                     dedup_period;
 
     xet_jwk_set_t             *token_keys;
     xet_jwk_t                 *token_sign;     /* of token_keys, or NULL */
@@ -238,71 +251,35 @@ typedef struct {
 
 
 typedef struct {
+#define XET_DIRECTIVE(name, contexts, kind, member, value, post)              \
+    XET_KIND_##kind  member;
+
+#include "directives.def"
+
     ngx_flag_t                 api;
     ngx_flag_t                 data;
     ngx_flag_t                 mint;
-    ngx_uint_t                 error;          /* NGX_HTTP_XET_ERROR_* */
+    ngx_int_t                  error;          /* NGX_HTTP_XET_ERROR_* */
     ngx_flag_t                 hub;
-    ngx_str_t                  hub_base;
-    ngx_flag_t                 hub_public;     /* to be read without a token */
-    ngx_flag_t                 hub_pages;
-    ngx_http_complex_value_t  *hub_user;
-    ngx_http_complex_value_t  *hub_owners;     /* name spaces of the user */
-    ngx_http_complex_value_t  *hub_upstream;   /* a named location */
-    ngx_uint_t                 hub_expose;     /* "on": reads past a Hub */
-    ngx_uint_t                 hub_depth;      /* folders that a path is in */
-    ngx_uint_t                 hub_operations; /* of a commit */
-    ngx_uint_t                 hub_rows;       /* that a commit writes */
-    ngx_uint_t                 monitor;        /* NGX_HTTP_XET_MONITOR_* */
-    ngx_str_t                  api_base;
-    ngx_uint_t                 auth;           /* NGX_HTTP_XET_AUTH_* */
-    ngx_uint_t                 access;         /* as written, or unset */
+    ngx_int_t                  monitor;        /* NGX_HTTP_XET_MONITOR_* */
     ngx_uint_t                 repos;          /* "xet_access repo" holds */
-    ngx_uint_t                 dedup_scope;    /* NGX_HTTP_XET_ACCESS_* */
-    ngx_uint_t                 read_only;      /* of the server: no changes */
-    ngx_uint_t                 deletes;        /* of the server: allowed */
 
     ngx_uint_t                 tls;            /* NGX_HTTP_XET_TLS_* */
     ngx_http_complex_value_t  *tls_value;
 
-    ngx_str_t                  issuer;
-    ngx_str_t                  audience;
-    time_t                     leeway;
     xet_token_params_t         token;          /* issuer, audience, leeway */
     xet_hash_t                 token_mark;     /* keys and token, hashed */
 
-    time_t                     token_lifetime;
-    ngx_http_complex_value_t  *token_scope;
-    ngx_http_complex_value_t  *token_repo;
-    ngx_http_complex_value_t  *token_subject;
-    ngx_http_complex_value_t  *token_cas_url;
     off_t                      token_number;   /* NGX_HTTP_XET_NO_NUMBER */
     time_t                     token_period;   /* 0: none */
 
     ngx_http_complex_value_t  *url_base;
     ngx_array_t               *hosts;          /* ngx_str_t, or NULL */
     ngx_array_t               *names;          /* the same, of the server */
-    ngx_http_complex_value_t  *cors;           /* origin */
-    time_t                     url_ttl;
-    ngx_uint_t                 url_mode;       /* NGX_HTTP_XET_URL_* */
-    ngx_uint_t                 data_mode;      /* NGX_HTTP_XET_DATA_* */
-    ngx_flag_t                 grants;         /* past us, into the bucket */
-    time_t                     url_quantum;    /* expiries are multiples */
-    ngx_uint_t                 url_ranges;     /* in one URL, at most */
 
     ngx_flag_t                 verify_body;
     ngx_http_xet_limit_t      *upload_limit;   /* NULL: none */
-    size_t                     xorb_max;       /* bytes of the chunk region */
-    ngx_uint_t                 shard_chunks;   /* in the terms of a shard */
-    size_t                     body_buffer;    /* an upload has two */
-    size_t                     read_buffer;    /* a download has two */
-    time_t                     retry_after;
-    ngx_msec_t                 progress;       /* between frames */
-    ngx_uint_t                 audit;          /* NGX_HTTP_XET_AUDIT_* */
     ngx_uint_t                 serves;         /* a server with xet_api */
-    ngx_uint_t                 batch_max;      /* files in a batch */
-    ngx_uint_t                 plan_terms;     /* in an answer */
-    size_t                     plan_buffer;    /* to sort a plan in a file */
 } ngx_http_xet_loc_conf_t;
 
 

@@ -19,14 +19,46 @@
 #define NGX_HTTP_XET_READ_OBJECTS  (2 * 1024 * 1024)
 
 
+/* What a kind of directives.def has while it is not set, and how it merges. */
+
+#define XET_UNSET_FLAG(value)    value = NGX_CONF_UNSET;
+#define XET_UNSET_NUM(value)     value = NGX_CONF_UNSET_UINT;
+#define XET_UNSET_WORD(value)    value = NGX_CONF_UNSET_UINT;
+#define XET_UNSET_SIZE(value)    value = NGX_CONF_UNSET_SIZE;
+#define XET_UNSET_SEC(value)     value = NGX_CONF_UNSET;
+#define XET_UNSET_MSEC(value)    value = NGX_CONF_UNSET_MSEC;
+#define XET_UNSET_STR(value)     /* by ngx_pcalloc() */
+#define XET_UNSET_VALUE(value)   /* the same */
+
+#define XET_MERGE_FLAG           ngx_conf_merge_value
+#define XET_MERGE_NUM            ngx_conf_merge_uint_value
+#define XET_MERGE_WORD           ngx_conf_merge_uint_value
+#define XET_MERGE_SIZE           ngx_conf_merge_size_value
+#define XET_MERGE_SEC            ngx_conf_merge_sec_value
+#define XET_MERGE_MSEC           ngx_conf_merge_msec_value
+#define XET_MERGE_STR            ngx_conf_merge_str_value
+#define XET_MERGE_VALUE(conf, prev, value)                                    \
+    if (conf == NULL) {                                                       \
+        conf = prev;                                                          \
+    }
+
+
 extern ngx_module_t  ngx_thread_pool_module;
 
 
-static char *ngx_http_xet_conf_merge_token(ngx_conf_t *cf,
+static void ngx_http_xet_conf_merge_content(ngx_conf_t *cf,
+    const ngx_http_xet_loc_conf_t *prev, ngx_http_xet_loc_conf_t *conf);
+static void ngx_http_xet_conf_inherit(ngx_http_core_loc_conf_t *clcf,
+    ngx_int_t *value, ngx_int_t outer, ngx_http_handler_pt handler);
+static void ngx_http_xet_conf_merge_values(ngx_http_xet_main_conf_t *xmcf,
+    ngx_http_xet_loc_conf_t *prev, ngx_http_xet_loc_conf_t *conf);
+static char *ngx_http_xet_conf_token(ngx_conf_t *cf,
+    ngx_http_xet_loc_conf_t *conf);
+static ngx_int_t ngx_http_xet_conf_core(ngx_conf_t *cf,
+    ngx_http_xet_loc_conf_t *conf);
+static char *ngx_http_xet_conf_plan(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *prev, ngx_http_xet_loc_conf_t *conf);
 static ngx_uint_t ngx_http_xet_conf_base_ok(const ngx_str_t *base);
-static void ngx_http_xet_conf_merge_value(ngx_http_complex_value_t **conf,
-    ngx_http_complex_value_t *prev);
 static const char *ngx_http_xet_conf_fault(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *conf, const char **name);
 static ngx_int_t ngx_http_xet_conf_cache(ngx_conf_t *cf,
@@ -54,8 +86,6 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
      *     xmcf->store = NULL;
      *     xmcf->primary = NULL;
      *     xmcf->standbys = NULL;
-     *     xmcf->pool_name = { 0, NULL };
-     *     xmcf->read_pool_name = { 0, NULL };
      *     xmcf->url_keys = NULL;
      *     xmcf->dedup_secret = { 0, NULL };
      *     xmcf->token_keys = NULL;
@@ -81,6 +111,10 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
         return NULL;
     }
 
+#define XET_HTTP_DIRECTIVE(name, kind, member, value, post)                   \
+    XET_UNSET_##kind(xmcf->member)
+
+#include "directives.def"
 
     xmcf->reads = 2;
     xmcf->writes = 4;
@@ -104,9 +138,6 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
     xmcf->scrub_rate = 8 * 1024 * 1024;
     xmcf->scrub_interval = (ngx_msec_t) 30 * 24 * 60 * 60 * 1000;
 
-    xmcf->nice = NGX_CONF_UNSET;
-    xmcf->dedup_period = NGX_CONF_UNSET;
-
     xmcf->suite = &xet_suite_default;
 
     return xmcf;
@@ -118,10 +149,15 @@ ngx_http_xet_init_main_conf(ngx_conf_t *cf, void *conf)
 {
     ngx_http_xet_main_conf_t *xmcf = conf;
 
+    /* nothing is around the level of http */
+
+#define XET_HTTP_DIRECTIVE(name, kind, member, value, post)                   \
+    XET_MERGE_##kind(xmcf->member, xmcf->member, value)
+
+#include "directives.def"
+
     ngx_conf_init_value(xmcf->gc, 0);
     ngx_conf_init_value(xmcf->scrub, 0);
-    ngx_conf_init_value(xmcf->nice, 0);
-    ngx_conf_init_value(xmcf->dedup_period, 7 * 24 * 60 * 60);
 
     return NGX_CONF_OK;
 }
@@ -140,64 +176,28 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     /*
      * set by ngx_pcalloc():
      *
-     *     conf->api_base = { 0, NULL };
      *     conf->url_base = NULL;
-     *     conf->cors = NULL;
      *     conf->tls_value = NULL;
-     *     conf->issuer = { 0, NULL };
-     *     conf->audience = { 0, NULL };
-     *     conf->token_scope = NULL;
-     *     conf->token_repo = NULL;
-     *     conf->token_subject = NULL;
-     *     conf->token_cas_url = NULL;
-     *     conf->hub_base = { 0, NULL };
-     *     conf->hub_user = NULL;
-     *     conf->hub_owners = NULL;
-     *     conf->hub_upstream = NULL;
      *     conf->serves = 0;
      */
+
+#define XET_DIRECTIVE(name, contexts, kind, member, value, post)              \
+    XET_UNSET_##kind(conf->member)
+
+#include "directives.def"
 
     conf->api = NGX_CONF_UNSET;
     conf->data = NGX_CONF_UNSET;
     conf->mint = NGX_CONF_UNSET;
     conf->hub = NGX_CONF_UNSET;
-    conf->hub_public = NGX_CONF_UNSET;
-    conf->hub_pages = NGX_CONF_UNSET;
-    conf->error = NGX_CONF_UNSET_UINT;
-    conf->monitor = NGX_CONF_UNSET_UINT;
-    conf->auth = NGX_HTTP_XET_AUTH_UNSET;
-    conf->access = NGX_CONF_UNSET_UINT;
-    conf->hub_expose = NGX_CONF_UNSET_UINT;
-    conf->read_only = NGX_CONF_UNSET_UINT;
-    conf->deletes = NGX_CONF_UNSET_UINT;
-    conf->dedup_scope = NGX_CONF_UNSET_UINT;
+    conf->error = NGX_CONF_UNSET;
+    conf->monitor = NGX_CONF_UNSET;
     conf->tls = NGX_CONF_UNSET_UINT;
-    conf->leeway = NGX_CONF_UNSET;
-    conf->token_lifetime = NGX_CONF_UNSET;
     conf->token_number = NGX_CONF_UNSET;
     conf->token_period = NGX_CONF_UNSET;
-    conf->url_ttl = NGX_CONF_UNSET;
-    conf->url_mode = NGX_CONF_UNSET_UINT;
-    conf->data_mode = NGX_CONF_UNSET_UINT;
-    conf->grants = NGX_CONF_UNSET;
     conf->hosts = NGX_CONF_UNSET_PTR;
-    conf->url_quantum = NGX_CONF_UNSET;
-    conf->url_ranges = NGX_CONF_UNSET_UINT;
     conf->verify_body = NGX_CONF_UNSET;
     conf->upload_limit = NGX_CONF_UNSET_PTR;
-    conf->xorb_max = NGX_CONF_UNSET_SIZE;
-    conf->shard_chunks = NGX_CONF_UNSET_UINT;
-    conf->body_buffer = NGX_CONF_UNSET_SIZE;
-    conf->read_buffer = NGX_CONF_UNSET_SIZE;
-    conf->retry_after = NGX_CONF_UNSET;
-    conf->progress = NGX_CONF_UNSET_MSEC;
-    conf->audit = NGX_CONF_UNSET_UINT;
-    conf->batch_max = NGX_CONF_UNSET_UINT;
-    conf->hub_depth = NGX_CONF_UNSET_UINT;
-    conf->hub_operations = NGX_CONF_UNSET_UINT;
-    conf->hub_rows = NGX_CONF_UNSET_UINT;
-    conf->plan_terms = NGX_CONF_UNSET_UINT;
-    conf->plan_buffer = NGX_CONF_UNSET_SIZE;
 
     return conf;
 }
@@ -209,71 +209,20 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_xet_loc_conf_t *prev = parent;
     ngx_http_xet_loc_conf_t *conf = child;
 
-    ngx_uint_t                 within;
     const char                *fault, *name;
-    ngx_http_xet_loc_conf_t   *server;
     ngx_http_core_loc_conf_t  *clcf;
-    ngx_http_core_srv_conf_t  *cscf;
     ngx_http_xet_main_conf_t  *xmcf;
 
-    if (ngx_http_xet_conf_place(cf, prev, conf) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
-
-    /*
-     * Handlers are not inherited, but the blocks of "if" and "limit_except"
-     * are locations, too: nginx goes on with the handler of the location
-     * around "if", and takes that of "limit_except", which has none.
-     */
-
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
-    if (ngx_http_xet_mask_log(xmcf, clcf->error_log) != NGX_OK) {
+    if (ngx_http_xet_conf_place(cf, prev, conf) != NGX_OK
+        || ngx_http_xet_mask_log(xmcf, clcf->error_log) != NGX_OK)
+    {
         return NGX_CONF_ERROR;
     }
 
-    within = (clcf->noname && clcf->handler == NULL);
-
-    if (conf->api == NGX_CONF_UNSET) {
-        conf->api = (within && prev->api == 1);
-
-        if (conf->api && clcf->lmt_excpt) {
-            clcf->handler = ngx_http_xet_api_handler;
-        }
-    }
-
-    if (conf->mint == NGX_CONF_UNSET) {
-        conf->mint = (within && prev->mint == 1);
-
-        if (conf->mint && clcf->lmt_excpt) {
-            clcf->handler = ngx_http_xet_token_handler;
-        }
-    }
-
-    if (conf->hub == NGX_CONF_UNSET) {
-        conf->hub = (within && prev->hub == 1);
-
-        if (conf->hub && clcf->lmt_excpt) {
-            clcf->handler = ngx_http_xet_hub_handler;
-        }
-    }
-
-    if (conf->api || conf->mint || conf->hub) {
-        cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
-        server = cscf->ctx->loc_conf[ngx_http_xet_module.ctx_index];
-        server->serves = 1;
-    }
-
-    if (conf->monitor == NGX_CONF_UNSET_UINT) {
-        conf->monitor = (within && prev->monitor != NGX_CONF_UNSET_UINT)
-                        ? prev->monitor : NGX_HTTP_XET_MONITOR_OFF;
-
-        if (conf->monitor && clcf->lmt_excpt) {
-            clcf->handler = ngx_http_xet_monitor_handler;
-        }
-    }
+    ngx_http_xet_conf_merge_content(cf, prev, conf);
 
     if ((conf->api || conf->hub || conf->monitor)
         && ngx_http_xet_conf_names(cf, conf) != NGX_OK)
@@ -281,69 +230,134 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         return NGX_CONF_ERROR;
     }
 
-    if (conf->error == NGX_CONF_UNSET_UINT) {
-        conf->error = (within && prev->error != NGX_CONF_UNSET_UINT)
-                      ? prev->error : NGX_HTTP_XET_ERROR_OFF;
+    ngx_http_xet_conf_merge_values(xmcf, prev, conf);
+
+    if (ngx_http_xet_conf_token(cf, conf) != NGX_CONF_OK
+        || ngx_http_xet_conf_core(cf, conf) != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
     }
+
+    fault = ngx_http_xet_conf_fault(cf, conf, &name);
+
+    if (fault) {
+        ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, conf, name, "%s", fault);
+        return NGX_CONF_ERROR;
+    }
+
+    return ngx_http_xet_conf_plan(cf, prev, conf);
+}
+
+
+/*
+ * What a location is.  Handlers are not inherited, but the blocks of "if" and
+ * "limit_except" are locations, too: nginx goes on with the handler of the
+ * location around "if", and takes that of "limit_except", which has none.
+ */
+
+static void
+ngx_http_xet_conf_merge_content(ngx_conf_t *cf,
+    const ngx_http_xet_loc_conf_t *prev, ngx_http_xet_loc_conf_t *conf)
+{
+    ngx_http_xet_loc_conf_t   *server;
+    ngx_http_core_loc_conf_t  *clcf;
+    ngx_http_core_srv_conf_t  *cscf;
+
+    static const ngx_http_xet_loc_conf_t  none;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (!clcf->noname || clcf->handler) {
+        prev = &none;
+    }
+
+    ngx_http_xet_conf_inherit(clcf, &conf->api, prev->api,
+                              ngx_http_xet_api_handler);
+    ngx_http_xet_conf_inherit(clcf, &conf->mint, prev->mint,
+                              ngx_http_xet_token_handler);
+    ngx_http_xet_conf_inherit(clcf, &conf->hub, prev->hub,
+                              ngx_http_xet_hub_handler);
+    ngx_http_xet_conf_inherit(clcf, &conf->monitor, prev->monitor,
+                              ngx_http_xet_monitor_handler);
+    ngx_http_xet_conf_inherit(clcf, &conf->error, prev->error, NULL);
+
+    if (conf->api || conf->mint || conf->hub) {
+        cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
+        server = cscf->ctx->loc_conf[ngx_http_xet_module.ctx_index];
+        server->serves = 1;
+    }
+}
+
+
+static void
+ngx_http_xet_conf_inherit(ngx_http_core_loc_conf_t *clcf, ngx_int_t *value,
+    ngx_int_t outer, ngx_http_handler_pt handler)
+{
+    if (*value != NGX_CONF_UNSET) {
+        return;
+    }
+
+    *value = (outer == NGX_CONF_UNSET) ? 0 : outer;
+
+    if (*value && handler && clcf->lmt_excpt) {
+        clcf->handler = handler;
+    }
+}
+
+
+static void
+ngx_http_xet_conf_merge_values(ngx_http_xet_main_conf_t *xmcf,
+    ngx_http_xet_loc_conf_t *prev, ngx_http_xet_loc_conf_t *conf)
+{
+#define XET_DIRECTIVE(name, contexts, kind, member, value, post)              \
+    XET_MERGE_##kind(conf->member, prev->member, value)
+
+#include "directives.def"
 
     /* "xet_data" is inherited, as access rules are */
 
     ngx_conf_merge_value(conf->data, prev->data, 0);
 
-    ngx_conf_merge_str_value(conf->api_base, prev->api_base, "/api");
-    ngx_conf_merge_str_value(conf->hub_base, prev->hub_base, "");
-    ngx_conf_merge_value(conf->hub_public, prev->hub_public, 0);
-    ngx_conf_merge_value(conf->hub_pages, prev->hub_pages, 1);
-    ngx_conf_merge_uint_value(conf->hub_expose, prev->hub_expose, 0);
-    ngx_conf_merge_uint_value(conf->read_only, prev->read_only, 0);
-    ngx_conf_merge_uint_value(conf->deletes, prev->deletes, 1);
-    ngx_conf_merge_sec_value(conf->url_ttl, prev->url_ttl, 3600);
-    ngx_conf_merge_uint_value(conf->url_mode, prev->url_mode,
-                              NGX_HTTP_XET_URL_STRICT);
-    ngx_conf_merge_uint_value(conf->data_mode, prev->data_mode,
-                              NGX_HTTP_XET_DATA_PROXY);
-    ngx_conf_merge_value(conf->grants, prev->grants, 0);
-    ngx_conf_merge_sec_value(conf->url_quantum, prev->url_quantum, 600);
-    ngx_conf_merge_uint_value(conf->url_ranges, prev->url_ranges, 1);
     ngx_conf_merge_value(conf->verify_body, prev->verify_body, 0);
     ngx_conf_merge_ptr_value(conf->upload_limit, prev->upload_limit, NULL);
-    ngx_conf_merge_uint_value(conf->shard_chunks, prev->shard_chunks,
-                              16 * 1024 * 1024);
-    ngx_conf_merge_size_value(conf->xorb_max, prev->xorb_max,
-                              64 * 1024 * 1024 + 64 * 1024);
-    ngx_conf_merge_size_value(conf->body_buffer, prev->body_buffer,
-                              256 * 1024);
+    ngx_conf_merge_ptr_value(conf->hosts, prev->hosts, NULL);
+
+    XET_MERGE_VALUE(conf->url_base, prev->url_base, NULL)
+
+    /* one directive sets both */
+
+    ngx_conf_merge_off_value(conf->token_number, prev->token_number,
+                             NGX_HTTP_XET_NO_NUMBER);
+    ngx_conf_merge_sec_value(conf->token_period, prev->token_period, 0);
+
+    if (conf->tls == NGX_CONF_UNSET_UINT) {
+        conf->tls_value = prev->tls_value;
+    }
+
+    ngx_conf_merge_uint_value(conf->tls, prev->tls, NGX_HTTP_XET_TLS_OFF);
+
+    conf->repos = (conf->access == NGX_CONF_UNSET_UINT)
+                  ? conf->auth == NGX_HTTP_XET_AUTH_TOKEN
+                  : conf->access == NGX_HTTP_XET_ACCESS_REPO;
 
     /* a request to an object store costs a round trip, however much it asks */
 
-    ngx_conf_merge_size_value(conf->read_buffer, prev->read_buffer,
-                              (xmcf->store && xmcf->store->s3)
-                              ? NGX_HTTP_XET_READ_OBJECTS
-                              : NGX_HTTP_XET_READ_FILES);
-
-    ngx_conf_merge_sec_value(conf->retry_after, prev->retry_after, 5);
-    ngx_conf_merge_msec_value(conf->progress, prev->progress, 15000);
-    ngx_conf_merge_uint_value(conf->audit, prev->audit,
-                              NGX_HTTP_XET_AUDIT_WRITES);
-    ngx_conf_merge_uint_value(conf->batch_max, prev->batch_max, 100);
-    ngx_conf_merge_uint_value(conf->hub_depth, prev->hub_depth, 32);
-    ngx_conf_merge_uint_value(conf->hub_operations, prev->hub_operations,
-                              100000);
-    ngx_conf_merge_uint_value(conf->hub_rows, prev->hub_rows, 500000);
-    ngx_conf_merge_uint_value(conf->plan_terms, prev->plan_terms, 2000000);
-    ngx_conf_merge_size_value(conf->plan_buffer, prev->plan_buffer,
-                              512 * 1024);
-
-    ngx_http_xet_conf_merge_value(&conf->url_base, prev->url_base);
-    ngx_http_xet_conf_merge_value(&conf->cors, prev->cors);
-    ngx_conf_merge_ptr_value(conf->hosts, prev->hosts, NULL);
-    ngx_http_xet_conf_merge_value(&conf->hub_user, prev->hub_user);
-    ngx_http_xet_conf_merge_value(&conf->hub_owners, prev->hub_owners);
-    ngx_http_xet_conf_merge_value(&conf->hub_upstream, prev->hub_upstream);
-
-    if (ngx_http_xet_conf_merge_token(cf, prev, conf) != NGX_CONF_OK) {
-        return NGX_CONF_ERROR;
+    if (conf->read_buffer == NGX_CONF_UNSET_SIZE) {
+        conf->read_buffer = (xmcf->store && xmcf->store->s3)
+                            ? NGX_HTTP_XET_READ_OBJECTS
+                            : NGX_HTTP_XET_READ_FILES;
     }
+}
+
+
+/* What nginx's core may do in a location of ours. */
+
+static ngx_int_t
+ngx_http_xet_conf_core(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
+{
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
     if ((conf->api || conf->data || conf->mint || conf->hub
          || conf->verify_body)
@@ -363,99 +377,59 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         ngx_str_null(&clcf->post_action);
     }
 
-    if (conf->data) {
-
-        /* the ETag is the copy's name; nginx's own would be a second one */
-
-        clcf->etag = 0;
-
-        /* a set limit also keeps newer nginx from judging by overhead */
-
-        clcf->max_ranges = ngx_min(clcf->max_ranges, XET_SIGN_RANGES_MAX);
-
-        if (ngx_http_xet_conf_cache(cf, clcf->open_file_cache) != NGX_OK) {
-            return NGX_CONF_ERROR;
-        }
+    if (!conf->data) {
+        return NGX_OK;
     }
 
-    fault = ngx_http_xet_conf_fault(cf, conf, &name);
+    /* the ETag is the copy's name; nginx's own would be a second one */
 
-    if (fault) {
-        ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, conf, name, "%s", fault);
-        return NGX_CONF_ERROR;
-    }
+    clcf->etag = 0;
 
-    if (!conf->api && !conf->verify_body) {
-        return NGX_CONF_OK;
-    }
+    /* a set limit also keeps newer nginx from judging by overhead */
 
-    if (conf->plan_buffer < xet_plan_spool_room(conf->plan_terms)) {
-        name = (conf->plan_buffer == prev->plan_buffer) ? "xet_plan_terms"
-                                                        : "xet_plan_buffer";
+    clcf->max_ranges = ngx_min(clcf->max_ranges, XET_SIGN_RANGES_MAX);
 
-        ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, conf, name,
-                              "\"xet_plan_buffer\" must be %uzk at least for "
-                              "%ui \"xet_plan_terms\"",
-                              xet_plan_spool_room(conf->plan_terms) / 1024,
-                              conf->plan_terms);
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
+    return ngx_http_xet_conf_cache(cf, clcf->open_file_cache);
 }
 
 
-/* Merges and checks the directives that belong to tokens. */
+/* A plan of so many terms is sorted in a buffer that has room for it. */
 
 static char *
-ngx_http_xet_conf_merge_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *prev,
+ngx_http_xet_conf_plan(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *prev,
     ngx_http_xet_loc_conf_t *conf)
+{
+    size_t       room;
+    const char  *name;
+
+    room = xet_plan_spool_room(conf->plan_terms);
+
+    if ((!conf->api && !conf->verify_body) || conf->plan_buffer >= room) {
+        return NGX_CONF_OK;
+    }
+
+    name = (conf->plan_buffer == prev->plan_buffer) ? "xet_plan_terms"
+                                                    : "xet_plan_buffer";
+
+    ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, conf, name,
+                          "\"xet_plan_buffer\" must be %uzk at least for "
+                          "%ui \"xet_plan_terms\"", room / 1024,
+                          conf->plan_terms);
+
+    return NGX_CONF_ERROR;
+}
+
+
+/* What tokens of a location must have, of those that it takes and makes. */
+
+static char *
+ngx_http_xet_conf_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
 {
     u_char                     number[8];
     xet_hash_t                 mark;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
-
-    ngx_conf_merge_uint_value(conf->auth, prev->auth, NGX_HTTP_XET_AUTH_UNSET);
-    ngx_conf_merge_uint_value(conf->access, prev->access,
-                              NGX_CONF_UNSET_UINT);
-
-    /* unset, it follows "xet_auth" of the location, also of inner ones */
-
-    conf->repos = (conf->access == NGX_CONF_UNSET_UINT)
-                  ? conf->auth == NGX_HTTP_XET_AUTH_TOKEN
-                  : conf->access == NGX_HTTP_XET_ACCESS_REPO;
-
-    /* unset, the scope follows "xet_access", also of inner locations */
-
-    ngx_conf_merge_uint_value(conf->dedup_scope, prev->dedup_scope,
-                              NGX_CONF_UNSET_UINT);
-
-    ngx_conf_merge_str_value(conf->issuer, prev->issuer, "");
-    ngx_conf_merge_str_value(conf->audience, prev->audience, "");
-    ngx_conf_merge_sec_value(conf->leeway, prev->leeway, 0);
-    ngx_conf_merge_sec_value(conf->token_lifetime, prev->token_lifetime, 3600);
-
-    /* one directive sets both */
-
-    ngx_conf_merge_off_value(conf->token_number, prev->token_number,
-                             NGX_HTTP_XET_NO_NUMBER);
-    ngx_conf_merge_sec_value(conf->token_period, prev->token_period, 0);
-
-    if (conf->tls == NGX_CONF_UNSET_UINT) {
-        conf->tls = prev->tls;
-        conf->tls_value = prev->tls_value;
-
-        if (conf->tls == NGX_CONF_UNSET_UINT) {
-            conf->tls = NGX_HTTP_XET_TLS_OFF;
-        }
-    }
-
-    ngx_http_xet_conf_merge_value(&conf->token_scope, prev->token_scope);
-    ngx_http_xet_conf_merge_value(&conf->token_repo, prev->token_repo);
-    ngx_http_xet_conf_merge_value(&conf->token_subject, prev->token_subject);
-    ngx_http_xet_conf_merge_value(&conf->token_cas_url, prev->token_cas_url);
 
     conf->token.iss.data = conf->issuer.len ? conf->issuer.data : NULL;
     conf->token.iss.len = conf->issuer.len;
@@ -491,18 +465,6 @@ ngx_http_xet_conf_merge_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *prev,
     }
 
     return NGX_CONF_OK;
-}
-
-
-/* A complex value that is not set is NULL. */
-
-static void
-ngx_http_xet_conf_merge_value(ngx_http_complex_value_t **conf,
-    ngx_http_complex_value_t *prev)
-{
-    if (*conf == NULL) {
-        *conf = prev;
-    }
 }
 
 

@@ -276,7 +276,7 @@ ngx_http_xet_conf_monitor(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_core_loc_conf_t  *clcf;
     ngx_http_xet_main_conf_t  *xmcf;
 
-    if (xlcf->monitor != NGX_CONF_UNSET_UINT) {
+    if (xlcf->monitor != NGX_CONF_UNSET) {
         return "is duplicate";
     }
 
@@ -322,7 +322,7 @@ ngx_http_xet_conf_error(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    if (xlcf->error != NGX_CONF_UNSET_UINT) {
+    if (xlcf->error != NGX_CONF_UNSET) {
         return "is duplicate";
     }
 

@@ -121,62 +121,43 @@ static ngx_http_xet_mount_t  ngx_http_xet_data_mount = {
 };
 
 
-static ngx_conf_num_bounds_t  ngx_http_xet_year_bounds = {
-    ngx_conf_check_num_bounds, 1, 366 * 24 * 60 * 60
-};
+#define XET_ANYWHERE                                                          \
+    NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF
+#define XET_HTTP_SERVER      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF
+#define XET_SERVER_LOCATION  NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF
 
+#define XET_BOUNDS(low, high)                                                 \
+    &(ngx_conf_num_bounds_t) { ngx_conf_check_num_bounds, low, high }
 
-static ngx_conf_num_bounds_t  ngx_http_xet_progress_bounds = {
-    ngx_conf_check_num_bounds, 100, 300000
-};
+/* The setter of a kind, and the arguments that it takes. */
 
-
-static ngx_conf_num_bounds_t  ngx_http_xet_nice_bounds = {
-    ngx_conf_check_num_bounds, 0, 19
-};
-
-
-static ngx_conf_num_bounds_t  ngx_http_xet_batch_bounds = {
-    ngx_conf_check_num_bounds, 1, 1024
-};
-
-
-static ngx_conf_num_bounds_t  ngx_http_xet_depth_bounds = {
-    ngx_conf_check_num_bounds, 1, XET_HUB_PATH_MAX / 2
-};
-
-
-static ngx_conf_num_bounds_t  ngx_http_xet_rows_bounds = {
-    ngx_conf_check_num_bounds, 1000, 10000000
-};
-
-
-static ngx_conf_num_bounds_t  ngx_http_xet_terms_bounds = {
-    ngx_conf_check_num_bounds, 8192, 16777216
-};
-
-
-static ngx_conf_num_bounds_t  ngx_http_xet_leeway_bounds = {
-    ngx_conf_check_num_bounds, 0, 600
-};
-
-
-static ngx_conf_num_bounds_t  ngx_http_xet_period_bounds = {
-    ngx_conf_check_num_bounds, 3600, 366 * 24 * 60 * 60
-};
-
-
-static ngx_conf_num_bounds_t  ngx_http_xet_ttl_bounds = {
-    ngx_conf_check_num_bounds, 60, 366 * 24 * 60 * 60
-};
-
-
-static ngx_conf_num_bounds_t  ngx_http_xet_ranges_bounds = {
-    ngx_conf_check_num_bounds, 1, XET_SIGN_RANGES_MAX
-};
+#define XET_SET_FLAG   NGX_CONF_FLAG, ngx_conf_set_flag_slot
+#define XET_SET_NUM    NGX_CONF_TAKE1, ngx_http_xet_conf_num
+#define XET_SET_WORD   NGX_CONF_TAKE1, ngx_http_xet_conf_word
+#define XET_SET_SIZE   NGX_CONF_TAKE1, ngx_http_xet_conf_size
+#define XET_SET_SEC    NGX_CONF_TAKE1, ngx_conf_set_sec_slot
+#define XET_SET_MSEC   NGX_CONF_TAKE1, ngx_conf_set_msec_slot
+#define XET_SET_STR    NGX_CONF_TAKE1, ngx_http_xet_conf_str
+#define XET_SET_VALUE  NGX_CONF_TAKE1, ngx_http_set_complex_value_slot
 
 
 static ngx_command_t  ngx_http_xet_commands[] = {
+
+#define XET_DIRECTIVE(name, contexts, kind, member, value, post)              \
+    { ngx_string(name),                                                       \
+      contexts|XET_SET_##kind,                                                \
+      NGX_HTTP_LOC_CONF_OFFSET,                                               \
+      offsetof(ngx_http_xet_loc_conf_t, member),                              \
+      post },
+
+#define XET_HTTP_DIRECTIVE(name, kind, member, value, post)                   \
+    { ngx_string(name),                                                       \
+      NGX_HTTP_MAIN_CONF|XET_SET_##kind,                                      \
+      NGX_HTTP_MAIN_CONF_OFFSET,                                              \
+      offsetof(ngx_http_xet_main_conf_t, member),                             \
+      post },
+
+#include "directives.def"
 
     { ngx_string("xet_store"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
@@ -220,27 +201,6 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       0,
       NULL },
 
-    { ngx_string("xet_thread_pool"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_str_slot,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_xet_main_conf_t, pool_name),
-      NULL },
-
-    { ngx_string("xet_read_thread_pool"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_str_slot,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_xet_main_conf_t, read_pool_name),
-      NULL },
-
-    { ngx_string("xet_thread_nice"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_num_slot,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_xet_main_conf_t, nice),
-      &ngx_http_xet_nice_bounds },
-
     { ngx_string("xet_url_key"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
       ngx_http_xet_conf_url_key,
@@ -255,61 +215,12 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       0,
       NULL },
 
-    { ngx_string("xet_dedup_period"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_sec_slot,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_xet_main_conf_t, dedup_period),
-      &ngx_http_xet_period_bounds },
-
     { ngx_string("xet_api"),
       NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
       ngx_http_xet_conf_mount,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, api),
       &ngx_http_xet_api_mount },
-
-    { ngx_string("xet_api_base"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_str,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, api_base),
-      NULL },
-
-    { ngx_string("xet_auth"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_word,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, auth),
-      &ngx_http_xet_auth_modes },
-
-    { ngx_string("xet_access"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_word,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, access),
-      &ngx_http_xet_access_modes },
-
-    { ngx_string("xet_read_only"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_word,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, read_only),
-      &ngx_http_xet_switch },
-
-    { ngx_string("xet_delete"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_word,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, deletes),
-      &ngx_http_xet_switch },
-
-    { ngx_string("xet_dedup_scope"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_word,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, dedup_scope),
-      &ngx_http_xet_access_modes },
 
     { ngx_string("xet_require_tls"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
@@ -346,27 +257,6 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       0,
       NULL },
 
-    { ngx_string("xet_token_issuer"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_str,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, issuer),
-      NULL },
-
-    { ngx_string("xet_token_audience"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_str,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, audience),
-      NULL },
-
-    { ngx_string("xet_token_leeway"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_sec_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, leeway),
-      &ngx_http_xet_leeway_bounds },
-
     { ngx_string("xet_token"),
       NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
       ngx_http_xet_conf_mount,
@@ -380,111 +270,6 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, hub),
       &ngx_http_xet_hub_mount },
-
-    { ngx_string("xet_hub_base"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_str,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, hub_base),
-      NULL },
-
-    { ngx_string("xet_hub_public"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, hub_public),
-      NULL },
-
-    { ngx_string("xet_hub_pages"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, hub_pages),
-      NULL },
-
-    { ngx_string("xet_hub_user"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_set_complex_value_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, hub_user),
-      NULL },
-
-    { ngx_string("xet_hub_owners"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_set_complex_value_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, hub_owners),
-      NULL },
-
-    { ngx_string("xet_hub_expose"),
-      NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_word,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, hub_expose),
-      &ngx_http_xet_switch },
-
-    { ngx_string("xet_hub_upstream"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_set_complex_value_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, hub_upstream),
-      NULL },
-
-    { ngx_string("xet_hub_depth"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_num_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, hub_depth),
-      &ngx_http_xet_depth_bounds },
-
-    { ngx_string("xet_hub_operations"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_num_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, hub_operations),
-      &ngx_http_xet_rows_bounds },
-
-    { ngx_string("xet_hub_rows"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_num_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, hub_rows),
-      &ngx_http_xet_rows_bounds },
-
-    { ngx_string("xet_token_lifetime"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_sec_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, token_lifetime),
-      &ngx_http_xet_year_bounds },
-
-    { ngx_string("xet_token_scope"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_set_complex_value_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, token_scope),
-      NULL },
-
-    { ngx_string("xet_token_repo"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_set_complex_value_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, token_repo),
-      NULL },
-
-    { ngx_string("xet_token_subject"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_set_complex_value_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, token_subject),
-      NULL },
-
-    { ngx_string("xet_token_cas_url"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_set_complex_value_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, token_cas_url),
-      NULL },
 
     { ngx_string("xet_token_generation"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
@@ -535,131 +320,12 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       offsetof(ngx_http_xet_loc_conf_t, hosts),
       NULL },
 
-    { ngx_string("xet_cors"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_set_complex_value_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, cors),
-      NULL },
-
-    { ngx_string("xet_url_ttl"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_sec_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, url_ttl),
-      &ngx_http_xet_ttl_bounds },
-
-    { ngx_string("xet_url_mode"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_word,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, url_mode),
-      &ngx_http_xet_url_modes },
-
-    { ngx_string("xet_grants"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, grants),
-      NULL },
-
-    { ngx_string("xet_data_mode"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_word,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, data_mode),
-      &ngx_http_xet_data_modes },
-
-    { ngx_string("xet_url_quantum"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_sec_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, url_quantum),
-      &ngx_http_xet_year_bounds },
-
-    { ngx_string("xet_url_ranges"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_num,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, url_ranges),
-      &ngx_http_xet_ranges_bounds },
-
     { ngx_string("xet_verify_body"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
       ngx_http_xet_conf_verify_body,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, verify_body),
       NULL },
-
-    { ngx_string("xet_shard_max_chunks"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_num_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, shard_chunks),
-      NULL },
-
-    { ngx_string("xet_xorb_max_size"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_size,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, xorb_max),
-      NULL },
-
-    { ngx_string("xet_body_buffer"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_size,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, body_buffer),
-      NULL },
-
-    { ngx_string("xet_read_buffer"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_size,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, read_buffer),
-      NULL },
-
-    { ngx_string("xet_retry_after"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_sec_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, retry_after),
-      NULL },
-
-    { ngx_string("xet_progress_interval"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_msec_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, progress),
-      &ngx_http_xet_progress_bounds },
-
-    { ngx_string("xet_batch_max"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_num_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, batch_max),
-      &ngx_http_xet_batch_bounds },
-
-    { ngx_string("xet_plan_terms"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_num,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, plan_terms),
-      &ngx_http_xet_terms_bounds },
-
-    { ngx_string("xet_plan_buffer"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_size,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, plan_buffer),
-      NULL },
-
-    { ngx_string("xet_audit"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_word,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, audit),
-      &ngx_http_xet_audit_modes },
 
       ngx_null_command
 };
