@@ -21,9 +21,9 @@
 #define check(cond)  if (!(cond)) { __builtin_trap(); }
 
 
-static xet_sign_key_t  *fuzz_keys[2];
-static xet_range_t      fuzz_room[XET_SIGN_RANGES_MAX];
-static char             fuzz_text[16384];
+static xet_sign_key_t    *fuzz_keys[2];
+static xet_sign_asked_t   fuzz_asked;
+static char               fuzz_text[16384];
 
 
 static void
@@ -63,15 +63,24 @@ fuzz_sign(xet_test_pool_t *pool, unsigned key, const xet_sign_url_t *url,
 static xet_status_t
 fuzz_check(const char *text, size_t len, uint64_t now, xet_sign_url_t *url)
 {
-    size_t       path;
-    const char  *q;
+    size_t         path;
+    const char    *q;
+    xet_status_t   status;
 
     q = memchr(text, '?', len);
     path = q ? (size_t) (q - text) : len;
 
-    return xet_sign_check(fuzz_keys, 2, (const uint8_t *) text, path,
-                          (const uint8_t *) (q ? q + 1 : text),
-                          q ? len - path - 1 : 0, now, fuzz_room, url);
+    status = xet_sign_parse(&fuzz_asked, (const uint8_t *) text, path,
+                            (const uint8_t *) (q ? q + 1 : text),
+                            q ? len - path - 1 : 0);
+
+    if (status == XET_OK) {
+        status = xet_sign_verify(&fuzz_asked, fuzz_keys, 2, now);
+    }
+
+    *url = fuzz_asked.url;
+
+    return status;
 }
 
 

@@ -473,19 +473,50 @@ xet_status_t xet_sign_url(xet_sign_key_t *key, const xet_sign_url_t *url,
     xet_buf_t *b);
 
 
+typedef struct {
+    const uint8_t      *data;
+    size_t              len;
+} xet_sign_text_t;
+
+
+/* The fields that are signed, as the URL spells them; list may be empty. */
+
+typedef struct {
+    xet_sign_text_t     ns;
+    xet_sign_text_t     name;
+    xet_sign_text_t     expires;
+    xet_sign_text_t     list;
+} xet_sign_fields_t;
+
+
+/* The URL of a request; it points into the request and into itself. */
+
+typedef struct {
+    xet_sign_url_t      url;
+    xet_range_t         ranges[XET_SIGN_RANGES_MAX];
+    xet_sign_fields_t   fields;
+    xet_sign_text_t     id;            /* of the key */
+    uint8_t             mac[XET_SIGN_MAC_LEN];
+} xet_sign_asked_t;
+
+
 /*
- * Checks the path (from "/xorbs/" on, any prefix before it is skipped by the
+ * Parses the path (from "/xorbs/" on, any prefix before it is skipped by the
  * caller's location; here only the last four path components count) and the
- * query string of a request.  On XET_OK url holds the parts; ranges has room
- * for XET_SIGN_RANGES_MAX ranges, and url->ranges points to it.  now is in
- * seconds.  XET_SIGN_SYNTAX, XET_SIGN_KEY, XET_SIGN_MISMATCH, XET_SIGN_EXPIRED,
- * XET_INTERNAL.  The signature is compared in constant time, before the expiry
- * is looked at.  url->ns points into path.  Several keys may have one id: each
- * is tried.
+ * query string of a request, which must outlive asked.  XET_OK, or
+ * XET_SIGN_SYNTAX.
  */
-xet_status_t xet_sign_check(xet_sign_key_t *const *keys, size_t nkeys,
-    const uint8_t *path, size_t path_len, const uint8_t *args,
-    size_t args_len, uint64_t now, xet_range_t *ranges, xet_sign_url_t *url);
+xet_status_t xet_sign_parse(xet_sign_asked_t *asked, const uint8_t *path,
+    size_t path_len, const uint8_t *args, size_t args_len);
+
+/*
+ * Checks the signature of a parsed URL; now is in seconds.  Several keys may
+ * have one id: each is tried.  XET_OK, XET_SIGN_KEY, XET_SIGN_MISMATCH,
+ * XET_SIGN_EXPIRED, XET_INTERNAL.  The signature is compared in constant time,
+ * before the expiry is looked at.
+ */
+xet_status_t xet_sign_verify(const xet_sign_asked_t *asked,
+    xet_sign_key_t *const *keys, size_t nkeys, uint64_t now);
 
 /*
  * Whether a Range header may be served under the signed list: the list

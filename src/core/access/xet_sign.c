@@ -9,8 +9,8 @@
  * first, then the key, the signature in constant time, and the expiry last: a
  * client without a signature learns nothing of the expiry.
  *
- * There is no state besides that of the keys.  A checked URL points into the
- * request's bytes and into the caller's room for ranges.
+ * There is no state besides that of the keys.  A parsed URL points into the
+ * request's bytes and into itself, so it is not copied.
  *
  * A key holds two hash contexts that have taken the secret (HMAC-SHA256,
  * RFC 2104), the first of them also the beginning of what all URLs of the key
@@ -60,22 +60,6 @@ struct xet_sign_key_s {
     size_t          id_len;
     char            id[XET_SIGN_ID_MAX + 1];
 };
-
-
-typedef struct {
-    const uint8_t  *data;
-    size_t          len;
-} xet_sign_text_t;
-
-
-/* The fields that are signed, as the URL spells them; list may be empty. */
-
-typedef struct {
-    xet_sign_text_t  ns;
-    xet_sign_text_t  name;
-    xet_sign_text_t  expires;
-    xet_sign_text_t  list;
-} xet_sign_fields_t;
 
 
 static EVP_MD_CTX *xet_sign_key_pad(const EVP_MD *md, const uint8_t *secret,
@@ -249,48 +233,62 @@ xet_sign_url(xet_sign_key_t *key, const xet_sign_url_t *url, xet_buf_t *b)
 
 
 xet_status_t
-xet_sign_check(xet_sign_key_t *const *keys, size_t nkeys,
-    const uint8_t *path, size_t path_len, const uint8_t *args,
-    size_t args_len, uint64_t now, xet_range_t *ranges, xet_sign_url_t *url)
+xet_sign_parse(xet_sign_asked_t *asked, const uint8_t *path, size_t path_len,
+    const uint8_t *args, size_t args_len)
 {
-    size_t             i;
-    uint8_t            given[XET_SIGN_MAC_LEN], mac[XET_SIGN_MAC_LEN];
-    xet_status_t       status;
-    xet_sign_text_t    id;
-    xet_sign_fields_t  f;
+    xet_status_t        status;
+    xet_sign_url_t     *url;
+    xet_sign_fields_t  *f;
 
-    status = xet_sign_path(path, path_len, &f, url);
+    f = &asked->fields;
+    url = &asked->url;
 
-    if (status != XET_OK) {
-        return status;
-    }
+    url->ranges = asked->ranges;
+    url->n = 0;
 
-    status = xet_sign_args(args, args_len, &f, &id, given);
+    status = xet_sign_path(path, path_len, f, url);
 
     if (status != XET_OK) {
         return status;
     }
 
-    if (!xet_sign_number(&f.expires, &url->expires)) {
+    status = xet_sign_args(args, args_len, f, &asked->id, asked->mac);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    if (!xet_sign_number(&f->expires, &url->expires)) {
         return XET_SIGN_SYNTAX;
     }
 
-    url->ns = f.ns.data;
-    url->ns_len = f.ns.len;
-    url->ranges = ranges;
-    url->n = 0;
+    url->ns = f->ns.data;
+    url->ns_len = f->ns.len;
 
-    if (f.list.len) {
+    if (f->list.len) {
         url->n = XET_SIGN_RANGES_MAX;
 
-        if (xet_range_list_parse(f.list.data, f.list.len, ranges, &url->n)
+        if (xet_range_list_parse(f->list.data, f->list.len, asked->ranges,
+                                 &url->n)
             != XET_OK
-            || !xet_sign_ranges_ok(ranges, url->n))
+            || !xet_sign_ranges_ok(url->ranges, url->n))
         {
             url->n = 0;
             return XET_SIGN_SYNTAX;
         }
     }
+
+    return XET_OK;
+}
+
+
+xet_status_t
+xet_sign_verify(const xet_sign_asked_t *asked, xet_sign_key_t *const *keys,
+    size_t nkeys, uint64_t now)
+{
+    size_t        i;
+    uint8_t       mac[XET_SIGN_MAC_LEN];
+    xet_status_t  status;
 
     /* a secret may be replaced under its id, so all keys of the id count */
 
@@ -298,20 +296,20 @@ xet_sign_check(xet_sign_key_t *const *keys, size_t nkeys,
 
     for (i = 0; i < nkeys; i++) {
 
-        if (keys[i]->id_len != id.len
-            || memcmp(keys[i]->id, id.data, id.len) != 0)
+        if (keys[i]->id_len != asked->id.len
+            || memcmp(keys[i]->id, asked->id.data, asked->id.len) != 0)
         {
             continue;
         }
 
-        status = xet_sign_mac(keys[i], &f, mac);
+        status = xet_sign_mac(keys[i], &asked->fields, mac);
 
         if (status != XET_OK) {
             return status;
         }
 
-        if (CRYPTO_memcmp(given, mac, XET_SIGN_MAC_LEN) == 0) {
-            return (now < url->expires) ? XET_OK : XET_SIGN_EXPIRED;
+        if (CRYPTO_memcmp(asked->mac, mac, XET_SIGN_MAC_LEN) == 0) {
+            return (now < asked->url.expires) ? XET_OK : XET_SIGN_EXPIRED;
         }
 
         status = XET_SIGN_MISMATCH;

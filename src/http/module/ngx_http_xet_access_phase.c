@@ -230,10 +230,9 @@ ngx_http_xet_api_access(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_xet_data_access(ngx_http_request_t *r)
 {
-    xet_range_t                ranges[XET_SIGN_RANGES_MAX];
     xet_status_t               status;
     ngx_table_elt_t           *h;
-    xet_sign_url_t             url;
+    xet_sign_asked_t           asked;
     ngx_http_xet_main_conf_t  *xmcf;
 
     if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
@@ -242,9 +241,13 @@ ngx_http_xet_data_access(ngx_http_request_t *r)
 
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
-    status = xet_sign_check(xmcf->sign, xmcf->url_keys->nelts, r->uri.data,
-                            r->uri.len, r->args.data, r->args.len,
-                            (uint64_t) ngx_time(), ranges, &url);
+    status = xet_sign_parse(&asked, r->uri.data, r->uri.len, r->args.data,
+                            r->args.len);
+
+    if (status == XET_OK) {
+        status = xet_sign_verify(&asked, xmcf->sign, xmcf->url_keys->nelts,
+                                 (uint64_t) ngx_time());
+    }
 
     if (status != XET_OK) {
         return ngx_http_xet_data_refuse(r, status);
@@ -252,10 +255,10 @@ ngx_http_xet_data_access(ngx_http_request_t *r)
 
     h = r->headers_in.range;
 
-    status = xet_sign_range_check(&url, h ? h->value.data : NULL,
+    status = xet_sign_range_check(&asked.url, h ? h->value.data : NULL,
                                   h ? h->value.len : 0);
 
-    if (status == XET_OK && url.n
+    if (status == XET_OK && asked.url.n
         && (h == NULL || r->headers_in.if_range
             || ngx_http_xet_data_too_many(r)))
     {
@@ -266,7 +269,7 @@ ngx_http_xet_data_access(ngx_http_request_t *r)
         return ngx_http_xet_data_refuse(r, status);
     }
 
-    if (ngx_http_xet_data_checked(r, &url) != NGX_OK) {
+    if (ngx_http_xet_data_checked(r, &asked.url) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
