@@ -116,7 +116,8 @@ UNIT_SRCS :=	$(sort $(wildcard t/unit/*/test_*.c))
 FUZZ_SRCS :=	$(sort $(wildcard t/fuzz/fuzz_*.c))
 BENCH_SRCS :=	$(sort $(shell grep -lw '^main' t/bench/bench_*.c 2>/dev/null))
 TOOL_SRCS :=	$(sort $(shell grep -lw '^main' t/tools/*.c 2>/dev/null))
-S3_SRCS :=	$(sort $(wildcard src/s3/*.c))
+STORE_DIRS :=	$(shell find src/store -type d | sort)
+STORE_SRCS :=	$(shell find src/store -name '*.c' | sort)
 CLI_SRCS :=	$(sort $(wildcard src/cli/*/*.c src/ztensor/cli/*.c))
 
 UNIT_BINS :=	$(UNIT_SRCS:t/unit/%.c=$(BUILD)/unit/%)
@@ -124,7 +125,7 @@ REPLAY_BINS :=	$(FUZZ_SRCS:t/fuzz/%.c=$(BUILD)/fuzz-replay/%)
 FUZZ_BINS :=	$(FUZZ_SRCS:t/fuzz/%.c=$(BUILD)/fuzz/%)
 BENCH_BINS :=	$(BENCH_SRCS:t/bench/%.c=$(BUILD)/bench/%)
 TOOL_BINS :=	$(TOOL_SRCS:t/tools/%.c=$(BUILD)/tools/%)
-S3_OBJS :=	$(S3_SRCS:%.c=$(BUILD)/host/%.o)
+STORE_OBJS :=	$(STORE_SRCS:%.c=$(BUILD)/host/%.o)
 CLI_BIN :=	$(if $(CLI_SRCS),$(BUILD)/xet)
 SQL :=		$(BUILD)/sql/functions.sql
 
@@ -137,7 +138,7 @@ CHECKED =	-fsanitize=address,undefined -fno-sanitize-recover=all \
 # Programs around the core may use POSIX; the core itself is plain C99.
 
 HOST_CFLAGS =	-std=c99 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(WARN) \
-		$(CORE_INCS) -Isrc/s3 -It/unit -It/tools
+		$(CORE_INCS) $(STORE_DIRS:%=-I%) -It/unit -It/tools
 CLI_LIBS =	-lcurl -ljansson -lpq
 CLI_INCS :=	$(sort $(dir $(CLI_SRCS:%=-I%))) \
 		$(shell pkg-config --cflags libpq 2>/dev/null)
@@ -306,23 +307,23 @@ $(TOOL_BINS): $(BUILD)/tools/%: $$(call host_objs,t/tools/$$*) \
 # The client of S3 is on top of the core, hence the archive once more.
 
 $(BUILD)/tools/xet_s3: CORE_LIBS := $(BUILD)/libxet.a $(CORE_LIBS) -lcurl
-$(BUILD)/tools/xet_s3: $(S3_OBJS)
+$(BUILD)/tools/xet_s3: $(STORE_OBJS)
 
 $(CLI_SRCS:%.c=$(BUILD)/host/%.o): HOST_CFLAGS += $(CLI_INCS)
 
-$(BUILD)/xet: $(CLI_SRCS:%.c=$(BUILD)/host/%.o) $(S3_OBJS) $(BUILD)/libxet.a
+$(BUILD)/xet: $(CLI_SRCS:%.c=$(BUILD)/host/%.o) $(STORE_OBJS) $(BUILD)/libxet.a
 	@echo "  ld  $@"
 	$(Q)$(CC) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $^ $(CORE_LIBS) \
 		$(CLI_LIBS) -lpthread
 
-$(CLI_SRCS:%.c=$(BUILD)/asan/%.o) $(S3_SRCS:%.c=$(BUILD)/asan/%.o): \
+$(CLI_SRCS:%.c=$(BUILD)/asan/%.o) $(STORE_SRCS:%.c=$(BUILD)/asan/%.o): \
 		$(BUILD)/asan/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	@echo "  cc  $<"
 	$(Q)$(CC) $(ASAN_CFLAGS) $(HOST_CFLAGS) $(CLI_INCS) $(DEP) -c -o $@ $<
 
 $(BUILD)/asan/xet: $(CLI_SRCS:%.c=$(BUILD)/asan/%.o) \
-		$(S3_SRCS:%.c=$(BUILD)/asan/%.o) $(BUILD)/asan/libxet.a
+		$(STORE_SRCS:%.c=$(BUILD)/asan/%.o) $(BUILD)/asan/libxet.a
 	@echo "  ld  $@"
 	$(Q)$(CC) $(ASAN_CFLAGS) -o $@ $^ $(CORE_LIBS) $(CLI_LIBS) -lpthread
 

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The client of S3, src/s3, by build/tools/xet_s3: objects, uploads in parts,
-# lists, signatures; a store that fails in all the ways that there are, keys
-# that change, a clock that is off, a certificate of one's own.  A build of the
-# tool with a sanitizer is tested by XET_TEST_S3_TOOL.
+# The client of S3, src/store/s3, by build/tools/xet_s3: objects, uploads in
+# parts, lists, signatures; a store that fails in all the ways that there are,
+# keys that change, a clock that is off, a certificate of one's own.  A build of
+# the tool with a sanitizer is tested by XET_TEST_S3_TOOL.
 
 use warnings;
 use strict;

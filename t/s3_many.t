@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Many objects of a bucket at once: heads and deletes of the client, src/s3, by
-# build/tools/xet_s3, with a store that fails for some of them or for all; and
-# who asks for many: a shard's commit, a dedup answer, the collectors.
+# Many objects of a bucket at once: heads and deletes of the client,
+# src/store/s3, by build/tools/xet_s3, with a store that fails for some of them
+# or for all; and who asks for many: a shard's commit, a dedup answer, the
+# collectors.
 
 use warnings;
 use strict;

@@ -1,8 +1,8 @@
 
 /*
- * HTTP, by libcurl: requests and what they may send where, retries, waiting.
+ * HTTP: what requests may send where, redirects, retries, waiting.
  *
- * A request is in one of three places: in libcurl's multi handle, in the list
+ * A request is in one of three places: under way (src/store/net), in the list
  * of those that wait for their next attempt, or with its owner.
  */
 
@@ -16,6 +16,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include <curl/curl.h>
+
 #include "xet_cli_transfer.h"
 
 
@@ -23,7 +25,7 @@
 #define XET_CLI_HTTP_BACKOFF      500  /* ms, before the second attempt */
 #define XET_CLI_HTTP_BACKOFF_MAX  60000
 
-#define XET_CLI_REQUEST_CONNECT   30   /* s */
+#define XET_CLI_REQUEST_CONNECT   30000  /* ms */
 #define XET_CLI_REQUEST_SILENCE   300  /* s without a byte */
 #define XET_CLI_REQUEST_BUFFER    (256 * 1024)
 #define XET_CLI_REQUEST_PLACES    5    /* redirections of a request */
@@ -32,31 +34,26 @@
 /* What all requests of a command have in common. */
 
 struct xet_cli_http_s {
-    CURLM              *multi;
+    xet_net_t          *net;
     char               *endpoint;
-    const char         *cacert;
     const char         *token_file;
     const char         *token;
     xet_cli_renew_pt    renew;         /* NULL: the token stays */
     void               *renew_ctx;
     unsigned            insecure:1;    /* tokens may be sent without TLS */
     unsigned            retries;
-    unsigned            active;        /* in libcurl or waiting */
+    unsigned            active;        /* under way or waiting */
     unsigned            seed;
     xet_cli_request_t  *waiting;
 };
 
 
 static void xet_cli_http_send(xet_cli_http_t *h, xet_cli_request_t *r);
-static void xet_cli_http_ended(xet_cli_http_t *h, CURLMsg *msg);
-static int xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r,
-    CURLcode code);
-static int xet_cli_http_lost(const xet_cli_request_t *r, CURLcode code);
+static void xet_cli_http_ended(xet_net_request_t *net);
+static int xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r);
 static void xet_cli_http_finish(xet_cli_http_t *h, xet_cli_request_t *r);
-static int xet_cli_request_easy(xet_cli_request_t *r);
+static int xet_cli_request_start(xet_cli_request_t *r);
 static int xet_cli_request_credentials(xet_cli_request_t *r);
-static int xet_cli_request_method(xet_cli_request_t *r);
-static int xet_cli_request_header(xet_cli_request_t *r, const char *line);
 static int xet_cli_request_authorize(xet_cli_request_t *r);
 static int xet_cli_request_token(xet_cli_request_t *r, char *buffer,
     size_t size);
@@ -67,8 +64,8 @@ static int xet_cli_request_protected(xet_cli_request_t *r, const char *what);
 static int xet_cli_request_local(const char *host);
 static int xet_cli_request_place(xet_cli_request_t *r, CURLU *from, CURLU *to);
 static int xet_cli_request_same(CURLU *one, CURLU *two, CURLUPart part);
-static size_t xet_cli_request_write(char *data, size_t size, size_t n,
-    void *ctx);
+static xet_net_taken_t xet_cli_request_write(xet_net_request_t *net,
+    const char *data, size_t n);
 static int xet_cli_request_redirect(xet_cli_request_t *r);
 static void xet_cli_request_origin(xet_cli_request_t *r);
 
@@ -98,6 +95,7 @@ xet_cli_http_create_at(const xet_cli_args_t *args, const char *endpoint,
 {
     size_t           len;
     uint64_t         retries;
+    xet_net_conf_t   conf;
     xet_cli_http_t  *h;
 
     *rc = xet_cli_args_number(args, XET_CLI_OPT_RETRIES, 0, 100,
@@ -113,22 +111,28 @@ xet_cli_http_create_at(const xet_cli_args_t *args, const char *endpoint,
 
     h = calloc(1, sizeof(xet_cli_http_t));
 
-    if (h == NULL || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+    if (h == NULL || !xet_net_init()) {
         free(h);
         *rc = xet_cli_no_memory();
         return NULL;
     }
 
-    h->multi = curl_multi_init();
+    memset(&conf, 0, sizeof(xet_net_conf_t));
+
+    conf.agent = "xet";
+    conf.certificates = args->value[XET_CLI_OPT_CACERT];
+    conf.buffer = XET_CLI_REQUEST_BUFFER;
+    conf.proxy = 1;
+
+    h->net = xet_net_create(&conf);
     h->endpoint = strndup(endpoint, len);
 
-    if (h->multi == NULL || h->endpoint == NULL) {
+    if (h->net == NULL || h->endpoint == NULL) {
         xet_cli_http_destroy(h);
         *rc = xet_cli_no_memory();
         return NULL;
     }
 
-    h->cacert = args->value[XET_CLI_OPT_CACERT];
     h->token_file = args->value[XET_CLI_OPT_TOKEN_FILE];
     h->token = getenv("XET_TOKEN");
     h->insecure = (args->value[XET_CLI_OPT_INSECURE_TOKEN] != NULL);
@@ -195,8 +199,8 @@ void
 xet_cli_http_destroy(xet_cli_http_t *h)
 {
     if (h) {
-        curl_multi_cleanup(h->multi);
-        curl_global_cleanup();
+        xet_net_destroy(h->net);
+        xet_net_exit();
 
         free(h->endpoint);
         free(h);
@@ -231,6 +235,9 @@ xet_cli_http_url(xet_cli_http_t *h, const char *fmt, ...)
 void
 xet_cli_http_start(xet_cli_http_t *h, xet_cli_request_t *r)
 {
+    free(r->data);
+
+    r->data = NULL;
     r->http = h;
     r->attempts = 0;
     h->active++;
@@ -261,9 +268,8 @@ xet_cli_http_send(xet_cli_http_t *h, xet_cli_request_t *r)
         r->restart(r);
     }
 
-    if (xet_cli_request_easy(r) != XET_CLI_OK
-        || curl_multi_add_handle(h->multi, r->easy) != CURLM_OK)
-    {
+    if (xet_cli_request_start(r) != XET_CLI_OK) {
+
         if (r->error[0] == '\0') {
             strcpy(r->error, "out of memory");
         }
@@ -283,37 +289,25 @@ xet_cli_http_send(xet_cli_http_t *h, xet_cli_request_t *r)
 int
 xet_cli_http_step(xet_cli_http_t *h, int wait)
 {
-    int                  left, running;
-    CURLMsg             *msg;
     uint64_t             now;
     xet_cli_request_t   *r, **link;
-
-    if (wait && h->active) {
-        now = xet_cli_now();
-
-        for (r = h->waiting; r; r = r->next) {
-
-            if (r->due <= now) {
-                wait = 0;
-
-            } else if (r->due - now < (uint64_t) wait) {
-                wait = (int) (r->due - now);
-            }
-        }
-
-        curl_multi_poll(h->multi, NULL, 0, wait, NULL);
-    }
 
     now = xet_cli_now();
 
     for (link = &h->waiting; (r = *link) != NULL; /* void */ ) {
 
         if (r->due > now) {
+
+            if (r->due - now < (uint64_t) wait) {
+                wait = (int) (r->due - now);
+            }
+
             link = &r->next;
             continue;
         }
 
         *link = r->next;
+        wait = 0;
 
         if (r->attempts > h->retries) {
             xet_cli_http_finish(h, r);
@@ -325,45 +319,31 @@ xet_cli_http_step(xet_cli_http_t *h, int wait)
         link = &h->waiting;
     }
 
-    curl_multi_perform(h->multi, &running);
-
-    while ((msg = curl_multi_info_read(h->multi, &left)) != NULL) {
-        if (msg->msg == CURLMSG_DONE) {
-            xet_cli_http_ended(h, msg);
-        }
-    }
+    (void) xet_net_step(h->net, h->active ? wait : 0, NULL);
 
     return xet_cli_interrupted ? XET_CLI_INTERRUPTED : XET_CLI_OK;
 }
 
 
 static void
-xet_cli_http_ended(xet_cli_http_t *h, CURLMsg *msg)
+xet_cli_http_ended(xet_net_request_t *net)
 {
-    CURLcode            code;
-    curl_off_t          length;
-    xet_cli_request_t  *r;
+    xet_cli_request_t *r = net->owner;
 
-    code = msg->data.result;
+    xet_cli_http_t  *h;
 
-    curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, (char **) &r);
-    curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &r->status);
+    h = r->http;
 
-    if (curl_easy_getinfo(r->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T,
-                          &length) == CURLE_OK)
-    {
-        r->length = length;
-    }
+    r->status = net->status;
+    r->length = net->length;
 
-    curl_multi_remove_handle(h->multi, r->easy);
-
-    if (code == CURLE_OK && xet_cli_request_redirect(r)) {
+    if (net->rc == XET_NET_OK && xet_cli_request_redirect(r)) {
         r->attempts--;
         xet_cli_http_send(h, r);
         return;
     }
 
-    if (xet_cli_http_again(h, r, code)) {
+    if (xet_cli_http_again(h, r)) {
         xet_cli_request_origin(r);
 
         r->next = h->waiting;
@@ -377,13 +357,9 @@ xet_cli_http_ended(xet_cli_http_t *h, CURLMsg *msg)
 
         strcpy(r->error, "the answer is too long");
 
-    } else if (code != CURLE_OK && !r->refused) {
+    } else if (net->rc != XET_NET_OK && !r->refused) {
         r->status = 0;
-
-        if (r->error[0] == '\0') {
-            snprintf(r->error, sizeof(r->error), "%s",
-                     curl_easy_strerror(code));
-        }
+        strcpy(r->error, net->why);
     }
 
     xet_cli_http_finish(h, r);
@@ -391,37 +367,33 @@ xet_cli_http_ended(xet_cli_http_t *h, CURLMsg *msg)
 
 
 static int
-xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r, CURLcode code)
+xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r)
 {
-    unsigned    shift;
-    uint64_t    wait;
-    curl_off_t  after;
+    int64_t   after;
+    unsigned  shift;
+    uint64_t  wait;
 
     if (r->refused || r->attempts > h->retries) {
         return 0;
     }
 
-    switch (code) {
+    after = 0;
 
-    case CURLE_OK:
+    switch (r->net.rc) {
+
+    case XET_NET_OK:
         if (r->status != 408 && r->status != 429
             && (r->status < 500 || r->status == 501))
         {
             return 0;
         }
 
+        after = xet_net_retry_after(&r->net);
         break;
 
-    case CURLE_COULDNT_CONNECT:
-    case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_GOT_NOTHING:
-    case CURLE_HTTP2:
-    case CURLE_HTTP2_STREAM:
-    case CURLE_OPERATION_TIMEDOUT:
-    case CURLE_PARTIAL_FILE:
-    case CURLE_RECV_ERROR:
-    case CURLE_SEND_ERROR:
-    case CURLE_SSL_CONNECT_ERROR:
+    case XET_NET_UNSENT:
+    case XET_NET_AWAY:
+    case XET_NET_CUT:
         break;
 
     default:
@@ -435,32 +407,19 @@ xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r, CURLcode code)
 
     wait = wait * 3 / 4 + (uint64_t) rand_r(&h->seed) % (wait / 2);
 
-    if (code == CURLE_OK
-        && curl_easy_getinfo(r->easy, CURLINFO_RETRY_AFTER, &after)
-           == CURLE_OK
-        && after > 0)
-    {
+    if (after > 0) {
         wait = (after > XET_CLI_HTTP_BACKOFF_MAX / 1000)
                ? XET_CLI_HTTP_BACKOFF_MAX : (uint64_t) after * 1000;
     }
 
     r->due = xet_cli_now() + wait;
-    r->lost = r->lost || xet_cli_http_lost(r, code);
+
+    /* the attempt may have been done, though it has failed */
+
+    r->lost = r->lost || (r->net.rc == XET_NET_OK
+                          ? r->status >= 500 : r->net.rc != XET_NET_UNSENT);
 
     return 1;
-}
-
-
-/* Whether an attempt may have been done, though it has failed. */
-
-static int
-xet_cli_http_lost(const xet_cli_request_t *r, CURLcode code)
-{
-    return (code == CURLE_OK)
-           ? r->status >= 500
-           : code != CURLE_COULDNT_CONNECT
-             && code != CURLE_COULDNT_RESOLVE_HOST
-             && code != CURLE_SSL_CONNECT_ERROR;
 }
 
 
@@ -468,7 +427,12 @@ static void
 xet_cli_http_finish(xet_cli_http_t *h, xet_cli_request_t *r)
 {
     h->active--;
+
     r->http = NULL;
+    r->data = r->net.body;
+    r->len = r->net.body_len;
+    r->net.body = NULL;
+    r->net.room = 0;
 
     if (r->done) {
         r->done(r);
@@ -508,12 +472,7 @@ xet_cli_http_ask(xet_cli_http_t *h, xet_cli_request_t *r, const char *method,
 const char *
 xet_cli_http_header(const xet_cli_request_t *r, const char *name)
 {
-    struct curl_header  *header;
-
-    return (r->easy
-            && curl_easy_header(r->easy, name, 0, CURLH_HEADER, -1, &header)
-               == CURLHE_OK)
-           ? header->value : NULL;
+    return xet_net_value(&r->net, name);
 }
 
 
@@ -556,18 +515,12 @@ xet_cli_http_free(xet_cli_request_t *r)
             }
         }
 
-        if (r->easy) {
-            curl_multi_remove_handle(r->http->multi, r->easy);
-        }
-
         r->http->active--;
     }
 
-    if (r->easy) {
-        curl_easy_cleanup(r->easy);
-    }
+    xet_net_close(&r->net);
 
-    curl_slist_free_all(r->headers);
+    free(r->net.body);
     free(r->place);
     free(r->data);
     free(r->url);
@@ -698,67 +651,54 @@ xet_cli_http_fail(const xet_cli_request_t *r)
 
 
 /*
- * Makes the libcurl handle of a request, with all options set.  XET_CLI_OK, or
- * XET_CLI_ERROR with the reason in r->error; no reason: there is no memory.
+ * Starts an attempt.  XET_CLI_OK, or XET_CLI_ERROR with the reason in r->error;
+ * no reason: there is no memory.
  */
 
 static int
-xet_cli_request_easy(xet_cli_request_t *r)
+xet_cli_request_start(xet_cli_request_t *r)
 {
-    CURL  *e;
+    xet_net_request_t  *net;
 
-    if (r->easy == NULL) {
-        r->easy = curl_easy_init();
-    }
+    net = &r->net;
 
-    e = r->easy;
+    xet_net_close(net);
 
-    if (e == NULL || r->url == NULL) {
+    if (r->url == NULL) {
         return XET_CLI_ERROR;
     }
 
-    curl_easy_reset(e);
-    curl_slist_free_all(r->headers);
-    r->headers = NULL;
+    net->method = r->body ? "POST" : r->method;
+    net->url = r->place ? r->place : r->url;
+    net->range = r->range;
+    net->data = r->body;
+    net->len = r->body_len;
+    net->connect = XET_CLI_REQUEST_CONNECT;
+    net->silence = r->patient ? 0 : XET_CLI_REQUEST_SILENCE;
+    net->direct = 0;
+    net->netrc = 0;
+    net->write = xet_cli_request_write;
+    net->done = xet_cli_http_ended;
+    net->owner = r;
+    net->body_len = 0;
 
-    curl_easy_setopt(e, CURLOPT_URL, r->place ? r->place : r->url);
-    curl_easy_setopt(e, CURLOPT_PRIVATE, r);
-    curl_easy_setopt(e, CURLOPT_ERRORBUFFER, r->error);
-    curl_easy_setopt(e, CURLOPT_USERAGENT, "xet");
-    curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR,
-                     r->tls ? "https" : "http,https");
-    curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long) XET_CLI_REQUEST_CONNECT);
-    curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(e, CURLOPT_BUFFERSIZE, (long) XET_CLI_REQUEST_BUFFER);
-    curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE,
-                     (long) XET_CLI_REQUEST_BUFFER);
-    curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, xet_cli_request_write);
-    curl_easy_setopt(e, CURLOPT_WRITEDATA, r);
-
-    /* parallel transfers are faster when each has its own connection */
-
-    curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
-
-    if (!r->patient) {
-        curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
-        curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME,
-                         (long) XET_CLI_REQUEST_SILENCE);
-    }
-
-    if (r->http->cacert) {
-        curl_easy_setopt(e, CURLOPT_CAINFO, r->http->cacert);
-    }
-
-    if (xet_cli_request_method(r) != XET_CLI_OK
+    if ((r->body
+         && !xet_net_header(net, r->type ? r->type : "Content-Type: "
+                                           "application/octet-stream"))
         || (!r->foreign && xet_cli_request_credentials(r) != XET_CLI_OK))
     {
         return XET_CLI_ERROR;
     }
 
-    curl_easy_setopt(e, CURLOPT_HTTPHEADER, r->headers);
+    net->tls = r->tls;
 
-    return XET_CLI_OK;
+    if (xet_net_start(r->http->net, net) == XET_NET_OK) {
+        return XET_CLI_OK;
+    }
+
+    strcpy(r->error, net->why);
+
+    return XET_CLI_ERROR;
 }
 
 
@@ -771,63 +711,9 @@ xet_cli_request_credentials(xet_cli_request_t *r)
         return XET_CLI_ERROR;
     }
 
-    if (r->netrc) {
-        curl_easy_setopt(r->easy, CURLOPT_NETRC, (long) CURL_NETRC_OPTIONAL);
-    }
+    r->net.netrc = r->netrc;
 
     return r->api ? xet_cli_request_authorize(r) : XET_CLI_OK;
-}
-
-
-static int
-xet_cli_request_method(xet_cli_request_t *r)
-{
-    CURL  *e;
-
-    e = r->easy;
-
-    if (*r->range) {
-        curl_easy_setopt(e, CURLOPT_RANGE, r->range);
-    }
-
-    if (r->body) {
-        curl_easy_setopt(e, CURLOPT_POSTFIELDS, (const char *) r->body);
-        curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE,
-                         (curl_off_t) r->body_len);
-
-        if (xet_cli_request_header(r, r->type ? r->type
-                                   : "Content-Type: application/octet-stream")
-            != XET_CLI_OK
-            || xet_cli_request_header(r, "Expect:") != XET_CLI_OK)
-        {
-            return XET_CLI_ERROR;
-        }
-
-    } else if (r->method && strcmp(r->method, "HEAD") == 0) {
-        curl_easy_setopt(e, CURLOPT_NOBODY, 1L);
-
-    } else if (r->method) {
-        curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, r->method);
-    }
-
-    return XET_CLI_OK;
-}
-
-
-static int
-xet_cli_request_header(xet_cli_request_t *r, const char *line)
-{
-    struct curl_slist  *list;
-
-    list = curl_slist_append(r->headers, line);
-
-    if (list == NULL) {
-        return XET_CLI_ERROR;
-    }
-
-    r->headers = list;
-
-    return XET_CLI_OK;
 }
 
 
@@ -895,8 +781,8 @@ xet_cli_request_authorize(xet_cli_request_t *r)
     } else {
         rc = xet_cli_request_protected(r, "a token");
 
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_request_header(r, line);
+        if (rc == XET_CLI_OK && !xet_net_header(&r->net, line)) {
+            rc = XET_CLI_ERROR;
         }
     }
 
@@ -1028,7 +914,7 @@ xet_cli_request_protected(xet_cli_request_t *r, const char *what)
         r->tls = 1;
 
     } else if (xet_cli_request_local(host)) {
-        curl_easy_setopt(r->easy, CURLOPT_PROXY, "");
+        r->net.direct = 1;
 
     } else if (!r->http->insecure) {
         rc = XET_CLI_ERROR;
@@ -1080,15 +966,14 @@ xet_cli_request_origin(xet_cli_request_t *r)
 static int
 xet_cli_request_redirect(xet_cli_request_t *r)
 {
-    int     rc;
-    char   *place;
-    CURLU  *from, *to;
+    int          rc;
+    CURLU       *from, *to;
+    const char  *place;
+
+    place = xet_net_location(&r->net);
 
     if (r->method || r->body || r->status / 100 != 3
-        || r->redirects == XET_CLI_REQUEST_PLACES
-        || curl_easy_getinfo(r->easy, CURLINFO_REDIRECT_URL, &place)
-           != CURLE_OK
-        || place == NULL)
+        || r->redirects == XET_CLI_REQUEST_PLACES || place == NULL)
     {
         return 0;
     }
@@ -1168,60 +1053,44 @@ xet_cli_request_same(CURLU *one, CURLU *two, CURLUPart part)
 }
 
 
-static size_t
-xet_cli_request_write(char *data, size_t size, size_t n, void *ctx)
+static xet_net_taken_t
+xet_cli_request_write(xet_net_request_t *net, const char *data, size_t n)
 {
-    char               *p;
-    long                status;
-    size_t              max, keep;
-    xet_cli_request_t  *r;
+    xet_cli_request_t *r = net->owner;
 
-    r = ctx;
-    n *= size;
+    int     kind;
+    size_t  max, keep;
 
-    curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
+    r->status = net->status;
+    r->length = net->length;
 
-    if (r->write && status / 100 == 2) {
+    kind = net->status / 100;
 
-        if (r->write(r, (const uint8_t *) data, n) != 0) {
-            r->refused = 1;
-            return 0;
-        }
+    if (r->write && kind == 2) {
+        r->refused = (r->write(r, (const uint8_t *) data, n) != 0);
 
-        return n;
+        return r->refused ? XET_NET_STOP : XET_NET_TAKEN;
     }
 
-    if (status / 100 == 3) {
-        return n;
+    if (kind == 3) {
+        return XET_NET_TAKEN;
     }
 
-    max = (r->max && status / 100 == 2) ? r->max : XET_CLI_REQUEST_MAX;
+    max = (r->max && kind == 2) ? r->max : XET_CLI_REQUEST_MAX;
 
     if (n > max - r->came) {
         r->refused = 1;
         r->large = 1;
-        return 0;
+        return XET_NET_STOP;
     }
 
     r->came += n;
 
     keep = n;
 
-    if (status / 100 != 2 && keep > XET_CLI_REQUEST_SHORT - r->len) {
-        keep = XET_CLI_REQUEST_SHORT - r->len;
+    if (kind != 2 && keep > XET_CLI_REQUEST_SHORT - net->body_len) {
+        keep = XET_CLI_REQUEST_SHORT - net->body_len;
     }
 
-    p = realloc(r->data, r->len + keep + 1);
-
-    if (p == NULL) {
-        return 0;
-    }
-
-    memcpy(p + r->len, data, keep);
-
-    r->data = p;
-    r->len += keep;
-    p[r->len] = '\0';
-
-    return n;
+    return xet_net_keep(net, data, keep) ? XET_NET_TAKEN : XET_NET_STOP;
 }

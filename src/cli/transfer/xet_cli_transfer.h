@@ -7,10 +7,10 @@
 #define _XET_CLI_TRANSFER_H_INCLUDED_
 
 
-#include <curl/curl.h>
 #include <openssl/evp.h>
 
 #include "xet_cli.h"
+#include "xet_net.h"
 #include "xet_xorb.h"
 
 
@@ -77,14 +77,13 @@ struct xet_cli_request_s {
     char               *data;          /* with a zero byte behind it */
     size_t              len;
     int64_t             length;        /* Content-Length, or -1 */
-    char                error[CURL_ERROR_SIZE];
+    char                error[XET_NET_TEXT_MAX];
 
     /* private */
 
     xet_cli_http_t     *http;
     xet_cli_request_t  *next;
-    CURL               *easy;
-    struct curl_slist  *headers;
+    xet_net_request_t   net;
     size_t              came;          /* bytes of the answer, kept or not */
     char               *place;         /* of a redirection, or NULL */
     unsigned            redirects;
@@ -96,7 +95,7 @@ struct xet_cli_request_s {
 
 
 /*
- * HTTP, by libcurl: many requests at a time, one thread.
+ * HTTP: many requests at a time, one thread.
  *
  * The caller owns a request.  It must stay in its place until its done handler
  * is called, which may free it or start it again.  Broken connections, 408,

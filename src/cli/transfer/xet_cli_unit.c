@@ -211,26 +211,18 @@ xet_cli_unit_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
 static int
 xet_cli_unit_answer(xet_cli_unit_t *u)
 {
-    long        status;
-    char        place[XET_CLI_HTTP_TEXT];
-    curl_off_t  length;
+    char  place[XET_CLI_HTTP_TEXT];
 
-    curl_easy_getinfo(u->request.easy, CURLINFO_RESPONSE_CODE, &status);
-
-    if (status == 206) {
-        return XET_CLI_OK;
-    }
-
-    if (curl_easy_getinfo(u->request.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T,
-                          &length) == CURLE_OK
-        && length == (curl_off_t) u->parser.size_max)
+    if (u->request.status == 206
+        || u->request.length == (int64_t) u->parser.size_max)
     {
         return XET_CLI_OK;
     }
 
     return xet_cli_failf(XET_CLI_NETWORK, "server",
                          "%s: %ld where a range was asked for",
-                         xet_cli_http_text(u->request.url, place), status);
+                         xet_cli_http_text(u->request.url, place),
+                         u->request.status);
 }
 
 

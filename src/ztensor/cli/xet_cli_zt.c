@@ -22,6 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <curl/curl.h>
 #include <openssl/evp.h>
 
 #include "xet_cli_hub.h"
@@ -764,16 +765,13 @@ xet_cli_zt_get_restart(xet_cli_request_t *r)
 static int
 xet_cli_zt_get_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
 {
-    long               status;
     xet_cli_zt_get_t  *g;
 
     g = r->ctx;
 
-    curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
-
-    if (*r->range && status != 206) {
+    if (*r->range && r->status != 206) {
         g->rc = xet_cli_failf(XET_CLI_NETWORK, "server",
-                              "%ld where a range was asked for", status);
+                              "%ld where a range was asked for", r->status);
         return 1;
     }
 
@@ -802,20 +800,12 @@ xet_cli_zt_get_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
 static int
 xet_cli_zt_get_digest(xet_cli_zt_get_t *g, xet_cli_request_t *r)
 {
-    uint8_t              digest[XET_CLI_SHA256_LEN];
-    uint8_t              text[4 * ((XET_CLI_SHA256_LEN + 2) / 3) + 1];
-    const char          *value;
-    struct curl_header  *header;
+    uint8_t      digest[XET_CLI_SHA256_LEN];
+    uint8_t      text[4 * ((XET_CLI_SHA256_LEN + 2) / 3) + 1];
+    const char  *value;
 
-    if (g->ranged
-        || curl_easy_header(r->easy, "Repr-Digest", 0, CURLH_HEADER, -1,
-                            &header)
-           != CURLHE_OK)
-    {
-        return XET_CLI_OK;
-    }
-
-    value = strstr(header->value, XET_CLI_ZT_DIGEST);
+    value = g->ranged ? NULL : xet_cli_http_header(r, "Repr-Digest");
+    value = value ? strstr(value, XET_CLI_ZT_DIGEST) : NULL;
 
     if (value == NULL) {
         return XET_CLI_OK;

@@ -97,8 +97,8 @@ xet_s3_object_range(const xet_s3_transfer_t *t, uint64_t start, size_t len,
                           start + len - 1);
 
     if (t->got == len
-        && ((t->status == 206 && strncmp(t->range, want, n) == 0)
-            || (t->status == 200 && start == 0)))
+        && ((t->net.status == 206 && strncmp(t->range, want, n) == 0)
+            || (t->net.status == 200 && start == 0)))
     {
         return XET_S3_OK;
     }
@@ -107,15 +107,15 @@ xet_s3_object_range(const xet_s3_transfer_t *t, uint64_t start, size_t len,
 
     slash = strchr(t->range, '/');
 
-    if (t->status == 206 && slash && t->got < len
+    if (t->net.status == 206 && slash && t->got < len
         && xet_s3_object_total(slash + 1) < start + len)
     {
-        return xet_s3_error(error, XET_S3_SHORT, t->status,
+        return xet_s3_error(error, XET_S3_SHORT, t->net.status,
                             "S3 GET of \"%.96s\": the object ends before "
                             "%" PRIu64, name, start + len);
     }
 
-    return xet_s3_error(error, XET_S3_BAD, t->status,
+    return xet_s3_error(error, XET_S3_BAD, t->net.status,
                         "S3 GET of \"%.96s\": %zu bytes of \"%.64s\" came "
                         "instead of %zu from %" PRIu64 " on", name, t->got,
                         t->range, len, start);
@@ -180,7 +180,7 @@ xet_s3_object_head(xet_s3_t *s3, const char *name, xet_s3_object_t *object,
     }
 
     if (rc == XET_S3_OK) {
-        object->size = r.t.length;
+        object->size = (uint64_t) r.t.net.length;
         object->modified = xet_s3_time_http(r.t.modified);
         object->now = xet_s3_time_http(r.t.date);
 
@@ -197,9 +197,10 @@ xet_s3_object_head(xet_s3_t *s3, const char *name, xet_s3_object_t *object,
 xet_s3_rc_t
 xet_s3_object_sized(const xet_s3_request_t *r, xet_s3_error_t *error)
 {
-    return r->t.sized ? XET_S3_OK
-                      : xet_s3_error(error, XET_S3_BAD, 200, "HEAD of \"%s\":"
-                                     " the answer has no length", r->name);
+    return (r->t.net.length >= 0)
+           ? XET_S3_OK
+           : xet_s3_error(error, XET_S3_BAD, 200, "HEAD of \"%s\": the answer "
+                          "has no length", r->name);
 }
 
 
@@ -285,7 +286,7 @@ xet_s3_object_put(xet_s3_request_t *r, int only_new, xet_s3_error_t *error)
 
     if (rc != XET_S3_EXISTS || !r->unsure
         || xet_s3_object_head(s3, r->name, &object, etag, NULL) != XET_S3_OK
-        || object.size != r->t.len
+        || object.size != r->t.net.len
         || !xet_s3_object_is(etag, &r->t))
     {
         return rc;
@@ -337,17 +338,17 @@ xet_s3_object_is(const char *etag, const xet_s3_transfer_t *t)
 
     ok = EVP_DigestInit_ex(md, EVP_md5(), NULL);
 
-    if (t->data) {
-        ok = ok && EVP_DigestUpdate(md, t->data, t->len);
+    if (t->net.data) {
+        ok = ok && EVP_DigestUpdate(md, t->net.data, t->net.len);
 
     } else {
 
-        for (sent = 0; ok && sent < t->len; sent += (size_t) n) {
+        for (sent = 0; ok && sent < t->net.len; sent += (size_t) n) {
 
-            n = pread(t->fd, buf,
-                      t->len - sent < sizeof(buf) ? t->len - sent
+            n = pread(t->net.fd, buf,
+                      t->net.len - sent < sizeof(buf) ? t->net.len - sent
                                                   : sizeof(buf),
-                      (off_t) (t->offset + sent));
+                      (off_t) (t->net.offset + sent));
 
             ok = (n > 0) && EVP_DigestUpdate(md, buf, (size_t) n);
         }
@@ -466,7 +467,7 @@ xet_s3_object_copy(xet_s3_t *s3, const char *source, const char *to,
     rc = xet_s3_request_send(&r, error);
 
     if (rc == XET_S3_OK && r.answer.etag[0] == '\0') {
-        rc = xet_s3_error(error, XET_S3_BAD, r.t.status,
+        rc = xet_s3_error(error, XET_S3_BAD, r.t.net.status,
                           "S3 copy to \"%.96s\": the answer is not what S3 "
                           "answers", to);
     }

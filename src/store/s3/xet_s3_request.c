@@ -72,8 +72,8 @@ xet_s3_request_init(xet_s3_request_t *r, xet_s3_t *s3, const char *method,
     r->s3 = s3;
     r->method = method;
     r->name = name;
-    r->t.fd = -1;
-    r->t.data = (const unsigned char *) "";
+    r->t.net.fd = -1;
+    r->t.net.data = (const unsigned char *) "";
     r->t.most = XET_S3_BODY_MAX;
 
     memcpy(r->sha256, XET_S3_REQUEST_EMPTY, XET_S3_SHA_MAX);
@@ -83,8 +83,8 @@ xet_s3_request_init(xet_s3_request_t *r, xet_s3_t *s3, const char *method,
 void
 xet_s3_request_free(xet_s3_request_t *r)
 {
-    free(r->t.body);
-    r->t.body = NULL;
+    free(r->t.net.body);
+    r->t.net.body = NULL;
 }
 
 
@@ -115,8 +115,8 @@ xet_s3_request_body(xet_s3_request_t *r, const unsigned char *data, size_t len)
 
     xet_s3_hex(r->sha256, hash, sizeof(hash));
 
-    r->t.data = data;
-    r->t.len = len;
+    r->t.net.data = data;
+    r->t.net.len = len;
 
     return 1;
 }
@@ -189,7 +189,7 @@ xet_s3_request_repeat(xet_s3_request_t *r, uint64_t deadline, int trial,
 
         verdict = xet_s3_request_judge(r, &rc, error);
 
-        if (r->t.tries > 1) {
+        if (r->t.net.tries > 1) {
             r->unsure = 1;
         }
 
@@ -197,13 +197,13 @@ xet_s3_request_repeat(xet_s3_request_t *r, uint64_t deadline, int trial,
             return rc;
         }
 
-        if (r->t.rc != XET_S3_TRANSFER_OK || r->t.status / 100 != 4) {
+        if (r->t.net.rc != XET_NET_OK || r->t.net.status / 100 != 4) {
             r->unsure = 1;
         }
 
         if (verdict == XET_S3_REPEAT) {
 
-            if (r->t.status) {
+            if (r->t.net.status) {
                 former = rc;
                 said = *error;
             }
@@ -212,7 +212,7 @@ xet_s3_request_repeat(xet_s3_request_t *r, uint64_t deadline, int trial,
                 continue;
             }
 
-            if (r->t.status == 0) {
+            if (r->t.net.status == 0) {
                 xet_s3_breaker_open(r->s3);
             }
 
@@ -436,8 +436,8 @@ xet_s3_request_sign(xet_s3_request_t *r, xet_s3_error_t *error)
         }
     }
 
-    r->t.method = r->method;
-    r->t.url = r->url;
+    r->t.net.method = r->method;
+    r->t.net.url = r->url;
 
     return XET_S3_OK;
 }
@@ -483,18 +483,18 @@ xet_s3_request_reset(xet_s3_request_t *r)
 {
     xet_s3_transfer_t  t;
 
-    free(r->t.body);
+    free(r->t.net.body);
 
     memset(&t, 0, sizeof(xet_s3_transfer_t));
 
-    t.data = r->t.data;
-    t.fd = r->t.fd;
-    t.offset = r->t.offset;
-    t.len = r->t.len;
+    t.net.data = r->t.net.data;
+    t.net.fd = r->t.net.fd;
+    t.net.offset = r->t.net.offset;
+    t.net.len = r->t.net.len;
     t.buf = r->t.buf;
     t.size = r->t.size;
     t.most = r->t.most;
-    t.again = (r->t.method != NULL);
+    t.again = (r->t.net.method != NULL);
 
     r->t = t;
 }
@@ -514,16 +514,17 @@ xet_s3_request_judge(xet_s3_request_t *r, xet_s3_rc_t *rc,
 
     memset(&r->answer, 0, sizeof(xet_s3xml_answer_t));
 
-    if (t->rc == XET_S3_TRANSFER_OK && t->body_len
-        && (t->status / 100 != 2 || r->is_xml))
+    if (t->net.rc == XET_NET_OK && t->net.body_len
+        && (t->net.status / 100 != 2 || r->is_xml))
     {
-        status = xet_s3xml_answer(&r->answer, t->body, t->body_len);
+        status = xet_s3xml_answer(&r->answer, (uint8_t *) t->net.body,
+                                  t->net.body_len);
 
         if (status != XET_OK) {
             memset(&r->answer.error, 0, sizeof(xet_s3xml_error_t));
 
-            if (t->status / 100 == 2) {
-                *rc = xet_s3_error(error, XET_S3_BAD, t->status,
+            if (t->net.status / 100 == 2) {
+                *rc = xet_s3_error(error, XET_S3_BAD, t->net.status,
                                    "S3 %s of \"%.96s\": the answer is not "
                                    "what S3 answers", r->method,
                                    r->name ? r->name : "");
@@ -532,7 +533,7 @@ xet_s3_request_judge(xet_s3_request_t *r, xet_s3_rc_t *rc,
         }
     }
 
-    if (r->answer.error.region[0] == '\0' && t->status / 100 == 3) {
+    if (r->answer.error.region[0] == '\0' && t->net.status / 100 == 3) {
         memcpy(r->answer.error.region, t->region,
                sizeof(r->answer.error.region));
     }
@@ -541,14 +542,14 @@ xet_s3_request_judge(xet_s3_request_t *r, xet_s3_rc_t *rc,
 
     /* there is no body, and no code, behind a HEAD */
 
-    if (t->rc == XET_S3_TRANSFER_OK && t->status == 404 && *rc == XET_S3_BAD
+    if (t->net.rc == XET_NET_OK && t->net.status == 404 && *rc == XET_S3_BAD
         && strcmp(r->method, "HEAD") == 0)
     {
         *rc = r->name ? XET_S3_NOT_FOUND : XET_S3_NO_BUCKET;
     }
 
     if (*rc == XET_S3_OK && !xet_s3_request_sum(r)) {
-        *rc = xet_s3_error(error, XET_S3_BAD, t->status,
+        *rc = xet_s3_error(error, XET_S3_BAD, t->net.status,
                            "S3 %s of \"%.96s\": the store has other bytes "
                            "than were sent", r->method,
                            r->name ? r->name : "");
@@ -582,14 +583,14 @@ xet_s3_request_tell(xet_s3_request_t *r, xet_s3_rc_t rc,
     e = &r->answer.error;
     name = r->name ? r->name : "";
 
-    if (t->rc != XET_S3_TRANSFER_OK) {
-        (void) xet_s3_error(error, rc, t->status, "S3 %s of \"%.96s\": %s",
-                            r->method, name, t->why);
+    if (t->net.rc != XET_NET_OK) {
+        (void) xet_s3_error(error, rc, t->net.status, "S3 %s of \"%.96s\": %s",
+                            r->method, name, t->net.why);
         return;
     }
 
     if (rc == XET_S3_CONF) {
-        (void) xet_s3_error(error, rc, t->status,
+        (void) xet_s3_error(error, rc, t->net.status,
                             "S3 %s: bucket \"%s\" is in region \"%s\", not in "
                             "\"%.32s\", or at another endpoint", r->method,
                             r->s3->url.bucket,
@@ -604,18 +605,18 @@ xet_s3_request_tell(xet_s3_request_t *r, xet_s3_rc_t rc,
         && (strcmp(e->code, "RequestTimeTooSkewed") == 0
             || xet_s3_request_skewed(r)))
     {
-        (void) xet_s3_error(error, rc, t->status,
+        (void) xet_s3_error(error, rc, t->net.status,
                             "S3 %s of \"%.64s\" in bucket \"%s\": %d%s%s: the "
                             "clock of the store is %+lld s from that of this "
                             "machine", r->method, name, r->s3->url.bucket,
-                            t->status, e->code[0] ? " " : "", e->code,
+                            t->net.status, e->code[0] ? " " : "", e->code,
                             (long long) (then - (int64_t) time(NULL)));
         return;
     }
 
-    (void) xet_s3_error(error, rc, t->status,
+    (void) xet_s3_error(error, rc, t->net.status,
                         "S3 %s of \"%.96s\" in bucket \"%s\": %d%s%s%s%.96s",
-                        r->method, name, r->s3->url.bucket, t->status,
+                        r->method, name, r->s3->url.bucket, t->net.status,
                         e->code[0] ? " " : "", e->code,
                         e->message[0] ? ": " : "", e->message);
 }
@@ -630,7 +631,7 @@ xet_s3_request_sum(xet_s3_request_t *r)
     uint8_t  hash[32], sum[64];
 
     if (r->t.sum[0] == '\0' || strcmp(r->method, "PUT") != 0
-        || r->t.len == 0)
+        || r->t.net.len == 0)
     {
         return 1;
     }

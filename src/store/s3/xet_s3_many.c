@@ -302,7 +302,7 @@ xet_s3_many_land(xet_s3_many_t *m, xet_s3_slot_t *slot)
         if (xet_s3_time_ms() < slot->deadline) {
             rc = xet_s3_request_until(&slot->r, slot->deadline, &error);
 
-        } else if (slot->r.t.status == 0) {
+        } else if (slot->r.t.net.status == 0) {
             xet_s3_breaker_open(m->s3);
         }
     }
@@ -324,7 +324,7 @@ xet_s3_many_settle(xet_s3_many_t *m, xet_s3_item_t *item,
     }
 
     item->rc = rc;
-    item->size = (rc == XET_S3_OK) ? r->t.length : 0;
+    item->size = (rc == XET_S3_OK) ? (uint64_t) r->t.net.length : 0;
 
     if (rc == XET_S3_OK || rc == XET_S3_NOT_FOUND || m->rc != XET_S3_OK) {
         return;

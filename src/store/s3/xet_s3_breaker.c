@@ -52,7 +52,7 @@ xet_s3_breaker_tell(xet_s3_t *s3, const xet_s3_transfer_t *t)
 
     /* it is our own fault, and says nothing of the store */
 
-    if (t->rc == XET_S3_TRANSFER_LOCAL) {
+    if (t->net.rc == XET_NET_LOCAL) {
         return;
     }
 
@@ -60,7 +60,7 @@ xet_s3_breaker_tell(xet_s3_t *s3, const xet_s3_transfer_t *t)
 
     (void) pthread_mutex_lock(&s3->lock);
 
-    if (t->status) {
+    if (t->net.status) {
         s3->silent = 0;
         s3->open = 0;
 

@@ -140,7 +140,7 @@ xet_s3_list_page(xet_s3_lister_t *l, const char *prefix, int64_t *now,
     xet_s3_request_free(&r);
 
     if (rc == XET_S3_OK && (l->bad || (list.more && l->came == 0))) {
-        rc = xet_s3_error(error, XET_S3_BAD, r.t.status,
+        rc = xet_s3_error(error, XET_S3_BAD, r.t.net.status,
                           "S3 list of \"%.96s\": names out of order, or others "
                           "than were asked for", key);
     }
@@ -225,8 +225,9 @@ xet_s3_list_read(xet_s3_request_t *r, xet_s3xml_list_t *list,
         return rc;
     }
 
-    status = r->t.body_len
-             ? xet_s3xml_list(list, r->t.body, r->t.body_len, handler, data)
+    status = r->t.net.body_len
+             ? xet_s3xml_list(list, (uint8_t *) r->t.net.body,
+                              r->t.net.body_len, handler, data)
              : XET_BODY_SYNTAX;
 
     if (status == XET_NOMEM) {
@@ -235,7 +236,7 @@ xet_s3_list_read(xet_s3_request_t *r, xet_s3xml_list_t *list,
 
     return (status == XET_OK)
            ? XET_S3_OK
-           : xet_s3_error(error, XET_S3_BAD, r->t.status,
+           : xet_s3_error(error, XET_S3_BAD, r->t.net.status,
                           "S3 list in bucket \"%s\": the answer is not what "
                           "S3 answers", r->s3->url.bucket);
 }
@@ -331,7 +332,7 @@ xet_s3_sweep_page(xet_s3_sweeper_t *sweeper, const char *prefix, uint64_t age,
     }
 
     if (now == -1 || age > (uint64_t) now) {
-        return xet_s3_error(error, XET_S3_BAD, r.t.status,
+        return xet_s3_error(error, XET_S3_BAD, r.t.net.status,
                             "S3 HEAD of bucket \"%s\": no date",
                             sweeper->s3->url.bucket);
     }

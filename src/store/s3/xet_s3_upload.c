@@ -579,10 +579,10 @@ xet_s3_upload_part_request(xet_s3_upload_t *u, size_t i, char *number,
 
     memcpy(r->sha256, u->parts[i].sha256, XET_S3_SHA_MAX);
 
-    r->t.data = NULL;
-    r->t.fd = u->fd;
-    r->t.offset = (uint64_t) i * u->s3->conf->part;
-    r->t.len = u->parts[i].len;
+    r->t.net.data = NULL;
+    r->t.net.fd = u->fd;
+    r->t.net.offset = (uint64_t) i * u->s3->conf->part;
+    r->t.net.len = u->parts[i].len;
 }
 
 
@@ -678,9 +678,9 @@ xet_s3_upload_whole(xet_s3_upload_t *u, const char *name, int fd,
         return xet_s3_error(error, XET_S3_LOCAL, 0, "OpenSSL failed");
     }
 
-    r.t.data = NULL;
-    r.t.fd = fd;
-    r.t.len = (size_t) size;
+    r.t.net.data = NULL;
+    r.t.net.fd = fd;
+    r.t.net.len = (size_t) size;
 
     rc = xet_s3_object_put(&r, only_new, error);
 
@@ -743,7 +743,7 @@ xet_s3_upload_send_begin(xet_s3_upload_t *u, xet_s3_error_t *error)
     rc = xet_s3_request_send(&r, error);
 
     if (rc == XET_S3_OK && r.answer.upload[0] == '\0') {
-        rc = xet_s3_error(error, XET_S3_BAD, r.t.status,
+        rc = xet_s3_error(error, XET_S3_BAD, r.t.net.status,
                           "S3 POST of \"%.96s\": the upload has no id",
                           u->name);
     }
@@ -770,7 +770,7 @@ xet_s3_upload_send_part(xet_s3_upload_t *u, size_t i, xet_s3_error_t *error)
     rc = xet_s3_request_send(&r, error);
 
     if (rc == XET_S3_OK && !xet_s3_upload_part_took(u, i, &r)) {
-        rc = xet_s3_error(error, XET_S3_BAD, r.t.status,
+        rc = xet_s3_error(error, XET_S3_BAD, r.t.net.status,
                           "S3 PUT of \"%.96s\": a part has no ETag", u->name);
     }
 
@@ -838,19 +838,19 @@ xet_s3_upload_end(xet_s3_upload_t *u, uint64_t size, int only_new,
     }
 
     if (rc == XET_S3_OK && r.answer.etag[0] == '\0') {
-        rc = xet_s3_error(error, XET_S3_BAD, r.t.status,
+        rc = xet_s3_error(error, XET_S3_BAD, r.t.net.status,
                           "S3 POST of \"%.96s\": the answer is not what S3 "
                           "answers", u->name);
     }
 
-    ask = (r.t.status / 100 == 2) ? rc == XET_S3_BAD
-          : r.t.status / 100 == 4 && (r.unsure || u->unsure);
+    ask = (r.t.net.status / 100 == 2) ? rc == XET_S3_BAD
+          : r.t.net.status / 100 == 4 && (r.unsure || u->unsure);
 
     if (rc != XET_S3_OK && ask && xet_s3_upload_is(u, size)) {
         rc = XET_S3_OK;
     }
 
-    if (rc != XET_S3_OK && r.t.status / 100 != 4) {
+    if (rc != XET_S3_OK && r.t.net.status / 100 != 4) {
         u->unsure = 1;
     }
 

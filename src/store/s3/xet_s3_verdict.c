@@ -66,18 +66,18 @@ xet_s3_verdict(const xet_s3_transfer_t *t, const xet_s3xml_error_t *e,
 {
     const xet_s3_code_t  *c;
 
-    if (t->rc != XET_S3_TRANSFER_OK) {
+    if (t->net.rc != XET_NET_OK) {
         return xet_s3_verdict_transfer(t, rc);
     }
 
-    if (t->status / 100 == 2 && e->code[0] == '\0') {
+    if (t->net.status / 100 == 2 && e->code[0] == '\0') {
         *rc = XET_S3_OK;
         return XET_S3_FINAL;
     }
 
     /* the bucket is in another region; some stores name theirs always */
 
-    if (t->status / 100 == 3
+    if (t->net.status / 100 == 3
         || (e->region[0]
             && strcmp(e->code, "AuthorizationHeaderMalformed") == 0))
     {
@@ -99,28 +99,28 @@ xet_s3_verdict(const xet_s3_transfer_t *t, const xet_s3xml_error_t *e,
         return XET_S3_FINAL;
     }
 
-    return xet_s3_verdict_status(t->status, rc);
+    return xet_s3_verdict_status(t->net.status, rc);
 }
 
 
 static xet_s3_verdict_t
 xet_s3_verdict_transfer(const xet_s3_transfer_t *t, xet_s3_rc_t *rc)
 {
-    switch (t->rc) {
+    switch (t->net.rc) {
 
-    case XET_S3_TRANSFER_LOCAL:
+    case XET_NET_LOCAL:
         *rc = XET_S3_LOCAL;
         return XET_S3_FINAL;
 
-    case XET_S3_TRANSFER_TRUST:
+    case XET_NET_TRUST:
         *rc = XET_S3_AWAY;
         return XET_S3_FINAL;
 
-    case XET_S3_TRANSFER_LONG:
+    case XET_NET_REFUSED:
         *rc = XET_S3_BAD;
         return XET_S3_FINAL;
 
-    case XET_S3_TRANSFER_CUT:
+    case XET_NET_CUT:
         *rc = XET_S3_BAD;
         return XET_S3_REPEAT;
 

@@ -9,6 +9,7 @@
 
 
 #include "xet.h"
+#include "xet_net.h"
 #include "xet_s3.h"
 
 #include <pthread.h>
@@ -128,8 +129,7 @@ int xet_s3_credentials_signer(xet_s3_credentials_t *c, const char *date,
 
 
 /*
- * xet_s3_transfer.c: one request and its answer, as bytes; the one file that
- * knows libcurl.
+ * xet_s3_transfer.c: one request and its response, as bytes.
  */
 
 typedef struct xet_s3_transfer_s   xet_s3_transfer_t;
@@ -138,33 +138,23 @@ typedef struct xet_s3_transfers_s  xet_s3_transfers_t;
 typedef void (*xet_s3_transfer_pt)(xet_s3_transfer_t *t);
 
 
-typedef enum {
-    XET_S3_TRANSFER_OK = 0,            /* there is an answer, whole */
-    XET_S3_TRANSFER_AWAY,              /* no connection, no answer */
-    XET_S3_TRANSFER_CUT,               /* an answer, of which the end lacks */
-    XET_S3_TRANSFER_LONG,              /* an answer that is too long */
-    XET_S3_TRANSFER_TRUST,             /* the certificate is not trusted */
-    XET_S3_TRANSFER_LOCAL              /* memory, descriptors, the file */
-} xet_s3_transfer_rc_t;
-
-
 #define XET_S3_TRANSFER_HEADERS  16
 
 struct xet_s3_transfer_s {
     xet_s3_transfer_t     *next;
+    xet_s3_transfers_t    *transfers;
     xet_s3_transfer_pt     done;       /* in the thread of the transfers */
     void                  *owner;
 
-    /* what is asked; all of it lives until done */
+    /*
+     * What is asked lives until done: method, URL and body of net, and what
+     * follows.  A body of the response that buf does not take is in net, and
+     * the caller frees it.
+     */
 
-    const char            *method;
-    const char            *url;
+    xet_net_request_t      net;
     const char            *headers[XET_S3_TRANSFER_HEADERS];  /* lines */
     size_t                 nheaders;
-    const unsigned char   *data;       /* of the body, or NULL: */
-    int                    fd;         /* those of a file, from offset on */
-    uint64_t               offset;
-    size_t                 len;
     unsigned char         *buf;        /* for the body of a 2xx, or NULL */
     size_t                 size;
     size_t                 most;       /* of any other body */
@@ -173,14 +163,7 @@ struct xet_s3_transfer_s {
 
     /* what came */
 
-    xet_s3_transfer_rc_t   rc;
-    int                    status;     /* 0: no answer */
-    unsigned               tries;      /* a connection that was kept may die */
     size_t                 got;        /* bytes in buf */
-    unsigned char         *body;       /* any other, freed by the caller */
-    size_t                 body_len;
-    uint64_t               length;     /* "Content-Length", of a HEAD */
-    unsigned               sized;      /* it has one */
     char                   etag[XET_S3_TAG_MAX];
     char                   date[40];
     char                   modified[40];
@@ -188,22 +171,6 @@ struct xet_s3_transfer_s {
     char                   region[64];
     char                   sum[64];    /* "x-amz-checksum-sha256" */
     uint32_t               retry;      /* "Retry-After", s */
-    char                   why[XET_S3_TEXT_MAX];
-    unsigned               late;       /* it was out of time */
-    uint64_t               took;       /* ms */
-    uint64_t               up;         /* bytes of bodies, on the wire */
-    uint64_t               down;
-
-    /* of the transfer */
-
-    void                  *handle;
-    void                  *lines;
-    size_t                 sent;
-    size_t                 head;
-    size_t                 room;       /* of body */
-    int                    err;        /* of socket() or of pread() */
-    const char            *refused;    /* by a function of ours */
-    char                   error[256]; /* CURL_ERROR_SIZE */
 };
 
 

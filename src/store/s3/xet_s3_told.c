@@ -19,12 +19,12 @@ xet_s3_told_transfer(xet_s3_told_pt told, const xet_s3_transfer_t *t)
         return;
     }
 
-    one.method = xet_s3_told_method(t->method);
+    one.method = xet_s3_told_method(t->net.method);
     one.end = xet_s3_told_end(t);
-    one.again = (t->again || t->tries > 1);
-    one.ms = t->took;
-    one.sent = t->up;
-    one.received = t->down;
+    one.again = (t->again || t->net.tries > 1);
+    one.ms = t->net.took;
+    one.sent = t->net.up;
+    one.received = t->net.down;
 
     told(&one);
 }
@@ -72,11 +72,11 @@ xet_s3_told_method(const char *method)
 static xet_s3_end_t
 xet_s3_told_end(const xet_s3_transfer_t *t)
 {
-    if (t->rc != XET_S3_TRANSFER_OK) {
-        return t->late ? XET_S3_END_TIMEOUT : XET_S3_END_LOST;
+    if (t->net.rc != XET_NET_OK) {
+        return t->net.late ? XET_S3_END_TIMEOUT : XET_S3_END_LOST;
     }
 
-    switch (t->status / 100) {
+    switch (t->net.status / 100) {
 
     case 2:
         return XET_S3_END_2XX;
