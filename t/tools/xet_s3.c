@@ -320,15 +320,20 @@ tool_presign(tool_job_t *job, xet_s3_error_t *error)
 {
     char             url[XET_S3_URL_MAX];
     xet_s3_rc_t      rc;
+    xet_s3_grant_t   grant;
     xet_s3_header_t  header;
 
     header.name = tool_arg(job, 4);
     header.value = tool_arg(job, 5);
 
-    rc = xet_s3_presign(job->s3, tool_arg(job, 1), tool_arg(job, 2), &header,
-                        job->argc > 5, (int64_t) time(NULL),
-                        (uint32_t) strtoul(tool_arg(job, 3), NULL, 10), url,
-                        sizeof(url));
+    grant.method = tool_arg(job, 1);
+    grant.name = tool_arg(job, 2);
+    grant.headers = &header;
+    grant.nheaders = (job->argc > 5);
+    grant.made = (int64_t) time(NULL);
+    grant.seconds = (uint32_t) strtoul(tool_arg(job, 3), NULL, 10);
+
+    rc = xet_s3_presign(job->s3, &grant, url);
 
     if (rc == XET_S3_OK) {
         printf("%s\n", url);

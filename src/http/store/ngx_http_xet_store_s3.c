@@ -17,7 +17,7 @@
  * trip; the bytes are held in memory of the job until the copy is closed.
  *
  * Jobs wait for the network here, in the threads of the pools, as they wait for
- * a disk elsewhere; the client bounds how long (src/s3/xet_s3.h).
+ * a disk elsewhere; the client bounds how long (src/store/s3/xet_s3.h).
  *
  * That the bucket is the one of the database is looked at as with folders, but
  * an answer is good for some seconds: what it guards against, another disk
@@ -416,6 +416,7 @@ ngx_http_xet_store_presign(ngx_http_xet_store_t *store, xet_buf_t *b,
 {
     char             name[NGX_HTTP_XET_XORB_PATH_MAX + 1];
     char             url[XET_S3_URL_MAX], range[64];
+    xet_s3_grant_t   grant;
     xet_s3_header_t  header;
 
     ngx_http_xet_objects_name(name, xorb, tag);
@@ -425,10 +426,14 @@ ngx_http_xet_store_presign(ngx_http_xet_store_t *store, xet_buf_t *b,
     header.name = "range";
     header.value = range;
 
-    if (xet_s3_presign(store->s3, "GET", name, &header, 1, made,
-                       (uint32_t) seconds, url, sizeof(url))
-        != XET_S3_OK)
-    {
+    grant.method = "GET";
+    grant.name = name;
+    grant.headers = &header;
+    grant.nheaders = 1;
+    grant.made = made;
+    grant.seconds = (uint32_t) seconds;
+
+    if (xet_s3_presign(store->s3, &grant, url) != XET_S3_OK) {
         return XET_INTERNAL;
     }
 

@@ -55,6 +55,7 @@ ngx_http_xet_stage_put(ngx_http_xet_store_t *store, const xet_hash_t *xorb,
 {
     char             name[XET_S3_NAME_MAX], bytes[NGX_OFF_T_LEN + 1];
     size_t           n;
+    xet_s3_grant_t   grant;
     xet_s3_header_t  headers[3];
 
     ngx_http_xet_stage_name(name, "staging/", xorb, id);
@@ -73,9 +74,14 @@ ngx_http_xet_stage_put(ngx_http_xet_store_t *store, const xet_hash_t *xorb,
     headers[n].name = "x-amz-checksum-crc64nvme";
     headers[n++].value = put->checksum;
 
-    return (xet_s3_presign(store->s3, "PUT", name, headers, n, ngx_time(),
-                           (uint32_t) seconds, put->url, sizeof(put->url))
-            == XET_S3_OK)
+    grant.method = "PUT";
+    grant.name = name;
+    grant.headers = headers;
+    grant.nheaders = n;
+    grant.made = ngx_time();
+    grant.seconds = (uint32_t) seconds;
+
+    return (xet_s3_presign(store->s3, &grant, put->url) == XET_S3_OK)
            ? NGX_OK : NGX_ERROR;
 }
 

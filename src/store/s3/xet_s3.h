@@ -315,9 +315,8 @@ void xet_s3_upload_destroy(xet_s3_upload_t *upload);
 
 
 /*
- * A presigned URL, of the public endpoint: GET (with the one range [first,
- * last] signed as a header "Range: bytes=first-last" when last is not 0) or PUT
- * with signed headers.  Computes only; may be called in an event loop.
+ * A presigned URL of the public endpoint.  Whoever has it may send one kind of
+ * request, with these headers, until it expires.
  */
 
 typedef struct {
@@ -325,9 +324,18 @@ typedef struct {
     const char  *value;
 } xet_s3_header_t;
 
-xet_s3_rc_t xet_s3_presign(xet_s3_t *s3, const char *method, const char *name,
-    const xet_s3_header_t *headers, size_t n, int64_t now, uint32_t expires,
-    char *url, size_t size);
+typedef struct {
+    const char             *method;
+    const char             *name;      /* of the object */
+    const xet_s3_header_t  *headers;   /* that the request must have */
+    size_t                  nheaders;
+    int64_t                 made;      /* seconds since 1970 */
+    uint32_t                seconds;   /* from made until it expires */
+} xet_s3_grant_t;
+
+/* Writes XET_S3_URL_MAX bytes at most.  Computes only: suits an event loop. */
+xet_s3_rc_t xet_s3_presign(xet_s3_t *s3, const xet_s3_grant_t *grant,
+    char *url);
 
 /*
  * The headers that let somebody else ask for an object in our name: values of

@@ -23,27 +23,30 @@ static xet_s3_rc_t xet_s3_presign_init(xet_s3_presign_t *p, xet_s3_t *s3,
 
 
 xet_s3_rc_t
-xet_s3_presign(xet_s3_t *s3, const char *method, const char *name,
-    const xet_s3_header_t *headers, size_t n, int64_t now, uint32_t expires,
-    char *url, size_t size)
+xet_s3_presign(xet_s3_t *s3, const xet_s3_grant_t *grant, char *url)
 {
-    size_t            i, len;
+    size_t            i, n, len, size;
     xet_s3_rc_t       rc;
     xet_s3_presign_t  p;
     xet_sigv4_pair_t  pairs[XET_SIGV4_PAIRS_MAX];
+
+    n = grant->nheaders;
+    size = XET_S3_URL_MAX;
 
     if (n > XET_SIGV4_PAIRS_MAX - 1) {
         return XET_S3_LOCAL;
     }
 
-    rc = xet_s3_presign_init(&p, s3, &s3->outside, method, name, now);
+    rc = xet_s3_presign_init(&p, s3, &s3->outside, grant->method, grant->name,
+                             grant->made);
 
     if (rc != XET_S3_OK) {
         return rc;
     }
 
     for (i = 0; i < n; i++) {
-        pairs[i] = (xet_sigv4_pair_t) { headers[i].name, headers[i].value };
+        pairs[i] = (xet_sigv4_pair_t) { grant->headers[i].name,
+                                          grant->headers[i].value };
     }
 
     pairs[n++] = (xet_sigv4_pair_t) { "host", s3->outside.host };
@@ -68,7 +71,7 @@ xet_s3_presign(xet_s3_t *s3, const char *method, const char *name,
 
     return (len < size
             && xet_sigv4_query(url + len, size - len, &p.sign, p.signer.key,
-                               p.signer.id, p.signer.token, expires)
+                               p.signer.id, p.signer.token, grant->seconds)
                == XET_OK)
            ? XET_S3_OK : XET_S3_LOCAL;
 }
