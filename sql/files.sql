@@ -6,12 +6,29 @@
 -- and those of public repos; the empty name stands for a token without a repo.
 -- Both are always given: a NULL is no right, and refuses.
 --
--- The repo's files and the public ones are one look-up, in however many repos
--- the file is, and are asked for a file that is not there, id -1, as well: else
--- time tells what others have.  The condition is written out where it is used:
--- a function of it would not be inlined, and makes a lookup five times as
--- expensive.  OFFSET 0 keeps the planner from hashing all of repo_files for one
--- file, which looks cheap to a plan made while the table was small.
+-- Whether the caller sees a file is asked by EXISTS (SELECT FROM xet.seen(...)
+-- OFFSET 0), which PostgreSQL makes a part of the statement: a function of a
+-- value would be called, and makes a lookup five times as expensive.  There is
+-- one look-up for the repo's files and one for public ones, in however many
+-- repos the file is.  Both are made for a file that is not there, id -1, as
+-- well: else time tells what others have.  OFFSET 0 keeps the planner from
+-- hashing all of repo_files for one file, which looks cheap to a plan made
+-- while the table was small.
+
+CREATE FUNCTION xet.seen(file_id bigint, repo text)
+    RETURNS SETOF boolean
+    LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+    SELECT true
+     WHERE EXISTS (SELECT FROM xet.repo_files rf
+                    WHERE rf.file_id = $1
+                      AND rf.repo_id = (SELECT r.id FROM xet.repos r
+                                         WHERE r.name = $2)
+                   OFFSET 0)
+        OR EXISTS (SELECT FROM xet.repo_files rf
+                    WHERE rf.public_file = $1
+                   OFFSET 0);
+$$;
 
 
 -- The size of a file and the packed terms that overlap bytes
@@ -48,16 +65,9 @@ AS $$
                WHEN file_terms.repo IS NULL THEN false
                WHEN any_repo THEN f.id IS NOT NULL
                WHEN NOT any_repo
-               THEN EXISTS (SELECT FROM xet.repo_files rf
-                             WHERE rf.file_id = coalesce(f.id, -1)
-                               AND rf.repo_id = (SELECT r.id
-                                                   FROM xet.repos r
-                                                  WHERE r.name
-                                                        = file_terms.repo)
+               THEN EXISTS (SELECT FROM xet.seen(coalesce(f.id, -1),
+                                           file_terms.repo)
                             OFFSET 0)
-                    OR EXISTS (SELECT FROM xet.repo_files rf
-                                WHERE rf.public_file = coalesce(f.id, -1)
-                               OFFSET 0)
            END;
 $$;
 
@@ -89,16 +99,9 @@ AS $$
                WHEN file_open.repo IS NULL THEN false
                WHEN any_repo THEN f.id IS NOT NULL
                WHEN NOT any_repo
-               THEN EXISTS (SELECT FROM xet.repo_files rf
-                             WHERE rf.file_id = coalesce(f.id, -1)
-                               AND rf.repo_id = (SELECT r.id
-                                                   FROM xet.repos r
-                                                  WHERE r.name
-                                                        = file_open.repo)
+               THEN EXISTS (SELECT FROM xet.seen(coalesce(f.id, -1),
+                                           file_open.repo)
                             OFFSET 0)
-                    OR EXISTS (SELECT FROM xet.repo_files rf
-                                WHERE rf.public_file = coalesce(f.id, -1)
-                               OFFSET 0)
            END;
 $$;
 
@@ -141,16 +144,9 @@ AS $$
                WHEN files_terms.repo IS NULL THEN false
                WHEN any_repo THEN f.id IS NOT NULL
                WHEN NOT any_repo
-               THEN EXISTS (SELECT FROM xet.repo_files rf
-                             WHERE rf.file_id = coalesce(f.id, -1)
-                               AND rf.repo_id = (SELECT r.id
-                                                   FROM xet.repos r
-                                                  WHERE r.name
-                                                        = files_terms.repo)
+               THEN EXISTS (SELECT FROM xet.seen(coalesce(f.id, -1),
+                                           files_terms.repo)
                             OFFSET 0)
-                    OR EXISTS (SELECT FROM xet.repo_files rf
-                                WHERE rf.public_file = coalesce(f.id, -1)
-                               OFFSET 0)
            END
      ORDER BY w.n, 3
      LIMIT 8;

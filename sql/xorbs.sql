@@ -124,13 +124,7 @@ BEGIN
                     SELECT -g, '{}' FROM generate_series(1, 128) AS g
                      WHERE g > (SELECT count(*) FROM found)
                        AND g <= at_least) f
-             WHERE EXISTS (SELECT FROM xet.repo_files rf
-                            WHERE rf.file_id = f.file_id
-                              AND rf.repo_id = coalesce(repo_row, -1)
-                           OFFSET 0)
-                OR EXISTS (SELECT FROM xet.repo_files rf
-                            WHERE rf.public_file = f.file_id
-                           OFFSET 0)
+             WHERE EXISTS (SELECT FROM xet.seen(f.file_id, repo) OFFSET 0)
         )
         SELECT coalesce(range_agg(c), '{}')
           FROM visible v, unnest(v.chunks) AS c);
@@ -694,13 +688,7 @@ AS $$
                  WHERE NOT any_repo
                    AND NOT EXISTS (SELECT FROM candidates WHERE had)
                    AND g > (SELECT count(*) FROM files)) f
-         WHERE EXISTS (SELECT FROM xet.repo_files rf
-                        WHERE rf.file_id = f.file_id
-                          AND rf.repo_id = (SELECT me.repo_id FROM me)
-                       OFFSET 0)
-            OR EXISTS (SELECT FROM xet.repo_files rf
-                        WHERE rf.public_file = f.file_id
-                       OFFSET 0)
+         WHERE EXISTS (SELECT FROM xet.seen(f.file_id, repo) OFFSET 0)
     ), best AS MATERIALIZED (
         SELECT c.id,
                CASE WHEN NOT any_repo
@@ -735,13 +723,7 @@ AS $$
                    AND EXISTS (SELECT FROM best)
                    AND g > (SELECT count(*) FROM users)) f
          WHERE any_repo OR wide
-            OR EXISTS (SELECT FROM xet.repo_files rf
-                        WHERE rf.file_id = f.file_id
-                          AND rf.repo_id = (SELECT me.repo_id FROM me)
-                       OFFSET 0)
-            OR EXISTS (SELECT FROM xet.repo_files rf
-                        WHERE rf.public_file = f.file_id
-                       OFFSET 0)
+            OR EXISTS (SELECT FROM xet.seen(f.file_id, repo) OFFSET 0)
          ORDER BY f.file_id DESC
          LIMIT 1
     ), rest AS MATERIALIZED (
