@@ -157,7 +157,7 @@ CREATE FUNCTION xet.hub_batch(kind integer, owner text, name text,
     SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
-    r        record;
+    repo     bigint;
     o        record;
     f        record;
     old      record;
@@ -173,20 +173,16 @@ DECLARE
     paths    text[];
     above    text[];
 BEGIN
-    SELECT * INTO r
+    SELECT k.status, k.code, k.message, k.more, k.id
+      INTO status, code, message, more, repo
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        true);
-
-    status := r.status;
-    code := r.code;
-    message := r.message;
-    more := r.more;
+                        true) k;
 
     IF status <> 200 THEN
         RETURN;
     END IF;
 
-    PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
+    PERFORM FROM xet.hub_repos h WHERE h.id = repo FOR KEY SHARE;
 
     IF NOT FOUND THEN
         status := 404;
@@ -196,7 +192,7 @@ BEGIN
     END IF;
 
     PERFORM FROM xet.hub_lines x
-      WHERE x.repo_id = r.id AND x.line = 0 FOR UPDATE;
+      WHERE x.repo_id = repo AND x.line = 0 FOR UPDATE;
 
     -- what it has told before is told again
 
@@ -224,7 +220,7 @@ BEGIN
         RETURN;
     END IF;
 
-    target := xet.hub_files_of(r.id);
+    target := xet.hub_files_of(repo);
 
     FOR o IN SELECT s.*, s.op IN (3, 4) AS puts
                FROM xet.hub_staged_ops($8) s ORDER BY s.n
@@ -233,7 +229,7 @@ BEGIN
 
         IF o.puts THEN
             SELECT * INTO f
-              FROM xet.hub_bucket_file(r.id, target, any_space, spaces,
+              FROM xet.hub_bucket_file(repo, target, any_space, spaces,
                                        any_store, store, subject, o.path,
                                        o.hash, o.source);
             added := added + coalesce(f.added, 0);
@@ -241,11 +237,11 @@ BEGIN
             -- a folder that it meets may have nothing any more
 
             IF f.bad IS NOT NULL AND cardinality(gone) > 0 THEN
-                bytes := bytes + xet.hub_bucket_prune(r.id, gone, mine);
+                bytes := bytes + xet.hub_bucket_prune(repo, gone, mine);
                 gone := '{}';
 
                 SELECT * INTO f
-                  FROM xet.hub_bucket_file(r.id, target, any_space, spaces,
+                  FROM xet.hub_bucket_file(repo, target, any_space, spaces,
                                            any_store, store, subject, o.path,
                                            o.hash, o.source);
             END IF;
@@ -257,7 +253,7 @@ BEGIN
             END IF;
         END IF;
 
-        SELECT * INTO old FROM xet.hub_bucket_take(r.id, target, o.path);
+        SELECT * INTO old FROM xet.hub_bucket_take(repo, target, o.path);
 
         d_files := d_files - old.files;
         d_bytes := d_bytes - old.bytes;
@@ -266,21 +262,21 @@ BEGIN
             bytes := bytes - old.files * xet.hub_weight(o.path);
 
         ELSIF old.files = 1 THEN
-            PERFORM xet.hub_charge(r.id, old.subject,
+            PERFORM xet.hub_charge(repo, old.subject,
                                    -xet.hub_weight(o.path));
         END IF;
 
         IF o.puts THEN
             d_files := d_files + 1;
             d_bytes := d_bytes + f.size;
-            bytes := bytes + xet.hub_bucket_put(r.id, o.path, o.hash, f.size,
+            bytes := bytes + xet.hub_bucket_put(repo, o.path, o.hash, f.size,
                                                 o.mtime, o.type, mine);
         ELSE
             gone := gone || o.path;
         END IF;
     END LOOP;
 
-    bytes := bytes + xet.hub_bucket_prune(r.id, gone, mine);
+    bytes := bytes + xet.hub_bucket_prune(repo, gone, mine);
 
     status := CASE WHEN n > 0 AND cardinality(failed) = n THEN 422
                    ELSE 200 END;
@@ -291,8 +287,8 @@ BEGIN
 
     UPDATE xet.hub_lines x
        SET files = x.files + d_files, bytes = x.bytes + d_bytes
-     WHERE x.repo_id = r.id AND x.line = 0;
-    UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
+     WHERE x.repo_id = repo AND x.line = 0;
+    UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = repo;
     DELETE FROM xet.hub_staged s WHERE s.upload = $8;
 
     INSERT INTO xet.hub_staged (upload, seq, ops, paths, sizes, hashes, sha256,
@@ -303,8 +299,8 @@ BEGIN
     message := cardinality(paths) + cardinality(above) || ' '
                || greatest(bytes, 0);
 
-    PERFORM xet.hub_charge(r.id, mine, bytes);
-    PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, added,
+    PERFORM xet.hub_charge(repo, mine, bytes);
+    PERFORM xet.quota_hold(false, xet.hub_store_of(repo), subject, 0, added,
                            bytes);
 END;
 $$;

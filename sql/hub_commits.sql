@@ -473,7 +473,7 @@ CREATE FUNCTION xet.hub_commit(kind integer, owner text, name text,
     SET enable_material = off
 AS $$
 DECLARE
-    r      record;
+    repo   bigint;
     ref    text;
     head   bytea;
     made   bytea;
@@ -488,14 +488,10 @@ DECLARE
     files  text[];
     weight bigint;
 BEGIN
-    SELECT * INTO r
+    SELECT k.status, k.code, k.message, k.more, k.id
+      INTO status, code, message, more, repo
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        true);
-
-    status := r.status;
-    code := r.code;
-    message := r.message;
-    more := r.more;
+                        true) k;
 
     IF status <> 200 THEN
         RETURN;
@@ -503,7 +499,7 @@ BEGIN
 
     -- who deletes the repo comes before or after
 
-    PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
+    PERFORM FROM xet.hub_repos h WHERE h.id = repo FOR KEY SHARE;
 
     IF NOT FOUND THEN
         status := 404;
@@ -512,11 +508,11 @@ BEGIN
         RETURN;
     END IF;
 
-    ref := xet.hub_branch(r.id, rev);
+    ref := xet.hub_branch(repo, rev);
 
     SELECT f.oid INTO head
       FROM xet.hub_refs f
-     WHERE f.repo_id = r.id AND f.name = ref
+     WHERE f.repo_id = repo AND f.name = ref
        FOR UPDATE;
 
     IF head IS NULL THEN
@@ -528,7 +524,7 @@ BEGIN
 
     SELECT c.* INTO base
       FROM xet.hub_commits c
-     WHERE c.repo_id = r.id AND c.upload = $9;
+     WHERE c.repo_id = repo AND c.upload = $9;
 
     IF base.oid IS NOT NULL THEN
         body := encode(base.oid, 'hex');
@@ -539,11 +535,11 @@ BEGIN
 
     SELECT c.* INTO base
       FROM xet.hub_commits c
-     WHERE c.repo_id = r.id AND c.oid = head;
+     WHERE c.repo_id = repo AND c.oid = head;
 
-    SELECT * INTO l FROM xet.hub_line(r.id, base.line, base.seq);
+    SELECT * INTO l FROM xet.hub_line(repo, base.line, base.seq);
 
-    bad := xet.hub_copies(r.id, encode(head, 'hex'), upload);
+    bad := xet.hub_copies(repo, encode(head, 'hex'), upload);
 
     IF bad IS NOT NULL THEN
         status := 404;
@@ -553,7 +549,7 @@ BEGIN
     END IF;
 
     SELECT g.gone, g.bad INTO gone, lost
-      FROM xet.hub_gone(r.id, l.lines, l.seqs, upload, most) g;
+      FROM xet.hub_gone(repo, l.lines, l.seqs, upload, most) g;
 
     bad := xet.hub_too_many(cardinality(gone), 0, most);
 
@@ -565,8 +561,8 @@ BEGIN
     END IF;
 
     IF parent IS NOT NULL
-       AND xet.hub_oid(r.id, parent) IS DISTINCT FROM head
-       AND xet.hub_meets(r.id, l.lines, l.seqs, parent, upload)
+       AND xet.hub_oid(repo, parent) IS DISTINCT FROM head
+       AND xet.hub_meets(repo, l.lines, l.seqs, parent, upload)
     THEN
         status := 412;
         code := 'parent_changed';
@@ -576,7 +572,7 @@ BEGIN
     END IF;
 
     IF parent IS NULL AND seen <> encode(head, 'hex')
-       AND xet.hub_meets(r.id, l.lines, l.seqs, seen, upload)
+       AND xet.hub_meets(repo, l.lines, l.seqs, seen, upload)
     THEN
         status := 409;
         code := 'branch_moved';
@@ -593,7 +589,7 @@ BEGIN
     END IF;
 
     SELECT * INTO w
-      FROM xet.hub_puts(r.id, l.lines, l.seqs, upload, gone);
+      FROM xet.hub_puts(repo, l.lines, l.seqs, upload, gone);
 
     SELECT coalesce(array_agg(p), '{}') INTO told
       FROM (SELECT unnest(gone) UNION SELECT unnest(w.paths)) AS u(p);
@@ -618,7 +614,7 @@ BEGIN
 
     files := CASE WHEN cardinality(gone) = 0 THEN above
                   ELSE xet.hub_folders(w.paths, most) END;
-    bad := xet.hub_clash(r.id, l.lines, l.seqs, w.paths, files, gone);
+    bad := xet.hub_clash(repo, l.lines, l.seqs, w.paths, files, gone);
 
     IF bad IS NOT NULL THEN
         status := 400;
@@ -634,7 +630,7 @@ BEGIN
     weight := xet.hub_weight(title || text);
 
     IF EXISTS (SELECT FROM xet.quotas) THEN
-        PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, 0,
+        PERFORM xet.quota_hold(false, xet.hub_store_of(repo), subject, 0, 0,
                                weight
                                + (SELECT sum(xet.hub_weight(p))
                                     FROM (SELECT unnest(w.paths)
@@ -644,9 +640,9 @@ BEGIN
                                false);
     END IF;
 
-    PERFORM xet.hub_hold(r.id, w.ids);
+    PERFORM xet.hub_hold(repo, w.ids);
 
-    l.lines := xet.hub_fork(r.id, l.lines, base, ref);
+    l.lines := xet.hub_fork(repo, l.lines, base, ref);
 
     IF l.lines IS NULL THEN
         status := 400;
@@ -664,27 +660,27 @@ BEGIN
 
     made := substr(sha256($9 || head), 1, 20);
 
-    weight := weight + xet.hub_write(r.id, l.lines, l.seqs, ref, made, told,
+    weight := weight + xet.hub_write(repo, l.lines, l.seqs, ref, made, told,
                                      above, files, w.paths, w.hashes, w.sizes,
                                      w.digests);
 
     INSERT INTO xet.hub_commits (repo_id, line, seq, oid, parent, who, title,
                                  message, upload, subject, metadata, files,
                                  bytes)
-    SELECT r.id, x.line, base.seq + 1, made, head, who, title, text, $9,
+    SELECT repo, x.line, base.seq + 1, made, head, who, title, text, $9,
            sha256(subject), weight, x.files, x.bytes
       FROM xet.hub_lines x
-     WHERE x.repo_id = r.id AND x.line = l.lines[1];
+     WHERE x.repo_id = repo AND x.line = l.lines[1];
 
     UPDATE xet.hub_refs f SET oid = made
-     WHERE f.repo_id = r.id AND f.name = ref;
+     WHERE f.repo_id = repo AND f.name = ref;
 
-    UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
+    UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = repo;
 
     DELETE FROM xet.hub_staged s WHERE s.upload = $9;
 
-    PERFORM xet.hub_charge(r.id, sha256(subject), weight);
-    PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, 0,
+    PERFORM xet.hub_charge(repo, sha256(subject), weight);
+    PERFORM xet.quota_hold(false, xet.hub_store_of(repo), subject, 0, 0,
                            weight);
 
     body := encode(made, 'hex');

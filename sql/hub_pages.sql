@@ -126,12 +126,11 @@ CREATE FUNCTION xet.hub_page_repo(kind integer, owner text, name text,
 AS $$
 DECLARE
     r      record;
-    c      record;
     whole  text := concat_ws('/', rev, nullif(path, ''));
 BEGIN
     SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        false);
+      FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
+                        false, rev, path);
 
     status := r.status;
     code := r.code;
@@ -144,21 +143,11 @@ BEGIN
 
     private := r.private;
     uploads := r.uploads;
-
-    SELECT * INTO c FROM xet.hub_rev(r.id, rev, path);
-
-    IF c.oid IS NULL THEN
-        status := 404;
-        code := 'RevisionNotFound';
-        message := 'There is no such revision';
-        RETURN;
-    END IF;
-
-    path := c.path;
+    path := r.path;
     rev := CASE WHEN path = '' THEN whole
                 ELSE left(whole, length(whole) - length(path) - 1) END;
-    oid := encode(c.oid, 'hex');
-    made_at := extract(epoch FROM c.made_at)::bigint;
+    oid := encode(r.oid, 'hex');
+    made_at := extract(epoch FROM r.made_at)::bigint;
 
     SELECT left(k.title, 200), k.who,
            CASE WHEN k.seq = x.last THEN x.files ELSE k.files END,
@@ -167,13 +156,13 @@ BEGIN
            hub_page_repo.bytes
       FROM xet.hub_commits k
       JOIN xet.hub_lines x ON x.repo_id = k.repo_id AND x.line = k.line
-     WHERE k.repo_id = r.id AND k.oid = c.oid;
+     WHERE k.repo_id = r.id AND k.oid = r.oid;
 
     is_folder := path = '';
 
     IF NOT is_folder THEN
         SELECT p.hash IS NULL INTO is_folder
-          FROM xet.hub_at(r.id, c.lines, c.seqs, c.path) p;
+          FROM xet.hub_at(r.id, r.lines, r.seqs, r.path) p;
 
         IF is_folder IS NULL THEN
             status := 404;
@@ -185,10 +174,10 @@ BEGIN
 
     SELECT p.path, xet.hub_hash(p.hash), p.size
       INTO readme, hub_page_repo.hash, hub_page_repo.size
-      FROM xet.hub_at(r.id, c.lines, c.seqs,
+      FROM xet.hub_at(r.id, r.lines, r.seqs,
                       CASE WHEN is_folder
-                           THEN concat_ws('/', nullif(c.path, ''), 'README.md')
-                           ELSE c.path END) p
+                           THEN concat_ws('/', nullif(r.path, ''), 'README.md')
+                           ELSE r.path END) p
      WHERE p.hash IS NOT NULL;
 END;
 $$;

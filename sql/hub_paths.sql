@@ -201,7 +201,6 @@ CREATE FUNCTION xet.hub_tree_rows(kind integer, owner text, name text,
 AS $$
 DECLARE
     r       record;
-    c       record;
     bucket  boolean := kind = 3;
     now     boolean;
     above   text;
@@ -209,30 +208,21 @@ DECLARE
     n       integer;
 BEGIN
     SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        false);
+      FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
+                        false, rev, path);
 
     status := r.status;
     code := r.code;
     message := r.message;
     more := r.more;
 
-    IF status = 200 THEN
-        SELECT * INTO c FROM xet.hub_rev(r.id, rev, path);
-
-        IF c.oid IS NULL THEN
-            status := 404;
-            code := 'RevisionNotFound';
-            message := 'Invalid rev id: ' || rev;
-
-        ELSIF NOT bucket AND c.path <> ''
-              AND NOT xet.hub_is_folder(r.id, c.lines, c.seqs, c.path)
-        THEN
-            status := 404;
-            code := 'EntryNotFound';
-            message := c.path || ' does not exist on "' || rev || '"';
-            more := encode(c.oid, 'hex');
-        END IF;
+    IF status = 200 AND NOT bucket AND r.path <> ''
+       AND NOT xet.hub_is_folder(r.id, r.lines, r.seqs, r.path)
+    THEN
+        status := 404;
+        code := 'EntryNotFound';
+        message := r.path || ' does not exist on "' || rev || '"';
+        more := encode(r.oid, 'hex');
     END IF;
 
     IF status <> 200 THEN
@@ -240,33 +230,33 @@ BEGIN
         RETURN;
     END IF;
 
-    now := xet.hub_is_last(r.id, c.lines, c.seqs);
-    above := greatest(after COLLATE "C", CASE WHEN c.path = '' THEN ''
-                                              ELSE c.path || '/' END);
+    now := xet.hub_is_last(r.id, r.lines, r.seqs);
+    above := greatest(after COLLATE "C", CASE WHEN r.path = '' THEN ''
+                                              ELSE r.path || '/' END);
 
     -- the last character comes in names, too: a row of it that is longer than
     -- any path comes after all of them
 
-    below := CASE WHEN c.path = '' THEN repeat(U&'\+10FFFF', 1024)
-                  ELSE c.path || '0' END;
+    below := CASE WHEN r.path = '' THEN repeat(U&'\+10FFFF', 1024)
+                  ELSE r.path || '0' END;
 
-    code := encode(c.oid, 'hex');
-    message := c.path;
+    code := encode(r.oid, 'hex');
+    message := r.path;
     more := CASE WHEN most > part
-                 THEN xet.hub_tree_end(r.id, c.lines, c.seqs, now, c.path,
+                 THEN xet.hub_tree_end(r.id, r.lines, r.seqs, now, r.path,
                                        deep, bucket, above, below, most) END;
     most := least(most, part);
 
     RETURN NEXT;
 
-    IF bucket AND c.path <> '' AND after IS NULL THEN
+    IF bucket AND r.path <> '' AND after IS NULL THEN
         RETURN QUERY
         SELECT NULL::integer, NULL::text, NULL::text, NULL::text, p.path,
                p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime, NULL::text
           FROM (SELECT h.*
                   FROM xet.hub_paths h
-                 WHERE h.repo_id = r.id AND h.line = c.lines[1]
-                   AND h.path = c.path
+                 WHERE h.repo_id = r.id AND h.line = r.lines[1]
+                   AND h.path = r.path
                  ORDER BY h.since DESC
                  LIMIT 1) p
          WHERE p.hash IS NOT NULL;
@@ -281,8 +271,8 @@ BEGIN
                CASE WHEN expand
                     THEN (SELECT t.title
                             FROM xet.hub_title_of(r.id, h.made) t) END
-          FROM xet.hub_walk(r.id, c.lines, c.seqs,
-                            CASE WHEN NOT deep THEN c.path END, above, below,
+          FROM xet.hub_walk(r.id, r.lines, r.seqs,
+                            CASE WHEN NOT deep THEN r.path END, above, below,
                             false, most) h;
 
     ELSIF deep THEN
@@ -293,7 +283,7 @@ BEGIN
                     THEN (SELECT t.title
                             FROM xet.hub_title_of(r.id, p.made) t) END
           FROM xet.hub_paths p
-         WHERE p.repo_id = r.id AND p.line = c.lines[1]
+         WHERE p.repo_id = r.id AND p.line = r.lines[1]
            AND p.path > above AND p.path < below AND p.till = 2147483647
            AND (NOT bucket OR p.hash IS NOT NULL)
          ORDER BY p.path LIMIT most;
@@ -306,7 +296,7 @@ BEGIN
                     THEN (SELECT t.title
                             FROM xet.hub_title_of(r.id, p.made) t) END
           FROM xet.hub_paths p
-         WHERE p.repo_id = r.id AND p.line = c.lines[1] AND p.folder = c.path
+         WHERE p.repo_id = r.id AND p.line = r.lines[1] AND p.folder = r.path
            AND p.path > above AND p.till = 2147483647
          ORDER BY p.path LIMIT most;
     END IF;
@@ -411,28 +401,17 @@ CREATE FUNCTION xet.hub_paths_rows(kind integer, owner text, name text,
 AS $$
 DECLARE
     r  record;
-    c  record;
 BEGIN
     SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        false);
+      FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
+                        false, rev, '');
 
     status := r.status;
     code := r.code;
     message := r.message;
     more := r.more;
 
-    IF status = 200 THEN
-        SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
-
-        IF c.oid IS NULL THEN
-            status := 404;
-            code := 'RevisionNotFound';
-            message := 'Invalid rev id: ' || rev;
-        ELSE
-            code := encode(c.oid, 'hex');
-        END IF;
-    END IF;
+    code := coalesce(r.code, encode(r.oid, 'hex'));
 
     RETURN NEXT;
 
@@ -447,7 +426,7 @@ BEGIN
                 THEN (SELECT t.title
                         FROM xet.hub_title_of(r.id, h.made) t) END
       FROM unnest(paths) WITH ORDINALITY AS u(path, n)
-     CROSS JOIN LATERAL xet.hub_at(r.id, c.lines, c.seqs,
+     CROSS JOIN LATERAL xet.hub_at(r.id, r.lines, r.seqs,
                                    convert_from(u.path, 'UTF8')) h
      WHERE $1 <> 3 OR h.hash IS NOT NULL
      ORDER BY u.n;
@@ -468,11 +447,10 @@ CREATE FUNCTION xet.hub_resolve(kind integer, owner text, name text,
 AS $$
 DECLARE
     r  record;
-    c  record;
 BEGIN
     SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        false);
+      FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
+                        false, rev, path);
 
     status := r.status;
     code := r.code;
@@ -483,23 +461,14 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT * INTO c FROM xet.hub_rev(r.id, rev, path);
-
-    IF c.oid IS NULL THEN
-        status := 404;
-        code := 'RevisionNotFound';
-        message := 'Invalid rev id: ' || rev;
-        RETURN;
-    END IF;
-
-    oid := encode(c.oid, 'hex');
+    oid := encode(r.oid, 'hex');
     uploads := r.uploads;
     private := r.private;
 
     SELECT xet.hub_hash(p.hash), p.size, p.sha256, p.type
       INTO hub_resolve.hash, hub_resolve.size, hub_resolve.sha256,
            hub_resolve.type
-      FROM xet.hub_at(r.id, c.lines, c.seqs, c.path) p;
+      FROM xet.hub_at(r.id, r.lines, r.seqs, r.path) p;
 
     IF hub_resolve.hash IS NULL THEN
         status := 404;

@@ -427,7 +427,7 @@ CREATE FUNCTION xet.hub_delete(kind integer, owner text, name text,
     SET enable_seqscan = off
 AS $$
 DECLARE
-    r        record;
+    repo     bigint;
     m        record;
     uploads  text;
 BEGIN
@@ -436,14 +436,10 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT * INTO r
+    SELECT k.status, k.code, k.message, k.more, k.id
+      INTO status, code, message, more, repo
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        true);
-
-    status := r.status;
-    code := r.code;
-    message := r.message;
-    more := r.more;
+                        true) k;
 
     IF status <> 200 THEN
         RETURN;
@@ -453,7 +449,7 @@ BEGIN
 
     SELECT xet.hub_store(h.store) INTO uploads
       FROM xet.hub_repos h
-     WHERE h.id = r.id AND lower(h.owner) = lower($2)
+     WHERE h.id = repo AND lower(h.owner) = lower($2)
        AND lower(h.name) = lower($3)
        FOR UPDATE;
 
@@ -468,23 +464,23 @@ BEGIN
 
     FOR m IN SELECT w.subject, sum(w.bytes)::bigint AS bytes
                FROM (SELECT c.subject, c.metadata AS bytes
-                       FROM xet.hub_commits c WHERE c.repo_id = r.id
+                       FROM xet.hub_commits c WHERE c.repo_id = repo
                      UNION ALL
                      SELECT f.subject, xet.hub_weight(f.name)
-                       FROM xet.hub_refs f WHERE f.repo_id = r.id
+                       FROM xet.hub_refs f WHERE f.repo_id = repo
                      UNION ALL
                      SELECT p.subject, xet.hub_weight(p.path)
                        FROM xet.hub_paths p
-                      WHERE $1 = 3 AND p.repo_id = r.id) w
+                      WHERE $1 = 3 AND p.repo_id = repo) w
               GROUP BY w.subject
               ORDER BY w.subject
     LOOP
-        PERFORM xet.hub_charge(r.id, m.subject, -m.bytes);
+        PERFORM xet.hub_charge(repo, m.subject, -m.bytes);
     END LOOP;
 
-    DELETE FROM xet.hub_paths p WHERE p.repo_id = r.id;
-    DELETE FROM xet.hub_commits c WHERE c.repo_id = r.id;
-    DELETE FROM xet.hub_repos h WHERE h.id = r.id;
+    DELETE FROM xet.hub_paths p WHERE p.repo_id = repo;
+    DELETE FROM xet.hub_commits c WHERE c.repo_id = repo;
+    DELETE FROM xet.hub_repos h WHERE h.id = repo;
 
     PERFORM xet.repo_delete(uploads);
     PERFORM xet.act_note(act, '200');
@@ -652,7 +648,7 @@ CREATE FUNCTION xet.hub_settings(kind integer, owner text, name text,
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    r     record;
+    repo  bigint;
     was   boolean;
     said  jsonb;
 BEGIN
@@ -664,14 +660,10 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT * INTO r
+    SELECT k.status, k.code, k.message, k.more, k.id
+      INTO status, code, message, more, repo
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        true);
-
-    status := r.status;
-    code := r.code;
-    message := r.message;
-    more := r.more;
+                        true) k;
 
     IF status <> 200 THEN
         RETURN;
@@ -679,7 +671,7 @@ BEGIN
 
     SELECT h.private INTO was
       FROM xet.hub_repos h
-     WHERE h.id = r.id AND lower(h.owner) = lower($2)
+     WHERE h.id = repo AND lower(h.owner) = lower($2)
        AND lower(h.name) = lower($3)
        FOR UPDATE;
 
@@ -699,12 +691,12 @@ BEGIN
     END IF;
 
     IF $9 AND NOT was THEN
-        PERFORM xet.hub_close(r.id);
+        PERFORM xet.hub_close(repo);
     END IF;
 
     UPDATE xet.hub_repos h
        SET private = coalesce($9, h.private), changed_at = now()
-     WHERE h.id = r.id;
+     WHERE h.id = repo;
 
     body := '{"private":' || coalesce($9, was) || '}';
 
@@ -749,7 +741,6 @@ CREATE FUNCTION xet.hub_info(kind integer, owner text, name text,
 AS $$
 DECLARE
     r      record;
-    c      record;
     after  text := '';
     most   integer := 256;
     files  text;
@@ -764,8 +755,8 @@ BEGIN
     END IF;
 
     SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        false);
+      FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
+                        false, CASE WHEN kind <> 3 THEN rev END, '');
 
     status := r.status;
     code := r.code;
@@ -792,15 +783,6 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
-
-    IF c.oid IS NULL THEN
-        status := 404;
-        code := 'RevisionNotFound';
-        message := 'Invalid rev id: ' || rev;
-        RETURN;
-    END IF;
-
     -- of very many files a list is of no use to who asks what a repo is
 
     SELECT CASE WHEN k.seq = l.last THEN l.files ELSE k.files END,
@@ -808,9 +790,9 @@ BEGIN
       INTO n, used
       FROM xet.hub_commits k
       JOIN xet.hub_lines l ON l.repo_id = k.repo_id AND l.line = k.line
-     WHERE k.repo_id = r.id AND k.oid = c.oid;
+     WHERE k.repo_id = r.id AND k.oid = r.oid;
 
-    SELECT left(xet.hub_describe(h, c.oid, ',"usedStorage":' || used), -1)
+    SELECT left(xet.hub_describe(h, r.oid, ',"usedStorage":' || used), -1)
       INTO body
       FROM xet.hub_repos h WHERE h.id = r.id;
 
@@ -819,7 +801,7 @@ BEGIN
         RETURN;
     END IF;
 
-    now := xet.hub_is_last(r.id, c.lines, c.seqs);
+    now := xet.hub_is_last(r.id, r.lines, r.seqs);
 
     SELECT string_agg('{"rfilename":' || to_json(p.path)
                       || CASE WHEN NOT blobs THEN ''
@@ -836,13 +818,13 @@ BEGIN
       INTO files, n, last
       FROM ((SELECT h.path, h.size, h.sha256
                FROM xet.hub_paths h
-              WHERE now AND h.repo_id = r.id AND h.line = c.lines[1]
+              WHERE now AND h.repo_id = r.id AND h.line = r.lines[1]
                 AND h.path > after AND h.till = 2147483647
                 AND h.hash IS NOT NULL
               ORDER BY h.path LIMIT most)
             UNION ALL
             (SELECT h.path, h.size, h.sha256
-               FROM xet.hub_walk(r.id, c.lines, c.seqs, NULL, after,
+               FROM xet.hub_walk(r.id, r.lines, r.seqs, NULL, after,
                                  repeat(U&'\+10FFFF', 1024), true, most) h
               WHERE NOT now)) p;
 
@@ -850,7 +832,7 @@ BEGIN
                  WHEN n > 0 THEN ',' ELSE '' END
             || coalesce(files, '')
             || CASE WHEN n < most THEN ']}' ELSE '' END;
-    rest := CASE WHEN n = most THEN encode(c.oid, 'hex') || last END;
+    rest := CASE WHEN n = most THEN encode(r.oid, 'hex') || last END;
 END;
 $$;
 
@@ -954,11 +936,10 @@ CREATE FUNCTION xet.hub_enter(kind integer, owner text, name text,
 AS $$
 DECLARE
     r  record;
-    c  record;
 BEGIN
     SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        writes);
+      FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
+                        writes, rev, '');
 
     status := r.status;
     code := r.code;
@@ -970,18 +951,6 @@ BEGIN
     END IF;
 
     more := r.uploads;
-
-    IF rev IS NOT NULL THEN
-        SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
-
-        IF c.oid IS NULL THEN
-            status := 404;
-            code := 'RevisionNotFound';
-            message := 'Invalid rev id: ' || rev;
-
-        ELSIF writes THEN
-            body := encode(c.oid, 'hex');
-        END IF;
-    END IF;
+    body := CASE WHEN writes THEN encode(r.oid, 'hex') END;
 END;
 $$;

@@ -113,6 +113,40 @@ END;
 $$;
 
 
+-- The repo of a name at a revision, and the path in it, as xet.hub_find() and
+-- xet.hub_rev() have them; 404, too, for a revision that does not exist.
+-- Without one this is the repo.
+
+CREATE FUNCTION xet.hub_open(kind integer, owner text, name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, writes boolean, rev text, INOUT path text,
+    OUT status integer, OUT code text, OUT message text, OUT more text,
+    OUT id bigint, OUT private boolean, OUT uploads text,
+    OUT lines integer[], OUT seqs integer[], OUT oid bytea,
+    OUT made_at timestamptz)
+    LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    SELECT f.* INTO status, code, message, more, id, private, uploads
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        writes) f;
+
+    IF status <> 200 OR rev IS NULL THEN
+        RETURN;
+    END IF;
+
+    SELECT c.* INTO path, lines, seqs, oid, made_at
+      FROM xet.hub_rev(id, rev, path) c;
+
+    IF oid IS NULL THEN
+        status := 404;
+        code := 'RevisionNotFound';
+        message := 'Invalid rev id: ' || rev;
+    END IF;
+END;
+$$;
+
+
 -- The branch, as a row of xet.hub_refs has it, that a revision says to write
 -- to; NULL where that can't be one, by the same table.
 
@@ -177,20 +211,16 @@ CREATE FUNCTION xet.hub_refs_get(kind integer, owner text, name text,
     SET enable_sort = off
 AS $$
 DECLARE
-    r     record;
+    repo  bigint;
     f     record;
     tags  boolean := rest LIKE 'tags/%';
     n     integer := 0;
     last  text;
 BEGIN
-    SELECT * INTO r
+    SELECT k.status, k.code, k.message, k.more, k.id
+      INTO status, code, message, more, repo
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        false);
-
-    status := r.status;
-    code := r.code;
-    message := r.message;
-    more := r.more;
+                        false) k;
 
     IF status <> 200 THEN
         RETURN;
@@ -201,7 +231,7 @@ BEGIN
 
     FOR f IN SELECT x.name, x.oid, x.name LIKE 'tags/%' AS tag
                FROM xet.hub_refs x
-              WHERE x.repo_id = r.id AND x.name > coalesce(rest, '')
+              WHERE x.repo_id = repo AND x.name > coalesce(rest, '')
               ORDER BY x.name LIMIT 256
     LOOP
         body := body
@@ -237,7 +267,7 @@ CREATE FUNCTION xet.hub_ref_put(kind integer, owner text, name text,
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    r     record;
+    repo  bigint;
     c     record;
     bad   text;
     mine  bytea;
@@ -247,14 +277,10 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT * INTO r
+    SELECT k.status, k.code, k.message, k.more, k.id
+      INTO status, code, message, more, repo
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        true);
-
-    status := r.status;
-    code := r.code;
-    message := r.message;
-    more := r.more;
+                        true) k;
 
     IF status <> 200 THEN
         RETURN;
@@ -263,9 +289,9 @@ BEGIN
     -- who makes another one comes before or after: names don't meet
 
     IF rev IS NULL THEN
-        PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
+        PERFORM FROM xet.hub_repos h WHERE h.id = repo FOR KEY SHARE;
     ELSE
-        PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR NO KEY UPDATE;
+        PERFORM FROM xet.hub_repos h WHERE h.id = repo FOR NO KEY UPDATE;
     END IF;
 
     IF NOT FOUND THEN
@@ -285,7 +311,7 @@ BEGIN
         END IF;
 
         DELETE FROM xet.hub_refs f
-         WHERE f.repo_id = r.id AND f.name = $8
+         WHERE f.repo_id = repo AND f.name = $8
         RETURNING f.subject INTO mine;
 
         IF NOT FOUND THEN
@@ -295,12 +321,12 @@ BEGIN
             RETURN;
         END IF;
 
-        PERFORM xet.hub_charge(r.id, mine, -xet.hub_weight(ref));
+        PERFORM xet.hub_charge(repo, mine, -xet.hub_weight(ref));
         PERFORM xet.act_note(act, '200');
         RETURN;
     END IF;
 
-    SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
+    SELECT * INTO c FROM xet.hub_rev(repo, rev, '');
 
     IF c.oid IS NULL THEN
         status := 404;
@@ -309,7 +335,7 @@ BEGIN
         RETURN;
     END IF;
 
-    bad := xet.hub_ref_beside(r.id, ref);
+    bad := xet.hub_ref_beside(repo, ref);
 
     IF bad IS NOT NULL THEN
         status := 400;
@@ -320,19 +346,19 @@ BEGIN
     END IF;
 
     INSERT INTO xet.hub_refs AS f (repo_id, name, oid, subject)
-    VALUES (r.id, ref, c.oid, sha256($12))
+    VALUES (repo, ref, c.oid, sha256($12))
     ON CONFLICT ON CONSTRAINT hub_refs_pkey DO NOTHING;
 
     IF FOUND THEN
         PERFORM xet.act_note(act, '200');
-        PERFORM xet.hub_charge(r.id, sha256($12), xet.hub_weight(ref));
-        PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), $12, 0, 0,
+        PERFORM xet.hub_charge(repo, sha256($12), xet.hub_weight(ref));
+        PERFORM xet.quota_hold(false, xet.hub_store_of(repo), $12, 0, 0,
                                xet.hub_weight(ref));
         RETURN;
     END IF;
 
     UPDATE xet.hub_refs f SET oid = c.oid
-     WHERE over AND f.repo_id = r.id AND f.name = ref;
+     WHERE over AND f.repo_id = repo AND f.name = ref;
 
     IF NOT FOUND THEN
         status := 409;
@@ -361,14 +387,13 @@ CREATE FUNCTION xet.hub_commits_get(kind integer, owner text, name text,
 AS $$
 DECLARE
     r    record;
-    c    record;
     k    record;
     got  integer := 0;
     at   bytea;
 BEGIN
     SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        false);
+      FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
+                        false, CASE WHEN rest IS NULL THEN rev END, '');
 
     status := r.status;
     code := r.code;
@@ -380,15 +405,6 @@ BEGIN
     END IF;
 
     IF rest IS NULL THEN
-        SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
-
-        IF c.oid IS NULL THEN
-            status := 404;
-            code := 'RevisionNotFound';
-            message := 'Invalid rev id: ' || rev;
-            RETURN;
-        END IF;
-
         IF after !~ '^[0-9a-f]{40}$' THEN
             status := 400;
             code := 'invalid_cursor';
@@ -396,9 +412,9 @@ BEGIN
             RETURN;
         END IF;
 
-        message := c.seqs[1]::text;
+        message := r.seqs[1]::text;
         body := '[';
-        at := coalesce(decode(after, 'hex'), c.oid);
+        at := coalesce(decode(after, 'hex'), r.oid);
 
     ELSE
         body := '';

@@ -97,11 +97,10 @@ CREATE FUNCTION xet.hub_preupload(kind integer, owner text, name text,
 AS $$
 DECLARE
     r  record;
-    c  record;
 BEGIN
     SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        true);
+      FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
+                        true, rev, '');
 
     status := r.status;
     code := r.code;
@@ -112,16 +111,7 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
-
-    IF c.oid IS NULL THEN
-        status := 404;
-        code := 'RevisionNotFound';
-        message := 'Invalid rev id: ' || rev;
-        RETURN;
-    END IF;
-
-    code := encode(c.oid, 'hex');
+    code := encode(r.oid, 'hex');
 
     SELECT coalesce(string_agg('{"path":' || to_json(u.path)
                || ',"uploadMode":"'
@@ -137,7 +127,7 @@ BEGIN
       FROM (SELECT convert_from(w.path, 'UTF8') AS path, w.size, w.n
               FROM unnest(paths, sizes) WITH ORDINALITY
                      AS w(path, size, n)) u
-      LEFT JOIN LATERAL xet.hub_at(r.id, c.lines, c.seqs, u.path) h ON true;
+      LEFT JOIN LATERAL xet.hub_at(r.id, r.lines, r.seqs, u.path) h ON true;
 END;
 $$;
 
@@ -581,7 +571,7 @@ CREATE FUNCTION xet.hub_duplicate(kind integer, owner text, name text,
     SET enable_material = off
 AS $$
 DECLARE
-    r        record;
+    repo     bigint;
     t        record;
     n        bigint;
     source   bigint;
@@ -589,14 +579,10 @@ DECLARE
     places   bigint[];
     ids      bigint[];
 BEGIN
-    SELECT * INTO r
+    SELECT k.status, k.code, k.message, k.more, k.id
+      INTO status, code, message, more, repo
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        false);
-
-    status := r.status;
-    code := r.code;
-    message := r.message;
-    more := r.more;
+                        false) k;
 
     IF status <> 200 THEN
         RETURN;
@@ -626,14 +612,14 @@ BEGIN
 
     SELECT count(*) INTO n
       FROM (SELECT FROM xet.hub_repos h
-             WHERE h.id IN (r.id, t.id)
+             WHERE h.id IN (repo, t.id)
              ORDER BY h.id
                FOR KEY SHARE) k;
 
-    source := xet.hub_files_of(r.id);
+    source := xet.hub_files_of(repo);
     target := xet.hub_files_of(t.id);
 
-    IF n < 1 + (r.id <> t.id)::integer
+    IF n < 1 + (repo <> t.id)::integer
        OR source IS NULL OR target IS NULL
     THEN
         status := 404;
@@ -667,7 +653,7 @@ BEGIN
                         WHERE f.hash = u.hash
                           AND f.sha256_proven AND f.sha256 = u.sha256
                           AND (SELECT p.hash FROM xet.hub_paths p
-                                WHERE p.repo_id = r.id
+                                WHERE p.repo_id = repo
                                   AND p.hash >= k.hash AND p.hash <= k.hash
                                 ORDER BY p.hash
                                 LIMIT 1) IS NOT NULL
