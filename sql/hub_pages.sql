@@ -4,9 +4,6 @@
 -- What the pages of a Hub are made of.  Repos, the newest first, of a kind or,
 -- for 4, of all; the rest is as for xet.hub_list().  after is where the page
 -- before has ended, in microseconds since 1970 and the id.
---
--- A page looks at 5,000 repos of a kind: where there are more, and few to be
--- shown, the last row is no repo but where it has stopped.
 
 CREATE FUNCTION xet.hub_page_list(of_kind integer, owner text, search text,
     any_space boolean, spaces text[],
@@ -19,92 +16,36 @@ CREATE FUNCTION xet.hub_page_list(of_kind integer, owner text, search text,
     SET plan_cache_mode = force_custom_plan
 AS $$
 #variable_conflict use_column
-DECLARE
-    kinds   integer[] := CASE WHEN of_kind = 4 THEN '{0,1,2,3}'
-                              ELSE ARRAY[of_kind] END;
-    looked  integer := 5000;
-    at      timestamptz;
-    last    bigint;
 BEGIN
-    at := to_timestamp(0) + interval '1 microsecond'
-          * least(split_part(after, '/', 1)::bigint, 253402300799999999);
-    last := split_part(after, '/', 2)::bigint;
-
     RETURN QUERY
-    WITH found AS MATERIALIZED (
-        SELECT w.*
-          FROM unnest(kinds) AS k
-         CROSS JOIN LATERAL (
-                   SELECT q.*
-                     FROM (SELECT r.*
-                             FROM xet.hub_repos r
-                            WHERE r.kind = k
-                              AND ($2 IS NULL OR lower(r.owner) = lower($2))
-                              AND (after IS NULL
-                                   OR (r.changed_at, r.id) < (at, last))
-                            ORDER BY r.changed_at DESC, r.id DESC
-                            LIMIT looked) q
-                    WHERE ($3 IS NULL
-                           OR strpos(lower(q.owner || '/' || q.name),
-                                     lower($3)) > 0)
-                      AND (NOT q.private
-                           OR xet.hub_may($4, $5, $6, $7, q.owner,
-                                          xet.hub_store(q.store)))
-                    ORDER BY q.changed_at DESC, q.id DESC
-                    LIMIT most
-               ) w
-    ), stopped AS MATERIALIZED (
-        SELECT p.changed_at, p.id
-          FROM unnest(kinds) AS k
-         CROSS JOIN LATERAL (
-                   SELECT r.changed_at, r.id
-                     FROM xet.hub_repos r
-                    WHERE r.kind = k
-                      AND ($2 IS NULL OR lower(r.owner) = lower($2))
-                      AND (after IS NULL
-                           OR (r.changed_at, r.id) < (at, last))
-                    ORDER BY r.changed_at DESC, r.id DESC
-                   OFFSET looked - 1
-                    LIMIT 1
-               ) p
-         WHERE (SELECT count(*) FROM found f WHERE f.kind = k) < most
-         ORDER BY p.changed_at DESC, p.id DESC
-         LIMIT 1
-    ), h AS MATERIALIZED (
-        SELECT f.*
-          FROM found f
-          LEFT JOIN stopped s ON true
-         WHERE s.id IS NULL OR (f.changed_at, f.id) >= (s.changed_at, s.id)
-         ORDER BY f.changed_at DESC, f.id DESC
-         LIMIT most
-    )
     SELECT o.*
-      FROM (SELECT h.kind::integer, h.owner || '/' || h.name AS repo,
-                   h.private,
-                   (extract(epoch FROM h.changed_at) * 1000000)::bigint
-                       AS changed, h.id,
+      FROM (SELECT (n.repo).kind::integer,
+                   (n.repo).owner || '/' || (n.repo).name AS repo,
+                   (n.repo).private,
+                   (extract(epoch FROM n.changed_at) * 1000000)::bigint
+                       AS changed, n.id,
                    CASE WHEN m.seq = x.last THEN x.files ELSE m.files END,
                    CASE WHEN m.seq = x.last THEN x.bytes ELSE m.bytes END
-              FROM h
+              FROM xet.hub_newest(CASE WHEN of_kind = 4 THEN '{0,1,2,3}'
+                                       ELSE ARRAY[of_kind] END,
+                                  $2, $3, $4, $5, $6, $7,
+                                  to_timestamp(0) + interval '1 microsecond'
+                                  * least(split_part(after, '/', 1)::bigint,
+                                          253402300799999999),
+                                  split_part(after, '/', 2)::bigint, most) n
               LEFT JOIN LATERAL (SELECT f.oid
                                    FROM xet.hub_refs f
-                                  WHERE f.repo_id = h.id
+                                  WHERE f.repo_id = n.id
                                     AND f.name = 'heads/main'
-                                  LIMIT 1) f ON true
+                                  LIMIT 1) f ON NOT n.stopped
               LEFT JOIN LATERAL (SELECT c.line, c.seq, c.files, c.bytes
                                    FROM xet.hub_commits c
-                                  WHERE c.repo_id = h.id AND c.oid = f.oid
+                                  WHERE c.repo_id = n.id AND c.oid = f.oid
                                   LIMIT 1) m ON true
               LEFT JOIN LATERAL (SELECT l.last, l.files, l.bytes
                                    FROM xet.hub_lines l
-                                  WHERE l.repo_id = h.id AND l.line = m.line
-                                  LIMIT 1) x ON true
-            UNION ALL
-            SELECT NULL, NULL, NULL,
-                   (extract(epoch FROM s.changed_at) * 1000000)::bigint, s.id,
-                   NULL, NULL
-              FROM stopped s
-             WHERE (SELECT count(*) FROM h) < most) o
+                                  WHERE l.repo_id = n.id AND l.line = m.line
+                                  LIMIT 1) x ON true) o
      ORDER BY o.repo IS NULL, o.changed DESC, o.id DESC;
 END;
 $$;

@@ -66,11 +66,8 @@ CREATE FUNCTION xet.hub_files_of(repo bigint)
     SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-    stored  text;
+    stored  text := xet.hub_store_of($1);
 BEGIN
-    SELECT xet.hub_store(h.store) INTO stored
-      FROM xet.hub_repos h WHERE h.id = $1;
-
     RETURN (SELECT x.id FROM xet.repos x WHERE x.name = stored);
 END;
 $$;
@@ -463,15 +460,8 @@ BEGIN
     -- in the order in which all who delete a repo count it
 
     FOR m IN SELECT w.subject, sum(w.bytes)::bigint AS bytes
-               FROM (SELECT c.subject, c.metadata AS bytes
-                       FROM xet.hub_commits c WHERE c.repo_id = repo
-                     UNION ALL
-                     SELECT f.subject, xet.hub_weight(f.name)
-                       FROM xet.hub_refs f WHERE f.repo_id = repo
-                     UNION ALL
-                     SELECT p.subject, xet.hub_weight(p.path)
-                       FROM xet.hub_paths p
-                      WHERE $1 = 3 AND p.repo_id = repo) w
+               FROM xet.hub_metadata() w
+              WHERE w.repo_id = repo
               GROUP BY w.subject
               ORDER BY w.subject
     LOOP
@@ -837,12 +827,88 @@ END;
 $$;
 
 
--- Repos of a kind, the newest first, a page of them; of an owner where one is
--- given.  after is where the page before has ended.  A page looks at 5,000
--- repos at most: one of a search may have few of them, or none, and a next
--- page.  The indexes hub_repos_changed and hub_repos_owner have this order, and
--- the plan is made for the arguments: a generic plan would leave out that of
--- the owner.
+-- Repos of some kinds that the caller sees, the newest first, behind the one
+-- that at and last are of, and most of them at most; of an owner and with a
+-- part of a name, where these are given.
+--
+-- This looks at 5,000 repos of a kind: where there are more, and few are found,
+-- the last row is no repo of the page but the one where it has stopped.  The
+-- indexes hub_repos_changed and hub_repos_owner have this order, and the plan
+-- is made for the arguments: a generic plan would leave out that of the owner.
+
+CREATE FUNCTION xet.hub_newest(kinds integer[], owner text, search text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, at timestamptz, last bigint, most integer)
+    RETURNS TABLE (stopped boolean, id bigint, changed_at timestamptz,
+                   repo xet.hub_repos)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_sort = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+#variable_conflict use_column
+DECLARE
+    looked  CONSTANT integer := 5000;
+BEGIN
+    RETURN QUERY
+    WITH found AS MATERIALIZED (
+        SELECT w.*
+          FROM unnest(kinds) AS k
+         CROSS JOIN LATERAL (
+                   SELECT q.*
+                     FROM (SELECT r AS whole, r.*
+                             FROM xet.hub_repos r
+                            WHERE r.kind = k
+                              AND ($2 IS NULL OR lower(r.owner) = lower($2))
+                              AND ($8 IS NULL
+                                   OR (r.changed_at, r.id) < ($8, $9))
+                            ORDER BY r.changed_at DESC, r.id DESC
+                            LIMIT looked) q
+                    WHERE ($3 IS NULL
+                           OR strpos(lower(q.owner || '/' || q.name),
+                                     lower($3)) > 0)
+                      AND (NOT q.private
+                           OR xet.hub_may($4, $5, $6, $7, q.owner,
+                                          xet.hub_store(q.store)))
+                    ORDER BY q.changed_at DESC, q.id DESC
+                    LIMIT most
+               ) w
+    ), stops AS MATERIALIZED (
+        SELECT p.changed_at, p.id
+          FROM unnest(kinds) AS k
+         CROSS JOIN LATERAL (
+                   SELECT r.changed_at, r.id
+                     FROM xet.hub_repos r
+                    WHERE r.kind = k
+                      AND ($2 IS NULL OR lower(r.owner) = lower($2))
+                      AND ($8 IS NULL OR (r.changed_at, r.id) < ($8, $9))
+                    ORDER BY r.changed_at DESC, r.id DESC
+                   OFFSET looked - 1
+                    LIMIT 1
+               ) p
+         WHERE (SELECT count(*) FROM found f WHERE f.kind = k) < most
+         ORDER BY p.changed_at DESC, p.id DESC
+         LIMIT 1
+    ), page AS MATERIALIZED (
+        SELECT f.id, f.changed_at, f.whole
+          FROM found f
+          LEFT JOIN stops s ON true
+         WHERE s.id IS NULL OR (f.changed_at, f.id) >= (s.changed_at, s.id)
+         ORDER BY f.changed_at DESC, f.id DESC
+         LIMIT most
+    )
+    SELECT false, p.id, p.changed_at, p.whole FROM page p
+    UNION ALL
+    SELECT true, s.id, s.changed_at, NULL::xet.hub_repos
+      FROM stops s
+     WHERE (SELECT count(*) FROM page) < most;
+END;
+$$;
+
+
+-- Repos of a kind, the newest first, a page of them.  after is where the page
+-- before has ended; one of a search may have few repos, or none, and a next
+-- page.
 
 CREATE FUNCTION xet.hub_list(kind integer, owner text, search text,
     any_space boolean, spaces text[],
@@ -853,11 +919,6 @@ CREATE FUNCTION xet.hub_list(kind integer, owner text, search text,
     SET enable_sort = off
     SET plan_cache_mode = force_custom_plan
 AS $$
-DECLARE
-    looked  integer := 5000;
-    at      timestamptz;
-    last    bigint;
-    n       bigint;
 BEGIN
     IF after !~ '^\d{1,12}(\.\d{1,6})?/\d{1,18}$' THEN
         status := 400;
@@ -867,8 +928,6 @@ BEGIN
     END IF;
 
     status := 200;
-    at := to_timestamp(split_part(after, '/', 1)::numeric);
-    last := split_part(after, '/', 2)::bigint;
 
     SELECT '[' || coalesce(string_agg(CASE WHEN $1 = 3
                THEN '{"id":' || to_json(l.owner || '/' || l.name)
@@ -878,48 +937,27 @@ BEGIN
                     || '","updatedAt":"' || xet.hub_date(l.changed_at)
                     || '","size":' || x.bytes
                     || ',"totalFiles":' || x.files || '}'
-               ELSE xet.hub_describe(l.r, f.oid, '') END,
-               ',' ORDER BY l.changed_at DESC, l.id DESC), '') || ']',
-           count(*),
-           (array_agg(extract(epoch FROM l.changed_at) || '/' || l.id
-                      ORDER BY l.changed_at, l.id))[1]
-      INTO body, n, more
-      FROM (SELECT h.*
-              FROM (SELECT a AS r, a.*
-                      FROM xet.hub_repos a
-                     WHERE a.kind = $1
-                       AND ($2 IS NULL OR lower(a.owner) = lower($2))
-                       AND (after IS NULL OR (a.changed_at, a.id) < (at, last))
-                     ORDER BY a.changed_at DESC, a.id DESC
-                     LIMIT looked) h
-             WHERE ($3 IS NULL
-                    OR strpos(lower(h.owner || '/' || h.name), lower($3)) > 0)
-               AND (NOT h.private
-                    OR xet.hub_may($4, $5, $6, $7, h.owner,
-                                   xet.hub_store(h.store)))
-             ORDER BY h.changed_at DESC, h.id DESC
-             LIMIT most) l
-     CROSS JOIN LATERAL (SELECT f.oid
+               ELSE xet.hub_describe(n.repo, f.oid, '') END,
+               ',' ORDER BY n.changed_at DESC, n.id DESC)
+               FILTER (WHERE NOT n.stopped), '') || ']',
+           CASE WHEN count(*) = most OR bool_or(n.stopped)
+                THEN (array_agg(extract(epoch FROM n.changed_at) || '/' || n.id
+                                ORDER BY n.stopped DESC, n.changed_at,
+                                         n.id))[1]
+           END
+      INTO body, more
+      FROM xet.hub_newest(ARRAY[$1], $2, $3, $4, $5, $6, $7,
+                          to_timestamp(split_part(after, '/', 1)::numeric),
+                          split_part(after, '/', 2)::bigint, most) n
+     CROSS JOIN LATERAL (SELECT (n.repo).*) l
+      LEFT JOIN LATERAL (SELECT f.oid
                            FROM xet.hub_refs f
-                          WHERE f.repo_id = l.id AND f.name = 'heads/main'
-                          LIMIT 1) f
-     CROSS JOIN LATERAL (SELECT x.files, x.bytes
+                          WHERE f.repo_id = n.id AND f.name = 'heads/main'
+                          LIMIT 1) f ON NOT n.stopped
+      LEFT JOIN LATERAL (SELECT x.files, x.bytes
                            FROM xet.hub_lines x
-                          WHERE x.repo_id = l.id AND x.line = 0
-                          LIMIT 1) x;
-
-    IF n < most THEN
-
-        -- the next page goes on where this one has stopped looking
-
-        more := (SELECT extract(epoch FROM a.changed_at) || '/' || a.id
-                   FROM xet.hub_repos a
-                  WHERE a.kind = $1
-                    AND ($2 IS NULL OR lower(a.owner) = lower($2))
-                    AND (after IS NULL OR (a.changed_at, a.id) < (at, last))
-                  ORDER BY a.changed_at DESC, a.id DESC
-                  OFFSET looked - 1 LIMIT 1);
-    END IF;
+                          WHERE x.repo_id = n.id AND x.line = 0
+                          LIMIT 1) x ON NOT n.stopped;
 END;
 $$;
 

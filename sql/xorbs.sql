@@ -489,28 +489,6 @@ END;
 $$;
 
 
--- A xorb for who may know all of it; noted as in xet.chunk_find().
-
-CREATE FUNCTION xet.xorb_get(xorb bytea, any_repo boolean, repo text,
-    subject bytea)
-    RETURNS TABLE (stored_size bigint, tag integer, whole boolean,
-                   noted boolean)
-    LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-    SELECT x.stored_size, x.tag, x.damaged_at IS NULL,
-           x.advertised_on IS NOT DISTINCT FROM xet.today()
-      FROM (SELECT xorb_get.xorb AS hash) w
-      LEFT JOIN xet.xorbs x ON x.hash = w.hash
-     WHERE CASE WHEN repo IS NULL THEN false
-                WHEN any_repo THEN x.id IS NOT NULL
-                ELSE xet.xorb_seen(coalesce(x.id, -1),
-                                   coalesce(x.chunk_count, 1), any_repo, repo,
-                                   subject, 128)
-                     @> int4range(0, coalesce(x.chunk_count, 1))
-           END;
-$$;
-
-
 -- A row for a xorb that need not be sent, since whoever asks may name all of
 -- it in a shard; noted as in xet.chunk_find().
 
@@ -532,6 +510,20 @@ AS $$
                                    subject, 128)
                      @> int4range(0, coalesce(x.chunk_count, 1))
            END;
+$$;
+
+
+-- The same for a caller who wants the xorb: one who may read all of the store
+-- may know each, whether a file uses it or not.
+
+CREATE FUNCTION xet.xorb_get(xorb bytea, any_repo boolean, repo text,
+    subject bytea)
+    RETURNS TABLE (stored_size bigint, tag integer, whole boolean,
+                   noted boolean)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT g.stored_size, g.tag, g.whole, g.noted
+      FROM xet.xorb_grant($1, NOT $2, $2, $3, $4) g;
 $$;
 
 
