@@ -10,7 +10,6 @@ use strict;
 
 use Test::More;
 
-use POSIX qw/ strftime /;
 
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -127,30 +126,9 @@ sleep(2);
 is(verify('--orphans')->{json}[-1]{orphans}, 2, 'orphans');
 is(collect($t)->{json}[-1]{orphans}, 0, 'too young for gc');
 
-{
-	my $fault = fault();
+# those that are old go, see t/nodes_bucket.t
 
-	old($fault, $orphan);
-
-	my $lock = $t->pg_session();
-	$lock->send("SELECT pg_advisory_lock_shared(hashtext('xet.copies'),"
-		. ' 0)');
-	ok(wait_for(10, sub { locks() == 1 }), 'a backup, or a rebuild');
-	$r = collect($t, store => at($fault));
-	is($r->{json}[-1]{orphans}, 0, 'keeps orphans');
-	like($r->{err}, qr/orphans are left/, 'which is said');
-	$t->sql("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype"
-		. " = 'advisory'");
-	ok(wait_for(10, sub { locks() == 0 }), 'it has ended');
-
-	$r = collect($t, store => at($fault));
-	is($r->{json}[-1]{orphans}, 1, 'an old one goes')
-		or diag($r->{out}, $r->{err});
-	ok(!exists $s3->objects()->{$orphan}, 'it is gone');
-	ok(exists $s3->objects()->{$young}, 'the young one is there');
-}
-
-$s3->delete($young);
+$s3->delete($_) for $orphan, $young;
 
 # an upload in parts that was broken off
 
@@ -257,11 +235,6 @@ sub copies {
 	return @names;
 }
 
-sub locks {
-	return $t->sql("SELECT count(*) FROM pg_locks WHERE locktype ="
-		. " 'advisory' AND granted");
-}
-
 # The store by way of a proxy that breaks things.
 
 sub fault { return Test::Xet::S3Fault->new($s3) }
@@ -271,18 +244,6 @@ sub at {
 
 	return $store =~ s/endpoint=\S+/'endpoint=' . $fault->endpoint()/er
 		=~ s/timeout=\S+/timeout=2s/r;
-}
-
-# The object has the age of two days.
-
-sub old {
-	my ($fault, $name) = @_;
-
-	$fault->add(op => 'HEAD', match => $name =~ s!.*/!!r, do => 'status',
-		status => 200, headers => [
-		strftime('Last-Modified: %a, %d %b %Y %H:%M:%S GMT',
-			gmtime(time() - 2 * 86400)),
-		strftime('Date: %a, %d %b %Y %H:%M:%S GMT', gmtime(time())) ]);
 }
 
 # Into another database, with a store of either kind, served there.

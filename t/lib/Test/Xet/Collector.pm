@@ -13,7 +13,6 @@ package Test::Xet::Collector;
 #     rate      1000000
 #     pg        another Test::Xet::Postgres
 #     conninfo  of another database
-#     store     by another way than that of the test
 #     args      [ more arguments of xet gc ]
 #     before    a function that is called before xet gc is started
 #     meanwhile one that is called when it has been
@@ -55,8 +54,7 @@ sub collect {
 
 	$node->write_conf(undef, directives => {
 		xet_gc => "on grace=$grace interval=366d rate=$rate",
-		xet_postgres => "\"$conninfo\"",
-		$o{store} ? (xet_store => $o{store}) : () });
+		xet_postgres => "\"$conninfo\"" });
 	$node->run();
 
 	$o{before}->() if $o{before};
