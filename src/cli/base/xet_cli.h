@@ -240,32 +240,22 @@ int xet_cli_args_hash(const char *text, void *hash);
 #define XET_CLI_VERSION  XET_VERSION
 
 
-int xet_cli_backup(const xet_cli_args_t *args);
-int xet_cli_gc(const xet_cli_args_t *args);
+#define XET_CLI_VERB(name, run, operands, min, max, options, text)            \
+    int run(const xet_cli_args_t *args);
+
+#include "verbs.def"
+
+#undef XET_CLI_VERB
+
+/* What the verbs that take names of a Hub hand on to the others. */
+
 int xet_cli_get(const xet_cli_args_t *args);
 int xet_cli_get_tree(const xet_cli_args_t *args);
-int xet_cli_hash(const xet_cli_args_t *args);
-int xet_cli_hub_get(const xet_cli_args_t *args);
-int xet_cli_hub_import(const xet_cli_args_t *args);
-int xet_cli_hub_info(const xet_cli_args_t *args);
-int xet_cli_hub_ls(const xet_cli_args_t *args);
-int xet_cli_hub_put(const xet_cli_args_t *args);
-int xet_cli_hub_rm(const xet_cli_args_t *args);
-int xet_cli_hub_verify(const xet_cli_args_t *args);
 int xet_cli_info(const xet_cli_args_t *args);
 int xet_cli_ls(const xet_cli_args_t *args);
-int xet_cli_migrate(const xet_cli_args_t *args);
 int xet_cli_put(const xet_cli_args_t *args);
-int xet_cli_rebuild(const xet_cli_args_t *args);
-int xet_cli_repo(const xet_cli_args_t *args);
-int xet_cli_restore(const xet_cli_args_t *args);
 int xet_cli_rm(const xet_cli_args_t *args);
-int xet_cli_store(const xet_cli_args_t *args);
-int xet_cli_token(const xet_cli_args_t *args);
-int xet_cli_url(const xet_cli_args_t *args);
-int xet_cli_usage(const xet_cli_args_t *args);
 int xet_cli_verify(const xet_cli_args_t *args);
-int xet_cli_zt(const xet_cli_args_t *args);
 
 
 /* Set by SIGINT, SIGTERM and SIGHUP; loops end when they see it. */
