@@ -218,24 +218,18 @@ for my $name (sort grep { $commands{$_} } keys %described) {
 
 # parameters of xet_postgres, with bounds and defaults
 
-my $conf = text('src/http/module/ngx_http_xet_conf_set.c')
-	. text('src/http/module/ngx_http_xet_conf_postgres.c');
 my (%params, %told);
 
-while ($conf =~ /\{ \s* "(\w+)", \s* (\S+), \s* (\S+), \s*
-	(\d+), \s* (\d+), \s* "a[ ]\w+[ ]from[ ](\w+)[ ]to[ ](\w+)" \s* \}/gx)
-{
-	my ($name, $field, $min, $max) = ($1, "$2 $3", $4, $5);
-	my @words = ($6, $7);
-	my $unit = $field =~ /^NULL/ ? 1000 : 1;
+for my $row (@{ module_table('postgres') }) {
+	my ($name, $min, $max) = @$row{qw/ name min max /};
+	my $unit = $row->{kind} eq 'MSEC' ? 1000 : 1;
+	my @words = $row->{must} =~ /^a \w+ from (\w+) to (\w+)$/;
 
 	is(join(' ', map { $unit * value_of($_) } @words), "$min $max",
 		"$name: what is told who is out of bounds");
 
-	$field =~ /xmcf->(\w+)/;
-	$merges =~ /xmcf->$1 = (\d+);/ or next;
-
-	$params{$name} = join(' ', map { $_ / $unit } $1, $min, $max);
+	$params{$name} = join(' ', map { $_ / $unit }
+		$row->{default}, $min, $max);
 }
 
 while ($doc{'docs/directives.md'} =~ /^\| `(\w+)` \| (\w+) \| (\w+) to (\w+)/mg)

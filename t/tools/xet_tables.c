@@ -7,6 +7,7 @@
  *     xet_tables hub           the same, those of a Hub
  *     xet_tables statements    [{"name","params","long","sql"}]
  *     xet_tables directives    [{"name","context","kind","default","post"}]
+ *     xet_tables postgres      [{"name","kind","default","min","max","must"}]
  *
  * The rows are those that the module is made of.
  */
@@ -146,6 +147,20 @@ print_directive(const char *name, const char *context, const char *kind,
 }
 
 
+static void
+print_param(const char *name, const char *kind, long value, long min,
+    long max, const char *must)
+{
+    static const char  *comma = "[";
+
+    printf("%s{\"name\":\"%s\",\"kind\":\"%s\",\"default\":%ld,\"min\":%ld,"
+           "\"max\":%ld,\"must\":\"%s\"}", comma, name, kind, value, min, max,
+           must);
+
+    comma = ",\n";
+}
+
+
 #define XET_ROWS(name, params, columns)                                       \
     print_statement(#name, 0, params, 0, columns, NULL);
 #define XET_LONG(name, params, columns)                                       \
@@ -186,9 +201,14 @@ main(int argc, char **argv)
     } else if (argc == 2 && strcmp(argv[1], "directives") == 0) {
 #include "../../src/http/base/directives.def"
 
+    } else if (argc == 2 && strcmp(argv[1], "postgres") == 0) {
+#define XET_POSTGRES_PARAM(name, kind, member, value, min, max, must)         \
+        print_param(name, #kind, value, min, max, must);
+#include "../../src/http/base/directives.def"
+
     } else {
         fprintf(stderr, "usage: xet_tables routes | hub | statements"
-                        " | directives\n");
+                        " | directives | postgres\n");
         return 1;
     }
 

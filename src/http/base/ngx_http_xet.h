@@ -175,6 +175,8 @@ typedef struct {
 typedef struct {
 #define XET_HTTP_DIRECTIVE(name, kind, member, value, post)                   \
     XET_KIND_##kind  member;
+#define XET_POSTGRES_PARAM(name, kind, member, value, min, max, words)        \
+    XET_KIND_##kind  member;
 
 #include "directives.def"
 
@@ -182,19 +184,6 @@ typedef struct {
 
     ngx_http_xet_pg_host_t    *primary;        /* NULL: no xet_postgres */
     ngx_array_t               *standbys;       /* ngx_http_xet_standby_conf_t */
-    ngx_uint_t                 reads;          /* sessions a worker */
-    ngx_uint_t                 writes;
-    ngx_uint_t                 depth;          /* statements in flight */
-    ngx_uint_t                 queue;          /* statements waiting */
-    ngx_msec_t                 query_timeout;  /* of a read */
-    ngx_msec_t                 write_timeout;
-    ngx_msec_t                 connect_timeout;
-    ngx_uint_t                 dedups;         /* sessions */
-    ngx_msec_t                 dedup_timeout;  /* in PostgreSQL */
-    ngx_uint_t                 longs;          /* sessions */
-    ngx_msec_t                 long_timeout;   /* in PostgreSQL */
-    ngx_msec_t                 ping_timeout;
-    ngx_msec_t                 lock_timeout;   /* of a write */
 
     ngx_thread_pool_t         *pool;           /* uploads */
     ngx_thread_pool_t         *read_pool;
@@ -753,6 +742,36 @@ void ngx_http_xet_task_measure(void);
 /*
  * ngx_http_xet_param.c: parameters of directives: name=value.
  */
+
+typedef enum {
+    NGX_HTTP_XET_PARAM_NUM = 0,                /* ngx_uint_t */
+    NGX_HTTP_XET_PARAM_SEC,                    /* ngx_uint_t, seconds */
+    NGX_HTTP_XET_PARAM_MSEC,                   /* ngx_msec_t */
+    NGX_HTTP_XET_PARAM_SIZE,                   /* off_t, bytes */
+    NGX_HTTP_XET_PARAM_STR,                    /* ngx_str_t, not empty */
+    NGX_HTTP_XET_PARAM_FLAG                    /* ngx_flag_t, no value */
+} ngx_http_xet_param_e;
+
+
+/* A parameter that sets a member; an array of these ends with a name NULL. */
+
+typedef struct {
+    const char                *name;
+    ngx_http_xet_param_e       kind;
+    size_t                     offset;         /* of the member */
+    off_t                      min;            /* of a number */
+    off_t                      max;
+    const char                *must;           /* for a value out of bounds */
+} ngx_http_xet_param_t;
+
+/*
+ * Reads the arguments of a directive from the one with this index on, and sets
+ * members of conf.  What none of params is must be as "must" says, and so must
+ * values of parameters without words of their own.  Returns what a setter does;
+ * a parameter that is there twice is refused.
+ */
+char *ngx_http_xet_params(ngx_conf_t *cf, ngx_uint_t first,
+    const ngx_http_xet_param_t *params, void *conf, const char *must);
 
 /* Whether arg is name=value; value, which may be empty, points into arg. */
 ngx_uint_t ngx_http_xet_param(ngx_str_t *arg, const char *name,

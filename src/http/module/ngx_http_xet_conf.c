@@ -113,22 +113,10 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
 
 #define XET_HTTP_DIRECTIVE(name, kind, member, value, post)                   \
     XET_UNSET_##kind(xmcf->member)
+#define XET_POSTGRES_PARAM(name, kind, member, value, min, max, words)        \
+    xmcf->member = value;
 
 #include "directives.def"
-
-    xmcf->reads = 2;
-    xmcf->writes = 4;
-    xmcf->depth = 32;
-    xmcf->queue = 1024;
-    xmcf->query_timeout = 15000;
-    xmcf->write_timeout = 300000;
-    xmcf->connect_timeout = 5000;
-    xmcf->dedups = 2;
-    xmcf->dedup_timeout = 1000;
-    xmcf->longs = 1;
-    xmcf->long_timeout = 5000;
-    xmcf->ping_timeout = 3000;
-    xmcf->lock_timeout = 10000;
 
     xmcf->gc = NGX_CONF_UNSET;
     xmcf->gc_grace = 56 * 24 * 60 * 60;

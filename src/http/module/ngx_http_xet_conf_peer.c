@@ -24,6 +24,15 @@
 #define NGX_HTTP_XET_PEER_TIMEOUT_MAX  (60 * 60 * 1000)
 
 
+/* What is written behind the URL of a node. */
+
+typedef struct {
+    ngx_str_t    token;                        /* a file */
+    ngx_str_t    trusted;                      /* the same */
+    ngx_msec_t   timeout;
+} ngx_http_xet_conf_peer_t;
+
+
 static char *ngx_http_xet_conf_peer_folder(ngx_conf_t *cf,
     ngx_http_xet_peer_t *peer, ngx_str_t path);
 static char *ngx_http_xet_conf_peer_node(ngx_conf_t *cf,
@@ -110,65 +119,55 @@ ngx_http_xet_conf_peer_folder(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
 static char *
 ngx_http_xet_conf_peer_node(ngx_conf_t *cf, ngx_http_xet_peer_t *peer)
 {
-    char        *rv;
-    size_t       scheme;
-    ngx_int_t    n;
-    ngx_str_t   *value, s;
-    ngx_uint_t   i;
+    char                      *rv;
+    size_t                     scheme;
+    ngx_str_t                 *value;
+    ngx_http_xet_conf_peer_t   given;
+
+    static const ngx_http_xet_param_t  params[] = {
+        { "token", NGX_HTTP_XET_PARAM_STR,
+          offsetof(ngx_http_xet_conf_peer_t, token), 0, 0, NULL },
+        { "trusted_certificate", NGX_HTTP_XET_PARAM_STR,
+          offsetof(ngx_http_xet_conf_peer_t, trusted), 0, 0, NULL },
+        { "timeout", NGX_HTTP_XET_PARAM_MSEC,
+          offsetof(ngx_http_xet_conf_peer_t, timeout),
+          1000, NGX_HTTP_XET_PEER_TIMEOUT_MAX, NULL },
+        { NULL, 0, 0, 0, 0, NULL }
+    };
+
+    ngx_memzero(&given, sizeof(ngx_http_xet_conf_peer_t));
+
+    given.timeout = NGX_HTTP_XET_PEER_TIMEOUT;
+
+    rv = ngx_http_xet_params(cf, 2, params, &given,
+                             "\"token=\" or \"trusted_certificate=\" with a "
+                             "file, or \"timeout=\" of 1s to 1h");
+
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
 
     value = cf->args->elts;
     scheme = ngx_http_xet_conf_peer_scheme(&value[1]);
-    rv = NGX_CONF_OK;
 
-    for (i = 2; i < cf->args->nelts && rv == NGX_CONF_OK; i++) {
+    if (given.trusted.len && scheme == sizeof("http://") - 1) {
+        return "takes \"trusted_certificate=\" with \"https://\" only";
+    }
 
-        if (ngx_http_xet_param(&value[i], "token", &s) && s.len) {
-            rv = peer->header.len ? ngx_http_xet_param_duplicate(cf, &value[i])
-                 : ngx_http_xet_conf_peer_token(cf, peer, &s);
-            continue;
-        }
+    if (given.token.len) {
+        rv = ngx_http_xet_conf_peer_token(cf, peer, &given.token);
+    }
 
-        if (ngx_http_xet_param(&value[i], "trusted_certificate", &s) && s.len) {
-
-            if (scheme == sizeof("http://") - 1) {
-                return "takes \"trusted_certificate=\" with \"https://\" only";
-            }
-
-            if (peer->trusted.len) {
-                return ngx_http_xet_param_duplicate(cf, &value[i]);
-            }
-
-            rv = ngx_http_xet_conf_trusted(cf, &s);
-            peer->trusted = s;
-            continue;
-        }
-
-        if (ngx_http_xet_param(&value[i], "timeout", &s)) {
-            n = ngx_parse_time(&s, 0);
-
-            if (peer->timeout) {
-                return ngx_http_xet_param_duplicate(cf, &value[i]);
-            }
-
-            if (n >= 1000 && n <= NGX_HTTP_XET_PEER_TIMEOUT_MAX) {
-                peer->timeout = (ngx_msec_t) n;
-                continue;
-            }
-        }
-
-        return ngx_http_xet_param_invalid(cf, &value[i],
-                                          "\"token=\" or "
-                                          "\"trusted_certificate=\" with a "
-                                          "file, or \"timeout=\" of 1s to 1h");
+    if (rv == NGX_CONF_OK && given.trusted.len) {
+        rv = ngx_http_xet_conf_trusted(cf, &given.trusted);
     }
 
     if (rv != NGX_CONF_OK) {
         return rv;
     }
 
-    if (peer->timeout == 0) {
-        peer->timeout = NGX_HTTP_XET_PEER_TIMEOUT;
-    }
+    peer->trusted = given.trusted;
+    peer->timeout = given.timeout;
 
     return ngx_http_xet_conf_peer_url(cf, peer, &value[1], scheme);
 }

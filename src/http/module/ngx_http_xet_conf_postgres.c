@@ -11,8 +11,29 @@
 static ngx_int_t ngx_http_xet_conf_password(ngx_conf_t *cf,
     ngx_str_t *conninfo);
 static char *ngx_http_xet_conf_conninfo(ngx_conf_t *cf, u_char *err);
-static char *ngx_http_xet_conf_read_params(ngx_conf_t *cf,
-    ngx_http_xet_standby_conf_t *like);
+
+
+static const ngx_http_xet_param_t  ngx_http_xet_postgres_params[] = {
+
+#define XET_POSTGRES_PARAM(name, kind, member, value, min, max, words)        \
+    { name, NGX_HTTP_XET_PARAM_##kind,                                        \
+      offsetof(ngx_http_xet_main_conf_t, member), min, max, words },
+
+#include "directives.def"
+
+    { NULL, 0, 0, 0, 0, NULL }
+};
+
+
+static const ngx_http_xet_param_t  ngx_http_xet_read_params[] = {
+    { "lag", NGX_HTTP_XET_PARAM_MSEC,
+      offsetof(ngx_http_xet_standby_conf_t, lag), 2000, 3600000, NULL },
+    { "reads", NGX_HTTP_XET_PARAM_NUM,
+      offsetof(ngx_http_xet_standby_conf_t, reads), 1, 64, NULL },
+    { "timeout", NGX_HTTP_XET_PARAM_MSEC,
+      offsetof(ngx_http_xet_standby_conf_t, timeout), 1, 3600000, NULL },
+    { NULL, 0, 0, 0, 0, NULL }
+};
 
 
 /*
@@ -28,41 +49,8 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_xet_main_conf_t *xmcf = conf;
 
-    u_char       err[256];
-    ngx_int_t    n;
-    ngx_str_t   *value, s;
-    ngx_uint_t   i, j, seen;
-
-    const struct {
-        const char  *name;
-        ngx_uint_t  *number;
-        ngx_msec_t  *msec;
-        ngx_int_t    min;
-        ngx_int_t    max;
-        const char  *must;
-    } params[] = {
-        { "reads", &xmcf->reads, NULL, 1, 64, "a number from 1 to 64" },
-        { "writes", &xmcf->writes, NULL, 1, 64, "a number from 1 to 64" },
-        { "depth", &xmcf->depth, NULL, 1, 256, "a number from 1 to 256" },
-        { "queue", &xmcf->queue, NULL, 1, 1000000,
-          "a number from 1 to 1000000" },
-        { "timeout", NULL, &xmcf->query_timeout, 1, 3600000,
-          "a time from 1ms to 1h" },
-        { "write_timeout", NULL, &xmcf->write_timeout, 1, 86400000,
-          "a time from 1ms to 24h" },
-        { "connect_timeout", NULL, &xmcf->connect_timeout, 1, 3600000,
-          "a time from 1ms to 1h" },
-        { "dedup", &xmcf->dedups, NULL, 1, 64, "a number from 1 to 64" },
-        { "dedup_timeout", NULL, &xmcf->dedup_timeout, 1, 3600000,
-          "a time from 1ms to 1h" },
-        { "long", &xmcf->longs, NULL, 1, 64, "a number from 1 to 64" },
-        { "long_timeout", NULL, &xmcf->long_timeout, 1, 3600000,
-          "a time from 1ms to 1h" },
-        { "ping_timeout", NULL, &xmcf->ping_timeout, 1, 3600000,
-          "a time from 1ms to 1h" },
-        { "lock_timeout", NULL, &xmcf->lock_timeout, 1, 86400000,
-          "a time from 1ms to 24h" }
-    };
+    u_char      err[256];
+    ngx_str_t  *value;
 
     if (xmcf->primary) {
         return "is duplicate";
@@ -85,51 +73,12 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return ngx_http_xet_conf_conninfo(cf, err);
     }
 
-    seen = 0;
-
-    for (i = 2; i < cf->args->nelts; i++) {
-
-        for (j = 0; j < sizeof(params) / sizeof(params[0]); j++) {
-
-            if (!ngx_http_xet_param(&value[i], params[j].name, &s)) {
-                continue;
-            }
-
-            if (seen & ((ngx_uint_t) 1 << j)) {
-                return ngx_http_xet_param_duplicate(cf, &value[i]);
-            }
-
-            seen |= (ngx_uint_t) 1 << j;
-
-            n = params[j].number ? ngx_atoi(s.data, s.len)
-                                 : ngx_parse_time(&s, 0);
-
-            if (n == NGX_ERROR || n < params[j].min || n > params[j].max) {
-                return ngx_http_xet_param_invalid(cf, &value[i],
-                                                  params[j].must);
-            }
-
-            if (params[j].number) {
-                *params[j].number = n;
-
-            } else {
-                *params[j].msec = n;
-            }
-
-            break;
-        }
-
-        if (j == sizeof(params) / sizeof(params[0])) {
-            return ngx_http_xet_param_invalid(cf, &value[i],
-                "\"reads=\", \"writes=\", \"dedup=\", \"long=\", "
-                "\"depth=\", \"queue=\", \"timeout=\", "
-                "\"write_timeout=\", \"dedup_timeout=\", "
-                "\"long_timeout=\", \"ping_timeout=\", "
-                "\"lock_timeout=\" or \"connect_timeout=\"");
-        }
-    }
-
-    return NGX_CONF_OK;
+    return ngx_http_xet_params(cf, 2, ngx_http_xet_postgres_params, xmcf,
+               "\"reads=\", \"writes=\", \"dedup=\", \"long=\", "
+               "\"depth=\", \"queue=\", \"timeout=\", "
+               "\"write_timeout=\", \"dedup_timeout=\", "
+               "\"long_timeout=\", \"ping_timeout=\", "
+               "\"lock_timeout=\" or \"connect_timeout=\"");
 }
 
 
@@ -193,7 +142,9 @@ ngx_http_xet_conf_postgres_read(ngx_conf_t *cf, ngx_command_t *cmd,
     like.file = cf->conf_file->file.name.data;
     like.line = cf->conf_file->line;
 
-    rv = ngx_http_xet_conf_read_params(cf, &like);
+    rv = ngx_http_xet_params(cf, 2, ngx_http_xet_read_params, &like,
+                             "\"lag=\" of 2s to 1h, \"reads=\" of 1 to 64 or "
+                             "\"timeout=\" of 1ms to 1h");
 
     if (rv != NGX_CONF_OK) {
         return rv;
@@ -216,68 +167,6 @@ ngx_http_xet_conf_postgres_read(ngx_conf_t *cf, ngx_command_t *cmd,
         != NGX_OK)
     {
         return ngx_http_xet_conf_conninfo(cf, err);
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-static char *
-ngx_http_xet_conf_read_params(ngx_conf_t *cf,
-    ngx_http_xet_standby_conf_t *like)
-{
-    ngx_int_t    n;
-    ngx_str_t   *value, s;
-    ngx_uint_t   i, lag, reads, timeout;
-
-    value = cf->args->elts;
-    lag = 0;
-    reads = 0;
-    timeout = 0;
-
-    for (i = 2; i < cf->args->nelts; i++) {
-
-        if (ngx_http_xet_param(&value[i], "lag", &s)) {
-            n = ngx_parse_time(&s, 0);
-
-            if (lag++) {
-                return ngx_http_xet_param_duplicate(cf, &value[i]);
-            }
-
-            if (n >= 2000 && n <= 3600000) {
-                like->lag = (ngx_msec_t) n;
-                continue;
-            }
-
-        } else if (ngx_http_xet_param(&value[i], "reads", &s)) {
-            n = ngx_atoi(s.data, s.len);
-
-            if (reads++) {
-                return ngx_http_xet_param_duplicate(cf, &value[i]);
-            }
-
-            if (n >= 1 && n <= 64) {
-                like->reads = (ngx_uint_t) n;
-                continue;
-            }
-
-        } else if (ngx_http_xet_param(&value[i], "timeout", &s)) {
-            n = ngx_parse_time(&s, 0);
-
-            if (timeout++) {
-                return ngx_http_xet_param_duplicate(cf, &value[i]);
-            }
-
-            if (n >= 1 && n <= 3600000) {
-                like->timeout = (ngx_msec_t) n;
-                continue;
-            }
-        }
-
-        return ngx_http_xet_param_invalid(cf, &value[i],
-                                          "\"lag=\" of 2s to 1h, \"reads=\" "
-                                          "of 1 to 64 or \"timeout=\" of 1ms "
-                                          "to 1h");
     }
 
     return NGX_CONF_OK;

@@ -30,10 +30,12 @@
 #define NGX_HTTP_XET_RATE_MAX        ((off_t) 16 << 30)
 #define NGX_HTTP_XET_GRACE_MAX       ((ngx_int_t) 3650 * 24 * 60 * 60)
 #define NGX_HTTP_XET_GC_RATE_MAX     1000000
-#define NGX_HTTP_XET_SCRUB_MIN       1000      /* ms */
-#define NGX_HTTP_XET_SCRUB_MAX       ((ngx_int_t) 366 * 24 * 60 * 60 * 1000)
+#define NGX_HTTP_XET_INTERVAL_MIN    1000      /* ms */
+#define NGX_HTTP_XET_INTERVAL_MAX    ((ngx_int_t) 366 * 24 * 60 * 60 * 1000)
 
 
+static char *ngx_http_xet_conf_chore(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf, const ngx_http_xet_param_t *params, const char *must);
 static void ngx_http_xet_conf_handler(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_core_loc_conf_t *clcf, ngx_http_handler_pt handler);
 static ngx_int_t ngx_http_xet_conf_compile(ngx_conf_t *cf, ngx_str_t *value,
@@ -50,61 +52,23 @@ static ngx_int_t ngx_http_xet_conf_bytes(ngx_str_t *value,
 char *
 ngx_http_xet_conf_gc(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_xet_main_conf_t *xmcf = conf;
+    static const ngx_http_xet_param_t  params[] = {
+        { "grace", NGX_HTTP_XET_PARAM_SEC,
+          offsetof(ngx_http_xet_main_conf_t, gc_grace),
+          0, NGX_HTTP_XET_GRACE_MAX, NULL },
+        { "interval", NGX_HTTP_XET_PARAM_MSEC,
+          offsetof(ngx_http_xet_main_conf_t, gc_interval),
+          NGX_HTTP_XET_INTERVAL_MIN, NGX_HTTP_XET_INTERVAL_MAX, NULL },
+        { "rate", NGX_HTTP_XET_PARAM_NUM,
+          offsetof(ngx_http_xet_main_conf_t, gc_rate),
+          1, NGX_HTTP_XET_GC_RATE_MAX, NULL },
+        { NULL, 0, 0, 0, 0, NULL }
+    };
 
-    ngx_int_t    n;
-    ngx_str_t   *value, s;
-    ngx_uint_t   i;
-
-    if (xmcf->gc != NGX_CONF_UNSET) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-
-    xmcf->gc = (ngx_strcmp(value[1].data, "on") == 0);
-
-    if (!xmcf->gc
-        && (ngx_strcmp(value[1].data, "off") != 0 || cf->args->nelts > 2))
-    {
-        return ngx_http_xet_param_invalid(cf, &value[1],
-                                          "\"on\", or \"off\" and no more");
-    }
-
-    for (i = 2; i < cf->args->nelts; i++) {
-
-        if (ngx_http_xet_param(&value[i], "grace", &s)) {
-            n = ngx_parse_time(&s, 1);
-
-            if (n >= 0 && n <= NGX_HTTP_XET_GRACE_MAX) {
-                xmcf->gc_grace = n;
-                continue;
-            }
-
-        } else if (ngx_http_xet_param(&value[i], "interval", &s)) {
-            n = ngx_parse_time(&s, 0);
-
-            if (n >= NGX_HTTP_XET_SCRUB_MIN && n <= NGX_HTTP_XET_SCRUB_MAX) {
-                xmcf->gc_interval = (ngx_msec_t) n;
-                continue;
-            }
-
-        } else if (ngx_http_xet_param(&value[i], "rate", &s)) {
-            n = ngx_atoi(s.data, s.len);
-
-            if (n >= 1 && n <= NGX_HTTP_XET_GC_RATE_MAX) {
-                xmcf->gc_rate = n;
-                continue;
-            }
-        }
-
-        return ngx_http_xet_param_invalid(cf, &value[i],
-                                          "\"grace=\" of up to 3650d, "
-                                          "\"interval=\" of 1s to 366d or "
-                                          "\"rate=\" of 1 to 1000000");
-    }
-
-    return NGX_CONF_OK;
+    return ngx_http_xet_conf_chore(cf, cmd, conf, params,
+                                   "\"grace=\" of up to 3650d, "
+                                   "\"interval=\" of 1s to 366d or "
+                                   "\"rate=\" of 1 to 1000000");
 }
 
 
@@ -113,59 +77,48 @@ ngx_http_xet_conf_gc(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *
 ngx_http_xet_conf_scrub(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_xet_main_conf_t *xmcf = conf;
+    static const ngx_http_xet_param_t  params[] = {
+        { "rate", NGX_HTTP_XET_PARAM_SIZE,
+          offsetof(ngx_http_xet_main_conf_t, scrub_rate),
+          NGX_HTTP_XET_RATE_MIN, NGX_HTTP_XET_RATE_MAX, NULL },
+        { "interval", NGX_HTTP_XET_PARAM_MSEC,
+          offsetof(ngx_http_xet_main_conf_t, scrub_interval),
+          NGX_HTTP_XET_INTERVAL_MIN, NGX_HTTP_XET_INTERVAL_MAX, NULL },
+        { NULL, 0, 0, 0, 0, NULL }
+    };
 
-    off_t        size;
-    ngx_int_t    n;
-    ngx_str_t   *value, s;
-    ngx_uint_t   i;
+    return ngx_http_xet_conf_chore(cf, cmd, conf, params,
+                                   "\"rate=\" of 64k to 16g or "
+                                   "\"interval=\" of 1s to 366d");
+}
 
-    if (xmcf->scrub != NGX_CONF_UNSET) {
+
+/* The flag of a chore, at the offset of cmd, and its parameters. */
+
+static char *
+ngx_http_xet_conf_chore(ngx_conf_t *cf, ngx_command_t *cmd, void *conf,
+    const ngx_http_xet_param_t *params, const char *must)
+{
+    ngx_str_t   *value;
+    ngx_flag_t  *on;
+
+    on = (ngx_flag_t *) ((u_char *) conf + cmd->offset);
+
+    if (*on != NGX_CONF_UNSET) {
         return "is duplicate";
     }
 
     value = cf->args->elts;
 
-    if (ngx_strcmp(value[1].data, "on") == 0) {
-        xmcf->scrub = 1;
+    *on = (ngx_strcmp(value[1].data, "on") == 0);
 
-    } else if (ngx_strcmp(value[1].data, "off") == 0
-               && cf->args->nelts == 2)
+    if (!*on && (ngx_strcmp(value[1].data, "off") != 0 || cf->args->nelts > 2))
     {
-        xmcf->scrub = 0;
-
-    } else {
         return ngx_http_xet_param_invalid(cf, &value[1],
                                           "\"on\", or \"off\" and no more");
     }
 
-    for (i = 2; i < cf->args->nelts; i++) {
-
-        if (ngx_http_xet_param(&value[i], "rate", &s)) {
-            size = ngx_parse_offset(&s);
-
-            if (size >= NGX_HTTP_XET_RATE_MIN
-                && size <= NGX_HTTP_XET_RATE_MAX)
-            {
-                xmcf->scrub_rate = size;
-                continue;
-            }
-
-        } else if (ngx_http_xet_param(&value[i], "interval", &s)) {
-            n = ngx_parse_time(&s, 0);
-
-            if (n >= NGX_HTTP_XET_SCRUB_MIN && n <= NGX_HTTP_XET_SCRUB_MAX) {
-                xmcf->scrub_interval = (ngx_msec_t) n;
-                continue;
-            }
-        }
-
-        return ngx_http_xet_param_invalid(cf, &value[i],
-                                          "\"rate=\" of 64k to 16g or "
-                                          "\"interval=\" of 1s to 366d");
-    }
-
-    return NGX_CONF_OK;
+    return ngx_http_xet_params(cf, 2, params, conf, must);
 }
 
 

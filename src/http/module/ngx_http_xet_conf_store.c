@@ -32,6 +32,10 @@
 
 typedef struct {
     xet_s3_conf_t   s3;
+    ngx_msec_t      timeout;
+    ngx_uint_t      connections;
+    off_t           part;
+    ngx_flag_t      path_style;
     ngx_str_t       temp_path;
     ngx_str_t       temp;                      /* "anonymous", "named" */
     ngx_str_t       condition;
@@ -48,14 +52,40 @@ static char *ngx_http_xet_conf_store_folder(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 static char *ngx_http_xet_conf_store_bucket(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
-static char *ngx_http_xet_conf_s3_param(ngx_conf_t *cf,
-    ngx_http_xet_conf_s3_t *s3, ngx_str_t *value);
-static char *ngx_http_xet_conf_s3_number(ngx_conf_t *cf,
-    ngx_http_xet_conf_s3_t *s3, ngx_str_t *value);
 static char *ngx_http_xet_conf_s3_check(ngx_conf_t *cf,
     ngx_http_xet_conf_s3_t *s3);
 static ngx_int_t ngx_http_xet_conf_store_full(ngx_conf_t *cf,
     ngx_str_t *path);
+
+
+#define ngx_http_xet_s3_str(name, member)                                     \
+    { name, NGX_HTTP_XET_PARAM_STR,                                           \
+      offsetof(ngx_http_xet_conf_s3_t, member), 0, 0, NULL }
+
+static const ngx_http_xet_param_t  ngx_http_xet_s3_params[] = {
+    ngx_http_xet_s3_str("endpoint", endpoint),
+    ngx_http_xet_s3_str("public_endpoint", public_endpoint),
+    ngx_http_xet_s3_str("credentials", credentials),
+    ngx_http_xet_s3_str("profile", profile),
+    ngx_http_xet_s3_str("region", region),
+    ngx_http_xet_s3_str("trusted_certificate", certificate),
+    ngx_http_xet_s3_str("temp_path", temp_path),
+    ngx_http_xet_s3_str("temp", temp),
+    ngx_http_xet_s3_str("condition", condition),
+
+    { "path_style", NGX_HTTP_XET_PARAM_FLAG,
+      offsetof(ngx_http_xet_conf_s3_t, path_style), 0, 0, NULL },
+    { "timeout", NGX_HTTP_XET_PARAM_MSEC,
+      offsetof(ngx_http_xet_conf_s3_t, timeout),
+      1000, NGX_HTTP_XET_STORE_TIMEOUT_MAX, NULL },
+    { "connections", NGX_HTTP_XET_PARAM_NUM,
+      offsetof(ngx_http_xet_conf_s3_t, connections),
+      1, NGX_HTTP_XET_STORE_CONNECTIONS_MAX, NULL },
+    { "part", NGX_HTTP_XET_PARAM_SIZE,
+      offsetof(ngx_http_xet_conf_s3_t, part),
+      XET_S3_PART_MIN, NGX_HTTP_XET_STORE_PART_MAX, NULL },
+    { NULL, 0, 0, 0, 0, NULL }
+};
 
 
 char *
@@ -137,7 +167,6 @@ ngx_http_xet_conf_store_bucket(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 {
     char                    *rv;
     ngx_str_t               *value;
-    ngx_uint_t               i;
     xet_s3_error_t           error;
     ngx_http_xet_conf_s3_t   s3;
 
@@ -148,12 +177,20 @@ ngx_http_xet_conf_store_bucket(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     s3.s3.url = (char *) value[1].data;
     s3.s3.conditional = 1;
 
-    for (i = 2; i < cf->args->nelts; i++) {
-        rv = ngx_http_xet_conf_s3_param(cf, &s3, &value[i]);
+    s3.timeout = NGX_HTTP_XET_STORE_TIMEOUT;
+    s3.connections = NGX_HTTP_XET_STORE_CONNECTIONS;
+    s3.part = NGX_HTTP_XET_STORE_PART;
 
-        if (rv != NGX_CONF_OK) {
-            return rv;
-        }
+    rv = ngx_http_xet_params(cf, 2, ngx_http_xet_s3_params, &s3,
+                             "\"endpoint=\", \"public_endpoint=\", "
+                             "\"credentials=\", \"profile=\", \"region=\", "
+                             "\"path_style\", \"trusted_certificate=\", "
+                             "\"timeout=\" of 1s to 10m, \"connections=\" of "
+                             "1 to 1024, \"part=\" of 5m to 64m, "
+                             "\"condition=\", \"temp_path=\" or \"temp=\"");
+
+    if (rv != NGX_CONF_OK) {
+        return rv;
     }
 
     rv = ngx_http_xet_conf_s3_check(cf, &s3);
@@ -178,120 +215,6 @@ ngx_http_xet_conf_store_bucket(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
                              "they can't connect to the store");
 
     return NGX_CONF_OK;
-}
-
-
-static char *
-ngx_http_xet_conf_s3_param(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3,
-    ngx_str_t *value)
-{
-    size_t       i;
-    ngx_str_t    s, *to;
-
-    static const struct {
-        const char  *name;
-        size_t       offset;
-    }  strings[] = {
-        { "endpoint", offsetof(ngx_http_xet_conf_s3_t, endpoint) },
-        { "public_endpoint", offsetof(ngx_http_xet_conf_s3_t,
-                                      public_endpoint) },
-        { "credentials", offsetof(ngx_http_xet_conf_s3_t, credentials) },
-        { "profile", offsetof(ngx_http_xet_conf_s3_t, profile) },
-        { "region", offsetof(ngx_http_xet_conf_s3_t, region) },
-        { "trusted_certificate", offsetof(ngx_http_xet_conf_s3_t,
-                                          certificate) },
-        { "temp_path", offsetof(ngx_http_xet_conf_s3_t, temp_path) },
-        { "temp", offsetof(ngx_http_xet_conf_s3_t, temp) },
-        { "condition", offsetof(ngx_http_xet_conf_s3_t, condition) },
-    };
-
-    for (i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
-
-        if (!ngx_http_xet_param(value, strings[i].name, &s)) {
-            continue;
-        }
-
-        to = (ngx_str_t *) ((u_char *) s3 + strings[i].offset);
-
-        if (to->len) {
-            return ngx_http_xet_param_duplicate(cf, value);
-        }
-
-        if (s.len == 0) {
-            break;
-        }
-
-        *to = s;
-
-        return NGX_CONF_OK;
-    }
-
-    return ngx_http_xet_conf_s3_number(cf, s3, value);
-}
-
-
-static char *
-ngx_http_xet_conf_s3_number(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3,
-    ngx_str_t *value)
-{
-    off_t      size;
-    ngx_int_t  n;
-    ngx_str_t  s;
-
-    if (ngx_strcmp(value->data, "path_style") == 0) {
-        s3->s3.path_style = 1;
-        return NGX_CONF_OK;
-    }
-
-    if (ngx_http_xet_param(value, "timeout", &s)) {
-        n = ngx_parse_time(&s, 0);
-
-        if (s3->s3.timeout) {
-            return ngx_http_xet_param_duplicate(cf, value);
-        }
-
-        if (n >= 1000 && n <= NGX_HTTP_XET_STORE_TIMEOUT_MAX) {
-            s3->s3.timeout = (uint32_t) n;
-            return NGX_CONF_OK;
-        }
-    }
-
-    if (ngx_http_xet_param(value, "connections", &s)) {
-        n = ngx_atoi(s.data, s.len);
-
-        if (s3->s3.connections) {
-            return ngx_http_xet_param_duplicate(cf, value);
-        }
-
-        if (n >= 1 && n <= NGX_HTTP_XET_STORE_CONNECTIONS_MAX) {
-            s3->s3.connections = (uint32_t) n;
-            return NGX_CONF_OK;
-        }
-    }
-
-    if (ngx_http_xet_param(value, "part", &s)) {
-        size = ngx_parse_offset(&s);
-
-        if (s3->s3.part) {
-            return ngx_http_xet_param_duplicate(cf, value);
-        }
-
-        if (size >= XET_S3_PART_MIN && size <= NGX_HTTP_XET_STORE_PART_MAX) {
-            s3->s3.part = (uint32_t) size;
-            return NGX_CONF_OK;
-        }
-    }
-
-    return ngx_http_xet_param_invalid(cf, value,
-                                      "\"endpoint=\", \"public_endpoint=\", "
-                                      "\"credentials=\", "
-                                      "\"profile=\", \"region=\", "
-                                      "\"path_style\", "
-                                      "\"trusted_certificate=\", \"timeout=\" "
-                                      "of 1s to 10m, \"connections=\" of 1 to "
-                                      "1024, \"part=\" of 5m to 64m, "
-                                      "\"condition=\", \"temp_path=\" or "
-                                      "\"temp=\"");
 }
 
 
@@ -350,17 +273,10 @@ ngx_http_xet_conf_s3_check(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3)
     s3->s3.profile = s3->profile.len ? (char *) s3->profile.data
                                      : NGX_HTTP_XET_STORE_PROFILE;
 
-    if (s3->s3.timeout == 0) {
-        s3->s3.timeout = NGX_HTTP_XET_STORE_TIMEOUT;
-    }
-
-    if (s3->s3.connections == 0) {
-        s3->s3.connections = NGX_HTTP_XET_STORE_CONNECTIONS;
-    }
-
-    if (s3->s3.part == 0) {
-        s3->s3.part = NGX_HTTP_XET_STORE_PART;
-    }
+    s3->s3.path_style = s3->path_style;
+    s3->s3.timeout = (uint32_t) s3->timeout;
+    s3->s3.connections = (uint32_t) s3->connections;
+    s3->s3.part = (uint32_t) s3->part;
 
     return NGX_CONF_OK;
 }

@@ -170,14 +170,14 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
       ngx_http_xet_conf_gc,
       NGX_HTTP_MAIN_CONF_OFFSET,
-      0,
+      offsetof(ngx_http_xet_main_conf_t, gc),
       NULL },
 
     { ngx_string("xet_scrub"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE123,
       ngx_http_xet_conf_scrub,
       NGX_HTTP_MAIN_CONF_OFFSET,
-      0,
+      offsetof(ngx_http_xet_main_conf_t, scrub),
       NULL },
 
     { ngx_string("xet_store_peer"),
