@@ -29,35 +29,7 @@ static ngx_int_t ngx_http_xet_etag_set(ngx_http_request_t *r,
     ngx_http_xet_data_t *data);
 
 
-static ngx_http_module_t  ngx_http_xet_etag_module_ctx = {
-    NULL,                                  /* preconfiguration */
-    ngx_http_xet_etag_init,                /* postconfiguration */
-
-    NULL,                                  /* create main configuration */
-    NULL,                                  /* init main configuration */
-
-    NULL,                                  /* create server configuration */
-    NULL,                                  /* merge server configuration */
-
-    NULL,                                  /* create location configuration */
-    NULL                                   /* merge location configuration */
-};
-
-
-ngx_module_t  ngx_http_xet_etag_module = {
-    NGX_MODULE_V1,
-    &ngx_http_xet_etag_module_ctx,         /* module context */
-    NULL,                                  /* module directives */
-    NGX_HTTP_MODULE,                       /* module type */
-    NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    NULL,                                  /* init process */
-    NULL,                                  /* init thread */
-    NULL,                                  /* exit thread */
-    NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
-    NGX_MODULE_V1_PADDING
-};
+NGX_HTTP_XET_FILTER(etag)
 
 
 static ngx_http_output_header_filter_pt  ngx_http_xet_etag_next;

@@ -11,6 +11,27 @@
 #include "ngx_http_xet_upload.h"
 
 
+/*
+ * A module that is no more than a place in the chain of filters, which its
+ * postconfiguration takes: ngx_http_xet_NAME_init().
+ */
+
+#define NGX_HTTP_XET_FILTER(name)                                             \
+                                                                              \
+    static ngx_http_module_t  ngx_http_xet_##name##_module_ctx = {            \
+        NULL, ngx_http_xet_##name##_init, NULL, NULL, NULL, NULL, NULL, NULL  \
+    };                                                                        \
+                                                                              \
+    ngx_module_t  ngx_http_xet_##name##_module = {                            \
+        NGX_MODULE_V1,                                                        \
+        &ngx_http_xet_##name##_module_ctx,                                    \
+        NULL,                                                                 \
+        NGX_HTTP_MODULE,                                                      \
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL,                             \
+        NGX_MODULE_V1_PADDING                                                 \
+    };
+
+
 /* What "xet_api", "xet_data" or "xet_token" makes of a location. */
 
 typedef struct {
