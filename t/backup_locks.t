@@ -115,6 +115,7 @@ $run = xet_start(undef, { env => { %env } }, 'restore', @sql, '--force',
 	'--rate', '200k', $backup);
 ok(wait_for(60, sub { glob($t->store() . '/tmp/copy.*') }),
 	'copies: they come');
+kill('STOP', $run->{pid});
 
 for my $args ([ 'gc' ], [ 'rebuild' ], [ 'backup', $backup ]) {
 	spew($t->store() . '/identity', identity() . "\n");
@@ -126,6 +127,7 @@ is($t->sql('SELECT count(*) FROM xet.gc_copies(100)'), 0,
 	'copies: the function gives none');
 
 unlink($t->store() . '/identity');
+kill('CONT', $run->{pid});
 $r = xet_wait($run);
 is($r->{code}, 0, 'copies: it ends') or diag($r->{err});
 verified('copies');
