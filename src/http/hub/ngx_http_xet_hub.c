@@ -535,7 +535,8 @@ ngx_http_xet_hub_unknown(ngx_http_request_t *r,
     }
 
     if (right == NGX_HTTP_XET_READS
-        && ngx_http_xet_hub_get(r)->match->people && ngx_http_xet_hub_browser(r))
+        && ngx_http_xet_hub_get(r)->match->people
+        && ngx_http_xet_hub_browser(r))
     {
         page = 1;
     }

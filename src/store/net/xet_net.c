@@ -24,6 +24,10 @@
 
 #define XET_NET_HEAD_MAX  (64 * 1024)
 
+/* Sets an option of easy, unless rc is an error already. */
+#define xet_net_set(option, value)                                            \
+    (rc = rc ? rc : curl_easy_setopt(easy, option, value))
+
 #if (CURL_ERROR_SIZE > XET_NET_TEXT_MAX)
 #error the room for a text of libcurl is too small
 #endif
@@ -36,8 +40,6 @@ struct xet_net_s {
 
 
 static CURLcode xet_net_options(xet_net_t *net, xet_net_request_t *r);
-static CURLcode xet_net_common(xet_net_t *net, CURL *easy);
-static CURLcode xet_net_times(xet_net_request_t *r);
 static CURLcode xet_net_method(xet_net_request_t *r);
 static CURLcode xet_net_functions(xet_net_request_t *r);
 static curl_socket_t xet_net_socket(void *arg, curlsocktype purpose,
@@ -158,115 +160,64 @@ xet_net_start(xet_net_t *net, xet_net_request_t *r)
 }
 
 
-static CURLcode
-xet_net_options(xet_net_t *net, xet_net_request_t *r)
-{
-    CURL      *easy;
-    CURLcode   rc;
-
-    easy = r->handle;
-
-    /* a server that does not know "Expect" would have us wait */
-
-    if (!xet_net_header(r, "Expect:")) {
-        return CURLE_OUT_OF_MEMORY;
-    }
-
-    if ((rc = xet_net_common(net, easy))
-        || (rc = curl_easy_setopt(easy, CURLOPT_PRIVATE, r))
-        || (rc = curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, r->error))
-        || (rc = curl_easy_setopt(easy, CURLOPT_URL, r->url))
-        || (rc = curl_easy_setopt(easy, CURLOPT_HTTPHEADER, r->lines))
-        || (rc = curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR,
-                                  r->tls ? "https" : "http,https"))
-        || (rc = curl_easy_setopt(easy, CURLOPT_NETRC,
-                                  r->netrc ? (long) CURL_NETRC_OPTIONAL
-                                           : (long) CURL_NETRC_IGNORED)))
-    {
-        return rc;
-    }
-
-    if ((r->direct || !net->conf.proxy)
-        && (rc = curl_easy_setopt(easy, CURLOPT_PROXY, "")))
-    {
-        return rc;
-    }
-
-    if (r->range && *r->range
-        && (rc = curl_easy_setopt(easy, CURLOPT_RANGE, r->range)))
-    {
-        return rc;
-    }
-
-    if ((rc = xet_net_times(r)) || (rc = xet_net_method(r))) {
-        return rc;
-    }
-
-    return xet_net_functions(r);
-}
-
-
 /*
  * HTTP/1.1: transfers at the same time are faster with a connection each, and
  * of HTTP/2 frames would be read ahead of a pause.  QUICK_EXIT: no close waits
- * for a name that is being looked up.
+ * for a name that is being looked up.  A server that does not know "Expect"
+ * would have us wait.
  */
 
 static CURLcode
-xet_net_common(xet_net_t *net, CURL *easy)
+xet_net_options(xet_net_t *net, xet_net_request_t *r)
 {
+    CURL        *easy;
     CURLcode     rc;
     const char  *file;
 
+    easy = r->handle;
     file = net->conf.certificates;
 
-    if ((rc = curl_easy_setopt(easy, CURLOPT_USERAGENT, net->conf.agent))
-        || (rc = curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L))
-        || (rc = curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
-                                  (long) CURL_HTTP_VERSION_1_1))
-        || (rc = curl_easy_setopt(easy, CURLOPT_SSLVERSION,
-                                  (long) CURL_SSLVERSION_TLSv1_2))
-        || (rc = curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L))
-        || (rc = curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L))
-        || (rc = curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L))
-        || (rc = curl_easy_setopt(easy, CURLOPT_BUFFERSIZE,
-                                  (long) net->conf.buffer))
-        || (rc = curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE,
-                                  (long) net->conf.buffer)))
-    {
-        return rc;
+    rc = xet_net_header(r, "Expect:") ? CURLE_OK : CURLE_OUT_OF_MEMORY;
+
+    xet_net_set(CURLOPT_PRIVATE, r);
+    xet_net_set(CURLOPT_ERRORBUFFER, r->error);
+    xet_net_set(CURLOPT_URL, r->url);
+    xet_net_set(CURLOPT_HTTPHEADER, r->lines);
+    xet_net_set(CURLOPT_USERAGENT, net->conf.agent);
+    xet_net_set(CURLOPT_PROTOCOLS_STR, r->tls ? "https" : "http,https");
+    xet_net_set(CURLOPT_PATH_AS_IS, 1L);
+    xet_net_set(CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
+    xet_net_set(CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2);
+    xet_net_set(CURLOPT_NOSIGNAL, 1L);
+    xet_net_set(CURLOPT_QUICK_EXIT, 1L);
+    xet_net_set(CURLOPT_TCP_KEEPALIVE, 1L);
+    xet_net_set(CURLOPT_BUFFERSIZE, (long) net->conf.buffer);
+    xet_net_set(CURLOPT_UPLOAD_BUFFERSIZE, (long) net->conf.buffer);
+    xet_net_set(CURLOPT_TIMEOUT_MS, (long) r->timeout);
+    xet_net_set(CURLOPT_CONNECTTIMEOUT_MS, (long) r->connect);
+    xet_net_set(CURLOPT_LOW_SPEED_LIMIT, r->silence ? 1L : 0L);
+    xet_net_set(CURLOPT_LOW_SPEED_TIME, (long) r->silence);
+
+    if (r->direct || !net->conf.proxy) {
+        xet_net_set(CURLOPT_PROXY, "");
     }
 
-    if (file == NULL || *file == '\0') {
-        return CURLE_OK;
+    if (r->netrc) {
+        xet_net_set(CURLOPT_NETRC, (long) CURL_NETRC_OPTIONAL);
     }
 
-    /* no folder of the system is trusted besides */
-
-    rc = curl_easy_setopt(easy, CURLOPT_CAINFO, file);
-
-    return rc ? rc : curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
-}
-
-
-static CURLcode
-xet_net_times(xet_net_request_t *r)
-{
-    CURL      *easy;
-    CURLcode   rc;
-
-    easy = r->handle;
-
-    if ((rc = curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long) r->timeout))
-        || (rc = curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-                                  (long) r->connect))
-        || (rc = curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT,
-                                  r->silence ? 1L : 0L)))
-    {
-        return rc;
+    if (r->range && *r->range) {
+        xet_net_set(CURLOPT_RANGE, r->range);
     }
 
-    return curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long) r->silence);
+    if (file && *file) {
+        xet_net_set(CURLOPT_CAINFO, file);
+        xet_net_set(CURLOPT_CAPATH, NULL);
+    }
+
+    rc = rc ? rc : xet_net_method(r);
+
+    return rc ? rc : xet_net_functions(r);
 }
 
 
@@ -278,33 +229,32 @@ xet_net_times(xet_net_request_t *r)
 static CURLcode
 xet_net_method(xet_net_request_t *r)
 {
-    CURL      *easy;
-    CURLcode   rc;
+    CURL        *easy;
+    CURLcode     rc;
+    const char  *method;
 
     easy = r->handle;
+    method = r->method;
+    rc = CURLE_OK;
 
-    if (r->method == NULL || strcmp(r->method, "GET") == 0) {
-        return curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
-    }
-
-    if (strcmp(r->method, "HEAD") == 0) {
-        return curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
-    }
-
-    if (strcmp(r->method, "DELETE") == 0) {
-        return curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, r->method);
-    }
-
-    if ((rc = curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L))
-        || (rc = curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE,
-                                  (curl_off_t) r->len)))
-    {
+    if (method == NULL || strcmp(method, "GET") == 0) {
         return rc;
     }
 
-    return (strcmp(r->method, "PUT") == 0)
-           ? CURLE_OK
-           : curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, r->method);
+    if (strcmp(method, "HEAD") == 0) {
+        return curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+    }
+
+    if (strcmp(method, "DELETE") != 0) {
+        xet_net_set(CURLOPT_UPLOAD, 1L);
+        xet_net_set(CURLOPT_INFILESIZE_LARGE, (curl_off_t) r->len);
+    }
+
+    if (strcmp(method, "PUT") != 0) {
+        xet_net_set(CURLOPT_CUSTOMREQUEST, method);
+    }
+
+    return rc;
 }
 
 
@@ -315,24 +265,22 @@ xet_net_functions(xet_net_request_t *r)
     CURLcode   rc;
 
     easy = r->handle;
+    rc = CURLE_OK;
 
-    if ((rc = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION,
-                               xet_net_socket))
-        || (rc = curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, r))
-        || (rc = curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, xet_net_try))
-        || (rc = curl_easy_setopt(easy, CURLOPT_PREREQDATA, r))
-        || (rc = curl_easy_setopt(easy, CURLOPT_READFUNCTION, xet_net_read))
-        || (rc = curl_easy_setopt(easy, CURLOPT_READDATA, r))
-        || (rc = curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, xet_net_seek))
-        || (rc = curl_easy_setopt(easy, CURLOPT_SEEKDATA, r))
-        || (rc = curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, xet_net_head))
-        || (rc = curl_easy_setopt(easy, CURLOPT_HEADERDATA, r))
-        || (rc = curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, xet_net_write)))
-    {
-        return rc;
-    }
+    xet_net_set(CURLOPT_OPENSOCKETFUNCTION, xet_net_socket);
+    xet_net_set(CURLOPT_OPENSOCKETDATA, r);
+    xet_net_set(CURLOPT_PREREQFUNCTION, xet_net_try);
+    xet_net_set(CURLOPT_PREREQDATA, r);
+    xet_net_set(CURLOPT_READFUNCTION, xet_net_read);
+    xet_net_set(CURLOPT_READDATA, r);
+    xet_net_set(CURLOPT_SEEKFUNCTION, xet_net_seek);
+    xet_net_set(CURLOPT_SEEKDATA, r);
+    xet_net_set(CURLOPT_HEADERFUNCTION, xet_net_head);
+    xet_net_set(CURLOPT_HEADERDATA, r);
+    xet_net_set(CURLOPT_WRITEFUNCTION, xet_net_write);
+    xet_net_set(CURLOPT_WRITEDATA, r);
 
-    return curl_easy_setopt(easy, CURLOPT_WRITEDATA, r);
+    return rc;
 }
 
 
