@@ -30,7 +30,8 @@ for my $key (@keys) {
 	my $got = $a->measure($key);
 
 	if (!$got) {
-		ok(@{ $a->{routes}{$key}{versions} }, "$key: nothing to ask for");
+		ok(@{ $a->{routes}{$key}{versions} },
+			"$key: nothing to ask for");
 		next;
 	}
 

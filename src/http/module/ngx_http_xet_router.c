@@ -3,9 +3,9 @@
  * From URI and method to a row of routes.def, and from there to its handler.
  *
  * The path behind "xet_api_base" is [/v1|/v2] and the form of a route.  It may
- * have a generation before it, /g<digits>, which means nothing here: what clients
- * remember goes by the text of the endpoint, so with another generation they
- * begin anew (ngx_http_xet_token.c).  A prefix is any name: there is one
+ * have a generation before it, /g<digits>, which means nothing here: what
+ * clients remember goes by the text of the endpoint, so with another generation
+ * they begin anew (ngx_http_xet_token.c).  A prefix is any name: there is one
  * namespace, and clients differ in what they call it (docs/protocol.md).
  *
  * The match of a request is looked up by whoever wants to know: the phases, the
