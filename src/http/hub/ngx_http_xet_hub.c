@@ -33,6 +33,8 @@ static ngx_int_t ngx_http_xet_hub_rights(ngx_http_request_t *r,
 static void ngx_http_xet_hub_rights_cleanup(void *data);
 static ngx_int_t ngx_http_xet_hub_spaces(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub);
+static ngx_uint_t ngx_http_xet_hub_nobody(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub);
 static ngx_int_t ngx_http_xet_hub_space(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, u_char *name, size_t len);
 static ngx_int_t ngx_http_xet_hub_unknown(ngx_http_request_t *r,
@@ -365,42 +367,12 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 {
     u_char                   *p, *end, *last;
     ngx_str_t                 others;
-    ngx_http_xet_auth_t      *auth;
     ngx_http_xet_loc_conf_t  *xlcf;
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    /*
-     * A token that was made for a repo opens it to whoever has it.  One that a
-     * Hub gave out, perhaps to nobody while the repo was public, is for the
-     * contents: names it opens to whom they are open, and to nobody none that
-     * the configuration has for those who come.
-     */
-
-    if (!hub->asked.any_store) {
-        auth = ngx_http_xet_auth(r);
-
-        if (auth && !auth->claims.contents) {
-            hub->asked.any_space = 1;
-            return NGX_OK;
-        }
-
-        if (auth && auth->subject.len == 0) {
-            return NGX_OK;
-        }
-    }
-
-    /*
-     * A name that is not in canonical form has no name space, also none that
-     * the configuration has for it: "map" takes "Dora" for "dora".
-     */
-
-    last = hub->who.data + hub->who.len;
-
-    for (p = hub->who.data; p < last; p++) {
-        if (*p >= 'A' && *p <= 'Z') {
-            return NGX_OK;
-        }
+    if (ngx_http_xet_hub_nobody(r, hub) || hub->asked.any_space) {
+        return NGX_OK;
     }
 
     ngx_str_set(&others, "");
@@ -441,6 +413,50 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * Whether the caller has no name space, whatever the configuration says; a
+ * token may also say that it is for all of them.
+ */
+
+static ngx_uint_t
+ngx_http_xet_hub_nobody(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    size_t                i;
+    ngx_http_xet_auth_t  *auth;
+
+    /*
+     * A token that was made for a repo opens it to whoever has it.  One that a
+     * Hub gave out, perhaps to nobody while the repo was public, is for the
+     * contents: names it opens to whom they are open, and to nobody none that
+     * the configuration has for those who come.
+     */
+
+    auth = hub->asked.any_store ? NULL : ngx_http_xet_auth(r);
+
+    if (auth && !auth->claims.contents) {
+        hub->asked.any_space = 1;
+        return 0;
+    }
+
+    if (auth && auth->subject.len == 0) {
+        return 1;
+    }
+
+    /*
+     * A name that is not in canonical form has no name space, also none that
+     * the configuration has for it: "map" takes "Dora" for "dora".
+     */
+
+    for (i = 0; i < hub->who.len; i++) {
+        if (hub->who.data[i] >= 'A' && hub->who.data[i] <= 'Z') {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 

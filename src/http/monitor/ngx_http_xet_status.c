@@ -49,11 +49,53 @@ typedef struct {
 } ngx_http_xet_status_t;
 
 
+/* The parts whose state is told, with what is said of each state. */
+
+enum {
+    NGX_HTTP_XET_PART_POSTGRES = 0,
+    NGX_HTTP_XET_PART_STORE,
+    NGX_HTTP_XET_PART_DAMAGE,
+    NGX_HTTP_XET_PART_QUEUES,
+    NGX_HTTP_XET_PARTS
+};
+
+enum {
+    NGX_HTTP_XET_STATE_NONE = 0,               /* not known yet */
+    NGX_HTTP_XET_STATE_GOOD,
+    NGX_HTTP_XET_STATE_BAD
+};
+
+static const struct {
+    const char                *name;
+    const char                *state;
+    const char                *away;           /* the server has no API */
+    const char                *texts[NGX_HTTP_XET_STATE_BAD + 1];
+} ngx_http_xet_status_parts[] = {
+    { "postgres", "postgres_state", "This server has no database.",
+      { "PostgreSQL was not asked yet.", "PostgreSQL answers.",
+        "PostgreSQL does not answer: only signed URLs of data work." } },
+    { "store", "store_state", "This server writes to no store.",
+      { "The store was not looked at yet.", "The store can be written.",
+        "The store can't be written: no uploads." } },
+    { "damage", "damage_state", "Damage is not known here.",
+      { "Damage is not known yet.", "No xorb is known to be damaged.",
+        "Xorbs known to be damaged: %s." } },
+    { "queues", "queues_state", "Nothing waits here.",
+      { "", "Nothing waits for long.",
+        "A statement or a job waits for %s seconds." } }
+};
+
+
 static void ngx_http_xet_status_repos_json(xet_json_t *j,
     ngx_http_xet_status_t *s);
 static ngx_int_t ngx_http_xet_status_texts(ngx_http_request_t *r,
     ngx_http_xet_status_t *s, const uint64_t *cells);
 static void ngx_http_xet_status_health(ngx_http_xet_status_t *s);
+static void ngx_http_xet_status_store(ngx_http_xet_status_t *s,
+    ngx_http_xet_main_conf_t *xmcf);
+static void ngx_http_xet_status_queues(ngx_http_xet_status_t *s);
+static void ngx_http_xet_status_state(ngx_http_xet_status_t *s,
+    ngx_uint_t part, ngx_uint_t state, const u_char *text);
 static void ngx_http_xet_status_stored(ngx_http_xet_status_t *s);
 static void ngx_http_xet_status_traffic(ngx_http_xet_status_t *s);
 static void ngx_http_xet_status_since(ngx_http_xet_status_t *s);
@@ -255,61 +297,80 @@ static void
 ngx_http_xet_status_health(ngx_http_xet_status_t *s)
 {
     u_char                     text[NGX_HTTP_XET_STATUS_TEXT];
-    uint64_t                   n, oldest, free;
+    uint64_t                   n;
     ngx_uint_t                 i;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_get_module_main_conf(s->request, ngx_http_xet_module);
 
     if (!xmcf->api) {
-        ngx_http_xet_status_part(s, "postgres", "postgres_state", NULL,
-                                 "This server has no database.");
-        ngx_http_xet_status_part(s, "store", "store_state", NULL,
-                                 "This server writes to no store.");
-        ngx_http_xet_status_part(s, "damage", "damage_state", NULL,
-                                 "Damage is not known here.");
-        ngx_http_xet_status_part(s, "queues", "queues_state", NULL,
-                                 "Nothing waits here.");
+        for (i = 0; i < NGX_HTTP_XET_PARTS; i++) {
+            ngx_http_xet_status_part(s, ngx_http_xet_status_parts[i].name,
+                                     ngx_http_xet_status_parts[i].state, NULL,
+                                     ngx_http_xet_status_parts[i].away);
+        }
+
         return;
     }
 
     n = ngx_http_xet_status_cell(s, POSTGRES_UP);
 
-    ngx_http_xet_status_part(s, "postgres", "postgres_state",
-                             (n == 0) ? "none" : (n == 2) ? "good" : "bad",
-                             (n == 0) ? "PostgreSQL was not asked yet."
-                             : (n == 2) ? "PostgreSQL answers."
-                             : "PostgreSQL does not answer: only signed URLs "
-                               "of data work.");
+    ngx_http_xet_status_state(s, NGX_HTTP_XET_PART_POSTGRES,
+                              (n == 0) ? NGX_HTTP_XET_STATE_NONE
+                              : (n == 2) ? NGX_HTTP_XET_STATE_GOOD
+                              : NGX_HTTP_XET_STATE_BAD, NULL);
 
-    n = ngx_http_xet_status_cell(s, STORE_WRITABLE);
-    free = ngx_http_xet_status_gauge(s, STORE_FREE);
-
-    if (n == 2 && free < ngx_http_xet_status_gauge(s, STORE_SIZE) / 20) {
-        *xet_hub_html_size(text, free) = '\0';
-        ngx_http_xet_status_part(s, "store", "store_state", "bad",
-                                 xmcf->store->s3
-                                 ? "The folder of temporary files is almost "
-                                   "full: %s are free."
-                                 : "The store is almost full: %s are free.",
-                                 text);
-
-    } else {
-        ngx_http_xet_status_part(s, "store", "store_state",
-                                 (n == 0) ? "none" : (n == 2) ? "good" : "bad",
-                                 (n == 0) ? "The store was not looked at yet."
-                                 : (n == 2) ? "The store can be written."
-                                 : "The store can't be written: no uploads.");
-    }
+    ngx_http_xet_status_store(s, xmcf);
 
     n = ngx_http_xet_status_cell(s, DAMAGED);
     *xet_hub_html_number(text, n - 1) = '\0';
 
-    ngx_http_xet_status_part(s, "damage", "damage_state",
-                             (n == 0) ? "none" : (n == 1) ? "good" : "bad",
-                             (n == 0) ? "Damage is not known yet."
-                             : (n == 1) ? "No xorb is known to be damaged."
-                             : "Xorbs known to be damaged: %s.", text);
+    ngx_http_xet_status_state(s, NGX_HTTP_XET_PART_DAMAGE,
+                              (n == 0) ? NGX_HTTP_XET_STATE_NONE
+                              : (n == 1) ? NGX_HTTP_XET_STATE_GOOD
+                              : NGX_HTTP_XET_STATE_BAD, text);
+
+    ngx_http_xet_status_queues(s);
+}
+
+
+static void
+ngx_http_xet_status_store(ngx_http_xet_status_t *s,
+    ngx_http_xet_main_conf_t *xmcf)
+{
+    u_char    text[NGX_HTTP_XET_STATUS_TEXT];
+    uint64_t  n, free;
+
+    n = ngx_http_xet_status_cell(s, STORE_WRITABLE);
+    free = ngx_http_xet_status_gauge(s, STORE_FREE);
+
+    if (n != 2 || free >= ngx_http_xet_status_gauge(s, STORE_SIZE) / 20) {
+        ngx_http_xet_status_state(s, NGX_HTTP_XET_PART_STORE,
+                                  (n == 0) ? NGX_HTTP_XET_STATE_NONE
+                                  : (n == 2) ? NGX_HTTP_XET_STATE_GOOD
+                                  : NGX_HTTP_XET_STATE_BAD, NULL);
+        return;
+    }
+
+    *xet_hub_html_size(text, free) = '\0';
+
+    ngx_http_xet_status_part(s, "store", "store_state", "bad",
+                             xmcf->store->s3
+                             ? "The folder of temporary files is almost full: "
+                               "%s are free."
+                             : "The store is almost full: %s are free.",
+                             text);
+}
+
+
+/* How long the oldest statement or job has waited. */
+
+static void
+ngx_http_xet_status_queues(ngx_http_xet_status_t *s)
+{
+    u_char      text[NGX_INT64_LEN + 1];
+    uint64_t    oldest;
+    ngx_uint_t  i;
 
     oldest = 0;
 
@@ -322,13 +383,26 @@ ngx_http_xet_status_health(ngx_http_xet_status_t *s)
         oldest = ngx_max(oldest, s->cells[NGX_HTTP_XET_M_JOB_OLDEST + i]);
     }
 
-    ngx_http_xet_status_part(s, "queues", "queues_state",
-                             (oldest < NGX_HTTP_XET_STATUS_LONG) ? "good"
-                                                                 : "bad",
-                             (oldest < NGX_HTTP_XET_STATUS_LONG)
-                             ? "Nothing waits for long."
-                             : "A statement or a job waits for %uL seconds.",
-                             oldest / 1000);
+    *ngx_sprintf(text, "%uL", oldest / 1000) = '\0';
+
+    ngx_http_xet_status_state(s, NGX_HTTP_XET_PART_QUEUES,
+                              (oldest < NGX_HTTP_XET_STATUS_LONG)
+                              ? NGX_HTTP_XET_STATE_GOOD
+                              : NGX_HTTP_XET_STATE_BAD, text);
+}
+
+
+static void
+ngx_http_xet_status_state(ngx_http_xet_status_t *s, ngx_uint_t part,
+    ngx_uint_t state, const u_char *text)
+{
+    static const char *const  names[] = { "none", "good", "bad" };
+
+    ngx_http_xet_status_part(s, ngx_http_xet_status_parts[part].name,
+                             ngx_http_xet_status_parts[part].state,
+                             names[state],
+                             ngx_http_xet_status_parts[part].texts[state],
+                             text);
 }
 
 

@@ -56,6 +56,8 @@ struct ngx_http_xet_body_s {
 static void ngx_http_xet_body_post_handler(ngx_http_request_t *r);
 static void ngx_http_xet_body_read_handler(ngx_http_request_t *r);
 static void ngx_http_xet_body_pump(ngx_http_xet_body_t *body);
+static ngx_int_t ngx_http_xet_body_drop(ngx_http_xet_body_t *body);
+static ngx_int_t ngx_http_xet_body_go(ngx_http_xet_body_t *body);
 static void ngx_http_xet_body_failed(ngx_http_xet_body_t *body,
     ngx_int_t rc);
 static ngx_int_t ngx_http_xet_body_take(ngx_http_xet_body_t *body);
@@ -185,70 +187,23 @@ ngx_http_xet_body_pump(ngx_http_xet_body_t *body)
     r = body->request;
     again = 0;
 
-    for ( ;; ) {
-
-        if (body->finished) {
-            return;
-        }
+    while (!body->finished) {
 
         rc = ngx_http_xet_body_take(body);
 
-        if (body->status != XET_OK && !body->draining) {
-
-            if (ngx_http_xet_body_busy(body)) {
-                return;
-            }
-
-            if (r->http_version < NGX_HTTP_VERSION_20 || !r->reading_body) {
-                ngx_http_xet_body_finish(body);
-                return;
-            }
-
-            ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
-                           "xet body: failed, status:%d, dropping the rest",
-                           (int) body->status);
-
-            body->draining = 1;
-        }
-
-        if (body->draining) {
-
-            if (!r->reading_body) {
-                ngx_http_xet_body_finish(body);
-                return;
-            }
+        if (body->status == XET_OK) {
+            body->eof = !r->reading_body && rc == NGX_OK;
+            rc = ngx_http_xet_body_go(body);
 
         } else {
-
-            body->eof = !r->reading_body && rc == NGX_OK;
-
-            if (ngx_http_xet_body_post(body) != NGX_OK) {
-                body->status = XET_OVERLOADED;
-                continue;
-            }
-
-            if (!r->reading_body
-                || (ngx_http_xet_body_full(body)
-                    && ngx_http_xet_body_busy(body)))
-            {
-                /* the server is the slow side: no timeout for the client */
-
-                if (r->connection->read->timer_set) {
-                    ngx_del_timer(r->connection->read);
-                }
-
-                return;
-            }
-
-            if (r->request_body->bufs) {
-
-                /* the other buffer has room now */
-
-                continue;
-            }
+            rc = ngx_http_xet_body_drop(body);
         }
 
-        if (again) {
+        if (rc == NGX_AGAIN) {
+            continue;
+        }
+
+        if (rc != NGX_OK || again) {
             return;
         }
 
@@ -261,6 +216,72 @@ ngx_http_xet_body_pump(ngx_http_xet_body_t *body)
 
         again = (rc == NGX_AGAIN);
     }
+}
+
+
+/*
+ * A body that has failed: NGX_OK, and the rest is read and dropped, or NGX_DONE
+ * where nothing is left to do but to wait for a job.
+ */
+
+static ngx_int_t
+ngx_http_xet_body_drop(ngx_http_xet_body_t *body)
+{
+    ngx_http_request_t  *r;
+
+    r = body->request;
+
+    if (!body->draining && ngx_http_xet_body_busy(body)) {
+        return NGX_DONE;
+    }
+
+    if (!r->reading_body
+        || (!body->draining && r->http_version < NGX_HTTP_VERSION_20))
+    {
+        ngx_http_xet_body_finish(body);
+        return NGX_DONE;
+    }
+
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet body: failed, status:%d, dropping the rest",
+                   (int) body->status);
+
+    body->draining = 1;
+
+    return NGX_OK;
+}
+
+
+/*
+ * Posts what is filled.  NGX_OK: more is to be read; NGX_AGAIN: it has failed,
+ * or waiting bytes have room now; NGX_DONE: a job goes on when it has ended.
+ */
+
+static ngx_int_t
+ngx_http_xet_body_go(ngx_http_xet_body_t *body)
+{
+    ngx_http_request_t  *r;
+
+    r = body->request;
+
+    if (ngx_http_xet_body_post(body) != NGX_OK) {
+        body->status = XET_OVERLOADED;
+        return NGX_AGAIN;
+    }
+
+    if (!r->reading_body
+        || (ngx_http_xet_body_full(body) && ngx_http_xet_body_busy(body)))
+    {
+        /* the server is the slow side: no timeout for the client */
+
+        if (r->connection->read->timer_set) {
+            ngx_del_timer(r->connection->read);
+        }
+
+        return NGX_DONE;
+    }
+
+    return r->request_body->bufs ? NGX_AGAIN : NGX_OK;
 }
 
 
