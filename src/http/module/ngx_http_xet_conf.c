@@ -61,6 +61,14 @@ static char *ngx_http_xet_conf_plan(ngx_conf_t *cf,
 static ngx_uint_t ngx_http_xet_conf_base_ok(const ngx_str_t *base);
 static const char *ngx_http_xet_conf_fault(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *conf, const char **name);
+static const char *ngx_http_xet_fault_token(ngx_http_xet_main_conf_t *xmcf,
+    ngx_http_xet_loc_conf_t *conf, const char **name);
+static const char *ngx_http_xet_fault_hub(ngx_http_xet_main_conf_t *xmcf,
+    ngx_http_xet_loc_conf_t *conf, const char **name);
+static const char *ngx_http_xet_fault_api(ngx_http_xet_main_conf_t *xmcf,
+    ngx_http_xet_loc_conf_t *conf, const char **name);
+static const char *ngx_http_xet_fault_size(ngx_http_xet_loc_conf_t *conf,
+    const char **name);
 static ngx_int_t ngx_http_xet_conf_cache(ngx_conf_t *cf,
     ngx_open_file_cache_t *cache);
 static ngx_int_t ngx_http_xet_conf_pools(ngx_conf_t *cf,
@@ -475,10 +483,33 @@ static const char *
 ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf,
     const char **name)
 {
+    const char                *fault;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
+    fault = ngx_http_xet_fault_token(xmcf, conf, name);
+
+    if (fault == NULL) {
+        fault = ngx_http_xet_fault_hub(xmcf, conf, name);
+    }
+
+    if (fault == NULL) {
+        fault = ngx_http_xet_fault_api(xmcf, conf, name);
+    }
+
+    if (fault == NULL && (conf->api || conf->verify_body)) {
+        fault = ngx_http_xet_fault_size(conf, name);
+    }
+
+    return fault;
+}
+
+
+static const char *
+ngx_http_xet_fault_token(ngx_http_xet_main_conf_t *xmcf,
+    ngx_http_xet_loc_conf_t *conf, const char **name)
+{
     if (conf->api && conf->auth == NGX_HTTP_XET_AUTH_TOKEN
         && xmcf->token_keys == NULL)
     {
@@ -513,7 +544,19 @@ ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf,
                "only be \"read\", or have variables";
     }
 
-    if (conf->hub && conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
+    return NULL;
+}
+
+
+static const char *
+ngx_http_xet_fault_hub(ngx_http_xet_main_conf_t *xmcf,
+    ngx_http_xet_loc_conf_t *conf, const char **name)
+{
+    if (!conf->hub) {
+        return NULL;
+    }
+
+    if (conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
         *name = "xet_hub";
 
         return "\"xet_hub\" needs \"xet_auth\": \"token\", or \"off\" where "
@@ -521,25 +564,33 @@ ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf,
                "and delete";
     }
 
-    if (conf->hub && xmcf->token_sign == NULL) {
+    if (xmcf->token_sign == NULL) {
         *name = "xet_hub";
 
         return "\"xet_hub\" needs a secret or a private key, see "
                "\"xet_token_key\"";
     }
 
-    if (conf->hub && !ngx_http_xet_conf_base_ok(&conf->hub_base)) {
+    if (!ngx_http_xet_conf_base_ok(&conf->hub_base)) {
         *name = "xet_hub_base";
 
         return "\"xet_hub_base\" must be empty or begin with a slash and not "
                "end with one";
     }
 
-    if (!conf->api && !conf->verify_body) {
+    return NULL;
+}
+
+
+static const char *
+ngx_http_xet_fault_api(ngx_http_xet_main_conf_t *xmcf,
+    ngx_http_xet_loc_conf_t *conf, const char **name)
+{
+    if (!conf->api) {
         return NULL;
     }
 
-    if (conf->api && conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
+    if (conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
         *name = "xet_api";
 
         return "\"xet_api\" needs \"xet_auth\": \"token\", or \"off\" where "
@@ -547,7 +598,7 @@ ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf,
                "and delete";
     }
 
-    if (conf->api && conf->data_mode == NGX_HTTP_XET_DATA_PRESIGNED) {
+    if (conf->data_mode == NGX_HTTP_XET_DATA_PRESIGNED) {
         *name = "xet_data_mode";
 
         if (xmcf->store == NULL || xmcf->store->s3 == NULL) {
@@ -566,15 +617,13 @@ ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf,
         }
     }
 
-    if (conf->api && conf->grants
-        && (xmcf->store == NULL || xmcf->store->s3 == NULL))
-    {
+    if (conf->grants && (xmcf->store == NULL || xmcf->store->s3 == NULL)) {
         *name = "xet_grants";
 
         return "\"xet_grants on\" needs a bucket in \"xet_store\"";
     }
 
-    if (conf->api && conf->grants && conf->auth == NGX_HTTP_XET_AUTH_TOKEN
+    if (conf->grants && conf->auth == NGX_HTTP_XET_AUTH_TOKEN
         && xmcf->token_sign == NULL)
     {
         *name = "xet_grants";
@@ -583,6 +632,13 @@ ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf,
                "or a private key, see \"xet_token_key\"";
     }
 
+    return NULL;
+}
+
+
+static const char *
+ngx_http_xet_fault_size(ngx_http_xet_loc_conf_t *conf, const char **name)
+{
     if (!ngx_http_xet_conf_base_ok(&conf->api_base)) {
         *name = "xet_api_base";
 
