@@ -41,6 +41,7 @@ static void ngx_http_xet_chore_timer_handler(ngx_event_t *ev);
 static void ngx_http_xet_chore_take(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_chore_taken(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
+static void ngx_http_xet_chore_begin(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_chore_job_handler(void *data, ngx_log_t *log);
 static void ngx_http_xet_chore_job_done(void *data);
 static void ngx_http_xet_chore_keep(ngx_http_xet_chore_t *chore);
@@ -205,15 +206,43 @@ ngx_http_xet_chore_taken(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
     ngx_http_xet_chore_cursor(chore, "%V", &chore->turn.cursor);
 
+    ngx_http_xet_chore_begin(chore);
+}
+
+
+static void
+ngx_http_xet_chore_begin(ngx_http_xet_chore_t *chore)
+{
     chore->state = NGX_HTTP_XET_CHORE_RUNS;
-    chore->kind->begin(chore);
+    chore->data = ngx_calloc(chore->kind->size, ngx_cycle->log);
 
-    if (ngx_exiting) {
+    if (chore->data == NULL || chore->kind->begin(chore) != NGX_OK) {
+        ngx_http_xet_chore_retry(chore, "no memory");
+
+    } else if (ngx_exiting) {
         ngx_http_xet_chore_leave(chore, 0);
-        return;
-    }
 
-    chore->kind->step(chore);
+    } else {
+        chore->kind->step(chore);
+    }
+}
+
+
+int64_t
+ngx_http_xet_chore_at(ngx_http_xet_chore_t *chore, ngx_str_t *rest)
+{
+    off_t    n;
+    u_char  *dot, *last;
+
+    last = chore->cursor.data + chore->cursor.len;
+    dot = ngx_strlchr(chore->cursor.data, last, '.');
+
+    rest->data = dot ? dot + 1 : NULL;
+    rest->len = dot ? last - dot - 1 : 0;
+
+    n = ngx_atoof(chore->cursor.data, (dot ? dot : last) - chore->cursor.data);
+
+    return (n == NGX_ERROR) ? 0 : n;
 }
 
 
@@ -250,9 +279,44 @@ ngx_http_xet_chore_note(ngx_http_xet_chore_t *chore, const char *fmt, ...)
 
 
 void
+ngx_http_xet_chore_sent(ngx_http_xet_chore_t *chore, ngx_int_t rc,
+    ngx_http_xet_chore_answer_pt answer)
+{
+    chore->answer = answer;
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_xet_chore_answer(chore, NULL, NGX_BUSY);
+    }
+}
+
+
+void
+ngx_http_xet_chore_answer(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+{
+    ngx_http_xet_chore_t *chore = data;
+
+    if (rc == NGX_OK || rc == NGX_DECLINED) {
+        chore->answer(chore, ask);
+        return;
+    }
+
+    ngx_http_xet_chore_retry(chore, (rc == NGX_BUSY)
+                                    ? "PostgreSQL does not answer"
+                                    : "PostgreSQL refuses a statement");
+}
+
+
+void
 ngx_http_xet_chore_job(ngx_http_xet_chore_t *chore, ngx_http_xet_job_pt job,
     ngx_http_xet_chore_pt done)
 {
+    chore->log = *ngx_cycle->log;
+
+    if (chore->told) {
+        chore->log.log_level = 0;
+        chore->log.next = NULL;
+    }
+
     chore->job = job;
     chore->done = done;
 
@@ -270,7 +334,7 @@ ngx_http_xet_chore_job_handler(void *data, ngx_log_t *log)
 {
     ngx_http_xet_chore_t *chore = data;
 
-    chore->job(chore->data, log);
+    chore->job(chore->data, &chore->log);
 }
 
 
@@ -280,18 +344,6 @@ ngx_http_xet_chore_job_done(void *data)
     ngx_http_xet_chore_t *chore = data;
 
     chore->done(chore);
-}
-
-
-void
-ngx_http_xet_chore_log(ngx_http_xet_chore_t *chore, ngx_log_t *log)
-{
-    *log = *ngx_cycle->log;
-
-    if (chore->told) {
-        log->log_level = 0;
-        log->next = NULL;
-    }
 }
 
 
@@ -384,6 +436,36 @@ ngx_http_xet_chore_retry(ngx_http_xet_chore_t *chore, const char *why)
 }
 
 
+void
+ngx_http_xet_chore_failed(ngx_http_xet_chore_t *chore, xet_status_t status,
+    const char *why)
+{
+    switch (status) {
+
+    case XET_STORE_OTHER:
+        why = "this is not the store of the database";
+        break;
+
+    case XET_STORE_FILES:
+        why = "too many open files";
+        break;
+
+    case XET_STORE_FULL:
+        why = "the store is full";
+        break;
+
+    case XET_NOMEM:
+        why = "no memory";
+        break;
+
+    default:
+        break;
+    }
+
+    ngx_http_xet_chore_retry(chore, why);
+}
+
+
 /* Gives the lease back; where that fails it runs out by itself. */
 
 static void
@@ -453,9 +535,16 @@ ngx_http_xet_chore_ended(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 static void
 ngx_http_xet_chore_end(ngx_http_xet_chore_t *chore)
 {
+    if (chore->data == NULL) {
+        return;
+    }
+
     if (chore->kind->end) {
         chore->kind->end(chore);
     }
+
+    ngx_free(chore->data);
+    chore->data = NULL;
 }
 
 

@@ -1,6 +1,6 @@
 
 /*
- * Which chores there are, and what turns them on.
+ * Which chores there are: a new one is a row here.
  */
 
 #include "ngx_http_xet.h"
@@ -8,13 +8,21 @@
 #include "ngx_http_xet_store.h"
 
 
-#define NGX_HTTP_XET_HEAL_INTERVAL  30000      /* ms */
+static const ngx_http_xet_chore_kind_t *const  ngx_http_xet_chore_kinds[] = {
+    &ngx_http_xet_gc,
+    &ngx_http_xet_scrub,
+    &ngx_http_xet_heal,
+    NULL
+};
 
 
 ngx_int_t
 ngx_http_xet_chores_start(ngx_cycle_t *cycle)
 {
-    ngx_http_xet_main_conf_t  *xmcf;
+    ngx_uint_t                        i;
+    ngx_msec_t                        interval;
+    ngx_http_xet_main_conf_t         *xmcf;
+    const ngx_http_xet_chore_kind_t  *kind;
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
 
@@ -22,27 +30,15 @@ ngx_http_xet_chores_start(ngx_cycle_t *cycle)
         return NGX_ERROR;
     }
 
-    if (xmcf->gc
-        && ngx_http_xet_chore_add(cycle, &ngx_http_xet_gc, xmcf->gc_interval)
-           != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
+    for (i = 0; ngx_http_xet_chore_kinds[i]; i++) {
+        kind = ngx_http_xet_chore_kinds[i];
+        interval = kind->interval(xmcf);
 
-    if (xmcf->scrub
-        && ngx_http_xet_chore_add(cycle, &ngx_http_xet_scrub,
-                                  xmcf->scrub_interval)
-           != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    if ((xmcf->scrub || xmcf->peers)
-        && ngx_http_xet_chore_add(cycle, &ngx_http_xet_heal,
-                                  NGX_HTTP_XET_HEAL_INTERVAL)
-           != NGX_OK)
-    {
-        return NGX_ERROR;
+        if (interval
+            && ngx_http_xet_chore_add(cycle, kind, interval) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
     }
 
     return NGX_OK;

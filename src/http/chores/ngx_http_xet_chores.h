@@ -15,13 +15,14 @@
 /*
  * To write a chore.
  *
- * A kind of chore is a constant ngx_http_xet_chore_kind_t with a name, the
- * names of its figures, and three functions; ngx_http_xet_chores.c adds a chore
- * of it where its directive is on, with its interval.  A run goes from begin to
+ * A kind of chore is a constant ngx_http_xet_chore_kind_t, a row of the table
+ * in ngx_http_xet_chores.c: its name, the names of its figures, how often it
+ * runs, the size of its state, and what it does.  A run goes from begin to
  * finish, over any number of steps, workers and nodes:
  *
  *     begin   a run begins, or one goes on that another worker has left:
- *             chore->cursor is where, empty for a new run.  Makes the state.
+ *             chore->cursor is where, empty for a new run.  The state,
+ *             chore->data, is all zeros.  NGX_ERROR without memory.
  *     step    does a little, and at its end calls one of
  *
  *                 ngx_http_xet_chore_next()     cursor is set; another step
@@ -29,13 +30,15 @@
  *                 ngx_http_xet_chore_retry()    it can't go on now
  *
  *             from itself, or from a callback: in between there may be any
- *             number of statements and jobs, one at a time.  Something has to
- *             be under way whenever the event loop gets control.
+ *             number of statements and jobs, one at a time, by
+ *             ngx_http_xet_chore_sent() and ngx_http_xet_chore_job().
+ *             Something has to be under way whenever the event loop gets
+ *             control.
  *     end     this worker has no part in the run any more, because it is
  *             complete, somebody else has the lease, the worker exits, or the
- *             chore calls retry.  Frees the state; called once for each begin,
- *             and never while a job or a statement of the chore is under way.
- *             May be NULL.
+ *             chore calls retry.  Lets go of what the state has; called once
+ *             for each begin, whatever that returned, and never while a job or
+ *             a statement of the chore is under way.  May be NULL.
  *
  * What a step relies on, and what it does not:
  *
@@ -52,14 +55,15 @@
  *     - The cursor is text of the chore's own, shown to operators.  Nothing but
  *       the cursor survives; after a retry begin is called again.
  *     - Statements are functions of the wing query that take a handler of
- *       ngx_http_xet_asked_pt, see ngx_http_xet_query_chore.c.  Where one
- *       returns NGX_BUSY, or its handler gets NGX_BUSY or NGX_ERROR, the step
- *       calls ngx_http_xet_chore_retry().
+ *       ngx_http_xet_asked_pt, see ngx_http_xet_query_chore.c.  One that is not
+ *       answered makes the chore retry.
  */
 
 typedef struct ngx_http_xet_chore_s  ngx_http_xet_chore_t;
 
 typedef void (*ngx_http_xet_chore_pt)(ngx_http_xet_chore_t *chore);
+typedef void (*ngx_http_xet_chore_answer_pt)(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask);
 
 #define NGX_HTTP_XET_CHORE_CURSOR   64         /* bytes at most */
 #define NGX_HTTP_XET_CHORE_FIGURES  12
@@ -78,7 +82,9 @@ typedef enum {
 typedef struct {
     ngx_str_t                name;
     const char              *figures[NGX_HTTP_XET_CHORE_FIGURES + 1];
-    ngx_http_xet_chore_pt    begin;
+    ngx_msec_t             (*interval)(ngx_http_xet_main_conf_t *xmcf);
+    size_t                   size;             /* of the state */
+    ngx_int_t              (*begin)(ngx_http_xet_chore_t *chore);
     ngx_http_xet_chore_pt    step;
     ngx_http_xet_chore_pt    end;
 } ngx_http_xet_chore_kind_t;
@@ -102,6 +108,8 @@ struct ngx_http_xet_chore_s {
     ngx_http_xet_lone_t      lone;
     ngx_http_xet_job_pt      job;
     ngx_http_xet_chore_pt    done;
+    ngx_http_xet_chore_answer_pt  answer;
+    ngx_log_t                log;              /* of the job */
     ngx_event_t              timer;
     ngx_msec_t               kept;             /* when */
     ngx_msec_t               pause;
@@ -142,7 +150,8 @@ ngx_int_t ngx_http_xet_chore_holder(ngx_cycle_t *cycle);
 
 /*
  * Chores are added when a worker starts, and never removed.  interval is that
- * between the begins of two runs, in milliseconds.  NGX_ERROR without memory.
+ * between the begins of two runs, in milliseconds, of the kind's own function,
+ * by which 0 is off.  NGX_ERROR without memory.
  */
 ngx_int_t ngx_http_xet_chore_add(ngx_cycle_t *cycle,
     const ngx_http_xet_chore_kind_t *kind, ngx_msec_t interval);
@@ -151,12 +160,29 @@ ngx_int_t ngx_http_xet_chore_add(ngx_cycle_t *cycle,
 void ngx_cdecl ngx_http_xet_chore_cursor(ngx_http_xet_chore_t *chore,
     const char *fmt, ...);
 
+/*
+ * Reads a cursor: a number, and what is behind a dot, whose data is NULL where
+ * there is none.  0 for an empty or a malformed one.
+ */
+int64_t ngx_http_xet_chore_at(ngx_http_xet_chore_t *chore, ngx_str_t *rest);
+
 /* Adds n to figure number i of the run. */
 #define ngx_http_xet_chore_count(chore, i, n)  (chore)->count[i] += (n)
 
 /*
+ * A statement was sent, whose handler was ngx_http_xet_chore_answer and whose
+ * data the chore, and rc is what that has returned: calls answer with the
+ * answer, which may have no rows.  Where there is none the chore is retried.
+ */
+void ngx_http_xet_chore_sent(ngx_http_xet_chore_t *chore, ngx_int_t rc,
+    ngx_http_xet_chore_answer_pt answer);
+void ngx_http_xet_chore_answer(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
+
+/*
  * Runs job with chore->data in a thread, then calls done.  Where the pool takes
- * no job, the chore is retried.
+ * no job, the chore is retried.  The log of a job is silent once it was logged
+ * why the run waits, as a job may fail again and again in a run.
  */
 void ngx_http_xet_chore_job(ngx_http_xet_chore_t *chore,
     ngx_http_xet_job_pt job, ngx_http_xet_chore_pt done);
@@ -179,11 +205,9 @@ void ngx_cdecl ngx_http_xet_chore_note(ngx_http_xet_chore_t *chore,
  */
 void ngx_http_xet_chore_retry(ngx_http_xet_chore_t *chore, const char *why);
 
-/*
- * A log for jobs that may fail again and again in a run: once it was logged why
- * the run waits it is silent.  Filled in the event loop, used in a thread.
- */
-void ngx_http_xet_chore_log(ngx_http_xet_chore_t *chore, ngx_log_t *log);
+/* The same for a job that has failed with status; why is what else it was. */
+void ngx_http_xet_chore_failed(ngx_http_xet_chore_t *chore,
+    xet_status_t status, const char *why);
 
 
 /* ngx_http_xet_gc.c, ngx_http_xet_scrub.c, ngx_http_xet_heal.c */

@@ -26,19 +26,20 @@
 #include "ngx_http_xet_gc.h"
 
 
-static void ngx_http_xet_gc_begin(ngx_http_xet_chore_t *chore);
+static ngx_msec_t ngx_http_xet_gc_interval(ngx_http_xet_main_conf_t *xmcf);
+static ngx_int_t ngx_http_xet_gc_begin(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_gc_step(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_gc_end(ngx_http_xet_chore_t *chore);
-static void ngx_http_xet_gc_rows(void *data, ngx_http_xet_ask_t *ask,
-    ngx_int_t rc);
-static void ngx_http_xet_gc_settled(void *data, ngx_http_xet_ask_t *ask,
-    ngx_int_t rc);
-static void ngx_http_xet_gc_copies(void *data, ngx_http_xet_ask_t *ask,
-    ngx_int_t rc);
+static void ngx_http_xet_gc_rows(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask);
+static void ngx_http_xet_gc_settled(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask);
+static void ngx_http_xet_gc_copies(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask);
 static void ngx_http_xet_gc_remove_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_gc_gone(ngx_http_xet_chore_t *chore);
-static void ngx_http_xet_gc_removed(void *data, ngx_http_xet_ask_t *ask,
-    ngx_int_t rc);
+static void ngx_http_xet_gc_removed(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask);
 
 
 const ngx_http_xet_chore_kind_t  ngx_http_xet_gc = {
@@ -46,44 +47,45 @@ const ngx_http_xet_chore_kind_t  ngx_http_xet_gc = {
     { "files", "file_bytes", "references", "xorbs", "xorb_bytes", "told",
       "needed", "busy", "copies", "copy_bytes", "orphans", "orphan_bytes",
       NULL },
+    ngx_http_xet_gc_interval,
+    sizeof(ngx_http_xet_gc_t),
     ngx_http_xet_gc_begin,
     ngx_http_xet_gc_step,
     ngx_http_xet_gc_end
 };
 
 
-static void
+static ngx_msec_t
+ngx_http_xet_gc_interval(ngx_http_xet_main_conf_t *xmcf)
+{
+    return xmcf->gc ? xmcf->gc_interval : 0;
+}
+
+
+static ngx_int_t
 ngx_http_xet_gc_begin(ngx_http_xet_chore_t *chore)
 {
-    u_char                    *dot, *last;
-    ngx_int_t                  phase, folder;
+    int64_t                    phase;
+    ngx_str_t                  folder;
     ngx_http_xet_gc_t         *gc;
     ngx_http_xet_main_conf_t  *xmcf;
 
-    gc = ngx_calloc(sizeof(ngx_http_xet_gc_t), ngx_cycle->log);
-
-    chore->data = gc;
-
-    if (gc == NULL) {
-        return;
-    }
-
+    gc = chore->data;
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
-    last = chore->cursor.data + chore->cursor.len;
-    dot = ngx_strlchr(chore->cursor.data, last, '.');
-    folder = dot ? ngx_hextoi(dot + 1, last - dot - 1) : NGX_ERROR;
+    phase = ngx_http_xet_chore_at(chore, &folder);
 
-    phase = ngx_atoi(chore->cursor.data,
-                     (dot ? dot : last) - chore->cursor.data);
-
-    gc->phase = (phase > 0 && phase <= NGX_HTTP_XET_GC_ORPHANS) ? phase
+    gc->phase = (phase <= NGX_HTTP_XET_GC_ORPHANS) ? phase
                 : NGX_HTTP_XET_GC_FILES;
     gc->rate = xmcf->gc_rate;
     gc->batch = ngx_min(gc->rate, NGX_HTTP_XET_GC_BATCH);
     gc->store = xmcf->store;
 
-    ngx_http_xet_gc_orphans_begin(gc, folder);
+    ngx_http_xet_gc_orphans_begin(gc, folder.data
+                                      ? ngx_hextoi(folder.data, folder.len)
+                                      : NGX_ERROR);
+
+    return NGX_OK;
 }
 
 
@@ -94,50 +96,45 @@ ngx_http_xet_gc_end(ngx_http_xet_chore_t *chore)
 
     gc = chore->data;
 
-    if (gc) {
-        ngx_http_xet_orphans_close(&gc->orphans);
-        ngx_free(gc);
-        chore->data = NULL;
-    }
+    ngx_http_xet_orphans_close(&gc->orphans);
 }
 
 
 static void
 ngx_http_xet_gc_step(ngx_http_xet_chore_t *chore)
 {
-    ngx_int_t                  rc;
-    ngx_http_xet_gc_t         *gc;
-    ngx_http_xet_main_conf_t  *xmcf;
+    ngx_int_t                      rc;
+    ngx_http_xet_gc_t             *gc;
+    ngx_http_xet_main_conf_t      *xmcf;
+    ngx_http_xet_chore_answer_pt   answer;
 
     gc = chore->data;
-
-    if (gc == NULL) {
-        ngx_http_xet_chore_retry(chore, "no memory");
-        return;
-    }
-
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
     switch (gc->phase) {
 
     case NGX_HTTP_XET_GC_FILES:
-        rc = ngx_http_xet_query_gc_files(gc->batch, ngx_http_xet_gc_rows,
+        answer = ngx_http_xet_gc_rows;
+        rc = ngx_http_xet_query_gc_files(gc->batch, ngx_http_xet_chore_answer,
                                          chore);
         break;
 
     case NGX_HTTP_XET_GC_XORBS:
+        answer = ngx_http_xet_gc_rows;
         rc = ngx_http_xet_query_gc_xorbs(xmcf->gc_grace, gc->batch,
-                                         ngx_http_xet_gc_rows, chore);
+                                         ngx_http_xet_chore_answer, chore);
         break;
 
     case NGX_HTTP_XET_GC_SETTLE:
+        answer = ngx_http_xet_gc_settled;
         rc = ngx_http_xet_query_usage_settle(gc->batch,
-                                             ngx_http_xet_gc_settled, chore);
+                                             ngx_http_xet_chore_answer, chore);
         break;
 
     case NGX_HTTP_XET_GC_REMOVAL:
+        answer = ngx_http_xet_gc_copies;
         rc = ngx_http_xet_query_gc_copies(NGX_HTTP_XET_GC_COPIES,
-                                          ngx_http_xet_gc_copies, chore);
+                                          ngx_http_xet_chore_answer, chore);
         break;
 
     default: /* NGX_HTTP_XET_GC_ORPHANS */
@@ -145,23 +142,15 @@ ngx_http_xet_gc_step(ngx_http_xet_chore_t *chore)
         return;
     }
 
-    if (rc != NGX_AGAIN) {
-        (void) ngx_http_xet_gc_failed(chore, NGX_BUSY);
-    }
+    ngx_http_xet_chore_sent(chore, rc, answer);
 }
 
 
 static void
-ngx_http_xet_gc_rows(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+ngx_http_xet_gc_rows(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 {
-    ngx_http_xet_chore_t *chore = data;
-
     ngx_http_xet_gc_t      *gc;
     ngx_http_xet_gc_row_t   row;
-
-    if (ngx_http_xet_gc_failed(chore, rc) != NGX_OK) {
-        return;
-    }
 
     gc = chore->data;
 
@@ -192,15 +181,9 @@ ngx_http_xet_gc_rows(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
 
 static void
-ngx_http_xet_gc_settled(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+ngx_http_xet_gc_settled(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 {
-    ngx_http_xet_chore_t *chore = data;
-
     int64_t  n;
-
-    if (ngx_http_xet_gc_failed(chore, rc) != NGX_OK) {
-        return;
-    }
 
     n = ngx_http_xet_ask_number(ask);
 
@@ -214,14 +197,14 @@ ngx_http_xet_gc_settled(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
 
 static void
-ngx_http_xet_gc_copies(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+ngx_http_xet_gc_copies(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 {
-    ngx_http_xet_chore_t *chore = data;
-
     ngx_uint_t          i, n;
     ngx_http_xet_gc_t  *gc;
 
-    if (rc == NGX_DECLINED) {
+    n = ngx_http_xet_ask_rows(ask);
+
+    if (n == 0) {
 
         /* there are none, or a backup needs them for the time being */
 
@@ -230,14 +213,8 @@ ngx_http_xet_gc_copies(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
         return;
     }
 
-    if (ngx_http_xet_gc_failed(chore, rc) != NGX_OK) {
-        return;
-    }
-
     gc = chore->data;
     gc->n = 0;
-
-    n = ngx_http_xet_ask_rows(ask);
 
     for (i = 0; i < n && gc->n < NGX_HTTP_XET_GC_COPIES; i++) {
         if (ngx_http_xet_query_gc_copy(ask, i, &gc->copies[gc->n]) == NGX_OK) {
@@ -245,7 +222,6 @@ ngx_http_xet_gc_copies(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
         }
     }
 
-    ngx_http_xet_chore_log(chore, &gc->log);
     ngx_http_xet_chore_job(chore, ngx_http_xet_gc_remove_job,
                            ngx_http_xet_gc_gone);
 }
@@ -257,7 +233,7 @@ ngx_http_xet_gc_remove_job(void *data, ngx_log_t *log)
     ngx_http_xet_gc_t *gc = data;
 
     gc->status = ngx_http_xet_store_remove_all_job(gc->store, gc->copies,
-                                                   gc->n, &gc->log);
+                                                   gc->n, log);
 }
 
 
@@ -273,26 +249,19 @@ ngx_http_xet_gc_gone(ngx_http_xet_chore_t *chore)
         return;
     }
 
-    if (ngx_http_xet_query_gc_removed(gc->copies, gc->n,
-                                      ngx_http_xet_gc_removed, chore)
-        != NGX_AGAIN)
-    {
-        (void) ngx_http_xet_gc_failed(chore, NGX_BUSY);
-    }
+    ngx_http_xet_chore_sent(chore,
+                            ngx_http_xet_query_gc_removed(
+                                gc->copies, gc->n, ngx_http_xet_chore_answer,
+                                chore),
+                            ngx_http_xet_gc_removed);
 }
 
 
 static void
-ngx_http_xet_gc_removed(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+ngx_http_xet_gc_removed(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 {
-    ngx_http_xet_chore_t *chore = data;
-
     uint64_t            n, bytes;
     ngx_http_xet_gc_t  *gc;
-
-    if (ngx_http_xet_gc_failed(chore, rc) != NGX_OK) {
-        return;
-    }
 
     gc = chore->data;
 

@@ -58,7 +58,6 @@ typedef struct {
 
     ngx_http_xet_store_t    *store;
     xet_status_t             status;           /* of the job */
-    ngx_log_t                log;
 } ngx_http_xet_gc_t;
 
 
@@ -72,9 +71,6 @@ void ngx_http_xet_gc_phase(ngx_http_xet_chore_t *chore,
 
 /* The step ends: the next one when the rate allows for so many rows. */
 void ngx_http_xet_gc_pace(ngx_http_xet_chore_t *chore, uint64_t rows);
-
-/* NGX_OK, or NGX_ERROR: a statement was not answered, and the step has ended */
-ngx_int_t ngx_http_xet_gc_failed(ngx_http_xet_chore_t *chore, ngx_int_t rc);
 
 /* A job has failed with gc->status: the step ends, and so does the phase. */
 void ngx_http_xet_gc_stuck(ngx_http_xet_chore_t *chore, const char *why);

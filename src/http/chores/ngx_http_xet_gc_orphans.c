@@ -23,26 +23,26 @@
 #include "ngx_http_xet_gc.h"
 
 
-static void ngx_http_xet_gc_orphans_due(void *data, ngx_http_xet_ask_t *ask,
-    ngx_int_t rc);
+static void ngx_http_xet_gc_orphans_due(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask);
 static void ngx_http_xet_gc_orphans_cursor(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_gc_orphans_list_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_gc_orphans_listed(ngx_http_xet_chore_t *chore);
-static void ngx_http_xet_gc_orphans_suspect(void *data,
-    ngx_http_xet_ask_t *ask, ngx_int_t rc);
+static void ngx_http_xet_gc_orphans_suspect(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask);
 static void ngx_http_xet_gc_orphans_take_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_gc_orphans_taken(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_gc_orphans_ask(ngx_http_xet_chore_t *chore,
     ngx_http_xet_orphan_t *orphans, ngx_uint_t n, ngx_uint_t aside,
-    ngx_http_xet_asked_pt handler);
+    ngx_http_xet_chore_answer_pt answer);
 static ngx_uint_t ngx_http_xet_gc_orphans_in(ngx_http_xet_ask_t *ask,
     ngx_uint_t *at, const ngx_http_xet_orphan_t *orphan);
-static void ngx_http_xet_gc_orphans_sure(void *data, ngx_http_xet_ask_t *ask,
-    ngx_int_t rc);
+static void ngx_http_xet_gc_orphans_sure(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask);
 static void ngx_http_xet_gc_orphans_settle_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_gc_orphans_settled(ngx_http_xet_chore_t *chore);
-static void ngx_http_xet_gc_orphans_swept(void *data, ngx_http_xet_ask_t *ask,
-    ngx_int_t rc);
+static void ngx_http_xet_gc_orphans_swept(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask);
 
 
 void
@@ -72,49 +72,38 @@ ngx_http_xet_gc_orphans_step(ngx_http_xet_chore_t *chore)
 
     if (!gc->due) {
         rc = ngx_http_xet_query_orphans_due(gc->begun,
-                                            ngx_http_xet_gc_orphans_due,
-                                            chore);
+                                            ngx_http_xet_chore_answer, chore);
+        ngx_http_xet_chore_sent(chore, rc, ngx_http_xet_gc_orphans_due);
 
     } else if (o->i < o->n) {
-        ngx_http_xet_chore_log(chore, &gc->log);
         ngx_http_xet_chore_job(chore, ngx_http_xet_gc_orphans_take_job,
                                ngx_http_xet_gc_orphans_taken);
-        return;
 
     } else if (o->folder < NGX_HTTP_XET_ORPHANS_FOLDERS) {
         ngx_http_xet_gc_orphans_cursor(chore);
-        ngx_http_xet_chore_log(chore, &gc->log);
         ngx_http_xet_chore_job(chore, ngx_http_xet_gc_orphans_list_job,
                                ngx_http_xet_gc_orphans_listed);
-        return;
 
     } else {
 
         /* another worker has counted a part of those that are left */
 
         rc = ngx_http_xet_query_orphans_swept(gc->begun ? -1 : gc->left,
-                                              ngx_http_xet_gc_orphans_swept,
+                                              ngx_http_xet_chore_answer,
                                               chore);
-    }
-
-    if (rc != NGX_AGAIN) {
-        (void) ngx_http_xet_gc_failed(chore, NGX_BUSY);
+        ngx_http_xet_chore_sent(chore, rc, ngx_http_xet_gc_orphans_swept);
     }
 }
 
 
 static void
-ngx_http_xet_gc_orphans_due(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+ngx_http_xet_gc_orphans_due(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask)
 {
-    ngx_http_xet_chore_t *chore = data;
-
+    ngx_int_t                rc;
     ngx_str_t                why;
     ngx_http_xet_gc_t       *gc;
     ngx_http_xet_orphans_t  *o;
-
-    if (ngx_http_xet_gc_failed(chore, rc) != NGX_OK) {
-        return;
-    }
 
     gc = chore->data;
     o = &gc->orphans;
@@ -165,7 +154,7 @@ ngx_http_xet_gc_orphans_list_job(void *data, ngx_log_t *log)
     ngx_http_xet_gc_t *gc = data;
 
     gc->status = ngx_http_xet_orphans_list_job(&gc->orphans, gc->batch,
-                                               &gc->log);
+                                               log);
 }
 
 
@@ -202,7 +191,7 @@ ngx_http_xet_gc_orphans_listed(ngx_http_xet_chore_t *chore)
 static void
 ngx_http_xet_gc_orphans_ask(ngx_http_xet_chore_t *chore,
     ngx_http_xet_orphan_t *orphans, ngx_uint_t n, ngx_uint_t aside,
-    ngx_http_xet_asked_pt handler)
+    ngx_http_xet_chore_answer_pt answer)
 {
     ngx_uint_t          i;
     ngx_http_xet_gc_t  *gc;
@@ -214,11 +203,11 @@ ngx_http_xet_gc_orphans_ask(ngx_http_xet_chore_t *chore,
         gc->copies[i].tag = orphans[i].tag;
     }
 
-    if (ngx_http_xet_query_orphans(gc->copies, n, aside, handler, chore)
-        != NGX_AGAIN)
-    {
-        (void) ngx_http_xet_gc_failed(chore, NGX_BUSY);
-    }
+    ngx_http_xet_chore_sent(chore,
+                            ngx_http_xet_query_orphans(
+                                gc->copies, n, aside,
+                                ngx_http_xet_chore_answer, chore),
+                            answer);
 }
 
 
@@ -254,25 +243,19 @@ ngx_http_xet_gc_orphans_in(ngx_http_xet_ask_t *ask, ngx_uint_t *at,
 
 
 static void
-ngx_http_xet_gc_orphans_suspect(void *data, ngx_http_xet_ask_t *ask,
-    ngx_int_t rc)
+ngx_http_xet_gc_orphans_suspect(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask)
 {
-    ngx_http_xet_chore_t *chore = data;
-
     ngx_uint_t               i, at;
     ngx_http_xet_gc_t       *gc;
     ngx_http_xet_orphans_t  *o;
-
-    if (rc != NGX_DECLINED && ngx_http_xet_gc_failed(chore, rc) != NGX_OK) {
-        return;
-    }
 
     gc = chore->data;
     o = &gc->orphans;
 
     at = 0;
 
-    for (i = 0; i < o->n && rc == NGX_OK; i++) {
+    for (i = 0; i < o->n; i++) {
         if (ngx_http_xet_gc_orphans_in(ask, &at, &o->names[i])) {
             o->names[i].suspect = 1;
         }
@@ -287,7 +270,7 @@ ngx_http_xet_gc_orphans_take_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_gc_t *gc = data;
 
-    gc->status = ngx_http_xet_orphans_take_job(&gc->orphans, &gc->log);
+    gc->status = ngx_http_xet_orphans_take_job(&gc->orphans, log);
 }
 
 
@@ -322,29 +305,23 @@ ngx_http_xet_gc_orphans_taken(ngx_http_xet_chore_t *chore)
 
 
 static void
-ngx_http_xet_gc_orphans_sure(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+ngx_http_xet_gc_orphans_sure(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask)
 {
-    ngx_http_xet_chore_t *chore = data;
-
     ngx_uint_t               i, at;
     ngx_http_xet_gc_t       *gc;
     ngx_http_xet_orphans_t  *o;
-
-    if (rc != NGX_DECLINED && ngx_http_xet_gc_failed(chore, rc) != NGX_OK) {
-        return;
-    }
 
     gc = chore->data;
     o = &gc->orphans;
 
     at = 0;
 
-    for (i = 0; i < o->ntaken && rc == NGX_OK; i++) {
+    for (i = 0; i < o->ntaken; i++) {
         o->taken[i].removable = ngx_http_xet_gc_orphans_in(ask, &at,
                                                            &o->taken[i]) != 0;
     }
 
-    ngx_http_xet_chore_log(chore, &gc->log);
     ngx_http_xet_chore_job(chore, ngx_http_xet_gc_orphans_settle_job,
                            ngx_http_xet_gc_orphans_settled);
 }
@@ -355,7 +332,7 @@ ngx_http_xet_gc_orphans_settle_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_gc_t *gc = data;
 
-    gc->status = ngx_http_xet_orphans_settle_job(&gc->orphans, &gc->log);
+    gc->status = ngx_http_xet_orphans_settle_job(&gc->orphans, log);
 }
 
 
@@ -403,12 +380,8 @@ ngx_http_xet_gc_orphans_settled(ngx_http_xet_chore_t *chore)
 
 
 static void
-ngx_http_xet_gc_orphans_swept(void *data, ngx_http_xet_ask_t *ask,
-    ngx_int_t rc)
+ngx_http_xet_gc_orphans_swept(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask)
 {
-    ngx_http_xet_chore_t *chore = data;
-
-    if (ngx_http_xet_gc_failed(chore, rc) == NGX_OK) {
-        ngx_http_xet_chore_finish(chore);
-    }
+    ngx_http_xet_chore_finish(chore);
 }

@@ -19,21 +19,6 @@ ngx_http_xet_gc_phase(ngx_http_xet_chore_t *chore, ngx_http_xet_gc_e phase)
 }
 
 
-ngx_int_t
-ngx_http_xet_gc_failed(ngx_http_xet_chore_t *chore, ngx_int_t rc)
-{
-    if (rc == NGX_OK) {
-        return NGX_OK;
-    }
-
-    ngx_http_xet_chore_retry(chore, (rc == NGX_BUSY)
-                                    ? "PostgreSQL does not answer"
-                                    : "PostgreSQL refuses to collect");
-
-    return NGX_ERROR;
-}
-
-
 /* What can't be removed keeps nothing else from being deleted. */
 
 void
@@ -43,12 +28,8 @@ ngx_http_xet_gc_stuck(ngx_http_xet_chore_t *chore, const char *why)
 
     gc = chore->data;
 
-    if (gc->status == XET_STORE_OTHER) {
-        why = "this is not the store of the database";
-    }
-
     ngx_http_xet_gc_phase(chore, NGX_HTTP_XET_GC_FILES);
-    ngx_http_xet_chore_retry(chore, why);
+    ngx_http_xet_chore_failed(chore, gc->status, why);
 }
 
 

@@ -43,13 +43,16 @@
 
 #define NGX_HTTP_XET_HEAL_LEFT_OUT  60000      /* ms */
 
+#define NGX_HTTP_XET_HEAL_INTERVAL  30000
 
-static void ngx_http_xet_heal_begin(ngx_http_xet_chore_t *chore);
+
+static ngx_msec_t ngx_http_xet_heal_interval(ngx_http_xet_main_conf_t *xmcf);
+static ngx_int_t ngx_http_xet_heal_begin(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_heal_end(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_heal_judge(ngx_http_xet_chore_t *chore,
     xet_status_t status);
-static void ngx_http_xet_heal_whole(void *data, ngx_http_xet_ask_t *ask,
-    ngx_int_t rc);
+static void ngx_http_xet_heal_whole(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask);
 static void ngx_http_xet_heal_list(ngx_http_xet_chore_t *chore);
 static ngx_uint_t ngx_http_xet_heal_left_out(ngx_http_xet_pass_peer_t *peer);
 static void ngx_http_xet_heal_list_job(void *data, ngx_log_t *log);
@@ -60,15 +63,14 @@ static xet_status_t ngx_http_xet_heal_source(ngx_http_xet_pass_t *pass);
 static void ngx_http_xet_heal_fetched(ngx_http_xet_chore_t *chore,
     xet_status_t status);
 static void ngx_http_xet_heal_leave_out(ngx_http_xet_pass_t *pass);
-static void ngx_http_xet_heal_drop(ngx_http_xet_pass_t *pass);
 static void ngx_http_xet_heal_commit_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_heal_committed(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_heal_answered(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
 static void ngx_http_xet_heal_remove_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_heal_later(ngx_http_xet_chore_t *chore);
-static void ngx_http_xet_heal_put_off(void *data, ngx_http_xet_ask_t *ask,
-    ngx_int_t rc);
+static void ngx_http_xet_heal_put_off(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask);
 static ngx_http_xet_peer_t *ngx_http_xet_heal_peer(ngx_http_xet_pass_t *pass);
 static void ngx_http_xet_heal_name(ngx_http_xet_pass_t *pass, u_char *name);
 
@@ -76,13 +78,22 @@ static void ngx_http_xet_heal_name(ngx_http_xet_pass_t *pass, u_char *name);
 const ngx_http_xet_chore_kind_t  ngx_http_xet_heal = {
     ngx_string("heal"),
     { "copies", "bytes", "unread", "whole", "healed", "failed", NULL },
+    ngx_http_xet_heal_interval,
+    sizeof(ngx_http_xet_pass_t),
     ngx_http_xet_heal_begin,
     ngx_http_xet_pass_step,
     ngx_http_xet_heal_end
 };
 
 
-static void
+static ngx_msec_t
+ngx_http_xet_heal_interval(ngx_http_xet_main_conf_t *xmcf)
+{
+    return (xmcf->scrub || xmcf->peers) ? NGX_HTTP_XET_HEAL_INTERVAL : 0;
+}
+
+
+static ngx_int_t
 ngx_http_xet_heal_begin(ngx_http_xet_chore_t *chore)
 {
     ngx_http_xet_pass_t       *pass;
@@ -90,19 +101,18 @@ ngx_http_xet_heal_begin(ngx_http_xet_chore_t *chore)
 
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
-    pass = ngx_http_xet_pass_begin(chore, 1, ngx_http_xet_heal_judge);
+    ngx_http_xet_pass_begin(chore, 1, ngx_http_xet_heal_judge);
 
-    if (pass == NULL || xmcf->peers == NULL) {
-        return;
+    if (xmcf->peers == NULL) {
+        return NGX_OK;
     }
 
+    pass = chore->data;
     pass->peers = ngx_calloc(xmcf->peers->nelts
                              * sizeof(ngx_http_xet_pass_peer_t),
                              ngx_cycle->log);
 
-    if (pass->peers == NULL) {
-        ngx_http_xet_pass_end(chore);
-    }
+    return pass->peers ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -115,7 +125,7 @@ ngx_http_xet_heal_end(ngx_http_xet_chore_t *chore)
 
     pass = chore->data;
 
-    if (pass && pass->peers) {
+    if (pass->peers) {
         xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle,
                                                    ngx_http_xet_module);
 
@@ -150,29 +160,21 @@ ngx_http_xet_heal_judge(ngx_http_xet_chore_t *chore, xet_status_t status)
         return;
     }
 
-    if (ngx_http_xet_query_scrub_whole(&pass->rows[pass->i],
-                                       ngx_http_xet_heal_whole, chore)
-        != NGX_AGAIN)
-    {
-        ngx_http_xet_heal_whole(chore, NULL, NGX_BUSY);
-    }
+    ngx_http_xet_chore_sent(chore,
+                            ngx_http_xet_query_scrub_whole(
+                                &pass->rows[pass->i],
+                                ngx_http_xet_chore_answer, chore),
+                            ngx_http_xet_heal_whole);
 }
 
 
 static void
-ngx_http_xet_heal_whole(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+ngx_http_xet_heal_whole(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 {
-    ngx_http_xet_chore_t *chore = data;
-
     u_char                name[XET_XORB_NAME_MAX + 1];
     ngx_http_xet_pass_t  *pass;
 
     pass = chore->data;
-
-    if (rc != NGX_OK) {
-        ngx_http_xet_chore_retry(chore, "PostgreSQL does not answer");
-        return;
-    }
 
     if (ngx_http_xet_ask_number(ask)) {
         ngx_http_xet_heal_name(pass, name);
@@ -197,7 +199,7 @@ ngx_http_xet_heal_list(ngx_http_xet_chore_t *chore)
 
     pass = chore->data;
 
-    ngx_http_xet_heal_drop(pass);
+    ngx_http_xet_pass_drop(pass);
 
     pass->ntags = 0;
 
@@ -218,7 +220,6 @@ ngx_http_xet_heal_list(ngx_http_xet_chore_t *chore)
         return;
     }
 
-    ngx_http_xet_chore_log(chore, &pass->log);
     ngx_http_xet_chore_job(chore, ngx_http_xet_heal_list_job,
                            ngx_http_xet_heal_fetch);
 }
@@ -261,7 +262,7 @@ ngx_http_xet_heal_list_job(void *data, ngx_log_t *log)
     if (dir == NULL) {
 
         if (ngx_errno != NGX_ENOENT) {
-            ngx_log_error(NGX_LOG_ERR, &pass->log, ngx_errno,
+            ngx_log_error(NGX_LOG_ERR, log, ngx_errno,
                           "xet: opendir \"%s\" failed", path);
         }
 
@@ -324,7 +325,7 @@ ngx_http_xet_heal_fetch(ngx_http_xet_chore_t *chore)
 
     pass = chore->data;
 
-    ngx_http_xet_heal_drop(pass);
+    ngx_http_xet_pass_drop(pass);
 
     if (pass->ntags == 0) {
         pass->peer++;
@@ -405,7 +406,6 @@ ngx_http_xet_heal_fetched(ngx_http_xet_chore_t *chore, xet_status_t status)
     switch (status) {
 
     case XET_OK:
-        ngx_http_xet_chore_log(chore, &pass->log);
         ngx_http_xet_chore_job(chore, ngx_http_xet_heal_commit_job,
                                ngx_http_xet_heal_committed);
         return;
@@ -423,7 +423,7 @@ ngx_http_xet_heal_fetched(ngx_http_xet_chore_t *chore, xet_status_t status)
         return;
 
     default:
-        ngx_http_xet_chore_retry(chore, ngx_http_xet_pass_why(status));
+        ngx_http_xet_pass_failed(chore, status);
     }
 }
 
@@ -444,22 +444,6 @@ ngx_http_xet_heal_leave_out(ngx_http_xet_pass_t *pass)
 }
 
 
-/* The file is closed, and has no name unless a row may name it. */
-
-static void
-ngx_http_xet_heal_drop(ngx_http_xet_pass_t *pass)
-{
-    ngx_http_xet_scan_destroy(&pass->scan);
-
-    pass->copy = NULL;
-
-    if (pass->pool) {
-        ngx_destroy_pool(pass->pool);
-        pass->pool = NULL;
-    }
-}
-
-
 static void
 ngx_http_xet_heal_commit_job(void *data, ngx_log_t *log)
 {
@@ -467,7 +451,7 @@ ngx_http_xet_heal_commit_job(void *data, ngx_log_t *log)
 
     pass->status = ngx_http_xet_store_commit_job(pass->copy,
                                                  &pass->rows[pass->i].xorb,
-                                                 &pass->log);
+                                                 log);
 }
 
 
@@ -479,7 +463,7 @@ ngx_http_xet_heal_committed(ngx_http_xet_chore_t *chore)
     pass = chore->data;
 
     if (pass->status != XET_OK) {
-        ngx_http_xet_chore_retry(chore, ngx_http_xet_pass_why(pass->status));
+        ngx_http_xet_pass_failed(chore, pass->status);
         return;
     }
 
@@ -572,25 +556,17 @@ ngx_http_xet_heal_later(ngx_http_xet_chore_t *chore)
                       "had from no peer", name);
     }
 
-    if (ngx_http_xet_query_heal_later(&pass->rows[pass->i],
-                                      ngx_http_xet_heal_put_off, chore)
-        != NGX_AGAIN)
-    {
-        ngx_http_xet_heal_put_off(chore, NULL, NGX_BUSY);
-    }
+    ngx_http_xet_chore_sent(chore,
+                            ngx_http_xet_query_heal_later(
+                                &pass->rows[pass->i],
+                                ngx_http_xet_chore_answer, chore),
+                            ngx_http_xet_heal_put_off);
 }
 
 
 static void
-ngx_http_xet_heal_put_off(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+ngx_http_xet_heal_put_off(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 {
-    ngx_http_xet_chore_t *chore = data;
-
-    if (rc != NGX_OK) {
-        ngx_http_xet_chore_retry(chore, "PostgreSQL does not answer");
-        return;
-    }
-
     ngx_http_xet_pass_next(chore);
 }
 

@@ -18,8 +18,8 @@
  * can't be read then either, while the store tells its identity, they are left
  * behind as well: a "." behind the cursor says that they were tried.
  *
- * The structure belongs to the event loop; a job has scan, taken, limit, status
- * and log while it runs.
+ * The structure belongs to the event loop; a job has scan, taken, limit and
+ * status while it runs.
  */
 
 #include "ngx_http_xet.h"
@@ -33,8 +33,8 @@
 #define NGX_HTTP_XET_PASS_COPY       4096      /* what a copy costs besides */
 
 
-static void ngx_http_xet_pass_rows(void *data, ngx_http_xet_ask_t *ask,
-    ngx_int_t rc);
+static void ngx_http_xet_pass_rows(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask);
 static void ngx_http_xet_pass_read(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_pass_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_pass_done(ngx_http_xet_chore_t *chore);
@@ -42,24 +42,18 @@ static void ngx_http_xet_pass_unread(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_pass_left(ngx_http_xet_chore_t *chore);
 
 
-ngx_http_xet_pass_t *
+void
 ngx_http_xet_pass_begin(ngx_http_xet_chore_t *chore, ngx_uint_t damaged,
     void (*judge)(ngx_http_xet_chore_t *chore, xet_status_t status))
 {
     off_t                      limit;
-    u_char                    *dot, *last;
+    ngx_str_t                  again;
     ngx_http_xet_pass_t       *pass;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
-    pass = ngx_calloc(sizeof(ngx_http_xet_pass_t), ngx_cycle->log);
-
-    chore->data = pass;
-
-    if (pass == NULL) {
-        return NULL;
-    }
+    pass = chore->data;
 
     /* some jobs a second, so that reading goes on evenly */
 
@@ -73,40 +67,31 @@ ngx_http_xet_pass_begin(ngx_http_xet_chore_t *chore, ngx_uint_t damaged,
     pass->due = ngx_current_msec;
     pass->scan.fd = NGX_INVALID_FILE;
 
-    last = chore->cursor.data + chore->cursor.len;
-    dot = ngx_strlchr(chore->cursor.data, last, '.');
-
-    pass->after = ngx_atoof(chore->cursor.data,
-                            (dot ? dot : last) - chore->cursor.data);
-    pass->again = dot ? NGX_HTTP_XET_PASS_UNREADS : 0;
-
-    if (pass->after == NGX_ERROR) {
-        pass->after = 0;
-    }
-
-    return pass;
+    pass->after = ngx_http_xet_chore_at(chore, &again);
+    pass->again = again.data ? NGX_HTTP_XET_PASS_UNREADS : 0;
 }
 
 
 void
 ngx_http_xet_pass_end(ngx_http_xet_chore_t *chore)
 {
-    ngx_http_xet_pass_t  *pass;
+    ngx_http_xet_pass_drop(chore->data);
+}
 
-    pass = chore->data;
-    chore->data = NULL;
 
-    if (pass == NULL) {
-        return;
-    }
+/* A file that is being made has no name unless a row may name it. */
 
+void
+ngx_http_xet_pass_drop(ngx_http_xet_pass_t *pass)
+{
     ngx_http_xet_scan_destroy(&pass->scan);
+
+    pass->copy = NULL;
 
     if (pass->pool) {
         ngx_destroy_pool(pass->pool);
+        pass->pool = NULL;
     }
-
-    ngx_free(pass);
 }
 
 
@@ -117,50 +102,37 @@ ngx_http_xet_pass_step(ngx_http_xet_chore_t *chore)
 
     pass = chore->data;
 
-    if (pass == NULL) {
-        ngx_http_xet_chore_retry(chore, "no memory");
-        return;
-    }
-
     if (pass->i < pass->n) {
         ngx_http_xet_pass_read(chore);
         return;
     }
 
-    if (ngx_http_xet_query_scrub_next(pass->n ? pass->rows[pass->n - 1].id
-                                              : pass->after,
-                                      pass->damaged, ngx_http_xet_pass_rows,
-                                      chore)
-        != NGX_AGAIN)
-    {
-        ngx_http_xet_pass_rows(chore, NULL, NGX_BUSY);
-    }
+    ngx_http_xet_chore_sent(chore,
+                            ngx_http_xet_query_scrub_next(
+                                pass->n ? pass->rows[pass->n - 1].id
+                                        : pass->after,
+                                pass->damaged, ngx_http_xet_chore_answer,
+                                chore),
+                            ngx_http_xet_pass_rows);
 }
 
 
 static void
-ngx_http_xet_pass_rows(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+ngx_http_xet_pass_rows(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 {
-    ngx_http_xet_chore_t *chore = data;
-
     ngx_uint_t            i;
     ngx_http_xet_pass_t  *pass;
 
     pass = chore->data;
 
-    if (rc == NGX_DECLINED) {
+    pass->i = 0;
+    pass->n = ngx_min(ngx_http_xet_ask_rows(ask), NGX_HTTP_XET_PASS_ROWS);
+
+    if (pass->n == 0) {
         ngx_http_xet_pass_left(chore);
         ngx_http_xet_chore_finish(chore);
         return;
     }
-
-    if (rc != NGX_OK) {
-        ngx_http_xet_chore_retry(chore, "PostgreSQL does not answer");
-        return;
-    }
-
-    pass->i = 0;
-    pass->n = ngx_min(ngx_http_xet_ask_rows(ask), NGX_HTTP_XET_PASS_ROWS);
 
     for (i = 0; i < pass->n; i++) {
 
@@ -198,7 +170,7 @@ ngx_http_xet_pass_read(ngx_http_xet_chore_t *chore)
                                     row->digested ? &row->digest : NULL,
                                     row->ends);
         if (rc != XET_OK) {
-            ngx_http_xet_chore_retry(chore, ngx_http_xet_pass_why(rc));
+            ngx_http_xet_pass_failed(chore, rc);
             return;
         }
 
@@ -206,7 +178,6 @@ ngx_http_xet_pass_read(ngx_http_xet_chore_t *chore)
         pass->rest += NGX_HTTP_XET_PASS_COPY;
     }
 
-    ngx_http_xet_chore_log(chore, &pass->log);
     ngx_http_xet_chore_job(chore, ngx_http_xet_pass_job,
                            ngx_http_xet_pass_done);
 }
@@ -219,11 +190,11 @@ ngx_http_xet_pass_job(void *data, ngx_log_t *log)
 
     pass->taken = 0;
     pass->status = ngx_http_xet_scan_job(&pass->scan, pass->limit,
-                                         &pass->taken, &pass->log);
+                                         &pass->taken, log);
 
     pass->answers = (pass->status == XET_STORE_FAILED && pass->copy == NULL
                      && ngx_http_xet_store_identity_look_job(
-                                                 pass->scan.store, &pass->log)
+                                                        pass->scan.store, log)
                         == XET_OK);
 }
 
@@ -272,7 +243,7 @@ ngx_http_xet_pass_done(ngx_http_xet_chore_t *chore)
         return;
 
     default:
-        ngx_http_xet_chore_retry(chore, ngx_http_xet_pass_why(pass->status));
+        ngx_http_xet_pass_failed(chore, pass->status);
     }
 }
 
@@ -331,13 +302,7 @@ ngx_http_xet_pass_next(ngx_http_xet_chore_t *chore)
 
     pass = chore->data;
 
-    ngx_http_xet_scan_destroy(&pass->scan);
-
-    if (pass->pool) {
-        ngx_destroy_pool(pass->pool);
-        pass->pool = NULL;
-        pass->copy = NULL;
-    }
+    ngx_http_xet_pass_drop(pass);
 
     pass->begun = 0;
 
@@ -385,24 +350,9 @@ ngx_http_xet_pass_pace(ngx_http_xet_pass_t *pass)
 }
 
 
-const char *
-ngx_http_xet_pass_why(xet_status_t status)
+void
+ngx_http_xet_pass_failed(ngx_http_xet_chore_t *chore, xet_status_t status)
 {
-    switch (status) {
-
-    case XET_STORE_OTHER:
-        return "this is not the store of the database";
-
-    case XET_STORE_FILES:
-        return "too many open files";
-
-    case XET_STORE_FULL:
-        return "the store is full";
-
-    case XET_NOMEM:
-        return "no memory";
-
-    default:
-        return "the store can't be used, see the log";
-    }
+    ngx_http_xet_chore_failed(chore, status,
+                              "the store can't be used, see the log");
 }

@@ -59,7 +59,6 @@ typedef struct {
     xet_status_t               status;         /* of the last job */
     ngx_msec_t                 due;            /* by the rate, the next job */
     size_t                     rest;           /* bytes not in due yet */
-    ngx_log_t                  log;
 
     ngx_http_xet_temp_t       *copy;           /* being made, heals only */
     ngx_pool_t                *pool;           /* of copy */
@@ -74,9 +73,8 @@ typedef struct {
 } ngx_http_xet_pass_t;
 
 
-/* The begin, step and end of a chore; begin returns NULL without memory. */
-ngx_http_xet_pass_t *ngx_http_xet_pass_begin(ngx_http_xet_chore_t *chore,
-    ngx_uint_t damaged,
+/* The begin, step and end of a chore whose state is a pass. */
+void ngx_http_xet_pass_begin(ngx_http_xet_chore_t *chore, ngx_uint_t damaged,
     void (*judge)(ngx_http_xet_chore_t *chore, xet_status_t status));
 void ngx_http_xet_pass_step(ngx_http_xet_chore_t *chore);
 void ngx_http_xet_pass_end(ngx_http_xet_chore_t *chore);
@@ -90,8 +88,12 @@ void ngx_http_xet_pass_next(ngx_http_xet_chore_t *chore);
  */
 ngx_msec_t ngx_http_xet_pass_pace(ngx_http_xet_pass_t *pass);
 
-/* What a job could not do, by its status. */
-const char *ngx_http_xet_pass_why(xet_status_t status);
+/* A job has failed: the chore is retried. */
+void ngx_http_xet_pass_failed(ngx_http_xet_chore_t *chore,
+    xet_status_t status);
+
+/* Drops the copy that is being read, or made. */
+void ngx_http_xet_pass_drop(ngx_http_xet_pass_t *pass);
 
 
 #endif /* _NGX_HTTP_XET_PASS_H_INCLUDED_ */

@@ -18,26 +18,38 @@
 #define NGX_HTTP_XET_SCRUB_DAMAGED  NGX_HTTP_XET_PASS_OWN
 
 
-static void ngx_http_xet_scrub_begin(ngx_http_xet_chore_t *chore);
+static ngx_msec_t ngx_http_xet_scrub_interval(ngx_http_xet_main_conf_t *xmcf);
+static ngx_int_t ngx_http_xet_scrub_begin(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_scrub_judge(ngx_http_xet_chore_t *chore,
     xet_status_t status);
-static void ngx_http_xet_scrub_marked(void *data, ngx_http_xet_ask_t *ask,
-    ngx_int_t rc);
+static void ngx_http_xet_scrub_marked(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask);
 
 
 const ngx_http_xet_chore_kind_t  ngx_http_xet_scrub = {
     ngx_string("scrub"),
     { "copies", "bytes", "unread", "damaged", NULL },
+    ngx_http_xet_scrub_interval,
+    sizeof(ngx_http_xet_pass_t),
     ngx_http_xet_scrub_begin,
     ngx_http_xet_pass_step,
     ngx_http_xet_pass_end
 };
 
 
-static void
+static ngx_msec_t
+ngx_http_xet_scrub_interval(ngx_http_xet_main_conf_t *xmcf)
+{
+    return xmcf->scrub ? xmcf->scrub_interval : 0;
+}
+
+
+static ngx_int_t
 ngx_http_xet_scrub_begin(ngx_http_xet_chore_t *chore)
 {
-    (void) ngx_http_xet_pass_begin(chore, 0, ngx_http_xet_scrub_judge);
+    ngx_http_xet_pass_begin(chore, 0, ngx_http_xet_scrub_judge);
+
+    return NGX_OK;
 }
 
 
@@ -53,31 +65,24 @@ ngx_http_xet_scrub_judge(ngx_http_xet_chore_t *chore, xet_status_t status)
         return;
     }
 
-    if (ngx_http_xet_query_scrub_damaged(&pass->rows[pass->i],
-                                         ngx_http_xet_scrub_marked, chore)
-        != NGX_AGAIN)
-    {
-        ngx_http_xet_scrub_marked(chore, NULL, NGX_BUSY);
-    }
+    ngx_http_xet_chore_sent(chore,
+                            ngx_http_xet_query_scrub_damaged(
+                                &pass->rows[pass->i],
+                                ngx_http_xet_chore_answer, chore),
+                            ngx_http_xet_scrub_marked);
 }
 
 
 static void
-ngx_http_xet_scrub_marked(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+ngx_http_xet_scrub_marked(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask)
 {
-    ngx_http_xet_chore_t *chore = data;
-
     u_char                     name[XET_XORB_NAME_MAX + 1];
     ngx_http_xet_pass_t       *pass;
     ngx_http_xet_scrub_row_t  *row;
 
     pass = chore->data;
     row = &pass->rows[pass->i];
-
-    if (rc != NGX_OK) {
-        ngx_http_xet_chore_retry(chore, "PostgreSQL does not take damage");
-        return;
-    }
 
     if (ngx_http_xet_ask_number(ask)) {
         *xet_xorb_name_print(name, &row->xorb, row->tag) = '\0';
