@@ -5,8 +5,8 @@
 # Each statement that may be sent again says what it did the first time.  The
 # session is cut when PostgreSQL has done it, so nginx sends it again by another
 # one; the client is told what was done, and what was done is done once.  Which
-# statements there are is told by src/http/query/again.def: one that acts and is
-# not looked at here fails.
+# statements there are is told by src/http/query/statements.def: one that acts
+# and is not looked at here fails.
 
 use warnings;
 use strict;
@@ -17,7 +17,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Delay;
-use Test::Xet::Process qw/ root slurp /;
+use Test::Xet::Process qw/ module_table root slurp /;
 use Test::Xet::Table;
 use Test::Xet::Token;
 
@@ -44,13 +44,7 @@ $t->allow(qr/PostgreSQL|is sent again|connect/);
 # --------------------------------------------------------------------------
 # the rule of each statement
 
-my %rule;
-
-my $table = slurp(root() . '/src/http/query/again.def');
-
-while ($table =~ /^XET_AGAIN\((\w+), (\w+), (\w+)\)/gm) {
-	$rule{$1} = $2;
-}
+my %rule = map { $_->{name} => $_->{again} } @{ module_table('statements') };
 
 my %volatile = map { $_ => 1 } split(' ', $t->sql("SELECT string_agg(proname,"
 	. " ' ') FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace"

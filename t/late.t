@@ -15,7 +15,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
-use Test::Xet::Process qw/ slurp /;
+use Test::Xet::Process qw/ module_table /;
 use Test::Xet::Table;
 use Test::Xet::Token;
 
@@ -159,11 +159,8 @@ sub settle {
 }
 
 sub rules {
-	my $text = slurp("$FindBin::Bin/../src/http/query/again.def");
-
-	return map { { name => $_->[0], whom => $_->[1] } }
-		map { [ /\((\w+), \w+, (\w+)\)/ ] }
-		$text =~ /^XET_AGAIN(\(.*\))$/mg;
+	return map { { name => $_->{name}, whom => $_->{client} } }
+		@{ module_table('statements') };
 }
 
 sub js { return { 'Content-Type' => 'application/json' } }

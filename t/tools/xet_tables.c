@@ -5,7 +5,8 @@
  *     xet_tables routes        [{"form","versions","methods","access","act",
  *                                "handler"}], those of the API
  *     xet_tables hub           the same, those of a Hub
- *     xet_tables statements    [{"name","params","long","sql"}]
+ *     xet_tables statements    [{"name","params","long","again","client",
+ *                                "sql"}]
  *     xet_tables directives    [{"name","context","kind","default","post"}]
  *     xet_tables postgres      [{"name","kind","default","min","max","must"}]
  *
@@ -88,18 +89,24 @@ print_route(const char *form, unsigned version, unsigned method,
 }
 
 
-/* The text as ngx_http_xet_query_send.h makes it; columns NULL: of a value. */
+/*
+ * The text as ngx_http_xet_statements.c makes it; columns end with NULL, and a
+ * value has none.
+ */
 
 static void
 print_statement(const char *name, unsigned all, unsigned params,
-    unsigned longs, const char *columns, const char *text)
+    const char *way, const char *again, const char *client,
+    const char *const *columns, const char *text)
 {
     unsigned  i;
 
     static const char  *comma = "[";
 
-    printf("%s{\"name\":\"%s%s\",\"params\":%u,\"long\":%s,\"sql\":\"",
-           comma, name, all ? "_all" : "", params, longs ? "true" : "false");
+    printf("%s{\"name\":\"%s%s\",\"params\":%u,\"long\":%s,\"again\":\"%s\","
+           "\"client\":\"%s\",\"sql\":\"", comma, name, all ? "_all" : "",
+           params, strncmp(way, "LONG", 4) == 0 ? "true" : "false", again,
+           client);
 
     comma = ",\n";
 
@@ -108,14 +115,13 @@ print_statement(const char *name, unsigned all, unsigned params,
         return;
     }
 
-    if (columns != NULL) {
-        printf("SELECT %s FROM ", columns);
+    printf("SELECT ");
 
-    } else {
-        printf("SELECT ");
+    for (i = 0; columns[i] != NULL; i++) {
+        printf("%s%s", (i == 0) ? "" : ", ", columns[i]);
     }
 
-    printf("xet.%s(", name);
+    printf("%sxet.%s(", (i == 0) ? "" : " FROM ", name);
 
     for (i = 1; i <= params; i++) {
         printf("%s$%u", (i == 1) ? "" : ", ", i);
@@ -161,16 +167,50 @@ print_param(const char *name, const char *kind, long value, long min,
 }
 
 
-#define XET_ROWS(name, params, columns)                                       \
-    print_statement(#name, 0, params, 0, columns, NULL);
-#define XET_LONG(name, params, columns)                                       \
-    print_statement(#name, 0, params, 1, columns, NULL);
-#define XET_ALL(name, params, columns)                                        \
-    print_statement(#name, 1, params, 0, columns, NULL);
-#define XET_VALUE(name, params)                                               \
-    print_statement(#name, 0, params, 0, NULL, NULL);
-#define XET_TEXT(name, params, text)                                          \
-    print_statement(#name, 0, params, 0, NULL, text);
+/* The text of a statement that has one of its own, or NULL. */
+
+static const char *
+statement_text(const char *name)
+{
+#define XET_SQL(statement, text)                                              \
+    if (strcmp(name, #statement) == 0) {                                      \
+        return text;                                                          \
+    }
+
+#include "../../src/http/query/statements.def"
+
+    return NULL;
+}
+
+
+static void
+print_statements(void)
+{
+    const char  *again, *way;
+
+    unsigned            params = 0;
+    const char *const  *columns = NULL;
+
+#define XET_TYPE(type)         + 1
+#define XET_PARAM(type, name)  + 1
+#define XET_FROM(what, types)  types
+#define XET_MEMBER(what, type, name, types)  types
+#define XET_COLUMN(type, name)  #name,
+#define XET_CELL(type, name)   #name,
+#define XET_CELLS(what, type, name, cells)  cells
+#define XET_STATEMENT(name, how, why, client, types, names)                   \
+    params = 0 types;                                                         \
+    columns = (const char *const[]) { names NULL };                           \
+    way = #how;                                                               \
+    again = #why;                                                             \
+    print_statement(#name, 0, params, way, again, #client, columns,           \
+                    statement_text(#name));
+#define XET_ALL_OF(name)                                                      \
+    print_statement(#name, 1, params - 2, way, again, "ANY", columns, NULL);
+
+#include "../../src/http/query/statements.def"
+}
+
 
 #define XET_ANYWHERE         "http, server, location"
 #define XET_HTTP_SERVER      "http, server"
@@ -196,7 +236,7 @@ main(int argc, char **argv)
 #include "../../src/http/routes/routes.def"
 
     } else if (argc == 2 && strcmp(argv[1], "statements") == 0) {
-#include "../../src/http/query/statements.def"
+        print_statements();
 
     } else if (argc == 2 && strcmp(argv[1], "directives") == 0) {
 #include "../../src/http/base/directives.def"

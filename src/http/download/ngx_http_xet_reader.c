@@ -179,8 +179,8 @@ ngx_http_xet_reader_open(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     ctx->reader = rd;
 
-    rc = ngx_http_xet_query_file_open(r, &rd->file, 0,
-                                      ngx_http_xet_reader_opened);
+    rc = ngx_http_xet_query(r, file_open, ngx_http_xet_reader_opened,
+                            .file = &rd->file);
 
     return ngx_http_xet_query_status(rc, XET_NO_FILE);
 }
@@ -189,15 +189,21 @@ ngx_http_xet_reader_open(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
 static void
 ngx_http_xet_reader_opened(ngx_http_request_t *r, ngx_int_t rc)
 {
-    xet_status_t            status;
-    ngx_http_xet_ctx_t     *ctx;
-    ngx_http_xet_open_t     row;
-    ngx_http_xet_reader_t  *rd;
+    xet_status_t                   status;
+    ngx_http_xet_ctx_t            *ctx;
+    ngx_http_xet_reader_t         *rd;
+    ngx_http_xet_file_open_row_t   row;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     rd = ctx->reader;
 
-    status = ngx_http_xet_query_file_open_get(r, rc, &row);
+    status = ngx_http_xet_query_status(rc, XET_NO_FILE);
+
+    if (status == XET_OK
+        && ngx_http_xet_row_file_open(ctx->query->res, 0, &row) != NGX_OK)
+    {
+        status = XET_DATABASE;
+    }
 
     if (status == XET_OK) {
         rd->file_size = row.size;
@@ -361,8 +367,9 @@ ngx_http_xet_reader_step(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
     status = xet_cursor_ask(&rd->cursor, lists, &n);
 
     if (status == XET_AGAIN) {
-        rc = ngx_http_xet_query_file_open(r, &rd->file, rd->cursor.position,
-                                          ngx_http_xet_reader_terms);
+        rc = ngx_http_xet_query(r, file_open, ngx_http_xet_reader_terms,
+                                .file = &rd->file,
+                                .byte_at = rd->cursor.position);
 
         return ngx_http_xet_query_status(rc, XET_NO_FILE);
     }
@@ -375,15 +382,21 @@ ngx_http_xet_reader_step(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 static void
 ngx_http_xet_reader_terms(ngx_http_request_t *r, ngx_int_t rc)
 {
-    xet_status_t            status;
-    ngx_http_xet_ctx_t     *ctx;
-    ngx_http_xet_open_t     row;
-    ngx_http_xet_reader_t  *rd;
+    xet_status_t                   status;
+    ngx_http_xet_ctx_t            *ctx;
+    ngx_http_xet_reader_t         *rd;
+    ngx_http_xet_file_open_row_t   row;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     rd = ctx->reader;
 
-    status = ngx_http_xet_query_file_open_get(r, rc, &row);
+    status = ngx_http_xet_query_status(rc, XET_NO_FILE);
+
+    if (status == XET_OK
+        && ngx_http_xet_row_file_open(ctx->query->res, 0, &row) != NGX_OK)
+    {
+        status = XET_DATABASE;
+    }
 
     if (status == XET_OK) {
         status = xet_cursor_terms(&rd->cursor, row.packed.data,
@@ -498,8 +511,8 @@ ngx_http_xet_reader_again(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 
     rd->losses = 0;
 
-    rc = ngx_http_xet_query_file_open(r, &rd->file, rd->cursor.position,
-                                      ngx_http_xet_reader_terms);
+    rc = ngx_http_xet_query(r, file_open, ngx_http_xet_reader_terms,
+                            .file = &rd->file, .byte_at = rd->cursor.position);
 
     return ngx_http_xet_query_status(rc, XET_NO_FILE);
 }

@@ -158,8 +158,9 @@ ngx_http_xet_recon_ask(ngx_http_request_t *r)
 
     first = rec->size ? rec->plan.position : rec->want.start;
 
-    rc = ngx_http_xet_query_file_terms(r, &rec->file, first, rec->want.end - 1,
-                                       ngx_http_xet_recon_queried);
+    rc = ngx_http_xet_query(r, file_terms, ngx_http_xet_recon_queried,
+                            .file = &rec->file, .first_byte = first,
+                            .last_byte = rec->want.end - 1);
 
     return ngx_http_xet_query_asked(r, rc);
 }
@@ -176,13 +177,12 @@ ngx_http_xet_recon_queried(ngx_http_request_t *r, ngx_int_t rc)
 static ngx_int_t
 ngx_http_xet_recon_terms(ngx_http_request_t *r)
 {
-    uint64_t               offset;
-    ngx_str_t              packed;
-    ngx_uint_t             i, later;
-    xet_status_t           status;
-    ngx_http_xet_ctx_t    *ctx;
-    ngx_http_xet_terms_t   terms;
-    ngx_http_xet_recon_t  *rec;
+    ngx_uint_t                      i, later;
+    xet_status_t                    status;
+    ngx_http_xet_ctx_t             *ctx;
+    ngx_http_xet_terms_t            terms;
+    ngx_http_xet_recon_t           *rec;
+    ngx_http_xet_file_terms_row_t   row;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     rec = ctx->recon;
@@ -193,16 +193,19 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
     status = ngx_http_xet_recon_first(rec, &terms);
 
     for (i = 0; i < terms.n && status == XET_OK; i++) {
-        ngx_http_xet_query_file_terms_row(r, i, &offset, &packed);
+        (void) ngx_http_xet_row_file_terms(ctx->query->res, i, &row);
 
         /* other terms took the place of those of the window before */
 
-        if (later && i == 0 && packed.len && offset < rec->plan.position) {
+        if (later && i == 0 && row.packed.len
+            && row.first_offset < rec->plan.position)
+        {
             status = XET_PLAN_CHANGED;
             break;
         }
 
-        status = xet_plan_add(&rec->plan, packed.data, packed.len, offset);
+        status = xet_plan_add(&rec->plan, row.packed.data, row.packed.len,
+                              row.first_offset);
     }
 
     if (status == XET_OK && rec->plan.n == 0) {

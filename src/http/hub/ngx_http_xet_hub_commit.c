@@ -41,6 +41,14 @@
 #define NGX_HTTP_XET_HUB_AGAIN       500       /* ms */
 
 
+/* A file that is to be proven. */
+
+typedef struct {
+    xet_hash_t                   hash;
+    u_char                       sha256[XET_DIGEST_SHA256_LEN];
+} ngx_http_xet_hub_claim_t;
+
+
 typedef struct {
     u_char                       upload[NGX_HTTP_XET_UPLOAD_LEN];
     ngx_uint_t                   seq;          /* batches staged */
@@ -186,7 +194,8 @@ ngx_http_xet_hub_commit_cleanup(void *data)
     /* a statement that is under way drops it when it has ended */
 
     if (c->staged && !c->query->inherited) {
-        ngx_http_xet_query_hub_unstage(c->upload, c->hashed);
+        (void) ngx_http_xet_post(hub_unstage, .upload = c->upload,
+                                 .bytes = c->hashed);
     }
 
     if (c->again.timer_set) {
@@ -541,15 +550,18 @@ ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
         /* names its files by what they are */
 
         ngx_http_xet_hub_wait(r,
-            ngx_http_xet_query_hub_batch(r, &ngx_http_xet_hub_get(r)->asked,
-                                         c->upload, c->seq,
-                                         ngx_http_xet_hub_commit_batched));
+            ngx_http_xet_query_hub_leave(r,
+                ngx_http_xet_query(r, hub_batch,
+                                   ngx_http_xet_hub_commit_batched,
+                                   .asked = &ngx_http_xet_hub_get(r)->asked,
+                                   .upload = c->upload, .batches = c->seq),
+                c->upload));
         return;
     }
 
     ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query_hub_claims(r, &c->store, c->upload,
-                                      ngx_http_xet_hub_commit_claimed));
+        ngx_http_xet_query(r, hub_claims, ngx_http_xet_hub_commit_claimed,
+                           .store = c->store, .upload = c->upload));
 }
 
 
@@ -613,9 +625,10 @@ static ngx_int_t
 ngx_http_xet_hub_commit_doubts(ngx_http_request_t *r,
     ngx_http_xet_hub_commit_t *c)
 {
-    ngx_uint_t                  i;
-    ngx_http_xet_hub_answer_t   answer;
-    ngx_http_xet_hub_claim_t   *claim;
+    ngx_uint_t                     i;
+    ngx_http_xet_hub_claim_t      *claim;
+    ngx_http_xet_hub_answer_t      answer;
+    ngx_http_xet_hub_claims_row_t  row;
 
     c->next = 0;
     c->n = ngx_http_xet_query_rows(ngx_http_xet_query_get(r));
@@ -628,28 +641,35 @@ ngx_http_xet_hub_commit_doubts(ngx_http_request_t *r,
     for (i = 0; i < c->n; i++) {
         claim = &c->claims[i];
 
-        if (ngx_http_xet_query_hub_claims_row(r, i, claim) != NGX_OK) {
+        if (ngx_http_xet_row_hub_claims(c->query->res, i, &row) != NGX_OK) {
             return NGX_ERROR;
         }
 
-        if (claim->status == NGX_HTTP_ACCEPTED) {
+        if (row.status == NGX_HTTP_ACCEPTED) {
             ngx_http_xet_hub_commit_pause(r, c);
             return NGX_DONE;
         }
 
-        if (claim->status != NGX_HTTP_OK) {
-            answer.status = claim->status;
+        if (row.status != NGX_HTTP_OK) {
+            answer.status = row.status;
             ngx_str_set(&answer.code, "unknown_file");
 
-            if (claim->status == NGX_HTTP_TOO_MANY_REQUESTS) {
+            if (row.status == NGX_HTTP_TOO_MANY_REQUESTS) {
                 ngx_str_set(&answer.code, "too_many_claims");
             }
 
-            answer.message = claim->message;
+            answer.message = row.message;
 
             ngx_http_finalize_request(r, ngx_http_xet_hub_refuse(r, &answer));
             return NGX_DONE;
         }
+
+        if (row.hash == NULL || row.sha256 == NULL) {
+            return NGX_ERROR;
+        }
+
+        claim->hash = *row.hash;
+        ngx_memcpy(claim->sha256, row.sha256, XET_DIGEST_SHA256_LEN);
     }
 
     return NGX_OK;
@@ -797,9 +817,9 @@ ngx_http_xet_hub_commit_hashed(ngx_http_request_t *r, void *data,
     }
 
     ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query_hub_proven(r, &c->store, &claim->hash,
-                                      claim->sha256,
-                                      ngx_http_xet_hub_commit_proven));
+        ngx_http_xet_query(r, hub_proven, ngx_http_xet_hub_commit_proven,
+                           .store = c->store, .file = &claim->hash,
+                           .digest = claim->sha256));
 }
 
 
@@ -831,13 +851,16 @@ ngx_http_xet_hub_commit_make(ngx_http_request_t *r,
 
     hub = ngx_http_xet_hub_get(r);
 
-    c->message.rev = hub->rev;
-    c->message.who = hub->who;
-
     ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query_hub_commit(r, &hub->asked, c->upload, c->seq,
-                                      &c->message,
-                                      ngx_http_xet_hub_commit_made));
+        ngx_http_xet_query_hub_leave(r,
+            ngx_http_xet_query(r, hub_commit, ngx_http_xet_hub_commit_made,
+                               .asked = &hub->asked, .rev = hub->rev,
+                               .upload = c->upload,
+                               .parent = c->message.parent, .who = hub->who,
+                               .title = c->message.title,
+                               .text = c->message.text, .batches = c->seq,
+                               .seen = c->message.seen),
+            c->upload));
 }
 
 

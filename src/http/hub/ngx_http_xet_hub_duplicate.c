@@ -110,6 +110,9 @@ ngx_http_xet_hub_duplicate_read(ngx_http_request_t *r, void *data)
     }
 
     ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query_hub_duplicate(r, &hub->asked, &to, &d->batch,
-                                         ngx_http_xet_hub_added));
+        ngx_http_xet_query(r, hub_duplicate, ngx_http_xet_hub_added,
+                           .asked = &hub->asked, .to_kind = to.kind,
+                           .to_owner = to.owner, .to_name = to.name,
+                           .hashes = &d->batch.hashes,
+                           .digests = &d->batch.sha256));
 }

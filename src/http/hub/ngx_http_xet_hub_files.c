@@ -179,16 +179,17 @@ ngx_http_xet_hub_files_ask(ngx_http_request_t *r, ngx_http_xet_hub_files_t *f)
                                  XET_DIGEST_SHA256_LEN);
     }
 
-    return ngx_http_xet_query_hub_here(r, &ctx->repo, &f->sha256,
-                                       ngx_http_xet_hub_files_asked);
+    return ngx_http_xet_query(r, hub_here, ngx_http_xet_hub_files_asked,
+                              .store = ctx->repo, .digests = &f->sha256);
 }
 
 
 static void
 ngx_http_xet_hub_files_asked(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_uint_t                 i, n;
-    ngx_http_xet_hub_files_t  *f;
+    ngx_uint_t                    i, n;
+    ngx_http_xet_hub_files_t     *f;
+    ngx_http_xet_hub_here_row_t   row;
 
     f = ngx_http_xet_hub_get(r)->files;
 
@@ -201,8 +202,9 @@ ngx_http_xet_hub_files_asked(ngx_http_request_t *r, ngx_int_t rc)
                         : 0;
 
     for (i = 0; i < n; i++) {
-        ngx_http_xet_hub_files_drop(f,
-                                    ngx_http_xet_query_hub_here_row(r, i));
+        (void) ngx_http_xet_row_hub_here(ngx_http_xet_query_get(r)->res, i,
+                                         &row);
+        ngx_http_xet_hub_files_drop(f, row.n);
     }
 
     ngx_http_xet_query_release(r);

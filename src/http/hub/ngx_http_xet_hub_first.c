@@ -70,7 +70,7 @@ ngx_http_xet_hub_first_cleanup(void *data)
     /* a statement that is under way drops it when it has ended */
 
     if (first->begun && !first->query->inherited) {
-        ngx_http_xet_query_hub_unstage(first->upload, 0);
+        (void) ngx_http_xet_post(hub_unstage, .upload = first->upload);
     }
 
     ngx_http_xet_hub_files_destroy(&first->files);
@@ -118,8 +118,10 @@ ngx_http_xet_hub_first_take(ngx_http_request_t *r,
     hub->state = first;
 
     ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query_hub_begin(r, &hub->asked, first->upload,
-                                     ngx_http_xet_hub_first_begun));
+        ngx_http_xet_query_hub_leave(r,
+            ngx_http_xet_query(r, hub_begin, ngx_http_xet_hub_first_begun,
+                               .asked = &hub->asked, .upload = first->upload),
+            first->upload));
 }
 
 

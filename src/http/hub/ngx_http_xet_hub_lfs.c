@@ -253,9 +253,10 @@ ngx_http_xet_hub_lfs_ask(ngx_http_request_t *r)
 
     l = ngx_http_xet_hub_get(r)->state;
 
-    return ngx_http_xet_query_hub_known(r, &l->store, &l->sha256,
-                                        NGX_HTTP_XET_HUB_LFS_PART,
-                                        ngx_http_xet_hub_lfs_looked);
+    return ngx_http_xet_query(r, hub_known, ngx_http_xet_hub_lfs_looked,
+                              .store = l->store,
+                              .digests = { &l->sha256,
+                                           NGX_HTTP_XET_HUB_LFS_PART });
 }
 
 
@@ -292,30 +293,30 @@ ngx_http_xet_hub_lfs_looked(ngx_http_request_t *r, ngx_int_t rc)
 static ngx_int_t
 ngx_http_xet_hub_lfs_marked(ngx_http_request_t *r, ngx_http_xet_hub_lfs_t *l)
 {
-    u_char       sha256[XET_HUB_SHA256_LEN];
-    ngx_uint_t   i, k, n, proven;
-    xet_hash_t   hash;
+    ngx_uint_t                    i, k, n;
+    ngx_http_xet_query_t         *q;
+    ngx_http_xet_hub_known_row_t  row;
 
-    n = ngx_http_xet_query_rows(ngx_http_xet_query_get(r));
+    q = ngx_http_xet_query_get(r);
+    n = ngx_http_xet_query_rows(q);
     k = l->next;
 
     for (i = 0; i < n; i++) {
 
-        if (ngx_http_xet_query_hub_known_row(r, i, sha256, &hash, &proven)
-            != NGX_OK)
-        {
+        if (ngx_http_xet_row_hub_known(q->res, i, &row) != NGX_OK) {
             return NGX_ERROR;
         }
 
         while (k < l->n
-               && ngx_memcmp(l->objects[k].sha256, sha256, sizeof(sha256))
+               && ngx_memcmp(l->objects[k].sha256, row.sha256,
+                             XET_HUB_SHA256_LEN)
                   != 0)
         {
             k++;
         }
 
         if (k < l->n) {
-            l->objects[k++].known = proven || l->list.upload;
+            l->objects[k++].known = row.proven || l->list.upload;
         }
     }
 
@@ -736,29 +737,28 @@ ngx_http_xet_hub_lfs_get_handler(ngx_http_request_t *r,
     }
 
     return ngx_http_xet_query_wait(r,
-               ngx_http_xet_query_hub_known(r, &u->store, &u->digest, 1,
-                                            ngx_http_xet_hub_lfs_found));
+               ngx_http_xet_query(r, hub_known, ngx_http_xet_hub_lfs_found,
+                                  .store = u->store,
+                                  .digests = { &u->digest, 1 }));
 }
 
 
 static void
 ngx_http_xet_hub_lfs_found(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_uint_t                   proven;
-    xet_status_t                 status;
-    ngx_http_xet_ctx_t          *ctx;
-    ngx_http_xet_hub_lfs_url_t  *u;
+    xet_status_t                  status;
+    ngx_http_xet_ctx_t           *ctx;
+    ngx_http_xet_hub_lfs_url_t   *u;
+    ngx_http_xet_hub_known_row_t  row;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     u = ngx_http_xet_hub_get(r)->state;
-    proven = 0;
 
     if (rc == NGX_OK) {
-        rc = ngx_http_xet_query_hub_known_row(r, 0, u->sha256, &ctx->hash,
-                                              &proven);
+        rc = ngx_http_xet_row_hub_known(ctx->query->res, 0, &row);
     }
 
-    if (rc == NGX_DECLINED || (rc == NGX_OK && !proven)) {
+    if (rc == NGX_DECLINED || (rc == NGX_OK && !row.proven)) {
         ngx_http_finalize_request(r,
             ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND, "EntryNotFound",
                                    "Object does not exist"));
@@ -770,6 +770,9 @@ ngx_http_xet_hub_lfs_found(ngx_http_request_t *r, ngx_int_t rc)
                                                               NULL));
         return;
     }
+
+    ctx->hash = *row.hash;
+    ngx_memcpy(u->sha256, row.sha256, XET_HUB_SHA256_LEN);
 
     u->reader = ngx_http_xet_reader_create(r, u);
 

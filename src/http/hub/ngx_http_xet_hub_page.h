@@ -24,6 +24,28 @@
 #define ngx_http_xet_hub_str(s)  (s)->len, (s)->data
 
 
+/* A repo at a revision, and a folder or file of it. */
+
+typedef struct {
+    ngx_http_xet_hub_answer_t  answer;         /* status 200 for the rest */
+    ngx_str_t                  repo;           /* owner/name */
+    ngx_str_t                  rev;
+    ngx_str_t                  path;           /* empty: the root */
+    ngx_str_t                  oid;
+    ngx_str_t                  title;
+    ngx_str_t                  who;
+    ngx_str_t                  readme;         /* path of the text, or NULL */
+    ngx_str_t                  store;
+    xet_hash_t                 hash;           /* of the text */
+    uint64_t                   size;
+    int64_t                    made_at;        /* seconds since 1970 */
+    int64_t                    files;          /* -1: not known */
+    int64_t                    bytes;
+    ngx_uint_t                 private;
+    ngx_uint_t                 folder;
+} ngx_http_xet_hub_view_t;
+
+
 /* The page of a repo, while it is made. */
 
 typedef struct {

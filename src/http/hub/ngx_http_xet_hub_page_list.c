@@ -35,7 +35,7 @@ static void ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
     ngx_uint_t rows);
 static void ngx_http_xet_hub_page_first(ngx_http_request_t *r, xet_buf_t *b);
 static void ngx_http_xet_hub_page_row(ngx_http_request_t *r, xet_buf_t *b,
-    const ngx_http_xet_hub_listed_t *listed);
+    const ngx_http_xet_hub_page_list_row_t *listed);
 static void ngx_http_xet_hub_page_more(ngx_http_request_t *r, xet_buf_t *b,
     ngx_uint_t rows);
 
@@ -131,9 +131,10 @@ ngx_http_xet_hub_page_list(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     /* one more than is shown tells whether there is a next page */
 
     return ngx_http_xet_hub_page_wait(r,
-               ngx_http_xet_query_page_list(r, &hub->asked, &list->after,
-                                            NGX_HTTP_XET_HUB_ROWS + 1,
-                                            ngx_http_xet_hub_page_listed));
+               ngx_http_xet_query(r, hub_page_list,
+                                  ngx_http_xet_hub_page_listed,
+                                  .asked = &hub->asked, .after = list->after,
+                                  .most = NGX_HTTP_XET_HUB_ROWS + 1));
 }
 
 
@@ -161,7 +162,7 @@ ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc)
     xet_buf_t                      b;
     ngx_uint_t                     rows;
     ngx_http_xet_hub_t            *hub;
-    ngx_http_xet_hub_listed_t      listed;
+    ngx_http_xet_hub_page_list_row_t  listed;
     ngx_http_xet_hub_page_list_t  *list;
 
     hub = ngx_http_xet_hub_get(r);
@@ -174,7 +175,8 @@ ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc)
     rows = ngx_http_xet_hub_page_rows(r, rc);
 
     if (rows) {
-        ngx_http_xet_query_page_list_row(r, rows - 1, &listed);
+        (void) ngx_http_xet_row_hub_page_list(ngx_http_xet_query_get(r)->res,
+                                              rows - 1, &listed);
 
         list->looked = (listed.repo.data == NULL);
         rows -= list->looked;
@@ -232,7 +234,7 @@ ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
     ngx_uint_t rows)
 {
     ngx_uint_t                     i;
-    ngx_http_xet_hub_listed_t      listed;
+    ngx_http_xet_hub_page_list_row_t  listed;
     ngx_http_xet_hub_page_list_t  *list;
 
     list = ngx_http_xet_hub_get(r)->state;
@@ -262,7 +264,8 @@ ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
     rows = ngx_min(rows, NGX_HTTP_XET_HUB_ROWS);
 
     for (i = 0; i < rows; i++) {
-        ngx_http_xet_query_page_list_row(r, i, &listed);
+        (void) ngx_http_xet_row_hub_page_list(ngx_http_xet_query_get(r)->res,
+                                              i, &listed);
         ngx_http_xet_hub_page_row(r, b, &listed);
     }
 
@@ -306,19 +309,21 @@ ngx_http_xet_hub_page_first(ngx_http_request_t *r, xet_buf_t *b)
 
 static void
 ngx_http_xet_hub_page_row(ngx_http_request_t *r, xet_buf_t *b,
-    const ngx_http_xet_hub_listed_t *listed)
+    const ngx_http_xet_hub_page_list_row_t *listed)
 {
-    int64_t  at;
+    int64_t         at;
+    xet_hub_kind_e  kind;
 
-    at = listed->changed / 1000000;
+    at = (int64_t) listed->changed / 1000000;
+    kind = listed->kind & (XET_HUB_KINDS - 1);
 
     xet_hub_html(b, "<tr><th scope=\"row\"><a href=\"");
-    ngx_http_xet_hub_page_repo_url(r, b, listed->kind, &listed->repo);
+    ngx_http_xet_hub_page_repo_url(r, b, kind, &listed->repo);
 
     xet_hub_html(b, "\">%t</a>%s</th><td data-name=\"Kind\">%s</td>",
                  ngx_http_xet_hub_str(&listed->repo),
                  listed->private ? " (private)" : "",
-                 xet_hub_kind_name(listed->kind));
+                 xet_hub_kind_name(kind));
 
     if (listed->files < 0) {
         xet_hub_html(b, "<td class=\"n\" data-name=\"Files\">not known</td>"
@@ -342,7 +347,7 @@ ngx_http_xet_hub_page_more(ngx_http_request_t *r, xet_buf_t *b,
     u_char                        cursor[2 * NGX_INT64_LEN + 2];
     size_t                        len;
     ngx_http_xet_hub_t            *hub;
-    ngx_http_xet_hub_listed_t     listed;
+    ngx_http_xet_hub_page_list_row_t  listed;
     ngx_http_xet_hub_page_list_t  *list;
 
     hub = ngx_http_xet_hub_get(r);
@@ -362,9 +367,10 @@ ngx_http_xet_hub_page_more(ngx_http_request_t *r, xet_buf_t *b,
     }
 
     if (rows > NGX_HTTP_XET_HUB_ROWS || list->looked) {
-        ngx_http_xet_query_page_list_row(r, list->looked
-                                            ? rows : NGX_HTTP_XET_HUB_ROWS - 1,
-                                         &listed);
+        (void) ngx_http_xet_row_hub_page_list(ngx_http_xet_query_get(r)->res,
+                                             list->looked
+                                             ? rows : NGX_HTTP_XET_HUB_ROWS - 1,
+                                             &listed);
 
         len = ngx_sprintf(cursor, "%L/%L", listed.changed, listed.id) - cursor;
 

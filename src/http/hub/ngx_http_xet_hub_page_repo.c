@@ -15,6 +15,10 @@
 
 
 static void ngx_http_xet_hub_page_found(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_hub_page_view(ngx_http_request_t *r,
+    ngx_http_xet_hub_view_t *view);
+static ngx_int_t ngx_http_xet_hub_page_copy(ngx_http_request_t *r,
+    const ngx_str_t *text, ngx_str_t *copy);
 static void ngx_http_xet_hub_page_refs(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_hub_page_list_files(ngx_http_request_t *r);
 static void ngx_http_xet_hub_page_files(ngx_http_request_t *r, ngx_int_t rc);
@@ -50,9 +54,10 @@ ngx_http_xet_hub_page_repo_handler(ngx_http_request_t *r,
     }
 
     return ngx_http_xet_hub_page_wait(r,
-               ngx_http_xet_query_page_repo(r, &hub->asked, &hub->rev,
-                                            &hub->path,
-                                            ngx_http_xet_hub_page_found));
+               ngx_http_xet_query(r, hub_page_repo,
+                                  ngx_http_xet_hub_page_found,
+                                  .asked = &hub->asked, .rev = hub->rev,
+                                  .path = hub->path));
 }
 
 
@@ -69,7 +74,7 @@ ngx_http_xet_hub_page_found(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    if (ngx_http_xet_query_page_repo_get(r, &paper->view) != NGX_OK) {
+    if (ngx_http_xet_hub_page_view(r, &paper->view) != NGX_OK) {
         ngx_http_finalize_request(r, ngx_http_xet_hub_status(r, XET_NOMEM));
         return;
     }
@@ -91,20 +96,91 @@ ngx_http_xet_hub_page_found(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     ngx_http_xet_hub_page_asked(r,
-        ngx_http_xet_query_page_refs(r, &hub->asked,
-                                     NGX_HTTP_XET_HUB_ROWS,
-                                     ngx_http_xet_hub_page_refs));
+        ngx_http_xet_query(r, hub_page_refs, ngx_http_xet_hub_page_refs,
+                           .asked = &hub->asked,
+                           .most = NGX_HTTP_XET_HUB_ROWS));
+}
+
+
+/* Rows are gone with the next statement, so the view is a copy. */
+
+static ngx_int_t
+ngx_http_xet_hub_page_view(ngx_http_request_t *r,
+    ngx_http_xet_hub_view_t *view)
+{
+    ngx_http_xet_hub_page_repo_row_t  row;
+
+    if (ngx_http_xet_row_hub_page_repo(ngx_http_xet_query_get(r)->res, 0, &row)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    view->answer = row.answer;
+
+    if (view->answer.status != NGX_HTTP_OK) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_xet_hub_page_copy(r, &row.answer.more, &view->repo) != NGX_OK
+        || ngx_http_xet_hub_page_copy(r, &row.rev, &view->rev) != NGX_OK
+        || ngx_http_xet_hub_page_copy(r, &row.path, &view->path) != NGX_OK
+        || ngx_http_xet_hub_page_copy(r, &row.oid, &view->oid) != NGX_OK
+        || ngx_http_xet_hub_page_copy(r, &row.title, &view->title) != NGX_OK
+        || ngx_http_xet_hub_page_copy(r, &row.who, &view->who) != NGX_OK
+        || ngx_http_xet_hub_page_copy(r, &row.readme, &view->readme) != NGX_OK
+        || ngx_http_xet_hub_page_copy(r, &row.uploads, &view->store) != NGX_OK
+        || (row.readme.data && row.hash == NULL))
+    {
+        return NGX_ERROR;
+    }
+
+    view->private = row.private;
+    view->made_at = row.made_at;
+    view->files = row.files;
+    view->bytes = row.bytes;
+    view->folder = row.is_folder;
+
+    if (row.readme.data) {
+        view->hash = *row.hash;
+        view->size = row.size;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_page_copy(ngx_http_request_t *r, const ngx_str_t *text,
+    ngx_str_t *copy)
+{
+    if (text->data == NULL) {
+        ngx_str_null(copy);
+        return NGX_OK;
+    }
+
+    copy->len = text->len;
+    copy->data = ngx_pnalloc(r->pool, text->len + 1);
+
+    if (copy->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    *ngx_cpymem(copy->data, text->data, text->len) = '\0';
+
+    return NGX_OK;
 }
 
 
 static void
 ngx_http_xet_hub_page_refs(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_str_t                  ref, name;
-    ngx_uint_t                 i, rows, tag;
-    ngx_http_xet_hub_t        *hub;
-    ngx_http_xet_hub_view_t    view;
-    ngx_http_xet_hub_paper_t  *paper;
+    ngx_str_t                         ref, name;
+    ngx_uint_t                        i, rows, tag;
+    ngx_http_xet_hub_t               *hub;
+    ngx_http_xet_hub_view_t           view;
+    ngx_http_xet_hub_paper_t         *paper;
+    ngx_http_xet_hub_page_refs_row_t  row;
 
     static const ngx_str_t  root = ngx_null_string;
 
@@ -123,7 +199,9 @@ ngx_http_xet_hub_page_refs(ngx_http_request_t *r, ngx_int_t rc)
     view = paper->view;
 
     for (i = 0; i < rows; i++) {
-        ngx_http_xet_query_page_refs_row(r, i, &ref);
+        (void) ngx_http_xet_row_hub_page_refs(ngx_http_xet_query_get(r)->res,
+                                              i, &row);
+        ref = row.ref;
 
         tag = (ref.len > 5 && ngx_strncmp(ref.data, "tags/", 5) == 0);
 
@@ -161,10 +239,10 @@ ngx_http_xet_hub_page_list_files(ngx_http_request_t *r)
     paper = hub->state;
 
     ngx_http_xet_hub_page_asked(r,
-        ngx_http_xet_query_page_tree(r, &hub->asked, &paper->view.oid,
-                                     &paper->view.path, &paper->after,
-                                     NGX_HTTP_XET_HUB_ROWS + 1,
-                                     ngx_http_xet_hub_page_files));
+        ngx_http_xet_query(r, hub_page_tree, ngx_http_xet_hub_page_files,
+                           .asked = &hub->asked, .rev = paper->view.oid,
+                           .path = paper->view.path, .after = paper->after,
+                           .most = NGX_HTTP_XET_HUB_ROWS + 1));
 }
 
 

@@ -14,7 +14,7 @@ static void ngx_http_xet_hub_page_tree_head(ngx_http_request_t *r,
     xet_buf_t *b);
 static void ngx_http_xet_hub_page_entry(ngx_http_request_t *r,
     ngx_http_xet_hub_paper_t *paper,
-    const ngx_http_xet_hub_listing_t *entry);
+    const ngx_http_xet_hub_page_tree_row_t *entry);
 static ngx_int_t ngx_http_xet_hub_page_fetched(ngx_http_request_t *r,
     ngx_http_xet_hub_paper_t *paper, const ngx_str_t *path);
 static void ngx_http_xet_hub_page_tree_more(ngx_http_request_t *r,
@@ -27,7 +27,7 @@ ngx_http_xet_hub_page_tree(ngx_http_request_t *r, ngx_uint_t rows,
 {
     xet_buf_t                   *b;
     ngx_uint_t                   i;
-    ngx_http_xet_hub_listing_t   entry;
+    ngx_http_xet_hub_page_tree_row_t   entry;
 
     b = &paper->b;
 
@@ -48,11 +48,12 @@ ngx_http_xet_hub_page_tree(ngx_http_request_t *r, ngx_uint_t rows,
         ngx_http_xet_hub_page_tree_head(r, b);
 
         for (i = 0; i < ngx_min(rows, NGX_HTTP_XET_HUB_ROWS); i++) {
-            ngx_http_xet_query_page_tree_row(r, i, &entry);
+            (void) ngx_http_xet_row_hub_page_tree(
+                      ngx_http_xet_query_get(r)->res, i, &entry);
             ngx_http_xet_hub_page_entry(r, paper, &entry);
 
             if (!entry.folder && paper->file.data == NULL
-                && ngx_http_xet_hub_page_fetched(r, paper, &entry.path)
+                && ngx_http_xet_hub_page_fetched(r, paper, &entry.entry)
                    != NGX_OK)
             {
                 b->failed = 1;
@@ -95,7 +96,8 @@ ngx_http_xet_hub_page_tree_head(ngx_http_request_t *r, xet_buf_t *b)
 
 static void
 ngx_http_xet_hub_page_entry(ngx_http_request_t *r,
-    ngx_http_xet_hub_paper_t *paper, const ngx_http_xet_hub_listing_t *entry)
+    ngx_http_xet_hub_paper_t *paper,
+    const ngx_http_xet_hub_page_tree_row_t *entry)
 {
     xet_buf_t           *b;
     ngx_str_t            name;
@@ -104,19 +106,19 @@ ngx_http_xet_hub_page_entry(ngx_http_request_t *r,
     b = &paper->b;
     hub = ngx_http_xet_hub_get(r);
 
-    name = entry->path;
+    name = entry->entry;
 
     while (name.len && name.data[name.len - 1] != '/') {
         name.len--;
     }
 
     name.data += name.len;
-    name.len = entry->path.len - name.len;
+    name.len = entry->entry.len - name.len;
 
     xet_hub_html(b, "<tr><th scope=\"row\"><a href=\"");
     ngx_http_xet_hub_page_url(r, b, hub->asked.kind, &paper->view,
                               entry->folder ? "tree" : "resolve",
-                              &entry->path);
+                              &entry->entry);
     xet_hub_html(b, "\"><bdi>%t</bdi>%s</a></th>",
                  ngx_http_xet_hub_str(&name), entry->folder ? "/" : "");
 
@@ -134,7 +136,7 @@ ngx_http_xet_hub_page_entry(ngx_http_request_t *r,
     }
 
     xet_hub_html(b, "<td data-name=\"Changed\"><time datetime=\"%D\">%d</time>"
-                 "</td></tr>\n", entry->at, entry->at);
+                 "</td></tr>\n", (int64_t) entry->at, (int64_t) entry->at);
 }
 
 
@@ -161,7 +163,7 @@ ngx_http_xet_hub_page_tree_more(ngx_http_request_t *r,
     ngx_http_xet_hub_paper_t *paper, ngx_uint_t rows)
 {
     xet_buf_t                   *b;
-    ngx_http_xet_hub_listing_t   entry;
+    ngx_http_xet_hub_page_tree_row_t   entry;
 
     b = &paper->b;
 
@@ -176,11 +178,12 @@ ngx_http_xet_hub_page_tree_more(ngx_http_request_t *r,
     }
 
     if (rows > NGX_HTTP_XET_HUB_ROWS) {
-        ngx_http_xet_query_page_tree_row(r, NGX_HTTP_XET_HUB_ROWS - 1,
-                                         &entry);
+        (void) ngx_http_xet_row_hub_page_tree(ngx_http_xet_query_get(r)->res,
+                                              NGX_HTTP_XET_HUB_ROWS - 1,
+                                              &entry);
 
         xet_hub_html(b, "<li><a rel=\"next\" href=\"?cursor=%u\">Next page</a>"
-                     "</li>\n", ngx_http_xet_hub_str(&entry.path));
+                     "</li>\n", ngx_http_xet_hub_str(&entry.entry));
     }
 
     xet_hub_html(b, "</ul>\n</nav>\n");

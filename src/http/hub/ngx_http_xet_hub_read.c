@@ -152,10 +152,10 @@ ngx_http_xet_hub_info_ask(ngx_http_request_t *r)
     hub = ngx_http_xet_hub_get(r);
     p = hub->state;
 
-    return ngx_http_xet_query_hub_info(r, &hub->asked, &hub->rev,
-                                       ngx_http_xet_hub_flag(r, "blobs"),
-                                       &p->rest,
-                                       ngx_http_xet_hub_parts_answered);
+    return ngx_http_xet_query(r, hub_info, ngx_http_xet_hub_parts_answered,
+                              .asked = &hub->asked, .rev = hub->rev,
+                              .blobs = ngx_http_xet_hub_flag(r, "blobs"),
+                              .rest = p->rest);
 }
 
 
@@ -185,8 +185,9 @@ ngx_http_xet_hub_list_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     }
 
     return ngx_http_xet_query_wait(r,
-               ngx_http_xet_query_hub_list(r, &hub->asked, page,
-                                           ngx_http_xet_hub_paged));
+               ngx_http_xet_query(r, hub_list, ngx_http_xet_hub_paged,
+                                  .asked = &hub->asked, .most = page->most,
+                                  .after = page->after));
 }
 
 
@@ -235,8 +236,11 @@ ngx_http_xet_hub_commits_ask(ngx_http_request_t *r)
     hub = ngx_http_xet_hub_get(r);
     p = hub->state;
 
-    return ngx_http_xet_query_hub_commits(r, &hub->asked, p->page, &p->rest,
-                                          ngx_http_xet_hub_parts_answered);
+    return ngx_http_xet_query(r, hub_commits_get,
+                              ngx_http_xet_hub_parts_answered,
+                              .asked = &hub->asked, .rev = p->page->rev,
+                              .after = p->page->after, .most = p->page->most,
+                              .rest = p->rest);
 }
 
 
@@ -318,8 +322,8 @@ ngx_http_xet_hub_refs_ask(ngx_http_request_t *r)
     hub = ngx_http_xet_hub_get(r);
     p = hub->state;
 
-    return ngx_http_xet_query_hub_refs(r, &hub->asked, &p->rest,
-                                       ngx_http_xet_hub_parts_answered);
+    return ngx_http_xet_query(r, hub_refs_get, ngx_http_xet_hub_parts_answered,
+                              .asked = &hub->asked, .rest = p->rest);
 }
 
 
@@ -462,8 +466,9 @@ ngx_http_xet_hub_ref_put(ngx_http_request_t *r, ngx_http_xet_hub_named_t *n,
     }
 
     ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query_hub_ref_put(r, &hub->asked, &n->name, &n->rev, 0,
-                                       ngx_http_xet_hub_added));
+        ngx_http_xet_query(r, hub_ref_put, ngx_http_xet_hub_added,
+                           .asked = &hub->asked, .ref = n->name,
+                           .rev = n->rev, .over = 0));
 }
 
 

@@ -158,8 +158,8 @@ ngx_http_xet_hub_bucket_delete_handler(ngx_http_request_t *r,
     }
 
     return ngx_http_xet_query_wait(r,
-               ngx_http_xet_query_hub_delete(r, &hub->asked,
-                                             ngx_http_xet_hub_answered));
+               ngx_http_xet_query(r, hub_delete, ngx_http_xet_hub_answered,
+                                  .asked = &hub->asked));
 }
 
 
@@ -301,9 +301,13 @@ ngx_http_xet_hub_create_make(ngx_http_request_t *r, ngx_uint_t batches)
     c = hub->state;
 
     ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query_hub_create(r, &hub->asked, c->repo.private,
-                                      &hub->who, c->upload, batches,
-                                      ngx_http_xet_hub_created));
+        ngx_http_xet_query_hub_leave(r,
+            ngx_http_xet_query(r, hub_create, ngx_http_xet_hub_created,
+                               .asked = &hub->asked,
+                               .private = (c->repo.private == 1),
+                               .who = hub->who, .upload = c->upload,
+                               .batches = batches),
+            batches ? c->upload : NULL));
 }
 
 
@@ -397,8 +401,9 @@ ngx_http_xet_hub_delete_read(ngx_http_request_t *r, void *data)
 
     ngx_http_xet_hub_asked(r, data);
 
-    ngx_http_xet_hub_wait(r, ngx_http_xet_query_hub_delete(r, &hub->asked,
-                                                 ngx_http_xet_hub_answered));
+    ngx_http_xet_hub_wait(r,
+        ngx_http_xet_query(r, hub_delete, ngx_http_xet_hub_answered,
+                           .asked = &hub->asked));
 }
 
 
@@ -436,8 +441,9 @@ ngx_http_xet_hub_move_read(ngx_http_request_t *r, void *data)
     hub->rev = owner;
     hub->path = name;
 
-    rc = ngx_http_xet_query_hub_move(r, &hub->asked, &hub->rev, &hub->path,
-                                     ngx_http_xet_hub_answered);
+    rc = ngx_http_xet_query(r, hub_move, ngx_http_xet_hub_answered,
+                            .asked = &hub->asked, .admin = hub->asked.admin,
+                            .to_owner = hub->rev, .to_name = hub->path);
 
     ngx_http_xet_hub_wait(r, rc);
 }
@@ -453,8 +459,9 @@ ngx_http_xet_hub_settings_read(ngx_http_request_t *r, void *data)
 
     hub = ngx_http_xet_hub_get(r);
 
-    rc = ngx_http_xet_query_hub_settings(r, &hub->asked, c->repo.private,
-                                         ngx_http_xet_hub_answered);
+    rc = ngx_http_xet_query(r, hub_settings, ngx_http_xet_hub_answered,
+                            .asked = &hub->asked, .admin = hub->asked.admin,
+                            .private = c->repo.private);
 
     ngx_http_xet_hub_wait(r, rc);
 }

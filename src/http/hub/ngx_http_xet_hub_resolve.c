@@ -24,14 +24,16 @@
 
 
 typedef struct {
-    ngx_http_xet_hub_file_t   file;
-    ngx_http_xet_reader_t    *reader;
-    ngx_str_t                 etag;            /* with quotes */
-    ngx_str_t                 type;            /* of media */
-    u_char                    xet[XET_HASH_STR_LEN];
+    ngx_http_xet_hub_resolve_row_t  file;
+    ngx_http_xet_reader_t          *reader;
+    ngx_str_t                       etag;      /* with quotes */
+    ngx_str_t                       type;      /* of media */
+    u_char                          xet[XET_HASH_STR_LEN];
 } ngx_http_xet_hub_resolve_t;
 
 
+static ngx_int_t ngx_http_xet_hub_resolve_row(ngx_http_request_t *r,
+    ngx_http_xet_hub_resolve_row_t *file);
 static void ngx_http_xet_hub_resolved(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_hub_resolve_send(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, ngx_http_xet_hub_resolve_t *f);
@@ -66,9 +68,32 @@ ngx_http_xet_hub_resolve_handler(ngx_http_request_t *r,
     }
 
     return ngx_http_xet_query_wait(r,
-               ngx_http_xet_query_hub_resolve(r, &hub->asked, &hub->rev,
-                                              &hub->path,
-                                              ngx_http_xet_hub_resolved));
+               ngx_http_xet_query(r, hub_resolve, ngx_http_xet_hub_resolved,
+                                  .asked = &hub->asked, .rev = hub->rev,
+                                  .path = hub->path));
+}
+
+
+/* A file that a path leads to has a hash; the SHA-256 of some is not known. */
+
+static ngx_int_t
+ngx_http_xet_hub_resolve_row(ngx_http_request_t *r,
+    ngx_http_xet_hub_resolve_row_t *file)
+{
+    static const u_char  unknown[XET_DIGEST_SHA256_LEN];
+
+    if (ngx_http_xet_row_hub_resolve(ngx_http_xet_query_get(r)->res, 0, file)
+        != NGX_OK
+        || (file->answer.status == NGX_HTTP_OK && file->hash == NULL))
+    {
+        return NGX_ERROR;
+    }
+
+    if (file->sha256 == NULL) {
+        file->sha256 = unknown;
+    }
+
+    return NGX_OK;
 }
 
 
@@ -82,7 +107,7 @@ ngx_http_xet_hub_resolved(ngx_http_request_t *r, ngx_int_t rc)
     f = hub->state;
 
     if (rc == NGX_OK) {
-        rc = ngx_http_xet_query_hub_resolve_get(r, &f->file);
+        rc = ngx_http_xet_hub_resolve_row(r, &f->file);
     }
 
     if (rc != NGX_OK) {
@@ -150,17 +175,17 @@ ngx_http_xet_hub_resolve_headers(ngx_http_request_t *r,
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    p = ngx_pnalloc(r->pool, XET_HASH_STR_LEN + 2 + f->file.store.len
+    p = ngx_pnalloc(r->pool, XET_HASH_STR_LEN + 2 + f->file.uploads.len
                              + f->file.type.len);
     if (p == NULL) {
         return NGX_ERROR;
     }
 
-    ctx->hash = f->file.hash;
+    ctx->hash = *f->file.hash;
 
     ctx->repo.data = p;
-    ctx->repo.len = f->file.store.len;
-    p = ngx_cpymem(p, f->file.store.data, f->file.store.len);
+    ctx->repo.len = f->file.uploads.len;
+    p = ngx_cpymem(p, f->file.uploads.data, f->file.uploads.len);
 
     f->type.data = p;
     f->type.len = f->file.type.len;
@@ -170,7 +195,7 @@ ngx_http_xet_hub_resolve_headers(ngx_http_request_t *r,
     *p++ = '"';
 
     p = (hub->asked.kind == XET_HUB_BUCKET)
-        ? xet_hash_print(p, &f->file.hash)
+        ? xet_hash_print(p, f->file.hash)
         : f->file.size ? xet_hash_print_plain(p, f->file.sha256)
                        : ngx_cpymem(p, NGX_HTTP_XET_HUB_EMPTY,
                                     sizeof(NGX_HTTP_XET_HUB_EMPTY) - 1);
@@ -210,7 +235,7 @@ ngx_http_xet_hub_resolve_xet(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     ngx_str_t   hash;
     const char  *kind;
 
-    (void) xet_hash_print(f->xet, &f->file.hash);
+    (void) xet_hash_print(f->xet, f->file.hash);
 
     hash.data = f->xet;
     hash.len = XET_HASH_STR_LEN;

@@ -120,8 +120,13 @@ ngx_http_xet_hub_tree_ask(ngx_http_request_t *r)
     hub = ngx_http_xet_hub_get(r);
     f = hub->state;
 
-    return ngx_http_xet_query_hub_tree(r, &hub->asked, f->page,
-                                       ngx_http_xet_hub_tree_answered);
+    return ngx_http_xet_query(r, hub_tree_rows, ngx_http_xet_hub_tree_answered,
+                              .asked = &hub->asked, .rev = f->page->rev,
+                              .path = f->page->path,
+                              .deep = f->page->recursive,
+                              .expand = f->page->expand,
+                              .after = f->page->after, .most = f->page->most,
+                              .part = f->page->part);
 }
 
 
@@ -394,9 +399,12 @@ ngx_http_xet_hub_paths_ask(ngx_http_request_t *r)
     hub = ngx_http_xet_hub_get(r);
     p = hub->state;
 
-    return ngx_http_xet_query_hub_paths(r, &hub->asked, &p->listed.rev,
-               &p->batch, ngx_http_xet_hub_tree_part(p->listed.expand),
-               p->listed.expand, ngx_http_xet_hub_paths_answered);
+    return ngx_http_xet_query(r, hub_paths_rows,
+               ngx_http_xet_hub_paths_answered, .asked = &hub->asked,
+               .rev = p->listed.rev,
+               .paths = { &p->batch.paths,
+                          ngx_http_xet_hub_tree_part(p->listed.expand) },
+               .expand = p->listed.expand);
 }
 
 

@@ -125,9 +125,11 @@ ngx_http_xet_hub_preupload_ask(ngx_http_request_t *r)
     hub = ngx_http_xet_hub_get(r);
     p = hub->state;
 
-    return ngx_http_xet_query_hub_preupload(r, &hub->asked, &p->rev,
-               &p->batch, NGX_HTTP_XET_HUB_PREUPLOAD_PART,
-               ngx_http_xet_hub_preupload_answered);
+    return ngx_http_xet_query(r, hub_preupload,
+               ngx_http_xet_hub_preupload_answered, .asked = &hub->asked,
+               .rev = p->rev,
+               .paths = { &p->batch.paths, NGX_HTTP_XET_HUB_PREUPLOAD_PART },
+               .sizes = { &p->batch.sizes, NGX_HTTP_XET_HUB_PREUPLOAD_PART });
 }
 
 

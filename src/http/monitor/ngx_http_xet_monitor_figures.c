@@ -248,7 +248,7 @@ ngx_http_xet_monitor_chores(const ngx_http_xet_figures_t *f)
 
     const struct {
         ngx_uint_t  cell;
-        uint64_t    value;
+        int64_t    value;
     } gauges[] = {
         { NGX_HTTP_XET_M_GC_TIME, f->gc_at },
         { NGX_HTTP_XET_M_GC_XORBS, f->gc_xorbs },

@@ -61,6 +61,8 @@ static void ngx_http_xet_pg_notice(void *arg, const PGresult *res);
 static ngx_int_t ngx_http_xet_pg_setup_send(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_setup_timer_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg);
+static const char *ngx_http_xet_pg_columns(ngx_http_xet_pg_t *pg,
+    PGresult *res);
 static void ngx_http_xet_pg_ready(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_refused(ngx_http_xet_pg_t *pg, const char *error);
 static void ngx_http_xet_pg_read_handler(ngx_event_t *rev);
@@ -231,10 +233,21 @@ ngx_http_xet_pg_setup_send(ngx_http_xet_pg_t *pg)
 
     for (stmt = pg->stmts; stmt->name; stmt++) {
 
-        if (PQsendPrepare(conn, stmt->name, stmt->sql, 0, NULL) != 1) {
+        if (PQsendPrepare(conn, stmt->name, stmt->sql, (int) stmt->params,
+                          stmt->types)
+            != 1)
+        {
+            return NGX_ERROR;
+        }
+
+        if (stmt->columns
+            && PQsendDescribePrepared(conn, stmt->name) != 1)
+        {
             return NGX_ERROR;
         }
     }
+
+    pg->checked = pg->stmts;
 
     return (PQpipelineSync(conn) == 1) ? ngx_http_xet_pg_flush(pg) : NGX_ERROR;
 }
@@ -253,6 +266,7 @@ static ngx_int_t
 ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg)
 {
     PGresult        *res;
+    const char      *error;
     ExecStatusType   status;
 
     for ( ;; ) {
@@ -278,7 +292,16 @@ ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg)
             return NGX_DECLINED;
         }
 
-        if (PQnfields(res) > NGX_HTTP_XET_PG_SETTINGS) {
+        if (status == PGRES_COMMAND_OK) {
+            error = ngx_http_xet_pg_columns(pg, res);
+
+            if (error) {
+                ngx_http_xet_pg_refused(pg, error);
+                PQclear(res);
+                return NGX_DECLINED;
+            }
+
+        } else if (PQnfields(res) > NGX_HTTP_XET_PG_SETTINGS) {
             ngx_http_xet_pg_clock(pg, strtoll(PQgetvalue(res, 0,
                                               NGX_HTTP_XET_PG_SETTINGS),
                                               NULL, 10));
@@ -293,6 +316,47 @@ ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg)
     }
 
     return NGX_AGAIN;
+}
+
+
+/*
+ * Compares the columns of a statement with those that PostgreSQL describes, in
+ * the order in which they were asked for; that a statement is prepared, which
+ * has no columns, is no description.  Returns NULL, or what is wrong.
+ */
+
+static const char *
+ngx_http_xet_pg_columns(ngx_http_xet_pg_t *pg, PGresult *res)
+{
+    int                            i, n;
+    const ngx_http_xet_pg_stmt_t  *stmt;
+
+    n = PQnfields(res);
+
+    if (n == 0) {
+        return NULL;
+    }
+
+    while (pg->checked->columns == NULL) {
+        pg->checked++;
+    }
+
+    stmt = pg->checked++;
+
+    for (i = 0; i < n && stmt->columns[i].type == PQftype(res, i); i++) {
+        /* void */
+    }
+
+    if (i < n || stmt->columns[n].type) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "xet: statement \"%s\": column %d has another type than "
+                      "this module reads", stmt->name, i + 1);
+
+        return "the functions of the schema \"xet\" are of another version "
+               "than this module, run xet migrate";
+    }
+
+    return NULL;
 }
 
 

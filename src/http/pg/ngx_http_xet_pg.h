@@ -130,13 +130,23 @@ typedef struct {
 } ngx_http_xet_lane_stat_t;
 
 
+/* A column of a statement; the types are oids of PostgreSQL. */
+
+typedef struct {
+    const char                *name;           /* NULL: of a value */
+    uint32_t                   type;           /* 0: behind the last one */
+} ngx_http_xet_column_t;
+
+
 /* A statement, prepared once a session. */
 
 typedef struct {
-    const char                *name;
-    const char                *sql;
-    ngx_uint_t                 params;
-    ngx_uint_t                 longs;          /* as a read it is a long one */
+    const char                   *name;
+    const char                   *sql;
+    ngx_uint_t                    params;
+    const uint32_t               *types;       /* of the parameters */
+    const ngx_http_xet_column_t  *columns;
+    ngx_uint_t                    longs;       /* as a read it is a long one */
 } ngx_http_xet_pg_stmt_t;
 
 

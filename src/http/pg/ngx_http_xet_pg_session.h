@@ -159,6 +159,7 @@ struct ngx_http_xet_pg_s {
     ngx_http_xet_pg_connect_t       *connect;  /* the connecting thread */
     ngx_event_t                      setup;    /* the deadline of preparing */
     const ngx_http_xet_pg_stmt_t    *stmts;    /* to prepare */
+    const ngx_http_xet_pg_stmt_t    *checked;  /* the next to be described */
     ngx_msec_t                       timeout;  /* of a statement */
     ngx_msec_t                       locks;    /* lock_timeout; 0: none */
     int64_t                          clock;    /* PostgreSQL's, ms, or less, */

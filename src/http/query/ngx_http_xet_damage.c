@@ -98,25 +98,18 @@ ngx_http_xet_damage_stat_all_job(ngx_http_xet_damage_t *d,
 ngx_uint_t
 ngx_http_xet_damage_lost(PGresult *res, ngx_uint_t log, ngx_log_t *where)
 {
-    u_char      name[XET_XORB_NAME_MAX + 1];
-    ngx_str_t   hash;
-    xet_hash_t  xorb;
-    ngx_uint_t  i, n;
+    u_char                          name[XET_XORB_NAME_MAX + 1];
+    ngx_uint_t                      i, n;
+    ngx_http_xet_copies_lost_row_t  row;
 
     n = ngx_http_xet_pg_rows(res);
 
     for (i = 0; log && i < n; i++) {
-        ngx_http_xet_pg_bytes(res, i, 0, &hash);
-
-        if (hash.len != XET_HASH_LEN) {
+        if (ngx_http_xet_row_copies_lost(res, i, &row) != NGX_OK) {
             continue;
         }
 
-        ngx_memcpy(xorb.bytes, hash.data, XET_HASH_LEN);
-
-        *xet_xorb_name_print(name, &xorb,
-                             (uint32_t) ngx_http_xet_pg_int(res, i, 1))
-            = '\0';
+        *xet_xorb_name_print(name, row.xorb, row.copy) = '\0';
 
         ngx_log_error(NGX_LOG_CRIT, where, 0,
                       "xet: xorb %s is not there with its size, and counts as "

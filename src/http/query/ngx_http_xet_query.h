@@ -273,68 +273,22 @@ int64_t ngx_http_xet_query_number(ngx_http_request_t *r);
  * Parameters must live until the handler is called or the request dies.
  */
 
-/*
- * The terms of a file that overlap bytes [first, last], last included, in rows
- * of up to XET_TERM_SEGMENT_MAX terms.  A result is a window of them: where it
- * has NGX_HTTP_XET_TERMS_ROWS rows, the caller asks for the rest from the end
- * of the last term on.
- */
-
 #define NGX_HTTP_XET_TERMS_ROWS  8             /* as in sql/files.sql */
+
+/* A window of the terms of a file, the rows of file_terms. */
 
 typedef struct {
     uint64_t    size;                          /* of the file */
     ngx_uint_t  n;
 } ngx_http_xet_terms_t;
 
-ngx_int_t ngx_http_xet_query_file_terms(ngx_http_request_t *r,
-    const xet_hash_t *file, uint64_t first, uint64_t last,
-    ngx_http_xet_query_handler_pt handler);
 void ngx_http_xet_query_file_terms_get(ngx_http_request_t *r,
     ngx_http_xet_terms_t *terms);
-void ngx_http_xet_query_file_terms_row(ngx_http_request_t *r, ngx_uint_t i,
-    uint64_t *first_offset, ngx_str_t *packed);
 
-
-/*
- * A file as a reader wants it: one row, with the terms around byte "at".
- * sha256 and packed point into that row.
- */
-
-typedef struct {
-    uint64_t    size;
-    u_char     *sha256;                        /* 32 bytes; NULL: not proven */
-    uint64_t    first_offset;                  /* of the terms */
-    ngx_str_t   packed;                        /* empty for an empty file */
-} ngx_http_xet_open_t;
-
-ngx_int_t ngx_http_xet_query_file_open(ngx_http_request_t *r,
-    const xet_hash_t *file, uint64_t at,
-    ngx_http_xet_query_handler_pt handler);
-
-/* Returns the status of rc, and XET_DATABASE for a row that is malformed. */
-xet_status_t ngx_http_xet_query_file_open_get(ngx_http_request_t *r,
-    ngx_int_t rc, ngx_http_xet_open_t *open);
-
-
-/*
- * The terms of several whole files, in the order of the array, from byte "at"
- * of file number first on; a result is a window of NGX_HTTP_XET_TERMS_ROWS rows
- * at most.  Files that the request may not see have no row.
- */
-
-typedef struct {
-    ngx_uint_t  file;                          /* index in the array */
-    uint64_t    size;
-    uint64_t    first_offset;
-    ngx_str_t   packed;                        /* empty for an empty file */
-} ngx_http_xet_file_row_t;
-
+/* files_terms, from byte "at" of file number first on, which counts from 0. */
 ngx_int_t ngx_http_xet_query_files_terms(ngx_http_request_t *r,
     ngx_http_xet_array_t *files, ngx_uint_t first, uint64_t at,
     ngx_http_xet_query_handler_pt handler);
-void ngx_http_xet_query_files_terms_row(ngx_http_request_t *r, ngx_uint_t i,
-    ngx_http_xet_file_row_t *row);
 
 
 /*
@@ -412,38 +366,6 @@ void ngx_http_xet_query_xorb_damaged_tell(ngx_http_xet_damage_t *damage);
 
 
 /*
- * The copy of a xorb; NGX_DECLINED for a xorb that is not stored, and for one
- * that the request may not know all of.
- */
-ngx_int_t ngx_http_xet_query_xorb_get(ngx_http_request_t *r,
-    const xet_hash_t *xorb, ngx_http_xet_query_handler_pt handler);
-
-/*
- * Sets size, tag and whole, the rest of copy is zero; returns whether it is on
- * record that the xorb was advertised today.
- */
-ngx_uint_t ngx_http_xet_query_xorb_get_row(ngx_http_request_t *r,
-    ngx_http_xet_copy_t *copy);
-
-/*
- * The copy of a xorb that the client may name in a shard without sending it;
- * NGX_DECLINED for any other xorb.  The row is one of xorb_get.
- */
-ngx_int_t ngx_http_xet_query_xorb_grant(ngx_http_request_t *r,
-    const xet_hash_t *xorb, ngx_http_xet_query_handler_pt handler);
-
-
-/*
- * The xorbs that answer a dedup query, one a row, with their whole chunk lists,
- * the best first; noted tells whether it is on record that the xorb of the row
- * was advertised today.  ngx_http_xet_query_xorb_advertised() puts that on
- * record; its number is how many of the xorbs are there still.
- */
-
-ngx_int_t ngx_http_xet_query_chunk_find(ngx_http_request_t *r,
-    const xet_hash_t *chunk, ngx_http_xet_query_handler_pt handler);
-
-/*
  * The rc of a query about a chunk: one that PostgreSQL has cancelled for taking
  * too long counts as a miss, NGX_DECLINED.
  */
@@ -468,10 +390,6 @@ ngx_http_xet_copy_stat_t *ngx_http_xet_query_chunk_look_job(
  */
 ngx_int_t ngx_http_xet_query_chunk_find_xorbs(ngx_http_xet_query_t *q,
     ngx_http_xet_array_t *xorbs);
-
-ngx_int_t ngx_http_xet_query_xorb_advertised(ngx_http_request_t *r,
-    ngx_http_xet_array_t *xorbs, ngx_http_xet_query_handler_pt handler);
-
 
 /* Puts a batch of a shard aside, under the id of its upload. */
 ngx_int_t ngx_http_xet_query_shard_stage(ngx_http_request_t *r,
@@ -506,23 +424,6 @@ ngx_int_t ngx_http_xet_query_shard_put(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
 
 
-/* Records the SHA-256 of files that was computed from their data. */
-ngx_int_t ngx_http_xet_query_files_prove(ngx_http_request_t *r,
-    ngx_http_xet_array_t *files, ngx_http_xet_array_t *sha256,
-    ngx_http_xet_query_handler_pt handler);
-
-/*
- * The store lets go of a file; the number is 0 where it has no such file, and 2
- * where repos have it, and nothing was done.
- */
-ngx_int_t ngx_http_xet_query_file_delete(ngx_http_request_t *r,
-    const xet_hash_t *file, ngx_http_xet_query_handler_pt handler);
-
-/* Deletes a repo with all its places; the number is 0 where there is none. */
-ngx_int_t ngx_http_xet_query_repo_delete(ngx_http_request_t *r,
-    ngx_str_t *repo, ngx_http_xet_query_handler_pt handler);
-
-
 /*
  * Limits of bytes, by repo and by subject.  A statement that would exceed one
  * is refused, and ngx_http_xet_query_quota_over() tells which one it was.
@@ -555,41 +456,8 @@ ngx_uint_t ngx_http_xet_query_quota_over(ngx_http_request_t *r,
     ngx_http_xet_over_t *over);
 
 
-/* What the repo and the subject of the request use, a row each. */
-
-typedef struct {
-    ngx_str_t   kind;
-    uint64_t    stored;
-    uint64_t    logical;
-    uint64_t    files;
-    uint64_t    stored_max;
-    uint64_t    logical_max;
-    uint64_t    metadata;
-    uint64_t    metadata_max;
-    unsigned    stored_limited:1;
-    unsigned    logical_limited:1;
-    unsigned    metadata_limited:1;
-} ngx_http_xet_usage_t;
-
-ngx_int_t ngx_http_xet_query_usage_get(ngx_http_request_t *r,
-    ngx_http_xet_query_handler_pt handler);
-void ngx_http_xet_query_usage_get_row(ngx_http_request_t *r, ngx_uint_t i,
-    ngx_http_xet_usage_t *usage);
-
-
-/* Takes a file out of a repo; the number is 0 for one that was not in it. */
-ngx_int_t ngx_http_xet_query_repo_forget(ngx_http_request_t *r, ngx_str_t *repo,
-    const xet_hash_t *file, ngx_http_xet_query_handler_pt handler);
-
 /* Drops what an upload has staged under its id; nobody waits for it. */
 void ngx_http_xet_query_shard_unstage(const u_char *id);
-
-/*
- * The same of a commit, or of a repo that was not created; so many bytes of a
- * file were read for it, and not to their end.
- */
-void ngx_http_xet_query_hub_unstage(const u_char *id, uint64_t bytes);
-
 
 /*
  * Whether it is certain, behind a failed statement, that no row names the copy
@@ -799,29 +667,11 @@ ngx_int_t ngx_http_xet_query_heal(const xet_xorb_info_t *info,
 #if (NGX_HTTP_XET_ZTENSOR)
 
 /*
- * The verdict on a file as a zTensor file that was found by these rules (see
- * xet_zt_rules()) and, if wanted, the attributes of its root, with data NULL
- * where there are none.
- */
-ngx_int_t ngx_http_xet_query_zt_get(ngx_http_request_t *r,
-    const xet_hash_t *file, uint64_t rules, ngx_uint_t attributes,
-    ngx_http_xet_query_handler_pt handler);
-void ngx_http_xet_query_zt_get_row(ngx_http_request_t *r, ngx_str_t *verdict,
-    ngx_str_t *attributes);
-
-/*
- * Stores such a verdict and attributes, which are copied.  No request waits for
- * that, and nothing is stored when too many statements wait.
+ * Stores a verdict and attributes, zt_put, which are copied.  No request waits
+ * for that, and nothing is stored when too many statements wait.
  */
 void ngx_http_xet_query_zt_put(ngx_http_request_t *r, const xet_hash_t *file,
     uint64_t rules, xet_buf_t *verdict, const xet_zt_text_t *attributes);
-
-/* The reports on objects first to last, as far as they were verified. */
-ngx_int_t ngx_http_xet_query_zt_reports_get(ngx_http_request_t *r,
-    const xet_hash_t *file, uint64_t rules, uint64_t first, uint64_t last,
-    ngx_http_xet_query_handler_pt handler);
-void ngx_http_xet_query_zt_reports_get_row(ngx_http_request_t *r, ngx_uint_t i,
-    uint64_t *object, ngx_str_t *report);
 
 /*
  * Stores reports, as ngx_http_xet_query_zt_put() a verdict; destroys the arrays
@@ -834,43 +684,134 @@ void ngx_http_xet_query_zt_reports_put(ngx_http_request_t *r,
 #endif
 
 
+/* Called in init_process of a worker: opens the lanes, for these statements. */
+ngx_int_t ngx_http_xet_query_lanes(ngx_cycle_t *cycle);
+
+
+/*
+ * ngx_http_xet_query_hub.c: a Hub.
+ */
+
+/*
+ * A repo, and the rights of the caller: see xet.hub_may() in sql/hub_repos.sql.
+ * All zero is no right at all.
+ */
+
+typedef struct {
+    xet_hub_kind_e         kind;
+    ngx_str_t              owner;
+    ngx_str_t              name;
+    ngx_uint_t             any_space;
+    ngx_uint_t             any_store;
+    ngx_str_t              store;              /* data NULL: refuses */
+    ngx_http_xet_array_t  *spaces;             /* text; NULL: refuses */
+    ngx_uint_t             admin;              /* scope, of some functions */
+} ngx_http_xet_hub_asked_t;
+
+
+/* What came of it; the texts are those of the row, NULL where it has none. */
+
+typedef struct {
+    ngx_uint_t      status;
+    ngx_str_t       code;
+    ngx_str_t       message;
+    ngx_str_t       body;
+    ngx_str_t       more;
+} ngx_http_xet_hub_answer_t;
+
+
+/* Operations of a commit; a thread fills it. */
+
+typedef struct {
+    ngx_http_xet_array_t   ops;
+    ngx_http_xet_array_t   paths;
+    ngx_http_xet_array_t   sizes;
+    ngx_http_xet_array_t   hashes;
+    ngx_http_xet_array_t   sha256;
+    ngx_http_xet_array_t   mtimes;
+    ngx_http_xet_array_t   types;
+    ngx_http_xet_array_t   sources;
+    ngx_uint_t             n;
+} ngx_http_xet_hub_batch_t;
+
+void ngx_http_xet_hub_batch_init(ngx_http_xet_hub_batch_t *b);
+void ngx_http_xet_hub_batch_reset(ngx_http_xet_hub_batch_t *b);
+void ngx_http_xet_hub_batch_destroy(ngx_http_xet_hub_batch_t *b);
+
+/* XET_OK, or XET_NOMEM. */
+xet_status_t ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
+    const xet_hub_operation_t *op);
+
+
+/*
+ * The answer of any statement with one.  Where that is a refusal with a body,
+ * the body is the answer if the statement was sent twice.
+ */
+void ngx_http_xet_query_hub_get(ngx_http_request_t *r,
+    ngx_http_xet_hub_answer_t *answer);
+
+/* The rest of hub_info, hub_refs_get and hub_commits_get. */
+void ngx_http_xet_query_hub_rest(ngx_http_request_t *r, ngx_str_t *rest);
+
+/* hub_enter; rev may have data NULL.  Who writes is told by the primary. */
+ngx_int_t ngx_http_xet_query_hub_enter(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
+    ngx_uint_t writes, ngx_http_xet_query_handler_pt handler);
+
+/*
+ * The entries that hub_tree_rows or hub_paths_rows has found, behind the first
+ * row.  NGX_ERROR for a row that is malformed; a node points into the rows.
+ */
+ngx_uint_t ngx_http_xet_query_hub_nodes(ngx_http_request_t *r);
+ngx_int_t ngx_http_xet_query_hub_node(ngx_http_request_t *r, ngx_uint_t i,
+    xet_hub_node_t *node);
+
+/*
+ * A request that dies leaves what it has staged to the statement that is under
+ * way, if sending that has returned NGX_AGAIN: rc, which is returned.  Nothing
+ * is left where upload is NULL.
+ */
+ngx_int_t ngx_http_xet_query_hub_leave(ngx_http_request_t *r, ngx_int_t rc,
+    const u_char *upload);
+
+
+typedef struct {
+    ngx_str_t   rev;
+    ngx_str_t   path;
+    ngx_str_t   after;                         /* data NULL: the first page */
+    ngx_uint_t  most;                          /* entries of a page */
+    ngx_uint_t  part;                          /* of these in a statement */
+    ngx_uint_t  recursive;
+    ngx_uint_t  expand;
+} ngx_http_xet_hub_page_t;
+
+
+/* hub_stage, of a batch of the upload. */
+ngx_int_t ngx_http_xet_query_hub_stage(ngx_http_request_t *r,
+    const u_char *upload, ngx_uint_t seq, ngx_http_xet_hub_batch_t *batch,
+    ngx_http_xet_query_handler_pt handler);
+
+
+typedef struct {
+    ngx_str_t       parent;                    /* data NULL: any */
+    ngx_str_t       seen;                      /* what the branch had */
+    ngx_str_t       title;
+    ngx_str_t       text;
+} ngx_http_xet_hub_message_t;
+
+
+#include "ngx_http_xet_statements.h"
+
+
 /*
  * ngx_http_xet_query_figures.c: what is told of the whole store.  No request
  * waits for it, and rc is that of a query.
  */
 
-/* A part of a walk over files and xorbs; see xet.figures(). */
+/* What chores have done is NGX_HTTP_XET_NO_FIGURE where nobody knows. */
+typedef ngx_http_xet_figures_row_t  ngx_http_xet_figures_t;
 
-typedef struct {
-    uint64_t  files;
-    uint64_t  file_bytes;
-    uint64_t  last_file;               /* 0: there are no more */
-    uint64_t  xorbs;
-    uint64_t  raw;
-    uint64_t  stored;
-    uint64_t  last_xorb;               /* 0: there are no more */
-    uint64_t  damaged;
-    uint64_t  repos;
-    uint64_t  waiting;                 /* copies to be removed */
-    uint64_t  names;                   /* rows of a Hub, about */
-    uint64_t  metadata;                /* bytes of these */
-    uint64_t  staged;                  /* the same, of commits under way */
-
-    /* of chores, NGX_HTTP_XET_NO_FIGURE where there are none */
-
-    uint64_t  gc_at;                   /* ms since 1970 */
-    uint64_t  gc_xorbs;
-    uint64_t  gc_bytes;
-    uint64_t  scrub_at;
-    uint64_t  scrub_bytes;
-    uint64_t  scrub_damaged;
-    uint64_t  healed;
-    uint64_t  orphans;
-    uint64_t  gc_orphans;
-    uint64_t  gc_orphan_bytes;
-} ngx_http_xet_figures_t;
-
-#define NGX_HTTP_XET_NO_FIGURE  ((uint64_t) -1)
+#define NGX_HTTP_XET_NO_FIGURE  -1
 
 
 /* Called once, with figures where rc is NGX_OK. */
@@ -913,367 +854,6 @@ ngx_int_t ngx_http_xet_query_repo_sizes(uint64_t after_repo,
  * be away: then handler is not called.
  */
 ngx_int_t ngx_http_xet_query_alive(void (*handler)(ngx_int_t rc));
-
-
-/* By number; the last element is no statement and has no name. */
-extern const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[];
-
-/* Called in init_process of a worker: opens the lanes, for these statements. */
-ngx_int_t ngx_http_xet_query_lanes(ngx_cycle_t *cycle);
-
-
-ngx_int_t ngx_http_xet_query_ping(ngx_http_request_t *r,
-    ngx_http_xet_query_handler_pt handler);
-
-
-/*
- * ngx_http_xet_query_hub.c: a Hub.
- */
-
-/*
- * A repo, and the rights of the caller: see xet.hub_may() in sql/hub_repos.sql.
- * All zero is no right at all.
- */
-
-typedef struct {
-    xet_hub_kind_e         kind;
-    ngx_str_t              owner;
-    ngx_str_t              name;
-    ngx_uint_t             any_space;
-    ngx_uint_t             any_store;
-    ngx_str_t              store;              /* data NULL: refuses */
-    ngx_http_xet_array_t  *spaces;             /* text; NULL: refuses */
-    ngx_uint_t             admin;              /* scope, of some functions */
-} ngx_http_xet_hub_asked_t;
-
-
-/* What came of it; the texts are those of the row, NULL where it has none. */
-
-typedef struct {
-    ngx_uint_t      status;
-    ngx_str_t       code;
-    ngx_str_t       message;
-    ngx_str_t       body;
-    ngx_str_t       more;
-} ngx_http_xet_hub_answer_t;
-
-
-/* Where a path leads to, when the status is 200. */
-
-typedef struct {
-    ngx_http_xet_hub_answer_t  answer;
-    ngx_str_t                  oid;            /* also of EntryNotFound */
-    xet_hash_t                 hash;
-    uint64_t                   size;
-    u_char                     sha256[XET_DIGEST_SHA256_LEN];
-    ngx_str_t                  type;           /* of media; or empty */
-    ngx_str_t                  store;          /* the repo of its uploads */
-    ngx_uint_t                 private;
-} ngx_http_xet_hub_file_t;
-
-
-/* Operations of a commit; a thread fills it. */
-
-typedef struct {
-    ngx_http_xet_array_t   ops;
-    ngx_http_xet_array_t   paths;
-    ngx_http_xet_array_t   sizes;
-    ngx_http_xet_array_t   hashes;
-    ngx_http_xet_array_t   sha256;
-    ngx_http_xet_array_t   mtimes;
-    ngx_http_xet_array_t   types;
-    ngx_http_xet_array_t   sources;
-    ngx_uint_t             n;
-} ngx_http_xet_hub_batch_t;
-
-void ngx_http_xet_hub_batch_init(ngx_http_xet_hub_batch_t *b);
-void ngx_http_xet_hub_batch_reset(ngx_http_xet_hub_batch_t *b);
-void ngx_http_xet_hub_batch_destroy(ngx_http_xet_hub_batch_t *b);
-
-/* XET_OK, or XET_NOMEM. */
-xet_status_t ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
-    const xet_hub_operation_t *op);
-
-
-/*
- * The first row of all of them but stage, claims and proven.  Where that is a
- * refusal with a body, the body is the answer if the statement was sent twice.
- */
-void ngx_http_xet_query_hub_get(ngx_http_request_t *r,
-    ngx_http_xet_hub_answer_t *answer);
-
-/*
- * A repo, with the files that are staged in so many batches, or none.  These
- * are uploads to the place that begin() has made, which is more of its row.
- */
-ngx_int_t ngx_http_xet_query_hub_create(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, ngx_int_t private,
-    const ngx_str_t *who, const u_char *upload, ngx_uint_t batches,
-    ngx_http_xet_query_handler_pt handler);
-ngx_int_t ngx_http_xet_query_hub_begin(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, const u_char *upload,
-    ngx_http_xet_query_handler_pt handler);
-ngx_int_t ngx_http_xet_query_hub_delete(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked,
-    ngx_http_xet_query_handler_pt handler);
-ngx_int_t ngx_http_xet_query_hub_move(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *owner,
-    const ngx_str_t *name, ngx_http_xet_query_handler_pt handler);
-
-/* private: 0, 1, or -1 for what it was. */
-ngx_int_t ngx_http_xet_query_hub_settings(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, ngx_int_t private,
-    ngx_http_xet_query_handler_pt handler);
-
-ngx_int_t ngx_http_xet_query_hub_info(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
-    ngx_uint_t blobs, const ngx_str_t *rest,
-    ngx_http_xet_query_handler_pt handler);
-
-/*
- * Of info, refs and commits, which give their answer in parts: where the next
- * part begins, which is what the statement is asked for it by; data NULL: the
- * first part, or behind the last one.
- */
-void ngx_http_xet_query_hub_rest(ngx_http_request_t *r, ngx_str_t *rest);
-
-
-typedef struct {
-    ngx_str_t   rev;
-    ngx_str_t   path;
-    ngx_str_t   after;                         /* data NULL: the first page */
-    ngx_uint_t  most;                          /* entries of a page */
-    ngx_uint_t  part;                          /* of these in a statement */
-    ngx_uint_t  recursive;
-    ngx_uint_t  expand;
-} ngx_http_xet_hub_page_t;
-
-/* Repos of an owner, or all of them; the name is a part of theirs, or NULL. */
-ngx_int_t ngx_http_xet_query_hub_list(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked,
-    const ngx_http_xet_hub_page_t *page,
-    ngx_http_xet_query_handler_pt handler);
-
-/*
- * The first part of a page.  Of the answer, code is the commit, message the
- * path in it, and more the last path of the page, if the page goes on behind
- * this part and is full.
- */
-ngx_int_t ngx_http_xet_query_hub_tree(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked,
-    const ngx_http_xet_hub_page_t *page,
-    ngx_http_xet_query_handler_pt handler);
-
-/* The number of all commits is the message. */
-ngx_int_t ngx_http_xet_query_hub_commits(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked,
-    const ngx_http_xet_hub_page_t *page, const ngx_str_t *rest,
-    ngx_http_xet_query_handler_pt handler);
-
-/*
- * The next "part" paths of the batch, and their sizes, which are those that are
- * used of it; code of the answer is the commit.
- */
-ngx_int_t ngx_http_xet_query_hub_paths(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
-    ngx_http_xet_hub_batch_t *batch, ngx_uint_t part, ngx_uint_t expand,
-    ngx_http_xet_query_handler_pt handler);
-
-/* The entries that either of these two has found, behind the first row. */
-ngx_uint_t ngx_http_xet_query_hub_nodes(ngx_http_request_t *r);
-
-/* NGX_ERROR for a row that is malformed; it points into the rows. */
-ngx_int_t ngx_http_xet_query_hub_node(ngx_http_request_t *r, ngx_uint_t i,
-    xet_hub_node_t *node);
-
-ngx_int_t ngx_http_xet_query_hub_preupload(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
-    ngx_http_xet_hub_batch_t *batch, ngx_uint_t part,
-    ngx_http_xet_query_handler_pt handler);
-
-ngx_int_t ngx_http_xet_query_hub_refs(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rest,
-    ngx_http_xet_query_handler_pt handler);
-
-/* ref is "heads/" or "tags/" and a name; without rev it is removed. */
-ngx_int_t ngx_http_xet_query_hub_ref_put(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *ref,
-    const ngx_str_t *rev, ngx_uint_t over,
-    ngx_http_xet_query_handler_pt handler);
-
-/* rev may have data NULL.  The repo of uploads is more. */
-ngx_int_t ngx_http_xet_query_hub_enter(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
-    ngx_uint_t writes, ngx_http_xet_query_handler_pt handler);
-
-ngx_int_t ngx_http_xet_query_hub_resolve(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
-    const ngx_str_t *path, ngx_http_xet_query_handler_pt handler);
-
-/* NGX_ERROR for a row that is malformed. */
-ngx_int_t ngx_http_xet_query_hub_resolve_get(ngx_http_request_t *r,
-    ngx_http_xet_hub_file_t *file);
-
-
-/*
- * Files that uploads of a repo have brought, by SHA-256: a row for each one
- * that there is, of the next "part" of the array; NGX_DECLINED for none.
- */
-ngx_int_t ngx_http_xet_query_hub_known(ngx_http_request_t *r,
-    const ngx_str_t *store, ngx_http_xet_array_t *sha256, ngx_uint_t part,
-    ngx_http_xet_query_handler_pt handler);
-
-/* NGX_ERROR for a row that is malformed. */
-ngx_int_t ngx_http_xet_query_hub_known_row(ngx_http_request_t *r,
-    ngx_uint_t i, u_char *sha256, xet_hash_t *hash, ngx_uint_t *proven);
-
-
-/*
- * Which of some SHA-256 a repo has files of that are proven, and will keep for
- * as long as others that come now: a row for each, whose number counts from 0.
- * NGX_DECLINED for none.
- */
-ngx_int_t ngx_http_xet_query_hub_here(ngx_http_request_t *r,
-    const ngx_str_t *store, ngx_http_xet_array_t *sha256,
-    ngx_http_xet_query_handler_pt handler);
-ngx_uint_t ngx_http_xet_query_hub_here_row(ngx_http_request_t *r,
-    ngx_uint_t i);
-
-
-/*
- * A commit: its operations are staged under the id of the upload; then the
- * claims of them are settled, which gives files to be proven or one row with
- * what is wrong; then it is made.
- */
-
-/* The number is 0 where too much of the caller is staged: nothing was done. */
-ngx_int_t ngx_http_xet_query_hub_stage(ngx_http_request_t *r,
-    const u_char *upload, ngx_uint_t seq, ngx_http_xet_hub_batch_t *batch,
-    ngx_http_xet_query_handler_pt handler);
-ngx_int_t ngx_http_xet_query_hub_claims(ngx_http_request_t *r,
-    const ngx_str_t *store, const u_char *upload,
-    ngx_http_xet_query_handler_pt handler);
-
-
-typedef struct {
-    ngx_uint_t      status;        /* 200: to be proven; 202: ask again */
-    ngx_str_t       message;
-    xet_hash_t      hash;
-    u_char          sha256[XET_DIGEST_SHA256_LEN];
-} ngx_http_xet_hub_claim_t;
-
-/* NGX_ERROR for a row that is malformed. */
-ngx_int_t ngx_http_xet_query_hub_claims_row(ngx_http_request_t *r,
-    ngx_uint_t i, ngx_http_xet_hub_claim_t *claim);
-
-ngx_int_t ngx_http_xet_query_hub_proven(ngx_http_request_t *r,
-    const ngx_str_t *store, const xet_hash_t *file, const u_char *sha256,
-    ngx_http_xet_query_handler_pt handler);
-
-
-typedef struct {
-    ngx_str_t       rev;
-    ngx_str_t       parent;                    /* data NULL: any */
-    ngx_str_t       seen;                      /* what the branch had */
-    ngx_str_t       who;
-    ngx_str_t       title;
-    ngx_str_t       text;
-} ngx_http_xet_hub_message_t;
-
-ngx_int_t ngx_http_xet_query_hub_commit(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, const u_char *upload,
-    ngx_uint_t batches, const ngx_http_xet_hub_message_t *message,
-    ngx_http_xet_query_handler_pt handler);
-
-/* What was staged, to a bucket: each operation is done, or told of. */
-ngx_int_t ngx_http_xet_query_hub_batch(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, const u_char *upload,
-    ngx_uint_t batches, ngx_http_xet_query_handler_pt handler);
-
-/*
- * Files of a repo, by hashes and sha256 of the batch, become files of another
- * one: of to, kind, owner and name.
- */
-ngx_int_t ngx_http_xet_query_hub_duplicate(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, const ngx_http_xet_hub_asked_t *to,
-    ngx_http_xet_hub_batch_t *batch, ngx_http_xet_query_handler_pt handler);
-
-
-/*
- * ngx_http_xet_query_page.c: what the pages of a Hub show.  Rows are gone with
- * the next statement; a view is a copy.
- */
-
-typedef struct {
-    xet_hub_kind_e  kind;
-    ngx_str_t       repo;                      /* owner/name */
-    ngx_uint_t      private;
-    int64_t         changed;                   /* microseconds since 1970 */
-    int64_t         id;
-    int64_t         files;                     /* -1: not known */
-    int64_t         bytes;
-} ngx_http_xet_hub_listed_t;
-
-
-/* A repo at a revision, and a folder or file of it. */
-
-typedef struct {
-    ngx_http_xet_hub_answer_t  answer;         /* status 200 for the rest */
-    ngx_str_t                  repo;           /* owner/name */
-    ngx_str_t                  rev;
-    ngx_str_t                  path;           /* empty: the root */
-    ngx_str_t                  oid;
-    ngx_str_t                  title;
-    ngx_str_t                  who;
-    ngx_str_t                  readme;         /* path of the text, or NULL */
-    ngx_str_t                  store;
-    xet_hash_t                 hash;           /* of the text */
-    uint64_t                   size;
-    int64_t                    made_at;        /* seconds since 1970 */
-    int64_t                    files;          /* -1: not known */
-    int64_t                    bytes;
-    ngx_uint_t                 private;
-    ngx_uint_t                 folder;
-} ngx_http_xet_hub_view_t;
-
-
-typedef struct {
-    ngx_str_t       path;
-    ngx_uint_t      folder;
-    uint64_t        size;
-    int64_t         at;
-    ngx_str_t       title;                     /* of its commit, or NULL */
-} ngx_http_xet_hub_listing_t;
-
-
-/* As ngx_http_xet_query_hub_list(); the kind may be XET_HUB_KINDS, for all. */
-ngx_int_t ngx_http_xet_query_page_list(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *after,
-    ngx_uint_t most, ngx_http_xet_query_handler_pt handler);
-void ngx_http_xet_query_page_list_row(ngx_http_request_t *r, ngx_uint_t i,
-    ngx_http_xet_hub_listed_t *listed);
-
-ngx_int_t ngx_http_xet_query_page_repo(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
-    const ngx_str_t *path, ngx_http_xet_query_handler_pt handler);
-
-/* NGX_ERROR without memory, or for a row that is malformed. */
-ngx_int_t ngx_http_xet_query_page_repo_get(ngx_http_request_t *r,
-    ngx_http_xet_hub_view_t *view);
-
-ngx_int_t ngx_http_xet_query_page_tree(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
-    const ngx_str_t *path, const ngx_str_t *after, ngx_uint_t most,
-    ngx_http_xet_query_handler_pt handler);
-void ngx_http_xet_query_page_tree_row(ngx_http_request_t *r, ngx_uint_t i,
-    ngx_http_xet_hub_listing_t *entry);
-
-/* "heads/main", "tags/v1" */
-ngx_int_t ngx_http_xet_query_page_refs(ngx_http_request_t *r,
-    const ngx_http_xet_hub_asked_t *asked, ngx_uint_t most,
-    ngx_http_xet_query_handler_pt handler);
-void ngx_http_xet_query_page_refs_row(ngx_http_request_t *r, ngx_uint_t i,
-    ngx_str_t *ref);
 
 
 #endif /* _NGX_HTTP_XET_QUERY_H_INCLUDED_ */

@@ -10,8 +10,6 @@
 #include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query_send.h"
 
-#include <openssl/rand.h>
-
 
 /*
  * What can be spared is not sent while so many statements wait: a table that
@@ -25,7 +23,8 @@ static void ngx_http_xet_query_posted(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate);
 static void ngx_http_xet_query_answered(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
-static void ngx_http_xet_query_lost(PGresult *res);
+static void ngx_http_xet_query_lost(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
 
 
 ngx_http_xet_post_t *
@@ -62,61 +61,6 @@ ngx_http_xet_query_post_busy(void)
 }
 
 
-void
-ngx_http_xet_query_post_bytes(ngx_http_xet_post_t *post, const void *data,
-    size_t len)
-{
-    u_char  *p;
-
-    if (data == NULL) {
-        ngx_http_xet_params_null(&post->params);
-        return;
-    }
-
-    /* a byte more, since an empty value is not NULL */
-
-    p = ngx_pnalloc(post->pool, len + 1);
-    if (p == NULL) {
-        post->failed = 1;
-        return;
-    }
-
-    ngx_memcpy(p, data, len);
-    ngx_http_xet_params_bytes(&post->params, p, len);
-}
-
-
-void
-ngx_http_xet_query_post_array(ngx_http_xet_post_t *post,
-    ngx_http_xet_array_t *a)
-{
-    int          len;
-    const char  *value;
-
-    if (a->failed) {
-        post->failed = 1;
-        return;
-    }
-
-    ngx_http_xet_array_value(a, &value, &len);
-    ngx_http_xet_query_post_bytes(post, value, (size_t) len);
-}
-
-
-void
-ngx_http_xet_query_post_act(ngx_http_xet_post_t *post)
-{
-    u_char  act[NGX_HTTP_XET_UPLOAD_LEN];
-
-    if (RAND_bytes(act, sizeof(act)) != 1) {
-        post->failed = 1;
-        return;
-    }
-
-    ngx_http_xet_query_post_bytes(post, act, sizeof(act));
-}
-
-
 ngx_int_t
 ngx_http_xet_query_post(ngx_http_xet_post_t *post, ngx_http_xet_stmt_e stmt)
 {
@@ -141,10 +85,6 @@ ngx_http_xet_query_posted(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate)
 {
     ngx_http_xet_post_t *post = data;
-
-    if (rc == NGX_OK && post->answered) {
-        post->answered(res);
-    }
 
     ngx_http_xet_pg_clear(res);
     ngx_destroy_pool(post->pool);
@@ -220,13 +160,7 @@ ngx_http_xet_ask_number(ngx_http_xet_ask_t *ask)
 void
 ngx_http_xet_query_sweep(void)
 {
-    ngx_http_xet_post_t  *post;
-
-    post = ngx_http_xet_query_post_create();
-
-    if (post) {
-        (void) ngx_http_xet_query_post(post, ngx_http_xet_stmt_sweep);
-    }
+    (void) ngx_http_xet_post(sweep);
 }
 
 
@@ -264,53 +198,20 @@ ngx_http_xet_ask_refused(ngx_http_xet_ask_t *ask)
 void
 ngx_http_xet_query_shard_unstage(const u_char *id)
 {
-    ngx_http_xet_post_t  *post;
-
-    post = ngx_http_xet_query_post_create();
-
-    if (post) {
-        ngx_http_xet_query_post_bytes(post, id, NGX_HTTP_XET_UPLOAD_LEN);
-        (void) ngx_http_xet_query_post(post, ngx_http_xet_stmt_shard_unstage);
-    }
-}
-
-
-void
-ngx_http_xet_query_hub_unstage(const u_char *id, uint64_t bytes)
-{
-    ngx_http_xet_post_t  *post;
-
-    post = ngx_http_xet_query_post_create();
-
-    if (post) {
-        ngx_http_xet_query_post_bytes(post, id, NGX_HTTP_XET_UPLOAD_LEN);
-        ngx_http_xet_params_int8(&post->params, bytes);
-        (void) ngx_http_xet_query_post(post, ngx_http_xet_stmt_hub_unstage);
-    }
+    (void) ngx_http_xet_post(shard_unstage, .upload = id);
 }
 
 
 void
 ngx_http_xet_query_xorb_damaged_tell(ngx_http_xet_damage_t *damage)
 {
-    ngx_http_xet_post_t  *post;
-
     if (damage->n == 0) {
         return;
     }
 
-    post = ngx_http_xet_query_post_create();
-
-    if (post) {
-        ngx_http_xet_query_post_array(post, &damage->xorbs);
-        ngx_http_xet_query_post_array(post, &damage->tags);
-
-        if (damage->log) {
-            post->answered = ngx_http_xet_query_lost;
-        }
-
-        (void) ngx_http_xet_query_post(post, ngx_http_xet_stmt_copies_lost);
-    }
+    (void) ngx_http_xet_ask(copies_lost, ngx_http_xet_query_lost,
+                            (void *) (uintptr_t) damage->log,
+                            .xorbs = &damage->xorbs, .tags = &damage->tags);
 
     ngx_http_xet_damage_destroy(damage);
     ngx_http_xet_damage_init(damage);
@@ -318,7 +219,9 @@ ngx_http_xet_query_xorb_damaged_tell(ngx_http_xet_damage_t *damage)
 
 
 static void
-ngx_http_xet_query_lost(PGresult *res)
+ngx_http_xet_query_lost(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 {
-    (void) ngx_http_xet_damage_lost(res, 1, ngx_cycle->log);
+    if (data && rc == NGX_OK) {
+        (void) ngx_http_xet_damage_lost(ask->res, 1, ngx_cycle->log);
+    }
 }

@@ -80,25 +80,13 @@ ngx_http_xet_query_quota_look(ngx_http_request_t *r, const char *what,
     uint64_t size, const xet_hash_t *hash,
     ngx_http_xet_query_handler_pt handler)
 {
-    ngx_http_xet_params_t  *p;
+    ngx_str_t  text;
 
-    p = ngx_http_xet_query_params(r);
+    text.data = (u_char *) what;
+    text.len = ngx_strlen(what);
 
-    ngx_http_xet_params_bytes(p, what, ngx_strlen(what));
-    ngx_http_xet_params_int8(p, size);
-
-    if (hash) {
-        ngx_http_xet_params_bytes(p, hash->bytes, XET_HASH_LEN);
-
-    } else {
-        ngx_http_xet_params_null(p);
-    }
-
-    if (ngx_http_xet_query_whose(r, p) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_xet_send_quota_look(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query(r, quota_look, handler, .what = text,
+                              .size = size, .hash = hash);
 }
 
 
@@ -147,43 +135,4 @@ ngx_http_xet_query_quota_word(const char *p, u_char *word, size_t size)
     p += n;
 
     return (*p == ' ') ? p + 1 : p;
-}
-
-
-ngx_int_t
-ngx_http_xet_query_usage_get(ngx_http_request_t *r,
-    ngx_http_xet_query_handler_pt handler)
-{
-    ngx_http_xet_params_t  *p;
-
-    p = ngx_http_xet_query_params(r);
-
-    if (ngx_http_xet_query_whose(r, p) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_xet_send_usage_get(r, NGX_HTTP_XET_READ, handler);
-}
-
-
-void
-ngx_http_xet_query_usage_get_row(ngx_http_request_t *r, ngx_uint_t i,
-    ngx_http_xet_usage_t *usage)
-{
-    PGresult  *res;
-
-    res = ngx_http_xet_query_get(r)->res;
-
-    ngx_http_xet_pg_bytes(res, i, 0, &usage->kind);
-
-    usage->stored = ngx_http_xet_pg_int(res, i, 1);
-    usage->logical = ngx_http_xet_pg_int(res, i, 2);
-    usage->files = ngx_http_xet_pg_int(res, i, 3);
-    usage->stored_max = ngx_http_xet_pg_int(res, i, 4);
-    usage->logical_max = ngx_http_xet_pg_int(res, i, 5);
-    usage->stored_limited = !ngx_http_xet_pg_null(res, i, 4);
-    usage->logical_limited = !ngx_http_xet_pg_null(res, i, 5);
-    usage->metadata = ngx_http_xet_pg_int(res, i, 6);
-    usage->metadata_max = ngx_http_xet_pg_int(res, i, 7);
-    usage->metadata_limited = !ngx_http_xet_pg_null(res, i, 7);
 }

@@ -273,10 +273,3 @@ ngx_http_xet_query_again(ngx_http_request_t *r)
 
     return 1;
 }
-
-
-ngx_uint_t
-ngx_http_xet_query_whole_any(ngx_http_xet_query_t *q, PGresult *res)
-{
-    return 1;
-}

@@ -17,8 +17,6 @@
 #include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query_send.h"
 
-#include <openssl/rand.h>
-
 
 /* A statement that is about to be sent. */
 
@@ -43,33 +41,12 @@ static void ngx_http_xet_query_cleanup(void *data);
 static void ngx_http_xet_query_pool_cleanup(void *data);
 
 
-#define XET_STATEMENT(name, params, longs, sql)  { #name, sql, params, longs },
-
-const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
-#include "statements.def"
-    { NULL, NULL, 0, 0 }
-};
-
-#undef XET_STATEMENT
-
-
-/* Which of them are sent only while the client waits; each has a row there. */
-
-#define XET_AGAIN(name, why, whom)                                            \
-    [ngx_http_xet_stmt_##name] = NGX_HTTP_XET_AGAIN_##whom,
-
-static const u_char  ngx_http_xet_query_acts[] = {
-#include "again.def"
-    [ngx_http_xet_stmt_none] = 0
-};
-
-#undef XET_AGAIN
-
-
 ngx_int_t
 ngx_http_xet_query_lanes(ngx_cycle_t *cycle)
 {
-    if (ngx_http_xet_lanes_init(cycle, ngx_http_xet_query_stmts) != NGX_OK) {
+    if (ngx_http_xet_statements_init(cycle->pool) != NGX_OK
+        || ngx_http_xet_lanes_init(cycle, ngx_http_xet_query_stmts) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -218,7 +195,7 @@ ngx_http_xet_query_send(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
         return rc;
     }
 
-    return (ngx_http_xet_query_acts[stmt]
+    return (ngx_http_xet_statement_acts(stmt)
             && r->http_version >= NGX_HTTP_VERSION_20)
            ? ngx_http_xet_query_later(r, lane, stmt, handler)
            : ngx_http_xet_query_now(r, lane, stmt);
@@ -306,7 +283,7 @@ ngx_http_xet_query_now(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
     /* what it reads later sees what this writes, or has read */
 
     q->primary = 1;
-    q->params.acts = ngx_http_xet_query_acts[stmt];
+    q->params.acts = ngx_http_xet_statement_acts(stmt);
 
     if (q->params.acts && !ngx_http_xet_query_fit(q)) {
         return NGX_BUSY;
@@ -428,61 +405,6 @@ void
 ngx_http_xet_query_release(ngx_http_request_t *r)
 {
     ngx_http_xet_query_pool_cleanup(ngx_http_xet_query_get(r));
-}
-
-
-ngx_int_t
-ngx_http_xet_query_whose(ngx_http_request_t *r, ngx_http_xet_params_t *p)
-{
-    ngx_str_t            subject;
-    ngx_http_xet_repo_t  repo;
-
-    ngx_http_xet_repo(r, &repo);
-
-    ngx_http_xet_params_bool(p, repo.any);
-    ngx_http_xet_params_bytes(p, repo.name.data, repo.name.len);
-
-    subject = ngx_http_xet_subject(r);
-
-    if (subject.data == NULL) {
-        return NGX_ERROR;
-    }
-
-    if (subject.len) {
-        ngx_http_xet_params_bytes(p, subject.data, subject.len);
-
-    } else {
-        ngx_http_xet_params_null(p);
-    }
-
-    return NGX_OK;
-}
-
-
-ngx_int_t
-ngx_http_xet_query_act(ngx_http_request_t *r, ngx_http_xet_params_t *p)
-{
-    u_char  *act;
-
-    act = ngx_pnalloc(r->pool, NGX_HTTP_XET_UPLOAD_LEN);
-
-    if (act == NULL || RAND_bytes(act, NGX_HTTP_XET_UPLOAD_LEN) != 1) {
-        return NGX_ERROR;
-    }
-
-    ngx_http_xet_params_bytes(p, act, NGX_HTTP_XET_UPLOAD_LEN);
-
-    return NGX_OK;
-}
-
-
-ngx_int_t
-ngx_http_xet_query_ping(ngx_http_request_t *r,
-    ngx_http_xet_query_handler_pt handler)
-{
-    (void) ngx_http_xet_query_params(r);
-
-    return ngx_http_xet_send_ping(r, NGX_HTTP_XET_PING, handler);
 }
 
 

@@ -21,10 +21,6 @@ typedef struct {
 } ngx_http_xet_left_t;
 
 
-static ngx_http_xet_params_t *ngx_http_xet_query_slices_params(
-    ngx_http_request_t *r, ngx_http_xet_slices_t *slices);
-static ngx_uint_t ngx_http_xet_query_slices_whole(ngx_http_xet_query_t *q,
-    PGresult *res);
 static ngx_int_t ngx_http_xet_query_xorb_kept(ngx_http_request_t *r,
     ngx_int_t rc, ngx_http_xet_temp_t *file, const xet_xorb_info_t *info);
 static ngx_uint_t ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q);
@@ -80,66 +76,33 @@ ngx_http_xet_slices_add(ngx_http_xet_slices_t *s, const xet_hash_t *xorb,
 }
 
 
-static ngx_http_xet_params_t *
-ngx_http_xet_query_slices_params(ngx_http_request_t *r,
-    ngx_http_xet_slices_t *slices)
-{
-    ngx_http_xet_params_t  *p;
-
-    if (slices->xorbs.failed || slices->starts.failed || slices->ends.failed) {
-        return NULL;
-    }
-
-    p = ngx_http_xet_query_params(r);
-
-    ngx_http_xet_params_array(p, &slices->xorbs);
-    ngx_http_xet_params_array(p, &slices->starts);
-    ngx_http_xet_params_array(p, &slices->ends);
-
-    return p;
-}
-
-
 ngx_int_t
 ngx_http_xet_query_xorb_slices(ngx_http_request_t *r,
     ngx_http_xet_slices_t *slices, ngx_uint_t hashes, ngx_uint_t lane,
     ngx_http_xet_query_handler_pt handler)
 {
-    ngx_http_xet_params_t  *p;
+    ngx_http_xet_stmt_e              stmt;
+    ngx_http_xet_xorb_slices_args_t  args;
 
-    p = ngx_http_xet_query_slices_params(r, slices);
-    if (p == NULL) {
+    args.xorbs = &slices->xorbs;
+    args.starts = &slices->starts;
+    args.ends = &slices->ends;
+    args.with_hashes = hashes;
+
+    if (lane == NGX_HTTP_XET_READ) {
+        return ngx_http_xet_send_xorb_slices(r, &args, handler);
+    }
+
+    stmt = ngx_http_xet_stmt_xorb_slices;
+
+    if (ngx_http_xet_statement_pack(&stmt, &args, ngx_http_xet_query_params(r),
+                                    r, NULL)
+        != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
-    ngx_http_xet_params_bool(p, hashes);
-
-    if (lane != NGX_HTTP_XET_READ) {
-        return ngx_http_xet_send_xorb_slices(r, lane, handler);
-    }
-
-    return ngx_http_xet_query_read(r, lane, ngx_http_xet_stmt_xorb_slices,
-                                   ngx_http_xet_query_slices_whole, handler);
-}
-
-
-/* Every xorb has a row, and every range is inside of it. */
-
-static ngx_uint_t
-ngx_http_xet_query_slices_whole(ngx_http_xet_query_t *q, PGresult *res)
-{
-    ngx_int_t  i, rows;
-
-    rows = ngx_http_xet_pg_rows(res);
-
-    for (i = 0; i < rows; i++) {
-        if (ngx_http_xet_pg_null(res, i, 0) || ngx_http_xet_pg_null(res, i, 2))
-        {
-            return 0;
-        }
-    }
-
-    return 1;
+    return ngx_http_xet_query_send(r, lane, stmt, handler);
 }
 
 
@@ -148,21 +111,11 @@ ngx_http_xet_query_shard_slices(ngx_http_request_t *r,
     ngx_http_xet_slices_t *slices, ngx_uint_t proof,
     ngx_http_xet_query_handler_pt handler)
 {
-    ngx_http_xet_params_t  *p;
-
-    p = ngx_http_xet_query_slices_params(r, slices);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    ngx_http_xet_params_bool(p, proof);
-    ngx_http_xet_params_bool(p, ngx_http_xet_dedup_wide(r));
-
-    if (ngx_http_xet_query_whose(r, p) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_xet_send_shard_slices(r, NGX_HTTP_XET_WRITE, handler);
+    return ngx_http_xet_query(r, shard_slices, handler,
+                              .xorbs = &slices->xorbs,
+                              .starts = &slices->starts,
+                              .ends = &slices->ends, .proof = proof,
+                              .wide = ngx_http_xet_dedup_wide(r));
 }
 
 
@@ -170,9 +123,13 @@ void
 ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_shard_slice_t *slice)
 {
+    ngx_http_xet_shard_slices_row_t  row;
+
     ngx_http_xet_query_xorb_slices_row(q, i, slice);
 
-    slice->own = slice->known && ngx_http_xet_pg_int(q->res, i, 7) != 0;
+    (void) ngx_http_xet_row_shard_slices(q->res, i, &row);
+
+    slice->own = slice->known && row.own;
 }
 
 
@@ -185,44 +142,34 @@ void
 ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_shard_slice_t *slice)
 {
-    ngx_str_t   hashes, raw, stored;
-    ngx_uint_t  n;
+    ngx_uint_t                      n;
+    ngx_http_xet_xorb_slices_row_t  row;
 
     ngx_memzero(slice, sizeof(xet_shard_slice_t));
 
-    if (ngx_http_xet_pg_null(q->res, i, 0)) {
-        return;
-    }
+    (void) ngx_http_xet_row_xorb_slices(q->res, i, &row);
 
-    slice->tag = (uint32_t) ngx_http_xet_pg_int(q->res, i, 4);
-    slice->stored_size = (uint32_t) ngx_http_xet_pg_int(q->res, i, 5);
-    slice->known = ngx_http_xet_pg_int(q->res, i, 6) != 0;
-    slice->chunk_count = (uint32_t) ngx_http_xet_pg_int(q->res, i, 0);
+    slice->tag = row.tag;
+    slice->stored_size = (uint32_t) row.stored_size;
+    slice->known = row.whole;
+    slice->chunk_count = row.chunk_count;
 
-    if (ngx_http_xet_pg_null(q->res, i, 2)) {
-        return;
-    }
+    /* n counts the end before the slice, too; none: a range outside */
 
-    ngx_http_xet_pg_bytes(q->res, i, 1, &hashes);
-    ngx_http_xet_pg_bytes(q->res, i, 2, &raw);
-    ngx_http_xet_pg_bytes(q->res, i, 3, &stored);
+    n = row.raw_ends.len / 4;
 
-    /* n counts the end before the slice, too */
-
-    n = raw.len / 4;
-
-    if (n < 2 || stored.len != raw.len
-        || (hashes.len && hashes.len != (n - 1) * XET_HASH_LEN))
+    if (n < 2 || row.stored_ends.len != row.raw_ends.len
+        || (row.hashes.len && row.hashes.len != (n - 1) * XET_HASH_LEN))
     {
         return;
     }
 
     slice->n = (uint32_t) n - 1;
-    slice->hashes = hashes.len ? hashes.data : NULL;
-    slice->raw_before = xet_get_u32(raw.data);
-    slice->stored_before = xet_get_u32(stored.data);
-    slice->raw_ends = raw.data + 4;
-    slice->stored_ends = stored.data + 4;
+    slice->hashes = row.hashes.len ? row.hashes.data : NULL;
+    slice->raw_before = xet_get_u32(row.raw_ends.data);
+    slice->stored_before = xet_get_u32(row.stored_ends.data);
+    slice->raw_ends = row.raw_ends.data + 4;
+    slice->stored_ends = row.stored_ends.data + 4;
 }
 
 
@@ -246,35 +193,23 @@ ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
     ngx_http_xet_temp_t *file, ngx_http_xet_query_handler_pt handler)
 {
-    ngx_http_xet_params_t  *p;
-
-    if (eligible->failed) {
-        return NGX_ERROR;
-    }
+    size_t  n;
 
     ngx_http_xet_query_tags();
 
-    p = ngx_http_xet_query_params(r);
-
-    ngx_http_xet_params_bytes(p, info->hash.bytes, XET_HASH_LEN);
-    ngx_http_xet_params_bytes(p, info->hashes,
-                              info->chunk_count * XET_HASH_LEN);
-    ngx_http_xet_params_bytes(p, info->raw_ends, info->chunk_count * 4);
-    ngx_http_xet_params_bytes(p, info->stored_ends, info->chunk_count * 4);
-    ngx_http_xet_params_int8(p, info->raw_size);
-    ngx_http_xet_params_int8(p, info->stored_size);
-    ngx_http_xet_params_array(p, eligible);
-    ngx_http_xet_params_int4(p, file->tag);
-    ngx_http_xet_params_bytes(p, file->digest.bytes, XET_CHECKSUM_LEN);
-
-    if (ngx_http_xet_query_whose(r, p) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    ngx_http_xet_params_int8(p, file->made);
+    n = info->chunk_count;
 
     return ngx_http_xet_query_xorb_kept(r,
-               ngx_http_xet_send_xorb_put(r, NGX_HTTP_XET_WRITE, handler),
+               ngx_http_xet_query(r, xorb_put, handler, .xorb = &info->hash,
+                   .chunk_hashes = { n * XET_HASH_LEN,
+                                     (u_char *) info->hashes },
+                   .raw_ends = { n * 4, (u_char *) info->raw_ends },
+                   .stored_ends = { n * 4, (u_char *) info->stored_ends },
+                   .raw_size = info->raw_size,
+                   .stored_size = info->stored_size, .eligible = eligible,
+                   .tag = file->tag,
+                   .digest = { XET_CHECKSUM_LEN, file->digest.bytes },
+                   .made = file->made),
                file, info);
 }
 
@@ -284,23 +219,29 @@ ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_temp_t *file, uint32_t old_tag,
     ngx_http_xet_query_handler_pt handler)
 {
-    ngx_http_xet_params_t  *p;
+    ngx_http_xet_xorb_heal_args_t  args;
 
     ngx_http_xet_query_tags();
-
-    p = ngx_http_xet_query_params(r);
-
-    ngx_http_xet_params_bytes(p, info->hash.bytes, XET_HASH_LEN);
-    ngx_http_xet_params_bytes(p, info->stored_ends, info->chunk_count * 4);
-    ngx_http_xet_params_int8(p, info->stored_size);
-    ngx_http_xet_params_int4(p, file->tag);
-    ngx_http_xet_params_bytes(p, file->digest.bytes, XET_CHECKSUM_LEN);
-    ngx_http_xet_params_int4(p, old_tag);
-    ngx_http_xet_params_int8(p, file->made);
+    ngx_http_xet_query_heal_args(&args, info, file, old_tag);
 
     return ngx_http_xet_query_xorb_kept(r,
-               ngx_http_xet_send_xorb_heal(r, NGX_HTTP_XET_WRITE, handler),
-               file, info);
+               ngx_http_xet_send_xorb_heal(r, &args, handler), file, info);
+}
+
+
+void
+ngx_http_xet_query_heal_args(ngx_http_xet_xorb_heal_args_t *args,
+    const xet_xorb_info_t *info, ngx_http_xet_temp_t *file, uint32_t old_tag)
+{
+    args->xorb = &info->hash;
+    args->stored_ends.data = (u_char *) info->stored_ends;
+    args->stored_ends.len = info->chunk_count * 4;
+    args->stored_size = info->stored_size;
+    args->tag = file->tag;
+    args->digest.data = file->digest.bytes;
+    args->digest.len = XET_CHECKSUM_LEN;
+    args->old_tag = old_tag;
+    args->made = file->made;
 }
 
 
@@ -461,22 +402,19 @@ void
 ngx_http_xet_query_xorb_put_row(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy)
 {
-    ngx_str_t              digest;
-    ngx_http_xet_query_t  *q;
+    ngx_http_xet_xorb_put_row_t  row;
 
-    q = ngx_http_xet_query_get(r);
+    (void) ngx_http_xet_row_xorb_put(ngx_http_xet_query_get(r)->res, 0, &row);
 
     ngx_memzero(copy, sizeof(ngx_http_xet_copy_t));
 
-    copy->tag = (uint32_t) ngx_http_xet_pg_int(q->res, 0, 0);
-    copy->size = (uint64_t) ngx_http_xet_pg_int(q->res, 0, 1);
-    copy->whole = ngx_http_xet_pg_int(q->res, 0, 3) != 0;
-    copy->news = ngx_http_xet_pg_int(q->res, 0, 4) != 0;
+    copy->tag = row.tag;
+    copy->size = row.size;
+    copy->whole = row.whole;
+    copy->news = row.news;
 
-    ngx_http_xet_pg_bytes(q->res, 0, 2, &digest);
-
-    if (digest.len == XET_CHECKSUM_LEN) {
-        ngx_memcpy(copy->digest.bytes, digest.data, XET_CHECKSUM_LEN);
+    if (row.digest.len == XET_CHECKSUM_LEN) {
+        ngx_memcpy(copy->digest.bytes, row.digest.data, XET_CHECKSUM_LEN);
         copy->digested = 1;
     }
 }
@@ -486,18 +424,8 @@ ngx_int_t
 ngx_http_xet_query_xorb_damaged(ngx_http_request_t *r,
     ngx_http_xet_damage_t *damage, ngx_http_xet_query_handler_pt handler)
 {
-    ngx_http_xet_params_t  *p;
-
-    if (damage->xorbs.failed || damage->tags.failed) {
-        return NGX_ERROR;
-    }
-
-    p = ngx_http_xet_query_params(r);
-
-    ngx_http_xet_params_array(p, &damage->xorbs);
-    ngx_http_xet_params_array(p, &damage->tags);
-
-    return ngx_http_xet_send_copies_lost(r, NGX_HTTP_XET_WRITE, handler);
+    return ngx_http_xet_query(r, copies_lost, handler, .xorbs = &damage->xorbs,
+                              .tags = &damage->tags);
 }
 
 
@@ -514,82 +442,6 @@ ngx_http_xet_query_xorb_lost(ngx_http_request_t *r,
            ? ngx_http_xet_damage_lost(ngx_http_xet_query_get(r)->res,
                                       damage->log, r->connection->log)
            : 0;
-}
-
-
-ngx_uint_t
-ngx_http_xet_query_xorb_get_row(ngx_http_request_t *r,
-    ngx_http_xet_copy_t *copy)
-{
-    ngx_http_xet_query_t  *q;
-
-    q = ngx_http_xet_query_get(r);
-
-    ngx_memzero(copy, sizeof(ngx_http_xet_copy_t));
-
-    copy->size = (uint64_t) ngx_http_xet_pg_int(q->res, 0, 0);
-    copy->tag = (uint32_t) ngx_http_xet_pg_int(q->res, 0, 1);
-    copy->whole = ngx_http_xet_pg_int(q->res, 0, 2) != 0;
-
-    return ngx_http_xet_pg_int(q->res, 0, 3) != 0;
-}
-
-
-ngx_int_t
-ngx_http_xet_query_xorb_get(ngx_http_request_t *r, const xet_hash_t *xorb,
-    ngx_http_xet_query_handler_pt handler)
-{
-    ngx_http_xet_params_t  *p;
-
-    p = ngx_http_xet_query_params(r);
-
-    ngx_http_xet_params_bytes(p, xorb->bytes, XET_HASH_LEN);
-
-    if (ngx_http_xet_query_whose(r, p) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_xet_send_xorb_get(r, NGX_HTTP_XET_READ, handler);
-}
-
-
-ngx_int_t
-ngx_http_xet_query_xorb_grant(ngx_http_request_t *r, const xet_hash_t *xorb,
-    ngx_http_xet_query_handler_pt handler)
-{
-    ngx_http_xet_params_t  *p;
-
-    p = ngx_http_xet_query_params(r);
-
-    ngx_http_xet_params_bytes(p, xorb->bytes, XET_HASH_LEN);
-    ngx_http_xet_params_bool(p, ngx_http_xet_proof(r));
-
-    if (ngx_http_xet_query_whose(r, p) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_xet_send_xorb_grant(r, NGX_HTTP_XET_READ, handler);
-}
-
-
-ngx_int_t
-ngx_http_xet_query_chunk_find(ngx_http_request_t *r, const xet_hash_t *chunk,
-    ngx_http_xet_query_handler_pt handler)
-{
-    ngx_http_xet_params_t  *p;
-
-    p = ngx_http_xet_query_params(r);
-
-    ngx_http_xet_params_bytes(p, chunk->bytes, XET_HASH_LEN);
-    ngx_http_xet_params_bool(p, ngx_http_xet_dedup_wide(r));
-
-    if (ngx_http_xet_query_whose(r, p) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_xet_query_read(r, NGX_HTTP_XET_DEDUP,
-                                   ngx_http_xet_stmt_chunk_find,
-                                   ngx_http_xet_query_whole_any, handler);
 }
 
 
@@ -614,36 +466,30 @@ void
 ngx_http_xet_query_chunk_find_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_xorb_list_t *xorb, ngx_uint_t *noted)
 {
-    ngx_str_t  hash, hashes, raw, seen;
+    ngx_int_t                      rc;
+    ngx_http_xet_chunk_find_row_t  row;
 
     ngx_memzero(xorb, sizeof(xet_xorb_list_t));
 
-    ngx_http_xet_pg_bytes(q->res, i, 0, &hash);
-    ngx_http_xet_pg_bytes(q->res, i, 4, &hashes);
-    ngx_http_xet_pg_bytes(q->res, i, 5, &raw);
+    rc = ngx_http_xet_row_chunk_find(q->res, i, &row);
 
-    *noted = ngx_http_xet_pg_int(q->res, i, 6) != 0;
+    *noted = row.noted;
 
-    if (hash.len != XET_HASH_LEN
-        || hashes.len / XET_HASH_LEN != raw.len / 4)
-    {
+    if (rc != NGX_OK || row.hashes.len / XET_HASH_LEN != row.raw_ends.len / 4) {
         return;
     }
 
-    ngx_memcpy(xorb->hash.bytes, hash.data, XET_HASH_LEN);
+    xorb->hash = *row.hash;
+    xorb->chunk_count = (uint32_t) (row.raw_ends.len / 4);
+    xorb->raw_size = (uint32_t) row.raw_size;
+    xorb->stored_size = (uint32_t) row.stored_size;
+    xorb->tag = row.tag;
+    xorb->hashes = row.hashes.data;
+    xorb->raw_ends = row.raw_ends.data;
 
-    xorb->chunk_count = (uint32_t) (raw.len / 4);
-    xorb->raw_size = (uint32_t) ngx_http_xet_pg_int(q->res, i, 2);
-    xorb->stored_size = (uint32_t) ngx_http_xet_pg_int(q->res, i, 3);
-    xorb->tag = (uint32_t) ngx_http_xet_pg_int(q->res, i, 7);
-    xorb->hashes = hashes.data;
-    xorb->raw_ends = raw.data;
-
-    if (!ngx_http_xet_pg_null(q->res, i, 8)) {
-        ngx_http_xet_pg_bytes(q->res, i, 8, &seen);
-
-        xorb->seen = seen.data;
-        xorb->seen_n = (uint32_t) (seen.len / XET_SEEN_LEN);
+    if (row.seen.data) {
+        xorb->seen = row.seen.data;
+        xorb->seen_n = (uint32_t) (row.seen.len / XET_SEEN_LEN);
     }
 }
 
@@ -699,18 +545,4 @@ ngx_http_xet_query_chunk_find_xorbs(ngx_http_xet_query_t *q,
     }
 
     return all ? NGX_OK : NGX_DECLINED;
-}
-
-
-ngx_int_t
-ngx_http_xet_query_xorb_advertised(ngx_http_request_t *r,
-    ngx_http_xet_array_t *xorbs, ngx_http_xet_query_handler_pt handler)
-{
-    if (xorbs->failed) {
-        return NGX_ERROR;
-    }
-
-    ngx_http_xet_params_array(ngx_http_xet_query_params(r), xorbs);
-
-    return ngx_http_xet_send_xorb_advertised(r, NGX_HTTP_XET_WRITE, handler);
 }

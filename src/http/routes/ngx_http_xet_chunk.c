@@ -24,6 +24,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
 
@@ -87,8 +88,9 @@ ngx_http_xet_chunk_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     ctx->route.chunk = chunk;
 
-    rc = ngx_http_xet_query_chunk_find(r, &ctx->hash,
-                                       ngx_http_xet_chunk_queried);
+    rc = ngx_http_xet_query(r, chunk_find, ngx_http_xet_chunk_queried,
+                            .chunk = &ctx->hash,
+                            .wide = ngx_http_xet_dedup_wide(r));
 
     return ngx_http_xet_query_wait(r, rc);
 }
@@ -128,8 +130,9 @@ ngx_http_xet_chunk_answer(ngx_http_request_t *r)
     }
 
     if (rc == NGX_DECLINED) {
-        rc = ngx_http_xet_query_xorb_advertised(r, &chunk->xorbs,
-                                                ngx_http_xet_chunk_advertised);
+        rc = ngx_http_xet_query(r, xorb_advertised,
+                                ngx_http_xet_chunk_advertised,
+                                .xorbs = &chunk->xorbs);
 
         return ngx_http_xet_query_asked(r, rc);
     }
@@ -169,8 +172,9 @@ ngx_http_xet_chunk_advertised(ngx_http_request_t *r, ngx_int_t rc)
     if (rc == NGX_OK) {
         ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-        rc = ngx_http_xet_query_chunk_find(r, &ctx->hash,
-                                           ngx_http_xet_chunk_queried);
+        rc = ngx_http_xet_query(r, chunk_find, ngx_http_xet_chunk_queried,
+                                .chunk = &ctx->hash,
+                                .wide = ngx_http_xet_dedup_wide(r));
         if (rc == NGX_AGAIN) {
             return;
         }
@@ -322,8 +326,9 @@ ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data)
 
         ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-        rc = ngx_http_xet_query_chunk_find(r, &ctx->hash,
-                                           ngx_http_xet_chunk_queried);
+        rc = ngx_http_xet_query(r, chunk_find, ngx_http_xet_chunk_queried,
+                                .chunk = &ctx->hash,
+                                .wide = ngx_http_xet_dedup_wide(r));
         if (rc != NGX_AGAIN) {
             ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
                                                                   NULL));

@@ -127,8 +127,9 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
 
     ngx_http_xet_query_primary(r);
 
-    rc = ngx_http_xet_query_file_terms(r, &ctx->hash, 0, NGX_MAX_OFF_T_VALUE,
-                                       ngx_http_xet_hashes_queried);
+    rc = ngx_http_xet_query(r, file_terms, ngx_http_xet_hashes_queried,
+                            .file = &ctx->hash,
+                            .last_byte = NGX_MAX_OFF_T_VALUE);
 
     return ngx_http_xet_query_wait(r, rc);
 }
@@ -243,29 +244,31 @@ static xet_status_t
 ngx_http_xet_hashes_copy(ngx_http_request_t *r, ngx_http_xet_hashes_t *h,
     ngx_http_xet_terms_t *terms)
 {
-    u_char      *p;
-    uint64_t     offset;
-    ngx_str_t    packed;
-    ngx_uint_t   i;
+    u_char                         *p;
+    ngx_uint_t                      i;
+    ngx_http_xet_file_terms_row_t   row;
 
     p = h->terms;
 
     for (i = 0; i < terms->n; i++) {
-        ngx_http_xet_query_file_terms_row(r, i, &offset, &packed);
+        (void) ngx_http_xet_row_file_terms(ngx_http_xet_query_get(r)->res, i,
+                                           &row);
 
         /* other terms took the place of those of the window before */
 
-        if (i == 0 && packed.len && offset < h->windows.position) {
+        if (i == 0 && row.packed.len
+            && row.first_offset < h->windows.position)
+        {
             return XET_PLAN_CHANGED;
         }
 
-        if (packed.len > XET_TERM_SEGMENT_MAX * XET_TERM_LEN
-            || (i == 0 && offset != h->windows.position))
+        if (row.packed.len > XET_TERM_SEGMENT_MAX * XET_TERM_LEN
+            || (i == 0 && row.first_offset != h->windows.position))
         {
             return XET_PLAN_DAMAGED;
         }
 
-        p = ngx_cpymem(p, packed.data, packed.len);
+        p = ngx_cpymem(p, row.packed.data, row.packed.len);
     }
 
     h->nterms = (p - h->terms) / XET_TERM_LEN;
@@ -453,9 +456,10 @@ ngx_http_xet_hashes_done(ngx_http_request_t *r, void *data)
     } else if (ngx_http_xet_hashes_more(h)) {
         ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-        rc = ngx_http_xet_query_file_terms(r, &ctx->hash, h->windows.position,
-                                           NGX_MAX_OFF_T_VALUE,
-                                           ngx_http_xet_hashes_queried);
+        rc = ngx_http_xet_query(r, file_terms, ngx_http_xet_hashes_queried,
+                                .file = &ctx->hash,
+                                .first_byte = h->windows.position,
+                                .last_byte = NGX_MAX_OFF_T_VALUE);
 
         rc = ngx_http_xet_query_asked(r, rc);
 

@@ -43,10 +43,11 @@ ngx_http_xet_file_delete_handler(ngx_http_request_t *r,
                                   "deleted by a commit");
     }
 
-    rc = repo.any ? ngx_http_xet_query_file_delete(r, &ctx->hash,
-                                                   ngx_http_xet_file_deleted)
-                  : ngx_http_xet_query_repo_forget(r, &repo.name, &ctx->hash,
-                                                 ngx_http_xet_file_forgotten);
+    rc = repo.any
+         ? ngx_http_xet_query(r, file_delete, ngx_http_xet_file_deleted,
+                              .file = &ctx->hash)
+         : ngx_http_xet_query(r, repo_forget, ngx_http_xet_file_forgotten,
+                              .repo = repo.name, .file = &ctx->hash);
 
     return ngx_http_xet_query_wait(r, rc);
 }
@@ -123,8 +124,8 @@ ngx_http_xet_repo_delete_handler(ngx_http_request_t *r,
                                   "the token is of another repo");
     }
 
-    rc = ngx_http_xet_query_repo_delete(r, &repo.name,
-                                        ngx_http_xet_repo_deleted);
+    rc = ngx_http_xet_query(r, repo_delete, ngx_http_xet_repo_deleted,
+                            .repo = repo.name);
 
     return ngx_http_xet_query_wait(r, rc);
 }

@@ -59,7 +59,7 @@ ngx_http_xet_health_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     ngx_http_xet_health_write();
 
-    rc = ngx_http_xet_query_ping(r, ngx_http_xet_health_queried);
+    rc = ngx_http_xet_query(r, ping, ngx_http_xet_health_queried);
 
     return ngx_http_xet_query_wait(r, rc);
 }

@@ -284,9 +284,9 @@ static xet_status_t
 ngx_http_xet_batch_add_rows(ngx_http_request_t *r,
     ngx_http_xet_batch_req_t *b, ngx_uint_t n)
 {
-    ngx_uint_t               i, inside;
-    xet_status_t             rc;
-    ngx_http_xet_file_row_t  row;
+    ngx_uint_t                      i, inside;
+    xet_status_t                    rc;
+    ngx_http_xet_files_terms_row_t  row;
 
     /*
      * A window that begins inside a file goes on where the one before it has
@@ -298,22 +298,24 @@ ngx_http_xet_batch_add_rows(ngx_http_request_t *r,
     rc = (inside && n == 0) ? XET_PLAN_CHANGED : XET_OK;
 
     for (i = 0; i < n && rc == XET_OK; i++) {
-        ngx_http_xet_query_files_terms_row(r, i, &row);
+        (void) ngx_http_xet_row_files_terms(ngx_http_xet_query_get(r)->res, i,
+                                            &row);
+        row.n--;
 
         if (inside && i == 0
-            && (row.file != b->file
+            && (row.n != b->file
                 || (row.packed.len
                     && row.first_offset < b->plan.position)))
         {
             return XET_PLAN_CHANGED;
         }
 
-        if (row.file >= b->n) {
+        if (row.n >= b->n) {
             return XET_INTERNAL;
         }
 
-        if (row.file != b->file) {
-            b->file = row.file;
+        if (row.n != b->file) {
+            b->file = row.n;
 
             rc = xet_plan_file(&b->plan, &b->hashes[b->file], row.size);
             if (rc != XET_OK) {

@@ -25,7 +25,7 @@ ngx_http_xet_usage_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
     ngx_int_t  rc;
 
-    rc = ngx_http_xet_query_usage_get(r, ngx_http_xet_usage_queried);
+    rc = ngx_http_xet_query(r, usage_get, ngx_http_xet_usage_queried);
 
     return ngx_http_xet_query_wait(r, rc);
 }
@@ -50,11 +50,12 @@ ngx_http_xet_usage_queried(ngx_http_request_t *r, ngx_int_t rc)
 static ngx_int_t
 ngx_http_xet_usage_send(ngx_http_request_t *r)
 {
-    xet_buf_t              b;
-    xet_json_t             j;
-    ngx_uint_t             i, n;
-    ngx_http_xet_repo_t    repo;
-    ngx_http_xet_usage_t   usage;
+    xet_buf_t                      b;
+    xet_json_t                     j;
+    ngx_uint_t                     i, n;
+    ngx_http_xet_repo_t            repo;
+    ngx_http_xet_query_t          *q;
+    ngx_http_xet_usage_get_row_t   usage;
 
     ngx_http_xet_repo(r, &repo);
 
@@ -63,10 +64,11 @@ ngx_http_xet_usage_send(ngx_http_request_t *r)
 
     xet_json_object_begin(&j);
 
-    n = ngx_http_xet_query_rows(ngx_http_xet_query_get(r));
+    q = ngx_http_xet_query_get(r);
+    n = ngx_http_xet_query_rows(q);
 
     for (i = 0; i < n; i++) {
-        ngx_http_xet_query_usage_get_row(r, i, &usage);
+        (void) ngx_http_xet_row_usage_get(q->res, i, &usage);
 
         xet_json_key(&j, (usage.kind.len == 4) ? "repo" : "subject");
         xet_json_object_begin(&j);
@@ -74,16 +76,17 @@ ngx_http_xet_usage_send(ngx_http_request_t *r)
         xet_json_u64(&j, usage.files);
 
         ngx_http_xet_usage_bytes(&j, "logical", usage.logical,
-                                 usage.logical_max, usage.logical_limited);
+                                 usage.logical_max, usage.logical_max != -1);
 
-        if (usage.stored_limited || repo.any || ngx_http_xet_dedup_wide(r))
+        if (usage.stored_max != -1 || repo.any || ngx_http_xet_dedup_wide(r))
         {
             ngx_http_xet_usage_bytes(&j, "stored", usage.stored,
-                                     usage.stored_max, usage.stored_limited);
+                                     usage.stored_max, usage.stored_max != -1);
         }
 
         ngx_http_xet_usage_bytes(&j, "metadata", usage.metadata,
-                                 usage.metadata_max, usage.metadata_limited);
+                                 usage.metadata_max,
+                                 usage.metadata_max != -1);
 
         xet_json_object_end(&j);
     }

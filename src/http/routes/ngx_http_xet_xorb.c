@@ -251,8 +251,8 @@ ngx_http_xet_xorb_get_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
                                   "reconstructions");
     }
 
-    rc = ngx_http_xet_query_xorb_get(r, &ctx->hash,
-                                     ngx_http_xet_xorb_get_queried);
+    rc = ngx_http_xet_query(r, xorb_get, ngx_http_xet_xorb_get_queried,
+                            .xorb = &ctx->hash);
 
     return ngx_http_xet_query_wait(r, rc);
 }
@@ -269,13 +269,13 @@ ngx_http_xet_xorb_get_queried(ngx_http_request_t *r, ngx_int_t rc)
 static ngx_int_t
 ngx_http_xet_xorb_get_known(ngx_http_request_t *r)
 {
-    ngx_str_t             uri, args;
-    ngx_http_xet_ctx_t   *ctx;
-    ngx_http_xet_copy_t   copy;
+    ngx_str_t                     uri, args;
+    ngx_http_xet_ctx_t           *ctx;
+    ngx_http_xet_xorb_get_row_t   copy;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    (void) ngx_http_xet_query_xorb_get_row(r, &copy);
+    (void) ngx_http_xet_row_xorb_get(ctx->query->res, 0, &copy);
 
     if (ngx_http_xet_url_internal(r, &ctx->hash, copy.tag, &uri, &args)
         != NGX_OK)
@@ -302,8 +302,8 @@ ngx_http_xet_xorb_head_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    rc = ngx_http_xet_query_xorb_get(r, &x->hash,
-                                     ngx_http_xet_xorb_head_queried);
+    rc = ngx_http_xet_query(r, xorb_get, ngx_http_xet_xorb_head_queried,
+                            .xorb = &x->hash);
 
     return ngx_http_xet_query_wait(r, rc);
 }
@@ -324,8 +324,9 @@ ngx_http_xet_xorb_ask(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx,
     x->missing = missing;
     x->data = data;
 
-    return ngx_http_xet_query_xorb_grant(r, &x->hash,
-                                         ngx_http_xet_xorb_head_queried);
+    return ngx_http_xet_query(r, xorb_grant, ngx_http_xet_xorb_head_queried,
+                              .xorb = &x->hash,
+                              .proof = ngx_http_xet_proof(r));
 }
 
 
@@ -389,13 +390,23 @@ ngx_http_xet_xorb_answer(ngx_http_request_t *r, ngx_int_t rc,
 static ngx_int_t
 ngx_http_xet_xorb_head_known(ngx_http_request_t *r)
 {
-    ngx_http_xet_ctx_t        *ctx;
-    ngx_http_xet_xorb_head_t  *x;
+    ngx_http_xet_ctx_t           *ctx;
+    ngx_http_xet_xorb_head_t     *x;
+    ngx_http_xet_xorb_get_row_t   row;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     x = ctx->route.xorb_head;
 
-    x->noted = ngx_http_xet_query_xorb_get_row(r, &x->copy);
+    /* the rows of xorb_grant have the same columns */
+
+    (void) ngx_http_xet_row_xorb_get(ctx->query->res, 0, &row);
+
+    ngx_memzero(&x->copy, sizeof(ngx_http_xet_copy_t));
+
+    x->copy.size = row.stored_size;
+    x->copy.tag = row.tag;
+    x->copy.whole = row.whole;
+    x->noted = row.noted;
 
     if (!x->copy.whole) {
         return ngx_http_xet_xorb_missing(r);
@@ -482,8 +493,8 @@ ngx_http_xet_xorb_promise(ngx_http_request_t *r, ngx_http_xet_xorb_head_t *x)
 
     ngx_http_xet_array_bytes(&x->xorbs, x->hash.bytes, XET_HASH_LEN);
 
-    rc = ngx_http_xet_query_xorb_advertised(r, &x->xorbs,
-                                            ngx_http_xet_xorb_promised);
+    rc = ngx_http_xet_query(r, xorb_advertised, ngx_http_xet_xorb_promised,
+                            .xorbs = &x->xorbs);
 
     return ngx_http_xet_query_asked(r, rc);
 }

@@ -31,6 +31,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_spool.h"
 #include "ngx_http_xet_upload.h"
@@ -772,8 +773,9 @@ ngx_http_xet_ingest_wait(ngx_http_request_t *r, void *data)
 
     ngx_http_xet_query_primary(r);
 
-    rc = ngx_http_xet_query_chunk_find(r, xet_ingest_chunk(ing->core),
-                                       ngx_http_xet_ingest_answered);
+    rc = ngx_http_xet_query(r, chunk_find, ngx_http_xet_ingest_answered,
+                            .chunk = xet_ingest_chunk(ing->core),
+                            .wide = ngx_http_xet_dedup_wide(r));
 
     if (rc != NGX_AGAIN) {
         ngx_http_xet_ingest_resume(r, ing, rc);
@@ -828,8 +830,9 @@ ngx_http_xet_ingest_record(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing)
     }
 
     if (rc == NGX_DECLINED) {
-        rc = ngx_http_xet_query_xorb_advertised(r, &ing->reported,
-                                                ngx_http_xet_ingest_recorded);
+        rc = ngx_http_xet_query(r, xorb_advertised,
+                                ngx_http_xet_ingest_recorded,
+                                .xorbs = &ing->reported);
     }
 
     return rc;
@@ -964,8 +967,9 @@ ngx_http_xet_ingest_registered(ngx_http_request_t *r, ngx_int_t rc,
     }
 
     if (rc == NGX_OK) {
-        rc = ngx_http_xet_query_files_prove(r, &ing->hashes, &ing->digests,
-                                            ngx_http_xet_ingest_proven);
+        rc = ngx_http_xet_query(r, files_prove, ngx_http_xet_ingest_proven,
+                                .files = &ing->hashes,
+                                .digests = &ing->digests);
         if (rc == NGX_AGAIN) {
             return;
         }

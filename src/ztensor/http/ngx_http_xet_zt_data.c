@@ -180,10 +180,12 @@ ngx_http_xet_zt_data_report(ngx_http_request_t *r,
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     ctx->route.component = c;
 
-    rc = ngx_http_xet_query_zt_reports_get(r, &ctx->hash,
-                            xet_zt_report_rules(&zlcf->limits, &zlcf->decoder),
-                            c->object->index, c->object->index,
-                            ngx_http_xet_zt_data_reported);
+    rc = ngx_http_xet_query(r, zt_reports_get, ngx_http_xet_zt_data_reported,
+                            .file = &ctx->hash,
+                            .rules = xet_zt_report_rules(&zlcf->limits,
+                                                         &zlcf->decoder),
+                            .first = c->object->index,
+                            .last = c->object->index);
 
     return ngx_http_xet_query_asked(r, rc);
 }
@@ -230,18 +232,18 @@ static ngx_int_t
 ngx_http_xet_zt_data_verified(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c)
 {
-    u_char           sha256[32];
-    size_t           place;
-    uint64_t         index;
-    ngx_str_t        kept;
-    xet_zt_report_t  report;
+    u_char                             sha256[32];
+    size_t                             place;
+    xet_zt_report_t                    report;
+    ngx_http_xet_zt_reports_get_row_t  row;
 
-    ngx_http_xet_query_zt_reports_get_row(r, 0, &index, &kept);
+    (void) ngx_http_xet_row_zt_reports_get(ngx_http_xet_query_get(r)->res, 0,
+                                           &row);
 
     place = (c->component - c->object->components) * XET_ZT_REPORT_LEN;
 
-    if (kept.len != c->object->n * XET_ZT_REPORT_LEN
-        || !xet_zt_report_unpack(&report, kept.data + place)
+    if (row.report.len != c->object->n * XET_ZT_REPORT_LEN
+        || !xet_zt_report_unpack(&report, row.report.data + place)
         || report.digest != XET_ZT_DIGEST_VERIFIED
         || ngx_http_xet_zt_data_digest(c, sha256) != NGX_OK)
     {

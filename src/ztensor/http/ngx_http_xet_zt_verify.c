@@ -874,10 +874,10 @@ ngx_http_xet_zt_reports_load(ngx_http_request_t *r,
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    rc = ngx_http_xet_query_zt_reports_get(r, &ctx->hash, v->rules,
-                                           v->objects[0]->index,
-                                           v->objects[v->nobjects - 1]->index,
-                                           ngx_http_xet_zt_reports_queried);
+    rc = ngx_http_xet_query(r, zt_reports_get, ngx_http_xet_zt_reports_queried,
+                            .file = &ctx->hash, .rules = v->rules,
+                            .first = v->objects[0]->index,
+                            .last = v->objects[v->nobjects - 1]->index);
 
     return ngx_http_xet_query_status(rc, XET_OK);
 }
@@ -915,15 +915,16 @@ static void
 ngx_http_xet_zt_reports_rows(ngx_http_request_t *r,
     ngx_http_xet_zt_verify_t *v)
 {
-    uint64_t    index;
-    ngx_str_t   report;
-    ngx_uint_t  i, n;
+    ngx_uint_t                         i, n;
+    ngx_http_xet_query_t              *q;
+    ngx_http_xet_zt_reports_get_row_t  row;
 
-    n = ngx_http_xet_query_rows(ngx_http_xet_query_get(r));
+    q = ngx_http_xet_query_get(r);
+    n = ngx_http_xet_query_rows(q);
 
     for (i = 0; i < n; i++) {
-        ngx_http_xet_query_zt_reports_get_row(r, i, &index, &report);
-        ngx_http_xet_zt_reports_apply(v, index, &report);
+        (void) ngx_http_xet_row_zt_reports_get(q->res, i, &row);
+        ngx_http_xet_zt_reports_apply(v, row.object, &row.report);
     }
 }
 

@@ -164,8 +164,9 @@ ngx_http_xet_ztensor_look_up(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z)
 {
     ngx_int_t  rc;
 
-    rc = ngx_http_xet_query_zt_get(r, &z->hash, z->rules, z->attributes,
-                                   ngx_http_xet_ztensor_queried);
+    rc = ngx_http_xet_query(r, zt_get, ngx_http_xet_ztensor_queried,
+                            .file = &z->hash, .rules = z->rules,
+                            .with_attributes = z->attributes);
 
     return ngx_http_xet_query_status(rc, XET_ZT_STALE);
 }
@@ -199,14 +200,14 @@ ngx_http_xet_ztensor_queried(ngx_http_request_t *r, ngx_int_t rc)
 static xet_status_t
 ngx_http_xet_ztensor_restore(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z)
 {
-    ngx_str_t     verdict, attributes;
-    xet_status_t  status;
+    xet_status_t               status;
+    ngx_http_xet_zt_get_row_t  row;
 
-    ngx_http_xet_query_zt_get_row(r, &verdict, &attributes);
+    (void) ngx_http_xet_row_zt_get(ngx_http_xet_query_get(r)->res, 0, &row);
 
     status = xet_zt_restore(&z->zt, ngx_http_xet_reader_size(z->reader),
-                            &z->conf->limits, verdict.data, verdict.len,
-                            attributes.data, attributes.len);
+                            &z->conf->limits, row.verdict.data, row.verdict.len,
+                            row.attributes.data, row.attributes.len);
 
     if (status == XET_ZT_STALE) {
         ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,

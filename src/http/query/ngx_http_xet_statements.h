@@ -1,0 +1,170 @@
+
+/*
+ * What the rows of statements.def are made into: of each statement a number, a
+ * structure of arguments, one for a row of the answer, and the functions that
+ * send the statement and read the row.  The structures have the members that
+ * the row names, so that the compiler checks what a caller passes and reads.
+ */
+
+#ifndef _NGX_HTTP_XET_STATEMENTS_H_INCLUDED_
+#define _NGX_HTTP_XET_STATEMENTS_H_INCLUDED_
+
+
+/* The next n elements of an array, or fewer: ngx_http_xet_array_take(). */
+
+typedef struct {
+    ngx_http_xet_array_t  *array;
+    ngx_uint_t             n;
+} ngx_http_xet_taken_t;
+
+
+/*
+ * The types of parameters and columns: what C has, and what PostgreSQL has.
+ * What is read points into the rows.  A pointer that is NULL, or a string
+ * without data, is SQL NULL both ways; a number or bool that is NULL is read as
+ * 0.
+ */
+
+typedef const xet_hash_t      *ngx_http_xet_of_hash;    /* bytea */
+typedef const u_char          *ngx_http_xet_of_sha256;  /* bytea, 32 bytes */
+typedef const u_char          *ngx_http_xet_of_oid;     /* bytea, 20 bytes */
+typedef const u_char          *ngx_http_xet_of_id;      /* bytea, 16 bytes */
+typedef ngx_str_t              ngx_http_xet_of_bytes;   /* bytea */
+typedef ngx_str_t              ngx_http_xet_of_text;    /* text */
+typedef uint32_t               ngx_http_xet_of_int4;    /* integer */
+typedef uint64_t               ngx_http_xet_of_int8;    /* bigint */
+typedef uint64_t               ngx_http_xet_of_offset;  /* bigint; cut to it */
+typedef int64_t                ngx_http_xet_of_count;   /* bigint; -1: NULL */
+typedef ngx_uint_t             ngx_http_xet_of_bool;    /* boolean */
+typedef ngx_int_t              ngx_http_xet_of_maybe;   /* boolean; -1: NULL */
+typedef int64_t                ngx_http_xet_of_time;    /* timestamptz, below */
+typedef const xet_hash_t      *ngx_http_xet_of_hash_or_null;
+typedef const u_char          *ngx_http_xet_of_sha256_or_null;
+typedef const u_char          *ngx_http_xet_of_oid_or_null;
+typedef ngx_http_xet_array_t  *ngx_http_xet_of_int4s;   /* integer[] */
+typedef ngx_http_xet_array_t  *ngx_http_xet_of_int8s;   /* bigint[] */
+typedef ngx_http_xet_array_t  *ngx_http_xet_of_byteas;  /* bytea[] */
+typedef ngx_http_xet_array_t  *ngx_http_xet_of_texts;   /* text[] */
+typedef ngx_http_xet_taken_t    ngx_http_xet_of_int8_part;
+typedef ngx_http_xet_taken_t    ngx_http_xet_of_bytea_part;
+
+/*
+ * A time is in microseconds since 1970, and XET_HUB_NO_TIME where it is NULL.
+ * Arrays must not have failed, or nothing is sent.
+ */
+
+
+/* The numbers of the statements. */
+
+#define XET_STATEMENT(name, way, again, client, params, columns)              \
+    ngx_http_xet_stmt_##name,
+#define XET_ALL_OF(name)  ngx_http_xet_stmt_##name##_all,
+
+typedef enum {
+#include "statements.def"
+    ngx_http_xet_stmt_none
+} ngx_http_xet_stmt_e;
+
+
+#define XET_PARAM(type, name)            ngx_http_xet_of_##type  name;
+#define XET_MEMBER(from, type, name, types)  const type *name;
+#define XET_COLUMN(type, name)           ngx_http_xet_of_##type  name;
+#define XET_CELLS(what, type, name, cells)   type  name;
+#define XET_STATEMENT(name, way, again, client, params, columns)              \
+                                                                              \
+typedef struct {                                                              \
+    params                                                                    \
+} ngx_http_xet_##name##_args_t;                                               \
+                                                                              \
+typedef struct {                                                              \
+    columns                                                                   \
+} ngx_http_xet_##name##_row_t;
+
+#include "statements.def"
+
+
+/*
+ * The four ways to use a statement; the functions of each follow.
+ *
+ * send: for a request.  Returns NGX_AGAIN when the handler will be called,
+ * NGX_BUSY when PostgreSQL can't take the statement, NGX_ERROR without memory.
+ * What args point to must live until then, or until the request dies; args
+ * itself is not needed any more.
+ *
+ * ask: for somebody else.  Copies its arguments; NGX_AGAIN where the handler
+ * will be called, which happens also in a worker that exits, or NGX_BUSY.
+ *
+ * post: nobody waits.  Copies its arguments; NGX_OK or NGX_BUSY.
+ *
+ * row: reads row i of an answer.  NGX_ERROR for a hash or digest that has
+ * another length, or is NULL where the column does not allow it; the other
+ * members are set all the same.
+ */
+
+ngx_int_t ngx_http_xet_query_statement(ngx_http_request_t *r,
+    ngx_http_xet_stmt_e stmt, const void *args,
+    ngx_http_xet_query_handler_pt handler);
+ngx_int_t ngx_http_xet_ask_statement(ngx_http_xet_stmt_e stmt,
+    const void *args, ngx_http_xet_asked_pt handler, void *data);
+ngx_int_t ngx_http_xet_post_statement(ngx_http_xet_stmt_e stmt,
+    const void *args);
+ngx_int_t ngx_http_xet_read_row(ngx_http_xet_stmt_e stmt, PGresult *res,
+    ngx_uint_t i, void *row);
+
+
+/*
+ * The first three with the arguments in place, those that are not named 0 or
+ * NULL: ngx_http_xet_query(r, file_open, handler, .file = &hash, .byte_at = 0).
+ */
+
+#define ngx_http_xet_query(r, name, handler, ...)                             \
+    ngx_http_xet_send_##name(r,                                               \
+               &(ngx_http_xet_##name##_args_t) { __VA_ARGS__ }, handler)
+
+#define ngx_http_xet_ask(name, handler, data, ...)                            \
+    ngx_http_xet_ask_##name(&(ngx_http_xet_##name##_args_t) { __VA_ARGS__ },  \
+                            handler, data)
+
+#define ngx_http_xet_post(name, ...)                                          \
+    ngx_http_xet_post_##name(&(ngx_http_xet_##name##_args_t) { __VA_ARGS__ })
+
+
+#define XET_STATEMENT(name, way, again, client, params, columns)              \
+                                                                              \
+static ngx_inline ngx_int_t                                                   \
+ngx_http_xet_send_##name(ngx_http_request_t *r,                               \
+    const ngx_http_xet_##name##_args_t *args,                                 \
+    ngx_http_xet_query_handler_pt handler)                                    \
+{                                                                             \
+    return ngx_http_xet_query_statement(r, ngx_http_xet_stmt_##name, args,    \
+                                        handler);                             \
+}                                                                             \
+                                                                              \
+                                                                              \
+static ngx_inline ngx_int_t                                                   \
+ngx_http_xet_ask_##name(const ngx_http_xet_##name##_args_t *args,             \
+    ngx_http_xet_asked_pt handler, void *data)                                \
+{                                                                             \
+    return ngx_http_xet_ask_statement(ngx_http_xet_stmt_##name, args,         \
+                                      handler, data);                         \
+}                                                                             \
+                                                                              \
+                                                                              \
+static ngx_inline ngx_int_t                                                   \
+ngx_http_xet_post_##name(const ngx_http_xet_##name##_args_t *args)            \
+{                                                                             \
+    return ngx_http_xet_post_statement(ngx_http_xet_stmt_##name, args);       \
+}                                                                             \
+                                                                              \
+                                                                              \
+static ngx_inline ngx_int_t                                                   \
+ngx_http_xet_row_##name(PGresult *res, ngx_uint_t i,                          \
+    ngx_http_xet_##name##_row_t *row)                                         \
+{                                                                             \
+    return ngx_http_xet_read_row(ngx_http_xet_stmt_##name, res, i, row);      \
+}
+
+#include "statements.def"
+
+
+#endif /* _NGX_HTTP_XET_STATEMENTS_H_INCLUDED_ */
