@@ -16,7 +16,7 @@
 #                   SECONDS from a SEED, SANITIZE by address, undefined, thread
 #                   or nothing; t/soak/soak.pl has the rest
 #   make analyze    clang's analyzer over src
-#   make asan       nginx, module and client under ASan; t/*.t run with them
+#   make asan       nginx, module and client under ASan; t/*/*.t run with them
 #   make check      rules of dependency and style
 #   make run, stop  a server of one's own in DIR (./.run) at PORT (8080)
 #   make install    module, configuration, SQL, client; heeds DESTDIR
@@ -60,12 +60,12 @@ HARDEN_LD ?=	-pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
 
 WERROR ?=
 
-TESTS =		t/*.t
+TESTS =		t/*/*.t
 
 # files that "make test" runs once more, with their stores in a bucket
-BUCKET_TESTS =	audit batch cors dedup delete file_get file_put hub \
-		hub_clients hub_races nodes possess reconstruction repo \
-		token verify_body xorb_upload ztensor ztensor_verify
+BUCKET_TESTS =	ops/audit api/batch api/cors api/dedup api/delete api/file_get api/file_put hub/hub \
+		clients/hub_rows hub/races cluster/nodes api/possess api/reconstruction api/repo \
+		api/token cluster/verify_body api/xorb_upload api/ztensor api/ztensor_verify
 
 JOBS =		2
 FUZZ_SECONDS =	60
@@ -451,8 +451,8 @@ asan: nginx-address tools $(BUILD)/asan/xet
 	XET_TEST_NGINX=$(OUT)/nginx-address/nginx XET_TEST_MODULE= \
 	XET_TEST_CLI=$(OUT)/asan/xet \
 	ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0 \
-	perl .ci/prove -j $(JOBS) $(filter-out t/unit.t t/fuzz.t \
-		t/soak.t t/analyze.t,$(wildcard $(TESTS)))
+	perl .ci/prove -j $(JOBS) $(filter-out t/code/unit.t t/code/fuzz.t \
+		t/code/soak.t t/code/analyze.t,$(wildcard $(TESTS)))
 
 
 # What is given on the command line of make is in the environment: SECONDS,

@@ -6,7 +6,7 @@
 # bytes of the answer, CPU milliseconds of nginx and PostgreSQL, statements,
 # pages of 8 KiB that PostgreSQL looked at, KiB of its log, rows written, and
 # KiB that a worker holds for each of four clients that take nothing.  What is
-# asked for is what t/amplification.t asks for, which has ceilings for all but
+# asked for is what t/api/amplification.t asks for, which has ceilings for all but
 # the time.
 #
 #     perl t/bench/amplify.pl

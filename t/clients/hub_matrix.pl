@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What is too old for t/hub_clients.t and t/hub_data.t, against a server that is
+# What is too old for t/clients/hub_rows.t and t/hub/data.t, against a server that is
 # the Hub: older releases of huggingface_hub, which have the upload of a large
 # folder; as a table, which t/README.md has.  Run by "make clients", which has
 # installed them; rows named as arguments are run alone ("huggingface_hub").

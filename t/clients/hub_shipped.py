@@ -1,6 +1,6 @@
 # Copyright (C) the ngx_http_xet_module authors
 
-"""What t/hub_shipped.t has huggingface_hub do with a repo, a row each
+"""What t/hub/shipped.t has huggingface_hub do with a repo, a row each
 (hub_row.py).
 
     hub_shipped.py rename REPO FROM TO

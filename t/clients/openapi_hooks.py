@@ -1,4 +1,4 @@
-# Hooks of schemathesis for t/openapi.t: bodies that a schema cannot make.
+# Hooks of schemathesis for t/code/openapi.t: bodies that a schema cannot make.
 # XET_BODIES is a folder of files named by hash, and one named "shard"; what is
 # sent to a known hash is its content, and every other shard is the good one.
 # Two more are lists: of files that have to stay, and of two that go.

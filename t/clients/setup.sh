@@ -3,7 +3,7 @@
 # Installs the real clients into BUILD (build): hf_xet for Python into venv,
 # @huggingface/hub for Node into npm, with a newer Node where the system's is
 # too old, and below clients huggingface_hub, what stands on it into datasets
-# (570 MB), of hf_xet one older release for t/clients.t, and the ztensor package
+# (570 MB), of hf_xet one older release for t/clients/matrix.t, and the ztensor package
 # in three releases; what validates docker/kubernetes into kubernetes; and by
 # s3_setup.sh one of the stores of the tests of S3 into s3/moto.  With "all" as
 # the second argument the older releases of "make clients", too, and xtool where
@@ -72,13 +72,13 @@ install_python "$build/venv" hf_xet hf_xet
     || "$build/venv/bin/pip" install -q --disable-pip-version-check \
         huggingface_hub
 
-# of t/openapi.t
+# of t/code/openapi.t
 
 "$build/venv/bin/python" -c 'import schemathesis' 2> /dev/null \
     || "$build/venv/bin/pip" install -q --disable-pip-version-check \
         schemathesis
 
-# of t/deploy.t
+# of t/ops/deploy.t
 
 install_python "$build/kubernetes" kubernetes-validate kubernetes_validate \
     || echo "kubernetes-validate: not installed" >&2
@@ -90,8 +90,8 @@ sh "$(dirname "$0")/s3_setup.sh" "$build" moto
 install_python "$build/clients/huggingface_hub" huggingface_hub \
     huggingface_hub
 
-# of t/hub_data.t, what stands on huggingface_hub, and with it what
-# t/file_get_clients.t needs; no torch
+# of t/hub/data.t, what stands on huggingface_hub, and with it what
+# t/clients/file_get.t needs; no torch
 
 install_python "$build/clients/datasets" \
     "datasets transformers safetensors Jinja2 pandas pyarrow fsspec aiohttp" \
@@ -99,7 +99,7 @@ install_python "$build/clients/datasets" \
 install_node
 install_newer_node
 
-# of t/ztensor_clients.t: one writer for each container, with one numpy
+# of t/clients/ztensor.t: one writer for each container, with one numpy
 
 install_python "$build/clients/ztensor" "numpy cffi" numpy
 

@@ -67,7 +67,7 @@
 #     VERBOSE   prints every answer
 #     SHRINK    0
 #
-# t/soak.t runs it for two minutes, under ASan.
+# t/code/soak.t runs it for two minutes, under ASan.
 
 use warnings;
 use strict;

@@ -243,7 +243,7 @@ ngx_http_xet_closed(ngx_http_request_t *r, xet_scope_e scope,
     ngx_uint_t                i;
     ngx_http_xet_loc_conf_t  *xlcf;
 
-    /* t/docs.t compares the rows with docs/api.md */
+    /* t/code/docs.t compares the rows with docs/api.md */
 
     static const struct {
         ngx_uint_t            status;

@@ -1,7 +1,7 @@
 
 /*
  * Entries of a tree: each kind of row as the JSON that clients get, dates, and
- * names that JSON has to escape.  t/hub_tree.t holds the same against what
+ * names that JSON has to escape.  t/hub/tree.t holds the same against what
  * PostgreSQL makes of them.
  */
 

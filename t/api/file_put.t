@@ -1,0 +1,603 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# PUT files: a file as it is.  It gets the hash that a Xet client would give
+# it, comes back from reconstructions, and what the store has of it is not
+# stored again, whoever has brought it; what is wrong registers nothing.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::Process qw/ build_dir run_command /;
+use Test::Xet::Real;
+
+use Digest::SHA qw/ sha256 sha256_hex sha512_base64 /;
+use File::Temp qw/ tempdir /;
+use JSON::PP ();
+use MIME::Base64 qw/ encode_base64 /;
+use Time::HiRes qw/ sleep /;
+
+my $mib = 1048576;
+my $zero = '0' x 64;
+my $route = '/api/v1/files';
+
+my $http2 = Test::Xet::Nginx::version() =~ /--with-http_v2_module/
+	&& `curl -V 2>&1` =~ /^Features:.* HTTP2\b/m;
+
+my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
+	pg_params => 'lock_timeout=5m',
+	http => 'log_format bytes "$request_method $uri $status '
+		. '$request_length $http_user_agent";'
+		. 'access_log %%DIR%%/bytes.log bytes;'
+		. Test::Xet::Token::token_directive(),
+	server => ($http2 ? 'listen 127.0.0.1:%%PORT_8082%% http2;' : '')
+		. Test::Xet::Token::token_location() . <<'EOC');
+
+        location /small/ {
+            xet_api;
+            xet_api_base /small;
+            xet_auth off;
+            client_max_body_size 1m;
+            error_page 413 @xet_error;
+        }
+
+        location ~ ^/(wide|narrow)/ {
+            xet_api;
+            xet_api_base /$1;
+            xet_auth token;
+            xet_access repo;
+            client_max_body_size 8m;
+
+            location ~ ^/narrow/ {
+                xet_api;
+                xet_api_base /narrow;
+                xet_dedup_scope repo;
+            }
+
+            location ~ ^/wide/ {
+                xet_api;
+                xet_api_base /wide;
+            }
+        }
+EOC
+
+$t->token_key();
+$t->run();
+
+my $seed = 0;
+my $dir = tempdir(CLEANUP => 1);
+
+# A file by PUT: the answer, which has to be good.
+
+sub file {
+	my ($data, %o) = @_;
+
+	my $r = $t->http($o{method} || 'PUT', $o{uri} || $route,
+		$o{headers} || {}, ref $data ? $data : \$data, timeout => 60,
+		%o);
+
+	return $r->json() if $r->{status} == 200 && !$r->{error};
+
+	diag("$r->{status} $r->{body}" . ($r->{error} // ''));
+	return {};
+}
+
+# What the answer says, and what comes back.
+
+sub is_file {
+	my ($got, $data, $name) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	my $size = length($data);
+
+	is_deeply([ sort keys %$got ], [ qw/ deduplicated_bytes hash new_bytes
+		sha256 size / ], "$name: members");
+	is($got->{hash}, hash_file($data)->{hash}, "$name: hash");
+	is($got->{sha256}, sha256_hex($data), "$name: SHA-256");
+	is($got->{size}, $size, "$name: size");
+	is($got->{new_bytes} + $got->{deduplicated_bytes}, $size,
+		"$name: all of it");
+
+	return unless $size;
+
+	my $d = $t->download($got->{hash}, size => $size, twice => 0);
+
+	is("@{ $d->{errors} } $d->{status}", ' 200', "$name: rules");
+	ok(($d->{data} // '') eq $data, "$name: comes back");
+	ok($t->get("$route/$got->{hash}", {}, timeout => 60)->{body} eq $data,
+		"$name: by GET");
+}
+
+sub plain {
+	return join('', map { unpack('H*', reverse(pack('H*', $_))) }
+		unpack('(a16)4', $_[0]));
+}
+
+sub row {
+	return scalar $t->sql("SELECT size, term_count, encode(sha256, 'hex')"
+		. " FROM xet.files WHERE hash = '\\x" . plain($_[0]) . "'");
+}
+
+sub digest {
+	return 'sha-256=:' . encode_base64($_[0], '') . ':';
+}
+
+# curl, with what it is given: the answer as JSON.
+
+sub curl {
+	my (@args) = @_;
+
+	my ($status, $out) = run_command([ 'curl', '-sS', '--max-time', 300,
+		@args ], timeout => 300);
+
+	diag("curl $status: $out") if $status;
+
+	return eval { JSON::PP::decode_json($out) } || {};
+}
+
+# --------------------------------------------------------------------------
+# sizes, methods, transfers
+
+for my $size (1, 12, 8191, 8192, 8193, 65537, 131071, 131072, 131073,
+	$mib + 1)
+{
+	my $data = random_bytes(++$seed, $size);
+	my $got = file($data);
+
+	is_file($got, $data, "$size bytes");
+	is($got->{new_bytes}, $size, 'all of it new');
+	is(row($got->{hash}), "$size|1|" . sha256_hex($data), 'its row');
+
+	for my $o ([ uri => '/api/files' ], [ method => 'POST' ],
+		[ chunked => 1 ], [ chunked => 7000 ], [ expect => 1 ])
+	{
+		my $again = file($data, @$o);
+
+		is("$again->{hash} $again->{new_bytes}", "$got->{hash} 0",
+			"the same, @$o");
+	}
+}
+
+my $rows = $t->rows();
+
+for my $o ([], [ chunked => 1 ], [ expect => 1 ]) {
+	my $got = file('', @$o);
+
+	is_file($got, '', "nothing @$o");
+	is($got->{hash}, $zero, 'the hash of nothing');
+}
+
+is_deeply($t->rows(), $rows, 'nothing leaves nothing');
+is($t->head("$route/$zero")->header_value('Content-Length'), 0,
+	'but is there');
+
+my $slow = mix(++$seed, 300000);
+is_file(file($slow, trickle => 10000, pause => 0.005), $slow, 'slowly');
+
+for my $case ([ 'GET', $route, 405 ], [ 'DELETE', $route, 405 ],
+	[ 'PUT', "$route/$zero", 405 ], [ 'PUT', '/api/v2/files', 404 ])
+{
+	my ($method, $uri, $status) = @$case;
+	my $r = $t->http($method, $uri, {}, $method eq 'PUT' ? 'x' : undef);
+
+	is($r->{status}, $status, "$method $uri");
+	is($r->header_value('Allow'), 'POST, PUT', 'Allow')
+		if $status == 405 && $uri eq $route;
+}
+
+# --------------------------------------------------------------------------
+# what is in the store already
+
+my $base = mix(++$seed, 30 * $mib);
+my $got = file($base);
+is_file($got, $base, '30 MiB');
+
+my $insert = random_bytes(++$seed, 100000);
+my $second = substr($base, 0, 9 * $mib) . $insert . substr($base, 9 * $mib);
+
+$got = file($second);
+is_file($got, $second, 'with an insertion');
+cmp_ok($got->{new_bytes}, '<', 500000, 'what is new is stored');
+cmp_ok($got->{new_bytes}, '>=', 100000, 'all of it');
+
+# what clients have uploaded, and the other way round
+
+my $other = mix(++$seed, 5 * $mib);
+my $file = $t->upload($other);
+$got = file($other);
+is("$got->{hash} $got->{new_bytes}", "$file->{hash} 0", 'uploaded before');
+
+# its own data again, in long and in short parts
+
+my $part = random_bytes(++$seed, 3 * $mib);
+$got = file($part x 5);
+is_file($got, $part x 5, 'five times the same');
+cmp_ok($got->{new_bytes}, '<', 3.5 * $mib, 'is stored once');
+
+$got = file("\0" x (20 * $mib));
+is_file($got, "\0" x (20 * $mib), 'zeros');
+cmp_ok($got->{new_bytes}, '<=', 2 * $mib, 'hardly stored');
+cmp_ok((split(/\|/, row($got->{hash})))[1], '<', 150, 'in few terms');
+
+# known chunks one by one among new ones: the file would fall to pieces
+
+my @known = @{ hash_file($base)->{chunks} };
+my $noise = random_bytes(++$seed, 30 * $mib);
+my @fresh = @{ hash_file($noise)->{chunks} };
+my ($pos, $at, $mixed) = (0, 0, '');
+
+for my $i (0 .. 250) {
+	$mixed .= substr($base, $pos, $known[$i]{raw_length})
+		. substr($noise, $at, $fresh[$i]{raw_length});
+	$pos += $known[$i]{raw_length};
+	$at += $fresh[$i]{raw_length};
+}
+
+$got = file($mixed);
+is_file($got, $mixed, 'in pieces');
+cmp_ok((split(/\|/, row($got->{hash})))[1], '<', 200, 'not many terms');
+
+# the same from several at once
+
+my $same = random_bytes(++$seed, 2 * $mib);
+my %answers;
+
+my @c = map { $t->http_start('PUT', $route, { 'Content-Length' => 2 * $mib },
+	substr($same, 0, $mib)) } 1 .. 6;
+$_->send(substr($same, $mib)) for @c;
+
+for (@c) {
+	my $r = $_->response('PUT', timeout => 30);
+	$answers{"$r->{status} " . ($r->json()->{hash} // '')}++;
+	$_->close();
+}
+
+is_deeply(\%answers, { '200 ' . hash_file($same)->{hash} => 6 },
+	'six at once');
+
+# --------------------------------------------------------------------------
+# what the client says of the content
+
+my $data = random_bytes(++$seed, 200000);
+my $hash = hash_file($data)->{hash};
+my $sha256 = sha256($data);
+my $wrong = sha256('wrong');
+
+$rows = $t->rows();
+
+my @bad = (
+	[ 'digest_mismatch', 'Repr-Digest' => digest($wrong) ],
+	[ 'digest_mismatch', 'Content-Digest' => digest($wrong) ],
+	[ 'digest_mismatch', 'Repr-Digest' => 'sha-512=:'
+		. sha512_base64($data) . '==:, ' . digest($wrong) ],
+	[ 'hash_mismatch', 'X-Xet-Hash' => $zero ],
+	[ 'hash_mismatch', 'X-Xet-Hash' => unpack('H*', $sha256) ],
+	[ 'invalid_hash', 'X-Xet-Hash' => substr($hash, 1) ],
+	[ 'invalid_hash', 'X-Xet-Hash' => "${hash}0" ],
+	[ 'invalid_hash', 'X-Xet-Hash' => '' ],
+	[ 'invalid_hash', 'X-Xet-Hash' => [ $hash, $hash ] ],
+	[ 'invalid_digest', 'Repr-Digest' => unpack('H*', $sha256) ],
+	[ 'invalid_digest', 'Repr-Digest' => 'sha-256=:AAAA:' ],
+	[ 'invalid_digest', 'Repr-Digest' => 'sha-256='
+		. encode_base64($sha256, '') ],
+	[ 'invalid_digest', 'Repr-Digest' => '' ],
+	[ 'invalid_digest', 'Repr-Digest' => [ (digest($sha256)) x 2 ] ],
+	[ 'invalid_digest', 'Repr-Digest' => digest($sha256),
+		'Content-Digest' => digest($wrong) ],
+	[ 'no_partial_put', 'Content-Range' => 'bytes 0-199999/400000' ]
+);
+
+for my $case (@bad) {
+	my ($code, %headers) = @$case;
+
+	for my $o ([], [ chunked => 50000 ]) {
+		my $r = $t->http('PUT', $route, \%headers, \$data, @$o);
+
+		is("$r->{status} " . ($r->json()->{error}{code} // ''),
+			"400 $code", join(' ', %headers, @$o));
+	}
+}
+
+# a body that is encoded would be kept as if it were the file: on no route
+
+for my $case ([ PUT => $route ], [ POST => $route ],
+	[ POST => '/api/v1/shards' ], [ POST => "/api/v1/xorbs/default/$hash" ],
+	[ POST => '/api/v1/telemetry' ])
+{
+	my ($method, $uri) = @$case;
+
+	for my $coding ('gzip', 'zstd', 'gzip, identity', 'identities',
+		[ 'identity', 'br' ])
+	{
+		my $r = $t->http($method, $uri,
+			{ 'Content-Encoding' => $coding }, \$data);
+
+		is("$r->{status} " . $r->json()->{error}{code},
+			'415 unsupported_content_encoding', "$method $uri: "
+			. (ref $coding ? "@$coding" : $coding));
+		is($r->header_value('Accept-Encoding'), 'identity',
+			'what would do');
+	}
+}
+
+is_deeply($t->rows(), $rows, 'nothing was registered');
+
+for my $coding ('identity', 'Identity', '') {
+	is(file($data, headers => { 'Content-Encoding' => $coding })->{hash},
+		$hash, "Content-Encoding: $coding");
+}
+
+$rows = $t->rows();
+
+my $r = $t->http('PUT', $route, { 'X-Xet-Hash' => 'x' }, \$data, expect => 1);
+is($r->{status}, 400, 'malformed, before the body is asked for');
+
+for my $headers ({ 'Repr-Digest' => digest($sha256) },
+	{ 'X-Xet-Hash' => uc $hash },
+	{ 'Content-Digest' => digest($sha256), 'X-Xet-Hash' => $hash,
+		'Repr-Digest' => 'md5=:AAAA:' })
+{
+	is(file($data, headers => $headers)->{hash}, $hash,
+		join(' ', %$headers));
+}
+
+# its SHA-256 is told to who gets it, whatever a shard has claimed before
+
+is($t->get("$route/$hash")->header_value('Repr-Digest'), digest($sha256),
+	'its SHA-256 is proven');
+
+$t->sql("UPDATE xet.files SET sha256 = '\\x" . 'ab' x 32 . "', sha256_proven = "
+	. "false WHERE sha256 = '\\x" . unpack('H*', $sha256) . "'");
+is($t->get("$route/$hash")->header_value('Repr-Digest'), undef,
+	'a claim is not told');
+is(file($data)->{sha256}, unpack('H*', $sha256), 'put again');
+is($t->get("$route/$hash")->header_value('Repr-Digest'), digest($sha256),
+	'the claim was replaced');
+
+for my $headers ({ 'Repr-Digest' => digest(sha256('')) },
+	{ 'X-Xet-Hash' => $zero })
+{
+	is(file('', headers => $headers)->{hash}, $zero, 'nothing, as said');
+}
+
+$r = $t->put($route, '', { 'Repr-Digest' => digest($sha256) });
+is($r->{status}, 400, 'nothing, but something was said');
+
+# --------------------------------------------------------------------------
+# limits
+
+for my $o ([], [ chunked => 100000 ]) {
+	$r = $t->http('PUT', '/small/v1/files', {},
+		random_bytes(++$seed, 2 * $mib), @$o);
+	is("$r->{status} " . $r->json()->{error}{code}, '413 body_too_large',
+		"too large @$o");
+
+	my $most = random_bytes(++$seed, $mib);
+	is(file($most, uri => '/small/v1/files', @$o)->{new_bytes}, $mib,
+		"not too large @$o");
+}
+
+my $c = $t->http_start('PUT', $route, { 'Transfer-Encoding' => 'chunked' },
+	"5\r\nabcde\r\nnonsense\r\n");
+$r = $c->response('PUT');
+is($r->{status}, 400, 'broken framing');
+$c->close();
+
+# --------------------------------------------------------------------------
+# repos: who may write and read, and what is told by dedup
+
+my $mine = random_bytes(++$seed, 3 * $mib);
+my ($reader, $writer, $stranger) = map { $t->auth(split(m!/!, $_, 2)) }
+	qw! read/a/a write/a/a write/b/b !;
+
+$rows = $t->rows();
+is($t->put('/wide/v1/files', $mine)->{status}, 401, 'no token');
+is($t->put('/wide/v1/files', $mine, $reader)->{status}, 403,
+	'a token to read');
+is_deeply($t->rows(), $rows, 'nothing was registered');
+
+$got = file($mine, uri => '/wide/v1/files', headers => $writer);
+is($got->{new_bytes}, 3 * $mib, 'a: new');
+
+my $uri = "/v1/reconstructions/$got->{hash}";
+
+is($t->get("/wide$uri", $reader)->{status}, 200, 'a: there');
+is($t->get("/wide$uri", $stranger)->{status}, 404, 'b: not there');
+
+my $longer = $mine . random_bytes(++$seed, 100000);
+
+$got = file($longer, uri => '/narrow/v1/files', headers => $stranger);
+is($got->{deduplicated_bytes}, 0, 'b: is told nothing of a');
+
+$longer .= random_bytes(++$seed, 200000);
+$got = file($longer, uri => '/narrow/v1/files', headers => $stranger);
+cmp_ok($got->{deduplicated_bytes}, '>', 2.8 * $mib, 'but of its own');
+is($t->get("/narrow/v1/reconstructions/$got->{hash}", $stranger)->{status},
+	200, 'b: there');
+
+$got = file($mine, uri => '/wide/v1/files', headers => $stranger);
+cmp_ok($got->{new_bytes}, '<', 200000,
+	'b: the same file, where the store is one');
+is($t->get("/wide$uri", $stranger)->{status}, 200, 'b: there now');
+
+# --------------------------------------------------------------------------
+# aborted after two whole xorbs: they are found again, one after the other
+
+$data = random_bytes(++$seed, 150 * $mib);
+$rows = $t->rows();
+
+$c = $t->http_start('PUT', $route, { 'Content-Length' => length($data) });
+ok($c->send(substr($data, 0, 140 * $mib), timeout => 60), 'most of a file');
+ok(wait_for(20, sub { $t->rows()->{xorbs} == $rows->{xorbs} + 2 }),
+	'its first two xorbs are registered');
+$c->abort();
+
+ok(wait_for(10, sub { !$t->temp_files() }), 'nothing else is left');
+is($t->rows()->{files}, $rows->{files}, 'no file');
+
+$got = file($data);
+is($got->{hash}, hash_file($data)->{hash}, 'the retry');
+cmp_ok($got->{deduplicated_bytes}, '>', 127 * $mib, 'has found both');
+is($t->rows()->{xorbs}, $rows->{xorbs} + 3, 'three in all');
+
+# the worker is killed in mid-body
+
+$data = random_bytes(++$seed, 100 * $mib);
+$rows = $t->rows();
+$c = $t->http_start('PUT', $route, { 'Content-Length' => length($data) });
+$c->send(substr($data, 0, 90 * $mib), timeout => 60);
+ok(wait_for(20, sub { $t->rows()->{xorbs} == $rows->{xorbs} + 1 }),
+	'a xorb of another');
+
+$t->kill_worker('KILL', $_) for $t->worker_pids();
+ok($c->closed(), 'the workers die');
+$c->close();
+is($t->rows()->{files}, $rows->{files}, 'no file');
+
+$got = file($data);
+is($got->{hash}, hash_file($data)->{hash}, 'the retry');
+cmp_ok($got->{deduplicated_bytes}, '>', 63 * $mib, 'has found the xorb');
+
+my $d = $t->download($got->{hash}, size => length($data), twice => 0);
+ok($d->{data} eq $data, 'comes back');
+undef $d;
+undef $data;
+
+# --------------------------------------------------------------------------
+# while PostgreSQL keeps a xorb waiting: the body goes on as far as there is
+# room, and who leaves then leaves nothing; who stays gets his answer
+
+sub held_up {
+	return wait_for(20, sub { $t->sql('SELECT count(*)'
+		. " FROM pg_stat_activity WHERE usename = 'xet'"
+		. " AND wait_event_type = 'Lock'") });
+}
+
+$data = random_bytes(++$seed, 100 * $mib);
+$rows = $t->rows();
+
+my $lock = $t->pg_lock('xet.xorbs');
+
+$c = $t->http_start('PUT', $route, { 'Content-Length' => length($data) },
+	undef, timeout => 2);
+ok(!$c->send($data), 'the body is held up');
+ok(held_up(), 'by a statement');
+$c->abort();
+sleep(0.3);
+$lock->unlock();
+
+ok(wait_for(20, sub { !$t->temp_files() }), 'nothing is left');
+is($t->rows()->{files}, $rows->{files}, 'no file');
+
+$data = random_bytes(++$seed, 20 * $mib);
+$lock = $t->pg_lock('xet.xorbs');
+
+$c = $t->http_start('PUT', $route, { 'Content-Length' => length($data) },
+	substr($data, 0, $mib));
+ok(held_up(), 'a question is held up');
+ok(!$c->closed(0.3), 'it waits');
+$lock->unlock();
+$c->send(substr($data, $mib));
+
+$r = $c->response('PUT', timeout => 30);
+is("$r->{status} " . $r->json()->{sha256}, '200 ' . sha256_hex($data),
+	'and goes on');
+$c->close();
+
+# --------------------------------------------------------------------------
+# HTTP/2, which has no length where the body comes from a pipe
+
+SKIP: {
+	skip('no HTTP/2', 2) unless $http2;
+
+	my $h2 = $t->url($route, 8082);
+	my $big = make_mix("$dir/h2", 21, 20 * $mib);
+	my $sum = sha256_file($big);
+
+	is(curl('--http2-prior-knowledge', '-T', $big, $h2)->{sha256}, $sum,
+		'HTTP/2');
+
+	open(my $pipe, '-|', "cat $big | curl -sS --http2-prior-knowledge"
+		. " --max-time 60 -T - $h2") or die "curl: $!\n";
+	my $answer = eval { JSON::PP::decode_json(join('', <$pipe>)) } || {};
+	is($answer->{sha256}, $sum, 'HTTP/2 without a length');
+	close($pipe);
+}
+
+# --------------------------------------------------------------------------
+# without a database
+
+$t->allow(qr/PostgreSQL|database|connection to server/);
+$t->pg_stop();
+
+$r = $t->put($route, random_bytes(++$seed, 500000));
+is("$r->{status} " . $r->json()->{error}{code}, '503 database_unavailable',
+	'without a database');
+ok($r->header_value('Retry-After'), 'Retry-After');
+
+$t->pg_start();
+ok(wait_for(20, sub { $t->get('/api/health')->{status} == 200 }), 'it is back');
+
+$data = random_bytes($seed, 500000);
+is_file(file($data), $data, 'and takes the file');
+
+# --------------------------------------------------------------------------
+# large ones, by curl; memory stays what it is
+
+my $size = 300 * $mib;
+my $large = make_mix("$dir/large", 7, $size);
+my $url = $t->url($route);
+
+curl('-T', make_mix("$dir/warm", 6, 70 * $mib), $url);
+
+my @before = map { $t->rss($_) } $t->worker_pids();
+
+$got = curl('-T', $large, $url);
+is($got->{sha256}, sha256_file($large), '300 MiB by curl');
+
+my $grown = 0;
+my $i = 0;
+
+for my $pid ($t->worker_pids()) {
+	my $by = $t->rss($pid) - $before[$i++];
+	$grown = $by if $by > $grown;
+}
+
+cmp_ok($grown, '<', 12 * 1024, 'memory does not grow with the file');
+
+$hash = $got->{hash};
+$got = curl('-X', 'POST', '-T', $large, '-H', 'Transfer-Encoding: chunked',
+	$url);
+is($got->{hash}, $hash, 'again, without a length');
+cmp_ok($got->{new_bytes}, '<', $size / 100, 'next to nothing is new');
+
+# --------------------------------------------------------------------------
+# and hf_xet, in both orders
+
+my $endpoint = $t->url('/api');
+my $sent = uploaded($t);
+my $info = hf_xet({}, 'upload', 'session', $endpoint, $large)->[0];
+
+is($info->{hash}, $hash, 'hf_xet: the same hash');
+cmp_ok(uploaded($t) - $sent, '<', $size / 100,
+	'hf_xet: sends next to nothing of what curl has put');
+
+hf_xet({}, 'download', 'session', $endpoint, $hash, $size, "$dir/out");
+is(sha256_file("$dir/out"), sha256_file($large), 'hf_xet: comes back');
+
+make_mix($large, 8, $size);
+$info = hf_xet({}, 'upload', 'session', $endpoint, $large)->[0];
+$got = curl('-T', $large, $url);
+
+is($got->{hash}, $info->{hash}, 'curl: the same hash');
+cmp_ok($got->{new_bytes}, '<', $size / 100,
+	'curl: next to nothing of what hf_xet has sent is new');
+
+$t->done();

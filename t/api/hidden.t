@@ -1,0 +1,347 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# What others have takes the same look-ups as what is not there, and few of
+# them, whatever PostgreSQL knows of its tables: counted, since time on a busy
+# machine tells too little.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::Process qw/ module_table wait_for /;
+
+my $t = Test::Xet->new(workers => 1);
+
+$t->run();
+
+my $others = 3000;
+
+# --------------------------------------------------------------------------
+# Repo "mine" has one file, of others' repos there are thousands.  In the
+# folder of all xorbs: "many" and "few" are of others, by files or without;
+# "part" is in a file of a public repo, too.
+
+$t->sql(<<"EOF_SQL", timeout => 120);
+INSERT INTO xet.repos (name)
+SELECT 'other' || n FROM generate_series(1, $others) n;
+INSERT INTO xet.repos (name) VALUES ('mine'), ('shown');
+INSERT INTO xet.xorbs (hash, chunk_count, raw_size, stored_size, chunk_hashes,
+                       raw_ends, stored_ends)
+SELECT sha256(x.name::bytea), 1000, 1000, 9000,
+       (SELECT string_agg(sha256((x.name || i)::bytea), ''::bytea ORDER BY i)
+          FROM generate_series(0, 999) i),
+       (SELECT string_agg(xet.le4(i), ''::bytea ORDER BY i)
+          FROM generate_series(1, 1000) i),
+       (SELECT string_agg(xet.le4(9 * i), ''::bytea ORDER BY i)
+          FROM generate_series(1, 1000) i)
+  FROM unnest(ARRAY[ 'many', 'few', 'part', 'mine' ]
+              || ARRAY(SELECT 'x' || n FROM generate_series(1, 40) n))
+         AS x(name);
+INSERT INTO xet.chunks (hash, xorb_id, idx)
+SELECT sha256((n.name || '0')::bytea), x.id, 0
+  FROM unnest(ARRAY[ 'many', 'few', 'part', 'mine' ]) AS n(name)
+  JOIN xet.xorbs x ON x.hash = sha256(n.name::bytea);
+INSERT INTO xet.chunks (hash, xorb_id, idx)
+SELECT sha256('often'), x.id, 1
+  FROM generate_series(1, 40) n
+  JOIN xet.xorbs x ON x.hash = sha256(('x' || n)::bytea);
+INSERT INTO xet.files (hash, size, term_count, packed)
+SELECT sha256(('file' || n)::bytea), 0, 0, ''::bytea
+  FROM generate_series(1, $others) n
+UNION ALL
+SELECT sha256(n::bytea), 0, 0, ''::bytea
+  FROM unnest(ARRAY[ 'all', 'one', 'mine', 'shown' ]) n;
+INSERT INTO xet.repo_files (repo_id, file_id)
+SELECT r.id, f.id
+  FROM generate_series(1, $others) n
+  JOIN xet.files f ON f.hash = sha256(('file' || n)::bytea)
+  JOIN xet.repos r ON r.name = 'other' || n
+UNION ALL
+SELECT r.id, f.id
+  FROM xet.repos r, xet.files f
+ WHERE f.hash = sha256('all') AND r.name LIKE 'other%'
+UNION ALL
+SELECT r.id, f.id
+  FROM xet.files f, xet.repos r
+ WHERE (f.hash, r.name) IN ((sha256('one'), 'other7'),
+                            (sha256('mine'), 'mine'),
+                            (sha256('shown'), 'shown'));
+INSERT INTO xet.file_xorbs (file_id, xorb_id, chunks)
+SELECT f.id, x.id, '{[0,1000)}'::int4multirange
+  FROM xet.files f, xet.xorbs x
+ WHERE x.hash = sha256('many') AND f.hash NOT IN (sha256('mine'),
+                                                  sha256('shown'))
+UNION ALL
+SELECT f.id, x.id, '{[0,500)}'::int4multirange
+  FROM xet.files f, xet.xorbs x
+ WHERE (f.hash, x.hash) IN ((sha256('shown'), sha256('part')),
+                            (sha256('all'), sha256('part')));
+INSERT INTO xet.file_xorbs (file_id, xorb_id, chunks)
+SELECT f.id, x.id, '{[0,1000)}'::int4multirange
+  FROM generate_series(1, 40) n
+  JOIN xet.xorbs x ON x.hash = sha256(('x' || n)::bytea)
+  JOIN xet.files f ON f.hash = sha256(('file' || n)::bytea);
+INSERT INTO xet.xorb_repos (xorb_id, repo_id)
+SELECT x.id, r.id
+  FROM xet.xorbs x, xet.repos r
+ WHERE x.hash IN (sha256('many'), sha256('few')) AND r.name LIKE 'other%'
+UNION ALL
+SELECT x.id, r.id
+  FROM xet.xorbs x, xet.repos r
+ WHERE x.hash = sha256('mine') AND r.name = 'mine';
+UPDATE xet.repos SET public = true WHERE name = 'shown';
+EOF_SQL
+
+# What one statement does in a session like ours: rows that it gives, look-ups
+# in indexes by table, rows that these have led to.
+
+sub work {
+	my ($statement) = @_;
+
+	# the first time it is planned, for which functions may be called, and
+	# not again for the first temporary table
+
+	my (undef, $rows, $scans, $read) = $t->sql("SET enable_seqscan = off;"
+		. " CREATE TEMP TABLE first ();"
+		. " SET enable_bitmapscan = off;"
+		. " SET plan_cache_mode = force_generic_plan;"
+		. " PREPARE p AS SELECT count(*) FROM $statement;"
+		. " EXECUTE p;"
+		. " CREATE TEMP TABLE was AS SELECT relid, idx_scan,"
+		. " idx_tup_fetch, seq_tup_read FROM pg_stat_xact_user_tables;"
+		. " EXECUTE p;"
+		. " CREATE TEMP TABLE did AS"
+		. " SELECT s.relname AS name,"
+		. " sum(s.idx_scan - coalesce(w.idx_scan, 0)) AS scans,"
+		. " sum(coalesce(s.idx_tup_fetch, 0) + s.seq_tup_read"
+		. " - coalesce(w.idx_tup_fetch, 0)"
+		. " - coalesce(w.seq_tup_read, 0)) AS read"
+		. " FROM pg_stat_xact_user_tables s"
+		. " LEFT JOIN was w USING (relid)"
+		. " WHERE s.schemaname = 'xet' GROUP BY 1;"
+		. " SELECT string_agg(name || ' ' || scans, ', ' ORDER BY name)"
+		. " FROM did WHERE scans > 0;"
+		. " SELECT sum(read) FROM did");
+
+	return { rows => $rows, scans => $scans, read => $read };
+}
+
+sub alike {
+	my ($name, $most, $statement, $missing, @hidden) = @_;
+
+	my $w = work(sprintf($statement, $missing));
+
+	is($w->{rows}, 0, "$name: not there");
+	cmp_ok($w->{read}, '<=', 2, "$name: not there: rows read");
+
+	for (@hidden) {
+		my $h = work(sprintf($statement, $_));
+
+		is($h->{rows}, 0, "$name: $_: hidden");
+		is($h->{scans}, $w->{scans}, "$name: $_: the same look-ups");
+		cmp_ok($h->{read}, '<=', $w->{read} + $most,
+			"$name: $_: rows read");
+	}
+}
+
+sub costs {
+	my ($name, $most, $statement) = @_;
+
+	my $w = work($statement);
+
+	is($w->{rows}, 1, "$name: seen");
+	cmp_ok($w->{read}, '<=', $most, "$name: rows read")
+		or diag($w->{scans});
+}
+
+my $shard = 'xet.shard_slices(ARRAY[sha256(\'%s\')], ARRAY[0], ARRAY[1000],'
+	. " true, false, false, 'mine', 'me') WHERE own";
+
+for my $state ('as it was made', 'analyzed', 'analyzed empty') {
+
+	if ($state eq 'analyzed') {
+		$t->sql('ANALYZE');
+
+	} elsif ($state eq 'analyzed empty') {
+		$t->sql("DELETE FROM pg_statistic WHERE starelid IN"
+			. " (SELECT oid FROM pg_class WHERE relnamespace ="
+			. " 'xet'::regnamespace); UPDATE pg_class"
+			. " SET reltuples = 0, relpages = 1"
+			. " WHERE relnamespace = 'xet'::regnamespace"
+			. " AND relkind IN ('r', 'i')");
+	}
+
+	# files
+
+	for ([ 'file_terms', "xet.file_terms(sha256('%s'), 0, 9, false,"
+			. " 'mine')" ],
+		[ 'file_open', "xet.file_open(sha256('%s'), 0, false,"
+			. " 'mine')" ],
+		[ 'files_terms', "xet.files_terms(ARRAY[sha256('%s')], 1, 0,"
+			. " false, 'mine')" ])
+	{
+		my ($name, $statement) = @$_;
+
+		alike("$state: $name", 2, $statement, qw/ none all one /);
+		costs("$state: $name, own", 4, sprintf($statement, 'mine'));
+		costs("$state: $name, public", 4, sprintf($statement,
+			'shown'));
+		costs("$state: $name, of all of them", 4,
+			sprintf($statement, 'all') =~ s/mine/other$others/r);
+	}
+
+	# xorbs: two rows of these and of repos, 64 files from either end
+
+	alike("$state: xorb_get", 130,
+		"xet.xorb_get(sha256('%s'), false, 'mine', 'me')",
+		qw/ none many few /);
+	alike("$state: xorb_grant", 130,
+		"xet.xorb_grant(sha256('%s'), true, false, 'mine', 'me')",
+		qw/ none many few /);
+	costs("$state: own xorb", 4, "xet.xorb_get(sha256('mine'), false,"
+		. " 'mine', 'me')");
+
+	# chunks: of up to 32 xorbs
+
+	alike("$state: chunk_find", 250,
+		"xet.chunk_find(sha256('%s'), false, false, 'mine', 'me')",
+		qw/ none0 many0 few0 often /);
+	costs("$state: own chunk", 20,
+		"xet.chunk_find(sha256('mine0'), false, false, 'mine', 'me')");
+	costs("$state: public chunk", 30,
+		"xet.chunk_find(sha256('part0'), false, false, 'mine', 'me')");
+
+	# terms of shards, and slices that are as large
+
+	alike("$state: shard_slices", 132, $shard, qw/ none many few /);
+}
+
+my %slices = map { $_ => scalar $t->sql('SELECT count(*) || \' \''
+	. ' || sum(length(hashes)) || \' \' || sum(length(raw_ends))'
+	. ' || \' \' || sum(length(stored_ends)) FROM '
+	. sprintf($shard =~ s/ WHERE own//r, $_)) } qw/ none many few /;
+
+is($slices{none}, '1 32000 4004 4004', 'a slice of what is not there');
+is($slices{$_}, $slices{none}, "$_: as large") for qw/ many few /;
+isnt($t->sql("SELECT hashes FROM " . sprintf($shard =~ s/ WHERE own//r,
+	'none')), $t->sql("SELECT hashes FROM "
+	. sprintf($shard =~ s/ WHERE own//r, 'none')), 'it is noise');
+
+# a range that a xorb has not, and one that none has
+
+for (qw/ none many few /) {
+	is($t->sql('SELECT count(*) FROM ' . sprintf($shard =~ s/ WHERE own//r
+		=~ s/1000/1001/r, $_) . ' WHERE length(hashes) = 32032'), 1,
+		"$_: a range outside");
+	is($t->sql('SELECT count(*) FROM ' . sprintf($shard =~ s/ WHERE own//r
+		=~ s/1000/9000/r, $_) . ' WHERE hashes IS NULL'), 1,
+		"$_: past what a xorb may have");
+}
+
+# --------------------------------------------------------------------------
+# a store without repos does not pay for them
+
+my %statements = map { $_->{name} => $_->{sql} }
+	@{ module_table('statements') };
+
+for my $name (qw/ file_terms file_open files_terms /) {
+	for ('', '_all') {
+		my $statement = $statements{"$name$_"};
+		my @params = map { 'NULL' } $statement =~ /\$/g;
+
+		my $plan = join("\n", $t->sql(
+			"SET plan_cache_mode = force_generic_plan;"
+			. " SET enable_seqscan = off;"
+			. " PREPARE p AS $statement; EXPLAIN EXECUTE p("
+			. join(', ', @params) . ')'));
+
+		like($plan, qr/files_hash|files_\d_(?:hash|pkey)/,
+			"$name$_: looked up");
+		is($plan =~ /repo/ ? 1 : 0, $_ eq '' ? 1 : 0,
+			"$name$_: whether repos are");
+	}
+}
+
+# --------------------------------------------------------------------------
+# a file is public as long as one of its repos is, in however many it is
+
+sub seen {
+	return scalar $t->sql("SELECT count(*) FROM"
+		. " xet.file_open(sha256('$_[0]'), 0, false, 'mine')");
+}
+
+sub public {
+	my ($repo, $public) = @_;
+
+	is($t->sql("SELECT xet.repo_set_public('$repo', $public)"), 't',
+		"$repo: public $public");
+}
+
+is(seen('all'), 0, 'others have it');
+public("other$_", 'true') for 50, 51;
+is(seen('all'), 1, 'one of thousands is public');
+is(seen('file50'), 1, 'with all of its files');
+is(seen('one'), 0, 'and no others');
+public('other50', 'false');
+is(seen('all'), 1, 'another one still is');
+is(seen('file50'), 0, 'it is not');
+public('other51', 'false');
+is(seen('all'), 0, 'none is');
+
+is($t->sql("SELECT xet.repo_add('shown', sha256('one'))"), 't', 'added');
+is(seen('one'), 1, 'to a public one');
+is($t->sql("SELECT xet.repo_forget('shown', sha256('one'))"), 't',
+	'taken away');
+is(seen('one'), 0, 'and not seen any more');
+is($t->sql("SELECT xet.repo_delete('shown')"), 't', 'deleted');
+is(seen('shown'), 0, 'nor with its repo');
+
+# a repo becomes public while a file is on its way into it, and vice versa
+
+my ($one, $two) = map { $t->pg_session() } 1 .. 2;
+
+sub waits {
+	ok(wait_for(10, sub { $t->sql('SELECT count(*) FROM pg_stat_activity'
+		. " WHERE wait_event_type = 'Lock'") == 1 }), "$_[0]: waits");
+}
+
+
+for my $public ('true', 'false') {
+	my $file = "file$public";
+
+	$t->sql("INSERT INTO xet.files (hash, size, term_count, packed)"
+		. " VALUES (sha256('$file'), 0, 0, '')");
+
+	$one->run('BEGIN');
+	$one->run("SELECT xet.repo_add('other9', sha256('$file'))");
+	$two->send("SELECT xet.repo_set_public('other9', $public)");
+	waits("public $public behind a file");
+	$one->run('COMMIT');
+	$two->run('SELECT 1');
+	is(seen($file), $public eq 'true' ? 1 : 0,
+		"added while it becomes public $public");
+
+	$file .= '2';
+	$t->sql("INSERT INTO xet.files (hash, size, term_count, packed)"
+		. " VALUES (sha256('$file'), 0, 0, '')");
+
+	my $not = $public eq 'true' ? 'false' : 'true';
+
+	$one->run('BEGIN');
+	$one->run("SELECT xet.repo_set_public('other9', $not)");
+	$two->send("SELECT xet.repo_add('other9', sha256('$file'))");
+	waits("a file behind public $not");
+	$one->run('COMMIT');
+	$two->run('SELECT 1');
+	is(seen($file), $not eq 'true' ? 1 : 0,
+		"added behind it becoming public $not");
+	public('other9', $public);
+}
+
+$t->done();

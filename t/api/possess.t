@@ -1,0 +1,454 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Who may name a xorb: the hash of a chunk is the name of a xorb that has no
+# other, so it proves nothing.  A tenant who was shown names reads no byte
+# that he has neither sent nor been given, and is not told what others have.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+
+use JSON::PP ();
+
+my $t = Test::Xet->new(workers => 2, Test::Xet::Token::repos(<<'EOC'));
+location /wide/ {
+            xet_api;
+            xet_api_base /wide;
+            xet_auth token;
+            xet_access repo;
+            xet_dedup_scope store;
+        }
+
+        location /store/ {
+            xet_api;
+            xet_api_base /store;
+            xet_auth token;
+            xet_access store;
+        }
+
+        location /open/ {
+            xet_api;
+            xet_api_base /open;
+            xet_auth off;
+        }
+EOC
+
+$t->token_key();
+$t->run();
+$t->fds_mark();
+
+my $seed = 0;
+my $r;
+
+# --------------------------------------------------------------------------
+# the attack: the beginning of a file is public, its tail is in a xorb of one
+# chunk, and one dedup query about the first chunk tells that one's name
+
+my $head = xorb(600000, sizes => [ 60000 ]);
+my $tail = xorb(40000);
+
+is(scalar @{ $tail->{chunks} }, 1, 'the tail is one chunk');
+
+send_xorb($_, 'a/a@ann') for $head, $tail;
+
+my $public = register([ [ $head, 0, 10 ] ], 'p/p@ann');
+
+$t->sql("select xet.repo_set_public('p/p', true)");
+
+my $private = register([ [ $head, 0, 10 ], [ $tail, 0, 1 ] ], 'a/a@ann');
+
+for my $base (qw! /api /wide !) {
+	my ($told) = grep { $_->{hash} eq $tail->{hash} }
+		dedup($head->{chunks}[0]{hash}, 'b/b@bob', $base);
+
+	is($told, undef, "$base: an answer names no xorb of one chunk");
+
+	$r = try_shard([ [ $tail, 0, 1 ] ], 'b/b@bob', base => $base);
+
+	is_deeply($r->refusal(), [ 400, 'application/json', 'unknown_xorb' ],
+		"$base: who knows its name has nothing");
+
+	is(get("$base/v1/files/" . name([ [ $tail, 0, 1 ] ]), 'b/b@bob')
+		->{status}, 404, "$base: no byte of it");
+}
+
+# --------------------------------------------------------------------------
+# not there and not his are told alike
+
+my $none = xorb(40000);
+my $other = xorb(600000, sizes => [ 60000 ]);
+
+send_xorb($other, 'a/a@ann');
+
+my $absent = xorb(600000, sizes => [ 60000 ]);
+
+for my $case (
+	[ 'one chunk', $tail, $none, 0, 1 ],
+	[ 'a length that is guessed', $tail, $none, 0, 1, length => 39999 ],
+	[ 'a range outside', $tail, $none, 0, 2 ],
+	[ 'many chunks, with a wrong proof', $other, $absent, 0, 10,
+		wrong => 1 ],
+	[ 'many chunks, of a wrong length', $other, $absent, 0, 10,
+		length => 1 ],
+	[ 'many chunks, a range outside', $other, $absent, 3, 11 ],
+	[ 'the last of them, with a wrong proof', $other, $absent, 9, 10,
+		wrong => 1 ])
+{
+	my ($name, $there, $missing, $start, $end, %o) = @$case;
+
+	my @told = map { try_shard([ [ $_, $start, $end ] ], 'b/b@bob', %o) }
+		$there, $missing;
+
+	is($told[0]{status}, 400, "$name: refused");
+	is($told[0]{body} =~ s/[0-9a-f]{64}//gr,
+		$told[1]{body} =~ s/[0-9a-f]{64}//gr,
+		"$name: not his or not there");
+	is_deeply(headers($told[0]), headers($told[1]),
+		"$name: also in headers");
+}
+
+for my $method (qw/ HEAD GET /) {
+	my @told = map { get("/api/v1/xorbs/default/$_->{hash}", 'b/b@bob',
+		$method) } $tail, $none, $other;
+
+	is_deeply($told[$_]{body}, $told[0]{body}, "$method xorb: body $_")
+		for 1, 2;
+	is_deeply(headers($told[$_]), headers($told[0]),
+		"$method xorb: headers $_") for 1, 2;
+	is($told[0]{status}, $method eq 'HEAD' ? 404 : 403,
+		"$method xorb: of others");
+}
+
+is(get("/api/v1/xorbs/default/$_->{hash}", 'a/a', 'HEAD')->{status}, 200,
+	'HEAD xorb: own') for $tail, $other;
+
+# --------------------------------------------------------------------------
+# chunks that a larger xorb has, too: their names are told as well
+
+my $bytes = random_bytes(++$seed, 40000);
+my $alone = make_xorb($bytes, sizes => [ 40000 ]);
+my $among = make_xorb(random_bytes(++$seed, 40000) . $bytes
+	. random_bytes(++$seed, 50000), sizes => [ 40000 ]);
+
+is($among->{chunks}[1]{hash}, $alone->{hash}, 'a chunk has a name');
+
+send_xorb($_, 'a/a@ann') for $alone, $among;
+
+is(try_shard([ [ $among, 1, 2 ] ], 'b/b@bob')->{status}, 400,
+	'a chunk with a name, of a larger xorb');
+is(try_shard([ [ $among, 2, 3 ] ], 'b/b@bob')->{status}, 200,
+	'a chunk whose hash only the data tells');
+is(try_shard([ [ $among, 0, 4 ] ], 'c/c@cat')->{status}, 200,
+	'and one with a name among such');
+
+# first chunks of files are asked for in clear
+
+my $small = xorb(120000, sizes => [ 40000 ]);
+
+send_xorb($small, 'a/a@ann');
+register([ [ $small, $_, $_ + 1 ] ], 'a/a@ann') for 0 .. 2;
+
+is(try_shard([ [ $small, 0, 3 ] ], 'b/b@bob')->{status}, 400,
+	'chunks that are asked for by their hashes prove nothing together');
+
+# --------------------------------------------------------------------------
+# who may: the repo, the subject, who sees a file; whoever sends it himself
+
+is(try_shard([ [ $tail, 0, 1 ] ], 'a/a@eve')->{status}, 200,
+	'the repo has sent it');
+is(try_shard([ [ $small, 1, 2 ] ], 'd/d@ann')->{status}, 200,
+	'one chunk of what the subject has sent');
+is(try_shard([ [ $tail, 0, 1 ] ], 'd/d@ann')->{status}, 200,
+	'the subject has sent it');
+is(try_shard([ [ $tail, 0, 1 ] ], 'd/d@fay')->{status}, 200,
+	'a file of the repo has it');
+is(try_shard([ [ $tail, 0, 1 ] ], 'e/e@fay')->{status}, 200,
+	'the subject was given it');
+is(try_shard([ [ $tail, 0, 1 ] ], 'f/f')->{status}, 400,
+	'a token without a subject is nobody');
+is(try_shard([ [ $alone, 0, 1 ] ], 'a/a')->{status}, 200,
+	'but of its repo');
+
+my $seen = xorb(40000);
+
+send_xorb($seen, 'p/p@ann');
+is(try_shard([ [ $seen, 0, 1 ] ], 'b/b@bob')->{status}, 400,
+	'a public repo has sent it, but no file has it');
+
+my $shown = register([ [ $seen, 0, 1 ] ], 'p/p@ann');
+
+is(try_shard([ [ $seen, 0, 1 ] ], 'b/b@bob')->{status}, 200,
+	'a public file has it');
+
+$seen = xorb(40000);
+send_xorb($seen, 'p/p@ann');
+$shown = register([ [ $seen, 0, 1 ] ], 'p/p@ann');
+is(get("/api/v1/files/$shown", 'p/p@ann', 'DELETE')->{status}, 204,
+	'it is taken back');
+is(try_shard([ [ $seen, 0, 1 ] ], 'b/b@bob')->{status}, 400,
+	'and not to be had any more');
+
+is(send_xorb($seen, 'b/b@bob')->json()->{was_inserted}, JSON::PP::true,
+	'what others have is new to who brings it');
+is(send_xorb($seen, 'b/b@bob')->json()->{was_inserted}, JSON::PP::false,
+	'and known the second time');
+is(try_shard([ [ $seen, 0, 1 ] ], 'b/b@bob')->{status}, 200,
+	'a full upload is a proof, of what was known, too');
+
+# a repo of the same name that comes later has nothing of the first
+
+my $left = xorb(40000);
+
+send_xorb($left, 'g/g@ann');
+$t->sql("select xet.repo_delete('g/g')");
+is(try_shard([ [ $left, 0, 1 ] ], 'g/g@bob')->{status}, 400,
+	'a repo that was deleted has nothing');
+
+# --------------------------------------------------------------------------
+# what dedup answers tell: nothing of chunks that no visible file uses
+
+my $mixed = xorb(600000, sizes => [ 50000 ]);
+my @chunks = @{ $mixed->{chunks} };
+
+send_xorb($mixed, 'a/a@ann');
+register([ [ $mixed, 2, 4 ] ], 'p/p@ann');
+register([ [ $mixed, 6, 8 ] ], 'a/a@ann');
+
+my ($answer) = dedup($chunks[2]{hash}, 'b/b@bob');
+
+is($answer->{hash}, $mixed->{hash}, 'part: the xorb');
+is(scalar @{ $answer->{chunks} }, 4, 'part: up to the last visible chunk');
+
+my @real = map { keyed_hash($answer->{key}, $_->{hash}) } @chunks;
+
+is_deeply([ map { $answer->{chunks}[$_]{hash} eq $real[$_] ? 1 : 0 } 0 .. 3 ],
+	[ 0, 0, 1, 1 ], 'part: the others are noise');
+is($answer->{chunks}[$_]{raw_length}, $chunks[$_]{raw_length},
+	"part: length of $_") for 2, 3;
+isnt($answer->{chunks}[0]{raw_length}, $chunks[0]{raw_length},
+	'part: no length of others');
+isnt($answer->{raw_size}, $mixed->{raw_size}, 'part: nor their sum');
+is($answer->{stored}, 0, 'part: nor that of the answer');
+is_deeply(scalar dedup($chunks[2]{hash}, 'c/c@eve'), $answer,
+	'part: the same for the next one');
+is_deeply([ dedup($chunks[6]{hash}, 'b/b@bob') ], [],
+	'part: what no visible file begins with is not there');
+
+($answer) = dedup($chunks[2]{hash}, 'a/a@bob');
+is_deeply([ map { $_->{hash} } @{ $answer->{chunks} } ],
+	[ map { keyed_hash($answer->{key}, $_->{hash}) } @chunks ],
+	'whole: for the repo that has sent it');
+is($answer->{raw_size}, $mixed->{raw_size}, 'whole: its size');
+
+($answer) = dedup($chunks[6]{hash}, 'b/b@bob', '/wide');
+is_deeply([ map { $_->{hash} } @{ $answer->{chunks} } ],
+	[ map { keyed_hash($answer->{key}, $_->{hash}) } @chunks ],
+	'xet_dedup_scope store: all of it');
+is(try_shard([ [ $mixed, 6, 7 ] ], 'b/b@bob')->{status}, 400,
+	'not without it: a first chunk is asked for in clear');
+is(try_shard([ [ $mixed, 6, 7 ] ], 'b/b@bob', base => '/wide')->{status}, 200,
+	'xet_dedup_scope store: and what was shown may be used');
+
+# what a file by PUT finds is as little
+
+my $data = random_bytes(++$seed, 300000);
+my @put = map { $t->http('PUT', '/api/v1/files', who($_), \$data)->json()
+	->{new_bytes} } qw! a/a@ann b/b@bob b/b@bob !;
+
+is_deeply(\@put, [ 300000, 300000, 0 ],
+	'PUT: what others have is new to who brings it');
+
+# --------------------------------------------------------------------------
+# grants: what need not be sent
+
+sub grant {
+	my ($xorb, $who, $base) = @_;
+
+	my $body = '{"length":1,"checksum":{"algo":"crc64nvme","value":"1"}}';
+
+	return $t->post(($base // '/api')
+		. "/v1/xorb-grants/default/$xorb->{hash}", \$body, who($who));
+}
+
+my $granted = xorb(200000, sizes => [ 50000 ]);
+
+send_xorb($granted, 'a/a@ann');
+
+is(grant($granted, 'a/a@bob')->{status}, 200, 'grant: of the repo');
+is(grant($granted, 'b/b@ann')->{status}, 200, 'grant: of the subject');
+is($t->sql("select count(*) from xet.xorbs where advertised_on = xet.today()"
+	. " and encode(hash, 'hex') = '" . plain_hash($granted->{hash}) . "'"),
+	1, 'grant: on record');
+
+my @told = map { grant($_, 'b/b@bob') } $granted, $absent;
+
+is_deeply($told[0]->refusal(), [ 404, 'application/json', 'xorb_not_found' ],
+	'grant: not of others');
+is($told[0]{body}, $told[1]{body}, 'grant: as if it were not there');
+is_deeply(headers($told[0]), headers($told[1]), 'grant: also in headers');
+is($t->post("/api/v1/xorb-grants/default/$granted->{hash}", \'{}',
+	who('a/a', 'read'))->{status}, 403, 'grant: not for readers');
+is(grant($granted)->{status}, 401, 'grant: not without a token');
+
+register([ [ $granted, 0, 2 ] ], 'p/p@ann');
+is(grant($granted, 'b/b@bob')->{status}, 404, 'grant: not for a part');
+register([ [ $granted, 2, 4 ] ], 'p/p@ann');
+is(grant($granted, 'b/b@bob')->{status}, 200,
+	'grant: where files show all of it');
+
+is(grant($granted, undef, '/open')->{status}, 200, 'grant: without tokens');
+is(grant($absent, undef, '/open')->{status}, 404, 'grant: not there');
+is(grant($granted, 'x@y', '/store')->{status}, 200, 'grant: of the store');
+
+# --------------------------------------------------------------------------
+# a store without repos, with tokens
+
+my $plain = xorb(40000);
+
+is(try_shard([ [ $head, 0, 10 ] ], 'x@bob', base => '/store',
+	verification => 0)->{status}, 400,
+	'store: without verification hashes');
+send_xorb($plain, 'x@ann', '/store');
+is(try_shard([ [ $plain, 0, 1 ] ], 'x@bob', base => '/store')->{status}, 400,
+	'store: the hash of one chunk is no proof');
+is(grant($plain, 'x@bob', '/store')->{status}, 404, 'store: nor is its name');
+is(try_shard([ [ $plain, 0, 1 ] ], 'x@ann', base => '/store')->{status}, 200,
+	'store: who has sent it');
+is(try_shard([ [ $plain, 0, 1 ] ], 'x@bob', base => '/store')->{status}, 200,
+	'store: a file has it');
+
+$plain = xorb(40000);
+send_xorb($plain, 'x', '/store');
+is(try_shard([ [ $plain, 0, 1 ] ], 'x', base => '/store')->{status}, 200,
+	'store: tokens without a subject are one');
+
+# without tokens nothing is noted, and nothing asked
+
+my $rows = 'select count(*) from xet.xorb_subjects';
+my $before = $t->sql($rows);
+
+$plain = xorb(40000);
+send_xorb($plain, undef, '/open');
+is(try_shard([ [ $plain, 0, 1 ] ], undef, base => '/open',
+	verification => 0)->{status}, 200, 'open: nothing is asked');
+is($t->sql($rows), $before, 'open: nothing is noted');
+
+$t->done();
+
+# --------------------------------------------------------------------------
+
+# Of one chunk, unless sizes are given.
+
+sub xorb {
+	my ($size, %o) = @_;
+
+	return make_xorb(random_bytes(++$seed, $size), sizes => [ $size ], %o);
+}
+
+sub who {
+	my ($who, $scope) = @_;
+
+	return defined $who ? $t->auth($scope // 'write', $who) : {};
+}
+
+sub send_xorb {
+	my ($xorb, $who, $base) = @_;
+
+	$base //= '/api';
+
+	my $r = $t->post("$base/v1/xorbs/default/$xorb->{hash}",
+		\$xorb->{bytes}, who($who));
+
+	die "xorb: $r->{status} $r->{body}\n" if $r->{status} != 200;
+
+	return $r;
+}
+
+# A shard of one file, from what its maker knows of the xorbs.  A range past
+# the end has made-up chunks.
+
+sub shard {
+	my ($terms, %o) = @_;
+
+	my @terms;
+
+	for my $term (@$terms) {
+		my ($xorb, $start, $end) = @$term;
+		my @have = @{ $xorb->{chunks} };
+		my @chunks = map { {
+			hash => $o{wrong} ? 'e' x 64
+				: ($have[$_] // $have[0])->{hash},
+			raw_length => ($have[$_] // $have[0])->{raw_length}
+		} } $start .. $end - 1;
+
+		$chunks[0]{raw_length} = $o{length} if $o{length};
+
+		push @terms, { xorb => $xorb->{hash}, start => $start,
+			end => $end, chunks => \@chunks };
+	}
+
+	return make_shard({ files => [ { terms => \@terms,
+		verification => $o{verification} // 1
+			? JSON::PP::true : JSON::PP::false } ], xorbs => [] });
+}
+
+sub name { return shard(@_)->{files}[0]{hash} }
+
+sub try_shard {
+	my ($terms, $who, %o) = @_;
+
+	return $t->post(($o{base} // '/api') . '/v1/shards',
+		\shard($terms, %o)->{bytes}, who($who));
+}
+
+sub register {
+	my ($terms, $who) = @_;
+
+	my $r = try_shard($terms, $who);
+
+	die "shard: $r->{status} $r->{body}\n" if $r->{status} != 200;
+
+	return name($terms);
+}
+
+# The xorbs of a dedup answer, each with the key of the answer and its sum.
+
+sub dedup {
+	my ($chunk, $who, $base) = @_;
+
+	my $r = $t->get(($base // '/api') . "/v1/chunks/default/$chunk",
+		who($who, 'read'));
+
+	return if $r->{status} == 404;
+
+	my $footer = substr($r->{body}, -200);
+	my @xorbs = map { {
+		%$_, key => unpack('x72 H64', $footer),
+		stored => unpack('x184 Q<', $footer)
+	} } @{ parse_shard($r->{body})->{xorbs} };
+
+	return wantarray ? @xorbs : $xorbs[0];
+}
+
+sub headers {
+	my ($r) = @_;
+
+	return { map { $_ => $r->{headers}{$_} } grep { $_ ne 'date' }
+		keys %{ $r->{headers} } };
+}
+
+sub get {
+	my ($path, $who, $method) = @_;
+
+	$method ||= 'GET';
+
+	return $t->http($method, $path,
+		who($who, $method eq 'DELETE' ? 'delete' : 'read'));
+}

@@ -1,0 +1,335 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Quotas where much happens at once: uploads at the edge of a limit on two
+# nodes, a session that dies in between, long transactions that nobody waits
+# for; and the sums after 2,000 operations of several sessions, drawn by lot,
+# with deletions, heals and collections among them.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+
+use JSON::PP ();
+
+my $operations = 2000;
+my $writers = 4;
+
+my %o = Test::Xet::Token::repos();
+my $t = Test::Xet->new(workers => 2, log => 'info', %o, timeout => 900);
+
+$t->token_key();
+$t->run();
+
+my $other = Test::Xet->new(workers => 2, log => 'info', %o, beside => $t);
+
+$other->token_key();
+$other->run();
+
+my @nodes = ($t, $other);
+
+$_->allow(qr/413 quota_exceeded|is sent again|terminating connection/)
+	for @nodes;
+
+# --------------------------------------------------------------------------
+# room for two of six, which come to two nodes at once: stored, then logical
+
+my $room = 20000;
+
+for my $round (1 .. 8) {
+	my @x = map { make_xorb(random_bytes(100 * $round + $_, $room),
+		scheme => 'none', sizes => [ 5000 ]) } 1 .. 6;
+	my $repo = "r/stored$round";
+
+	limit('repo', $repo, 2 * $x[0]{stored_size} + 10, undef);
+
+	my $answers = at_once($repo, map { [ 'POST',
+		"/api/v1/xorbs/default/$_->{hash}", $_->{bytes} ] } @x);
+
+	is_deeply($answers, { 200 => 2, 413 => 4 }, "stored, round $round");
+	is(used($repo), 2 * $x[0]{stored_size} . ' 0 0', 'and so many count');
+}
+
+for my $round (1 .. 8) {
+	my @files = map { random_bytes(1000 + 100 * $round + $_, $room) }
+		1 .. 6;
+	my $repo = "r/logical$round";
+
+	limit('repo', $repo, undef, 2 * $room);
+
+	my $answers = at_once($repo, map { [ 'PUT', '/api/v1/files', $_ ] }
+		@files);
+
+	is_deeply($answers, { 200 => 2, 413 => 4 }, "logical, round $round");
+	is(used($repo) =~ s/^\d+ //r, 2 * $room . ' 2', 'and so many count');
+}
+
+sums('at the edge');
+
+# the same bytes from two repos at once: one pays
+
+for my $round (1 .. 8) {
+	my $x = make_xorb(random_bytes(5000 + $round, $room),
+		scheme => 'none', sizes => [ 5000 ]);
+	my @c = map { my $n = $_; [ $n, begin($nodes[$n], 'POST',
+		"/api/v1/xorbs/default/$x->{hash}", $x->{bytes},
+		"s/$round-$n") ] } 0, 1;
+
+	$_->[1][0]->send($_->[1][1]) for @c;
+	is($_->[1][0]->response('POST', timeout => 30)->{status}, 200,
+		'taken') for @c;
+	is(join(' ', sort map { (used("s/$round-$_") =~ /^(\d+)/)[0] }
+		0, 1), join(' ', sort 0, $x->{stored_size}),
+		"the same at once, round $round");
+}
+
+# --------------------------------------------------------------------------
+# a session that dies at the lock has counted nothing
+
+my $lone = make_xorb(random_bytes(7000, $room), scheme => 'none');
+
+limit('repo', 'k/k', 1000000, undef);
+
+my $holder = $t->pg_session();
+
+# the row of the repo first, or its creation is waited for
+
+$t->sql("SELECT xet.repo_row('k/k')");
+$holder->send("BEGIN; SELECT pg_advisory_xact_lock("
+	. "hashtext('xet.quota.repo'), hashtext(encode(int8send(id), 'hex')))"
+	. " FROM xet.repos WHERE name = 'k/k'");
+
+my $c = begin($t, 'POST', "/api/v1/xorbs/default/$lone->{hash}",
+	$lone->{bytes}, 'k/k');
+
+$c->[0]->send($c->[1]);
+ok(wait_for(20, sub { $t->pg_blocked() == 1 }), 'an upload at the lock');
+
+# another repo does not wait, nor does who deletes
+
+is(put($other, 'l/l', random_bytes(7001, $room))->{status}, 200,
+	'other repos go on');
+
+$t->sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+	. " WHERE wait_event_type = 'Lock' AND application_name = 'nginx-xet'");
+ok(wait_for(20, sub { $t->pg_blocked() == 1 }), 'sent again');
+$holder->send('COMMIT');
+is($c->[0]->response('POST', timeout => 30)->{status}, 200, 'and taken');
+is(used('k/k'), "$lone->{stored_size} 0 0", 'once');
+sums('a session that dies');
+
+# --------------------------------------------------------------------------
+# without a limit nobody waits for a transaction that takes long
+
+$t->sql("SELECT xet.usage_add(int8send(xet.repo_row('m/m')), 1, 0, 0)");
+$holder->send("BEGIN; SELECT xet.usage_add(int8send(xet.repo_row('m/m')),"
+	. " 10, 0, 0)");
+is(put($t, 'm/m', random_bytes(7002, $room))->{status}, 200, 'not held up');
+$holder->send('ROLLBACK');
+$t->sql("SELECT xet.usage_add(int8send(xet.repo_row('m/m')), -1, 0, 0)");
+cmp_ok($t->sql("SELECT count(*) FROM xet.usage WHERE owner ="
+	. " int8send(xet.repo_row('m/m'))"), '>=', 2, 'by a row of its own');
+sums('a long transaction');
+
+# --------------------------------------------------------------------------
+# by lot: the sums while it goes on, and after it
+
+my @repos = map { "z/$_" } 1 .. 4;
+my @xorbs = map { my $d = substr("line $_ of a text " x 2000, 0, 12000);
+	[ map { make_xorb($d, scheme => $_, sizes => [ 3000 ]) }
+		qw/ none lz4 / ] } 1 .. 12;
+
+limit('repo', $repos[0], 60000, 60000);
+limit('subject', 'u1', undef, 90000);
+
+# while they are at work, a recount of one moment is right
+
+my @sessions = map { $t->pg_session() } 1 .. $writers;
+my ($during, $odd, %done) = (0, '');
+my $expected = join('|', 'over its quota', 'deleted meanwhile',
+	'healed or lost meanwhile', 'is not stored');
+
+srand(1);
+
+for my $n (1 .. $operations / $writers) {
+	my @acts = map { [ $_, operation() ] } @sessions;
+
+	$_->[0]->send($_->[2]) for @acts;
+
+	$during += $t->sql('SELECT count(*) FROM xet.usage_recount()')
+		if $n % 20 == 0;
+
+	for (@acts) {
+		my $output = $_->[0]->wait(60) // 'too slow';
+
+		if ($output !~ /^(ERROR|FATAL)|too slow/m) {
+			$done{$_->[1]}++;
+
+		} elsif ($output !~ /$expected/) {
+			$odd .= "$_->[1]: $output\n";
+
+		} else {
+			$done{"$_->[1] refused"}++;
+		}
+	}
+}
+
+$_->close() for @sessions;
+
+is($odd, '', 'no other errors');
+cmp_ok($done{$_}, '>', 10, "$_: $done{$_}") for sort keys %done;
+is($during, 0, 'recounts at work found nothing');
+sums('by lot');
+cmp_ok($t->sql("SELECT sum(logical) FROM xet.usage WHERE owner ="
+	. " int8send(xet.repo_row('$repos[0]'))"), '<=', 60000,
+	'the limit of logical bytes');
+
+# all goes, and all is given back
+
+$t->sql("DELETE FROM xet.repo_files");
+collect();
+is($t->sql('SELECT count(*) FROM (SELECT FROM xet.usage GROUP BY owner'
+	. ' HAVING sum(stored) <> 0 OR sum(logical) <> 0 OR sum(files) <> 0)'
+	. ' u'), 0, 'nothing is left, and nobody pays');
+
+$holder->close();
+$t->done();
+
+# --------------------------------------------------------------------------
+
+sub limit {
+	my ($kind, $name, @limits) = @_;
+
+	my ($s, $l) = map { $_ // 'NULL' } @limits;
+
+	$t->sql("SELECT xet.quota_set('$kind', '$name', NULL, $s, $l)");
+}
+
+sub used {
+	my ($repo) = @_;
+
+	return $t->sql("SELECT stored, logical, files FROM xet.usage_list()"
+		. " WHERE name = '$repo'") =~ tr/|/ /r;
+}
+
+sub put {
+	my ($node, $who, $bytes) = @_;
+
+	return $node->http('PUT', '/api/v1/files', auth($who), \$bytes);
+}
+
+sub auth { return $t->auth('write', $_[0]) }
+
+# All of a request but its last byte.
+
+sub begin {
+	my ($node, $method, $uri, $body, $who) = @_;
+
+	return [ $node->http_start($method, $uri, { %{ auth($who) },
+		'Content-Length' => length($body) }, substr($body, 0, -1)),
+		substr($body, -1) ];
+}
+
+sub at_once {
+	my ($who, @requests) = @_;
+
+	my $n = 0;
+	my (@c, %answers);
+
+	for (@requests) {
+		push @c, [ $_->[0], @{ begin($nodes[$n++ % 2], @$_, $who) } ];
+	}
+
+	# at the table of sums they wait for each other, and go on together;
+	# those that only read it, before a body comes, do not
+
+	my $lock = $t->pg_lock('xet.usage', 'EXCLUSIVE');
+
+	$_->[1]->send($_->[2]) for @c;
+
+	wait_for(20, sub { $t->pg_blocked() == @c })
+		or diag('only ' . $t->pg_blocked() . ' of them wait');
+	$lock->unlock();
+
+	for (@c) {
+		$answers{$_->[1]->response($_->[0], timeout => 30)
+			->{status}}++;
+		$_->[1]->close();
+	}
+
+	return \%answers;
+}
+
+# One of the operations: its name, and the SQL that the server sends for it.
+
+sub operation {
+	my ($xorb, $repo, $subject) = ($xorbs[rand(@xorbs)],
+		$repos[rand(@repos)], 'u' . int(rand(3)));
+
+	my $copy = $xorb->[rand(2)];
+	my $tag = int(rand(1000000)) + 1;
+	my @c = @{ $copy->{chunks} };
+	my $hash = "'\\x" . plain_hash($copy->{hash}) . "'::bytea";
+	my $hashes = join('', map { plain_hash($_->{hash}) } @c);
+	my $raw = join('', map { u32($_->{raw_start} + $_->{raw_length}) } @c);
+	my $ends = join('', map { u32($_->{stored_end}) } @c);
+	my $zeros = "'\\x" . '00' x 16 . "'";
+	my $who = "false, '$repo', '\\x00' || '$subject'::bytea";
+
+	# a file of the first chunks of the xorb, by the copy that stands
+
+	my $k = 1 + int(rand(@c));
+	my $size = $c[$k - 1]{raw_start} + $c[$k - 1]{raw_length};
+	my $file = "sha256($hash || int4send($k))";
+	my $lot = rand();
+
+	return ('xorb', "SELECT the_tag FROM xet.xorb_put($hash, '\\x$hashes',"
+		. " '\\x$raw', '\\x$ends', 12000, $copy->{stored_size},"
+		. " '{}', $tag, $zeros, $who)") if $lot < 0.3;
+
+	return ('shard', "SELECT xet.shard_put($zeros, 0, '{1}', ARRAY[$file],"
+		. " '{$size}', '{NULL}', '{1}', ARRAY[$hash"
+		. " || substring(xet.le4(0) FOR 2) || substring(xet.le4($k - 1)"
+		. " FOR 2) || xet.le4(0) || substring(x.stored_ends"
+		. " FROM 4 * $k - 3 FOR 4) || xet.le4($size)"
+		. " || xet.le4(x.tag)], '{}', '{}', '{}', '{}', '{}', '{}',"
+		. " '{}', $who) FROM xet.xorbs x WHERE x.hash = $hash")
+		if $lot < 0.65;
+
+	return ('forget', "SELECT xet.repo_forget('$repo', $file)")
+		if $lot < 0.85;
+
+	return ('heal', "SELECT h.the_tag FROM xet.xorbs x, xet.xorb_heal("
+		. "$hash, '\\x$ends', $copy->{stored_size}, $tag, $zeros,"
+		. " x.tag) h WHERE x.hash = $hash") if $lot < 0.90;
+
+	return ('files', 'SELECT files FROM xet.gc_files(100)') if $lot < 0.93;
+	return ('xorbs', "SELECT xorbs FROM xet.gc_xorbs('0', 100)")
+		if $lot < 0.96;
+
+	return ('settle', 'SELECT xet.usage_settle(100)');
+}
+
+sub u32 { return unpack('H*', pack('V', $_[0])) }
+
+sub collect {
+	1 while $t->sql('SELECT files + refs FROM xet.gc_files(1000)');
+	1 while $t->sql("SELECT xorbs FROM xet.gc_xorbs('0', 1000)");
+	1 while $t->sql('SELECT xet.usage_settle(1000)');
+}
+
+sub sums {
+	my ($name) = @_;
+
+	is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
+		"$name: sums are right");
+	is($t->sql('SELECT sum(stored_size) FROM xet.xorbs'),
+		$t->sql('SELECT sum(bytes) FROM xet.charges'),
+		"$name: all is charged once");
+}

@@ -1,0 +1,243 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Rights are typed parameters of SQL functions, and a NULL in one of them is no
+# right.  Each function that takes rights, as the catalog of PostgreSQL has
+# them, is called with good ones, which it accepts, and with each of them NULL
+# in turn, which it refuses; so a new function is in this test by itself.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+
+my $t = Test::Xet->new(xet => 0, pg => 1);
+
+$t->pg_start();
+$t->pg()->migrate();
+
+# Private repos of alice, a model and a bucket, with a file that is proven and
+# one that is not; a repo of the store with a xorb and a file.
+
+$t->sql(<<'EOF_SQL');
+INSERT INTO xet.store VALUES (true, 'store', true, xet.store_tables());
+SELECT xet.hub_create(k, 'alice', 'm', false, '{alice}', true, '', true,
+                      'alice', sha256(('repo' || k)::bytea))
+  FROM unnest('{0,3}'::integer[]) AS k;
+SELECT xet.xorb_put(sha256('x'), sha256('c') || sha256('d'),
+                    '\xe8030000d0070000', '\xf4010000e8030000', 2000, 1000,
+                    '{0,1}', 9, decode(repeat('00', 16), 'hex'), false, 'r',
+                    NULL);
+INSERT INTO xet.files (hash, size, term_count, sha256, sha256_proven)
+SELECT sha256(f::bytea), 400, 1, sha256((f || 's')::bytea), f <> 'g'
+  FROM unnest('{f,g}'::text[]) AS f;
+INSERT INTO xet.repo_files (repo_id, file_id, sha256)
+SELECT r.id, f.id, f.sha256 FROM xet.repos r, xet.files f;
+INSERT INTO xet.file_xorbs (file_id, xorb_id, chunks)
+SELECT f.id, x.id, '{[0,2)}' FROM xet.files f, xet.xorbs x;
+INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash, size,
+                           sha256, made)
+SELECT r.id, 0, 'x', 1, '', xet.hub_hash(sha256('f')), 400, sha256('fs'),
+       (SELECT c.oid FROM xet.hub_commits c WHERE c.repo_id = r.id)
+  FROM xet.hub_repos r;
+SELECT xet.hub_stage('c', 0, '{2}', ARRAY['c'::bytea], '{400}', '{NULL}',
+                     ARRAY[sha256('fs')], '{NULL}', '{NULL}', '{NULL}');
+SELECT xet.hub_stage('g', 0, '{2}', ARRAY['c'::bytea], '{400}', '{NULL}',
+                     ARRAY[sha256('gs')], '{NULL}', '{NULL}', '{NULL}');
+SELECT xet.hub_stage('b', 0, '{3}', ARRAY['c'::bytea], '{NULL}',
+                     ARRAY[sha256('f')], '{NULL}', '{NULL}', '{NULL}',
+                     ARRAY['model/alice/m'::bytea]);
+
+-- the first column of the first row, and nothing that the call has changed
+
+CREATE FUNCTION public.tried(query text) RETURNS text
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    found text;
+BEGIN
+    EXECUTE query INTO found;
+    RAISE EXCEPTION '%', coalesce(left(found, 500), 'NULL')
+          USING ERRCODE = 'XT999';
+EXCEPTION
+    WHEN SQLSTATE 'XT999' THEN RETURN SQLERRM;
+    WHEN OTHERS THEN RETURN 'error ' || translate(SQLERRM, E'\n', ' ');
+END;
+$$;
+EOF_SQL
+
+# --------------------------------------------------------------------------
+
+my @rights = qw/ any_space spaces any_store store admin any_repo repo wide
+	proof /;
+my %right = map { $_ => 1 } @rights;
+
+# A caller of one name space; one of all; one whose token is for the repo.
+
+my %space = (any_space => 'false', spaces => "'{bob,alice}'",
+	any_store => 'true', store => "''");
+my @hub = (\%space,
+	{ %space, any_space => 'true', spaces => "'{}'" },
+	{ %space, any_store => 'false', store => "'_hub/1'" });
+my @api = ({ any_repo => 'false', repo => "'r'" },
+	{ any_repo => 'true', repo => "''" });
+
+# what the other parameters are, by their names, and where that differs
+
+my $file = "sha256('f')";
+my $zeros = "decode(repeat('00', 16), 'hex')";
+my %value = (kind => 0, owner => "'alice'", name => "'m'", rev => "'main'",
+	path => "'x'", blobs => 'true', private => 'false', who => "'alice'",
+	upload => "'c'", batches => 1, to_owner => "'alice'", to_name => "'o'",
+	search => 'NULL', most => 10, after => 'NULL', part => 10,
+	rest => 'NULL', deep => 'false', expand => 'true',
+	paths => "ARRAY['x'::bytea]", sizes => "'{400}'",
+	ref => "'heads/b'", over => 'false', parent => 'NULL',
+	title => "'title'", text => "''", subject => 'NULL', hash => $file,
+	writes => 'true', of_store => "'_hub/1'", done => 'true', to_kind => 3,
+	hashes => "ARRAY[$file]", digests => "ARRAY[sha256('fs')]",
+	source => "'model/alice/m'", of_kind => 4, proof => 'true',
+	wide => 'false', file => $file, files => "ARRAY[$file]",
+	first_byte => 0, last_byte => 9, byte_at => 0, first_file => 1,
+	id => "(SELECT id FROM xet.xorbs WHERE hash = sha256('x'))",
+	chunk_count => 2, at_least => 0,
+	xorb => "sha256('x')", xorbs => "ARRAY[sha256('x')]", starts => "'{0}'",
+	ends => "'{2}'", chunk => "sha256('c')", digest => "sha256('fs')",
+	stored => 1, logical => 1, what => "'stored'", size => 10, seq => 0,
+	tag => 9, admin => 'true', act => 'NULL', seen => 'NULL', metadata => 0,
+	counted => 'true');
+my %special = (
+	hub_again => { any_store => 'false', store => "'_hub/99'" },
+	hub_bucket_file => { repo => 2, path => "'y'",
+		target => "(SELECT id FROM xet.repos WHERE name = '_hub/2')" },
+	hub_named => {
+		target => "(SELECT id FROM xet.repos WHERE name = '_hub/2')" },
+	hub_batch => { kind => 3, upload => "'b'" },
+	hub_begin => { name => "'new'" },
+	hub_create => { name => "'new'", batches => 0 },
+	hub_duplicate => { to_owner => "'alice'", to_name => "'m'" },
+	hub_claims => { upload => "'g'" },
+	hub_move => { to_owner => "'bob'" },
+	hub_tree_rows => { path => "''" },
+	usage_get => { subject => "'me'" },
+	xorb_put => { xorb => "sha256('y')", chunk_hashes => $file,
+		raw_ends => "'\\xe8030000'", stored_ends => "'\\xe8030000'",
+		raw_size => 1000, stored_size => 1000, eligible => "'{0}'",
+		digest => $zeros },
+	xorb_brought => { subject => "'me'", repo => "'r2'",
+		xorb => "sha256('x1')" },
+	shard_put => { upload => $zeros, map({ $_ => "'{}'" } qw/ serials hashes
+		sizes sha256 counts packed chunks xorbs indexes seg_serials
+		seg_firsts seg_ends seg_packed /) },
+	quota_shard => { last => 'NULL::xet.staged', repo_row => 1 }
+);
+
+# of a xorb of one chunk it is noted who has sent it also without a repo
+
+$t->sql("SELECT xet.xorb_put(sha256('x1'), $file, '\\xe8030000', '\\xe8030000',"
+	. " 1000, 1000, '{0}', 9, $zeros, false, 'r', NULL)");
+
+# the rights of a repo that does not exist yet are not those of its token
+
+my %whole = map { $_ => 1 } qw/ hub_begin hub_create hub_move hub_duplicate
+	hub_batch hub_bucket_file hub_named /;
+
+# --------------------------------------------------------------------------
+
+my @functions = map { [ split(/\|/, $_, -1) ] } $t->sql(<<'EOF_SQL');
+SELECT p.proname, string_agg(a.name, ' ' ORDER BY a.n)
+           FILTER (WHERE a.mode IN ('i', 'b', 'v')),
+       coalesce(string_agg(a.name, ' ' ORDER BY a.n)
+           FILTER (WHERE a.mode IN ('o', 'b', 't')), '')
+  FROM pg_proc p
+ CROSS JOIN LATERAL unnest(p.proargnames,
+                coalesce(p.proargmodes::"char"[]::text[],
+                         array_fill('i'::text, ARRAY[p.pronargs::integer])))
+               WITH ORDINALITY AS a(name, mode, n)
+ WHERE p.pronamespace = 'xet'::regnamespace
+   AND p.proargnames && '{any_space,spaces,any_store,store,any_repo,wide,proof}'
+ GROUP BY p.oid, p.proname ORDER BY p.proname;
+EOF_SQL
+
+cmp_ok(scalar @functions, '>', 40, 'functions that take rights');
+
+my @calls;
+
+for my $f (@functions) {
+	my ($name, $in, $out) = @$f;
+	my @in = split(/ /, $in);
+	my %in = map { $_ => 1 } @in;
+	my %out = map { $_ => 1 } split(/ /, $out);
+	my @sets = $in{any_space} ? @hub : $in{any_repo} ? @api
+		: ({ store => "'_hub/1'" });
+
+	pop @sets if $in{any_space} && $whole{$name};
+
+	for my $n (0 .. $#sets) {
+		my %args = (%value, %{ $sets[$n] }, %{ $special{$name} // {} });
+		my @none = grep { !defined $args{$_} } @in;
+
+		is("@none", '', "$name: a value for each parameter") or next;
+
+		push @calls, [ "$name: rights $n: accepted", 1, \%out,
+			call($name, \%out, { map { $_ => $args{$_} } @in }) ];
+
+		for my $right (grep { $right{$_} && ($_ ne 'repo'
+			|| $in{any_repo}) } @in)
+		{
+			my %less = (map({ $_ => $args{$_} } @in),
+				$right => 'NULL');
+
+			push @calls, [ "$name: rights $n: no $right", 0,
+				\%out, call($name, \%out, \%less) ];
+		}
+	}
+}
+
+my @answers = $t->sql(join(";\n", map {
+	"SELECT public.tried(\$sql\$$_->[3]\$sql\$)" } @calls), timeout => 120);
+
+is(scalar @answers, scalar @calls, 'all are answered');
+
+for (0 .. $#calls) {
+	my ($name, $good, $out) = @{ $calls[$_] };
+
+	is(accepted($answers[$_], $out) ? 1 : 0, $good, $name)
+		or diag($answers[$_]);
+}
+
+$t->done();
+
+# --------------------------------------------------------------------------
+
+sub call {
+	my ($name, $out, $args) = @_;
+
+	my $column = $out->{body} && $name =~ /list/ ? 't.body'
+		: $out->{status} ? 't.status'
+		: $out->{bad} ? 't.bad IS NULL'
+		: $name eq 'hub_again' ? 't IS NOT NULL'
+		: $out->{kind} || keys %$out ? "'row'" : 't';
+
+	return "SELECT $column FROM xet.$name("
+		. join(', ', map { "$_ => $args->{$_}" } sort keys %$args)
+		. ') t' . ($out->{status} ? ' LIMIT 1' : '');
+}
+
+# A status of 200, a list that has the private repo, a row, or a value that is
+# not false, NULL or empty.
+
+sub accepted {
+	my ($answer, $out) = @_;
+
+	return $answer =~ m!alice/m! if $out->{body} && $answer =~ /^\[/;
+	return $answer eq '200' if $out->{status};
+
+	return $answer !~ /^(error .*|NULL|false|\{\}|)$/s
+		|| ($answer eq '' && !%$out);
+}

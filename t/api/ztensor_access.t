@@ -1,0 +1,64 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# zTensor files of repos: who may not see a file can't tell it from one that
+# is not there, also when somebody else has asked for it before.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::Ztensor;
+
+my $t = Test::Xet->new(workers => 2, Test::Xet::Token::repos());
+
+$t->token_key();
+$t->run();
+
+my $file = zt_file([ [ 't', { shape => [ 2 ], data => 'abcdefgh' } ] ]);
+my $hash = $t->upload($file->{bytes}, headers => $t->auth('write', 'a/a'))
+	->{hash};
+my $none = '0123456789abcdef' x 4;
+
+my %routes = ('' => 200, '/object?i=0' => 200, '/data?i=0' => 200,
+	'/reconstruction?i=0' => 200, '/verify' => 200);
+
+# before and after somebody else has asked, and by nobody at all
+
+for my $round (1, 2) {
+	for my $route (sort keys %routes) {
+		my $r = $t->get("/api/v1/zt/$hash$route",
+			$t->auth('read', 'b/b'));
+		my $gone = $t->get("/api/v1/zt/$none$route",
+			$t->auth('read', 'b/b'));
+
+		is($r->code(), '404 file_not_found',
+			"$round: $route of another");
+		is($r->{body}, $gone->{body}, "$round: $route as if not there");
+		is($t->get("/api/v1/zt/$hash$route")->{status}, 401,
+			"$round: $route of nobody");
+	}
+
+	for my $route (sort keys %routes) {
+		my $r = $t->get("/api/v1/zt/$hash$route",
+			$t->auth('read', 'a/a'));
+
+		is($r->{status}, 200, "$round: $route of its own");
+		is($r->header_value('Cache-Control'), 'private, no-cache',
+			"$round: not to be kept by others") if $route =~ /data/;
+	}
+
+	wait_for(10, sub { $t->sql('select count(*) from xet.zt_files') });
+}
+
+$t->sql("select xet.repo_set_public('a/a', true)");
+
+is($t->get("/api/v1/zt/$hash/data?i=0", $t->auth('read', 'b/b'))
+	->{body}, 'abcdefgh', 'a public one is for all');
+
+$t->done();

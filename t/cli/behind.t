@@ -1,0 +1,133 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# xet verify --store and the collector beside a database that is behind: a
+# standby is refused, and one that was copied before others wrote has nothing
+# removed that it does not know of.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::Cli;
+use Test::Xet::Collector;
+use Test::Xet::Files;
+use Test::Xet::Process qw/ spew /;
+
+my $t = Test::Xet->new(workers => 1, timeout => 300);
+
+$t->run();
+$t->let_age();
+
+my $store = $t->store();
+
+# files from two days ago, and their rows; what is not named is of now
+
+sub age {
+	my ($file, $days) = @_;
+
+	my $then = time() - $days * 86400;
+
+	for my $xorb (@{ $file->{xorbs} }) {
+		my $hash = plain_hash($xorb->{hash});
+
+		utime($then, $then, glob("$store/xorbs/default/*/"
+			. "$xorb->{hash}*"));
+		$t->sql("UPDATE xet.xorbs SET created_at = now()"
+			. " - interval '$days days' WHERE hash = '\\x$hash'");
+	}
+}
+
+sub orphans {
+	my ($pg, @args) = @_;
+
+	my $r = xet(undef, { env => { XET_POSTGRES => $pg->conninfo() } },
+		'verify', '--json', '--store', $store, @args);
+
+	return [ $r->{code}, @{ $r->{json}[-1] // {} }{qw/ orphans / },
+		$r->{err} ];
+}
+
+sub removed {
+	my ($pg) = @_;
+
+	my $r = collect($t, pg => $pg);
+
+	return [ $r->{code}, @{ $r->{json}[-1] // {} }{
+		qw/ orphans orphans_left / }, $r->{err} ];
+}
+
+sub files { return [ sort { $a cmp $b } glob("$store/xorbs/default/*/*") ] }
+
+my $one = $t->upload(mix(3, 300000));
+
+age($one, 5);
+
+# one that nobody knew of, and no backup will; it is really an orphan
+
+my $stray = "$store/xorbs/default/ab/" . 'ab' x 32 . '.12345678';
+
+spew($stray, 'x');
+utime((time() - 7 * 86400) x 2, $stray);
+
+my $copy = $t->pg()->copy($t->dir() . '/copy', standby => 1);
+
+$copy->start();
+
+# what came since, of before yesterday
+
+my $two = $t->upload(mix(7, 400000));
+
+age($two, 2);
+is(xet($t, 'verify', $two->{hash})->{code}, 0, 'a file that came since');
+
+my $all = files();
+
+# --------------------------------------------------------------------------
+# a standby
+
+is($copy->sql('SELECT pg_is_in_recovery()'), 't', 'a standby');
+
+for my $args ([ '--orphans' ], [], [ '--sha256' ])
+{
+	is_deeply(orphans($copy, @$args), [ 3, undef, 'xet: postgres:'
+		. ' is a standby, which may be behind; the primary has to be'
+		. " asked\n" ], "standby: @$args");
+}
+
+is_deeply(files(), $all, 'standby: nothing was removed');
+
+# --------------------------------------------------------------------------
+# a clone, which takes itself for the primary
+
+$copy->promote();
+is($copy->sql('SELECT pg_is_in_recovery()'), 'f', 'a clone');
+
+is_deeply(orphans($copy, '--orphans'), [ 0, 1 + @{ $two->{xorbs} }, '' ],
+	'clone: orphans');
+is_deeply(removed($copy), [ 0, 1, 0 + @{ $two->{xorbs} }, '' ],
+	'clone: what it can not know is left');
+is_deeply(files(), [ grep { $_ ne $stray } @$all ],
+	'clone: what is older than all is removed');
+is(xet($t, 'verify', $two->{hash})->{code}, 0, 'clone: no byte is lost');
+
+# one that knows of nothing at all
+
+my $n = @{ $one->{xorbs} } + @{ $two->{xorbs} };
+
+$copy->sql('TRUNCATE xet.xorbs CASCADE');
+is_deeply(removed($copy), [ 0, 0, $n, '' ], 'a database without xorbs');
+
+# --------------------------------------------------------------------------
+# the database itself
+
+is_deeply(removed($t->pg()), [ 0, 0, 0, '' ], 'the primary');
+is(xet($t, 'verify', $_->{hash})->{code}, 0, 'all is there') for $one, $two;
+
+$copy->stop();
+$t->done();

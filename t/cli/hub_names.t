@@ -1,0 +1,281 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Names of a Hub where the database has numbers, and where other verbs of xet
+# take hashes: repositories, limits, tokens, zTensor files.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::Cli;
+use Test::Xet::Process qw/ spew /;
+use Test::Xet::Ztensor;
+
+use File::Temp qw/ tempdir /;
+
+delete $ENV{XET_POSTGRES};
+
+my $cas = <<'EOC';
+location /cas/ {
+            xet_api;
+            xet_api_base /cas;
+            xet_auth token;
+            xet_access repo;
+            client_max_body_size 80m;
+        }
+EOC
+
+my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 300,
+	http => Test::Xet::Token::token_directive() . <<"EOC",
+server {
+        listen 127.0.0.1:%%PORT_8081%%;
+
+        location / {
+            xet_hub on;
+            xet_auth token;
+            xet_api_base /cas;
+        }
+
+        $cas
+    }
+EOC
+	server => 'xet_hub_expose on;', locations => <<"EOC");
+location / {
+            xet_hub on;
+            xet_auth off;
+            xet_hub_owners *;
+            xet_api_base /cas;
+        }
+
+        location /api/v1/ {
+            xet_api;
+            xet_auth off;
+            client_max_body_size 80m;
+        }
+
+        location /xorbs/ {
+            %%DATA%%
+        }
+
+        $cas
+EOC
+
+$t->token_key();
+$t->run();
+
+my $dir = tempdir(CLEANUP => 1);
+my $zt = zt_file([ [ 'a/b', { shape => [ 2 ], data => 'abcdefgh' } ] ]);
+
+mkdir("$dir/in");
+spew("$dir/in/a.zt", $zt->{bytes});
+spew("$dir/in/b", 'b' x 1000);
+
+for my $name (qw! me/model datasets/me/model buckets/me/files me/old !) {
+	is(hub_xet('put', '-r', 'in', $name)->{code}, 0, "put $name");
+}
+
+is($t->post('/api/repos/move', '{"fromRepo":"me/old","toRepo":"me/new"}')
+	->{status}, 200, 'one that is moved');
+
+my %store = map { $_->{hub} => $_->{repo} } grep { $_->{hub} }
+	@{ db_xet('repo', 'ls', '--json')->{json} };
+
+is(keys %store, 4, 'repo ls: all of them');
+
+# --------------------------------------------------------------------------
+# repositories
+
+my @called = ([ 'me/model', 'models/me/model' ],
+	[ 'hf://me/model', 'models/me/model' ],
+	[ 'hf://ME/Model', 'models/me/model' ],
+	[ 'datasets/me/model', 'datasets/me/model' ],
+	[ 'hf://buckets/me/files', 'buckets/me/files' ],
+	[ 'me/old', 'models/me/new' ]);
+
+for my $called (@called) {
+	my ($name, $title) = @$called;
+
+	for my $verb ([ 'repo', 'files', $name ], [ 'ls', '--repo', $name ]) {
+		my $r = db_xet(@$verb, '--json');
+
+		is($r->{code}, 0, "@$verb") or diag($r->{err});
+		is(scalar(@{ $r->{json} }), 2, "@$verb: its files");
+	}
+
+	my $r = db_xet('usage', '--repo', $name, '--json');
+
+	is($r->{code}, 0, "usage: $name") or diag($r->{err});
+	is($r->{json}[0]{repo}, $store{$title}, "usage: $name: the number");
+	is($r->{json}[0]{hub}, $title, "usage: $name: the name");
+	is($r->{json}[0]{files}, 2, "usage: $name: its files");
+}
+
+# a name of the store comes first, one with hf:// does not
+
+is(db_xet('repo', 'add', 'me/model')->{code}, 0, 'one of the store');
+is(db_xet('repo', 'files', 'me/model')->{out}, '', 'it comes first');
+isnt(db_xet('repo', 'files', 'hf://me/model')->{out}, '', 'but with hf://');
+
+for my $bad ([ 'repo', 'files', 'hf://me/none' ], [ 'repo', 'files', 'none' ],
+	[ 'ls', '--repo', 'hf://me/none' ], [ 'ls', '--repo', 'datasets/x/y' ],
+	[ 'usage', '--repo', 'hf://me/none' ],
+	[ 'usage', '--repo', 'hf://me/none', '--set', 'none' ],
+	[ 'repo', 'rm', 'hf://me/none', '1' x 64 ])
+{
+	my $r = db_xet(@$bad);
+
+	is($r->{code}, 1, "@$bad");
+	like($r->{err}, qr/no such repo\n\z/, "@$bad: why");
+	is($r->{out} =~ s/^kind .*\n//r, '', "@$bad: nothing else");
+}
+
+# limits, and what is shown
+
+is(db_xet('usage', '--repo', 'hf://me/model', '--set', 'logical=1G')->{code},
+	0, 'a limit');
+
+my $r = db_xet('usage');
+
+my $shown = "$store{'models/me/model'} models/me/model";
+
+like($r->{out}, qr/^repo .* $shown$/m, 'usage: the name');
+like($r->{out}, qr/^repo +2 +\d+ +1073741824 .* models\/me\/model$/m,
+	'usage: the limit');
+is((grep { ($_->{hub} // '') eq 'models/me/model' }
+	@{ db_xet('usage', '--json')->{json} })[0]{logical}{limit}, 1 << 30,
+	'usage: as JSON');
+
+$t->sql('DELETE FROM xet.usage');
+like(db_xet('usage', '--recount')->{out},
+	qr/^repo +files \+2 .* $shown$/m, 'usage: counted anew');
+
+# what the Hub's own tables say is not changed here
+
+for my $verb (qw/ add rm public private /) {
+	for my $name ('hf://me/model', $store{'models/me/model'}) {
+		$r = db_xet('repo', $verb, $name);
+		is($r->{code}, 2, "repo $verb $name");
+		like($r->{err}, qr/ is a repo of the Hub, where/,
+			"repo $verb $name: why");
+	}
+}
+
+is(db_xet('repo', 'add', 'hf://me/none')->{code}, 2, 'repo add: not there');
+is($t->get('/me/model/resolve/main/b')->{body}, 'b' x 1000, 'all is there');
+
+# but a file may be taken out of all commits
+
+my ($b) = grep { $_->{size} == 1000 }
+	@{ db_xet('repo', 'files', '--json', 'me/new')->{json} };
+
+is(db_xet('repo', 'rm', 'me/new', $b->{hash})->{code}, 0, 'a file is out');
+is(scalar(@{ db_xet('repo', 'files', '--json', 'me/new')->{json} }), 1,
+	'a file is out: of the repo');
+
+# --------------------------------------------------------------------------
+# tokens, made for repos that are private: one that becomes so takes them back
+
+for my $type (qw/ model dataset /) {
+	is($t->http('PUT', "/api/${type}s/me/model/settings", {},
+		\ '{"private":true}')->{status}, 200, "private: $type");
+}
+
+my $key = $t->dir() . '/token.key';
+my %token = map { $_->[0] => db_xet('token', '--key', $key, @$_[1 .. $#$_])
+	->{out} =~ s/\s//gr }
+	[ 'reads', '--repo', 'hf://me/model' ],
+	[ 'writes', '--repo', 'hf://datasets/me/model', '--scope', 'write' ],
+	[ 'me', '--subject', 'me' ];
+
+for my $case ([ 'reads', 'me/model', 0, 4, 4 ],
+	[ 'reads', 'datasets/me/model', 4, 4, 4 ],
+	[ 'writes', 'datasets/me/model', 0, 0, 0 ],
+	[ 'writes', 'me/model', 4, 4, 4 ], [ 'me', 'me/model', 0, 4, 4 ])
+{
+	my ($who, $name, $reads, $writes, $removes) = @$case;
+
+	my @env = ({ dir => $dir, env => { HF_TOKEN => $token{$who},
+		HF_ENDPOINT => $t->url('', 8081) } });
+
+	for my $what ([ $reads, 'get', "$name/b", '-o', '-' ],
+		[ $writes, 'put', 'in/b', "$name/of-$who" ],
+		[ $removes, 'rm', "$name/of-$who" ])
+	{
+		my ($code, @args) = @$what;
+
+		$r = xet($t, @env, @args);
+		is(!!$r->{code}, !!$code, "token: $who: @args")
+			or diag($r->{err});
+	}
+}
+
+$r = $t->get('/api/whoami-v2', { Authorization => "Bearer hf_$token{reads}" },
+	port => 8081);
+is($r->{status}, 200, 'token: of a repo: clients log in with it');
+is($r->json()->{name}, '', 'token: of a repo: nobody is named');
+is($t->sql("SELECT count(*) FROM xet.hub_commits WHERE who = ''"), 2,
+	'token: of a repo: nor in its commits');
+
+$r = db_xet('token', '--key', $key, '--repo', 'hf://me/none');
+is($r->{code}, 1, 'token: no such repo');
+is($r->{out}, '', 'token: no such repo: none');
+$r = xet($t, 'token', '--key', $key, '--repo', 'hf://me/model');
+is($r->{code}, 2, 'token: needs the database');
+
+# --------------------------------------------------------------------------
+# zTensor files
+
+my $plain = $t->upload($zt->{bytes});
+
+for my $name ('me/model/a.zt', 'hf://datasets/me/model/a.zt',
+	'buckets/me/files/a.zt')
+{
+	$r = hub_xet('zt', 'ls', '--json', $name);
+	is($r->{code}, 0, "zt: $name") or diag($r->{err});
+	is_deeply($r->{json}, xet($t, 'zt', 'ls', '--json', $plain->{hash})
+		->{json}, "zt: $name: as by its hash");
+	is(hub_xet('zt', 'get', $name, 'a/b', '-o', '-')->{out}, 'abcdefgh',
+		"zt: $name: an object");
+	is(hub_xet('zt', 'verify', $name)->{code}, 0, "zt: $name: is right");
+}
+
+is(hub_xet('zt', 'ls', 'me/model/b')->{code}, 4, 'zt: another file');
+is(hub_xet('zt', 'ls', 'me/model/none')->{code}, 1, 'zt: no file');
+is(hub_xet('zt', 'ls', 'me/none/a.zt')->{code}, 1, 'zt: no repo');
+is(hub_xet('zt', 'ls', 'me/model')->{code}, 2, 'zt: a repo');
+
+# --------------------------------------------------------------------------
+# the help tells which verbs take names
+
+for my $verb (qw/ get import info ls put rm verify zt /) {
+	like(xet(undef, 'help', $verb)->{out}, qr/^usage: .*\bNAME\b/,
+		"help: $verb");
+}
+
+for my $verb (qw/ repo token usage /) {
+	like(xet(undef, 'help', $verb)->{out}, qr!--repo NAME|NAME \[HASH!,
+		"help: $verb");
+}
+
+$t->done();
+
+# --------------------------------------------------------------------------
+
+sub hub_xet {
+	my (@args) = @_;
+
+	return xet($t, { dir => $dir, env => { HF_ENDPOINT => $t->url('') } },
+		@args);
+}
+
+sub db_xet {
+	my (@args) = @_;
+
+	return xet($t, { env => { XET_POSTGRES => $t->conninfo() } }, @args);
+}

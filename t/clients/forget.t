@@ -1,0 +1,420 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# What clients remember of xorbs that were collected since: with one endpoint
+# their shards are refused, in words that reach the user; with another
+# generation of the endpoint they know nothing of it, send all, and the file
+# comes back.  Real clients: hf_xet, hf, and @huggingface/hub.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::Hub;
+use Test::Xet::Process qw/ root run_command /;
+use Test::Xet::Real;
+
+use File::Temp qw/ tempdir /;
+use IPC::Open2 qw/ open2 /;
+use JSON::PP ();
+
+my $size = 8 << 20;
+my $whole = 0.8 * $size;             # some of it can be compressed
+my $more = 100_000;
+my $dir = tempdir(CLEANUP => 1);
+
+# A file, and later versions of it.
+
+my @files = (make_mix("$dir/v0", 1, $size));
+
+push @files, insert_into($files[0], $size / 2 + 300_000 * $_,
+	make_mix("$dir/new$_", 10 + $_, $more)) for 1 .. 3;
+
+my $told = qr/a term of file [0-9a-f]{64} refers to xorb [0-9a-f]{64}, which (?#
+	)is not stored here; if it was, the Xet cache of this machine still (?#
+	)names it: remove HF_XET_CACHE \(~\/\.cache\/huggingface\/xet\) and (?#
+	)upload again/;
+
+# --------------------------------------------------------------------------
+# hf_xet
+
+my $t = Test::Xet->new(conf => '', workers => 2, log => 'info',
+	allow => [ qr/unknown_xorb/ ], Test::Xet::Real::log_bytes());
+
+sub generation {
+	my ($number) = @_;
+
+	return (http => 'xet_token_key %%DIR%%/token.key;'
+		. { Test::Xet::Real::log_bytes() }->{http},
+		server => <<"EOF");
+location = /token/number {
+            xet_token;
+            xet_token_scope write;
+            xet_token_generation $number;
+        }
+
+        location = /token/short {
+            xet_token;
+            xet_token_scope write;
+            xet_token_lifetime 4s;
+            xet_token_generation $number;
+        }
+
+        location = /token/period {
+            xet_token;
+            xet_token_scope write;
+            xet_token_generation period=1m;
+        }
+
+        location /old/ {
+            xet_api;
+            xet_api_base /old;
+            xet_auth off;
+            client_max_body_size 80m;
+
+            location /old/v2/ {
+                return 404;
+            }
+        }
+EOF
+}
+
+$t->token_key();
+$t->write_conf(undef, generation(1));
+$t->run();
+
+# Takes away all files and all xorbs, as the collector does.
+
+sub collect {
+	my ($t) = @_;
+
+	$t->sql('DELETE FROM xet.repo_files');
+	$t->sql('SELECT xet.file_delete(hash) FROM xet.files '
+		. 'WHERE hash IS NOT NULL');
+	$t->sql('SELECT xet.gc_files(1000)');
+	$t->sql("SELECT xet.gc_xorbs('0', 1000)");
+
+	for (split(/\n/, $t->sql("SELECT encode(hash, 'hex'), tag, stored_size "
+		. 'FROM xet.gc_copies(1000)')))
+	{
+		my ($hash, $tag) = split(/\|/);
+
+		$t->remove_copy($t->copy(plain_hash($hash)));
+		$t->sql("SELECT xet.gc_removed(ARRAY['\\x$hash'::bytea], "
+			. "ARRAY[$tag])");
+	}
+
+	is($t->sql('SELECT count(*) FROM xet.xorbs'), 0, 'collected');
+}
+
+sub machine { return tempdir(CLEANUP => 1) }
+
+# An upload: (answer, bytes of xorbs that were sent).
+
+sub upload {
+	my ($machine, $where, $file) = @_;
+
+	my $before = uploaded($t);
+	my %to = $where =~ m!^/token/! ? (XET_REFRESH_URL => $t->url($where))
+		: ();
+	my $done = hf_xet({ machine => $machine,
+		env => { XET_TELL => 1, %to } }, 'upload', 'session',
+		%to ? '' : $t->url($where), $file);
+
+	return ($done, uploaded($t) - $before);
+}
+
+sub sent_whole {
+	my ($name, $file, $done, $sent) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	ok(ref $done eq 'ARRAY', "$name: uploaded")
+		or return diag(explain($done));
+	cmp_ok($sent, '>', $whole, "$name: all of it was sent");
+	comes_back($name, $file, $done);
+}
+
+sub comes_back {
+	my ($name, $file, $done) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	hf_xet({}, 'download', 'session', $t->url('/api'), $done->[0]{hash},
+		$done->[0]{size}, "$dir/out");
+	is(sha256_file("$dir/out"), sha256_file($file), "$name: comes back");
+	unlink("$dir/out");
+}
+
+sub refused {
+	my ($name, $words, $done, $sent) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	like(ref $done eq 'HASH' && $done->{error}, $words,
+		"$name: refused, and why");
+	cmp_ok($sent, '<', $size / 4, "$name: what it remembers was not sent");
+}
+
+# a period: it has to pass, which is looked at in the end
+
+my %machines = map { $_ => machine() } qw/ fixed old number period /;
+
+sent_whole('period', $files[0],
+	upload($machines{period}, '/token/period', $files[0]));
+
+my $period = $t->get('/token/period')->json()->{casUrl};
+
+collect($t);
+
+# an endpoint that stays
+
+sent_whole('fixed', $files[0], upload($machines{fixed}, '/api', $files[0]));
+collect($t);
+
+for my $n (1, 2) {
+	refused("fixed, $n", qr/Error: Internal error: $told$/,
+		upload($machines{fixed}, '/api', $files[1]));
+}
+
+sent_whole('fixed, another cache', $files[1],
+	upload(machine(), '/api', $files[1]));
+collect($t);
+
+# a server without v2 has no words but those of the status
+
+sent_whole('v1', $files[0], upload($machines{old}, '/old', $files[0]));
+collect($t);
+refused('v1', qr/\(400 Unknown Xorb; remove HF_XET_CACHE \(~\/\.cache(?#
+	)\/huggingface\/xet\)\)/, upload($machines{old}, '/old', $files[1]));
+
+# an old client, with a generation in the endpoint that it is given
+
+my %old = (machine => machine(), env => { XET_TELL => 1 },
+	python => Test::Xet::Real::build()
+		. '/clients/hf_xet-1.1.9/bin/python');
+
+sub upload_old {
+	my ($where, $file) = @_;
+
+	my $before = uploaded_old();
+	my $done = hf_xet(\%old, 'upload', 'legacy', $t->url($where), $file);
+
+	return ($done, uploaded_old() - $before);
+}
+
+sub uploaded_old {
+	my $sum = 0;
+
+	$sum += $_ for $t->read_file('bytes.log')
+		=~ m!^POST \S*/xorb/\S+ 200 (\d+)\b!mg;
+
+	return $sum;
+}
+
+sent_whole('1.1.9', $files[0], upload_old('/api/g1', $files[0]));
+collect($t);
+refused('1.1.9', qr/\(400 Unknown Xorb; remove HF_XET_CACHE \(~\//,
+	upload_old('/api/g1', $files[1]));
+collect($t);
+sent_whole('1.1.9, next generation', $files[1],
+	upload_old('/api/g2', $files[1]));
+collect($t);
+
+# a number, in processes of their own and in one that goes on
+
+my $pid;
+my $serve = do {
+	local $ENV{HF_XET_CACHE} = machine();
+	local $ENV{HF_XET_CLIENT_RETRY_BASE_DELAY} = '100ms';
+	local $ENV{XET_REFRESH_URL} = $t->url('/token/number');
+
+	$pid = open2(my $from, my $to, client_limit(),
+		Test::Xet::Real::build() . '/venv/bin/python',
+		root() . '/t/clients/hf_xet_run.py', 'serve', '');
+
+	sub {
+		my $before = uploaded($t);
+
+		print $to "$_[0]\n";
+		$to->flush();
+
+		return (JSON::PP::decode_json(scalar <$from>),
+			uploaded($t) - $before);
+	};
+};
+
+my @run = (
+	[ 'number', sub { upload($machines{number}, '/token/number', @_) } ],
+	[ 'number, one process', $serve ]
+);
+
+for my $run (@run) {
+	sent_whole("$run->[0], 1", $files[0], $run->[1]->($files[0]));
+	collect($t);
+	refused("$run->[0], 1", $told, $run->[1]->($files[1]));
+}
+
+$t->write_conf(undef, generation(2));
+$t->reload();
+
+for my $run (@run) {
+	collect($t);
+	sent_whole("$run->[0], 2", $files[1], $run->[1]->($files[1]));
+}
+
+cmp_ok(scalar(() = $t->read_file('bytes.log')
+	=~ m!^POST /api/g2/v1/xorbs/!mg), '>', 0, 'number: by way of its path');
+
+# nothing was collected: what a new generation costs is what dedup answers do
+# not name
+
+for my $case ([ 2, $files[2] ], [ 3, $files[3] ]) {
+	my ($number, $file) = @$case;
+
+	$t->write_conf(undef, generation($number));
+	$t->reload();
+
+	my ($done, $sent) = $run[0][1]->($file);
+
+	comes_back("number, $number, a later version", $file, $done);
+	cmp_ok($sent, '<', $size / 4, "number, $number: little is sent");
+	diag("number, $number: $more of $size bytes are new, sent: $sent");
+
+	($done, $sent) = $run[1][1]->($file);
+	comes_back("one process, $number, a later version", $file, $done);
+}
+
+kill('TERM', $pid);
+waitpid($pid, 0);
+
+# a session that is under way stays where it is, also when a token that it
+# fetches names the next one
+
+{
+	my $from = length($t->read_file('bytes.log'));
+	my $new = sub { return substr($t->read_file('bytes.log'), $from) };
+	my @mixes = map { make_mix("$dir/mix$_", 20 + $_, 3_000_000) } 1 .. 2;
+
+	my $running = hf_xet_start({ env => { XET_PAUSE => 5,
+		XET_REFRESH_URL => $t->url('/token/short') } }, 'upload',
+		'session', '', @mixes);
+
+	ok(wait_for(60, sub { $new->() =~ m!/token/short 200! }),
+		'session: it has a token');
+	$t->write_conf(undef, generation(4));
+	$t->reload();
+
+	my $done = hf_xet_wait($running);
+
+	for my $n (0, 1) {
+		comes_back("session, file $n", $mixes[$n],
+			[ $done ? $done->[$n] : {} ]);
+	}
+
+	my %paths = map { $_ => 1 } $new->() =~ m!^POST (/api/\w+)/v!mg;
+
+	is(join(' ', sort keys %paths), '/api/g3', 'session: in one place');
+	cmp_ok(scalar(() = $new->() =~ m!/token/short 200!g), '>', 1,
+		'session: it has asked for tokens meanwhile');
+}
+
+# the period has passed
+
+collect($t);
+
+ok(wait_for(90, sub {
+	return $t->get('/token/period')->json()->{casUrl} ne $period;
+}), 'period: it has passed');
+
+sent_whole('period', $files[1],
+	upload($machines{period}, '/token/period', $files[1]));
+
+$t->check();
+
+# --------------------------------------------------------------------------
+# clients of a Hub
+
+$t = Test::Xet->new(conf => '', workers => 2, log => 'info',
+	allow => [ qr/unknown_xorb/ ], http => 'xet_token_generation 1;');
+
+# one of its servers keeps no xorb, and says that it does
+
+sub hub_conf {
+	return Test::Xet::Hub::conf() =~ s!(?<=xet_url_ranges 8;)!<<'EOF'!er;
+
+        location ~ ^/api/(g\d+/)?v1/xorbs/ {
+            default_type application/json;
+            return 200 '{"was_inserted":true}';
+        }
+EOF
+}
+
+Test::Xet::Hub::prepare($t);
+$t->write_conf(hub_conf());
+$t->run();
+
+my $hub = Test::Xet::Hub->new($t);
+my $home = machine();
+
+sub hub_sent {
+	my ($name, $generation, $shards) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	my @r = $hub->requests();
+
+	cmp_ok(xorb_bytes(@r), '>', $whole, "$name: all of it was sent");
+	is(scalar(grep { $_->{uri} eq "/api/$generation/$shards"
+		&& $_->{status} == 200 } @r), 1, "$name: by way of its path");
+}
+
+ok($hub->hf($home, 'upload', 'alice/f', $files[0], 'v0.bin'), 'hf: upload')
+	or diag($hub->{printed});
+hub_sent('hf', 'g1', 'v2/shards');
+collect($t);
+
+ok(!$hub->hf($home, 'upload', 'alice/f', $files[1], 'v1.bin'),
+	'hf, collected: refused');
+like($hub->{printed}, $told, 'hf, collected: the user sees why');
+
+ok($hub->node('alice/n', 'upload', 'v0.bin', $files[0]), 'node: upload');
+$hub->requests();
+collect($t);
+
+$t->write_conf(hub_conf(), http => 'xet_token_generation 2;');
+$t->reload();
+
+ok($hub->hf($home, 'upload', 'alice/f', $files[1], 'v1.bin'),
+	'hf, next generation: upload') or diag($hub->{printed});
+hub_sent('hf, next generation', 'g2', 'v2/shards');
+ok($hub->hf($home, 'download', 'alice/f', 'v1.bin', '--local-dir',
+	"$dir/hf"), 'hf, next generation: download') or diag($hub->{printed});
+is(sha256_file("$dir/hf/v1.bin"), sha256_file($files[1]),
+	'hf, next generation: comes back');
+
+collect($t);
+$hub->requests();
+ok($hub->node('alice/n', 'upload', 'v1.bin', $files[1]),
+	'node, next generation: upload');
+hub_sent('node, next generation', 'g2', 'v1/shards');
+is($hub->node('alice/n', 'download', 'v1.bin')->{sha256},
+	sha256_file($files[1]), 'node, next generation: comes back');
+ok($hub->node('alice/n', 'edit', 'v1.bin', "1000:2000:$dir/new1"),
+	'node: an edit');
+
+my ($status, $out) = run_command([ client_limit(),
+	Test::Xet::Real::node_program(), root() . '/t/clients/hub_ops.mjs',
+	Test::Xet::Real::build() . '/npm', $hub->url(), 'ranges/x', 'upload',
+	'v0.bin', $files[0] ], timeout => 120);
+
+isnt($status, 0, 'node: a xorb that is not there');
+like($out, qr/HubApiError: \[object Object\]: $told/,
+	'node: the user sees why');
+
+$t->done();

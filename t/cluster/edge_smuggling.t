@@ -1,0 +1,122 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# What a client writes into the path of a signed URL stays a path: an edge with
+# conf/edge.conf sends its origin one request for one of its own, whatever is
+# escaped in front of what is signed.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::Edge;
+use Test::Xet::Process qw/ slurp /;
+
+my %modes = (strict => '', cacheable => 'xet_url_mode cacheable;');
+
+# what "%0d%0a" and others would make of the edge's request line
+
+my $head = 'x%20HTTP/1.1%0d%0aHost:%20a%0d%0a%0d%0a';
+my %attacks = (
+	'a request of the attacker' =>
+		"${head}GET%20/api/smuggled%20HTTP/1.1%0d%0aHost:%20b%0d%0a"
+		. 'X:%20',
+	'a body of what comes next' =>
+		"${head}PUT%20/api/v1/files%20HTTP/1.1%0d%0aHost:%20b%0d%0a"
+		. 'Content-Length:%20700%0d%0a%0d%0a',
+	'line feeds alone' =>
+		'x%20HTTP/1.1%0aHost:%20a%0a%0aGET%20/api/smuggled%20HTTP/1.1'
+		. '%0aHost:%20b%0aX:%20',
+	'a header' => 'x%20HTTP/1.1%0d%0aX-Smuggled:%20',
+	'another version' => 'x%20HTTP/0.9%0d%0a',
+	'a blank' => 'smuggled%20',
+	'arguments' => 'smuggled%3Fx=',
+	'a fragment' => 'smuggled%23',
+	'an escape' => 'smuggled%250d%250a',
+	'a tab' => 'smuggled%09',
+	'a carriage return' => 'smuggled%0d',
+);
+
+for my $mode (sort keys %modes) {
+	my $origin = Test::Xet->new(workers => 1, server => $modes{$mode}
+			. ' if ($http_x_lie) { return 200 lies; }',
+		http => 'log_format seen escape=json'
+			. ' "$request_method $uri $http_x_smuggled";'
+			. ' access_log %%DIR%%/seen.log seen;');
+	my $edge = Test::Xet::Edge::edge($origin);
+
+	Test::Xet::Edge::base($origin, $edge);
+
+	$origin->run();
+	$edge->run();
+
+	my $data = mix(7, 6_000_000);
+	my $file = $origin->upload($data);
+	my $plan = $origin->get("/api/v1/reconstructions/$file->{hash}")
+		->json();
+	my ($xorb) = sort keys %{ $plan->{fetch_info} };
+	my $entry = $plan->{fetch_info}{$xorb}[0];
+	my ($path) = $entry->{url} =~ m!^http://[^/]+(/.*)!;
+	my ($bare) = $path =~ m!^([^?]+)!;
+	my $range = join('-', @{ $entry->{url_range} }{qw/ start end /});
+
+	for my $name (sort keys %attacks) {
+		for my $asked ("bytes=$range", "bytes=$range,", '') {
+			my $before = length(seen($origin));
+			my $label = "$mode: $name: range '$asked'";
+
+			my $evil = "/xorbs/$attacks{$name}$path";
+			my $r = $edge->get($evil,
+				{ $asked ne '' ? (Range => $asked) : () });
+
+			is($r->{status}, 403, $label);
+
+			# another client's request, on the same connection
+
+			my $put = $edge->put('/api/v1/files', "$label\n", {
+				Authorization => 'Bearer ' . 'v' x 300 });
+
+			is($put->{status}, 200, "$label: who comes next")
+				or diag($put->{body});
+			is($origin->get('/api/v1/files/'
+				. ($put->json()->{hash} // ''))->{body},
+				"$label\n", "$label: his bytes");
+
+			unlike(substr(seen($origin), $before),
+				qr/smuggled|HTTP|PUT [^\n]*\n(?=.*PUT)/s,
+				"$label: nothing of it at the origin");
+		}
+	}
+
+	# an answer that is not of the range which the edge has asked for
+
+	unlike($edge->get($path, { Range => "bytes=$range", 'X-Lie' => 1 })
+		->{status}, qr/^206$/, "$mode: another answer than asked for");
+
+	# through a cache that was never asked for the xorb before
+
+	my $r = $edge->get($path, { Range => "bytes=$range" });
+
+	is($r->{status}, 206, "$mode: the xorb itself");
+	is(length($r->{body}), $range =~ /^(\d+)-(\d+)$/ ? $2 - $1 + 1 : -1,
+		"$mode: all of the range");
+
+	# a prefix that is one is not refused for itself
+
+	is($edge->get("/xorbs/a-b.c_d~1/%7Eb$path",
+		{ Range => "bytes=$range" })->{status}, 404,
+		"$mode: a prefix that needs no escaping");
+
+	$_->check(), $_->remove() for $edge, $origin;
+}
+
+done_testing();
+
+# --------------------------------------------------------------------------
+
+sub seen { return slurp($_[0]->dir() . '/seen.log') }

@@ -1,0 +1,171 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A primary that dies, and a synchronous standby that takes its place, beside
+# uploads and reads: nothing that was acknowledged is lost, writes are back
+# without a restart of nginx, data URLs never stop.  And a primary that takes no
+# writes any more but lives, and commits that nobody waits for.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::Failover;
+use Test::Xet::Process qw/ patience /;
+
+use Time::HiRes qw/ sleep time /;
+
+my $t = Test::Xet->new(workers => 2, log => 'info',
+	pg_conf => Test::Xet::Failover::pg_conf());
+my $f = Test::Xet::Failover->new($t, rewind => 1);
+
+$f->start();
+$f->load();
+
+for my $n (1 .. 4) {
+	my $r = $f->round(away => $n == 3 ? 3 : 0);
+	my $after = defined $r->{writes} ? $r->{writes} : 'never';
+
+	ok(defined $r->{writes} && $r->{writes} < patience(15),
+		"round $n: writes are back") or diag("$after s");
+	cmp_ok($r->{acknowledged}, '>', 0,
+		"round $n: $r->{acknowledged} files were acknowledged");
+	is_deeply($r->{lost}, [], "round $n: all of them are there");
+	is_deeply($r->{reading}, [], "round $n: reads were right or 503");
+	cmp_ok($r->{data}, '>', 0, "round $n: $r->{data} data URLs");
+	is($r->{errors}, 0, "round $n: all of them were good");
+	note("writes after $after s");
+}
+
+# --------------------------------------------------------------------------
+# the old primary lives, but takes no writes: its sessions are left
+
+{
+	my ($old, $new) = ($f->primary(), $f->follower());
+	my $killed = time();
+
+	my $from = $t->log_size();
+
+	$old->sql('ALTER SYSTEM SET default_transaction_read_only = on',
+		db => 'postgres');
+	$old->sql('SELECT pg_reload_conf()', db => 'postgres');
+	ok(wait_for(5, sub { $old->sql('SHOW default_transaction_read_only')
+		eq 'on' }), 'no writes any more');
+
+	my $put = $t->put('/api/v1/files', 'nobody takes it', {},
+		timeout => 30);
+
+	is($put->{status}, 503, 'an upload meanwhile');
+	is(scalar $put->header_value('Retry-After'), 5, 'may come again');
+
+	# by the statement of the upload, or by a ping before it
+
+	like($t->log($from), qr/is sent again: .*read-only transaction(?#
+		)|takes no writes, and is left/, 'the old one is found out');
+
+	$new->promote();
+
+	my $writes = $f->wait_writes($killed, 30);
+
+	ok(defined $writes && $writes < patience(15),
+		'uploads go to the other one') or diag($writes // 'never');
+	cmp_ok($new->sql('SELECT count(*) FROM xet.files'), '>',
+		$old->sql('SELECT count(*) FROM xet.files'),
+		'and to it alone');
+
+	my $end = $f->stop();
+
+	cmp_ok($end->{acknowledged}, '>', 10,
+		"$end->{acknowledged} files in all");
+	is_deeply($end->{lost}, [], 'none was lost');
+	is_deeply($end->{reading}, [], 'none was missing for a moment');
+
+	$old->kill();
+	$f->{primary} = $new;
+	$f->follow($old->{dir});
+}
+
+# --------------------------------------------------------------------------
+# the machine of the primary hangs: it refuses nothing, and answers nothing
+
+{
+	my ($old, $new) = ($f->primary(), $f->follower());
+	my $hung = time();
+	my $from = $t->log_size();
+
+	$old->freeze();
+	$new->promote();
+
+	my $writes = $f->wait_writes($hung, 40);
+
+	ok(defined $writes && $writes < patience(15),
+		'uploads go on beside a machine that hangs')
+		or diag($writes // 'never');
+	note("writes after $writes s") if $writes;
+	like($t->log($from), qr/\d+ sessions of PostgreSQL are given up/,
+		'its sessions were given up');
+
+	$old->thaw();
+	$old->kill();
+	$f->{primary} = $new;
+	$f->follow($old->{dir});
+}
+
+# --------------------------------------------------------------------------
+# a commit that waits for the standby, until somebody cancels the waiting
+
+{
+	my ($primary, $standby) = ($f->primary(), $f->follower());
+	my $body = 'waits for a standby' x 1000;
+
+	my $waits = sub { return scalar $primary->sql('SELECT count(*) FROM'
+		. " pg_stat_activity WHERE wait_event = 'SyncRep'") };
+
+	$standby->freeze();
+	$standby->freeze(backends => 1);
+	CORE::kill('STOP', $_)
+		for Test::Xet::Process::children($standby->pid());
+
+	my $c = $t->http_start('PUT', '/api/v1/files',
+		{ 'Content-Length' => length($body) }, $body);
+
+	ok(wait_for(10, sub { $waits->() }), 'a commit waits for the standby');
+
+	# each statement of the upload
+
+	my $r;
+	my $end = time() + patience(20);
+
+	while (!$r && time() < $end) {
+		$primary->sql("SELECT pg_cancel_backend(pid) FROM"
+			. " pg_stat_activity WHERE wait_event = 'SyncRep'");
+		my $got = eval { $c->response('PUT', timeout => 0.5) };
+		$r = $got if $got && $got->{status};
+	}
+
+	is($r && $r->{status}, 503, 'it is not acknowledged');
+	$c->close();
+
+	# what the primary alone has is not acknowledged a second time either
+
+	$c = $t->http_start('PUT', '/api/v1/files',
+		{ 'Content-Length' => length($body) }, $body);
+
+	ok(wait_for(10, sub { $waits->() }), 'nor is it, sent again');
+
+	CORE::kill('CONT', $_) for $standby->pid(),
+		Test::Xet::Process::children($standby->pid());
+	$standby->thaw();
+
+	is($c->response('PUT', timeout => 30)->{status}, 200,
+		'before the standby has it');
+}
+
+$f->follower()->kill();
+$f->primary()->kill();
+$t->done();

@@ -1,0 +1,282 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Generations: what the token location makes of number and period, who gets
+# one, and that all that holds for the API holds behind one, too: limits, CORS,
+# variables, the shipped configuration and the edge.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::Cli;
+use Test::Xet::Edge;
+
+my $t = Test::Xet->new(workers => 2, log => 'info',
+	http => <<'EOH', server => <<'EOS');
+xet_token_key %%DIR%%/token.key;
+    xet_token_scope write;
+    xet_upload_zone $http_x_who zone=day:64k bytes=1000000/1d;
+    log_format routes "$uri $xet_route $xet_scope";
+EOH
+access_log %%DIR%%/routes.log routes;
+
+        location /with/ {
+            xet_token_generation 7 period=14d;
+
+            location /with/both { xet_token; }
+            location /with/off { xet_token; xet_token_generation off; }
+            location /with/number { xet_token; xet_token_generation 3; }
+            location /with/scope { xet_token; xet_token_scope $arg_scope; }
+        }
+
+        location /plain { xet_token; }
+        location /zero { xet_token; xet_token_generation 0; }
+        location /period { xet_token; xet_token_generation period=14d; }
+        location /zero-period {
+            xet_token;
+            xet_token_generation 0 period=14d;
+        }
+
+        location /minute { xet_token; xet_token_generation period=1m; }
+        location /odd { xet_token; xet_token_generation 99 period=61s; }
+        location /year { xet_token; xet_token_generation period=366d; }
+
+        location /url {
+            xet_token;
+            xet_token_cas_url $arg_url;
+            xet_token_generation 1795300000;
+        }
+
+        location /limited/ {
+            xet_api;
+            xet_api_base /limited;
+            xet_auth off;
+            xet_upload_limit day;
+            client_max_body_size 80m;
+        }
+
+        location /closed/ {
+            xet_api;
+            xet_api_base /closed;
+            xet_auth token;
+            xet_access store;
+            xet_cors https://hub.example;
+        }
+
+        location /g5/deep/ {
+            xet_api;
+            xet_api_base /g5/deep;
+            xet_auth off;
+        }
+EOS
+
+$t->token_key();
+$t->run();
+
+# --------------------------------------------------------------------------
+# the endpoint
+
+sub endpoint {
+	my ($uri) = @_;
+
+	my $r = $t->get($uri);
+
+	is($r->header_value('X-Xet-Cas-Url'), $r->json()->{casUrl},
+		"$uri: header and body");
+
+	return $r->json()->{casUrl};
+}
+
+my $api = $t->url('/api');
+
+is(endpoint('/plain'), $api, 'none without the directive');
+is(endpoint('/with/off'), $api, 'off');
+is(endpoint('/with/number'), "$api/g3", 'a number');
+is(endpoint('/zero'), "$api/g0", 'the number 0');
+is(endpoint('/with/scope?scope=write'), endpoint('/with/both'),
+	'inherited, who may write');
+is(endpoint('/with/scope?scope=read'), $api, 'none for who may only read');
+is(endpoint('/url?url=https://cas.example.com/x/'),
+	'https://cas.example.com/x/g1795300000', 'behind xet_token_cas_url');
+
+# of a period: the minute in which it has begun, which may change meanwhile
+
+sub starts {
+	my ($period, @at) = @_;
+
+	return map { int(int($_ / $period) * $period / 60) } @at;
+}
+
+for my $case ([ '/minute', '', 60 ], [ '/odd', '99', 61 ],
+	[ '/period', '', 14 * 86400 ], [ '/zero-period', '', 14 * 86400 ],
+	[ '/with/both', '7', 14 * 86400 ], [ '/year', '', 366 * 86400 ])
+{
+	my ($uri, $number, $period) = @$case;
+
+	my $before = time();
+	my $got = endpoint($uri);
+	my %may = map { ("$api/g$number$_" => 1) }
+		starts($period, $before - 1, time());
+
+	ok($may{$got}, "$uri: number and minute") or diag($got);
+	is($t->get($got =~ s!.*(?=/api)!!r . '/v1/health')->{status}, 200,
+		"$uri: a path of the API");
+}
+
+# what was handed out is good: a token with it, and a file up and down
+
+my $token = $t->get('/with/both')->json();
+my $closed = $token->{casUrl} =~ s!.*/api!/closed!r;
+my %auth = (Authorization => "Bearer $token->{accessToken}");
+my $put = $t->http('PUT', "$closed/v1/files", { %auth }, 'x' x 100000);
+
+is($put->{status}, 200, 'a file, with its token') or diag($put->{body});
+
+my $hash = $put->json()->{hash};
+
+is($t->get("$closed/v1/files/$hash", { %auth })->{body}, 'x' x 100000,
+	'and it comes back');
+is($t->get("$closed/v1/files/$hash")->{status}, 401, 'not without a token');
+is($t->get("/closed/g1/g2/v1/files/$hash")->{status}, 401,
+	'nor is a path told that there is none');
+
+my $plan = $t->get("$closed/v2/reconstructions/$hash", { %auth })->json();
+
+unlike((values %{ $plan->{xorbs} })[0][0]{url}, qr!/g\d!,
+	'URLs of data have none');
+
+is($t->get('/g5/deep/v1/health')->{status}, 200, 'a base like one');
+is($t->get('/g5/deep/g6/v1/health')->{status}, 200, 'and behind it');
+is($t->get('/g5/deep/g6/g7/v1/health')->{status}, 404, 'one at most');
+
+# variables
+
+$t->reload();
+
+my %routes = map { /^(\S+) (.*)/ } split(/\n/, $t->read_file('routes.log'));
+
+is($routes{"$closed/v1/files"}, 'files write', '$xet_route and $xet_scope');
+is($routes{'/closed/g1/g2/v1/files/' . $hash}, '- -', 'of no route');
+
+# --------------------------------------------------------------------------
+# pages of others, and limits
+
+my $r = $t->http('OPTIONS', "$closed/v1/shards", {
+	Origin => 'https://hub.example',
+	'Access-Control-Request-Method' => 'POST' });
+
+is($r->{status}, 204, 'a preflight request');
+is($r->header_value('Access-Control-Allow-Origin'), 'https://hub.example',
+	'its answer');
+
+$t->allow(qr/over "bytes"|too_many_bytes|over the limit/);
+
+my @xorbs = map { make_xorb(random_bytes($_, 400000)) } 1 .. 4;
+my @status = map { $t->http('POST', (qw! /limited /limited/g1 /limited/g2
+	/limited/g3 !)[$_] . "/v1/xorbs/default/$xorbs[$_]{hash}",
+	{ 'X-Who' => 'a' }, \$xorbs[$_]{bytes})->{status} } 0 .. 3;
+
+is_deeply(\@status, [ 200, 200, 429, 429 ],
+	'bytes are counted whatever the generation');
+
+# --------------------------------------------------------------------------
+# the shipped configuration: what is large, with and without a generation
+
+$t->write_conf($t->shipped_conf());
+$t->reload();
+
+my $large = 'x' x (81 << 20);
+
+$t->allow(qr/client intended to send too large body/);
+
+sub large {
+	my ($server, $name) = @_;
+
+	for my $generation ('', '/g0', '/g1795300000') {
+		for my $version ('', '/v1') {
+			my $uri = "/api$generation$version/files";
+			my $r = $server->http('PUT', $uri, {}, \$large);
+
+			is($r->{status}, 200, "$name: 81 MiB to $uri")
+				or diag(substr($r->{body}, 0, 200));
+		}
+
+		is($server->http('POST', "/api$generation/v1/shards",
+			{ 'Content-Length' => 81 << 20 })->{status}, 413,
+			"$name: a shard of that size, $generation");
+	}
+
+	my $r = $server->put('/api/g1/g2/files', 'x');
+
+	is($r->{status}, 404, "$name: two of them");
+	is($r->json()->{error}{code}, 'no_route', "$name: its code");
+}
+
+large($t, 'shipped');
+
+my $file = $t->upload(mix(1, 300000));
+
+is($t->post("/api/g7/v$_/shards", \$file->{shard})->{status}, 200,
+	"shipped: a shard, v$_") for 1, 2;
+
+for my $x (@{ $file->{xorbs} }) {
+	is($t->post("/api/g7/v1/xorbs/default/$x->{hash}", \$x->{bytes})
+		->{status}, 200, 'shipped: a xorb');
+}
+
+is(length($t->get("/api/g7/v1/files/$file->{hash}")->{body}), 300000,
+	'shipped: a file');
+
+# the command line client
+
+my $path = $t->write_file('up', mix(2, 1_000_000));
+my $done = xet($t, { endpoint => $t->url('/api/g7') }, 'put', '--json', $path);
+
+is($done->{code}, 0, 'xet put') or diag($done->{err});
+$done = xet($t, { endpoint => $t->url('/api/g8') }, 'get', '-o', "$path-out",
+	$done->{json}[0]{hash});
+is($done->{code}, 0, 'xet get') or diag($done->{err});
+ok($t->read_file('up') eq $t->read_file('up-out'), 'it comes back');
+
+# --------------------------------------------------------------------------
+# an edge as it is shipped: it verifies what comes behind a generation
+
+my $edge = Test::Xet::Edge::edge($t);
+
+$edge->run();
+$edge->allow(qr/client intended to send too large body|invalid_xorb/);
+large($edge, 'edge');
+
+my $x = make_xorb(random_bytes(9, 100000));
+my $bad = $x->{bytes};
+
+substr($bad, 50000, 1) ^= "\x20";
+
+my $from = $t->log_size();
+
+for my $generation ('', '/g7') {
+	my $uri = "/api$generation/v1/xorbs/default/$x->{hash}";
+	my $r = $edge->post($uri, \$bad);
+
+	is($r->{status}, 400, "edge: a bad xorb to $uri");
+	like($edge->log(), qr/hash_mismatch.*POST \Q$uri\E /,
+		'edge: refused there');
+	is($edge->post($uri, \$x->{bytes})->{status}, 200, 'edge: a good one');
+}
+
+unlike(substr($t->log(), $from), qr/hash_mismatch/,
+	'the origin has not seen them');
+
+# open_file_cache keeps what done() would take for forgotten
+
+$t->write_conf(undef);
+$t->reload();
+
+$edge->check();
+$t->done();

@@ -1,0 +1,257 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Two nodes with a folder that each knows as by NFS: what it has looked up it
+# keeps for a while, and what the other one removes becomes stale.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet::Net;
+
+BEGIN { Test::Xet::Net->enter() }
+
+use Test::Xet;
+use Test::Xet::Cli;
+use Test::Xet::Load;
+use Test::Xet::Share;
+
+use File::Path qw/ remove_tree /;
+use File::Temp qw/ tempdir /;
+use Time::HiRes qw/ sleep time /;
+
+my $lacks = Test::Xet::Share->lacks();
+
+plan(skip_all => $lacks) if $lacks;
+
+my $dir = tempdir('xt-share-XXXXXX', DIR => '/tmp', CLEANUP => 1);
+my $real = "$dir/real";
+
+chmod(0755, $dir);
+mkdir($real);
+
+my @shares = map { Test::Xet::Share->new($real, "$dir/$_") } qw/ a b /;
+my %conf = (workers => 2, log => 'info', timeout => 400, s3 => 0);
+
+my $t = Test::Xet->new(%conf, folder => $shares[0]->path(),
+	directives => { xet_gc => 'on grace=0s interval=1s' });
+my $two = Test::Xet->new(%conf, folder => $shares[1]->path(),
+	beside => $t);
+my @nodes = ($t, $two);
+
+# --------------------------------------------------------------------------
+# both start at once, and nothing is there yet
+
+$t->pg()->start();
+$_->nginx()->run() for @nodes;
+
+ok(wait_for(60, sub { $_->get('/api/health')->{status} == 200 }),
+	'both begin') for @nodes;
+is($t->sql('SELECT count(*) FROM xet.store'), 1, 'with one store');
+
+# --------------------------------------------------------------------------
+# under load
+
+my $load = Test::Xet::Load->new($t,
+	pool => [ Test::Xet::Load::make($t, 8) ]);
+
+$load->nodes(@nodes);
+$load->start(uploads => 3, reads => 2, deletes => 1);
+ok(wait_for(60, sub { $load->acknowledged() >= 100 }), 'uploads');
+$load->stop();
+
+is(join("\n", $load->bad()), '', 'no answer that is false');
+is(join("\n", map { "@$_{qw/ addr what status /}" } $load->failures()), '',
+	'no request has failed');
+
+my %missing;
+
+for my $file ($load->acknowledged()) {
+	for my $node (@nodes) {
+		my $r = $node->get("/api/v1/files/$file->[0]");
+
+		$missing{"@$file: $r->{status}"}++ if $r->{status} != 200
+			|| $r->{body} ne $load->bytes($file->[1]);
+	}
+}
+
+is(join(', ', sort keys %missing), '',
+	'what was acknowledged, at both nodes');
+
+ok(wait_for(60, sub { settled() }), 'the collector has nothing to do');
+
+my $verify = xet(undef, { env => { XET_POSTGRES => $t->conninfo() } },
+	'verify', '--store', $real);
+
+is($verify->{code}, 0, 'the store is right') or diag($verify->{out},
+	$verify->{err});
+is(scalar(names()), $t->sql('SELECT count(*) FROM xet.xorbs'),
+	'a copy for each row');
+
+# from here on nobody collects: a xorb might be gone before its shard comes
+
+$t->sql("UPDATE xet.chores SET until = now() + interval '1 hour',"
+	. " turn = turn + 1, holder = decode(md5('x'), 'hex')"
+	. " WHERE name = 'gc'");
+
+# --------------------------------------------------------------------------
+# a copy that is not there when a node looks, and is there when it looks again:
+# from a backup, or by xet store copy
+
+{
+	my $data = mix(1, 200000);
+	my $file = $t->upload($data);
+	my ($copy) = copies($file->{xorbs}[0]{hash});
+
+	rename($copy, "$dir/away") or die "$copy: $!\n";
+	$two->allow(qr/\Q$file->{xorbs}[0]{hash}\E/);
+
+	like($two->get("/api/v1/files/$file->{hash}")->{status}, qr/^5/,
+		'back: it is away');
+	is(damaged(), 1, 'back: and on record');
+
+	rename("$dir/away", $copy) or die;
+	$t->sql('UPDATE xet.xorbs SET damaged_at = NULL');
+
+	my $r = $two->get("/api/v1/files/$file->{hash}");
+
+	is($r->{status}, 200, 'back: it is there');
+	ok($r->{body} eq $data, 'back: its bytes');
+	is(damaged(), 0, 'back: it is not called damaged');
+
+	# the same for who only asks whether it is there
+
+	rename($copy, "$dir/away") or die;
+	is($two->head("/api/v1/xorbs/default/$file->{xorbs}[0]{hash}")
+		->{status}, 404, 'back: asked for while it is away');
+
+	# of what is only asked for the mark comes behind the answer
+
+	ok(wait_for(10, sub { damaged() == 1 }), 'back: and on record again');
+	rename("$dir/away", $copy) or die;
+	$t->sql('UPDATE xet.xorbs SET damaged_at = NULL');
+	is($two->head("/api/v1/xorbs/default/$file->{xorbs}[0]{hash}")
+		->{status}, 200, 'back: asked for when it is there');
+}
+
+# --------------------------------------------------------------------------
+# stale: opened or read once more, and only then a fault
+
+{
+	my $data = mix(2, 300000);
+	my $file = $two->upload($data, scheme => 'none');
+
+	# the system asks once more by itself when it opens, not when it reads
+
+	for my $n (1 .. 3) {
+		drop_caches();
+		$shares[1]->stale($n);
+
+		my $r = $two->get("/api/v1/files/$file->{hash}");
+
+		is($r->{status}, 200, "stale, $n times: answered")
+			or diag($r->summary());
+		ok($r->{body} eq $data, "stale, $n times: its bytes");
+		$shares[1]->stale(0);
+	}
+
+	is(damaged(), 0, 'stale: it is not called damaged');
+}
+
+# healed by one node, while the other has the file open
+
+{
+	my $data = random_bytes(3, 6_000_000);
+	my $file = $two->upload($data, scheme => 'none');
+	my $xorb = $file->{xorbs}[0]{hash};
+	my ($copy) = copies($xorb);
+
+	# a reader that is slow: the file is opened for each piece
+
+	my $c = $two->http_start('GET', "/api/v1/files/$file->{hash}", {},
+		undef, rcvbuf => 32768);
+
+	sleep(0.5);
+
+	# cut, so that the next upload replaces it
+
+	$_->allow(qr/\Q$xorb\E/) for @nodes;
+	truncate($copy, 100) or die;
+
+	my $again = $t->upload($data, scheme => 'lz4');
+
+	ok(wait_for(20, sub { !-e $copy }), 'healed: the old copy is gone');
+
+	my $r = $c->response('GET', timeout => 60);
+
+	is($r->{status}, 200, 'healed: a reader');
+	ok($r->{body} eq $data, 'healed: has all of it')
+		or diag(length($r->{body}) . ' ' . ($r->{error} // ''));
+
+	$r = $two->get("/api/v1/files/$file->{hash}", {}, timeout => 60);
+	ok($r->{body} eq $data, 'healed: at the other node');
+
+	my $d = $two->download($file->{hash}, size => length($data));
+
+	is_deeply($d->{errors}, [], 'healed: by URLs of the other node');
+	ok(($d->{data} // '') eq $data, 'healed: their bytes');
+	is(damaged(), 0, 'healed: nothing is damaged');
+}
+
+# --------------------------------------------------------------------------
+# what NFS leaves of files that were removed while a node had them open
+
+{
+	my $young = "$real/tmp/.nfs000000010000002a";
+	my $old = "$real/tmp/.nfs000000010000002b";
+	my $day = time() - 2 * 86400;
+
+	for ($young, $old) {
+		open(my $out, '>', $_) or die;
+	}
+
+	utime($day, $day, $old) or die;
+	$two->stop();
+	$two->run();
+	ok(-e $young, 'left: by a node that may be alive');
+	ok(!-e $old, 'left: by one that has died');
+	unlink($young);
+}
+
+cmp_ok($shares[$_]->seen('negative'), '>', 0,
+	'a node was told of what was not there before') for 1;
+
+$t->done();
+
+# --------------------------------------------------------------------------
+
+sub names {
+	my @names = glob("$real/xorbs/default/*/*");
+
+	return @names;
+}
+
+sub copies { return grep { m!/\Q$_[0]\E\.! } names() }
+
+sub damaged {
+	return $t->sql('SELECT count(*) FROM xet.xorbs'
+		. ' WHERE damaged_at IS NOT NULL');
+}
+
+sub settled {
+	return $t->sql('SELECT (SELECT count(*) FROM xet.gc_copies)'
+		. ' + (SELECT count(*) FROM xet.gc_files)'
+		. ' + (SELECT count(*) FROM xet.gc_xorbs)') == 0;
+}
+
+# The pages of the system, or no share is asked for what was read before.
+
+sub drop_caches {
+	open(my $out, '>', '/proc/sys/vm/drop_caches') or return;
+	print $out "1\n";
+}

@@ -1,0 +1,284 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A node that is cut off while PostgreSQL commits the row of its xorb, and sends
+# the statement again when it is back: the collector of another node has removed
+# row and copy meanwhile.  Nothing is acknowledged that is not there, and a row
+# without its copy is on record, also when the client has left.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet::Net;
+
+BEGIN { Test::Xet::Net->enter() }
+
+use Test::Xet;
+use Test::Xet::S3;
+
+my $bucket = ($ENV{XET_TEST_STORE} // '') eq 's3';
+
+if ($bucket) {
+	my $lacks = Test::Xet::S3->missing('moto');
+
+	plan(skip_all => "moto: $lacks") if $lacks;
+}
+
+my $net = Test::Xet::Net->new();
+my @machines = map { $net->machine() } 1, 2;
+my $s3 = $bucket ? Test::Xet::S3->new(server => 'moto',
+	addr => $net->addr()) : 0;
+my %conf = (log => 'info', workers => 2, net => $net, s3 => $s3,
+	pg_params => 'lock_timeout=3s');
+
+my $t = Test::Xet->new(%conf, machine => $machines[0],
+	directives => { xet_gc => 'on grace=0s interval=1s' });
+
+# The node that is cut off does not notice, or its statements fail meanwhile.
+
+my $patient = $t->conninfo() =~ s/ (?:tcp_user_timeout|keepalives_\w+)=\d+//gr;
+
+my $two = Test::Xet->new(%conf, machine => $machines[1], beside => $t,
+	stalls => 1,
+	directives => { xet_postgres => "\"$patient\" $conf{pg_params}" });
+
+$_->run() for $t, $two;
+$_->allow(qr/PostgreSQL|is sent again|was collected|is lost/) for $t, $two;
+
+for my $how (qw/ xorb file /) {
+	my $data = random_bytes(length($how), 40000);
+	my $x = make_xorb($data, scheme => 'none');
+	my ($c, $method) = untold($how, $how, $data, $x);
+
+	back();
+
+	my $r = $c->response($method, timeout => 60);
+
+	like($r->{status}, qr/^(?:200|503)$/, "$how: $r->{status}");
+	is(scalar(names()), $t->sql('SELECT count(*) FROM xet.xorbs'
+		. ' WHERE damaged_at IS NULL'), "$how: no row without its copy")
+		or diag($r->summary());
+
+	if ($how eq 'file' && $r->{status} == 200) {
+		my $f = $t->get('/api/v1/files/' . $r->json()->{hash});
+
+		is($f->{status}, 200, "$how: can be read");
+		ok($f->{body} eq $data, "$how: its bytes");
+	}
+
+	again($how, $data);
+}
+
+# --------------------------------------------------------------------------
+# the client leaves: when the statement was sent again and is not answered; the
+# same, and the answer is lost again; when its copy is looked for.  Not of a
+# file, of whose client nobody hears before there is an answer for him.
+
+# The mark needs a session, which may not be back by then: what has no mark is
+# found by whoever comes again.  So it may take more than one time to see one.
+
+for my $when (qw/ waits lost looks /) {
+	my $marked;
+
+	for my $time (1 .. 4) {
+		$marked = left($when, $time) and last;
+	}
+
+	ok($marked, "left, $when: it is on record") unless $when eq 'lost';
+}
+
+sub left {
+	my ($when, $time) = @_;
+
+	my $name = "left, $when, $time";
+	my $data = random_bytes(20 + 10 * $time + length($when), 40000);
+	my $x = make_xorb($data, scheme => 'none');
+	my ($c) = untold($name, 'xorb', $data, $x);
+	my $from = $two->log_size();
+	my $lock = $t->pg_lock('xet.xorbs', 'SHARE');
+
+	back();
+	ok(wait_for(30, sub { $t->pg_blocked() > 0 }), "$name: sent again");
+
+	if ($when eq 'looks') {
+		freeze();
+		$lock->unlock();
+		ok(frozen(), "$name: it does");
+	}
+
+	$c->abort();
+	ok($two->wait_log(qr/client .*(?:closed|reset by peer)/i, 20, $from),
+		"$name: the client leaves") or diag($two->log($from));
+
+	$machines[1]->cut() if $when eq 'lost';
+	$when eq 'looks' ? thaw() : $lock->unlock();
+
+	ok(wait_for(20, sub { rows() == 1 }), "$name: a row");
+	is(scalar(names()), 0, "$name: without a copy");
+	back() if $when eq 'lost';
+
+	my $marked = $when eq 'lost'
+		|| wait_for(10, sub { rows('damaged_at IS NOT NULL') == 1 });
+
+	again($name, $data);
+
+	return $marked;
+}
+
+# --------------------------------------------------------------------------
+# a row that PostgreSQL never writes: the node gives up, and says so
+
+for my $how (qw/ xorb file /) {
+	my $data = random_bytes(10 + length($how), 40000);
+	my $x = make_xorb($data, scheme => 'none');
+	my $lock = $t->pg_lock('xet.xorbs', 'SHARE');
+	my ($c, $method) = begun($how, $data, $x);
+
+	ok(wait_for(20, sub { $t->pg_blocked() > 0 }), "never, $how: waits");
+
+	my $from = $two->log_size();
+
+	$machines[1]->cut();
+	$machines[1]->reset($net, 5432);
+	ok($two->wait_log(qr/database_unavailable|connecting to PostgreSQL/,
+		60, $from), "never, $how: there is no session");
+
+	# PostgreSQL looks each second who is still there
+
+	ok(wait_for(30, sub { $t->pg_blocked() == 0 }),
+		"never, $how: nobody waits for the lock any more");
+	$machines[1]->mend();
+
+	my $r = $c->response($method, timeout => 90);
+
+	$lock->unlock();
+
+	is($r->{status}, 503, "never, $how: 503") or diag($r->summary());
+	is($t->sql('SELECT count(*) FROM xet.xorbs'), 0,
+		"never, $how: no row");
+	ok(wait_for(60, sub { eval { $two->upload($data, scheme => 'none') } }),
+		"never, $how: again");
+
+	my $file = $two->upload($data, scheme => 'none', send => 0);
+
+	is($t->get("/api/v1/files/$file->{hash}")->{body}, $data,
+		"never, $how: and there");
+	is($t->http('DELETE', "/api/v1/files/$file->{hash}")->{status}, 204,
+		"never, $how: deleted");
+	ok(wait_for(30, sub { $t->sql('SELECT count(*) FROM xet.xorbs')
+		== 0 }), "never, $how: all is gone");
+}
+
+$t->done();
+
+# --------------------------------------------------------------------------
+
+# An upload of the xorb, or of the file, to the node that will be cut off.
+
+sub begun {
+	my ($how, $data, $x) = @_;
+
+	my ($method, $uri, $body) = $how eq 'xorb'
+		? ('POST', "/api/v1/xorbs/default/$x->{hash}", $x->{bytes})
+		: ('PUT', '/api/v1/files', $data);
+	my $c = $two->http_start($method, $uri,
+		{ 'Content-Length' => length($body) }, $body);
+
+	return ($c, $method);
+}
+
+# Begins an upload, whose row is committed and collected, with the copy, while
+# the answer is on its way.  Nobody collects any more then, or it would be gone
+# again.
+
+sub untold {
+	my ($name, $how, $data, $x) = @_;
+
+	my $lock = $t->pg_lock('xet.xorbs', 'SHARE');
+	my ($c, $method) = begun($how, $data, $x);
+
+	my $before = collected();
+
+	ok(wait_for(20, sub { $t->pg_blocked() > 0 }), "$name: waits");
+
+	$machines[1]->cut();
+	$lock->unlock();
+
+	ok(wait_for(30, sub { !names() && collected() > $before
+		&& rows() + $t->sql('SELECT count(*) FROM xet.gc_copies')
+		== 0 }), "$name: committed, and collected");
+
+	$t->sql("UPDATE xet.chores SET until = now() + interval '1 hour',"
+		. " turn = turn + 1, holder = decode(md5('x'), 'hex')"
+		. " WHERE name = 'gc'");
+
+	return ($c, $method);
+}
+
+# What PostgreSQL has said meanwhile must not come.
+
+sub back {
+	$machines[1]->reset($net, 5432);
+	$machines[1]->mend();
+}
+
+# Whoever comes again has all of it there.
+
+sub again {
+	my ($name, $data) = @_;
+
+	my $file = eval { $two->upload($data, scheme => 'none') };
+
+	ok($file, "$name: again") or diag($@);
+
+	my $d = $t->download($file->{hash}, size => length($data));
+
+	is_deeply($d->{errors}, [], "$name: again: can be read");
+	ok(($d->{data} // '') eq $data, "$name: again: its bytes");
+
+	$t->sql("UPDATE xet.chores SET until = now() WHERE name = 'gc'");
+	is($t->http('DELETE', "/api/v1/files/$file->{hash}")->{status}, 204,
+		"$name: deleted");
+	ok(wait_for(30, sub { !names() && rows() == 0 }),
+		"$name: all is gone");
+}
+
+# A look at a copy hangs, until thaw().
+
+sub freeze {
+	$bucket ? kill('STOP', $s3->pid()) : $two->stall()->hold('stat');
+}
+
+sub frozen {
+	return $two->stall()->wait_held('stat', 1, 30) if !$bucket;
+
+	# the row is there first
+
+	return wait_for(30, sub { rows() == 1 }) && sleep(1);
+}
+
+sub thaw {
+	$bucket ? kill('CONT', $s3->pid()) : $two->stall()->release('stat');
+}
+
+sub rows {
+	my ($where) = @_;
+
+	return $t->sql('SELECT count(*) FROM xet.xorbs WHERE '
+		. ($where // 'true'));
+}
+
+sub names {
+	return grep { m!/xorbs/! } sort keys %{ $s3->objects() } if $bucket;
+	return $t->files_in_store();
+}
+
+sub collected {
+	return $t->sql("SELECT coalesce(sum((totals->>'copies')::bigint), 0)"
+		. " FROM xet.chores_show() WHERE name = 'gc'");
+}

@@ -1,0 +1,321 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# The tags of copies: no two copies get the same one, from whatever worker, and
+# whatever becomes of the database; where no tags are to be had uploads are
+# refused, until there are some.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::Files;
+use Test::Xet::Process qw/ run_command spew wait_for /;
+
+my $block = 256;
+my $seed = 0;
+
+my $t = Test::Xet->new(workers => 3, log => 'info',
+	allow => [ qr/no tags today/ ]);
+$t->run();
+
+# A file that nobody has.
+
+sub file {
+	my $data = random_bytes(++$seed, 100);
+
+	return $t->put('/api/v1/files', \$data);
+}
+
+# So many of them, on a connection: the statuses, and how often.
+
+sub put {
+	my ($n) = @_;
+
+	my $dir = $t->dir() . '/files';
+	my %seen;
+
+	mkdir($dir);
+	spew("$dir/$_", random_bytes(++$seed, 100)) for 1 .. $n;
+	spew("$dir/config", join("\n", 'silent', map {
+		('next', 'silent', "upload-file = $dir/$_",
+			'url = ' . $t->url('/api/v1/files'),
+			'output = /dev/null', 'write-out = "%{http_code}\n"')
+	} 1 .. $n) . "\n");
+
+	$seen{$_}++ for split(/\n/, run_command([ 'curl', '--config',
+		"$dir/config" ], timeout => 120));
+
+	return \%seen;
+}
+
+sub tags {
+	return $t->sql('SELECT count(*), count(DISTINCT tag),'
+		. ' count(DISTINCT tag >> 8), count(*) FILTER (WHERE tag = 0)'
+		. ' FROM xet.xorbs');
+}
+
+sub take {
+	my ($db) = @_;
+
+	return $t->sql('SELECT xet.tags_take()', $db ? (db => $db) : ());
+}
+
+sub asking {
+	return $t->sql('SELECT count(*) FROM pg_stat_activity'
+		. " WHERE state = 'active' AND query LIKE '%tags_take%'"
+		. ' AND pid <> pg_backend_pid()');
+}
+
+sub asleep {
+	return $t->sql("SELECT count(*) FROM pg_stat_activity"
+		. " WHERE wait_event = 'PgSleep' AND query ~ 'tags_take'");
+}
+
+sub blocks {
+	return $t->sql('SELECT next FROM xet.tags');
+}
+
+# --------------------------------------------------------------------------
+# workers
+
+is_deeply(put(60), { 200 => 60 }, 'files by three workers');
+like(tags(), qr/^60\|60\|\d\|0$/, 'each with a tag');
+
+# one worker, which needs another block now and then
+
+my $before = blocks();
+
+$t->write_conf(undef, workers => 1);
+$t->reload();
+is_deeply(put(1), { 200 => 1 }, 'another worker');
+cmp_ok(blocks(), '>', $before, 'another block');
+
+$before = blocks();
+
+is_deeply(put(2 * $block + 100), { 200 => 2 * $block + 100 }, 'files');
+like(tags(), qr/^(\d+)\|\1\|\d\|0$/, 'each with another tag');
+cmp_ok(blocks(), '>', $before, 'more blocks');
+
+# --------------------------------------------------------------------------
+# none to be had
+
+my $old = $t->sql("SELECT pg_get_functiondef('xet.tags_take'::regproc)");
+
+$t->sql('CREATE OR REPLACE FUNCTION xet.tags_take() RETURNS bigint'
+	. " LANGUAGE plpgsql AS \$\$ BEGIN RAISE 'no tags today'; END \$\$");
+
+my $seen = put(4 * $block + 10);
+
+is_deeply([ sort keys %$seen ], [ 200, 503 ], 'until no tags are left');
+cmp_ok($seen->{200}, '>=', 3 * $block, 'those that were there are used');
+
+my $none = file();
+
+is($none->{status}, 503, 'nothing is stored without one');
+ok($none->header_value('Retry-After'), 'to be tried again');
+
+$t->sql($old);
+
+ok(wait_for(20, sub {
+	file()->{status} == 200
+}), 'tags again');
+
+like(tags(), qr/^(\d+)\|\1\|\d+\|0$/, 'no two are alike');
+
+# a worker that starts then
+
+$t->sql('CREATE OR REPLACE FUNCTION xet.tags_take() RETURNS bigint'
+	. " LANGUAGE plpgsql AS \$\$ BEGIN RAISE 'no tags today'; END \$\$");
+$t->reload();
+
+is_deeply(put(1), { 503 => 1 }, 'a worker without tags stores nothing');
+
+$t->sql($old);
+
+ok(wait_for(20, sub {
+	file()->{status} == 200
+}), 'and does when it has some');
+
+# one that is asked before it has had any: what has come waits for them
+
+$t->pg_freeze();
+$t->reload();
+
+my $small = random_bytes(++$seed, 100);
+my $early = $t->http_start('PUT', '/api/v1/files',
+	{ 'Content-Length' => length($small) }, $small);
+
+select(undef, undef, undef, 0.5);
+$t->pg_thaw();
+
+is($early->response('PUT', timeout => 20)->{status}, 200,
+	'an upload that is there before the first tags');
+$early->close();
+
+# and has closed its side, which a client that still waits does not do
+
+my $files = $t->sql('SELECT count(*) FROM xet.files');
+
+$t->pg_freeze();
+$t->reload();
+$small = random_bytes(++$seed, 100);
+$early = $t->http_start('PUT', '/api/v1/files',
+	{ 'Content-Length' => length($small) }, $small);
+$early->half_close();
+
+select(undef, undef, undef, 0.5);
+$t->pg_thaw();
+
+is($early->response('PUT', timeout => 20)->{status}, 0,
+	'likewise, half closed: no answer');
+$early->close();
+is($t->sql('SELECT count(*) FROM xet.files'), $files, 'and nothing is stored');
+
+# more of them than a block is for, while PostgreSQL takes its time
+
+$t->sql('ALTER FUNCTION xet.tags_take() RENAME TO tags_take_quickly');
+$t->sql('CREATE FUNCTION xet.tags_take() RETURNS bigint LANGUAGE plpgsql AS'
+	. ' $$ BEGIN PERFORM pg_sleep(0.5); RETURN xet.tags_take_quickly(); END'
+	. ' $$');
+$t->pg_freeze();
+$t->reload();
+
+my @early = map {
+	$small = random_bytes(++$seed, 100);
+	$t->http_start('PUT', '/api/v1/files',
+		{ 'Content-Length' => length($small) }, $small)
+} 1 .. $block + 150;
+
+select(undef, undef, undef, 0.5);
+$t->pg_thaw();
+
+my %early;
+
+$early{ $_->response('PUT', timeout => 30)->{status} }++ for @early;
+is_deeply(\%early, { 200 => $block + 150 }, 'more than a block is for');
+$_->close() for @early;
+
+# a block that nobody waits for keeps no worker from ending; the one that the
+# worker before has asked for last is there by then
+
+ok(wait_for(20, sub { asking() == 0 }), 'all that was asked for is there');
+$t->sql('CREATE OR REPLACE FUNCTION xet.tags_take() RETURNS bigint LANGUAGE'
+	. ' plpgsql AS $$ BEGIN IF (SELECT next FROM xet.tags) > '
+	. (blocks() + 0) . ' THEN PERFORM pg_sleep(120); END IF;'
+	. ' RETURN xet.tags_take_quickly(); END $$');
+$t->reload();
+is(file()->{status}, 200, 'a file, and then no more blocks');
+ok(wait_for(10, sub { asleep() == 1 }), 'another one is asked for');
+
+my @old = $t->reload();
+
+ok(wait_for(20, sub { !grep { kill(0, $_) } @old }),
+	'a worker ends without it');
+
+$t->sql('DROP FUNCTION xet.tags_take()');
+$t->sql('ALTER FUNCTION xet.tags_take_quickly() RENAME TO tags_take');
+
+# reads need none, in a worker that starts where nothing can be committed
+
+my $known = file()->json()->{hash};
+
+$t->pg()->synchronous('nobody');
+$t->reload();
+
+ok(wait_for(20, sub {
+	$t->get("/api/v1/files/$known")->{status} == 200
+}), 'a database that commits nothing is read from');
+
+$t->pg()->synchronous('');
+
+ok(wait_for(20, sub { file()->{status} == 200 }), 'and written to again');
+
+# a table without its row has nothing to give
+
+$t->sql('CREATE TABLE xet.tags_were AS TABLE xet.tags; DELETE FROM xet.tags');
+$t->allow(qr/xet\.tags has no row/);
+$t->reload();
+
+is(file()->{status}, 503, 'no row: no tags');
+like($t->log(), qr/xet\.tags has no row/, 'no row: the log says so');
+
+$t->sql('INSERT INTO xet.tags TABLE xet.tags_were; DROP TABLE xet.tags_were');
+
+ok(wait_for(20, sub { file()->{status} == 200 }), 'no row: over');
+
+# --------------------------------------------------------------------------
+# a database that goes on from where it was
+
+my $pg = $t->pg();
+
+$t->stop();
+
+# restored from a dump, beside the one that goes on
+
+my $dump = $t->dir() . '/xet.dump';
+
+run_command([ $pg->bin() . '/pg_dump', '-Fc', '-n', 'xet', '-f', $dump,
+	'-d', $t->conninfo() ]);
+$pg->sql('CREATE DATABASE other', db => 'postgres');
+run_command([ $pg->bin() . '/pg_restore', '-d',
+	'host=' . $pg->socket_dir() . ' user=postgres dbname=other', $dump ]);
+
+my %first;
+
+$first{ take() }++ for 1 .. 50;
+$first{ take('other') }++ for 1 .. 50;
+is(keys(%first), 100, 'a dump: other blocks');
+
+# restored over the one that it is of: what was taken since is not given again
+
+$t->sql('DROP SCHEMA xet CASCADE');
+run_command([ $pg->bin() . '/pg_restore', '-d', $t->conninfo(), $dump ]);
+$first{ take() }++ for 1 .. 50;
+is(keys(%first), 150, 'a dump in its place: other blocks');
+
+# a standby that has not all of it when it is promoted
+
+my $late = $pg->copy($t->dir() . '/late', standby => 1);
+
+$first{ take() }++ for 1 .. 50;
+
+$late->start();
+$late->promote();
+ok(wait_for(20, sub {
+	$late->sql('SELECT NOT pg_is_in_recovery()') eq 't'
+}), 'a standby is promoted');
+
+$first{ $late->sql('SELECT xet.tags_take()') }++ for 1 .. 50;
+is(keys(%first), 250, 'and gives other blocks');
+
+$late->stop();
+
+# a snapshot of its disk, which has the same history, and is told so
+
+my $snap = $pg->copy($t->dir() . '/snap');
+
+$snap->start();
+$snap->sql('SELECT xet.tags_anew()');
+$first{ $snap->sql('SELECT xet.tags_take()') }++ for 1 .. 50;
+$first{ take() }++ for 1 .. 50;
+is(keys(%first), 350, 'a snapshot gives other blocks');
+
+$snap->stop();
+
+is(scalar(grep { $_ % $block || $_ < 0 || $_ >= 2 ** 32 } keys %first), 0,
+	'all are blocks');
+
+# of those that have not taken any role's rights
+
+$pg->sql('CREATE ROLE server LOGIN', db => 'postgres');
+$t->sql('GRANT USAGE ON SCHEMA xet TO server');
+like($t->sql("SET ROLE server; SELECT xet.tags_take()"), qr/\d+$/,
+	'a role without rights to the table');
+
+$t->done();

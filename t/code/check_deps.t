@@ -1,0 +1,91 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# "make check" refuses what would break the floors of the house: a circle, an
+# arrow up, a wing in the header that all include, a header of another wing
+# that is private to it, libpq outside of its wing.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet::Process qw/ root run_command slurp spew /;
+
+use File::Temp qw/ tempdir /;
+
+my $dir = tempdir(CLEANUP => 1);
+
+run_command([ 'cp', '-r', root() . '/src', root() . '/.ci', $dir ]);
+
+sub check {
+	local $ENV{XET_BUILD} = "$dir/nothing";
+
+	return run_command([ 'sh', "$dir/.ci/check-deps" ]);
+}
+
+my ($status, $out) = check();
+
+is($status, 0, 'as it is') or diag($out);
+is($out, "dependencies: ok\n", 'and nothing is said');
+
+my $http = 'src/http';
+
+# What is added to a file, and what is said of it.
+
+for ([ 'src/core/xorb/xet_xorb.h', '#include "xet_xorb_chunks.h"',
+		qr/a circle of headers:/ ],
+	[ 'src/core/base/xet_base.h', '#include "xet_hash.h"',
+		qr/an arrow up.*core.base.xet_base includes .*xet_hash/s ],
+	[ "$http/store/ngx_http_xet_store.c",
+		'#include "ngx_http_xet_upload.h"',
+		qr/an arrow up.*xet_store includes .*xet_upload/s ],
+	[ "$http/upload/ngx_http_xet_keep.c",
+		'#include "ngx_http_xet_download.h"',
+		qr/to a neighbour:.*xet_keep includes .*xet_download/s ],
+	[ "$http/upload/ngx_http_xet_keep.c", '#include "ngx_http_xet_zone.h"',
+		qr/private to its wing:\n.*xet_keep includes .*xet_zone/ ],
+	[ "$http/upload/ngx_http_xet_pieces.c",
+		"void\nngx_http_xet_x(void)\n{\n"
+		. "    (void) ngx_http_xet_body_received(NULL);\n}\n",
+		qr/a circle of files that call each other:.*xet_pieces\.c/s ],
+	[ "$http/pg/ngx_http_xet_pg.c", '#include "ngx_http_xet_query.h"',
+		qr/an arrow up.*xet_pg includes .*xet_query/s ],
+	[ "$http/base/ngx_http_xet.h", '#include "ngx_http_xet_store.h"',
+		qr/ngx_http_xet\.h includes a wing:/ ],
+	[ "$http/query/ngx_http_xet_query_file.c", '#include <libpq-fe.h>',
+		qr/libpq is included outside of pg:/ ],
+	[ "$http/routes/ngx_http_xet_file.c", 'int n = PQntuples(res);',
+		qr/libpq is called outside of pg:/ ],
+	[ "$http/routes/ngx_http_xet_file.c",
+		'ngx_http_xet_lanes_send(0, 0, 0, 0, 0, 0);',
+		qr/statements are sent or read outside of query:/ ],
+	[ "$http/upload/ngx_http_xet_keep.c", 'r->main->blocked++;',
+		qr/blocked is touched outside/ ],
+	[ 'src/core/xorb/xet_xorb.h', '#include <ngx_core.h>',
+		qr/the core, or s3, includes nginx or libpq:/ ],
+	[ 'src/core/base/xet_buf.c', '#include <lz4frame.h>',
+		qr/the base of the core uses more than the C library:/ ],
+	[ 'src/cli/transfer/xet_cli_http.c', '#include "xet_cli_admin.h"',
+		qr/an arrow up.*xet_cli_http includes .*xet_cli_admin/s ],
+	[ 'src/cli/admin/xet_cli_repo.c', 'PQfinish(conn);',
+		qr/libpq is called outside of pg:/ ])
+{
+	my ($file, $line, $says) = @$_;
+
+	my $text = slurp("$dir/$file");
+
+	spew("$dir/$file", "$text\n$line\n");
+	($status, $out) = check();
+	spew("$dir/$file", $text);
+
+	isnt($status, 0, "refused: $line in $file");
+	like($out, $says, 'and says why');
+}
+
+is((check())[0], 0, 'as it was');
+
+done_testing();

@@ -1,0 +1,283 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# docs/openapi.yaml: it has the routes of the router, no others, and the error
+# statuses of the core; and schemathesis, which makes requests from it, good
+# and bad ones, gets nothing from a running server that it does not say.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::Process qw/
+	build_dir module_table patience root run_command slurp
+/;
+use Test::Xet::Ztensor;
+
+use File::Spec ();
+
+my $yaml = slurp(root() . '/docs/openapi.yaml');
+
+# --------------------------------------------------------------------------
+# the parts of it: its form is our own, so no parser is needed
+
+my ($path_part) = $yaml =~ /^paths:\n(.*?)^components:$/ms;
+my ($item_part) = $yaml =~ /^  pathItems:\n(.*?)^  securitySchemes:$/ms;
+my ($response_part) = $yaml =~ /^  responses:\n(.*?)^  schemas:$/ms;
+
+my %paths = $path_part =~
+	m!^  (/\S*):\n    \$ref: '\#/components/pathItems/(\w+)'\n!gm;
+
+is(join('', $path_part =~ /^(\s*\S.*\n)/gm) =~ s!^  /\S*:\n    \$ref: .*\n!!gmr,
+	'', 'paths: nothing but references');
+
+my (%methods, %statuses);
+
+{
+	my %items = $item_part =~ /^    (\w+):\n((?:      .*\n)+)/gm;
+
+	for my $item (keys %items) {
+		my %ops = $items{$item} =~
+			/^ {6}(get|head|post|put|delete):\n((?: {8}.*\n)+)/gm;
+
+		$methods{$item} = [ sort map { uc } keys %ops ];
+		$statuses{$item}{uc $_} =
+			[ $ops{$_} =~ /^          '(\d+)':/gm ]
+			for keys %ops;
+	}
+}
+
+# --------------------------------------------------------------------------
+# routes
+
+my (%is, %said);
+
+for my $route (@{ module_table('routes') }) {
+	my $rest = $route->{form} =~ s/:\w+/{}/gr;
+
+	for my $version (map { $_ eq '' ? '' : "$_/" }
+		@{ $route->{versions} })
+	{
+		$is{"$_ /api/$version$rest"} = 1
+			for @{ $route->{methods} };
+	}
+}
+
+for my $path (keys %paths) {
+	next if $path !~ m!^/api/!;
+
+	ok($methods{$paths{$path}}, "$path: has methods") or next;
+	$said{"$_ " . $path =~ s/\{\w+\}/{}/gr} = 1
+		for @{ $methods{$paths{$path}} };
+}
+
+cmp_ok(scalar(keys %is), '>', 30, 'the router has routes');
+is(join(', ', grep { !$said{$_} } sort keys %is), '',
+	'all routes are described');
+is(join(', ', grep { !$is{$_} } sort keys %said), '',
+	'all that are described exist');
+
+is(join(', ', grep { !m!^/api/! } sort keys %paths),
+	'/token, /v1/telemetry, /xorbs/default/{aa}/{name}',
+	'what is not of the router');
+
+my %used = map { $_ => 1 } values %paths;
+
+is(join(', ', grep { !$used{$_} } sort keys %methods), '',
+	'all path items are used');
+
+# every status of the core that routes can answer with
+
+my $status_h = slurp(root() . '/src/core/base/xet_base.h');
+my %core = map { $_ => 1 } $status_h =~
+	/X\((?!ZT_|OK|AGAIN|DONE)\w+, \s* "\w+", \s* (\d+),/gx;
+my %there = map { $_ => 1 } map { map { @$_ } values %$_ } values %statuses;
+
+cmp_ok(scalar(keys %core), '>', 8, 'the core has statuses');
+is(join(', ', grep { !$there{$_} } sort keys %core), '',
+	'all statuses of the core are described');
+
+# references lead somewhere
+
+my @dead;
+
+while ($yaml =~ m!\$ref: '#/components/(\w+)/(\w+)'!g) {
+	my ($group, $name) = ($1, $2);
+
+	push @dead, "$group/$name" unless $yaml =~
+		/^  \Q$group\E:\n(?:(?:    .*)?\n)*?    \Q$name\E:\n/m;
+}
+
+is("@dead", '', 'references');
+
+# --------------------------------------------------------------------------
+# a server with something in it
+
+my $st = File::Spec->rel2abs(build_dir() . '/venv/bin/st');
+
+if (!-x $st) {
+	fail("no schemathesis in $st, run t/clients/setup.sh");
+	done_testing();
+	exit;
+}
+
+my $t = Test::Xet->new(workers => 2, log => 'info',
+	http => <<'EOF', server => <<'EOF');
+large_client_header_buffers  8 72k;
+    xet_token_key  %%DIR%%/token.key;
+    log_format     met "$request_method $status $request_uri";
+    access_log     %%DIR%%/met.log met;
+EOF
+location = /token {
+            xet_token;
+            xet_token_scope  read;
+        }
+EOF
+
+$t->write_file('token.key', 'token:t1:' . '70' x 32 . "\n");
+chmod(0600, $t->dir() . '/token.key');
+$t->run();
+
+my @files = map { $t->upload(mix($_, 200000 * $_), xorb_chunks => 3) } 1 .. 3;
+my $zt = $t->upload(zt_file([ [ 't', { shape => [ 50 ],
+	data => random_bytes(4, 200) } ] ])->{bytes});
+my @xorbs = map { @{ $_->{xorbs} } } @files;
+my @chunks = map { $_->{xorbs}[0]{chunks}[0]{hash} } @files;
+
+# a data URL as clients get it
+
+my ($entry) = map { @$_ } values
+	%{ $t->get("/api/v1/reconstructions/$files[0]{hash}")->json()
+	->{fetch_info} };
+my ($signed, %query) = $entry->{url} =~ m!/xorbs/default/../([\w.]+)\?(.*)!
+	? ($1, map { split(/=/, $_, 2) } split(/&/, $2)) : ();
+
+$t->write_file("bodies/$_->{hash}", $_->{bytes}) for @xorbs;
+$t->write_file('bodies/shard', $files[0]{shard});
+$t->write_file('bodies/stay', join("\n", map { $_->{hash} } @files, $zt));
+$t->write_file('bodies/goes', join("\n", map { $t->upload(mix($_, 1000))
+	->{hash} } 4, 5));
+
+# --------------------------------------------------------------------------
+# a copy with what is here as examples, and likely to be asked for otherwise
+
+my %known = (
+	File => [ map { $_->{hash} } @files ],
+	ZtFile => [ $zt->{hash} ],
+	Chunk => \@chunks,
+	Xorb => [ map { $_->{hash} } @xorbs ],
+	Name => [ $signed ],
+	Shard => [ '0' x 64 ],
+	Aa => [ substr($signed, 0, 2) ],
+	Range => [ 'bytes=0-99', 'bytes=100000-' ],
+	RangeDirty => [ 'bytes=1000-2000', 'bytes=0-9,150000-160000' ],
+	DataRange => [ "bytes=$entry->{url_range}{start}-"
+		. $entry->{url_range}{end} ],
+	SignedRanges => [ $query{r} ],
+	Expiry => [ $query{e} ],
+	Key => [ $query{k} ],
+	Signature => [ $query{s} ]
+);
+
+my $copy = $yaml;
+
+for my $name (keys %known) {
+	my @values = map { "'$_'" } @{ $known{$name} };
+
+	my $known = "      schema:\n        anyOf:\n          - enum: ["
+		. join(', ', @values) . "]\n          - ";
+
+	ok($copy =~ s{^([ ]{4}\Q$name\E:\n[ ]{6}name:[ ].*?\n)[ ]{6}schema:\n
+			((?:[ ]{8}[^\n]*\n)+)}{
+			"$1      example: $values[0]\n$known"
+			. ($2 =~ s/^ {8}//r =~ s/^ {8}/            /gmr)
+		}mesx, "$name: known values");
+}
+
+ok($copy =~ s!^(    FileIds:\n)!$1      example: ['@{[ join("', '",
+	map { $_->{hash} } @files) ]}']\n!m, 'FileIds: known values');
+
+my $file = $t->write_file('openapi.yaml', $copy);
+
+# --------------------------------------------------------------------------
+# Not run: the stateful phase, for there are no links.  The checks that are
+# left out judge a policy and not the description: whether bad input must be
+# refused (negative_data_rejection: nginx and the routes ignore what they need
+# not know) and good input taken (a hash of the right form need not exist).
+
+$ENV{SCHEMATHESIS_HOOKS} = root() . '/t/clients/openapi_hooks.py';
+$ENV{XET_BODIES} = $t->dir() . '/bodies';
+$ENV{PYTHONDONTWRITEBYTECODE} = 1;
+
+my ($status, $out) = run_command([ $st, 'run', $file, '--url', $t->url(''),
+	'--checks', 'not_a_server_error,status_code_conformance,'
+		. 'content_type_conformance,response_schema_conformance',
+	'--phases', 'examples,coverage,fuzzing', '--seed', '1',
+	'--max-examples', 8, '--generation-database', 'none',
+	'--suppress-health-check', 'all', '--request-timeout', 20,
+	'--continue-on-failure', '--no-shrink', '--no-color',
+	'--warnings', 'off' ], timeout => patience(140));
+
+is($status, 0, 'schemathesis finds nothing') or diag($out);
+
+# --------------------------------------------------------------------------
+# it has been where it should
+
+my %met;
+
+for my $line (split(/\n/, $t->read_file('met.log'))) {
+	my ($method, $code, $uri) = split(/ /, $line =~ s/\?.*//r, 3);
+
+	for my $path (keys %paths) {
+		my $re = join('[^/]+', map { quotemeta }
+			split(/\{\w+\}/, $path, -1));
+
+		$met{"$method $path"}{$code}++ if $uri =~ /\A$re\z/;
+	}
+}
+
+for my $path (sort keys %paths) {
+	for my $method (@{ $methods{$paths{$path}} }) {
+
+		# this location has no access log
+
+		if ($path eq '/v1/telemetry') {
+			like($t->log(), qr!"$method $path !, "$method $path");
+			next;
+		}
+
+		# there are no repos here: t/api/delete.t has them
+
+		my $want = $method ne 'DELETE' ? 200
+			: $path =~ /repo/ ? 403 : 204;
+
+		# nor is there a bucket: t/s3/grants.t has one
+
+		$want = 404 if $path =~ m!/grant/!;
+
+		$want = 206 if $path =~ m!^/xorbs/!;
+
+		# with and without the example of a range
+
+		$want = 206 if $path =~ m!/data\z!
+			&& !$met{"$method $path"}{200};
+
+		ok($met{"$method $path"}{$want}, "$method $path: $want")
+			or diag(join(', ', map { "$_: "
+			. $met{"$method $path"}{$_} }
+			sort keys %{ $met{"$method $path"} || {} }));
+	}
+}
+
+is($t->get('/api/health')->{status}, 200, 'the server is well');
+
+my $all = $t->download($files[2]{hash}, size => 600000);
+
+is_deeply($all->{errors}, [], 'a file: as before');
+
+$t->done();

@@ -1,0 +1,76 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Two minutes of t/soak/soak.pl, under ASan: half of them with tenants that
+# are kept apart, the rest without; and half a minute of t/soak/hub.pl.  Each
+# run has another seed; a failure prints it, and which steps show it.  Another
+# run has a guard taken away, which it has to miss.
+
+use warnings;
+use strict;
+
+use Test::More tests => 7;
+
+use FindBin;
+
+my $build = $ENV{XET_BUILD} || "$FindBin::Bin/../../build";
+my $nginx = "$build/nginx-address/nginx";
+
+# seconds of each mode, and it takes some more to end
+
+my %modes = (repo => 50, token => 25, store => 25);
+
+ok(-x $nginx, 'nginx under ASan: make nginx-address');
+
+for my $mode (sort keys %modes) {
+	my ($status, @out) = soak($mode);
+
+	is($status, 0, "$mode: no violation") or diag(@out);
+	note($out[0], $out[-1]);
+}
+
+# names, rights and bytes of a Hub
+
+{
+	my ($status, @out) = soak('hub', SECONDS => 30);
+
+	is($status, 0, 'hub: no violation') or diag(@out);
+	note($out[0], $out[-1]);
+}
+
+my ($status, @out) = soak('repo', BREAK => 'stay', SEED => 2, STEPS => 60,
+	SHRINK => 0);
+
+is($status >> 8, 1, 'known files that are not locked, and not held')
+	or diag(@out);
+like(join('', @out), qr/^VIOLATION readable, .* 404 /m, 'are missed');
+
+sub soak {
+	my ($mode, %o) = @_;
+
+	my $pid = open(my $out, '-|') // die "fork: $!\n";
+
+	if ($pid == 0) {
+		open(STDERR, '>&', \*STDOUT);
+		%ENV = (%ENV, MODE => $mode, SECONDS => $modes{$mode},
+			XET_TEST_NGINX => $nginx, XET_TEST_MODULE => '',
+			%o);
+		exec($^X, "$FindBin::Bin/../soak/"
+			. ($mode eq 'hub' ? 'hub.pl' : 'soak.pl'));
+	}
+
+	my @lines;
+
+	# at once, so that a run that is cut off has told what it found
+
+	while (my $line = <$out>) {
+		print STDERR "# $mode: $line"
+			if !%o && $line =~ /^(?:seed|VIOLATION)/;
+		push @lines, $line;
+	}
+
+	close($out);
+
+	return ($?, @lines);
+}

@@ -1,0 +1,175 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Whether a private name is there is not told by time either: for who may not
+# see it, each function that a route of a Hub calls makes the same look-ups in
+# the same tables for a private repo, for the former name of one, and for a name
+# that there never was.  The functions are those of the catalog.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::Process qw/ module_table /;
+
+my $t = Test::Xet->new(xet => 0, pg => 1);
+
+$t->pg_start();
+$t->pg()->migrate();
+
+my $alice = "false, '{alice}', true, ''";
+
+# many others, for plans that are not those of an empty table
+
+$t->sql(<<"EOF_SQL");
+INSERT INTO xet.store VALUES (true, 'store', true, xet.store_tables());
+SELECT count(*) FROM generate_series(1, 300) n, LATERAL xet.hub_create(n % 4,
+    'other', 'r' || n, true, '{}', true, '', n % 2 = 0, 'o',
+    sha256(('r' || n)::bytea)) x;
+SELECT xet.hub_create(k, 'alice', 'secret', $alice, true, 'alice',
+                      sha256(('repo' || k)::bytea)),
+       xet.hub_create(k, 'alice', 'was', $alice, true, 'alice',
+                      sha256(('was' || k)::bytea))
+  FROM unnest('{0,3}'::integer[]) AS k;
+SELECT xet.hub_move(k, 'alice', 'was', $alice, true, 'alice', 'moved',
+           NULL)
+  FROM unnest('{0,3}'::integer[]) AS k;
+ANALYZE;
+EOF_SQL
+
+# What bob asks for, or nobody, or who has the token of another repo; the rest
+# of the parameters by name.
+
+my %who = (bob => "any_space => false, spaces => '{bob}', any_store => true,"
+	. " store => ''",
+	nobody => "any_space => false, spaces => '{}', any_store => true,"
+	. " store => ''",
+	'a token of another repo' => "any_space => true, spaces => '{}',"
+	. " any_store => false, store => '_hub/1'");
+my %value = (rev => "'main'", path => "'x'", blobs => 'true',
+	private => 'false', who => "'bob'", upload => "'c'", batches => 0,
+	admin => 'true', to_owner => "'bob'", to_name => "'o'", most => 10,
+	after => 'NULL', deep => 'false', expand => 'true',
+	paths => "ARRAY['x'::bytea]", sizes => "'{400}'", ref => "'heads/b'",
+	over => 'false', parent => 'NULL', title => "'title'", text => "''",
+	subject => 'NULL', to_kind => 3, hashes => "'{}'", digests => "'{}'",
+	writes => 'true', act => 'NULL', seen => 'NULL', metadata => 0,
+	counted => 'true', part => 10, rest => 'NULL');
+
+# These look at many repos, or at the name space alone.
+
+my %none = map { $_ => 1 } qw/ hub_list hub_page_list /;
+my %called = map { $_->{name} => 1 } @{ module_table('statements') };
+
+my @functions = map { [ split(/\|/, $_) ] } $t->sql(<<'EOF_SQL');
+SELECT p.proname, string_agg(a.name, ' ' ORDER BY a.n)
+  FROM pg_proc p
+ CROSS JOIN LATERAL unnest(p.proargnames,
+                coalesce(p.proargmodes::"char"[]::text[],
+                         array_fill('i'::text, ARRAY[p.pronargs::integer])))
+               WITH ORDINALITY AS a(name, mode, n)
+ WHERE p.pronamespace = 'xet'::regnamespace AND a.mode IN ('i', 'b')
+   AND p.proargnames @> '{kind,owner,name,any_space}'
+ GROUP BY p.oid, p.proname ORDER BY p.proname;
+EOF_SQL
+
+cmp_ok(scalar @functions, '>', 15, 'functions');
+
+my (@sql, @asked);
+
+for my $f (@functions) {
+	my ($function, $in) = @$f;
+
+	next if $none{$function} || !$called{$function};
+
+	my @more = grep { !/^(?:any_)?(?:space|store)s?$/ } split(/ /, $in);
+	my @missing = grep { !defined $value{$_} && !/^(?:kind|owner|name)$/ }
+		@more;
+
+	is("@missing", '', "$function: a value for each parameter");
+
+	for my $kind (0, 3) {
+		for my $who (sort keys %who) {
+			ask($function, \@more, $kind, $who, $_)
+				for qw/ none secret was moved /;
+		}
+	}
+}
+
+# Look-ups by table, and rows that these have led to; the second time, when all
+# is planned, and nothing stays of it.
+
+my @work = $t->sql(<<'EOF_SQL'
+CREATE TEMP TABLE first ();
+SET enable_seqscan = off;
+SET plan_cache_mode = force_generic_plan;
+CREATE FUNCTION pg_temp.counted() RETURNS TABLE (name text, scans bigint,
+                                                 read bigint)
+    LANGUAGE sql
+AS $$
+    SELECT relname, coalesce(idx_scan, 0) + seq_scan,
+           coalesce(idx_tup_fetch, 0) + seq_tup_read
+      FROM pg_stat_xact_user_tables WHERE schemaname = 'xet';
+$$;
+CREATE FUNCTION pg_temp.work(query text) RETURNS text
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    before  jsonb;
+    n       bigint;
+    said    text;
+BEGIN
+    FOR i IN 1 .. 2 LOOP
+        SELECT jsonb_object_agg(c.name, jsonb_build_array(c.scans, c.read))
+          INTO before FROM pg_temp.counted() c;
+        EXECUTE 'SELECT count(*) FROM ' || query INTO n;
+        SELECT concat_ws(' ', string_agg(c.name || ' '
+                   || c.scans - (before -> c.name ->> 0)::bigint, ', '
+                   ORDER BY c.name)
+                   FILTER (WHERE c.scans > (before -> c.name ->> 0)::bigint),
+               '|', sum(c.read - (before -> c.name ->> 1)::bigint))
+          INTO said FROM pg_temp.counted() c;
+    END LOOP;
+    RETURN said;
+END;
+$$;
+EOF_SQL
+	. join(";\n", map { "SELECT pg_temp.work(\$sql\$$_\$sql\$)" } @sql),
+	timeout => 120);
+
+is(scalar @work, scalar @sql, 'all have answered');
+
+for (my $i = 0; $i < @asked; $i += 4) {
+	my ($scans, $read) = split(/ ?\| ?/, $work[$i]);
+
+	like($scans, qr/hub_/, "$asked[$i][0]: looked up")
+		if $asked[$i][0] !~ /hub_(?:create|begin)/;
+
+	for (1 .. 3) {
+		my ($what, $name) = @{ $asked[$i + $_] };
+		my ($s, $r) = split(/ ?\| ?/, $work[$i + $_]);
+
+		is($s, $scans, "$what: $name: the same look-ups");
+		cmp_ok($r, '<=', $read + 2, "$what: $name: rows read");
+	}
+}
+
+$t->done();
+
+# --------------------------------------------------------------------------
+
+sub ask {
+	my ($function, $more, $kind, $who, $name) = @_;
+
+	my %args = (%value, kind => $kind, owner => "'alice'",
+		name => "'$name'");
+
+	push @asked, [ "$function, $kind: $who", $name ];
+	push @sql, "xet.$function($who{$who}, "
+		. join(', ', map { "$_ => $args{$_}" } @$more) . ')';
+}

@@ -1,0 +1,234 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A mirror of a Hub that is hostile: where it leads to, whose bytes it gives for
+# whose, what a browser would run of it, and what it is told.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::HTTP;
+use Test::Xet::Process qw/ root slurp wait_for /;
+use Test::Xet::Table;
+
+use JSON::PP ();
+use MIME::Base64 qw/ encode_base64 /;
+use Time::HiRes qw/ time /;
+
+plan(skip_all => 'nginx without sub')
+	if Test::Xet::Nginx::version() !~ /--with-http_sub_module/;
+
+# The other Hub: /lead/… redirects to what its argument says.  What listens at
+# 8081 of it is of this machine alone; 8082 is its CDN.
+
+my $far = Test::Xet->new(log => 'info', xet => 0, pg => 0, conf => <<'END');
+%%MAIN%%
+
+events {
+    worker_connections 512;
+}
+
+http {
+    %%HTTP%%
+
+    server {
+        listen %%ADDR%%:%%PORT_8080%%;
+
+        location ~ ^/o/lead/resolve/main/(.*)$ {
+            add_header X-Repo-Commit c0ffeec0ffeec0ffeec0ffeec0ffeec0ffeec0ff;
+            return 302 $arg_to;
+        }
+
+        location ~ ^/o/(one|other)/resolve/main/file$ {
+            add_header X-Linked-ETag '"same"' always;
+            add_header X-Linked-Size 6 always;
+            return 302 http://127.0.0.1:%%PORT_8082%%/$1;
+        }
+
+        location /o/page/ {
+            default_type text/html;
+            add_header Content-Security-Policy "script-src *";
+            add_header Content-Disposition inline;
+            add_header Access-Control-Allow-Origin *;
+            add_header Refresh "0; url=https://evil.example";
+            add_header Clear-Site-Data '"cookies"';
+            add_header Service-Worker-Allowed /;
+            return 200 "<script>alert(1)</script>";
+        }
+
+        location /o/gone/ {
+            default_type text/html;
+            add_header WWW-Authenticate 'Basic realm="x"' always;
+            return 404 "<script>alert(1)</script>";
+        }
+
+        location / {
+            default_type application/json;
+            return 200 '{"from":"there"}';
+        }
+    }
+
+    server {
+        listen %%ADDR%%:%%PORT_8081%%;
+        return 200 secret;
+    }
+
+    server {
+        listen %%ADDR%%:%%PORT_8082%%;
+        return 200 "of $uri";
+    }
+}
+END
+
+$far->run();
+
+my ($here, $inside, $cdn) = map { "127.0.0.1:" . $far->port($_) }
+	8080, 8081, 8082;
+
+my $t = Test::Xet->new(log => 'info',
+	http => Test::Xet::Token::token_directive() . <<'EOC',
+include %%DIR%%/xet_hub_mirror.conf;
+    resolver 127.0.0.1:%%PORT_8083%%;
+    resolver_timeout 1s;
+EOC
+	locations => Test::Xet::Token::token_location() . <<'EOC');
+        xet_auth token;
+        xet_hub_public on;
+        include %%DIR%%/xet_hub.conf;
+        include %%DIR%%/xet_hub_upstream.conf;
+EOC
+
+$t->write_file('xet_hub.conf', slurp(root() . '/conf/xet_hub.conf'));
+Test::Xet::Table::mirror($t, "http://$here", '1m');
+
+# its CDN has no certificate, so it is named besides; what is tried is the rule
+
+my $upstream = slurp($t->dir() . '/xet_hub_upstream.conf');
+
+$upstream =~ s!\^https://\(\[a-z0-9-\]\+\[\.\]\)\*\(hf\|huggingface\)\[\.\]co/
+	!^(http://\Q$cdn\E|https://([a-z0-9-]+[.])*(hf|huggingface)[.]co)/!x
+	or die "xet_hub_upstream.conf names no CDN\n";
+
+$t->write_file('xet_hub_upstream.conf', $upstream);
+$t->token_key();
+$t->allow(qr/could not be resolved|(?:recv|send)\(\) failed|no resolver/);
+$t->run();
+
+# where it leads to
+
+for my $to ("http://$inside/x", "https://$inside/x", "http://127.0.0.1/x",
+	"https://hf.co\@$inside/x", "https://hf.co:443\@$inside/x",
+	"https://$inside/hf.co/", "http://hf.co/x", 'https://hf.co:22/x',
+	'https://hf.co.evil.example/x', 'https://evilhf.co/x',
+	'https://xhuggingface.co/', 'ftp://hf.co/x', "\\\\$inside\\x",
+	"https:/$inside/x", 'https://[::1]/x', 'https://2130706433/x',
+	"http://$here.evil.example/x", "http://$here\@$inside/x")
+{
+	for my $method (qw/ GET HEAD /) {
+		my $r = $t->http($method, "/o/lead/resolve/main/"
+			. unpack('H*', $to) . "?to=$to");
+
+		isnt($r->{status}, 200, "$method leads to $to") unless
+			$method eq 'HEAD';
+		unlike($r->{body} // '', qr/secret/,
+			"$method leads to $to: no byte");
+	}
+}
+
+is(() = slurp($far->dir() . '/access.log', 1) =~ m! secret!g, 0,
+	'nothing of this machine was asked');
+
+is($t->get("/o/lead/resolve/main/a?to=http://$cdn/a")->{body}, 'of /a',
+	'a CDN that is named');
+is($t->get("/o/lead/resolve/main/b?to=/api/models/x/y")->{body},
+	'{"from":"there"}', 'a place of that Hub');
+
+# whose bytes are for whose
+
+for my $name (qw/ one other one other /) {
+	is($t->get("/o/$name/resolve/main/file")->{body}, "of /$name",
+		"the same ETag: that of $name");
+}
+
+# what a browser makes of it
+
+for my $uri ('/o/page/resolve/main/x.html', '/o/gone/resolve/main/x.html',
+	"/o/lead/resolve/main/c?to=http://$cdn/c", '/api/models/o/any')
+{
+	my $r = $t->get($uri);
+
+	like($r->header_value('Content-Security-Policy') // '',
+		qr/default-src 'none'; sandbox/, "$uri: nothing is run");
+	is($r->header_value('X-Content-Type-Options'), 'nosniff',
+		"$uri: nothing is guessed");
+	like($r->header_value('Content-Disposition') // '', qr/^attachment/,
+		"$uri: a download");
+
+	for my $name (qw/ Access-Control-Allow-Origin Refresh
+		Clear-Site-Data Service-Worker-Allowed WWW-Authenticate /)
+	{
+		is($r->header_value($name), undef, "$uri: no $name");
+	}
+}
+
+# what it is told, and whose names are of here alone
+
+sub asked { return scalar(() = slurp($far->dir() . '/access.log', 1) =~ /\n/g) }
+
+my %alice = %{ $t->auth('delete', '@alice') };
+my %bob = %{ $t->auth('write', '@bob') };
+
+is($t->post('/api/repos/create', '{"name":"plans","private":true}', \%alice)
+	->{status}, 200, 'a private repo');
+
+my $before = asked();
+
+for my $uri (qw! /api/buckets/o/b /api/buckets/o/b/tree/x
+	/buckets/o/b/resolve/x !)
+{
+	is($t->get($uri, \%alice)->{status}, 404, "a bucket: $uri");
+}
+
+for my $who ({}, \%bob) {
+	for my $uri (qw! /api/models/alice/plans /alice/plans/resolve/main/a
+		/api/models/alice/other /alice/other/resolve/main/a
+		/api/models/Alice/plans /ALICE/other/resolve/main/a
+		/api/datasets/alice/plans !)
+	{
+		my $r = $t->get($uri, $who);
+
+		is($r->{status}, 404, 'of an owner of here: ' . $uri);
+		unlike($r->{body}, qr/there/, 'and not the namesake: ' . $uri);
+	}
+}
+
+select(undef, undef, undef, 0.5);
+is(asked(), $before, 'neither goes there');
+
+# a body that does not come
+
+my $c = Test::Xet::HTTP->new($t->port(8080), timeout => 20);
+my $began = time();
+
+$c->send("GET /o/late/resolve/main/x HTTP/1.1\r\nHost: localhost\r\n"
+	. "Content-Length: 100000\r\n\r\n");
+is($c->response('GET')->{status}, 200, 'a GET whose body comes late');
+cmp_ok(time() - $began, '<', 15, 'is answered at once');
+$c->close();
+
+$c = Test::Xet::HTTP->new($t->port(8080), timeout => 20);
+$began = time();
+$c->send("GET /o/late/resolve/main/y HTTP/1.1\r\nHost: localhost\r\n"
+	. "Transfer-Encoding: chunked\r\n\r\n");
+is($c->response('GET')->{status}, 200, 'chunked: a GET whose body comes late');
+cmp_ok(time() - $began, '<', 15, 'chunked: is answered at once');
+$c->close();
+
+$far->stop();
+$t->done();

@@ -1,0 +1,100 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A search looks at 5,000 repos a page, of the API and of the web, however many
+# there are: the next page goes on behind them, and all pages together have all
+# that is to be found.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::Table;
+
+my $t = Test::Xet->new(Test::Xet::Table::hub('xet_auth off;'), workers => 1);
+
+$t->token_key();
+$t->run();
+
+# 12,000 models and 300 datasets, of which every 1,000th is to be found
+
+$t->sql(<<'EOF_SQL', timeout => 120);
+INSERT INTO xet.hub_repos (kind, owner, name, changed_at)
+SELECT k, 'o', CASE WHEN n % 1000 = 7 THEN 'needle' ELSE 'r' END || n,
+       timestamptz '2026-01-01' - n * interval '1 minute'
+  FROM unnest('{0,1}'::integer[]) k,
+       generate_series(1, CASE k WHEN 0 THEN 12000 ELSE 300 END) n;
+INSERT INTO xet.hub_lines (repo_id, line, last)
+SELECT r.id, 0, 1 FROM xet.hub_repos r;
+INSERT INTO xet.hub_refs
+SELECT r.id, 'heads/main', substr(sha256(int8send(1)), 1, 20)
+  FROM xet.hub_repos r;
+ANALYZE xet.hub_repos, xet.hub_lines, xet.hub_refs;
+EOF_SQL
+
+for my $case ([ 'the web', '/?search=needle', 13 ],
+	[ 'the web, a kind', '/models?search=needle', 12 ],
+	[ 'the web, an owner', '/o?search=needle', 13 ],
+	[ 'the web, nothing', '/models?search=nowhere', 0 ],
+	[ 'the API', '/api/models?search=needle', 12 ],
+	[ 'the API, nothing', '/api/models?search=nowhere', 0 ])
+{
+	my ($name, $uri, $n) = @$case;
+	my ($pages, %found) = (0);
+
+	while (defined $uri && $pages++ < 10) {
+		my $r = $t->get($uri, { Accept => $uri =~ /api/
+			? 'application/json' : 'text/html' });
+
+		is($r->{status}, 200, "$name: page $pages")
+			or diag($r->summary());
+
+		my @names = $uri =~ /api/
+			? map { $_->{id} } @{ $r->json() }
+			: $r->{body} =~ m!<a href="/((?:datasets/)?o/\w+)"!g;
+
+		is(scalar(grep { $found{$_}++ } @names), 0,
+			"$name: page $pages: none twice");
+
+		my ($next) = $uri =~ /api/
+			? ($r->header_value('Link') // '') =~ m!<([^>]+)>!
+			: $r->{body} =~ m!rel="next" href="([^"]+)"!;
+
+		$next =~ s/&amp;/&/g if defined $next;
+		$next =~ s!^http://[^/]+!! if defined $next;
+		$uri = !defined $next ? undef : $next =~ /^\?/
+			? ($uri =~ s/\?.*//r) . $next : $next;
+	}
+
+	is(scalar keys %found, $n, "$name: all are found");
+	is($pages, 3, "$name: pages");
+}
+
+# --------------------------------------------------------------------------
+# the rows that a page reads
+
+my $who = "true, '{}', true, ''";
+
+for my $case ([ 'the web', 11_000, "hub_page_list(4, NULL, 'nowhere', $who,"
+		. ' NULL, 101)' ],
+	[ 'the web, no search', 1000, "hub_page_list(4, NULL, NULL, $who, NULL,"
+		. ' 101)' ],
+	[ 'the API', 10_500, "hub_list(0, NULL, 'nowhere', $who, 100, NULL)" ],
+	[ 'the API, no search', 500, "hub_list(0, NULL, NULL, $who, 100,"
+		. ' NULL)' ])
+{
+	my ($name, $most, $call) = @$case;
+	my $rows = ($t->sql("BEGIN; SELECT count(*) FROM xet.$call; SELECT"
+		. ' coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)'
+		. " FROM pg_stat_xact_user_tables WHERE relname = 'hub_repos';"
+		. ' COMMIT'))[1];
+
+	cmp_ok($rows, '<=', $most, "$name: rows");
+}
+
+$t->done();

@@ -1,0 +1,250 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A chore is done by one worker of all nodes, survives whoever dies, and goes on
+# where it was: two nodes, killed ones, reloads, a PostgreSQL that restarts or
+# has the table locked.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::Files;
+
+# A pass takes long enough for all of this to happen in it: 2 MiB at 64 KiB a
+# second, of which the lease, that runs out after 30 seconds, takes most.
+
+my $slow = { xet_scrub => 'on rate=64k interval=1s' };
+
+my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 900,
+	directives => $slow);
+
+$t->run();
+send_xorb($t, random_bytes($_, 120_000), sizes => [ 60_000 ]) for 1 .. 40;
+
+my $other = Test::Xet->new(workers => 2, log => 'info', timeout => 900,
+	directives => $slow, beside => $t);
+
+$other->run();
+
+sub chore {
+	my ($columns, $name) = @_;
+
+	return $t->sql("SELECT $columns FROM xet.chores WHERE name = '"
+		. ($name // 'scrub') . "'");
+}
+
+# What is not kept in the row is done again; kept is every five seconds.
+
+sub moves {
+	my ($name, $from) = @_;
+
+	my $at = $from // chore("coalesce(cursor, '')");
+
+	ok(wait_for(60, sub { chore("coalesce(cursor, '')") ne $at }),
+		"$name: it moves") or diag(chore('*'));
+}
+
+sub at { return chore("coalesce(nullif(cursor, ''), '0')::bigint") || 0 }
+
+# --------------------------------------------------------------------------
+# one of two nodes does it
+
+ok(wait_for(60, sub { at() > 0 }), 'a pass is under way');
+
+my $holder = chore("encode(holder, 'hex')");
+my $turn = chore('turn');
+
+moves('one node');
+moves('one node, later');
+is(chore("encode(holder, 'hex')"), $holder, 'the same node has the lease');
+is(chore('turn'), $turn, 'nobody else took it');
+is($t->sql('SELECT count(*) FROM xet.chores_show() WHERE running AND held'
+	. " AND name = 'scrub'"), 1, 'shown as running');
+
+{
+	my $started = chore('started_at');
+
+	# a holder that is neither of them, for a moment
+
+	$t->sql("UPDATE xet.chores SET turn = turn + 1,"
+		. " holder = decode(md5('x'), 'hex'),"
+		. " until = now() + interval '3 s' WHERE name = 'scrub'");
+	ok(wait_for(60, sub {
+		($t->log() . $other->log()) =~ /chore "scrub" goes on elsewhere/
+	}), 'who has lost the lease stops');
+	ok(wait_for(60, sub { chore("holder <> decode(md5('x'), 'hex')")
+		eq 't' }), 'a lease that has run out is taken');
+	is(chore('started_at'), $started, 'the same run goes on');
+}
+
+# --------------------------------------------------------------------------
+# a worker is killed: the run goes on, here or there
+
+# The node that has taken the lease last, by its log.
+
+sub owner {
+	my $turn = chore('turn');
+
+	return (grep {
+		$_->log() =~ /chore "scrub" begins at "\d*" in turn $turn\b/
+	} $t, $other)[0];
+}
+
+{
+	my $from = at();
+	my $n = owner() or die "nobody has the lease\n";
+	my $started = chore('started_at');
+
+	$turn = chore('turn');
+	$holder = chore("encode(holder, 'hex')");
+
+	# all of its workers, so that none of it comes back for a while
+
+	kill('STOP', $n->nginx()->pid());
+	$n->allow(qr/exited on signal 9/);
+	kill('KILL', $n->worker_pids());
+
+	ok(wait_for(90, sub { chore('turn') > $turn }), 'killed: taken over');
+	isnt(chore("encode(holder, 'hex')"), $holder,
+		'killed: by the other node');
+	cmp_ok(at(), '>=', $from, 'killed: from the cursor')
+		if chore('started_at') eq $started;
+	moves('killed');
+
+	kill('CONT', $n->nginx()->pid());
+	ok(wait_for(20, sub { $n->get('/api/health')->{status} == 200 }),
+		'the killed node is back');
+}
+
+$other->stop();
+
+# --------------------------------------------------------------------------
+# a worker of the only node is killed, and the configuration loaded anew: the
+# next worker is of the same node, and need not wait for the lease
+
+ok(wait_for(90, sub { at() > 0 && chore('holder IS NOT NULL AND until > now()')
+	eq 't' }), 'the one node has it');
+
+for my $how (qw/ kill reload /) {
+	my ($from, $started) = (at(), chore('started_at'));
+
+	$turn = chore('turn');
+	$holder = chore("encode(holder, 'hex')");
+	$t->sql("UPDATE xet.chores SET until = now() + interval '1 hour'"
+		. " WHERE name = 'scrub'");
+
+	if ($how eq 'kill') {
+		$t->kill_worker('KILL', $_) for $t->worker_pids();
+
+	} else {
+		$t->reload();
+	}
+
+	ok(wait_for(60, sub { chore('turn') > $turn }), "$how: taken again");
+	is(chore("encode(holder, 'hex')"), $holder, "$how: by the same node");
+	cmp_ok(at(), '>=', $from, "$how: from the cursor")
+		if chore('started_at') eq $started;
+	moves($how);
+}
+
+# a worker that has a client stays after a reload, and leaves the chore alone
+
+{
+	my $c = $t->http_start('PUT', '/api/v1/files',
+		{ 'Content-Length' => 10 }, 'a');
+
+	$turn = chore('turn');
+
+	my @old = $t->reload();
+
+	ok(wait_for(60, sub { chore('turn') > $turn }), 'exiting: taken again');
+	moves('exiting');
+
+	$turn = chore('turn');
+	moves('exiting, later');
+	is(chore('turn'), $turn, 'exiting: the old worker keeps out of it');
+
+	$c->send('bcdefghij');
+	is($c->response('PUT', timeout => 30)->{status}, 200,
+		'exiting: its client is served');
+	$c->close();
+
+	ok(wait_for(30, sub { !grep { kill(0, $_) } @old }),
+		'exiting: the old worker has gone');
+}
+
+# --------------------------------------------------------------------------
+# PostgreSQL
+
+{
+	my $from = at();
+
+	$t->allow(qr/PostgreSQL/, qr/terminating connection/);
+	$t->pg_restart();
+	moves('PostgreSQL restarts');
+
+	my $lock = $t->pg_lock('xet.chores');
+
+	ok($t->wait_log(qr/chore "scrub" waits: PostgreSQL/, 60),
+		'the table is locked: it waits, and says so');
+	is($t->get('/api/health')->{status}, 200, 'locked: health');
+
+	my $data = mix(77, 200_000);
+
+	is($t->http('PUT', '/api/v1/files', {}, \$data)->{status}, 200,
+		'locked: uploads go on');
+	$lock->unlock();
+	moves('the lock is gone');
+}
+
+# --------------------------------------------------------------------------
+# two holders at once are harmless, and a run ends once
+
+{
+	$t->write_conf(undef, directives => {
+		xet_scrub => 'on rate=1g interval=1s' });
+	$t->reload();
+	$other->write_conf(undef, directives => {
+		xet_scrub => 'on rate=1g interval=1s' });
+	$other->run();
+
+	my $n = chore('turn');
+
+	for (1 .. 60) {
+		$t->sql("UPDATE xet.chores SET until = now(), holder ="
+			. " decode(md5('y'), 'hex')");
+		select(undef, undef, undef, 0.05);
+	}
+
+	is($t->sql('SELECT count(*) FROM xet.xorbs'
+		. ' WHERE damaged_at IS NOT NULL'), 0,
+		'a lease that is torn away: nothing is marked');
+	ok(wait_for(60, sub { chore('finished_at > now() - interval \'5 s\'')
+		eq 't' }), 'a lease that is torn away: runs are completed');
+}
+
+# --------------------------------------------------------------------------
+# no chores without a directive
+
+{
+	$other->stop();
+	$t->write_conf(undef, directives => {});
+	$t->reload();
+
+	ok(wait_for(60, sub {
+		chore('holder IS NULL OR until < now()') eq 't'
+	}), 'off: the lease runs out');
+
+	$turn = chore('turn');
+	is($t->get('/api/health')->{status}, 200, 'off: health');
+	select(undef, undef, undef, 3);
+	is(chore('turn'), $turn, 'off: nobody takes it');
+}
+
+$t->done();

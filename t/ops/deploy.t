@@ -1,0 +1,307 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# docker/kubernetes and docker/compose.yaml: their schemas, and that they fit to
+# the image: its user, port, volume, variables and times; no container has more
+# rights or secrets than it needs.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet::Process qw/ build_dir root run_command slurp spew /;
+
+use File::Path qw/ make_path /;
+use File::Temp qw/ tempdir /;
+use JSON::PP ();
+
+my $venv = build_dir() . '/kubernetes/bin';
+my $work = tempdir('xet-deploy-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+my ($kubectl) = grep { -x } map { "$_/kubectl" } split(/:/, $ENV{PATH});
+
+plan(skip_all => 'no kubernetes-validate: sh t/clients/setup.sh')
+	unless -x "$venv/python";
+
+sub docker {
+	return slurp(root() . "/docker/$_[0]");
+}
+
+# The documents of a YAML file.
+
+sub documents {
+	my ($file) = @_;
+
+	my ($status, $out) = run_command([ "$venv/python", '-c', << 'END',
+import json, sys, yaml
+print(json.dumps(list(yaml.safe_load_all(open(sys.argv[1])))))
+END
+		$file ]);
+
+	BAIL_OUT("$file: $out") if $status;
+
+	return @{ JSON::PP::decode_json($out) };
+}
+
+# --------------------------------------------------------------------------
+# what the image has
+
+my $dockerfile = docker('Dockerfile');
+my ($uid) = $dockerfile =~ /^USER (\d+):\d+$/m;
+my ($port) = $dockerfile =~ /^ENV PORT=(\d+)$/m;
+my ($entrypoint) = docker('entrypoint.sh');
+my %variables = map { $_ => 1 } $entrypoint =~ /\$\{([A-Z_]+):-/g;
+my ($documented) = slurp(root() . '/docs/operations.md')
+	=~ /^## In a container\n(.*?)^## /ms;
+my %documented = map { $_ => 1 } map { /`([A-Z_]+)`/g }
+	map { (split(/\|/, $_))[1] } $documented =~ /^(\|.*)$/mg;
+
+# those of tests and of an older image
+
+delete @variables{qw/ DATA RUN SHARE URL /};
+
+is(join(' ', sort keys %variables), join(' ', sort keys %documented),
+	'variables: all that there are are documented, and no others');
+is_deeply([ grep { $entrypoint !~ /^#   (?:\w+, )*$_\b/m }
+	sort keys %variables ], [], 'variables: the head of the script');
+
+
+# --------------------------------------------------------------------------
+# Kubernetes
+
+my @files = grep { !/kustomization/ } glob(root()
+	. '/docker/kubernetes/*.yaml');
+
+my $all = "$work/all.yaml";
+
+if ($kubectl) {
+	my ($status, $out) = run_command([ $kubectl, 'kustomize',
+		root() . '/docker/kubernetes' ]);
+
+	is($status, 0, 'kustomize') or BAIL_OUT($out);
+	spew($all, $out);
+
+} else {
+	diag('no kubectl: the files as they are');
+	spew($all, join("---\n", map { slurp($_) } @files));
+}
+
+sub valid {
+	my ($file, @version) = @_;
+
+	my ($status, $out) = run_command([ "$venv/kubernetes-validate",
+		'--strict', @version, $file ]);
+
+	return $status ? $out : '';
+}
+
+is(valid($all), '', 'valid for the newest');
+is(valid($all, '-k', '1.28'), '', 'valid for 1.28');
+
+# one that notices nothing would be of no use
+
+spew("$work/bad.yaml", slurp($all) =~ s/periodSeconds/periodsSeconds/r);
+isnt(valid("$work/bad.yaml"), '', 'another is refused');
+
+my @resources = documents($all);
+my %of = map { $_->{kind} => $_ } @resources;
+
+is(join(' ', sort keys %of), 'ConfigMap Ingress Service StatefulSet', 'kinds');
+is(scalar(@resources), scalar(@files), 'each file is named');
+
+my $pod = $of{StatefulSet}{spec}{template}{spec};
+my ($c) = @{ $pod->{containers} };
+my $config = $of{ConfigMap}{data};
+
+is(scalar(@{ $pod->{containers} }), 1, 'one container');
+
+my %env = (%$config, map { $_->{name} => $_ } @{ $c->{env} });
+
+is_deeply([ grep { !$variables{$_} } sort keys %env ], [],
+	'variables are those of the image');
+ok(!(grep { !defined || ref } values %$config), 'all are texts');
+is($config->{AUTH}, 'token', 'with tokens');
+
+my $security = { %{ $pod->{securityContext} }, %{ $c->{securityContext} } };
+
+is($security->{runAsUser}, $uid, 'the user of the image');
+is($security->{fsGroup}, $uid, 'whose group has the volume and the secrets');
+ok($security->{runAsNonRoot}, 'not root');
+ok($security->{readOnlyRootFilesystem}, 'a file system to read');
+ok(defined $security->{allowPrivilegeEscalation}
+	&& !$security->{allowPrivilegeEscalation}, 'no new privileges');
+is_deeply($security->{capabilities}{drop}, [ 'ALL' ], 'no capabilities');
+is($security->{seccompProfile}{type}, 'RuntimeDefault', 'system calls');
+ok(defined $pod->{automountServiceAccountToken}
+	&& !$pod->{automountServiceAccountToken}, 'no token of the cluster');
+
+# Every folder that is written to or named has its volume.
+
+my %mounts = map { $_->{mountPath} => $_ } @{ $c->{volumeMounts} };
+my %volumes = map { $_->{name} => $_ } @{ $pod->{volumes} };
+my %claims = map { $_->{metadata}{name} => 1 }
+	@{ $of{StatefulSet}{spec}{volumeClaimTemplates} };
+
+ok($claims{ $mounts{'/data'}{name} }, '/data is on a volume of its own');
+ok($volumes{ $mounts{'/tmp'}{name} }{emptyDir}, '/tmp is thrown away');
+
+my $keys = $volumes{ $mounts{ $config->{KEYS} }{name} }{secret};
+
+ok($keys, 'the keys are a secret');
+is($keys->{defaultMode}, 0440, 'for the group, and not for others');
+is($env{POSTGRES}{valueFrom}{secretKeyRef}{name}, 'xet-postgres',
+	'the database is one');
+ok($mounts{ $env{POSTGRES_PASSWORD_FILE}{value} =~ s!/[^/]*$!!r },
+	'its password is there');
+
+my $operations = slurp(root() . '/docs/operations.md');
+
+like($operations, qr/create secret generic $_\b/, "$_: how it is made")
+	for $keys->{secretName}, $env{POSTGRES}{valueFrom}{secretKeyRef}{name};
+
+# Ports and routes.
+
+my ($http) = @{ $c->{ports} };
+
+is($http->{containerPort}, $port, 'the port of the image');
+is($of{Service}{spec}{ports}[0]{targetPort}, $http->{name}, 'of the service');
+is($of{Ingress}{spec}{rules}[0]{http}{paths}[0]{backend}{service}{name},
+	$of{Service}{metadata}{name}, 'of the ingress');
+is_deeply($of{Service}{spec}{selector},
+	$of{StatefulSet}{spec}{selector}{matchLabels}, 'whom it leads to')
+	if $kubectl;
+
+my $api = docker('../docs/openapi.yaml');
+
+for my $probe (qw/ startup liveness readiness /) {
+	my $get = $c->{"${probe}Probe"}{httpGet};
+	my ($route) = $get->{path} =~ m!^/api(/.*)$!;
+
+	ok($api =~ m!^  '?/(?:api)?\Q$route\E'?:!m, "$probe: a route");
+	is($get->{port}, $http->{name}, "$probe: the port");
+}
+
+isnt($c->{livenessProbe}{httpGet}{path}, $c->{readinessProbe}{httpGet}{path},
+	'a database that is away restarts nobody');
+
+# A stop takes as long as it may.
+
+my ($sleep) = grep { /^\d+$/ } @{ $c->{lifecycle}{preStop}{exec}{command} };
+
+cmp_ok($pod->{terminationGracePeriodSeconds}, '>',
+	$sleep + $config->{GRACE} + 10, 'a stop has its time');
+
+my $annotations = $of{Ingress}{metadata}{annotations};
+my $nginx = 'nginx.ingress.kubernetes.io';
+
+is($annotations->{"$nginx/proxy-body-size"}, 0, 'ingress: bodies of any size');
+is($annotations->{"$nginx/proxy-$_"}, 'off', "ingress: no $_")
+	for qw/ request-buffering buffering /;
+
+# The example of a kustomization, with the base beside it.
+
+SKIP: {
+	skip('no kubectl', 2) unless $kubectl;
+
+	my ($example) = $operations
+		=~ /^```yaml\n(apiVersion: kustomize.*?)^```$/ms;
+	my $base = 'ngx_http_xet_module/docker/kubernetes';
+
+	make_path("$work/overlay/$base");
+	system('cp', glob(root() . '/docker/kubernetes/*'),
+		"$work/overlay/$base/") == 0 or die "cp: $?\n";
+	spew("$work/overlay/kustomization.yaml", $example // '');
+
+	my ($status, $out) = run_command([ $kubectl, 'kustomize',
+		"$work/overlay" ]);
+
+	is($status, 0, 'the example of docs/operations.md') or diag($out);
+	like($out, qr!image: registry\.example\.com/xet-server:0\.9\.0\n!,
+		'its image');
+	like($out, qr!URL_BASE: https://cas\.example\.org\n!, 'its URL');
+}
+
+# --------------------------------------------------------------------------
+# compose
+
+my ($compose) = documents(root() . '/docker/compose.yaml');
+my %services = %{ $compose->{services} };
+
+is(join(' ', sort keys %services), 'edge postgres server', 'services');
+
+for my $name (qw/ edge server /) {
+	my $s = $services{$name};
+
+	is_deeply([ grep { !$variables{$_} } sort keys
+		%{ $s->{environment} } ], [],
+		"$name: variables are those of the image");
+	ok($s->{read_only}, "$name: to read");
+	is_deeply($s->{tmpfs}, [ '/tmp' ], "$name: /tmp");
+	is_deeply($s->{cap_drop}, [ 'ALL' ], "$name: no capabilities");
+	is_deeply($s->{security_opt}, [ 'no-new-privileges:true' ],
+		"$name: no new privileges");
+	ok((grep { m!:/data$! } @{ $s->{volumes} }), "$name: /data");
+	is($s->{stop_grace_period}, '1m', "$name: a stop has its time");
+	is($s->{image}, $services{server}{image}, "$name: the image");
+}
+
+is($services{server}{build}{target}, 'server', 'without PostgreSQL');
+like($dockerfile, qr/ AS $services{server}{build}{target}$/m,
+	'which is there');
+ok(!exists $services{server}{environment}{AUTH}, 'with tokens');
+is($services{edge}{environment}{EDGE}, "server:$port", 'its origin');
+is_deeply([ grep { $services{$_}{ports} } sort keys %services ], [ 'edge' ],
+	'nobody else is published');
+like($services{edge}{ports}[0], qr/^\$\{LISTEN:-127\.0\.0\.1:\d+\}:$port$/,
+	'to this machine, if nothing else is said');
+
+# Secrets: those that secrets.sh makes, each where it is needed.
+
+is_deeply($services{edge}{secrets}, [ 'url.key' ], 'the edge has one');
+
+my %used = map { $_ => 1 } map { @{ $_->{secrets} || [] } } values %services;
+
+is(join(' ', sort keys %used), join(' ', sort keys %{ $compose->{secrets} }),
+	'all are used');
+
+my ($status, $out) = run_command([ 'sh', root() . '/docker/secrets.sh',
+	"$work/secrets" ]);
+
+is($status, 0, 'secrets.sh') or diag($out);
+is(join(' ', sort map { s!.*/!!r } glob("$work/secrets/*")),
+	join(' ', sort map { $_->{file} =~ s!^secrets/!!r }
+	values %{ $compose->{secrets} }), 'secrets.sh makes all of them');
+is((stat("$work/secrets"))[2] & 0777, 0700, 'the folder is closed');
+
+my $before = join('', map { slurp($_) } sort glob("$work/secrets/*"));
+
+run_command([ 'sh', root() . '/docker/secrets.sh', "$work/secrets" ]);
+is(join('', map { slurp($_) } sort glob("$work/secrets/*")), $before,
+	'what is there stays');
+
+like(docker('Dockerfile.dockerignore'), qr!^docker/secrets$!m,
+	'none comes into an image');
+
+# The tool itself, where there is one; it needs no engine for this.
+
+SKIP: {
+	my ($tool) = grep { (run_command([ @$_, 'version' ]))[0] == 0 }
+		[ qw/ docker compose / ], [ 'docker-compose' ];
+
+	skip('no docker compose', 1) unless $tool;
+
+	make_path("$work/compose/docker/secrets");
+	spew("$work/compose/docker/compose.yaml", docker('compose.yaml'));
+	spew("$work/compose/docker/secrets/$_", '')
+		for keys %{ $compose->{secrets} };
+
+	my ($status, $out) = run_command([ @$tool, '-p', 'xet', '-f',
+		"$work/compose/docker/compose.yaml", 'config' ]);
+
+	is($status, 0, "@$tool config") or diag($out);
+}
+
+done_testing();

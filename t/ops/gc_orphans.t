@@ -1,0 +1,413 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Files of the store that never had a row: xet_gc removes those that are old
+# enough, once a day, and nothing else, whoever comes between two of its steps:
+# an upload, a row, a backup, a second node, a death, another disk.  What a
+# sweep has left aside the next one looks after; and who asks by xet gc is told.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use File::Path qw/ make_path remove_tree /;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::Cli;
+use Test::Xet::Files;
+use Test::Xet::Process qw/ spew /;
+
+Test::Xet->folder(
+	'ages and links of files; orphans of a bucket are in t/s3/cli.t');
+
+my $gc = { xet_gc => 'on grace=1d interval=1s' };
+
+my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 900);
+
+$t->run();
+$t->let_age();
+
+my $store = $t->store();
+my $xorb = send_xorb($t, mix(1, 300_000));
+my $file = register_file($t, [ [ $xorb ] ]);
+my $serial = 0;
+
+age($t->xorb_files($xorb->{hash}));
+
+# --------------------------------------------------------------------------
+# old ones go, and only these
+
+my @old = map { orphan() } 1 .. 300;
+my $young = orphan(age => 0);
+my $day = orphan(age => 86400 - 600);
+my $other = "$store/xorbs/default/ab/README";
+my $astray = "$store/xorbs/default/ab/" . 'cd' x 32 . '.00000001';
+
+spew($_, 'x'), age($_) for $other, $astray;
+
+my $node = node();
+
+ok(wait_for(120, sub { total('orphans') == 300 }), 'old ones')
+	or diag(chore('*'));
+ok(wait_for(60, sub { swept() }), 'all was looked at');
+is(scalar(grep { -e } @old), 0, 'are gone');
+is(total('orphan_bytes'), 300 * 100, 'their bytes are told');
+is($t->sql('SELECT gc_orphans, gc_orphan_bytes, orphans FROM'
+	. ' xet.figures(0, 0, 10)'), '300|30000|2', 'as figures');
+ok(-e $_, "there: $_") for $young, $day, $other, $astray;
+is(scalar(asides()), 0, 'nothing is left aside');
+whole('what has a row is there');
+
+# --------------------------------------------------------------------------
+# once a day, or when an operator says so
+
+my $orphan = orphan();
+
+runs(2);
+ok(-e $orphan, 'once a day');
+sweep('when it is said');
+ok(!-e $orphan, 'it is gone');
+
+# a database from an older dump does not know what came later
+
+{
+	$orphan = orphan(age => 2 * 86400);
+	$t->sql("UPDATE xet.xorbs SET created_at = now() - interval '3 days'");
+	sweep('an older database');
+	ok(-e $orphan, 'one that the database does not know of stays');
+	is($t->sql('SELECT orphans FROM xet.figures(0, 0, 10)'), 3, 'told');
+	$t->sql('UPDATE xet.xorbs SET created_at = now()');
+	sweep('a newer one');
+	ok(!-e $orphan, 'now it goes');
+}
+
+# --------------------------------------------------------------------------
+# what the collector has a note of is no orphan
+
+is($t->sql("INSERT INTO xet.gc_copies (hash, tag, stored_size) VALUES"
+	. " ('\\x" . 'ab' x 32 . "', 7, 1); SELECT count(*) FROM"
+	. " xet.copies_unknown(ARRAY['\\x" . 'ab' x 32 . "'::bytea,"
+	. " '\\x" . 'ab' x 32 . "'], ARRAY[7, 8])"), 1, 'a note');
+ok(wait_for(60, sub { $t->sql('SELECT count(*) FROM xet.gc_copies') == 0 }),
+	'is followed');
+
+# --------------------------------------------------------------------------
+# a backup, or a rebuild
+
+{
+	my $backup = $t->pg_session();
+
+	$backup->run("SELECT pg_advisory_lock_shared(hashtext('xet.copies'),"
+		. ' 0)');
+	$orphan = orphan();
+	$t->sql("SELECT xet.chore_now('orphans')");
+	runs(2);
+	ok(-e $orphan, 'a backup keeps all');
+	like($node->log(), qr/files without a row are left: a backup/,
+		'which is logged');
+	$backup->close();
+	ok(wait_for(60, sub { swept() }), 'it has ended');
+	ok(!-e $orphan, 'and the orphan goes');
+}
+
+# --------------------------------------------------------------------------
+# left aside by one that has died, for the next run and for that of xet gc
+
+for my $how ('server', 'command') {
+	my $dead = aside(orphan(), 77);
+	my ($copy) = $t->xorb_files($xorb->{hash});
+	my $back = aside($copy, 4711);
+
+	# and one that had its name back when that died
+
+	my $both = orphan(age => 0);
+	age($both);
+	link($both, "$store/tmp/" . name_aside($both, 5)) or die;
+
+	# a start removes what is old in this folder, but not these
+
+	my $calm = Test::Xet->new(workers => 1, beside => $t);
+
+	$calm->run();
+	ok(-e $dead && -e $back, "$how: a start leaves them");
+	$calm->stop();
+
+	if ($how eq 'server') {
+		sweep($how);
+
+	} else {
+		my $bytes = total('orphan_bytes');
+		my $r = xet(undef, { env => {
+			XET_POSTGRES => $t->conninfo() } }, 'gc', '--json');
+
+		is($r->{code}, 0, 'xet gc') or diag($r->{err});
+		like($r->{err}, qr/orphans are left: 1 may not be removed/,
+			'xet gc: what is back ends the run');
+		ok(wait_for(60, sub { swept() }), 'xet gc: it is a sweep');
+		is(total('orphan_bytes') - $bytes, 200, 'xet gc: counted');
+	}
+
+	is(scalar(asides()), 0, "$how: none is left aside");
+	ok(!-e $both, "$how: what has no row is gone");
+	ok(-e $copy, "$how: what has a row is back");
+	whole("$how: whole");
+}
+
+# --------------------------------------------------------------------------
+# between "taken aside" and the second look: the function waits for a gate
+
+my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
+	. " integer[])'::regprocedure)");
+
+(my $gated = $function) =~ s/^BEGIN$/BEGIN PERFORM
+	pg_advisory_xact_lock(4711);/m or die $function;
+
+# a row that names the file after all
+
+{
+	my ($copy) = $t->xorb_files($xorb->{hash});
+
+	$t->sql('UPDATE xet.xorbs SET tag = tag # 1');
+	meanwhile('a row', sub {
+		ok(!-e $copy, 'a row: the file is aside');
+		$t->sql('UPDATE xet.xorbs SET tag = tag # 1');
+	});
+	ok(wait_for(60, sub { -e $copy }), 'a row: the file is back');
+	ok(wait_for(60, sub { !asides() }), 'a row: nothing is aside');
+	ok(wait_for(60, sub {
+		$node->log() =~ /left: 1 may not be removed any more/
+	}), 'a row: logged');
+	whole('a row: whole');
+	ok(wait_for(60, sub { swept() }), 'a row: the next run looks again');
+}
+
+# an upload of the very xorb
+
+{
+	my $raw = mix(2, 200_000);
+	my $made = send_xorb($t, $raw);
+	my ($copy) = $t->xorb_files($made->{hash});
+	my $new;
+
+	$t->sql("DELETE FROM xet.xorbs WHERE tag <> (SELECT tag FROM xet.xorbs"
+		. " WHERE hash = '\\x" . plain_hash($xorb->{hash}) . "')");
+	age($copy);
+	meanwhile('an upload', sub {
+		ok(!-e $copy, 'an upload: the orphan is aside');
+		send_xorb($t, $raw);
+		$new = register_file($t, [ [ $made ] ]);
+	});
+	ok(wait_for(60, sub { swept() }), 'an upload: it goes on');
+	ok(!-e $copy, 'an upload: the orphan is gone');
+	is(scalar($t->xorb_files($made->{hash})), 1,
+		'an upload: its own copy is there');
+
+	my $r = $t->get("/api/v1/files/$new->{hash}");
+
+	ok($r->{body} eq $new->{data}, 'an upload: the file') or
+		diag($r->summary());
+}
+
+# the worker is killed: the next one goes on in the middle
+
+{
+	my @more = map { orphan() } 1 .. 40;
+	my $turn = chore('turn');
+
+	$node->allow(qr/exited on signal 9/);
+	meanwhile('killed', sub {
+		kill('KILL', $node->worker_pids());
+		ok(wait_for(60, sub { chore('turn') > $turn }),
+			'killed: taken up');
+		cmp_ok(scalar(asides()), '>', 0, 'killed: files are aside');
+	});
+	ok(wait_for(120, sub { swept() }), 'killed: it goes on')
+		or diag(chore('*'));
+	is(scalar(asides()), 0, 'killed: none is left aside');
+	is(scalar(grep { -e } @more), 0, 'killed: all are gone');
+}
+
+# a second node that believes to be alone
+
+{
+	my @more = map { orphan() } 1 .. 40;
+	my $two = node();
+
+	# who waits at the gate is late, and goes on beside the other one
+
+	meanwhile('two nodes', sub {
+		my $turn = chore('turn');
+
+		$t->sql("UPDATE xet.chores SET turn = turn + 1, until ="
+			. " now(), holder = decode(md5('x'), 'hex')"
+			. " WHERE name = 'gc'");
+		ok(wait_for(60, sub { chore('turn') > $turn + 1
+			&& $t->pg_blocked() > 0 }), 'two nodes: both');
+	});
+	ok(wait_for(120, sub { swept() }), 'two nodes: to the end')
+		or diag(chore('*'));
+	is(scalar(asides()), 0, 'two nodes: none is left aside');
+	is(scalar(grep { -e } @more), 0, 'two nodes: all are gone');
+	whole('two nodes: whole');
+	$two->stop();
+}
+
+# --------------------------------------------------------------------------
+# another disk: what is there has no row
+
+{
+	my $theirs = "$store/xorbs/default/ef/" . 'ef' x 32 . '.00000001';
+
+	$_->allow(qr/identity|is not the store|the folder|No such file/)
+		for $t, $node;
+	rename($store, "$store.away") or die;
+	make_path("$store/xorbs/default/ef", "$store/tmp");
+	spew($theirs, 'x');
+	age($theirs);
+	$t->sql("SELECT xet.chore_now('orphans')");
+
+	ok(wait_for(60, sub {
+		$node->log() =~ /chore "gc" waits: this is not the store/
+	}), 'another disk: it waits') or diag(chore('*'));
+	ok(-e $theirs, 'another disk: nothing is touched');
+
+	remove_tree($store);
+	rename("$store.away", $store) or die;
+	$orphan = orphan();
+
+	ok(wait_for(180, sub { swept() }), 'it is back') or diag(chore('*'));
+	ok(!-e $orphan, 'it is back: and the orphan goes');
+	whole('it is back: whole');
+}
+
+is(xet(undef, { env => { XET_POSTGRES => $t->conninfo() } }, 'verify',
+	'--store', $store)->{code}, 0, 'the store is right in the end');
+
+$t->done();
+
+# --------------------------------------------------------------------------
+
+sub node {
+	my $n = Test::Xet->new(workers => 2, log => 'info', timeout => 900,
+		directives => $gc, beside => $t);
+
+	$n->run();
+
+	return $n;
+}
+
+# A copy of a xorb that nobody has uploaded.
+
+sub orphan {
+	my (%o) = @_;
+
+	my $hash = sprintf('%02x', $serial % 256) . sprintf('%062x', ++$serial);
+	my $path = "$store/xorbs/default/" . substr($hash, 0, 2)
+		. "/$hash.00000001";
+
+	spew($path, 'x' x 100);
+	age($path, $o{age});
+
+	return $path;
+}
+
+sub age {
+	my ($path, $age) = @_;
+
+	my $time = time() - ($age // 90000);
+
+	utime($time, $time, $path) or die "$path: $!\n";
+}
+
+sub name_aside {
+	my ($path, $sweep) = @_;
+
+	return "orphan.$sweep." . substr($path, rindex($path, '/') + 1);
+}
+
+sub aside {
+	my ($path, $sweep) = @_;
+
+	my $aside = "$store/tmp/" . name_aside($path, $sweep);
+
+	rename($path, $aside) or die "$path: $!\n";
+
+	return $aside;
+}
+
+sub asides {
+	my @asides = glob("$store/tmp/orphan.*");
+
+	return @asides;
+}
+
+# A sweep, with something aside while the code runs.
+
+sub meanwhile {
+	my ($name, $code) = @_;
+
+	my $gate = $t->pg_session();
+
+	$gate->run('SELECT pg_advisory_lock(4711)');
+	$t->sql($gated);
+	orphan();
+	$t->sql("SELECT xet.chore_now('orphans')");
+
+	ok(wait_for(60, sub { asides() > 0 && $t->pg_blocked() > 0 }),
+		"$name: taken aside") or diag(chore('*'));
+
+	$code->();
+
+	$t->sql($function);
+	$gate->close();
+}
+
+# Whether a sweep has come to its end since it was asked for.
+
+sub swept {
+	return $t->sql('SELECT count(*) FROM xet.chores WHERE'
+		. " name = 'orphans' AND started_at IS NOT NULL");
+}
+
+sub sweep {
+	my ($name) = @_;
+
+	$t->sql("SELECT xet.chore_now('orphans')");
+	ok(wait_for(60, sub { swept() }), "$name: a sweep") or diag(chore('*'));
+}
+
+# So many runs of the collector from beginning to end.
+
+sub runs {
+	my ($n) = @_;
+
+	for (1 .. $n + 1) {
+		my $at = chore("coalesce(finished_at, 'epoch')");
+
+		ok(wait_for(60, sub { chore("coalesce(finished_at, 'epoch')")
+			ne $at }), 'a run') or diag(chore('*'));
+	}
+}
+
+sub chore {
+	return $t->sql("SELECT $_[0] FROM xet.chores WHERE name = 'gc'");
+}
+
+sub total {
+	my ($figure) = @_;
+
+	return $t->sql("SELECT coalesce(sum((totals->>'$figure')::bigint), 0)"
+		. " FROM xet.chores_show() WHERE name = 'gc'");
+}
+
+sub whole {
+	my ($name) = @_;
+
+	my $r = $t->get("/api/v1/files/$file->{hash}");
+
+	ok($r->{body} eq $file->{data}, $name) or diag($r->summary());
+}

@@ -1,0 +1,157 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Figures of a store that takes several questions to walk through: the sums of
+# all parts, once each, also when the worker that asks is killed or locked out;
+# and the largest repos, whatever their names are.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::Browser;
+use Test::Xet::Metrics;
+
+my $t = Test::Xet->new(log => 'info', workers => 2, timeout => 900,
+	locations => <<'EOC');
+xet_auth off;
+location /api/ { xet_api; }
+location = /metrics { xet_metrics; }
+location = /status { xet_status; }
+location = /repos { xet_status repos; }
+EOC
+
+$t->run();
+
+# 120,000 files of 1 to 120,000 bytes: three parts and an end
+
+$t->sql(<<'EOS');
+INSERT INTO xet.files (hash, size, term_count, packed)
+SELECT sha256(g::text::bytea), g, 0, '' FROM generate_series(1, 120000) AS g
+ ORDER BY g;
+
+INSERT INTO xet.repos (name)
+SELECT 'team/model-' || g FROM generate_series(1, 14) AS g ORDER BY g;
+
+UPDATE xet.repos SET name = '<script>evil()</script>"&''' WHERE id =
+    (SELECT max(id) FROM xet.repos);
+
+-- 1 to 13 have as many files of 1,000 bytes as their number, the last one has
+-- 45,000 of the others
+
+INSERT INTO xet.repo_files (repo_id, file_id)
+SELECT r.n, f.id
+  FROM (SELECT id AS n FROM xet.repos) r
+  JOIN xet.files f ON r.n < 14 AND f.size BETWEEN 1 AND r.n;
+
+INSERT INTO xet.repo_files (repo_id, file_id)
+SELECT 14, f.id FROM xet.files f WHERE f.size BETWEEN 20001 AND 65000;
+
+ANALYZE;
+EOS
+
+my $sum = 120000 * 120001 / 2;
+my $m;
+
+my %size = map { $_ => $_ * ($_ + 1) / 2 } 1 .. 13;
+my $large = (20001 + 65000) * 45000 / 2;
+
+# while it walks a worker is killed, whichever asks
+
+my $killed = 0;
+my (@seen, $repos);
+
+ok(wait_for(200, sub {
+	$m = metrics($t);
+	$repos = $t->get('/repos?format=json')->json()->{repos};
+	push @seen, $m->{xet_files} if defined $m->{xet_files};
+
+	if (!$killed++) {
+		$t->kill_worker('KILL', $_) for $t->worker_pids();
+	}
+
+	select(undef, undef, undef, 0.5);
+
+	return defined $m->{xet_files} && @$repos;
+}), 'the walks come to an end');
+
+is($m->{xet_files}, 120000, 'files');
+is($m->{xet_file_bytes}, $sum, 'their bytes');
+is($m->{xet_repos}, 14, 'repos');
+is(join(' ', grep { $_ != 120000 } @seen), '', 'nothing is told before');
+
+# --------------------------------------------------------------------------
+# repos
+
+my $evil = q{<script>evil()</script>"&'};
+
+is_deeply($repos, [ map { my ($name, $files, $bytes) = @$_; {
+	name => $name, files => $files, bytes => $bytes,
+	files_text => $files == 45000 ? '45,000' : $files,
+	bytes_text => $bytes < 1000 ? "$bytes bytes" : '1.9 GB' } }
+	[ $evil, 45000, $large ],
+	map({ [ "team/model-$_", $_, $size{$_} ] } reverse 5 .. 13) ],
+	'the ten largest repos, the largest first') or diag(explain($repos));
+
+my $page = $t->get('/repos')->{body};
+
+like($page, qr{<th[ ]scope="row">&lt;script&gt;evil\(\)&lt;/script&gt;&quot;
+	&amp;&\#39;</th><td>45,000</td><td>1\.9[ ]GB</td>}x,
+	'the page: a name is text');
+unlike($page, qr/<script>evil/, 'the page: and nothing else');
+
+my $plain = $t->get('/status')->{body};
+
+unlike($plain, qr/team|id="repos"|Largest/,
+	'no names where they are not asked for');
+ok(!exists $t->get('/status?format=json')->json()->{repos},
+	'no names in its JSON');
+unlike($t->get('/metrics')->{body}, qr/team/, 'no names in metrics');
+is($t->get('/status')->{status}, 200, 'still there');
+
+# in a browser, when the script has put them there, too
+
+my $b = Test::Xet::Browser->new();
+
+if ($b) {
+	$b->open($t->url('/repos'));
+
+	my $name = q{document.querySelector('#repos th').textContent};
+
+	is($b->js($name), $evil, 'a browser: the name as it is');
+	$b->js(q{document.querySelector('#repos').replaceChildren()});
+	ok(wait_for(30, sub { $b->js(q{document.querySelectorAll(
+		'#repos tr').length}) == 10 }), 'a browser: put there anew');
+	is($b->js($name), $evil, 'a browser: the name as it is, again');
+	is($b->js('document.querySelectorAll("script").length'), 1,
+		'a browser: no other script');
+	$b->size(360, 740);
+	$b->open($t->url('/repos'));
+	cmp_ok($b->js('document.documentElement.scrollWidth'), '<=', 360,
+		'a phone: no scrolling sideways');
+	$b->close();
+
+} else {
+	diag('NO chromium: the page was not looked at');
+}
+
+# --------------------------------------------------------------------------
+# a table that is locked: figures stay as they are, and nobody waits
+
+{
+	my $lock = $t->pg_lock('xet.files');
+	my $before = metrics($t);
+	my $start = time();
+
+	$m = metrics($t) for 1 .. 20;
+	cmp_ok(time() - $start, '<', 10, 'locked: nobody waits');
+	is($m->{xet_files}, 120000, 'locked: what was known');
+	$lock->close();
+}
+
+$t->done();

@@ -1,0 +1,290 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# "make run" and "make stop", in folders and at ports of their own: there and
+# back, two side by side, a second run that takes up what is there, a stop that
+# stops one of them; what a kill has left, ports that are taken, addresses.  And
+# the commands of README.md behind the first one, in one shell.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::HTTP;
+use Test::Xet::Process qw/
+	alive build_dir children free_port root run_command slurp spew wait_for
+/;
+
+use File::Path qw/ remove_tree /;
+use File::Temp qw/ tempdir /;
+use IO::Socket::INET ();
+
+# below /tmp, where postgres and www-data get at it when we are root
+
+my @dirs = map { tempdir('xet-run-XXXXXX', DIR => '/tmp') } 1, 2;
+my @ports = map { free_port() } @dirs;
+
+chmod(0755, @dirs);
+
+sub script {
+	my ($name, $i, %env) = @_;
+
+	return run_command([ 'sh', root() . "/docker/$name.sh" ],
+		env => { DIR => $dirs[$i], PORT => $ports[$i],
+			BUILD => build_dir(), %env },
+		timeout => 300, dir => root());
+}
+
+# A run that has to work.
+
+sub runs {
+	my ($name, $i, %env) = @_;
+
+	my ($status, $out) = script('run', $i, %env);
+
+	is($status, 0, "$name: runs") or diag($out);
+	is(get($i, $_)->{status}, 200, "$name: $_")
+		for qw! /api/health /metrics /status !;
+
+	return $out;
+}
+
+# The process and its children, and theirs.
+
+sub family {
+	my ($pid) = @_;
+
+	return ($pid, map { family($_) } children($pid));
+}
+
+# What the URLs of xorbs begin with, for who asks with this Host.
+
+sub base {
+	my ($i, $hash, $host) = @_;
+
+	my $r = Test::Xet::HTTP->request($ports[$i], 'GET',
+		"/api/v1/reconstructions/$hash", { Host => $host });
+
+	return ($r->{body} =~ m!"url":"(.*?)/xorbs/!)[0];
+}
+
+sub get {
+	my ($i, $uri) = @_;
+
+	return eval { Test::Xet::HTTP->request($ports[$i], 'GET', $uri) }
+		|| { status => 0 };
+}
+
+sub pids {
+	my ($i) = @_;
+
+	return map { (slurp("$dirs[$i]/$_", 1) // '') =~ /\A(\d+)/ }
+		'nginx/nginx.pid', 'pg/postmaster.pid';
+}
+
+my ($hash, @seen);
+
+for my $i (0, 1, 0) {
+	my $name = 'server ' . ($i + 1) . ($seen[$i]++ ? ' again' : '');
+	my ($status, $out) = script('run', $i);
+
+	is($status, 0, "$name: runs") or diag($out);
+	like($out, qr!^Serving at http://127\.0\.0\.1:$ports[$i]/api!m,
+		"$name: its URL");
+	is(scalar(() = $out =~ /^  (?:curl|\S+python) /mg), 3,
+		"$name: three examples");
+	like($out, qr/^Stop it with: /m, "$name: how to stop it");
+	like($out, qr/bytes, as signed$/m, "$name: there and back");
+
+	$hash ||= ($out =~ /^hash (\w{64})$/m)[0];
+
+	is(get($i, '/api/health')->{status}, 200, "$name: health");
+	is(get($i, "/api/v1/reconstructions/$hash")->{status}, 200,
+		"$name: the file");
+}
+
+# --------------------------------------------------------------------------
+# what README.md types behind "sh docker/run.sh", in its order
+
+SKIP: {
+	my ($text) = slurp(root() . '/README.md')
+		=~ /^## The first model\n(.*?)^## Configuration\n/ms;
+	my @blocks = ($text // '') =~ /^```sh\n(.*?)^```$/gms;
+	my $build = build_dir();
+
+	cmp_ok(scalar @blocks, '>=', 4, 'README: commands');
+
+	skip('README: no hf_xet', 1) if (run_command([
+		"$build/venv/bin/python", '-c',
+		'import hf_xet, huggingface_hub' ]))[0] != 0;
+
+	my $script = join('', "set -eux\n", @blocks);
+
+	$script =~ s!127\.0\.0\.1:8080!127.0.0.1:$ports[0]!g;
+	$script =~ s!/tmp/!$dirs[0]/!g;
+	$script =~ s!\./\.run/!$dirs[0]/!g;
+	$script =~ s!^build/!$build/!gm;
+
+	my ($status, $out) = run_command([ 'sh', '-c', $script ],
+		env => { BUILD => $build,
+			HF_HOME => "$dirs[0]/home",
+			HF_XET_CACHE => "$dirs[0]/cache" },
+		timeout => 300, dir => root());
+
+	is($status, 0, 'README: all of them work') or diag($out);
+}
+
+my @first = pids(0);
+my @second = pids(1);
+
+is(scalar(grep { alive($_) } @first, @second), 4, 'two of each');
+
+my ($status, $out) = script('stop', 0);
+
+is($status, 0, 'stop') or diag($out);
+is(scalar(grep { alive($_) } @first), 0, 'it is gone');
+is(get(0, '/api/health')->{status}, 0, 'it does not answer');
+is(scalar(grep { alive($_) } @second), 2, 'the other one goes on');
+is(get(1, '/api/health')->{status}, 200, 'and answers');
+is((script('stop', 0))[0], 0, 'stop where nothing runs');
+
+# what is in the folder is all that it needs
+
+($status, $out) = script('run', 0);
+
+is($status, 0, 'started again') or diag($out);
+is(get(0, "/api/v1/reconstructions/$hash")->{status}, 200,
+	'the file is still there');
+
+is(base(0, $hash, 'localhost:1'), "http://127.0.0.1:$ports[0]",
+	'URLs are of the address, whoever asks');
+is(base(0, $hash, 'other.example'), undef, 'and it has no other name');
+
+# --------------------------------------------------------------------------
+# a master that is killed leaves its workers, which have the port
+
+sub killed_master {
+	my ($pid) = pids(0);
+	my @all = family($pid);
+
+	cmp_ok(scalar @all, '>', 1, 'workers');
+	kill('KILL', $pid);
+	ok(wait_for(10, sub { !alive($pid) }), 'the master is killed');
+	is(get(0, '/api/health')->{status}, 200, 'its workers go on');
+
+	return @all;
+}
+
+my @left = killed_master();
+
+runs('nginx killed', 0);
+is(scalar(grep { alive($_) } @left), 0, 'nginx killed: the old ones are gone');
+is(get(0, "/api/v1/reconstructions/$hash")->{status}, 200,
+	'nginx killed: the file');
+
+@left = killed_master();
+
+is((script('stop', 0))[0], 0, 'nginx killed: stop');
+is(scalar(grep { alive($_) } @left), 0, 'nginx killed: nothing is left');
+
+# the number of either may be another's by now
+
+runs('stopped', 0);
+(undef, my $postmaster) = pids(0);
+script('stop', 0);
+
+spew("$dirs[0]/nginx/nginx.pid", "$$\n");
+spew("$dirs[0]/pg/postmaster.pid", "$$\n$dirs[0]/pg\n");
+
+runs('numbers of others', 0);
+ok(alive($$), 'numbers of others: they live');
+
+# a postmaster that is killed, with a child that does not notice
+
+(undef, $postmaster) = pids(0);
+@left = family($postmaster);
+kill('STOP', $left[-1]);
+kill('KILL', $postmaster);
+ok(wait_for(20, sub { 1 == grep { alive($_) } @left }),
+	'PostgreSQL killed: one is left');
+
+runs('PostgreSQL killed', 0);
+is(scalar(grep { alive($_) } @left), 0, 'PostgreSQL killed: it is gone');
+is(get(0, "/api/v1/reconstructions/$hash")->{status}, 200,
+	'PostgreSQL killed: the file');
+
+# --------------------------------------------------------------------------
+# a port that somebody has, which is said before anything is built
+
+my $taken = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1)
+	or die "socket: $!\n";
+my $none = "$dirs[1]/build";
+
+for my $i (0, 1) {
+	my $port = $i ? $taken->sockport() : $ports[1];
+	my $name = $i ? 'taken by somebody' : 'taken by another of ours';
+
+	($status, $out) = script('run', 0, PORT => $port, BUILD => $none);
+
+	is($status >> 8, 1, "$name: does not run");
+	like($out, qr/^run: 127\.0\.0\.1:$port can't be had: .*in use/m,
+		"$name: says so");
+	ok(!-e $none, "$name: has built nothing");
+	is(get(0, '/api/health')->{status}, 200, "$name: what runs goes on");
+}
+
+for (
+	[ 'no port', { PORT => 'http' }, qr/^run: PORT is not a number/ ],
+	[ 'no address', { ADDR => '192.0.2.1' }, qr/192\.0\.2\.1:\d+ can't/ ],
+	[ 'no URL', { URL => 'http://x;' }, qr/^run: unusual characters in/ ])
+{
+	my ($name, $env, $why) = @$_;
+
+	($status, $out) = script('run', 0, %$env, BUILD => $none);
+
+	is($status >> 8, 1, "$name: does not run");
+	like($out, $why, "$name: says so");
+}
+
+# --------------------------------------------------------------------------
+# addresses, and what clients are told
+
+runs('all addresses', 0, ADDR => '0.0.0.0', HOSTS => 'xet.example b.example');
+is(base(0, $hash, 'xet.example:99'), 'http://xet.example:99',
+	'all addresses: URLs are as the client has asked');
+
+$out = runs('all addresses, a URL', 0, ADDR => '0.0.0.0',
+	URL => 'https://xet.example');
+is(base(0, $hash, 'b.example'), undef, 'a URL: no name of before');
+like($out, qr!^Serving at https://xet\.example/api,!m, 'a URL: it is shown');
+is(base(0, $hash, 'localhost'), 'https://xet.example',
+	'a URL: is what clients are told');
+
+($status, $out) = script('run', 0, ADDR => '127.0.0.2');
+is($status, 0, 'another address: runs') or diag($out);
+like($out, qr!^Serving at http://127\.0\.0\.2:$ports[0]/api,!m,
+	'another address: it is shown');
+like($out, qr/^hash $hash$/m, 'another address: there and back');
+
+for my $i (0, 1) {
+	is((script('stop', $i))[0], 0, 'stop');
+	is(scalar(grep { alive($_) } pids($i)), 0, 'nothing is left');
+}
+
+done_testing();
+
+END {
+	my $code = $?;
+
+	for my $i (0 .. $#dirs) {
+		script('stop', $i) if -d $dirs[$i];
+		remove_tree($dirs[$i]);
+	}
+
+	$? = $code;
+}

@@ -1,0 +1,76 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# PostgreSQL answers, and its disk is full: health says so, and says when it is
+# over.  Reads go on.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+
+use Time::HiRes qw/ sleep /;
+
+my $t = Test::Xet->new(workers => 2, log => 'info');
+
+$t->allow(qr/"write_probe" (?:failed|is sent again)|"\w+" failed, SQLSTATE 53/);
+$t->allow(qr/503 (?:writes_refused|database_unavailable)|is sent again/);
+$t->run();
+
+my $file = $t->put('/api/v1/files', 'a file')->json()->{hash};
+
+is(health(), 200, 'health') for 1 .. 4;
+
+# files of PostgreSQL that may not grow: temporary ones, and those of rows
+
+full('64kB');
+ok(wait_for(30, sub { health() == 503 }), 'full: 503');
+
+my $r = $t->get('/api/v1/health');
+
+ok(wait_for(30, sub {
+	$r = $t->get('/api/v1/health');
+	return $r->{status} == 503;
+}), 'and again');
+like($r->{body}, qr/writes_refused/, 'with the reason');
+is($t->get("/api/v1/files/$file")->{body}, 'a file', 'reads go on');
+is($t->get('/api/v1/health/live')->{status}, 200, 'and the node lives');
+
+full('-1');
+ok(wait_for(30, sub {
+	my $good = 0;
+
+	for (1 .. 6) {
+		$good++ if health() == 200;
+		sleep(0.2);
+	}
+
+	return $good == 6;
+}), 'room again: 200');
+
+# a lock that is held is no failure
+
+my $lock = $t->pg_lock('xet.files');
+
+is(health(), 200, 'a lock: 200') for 1 .. 4;
+$lock->unlock();
+
+$t->done();
+
+# --------------------------------------------------------------------------
+
+sub health { return $t->get('/api/v1/health')->{status} }
+
+sub full {
+	my ($room) = @_;
+
+	$t->sql("ALTER SYSTEM SET temp_file_limit = '$room'",
+		user => 'postgres');
+	$t->sql('SELECT pg_reload_conf()', user => 'postgres');
+	sleep(1);
+}

@@ -1,0 +1,73 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# What was put by grants and nobody asked for: one sweep removes all that is
+# old, however much it is.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::S3;
+
+my $s3 = Test::Xet::S3->new();
+
+plan(skip_all => $s3->name() . ' has no clock of its own')
+	if !$s3->can('set_clock');
+
+my $t = Test::Xet->new(s3 => $s3, workers => 1, log => 'info', directives => {
+	xet_grants => 'on', xet_gc => 'on grace=1d interval=1s' });
+
+$t->allow(qr/RequestTimeTooSkewed|clock/);
+$t->run();
+$t->let_age();
+
+my $identity;
+
+wait_for(20, sub {
+	($identity) = grep { m!(?:^|/)identity\z! } keys %{ $s3->objects() };
+}) or die "the store has no identity\n";
+
+my $prefix = $identity =~ s/identity\z//r;
+
+$s3->put($prefix . sprintf('staging/%064x.%032x', $_ % 7, $_), 'x')
+	for 1 .. 600;
+$s3->put($prefix . sprintf('staging/ours/%064x.%032x', 1, 1), 'x');
+
+# not a day old
+
+sweep();
+
+is(staged(), 601, 'young: all are there');
+
+# the clock of the store is a day fast
+
+$s3->set_clock(90000);
+sweep();
+$s3->set_clock(0);
+
+is(staged(), 0, 'old: none is left by one sweep');
+
+$t->done();
+
+# --------------------------------------------------------------------------
+
+# Until the sweep is over, which is when it is on record.
+
+sub sweep {
+	$t->sql("SELECT xet.chore_now('orphans')");
+
+	ok(wait_for(60, sub {
+		return $t->sql('SELECT count(*) FROM xet.chores WHERE'
+			. " name = 'orphans' AND started_at IS NOT NULL");
+	}), 'a sweep');
+}
+
+sub staged {
+	return scalar grep { m!(?:^|/)staging/! } keys %{ $s3->objects() };
+}
