@@ -9,7 +9,8 @@
 #   make bench      benchmarks, built with -O2 and run
 #   make tools      t/tools/*.c, build/tools/
 #   make cli        the command line client, build/xet
-#   make test       installs what is missing, builds all, runs all tests
+#   make test       installs what is missing, builds all, runs the tests of a
+#                   TIER: quick, full (the default) or nightly
 #   make clients    every real client of the registries, as a table
 #   make s3-servers stores that the tests of S3 can run with
 #   make soak       tenants, faults and damage at random against a model, for
@@ -60,12 +61,45 @@ HARDEN_LD ?=	-pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
 
 WERROR ?=
 
-TESTS =		t/*/*.t
+# "make test" runs the tests of a TIER, or TESTS:
+#
+#   quick     some of each folder, 5 minutes at most
+#   full      all but those of nightly
+#   nightly   what takes minutes and seldom fails: packages, images, clang's
+#             analyzer, the soak, a build without zTensor
 
-# files that "make test" runs once more, with their stores in a bucket
-BUCKET_TESTS =	ops/audit api/batch api/cors api/dedup api/delete api/file_get api/file_put hub/hub \
-		clients/hub_rows hub/races cluster/nodes api/possess api/reconstruction api/repo \
-		api/token cluster/verify_body api/xorb_upload api/ztensor api/ztensor_verify
+TIER =		full
+
+QUICK =		api/api_filters api/browser_origin api/chunk_hashes api/cors \
+		api/data_filters api/data_url api/delete api/locations \
+		api/possess api/read_only api/repo api/rights_typed api/route \
+		api/shard_v2 api/subrequest api/telemetry api/token \
+		api/token_mint api/ztensor api/ztensor_access \
+		api/ztensor_conditions api/ztensor_verify \
+		cli/backup_secrets cli/cli cli/hub_names cli/resume cli/tree \
+		cli/verify clients/quota clients/ztensor cluster/answers_lost \
+		cluster/edge_cors code/fuzz code/harness_client hub/around \
+		hub/claims hub/closed hub/copies hub/given hub/hub \
+		hub/mirror_hostile hub/revisions hub/rights hub/search \
+		hub/standby ops/audit ops/audit_rotate ops/clock_jumped \
+		ops/conf_expose ops/deploy ops/entrypoint ops/install \
+		ops/long_reads ops/pg_given_up ops/shipped ops/store_identity \
+		s3/identity s3/public s3/store
+
+NIGHTLY =	code/analyze code/soak ops/container ops/no_ztensor ops/package
+
+# files that run once more in "full", with their stores in a bucket
+BUCKET_TESTS =	api/batch api/cors api/dedup api/delete api/file_get \
+		api/file_put api/possess api/reconstruction api/repo api/token \
+		api/xorb_upload api/ztensor api/ztensor_verify clients/hub_rows \
+		cluster/nodes cluster/verify_body hub/hub hub/races ops/audit
+
+TESTS_quick =	$(QUICK:%=t/%.t)
+TESTS_nightly =	$(NIGHTLY:%=t/%.t)
+TESTS_full =	$(filter-out $(TESTS_nightly),$(wildcard t/*/*.t)) \
+		$(BUCKET_TESTS:%=s3:t/%.t)
+
+TESTS =		$(or $(TESTS_$(TIER)),$(error TIER is quick, full or nightly))
 
 JOBS =		2
 FUZZ_SECONDS =	60
@@ -452,7 +486,7 @@ asan: nginx-address tools $(BUILD)/asan/xet
 	XET_TEST_CLI=$(OUT)/asan/xet \
 	ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0 \
 	perl .ci/prove -j $(JOBS) $(filter-out t/code/unit.t t/code/fuzz.t \
-		t/code/soak.t t/code/analyze.t,$(wildcard $(TESTS)))
+		s3:%,$(TESTS))
 
 
 # What is given on the command line of make is in the environment: SECONDS,
@@ -478,8 +512,7 @@ test-all: build unit fuzz-replay tools cli check nginx-address
 	sh t/clients/setup.sh $(OUT)
 	XET_TEST_NGINX="$${XET_TEST_NGINX:-$(NGINX)}" \
 	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
-	perl .ci/prove -j $(JOBS) $(wildcard $(TESTS)) \
-		$(if $(filter file,$(origin TESTS)),$(BUCKET_TESTS:%=s3:t/%.t))
+	perl .ci/prove -j $(JOBS) $(TESTS)
 
 # ROWS='hf_xet @huggingface' are the rows to run, all by default.
 
