@@ -29,17 +29,7 @@ location / {
             xet_api_base /cas;
         }
 
-        location /cas/ {
-            xet_api;
-            xet_api_base /cas;
-            xet_auth token;
-            xet_access repo;
-            client_max_body_size 80m;
-        }
-
-        location /xorbs/ {
-            %%DATA%%
-        }
+        %%CAS%%
 EOC
 
 $t->token_key();

@@ -50,17 +50,7 @@ EOC
 
 my $t = Test::Xet->new(http => Test::Xet::Token::token_directive(),
 	locations => $locations . <<'EOC' . Test::Xet::Token::token_location());
-location /cas/ {
-            xet_api;
-            xet_api_base /cas;
-            xet_auth token;
-            xet_access repo;
-            client_max_body_size 80m;
-        }
-
-        location /xorbs/ {
-            %%DATA%%
-        }
+%%CAS%%
 EOC
 
 $t->token_key();

@@ -96,6 +96,7 @@ my @live;
 #     %%ADDR%%  127.0.0.1, or that of the machine
 #     %%DIR%% %%ROOT%% %%STORE%% %%CONNINFO%% %%URL_KEY%% %%DEDUP_KEY%%
 #     %%CONNECTIONS%%
+#     %%CAS%%  the locations /cas/, what a Hub's tokens lead to, and /xorbs/
 #     %%DATA%% %%DATA_ALIAS%%  xet_data with the store of the test behind it, in
 #                    a location whose path is that of the store, or any that
 #                    ends in xorbs/
@@ -398,6 +399,7 @@ sub expand {
 	);
 
 	$text =~ s/%%(MAIN|HTTP|XET|SERVER|LOCATIONS)%%/$blocks{$1}->($self)/ge;
+	$text =~ s/%%CAS%%/Test::Xet::Token::cas()/ge;
 	$text =~ s/%%DATA(_ALIAS)?%%/$self->conf_data($1)/ge;
 	$text =~ s/%%PORT_(\d+)%%/$self->port($1)/ge;
 	$text =~ s/%%(\w+)%%/$values{$1} \/\/ die "unknown %%$1%%\n"/ge;

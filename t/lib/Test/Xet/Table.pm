@@ -64,17 +64,7 @@ location / {
             $who
         }
 
-        location /cas/ {
-            xet_api;
-            xet_api_base /cas;
-            xet_auth token;
-            xet_access repo;
-            client_max_body_size 80m;
-        }
-
-        location /xorbs/ {
-            %%DATA%%
-        }
+        %%CAS%%
 
         location /page/ { alias %%ROOT%%/t/clients/; $types }
         location /page/npm/ { alias $npm; $types }

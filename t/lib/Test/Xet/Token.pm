@@ -25,10 +25,19 @@ sub repos {
 
 sub token_directive { return 'xet_token_key %%DIR%%/token.key;' }
 
-sub repo_api {
-	return <<'EOF';
-location /api/ {
+sub repo_api { return api('/api/', '') }
+
+# %%CAS%% of a configuration: the API that a Hub's tokens lead to.
+
+sub cas { return api('/cas/', 'xet_api_base /cas;') }
+
+sub api {
+	my ($path, $base) = @_;
+
+	return <<"EOF";
+location $path {
             xet_api;
+            $base
             xet_auth token;
             xet_access repo;
             client_max_body_size 80m;
