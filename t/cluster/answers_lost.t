@@ -162,7 +162,7 @@ my %said = (
 	usage_settle => "xet.usage_settle_once(1000, '\\x" . '04' x 16 . "')",
 	chore_keep => "xet.chore_keep('t', $node, 1, 1, '1000', 'c',"
 		. q[ '{"n":1}', NULL)],
-	chore_done => "xet.chore_done('t', $node, 1, '{}')",
+	chore_done => "xet.chore_done('t', $node, 1, '{}', NULL)",
 	files_prove => "xet.files_prove(ARRAY[$one\::bytea],"
 		. " ARRAY[$hash\::bytea])",
 	hub_here => "xet.hub_here('p', ARRAY[$hash\::bytea])",

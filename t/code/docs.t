@@ -900,7 +900,7 @@ for my $name (@docs) {
 
 		} elsif ($mark eq 'quickstart') {
 			like($name, qr!^docs/(?:quickstart|hub)\.md$!,
-				"$block->{name}: where t/ops/quickstart.t looks");
+				"$block->{name}: where ops/quickstart.t looks");
 			$before = $block;
 
 		} elsif ($mark =~ /^package: (\w+)$/) {

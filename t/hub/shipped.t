@@ -5,8 +5,8 @@
 # What unmodified clients do with what "make run" starts, as README.md tells
 # people to: HF_ENDPOINT of DIR/env, and nothing else that is set up.  2 GiB, of
 # which a second version and other names send what is new; 3,000 small files; an
-# upload that is killed and goes on; the table of t/clients/hub_rows.t but for what
-# needs a page; then all of the store is read.
+# upload that is killed and goes on; the table of t/clients/hub_rows.t but for
+# what needs a page; then all of the store is read.
 
 use warnings;
 use strict;
