@@ -4,10 +4,11 @@
 # @huggingface/hub for Node into npm, with a newer Node where the system's is
 # too old, and below clients huggingface_hub, what stands on it into datasets
 # (570 MB), of hf_xet one older release for t/clients/matrix.t, and the ztensor
-# package in three releases; what validates docker/kubernetes into kubernetes; and
-# by s3_setup.sh one of the stores of the tests of S3 into s3/moto.  With "all" as
-# the second argument the older releases of "make clients", too, and xtool where
-# there is a cargo.  Done once; "newest" is what there is when it is done.
+# package in three releases; what validates docker/kubernetes into kubernetes;
+# and by s3_setup.sh one of the stores of the tests of S3 into s3/moto.  With
+# "all" as the second argument the older releases of "make clients", too, and
+# xtool where there is a cargo.  Done once; "newest" is what there is when it is
+# done.
 # Needs python3-venv, node and npm.
 
 set -eu
