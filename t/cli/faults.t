@@ -128,7 +128,7 @@ fails(2, qr/^xet: endpoint: give/, 'no endpoint', { endpoint => '' }, 'get',
 fails(4, qr/^xet: server: \S+: .*[Cc]onnect/, 'nobody there',
 	{ endpoint => 'http://127.0.0.1:1/api' }, 'get', '--retries', 1, $none);
 fails(1, qr/^xet: server: \S+: 404 no_route/, 'another route', {
-	endpoint => $t->url('/api/nothing') }, 'put', "$FindBin::Bin/../cli.t");
+	endpoint => $t->url('/api/nothing') }, 'put', "$FindBin::Bin/cli.t");
 fails(3, qr/^xet: \S+: No such file or directory$/, 'no folder for it',
 	'get', '-o', "$dir/none/x", '0' x 64);
 fails(3, qr/^xet: \S+: No such file or directory$/, 'nothing to put', 'put',
@@ -148,7 +148,7 @@ spew($t->dir() . '/busy', '');
 fails(4, qr/^xet: server: \S+: 503/, 'a server that stays busy', 'get',
 	'--retries', 1, '0' x 64);
 fails(4, qr/^xet: server: \S+: 503/, 'and does not take anything', 'put',
-	'--retries', 0, "$FindBin::Bin/../cli.t");
+	'--retries', 0, "$FindBin::Bin/cli.t");
 unlink($t->dir() . '/busy');
 
 # --------------------------------------------------------------------------

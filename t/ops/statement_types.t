@@ -1,0 +1,73 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A function of the database that takes or returns other types than the module
+# knows: no session is opened, the log says of which statement, and all is well
+# when the function is right again.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+
+my $t = Test::Xet->new(workers => 1, log => 'info',
+	allow => [ qr/xet: connecting to PostgreSQL failed/,
+		qr/xet: statement "\w+": column \d+ has another type/,
+		qr/xet: connection to PostgreSQL lost/, qr/database_unavailable/,
+		qr/PostgreSQL refuses/ ]);
+
+$t->run();
+
+my $file = $t->upload(random_bytes(1, 20000));
+
+for my $case (
+	[ 'a value', 'files_prove', qr/RETURNS bigint/, 'RETURNS integer',
+		qr/statement "files_prove": column 1 has another type/ ],
+	[ 'a column', 'file_open', qr/first_offset bigint/,
+		'first_offset integer',
+		qr/statement "file_open\w*": column 3 has another type/ ],
+	[ 'a column less', 'zt_get', qr/, attributes bytea/, '',
+		qr/column "attributes" does not exist/ ],
+	[ 'a parameter', 'files_prove', qr/digests bytea\[\]/, 'digests text[]',
+		qr/function xet\.files_prove\(.*\) does not exist/ ])
+{
+	my ($title, $name, $was, $is, $log) = @$case;
+
+	my $good = join("\n", $t->sql("SELECT pg_get_functiondef("
+		. "'xet.$name'::regproc)"));
+	my $bad = $good =~ s/$was/$is/r;
+
+	isnt($bad, $good, "$title: another function");
+
+	my $from = $t->log_size();
+
+	replace($name, $bad);
+	$t->pg_terminate();
+	ok(wait_for(20, sub { $t->get('/api/health')->{status} == 503 }),
+		"$title: no session");
+	ok(wait_for(20, sub { $t->log($from) =~ $log }), "$title: why");
+	is($t->get("/api/v1/reconstructions/$file->{hash}")->{status}, 503,
+		"$title: no answer");
+
+	replace($name, $good);
+	ok(wait_for(20, sub { $t->get('/api/health')->{status} == 200 }),
+		"$title: right again");
+	is($t->get("/api/v1/reconstructions/$file->{hash}")->{status}, 200,
+		"$title: answers again");
+}
+
+$t->done();
+
+# The body of one that returns other types may not fit them.
+
+sub replace {
+	my ($name, $text) = @_;
+
+	$t->sql("BEGIN; SET LOCAL check_function_bodies = off;"
+		. " DROP FUNCTION xet.$name; $text; COMMIT");
+}
