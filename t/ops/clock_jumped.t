@@ -39,7 +39,7 @@ cmp_ok(take($other), '>', 20000, 'a lease is heeded');
 $t->sql("UPDATE xet.chores SET until = $later WHERE name = 't'");
 is(take($other), 0, 'a lease of two days is none');
 $t->sql("SELECT xet.chore_done('t', $other, (SELECT turn FROM xet.chores"
-	. " WHERE name = 't'), '{}')");
+	. " WHERE name = 't'), '{}', NULL)");
 cmp_ok(take($node), '>', 50000, 'a run has just been');
 $t->sql("UPDATE xet.chores SET started_at = $later WHERE name = 't'");
 is(take($node), 0, 'a run of the day after tomorrow is none');

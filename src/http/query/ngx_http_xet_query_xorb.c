@@ -151,8 +151,11 @@ ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 
     slice->tag = row.tag;
     slice->stored_size = (uint32_t) row.stored_size;
-    slice->known = row.whole;
     slice->chunk_count = row.chunk_count;
+
+    /* a xorb that is not stored has no chunks, and no damage either */
+
+    slice->known = row.whole && row.chunk_count;
 
     /* n counts the end before the slice, too; none: a range outside */
 
