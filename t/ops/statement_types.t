@@ -18,8 +18,8 @@ use Test::Xet;
 my $t = Test::Xet->new(workers => 1, log => 'info',
 	allow => [ qr/xet: connecting to PostgreSQL failed/,
 		qr/xet: statement "\w+": column \d+ has another type/,
-		qr/xet: connection to PostgreSQL lost/, qr/database_unavailable/,
-		qr/PostgreSQL refuses/ ]);
+		qr/xet: connection to PostgreSQL lost/,
+		qr/database_unavailable/, qr/PostgreSQL refuses/ ]);
 
 $t->run();
 
