@@ -166,7 +166,7 @@ xet_route_walk(const char *form, const uint8_t *raw, size_t len,
             return 0;
         }
 
-        if (cut.last) {
+        if (end == NULL) {
             return cut.p == cut.end;
         }
 

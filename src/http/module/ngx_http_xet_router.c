@@ -161,15 +161,16 @@ ngx_http_xet_route_begin(ngx_http_request_t *r, ngx_http_xet_ctx_t **ctx,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* the access phase has added what "xet_cors" allows */
-
-    if (r->method == NGX_HTTP_OPTIONS && (*ctx)->cors) {
-        return ngx_http_xet_cors_preflight(r);
-    }
-
     *match = ngx_http_xet_match(r);
 
-    return *match ? NGX_DECLINED : NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (*match == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    /* the access phase has added what "xet_cors" allows */
+
+    return (r->method == NGX_HTTP_OPTIONS && (*ctx)->cors)
+           ? ngx_http_xet_cors_preflight(r) : NGX_DECLINED;
 }
 
 
