@@ -36,6 +36,7 @@ static void xet_mask_text(uint8_t *text, size_t len, int query);
 static uint8_t *xet_mask_run(uint8_t *p, uint8_t *end);
 static uint8_t *xet_mask_arg(uint8_t *p, uint8_t *end);
 static uint8_t *xet_mask_header(uint8_t *p, uint8_t *end);
+static uint8_t *xet_mask_scheme(uint8_t *p, uint8_t *end);
 static uint8_t *xet_mask_token(uint8_t *p, uint8_t *end);
 static uint8_t *xet_mask_fill(uint8_t *p, const uint8_t *end);
 static const uint8_t *xet_mask_equals(const uint8_t *p, const uint8_t *end);
@@ -59,12 +60,20 @@ xet_mask_args(uint8_t *args, size_t len)
 }
 
 
-/* query: the text begins with the arguments of a URL. */
+/*
+ * query: the text begins with the arguments of a URL.  This is done for several
+ * texts of each request: what can't begin a secret is skipped.
+ */
 
 static void
 xet_mask_text(uint8_t *text, size_t len, int query)
 {
     uint8_t  *p, *end, *next;
+
+    static const uint8_t  begins[256] = {
+        ['?'] = 1, ['s'] = 1, ['x'] = 1, ['X'] = 1, ['a'] = 1, ['A'] = 1,
+        ['b'] = 1, ['B'] = 1, ['e'] = 1
+    };
 
     if (len == 0) {
         return;
@@ -73,6 +82,11 @@ xet_mask_text(uint8_t *text, size_t len, int query)
     end = text + len;
 
     for (p = text; p < end; p = next) {
+
+        if (!query && !begins[*p]) {
+            next = p + 1;
+            continue;
+        }
 
         if (*p == '?') {
             query = 1;
@@ -102,8 +116,14 @@ xet_mask_text(uint8_t *text, size_t len, int query)
             break;
 
         case 'a':
+            next = (p + 1 < end && (p[1] | 0x20) == 'u')
+                   ? xet_mask_header(p, end) : p + 1;
+            break;
+
         case 'b':
-            next = xet_mask_header(p, end);
+            next = (p + 2 < end && ((p[2] | 0x20) == 'a'
+                                    || (p[2] | 0x20) == 's'))
+                   ? xet_mask_scheme(p, end) : p + 1;
             break;
 
         case 'e':
@@ -218,24 +238,33 @@ xet_mask_equals(const uint8_t *p, const uint8_t *end)
 }
 
 
-/* A header to its end, or the value behind the name of its scheme. */
+/* A header, to the end of its line. */
 
 static uint8_t *
 xet_mask_header(uint8_t *p, uint8_t *end)
 {
     uint8_t  *value, *last;
 
-    if (xet_mask_word(p, end, "authorization:")) {
-        value = p + sizeof("authorization:") - 1;
-
-        for (last = value; last < end && *last != '"' && *last != '\n';
-             last++)
-        {
-            /* void */
-        }
-
-        return xet_mask_fill(value, last);
+    if (!xet_mask_word(p, end, "authorization:")) {
+        return p + 1;
     }
+
+    value = p + sizeof("authorization:") - 1;
+
+    for (last = value; last < end && *last != '"' && *last != '\n'; last++) {
+        /* void */
+    }
+
+    return xet_mask_fill(value, last);
+}
+
+
+/* The value of a header, behind the name of its scheme. */
+
+static uint8_t *
+xet_mask_scheme(uint8_t *p, uint8_t *end)
+{
+    uint8_t  *value, *last;
 
     if (xet_mask_word(p, end, "bearer ")) {
         value = p + sizeof("bearer ") - 1;

@@ -210,15 +210,16 @@ xet_route_step(xet_route_cut_t *cut, const char *form, size_t n,
 static int
 xet_route_part(xet_route_cut_t *cut, xet_hub_text_t *part)
 {
+    const uint8_t  *slash;
+
     if (cut->p == cut->end || *cut->p != '/') {
         return 0;
     }
 
     part->data = ++cut->p;
 
-    while (cut->p < cut->end && *cut->p != '/') {
-        cut->p++;
-    }
+    slash = memchr(cut->p, '/', (size_t) (cut->end - cut->p));
+    cut->p = slash ? slash : cut->end;
 
     part->len = (size_t) (cut->p - part->data);
 

@@ -208,7 +208,15 @@ ngx_http_xet_mask_handler(ngx_http_request_t *r)
     ngx_http_xet_mask_line(r);
 
     xet_mask(r->request_line.data, r->request_line.len);
-    xet_mask(r->unparsed_uri.data, r->unparsed_uri.len);
+
+    /* usually a part of that */
+
+    if (r->unparsed_uri.data < r->request_line.data
+        || r->unparsed_uri.data + r->unparsed_uri.len
+           > r->request_line.data + r->request_line.len)
+    {
+        xet_mask(r->unparsed_uri.data, r->unparsed_uri.len);
+    }
 
     if (r->headers_in.referer) {
         referer = &r->headers_in.referer->value;
