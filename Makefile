@@ -9,8 +9,8 @@
 #   make bench      benchmarks, built with -O2 and run
 #   make tools      t/tools/*.c, build/tools/
 #   make cli        the command line client, build/xet
-#   make test       installs what is missing, builds all, runs the tests of a
-#                   TIER: quick, full (the default) or nightly
+#   make test       installs what is missing, builds all, runs the tests of
+#                   TIER: quick, full, long, nightly; "full long" by default
 #   make clients    every real client of the registries, as a table
 #   make s3-servers stores that the tests of S3 can run with
 #   make soak       tenants, faults and damage at random against a model, for
@@ -61,14 +61,15 @@ HARDEN_LD ?=	-pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
 
 WERROR ?=
 
-# "make test" runs the tests of a TIER, or TESTS:
+# "make test" runs the tests of TIER, one or several, or TESTS:
 #
 #   quick     some of each folder, 5 minutes at most
-#   full      all but those of nightly
-#   nightly   what takes minutes and seldom fails: packages, images, clang's
-#             analyzer, the soak, a build without zTensor
+#   full      what quick has, and all but long and nightly, half an hour
+#   long      files that take minutes: gigabytes, tables of clients, builds
+#   nightly   what also seldom fails: packages, images, clang's analyzer, the
+#             soak, a build without zTensor
 
-TIER =		full
+TIER =		full long
 
 QUICK =		api/api_filters api/browser_origin api/chunk_hashes api/cors \
 		api/data_filters api/data_url api/delete api/locations \
@@ -86,20 +87,32 @@ QUICK =		api/api_filters api/browser_origin api/chunk_hashes api/cors \
 		ops/long_reads ops/pg_given_up ops/shipped ops/store_identity \
 		s3/identity s3/public s3/store
 
+LONG =		api/amplification api/pipeline api/plan_large \
+		cli/hub cli/store_copy_first clients/hub_rows \
+		cluster/tags cluster/verify_body hub/bad hub/gate_recipes \
+		hub/parts hub/races hub/shipped ops/descriptors \
+		ops/gate_shipped ops/gc ops/metrics_walk ops/quickstart \
+		ops/scrub
+
 NIGHTLY =	code/analyze code/soak ops/container ops/no_ztensor ops/package
 
-# files that run once more in "full", with their stores in a bucket
-BUCKET_TESTS =	api/batch api/cors api/dedup api/delete api/file_get \
+# files that run once more, in the same tier, with their stores in a bucket
+BUCKET =	api/batch api/cors api/dedup api/delete api/file_get \
 		api/file_put api/possess api/reconstruction api/repo api/token \
 		api/xorb_upload api/ztensor api/ztensor_verify clients/hub_rows \
 		cluster/nodes cluster/verify_body hub/hub hub/races ops/audit
 
 TESTS_quick =	$(QUICK:%=t/%.t)
 TESTS_nightly =	$(NIGHTLY:%=t/%.t)
-TESTS_full =	$(filter-out $(TESTS_nightly),$(wildcard t/*/*.t)) \
-		$(BUCKET_TESTS:%=s3:t/%.t)
+TESTS_long =	$(LONG:%=t/%.t) $(patsubst %,s3:t/%.t,$(filter $(LONG),$(BUCKET)))
+TESTS_full =	$(filter-out $(LONG:%=t/%.t) $(TESTS_nightly),$(wildcard t/*/*.t)) \
+		$(patsubst %,s3:t/%.t,$(filter-out $(LONG),$(BUCKET)))
 
-TESTS =		$(or $(TESTS_$(TIER)),$(error TIER is quick, full or nightly))
+ifneq ($(filter-out quick full long nightly,$(TIER)),)
+$(error TIER is quick, full, long, nightly or several of them)
+endif
+
+TESTS =		$(foreach tier,$(TIER),$(TESTS_$(tier)))
 
 JOBS =		2
 FUZZ_SECONDS =	60
