@@ -294,8 +294,8 @@ while ($status_h =~ /X\((\w+), \s* "(\w+)", \s* (\d+),/gx) {
 
 # calls with a status; a query that finds nothing is 404
 
-while ($code =~ /ngx_http_xet_\w+\(\s* \w+, \s* (NGX_HTTP_\w+|\d+), \s*
-	"(\w+)"/gx)
+while ($code =~ /ngx_http_xet_\w+\(\s* \w+, \s* (?:\.status \s = \s)?
+	(NGX_HTTP_\w+|\d+), \s* (?:\.code \s = \s)? "(\w+)"/gx)
 {
 	my ($name, $error) = ($1, $2);
 

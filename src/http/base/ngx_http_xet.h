@@ -285,6 +285,27 @@ typedef ngx_int_t (*ngx_http_xet_handler_pt)(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 
 
+/* What an error is answered with; members that are not named are 0. */
+
+typedef struct {
+    xet_status_t                core;           /* has what is 0 of the next */
+    ngx_uint_t                  status;
+    const char                 *code;
+    const char                 *message;
+
+    time_t                      after;          /* 0: "xet_retry_after" */
+    xet_buf_t                  *body;           /* NULL: made of the above */
+    const char                 *type;           /* of body; NULL: JSON */
+    const char                 *line;           /* see below, or NULL */
+    unsigned                    logged:1;       /* nginx has said it */
+} ngx_http_xet_error_t;
+
+
+/* Answers with an error in a form of its own, as ngx_http_xet_error(). */
+typedef ngx_int_t (*ngx_http_xet_refuse_pt)(ngx_http_request_t *r,
+    const ngx_http_xet_error_t *error);
+
+
 /* What the signature of a data URL has let through. */
 
 typedef struct {
@@ -314,6 +335,7 @@ struct ngx_http_xet_ctx_s {
 
     ngx_http_xet_audit_t       *audit;          /* NULL: nothing to tell */
     const char                 *code;           /* of an error, or NULL */
+    ngx_http_xet_refuse_pt      refuse;         /* NULL: errors are JSON */
 
     ngx_http_xet_task_t        *task;
     ngx_http_xet_query_t       *query;
@@ -423,49 +445,34 @@ ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
  * a callback end with them.  A body that was not read yet is discarded.
  */
 
-/* Sends {"error":{"code":…,"message":…}}, and logs a line. */
+/*
+ * Sends {"error":{"code":…,"message":…}}, or what ctx->refuse makes, and logs a
+ * line.  429 and 5xx but 501 have a Retry-After.
+ */
 ngx_int_t ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
-
-/*
- * As ngx_http_xet_error(), with the seconds in "after" as the Retry-After of
- * 429 and of 5xx but 501.  ngx_http_xet_error() takes "xet_retry_after".
- */
-ngx_int_t ngx_http_xet_error_later(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, const char *message, time_t after);
-
-/* As ngx_http_xet_error(), with b, which is HTML, in the place of the JSON. */
-ngx_int_t ngx_http_xet_error_page(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, const char *message, xet_buf_t *b);
 
 /* As ngx_http_xet_error(): code, message and HTTP status of a core status. */
 ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
     xet_status_t status);
 
-/* 405: the path has a route for those methods only. */
-ngx_int_t ngx_http_xet_error_method(ngx_http_request_t *r,
-    ngx_uint_t methods);
-
-#define NGX_HTTP_XET_ERROR_METHOD  "the route has no such method"
-
-/* The header of such an answer alone, which names them; NGX_ERROR. */
-ngx_int_t ngx_http_xet_error_allow(ngx_http_request_t *r,
-    ngx_uint_t methods);
-
 /*
- * Answers a core status of 4xx with more than its message: b is the answer, of
- * ngx_http_xet_error_begin() and _end(), with further members.
+ * The same for an error that needs more: .member = value, … of
+ * ngx_http_xet_error_t.  "body" is JSON of ngx_http_xet_error_begin() and
+ * _end(), with further members, or of another type.  "line" is for what the
+ * user of a client has to know: clients do not show the message of an error,
+ * but "error_description", which it then has, too, and hf_xet of HTTP/1 the
+ * words behind the status, which are those of line.
  */
-ngx_int_t ngx_http_xet_error_json(ngx_http_request_t *r, xet_status_t status,
-    xet_buf_t *b);
+#define ngx_http_xet_error_more(r, ...)                                       \
+    ngx_http_xet_error_send(r, &(ngx_http_xet_error_t) { __VA_ARGS__ })
 
-/*
- * As ngx_http_xet_error_json(), for what the user of a client has to know:
- * clients do not show the message of an error, but "error_description", and
- * hf_xet of HTTP/1 the words behind the status, which are those of line.
- */
-ngx_int_t ngx_http_xet_error_told(ngx_http_request_t *r, xet_status_t status,
-    const char *message, const char *line);
+ngx_int_t ngx_http_xet_error_send(ngx_http_request_t *r,
+    const ngx_http_xet_error_t *error);
+
+/* No route has the path: 404; or only for those methods, unless 0: 405. */
+ngx_int_t ngx_http_xet_error_route(ngx_http_request_t *r,
+    ngx_uint_t methods);
 
 /*
  * Begin and end the JSON of an error in b, in the request's pool; in between

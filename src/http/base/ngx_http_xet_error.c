@@ -6,88 +6,128 @@
 #include "ngx_http_xet.h"
 
 
-static ngx_int_t ngx_http_xet_error_send(ngx_http_request_t *r,
-    ngx_uint_t status, xet_buf_t *b, time_t after, const char *line);
+static ngx_int_t ngx_http_xet_error_headers(ngx_http_request_t *r,
+    const ngx_http_xet_error_t *e);
 static void ngx_http_xet_error_message(ngx_http_request_t *r,
     const char *message);
-static ngx_int_t ngx_http_xet_error_type(ngx_http_request_t *r,
-    ngx_uint_t status, const char *type, xet_buf_t *b, time_t after,
-    const char *line);
-static void ngx_http_xet_error_note(ngx_http_request_t *r, const char *code);
-static void ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, const char *message);
+static ngx_int_t ngx_http_xet_error_note(ngx_http_request_t *r,
+    const ngx_http_xet_error_t *e);
+static ngx_uint_t ngx_http_xet_error_level(ngx_http_request_t *r,
+    ngx_uint_t status);
+static ngx_int_t ngx_http_xet_error_allow(ngx_http_request_t *r,
+    ngx_uint_t methods);
 
 
 ngx_int_t
 ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status, const char *code,
     const char *message)
 {
-    ngx_http_xet_loc_conf_t  *xlcf;
-
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    return ngx_http_xet_error_later(r, status, code, message,
-                                    xlcf->retry_after);
+    return ngx_http_xet_error_more(r, .status = status, .code = code,
+                                   .message = message);
 }
 
 
 ngx_int_t
-ngx_http_xet_error_later(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, const char *message, time_t after)
+ngx_http_xet_error_status(ngx_http_request_t *r, xet_status_t status)
 {
-    xet_buf_t   b;
-    xet_json_t  j;
-
-    ngx_http_xet_error_note(r, code);
-    ngx_http_xet_log_error(r, status, code, message);
-
-    ngx_http_xet_error_begin(r, &b, &j, code, message);
-    ngx_http_xet_error_end(&j);
-
-    return ngx_http_xet_error_send(r, status, &b, after, NULL);
-}
-
-
-ngx_int_t
-ngx_http_xet_error_page(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, const char *message, xet_buf_t *b)
-{
-    ngx_http_xet_loc_conf_t  *xlcf;
-
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    ngx_http_xet_error_note(r, code);
-    ngx_http_xet_log_error(r, status, code, message);
-
-    return ngx_http_xet_error_type(r, status, "text/html; charset=utf-8", b,
-                                   xlcf->retry_after, NULL);
-}
-
-
-static ngx_int_t
-ngx_http_xet_error_send(ngx_http_request_t *r, ngx_uint_t status, xet_buf_t *b,
-    time_t after, const char *line)
-{
-    return ngx_http_xet_error_type(r, status, "application/json", b, after,
-                                   line);
+    return ngx_http_xet_error_more(r, .core = status);
 }
 
 
 /*
- * Sends b in the place of whatever was to be answered.  Headers that describe
- * the content go.  A body that was not read is discarded by nginx; where it was
- * read, or there is none, nothing is left to do.  With line it is the status
- * line of HTTP/1, of status and words.
+ * Sends the error in the place of whatever was to be answered.  With line it is
+ * the status line of HTTP/1, of status and words.
+ */
+
+ngx_int_t
+ngx_http_xet_error_send(ngx_http_request_t *r,
+    const ngx_http_xet_error_t *error)
+{
+    xet_buf_t              b;
+    ngx_int_t              rc;
+    xet_json_t             j;
+    ngx_http_xet_ctx_t    *ctx;
+    ngx_http_xet_error_t   e;
+
+    e = *error;
+
+    if (e.status == 0) {
+        e.status = xet_status_http(e.core);
+    }
+
+    if (e.code == NULL) {
+        e.code = xet_status_code(e.core);
+    }
+
+    if (e.message == NULL) {
+        e.message = xet_status_text(e.core);
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    if (ctx && ctx->refuse && e.body == NULL) {
+        return ctx->refuse(r, &e);
+    }
+
+    if (ngx_http_xet_error_note(r, &e) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (e.body == NULL) {
+        ngx_http_xet_error_begin(r, &b, &j, e.code, e.message);
+
+        if (e.line) {
+            xet_json_object_end(&j);
+            xet_json_key(&j, "error_description");
+            xet_json_cstring(&j, e.message);
+            xet_json_object_end(&j);
+
+        } else {
+            ngx_http_xet_error_end(&j);
+        }
+
+        e.body = &b;
+    }
+
+    rc = ngx_http_xet_error_headers(r, &e);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (e.line) {
+        r->headers_out.status_line.data = (u_char *) e.line;
+        r->headers_out.status_line.len = ngx_strlen(e.line);
+    }
+
+    rc = ngx_http_xet_send(r, e.status, e.type ? e.type : "application/json",
+                           e.body);
+
+    if (e.line && !r->header_sent) {
+
+        /* what nginx answers instead has a status of its own */
+
+        ngx_str_null(&r->headers_out.status_line);
+    }
+
+    return rc;
+}
+
+
+/*
+ * Headers that describe the content go.  A body that was not read is discarded
+ * by nginx; where it was read, or there is none, nothing is left to do.
  */
 
 static ngx_int_t
-ngx_http_xet_error_type(ngx_http_request_t *r, ngx_uint_t status,
-    const char *type, xet_buf_t *b, time_t after, const char *line)
+ngx_http_xet_error_headers(ngx_http_request_t *r,
+    const ngx_http_xet_error_t *e)
 {
-    u_char     *p;
-    ngx_int_t   rc;
-    ngx_str_t   value;
-    ngx_uint_t  i;
+    u_char                   *p;
+    ngx_int_t                 rc;
+    ngx_str_t                 value;
+    ngx_uint_t                i;
+    ngx_http_xet_loc_conf_t  *xlcf;
 
     static const char *const  names[] = {
         "Cache-Control",
@@ -119,38 +159,26 @@ ngx_http_xet_error_type(ngx_http_request_t *r, ngx_uint_t status,
         return NGX_ERROR;
     }
 
-    if (status == NGX_HTTP_TOO_MANY_REQUESTS
-        || (status >= NGX_HTTP_INTERNAL_SERVER_ERROR
-            && status != NGX_HTTP_NOT_IMPLEMENTED))
+    if (e->status != NGX_HTTP_TOO_MANY_REQUESTS
+        && (e->status < NGX_HTTP_INTERNAL_SERVER_ERROR
+            || e->status == NGX_HTTP_NOT_IMPLEMENTED))
     {
-        p = ngx_pnalloc(r->pool, NGX_TIME_T_LEN);
-        if (p == NULL) {
-            return NGX_ERROR;
-        }
-
-        value.data = p;
-        value.len = ngx_sprintf(p, "%T", after) - p;
-
-        if (ngx_http_xet_header_add(r, "Retry-After", &value) == NULL) {
-            return NGX_ERROR;
-        }
+        return NGX_OK;
     }
 
-    if (line) {
-        r->headers_out.status_line.data = (u_char *) line;
-        r->headers_out.status_line.len = ngx_strlen(line);
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    p = ngx_pnalloc(r->pool, NGX_TIME_T_LEN);
+    if (p == NULL) {
+        return NGX_ERROR;
     }
 
-    rc = ngx_http_xet_send(r, status, type, b);
+    value.data = p;
+    value.len = ngx_sprintf(p, "%T", e->after ? e->after : xlcf->retry_after)
+                - p;
 
-    if (line && !r->header_sent) {
-
-        /* what nginx answers instead has a status of its own */
-
-        ngx_str_null(&r->headers_out.status_line);
-    }
-
-    return rc;
+    return ngx_http_xet_header_add(r, "Retry-After", &value) ? NGX_OK
+                                                             : NGX_ERROR;
 }
 
 
@@ -224,18 +252,33 @@ ngx_http_xet_error_end(xet_json_t *j)
 }
 
 
-/* For $xet_audit; without memory the line has no code. */
+/*
+ * What an error leaves besides its answer: the code for $xet_audit, which the
+ * line lacks without memory, and in the header that clients of a Hub read, if
+ * it is spelled as those that they know; a count; and a line of the log.
+ */
 
-static void
-ngx_http_xet_error_note(ngx_http_request_t *r, const char *code)
+static ngx_int_t
+ngx_http_xet_error_note(ngx_http_request_t *r, const ngx_http_xet_error_t *e)
 {
     ngx_http_xet_ctx_t  *ctx;
 
     ctx = ngx_http_xet_ctx(r);
 
     if (ctx) {
-        ctx->code = code;
+        ctx->code = e->code;
     }
+
+    ngx_http_xet_metrics_refusal(e->code);
+
+    if (!e->logged) {
+        ngx_log_error(ngx_http_xet_error_level(r, e->status),
+                      r->connection->log, 0, "xet: %ui %s: %s", e->status,
+                      e->code, e->message);
+    }
+
+    return (e->code[0] >= 'A' && e->code[0] <= 'Z')
+           ? ngx_http_xet_header(r, "X-Error-Code", e->code) : NGX_OK;
 }
 
 
@@ -247,60 +290,46 @@ ngx_http_xet_error_note(ngx_http_request_t *r, const char *code)
  * there already.
  */
 
-static void
-ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, const char *message)
+static ngx_uint_t
+ngx_http_xet_error_level(ngx_http_request_t *r, ngx_uint_t status)
 {
-    ngx_uint_t                level;
     ngx_http_xet_loc_conf_t  *xlcf;
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    ngx_http_xet_metrics_refusal(code);
+    return ((status >= NGX_HTTP_INTERNAL_SERVER_ERROR
+             && status != NGX_HTTP_NOT_IMPLEMENTED)
+            || status == NGX_HTTP_MISDIRECTED_REQUEST
+            || (status != NGX_HTTP_NOT_FOUND
+                && status != NGX_HTTP_NOT_ALLOWED
+                && status != NGX_HTTP_UNAUTHORIZED
+                && !(xlcf->hub && (status == NGX_HTTP_CONFLICT
+                                   || status == NGX_HTTP_PRECONDITION_FAILED))
+                && r->method & (NGX_HTTP_POST|NGX_HTTP_PUT)))
+           ? NGX_LOG_ERR : NGX_LOG_INFO;
+}
 
-    if ((status >= NGX_HTTP_INTERNAL_SERVER_ERROR
-         && status != NGX_HTTP_NOT_IMPLEMENTED)
-        || status == NGX_HTTP_MISDIRECTED_REQUEST
-        || (status != NGX_HTTP_NOT_FOUND
-            && status != NGX_HTTP_NOT_ALLOWED
-            && status != NGX_HTTP_UNAUTHORIZED
-            && !(xlcf->hub && (status == NGX_HTTP_CONFLICT
-                               || status == NGX_HTTP_PRECONDITION_FAILED))
-            && r->method & (NGX_HTTP_POST|NGX_HTTP_PUT)))
-    {
-        level = NGX_LOG_ERR;
 
-    } else {
-        level = NGX_LOG_INFO;
+ngx_int_t
+ngx_http_xet_error_route(ngx_http_request_t *r, ngx_uint_t methods)
+{
+    if (methods == 0) {
+        return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "no_route",
+                                  "no such route");
     }
 
-    ngx_log_error(level, r->connection->log, 0, "xet: %ui %s: %s", status,
-                  code, message);
-}
-
-
-ngx_int_t
-ngx_http_xet_error_status(ngx_http_request_t *r, xet_status_t status)
-{
-    return ngx_http_xet_error(r, xet_status_http(status),
-                              xet_status_code(status),
-                              xet_status_text(status));
-}
-
-
-ngx_int_t
-ngx_http_xet_error_method(ngx_http_request_t *r, ngx_uint_t methods)
-{
     if (ngx_http_xet_error_allow(r, methods) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     return ngx_http_xet_error(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
-                              NGX_HTTP_XET_ERROR_METHOD);
+                              "the route has no such method");
 }
 
 
-ngx_int_t
+/* The header of a 405. */
+
+static ngx_int_t
 ngx_http_xet_error_allow(ngx_http_request_t *r, ngx_uint_t methods)
 {
     u_char      *p;
@@ -339,54 +368,9 @@ ngx_http_xet_error_allow(ngx_http_request_t *r, ngx_uint_t methods)
 
 
 ngx_int_t
-ngx_http_xet_error_json(ngx_http_request_t *r, xet_status_t status,
-    xet_buf_t *b)
-{
-    ngx_http_xet_loc_conf_t  *xlcf;
-
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    ngx_http_xet_error_note(r, xet_status_code(status));
-    ngx_http_xet_log_error(r, xet_status_http(status),
-                           xet_status_code(status), xet_status_text(status));
-
-    return ngx_http_xet_error_send(r, xet_status_http(status), b,
-                                   xlcf->retry_after, NULL);
-}
-
-
-ngx_int_t
-ngx_http_xet_error_told(ngx_http_request_t *r, xet_status_t status,
-    const char *message, const char *line)
-{
-    xet_buf_t                 b;
-    xet_json_t                j;
-    const char               *code;
-    ngx_http_xet_loc_conf_t  *xlcf;
-
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-    code = xet_status_code(status);
-
-    ngx_http_xet_log_error(r, xet_status_http(status), code, message);
-
-    ngx_http_xet_error_begin(r, &b, &j, code, message);
-    xet_json_object_end(&j);
-    xet_json_key(&j, "error_description");
-    xet_json_cstring(&j, message);
-    xet_json_object_end(&j);
-
-    return ngx_http_xet_error_send(r, xet_status_http(status), &b,
-                                   xlcf->retry_after, line);
-}
-
-
-ngx_int_t
 ngx_http_xet_error_handler(ngx_http_request_t *r)
 {
-    xet_buf_t                 b;
-    xet_json_t                j;
-    ngx_uint_t                i, status;
-    ngx_http_xet_loc_conf_t  *xlcf;
+    ngx_uint_t  i, status;
 
     static const struct {
         ngx_uint_t   status;
@@ -436,16 +420,9 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
         r->keepalive = 0;
     }
 
-    ngx_http_xet_error_note(r, errors[i].code);
-    ngx_http_xet_metrics_refusal(errors[i].code);
+    /* nginx's own status 494 goes out as 400 */
 
-    /* nginx has logged the error; its own status 494 goes out as 400 */
-
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    ngx_http_xet_error_begin(r, &b, &j, errors[i].code, errors[i].message);
-    ngx_http_xet_error_end(&j);
-
-    return ngx_http_xet_error_send(r, (status == 494) ? 400 : status, &b,
-                                   xlcf->retry_after, NULL);
+    return ngx_http_xet_error_more(r, .status = (status == 494) ? 400 : status,
+                                   .code = errors[i].code,
+                                   .message = errors[i].message, .logged = 1);
 }

@@ -61,7 +61,7 @@ ngx_http_xet_hub_create(ngx_http_request_t *r,
     if (match->people && ngx_http_xet_hub_browser(r)
         && (route == NULL || route->right == NGX_HTTP_XET_BROWSES))
     {
-        hub->refuse = ngx_http_xet_hub_page_refuse;
+        ngx_http_xet_ctx(r)->refuse = ngx_http_xet_hub_page_refuse;
     }
 
     return hub;
@@ -85,24 +85,6 @@ ngx_http_xet_hub_enter(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     }
 
     return (rc == NGX_OK) ? ngx_http_xet_hub_names(r, hub) : rc;
-}
-
-
-ngx_int_t
-ngx_http_xet_hub_nowhere(ngx_http_request_t *r, ngx_uint_t methods)
-{
-    if (methods == 0) {
-        return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND, "no_route",
-                                      "no such route");
-    }
-
-    if (ngx_http_xet_error_allow(r, methods) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_ALLOWED,
-                                  "method_not_allowed",
-                                  NGX_HTTP_XET_ERROR_METHOD);
 }
 
 

@@ -27,12 +27,6 @@ struct ngx_http_xet_hub_s {
     ngx_str_t                        base;     /* with "xet_hub_base" */
     ngx_uint_t                       writes;   /* the route does */
 
-    /* sends an error where that is a page, else NULL */
-    ngx_int_t                      (*refuse)(ngx_http_request_t *r,
-                                             ngx_uint_t status,
-                                             const char *code,
-                                             const char *message);
-
     /* what a body has for XET_HUB_UNSAFE to name; NULL: none was read */
     const xet_hub_refusal_t         *refusal;
 
@@ -54,10 +48,6 @@ ngx_int_t ngx_http_xet_hub_##name##_handler(ngx_http_request_t *r,            \
  */
 ngx_http_xet_hub_t *ngx_http_xet_hub_create(ngx_http_request_t *r,
     const ngx_http_xet_match_t *match);
-
-/* The answer where the path leads to no route, or to other methods only. */
-ngx_int_t ngx_http_xet_hub_nowhere(ngx_http_request_t *r,
-    ngx_uint_t methods);
 
 /*
  * Who asks, whether the route is for them and does what is allowed, and what it
@@ -107,26 +97,22 @@ void ngx_http_xet_hub_note(ngx_http_request_t *r, ngx_http_xet_hub_t *hub);
  */
 
 /*
- * An error as clients of a Hub read it: the message in the header
- * X-Error-Message and as a text in JSON, a code that they know in X-Error-Code.
+ * As ngx_http_xet_error_status(), for what has come of a body: XET_HUB_UNSAFE
+ * names the part of the path.
  */
-ngx_int_t ngx_http_xet_hub_error(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, const char *message);
-
-/* The same for a status of the core. */
 ngx_int_t ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status);
 
 /*
- * The same for a check that the caller goes on behind, if it returns NGX_OK:
- * the request is answered and finalized, and NGX_DONE is what a content
- * handler, or a callback that finalizes, has to end with.
+ * An error of a check that the caller goes on behind, if it returns NGX_OK: the
+ * request is answered and finalized, and NGX_DONE is what a content handler, or
+ * a callback that finalizes, has to end with.
  */
 ngx_int_t ngx_http_xet_hub_deny(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
 ngx_int_t ngx_http_xet_hub_deny_status(ngx_http_request_t *r,
     xet_status_t status);
 
-/* The same where too much of the caller is staged, see xet.hub_stage(). */
+/* The answer where too much of the caller is staged, see xet.hub_stage(). */
 ngx_int_t ngx_http_xet_hub_much(ngx_http_request_t *r);
 
 /*

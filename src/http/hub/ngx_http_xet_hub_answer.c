@@ -1,7 +1,7 @@
 
 /*
- * Answers of a Hub: JSON that PostgreSQL has made, errors in the form that
- * clients of a Hub read, links to the next page, and arguments of requests.
+ * Answers of a Hub: JSON that PostgreSQL has made, its errors, links to the
+ * next page, and arguments of requests.
  */
 
 #include "ngx_http_xet.h"
@@ -22,33 +22,6 @@ static ngx_int_t ngx_http_xet_hub_moved(ngx_http_request_t *r,
 
 
 ngx_int_t
-ngx_http_xet_hub_error(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, const char *message)
-{
-    ngx_uint_t           i;
-    ngx_http_xet_hub_t  *hub;
-
-    static const char *const  known[] = {
-        "EntryNotFound", "GatedRepo", "RepoNotFound", "RevisionNotFound"
-    };
-
-    for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-
-        if (ngx_strcmp(known[i], code) == 0
-            && ngx_http_xet_header(r, "X-Error-Code", code) != NGX_OK)
-        {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-    }
-
-    hub = ngx_http_xet_hub_get(r);
-
-    return hub->refuse ? hub->refuse(r, status, code, message)
-                       : ngx_http_xet_error(r, status, code, message);
-}
-
-
-ngx_int_t
 ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status)
 {
     const xet_hub_refusal_t  *refusal;
@@ -59,9 +32,7 @@ ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status)
         return ngx_http_xet_hub_unsafe(r, NGX_HTTP_BAD_REQUEST, refusal);
     }
 
-    return ngx_http_xet_hub_error(r, xet_status_http(status),
-                                  xet_status_code(status),
-                                  xet_status_text(status));
+    return ngx_http_xet_error_status(r, status);
 }
 
 
@@ -79,18 +50,17 @@ ngx_http_xet_hub_unsafe(ngx_http_request_t *r, ngx_uint_t status,
                   xet_hub_risk_text(refusal->risk))
         = '\0';
 
-    return ngx_http_xet_hub_error(r, status, xet_status_code(XET_HUB_UNSAFE),
-                                  (char *) text);
+    return ngx_http_xet_error_more(r, .core = XET_HUB_UNSAFE, .status = status,
+                                   .message = (char *) text);
 }
 
 
 ngx_int_t
 ngx_http_xet_hub_much(ngx_http_request_t *r)
 {
-    return ngx_http_xet_hub_error(r, NGX_HTTP_TOO_MANY_REQUESTS,
-                                  "too_much_staged",
-                                  "Too many operations of commits that have "
-                                  "not ended, send it again when they have");
+    return ngx_http_xet_error(r, NGX_HTTP_TOO_MANY_REQUESTS, "too_much_staged",
+                              "Too many operations of commits that have "
+                              "not ended, send it again when they have");
 }
 
 
@@ -100,8 +70,7 @@ ngx_http_xet_hub_deny(ngx_http_request_t *r, ngx_uint_t status,
 {
     r->main->count++;
 
-    ngx_http_finalize_request(r, ngx_http_xet_hub_error(r, status, code,
-                                                        message));
+    ngx_http_finalize_request(r, ngx_http_xet_error(r, status, code, message));
 
     return NGX_DONE;
 }
@@ -163,8 +132,8 @@ ngx_http_xet_hub_refuse(ngx_http_request_t *r,
     *ngx_cpymem(code, answer->code.data, answer->code.len) = '\0';
     *ngx_cpymem(message, answer->message.data, answer->message.len) = '\0';
 
-    return ngx_http_xet_hub_error(r, answer->status, (char *) code,
-                                  (char *) message);
+    return ngx_http_xet_error(r, answer->status, (char *) code,
+                              (char *) message);
 }
 
 
@@ -275,8 +244,8 @@ ngx_http_xet_hub_moved(ngx_http_request_t *r, const ngx_str_t *id)
     if (start == NULL || start < uri->data
         || start + hub->match->args.target.id.len > uri->data + uri->len)
     {
-        return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND, "RepoNotFound",
-                                      "The repository has another name now");
+        return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "RepoNotFound",
+                                  "The repository has another name now");
     }
 
     end = start + hub->match->args.target.id.len;
@@ -406,9 +375,8 @@ ngx_http_xet_hub_over(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     ngx_http_finalize_request(r,
-        ngx_http_xet_hub_error(r, xet_status_http(XET_QUOTA),
-                               xet_status_code(XET_QUOTA),
-                               ngx_http_xet_quota_text(r)));
+        ngx_http_xet_error_more(r, .core = XET_QUOTA,
+                                .message = ngx_http_xet_quota_text(r)));
 
     return NGX_DONE;
 }

@@ -710,7 +710,7 @@ ngx_http_xet_hub_lfs_taken(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_http_xet_ingest_result_t *result)
 {
     rc = (rc == NGX_OK) ? ngx_http_xet_send_literal(r, "{}")
-         : (rc == NGX_DECLINED) ? ngx_http_xet_hub_status(r, status)
+         : (rc == NGX_DECLINED) ? ngx_http_xet_error_status(r, status)
          : ngx_http_xet_query_error(r, rc, NULL, NULL);
 
     ngx_http_finalize_request(r, rc);
@@ -760,8 +760,8 @@ ngx_http_xet_hub_lfs_found(ngx_http_request_t *r, ngx_int_t rc)
 
     if (rc == NGX_DECLINED || (rc == NGX_OK && !row.proven)) {
         ngx_http_finalize_request(r,
-            ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND, "EntryNotFound",
-                                   "Object does not exist"));
+            ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "EntryNotFound",
+                               "Object does not exist"));
         return;
     }
 
@@ -792,7 +792,7 @@ ngx_http_xet_hub_lfs_opened(ngx_http_request_t *r, void *data,
 {
     ngx_http_finalize_request(r,
         (status == XET_OK) ? ngx_http_xet_hub_lfs_content(r, data)
-                           : ngx_http_xet_hub_status(r, status));
+                           : ngx_http_xet_error_status(r, status));
 }
 
 

@@ -133,6 +133,10 @@ ngx_http_xet_hub_page_send(ngx_http_request_t *r, xet_buf_t *b)
     ngx_int_t               rc;
     ngx_http_xet_content_t  content;
 
+    /* what has the headers of a page is none any more, if it is refused */
+
+    ngx_http_xet_ctx(r)->refuse = NULL;
+
     ngx_http_xet_hub_page_end(r, b);
 
     ngx_memzero(&content, sizeof(ngx_http_xet_content_t));
@@ -162,14 +166,15 @@ ngx_http_xet_hub_page_send(ngx_http_request_t *r, xet_buf_t *b)
 
 
 ngx_int_t
-ngx_http_xet_hub_page_refuse(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, const char *message)
+ngx_http_xet_hub_page_refuse(ngx_http_request_t *r,
+    const ngx_http_xet_error_t *error)
 {
-    size_t               i;
-    xet_buf_t            b;
-    ngx_str_t            title;
-    const char          *text;
-    ngx_http_xet_hub_t  *hub;
+    size_t                 i;
+    xet_buf_t              b;
+    ngx_str_t              title;
+    const char            *text;
+    ngx_http_xet_hub_t    *hub;
+    ngx_http_xet_error_t   page;
 
     static const struct {
         ngx_uint_t   status;
@@ -191,7 +196,7 @@ ngx_http_xet_hub_page_refuse(ngx_http_request_t *r, ngx_uint_t status,
 
     for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 
-        if (texts[i].status == status) {
+        if (texts[i].status == error->status) {
             title.data = (u_char *) texts[i].title;
             title.len = ngx_strlen(texts[i].title);
             text = texts[i].text;
@@ -205,8 +210,8 @@ ngx_http_xet_hub_page_refuse(ngx_http_request_t *r, ngx_uint_t status,
 
     hub = ngx_http_xet_hub_get(r);
 
-    if (status == NGX_HTTP_NOT_FOUND && hub->asked.owner.len) {
-        xet_hub_html(&b, "<p class=\"soft\">%s</p>\n", message);
+    if (error->status == NGX_HTTP_NOT_FOUND && hub->asked.owner.len) {
+        xet_hub_html(&b, "<p class=\"soft\">%s</p>\n", error->message);
     }
 
     ngx_http_xet_hub_page_end(r, &b);
@@ -215,7 +220,11 @@ ngx_http_xet_hub_page_refuse(ngx_http_request_t *r, ngx_uint_t status,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_error_page(r, status, code, message, &b);
+    page = *error;
+    page.body = &b;
+    page.type = "text/html; charset=utf-8";
+
+    return ngx_http_xet_error_send(r, &page);
 }
 
 
@@ -354,40 +363,14 @@ ngx_http_xet_hub_page_url(ngx_http_request_t *r, xet_buf_t *b,
 
 
 ngx_int_t
-ngx_http_xet_hub_page_wait(ngx_http_request_t *r, ngx_int_t rc)
-{
-    if (rc == NGX_AGAIN) {
-        return ngx_http_xet_query_wait(r, rc);
-    }
-
-    return ngx_http_xet_hub_status(r, ngx_http_xet_query_status(rc,
-                                                              XET_DATABASE));
-}
-
-
-void
-ngx_http_xet_hub_page_asked(ngx_http_request_t *r, ngx_int_t rc)
-{
-    if (rc == NGX_AGAIN) {
-        return;
-    }
-
-    ngx_http_finalize_request(r,
-        ngx_http_xet_hub_status(r, ngx_http_xet_query_status(rc,
-                                                             XET_DATABASE)));
-}
-
-
-ngx_int_t
 ngx_http_xet_hub_page_result(ngx_http_request_t *r, ngx_int_t rc)
 {
     if (rc == NGX_OK || rc == NGX_DECLINED) {
         return NGX_OK;
     }
 
-    ngx_http_finalize_request(r,
-        ngx_http_xet_hub_status(r, ngx_http_xet_query_status(rc,
-                                                             XET_DATABASE)));
+    ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL, NULL));
+
     return NGX_DONE;
 }
 

@@ -72,18 +72,14 @@ void ngx_http_xet_hub_page_begin(ngx_http_request_t *r, xet_buf_t *b,
 /* Ends and sends it: 200, or 304.  As ngx_http_xet_send(). */
 ngx_int_t ngx_http_xet_hub_page_send(ngx_http_request_t *r, xet_buf_t *b);
 
-/* The same as an error; see ngx_http_xet_hub_error(). */
+/* The same as an error: ctx->refuse of a request that people may make. */
 ngx_int_t ngx_http_xet_hub_page_refuse(ngx_http_request_t *r,
-    ngx_uint_t status, const char *code, const char *message);
+    const ngx_http_xet_error_t *error);
 
 /*
- * What a statement of a page has come to: waits, or answers with the error.
- * The first is for a handler, which returns the result; the second for a
- * callback that has sent another one; the third for a callback that got rc,
- * and ends where it is not NGX_OK.  No rows are no error.
+ * What a statement of a page has come to: NGX_OK, or NGX_DONE where the request
+ * was answered with the error and finalized.  No rows are no error.
  */
-ngx_int_t ngx_http_xet_hub_page_wait(ngx_http_request_t *r, ngx_int_t rc);
-void ngx_http_xet_hub_page_asked(ngx_http_request_t *r, ngx_int_t rc);
 ngx_int_t ngx_http_xet_hub_page_result(ngx_http_request_t *r, ngx_int_t rc);
 
 /* How many rows it has brought. */

@@ -116,9 +116,8 @@ ngx_http_xet_hub_page_list(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
         || (list->after.data
             && !ngx_http_xet_hub_page_cursor(&list->after)))
     {
-        return ngx_http_xet_hub_error(r, NGX_HTTP_BAD_REQUEST,
-                                      "invalid_argument",
-                                      "Malformed search or cursor");
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_argument",
+                                  "Malformed search or cursor");
     }
 
     if (search.len) {
@@ -130,7 +129,7 @@ ngx_http_xet_hub_page_list(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 
     /* one more than is shown tells whether there is a next page */
 
-    return ngx_http_xet_hub_page_wait(r,
+    return ngx_http_xet_query_wait(r,
                ngx_http_xet_query(r, hub_page_list,
                                   ngx_http_xet_hub_page_listed,
                                   .asked = &hub->asked, .after = list->after,
@@ -188,8 +187,8 @@ ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc)
         && list->after.data == NULL && !ngx_http_xet_hub_page_mine(hub))
     {
         ngx_http_finalize_request(r,
-            ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND, "RepoNotFound",
-                                   "There are no repos of this owner"));
+            ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "RepoNotFound",
+                               "There are no repos of this owner"));
         return;
     }
 

@@ -49,11 +49,11 @@ ngx_http_xet_hub_page_repo_handler(ngx_http_request_t *r,
     if (paper->after.data
         && !xet_hub_path_ok(paper->after.data, paper->after.len))
     {
-        return ngx_http_xet_hub_error(r, NGX_HTTP_BAD_REQUEST,
-                                      "invalid_cursor", "Malformed cursor");
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_cursor",
+                                  "Malformed cursor");
     }
 
-    return ngx_http_xet_hub_page_wait(r,
+    return ngx_http_xet_query_wait(r,
                ngx_http_xet_query(r, hub_page_repo,
                                   ngx_http_xet_hub_page_found,
                                   .asked = &hub->asked, .rev = hub->rev,
@@ -75,7 +75,7 @@ ngx_http_xet_hub_page_found(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     if (ngx_http_xet_hub_page_view(r, &paper->view) != NGX_OK) {
-        ngx_http_finalize_request(r, ngx_http_xet_hub_status(r, XET_NOMEM));
+        ngx_http_finalize_request(r, ngx_http_xet_error_status(r, XET_NOMEM));
         return;
     }
 
@@ -86,7 +86,7 @@ ngx_http_xet_hub_page_found(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     if (ngx_http_xet_hub_page_head(r, paper) != NGX_OK) {
-        ngx_http_finalize_request(r, ngx_http_xet_hub_status(r, XET_NOMEM));
+        ngx_http_finalize_request(r, ngx_http_xet_error_status(r, XET_NOMEM));
         return;
     }
 
@@ -95,7 +95,7 @@ ngx_http_xet_hub_page_found(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    ngx_http_xet_hub_page_asked(r,
+    ngx_http_xet_hub_wait(r,
         ngx_http_xet_query(r, hub_page_refs, ngx_http_xet_hub_page_refs,
                            .asked = &hub->asked,
                            .most = NGX_HTTP_XET_HUB_ROWS));
@@ -238,7 +238,7 @@ ngx_http_xet_hub_page_list_files(ngx_http_request_t *r)
     hub = ngx_http_xet_hub_get(r);
     paper = hub->state;
 
-    ngx_http_xet_hub_page_asked(r,
+    ngx_http_xet_hub_wait(r,
         ngx_http_xet_query(r, hub_page_tree, ngx_http_xet_hub_page_files,
                            .asked = &hub->asked, .rev = paper->view.oid,
                            .path = paper->view.path, .after = paper->after,

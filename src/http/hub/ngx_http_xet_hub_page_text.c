@@ -51,7 +51,7 @@ ngx_http_xet_hub_page_text(ngx_http_request_t *r,
     paper->reader = ngx_http_xet_reader_create(r, paper);
 
     if (paper->text == NULL || paper->reader == NULL) {
-        return ngx_http_xet_hub_status(r, XET_NOMEM);
+        return ngx_http_xet_error_status(r, XET_NOMEM);
     }
 
     status = ngx_http_xet_reader_open(r, paper->reader, &ctx->hash,

@@ -489,11 +489,11 @@ ngx_http_xet_hub_ref_check(ngx_http_request_t *r, const ngx_str_t *name,
                       " that and a slash: it means a commit", len, name->data)
             = '\0';
 
-        return ngx_http_xet_hub_error(r, NGX_HTTP_BAD_REQUEST, "ref_reserved",
-                                      (char *) text);
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "ref_reserved",
+                                  (char *) text);
     }
 
     return (name->data && xet_hub_ref_ok(name->data, name->len)
             && xet_hub_rev_ok(rev->data, rev->len))
-           ? NGX_DECLINED : ngx_http_xet_hub_status(r, XET_HUB_REV);
+           ? NGX_DECLINED : ngx_http_xet_error_status(r, XET_HUB_REV);
 }

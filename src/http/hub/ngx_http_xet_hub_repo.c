@@ -277,8 +277,8 @@ ngx_http_xet_hub_create_put(ngx_http_request_t *r, void *data)
     hub = ngx_http_xet_hub_get(r);
 
     if (!xet_hub_owner_ok(hub->asked.owner.data, hub->asked.owner.len)) {
-        ngx_http_finalize_request(r, ngx_http_xet_hub_status(r,
-                                                             XET_HUB_NAME));
+        ngx_http_finalize_request(r, ngx_http_xet_error_status(r,
+                                                               XET_HUB_NAME));
         return;
     }
 
@@ -324,8 +324,8 @@ ngx_http_xet_hub_created(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     if (rc == NGX_ABORT) {
-        ngx_http_finalize_request(r, ngx_http_xet_hub_status(r,
-                                                          XET_STAGED_GONE));
+        ngx_http_finalize_request(r, ngx_http_xet_error_status(r,
+                                                            XET_STAGED_GONE));
         return;
     }
 
@@ -433,8 +433,8 @@ ngx_http_xet_hub_move_read(ngx_http_request_t *r, void *data)
     name.len = c->repo.to_name.len;
 
     if (!xet_hub_owner_ok(owner.data, owner.len)) {
-        ngx_http_finalize_request(r, ngx_http_xet_hub_status(r,
-                                                             XET_HUB_NAME));
+        ngx_http_finalize_request(r, ngx_http_xet_error_status(r,
+                                                               XET_HUB_NAME));
         return;
     }
 

@@ -438,7 +438,7 @@ ngx_http_xet_hub_resolve_open(ngx_http_request_t *r,
     }
 
     return (status == XET_OK) ? ngx_http_xet_hub_resolve_content(r, f)
-                              : ngx_http_xet_hub_status(r, status);
+                              : ngx_http_xet_error_status(r, status);
 }
 
 
@@ -448,7 +448,7 @@ ngx_http_xet_hub_resolve_opened(ngx_http_request_t *r, void *data,
 {
     ngx_http_finalize_request(r,
         (status == XET_OK) ? ngx_http_xet_hub_resolve_content(r, data)
-                           : ngx_http_xet_hub_status(r, status));
+                           : ngx_http_xet_error_status(r, status));
 }
 
 

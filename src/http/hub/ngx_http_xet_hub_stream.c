@@ -116,7 +116,7 @@ ngx_http_xet_hub_stream_fail(ngx_http_request_t *r,
         return;
     }
 
-    ngx_http_finalize_request(r, ngx_http_xet_hub_status(r, status));
+    ngx_http_finalize_request(r, ngx_http_xet_error_status(r, status));
 }
 
 

@@ -76,13 +76,7 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
     }
 
     if (match->route == NULL) {
-
-        if (match->methods) {
-            return ngx_http_xet_error_method(r, match->methods);
-        }
-
-        return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "no_route",
-                                  "no such route");
+        return ngx_http_xet_error_route(r, match->methods);
     }
 
     code = ngx_http_xet_closed(r, ngx_http_xet_route_does(r, match->route),
@@ -130,7 +124,7 @@ ngx_http_xet_hub_handler(ngx_http_request_t *r)
     ctx->route.hub = hub;
 
     if (match->route == NULL) {
-        return ngx_http_xet_hub_nowhere(r, match->methods);
+        return ngx_http_xet_error_route(r, match->methods);
     }
 
     rc = ngx_http_xet_hub_enter(r, hub,

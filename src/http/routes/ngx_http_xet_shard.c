@@ -247,9 +247,9 @@ ngx_http_xet_shard_status(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new)
 {
     if (rc == NGX_DECLINED && status == XET_SHARD_XORB) {
-        return ngx_http_xet_error_told(r, status,
-                                       ngx_http_xet_register_text(r, status),
-                                       NGX_HTTP_XET_SHARD_UNKNOWN);
+        return ngx_http_xet_error_more(r, .core = status,
+                   .message = ngx_http_xet_register_text(r, status),
+                   .line = NGX_HTTP_XET_SHARD_UNKNOWN);
     }
 
     if (rc == NGX_DECLINED && status == XET_QUOTA) {
@@ -257,9 +257,8 @@ ngx_http_xet_shard_status(ngx_http_request_t *r, ngx_int_t rc,
     }
 
     if (rc == NGX_DECLINED) {
-        return ngx_http_xet_error(r, xet_status_http(status),
-                                  xet_status_code(status),
-                                  ngx_http_xet_register_text(r, status));
+        return ngx_http_xet_error_more(r, .core = status,
+                   .message = ngx_http_xet_register_text(r, status));
     }
 
     if (rc != NGX_OK) {

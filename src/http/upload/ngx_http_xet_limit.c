@@ -116,12 +116,12 @@ ngx_http_xet_limit_refuse(ngx_http_request_t *r, ngx_int_t rc, uint64_t wait)
                                   "too many uploads at a time");
 
     case NGX_DECLINED:
-
-
-        return ngx_http_xet_error_later(r, NGX_HTTP_TOO_MANY_REQUESTS,
-                                        "too_many_bytes",
-                                        "too many bytes in a while",
-                                        (time_t) ((wait + 999) / 1000));
+        return ngx_http_xet_error_more(r,
+                                       .status = NGX_HTTP_TOO_MANY_REQUESTS,
+                                       .code = "too_many_bytes",
+                                       .message = "too many bytes in a while",
+                                       .after = (time_t) ((wait + 999)
+                                                          / 1000));
 
     default: /* NGX_ERROR */
         return ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,

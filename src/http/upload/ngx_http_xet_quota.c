@@ -136,7 +136,7 @@ ngx_http_xet_quota_error(ngx_http_request_t *r, xet_status_t status)
 
     ngx_http_xet_error_end(&j);
 
-    return ngx_http_xet_error_json(r, status, &b);
+    return ngx_http_xet_error_more(r, .core = status, .body = &b);
 }
 
 

@@ -201,5 +201,5 @@ ngx_http_xet_zt_component_roles(ngx_http_request_t *r,
 
     ngx_http_xet_error_end(&j);
 
-    return ngx_http_xet_error_json(r, XET_ZT_ROLE, &b);
+    return ngx_http_xet_error_more(r, .core = XET_ZT_ROLE, .body = &b);
 }

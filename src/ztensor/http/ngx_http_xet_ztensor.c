@@ -441,5 +441,5 @@ ngx_http_xet_ztensor_error(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
 
     xet_zt_error_json(&j, z->zt, status);
 
-    return ngx_http_xet_error_json(r, status, &b);
+    return ngx_http_xet_error_more(r, .core = status, .body = &b);
 }
