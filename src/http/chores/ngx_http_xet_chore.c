@@ -31,8 +31,11 @@
 #include <openssl/rand.h>
 
 
+#define NGX_HTTP_XET_HOLDER_LEN     16         /* random bytes */
 #define NGX_HTTP_XET_CHORE_FIRST    1000       /* ms, until a first asking */
-#define NGX_HTTP_XET_CHORE_FIGURE   64         /* bytes in JSON */
+
+/* Bytes of figures as JSON, 64 of each. */
+#define NGX_HTTP_XET_CHORE_JSON     (64 * (NGX_HTTP_XET_CHORE_FIGURES + 1))
 
 
 static void ngx_http_xet_chore_wait(ngx_http_xet_chore_t *chore,
@@ -45,6 +48,8 @@ static void ngx_http_xet_chore_begin(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_chore_job_handler(void *data, ngx_log_t *log);
 static void ngx_http_xet_chore_job_done(void *data);
 static void ngx_http_xet_chore_keep(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_chore_put(ngx_http_xet_chore_t *chore,
+    ngx_msec_t lease, ngx_http_xet_asked_pt handler);
 static void ngx_http_xet_chore_kept(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
 static void ngx_http_xet_chore_leave(ngx_http_xet_chore_t *chore,
@@ -52,7 +57,7 @@ static void ngx_http_xet_chore_leave(ngx_http_xet_chore_t *chore,
 static void ngx_http_xet_chore_ended(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
 static void ngx_http_xet_chore_end(ngx_http_xet_chore_t *chore);
-static void ngx_http_xet_chore_figures(ngx_http_xet_chore_t *chore,
+static ngx_str_t ngx_http_xet_chore_figures(ngx_http_xet_chore_t *chore,
     u_char *buf);
 static void ngx_http_xet_chore_unsent(ngx_http_xet_chore_t *chore);
 
@@ -92,9 +97,7 @@ ngx_http_xet_chore_add(ngx_cycle_t *cycle,
 
     chore->kind = kind;
 
-    chore->turn.name = kind->name;
-    chore->turn.holder = ngx_http_xet_chore_node;
-    chore->turn.interval = interval;
+    chore->interval = interval;
 
     chore->dummy.fd = (ngx_socket_t) -1;
     chore->dummy.data = chore;
@@ -158,15 +161,18 @@ ngx_http_xet_chore_timer_handler(ngx_event_t *ev)
 static void
 ngx_http_xet_chore_take(ngx_http_xet_chore_t *chore)
 {
-    chore->state = NGX_HTTP_XET_CHORE_TAKES;
-    chore->turn.lease = NGX_HTTP_XET_CHORE_LEASE;
+    ngx_int_t  rc;
 
-    if (ngx_http_xet_query_chore_take(&chore->turn, ngx_http_xet_chore_taken,
-                                      chore)
-        != NGX_AGAIN)
-    {
-        ngx_http_xet_chore_wait(chore, NGX_HTTP_XET_CHORE_IDLE,
-                                NGX_HTTP_XET_CHORE_POLL);
+    chore->state = NGX_HTTP_XET_CHORE_TAKES;
+
+    rc = ngx_http_xet_ask(chore_take, ngx_http_xet_chore_taken, chore,
+                          .name = chore->kind->name,
+                          .holder = ngx_http_xet_chore_node,
+                          .every = chore->interval,
+                          .lease = NGX_HTTP_XET_CHORE_LEASE);
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_xet_chore_taken(chore, NULL, NGX_BUSY);
     }
 }
 
@@ -176,35 +182,37 @@ ngx_http_xet_chore_taken(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 {
     ngx_http_xet_chore_t *chore = data;
 
-    ngx_msec_t  wait;
-    ngx_uint_t  begins;
+    ngx_http_xet_chore_take_row_t  row;
 
-    wait = NGX_HTTP_XET_CHORE_POLL;
-    begins = 0;
+    ngx_memzero(&row, sizeof(ngx_http_xet_chore_take_row_t));
+
+    row.wait = NGX_HTTP_XET_CHORE_POLL;
 
     if (rc == NGX_OK) {
-        wait = ngx_http_xet_query_chore_take_row(ask, &chore->turn, &begins);
+        (void) ngx_http_xet_row_chore_take(ask->res, 0, &row);
     }
 
-    if (wait) {
+    if ((int64_t) row.wait > 0) {
         ngx_http_xet_chore_wait(chore, NGX_HTTP_XET_CHORE_IDLE,
-                                ngx_min(wait, NGX_HTTP_XET_CHORE_POLL));
+                                (ngx_msec_t) ngx_min(row.wait,
+                                                  NGX_HTTP_XET_CHORE_POLL));
         return;
     }
 
     ngx_log_error(NGX_LOG_INFO, ngx_cycle->log, 0,
                   "xet: chore \"%V\" begins at \"%V\" in turn %uL",
-                  &chore->kind->name, &chore->turn.cursor, chore->turn.turn);
+                  &chore->kind->name, &row.the_cursor, row.the_turn);
 
-    if (begins) {
+    if (row.begins) {
         chore->told = 0;
     }
 
-    chore->turn.seq = 0;
-    chore->turn.note.len = 0;
+    chore->turn = row.the_turn;
+    chore->seq = 0;
     chore->kept = ngx_current_msec;
 
-    ngx_http_xet_chore_cursor(chore, "%V", &chore->turn.cursor);
+    ngx_str_null(&chore->note);
+    ngx_http_xet_chore_cursor(chore, "%V", &row.the_cursor);
 
     ngx_http_xet_chore_begin(chore);
 }
@@ -269,11 +277,11 @@ ngx_http_xet_chore_note(ngx_http_xet_chore_t *chore, const char *fmt, ...)
 
     va_start(args, fmt);
 
-    chore->turn.note.data = chore->note;
-    chore->turn.note.len = ngx_vslprintf(chore->note,
-                                         chore->note + sizeof(chore->note),
-                                         fmt, args)
-                           - chore->note;
+    chore->note.data = chore->noted;
+    chore->note.len = ngx_vslprintf(chore->noted,
+                                    chore->noted + sizeof(chore->noted), fmt,
+                                    args)
+                      - chore->noted;
     va_end(args);
 }
 
@@ -367,22 +375,35 @@ ngx_http_xet_chore_next(ngx_http_xet_chore_t *chore, ngx_msec_t delay)
 static void
 ngx_http_xet_chore_keep(ngx_http_xet_chore_t *chore)
 {
-    u_char  figures[NGX_HTTP_XET_CHORE_FIGURE
-                    * (NGX_HTTP_XET_CHORE_FIGURES + 1)];
-
     chore->state = NGX_HTTP_XET_CHORE_KEEPS;
     chore->kept = ngx_current_msec;
 
-    ngx_http_xet_chore_figures(chore, figures);
+    ngx_str_null(&chore->note);
 
-    chore->turn.lease = NGX_HTTP_XET_CHORE_LEASE;
-    chore->turn.note.len = 0;
+    ngx_http_xet_chore_put(chore, NGX_HTTP_XET_CHORE_LEASE,
+                           ngx_http_xet_chore_kept);
+}
 
-    if (ngx_http_xet_query_chore_keep(&chore->turn, ngx_http_xet_chore_kept,
-                                      chore)
-        != NGX_AGAIN)
-    {
-        ngx_http_xet_chore_kept(chore, NULL, NGX_BUSY);
+
+/* Puts the state on record, and renews the lease; 0 gives it back. */
+
+static void
+ngx_http_xet_chore_put(ngx_http_xet_chore_t *chore, ngx_msec_t lease,
+    ngx_http_xet_asked_pt handler)
+{
+    u_char     buf[NGX_HTTP_XET_CHORE_JSON];
+    ngx_int_t  rc;
+
+    rc = ngx_http_xet_ask(chore_keep, handler, chore,
+                          .name = chore->kind->name,
+                          .holder = ngx_http_xet_chore_node,
+                          .turn = chore->turn, .seq = (uint32_t) ++chore->seq,
+                          .lease = lease, .cursor = chore->cursor,
+                          .figures = ngx_http_xet_chore_figures(chore, buf),
+                          .note = chore->note);
+
+    if (rc != NGX_AGAIN) {
+        handler(chore, NULL, NGX_BUSY);
     }
 }
 
@@ -471,49 +492,42 @@ ngx_http_xet_chore_failed(ngx_http_xet_chore_t *chore, xet_status_t status,
 static void
 ngx_http_xet_chore_leave(ngx_http_xet_chore_t *chore, ngx_msec_t delay)
 {
-    u_char  figures[NGX_HTTP_XET_CHORE_FIGURE
-                    * (NGX_HTTP_XET_CHORE_FIGURES + 1)];
-
     if (delay == 0) {
-        chore->turn.note.len = 0;
+        ngx_str_null(&chore->note);
         delay = NGX_HTTP_XET_CHORE_POLL;
     }
 
     chore->pause = delay;
-    chore->turn.lease = 0;
 
     ngx_http_xet_chore_end(chore);
-    ngx_http_xet_chore_figures(chore, figures);
 
     chore->state = NGX_HTTP_XET_CHORE_ENDS;
 
-    if (ngx_http_xet_query_chore_keep(&chore->turn, ngx_http_xet_chore_ended,
-                                      chore)
-        != NGX_AGAIN)
-    {
-        ngx_http_xet_chore_ended(chore, NULL, NGX_BUSY);
-    }
+    ngx_http_xet_chore_put(chore, 0, ngx_http_xet_chore_ended);
 }
 
 
 void
 ngx_http_xet_chore_finish(ngx_http_xet_chore_t *chore)
 {
-    u_char  figures[NGX_HTTP_XET_CHORE_FIGURE
-                    * (NGX_HTTP_XET_CHORE_FIGURES + 1)];
+    u_char     buf[NGX_HTTP_XET_CHORE_JSON];
+    ngx_int_t  rc;
 
-    chore->pause = ngx_min(chore->turn.interval, NGX_HTTP_XET_CHORE_POLL);
+    chore->pause = ngx_min(chore->interval, NGX_HTTP_XET_CHORE_POLL);
     chore->backoff = 0;
 
     ngx_http_xet_chore_end(chore);
-    ngx_http_xet_chore_figures(chore, figures);
 
     chore->state = NGX_HTTP_XET_CHORE_ENDS;
 
-    if (ngx_http_xet_query_chore_done(&chore->turn, ngx_http_xet_chore_ended,
-                                      chore)
-        != NGX_AGAIN)
-    {
+    rc = ngx_http_xet_ask(chore_done, ngx_http_xet_chore_ended, chore,
+                          .name = chore->kind->name,
+                          .holder = ngx_http_xet_chore_node,
+                          .turn = chore->turn,
+                          .figures = ngx_http_xet_chore_figures(chore, buf),
+                          .note = chore->note);
+
+    if (rc != NGX_AGAIN) {
         ngx_http_xet_chore_ended(chore, NULL, NGX_BUSY);
     }
 }
@@ -548,12 +562,13 @@ ngx_http_xet_chore_end(ngx_http_xet_chore_t *chore)
 }
 
 
-/* The figures since they were sent last, as JSON, for the next statement. */
+/* The figures since they were sent last, as JSON in buf. */
 
-static void
+static ngx_str_t
 ngx_http_xet_chore_figures(ngx_http_xet_chore_t *chore, u_char *buf)
 {
     u_char      *p;
+    ngx_str_t    figures;
     ngx_uint_t   i;
 
     p = buf;
@@ -569,10 +584,10 @@ ngx_http_xet_chore_figures(ngx_http_xet_chore_t *chore, u_char *buf)
 
     *p++ = '}';
 
-    chore->turn.figures.data = buf;
-    chore->turn.figures.len = p - buf;
-    chore->turn.cursor = chore->cursor;
-    chore->turn.seq++;
+    figures.data = buf;
+    figures.len = p - buf;
+
+    return figures;
 }
 
 

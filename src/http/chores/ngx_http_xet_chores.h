@@ -31,7 +31,7 @@
  *
  *             from itself, or from a callback: in between there may be any
  *             number of statements and jobs, one at a time, by
- *             ngx_http_xet_chore_sent() and ngx_http_xet_chore_job().
+ *             ngx_http_xet_chore_ask() and ngx_http_xet_chore_job().
  *             Something has to be under way whenever the event loop gets
  *             control.
  *     end     this worker has no part in the run any more, because it is
@@ -54,9 +54,7 @@
  *       step that is done twice must be harmless.
  *     - The cursor is text of the chore's own, shown to operators.  Nothing but
  *       the cursor survives; after a retry begin is called again.
- *     - Statements are functions of the wing query that take a handler of
- *       ngx_http_xet_asked_pt, see ngx_http_xet_query_chore.c.  One that is not
- *       answered makes the chore retry.
+ *     - A statement that is not answered makes the chore retry.
  */
 
 typedef struct ngx_http_xet_chore_s  ngx_http_xet_chore_t;
@@ -104,7 +102,10 @@ struct ngx_http_xet_chore_s {
     const ngx_http_xet_chore_kind_t  *kind;
 
     ngx_http_xet_chore_e     state;
-    ngx_http_xet_turn_t      turn;
+    ngx_msec_t               interval;         /* between runs */
+    uint64_t                 turn;
+    ngx_uint_t               seq;              /* in the turn */
+    ngx_str_t                note;             /* NULL: none */
     ngx_http_xet_lone_t      lone;
     ngx_http_xet_job_pt      job;
     ngx_http_xet_chore_pt    done;
@@ -117,7 +118,7 @@ struct ngx_http_xet_chore_s {
     int64_t                  sent[NGX_HTTP_XET_CHORE_FIGURES];
     ngx_uint_t               told;             /* that this run waits */
     ngx_connection_t         dummy;            /* for debug logs of timers */
-    u_char                   note[256];
+    u_char                   noted[256];
 };
 
 
@@ -170,10 +171,15 @@ int64_t ngx_http_xet_chore_at(ngx_http_xet_chore_t *chore, ngx_str_t *rest);
 #define ngx_http_xet_chore_count(chore, i, n)  (chore)->count[i] += (n)
 
 /*
- * A statement was sent, whose handler was ngx_http_xet_chore_answer and whose
- * data the chore, and rc is what that has returned: calls answer with the
- * answer, which may have no rows.  Where there is none the chore is retried.
+ * Sends a statement, as ngx_http_xet_ask(), and calls answer with the answer,
+ * which may have no rows.  Where there is none the chore is retried.
  */
+#define ngx_http_xet_chore_ask(chore, name, answer, ...)                      \
+    ngx_http_xet_chore_sent(chore,                                            \
+        ngx_http_xet_ask(name, ngx_http_xet_chore_answer, chore,              \
+                         __VA_ARGS__),                                        \
+        answer)
+
 void ngx_http_xet_chore_sent(ngx_http_xet_chore_t *chore, ngx_int_t rc,
     ngx_http_xet_chore_answer_pt answer);
 void ngx_http_xet_chore_answer(void *data, ngx_http_xet_ask_t *ask,
@@ -189,6 +195,11 @@ void ngx_http_xet_chore_job(ngx_http_xet_chore_t *chore,
 
 /* The ends of a step, see above; delay is in milliseconds. */
 void ngx_http_xet_chore_next(ngx_http_xet_chore_t *chore, ngx_msec_t delay);
+
+/* The next step comes when so many units are allowed for, at rate a second. */
+#define ngx_http_xet_chore_pace(chore, units, rate)                           \
+    ngx_http_xet_chore_next(chore, (ngx_msec_t) ((units) * 1000 / (rate)))
+
 void ngx_http_xet_chore_finish(ngx_http_xet_chore_t *chore);
 
 /*

@@ -30,8 +30,14 @@ static ngx_msec_t ngx_http_xet_gc_interval(ngx_http_xet_main_conf_t *xmcf);
 static ngx_int_t ngx_http_xet_gc_begin(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_gc_step(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_gc_end(ngx_http_xet_chore_t *chore);
-static void ngx_http_xet_gc_rows(ngx_http_xet_chore_t *chore,
+static void ngx_http_xet_gc_phase(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_gc_e phase);
+static void ngx_http_xet_gc_files(ngx_http_xet_chore_t *chore,
     ngx_http_xet_ask_t *ask);
+static void ngx_http_xet_gc_xorbs(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_ask_t *ask);
+static void ngx_http_xet_gc_batch(ngx_http_xet_chore_t *chore, uint64_t seen,
+    uint64_t busy);
 static void ngx_http_xet_gc_settled(ngx_http_xet_chore_t *chore,
     ngx_http_xet_ask_t *ask);
 static void ngx_http_xet_gc_copies(ngx_http_xet_chore_t *chore,
@@ -81,6 +87,9 @@ ngx_http_xet_gc_begin(ngx_http_xet_chore_t *chore)
     gc->batch = ngx_min(gc->rate, NGX_HTTP_XET_GC_BATCH);
     gc->store = xmcf->store;
 
+    ngx_http_xet_array_init(&gc->hashes, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_array_init(&gc->tags, NGX_HTTP_XET_OID_INT4);
+
     ngx_http_xet_gc_orphans_begin(gc, folder.data
                                       ? ngx_hextoi(folder.data, folder.len)
                                       : NGX_ERROR);
@@ -97,16 +106,17 @@ ngx_http_xet_gc_end(ngx_http_xet_chore_t *chore)
     gc = chore->data;
 
     ngx_http_xet_orphans_close(&gc->orphans);
+
+    ngx_http_xet_array_destroy(&gc->hashes);
+    ngx_http_xet_array_destroy(&gc->tags);
 }
 
 
 static void
 ngx_http_xet_gc_step(ngx_http_xet_chore_t *chore)
 {
-    ngx_int_t                      rc;
-    ngx_http_xet_gc_t             *gc;
-    ngx_http_xet_main_conf_t      *xmcf;
-    ngx_http_xet_chore_answer_pt   answer;
+    ngx_http_xet_gc_t         *gc;
+    ngx_http_xet_main_conf_t  *xmcf;
 
     gc = chore->data;
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
@@ -114,77 +124,100 @@ ngx_http_xet_gc_step(ngx_http_xet_chore_t *chore)
     switch (gc->phase) {
 
     case NGX_HTTP_XET_GC_FILES:
-        answer = ngx_http_xet_gc_rows;
-        rc = ngx_http_xet_query_gc_files(gc->batch, ngx_http_xet_chore_answer,
-                                         chore);
+        ngx_http_xet_chore_ask(chore, gc_files, ngx_http_xet_gc_files,
+                               .batch = gc->batch);
         break;
 
     case NGX_HTTP_XET_GC_XORBS:
-        answer = ngx_http_xet_gc_rows;
-        rc = ngx_http_xet_query_gc_xorbs(xmcf->gc_grace, gc->batch,
-                                         ngx_http_xet_chore_answer, chore);
+        ngx_http_xet_chore_ask(chore, gc_xorbs, ngx_http_xet_gc_xorbs,
+                               .grace = xmcf->gc_grace, .batch = gc->batch);
         break;
 
     case NGX_HTTP_XET_GC_SETTLE:
-        answer = ngx_http_xet_gc_settled;
-        rc = ngx_http_xet_query_usage_settle(gc->batch,
-                                             ngx_http_xet_chore_answer, chore);
+        ngx_http_xet_chore_ask(chore, usage_settle, ngx_http_xet_gc_settled,
+                               .batch = gc->batch);
         break;
 
     case NGX_HTTP_XET_GC_REMOVAL:
-        answer = ngx_http_xet_gc_copies;
-        rc = ngx_http_xet_query_gc_copies(NGX_HTTP_XET_GC_COPIES,
-                                          ngx_http_xet_chore_answer, chore);
+        ngx_http_xet_chore_ask(chore, gc_copies, ngx_http_xet_gc_copies,
+                               .batch = NGX_HTTP_XET_GC_COPIES);
         break;
 
     default: /* NGX_HTTP_XET_GC_ORPHANS */
         ngx_http_xet_gc_orphans_step(chore);
-        return;
     }
+}
 
-    ngx_http_xet_chore_sent(chore, rc, answer);
+
+/* The next step is of that phase. */
+
+static void
+ngx_http_xet_gc_phase(ngx_http_xet_chore_t *chore, ngx_http_xet_gc_e phase)
+{
+    ngx_http_xet_gc_t  *gc;
+
+    gc = chore->data;
+    gc->phase = phase;
+
+    ngx_http_xet_chore_cursor(chore, "%d", (int) phase);
 }
 
 
 static void
-ngx_http_xet_gc_rows(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
+ngx_http_xet_gc_files(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 {
-    ngx_http_xet_gc_t      *gc;
-    ngx_http_xet_gc_row_t   row;
+    ngx_http_xet_gc_files_row_t  row;
+
+    (void) ngx_http_xet_row_gc_files(ask->res, 0, &row);
+
+    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_FILES, row.files);
+    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_FILE_BYTES, row.bytes);
+    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_REFERENCES, row.refs);
+
+    ngx_http_xet_gc_batch(chore, row.seen, row.busy);
+}
+
+
+static void
+ngx_http_xet_gc_xorbs(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
+{
+    ngx_http_xet_gc_xorbs_row_t  row;
+
+    (void) ngx_http_xet_row_gc_xorbs(ask->res, 0, &row);
+
+    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_XORBS, row.xorbs);
+    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_XORB_BYTES, row.bytes);
+    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_TOLD, row.told);
+    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_NEEDED, row.needed);
+
+    ngx_http_xet_gc_batch(chore, row.seen, row.busy);
+}
+
+
+static void
+ngx_http_xet_gc_batch(ngx_http_xet_chore_t *chore, uint64_t seen,
+    uint64_t busy)
+{
+    ngx_http_xet_gc_t  *gc;
 
     gc = chore->data;
 
-    ngx_http_xet_query_gc_row(ask, &row);
-
-    if (gc->phase == NGX_HTTP_XET_GC_FILES) {
-        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_FILES, row.n);
-        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_FILE_BYTES,
-                                 row.bytes);
-        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_REFERENCES,
-                                 row.more);
-
-    } else {
-        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_XORBS, row.n);
-        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_XORB_BYTES,
-                                 row.bytes);
-        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_TOLD, row.more);
-        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_NEEDED, row.needed);
-    }
-
-    if (row.seen <= row.busy) {
-        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_BUSY, row.busy);
+    if (seen <= busy) {
+        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_BUSY, busy);
         ngx_http_xet_gc_phase(chore, gc->phase + 1);
     }
 
-    ngx_http_xet_gc_pace(chore, row.seen);
+    ngx_http_xet_chore_pace(chore, seen, gc->rate);
 }
 
 
 static void
 ngx_http_xet_gc_settled(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 {
-    int64_t  n;
+    int64_t             n;
+    ngx_http_xet_gc_t  *gc;
 
+    gc = chore->data;
     n = ngx_http_xet_ask_number(ask);
 
     if (n <= 0) {
@@ -192,15 +225,16 @@ ngx_http_xet_gc_settled(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
         ngx_http_xet_gc_phase(chore, NGX_HTTP_XET_GC_REMOVAL);
     }
 
-    ngx_http_xet_gc_pace(chore, (uint64_t) n);
+    ngx_http_xet_chore_pace(chore, (uint64_t) n, gc->rate);
 }
 
 
 static void
 ngx_http_xet_gc_copies(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 {
-    ngx_uint_t          i, n;
-    ngx_http_xet_gc_t  *gc;
+    ngx_uint_t                     i, n;
+    ngx_http_xet_gc_t             *gc;
+    ngx_http_xet_gc_copies_row_t   row;
 
     n = ngx_http_xet_ask_rows(ask);
 
@@ -209,17 +243,28 @@ ngx_http_xet_gc_copies(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
         /* there are none, or a backup needs them for the time being */
 
         ngx_http_xet_gc_phase(chore, NGX_HTTP_XET_GC_ORPHANS);
-        ngx_http_xet_gc_pace(chore, 0);
+        ngx_http_xet_chore_next(chore, 0);
         return;
     }
 
     gc = chore->data;
     gc->n = 0;
 
+    ngx_http_xet_array_reset(&gc->hashes);
+    ngx_http_xet_array_reset(&gc->tags);
+
     for (i = 0; i < n && gc->n < NGX_HTTP_XET_GC_COPIES; i++) {
-        if (ngx_http_xet_query_gc_copy(ask, i, &gc->copies[gc->n]) == NGX_OK) {
-            gc->n++;
+
+        if (ngx_http_xet_row_gc_copies(ask->res, i, &row) != NGX_OK) {
+            continue;
         }
+
+        gc->copies[gc->n].xorb = *row.hash;
+        gc->copies[gc->n].tag = row.tag;
+        gc->n++;
+
+        ngx_http_xet_array_bytes(&gc->hashes, row.hash->bytes, XET_HASH_LEN);
+        ngx_http_xet_array_int4(&gc->tags, (int32_t) row.tag);
     }
 
     ngx_http_xet_chore_job(chore, ngx_http_xet_gc_remove_job,
@@ -244,31 +289,32 @@ ngx_http_xet_gc_gone(ngx_http_xet_chore_t *chore)
 
     gc = chore->data;
 
+    /* what can't be removed keeps nothing else from being deleted */
+
     if (gc->status != XET_OK) {
-        ngx_http_xet_gc_stuck(chore, "copies can't be removed");
+        ngx_http_xet_gc_phase(chore, NGX_HTTP_XET_GC_FILES);
+        ngx_http_xet_chore_failed(chore, gc->status,
+                                  "copies can't be removed");
         return;
     }
 
-    ngx_http_xet_chore_sent(chore,
-                            ngx_http_xet_query_gc_removed(
-                                gc->copies, gc->n, ngx_http_xet_chore_answer,
-                                chore),
-                            ngx_http_xet_gc_removed);
+    ngx_http_xet_chore_ask(chore, gc_removed, ngx_http_xet_gc_removed,
+                           .hashes = &gc->hashes, .tags = &gc->tags);
 }
 
 
 static void
 ngx_http_xet_gc_removed(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 {
-    uint64_t            n, bytes;
-    ngx_http_xet_gc_t  *gc;
+    ngx_http_xet_gc_t              *gc;
+    ngx_http_xet_gc_removed_row_t   row;
 
     gc = chore->data;
 
-    ngx_http_xet_query_gc_removed_row(ask, &n, &bytes);
+    (void) ngx_http_xet_row_gc_removed(ask->res, 0, &row);
 
-    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_COPIES, n);
-    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_COPY_BYTES, bytes);
+    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_COPIES, row.copies);
+    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_COPY_BYTES, row.bytes);
 
-    ngx_http_xet_gc_pace(chore, gc->n);
+    ngx_http_xet_chore_pace(chore, gc->n, gc->rate);
 }

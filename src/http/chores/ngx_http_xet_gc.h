@@ -48,8 +48,10 @@ typedef struct {
     ngx_uint_t               batch;
     ngx_uint_t               rate;             /* rows a second */
 
-    ngx_http_xet_copy_name_t   copies[NGX_HTTP_XET_GC_BATCH];
+    ngx_http_xet_copy_name_t  copies[NGX_HTTP_XET_GC_COPIES];
     ngx_uint_t               n;
+    ngx_http_xet_array_t     hashes;           /* of copies or orphans */
+    ngx_http_xet_array_t     tags;
 
     ngx_http_xet_orphans_t   orphans;
     int64_t                  left;             /* of the orphans */
@@ -59,21 +61,6 @@ typedef struct {
     ngx_http_xet_store_t    *store;
     xet_status_t             status;           /* of the job */
 } ngx_http_xet_gc_t;
-
-
-/*
- * ngx_http_xet_gc_step.c: how a step ends.
- */
-
-/* The next step is of that phase. */
-void ngx_http_xet_gc_phase(ngx_http_xet_chore_t *chore,
-    ngx_http_xet_gc_e phase);
-
-/* The step ends: the next one when the rate allows for so many rows. */
-void ngx_http_xet_gc_pace(ngx_http_xet_chore_t *chore, uint64_t rows);
-
-/* A job has failed with gc->status: the step ends, and so does the phase. */
-void ngx_http_xet_gc_stuck(ngx_http_xet_chore_t *chore, const char *why);
 
 
 /*

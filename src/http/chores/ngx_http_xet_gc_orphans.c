@@ -32,15 +32,16 @@ static void ngx_http_xet_gc_orphans_suspect(ngx_http_xet_chore_t *chore,
     ngx_http_xet_ask_t *ask);
 static void ngx_http_xet_gc_orphans_take_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_gc_orphans_taken(ngx_http_xet_chore_t *chore);
-static void ngx_http_xet_gc_orphans_ask(ngx_http_xet_chore_t *chore,
-    ngx_http_xet_orphan_t *orphans, ngx_uint_t n, ngx_uint_t aside,
-    ngx_http_xet_chore_answer_pt answer);
+static void ngx_http_xet_gc_orphans_names(ngx_http_xet_gc_t *gc,
+    ngx_http_xet_orphan_t *orphans, ngx_uint_t n);
 static ngx_uint_t ngx_http_xet_gc_orphans_in(ngx_http_xet_ask_t *ask,
     ngx_uint_t *at, const ngx_http_xet_orphan_t *orphan);
 static void ngx_http_xet_gc_orphans_sure(ngx_http_xet_chore_t *chore,
     ngx_http_xet_ask_t *ask);
 static void ngx_http_xet_gc_orphans_settle_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_gc_orphans_settled(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_gc_orphans_stuck(ngx_http_xet_chore_t *chore,
+    const char *why);
 static void ngx_http_xet_gc_orphans_swept(ngx_http_xet_chore_t *chore,
     ngx_http_xet_ask_t *ask);
 
@@ -63,7 +64,6 @@ ngx_http_xet_gc_orphans_begin(ngx_http_xet_gc_t *gc, ngx_int_t folder)
 void
 ngx_http_xet_gc_orphans_step(ngx_http_xet_chore_t *chore)
 {
-    ngx_int_t                rc;
     ngx_http_xet_gc_t       *gc;
     ngx_http_xet_orphans_t  *o;
 
@@ -71,9 +71,8 @@ ngx_http_xet_gc_orphans_step(ngx_http_xet_chore_t *chore)
     o = &gc->orphans;
 
     if (!gc->due) {
-        rc = ngx_http_xet_query_orphans_due(gc->begun,
-                                            ngx_http_xet_chore_answer, chore);
-        ngx_http_xet_chore_sent(chore, rc, ngx_http_xet_gc_orphans_due);
+        ngx_http_xet_chore_ask(chore, orphans_due, ngx_http_xet_gc_orphans_due,
+                               .begun = gc->begun);
 
     } else if (o->i < o->n) {
         ngx_http_xet_chore_job(chore, ngx_http_xet_gc_orphans_take_job,
@@ -88,10 +87,9 @@ ngx_http_xet_gc_orphans_step(ngx_http_xet_chore_t *chore)
 
         /* another worker has counted a part of those that are left */
 
-        rc = ngx_http_xet_query_orphans_swept(gc->begun ? -1 : gc->left,
-                                              ngx_http_xet_chore_answer,
-                                              chore);
-        ngx_http_xet_chore_sent(chore, rc, ngx_http_xet_gc_orphans_swept);
+        ngx_http_xet_chore_ask(chore, orphans_found,
+                               ngx_http_xet_gc_orphans_swept,
+                               .n = gc->begun ? -1 : gc->left, .swept = 1);
     }
 }
 
@@ -100,27 +98,27 @@ static void
 ngx_http_xet_gc_orphans_due(ngx_http_xet_chore_t *chore,
     ngx_http_xet_ask_t *ask)
 {
-    ngx_int_t                rc;
-    ngx_str_t                why;
-    ngx_http_xet_gc_t       *gc;
-    ngx_http_xet_orphans_t  *o;
+    ngx_http_xet_gc_t               *gc;
+    ngx_http_xet_orphans_t          *o;
+    ngx_http_xet_orphans_due_row_t   row;
 
     gc = chore->data;
     o = &gc->orphans;
 
-    rc = ngx_http_xet_query_orphans_due_row(ask, &o->since, &o->newest, &why);
+    (void) ngx_http_xet_row_orphans_due(ask->res, 0, &row);
 
-    if (rc != NGX_OK) {
+    if (!row.due) {
 
-        if (rc == NGX_ABORT) {
+        if (row.doubts) {
             ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                          "xet: no file is removed from the store: %V", &why);
-            ngx_http_xet_chore_note(chore, "no file is removed, %V", &why);
+                          "xet: no file is removed from the store: %V",
+                          &row.why);
+            ngx_http_xet_chore_note(chore, "no file is removed, %V", &row.why);
 
-        } else if (why.len) {
+        } else if (row.why.len) {
             ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                          "xet: files without a row are left: %V", &why);
-            ngx_http_xet_chore_note(chore, "%V, orphans are left", &why);
+                          "xet: files without a row are left: %V", &row.why);
+            ngx_http_xet_chore_note(chore, "%V, orphans are left", &row.why);
         }
 
         ngx_http_xet_chore_finish(chore);
@@ -129,8 +127,11 @@ ngx_http_xet_gc_orphans_due(ngx_http_xet_chore_t *chore,
 
     gc->due = 1;
 
+    o->since = (time_t) row.since;
+    o->newest = (time_t) row.newest;
+
     ngx_http_xet_gc_orphans_cursor(chore);
-    ngx_http_xet_gc_pace(chore, 0);
+    ngx_http_xet_chore_next(chore, 0);
 }
 
 
@@ -174,63 +175,61 @@ ngx_http_xet_gc_orphans_listed(ngx_http_xet_chore_t *chore)
     o->staged = 0;
 
     if (gc->status != XET_OK) {
-        ngx_http_xet_gc_stuck(chore, "the store can't be listed");
+        ngx_http_xet_gc_orphans_stuck(chore, "the store can't be listed");
         return;
     }
 
     if (o->n == 0) {
-        ngx_http_xet_gc_pace(chore, 0);
+        ngx_http_xet_chore_next(chore, 0);
         return;
     }
 
-    ngx_http_xet_gc_orphans_ask(chore, o->names, o->n, 0,
-                                ngx_http_xet_gc_orphans_suspect);
+    ngx_http_xet_gc_orphans_names(gc, o->names, o->n);
+
+    ngx_http_xet_chore_ask(chore, copies_unknown,
+                           ngx_http_xet_gc_orphans_suspect,
+                           .hashes = &gc->hashes, .tags = &gc->tags);
 }
 
 
 static void
-ngx_http_xet_gc_orphans_ask(ngx_http_xet_chore_t *chore,
-    ngx_http_xet_orphan_t *orphans, ngx_uint_t n, ngx_uint_t aside,
-    ngx_http_xet_chore_answer_pt answer)
+ngx_http_xet_gc_orphans_names(ngx_http_xet_gc_t *gc,
+    ngx_http_xet_orphan_t *orphans, ngx_uint_t n)
 {
-    ngx_uint_t          i;
-    ngx_http_xet_gc_t  *gc;
+    ngx_uint_t  i;
 
-    gc = chore->data;
+    ngx_http_xet_array_reset(&gc->hashes);
+    ngx_http_xet_array_reset(&gc->tags);
 
     for (i = 0; i < n; i++) {
-        gc->copies[i].xorb = orphans[i].xorb;
-        gc->copies[i].tag = orphans[i].tag;
+        ngx_http_xet_array_bytes(&gc->hashes, orphans[i].xorb.bytes,
+                                 XET_HASH_LEN);
+        ngx_http_xet_array_int4(&gc->tags, (int32_t) orphans[i].tag);
     }
-
-    ngx_http_xet_chore_sent(chore,
-                            ngx_http_xet_query_orphans(
-                                gc->copies, n, aside,
-                                ngx_http_xet_chore_answer, chore),
-                            answer);
 }
 
 
 /*
- * Whether the copy is in the rows; *at is the row behind the last one that was
- * found, since they mostly come in the order of the question.
+ * Whether the copy is in the rows, those of orphans and of copies_unknown have
+ * the same columns; *at is the row behind the last one that was found, since
+ * they mostly come in the order of the question.
  */
 
 static ngx_uint_t
 ngx_http_xet_gc_orphans_in(ngx_http_xet_ask_t *ask, ngx_uint_t *at,
     const ngx_http_xet_orphan_t *orphan)
 {
-    ngx_uint_t              i, k, n;
-    ngx_http_xet_copy_name_t  copy;
+    ngx_uint_t                  i, k, n;
+    ngx_http_xet_orphans_row_t  row;
 
     n = ngx_http_xet_ask_rows(ask);
 
     for (k = 0; k < n; k++) {
         i = (*at + k) % n;
 
-        if (ngx_http_xet_query_gc_copy(ask, i, &copy) == NGX_OK
-            && copy.tag == orphan->tag
-            && ngx_memcmp(copy.xorb.bytes, orphan->xorb.bytes, XET_HASH_LEN)
+        if (ngx_http_xet_row_orphans(ask->res, i, &row) == NGX_OK
+            && row.tag == orphan->tag
+            && ngx_memcmp(row.hash->bytes, orphan->xorb.bytes, XET_HASH_LEN)
                == 0)
         {
             *at = i + 1;
@@ -261,7 +260,7 @@ ngx_http_xet_gc_orphans_suspect(ngx_http_xet_chore_t *chore,
         }
     }
 
-    ngx_http_xet_gc_pace(chore, o->n);
+    ngx_http_xet_chore_pace(chore, o->n, gc->rate);
 }
 
 
@@ -289,18 +288,20 @@ ngx_http_xet_gc_orphans_taken(ngx_http_xet_chore_t *chore)
     o->found = 0;
 
     if (gc->status != XET_OK) {
-        ngx_http_xet_gc_stuck(chore, "files without a row can't be taken "
-                                     "aside");
+        ngx_http_xet_gc_orphans_stuck(chore, "files without a row can't be "
+                                             "taken aside");
         return;
     }
 
     if (o->ntaken == 0) {
-        ngx_http_xet_gc_pace(chore, 0);
+        ngx_http_xet_chore_next(chore, 0);
         return;
     }
 
-    ngx_http_xet_gc_orphans_ask(chore, o->taken, o->ntaken, 1,
-                                ngx_http_xet_gc_orphans_sure);
+    ngx_http_xet_gc_orphans_names(gc, o->taken, o->ntaken);
+
+    ngx_http_xet_chore_ask(chore, orphans, ngx_http_xet_gc_orphans_sure,
+                           .hashes = &gc->hashes, .tags = &gc->tags);
 }
 
 
@@ -361,7 +362,8 @@ ngx_http_xet_gc_orphans_settled(ngx_http_xet_chore_t *chore)
     o->ntaken = 0;
 
     if (gc->status != XET_OK) {
-        ngx_http_xet_gc_stuck(chore, "files without a row can't be removed");
+        ngx_http_xet_gc_orphans_stuck(chore, "files without a row can't be "
+                                             "removed");
         return;
     }
 
@@ -375,7 +377,21 @@ ngx_http_xet_gc_orphans_settled(ngx_http_xet_chore_t *chore)
         return;
     }
 
-    ngx_http_xet_gc_pace(chore, n);
+    ngx_http_xet_chore_pace(chore, n, gc->rate);
+}
+
+
+/* A job has failed: the run begins again, rows are deleted all the same. */
+
+static void
+ngx_http_xet_gc_orphans_stuck(ngx_http_xet_chore_t *chore, const char *why)
+{
+    ngx_http_xet_gc_t  *gc;
+
+    gc = chore->data;
+
+    ngx_http_xet_chore_cursor(chore, "%d", (int) NGX_HTTP_XET_GC_FILES);
+    ngx_http_xet_chore_failed(chore, gc->status, why);
 }
 
 

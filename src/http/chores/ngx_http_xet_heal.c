@@ -160,11 +160,9 @@ ngx_http_xet_heal_judge(ngx_http_xet_chore_t *chore, xet_status_t status)
         return;
     }
 
-    ngx_http_xet_chore_sent(chore,
-                            ngx_http_xet_query_scrub_whole(
-                                &pass->rows[pass->i],
-                                ngx_http_xet_chore_answer, chore),
-                            ngx_http_xet_heal_whole);
+    ngx_http_xet_chore_ask(chore, xorb_whole, ngx_http_xet_heal_whole,
+                           .xorb = &pass->rows[pass->i].xorb,
+                           .tag = pass->rows[pass->i].tag);
 }
 
 
@@ -282,9 +280,9 @@ ngx_http_xet_heal_list_job(void *data, ngx_log_t *log)
 static void
 ngx_http_xet_heal_found(ngx_http_xet_pass_t *pass, const char *name)
 {
-    uint32_t                   tag, first;
-    xet_hash_t                 xorb;
-    ngx_http_xet_scrub_row_t  *row;
+    uint32_t                  tag, first;
+    xet_hash_t                xorb;
+    ngx_http_xet_pass_row_t  *row;
 
     row = &pass->rows[pass->i];
 
@@ -362,7 +360,7 @@ ngx_http_xet_heal_source(ngx_http_xet_pass_t *pass)
     xet_status_t               rc;
     ngx_http_xet_peer_t       *peer;
     ngx_http_xet_fetch_t     **fetch;
-    ngx_http_xet_scrub_row_t  *row;
+    ngx_http_xet_pass_row_t   *row;
 
     row = &pass->rows[pass->i];
     max = ngx_max(row->size, NGX_HTTP_XET_HEAL_MAX);
@@ -467,9 +465,9 @@ ngx_http_xet_heal_committed(ngx_http_xet_chore_t *chore)
         return;
     }
 
-    if (ngx_http_xet_query_heal(ngx_http_xet_scan_info(&pass->scan),
-                                pass->copy, pass->rows[pass->i].tag,
-                                ngx_http_xet_heal_answered, chore)
+    if (ngx_http_xet_ask_heal(ngx_http_xet_scan_info(&pass->scan), pass->copy,
+                              pass->rows[pass->i].tag,
+                              ngx_http_xet_heal_answered, chore)
         != NGX_AGAIN)
     {
         ngx_http_xet_chore_retry(chore, "PostgreSQL does not answer");
@@ -556,11 +554,9 @@ ngx_http_xet_heal_later(ngx_http_xet_chore_t *chore)
                       "had from no peer", name);
     }
 
-    ngx_http_xet_chore_sent(chore,
-                            ngx_http_xet_query_heal_later(
-                                &pass->rows[pass->i],
-                                ngx_http_xet_chore_answer, chore),
-                            ngx_http_xet_heal_put_off);
+    ngx_http_xet_chore_ask(chore, heal_later, ngx_http_xet_heal_put_off,
+                           .id = (uint64_t) pass->rows[pass->i].id,
+                           .tag = pass->rows[pass->i].tag);
 }
 
 
@@ -594,7 +590,7 @@ ngx_http_xet_heal_peer(ngx_http_xet_pass_t *pass)
 static void
 ngx_http_xet_heal_name(ngx_http_xet_pass_t *pass, u_char *name)
 {
-    ngx_http_xet_scrub_row_t  *row;
+    ngx_http_xet_pass_row_t  *row;
 
     row = &pass->rows[pass->i];
 

@@ -35,6 +35,8 @@
 
 static void ngx_http_xet_pass_rows(ngx_http_xet_chore_t *chore,
     ngx_http_xet_ask_t *ask);
+static ngx_int_t ngx_http_xet_pass_row(ngx_http_xet_ask_t *ask, ngx_uint_t i,
+    ngx_http_xet_pass_row_t *row);
 static void ngx_http_xet_pass_read(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_pass_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_pass_done(ngx_http_xet_chore_t *chore);
@@ -98,6 +100,7 @@ ngx_http_xet_pass_drop(ngx_http_xet_pass_t *pass)
 void
 ngx_http_xet_pass_step(ngx_http_xet_chore_t *chore)
 {
+    int64_t               after;
     ngx_http_xet_pass_t  *pass;
 
     pass = chore->data;
@@ -107,13 +110,16 @@ ngx_http_xet_pass_step(ngx_http_xet_chore_t *chore)
         return;
     }
 
-    ngx_http_xet_chore_sent(chore,
-                            ngx_http_xet_query_scrub_next(
-                                pass->n ? pass->rows[pass->n - 1].id
-                                        : pass->after,
-                                pass->damaged, ngx_http_xet_chore_answer,
-                                chore),
-                            ngx_http_xet_pass_rows);
+    after = pass->n ? pass->rows[pass->n - 1].id : pass->after;
+
+    if (pass->damaged) {
+        ngx_http_xet_chore_ask(chore, heal_next, ngx_http_xet_pass_rows,
+                               .after = (uint64_t) after);
+
+    } else {
+        ngx_http_xet_chore_ask(chore, scrub_next, ngx_http_xet_pass_rows,
+                               .after = (uint64_t) after);
+    }
 }
 
 
@@ -136,7 +142,7 @@ ngx_http_xet_pass_rows(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 
     for (i = 0; i < pass->n; i++) {
 
-        if (ngx_http_xet_query_scrub_row(ask, i, &pass->rows[i]) != NGX_OK) {
+        if (ngx_http_xet_pass_row(ask, i, &pass->rows[i]) != NGX_OK) {
             ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
                           "xet: row %L of xet.xorbs is malformed",
                           pass->rows[i].id);
@@ -150,12 +156,54 @@ ngx_http_xet_pass_rows(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 }
 
 
+/*
+ * The rows of scrub_next and heal_next have the same columns.  NGX_ERROR for
+ * one that is malformed; its id is set.
+ */
+
+static ngx_int_t
+ngx_http_xet_pass_row(ngx_http_xet_ask_t *ask, ngx_uint_t i,
+    ngx_http_xet_pass_row_t *row)
+{
+    ngx_int_t                      rc;
+    ngx_http_xet_scrub_next_row_t  next;
+
+    ngx_memzero(row, sizeof(ngx_http_xet_pass_row_t));
+
+    rc = ngx_http_xet_row_scrub_next(ask->res, i, &next);
+
+    row->id = (int64_t) next.id;
+    row->tag = next.tag;
+    row->size = next.stored_size;
+
+    if (rc != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    row->xorb = *next.hash;
+
+    if (next.digest.len == XET_CHECKSUM_LEN) {
+        ngx_memcpy(row->digest.bytes, next.digest.data, XET_CHECKSUM_LEN);
+        row->digested = 1;
+        return NGX_OK;
+    }
+
+    if (next.ends_sha256.len != sizeof(row->ends)) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(row->ends, next.ends_sha256.data, sizeof(row->ends));
+
+    return NGX_OK;
+}
+
+
 static void
 ngx_http_xet_pass_read(ngx_http_xet_chore_t *chore)
 {
     xet_status_t               rc;
     ngx_http_xet_pass_t       *pass;
-    ngx_http_xet_scrub_row_t  *row;
+    ngx_http_xet_pass_row_t   *row;
     ngx_http_xet_main_conf_t  *xmcf;
 
     pass = chore->data;

@@ -25,6 +25,19 @@ typedef enum {
 } ngx_http_xet_pass_figure_e;
 
 
+/* A copy that is to be read. */
+
+typedef struct {
+    int64_t                    id;             /* of its row */
+    xet_hash_t                 xorb;
+    uint32_t                   tag;
+    uint64_t                   size;
+    xet_checksum_t             digest;
+    u_char                     ends[32];       /* SHA-256 of stored_ends */
+    ngx_uint_t                 digested;       /* digest, else ends */
+} ngx_http_xet_pass_row_t;
+
+
 /* A peer node, as the pass knows it. */
 
 typedef struct {
@@ -46,7 +59,7 @@ typedef struct {
     void                     (*judge)(ngx_http_xet_chore_t *chore,
                                       xet_status_t status);
 
-    ngx_http_xet_scrub_row_t   rows[NGX_HTTP_XET_PASS_ROWS];
+    ngx_http_xet_pass_row_t    rows[NGX_HTTP_XET_PASS_ROWS];
     ngx_uint_t                 n;
     ngx_uint_t                 i;              /* the copy in scan */
     int64_t                    after;          /* row; done up to there */

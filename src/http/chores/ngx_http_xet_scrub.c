@@ -56,20 +56,25 @@ ngx_http_xet_scrub_begin(ngx_http_xet_chore_t *chore)
 static void
 ngx_http_xet_scrub_judge(ngx_http_xet_chore_t *chore, xet_status_t status)
 {
-    ngx_http_xet_pass_t  *pass;
+    ngx_http_xet_pass_t      *pass;
+    ngx_http_xet_damage_t     damage;
+    ngx_http_xet_pass_row_t  *row;
 
     pass = chore->data;
+    row = &pass->rows[pass->i];
 
     if (status == XET_OK) {
         ngx_http_xet_pass_next(chore);
         return;
     }
 
-    ngx_http_xet_chore_sent(chore,
-                            ngx_http_xet_query_scrub_damaged(
-                                &pass->rows[pass->i],
-                                ngx_http_xet_chore_answer, chore),
-                            ngx_http_xet_scrub_marked);
+    ngx_http_xet_damage_init(&damage);
+    ngx_http_xet_damage_note(&damage, &row->xorb, row->tag);
+
+    ngx_http_xet_chore_ask(chore, xorb_damaged, ngx_http_xet_scrub_marked,
+                           .xorbs = &damage.xorbs, .tags = &damage.tags);
+
+    ngx_http_xet_damage_destroy(&damage);
 }
 
 
@@ -77,9 +82,9 @@ static void
 ngx_http_xet_scrub_marked(ngx_http_xet_chore_t *chore,
     ngx_http_xet_ask_t *ask)
 {
-    u_char                     name[XET_XORB_NAME_MAX + 1];
-    ngx_http_xet_pass_t       *pass;
-    ngx_http_xet_scrub_row_t  *row;
+    u_char                    name[XET_XORB_NAME_MAX + 1];
+    ngx_http_xet_pass_t      *pass;
+    ngx_http_xet_pass_row_t  *row;
 
     pass = chore->data;
     row = &pass->rows[pass->i];

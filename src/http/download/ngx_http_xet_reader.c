@@ -774,8 +774,9 @@ ngx_http_xet_reader_record(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 
     ngx_http_xet_damage_note(&rd->damage, &rd->lost.xorb, rd->lost.tag);
 
-    rc = ngx_http_xet_query_xorb_damaged(r, &rd->damage,
-                                         ngx_http_xet_reader_recorded);
+    rc = ngx_http_xet_query(r, copies_lost, ngx_http_xet_reader_recorded,
+                            .xorbs = &rd->damage.xorbs,
+                            .tags = &rd->damage.tags);
     if (rc != NGX_AGAIN) {
         ngx_http_xet_reader_recorded(r, rc);
     }

@@ -355,11 +355,9 @@ void ngx_http_xet_query_xorb_put_row(ngx_http_request_t *r,
  * name them; the others were replaced, or collected, and are no loss.  tell
  * does so without a request that waits, and leaves damage empty; the report is
  * dropped when it can't be queued, and made again by whoever meets the damage
- * next.  The handler calls lost, which returns how many copies are lost, logs
- * these, and makes NGX_OK of NGX_DECLINED.
+ * next.  The handler of copies_lost calls lost, which returns how many copies
+ * are lost, logs these, and makes NGX_OK of NGX_DECLINED.
  */
-ngx_int_t ngx_http_xet_query_xorb_damaged(ngx_http_request_t *r,
-    ngx_http_xet_damage_t *damage, ngx_http_xet_query_handler_pt handler);
 ngx_uint_t ngx_http_xet_query_xorb_lost(ngx_http_request_t *r,
     ngx_http_xet_damage_t *damage, ngx_int_t *rc);
 void ngx_http_xet_query_xorb_damaged_tell(ngx_http_xet_damage_t *damage);
@@ -395,26 +393,6 @@ ngx_int_t ngx_http_xet_query_chunk_find_xorbs(ngx_http_xet_query_t *q,
 ngx_int_t ngx_http_xet_query_shard_stage(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
 
-/* Where a batch of doubts begins; the first one at zeroes. */
-
-typedef struct {
-    int64_t                         file;      /* its place in the batch */
-    int64_t                         xorb;      /* id; up to it they are done */
-} ngx_http_xet_doubt_t;
-
-/*
- * The copies that registered files of the batch refer to by other terms than
- * those of the batch, up to NGX_HTTP_XET_DAMAGE_MAX of them, from *from on.  A
- * row is a copy, 1; or, 0, it sets *next to the beginning of the next batch.
- * Without such a row there is no next batch.
- */
-ngx_int_t ngx_http_xet_query_shard_doubts(ngx_http_request_t *r,
-    ngx_http_xet_batch_t *b, const ngx_http_xet_doubt_t *from,
-    ngx_http_xet_query_handler_pt handler);
-ngx_uint_t ngx_http_xet_query_shard_doubts_row(ngx_http_xet_query_t *q,
-    ngx_uint_t i, xet_hash_t *xorb, uint32_t *tag, uint64_t *size,
-    ngx_http_xet_doubt_t *next);
-
 /*
  * Registers the files of the last batch and of all staged ones, in a single
  * transaction; the number is 0 unless a file, or its place in the repo, was
@@ -441,15 +419,6 @@ typedef struct {
  * seconds while there are uploads, and nobody waits for that.
  */
 ngx_uint_t ngx_http_xet_query_quotas(void);
-
-/*
- * Asks whether so many more bytes would be taken now; what is "stored" or
- * "logical".  hash, of a xorb or of a file, may be NULL for a file: what is
- * there already costs nothing.
- */
-ngx_int_t ngx_http_xet_query_quota_look(ngx_http_request_t *r,
-    const char *what, uint64_t size, const xet_hash_t *hash,
-    ngx_http_xet_query_handler_pt handler);
 
 /* Whether the last statement was refused for a limit; fills over if it was. */
 ngx_uint_t ngx_http_xet_query_quota_over(ngx_http_request_t *r,
@@ -493,7 +462,7 @@ void ngx_http_xet_query_tags_leave(ngx_http_xet_tags_wait_t *wait);
 void ngx_http_xet_query_sweep(void);
 
 /*
- * ngx_http_xet_query_chore.c: statements of chores, which no request waits for.
+ * ngx_http_xet_query_post.c: statements that no request waits for.
  */
 
 /*
@@ -521,145 +490,17 @@ int64_t ngx_http_xet_ask_number(ngx_http_xet_ask_t *ask);
 /* Whether PostgreSQL has refused the statement for certain. */
 ngx_uint_t ngx_http_xet_ask_refused(ngx_http_xet_ask_t *ask);
 
-/* Writes something that leaves nothing; returns as those of chores do. */
+/* Writes something that leaves nothing; as ngx_http_xet_ask(). */
 ngx_int_t ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler,
     void *data);
 
 
 /*
- * All that follow return NGX_AGAIN, and call handler once, or NGX_BUSY where
- * the statement can't be queued.  They copy their parameters.
+ * As ngx_http_xet_query_xorb_heal(), for who is no request: NGX_AGAIN, and
+ * handler is called once, or NGX_BUSY where the statement can't be queued.  The
+ * number is the tag of the row then.
  */
-
-/* Who works, on what, and for how long: see ngx_http_xet_chores.h. */
-
-#define NGX_HTTP_XET_HOLDER_LEN  16            /* random bytes */
-
-typedef struct {
-    ngx_str_t       name;
-    const u_char   *holder;
-    ngx_msec_t      interval;                  /* between runs */
-    ngx_msec_t      lease;                     /* 0: it is given back */
-    uint64_t        turn;
-    ngx_uint_t      seq;
-    ngx_str_t       cursor;
-    ngx_str_t       figures;                   /* JSON */
-    ngx_str_t       note;                      /* empty: none */
-} ngx_http_xet_turn_t;
-
-/* The numbers of keep and done are 0 where somebody else has the lease. */
-ngx_int_t ngx_http_xet_query_chore_take(const ngx_http_xet_turn_t *turn,
-    ngx_http_xet_asked_pt handler, void *data);
-ngx_int_t ngx_http_xet_query_chore_keep(const ngx_http_xet_turn_t *turn,
-    ngx_http_xet_asked_pt handler, void *data);
-ngx_int_t ngx_http_xet_query_chore_done(const ngx_http_xet_turn_t *turn,
-    ngx_http_xet_asked_pt handler, void *data);
-
-/*
- * Sets turn and cursor, which points into the row, and *begins for a new run;
- * returns 0, or for how many milliseconds there is nothing to take.
- */
-ngx_msec_t ngx_http_xet_query_chore_take_row(ngx_http_xet_ask_t *ask,
-    ngx_http_xet_turn_t *turn, ngx_uint_t *begins);
-
-
-/* What a batch of the collector did. */
-
-typedef struct {
-    uint64_t        seen;
-    uint64_t        busy;                      /* of them, locked by others */
-    uint64_t        n;                         /* deleted */
-    uint64_t        bytes;
-    uint64_t        more;                      /* references, or told */
-    uint64_t        needed;                    /* of xorbs */
-} ngx_http_xet_gc_row_t;
-
-ngx_int_t ngx_http_xet_query_gc_files(ngx_uint_t batch,
-    ngx_http_xet_asked_pt handler, void *data);
-ngx_int_t ngx_http_xet_query_gc_xorbs(ngx_uint_t grace, ngx_uint_t batch,
-    ngx_http_xet_asked_pt handler, void *data);
-void ngx_http_xet_query_gc_row(ngx_http_xet_ask_t *ask,
-    ngx_http_xet_gc_row_t *row);
-
-
-/* The number is 0 where nothing is left to be settled. */
-ngx_int_t ngx_http_xet_query_usage_settle(ngx_uint_t batch,
-    ngx_http_xet_asked_pt handler, void *data);
-
-
-/* Copies whose rows are gone, and which are to be removed. */
-
-ngx_int_t ngx_http_xet_query_gc_copies(ngx_uint_t batch,
-    ngx_http_xet_asked_pt handler, void *data);
-
-/* NGX_ERROR for a row that is malformed. */
-ngx_int_t ngx_http_xet_query_gc_copy(ngx_http_xet_ask_t *ask, ngx_uint_t i,
-    ngx_http_xet_copy_name_t *copy);
-
-/* The files of n copies are gone; how many of these that is news of. */
-ngx_int_t ngx_http_xet_query_gc_removed(ngx_http_xet_copy_name_t *copies,
-    ngx_uint_t n, ngx_http_xet_asked_pt handler, void *data);
-void ngx_http_xet_query_gc_removed_row(ngx_http_xet_ask_t *ask, uint64_t *n,
-    uint64_t *bytes);
-
-
-/*
- * Files without a row: whether to look for them now, or to go on with it; see
- * xet.orphans_due().  NGX_OK, and between which times, in seconds, a file is
- * one that the database must know; or with the reason, which points into the
- * row, NGX_ABORT: nothing may be removed, see xet.store_doubts(), NGX_DECLINED:
- * not now, empty for none that is worth telling.
- */
-ngx_int_t ngx_http_xet_query_orphans_due(ngx_uint_t begun,
-    ngx_http_xet_asked_pt handler, void *data);
-ngx_int_t ngx_http_xet_query_orphans_due_row(ngx_http_xet_ask_t *ask,
-    time_t *since, time_t *newest, ngx_str_t *why);
-
-/*
- * Those of n copies that the database does not know; or with aside, after their
- * files were taken aside, those that may be removed.  The rows are read by
- * ngx_http_xet_query_gc_copy().
- */
-ngx_int_t ngx_http_xet_query_orphans(ngx_http_xet_copy_name_t *copies,
-    ngx_uint_t n, ngx_uint_t aside, ngx_http_xet_asked_pt handler, void *data);
-
-/* All was looked at; n are left, -1: it is not known how many. */
-ngx_int_t ngx_http_xet_query_orphans_swept(int64_t n,
-    ngx_http_xet_asked_pt handler, void *data);
-
-
-/* A copy that is to be read: those behind a row, some of them. */
-
-typedef struct {
-    int64_t         id;                        /* of the row */
-    xet_hash_t      xorb;
-    uint32_t        tag;
-    uint64_t        size;
-    xet_checksum_t  digest;
-    u_char          ends[32];                  /* SHA-256 of stored_ends */
-    ngx_uint_t      digested;                  /* digest, else ends */
-} ngx_http_xet_scrub_row_t;
-
-ngx_int_t ngx_http_xet_query_scrub_next(int64_t after, ngx_uint_t damaged,
-    ngx_http_xet_asked_pt handler, void *data);
-
-/* NGX_ERROR for a row that is malformed; its id is set. */
-ngx_int_t ngx_http_xet_query_scrub_row(ngx_http_xet_ask_t *ask, ngx_uint_t i,
-    ngx_http_xet_scrub_row_t *row);
-
-/* The number is 0 where the row does not name the copy any more. */
-ngx_int_t ngx_http_xet_query_scrub_damaged(const ngx_http_xet_scrub_row_t *row,
-    ngx_http_xet_asked_pt handler, void *data);
-ngx_int_t ngx_http_xet_query_scrub_whole(const ngx_http_xet_scrub_row_t *row,
-    ngx_http_xet_asked_pt handler, void *data);
-ngx_int_t ngx_http_xet_query_heal_later(const ngx_http_xet_scrub_row_t *row,
-    ngx_http_xet_asked_pt handler, void *data);
-
-/*
- * As ngx_http_xet_query_xorb_heal(): the number is the tag of the row then.
- * The file is kept once the statement is sent.
- */
-ngx_int_t ngx_http_xet_query_heal(const xet_xorb_info_t *info,
+ngx_int_t ngx_http_xet_ask_heal(const xet_xorb_info_t *info,
     ngx_http_xet_temp_t *file, uint32_t old_tag, ngx_http_xet_asked_pt handler,
     void *data);
 

@@ -75,21 +75,6 @@ ngx_http_xet_query_quotas_known(void *data, PGresult *res, ngx_int_t rc,
 }
 
 
-ngx_int_t
-ngx_http_xet_query_quota_look(ngx_http_request_t *r, const char *what,
-    uint64_t size, const xet_hash_t *hash,
-    ngx_http_xet_query_handler_pt handler)
-{
-    ngx_str_t  text;
-
-    text.data = (u_char *) what;
-    text.len = ngx_strlen(what);
-
-    return ngx_http_xet_query(r, quota_look, handler, .what = text,
-                              .size = size, .hash = hash);
-}
-
-
 ngx_uint_t
 ngx_http_xet_query_quota_over(ngx_http_request_t *r, ngx_http_xet_over_t *over)
 {

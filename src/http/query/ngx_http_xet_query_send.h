@@ -135,10 +135,6 @@ ngx_int_t ngx_http_xet_query_post(ngx_http_xet_post_t *post,
 ngx_int_t ngx_http_xet_query_ask(ngx_http_xet_post_t *post,
     ngx_http_xet_stmt_e stmt, ngx_http_xet_asked_pt handler, void *data);
 
-/* ngx_http_xet_query_xorb.c: the arguments that put a copy in a place. */
-void ngx_http_xet_query_heal_args(ngx_http_xet_xorb_heal_args_t *args,
-    const xet_xorb_info_t *info, ngx_http_xet_temp_t *file, uint32_t old_tag);
-
 /*
  * ngx_http_xet_damage.c: how many copies the rows of copies_lost name, each of
  * which is logged where log is set.

@@ -21,6 +21,8 @@ typedef struct {
 } ngx_http_xet_left_t;
 
 
+static void ngx_http_xet_query_heal_args(ngx_http_xet_xorb_heal_args_t *args,
+    const xet_xorb_info_t *info, ngx_http_xet_temp_t *file, uint32_t old_tag);
 static ngx_int_t ngx_http_xet_query_xorb_kept(ngx_http_request_t *r,
     ngx_int_t rc, ngx_http_xet_temp_t *file, const xet_xorb_info_t *info);
 static ngx_uint_t ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q);
@@ -232,7 +234,26 @@ ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
 }
 
 
-void
+ngx_int_t
+ngx_http_xet_ask_heal(const xet_xorb_info_t *info, ngx_http_xet_temp_t *file,
+    uint32_t old_tag, ngx_http_xet_asked_pt handler, void *data)
+{
+    ngx_int_t                      rc;
+    ngx_http_xet_xorb_heal_args_t  args;
+
+    ngx_http_xet_query_heal_args(&args, info, file, old_tag);
+
+    rc = ngx_http_xet_ask_xorb_heal(&args, handler, data);
+
+    if (rc == NGX_AGAIN) {
+        ngx_http_xet_store_keep(file, 1);
+    }
+
+    return rc;
+}
+
+
+static void
 ngx_http_xet_query_heal_args(ngx_http_xet_xorb_heal_args_t *args,
     const xet_xorb_info_t *info, ngx_http_xet_temp_t *file, uint32_t old_tag)
 {
@@ -420,15 +441,6 @@ ngx_http_xet_query_xorb_put_row(ngx_http_request_t *r,
         ngx_memcpy(copy->digest.bytes, row.digest.data, XET_CHECKSUM_LEN);
         copy->digested = 1;
     }
-}
-
-
-ngx_int_t
-ngx_http_xet_query_xorb_damaged(ngx_http_request_t *r,
-    ngx_http_xet_damage_t *damage, ngx_http_xet_query_handler_pt handler)
-{
-    return ngx_http_xet_query(r, copies_lost, handler, .xorbs = &damage->xorbs,
-                              .tags = &damage->tags);
 }
 
 

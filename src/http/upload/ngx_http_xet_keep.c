@@ -715,8 +715,9 @@ ngx_http_xet_keep_mark(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
 
     ngx_http_xet_damage_note(&keep->damage, &keep->info->hash, keep->copy.tag);
 
-    rc = ngx_http_xet_query_xorb_damaged(r, &keep->damage,
-                                         ngx_http_xet_keep_marked);
+    rc = ngx_http_xet_query(r, copies_lost, ngx_http_xet_keep_marked,
+                            .xorbs = &keep->damage.xorbs,
+                            .tags = &keep->damage.tags);
     if (rc != NGX_AGAIN) {
         keep->handler(r, rc, XET_OK, 0);
     }

@@ -48,6 +48,9 @@ ngx_http_xet_quota_read(ngx_http_request_t *r, ngx_http_xet_quota_e quota,
     ngx_http_xet_ctx_t   *ctx;
     ngx_http_xet_look_t  *look;
 
+    static const ngx_str_t  stored = ngx_string("stored");
+    static const ngx_str_t  logical = ngx_string("logical");
+
     size = r->headers_in.content_length_n;
 
     if (quota == NGX_HTTP_XET_QUOTA_XORB) {
@@ -71,10 +74,10 @@ ngx_http_xet_quota_read(ngx_http_request_t *r, ngx_http_xet_quota_e quota,
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     ctx->look = look;
 
-    rc = ngx_http_xet_query_quota_look(r, (quota == NGX_HTTP_XET_QUOTA_XORB)
-                                          ? "stored" : "logical",
-                                       (uint64_t) size, hash,
-                                       ngx_http_xet_quota_looked);
+    rc = ngx_http_xet_query(r, quota_look, ngx_http_xet_quota_looked,
+                            .what = (quota == NGX_HTTP_XET_QUOTA_XORB) ? stored
+                                                                       : logical,
+                            .size = (uint64_t) size, .hash = hash);
     if (rc != NGX_AGAIN) {
         return ngx_http_xet_body_read(r, feed, wait, done, data);
     }

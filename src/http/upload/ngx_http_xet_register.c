@@ -75,7 +75,8 @@ struct ngx_http_xet_register_s {
     xet_hash_t                 files[NGX_HTTP_XET_LOOKS];  /* that need them */
     ngx_uint_t                 nlooks;
     xet_hash_t                 file;           /* of xorb */
-    ngx_http_xet_doubt_t       doubt;          /* where a stretch begins */
+    uint64_t                   doubt_file;     /* where a stretch begins: */
+    uint64_t                   doubt_xorb;     /* see sql/shards.sql */
 
     unsigned                   named:1;        /* xorb is set */
     unsigned                   proof:1;
@@ -260,8 +261,9 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
 
     if (reg->status == XET_SHARD_XORB && reg->damage.n) {
 
-        rc = ngx_http_xet_query_xorb_damaged(r, &reg->damage,
-                                             ngx_http_xet_register_missing);
+        rc = ngx_http_xet_query(r, copies_lost, ngx_http_xet_register_missing,
+                                .xorbs = &reg->damage.xorbs,
+                                .tags = &reg->damage.tags);
         if (rc != NGX_AGAIN) {
             ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
         }
@@ -355,12 +357,17 @@ ngx_http_xet_register_batch(ngx_http_request_t *r,
     ngx_http_xet_register_t *reg)
 {
     if (!reg->doubted && reg->batch.hashes.n) {
-        return ngx_http_xet_query_shard_doubts(r, &reg->batch, &reg->doubt,
-                                               ngx_http_xet_register_doubts);
+        return ngx_http_xet_query(r, shard_doubts,
+                                  ngx_http_xet_register_doubts,
+                                  .hashes = &reg->batch.hashes,
+                                  .packed = &reg->batch.packed,
+                                  .from_file = reg->doubt_file,
+                                  .done = reg->doubt_xorb);
     }
 
     reg->doubted = 0;
-    ngx_memzero(&reg->doubt, sizeof(ngx_http_xet_doubt_t));
+    reg->doubt_file = 0;
+    reg->doubt_xorb = 0;
 
     if (reg->batch.size > NGX_HTTP_XET_BATCH_SIZE) {
         ngx_http_xet_register_progress(r, NGX_HTTP_XET_STAGING);
@@ -404,8 +411,10 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_register_t *reg = data;
 
-    ngx_uint_t                 i, n;
-    ngx_http_xet_copy_stat_t  *look;
+    ngx_int_t                         rc;
+    ngx_uint_t                        i, n;
+    ngx_http_xet_copy_stat_t         *look;
+    ngx_http_xet_shard_doubts_row_t   row;
 
     reg->status = XET_OK;
     reg->doubted = 1;
@@ -414,16 +423,28 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
 
     for (i = 0; i < n && reg->status == XET_OK; i++) {
 
-        look = &reg->looks[reg->nlooks];
+        rc = ngx_http_xet_row_shard_doubts(reg->query->res, i, &row);
 
-        if (!ngx_http_xet_query_shard_doubts_row(reg->query, i,
-                                                 &look->name.xorb,
-                                                 &look->name.tag, &look->want,
-                                                 &reg->doubt))
-        {
+        if (rc == NGX_OK && row.hash == NULL) {
+
+            /* no copy: the next batch of doubts begins here */
+
+            reg->doubt_file = row.file;
+            reg->doubt_xorb = row.xorb;
             reg->doubted = 0;
             continue;
         }
+
+        look = &reg->looks[reg->nlooks];
+
+        ngx_memzero(&look->name.xorb, sizeof(xet_hash_t));
+
+        if (row.hash) {
+            look->name.xorb = *row.hash;
+        }
+
+        look->name.tag = row.tag;
+        look->want = row.stored_size;
 
         if (++reg->nlooks == NGX_HTTP_XET_LOOKS) {
             reg->status = ngx_http_xet_register_doubts_job(reg, log);
@@ -487,8 +508,9 @@ ngx_http_xet_register_looked(ngx_http_request_t *r, void *data)
 
     /* the statement of the batch depends on the damage that is on record */
 
-    rc = ngx_http_xet_query_xorb_damaged(r, &reg->damage,
-                                         ngx_http_xet_register_marked);
+    rc = ngx_http_xet_query(r, copies_lost, ngx_http_xet_register_marked,
+                            .xorbs = &reg->damage.xorbs,
+                            .tags = &reg->damage.tags);
     if (rc != NGX_AGAIN) {
         ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
     }
