@@ -340,6 +340,7 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_task_t        *task;
     ngx_http_xet_query_t       *query;
     ngx_http_xet_body_t        *body;
+    ngx_http_event_handler_pt   drained;        /* when the rest was dropped */
     ngx_http_xet_ingest_t      *ingest;
     ngx_http_xet_keep_t        *keep;
     ngx_http_xet_verify_t      *verify;

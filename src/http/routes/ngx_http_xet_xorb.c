@@ -27,12 +27,9 @@
 
 
 typedef struct {
-    const xet_suite_t      *suite;
-    xet_hash_t              hash;
-    uint64_t                max;
-    xet_xorb_verifier_t    *verifier;
-    ngx_http_xet_temp_t    *file;
-    ngx_http_xet_array_t    eligible;
+    ngx_http_xet_xorb_in_t   in;
+    ngx_http_xet_temp_t     *file;
+    ngx_http_xet_array_t     eligible;
 } ngx_http_xet_xorb_t;
 
 
@@ -58,8 +55,6 @@ static ngx_int_t ngx_http_xet_xorb_read(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_xorb_cleanup(void *data);
 static xet_status_t ngx_http_xet_xorb_feed(void *data, u_char *buf,
     size_t len, ngx_uint_t last, ngx_log_t *log);
-static xet_status_t ngx_http_xet_xorb_commit(ngx_http_xet_xorb_t *x,
-    ngx_log_t *log);
 static void ngx_http_xet_xorb_body_done(ngx_http_request_t *r, void *data,
     xet_status_t status);
 static ngx_http_xet_xorb_head_t *ngx_http_xet_xorb_head_create(
@@ -98,9 +93,9 @@ ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    x->suite = xmcf->suite;
-    x->hash = ctx->hash;
-    x->max = xlcf->xorb_max;
+    x->in.suite = xmcf->suite;
+    x->in.hash = ctx->hash;
+    x->in.max = xlcf->xorb_max;
 
     ngx_http_xet_array_init(&x->eligible, NGX_HTTP_XET_OID_INT4);
 
@@ -109,7 +104,7 @@ ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_http_xet_store_claim(x->file, &x->hash);
+    ngx_http_xet_store_claim(x->file, &x->in.hash);
 
     return ngx_http_xet_tags_then(r, ngx_http_xet_xorb_read, x);
 }
@@ -120,7 +115,7 @@ ngx_http_xet_xorb_read(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_xorb_t *x = data;
 
-    return ngx_http_xet_quota_read(r, NGX_HTTP_XET_QUOTA_XORB, &x->hash,
+    return ngx_http_xet_quota_read(r, NGX_HTTP_XET_QUOTA_XORB, &x->in.hash,
                                    ngx_http_xet_xorb_feed, NULL,
                                    ngx_http_xet_xorb_body_done, x);
 }
@@ -131,10 +126,7 @@ ngx_http_xet_xorb_cleanup(void *data)
 {
     ngx_http_xet_xorb_t *x = data;
 
-    if (x->verifier) {
-        xet_xorb_verifier_destroy(x->verifier);
-    }
-
+    xet_xorb_verifier_destroy(x->in.verifier);
     ngx_http_xet_array_destroy(&x->eligible);
 }
 
@@ -148,47 +140,20 @@ ngx_http_xet_xorb_feed(void *data, u_char *buf, size_t len, ngx_uint_t last,
     size_t        stored;
     xet_status_t  rc;
 
-    /* not before the first bytes: an idle upload holds no verifier */
-
-    if (x->verifier == NULL) {
-        x->verifier = xet_xorb_verifier_create(x->suite, &x->hash, x->max);
-
-        if (x->verifier == NULL) {
-            return XET_NOMEM;
-        }
-    }
-
-    rc = xet_xorb_verifier_feed(x->verifier, buf, len, &stored);
+    rc = ngx_http_xet_verify_xorb_job(&x->in, buf, len, last, &stored);
 
     if (rc == XET_OK) {
         rc = ngx_http_xet_store_write_job(x->file, buf, stored, log);
     }
 
-    if (rc == XET_OK && last) {
-        rc = ngx_http_xet_xorb_commit(x, log);
-    }
-
-    return rc;
-}
-
-
-static xet_status_t
-ngx_http_xet_xorb_commit(ngx_http_xet_xorb_t *x, ngx_log_t *log)
-{
-    xet_status_t            rc;
-    const xet_xorb_info_t  *info;
-
-    rc = xet_xorb_verifier_finish(x->verifier);
-
-    if (rc != XET_OK) {
+    if (rc != XET_OK || !last) {
         return rc;
     }
 
-    info = xet_xorb_verifier_info(x->verifier);
+    ngx_http_xet_query_eligible(&x->eligible, x->in.suite,
+                                xet_xorb_verifier_info(x->in.verifier));
 
-    ngx_http_xet_query_eligible(&x->eligible, x->suite, info);
-
-    return ngx_http_xet_store_commit_job(x->file, &info->hash, log);
+    return ngx_http_xet_store_commit_job(x->file, &x->in.hash, log);
 }
 
 
@@ -203,7 +168,7 @@ ngx_http_xet_xorb_body_done(ngx_http_request_t *r, void *data,
         return;
     }
 
-    ngx_http_xet_keep(r, x->file, xet_xorb_verifier_info(x->verifier),
+    ngx_http_xet_keep(r, x->file, xet_xorb_verifier_info(x->in.verifier),
                       &x->eligible, ngx_http_xet_xorb_kept);
 }
 

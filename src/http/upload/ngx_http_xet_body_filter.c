@@ -34,19 +34,16 @@
 struct ngx_http_xet_body_s {
     ngx_http_request_t         *request;
 
-    ngx_http_xet_body_feed_pt   feed;
     ngx_http_xet_body_wait_pt   wait;
     ngx_http_xet_body_done_pt   done;
     void                       *data;
 
     ngx_http_xet_pieces_t       pieces;        /* pieces.job is being fed */
-    xet_status_t                job_status;    /* the thread's */
 
     xet_status_t                status;        /* first error */
     uint64_t                    received;      /* bytes, dropped ones, too */
 
     unsigned                    eof:1;         /* the last byte is buffered */
-    unsigned                    draining:1;    /* failed, dropping the rest */
     unsigned                    paused:1;      /* the wait handler works */
     unsigned                    finished:1;
     unsigned                    counted:1;     /* as an upload in flight */
@@ -56,7 +53,9 @@ struct ngx_http_xet_body_s {
 static void ngx_http_xet_body_post_handler(ngx_http_request_t *r);
 static void ngx_http_xet_body_read_handler(ngx_http_request_t *r);
 static void ngx_http_xet_body_pump(ngx_http_xet_body_t *body);
-static ngx_int_t ngx_http_xet_body_drop(ngx_http_xet_body_t *body);
+static void ngx_http_xet_body_drop(ngx_http_xet_body_t *body);
+static void ngx_http_xet_body_drained(ngx_http_request_t *r);
+static void ngx_http_xet_body_drain_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_body_go(ngx_http_xet_body_t *body);
 static void ngx_http_xet_body_failed(ngx_http_xet_body_t *body,
     ngx_int_t rc);
@@ -68,7 +67,6 @@ static ngx_int_t ngx_http_xet_body_swap(ngx_http_xet_body_t *body,
 static ngx_uint_t ngx_http_xet_body_full(ngx_http_xet_body_t *body);
 static ngx_uint_t ngx_http_xet_body_busy(ngx_http_xet_body_t *body);
 static ngx_int_t ngx_http_xet_body_post(ngx_http_xet_body_t *body);
-static void ngx_http_xet_body_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_body_finish(ngx_http_xet_body_t *body);
 static void ngx_http_xet_body_ended(void *data);
@@ -99,7 +97,8 @@ ngx_http_xet_body_read(ngx_http_request_t *r, ngx_http_xet_body_feed_pt feed,
     }
 
     body->request = r;
-    body->feed = feed;
+    body->pieces.feed = feed;
+    body->pieces.data = data;
     body->wait = wait;
     body->done = done;
     body->data = data;
@@ -191,13 +190,13 @@ ngx_http_xet_body_pump(ngx_http_xet_body_t *body)
 
         rc = ngx_http_xet_body_take(body);
 
-        if (body->status == XET_OK) {
-            body->eof = !r->reading_body && rc == NGX_OK;
-            rc = ngx_http_xet_body_go(body);
-
-        } else {
-            rc = ngx_http_xet_body_drop(body);
+        if (body->status != XET_OK) {
+            ngx_http_xet_body_drop(body);
+            return;
         }
+
+        body->eof = !r->reading_body && rc == NGX_OK;
+        rc = ngx_http_xet_body_go(body);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -219,36 +218,78 @@ ngx_http_xet_body_pump(ngx_http_xet_body_t *body)
 }
 
 
-/*
- * A body that has failed: NGX_OK, and the rest is read and dropped, or NGX_DONE
- * where nothing is left to do but to wait for a job.
- */
+/* A body that has failed ends, when no job works on it any more. */
 
-static ngx_int_t
+static void
 ngx_http_xet_body_drop(ngx_http_xet_body_t *body)
 {
     ngx_http_request_t  *r;
 
     r = body->request;
 
-    if (!body->draining && ngx_http_xet_body_busy(body)) {
-        return NGX_DONE;
+    if (ngx_http_xet_body_busy(body)) {
+        return;
     }
 
-    if (!r->reading_body
-        || (!body->draining && r->http_version < NGX_HTTP_VERSION_20))
-    {
+    if (!r->reading_body || r->http_version < NGX_HTTP_VERSION_20) {
         ngx_http_xet_body_finish(body);
-        return NGX_DONE;
+        return;
     }
 
-    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
-                   "xet body: failed, status:%d, dropping the rest",
-                   (int) body->status);
+    ngx_http_xet_body_drain(r, ngx_http_xet_body_drained);
+}
 
-    body->draining = 1;
 
-    return NGX_OK;
+static void
+ngx_http_xet_body_drained(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    ngx_http_xet_body_finish(ctx->body);
+}
+
+
+void
+ngx_http_xet_body_drain(ngx_http_request_t *r,
+    ngx_http_event_handler_pt drained)
+{
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet body: failed, dropping the rest");
+
+    ctx->drained = drained;
+    r->read_event_handler = ngx_http_xet_body_drain_handler;
+
+    ngx_http_xet_body_drain_handler(r);
+}
+
+
+static void
+ngx_http_xet_body_drain_handler(ngx_http_request_t *r)
+{
+    ngx_int_t            rc;
+    ngx_http_xet_ctx_t  *ctx;
+
+    rc = ngx_http_read_unbuffered_request_body(r);
+
+    if (rc == NGX_AGAIN) {
+        return;
+    }
+
+    if (r->connection->error || rc == NGX_HTTP_REQUEST_TIME_OUT) {
+        ngx_http_finalize_request(r, r->connection->error
+                                     ? NGX_HTTP_CLIENT_CLOSED_REQUEST : rc);
+        return;
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    ctx->drained(r);
 }
 
 
@@ -310,8 +351,6 @@ ngx_http_xet_body_failed(ngx_http_xet_body_t *body, ngx_int_t rc)
         body->status = (rc == NGX_HTTP_REQUEST_ENTITY_TOO_LARGE)
                        ? XET_BODY_SIZE : XET_BODY_SYNTAX;
     }
-
-    body->draining = 0;
 
     if (!ngx_http_xet_body_busy(body)) {
         ngx_http_xet_body_finish(body);
@@ -489,33 +528,23 @@ ngx_http_xet_body_post(ngx_http_xet_body_t *body)
                        body->pieces.last);
     }
 
-    return ngx_http_xet_task_post(body->request, ngx_http_xet_body_job,
-                                  ngx_http_xet_body_job_done, body);
-}
-
-
-static void
-ngx_http_xet_body_job(void *data, ngx_log_t *log)
-{
-    ngx_http_xet_body_t  *body = data;
-
-    ngx_buf_t  *b;
-
-    b = body->pieces.job;
-
-    body->job_status = body->feed(body->data, b->pos, b->last - b->pos,
-                                  body->pieces.last, log);
+    return ngx_http_xet_task_post(body->request, ngx_http_xet_pieces_job,
+                                  ngx_http_xet_body_job_done, &body->pieces);
 }
 
 
 static void
 ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data)
 {
-    ngx_http_xet_body_t  *body = data;
+    xet_status_t          status;
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_body_t  *body;
 
-    if (body->job_status == XET_AGAIN && body->status == XET_OK
-        && body->wait)
-    {
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    body = ctx->body;
+    status = body->pieces.status;
+
+    if (status == XET_AGAIN && body->status == XET_OK && body->wait) {
         ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                        "xet body: the piece waits");
 
@@ -525,13 +554,12 @@ ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data)
     }
 
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
-                   "xet body: the piece is fed, status:%d",
-                   (int) body->job_status);
+                   "xet body: the piece is fed, status:%d", (int) status);
 
     ngx_http_xet_pieces_done(&body->pieces);
 
     if (body->status == XET_OK) {
-        body->status = body->job_status;
+        body->status = status;
     }
 
     if (body->status == XET_OK && body->pieces.last) {

@@ -1,7 +1,7 @@
 
 /*
- * The two buffers of an upload: one is filled while a thread works on the
- * other.
+ * The two buffers of an upload: one is filled while a thread feeds the other to
+ * whoever takes the upload.
  */
 
 #include "ngx_http_xet.h"
@@ -90,6 +90,16 @@ ngx_http_xet_pieces_next(ngx_http_xet_pieces_t *p, ngx_uint_t last)
     p->job = &p->buf[p->filling];
     p->last = last;
     p->filling = !p->filling;
+}
+
+
+void
+ngx_http_xet_pieces_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_pieces_t *p = data;
+
+    p->status = p->feed(p->data, p->job->pos, p->job->last - p->job->pos,
+                        p->last, log);
 }
 
 

@@ -1,19 +1,25 @@
 
 /*
- * The two buffers of an upload: one is filled while a thread works on the
- * other.
+ * The two buffers of an upload: one is filled while a thread feeds the other to
+ * whoever takes the upload.
  */
 
 #ifndef _NGX_HTTP_XET_PIECES_H_INCLUDED_
 #define _NGX_HTTP_XET_PIECES_H_INCLUDED_
 
 
-#include "ngx_http_xet.h"
+#include "ngx_http_xet_upload.h"
 
 
-/* Zeroed by its owner, the event loop; the job's buffer is a thread's. */
+/*
+ * Zeroed by its owner, the event loop, but for feed and data; the job's buffer
+ * and status are a thread's.
+ */
 
 typedef struct {
+    ngx_http_xet_body_feed_pt   feed;
+    void                       *data;          /* of feed */
+    xet_status_t                status;        /* that feed has returned */
     ngx_buf_t                   buf[2];
     ngx_uint_t                  filling;       /* index in buf */
     ngx_buf_t                  *job;           /* the piece, NULL: none */
@@ -45,6 +51,9 @@ ngx_uint_t ngx_http_xet_pieces_full(ngx_http_xet_pieces_t *p);
  * fills the other one from now on.
  */
 void ngx_http_xet_pieces_next(ngx_http_xet_pieces_t *p, ngx_uint_t last);
+
+/* The job: feeds the piece.  data is the ngx_http_xet_pieces_t. */
+void ngx_http_xet_pieces_job(void *data, ngx_log_t *log);
 
 /* The job is done with its piece: the buffer is empty again. */
 void ngx_http_xet_pieces_done(ngx_http_xet_pieces_t *p);

@@ -54,6 +54,14 @@ ngx_int_t ngx_http_xet_body_read(ngx_http_request_t *r,
 /* Ends a wait: XET_OK feeds the piece again, any other ends the upload. */
 void ngx_http_xet_body_resume(ngx_http_request_t *r, xet_status_t status);
 
+/*
+ * Reads the rest of a body, which a filter drops, and calls drained: a client of
+ * HTTP/2 or HTTP/3 would see a reset stream, and not the answer.  Not called
+ * where the client leaves, or sends nothing for too long: the request ends.
+ */
+void ngx_http_xet_body_drain(ngx_http_request_t *r,
+    ngx_http_event_handler_pt drained);
+
 /* Bytes of the body received, dropped ones included; 0 where none is read. */
 uint64_t ngx_http_xet_body_received(ngx_http_xet_ctx_t *ctx);
 
@@ -110,6 +118,22 @@ typedef enum {
     NGX_HTTP_XET_UPLOAD_SHARD
 } ngx_http_xet_upload_e;
 
+
+/* A xorb that comes in; all but verifier is set by its owner. */
+
+typedef struct {
+    const xet_suite_t    *suite;
+    xet_hash_t            hash;
+    uint64_t              max;                 /* bytes */
+    xet_xorb_verifier_t  *verifier;            /* NULL; its owner destroys it */
+} ngx_http_xet_xorb_in_t;
+
+/*
+ * In a thread: verifies the next piece, and with the last one the whole;
+ * *stored is as for xet_xorb_verifier_feed().
+ */
+xet_status_t ngx_http_xet_verify_xorb_job(ngx_http_xet_xorb_in_t *in,
+    u_char *buf, size_t len, ngx_uint_t last, size_t *stored);
 
 /*
  * Called before the body of r is read: the body will be verified as it passes,

@@ -22,7 +22,7 @@
  * first, because clients would see a reset stream otherwise.
  *
  * All belongs to the event loop, except what a job works on: its buffer, the
- * verifier or the parser, and job_status.  The event handlers of the request
+ * verifier or the parser, and pieces.status.  The event handlers of the request
  * are the proxy module's; r->read_event_handler brings nginx back into the
  * filter when a job is done.
  */
@@ -35,15 +35,10 @@
 struct ngx_http_xet_verify_s {
     ngx_http_xet_task_t     task;
 
-    ngx_http_xet_upload_e   upload;
-    const xet_suite_t      *suite;
-    xet_hash_t              hash;              /* of the xorb */
-    uint64_t                max;
-    xet_xorb_verifier_t    *verifier;
+    ngx_http_xet_xorb_in_t  xorb;
     xet_shard_parser_t      parser;
 
     ngx_http_xet_pieces_t   pieces;
-    xet_status_t            job_status;        /* the thread's */
 
     ngx_chain_t            *held;              /* own links, nginx's bufs */
     size_t                  copied;            /* bytes of the first one */
@@ -72,15 +67,14 @@ static ngx_int_t ngx_http_xet_verify_next(ngx_http_request_t *r,
     ngx_chain_t *out);
 static ngx_int_t ngx_http_xet_verify_drop(ngx_http_request_t *r,
     ngx_http_xet_verify_t *v);
-static void ngx_http_xet_verify_job(void *data, ngx_log_t *log);
-static xet_status_t ngx_http_xet_verify_xorb(ngx_http_xet_verify_t *v);
-static xet_status_t ngx_http_xet_verify_shard(ngx_http_xet_verify_t *v);
+static xet_status_t ngx_http_xet_verify_xorb(void *data, u_char *buf,
+    size_t len, ngx_uint_t last, ngx_log_t *log);
+static xet_status_t ngx_http_xet_verify_shard(void *data, u_char *buf,
+    size_t len, ngx_uint_t last, ngx_log_t *log);
 static void ngx_http_xet_verify_done(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_verify_refuse(ngx_http_request_t *r,
     ngx_http_xet_verify_t *v);
-static void ngx_http_xet_verify_drain_handler(ngx_http_request_t *r);
-static void ngx_http_xet_verify_answer(ngx_http_request_t *r,
-    ngx_http_xet_verify_t *v);
+static void ngx_http_xet_verify_answer(ngx_http_request_t *r);
 
 
 static ngx_http_request_body_filter_pt  ngx_http_next_request_body_filter;
@@ -139,15 +133,17 @@ ngx_http_xet_verify(ngx_http_request_t *r, ngx_http_xet_upload_e upload,
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
-    v->upload = upload;
     v->task.upload = 1;
-    v->suite = xmcf->suite;
-    v->max = xlcf->xorb_max;
+    v->pieces.data = v;
 
     if (upload == NGX_HTTP_XET_UPLOAD_XORB) {
-        v->hash = *hash;
+        v->pieces.feed = ngx_http_xet_verify_xorb;
+        v->xorb.suite = xmcf->suite;
+        v->xorb.hash = *hash;
+        v->xorb.max = xlcf->xorb_max;
 
     } else {
+        v->pieces.feed = ngx_http_xet_verify_shard;
         xet_shard_parser_init(&v->parser, NULL, NULL);
     }
 
@@ -160,9 +156,7 @@ ngx_http_xet_verify_cleanup(void *data)
 {
     ngx_http_xet_verify_t *v = data;
 
-    if (v->verifier) {
-        xet_xorb_verifier_destroy(v->verifier);
-    }
+    xet_xorb_verifier_destroy(v->xorb.verifier);
 }
 
 
@@ -310,15 +304,9 @@ ngx_http_xet_verify_post(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
                    "xet verify: a piece of %uz, last:%ui",
                    v->pieces.job->last - v->pieces.job->pos, last);
 
-    if (ngx_http_xet_task_post_beside(r, &v->task,
-                                      ngx_http_xet_verify_job,
-                                      ngx_http_xet_verify_done, v)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
+    return ngx_http_xet_task_post_beside(r, &v->task, ngx_http_xet_pieces_job,
+                                         ngx_http_xet_verify_done,
+                                         &v->pieces);
 }
 
 
@@ -368,77 +356,75 @@ ngx_http_xet_verify_drop(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
 }
 
 
-static void
-ngx_http_xet_verify_job(void *data, ngx_log_t *log)
+static xet_status_t
+ngx_http_xet_verify_xorb(void *data, u_char *buf, size_t len, ngx_uint_t last,
+    ngx_log_t *log)
 {
-    ngx_http_xet_verify_t  *v = data;
+    ngx_http_xet_verify_t *v = data;
 
-    v->job_status = (v->upload == NGX_HTTP_XET_UPLOAD_XORB)
-                    ? ngx_http_xet_verify_xorb(v)
-                    : ngx_http_xet_verify_shard(v);
+    size_t  stored;
+
+    return ngx_http_xet_verify_xorb_job(&v->xorb, buf, len, last, &stored);
 }
 
 
-static xet_status_t
-ngx_http_xet_verify_xorb(ngx_http_xet_verify_t *v)
+xet_status_t
+ngx_http_xet_verify_xorb_job(ngx_http_xet_xorb_in_t *in, u_char *buf,
+    size_t len, ngx_uint_t last, size_t *stored)
 {
-    size_t        stored;
-    ngx_buf_t    *b;
     xet_status_t  rc;
 
-    b = v->pieces.job;
+    *stored = 0;
 
-    if (v->verifier == NULL) {
-        v->verifier = xet_xorb_verifier_create(v->suite, &v->hash, v->max);
+    /* not before the first bytes: an idle upload holds no verifier */
 
-        if (v->verifier == NULL) {
+    if (in->verifier == NULL) {
+        in->verifier = xet_xorb_verifier_create(in->suite, &in->hash, in->max);
+
+        if (in->verifier == NULL) {
             return XET_NOMEM;
         }
     }
 
-    rc = xet_xorb_verifier_feed(v->verifier, b->pos, b->last - b->pos,
-                                &stored);
+    rc = xet_xorb_verifier_feed(in->verifier, buf, len, stored);
 
-    if (rc == XET_OK && v->pieces.last) {
-        rc = xet_xorb_verifier_finish(v->verifier);
-    }
-
-    return rc;
+    return (rc == XET_OK && last) ? xet_xorb_verifier_finish(in->verifier)
+                                  : rc;
 }
 
 
 /* Bytes behind the two sections, the footer of some clients, are ignored. */
 
 static xet_status_t
-ngx_http_xet_verify_shard(ngx_http_xet_verify_t *v)
+ngx_http_xet_verify_shard(void *data, u_char *buf, size_t len, ngx_uint_t last,
+    ngx_log_t *log)
 {
-    ngx_buf_t    *b;
+    ngx_http_xet_verify_t *v = data;
+
     xet_status_t  rc;
 
-    b = v->pieces.job;
-
-    rc = xet_shard_parser_feed(&v->parser, b->pos, b->last - b->pos);
+    rc = xet_shard_parser_feed(&v->parser, buf, len);
 
     if (rc == XET_DONE) {
         rc = XET_OK;
     }
 
-    if (rc == XET_OK && v->pieces.last) {
-        rc = xet_shard_parser_finish(&v->parser);
-    }
-
-    return rc;
+    return (rc == XET_OK && last) ? xet_shard_parser_finish(&v->parser) : rc;
 }
 
 
 static void
 ngx_http_xet_verify_done(ngx_http_request_t *r, void *data)
 {
-    ngx_http_xet_verify_t *v = data;
+    ngx_http_xet_ctx_t     *ctx;
+    ngx_http_xet_verify_t  *v;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    v = ctx->verify;
 
     ngx_http_xet_pieces_done(&v->pieces);
 
-    v->status = v->job_status;
+    v->status = v->pieces.status;
     v->passed = (v->pieces.last && v->status == XET_OK);
 
     ngx_log_debug2(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
@@ -484,7 +470,7 @@ ngx_http_xet_verify_refuse(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
     }
 
     if (r->http_version < NGX_HTTP_VERSION_20 || v->last) {
-        ngx_http_xet_verify_answer(r, v);
+        ngx_http_xet_verify_answer(r);
         return;
     }
 
@@ -499,52 +485,29 @@ ngx_http_xet_verify_refuse(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
 
     r->request_body->bufs = NULL;
 
-    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
-                   "xet verify: dropping the rest");
-
     r->reading_body = 1;
     r->request_body_no_buffering = 1;
-    r->read_event_handler = ngx_http_xet_verify_drain_handler;
     r->write_event_handler = ngx_http_request_empty_handler;
 
-    ngx_http_xet_verify_drain_handler(r);
+    ngx_http_xet_body_drain(r, ngx_http_xet_verify_answer);
 }
 
 
 static void
-ngx_http_xet_verify_drain_handler(ngx_http_request_t *r)
+ngx_http_xet_verify_answer(ngx_http_request_t *r)
 {
-    ngx_int_t            rc;
     ngx_http_xet_ctx_t  *ctx;
-
-    rc = ngx_http_read_unbuffered_request_body(r);
-
-    if (rc == NGX_AGAIN) {
-        return;
-    }
-
-    if (r->connection->error || rc == NGX_HTTP_REQUEST_TIME_OUT) {
-        ngx_http_finalize_request(r, r->connection->error
-                                     ? NGX_HTTP_CLIENT_CLOSED_REQUEST : rc);
-        return;
-    }
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    ngx_http_xet_verify_answer(r, ctx->verify);
-}
-
-
-static void
-ngx_http_xet_verify_answer(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
-{
     /* the rest is dropped and the connection closed: say so */
 
     r->keepalive = 0;
     r->lingering_close = 1;
     r->read_event_handler = ngx_http_block_reading;
 
-    ngx_http_finalize_request(r, ngx_http_xet_error_status(r, v->status));
+    ngx_http_finalize_request(r, ngx_http_xet_error_status(r,
+                                                        ctx->verify->status));
 }
 
 
