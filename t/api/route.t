@@ -14,7 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::Xet;
-use Test::Xet::Process qw/ root slurp /;
+use Test::Xet::Process qw/ module_table root slurp /;
 
 # trap 43: what users have in http{}
 
@@ -69,51 +69,51 @@ sub is_error {
 # --------------------------------------------------------------------------
 # what there is
 
-my @routes = (
-	[ 'GET', "reconstructions/$file->{hash}", 'v1', 'v2' ],
-	[ 'HEAD', "reconstructions/$file->{hash}", 'v1', 'v2' ],
-	[ 'GET', "chunks/default/$chunk", 'v1' ],
-	[ 'HEAD', "chunks/default/$chunk", 'v1' ],
-	[ 'HEAD', "xorbs/default/$xorb", 'v1' ],
-	[ 'GET', "xorbs/default/$xorb", 'v1' ],
-	[ 'POST', "xorbs/default/$xorb", 'v1' ],
-	[ 'POST', 'shards', 'v1', 'v2' ],
-	[ 'HEAD', "files/$file->{hash}", 'v1' ],
-	[ 'PUT', 'files', 'v1' ],
-	[ 'POST', 'files', 'v1' ],
-	[ 'GET', 'health', 'v1' ],
-	[ 'HEAD', 'health', 'v1' ],
-	[ 'GET', 'health/live', 'v1' ],
-	[ 'HEAD', 'health/live', 'v1' ],
-	[ 'POST', 'telemetry', 'v1' ],
-
-	# hf_xet before 1.1.10
-
-	[ 'GET', "reconstruction/$file->{hash}" ],
-	[ 'GET', "chunk/default/$chunk" ],
-	[ 'HEAD', "xorb/default/$xorb" ],
-	[ 'POST', "xorb/default/$xorb" ],
-	[ 'POST', "shard/default/$none" ],
-	[ 'PUT', "shard/default-merkledb/$none" ]
-);
-
+my %hash = (chunk => $chunk, xorb => $xorb, shard => $none,
+	'xorb-grant' => $xorb, 'xorb-commit' => $xorb);
 my %body = (shard => $file->{shard}, xorb => $file->{xorbs}[0]{bytes},
 	telemetry => '{"time":"2026-01-01T00:00:00Z","event":"xet_upload_'
 	. 'summary","session_id":"s","user_agent":"u","metrics":{}}');
 
-for my $route (@routes) {
-	my ($method, $path, @versions) = @$route;
+# what these say to so little is tested elsewhere
 
-	my ($name) = $path =~ /^(\w+)/;
-	my $body = $method =~ /^P/ ? $body{$name =~ s/s\z//r} : undef;
+my $other = qr!^(?:xorb-|zt/|usage\z|reconstructions\z|file-)!;
+
+my @routes;
+
+for my $row (@{ module_table('routes') }) {
+	my ($name) = $row->{form} =~ m!^([^/]+?)s?(?:/|\z)!;
+
+	for my $method (grep { $_ ne 'DELETE' } @{ $row->{methods} }) {
+		my $path = $row->{form};
+
+		$path =~ s!:hash!$hash{$name} // $file->{hash}!e;
+		$path =~ s!:grant!$none!;
+		$path =~ s!:prefix!default!;
+		$path =~ s!/default/!/default-merkledb/!
+			if "$method $name" eq 'PUT shard';
+
+		push @routes, [ $method, $path, $name, @{ $row->{versions} } ];
+	}
+}
+
+cmp_ok(scalar(@routes), '>', 30, 'the table has routes');
+
+for my $route (@routes) {
+	my ($method, $path, $name, @versions) = @$route;
+
+	my $body = $method =~ /^P/ ? $body{$name} : undef;
 
 	for my $version ('', 'v1', 'v2', 'v3', 'V1', 'v') {
 		my $uri = '/api/' . ($version && "$version/") . $path;
 		my $r = $t->http($method, $uri, {}, $body);
-		my $there = $version eq ''
-			|| grep { $version eq $_ } @versions;
+		my $there = grep { $version eq $_ } @versions;
 
-		if ($there) {
+		if ($there && $path =~ $other) {
+			unlike($r->{body}, qr/no_route/,
+				"$method $version/$name: there is one");
+
+		} elsif ($there) {
 			is($r->{status}, 200, "trap 23: $method "
 				. ($version && "$version/") . $name)
 				or diag($r->{body});

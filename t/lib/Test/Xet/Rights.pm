@@ -68,21 +68,21 @@ sub new {
 		space => 'alice', owner => 'alice', fresh => 0, requests => 0,
 		api => {}, %o }, $class;
 
+	my %routes = (api => module_table('routes'), hub => module_table('hub'));
+
 	$self->{table} = Test::Xet::Rights::Table->new(root()
-		. '/t/rights/expect.def');
+		. '/t/rights/expect.def', %routes);
 	$self->{tokens} = Test::Xet::Rights::Token->new(
 		$o{keys} // $t->dir(),
 		map { $_ => $o{$_} } grep { defined $o{$_} }
 			qw/ iss aud public /);
 
-	for my $route (@{ module_table('hub') }) {
-		$self->{handlers}{"hub $_ $route->{form}"} = $route->{handler}
-			for @{ $route->{methods} };
-	}
-
-	for my $route (@{ module_table('routes') }) {
-		$self->{handlers}{"api $_ $route->{form}"} = $route->{handler}
-			for @{ $route->{methods} };
+	for my $kind (keys %routes) {
+		for my $route (@{ $routes{$kind} }) {
+			$self->{handlers}{"$kind $_ $route->{form}"}
+				= $route->{handler}
+				for @{ $route->{methods} };
+		}
 	}
 
 	return $self;

@@ -3,29 +3,28 @@ package Test::Xet::Rights::Table;
 # Copyright (C) the ngx_http_xet_module authors
 
 # The table of expectations, t/rights/expect.def: its own first lines say what
-# is in it.
+# is in it.  The other two are those of xet_tables: the routes that there are.
 #
-#     my $table = Test::Xet::Rights::Table->new($file);
+#     my $table = Test::Xet::Rights::Table->new($file, api => $routes,
+#         hub => $hub);
 #
-#     $table->routes('hub');       [ { form, methods, column, more } ]; of the
-#                                  API with versions
+#     $table->routes('hub');       [ { form, versions, methods, column, more } ]
 #     $table->callers();           [ { name, ... } ], in their order
 #     $table->things('look');      'SON'
 #     $table->cell('hub', 'bob.read', 'look');    'mom'
-#     $table->faults($routes, $hub);
+#     $table->faults();
 #
-# The last one compares it with what xet_tables prints, and says what is
-# missing on either side and what is malformed, a line each.
+# The last one says what is missing on either side and what is malformed, a line
+# each.
 
 use warnings;
 use strict;
 
 sub new {
-	my ($class, $file) = @_;
+	my ($class, $file, %routes) = @_;
 
 	my $self = bless {
-		file => $file, api => [], hub => [], callers => [],
-		columns => {},
+		file => $file, callers => [], columns => {}, lines => {},
 		matrices => {}, order => [], faults => []
 	}, $class;
 
@@ -40,7 +39,69 @@ sub new {
 			or push @{ $self->{faults} }, "$file:$.: malformed";
 	}
 
+	$self->expect($_, $routes{$_}) for sort keys %routes;
+
 	return $self;
+}
+
+# What is expected of each method of each route: what a line says, or what
+# follows from the right that the route asks for.
+
+sub expect {
+	my ($self, $kind, $routes) = @_;
+
+	my $lines = $self->{lines}{$kind} || {};
+	my %used;
+
+	for my $route (@$routes) {
+		for my $method (@{ $route->{methods} }) {
+			my $name = "$kind $method $route->{form}";
+			my $said = $lines->{$name}
+				|| [ $self->by_right($kind, $route, $method) ];
+
+			push @{ $self->{$kind} }, map { {
+				form => $route->{form}, methods => [ $method ],
+				versions => $route->{versions}, %$_
+			} } @$said;
+
+			push @{ $self->{faults} }, map {
+				"no column \"$_->{column}\" for \"$name\""
+			} grep { $_->{column} ne 'url'
+				&& !exists $self->{columns}{ $_->{column} }
+			} @$said;
+
+			$used{$name} = 1;
+		}
+	}
+
+	push @{ $self->{faults} },
+		map { "no route \"$_\", which has an expectation" }
+		grep { !$used{$_} } sort keys %$lines;
+}
+
+# A page of another origin may make a browser look, and nothing else.
+
+sub by_right {
+	my ($self, $kind, $route, $method) = @_;
+
+	my $thing = $route->{form} =~ /:(?:id|repo|git|hash)\b/;
+	my %columns = $kind eq 'api' ? (
+		any => 'alive', reads => $thing ? 'file' : 'use',
+		writes => 'put', deletes => $thing ? 'forget' : 'drop'
+	) : (
+		any => 'open', known => 'known', writes => 'change',
+		deletes => 'remove', (map { $_ => $thing ? 'look' : 'list' }
+			qw/ reads browses /)
+	);
+	my $column = $columns{ $route->{access} } // '';
+	my $looks = $method =~ /^(?:GET|HEAD)$/;
+	my %more;
+
+	$more{'owner.page'} = 'oom' if $looks && $column eq 'change';
+	$more{'owner.page'} = 'f' x (length($self->things($column)) || 1)
+		if !$looks && $column =~ /^(?:look|open|use)$/;
+
+	return { column => $column, more => \%more };
 }
 
 sub line {
@@ -64,30 +125,17 @@ sub line_column {
 	return 1;
 }
 
-sub line_api {
-	my ($self, $form, $versions, $methods, $column, @more) = @_;
+sub line_api { return shift->line_route('api', @_) }
+sub line_hub { return shift->line_route('hub', @_) }
+
+sub line_route {
+	my ($self, $kind, $form, $methods, $column, @more) = @_;
 
 	return 0 unless defined $column;
 
-	push @{ $self->{api} }, {
-		form => $form,
-		versions => [ map { s/^-$//r } split(/,/, $versions) ],
-		methods => [ split(/,/, $methods) ], column => $column,
-		more => pairs(@more)
-	};
-
-	return 1;
-}
-
-sub line_hub {
-	my ($self, $form, $methods, $column, @more) = @_;
-
-	return 0 unless defined $column;
-
-	push @{ $self->{hub} }, {
-		form => $form, methods => [ split(/,/, $methods) ],
-		column => $column, more => pairs(@more)
-	};
+	push @{ $self->{lines}{$kind}{"$kind $_ $form"} },
+		{ column => $column, more => pairs(@more) }
+		for split(/,/, $methods);
 
 	return 1;
 }
@@ -195,49 +243,10 @@ sub cell {
 
 sub comes { return exists $_[0]->{matrices}{$_[1]}{$_[2]} }
 
-# --------------------------------------------------------------------------
-# against the routes that there are
-
 sub faults {
-	my ($self, $routes, $hub) = @_;
+	my ($self) = @_;
 
-	my @faults = @{ $self->{faults} };
-	my %is = ((map { api_keys($_) } @$routes), map { hub_keys($_) } @$hub);
-	my %said = ((map { api_keys($_) } @{ $self->{api} }),
-		map { hub_keys($_) } @{ $self->{hub} });
-
-	push @faults, map { "no expectation of the route \"$_\"" }
-		grep { !$said{$_} } sort keys %is;
-	push @faults, map { "no route \"$_\", which has an expectation" }
-		grep { !$is{$_} } sort keys %said;
-
-	for my $route (@{ $self->{api} }, @{ $self->{hub} }) {
-		push @faults, 'no column "' . $route->{column} . '" for "'
-			. "$route->{form}\""
-			unless $route->{column} eq 'url'
-			|| exists $self->{columns}{ $route->{column} };
-	}
-
-	return (@faults, $self->empty_cells());
-}
-
-sub api_keys {
-	my ($route) = @_;
-
-	my @keys;
-
-	for my $version (@{ $route->{versions} }) {
-		push @keys, map { ("api $_ $version/$route->{form}", 1) }
-			@{ $route->{methods} };
-	}
-
-	return @keys;
-}
-
-sub hub_keys {
-	my ($route) = @_;
-
-	return map { ("hub $_ $route->{form}", 1) } @{ $route->{methods} };
+	return (@{ $self->{faults} }, $self->empty_cells());
 }
 
 # A caller who is in a matrix has a cell in each of its columns.
