@@ -11,6 +11,20 @@
 #include "ngx_http_xet_query.h"
 
 
+/* A repo, or the part of its files that a part of a walk has met. */
+
+#define NGX_HTTP_XET_REPO_NAME  255            /* longer ones are cut */
+
+typedef struct {
+    uint64_t  id;
+    uint64_t  files;
+    uint64_t  bytes;
+    uint64_t  last_file;
+    size_t    len;
+    u_char    name[NGX_HTTP_XET_REPO_NAME];
+} ngx_http_xet_repo_size_t;
+
+
 /* The content handler of "xet_metrics" and "xet_status". */
 ngx_int_t ngx_http_xet_monitor_handler(ngx_http_request_t *r);
 

@@ -28,7 +28,11 @@
 #define NGX_HTTP_XET_FIGURES_INTERVAL  10000   /* ms */
 #define NGX_HTTP_XET_FIGURES_LATE      60000   /* ms */
 
+/* Rows of a question, which take some 50 ms. */
+#define NGX_HTTP_XET_FIGURES_PART      50000
+#define NGX_HTTP_XET_REPOS_PART        20000
 
+#define NGX_HTTP_XET_NO_FIGURE         -1
 #define NGX_HTTP_XET_TOP               10
 
 /* Where the rows of a walk have come to their end. */
@@ -37,7 +41,7 @@
 
 typedef struct {
     uint64_t                   asked;          /* ms */
-    uint64_t                   ticket;
+    uintptr_t                  ticket;
     uint64_t                   waiting;        /* for the answer of ticket */
 } ngx_http_xet_due_t;
 
@@ -49,14 +53,14 @@ typedef struct {
 
 
 typedef struct {
-    uint64_t                   pinged;         /* ms */
-    ngx_http_xet_due_t         files;
-    ngx_http_xet_figures_t     sum;            /* last_…: walked up to */
+    uint64_t                    pinged;        /* ms */
+    ngx_http_xet_due_t          files;
+    ngx_http_xet_figures_row_t  sum;           /* last_…: walked up to */
 
-    ngx_http_xet_due_t         repos;
-    ngx_http_xet_repo_size_t   open;           /* parts may follow */
-    ngx_http_xet_top_t         top;            /* of this walk */
-    ngx_http_xet_top_t         told;           /* of the walk before */
+    ngx_http_xet_due_t          repos;
+    ngx_http_xet_repo_size_t    open;          /* parts may follow */
+    ngx_http_xet_top_t          top;           /* of this walk */
+    ngx_http_xet_top_t          told;          /* of the walk before */
 } ngx_http_xet_walk_t;
 
 
@@ -67,20 +71,22 @@ typedef char  ngx_http_xet_walk_fits_t[
 static void ngx_http_xet_monitor_ping(ngx_http_xet_walk_t *walk,
     ngx_shmtx_t *mutex);
 static void ngx_http_xet_monitor_alive(ngx_int_t rc);
-static uint64_t ngx_http_xet_monitor_due(ngx_http_xet_due_t *due);
+static uintptr_t ngx_http_xet_monitor_due(ngx_http_xet_due_t *due);
 static ngx_uint_t ngx_http_xet_monitor_taken(ngx_http_xet_due_t *due,
-    uint64_t ticket);
+    void *ticket);
 static void ngx_http_xet_monitor_walk(ngx_http_xet_walk_t *walk,
     ngx_shmtx_t *mutex);
-static void ngx_http_xet_monitor_answer(uint64_t ticket, ngx_int_t rc,
-    const ngx_http_xet_figures_t *f);
-static void ngx_http_xet_monitor_chores(const ngx_http_xet_figures_t *f);
-static void ngx_http_xet_monitor_walked(ngx_http_xet_figures_t *sum,
-    const ngx_http_xet_figures_t *f);
+static void ngx_http_xet_monitor_answer(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
+static void ngx_http_xet_monitor_chores(const ngx_http_xet_figures_row_t *f);
+static void ngx_http_xet_monitor_walked(ngx_http_xet_figures_row_t *sum,
+    const ngx_http_xet_figures_row_t *f);
 static void ngx_http_xet_monitor_repos(ngx_http_xet_walk_t *walk,
     ngx_shmtx_t *mutex);
-static void ngx_http_xet_monitor_sized(uint64_t ticket, ngx_int_t rc,
-    const ngx_http_xet_repo_size_t *repos, ngx_uint_t n, ngx_uint_t more);
+static void ngx_http_xet_monitor_sized(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
+static void ngx_http_xet_monitor_part(ngx_http_xet_walk_t *walk,
+    const ngx_http_xet_repo_figures_row_t *part);
 static void ngx_http_xet_monitor_rank(ngx_http_xet_top_t *top,
     const ngx_http_xet_repo_size_t *repo);
 
@@ -111,9 +117,12 @@ ngx_http_xet_monitor_ask(ngx_uint_t repos)
 }
 
 
-/* A ticket for the next question, or 0 where it is not time for one. */
+/*
+ * A ticket for the next question, or 0 where it is not time for one.  Where
+ * others wait already for PostgreSQL, the question is as one without an answer.
+ */
 
-static uint64_t
+static uintptr_t
 ngx_http_xet_monitor_due(ngx_http_xet_due_t *due)
 {
     uint64_t  now;
@@ -127,18 +136,18 @@ ngx_http_xet_monitor_due(ngx_http_xet_due_t *due)
     }
 
     due->asked = now;
-    due->waiting = 1;
+    due->waiting = !ngx_http_xet_query_post_busy();
 
-    return ++due->ticket;
+    return due->waiting ? ++due->ticket : 0;
 }
 
 
 /* Whether an answer is the one that is waited for. */
 
 static ngx_uint_t
-ngx_http_xet_monitor_taken(ngx_http_xet_due_t *due, uint64_t ticket)
+ngx_http_xet_monitor_taken(ngx_http_xet_due_t *due, void *ticket)
 {
-    if (!due->waiting || due->ticket != ticket) {
+    if (!due->waiting || due->ticket != (uintptr_t) ticket) {
         return 0;
     }
 
@@ -184,7 +193,8 @@ ngx_http_xet_monitor_alive(ngx_int_t rc)
 static void
 ngx_http_xet_monitor_walk(ngx_http_xet_walk_t *walk, ngx_shmtx_t *mutex)
 {
-    uint64_t  ticket, file, xorb;
+    uint64_t   file, xorb;
+    uintptr_t  ticket;
 
     ngx_shmtx_lock(mutex);
 
@@ -195,21 +205,24 @@ ngx_http_xet_monitor_walk(ngx_http_xet_walk_t *walk, ngx_shmtx_t *mutex)
     ngx_shmtx_unlock(mutex);
 
     if (ticket
-        && ngx_http_xet_query_figures(file, xorb, ticket,
-                                      ngx_http_xet_monitor_answer)
+        && ngx_http_xet_ask(figures, ngx_http_xet_monitor_answer,
+                            (void *) ticket, .after_file = file,
+                            .after_xorb = xorb,
+                            .part = NGX_HTTP_XET_FIGURES_PART)
            != NGX_AGAIN)
     {
-        ngx_http_xet_monitor_answer(ticket, NGX_BUSY, NULL);
+        ngx_http_xet_monitor_answer((void *) ticket, NULL, NGX_BUSY);
     }
 }
 
 
 static void
-ngx_http_xet_monitor_answer(uint64_t ticket, ngx_int_t rc,
-    const ngx_http_xet_figures_t *f)
+ngx_http_xet_monitor_answer(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 {
-    ngx_shmtx_t          *mutex;
-    ngx_http_xet_walk_t  *walk;
+    ngx_uint_t                   taken;
+    ngx_shmtx_t                 *mutex;
+    ngx_http_xet_walk_t         *walk;
+    ngx_http_xet_figures_row_t   f;
 
     walk = ngx_http_xet_metrics_room(&mutex);
 
@@ -217,24 +230,32 @@ ngx_http_xet_monitor_answer(uint64_t ticket, ngx_int_t rc,
         return;
     }
 
+    ngx_memzero(&f, sizeof(ngx_http_xet_figures_row_t));
+
+    if (rc == NGX_OK) {
+        (void) ngx_http_xet_row_figures(ask->res, 0, &f);
+    }
+
     ngx_shmtx_lock(mutex);
 
-    if (ngx_http_xet_monitor_taken(&walk->files, ticket) && rc == NGX_OK) {
-        ngx_http_xet_monitor_walked(&walk->sum, f);
+    taken = ngx_http_xet_monitor_taken(&walk->files, data);
+
+    if (taken && rc == NGX_OK) {
+        ngx_http_xet_monitor_walked(&walk->sum, &f);
     }
 
     ngx_shmtx_unlock(mutex);
 
     if (rc == NGX_OK) {
-        ngx_http_xet_gauge(DAMAGED, f->damaged);
-        ngx_http_xet_gauge(REPOS, f->repos);
-        ngx_http_xet_gauge(HUB_ROWS, f->names);
-        ngx_http_xet_gauge(HUB_BYTES, f->metadata);
-        ngx_http_xet_gauge(HUB_STAGED, f->staged);
-        ngx_http_xet_gauge(GC_WAITING, f->waiting);
+        ngx_http_xet_gauge(DAMAGED, f.damaged);
+        ngx_http_xet_gauge(REPOS, f.repos);
+        ngx_http_xet_gauge(HUB_ROWS, f.names);
+        ngx_http_xet_gauge(HUB_BYTES, f.metadata);
+        ngx_http_xet_gauge(HUB_STAGED, f.staged);
+        ngx_http_xet_gauge(GC_WAITING, f.waiting);
         ngx_http_xet_gauge_now(FIGURES_TIME);
 
-        ngx_http_xet_monitor_chores(f);
+        ngx_http_xet_monitor_chores(&f);
     }
 }
 
@@ -242,7 +263,7 @@ ngx_http_xet_monitor_answer(uint64_t ticket, ngx_int_t rc,
 /* What no chore has done is not told. */
 
 static void
-ngx_http_xet_monitor_chores(const ngx_http_xet_figures_t *f)
+ngx_http_xet_monitor_chores(const ngx_http_xet_figures_row_t *f)
 {
     ngx_uint_t  i;
 
@@ -271,8 +292,8 @@ ngx_http_xet_monitor_chores(const ngx_http_xet_figures_t *f)
 
 
 static void
-ngx_http_xet_monitor_walked(ngx_http_xet_figures_t *sum,
-    const ngx_http_xet_figures_t *f)
+ngx_http_xet_monitor_walked(ngx_http_xet_figures_row_t *sum,
+    const ngx_http_xet_figures_row_t *f)
 {
     sum->files += f->files;
     sum->file_bytes += f->file_bytes;
@@ -296,14 +317,15 @@ ngx_http_xet_monitor_walked(ngx_http_xet_figures_t *sum,
     ngx_http_xet_gauge(XORB_STORED, sum->stored);
     ngx_http_xet_gauge_now(WALK_TIME);
 
-    ngx_memzero(sum, sizeof(ngx_http_xet_figures_t));
+    ngx_memzero(sum, sizeof(ngx_http_xet_figures_row_t));
 }
 
 
 static void
 ngx_http_xet_monitor_repos(ngx_http_xet_walk_t *walk, ngx_shmtx_t *mutex)
 {
-    uint64_t  ticket, repo, file;
+    uint64_t   repo, file;
+    uintptr_t  ticket;
 
     ngx_shmtx_lock(mutex);
 
@@ -314,27 +336,26 @@ ngx_http_xet_monitor_repos(ngx_http_xet_walk_t *walk, ngx_shmtx_t *mutex)
     ngx_shmtx_unlock(mutex);
 
     if (ticket
-        && ngx_http_xet_query_repo_sizes(repo, file, ticket,
-                                         ngx_http_xet_monitor_sized)
+        && ngx_http_xet_ask(repo_figures, ngx_http_xet_monitor_sized,
+                            (void *) ticket, .after_repo = repo,
+                            .after_file = file,
+                            .part = NGX_HTTP_XET_REPOS_PART)
            != NGX_AGAIN)
     {
-        ngx_http_xet_monitor_sized(ticket, NGX_BUSY, NULL, 0, 0);
+        ngx_http_xet_monitor_sized((void *) ticket, NULL, NGX_BUSY);
     }
 }
 
 
-/*
- * Repos come in the order of their ids, so that all parts of one are neighbours
- * and only the last one is open.
- */
+/* No rows: there are no repos. */
 
 static void
-ngx_http_xet_monitor_sized(uint64_t ticket, ngx_int_t rc,
-    const ngx_http_xet_repo_size_t *repos, ngx_uint_t n, ngx_uint_t more)
+ngx_http_xet_monitor_sized(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 {
-    ngx_uint_t            i;
-    ngx_shmtx_t          *mutex;
-    ngx_http_xet_walk_t  *walk;
+    ngx_uint_t                        i, n;
+    ngx_shmtx_t                      *mutex;
+    ngx_http_xet_walk_t              *walk;
+    ngx_http_xet_repo_figures_row_t   row;
 
     walk = ngx_http_xet_metrics_room(&mutex);
 
@@ -344,25 +365,22 @@ ngx_http_xet_monitor_sized(uint64_t ticket, ngx_int_t rc,
 
     ngx_shmtx_lock(mutex);
 
-    if (!ngx_http_xet_monitor_taken(&walk->repos, ticket) || rc != NGX_OK) {
+    if (!ngx_http_xet_monitor_taken(&walk->repos, data)
+        || (rc != NGX_OK && rc != NGX_DECLINED))
+    {
         ngx_shmtx_unlock(mutex);
         return;
     }
 
+    n = (rc == NGX_OK) ? ngx_http_xet_ask_rows(ask) : 0;
+    row.more = 0;
+
     for (i = 0; i < n; i++) {
-
-        if (repos[i].id == walk->open.id) {
-            walk->open.files += repos[i].files;
-            walk->open.bytes += repos[i].bytes;
-            walk->open.last_file = repos[i].last_file;
-            continue;
-        }
-
-        ngx_http_xet_monitor_rank(&walk->top, &walk->open);
-        walk->open = repos[i];
+        (void) ngx_http_xet_row_repo_figures(ask->res, i, &row);
+        ngx_http_xet_monitor_part(walk, &row);
     }
 
-    if (!more) {
+    if (!row.more) {
         ngx_http_xet_monitor_rank(&walk->top, &walk->open);
 
         walk->told = walk->top;
@@ -372,6 +390,34 @@ ngx_http_xet_monitor_sized(uint64_t ticket, ngx_int_t rc,
     }
 
     ngx_shmtx_unlock(mutex);
+}
+
+
+/*
+ * Repos come in the order of their ids, so that all parts of one are neighbours
+ * and only the last one is open.
+ */
+
+static void
+ngx_http_xet_monitor_part(ngx_http_xet_walk_t *walk,
+    const ngx_http_xet_repo_figures_row_t *part)
+{
+    ngx_http_xet_repo_size_t  *open;
+
+    open = &walk->open;
+
+    if (part->repo != open->id) {
+        ngx_http_xet_monitor_rank(&walk->top, open);
+        ngx_memzero(open, sizeof(ngx_http_xet_repo_size_t));
+
+        open->id = part->repo;
+        open->len = ngx_min(part->name.len, NGX_HTTP_XET_REPO_NAME);
+        ngx_memcpy(open->name, part->name.data, open->len);
+    }
+
+    open->files += part->files;
+    open->bytes += part->bytes;
+    open->last_file = part->last_file;
 }
 
 

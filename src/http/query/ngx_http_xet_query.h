@@ -644,51 +644,8 @@ typedef struct {
 #include "ngx_http_xet_statements.h"
 
 
-/*
- * ngx_http_xet_query_figures.c: what is told of the whole store.  No request
- * waits for it, and rc is that of a query.
- */
-
-/* What chores have done is NGX_HTTP_XET_NO_FIGURE where nobody knows. */
-typedef ngx_http_xet_figures_row_t  ngx_http_xet_figures_t;
-
-#define NGX_HTTP_XET_NO_FIGURE  -1
-
-
-/* Called once, with figures where rc is NGX_OK. */
-typedef void (*ngx_http_xet_figures_pt)(uint64_t ticket, ngx_int_t rc,
-    const ngx_http_xet_figures_t *figures);
-
-/*
- * Asks for the part behind these ids; ticket comes back.  NGX_AGAIN; NGX_BUSY
- * where it can't be asked: then handler is not called.
- */
-ngx_int_t ngx_http_xet_query_figures(uint64_t after_file, uint64_t after_xorb,
-    uint64_t ticket, ngx_http_xet_figures_pt handler);
-
-/* A repo, or the part of its files that a part of a walk has met. */
-
-#define NGX_HTTP_XET_REPO_ROWS  12             /* of xet.repo_figures() */
-#define NGX_HTTP_XET_REPO_NAME  255            /* longer ones are cut */
-
-
-typedef struct {
-    uint64_t  id;
-    uint64_t  files;
-    uint64_t  bytes;
-    uint64_t  last_file;
-    size_t    len;
-    u_char    name[NGX_HTTP_XET_REPO_NAME];
-} ngx_http_xet_repo_size_t;
-
-
-/* Called once, with n repos where rc is NGX_OK; more: the walk goes on. */
-typedef void (*ngx_http_xet_repo_sizes_pt)(uint64_t ticket, ngx_int_t rc,
-    const ngx_http_xet_repo_size_t *repos, ngx_uint_t n, ngx_uint_t more);
-
-/* As ngx_http_xet_query_figures(), for the part behind this place. */
-ngx_int_t ngx_http_xet_query_repo_sizes(uint64_t after_repo,
-    uint64_t after_file, uint64_t ticket, ngx_http_xet_repo_sizes_pt handler);
+/* Whether too many statements wait for one that can be spared. */
+ngx_uint_t ngx_http_xet_query_post_busy(void);
 
 /*
  * Asks whether PostgreSQL answers.  NGX_AGAIN, or NGX_BUSY where it is known to

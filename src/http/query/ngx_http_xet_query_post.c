@@ -23,8 +23,15 @@ static void ngx_http_xet_query_posted(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate);
 static void ngx_http_xet_query_answered(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
+static void ngx_http_xet_query_alive_done(void *data, PGresult *res,
+    ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_lost(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
+
+
+/* The answers of two questions at a time go to one handler. */
+
+static void  (*ngx_http_xet_query_alive_handler)(ngx_int_t rc);
 
 
 ngx_http_xet_post_t *
@@ -183,6 +190,28 @@ ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler, void *data)
     }
 
     return rc;
+}
+
+
+ngx_int_t
+ngx_http_xet_query_alive(void (*handler)(ngx_int_t rc))
+{
+    ngx_http_xet_query_alive_handler = handler;
+
+    return ngx_http_xet_lanes_send(NGX_HTTP_XET_PING,
+                           &ngx_http_xet_query_stmts[ngx_http_xet_stmt_ping],
+                           NULL, ngx_http_xet_query_alive_done, NULL)
+           ? NGX_AGAIN : NGX_BUSY;
+}
+
+
+static void
+ngx_http_xet_query_alive_done(void *data, PGresult *res, ngx_int_t rc,
+    const char *sqlstate)
+{
+    ngx_http_xet_pg_clear(res);
+
+    ngx_http_xet_query_alive_handler(rc);
 }
 
 

@@ -142,8 +142,5 @@ ngx_int_t ngx_http_xet_query_ask(ngx_http_xet_post_t *post,
 ngx_uint_t ngx_http_xet_damage_lost(PGresult *res, ngx_uint_t log,
     ngx_log_t *where);
 
-/* Whether too many statements wait for one that can be spared. */
-ngx_uint_t ngx_http_xet_query_post_busy(void);
-
 
 #endif /* _NGX_HTTP_XET_QUERY_SEND_H_INCLUDED_ */

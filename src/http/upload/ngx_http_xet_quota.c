@@ -75,8 +75,8 @@ ngx_http_xet_quota_read(ngx_http_request_t *r, ngx_http_xet_quota_e quota,
     ctx->look = look;
 
     rc = ngx_http_xet_query(r, quota_look, ngx_http_xet_quota_looked,
-                            .what = (quota == NGX_HTTP_XET_QUOTA_XORB) ? stored
-                                                                       : logical,
+                            .what = (quota == NGX_HTTP_XET_QUOTA_XORB)
+                                    ? stored : logical,
                             .size = (uint64_t) size, .hash = hash);
     if (rc != NGX_AGAIN) {
         return ngx_http_xet_body_read(r, feed, wait, done, data);

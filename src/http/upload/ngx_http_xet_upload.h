@@ -55,8 +55,8 @@ ngx_int_t ngx_http_xet_body_read(ngx_http_request_t *r,
 void ngx_http_xet_body_resume(ngx_http_request_t *r, xet_status_t status);
 
 /*
- * Reads the rest of a body, which a filter drops, and calls drained: a client of
- * HTTP/2 or HTTP/3 would see a reset stream, and not the answer.  Not called
+ * Reads the rest of a body, which a filter drops, and calls drained: a client
+ * of HTTP/2 or HTTP/3 would see a reset stream, and not the answer.  Not called
  * where the client leaves, or sends nothing for too long: the request ends.
  */
 void ngx_http_xet_body_drain(ngx_http_request_t *r,

@@ -68,7 +68,8 @@ sub new {
 		space => 'alice', owner => 'alice', fresh => 0, requests => 0,
 		api => {}, %o }, $class;
 
-	my %routes = (api => module_table('routes'), hub => module_table('hub'));
+	my %routes = (api => module_table('routes'),
+		hub => module_table('hub'));
 
 	$self->{table} = Test::Xet::Rights::Table->new(root()
 		. '/t/rights/expect.def', %routes);
