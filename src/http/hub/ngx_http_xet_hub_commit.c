@@ -550,12 +550,12 @@ ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
         /* names its files by what they are */
 
         ngx_http_xet_hub_wait(r,
-            ngx_http_xet_query_hub_leave(r,
+            ngx_http_xet_query_leave(r,
                 ngx_http_xet_query(r, hub_batch,
                                    ngx_http_xet_hub_commit_batched,
                                    .asked = &ngx_http_xet_hub_get(r)->asked,
                                    .upload = c->upload, .batches = c->seq),
-                c->upload));
+                c->upload, 1));
         return;
     }
 
@@ -852,7 +852,7 @@ ngx_http_xet_hub_commit_make(ngx_http_request_t *r,
     hub = ngx_http_xet_hub_get(r);
 
     ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query_hub_leave(r,
+        ngx_http_xet_query_leave(r,
             ngx_http_xet_query(r, hub_commit, ngx_http_xet_hub_commit_made,
                                .asked = &hub->asked, .rev = hub->rev,
                                .upload = c->upload,
@@ -860,7 +860,7 @@ ngx_http_xet_hub_commit_make(ngx_http_request_t *r,
                                .title = c->message.title,
                                .text = c->message.text, .batches = c->seq,
                                .seen = c->message.seen),
-            c->upload));
+            c->upload, 1));
 }
 
 

@@ -118,10 +118,10 @@ ngx_http_xet_hub_first_take(ngx_http_request_t *r,
     hub->state = first;
 
     ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query_hub_leave(r,
+        ngx_http_xet_query_leave(r,
             ngx_http_xet_query(r, hub_begin, ngx_http_xet_hub_first_begun,
                                .asked = &hub->asked, .upload = first->upload),
-            first->upload));
+            first->upload, 1));
 }
 
 

@@ -92,10 +92,10 @@ ngx_http_xet_hub_parts(ngx_http_request_t *r, ngx_http_xet_hub_page_t *page,
 static void
 ngx_http_xet_hub_parts_answered(ngx_http_request_t *r, ngx_int_t rc)
 {
-    xet_buf_t                  *b;
-    ngx_str_t                   rest;
-    ngx_http_xet_hub_parts_t   *p;
-    ngx_http_xet_hub_answer_t   answer;
+    xet_buf_t                    *b;
+    ngx_http_xet_hub_parts_t     *p;
+    ngx_http_xet_hub_answer_t     answer;
+    ngx_http_xet_hub_info_row_t   row;
 
     p = ngx_http_xet_hub_get(r)->state;
 
@@ -110,26 +110,28 @@ ngx_http_xet_hub_parts_answered(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    ngx_http_xet_query_hub_rest(r, &rest);
+    /* the rows of hub_refs_get and hub_commits_get have the same columns */
 
-    if (answer.body.data == NULL || rest.len > NGX_HTTP_XET_HUB_REST) {
+    (void) ngx_http_xet_row_hub_info(ngx_http_xet_query_get(r)->res, 0, &row);
+
+    if (answer.body.data == NULL || row.rest.len > NGX_HTTP_XET_HUB_REST) {
         ngx_http_xet_hub_stream_fail(r, &p->stream, XET_DATABASE);
         return;
     }
 
     b = ngx_http_xet_hub_stream_part(r, &p->stream, answer.body.len,
-                                     rest.data == NULL);
+                                     row.rest.data == NULL);
     if (b == NULL) {
         return;
     }
 
     xet_buf_write(b, answer.body.data, answer.body.len);
 
-    if (rest.data) {
-        ngx_memcpy(p->room, rest.data, rest.len);
+    if (row.rest.data) {
+        ngx_memcpy(p->room, row.rest.data, row.rest.len);
 
         p->rest.data = p->room;
-        p->rest.len = rest.len;
+        p->rest.len = row.rest.len;
     }
 
     ngx_http_xet_hub_stream_send(r, &p->stream);

@@ -301,13 +301,13 @@ ngx_http_xet_hub_create_make(ngx_http_request_t *r, ngx_uint_t batches)
     c = hub->state;
 
     ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query_hub_leave(r,
+        ngx_http_xet_query_leave(r,
             ngx_http_xet_query(r, hub_create, ngx_http_xet_hub_created,
                                .asked = &hub->asked,
                                .private = (c->repo.private == 1),
                                .who = hub->who, .upload = c->upload,
                                .batches = batches),
-            batches ? c->upload : NULL));
+            batches ? c->upload : NULL, 1));
 }
 
 

@@ -640,7 +640,7 @@ ngx_http_xet_init_process(ngx_cycle_t *cycle)
 static void
 ngx_http_xet_sweep_handler(ngx_event_t *ev)
 {
-    ngx_http_xet_query_sweep();
+    (void) ngx_http_xet_post(sweep);
 
     ngx_add_timer(ev, NGX_HTTP_XET_SWEEP_INTERVAL);
 }

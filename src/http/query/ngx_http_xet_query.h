@@ -194,6 +194,7 @@ struct ngx_http_xet_query_s {
     unsigned                        inherited:1;       /* left() went on */
     unsigned                        gone:1;    /* not sent: no client */
     unsigned                        halted:1;  /* the same: the worker was */
+    unsigned                        hub:1;     /* upload is a commit of a Hub */
 };
 
 
@@ -425,9 +426,6 @@ ngx_uint_t ngx_http_xet_query_quota_over(ngx_http_request_t *r,
     ngx_http_xet_over_t *over);
 
 
-/* Drops what an upload has staged under its id; nobody waits for it. */
-void ngx_http_xet_query_shard_unstage(const u_char *id);
-
 /*
  * Whether it is certain, behind a failed statement, that no row names the copy
  * which it was to name: not without an answer, nor where PostgreSQL refused it
@@ -458,9 +456,6 @@ ngx_int_t ngx_http_xet_query_tags_wait(ngx_http_xet_tags_wait_t *wait);
 void ngx_http_xet_query_tags_leave(ngx_http_xet_tags_wait_t *wait);
 
 
-/* Drops what crashed uploads have staged, and old zTensor results. */
-void ngx_http_xet_query_sweep(void);
-
 /*
  * ngx_http_xet_query_post.c: statements that no request waits for.
  */
@@ -489,6 +484,15 @@ int64_t ngx_http_xet_ask_number(ngx_http_xet_ask_t *ask);
 
 /* Whether PostgreSQL has refused the statement for certain. */
 ngx_uint_t ngx_http_xet_ask_refused(ngx_http_xet_ask_t *ask);
+
+/*
+ * A request that dies leaves what it has staged, terms of files or with hub
+ * operations of a commit, to the statement that is under way, if sending that
+ * has returned NGX_AGAIN: rc, which is returned.  Nothing is left where upload
+ * is NULL.
+ */
+ngx_int_t ngx_http_xet_query_leave(ngx_http_request_t *r, ngx_int_t rc,
+    const u_char *upload, ngx_uint_t hub);
 
 /* Writes something that leaves nothing; as ngx_http_xet_ask(). */
 ngx_int_t ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler,
@@ -591,9 +595,6 @@ xet_status_t ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
 void ngx_http_xet_query_hub_get(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer);
 
-/* The rest of hub_info, hub_refs_get and hub_commits_get. */
-void ngx_http_xet_query_hub_rest(ngx_http_request_t *r, ngx_str_t *rest);
-
 /* hub_enter; rev may have data NULL.  Who writes is told by the primary. */
 ngx_int_t ngx_http_xet_query_hub_enter(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
@@ -606,15 +607,6 @@ ngx_int_t ngx_http_xet_query_hub_enter(ngx_http_request_t *r,
 ngx_uint_t ngx_http_xet_query_hub_nodes(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_query_hub_node(ngx_http_request_t *r, ngx_uint_t i,
     xet_hub_node_t *node);
-
-/*
- * A request that dies leaves what it has staged to the statement that is under
- * way, if sending that has returned NGX_AGAIN: rc, which is returned.  Nothing
- * is left where upload is NULL.
- */
-ngx_int_t ngx_http_xet_query_hub_leave(ngx_http_request_t *r, ngx_int_t rc,
-    const u_char *upload);
-
 
 typedef struct {
     ngx_str_t   rev;

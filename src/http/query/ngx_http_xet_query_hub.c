@@ -1,8 +1,7 @@
 
 /*
  * What there is to do about statements of a Hub besides sending them: batches
- * of operations, what a request leaves behind that dies, and rows that are
- * copied.
+ * of operations, and rows that are copied.
  */
 
 #include "ngx_http_xet.h"
@@ -11,9 +10,6 @@
 
 
 static void ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n);
-static ngx_uint_t ngx_http_xet_query_hub_left(ngx_http_xet_query_t *q);
-static void ngx_http_xet_query_hub_left_done(void *data, PGresult *res,
-    ngx_int_t rc, const char *sqlstate);
 
 
 void
@@ -148,17 +144,6 @@ ngx_http_xet_query_hub_get(ngx_http_request_t *r,
 }
 
 
-void
-ngx_http_xet_query_hub_rest(ngx_http_request_t *r, ngx_str_t *rest)
-{
-    ngx_http_xet_hub_info_row_t  row;
-
-    (void) ngx_http_xet_row_hub_info(ngx_http_xet_query_get(r)->res, 0, &row);
-
-    *rest = row.rest;
-}
-
-
 ngx_int_t
 ngx_http_xet_query_hub_enter(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
@@ -178,7 +163,7 @@ ngx_http_xet_query_hub_stage(ngx_http_request_t *r, const u_char *upload,
     ngx_uint_t seq, ngx_http_xet_hub_batch_t *batch,
     ngx_http_xet_query_handler_pt handler)
 {
-    return ngx_http_xet_query_hub_leave(r,
+    return ngx_http_xet_query_leave(r,
                ngx_http_xet_query(r, hub_stage, handler, .upload = upload,
                                   .seq = seq, .ops = &batch->ops,
                                   .paths = &batch->paths,
@@ -188,7 +173,7 @@ ngx_http_xet_query_hub_stage(ngx_http_request_t *r, const u_char *upload,
                                   .mtimes = &batch->mtimes,
                                   .types = &batch->types,
                                   .sources = &batch->sources),
-               upload);
+               upload, 1);
 }
 
 
@@ -223,63 +208,4 @@ ngx_http_xet_query_hub_node(ngx_http_request_t *r, ngx_uint_t i,
     node->made = row.made;
 
     return rc;
-}
-
-
-/*
- * A request that dies leaves what it has staged to the statement that is under
- * way: to be dropped when PostgreSQL is done with that.
- */
-
-ngx_int_t
-ngx_http_xet_query_hub_leave(ngx_http_request_t *r, ngx_int_t rc,
-    const u_char *upload)
-{
-    ngx_http_xet_query_t  *q;
-
-    if (rc == NGX_AGAIN && upload) {
-        q = ngx_http_xet_query_get(r);
-
-        q->upload = upload;
-        q->left = ngx_http_xet_query_hub_left;
-    }
-
-    return rc;
-}
-
-
-static ngx_uint_t
-ngx_http_xet_query_hub_left(ngx_http_xet_query_t *q)
-{
-    u_char  *id;
-
-    id = ngx_alloc(NGX_HTTP_XET_UPLOAD_LEN, ngx_cycle->log);
-    if (id == NULL) {
-        return 0;
-    }
-
-    ngx_memcpy(id, q->upload, NGX_HTTP_XET_UPLOAD_LEN);
-
-    if (ngx_http_xet_lanes_bequeath(q->query,
-                                    ngx_http_xet_query_hub_left_done, id)
-        != NGX_OK)
-    {
-        ngx_free(id);
-        return 0;
-    }
-
-    return 1;
-}
-
-
-static void
-ngx_http_xet_query_hub_left_done(void *data, PGresult *res, ngx_int_t rc,
-    const char *sqlstate)
-{
-    u_char *id = data;
-
-    ngx_http_xet_pg_clear(res);
-    (void) ngx_http_xet_post(hub_unstage, .upload = id);
-
-    ngx_free(id);
 }

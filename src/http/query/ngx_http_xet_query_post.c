@@ -19,11 +19,22 @@
 #define NGX_HTTP_XET_POST_WAITING  16
 
 
+/* What a request has staged that died. */
+
+typedef struct {
+    ngx_uint_t   hub;                          /* operations of a commit */
+    u_char       id[NGX_HTTP_XET_UPLOAD_LEN];
+} ngx_http_xet_staged_t;
+
+
 static void ngx_http_xet_query_posted(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate);
 static void ngx_http_xet_query_answered(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_alive_done(void *data, PGresult *res,
+    ngx_int_t rc, const char *sqlstate);
+static ngx_uint_t ngx_http_xet_query_left(ngx_http_xet_query_t *q);
+static void ngx_http_xet_query_unstage(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_lost(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
@@ -164,13 +175,6 @@ ngx_http_xet_ask_number(ngx_http_xet_ask_t *ask)
 }
 
 
-void
-ngx_http_xet_query_sweep(void)
-{
-    (void) ngx_http_xet_post(sweep);
-}
-
-
 ngx_int_t
 ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler, void *data)
 {
@@ -222,12 +226,71 @@ ngx_http_xet_ask_refused(ngx_http_xet_ask_t *ask)
 }
 
 
-/* What can't be dropped now is dropped by the sweep. */
-
-void
-ngx_http_xet_query_shard_unstage(const u_char *id)
+ngx_int_t
+ngx_http_xet_query_leave(ngx_http_request_t *r, ngx_int_t rc,
+    const u_char *upload, ngx_uint_t hub)
 {
-    (void) ngx_http_xet_post(shard_unstage, .upload = id);
+    ngx_http_xet_query_t  *q;
+
+    if (rc == NGX_AGAIN && upload) {
+        q = ngx_http_xet_query_get(r);
+
+        q->upload = upload;
+        q->hub = (hub != 0);
+        q->left = ngx_http_xet_query_left;
+    }
+
+    return rc;
+}
+
+
+/*
+ * The request dies.  A batch that is being staged can be dropped only after
+ * PostgreSQL has finished the statement that stages it.  What can't be dropped
+ * then is dropped by the sweep.
+ */
+
+static ngx_uint_t
+ngx_http_xet_query_left(ngx_http_xet_query_t *q)
+{
+    ngx_http_xet_staged_t  *staged;
+
+    staged = ngx_alloc(sizeof(ngx_http_xet_staged_t), ngx_cycle->log);
+    if (staged == NULL) {
+        return 0;
+    }
+
+    ngx_memcpy(staged->id, q->upload, NGX_HTTP_XET_UPLOAD_LEN);
+    staged->hub = q->hub;
+
+    if (ngx_http_xet_lanes_bequeath(q->query, ngx_http_xet_query_unstage,
+                                    staged)
+        != NGX_OK)
+    {
+        ngx_free(staged);
+        return 0;
+    }
+
+    return 1;
+}
+
+
+static void
+ngx_http_xet_query_unstage(void *data, PGresult *res, ngx_int_t rc,
+    const char *sqlstate)
+{
+    ngx_http_xet_staged_t *staged = data;
+
+    ngx_http_xet_pg_clear(res);
+
+    if (staged->hub) {
+        (void) ngx_http_xet_post(hub_unstage, .upload = staged->id);
+
+    } else {
+        (void) ngx_http_xet_post(shard_unstage, .upload = staged->id);
+    }
+
+    ngx_free(staged);
 }
 
 

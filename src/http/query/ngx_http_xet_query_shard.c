@@ -20,11 +20,6 @@
 static ngx_http_xet_array_t *ngx_http_xet_batch_array(ngx_http_xet_batch_t *b,
     ngx_uint_t i);
 static void ngx_http_xet_batch_flush(ngx_http_xet_batch_t *b);
-static ngx_int_t ngx_http_xet_query_staged(ngx_http_request_t *r,
-    ngx_int_t rc, ngx_http_xet_batch_t *b);
-static ngx_uint_t ngx_http_xet_query_shard_left(ngx_http_xet_query_t *q);
-static void ngx_http_xet_query_shard_left_done(void *data, PGresult *res,
-    ngx_int_t rc, const char *sqlstate);
 
 
 void
@@ -188,8 +183,9 @@ ngx_int_t
 ngx_http_xet_query_shard_stage(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
     ngx_http_xet_query_handler_pt handler)
 {
-    return ngx_http_xet_query_staged(r,
-               ngx_http_xet_query(r, shard_stage, handler, .batch = b), b);
+    return ngx_http_xet_query_leave(r,
+               ngx_http_xet_query(r, shard_stage, handler, .batch = b), b->id,
+               0);
 }
 
 
@@ -197,70 +193,7 @@ ngx_int_t
 ngx_http_xet_query_shard_put(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
     ngx_http_xet_query_handler_pt handler)
 {
-    ngx_int_t  rc;
-
-    rc = ngx_http_xet_query(r, shard_put, handler, .batch = b);
-
-    return b->seq ? ngx_http_xet_query_staged(r, rc, b) : rc;
-}
-
-
-/* Has the staged batches dropped if the request dies. */
-
-static ngx_int_t
-ngx_http_xet_query_staged(ngx_http_request_t *r, ngx_int_t rc,
-    ngx_http_xet_batch_t *b)
-{
-    ngx_http_xet_query_t  *q;
-
-    if (rc == NGX_AGAIN) {
-        q = ngx_http_xet_query_get(r);
-
-        q->upload = b->id;
-        q->left = ngx_http_xet_query_shard_left;
-    }
-
-    return rc;
-}
-
-
-/*
- * The request dies.  A batch that is being staged can be dropped only after
- * PostgreSQL has finished the statement that stages it.
- */
-
-static ngx_uint_t
-ngx_http_xet_query_shard_left(ngx_http_xet_query_t *q)
-{
-    u_char  *id;
-
-    id = ngx_alloc(NGX_HTTP_XET_UPLOAD_LEN, ngx_cycle->log);
-    if (id == NULL) {
-        return 0;
-    }
-
-    ngx_memcpy(id, q->upload, NGX_HTTP_XET_UPLOAD_LEN);
-
-    if (ngx_http_xet_lanes_bequeath(q->query,
-                                    ngx_http_xet_query_shard_left_done, id)
-        != NGX_OK)
-    {
-        ngx_free(id);
-        return 0;
-    }
-
-    return 1;
-}
-
-
-static void
-ngx_http_xet_query_shard_left_done(void *data, PGresult *res, ngx_int_t rc,
-    const char *sqlstate)
-{
-    u_char *id = data;
-
-    ngx_http_xet_pg_clear(res);
-    ngx_http_xet_query_shard_unstage(id);
-
-    ngx_free(id);
+    return ngx_http_xet_query_leave(r,
+               ngx_http_xet_query(r, shard_put, handler, .batch = b),
+               b->seq ? b->id : NULL, 0);
 }

@@ -207,7 +207,7 @@ ngx_http_xet_register_cleanup(void *data)
     /* a statement still in flight has its own end, see the query service */
 
     if (reg->batch.seq && !reg->finished) {
-        ngx_http_xet_query_shard_unstage(reg->batch.id);
+        (void) ngx_http_xet_post(shard_unstage, .upload = reg->batch.id);
     }
 
     ngx_http_xet_register_release(reg);
@@ -934,7 +934,7 @@ ngx_http_xet_register_finish(ngx_http_request_t *r, ngx_int_t rc,
     }
 
     if (rc != NGX_OK && reg->batch.seq) {
-        ngx_http_xet_query_shard_unstage(reg->batch.id);
+        (void) ngx_http_xet_post(shard_unstage, .upload = reg->batch.id);
     }
 
     reg->finished = 1;
