@@ -56,8 +56,15 @@ sub expect {
 	for my $route (@$routes) {
 		for my $method (@{ $route->{methods} }) {
 			my $name = "$kind $method $route->{form}";
-			my $said = $lines->{$name}
-				|| [ $self->by_right($kind, $route, $method) ];
+			my $said = $lines->{$name} || $self->by_right($kind,
+				$route, $method);
+
+			if (!$said) {
+				push @{ $self->{faults} }, "no line for "
+					. "\"$name\": its right alone does not "
+					. "say who may send it";
+				next;
+			}
 
 			push @{ $self->{$kind} }, map { {
 				form => $route->{form}, methods => [ $method ],
@@ -79,29 +86,33 @@ sub expect {
 		grep { !$used{$_} } sort keys %$lines;
 }
 
-# A page of another origin may make a browser look, and nothing else.
+# undef: a route that asks nobody who they are, or that changes something and
+# asks for the right to read, is one that somebody has to mean.
 
 sub by_right {
 	my ($self, $kind, $route, $method) = @_;
 
+	my $looks = $method =~ /^(?:GET|HEAD)$/;
+	my $right = $route->{access};
+
+	return undef if $right !~ ($looks ? qr/^(?:reads|browses|writes)$/
+		: qr/^(?:writes|deletes)$/);
+
 	my $thing = $route->{form} =~ /:(?:id|repo|git|hash)\b/;
 	my %columns = $kind eq 'api' ? (
-		any => 'alive', reads => $thing ? 'file' : 'use',
-		writes => 'put', deletes => $thing ? 'forget' : 'drop'
+		reads => $thing ? 'file' : 'use', writes => 'put',
+		deletes => $thing ? 'forget' : 'drop'
 	) : (
-		any => 'open', known => 'known', writes => 'change',
-		deletes => 'remove', (map { $_ => $thing ? 'look' : 'list' }
-			qw/ reads browses /)
+		writes => 'change', deletes => 'remove',
+		(map { $_ => $thing ? 'look' : 'list' } qw/ reads browses /)
 	);
-	my $column = $columns{ $route->{access} } // '';
-	my $looks = $method =~ /^(?:GET|HEAD)$/;
-	my %more;
+	my $column = $columns{$right};
 
-	$more{'owner.page'} = 'oom' if $looks && $column eq 'change';
-	$more{'owner.page'} = 'f' x (length($self->things($column)) || 1)
-		if !$looks && $column =~ /^(?:look|open|use)$/;
+	# a page of another origin may make a browser look, and nothing else
 
-	return { column => $column, more => \%more };
+	my %more = $looks && $column eq 'change' ? ('owner.page' => 'oom') : ();
+
+	return [ { column => $column, more => \%more } ];
 }
 
 sub line {
