@@ -305,6 +305,16 @@ $(BUILD)/unit/%: t/unit/%.c $(BUILD)/asan/libxet.a Makefile
 	$(Q)$(CC) $(ASAN_CFLAGS) $(HOST_CFLAGS) $(DEP) -o $@ $< \
 		$(BUILD)/asan/libxet.a $(CORE_LIBS) $(own_libs) -lpthread
 
+# What is on top of the core comes with it.
+
+$(BUILD)/unit/store/%: t/unit/store/%.c $(STORE_SRCS) \
+		$(wildcard src/store/*.h src/store/*/*.h) \
+		$(BUILD)/asan/libxet.a Makefile
+	@mkdir -p $(@D)
+	@echo "  cc  $<"
+	$(Q)$(CC) $(ASAN_CFLAGS) $(HOST_CFLAGS) -o $@ $< $(STORE_SRCS) \
+		$(BUILD)/asan/libxet.a $(CORE_LIBS) -lcurl -lpthread
+
 $(BUILD)/asan/replay.o: t/fuzz/replay.c Makefile
 	@mkdir -p $(@D)
 	@echo "  cc  $<"

@@ -126,7 +126,7 @@ getaddrinfo(const char *node, const char *service,
 /* Those of a copy, to see if it is there. */
 
 int
-stat64(const char *path, struct stat64 *st)
+lstat64(const char *path, struct stat64 *st)
 {
     int  (*next)(const char *, struct stat64 *);
 
@@ -134,7 +134,7 @@ stat64(const char *path, struct stat64 *st)
         stall("stat");
     }
 
-    *(void **) &next = dlsym(RTLD_NEXT, "stat64");
+    *(void **) &next = dlsym(RTLD_NEXT, "lstat64");
 
     return next(path, st);
 }

@@ -54,7 +54,7 @@ static int xet_cli_backup_session(xet_cli_backup_t *b);
 static int xet_cli_backup_db(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_backup_files(xet_cli_backup_t *b);
 static int xet_cli_backup_file(xet_cli_backup_t *b, const char *suffix,
-    xet_cli_writer_t **writer);
+    xet_store_writer_t **writer);
 static int xet_cli_backup_snapshot(xet_cli_backup_t *b);
 static int xet_cli_backup_text(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_backup_row(void *ctx, const xet_cli_pg_row_t *row);
@@ -113,8 +113,8 @@ xet_cli_backup(const xet_cli_args_t *args)
         xet_cli_writer_drop(b.files[i]);
     }
 
-    xet_cli_place_close(b.to);
-    xet_cli_place_close(b.store);
+    xet_store_destroy(b.to);
+    xet_store_destroy(b.store);
 
     return rc;
 }
@@ -123,8 +123,8 @@ xet_cli_backup(const xet_cli_args_t *args)
 static int
 xet_cli_backup_read(const xet_cli_args_t *args)
 {
-    int               rc;
-    xet_cli_place_t  *place;
+    int           rc;
+    xet_store_t  *place;
 
     rc = xet_cli_backup_operand(args->operands[0], "unpack the archive with"
                                 " tar, and verify the folder");
@@ -139,7 +139,7 @@ xet_cli_backup_read(const xet_cli_args_t *args)
         rc = xet_cli_backup_check(args, place);
     }
 
-    xet_cli_place_close(place);
+    xet_store_destroy(place);
 
     return rc;
 }
@@ -350,7 +350,7 @@ xet_cli_backup_files(xet_cli_backup_t *b)
 
 static int
 xet_cli_backup_file(xet_cli_backup_t *b, const char *suffix,
-    xet_cli_writer_t **writer)
+    xet_store_writer_t **writer)
 {
     int   fd;
     char  path[XET_CLI_BACKUP_PATH];
@@ -361,7 +361,7 @@ xet_cli_backup_file(xet_cli_backup_t *b, const char *suffix,
         return -1;
     }
 
-    fd = xet_cli_writer_fd(*writer);
+    fd = (*writer)->fd;
 
     /* not for everybody, as copies are */
 
@@ -553,13 +553,13 @@ xet_cli_backup_finish(xet_cli_backup_t *b)
 static int
 xet_cli_backup_name_all(xet_cli_backup_t *b, const char *text)
 {
-    int                rc, i;
-    char               path[XET_CLI_BACKUP_PATH];
-    xet_cli_writer_t  *writer;
+    int                  rc, i;
+    char                 path[XET_CLI_BACKUP_PATH];
+    xet_store_writer_t  *writer;
 
     xet_cli_manifest_path(b->m.name, "json", path);
 
-    rc = xet_cli_place_folders(b->to, 0);
+    rc = xet_cli_place_settle(b->to);
 
     for (i = 0; i < 3 && rc == XET_CLI_OK; i++) {
         writer = b->files[i];
@@ -572,7 +572,7 @@ xet_cli_backup_name_all(xet_cli_backup_t *b, const char *text)
         rc = xet_cli_place_sync(b->to, "generations");
     }
 
-    return (rc == XET_CLI_OK) ? xet_cli_place_put(b->to, path, text) : rc;
+    return (rc == XET_CLI_OK) ? xet_cli_place_put(b->to, path, text, 1) : rc;
 }
 
 

@@ -110,17 +110,18 @@ typedef struct {
  */
 
 typedef struct {
-    xet_cli_place_t       *to;         /* or NULL */
+    xet_store_t           *to;         /* or NULL */
     xet_cli_pace_t        *pace;
 
     uint8_t               *buffer;
     xet_checksum_state_t  *checksum;
+    xet_store_writer_t    *writer;     /* of the copy that is read, or NULL */
 
     uint64_t               done;       /* bytes that were read */
     void                 (*tell)(uint64_t bytes);  /* of them, or NULL */
 
     unsigned               npending;
-    xet_cli_writer_t      *pending[XET_CLI_BACKUP_BATCH];
+    xet_store_writer_t    *pending[XET_CLI_BACKUP_BATCH];
 } xet_cli_copier_t;
 
 
@@ -140,12 +141,12 @@ typedef struct {
     int                    json;
     uint64_t               rate;       /* bytes a second; 0: no limit */
     uint64_t               keep;       /* generations; 0: all */
-    xet_cli_place_t       *store;
-    xet_cli_place_t       *to;
+    xet_store_t           *store;
+    xet_store_t           *to;
     int                    dump;       /* file */
     FILE                  *list;
     FILE                  *notes;
-    xet_cli_writer_t      *files[3];   /* where these will be kept */
+    xet_store_writer_t    *files[3];   /* where these will be kept */
     xet_cli_pg_t          *pg;
     xet_cli_pace_t         pace;
     xet_cli_manifest_t     m;
@@ -165,7 +166,7 @@ typedef struct {
 
 /* xet_cli_copier.c */
 
-int xet_cli_copier_begin(xet_cli_copier_t *c, xet_cli_place_t *to,
+int xet_cli_copier_begin(xet_cli_copier_t *c, xet_store_t *to,
     xet_cli_pace_t *pace);
 void xet_cli_copier_end(xet_cli_copier_t *c);
 
@@ -174,14 +175,14 @@ void xet_cli_copier_end(xet_cli_copier_t *c);
  * its name where it has no digest.  XET_CLI_OK with *what, or an exit code,
  * reported.
  */
-int xet_cli_copier_read(xet_cli_copier_t *c, xet_cli_place_t *from,
+int xet_cli_copier_read(xet_cli_copier_t *c, xet_store_t *from,
     const xet_cli_copy_t *copy, xet_cli_copy_e *what);
 
 /*
  * The same, and compares it with its name in any case.  *verifier tells what is
  * in a good copy; the caller destroys it, and it is NULL otherwise.
  */
-int xet_cli_copier_verify(xet_cli_copier_t *c, xet_cli_place_t *from,
+int xet_cli_copier_verify(xet_cli_copier_t *c, xet_store_t *from,
     const xet_cli_copy_t *copy, xet_cli_copy_e *what,
     xet_xorb_verifier_t **verifier);
 
@@ -189,18 +190,18 @@ int xet_cli_copier_verify(xet_cli_copier_t *c, xet_cli_place_t *from,
  * Reads the copy in the same way and writes it to the place of the copier,
  * where it replaces a file of its name; a copy that is not good is not written.
  */
-int xet_cli_copier_copy(xet_cli_copier_t *c, xet_cli_place_t *from,
+int xet_cli_copier_copy(xet_cli_copier_t *c, xet_store_t *from,
     const xet_cli_copy_t *copy, xet_cli_copy_e *what);
 
 /* Syncs all that was copied, and gives it its names. */
 int xet_cli_copier_flush(xet_cli_copier_t *c);
 
 /* Its size, or UINT64_MAX where there is no such file; the exit code. */
-int xet_cli_copier_size(xet_cli_place_t *place, const xet_cli_copy_t *copy,
+int xet_cli_copier_size(xet_store_t *place, const xet_cli_copy_t *copy,
     uint64_t *size);
 
 /* *there: there is a file of that name and size. */
-int xet_cli_copier_there(xet_cli_place_t *place, const xet_cli_copy_t *copy,
+int xet_cli_copier_there(xet_store_t *place, const xet_cli_copy_t *copy,
     int *there);
 
 
@@ -220,7 +221,7 @@ void xet_cli_list_put(FILE *file, const xet_cli_copy_t *copy);
 /* The order of lists: negative, 0 or positive. */
 int xet_cli_list_order(const xet_cli_copy_t *one, const xet_cli_copy_t *two);
 
-int xet_cli_list_open(xet_cli_list_t *l, xet_cli_place_t *place,
+int xet_cli_list_open(xet_cli_list_t *l, xet_store_t *place,
     const char *generation, int notes);
 void xet_cli_list_close(xet_cli_list_t *l);
 
@@ -244,18 +245,18 @@ char *xet_cli_manifest_text(const xet_cli_manifest_t *m);
  * Reads the manifest of a generation and compares the files that it names.
  * XET_CLI_FAULT, reported, where they are not what it says.
  */
-int xet_cli_manifest_read(xet_cli_place_t *place, const char *generation,
+int xet_cli_manifest_read(xet_store_t *place, const char *generation,
     xet_cli_manifest_t *m);
 
 /* The same without the dump, which may be large. */
-int xet_cli_manifest_lists(xet_cli_place_t *place, const char *generation,
+int xet_cli_manifest_lists(xet_store_t *place, const char *generation,
     xet_cli_manifest_t *m);
 
 /*
  * The names of the generations that are complete, the oldest first;
  * malloc()ed, one block.  -1 on an error, reported.
  */
-int xet_cli_manifest_all(xet_cli_place_t *place,
+int xet_cli_manifest_all(xet_store_t *place,
     char (**names)[XET_CLI_BACKUP_NAME]);
 
 /* The path of a file of a generation. */
@@ -289,7 +290,7 @@ int xet_cli_backup_copies(xet_cli_backup_t *b);
 /* xet_cli_backup_check.c */
 
 /* xet backup --verify. */
-int xet_cli_backup_check(const xet_cli_args_t *args, xet_cli_place_t *place);
+int xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *place);
 
 
 /* xet_cli_backup_prune.c */
@@ -298,7 +299,7 @@ int xet_cli_backup_check(const xet_cli_args_t *args, xet_cli_place_t *place);
  * Removes all but the newest generations, and then the copies that none of
  * them has; nothing while somebody reads the backup.
  */
-int xet_cli_backup_prune(xet_cli_place_t *place, uint64_t keep,
+int xet_cli_backup_prune(xet_store_t *place, uint64_t keep,
     uint64_t *removed);
 
 
@@ -324,7 +325,7 @@ int xet_cli_backup_run(const char *const *argv, int in, int out,
  * Keeps a backup that is read as it is, until this program ends: nobody removes
  * generations.
  */
-int xet_cli_backup_reads(xet_cli_place_t *place);
+int xet_cli_backup_reads(xet_store_t *place);
 
 /*
  * Has the row of a xorb, and all terms, lead to this copy, which info

@@ -15,12 +15,12 @@
 
 
 typedef struct {
-    xet_cli_place_t    *place;
-    int                 json;
-    uint64_t            generations;
-    uint64_t            copies;
-    uint64_t            faults;
-    xet_cli_copier_t    copier;
+    xet_store_t      *place;
+    int               json;
+    uint64_t          generations;
+    uint64_t          copies;
+    uint64_t          faults;
+    xet_cli_copier_t  copier;
 } xet_cli_check_t;
 
 
@@ -35,7 +35,7 @@ static int xet_cli_check_print(xet_cli_check_t *k);
 
 
 int
-xet_cli_backup_check(const xet_cli_args_t *args, xet_cli_place_t *place)
+xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *place)
 {
     int                rc, n, worse;
     char             (*names)[XET_CLI_BACKUP_NAME];

@@ -18,22 +18,22 @@
 
 
 typedef struct {
-    xet_cli_place_t  *place;
-    char              folder[32];      /* that is looked through */
-    char              gone[XET_CLI_PLACE_MANY][XET_CLI_PLACE_NAME];
-    size_t            ngone;           /* to be removed together */
-    uint64_t          removed;
-    xet_cli_list_t   *lists;           /* of generations, and their notes */
-    int               nlists;
-    uint8_t          *names;           /* of one folder, XET_CLI_STORE_NAME */
-    size_t            nnames;
-    size_t            room;
+    xet_store_t     *place;
+    char             folder[32];       /* that is looked through */
+    char             gone[XET_CLI_PLACE_MANY][XET_CLI_PLACE_NAME];
+    size_t           ngone;            /* to be removed together */
+    uint64_t         removed;
+    xet_cli_list_t  *lists;            /* of generations, and their notes */
+    int              nlists;
+    uint8_t         *names;            /* of one folder, XET_CLI_STORE_NAME */
+    size_t           nnames;
+    size_t           room;
 } xet_cli_prune_t;
 
 
 static int xet_cli_prune_all(xet_cli_prune_t *p, uint64_t keep);
-static int xet_cli_prune_kept(xet_cli_place_t *place, const char *name);
-static int xet_cli_prune_generation(xet_cli_place_t *place,
+static int xet_cli_prune_kept(xet_store_t *place, const char *name);
+static int xet_cli_prune_generation(xet_store_t *place,
     const char *name);
 static int xet_cli_prune_copies(xet_cli_prune_t *p);
 static int xet_cli_prune_names(xet_cli_prune_t *p, int number);
@@ -44,7 +44,7 @@ static int xet_cli_prune_order(const void *one, const void *two);
 
 
 int
-xet_cli_backup_prune(xet_cli_place_t *place, uint64_t keep,
+xet_cli_backup_prune(xet_store_t *place, uint64_t keep,
     uint64_t *removed)
 {
     int              rc, had;
@@ -122,7 +122,7 @@ xet_cli_prune_all(xet_cli_prune_t *p, uint64_t keep)
 
 
 static int
-xet_cli_prune_kept(xet_cli_place_t *place, const char *name)
+xet_cli_prune_kept(xet_store_t *place, const char *name)
 {
     int                 rc;
     xet_cli_manifest_t  m;
@@ -136,7 +136,7 @@ xet_cli_prune_kept(xet_cli_place_t *place, const char *name)
 
 
 static int
-xet_cli_prune_generation(xet_cli_place_t *place, const char *name)
+xet_cli_prune_generation(xet_store_t *place, const char *name)
 {
     int       rc;
     char      path[XET_CLI_BACKUP_PATH];

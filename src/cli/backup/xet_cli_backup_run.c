@@ -186,7 +186,7 @@ xet_cli_backup_wait(pid_t pid, const char *name)
 
 
 int
-xet_cli_backup_reads(xet_cli_place_t *place)
+xet_cli_backup_reads(xet_store_t *place)
 {
     int  had;
 

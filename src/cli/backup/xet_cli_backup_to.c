@@ -33,7 +33,7 @@ xet_cli_backup_to(xet_cli_backup_t *b, const char *name)
         return rc;
     }
 
-    if (xet_cli_place_same(b->to, b->store)) {
+    if (xet_store_same(b->to, b->store)) {
         return xet_cli_fail(XET_CLI_USAGE, name, "is the store itself");
     }
 
@@ -79,7 +79,7 @@ xet_cli_backup_alone(xet_cli_backup_t *b, int *had)
     uint64_t             locked;
     xet_cli_pg_param_t   param;
 
-    param.value = xet_cli_place_name(b->to);
+    param.value = b->to->name;
     param.len = 0;
     locked = 0;
 
@@ -98,11 +98,11 @@ xet_cli_backup_alone(xet_cli_backup_t *b, int *had)
 int
 xet_cli_backup_clear(xet_cli_backup_t *b)
 {
-    int              rc;
-    char             text[128];
-    xet_cli_entry_t  entry;
+    int               rc;
+    char              text[128];
+    xet_store_item_t  entry;
 
-    rc = xet_cli_place_folders(b->to, 1);
+    rc = xet_cli_place_folders(b->to);
 
     /* the mark is first: whatever ends this, the next one knows the folder */
 
@@ -114,7 +114,7 @@ xet_cli_backup_clear(xet_cli_backup_t *b)
         snprintf(text, sizeof(text), XET_CLI_BACKUP_MARK "%s\n",
                  b->m.identity);
 
-        rc = xet_cli_place_put(b->to, "backup", text);
+        rc = xet_cli_place_put(b->to, "backup", text, 1);
     }
 
     /* of who reads, see xet_cli_backup_prune() */
@@ -124,7 +124,7 @@ xet_cli_backup_clear(xet_cli_backup_t *b)
     }
 
     if (rc == XET_CLI_GONE) {
-        rc = xet_cli_place_put(b->to, XET_CLI_BACKUP_READERS, "");
+        rc = xet_cli_place_put(b->to, XET_CLI_BACKUP_READERS, "", 1);
     }
 
     if (rc == XET_CLI_OK) {

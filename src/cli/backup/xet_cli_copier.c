@@ -15,21 +15,19 @@
 #include "xet_cli_backup.h"
 
 
-static int xet_cli_copier_pass(xet_cli_copier_t *c, xet_cli_place_t *from,
-    const xet_cli_copy_t *copy, xet_cli_writer_t *writer,
+static int xet_cli_copier_pass(xet_cli_copier_t *c, xet_store_t *from,
+    const xet_cli_copy_t *copy, xet_store_writer_t *writer,
     xet_cli_copy_e *what);
-static int xet_cli_copier_scan(xet_cli_copier_t *c, xet_cli_place_t *from,
-    const xet_cli_copy_t *copy, xet_cli_writer_t *writer,
+static int xet_cli_copier_scan(xet_cli_copier_t *c, xet_store_t *from,
+    const xet_cli_copy_t *copy, xet_store_writer_t *writer,
     xet_xorb_verifier_t *v, xet_cli_copy_e *what);
-static int xet_cli_copier_feed(xet_cli_copier_t *c, xet_cli_reader_t *reader,
-    xet_cli_writer_t *writer, xet_xorb_verifier_t *v, uint64_t *size,
-    xet_status_t *status);
+static int xet_cli_copier_piece(void *data, const uint8_t *bytes, size_t n);
 static int xet_cli_copier_judge(const xet_cli_copier_t *c,
     const xet_cli_copy_t *copy, uint64_t size);
 
 
 int
-xet_cli_copier_begin(xet_cli_copier_t *c, xet_cli_place_t *to,
+xet_cli_copier_begin(xet_cli_copier_t *c, xet_store_t *to,
     xet_cli_pace_t *pace)
 {
     memset(c, 0, sizeof(xet_cli_copier_t));
@@ -37,7 +35,7 @@ xet_cli_copier_begin(xet_cli_copier_t *c, xet_cli_place_t *to,
     c->to = to;
     c->pace = pace;
     c->tell = xet_cli_progress_set;
-    c->buffer = malloc(XET_CLI_BACKUP_BUFFER);
+    c->buffer = malloc(XET_CLI_STORE_BUFFER);
     c->checksum = xet_checksum_create();
 
     if (c->buffer == NULL || c->checksum == NULL) {
@@ -65,7 +63,7 @@ xet_cli_copier_end(xet_cli_copier_t *c)
 
 
 int
-xet_cli_copier_there(xet_cli_place_t *place, const xet_cli_copy_t *copy,
+xet_cli_copier_there(xet_store_t *place, const xet_cli_copy_t *copy,
     int *there)
 {
     int       rc;
@@ -80,15 +78,15 @@ xet_cli_copier_there(xet_cli_place_t *place, const xet_cli_copy_t *copy,
 
 
 int
-xet_cli_copier_size(xet_cli_place_t *place, const xet_cli_copy_t *copy,
+xet_cli_copier_size(xet_store_t *place, const xet_cli_copy_t *copy,
     uint64_t *size)
 {
-    int              rc;
-    char             name[XET_CLI_PLACE_NAME];
-    xet_cli_entry_t  entry;
+    int               rc;
+    char              name[XET_CLI_PLACE_NAME];
+    xet_store_item_t  entry;
 
     rc = xet_cli_place_stat(place,
-                            xet_cli_place_copy(name, &copy->hash, copy->tag),
+                            xet_store_copy(name, &copy->hash, copy->tag),
                             &entry);
 
     *size = (rc == XET_CLI_OK) ? entry.size : UINT64_MAX;
@@ -98,7 +96,7 @@ xet_cli_copier_size(xet_cli_place_t *place, const xet_cli_copy_t *copy,
 
 
 int
-xet_cli_copier_read(xet_cli_copier_t *c, xet_cli_place_t *from,
+xet_cli_copier_read(xet_cli_copier_t *c, xet_store_t *from,
     const xet_cli_copy_t *copy, xet_cli_copy_e *what)
 {
     return xet_cli_copier_pass(c, from, copy, NULL, what);
@@ -106,7 +104,7 @@ xet_cli_copier_read(xet_cli_copier_t *c, xet_cli_place_t *from,
 
 
 int
-xet_cli_copier_verify(xet_cli_copier_t *c, xet_cli_place_t *from,
+xet_cli_copier_verify(xet_cli_copier_t *c, xet_store_t *from,
     const xet_cli_copy_t *copy, xet_cli_copy_e *what,
     xet_xorb_verifier_t **verifier)
 {
@@ -137,8 +135,8 @@ xet_cli_copier_verify(xet_cli_copier_t *c, xet_cli_place_t *from,
 /* The digest tells enough of a copy that has one. */
 
 static int
-xet_cli_copier_pass(xet_cli_copier_t *c, xet_cli_place_t *from,
-    const xet_cli_copy_t *copy, xet_cli_writer_t *writer,
+xet_cli_copier_pass(xet_cli_copier_t *c, xet_store_t *from,
+    const xet_cli_copy_t *copy, xet_store_writer_t *writer,
     xet_cli_copy_e *what)
 {
     int                   rc;
@@ -163,21 +161,19 @@ xet_cli_copier_pass(xet_cli_copier_t *c, xet_cli_place_t *from,
 
 
 static int
-xet_cli_copier_scan(xet_cli_copier_t *c, xet_cli_place_t *from,
-    const xet_cli_copy_t *copy, xet_cli_writer_t *writer,
+xet_cli_copier_scan(xet_cli_copier_t *c, xet_store_t *from,
+    const xet_cli_copy_t *copy, xet_store_writer_t *writer,
     xet_xorb_verifier_t *v, xet_cli_copy_e *what)
 {
-    int                rc;
-    char               name[XET_CLI_PLACE_NAME];
-    uint64_t           size;
-    xet_status_t       status;
-    xet_cli_reader_t  *reader;
+    int             rc;
+    char            name[XET_CLI_PLACE_NAME];
+    xet_cli_scan_t  scan;
 
     *what = XET_CLI_COPY_BAD;
 
     rc = xet_cli_reader_open(from,
-                             xet_cli_place_copy(name, &copy->hash, copy->tag),
-                             &reader);
+                             xet_store_copy(name, &copy->hash, copy->tag),
+                             &scan.reader);
 
     if (rc == XET_CLI_GONE) {
         *what = XET_CLI_COPY_GONE;
@@ -193,20 +189,22 @@ xet_cli_copier_scan(xet_cli_copier_t *c, xet_cli_place_t *from,
         return rc;
     }
 
-    rc = xet_cli_copier_feed(c, reader, writer, v, &size, &status);
+    scan.buffer = c->buffer;
+    scan.checksum = c->checksum;
+    scan.verifier = v;
+    scan.piece = xet_cli_copier_piece;
+    scan.data = c;
 
-    xet_cli_reader_close(reader);
+    c->writer = writer;
 
-    if (rc == XET_CLI_OK && v && status == XET_OK) {
-        status = xet_xorb_verifier_finish(v);
-    }
+    rc = xet_cli_scan(&scan);
 
-    if (rc == XET_CLI_OK && status == XET_NOMEM) {
-        rc = xet_cli_no_memory();
-    }
+    xet_cli_reader_close(scan.reader);
 
-    if (rc == XET_CLI_OK && status == XET_OK
-        && xet_cli_copier_judge(c, copy, size))
+    /* what a disk can't read is damage to the file, not the end of all */
+
+    if (rc == XET_CLI_OK && scan.status == XET_OK
+        && xet_cli_copier_judge(c, copy, scan.size))
     {
         *what = XET_CLI_COPY_GOOD;
     }
@@ -215,66 +213,26 @@ xet_cli_copier_scan(xet_cli_copier_t *c, xet_cli_place_t *from,
 }
 
 
-/* What a disk can't read is damage to the file, not the end of all. */
-
 static int
-xet_cli_copier_feed(xet_cli_copier_t *c, xet_cli_reader_t *reader,
-    xet_cli_writer_t *writer, xet_xorb_verifier_t *v, uint64_t *size,
-    xet_status_t *status)
+xet_cli_copier_piece(void *data, const uint8_t *bytes, size_t n)
 {
-    int     rc;
-    size_t  n, stored;
+    int                rc;
+    xet_cli_copier_t  *c;
 
-    *size = 0;
-    *status = XET_OK;
+    c = data;
+    c->done += n;
 
-    xet_checksum_reset(c->checksum);
+    if (c->tell) {
+        c->tell(c->done);
+    }
 
-    for ( ;; ) {
-        rc = xet_cli_reader_read(reader, c->buffer, XET_CLI_BACKUP_BUFFER,
-                                 *size, &n);
+    rc = c->writer ? xet_cli_writer_write(c->writer, bytes, n) : XET_CLI_OK;
 
-        if (xet_cli_interrupted) {
-            return XET_CLI_INTERRUPTED;
-        }
-
-        if (rc == XET_CLI_UNREADABLE) {
-            *status = XET_STORE_FAILED;
-            return XET_CLI_OK;
-        }
-
-        if (rc != XET_CLI_OK || n == 0) {
-            return rc;
-        }
-
-        *size += n;
-        c->done += n;
-
-        xet_checksum_update(c->checksum, c->buffer, n);
-
-        if (c->tell) {
-            c->tell(c->done);
-        }
-
-        if (v && *status == XET_OK) {
-            *status = xet_xorb_verifier_feed(v, c->buffer, n, &stored);
-
-            /* a stored xorb has no footer */
-
-            if (*status == XET_OK && stored != n) {
-                *status = XET_XORB_FOOTER;
-            }
-        }
-
-        rc = writer ? xet_cli_writer_write(writer, c->buffer, n)
-                    : XET_CLI_OK;
-
-        if (rc != XET_CLI_OK) {
-            return rc;
-        }
-
+    if (rc == XET_CLI_OK) {
         xet_cli_pace_wait(c->pace, n);
     }
+
+    return rc;
 }
 
 
@@ -299,15 +257,15 @@ xet_cli_copier_judge(const xet_cli_copier_t *c, const xet_cli_copy_t *copy,
 
 
 int
-xet_cli_copier_copy(xet_cli_copier_t *c, xet_cli_place_t *from,
+xet_cli_copier_copy(xet_cli_copier_t *c, xet_store_t *from,
     const xet_cli_copy_t *copy, xet_cli_copy_e *what)
 {
-    int                rc;
-    char               name[XET_CLI_PLACE_NAME];
-    xet_cli_writer_t  *writer;
+    int                  rc;
+    char                 name[XET_CLI_PLACE_NAME];
+    xet_store_writer_t  *writer;
 
     if (c->npending
-        && c->npending >= xet_cli_place_batch(c->to))
+        && c->npending >= c->to->ops->batch)
     {
         rc = xet_cli_copier_flush(c);
 
@@ -316,7 +274,7 @@ xet_cli_copier_copy(xet_cli_copier_t *c, xet_cli_place_t *from,
         }
     }
 
-    xet_cli_place_copy(name, &copy->hash, copy->tag);
+    xet_store_copy(name, &copy->hash, copy->tag);
 
     rc = xet_cli_writer_open(c->to, name, &writer);
 
@@ -335,7 +293,7 @@ xet_cli_copier_copy(xet_cli_copier_t *c, xet_cli_place_t *from,
 
     /* a bucket gains nothing by a batch */
 
-    return (xet_cli_place_batch(c->to) == 1) ? xet_cli_copier_flush(c)
+    return (c->to->ops->batch == 1) ? xet_cli_copier_flush(c)
                                              : XET_CLI_OK;
 }
 

@@ -51,14 +51,14 @@ typedef struct {
 
 
 typedef struct {
-    const xet_cli_args_t *args;
-    xet_cli_place_t      *from;
-    xet_cli_place_t      *to;
-    int                   check;       /* reads what is there */
-    int                   named;       /* the target has its identity */
-    char                  mark[XET_CLI_COPYING_LINE];
-    xet_cli_store_t       store;       /* the source, of the database */
-    xet_cli_pace_t        pace;
+    const xet_cli_args_t  *args;
+    xet_store_t           *from;
+    xet_store_t           *to;
+    int                    check;      /* reads what is there */
+    int                    named;      /* the target has its identity */
+    char                   mark[XET_CLI_COPYING_LINE];
+    xet_cli_store_t        store;      /* the source, of the database */
+    xet_cli_pace_t         pace;
 
     pthread_mutex_t       pg_mutex;
     xet_cli_pg_t         *pg;
@@ -80,7 +80,7 @@ typedef struct {
 
 static int xet_cli_copying_all(xet_cli_copying_t *c);
 static int xet_cli_copying_open(xet_cli_copying_t *c, uint64_t *threads);
-static xet_cli_place_t *xet_cli_copying_place(xet_cli_copying_t *c,
+static xet_store_t *xet_cli_copying_place(xet_cli_copying_t *c,
     xet_cli_option_t option, int flags, int *rc);
 static int xet_cli_copying_session(xet_cli_copying_t *c);
 static int xet_cli_copying_target(xet_cli_copying_t *c);
@@ -90,7 +90,7 @@ static int xet_cli_copying_mark(xet_cli_copying_t *c, int empty);
 static int xet_cli_copying_unmark(xet_cli_copying_t *c);
 static int xet_cli_copying_owner(xet_cli_copying_t *c, char *line);
 static int xet_cli_copying_itself(xet_cli_copying_t *c, int *sure);
-static int xet_cli_copying_line(xet_cli_place_t *place, char *line);
+static int xet_cli_copying_line(xet_store_t *place, char *line);
 static int xet_cli_copying_rows(xet_cli_copying_t *c, uint64_t threads);
 static int xet_cli_copying_page(xet_cli_copying_t *c, uint64_t after);
 static int xet_cli_copying_row(void *ctx, const xet_cli_pg_row_t *row);
@@ -144,8 +144,8 @@ xet_cli_store(const xet_cli_args_t *args)
     rc = xet_cli_copying_all(c);
 
     xet_cli_pg_close(c->pg);
-    xet_cli_place_close(c->from);
-    xet_cli_place_close(c->to);
+    xet_store_destroy(c->from);
+    xet_store_destroy(c->to);
     free(c);
 
     return rc;
@@ -180,8 +180,8 @@ xet_cli_copying_all(xet_cli_copying_t *c)
     }
 
     if (rc == XET_CLI_OK) {
-        xet_cli_progress_begin(xet_cli_quiet(c->args),
-                               xet_cli_place_name(c->to), total);
+        xet_cli_progress_begin(xet_cli_quiet(c->args), c->to->name,
+                               total);
 
         rc = xet_cli_copying_rows(c, threads);
 
@@ -221,22 +221,22 @@ xet_cli_copying_open(xet_cli_copying_t *c, uint64_t *threads)
         return rc;
     }
 
-    if (xet_cli_place_same(c->from, c->to)) {
-        return xet_cli_fail(XET_CLI_USAGE, xet_cli_place_name(c->to),
+    if (xet_store_same(c->from, c->to)) {
+        return xet_cli_fail(XET_CLI_USAGE, c->to->name,
                             "is the store that is copied from");
     }
 
     xet_cli_pace_begin(&c->pace, rate);
 
-    from = xet_cli_place_parallel(c->from);
-    to = xet_cli_place_parallel(c->to);
+    from = c->from->parallel;
+    to = c->to->parallel;
 
     return xet_cli_args_number(c->args, XET_CLI_OPT_PARALLEL, 1, 256,
                                (from > to) ? from : to, threads);
 }
 
 
-static xet_cli_place_t *
+static xet_store_t *
 xet_cli_copying_place(xet_cli_copying_t *c, xet_cli_option_t option,
     int flags, int *rc)
 {
@@ -295,7 +295,7 @@ xet_cli_copying_target(xet_cli_copying_t *c)
     rc = xet_cli_copying_begin(c);
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_folders(c->to, 1);
+        rc = xet_cli_place_folders(c->to);
     }
 
     /* of runs that were killed; those that are under way are younger */
@@ -351,7 +351,7 @@ xet_cli_copying_begin(xet_cli_copying_t *c)
         }
     }
 
-    return xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(c->to),
+    return xet_cli_fail(XET_CLI_ERROR, c->to->name,
                         "other runs begin all the time");
 }
 
@@ -385,7 +385,7 @@ xet_cli_copying_foreign(xet_cli_copying_t *c, int *empty)
         }
     }
 
-    return xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(c->to),
+    return xet_cli_fail(XET_CLI_ERROR, c->to->name,
                         "is neither empty nor a store of this database");
 }
 
@@ -406,8 +406,7 @@ xet_cli_copying_mark(xet_cli_copying_t *c, int empty)
         return rc;
     }
 
-    return empty ? xet_cli_place_put_new(c->to, XET_CLI_COPYING_MARK, text)
-                 : xet_cli_place_put(c->to, XET_CLI_COPYING_MARK, text);
+    return xet_cli_place_put(c->to, XET_CLI_COPYING_MARK, text, !empty);
 }
 
 
@@ -436,7 +435,7 @@ xet_cli_copying_owner(xet_cli_copying_t *c, char *line)
     size_t       len;
     const char  *name;
 
-    name = xet_cli_place_name(c->to);
+    name = c->to->name;
     rc = xet_cli_place_identity(c->to, identity);
 
     if (rc != XET_CLI_OK) {
@@ -505,7 +504,7 @@ xet_cli_copying_itself(xet_cli_copying_t *c, int *sure)
         return XET_CLI_OK;
     }
 
-    rc = xet_cli_fail(XET_CLI_USAGE, xet_cli_place_name(c->to),
+    rc = xet_cli_fail(XET_CLI_USAGE, c->to->name,
                       "is the store that is copied from");
 
     return xet_cli_worse(rc, xet_cli_copying_unmark(c));
@@ -515,7 +514,7 @@ xet_cli_copying_itself(xet_cli_copying_t *c, int *sure)
 /* The mark of a place, empty when it has none. */
 
 static int
-xet_cli_copying_line(xet_cli_place_t *place, char *line)
+xet_cli_copying_line(xet_store_t *place, char *line)
 {
     int  rc;
 
@@ -936,7 +935,7 @@ xet_cli_copying_finish(xet_cli_copying_t *c)
 {
     int  rc;
 
-    rc = xet_cli_place_folders(c->to, 0);
+    rc = xet_cli_place_settle(c->to);
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_copying_identity(c);
@@ -971,14 +970,14 @@ xet_cli_copying_identity(xet_cli_copying_t *c)
             return rc;
         }
 
-        rc = xet_cli_place_put_new(c->to, "identity", text);
+        rc = xet_cli_place_put(c->to, "identity", text, 0);
 
         if (rc != XET_CLI_THERE) {
             return rc;
         }
     }
 
-    return xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(c->to),
+    return xet_cli_fail(XET_CLI_ERROR, c->to->name,
                         "has lost its file \"" XET_CLI_COPYING_MARK "\", has"
                         " somebody emptied or replaced it?");
 }

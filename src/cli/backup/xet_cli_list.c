@@ -95,7 +95,7 @@ xet_cli_list_order(const xet_cli_copy_t *one, const xet_cli_copy_t *two)
 
 
 int
-xet_cli_list_open(xet_cli_list_t *l, xet_cli_place_t *place,
+xet_cli_list_open(xet_cli_list_t *l, xet_store_t *place,
     const char *generation, int notes)
 {
     int   rc, fd;

@@ -24,14 +24,14 @@ typedef struct {
 } xet_cli_manifests_t;
 
 
-static int xet_cli_manifest_load(xet_cli_place_t *place, const char *path,
+static int xet_cli_manifest_load(xet_store_t *place, const char *path,
     xet_cli_manifest_t *m);
 static int xet_cli_manifest_parse(const json_t *root, xet_cli_manifest_t *m);
 static int xet_cli_manifest_string(const json_t *root, const char *key,
     char *text, size_t size);
 static int xet_cli_manifest_member(const json_t *root, const char *key,
     xet_cli_sum_t *sum);
-static int xet_cli_manifest_compare(xet_cli_place_t *place,
+static int xet_cli_manifest_compare(xet_store_t *place,
     const char *generation, const char *suffix, const xet_cli_sum_t *sum);
 static int xet_cli_manifest_name(void *ctx, const char *name);
 static int xet_cli_manifest_time(const char *name, size_t len);
@@ -130,7 +130,7 @@ xet_cli_manifest_text(const xet_cli_manifest_t *m)
 
 
 int
-xet_cli_manifest_read(xet_cli_place_t *place, const char *generation,
+xet_cli_manifest_read(xet_store_t *place, const char *generation,
     xet_cli_manifest_t *m)
 {
     int  rc;
@@ -144,7 +144,7 @@ xet_cli_manifest_read(xet_cli_place_t *place, const char *generation,
 
 
 int
-xet_cli_manifest_lists(xet_cli_place_t *place, const char *generation,
+xet_cli_manifest_lists(xet_store_t *place, const char *generation,
     xet_cli_manifest_t *m)
 {
     int   rc;
@@ -172,7 +172,7 @@ xet_cli_manifest_lists(xet_cli_place_t *place, const char *generation,
 
 
 static int
-xet_cli_manifest_load(xet_cli_place_t *place, const char *path,
+xet_cli_manifest_load(xet_store_t *place, const char *path,
     xet_cli_manifest_t *m)
 {
     int      fd, rc;
@@ -275,7 +275,7 @@ xet_cli_manifest_member(const json_t *root, const char *key,
 
 
 static int
-xet_cli_manifest_compare(xet_cli_place_t *place, const char *generation,
+xet_cli_manifest_compare(xet_store_t *place, const char *generation,
     const char *suffix, const xet_cli_sum_t *sum)
 {
     int            fd, rc;
@@ -311,7 +311,7 @@ xet_cli_manifest_compare(xet_cli_place_t *place, const char *generation,
 
 
 int
-xet_cli_manifest_all(xet_cli_place_t *place,
+xet_cli_manifest_all(xet_store_t *place,
     char (**names)[XET_CLI_BACKUP_NAME])
 {
     int                   rc;

@@ -38,7 +38,7 @@
 
 typedef struct {
     const xet_cli_args_t  *args;
-    xet_cli_place_t       *place;
+    xet_store_t           *place;
     int                    began;      /* the database has noted it */
     unsigned               number;     /* of a folder */
     xet_cli_pg_t          *pg;
@@ -111,12 +111,12 @@ xet_cli_rebuild(const xet_cli_args_t *args)
     if (b.began) {
         fprintf(stderr, "xet: %s: the rebuild is not complete, run it again:"
                 " until it is, nobody removes copies without a row\n",
-                xet_cli_place_name(b.place));
+                b.place->name);
     }
 
     xet_cli_copier_end(&b.copier);
     xet_cli_pg_close(b.pg);
-    xet_cli_place_close(b.place);
+    xet_store_destroy(b.place);
 
     return rc;
 }
@@ -134,7 +134,7 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
     /* no row may lead to a file that a crash takes away */
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_settled(b->place);
+        rc = xet_cli_place_sync(b->place, NULL);
     }
 
     if (rc == XET_CLI_OK) {
@@ -142,7 +142,7 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
     }
 
     xet_cli_progress_begin(xet_cli_quiet(b->args),
-                           xet_cli_place_name(b->place), 0);
+                           b->place->name, 0);
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_rebuild_asides(b, &back);
@@ -212,7 +212,7 @@ xet_cli_rebuild_aside(void *ctx, const char *name)
     snprintf(aside, sizeof(aside), "tmp/%.*s", (int) XET_XORB_ASIDE_MAX, name);
 
     rc = xet_cli_place_back(b->place, aside,
-                            xet_cli_place_copy(path, &hash, tag));
+                            xet_store_copy(path, &hash, tag));
 
     b->back++;
 
@@ -386,7 +386,7 @@ xet_cli_rebuild_copy(xet_cli_rebuild_t *b, xet_cli_copy_t *copy)
 
     if (rc == XET_CLI_OK && linked && !taken) {
         rc = xet_cli_place_remove(b->place,
-                                  xet_cli_place_copy(name, &copy->hash,
+                                  xet_store_copy(name, &copy->hash,
                                                      copy->tag));
     }
 
@@ -492,14 +492,14 @@ xet_cli_rebuild_given_up(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
 static int
 xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy, int *linked)
 {
-    int              rc;
-    char             name[XET_CLI_PLACE_NAME], other[XET_CLI_PLACE_NAME];
-    uint64_t         sessions;
-    xet_cli_entry_t  entry;
+    int               rc;
+    char              name[XET_CLI_PLACE_NAME], other[XET_CLI_PLACE_NAME];
+    uint64_t          sessions;
+    xet_store_item_t  entry;
 
     *linked = 0;
 
-    xet_cli_place_copy(name, &copy->hash, copy->tag);
+    xet_store_copy(name, &copy->hash, copy->tag);
 
     rc = xet_cli_place_stat(b->place, name, &entry);
 
@@ -526,7 +526,7 @@ xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy, int *linked)
     }
 
     rc = xet_cli_place_link(b->place, name,
-                            xet_cli_place_copy(other, &copy->hash, copy->tag));
+                            xet_store_copy(other, &copy->hash, copy->tag));
 
     *linked = (rc == XET_CLI_OK);
 
@@ -778,7 +778,7 @@ xet_cli_rebuild_print(xet_cli_rebuild_t *b)
     if (b->added) {
         fprintf(stderr, "xet: %s: nobody is charged for xorbs that were added:"
                 " when files need them again, run xet usage --recount\n",
-                xet_cli_place_name(b->place));
+                b->place->name);
     }
 
     return b->bad ? xet_cli_worse(rc, XET_CLI_FAULT) : rc;

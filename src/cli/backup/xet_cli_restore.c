@@ -39,8 +39,8 @@ typedef struct {
     const xet_cli_args_t  *args;
     int                    force;
     uint64_t               rate;       /* bytes a second; 0: no limit */
-    xet_cli_place_t       *from;       /* the backup */
-    xet_cli_place_t       *to;         /* the store */
+    xet_store_t           *from;       /* the backup */
+    xet_store_t           *to;         /* the store */
     xet_cli_pg_t          *pg;
     xet_cli_manifest_t     m;
     xet_cli_pace_t         pace;
@@ -99,8 +99,8 @@ xet_cli_restore(const xet_cli_args_t *args)
 
     xet_cli_copier_end(&r.copier);
     xet_cli_pg_close(r.pg);
-    xet_cli_place_close(r.from);
-    xet_cli_place_close(r.to);
+    xet_store_destroy(r.from);
+    xet_store_destroy(r.to);
 
     return rc;
 }
@@ -140,7 +140,7 @@ xet_cli_restore_all(xet_cli_restore_t *r)
     if (rc == XET_CLI_OK) {
         xet_cli_pace_begin(&r->pace, r->rate);
         xet_cli_progress_begin(xet_cli_quiet(r->args),
-                               xet_cli_place_name(r->to), r->m.bytes);
+                               r->to->name, r->m.bytes);
 
         rc = xet_cli_restore_copies(r);
 
@@ -230,7 +230,7 @@ xet_cli_restore_empty(xet_cli_restore_t *r)
     rc = xet_cli_place_empty(r->to, nothing, &empty);
 
     return (rc != XET_CLI_OK || empty)
-           ? rc : xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(r->to),
+           ? rc : xet_cli_fail(XET_CLI_ERROR, r->to->name,
                                "the store is not empty, see --force");
 }
 
@@ -305,7 +305,7 @@ xet_cli_restore_mark(xet_cli_restore_t *r)
     }
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_folders(r->to, 1);
+        rc = xet_cli_place_folders(r->to);
     }
 
     if (rc == XET_CLI_OK) {
@@ -314,14 +314,14 @@ xet_cli_restore_mark(xet_cli_restore_t *r)
 
     if (rc == XET_CLI_OK) {
         snprintf(line, sizeof(line), "%s\n", r->m.name);
-        rc = xet_cli_place_put(r->to, XET_CLI_RESTORE_MARK, line);
+        rc = xet_cli_place_put(r->to, XET_CLI_RESTORE_MARK, line, 1);
     }
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_place_remove(r->to, "identity");
     }
 
-    return (rc == XET_CLI_OK) ? xet_cli_place_folders(r->to, 0) : rc;
+    return (rc == XET_CLI_OK) ? xet_cli_place_settle(r->to) : rc;
 }
 
 
@@ -639,7 +639,7 @@ xet_cli_restore_finish(xet_cli_restore_t *r)
     param.value = r->m.identity;
     param.len = 0;
 
-    rc = xet_cli_place_folders(r->to, 0);
+    rc = xet_cli_place_settle(r->to);
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_restore_others(r);
@@ -652,7 +652,7 @@ xet_cli_restore_finish(xet_cli_restore_t *r)
 
     if (rc == XET_CLI_OK) {
         snprintf(text, sizeof(text), "%s\n", r->m.identity);
-        rc = xet_cli_place_put(r->to, "identity", text);
+        rc = xet_cli_place_put(r->to, "identity", text, 1);
     }
 
     if (rc == XET_CLI_OK) {
@@ -700,7 +700,7 @@ xet_cli_restore_others(xet_cli_restore_t *r)
 
     fprintf(stderr, "xet: %s: %" PRIu64 " copies in it are not of this backup,"
             " and are left by all who collect, see xet rebuild\n",
-            xet_cli_place_name(r->to), r->others);
+            r->to->name, r->others);
 
     return XET_CLI_OK;
 }

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "xet.h"
+#include "xet_store.h"
 
 
 /*
@@ -387,40 +387,23 @@ int xet_cli_output_write(int fd, const char *name, const uint8_t *data,
 
 
 /*
- * Places: where copies are, a folder or a bucket of an object store.  Nothing
- * above knows which.  A name is the path below it, without a slash in front.
+ * Places: a store or a backup, in a folder or in a bucket (src/store).  These
+ * functions do what those of xet_store.h do, and report what fails.
  *
  * A place is opened by a text: the path of a folder, or as the directive
  * xet_store has it "s3://bucket[/prefix] endpoint=URL credentials=FILE ...".
- * Any number of threads may use it at once; a reader, or a writer, is of one.
  *
  * Besides the exit codes, which are reported, functions return what the caller
  * has to judge, and reports if it is a fault.
  */
 
 #define XET_CLI_GONE        (-1)       /* there is no such name */
-#define XET_CLI_UNREADABLE  (-2)       /* errno says why */
+#define XET_CLI_UNREADABLE  (-2)       /* errno says why; EUCLEAN: no file */
 #define XET_CLI_THERE       (-3)       /* the name is there already */
 
 #define XET_CLI_PLACE_NAME  256        /* of a name, and its zero byte */
 #define XET_CLI_PLACE_MANY  64         /* names at a time, of those removed */
 #define XET_CLI_IDENTITY    64         /* of a store, likewise */
-
-
-typedef struct xet_cli_place_s   xet_cli_place_t;
-typedef struct xet_cli_reader_s  xet_cli_reader_t;
-typedef struct xet_cli_writer_s  xet_cli_writer_t;
-
-
-/*
- * The time is seconds since 1970 by the clock of this machine: the age is that
- * by the clock of the place.
- */
-
-typedef struct {
-    uint64_t  size;
-    int64_t   modified;
-} xet_cli_entry_t;
 
 
 /* Takes the last part of a name.  What is not XET_CLI_OK ends the list. */
@@ -437,140 +420,108 @@ typedef int (*xet_cli_place_name_pt)(void *ctx, const char *name);
 #define XET_CLI_PLACE_OWNED  2
 #define XET_CLI_PLACE_WAITS  4
 
-/* NULL on an error, reported, with the exit code in *rc. */
-xet_cli_place_t *xet_cli_place_open(const char *text, int flags, int *rc);
-void xet_cli_place_close(xet_cli_place_t *place);
+/*
+ * NULL on an error, reported, with the exit code in *rc.  It is closed by
+ * xet_store_destroy().
+ */
+xet_store_t *xet_cli_place_open(const char *text, int flags, int *rc);
 
-/* For messages: the folder, or s3://bucket/prefix. */
-const char *xet_cli_place_name(const xet_cli_place_t *place);
-
-/* Whether two are known to be one. */
-int xet_cli_place_same(const xet_cli_place_t *one,
-    const xet_cli_place_t *two);
-
-/* How many threads a place likes; how many files are synced together. */
-unsigned xet_cli_place_parallel(const xet_cli_place_t *place);
-unsigned xet_cli_place_batch(const xet_cli_place_t *place);
-
-/* What a store says that it is; empty where it does not. */
-int xet_cli_place_identity(xet_cli_place_t *place,
+/* What a store says that it is; empty where it has no identity. */
+int xet_cli_place_identity(xet_store_t *place,
     char identity[XET_CLI_IDENTITY]);
 
 /*
  * Reports that the store is not there any more, where its identity is not this
  * one; XET_CLI_OK where it is.
  */
-int xet_cli_place_still(xet_cli_place_t *place, const char *identity);
+int xet_cli_place_still(xet_store_t *place, const char *identity);
 
 /*
  * Reports that the place has no identity, or another one than the store of the
  * database, in the words of its kind; the exit code.
  */
-int xet_cli_place_bare(const xet_cli_place_t *place);
-int xet_cli_place_other(const xet_cli_place_t *place);
-
-/* The name of a copy, as its store has it. */
-const char *xet_cli_place_copy(char name[XET_CLI_PLACE_NAME],
-    const xet_hash_t *hash, uint32_t tag);
+int xet_cli_place_bare(const xet_store_t *place);
+int xet_cli_place_other(const xet_store_t *place);
 
 /* The names right below a folder, in no order; XET_CLI_GONE: no folder. */
-int xet_cli_place_list(xet_cli_place_t *place, const char *folder,
+int xet_cli_place_list(xet_store_t *place, const char *folder,
     xet_cli_place_name_pt handler, void *ctx);
-
-/* XET_CLI_GONE: nothing, or no regular file. */
-int xet_cli_place_stat(xet_cli_place_t *place, const char *name,
-    xet_cli_entry_t *entry);
-
-/* Gives it a second name, durably, that was not there; XET_CLI_GONE. */
-int xet_cli_place_link(xet_cli_place_t *place, const char *from,
-    const char *to);
-
-/*
- * Gives a file that a server has taken aside its name back, durably;
- * XET_CLI_GONE.
- */
-int xet_cli_place_back(xet_cli_place_t *place, const char *aside,
-    const char *name);
-
-/* What is not there is none. */
-int xet_cli_place_remove(xet_cli_place_t *place, const char *name);
-
-/* The same for n; in a bucket some of them at once. */
-int xet_cli_place_remove_all(xet_cli_place_t *place,
-    char (*names)[XET_CLI_PLACE_NAME], size_t n);
-
-/* What was made or removed right below a folder stays so. */
-int xet_cli_place_sync(xet_cli_place_t *place, const char *folder);
-
-/* Drops what uploads that were broken off seconds ago have left. */
-int xet_cli_place_sweep(xet_cli_place_t *place, uint64_t age);
-
-/* Makes a folder where one is needed to write to it. */
-int xet_cli_place_make(xet_cli_place_t *place, const char *folder);
-
-/* Makes those of copies and of temporary files, or syncs them. */
-int xet_cli_place_folders(xet_cli_place_t *place, int make);
-
-/* All that is there is durable. */
-int xet_cli_place_settled(xet_cli_place_t *place);
-
-/*
- * A lock between programs, of a file that it makes, until this program ends:
- * *had is 0 where somebody else has it.  In a bucket everybody has it.
- */
-int xet_cli_place_lock(xet_cli_place_t *place, const char *name,
-    int exclusive, int *had);
 
 /*
  * Whether nothing is in it but what the names say: files, or folders with all
  * that is in them.
  */
-int xet_cli_place_empty(xet_cli_place_t *place, const char *const *but,
+int xet_cli_place_empty(xet_store_t *place, const char *const *but,
     int *empty);
 
+/* XET_CLI_GONE: nothing, or no regular file. */
+int xet_cli_place_stat(xet_store_t *place, const char *name,
+    xet_store_item_t *item);
+
+/* XET_CLI_GONE: there is no file of the first name. */
+int xet_cli_place_link(xet_store_t *place, const char *from,
+    const char *to);
+int xet_cli_place_back(xet_store_t *place, const char *aside,
+    const char *name);
+
+/* One name, or XET_CLI_PLACE_MANY at most; what is not there is none. */
+int xet_cli_place_remove(xet_store_t *place, const char *name);
+int xet_cli_place_remove_all(xet_store_t *place,
+    char (*names)[XET_CLI_PLACE_NAME], size_t n);
+
+/* The names right below a folder are durable; NULL: all that is there. */
+int xet_cli_place_sync(xet_store_t *place, const char *folder);
+
+/* The same of all folders of copies. */
+int xet_cli_place_settle(xet_store_t *place);
+
+/* Drops what uploads that were broken off seconds ago have left. */
+int xet_cli_place_sweep(xet_store_t *place, uint64_t age);
+
+/* Makes a folder where one is needed to write to it; those of copies. */
+int xet_cli_place_make(xet_store_t *place, const char *folder);
+int xet_cli_place_folders(xet_store_t *place);
 
 /*
- * Reads a file of a place, in stretches of any order.  *n is less than len at
- * the end only.
+ * A lock between programs, of a file that it makes, until this program ends:
+ * *had is 0 where somebody else has it.  In a bucket everybody has it.
  */
-int xet_cli_reader_open(xet_cli_place_t *place, const char *name,
-    xet_cli_reader_t **reader);
-uint64_t xet_cli_reader_size(const xet_cli_reader_t *reader);
-int xet_cli_reader_read(xet_cli_reader_t *reader, uint8_t *buf, size_t len,
+int xet_cli_place_lock(xet_store_t *place, const char *name,
+    int exclusive, int *had);
+
+/*
+ * Reads a file of a place, in pieces of any order; reader->size is that of the
+ * file.  *n is less than len at the end only.
+ */
+int xet_cli_reader_open(xet_store_t *place, const char *name,
+    xet_store_reader_t **reader);
+int xet_cli_reader_read(xet_store_reader_t *reader, uint8_t *buf, size_t len,
     uint64_t offset, size_t *n);
-void xet_cli_reader_close(xet_cli_reader_t *reader);
+void xet_cli_reader_close(xet_store_reader_t *reader);
 
 /* The first line of a file; XET_CLI_GONE, also where it is empty. */
-int xet_cli_place_line(xet_cli_place_t *place, const char *name, char *line,
+int xet_cli_place_line(xet_store_t *place, const char *name, char *line,
     size_t size);
 
 /* A descriptor to read a file by, which nobody else writes to. */
-int xet_cli_place_fetch(xet_cli_place_t *place, const char *name, int *fd);
-
+int xet_cli_place_fetch(xet_store_t *place, const char *name, int *fd);
 
 /*
  * Writes a file that has no name before xet_cli_writer_keep(): then its bytes
  * are durable, and the name is when its folder is synced.  XET_CLI_THERE: the
  * name was there, and stays what it is, unless it is to be replaced.  Both last
- * functions end the writer.
+ * functions end the writer.  Others may write to writer->fd instead.
  */
-int xet_cli_writer_open(xet_cli_place_t *place, const char *name,
-    xet_cli_writer_t **writer);
-int xet_cli_writer_write(xet_cli_writer_t *writer, const uint8_t *data,
+int xet_cli_writer_open(xet_store_t *place, const char *name,
+    xet_store_writer_t **writer);
+int xet_cli_writer_write(xet_store_writer_t *writer, const uint8_t *data,
     size_t len);
-int xet_cli_writer_keep(xet_cli_writer_t *writer, int replace);
-void xet_cli_writer_drop(xet_cli_writer_t *writer);
+int xet_cli_writer_keep(xet_store_writer_t *writer, int replace);
+void xet_cli_writer_drop(xet_store_writer_t *writer);
 
-/* For others to write to, instead. */
-int xet_cli_writer_fd(const xet_cli_writer_t *writer);
-
-/* A file of this content, durable, in the place of one that is there. */
-int xet_cli_place_put(xet_cli_place_t *place, const char *name,
-    const char *text);
-
-/* The same without one; XET_CLI_THERE: there is one. */
-int xet_cli_place_put_new(xet_cli_place_t *place, const char *name,
-    const char *text);
+/* A file of this content, durable; XET_CLI_THERE unless it is replaced. */
+int xet_cli_place_put(xet_store_t *place, const char *name,
+    const char *text, int replace);
 
 /* A file of this machine without a name; -1 on an error, reported. */
 int xet_cli_output_scratch(const char *folder);

@@ -1,102 +1,214 @@
 
 /*
- * Places: what is the same for a folder and a bucket.
+ * Stores and backups, as the command line has them: src/store does the work,
+ * and what fails is reported here, with its exit code.
  */
 
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "xet_cli_place.h"
+#include "xet_cli_bucket.h"
 
 
 #define XET_CLI_PLACE_FETCH  (1024 * 1024)
+#define XET_CLI_PLACE_AHEAD  (4 * 1024 * 1024)  /* of a bucket */
 
 
-static int xet_cli_place_local(const xet_cli_place_t *place);
-static int xet_cli_place_writer(xet_cli_place_t *place, const char *name,
-    xet_cli_writer_t **writer);
-static int xet_cli_place_download(xet_cli_reader_t *reader, int fd,
+static xet_store_t *xet_cli_place_folder(const char *text, int flags,
+    int *rc);
+static int xet_cli_place_begin(xet_store_t *place, int flags);
+static xet_store_t *xet_cli_place_bucket(const char *text, int *rc);
+static int xet_cli_place_rc(xet_status_t status,
+    const xet_store_error_t *error);
+static int xet_cli_place_unread(xet_status_t status,
+    const xet_store_error_t *error);
+static int xet_cli_place_but(xet_store_list_t *list, const char *name,
+    const char *const *but);
+static int xet_cli_place_download(xet_store_reader_t *reader, int fd,
     const char *name);
-static int xet_cli_place_text(xet_cli_place_t *place, const char *name,
-    const char *text, int replace);
 
 
-xet_cli_place_t *
+xet_store_t *
 xet_cli_place_open(const char *text, int flags, int *rc)
 {
     *rc = XET_CLI_OK;
 
     return (strncmp(text, "s3://", 5) == 0)
-           ? xet_cli_bucket_ops.open(text, flags, rc)
-           : xet_cli_folder_ops.open(text, flags, rc);
+           ? xet_cli_place_bucket(text, rc)
+           : xet_cli_place_folder(text, flags, rc);
 }
 
 
-void
-xet_cli_place_close(xet_cli_place_t *place)
+static xet_store_t *
+xet_cli_place_folder(const char *text, int flags, int *rc)
 {
-    if (place) {
-        free(place->name);
-        free(place->id);
-        place->ops->close(place);
+    xet_store_t  *place;
+
+    place = xet_store_files(text);
+
+    *rc = place ? xet_cli_place_begin(place, flags) : xet_cli_no_memory();
+
+    if (*rc != XET_CLI_OK) {
+        xet_store_destroy(place);
+        return NULL;
     }
-}
 
-
-const char *
-xet_cli_place_name(const xet_cli_place_t *place)
-{
-    return place->name;
+    return place;
 }
 
 
 static int
-xet_cli_place_local(const xet_cli_place_t *place)
+xet_cli_place_begin(xet_store_t *place, int flags)
 {
-    return place->ops == &xet_cli_folder_ops;
+    int          fd, rc;
+    struct stat  st;
+
+    if ((flags & XET_CLI_PLACE_MAKE) && mkdir(place->name, 0750) != 0
+        && errno != EEXIST)
+    {
+        return xet_cli_fail_errno(place->name);
+    }
+
+    fd = open(place->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    rc = (fd < 0 || fstat(fd, &st) != 0) ? xet_cli_fail_errno(place->name)
+                                         : XET_CLI_OK;
+    if (fd >= 0) {
+        close(fd);
+    }
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    place->named = 1;
+    place->lax = 1;
+    place->waits = ((flags & XET_CLI_PLACE_WAITS) != 0);
+
+    if ((flags & XET_CLI_PLACE_OWNED) && geteuid() == 0) {
+        place->uid = st.st_uid;
+        place->gid = st.st_gid;
+    }
+
+    return XET_CLI_OK;
+}
+
+
+/* The folder of temporary files is of the server, and may be elsewhere. */
+
+static xet_store_t *
+xet_cli_place_bucket(const char *text, int *rc)
+{
+    const char             *temp;
+    xet_store_t            *place;
+    xet_s3_error_t          error;
+    xet_cli_bucket_conf_t   conf;
+
+    place = NULL;
+    *rc = xet_cli_bucket_conf(&conf, text);
+
+    if (*rc == XET_CLI_OK) {
+        temp = conf.temp_path;
+
+        if (temp == NULL || access(temp, W_OK | X_OK) != 0) {
+            temp = getenv("TMPDIR");
+        }
+
+        place = xet_store_s3(&conf.s3, (temp && *temp) ? temp : "/var/tmp",
+                             &error);
+        if (place == NULL) {
+            *rc = error.text[0] ? xet_cli_fail(XET_CLI_USAGE, conf.s3.url,
+                                               error.text)
+                                : xet_cli_no_memory();
+        }
+    }
+
+    free(conf.words);
+
+    return place;
+}
+
+
+/* Reports what the caller has not to judge. */
+
+static int
+xet_cli_place_rc(xet_status_t status, const xet_store_error_t *error)
+{
+    switch (status) {
+
+    case XET_OK:
+        return XET_CLI_OK;
+
+    case XET_DONE:
+        return XET_CLI_GONE;
+
+    case XET_AGAIN:
+        return XET_CLI_THERE;
+
+    case XET_NOMEM:
+        return xet_cli_no_memory();
+
+    default:
+        break;
+    }
+
+    if (error->err) {
+        errno = error->err;
+        return xet_cli_fail_errno(error->path);
+    }
+
+    if (xet_cli_interrupted) {
+        return XET_CLI_INTERRUPTED;
+    }
+
+    return xet_cli_fail(error->local ? XET_CLI_ERROR : XET_CLI_NETWORK,
+                        error->path, error->text);
+}
+
+
+/* The same of what is read: a caller may take an errno for damage. */
+
+static int
+xet_cli_place_unread(xet_status_t status, const xet_store_error_t *error)
+{
+    if (status == XET_STORE_DAMAGED) {
+        errno = EUCLEAN;
+
+    } else if (status == XET_AGAIN) {
+        errno = EIO;
+
+    } else if (status != XET_OK && status != XET_DONE && error->err) {
+        errno = error->err;
+
+    } else {
+        return xet_cli_place_rc(status, error);
+    }
+
+    return XET_CLI_UNREADABLE;
 }
 
 
 int
-xet_cli_place_same(const xet_cli_place_t *one, const xet_cli_place_t *two)
+xet_cli_place_identity(xet_store_t *place, char identity[XET_CLI_IDENTITY])
 {
-    return strcmp(one->id, two->id) == 0;
-}
+    xet_status_t       status;
+    xet_store_error_t  error;
 
+    status = xet_store_identity(place, identity, &error);
 
-unsigned
-xet_cli_place_parallel(const xet_cli_place_t *place)
-{
-    return place->parallel;
-}
-
-
-unsigned
-xet_cli_place_batch(const xet_cli_place_t *place)
-{
-    return place->batch;
+    return (status == XET_DONE) ? XET_CLI_OK
+                                : xet_cli_place_rc(status, &error);
 }
 
 
 int
-xet_cli_place_identity(xet_cli_place_t *place, char identity[XET_CLI_IDENTITY])
-{
-    int  rc;
-
-    rc = xet_cli_place_line(place, "identity", identity, XET_CLI_IDENTITY);
-
-    /* a file that a disk can't read is none, as one that is not there */
-
-    return (rc == XET_CLI_GONE || rc == XET_CLI_UNREADABLE) ? XET_CLI_OK : rc;
-}
-
-
-int
-xet_cli_place_still(xet_cli_place_t *place, const char *identity)
+xet_cli_place_still(xet_store_t *place, const char *identity)
 {
     int   rc;
     char  found[XET_CLI_IDENTITY];
@@ -107,168 +219,328 @@ xet_cli_place_still(xet_cli_place_t *place, const char *identity)
         return rc;
     }
 
-    return xet_cli_fail(XET_CLI_ERROR, place->name,
-                        xet_cli_place_local(place)
-                        ? "this is not the store any more, is its disk mounted?"
-                        : "this is not the store any more, has somebody"
-                          " emptied or replaced it?");
+    return xet_cli_fail(XET_CLI_ERROR, place->name, place->s3
+                        ? "this is not the store any more, has somebody"
+                          " emptied or replaced it?"
+                        : "this is not the store any more, is its disk"
+                          " mounted?");
 }
 
 
 int
-xet_cli_place_bare(const xet_cli_place_t *place)
+xet_cli_place_bare(const xet_store_t *place)
 {
-    return xet_cli_fail(XET_CLI_ERROR, place->name,
-                        xet_cli_place_local(place)
-                        ? "the folder has no identity, is its disk mounted?"
-                        : "the bucket has no identity below this prefix, are"
-                          " these the right ones?");
+    return xet_cli_fail(XET_CLI_ERROR, place->name, place->s3
+                        ? "the bucket has no identity below this prefix, are"
+                          " these the right ones?"
+                        : "the folder has no identity, is its disk mounted?");
 }
 
 
 int
-xet_cli_place_other(const xet_cli_place_t *place)
+xet_cli_place_other(const xet_store_t *place)
 {
     return xet_cli_fail(XET_CLI_ERROR, place->name,
                         "this is not the store that the database describes");
 }
 
 
-const char *
-xet_cli_place_copy(char name[XET_CLI_PLACE_NAME], const xet_hash_t *hash,
-    uint32_t tag)
-{
-    char  text[XET_XORB_NAME_MAX + 1];
-
-    *xet_xorb_name_print((uint8_t *) text, hash, tag) = '\0';
-
-    snprintf(name, XET_CLI_PLACE_NAME, "xorbs/default/%.2s/%s", text, text);
-
-    return name;
-}
-
-
 int
-xet_cli_place_list(xet_cli_place_t *place, const char *folder,
+xet_cli_place_list(xet_store_t *place, const char *folder,
     xet_cli_place_name_pt handler, void *ctx)
 {
-    return place->ops->list(place, folder, handler, ctx);
+    int                rc;
+    xet_status_t       status;
+    xet_store_list_t   list;
+    xet_store_item_t   item;
+    xet_store_error_t  error;
+
+    rc = XET_CLI_OK;
+    status = xet_store_list_open(&list, place, folder, &error);
+
+    if (status == XET_DONE) {
+        return XET_CLI_GONE;
+    }
+
+    while (status == XET_OK && rc == XET_CLI_OK) {
+        status = place->ops->next(&list, &item, &error);
+
+        if (status == XET_OK && item.name[0] != '.') {
+            rc = xet_cli_interrupted ? XET_CLI_INTERRUPTED
+                                     : handler(ctx, item.name);
+        }
+    }
+
+    xet_store_list_close(&list);
+
+    return (status == XET_OK || status == XET_DONE)
+           ? rc : xet_cli_place_rc(status, &error);
 }
 
 
 int
-xet_cli_place_stat(xet_cli_place_t *place, const char *name,
-    xet_cli_entry_t *entry)
+xet_cli_place_empty(xet_store_t *place, const char *const *but, int *empty)
 {
-    return place->ops->stat(place, name, entry);
+    xet_status_t       status;
+    xet_store_list_t   list;
+    xet_store_item_t   item;
+    xet_store_error_t  error;
+
+    *empty = 1;
+    status = xet_store_list_open(&list, place, place->s3 ? "" : ".", &error);
+
+    while (status == XET_OK && *empty && !xet_cli_interrupted) {
+        status = place->ops->next(&list, &item, &error);
+
+        if (status == XET_OK) {
+            *empty = xet_cli_place_but(&list, item.name, but);
+        }
+    }
+
+    xet_store_list_close(&list);
+
+    if (xet_cli_interrupted) {
+        return XET_CLI_INTERRUPTED;
+    }
+
+    return (status == XET_DONE) ? XET_CLI_OK
+                                : xet_cli_place_rc(status, &error);
 }
 
 
-int
-xet_cli_place_link(xet_cli_place_t *place, const char *from, const char *to)
+/*
+ * Whether a name is one of these, or in a folder of these.  The list of a
+ * bucket goes on behind the folder, of whose names none comes behind "~~~~".
+ */
+
+static int
+xet_cli_place_but(xet_store_list_t *list, const char *name,
+    const char *const *but)
 {
-    return place->ops->link(place, from, to);
+    int     i;
+    char    behind[XET_CLI_PLACE_NAME];
+    size_t  len;
+
+    if (list->store->s3 == NULL && strcmp(name, "lost+found") == 0) {
+        return 1;
+    }
+
+    len = strcspn(name, "/");
+
+    for (i = 0; but[i]; i++) {
+
+        if (strlen(but[i]) != len || strncmp(name, but[i], len) != 0) {
+            continue;
+        }
+
+        snprintf(behind, sizeof(behind), "%s/~~~~", but[i]);
+
+        if (name[len] == '/' && strcmp(behind, name) > 0) {
+            strcpy(list->after, behind);
+            list->i = list->n;
+            list->last = 0;
+        }
+
+        return 1;
+    }
+
+    return 0;
 }
 
 
 int
-xet_cli_place_back(xet_cli_place_t *place, const char *aside,
-    const char *name)
+xet_cli_place_stat(xet_store_t *place, const char *name,
+    xet_store_item_t *item)
 {
-    return place->ops->back(place, aside, name);
+    xet_store_error_t  error;
+
+    memset(item, 0, sizeof(xet_store_item_t));
+    item->name = name;
+
+    place->ops->stat(place, item, 1, &error);
+
+    return (item->status == XET_STORE_DAMAGED)
+           ? XET_CLI_GONE : xet_cli_place_rc(item->status, &error);
 }
 
 
 int
-xet_cli_place_remove(xet_cli_place_t *place, const char *name)
-{
-    return place->ops->remove(place, name);
-}
-
-
-int
-xet_cli_place_remove_all(xet_cli_place_t *place,
-    char (*names)[XET_CLI_PLACE_NAME], size_t n)
-{
-    return place->ops->remove_all(place, names, n);
-}
-
-
-int
-xet_cli_place_sync(xet_cli_place_t *place, const char *folder)
-{
-    return place->ops->sync(place, folder);
-}
-
-
-int
-xet_cli_place_sweep(xet_cli_place_t *place, uint64_t age)
-{
-    return place->ops->sweep(place, age);
-}
-
-
-int
-xet_cli_place_make(xet_cli_place_t *place, const char *folder)
-{
-    return place->ops->make(place, folder);
-}
-
-
-int
-xet_cli_place_folders(xet_cli_place_t *place, int make)
-{
-    return place->ops->folders(place, make);
-}
-
-
-int
-xet_cli_place_settled(xet_cli_place_t *place)
-{
-    return place->ops->settled(place);
-}
-
-
-int
-xet_cli_place_lock(xet_cli_place_t *place, const char *name, int exclusive,
-    int *had)
-{
-    return place->ops->lock(place, name, exclusive, had);
-}
-
-
-int
-xet_cli_place_empty(xet_cli_place_t *place, const char *const *but,
-    int *empty)
-{
-    return place->ops->empty(place, but, empty);
-}
-
-
-int
-xet_cli_reader_open(xet_cli_place_t *place, const char *name,
-    xet_cli_reader_t **reader)
+xet_cli_place_link(xet_store_t *place, const char *from, const char *to)
 {
     int                rc;
-    xet_cli_reader_t  *r;
+    xet_store_error_t  error;
+
+    rc = xet_cli_place_rc(place->ops->link(place, from, to, &error), &error);
+
+    return (rc == XET_CLI_THERE)
+           ? xet_cli_fail(XET_CLI_ERROR, to, strerror(EEXIST)) : rc;
+}
+
+
+int
+xet_cli_place_back(xet_store_t *place, const char *aside, const char *name)
+{
+    xet_store_error_t  error;
+
+    return place->ops->back
+           ? xet_cli_place_rc(place->ops->back(place, aside, name, &error),
+                              &error)
+           : XET_CLI_OK;
+}
+
+
+int
+xet_cli_place_remove(xet_store_t *place, const char *name)
+{
+    xet_store_error_t  error;
+
+    return xet_cli_place_rc(xet_store_remove(place, name, &error), &error);
+}
+
+
+int
+xet_cli_place_remove_all(xet_store_t *place,
+    char (*names)[XET_CLI_PLACE_NAME], size_t n)
+{
+    size_t             i;
+    xet_store_item_t   items[XET_CLI_PLACE_MANY];
+    xet_store_error_t  error;
+
+    memset(items, 0, sizeof(items));
+
+    for (i = 0; i < n; i++) {
+        items[i].name = names[i];
+    }
+
+    return xet_cli_place_rc(place->ops->remove(place, items, n, &error),
+                            &error);
+}
+
+
+int
+xet_cli_place_sync(xet_store_t *place, const char *folder)
+{
+    xet_store_error_t  error;
+
+    return place->ops->sync
+           ? xet_cli_place_rc(place->ops->sync(place, folder, &error), &error)
+           : XET_CLI_OK;
+}
+
+
+int
+xet_cli_place_sweep(xet_store_t *place, uint64_t age)
+{
+    size_t             n;
+    xet_store_error_t  error;
+
+    return xet_cli_place_rc(place->ops->sweep(place, age, &n, &error), &error);
+}
+
+
+int
+xet_cli_place_make(xet_store_t *place, const char *folder)
+{
+    char  path[PATH_MAX];
+
+    if (place->s3) {
+        return XET_CLI_OK;
+    }
+
+    snprintf(path, sizeof(path), "%s/%s", place->name, folder);
+
+    if (mkdir(path, 0750) != 0) {
+        return (errno == EEXIST) ? XET_CLI_OK : xet_cli_fail_errno(path);
+    }
+
+    return (place->uid != (uid_t) -1
+            && chown(path, place->uid, place->gid) != 0)
+           ? xet_cli_fail_errno(path) : XET_CLI_OK;
+}
+
+
+int
+xet_cli_place_folders(xet_store_t *place)
+{
+    xet_store_error_t  error;
+
+    return xet_cli_place_rc(place->ops->folders(place, place->uid, place->gid,
+                                                &error),
+                            &error);
+}
+
+
+int
+xet_cli_place_settle(xet_store_t *place)
+{
+    int       rc;
+    char      folder[XET_CLI_PLACE_NAME];
+    unsigned  i;
+
+    rc = xet_cli_place_sync(place, "tmp");
+
+    for (i = 0; i < XET_STORE_FOLDERS && rc == XET_CLI_OK; i++) {
+        snprintf(folder, sizeof(folder), "xorbs/" XET_STORE_NAMESPACE "/%02x",
+                 i);
+        rc = xet_cli_place_sync(place, folder);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_place_sync(place, "xorbs/" XET_STORE_NAMESPACE);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_place_sync(place, "xorbs");
+    }
+
+    return (rc == XET_CLI_OK) ? xet_cli_place_sync(place, ".") : rc;
+}
+
+
+int
+xet_cli_place_lock(xet_store_t *place, const char *name, int exclusive,
+    int *had)
+{
+    xet_status_t       status;
+    xet_store_error_t  error;
+
+    status = place->ops->lock
+             ? place->ops->lock(place, name, exclusive, &error) : XET_OK;
+
+    *had = (status != XET_AGAIN);
+
+    return *had ? xet_cli_place_rc(status, &error) : XET_CLI_OK;
+}
+
+
+int
+xet_cli_reader_open(xet_store_t *place, const char *name,
+    xet_store_reader_t **reader)
+{
+    xet_status_t         status;
+    xet_store_error_t    error;
+    xet_store_reader_t  *r;
 
     *reader = NULL;
 
-    r = calloc(1, sizeof(xet_cli_reader_t));
+    r = malloc(sizeof(xet_store_reader_t));
 
     if (r == NULL) {
-        (void) xet_cli_no_memory();
-        return XET_CLI_ERROR;
+        return xet_cli_no_memory();
     }
 
-    r->place = place;
-    r->fd = -1;
+    xet_store_reader_init(r, place);
+    snprintf(r->name, sizeof(r->name), "%s", name);
 
-    rc = place->ops->read_open(r, name);
+    status = place->ops->open(r, &error);
 
-    if (rc != XET_CLI_OK) {
-        free(r);
-        return rc;
+    if (status == XET_OK) {
+        status = place->ops->size(r, &error);
+    }
+
+    if (status != XET_OK) {
+        xet_cli_reader_close(r);
+        return xet_cli_place_unread(status, &error);
     }
 
     *reader = r;
@@ -277,72 +549,96 @@ xet_cli_reader_open(xet_cli_place_t *place, const char *name,
 }
 
 
-uint64_t
-xet_cli_reader_size(const xet_cli_reader_t *reader)
-{
-    return reader->size;
-}
-
+/*
+ * Where one goes on a bucket is asked for more than that; where one jumps it is
+ * not.
+ */
 
 int
-xet_cli_reader_read(xet_cli_reader_t *reader, uint8_t *buf, size_t len,
+xet_cli_reader_read(xet_store_reader_t *reader, uint8_t *buf, size_t len,
     uint64_t offset, size_t *n)
 {
-    return reader->place->ops->read(reader, buf, len, offset, n);
+    int                rc;
+    uint64_t           left, ahead;
+    xet_status_t       status;
+    xet_store_error_t  error;
+
+    *n = 0;
+
+    left = (offset < reader->size) ? reader->size - offset : 0;
+    len = (len < left) ? len : (size_t) left;
+
+    if (len == 0) {
+        return XET_CLI_OK;
+    }
+
+    if (offset < reader->start || offset + len > reader->end) {
+        ahead = (offset >= reader->start && offset <= reader->end
+                 && len < XET_CLI_PLACE_AHEAD)
+                ? XET_CLI_PLACE_AHEAD : len;
+
+        xet_store_reader_ahead(reader, offset,
+                               offset + ((ahead < left) ? ahead : left));
+    }
+
+    status = reader->store->ops->read(reader, buf, len, offset, &error);
+
+    if (status == XET_OK) {
+        *n = len;
+        return XET_CLI_OK;
+    }
+
+    rc = xet_cli_place_unread(status, &error);
+
+    /* somebody has removed it since it was opened */
+
+    if (rc == XET_CLI_GONE) {
+        errno = ENOENT;
+        rc = XET_CLI_UNREADABLE;
+    }
+
+    return rc;
 }
 
 
 void
-xet_cli_reader_close(xet_cli_reader_t *reader)
+xet_cli_reader_close(xet_store_reader_t *reader)
 {
+    int  err;
+
     if (reader) {
-        reader->place->ops->read_close(reader);
+        err = errno;
+        xet_store_reader_close(reader);
         free(reader);
+        errno = err;
     }
 }
 
 
 int
-xet_cli_place_line(xet_cli_place_t *place, const char *name, char *line,
+xet_cli_place_line(xet_store_t *place, const char *name, char *line,
     size_t size)
 {
-    int                rc, error;
     size_t             n;
-    xet_cli_reader_t  *reader;
+    xet_status_t       status;
+    xet_store_error_t  error;
 
-    *line = '\0';
+    n = size - 1;
+    status = place->ops->small(place, name, line, &n, &error);
 
-    rc = xet_cli_reader_open(place, name, &reader);
-
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
-
-    rc = xet_cli_reader_read(reader, (uint8_t *) line, size - 1, 0, &n);
-
-    error = errno;
-    xet_cli_reader_close(reader);
-
-    /* somebody has removed it since it was opened */
-
-    if (rc == XET_CLI_UNREADABLE && (error == ENOENT || error == ESTALE)) {
-        rc = XET_CLI_GONE;
-    }
-
-    errno = error;
-
-    line[(rc == XET_CLI_OK) ? n : 0] = '\0';
+    line[(status == XET_OK) ? n : 0] = '\0';
     line[strcspn(line, "\n")] = '\0';
 
-    return (rc == XET_CLI_OK && n == 0) ? XET_CLI_GONE : rc;
+    return (status == XET_OK && n == 0) ? XET_CLI_GONE
+                                        : xet_cli_place_unread(status, &error);
 }
 
 
 int
-xet_cli_place_fetch(xet_cli_place_t *place, const char *name, int *fd)
+xet_cli_place_fetch(xet_store_t *place, const char *name, int *fd)
 {
-    int                rc;
-    xet_cli_reader_t  *reader;
+    int                  rc;
+    xet_store_reader_t  *reader;
 
     *fd = -1;
 
@@ -375,7 +671,7 @@ xet_cli_place_fetch(xet_cli_place_t *place, const char *name, int *fd)
 
 
 static int
-xet_cli_place_download(xet_cli_reader_t *reader, int fd, const char *name)
+xet_cli_place_download(xet_store_reader_t *reader, int fd, const char *name)
 {
     int        rc;
     size_t     n;
@@ -411,75 +707,36 @@ xet_cli_place_download(xet_cli_reader_t *reader, int fd, const char *name)
 
 
 int
-xet_cli_writer_open(xet_cli_place_t *place, const char *name,
-    xet_cli_writer_t **writer)
+xet_cli_writer_open(xet_store_t *place, const char *name,
+    xet_store_writer_t **writer)
 {
-    int  rc;
+    xet_store_error_t  error;
 
-    rc = xet_cli_place_writer(place, name, writer);
-
-    if (rc == XET_CLI_OK) {
-        rc = place->ops->write_open(*writer);
-    }
-
-    if (rc != XET_CLI_OK) {
-        xet_cli_writer_drop(*writer);
-        *writer = NULL;
-    }
-
-    return rc;
-}
-
-
-static int
-xet_cli_place_writer(xet_cli_place_t *place, const char *name,
-    xet_cli_writer_t **writer)
-{
-    *writer = calloc(1, sizeof(xet_cli_writer_t));
-
-    if (*writer == NULL) {
-        (void) xet_cli_no_memory();
-        return XET_CLI_ERROR;
-    }
-
-    (*writer)->place = place;
-    (*writer)->fd = -1;
-    (*writer)->name = strdup(name);
-
-    return (*writer)->name ? XET_CLI_OK : xet_cli_no_memory();
+    return xet_cli_place_rc(xet_store_writer_open(place, name, writer, &error),
+                            &error);
 }
 
 
 int
-xet_cli_writer_fd(const xet_cli_writer_t *writer)
-{
-    return writer->fd;
-}
-
-
-int
-xet_cli_writer_write(xet_cli_writer_t *writer, const uint8_t *data,
+xet_cli_writer_write(xet_store_writer_t *writer, const uint8_t *data,
     size_t len)
 {
-    int  rc;
+    xet_store_error_t  error;
 
-    rc = xet_cli_output_write(writer->fd, writer->name, data, len);
-
-    if (rc == XET_CLI_OK) {
-        writer->size += len;
-        writer->place->ops->write_grown(writer);
-    }
-
-    return rc;
+    return xet_cli_place_rc(xet_store_writer_write(writer, data, len, &error),
+                            &error);
 }
 
 
 int
-xet_cli_writer_keep(xet_cli_writer_t *writer, int replace)
+xet_cli_writer_keep(xet_store_writer_t *writer, int replace)
 {
-    int  rc;
+    int                rc;
+    xet_store_error_t  error;
 
-    rc = writer->place->ops->write_keep(writer, replace);
+    rc = xet_cli_place_rc(writer->store->ops->keep(writer, writer->name,
+                                                   replace, 1, &error),
+                          &error);
 
     xet_cli_writer_drop(writer);
 
@@ -488,67 +745,23 @@ xet_cli_writer_keep(xet_cli_writer_t *writer, int replace)
 
 
 void
-xet_cli_writer_drop(xet_cli_writer_t *writer)
+xet_cli_writer_drop(xet_store_writer_t *writer)
 {
+    xet_store_error_t  error;
+
     if (writer) {
-        writer->place->ops->write_close(writer);
-
-        if (writer->fd >= 0) {
-            close(writer->fd);
-        }
-
-        free(writer->temp);
-        free(writer->name);
-        free(writer);
+        (void) xet_store_writer_close(writer, &error);
     }
 }
 
 
 int
-xet_cli_place_put(xet_cli_place_t *place, const char *name, const char *text)
-{
-    return xet_cli_place_text(place, name, text, 1);
-}
-
-
-int
-xet_cli_place_put_new(xet_cli_place_t *place, const char *name,
-    const char *text)
-{
-    return xet_cli_place_text(place, name, text, 0);
-}
-
-
-static int
-xet_cli_place_text(xet_cli_place_t *place, const char *name, const char *text,
+xet_cli_place_put(xet_store_t *place, const char *name, const char *text,
     int replace)
 {
-    int                rc;
-    char               folder[XET_CLI_PLACE_NAME], *slash;
-    xet_cli_writer_t  *writer;
+    xet_store_error_t  error;
 
-    rc = xet_cli_writer_open(place, name, &writer);
-
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
-
-    rc = xet_cli_writer_write(writer, (const uint8_t *) text, strlen(text));
-
-    if (rc != XET_CLI_OK) {
-        xet_cli_writer_drop(writer);
-        return rc;
-    }
-
-    rc = xet_cli_writer_keep(writer, replace);
-
-    snprintf(folder, sizeof(folder), "%s", name);
-    slash = strrchr(folder, '/');
-
-    if (slash) {
-        *slash = '\0';
-    }
-
-    return (rc == XET_CLI_OK)
-           ? xet_cli_place_sync(place, slash ? folder : ".") : rc;
+    return xet_cli_place_rc(xet_store_put(place, name, text, strlen(text),
+                                          replace, &error),
+                            &error);
 }

@@ -27,7 +27,7 @@ static int xet_cli_store_session_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_store_name_row(void *ctx, const xet_cli_pg_row_t *row);
 
 
-xet_cli_place_t *
+xet_store_t *
 xet_cli_store_open(const xet_cli_args_t *args, int flags, int *rc)
 {
     const char  *store;

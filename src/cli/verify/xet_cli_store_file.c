@@ -49,7 +49,7 @@ static int xet_cli_store_file_proven(xet_cli_store_file_t *f);
 static int xet_cli_store_file_content(xet_cli_store_file_t *f,
     const uint8_t *packed, EVP_MD_CTX *sha256, xet_status_t *status);
 static int xet_cli_store_file_chunks(xet_cli_checker_t *c,
-    xet_cli_reader_t *reader, const xet_term_t *term, EVP_MD_CTX *sha256,
+    xet_store_reader_t *reader, const xet_term_t *term, EVP_MD_CTX *sha256,
     xet_status_t *status);
 
 
@@ -488,15 +488,15 @@ static int
 xet_cli_store_file_content(xet_cli_store_file_t *f, const uint8_t *packed,
     EVP_MD_CTX *sha256, xet_status_t *status)
 {
-    int                rc;
-    char               name[XET_CLI_PLACE_NAME];
-    xet_term_t         term;
-    xet_cli_reader_t  *reader;
+    int                  rc;
+    char                 name[XET_CLI_PLACE_NAME];
+    xet_term_t           term;
+    xet_store_reader_t  *reader;
 
     (void) xet_term_unpack(&term, packed);
 
     rc = xet_cli_reader_open(f->checker->store->place,
-                             xet_cli_place_copy(name, &term.xorb, term.tag),
+                             xet_store_copy(name, &term.xorb, term.tag),
                              &reader);
 
     if (rc == XET_CLI_OK) {
@@ -516,7 +516,7 @@ xet_cli_store_file_content(xet_cli_store_file_t *f, const uint8_t *packed,
 
 
 static int
-xet_cli_store_file_chunks(xet_cli_checker_t *c, xet_cli_reader_t *reader,
+xet_cli_store_file_chunks(xet_cli_checker_t *c, xet_store_reader_t *reader,
     const xet_term_t *term, EVP_MD_CTX *sha256, xet_status_t *status)
 {
     int                 rc;

@@ -56,7 +56,7 @@ xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
 
         if (rc != XET_CLI_OK) {
             return (rc == XET_CLI_GONE)
-                   ? xet_cli_failf(XET_CLI_ERROR, xet_cli_place_name(s->place),
+                   ? xet_cli_failf(XET_CLI_ERROR, s->place->name,
                                    "%s: %s", o.folder, strerror(ENOENT))
                    : rc;
         }
@@ -73,7 +73,7 @@ xet_cli_orphans_entry(void *ctx, const char *name)
 {
     int                 rc, known;
     char                path[XET_CLI_PLACE_NAME], whole[PATH_MAX];
-    xet_cli_entry_t     entry;
+    xet_store_item_t    entry;
     xet_cli_store_t    *s;
     xet_cli_orphans_t  *o;
 
@@ -100,7 +100,7 @@ xet_cli_orphans_entry(void *ctx, const char *name)
 
     s->orphans++;
 
-    snprintf(whole, sizeof(whole), "%s/%s", xet_cli_place_name(s->place), path);
+    snprintf(whole, sizeof(whole), "%s/%s", s->place->name, path);
 
     xet_cli_store_report(s, "orphan", whole, "the file has no row");
 

@@ -14,14 +14,13 @@
 
 
 static int xet_cli_store_xorb_open(xet_cli_checker_t *c,
-    const xet_cli_job_t *job, xet_cli_reader_t **reader);
+    const xet_cli_job_t *job, xet_store_reader_t **reader);
 static int xet_cli_store_xorb_size(xet_cli_checker_t *c,
-    const xet_cli_job_t *job, const xet_cli_reader_t *reader);
+    const xet_cli_job_t *job, const xet_store_reader_t *reader);
 static int xet_cli_store_xorb_verify(xet_cli_checker_t *c,
-    const xet_cli_job_t *job, xet_cli_reader_t *reader);
-static int xet_cli_store_xorb_feed(xet_cli_checker_t *c,
-    xet_xorb_verifier_t *v, xet_checksum_state_t *checksum,
-    xet_cli_reader_t *reader, xet_status_t *status);
+    const xet_cli_job_t *job, xet_store_reader_t *reader);
+static int xet_cli_store_xorb_piece(void *data, const uint8_t *bytes,
+    size_t n);
 static void xet_cli_store_xorb_fault(xet_cli_checker_t *c,
     const xet_cli_job_t *job, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -34,8 +33,8 @@ static void xet_cli_store_xorb_row(xet_cli_checker_t *c,
 int
 xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job)
 {
-    int                rc;
-    xet_cli_reader_t  *reader;
+    int                  rc;
+    xet_store_reader_t  *reader;
 
     rc = xet_cli_store_xorb_open(c, job, &reader);
 
@@ -57,14 +56,19 @@ xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job)
 
 static int
 xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job,
-    xet_cli_reader_t **reader)
+    xet_store_reader_t **reader)
 {
     int   rc;
     char  name[XET_CLI_PLACE_NAME];
 
     rc = xet_cli_reader_open(c->store->place,
-                             xet_cli_place_copy(name, &job->hash, job->tag),
+                             xet_store_copy(name, &job->hash, job->tag),
                              reader);
+
+    if (rc == XET_CLI_UNREADABLE && errno == EUCLEAN) {
+        xet_cli_store_xorb_fault(c, job, "is no regular file");
+        return XET_CLI_FAULT;
+    }
 
     if (rc == XET_CLI_UNREADABLE) {
         xet_cli_store_fault(c->store, "xorb", &job->hash, "%s",
@@ -92,11 +96,11 @@ xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job,
 
 static int
 xet_cli_store_xorb_size(xet_cli_checker_t *c, const xet_cli_job_t *job,
-    const xet_cli_reader_t *reader)
+    const xet_store_reader_t *reader)
 {
     uint64_t  size;
 
-    size = xet_cli_reader_size(reader);
+    size = reader->size;
 
     if (size == job->stored_size) {
         return XET_CLI_OK;
@@ -112,35 +116,31 @@ xet_cli_store_xorb_size(xet_cli_checker_t *c, const xet_cli_job_t *job,
 
 static int
 xet_cli_store_xorb_verify(xet_cli_checker_t *c, const xet_cli_job_t *job,
-    xet_cli_reader_t *reader)
+    xet_store_reader_t *reader)
 {
-    int                    rc;
-    xet_status_t           status;
-    xet_checksum_t         digest;
-    xet_xorb_verifier_t   *v;
-    xet_checksum_state_t  *checksum;
+    int                   rc;
+    xet_cli_scan_t        scan;
+    xet_checksum_t        digest;
+    xet_xorb_verifier_t  *v;
 
     v = xet_xorb_verifier_create(&xet_suite_default, &job->hash, UINT32_MAX);
-    checksum = xet_checksum_create();
 
-    if (v == NULL || checksum == NULL) {
-        xet_xorb_verifier_destroy(v);
-        xet_checksum_destroy(checksum);
-        return xet_cli_no_memory();
-    }
+    memset(&scan, 0, sizeof(scan));
+    scan.reader = reader;
+    scan.buffer = c->buffer;
+    scan.verifier = v;
+    scan.checksum = xet_checksum_create();
+    scan.piece = xet_cli_store_xorb_piece;
+    scan.data = c->store;
 
-    rc = xet_cli_store_xorb_feed(c, v, checksum, reader, &status);
-
-    if (rc == XET_CLI_OK && status == XET_OK) {
-        status = xet_xorb_verifier_finish(v);
-    }
+    rc = (v && scan.checksum) ? xet_cli_scan(&scan) : xet_cli_no_memory();
 
     if (rc != XET_CLI_OK) {
 
         /* that says nothing about the copy */
 
-    } else if (status == XET_OK) {
-        xet_checksum_finish(checksum, &digest);
+    } else if (scan.status == XET_OK) {
+        xet_checksum_finish(scan.checksum, &digest);
 
         if (job->digested && !xet_checksum_equal(&digest, &job->digest)) {
             xet_cli_store_xorb_fault(c, job,
@@ -150,66 +150,28 @@ xet_cli_store_xorb_verify(xet_cli_checker_t *c, const xet_cli_job_t *job,
             xet_cli_store_xorb_row(c, job, xet_xorb_verifier_info(v));
         }
 
-    } else if (status == XET_STORE_FAILED) {
+    } else if (scan.status == XET_STORE_FAILED) {
         xet_cli_store_fault(c->store, "xorb", &job->hash, "chunk %u: %s",
                             xet_xorb_verifier_info(v)->chunk_count,
                             strerror(errno));
 
-    } else if (status != XET_NOMEM) {
+    } else {
         xet_cli_store_xorb_fault(c, job, "chunk %u: %s",
                                  xet_xorb_verifier_info(v)->chunk_count,
-                                 xet_status_text(status));
+                                 xet_status_text(scan.status));
     }
 
     xet_xorb_verifier_destroy(v);
-    xet_checksum_destroy(checksum);
+    xet_checksum_destroy(scan.checksum);
 
-    return (status == XET_NOMEM) ? xet_cli_no_memory() : rc;
+    return rc;
 }
 
 
-/* XET_STORE_FAILED: it can't be read, errno says why. */
-
 static int
-xet_cli_store_xorb_feed(xet_cli_checker_t *c, xet_xorb_verifier_t *v,
-    xet_checksum_state_t *checksum, xet_cli_reader_t *reader,
-    xet_status_t *status)
+xet_cli_store_xorb_piece(void *data, const uint8_t *bytes, size_t n)
 {
-    int       rc;
-    size_t    n, stored;
-    uint64_t  offset;
-
-    *status = XET_OK;
-
-    for (offset = 0; *status == XET_OK; offset += n) {
-        rc = xet_cli_reader_read(reader, c->buffer, XET_CLI_STORE_BUFFER,
-                                 offset, &n);
-
-        if (xet_cli_interrupted) {
-            return XET_CLI_INTERRUPTED;
-        }
-
-        if (rc == XET_CLI_UNREADABLE) {
-            *status = XET_STORE_FAILED;
-            return XET_CLI_OK;
-        }
-
-        if (rc != XET_CLI_OK || n == 0) {
-            return rc;
-        }
-
-        xet_checksum_update(checksum, c->buffer, n);
-
-        *status = xet_xorb_verifier_feed(v, c->buffer, n, &stored);
-
-        if (*status == XET_OK) {
-            xet_cli_store_read(c->store, (uint64_t) n);
-
-            /* stored xorbs have no footer */
-
-            *status = (stored == n) ? XET_OK : XET_XORB_FOOTER;
-        }
-    }
+    xet_cli_store_read(data, (uint64_t) n);
 
     return XET_CLI_OK;
 }

@@ -144,7 +144,7 @@ xet_cli_verify_store(const xet_cli_args_t *args)
     }
 
     if (pg == NULL) {
-        xet_cli_place_close(s.place);
+        xet_store_destroy(s.place);
         return rc;
     }
 
@@ -152,7 +152,7 @@ xet_cli_verify_store(const xet_cli_args_t *args)
     pthread_cond_init(&s.filled, NULL);
     pthread_cond_init(&s.emptied, NULL);
 
-    xet_cli_progress_begin(xet_cli_quiet(args), xet_cli_place_name(s.place),
+    xet_cli_progress_begin(xet_cli_quiet(args), s.place->name,
                            0);
 
     rc = xet_cli_store_session(&s, pg);
@@ -169,7 +169,7 @@ xet_cli_verify_store(const xet_cli_args_t *args)
 
     xet_cli_progress_end();
     xet_cli_pg_close(pg);
-    xet_cli_place_close(s.place);
+    xet_store_destroy(s.place);
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_verify_print(&s);
@@ -191,7 +191,7 @@ xet_cli_verify_options(xet_cli_store_t *s, uint64_t *threads)
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_args_number(s->args, XET_CLI_OPT_PARALLEL, 1, 256,
-                                 xet_cli_place_parallel(s->place), threads);
+                                 s->place->parallel, threads);
     }
 
     if (rc == XET_CLI_OK) {

@@ -76,13 +76,13 @@ struct xet_cli_job_s {
 
 
 typedef struct {
-    const xet_cli_args_t *args;
-    xet_cli_place_t      *place;
-    char                  identity[XET_CLI_IDENTITY]; /* its; empty: none */
-    int                   json;
-    int                   sha256;
-    int                   strict;      /* it has to have an identity */
-    time_t                before;      /* orphans are older than that */
+    const xet_cli_args_t  *args;
+    xet_store_t           *place;
+    char                   identity[XET_CLI_IDENTITY]; /* its; empty: none */
+    int                    json;
+    int                    sha256;
+    int                    strict;     /* it has to have an identity */
+    time_t                 before;     /* orphans are older than that */
 
     pthread_mutex_t       mutex;
     pthread_cond_t        filled;
@@ -121,6 +121,30 @@ typedef struct {
 
 
 #define XET_CLI_STORE_BUFFER  (1024 * 1024)
+
+
+/* A copy that is read to its end, or to its first fault. */
+
+typedef struct {
+    xet_store_reader_t    *reader;
+    uint8_t               *buffer;     /* XET_CLI_STORE_BUFFER */
+    xet_checksum_state_t  *checksum;   /* of the bytes that were read */
+    xet_xorb_verifier_t   *verifier;   /* or NULL */
+
+    /* takes each piece; what is not XET_CLI_OK ends the scan */
+
+    int                  (*piece)(void *data, const uint8_t *bytes, size_t n);
+    void                  *data;
+
+    /* the result */
+
+    uint64_t               size;
+    xet_status_t           status;     /* XET_STORE_FAILED: errno says why */
+} xet_cli_scan_t;
+
+
+/* XET_CLI_OK, with a status; or what prevents the scan, reported. */
+int xet_cli_scan(xet_cli_scan_t *scan);
 
 
 /*
@@ -203,7 +227,7 @@ void xet_cli_store_read(xet_cli_store_t *s, uint64_t bytes);
  * Opens the store of --store or XET_STORE.  NULL on an error, reported, with
  * the exit code in *rc.
  */
-xet_cli_place_t *xet_cli_store_open(const xet_cli_args_t *args, int flags,
+xet_store_t *xet_cli_store_open(const xet_cli_args_t *args, int flags,
     int *rc);
 
 

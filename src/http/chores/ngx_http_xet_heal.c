@@ -250,9 +250,9 @@ ngx_http_xet_heal_list_job(void *data, ngx_log_t *log)
     folder = &ngx_http_xet_heal_peer(pass)->path;
 
     p = ngx_cpymem(path, folder->data, folder->len);
-    p = ngx_http_xet_store_path(p, &pass->rows[pass->i].xorb, 0);
+    *p++ = '/';
+    (void) xet_store_copy((char *) p, &pass->rows[pass->i].xorb, 0);
 
-    *p = '\0';
     *strrchr(path, '/') = '\0';
 
     dir = opendir(path);
@@ -355,9 +355,7 @@ ngx_http_xet_heal_fetch(ngx_http_xet_chore_t *chore)
 static xet_status_t
 ngx_http_xet_heal_source(ngx_http_xet_pass_t *pass)
 {
-    u_char                    *p;
     uint64_t                   max;
-    xet_status_t               rc;
     ngx_http_xet_peer_t       *peer;
     ngx_http_xet_fetch_t     **fetch;
     ngx_http_xet_pass_row_t   *row;
@@ -381,16 +379,8 @@ ngx_http_xet_heal_source(ngx_http_xet_pass_t *pass)
                                       pass->copy);
     }
 
-    rc = ngx_http_xet_scan_foreign(&pass->scan, &row->xorb, max, pass->copy);
-
-    if (rc != XET_OK) {
-        return rc;
-    }
-
-    p = ngx_cpymem(pass->scan.path, peer->path.data, peer->path.len);
-    *ngx_http_xet_store_path(p, &row->xorb, pass->tags[pass->ntags]) = '\0';
-
-    return XET_OK;
+    return ngx_http_xet_scan_foreign(&pass->scan, &peer->path, &row->xorb,
+                                     pass->tags[pass->ntags], max, pass->copy);
 }
 
 

@@ -67,7 +67,6 @@ ngx_http_xet_pass_begin(ngx_http_xet_chore_t *chore, ngx_uint_t damaged,
     pass->judge = judge;
     pass->damaged = damaged;
     pass->due = ngx_current_msec;
-    pass->scan.fd = NGX_INVALID_FILE;
 
     pass->after = ngx_http_xet_chore_at(chore, &again);
     pass->again = again.data ? NGX_HTTP_XET_PASS_UNREADS : 0;

@@ -122,9 +122,9 @@ xet_status_t ngx_http_xet_decode_open_job(ngx_http_xet_decode_t *d,
 
 /* Whether the store was told of the chunk. */
 #define ngx_http_xet_decode_told(d, chunk)                                    \
-    ((chunk)->stored_start >= (d)->copy.start                                 \
+    ((chunk)->stored_start >= (d)->copy.reader.start                          \
      && (uint64_t) (chunk)->stored_start + (chunk)->stored_len                \
-        <= (d)->copy.end)
+        <= (d)->copy.reader.end)
 
 /* Bytes [start, end) of the open copy are those of the chunks to come. */
 void ngx_http_xet_decode_ahead(ngx_http_xet_decode_t *d, uint64_t start,

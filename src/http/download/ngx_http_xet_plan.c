@@ -399,10 +399,6 @@ ngx_http_xet_plan_spool_create(ngx_http_request_t *r, xet_plan_t *plan,
         if (ps->files[i] == NULL) {
             return NULL;
         }
-
-        /* the file is dropped soon: its bytes are not handed to the disk */
-
-        ps->files[i]->flushed = NGX_MAX_OFF_T_VALUE;
     }
 
     xet_plan_spool_init(&ps->spool, plan, &ngx_http_xet_plan_spool_io, ps);

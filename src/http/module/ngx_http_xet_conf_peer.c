@@ -100,7 +100,7 @@ ngx_http_xet_conf_peer_folder(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
         path.len--;
     }
 
-    if (path.len + NGX_HTTP_XET_XORB_PATH_MAX + 1 > NGX_MAX_PATH) {
+    if (path.len + XET_STORE_COPY_MAX + 1 > NGX_MAX_PATH) {
         return "path is too long";
     }
 

@@ -134,7 +134,7 @@ ngx_http_xet_conf_store_folder(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
         return NGX_CONF_ERROR;
     }
 
-    if (path.len + NGX_HTTP_XET_XORB_PATH_MAX + 1 > NGX_MAX_PATH) {
+    if (path.len + XET_STORE_COPY_MAX + 1 > NGX_MAX_PATH) {
         return "path is too long";
     }
 
@@ -156,7 +156,7 @@ ngx_http_xet_conf_store_folder(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
         return NGX_CONF_ERROR;
     }
 
-    xmcf->store->anonymous = !named;
+    xmcf->store->backend->named = named;
 
     return NGX_CONF_OK;
 }
@@ -207,7 +207,7 @@ ngx_http_xet_conf_store_bucket(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
         return NGX_CONF_ERROR;
     }
 
-    xmcf->store->anonymous = (s3.temp.len != sizeof("named") - 1);
+    xmcf->store->backend->named = (s3.temp.len == sizeof("named") - 1);
 
     ngx_http_xet_warn_reader(cf, "credentials", &s3.credentials,
                              "keys that are changed need a reload");

@@ -353,7 +353,7 @@ ngx_http_xet_fetch_ended(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
     ngx_log_error(NGX_LOG_ERR, log, 0, "xet: peer fails at \"%s\": %s",
                   fetch->url, request->why);
 
-    if (ngx_http_xet_store_status(request->err) == XET_STORE_FILES) {
+    if (xet_store_status(request->err) == XET_STORE_FILES) {
         return XET_STORE_FILES;
     }
 

@@ -31,7 +31,6 @@
 
 typedef struct {
     ngx_http_xet_temp_t      file;
-    u_char                   name[NGX_MAX_PATH];
     xet_status_t             status;
     uint64_t                 free;             /* bytes */
     uint64_t                 size;             /* 0: not known */
@@ -199,10 +198,6 @@ ngx_http_xet_probe_start(ngx_http_xet_probe_t *probe)
     ngx_memzero(&job->file, sizeof(ngx_http_xet_temp_t));
 
     job->file.store = xmcf->store;
-    job->file.anonymous = xmcf->store->anonymous;
-    job->file.fd = NGX_INVALID_FILE;
-    job->file.name = job->name;
-    job->name[0] = '\0';
     job->size = 0;
 
     probe->task->event.complete = 0;
@@ -298,7 +293,7 @@ ngx_http_xet_probe_free_job(ngx_http_xet_probe_job_t *job, ngx_log_t *log)
 {
     struct statvfs  st;
 
-    if (fstatvfs(job->file.fd, &st) == -1) {
+    if (fstatvfs(job->file.writer->fd, &st) == -1) {
         ngx_log_error(NGX_LOG_CRIT, log, ngx_errno,
                       "xet: fstatvfs \"%V\" failed", &job->file.store->temp);
 

@@ -30,37 +30,27 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_store_ops.h"
+#include "ngx_http_xet_store_base.h"
 
 
-#ifndef O_TMPFILE
-#define O_TMPFILE  020200000
-#endif
-
-
-#define NGX_HTTP_XET_FILE_MODE  0644
-#define NGX_HTTP_XET_TEMP_AGE   86400          /* seconds */
-#define NGX_HTTP_XET_NAMES_MAX  65536
-#define NGX_HTTP_XET_TAGS_MAX   16
+#define NGX_HTTP_XET_TEMP_AGE  86400           /* seconds */
+#define NGX_HTTP_XET_TAGS_MAX  16
 
 
 /* What is left of a file when nobody needs it any more. */
 
 typedef struct {
     ngx_http_xet_store_t  *store;
-    ngx_fd_t               fd;
+    xet_store_writer_t    *writer;             /* NULL: nothing was written */
     xet_hash_t             xorb;
     uint32_t               tag;
     ngx_uint_t             copy;               /* is to be removed */
-    char                   name[NGX_MAX_PATH];
 } ngx_http_xet_store_close_t;
 
 
 static ngx_http_xet_store_t *ngx_http_xet_store_create(ngx_conf_t *cf,
-    const ngx_str_t *name, const ngx_str_t *temp);
+    xet_store_t *backend);
 static void ngx_http_xet_store_free(void *data);
-static void ngx_http_xet_store_clean_temp(ngx_cycle_t *cycle,
-    ngx_http_xet_store_t *store);
 static ngx_http_xet_temp_t *ngx_http_xet_store_file(ngx_pool_t *pool,
     ngx_http_xet_store_t *store);
 static void ngx_http_xet_store_cleanup(void *data);
@@ -69,30 +59,12 @@ static void ngx_http_xet_store_rest(ngx_http_xet_temp_t *file,
 static void ngx_http_xet_store_close_job(void *data, ngx_log_t *log);
 static xet_status_t ngx_http_xet_store_open_job(ngx_http_xet_temp_t *file,
     ngx_log_t *log);
-static xet_status_t ngx_http_xet_store_no_temp_job(ngx_http_xet_temp_t *file,
-    const u_char *name, ngx_log_t *log);
-
-
-static ngx_atomic_uint_t  ngx_http_xet_store_serial;
 
 
 ngx_http_xet_store_t *
 ngx_http_xet_store_files(ngx_conf_t *cf, const ngx_str_t *path)
 {
-    u_char                 temp[NGX_MAX_PATH];
-    ngx_str_t              name;
-    ngx_http_xet_store_t  *store;
-
-    name.data = temp;
-    name.len = ngx_snprintf(temp, sizeof(temp), "%V/tmp", path) - temp;
-
-    store = ngx_http_xet_store_create(cf, path, &name);
-
-    if (store) {
-        store->ops = &ngx_http_xet_store_files_ops;
-    }
-
-    return store;
+    return ngx_http_xet_store_create(cf, xet_store_files((char *) path->data));
 }
 
 
@@ -100,67 +72,43 @@ ngx_http_xet_store_t *
 ngx_http_xet_store_s3(ngx_conf_t *cf, const ngx_str_t *temp,
     const xet_s3_conf_t *conf, xet_s3_error_t *error)
 {
-    ngx_str_t              name;
-    xet_s3_conf_t          s3;
-    ngx_http_xet_store_t  *store;
-
-    name.data = (u_char *) conf->url;
-    name.len = ngx_strlen(conf->url);
-
-    ngx_memzero(error, sizeof(xet_s3_error_t));
-
-    store = ngx_http_xet_store_create(cf, &name, temp);
-    if (store == NULL) {
-        return NULL;
-    }
+    xet_s3_conf_t  s3;
 
     s3 = *conf;
     s3.told = ngx_http_xet_store_told;
 
-    store->ops = &ngx_http_xet_store_s3_ops;
-    store->s3 = xet_s3_create(&s3, error);
-
-    return store->s3 ? store : NULL;
+    return ngx_http_xet_store_create(cf, xet_store_s3(&s3, (char *) temp->data,
+                                                      error));
 }
 
 
 static ngx_http_xet_store_t *
-ngx_http_xet_store_create(ngx_conf_t *cf, const ngx_str_t *name,
-    const ngx_str_t *temp)
+ngx_http_xet_store_create(ngx_conf_t *cf, xet_store_t *backend)
 {
-    u_char                *p;
     ngx_pool_cleanup_t    *cln;
     ngx_http_xet_store_t  *store;
 
-    cln = ngx_pool_cleanup_add(cf->pool, 0);
-    if (cln == NULL) {
+    if (backend == NULL) {
         return NULL;
     }
 
-    store = ngx_calloc(sizeof(ngx_http_xet_store_t) + name->len + 1
-                       + temp->len + 1, cf->log);
+    cln = ngx_pool_cleanup_add(cf->pool, 0);
+    store = cln ? ngx_calloc(sizeof(ngx_http_xet_store_t), cf->log) : NULL;
+
     if (store == NULL) {
+        xet_store_destroy(backend);
         return NULL;
     }
 
     cln->handler = ngx_http_xet_store_free;
     cln->data = store;
 
-    /* zero-terminated: threads open them */
-
-    p = (u_char *) (store + 1);
-
-    store->name.data = p;
-    store->name.len = name->len;
-    p = ngx_cpymem(p, name->data, name->len);
-    *p++ = '\0';
-
-    store->temp.data = p;
-    store->temp.len = temp->len;
-    p = ngx_cpymem(p, temp->data, temp->len);
-    *p = '\0';
-
-    store->anonymous = 1;
+    store->backend = backend;
+    store->s3 = backend->s3;
+    store->name.data = (u_char *) backend->name;
+    store->name.len = ngx_strlen(backend->name);
+    store->temp.data = (u_char *) backend->temp;
+    store->temp.len = ngx_strlen(backend->temp);
 
     return store;
 }
@@ -182,10 +130,7 @@ ngx_http_xet_store_free(void *data)
         return;
     }
 
-    if (store->s3) {
-        xet_s3_destroy(store->s3);
-    }
-
+    xet_store_destroy(store->backend);
     ngx_free(store);
 }
 
@@ -203,76 +148,40 @@ ngx_http_xet_store_exit(ngx_cycle_t *cycle)
 }
 
 
+/* Workers own the folders that the master makes. */
+
 ngx_int_t
 ngx_http_xet_store_init(ngx_cycle_t *cycle)
 {
-    ngx_http_xet_store_t      *store;
+    size_t                     n;
+    uid_t                      uid;
+    xet_store_t               *backend;
+    xet_store_error_t          error;
+    ngx_core_conf_t           *ccf;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
-    store = xmcf->store;
+    backend = xmcf->store->backend;
 
-    if (ngx_http_xet_store_make_dir(cycle, store->temp.data) == NGX_ERROR) {
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    uid = (geteuid() == 0 && ccf->user != (ngx_uid_t) NGX_CONF_UNSET_UINT)
+          ? ccf->user : (uid_t) -1;
+
+    if (backend->ops->folders(backend, uid, (gid_t) -1, &error) != XET_OK) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, error.err,
+                      "%s() \"%s\" failed", error.call, error.path);
         return NGX_ERROR;
     }
 
-    ngx_http_xet_store_clean_temp(cycle, store);
-
-    return store->ops->init(store, cycle);
-}
-
-
-/*
- * Removes what a crash has left in the folder of temporary files, where these
- * have names: files so old that they belong to no running upload, of this node
- * or of another one with the same folder.  What a sweep has taken aside is for
- * the next sweep, which asks the database first.  ".nfs..." is what NFS makes
- * of a file that is removed while its node has it open; there, the node has
- * died.
- */
-
-static void
-ngx_http_xet_store_clean_temp(ngx_cycle_t *cycle,
-    ngx_http_xet_store_t *store)
-{
-    u_char           path[NGX_MAX_PATH];
-    ngx_dir_t        dir;
-    ngx_file_info_t  fi;
-
-    if (ngx_open_dir(&store->temp, &dir) == NGX_ERROR) {
-        return;
+    if (xet_store_writer_sweep(backend, NGX_HTTP_XET_TEMP_AGE, &n, &error)
+        != XET_OK)
+    {
+        ngx_log_error(NGX_LOG_ERR, cycle->log, error.err,
+                      "%s() \"%s\" failed", error.call, error.path);
     }
 
-    while (ngx_read_dir(&dir) == NGX_OK) {
-
-        if ((ngx_de_name(&dir)[0] == '.'
-             && ngx_strncmp(ngx_de_name(&dir), ".nfs", 4) != 0)
-            || ngx_strncmp(ngx_de_name(&dir), XET_XORB_ASIDE,
-                           sizeof(XET_XORB_ASIDE) - 1)
-               == 0)
-        {
-            continue;
-        }
-
-        (void) ngx_snprintf(path, NGX_MAX_PATH, "%V/%s%Z", &store->temp,
-                            ngx_de_name(&dir));
-
-        if (ngx_file_info(path, &fi) == NGX_FILE_ERROR || !ngx_is_file(&fi)
-            || ngx_file_mtime(&fi) > ngx_time() - NGX_HTTP_XET_TEMP_AGE)
-        {
-            continue;
-        }
-
-        if (ngx_delete_file(path) == NGX_FILE_ERROR) {
-            ngx_log_error(NGX_LOG_ERR, cycle->log, ngx_errno,
-                          ngx_delete_file_n " \"%s\" failed", path);
-        }
-    }
-
-    if (ngx_close_dir(&dir) == NGX_ERROR) {
-        ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
-                      ngx_close_dir_n " \"%V\" failed", &store->temp);
-    }
+    return NGX_OK;
 }
 
 
@@ -337,18 +246,8 @@ ngx_http_xet_store_file(ngx_pool_t *pool, ngx_http_xet_store_t *store)
     ngx_memzero(file, sizeof(ngx_http_xet_temp_t));
 
     file->store = store;
-    file->fd = NGX_INVALID_FILE;
-    file->anonymous = store->anonymous;
 
     cln->handler = ngx_http_xet_store_cleanup;
-
-    file->name = ngx_pnalloc(pool, store->temp.len + 1 + NGX_INT64_LEN + 1
-                                   + NGX_ATOMIC_T_LEN + 1);
-    if (file->name == NULL) {
-        return NULL;
-    }
-
-    file->name[0] = '\0';
 
     return file;
 }
@@ -381,7 +280,7 @@ ngx_http_xet_store_cleanup(void *data)
     xet_checksum_destroy(file->checksum);
     file->checksum = NULL;
 
-    if (file->fd == NGX_INVALID_FILE && !file->committed) {
+    if (file->writer == NULL && !file->committed) {
         return;
     }
 
@@ -390,8 +289,7 @@ ngx_http_xet_store_cleanup(void *data)
     ngx_http_xet_store_rest(file, &rest);
 
     ngx_http_xet_task_detached(ngx_http_xet_store_close_job, &rest,
-                               offsetof(ngx_http_xet_store_close_t, name)
-                               + ngx_strlen(rest.name) + 1);
+                               sizeof(ngx_http_xet_store_close_t));
 }
 
 
@@ -400,7 +298,7 @@ ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
 {
     ngx_http_xet_store_close_t  rest;
 
-    if (file->fd == NGX_INVALID_FILE && !file->committed) {
+    if (file->writer == NULL && !file->committed) {
         return;
     }
 
@@ -408,7 +306,6 @@ ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
     ngx_http_xet_store_close_job(&rest, log);
 
     file->size = 0;
-    file->flushed = 0;
     file->tag = 0;
 
     if (file->checksum) {
@@ -424,19 +321,12 @@ ngx_http_xet_store_rest(ngx_http_xet_temp_t *file,
     ngx_http_xet_store_close_t *rest)
 {
     rest->store = file->store;
-    rest->fd = file->fd;
+    rest->writer = file->writer;
     rest->xorb = file->xorb;
     rest->tag = file->tag;
     rest->copy = (file->committed && !file->kept);
-    ngx_cpystrn((u_char *) rest->name, file->name, sizeof(rest->name));
 
-    if (file->upload) {
-        file->store->ops->drop(file->upload);
-        file->upload = NULL;
-    }
-
-    file->fd = NGX_INVALID_FILE;
-    file->name[0] = '\0';
+    file->writer = NULL;
     file->committed = 0;
     file->kept = 0;
 }
@@ -447,23 +337,18 @@ ngx_http_xet_store_close_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_store_close_t *rest = data;
 
-    ngx_http_xet_copy_name_t  name;
+    xet_store_error_t  error;
 
     if (rest->copy) {
-        name.xorb = rest->xorb;
-        name.tag = rest->tag;
-
-        (void) rest->store->ops->remove_job(rest->store, &name, log);
+        (void) ngx_http_xet_store_remove_job(rest->store, &rest->xorb,
+                                             rest->tag, log);
     }
 
-    if (rest->name[0] && unlink(rest->name) == -1 && ngx_errno != NGX_ENOENT) {
-        ngx_log_error(NGX_LOG_CRIT, log, ngx_errno, "xet: unlink \"%s\" failed",
-                      rest->name);
-    }
-
-    if (rest->fd != NGX_INVALID_FILE && close(rest->fd) == -1) {
-        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "xet: close \"%s\" failed",
-                      rest->name);
+    if (rest->writer
+        && xet_store_writer_close(rest->writer, &error) != XET_OK)
+    {
+        ngx_log_error(NGX_LOG_CRIT, log, error.err, "xet: %s \"%s\" failed",
+                      error.call, error.path);
     }
 }
 
@@ -475,60 +360,6 @@ ngx_http_xet_store_keep(ngx_http_xet_temp_t *file, ngx_uint_t kept)
 }
 
 
-static xet_status_t
-ngx_http_xet_store_open_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
-{
-    ngx_uint_t    i;
-    xet_status_t  rc;
-
-    if (file->anonymous) {
-
-        file->fd = open((char *) file->store->temp.data,
-                        O_TMPFILE|O_RDWR|O_CLOEXEC, NGX_HTTP_XET_FILE_MODE);
-
-        if (file->fd != NGX_INVALID_FILE) {
-            return XET_OK;
-        }
-
-        if (ngx_errno != EOPNOTSUPP && ngx_errno != EISDIR
-            && ngx_errno != NGX_EINVAL)
-        {
-            return ngx_http_xet_store_no_temp_job(file,
-                                                  file->store->temp.data,
-                                                  log);
-        }
-
-        file->anonymous = 0;
-    }
-
-    /* a file that a crash has left may have the name */
-
-    for (i = 0; i < NGX_HTTP_XET_NAMES_MAX; i++) {
-
-        *ngx_sprintf(file->name, "%V/%P-%uA", &file->store->temp, ngx_pid,
-                     ngx_atomic_fetch_add(&ngx_http_xet_store_serial, 1))
-        = '\0';
-
-        file->fd = open((char *) file->name, O_CREAT|O_EXCL|O_RDWR|O_CLOEXEC,
-                        NGX_HTTP_XET_FILE_MODE);
-
-        if (file->fd != NGX_INVALID_FILE) {
-            return XET_OK;
-        }
-
-        if (ngx_errno != NGX_EEXIST) {
-            break;
-        }
-    }
-
-    rc = ngx_http_xet_store_no_temp_job(file, file->name, log);
-
-    file->name[0] = '\0';
-
-    return rc;
-}
-
-
 /*
  * Where the folder of temporary files is missing, the folder of the store may
  * be another one, or an unmounted disk: this is checked before the error of
@@ -536,25 +367,32 @@ ngx_http_xet_store_open_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
  */
 
 static xet_status_t
-ngx_http_xet_store_no_temp_job(ngx_http_xet_temp_t *file, const u_char *name,
-    ngx_log_t *log)
+ngx_http_xet_store_open_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
 {
-    ngx_err_t     err;
-    xet_status_t  rc;
+    char               name[XET_STORE_COPY_MAX];
+    xet_status_t       rc, same;
+    xet_store_error_t  error;
 
-    err = ngx_errno;
+    name[0] = '\0';
 
-    if (err == NGX_ENOENT) {
-        rc = ngx_http_xet_store_identity_check_job(file->store, log);
+    if (file->store->s3 && file->digested && file->claimed
+        && ngx_http_xet_store_draw_tag(&file->tag) == XET_OK)
+    {
+        (void) xet_store_copy(name, &file->xorb, file->tag);
+    }
 
-        if (rc != XET_OK) {
-            return rc;
+    rc = xet_store_writer_open(file->store->backend, name, &file->writer,
+                               &error);
+
+    if (rc != XET_OK && error.err == NGX_ENOENT) {
+        same = ngx_http_xet_store_identity_check_job(file->store, log);
+
+        if (same != XET_OK) {
+            return same;
         }
     }
 
-    ngx_set_errno(err);
-
-    return ngx_http_xet_store_failed(log, "open", name);
+    return ngx_http_xet_store_log(file->store, rc, &error, log);
 }
 
 
@@ -562,9 +400,10 @@ xet_status_t
 ngx_http_xet_store_write_job(ngx_http_xet_temp_t *file, const u_char *data,
     size_t len, ngx_log_t *log)
 {
-    xet_status_t  rc;
+    xet_status_t       rc;
+    xet_store_error_t  error;
 
-    if (file->fd == NGX_INVALID_FILE) {
+    if (file->writer == NULL) {
         rc = ngx_http_xet_store_open_job(file, log);
 
         if (rc != XET_OK) {
@@ -572,7 +411,10 @@ ngx_http_xet_store_write_job(ngx_http_xet_temp_t *file, const u_char *data,
         }
     }
 
-    if (file->digested) {
+    if (!file->digested) {
+        rc = ngx_http_xet_store_patch_job(file, data, len, file->size, log);
+
+    } else {
 
         if (file->checksum == NULL) {
             file->checksum = xet_checksum_create();
@@ -583,21 +425,18 @@ ngx_http_xet_store_write_job(ngx_http_xet_temp_t *file, const u_char *data,
         }
 
         xet_checksum_update(file->checksum, data, len);
+
+        rc = ngx_http_xet_store_log(file->store,
+                                    xet_store_writer_write(file->writer, data,
+                                                           len, &error),
+                                    &error, log);
     }
 
-    rc = ngx_http_xet_store_patch_job(file, data, len, file->size, log);
-
-    if (rc != XET_OK) {
-        return rc;
+    if (rc == XET_OK) {
+        file->size += (off_t) len;
     }
 
-    file->size += (off_t) len;
-
-    if (file->digested) {
-        file->store->ops->grown_job(file, data, len, log);
-    }
-
-    return XET_OK;
+    return rc;
 }
 
 
@@ -605,27 +444,12 @@ xet_status_t
 ngx_http_xet_store_patch_job(ngx_http_xet_temp_t *file, const u_char *data,
     size_t len, off_t offset, ngx_log_t *log)
 {
-    ssize_t  n;
+    xet_store_error_t  error;
 
-    while (len) {
-        n = pwrite(file->fd, data, len, offset);
-
-        if (n == -1) {
-
-            if (ngx_errno == NGX_EINTR) {
-                continue;
-            }
-
-            return ngx_http_xet_store_failed(log, "pwrite",
-                                             file->store->temp.data);
-        }
-
-        data += n;
-        len -= (size_t) n;
-        offset += n;
-    }
-
-    return XET_OK;
+    return ngx_http_xet_store_log(file->store,
+                                  xet_store_writer_patch(file->writer, data,
+                                                         len, offset, &error),
+                                  &error, log);
 }
 
 
@@ -633,45 +457,30 @@ xet_status_t
 ngx_http_xet_store_read_job(ngx_http_xet_temp_t *file, u_char *data,
     size_t len, off_t offset, ngx_log_t *log)
 {
-    ssize_t  n;
+    xet_status_t       rc;
+    xet_store_error_t  error;
 
-    while (len) {
-        n = pread(file->fd, data, len, offset);
+    rc = xet_store_writer_read(file->writer, data, len, offset, &error);
 
-        if (n == -1 && ngx_errno == NGX_EINTR) {
-            continue;
-        }
-
-        if (n == 0) {
-            ngx_set_errno(0);
-        }
-
-        if (n <= 0) {
-            return ngx_http_xet_store_failed(log, "pread",
-                                             file->store->temp.data);
-        }
-
-        data += n;
-        len -= (size_t) n;
-        offset += n;
-    }
-
-    return XET_OK;
+    return ngx_http_xet_store_log(file->store,
+                                  (rc == XET_AGAIN) ? XET_STORE_FAILED : rc,
+                                  &error, log);
 }
 
+
+/* file->committed as soon as there may be a copy, whatever fails then. */
 
 xet_status_t
 ngx_http_xet_store_commit_job(ngx_http_xet_temp_t *file,
     const xet_hash_t *xorb, ngx_log_t *log)
 {
-    ngx_uint_t    i;
-    xet_status_t  rc;
+    char                 name[XET_STORE_COPY_MAX];
+    ngx_uint_t           i;
+    xet_status_t         rc;
+    xet_store_error_t    error;
+    xet_store_writer_t  *writer;
 
     rc = ngx_http_xet_store_identity_check_job(file->store, log);
-
-    if (rc == XET_OK) {
-        rc = file->store->ops->sync_job(file, log);
-    }
 
     if (rc != XET_OK) {
         return rc;
@@ -680,6 +489,7 @@ ngx_http_xet_store_commit_job(ngx_http_xet_temp_t *file,
     xet_checksum_finish(file->checksum, &file->digest);
 
     file->xorb = *xorb;
+    writer = file->writer;
 
     for (i = 0; i < NGX_HTTP_XET_TAGS_MAX; i++) {
 
@@ -689,36 +499,19 @@ ngx_http_xet_store_commit_job(ngx_http_xet_temp_t *file,
             return rc;
         }
 
-        rc = file->store->ops->commit_job(file, log);
+        rc = writer->store->ops->keep(writer,
+                                      xet_store_copy(name, xorb, file->tag),
+                                      0, 0, &error);
+
+        file->committed = writer->kept;
+        file->made = (uint64_t) writer->made;
 
         if (rc != XET_AGAIN) {
-            return rc;
+            return ngx_http_xet_store_log(file->store, rc, &error, log);
         }
 
         file->tag = 0;
     }
 
     return XET_STORE_FAILED;
-}
-
-
-xet_status_t
-ngx_http_xet_orphans_list_job(ngx_http_xet_orphans_t *o, ngx_uint_t max,
-    ngx_log_t *log)
-{
-    return o->store->ops->orphans_list_job(o, max, log);
-}
-
-
-xet_status_t
-ngx_http_xet_orphans_take_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
-{
-    return o->store->ops->orphans_take_job(o, log);
-}
-
-
-xet_status_t
-ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
-{
-    return o->store->ops->orphans_settle_job(o, log);
 }

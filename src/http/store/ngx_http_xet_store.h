@@ -10,12 +10,7 @@
 
 
 #include "ngx_http_xet.h"
-#include "xet_s3.h"
-
-#include <dirent.h>
-
-
-typedef struct ngx_http_xet_store_ops_s  ngx_http_xet_store_ops_t;
+#include "xet_store.h"
 
 
 /* A copy of a xorb. */
@@ -37,23 +32,21 @@ typedef struct {
 
 
 /*
- * The store of "xet_store".  It is not in the pool of the configuration: a
- * thread that is left behind may outlive that.
+ * The store of "xet_store", with what the event loop reads of it.  It is not in
+ * the pool of the configuration: a thread that is left behind may outlive that.
  */
 
 struct ngx_http_xet_store_s {
-    const ngx_http_xet_store_ops_t  *ops;
-    ngx_str_t                        name;     /* its folder, or "s3://..." */
-    ngx_str_t                        temp;     /* folder of temporary files */
-    xet_s3_t                        *s3;       /* NULL: a folder */
-
-    unsigned                         anonymous:1;        /* O_TMPFILE */
+    xet_store_t  *backend;                     /* for jobs */
+    ngx_str_t     name;                        /* its folder, or "s3://..." */
+    ngx_str_t     temp;                        /* folder of temporary files */
+    xet_s3_t     *s3;                          /* NULL: a folder */
 };
 
 
 /*
- * A store in a folder, or in an object store, for which conf is kept; both
- * strings are copied, and have no slash at the end.  NULL without memory.
+ * A store in a folder, or in an object store; both strings end with a zero
+ * byte, not with a slash.  NULL without memory, or for what conf has.
  */
 ngx_http_xet_store_t *ngx_http_xet_store_files(ngx_conf_t *cf,
     const ngx_str_t *path);
@@ -86,9 +79,6 @@ void ngx_http_xet_store_exit(ngx_cycle_t *cycle);
  * suspended goes on as if no time had passed, wherever it was.
  */
 
-#define NGX_HTTP_XET_UPLOAD_AGE  (XET_XORB_ORPHAN_AGE / 4)
-
-
 /*
  * A temporary file of a request.  It is anonymous where the file system
  * supports O_TMPFILE, so that a crash leaves nothing behind; elsewhere it is
@@ -97,10 +87,8 @@ void ngx_http_xet_store_exit(ngx_cycle_t *cycle);
 
 typedef struct {
     ngx_http_xet_store_t  *store;
-    ngx_fd_t               fd;
+    xet_store_writer_t    *writer;             /* NULL: nothing is written */
     off_t                  size;               /* bytes written */
-    off_t                  flushed;            /* bytes handed to the disk */
-    u_char                *name;               /* to be removed, "": none */
 
     xet_checksum_state_t  *checksum;           /* of the bytes written */
     xet_checksum_t         digest;             /* set by commit */
@@ -108,9 +96,7 @@ typedef struct {
     uint32_t               tag;                /* set by commit */
     uint64_t               began;              /* the upload, a moment */
     uint64_t               made;               /* set by commit, see below */
-    xet_s3_upload_t       *upload;             /* NULL: nothing is sent yet */
 
-    unsigned               anonymous:1;        /* O_TMPFILE is to be tried */
     unsigned               digested:1;         /* checksum is computed */
     unsigned               claimed:1;          /* xorb is known before */
     unsigned               committed:1;        /* there is a copy */
@@ -269,14 +255,8 @@ typedef struct {
     ngx_http_xet_store_t  *store;
     xet_hash_t             xorb;
     uint32_t               tag;
-    ngx_fd_t               fd;                 /* of a folder */
-
-    u_char                *buf;                /* what came ahead, or NULL */
-    size_t                 room;
-    uint64_t               start;              /* of it, in the copy */
-    uint64_t               end;
+    xet_store_reader_t     reader;
     unsigned               opened:1;
-    unsigned               came:1;             /* it is in buf */
 
     const char            *why;                /* after XET_STORE_DAMAGED */
     ngx_err_t              err;                /* 0: it is not the system's */
@@ -428,39 +408,41 @@ void ngx_http_xet_fetch_destroy(ngx_http_xet_fetch_t *fetch);
 #define NGX_HTTP_XET_ENDS_LEN  32              /* SHA-256 */
 
 typedef struct {
-    char                   path[NGX_MAX_PATH];
+    char                   path[NGX_MAX_PATH]; /* for messages */
     ngx_http_xet_store_t  *store;              /* NULL for a foreign file */
-    ngx_http_xet_opened_t    object;             /* of a store without files */
+    xet_store_t           *foreign;            /* the folder of that */
+    xet_store_reader_t     reader;
+    xet_hash_t             xorb;
+    uint32_t               tag;
     uint64_t               size;               /* by the row, 0: any */
     xet_checksum_t         digest;             /* by the row */
     u_char                 ends[NGX_HTTP_XET_ENDS_LEN];
     const char            *why;                /* it is damaged */
 
-    ngx_fd_t               fd;
     u_char                *buf;
-    off_t                  offset;
-    off_t                  end;                /* of the file */
+    uint64_t               offset;
+    uint64_t               end;                /* of the file */
     xet_checksum_state_t  *checksum;           /* where digest is known */
     xet_xorb_verifier_t   *verifier;           /* where it is not */
     ngx_http_xet_temp_t   *copy;               /* of a foreign file */
     ngx_http_xet_fetch_t  *fetch;              /* of the caller, or NULL */
 
-    unsigned               direct:1;           /* past the page cache */
+    unsigned               opened:1;
     unsigned               again:1;            /* it was read before */
 } ngx_http_xet_scan_t;
 
 
 /*
- * The beginning: a copy of the store, with digest or else with ends; or a
- * foreign file, of size_max bytes at most, with copy NULL or a file of
- * ngx_http_xet_store_copy().  XET_OK, XET_NOMEM, XET_STORE_FAILED for a path
- * that is too long.
+ * The beginning: a copy of the store, with digest or else with ends; or that of
+ * a foreign folder, of size_max bytes at most, with copy NULL or a file of
+ * ngx_http_xet_store_copy().  XET_OK, XET_NOMEM.
  */
 xet_status_t ngx_http_xet_scan_copy(ngx_http_xet_scan_t *scan,
     ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
     uint64_t size, const xet_checksum_t *digest, const u_char *ends);
 xet_status_t ngx_http_xet_scan_foreign(ngx_http_xet_scan_t *scan,
-    const xet_hash_t *xorb, uint64_t size_max, ngx_http_xet_temp_t *copy);
+    const ngx_str_t *folder, const xet_hash_t *xorb, uint32_t tag,
+    uint64_t size_max, ngx_http_xet_temp_t *copy);
 
 /*
  * The same for what a peer node sends; path is its address.  fetch outlives the
@@ -504,7 +486,8 @@ typedef struct {
     uint32_t               tag;
     uint64_t               sweep;              /* in its name, where aside */
     uint64_t               size;               /* of one that was taken */
-    time_t                 modified;           /* of an object */
+    int64_t                modified;           /* of an object, by our clock */
+    int64_t                changed;            /* and by its own */
 
     unsigned               aside:1;
     unsigned               suspect:1;          /* no row was found */
@@ -519,9 +502,8 @@ typedef struct {
 
     ngx_int_t              first;              /* folder behind those aside */
     ngx_int_t              folder;             /* to be read on */
-    DIR                   *dir;                /* the same, where open */
-    char                   after[XET_S3_NAME_MAX];       /* of a bucket */
-    time_t                 now;                          /* its clock */
+    xet_store_list_t       list;               /* the same, where open */
+    unsigned               open:1;
 
     ngx_http_xet_orphan_t  names[NGX_HTTP_XET_ORPHANS_NAMES];
     ngx_uint_t             n;
@@ -565,32 +547,11 @@ void ngx_http_xet_orphans_close(ngx_http_xet_orphans_t *o);
 
 
 /*
- * Writes the path of a copy, /xorbs/<namespace>/<aa>/<name>, to which the
- * caller prepends the folder of the store: NGX_HTTP_XET_XORB_PATH_MAX bytes at
- * most, no zero byte.  Returns their end.
+ * ngx_http_xet_store_log.c: logs why a function of src/store has failed, unless
+ * its status says something of the name; returns the status.
  */
-
-#define NGX_HTTP_XET_XORB_PATH_MAX                                            \
-    (sizeof("/xorbs/" NGX_HTTP_XET_NAMESPACE "/aa/") - 1 + XET_XORB_NAME_MAX)
-
-u_char *ngx_http_xet_store_path(u_char *dst, const xet_hash_t *xorb,
-    uint32_t tag);
-
-
-/*
- * ngx_http_xet_store_status.c: what the file system says, as a status of the
- * core.
- */
-
-/*
- * The status of an errno: XET_STORE_FULL; XET_STORE_FILES for too many open
- * files, which passes by itself; or XET_STORE_FAILED.
- */
-xet_status_t ngx_http_xet_store_status(ngx_err_t err);
-
-/* Logs that call has failed for name with ngx_errno; returns its status. */
-xet_status_t ngx_http_xet_store_failed(ngx_log_t *log, const char *call,
-    const void *name);
+xet_status_t ngx_http_xet_store_log(ngx_http_xet_store_t *store,
+    xet_status_t rc, const xet_store_error_t *error, ngx_log_t *log);
 
 
 /*
@@ -598,7 +559,7 @@ xet_status_t ngx_http_xet_store_failed(ngx_log_t *log, const char *call,
  * that the database describes.
  */
 
-#define NGX_HTTP_XET_IDENTITY_LEN  32          /* hex digits */
+#define NGX_HTTP_XET_IDENTITY_LEN  XET_STORE_IDENTITY_LEN
 
 
 /*

@@ -12,7 +12,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_store_ops.h"
+#include "ngx_http_xet_store_base.h"
 
 
 #define NGX_HTTP_XET_COPY_CHECK  (4 * 1024 * 1024)     /* bytes ahead */
@@ -26,6 +26,12 @@ static xet_status_t ngx_http_xet_copy_missing_job(
     ngx_http_xet_store_t *store, ngx_log_t *log);
 static xet_status_t ngx_http_xet_copy_digest_job(ngx_http_xet_opened_t *copy,
     uint64_t size, xet_checksum_t *digest, ngx_log_t *log);
+static xet_store_item_t *ngx_http_xet_copy_items(ngx_uint_t n, ngx_log_t *log);
+static void ngx_http_xet_copy_item(xet_store_item_t *items, ngx_uint_t n,
+    ngx_uint_t i, const ngx_http_xet_copy_name_t *name);
+static xet_status_t ngx_http_xet_copy_failed_job(ngx_http_xet_opened_t *copy,
+    xet_status_t rc, const xet_store_error_t *error, const char *why,
+    ngx_log_t *log);
 
 
 xet_status_t
@@ -50,16 +56,30 @@ void
 ngx_http_xet_store_stat_all_job(ngx_http_xet_store_t *store,
     ngx_http_xet_copy_stat_t *stats, ngx_uint_t n, ngx_log_t *log)
 {
-    ngx_uint_t                 i;
+    ngx_uint_t                 i, told;
     xet_status_t               missing;
+    xet_store_item_t          *items;
+    xet_store_error_t          error;
     ngx_http_xet_copy_stat_t  *look;
 
+    told = 0;
     missing = XET_OK;
 
-    store->ops->stat_job(store, stats, n, log);
+    items = ngx_http_xet_copy_items(n, log);
+
+    for (i = 0; items && i < n; i++) {
+        ngx_http_xet_copy_item(items, n, i, &stats[i].name);
+    }
+
+    if (items) {
+        store->backend->ops->stat(store->backend, items, n, &error);
+    }
 
     for (i = 0; i < n; i++) {
         look = &stats[i];
+
+        look->status = items ? items[i].status : XET_NOMEM;
+        look->size = items ? items[i].size : 0;
 
         if (look->status == XET_DONE) {
 
@@ -71,8 +91,36 @@ ngx_http_xet_store_stat_all_job(ngx_http_xet_store_t *store,
 
         } else if (look->status == XET_OK && look->size != look->want) {
             look->status = XET_STORE_DAMAGED;
+
+        } else if (look->status != XET_OK && !told) {
+            told = 1;
+            (void) ngx_http_xet_store_log(store, look->status, &error, log);
         }
     }
+
+    if (items) {
+        ngx_free(items);
+    }
+}
+
+
+/* The names lie behind the items. */
+
+static xet_store_item_t *
+ngx_http_xet_copy_items(ngx_uint_t n, ngx_log_t *log)
+{
+    return ngx_calloc(n * (sizeof(xet_store_item_t) + XET_STORE_COPY_MAX) + 1,
+                      log);
+}
+
+
+static void
+ngx_http_xet_copy_item(xet_store_item_t *items, ngx_uint_t n, ngx_uint_t i,
+    const ngx_http_xet_copy_name_t *name)
+{
+    items[i].name = xet_store_copy((char *) (items + n)
+                                   + i * XET_STORE_COPY_MAX,
+                                   &name->xorb, name->tag);
 }
 
 
@@ -111,34 +159,25 @@ ngx_http_xet_copy_check_job(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, const xet_checksum_t *digest,
     ngx_log_t *log)
 {
-    xet_status_t              rc;
-    xet_checksum_t            found;
-    ngx_http_xet_opened_t     copy;
-    ngx_http_xet_copy_stat_t  look;
-
-    look.name.xorb = *xorb;
-    look.name.tag = tag;
-
-    store->ops->stat_job(store, &look, 1, log);
-
-    if (look.status == XET_DONE) {
-        return ngx_http_xet_copy_missing_job(store, log);
-    }
-
-    if (look.status != XET_OK) {
-        return look.status;
-    }
-
-    if (look.size > NGX_MAX_OFF_T_VALUE - 1) {
-        return XET_STORE_DAMAGED;
-    }
+    xet_status_t           rc;
+    xet_checksum_t         found;
+    xet_store_error_t      error;
+    ngx_http_xet_opened_t  copy;
 
     ngx_http_xet_copy_init(&copy, store);
 
     rc = ngx_http_xet_copy_open_job(&copy, xorb, tag, log);
 
     if (rc == XET_OK) {
-        rc = ngx_http_xet_copy_digest_job(&copy, look.size, &found, log);
+        rc = store->backend->ops->size(&copy.reader, &error);
+        rc = (rc == XET_DONE)
+             ? ngx_http_xet_copy_missing_job(store, log)
+             : ngx_http_xet_store_log(store, rc, &error, log);
+    }
+
+    if (rc == XET_OK) {
+        rc = ngx_http_xet_copy_digest_job(&copy, copy.reader.size, &found,
+                                          log);
     }
 
     ngx_http_xet_copy_close_job(&copy, log);
@@ -201,12 +240,14 @@ xet_status_t
 ngx_http_xet_store_remove_job(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, ngx_log_t *log)
 {
-    ngx_http_xet_copy_name_t  name;
+    char               name[XET_STORE_COPY_MAX];
+    xet_status_t       rc;
+    xet_store_error_t  error;
 
-    name.xorb = *xorb;
-    name.tag = tag;
+    rc = xet_store_remove(store->backend, xet_store_copy(name, xorb, tag),
+                          &error);
 
-    return store->ops->remove_job(store, &name, log);
+    return ngx_http_xet_store_log(store, rc, &error, log);
 }
 
 
@@ -219,12 +260,32 @@ xet_status_t
 ngx_http_xet_store_remove_all_job(ngx_http_xet_store_t *store,
     const ngx_http_xet_copy_name_t *names, ngx_uint_t n, ngx_log_t *log)
 {
-    xet_status_t  rc;
+    ngx_uint_t          i;
+    xet_status_t        rc;
+    xet_store_item_t   *items;
+    xet_store_error_t   error;
 
     rc = ngx_http_xet_store_identity_check_job(store, log);
 
-    return (rc == XET_OK) ? store->ops->remove_all_job(store, names, n, log)
-                          : rc;
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    items = ngx_http_xet_copy_items(n, log);
+
+    if (items == NULL) {
+        return XET_NOMEM;
+    }
+
+    for (i = 0; i < n; i++) {
+        ngx_http_xet_copy_item(items, n, i, &names[i]);
+    }
+
+    rc = store->backend->ops->remove(store->backend, items, n, &error);
+
+    ngx_free(items);
+
+    return ngx_http_xet_store_log(store, rc, &error, log);
 }
 
 
@@ -234,7 +295,8 @@ ngx_http_xet_copy_init(ngx_http_xet_opened_t *copy, ngx_http_xet_store_t *store)
     ngx_memzero(copy, sizeof(ngx_http_xet_opened_t));
 
     copy->store = store;
-    copy->fd = NGX_INVALID_FILE;
+
+    xet_store_reader_init(&copy->reader, store->backend);
 }
 
 
@@ -242,22 +304,28 @@ xet_status_t
 ngx_http_xet_copy_open_job(ngx_http_xet_opened_t *copy, const xet_hash_t *xorb,
     uint32_t tag, ngx_log_t *log)
 {
-    xet_status_t  rc;
+    xet_status_t       rc;
+    xet_store_error_t  error;
 
     ngx_http_xet_copy_close_job(copy, log);
 
     copy->xorb = *xorb;
     copy->tag = tag;
 
-    rc = copy->store->ops->open_job(copy, log);
+    (void) xet_store_copy(copy->reader.name, xorb, tag);
 
-    if (rc == XET_DONE) {
-        copy->why = "its file can't be opened";
+    rc = copy->store->backend->ops->open(&copy->reader, &error);
 
-        return ngx_http_xet_copy_missing_job(copy->store, log);
+    copy->opened = 1;
+
+    if (rc == XET_OK) {
+        return XET_OK;
     }
 
-    copy->opened = (rc == XET_OK);
+    rc = ngx_http_xet_copy_failed_job(copy, rc, &error,
+                                      "its file can't be opened", log);
+
+    ngx_http_xet_copy_close_job(copy, log);
 
     return rc;
 }
@@ -267,9 +335,7 @@ void
 ngx_http_xet_copy_ahead(ngx_http_xet_opened_t *copy, uint64_t start,
     uint64_t end)
 {
-    copy->start = start;
-    copy->end = end;
-    copy->came = 0;
+    xet_store_reader_ahead(&copy->reader, start, end);
 }
 
 
@@ -277,14 +343,31 @@ xet_status_t
 ngx_http_xet_copy_read_job(ngx_http_xet_opened_t *copy, u_char *buf, size_t len,
     uint64_t offset, ngx_log_t *log)
 {
-    xet_status_t  rc;
+    xet_status_t       rc;
+    xet_store_error_t  error;
 
-    rc = copy->store->ops->read_job(copy, buf, len, offset, log);
+    rc = copy->store->backend->ops->read(&copy->reader, buf, len, offset,
+                                         &error);
+
+    return (rc == XET_OK)
+           ? XET_OK
+           : ngx_http_xet_copy_failed_job(copy, rc, &error,
+                                          "its file can't be read", log);
+}
+
+
+static xet_status_t
+ngx_http_xet_copy_failed_job(ngx_http_xet_opened_t *copy, xet_status_t rc,
+    const xet_store_error_t *error, const char *why, ngx_log_t *log)
+{
+    u_char  name[XET_XORB_NAME_MAX + 1];
+
+    copy->err = 0;
+    copy->why = why;
 
     switch (rc) {
 
     case XET_AGAIN:
-        copy->err = 0;
         copy->why = "its file ends before it does";
         return XET_STORE_DAMAGED;
 
@@ -293,9 +376,25 @@ ngx_http_xet_copy_read_job(ngx_http_xet_opened_t *copy, u_char *buf, size_t len,
         copy->why = "its file can't be opened";
         return ngx_http_xet_copy_missing_job(copy->store, log);
 
-    default:
+    case XET_STORE_DAMAGED:
+        copy->why = "it is no regular file";
         return rc;
+
+    default:
+        break;
     }
+
+    if (rc == XET_NOMEM || error->err == 0) {
+        return ngx_http_xet_store_log(copy->store, rc, error, log);
+    }
+
+    copy->err = error->err;
+
+    *xet_xorb_name_print(name, &copy->xorb, copy->tag) = '\0';
+
+    ngx_log_error(NGX_LOG_CRIT, log, copy->err, "xet: xorb %s: %s", name, why);
+
+    return rc;
 }
 
 
@@ -303,17 +402,7 @@ void
 ngx_http_xet_copy_close_job(ngx_http_xet_opened_t *copy, ngx_log_t *log)
 {
     if (copy->opened) {
-        copy->store->ops->close_job(copy, log);
+        xet_store_reader_close(&copy->reader);
         copy->opened = 0;
     }
-
-    if (copy->buf) {
-        ngx_free(copy->buf);
-        copy->buf = NULL;
-    }
-
-    copy->room = 0;
-    copy->start = 0;
-    copy->end = 0;
-    copy->came = 0;
 }

@@ -16,7 +16,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_store_ops.h"
+#include "ngx_http_xet_store_base.h"
 
 #include <openssl/rand.h>
 #include <pthread.h>
@@ -36,7 +36,16 @@ xet_status_t
 ngx_http_xet_store_identity_read_job(ngx_http_xet_store_t *store,
     u_char *identity, ngx_log_t *log)
 {
-    return store->ops->identity_read_job(store, identity, log);
+    xet_status_t       rc;
+    xet_store_error_t  error;
+
+    rc = xet_store_identity(store->backend, (char *) identity, &error);
+
+    if (store->s3) {
+        ngx_http_xet_store_skew(store, log);
+    }
+
+    return ngx_http_xet_store_log(store, rc, &error, log);
 }
 
 
@@ -44,7 +53,12 @@ xet_status_t
 ngx_http_xet_store_identity_make_job(ngx_http_xet_store_t *store,
     const u_char *identity, ngx_log_t *log)
 {
-    return store->ops->identity_make_job(store, identity, log);
+    xet_status_t       rc;
+    xet_store_error_t  error;
+
+    rc = xet_store_identify(store->backend, (char *) identity, &error);
+
+    return ngx_http_xet_store_log(store, rc, &error, log);
 }
 
 
@@ -148,7 +162,7 @@ ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
 
     ngx_log_error(NGX_LOG_CRIT, log, 0,
                   "xet: the %s \"%V\" is not the store of the database: %s",
-                  store->ops->kind, &store->name,
+                  store->backend->ops->kind, &store->name,
                   (rc == XET_OK) ? "it is another one"
                   : store->s3 ? "it has no object \"identity\" below the "
                                 "prefix, has somebody emptied or replaced it?"

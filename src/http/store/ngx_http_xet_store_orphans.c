@@ -11,7 +11,8 @@
  *
  *     suspect    no row was found for its name
  *     aside      the file is renamed to a name that nobody asks for, in the
- *                folder of temporary files
+ *                folder of temporary files; an object, which can't be renamed,
+ *                stays where it is
  *     removable  no row was found once more: the file is removed
  *     back       otherwise it gets its name back, durably, before it loses the
  *                other one
@@ -20,84 +21,160 @@
  * sweeps may take up the same file that is aside: whoever comes second finds it
  * gone, which is no error.  A crash leaves it aside, for the next sweep.
  *
+ * Before the folders of copies come, in a folder, the files that are aside, and
+ * in a bucket what clients have put there themselves and nobody has made a copy
+ * of, and parts of uploads that never became an object: what is old of these is
+ * dropped.
+ *
  * Each job looks first whether the folder is the store of the database: on
  * another disk nothing has a row.
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_store_ops.h"
+#include "ngx_http_xet_store_base.h"
 
 
 #define NGX_HTTP_XET_ORPHANS_TIME  50          /* ms */
 
 
+/* Old names that are dropped together. */
+
+typedef struct {
+    xet_store_item_t  items[NGX_HTTP_XET_ORPHANS_NAMES];
+    char              names[NGX_HTTP_XET_ORPHANS_NAMES][XET_STORE_NAME_MAX];
+    ngx_uint_t        n;
+} ngx_http_xet_orphans_staged_t;
+
+
+static xet_status_t ngx_http_xet_orphans_read(ngx_http_xet_orphans_t *o,
+    ngx_http_xet_orphans_staged_t *staged, ngx_uint_t max, ngx_log_t *log);
+static ngx_uint_t ngx_http_xet_orphans_late(ngx_http_xet_orphans_t *o,
+    uint64_t began);
 static void ngx_http_xet_orphans_next(ngx_http_xet_orphans_t *o);
 static xet_status_t ngx_http_xet_orphans_open(ngx_http_xet_orphans_t *o,
     ngx_log_t *log);
+static xet_status_t ngx_http_xet_orphans_parts(ngx_http_xet_orphans_t *o,
+    ngx_log_t *log);
 static void ngx_http_xet_orphans_entry(ngx_http_xet_orphans_t *o,
-    const char *name);
+    ngx_http_xet_orphans_staged_t *staged, xet_store_item_t *item);
+static xet_status_t ngx_http_xet_orphans_drop(ngx_http_xet_orphans_t *o,
+    ngx_http_xet_orphans_staged_t *staged, ngx_log_t *log);
 static xet_status_t ngx_http_xet_orphans_take(ngx_http_xet_orphans_t *o,
     const ngx_http_xet_orphan_t *orphan, ngx_log_t *log);
-static ngx_uint_t ngx_http_xet_orphans_old(const ngx_file_info_t *fi);
+static xet_status_t ngx_http_xet_orphans_sure(ngx_http_xet_orphans_t *o,
+    const ngx_http_xet_orphan_t *taken, xet_store_item_t *item, char *name,
+    ngx_log_t *log);
+static xet_status_t ngx_http_xet_orphans_look(ngx_http_xet_orphans_t *o,
+    const ngx_http_xet_orphan_t *orphan, const char *name,
+    xet_store_item_t *item, ngx_log_t *log);
+static ngx_uint_t ngx_http_xet_orphans_two(ngx_http_xet_orphans_t *o,
+    const char *name, const xet_store_item_t *item);
+static ngx_uint_t ngx_http_xet_orphans_old(const xet_store_item_t *item);
 static ngx_uint_t ngx_http_xet_orphans_known(ngx_http_xet_orphans_t *o,
-    const ngx_file_info_t *fi);
-static xet_status_t ngx_http_xet_orphans_back(ngx_http_xet_orphans_t *o,
-    const char *aside, char *path, ngx_log_t *log);
-static void ngx_http_xet_orphans_paths(const ngx_http_xet_orphans_t *o,
-    const ngx_http_xet_orphan_t *orphan, char *aside, char *path);
-static xet_status_t ngx_http_xet_orphans_tmp(const ngx_http_xet_orphans_t *o,
-    char *path);
+    const xet_store_item_t *item);
+static void ngx_http_xet_orphans_name(const ngx_http_xet_orphan_t *orphan,
+    char *name);
 static void ngx_http_xet_orphans_close_job(void *data, ngx_log_t *log);
 
 
 xet_status_t
-ngx_http_xet_orphans_files_list_job(ngx_http_xet_orphans_t *o, ngx_uint_t max,
+ngx_http_xet_orphans_list_job(ngx_http_xet_orphans_t *o, ngx_uint_t max,
     ngx_log_t *log)
 {
-    uint64_t        began;
-    xet_status_t    rc;
-    struct dirent  *entry;
-
-    began = ngx_http_xet_store_clock();
-
-    max = ngx_min(max, NGX_HTTP_XET_ORPHANS_NAMES);
+    xet_status_t                    rc;
+    ngx_http_xet_orphans_staged_t  *staged;
 
     o->n = 0;
     o->i = 0;
 
     rc = ngx_http_xet_store_identity_check_job(o->store, log);
 
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    staged = NULL;
+
+    if (o->store->s3 && o->folder == NGX_HTTP_XET_ORPHANS_ASIDE) {
+        staged = ngx_calloc(sizeof(ngx_http_xet_orphans_staged_t), log);
+
+        if (staged == NULL) {
+            return XET_NOMEM;
+        }
+    }
+
+    rc = ngx_http_xet_orphans_read(o, staged,
+                                   ngx_min(max, NGX_HTTP_XET_ORPHANS_NAMES),
+                                   log);
+
+    if (staged) {
+
+        if (rc == XET_OK && staged->n) {
+            rc = ngx_http_xet_orphans_drop(o, staged, log);
+        }
+
+        ngx_free(staged);
+    }
+
+    return rc;
+}
+
+
+static xet_status_t
+ngx_http_xet_orphans_read(ngx_http_xet_orphans_t *o,
+    ngx_http_xet_orphans_staged_t *staged, ngx_uint_t max, ngx_log_t *log)
+{
+    uint64_t           began;
+    xet_status_t       rc;
+    xet_store_item_t   item;
+    xet_store_error_t  error;
+
+    rc = XET_OK;
+    began = ngx_http_xet_store_clock();
+
     while (rc == XET_OK && o->folder < NGX_HTTP_XET_ORPHANS_FOLDERS
-           && o->n < max
-           && ngx_http_xet_store_clock() - began < NGX_HTTP_XET_ORPHANS_TIME)
+           && o->n < max && (staged == NULL || staged->n < max)
+           && !ngx_http_xet_orphans_late(o, began))
     {
-        if (o->dir == NULL) {
+        if (!o->open) {
+
+            if (staged && o->folder != NGX_HTTP_XET_ORPHANS_ASIDE) {
+                break;
+            }
+
             rc = ngx_http_xet_orphans_open(o, log);
             continue;
         }
 
-        ngx_set_errno(0);
+        rc = o->store->backend->ops->next(&o->list, &item, &error);
 
-        entry = readdir(o->dir);
-
-        if (entry) {
-            ngx_http_xet_orphans_entry(o, entry->d_name);
+        if (rc == XET_OK) {
+            ngx_http_xet_orphans_entry(o, staged, &item);
             continue;
         }
 
-        if (ngx_errno) {
-            rc = ngx_http_xet_store_failed(log, "readdir", o->store->name.data);
-        }
+        xet_store_list_close(&o->list);
+        o->open = 0;
 
-        (void) closedir(o->dir);
-        o->dir = NULL;
-
-        if (rc == XET_OK) {
+        if (rc == XET_DONE) {
             ngx_http_xet_orphans_next(o);
+            rc = XET_OK;
         }
+
+        rc = ngx_http_xet_store_log(o->store, rc, &error, log);
     }
 
     return rc;
+}
+
+
+/* What a bucket has sent is taken to its end. */
+
+static ngx_uint_t
+ngx_http_xet_orphans_late(ngx_http_xet_orphans_t *o, uint64_t began)
+{
+    return (!o->open || o->list.i == o->list.n)
+           && ngx_http_xet_store_clock() - began >= NGX_HTTP_XET_ORPHANS_TIME;
 }
 
 
@@ -114,51 +191,88 @@ ngx_http_xet_orphans_next(ngx_http_xet_orphans_t *o)
 static xet_status_t
 ngx_http_xet_orphans_open(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 {
-    char          path[NGX_MAX_PATH];
-    u_char       *p;
-    xet_status_t  rc;
-
-    rc = ngx_http_xet_orphans_tmp(o, path);
-
-    if (rc != XET_OK) {
-        return rc;
-    }
+    char               folder[XET_STORE_COPY_MAX];
+    xet_status_t       rc;
+    xet_store_error_t  error;
 
     if (o->folder != NGX_HTTP_XET_ORPHANS_ASIDE) {
-        p = ngx_cpymem(path, o->store->name.data, o->store->name.len);
-        *ngx_sprintf(p, "/xorbs/" NGX_HTTP_XET_NAMESPACE "/%02xi", o->folder)
+        *ngx_sprintf((u_char *) folder,
+                     "xorbs/" NGX_HTTP_XET_NAMESPACE "/%02xi", o->folder)
         = '\0';
+
+    } else if (o->store->s3) {
+        rc = ngx_http_xet_orphans_parts(o, log);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        ngx_memcpy(folder, "staging", sizeof("staging"));
+
+    } else {
+        ngx_memcpy(folder, "tmp", sizeof("tmp"));
     }
 
-    o->dir = opendir(path);
+    rc = xet_store_list_open(&o->list, o->store->backend, folder, &error);
 
-    if (o->dir) {
-        return XET_OK;
-    }
-
-    if (ngx_errno == NGX_ENOENT) {
+    if (rc == XET_DONE) {
         ngx_http_xet_orphans_next(o);
         return XET_OK;
     }
 
-    return ngx_http_xet_store_failed(log, "opendir", path);
+    o->open = (rc == XET_OK);
+
+    return ngx_http_xet_store_log(o->store, rc, &error, log);
+}
+
+
+static xet_status_t
+ngx_http_xet_orphans_parts(ngx_http_xet_orphans_t *o, ngx_log_t *log)
+{
+    size_t             n;
+    xet_status_t       rc;
+    xet_store_error_t  error;
+
+    rc = o->store->backend->ops->sweep(o->store->backend, XET_XORB_ORPHAN_AGE,
+                                       &n, &error);
+
+    if (rc == XET_OK && n) {
+        ngx_log_error(NGX_LOG_INFO, log, 0,
+                      "xet: \"%V\": %uz unfinished uploads were dropped",
+                      &o->store->name, n);
+    }
+
+    return ngx_http_xet_store_log(o->store, rc, &error, log);
 }
 
 
 static void
-ngx_http_xet_orphans_entry(ngx_http_xet_orphans_t *o, const char *name)
+ngx_http_xet_orphans_entry(ngx_http_xet_orphans_t *o,
+    ngx_http_xet_orphans_staged_t *staged, xet_store_item_t *item)
 {
+    char                    path[XET_STORE_NAME_MAX];
     u_char                  folder[3];
     size_t                  len;
-    ngx_fd_t                fd;
-    ngx_file_info_t         fi;
+    const char             *name;
+    xet_store_error_t       error;
     ngx_http_xet_orphan_t  *orphan;
 
-    if (name[0] == '.') {
+    name = item->name;
+    len = ngx_strlen(name);
+
+    if (staged) {
+
+        if (ngx_http_xet_orphans_old(item)) {
+            *ngx_snprintf((u_char *) staged->names[staged->n],
+                          XET_STORE_NAME_MAX - 1, "%s/%s", o->list.folder,
+                          name)
+            = '\0';
+            staged->items[staged->n].name = staged->names[staged->n];
+            staged->n++;
+        }
+
         return;
     }
-
-    len = ngx_strlen(name);
 
     orphan = &o->names[o->n];
     ngx_memzero(orphan, sizeof(ngx_http_xet_orphan_t));
@@ -183,22 +297,61 @@ ngx_http_xet_orphans_entry(ngx_http_xet_orphans_t *o, const char *name)
         == XET_OK
         && ngx_memcmp(folder, name, 2) == 0)
     {
+        orphan->size = item->size;
+        orphan->modified = item->modified;
+        orphan->changed = item->changed;
         o->n++;
         return;
     }
 
-    fd = dirfd(o->dir);
-
-    if (fd >= 0 && fstatat(fd, name, &fi, AT_SYMLINK_NOFOLLOW) == 0
-        && ngx_http_xet_orphans_old(&fi))
-    {
-        o->found++;
+    if (name[0] == '.') {
+        return;
     }
+
+    if (o->store->s3 == NULL) {
+        *ngx_snprintf((u_char *) path, sizeof(path) - 1, "%s/%s",
+                      o->list.folder, name)
+        = '\0';
+
+        item->name = path;
+        o->store->backend->ops->stat(o->store->backend, item, 1, &error);
+    }
+
+    o->found += ngx_http_xet_orphans_old(item);
+}
+
+
+static xet_status_t
+ngx_http_xet_orphans_drop(ngx_http_xet_orphans_t *o,
+    ngx_http_xet_orphans_staged_t *staged, ngx_log_t *log)
+{
+    ngx_uint_t         i, n;
+    xet_status_t       rc;
+    xet_store_error_t  error;
+
+    n = 0;
+
+    rc = o->store->backend->ops->remove(o->store->backend, staged->items,
+                                        staged->n, &error);
+
+    for (i = 0; i < staged->n; i++) {
+        n += (staged->items[i].status == XET_OK);
+    }
+
+    o->staged += n;
+
+    if (n) {
+        ngx_log_error(NGX_LOG_INFO, log, 0,
+                      "xet: \"%V\": %ui staged uploads were dropped",
+                      &o->store->name, n);
+    }
+
+    return ngx_http_xet_store_log(o->store, rc, &error, log);
 }
 
 
 xet_status_t
-ngx_http_xet_orphans_files_take_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
+ngx_http_xet_orphans_take_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 {
     uint64_t                began;
     xet_status_t            rc;
@@ -229,48 +382,55 @@ static xet_status_t
 ngx_http_xet_orphans_take(ngx_http_xet_orphans_t *o,
     const ngx_http_xet_orphan_t *orphan, ngx_log_t *log)
 {
-    char                    aside[NGX_MAX_PATH], path[NGX_MAX_PATH];
-    ngx_file_info_t         fi, named;
+    char                    name[XET_STORE_COPY_MAX];
+    char                    aside[XET_STORE_NAME_MAX];
+    xet_store_t            *files;
+    xet_status_t            rc;
+    xet_store_item_t        item;
+    xet_store_error_t       error;
     ngx_http_xet_orphan_t  *taken;
+
+    files = o->store->backend;
 
     taken = &o->taken[o->ntaken];
     *taken = *orphan;
+
+    (void) xet_store_copy(name, &taken->xorb, taken->tag);
 
     if (!taken->aside) {
         taken->sweep = (uint64_t) ngx_pid;
     }
 
-    ngx_http_xet_orphans_paths(o, taken, aside, path);
+    ngx_http_xet_orphans_name(taken, aside);
 
-    if (lstat(taken->aside ? aside : path, &fi) == -1) {
-        return (ngx_errno == NGX_ENOENT)
-               ? XET_OK
-               : ngx_http_xet_store_failed(log, "lstat", path);
+    rc = ngx_http_xet_orphans_look(o, taken, taken->aside ? aside : name,
+                                   &item, log);
+
+    if (rc != XET_OK || !ngx_http_xet_orphans_old(&item)) {
+        return (rc == XET_DONE || rc == XET_STORE_DAMAGED) ? XET_OK : rc;
     }
 
-    if (!ngx_http_xet_orphans_old(&fi)) {
-        return XET_OK;
-    }
-
-    if (!taken->aside || lstat(path, &named) == -1
-        || named.st_ino != fi.st_ino)
-    {
+    if (!taken->aside || !ngx_http_xet_orphans_two(o, name, &item)) {
         o->found++;
     }
 
     if (!taken->aside) {
 
-        if (!ngx_http_xet_orphans_known(o, &fi)) {
+        if (!ngx_http_xet_orphans_known(o, &item)) {
             return XET_OK;
         }
 
-        if (rename(path, aside) == -1) {
-            return (ngx_errno == NGX_ENOENT)
-                   ? XET_OK
-                   : ngx_http_xet_store_failed(log, "rename", path);
-        }
+        if (files->ops->aside) {
+            rc = files->ops->aside(files, name, aside, &error);
 
-        taken->aside = 1;
+            if (rc != XET_OK) {
+                return (rc == XET_DONE)
+                       ? XET_OK
+                       : ngx_http_xet_store_log(o->store, rc, &error, log);
+            }
+
+            taken->aside = 1;
+        }
     }
 
     o->ntaken++;
@@ -280,166 +440,207 @@ ngx_http_xet_orphans_take(ngx_http_xet_orphans_t *o,
 
 
 xet_status_t
-ngx_http_xet_orphans_files_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
+ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 {
-    char                    aside[NGX_MAX_PATH], path[NGX_MAX_PATH];
-    ngx_uint_t              i;
-    xet_status_t            rc;
-    ngx_file_info_t         fi, named;
-    ngx_http_xet_orphan_t  *taken;
+    char               names[NGX_HTTP_XET_ORPHANS_TAKEN][XET_STORE_NAME_MAX];
+    char               copy[XET_STORE_COPY_MAX];
+    ngx_uint_t         i, n;
+    xet_status_t       rc;
+    xet_store_item_t   items[NGX_HTTP_XET_ORPHANS_TAKEN], *item;
+    xet_store_error_t  error;
 
-    rc = ngx_http_xet_store_identity_check_job(o->store, log);
+    n = 0;
+
+    rc = ngx_http_xet_store_identity_look_job(o->store, log);
 
     for (i = 0; i < o->ntaken && rc == XET_OK; i++) {
-        taken = &o->taken[i];
 
-        ngx_http_xet_orphans_paths(o, taken, aside, path);
+        rc = ngx_http_xet_orphans_sure(o, &o->taken[i], &items[n], names[n],
+                                       log);
+        if (rc == XET_OK) {
+            o->taken[n++] = o->taken[i];
 
-        if (lstat(aside, &fi) == -1) {
-
-            if (ngx_errno != NGX_ENOENT) {
-                rc = ngx_http_xet_store_failed(log, "lstat", aside);
-            }
-
-            continue;
-        }
-
-        /* another file may have got the name before the rename */
-
-        if (!taken->removable || !ngx_http_xet_orphans_old(&fi)
-            || !ngx_http_xet_orphans_known(o, &fi))
-        {
-            o->back++;
-            rc = ngx_http_xet_orphans_back(o, aside, path, log);
-            continue;
-        }
-
-        if (unlink(aside) == 0) {
-
-            /* a sweep may have died when it had its name back, too */
-
-            if (lstat(path, &named) == 0 && named.st_ino == fi.st_ino) {
-                continue;
-            }
-
-            o->removed++;
-
-            if (fi.st_nlink == 1) {
-                o->bytes += (uint64_t) ngx_file_size(&fi);
-            }
-
-            ngx_log_error(NGX_LOG_INFO, log, 0,
-                          "xet: \"%s\" has no row, and was removed", path);
-
-        } else if (ngx_errno != NGX_ENOENT) {
-            rc = ngx_http_xet_store_failed(log, "unlink", aside);
+        } else if (rc == XET_DONE) {
+            rc = XET_OK;
         }
     }
 
-    if (rc != XET_OK || o->removed == 0) {
+    if (n == 0 || rc != XET_OK) {
         return rc;
     }
 
     /* what comes back after a crash all the same is found once more */
 
-    return (ngx_http_xet_orphans_tmp(o, path) == XET_OK)
-           ? ngx_http_xet_store_sync_dir_job(path, log) : XET_INTERNAL;
+    rc = o->store->backend->ops->remove(o->store->backend, items, n, &error);
+
+    for (i = 0; i < n; i++) {
+        item = &items[i];
+
+        /* a sweep may have died when a file had its name back, too */
+
+        (void) xet_store_copy(copy, &o->taken[i].xorb, o->taken[i].tag);
+
+        if (item->status != XET_OK
+            || (o->taken[i].aside && ngx_http_xet_orphans_two(o, copy, item)))
+        {
+            continue;
+        }
+
+        o->removed++;
+        o->bytes += (item->links <= 1) ? item->size : 0;
+
+        ngx_log_error(NGX_LOG_INFO, log, 0,
+                      "xet: \"%V/%s\" has no row, and was removed",
+                      &o->store->name, copy);
+    }
+
+    return ngx_http_xet_store_log(o->store, rc, &error, log);
 }
 
 
-static xet_status_t
-ngx_http_xet_orphans_back(ngx_http_xet_orphans_t *o, const char *aside,
-    char *path, ngx_log_t *log)
-{
-    xet_status_t  rc;
+/* XET_DONE: it is gone, or has its name back. */
 
-    if (link(aside, path) == -1 && ngx_errno != NGX_EEXIST) {
-        return (ngx_errno == NGX_ENOENT)
-               ? XET_OK
-               : ngx_http_xet_store_failed(log, "link", path);
+static xet_status_t
+ngx_http_xet_orphans_sure(ngx_http_xet_orphans_t *o,
+    const ngx_http_xet_orphan_t *taken, xet_store_item_t *item, char *name,
+    ngx_log_t *log)
+{
+    char               copy[XET_STORE_COPY_MAX];
+    xet_store_t       *files;
+    xet_status_t       rc;
+    xet_store_error_t  error;
+
+    files = o->store->backend;
+
+    (void) xet_store_copy(copy, &taken->xorb, taken->tag);
+
+    if (taken->aside) {
+        ngx_http_xet_orphans_name(taken, name);
+
+    } else {
+        ngx_memcpy(name, copy, sizeof(copy));
     }
 
-    *strrchr(path, '/') = '\0';
+    rc = ngx_http_xet_orphans_look(o, taken, name, item, log);
 
-    rc = ngx_http_xet_store_sync_dir_job(path, log);
-
-    if (rc != XET_OK) {
+    if (rc != XET_OK && rc != XET_STORE_DAMAGED) {
         return rc;
     }
 
-    if (unlink(aside) == -1 && ngx_errno != NGX_ENOENT) {
-        return ngx_http_xet_store_failed(log, "unlink", aside);
+    /* another file may have got the name before the rename */
+
+    if (taken->removable && ngx_http_xet_orphans_old(item)
+        && ngx_http_xet_orphans_known(o, item))
+    {
+        return XET_OK;
     }
 
-    return XET_OK;
+    o->back++;
+
+    if (taken->aside) {
+        rc = files->ops->back(files, name, copy, &error);
+
+        if (rc != XET_OK) {
+            return ngx_http_xet_store_log(o->store, rc, &error, log);
+        }
+    }
+
+    return XET_DONE;
+}
+
+
+/* Of an object all is known by the list. */
+
+static xet_status_t
+ngx_http_xet_orphans_look(ngx_http_xet_orphans_t *o,
+    const ngx_http_xet_orphan_t *orphan, const char *name,
+    xet_store_item_t *item, ngx_log_t *log)
+{
+    xet_store_error_t  error;
+
+    ngx_memzero(item, sizeof(xet_store_item_t));
+
+    item->name = name;
+
+    if (o->store->s3) {
+        item->size = orphan->size;
+        item->modified = orphan->modified;
+        item->changed = orphan->changed;
+
+        return XET_OK;
+    }
+
+    o->store->backend->ops->stat(o->store->backend, item, 1, &error);
+
+    return ngx_http_xet_store_log(o->store, item->status, &error, log);
+}
+
+
+/* Whether the file has that name, too. */
+
+static ngx_uint_t
+ngx_http_xet_orphans_two(ngx_http_xet_orphans_t *o, const char *name,
+    const xet_store_item_t *item)
+{
+    xet_store_item_t   named;
+    xet_store_error_t  error;
+
+    named.name = name;
+
+    o->store->backend->ops->stat(o->store->backend, &named, 1, &error);
+
+    return named.status == XET_OK && named.id == item->id;
 }
 
 
 /* Whether it is a file that no upload is about to put the row of. */
 
 static ngx_uint_t
-ngx_http_xet_orphans_old(const ngx_file_info_t *fi)
+ngx_http_xet_orphans_old(const xet_store_item_t *item)
 {
-    return ngx_is_file(fi)
-           && ngx_file_mtime(fi) < time(NULL) - XET_XORB_ORPHAN_AGE;
+    return item->status == XET_OK
+           && item->modified < (int64_t) time(NULL) - XET_XORB_ORPHAN_AGE;
 }
 
 
-/* Whether it is of a time of which the database must know. */
+/*
+ * Whether it is of a time of which the database must know.  The clock of the
+ * object store is not compared with that of this machine.
+ */
 
 static ngx_uint_t
 ngx_http_xet_orphans_known(ngx_http_xet_orphans_t *o,
-    const ngx_file_info_t *fi)
+    const xet_store_item_t *item)
 {
-    return ngx_file_mtime(fi) < o->newest - XET_XORB_ORPHAN_AGE_MIN
-           && ngx_file_mtime(fi) >= o->since && fi->st_ctime >= o->since;
+    int64_t  made;
+
+    made = o->store->s3 ? item->changed : item->modified;
+
+    return made < o->newest - XET_XORB_ORPHAN_AGE_MIN
+           && made >= o->since && item->changed >= o->since;
 }
 
 
-/* Both have NGX_MAX_PATH bytes; that they fit was looked at with the list. */
+/* The name that it has, or will have, aside: XET_STORE_NAME_MAX bytes. */
 
 static void
-ngx_http_xet_orphans_paths(const ngx_http_xet_orphans_t *o,
-    const ngx_http_xet_orphan_t *orphan, char *aside, char *path)
+ngx_http_xet_orphans_name(const ngx_http_xet_orphan_t *orphan, char *name)
 {
-    u_char  *p;
+    ngx_memcpy(name, "tmp/", 4);
 
-    p = ngx_cpymem(aside, o->store->name.data, o->store->name.len);
-    p = ngx_cpymem(p, "/tmp/", sizeof("/tmp/") - 1);
-    *xet_xorb_aside_print(p, orphan->sweep, &orphan->xorb, orphan->tag) = '\0';
-
-    p = ngx_cpymem(path, o->store->name.data, o->store->name.len);
-    *ngx_http_xet_store_path(p, &orphan->xorb, orphan->tag) = '\0';
-}
-
-
-/* The folder of temporary files; path has NGX_MAX_PATH bytes. */
-
-static xet_status_t
-ngx_http_xet_orphans_tmp(const ngx_http_xet_orphans_t *o, char *path)
-{
-    u_char  *p;
-
-    if (o->store->name.len + sizeof("/tmp/") + XET_XORB_ASIDE_MAX > NGX_MAX_PATH
-        || o->store->name.len + NGX_HTTP_XET_XORB_PATH_MAX + 1 > NGX_MAX_PATH)
-    {
-        return XET_STORE_FAILED;
-    }
-
-    p = ngx_cpymem(path, o->store->name.data, o->store->name.len);
-    ngx_memcpy(p, "/tmp", sizeof("/tmp"));
-
-    return XET_OK;
+    *xet_xorb_aside_print((u_char *) name + 4, orphan->sweep, &orphan->xorb,
+                          orphan->tag)
+    = '\0';
 }
 
 
 void
 ngx_http_xet_orphans_close(ngx_http_xet_orphans_t *o)
 {
-    if (o->dir) {
-        ngx_http_xet_task_detached(ngx_http_xet_orphans_close_job, &o->dir,
-                                   sizeof(DIR *));
-        o->dir = NULL;
+    if (o->open) {
+        o->open = 0;
+        ngx_http_xet_task_detached(ngx_http_xet_orphans_close_job, &o->list,
+                                   sizeof(xet_store_list_t));
     }
 }
 
@@ -447,10 +648,5 @@ ngx_http_xet_orphans_close(ngx_http_xet_orphans_t *o)
 static void
 ngx_http_xet_orphans_close_job(void *data, ngx_log_t *log)
 {
-    DIR  **dir = data;
-
-    if (closedir(*dir) == -1) {
-        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
-                      "xet: close of a folder of the store failed");
-    }
+    xet_store_list_close(data);
 }

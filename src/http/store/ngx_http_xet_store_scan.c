@@ -27,15 +27,10 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_store_ops.h"
+#include "ngx_http_xet_store_base.h"
 
 #include <openssl/sha.h>
 #include <sys/syscall.h>
-
-
-#ifndef O_DIRECT
-#define O_DIRECT  0
-#endif
 
 
 #define NGX_HTTP_XET_SCAN_BUFFER  (256 * 1024)
@@ -49,14 +44,12 @@
 #define NGX_HTTP_XET_SCAN_IDLE    3            /* a class that is lower */
 
 
-static void ngx_http_xet_scan_init(ngx_http_xet_scan_t *scan);
+static void ngx_http_xet_scan_init(ngx_http_xet_scan_t *scan,
+    const xet_hash_t *xorb, uint32_t tag);
 static xet_status_t ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan,
     size_t limit, size_t *taken, ngx_log_t *log);
-static xet_status_t ngx_http_xet_scan_object(ngx_http_xet_scan_t *scan,
-    size_t limit, ngx_log_t *log);
 static xet_status_t ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan,
     ngx_log_t *log);
-static ngx_fd_t ngx_http_xet_scan_open_file(ngx_http_xet_scan_t *scan);
 static xet_status_t ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan,
     size_t *len, ngx_log_t *log);
 static xet_status_t ngx_http_xet_scan_feed(ngx_http_xet_scan_t *scan,
@@ -67,17 +60,19 @@ static xet_status_t ngx_http_xet_scan_damaged(ngx_http_xet_scan_t *scan,
     const char *why, ngx_log_t *log);
 static xet_status_t ngx_http_xet_scan_again(ngx_http_xet_scan_t *scan,
     ngx_log_t *log);
+static void ngx_http_xet_scan_close(ngx_http_xet_scan_t *scan);
 static void ngx_http_xet_scan_close_job(void *data, ngx_log_t *log);
 static int ngx_http_xet_scan_priority(int priority);
 
 
 static void
-ngx_http_xet_scan_init(ngx_http_xet_scan_t *scan)
+ngx_http_xet_scan_init(ngx_http_xet_scan_t *scan, const xet_hash_t *xorb,
+    uint32_t tag)
 {
     ngx_memzero(scan, sizeof(ngx_http_xet_scan_t));
 
-    scan->fd = NGX_INVALID_FILE;
-    scan->direct = (O_DIRECT != 0);
+    scan->xorb = *xorb;
+    scan->tag = tag;
 }
 
 
@@ -86,20 +81,7 @@ ngx_http_xet_scan_copy(ngx_http_xet_scan_t *scan, ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, uint64_t size,
     const xet_checksum_t *digest, const u_char *ends)
 {
-    xet_status_t  rc;
-
-    ngx_http_xet_scan_init(scan);
-
-    rc = ngx_http_xet_store_copy_path(scan->path, store, xorb, tag);
-
-    if (rc != XET_OK) {
-        return rc;
-    }
-
-    ngx_http_xet_copy_init(&scan->object, store);
-
-    scan->object.xorb = *xorb;
-    scan->object.tag = tag;
+    ngx_http_xet_scan_init(scan, xorb, tag);
 
     scan->store = store;
     scan->size = size;
@@ -119,16 +101,23 @@ ngx_http_xet_scan_copy(ngx_http_xet_scan_t *scan, ngx_http_xet_store_t *store,
 
 
 xet_status_t
-ngx_http_xet_scan_foreign(ngx_http_xet_scan_t *scan, const xet_hash_t *xorb,
-    uint64_t size_max, ngx_http_xet_temp_t *copy)
+ngx_http_xet_scan_foreign(ngx_http_xet_scan_t *scan, const ngx_str_t *folder,
+    const xet_hash_t *xorb, uint32_t tag, uint64_t size_max,
+    ngx_http_xet_temp_t *copy)
 {
-    ngx_http_xet_scan_init(scan);
+    char  name[XET_STORE_COPY_MAX];
+
+    ngx_http_xet_scan_init(scan, xorb, tag);
+
+    (void) ngx_snprintf((u_char *) scan->path, NGX_MAX_PATH, "%V/%s%Z", folder,
+                        xet_store_copy(name, xorb, tag));
 
     scan->copy = copy;
+    scan->foreign = xet_store_files((char *) folder->data);
     scan->verifier = xet_xorb_verifier_create(&xet_suite_default, xorb,
                                               size_max);
 
-    return scan->verifier ? XET_OK : XET_NOMEM;
+    return (scan->foreign && scan->verifier) ? XET_OK : XET_NOMEM;
 }
 
 
@@ -137,15 +126,17 @@ ngx_http_xet_scan_peer(ngx_http_xet_scan_t *scan,
     ngx_http_xet_fetch_t *fetch, const xet_hash_t *xorb, uint64_t size_max,
     ngx_http_xet_temp_t *copy)
 {
-    xet_status_t  rc;
+    ngx_http_xet_scan_init(scan, xorb, 0);
 
-    rc = ngx_http_xet_scan_foreign(scan, xorb, size_max, copy);
+    scan->copy = copy;
+    scan->end = NGX_MAX_OFF_T_VALUE;
+    scan->verifier = xet_xorb_verifier_create(&xet_suite_default, xorb,
+                                              size_max);
 
-    if (rc != XET_OK) {
-        return rc;
+    if (scan->verifier == NULL) {
+        return XET_NOMEM;
     }
 
-    scan->end = NGX_MAX_OFF_T_VALUE;
     scan->fetch = fetch;
 
     ngx_http_xet_fetch_begin(fetch, xorb, scan->path, sizeof(scan->path));
@@ -159,7 +150,6 @@ ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
     ngx_log_t *log)
 {
     int           priority;
-    ngx_fd_t      fd;
     xet_status_t  rc;
 
     priority = ngx_http_xet_scan_priority(NGX_HTTP_XET_SCAN_IOPRIO);
@@ -170,18 +160,18 @@ ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
         rc = ngx_http_xet_scan_again(scan, log);
     }
 
-    if (rc != XET_AGAIN && scan->fd != NGX_INVALID_FILE) {
-        fd = scan->fd;
-        scan->fd = NGX_INVALID_FILE;
-        ngx_http_xet_scan_close_job(&fd, log);
+    if (rc != XET_AGAIN) {
+        ngx_http_xet_scan_close(scan);
+
+    } else if (scan->opened) {
+
+        /* nothing is held between jobs */
+
+        xet_store_reader_ahead(&scan->reader, 0, 0);
     }
 
     if (rc != XET_AGAIN && scan->fetch) {
         ngx_http_xet_fetch_end_job(scan->fetch);
-    }
-
-    if (scan->object.store) {
-        ngx_http_xet_copy_close_job(&scan->object, log);
     }
 
     (void) ngx_http_xet_scan_priority(priority);
@@ -195,16 +185,10 @@ ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
 static xet_status_t
 ngx_http_xet_scan_again(ngx_http_xet_scan_t *scan, ngx_log_t *log)
 {
-    ngx_fd_t  fd;
-
     scan->again = 1;
     scan->offset = 0;
 
-    if (scan->fd != NGX_INVALID_FILE) {
-        fd = scan->fd;
-        scan->fd = NGX_INVALID_FILE;
-        ngx_http_xet_scan_close_job(&fd, log);
-    }
+    ngx_http_xet_scan_close(scan);
 
     if (scan->checksum) {
         xet_checksum_destroy(scan->checksum);
@@ -215,7 +199,7 @@ ngx_http_xet_scan_again(ngx_http_xet_scan_t *scan, ngx_log_t *log)
 
     xet_xorb_verifier_destroy(scan->verifier);
     scan->verifier = xet_xorb_verifier_create(&xet_suite_default,
-                                              &scan->object.xorb, scan->size);
+                                              &scan->xorb, scan->size);
 
     return scan->verifier ? XET_AGAIN : XET_NOMEM;
 }
@@ -226,7 +210,7 @@ ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
     ngx_log_t *log)
 {
     size_t        n, len;
-    uint64_t      began;
+    uint64_t      began, ahead;
     xet_status_t  rc, more;
 
     began = ngx_http_xet_store_clock();
@@ -239,19 +223,22 @@ ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
         }
     }
 
-    if (scan->store && scan->store->s3) {
-        rc = ngx_http_xet_scan_object(scan, limit, log);
-
-        if (rc != XET_OK) {
-            return rc;
-        }
-
-    } else if (scan->fd == NGX_INVALID_FILE && scan->fetch == NULL) {
+    if (!scan->opened && scan->fetch == NULL) {
         rc = ngx_http_xet_scan_open(scan, log);
 
         if (rc != XET_OK) {
             return rc;
         }
+    }
+
+    /* a bucket is asked once a job, for what the job may read */
+
+    if (scan->opened) {
+        ahead = ngx_max(ngx_min(limit, NGX_HTTP_XET_SCAN_AHEAD),
+                        NGX_HTTP_XET_SCAN_BUFFER);
+
+        xet_store_reader_ahead(&scan->reader, scan->offset,
+                               ngx_min(scan->end, scan->offset + ahead));
     }
 
     len = 0;
@@ -294,58 +281,39 @@ ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
 }
 
 
-/*
- * A store without files is asked once a job, for what the job may read; the
- * first job looks whether the copy is there, with its size.
- */
-
-static xet_status_t
-ngx_http_xet_scan_object(ngx_http_xet_scan_t *scan, size_t limit,
-    ngx_log_t *log)
-{
-    uint64_t      ahead;
-    xet_status_t  rc;
-
-    if (scan->offset == 0) {
-        rc = ngx_http_xet_store_stat_job(scan->store, &scan->object.xorb,
-                                         scan->object.tag, scan->size, log);
-
-        if (rc == XET_STORE_DAMAGED) {
-            scan->why = "it is not there, or has another size";
-        }
-
-        if (rc != XET_OK) {
-            return rc;
-        }
-
-        scan->end = (off_t) scan->size;
-    }
-
-    rc = ngx_http_xet_copy_open_job(&scan->object, &scan->object.xorb,
-                                    scan->object.tag, log);
-
-    ahead = ngx_max(ngx_min(limit, NGX_HTTP_XET_SCAN_AHEAD),
-                    NGX_HTTP_XET_SCAN_BUFFER);
-
-    ngx_http_xet_copy_ahead(&scan->object, (uint64_t) scan->offset,
-                            ngx_min((uint64_t) scan->end,
-                                    (uint64_t) scan->offset + ahead));
-
-    return rc;
-}
-
-
 static xet_status_t
 ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan, ngx_log_t *log)
 {
-    xet_status_t      rc;
-    ngx_file_info_t   fi;
+    const char         *missing, *other;
+    xet_store_t        *files;
+    xet_status_t        rc;
+    xet_store_error_t   error;
 
-    scan->fd = ngx_http_xet_scan_open_file(scan);
+    missing = "its file is missing";
+    other = "its file has another size";
 
-    if (scan->fd == NGX_INVALID_FILE && ngx_errno == NGX_ENOENT) {
+    if (scan->store && scan->store->s3) {
+        missing = "it is not there, or has another size";
+        other = missing;
+    }
 
-        rc = ngx_http_xet_scan_damaged(scan, "its file is missing", log);
+    files = scan->store ? scan->store->backend : scan->foreign;
+
+    xet_store_reader_init(&scan->reader, files);
+
+    scan->reader.past = 1;
+    (void) xet_store_copy(scan->reader.name, &scan->xorb, scan->tag);
+
+    scan->opened = 1;
+
+    rc = files->ops->open(&scan->reader, &error);
+
+    if (rc == XET_OK) {
+        rc = files->ops->size(&scan->reader, &error);
+    }
+
+    if (rc == XET_DONE) {
+        rc = ngx_http_xet_scan_damaged(scan, missing, log);
 
         if (rc != XET_STORE_DAMAGED) {
             return rc;
@@ -353,52 +321,32 @@ ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan, ngx_log_t *log)
 
         /* the disk may have been mounted between the two looks */
 
-        scan->fd = ngx_http_xet_scan_open_file(scan);
+        rc = files->ops->open(&scan->reader, &error);
 
-        if (scan->fd == NGX_INVALID_FILE && ngx_errno == NGX_ENOENT) {
-            return rc;
+        if (rc == XET_OK) {
+            rc = files->ops->size(&scan->reader, &error);
+        }
+
+        if (rc == XET_DONE) {
+            return XET_STORE_DAMAGED;
         }
     }
 
-    if (scan->fd == NGX_INVALID_FILE) {
-        return ngx_http_xet_store_failed(log, "open", scan->path);
+    if (rc == XET_STORE_DAMAGED) {
+        return ngx_http_xet_scan_damaged(scan, "it is no regular file", log);
     }
 
-    if (ngx_fd_info(scan->fd, &fi) == NGX_FILE_ERROR) {
-        return ngx_http_xet_store_failed(log, "fstat", scan->path);
+    if (rc != XET_OK) {
+        return ngx_http_xet_store_log(scan->store, rc, &error, log);
     }
 
-    scan->end = ngx_file_size(&fi);
+    scan->end = scan->reader.size;
 
-    if (!ngx_is_file(&fi) || (scan->size && (uint64_t) scan->end != scan->size))
-    {
-        return ngx_http_xet_scan_damaged(scan, "its file has another size",
-                                         log);
+    if (scan->size && scan->end != scan->size) {
+        return ngx_http_xet_scan_damaged(scan, other, log);
     }
 
     return XET_OK;
-}
-
-
-static ngx_fd_t
-ngx_http_xet_scan_open_file(ngx_http_xet_scan_t *scan)
-{
-    ngx_fd_t  fd;
-
-    /* O_NONBLOCK: whatever it is, it is opened at once */
-
-    if (scan->direct) {
-        fd = ngx_http_xet_store_open_copy_job(scan->path,
-                                              O_NONBLOCK|O_DIRECT);
-
-        if (fd != NGX_INVALID_FILE || ngx_errno != NGX_EINVAL) {
-            return fd;
-        }
-
-        scan->direct = 0;
-    }
-
-    return ngx_http_xet_store_open_copy_job(scan->path, O_NONBLOCK);
 }
 
 
@@ -407,76 +355,29 @@ ngx_http_xet_scan_open_file(ngx_http_xet_scan_t *scan)
 static xet_status_t
 ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan, size_t *len, ngx_log_t *log)
 {
-    ssize_t       n;
-    ngx_uint_t    stale;
-    xet_status_t  rc;
+    xet_status_t       rc;
+    xet_store_error_t  error;
 
-    if (scan->object.opened) {
-        *len = ngx_min(NGX_HTTP_XET_SCAN_BUFFER,
-                       (size_t) (scan->end - scan->offset));
+    *len = ngx_min(NGX_HTTP_XET_SCAN_BUFFER,
+                   (size_t) (scan->end - scan->offset));
 
-        rc = ngx_http_xet_copy_read_job(&scan->object, scan->buf, *len,
-                                        (uint64_t) scan->offset, log);
-        scan->why = scan->object.why;
+    rc = scan->reader.store->ops->read(&scan->reader, scan->buf, *len,
+                                       scan->offset, &error);
 
-        return rc;
-    }
+    switch (rc) {
 
-    stale = 0;
+    case XET_DONE:
+        return ngx_http_xet_scan_damaged(scan, "its file is missing", log);
 
-    for ( ;; ) {
+    case XET_STORE_DAMAGED:
+        return ngx_http_xet_scan_damaged(scan, "it is no regular file", log);
 
-        if (scan->direct && scan->offset % NGX_HTTP_XET_SCAN_ALIGN) {
-            scan->direct = 0;
-            (void) fcntl(scan->fd, F_SETFL, 0);
-        }
-
-        n = pread(scan->fd, scan->buf, NGX_HTTP_XET_SCAN_BUFFER, scan->offset);
-
-        if (n == -1 && ngx_errno == NGX_EINTR) {
-            continue;
-        }
-
-        if (n == -1 && ngx_errno == NGX_EINVAL && scan->direct) {
-            scan->direct = 0;
-            (void) fcntl(scan->fd, F_SETFL, 0);
-            continue;
-        }
-
-        if (n == -1 && ngx_errno == ESTALE && !stale++) {
-
-            /* removed by another node, as what was healed or collected is */
-
-            (void) close(scan->fd);
-            scan->fd = NGX_INVALID_FILE;
-
-            rc = ngx_http_xet_scan_open(scan, log);
-
-            if (rc != XET_OK) {
-                return rc;
-            }
-
-            continue;
-        }
-
-        break;
-    }
-
-    if (n == -1) {
-        return ngx_http_xet_store_failed(log, "read", scan->path);
-    }
-
-    if (n == 0) {
+    case XET_AGAIN:
         return ngx_http_xet_scan_damaged(scan, "its file is cut", log);
+
+    default:
+        return ngx_http_xet_store_log(scan->store, rc, &error, log);
     }
-
-    if (!scan->direct) {
-        (void) posix_fadvise(scan->fd, scan->offset, n, POSIX_FADV_DONTNEED);
-    }
-
-    *len = (size_t) n;
-
-    return XET_OK;
 }
 
 
@@ -486,7 +387,7 @@ ngx_http_xet_scan_feed(ngx_http_xet_scan_t *scan, size_t len, ngx_log_t *log)
     size_t        stored;
     xet_status_t  rc;
 
-    scan->offset += (off_t) len;
+    scan->offset += len;
 
     if (scan->checksum) {
         xet_checksum_update(scan->checksum, scan->buf, len);
@@ -563,7 +464,7 @@ ngx_http_xet_scan_damaged(ngx_http_xet_scan_t *scan, const char *why,
         return XET_STORE_DAMAGED;
     }
 
-    rc = ngx_http_xet_store_identity_check_job(scan->store, log);
+    rc = ngx_http_xet_store_identity_look_job(scan->store, log);
 
     return (rc == XET_OK) ? XET_STORE_DAMAGED : rc;
 }
@@ -579,11 +480,16 @@ ngx_http_xet_scan_info(ngx_http_xet_scan_t *scan)
 void
 ngx_http_xet_scan_destroy(ngx_http_xet_scan_t *scan)
 {
-    if (scan->fd != NGX_INVALID_FILE) {
-        ngx_http_xet_task_detached(ngx_http_xet_scan_close_job, &scan->fd,
-                                   sizeof(ngx_fd_t));
-        scan->fd = NGX_INVALID_FILE;
+    if (scan->opened && scan->reader.fd >= 0) {
+        ngx_http_xet_task_detached(ngx_http_xet_scan_close_job,
+                                   &scan->reader.fd, sizeof(ngx_fd_t));
+        scan->reader.fd = NGX_INVALID_FILE;
     }
+
+    ngx_http_xet_scan_close(scan);
+
+    xet_store_destroy(scan->foreign);
+    scan->foreign = NULL;
 
     scan->fetch = NULL;
 
@@ -598,6 +504,16 @@ ngx_http_xet_scan_destroy(ngx_http_xet_scan_t *scan)
     if (scan->buf) {
         ngx_free(scan->buf);
         scan->buf = NULL;
+    }
+}
+
+
+static void
+ngx_http_xet_scan_close(ngx_http_xet_scan_t *scan)
+{
+    if (scan->opened) {
+        xet_store_reader_close(&scan->reader);
+        scan->opened = 0;
     }
 }
 

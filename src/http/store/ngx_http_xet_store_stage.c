@@ -16,13 +16,13 @@
  * read twice: into a temporary file, which is sent as that of an upload.
  *
  * Staged objects are removed at the end; what nobody asks for is removed by the
- * sweep of orphans (ngx_http_xet_store_s3_orphans.c).
+ * sweep of orphans (ngx_http_xet_store_orphans.c).
  *
  * Owned by the job while that runs, else by the event loop.
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_store_ops.h"
+#include "ngx_http_xet_store_base.h"
 
 #include <openssl/rand.h>
 
@@ -44,6 +44,8 @@ static xet_status_t ngx_http_xet_stage_end(ngx_http_xet_stage_t *stage,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage,
     ngx_log_t *log);
+static xet_status_t ngx_http_xet_stage_failed(ngx_http_xet_stage_t *stage,
+    xet_status_t rc, const xet_store_error_t *error, ngx_log_t *log);
 static void ngx_http_xet_stage_remove(ngx_http_xet_stage_t *stage,
     ngx_log_t *log);
 
@@ -188,38 +190,43 @@ ngx_http_xet_stage_job(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 static xet_status_t
 ngx_http_xet_stage_open(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 {
-    char             ours[XET_S3_NAME_MAX];
-    u_char           id[NGX_HTTP_XET_STAGE_ID + 1];
-    xet_s3_rc_t      rc;
-    xet_status_t     status;
-    xet_s3_error_t   error;
-    xet_s3_object_t  object;
+    char               ours[XET_S3_NAME_MAX];
+    u_char             id[NGX_HTTP_XET_STAGE_ID + 1];
+    xet_store_t       *backend;
+    xet_status_t       rc;
+    xet_store_item_t   object;
+    xet_store_error_t  error;
 
-    status = ngx_http_xet_stage_draw(id);
+    backend = stage->store->backend;
 
-    if (status != XET_OK) {
-        return status;
+    rc = ngx_http_xet_stage_draw(id);
+
+    if (rc != XET_OK) {
+        return rc;
     }
 
     ngx_http_xet_stage_name(ours, "staging/ours/", &stage->xorb, id);
 
-    rc = xet_s3_copy(stage->store->s3, stage->name, ours, 0, &error);
+    rc = backend->ops->link(backend, stage->name, ours, &error);
 
-    if (rc == XET_S3_NOT_FOUND) {
+    if (rc == XET_DONE) {
         return XET_NO_GRANT;
     }
 
-    if (rc == XET_S3_OK) {
+    if (rc == XET_OK) {
         ngx_http_xet_stage_remove(stage, log);
 
         ngx_cpystrn((u_char *) stage->name, (u_char *) ours,
                     sizeof(stage->name));
 
-        rc = xet_s3_head(stage->store->s3, stage->name, &object, &error);
+        object.name = stage->name;
+
+        backend->ops->stat(backend, &object, 1, &error);
+        rc = object.status;
     }
 
-    if (rc != XET_S3_OK) {
-        return ngx_http_xet_store_s3_failed(stage->store, rc, &error, log);
+    if (rc != XET_OK) {
+        return ngx_http_xet_stage_failed(stage, rc, &error, log);
     }
 
     if (object.size == 0) {
@@ -262,19 +269,22 @@ static xet_status_t
 ngx_http_xet_stage_read(ngx_http_xet_stage_t *stage, u_char *buf,
     ngx_log_t *log)
 {
-    size_t           n, stored;
-    xet_status_t     status;
-    xet_s3_rc_t      rc;
-    xet_s3_error_t   error;
+    size_t              n, stored;
+    xet_status_t        status;
+    xet_store_error_t   error;
+    xet_store_reader_t  reader;
 
     n = (size_t) ngx_min(NGX_HTTP_XET_STAGE_BUFFER,
                          stage->size - stage->offset);
 
-    rc = xet_s3_get(stage->store->s3, stage->name, stage->offset, n, buf,
-                    &error);
+    xet_store_reader_init(&reader, stage->store->backend);
+    ngx_cpystrn((u_char *) reader.name, (u_char *) stage->name,
+                sizeof(reader.name));
 
-    if (rc != XET_S3_OK) {
-        return ngx_http_xet_store_s3_failed(stage->store, rc, &error, log);
+    status = reader.store->ops->read(&reader, buf, n, stage->offset, &error);
+
+    if (status != XET_OK) {
+        return ngx_http_xet_stage_failed(stage, status, &error, log);
     }
 
     stage->offset += n;
@@ -342,45 +352,60 @@ ngx_http_xet_stage_end(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 static xet_status_t
 ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 {
-    u_char          name[NGX_HTTP_XET_XORB_PATH_MAX + 1];
-    ngx_uint_t      i;
-    xet_s3_rc_t     rc;
-    xet_status_t    status;
-    xet_s3_error_t  error;
+    char                  name[XET_STORE_COPY_MAX];
+    ngx_uint_t            i;
+    xet_store_t          *backend;
+    xet_status_t          rc;
+    xet_store_error_t     error;
+    ngx_http_xet_temp_t  *file;
 
-    status = ngx_http_xet_store_identity_check_job(stage->store, log);
+    file = stage->file;
+    backend = stage->store->backend;
 
-    for (i = 0; status == XET_OK && i < NGX_HTTP_XET_STAGE_TAGS; i++) {
+    rc = ngx_http_xet_store_identity_check_job(stage->store, log);
 
-        stage->file->tag = 0;
-        status = ngx_http_xet_store_draw_tag(&stage->file->tag);
+    for (i = 0; rc == XET_OK && i < NGX_HTTP_XET_STAGE_TAGS; i++) {
 
-        if (status != XET_OK) {
+        file->tag = 0;
+        rc = ngx_http_xet_store_draw_tag(&file->tag);
+
+        if (rc != XET_OK) {
             break;
         }
 
-        *ngx_http_xet_store_path(name, &stage->file->xorb, stage->file->tag)
-        = '\0';
+        file->made = (uint64_t) time(NULL);
 
-        stage->file->made = (uint64_t) time(NULL);
-
-        rc = xet_s3_copy(stage->store->s3, stage->name, (char *) name + 1, 1,
-                         &error);
-
-        if (rc == XET_S3_EXISTS) {
+        rc = backend->ops->link(backend, stage->name,
+                                xet_store_copy(name, &file->xorb, file->tag),
+                                &error);
+        if (rc == XET_AGAIN) {
+            rc = XET_OK;
             continue;
         }
 
         /* without an acknowledgement there may be a copy all the same */
 
-        stage->file->committed = 1;
+        file->committed = 1;
 
-        return (rc == XET_S3_OK)
-               ? XET_OK
-               : ngx_http_xet_store_s3_failed(stage->store, rc, &error, log);
+        return (rc == XET_OK) ? XET_OK
+               : ngx_http_xet_stage_failed(stage, rc, &error, log);
     }
 
-    return (status == XET_OK) ? XET_STORE_FAILED : status;
+    return (rc == XET_OK) ? XET_STORE_FAILED : rc;
+}
+
+
+/* What is ours does not vanish, nor end before. */
+
+static xet_status_t
+ngx_http_xet_stage_failed(ngx_http_xet_stage_t *stage, xet_status_t rc,
+    const xet_store_error_t *error, ngx_log_t *log)
+{
+    if (rc == XET_DONE || rc == XET_AGAIN) {
+        rc = XET_STORE_FAILED;
+    }
+
+    return ngx_http_xet_store_log(stage->store, rc, error, log);
 }
 
 
@@ -389,14 +414,12 @@ ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 static void
 ngx_http_xet_stage_remove(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 {
-    xet_s3_rc_t     rc;
-    xet_s3_error_t  error;
+    xet_status_t       rc;
+    xet_store_error_t  error;
 
-    rc = xet_s3_delete(stage->store->s3, stage->name, &error);
+    rc = xet_store_remove(stage->store->backend, stage->name, &error);
 
-    if (rc != XET_S3_OK) {
-        (void) ngx_http_xet_store_s3_failed(stage->store, rc, &error, log);
-    }
+    (void) ngx_http_xet_store_log(stage->store, rc, &error, log);
 }
 
 

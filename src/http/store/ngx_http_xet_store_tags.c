@@ -20,7 +20,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_store_ops.h"
+#include "ngx_http_xet_store_base.h"
 
 #include <pthread.h>
 

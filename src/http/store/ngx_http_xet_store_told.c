@@ -6,9 +6,12 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_store_ops.h"
+#include "ngx_http_xet_store_base.h"
 
 #include <pthread.h>
+
+
+#define NGX_HTTP_XET_TOLD_SKEW  60             /* s */
 
 
 typedef struct {
@@ -92,4 +95,42 @@ ngx_http_xet_store_measure(ngx_http_xet_store_t *store)
     }
 
     ngx_http_xet_level_at(S3_BUSY, 0, xet_s3_busy(store->s3));
+}
+
+
+/*
+ * The client signs for the clock of the store, wherever that is, and nothing
+ * fails; but whoever signs elsewhere, an edge, has to be right, and so has who
+ * reads logs.  Told when it changes, once a worker.
+ */
+
+void
+ngx_http_xet_store_skew(ngx_http_xet_store_t *store, ngx_log_t *log)
+{
+    int64_t  skew, told;
+
+    static int64_t  last;                      /* that was told */
+
+    skew = xet_s3_skew(store->s3);
+    told = __atomic_load_n(&last, __ATOMIC_RELAXED);
+
+    if (ngx_abs(skew - told) < NGX_HTTP_XET_TOLD_SKEW
+        || !__atomic_compare_exchange_n(&last, &told, skew, 0,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    {
+        return;
+    }
+
+    if (ngx_abs(skew) < NGX_HTTP_XET_TOLD_SKEW) {
+        ngx_log_error(NGX_LOG_NOTICE, log, 0,
+                      "xet: \"%V\": the clock of the store is that of this "
+                      "machine again", &store->name);
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, log, 0,
+                  "xet: \"%V\": the clock of the store is %L s %s that of this "
+                  "machine: requests are signed for the clock of the store, "
+                  "one of the two is wrong", &store->name, ngx_abs(skew),
+                  (skew > 0) ? "ahead of" : "behind");
 }

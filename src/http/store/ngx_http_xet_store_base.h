@@ -1,0 +1,29 @@
+
+/*
+ * What the files of this folder share.
+ */
+
+#ifndef _NGX_HTTP_XET_STORE_BASE_H_INCLUDED_
+#define _NGX_HTTP_XET_STORE_BASE_H_INCLUDED_
+
+
+#include "ngx_http_xet_store.h"
+
+
+/*
+ * ngx_http_xet_store_tags.c: a tag that no copy has had or will have, unless
+ * there is one already: 0 is none.  XET_DATABASE_AWAY: none is left.
+ */
+xet_status_t ngx_http_xet_store_draw_tag(uint32_t *tag);
+
+/* ngx_http_xet_store_told.c: of its client, in any thread */
+void ngx_http_xet_store_told(const xet_s3_told_t *one);
+
+/* The same: warns of a clock of the object store that is not ours. */
+void ngx_http_xet_store_skew(ngx_http_xet_store_t *store, ngx_log_t *log);
+
+/* Milliseconds of a clock that is never set. */
+uint64_t ngx_http_xet_store_clock(void);
+
+
+#endif /* _NGX_HTTP_XET_STORE_BASE_H_INCLUDED_ */
