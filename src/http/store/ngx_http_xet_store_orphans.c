@@ -444,7 +444,7 @@ ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 {
     char               names[NGX_HTTP_XET_ORPHANS_TAKEN][XET_STORE_NAME_MAX];
     char               copy[XET_STORE_COPY_MAX];
-    ngx_uint_t         i, n;
+    ngx_uint_t         i, k, n;
     xet_status_t       rc;
     xet_store_item_t   items[NGX_HTTP_XET_ORPHANS_TAKEN], *item;
     xet_store_error_t  error;
@@ -484,6 +484,13 @@ ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
             || (o->taken[i].aside && ngx_http_xet_orphans_two(o, copy, item)))
         {
             continue;
+        }
+
+        /* a file may have had several names: the last one counts */
+
+        for (k = 0; k < i; k++) {
+            item->links -= (item->links > 1 && items[k].id == item->id
+                            && items[k].status == XET_OK);
         }
 
         o->removed++;
