@@ -121,6 +121,12 @@ my @idle = map { $t->connect() } 1 .. 120;
 
 ok($t->wait_log(qr/accept4?\(\) failed \(24: /, 10, $from), 'none left');
 
+# what the PUT had open is closed by a thread, and a connection has it then
+
+ok(wait_for(10, sub {
+	return descriptors() >= 100 && sleep(1) && descriptors() >= 100;
+}), 'nor later');
+
 for my $case ([ 'GET', "/api/v1/files/$file->{hash}" ],
 	[ 'PUT', '/api/v1/files', {}, \random_bytes(++$seed, 200000) ])
 {
