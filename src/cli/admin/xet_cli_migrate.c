@@ -74,17 +74,13 @@ xet_cli_migrate(const xet_cli_args_t *args)
         m.pg = xet_cli_pg_open(args, &rc);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_migrate_begin(&m);
-    }
+    rc = rc ? rc : xet_cli_migrate_begin(&m);
 
     while (m.n--) {
 
         /* from the last entry on: by number, then functions.sql */
 
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_migrate_file(&m, m.entries[m.n]->d_name);
-        }
+        rc = rc ? rc : xet_cli_migrate_file(&m, m.entries[m.n]->d_name);
 
         free(m.entries[m.n]);
     }
@@ -418,17 +414,13 @@ xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
              : xet_cli_pg_exec(m->pg, params[3].value);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_query(m->pg, "SELECT pg_temp.migration_applied("
-                              "$1::integer, $3, $2, $4)",
-                              params, 4, NULL, NULL);
-    }
+    rc = rc ? rc : xet_cli_pg_query(m->pg, "SELECT pg_temp.migration_applied("
+                                    "$1::integer, $3, $2, $4)",
+                                    params, 4, NULL, NULL);
 
     /* a transaction that has failed is rolled back when the session ends */
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_exec(m->pg, "COMMIT");
-    }
+    rc = rc ? rc : xet_cli_pg_exec(m->pg, "COMMIT");
 
     if (rc != XET_CLI_OK) {
         return xet_cli_fail(rc, name, "was not applied");

@@ -164,7 +164,7 @@ xet_cli_repo_verb(xet_cli_repo_t *r, const xet_cli_repo_verb_t *verb)
         rc = xet_cli_repo_ours(r);
     }
 
-    return (rc == XET_CLI_OK) ? verb->run(r) : rc;
+    return rc ? rc : verb->run(r);
 }
 
 
@@ -230,10 +230,7 @@ xet_cli_ls(const xet_cli_args_t *args)
     }
 
     rc = r.name ? xet_cli_repo_find(&r) : XET_CLI_OK;
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_repo_files(&r);
-    }
+    rc = rc ? rc : xet_cli_repo_files(&r);
 
     free(r.store);
     xet_cli_pg_close(r.pg);

@@ -97,14 +97,8 @@ xet_cli_token_mint(const xet_cli_args_t *args)
     repo = NULL;
 
     rc = xet_cli_key_read(&key, args);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_token_key(&key, args, &jwk);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_token_repo(args, &repo);
-    }
+    rc = rc ? rc : xet_cli_token_key(&key, args, &jwk);
+    rc = rc ? rc : xet_cli_token_repo(args, &repo);
 
     if (repo) {
         xet_cli_token_text(&claims.repo, repo);
@@ -355,14 +349,9 @@ xet_cli_url(const xet_cli_args_t *args)
                           "is no HASH.TAG, as files in the store are named");
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_args_time(args, XET_CLI_OPT_LIFETIME,
-                               XET_CLI_SIGN_LIFETIME, &lifetime);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_url_ranges(args, ranges, &url.n);
-    }
+    rc = rc ? rc : xet_cli_args_time(args, XET_CLI_OPT_LIFETIME,
+                                     XET_CLI_SIGN_LIFETIME, &lifetime);
+    rc = rc ? rc : xet_cli_url_ranges(args, ranges, &url.n);
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -419,10 +408,7 @@ xet_cli_url_sign(const xet_cli_args_t *args, const xet_sign_url_t *url)
     signer = NULL;
 
     rc = xet_cli_key_read(&key, args);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_key_first(&key, args, XET_KEY_URL);
-    }
+    rc = rc ? rc : xet_cli_key_first(&key, args, XET_KEY_URL);
 
     if (rc == XET_CLI_OK) {
         signer = xet_sign_key_create(key.line.id, key.line.id_len,

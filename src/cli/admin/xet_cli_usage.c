@@ -97,10 +97,7 @@ xet_cli_usage(const xet_cli_args_t *args)
     }
 
     rc = xet_cli_usage_find(&u);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_usage_run(&u, args);
-    }
+    rc = rc ? rc : xet_cli_usage_run(&u, args);
 
     free(u.store);
     xet_cli_pg_close(u.pg);

@@ -135,9 +135,7 @@ xet_cli_backup_read(const xet_cli_args_t *args)
 
     place = xet_cli_place_open(args->operands[0], 0, &rc);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_backup_check(args, place);
-    }
+    rc = rc ? rc : xet_cli_backup_check(args, place);
 
     xet_store_destroy(place);
 
@@ -151,32 +149,17 @@ xet_cli_backup_all(xet_cli_backup_t *b)
     int  rc;
 
     rc = xet_cli_backup_options(b);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_backup_source(b);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_backup_target(b);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_backup_database(b);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_backup_store(b);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_backup_finish(b);
-    }
+    rc = rc ? rc : xet_cli_backup_source(b);
+    rc = rc ? rc : xet_cli_backup_target(b);
+    rc = rc ? rc : xet_cli_backup_database(b);
+    rc = rc ? rc : xet_cli_backup_store(b);
+    rc = rc ? rc : xet_cli_backup_finish(b);
 
     if (rc == XET_CLI_OK && b->keep) {
         rc = xet_cli_backup_keep(b);
     }
 
-    return (rc == XET_CLI_OK) ? xet_cli_backup_print(b) : rc;
+    return rc ? rc : xet_cli_backup_print(b);
 }
 
 
@@ -187,10 +170,8 @@ xet_cli_backup_options(xet_cli_backup_t *b)
 
     rc = xet_cli_args_bytes(b->args, XET_CLI_OPT_RATE, &b->rate);
 
-    return (rc == XET_CLI_OK)
-           ? xet_cli_args_number(b->args, XET_CLI_OPT_KEEP, 1, 1000000, 0,
-                                 &b->keep)
-           : rc;
+    return rc ? rc : xet_cli_args_number(b->args, XET_CLI_OPT_KEEP, 1, 1000000,
+                                         0, &b->keep);
 }
 
 
@@ -207,7 +188,7 @@ xet_cli_backup_source(xet_cli_backup_t *b)
         b->pg = xet_cli_pg_open(b->args, &rc);
     }
 
-    return (rc == XET_CLI_OK) ? xet_cli_backup_session(b) : rc;
+    return rc ? rc : xet_cli_backup_session(b);
 }
 
 
@@ -219,12 +200,9 @@ xet_cli_backup_target(xet_cli_backup_t *b)
     int  rc;
 
     rc = xet_cli_backup_to(b, b->args->operands[0]);
+    rc = rc ? rc : xet_cli_copier_begin(&b->copier, b->to, &b->pace);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_copier_begin(&b->copier, b->to, &b->pace);
-    }
-
-    return (rc == XET_CLI_OK) ? xet_cli_backup_clear(b) : rc;
+    return rc ? rc : xet_cli_backup_clear(b);
 }
 
 
@@ -237,7 +215,7 @@ xet_cli_backup_database(xet_cli_backup_t *b)
 
     rc = xet_cli_backup_files(b);
 
-    return (rc == XET_CLI_OK) ? xet_cli_backup_snapshot(b) : rc;
+    return rc ? rc : xet_cli_backup_snapshot(b);
 }
 
 
@@ -256,7 +234,7 @@ xet_cli_backup_store(xet_cli_backup_t *b)
 
     xet_cli_progress_end();
 
-    return (rc == XET_CLI_OK) ? xet_cli_backup_unlock(b) : rc;
+    return rc ? rc : xet_cli_backup_unlock(b);
 }
 
 
@@ -298,12 +276,9 @@ xet_cli_backup_session(xet_cli_backup_t *b)
     }
 
     rc = xet_cli_store_enter(b->pg, 0);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_exec(b->pg, XET_CLI_BACKUP_PATIENCE
-                             " SELECT pg_advisory_lock_shared"
-                             XET_CLI_BACKUP_LOCK);
-    }
+    rc = rc ? rc : xet_cli_pg_exec(b->pg, XET_CLI_BACKUP_PATIENCE
+                                   " SELECT pg_advisory_lock_shared"
+                                   XET_CLI_BACKUP_LOCK);
 
     b->asked = xet_cli_now();
 
@@ -386,53 +361,36 @@ xet_cli_backup_snapshot(xet_cli_backup_t *b)
 
     rc = xet_cli_pg_exec(b->pg, "BEGIN ISOLATION LEVEL REPEATABLE READ"
                                 " READ ONLY");
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_query(b->pg, "SELECT pg_export_snapshot()", NULL, 0,
-                              xet_cli_backup_text, snapshot);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_number(b->pg, "SELECT max(version)"
-                               " FROM xet.migrations", NULL, 0, &b->m.schema);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_number(b->pg, "SELECT count(*) FROM xet.files", NULL,
-                               0, &b->m.files);
-    }
+    rc = rc ? rc : xet_cli_pg_query(b->pg, "SELECT pg_export_snapshot()", NULL,
+                                    0, xet_cli_backup_text, snapshot);
+    rc = rc ? rc : xet_cli_pg_number(b->pg, "SELECT max(version)"
+                                     " FROM xet.migrations", NULL, 0,
+                                     &b->m.schema);
+    rc = rc ? rc : xet_cli_pg_number(b->pg, "SELECT count(*) FROM xet.files",
+                                     NULL, 0, &b->m.files);
 
     /* as xet_cli_list_order() has it */
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_query(b->pg, "SELECT hash, tag, stored_size, digest"
-                              " FROM xet.xorbs"
-                              " ORDER BY get_byte(hash, 7), hash",
-                              NULL, 0, xet_cli_backup_row, b);
-    }
+    rc = rc ? rc : xet_cli_pg_query(b->pg,
+                                    "SELECT hash, tag, stored_size, digest"
+                                    " FROM xet.xorbs"
+                                    " ORDER BY get_byte(hash, 7), hash", NULL,
+                                    0, xet_cli_backup_row, b);
 
     if (rc == XET_CLI_OK) {
         snprintf(option, sizeof(option), "--snapshot=%s", snapshot);
         rc = xet_cli_backup_run(dump, -1, b->dump, b->pg);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_exec(b->pg, "COMMIT");
-    }
+    rc = rc ? rc : xet_cli_pg_exec(b->pg, "COMMIT");
 
     if (rc == XET_CLI_OK && fflush(b->list) != 0) {
         rc = xet_cli_fail_errno("list");
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_manifest_sum(b->dump, "dump", &b->m.dump);
-    }
+    rc = rc ? rc : xet_cli_manifest_sum(b->dump, "dump", &b->m.dump);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_manifest_sum(fileno(b->list), "list", &b->m.list);
-    }
-
-    return rc;
+    return rc ? rc : xet_cli_manifest_sum(fileno(b->list), "list", &b->m.list);
 }
 
 
@@ -568,11 +526,9 @@ xet_cli_backup_name_all(xet_cli_backup_t *b, const char *text)
         rc = xet_cli_writer_keep(writer, 1);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_sync(b->to, "generations");
-    }
+    rc = rc ? rc : xet_cli_place_sync(b->to, "generations");
 
-    return (rc == XET_CLI_OK) ? xet_cli_place_put(b->to, path, text, 1) : rc;
+    return rc ? rc : xet_cli_place_put(b->to, path, text, 1);
 }
 
 
@@ -590,8 +546,7 @@ xet_cli_backup_keep(xet_cli_backup_t *b)
                           NULL, 0, xet_cli_backup_doubts, doubts);
 
     if (rc != XET_CLI_OK || doubts[0] == '\0') {
-        return (rc == XET_CLI_OK)
-               ? xet_cli_backup_prune(b->to, b->keep, &b->pruned) : rc;
+        return rc ? rc : xet_cli_backup_prune(b->to, b->keep, &b->pruned);
     }
 
     fprintf(stderr, "xet: %s: nothing is removed from it, %s\n",

@@ -48,12 +48,7 @@ xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *place)
     k.json = args->value[XET_CLI_OPT_JSON] != NULL;
 
     rc = xet_cli_args_bytes(args, XET_CLI_OPT_RATE, &rate);
-
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
-
-    rc = xet_cli_backup_reads(place);
+    rc = rc ? rc : xet_cli_backup_reads(place);
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -93,9 +88,7 @@ xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *place)
     xet_cli_copier_end(&k.copier);
     free(names);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_check_print(&k);
-    }
+    rc = rc ? rc : xet_cli_check_print(&k);
 
     return xet_cli_worse(rc, k.faults ? XET_CLI_FAULT : worse);
 }
@@ -119,10 +112,7 @@ xet_cli_check_generation(xet_cli_check_t *k, const char *name,
     }
 
     rc = xet_cli_list_open(&list, k->place, name, 0);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_list_open(&notes, k->place, name, 1);
-    }
+    rc = rc ? rc : xet_cli_list_open(&notes, k->place, name, 1);
 
     /* where the newer list can't be read copies are read again */
 
@@ -130,9 +120,7 @@ xet_cli_check_generation(xet_cli_check_t *k, const char *name,
                    || xet_cli_list_open(&other, k->place, newer, 0)
                       != XET_CLI_OK);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_check_list(k, &list, &other, &notes);
-    }
+    rc = rc ? rc : xet_cli_check_list(k, &list, &other, &notes);
 
     xet_cli_list_close(&list);
     xet_cli_list_close(&notes);
@@ -157,9 +145,7 @@ xet_cli_check_list(xet_cli_check_t *k, xet_cli_list_t *list,
             rc = xet_cli_check_copy(k, list, notes);
         }
 
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_list_next(list);
-        }
+        rc = rc ? rc : xet_cli_list_next(list);
     }
 
     return rc;

@@ -49,17 +49,11 @@ xet_cli_backup_copies(xet_cli_backup_t *b)
 
     while (rc == XET_CLI_OK && !list.ended) {
         rc = xet_cli_backup_copy(b, &list.copy);
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_backup_ask(b);
-        }
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_list_next(&list);
-        }
+        rc = rc ? rc : xet_cli_backup_ask(b);
+        rc = rc ? rc : xet_cli_list_next(&list);
     }
 
-    return (rc == XET_CLI_OK) ? xet_cli_copier_flush(&b->copier) : rc;
+    return rc ? rc : xet_cli_copier_flush(&b->copier);
 }
 
 
@@ -74,7 +68,7 @@ xet_cli_backup_copy(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
     rc = xet_cli_backup_there(b, copy, &there);
 
     if (rc != XET_CLI_OK || !there) {
-        return (rc == XET_CLI_OK) ? xet_cli_backup_fetch(b, copy) : rc;
+        return rc ? rc : xet_cli_backup_fetch(b, copy);
     }
 
     rc = xet_cli_copier_there(b->store, copy, &there);
@@ -104,16 +98,11 @@ xet_cli_backup_there(xet_cli_backup_t *b, const xet_cli_copy_t *copy,
     xet_cli_copy_e  what;
 
     rc = xet_cli_list_find(&b->known, copy, &known);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_list_find(&b->unknown, copy, &noted);
-    }
+    rc = rc ? rc : xet_cli_list_find(&b->unknown, copy, &noted);
 
     *there = 0;
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_copier_there(b->to, copy, there);
-    }
+    rc = rc ? rc : xet_cli_copier_there(b->to, copy, there);
 
     if (!*there
         || (known && !noted && b->known.copy.size == copy->size
@@ -151,9 +140,7 @@ xet_cli_backup_fetch(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
             break;
         }
 
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_backup_named(b, &now, &other);
-        }
+        rc = rc ? rc : xet_cli_backup_named(b, &now, &other);
     }
 
     if (rc != XET_CLI_OK) {

@@ -108,16 +108,13 @@ xet_cli_prune_all(xet_cli_prune_t *p, uint64_t keep)
 
     for (i = first; i < n && rc == XET_CLI_OK; i++) {
         rc = xet_cli_list_open(&p->lists[p->nlists++], p->place, names[i], 0);
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_list_open(&p->lists[p->nlists++], p->place, names[i],
-                                   1);
-        }
+        rc = rc ? rc : xet_cli_list_open(&p->lists[p->nlists++], p->place,
+                                         names[i], 1);
     }
 
     free(names);
 
-    return (rc == XET_CLI_OK) ? xet_cli_prune_copies(p) : rc;
+    return rc ? rc : xet_cli_prune_copies(p);
 }
 
 
@@ -179,9 +176,7 @@ xet_cli_prune_copies(xet_cli_prune_t *p)
                                     p);
         }
 
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_prune_gone(p);
-        }
+        rc = rc ? rc : xet_cli_prune_gone(p);
 
         if (rc == XET_CLI_GONE) {
             rc = xet_cli_fail(XET_CLI_ERROR, p->folder, "is missing");
@@ -215,9 +210,7 @@ xet_cli_prune_names(xet_cli_prune_t *p, int number)
                 rc = xet_cli_prune_note(p, &l->other);
             }
 
-            if (rc == XET_CLI_OK) {
-                rc = xet_cli_list_next(l);
-            }
+            rc = rc ? rc : xet_cli_list_next(l);
         }
     }
 

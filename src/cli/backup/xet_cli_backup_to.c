@@ -106,9 +106,7 @@ xet_cli_backup_clear(xet_cli_backup_t *b)
 
     /* the mark is first: whatever ends this, the next one knows the folder */
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_line(b->to, "backup", text, sizeof(text));
-    }
+    rc = rc ? rc : xet_cli_place_line(b->to, "backup", text, sizeof(text));
 
     if (rc == XET_CLI_GONE) {
         snprintf(text, sizeof(text), XET_CLI_BACKUP_MARK "%s\n",
@@ -119,23 +117,16 @@ xet_cli_backup_clear(xet_cli_backup_t *b)
 
     /* of who reads, see xet_cli_backup_prune() */
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_stat(b->to, XET_CLI_BACKUP_READERS, &entry);
-    }
+    rc = rc ? rc : xet_cli_place_stat(b->to, XET_CLI_BACKUP_READERS, &entry);
 
     if (rc == XET_CLI_GONE) {
         rc = xet_cli_place_put(b->to, XET_CLI_BACKUP_READERS, "", 1);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_sweep(b->to, 0);
-    }
+    rc = rc ? rc : xet_cli_place_sweep(b->to, 0);
+    rc = rc ? rc : xet_cli_place_make(b->to, "generations");
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_make(b->to, "generations");
-    }
-
-    return (rc == XET_CLI_OK) ? xet_cli_backup_newest(b) : rc;
+    return rc ? rc : xet_cli_backup_newest(b);
 }
 
 
@@ -167,13 +158,7 @@ xet_cli_backup_newest(xet_cli_backup_t *b)
         return XET_CLI_OK;
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_list_open(&b->known, b->to, b->newest, 0);
-    }
+    rc = rc ? rc : xet_cli_list_open(&b->known, b->to, b->newest, 0);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_list_open(&b->unknown, b->to, b->newest, 1);
-    }
-
-    return rc;
+    return rc ? rc : xet_cli_list_open(&b->unknown, b->to, b->newest, 1);
 }

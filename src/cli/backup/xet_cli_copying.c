@@ -166,18 +166,11 @@ xet_cli_copying_all(xet_cli_copying_t *c)
         c->pg = xet_cli_pg_open(c->args, &rc);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_copying_session(c);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_copying_target(c);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_number(c->pg, "SELECT coalesce(sum(stored_size), 0)"
-                               "::bigint FROM xet.xorbs", NULL, 0, &total);
-    }
+    rc = rc ? rc : xet_cli_copying_session(c);
+    rc = rc ? rc : xet_cli_copying_target(c);
+    rc = rc ? rc
+            : xet_cli_pg_number(c->pg, "SELECT coalesce(sum(stored_size), 0)"
+                                "::bigint FROM xet.xorbs", NULL, 0, &total);
 
     if (rc == XET_CLI_OK) {
         xet_cli_progress_begin(xet_cli_quiet(c->args), c->to->name,
@@ -188,9 +181,7 @@ xet_cli_copying_all(xet_cli_copying_t *c)
         xet_cli_progress_end();
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_copying_finish(c);
-    }
+    rc = rc ? rc : xet_cli_copying_finish(c);
 
     /* what was done is told also when it has not come to its end */
 
@@ -266,16 +257,10 @@ xet_cli_copying_session(xet_cli_copying_t *c)
     c->store.strict = 1;
 
     rc = xet_cli_place_identity(c->from, c->store.identity);
+    rc = rc ? rc : xet_cli_store_session(&c->store, c->pg);
+    rc = rc ? rc : xet_cli_pg_exec(c->pg, XET_CLI_BACKUP_PATIENCE);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_store_session(&c->store, c->pg);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_exec(c->pg, XET_CLI_BACKUP_PATIENCE);
-    }
-
-    return (rc == XET_CLI_OK) ? xet_cli_store_enter(c->pg, 0) : rc;
+    return rc ? rc : xet_cli_store_enter(c->pg, 0);
 }
 
 
@@ -293,15 +278,11 @@ xet_cli_copying_target(xet_cli_copying_t *c)
              number);
 
     rc = xet_cli_copying_begin(c);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_folders(c->to);
-    }
+    rc = rc ? rc : xet_cli_place_folders(c->to);
 
     /* of runs that were killed; those that are under way are younger */
 
-    return (rc == XET_CLI_OK) ? xet_cli_place_sweep(c->to, XET_CLI_STORE_AGE)
-                              : rc;
+    return rc ? rc : xet_cli_place_sweep(c->to, XET_CLI_STORE_AGE);
 }
 
 
@@ -319,10 +300,7 @@ xet_cli_copying_begin(xet_cli_copying_t *c)
 
     for (i = 0; i < XET_CLI_COPYING_BEGIN; i++) {
         rc = xet_cli_copying_foreign(c, &empty);
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_copying_mark(c, empty);
-        }
+        rc = rc ? rc : xet_cli_copying_mark(c, empty);
 
         if (rc == XET_CLI_THERE) {
             continue;
@@ -402,11 +380,8 @@ xet_cli_copying_mark(xet_cli_copying_t *c, int empty)
 
     rc = xet_cli_place_make(c->to, "tmp");
 
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
-
-    return xet_cli_place_put(c->to, XET_CLI_COPYING_MARK, text, !empty);
+    return rc ? rc : xet_cli_place_put(c->to, XET_CLI_COPYING_MARK, text,
+                                       !empty);
 }
 
 
@@ -485,14 +460,8 @@ xet_cli_copying_itself(xet_cli_copying_t *c, int *sure)
     *sure = 0;
 
     rc = xet_cli_copying_line(c->to, before);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_copying_line(c->from, line);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_copying_line(c->to, after);
-    }
+    rc = rc ? rc : xet_cli_copying_line(c->from, line);
+    rc = rc ? rc : xet_cli_copying_line(c->to, after);
 
     if (rc != XET_CLI_OK || before[0] == '\0' || strcmp(before, after) != 0) {
         return rc;
@@ -659,9 +628,7 @@ xet_cli_copying_thread(void *data)
         rc = xet_cli_copying_one(c, &copier, &row);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_copier_flush(&copier);
-    }
+    rc = rc ? rc : xet_cli_copier_flush(&copier);
 
     xet_cli_copier_end(&copier);
 
@@ -723,10 +690,7 @@ xet_cli_copying_one(xet_cli_copying_t *c, xet_cli_copier_t *copier,
 
         tag = row->copy.tag;
         rc = xet_cli_place_still(c->from, c->store.identity);
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_copying_again(c, row);
-        }
+        rc = rc ? rc : xet_cli_copying_again(c, row);
 
         if (rc != XET_CLI_OK) {
             return rc;
@@ -803,10 +767,7 @@ xet_cli_copying_copy(xet_cli_copying_t *c, xet_cli_copier_t *copier,
 
     if (row->marked) {
         rc = xet_cli_copier_flush(copier);
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_copying_whole(c, row);
-        }
+        rc = rc ? rc : xet_cli_copying_whole(c, row);
     }
 
     xet_cli_copying_count(c, &c->copied, row);
@@ -936,13 +897,9 @@ xet_cli_copying_finish(xet_cli_copying_t *c)
     int  rc;
 
     rc = xet_cli_place_settle(c->to);
+    rc = rc ? rc : xet_cli_copying_identity(c);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_copying_identity(c);
-    }
-
-    return (rc == XET_CLI_OK)
-           ? xet_cli_place_remove(c->to, XET_CLI_COPYING_MARK) : rc;
+    return rc ? rc : xet_cli_place_remove(c->to, XET_CLI_COPYING_MARK);
 }
 
 

@@ -137,9 +137,8 @@ xet_cli_manifest_read(xet_store_t *place, const char *generation,
 
     rc = xet_cli_manifest_lists(place, generation, m);
 
-    return (rc == XET_CLI_OK)
-           ? xet_cli_manifest_compare(place, generation, "dump", &m->dump)
-           : rc;
+    return rc ? rc : xet_cli_manifest_compare(place, generation, "dump",
+                                              &m->dump);
 }
 
 
@@ -159,15 +158,11 @@ xet_cli_manifest_lists(xet_store_t *place, const char *generation,
         rc = xet_cli_fail(XET_CLI_FAULT, path, "is of another generation");
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_manifest_compare(place, generation, "list", &m->list);
-    }
+    rc = rc ? rc : xet_cli_manifest_compare(place, generation, "list",
+                                            &m->list);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_manifest_compare(place, generation, "notes", &m->notes);
-    }
-
-    return rc;
+    return rc ? rc : xet_cli_manifest_compare(place, generation, "notes",
+                                              &m->notes);
 }
 
 

@@ -104,9 +104,7 @@ xet_cli_rebuild(const xet_cli_args_t *args)
         b.pg = xet_cli_pg_open(args, &rc);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_rebuild_all(&b);
-    }
+    rc = rc ? rc : xet_cli_rebuild_all(&b);
 
     if (b.began) {
         fprintf(stderr, "xet: %s: the rebuild is not complete, run it again:"
@@ -133,20 +131,13 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
 
     /* no row may lead to a file that a crash takes away */
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_sync(b->place, NULL);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_copier_begin(&b->copier, NULL, NULL);
-    }
+    rc = rc ? rc : xet_cli_place_sync(b->place, NULL);
+    rc = rc ? rc : xet_cli_copier_begin(&b->copier, NULL, NULL);
 
     xet_cli_progress_begin(xet_cli_quiet(b->args),
                            b->place->name, 0);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_rebuild_asides(b, &back);
-    }
+    rc = rc ? rc : xet_cli_rebuild_asides(b, &back);
 
     /* a sweep that had begun before may have taken more aside meanwhile */
 
@@ -156,18 +147,14 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
 
         back = 0;
 
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_rebuild_asides(b, &back);
-        }
+        rc = rc ? rc : xet_cli_rebuild_asides(b, &back);
     }
 
     xet_cli_progress_end();
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_rebuild_finish(b);
-    }
+    rc = rc ? rc : xet_cli_rebuild_finish(b);
 
-    return (rc == XET_CLI_OK) ? xet_cli_rebuild_print(b) : rc;
+    return rc ? rc : xet_cli_rebuild_print(b);
 }
 
 
@@ -270,19 +257,11 @@ xet_cli_rebuild_session(xet_cli_rebuild_t *b)
                           " may be behind; the primary has to be asked");
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_store_enter(b->pg, 0);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_exec(b->pg, XET_CLI_BACKUP_PATIENCE
-                             " SELECT pg_advisory_lock_shared"
-                             XET_CLI_BACKUP_LOCK);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_rebuild_claim(b);
-    }
+    rc = rc ? rc : xet_cli_store_enter(b->pg, 0);
+    rc = rc ? rc : xet_cli_pg_exec(b->pg, XET_CLI_BACKUP_PATIENCE
+                                   " SELECT pg_advisory_lock_shared"
+                                   XET_CLI_BACKUP_LOCK);
+    rc = rc ? rc : xet_cli_rebuild_claim(b);
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_pg_exec(b->pg, "SELECT xet.store_unknown()");
@@ -322,10 +301,8 @@ xet_cli_rebuild_claim(xet_cli_rebuild_t *b)
         rc = xet_cli_place_other(b->place);
     }
 
-    return (rc == XET_CLI_OK)
-           ? xet_cli_pg_query(b->pg, "SELECT xet.store_confirm($1)", &param, 1,
-                              NULL, NULL)
-           : rc;
+    return rc ? rc : xet_cli_pg_query(b->pg, "SELECT xet.store_confirm($1)",
+                                      &param, 1, NULL, NULL);
 }
 
 
@@ -377,10 +354,7 @@ xet_cli_rebuild_copy(xet_cli_rebuild_t *b, xet_cli_copy_t *copy)
     taken = 0;
 
     rc = xet_cli_rebuild_link(b, copy, &linked);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_rebuild_take(b, copy, &named, &taken);
-    }
+    rc = rc ? rc : xet_cli_rebuild_take(b, copy, &named, &taken);
 
     /* where the answer of the database was lost a row may have that name */
 
@@ -425,9 +399,7 @@ xet_cli_rebuild_needed(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
         return XET_CLI_OK;
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_rebuild_given_up(b, copy, &given_up);
-    }
+    rc = rc ? rc : xet_cli_rebuild_given_up(b, copy, &given_up);
 
     if (rc != XET_CLI_OK || given_up) {
         return rc;
@@ -588,10 +560,8 @@ xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
 
     what = XET_CLI_COPY_GONE;
     rc = xet_cli_copier_size(b->place, copy, &copy->size);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_copier_verify(&b->copier, b->place, copy, &what, &v);
-    }
+    rc = rc ? rc : xet_cli_copier_verify(&b->copier, b->place, copy, &what,
+                                         &v);
 
     if (rc != XET_CLI_OK || what == XET_CLI_COPY_GONE) {
         return rc;

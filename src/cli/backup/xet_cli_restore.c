@@ -113,29 +113,16 @@ xet_cli_restore_all(xet_cli_restore_t *r)
 
     r->pg = xet_cli_pg_open(r->args, &rc);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_restore_session(r);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_restore_store(r);
-    }
+    rc = rc ? rc : xet_cli_restore_session(r);
+    rc = rc ? rc : xet_cli_restore_store(r);
 
     if (rc == XET_CLI_OK) {
         r->from = xet_cli_place_open(r->args->operands[0], 0, &rc);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_restore_manifest(r);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_restore_mark(r);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_restore_db(r);
-    }
+    rc = rc ? rc : xet_cli_restore_manifest(r);
+    rc = rc ? rc : xet_cli_restore_mark(r);
+    rc = rc ? rc : xet_cli_restore_db(r);
 
     if (rc == XET_CLI_OK) {
         xet_cli_pace_begin(&r->pace, r->rate);
@@ -147,11 +134,9 @@ xet_cli_restore_all(xet_cli_restore_t *r)
         xet_cli_progress_end();
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_restore_finish(r);
-    }
+    rc = rc ? rc : xet_cli_restore_finish(r);
 
-    return (rc == XET_CLI_OK) ? xet_cli_restore_print(r) : rc;
+    return rc ? rc : xet_cli_restore_print(r);
 }
 
 
@@ -168,15 +153,10 @@ xet_cli_restore_session(xet_cli_restore_t *r)
 
     had = 0;
     rc = xet_cli_pg_exec(r->pg, XET_CLI_BACKUP_PATIENCE);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_store_enter(r->pg, 1);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_number(r->pg, "SELECT pg_try_advisory_lock_shared"
-                               XET_CLI_BACKUP_LOCK, NULL, 0, &had);
-    }
+    rc = rc ? rc : xet_cli_store_enter(r->pg, 1);
+    rc = rc ? rc
+            : xet_cli_pg_number(r->pg, "SELECT pg_try_advisory_lock_shared"
+                                XET_CLI_BACKUP_LOCK, NULL, 0, &had);
 
     return (rc != XET_CLI_OK || had)
            ? rc : xet_cli_fail(XET_CLI_ERROR, "postgres", "somebody removes"
@@ -198,8 +178,7 @@ xet_cli_restore_store(xet_cli_restore_t *r)
     r->to = xet_cli_store_open(r->args, XET_CLI_PLACE_MAKE
                                         | XET_CLI_PLACE_OWNED, &rc);
 
-    return (rc == XET_CLI_OK)
-           ? xet_cli_copier_begin(&r->copier, r->to, &r->pace) : rc;
+    return rc ? rc : xet_cli_copier_begin(&r->copier, r->to, &r->pace);
 }
 
 
@@ -274,9 +253,7 @@ xet_cli_restore_manifest(xet_cli_restore_t *r)
 
     newest = 0;
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_migrate_newest(r->args, &newest);
-    }
+    rc = rc ? rc : xet_cli_migrate_newest(r->args, &newest);
 
     if (rc == XET_CLI_OK && r->m.schema > newest) {
         rc = xet_cli_fail(XET_CLI_FAULT, r->m.name,
@@ -299,29 +276,18 @@ xet_cli_restore_mark(xet_cli_restore_t *r)
     char  line[XET_CLI_BACKUP_NAME + 1];
 
     rc = xet_cli_restore_state(r, &done);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_restore_empty(r);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_folders(r->to);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_sweep(r->to, 0);
-    }
+    rc = rc ? rc : xet_cli_restore_empty(r);
+    rc = rc ? rc : xet_cli_place_folders(r->to);
+    rc = rc ? rc : xet_cli_place_sweep(r->to, 0);
 
     if (rc == XET_CLI_OK) {
         snprintf(line, sizeof(line), "%s\n", r->m.name);
         rc = xet_cli_place_put(r->to, XET_CLI_RESTORE_MARK, line, 1);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_remove(r->to, "identity");
-    }
+    rc = rc ? rc : xet_cli_place_remove(r->to, "identity");
 
-    return (rc == XET_CLI_OK) ? xet_cli_place_settle(r->to) : rc;
+    return rc ? rc : xet_cli_place_settle(r->to);
 }
 
 
@@ -338,9 +304,7 @@ xet_cli_restore_db(xet_cli_restore_t *r)
         rc = xet_cli_restore_dump(r);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_migrate(r->args);
-    }
+    rc = rc ? rc : xet_cli_migrate(r->args);
 
     /*
      * What clients were told between the dump and now is not on record.  So
@@ -348,17 +312,14 @@ xet_cli_restore_db(xet_cli_restore_t *r)
      * Nor is it certain that the store has nothing of then.
      */
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_exec(r->pg, "UPDATE xet.store SET tables = '';"
-                             " UPDATE xet.xorbs"
-                             " SET advertised_on = xet.today()"
-                             " WHERE advertised_on IS DISTINCT FROM"
-                             " xet.today();"
-                             " ANALYZE xet.files, xet.xorbs, xet.chunks,"
-                             " xet.terms, xet.file_xorbs, xet.repo_files");
-    }
-
-    return rc;
+    return rc ? rc
+              : xet_cli_pg_exec(r->pg, "UPDATE xet.store SET tables = '';"
+                                " UPDATE xet.xorbs"
+                                " SET advertised_on = xet.today()"
+                                " WHERE advertised_on IS DISTINCT FROM"
+                                " xet.today();"
+                                " ANALYZE xet.files, xet.xorbs, xet.chunks,"
+                                " xet.terms, xet.file_xorbs, xet.repo_files");
 }
 
 
@@ -391,12 +352,11 @@ xet_cli_restore_state(xet_cli_restore_t *r, int *done)
                           "a server has sessions there, it has to be stopped");
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_query(r->pg, "SELECT coalesce(obj_description(oid,"
-                              " 'pg_namespace'), '') FROM pg_namespace"
-                              " WHERE nspname = 'xet_restore'", NULL, 0,
-                              xet_cli_restore_state_row, text);
-    }
+    rc = rc ? rc : xet_cli_pg_query(r->pg,
+                                    "SELECT coalesce(obj_description(oid,"
+                                    " 'pg_namespace'), '') FROM pg_namespace"
+                                    " WHERE nspname = 'xet_restore'", NULL, 0,
+                                    xet_cli_restore_state_row, text);
 
     /* the name of a table that is not there is no error as a text */
 
@@ -406,13 +366,12 @@ xet_cli_restore_state(xet_cli_restore_t *r, int *done)
                   " r) AS n";
     param.len = 0;
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_number(r->pg, "SELECT CASE WHEN"
-                               " to_regclass('xet.repos') IS NULL THEN 0 ELSE"
-                               " (xpath('//n/text()', query_to_xml($1, true,"
-                               " true, '')))[1]::text::bigint END",
-                               &param, 1, &rows);
-    }
+    rc = rc ? rc
+            : xet_cli_pg_number(r->pg, "SELECT CASE WHEN"
+                                " to_regclass('xet.repos') IS NULL THEN 0 ELSE"
+                                " (xpath('//n/text()', query_to_xml($1, true,"
+                                " true, '')))[1]::text::bigint END",
+                                &param, 1, &rows);
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -494,24 +453,18 @@ xet_cli_restore_copies(xet_cli_restore_t *r)
     memset(&notes, 0, sizeof(notes));
 
     rc = xet_cli_list_open(&list, r->from, r->m.name, 0);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_list_open(&notes, r->from, r->m.name, 1);
-    }
+    rc = rc ? rc : xet_cli_list_open(&notes, r->from, r->m.name, 1);
 
     while (rc == XET_CLI_OK && !list.ended) {
         rc = xet_cli_interrupted ? XET_CLI_INTERRUPTED
                                  : xet_cli_restore_copy(r, &list, &notes);
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_list_next(&list);
-        }
+        rc = rc ? rc : xet_cli_list_next(&list);
     }
 
     xet_cli_list_close(&list);
     xet_cli_list_close(&notes);
 
-    return (rc == XET_CLI_OK) ? xet_cli_copier_flush(&r->copier) : rc;
+    return rc ? rc : xet_cli_copier_flush(&r->copier);
 }
 
 
@@ -530,9 +483,7 @@ xet_cli_restore_copy(xet_cli_restore_t *r, xet_cli_list_t *list,
 
     /* of a lost one another backup may have brought a copy */
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_restore_file(r, &list->copy, &what);
-    }
+    rc = rc ? rc : xet_cli_restore_file(r, &list->copy, &what);
 
     if (rc != XET_CLI_OK || what == XET_CLI_COPY_GOOD) {
         return rc;
@@ -560,8 +511,7 @@ xet_cli_restore_file(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
         return XET_CLI_OK;
     }
 
-    return (rc == XET_CLI_OK)
-           ? xet_cli_copier_copy(&r->copier, r->from, copy, what) : rc;
+    return rc ? rc : xet_cli_copier_copy(&r->copier, r->from, copy, what);
 }
 
 
@@ -577,10 +527,7 @@ xet_cli_restore_heal(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
     xet_xorb_verifier_t  *v;
 
     rc = xet_cli_restore_file(r, other, &what);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_copier_flush(&r->copier);
-    }
+    rc = rc ? rc : xet_cli_copier_flush(&r->copier);
 
     v = NULL;
 
@@ -589,7 +536,7 @@ xet_cli_restore_heal(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
     }
 
     if (rc != XET_CLI_OK || what != XET_CLI_COPY_GOOD) {
-        return (rc == XET_CLI_OK) ? xet_cli_restore_lost(r, copy) : rc;
+        return rc ? rc : xet_cli_restore_lost(r, copy);
     }
 
     r->healed++;
@@ -640,28 +587,19 @@ xet_cli_restore_finish(xet_cli_restore_t *r)
     param.len = 0;
 
     rc = xet_cli_place_settle(r->to);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_restore_others(r);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_query(r->pg, "SELECT xet.store_confirm($1)", &param, 1,
-                              NULL, NULL);
-    }
+    rc = rc ? rc : xet_cli_restore_others(r);
+    rc = rc ? rc : xet_cli_pg_query(r->pg, "SELECT xet.store_confirm($1)",
+                                    &param, 1, NULL, NULL);
 
     if (rc == XET_CLI_OK) {
         snprintf(text, sizeof(text), "%s\n", r->m.identity);
         rc = xet_cli_place_put(r->to, "identity", text, 1);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_exec(r->pg, "DROP SCHEMA IF EXISTS xet_restore"
-                                    " CASCADE");
-    }
+    rc = rc ? rc : xet_cli_pg_exec(r->pg, "DROP SCHEMA IF EXISTS xet_restore"
+                                          " CASCADE");
 
-    return (rc == XET_CLI_OK)
-           ? xet_cli_place_remove(r->to, XET_CLI_RESTORE_MARK) : rc;
+    return rc ? rc : xet_cli_place_remove(r->to, XET_CLI_RESTORE_MARK);
 }
 
 

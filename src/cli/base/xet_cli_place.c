@@ -485,15 +485,10 @@ xet_cli_place_settle(xet_store_t *place)
         rc = xet_cli_place_sync(place, folder);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_sync(place, "xorbs/" XET_STORE_NAMESPACE);
-    }
+    rc = rc ? rc : xet_cli_place_sync(place, "xorbs/" XET_STORE_NAMESPACE);
+    rc = rc ? rc : xet_cli_place_sync(place, "xorbs");
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_sync(place, "xorbs");
-    }
-
-    return (rc == XET_CLI_OK) ? xet_cli_place_sync(place, ".") : rc;
+    return rc ? rc : xet_cli_place_sync(place, ".");
 }
 
 

@@ -160,10 +160,7 @@ xet_cli_hub_commit_send(xet_cli_hub_commit_t *c)
                          xet_cli_hub_url(c->hub, bucket ? "batch" : "commit",
                                          1, NULL),
                          &b, XET_CLI_HUB_LINES);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_hub_commit_taken(c, &r);
-    }
+    rc = rc ? rc : xet_cli_hub_commit_taken(c, &r);
 
     xet_cli_http_free(&r);
     xet_cli_buf_free(&b);
@@ -299,7 +296,7 @@ xet_cli_hub_commit_taken(xet_cli_hub_commit_t *c, const xet_cli_request_t *r)
         rc = xet_cli_hub_commit_failed(json_object_get(answer, "failed"));
         json_decref(answer);
 
-        return (rc == XET_CLI_OK) ? xet_cli_http_fail(r) : rc;
+        return rc ? rc : xet_cli_http_fail(r);
     }
 
     /* deleted by a request whose answer was lost */

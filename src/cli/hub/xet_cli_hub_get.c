@@ -61,14 +61,8 @@ xet_cli_hub_get(const xet_cli_args_t *args)
     }
 
     rc = xet_cli_hub_open_repo(&hub, args, args->operands[0]);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_hub_look(&hub, 0);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_hub_get_any(&hub);
-    }
+    rc = rc ? rc : xet_cli_hub_look(&hub, 0);
+    rc = rc ? rc : xet_cli_hub_get_any(&hub);
 
     xet_cli_hub_close(&hub);
 
@@ -86,7 +80,7 @@ xet_cli_hub_get_any(xet_cli_hub_t *hub)
         rc = xet_cli_hub_file(hub, &file);
 
         if (rc != XET_CLI_OK || file.found) {
-            return (rc == XET_CLI_OK) ? xet_cli_hub_get_file(hub, &file) : rc;
+            return rc ? rc : xet_cli_hub_get_file(hub, &file);
         }
     }
 

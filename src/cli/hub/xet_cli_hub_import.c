@@ -234,9 +234,7 @@ xet_cli_hub_import_send(const xet_cli_args_t *args, const char *name,
     rc = xet_cli_hub_open_repo(&hub, &own, name);
     hub.status = status;
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_hub_send(&hub, source);
-    }
+    rc = rc ? rc : xet_cli_hub_send(&hub, source);
 
     xet_cli_hub_close(&hub);
 

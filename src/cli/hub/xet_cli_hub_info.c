@@ -94,10 +94,7 @@ xet_cli_hub_info_any(const xet_cli_args_t *args, char *operand)
     xet_cli_hub_file_t   file;
 
     rc = xet_cli_hub_open_repo(&hub, args, operand);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_hub_look(&hub, 0);
-    }
+    rc = rc ? rc : xet_cli_hub_look(&hub, 0);
 
     if (rc == XET_CLI_OK && *hub.path) {
         rc = xet_cli_hub_file(&hub, &file);

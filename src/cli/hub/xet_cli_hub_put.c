@@ -107,9 +107,7 @@ xet_cli_hub_put(const xet_cli_args_t *args)
                           "names no path in the repository");
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_hub_send(&hub, &source);
-    }
+    rc = rc ? rc : xet_cli_hub_send(&hub, &source);
 
     xet_cli_hub_close(&hub);
 
@@ -182,10 +180,7 @@ xet_cli_hub_send(xet_cli_hub_t *hub, const xet_cli_hub_source_t *source)
     hub->writes = 1;
 
     rc = xet_cli_hub_put_check(&p);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_hub_items(&p);
-    }
+    rc = rc ? rc : xet_cli_hub_items(&p);
 
     if (rc <= XET_CLI_ERROR && rc != XET_CLI_USAGE && p.items) {
         rc = xet_cli_worse(rc, xet_cli_hub_put_run(&p));
@@ -282,9 +277,8 @@ xet_cli_hub_items(xet_cli_hub_put_t *p)
     }
 
     if (p->count == 0) {
-        return (rc == XET_CLI_OK)
-               ? xet_cli_fail(XET_CLI_FAULT, p->source->folder, "is empty")
-               : rc;
+        return rc ? rc : xet_cli_fail(XET_CLI_FAULT, p->source->folder,
+                                      "is empty");
     }
 
     p->items = calloc(p->count, sizeof(xet_cli_hub_item_t));
@@ -639,7 +633,7 @@ xet_cli_hub_put_end(void *ctx)
 
     rc = xet_cli_hub_commit_send(&p->commit);
 
-    return (rc == XET_CLI_OK) ? xet_cli_hub_put_told(p) : rc;
+    return rc ? rc : xet_cli_hub_put_told(p);
 }
 
 

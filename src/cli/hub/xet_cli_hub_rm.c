@@ -57,9 +57,7 @@ xet_cli_hub_rm(const xet_cli_args_t *args)
                           "names no path in the repository");
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_hub_rm_path(&hub, folder);
-    }
+    rc = rc ? rc : xet_cli_hub_rm_path(&hub, folder);
 
     xet_cli_hub_close(&hub);
 
@@ -84,7 +82,7 @@ xet_cli_hub_rm_hashes(const xet_cli_args_t *args, int folder)
 
     rc = xet_cli_hub_unnamed(args, args->count ? args->operands[0] : "rm");
 
-    return (rc == XET_CLI_OK) ? xet_cli_rm(args) : rc;
+    return rc ? rc : xet_cli_rm(args);
 }
 
 
@@ -105,10 +103,7 @@ xet_cli_hub_rm_path(xet_cli_hub_t *hub, int folder)
 
     } else {
         rc = xet_cli_hub_commit_remove(&c, hub->path, folder);
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_hub_commit_send(&c);
-        }
+        rc = rc ? rc : xet_cli_hub_commit_send(&c);
     }
 
     xet_cli_hub_commit_free(&c);
@@ -142,9 +137,7 @@ xet_cli_hub_rm_below(xet_cli_hub_t *hub, xet_cli_hub_commit_t *c)
             rc = xet_cli_fail(XET_CLI_FAULT, hub->path, "is not there");
         }
 
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_hub_rm_send(&d);
-        }
+        rc = rc ? rc : xet_cli_hub_rm_send(&d);
 
         xet_cli_hub_rm_free(&d);
         free(d.paths);

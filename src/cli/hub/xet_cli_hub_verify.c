@@ -43,7 +43,7 @@ xet_cli_hub_verify(const xet_cli_args_t *args)
     if (args->count == 0 || args->value[XET_CLI_OPT_STORE]) {
         rc = xet_cli_hub_unnamed(args, "verify");
 
-        return (rc == XET_CLI_OK) ? xet_cli_verify(args) : rc;
+        return rc ? rc : xet_cli_verify(args);
     }
 
     for (names = 0, i = 0; i < args->count; i++) {
@@ -99,13 +99,8 @@ xet_cli_hub_verify_name(const xet_cli_args_t *args, const char *operand)
         rc = xet_cli_no_memory();
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_hub_look(&hub, 0);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_hub_verify_any(&v);
-    }
+    rc = rc ? rc : xet_cli_hub_look(&hub, 0);
+    rc = rc ? rc : xet_cli_hub_verify_any(&v);
 
     EVP_MD_CTX_free(v.sha256);
     xet_cli_hub_close(&hub);
@@ -232,7 +227,7 @@ xet_cli_hub_verify_file(xet_cli_hub_verify_t *v, const char *path,
         }
     }
 
-    return (rc == XET_CLI_OK) ? xet_cli_hub_verify_print(v, &d, path) : rc;
+    return rc ? rc : xet_cli_hub_verify_print(v, &d, path);
 }
 
 

@@ -120,10 +120,9 @@ xet_cli_download_init(xet_cli_download_t *d, const xet_cli_args_t *args,
 
     rc = xet_cli_args_hash(hash, &d->hash);
 
-    return (rc == XET_CLI_OK)
-           ? xet_cli_args_number(args, XET_CLI_OPT_PARALLEL, 1, 64,
-                                 XET_CLI_DOWNLOAD_PARALLEL, &d->parallel)
-           : rc;
+    return rc ? rc : xet_cli_args_number(args, XET_CLI_OPT_PARALLEL, 1, 64,
+                                         XET_CLI_DOWNLOAD_PARALLEL,
+                                         &d->parallel);
 }
 
 

@@ -67,10 +67,7 @@ xet_cli_get(const xet_cli_args_t *args)
     g->fd = -1;
 
     rc = xet_cli_get_open(g);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_get_run(g);
-    }
+    rc = rc ? rc : xet_cli_get_run(g);
 
     xet_cli_http_destroy(g->http);
     free(g);
@@ -109,10 +106,7 @@ xet_cli_get_file(const xet_cli_args_t *args, xet_cli_http_t *h,
     rc = xet_cli_args_number(args, XET_CLI_OPT_PARALLEL, 1, 64,
                              XET_CLI_DOWNLOAD_PARALLEL,
                              &g->download.parallel);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_get_run(g);
-    }
+    rc = rc ? rc : xet_cli_get_run(g);
 
     free(g);
 
@@ -144,7 +138,7 @@ xet_cli_get_run(xet_cli_get_t *g)
         xet_cli_progress_end();
     }
 
-    return (rc == XET_CLI_OK) ? xet_cli_get_print(g) : rc;
+    return rc ? rc : xet_cli_get_print(g);
 }
 
 
@@ -273,13 +267,8 @@ xet_cli_get_whole(xet_cli_get_t *g)
         rc = xet_cli_part_sha256(&g->part, d->size, g->sha256, g->output);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_part_ready(&g->part, d->size, 1);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_part_name(&g->part, 1);
-    }
+    rc = rc ? rc : xet_cli_part_ready(&g->part, d->size, 1);
+    rc = rc ? rc : xet_cli_part_name(&g->part, 1);
 
     if (rc != XET_CLI_OK) {
         xet_cli_part_stop(&g->part, xet_cli_interrupted || d->passing);

@@ -512,17 +512,13 @@ xet_cli_get_tree_fetch(xet_cli_get_tree_t *g, int folder, const char *base,
         rc = xet_cli_get_tree_mode(g, f->part.part_fd);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_part_ready(&f->part, f->size, far);
-    }
+    rc = rc ? rc : xet_cli_part_ready(&f->part, f->size, far);
 
     if (rc == XET_CLI_OK && !far) {
         return xet_cli_get_tree_wait(g);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_part_name(&f->part, 1);
-    }
+    rc = rc ? rc : xet_cli_part_name(&f->part, 1);
 
     if (rc != XET_CLI_OK) {
         xet_cli_part_stop(&f->part, xet_cli_interrupted || d.passing);

@@ -236,10 +236,7 @@ xet_cli_packer_stream(xet_cli_packer_t *p, FILE *in)
         file->size += n;
 
         rc = xet_cli_packer_feed(p, n);
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_http_step(p->upload->http, 0);
-        }
+        rc = rc ? rc : xet_cli_http_step(p->upload->http, 0);
 
         rc = xet_cli_worse(rc, p->upload->rc);
 
@@ -533,9 +530,7 @@ xet_cli_packer_commit(xet_cli_packer_t *p)
         /* void */
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_upload_commit(p->upload, p->files, p->nfiles);
-    }
+    rc = rc ? rc : xet_cli_upload_commit(p->upload, p->files, p->nfiles);
 
     /* the core still knows the xorbs that the upload has forgotten */
 

@@ -71,10 +71,7 @@ xet_cli_part_open(xet_cli_part_t *p, int folder, const char *target,
     }
 
     rc = xet_cli_part_files(p);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_part_load(p, hash);
-    }
+    rc = rc ? rc : xet_cli_part_load(p, hash);
 
     if (rc != XET_CLI_OK) {
 
@@ -320,7 +317,7 @@ xet_cli_part_download(xet_cli_part_t *p, xet_cli_http_t *h,
 
     rc = xet_cli_part_reset(p, &d->hash);
 
-    return (rc == XET_CLI_OK) ? xet_cli_download(h, d) : rc;
+    return rc ? rc : xet_cli_download(h, d);
 }
 
 

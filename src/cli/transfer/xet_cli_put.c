@@ -254,10 +254,7 @@ xet_cli_puts(const xet_cli_args_t *args, xet_cli_http_t *h,
     p->puts = puts;
 
     rc = xet_cli_puts_init(p);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_puts_files(p);
-    }
+    rc = rc ? rc : xet_cli_puts_files(p);
 
     if (p->upload.http) {
         xet_cli_upload_free(&p->upload);

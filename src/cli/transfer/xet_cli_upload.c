@@ -107,16 +107,9 @@ xet_cli_upload_xorb(xet_cli_upload_t *u, const xet_xorb_info_t *info)
     list.raw_ends = info->raw_ends;
 
     rc = xet_cli_xorbs_add(&u->xorbs, &list, 0);
+    rc = rc ? rc : xet_cli_upload_wait(u, (unsigned) u->parallel - 1);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_upload_wait(u, (unsigned) u->parallel - 1);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_upload_send(u, &info->hash);
-    }
-
-    return rc;
+    return rc ? rc : xet_cli_upload_send(u, &info->hash);
 }
 
 

@@ -207,14 +207,8 @@ xet_cli_gc_run(xet_cli_gc_t *g)
     /* a restore may have found there what is given out to be removed */
 
     rc = xet_cli_store_enter(g->pg, 0);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_gc_follow(g);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_gc_left(g);
-    }
+    rc = rc ? rc : xet_cli_gc_follow(g);
+    rc = rc ? rc : xet_cli_gc_left(g);
 
     if (rc == XET_CLI_INTERRUPTED) {
         fprintf(stderr, "xet: gc: interrupted, the server goes on\n");
@@ -260,9 +254,7 @@ xet_cli_gc_follow(xet_cli_gc_t *g)
                                    &asked);
         }
 
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_gc_look(g);
-        }
+        rc = rc ? rc : xet_cli_gc_look(g);
 
         if (rc != XET_CLI_OK || (asked && g->begun && !g->running)) {
             break;

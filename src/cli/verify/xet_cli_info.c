@@ -527,9 +527,7 @@ xet_cli_info_remote(xet_cli_info_t *in, const xet_hash_t *hash)
 
     memset(&sum, 0, sizeof(sum));
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_info_plans(in, hash, size, &sum);
-    }
+    rc = rc ? rc : xet_cli_info_plans(in, hash, size, &sum);
 
     if (rc != XET_CLI_OK) {
         return rc;

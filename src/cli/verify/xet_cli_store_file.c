@@ -82,9 +82,7 @@ xet_cli_store_file(xet_cli_checker_t *c, xet_cli_job_t *job)
     do {
         changed = 0;
 
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_store_file_check(f);
-        }
+        rc = rc ? rc : xet_cli_store_file_check(f);
 
         if (rc == XET_CLI_OK && f->fault == NULL && c->store->sha256
             && f->row.claimed)
@@ -498,11 +496,8 @@ xet_cli_store_file_content(xet_cli_store_file_t *f, const uint8_t *packed,
     rc = xet_cli_reader_open(f->checker->store->place,
                              xet_store_copy(name, &term.xorb, term.tag),
                              &reader);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_store_file_chunks(f->checker, reader, &term, sha256,
-                                       status);
-    }
+    rc = rc ? rc : xet_cli_store_file_chunks(f->checker, reader, &term, sha256,
+                                             status);
 
     xet_cli_reader_close(reader);
 

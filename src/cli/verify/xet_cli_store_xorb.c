@@ -37,14 +37,8 @@ xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job)
     xet_store_reader_t  *reader;
 
     rc = xet_cli_store_xorb_open(c, job, &reader);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_store_xorb_size(c, job, reader);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_store_xorb_verify(c, job, reader);
-    }
+    rc = rc ? rc : xet_cli_store_xorb_size(c, job, reader);
+    rc = rc ? rc : xet_cli_store_xorb_verify(c, job, reader);
 
     xet_cli_reader_close(reader);
 

@@ -134,10 +134,7 @@ xet_cli_verify_store(const xet_cli_args_t *args)
 
     pg = NULL;
     rc = xet_cli_verify_options(&s, &threads);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_identity(s.place, s.identity);
-    }
+    rc = rc ? rc : xet_cli_place_identity(s.place, s.identity);
 
     if (rc == XET_CLI_OK) {
         pg = xet_cli_pg_open(args, &rc);
@@ -163,17 +160,13 @@ xet_cli_verify_store(const xet_cli_args_t *args)
              : xet_cli_verify_threads(&s, pg, threads);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_store_orphans(&s, pg);
-    }
+    rc = rc ? rc : xet_cli_store_orphans(&s, pg);
 
     xet_cli_progress_end();
     xet_cli_pg_close(pg);
     xet_store_destroy(s.place);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_verify_print(&s);
-    }
+    rc = rc ? rc : xet_cli_verify_print(&s);
 
     free(s.names);
 
@@ -189,14 +182,9 @@ xet_cli_verify_options(xet_cli_store_t *s, uint64_t *threads)
 
     s->place = xet_cli_store_open(s->args, XET_CLI_PLACE_WAITS, &rc);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_args_number(s->args, XET_CLI_OPT_PARALLEL, 1, 256,
-                                 s->place->parallel, threads);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_args_time(s->args, XET_CLI_OPT_OLDER, 0, &age);
-    }
+    rc = rc ? rc : xet_cli_args_number(s->args, XET_CLI_OPT_PARALLEL, 1, 256,
+                                       s->place->parallel, threads);
+    rc = rc ? rc : xet_cli_args_time(s->args, XET_CLI_OPT_OLDER, 0, &age);
 
     if (rc == XET_CLI_OK) {
         s->before = time(NULL) - (time_t) age;
@@ -236,9 +224,7 @@ xet_cli_verify_threads(xet_cli_store_t *s, xet_cli_pg_t *pg, uint64_t n)
         }
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_verify_rows(s, pg);
-    }
+    rc = rc ? rc : xet_cli_verify_rows(s, pg);
 
     pthread_mutex_lock(&s->mutex);
 
@@ -385,11 +371,9 @@ xet_cli_verify_rows(xet_cli_store_t *s, xet_cli_pg_t *pg)
 
     rc = xet_cli_pg_exec(pg, "BEGIN ISOLATION LEVEL REPEATABLE READ"
                              " READ ONLY");
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_number(pg, "SELECT coalesce(sum(stored_size), 0)"
-                               "::bigint FROM xet.xorbs", NULL, 0, &total);
-    }
+    rc = rc ? rc : xet_cli_pg_number(pg, "SELECT coalesce(sum(stored_size), 0)"
+                                     "::bigint FROM xet.xorbs", NULL, 0,
+                                     &total);
 
     if (rc == XET_CLI_OK) {
         xet_cli_progress_total(total);
@@ -402,18 +386,13 @@ xet_cli_verify_rows(xet_cli_store_t *s, xet_cli_pg_t *pg)
                               NULL, 0, xet_cli_verify_xorb_row, s);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_query(pg, "SELECT size, term_count, sha256, packed,"
-                              " hash FROM xet.files WHERE hash IS NOT NULL"
-                              " ORDER BY id", NULL, 0,
-                              xet_cli_verify_file_row, s);
-    }
+    rc = rc ? rc
+            : xet_cli_pg_query(pg, "SELECT size, term_count, sha256, packed,"
+                               " hash FROM xet.files WHERE hash IS NOT NULL"
+                               " ORDER BY id", NULL, 0,
+                               xet_cli_verify_file_row, s);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_exec(pg, "COMMIT");
-    }
-
-    return rc;
+    return rc ? rc : xet_cli_pg_exec(pg, "COMMIT");
 }
 
 
@@ -452,10 +431,7 @@ xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row)
     }
 
     rc = xet_cli_verify_lists(job, row);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_store_note(s, &job->hash, job->tag);
-    }
+    rc = rc ? rc : xet_cli_store_note(s, &job->hash, job->tag);
 
     if (rc != XET_CLI_OK) {
         xet_cli_verify_free(job);
