@@ -20,12 +20,30 @@ typedef struct xet_cli_pg_s  xet_cli_pg_t;
 typedef struct pg_result     xet_cli_pg_row_t;
 
 
-/* A parameter: a text, or with a len a bytea; null if value is NULL. */
+/*
+ * The parameters of a statement, 8 at most, as xet_cli_pg_with() of these; they
+ * are there as long as the block that they are written in.  A text, or bytes,
+ * of NULL are null.  A copy has its tag as a signed number in the database.
+ */
 
 typedef struct {
     const void   *value;
-    size_t        len;
+    size_t        len;                 /* of bytes */
+    int64_t       number;
+    unsigned      numeric:1;
+    unsigned      last:1;              /* behind the last one */
 } xet_cli_pg_param_t;
+
+
+#define xet_cli_pg_with(...)                                                  \
+    ((const xet_cli_pg_param_t[]) { __VA_ARGS__, { .last = 1 } })
+
+#define xet_cli_as_text(text)        { .value = (text) }
+#define xet_cli_as_bytes(data, n)    { .value = (data), .len = (n) }
+#define xet_cli_as_hash(hash)        xet_cli_as_bytes((hash)->bytes,          \
+                                                      XET_HASH_LEN)
+#define xet_cli_as_number(n)         { .number = (int64_t) (n), .numeric = 1 }
+#define xet_cli_as_tag(tag)          xet_cli_as_number((int32_t) (tag))
 
 
 /*
@@ -43,20 +61,26 @@ xet_cli_pg_t *xet_cli_pg_open(const xet_cli_args_t *args, int *rc);
 void xet_cli_pg_close(xet_cli_pg_t *pg);
 
 /*
- * Runs one statement with n parameters, 8 at most, and calls row for each of
+ * Runs one statement with its parameters, or NULL, and calls row for each of
  * its rows; with NULL they are dropped.  XET_CLI_OK, what row returned,
  * XET_CLI_INTERRUPTED after a signal, or XET_CLI_ERROR, reported.
  */
 int xet_cli_pg_query(xet_cli_pg_t *pg, const char *sql,
-    const xet_cli_pg_param_t *params, int n, xet_cli_pg_row_pt row,
-    void *ctx);
+    const xet_cli_pg_param_t *params, xet_cli_pg_row_pt row, void *ctx);
 
 /*
  * Sets *number to the integer or boolean that a statement returns; without a
  * row it stays as it is.  Returns what xet_cli_pg_query() returns.
  */
 int xet_cli_pg_number(xet_cli_pg_t *pg, const char *sql,
-    const xet_cli_pg_param_t *params, int n, uint64_t *number);
+    const xet_cli_pg_param_t *params, uint64_t *number);
+
+/* The same for a text, of which size bytes have room. */
+int xet_cli_pg_line(xet_cli_pg_t *pg, const char *sql,
+    const xet_cli_pg_param_t *params, char *text, size_t size);
+
+/* XET_CLI_OK, or XET_CLI_ERROR, reported, for a standby. */
+int xet_cli_pg_primary(xet_cli_pg_t *pg);
 
 /*
  * Runs any number of statements without parameters; their rows are dropped.

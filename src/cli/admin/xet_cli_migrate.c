@@ -21,6 +21,11 @@
 
 #define XET_CLI_MIGRATE_MAX  (16 * 1024 * 1024)   /* bytes of a file */
 
+/* The number of a file, 0 for functions.sql, as a parameter. */
+
+#define xet_cli_migrate_number(name)                                          \
+    xet_cli_as_number(strtoul(name, NULL, 10))
+
 
 typedef struct {
     xet_cli_pg_t    *pg;
@@ -42,9 +47,8 @@ static int xet_cli_migrate_newer(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name);
 static char *xet_cli_migrate_read(xet_cli_migrate_t *m, const char *name,
     char *sum);
-static int xet_cli_migrate_state(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
-    const xet_cli_pg_param_t *params);
+    const char *sum, const char *text);
 static int xet_cli_migrate_told(xet_cli_migrate_t *m, const char *name);
 
 
@@ -253,9 +257,8 @@ xet_cli_migrate_filter(const struct dirent *entry)
 static int
 xet_cli_migrate_begin(xet_cli_migrate_t *m)
 {
-    int                  rc;
-    char                *rules, newest[24], sum[2 * XET_CLI_SHA256_LEN + 1];
-    xet_cli_pg_param_t   last;
+    int    rc;
+    char  *rules, sum[2 * XET_CLI_SHA256_LEN + 1];
 
     rules = xet_cli_migrate_read(m, "migrate.sql", sum);
 
@@ -271,14 +274,11 @@ xet_cli_migrate_begin(xet_cli_migrate_t *m)
         return rc;
     }
 
-    snprintf(newest, sizeof(newest), "%lu", m->newest);
-    memset(&last, 0, sizeof(last));
-    last.value = newest;
-
     return xet_cli_pg_query(m->pg, "SELECT name"
                             " FROM pg_temp.migration_newer($1::integer)"
                             " AS name WHERE name IS NOT NULL",
-                            &last, 1, xet_cli_migrate_newer, NULL);
+                            xet_cli_pg_with(xet_cli_as_number(m->newest)),
+                            xet_cli_migrate_newer, NULL);
 }
 
 
@@ -294,13 +294,8 @@ xet_cli_migrate_newer(void *ctx, const xet_cli_pg_row_t *row)
 static int
 xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
 {
-    int                  rc;
-    char                 state, version[16], sum[2 * XET_CLI_SHA256_LEN + 1];
-    char                *text;
-    unsigned long        number;
-    xet_cli_pg_param_t   params[4];
-
-    number = strtoul(name, NULL, 10);  /* 0: functions.sql */
+    int    rc;
+    char  *text, state[16], sum[2 * XET_CLI_SHA256_LEN + 1];
 
     text = xet_cli_migrate_read(m, name, sum);
 
@@ -308,24 +303,18 @@ xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
         return XET_CLI_ERROR;
     }
 
-    snprintf(version, sizeof(version), "%lu", number);
+    state[0] = '\0';
 
-    memset(params, 0, sizeof(params));
-    params[0].value = version;
-    params[1].value = sum;
-    params[2].value = name;
-    params[3].value = text;
+    rc = xet_cli_pg_line(m->pg, "SELECT pg_temp.migration_state($1::integer,"
+                         " $2)",
+                         xet_cli_pg_with(xet_cli_migrate_number(name),
+                                         xet_cli_as_text(sum)),
+                         state, sizeof(state));
 
-    state = '\0';
+    if (rc == XET_CLI_OK && strcmp(state, "new") == 0) {
+        rc = xet_cli_migrate_apply(m, name, sum, text);
 
-    rc = xet_cli_pg_query(m->pg, "SELECT pg_temp.migration_state("
-                          "$1::integer, $2)",
-                          params, 2, xet_cli_migrate_state, &state);
-
-    if (rc == XET_CLI_OK && state == 'n') {
-        rc = xet_cli_migrate_apply(m, name, params);
-
-    } else if (rc == XET_CLI_OK && state == 'c') {
+    } else if (rc == XET_CLI_OK && strcmp(state, "changed") == 0) {
         rc = xet_cli_fail(XET_CLI_FAULT, name,
                           "was changed after it had been applied");
     }
@@ -333,21 +322,6 @@ xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
     free(text);
 
     return rc;
-}
-
-
-/* Takes the first letter of the state: "new", "changed" or "done". */
-
-static int
-xet_cli_migrate_state(void *ctx, const xet_cli_pg_row_t *row)
-{
-    char  *state;
-
-    state = ctx;
-
-    *state = *xet_cli_pg_text(row, 0);
-
-    return XET_CLI_OK;
 }
 
 
@@ -401,7 +375,7 @@ xet_cli_migrate_read(xet_cli_migrate_t *m, const char *name, char *sum)
 
 static int
 xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
-    const xet_cli_pg_param_t *params)
+    const char *sum, const char *text)
 {
     int  rc;
 
@@ -410,13 +384,19 @@ xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
     if (rc == XET_CLI_OK) {
         rc = (*name == 'f')
              ? xet_cli_pg_query(m->pg, "SELECT pg_temp.migration_functions($1)",
-                                &params[3], 1, NULL, NULL)
-             : xet_cli_pg_exec(m->pg, params[3].value);
+                                xet_cli_pg_with(xet_cli_as_text(text)), NULL,
+                                NULL)
+             : xet_cli_pg_exec(m->pg, text);
     }
 
-    rc = rc ? rc : xet_cli_pg_query(m->pg, "SELECT pg_temp.migration_applied("
-                                    "$1::integer, $3, $2, $4)",
-                                    params, 4, NULL, NULL);
+    rc = rc ? rc
+            : xet_cli_pg_query(m->pg, "SELECT pg_temp.migration_applied("
+                               "$1::integer, $2, $3, $4)",
+                               xet_cli_pg_with(xet_cli_migrate_number(name),
+                                               xet_cli_as_text(name),
+                                               xet_cli_as_text(sum),
+                                               xet_cli_as_text(text)),
+                               NULL, NULL);
 
     /* a transaction that has failed is rolled back when the session ends */
 

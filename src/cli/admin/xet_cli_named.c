@@ -28,19 +28,12 @@ xet_cli_named_hub(const char *name)
 char *
 xet_cli_named(xet_cli_pg_t *pg, const char *name, int *rc)
 {
-    char                kind[2], *store, *owner, *base;
-    xet_hub_target_t    target;
-    xet_cli_pg_param_t  params[4];
-
-    memset(params, 0, sizeof(params));
+    char               kind[2], *store, *owner, *base;
+    xet_hub_target_t   target;
 
     owner = NULL;
     base = NULL;
     store = NULL;
-
-    if (!xet_cli_named_hub(name)) {
-        params[0].value = name;
-    }
 
     if (xet_hub_operand_parse(name, &target) == XET_OK && target.name.data
         && target.path.len == 0)
@@ -58,14 +51,16 @@ xet_cli_named(xet_cli_pg_t *pg, const char *name, int *rc)
             *rc = xet_cli_no_memory();
             return NULL;
         }
-
-        params[1].value = kind;
-        params[2].value = owner;
-        params[3].value = base;
     }
 
     *rc = xet_cli_pg_query(pg, "SELECT n FROM xet.repo_named($1, $2::integer,"
-                           " $3, $4) AS n WHERE n IS NOT NULL", params, 4,
+                           " $3, $4) AS n WHERE n IS NOT NULL",
+                           xet_cli_pg_with(
+                               xet_cli_as_text(xet_cli_named_hub(name) ? NULL
+                                                                       : name),
+                               xet_cli_as_text(owner ? kind : NULL),
+                               xet_cli_as_text(owner),
+                               xet_cli_as_text(base)),
                            xet_cli_named_row, &store);
 
     free(owner);

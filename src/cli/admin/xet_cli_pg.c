@@ -5,6 +5,7 @@
 
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,14 +24,21 @@ struct xet_cli_pg_s {
 };
 
 
+typedef struct {
+    char    *text;
+    size_t   size;
+} xet_cli_pg_line_t;
+
+
 static int xet_cli_pg_number_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_pg_line_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_pg_rows(xet_cli_pg_t *pg, xet_cli_pg_row_pt row,
     void *ctx);
 static int xet_cli_pg_result(xet_cli_pg_t *pg, const PGresult *res,
     xet_cli_pg_row_pt row, void *ctx);
 static int xet_cli_pg_secrets(const PQconninfoOption *options,
     char **password, char **service);
-static int xet_cli_pg_line(const char *value);
+static int xet_cli_pg_plain(const char *value);
 static const char *xet_cli_pg_option(const xet_cli_pg_t *pg,
     const PQconninfoOption *o);
 static int xet_cli_pg_fail(const char *text);
@@ -95,17 +103,24 @@ xet_cli_pg_close(xet_cli_pg_t *pg)
 
 int
 xet_cli_pg_query(xet_cli_pg_t *pg, const char *sql,
-    const xet_cli_pg_param_t *params, int n, xet_cli_pg_row_pt row, void *ctx)
+    const xet_cli_pg_param_t *params, xet_cli_pg_row_pt row, void *ctx)
 {
-    int          i, lengths[XET_CLI_PG_PARAMS], formats[XET_CLI_PG_PARAMS];
+    int          n, lengths[XET_CLI_PG_PARAMS], formats[XET_CLI_PG_PARAMS];
     Oid          types[XET_CLI_PG_PARAMS];
+    char         numbers[XET_CLI_PG_PARAMS][24];
     const char  *values[XET_CLI_PG_PARAMS];
 
-    for (i = 0; i < n; i++) {
-        values[i] = params[i].value;
-        lengths[i] = (int) params[i].len;
-        formats[i] = (params[i].len != 0);
-        types[i] = params[i].len ? XET_CLI_PG_BYTEA : 0;
+    for (n = 0; params && !params[n].last; n++) {
+        values[n] = params[n].value;
+        lengths[n] = (int) params[n].len;
+        formats[n] = (params[n].len != 0);
+        types[n] = params[n].len ? XET_CLI_PG_BYTEA : 0;
+
+        if (params[n].numeric) {
+            snprintf(numbers[n], sizeof(numbers[n]), "%" PRId64,
+                     params[n].number);
+            values[n] = numbers[n];
+        }
     }
 
     if (!PQsendQueryParams(pg->conn, sql, n, types, values, lengths, formats,
@@ -121,10 +136,9 @@ xet_cli_pg_query(xet_cli_pg_t *pg, const char *sql,
 
 int
 xet_cli_pg_number(xet_cli_pg_t *pg, const char *sql,
-    const xet_cli_pg_param_t *params, int n, uint64_t *number)
+    const xet_cli_pg_param_t *params, uint64_t *number)
 {
-    return xet_cli_pg_query(pg, sql, params, n, xet_cli_pg_number_row,
-                            number);
+    return xet_cli_pg_query(pg, sql, params, xet_cli_pg_number_row, number);
 }
 
 
@@ -134,6 +148,43 @@ xet_cli_pg_number_row(void *ctx, const xet_cli_pg_row_t *row)
     *(uint64_t *) ctx = xet_cli_pg_u64(row, 0);
 
     return XET_CLI_OK;
+}
+
+
+int
+xet_cli_pg_line(xet_cli_pg_t *pg, const char *sql,
+    const xet_cli_pg_param_t *params, char *text, size_t size)
+{
+    xet_cli_pg_line_t  line = { text, size };
+
+    return xet_cli_pg_query(pg, sql, params, xet_cli_pg_line_row, &line);
+}
+
+
+static int
+xet_cli_pg_line_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    xet_cli_pg_line_t  *line = ctx;
+
+    snprintf(line->text, line->size, "%s", xet_cli_pg_text(row, 0));
+
+    return XET_CLI_OK;
+}
+
+
+int
+xet_cli_pg_primary(xet_cli_pg_t *pg)
+{
+    int       rc;
+    uint64_t  standby;
+
+    standby = 0;
+    rc = xet_cli_pg_number(pg, "SELECT pg_is_in_recovery()", NULL, &standby);
+
+    return (rc == XET_CLI_OK && standby)
+           ? xet_cli_fail(XET_CLI_ERROR, "postgres", "is a standby, which may"
+                          " be behind; the primary has to be asked")
+           : rc;
 }
 
 
@@ -312,7 +363,7 @@ xet_cli_pg_secrets(const PQconninfoOption *options, char **password,
             continue;
         }
 
-        if (!xet_cli_pg_line(o->val)) {
+        if (!xet_cli_pg_plain(o->val)) {
             return xet_cli_fail(XET_CLI_ERROR, o->keyword, "is too long or ends"
                                 " with a space, and can't be handed over to"
                                 " the programs of PostgreSQL");
@@ -339,7 +390,7 @@ xet_cli_pg_secrets(const PQconninfoOption *options, char **password,
  */
 
 static int
-xet_cli_pg_line(const char *value)
+xet_cli_pg_plain(const char *value)
 {
     size_t  len;
 

@@ -192,19 +192,16 @@ xet_cli_repo_find(xet_cli_repo_t *r)
 static int
 xet_cli_repo_ours(xet_cli_repo_t *r)
 {
-    int                 rc;
-    uint64_t            hub;
-    xet_cli_pg_param_t  param;
+    int       rc;
+    uint64_t  hub;
 
     hub = xet_cli_named_hub(r->name);
-
-    param.value = r->name;
-    param.len = 0;
 
     rc = hub ? XET_CLI_OK
              : xet_cli_pg_number(r->pg,
                                  "SELECT xet.hub_title($1) IS NOT NULL",
-                                 &param, 1, &hub);
+                                 xet_cli_pg_with(xet_cli_as_text(r->name)),
+                                 &hub);
 
     return (rc == XET_CLI_OK && hub)
            ? xet_cli_fail(XET_CLI_USAGE, r->name, "is a repo of the Hub, "
@@ -244,7 +241,7 @@ xet_cli_repo_ls(xet_cli_repo_t *r)
 {
     return xet_cli_pg_query(r->pg, "SELECT name, public, files, bytes,"
                             " coalesce(xet.hub_title(name), '')"
-                            " FROM xet.repo_list() ORDER BY name", NULL, 0,
+                            " FROM xet.repo_list() ORDER BY name", NULL,
                             xet_cli_repo_row, r);
 }
 
@@ -340,19 +337,15 @@ xet_cli_repo_rm(xet_cli_repo_t *r)
 static int
 xet_cli_repo_files(xet_cli_repo_t *r)
 {
-    xet_cli_pg_param_t  params[2];
-
-    params[0].value = r->name ? "false" : "true";
-    params[0].len = 0;
-    params[1].value = r->name ? r->name : "";
-    params[1].len = 0;
-
     return xet_cli_pg_query(r->pg, "SELECT hash, size,"
                             " to_char(created_at AT TIME ZONE 'UTC',"
                             " 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'),"
                             " encode(sha256, 'hex')"
                             " FROM xet.file_list($1::boolean, $2::text)",
-                            params, 2, xet_cli_repo_file, r);
+                            xet_cli_pg_with(
+                                xet_cli_as_text(r->name ? "false" : "true"),
+                                xet_cli_as_text(r->name ? r->name : "")),
+                            xet_cli_repo_file, r);
 }
 
 
@@ -443,14 +436,13 @@ static int
 xet_cli_repo_call(xet_cli_repo_t *r, const char *sql, const xet_hash_t *file,
     uint64_t *done)
 {
-    xet_cli_pg_param_t  params[2];
-
-    params[0].value = r->name;
-    params[0].len = 0;
-    params[1].value = file ? file->bytes : NULL;
-    params[1].len = XET_HASH_LEN;
-
     *done = 0;
 
-    return xet_cli_pg_number(r->pg, sql, params, file ? 2 : 1, done);
+    return file ? xet_cli_pg_number(r->pg, sql,
+                                    xet_cli_pg_with(xet_cli_as_text(r->name),
+                                                    xet_cli_as_hash(file)),
+                                    done)
+                : xet_cli_pg_number(r->pg, sql,
+                                    xet_cli_pg_with(xet_cli_as_text(r->name)),
+                                    done);
 }

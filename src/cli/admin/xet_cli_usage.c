@@ -154,7 +154,6 @@ xet_cli_usage_set(xet_cli_usage_t *u, const char *text)
     size_t              len, n;
     uint64_t            done;
     const char         *p, *name;
-    xet_cli_pg_param_t  params[6];
 
     static const char *const  names[] = { "stored=", "logical=", "metadata=" };
 
@@ -186,19 +185,20 @@ xet_cli_usage_set(xet_cli_usage_t *u, const char *text)
         }
     }
 
-    memset(params, 0, sizeof(params));
-
     name = u->repo ? u->repo : u->subject;
-
-    params[0].value = u->repo ? "repo" : "subject";
-    params[1].value = (strcmp(name, "*") == 0) ? NULL : name;
-    params[2].value = u->issuer;
-    params[3].value = *limits[0] ? limits[0] : NULL;
-    params[4].value = *limits[1] ? limits[1] : NULL;
-    params[5].value = *limits[2] ? limits[2] : NULL;
+    name = (strcmp(name, "*") == 0) ? NULL : name;
 
     return xet_cli_pg_number(u->pg, "SELECT xet.quota_set($1, $2, $3,"
-                             " $4::bigint, $5::bigint, $6::bigint)", params, 6,
+                             " nullif($4, '')::bigint,"
+                             " nullif($5, '')::bigint,"
+                             " nullif($6, '')::bigint)",
+                             xet_cli_pg_with(
+                                 xet_cli_as_text(u->repo ? "repo" : "subject"),
+                                 xet_cli_as_text(name),
+                                 xet_cli_as_text(u->issuer),
+                                 xet_cli_as_text(limits[0]),
+                                 xet_cli_as_text(limits[1]),
+                                 xet_cli_as_text(limits[2])),
                              &done);
 }
 
@@ -251,7 +251,7 @@ xet_cli_usage_recount(xet_cli_usage_t *u)
 
     do {
         seen = 0;
-        rc = xet_cli_pg_number(u->pg, XET_CLI_USAGE_SETTLE, NULL, 0, &seen);
+        rc = xet_cli_pg_number(u->pg, XET_CLI_USAGE_SETTLE, NULL, &seen);
 
     } while (rc == XET_CLI_OK && seen && !xet_cli_interrupted);
 
@@ -263,7 +263,7 @@ xet_cli_usage_recount(xet_cli_usage_t *u)
                             " metadata, CASE kind WHEN 'repo'"
                             " THEN xet.hub_title(name) END"
                             " FROM xet.usage_recount() ORDER BY kind, name",
-                            NULL, 0, xet_cli_usage_mended, u);
+                            NULL, xet_cli_usage_mended, u);
 }
 
 
@@ -321,14 +321,7 @@ xet_cli_usage_mended(void *ctx, const xet_cli_pg_row_t *row)
 static int
 xet_cli_usage_show(xet_cli_usage_t *u)
 {
-    int                 rc;
-    const char         *sql;
-    xet_cli_pg_param_t  params[2];
-
-    memset(params, 0, sizeof(params));
-
-    params[0].value = u->repo ? u->repo : u->subject;
-    params[1].value = u->issuer;
+    int  rc;
 
     if (!u->json) {
         printf("%-7s %8s %16s %16s %16s %16s %16s %16s %16s %s\n", "kind",
@@ -337,35 +330,36 @@ xet_cli_usage_show(xet_cli_usage_t *u)
     }
 
     if (u->repo) {
-        sql = "SELECT kind, $1::text, files, logical, stored, metadata,"
-              " logical_max, stored_max, metadata_max,"
-              " coalesce(xet.hub_title($1::text), '')"
-              " FROM xet.usage_get(false, $1::text, NULL)";
-
-    } else if (u->subject) {
-        sql = "SELECT kind, $1::text, files, logical, stored, metadata,"
-              " logical_max, stored_max, metadata_max, ''"
-              " FROM xet.usage_get(true, '',"
-              " convert_to(coalesce($2::text, ''), 'UTF8') || '\\x00'"
-              " || convert_to($1::text, 'UTF8'))";
-
-    } else {
-        rc = xet_cli_pg_query(u->pg, "SELECT kind, name, files, logical,"
-                              " stored, metadata, logical_max, stored_max,"
-                              " metadata_max, CASE kind WHEN 'repo'"
-                              " THEN xet.hub_title(name) END"
-                              " FROM xet.usage_list() ORDER BY kind, name",
-                              NULL, 0, xet_cli_usage_row, u);
-
-        return (rc != XET_CLI_OK) ? rc
-               : xet_cli_pg_query(u->pg, "SELECT files, logical, stored,"
-                                  " xorbs, nobodys, garbage"
-                                  " FROM xet.usage_total()", NULL, 0,
-                                  xet_cli_usage_store, u);
+        return xet_cli_pg_query(u->pg, "SELECT kind, $1::text, files, logical,"
+                                " stored, metadata, logical_max, stored_max,"
+                                " metadata_max,"
+                                " coalesce(xet.hub_title($1::text), '')"
+                                " FROM xet.usage_get(false, $1::text, NULL)",
+                                xet_cli_pg_with(xet_cli_as_text(u->repo)),
+                                xet_cli_usage_row, u);
     }
 
-    return xet_cli_pg_query(u->pg, sql, params, u->repo ? 1 : 2,
-                            xet_cli_usage_row, u);
+    if (u->subject) {
+        return xet_cli_pg_query(u->pg, "SELECT kind, $1::text, files, logical,"
+                                " stored, metadata, logical_max, stored_max,"
+                                " metadata_max, '' FROM xet.usage_get(true, '',"
+                                " convert_to(coalesce($2::text, ''), 'UTF8')"
+                                " || '\\x00' || convert_to($1::text, 'UTF8'))",
+                                xet_cli_pg_with(xet_cli_as_text(u->subject),
+                                                xet_cli_as_text(u->issuer)),
+                                xet_cli_usage_row, u);
+    }
+
+    rc = xet_cli_pg_query(u->pg, "SELECT kind, name, files, logical, stored,"
+                          " metadata, logical_max, stored_max, metadata_max,"
+                          " CASE kind WHEN 'repo' THEN xet.hub_title(name) END"
+                          " FROM xet.usage_list() ORDER BY kind, name", NULL,
+                          xet_cli_usage_row, u);
+
+    return rc ? rc : xet_cli_pg_query(u->pg, "SELECT files, logical, stored,"
+                                      " xorbs, nobodys, garbage"
+                                      " FROM xet.usage_total()", NULL,
+                                      xet_cli_usage_store, u);
 }
 
 

@@ -35,14 +35,6 @@
 #include "xet_cli_backup.h"
 
 
-/* What the session says of the database. */
-
-typedef struct {
-    char                   identity[64];
-    int                    standby;
-} xet_cli_backup_db_t;
-
-
 static int xet_cli_backup_all(xet_cli_backup_t *b);
 static int xet_cli_backup_read(const xet_cli_args_t *args);
 static int xet_cli_backup_options(xet_cli_backup_t *b);
@@ -51,19 +43,16 @@ static int xet_cli_backup_target(xet_cli_backup_t *b);
 static int xet_cli_backup_database(xet_cli_backup_t *b);
 static int xet_cli_backup_store(xet_cli_backup_t *b);
 static int xet_cli_backup_session(xet_cli_backup_t *b);
-static int xet_cli_backup_db(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_backup_files(xet_cli_backup_t *b);
 static int xet_cli_backup_file(xet_cli_backup_t *b, const char *suffix,
     xet_store_writer_t **writer);
 static int xet_cli_backup_snapshot(xet_cli_backup_t *b);
-static int xet_cli_backup_text(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_backup_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_backup_name(xet_cli_backup_t *b);
 static int xet_cli_backup_unlock(xet_cli_backup_t *b);
 static int xet_cli_backup_finish(xet_cli_backup_t *b);
 static int xet_cli_backup_name_all(xet_cli_backup_t *b, const char *text);
 static int xet_cli_backup_keep(xet_cli_backup_t *b);
-static int xet_cli_backup_doubts(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_backup_print(xet_cli_backup_t *b);
 
 
@@ -246,31 +235,19 @@ xet_cli_backup_store(xet_cli_backup_t *b)
 static int
 xet_cli_backup_session(xet_cli_backup_t *b)
 {
-    int                   rc;
-    xet_cli_backup_db_t   db;
+    int   rc;
+    char  claimed[128];
 
-    memset(&db, 0, sizeof(db));
-
-    rc = xet_cli_pg_query(b->pg, "SELECT coalesce(max(the_identity), ''),"
-                          " pg_is_in_recovery() FROM xet.store_claim(NULL)",
-                          NULL, 0, xet_cli_backup_db, &db);
-
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
-
-    if (db.standby) {
-        return xet_cli_fail(XET_CLI_ERROR, "postgres", "is a standby, which"
-                            " may be behind; the primary has to be asked");
-    }
-
-    rc = xet_cli_place_identity(b->store, b->m.identity);
+    rc = xet_cli_pg_line(b->pg, XET_CLI_STORE_CLAIMED, NULL, claimed,
+                         sizeof(claimed));
+    rc = rc ? rc : xet_cli_pg_primary(b->pg);
+    rc = rc ? rc : xet_cli_place_identity(b->store, b->m.identity);
 
     if (rc != XET_CLI_OK) {
         return rc;
     }
 
-    if (b->m.identity[0] == '\0' || strcmp(b->m.identity, db.identity) != 0) {
+    if (b->m.identity[0] == '\0' || strcmp(b->m.identity, claimed) != 0) {
         return b->m.identity[0] ? xet_cli_place_other(b->store)
                                 : xet_cli_place_bare(b->store);
     }
@@ -283,19 +260,6 @@ xet_cli_backup_session(xet_cli_backup_t *b)
     b->asked = xet_cli_now();
 
     return rc;
-}
-
-
-static int
-xet_cli_backup_db(void *ctx, const xet_cli_pg_row_t *row)
-{
-    xet_cli_backup_db_t *db = ctx;
-
-    snprintf(db->identity, sizeof(db->identity), "%s",
-             xet_cli_pg_text(row, 0));
-    db->standby = xet_cli_pg_bool(row, 1) != 0;
-
-    return XET_CLI_OK;
 }
 
 
@@ -361,13 +325,13 @@ xet_cli_backup_snapshot(xet_cli_backup_t *b)
 
     rc = xet_cli_pg_exec(b->pg, "BEGIN ISOLATION LEVEL REPEATABLE READ"
                                 " READ ONLY");
-    rc = rc ? rc : xet_cli_pg_query(b->pg, "SELECT pg_export_snapshot()", NULL,
-                                    0, xet_cli_backup_text, snapshot);
+    rc = rc ? rc : xet_cli_pg_line(b->pg, "SELECT pg_export_snapshot()", NULL,
+                                   snapshot, sizeof(snapshot));
     rc = rc ? rc : xet_cli_pg_number(b->pg, "SELECT max(version)"
-                                     " FROM xet.migrations", NULL, 0,
+                                     " FROM xet.migrations", NULL,
                                      &b->m.schema);
     rc = rc ? rc : xet_cli_pg_number(b->pg, "SELECT count(*) FROM xet.files",
-                                     NULL, 0, &b->m.files);
+                                     NULL, &b->m.files);
 
     /* as xet_cli_list_order() has it */
 
@@ -375,7 +339,7 @@ xet_cli_backup_snapshot(xet_cli_backup_t *b)
                                     "SELECT hash, tag, stored_size, digest"
                                     " FROM xet.xorbs"
                                     " ORDER BY get_byte(hash, 7), hash", NULL,
-                                    0, xet_cli_backup_row, b);
+                                    xet_cli_backup_row, b);
 
     if (rc == XET_CLI_OK) {
         snprintf(option, sizeof(option), "--snapshot=%s", snapshot);
@@ -391,15 +355,6 @@ xet_cli_backup_snapshot(xet_cli_backup_t *b)
     rc = rc ? rc : xet_cli_manifest_sum(b->dump, "dump", &b->m.dump);
 
     return rc ? rc : xet_cli_manifest_sum(fileno(b->list), "list", &b->m.list);
-}
-
-
-static int
-xet_cli_backup_text(void *ctx, const xet_cli_pg_row_t *row)
-{
-    snprintf(ctx, 128, "%s", xet_cli_pg_text(row, 0));
-
-    return XET_CLI_OK;
 }
 
 
@@ -465,7 +420,7 @@ xet_cli_backup_unlock(xet_cli_backup_t *b)
 
     held = 0;
     rc = xet_cli_pg_number(b->pg, "SELECT pg_advisory_unlock_shared"
-                           XET_CLI_BACKUP_LOCK, NULL, 0, &held);
+                           XET_CLI_BACKUP_LOCK, NULL, &held);
 
     return (rc == XET_CLI_OK && held)
            ? rc : xet_cli_fail(XET_CLI_ERROR, "postgres", "the session is lost"
@@ -542,8 +497,8 @@ xet_cli_backup_keep(xet_cli_backup_t *b)
 
     doubts[0] = '\0';
 
-    rc = xet_cli_pg_query(b->pg, "SELECT coalesce(xet.store_doubts(), '')",
-                          NULL, 0, xet_cli_backup_doubts, doubts);
+    rc = xet_cli_pg_line(b->pg, "SELECT coalesce(xet.store_doubts(), '')",
+                         NULL, doubts, sizeof(doubts));
 
     if (rc != XET_CLI_OK || doubts[0] == '\0') {
         return rc ? rc : xet_cli_backup_prune(b->to, b->keep, &b->pruned);
@@ -551,15 +506,6 @@ xet_cli_backup_keep(xet_cli_backup_t *b)
 
     fprintf(stderr, "xet: %s: nothing is removed from it, %s\n",
             b->args->operands[0], doubts);
-
-    return XET_CLI_OK;
-}
-
-
-static int
-xet_cli_backup_doubts(void *ctx, const xet_cli_pg_row_t *row)
-{
-    snprintf(ctx, 256, "%s", xet_cli_pg_text(row, 0));
 
     return XET_CLI_OK;
 }

@@ -174,16 +174,14 @@ xet_cli_backup_fetch(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
 static int
 xet_cli_backup_named(xet_cli_backup_t *b, xet_cli_copy_t *copy, int *other)
 {
-    int                  rc;
-    uint32_t             tag;
-    xet_cli_pg_param_t   param;
+    int       rc;
+    uint32_t  tag;
 
     tag = copy->tag;
-    param.value = copy->hash.bytes;
-    param.len = XET_HASH_LEN;
 
     rc = xet_cli_pg_query(b->pg, "SELECT tag, stored_size, digest"
-                          " FROM xet.xorbs WHERE hash = $1", &param, 1,
+                          " FROM xet.xorbs WHERE hash = $1",
+                          xet_cli_pg_with(xet_cli_as_hash(&copy->hash)),
                           xet_cli_backup_named_row, copy);
 
     *other = (rc == XET_CLI_OK && copy->tag != tag);

@@ -199,32 +199,25 @@ xet_cli_backup_heal(xet_cli_pg_t *pg, uint32_t old_tag,
     const xet_cli_copy_t *copy, const xet_xorb_info_t *info,
     uint32_t *the_tag)
 {
-    int                  rc, i;
-    char                 tag[16], old[16], size[24];
-    uint64_t             stands;
-    xet_cli_pg_param_t   params[6];
+    int                        rc, i;
+    uint64_t                   stands;
+    const xet_cli_pg_param_t  *params;
 
-    snprintf(tag, sizeof(tag), "%d", (int) copy->tag);
-    snprintf(old, sizeof(old), "%d", (int) old_tag);
-    snprintf(size, sizeof(size), "%" PRIu64, copy->size);
-
-    memset(params, 0, sizeof(params));
-    params[0].value = copy->hash.bytes;
-    params[0].len = XET_HASH_LEN;
-    params[1].value = info->stored_ends;
-    params[1].len = 4 * (size_t) info->chunk_count;
-    params[2].value = size;
-    params[3].value = tag;
-    params[4].value = copy->digested ? copy->digest.bytes : NULL;
-    params[4].len = copy->digested ? XET_CHECKSUM_LEN : 0;
-    params[5].value = old;
+    params = xet_cli_pg_with(
+        xet_cli_as_hash(&copy->hash),
+        xet_cli_as_bytes(info->stored_ends, 4 * (size_t) info->chunk_count),
+        xet_cli_as_number(copy->size),
+        xet_cli_as_tag(copy->tag),
+        xet_cli_as_bytes(copy->digested ? copy->digest.bytes : NULL,
+                         copy->digested ? XET_CHECKSUM_LEN : 0),
+        xet_cli_as_tag(old_tag));
 
     for (i = 0; i < XET_CLI_BACKUP_HEALS && !xet_cli_interrupted; i++) {
         stands = UINT64_MAX;
 
         rc = xet_cli_pg_number(pg, "SELECT t FROM xet.xorb_healed($1, $2,"
                                " $3::bigint, $4::integer, $5, $6::integer) t"
-                               " WHERE t IS NOT NULL", params, 6, &stands);
+                               " WHERE t IS NOT NULL", params, &stands);
 
         if (rc != XET_CLI_OK || stands != UINT64_MAX) {
             *the_tag = (uint32_t) stands;

@@ -75,16 +75,14 @@ xet_cli_backup_to(xet_cli_backup_t *b, const char *name)
 static int
 xet_cli_backup_alone(xet_cli_backup_t *b, int *had)
 {
-    int                  rc;
-    uint64_t             locked;
-    xet_cli_pg_param_t   param;
+    int       rc;
+    uint64_t  locked;
 
-    param.value = b->to->name;
-    param.len = 0;
     locked = 0;
 
     rc = xet_cli_pg_number(b->pg, "SELECT pg_try_advisory_lock("
-                           "hashtext('xet.backup'), hashtext($1))", &param, 1,
+                           "hashtext('xet.backup'), hashtext($1))",
+                           xet_cli_pg_with(xet_cli_as_text(b->to->name)),
                            &locked);
 
     *had = (locked != 0);

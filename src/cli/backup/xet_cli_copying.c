@@ -170,7 +170,7 @@ xet_cli_copying_all(xet_cli_copying_t *c)
     rc = rc ? rc : xet_cli_copying_target(c);
     rc = rc ? rc
             : xet_cli_pg_number(c->pg, "SELECT coalesce(sum(stored_size), 0)"
-                                "::bigint FROM xet.xorbs", NULL, 0, &total);
+                                "::bigint FROM xet.xorbs", NULL, &total);
 
     if (rc == XET_CLI_OK) {
         xet_cli_progress_begin(xet_cli_quiet(c->args), c->to->name,
@@ -530,21 +530,14 @@ xet_cli_copying_rows(xet_cli_copying_t *c, uint64_t threads)
 static int
 xet_cli_copying_page(xet_cli_copying_t *c, uint64_t after)
 {
-    char                 id[24];
-    xet_cli_pg_param_t   param;
-
-    snprintf(id, sizeof(id), "%" PRIu64, after);
-
-    param.value = id;
-    param.len = 0;
-
     c->n = 0;
     c->next = 0;
 
     return xet_cli_pg_query(c->pg, "SELECT id, hash, damaged_at IS NOT NULL,"
                             " tag, stored_size, digest FROM xet.xorbs"
                             " WHERE id > $1::bigint ORDER BY id LIMIT 1000",
-                            &param, 1, xet_cli_copying_row, c);
+                            xet_cli_pg_with(xet_cli_as_number(after)),
+                            xet_cli_copying_row, c);
 }
 
 
@@ -781,11 +774,7 @@ xet_cli_copying_copy(xet_cli_copying_t *c, xet_cli_copier_t *copier,
 static int
 xet_cli_copying_again(xet_cli_copying_t *c, xet_cli_copying_row_t *row)
 {
-    int                  rc;
-    xet_cli_pg_param_t   param;
-
-    param.value = row->copy.hash.bytes;
-    param.len = XET_HASH_LEN;
+    int  rc;
 
     row->found = 0;
 
@@ -793,7 +782,8 @@ xet_cli_copying_again(xet_cli_copying_t *c, xet_cli_copying_row_t *row)
 
     rc = xet_cli_pg_query(c->pg, "SELECT damaged_at IS NOT NULL, tag,"
                           " stored_size, digest FROM xet.xorbs"
-                          " WHERE hash = $1", &param, 1,
+                          " WHERE hash = $1",
+                          xet_cli_pg_with(xet_cli_as_hash(&row->copy.hash)),
                           xet_cli_copying_again_row, row);
 
     pthread_mutex_unlock(&c->pg_mutex);
@@ -824,21 +814,14 @@ xet_cli_copying_again_row(void *ctx, const xet_cli_pg_row_t *row)
 static int
 xet_cli_copying_whole(xet_cli_copying_t *c, const xet_cli_copying_row_t *row)
 {
-    int                  rc;
-    char                 tag[16];
-    xet_cli_pg_param_t   params[2];
-
-    snprintf(tag, sizeof(tag), "%d", (int) row->copy.tag);
-
-    memset(params, 0, sizeof(params));
-    params[0].value = row->copy.hash.bytes;
-    params[0].len = XET_HASH_LEN;
-    params[1].value = tag;
+    int  rc;
 
     pthread_mutex_lock(&c->pg_mutex);
 
     rc = xet_cli_pg_query(c->pg, "SELECT xet.xorb_whole($1, $2::integer)",
-                          params, 2, NULL, NULL);
+                          xet_cli_pg_with(xet_cli_as_hash(&row->copy.hash),
+                                          xet_cli_as_tag(row->copy.tag)),
+                          NULL, NULL);
 
     pthread_mutex_unlock(&c->pg_mutex);
 

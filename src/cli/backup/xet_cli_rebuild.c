@@ -68,7 +68,6 @@ static int xet_cli_rebuild_aside(void *ctx, const char *name);
 static int xet_cli_rebuild_walk(xet_cli_rebuild_t *b);
 static int xet_cli_rebuild_session(xet_cli_rebuild_t *b);
 static int xet_cli_rebuild_claim(xet_cli_rebuild_t *b);
-static int xet_cli_rebuild_identity(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_rebuild_name(void *ctx, const char *name);
 static int xet_cli_rebuild_copy(xet_cli_rebuild_t *b, xet_cli_copy_t *copy);
 static int xet_cli_rebuild_needed(xet_cli_rebuild_t *b,
@@ -245,18 +244,9 @@ xet_cli_rebuild_walk(xet_cli_rebuild_t *b)
 static int
 xet_cli_rebuild_session(xet_cli_rebuild_t *b)
 {
-    int       rc;
-    uint64_t  number;
+    int  rc;
 
-    number = 0;
-    rc = xet_cli_pg_number(b->pg, "SELECT pg_is_in_recovery()", NULL, 0,
-                           &number);
-
-    if (rc == XET_CLI_OK && number) {
-        rc = xet_cli_fail(XET_CLI_ERROR, "postgres", "is a standby, which"
-                          " may be behind; the primary has to be asked");
-    }
-
+    rc = xet_cli_pg_primary(b->pg);
     rc = rc ? rc : xet_cli_store_enter(b->pg, 0);
     rc = rc ? rc : xet_cli_pg_exec(b->pg, XET_CLI_BACKUP_PATIENCE
                                    " SELECT pg_advisory_lock_shared"
@@ -275,9 +265,9 @@ xet_cli_rebuild_session(xet_cli_rebuild_t *b)
 static int
 xet_cli_rebuild_claim(xet_cli_rebuild_t *b)
 {
-    int                  rc;
-    char                 identity[64], named[64];
-    xet_cli_pg_param_t   param;
+    int                        rc;
+    char                       identity[64], named[64];
+    const xet_cli_pg_param_t  *params;
 
     rc = xet_cli_place_identity(b->place, identity);
 
@@ -289,29 +279,18 @@ xet_cli_rebuild_claim(xet_cli_rebuild_t *b)
         return xet_cli_place_bare(b->place);
     }
 
-    param.value = identity;
-    param.len = 0;
+    params = xet_cli_pg_with(xet_cli_as_text(identity));
     named[0] = '\0';
 
-    rc = xet_cli_pg_query(b->pg, "SELECT the_identity"
-                          " FROM xet.store_claim($1)", &param, 1,
-                          xet_cli_rebuild_identity, named);
+    rc = xet_cli_pg_line(b->pg, "SELECT the_identity FROM xet.store_claim($1)",
+                         params, named, sizeof(named));
 
     if (rc == XET_CLI_OK && strcmp(identity, named) != 0) {
         rc = xet_cli_place_other(b->place);
     }
 
     return rc ? rc : xet_cli_pg_query(b->pg, "SELECT xet.store_confirm($1)",
-                                      &param, 1, NULL, NULL);
-}
-
-
-static int
-xet_cli_rebuild_identity(void *ctx, const xet_cli_pg_row_t *row)
-{
-    snprintf(ctx, 64, "%s", xet_cli_pg_text(row, 0));
-
-    return XET_CLI_OK;
+                                      params, NULL, NULL);
 }
 
 
@@ -379,20 +358,17 @@ static int
 xet_cli_rebuild_needed(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
     xet_cli_rebuild_named_t *named, int *needed)
 {
-    int                  rc;
-    uint64_t             given_up, size;
-    xet_cli_copy_t       other;
-    xet_cli_pg_param_t   param;
+    int              rc;
+    uint64_t         given_up, size;
+    xet_cli_copy_t   other;
 
     memset(named, 0, sizeof(xet_cli_rebuild_named_t));
     *needed = 0;
 
-    param.value = copy->hash.bytes;
-    param.len = XET_HASH_LEN;
-
     rc = xet_cli_pg_query(b->pg, "SELECT tag, whole"
                           " FROM xet.xorb_get($1, true, '', NULL)",
-                          &param, 1, xet_cli_rebuild_named_row, named);
+                          xet_cli_pg_with(xet_cli_as_hash(&copy->hash)),
+                          xet_cli_rebuild_named_row, named);
 
     if (rc == XET_CLI_OK && named->known && named->tag == copy->tag) {
         b->known++;
@@ -437,21 +413,13 @@ static int
 xet_cli_rebuild_given_up(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
     uint64_t *given_up)
 {
-    char                 tag[16];
-    xet_cli_pg_param_t   params[2];
-
-    snprintf(tag, sizeof(tag), "%d", (int) copy->tag);
-
-    memset(params, 0, sizeof(params));
-    params[0].value = copy->hash.bytes;
-    params[0].len = XET_HASH_LEN;
-    params[1].value = tag;
-
     *given_up = 0;
 
     return xet_cli_pg_number(b->pg, "SELECT count(*) FROM xet.gc_copies"
                              " WHERE hash = $1 AND tag = $2::integer",
-                             params, 2, given_up);
+                             xet_cli_pg_with(xet_cli_as_hash(&copy->hash),
+                                             xet_cli_as_tag(copy->tag)),
+                             given_up);
 }
 
 
@@ -485,7 +453,7 @@ xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy, int *linked)
     rc = xet_cli_pg_number(b->pg, "SELECT count(*) FROM pg_stat_activity"
                            " WHERE datname = current_database()"
                            " AND usename IS NOT NULL"
-                           " AND pid <> pg_backend_pid()", NULL, 0, &sessions);
+                           " AND pid <> pg_backend_pid()", NULL, &sessions);
 
     if (rc != XET_CLI_OK || sessions == 0) {
         return rc;
@@ -519,7 +487,7 @@ xet_cli_rebuild_tag(xet_cli_rebuild_t *b, uint32_t *tag)
     do {
         if (b->tags == 0) {
             first = 0;
-            rc = xet_cli_pg_number(b->pg, "SELECT xet.tags_take()", NULL, 0,
+            rc = xet_cli_pg_number(b->pg, "SELECT xet.tags_take()", NULL,
                                    &first);
 
             if (rc != XET_CLI_OK) {
@@ -598,11 +566,11 @@ static int
 xet_cli_rebuild_row(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
     const xet_xorb_info_t *info, uint32_t *the_tag)
 {
-    int                  rc;
-    char                 raw[24], stored[24], tag[16], *eligible;
-    size_t               n;
-    uint64_t             stands;
-    xet_cli_pg_param_t   params[8];
+    int        rc;
+    char      *eligible;
+    size_t     n;
+    uint8_t   *lists;
+    uint64_t   stands;
 
     static const char  sql[] = "SELECT p.the_tag FROM"
         " (SELECT length($2) / 40 AS n) l, LATERAL xet.xorb_put($1,"
@@ -613,39 +581,35 @@ xet_cli_rebuild_row(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
     eligible = xet_cli_rebuild_eligible(info);
     n = info->chunk_count;
 
-    memset(params, 0, sizeof(params));
-    params[1].len = 40 * n;
-    params[1].value = malloc(40 * n);
+    lists = malloc(40 * n);
 
-    if (eligible == NULL || params[1].value == NULL) {
+    if (eligible == NULL || lists == NULL) {
         free(eligible);
-        free((void *) params[1].value);
+        free(lists);
         return xet_cli_no_memory();
     }
 
-    memcpy((uint8_t *) params[1].value, info->hashes, 32 * n);
-    memcpy((uint8_t *) params[1].value + 32 * n, info->raw_ends, 4 * n);
-    memcpy((uint8_t *) params[1].value + 36 * n, info->stored_ends, 4 * n);
-
-    snprintf(raw, sizeof(raw), "%" PRIu64, (uint64_t) info->raw_size);
-    snprintf(stored, sizeof(stored), "%" PRIu64, copy->size);
-    snprintf(tag, sizeof(tag), "%d", (int) copy->tag);
-
-    params[0].value = copy->hash.bytes;
-    params[0].len = XET_HASH_LEN;
-    params[2].value = raw;
-    params[3].value = stored;
-    params[4].value = eligible;
-    params[5].value = tag;
-    params[6].value = copy->digest.bytes;
-    params[6].len = XET_CHECKSUM_LEN;
+    memcpy(lists, info->hashes, 32 * n);
+    memcpy(lists + 32 * n, info->raw_ends, 4 * n);
+    memcpy(lists + 36 * n, info->stored_ends, 4 * n);
 
     stands = 0;
-    rc = xet_cli_pg_number(b->pg, sql, params, 7, &stands);
+
+    rc = xet_cli_pg_number(b->pg, sql,
+                           xet_cli_pg_with(
+                               xet_cli_as_hash(&copy->hash),
+                               xet_cli_as_bytes(lists, 40 * n),
+                               xet_cli_as_number(info->raw_size),
+                               xet_cli_as_number(copy->size),
+                               xet_cli_as_text(eligible),
+                               xet_cli_as_tag(copy->tag),
+                               xet_cli_as_bytes(copy->digest.bytes,
+                                                XET_CHECKSUM_LEN)),
+                           &stands);
 
     *the_tag = (uint32_t) stands;
 
-    free((uint8_t *) params[1].value);
+    free(lists);
     free(eligible);
 
     return rc;
@@ -709,7 +673,7 @@ xet_cli_rebuild_finish(xet_cli_rebuild_t *b)
         rc = xet_cli_interrupted
              ? XET_CLI_INTERRUPTED
              : xet_cli_pg_number(b->pg, "SELECT xet.usage_settle(1000)", NULL,
-                                 0, &n);
+                                 &n);
     }
 
     if (rc == XET_CLI_OK && b->bad == 0) {

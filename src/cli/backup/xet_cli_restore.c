@@ -60,7 +60,6 @@ static int xet_cli_restore_manifest(xet_cli_restore_t *r);
 static int xet_cli_restore_mark(xet_cli_restore_t *r);
 static int xet_cli_restore_db(xet_cli_restore_t *r);
 static int xet_cli_restore_state(xet_cli_restore_t *r, int *done);
-static int xet_cli_restore_state_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_restore_dump(xet_cli_restore_t *r);
 static int xet_cli_restore_copies(xet_cli_restore_t *r);
 static int xet_cli_restore_copy(xet_cli_restore_t *r, xet_cli_list_t *list,
@@ -156,7 +155,7 @@ xet_cli_restore_session(xet_cli_restore_t *r)
     rc = rc ? rc : xet_cli_store_enter(r->pg, 1);
     rc = rc ? rc
             : xet_cli_pg_number(r->pg, "SELECT pg_try_advisory_lock_shared"
-                                XET_CLI_BACKUP_LOCK, NULL, 0, &had);
+                                XET_CLI_BACKUP_LOCK, NULL, &had);
 
     return (rc != XET_CLI_OK || had)
            ? rc : xet_cli_fail(XET_CLI_ERROR, "postgres", "somebody removes"
@@ -332,10 +331,16 @@ xet_cli_restore_db(xet_cli_restore_t *r)
 static int
 xet_cli_restore_state(xet_cli_restore_t *r, int *done)
 {
-    int                  rc;
-    char                 text[128];
-    uint64_t             used, rows;
-    xet_cli_pg_param_t   param;
+    int       rc;
+    char      text[128];
+    uint64_t  used, rows;
+
+    /* the name of a table that is not there is no error as a text */
+
+    static const char  rows_sql[] =
+        "SELECT (SELECT count(*) FROM (SELECT FROM xet.xorbs LIMIT 1) x)"
+        " + (SELECT count(*) FROM (SELECT FROM xet.files LIMIT 1) f)"
+        " + (SELECT count(*) FROM (SELECT FROM xet.repos LIMIT 1) r) AS n";
 
     *done = 0;
     used = 0;
@@ -345,33 +350,25 @@ xet_cli_restore_state(xet_cli_restore_t *r, int *done)
     rc = xet_cli_pg_number(r->pg, "SELECT count(*) FROM pg_stat_activity"
                            " WHERE datname = current_database()"
                            " AND application_name = 'nginx-xet'",
-                           NULL, 0, &used);
+                           NULL, &used);
 
     if (rc == XET_CLI_OK && used) {
         rc = xet_cli_fail(XET_CLI_ERROR, "postgres",
                           "a server has sessions there, it has to be stopped");
     }
 
-    rc = rc ? rc : xet_cli_pg_query(r->pg,
-                                    "SELECT coalesce(obj_description(oid,"
-                                    " 'pg_namespace'), '') FROM pg_namespace"
-                                    " WHERE nspname = 'xet_restore'", NULL, 0,
-                                    xet_cli_restore_state_row, text);
-
-    /* the name of a table that is not there is no error as a text */
-
-    param.value = "SELECT (SELECT count(*) FROM (SELECT FROM xet.xorbs LIMIT 1)"
-                  " x) + (SELECT count(*) FROM (SELECT FROM xet.files LIMIT 1)"
-                  " f) + (SELECT count(*) FROM (SELECT FROM xet.repos LIMIT 1)"
-                  " r) AS n";
-    param.len = 0;
-
+    rc = rc ? rc : xet_cli_pg_line(r->pg,
+                                   "SELECT coalesce(obj_description(oid,"
+                                   " 'pg_namespace'), '') FROM pg_namespace"
+                                   " WHERE nspname = 'xet_restore'", NULL,
+                                   text, sizeof(text));
     rc = rc ? rc
             : xet_cli_pg_number(r->pg, "SELECT CASE WHEN"
                                 " to_regclass('xet.repos') IS NULL THEN 0 ELSE"
                                 " (xpath('//n/text()', query_to_xml($1, true,"
                                 " true, '')))[1]::text::bigint END",
-                                &param, 1, &rows);
+                                xet_cli_pg_with(xet_cli_as_text(rows_sql)),
+                                &rows);
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -379,7 +376,7 @@ xet_cli_restore_state(xet_cli_restore_t *r, int *done)
 
     if (text[0] && strcmp(text, r->m.name) == 0) {
         rc = xet_cli_pg_number(r->pg, "SELECT to_regclass('xet.xorbs')"
-                               " IS NOT NULL", NULL, 0, &used);
+                               " IS NOT NULL", NULL, &used);
         *done = (used != 0);
 
     } else if (rows && !r->force) {
@@ -389,15 +386,6 @@ xet_cli_restore_state(xet_cli_restore_t *r, int *done)
     }
 
     return rc;
-}
-
-
-static int
-xet_cli_restore_state_row(void *ctx, const xet_cli_pg_row_t *row)
-{
-    snprintf(ctx, 128, "%s", xet_cli_pg_text(row, 0));
-
-    return XET_CLI_OK;
 }
 
 
@@ -553,8 +541,7 @@ xet_cli_restore_heal(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
 static int
 xet_cli_restore_lost(xet_cli_restore_t *r, const xet_cli_copy_t *copy)
 {
-    char                 tag[16], name[XET_XORB_NAME_MAX + 1];
-    xet_cli_pg_param_t   params[2];
+    char  name[XET_XORB_NAME_MAX + 1];
 
     *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->tag) = '\0';
 
@@ -564,32 +551,26 @@ xet_cli_restore_lost(xet_cli_restore_t *r, const xet_cli_copy_t *copy)
     (void) xet_cli_fail(XET_CLI_FAULT, name, "the backup has no good copy of"
                         " it, the next upload heals it");
 
-    snprintf(tag, sizeof(tag), "%d", (int) copy->tag);
-
-    memset(params, 0, sizeof(params));
-    params[0].value = copy->hash.bytes;
-    params[0].len = XET_HASH_LEN;
-    params[1].value = tag;
-
     return xet_cli_pg_query(r->pg, "SELECT xet.xorb_damaged(ARRAY[$1],"
-                            " ARRAY[$2::integer])", params, 2, NULL, NULL);
+                            " ARRAY[$2::integer])",
+                            xet_cli_pg_with(xet_cli_as_hash(&copy->hash),
+                                            xet_cli_as_tag(copy->tag)),
+                            NULL, NULL);
 }
 
 
 static int
 xet_cli_restore_finish(xet_cli_restore_t *r)
 {
-    int                  rc;
-    char                 text[128];
-    xet_cli_pg_param_t   param;
-
-    param.value = r->m.identity;
-    param.len = 0;
+    int   rc;
+    char  text[128];
 
     rc = xet_cli_place_settle(r->to);
     rc = rc ? rc : xet_cli_restore_others(r);
-    rc = rc ? rc : xet_cli_pg_query(r->pg, "SELECT xet.store_confirm($1)",
-                                    &param, 1, NULL, NULL);
+    rc = rc ? rc
+            : xet_cli_pg_query(r->pg, "SELECT xet.store_confirm($1)",
+                               xet_cli_pg_with(xet_cli_as_text(r->m.identity)),
+                               NULL, NULL);
 
     if (rc == XET_CLI_OK) {
         snprintf(text, sizeof(text), "%s\n", r->m.identity);

@@ -119,11 +119,9 @@ xet_cli_gc(const xet_cli_args_t *args)
 static int
 xet_cli_gc_preview(xet_cli_gc_t *g)
 {
-    int                 rc;
-    char                text[32];
-    uint64_t            seconds;
-    const char         *grace;
-    xet_cli_pg_param_t  param;
+    int          rc;
+    uint64_t     seconds;
+    const char  *grace;
 
     seconds = 0;
     grace = g->args->value[XET_CLI_OPT_GRACE];
@@ -139,13 +137,9 @@ xet_cli_gc_preview(xet_cli_gc_t *g)
         }
     }
 
-    snprintf(text, sizeof(text), "%" PRIu64, seconds);
-
-    param.value = text;
-    param.len = 0;
-
     return xet_cli_pg_query(g->pg, "SELECT * FROM"
-                            " xet.gc_preview($1::text::bigint)", &param, 1,
+                            " xet.gc_preview($1::text::bigint)",
+                            xet_cli_pg_with(xet_cli_as_number(seconds)),
                             xet_cli_gc_preview_row, g);
 }
 
@@ -250,7 +244,7 @@ xet_cli_gc_follow(xet_cli_gc_t *g)
     while (rc == XET_CLI_OK) {
 
         if (!asked) {
-            rc = xet_cli_pg_number(g->pg, "SELECT xet.gc_now()", NULL, 0,
+            rc = xet_cli_pg_number(g->pg, "SELECT xet.gc_now()", NULL,
                                    &asked);
         }
 
@@ -296,7 +290,7 @@ xet_cli_gc_look(xet_cli_gc_t *g)
                             " copy_bytes bigint, orphans bigint),"
                             " jsonb_to_record(c.figures) AS f(needed bigint,"
                             " told bigint, busy bigint) WHERE c.name = 'gc'",
-                            NULL, 0, xet_cli_gc_look_row, g);
+                            NULL, xet_cli_gc_look_row, g);
 }
 
 
@@ -343,7 +337,7 @@ xet_cli_gc_left(xet_cli_gc_t *g)
                             " xet.gc_copies), coalesce((SELECT"
                             " (c.figures->>'orphans')::bigint FROM"
                             " xet.chores_show() c WHERE c.name = 'orphans'),"
-                            " 0)", NULL, 0, xet_cli_gc_left_row, g);
+                            " 0)", NULL, xet_cli_gc_left_row, g);
 }
 
 

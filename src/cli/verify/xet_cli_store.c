@@ -14,16 +14,6 @@
 #include "xet_cli_verify.h"
 
 
-/* A session, and what is wrong with its database. */
-
-typedef struct {
-    const char           *identity;    /* of the store */
-    unsigned              other:1;     /* the database has another one */
-    unsigned              standby:1;
-} xet_cli_store_session_t;
-
-
-static int xet_cli_store_session_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_store_name_row(void *ctx, const xet_cli_pg_row_t *row);
 
 
@@ -120,16 +110,11 @@ xet_cli_store_report(xet_cli_store_t *s, const char *kind, const char *name,
 int
 xet_cli_store_named(xet_cli_pg_t *pg, const xet_hash_t *hash, uint64_t *tag)
 {
-    xet_cli_pg_param_t  param;
-
-    param.value = hash->bytes;
-    param.len = XET_HASH_LEN;
-
     *tag = UINT64_MAX;
 
     return xet_cli_pg_number(pg, "SELECT tag"
-                             " FROM xet.xorb_get($1, true, '', NULL)", &param,
-                             1, tag);
+                             " FROM xet.xorb_get($1, true, '', NULL)",
+                             xet_cli_pg_with(xet_cli_as_hash(hash)), tag);
 }
 
 
@@ -144,21 +129,17 @@ xet_cli_store_named(xet_cli_pg_t *pg, const xet_hash_t *hash, uint64_t *tag)
 int
 xet_cli_store_session(const xet_cli_store_t *s, xet_cli_pg_t *pg)
 {
-    int                        rc;
-    xet_cli_store_session_t   session;
+    int   rc;
+    char  claimed[128];
 
-    memset(&session, 0, sizeof(session));
-    session.identity = s->identity;
-
-    rc = xet_cli_pg_query(pg, "SELECT coalesce(max(the_identity), ''),"
-                          " pg_is_in_recovery() FROM xet.store_claim(NULL)",
-                          NULL, 0, xet_cli_store_session_row, &session);
+    rc = xet_cli_pg_line(pg, XET_CLI_STORE_CLAIMED, NULL, claimed,
+                         sizeof(claimed));
 
     if (rc != XET_CLI_OK) {
         return rc;
     }
 
-    if (session.other) {
+    if (strcmp(claimed, s->identity) != 0) {
         return s->identity[0] ? xet_cli_place_other(s->place)
                               : xet_cli_place_bare(s->place);
     }
@@ -167,24 +148,7 @@ xet_cli_store_session(const xet_cli_store_t *s, xet_cli_pg_t *pg)
         return xet_cli_place_bare(s->place);
     }
 
-    if (session.standby) {
-        return xet_cli_fail(XET_CLI_ERROR, "postgres", "is a standby, which"
-                            " may be behind; the primary has to be asked");
-    }
-
-    return XET_CLI_OK;
-}
-
-
-static int
-xet_cli_store_session_row(void *ctx, const xet_cli_pg_row_t *row)
-{
-    xet_cli_store_session_t *session = ctx;
-
-    session->other = strcmp(xet_cli_pg_text(row, 0), session->identity) != 0;
-    session->standby = xet_cli_pg_bool(row, 1) != 0;
-
-    return XET_CLI_OK;
+    return xet_cli_pg_primary(pg);
 }
 
 
@@ -200,7 +164,7 @@ xet_cli_store_enter(xet_cli_pg_t *pg, int restore)
                            ? "SELECT pg_try_advisory_lock("
                              "hashtext('xet.copies'), 1)"
                            : "SELECT pg_try_advisory_lock_shared("
-                             "hashtext('xet.copies'), 1)", NULL, 0, &had);
+                             "hashtext('xet.copies'), 1)", NULL, &had);
 
     if (rc != XET_CLI_OK || had) {
         return rc;
@@ -218,7 +182,7 @@ xet_cli_store_names(xet_cli_store_t *s, xet_cli_pg_t *pg)
 {
     return xet_cli_pg_query(pg, "SELECT hash, tag FROM xet.xorbs UNION ALL"
                                 " SELECT hash, tag FROM xet.gc_copies",
-                            NULL, 0, xet_cli_store_name_row, s);
+                            NULL, xet_cli_store_name_row, s);
 }
 
 

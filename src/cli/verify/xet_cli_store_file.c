@@ -117,11 +117,7 @@ static int
 xet_cli_store_file_again(xet_cli_store_file_t *f, int *changed)
 {
     int                     rc;
-    xet_cli_pg_param_t      param;
     xet_cli_store_terms_t   was;
-
-    param.value = f->job->hash.bytes;
-    param.len = XET_HASH_LEN;
 
     f->again.found = 0;
     f->again.len = 0;
@@ -132,7 +128,8 @@ xet_cli_store_file_again(xet_cli_store_file_t *f, int *changed)
                           " FROM xet.files f"
                           " LEFT JOIN xet.terms t ON t.file_id = f.id"
                           " WHERE f.hash = $1 ORDER BY t.first_offset",
-                          &param, 1, xet_cli_store_terms, &f->again);
+                          xet_cli_pg_with(xet_cli_as_hash(&f->job->hash)),
+                          xet_cli_store_terms, &f->again);
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -253,12 +250,11 @@ xet_cli_store_file_check(xet_cli_store_file_t *f)
 static int
 xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n)
 {
-    int                  rc;
-    char                *xorbs, *starts, *ends, *p, *q, *r;
-    size_t               i;
-    xet_term_t           term;
-    const uint8_t       *end;
-    xet_cli_pg_param_t   params[3];
+    int             rc;
+    char           *xorbs, *starts, *ends, *p, *q, *r;
+    size_t          i;
+    xet_term_t      term;
+    const uint8_t  *end;
 
     xorbs = malloc(3 * XET_CLI_STORE_LITERAL);
 
@@ -293,18 +289,16 @@ xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n)
     strcpy(q, "}");
     strcpy(r, "}");
 
-    memset(params, 0, sizeof(params));
-    params[0].value = xorbs;
-    params[1].value = starts;
-    params[2].value = ends;
-
     end = f->term + n * XET_TERM_LEN;
 
     rc = xet_cli_pg_query(f->checker->pg,
                           "SELECT chunk_count, hashes, raw_ends, stored_ends,"
                           " tag FROM xet.xorb_slices($1::bytea[],"
                           " $2::integer[], $3::integer[], true)",
-                          params, 3, xet_cli_store_file_slice, f);
+                          xet_cli_pg_with(xet_cli_as_text(xorbs),
+                                          xet_cli_as_text(starts),
+                                          xet_cli_as_text(ends)),
+                          xet_cli_store_file_slice, f);
 
     if (rc == XET_CLI_OK && f->fault == NULL && f->term != end) {
         f->fault = "the database has no answer for its terms";
@@ -468,17 +462,14 @@ xet_cli_store_file_sha256(xet_cli_store_file_t *f)
 static int
 xet_cli_store_file_proven(xet_cli_store_file_t *f)
 {
-    xet_cli_pg_param_t  params[2];
-
-    params[0].value = f->job->hash.bytes;
-    params[0].len = XET_HASH_LEN;
-    params[1].value = f->row.sha256;
-    params[1].len = XET_CLI_SHA256_LEN;
-
     __sync_fetch_and_add(&f->checker->store->proven, 1);
 
     return xet_cli_pg_query(f->checker->pg, "SELECT xet.file_prove($1, $2)",
-                            params, 2, NULL, NULL);
+                            xet_cli_pg_with(
+                                xet_cli_as_hash(&f->job->hash),
+                                xet_cli_as_bytes(f->row.sha256,
+                                                 XET_CLI_SHA256_LEN)),
+                            NULL, NULL);
 }
 
 

@@ -113,14 +113,12 @@ xet_cli_orphans_entry(void *ctx, const char *name)
 static int
 xet_cli_orphans_named(xet_cli_orphans_t *o, const char *name, int *known)
 {
-    int                  rc;
-    char                 text[16];
-    uint8_t              key[XET_CLI_STORE_NAME];
-    uint32_t             tag;
-    uint64_t             n;
-    xet_hash_t           hash;
-    xet_cli_store_t     *s;
-    xet_cli_pg_param_t   params[2];
+    int               rc;
+    uint8_t           key[XET_CLI_STORE_NAME];
+    uint32_t          tag;
+    uint64_t          n;
+    xet_hash_t        hash;
+    xet_cli_store_t  *s;
 
     s = o->store;
     *known = 0;
@@ -142,18 +140,13 @@ xet_cli_orphans_named(xet_cli_orphans_t *o, const char *name, int *known)
         return XET_CLI_OK;
     }
 
-    snprintf(text, sizeof(text), "%d", (int) tag);
-
-    memset(params, 0, sizeof(params));
-    params[0].value = hash.bytes;
-    params[0].len = XET_HASH_LEN;
-    params[1].value = text;
-
     n = 0;
 
     rc = xet_cli_pg_number(o->pg, "SELECT count(*) FROM"
                            " xet.copies_unknown(ARRAY[$1],"
-                           " ARRAY[$2::integer])", params, 2, &n);
+                           " ARRAY[$2::integer])",
+                           xet_cli_pg_with(xet_cli_as_hash(&hash),
+                                           xet_cli_as_tag(tag)), &n);
 
     *known = (n == 0);
 
@@ -166,16 +159,9 @@ xet_cli_orphans_named(xet_cli_orphans_t *o, const char *name, int *known)
 static int
 xet_cli_orphans_tell(xet_cli_store_t *s, xet_cli_pg_t *pg)
 {
-    char                n[32];
-    xet_cli_pg_param_t  param;
-
-    snprintf(n, sizeof(n), "%" PRIu64, s->orphans);
-
-    param.value = n;
-    param.len = 0;
-
     return xet_cli_pg_query(pg, "SELECT xet.orphans_found($1::text::bigint)",
-                            &param, 1, NULL, NULL);
+                            xet_cli_pg_with(xet_cli_as_number(s->orphans)),
+                            NULL, NULL);
 }
 
 

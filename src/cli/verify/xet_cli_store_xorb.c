@@ -205,17 +205,10 @@ static void
 xet_cli_store_xorb_mark(xet_cli_checker_t *c, const xet_cli_job_t *job,
     const char *sql)
 {
-    char                 tag[16];
-    xet_cli_pg_param_t   params[2];
-
-    snprintf(tag, sizeof(tag), "%d", (int) job->tag);
-
-    params[0].value = job->hash.bytes;
-    params[0].len = XET_HASH_LEN;
-    params[1].value = tag;
-    params[1].len = 0;
-
-    (void) xet_cli_pg_query(c->pg, sql, params, 2, NULL, NULL);
+    (void) xet_cli_pg_query(c->pg, sql,
+                            xet_cli_pg_with(xet_cli_as_hash(&job->hash),
+                                            xet_cli_as_tag(job->tag)),
+                            NULL, NULL);
 }
 
 

@@ -372,8 +372,7 @@ xet_cli_verify_rows(xet_cli_store_t *s, xet_cli_pg_t *pg)
     rc = xet_cli_pg_exec(pg, "BEGIN ISOLATION LEVEL REPEATABLE READ"
                              " READ ONLY");
     rc = rc ? rc : xet_cli_pg_number(pg, "SELECT coalesce(sum(stored_size), 0)"
-                                     "::bigint FROM xet.xorbs", NULL, 0,
-                                     &total);
+                                     "::bigint FROM xet.xorbs", NULL, &total);
 
     if (rc == XET_CLI_OK) {
         xet_cli_progress_total(total);
@@ -383,14 +382,14 @@ xet_cli_verify_rows(xet_cli_store_t *s, xet_cli_pg_t *pg)
                               " stored_ends, tag, digest,"
                               " damaged_at IS NOT NULL"
                               " FROM xet.xorbs ORDER BY id",
-                              NULL, 0, xet_cli_verify_xorb_row, s);
+                              NULL, xet_cli_verify_xorb_row, s);
     }
 
     rc = rc ? rc
             : xet_cli_pg_query(pg, "SELECT size, term_count, sha256, packed,"
                                " hash FROM xet.files WHERE hash IS NOT NULL"
-                               " ORDER BY id", NULL, 0,
-                               xet_cli_verify_file_row, s);
+                               " ORDER BY id", NULL, xet_cli_verify_file_row,
+                               s);
 
     return rc ? rc : xet_cli_pg_exec(pg, "COMMIT");
 }

@@ -168,6 +168,10 @@ int xet_cli_store_terms(void *ctx, const xet_cli_pg_row_t *row);
 #define XET_CLI_STORE_AGE      XET_XORB_ORPHAN_AGE      /* seconds */
 #define XET_CLI_STORE_AGE_MIN  XET_XORB_ORPHAN_AGE_MIN
 
+/* The identity that the database has of its store, or an empty text. */
+#define XET_CLI_STORE_CLAIMED                                                 \
+    "SELECT coalesce(max(the_identity), '') FROM xet.store_claim(NULL)"
+
 /*
  * Compares the identity of the store with that in the database: a wrong one
  * would look like a store that has lost all copies.  A standby is refused, as
