@@ -49,7 +49,6 @@ static char *xet_cli_migrate_read(xet_cli_migrate_t *m, const char *name,
     char *sum);
 static int xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
     const char *sum, const char *text);
-static int xet_cli_migrate_told(xet_cli_migrate_t *m, const char *name);
 
 
 int
@@ -70,7 +69,7 @@ xet_cli_migrate(const xet_cli_args_t *args)
     memset(&m, 0, sizeof(m));
 
     m.folder = folder;
-    m.json = args->value[XET_CLI_OPT_JSON] != NULL;
+    m.json = xet_cli_json(args);
 
     rc = xet_cli_migrate_list(&m);
 
@@ -406,25 +405,5 @@ xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
         return xet_cli_fail(rc, name, "was not applied");
     }
 
-    return xet_cli_migrate_told(m, name);
-}
-
-
-static int
-xet_cli_migrate_told(xet_cli_migrate_t *m, const char *name)
-{
-    xet_json_t      *j;
-    xet_cli_json_t   out;
-
-    if (!m->json) {
-        xet_cli_text_print(stdout, name);
-        putchar('\n');
-        return XET_CLI_OK;
-    }
-
-    j = xet_cli_json_begin(&out);
-
-    xet_cli_json_put_string(j, "applied", name);
-
-    return xet_cli_json_end(&out);
+    return xet_cli_print_row(m->json, xet_cli_out_text("applied", name, "\n"));
 }

@@ -114,7 +114,7 @@ xet_cli_repo(const xet_cli_args_t *args)
     r.args = args;
     r.sql = verb->sql;
     r.name = n ? args->operands[1] : NULL;
-    r.json = args->value[XET_CLI_OPT_JSON] != NULL;
+    r.json = xet_cli_json(args);
 
     if (r.name && !xet_cli_named_hub(r.name)
         && !xet_token_repo_ok((const uint8_t *) r.name, strlen(r.name)))
@@ -219,7 +219,7 @@ xet_cli_ls(const xet_cli_args_t *args)
     memset(&r, 0, sizeof(r));
 
     r.name = args->value[XET_CLI_OPT_REPO];
-    r.json = args->value[XET_CLI_OPT_JSON] != NULL;
+    r.json = xet_cli_json(args);
     r.pg = xet_cli_pg_open(args, &rc);
 
     if (r.pg == NULL) {
@@ -250,48 +250,22 @@ static int
 xet_cli_repo_row(void *ctx, const xet_cli_pg_row_t *row)
 {
     int              open;
-    uint64_t         files, bytes;
-    xet_json_t      *j;
     const char      *name, *title;
-    xet_cli_repo_t  *r;
-    xet_cli_json_t   out;
-
-    r = ctx;
+    xet_cli_repo_t  *r = ctx;
 
     name = xet_cli_pg_text(row, 0);
     title = xet_cli_pg_text(row, 4);
     open = xet_cli_pg_bool(row, 1);
-    files = xet_cli_pg_u64(row, 2);
-    bytes = xet_cli_pg_u64(row, 3);
 
-    if (!r->json) {
-        printf("%-7s %8" PRIu64 " %14" PRIu64 " ",
-               open ? "public" : "private", files, bytes);
-        xet_cli_text_print(stdout, name);
-
-        if (*title) {
-            putchar(' ');
-            xet_cli_text_print(stdout, title);
-        }
-
-        putchar('\n');
-
-        return ferror(stdout) ? xet_cli_flush() : XET_CLI_OK;
-    }
-
-    j = xet_cli_json_begin(&out);
-
-    xet_cli_json_put_string(j, "repo", name);
-
-    if (*title) {
-        xet_cli_json_put_string(j, "hub", title);
-    }
-
-    xet_cli_json_put_bool(j, "public", open);
-    xet_cli_json_put_u64(j, "files", files);
-    xet_cli_json_put_u64(j, "bytes", bytes);
-
-    return xet_cli_json_end(&out);
+    return xet_cli_print_row(r->json,
+               xet_cli_out_text("repo", name, NULL),
+               xet_cli_out_text(*title ? "hub" : NULL, title, NULL),
+               xet_cli_out_bool("public", open),
+               xet_cli_out_word(NULL, open ? "public" : "private", -7, " "),
+               xet_cli_out_column("files", xet_cli_pg_u64(row, 2), 8, " "),
+               xet_cli_out_column("bytes", xet_cli_pg_u64(row, 3), 14, " "),
+               xet_cli_out_text(NULL, name, *title ? " " : "\n"),
+               xet_cli_out_text(NULL, title, *title ? "\n" : NULL));
 }
 
 
@@ -352,40 +326,26 @@ xet_cli_repo_files(xet_cli_repo_t *r)
 static int
 xet_cli_repo_file(void *ctx, const xet_cli_pg_row_t *row)
 {
-    char             text[XET_HASH_STR_LEN + 1];
-    uint64_t         size;
     xet_hash_t       hash;
-    xet_json_t      *j;
-    const char      *created, *sha256;
-    xet_cli_repo_t  *r;
-    xet_cli_json_t   out;
-
-    r = ctx;
+    const char      *sha256;
+    xet_cli_repo_t  *r = ctx;
 
     if (!xet_cli_pg_hash(row, xet_cli_repo_hash, &hash)) {
         return xet_cli_fail(XET_CLI_FAULT, "files", "a row without a hash");
     }
 
-    size = xet_cli_pg_u64(row, xet_cli_repo_size);
-    created = xet_cli_pg_text(row, xet_cli_repo_created);
     sha256 = xet_cli_pg_null(row, xet_cli_repo_sha256)
              ? NULL : xet_cli_pg_text(row, xet_cli_repo_sha256);
 
-    if (!r->json) {
-        printf("%s %12" PRIu64 " %s\n", xet_cli_hash_string(&hash, text),
-               size, created);
-
-        return ferror(stdout) ? xet_cli_flush() : XET_CLI_OK;
-    }
-
-    j = xet_cli_json_begin(&out);
-
-    xet_cli_json_put_hash(j, "hash", &hash);
-    xet_cli_json_put_u64(j, "size", size);
-    xet_cli_json_put_string(j, "created", created);
-    xet_cli_json_put_string(j, "sha256", sha256);
-
-    return xet_cli_json_end(&out);
+    return xet_cli_print_row(r->json,
+               xet_cli_out_hash("hash", &hash, " "),
+               xet_cli_out_column("size",
+                                  xet_cli_pg_u64(row, xet_cli_repo_size), 12,
+                                  " "),
+               xet_cli_out_text("created",
+                                xet_cli_pg_text(row, xet_cli_repo_created),
+                                "\n"),
+               xet_cli_out_text("sha256", sha256, NULL));
 }
 
 

@@ -38,10 +38,8 @@ static int
 xet_cli_rm_file(const xet_cli_args_t *args, xet_cli_http_t *h,
     const char *name)
 {
-    int              rc;
-    xet_hash_t       hash;
-    xet_json_t      *j;
-    xet_cli_json_t   out;
+    int         rc;
+    xet_hash_t  hash;
 
     rc = xet_cli_args_hash(name, &hash);
 
@@ -52,15 +50,9 @@ xet_cli_rm_file(const xet_cli_args_t *args, xet_cli_http_t *h,
     rc = xet_cli_rm_ask(h, xet_cli_http_url(h, "/v1/files/%s", name),
                         "file_not_found");
 
-    if (rc != XET_CLI_OK || args->value[XET_CLI_OPT_JSON] == NULL) {
-        return rc;
-    }
-
-    j = xet_cli_json_begin(&out);
-
-    xet_cli_json_put_hash(j, "removed", &hash);
-
-    return xet_cli_json_end(&out);
+    return rc ? rc : xet_cli_print_row(xet_cli_json(args),
+                                       xet_cli_out_hash("removed", &hash,
+                                                        NULL));
 }
 
 
@@ -68,9 +60,7 @@ static int
 xet_cli_rm_repo(const xet_cli_args_t *args, const char *name)
 {
     int              rc;
-    xet_json_t      *j;
     xet_cli_http_t  *h;
-    xet_cli_json_t   out;
 
     if (!xet_token_repo_ok((const uint8_t *) name, strlen(name))) {
         return xet_cli_fail(XET_CLI_USAGE, name,
@@ -88,15 +78,9 @@ xet_cli_rm_repo(const xet_cli_args_t *args, const char *name)
 
     xet_cli_http_destroy(h);
 
-    if (rc != XET_CLI_OK || args->value[XET_CLI_OPT_JSON] == NULL) {
-        return rc;
-    }
-
-    j = xet_cli_json_begin(&out);
-
-    xet_cli_json_put_string(j, "removed_repo", name);
-
-    return xet_cli_json_end(&out);
+    return rc ? rc : xet_cli_print_row(xet_cli_json(args),
+                                       xet_cli_out_text("removed_repo", name,
+                                                        NULL));
 }
 
 

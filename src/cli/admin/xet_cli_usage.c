@@ -76,7 +76,7 @@ xet_cli_usage(const xet_cli_args_t *args)
     u.repo = args->value[XET_CLI_OPT_REPO];
     u.subject = args->value[XET_CLI_OPT_SUBJECT];
     u.issuer = args->value[XET_CLI_OPT_ISSUER];
-    u.json = args->value[XET_CLI_OPT_JSON] != NULL;
+    u.json = xet_cli_json(args);
 
     if ((u.repo && u.subject) || (u.issuer && !u.subject)) {
         return xet_cli_fail(XET_CLI_USAGE, "usage",

@@ -76,7 +76,7 @@ xet_cli_backup(const xet_cli_args_t *args)
     memset(&b, 0, sizeof(b));
 
     b.args = args;
-    b.json = args->value[XET_CLI_OPT_JSON] != NULL;
+    b.json = xet_cli_json(args);
     b.dump = -1;
 
     rc = xet_cli_backup_all(&b);
@@ -514,33 +514,18 @@ xet_cli_backup_keep(xet_cli_backup_t *b)
 static int
 xet_cli_backup_print(xet_cli_backup_t *b)
 {
-    int              rc;
-    xet_json_t      *j;
-    xet_cli_json_t   line;
+    int  rc;
 
-    rc = XET_CLI_OK;
-
-    if (!b->json) {
-        printf("%s: %" PRIu64 " files, %" PRIu64 " copies, %" PRIu64
-               " bytes: %" PRIu64 " new, %" PRIu64 " removed, %" PRIu64
-               " lost\n", b->m.name, b->m.files, b->m.copies, b->m.bytes,
-               b->fresh, b->pruned, b->m.faults);
-
-    } else {
-        j = xet_cli_json_begin(&line);
-
-        xet_cli_json_put_string(j, "generation", b->m.name);
-        xet_cli_json_put_u64(j, "files", b->m.files);
-        xet_cli_json_put_u64(j, "copies", b->m.copies);
-        xet_cli_json_put_u64(j, "bytes", b->m.bytes);
-        xet_cli_json_put_u64(j, "new", b->fresh);
-        xet_cli_json_put_u64(j, "new_bytes", b->fresh_bytes);
-        xet_cli_json_put_u64(j, "removed", b->pruned);
-        xet_cli_json_put_u64(j, "lost", b->m.faults);
-        xet_cli_json_put_u64(j, "damaged", b->damaged);
-
-        rc = xet_cli_json_end(&line);
-    }
+    rc = xet_cli_print(b->json,
+             xet_cli_out_text("generation", b->m.name, ": "),
+             xet_cli_out_number("files", b->m.files, " files, "),
+             xet_cli_out_number("copies", b->m.copies, " copies, "),
+             xet_cli_out_number("bytes", b->m.bytes, " bytes: "),
+             xet_cli_out_number("new", b->fresh, " new, "),
+             xet_cli_out_number("new_bytes", b->fresh_bytes, NULL),
+             xet_cli_out_number("removed", b->pruned, " removed, "),
+             xet_cli_out_number("lost", b->m.faults, " lost\n"),
+             xet_cli_out_number("damaged", b->damaged, NULL));
 
     return (b->m.faults || b->damaged) ? xet_cli_worse(rc, XET_CLI_FAULT) : rc;
 }

@@ -45,7 +45,7 @@ xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *place)
 
     memset(&k, 0, sizeof(k));
     k.place = place;
-    k.json = args->value[XET_CLI_OPT_JSON] != NULL;
+    k.json = xet_cli_json(args);
 
     rc = xet_cli_args_bytes(args, XET_CLI_OPT_RATE, &rate);
     rc = rc ? rc : xet_cli_backup_reads(place);
@@ -197,22 +197,10 @@ xet_cli_check_read(xet_cli_check_t *k, const xet_cli_copy_t *copy)
 static int
 xet_cli_check_print(xet_cli_check_t *k)
 {
-    xet_json_t      *j;
-    xet_cli_json_t   out;
-
-    if (!k->json) {
-        printf("%" PRIu64 " generations, %" PRIu64 " copies, %" PRIu64
-               " bytes read: %" PRIu64 " faults\n", k->generations, k->copies,
-               k->copier.done, k->faults);
-        return xet_cli_flush();
-    }
-
-    j = xet_cli_json_begin(&out);
-
-    xet_cli_json_put_u64(j, "generations", k->generations);
-    xet_cli_json_put_u64(j, "copies", k->copies);
-    xet_cli_json_put_u64(j, "bytes", k->copier.done);
-    xet_cli_json_put_u64(j, "faults", k->faults);
-
-    return xet_cli_json_end(&out);
+    return xet_cli_print(k->json,
+               xet_cli_out_number("generations", k->generations,
+                                  " generations, "),
+               xet_cli_out_number("copies", k->copies, " copies, "),
+               xet_cli_out_number("bytes", k->copier.done, " bytes read: "),
+               xet_cli_out_number("faults", k->faults, " faults\n"));
 }

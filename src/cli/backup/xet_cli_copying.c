@@ -926,31 +926,16 @@ xet_cli_copying_identity(xet_cli_copying_t *c)
 static int
 xet_cli_copying_print(const xet_cli_copying_t *c)
 {
-    int              rc;
-    xet_json_t      *j;
-    xet_cli_json_t   out;
+    int  rc;
 
-    if (c->args->value[XET_CLI_OPT_JSON] == NULL) {
-        printf("%" PRIu64 " copies, %" PRIu64 " bytes: %" PRIu64 " copied, %"
-               PRIu64 " were there, %" PRIu64 " collected, %" PRIu64
-               " lost\n", c->copies, c->bytes, c->copied, c->there, c->gone,
-               c->lost);
-
-        rc = xet_cli_flush();
-
-    } else {
-        j = xet_cli_json_begin(&out);
-
-        xet_cli_json_put_u64(j, "copies", c->copies);
-        xet_cli_json_put_u64(j, "bytes", c->bytes);
-        xet_cli_json_put_u64(j, "copied", c->copied);
-        xet_cli_json_put_u64(j, "copied_bytes", c->copied_bytes);
-        xet_cli_json_put_u64(j, "there", c->there);
-        xet_cli_json_put_u64(j, "collected", c->gone);
-        xet_cli_json_put_u64(j, "lost", c->lost);
-
-        rc = xet_cli_json_end(&out);
-    }
+    rc = xet_cli_print(xet_cli_json(c->args),
+             xet_cli_out_number("copies", c->copies, " copies, "),
+             xet_cli_out_number("bytes", c->bytes, " bytes: "),
+             xet_cli_out_number("copied", c->copied, " copied, "),
+             xet_cli_out_number("copied_bytes", c->copied_bytes, NULL),
+             xet_cli_out_number("there", c->there, " were there, "),
+             xet_cli_out_number("collected", c->gone, " collected, "),
+             xet_cli_out_number("lost", c->lost, " lost\n"));
 
     return c->lost ? xet_cli_worse(rc, XET_CLI_FAULT) : rc;
 }

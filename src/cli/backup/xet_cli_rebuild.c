@@ -688,26 +688,13 @@ xet_cli_rebuild_finish(xet_cli_rebuild_t *b)
 static int
 xet_cli_rebuild_print(xet_cli_rebuild_t *b)
 {
-    int              rc;
-    xet_json_t      *j;
-    xet_cli_json_t   out;
+    int  rc;
 
-    rc = XET_CLI_OK;
-
-    if (b->args->value[XET_CLI_OPT_JSON] == NULL) {
-        printf("%" PRIu64 " copies: %" PRIu64 " known, %" PRIu64 " added, %"
-               PRIu64 " damaged\n", b->copies, b->known, b->added, b->bad);
-
-    } else {
-        j = xet_cli_json_begin(&out);
-
-        xet_cli_json_put_u64(j, "copies", b->copies);
-        xet_cli_json_put_u64(j, "known", b->known);
-        xet_cli_json_put_u64(j, "added", b->added);
-        xet_cli_json_put_u64(j, "damaged", b->bad);
-
-        rc = xet_cli_json_end(&out);
-    }
+    rc = xet_cli_print(xet_cli_json(b->args),
+             xet_cli_out_number("copies", b->copies, " copies: "),
+             xet_cli_out_number("known", b->known, " known, "),
+             xet_cli_out_number("added", b->added, " added, "),
+             xet_cli_out_number("damaged", b->bad, " damaged\n"));
 
     if (b->added) {
         fprintf(stderr, "xet: %s: nobody is charged for xorbs that were added:"

@@ -645,32 +645,17 @@ xet_cli_restore_count(void *ctx, const char *name)
 static int
 xet_cli_restore_print(xet_cli_restore_t *r)
 {
-    int              rc;
-    xet_json_t      *j;
-    xet_cli_json_t   out;
+    int  rc;
 
-    rc = XET_CLI_OK;
-
-    if (r->args->value[XET_CLI_OPT_JSON] == NULL) {
-        printf("%s: %" PRIu64 " files, %" PRIu64 " copies, %" PRIu64
-               " bytes: %" PRIu64 " were there, %" PRIu64 " lost\n",
-               r->m.name, r->m.files, r->m.copies, r->m.bytes, r->there,
-               r->lost);
-
-    } else {
-        j = xet_cli_json_begin(&out);
-
-        xet_cli_json_put_string(j, "generation", r->m.name);
-        xet_cli_json_put_u64(j, "files", r->m.files);
-        xet_cli_json_put_u64(j, "copies", r->m.copies);
-        xet_cli_json_put_u64(j, "bytes", r->m.bytes);
-        xet_cli_json_put_u64(j, "there", r->there);
-        xet_cli_json_put_u64(j, "healed", r->healed);
-        xet_cli_json_put_u64(j, "lost", r->lost);
-        xet_cli_json_put_u64(j, "others", r->others);
-
-        rc = xet_cli_json_end(&out);
-    }
+    rc = xet_cli_print(xet_cli_json(r->args),
+             xet_cli_out_text("generation", r->m.name, ": "),
+             xet_cli_out_number("files", r->m.files, " files, "),
+             xet_cli_out_number("copies", r->m.copies, " copies, "),
+             xet_cli_out_number("bytes", r->m.bytes, " bytes: "),
+             xet_cli_out_number("there", r->there, " were there, "),
+             xet_cli_out_number("healed", r->healed, NULL),
+             xet_cli_out_number("lost", r->lost, " lost\n"),
+             xet_cli_out_number("others", r->others, NULL));
 
     return r->lost ? xet_cli_worse(rc, XET_CLI_FAULT) : rc;
 }

@@ -575,6 +575,61 @@ void xet_cli_json_put_hash(xet_json_t *j, const char *key,
 int xet_cli_json_end(xet_cli_json_t *o);
 
 
+/*
+ * A result, as an object of JSON or as text, from one list of members.
+ *
+ * The object has the members that have a key.  The text has those that have a
+ * tail: the value, at least width characters of it, and the tail behind it.  A
+ * text of NULL is null, or "-".
+ */
+
+typedef enum {
+    XET_CLI_OUT_TEXT = 0,
+    XET_CLI_OUT_NUMBER,
+    XET_CLI_OUT_BOOL,
+    XET_CLI_OUT_HASH,
+    XET_CLI_OUT_END
+} xet_cli_out_e;
+
+
+typedef struct {
+    xet_cli_out_e   kind;
+    const char     *key;
+    const void     *value;             /* of a text or a hash */
+    uint64_t        number;
+    int             width;             /* negative: to the left */
+    const char     *tail;
+} xet_cli_out_t;
+
+
+#define xet_cli_out_text(key, text, tail)                                     \
+    { XET_CLI_OUT_TEXT, key, text, 0, 0, tail }
+#define xet_cli_out_word(key, text, width, tail)                              \
+    { XET_CLI_OUT_TEXT, key, text, 0, width, tail }
+#define xet_cli_out_number(key, n, tail)                                      \
+    { XET_CLI_OUT_NUMBER, key, NULL, n, 0, tail }
+#define xet_cli_out_column(key, n, width, tail)                               \
+    { XET_CLI_OUT_NUMBER, key, NULL, n, width, tail }
+#define xet_cli_out_bool(key, n)                                              \
+    { XET_CLI_OUT_BOOL, key, NULL, n, 0, NULL }
+#define xet_cli_out_hash(key, hash, tail)                                     \
+    { XET_CLI_OUT_HASH, key, hash, 0, 0, tail }
+
+/* Prints a result, or without a flush of text a row of many. */
+
+#define xet_cli_print(json, ...)                                              \
+    xet_cli_print_members(json, 1, (const xet_cli_out_t[])                    \
+        { __VA_ARGS__, { .kind = XET_CLI_OUT_END } })
+#define xet_cli_print_row(json, ...)                                          \
+    xet_cli_print_members(json, 0, (const xet_cli_out_t[])                    \
+        { __VA_ARGS__, { .kind = XET_CLI_OUT_END } })
+
+/* XET_CLI_OK, or an exit code of xet_cli_flush() or of no memory. */
+int xet_cli_print_members(int json, int flush, const xet_cli_out_t *m);
+
+#define xet_cli_json(args)  ((args)->value[XET_CLI_OPT_JSON] != NULL)
+
+
 /* An xet_alloc_pt by malloc(), and what frees the nodes of such a buffer. */
 void *xet_cli_buf_alloc(void *data, size_t size);
 void xet_cli_buf_free(xet_buf_t *b);

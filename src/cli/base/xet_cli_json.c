@@ -4,10 +4,15 @@
  */
 
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "xet_cli.h"
+
+
+static void xet_cli_print_member(xet_json_t *j, const xet_cli_out_t *m);
+static void xet_cli_print_text(const xet_cli_out_t *m);
 
 
 xet_json_t *
@@ -83,6 +88,80 @@ xet_cli_json_end(xet_cli_json_t *o)
     free(text);
 
     return xet_cli_flush();
+}
+
+
+int
+xet_cli_print_members(int json, int flush, const xet_cli_out_t *m)
+{
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+
+    if (json) {
+        j = xet_cli_json_begin(&out);
+
+        for ( /* void */ ; m->kind != XET_CLI_OUT_END; m++) {
+            if (m->key) {
+                xet_cli_print_member(j, m);
+            }
+        }
+
+        return xet_cli_json_end(&out);
+    }
+
+    for ( /* void */ ; m->kind != XET_CLI_OUT_END; m++) {
+        if (m->tail) {
+            xet_cli_print_text(m);
+        }
+    }
+
+    return (flush || ferror(stdout)) ? xet_cli_flush() : XET_CLI_OK;
+}
+
+
+static void
+xet_cli_print_member(xet_json_t *j, const xet_cli_out_t *m)
+{
+    switch (m->kind) {
+
+    case XET_CLI_OUT_NUMBER:
+        xet_cli_json_put_u64(j, m->key, m->number);
+        break;
+
+    case XET_CLI_OUT_BOOL:
+        xet_cli_json_put_bool(j, m->key, m->number != 0);
+        break;
+
+    case XET_CLI_OUT_HASH:
+        xet_cli_json_put_hash(j, m->key, m->value);
+        break;
+
+    default:
+        xet_cli_json_put_string(j, m->key, m->value);
+        break;
+    }
+}
+
+
+static void
+xet_cli_print_text(const xet_cli_out_t *m)
+{
+    char  text[XET_HASH_STR_LEN + 1];
+
+    if (m->kind == XET_CLI_OUT_NUMBER) {
+        printf("%*" PRIu64, m->width, m->number);
+
+    } else if (m->kind == XET_CLI_OUT_HASH) {
+        fputs(xet_cli_hash_string(m->value, text), stdout);
+
+    } else if (m->width) {
+        printf("%*s", m->width, (const char *) m->value);
+
+    } else {
+        xet_cli_text_print(stdout, m->value);
+    }
+
+    fputs(m->tail, stdout);
 }
 
 

@@ -373,8 +373,6 @@ xet_cli_hub_commit_print(xet_cli_hub_commit_t *c)
 {
     int                rc;
     size_t             i;
-    xet_json_t        *j;
-    xet_cli_json_t     out;
     xet_cli_hub_op_t  *op;
 
     rc = XET_CLI_OK;
@@ -382,14 +380,10 @@ xet_cli_hub_commit_print(xet_cli_hub_commit_t *c)
     for (i = 0; i < c->n && rc == XET_CLI_OK; i++) {
         op = &c->ops[i];
 
-        if (!op->removed) {
-            rc = xet_cli_put_print(c->hub->args, &op->file);
-
-        } else if (c->hub->args->value[XET_CLI_OPT_JSON]) {
-            j = xet_cli_json_begin(&out);
-            xet_cli_json_put_string(j, "removed", op->path);
-            rc = xet_cli_json_end(&out);
-        }
+        rc = op->removed
+             ? xet_cli_print_row(xet_cli_json(c->hub->args),
+                                 xet_cli_out_text("removed", op->path, NULL))
+             : xet_cli_put_print(c->hub->args, &op->file);
     }
 
     return rc;

@@ -54,7 +54,7 @@ xet_cli_hub_ls(const xet_cli_args_t *args)
     memset(&l, 0, sizeof(l));
 
     l.hub = &hub;
-    l.json = args->value[XET_CLI_OPT_JSON] != NULL;
+    l.json = xet_cli_json(args);
 
     rc = xet_cli_hub_open(&hub, args, args->operands[0]);
 

@@ -29,8 +29,6 @@ static int xet_cli_hub_verify_file(xet_cli_hub_verify_t *v, const char *path,
     const xet_hub_entry_t *entry);
 static int xet_cli_hub_verify_sink(void *ctx, uint64_t offset,
     const uint8_t *data, size_t len);
-static int xet_cli_hub_verify_print(const xet_cli_hub_verify_t *v,
-    const xet_cli_download_t *d, const char *path);
 
 
 int
@@ -227,7 +225,7 @@ xet_cli_hub_verify_file(xet_cli_hub_verify_t *v, const char *path,
         }
     }
 
-    return rc ? rc : xet_cli_hub_verify_print(v, &d, path);
+    return rc ? rc : xet_cli_verify_told(v->hub->args, &d, path, 1);
 }
 
 
@@ -242,31 +240,4 @@ xet_cli_hub_verify_sink(void *ctx, uint64_t offset, const uint8_t *data,
     EVP_DigestUpdate(v->sha256, data, len);
 
     return XET_CLI_OK;
-}
-
-
-static int
-xet_cli_hub_verify_print(const xet_cli_hub_verify_t *v,
-    const xet_cli_download_t *d, const char *path)
-{
-    xet_json_t      *j;
-    xet_cli_json_t   out;
-
-    if (!v->hub->args->value[XET_CLI_OPT_JSON]) {
-        xet_cli_text_print(stdout, path);
-        printf(" %" PRIu64 " bytes, %" PRIu64 " chunks: ok\n", d->size,
-               d->chunks);
-
-        return xet_cli_flush();
-    }
-
-    j = xet_cli_json_begin(&out);
-
-    xet_cli_json_put_string(j, "file", path);
-    xet_cli_json_put_hash(j, "hash", &d->hash);
-    xet_cli_json_put_u64(j, "size", d->size);
-    xet_cli_json_put_u64(j, "chunks", d->chunks);
-    xet_cli_json_put_bool(j, "ok", 1);
-
-    return xet_cli_json_end(&out);
 }

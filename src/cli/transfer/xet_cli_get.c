@@ -379,25 +379,17 @@ xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
 static int
 xet_cli_get_print(xet_cli_get_t *g)
 {
-    uint64_t         size;
-    xet_json_t      *j;
-    xet_cli_json_t   out;
+    const xet_cli_download_t  *d = &g->download;
 
-    if (g->fd == STDOUT_FILENO || !g->args->value[XET_CLI_OPT_JSON]) {
+    if (g->fd == STDOUT_FILENO) {
         return XET_CLI_OK;
     }
 
-    size = g->ranged ? g->download.end - g->download.first
-                     : g->download.size;
-
-    j = xet_cli_json_begin(&out);
-
-    xet_cli_json_put_hash(j, "hash", &g->download.hash);
-    xet_cli_json_put_string(j, "file", g->output);
-    xet_cli_json_put_u64(j, "size", size);
-    xet_cli_json_put_u64(j, "received_bytes", g->download.received);
-
-    xet_cli_json_put_bool(j, "verified", !g->ranged);
-
-    return xet_cli_json_end(&out);
+    return xet_cli_print_row(xet_cli_json(g->args),
+               xet_cli_out_hash("hash", &d->hash, NULL),
+               xet_cli_out_text("file", g->output, NULL),
+               xet_cli_out_number("size", g->ranged ? d->end - d->first
+                                                    : d->size, NULL),
+               xet_cli_out_number("received_bytes", d->received, NULL),
+               xet_cli_out_bool("verified", !g->ranged));
 }

@@ -688,23 +688,13 @@ static int
 xet_cli_get_tree_done(const xet_cli_get_tree_t *g,
     const xet_cli_get_tree_file_t *file, int folder)
 {
-    xet_json_t      *j;
-    xet_cli_json_t   out;
-
     if (folder >= 0 && syncfs(folder) != 0) {
         return xet_cli_fail_errno(file->path);
     }
 
-    if (!g->args->value[XET_CLI_OPT_JSON]) {
-        return XET_CLI_OK;
-    }
-
-    j = xet_cli_json_begin(&out);
-
-    xet_cli_json_put_string(j, "file", file->path);
-    xet_cli_json_put_hash(j, "hash", &file->hash);
-    xet_cli_json_put_u64(j, "size", file->size);
-    xet_cli_json_put_u64(j, "received_bytes", file->received);
-
-    return xet_cli_json_end(&out);
+    return xet_cli_print_row(xet_cli_json(g->args),
+               xet_cli_out_text("file", file->path, NULL),
+               xet_cli_out_hash("hash", &file->hash, NULL),
+               xet_cli_out_number("size", file->size, NULL),
+               xet_cli_out_number("received_bytes", file->received, NULL));
 }

@@ -209,26 +209,19 @@ xet_cli_put_print(const xet_cli_args_t *args, const xet_cli_file_t *file)
 static int
 xet_cli_put_folders(void *ctx)
 {
-    int              rc;
-    size_t           i;
-    xet_json_t      *j;
-    xet_cli_put_t   *p;
-    xet_cli_json_t   out;
-
-    p = ctx;
-
-    if (!p->args->value[XET_CLI_OPT_JSON]) {
-        return XET_CLI_OK;
-    }
+    int             rc;
+    size_t          i;
+    xet_cli_put_t  *p = ctx;
 
     rc = XET_CLI_OK;
 
     for (i = 0; i < p->tree.count && rc == XET_CLI_OK; i++) {
 
         if (p->tree.entries[i].folder) {
-            j = xet_cli_json_begin(&out);
-            xet_cli_json_put_string(j, "folder", p->tree.entries[i].path);
-            rc = xet_cli_json_end(&out);
+            rc = xet_cli_print_row(xet_cli_json(p->args),
+                                   xet_cli_out_text("folder",
+                                                    p->tree.entries[i].path,
+                                                    NULL));
         }
     }
 

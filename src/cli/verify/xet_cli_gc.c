@@ -80,13 +80,6 @@ static int xet_cli_gc_left_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_gc_print(xet_cli_gc_t *g);
 
 
-static const char *const  xet_cli_gc_names[XET_CLI_GC_N] = {
-    "files", "file_bytes", "references", "xorbs", "xorb_bytes", "copies",
-    "copy_bytes", "orphans", "needed", "told", "busy", "waiting",
-    "orphans_left"
-};
-
-
 int
 xet_cli_gc(const xet_cli_args_t *args)
 {
@@ -358,41 +351,37 @@ xet_cli_gc_left_row(void *ctx, const xet_cli_pg_row_t *row)
 static int
 xet_cli_gc_print(xet_cli_gc_t *g)
 {
-    int              i;
-    uint64_t        *n;
-    xet_json_t      *j;
-    xet_cli_json_t   out;
-
-    n = g->n;
+    int        i;
+    uint64_t  *n = g->n;
 
     for (i = 0; i < XET_CLI_GC_DONE; i++) {
         n[i] -= g->before[i];
     }
 
-    if (!g->args->value[XET_CLI_OPT_JSON]) {
-        printf("deleted: %" PRIu64 " files, %" PRIu64 " bytes; %" PRIu64
-               " xorbs, %" PRIu64 " bytes\n"
-               "removed: %" PRIu64 " copies, %" PRIu64 " bytes; %" PRIu64
-               " orphans\n", n[XET_CLI_GC_FILES], n[XET_CLI_GC_FILE_BYTES],
-               n[XET_CLI_GC_XORBS], n[XET_CLI_GC_XORB_BYTES],
-               n[XET_CLI_GC_COPIES], n[XET_CLI_GC_COPY_BYTES],
-               n[XET_CLI_GC_ORPHANS]);
-        printf("kept: %" PRIu64 " xorbs that files need, %" PRIu64
-               " that clients may remember, %" PRIu64 " in use, %" PRIu64
-               " copies for a backup, %" PRIu64 " orphans\n",
-               n[XET_CLI_GC_NEEDED], n[XET_CLI_GC_TOLD], n[XET_CLI_GC_BUSY],
-               n[XET_CLI_GC_WAITING], n[XET_CLI_GC_LEFT]);
-
-        return xet_cli_flush();
-    }
-
-    j = xet_cli_json_begin(&out);
-
-    xet_cli_json_put_bool(j, "dry_run", 0);
-
-    for (i = 0; i < XET_CLI_GC_N; i++) {
-        xet_cli_json_put_u64(j, xet_cli_gc_names[i], n[i]);
-    }
-
-    return xet_cli_json_end(&out);
+    return xet_cli_print(xet_cli_json(g->args),
+               xet_cli_out_bool("dry_run", 0),
+               xet_cli_out_text(NULL, "deleted", ": "),
+               xet_cli_out_number("files", n[XET_CLI_GC_FILES], " files, "),
+               xet_cli_out_number("file_bytes", n[XET_CLI_GC_FILE_BYTES],
+                                  " bytes; "),
+               xet_cli_out_number("references", n[XET_CLI_GC_REFERENCES],
+                                  NULL),
+               xet_cli_out_number("xorbs", n[XET_CLI_GC_XORBS], " xorbs, "),
+               xet_cli_out_number("xorb_bytes", n[XET_CLI_GC_XORB_BYTES],
+                                  " bytes\nremoved: "),
+               xet_cli_out_number("copies", n[XET_CLI_GC_COPIES],
+                                  " copies, "),
+               xet_cli_out_number("copy_bytes", n[XET_CLI_GC_COPY_BYTES],
+                                  " bytes; "),
+               xet_cli_out_number("orphans", n[XET_CLI_GC_ORPHANS],
+                                  " orphans\nkept: "),
+               xet_cli_out_number("needed", n[XET_CLI_GC_NEEDED],
+                                  " xorbs that files need, "),
+               xet_cli_out_number("told", n[XET_CLI_GC_TOLD],
+                                  " that clients may remember, "),
+               xet_cli_out_number("busy", n[XET_CLI_GC_BUSY], " in use, "),
+               xet_cli_out_number("waiting", n[XET_CLI_GC_WAITING],
+                                  " copies for a backup, "),
+               xet_cli_out_number("orphans_left", n[XET_CLI_GC_LEFT],
+                                  " orphans\n"));
 }

@@ -99,8 +99,7 @@ xet_cli_hash(const xet_cli_args_t *args)
 
     for (i = 0; i < args->count && rc < XET_CLI_INTERRUPTED; i++) {
         rc = xet_cli_worse(rc, xet_cli_hash_file(d, args->operands[i],
-                                           args->value[XET_CLI_OPT_JSON]
-                                           != NULL));
+                                                 xet_cli_json(args)));
     }
 
     free(d);
@@ -112,11 +111,8 @@ xet_cli_hash(const xet_cli_args_t *args)
 static int
 xet_cli_hash_file(xet_cli_digest_t *d, const char *name, int json)
 {
-    int              rc;
-    char             text[XET_HASH_STR_LEN + 1];
-    FILE            *file;
-    xet_json_t      *j;
-    xet_cli_json_t   out;
+    int    rc;
+    FILE  *file;
 
     file = xet_cli_open(name);
 
@@ -128,27 +124,12 @@ xet_cli_hash_file(xet_cli_digest_t *d, const char *name, int json)
 
     xet_cli_close(file);
 
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
-
-    if (!json) {
-        printf("%s %llu ", xet_cli_hash_string(&d->hash, text),
-               (unsigned long long) d->size);
-        xet_cli_text_print(stdout, name);
-        putchar('\n');
-
-        return xet_cli_flush();
-    }
-
-    j = xet_cli_json_begin(&out);
-
-    xet_cli_json_put_string(j, "file", name);
-    xet_cli_json_put_hash(j, "hash", &d->hash);
-    xet_cli_json_put_u64(j, "size", d->size);
-    xet_cli_json_put_u64(j, "chunks", d->chunks);
-
-    return xet_cli_json_end(&out);
+    return rc ? rc : xet_cli_print(json,
+                         xet_cli_out_text("file", name, NULL),
+                         xet_cli_out_hash("hash", &d->hash, " "),
+                         xet_cli_out_number("size", d->size, " "),
+                         xet_cli_out_number("chunks", d->chunks, NULL),
+                         xet_cli_out_text(NULL, name, "\n"));
 }
 
 
@@ -165,7 +146,7 @@ xet_cli_info(const xet_cli_args_t *args)
     }
 
     in->args = args;
-    in->json = args->value[XET_CLI_OPT_JSON] != NULL;
+    in->json = xet_cli_json(args);
 
     rc = XET_CLI_OK;
 
@@ -195,7 +176,7 @@ xet_cli_info_stored(const xet_cli_args_t *args, xet_cli_http_t *h,
 
     in->args = args;
     in->name = name;
-    in->json = args->value[XET_CLI_OPT_JSON] != NULL;
+    in->json = xet_cli_json(args);
     in->http = h;
 
     rc = xet_cli_info_remote(in, hash);

@@ -82,28 +82,12 @@ void
 xet_cli_store_report(xet_cli_store_t *s, const char *kind, const char *name,
     const char *text)
 {
-    xet_json_t      *j;
-    xet_cli_json_t   out;
-
     xet_cli_progress_clear();
 
-    if (!s->json) {
-        printf("%s ", kind);
-        xet_cli_text_print(stdout, name);
-        fputs(": ", stdout);
-        xet_cli_text_print(stdout, text);
-        putchar('\n');
-        fflush(stdout);
-        return;
-    }
-
-    j = xet_cli_json_begin(&out);
-
-    xet_cli_json_put_string(j, "kind", kind);
-    xet_cli_json_put_string(j, "name", name);
-    xet_cli_json_put_string(j, "fault", text);
-
-    (void) xet_cli_json_end(&out);
+    (void) xet_cli_print(s->json,
+               xet_cli_out_text("kind", kind, " "),
+               xet_cli_out_text("name", name, ": "),
+               xet_cli_out_text("fault", text, "\n"));
 }
 
 

@@ -72,8 +72,6 @@ xet_cli_verify_file(const xet_cli_args_t *args, xet_cli_http_t *h,
 {
     int                  rc;
     uint64_t             size;
-    xet_json_t          *j;
-    xet_cli_json_t       out;
     xet_cli_download_t   d;
 
     rc = xet_cli_download_init(&d, args, name);
@@ -96,24 +94,20 @@ xet_cli_verify_file(const xet_cli_args_t *args, xet_cli_http_t *h,
 
     xet_cli_progress_end();
 
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
+    return rc ? rc : xet_cli_verify_told(args, &d, name, 0);
+}
 
-    if (!args->value[XET_CLI_OPT_JSON]) {
-        printf("%s %" PRIu64 " bytes, %" PRIu64 " chunks: ok\n", name, d.size,
-               d.chunks);
-        return xet_cli_flush();
-    }
 
-    j = xet_cli_json_begin(&out);
-
-    xet_cli_json_put_hash(j, "hash", &d.hash);
-    xet_cli_json_put_u64(j, "size", d.size);
-    xet_cli_json_put_u64(j, "chunks", d.chunks);
-    xet_cli_json_put_bool(j, "ok", 1);
-
-    return xet_cli_json_end(&out);
+int
+xet_cli_verify_told(const xet_cli_args_t *args, const xet_cli_download_t *d,
+    const char *name, int named)
+{
+    return xet_cli_print(xet_cli_json(args),
+               xet_cli_out_text(named ? "file" : NULL, name, " "),
+               xet_cli_out_hash("hash", &d->hash, NULL),
+               xet_cli_out_number("size", d->size, " bytes, "),
+               xet_cli_out_number("chunks", d->chunks, " chunks: ok\n"),
+               xet_cli_out_bool("ok", 1));
 }
 
 
@@ -128,7 +122,7 @@ xet_cli_verify_store(const xet_cli_args_t *args)
     memset(&s, 0, sizeof(s));
 
     s.args = args;
-    s.json = args->value[XET_CLI_OPT_JSON] != NULL;
+    s.json = xet_cli_json(args);
     s.sha256 = args->value[XET_CLI_OPT_SHA256] != NULL;
     s.jobs_end = &s.jobs;
 
@@ -542,29 +536,15 @@ xet_cli_verify_free(xet_cli_job_t *job)
 static int
 xet_cli_verify_print(const xet_cli_store_t *s)
 {
-    int              rc;
-    xet_json_t      *j;
-    xet_cli_json_t   out;
+    int  rc;
 
-    rc = XET_CLI_OK;
-
-    if (!s->json) {
-        printf("%" PRIu64 " xorbs, %" PRIu64 " files, %" PRIu64
-               " bytes read: %" PRIu64 " faults, %" PRIu64 " orphans\n",
-               s->xorbs, s->files, s->bytes, s->faults, s->orphans);
-
-    } else {
-        j = xet_cli_json_begin(&out);
-
-        xet_cli_json_put_u64(j, "xorbs", s->xorbs);
-        xet_cli_json_put_u64(j, "files", s->files);
-        xet_cli_json_put_u64(j, "bytes", s->bytes);
-        xet_cli_json_put_u64(j, "proven", s->proven);
-        xet_cli_json_put_u64(j, "faults", s->faults);
-        xet_cli_json_put_u64(j, "orphans", s->orphans);
-
-        rc = xet_cli_json_end(&out);
-    }
+    rc = xet_cli_print(s->json,
+             xet_cli_out_number("xorbs", s->xorbs, " xorbs, "),
+             xet_cli_out_number("files", s->files, " files, "),
+             xet_cli_out_number("bytes", s->bytes, " bytes read: "),
+             xet_cli_out_number("proven", s->proven, NULL),
+             xet_cli_out_number("faults", s->faults, " faults, "),
+             xet_cli_out_number("orphans", s->orphans, " orphans\n"));
 
     return s->faults ? xet_cli_worse(rc, XET_CLI_FAULT) : rc;
 }

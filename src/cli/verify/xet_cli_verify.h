@@ -13,6 +13,10 @@
 #include "xet_cli_admin.h"
 
 
+/* Prints that a file of a server is right; with named its name as a member. */
+int xet_cli_verify_told(const xet_cli_args_t *args,
+    const xet_cli_download_t *d, const char *name, int named);
+
 /* "xet info" of a hash of a server, under another name. */
 int xet_cli_info_stored(const xet_cli_args_t *args, xet_cli_http_t *h,
     const char *name, const xet_hash_t *hash);
