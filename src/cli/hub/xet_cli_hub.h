@@ -75,10 +75,29 @@ int xet_cli_hub_open_repo(xet_cli_hub_t *hub, const xet_cli_args_t *args,
     const char *operand);
 
 /*
- * For operands of both sorts: that one token does not go to both servers, the
- * Hub and the endpoint.  The exit code, reported.
+ * Operands that are names of a Hub, or hashes, or local files, each by itself:
+ * named takes a name, and other all else.  One token does not go to both
+ * servers, the Hub and the endpoint.  What is worse than most ends it; returns
+ * the worst exit code.
  */
-int xet_cli_hub_apart(const xet_cli_args_t *args, int names, int others);
+
+typedef enum {
+    XET_CLI_HUB_NAME = 0,
+    XET_CLI_HUB_HASH,
+    XET_CLI_HUB_LOCAL
+} xet_cli_hub_operand_e;
+
+typedef struct {
+    xet_cli_hub_operand_e  (*is)(const xet_cli_args_t *args,
+                                 const char *operand);
+    int                    (*named)(const xet_cli_args_t *args,
+                                    const char *operand);
+    int                    (*other)(const xet_cli_args_t *args);
+    int                      most;
+} xet_cli_hub_operands_t;
+
+int xet_cli_hub_operands(const xet_cli_args_t *args,
+    const xet_cli_hub_operands_t *o);
 
 /*
  * A route of the repo, malloc()ed, NULL without memory: with rev its revision,
@@ -125,6 +144,13 @@ int xet_cli_hub_pages(const xet_cli_hub_t *hub, char *url,
 /* What is in a folder of the repo; with deep all below it. */
 int xet_cli_hub_tree(const xet_cli_hub_t *hub, const char *path, int deep,
     int dates, xet_cli_hub_entry_pt handler, void *ctx);
+
+/*
+ * The file that the name of the repo leads to, or what is in this folder, and
+ * with deep all below it; *n counts what the handler has taken.
+ */
+int xet_cli_hub_list(const xet_cli_hub_t *hub, int deep, int dates,
+    xet_cli_hub_entry_pt handler, void *ctx, const size_t *n);
 
 /* Which of n paths are there; a path of NULL is passed over. */
 int xet_cli_hub_paths(const xet_cli_hub_t *hub, char *const *paths, size_t n,

@@ -180,6 +180,27 @@ xet_cli_hub_tree(const xet_cli_hub_t *hub, const char *path, int deep,
 
 
 int
+xet_cli_hub_list(const xet_cli_hub_t *hub, int deep, int dates,
+    xet_cli_hub_entry_pt handler, void *ctx, const size_t *n)
+{
+    int    rc;
+    char  *path;
+
+    path = hub->path;
+    rc = *path ? xet_cli_hub_paths(hub, &path, 1, handler, ctx) : XET_CLI_OK;
+
+    if (rc != XET_CLI_OK || *n) {
+        return rc;
+    }
+
+    rc = xet_cli_hub_tree(hub, path, deep, dates, handler, ctx);
+
+    return (rc == XET_CLI_OK && *n == 0 && *path)
+           ? xet_cli_fail(XET_CLI_FAULT, path, "is not there") : rc;
+}
+
+
+int
 xet_cli_hub_paths(const xet_cli_hub_t *hub, char *const *paths, size_t n,
     xet_cli_hub_entry_pt handler, void *ctx)
 {

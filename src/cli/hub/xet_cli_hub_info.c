@@ -12,82 +12,44 @@
 #include "xet_cli_hub.h"
 
 
-static int xet_cli_hub_info_apart(const xet_cli_args_t *args);
-static int xet_cli_hub_info_any(const xet_cli_args_t *args, char *operand);
+static xet_cli_hub_operand_e xet_cli_hub_info_is(const xet_cli_args_t *args,
+    const char *operand);
+static int xet_cli_hub_info_any(const xet_cli_args_t *args,
+    const char *operand);
 static int xet_cli_hub_info_file(xet_cli_hub_t *hub, const char *operand,
     const xet_cli_hub_file_t *file);
 static int xet_cli_hub_info_repo(const xet_cli_hub_t *hub,
     const char *operand);
 
 
-/* Operands are what they are, each by itself. */
-
 int
 xet_cli_hub_info(const xet_cli_args_t *args)
 {
-    int             i, rc;
-    char           *operand;
-    xet_cli_args_t  one;
+    static const xet_cli_hub_operands_t  operands = {
+        xet_cli_hub_info_is, xet_cli_hub_info_any, xet_cli_info,
+        XET_CLI_NETWORK
+    };
 
-    rc = xet_cli_hub_info_apart(args);
-
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
-
-    for (i = 0; i < args->count && rc < XET_CLI_INTERRUPTED; i++) {
-        operand = args->operands[i];
-
-        if (access(operand, F_OK) != 0 && xet_cli_hub_is(args, operand)) {
-            rc = xet_cli_worse(rc, xet_cli_hub_info_any(args, operand));
-            continue;
-        }
-
-        one = *args;
-        one.operands = &operand;
-        one.count = 1;
-
-        rc = xet_cli_worse(rc, xet_cli_info(&one));
-    }
-
-    return rc;
+    return xet_cli_hub_operands(args, &operands);
 }
 
 
 /* A file that is here needs no token; nor has it a revision. */
 
-static int
-xet_cli_hub_info_apart(const xet_cli_args_t *args)
+static xet_cli_hub_operand_e
+xet_cli_hub_info_is(const xet_cli_args_t *args, const char *operand)
 {
-    int  i, rc, names, others;
-
-    names = 0;
-    others = 0;
-
-    for (i = 0; i < args->count; i++) {
-
-        if (access(args->operands[i], F_OK) != 0
-            && xet_cli_hub_is(args, args->operands[i]))
-        {
-            names++;
-            continue;
-        }
-
-        rc = xet_cli_hub_unnamed(args, args->operands[i]);
-
-        if (rc != XET_CLI_OK) {
-            return rc;
-        }
-
-        others += (access(args->operands[i], F_OK) != 0);
+    if (access(operand, F_OK) == 0) {
+        return XET_CLI_HUB_LOCAL;
     }
 
-    return xet_cli_hub_apart(args, names, others);
+    return xet_cli_hub_is(args, operand) ? XET_CLI_HUB_NAME
+                                         : XET_CLI_HUB_HASH;
 }
 
 
 static int
-xet_cli_hub_info_any(const xet_cli_args_t *args, char *operand)
+xet_cli_hub_info_any(const xet_cli_args_t *args, const char *operand)
 {
     int                  rc;
     xet_cli_hub_t        hub;

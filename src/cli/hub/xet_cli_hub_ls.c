@@ -200,33 +200,13 @@ xet_cli_hub_ls_repo(void *ctx, const json_t *value)
 static int
 xet_cli_hub_ls_files(xet_cli_hub_ls_t *l)
 {
-    int    rc, deep;
-    char  *path;
-
-    rc = xet_cli_hub_look(l->hub, 0);
-
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
-
-    /* a file is listed as itself */
-
-    path = l->hub->path;
-
-    if (*path) {
-        rc = xet_cli_hub_paths(l->hub, &path, 1, xet_cli_hub_ls_entry, l);
-
-        if (rc != XET_CLI_OK || l->n) {
-            return rc;
-        }
-    }
+    int  rc, deep;
 
     deep = l->hub->args->value[XET_CLI_OPT_RECURSIVE] != NULL;
+    rc = xet_cli_hub_look(l->hub, 0);
 
-    rc = xet_cli_hub_tree(l->hub, path, deep, 1, xet_cli_hub_ls_entry, l);
-
-    return (rc == XET_CLI_OK && l->n == 0 && *path)
-           ? xet_cli_fail(XET_CLI_FAULT, path, "is not there") : rc;
+    return rc ? rc : xet_cli_hub_list(l->hub, deep, 1, xet_cli_hub_ls_entry, l,
+                                      &l->n);
 }
 
 

@@ -28,11 +28,12 @@ static const char *xet_cli_hub_endpoint(const xet_cli_args_t *args,
     int *ours);
 static const char *xet_cli_hub_token(const xet_cli_args_t *args,
     const char *endpoint);
+static int xet_cli_hub_apart(const xet_cli_args_t *args, int names,
+    int hashes);
 static int xet_cli_hub_name(xet_cli_hub_t *hub, const char *operand);
 static int xet_cli_hub_kind(xet_cli_hub_t *hub, xet_hub_kind_e kind);
 static char *xet_cli_hub_escape(const char *text, int slashes);
-static int xet_cli_hub_make(xet_cli_hub_t *hub);
-static int xet_cli_hub_branch(xet_cli_hub_t *hub);
+static int xet_cli_hub_make(xet_cli_hub_t *hub, int branch);
 static int xet_cli_hub_pinned(const xet_cli_hub_t *hub);
 static int xet_cli_hub_looked(xet_cli_hub_t *hub,
     const xet_cli_request_t *r);
@@ -157,7 +158,46 @@ xet_cli_hub_token(const xet_cli_args_t *args, const char *endpoint)
 
 
 int
-xet_cli_hub_apart(const xet_cli_args_t *args, int names, int others)
+xet_cli_hub_operands(const xet_cli_args_t *args,
+    const xet_cli_hub_operands_t *o)
+{
+    int              i, rc, n[XET_CLI_HUB_LOCAL + 1] = { 0, 0, 0 };
+    char            *operand;
+    xet_cli_args_t   one;
+
+    for (i = 0, rc = XET_CLI_OK; i < args->count && rc == XET_CLI_OK; i++) {
+        operand = args->operands[i];
+        n[o->is(args, operand)]++;
+
+        if (o->is(args, operand) != XET_CLI_HUB_NAME) {
+            rc = xet_cli_hub_unnamed(args, operand);
+        }
+    }
+
+    rc = rc ? rc : xet_cli_hub_apart(args, n[XET_CLI_HUB_NAME],
+                                     n[XET_CLI_HUB_HASH]);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    for (i = 0; i < args->count && rc <= o->most; i++) {
+        operand = args->operands[i];
+
+        one = *args;
+        one.operands = &operand;
+        one.count = 1;
+
+        rc = xet_cli_worse(rc, (o->is(args, operand) == XET_CLI_HUB_NAME)
+                               ? o->named(args, operand) : o->other(&one));
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_hub_apart(const xet_cli_args_t *args, int names, int hashes)
 {
     int          ours;
     const char  *hub, *other, *token;
@@ -166,7 +206,7 @@ xet_cli_hub_apart(const xet_cli_args_t *args, int names, int others)
     other = xet_cli_http_endpoint(args);
     token = getenv("XET_TOKEN");
 
-    if (names == 0 || others == 0 || hub == NULL || *other == '\0'
+    if (names == 0 || hashes == 0 || hub == NULL || *other == '\0'
         || (args->value[XET_CLI_OPT_TOKEN_FILE] == NULL
             && (!ours || token == NULL || *token == '\0'))
         || xet_cli_http_same(hub, other))
@@ -440,12 +480,12 @@ xet_cli_hub_look(xet_cli_hub_t *hub, int make)
         }
 
         if (make && tries < 2 && xet_cli_hub_lacks(&r, "RepoNotFound")) {
-            rc = xet_cli_hub_make(hub);
+            rc = xet_cli_hub_make(hub, 0);
 
         } else if (make && tries < 2
                    && xet_cli_hub_lacks(&r, "RevisionNotFound"))
         {
-            rc = xet_cli_hub_branch(hub);
+            rc = xet_cli_hub_make(hub, 1);
 
         } else if (!make && hub->writes
                    && xet_cli_hub_lacks(&r, "RepoNotFound"))
@@ -472,10 +512,10 @@ xet_cli_hub_look(xet_cli_hub_t *hub, int make)
 }
 
 
-/* 409: somebody else has just made it. */
+/* Makes the repo, or its branch; 409: somebody else has just made it. */
 
 static int
-xet_cli_hub_make(xet_cli_hub_t *hub)
+xet_cli_hub_make(xet_cli_hub_t *hub, int branch)
 {
     int                 rc;
     char               *url;
@@ -488,7 +528,10 @@ xet_cli_hub_make(xet_cli_hub_t *hub)
 
     xet_json_object_begin(&j);
 
-    if (hub->kind == XET_HUB_BUCKET) {
+    if (branch) {
+        url = xet_cli_hub_url(hub, "branch", 1, NULL);
+
+    } else if (hub->kind == XET_HUB_BUCKET) {
         url = xet_cli_hub_url(hub, "", 0, NULL);
 
     } else {
@@ -512,34 +555,8 @@ xet_cli_hub_make(xet_cli_hub_t *hub)
         rc = xet_cli_http_fail(&r);
     }
 
-    hub->made = (r.status != 409);
-
-    xet_cli_http_free(&r);
-    xet_cli_buf_free(&b);
-
-    return rc;
-}
-
-
-static int
-xet_cli_hub_branch(xet_cli_hub_t *hub)
-{
-    int                rc;
-    xet_buf_t          b;
-    xet_json_t         j;
-    xet_cli_request_t  r;
-
-    xet_buf_init(&b, xet_cli_buf_alloc, NULL, 64);
-    xet_json_init(&j, &b);
-
-    xet_json_object_begin(&j);
-    xet_json_object_end(&j);
-
-    rc = xet_cli_hub_ask(hub, &r, xet_cli_hub_url(hub, "branch", 1, NULL), &b,
-                         XET_CLI_HUB_JSON);
-
-    if (rc == XET_CLI_OK && r.status / 100 != 2 && r.status != 409) {
-        rc = xet_cli_http_fail(&r);
+    if (!branch) {
+        hub->made = (r.status != 409);
     }
 
     xet_cli_http_free(&r);

@@ -21,9 +21,10 @@ typedef struct {
 } xet_cli_hub_verify_t;
 
 
+static xet_cli_hub_operand_e xet_cli_hub_verify_is(const xet_cli_args_t *args,
+    const char *operand);
 static int xet_cli_hub_verify_name(const xet_cli_args_t *args,
     const char *operand);
-static int xet_cli_hub_verify_any(xet_cli_hub_verify_t *v);
 static int xet_cli_hub_verify_entry(void *ctx, const xet_hub_entry_t *entry);
 static int xet_cli_hub_verify_file(xet_cli_hub_verify_t *v, const char *path,
     const xet_hub_entry_t *entry);
@@ -34,9 +35,12 @@ static int xet_cli_hub_verify_sink(void *ctx, uint64_t offset,
 int
 xet_cli_hub_verify(const xet_cli_args_t *args)
 {
-    int             i, rc, names;
-    char           *operand;
-    xet_cli_args_t  one;
+    int  rc;
+
+    static const xet_cli_hub_operands_t  operands = {
+        xet_cli_hub_verify_is, xet_cli_hub_verify_name, xet_cli_verify,
+        XET_CLI_FAULT
+    };
 
     if (args->count == 0 || args->value[XET_CLI_OPT_STORE]) {
         rc = xet_cli_hub_unnamed(args, "verify");
@@ -44,38 +48,14 @@ xet_cli_hub_verify(const xet_cli_args_t *args)
         return rc ? rc : xet_cli_verify(args);
     }
 
-    for (names = 0, i = 0; i < args->count; i++) {
+    return xet_cli_hub_operands(args, &operands);
+}
 
-        if (strchr(args->operands[i], '/') != NULL) {
-            names++;
-            continue;
-        }
 
-        rc = xet_cli_hub_unnamed(args, args->operands[i]);
-
-        if (rc != XET_CLI_OK) {
-            return rc;
-        }
-    }
-
-    rc = xet_cli_hub_apart(args, names, args->count - names);
-
-    for (i = 0; i < args->count && rc <= XET_CLI_FAULT; i++) {
-        operand = args->operands[i];
-
-        if (strchr(operand, '/') != NULL) {
-            rc = xet_cli_worse(rc, xet_cli_hub_verify_name(args, operand));
-            continue;
-        }
-
-        one = *args;
-        one.operands = &operand;
-        one.count = 1;
-
-        rc = xet_cli_worse(rc, xet_cli_verify(&one));
-    }
-
-    return rc;
+static xet_cli_hub_operand_e
+xet_cli_hub_verify_is(const xet_cli_args_t *args, const char *operand)
+{
+    return strchr(operand, '/') ? XET_CLI_HUB_NAME : XET_CLI_HUB_HASH;
 }
 
 
@@ -98,35 +78,13 @@ xet_cli_hub_verify_name(const xet_cli_args_t *args, const char *operand)
     }
 
     rc = rc ? rc : xet_cli_hub_look(&hub, 0);
-    rc = rc ? rc : xet_cli_hub_verify_any(&v);
+    rc = rc ? rc : xet_cli_hub_list(&hub, 1, 0, xet_cli_hub_verify_entry, &v,
+                                    &v.n);
 
     EVP_MD_CTX_free(v.sha256);
     xet_cli_hub_close(&hub);
 
     return xet_cli_worse(rc, v.rc);
-}
-
-
-static int
-xet_cli_hub_verify_any(xet_cli_hub_verify_t *v)
-{
-    int    rc;
-    char  *path;
-
-    path = v->hub->path;
-
-    if (*path) {
-        rc = xet_cli_hub_paths(v->hub, &path, 1, xet_cli_hub_verify_entry, v);
-
-        if (rc != XET_CLI_OK || v->n) {
-            return rc;
-        }
-    }
-
-    rc = xet_cli_hub_tree(v->hub, path, 1, 0, xet_cli_hub_verify_entry, v);
-
-    return (rc == XET_CLI_OK && v->n == 0 && *path)
-           ? xet_cli_fail(XET_CLI_FAULT, path, "is not there") : rc;
 }
 
 
