@@ -579,8 +579,9 @@ int xet_cli_json_end(xet_cli_json_t *o);
  * A result, as an object of JSON or as text, from one list of members.
  *
  * The object has the members that have a key.  The text has those that have a
- * tail: the value, at least width characters of it, and the tail behind it.  A
- * text of NULL is null, or "-".
+ * tail: the value, at least width characters of it, and the tail behind it; or,
+ * of those with a label, "  LABEL VALUE" as a line, where the label has so many
+ * characters.  A text of NULL is null, or "-", or no line.
  */
 
 typedef enum {
@@ -599,21 +600,28 @@ typedef struct {
     uint64_t        number;
     int             width;             /* negative: to the left */
     const char     *tail;
+    const char     *label;
 } xet_cli_out_t;
 
 
 #define xet_cli_out_text(key, text, tail)                                     \
-    { XET_CLI_OUT_TEXT, key, text, 0, 0, tail }
+    { XET_CLI_OUT_TEXT, key, text, 0, 0, tail, NULL }
 #define xet_cli_out_word(key, text, width, tail)                              \
-    { XET_CLI_OUT_TEXT, key, text, 0, width, tail }
+    { XET_CLI_OUT_TEXT, key, text, 0, width, tail, NULL }
 #define xet_cli_out_number(key, n, tail)                                      \
-    { XET_CLI_OUT_NUMBER, key, NULL, n, 0, tail }
+    { XET_CLI_OUT_NUMBER, key, NULL, n, 0, tail, NULL }
 #define xet_cli_out_column(key, n, width, tail)                               \
-    { XET_CLI_OUT_NUMBER, key, NULL, n, width, tail }
+    { XET_CLI_OUT_NUMBER, key, NULL, n, width, tail, NULL }
 #define xet_cli_out_bool(key, n)                                              \
-    { XET_CLI_OUT_BOOL, key, NULL, n, 0, NULL }
+    { XET_CLI_OUT_BOOL, key, NULL, n, 0, NULL, NULL }
 #define xet_cli_out_hash(key, hash, tail)                                     \
-    { XET_CLI_OUT_HASH, key, hash, 0, 0, tail }
+    { XET_CLI_OUT_HASH, key, hash, 0, 0, tail, NULL }
+#define xet_cli_out_text_line(key, width, label, text)                        \
+    { XET_CLI_OUT_TEXT, key, text, 0, -(width), "\n", label }
+#define xet_cli_out_number_line(key, width, label, n)                         \
+    { XET_CLI_OUT_NUMBER, key, NULL, n, -(width), "\n", label }
+#define xet_cli_out_hash_line(key, width, label, hash)                        \
+    { XET_CLI_OUT_HASH, key, hash, 0, -(width), "\n", label }
 
 /* Prints a result, or without a flush of text a row of many. */
 

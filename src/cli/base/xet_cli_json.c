@@ -146,16 +146,27 @@ xet_cli_print_member(xet_json_t *j, const xet_cli_out_t *m)
 static void
 xet_cli_print_text(const xet_cli_out_t *m)
 {
+    int   width;
     char  text[XET_HASH_STR_LEN + 1];
 
+    if (m->label && m->kind == XET_CLI_OUT_TEXT && m->value == NULL) {
+        return;
+    }
+
+    width = m->label ? 0 : m->width;
+
+    if (m->label) {
+        printf("  %*s ", m->width, m->label);
+    }
+
     if (m->kind == XET_CLI_OUT_NUMBER) {
-        printf("%*" PRIu64, m->width, m->number);
+        printf("%*" PRIu64, width, m->number);
 
     } else if (m->kind == XET_CLI_OUT_HASH) {
         fputs(xet_cli_hash_string(m->value, text), stdout);
 
-    } else if (m->width) {
-        printf("%*s", m->width, (const char *) m->value);
+    } else if (width) {
+        printf("%*s", width, (const char *) m->value);
 
     } else {
         xet_cli_text_print(stdout, m->value);

@@ -85,46 +85,21 @@ xet_cli_hub_info_file(xet_cli_hub_t *hub, const char *operand,
 {
     int              rc;
     char             sha256[2 * XET_CLI_SHA256_LEN + 1];
-    xet_json_t      *j;
+    const char      *oid;
     xet_cli_http_t  *cas;
-    xet_cli_json_t   out;
 
     *xet_hash_print_plain((uint8_t *) sha256, file->sha256) = '\0';
+    oid = *hub->oid ? hub->oid : NULL;
 
-    if (hub->args->value[XET_CLI_OPT_JSON]) {
-        j = xet_cli_json_begin(&out);
-
-        xet_cli_json_put_string(j, "name", operand);
-        xet_cli_json_put_string(j, "kind", "file of a Hub");
-        xet_cli_json_put_u64(j, "size", file->size);
-        xet_cli_json_put_string(j, "date", *file->date ? file->date : NULL);
-        xet_cli_json_put_string(j, "sha256", file->digested ? sha256 : NULL);
-
-        if (*hub->oid) {
-            xet_cli_json_put_string(j, "commit", hub->oid);
-        }
-
-        rc = xet_cli_json_end(&out);
-
-    } else {
-        xet_cli_text_print(stdout, operand);
-        printf(": file of a Hub\n"
-               "  %-12s %" PRIu64 "\n", "size", file->size);
-
-        if (*file->date) {
-            printf("  %-12s %s\n", "date", file->date);
-        }
-
-        if (file->digested) {
-            printf("  %-12s %s\n", "sha256", sha256);
-        }
-
-        if (*hub->oid) {
-            printf("  %-12s %s\n", "commit", hub->oid);
-        }
-
-        rc = xet_cli_flush();
-    }
+    rc = xet_cli_print(xet_cli_json(hub->args),
+             xet_cli_out_text("name", operand, ": "),
+             xet_cli_out_text("kind", "file of a Hub", "\n"),
+             xet_cli_out_number_line("size", 12, "size", file->size),
+             xet_cli_out_text_line("date", 12, "date",
+                                   *file->date ? file->date : NULL),
+             xet_cli_out_text_line("sha256", 12, "sha256",
+                                   file->digested ? sha256 : NULL),
+             xet_cli_out_text_line(oid ? "commit" : NULL, 12, "commit", oid));
 
     if (rc != XET_CLI_OK || !file->known || file->size == 0) {
         return rc;
@@ -140,28 +115,10 @@ xet_cli_hub_info_file(xet_cli_hub_t *hub, const char *operand,
 static int
 xet_cli_hub_info_repo(const xet_cli_hub_t *hub, const char *operand)
 {
-    xet_json_t      *j;
-    xet_cli_json_t   out;
-
-    if (hub->args->value[XET_CLI_OPT_JSON]) {
-        j = xet_cli_json_begin(&out);
-
-        xet_cli_json_put_string(j, "name", operand);
-        xet_cli_json_put_string(j, "kind", xet_hub_kind_name(hub->kind));
-        xet_cli_json_put_string(j, "repo", hub->id);
-        xet_cli_json_put_string(j, "commit", *hub->oid ? hub->oid : NULL);
-
-        return xet_cli_json_end(&out);
-    }
-
-    xet_cli_text_print(stdout, operand);
-    printf(": %s\n  %-12s ", xet_hub_kind_name(hub->kind), "repo");
-    xet_cli_text_print(stdout, hub->id);
-    putchar('\n');
-
-    if (*hub->oid) {
-        printf("  %-12s %s\n", "commit", hub->oid);
-    }
-
-    return xet_cli_flush();
+    return xet_cli_print(xet_cli_json(hub->args),
+               xet_cli_out_text("name", operand, ": "),
+               xet_cli_out_text("kind", xet_hub_kind_name(hub->kind), "\n"),
+               xet_cli_out_text_line("repo", 12, "repo", hub->id),
+               xet_cli_out_text_line("commit", 12, "commit",
+                                     *hub->oid ? hub->oid : NULL));
 }

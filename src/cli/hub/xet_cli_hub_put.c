@@ -640,32 +640,16 @@ xet_cli_hub_put_end(void *ctx)
 static int
 xet_cli_hub_put_told(const xet_cli_hub_put_t *p)
 {
-    xet_json_t      *j;
-    xet_cli_json_t   out;
+    const char  *oid;
 
-    if (p->hub->args->value[XET_CLI_OPT_JSON]) {
-        j = xet_cli_json_begin(&out);
+    oid = *p->commit.oid ? p->commit.oid : NULL;
 
-        xet_cli_json_put_string(j, "repo", p->hub->id);
-        xet_cli_json_put_string(j, "type", xet_hub_kind_name(p->hub->kind));
-        xet_cli_json_put_u64(j, "files", p->commit.sent);
-        xet_cli_json_put_u64(j, "unchanged", p->unchanged);
-
-        if (*p->commit.oid) {
-            xet_cli_json_put_string(j, "commit", p->commit.oid);
-        }
-
-        return xet_cli_json_end(&out);
-    }
-
-    xet_cli_text_print(stdout, p->hub->id);
-    printf("\n"
-           "  files         %zu\n"
-           "  unchanged     %zu\n", p->commit.sent, p->unchanged);
-
-    if (*p->commit.oid) {
-        printf("  commit        %s\n", p->commit.oid);
-    }
-
-    return xet_cli_flush();
+    return xet_cli_print(xet_cli_json(p->hub->args),
+               xet_cli_out_text("repo", p->hub->id, "\n"),
+               xet_cli_out_text("type", xet_hub_kind_name(p->hub->kind), NULL),
+               xet_cli_out_number_line("files", 13, "files", p->commit.sent),
+               xet_cli_out_number_line("unchanged", 13, "unchanged",
+                                       p->unchanged),
+               xet_cli_out_text_line(oid ? "commit" : NULL, 13, "commit",
+                                     oid));
 }

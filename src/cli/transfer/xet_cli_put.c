@@ -164,43 +164,21 @@ xet_cli_put_registered(void *ctx, const xet_cli_file_t *file)
 int
 xet_cli_put_print(const xet_cli_args_t *args, const xet_cli_file_t *file)
 {
-    char             hash[XET_HASH_STR_LEN + 1];
-    char             sha256[2 * XET_CLI_SHA256_LEN + 1];
-    uint64_t         known;
-    xet_json_t      *j;
-    xet_cli_json_t   out;
+    char  sha256[2 * XET_CLI_SHA256_LEN + 1];
 
     *xet_hash_print_plain((uint8_t *) sha256, file->sha256) = '\0';
-    known = file->size - file->new_bytes;
 
-    if (!args->value[XET_CLI_OPT_JSON]) {
-        xet_cli_text_print(stdout, file->name);
-        printf("\n"
-               "  hash          %s\n"
-               "  size          %" PRIu64 "\n"
-               "  sha256        %s\n"
-               "  new           %" PRIu64 "\n"
-               "  deduplicated  %" PRIu64 "\n",
-               xet_cli_hash_string(&file->hash, hash), file->size,
-               sha256, file->new_bytes, known);
-
-        return xet_cli_flush();
-    }
-
-    j = xet_cli_json_begin(&out);
-
-    xet_cli_json_put_string(j, "file", file->name);
-    xet_cli_json_put_hash(j, "hash", &file->hash);
-    xet_cli_json_put_u64(j, "size", file->size);
-    xet_cli_json_put_string(j, "sha256", sha256);
-    xet_cli_json_put_u64(j, "new_bytes", file->new_bytes);
-    xet_cli_json_put_u64(j, "deduplicated_bytes", known);
-
-    if (file->executable) {
-        xet_cli_json_put_bool(j, "executable", 1);
-    }
-
-    return xet_cli_json_end(&out);
+    return xet_cli_print(xet_cli_json(args),
+               xet_cli_out_text("file", file->name, "\n"),
+               xet_cli_out_hash_line("hash", 13, "hash", &file->hash),
+               xet_cli_out_number_line("size", 13, "size", file->size),
+               xet_cli_out_text_line("sha256", 13, "sha256", sha256),
+               xet_cli_out_number_line("new_bytes", 13, "new",
+                                       file->new_bytes),
+               xet_cli_out_number_line("deduplicated_bytes", 13,
+                                       "deduplicated",
+                                       file->size - file->new_bytes),
+               xet_cli_out_bool(file->executable ? "executable" : NULL, 1));
 }
 
 
