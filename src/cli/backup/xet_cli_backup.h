@@ -34,7 +34,6 @@
 
 #define XET_CLI_BACKUP_FORMAT  1
 #define XET_CLI_BACKUP_BATCH   64      /* files that are synced together */
-#define XET_CLI_BACKUP_BUFFER  (1024 * 1024)
 #define XET_CLI_BACKUP_PATH    128     /* of a copy, and its zero byte */
 #define XET_CLI_BACKUP_NAME    32      /* of a generation, likewise */
 

@@ -52,43 +52,14 @@ xet_cli_manifest_path(const char *generation, const char *suffix,
 int
 xet_cli_manifest_sum(int fd, const char *name, xet_cli_sum_t *sum)
 {
-    int          rc;
-    ssize_t      n;
-    uint8_t     *buffer, digest[XET_CLI_SHA256_LEN];
-    EVP_MD_CTX  *md;
+    int      rc;
+    uint8_t  digest[XET_CLI_SHA256_LEN];
 
-    buffer = malloc(XET_CLI_BACKUP_BUFFER);
-    md = EVP_MD_CTX_new();
-    rc = XET_CLI_OK;
-    sum->size = 0;
-
-    if (buffer == NULL || md == NULL
-        || EVP_DigestInit_ex(md, EVP_sha256(), NULL) != 1)
-    {
-        rc = xet_cli_no_memory();
-    }
-
-    while (rc == XET_CLI_OK) {
-        n = pread(fd, buffer, XET_CLI_BACKUP_BUFFER, (off_t) sum->size);
-
-        if (n <= 0) {
-            rc = n ? xet_cli_fail_errno(name) : XET_CLI_OK;
-            break;
-        }
-
-        EVP_DigestUpdate(md, buffer, (size_t) n);
-        sum->size += (uint64_t) n;
-
-        rc = xet_cli_interrupted ? XET_CLI_INTERRUPTED : XET_CLI_OK;
-    }
+    rc = xet_cli_sha256(fd, name, UINT64_MAX, digest, &sum->size);
 
     if (rc == XET_CLI_OK) {
-        EVP_DigestFinal_ex(md, digest, NULL);
         *xet_hash_print_plain((uint8_t *) sum->sha256, digest) = '\0';
     }
-
-    EVP_MD_CTX_free(md);
-    free(buffer);
 
     return rc;
 }

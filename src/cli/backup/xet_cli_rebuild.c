@@ -25,7 +25,6 @@
  */
 
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -707,6 +707,14 @@ int xet_cli_digest_file(xet_cli_digest_t *d, FILE *file, const char *name,
     int sha256);
 
 /*
+ * The SHA-256 of the first most bytes of a file, and how many there were; name
+ * is for messages.  XET_CLI_OK, XET_CLI_INTERRUPTED, or XET_CLI_ERROR,
+ * reported.
+ */
+int xet_cli_sha256(int fd, const char *name, uint64_t most,
+    uint8_t sha256[XET_CLI_SHA256_LEN], uint64_t *size);
+
+/*
  * Opens a file for reading, "-" is the standard input; NULL on an error, which
  * is reported.  xet_cli_close() takes NULL, and leaves the standard input open.
  */

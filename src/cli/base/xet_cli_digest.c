@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "xet_cli.h"
 
@@ -128,6 +129,51 @@ xet_cli_digest_file(xet_cli_digest_t *d, FILE *file, const char *name,
     xet_cli_digest_end(d);
 
     return xet_cli_interrupted ? XET_CLI_INTERRUPTED : rc;
+}
+
+
+int
+xet_cli_sha256(int fd, const char *name, uint64_t most,
+    uint8_t sha256[XET_CLI_SHA256_LEN], uint64_t *size)
+{
+    int          rc;
+    size_t       len;
+    ssize_t      n;
+    uint8_t     *buffer;
+    EVP_MD_CTX  *md;
+
+    *size = 0;
+
+    buffer = malloc(XET_CLI_DIGEST_BUFFER);
+    md = EVP_MD_CTX_new();
+
+    rc = (buffer && md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1)
+         ? XET_CLI_OK : xet_cli_no_memory();
+
+    while (rc == XET_CLI_OK && *size < most) {
+        len = (most - *size < XET_CLI_DIGEST_BUFFER) ? (size_t) (most - *size)
+                                                     : XET_CLI_DIGEST_BUFFER;
+        n = pread(fd, buffer, len, (off_t) *size);
+
+        if (n <= 0) {
+            rc = n ? xet_cli_fail_errno(name) : XET_CLI_OK;
+            break;
+        }
+
+        EVP_DigestUpdate(md, buffer, (size_t) n);
+        *size += (uint64_t) n;
+
+        rc = xet_cli_interrupted ? XET_CLI_INTERRUPTED : XET_CLI_OK;
+    }
+
+    if (rc == XET_CLI_OK) {
+        EVP_DigestFinal_ex(md, sha256, NULL);
+    }
+
+    EVP_MD_CTX_free(md);
+    free(buffer);
+
+    return rc;
 }
 
 

@@ -6,7 +6,6 @@
  */
 
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +14,6 @@
 
 typedef struct {
     xet_cli_hub_t   *hub;
-    EVP_MD_CTX      *sha256;
     size_t           n;
     int              rc;               /* the worst of files */
 } xet_cli_hub_verify_t;
@@ -28,8 +26,6 @@ static int xet_cli_hub_verify_name(const xet_cli_args_t *args,
 static int xet_cli_hub_verify_entry(void *ctx, const xet_hub_entry_t *entry);
 static int xet_cli_hub_verify_file(xet_cli_hub_verify_t *v, const char *path,
     const xet_hub_entry_t *entry);
-static int xet_cli_hub_verify_sink(void *ctx, uint64_t offset,
-    const uint8_t *data, size_t len);
 
 
 int
@@ -69,19 +65,13 @@ xet_cli_hub_verify_name(const xet_cli_args_t *args, const char *operand)
     memset(&v, 0, sizeof(v));
 
     v.hub = &hub;
-    v.sha256 = EVP_MD_CTX_new();
 
     rc = xet_cli_hub_open_repo(&hub, args, operand);
-
-    if (rc == XET_CLI_OK && v.sha256 == NULL) {
-        rc = xet_cli_no_memory();
-    }
 
     rc = rc ? rc : xet_cli_hub_look(&hub, 0);
     rc = rc ? rc : xet_cli_hub_list(&hub, 1, 0, xet_cli_hub_verify_entry, &v,
                                     &v.n);
 
-    EVP_MD_CTX_free(v.sha256);
     xet_cli_hub_close(&hub);
 
     return xet_cli_worse(rc, v.rc);
@@ -134,7 +124,6 @@ xet_cli_hub_verify_file(xet_cli_hub_verify_t *v, const char *path,
     const xet_hub_entry_t *entry)
 {
     int                  rc;
-    uint8_t              sha256[EVP_MAX_MD_SIZE];
     xet_cli_http_t      *cas;
     xet_cli_download_t   d;
 
@@ -144,16 +133,9 @@ xet_cli_hub_verify_file(xet_cli_hub_verify_t *v, const char *path,
     d.end = XET_CLI_DOWNLOAD_ALL;
     d.most = entry->size;
     d.name = path;
-
-    if (entry->digested) {
-        d.ordered = 1;
-        d.sink = xet_cli_hub_verify_sink;
-        d.ctx = v;
-
-        if (EVP_DigestInit_ex(v->sha256, EVP_sha256(), NULL) != 1) {
-            return xet_cli_no_memory();
-        }
-    }
+    d.list = "list";
+    d.sha256 = entry->digested ? entry->sha256 : NULL;
+    d.ordered = (d.sha256 != NULL);
 
     rc = xet_cli_args_number(v->hub->args, XET_CLI_OPT_PARALLEL, 1, 64,
                              XET_CLI_DOWNLOAD_PARALLEL, &d.parallel);
@@ -170,32 +152,5 @@ xet_cli_hub_verify_file(xet_cli_hub_verify_t *v, const char *path,
 
     xet_cli_progress_end();
 
-    if (rc == XET_CLI_OK && d.size != entry->size) {
-        rc = xet_cli_failf(XET_CLI_FAULT, path, "has %" PRIu64 " bytes, and %"
-                           PRIu64 " in the list", d.size, entry->size);
-    }
-
-    if (rc == XET_CLI_OK && entry->digested) {
-        EVP_DigestFinal_ex(v->sha256, sha256, NULL);
-
-        if (memcmp(sha256, entry->sha256, XET_CLI_SHA256_LEN) != 0) {
-            rc = xet_cli_part_other(path, sha256);
-        }
-    }
-
     return rc ? rc : xet_cli_verify_told(v->hub->args, &d, path, 1);
-}
-
-
-static int
-xet_cli_hub_verify_sink(void *ctx, uint64_t offset, const uint8_t *data,
-    size_t len)
-{
-    xet_cli_hub_verify_t  *v;
-
-    v = ctx;
-
-    EVP_DigestUpdate(v->sha256, data, len);
-
-    return XET_CLI_OK;
 }

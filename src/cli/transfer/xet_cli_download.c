@@ -81,6 +81,7 @@ struct xet_cli_fetch_s {
 };
 
 
+static int xet_cli_download_run(xet_cli_http_t *h, xet_cli_download_t *d);
 static int xet_cli_download_loop(xet_cli_fetch_t *f);
 static void xet_cli_download_span(xet_cli_fetch_t *f);
 static int xet_cli_download_plan(xet_cli_fetch_t *f, xet_cli_span_t *w);
@@ -128,6 +129,52 @@ xet_cli_download_init(xet_cli_download_t *d, const xet_cli_args_t *args,
 
 int
 xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d)
+{
+    int      rc;
+    uint8_t  sha256[EVP_MAX_MD_SIZE];
+
+    d->digest = d->sha256 ? EVP_MD_CTX_new() : NULL;
+
+    rc = (d->sha256 == NULL
+          || (d->digest
+              && EVP_DigestInit_ex(d->digest, EVP_sha256(), NULL) == 1))
+         ? xet_cli_download_run(h, d) : xet_cli_no_memory();
+
+    if (rc == XET_CLI_OK && d->list && d->size != d->most) {
+        rc = xet_cli_failf(XET_CLI_FAULT, d->name, "has %" PRIu64 " bytes, and"
+                           " %" PRIu64 " in the %s", d->size, d->most,
+                           d->list);
+    }
+
+    if (rc == XET_CLI_OK && d->digest) {
+        EVP_DigestFinal_ex(d->digest, sha256, NULL);
+
+        if (memcmp(sha256, d->sha256, XET_CLI_SHA256_LEN) != 0) {
+            rc = xet_cli_download_other(d->name, sha256);
+        }
+    }
+
+    EVP_MD_CTX_free(d->digest);
+
+    return rc;
+}
+
+
+int
+xet_cli_download_other(const char *name, const uint8_t *sha256)
+{
+    char  text[2 * XET_CLI_SHA256_LEN + 1];
+
+    *xet_hash_print_plain((uint8_t *) text, sha256) = '\0';
+
+    return xet_cli_failf(XET_CLI_FAULT, name,
+                         "is not what the server says: its SHA-256 is %s",
+                         text);
+}
+
+
+static int
+xet_cli_download_run(xet_cli_http_t *h, xet_cli_download_t *d)
 {
     int               rc;
     xet_cli_fetch_t  *f;
@@ -806,7 +853,12 @@ xet_cli_download_finish(xet_cli_fetch_t *f)
         if (w->plan.nterms) {
             f->rc = xet_cli_span_finish(w);
 
-            if (f->rc == XET_CLI_OK && w->data) {
+            if (d->digest) {
+                EVP_DigestUpdate(d->digest, w->data,
+                                 (size_t) (w->end - w->start));
+            }
+
+            if (f->rc == XET_CLI_OK && w->data && d->sink) {
                 f->rc = d->sink(d->ctx, w->start, w->data,
                                 (size_t) (w->end - w->start));
             }

@@ -12,7 +12,6 @@
 
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,10 +26,8 @@ typedef struct {
     int                    fd;         /* of a stream or of a range */
     unsigned               stream:1;
     unsigned               ranged:1;
-    unsigned               sized:1;    /* the size is known */
     uint64_t               size;       /* of the file, 0: not known */
-    const uint8_t         *sha256;     /* that it should have, or NULL */
-    EVP_MD_CTX            *digest;     /* of a stream */
+    const xet_cli_want_t  *want;       /* NULL: what has this hash */
     xet_cli_download_t     download;
     xet_cli_part_t         part;
 } xet_cli_get_t;
@@ -39,9 +36,7 @@ typedef struct {
 static int xet_cli_get_open(xet_cli_get_t *g);
 static int xet_cli_get_run(xet_cli_get_t *g);
 static int xet_cli_get_range(xet_cli_get_t *g, const char *text);
-static int xet_cli_get_whole(xet_cli_get_t *g);
 static int xet_cli_get_bytes(xet_cli_get_t *g);
-static int xet_cli_get_stream(xet_cli_get_t *g);
 static int xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data,
     size_t len);
 static int xet_cli_get_print(xet_cli_get_t *g);
@@ -94,9 +89,8 @@ xet_cli_get_file(const xet_cli_args_t *args, xet_cli_http_t *h,
     g->fd = -1;
     g->output = want->path;
     g->stream = want->given && xet_cli_output_special(want->path);
-    g->sized = 1;
     g->size = want->size;
-    g->sha256 = want->sha256;
+    g->want = want;
 
     g->download.hash = want->hash;
     g->download.name = want->path;
@@ -132,8 +126,14 @@ xet_cli_get_run(xet_cli_get_t *g)
                                g->ranged ? g->download.end - g->download.first
                                          : g->size);
 
-        rc = (g->stream || g->ranged) ? xet_cli_get_bytes(g)
-                                      : xet_cli_get_whole(g);
+        if (g->stream || g->ranged) {
+            rc = xet_cli_get_bytes(g);
+
+        } else {
+            g->download.list = g->want ? "list" : NULL;
+            rc = xet_cli_part_fetch(&g->part, g->http, &g->download, AT_FDCWD,
+                                    g->output, g->want, 1);
+        }
 
         xet_cli_progress_end();
     }
@@ -218,9 +218,9 @@ xet_cli_get_range(xet_cli_get_t *g, const char *text)
                             "a range is A-B, A- or -N, in bytes");
     }
 
-    rc = g->sized ? XET_CLI_OK
-                  : xet_cli_download_size(g->http, &g->download.hash, 0,
-                                          &g->size);
+    rc = g->want ? XET_CLI_OK
+                 : xet_cli_download_size(g->http, &g->download.hash, 0,
+                                         &g->size);
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -238,43 +238,6 @@ xet_cli_get_range(xet_cli_get_t *g, const char *text)
     g->download.end = range.end;
 
     return XET_CLI_OK;
-}
-
-
-static int
-xet_cli_get_whole(xet_cli_get_t *g)
-{
-    int                  rc;
-    xet_cli_download_t  *d;
-
-    d = &g->download;
-
-    rc = xet_cli_part_open(&g->part, AT_FDCWD, g->output, &d->hash);
-
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
-
-    rc = xet_cli_part_download(&g->part, g->http, d);
-
-    if (rc == XET_CLI_OK && g->sized && d->size != g->size) {
-        rc = xet_cli_failf(XET_CLI_FAULT, g->output,
-                           "has %" PRIu64 " bytes, and %" PRIu64
-                           " in the list", d->size, g->size);
-    }
-
-    if (rc == XET_CLI_OK && g->sha256) {
-        rc = xet_cli_part_sha256(&g->part, d->size, g->sha256, g->output);
-    }
-
-    rc = rc ? rc : xet_cli_part_ready(&g->part, d->size, 1);
-    rc = rc ? rc : xet_cli_part_name(&g->part, 1);
-
-    if (rc != XET_CLI_OK) {
-        xet_cli_part_stop(&g->part, xet_cli_interrupted || d->passing);
-    }
-
-    return rc;
 }
 
 
@@ -299,39 +262,15 @@ xet_cli_get_bytes(xet_cli_get_t *g)
     d->sink = xet_cli_get_sink;
     d->ctx = g;
 
-    rc = (g->stream && g->sha256 && !g->ranged)
-         ? xet_cli_get_stream(g) : xet_cli_download(g->http, d);
+    /* what went down a pipe is told to be wrong when all of it has */
 
-    return xet_cli_output_finish(g->fd, part, g->output, rc);
-}
-
-
-/* What went down a pipe is told to be wrong when all of it has. */
-
-static int
-xet_cli_get_stream(xet_cli_get_t *g)
-{
-    int      rc;
-    uint8_t  sha256[EVP_MAX_MD_SIZE];
-
-    g->digest = EVP_MD_CTX_new();
-
-    rc = (g->digest
-          && EVP_DigestInit_ex(g->digest, EVP_sha256(), NULL) == 1)
-         ? xet_cli_download(g->http, &g->download) : xet_cli_no_memory();
-
-    if (rc == XET_CLI_OK) {
-        EVP_DigestFinal_ex(g->digest, sha256, NULL);
-
-        if (memcmp(sha256, g->sha256, XET_CLI_SHA256_LEN) != 0) {
-            rc = xet_cli_part_other(g->output, sha256);
-        }
+    if (g->stream && g->want && !g->ranged) {
+        d->sha256 = g->want->sha256;
     }
 
-    EVP_MD_CTX_free(g->digest);
-    g->digest = NULL;
+    rc = xet_cli_download(g->http, d);
 
-    return rc;
+    return xet_cli_output_finish(g->fd, part, g->output, rc);
 }
 
 
@@ -363,10 +302,6 @@ xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
         && lseek(g->fd, (off_t) (offset - g->download.first), SEEK_SET) < 0)
     {
         return xet_cli_fail_errno(g->output);
-    }
-
-    if (g->digest) {
-        EVP_DigestUpdate(g->digest, data, (size_t) (end - offset));
     }
 
     return xet_cli_output_write(g->fd, g->output, data,

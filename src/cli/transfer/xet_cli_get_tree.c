@@ -21,7 +21,6 @@
 
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -44,10 +43,7 @@
  */
 
 typedef struct {
-    const char              *path;     /* in the tree */
-    xet_hash_t               hash;
-    uint64_t                 size;
-    const uint8_t           *sha256;   /* NULL: not known; not once it waits */
+    xet_cli_want_t           want;     /* without a SHA-256 once it waits */
     uint64_t                 received;
     xet_cli_part_t           part;
 } xet_cli_get_tree_file_t;
@@ -63,7 +59,6 @@ struct xet_cli_get_tree_s {
 
     unsigned                 line;     /* of the manifest */
     xet_cli_get_tree_file_t  file;     /* of this line */
-    unsigned                 executable:1;
 
     unsigned                 skip:1;   /* --names */
     unsigned                 any:1;
@@ -93,7 +88,6 @@ static int xet_cli_get_tree_wait(xet_cli_get_tree_t *g);
 static int xet_cli_get_tree_name(xet_cli_get_tree_t *g);
 static int xet_cli_get_tree_there(xet_cli_get_tree_t *g, int folder,
     const char *base);
-static int xet_cli_get_tree_mode(const xet_cli_get_tree_t *g, int fd);
 static int xet_cli_get_tree_done(const xet_cli_get_tree_t *g,
     const xet_cli_get_tree_file_t *file, int folder);
 
@@ -377,16 +371,12 @@ xet_cli_get_tree_want(xet_cli_get_tree_t *g, const xet_cli_want_t *want)
 
     memset(&g->file, 0, sizeof(g->file));
 
-    g->file.path = want->path;
-    g->file.hash = want->hash;
-    g->file.size = want->size;
-    g->file.sha256 = want->sha256;
-    g->executable = want->executable;
+    g->file.want = *want;
 
-    folder = xet_cli_tree_parent(g->root, g->file.path, 1, &base);
+    folder = xet_cli_tree_parent(g->root, want->path, 1, &base);
 
     if (folder < 0) {
-        return xet_cli_fail_errno(g->file.path);
+        return xet_cli_fail_errno(want->path);
     }
 
     rc = xet_cli_get_tree_file(g, folder, base);
@@ -438,14 +428,14 @@ xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
     struct stat  st;
 
     if (fstat(folder, &st) != 0) {
-        return xet_cli_fail_errno(g->file.path);
+        return xet_cli_fail_errno(g->file.want.path);
     }
 
     far = (st.st_dev != g->device);
 
     for (i = 0; i < g->count; i++) {
 
-        if (strcmp(g->waiting[i].path, g->file.path) == 0) {
+        if (strcmp(g->waiting[i].want.path, g->file.want.path) == 0) {
             rc = xet_cli_get_tree_name(g);
 
             if (rc != XET_CLI_OK) {
@@ -476,56 +466,30 @@ xet_cli_get_tree_fetch(xet_cli_get_tree_t *g, int folder, const char *base,
 
     f = &g->file;
 
-    rc = xet_cli_part_open(&f->part, folder, base, &f->hash);
-
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
-
     memset(&d, 0, sizeof(d));
 
-    d.hash = f->hash;
+    d.hash = f->want.hash;
     d.end = XET_CLI_DOWNLOAD_ALL;
-    d.most = f->size;
-    d.name = f->path;
+    d.most = f->want.size;
+    d.name = f->want.path;
     d.parallel = g->parallel;
+    d.list = "manifest";
 
-    xet_cli_progress_begin(xet_cli_quiet(g->args), f->path, f->size);
+    xet_cli_progress_begin(xet_cli_quiet(g->args), d.name, d.most);
 
-    rc = xet_cli_part_download(&f->part, g->http, &d);
+    rc = xet_cli_part_fetch(&f->part, g->http, &d, folder, base, &f->want,
+                            far);
 
     xet_cli_progress_end();
 
     f->received = d.received;
 
-    if (rc == XET_CLI_OK && d.size != f->size) {
-        rc = xet_cli_failf(XET_CLI_FAULT, f->path,
-                           "has %" PRIu64 " bytes, and %" PRIu64
-                           " in the manifest", d.size, f->size);
-    }
-
-    if (rc == XET_CLI_OK && f->sha256) {
-        rc = xet_cli_part_sha256(&f->part, f->size, f->sha256, f->path);
-    }
-
-    if (rc == XET_CLI_OK && g->executable) {
-        rc = xet_cli_get_tree_mode(g, f->part.part_fd);
-    }
-
-    rc = rc ? rc : xet_cli_part_ready(&f->part, f->size, far);
-
-    if (rc == XET_CLI_OK && !far) {
-        return xet_cli_get_tree_wait(g);
-    }
-
-    rc = rc ? rc : xet_cli_part_name(&f->part, 1);
-
     if (rc != XET_CLI_OK) {
-        xet_cli_part_stop(&f->part, xet_cli_interrupted || d.passing);
         return rc;
     }
 
-    return xet_cli_get_tree_done(g, f, folder);
+    return far ? xet_cli_get_tree_done(g, f, folder)
+               : xet_cli_get_tree_wait(g);
 }
 
 
@@ -543,19 +507,19 @@ xet_cli_get_tree_wait(xet_cli_get_tree_t *g)
 
     f = &g->waiting[g->count];
     *f = g->file;
-    f->sha256 = NULL;
+    f->want.sha256 = NULL;
 
     folder = fcntl(f->part.folder, F_DUPFD_CLOEXEC, 0);
-    f->path = strdup(f->path);
+    f->want.path = strdup(f->want.path);
 
-    if (folder < 0 || f->path == NULL) {
-        rc = xet_cli_fail_errno(g->file.path);
+    if (folder < 0 || f->want.path == NULL) {
+        rc = xet_cli_fail_errno(g->file.want.path);
 
         if (folder >= 0) {
             close(folder);
         }
 
-        free((void *) f->path);
+        free((void *) f->want.path);
         xet_cli_part_stop(&f->part, 0);
 
         return rc;
@@ -564,7 +528,7 @@ xet_cli_get_tree_wait(xet_cli_get_tree_t *g)
     f->part.folder = folder;
 
     g->count++;
-    g->bytes += f->size;
+    g->bytes += f->want.size;
 
     return (g->count >= g->most || g->bytes >= XET_CLI_GET_TREE_BYTES)
            ? xet_cli_get_tree_name(g) : XET_CLI_OK;
@@ -588,7 +552,7 @@ xet_cli_get_tree_name(xet_cli_get_tree_t *g)
     synced = (syncfs(g->root) == 0);
 
     if (!synced) {
-        rc = xet_cli_fail_errno(g->waiting[0].path);
+        rc = xet_cli_fail_errno(g->waiting[0].want.path);
     }
 
     for (i = 0; i < g->count; i++) {
@@ -607,7 +571,7 @@ xet_cli_get_tree_name(xet_cli_get_tree_t *g)
         rc = xet_cli_worse(rc, one);
 
         close(folder);
-        free((void *) f->path);
+        free((void *) f->want.path);
     }
 
     g->count = 0;
@@ -625,10 +589,11 @@ xet_cli_get_tree_name(xet_cli_get_tree_t *g)
 static int
 xet_cli_get_tree_there(xet_cli_get_tree_t *g, int folder, const char *base)
 {
-    int                rc, fd;
-    FILE              *file;
-    struct stat        st;
-    xet_cli_digest_t  *d;
+    int                    rc, fd;
+    FILE                  *file;
+    struct stat            st;
+    xet_cli_digest_t      *d;
+    const xet_cli_want_t  *want = &g->file.want;
 
     fd = openat(folder, base, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
@@ -640,14 +605,14 @@ xet_cli_get_tree_there(xet_cli_get_tree_t *g, int folder, const char *base)
     d = malloc(sizeof(xet_cli_digest_t));
 
     rc = file && d && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
-         && (uint64_t) st.st_size == g->file.size
-         && xet_cli_digest_file(d, file, g->file.path,
-                                g->file.sha256 != NULL)
+         && (uint64_t) st.st_size == want->size
+         && xet_cli_digest_file(d, file, want->path, want->sha256 != NULL)
             == XET_CLI_OK
-         && xet_hash_equal(&d->hash, &g->file.hash)
-         && (g->file.sha256 == NULL
-             || memcmp(d->digest, g->file.sha256, XET_CLI_SHA256_LEN) == 0)
-         && (!g->executable || xet_cli_get_tree_mode(g, fd) == XET_CLI_OK);
+         && xet_hash_equal(&d->hash, &want->hash)
+         && (want->sha256 == NULL
+             || memcmp(d->digest, want->sha256, XET_CLI_SHA256_LEN) == 0)
+         && (!want->executable
+             || xet_cli_part_mode(fd, want->path) == XET_CLI_OK);
 
     free(d);
 
@@ -662,23 +627,6 @@ xet_cli_get_tree_there(xet_cli_get_tree_t *g, int folder, const char *base)
 }
 
 
-/* Lets everybody run the file who may read it. */
-
-static int
-xet_cli_get_tree_mode(const xet_cli_get_tree_t *g, int fd)
-{
-    struct stat  st;
-
-    if (fstat(fd, &st) == 0
-        && fchmod(fd, (st.st_mode & 0777) | (st.st_mode & 0444) >> 2) == 0)
-    {
-        return XET_CLI_OK;
-    }
-
-    return xet_cli_fail_errno(g->file.path);
-}
-
-
 /*
  * Prints a file that has its name; before that syncs the file system of its
  * folder, the file and all folders that were made for it, unless it is -1.
@@ -689,12 +637,12 @@ xet_cli_get_tree_done(const xet_cli_get_tree_t *g,
     const xet_cli_get_tree_file_t *file, int folder)
 {
     if (folder >= 0 && syncfs(folder) != 0) {
-        return xet_cli_fail_errno(file->path);
+        return xet_cli_fail_errno(file->want.path);
     }
 
     return xet_cli_print_row(xet_cli_json(g->args),
-               xet_cli_out_text("file", file->path, NULL),
-               xet_cli_out_hash("hash", &file->hash, NULL),
-               xet_cli_out_number("size", file->size, NULL),
+               xet_cli_out_text("file", file->want.path, NULL),
+               xet_cli_out_hash("hash", &file->want.hash, NULL),
+               xet_cli_out_number("size", file->want.size, NULL),
                xet_cli_out_number("received_bytes", file->received, NULL));
 }

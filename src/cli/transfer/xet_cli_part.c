@@ -20,23 +20,72 @@
 #define XET_CLI_PART_RECORD   48
 #define XET_CLI_PART_BUFFER   (1024 * XET_CLI_PART_RECORD)
 #define XET_CLI_PART_PERIOD   1000     /* ms */
-#define XET_CLI_PART_PIECE    (1024 * 1024)
 
 
+static int xet_cli_part_open(xet_cli_part_t *p, int folder,
+    const char *target, const xet_hash_t *hash);
 static int xet_cli_part_files(xet_cli_part_t *p);
 static int xet_cli_part_load(xet_cli_part_t *p, const xet_hash_t *hash);
 static int xet_cli_part_records(xet_cli_part_t *p, const uint8_t *data,
     size_t n);
 static int xet_cli_part_reset(xet_cli_part_t *p, const xet_hash_t *hash);
+static int xet_cli_part_download(xet_cli_part_t *p, xet_cli_http_t *h,
+    xet_cli_download_t *d);
 static int xet_cli_part_sink(void *ctx, uint64_t offset, const uint8_t *data,
     size_t len);
 static int xet_cli_part_note(void *ctx, const xet_cli_chunk_t *chunk);
 static int xet_cli_part_flush(xet_cli_part_t *p);
 static int xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk);
+static int xet_cli_part_sha256(xet_cli_part_t *p, uint64_t size,
+    const uint8_t *sha256, const char *name);
+static int xet_cli_part_ready(xet_cli_part_t *p, uint64_t size, int sync);
 static void xet_cli_part_close(xet_cli_part_t *p);
 
 
 int
+xet_cli_part_fetch(xet_cli_part_t *p, xet_cli_http_t *h,
+    xet_cli_download_t *d, int folder, const char *target,
+    const xet_cli_want_t *want, int now)
+{
+    int  rc;
+
+    rc = xet_cli_part_open(p, folder, target, &d->hash);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    rc = xet_cli_part_download(p, h, d);
+
+    if (rc == XET_CLI_OK && want && want->sha256) {
+        rc = xet_cli_part_sha256(p, d->size, want->sha256, want->path);
+    }
+
+    if (rc == XET_CLI_OK && want && want->executable) {
+        rc = xet_cli_part_mode(p->part_fd, want->path);
+    }
+
+    rc = rc ? rc : xet_cli_part_ready(p, d->size, now);
+
+    if (rc == XET_CLI_OK && now) {
+        rc = xet_cli_part_name(p, 1);
+    }
+
+    if (rc != XET_CLI_OK) {
+        xet_cli_part_stop(p, xet_cli_interrupted || d->passing);
+    }
+
+    return rc;
+}
+
+
+/*
+ * Opens or makes both files for a target, whose name is copied; bytes of a
+ * file with another hash are dropped.  XET_CLI_OK, XET_CLI_INTERRUPTED, or
+ * XET_CLI_ERROR, reported; then nothing is to be closed.
+ */
+
+static int
 xet_cli_part_open(xet_cli_part_t *p, int folder, const char *target,
     const xet_hash_t *hash)
 {
@@ -295,7 +344,12 @@ xet_cli_part_reset(xet_cli_part_t *p, const xet_hash_t *hash)
  * of a copy that was damaged then: without them all may be right.
  */
 
-int
+/*
+ * Downloads what is missing; the whole file again if the bytes that were there
+ * are wrong.
+ */
+
+static int
 xet_cli_part_download(xet_cli_part_t *p, xet_cli_http_t *h,
     xet_cli_download_t *d)
 {
@@ -411,71 +465,47 @@ xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk)
 }
 
 
-/* In order: bytes came in any; of a small file they are in memory. */
+/*
+ * Reads what has come and holds its SHA-256 against this one.  In order: bytes
+ * came in any; of a small file they are in memory.
+ */
 
-int
+static int
 xet_cli_part_sha256(xet_cli_part_t *p, uint64_t size, const uint8_t *sha256,
     const char *name)
 {
-    int          rc;
-    size_t       len;
-    ssize_t      n;
-    uint8_t     *piece, digest[EVP_MAX_MD_SIZE];
-    uint64_t     pos;
-    EVP_MD_CTX  *ctx;
+    int       rc;
+    uint8_t   digest[XET_CLI_SHA256_LEN];
+    uint64_t  n;
 
-    piece = malloc(XET_CLI_PART_PIECE);
-    ctx = EVP_MD_CTX_new();
+    rc = xet_cli_sha256(p->part_fd, p->part, size, digest, &n);
 
-    rc = (piece && ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) == 1)
-         ? XET_CLI_OK : xet_cli_no_memory();
-
-    for (pos = 0; rc == XET_CLI_OK && pos < size; pos += (uint64_t) n) {
-        len = (size - pos < XET_CLI_PART_PIECE) ? (size_t) (size - pos)
-                                                : XET_CLI_PART_PIECE;
-
-        n = pread(p->part_fd, piece, len, (off_t) pos);
-
-        if (n <= 0) {
-            errno = n ? errno : EIO;
-            rc = xet_cli_fail_errno(p->part);
-            break;
-        }
-
-        EVP_DigestUpdate(ctx, piece, (size_t) n);
-
-        rc = xet_cli_interrupted ? XET_CLI_INTERRUPTED : XET_CLI_OK;
+    if (rc == XET_CLI_OK && n != size) {
+        errno = EIO;
+        rc = xet_cli_fail_errno(p->part);
     }
 
-    if (rc == XET_CLI_OK) {
-        EVP_DigestFinal_ex(ctx, digest, NULL);
-
-        if (memcmp(digest, sha256, XET_CLI_SHA256_LEN) != 0) {
-            rc = xet_cli_part_other(name, digest);
-        }
-    }
-
-    EVP_MD_CTX_free(ctx);
-    free(piece);
-
-    return rc;
+    return (rc == XET_CLI_OK && memcmp(digest, sha256, XET_CLI_SHA256_LEN))
+           ? xet_cli_download_other(name, digest) : rc;
 }
 
 
+/* Lets everybody run the file who may read it. */
+
 int
-xet_cli_part_other(const char *name, const uint8_t *sha256)
+xet_cli_part_mode(int fd, const char *name)
 {
-    char  text[2 * XET_CLI_SHA256_LEN + 1];
+    struct stat  st;
 
-    *xet_hash_print_plain((uint8_t *) text, sha256) = '\0';
-
-    return xet_cli_failf(XET_CLI_FAULT, name,
-                         "is not what the server says: its SHA-256 is %s",
-                         text);
+    return (fstat(fd, &st) == 0
+            && fchmod(fd, (st.st_mode & 0777) | (st.st_mode & 0444) >> 2) == 0)
+           ? XET_CLI_OK : xet_cli_fail_errno(name);
 }
 
 
-int
+/* Cuts the part to its size, and with sync syncs it. */
+
+static int
 xet_cli_part_ready(xet_cli_part_t *p, uint64_t size, int sync)
 {
     int  rc;

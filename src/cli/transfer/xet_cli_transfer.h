@@ -460,6 +460,9 @@ typedef struct {
                                           ..._ALL */
     const char            *name;       /* of the file, for reports */
     uint64_t               parallel;   /* transfers */
+    const char            *list;       /* what has most as the size of the
+                                          whole file; or NULL */
+    const uint8_t         *sha256;     /* of the whole file, ordered; or NULL */
     unsigned               ordered:1;  /* the sink wants a stream */
 
     /*
@@ -486,6 +489,8 @@ typedef struct {
     unsigned               passing:1;  /* a later run may succeed */
     unsigned               doubted:1;  /* kept bytes may be wrong; not
                                           reported */
+
+    EVP_MD_CTX            *digest;     /* private */
 } xet_cli_download_t;
 
 
@@ -502,6 +507,9 @@ int xet_cli_download_init(xet_cli_download_t *d, const xet_cli_args_t *args,
  * that has been reported.
  */
 int xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d);
+
+/* XET_CLI_FAULT, reported: the SHA-256 of a file is another one. */
+int xet_cli_download_other(const char *name, const uint8_t *sha256);
 
 /*
  * A file that somebody has named otherwise than by its hash.  A size of 0 has
@@ -588,43 +596,26 @@ typedef struct {
 
 
 /*
- * Opens or makes both files for a target, whose name is copied; bytes of a
- * file with another hash are dropped.  XET_CLI_OK, XET_CLI_INTERRUPTED, or
- * XET_CLI_ERROR, reported; then nothing is to be closed.
+ * Fetches a whole file, for a target in a folder, and makes it what is wanted,
+ * if that is not NULL.  With now it is synced and has its name then; without,
+ * xet_cli_part_name() gives it the name when it is on the disk, so that many
+ * parts may share a sync.  A part that gets no name is resumed by the next
+ * download.  XET_CLI_OK, or the exit code of a failure, reported; then both
+ * files are removed, or left for the next run if the reason may pass.
  */
-int xet_cli_part_open(xet_cli_part_t *p, int folder, const char *target,
-    const xet_hash_t *hash);
+int xet_cli_part_fetch(xet_cli_part_t *p, xet_cli_http_t *h,
+    xet_cli_download_t *d, int folder, const char *target,
+    const xet_cli_want_t *want, int now);
+
+/* Lets everybody run a file who may read it; XET_CLI_ERROR is reported. */
+int xet_cli_part_mode(int fd, const char *name);
 
 /*
- * Downloads what is missing; the whole file again if the bytes that were there
- * are wrong.
+ * Renames a part to its target and removes the state, and with sync syncs the
+ * folder.  XET_CLI_OK, or XET_CLI_ERROR, reported: then the caller still calls
+ * xet_cli_part_stop(), which removes both files.  With keep it leaves them for
+ * the next run if they have any chunks, which it reports.
  */
-int xet_cli_part_download(xet_cli_part_t *p, xet_cli_http_t *h,
-    xet_cli_download_t *d);
-
-/*
- * Reads what has come, size bytes, and holds its SHA-256 against this one.
- * XET_CLI_OK, XET_CLI_INTERRUPTED, or XET_CLI_FAULT and XET_CLI_ERROR,
- * reported under this name.
- */
-int xet_cli_part_sha256(xet_cli_part_t *p, uint64_t size,
-    const uint8_t *sha256, const char *name);
-
-/* XET_CLI_FAULT, reported: the SHA-256 of a file is another one. */
-int xet_cli_part_other(const char *name, const uint8_t *sha256);
-
-/*
- * End a download in two steps, so that many parts may share a sync.
- * xet_cli_part_ready() cuts the part to size bytes, and with sync syncs it.
- * xet_cli_part_name(), when the part is on the disk, renames it to the target
- * and removes the state, and with sync syncs its folder.  A part that gets no
- * name after the first step is resumed by the next download.
- *
- * Both return XET_CLI_OK, or XET_CLI_ERROR, reported: then the caller
- * still calls xet_cli_part_stop(), which removes both files.  With keep it
- * leaves them for the next run if they have any chunks, which it reports.
- */
-int xet_cli_part_ready(xet_cli_part_t *p, uint64_t size, int sync);
 int xet_cli_part_name(xet_cli_part_t *p, int sync);
 void xet_cli_part_stop(xet_cli_part_t *p, int keep);
 
