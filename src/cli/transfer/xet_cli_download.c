@@ -82,12 +82,15 @@ struct xet_cli_fetch_s {
 
 
 static int xet_cli_download_run(xet_cli_http_t *h, xet_cli_download_t *d);
+static uint64_t xet_cli_download_window(const xet_cli_download_t *d);
 static int xet_cli_download_loop(xet_cli_fetch_t *f);
 static void xet_cli_download_span(xet_cli_fetch_t *f);
 static int xet_cli_download_plan(xet_cli_fetch_t *f, xet_cli_span_t *w);
 static void xet_cli_download_planned(xet_cli_request_t *r);
 static int xet_cli_download_smaller(xet_cli_fetch_t *f, xet_cli_span_t *w);
 static void xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_span_t *w);
+static void xet_cli_download_sum(xet_cli_download_t *d,
+    const xet_cli_span_t *w);
 static int xet_cli_span_open(xet_cli_span_t *w);
 static int xet_cli_span_uses(xet_cli_span_t *w);
 static int xet_cli_span_use_order(const void *one, const void *two);
@@ -196,8 +199,8 @@ xet_cli_download_run(xet_cli_http_t *h, xet_cli_download_t *d)
     f->http = h;
     f->queue_end = &f->queue;
     f->next = d->first;
-    f->size = d->ordered ? XET_CLI_DOWNLOAD_ORDERED : XET_CLI_DOWNLOAD_WINDOW;
-    f->version = 2;
+    f->size = xet_cli_download_window(d);
+    f->version = d->sum ? 1 : 2;
 
     xet_merkle_init(&f->merkle, &xet_suite_default);
 
@@ -225,6 +228,19 @@ xet_cli_download_run(xet_cli_http_t *h, xet_cli_download_t *d)
     free(f);
 
     return rc;
+}
+
+
+/* The bytes that are asked for in one reconstruction. */
+
+static uint64_t
+xet_cli_download_window(const xet_cli_download_t *d)
+{
+    if (d->sum) {
+        return XET_CLI_DOWNLOAD_SUM;
+    }
+
+    return d->ordered ? XET_CLI_DOWNLOAD_ORDERED : XET_CLI_DOWNLOAD_WINDOW;
 }
 
 
@@ -464,13 +480,33 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_span_t *w)
 
     f->next = w->end;
 
-    if (f->size < (f->d->ordered ? XET_CLI_DOWNLOAD_ORDERED
-                                 : XET_CLI_DOWNLOAD_WINDOW))
-    {
+    if (f->size < xet_cli_download_window(f->d)) {
         f->size *= 2;
     }
 
-    xet_cli_download_units(f, w);
+    if (f->d->sum) {
+        xet_cli_download_sum(f->d, w);
+        w->left = 0;
+
+    } else {
+        xet_cli_download_units(f, w);
+    }
+}
+
+
+static void
+xet_cli_download_sum(xet_cli_download_t *d, const xet_cli_span_t *w)
+{
+    size_t                  i;
+    const xet_cli_range_t  *range = w->plan.ranges;
+
+    d->size = w->end;
+    d->sum->terms += w->plan.nterms;
+    d->sum->ranges += w->plan.nranges;
+
+    for (i = 0; i < w->plan.nranges; i++) {
+        d->sum->stored += range[i].byte_end - range[i].byte_start;
+    }
 }
 
 
@@ -850,7 +886,7 @@ xet_cli_download_finish(xet_cli_fetch_t *f)
     while ((w = f->spans) != NULL && f->rc == XET_CLI_OK && w->planned
            && w->left == 0)
     {
-        if (w->plan.nterms) {
+        if (w->plan.nterms && d->sum == NULL) {
             f->rc = xet_cli_span_finish(w);
 
             if (d->digest) {

@@ -445,8 +445,18 @@ void xet_cli_unit_free(xet_cli_unit_t *u);
 
 #define XET_CLI_DOWNLOAD_WINDOW    (64 * 1024 * 1024)
 #define XET_CLI_DOWNLOAD_ORDERED   (16 * 1024 * 1024)
+#define XET_CLI_DOWNLOAD_SUM       (1024 * 1024 * 1024)
 
 #define XET_CLI_DOWNLOAD_PARALLEL  8
+
+
+/* What would be fetched. */
+
+typedef struct {
+    uint64_t               terms;
+    uint64_t               ranges;     /* of xorbs */
+    uint64_t               stored;     /* bytes of them */
+} xet_cli_download_sum_t;
 
 
 typedef struct {
@@ -463,6 +473,8 @@ typedef struct {
     const char            *list;       /* what has most as the size of the
                                           whole file; or NULL */
     const uint8_t         *sha256;     /* of the whole file, ordered; or NULL */
+    xet_cli_download_sum_t  *sum;      /* plans are added, and nothing is
+                                          fetched; NULL: all is */
     unsigned               ordered:1;  /* the sink wants a stream */
 
     /*

@@ -22,11 +22,6 @@
 
 #define XET_CLI_INFO_BUFFER  65536
 
-/* Bytes of the file that are asked for in one reconstruction. */
-
-#define XET_CLI_INFO_SPAN    (UINT64_C(1) << 30)
-#define XET_CLI_INFO_LEAST   2048
-
 
 typedef struct {
     const xet_cli_args_t  *args;
@@ -44,15 +39,6 @@ typedef struct {
 } xet_cli_info_t;
 
 
-/* The plans of a file of the server, in sum. */
-
-typedef struct {
-    uint64_t               terms;
-    uint64_t               stored;     /* bytes to fetch */
-    uint64_t               xorbs;      /* ranges of xorbs */
-} xet_cli_info_plan_t;
-
-
 static int xet_cli_hash_file(xet_cli_digest_t *d, const char *name,
     int json);
 static int xet_cli_info_any(xet_cli_info_t *in, const char *name);
@@ -67,12 +53,6 @@ static int xet_cli_info_file(xet_cli_info_t *in);
 static int xet_cli_info_remote(xet_cli_info_t *in, const xet_hash_t *hash);
 static int xet_cli_info_xorb_size(xet_cli_info_t *in, const xet_hash_t *hash,
     uint64_t *size);
-static int xet_cli_info_plans(xet_cli_info_t *in, const xet_hash_t *hash,
-    uint64_t size, xet_cli_info_plan_t *sum);
-static int xet_cli_info_plan(xet_cli_info_t *in, const xet_hash_t *hash,
-    uint64_t *pos, uint64_t *span, xet_cli_info_plan_t *sum);
-static void xet_cli_info_add(const xet_cli_plan_t *plan,
-    xet_cli_info_plan_t *sum);
 static void xet_cli_info_begin(xet_cli_info_t *in, const char *kind);
 static void xet_cli_info_string(xet_cli_info_t *in, const char *key,
     const char *value);
@@ -478,9 +458,10 @@ xet_cli_info_file(xet_cli_info_t *in)
 static int
 xet_cli_info_remote(xet_cli_info_t *in, const xet_hash_t *hash)
 {
-    int                   rc;
-    uint64_t              size;
-    xet_cli_info_plan_t   sum;
+    int                      rc;
+    uint64_t                 size;
+    xet_cli_download_t       d;
+    xet_cli_download_sum_t   sum;
 
     if (in->http == NULL) {
         in->http = xet_cli_http_create(in->args, &rc);
@@ -506,9 +487,19 @@ xet_cli_info_remote(xet_cli_info_t *in, const xet_hash_t *hash)
         return xet_cli_info_end(in, XET_OK);
     }
 
+    memset(&d, 0, sizeof(d));
     memset(&sum, 0, sizeof(sum));
 
-    rc = rc ? rc : xet_cli_info_plans(in, hash, size, &sum);
+    if (rc == XET_CLI_OK && size) {
+        d.hash = *hash;
+        d.end = size;
+        d.most = XET_CLI_DOWNLOAD_ALL;
+        d.name = in->name;
+        d.parallel = 1;
+        d.sum = &sum;
+
+        rc = xet_cli_download(in->http, &d);
+    }
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -518,7 +509,7 @@ xet_cli_info_remote(xet_cli_info_t *in, const xet_hash_t *hash)
     xet_cli_info_hash(in, "hash", hash);
     xet_cli_info_u64(in, "size", size);
     xet_cli_info_u64(in, "terms", sum.terms);
-    xet_cli_info_u64(in, "ranges", sum.xorbs);
+    xet_cli_info_u64(in, "ranges", sum.ranges);
     xet_cli_info_u64(in, "stored_size", sum.stored);
 
     return xet_cli_info_end(in, XET_OK);
@@ -554,109 +545,6 @@ xet_cli_info_xorb_size(xet_cli_info_t *in, const xet_hash_t *hash,
     xet_cli_http_free(&r);
 
     return rc;
-}
-
-
-static int
-xet_cli_info_plans(xet_cli_info_t *in, const xet_hash_t *hash, uint64_t size,
-    xet_cli_info_plan_t *sum)
-{
-    int       rc;
-    uint64_t  pos, span;
-
-    rc = XET_CLI_OK;
-    span = XET_CLI_INFO_SPAN;
-
-    for (pos = 0; pos < size && rc == XET_CLI_OK; /* void */ ) {
-
-        if (span > size - pos) {
-            span = size - pos;
-        }
-
-        rc = xet_cli_info_plan(in, hash, &pos, &span, sum);
-    }
-
-    return rc;
-}
-
-
-/*
- * Adds one reconstruction to *sum, and moves *pos to its end: the end of a
- * chunk, where the next reconstruction begins.  A plan that is too large is not
- * added: *span becomes half as large instead.
- */
-
-static int
-xet_cli_info_plan(xet_cli_info_t *in, const xet_hash_t *hash, uint64_t *pos,
-    uint64_t *span, xet_cli_info_plan_t *sum)
-{
-    int                rc, answered;
-    char               text[XET_HASH_STR_LEN + 1];
-    const char        *error;
-    xet_cli_plan_t     plan;
-    xet_cli_request_t  r;
-
-    memset(&r, 0, sizeof(r));
-    memset(&plan, 0, sizeof(plan));
-
-    r.url = xet_cli_http_url(in->http, "/v1/reconstructions/%s",
-                             xet_cli_hash_string(hash, text));
-    r.api = 1;
-    r.max = XET_CLI_PLAN_BODY;
-
-    snprintf(r.range, sizeof(r.range), "%" PRIu64 "-%" PRIu64, *pos,
-             *pos + *span - 1);
-
-    rc = xet_cli_http_call(in->http, &r);
-
-    if (rc == XET_CLI_OK && r.status / 100 == 2 && !r.refused) {
-        rc = xet_cli_plan_parse(&plan, 1, r.data, r.len, &error);
-        answered = 1;
-
-        if (rc == XET_CLI_OK && plan.raw_length <= plan.offset) {
-            error = "the reconstruction is of another range";
-            rc = XET_CLI_NETWORK;
-        }
-
-    } else {
-        answered = 0;
-    }
-
-    if ((r.large || plan.large) && *span > XET_CLI_INFO_LEAST) {
-        *span /= 2;
-        rc = XET_CLI_OK;
-
-    } else if (rc == XET_CLI_OK && !answered) {
-        rc = xet_cli_http_fail(&r);
-
-    } else if (rc == XET_CLI_OK) {
-        xet_cli_info_add(&plan, sum);
-
-        *pos += plan.raw_length - plan.offset;
-        *span *= (*span < XET_CLI_INFO_SPAN) ? 2 : 1;
-
-    } else if (answered) {
-        rc = xet_cli_fail(rc, "server", error);
-    }
-
-    xet_cli_plan_free(&plan);
-    xet_cli_http_free(&r);
-
-    return rc;
-}
-
-
-static void
-xet_cli_info_add(const xet_cli_plan_t *plan, xet_cli_info_plan_t *sum)
-{
-    size_t  i;
-
-    sum->terms += plan->nterms;
-    sum->xorbs += plan->nranges;
-
-    for (i = 0; i < plan->nranges; i++) {
-        sum->stored += plan->ranges[i].byte_end - plan->ranges[i].byte_start;
-    }
 }
 
 
