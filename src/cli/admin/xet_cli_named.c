@@ -73,9 +73,7 @@ xet_cli_named(xet_cli_pg_t *pg, const char *name, int *rc)
 static int
 xet_cli_named_row(void *ctx, const xet_cli_pg_row_t *row)
 {
-    char  **store;
-
-    store = ctx;
+    char  **store = ctx;
 
     *store = strdup(xet_cli_pg_text(row, 0));
 

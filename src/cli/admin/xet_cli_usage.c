@@ -276,9 +276,7 @@ xet_cli_usage_mended(void *ctx, const xet_cli_pg_row_t *row)
     xet_json_t      *j;
     const char      *kind, *name, *title;
     xet_cli_json_t   out;
-    xet_cli_usage_t *u;
-
-    u = ctx;
+    xet_cli_usage_t *u = ctx;
 
     kind = xet_cli_pg_text(row, xet_cli_usage_kind);
     name = xet_cli_pg_text(row, xet_cli_usage_name);
@@ -370,9 +368,7 @@ xet_cli_usage_row(void *ctx, const xet_cli_pg_row_t *row)
     xet_json_t      *j;
     const char      *kind, *name, *title;
     xet_cli_json_t   out;
-    xet_cli_usage_t *u;
-
-    u = ctx;
+    xet_cli_usage_t *u = ctx;
 
     kind = xet_cli_pg_text(row, xet_cli_usage_kind);
     name = xet_cli_pg_text(row, xet_cli_usage_name);
@@ -476,9 +472,7 @@ xet_cli_usage_store(void *ctx, const xet_cli_pg_row_t *row)
     uint64_t         files, logical, stored, saved;
     xet_json_t      *j;
     xet_cli_json_t   out;
-    xet_cli_usage_t *u;
-
-    u = ctx;
+    xet_cli_usage_t *u = ctx;
 
     files = xet_cli_pg_u64(row, 0);
     logical = xet_cli_pg_u64(row, 1);

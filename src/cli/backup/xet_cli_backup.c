@@ -361,9 +361,7 @@ static int
 xet_cli_backup_row(void *ctx, const xet_cli_pg_row_t *row)
 {
     xet_cli_copy_t     copy;
-    xet_cli_backup_t  *b;
-
-    b = ctx;
+    xet_cli_backup_t  *b = ctx;
 
     if (!xet_cli_pg_hash(row, 0, &copy.hash)) {
         return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row without a hash");

@@ -250,9 +250,7 @@ xet_cli_prune_copy(void *ctx, const char *name)
     uint8_t           key[XET_CLI_STORE_NAME];
     uint32_t          tag;
     xet_hash_t        hash;
-    xet_cli_prune_t  *p;
-
-    p = ctx;
+    xet_cli_prune_t  *p = ctx;
 
     if (xet_xorb_name_parse(&hash, &tag, (const uint8_t *) name, strlen(name))
         != XET_OK)

@@ -217,9 +217,8 @@ static int
 xet_cli_copier_piece(void *data, const uint8_t *bytes, size_t n)
 {
     int                rc;
-    xet_cli_copier_t  *c;
+    xet_cli_copier_t  *c = data;
 
-    c = data;
     c->done += n;
 
     if (c->tell) {

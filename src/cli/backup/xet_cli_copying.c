@@ -544,10 +544,8 @@ xet_cli_copying_page(xet_cli_copying_t *c, uint64_t after)
 static int
 xet_cli_copying_row(void *ctx, const xet_cli_pg_row_t *row)
 {
-    xet_cli_copying_t      *c;
+    xet_cli_copying_t      *c = ctx;
     xet_cli_copying_row_t  *r;
-
-    c = ctx;
 
     if (c->n == XET_CLI_COPYING_PAGE) {
         return XET_CLI_OK;
@@ -609,10 +607,9 @@ xet_cli_copying_thread(void *data)
 {
     int                     rc;
     xet_cli_copier_t        copier;
-    xet_cli_copying_t      *c;
+    xet_cli_copying_t      *c = data;
     xet_cli_copying_row_t   row;
 
-    c = data;
     rc = xet_cli_copier_begin(&copier, c->to, &c->pace);
 
     copier.tell = NULL;

@@ -308,9 +308,8 @@ xet_cli_manifest_name(void *ctx, const char *name)
 {
     void                 *array;
     size_t                len;
-    xet_cli_manifests_t  *all;
+    xet_cli_manifests_t  *all = ctx;
 
-    all = ctx;
     len = strlen(name);
 
     if (len < 5 || strcmp(name + len - 5, ".json") != 0

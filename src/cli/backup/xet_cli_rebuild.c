@@ -183,9 +183,7 @@ xet_cli_rebuild_aside(void *ctx, const char *name)
     uint32_t            tag;
     uint64_t            sweep;
     xet_hash_t          hash;
-    xet_cli_rebuild_t  *b;
-
-    b = ctx;
+    xet_cli_rebuild_t  *b = ctx;
 
     if (xet_xorb_aside_parse(&sweep, &hash, &tag, (const uint8_t *) name,
                              strlen(name))
@@ -297,9 +295,8 @@ static int
 xet_cli_rebuild_name(void *ctx, const char *name)
 {
     xet_cli_copy_t      copy;
-    xet_cli_rebuild_t  *b;
+    xet_cli_rebuild_t  *b = ctx;
 
-    b = ctx;
     memset(&copy, 0, sizeof(copy));
 
     if (xet_xorb_name_parse(&copy.hash, &copy.tag, (const uint8_t *) name,
@@ -394,9 +391,7 @@ xet_cli_rebuild_needed(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
 static int
 xet_cli_rebuild_named_row(void *ctx, const xet_cli_pg_row_t *row)
 {
-    xet_cli_rebuild_named_t  *named;
-
-    named = ctx;
+    xet_cli_rebuild_named_t  *named = ctx;
 
     named->known = 1;
     named->tag = (uint32_t) xet_cli_pg_u64(row, 0);

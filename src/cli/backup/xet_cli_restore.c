@@ -629,10 +629,8 @@ static int
 xet_cli_restore_count(void *ctx, const char *name)
 {
     uint32_t     tag;
-    uint64_t    *copies;
+    uint64_t    *copies = ctx;
     xet_hash_t   hash;
-
-    copies = ctx;
 
     *copies += xet_xorb_name_parse(&hash, &tag, (const uint8_t *) name,
                                    strlen(name))

@@ -263,9 +263,8 @@ xet_cli_hub_entry(void *ctx, const json_t *value)
     size_t                  len;
     xet_status_t            status;
     xet_hub_entry_t         entry;
-    xet_cli_hub_entries_t  *e;
+    xet_cli_hub_entries_t  *e = ctx;
 
-    e = ctx;
     len = strlen(e->prefix);
 
     status = xet_hub_entry_read(value, &entry);
@@ -327,9 +326,7 @@ xet_cli_hub_file(const xet_cli_hub_t *hub, xet_cli_hub_file_t *file)
 static int
 xet_cli_hub_found(void *ctx, const xet_hub_entry_t *entry)
 {
-    xet_cli_hub_file_t  *file;
-
-    file = ctx;
+    xet_cli_hub_file_t  *file = ctx;
 
     if (entry->folder || entry->path.len != file->path_len
         || memcmp(entry->path.data, file->path, entry->path.len) != 0)

@@ -189,9 +189,8 @@ xet_cli_hub_get_entry(void *ctx, const xet_hub_entry_t *entry)
     int                 rc;
     char               *path;
     xet_cli_want_t      want;
-    xet_cli_hub_get_t  *g;
+    xet_cli_hub_get_t  *g = ctx;
 
-    g = ctx;
     g->n++;
 
     rc = g->tree ? XET_CLI_OK : xet_cli_hub_get_begin(g);

@@ -150,10 +150,8 @@ xet_cli_hub_ls_repo(void *ctx, const json_t *value)
     char                  *id;
     xet_json_t            *j;
     xet_cli_json_t         out;
-    xet_cli_hub_ls_t      *l;
+    xet_cli_hub_ls_t      *l = ctx;
     xet_hub_described_t    d;
-
-    l = ctx;
 
     if (xet_hub_described_read(value, &d) != XET_OK) {
         return xet_cli_fail(XET_CLI_NETWORK, "server",
@@ -216,9 +214,7 @@ xet_cli_hub_ls_entry(void *ctx, const xet_hub_entry_t *entry)
     char               sha256[2 * XET_CLI_SHA256_LEN + 1];
     xet_json_t        *j;
     xet_cli_json_t     out;
-    xet_cli_hub_ls_t  *l;
-
-    l = ctx;
+    xet_cli_hub_ls_t  *l = ctx;
 
     /* the folder itself, which was asked for as a file */
 

@@ -386,10 +386,9 @@ xet_cli_hub_put_open(void *ctx, size_t i, FILE **in, const char **name,
     int                  rc, same, empty;
     FILE                *file;
     struct stat          st;
-    xet_cli_hub_put_t   *p;
+    xet_cli_hub_put_t   *p = ctx;
     xet_cli_hub_item_t  *item;
 
-    p = ctx;
     item = &p->items[i];
 
     if (item->path == NULL || item->done) {
@@ -535,10 +534,9 @@ static int
 xet_cli_hub_put_there(void *ctx, const xet_hub_entry_t *entry)
 {
     size_t               i, end;
-    xet_cli_hub_put_t   *p;
+    xet_cli_hub_put_t   *p = ctx;
     xet_cli_hub_item_t  *item;
 
-    p = ctx;
     end = p->window + XET_CLI_HUB_PATHS;
     end = (end < p->count) ? end : p->count;
 
@@ -606,10 +604,8 @@ xet_cli_hub_put_same(const xet_cli_hub_item_t *item, FILE *in, int *same)
 static int
 xet_cli_hub_put_registered(void *ctx, const xet_cli_file_t *file)
 {
-    xet_cli_hub_put_t   *p;
+    xet_cli_hub_put_t   *p = ctx;
     xet_cli_hub_item_t  *item;
-
-    p = ctx;
 
     while (p->items[p->next].path != file->name) {
         p->next++;
@@ -626,9 +622,7 @@ static int
 xet_cli_hub_put_end(void *ctx)
 {
     int                 rc;
-    xet_cli_hub_put_t  *p;
-
-    p = ctx;
+    xet_cli_hub_put_t  *p = ctx;
 
     rc = xet_cli_hub_commit_send(&p->commit);
 

@@ -709,9 +709,7 @@ static const char *
 xet_cli_hub_renew(void *ctx)
 {
     int             rc;
-    xet_cli_hub_t  *hub;
-
-    hub = ctx;
+    xet_cli_hub_t  *hub = ctx;
 
     if ((uint64_t) time(NULL) + XET_CLI_HUB_EARLY < hub->expires
         || xet_cli_now() - hub->asked < XET_CLI_HUB_PERIOD)

@@ -155,9 +155,7 @@ xet_cli_hub_rm_entry(void *ctx, const xet_hub_entry_t *entry)
 {
     int                rc;
     char             **paths;
-    xet_cli_hub_rm_t  *d;
-
-    d = ctx;
+    xet_cli_hub_rm_t  *d = ctx;
 
     if (entry->folder) {
         return XET_CLI_OK;

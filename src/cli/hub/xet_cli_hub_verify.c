@@ -85,9 +85,7 @@ xet_cli_hub_verify_entry(void *ctx, const xet_hub_entry_t *entry)
 {
     int                     rc;
     char                   *path;
-    xet_cli_hub_verify_t   *v;
-
-    v = ctx;
+    xet_cli_hub_verify_t   *v = ctx;
 
     if (entry->folder) {
         return XET_CLI_OK;

@@ -614,10 +614,7 @@ xet_cli_span_uses(xet_cli_span_t *w)
 static int
 xet_cli_span_use_order(const void *one, const void *two)
 {
-    const xet_cli_use_t  *a, *b;
-
-    a = one;
-    b = two;
+    const xet_cli_use_t  *a = one, *b = two;
 
     if (a->range != b->range) {
         return (a->range > b->range) ? 1 : -1;

@@ -280,9 +280,8 @@ static int
 xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
 {
     uint64_t        end;
-    xet_cli_get_t  *g;
+    xet_cli_get_t  *g = ctx;
 
-    g = ctx;
     end = offset + len;
 
     if (offset < g->download.first) {

@@ -402,9 +402,7 @@ xet_cli_packer_learn(xet_ingest_t *in, const uint8_t *data, size_t len)
 static xet_status_t
 xet_cli_packer_record(void *ctx, const xet_shard_record_t *rec)
 {
-    xet_cli_packer_answer_t  *r;
-
-    r = ctx;
+    xet_cli_packer_answer_t  *r = ctx;
 
     if (xet_cli_interrupted) {
         r->rc = XET_CLI_INTERRUPTED;
@@ -439,9 +437,7 @@ xet_cli_packer_record(void *ctx, const xet_shard_record_t *rec)
 static xet_status_t
 xet_cli_packer_write(void *ctx, const uint8_t *data, size_t len)
 {
-    xet_cli_packer_t  *p;
-
-    p = ctx;
+    xet_cli_packer_t  *p = ctx;
 
     return xet_cli_upload_write(p->upload, data, len);
 }
@@ -453,9 +449,7 @@ static xet_status_t
 xet_cli_packer_chunk(void *ctx, const xet_hash_t *hash)
 {
     uint8_t           *hashes;
-    xet_cli_packer_t  *p;
-
-    p = ctx;
+    xet_cli_packer_t  *p = ctx;
 
     hashes = xet_cli_grow(p->hashes, p->hash_end, &p->hash_room,
                           XET_HASH_LEN);
@@ -478,10 +472,9 @@ xet_cli_packer_term(void *ctx, const xet_ingest_term_t *term)
 {
     size_t              n;
     xet_cli_file_t     *file;
-    xet_cli_packer_t   *p;
+    xet_cli_packer_t   *p = ctx;
     xet_cli_segment_t  *s;
 
-    p = ctx;
     file = &p->files[term->file - p->first];
 
     s = xet_cli_grow(file->segments, file->count, &file->room,

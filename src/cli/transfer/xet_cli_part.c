@@ -379,9 +379,7 @@ static int
 xet_cli_part_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
 {
     ssize_t          n;
-    xet_cli_part_t  *p;
-
-    p = ctx;
+    xet_cli_part_t  *p = ctx;
 
     while (len) {
         n = pwrite(p->part_fd, data, len, (off_t) offset);
@@ -405,9 +403,8 @@ static int
 xet_cli_part_note(void *ctx, const xet_cli_chunk_t *chunk)
 {
     uint8_t         *r;
-    xet_cli_part_t  *p;
+    xet_cli_part_t  *p = ctx;
 
-    p = ctx;
     r = p->records + p->len;
 
     xet_put_u64(r, chunk->offset);
@@ -445,10 +442,8 @@ xet_cli_part_flush(xet_cli_part_t *p)
 static int
 xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk)
 {
-    xet_cli_part_t   *p;
+    xet_cli_part_t   *p = ctx;
     xet_cli_chunk_t  *found;
-
-    p = ctx;
 
     found = p->nkept
             ? bsearch(chunk, p->kept, p->nkept, sizeof(xet_cli_chunk_t),

@@ -306,10 +306,7 @@ static int
 xet_cli_plan_order(const void *one, const void *two)
 {
     int                     rc;
-    const xet_cli_range_t  *a, *b;
-
-    a = one;
-    b = two;
+    const xet_cli_range_t  *a = one, *b = two;
 
     rc = memcmp(a->xorb.bytes, b->xorb.bytes, XET_HASH_LEN);
 

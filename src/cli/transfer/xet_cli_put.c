@@ -128,9 +128,7 @@ static int
 xet_cli_put_open(void *ctx, size_t i, FILE **in, const char **name,
     int *executable)
 {
-    xet_cli_put_t  *p;
-
-    p = ctx;
+    xet_cli_put_t  *p = ctx;
 
     if (p->tree.root < 0) {
         *name = p->args->operands[i];
@@ -152,9 +150,7 @@ xet_cli_put_open(void *ctx, size_t i, FILE **in, const char **name,
 static int
 xet_cli_put_registered(void *ctx, const xet_cli_file_t *file)
 {
-    xet_cli_put_t  *p;
-
-    p = ctx;
+    xet_cli_put_t  *p = ctx;
 
     return xet_cli_put_print(p->args, file);
 }

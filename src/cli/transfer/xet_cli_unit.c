@@ -29,10 +29,7 @@ static int xet_cli_unit_damaged(xet_cli_unit_t *u, const char *text);
 int
 xet_cli_chunk_order(const void *one, const void *two)
 {
-    const xet_cli_chunk_t  *a, *b;
-
-    a = one;
-    b = two;
+    const xet_cli_chunk_t  *a = one, *b = two;
 
     return (a->offset > b->offset) - (a->offset < b->offset);
 }

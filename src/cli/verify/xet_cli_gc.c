@@ -291,9 +291,7 @@ static int
 xet_cli_gc_look_row(void *ctx, const xet_cli_pg_row_t *row)
 {
     int            i;
-    xet_cli_gc_t  *g;
-
-    g = ctx;
+    xet_cli_gc_t  *g = ctx;
 
     g->running = xet_cli_pg_bool(row, 0);
     g->held = xet_cli_pg_bool(row, 1);
@@ -337,9 +335,7 @@ xet_cli_gc_left(xet_cli_gc_t *g)
 static int
 xet_cli_gc_left_row(void *ctx, const xet_cli_pg_row_t *row)
 {
-    xet_cli_gc_t  *g;
-
-    g = ctx;
+    xet_cli_gc_t  *g = ctx;
 
     g->n[XET_CLI_GC_WAITING] = xet_cli_pg_u64(row, 0);
     g->n[XET_CLI_GC_LEFT] = xet_cli_pg_u64(row, 1);

@@ -311,9 +311,7 @@ static xet_status_t
 xet_cli_info_record(void *ctx, const xet_shard_record_t *rec)
 {
     char             text[XET_HASH_STR_LEN + 1];
-    xet_cli_info_t  *in;
-
-    in = ctx;
+    xet_cli_info_t  *in = ctx;
 
     xet_cli_hash_string(&rec->hash, text);
 

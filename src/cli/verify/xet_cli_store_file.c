@@ -161,9 +161,7 @@ xet_cli_store_terms(void *ctx, const xet_cli_pg_row_t *row)
     size_t                  len, room;
     uint8_t                *packed;
     const uint8_t          *bytes;
-    xet_cli_store_terms_t  *t;
-
-    t = ctx;
+    xet_cli_store_terms_t  *t = ctx;
 
     t->found = 1;
     t->size = xet_cli_pg_u64(row, 0);
@@ -312,9 +310,7 @@ xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n)
 static int
 xet_cli_store_file_slice(void *ctx, const xet_cli_pg_row_t *row)
 {
-    xet_cli_store_file_t  *f;
-
-    f = ctx;
+    xet_cli_store_file_t  *f = ctx;
 
     if (f->fault == NULL) {
         f->fault = xet_cli_store_file_term(f, row);

@@ -74,9 +74,8 @@ xet_cli_orphans_entry(void *ctx, const char *name)
     char                path[XET_CLI_PLACE_NAME], whole[PATH_MAX];
     xet_store_item_t    entry;
     xet_cli_store_t    *s;
-    xet_cli_orphans_t  *o;
+    xet_cli_orphans_t  *o = ctx;
 
-    o = ctx;
     s = o->store;
 
     if (snprintf(path, sizeof(path), "%s/%s", o->folder, name)

@@ -249,10 +249,8 @@ static void *
 xet_cli_verify_thread(void *data)
 {
     int                 rc;
-    xet_cli_store_t    *s;
+    xet_cli_store_t    *s = data;
     xet_cli_checker_t   c;
-
-    s = data;
 
     memset(&c, 0, sizeof(c));
 
@@ -395,9 +393,8 @@ xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row)
     size_t            len;
     const uint8_t    *digest;
     xet_cli_job_t    *job;
-    xet_cli_store_t  *s;
+    xet_cli_store_t  *s = ctx;
 
-    s = ctx;
     job = calloc(1, sizeof(xet_cli_job_t));
 
     if (job == NULL) {
