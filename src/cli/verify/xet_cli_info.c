@@ -11,7 +11,6 @@
  */
 
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +20,26 @@
 
 
 #define XET_CLI_INFO_BUFFER  65536
+
+/* Members, and lines of text with the same names. */
+
+#define xet_cli_info_text(key, text)                                          \
+    xet_cli_out_text_line(key, 12, key, text)
+#define xet_cli_info_number(key, n)                                           \
+    xet_cli_out_number_line(key, 12, key, n)
+#define xet_cli_info_hash(key, hash)                                          \
+    xet_cli_out_hash_line(key, 12, key, hash)
+
+/* Prints what an operand is; the exit code, as of xet_cli_info_end(). */
+
+#define xet_cli_info_print(in, kind, status, ...)                             \
+    xet_cli_info_end(in, status,                                              \
+                     xet_cli_print((in)->json,                                \
+                                   xet_cli_out_text("name", (in)->name, ": "), \
+                                   xet_cli_out_text("kind", kind, "\n"),      \
+                                   __VA_ARGS__,                               \
+                                   xet_cli_out_bool("ok",                     \
+                                                    (status) == XET_OK)))
 
 
 typedef struct {
@@ -34,8 +53,7 @@ typedef struct {
 
     xet_cli_http_t        *http;       /* NULL: not needed so far */
 
-    xet_cli_json_t         out;
-    xet_json_t            *j;
+    xet_json_t            *j;          /* of a shard */
 } xet_cli_info_t;
 
 
@@ -53,14 +71,8 @@ static int xet_cli_info_file(xet_cli_info_t *in);
 static int xet_cli_info_remote(xet_cli_info_t *in, const xet_hash_t *hash);
 static int xet_cli_info_xorb_size(xet_cli_info_t *in, const xet_hash_t *hash,
     uint64_t *size);
-static void xet_cli_info_begin(xet_cli_info_t *in, const char *kind);
-static void xet_cli_info_string(xet_cli_info_t *in, const char *key,
-    const char *value);
-static void xet_cli_info_u64(xet_cli_info_t *in, const char *key,
-    uint64_t value);
-static void xet_cli_info_hash(xet_cli_info_t *in, const char *key,
-    const xet_hash_t *hash);
-static int xet_cli_info_end(xet_cli_info_t *in, xet_status_t status);
+static int xet_cli_info_end(xet_cli_info_t *in, xet_status_t status,
+    int rc);
 
 
 int
@@ -275,35 +287,50 @@ xet_cli_info_is_xorb(const xet_cli_info_t *in, xet_hash_t *named)
 static int
 xet_cli_info_shard(xet_cli_info_t *in)
 {
-    xet_status_t        rc;
+    int                 rc;
+    xet_cli_json_t      out;
+    xet_status_t        status;
     xet_shard_parser_t  p;
 
-    xet_cli_info_begin(in, "shard");
-
     if (in->json) {
+        in->j = xet_cli_json_begin(&out);
+
+        xet_cli_json_put_string(in->j, "name", in->name);
+        xet_cli_json_put_string(in->j, "kind", "shard");
         xet_json_key(in->j, "records");
         xet_json_array_begin(in->j);
+
+    } else {
+        xet_cli_text_print(stdout, in->name);
+        printf(": shard\n");
     }
 
     xet_shard_parser_init(&p, xet_cli_info_record, in);
 
     do {
-        rc = xet_shard_parser_feed(&p, in->buffer, in->len);
-    } while (rc == XET_OK && xet_cli_info_read(in));
+        status = xet_shard_parser_feed(&p, in->buffer, in->len);
+    } while (status == XET_OK && xet_cli_info_read(in));
 
-    if (rc == XET_OK || rc == XET_DONE) {
-        rc = xet_shard_parser_finish(&p);
+    if (status == XET_OK || status == XET_DONE) {
+        status = xet_shard_parser_finish(&p);
     }
 
     if (in->json) {
         xet_json_array_end(in->j);
+        xet_cli_json_put_u64(in->j, "files", p.files);
+        xet_cli_json_put_u64(in->j, "terms", p.terms);
+        xet_cli_json_put_u64(in->j, "xorbs", p.xorbs);
+        xet_cli_json_put_bool(in->j, "ok", status == XET_OK);
+
+        rc = xet_cli_json_end(&out);
+
+    } else {
+        rc = xet_cli_print(0, xet_cli_info_number("files", p.files),
+                              xet_cli_info_number("terms", p.terms),
+                              xet_cli_info_number("xorbs", p.xorbs));
     }
 
-    xet_cli_info_u64(in, "files", p.files);
-    xet_cli_info_u64(in, "terms", p.terms);
-    xet_cli_info_u64(in, "xorbs", p.xorbs);
-
-    return xet_cli_info_end(in, rc);
+    return xet_cli_info_end(in, status, rc);
 }
 
 
@@ -369,6 +396,7 @@ static int
 xet_cli_info_xorb(xet_cli_info_t *in, const xet_hash_t *named)
 {
     int                     rc;
+    char                    text[XET_HASH_STR_LEN + 1];
     size_t                  stored;
     xet_status_t            status;
     xet_xorb_verifier_t    *v;
@@ -390,17 +418,16 @@ xet_cli_info_xorb(xet_cli_info_t *in, const xet_hash_t *named)
 
     info = xet_xorb_verifier_info(v);
 
-    xet_cli_info_begin(in, "xorb");
-
     if (status == XET_OK) {
-        xet_cli_info_hash(in, "hash", &info->hash);
+        xet_cli_hash_string(&info->hash, text);
     }
 
-    xet_cli_info_u64(in, "chunks", info->chunk_count);
-    xet_cli_info_u64(in, "stored_size", info->stored_size);
-    xet_cli_info_u64(in, "raw_size", info->raw_size);
-
-    rc = xet_cli_info_end(in, status);
+    rc = xet_cli_info_print(in, "xorb", status,
+             xet_cli_out_text_line((status == XET_OK) ? "hash" : NULL, 12,
+                                   "hash", (status == XET_OK) ? text : NULL),
+             xet_cli_info_number("chunks", info->chunk_count),
+             xet_cli_info_number("stored_size", info->stored_size),
+             xet_cli_info_number("raw_size", info->raw_size));
 
     xet_xorb_verifier_destroy(v);
 
@@ -439,13 +466,11 @@ xet_cli_info_file(xet_cli_info_t *in)
 
     *xet_hash_print_plain((uint8_t *) text, d->digest) = '\0';
 
-    xet_cli_info_begin(in, "file");
-    xet_cli_info_hash(in, "hash", &d->hash);
-    xet_cli_info_u64(in, "size", d->size);
-    xet_cli_info_u64(in, "chunks", d->chunks);
-    xet_cli_info_string(in, "sha256", text);
-
-    rc = xet_cli_info_end(in, XET_OK);
+    rc = xet_cli_info_print(in, "file", XET_OK,
+             xet_cli_info_hash("hash", &d->hash),
+             xet_cli_info_number("size", d->size),
+             xet_cli_info_number("chunks", d->chunks),
+             xet_cli_info_text("sha256", text));
 
     free(d);
 
@@ -474,15 +499,9 @@ xet_cli_info_remote(xet_cli_info_t *in, const xet_hash_t *hash)
     if (rc == XET_CLI_FAULT) {
         rc = xet_cli_info_xorb_size(in, hash, &size);
 
-        if (rc != XET_CLI_OK) {
-            return rc;
-        }
-
-        xet_cli_info_begin(in, "remote xorb");
-        xet_cli_info_hash(in, "hash", hash);
-        xet_cli_info_u64(in, "stored_size", size);
-
-        return xet_cli_info_end(in, XET_OK);
+        return rc ? rc : xet_cli_info_print(in, "remote xorb", XET_OK,
+                             xet_cli_info_hash("hash", hash),
+                             xet_cli_info_number("stored_size", size));
     }
 
     memset(&d, 0, sizeof(d));
@@ -499,18 +518,12 @@ xet_cli_info_remote(xet_cli_info_t *in, const xet_hash_t *hash)
         rc = xet_cli_download(in->http, &d);
     }
 
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
-
-    xet_cli_info_begin(in, "remote file");
-    xet_cli_info_hash(in, "hash", hash);
-    xet_cli_info_u64(in, "size", size);
-    xet_cli_info_u64(in, "terms", sum.terms);
-    xet_cli_info_u64(in, "ranges", sum.ranges);
-    xet_cli_info_u64(in, "stored_size", sum.stored);
-
-    return xet_cli_info_end(in, XET_OK);
+    return rc ? rc : xet_cli_info_print(in, "remote file", XET_OK,
+                         xet_cli_info_hash("hash", hash),
+                         xet_cli_info_number("size", size),
+                         xet_cli_info_number("terms", sum.terms),
+                         xet_cli_info_number("ranges", sum.ranges),
+                         xet_cli_info_number("stored_size", sum.stored));
 }
 
 
@@ -546,83 +559,15 @@ xet_cli_info_xorb_size(xet_cli_info_t *in, const xet_hash_t *hash,
 }
 
 
-/* Prints a line "name: kind", or opens a JSON object. */
-
-static void
-xet_cli_info_begin(xet_cli_info_t *in, const char *kind)
-{
-    if (!in->json) {
-        xet_cli_text_print(stdout, in->name);
-        printf(": %s\n", kind);
-        return;
-    }
-
-    in->j = xet_cli_json_begin(&in->out);
-
-    xet_cli_json_put_string(in->j, "name", in->name);
-    xet_cli_json_put_string(in->j, "kind", kind);
-}
-
-
-/* Print a line "  key  value", or a member of the object. */
-
-static void
-xet_cli_info_string(xet_cli_info_t *in, const char *key, const char *value)
-{
-    if (in->json) {
-        xet_cli_json_put_string(in->j, key, value);
-
-    } else {
-        printf("  %-12s %s\n", key, value);
-    }
-}
-
-
-static void
-xet_cli_info_u64(xet_cli_info_t *in, const char *key, uint64_t value)
-{
-    if (in->json) {
-        xet_cli_json_put_u64(in->j, key, value);
-
-    } else {
-        printf("  %-12s %" PRIu64 "\n", key, value);
-    }
-}
-
-
-static void
-xet_cli_info_hash(xet_cli_info_t *in, const char *key, const xet_hash_t *hash)
-{
-    char  text[XET_HASH_STR_LEN + 1];
-
-    xet_cli_info_string(in, key, xet_cli_hash_string(hash, text));
-}
-
-
 /*
- * Ends what xet_cli_info_begin() has begun, with a verdict.  XET_CLI_OK, or
- * XET_CLI_FAULT for a status other than XET_OK, reported; or the exit code of
- * a failure to print, if that is worse.
+ * The exit code of a result that was printed: XET_CLI_FAULT for a status other
+ * than XET_OK, reported; or that of a failure to print, if that is worse.
  */
 
 static int
-xet_cli_info_end(xet_cli_info_t *in, xet_status_t status)
+xet_cli_info_end(xet_cli_info_t *in, xet_status_t status, int rc)
 {
-    int  rc;
-
-    if (in->json) {
-        xet_cli_json_put_bool(in->j, "ok", status == XET_OK);
-
-        rc = xet_cli_json_end(&in->out);
-
-    } else {
-        rc = xet_cli_flush();
-    }
-
-    if (status != XET_OK) {
-        rc = xet_cli_worse(rc, xet_cli_fail(XET_CLI_FAULT, in->name,
-                                            xet_status_text(status)));
-    }
-
-    return rc;
+    return (status == XET_OK)
+           ? rc : xet_cli_worse(rc, xet_cli_fail(XET_CLI_FAULT, in->name,
+                                                 xet_status_text(status)));
 }
