@@ -306,25 +306,10 @@ xet_cli_token_answer(const xet_cli_args_t *args, const xet_cli_request_t *r)
 static int
 xet_cli_token_print(const xet_cli_args_t *args, const xet_cli_token_t *t)
 {
-    xet_json_t      *j;
-    xet_cli_json_t   out;
-
-    if (!args->value[XET_CLI_OPT_JSON]) {
-        printf("%.*s\n", (int) t->len, t->token);
-        return XET_CLI_OK;
-    }
-
-    j = xet_cli_json_begin(&out);
-
-    xet_json_key(j, "token");
-    xet_json_string(j, (const uint8_t *) t->token, t->len);
-    xet_cli_json_put_u64(j, "expires", t->exp);
-
-    if (t->url) {
-        xet_cli_json_put_string(j, "endpoint", t->url);
-    }
-
-    return xet_cli_json_end(&out);
+    return xet_cli_print_row(xet_cli_json(args),
+               xet_cli_out_bytes("token", t->token, t->len, 0, "\n"),
+               xet_cli_out_number("expires", t->exp, NULL),
+               xet_cli_out_text(t->url ? "endpoint" : NULL, t->url, NULL));
 }
 
 

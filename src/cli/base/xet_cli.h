@@ -586,6 +586,7 @@ int xet_cli_json_end(xet_cli_json_t *o);
 
 typedef enum {
     XET_CLI_OUT_TEXT = 0,
+    XET_CLI_OUT_BYTES,
     XET_CLI_OUT_NUMBER,
     XET_CLI_OUT_BOOL,
     XET_CLI_OUT_HASH,
@@ -597,7 +598,7 @@ typedef struct {
     xet_cli_out_e   kind;
     const char     *key;
     const void     *value;             /* of a text or a hash */
-    uint64_t        number;
+    uint64_t        number;            /* or how many bytes */
     int             width;             /* negative: to the left */
     const char     *tail;
     const char     *label;
@@ -608,6 +609,8 @@ typedef struct {
     { XET_CLI_OUT_TEXT, key, text, 0, 0, tail, NULL }
 #define xet_cli_out_word(key, text, width, tail)                              \
     { XET_CLI_OUT_TEXT, key, text, 0, width, tail, NULL }
+#define xet_cli_out_bytes(key, data, n, width, tail)                          \
+    { XET_CLI_OUT_BYTES, key, data, n, width, tail, NULL }
 #define xet_cli_out_number(key, n, tail)                                      \
     { XET_CLI_OUT_NUMBER, key, NULL, n, 0, tail, NULL }
 #define xet_cli_out_column(key, n, width, tail)                               \

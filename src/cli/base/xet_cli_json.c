@@ -124,6 +124,11 @@ xet_cli_print_member(xet_json_t *j, const xet_cli_out_t *m)
 {
     switch (m->kind) {
 
+    case XET_CLI_OUT_BYTES:
+        xet_json_key(j, m->key);
+        xet_json_string(j, m->value, (size_t) m->number);
+        break;
+
     case XET_CLI_OUT_NUMBER:
         xet_cli_json_put_u64(j, m->key, m->number);
         break;
@@ -164,6 +169,12 @@ xet_cli_print_text(const xet_cli_out_t *m)
 
     } else if (m->kind == XET_CLI_OUT_HASH) {
         fputs(xet_cli_hash_string(m->value, text), stdout);
+
+    } else if (m->kind == XET_CLI_OUT_BYTES && width) {
+        printf("%*.*s", width, (int) m->number, (const char *) m->value);
+
+    } else if (m->kind == XET_CLI_OUT_BYTES) {
+        xet_cli_text_write(stdout, m->value, (size_t) m->number);
 
     } else if (width) {
         printf("%*s", width, (const char *) m->value);

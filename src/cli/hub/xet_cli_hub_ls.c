@@ -4,7 +4,6 @@
  */
 
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +23,6 @@ static int xet_cli_hub_ls_repos(xet_cli_hub_ls_t *l);
 static int xet_cli_hub_ls_repo(void *ctx, const json_t *value);
 static int xet_cli_hub_ls_files(xet_cli_hub_ls_t *l);
 static int xet_cli_hub_ls_entry(void *ctx, const xet_hub_entry_t *entry);
-static void xet_cli_hub_ls_date(const xet_hub_text_t *date);
 
 
 int
@@ -147,9 +145,8 @@ xet_cli_hub_ls_repos(xet_cli_hub_ls_t *l)
 static int
 xet_cli_hub_ls_repo(void *ctx, const json_t *value)
 {
-    char                  *id;
-    xet_json_t            *j;
-    xet_cli_json_t         out;
+    int                    model;
+    const char            *date;
     xet_cli_hub_ls_t      *l = ctx;
     xet_hub_described_t    d;
 
@@ -158,40 +155,21 @@ xet_cli_hub_ls_repo(void *ctx, const json_t *value)
                             "an entry of the list of the Hub is no repository");
     }
 
-    if (!l->json) {
-        printf("%-7s ", d.private ? "private" : "public");
-        xet_cli_hub_ls_date(&d.date);
+    model = (l->kind == XET_HUB_MODEL);
+    date = (const char *) d.date.data;
 
-        if (l->kind != XET_HUB_MODEL) {
-            printf("%s/", xet_hub_kind_plural(l->kind));
-        }
-
-        xet_cli_text_write(stdout, (const char *) d.id.data, d.id.len);
-        putchar('\n');
-
-        return ferror(stdout) ? xet_cli_flush() : XET_CLI_OK;
-    }
-
-    id = strndup((const char *) d.id.data, d.id.len);
-
-    if (id == NULL) {
-        return xet_cli_no_memory();
-    }
-
-    j = xet_cli_json_begin(&out);
-
-    xet_cli_json_put_string(j, "repo", id);
-    xet_cli_json_put_string(j, "type", xet_hub_kind_name(l->kind));
-    xet_cli_json_put_bool(j, "private", d.private);
-
-    if (d.date.data) {
-        xet_json_key(j, "date");
-        xet_json_string(j, d.date.data, d.date.len);
-    }
-
-    free(id);
-
-    return xet_cli_json_end(&out);
+    return xet_cli_print_row(l->json,
+               xet_cli_out_bytes("repo", d.id.data, d.id.len, 0, NULL),
+               xet_cli_out_text("type", xet_hub_kind_name(l->kind), NULL),
+               xet_cli_out_bool("private", d.private),
+               xet_cli_out_word(NULL, d.private ? "private" : "public", -7,
+                                " "),
+               xet_cli_out_bytes(date ? "date" : NULL, date ? date : "-",
+                                 date ? d.date.len : 1, -24, " "),
+               xet_cli_out_text(NULL, model ? ""
+                                            : xet_hub_kind_plural(l->kind),
+                                model ? "" : "/"),
+               xet_cli_out_bytes(NULL, d.id.data, d.id.len, 0, "\n"));
 }
 
 
@@ -212,8 +190,7 @@ static int
 xet_cli_hub_ls_entry(void *ctx, const xet_hub_entry_t *entry)
 {
     char               sha256[2 * XET_CLI_SHA256_LEN + 1];
-    xet_json_t        *j;
-    xet_cli_json_t     out;
+    const char        *date;
     xet_cli_hub_ls_t  *l = ctx;
 
     /* the folder itself, which was asked for as a file */
@@ -224,53 +201,22 @@ xet_cli_hub_ls_entry(void *ctx, const xet_hub_entry_t *entry)
 
     l->n++;
 
-    if (!l->json) {
+    date = (const char *) entry->date.data;
+    *xet_hash_print_plain((uint8_t *) sha256, entry->sha256) = '\0';
 
-        if (entry->folder) {
-            printf("%14s ", "-");
-
-        } else {
-            printf("%14" PRIu64 " ", entry->size);
-        }
-
-        xet_cli_hub_ls_date(&entry->date);
-        xet_cli_text_write(stdout, (const char *) entry->path.data,
-                           entry->path.len);
-        printf("%s\n", entry->folder ? "/" : "");
-
-        return ferror(stdout) ? xet_cli_flush() : XET_CLI_OK;
-    }
-
-    j = xet_cli_json_begin(&out);
-
-    xet_json_key(j, entry->folder ? "folder" : "file");
-    xet_json_string(j, entry->path.data, entry->path.len);
-
-    if (!entry->folder) {
-        xet_cli_json_put_u64(j, "size", entry->size);
-    }
-
-    if (!entry->folder && entry->known) {
-        xet_cli_json_put_hash(j, "hash", &entry->hash);
-    }
-
-    if (entry->digested) {
-        *xet_hash_print_plain((uint8_t *) sha256, entry->sha256) = '\0';
-        xet_cli_json_put_string(j, "sha256", sha256);
-    }
-
-    if (entry->date.data) {
-        xet_json_key(j, "date");
-        xet_json_string(j, entry->date.data, entry->date.len);
-    }
-
-    return xet_cli_json_end(&out);
-}
-
-
-static void
-xet_cli_hub_ls_date(const xet_hub_text_t *date)
-{
-    printf("%-24.*s ", date->data ? (int) date->len : 1,
-           date->data ? (const char *) date->data : "-");
+    return xet_cli_print_row(l->json,
+               xet_cli_out_bytes(entry->folder ? "folder" : "file",
+                                 entry->path.data, entry->path.len, 0, NULL),
+               xet_cli_out_word(NULL, "-", 14, entry->folder ? " " : NULL),
+               xet_cli_out_column(entry->folder ? NULL : "size", entry->size,
+                                  14, entry->folder ? NULL : " "),
+               xet_cli_out_hash((!entry->folder && entry->known) ? "hash"
+                                                                 : NULL,
+                                &entry->hash, NULL),
+               xet_cli_out_text(entry->digested ? "sha256" : NULL, sha256,
+                                NULL),
+               xet_cli_out_bytes(date ? "date" : NULL, date ? date : "-",
+                                 date ? entry->date.len : 1, -24, " "),
+               xet_cli_out_bytes(NULL, entry->path.data, entry->path.len, 0,
+                                 entry->folder ? "/\n" : "\n"));
 }
