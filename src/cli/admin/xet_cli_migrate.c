@@ -234,9 +234,8 @@ static int
 xet_cli_migrate_filter(const struct dirent *entry)
 {
     size_t       len;
-    const char  *name;
+    const char  *name = entry->d_name;
 
-    name = entry->d_name;
     len = strlen(name);
 
     if (strcmp(name, "functions.sql") == 0) {

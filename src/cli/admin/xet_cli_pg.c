@@ -47,10 +47,8 @@ static int xet_cli_pg_fail(const char *text);
 xet_cli_pg_t *
 xet_cli_pg_open(const xet_cli_args_t *args, int *rc)
 {
-    const char    *conninfo;
+    const char    *conninfo = args->value[XET_CLI_OPT_POSTGRES];
     xet_cli_pg_t  *pg;
-
-    conninfo = args->value[XET_CLI_OPT_POSTGRES];
 
     if (conninfo == NULL) {
         conninfo = getenv("XET_POSTGRES");
@@ -410,9 +408,7 @@ xet_cli_pg_plain(const char *value)
 static const char *
 xet_cli_pg_option(const xet_cli_pg_t *pg, const PQconninfoOption *o)
 {
-    const char  *value;
-
-    value = o->val;
+    const char  *value = o->val;
 
     if (strcmp(o->keyword, "host") == 0) {
         value = PQhost(pg->conn);

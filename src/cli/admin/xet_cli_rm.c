@@ -20,9 +20,7 @@ static int xet_cli_rm_ask(xet_cli_http_t *h, char *url, const char *gone);
 int
 xet_cli_rm(const xet_cli_args_t *args)
 {
-    const char  *repo;
-
-    repo = args->value[XET_CLI_OPT_REPO];
+    const char  *repo = args->value[XET_CLI_OPT_REPO];
 
     if ((repo == NULL) == (args->count == 0)) {
         return xet_cli_fail(XET_CLI_USAGE, "rm",

@@ -186,10 +186,8 @@ static int
 xet_cli_token_repo(const xet_cli_args_t *args, char **repo)
 {
     int            rc;
-    const char    *name;
+    const char    *name = args->value[XET_CLI_OPT_REPO];
     xet_cli_pg_t  *pg;
-
-    name = args->value[XET_CLI_OPT_REPO];
 
     if (name == NULL || !xet_cli_named_hub(name)) {
         return XET_CLI_OK;
@@ -537,9 +535,7 @@ static int
 xet_cli_key_first(xet_cli_key_t *key, const xet_cli_args_t *args,
     xet_key_purpose_e purpose)
 {
-    const char  *name;
-
-    name = args->value[XET_CLI_OPT_KEY];
+    const char  *name = args->value[XET_CLI_OPT_KEY];
 
     xet_key_begin(&key->line, purpose, key->file, key->len);
 

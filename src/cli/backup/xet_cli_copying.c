@@ -231,9 +231,7 @@ static xet_store_t *
 xet_cli_copying_place(xet_cli_copying_t *c, xet_cli_option_t option,
     int flags, int *rc)
 {
-    const char  *text;
-
-    text = c->args->value[option];
+    const char  *text = c->args->value[option];
 
     if (text == NULL || *text == '\0') {
         *rc = xet_cli_fail(XET_CLI_USAGE, "store copy",
@@ -408,9 +406,8 @@ xet_cli_copying_owner(xet_cli_copying_t *c, char *line)
     int          rc;
     char         identity[XET_CLI_IDENTITY];
     size_t       len;
-    const char  *name;
+    const char  *name = c->to->name;
 
-    name = c->to->name;
     rc = xet_cli_place_identity(c->to, identity);
 
     if (rc != XET_CLI_OK) {

@@ -25,9 +25,7 @@ xet_cli_args_number(const xet_cli_args_t *args, xet_cli_option_t option,
     uint64_t min, uint64_t max, uint64_t def, uint64_t *number)
 {
     char        *end;
-    const char  *text;
-
-    text = args->value[option];
+    const char  *text = args->value[option];
 
     if (text == NULL) {
         *number = def;
@@ -56,9 +54,7 @@ xet_cli_args_time(const xet_cli_args_t *args, xet_cli_option_t option,
 {
     char        *end;
     uint64_t     unit;
-    const char  *text;
-
-    text = args->value[option];
+    const char  *text = args->value[option];
 
     if (text == NULL) {
         *seconds = def;
@@ -112,9 +108,8 @@ xet_cli_args_bytes(const xet_cli_args_t *args, xet_cli_option_t option,
 {
     int          shift;
     char        *end;
-    const char  *text;
+    const char  *text = args->value[option];
 
-    text = args->value[option];
     *bytes = 0;
 
     if (text == NULL) {

@@ -184,9 +184,8 @@ xet_cli_hub_list(const xet_cli_hub_t *hub, int deep, int dates,
     xet_cli_hub_entry_pt handler, void *ctx, const size_t *n)
 {
     int    rc;
-    char  *path;
+    char  *path = hub->path;
 
-    path = hub->path;
     rc = *path ? xet_cli_hub_paths(hub, &path, 1, handler, ctx) : XET_CLI_OK;
 
     if (rc != XET_CLI_OK || *n) {

@@ -165,9 +165,7 @@ static int
 xet_cli_hub_get_begin(xet_cli_hub_get_t *g)
 {
     int          rc;
-    const char  *output;
-
-    output = g->hub->args->value[XET_CLI_OPT_OUTPUT];
+    const char  *output = g->hub->args->value[XET_CLI_OPT_OUTPUT];
 
     if (output == NULL && !xet_cli_tree_safe(g->hub->base, "is not written")) {
         return XET_CLI_FAULT;

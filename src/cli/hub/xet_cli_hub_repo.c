@@ -260,10 +260,8 @@ xet_cli_hub_name(xet_cli_hub_t *hub, const char *operand)
 static int
 xet_cli_hub_kind(xet_cli_hub_t *hub, xet_hub_kind_e kind)
 {
-    const char      *type;
+    const char      *type = hub->args->value[XET_CLI_OPT_TYPE];
     xet_hub_kind_e   said;
-
-    type = hub->args->value[XET_CLI_OPT_TYPE];
 
     if (type) {
         said = xet_hub_kind_parse(type);

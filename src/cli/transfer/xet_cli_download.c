@@ -317,9 +317,7 @@ static int
 xet_cli_download_plan(xet_cli_fetch_t *f, xet_cli_span_t *w)
 {
     char                text[XET_HASH_STR_LEN + 1];
-    xet_cli_request_t  *r;
-
-    r = &w->request;
+    xet_cli_request_t  *r = &w->request;
 
     free(r->url);
 
@@ -350,9 +348,8 @@ xet_cli_download_planned(xet_cli_request_t *r)
     const char       *error;
     xet_cli_plan_t    plan;
     xet_cli_fetch_t  *f;
-    xet_cli_span_t   *w;
+    xet_cli_span_t   *w = r->ctx;
 
-    w = r->ctx;
     f = w->fetch;
 
     if (r->status == 416 && !w->planned
@@ -719,9 +716,8 @@ xet_cli_download_queue(xet_cli_fetch_t *f, xet_cli_unit_t *u)
 static void
 xet_cli_download_unit(xet_cli_fetch_t *f)
 {
-    xet_cli_unit_t  *u;
+    xet_cli_unit_t  *u = f->queue;
 
-    u = f->queue;
     f->queue = u->next;
 
     if (f->queue == NULL) {
@@ -743,11 +739,10 @@ xet_cli_download_unit(xet_cli_fetch_t *f)
 static void
 xet_cli_download_fetched(xet_cli_request_t *r)
 {
-    xet_cli_unit_t   *u;
+    xet_cli_unit_t   *u = r->ctx;
     xet_cli_fetch_t  *f;
     xet_cli_span_t   *w;
 
-    u = r->ctx;
     w = u->span;
     f = w->fetch;
 
@@ -784,9 +779,7 @@ xet_cli_download_fetched(xet_cli_request_t *r)
 static void
 xet_cli_download_expired(xet_cli_fetch_t *f, xet_cli_unit_t *u)
 {
-    xet_cli_span_t  *w;
-
-    w = u->span;
+    xet_cli_span_t  *w = u->span;
 
     /* many units may wait, and the answer of the server is of no use */
 
@@ -809,10 +802,9 @@ xet_cli_download_chunk(xet_cli_unit_t *u, const xet_cli_chunk_t *chunk,
 {
     int                  rc;
     xet_cli_fetch_t     *f;
-    xet_cli_span_t      *w;
+    xet_cli_span_t      *w = u->span;
     xet_cli_download_t  *d;
 
-    w = u->span;
     f = w->fetch;
     d = f->d;
 
@@ -876,9 +868,7 @@ xet_cli_download_finish(xet_cli_fetch_t *f)
 {
     size_t               i;
     xet_cli_span_t      *w;
-    xet_cli_download_t  *d;
-
-    d = f->d;
+    xet_cli_download_t  *d = f->d;
 
     while ((w = f->spans) != NULL && f->rc == XET_CLI_OK && w->planned
            && w->left == 0)

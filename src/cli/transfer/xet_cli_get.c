@@ -146,9 +146,7 @@ static int
 xet_cli_get_open(xet_cli_get_t *g)
 {
     int                    rc;
-    const xet_cli_args_t  *args;
-
-    args = g->args;
+    const xet_cli_args_t  *args = g->args;
 
     rc = xet_cli_download_init(&g->download, args, args->operands[0]);
 
@@ -248,9 +246,7 @@ xet_cli_get_bytes(xet_cli_get_t *g)
 {
     int                  rc;
     char                *part;
-    xet_cli_download_t  *d;
-
-    d = &g->download;
+    xet_cli_download_t  *d = &g->download;
 
     g->fd = xet_cli_output_begin(g->output, g->stream, &part);
 

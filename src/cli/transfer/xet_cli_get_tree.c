@@ -228,9 +228,7 @@ xet_cli_get_tree_open(xet_cli_get_tree_t *g, const char *folder)
 static int
 xet_cli_get_tree_names(xet_cli_get_tree_t *g)
 {
-    const char  *names;
-
-    names = g->args->value[XET_CLI_OPT_NAMES];
+    const char  *names = g->args->value[XET_CLI_OPT_NAMES];
 
     if (names == NULL || strcmp(names, "refuse") == 0) {
         return XET_CLI_OK;
@@ -462,9 +460,7 @@ xet_cli_get_tree_fetch(xet_cli_get_tree_t *g, int folder, const char *base,
 {
     int                       rc;
     xet_cli_download_t        d;
-    xet_cli_get_tree_file_t  *f;
-
-    f = &g->file;
+    xet_cli_get_tree_file_t  *f = &g->file;
 
     memset(&d, 0, sizeof(d));
 

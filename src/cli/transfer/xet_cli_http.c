@@ -163,9 +163,7 @@ xet_cli_http_token(xet_cli_http_t *h, const char *token)
 const char *
 xet_cli_http_endpoint(const xet_cli_args_t *args)
 {
-    const char  *endpoint;
-
-    endpoint = args->value[XET_CLI_OPT_ENDPOINT];
+    const char  *endpoint = args->value[XET_CLI_OPT_ENDPOINT];
 
     if (endpoint == NULL) {
         endpoint = getenv("XET_ENDPOINT");
@@ -658,9 +656,7 @@ xet_cli_http_fail(const xet_cli_request_t *r)
 static int
 xet_cli_request_start(xet_cli_request_t *r)
 {
-    xet_net_request_t  *net;
-
-    net = &r->net;
+    xet_net_request_t  *net = &r->net;
 
     xet_net_close(net);
 

@@ -323,11 +323,10 @@ xet_cli_packer_query(xet_cli_packer_t *p)
 {
     int                 rc;
     char                text[XET_HASH_STR_LEN + 1];
-    xet_cli_http_t     *h;
+    xet_cli_http_t     *h = p->upload->http;
     const xet_hash_t   *hash;
     xet_cli_request_t   r;
 
-    h = p->upload->http;
     hash = xet_ingest_chunk(p->core);
 
     rc = xet_cli_http_ask(h, &r, NULL,

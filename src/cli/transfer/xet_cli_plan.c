@@ -405,9 +405,7 @@ static const char *
 xet_cli_plan_drop(xet_cli_plan_t *plan)
 {
     size_t            i, n;
-    xet_cli_range_t  *r;
-
-    r = plan->ranges;
+    xet_cli_range_t  *r = plan->ranges;
 
     for (i = 0; i < plan->nranges; i++) {
         r[i].reach = SIZE_MAX;

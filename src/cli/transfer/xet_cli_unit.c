@@ -115,9 +115,7 @@ xet_cli_unit_complete(const xet_cli_unit_t *u)
 int
 xet_cli_unit_prepare(xet_cli_unit_t *u)
 {
-    xet_cli_request_t  *r;
-
-    r = &u->request;
+    xet_cli_request_t  *r = &u->request;
 
     if (u->pos >= u->range->byte_end) {
 
@@ -144,9 +142,7 @@ xet_cli_unit_prepare(xet_cli_unit_t *u)
 static void
 xet_cli_unit_restart(xet_cli_request_t *r)
 {
-    xet_cli_unit_t  *u;
-
-    u = r->ctx;
+    xet_cli_unit_t  *u = r->ctx;
 
     snprintf(r->range, sizeof(r->range), "%" PRIu64 "-%" PRIu64, u->pos,
              u->range->byte_end - 1);
@@ -164,10 +160,9 @@ xet_cli_unit_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
 {
     xet_status_t       rc;
     const uint8_t     *end;
-    xet_cli_unit_t    *u;
+    xet_cli_unit_t    *u = r->ctx;
     xet_xorb_event_t   ev;
 
-    u = r->ctx;
     end = data + len;
 
     u->rc = xet_cli_unit_answer(u);

@@ -157,9 +157,8 @@ xet_cli_upload_sent(xet_cli_request_t *r)
 {
     int                     rc;
     xet_cli_upload_t       *u;
-    xet_cli_upload_xorb_t  *x;
+    xet_cli_upload_xorb_t  *x = r->ctx;
 
-    x = r->ctx;
     u = x->upload;
 
     u->sending--;

@@ -19,9 +19,7 @@ static int xet_cli_store_name_row(void *ctx, const xet_cli_pg_row_t *row);
 xet_store_t *
 xet_cli_store_open(const xet_cli_args_t *args, int flags, int *rc)
 {
-    const char  *store;
-
-    store = args->value[XET_CLI_OPT_STORE];
+    const char  *store = args->value[XET_CLI_OPT_STORE];
 
     if (store == NULL) {
         store = getenv("XET_STORE");

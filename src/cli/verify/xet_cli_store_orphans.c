@@ -116,9 +116,8 @@ xet_cli_orphans_named(xet_cli_orphans_t *o, const char *name, int *known)
     uint32_t          tag;
     uint64_t          n;
     xet_hash_t        hash;
-    xet_cli_store_t  *s;
+    xet_cli_store_t  *s = o->store;
 
-    s = o->store;
     *known = 0;
 
     if (xet_xorb_name_parse(&hash, &tag, (const uint8_t *) name, strlen(name))
