@@ -15,7 +15,6 @@
  */
 
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -140,49 +139,32 @@ xet_cli_gc_preview(xet_cli_gc_t *g)
 static int
 xet_cli_gc_preview_row(void *ctx, const xet_cli_pg_row_t *row)
 {
-    int             i;
-    xet_json_t     *j;
-    xet_cli_gc_t   *g;
-    xet_cli_json_t  out;
+    xet_cli_gc_t  *g = ctx;
 
-    static const struct {
-        const char  *name;
-        const char  *bytes;
-        const char  *text;
-    } lines[] = {
-        { "files", "file_bytes", "files that nobody has" },
-        { "xorbs", "xorb_bytes", "xorbs that no file needs" },
-        { "young", "young_bytes",
-          "xorbs without a file, but not for long enough" },
-        { "told", "told_bytes",
-          "xorbs without a file that clients may remember" },
-        { "copies", "copy_bytes", "copies whose files are to be removed" },
-        { NULL, NULL, NULL }
-    };
-
-    g = ctx;
-
-    if (!g->args->value[XET_CLI_OPT_JSON]) {
-        for (i = 0; lines[i].name; i++) {
-            printf("%" PRIu64 " %s, %" PRIu64 " bytes\n",
-                   xet_cli_pg_u64(row, 2 * i), lines[i].text,
-                   xet_cli_pg_u64(row, 2 * i + 1));
-        }
-
-        return xet_cli_flush();
-    }
-
-    j = xet_cli_json_begin(&out);
-
-    xet_cli_json_put_bool(j, "dry_run", 1);
-
-    for (i = 0; lines[i].name; i++) {
-        xet_cli_json_put_u64(j, lines[i].name, xet_cli_pg_u64(row, 2 * i));
-        xet_cli_json_put_u64(j, lines[i].bytes,
-                             xet_cli_pg_u64(row, 2 * i + 1));
-    }
-
-    return xet_cli_json_end(&out);
+    return xet_cli_print(xet_cli_json(g->args),
+               xet_cli_out_bool("dry_run", 1),
+               xet_cli_out_number("files", xet_cli_pg_u64(row, 0),
+                                  " files that nobody has, "),
+               xet_cli_out_number("file_bytes", xet_cli_pg_u64(row, 1),
+                                  " bytes\n"),
+               xet_cli_out_number("xorbs", xet_cli_pg_u64(row, 2),
+                                  " xorbs that no file needs, "),
+               xet_cli_out_number("xorb_bytes", xet_cli_pg_u64(row, 3),
+                                  " bytes\n"),
+               xet_cli_out_number("young", xet_cli_pg_u64(row, 4),
+                                  " xorbs without a file, but not for long"
+                                  " enough, "),
+               xet_cli_out_number("young_bytes", xet_cli_pg_u64(row, 5),
+                                  " bytes\n"),
+               xet_cli_out_number("told", xet_cli_pg_u64(row, 6),
+                                  " xorbs without a file that clients may"
+                                  " remember, "),
+               xet_cli_out_number("told_bytes", xet_cli_pg_u64(row, 7),
+                                  " bytes\n"),
+               xet_cli_out_number("copies", xet_cli_pg_u64(row, 8),
+                                  " copies whose files are to be removed, "),
+               xet_cli_out_number("copy_bytes", xet_cli_pg_u64(row, 9),
+                                  " bytes\n"));
 }
 
 
