@@ -87,9 +87,6 @@ ngx_http_xet_gc_begin(ngx_http_xet_chore_t *chore)
     gc->batch = ngx_min(gc->rate, NGX_HTTP_XET_GC_BATCH);
     gc->store = xmcf->store;
 
-    ngx_http_xet_array_init(&gc->hashes, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&gc->tags, NGX_HTTP_XET_OID_INT4);
-
     ngx_http_xet_gc_orphans_begin(gc, folder.data
                                       ? ngx_hextoi(folder.data, folder.len)
                                       : NGX_ERROR);

@@ -68,7 +68,7 @@ ngx_http_xet_scrub_judge(ngx_http_xet_chore_t *chore, xet_status_t status)
         return;
     }
 
-    ngx_http_xet_damage_init(&damage);
+    ngx_memzero(&damage, sizeof(ngx_http_xet_damage_t));
     ngx_http_xet_damage_note(&damage, &row->xorb, row->tag);
 
     ngx_http_xet_chore_ask(chore, xorb_damaged, ngx_http_xet_scrub_marked,

@@ -137,9 +137,6 @@ ngx_http_xet_reader_create(ngx_http_request_t *r, void *data)
     rd->size = xlcf->read_buffer;
     rd->data = data;
 
-    ngx_http_xet_slices_init(&rd->slices);
-    ngx_http_xet_damage_init(&rd->damage);
-
     return rd;
 }
 
@@ -154,7 +151,7 @@ ngx_http_xet_reader_cleanup(void *data)
     ngx_http_xet_query_xorb_damaged_tell(&rd->damage);
     ngx_http_xet_damage_destroy(&rd->damage);
 
-    ngx_http_xet_slices_destroy(&rd->slices);
+    ngx_http_xet_columns_destroy(&rd->slices);
 }
 
 
@@ -416,7 +413,7 @@ ngx_http_xet_reader_lists(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
     ngx_int_t   rc;
     ngx_uint_t  i;
 
-    ngx_http_xet_slices_reset(&rd->slices);
+    ngx_http_xet_columns_reset(&rd->slices);
 
     for (i = 0; i < n; i++) {
         ngx_http_xet_slices_add(&rd->slices, &lists[i].xorb, lists[i].start,
@@ -469,11 +466,11 @@ ngx_http_xet_reader_answers(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    if (ngx_http_xet_query_rows(ctx->query) != rd->slices.n) {
+    if (ngx_http_xet_query_rows(ctx->query) != rd->slices.xorbs.n) {
         return XET_DATABASE;
     }
 
-    for (i = 0; i < rd->slices.n; i++) {
+    for (i = 0; i < rd->slices.xorbs.n; i++) {
         ngx_http_xet_query_xorb_slices_row(ctx->query, i, &slice);
 
         if (slice.chunk_count == 0) {
@@ -804,7 +801,6 @@ ngx_http_xet_reader_recorded(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_query_release(r);
 
     ngx_http_xet_damage_destroy(&rd->damage);
-    ngx_http_xet_damage_init(&rd->damage);
 
     if (rc == NGX_OK && n == 0) {
         status = ngx_http_xet_reader_again(r, rd);

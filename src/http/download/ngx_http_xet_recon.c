@@ -72,8 +72,6 @@ ngx_http_xet_recon_send(ngx_http_request_t *r, const xet_hash_t *file,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_http_xet_slices_init(&rec->slices);
-
     if (rec->want.start == rec->want.end) {
         xet_plan_init(&rec->plan, ngx_http_xet_alloc, rec->pool, &rec->want);
 
@@ -135,7 +133,7 @@ ngx_http_xet_recon_cleanup(void *data)
 {
     ngx_http_xet_recon_t *rec = data;
 
-    ngx_http_xet_slices_destroy(&rec->slices);
+    ngx_http_xet_columns_destroy(&rec->slices);
 
     if (rec->pool) {
         ngx_destroy_pool(rec->pool);
@@ -258,7 +256,7 @@ ngx_http_xet_recon_changed(ngx_http_request_t *r, ngx_http_xet_recon_t *rec,
     rec->edges = 0;
 
     ngx_memzero(&rec->plan, sizeof(xet_plan_t));
-    ngx_http_xet_slices_reset(&rec->slices);
+    ngx_http_xet_columns_reset(&rec->slices);
 
     return ngx_http_xet_recon_ask(r);
 }

@@ -321,13 +321,13 @@ ngx_http_xet_hub_rights(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
     cln->handler = ngx_http_xet_hub_rights_cleanup;
 
+    ngx_memzero(cln->data, sizeof(ngx_http_xet_array_t));
+
     asked->any_space = 0;
     asked->spaces = cln->data;
     asked->any_store = 1;
     asked->admin = 0;
     ngx_str_set(&asked->store, "");
-
-    ngx_http_xet_array_init(asked->spaces, NGX_HTTP_XET_OID_TEXT);
 
     return (ngx_array_init(&hub->spaces, r->pool, 4, sizeof(ngx_str_t))
             == NGX_OK)

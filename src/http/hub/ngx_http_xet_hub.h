@@ -236,7 +236,6 @@ typedef struct ngx_http_xet_hub_files_s {
 } ngx_http_xet_hub_files_t;
 
 
-void ngx_http_xet_hub_files_init(ngx_http_xet_hub_files_t *f);
 void ngx_http_xet_hub_files_destroy(ngx_http_xet_hub_files_t *f);
 
 /*

@@ -166,9 +166,6 @@ ngx_http_xet_hub_commit_handler(ngx_http_request_t *r,
                      ngx_http_xet_hub_commit_op, c);
     hub->refusal = &c->ops.refusal;
 
-    ngx_http_xet_hub_batch_init(&c->batch);
-    ngx_http_xet_hub_files_init(&c->files);
-
     /* a commit keeps what it deletes, for those before it; a bucket has none */
 
     c->keeps = (c->ops.bucket
@@ -203,7 +200,7 @@ ngx_http_xet_hub_commit_cleanup(void *data)
     }
 
     xet_hub_ops_free(&c->ops);
-    ngx_http_xet_hub_batch_destroy(&c->batch);
+    ngx_http_xet_columns_destroy(&c->batch);
 
     free(c->message.title.data);
     free(c->message.text.data);
@@ -313,7 +310,7 @@ ngx_http_xet_hub_commit_add(ngx_http_xet_hub_commit_t *c,
 
     rc = ngx_http_xet_hub_batch_add(&c->batch, op);
 
-    return (rc == XET_OK && c->batch.n >= NGX_HTTP_XET_HUB_OPERATIONS)
+    return (rc == XET_OK && c->batch.ops.n >= NGX_HTTP_XET_HUB_OPERATIONS)
            ? XET_AGAIN : rc;
 }
 
@@ -422,7 +419,7 @@ ngx_http_xet_hub_commit_taken(ngx_http_request_t *r, ngx_int_t rc,
 
     c = ngx_http_xet_hub_get(r)->state;
 
-    if (rc == NGX_OK && c->batch.n >= NGX_HTTP_XET_HUB_OPERATIONS) {
+    if (rc == NGX_OK && c->batch.ops.n >= NGX_HTTP_XET_HUB_OPERATIONS) {
         ngx_http_xet_hub_commit_wait(r, c);
         return;
     }
@@ -447,7 +444,7 @@ ngx_http_xet_hub_commit_staged(ngx_http_request_t *r, ngx_int_t rc)
     c->seq++;
     c->much = (rc == NGX_OK && ngx_http_xet_query_number(r) == 0);
 
-    ngx_http_xet_hub_batch_reset(&c->batch);
+    ngx_http_xet_columns_reset(&c->batch);
 
     ngx_http_xet_body_resume(r, (rc == NGX_OK && !c->much) ? XET_OK
                                                            : XET_INTERNAL);
@@ -505,7 +502,7 @@ ngx_http_xet_hub_commit_all(ngx_http_request_t *r, ngx_int_t rc,
 
     c = ngx_http_xet_hub_get(r)->state;
 
-    if (c->batch.n == 0) {
+    if (c->batch.ops.n == 0) {
         ngx_http_xet_hub_commit_claims(r, c);
         return;
     }

@@ -43,8 +43,6 @@ ngx_http_xet_hub_duplicate_handler(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_http_xet_hub_batch_init(&d->batch);
-
     return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_DUPLICATE_BODY,
                                  ngx_http_xet_hub_duplicate_parse,
                                  ngx_http_xet_hub_duplicate_read, d);
@@ -57,7 +55,7 @@ ngx_http_xet_hub_duplicate_cleanup(void *data)
     ngx_http_xet_hub_duplicate_t *d = data;
 
     json_decref(d->target.doc);
-    ngx_http_xet_hub_batch_destroy(&d->batch);
+    ngx_http_xet_columns_destroy(&d->batch);
 }
 
 

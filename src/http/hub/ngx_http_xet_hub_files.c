@@ -39,15 +39,6 @@ static void ngx_http_xet_hub_files_end(ngx_http_request_t *r,
 
 
 void
-ngx_http_xet_hub_files_init(ngx_http_xet_hub_files_t *f)
-{
-    ngx_memzero(f, sizeof(ngx_http_xet_hub_files_t));
-
-    ngx_http_xet_array_init(&f->sha256, NGX_HTTP_XET_OID_BYTEA);
-}
-
-
-void
 ngx_http_xet_hub_files_destroy(ngx_http_xet_hub_files_t *f)
 {
     ngx_uint_t  i;

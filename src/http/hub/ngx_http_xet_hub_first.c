@@ -55,9 +55,6 @@ ngx_http_xet_hub_first_create(ngx_http_request_t *r, const u_char *upload)
     first->upload = upload;
     first->query = ngx_http_xet_query_get(r);
 
-    ngx_http_xet_hub_batch_init(&first->batch);
-    ngx_http_xet_hub_files_init(&first->files);
-
     return first;
 }
 
@@ -74,7 +71,7 @@ ngx_http_xet_hub_first_cleanup(void *data)
     }
 
     ngx_http_xet_hub_files_destroy(&first->files);
-    ngx_http_xet_hub_batch_destroy(&first->batch);
+    ngx_http_xet_columns_destroy(&first->batch);
 }
 
 
@@ -102,7 +99,7 @@ ngx_http_xet_hub_first_take(ngx_http_request_t *r,
 {
     ngx_http_xet_hub_t  *hub;
 
-    if (first->batch.n == 0) {
+    if (first->batch.ops.n == 0) {
         done(r, 0);
         return;
     }

@@ -122,8 +122,6 @@ ngx_http_xet_hub_lfs_batch_handler(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_http_xet_array_init(&l->sha256, NGX_HTTP_XET_OID_BYTEA);
-
     if (ngx_http_xet_hub_stream_init(r, &l->stream, ngx_http_xet_hub_lfs_ask)
         != NGX_OK)
     {
@@ -635,8 +633,6 @@ ngx_http_xet_hub_lfs_check(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-
-    ngx_http_xet_array_init(&u->digest, NGX_HTTP_XET_OID_BYTEA);
 
     text.data = s.data;
     text.len = s.len;

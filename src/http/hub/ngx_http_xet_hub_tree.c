@@ -302,8 +302,6 @@ ngx_http_xet_hub_paths_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
     hub->state = p;
 
-    ngx_http_xet_hub_batch_init(&p->batch);
-
     if (ngx_http_xet_hub_stream_init(r, &p->listed.stream,
                                      ngx_http_xet_hub_paths_ask)
         != NGX_OK)
@@ -338,7 +336,7 @@ ngx_http_xet_hub_paths_cleanup(void *data)
 {
     ngx_http_xet_hub_paths_t *p = data;
 
-    ngx_http_xet_hub_batch_destroy(&p->batch);
+    ngx_http_xet_columns_destroy(&p->batch);
 }
 
 

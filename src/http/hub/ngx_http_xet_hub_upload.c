@@ -58,7 +58,6 @@ ngx_http_xet_hub_preupload_handler(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_http_xet_hub_batch_init(&p->batch);
     hub->refusal = &p->list.refusal;
 
     if (ngx_http_xet_hub_stream_init(r, &p->stream,
@@ -82,7 +81,7 @@ ngx_http_xet_hub_preupload_cleanup(void *data)
 {
     ngx_http_xet_hub_preupload_t *p = data;
 
-    ngx_http_xet_hub_batch_destroy(&p->batch);
+    ngx_http_xet_columns_destroy(&p->batch);
 }
 
 

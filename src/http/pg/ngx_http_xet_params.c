@@ -18,23 +18,12 @@
 
 
 static u_char *ngx_http_xet_array_room(ngx_http_xet_array_t *a, size_t len);
-static void ngx_http_xet_array_none(ngx_http_xet_array_t *a,
+static void ngx_http_xet_array_none(ngx_http_xet_array_t *a, uint32_t type,
     const char **value, int *length);
-static void ngx_http_xet_array_header(ngx_http_xet_array_t *a, u_char *p,
-    ngx_uint_t n);
+static void ngx_http_xet_array_header(ngx_http_xet_array_t *a, uint32_t type,
+    u_char *p, ngx_uint_t n);
 static void ngx_http_xet_put_be32(void *dst, uint32_t v);
 static void ngx_http_xet_put_be64(void *dst, uint64_t v);
-
-
-void
-ngx_http_xet_array_init(ngx_http_xet_array_t *a, uint32_t type)
-{
-    ngx_memzero(a, sizeof(ngx_http_xet_array_t));
-
-    a->type = type;
-
-    ngx_http_xet_put_be32(a->none + 8, type);
-}
 
 
 void
@@ -61,11 +50,44 @@ ngx_http_xet_array_destroy(ngx_http_xet_array_t *a)
 }
 
 
+void
+ngx_http_xet_arrays_reset(ngx_http_xet_array_t *a, ngx_uint_t n)
+{
+    while (n) {
+        ngx_http_xet_array_reset(&a[--n]);
+    }
+}
+
+
+void
+ngx_http_xet_arrays_destroy(ngx_http_xet_array_t *a, ngx_uint_t n)
+{
+    while (n) {
+        ngx_http_xet_array_destroy(&a[--n]);
+    }
+}
+
+
+ngx_uint_t
+ngx_http_xet_arrays_failed(ngx_http_xet_array_t *a, ngx_uint_t n)
+{
+    while (n) {
+        if (a[--n].failed) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 static u_char *
 ngx_http_xet_array_room(ngx_http_xet_array_t *a, size_t len)
 {
     size_t   size, used;
     u_char  *p;
+
+    a->n++;
 
     if (a->failed) {
         return NULL;
@@ -90,7 +112,6 @@ ngx_http_xet_array_room(ngx_http_xet_array_t *a, size_t len)
 
     p = a->pos;
     a->pos += len;
-    a->n++;
 
     return p;
 }
@@ -154,15 +175,15 @@ ngx_http_xet_array_int8(ngx_http_xet_array_t *a, int64_t v)
 
 
 void
-ngx_http_xet_array_value(ngx_http_xet_array_t *a, const char **value,
-    int *length)
+ngx_http_xet_array_value(ngx_http_xet_array_t *a, uint32_t type,
+    const char **value, int *length)
 {
     if (a->n == 0) {
-        ngx_http_xet_array_none(a, value, length);
+        ngx_http_xet_array_none(a, type, value, length);
         return;
     }
 
-    ngx_http_xet_array_header(a, a->start, a->n);
+    ngx_http_xet_array_header(a, type, a->start, a->n);
 
     *value = (const char *) a->start;
     *length = (int) (a->pos - a->start);
@@ -170,27 +191,31 @@ ngx_http_xet_array_value(ngx_http_xet_array_t *a, const char **value,
 
 
 static void
-ngx_http_xet_array_none(ngx_http_xet_array_t *a, const char **value,
-    int *length)
+ngx_http_xet_array_none(ngx_http_xet_array_t *a, uint32_t type,
+    const char **value, int *length)
 {
+    ngx_memzero(a->none, sizeof(a->none));
+    ngx_http_xet_put_be32(a->none + 8, type);
+
     *value = (const char *) a->none;
     *length = sizeof(a->none);
 }
 
 
 static void
-ngx_http_xet_array_header(ngx_http_xet_array_t *a, u_char *p, ngx_uint_t n)
+ngx_http_xet_array_header(ngx_http_xet_array_t *a, uint32_t type, u_char *p,
+    ngx_uint_t n)
 {
     ngx_http_xet_put_be32(p, 1);
     ngx_http_xet_put_be32(p + 4, a->nulls);
-    ngx_http_xet_put_be32(p + 8, a->type);
+    ngx_http_xet_put_be32(p + 8, type);
     ngx_http_xet_put_be32(p + 12, n);
     ngx_http_xet_put_be32(p + 16, 1);
 }
 
 
 ngx_uint_t
-ngx_http_xet_array_take(ngx_http_xet_array_t *a, ngx_uint_t n,
+ngx_http_xet_array_take(ngx_http_xet_array_t *a, uint32_t type, ngx_uint_t n,
     const char **value, int *length)
 {
     u_char      *p, *start;
@@ -199,12 +224,12 @@ ngx_http_xet_array_take(ngx_http_xet_array_t *a, ngx_uint_t n,
 
     p = a->taken;
 
-    if (p == NULL && a->n) {
+    if (p == NULL && a->start) {
         p = a->start + NGX_HTTP_XET_ARRAY_HEADER;
     }
 
     if (p == NULL || p == a->pos) {
-        ngx_http_xet_array_none(a, value, length);
+        ngx_http_xet_array_none(a, type, value, length);
         return 0;
     }
 
@@ -219,7 +244,7 @@ ngx_http_xet_array_take(ngx_http_xet_array_t *a, ngx_uint_t n,
         p += 4 + ((len == (uint32_t) -1) ? 0 : len);
     }
 
-    ngx_http_xet_array_header(a, start, i);
+    ngx_http_xet_array_header(a, type, start, i);
 
     a->taken = p;
 
@@ -281,17 +306,6 @@ ngx_http_xet_params_int8(ngx_http_xet_params_t *p, uint64_t v)
 
     ngx_http_xet_put_be64(room, v);
     ngx_http_xet_params_bytes(p, room, 8);
-}
-
-
-void
-ngx_http_xet_params_array(ngx_http_xet_params_t *p, ngx_http_xet_array_t *a)
-{
-    int          len;
-    const char  *value;
-
-    ngx_http_xet_array_value(a, &value, &len);
-    ngx_http_xet_params_bytes(p, value, (size_t) len);
 }
 
 

@@ -17,14 +17,16 @@
  * PostgreSQL takes; arrays first.
  */
 
-/* A packed array parameter: PostgreSQL's binary form of a[]. */
+/*
+ * A packed array parameter: PostgreSQL's binary form of a[].  All zero is an
+ * array without elements; the type of these is that of the parameter.
+ */
 
 typedef struct {
     u_char     *start;
     u_char     *pos;
     u_char     *end;
-    uint32_t    n;
-    uint32_t    type;                          /* element's oid */
+    uint32_t    n;                             /* also those that failed */
     u_char     *taken;                         /* the next to be taken */
     u_char      none[12];                      /* the array without elements */
     unsigned    nulls:1;
@@ -32,18 +34,11 @@ typedef struct {
 } ngx_http_xet_array_t;
 
 
-#define NGX_HTTP_XET_OID_BYTEA  17
-#define NGX_HTTP_XET_OID_INT8   20
-#define NGX_HTTP_XET_OID_INT4   23
-#define NGX_HTTP_XET_OID_TEXT   25
-
-
 /*
  * The memory of an array is malloc()ed, so that a thread may fill it; destroy
  * frees it, reset removes the elements only.  Without memory "failed" is set,
  * which the caller checks before it sends the array; reset does not clear it.
  */
-void ngx_http_xet_array_init(ngx_http_xet_array_t *a, uint32_t type);
 void ngx_http_xet_array_reset(ngx_http_xet_array_t *a);
 void ngx_http_xet_array_destroy(ngx_http_xet_array_t *a);
 void ngx_http_xet_array_bytes(ngx_http_xet_array_t *a, const void *data,
@@ -53,19 +48,37 @@ void ngx_http_xet_array_int4(ngx_http_xet_array_t *a, int32_t v);
 void ngx_http_xet_array_int8(ngx_http_xet_array_t *a, int64_t v);
 
 /*
- * Gives the next n elements, or fewer, as an array of their own; returns how
- * many these are.  It is written over what was taken before, and is valid until
- * the next time; nothing may be added any more.
+ * The same for the columns of rows: a structure that has nothing but arrays, to
+ * which c points.
  */
-ngx_uint_t ngx_http_xet_array_take(ngx_http_xet_array_t *a, ngx_uint_t n,
-    const char **value, int *length);
+#define ngx_http_xet_columns_reset(c)                                         \
+    ngx_http_xet_arrays_reset(ngx_http_xet_columns(c))
+#define ngx_http_xet_columns_destroy(c)                                       \
+    ngx_http_xet_arrays_destroy(ngx_http_xet_columns(c))
+#define ngx_http_xet_columns_failed(c)                                        \
+    ngx_http_xet_arrays_failed(ngx_http_xet_columns(c))
+
+#define ngx_http_xet_columns(c)                                               \
+    (ngx_http_xet_array_t *) (c), sizeof(*(c)) / sizeof(ngx_http_xet_array_t)
+
+void ngx_http_xet_arrays_reset(ngx_http_xet_array_t *a, ngx_uint_t n);
+void ngx_http_xet_arrays_destroy(ngx_http_xet_array_t *a, ngx_uint_t n);
+ngx_uint_t ngx_http_xet_arrays_failed(ngx_http_xet_array_t *a, ngx_uint_t n);
+
+/*
+ * Gives the next n elements, or fewer, as an array of their own, with elements
+ * of this type; returns how many these are.  It is written over what was taken
+ * before, and is valid until the next time; nothing may be added any more.
+ */
+ngx_uint_t ngx_http_xet_array_take(ngx_http_xet_array_t *a, uint32_t type,
+    ngx_uint_t n, const char **value, int *length);
 
 /* Whether there are elements that were not taken. */
 ngx_uint_t ngx_http_xet_array_left(ngx_http_xet_array_t *a);
 
 /* Gives value and length for libpq; they are valid while a is unchanged. */
-void ngx_http_xet_array_value(ngx_http_xet_array_t *a, const char **value,
-    int *length);
+void ngx_http_xet_array_value(ngx_http_xet_array_t *a, uint32_t type,
+    const char **value, int *length);
 
 #define NGX_HTTP_XET_PARAMS_MAX  24
 
@@ -97,8 +110,6 @@ void ngx_http_xet_params_null(ngx_http_xet_params_t *p);
 void ngx_http_xet_params_bool(ngx_http_xet_params_t *p, ngx_uint_t v);
 void ngx_http_xet_params_int4(ngx_http_xet_params_t *p, uint32_t v);
 void ngx_http_xet_params_int8(ngx_http_xet_params_t *p, uint64_t v);
-void ngx_http_xet_params_array(ngx_http_xet_params_t *p,
-    ngx_http_xet_array_t *a);
 
 
 /*

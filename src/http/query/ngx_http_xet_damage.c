@@ -24,21 +24,12 @@
 
 
 void
-ngx_http_xet_damage_init(ngx_http_xet_damage_t *d)
-{
-    ngx_http_xet_array_init(&d->xorbs, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&d->tags, NGX_HTTP_XET_OID_INT4);
-
-    d->n = 0;
-    d->log = 0;
-}
-
-
-void
 ngx_http_xet_damage_destroy(ngx_http_xet_damage_t *d)
 {
     ngx_http_xet_array_destroy(&d->xorbs);
     ngx_http_xet_array_destroy(&d->tags);
+
+    d->log = 0;
 }
 
 
@@ -46,14 +37,10 @@ void
 ngx_http_xet_damage_note(ngx_http_xet_damage_t *d, const xet_hash_t *xorb,
     uint32_t tag)
 {
-    if (d->n == NGX_HTTP_XET_DAMAGE_MAX) {
-        return;
+    if (d->xorbs.n < NGX_HTTP_XET_DAMAGE_MAX) {
+        ngx_http_xet_array_bytes(&d->xorbs, xorb->bytes, XET_HASH_LEN);
+        ngx_http_xet_array_int4(&d->tags, (int32_t) tag);
     }
-
-    ngx_http_xet_array_bytes(&d->xorbs, xorb->bytes, XET_HASH_LEN);
-    ngx_http_xet_array_int4(&d->tags, (int32_t) tag);
-
-    d->n++;
 }
 
 

@@ -13,24 +13,18 @@
 
 
 /*
- * Which parts of which xorbs' chunk lists are asked for: the parameters of
- * ngx_http_xet_query_xorb_slices().
+ * Which parts of which xorbs' chunk lists are asked for: columns, which are the
+ * parameters of ngx_http_xet_query_xorb_slices().
  */
 
 typedef struct {
     ngx_http_xet_array_t   xorbs;
     ngx_http_xet_array_t   starts;
     ngx_http_xet_array_t   ends;       /* exclusive */
-    ngx_uint_t             n;
-    ngx_uint_t             chunks;     /* in all slices */
 } ngx_http_xet_slices_t;
 
 
-/* As arrays: a thread may fill slices; destroy frees memory, reset keeps it. */
-void ngx_http_xet_slices_init(ngx_http_xet_slices_t *s);
-void ngx_http_xet_slices_reset(ngx_http_xet_slices_t *s);
-void ngx_http_xet_slices_destroy(ngx_http_xet_slices_t *s);
-
+/* Any thread may call it. */
 void ngx_http_xet_slices_add(ngx_http_xet_slices_t *s, const xet_hash_t *xorb,
     uint32_t start, uint32_t end);
 
@@ -49,15 +43,16 @@ void ngx_http_xet_slices_add(ngx_http_xet_slices_t *s, const xet_hash_t *xorb,
 #define NGX_HTTP_XET_DAMAGE_MAX  1024
 
 
+/* All zero: none. */
+
 typedef struct {
     ngx_http_xet_array_t  xorbs;
     ngx_http_xet_array_t  tags;
-    ngx_uint_t            n;
     unsigned              log:1;               /* nobody else logs it */
 } ngx_http_xet_damage_t;
 
 
-void ngx_http_xet_damage_init(ngx_http_xet_damage_t *d);
+/* Leaves none. */
 void ngx_http_xet_damage_destroy(ngx_http_xet_damage_t *d);
 
 void ngx_http_xet_damage_note(ngx_http_xet_damage_t *d,
@@ -91,9 +86,6 @@ void ngx_http_xet_damage_stat_all_job(ngx_http_xet_damage_t *d,
 
 
 typedef struct {
-    u_char                 id[NGX_HTTP_XET_UPLOAD_LEN];
-    int32_t                seq;                /* batches staged */
-
     ngx_http_xet_array_t   serials;            /* per file: its number */
     ngx_http_xet_array_t   hashes;
     ngx_http_xet_array_t   sizes;
@@ -108,28 +100,27 @@ typedef struct {
     ngx_http_xet_array_t   seg_firsts;
     ngx_http_xet_array_t   seg_ends;
     ngx_http_xet_array_t   seg_packed;
+} ngx_http_xet_batch_columns_t;
 
-    size_t                 size;               /* bytes in the arrays, about */
+
+/* All zero but for id: nothing was put aside, no file is open. */
+
+typedef struct {
+    u_char                         id[NGX_HTTP_XET_UPLOAD_LEN];
+    int32_t                        seq;        /* batches staged */
+
+    ngx_http_xet_batch_columns_t   columns;
+    size_t                         size;       /* bytes in these, about */
 
     /* the open file */
-    int64_t                serial;             /* from 1, in the upload */
-    uint64_t               first;              /* offset of terms[0] */
-    uint64_t               end;                /* offset behind the terms */
-    ngx_uint_t             nterms;             /* in terms */
-    ngx_uint_t             segmented;          /* some are in segments */
-    u_char                 terms[XET_TERM_SEGMENT_MAX * XET_TERM_LEN];
+    int64_t                        serial;     /* from 1, in the upload */
+    uint64_t                       first;      /* offset of terms[0] */
+    uint64_t                       end;        /* offset behind the terms */
+    ngx_uint_t                     nterms;     /* in terms */
+    ngx_uint_t                     segmented;  /* some are in segments */
+    u_char                         terms[XET_TERM_SEGMENT_MAX * XET_TERM_LEN];
 } ngx_http_xet_batch_t;
 
-
-void ngx_http_xet_batch_init(ngx_http_xet_batch_t *b);
-void ngx_http_xet_batch_destroy(ngx_http_xet_batch_t *b);
-
-/* Empties the arrays, after the batch was staged: the open file stays open. */
-void ngx_http_xet_batch_reset(ngx_http_xet_batch_t *b);
-
-
-/* Whether the batch is out of memory; to be called before it is sent. */
-ngx_uint_t ngx_http_xet_batch_failed(ngx_http_xet_batch_t *b);
 
 /* A file of the batch: open, then a call for each term in order, then close. */
 void ngx_http_xet_batch_open(ngx_http_xet_batch_t *b);
@@ -305,13 +296,10 @@ void ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_shard_slice_t *slice);
 
 /*
- * The slices that the terms of a shard name.  With proof, a slice that the
- * client may not name is not known, and one of which it has to prove that it
- * has the chunks is known but not own.
+ * A slice that a term of a shard names.  With proof, one that the client may
+ * not name is not known, and one of which it has to prove that it has the
+ * chunks is known but not own.
  */
-ngx_int_t ngx_http_xet_query_shard_slices(ngx_http_request_t *r,
-    ngx_http_xet_slices_t *slices, ngx_uint_t proof,
-    ngx_http_xet_query_handler_pt handler);
 void ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q,
     ngx_uint_t i, xet_shard_slice_t *slice);
 
@@ -390,18 +378,6 @@ ngx_http_xet_copy_stat_t *ngx_http_xet_query_chunk_look_job(
 ngx_int_t ngx_http_xet_query_chunk_find_xorbs(ngx_http_xet_query_t *q,
     ngx_http_xet_array_t *xorbs);
 
-/* Puts a batch of a shard aside, under the id of its upload. */
-ngx_int_t ngx_http_xet_query_shard_stage(ngx_http_request_t *r,
-    ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
-
-/*
- * Registers the files of the last batch and of all staged ones, in a single
- * transaction; the number is 0 unless a file, or its place in the repo, was
- * new.
- */
-ngx_int_t ngx_http_xet_query_shard_put(ngx_http_request_t *r,
-    ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
-
 
 /*
  * Limits of bytes, by repo and by subject.  A statement that would exceed one
@@ -473,17 +449,17 @@ typedef void (*ngx_http_xet_asked_pt)(void *data, ngx_http_xet_ask_t *ask,
 struct ngx_http_xet_ask_s {
     PGresult               *res;               /* what the rows point into */
     u_char                  sqlstate[6];       /* "" unless refused */
-    ngx_http_xet_asked_pt   handler;
+
+    ngx_http_xet_asked_pt   handler;           /* NULL: nobody waits */
     void                   *data;
-    ngx_pool_t             *pool;
+    ngx_http_xet_params_t   params;
+    ngx_pool_t             *pool;              /* of the statement */
 };
 
 /* The number of rows, and the number in the first one. */
-ngx_uint_t ngx_http_xet_ask_rows(ngx_http_xet_ask_t *ask);
-int64_t ngx_http_xet_ask_number(ngx_http_xet_ask_t *ask);
+#define ngx_http_xet_ask_rows(ask)  ngx_http_xet_pg_rows((ask)->res)
 
-/* Whether PostgreSQL has refused the statement for certain. */
-ngx_uint_t ngx_http_xet_ask_refused(ngx_http_xet_ask_t *ask);
+int64_t ngx_http_xet_ask_number(ngx_http_xet_ask_t *ask);
 
 /*
  * A request that dies leaves what it has staged, terms of files or with hub
@@ -565,7 +541,7 @@ typedef struct {
 } ngx_http_xet_hub_answer_t;
 
 
-/* Operations of a commit; a thread fills it. */
+/* Operations of a commit, as the columns of hub_stage; a thread fills it. */
 
 typedef struct {
     ngx_http_xet_array_t   ops;
@@ -576,12 +552,7 @@ typedef struct {
     ngx_http_xet_array_t   mtimes;
     ngx_http_xet_array_t   types;
     ngx_http_xet_array_t   sources;
-    ngx_uint_t             n;
 } ngx_http_xet_hub_batch_t;
-
-void ngx_http_xet_hub_batch_init(ngx_http_xet_hub_batch_t *b);
-void ngx_http_xet_hub_batch_reset(ngx_http_xet_hub_batch_t *b);
-void ngx_http_xet_hub_batch_destroy(ngx_http_xet_hub_batch_t *b);
 
 /* XET_OK, or XET_NOMEM. */
 xet_status_t ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,

@@ -12,52 +12,6 @@
 static void ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n);
 
 
-void
-ngx_http_xet_hub_batch_init(ngx_http_xet_hub_batch_t *b)
-{
-    ngx_http_xet_array_init(&b->ops, NGX_HTTP_XET_OID_INT4);
-    ngx_http_xet_array_init(&b->paths, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&b->sizes, NGX_HTTP_XET_OID_INT8);
-    ngx_http_xet_array_init(&b->hashes, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&b->sha256, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&b->mtimes, NGX_HTTP_XET_OID_INT8);
-    ngx_http_xet_array_init(&b->types, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&b->sources, NGX_HTTP_XET_OID_BYTEA);
-
-    b->n = 0;
-}
-
-
-void
-ngx_http_xet_hub_batch_reset(ngx_http_xet_hub_batch_t *b)
-{
-    ngx_http_xet_array_reset(&b->ops);
-    ngx_http_xet_array_reset(&b->paths);
-    ngx_http_xet_array_reset(&b->sizes);
-    ngx_http_xet_array_reset(&b->hashes);
-    ngx_http_xet_array_reset(&b->sha256);
-    ngx_http_xet_array_reset(&b->mtimes);
-    ngx_http_xet_array_reset(&b->types);
-    ngx_http_xet_array_reset(&b->sources);
-
-    b->n = 0;
-}
-
-
-void
-ngx_http_xet_hub_batch_destroy(ngx_http_xet_hub_batch_t *b)
-{
-    ngx_http_xet_array_destroy(&b->ops);
-    ngx_http_xet_array_destroy(&b->paths);
-    ngx_http_xet_array_destroy(&b->sizes);
-    ngx_http_xet_array_destroy(&b->hashes);
-    ngx_http_xet_array_destroy(&b->sha256);
-    ngx_http_xet_array_destroy(&b->mtimes);
-    ngx_http_xet_array_destroy(&b->types);
-    ngx_http_xet_array_destroy(&b->sources);
-}
-
-
 xet_status_t
 ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
     const xet_hub_operation_t *op)
@@ -109,12 +63,7 @@ ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
         ngx_http_xet_array_null(&b->sources);
     }
 
-    b->n++;
-
-    return (b->ops.failed || b->paths.failed || b->sizes.failed
-            || b->hashes.failed || b->sha256.failed || b->mtimes.failed
-            || b->types.failed || b->sources.failed)
-           ? XET_NOMEM : XET_OK;
+    return ngx_http_xet_columns_failed(b) ? XET_NOMEM : XET_OK;
 }
 
 

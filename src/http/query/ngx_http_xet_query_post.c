@@ -27,8 +27,6 @@ typedef struct {
 } ngx_http_xet_staged_t;
 
 
-static void ngx_http_xet_query_posted(void *data, PGresult *res, ngx_int_t rc,
-    const char *sqlstate);
 static void ngx_http_xet_query_answered(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_alive_done(void *data, PGresult *res,
@@ -45,29 +43,6 @@ static void ngx_http_xet_query_lost(void *data, ngx_http_xet_ask_t *ask,
 static void  (*ngx_http_xet_query_alive_handler)(ngx_int_t rc);
 
 
-ngx_http_xet_post_t *
-ngx_http_xet_query_post_create(void)
-{
-    ngx_pool_t           *pool;
-    ngx_http_xet_post_t  *post;
-
-    pool = ngx_create_pool(NGX_DEFAULT_POOL_SIZE, ngx_cycle->log);
-    if (pool == NULL) {
-        return NULL;
-    }
-
-    post = ngx_pcalloc(pool, sizeof(ngx_http_xet_post_t));
-    if (post == NULL) {
-        ngx_destroy_pool(pool);
-        return NULL;
-    }
-
-    post->pool = pool;
-
-    return post;
-}
-
-
 ngx_uint_t
 ngx_http_xet_query_post_busy(void)
 {
@@ -79,62 +54,51 @@ ngx_http_xet_query_post_busy(void)
 }
 
 
-ngx_int_t
-ngx_http_xet_query_post(ngx_http_xet_post_t *post, ngx_http_xet_stmt_e stmt)
-{
-    if (!post->failed
-        && ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
-                                   &ngx_http_xet_query_stmts[stmt],
-                                   &post->params, ngx_http_xet_query_posted,
-                                   post)
-           != NULL)
-    {
-        return NGX_OK;
-    }
-
-    ngx_destroy_pool(post->pool);
-
-    return NGX_BUSY;
-}
-
-
-static void
-ngx_http_xet_query_posted(void *data, PGresult *res, ngx_int_t rc,
-    const char *sqlstate)
-{
-    ngx_http_xet_post_t *post = data;
-
-    ngx_http_xet_pg_clear(res);
-    ngx_destroy_pool(post->pool);
-}
-
-
-ngx_int_t
-ngx_http_xet_query_ask(ngx_http_xet_post_t *post, ngx_http_xet_stmt_e stmt,
+ngx_http_xet_pg_query_t *
+ngx_http_xet_ask_query(ngx_http_xet_stmt_e stmt, const void *args,
     ngx_http_xet_asked_pt handler, void *data)
 {
-    ngx_http_xet_ask_t  *ask;
+    ngx_pool_t               *pool;
+    ngx_http_xet_ask_t       *ask;
+    ngx_http_xet_pg_query_t  *q;
 
-    ask = ngx_pcalloc(post->pool, sizeof(ngx_http_xet_ask_t));
+    pool = ngx_create_pool(NGX_DEFAULT_POOL_SIZE, ngx_cycle->log);
+    if (pool == NULL) {
+        return NULL;
+    }
 
-    if (ask && !post->failed) {
-        ask->pool = post->pool;
+    q = NULL;
+
+    ask = ngx_pcalloc(pool, sizeof(ngx_http_xet_ask_t));
+
+    if (ask
+        && ngx_http_xet_statement_pack(&stmt, args, &ask->params, NULL, pool)
+           == NGX_OK)
+    {
+        ask->pool = pool;
         ask->handler = handler;
         ask->data = data;
 
-        post->query = ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
-                                              &ngx_http_xet_query_stmts[stmt],
-                                              &post->params,
-                                              ngx_http_xet_query_answered,
-                                              ask);
-        if (post->query) {
-            return NGX_AGAIN;
-        }
+        q = ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
+                                    &ngx_http_xet_query_stmts[stmt],
+                                    &ask->params, ngx_http_xet_query_answered,
+                                    ask);
     }
 
-    ngx_destroy_pool(post->pool);
+    if (q == NULL) {
+        ngx_destroy_pool(pool);
+    }
 
-    return NGX_BUSY;
+    return q;
+}
+
+
+ngx_int_t
+ngx_http_xet_ask_statement(ngx_http_xet_stmt_e stmt, const void *args,
+    ngx_http_xet_asked_pt handler, void *data)
+{
+    return ngx_http_xet_ask_query(stmt, args, handler, data) ? NGX_AGAIN
+                                                             : NGX_BUSY;
 }
 
 
@@ -154,17 +118,12 @@ ngx_http_xet_query_answered(void *data, PGresult *res, ngx_int_t rc,
         rc = NGX_DECLINED;
     }
 
-    ask->handler(ask->data, ask, rc);
+    if (ask->handler) {
+        ask->handler(ask->data, ask, rc);
+    }
 
     ngx_http_xet_pg_clear(ask->res);
     ngx_destroy_pool(ask->pool);
-}
-
-
-ngx_uint_t
-ngx_http_xet_ask_rows(ngx_http_xet_ask_t *ask)
-{
-    return ngx_http_xet_pg_rows(ask->res);
 }
 
 
@@ -178,22 +137,19 @@ ngx_http_xet_ask_number(ngx_http_xet_ask_t *ask)
 ngx_int_t
 ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler, void *data)
 {
-    ngx_int_t             rc;
-    ngx_http_xet_post_t  *post;
+    ngx_http_xet_pg_query_t  *q;
 
-    post = ngx_http_xet_query_post_create();
-
-    rc = post ? ngx_http_xet_query_ask(post, ngx_http_xet_stmt_write_probe,
-                                       handler, data)
-              : NGX_BUSY;
+    q = ngx_http_xet_ask_query(ngx_http_xet_stmt_write_probe, NULL, handler,
+                               data);
+    if (q == NULL) {
+        return NGX_BUSY;
+    }
 
     /* nobody waits for it, and no worker that exits does */
 
-    if (rc == NGX_AGAIN) {
-        ngx_http_xet_lanes_spare(post->query, 1);
-    }
+    ngx_http_xet_lanes_spare(q, 1);
 
-    return rc;
+    return NGX_AGAIN;
 }
 
 
@@ -216,13 +172,6 @@ ngx_http_xet_query_alive_done(void *data, PGresult *res, ngx_int_t rc,
     ngx_http_xet_pg_clear(res);
 
     ngx_http_xet_query_alive_handler(rc);
-}
-
-
-ngx_uint_t
-ngx_http_xet_ask_refused(ngx_http_xet_ask_t *ask)
-{
-    return ask->sqlstate[0] != '\0';
 }
 
 
@@ -297,16 +246,14 @@ ngx_http_xet_query_unstage(void *data, PGresult *res, ngx_int_t rc,
 void
 ngx_http_xet_query_xorb_damaged_tell(ngx_http_xet_damage_t *damage)
 {
-    if (damage->n == 0) {
-        return;
+    if (damage->xorbs.n) {
+        (void) ngx_http_xet_ask(copies_lost, ngx_http_xet_query_lost,
+                                (void *) (uintptr_t) damage->log,
+                                .xorbs = &damage->xorbs,
+                                .tags = &damage->tags);
     }
 
-    (void) ngx_http_xet_ask(copies_lost, ngx_http_xet_query_lost,
-                            (void *) (uintptr_t) damage->log,
-                            .xorbs = &damage->xorbs, .tags = &damage->tags);
-
     ngx_http_xet_damage_destroy(damage);
-    ngx_http_xet_damage_init(damage);
 }
 
 

@@ -105,35 +105,13 @@ ngx_int_t ngx_http_xet_query_named(ngx_http_request_t *r,
     ngx_http_xet_stmt_e stmt, ngx_http_xet_query_whole_pt whole,
     ngx_http_xet_query_handler_pt handler);
 
-/* A statement that no request waits for, in a pool of its own. */
-
-typedef struct {
-    ngx_pool_t             *pool;
-    ngx_http_xet_params_t   params;
-    ngx_uint_t              failed;            /* out of memory */
-
-    /* of ngx_http_xet_query_ask(), until it is answered */
-    ngx_http_xet_pg_query_t  *query;
-} ngx_http_xet_post_t;
-
-
-/* NULL without memory. */
-ngx_http_xet_post_t *ngx_http_xet_query_post_create(void);
-
 /*
- * Queues the statement, which frees post in any case.  NGX_BUSY without memory,
- * or where PostgreSQL can't take it.
+ * Queues a statement that no request waits for, with copies of its arguments.
+ * NULL without memory, or where PostgreSQL can't take it; else handler, unless
+ * it is NULL, is called, which happens also in a worker that exits.
  */
-ngx_int_t ngx_http_xet_query_post(ngx_http_xet_post_t *post,
-    ngx_http_xet_stmt_e stmt);
-
-/*
- * The same for a statement that somebody waits for who is no request: NGX_AGAIN
- * where handler will be called, which happens also in a worker that exits, or
- * NGX_BUSY.
- */
-ngx_int_t ngx_http_xet_query_ask(ngx_http_xet_post_t *post,
-    ngx_http_xet_stmt_e stmt, ngx_http_xet_asked_pt handler, void *data);
+ngx_http_xet_pg_query_t *ngx_http_xet_ask_query(ngx_http_xet_stmt_e stmt,
+    const void *args, ngx_http_xet_asked_pt handler, void *data);
 
 /*
  * ngx_http_xet_damage.c: how many copies the rows of copies_lost name, each of

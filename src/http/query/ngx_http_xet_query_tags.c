@@ -26,29 +26,19 @@ static ngx_queue_t               ngx_http_xet_query_tags_waiting;
 void
 ngx_http_xet_query_tags(void)
 {
-    ngx_http_xet_post_t  *post;
-
     if (ngx_http_xet_query_tags_asked
         || ngx_http_xet_store_tags_blocks() == NGX_HTTP_XET_TAGS_BLOCKS)
     {
         return;
     }
 
-    post = ngx_http_xet_query_post_create();
-
-    if (post == NULL) {
-        return;
-    }
-
     ngx_queue_init(&ngx_http_xet_query_tags_waiting);
 
-    if (ngx_http_xet_query_ask(post, ngx_http_xet_stmt_tags_take,
-                               ngx_http_xet_query_tags_answered, NULL)
-        == NGX_AGAIN)
-    {
-        ngx_http_xet_query_tags_asked = post->query;
-        ngx_http_xet_query_tags_spare();
-    }
+    ngx_http_xet_query_tags_asked = ngx_http_xet_ask_query(
+                                        ngx_http_xet_stmt_tags_take, NULL,
+                                        ngx_http_xet_query_tags_answered,
+                                        NULL);
+    ngx_http_xet_query_tags_spare();
 }
 
 

@@ -34,47 +34,12 @@ static void ngx_http_xet_query_left_looked(void *data);
 
 
 void
-ngx_http_xet_slices_init(ngx_http_xet_slices_t *s)
-{
-    ngx_memzero(s, sizeof(ngx_http_xet_slices_t));
-
-    ngx_http_xet_array_init(&s->xorbs, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&s->starts, NGX_HTTP_XET_OID_INT4);
-    ngx_http_xet_array_init(&s->ends, NGX_HTTP_XET_OID_INT4);
-}
-
-
-void
-ngx_http_xet_slices_reset(ngx_http_xet_slices_t *s)
-{
-    ngx_http_xet_array_reset(&s->xorbs);
-    ngx_http_xet_array_reset(&s->starts);
-    ngx_http_xet_array_reset(&s->ends);
-
-    s->n = 0;
-    s->chunks = 0;
-}
-
-
-void
-ngx_http_xet_slices_destroy(ngx_http_xet_slices_t *s)
-{
-    ngx_http_xet_array_destroy(&s->xorbs);
-    ngx_http_xet_array_destroy(&s->starts);
-    ngx_http_xet_array_destroy(&s->ends);
-}
-
-
-void
 ngx_http_xet_slices_add(ngx_http_xet_slices_t *s, const xet_hash_t *xorb,
     uint32_t start, uint32_t end)
 {
     ngx_http_xet_array_bytes(&s->xorbs, xorb->bytes, XET_HASH_LEN);
     ngx_http_xet_array_int4(&s->starts, (int32_t) start);
     ngx_http_xet_array_int4(&s->ends, (int32_t) end);
-
-    s->n++;
-    s->chunks += end - start;
 }
 
 
@@ -105,19 +70,6 @@ ngx_http_xet_query_xorb_slices(ngx_http_request_t *r,
     }
 
     return ngx_http_xet_query_send(r, lane, stmt, handler);
-}
-
-
-ngx_int_t
-ngx_http_xet_query_shard_slices(ngx_http_request_t *r,
-    ngx_http_xet_slices_t *slices, ngx_uint_t proof,
-    ngx_http_xet_query_handler_pt handler)
-{
-    return ngx_http_xet_query(r, shard_slices, handler,
-                              .xorbs = &slices->xorbs,
-                              .starts = &slices->starts,
-                              .ends = &slices->ends, .proof = proof,
-                              .wide = ngx_http_xet_dedup_wide(r));
 }
 
 
@@ -414,11 +366,10 @@ ngx_http_xet_query_left_looked(void *data)
         return;
     }
 
-    ngx_http_xet_damage_init(&damage);
-    ngx_http_xet_damage_note(&damage, &left->name.xorb, left->name.tag);
+    ngx_memzero(&damage, sizeof(ngx_http_xet_damage_t));
 
+    ngx_http_xet_damage_note(&damage, &left->name.xorb, left->name.tag);
     ngx_http_xet_query_xorb_damaged_tell(&damage);
-    ngx_http_xet_damage_destroy(&damage);
 }
 
 

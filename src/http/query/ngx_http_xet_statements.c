@@ -208,8 +208,9 @@ ngx_http_xet_pack_maybe(ngx_http_xet_pack_t *p, ngx_int_t set)
 }
 
 
-static ngx_inline void
-ngx_http_xet_pack_array(ngx_http_xet_pack_t *p, ngx_http_xet_array_t *a)
+static void
+ngx_http_xet_pack_array(ngx_http_xet_pack_t *p, ngx_http_xet_array_t *a,
+    uint32_t type)
 {
     int          len;
     const char  *value;
@@ -224,21 +225,26 @@ ngx_http_xet_pack_array(ngx_http_xet_pack_t *p, ngx_http_xet_array_t *a)
         return;
     }
 
-    ngx_http_xet_array_value(a, &value, &len);
+    ngx_http_xet_array_value(a, type, &value, &len);
     ngx_http_xet_pack_some(p, value, len);
 }
 
 
-#define ngx_http_xet_pack_int4s   ngx_http_xet_pack_array
-#define ngx_http_xet_pack_int8s   ngx_http_xet_pack_array
-#define ngx_http_xet_pack_byteas  ngx_http_xet_pack_array
-#define ngx_http_xet_pack_texts   ngx_http_xet_pack_array
+#define ngx_http_xet_pack_int4s(p, a)                                         \
+    ngx_http_xet_pack_array(p, a, NGX_HTTP_XET_OF_int4)
+#define ngx_http_xet_pack_int8s(p, a)                                         \
+    ngx_http_xet_pack_array(p, a, NGX_HTTP_XET_OF_int8)
+#define ngx_http_xet_pack_byteas(p, a)                                        \
+    ngx_http_xet_pack_array(p, a, NGX_HTTP_XET_OF_bytes)
+#define ngx_http_xet_pack_texts(p, a)                                         \
+    ngx_http_xet_pack_array(p, a, NGX_HTTP_XET_OF_text)
 
 
 /* Says how many rows there are, if each element has one. */
 
-static ngx_inline void
-ngx_http_xet_pack_part(ngx_http_xet_pack_t *p, ngx_http_xet_taken_t part)
+static void
+ngx_http_xet_pack_part(ngx_http_xet_pack_t *p, ngx_http_xet_taken_t part,
+    uint32_t type)
 {
     int                  len;
     const char          *value;
@@ -246,15 +252,17 @@ ngx_http_xet_pack_part(ngx_http_xet_pack_t *p, ngx_http_xet_taken_t part)
 
     ctx = ngx_http_get_module_ctx(p->request, ngx_http_xet_module);
 
-    ctx->query->files = ngx_http_xet_array_take(part.array, part.n, &value,
-                                                &len);
+    ctx->query->files = ngx_http_xet_array_take(part.array, type, part.n,
+                                                &value, &len);
 
     ngx_http_xet_params_bytes(p->params, value, len);
 }
 
 
-#define ngx_http_xet_pack_int8_part   ngx_http_xet_pack_part
-#define ngx_http_xet_pack_bytea_part  ngx_http_xet_pack_part
+#define ngx_http_xet_pack_int8_part(p, part)                                  \
+    ngx_http_xet_pack_part(p, part, NGX_HTTP_XET_OF_int8)
+#define ngx_http_xet_pack_bytea_part(p, part)                                 \
+    ngx_http_xet_pack_part(p, part, NGX_HTTP_XET_OF_bytes)
 
 
 static ngx_inline void
@@ -325,19 +333,19 @@ ngx_http_xet_pack_batch(ngx_http_xet_pack_t *p,
 
     ngx_http_xet_pack_id(p, b->id);
     ngx_http_xet_pack_int4(p, (uint32_t) b->seq);
-    ngx_http_xet_pack_array(p, &b->serials);
-    ngx_http_xet_pack_array(p, &b->hashes);
-    ngx_http_xet_pack_array(p, &b->sizes);
-    ngx_http_xet_pack_array(p, &b->sha256);
-    ngx_http_xet_pack_array(p, &b->counts);
-    ngx_http_xet_pack_array(p, &b->packed);
-    ngx_http_xet_pack_array(p, &b->chunks);
-    ngx_http_xet_pack_array(p, &b->xorbs);
-    ngx_http_xet_pack_array(p, &b->indexes);
-    ngx_http_xet_pack_array(p, &b->seg_serials);
-    ngx_http_xet_pack_array(p, &b->seg_firsts);
-    ngx_http_xet_pack_array(p, &b->seg_ends);
-    ngx_http_xet_pack_array(p, &b->seg_packed);
+    ngx_http_xet_pack_int8s(p, &b->columns.serials);
+    ngx_http_xet_pack_byteas(p, &b->columns.hashes);
+    ngx_http_xet_pack_int8s(p, &b->columns.sizes);
+    ngx_http_xet_pack_byteas(p, &b->columns.sha256);
+    ngx_http_xet_pack_int8s(p, &b->columns.counts);
+    ngx_http_xet_pack_byteas(p, &b->columns.packed);
+    ngx_http_xet_pack_byteas(p, &b->columns.chunks);
+    ngx_http_xet_pack_byteas(p, &b->columns.xorbs);
+    ngx_http_xet_pack_int4s(p, &b->columns.indexes);
+    ngx_http_xet_pack_int8s(p, &b->columns.seg_serials);
+    ngx_http_xet_pack_int8s(p, &b->columns.seg_firsts);
+    ngx_http_xet_pack_int8s(p, &b->columns.seg_ends);
+    ngx_http_xet_pack_byteas(p, &b->columns.seg_packed);
 }
 
 

@@ -94,7 +94,7 @@ typedef struct {                                                              \
  * ask: for somebody else.  Copies its arguments; NGX_AGAIN where the handler
  * will be called, which happens also in a worker that exits, or NGX_BUSY.
  *
- * post: nobody waits.  Copies its arguments; NGX_OK or NGX_BUSY.
+ * post: the same where nobody waits.
  *
  * row: reads row i of an answer.  NGX_ERROR for a hash or digest that has
  * another length, or is NULL where the column does not allow it; the other
@@ -106,8 +106,6 @@ ngx_int_t ngx_http_xet_query_statement(ngx_http_request_t *r,
     ngx_http_xet_query_handler_pt handler);
 ngx_int_t ngx_http_xet_ask_statement(ngx_http_xet_stmt_e stmt,
     const void *args, ngx_http_xet_asked_pt handler, void *data);
-ngx_int_t ngx_http_xet_post_statement(ngx_http_xet_stmt_e stmt,
-    const void *args);
 ngx_int_t ngx_http_xet_read_row(ngx_http_xet_stmt_e stmt, PGresult *res,
     ngx_uint_t i, void *row);
 
@@ -126,7 +124,7 @@ ngx_int_t ngx_http_xet_read_row(ngx_http_xet_stmt_e stmt, PGresult *res,
                             handler, data)
 
 #define ngx_http_xet_post(name, ...)                                          \
-    ngx_http_xet_post_##name(&(ngx_http_xet_##name##_args_t) { __VA_ARGS__ })
+    ngx_http_xet_ask(name, NULL, NULL, __VA_ARGS__)
 
 
 #define XET_STATEMENT(name, way, again, client, params, columns)              \
@@ -147,13 +145,6 @@ ngx_http_xet_ask_##name(const ngx_http_xet_##name##_args_t *args,             \
 {                                                                             \
     return ngx_http_xet_ask_statement(ngx_http_xet_stmt_##name, args,         \
                                       handler, data);                         \
-}                                                                             \
-                                                                              \
-                                                                              \
-static ngx_inline ngx_int_t                                                   \
-ngx_http_xet_post_##name(const ngx_http_xet_##name##_args_t *args)            \
-{                                                                             \
-    return ngx_http_xet_post_statement(ngx_http_xet_stmt_##name, args);       \
 }                                                                             \
                                                                               \
                                                                               \

@@ -83,9 +83,6 @@ ngx_http_xet_chunk_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     chunk->query = ctx->query;
     chunk->store = xmcf->store;
 
-    ngx_http_xet_array_init(&chunk->xorbs, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_damage_init(&chunk->damage);
-
     ctx->route.chunk = chunk;
 
     rc = ngx_http_xet_query(r, chunk_find, ngx_http_xet_chunk_queried,
@@ -317,12 +314,11 @@ ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data)
     ngx_int_t            rc;
     ngx_http_xet_ctx_t  *ctx;
 
-    if (chunk->damage.n && ngx_http_xet_query_again(r)) {
+    if (chunk->damage.xorbs.n && ngx_http_xet_query_again(r)) {
 
         /* only the primary knows which copy there is now */
 
         ngx_http_xet_damage_destroy(&chunk->damage);
-        ngx_http_xet_damage_init(&chunk->damage);
 
         ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 

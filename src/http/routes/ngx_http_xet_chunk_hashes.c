@@ -100,8 +100,6 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
     h->query = ctx->query;
     h->suite = xmcf->suite;
 
-    ngx_http_xet_slices_init(&h->window);
-
     h->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
     if (h->pool == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -158,7 +156,7 @@ ngx_http_xet_hashes_cleanup(void *data)
 {
     ngx_http_xet_hashes_t *h = data;
 
-    ngx_http_xet_slices_destroy(&h->window);
+    ngx_http_xet_columns_destroy(&h->window);
 
     if (h->pool) {
         ngx_destroy_pool(h->pool);
@@ -284,7 +282,7 @@ ngx_http_xet_hashes_window(ngx_http_request_t *r)
 {
     uint32_t                n;
     ngx_int_t               rc;
-    ngx_uint_t              i;
+    ngx_uint_t              i, chunks;
     xet_term_t              term;
     xet_status_t            status;
     ngx_http_xet_ctx_t     *ctx;
@@ -293,10 +291,11 @@ ngx_http_xet_hashes_window(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     h = ctx->route.hashes;
 
-    ngx_http_xet_slices_reset(&h->window);
+    ngx_http_xet_columns_reset(&h->window);
+    chunks = 0;
 
     for (i = h->next;
-         i < h->nterms && h->window.n < NGX_HTTP_XET_HASHES_TERMS;
+         i < h->nterms && h->window.xorbs.n < NGX_HTTP_XET_HASHES_TERMS;
          i++)
     {
         status = xet_term_unpack(&term, h->terms + i * XET_TERM_LEN);
@@ -307,9 +306,9 @@ ngx_http_xet_hashes_window(ngx_http_request_t *r)
 
         n = term.chunk_end - term.chunk_start;
 
-        if (h->window.n
-            && h->window.chunks + n > NGX_HTTP_XET_HASHES_CHUNKS)
-        {
+        chunks += n;
+
+        if (h->window.xorbs.n && chunks > NGX_HTTP_XET_HASHES_CHUNKS) {
             break;
         }
 
@@ -317,7 +316,7 @@ ngx_http_xet_hashes_window(ngx_http_request_t *r)
                                 term.chunk_end);
     }
 
-    if (h->window.n == 0) {
+    if (h->window.xorbs.n == 0) {
         return ngx_http_xet_error_status(r, XET_PLAN_DAMAGED);
     }
 
@@ -385,11 +384,11 @@ ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
     xet_shard_slice_t   slice;
     xet_windows_term_t  wt;
 
-    if (ngx_http_xet_query_rows(h->query) != h->window.n) {
+    if (ngx_http_xet_query_rows(h->query) != h->window.xorbs.n) {
         return XET_INTERNAL;
     }
 
-    for (i = 0; i < h->window.n; i++, h->next++) {
+    for (i = 0; i < h->window.xorbs.n; i++, h->next++) {
 
         rc = xet_term_unpack(&term, h->terms + h->next * XET_TERM_LEN);
 

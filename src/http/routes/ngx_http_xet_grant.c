@@ -342,7 +342,6 @@ ngx_http_xet_grant_commit_handler(ngx_http_request_t *r,
     }
 
     c->suite = xmcf->suite;
-    ngx_http_xet_array_init(&c->eligible, NGX_HTTP_XET_OID_INT4);
 
     file = ngx_http_xet_store_xorb(r);
     if (file == NULL) {

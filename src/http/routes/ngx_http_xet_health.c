@@ -91,7 +91,7 @@ ngx_http_xet_health_wrote(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
     probe->asked = 0;
     probe->known = 1;
     probe->at = ngx_current_msec;
-    probe->refused = (rc != NGX_OK && ngx_http_xet_ask_refused(ask));
+    probe->refused = (rc != NGX_OK && ask->sqlstate[0]);
 }
 
 

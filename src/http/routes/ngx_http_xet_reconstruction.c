@@ -88,8 +88,6 @@ ngx_http_xet_batch_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     ctx->route.batch = b;
 
-    ngx_http_xet_array_init(&b->files, NGX_HTTP_XET_OID_BYTEA);
-
     b->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
     b->hashes = ngx_palloc(r->pool, xlcf->batch_max * sizeof(xet_hash_t));
 

@@ -97,8 +97,6 @@ ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     x->in.hash = ctx->hash;
     x->in.max = xlcf->xorb_max;
 
-    ngx_http_xet_array_init(&x->eligible, NGX_HTTP_XET_OID_INT4);
-
     x->file = ngx_http_xet_store_xorb(r);
     if (x->file == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -311,9 +309,6 @@ ngx_http_xet_xorb_head_create(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     x->hash = ctx->hash;
     x->store = xmcf->store;
-
-    ngx_http_xet_array_init(&x->xorbs, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_damage_init(&x->damage);
 
     ctx->route.xorb_head = x;
 

@@ -217,12 +217,6 @@ ngx_http_xet_ingest_create(ngx_http_request_t *r,
     ing->suite = xmcf->suite;
     ing->ask = (xmcf->dedup_secret.len != 0);
 
-    ngx_http_xet_array_init(&ing->eligible, NGX_HTTP_XET_OID_INT4);
-    ngx_http_xet_array_init(&ing->reported, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&ing->hashes, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&ing->digests, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_damage_init(&ing->damage);
-
     ing->xorb = ngx_http_xet_store_xorb(r);
 
     return (ing->xorb && ngx_http_xet_spool_init(r, &ing->spool) == NGX_OK)

@@ -194,7 +194,6 @@ ngx_http_xet_keep(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
     }
 
     ngx_memzero(keep, sizeof(ngx_http_xet_keep_t));
-    ngx_http_xet_damage_init(&keep->damage);
 
     keep->request = r;
     keep->query = ctx->query;
@@ -746,7 +745,6 @@ ngx_http_xet_keep_marked(ngx_http_request_t *r, ngx_int_t rc)
 
     if (rc == NGX_OK) {
         ngx_http_xet_damage_destroy(&keep->damage);
-        ngx_http_xet_damage_init(&keep->damage);
     }
 
     ngx_http_xet_keep_heal(r, keep);

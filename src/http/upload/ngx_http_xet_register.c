@@ -24,6 +24,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_stretch.h"
@@ -179,9 +180,6 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
     reg->suite = xmcf->suite;
     reg->store = xmcf->store;
 
-    ngx_http_xet_batch_init(&reg->batch);
-    ngx_http_xet_damage_init(&reg->damage);
-
     if (RAND_bytes(reg->batch.id, sizeof(reg->batch.id)) != 1) {
         handler(r, NGX_ERROR, XET_INTERNAL, 0);
         return;
@@ -217,7 +215,7 @@ ngx_http_xet_register_cleanup(void *data)
 static void
 ngx_http_xet_register_release(ngx_http_xet_register_t *reg)
 {
-    ngx_http_xet_batch_destroy(&reg->batch);
+    ngx_http_xet_columns_destroy(&reg->batch.columns);
     ngx_http_xet_damage_destroy(&reg->damage);
 
     if (reg->stretch) {
@@ -259,7 +257,7 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
 
     ngx_http_xet_query_release(r);
 
-    if (reg->status == XET_SHARD_XORB && reg->damage.n) {
+    if (reg->status == XET_SHARD_XORB && reg->damage.xorbs.n) {
 
         rc = ngx_http_xet_query(r, copies_lost, ngx_http_xet_register_missing,
                                 .xorbs = &reg->damage.xorbs,
@@ -283,11 +281,14 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
     if (reg->batch.size > NGX_HTTP_XET_BATCH_SIZE || w->nsteps == 0) {
         rc = ngx_http_xet_register_batch(r, reg);
 
-    } else if (w->terms.n) {
+    } else if (w->terms.xorbs.n) {
         ngx_http_xet_register_count(r, w);
 
-        rc = ngx_http_xet_query_shard_slices(r, &w->terms, reg->proof,
-                                             ngx_http_xet_register_queried);
+        rc = ngx_http_xet_query(r, shard_slices, ngx_http_xet_register_queried,
+                                .xorbs = &w->terms.xorbs,
+                                .starts = &w->terms.starts,
+                                .ends = &w->terms.ends, .proof = reg->proof,
+                                .wide = ngx_http_xet_dedup_wide(r));
 
     } else {
 
@@ -327,7 +328,7 @@ ngx_http_xet_register_missing(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     ngx_http_xet_register_finish(r, NGX_DECLINED,
-                                 (n == reg->damage.n) ? XET_SHARD_XORB
+                                 (n == reg->damage.xorbs.n) ? XET_SHARD_XORB
                                  : (rc == NGX_BUSY) ? XET_XORB_LOCKED
                                                     : XET_PLAN_CHANGED);
 }
@@ -346,7 +347,7 @@ ngx_http_xet_register_count(ngx_http_request_t *r, ngx_http_xet_stretch_t *w)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    ctx->worth += (uint64_t) w->terms.chunks * NGX_HTTP_XET_CHUNK_WORTH;
+    ctx->worth += (uint64_t) w->chunks * NGX_HTTP_XET_CHUNK_WORTH;
 }
 
 
@@ -356,11 +357,11 @@ static ngx_int_t
 ngx_http_xet_register_batch(ngx_http_request_t *r,
     ngx_http_xet_register_t *reg)
 {
-    if (!reg->doubted && reg->batch.hashes.n) {
+    if (!reg->doubted && reg->batch.columns.hashes.n) {
         return ngx_http_xet_query(r, shard_doubts,
                                   ngx_http_xet_register_doubts,
-                                  .hashes = &reg->batch.hashes,
-                                  .packed = &reg->batch.packed,
+                                  .hashes = &reg->batch.columns.hashes,
+                                  .packed = &reg->batch.columns.packed,
                                   .from_file = reg->doubt_file,
                                   .done = reg->doubt_xorb);
     }
@@ -372,14 +373,19 @@ ngx_http_xet_register_batch(ngx_http_request_t *r,
     if (reg->batch.size > NGX_HTTP_XET_BATCH_SIZE) {
         ngx_http_xet_register_progress(r, NGX_HTTP_XET_STAGING);
 
-        return ngx_http_xet_query_shard_stage(r, &reg->batch,
-                                              ngx_http_xet_register_staged);
+        return ngx_http_xet_query_leave(r,
+                   ngx_http_xet_query(r, shard_stage,
+                                      ngx_http_xet_register_staged,
+                                      .batch = &reg->batch),
+                   reg->batch.id, 0);
     }
 
     ngx_http_xet_register_progress(r, NGX_HTTP_XET_COMMITTING);
 
-    return ngx_http_xet_query_shard_put(r, &reg->batch,
-                                        ngx_http_xet_register_put);
+    return ngx_http_xet_query_leave(r,
+               ngx_http_xet_query(r, shard_put, ngx_http_xet_register_put,
+                                  .batch = &reg->batch),
+               reg->batch.seq ? reg->batch.id : NULL, 0);
 }
 
 
@@ -501,7 +507,7 @@ ngx_http_xet_register_looked(ngx_http_request_t *r, void *data)
         return;
     }
 
-    if (reg->damage.n == 0) {
+    if (reg->damage.xorbs.n == 0) {
         ngx_http_xet_register_marked(r, NGX_OK);
         return;
     }
@@ -524,13 +530,12 @@ ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc)
 
     reg = ngx_http_xet_register_get(r);
 
-    if (reg->damage.n) {
+    if (reg->damage.xorbs.n) {
         (void) ngx_http_xet_query_xorb_lost(r, &reg->damage, &rc);
     }
 
     if (rc == NGX_OK) {
         ngx_http_xet_damage_destroy(&reg->damage);
-        ngx_http_xet_damage_init(&reg->damage);
 
         /* or the next batch of doubts */
 
@@ -608,8 +613,8 @@ ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
 
     w = reg->stretch;
 
-    if (w->terms.n
-        && ngx_http_xet_query_rows(reg->query) != w->terms.n)
+    if (w->terms.xorbs.n
+        && ngx_http_xet_query_rows(reg->query) != w->terms.xorbs.n)
     {
         return XET_INTERNAL;
     }
@@ -638,7 +643,8 @@ ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
         return rc;
     }
 
-    return ngx_http_xet_batch_failed(&reg->batch) ? XET_NOMEM : XET_OK;
+    return ngx_http_xet_columns_failed(&reg->batch.columns) ? XET_NOMEM
+                                                            : XET_OK;
 }
 
 
@@ -835,7 +841,9 @@ ngx_http_xet_register_staged(ngx_http_request_t *r, ngx_int_t rc)
     reg = ngx_http_xet_register_get(r);
 
     reg->batch.seq++;
-    ngx_http_xet_batch_reset(&reg->batch);
+    reg->batch.size = 0;
+
+    ngx_http_xet_columns_reset(&reg->batch.columns);
 
     /* the stretch collected meanwhile still waits */
 

@@ -33,17 +33,12 @@ ngx_http_xet_stretch_create(ngx_http_xet_temp_t *spool, uint64_t files_end,
         return NULL;
     }
 
+    ngx_memzero(w, offsetof(ngx_http_xet_stretch_t, steps));
+
     w->spool = spool;
     w->files_end = files_end;
     w->proof = proof;
-
     w->file = XET_SHARD_RECORD_LEN;
-    w->segment = 0;
-    w->open = 0;
-
-    w->nsteps = 0;
-
-    ngx_http_xet_slices_init(&w->terms);
 
     w->segments.len = 0;
     w->hashes.len = 0;
@@ -55,7 +50,7 @@ ngx_http_xet_stretch_create(ngx_http_xet_temp_t *spool, uint64_t files_end,
 void
 ngx_http_xet_stretch_destroy(ngx_http_xet_stretch_t *w)
 {
-    ngx_http_xet_slices_destroy(&w->terms);
+    ngx_http_xet_columns_destroy(&w->terms);
 
     ngx_free(w);
 }
@@ -67,11 +62,12 @@ ngx_http_xet_stretch_collect_job(ngx_http_xet_stretch_t *w, ngx_log_t *log)
     xet_status_t  rc;
 
     w->nsteps = 0;
+    w->chunks = 0;
 
-    ngx_http_xet_slices_reset(&w->terms);
+    ngx_http_xet_columns_reset(&w->terms);
 
     while (w->nsteps < NGX_HTTP_XET_STRETCH_STEPS
-           && w->terms.n < NGX_HTTP_XET_STRETCH_TERMS)
+           && w->terms.xorbs.n < NGX_HTTP_XET_STRETCH_TERMS)
     {
         if (!w->open) {
 
@@ -154,7 +150,7 @@ ngx_http_xet_stretch_segment(ngx_http_xet_stretch_t *w, ngx_log_t *log)
 
     n = step->rec.chunk_end - step->rec.chunk_start;
 
-    if (w->terms.n && w->terms.chunks + n > NGX_HTTP_XET_STRETCH_CHUNKS) {
+    if (w->terms.xorbs.n && w->chunks + n > NGX_HTTP_XET_STRETCH_CHUNKS) {
         return XET_DONE;
     }
 
@@ -176,6 +172,7 @@ ngx_http_xet_stretch_segment(ngx_http_xet_stretch_t *w, ngx_log_t *log)
 
     ngx_http_xet_slices_add(&w->terms, &step->rec.hash, step->rec.chunk_start,
                             step->rec.chunk_end);
+    w->chunks += n;
     w->segment++;
     w->nsteps++;
 

@@ -55,6 +55,7 @@ typedef struct {
 
     ngx_uint_t             nsteps;     /* 0 at the end */
     ngx_http_xet_slices_t  terms;
+    ngx_uint_t             chunks;     /* in all of these */
 
     ngx_http_xet_step_t    steps[NGX_HTTP_XET_STRETCH_STEPS];
     ngx_http_xet_ahead_t   segments;   /* and file headers */

@@ -975,8 +975,8 @@ ngx_http_xet_zt_reports_keep(ngx_http_request_t *r,
     ngx_http_xet_ctx_t    *ctx;
     ngx_http_xet_array_t   objects, reports;
 
-    ngx_http_xet_array_init(&objects, NGX_HTTP_XET_OID_INT8);
-    ngx_http_xet_array_init(&reports, NGX_HTTP_XET_OID_BYTEA);
+    ngx_memzero(&objects, sizeof(ngx_http_xet_array_t));
+    ngx_memzero(&reports, sizeof(ngx_http_xet_array_t));
 
     for (i = 0; i < v->n; i += n) {
         o = v->items[i].object;
