@@ -323,8 +323,7 @@ ngx_http_xet_hub_row(ngx_http_request_t *r, ngx_int_t rc,
     ngx_http_xet_hub_answer_t *answer)
 {
     if (rc != NGX_OK) {
-        ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
-                                                              NULL));
+        ngx_http_xet_query_failed(r, rc);
         return NGX_DONE;
     }
 

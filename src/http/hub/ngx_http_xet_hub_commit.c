@@ -458,8 +458,7 @@ ngx_http_xet_hub_commit_read(ngx_http_request_t *r, void *data,
     ngx_http_xet_hub_commit_t *c = data;
 
     if (c->rc != NGX_OK) {
-        ngx_http_finalize_request(r, ngx_http_xet_query_error(r, c->rc, NULL,
-                                                              NULL));
+        ngx_http_xet_query_failed(r, c->rc);
         return;
     }
 
@@ -495,8 +494,7 @@ ngx_http_xet_hub_commit_all(ngx_http_request_t *r, ngx_int_t rc,
     }
 
     if (rc != NGX_OK) {
-        ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
-                                                              NULL));
+        ngx_http_xet_query_failed(r, rc);
         return;
     }
 
@@ -521,8 +519,7 @@ ngx_http_xet_hub_commit_last(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_hub_commit_t  *c;
 
     if (rc != NGX_OK) {
-        ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
-                                                              NULL));
+        ngx_http_xet_query_failed(r, rc);
         return;
     }
 
@@ -612,7 +609,7 @@ ngx_http_xet_hub_commit_claimed(ngx_http_request_t *r, ngx_int_t rc)
         }
     }
 
-    ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL, NULL));
+    ngx_http_xet_query_failed(r, rc);
 }
 
 
@@ -828,8 +825,7 @@ ngx_http_xet_hub_commit_proven(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_hub_commit_t  *c;
 
     if (rc != NGX_OK) {
-        ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
-                                                              NULL));
+        ngx_http_xet_query_failed(r, rc);
         return;
     }
 

@@ -169,8 +169,7 @@ ngx_http_xet_hub_first_taken(ngx_http_request_t *r, ngx_int_t rc,
     if (rc != NGX_OK) {
         ngx_http_finalize_request(r, (rc == NGX_DECLINED)
                                      ? ngx_http_xet_error_status(r, status)
-                                     : ngx_http_xet_query_error(r, rc, NULL,
-                                                                NULL));
+                                     : ngx_http_xet_query_error(r, rc));
         return;
     }
 
@@ -186,8 +185,7 @@ static void
 ngx_http_xet_hub_first_staged(ngx_http_request_t *r, ngx_int_t rc)
 {
     if (rc != NGX_OK) {
-        ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
-                                                              NULL));
+        ngx_http_xet_query_failed(r, rc);
         return;
     }
 

@@ -279,7 +279,7 @@ ngx_http_xet_hub_lfs_looked(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL, NULL));
+    ngx_http_xet_query_failed(r, rc);
 }
 
 
@@ -707,7 +707,7 @@ ngx_http_xet_hub_lfs_taken(ngx_http_request_t *r, ngx_int_t rc,
 {
     rc = (rc == NGX_OK) ? ngx_http_xet_send_literal(r, "{}")
          : (rc == NGX_DECLINED) ? ngx_http_xet_error_status(r, status)
-         : ngx_http_xet_query_error(r, rc, NULL, NULL);
+         : ngx_http_xet_query_error(r, rc);
 
     ngx_http_finalize_request(r, rc);
 }
@@ -762,8 +762,7 @@ ngx_http_xet_hub_lfs_found(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     if (rc != NGX_OK) {
-        ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
-                                                              NULL));
+        ngx_http_xet_query_failed(r, rc);
         return;
     }
 

@@ -111,8 +111,7 @@ ngx_http_xet_hub_resolved(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     if (rc != NGX_OK) {
-        ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
-                                                              NULL));
+        ngx_http_xet_query_failed(r, rc);
         return;
     }
 

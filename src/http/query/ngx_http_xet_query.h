@@ -203,12 +203,11 @@ ngx_http_xet_query_t *ngx_http_xet_query_get(ngx_http_request_t *r);
 xet_status_t ngx_http_xet_query_status(ngx_int_t rc, xet_status_t missing);
 
 /*
- * Answers with the error for the rc of a query that is not NGX_OK.  code and
- * missing are code and message of the 404 for no such row, NULL where a missing
- * row is a fault of the server.
+ * Answers with the error for the rc of a query that is not NGX_OK; a missing
+ * row is a fault of the server.  failed finalizes the request, too.
  */
-ngx_int_t ngx_http_xet_query_error(ngx_http_request_t *r, ngx_int_t rc,
-    const char *code, const char *missing);
+ngx_int_t ngx_http_xet_query_error(ngx_http_request_t *r, ngx_int_t rc);
+void ngx_http_xet_query_failed(ngx_http_request_t *r, ngx_int_t rc);
 
 /*
  * The end of a content handler that has sent its first statement, with rc as
@@ -226,7 +225,9 @@ ngx_int_t ngx_http_xet_query_asked(ngx_http_request_t *r, ngx_int_t rc);
 /*
  * For the handler of a query: calls rows() where the query gave some, else
  * answers as ngx_http_xet_query_error() does, and finalizes the request, unless
- * rows() returns NGX_AGAIN because the request waits for something else.
+ * rows() returns NGX_AGAIN because the request waits for something else.  code
+ * and missing are code and message of the 404 for no such row, NULL where that
+ * is a fault of the server.
  */
 void ngx_http_xet_query_answer(ngx_http_request_t *r, ngx_int_t rc,
     ngx_int_t (*rows)(ngx_http_request_t *r), const char *code,

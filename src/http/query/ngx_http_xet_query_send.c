@@ -432,14 +432,9 @@ ngx_http_xet_query_status(ngx_int_t rc, xet_status_t missing)
 
 
 ngx_int_t
-ngx_http_xet_query_error(ngx_http_request_t *r, ngx_int_t rc,
-    const char *code, const char *missing)
+ngx_http_xet_query_error(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_http_xet_query_t  *q;
-
-    if (rc == NGX_DECLINED && code) {
-        return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, code, missing);
-    }
 
     q = ngx_http_xet_query_get(r);
 
@@ -471,11 +466,21 @@ ngx_http_xet_query_answer(ngx_http_request_t *r, ngx_int_t rc,
             return;
         }
 
+    } else if (rc == NGX_DECLINED && code) {
+        rc = ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, code, missing);
+
     } else {
-        rc = ngx_http_xet_query_error(r, rc, code, missing);
+        rc = ngx_http_xet_query_error(r, rc);
     }
 
     ngx_http_finalize_request(r, rc);
+}
+
+
+void
+ngx_http_xet_query_failed(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc));
 }
 
 
@@ -483,7 +488,7 @@ ngx_int_t
 ngx_http_xet_query_wait(ngx_http_request_t *r, ngx_int_t rc)
 {
     if (rc != NGX_AGAIN) {
-        return ngx_http_xet_query_error(r, rc, NULL, NULL);
+        return ngx_http_xet_query_error(r, rc);
     }
 
     r->main->count++;
@@ -496,8 +501,7 @@ ngx_http_xet_query_wait(ngx_http_request_t *r, ngx_int_t rc)
 ngx_int_t
 ngx_http_xet_query_asked(ngx_http_request_t *r, ngx_int_t rc)
 {
-    return (rc == NGX_AGAIN) ? NGX_AGAIN
-                             : ngx_http_xet_query_error(r, rc, NULL, NULL);
+    return (rc == NGX_AGAIN) ? NGX_AGAIN : ngx_http_xet_query_error(r, rc);
 }
 
 

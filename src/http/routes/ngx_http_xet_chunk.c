@@ -177,7 +177,7 @@ ngx_http_xet_chunk_advertised(ngx_http_request_t *r, ngx_int_t rc)
         }
     }
 
-    ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL, NULL));
+    ngx_http_xet_query_failed(r, rc);
 }
 
 
@@ -326,8 +326,7 @@ ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data)
                                 .chunk = &ctx->hash,
                                 .wide = ngx_http_xet_dedup_wide(r));
         if (rc != NGX_AGAIN) {
-            ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
-                                                                  NULL));
+            ngx_http_xet_query_failed(r, rc);
         }
 
         return;

@@ -322,17 +322,9 @@ static void
 ngx_http_xet_file_put_done(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_http_xet_ingest_result_t *result)
 {
-    if (rc == NGX_OK) {
-        rc = ngx_http_xet_file_put_send(r, result);
-
-    } else if (rc == NGX_DECLINED) {
-        rc = ngx_http_xet_quota_error(r, status);
-
-    } else {
-        rc = ngx_http_xet_query_error(r, rc, NULL, NULL);
-    }
-
-    ngx_http_finalize_request(r, rc);
+    ngx_http_finalize_request(r,
+        (rc == NGX_OK) ? ngx_http_xet_file_put_send(r, result)
+                       : ngx_http_xet_upload_error(r, rc, status));
 }
 
 

@@ -109,9 +109,7 @@ ngx_http_xet_health_queried(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_probe_pt   handler;
 
     if (rc != NGX_OK && rc != NGX_BUSY) {
-        ngx_http_finalize_request(r,
-            ngx_http_xet_query_error(r, rc, "internal_error",
-                                     "the database failed"));
+        ngx_http_xet_query_failed(r, rc);
         return;
     }
 
@@ -141,8 +139,7 @@ ngx_http_xet_health_away(ngx_http_request_t *r, xet_status_t status)
         return;
     }
 
-    ngx_http_finalize_request(r,
-        ngx_http_xet_query_error(r, NGX_BUSY, NULL, NULL));
+    ngx_http_xet_query_failed(r, NGX_BUSY);
 }
 
 

@@ -246,8 +246,7 @@ ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc)
     /* NGX_DECLINED: none of the files that are still to come is here */
 
     if (rc != NGX_OK && rc != NGX_DECLINED) {
-        ngx_http_finalize_request(r,
-                                  ngx_http_xet_query_error(r, rc, NULL, NULL));
+        ngx_http_xet_query_failed(r, rc);
         return;
     }
 

@@ -246,23 +246,15 @@ static ngx_int_t
 ngx_http_xet_shard_status(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new)
 {
-    if (rc == NGX_DECLINED && status == XET_SHARD_XORB) {
+    if (rc == NGX_DECLINED && status != XET_QUOTA) {
         return ngx_http_xet_error_more(r, .core = status,
                    .message = ngx_http_xet_register_text(r, status),
-                   .line = NGX_HTTP_XET_SHARD_UNKNOWN);
-    }
-
-    if (rc == NGX_DECLINED && status == XET_QUOTA) {
-        return ngx_http_xet_quota_error(r, status);
-    }
-
-    if (rc == NGX_DECLINED) {
-        return ngx_http_xet_error_more(r, .core = status,
-                   .message = ngx_http_xet_register_text(r, status));
+                   .line = (status == XET_SHARD_XORB)
+                           ? NGX_HTTP_XET_SHARD_UNKNOWN : NULL);
     }
 
     if (rc != NGX_OK) {
-        return ngx_http_xet_query_error(r, rc, NULL, NULL);
+        return ngx_http_xet_upload_error(r, rc, status);
     }
 
     return ngx_http_xet_send_literal(r, new ? "{\"result\":1}"

@@ -40,7 +40,7 @@ ngx_http_xet_usage_queried(ngx_http_request_t *r, ngx_int_t rc)
         rc = ngx_http_xet_usage_send(r);
 
     } else {
-        rc = ngx_http_xet_query_error(r, rc, NULL, NULL);
+        rc = ngx_http_xet_query_error(r, rc);
     }
 
     ngx_http_finalize_request(r, rc);

@@ -175,11 +175,8 @@ void
 ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new)
 {
-    if (rc == NGX_DECLINED) {
-        rc = ngx_http_xet_quota_error(r, status);
-
-    } else if (rc != NGX_OK) {
-        rc = ngx_http_xet_query_error(r, rc, NULL, NULL);
+    if (rc != NGX_OK) {
+        rc = ngx_http_xet_upload_error(r, rc, status);
 
     } else {
         ngx_http_xet_audit(r)->result = new ? "new" : "known";

@@ -97,7 +97,7 @@ ngx_http_xet_quota_looked(ngx_http_request_t *r, ngx_int_t rc)
     look = ctx->look;
 
     if (ngx_http_xet_query_quota_over(r, &over)) {
-        rc = ngx_http_xet_quota_error(r, XET_QUOTA);
+        rc = ngx_http_xet_upload_error(r, NGX_DECLINED, XET_QUOTA);
 
     } else {
         ngx_http_xet_query_release(r);
@@ -113,11 +113,16 @@ ngx_http_xet_quota_looked(ngx_http_request_t *r, ngx_int_t rc)
 
 
 ngx_int_t
-ngx_http_xet_quota_error(ngx_http_request_t *r, xet_status_t status)
+ngx_http_xet_upload_error(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status)
 {
     xet_buf_t            b;
     xet_json_t           j;
     ngx_http_xet_over_t  over;
+
+    if (rc != NGX_DECLINED) {
+        return ngx_http_xet_query_error(r, rc);
+    }
 
     if (status != XET_QUOTA || !ngx_http_xet_query_quota_over(r, &over)) {
         return ngx_http_xet_error_status(r, status);

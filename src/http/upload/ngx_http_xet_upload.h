@@ -99,8 +99,11 @@ ngx_int_t ngx_http_xet_quota_read(ngx_http_request_t *r,
     ngx_http_xet_body_feed_pt feed, ngx_http_xet_body_wait_pt wait,
     ngx_http_xet_body_done_pt done, void *data);
 
-/* As ngx_http_xet_error_status(); for XET_QUOTA with what is left. */
-ngx_int_t ngx_http_xet_quota_error(ngx_http_request_t *r,
+/*
+ * Answers with the error that has ended an upload: status where rc is
+ * NGX_DECLINED, XET_QUOTA with what is left, else that of a query.
+ */
+ngx_int_t ngx_http_xet_upload_error(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status);
 
 /* The text for XET_QUOTA, in the pool of r. */

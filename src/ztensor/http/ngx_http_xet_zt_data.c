@@ -216,7 +216,7 @@ ngx_http_xet_zt_data_reported(ngx_http_request_t *r, ngx_int_t rc)
         }
 
     } else {
-        rc = ngx_http_xet_query_error(r, rc, NULL, NULL);
+        rc = ngx_http_xet_query_error(r, rc);
     }
 
     ngx_http_finalize_request(r, rc);
