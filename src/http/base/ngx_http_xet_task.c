@@ -550,9 +550,7 @@ ngx_http_xet_task_lone(ngx_http_xet_lone_t *t, ngx_http_xet_job_pt job,
 static void
 ngx_http_xet_task_lone_handler(ngx_event_t *ev)
 {
-    ngx_http_xet_lone_t  *t;
-
-    t = ev->data;
+    ngx_http_xet_lone_t *t = ev->data;
 
     if (ev->timedout) {
         ngx_log_error(NGX_LOG_WARN, ev->log, 0,

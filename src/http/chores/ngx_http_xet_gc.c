@@ -98,9 +98,7 @@ ngx_http_xet_gc_begin(ngx_http_xet_chore_t *chore)
 static void
 ngx_http_xet_gc_end(ngx_http_xet_chore_t *chore)
 {
-    ngx_http_xet_gc_t  *gc;
-
-    gc = chore->data;
+    ngx_http_xet_gc_t *gc = chore->data;
 
     ngx_http_xet_orphans_close(&gc->orphans);
 
@@ -151,9 +149,8 @@ ngx_http_xet_gc_step(ngx_http_xet_chore_t *chore)
 static void
 ngx_http_xet_gc_phase(ngx_http_xet_chore_t *chore, ngx_http_xet_gc_e phase)
 {
-    ngx_http_xet_gc_t  *gc;
+    ngx_http_xet_gc_t *gc = chore->data;
 
-    gc = chore->data;
     gc->phase = phase;
 
     ngx_http_xet_chore_cursor(chore, "%d", (int) phase);
@@ -195,9 +192,7 @@ static void
 ngx_http_xet_gc_batch(ngx_http_xet_chore_t *chore, uint64_t seen,
     uint64_t busy)
 {
-    ngx_http_xet_gc_t  *gc;
-
-    gc = chore->data;
+    ngx_http_xet_gc_t *gc = chore->data;
 
     if (seen <= busy) {
         ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_BUSY, busy);
@@ -282,9 +277,7 @@ ngx_http_xet_gc_remove_job(void *data, ngx_log_t *log)
 static void
 ngx_http_xet_gc_gone(ngx_http_xet_chore_t *chore)
 {
-    ngx_http_xet_gc_t  *gc;
-
-    gc = chore->data;
+    ngx_http_xet_gc_t *gc = chore->data;
 
     /* what can't be removed keeps nothing else from being deleted */
 

@@ -386,9 +386,7 @@ ngx_http_xet_gc_orphans_settled(ngx_http_xet_chore_t *chore)
 static void
 ngx_http_xet_gc_orphans_stuck(ngx_http_xet_chore_t *chore, const char *why)
 {
-    ngx_http_xet_gc_t  *gc;
-
-    gc = chore->data;
+    ngx_http_xet_gc_t *gc = chore->data;
 
     ngx_http_xet_chore_cursor(chore, "%d", (int) NGX_HTTP_XET_GC_FILES);
     ngx_http_xet_chore_failed(chore, gc->status, why);

@@ -145,9 +145,7 @@ ngx_http_xet_heal_end(ngx_http_xet_chore_t *chore)
 static void
 ngx_http_xet_heal_judge(ngx_http_xet_chore_t *chore, xet_status_t status)
 {
-    ngx_http_xet_pass_t  *pass;
-
-    pass = chore->data;
+    ngx_http_xet_pass_t *pass = chore->data;
 
     if (pass->copy) {
         ngx_http_xet_heal_fetched(chore, status);
@@ -319,9 +317,7 @@ ngx_http_xet_heal_found(ngx_http_xet_pass_t *pass, const char *name)
 static void
 ngx_http_xet_heal_fetch(ngx_http_xet_chore_t *chore)
 {
-    ngx_http_xet_pass_t  *pass;
-
-    pass = chore->data;
+    ngx_http_xet_pass_t *pass = chore->data;
 
     ngx_http_xet_pass_drop(pass);
 
@@ -387,9 +383,7 @@ ngx_http_xet_heal_source(ngx_http_xet_pass_t *pass)
 static void
 ngx_http_xet_heal_fetched(ngx_http_xet_chore_t *chore, xet_status_t status)
 {
-    ngx_http_xet_pass_t  *pass;
-
-    pass = chore->data;
+    ngx_http_xet_pass_t *pass = chore->data;
 
     switch (status) {
 
@@ -446,9 +440,7 @@ ngx_http_xet_heal_commit_job(void *data, ngx_log_t *log)
 static void
 ngx_http_xet_heal_committed(ngx_http_xet_chore_t *chore)
 {
-    ngx_http_xet_pass_t  *pass;
-
-    pass = chore->data;
+    ngx_http_xet_pass_t *pass = chore->data;
 
     if (pass->status != XET_OK) {
         ngx_http_xet_pass_failed(chore, pass->status);

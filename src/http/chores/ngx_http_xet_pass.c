@@ -303,9 +303,7 @@ ngx_http_xet_pass_done(ngx_http_xet_chore_t *chore)
 static void
 ngx_http_xet_pass_unread(ngx_http_xet_chore_t *chore)
 {
-    ngx_http_xet_pass_t  *pass;
-
-    pass = chore->data;
+    ngx_http_xet_pass_t *pass = chore->data;
 
     if (!pass->answers) {
         ngx_http_xet_chore_retry(chore, "the store can't be read");
@@ -332,9 +330,7 @@ ngx_http_xet_pass_unread(ngx_http_xet_chore_t *chore)
 static void
 ngx_http_xet_pass_left(ngx_http_xet_chore_t *chore)
 {
-    ngx_http_xet_pass_t  *pass;
-
-    pass = chore->data;
+    ngx_http_xet_pass_t *pass = chore->data;
 
     ngx_http_xet_chore_count(chore, NGX_HTTP_XET_PASS_UNREAD,
                              (int64_t) pass->unread);
@@ -345,9 +341,7 @@ ngx_http_xet_pass_left(ngx_http_xet_chore_t *chore)
 void
 ngx_http_xet_pass_next(ngx_http_xet_chore_t *chore)
 {
-    ngx_http_xet_pass_t  *pass;
-
-    pass = chore->data;
+    ngx_http_xet_pass_t *pass = chore->data;
 
     ngx_http_xet_pass_drop(pass);
 
