@@ -378,6 +378,10 @@ extern ngx_module_t  ngx_http_xet_module;
 /* ngx_http_xet_ctx.c */
 ngx_http_xet_ctx_t *ngx_http_xet_ctx(ngx_http_request_t *r);
 
+/* The context of a request that has one for certain. */
+#define ngx_http_xet_ctx_of(r)                                                \
+    ((ngx_http_xet_ctx_t *) ngx_http_get_module_ctx(r, ngx_http_xet_module))
+
 /*
  * Gives back the place of an upload in its limit, which the request holds until
  * it is answered.  Called before the last of the answer is sent: a client may

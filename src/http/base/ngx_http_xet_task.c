@@ -372,12 +372,9 @@ ngx_http_xet_task_event_handler(ngx_event_t *ev)
 static void
 ngx_http_xet_task_write_handler(ngx_http_request_t *r)
 {
-    ngx_http_xet_ctx_t   *ctx;
     ngx_http_xet_task_t  *t;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-
-    t = ctx->task;
+    t = ngx_http_xet_ctx_of(r)->task;
 
     if (!t->ready) {
 

@@ -159,8 +159,7 @@ xet_status_t
 ngx_http_xet_reader_open(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
     const xet_hash_t *file, ngx_http_xet_reader_open_pt handler)
 {
-    ngx_int_t            rc;
-    ngx_http_xet_ctx_t  *ctx;
+    ngx_int_t  rc;
 
     xet_cursor_init(&rd->cursor);
 
@@ -173,8 +172,7 @@ ngx_http_xet_reader_open(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
         return XET_OK;
     }
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    ctx->reader = rd;
+    ngx_http_xet_ctx_of(r)->reader = rd;
 
     rc = ngx_http_xet_query(r, file_open, ngx_http_xet_reader_opened,
                             .file = &rd->file);
@@ -187,17 +185,15 @@ static void
 ngx_http_xet_reader_opened(ngx_http_request_t *r, ngx_int_t rc)
 {
     xet_status_t                   status;
-    ngx_http_xet_ctx_t            *ctx;
     ngx_http_xet_reader_t         *rd;
     ngx_http_xet_file_open_row_t   row;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    rd = ctx->reader;
+    rd = ngx_http_xet_ctx_of(r)->reader;
 
     status = ngx_http_xet_query_status(rc, XET_NO_FILE);
 
     if (status == XET_OK
-        && ngx_http_xet_row_file_open(ctx->query->res, 0, &row) != NGX_OK)
+        && ngx_http_xet_row(r, file_open, 0, &row) != NGX_OK)
     {
         status = XET_DATABASE;
     }
@@ -253,8 +249,7 @@ ngx_http_xet_reader_range(ngx_http_xet_reader_t *rd, uint64_t start,
 xet_status_t
 ngx_http_xet_reader_next(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 {
-    xet_status_t         rc;
-    ngx_http_xet_ctx_t  *ctx;
+    xet_status_t  rc;
 
     if (rd->busy) {
         return XET_INTERNAL;
@@ -273,8 +268,7 @@ ngx_http_xet_reader_next(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
         }
     }
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    ctx->reader = rd;
+    ngx_http_xet_ctx_of(r)->reader = rd;
 
     rc = ngx_http_xet_reader_step(r, rd);
 
@@ -380,17 +374,15 @@ static void
 ngx_http_xet_reader_terms(ngx_http_request_t *r, ngx_int_t rc)
 {
     xet_status_t                   status;
-    ngx_http_xet_ctx_t            *ctx;
     ngx_http_xet_reader_t         *rd;
     ngx_http_xet_file_open_row_t   row;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    rd = ctx->reader;
+    rd = ngx_http_xet_ctx_of(r)->reader;
 
     status = ngx_http_xet_query_status(rc, XET_NO_FILE);
 
     if (status == XET_OK
-        && ngx_http_xet_row_file_open(ctx->query->res, 0, &row) != NGX_OK)
+        && ngx_http_xet_row(r, file_open, 0, &row) != NGX_OK)
     {
         status = XET_DATABASE;
     }
@@ -434,11 +426,9 @@ static void
 ngx_http_xet_reader_listed(ngx_http_request_t *r, ngx_int_t rc)
 {
     xet_status_t            status;
-    ngx_http_xet_ctx_t     *ctx;
     ngx_http_xet_reader_t  *rd;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    rd = ctx->reader;
+    rd = ngx_http_xet_ctx_of(r)->reader;
 
     status = (rc == NGX_OK) ? ngx_http_xet_reader_answers(r, rd)
                             : ngx_http_xet_query_status(rc, XET_DATABASE);
@@ -790,11 +780,9 @@ ngx_http_xet_reader_recorded(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_uint_t              n;
     xet_status_t            status;
-    ngx_http_xet_ctx_t     *ctx;
     ngx_http_xet_reader_t  *rd;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    rd = ctx->reader;
+    rd = ngx_http_xet_ctx_of(r)->reader;
 
     n = ngx_http_xet_query_xorb_lost(r, &rd->damage, &rc);
 

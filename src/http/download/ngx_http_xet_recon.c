@@ -52,7 +52,6 @@ ngx_int_t
 ngx_http_xet_recon_send(ngx_http_request_t *r, const xet_hash_t *file,
     const xet_range_t *want)
 {
-    ngx_http_xet_ctx_t    *ctx;
     ngx_http_xet_recon_t  *rec;
 
     rec = ngx_http_xet_state(r, sizeof(ngx_http_xet_recon_t),
@@ -61,8 +60,7 @@ ngx_http_xet_recon_send(ngx_http_request_t *r, const xet_hash_t *file,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    ctx->recon = rec;
+    ngx_http_xet_ctx_of(r)->recon = rec;
 
     rec->file = *file;
     rec->want = *want;
@@ -148,11 +146,9 @@ ngx_http_xet_recon_ask(ngx_http_request_t *r)
 {
     uint64_t               first;
     ngx_int_t              rc;
-    ngx_http_xet_ctx_t    *ctx;
     ngx_http_xet_recon_t  *rec;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    rec = ctx->recon;
+    rec = ngx_http_xet_ctx_of(r)->recon;
 
     first = rec->size ? rec->plan.position : rec->want.start;
 
@@ -177,13 +173,11 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
 {
     ngx_uint_t                      i, later;
     xet_status_t                    status;
-    ngx_http_xet_ctx_t             *ctx;
     ngx_http_xet_terms_t            terms;
     ngx_http_xet_recon_t           *rec;
     ngx_http_xet_file_terms_row_t   row;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    rec = ctx->recon;
+    rec = ngx_http_xet_ctx_of(r)->recon;
 
     ngx_http_xet_query_file_terms_get(r, &terms);
 
@@ -191,7 +185,7 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
     status = ngx_http_xet_recon_first(rec, &terms);
 
     for (i = 0; i < terms.n && status == XET_OK; i++) {
-        (void) ngx_http_xet_row_file_terms(ctx->query->res, i, &row);
+        (void) ngx_http_xet_row(r, file_terms, i, &row);
 
         /* other terms took the place of those of the window before */
 
@@ -310,11 +304,9 @@ ngx_http_xet_recon_edges(ngx_http_request_t *r)
     ngx_int_t              rc;
     unsigned               edge;
     xet_term_t            *term;
-    ngx_http_xet_ctx_t    *ctx;
     ngx_http_xet_recon_t  *rec;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    rec = ctx->recon;
+    rec = ngx_http_xet_ctx_of(r)->recon;
 
     for (edge = XET_PLAN_FIRST; edge <= XET_PLAN_LAST; edge <<= 1) {
 

@@ -25,7 +25,6 @@ ngx_int_t
 ngx_http_xet_stream_init(ngx_http_request_t *r, ngx_http_xet_stream_t *s,
     ngx_http_xet_stream_next_pt next, void *data)
 {
-    ngx_http_xet_ctx_t  *ctx;
     ngx_pool_cleanup_t  *cln;
 
     cln = ngx_pool_cleanup_add(r->pool, 0);
@@ -41,8 +40,7 @@ ngx_http_xet_stream_init(ngx_http_request_t *r, ngx_http_xet_stream_t *s,
     cln->handler = ngx_http_xet_stream_cleanup;
     cln->data = s;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    ctx->stream = s;
+    ngx_http_xet_ctx_of(r)->stream = s;
 
     return NGX_OK;
 }
@@ -136,11 +134,7 @@ ngx_http_xet_stream_continue(ngx_http_request_t *r, ngx_http_xet_stream_t *s)
 static void
 ngx_http_xet_stream_write_handler(ngx_http_request_t *r)
 {
-    ngx_http_xet_ctx_t  *ctx;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-
     if (ngx_http_xet_backlog_send(r) == NGX_OK) {
-        ngx_http_xet_stream_continue(r, ctx->stream);
+        ngx_http_xet_stream_continue(r, ngx_http_xet_ctx_of(r)->stream);
     }
 }

@@ -158,7 +158,7 @@ ngx_http_xet_hub_commit_handler(ngx_http_request_t *r,
     }
 
     hub->state = c;
-    c->query = ngx_http_xet_query_get(r);
+    c->query = ngx_http_xet_ctx_of(r)->query;
 
     ngx_http_xet_hub_limits(r, &limits);
 
@@ -215,7 +215,6 @@ ngx_http_xet_hub_commit_cleanup(void *data)
 static void
 ngx_http_xet_hub_commit_entered(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_ctx_t         *ctx;
     ngx_http_xet_hub_commit_t  *c;
     ngx_http_xet_hub_answer_t   answer;
 
@@ -224,7 +223,6 @@ ngx_http_xet_hub_commit_entered(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     c = ngx_http_xet_hub_get(r)->state;
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
     c->store.len = answer.more.len;
     c->store.data = ngx_pstrdup(r->pool, &answer.more);
@@ -236,7 +234,7 @@ ngx_http_xet_hub_commit_entered(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    ctx->repo = c->store;
+    ngx_http_xet_ctx_of(r)->repo = c->store;
 
     ngx_http_xet_query_release(r);
 
@@ -625,7 +623,7 @@ ngx_http_xet_hub_commit_doubts(ngx_http_request_t *r,
     ngx_http_xet_hub_claims_row_t  row;
 
     c->next = 0;
-    c->n = ngx_http_xet_query_rows(ngx_http_xet_query_get(r));
+    c->n = ngx_http_xet_query_rows(ngx_http_xet_ctx_of(r)->query);
 
     c->claims = ngx_pnalloc(r->pool, c->n * sizeof(ngx_http_xet_hub_claim_t));
     if (c->claims == NULL) {

@@ -189,12 +189,11 @@ ngx_http_xet_hub_files_asked(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    n = (rc == NGX_OK) ? ngx_http_xet_query_rows(ngx_http_xet_query_get(r))
+    n = (rc == NGX_OK) ? ngx_http_xet_query_rows(ngx_http_xet_ctx_of(r)->query)
                         : 0;
 
     for (i = 0; i < n; i++) {
-        (void) ngx_http_xet_row_hub_here(ngx_http_xet_query_get(r)->res, i,
-                                         &row);
+        (void) ngx_http_xet_row(r, hub_here, i, &row);
         ngx_http_xet_hub_files_drop(f, row.n);
     }
 

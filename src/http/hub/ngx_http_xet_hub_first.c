@@ -53,7 +53,7 @@ ngx_http_xet_hub_first_create(ngx_http_request_t *r, const u_char *upload)
     }
 
     first->upload = upload;
-    first->query = ngx_http_xet_query_get(r);
+    first->query = ngx_http_xet_ctx_of(r)->query;
 
     return first;
 }

@@ -295,7 +295,7 @@ ngx_http_xet_hub_lfs_marked(ngx_http_request_t *r, ngx_http_xet_hub_lfs_t *l)
     ngx_http_xet_query_t         *q;
     ngx_http_xet_hub_known_row_t  row;
 
-    q = ngx_http_xet_query_get(r);
+    q = ngx_http_xet_ctx_of(r)->query;
     n = ngx_http_xet_query_rows(q);
     k = l->next;
 
@@ -621,7 +621,6 @@ ngx_http_xet_hub_lfs_check(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     ngx_str_t                    store, e, s;
     xet_status_t                 status;
     xet_hub_text_t               text;
-    ngx_http_xet_ctx_t          *ctx;
     ngx_http_xet_hub_lfs_url_t  *u;
 
     u = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_lfs_url_t),
@@ -653,9 +652,7 @@ ngx_http_xet_hub_lfs_check(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
         return NGX_DONE;
     }
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-
-    ctx->repo = store;
+    ngx_http_xet_ctx_of(r)->repo = store;
     hub->state = u;
     *url = u;
 
@@ -751,7 +748,7 @@ ngx_http_xet_hub_lfs_found(ngx_http_request_t *r, ngx_int_t rc)
     u = ngx_http_xet_hub_get(r)->state;
 
     if (rc == NGX_OK) {
-        rc = ngx_http_xet_row_hub_known(ctx->query->res, 0, &row);
+        rc = ngx_http_xet_row(r, hub_known, 0, &row);
     }
 
     if (rc == NGX_DECLINED || (rc == NGX_OK && !row.proven)) {

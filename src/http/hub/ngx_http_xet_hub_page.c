@@ -379,5 +379,5 @@ ngx_uint_t
 ngx_http_xet_hub_page_rows(ngx_http_request_t *r, ngx_int_t rc)
 {
     return (rc == NGX_OK)
-           ? ngx_http_xet_query_rows(ngx_http_xet_query_get(r)) : 0;
+           ? ngx_http_xet_query_rows(ngx_http_xet_ctx_of(r)->query) : 0;
 }

@@ -174,8 +174,7 @@ ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc)
     rows = ngx_http_xet_hub_page_rows(r, rc);
 
     if (rows) {
-        (void) ngx_http_xet_row_hub_page_list(ngx_http_xet_query_get(r)->res,
-                                              rows - 1, &listed);
+        (void) ngx_http_xet_row(r, hub_page_list, rows - 1, &listed);
 
         list->looked = (listed.repo.data == NULL);
         rows -= list->looked;
@@ -263,8 +262,7 @@ ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
     rows = ngx_min(rows, NGX_HTTP_XET_HUB_ROWS);
 
     for (i = 0; i < rows; i++) {
-        (void) ngx_http_xet_row_hub_page_list(ngx_http_xet_query_get(r)->res,
-                                              i, &listed);
+        (void) ngx_http_xet_row(r, hub_page_list, i, &listed);
         ngx_http_xet_hub_page_row(r, b, &listed);
     }
 
@@ -366,10 +364,10 @@ ngx_http_xet_hub_page_more(ngx_http_request_t *r, xet_buf_t *b,
     }
 
     if (rows > NGX_HTTP_XET_HUB_ROWS || list->looked) {
-        (void) ngx_http_xet_row_hub_page_list(ngx_http_xet_query_get(r)->res,
-                                             list->looked
-                                             ? rows : NGX_HTTP_XET_HUB_ROWS - 1,
-                                             &listed);
+        (void) ngx_http_xet_row(r, hub_page_list,
+                                list->looked ? rows
+                                             : NGX_HTTP_XET_HUB_ROWS - 1,
+                                &listed);
 
         len = ngx_sprintf(cursor, "%L/%L", listed.changed, listed.id) - cursor;
 

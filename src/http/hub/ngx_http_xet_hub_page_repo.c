@@ -110,9 +110,7 @@ ngx_http_xet_hub_page_view(ngx_http_request_t *r,
 {
     ngx_http_xet_hub_page_repo_row_t  row;
 
-    if (ngx_http_xet_row_hub_page_repo(ngx_http_xet_query_get(r)->res, 0, &row)
-        != NGX_OK)
-    {
+    if (ngx_http_xet_row(r, hub_page_repo, 0, &row) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -199,8 +197,7 @@ ngx_http_xet_hub_page_refs(ngx_http_request_t *r, ngx_int_t rc)
     view = paper->view;
 
     for (i = 0; i < rows; i++) {
-        (void) ngx_http_xet_row_hub_page_refs(ngx_http_xet_query_get(r)->res,
-                                              i, &row);
+        (void) ngx_http_xet_row(r, hub_page_refs, i, &row);
         ref = row.ref;
 
         tag = (ref.len > 5 && ngx_strncmp(ref.data, "tags/", 5) == 0);

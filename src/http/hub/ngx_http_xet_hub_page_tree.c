@@ -48,8 +48,7 @@ ngx_http_xet_hub_page_tree(ngx_http_request_t *r, ngx_uint_t rows,
         ngx_http_xet_hub_page_tree_head(r, b);
 
         for (i = 0; i < ngx_min(rows, NGX_HTTP_XET_HUB_ROWS); i++) {
-            (void) ngx_http_xet_row_hub_page_tree(
-                      ngx_http_xet_query_get(r)->res, i, &entry);
+            (void) ngx_http_xet_row(r, hub_page_tree, i, &entry);
             ngx_http_xet_hub_page_entry(r, paper, &entry);
 
             if (!entry.folder && paper->file.data == NULL
@@ -178,9 +177,8 @@ ngx_http_xet_hub_page_tree_more(ngx_http_request_t *r,
     }
 
     if (rows > NGX_HTTP_XET_HUB_ROWS) {
-        (void) ngx_http_xet_row_hub_page_tree(ngx_http_xet_query_get(r)->res,
-                                              NGX_HTTP_XET_HUB_ROWS - 1,
-                                              &entry);
+        (void) ngx_http_xet_row(r, hub_page_tree, NGX_HTTP_XET_HUB_ROWS - 1,
+                                &entry);
 
         xet_hub_html(b, "<li><a rel=\"next\" href=\"?cursor=%u\">Next page</a>"
                      "</li>\n", ngx_http_xet_hub_str(&entry.entry));

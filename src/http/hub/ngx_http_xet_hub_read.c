@@ -112,7 +112,7 @@ ngx_http_xet_hub_parts_answered(ngx_http_request_t *r, ngx_int_t rc)
 
     /* the rows of hub_refs_get and hub_commits_get have the same columns */
 
-    (void) ngx_http_xet_row_hub_info(ngx_http_xet_query_get(r)->res, 0, &row);
+    (void) ngx_http_xet_row(r, hub_info, 0, &row);
 
     if (answer.body.data == NULL || row.rest.len > NGX_HTTP_XET_HUB_REST) {
         ngx_http_xet_hub_stream_fail(r, &p->stream, XET_DATABASE);

@@ -82,8 +82,7 @@ ngx_http_xet_hub_resolve_row(ngx_http_request_t *r,
 {
     static const u_char  unknown[XET_DIGEST_SHA256_LEN];
 
-    if (ngx_http_xet_row_hub_resolve(ngx_http_xet_query_get(r)->res, 0, file)
-        != NGX_OK
+    if (ngx_http_xet_row(r, hub_resolve, 0, file) != NGX_OK
         || (file->answer.status == NGX_HTTP_OK && file->hash == NULL))
     {
         return NGX_ERROR;

@@ -166,7 +166,6 @@ ngx_http_xet_hub_access(ngx_http_request_t *r)
 static void
 ngx_http_xet_audit_access(ngx_http_request_t *r)
 {
-    ngx_http_xet_ctx_t       *ctx;
     ngx_http_xet_audit_t     *audit, now;
     ngx_http_xet_loc_conf_t  *xlcf;
 
@@ -199,8 +198,7 @@ ngx_http_xet_audit_access(ngx_http_request_t *r)
 
     /* a limit may have asked before who it is */
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    audit->auth = ctx->auth;
+    audit->auth = ngx_http_xet_ctx_of(r)->auth;
 }
 
 

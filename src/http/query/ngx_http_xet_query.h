@@ -194,7 +194,6 @@ struct ngx_http_xet_query_s {
  * NGX_ERROR without memory.
  */
 ngx_int_t ngx_http_xet_query_create(ngx_http_request_t *r);
-ngx_http_xet_query_t *ngx_http_xet_query_get(ngx_http_request_t *r);
 
 /*
  * The core status for the rc that sending a statement returned, or that its

@@ -15,7 +15,7 @@ ngx_http_xet_query_file_terms_get(ngx_http_request_t *r,
     PGresult                       *res;
     ngx_http_xet_file_terms_row_t   row;
 
-    res = ngx_http_xet_query_get(r)->res;
+    res = ngx_http_xet_ctx_of(r)->query->res;
 
     (void) ngx_http_xet_row_file_terms(res, 0, &row);
 
@@ -31,7 +31,7 @@ ngx_http_xet_query_files_terms(ngx_http_request_t *r,
 {
     ngx_http_xet_query_t  *q;
 
-    q = ngx_http_xet_query_get(r);
+    q = ngx_http_xet_ctx_of(r)->query;
 
     q->files = files->n;
     q->first = first;

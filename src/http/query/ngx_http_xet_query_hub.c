@@ -87,7 +87,7 @@ ngx_http_xet_query_hub_get(ngx_http_request_t *r,
 {
     ngx_http_xet_hub_begin_row_t  row;
 
-    (void) ngx_http_xet_row_hub_begin(ngx_http_xet_query_get(r)->res, 0, &row);
+    (void) ngx_http_xet_row(r, hub_begin, 0, &row);
 
     *answer = row.answer;
 }
@@ -129,7 +129,7 @@ ngx_http_xet_query_hub_stage(ngx_http_request_t *r, const u_char *upload,
 ngx_uint_t
 ngx_http_xet_query_hub_nodes(ngx_http_request_t *r)
 {
-    return ngx_http_xet_query_rows(ngx_http_xet_query_get(r)) - 1;
+    return ngx_http_xet_query_rows(ngx_http_xet_ctx_of(r)->query) - 1;
 }
 
 
@@ -142,8 +142,7 @@ ngx_http_xet_query_hub_node(ngx_http_request_t *r, ngx_uint_t i,
     ngx_int_t                         rc;
     ngx_http_xet_hub_tree_rows_row_t  row;
 
-    rc = ngx_http_xet_row_hub_tree_rows(ngx_http_xet_query_get(r)->res, i + 1,
-                                        &row);
+    rc = ngx_http_xet_row(r, hub_tree_rows, i + 1, &row);
 
     node->path.data = row.entry.data;
     node->path.len = row.entry.len;

@@ -182,7 +182,7 @@ ngx_http_xet_query_leave(ngx_http_request_t *r, ngx_int_t rc,
     ngx_http_xet_query_t  *q;
 
     if (rc == NGX_AGAIN && upload) {
-        q = ngx_http_xet_query_get(r);
+        q = ngx_http_xet_ctx_of(r)->query;
 
         q->upload = upload;
         q->hub = (hub != 0);

@@ -83,7 +83,7 @@ ngx_http_xet_query_quota_over(ngx_http_request_t *r, ngx_http_xet_over_t *over)
     const char            *p;
     ngx_http_xet_query_t  *q;
 
-    q = ngx_http_xet_query_get(r);
+    q = ngx_http_xet_ctx_of(r)->query;
 
     if (ngx_strcmp(q->sqlstate, "XT004") != 0) {
         return 0;

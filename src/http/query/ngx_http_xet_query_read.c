@@ -47,7 +47,7 @@ ngx_http_xet_query_read(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
     ngx_uint_t             n;
     ngx_http_xet_query_t  *q;
 
-    q = ngx_http_xet_query_get(r);
+    q = ngx_http_xet_ctx_of(r)->query;
 
     n = NGX_HTTP_XET_NO_STANDBY;
 
@@ -93,7 +93,7 @@ ngx_http_xet_query_named(ngx_http_request_t *r, ngx_http_xet_stmt_e stmt,
     ngx_int_t              rc;
     ngx_http_xet_query_t  *q;
 
-    q = ngx_http_xet_query_get(r);
+    q = ngx_http_xet_ctx_of(r)->query;
 
     if (q->primary || q->reading || ngx_http_xet_standbys_alone()) {
         return ngx_http_xet_query_read(r, NGX_HTTP_XET_READ, stmt, whole,
@@ -250,7 +250,7 @@ ngx_http_xet_query_elsewhere(ngx_http_xet_query_t *q,
 void
 ngx_http_xet_query_primary(ngx_http_request_t *r)
 {
-    ngx_http_xet_query_get(r)->primary = 1;
+    ngx_http_xet_ctx_of(r)->query->primary = 1;
 }
 
 
@@ -259,7 +259,7 @@ ngx_http_xet_query_again(ngx_http_request_t *r)
 {
     ngx_http_xet_query_t  *q;
 
-    q = ngx_http_xet_query_get(r);
+    q = ngx_http_xet_ctx_of(r)->query;
 
     q->primary = 1;
 

@@ -70,23 +70,12 @@ ngx_http_xet_query_create(ngx_http_request_t *r)
 }
 
 
-ngx_http_xet_query_t *
-ngx_http_xet_query_get(ngx_http_request_t *r)
-{
-    ngx_http_xet_ctx_t  *ctx;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-
-    return ctx->query;
-}
-
-
 ngx_http_xet_params_t *
 ngx_http_xet_query_params(ngx_http_request_t *r)
 {
     ngx_http_xet_query_t  *q;
 
-    q = ngx_http_xet_query_get(r);
+    q = ngx_http_xet_ctx_of(r)->query;
 
     ngx_http_xet_query_release(r);
     ngx_http_xet_params_init(&q->params);
@@ -103,7 +92,7 @@ ngx_http_xet_query_prepare(ngx_http_request_t *r,
     ngx_pool_cleanup_t    *pcln;
     ngx_http_xet_query_t  *q;
 
-    q = ngx_http_xet_query_get(r);
+    q = ngx_http_xet_ctx_of(r)->query;
 
     if (!q->cleanup) {
 
@@ -179,7 +168,7 @@ ngx_http_xet_query_turns(ngx_http_request_t *r, ngx_http_xet_stmt_e stmt)
         }
     }
 
-    ngx_http_xet_query_get(r)->params.caller = hash;
+    ngx_http_xet_ctx_of(r)->query->params.caller = hash;
 }
 
 
@@ -276,7 +265,7 @@ ngx_http_xet_query_now(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
 {
     ngx_http_xet_query_t  *q;
 
-    q = ngx_http_xet_query_get(r);
+    q = ngx_http_xet_ctx_of(r)->query;
 
     ngx_http_xet_query_turns(r, stmt);
 
@@ -404,7 +393,7 @@ ngx_http_xet_query_pool_cleanup(void *data)
 void
 ngx_http_xet_query_release(ngx_http_request_t *r)
 {
-    ngx_http_xet_query_pool_cleanup(ngx_http_xet_query_get(r));
+    ngx_http_xet_query_pool_cleanup(ngx_http_xet_ctx_of(r)->query);
 }
 
 
@@ -436,7 +425,7 @@ ngx_http_xet_query_error(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_http_xet_query_t  *q;
 
-    q = ngx_http_xet_query_get(r);
+    q = ngx_http_xet_ctx_of(r)->query;
 
     if (rc == NGX_BUSY && q && q->gone) {
         return NGX_HTTP_CLIENT_CLOSED_REQUEST;
@@ -515,5 +504,5 @@ ngx_http_xet_query_rows(ngx_http_xet_query_t *q)
 int64_t
 ngx_http_xet_query_number(ngx_http_request_t *r)
 {
-    return ngx_http_xet_pg_int(ngx_http_xet_query_get(r)->res, 0, 0);
+    return ngx_http_xet_pg_int(ngx_http_xet_ctx_of(r)->query->res, 0, 0);
 }

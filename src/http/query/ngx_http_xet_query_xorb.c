@@ -230,7 +230,7 @@ ngx_http_xet_query_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
     ngx_http_xet_query_t  *q;
 
     if (rc == NGX_AGAIN) {
-        q = ngx_http_xet_query_get(r);
+        q = ngx_http_xet_ctx_of(r)->query;
 
         q->copy = file;
         q->size = info->stored_size;
@@ -379,7 +379,7 @@ ngx_http_xet_query_xorb_put_row(ngx_http_request_t *r,
 {
     ngx_http_xet_xorb_put_row_t  row;
 
-    (void) ngx_http_xet_row_xorb_put(ngx_http_xet_query_get(r)->res, 0, &row);
+    (void) ngx_http_xet_row(r, xorb_put, 0, &row);
 
     ngx_memzero(copy, sizeof(ngx_http_xet_copy_t));
 
@@ -405,7 +405,7 @@ ngx_http_xet_query_xorb_lost(ngx_http_request_t *r,
     }
 
     return (*rc == NGX_OK)
-           ? ngx_http_xet_damage_lost(ngx_http_xet_query_get(r)->res,
+           ? ngx_http_xet_damage_lost(ngx_http_xet_ctx_of(r)->query->res,
                                       damage->log, r->connection->log)
            : 0;
 }
@@ -416,7 +416,7 @@ ngx_http_xet_query_chunk_find_rc(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_http_xet_query_t  *q;
 
-    q = ngx_http_xet_query_get(r);
+    q = ngx_http_xet_ctx_of(r)->query;
 
     if (rc == NGX_BUSY
         && ngx_strcmp(q->sqlstate, NGX_HTTP_XET_PG_CANCELLED) == 0)

@@ -109,6 +109,10 @@ ngx_int_t ngx_http_xet_ask_statement(ngx_http_xet_stmt_e stmt,
 ngx_int_t ngx_http_xet_read_row(ngx_http_xet_stmt_e stmt, PGresult *res,
     ngx_uint_t i, void *row);
 
+/* Of the answer that a request has last got. */
+#define ngx_http_xet_row(r, name, i, row)                                     \
+    ngx_http_xet_row_##name(ngx_http_xet_ctx_of(r)->query->res, i, row)
+
 
 /*
  * The first three with the arguments in place, those that are not named 0 or

@@ -108,11 +108,9 @@ static ngx_int_t
 ngx_http_xet_chunk_answer(ngx_http_request_t *r)
 {
     ngx_int_t              rc;
-    ngx_http_xet_ctx_t    *ctx;
     ngx_http_xet_chunk_t  *chunk;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    chunk = ctx->route.chunk;
+    chunk = ngx_http_xet_ctx_of(r)->route.chunk;
 
     ngx_http_xet_array_reset(&chunk->xorbs);
 

@@ -176,12 +176,10 @@ static ngx_int_t
 ngx_http_xet_hashes_terms(ngx_http_request_t *r)
 {
     xet_status_t            status;
-    ngx_http_xet_ctx_t     *ctx;
     ngx_http_xet_terms_t    terms;
     ngx_http_xet_hashes_t  *h;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    h = ctx->route.hashes;
+    h = ngx_http_xet_ctx_of(r)->route.hashes;
 
     ngx_http_xet_query_file_terms_get(r, &terms);
 
@@ -249,8 +247,7 @@ ngx_http_xet_hashes_copy(ngx_http_request_t *r, ngx_http_xet_hashes_t *h,
     p = h->terms;
 
     for (i = 0; i < terms->n; i++) {
-        (void) ngx_http_xet_row_file_terms(ngx_http_xet_query_get(r)->res, i,
-                                           &row);
+        (void) ngx_http_xet_row(r, file_terms, i, &row);
 
         /* other terms took the place of those of the window before */
 
@@ -285,11 +282,9 @@ ngx_http_xet_hashes_window(ngx_http_request_t *r)
     ngx_uint_t              i, chunks;
     xet_term_t              term;
     xet_status_t            status;
-    ngx_http_xet_ctx_t     *ctx;
     ngx_http_xet_hashes_t  *h;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    h = ctx->route.hashes;
+    h = ngx_http_xet_ctx_of(r)->route.hashes;
 
     ngx_http_xet_columns_reset(&h->window);
     chunks = 0;

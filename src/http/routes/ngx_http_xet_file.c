@@ -116,10 +116,7 @@ static ngx_int_t
 ngx_http_xet_file_get_send(ngx_http_request_t *r, ngx_http_xet_file_get_t *f)
 {
     u_char                  *p;
-    ngx_http_xet_ctx_t      *ctx;
     ngx_http_xet_content_t   content;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
     p = ngx_pnalloc(r->pool, XET_HASH_STR_LEN + 2);
 
@@ -134,7 +131,7 @@ ngx_http_xet_file_get_send(ngx_http_request_t *r, ngx_http_xet_file_get_t *f)
     content.etag.len = XET_HASH_STR_LEN + 2;
 
     *p++ = '"';
-    p = xet_hash_print(p, &ctx->hash);
+    p = xet_hash_print(p, &ngx_http_xet_ctx_of(r)->hash);
     *p = '"';
 
     ngx_http_xet_file_get_type(r, f, &content.type);

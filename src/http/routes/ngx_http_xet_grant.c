@@ -407,12 +407,9 @@ ngx_http_xet_commit_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_commit_t *c = data;
 
-    ngx_http_xet_ctx_t  *ctx;
-
     /* what was put counts for the one who has put it, right or not */
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    ctx->worth = c->stage.size;
+    ngx_http_xet_ctx_of(r)->worth = c->stage.size;
 
     if (c->status == XET_AGAIN) {
 

@@ -55,13 +55,10 @@ static ngx_http_xet_health_probe_t  ngx_http_xet_health_probe;
 ngx_int_t
 ngx_http_xet_health_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
-    ngx_int_t  rc;
-
     ngx_http_xet_health_write();
 
-    rc = ngx_http_xet_query(r, ping, ngx_http_xet_health_queried);
-
-    return ngx_http_xet_query_wait(r, rc);
+    return ngx_http_xet_query_wait(r,
+               ngx_http_xet_query(r, ping, ngx_http_xet_health_queried));
 }
 
 

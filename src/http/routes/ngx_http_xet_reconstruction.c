@@ -211,11 +211,9 @@ ngx_http_xet_batch_ask(ngx_http_request_t *r)
     uint64_t                   at;
     ngx_int_t                  rc;
     ngx_uint_t                 first;
-    ngx_http_xet_ctx_t        *ctx;
     ngx_http_xet_batch_req_t  *b;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    b = ctx->route.batch;
+    b = ngx_http_xet_ctx_of(r)->route.batch;
 
     first = b->file;
     at = b->plan.position;
@@ -295,8 +293,7 @@ ngx_http_xet_batch_add_rows(ngx_http_request_t *r,
     rc = (inside && n == 0) ? XET_PLAN_CHANGED : XET_OK;
 
     for (i = 0; i < n && rc == XET_OK; i++) {
-        (void) ngx_http_xet_row_files_terms(ngx_http_xet_query_get(r)->res, i,
-                                            &row);
+        (void) ngx_http_xet_row(r, files_terms, i, &row);
         row.n--;
 
         if (inside && i == 0

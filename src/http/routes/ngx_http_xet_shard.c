@@ -183,11 +183,9 @@ ngx_http_xet_shard_progress(ngx_http_request_t *r, ngx_http_xet_stage_e stage,
 {
     u_char                 frame[NGX_HTTP_XET_FRAME_MAX], *p;
     ngx_uint_t             force;
-    ngx_http_xet_ctx_t    *ctx;
     ngx_http_xet_shard_t  *shard;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    shard = ctx->route.shard;
+    shard = ngx_http_xet_ctx_of(r)->route.shard;
 
     if (stage == NGX_HTTP_XET_VALIDATING) {
         p = ngx_slprintf(frame, frame + sizeof(frame),
@@ -211,12 +209,10 @@ static void
 ngx_http_xet_shard_registered(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new)
 {
-    ngx_http_xet_ctx_t     *ctx;
     ngx_http_xet_shard_t   *shard;
     ngx_http_xet_frames_t  *frames;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    shard = ctx->route.shard;
+    shard = ngx_http_xet_ctx_of(r)->route.shard;
     frames = shard->frames;
 
     if (rc == NGX_OK) {

@@ -23,11 +23,8 @@ static void ngx_http_xet_usage_bytes(xet_json_t *j, const char *name,
 ngx_int_t
 ngx_http_xet_usage_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
-    ngx_int_t  rc;
-
-    rc = ngx_http_xet_query(r, usage_get, ngx_http_xet_usage_queried);
-
-    return ngx_http_xet_query_wait(r, rc);
+    return ngx_http_xet_query_wait(r,
+               ngx_http_xet_query(r, usage_get, ngx_http_xet_usage_queried));
 }
 
 
@@ -64,7 +61,7 @@ ngx_http_xet_usage_send(ngx_http_request_t *r)
 
     xet_json_object_begin(&j);
 
-    q = ngx_http_xet_query_get(r);
+    q = ngx_http_xet_ctx_of(r)->query;
     n = ngx_http_xet_query_rows(q);
 
     for (i = 0; i < n; i++) {

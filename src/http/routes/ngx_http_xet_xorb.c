@@ -235,7 +235,7 @@ ngx_http_xet_xorb_get_known(ngx_http_request_t *r)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    (void) ngx_http_xet_row_xorb_get(ctx->query->res, 0, &copy);
+    (void) ngx_http_xet_row(r, xorb_get, 0, &copy);
 
     if (ngx_http_xet_url_internal(r, &ctx->hash, copy.tag, &uri, &args)
         != NGX_OK)
@@ -347,16 +347,14 @@ ngx_http_xet_xorb_answer(ngx_http_request_t *r, ngx_int_t rc,
 static ngx_int_t
 ngx_http_xet_xorb_head_known(ngx_http_request_t *r)
 {
-    ngx_http_xet_ctx_t           *ctx;
     ngx_http_xet_xorb_head_t     *x;
     ngx_http_xet_xorb_get_row_t   row;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    x = ctx->route.xorb_head;
+    x = ngx_http_xet_ctx_of(r)->route.xorb_head;
 
     /* the rows of xorb_grant have the same columns */
 
-    (void) ngx_http_xet_row_xorb_get(ctx->query->res, 0, &row);
+    (void) ngx_http_xet_row(r, xorb_get, 0, &row);
 
     ngx_memzero(&x->copy, sizeof(ngx_http_xet_copy_t));
 
@@ -418,11 +416,9 @@ ngx_http_xet_xorb_head_done(ngx_http_request_t *r, void *data)
 static ngx_int_t
 ngx_http_xet_xorb_missing(ngx_http_request_t *r)
 {
-    ngx_http_xet_ctx_t        *ctx;
     ngx_http_xet_xorb_head_t  *x;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    x = ctx->route.xorb_head;
+    x = ngx_http_xet_ctx_of(r)->route.xorb_head;
 
     if (x->missing) {
         return x->missing(r, x->data);
@@ -473,11 +469,9 @@ ngx_http_xet_xorb_promised(ngx_http_request_t *r, ngx_int_t rc)
 static ngx_int_t
 ngx_http_xet_xorb_head_send(ngx_http_request_t *r)
 {
-    ngx_http_xet_ctx_t        *ctx;
     ngx_http_xet_xorb_head_t  *x;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    x = ctx->route.xorb_head;
+    x = ngx_http_xet_ctx_of(r)->route.xorb_head;
 
     return x->grant ? ngx_http_xet_send_literal(r, "{}")
                     : ngx_http_xet_send_head(r, (off_t) x->copy.size);

@@ -135,11 +135,9 @@ static void
 ngx_http_xet_body_post_handler(ngx_http_request_t *r)
 {
     ngx_chain_t          *cl;
-    ngx_http_xet_ctx_t   *ctx;
     ngx_http_xet_body_t  *body;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    body = ctx->body;
+    body = ngx_http_xet_ctx_of(r)->body;
 
     for (cl = r->request_body->bufs; cl; cl = cl->next) {
         if (cl->buf->in_file) {
@@ -162,17 +160,13 @@ ngx_http_xet_body_post_handler(ngx_http_request_t *r)
 static void
 ngx_http_xet_body_read_handler(ngx_http_request_t *r)
 {
-    ngx_http_xet_ctx_t  *ctx;
-
     if (r->connection->read->timedout) {
         r->connection->timedout = 1;
         ngx_http_finalize_request(r, NGX_HTTP_REQUEST_TIME_OUT);
         return;
     }
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-
-    ngx_http_xet_body_pump(ctx->body);
+    ngx_http_xet_body_pump(ngx_http_xet_ctx_of(r)->body);
 }
 
 
@@ -243,11 +237,7 @@ ngx_http_xet_body_drop(ngx_http_xet_body_t *body)
 static void
 ngx_http_xet_body_drained(ngx_http_request_t *r)
 {
-    ngx_http_xet_ctx_t  *ctx;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-
-    ngx_http_xet_body_finish(ctx->body);
+    ngx_http_xet_body_finish(ngx_http_xet_ctx_of(r)->body);
 }
 
 
@@ -255,14 +245,10 @@ void
 ngx_http_xet_body_drain(ngx_http_request_t *r,
     ngx_http_event_handler_pt drained)
 {
-    ngx_http_xet_ctx_t  *ctx;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-
     ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                    "xet body: failed, dropping the rest");
 
-    ctx->drained = drained;
+    ngx_http_xet_ctx_of(r)->drained = drained;
     r->read_event_handler = ngx_http_xet_body_drain_handler;
 
     ngx_http_xet_body_drain_handler(r);
@@ -272,8 +258,7 @@ ngx_http_xet_body_drain(ngx_http_request_t *r,
 static void
 ngx_http_xet_body_drain_handler(ngx_http_request_t *r)
 {
-    ngx_int_t            rc;
-    ngx_http_xet_ctx_t  *ctx;
+    ngx_int_t  rc;
 
     rc = ngx_http_read_unbuffered_request_body(r);
 
@@ -287,9 +272,7 @@ ngx_http_xet_body_drain_handler(ngx_http_request_t *r)
         return;
     }
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-
-    ctx->drained(r);
+    ngx_http_xet_ctx_of(r)->drained(r);
 }
 
 
@@ -537,11 +520,9 @@ static void
 ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data)
 {
     xet_status_t          status;
-    ngx_http_xet_ctx_t   *ctx;
     ngx_http_xet_body_t  *body;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    body = ctx->body;
+    body = ngx_http_xet_ctx_of(r)->body;
     status = body->pieces.status;
 
     if (status == XET_AGAIN && body->status == XET_OK && body->wait) {
@@ -574,11 +555,9 @@ ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data)
 void
 ngx_http_xet_body_resume(ngx_http_request_t *r, xet_status_t status)
 {
-    ngx_http_xet_ctx_t   *ctx;
     ngx_http_xet_body_t  *body;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    body = ctx->body;
+    body = ngx_http_xet_ctx_of(r)->body;
 
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                    "xet body: the piece goes on, status:%d", (int) status);

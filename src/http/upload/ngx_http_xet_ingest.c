@@ -132,17 +132,6 @@ static void ngx_http_xet_ingest_registered(ngx_http_request_t *r,
 static void ngx_http_xet_ingest_proven(ngx_http_request_t *r, ngx_int_t rc);
 
 
-static ngx_http_xet_ingest_t *
-ngx_http_xet_ingest_get(ngx_http_request_t *r)
-{
-    ngx_http_xet_ctx_t  *ctx;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-
-    return ctx->ingest;
-}
-
-
 ngx_int_t
 ngx_http_xet_ingest(ngx_http_request_t *r,
     const ngx_http_xet_ingest_expected_t *expected,
@@ -169,7 +158,7 @@ ngx_http_xet_ingest_files(ngx_http_request_t *r,
 
     /* a request may take in files many times */
 
-    ing = ngx_http_xet_ingest_get(r);
+    ing = ngx_http_xet_ctx_of(r)->ingest;
 
     if (ing == NULL) {
         ngx_memzero(&expected, sizeof(ngx_http_xet_ingest_expected_t));
@@ -782,7 +771,7 @@ ngx_http_xet_ingest_answered(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_http_xet_ingest_t  *ing;
 
-    ing = ngx_http_xet_ingest_get(r);
+    ing = ngx_http_xet_ctx_of(r)->ingest;
 
     rc = ngx_http_xet_query_chunk_find_rc(r, rc);
 
@@ -840,7 +829,7 @@ ngx_http_xet_ingest_recorded(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_http_xet_ingest_t  *ing;
 
-    ing = ngx_http_xet_ingest_get(r);
+    ing = ngx_http_xet_ctx_of(r)->ingest;
 
     if (rc == NGX_OK) {
         ngx_http_xet_ingest_wait(r, ing);
@@ -857,7 +846,7 @@ ngx_http_xet_ingest_kept(ngx_http_request_t *r, ngx_int_t rc,
 {
     ngx_http_xet_ingest_t  *ing;
 
-    ing = ngx_http_xet_ingest_get(r);
+    ing = ngx_http_xet_ctx_of(r)->ingest;
 
     if (rc == NGX_DECLINED) {
         ngx_http_xet_ingest_go_on(r, ing, status);
@@ -941,7 +930,7 @@ ngx_http_xet_ingest_registered(ngx_http_request_t *r, ngx_int_t rc,
 {
     ngx_http_xet_ingest_t  *ing;
 
-    ing = ngx_http_xet_ingest_get(r);
+    ing = ngx_http_xet_ctx_of(r)->ingest;
 
     /* what was known when it was asked about is lost, which is on record */
 
@@ -978,7 +967,7 @@ ngx_http_xet_ingest_proven(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_http_xet_ingest_t  *ing;
 
-    ing = ngx_http_xet_ingest_get(r);
+    ing = ngx_http_xet_ctx_of(r)->ingest;
 
     ing->handler(r, (rc == NGX_DECLINED) ? NGX_ERROR : rc, XET_OK,
                  &ing->result);

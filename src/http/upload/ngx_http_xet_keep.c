@@ -157,17 +157,6 @@ static ngx_queue_t               ngx_http_xet_keep_readings = {
 };
 
 
-static ngx_http_xet_keep_t *
-ngx_http_xet_keep_get(ngx_http_request_t *r)
-{
-    ngx_http_xet_ctx_t  *ctx;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-
-    return ctx->keep;
-}
-
-
 void
 ngx_http_xet_keep(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
@@ -261,7 +250,7 @@ ngx_http_xet_keep_answered(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_keep_t  *keep;
     ngx_http_xet_over_t   over;
 
-    keep = ngx_http_xet_keep_get(r);
+    keep = ngx_http_xet_ctx_of(r)->keep;
 
     rc = ngx_http_xet_keep_ours(r, keep, rc);
 
@@ -276,7 +265,7 @@ ngx_http_xet_keep_answered(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     if (rc == NGX_ABORT
-        && ngx_strcmp(ngx_http_xet_query_get(r)->sqlstate, "XT006") == 0)
+        && ngx_strcmp(ngx_http_xet_ctx_of(r)->query->sqlstate, "XT006") == 0)
     {
         keep->handler(r, NGX_DECLINED, XET_NO_REPO, 0);
         return;
@@ -296,7 +285,7 @@ ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_http_xet_keep_t  *keep;
 
-    keep = ngx_http_xet_keep_get(r);
+    keep = ngx_http_xet_ctx_of(r)->keep;
 
     rc = ngx_http_xet_keep_ours(r, keep, rc);
 
@@ -730,7 +719,7 @@ ngx_http_xet_keep_marked(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_http_xet_keep_t  *keep;
 
-    keep = ngx_http_xet_keep_get(r);
+    keep = ngx_http_xet_ctx_of(r)->keep;
 
     (void) ngx_http_xet_query_xorb_lost(r, &keep->damage, &rc);
 

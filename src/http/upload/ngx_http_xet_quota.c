@@ -45,7 +45,6 @@ ngx_http_xet_quota_read(ngx_http_request_t *r, ngx_http_xet_quota_e quota,
 {
     off_t                 size;
     ngx_int_t             rc;
-    ngx_http_xet_ctx_t   *ctx;
     ngx_http_xet_look_t  *look;
 
     static const ngx_str_t  stored = ngx_string("stored");
@@ -71,8 +70,7 @@ ngx_http_xet_quota_read(ngx_http_request_t *r, ngx_http_xet_quota_e quota,
     look->done = done;
     look->data = data;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    ctx->look = look;
+    ngx_http_xet_ctx_of(r)->look = look;
 
     rc = ngx_http_xet_query(r, quota_look, ngx_http_xet_quota_looked,
                             .what = (quota == NGX_HTTP_XET_QUOTA_XORB)
@@ -89,12 +87,10 @@ ngx_http_xet_quota_read(ngx_http_request_t *r, ngx_http_xet_quota_e quota,
 static void
 ngx_http_xet_quota_looked(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_ctx_t   *ctx;
     ngx_http_xet_over_t   over;
     ngx_http_xet_look_t  *look;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    look = ctx->look;
+    look = ngx_http_xet_ctx_of(r)->look;
 
     if (ngx_http_xet_query_quota_over(r, &over)) {
         rc = ngx_http_xet_upload_error(r, NGX_DECLINED, XET_QUOTA);

@@ -132,17 +132,6 @@ static void ngx_http_xet_register_finish(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status);
 
 
-static ngx_http_xet_register_t *
-ngx_http_xet_register_get(ngx_http_request_t *r)
-{
-    ngx_http_xet_ctx_t  *ctx;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-
-    return ctx->reg;
-}
-
-
 void
 ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
     uint64_t files_end, uint64_t total, ngx_uint_t proof,
@@ -316,7 +305,7 @@ ngx_http_xet_register_missing(ngx_http_request_t *r, ngx_int_t rc)
     ngx_uint_t                n;
     ngx_http_xet_register_t  *reg;
 
-    reg = ngx_http_xet_register_get(r);
+    reg = ngx_http_xet_ctx_of(r)->reg;
 
     n = ngx_http_xet_query_xorb_lost(r, &reg->damage, &rc);
 
@@ -394,7 +383,7 @@ ngx_http_xet_register_doubts(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_http_xet_register_t  *reg;
 
-    reg = ngx_http_xet_register_get(r);
+    reg = ngx_http_xet_ctx_of(r)->reg;
 
     if (rc == NGX_DECLINED) {
         reg->doubted = 1;
@@ -528,7 +517,7 @@ ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_http_xet_register_t  *reg;
 
-    reg = ngx_http_xet_register_get(r);
+    reg = ngx_http_xet_ctx_of(r)->reg;
 
     if (reg->damage.xorbs.n) {
         (void) ngx_http_xet_query_xorb_lost(r, &reg->damage, &rc);
@@ -563,7 +552,7 @@ ngx_http_xet_register_progress(ngx_http_request_t *r,
 {
     ngx_http_xet_register_t  *reg;
 
-    reg = ngx_http_xet_register_get(r);
+    reg = ngx_http_xet_ctx_of(r)->reg;
 
     if (reg->progress) {
         reg->progress(r, stage, reg->verified, reg->total);
@@ -582,7 +571,7 @@ ngx_http_xet_register_queried(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    reg = ngx_http_xet_register_get(r);
+    reg = ngx_http_xet_ctx_of(r)->reg;
 
     ngx_http_xet_register_post(r, reg, ngx_http_xet_register_verify_job,
                                ngx_http_xet_register_collected);
@@ -838,7 +827,7 @@ ngx_http_xet_register_staged(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    reg = ngx_http_xet_register_get(r);
+    reg = ngx_http_xet_ctx_of(r)->reg;
 
     reg->batch.seq++;
     reg->batch.size = 0;
@@ -857,7 +846,7 @@ ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc)
     u_char        *sqlstate;
     xet_status_t   status;
 
-    sqlstate = ngx_http_xet_register_get(r)->query->sqlstate;
+    sqlstate = ngx_http_xet_ctx_of(r)->reg->query->sqlstate;
     status = XET_INTERNAL;
 
     if (ngx_strcmp(sqlstate, "XT001") == 0) {
@@ -897,7 +886,7 @@ ngx_http_xet_register_text(ngx_http_request_t *r, xet_status_t status)
     static const char  fmt[] = "a term of file %s refers to xorb %s, which is "
                                "not stored here" NGX_HTTP_XET_REMEMBERED "%Z";
 
-    reg = ngx_http_xet_register_get(r);
+    reg = ngx_http_xet_ctx_of(r)->reg;
 
     if (status == XET_QUOTA) {
         return ngx_http_xet_quota_text(r);
@@ -933,7 +922,7 @@ ngx_http_xet_register_finish(ngx_http_request_t *r, ngx_int_t rc,
     ngx_uint_t                new;
     ngx_http_xet_register_t  *reg;
 
-    reg = ngx_http_xet_register_get(r);
+    reg = ngx_http_xet_ctx_of(r)->reg;
 
     new = (rc == NGX_OK && ngx_http_xet_query_number(r) != 0);
 

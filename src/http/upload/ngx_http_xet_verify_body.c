@@ -416,11 +416,9 @@ ngx_http_xet_verify_shard(void *data, u_char *buf, size_t len, ngx_uint_t last,
 static void
 ngx_http_xet_verify_done(ngx_http_request_t *r, void *data)
 {
-    ngx_http_xet_ctx_t     *ctx;
     ngx_http_xet_verify_t  *v;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    v = ctx->verify;
+    v = ngx_http_xet_ctx_of(r)->verify;
 
     ngx_http_xet_pieces_done(&v->pieces);
 

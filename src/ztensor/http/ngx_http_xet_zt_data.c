@@ -194,11 +194,9 @@ ngx_http_xet_zt_data_report(ngx_http_request_t *r,
 static void
 ngx_http_xet_zt_data_reported(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_ctx_t           *ctx;
     ngx_http_xet_zt_component_t  *c;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    c = ctx->route.component;
+    c = ngx_http_xet_ctx_of(r)->route.component;
 
     if (rc == NGX_OK || rc == NGX_DECLINED) {
 
@@ -237,8 +235,7 @@ ngx_http_xet_zt_data_verified(ngx_http_request_t *r,
     xet_zt_report_t                    report;
     ngx_http_xet_zt_reports_get_row_t  row;
 
-    (void) ngx_http_xet_row_zt_reports_get(ngx_http_xet_query_get(r)->res, 0,
-                                           &row);
+    (void) ngx_http_xet_row(r, zt_reports_get, 0, &row);
 
     place = (c->component - c->object->components) * XET_ZT_REPORT_LEN;
 
@@ -492,10 +489,7 @@ static ngx_int_t
 ngx_http_xet_zt_data_etag(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c, u_char form, ngx_str_t *etag)
 {
-    u_char              *p;
-    ngx_http_xet_ctx_t  *ctx;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    u_char  *p;
 
     p = ngx_pnalloc(r->pool, XET_HASH_STR_LEN + 2 * NGX_INT64_LEN
                              + sizeof("\"...s\""));
@@ -506,7 +500,7 @@ ngx_http_xet_zt_data_etag(ngx_http_request_t *r,
     etag->data = p;
 
     *p++ = '"';
-    p = xet_hash_print(p, &ctx->hash);
+    p = xet_hash_print(p, &ngx_http_xet_ctx_of(r)->hash);
     p = ngx_sprintf(p, ".%uL.%uL.%c\"", c->range.start,
                     c->range.end - c->range.start, form);
 
@@ -649,10 +643,9 @@ static ngx_int_t
 ngx_http_xet_zt_reconstruction_found(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c)
 {
-    uint64_t             length;
-    xet_range_t          want;
-    xet_status_t         status;
-    ngx_http_xet_ctx_t  *ctx;
+    uint64_t      length;
+    xet_range_t   want;
+    xet_status_t  status;
 
     length = c->range.end - c->range.start;
 
@@ -671,7 +664,5 @@ ngx_http_xet_zt_reconstruction_found(ngx_http_request_t *r,
     want.end = c->range.start + ngx_min(want.end, length);
     want.start += c->range.start;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-
-    return ngx_http_xet_recon_send(r, &ctx->hash, &want);
+    return ngx_http_xet_recon_send(r, &ngx_http_xet_ctx_of(r)->hash, &want);
 }

@@ -887,11 +887,9 @@ static void
 ngx_http_xet_zt_reports_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
     xet_status_t               status;
-    ngx_http_xet_ctx_t        *ctx;
     ngx_http_xet_zt_verify_t  *v;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    v = ctx->route.zt_verify;
+    v = ngx_http_xet_ctx_of(r)->route.zt_verify;
 
     if (rc == NGX_OK) {
         ngx_http_xet_zt_reports_rows(r, v);
@@ -919,7 +917,7 @@ ngx_http_xet_zt_reports_rows(ngx_http_request_t *r,
     ngx_http_xet_query_t              *q;
     ngx_http_xet_zt_reports_get_row_t  row;
 
-    q = ngx_http_xet_query_get(r);
+    q = ngx_http_xet_ctx_of(r)->query;
     n = ngx_http_xet_query_rows(q);
 
     for (i = 0; i < n; i++) {

@@ -176,11 +176,9 @@ static void
 ngx_http_xet_ztensor_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
     xet_status_t             status;
-    ngx_http_xet_ctx_t      *ctx;
     ngx_http_xet_ztensor_t  *z;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    z = ctx->ztensor;
+    z = ngx_http_xet_ctx_of(r)->ztensor;
 
     status = (rc == NGX_OK) ? ngx_http_xet_ztensor_restore(r, z)
                             : ngx_http_xet_query_status(rc, XET_ZT_STALE);
@@ -203,7 +201,7 @@ ngx_http_xet_ztensor_restore(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z)
     xet_status_t               status;
     ngx_http_xet_zt_get_row_t  row;
 
-    (void) ngx_http_xet_row_zt_get(ngx_http_xet_query_get(r)->res, 0, &row);
+    (void) ngx_http_xet_row(r, zt_get, 0, &row);
 
     status = xet_zt_restore(&z->zt, ngx_http_xet_reader_size(z->reader),
                             &z->conf->limits, row.verdict.data, row.verdict.len,
