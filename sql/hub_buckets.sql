@@ -152,7 +152,6 @@ CREATE FUNCTION xet.hub_batch(kind integer, owner text, name text,
     OUT status integer, OUT code text, OUT message text, OUT body text,
     OUT more text)
     LANGUAGE plpgsql
-    SET enable_seqscan = off
     SET enable_material = off
     SET plan_cache_mode = force_custom_plan
 AS $$

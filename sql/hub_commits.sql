@@ -45,7 +45,6 @@ $$;
 CREATE FUNCTION xet.hub_source(repo bigint, rev text, path text)
     RETURNS TABLE (size bigint, sha256 bytea)
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -67,7 +66,6 @@ $$;
 CREATE FUNCTION xet.hub_copies(repo bigint, rev text, upload bytea)
     RETURNS text
     LANGUAGE plpgsql
-    SET enable_seqscan = off
 AS $$
 BEGIN
     UPDATE xet.hub_staged h SET (ops, sizes, sha256) = (
@@ -102,7 +100,6 @@ CREATE FUNCTION xet.hub_meets(repo bigint, lines integer[], seqs integer[],
     seen text, upload bytea)
     RETURNS boolean
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
 AS $$
 DECLARE
     old  record;
@@ -134,7 +131,6 @@ $$;
 CREATE FUNCTION xet.hub_gone(repo bigint, lines integer[], seqs integer[],
     upload bytea, most bigint, OUT gone text[], OUT bad text)
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
     SET enable_material = off
 AS $$
 BEGIN
@@ -184,7 +180,6 @@ CREATE FUNCTION xet.hub_puts(repo bigint, lines integer[], seqs integer[],
     upload bytea, gone text[], OUT paths text[], OUT hashes bytea[],
     OUT sizes bigint[], OUT digests bytea[], OUT ids bigint[])
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
     SET enable_material = off
 AS $$
 DECLARE
@@ -234,7 +229,6 @@ CREATE FUNCTION xet.hub_clash(repo bigint, lines integer[], seqs integer[],
     puts text[], above text[], gone text[])
     RETURNS text
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
     SET enable_material = off
 AS $$
 BEGIN
@@ -280,7 +274,6 @@ $$;
 CREATE FUNCTION xet.hub_hold(repo bigint, ids bigint[])
     RETURNS void
     LANGUAGE plpgsql
-    SET enable_seqscan = off
 AS $$
 DECLARE
     store  bigint;
@@ -314,7 +307,6 @@ CREATE FUNCTION xet.hub_write(repo bigint, lines integer[], seqs integer[],
     paths text[], hashes bytea[], sizes bigint[], digests bytea[])
     RETURNS bigint
     LANGUAGE plpgsql
-    SET enable_seqscan = off
     SET enable_material = off
 AS $$
 DECLARE
@@ -431,7 +423,6 @@ CREATE FUNCTION xet.hub_tombstones(repo bigint, line integer, seq integer,
     made bytea, paths text[])
     RETURNS bigint
     LANGUAGE sql
-    SET enable_seqscan = off
 AS $$
     WITH hidden AS (
         INSERT INTO xet.hub_paths (repo_id, line, path, since, till, folder,
@@ -469,7 +460,6 @@ CREATE FUNCTION xet.hub_commit(kind integer, owner text, name text,
     OUT status integer, OUT code text, OUT message text, OUT body text,
     OUT more text)
     LANGUAGE plpgsql
-    SET enable_seqscan = off
     SET enable_material = off
 AS $$
 DECLARE
@@ -703,7 +693,6 @@ CREATE FUNCTION xet.hub_fork(repo bigint, lines integer[],
     base xet.hub_commits, ref text)
     RETURNS integer[]
     LANGUAGE plpgsql
-    SET enable_seqscan = off
 AS $$
 DECLARE
     many  CONSTANT integer := 32;

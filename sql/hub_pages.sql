@@ -11,7 +11,6 @@ CREATE FUNCTION xet.hub_page_list(of_kind integer, owner text, search text,
     RETURNS TABLE (kind integer, repo text, private boolean, changed bigint,
                    id bigint, files bigint, bytes bigint)
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
     SET enable_sort = off
     SET plan_cache_mode = force_custom_plan
 AS $$
@@ -63,7 +62,6 @@ CREATE FUNCTION xet.hub_page_repo(kind integer, owner text, name text,
     OUT who text, OUT files bigint, OUT bytes bigint, OUT is_folder boolean,
     OUT readme text, OUT hash bytea, OUT size bigint, OUT uploads text)
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
 AS $$
 DECLARE
     r      record;
@@ -161,9 +159,7 @@ CREATE FUNCTION xet.hub_page_refs(kind integer, owner text, name text,
     any_store boolean, store text, most integer)
     RETURNS TABLE (ref text)
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
     SET enable_sort = off
-    SET enable_bitmapscan = off
 AS $$
 DECLARE
     r  record;

@@ -22,7 +22,6 @@
 CREATE FUNCTION xet.hub_line(repo bigint, line integer, seq integer,
     OUT lines integer[], OUT seqs integer[])
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
 AS $$
 BEGIN
     IF line = 0 THEN
@@ -81,8 +80,6 @@ CREATE FUNCTION xet.hub_walk(repo bigint, lines integer[], seqs integer[],
     RETURNS TABLE (path text, hash bytea, size bigint, sha256 bytea,
                    made bytea, made_at timestamptz, mtime timestamptz)
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
-    SET enable_bitmapscan = off
     SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
@@ -196,7 +193,6 @@ CREATE FUNCTION xet.hub_tree_rows(kind integer, owner text, name text,
                    made bytea, made_at timestamptz, mtime timestamptz,
                    title text)
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
     SET enable_sort = off
 AS $$
 DECLARE
@@ -311,7 +307,6 @@ CREATE FUNCTION xet.hub_tree_end(repo bigint, lines integer[], seqs integer[],
     below text, most integer)
     RETURNS text
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
     SET enable_sort = off
 AS $$
 BEGIN
@@ -345,7 +340,6 @@ $$;
 CREATE FUNCTION xet.hub_is_last(repo bigint, lines integer[], seqs integer[])
     RETURNS boolean
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
 AS $$
 BEGIN
     RETURN cardinality(lines) = 1
@@ -361,7 +355,6 @@ CREATE FUNCTION xet.hub_is_folder(repo bigint, lines integer[],
     seqs integer[], path text)
     RETURNS boolean
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
 AS $$
 BEGIN
     RETURN coalesce((SELECT h.hash IS NULL
@@ -397,7 +390,6 @@ CREATE FUNCTION xet.hub_paths_rows(kind integer, owner text, name text,
                    made bytea, made_at timestamptz, mtime timestamptz,
                    title text)
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
 AS $$
 DECLARE
     r  record;
@@ -443,7 +435,6 @@ CREATE FUNCTION xet.hub_resolve(kind integer, owner text, name text,
     OUT hash bytea, OUT size bigint, OUT sha256 bytea, OUT type text,
     OUT uploads text, OUT private boolean)
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
 AS $$
 DECLARE
     r  record;
@@ -523,7 +514,6 @@ CREATE FUNCTION xet.hub_hash_at(repo bigint, lines integer[], seqs integer[],
     path text)
     RETURNS bytea
     LANGUAGE sql STABLE
-    SET enable_seqscan = off
 AS $$
     SELECT h.hash FROM xet.hub_at($1, $2, $3, $4) h;
 $$;

@@ -7,7 +7,8 @@
 --
 -- Paths are looked up one by one, by LATERAL with a LIMIT, under settings that
 -- leave no other plan: one that was made while the tables were small would walk
--- through all of a repo for each path.
+-- through all of a repo for each path.  The sessions of the module have them,
+-- by which alone these functions are called, but hub_sweep().
 
 CREATE FUNCTION xet.hub_date(at timestamptz)
     RETURNS text
@@ -49,7 +50,6 @@ $$;
 CREATE FUNCTION xet.hub_store_of(repo bigint)
     RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL SAFE
-    SET enable_seqscan = off
     SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
@@ -62,7 +62,6 @@ $$;
 CREATE FUNCTION xet.hub_files_of(repo bigint)
     RETURNS bigint
     LANGUAGE plpgsql STABLE PARALLEL SAFE
-    SET enable_seqscan = off
     SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
@@ -146,7 +145,6 @@ $$;
 CREATE FUNCTION xet.hub_charge(repo bigint, subject bytea, bytes bigint)
     RETURNS void
     LANGUAGE plpgsql
-    SET enable_seqscan = off
     SET plan_cache_mode = auto
 AS $$
 BEGIN
@@ -306,7 +304,6 @@ CREATE FUNCTION xet.hub_create(kind integer, owner text, name text,
     most integer DEFAULT 500000, OUT status integer, OUT code text,
     OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
-    SET enable_seqscan = off
 AS $$
 DECLARE
     there    record;
@@ -421,7 +418,6 @@ CREATE FUNCTION xet.hub_delete(kind integer, owner text, name text,
     any_store boolean, store text, act bytea, OUT status integer, OUT code text,
     OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
-    SET enable_seqscan = off
 AS $$
 DECLARE
     repo     bigint;
@@ -606,7 +602,6 @@ $$;
 CREATE FUNCTION xet.hub_close(repo bigint)
     RETURNS void
     LANGUAGE plpgsql
-    SET enable_seqscan = off
 AS $$
 DECLARE
     old    text := xet.hub_store_of(repo);
@@ -726,7 +721,6 @@ CREATE FUNCTION xet.hub_info(kind integer, owner text, name text,
     OUT status integer, OUT code text, OUT message text, OUT body text,
     OUT more text)
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
     SET enable_sort = off
 AS $$
 DECLARE
@@ -842,7 +836,6 @@ CREATE FUNCTION xet.hub_newest(kinds integer[], owner text, search text,
     RETURNS TABLE (stopped boolean, id bigint, changed_at timestamptz,
                    repo xet.hub_repos)
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
     SET enable_sort = off
     SET plan_cache_mode = force_custom_plan
 AS $$
@@ -915,7 +908,6 @@ CREATE FUNCTION xet.hub_list(kind integer, owner text, search text,
     any_store boolean, store text, most integer, after text, OUT status integer,
     OUT code text, OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
     SET enable_sort = off
     SET plan_cache_mode = force_custom_plan
 AS $$

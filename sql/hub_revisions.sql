@@ -7,7 +7,6 @@
 CREATE FUNCTION xet.hub_ids(repo bigint, digits text)
     RETURNS TABLE (oid bytea)
     LANGUAGE sql STABLE
-    SET enable_seqscan = off
 AS $$
     SELECT c.oid
       FROM (SELECT CASE WHEN $2 ~ '^[0-9a-fA-F]{7,40}$' THEN $2 END AS text) d
@@ -171,7 +170,6 @@ $$;
 CREATE FUNCTION xet.hub_ref_beside(repo bigint, ref text)
     RETURNS text
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
     SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
@@ -207,7 +205,6 @@ CREATE FUNCTION xet.hub_refs_get(kind integer, owner text, name text,
     any_store boolean, store text, INOUT rest text, OUT status integer,
     OUT code text, OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
     SET enable_sort = off
 AS $$
 DECLARE
@@ -383,7 +380,6 @@ CREATE FUNCTION xet.hub_commits_get(kind integer, owner text, name text,
     INOUT rest text, OUT status integer, OUT code text, OUT message text,
     OUT body text, OUT more text)
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
 AS $$
 DECLARE
     r    record;

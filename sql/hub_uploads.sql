@@ -93,7 +93,6 @@ CREATE FUNCTION xet.hub_preupload(kind integer, owner text, name text,
     OUT status integer, OUT code text, OUT message text, OUT body text,
     OUT more text)
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
 AS $$
 DECLARE
     r  record;
@@ -152,7 +151,6 @@ CREATE FUNCTION xet.hub_stage(upload bytea, seq integer, ops integer[],
     subject bytea DEFAULT NULL)
     RETURNS integer
     LANGUAGE plpgsql
-    SET enable_seqscan = off
 AS $$
 DECLARE
     whose   bytea := coalesce(sha256($11), '');
@@ -200,7 +198,6 @@ $$;
 CREATE FUNCTION xet.hub_unstage(upload bytea, bytes bigint DEFAULT 0)
     RETURNS integer
     LANGUAGE plpgsql
-    SET enable_seqscan = off
 AS $$
 DECLARE
     whose  bytea;
@@ -275,7 +272,6 @@ $$;
 CREATE FUNCTION xet.hub_known(store text, digests bytea[])
     RETURNS TABLE (sha256 bytea, hash bytea, proven boolean)
     LANGUAGE sql STABLE
-    SET enable_seqscan = off
 AS $$
     SELECT u.sha256, f.hash, f.proven IS NOT NULL
       FROM unnest($2) AS u(sha256)
@@ -295,7 +291,6 @@ $$;
 CREATE FUNCTION xet.hub_here(store text, digests bytea[])
     RETURNS TABLE (n integer)
     LANGUAGE plpgsql
-    SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -342,7 +337,6 @@ $$;
 CREATE FUNCTION xet.hub_claim(repo bigint, hashes bytea[], sha256 bytea[])
     RETURNS void
     LANGUAGE sql
-    SET enable_seqscan = off
 AS $$
     INSERT INTO xet.hub_loose AS l (repo_id, file_id)
     SELECT DISTINCT $1, f.id
@@ -405,7 +399,6 @@ $$;
 CREATE FUNCTION xet.hub_claims_bad(repo bigint, upload bytea)
     RETURNS text
     LANGUAGE sql STABLE
-    SET enable_seqscan = off
 AS $$
     SELECT CASE WHEN f.hash IS NULL AND o.size IS DISTINCT FROM 0
                 THEN o.path || ' was not uploaded to this repository'
@@ -435,7 +428,6 @@ $$;
 CREATE FUNCTION xet.hub_claims(store text, upload bytea, subject bytea)
     RETURNS TABLE (status integer, message text, hash bytea, sha256 bytea)
     LANGUAGE plpgsql
-    SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -526,7 +518,6 @@ $$;
 CREATE FUNCTION xet.hub_proven(store text, file bytea, digest bytea)
     RETURNS boolean
     LANGUAGE plpgsql
-    SET enable_seqscan = off
 AS $$
 DECLARE
     id    bigint;
@@ -567,7 +558,6 @@ CREATE FUNCTION xet.hub_duplicate(kind integer, owner text, name text,
     subject bytea, hashes bytea[], digests bytea[], OUT status integer,
     OUT code text, OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
-    SET enable_seqscan = off
     SET enable_material = off
 AS $$
 DECLARE
@@ -710,7 +700,6 @@ CREATE FUNCTION xet.hub_named(target bigint, any_space boolean, spaces text[],
     any_store boolean, store text, subject bytea, hash bytea, source text)
     RETURNS TABLE (id bigint, size bigint, added bigint)
     LANGUAGE plpgsql
-    SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -308,6 +308,11 @@ sub bare {
 
 	spew("$dir/bare.sql", $sql);
 
+	# what the sessions of the module set
+
+	local $ENV{PGOPTIONS} = join(' ', map { "-c $_" } 'enable_seqscan=off',
+		'enable_bitmapscan=off', 'plan_cache_mode=force_generic_plan');
+
 	my ($status, $out) = run_command([ 'taskset', '-c', load_cpu(),
 		"$pg->{bin}/pgbench", '-n', '-M', 'prepared', '-c', $c,
 		'-T', $seconds, '-f', "$dir/bare.sql", '-h', "$pg->{dir}", '-U',

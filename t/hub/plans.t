@@ -183,7 +183,11 @@ my %sql = map { $_->{name} => $_->{sql} } @rows;
 is(join(' ', map { $_->{name} } grep { $most{$_->{name}} && !$_->{long} }
 	@rows), '', 'what may read many rows is a long read');
 
-my @calls = map { "PREPARE $_ AS $sql{$_}" } @order;
+# what the sessions of the module set
+
+my @calls = (map({ "SET $_" } 'enable_seqscan = off', 'enable_bitmapscan = off',
+		'plan_cache_mode = force_generic_plan'),
+	map { "PREPARE $_ AS $sql{$_}" } @order);
 
 # six times while all is empty; then plans are not made again
 
