@@ -117,40 +117,8 @@ BEGIN
 -- other; the batch is for the next time then.
 
 EXCEPTION WHEN deadlock_detected THEN
-    seen := 0;
-    files := 0;
-    bytes := 0;
-    refs := 0;
-    kept := 0;
-    busy := 0;
-
-    RETURN NEXT;
-END;
-$$;
-
-
--- The same for servers, which may send a statement again: what it did is told
--- again, and counted.
-
-CREATE FUNCTION xet.gc_files_once(batch integer, act bytea)
-    RETURNS TABLE (seen bigint, busy bigint, files bigint, bytes bigint,
-                   refs bigint)
-    LANGUAGE plpgsql
-AS $$
-DECLARE
-    said jsonb := xet.act_said(act);
-BEGIN
-    IF said IS NULL THEN
-        SELECT to_jsonb(g) INTO said FROM xet.gc_files(batch) g;
-
-        PERFORM xet.act_note(act, said) WHERE said->>'seen' <> '0';
-    END IF;
-
     RETURN QUERY
-    SELECT s.seen, s.busy, s.files, s.bytes, s.refs
-      FROM jsonb_to_record(said)
-               AS s(seen bigint, busy bigint, files bigint, bytes bigint,
-                    refs bigint);
+    SELECT z, z, z, z, z, z FROM int8(0) AS z;
 END;
 $$;
 
@@ -251,37 +219,8 @@ BEGIN
 -- other; the batch is for the next time then.
 
 EXCEPTION WHEN deadlock_detected THEN
-    seen := 0;
-    xorbs := 0;
-    bytes := 0;
-    needed := 0;
-    told := 0;
-    busy := 0;
-
-    RETURN NEXT;
-END;
-$$;
-
-
-CREATE FUNCTION xet.gc_xorbs_once(grace bigint, batch integer, act bytea)
-    RETURNS TABLE (seen bigint, busy bigint, xorbs bigint, bytes bigint,
-                   told bigint, needed bigint)
-    LANGUAGE plpgsql
-AS $$
-DECLARE
-    said jsonb := xet.act_said(act);
-BEGIN
-    IF said IS NULL THEN
-        SELECT to_jsonb(g) INTO said FROM xet.gc_xorbs(grace, batch) g;
-
-        PERFORM xet.act_note(act, said) WHERE said->>'seen' <> '0';
-    END IF;
-
     RETURN QUERY
-    SELECT s.seen, s.busy, s.xorbs, s.bytes, s.told, s.needed
-      FROM jsonb_to_record(said)
-               AS s(seen bigint, busy bigint, xorbs bigint, bytes bigint,
-                    told bigint, needed bigint);
+    SELECT z, z, z, z, z, z FROM int8(0) AS z;
 END;
 $$;
 
@@ -336,22 +275,42 @@ AS $$
 $$;
 
 
-CREATE FUNCTION xet.gc_removed_once(hashes bytea[], tags integer[], act bytea)
-    RETURNS TABLE (copies bigint, bytes bigint)
+-- The steps of the collector for servers, which may send a statement again:
+-- what it did is told again, and counted.  What a step does not tell is NULL.
+
+CREATE FUNCTION xet.gc_once(act bytea, step text, batch integer,
+    grace bigint DEFAULT NULL, hashes bytea[] DEFAULT NULL,
+    tags integer[] DEFAULT NULL)
+    RETURNS TABLE (seen bigint, busy bigint, files bigint, xorbs bigint,
+                   copies bigint, bytes bigint, refs bigint, told bigint,
+                   needed bigint)
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    said jsonb := xet.act_said(act);
+    said  jsonb := xet.act_said(act);
 BEGIN
     IF said IS NULL THEN
-        SELECT to_jsonb(g) INTO said FROM xet.gc_removed(hashes, tags) g;
+        CASE step
+        WHEN 'files' THEN
+            SELECT to_jsonb(g) INTO said FROM xet.gc_files(batch) g;
+        WHEN 'xorbs' THEN
+            SELECT to_jsonb(g) INTO said FROM xet.gc_xorbs(grace, batch) g;
+        WHEN 'removed' THEN
+            SELECT to_jsonb(g) INTO said FROM xet.gc_removed(hashes, tags) g;
+        WHEN 'settle' THEN
+            said := jsonb_build_object('seen', xet.usage_settle(batch));
+        END CASE;
 
-        PERFORM xet.act_note(act, said) WHERE said->>'copies' <> '0';
+        PERFORM xet.act_note(act, said)
+          WHERE coalesce(said->>'seen', said->>'copies') <> '0';
     END IF;
 
     RETURN QUERY
-    SELECT s.copies, s.bytes
-      FROM jsonb_to_record(said) AS s(copies bigint, bytes bigint);
+    SELECT s.*
+      FROM jsonb_to_record(said)
+               AS s(seen bigint, busy bigint, files bigint, xorbs bigint,
+                    copies bigint, bytes bigint, refs bigint, told bigint,
+                    needed bigint);
 END;
 $$;
 

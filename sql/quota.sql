@@ -561,24 +561,6 @@ END;
 $$;
 
 
-CREATE FUNCTION xet.usage_settle_once(batch integer, act bytea)
-    RETURNS bigint
-    LANGUAGE plpgsql
-AS $$
-DECLARE
-    said jsonb := xet.act_said(act);
-BEGIN
-    IF said IS NULL THEN
-        said := to_jsonb(xet.usage_settle(batch));
-
-        PERFORM xet.act_note(act, said) WHERE said <> '0';
-    END IF;
-
-    RETURN said::bigint;
-END;
-$$;
-
-
 -- Drops the sums of repos that are gone, where they have come to zero: all that
 -- was theirs has been collected, or others are charged for it.  Rows that
 -- others are counting in are left; what is removed adds up to nothing, so

@@ -156,10 +156,10 @@ my $node = "'\\x" . '0c' x 16 . "'";
 my %said = (
 	repo_forget => "xet.repo_forget('p', $one, $act)",
 	repo_delete => "xet.repo_delete('q', $other)",
-	gc_files => "xet.gc_files_once(1000, '\\x" . '01' x 16 . "')",
-	gc_xorbs => "xet.gc_xorbs_once('0', 1000, '\\x" . '02' x 16 . "')",
+	gc_files => "xet.gc_once('\\x" . '01' x 16 . "', 'files', 1000)",
+	gc_xorbs => "xet.gc_once('\\x" . '02' x 16 . "', 'xorbs', 1000, '0')",
 	gc_removed => 'below',
-	usage_settle => "xet.usage_settle_once(1000, '\\x" . '04' x 16 . "')",
+	usage_settle => "xet.gc_once('\\x" . '04' x 16 . "', 'settle', 1000)",
 	chore_keep => "xet.chore_keep('t', $node, 1, 1, '1000', 'c',"
 		. q[ '{"n":1}', NULL)],
 	chore_done => "xet.chore_done('t', $node, 1, '{}', NULL)",
@@ -198,7 +198,8 @@ for my $name (qw/ chore_keep chore_done heal_later repo_forget repo_delete
 			. ' hash)::text)'
 			. " || '::integer[]' FROM xet.gc_copies");
 
-		$args = "xet.gc_removed_once($copies, '\\x" . '03' x 16 . "')";
+		$args = "xet.gc_once('\\x" . '03' x 16 . "', 'removed', NULL,"
+			. " NULL, $copies)";
 	}
 
 	$first = $t->sql("SELECT * FROM $args");
