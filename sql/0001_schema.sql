@@ -861,6 +861,20 @@ CREATE TABLE xet.zt_reports (
 -- the tables.  The exceptions are the indexes of folders, which must not look
 -- like those of paths to the planner.
 
+-- The answer to a request: its status; for an error the code and the message
+-- that clients know, else the JSON of the body.  What is in more depends on the
+-- function; rest is where the next part of an answer in parts begins.
+
+CREATE TYPE xet.hub_answer AS (
+    status      integer,
+    code        text,
+    message     text,
+    body        text,
+    more        text,
+    rest        text
+);
+
+
 -- A repo.  store is the number of what its uploads belong to, see
 -- xet.hub_store().  The repo gets a new number when it becomes private; none is
 -- used twice.

@@ -146,17 +146,16 @@ $$;
 -- statement that is sent again, until who sends it drops that.
 
 CREATE FUNCTION xet.hub_batch(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, upload bytea, batches integer,
-    subject bytea DEFAULT NULL, most integer DEFAULT 500000,
-    OUT status integer, OUT code text, OUT message text, OUT body text,
-    OUT more text)
+    any_space boolean, spaces text[], any_store boolean, store text,
+    upload bytea, batches integer, subject bytea DEFAULT NULL,
+    most integer DEFAULT 500000)
+    RETURNS xet.hub_answer
     LANGUAGE plpgsql
     SET enable_material = off
     SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
-    repo     bigint;
+    r        record;
     o        record;
     f        record;
     old      record;
@@ -171,27 +170,26 @@ DECLARE
     bytes    bigint := 0;
     paths    text[];
     above    text[];
+    bad      text;
+    status   integer;
+    body     text;
 BEGIN
-    SELECT k.status, k.code, k.message, k.more, k.id
-      INTO status, code, message, more, repo
+    SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        true) k;
+                        true);
 
-    IF status <> 200 THEN
-        RETURN;
+    IF r.status <> 200 THEN
+        RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
-    PERFORM FROM xet.hub_repos h WHERE h.id = repo FOR KEY SHARE;
+    PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
 
     IF NOT FOUND THEN
-        status := 404;
-        code := 'RepoNotFound';
-        message := 'Repository not found';
-        RETURN;
+        RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
     END IF;
 
     PERFORM FROM xet.hub_lines x
-      WHERE x.repo_id = repo AND x.line = 0 FOR UPDATE;
+      WHERE x.repo_id = r.id AND x.line = 0 FOR UPDATE;
 
     -- what it has told before is told again
 
@@ -200,10 +198,8 @@ BEGIN
      WHERE s.upload = $8 AND s.seq = -1;
 
     IF FOUND THEN
-        RETURN;
+        RETURN xet.hub_says(status, body => body, more => r.more);
     END IF;
-
-    status := 200;
 
     PERFORM xet.hub_whole(upload, batches);
 
@@ -211,15 +207,13 @@ BEGIN
       FROM xet.hub_staged_ops($8) s;
 
     above := xet.hub_folders(paths, most);
-    message := xet.hub_too_many(cardinality(paths), cardinality(above), most);
+    bad := xet.hub_too_many(cardinality(paths), cardinality(above), most);
 
-    IF message IS NOT NULL THEN
-        status := 413;
-        code := 'too_many_rows';
-        RETURN;
+    IF bad IS NOT NULL THEN
+        RETURN xet.hub_says(413, 'too_many_rows', bad);
     END IF;
 
-    target := xet.hub_files_of(repo);
+    target := xet.hub_files_of(r.id);
 
     FOR o IN SELECT s.*, s.op IN (3, 4) AS puts
                FROM xet.hub_staged_ops($8) s ORDER BY s.n
@@ -228,7 +222,7 @@ BEGIN
 
         IF o.puts THEN
             SELECT * INTO f
-              FROM xet.hub_bucket_file(repo, target, any_space, spaces,
+              FROM xet.hub_bucket_file(r.id, target, any_space, spaces,
                                        any_store, store, subject, o.path,
                                        o.hash, o.source);
             added := added + coalesce(f.added, 0);
@@ -236,11 +230,11 @@ BEGIN
             -- a folder that it meets may have nothing any more
 
             IF f.bad IS NOT NULL AND cardinality(gone) > 0 THEN
-                bytes := bytes + xet.hub_bucket_prune(repo, gone, mine);
+                bytes := bytes + xet.hub_bucket_prune(r.id, gone, mine);
                 gone := '{}';
 
                 SELECT * INTO f
-                  FROM xet.hub_bucket_file(repo, target, any_space, spaces,
+                  FROM xet.hub_bucket_file(r.id, target, any_space, spaces,
                                            any_store, store, subject, o.path,
                                            o.hash, o.source);
             END IF;
@@ -252,7 +246,7 @@ BEGIN
             END IF;
         END IF;
 
-        SELECT * INTO old FROM xet.hub_bucket_take(repo, target, o.path);
+        SELECT * INTO old FROM xet.hub_bucket_take(r.id, target, o.path);
 
         d_files := d_files - old.files;
         d_bytes := d_bytes - old.bytes;
@@ -261,21 +255,21 @@ BEGIN
             bytes := bytes - old.files * xet.hub_weight(o.path);
 
         ELSIF old.files = 1 THEN
-            PERFORM xet.hub_charge(repo, old.subject,
+            PERFORM xet.hub_charge(r.id, old.subject,
                                    -xet.hub_weight(o.path));
         END IF;
 
         IF o.puts THEN
             d_files := d_files + 1;
             d_bytes := d_bytes + f.size;
-            bytes := bytes + xet.hub_bucket_put(repo, o.path, o.hash, f.size,
+            bytes := bytes + xet.hub_bucket_put(r.id, o.path, o.hash, f.size,
                                                 o.mtime, o.type, mine);
         ELSE
             gone := gone || o.path;
         END IF;
     END LOOP;
 
-    bytes := bytes + xet.hub_bucket_prune(repo, gone, mine);
+    bytes := bytes + xet.hub_bucket_prune(r.id, gone, mine);
 
     status := CASE WHEN n > 0 AND cardinality(failed) = n THEN 422
                    ELSE 200 END;
@@ -286,8 +280,8 @@ BEGIN
 
     UPDATE xet.hub_lines x
        SET files = x.files + d_files, bytes = x.bytes + d_bytes
-     WHERE x.repo_id = repo AND x.line = 0;
-    UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = repo;
+     WHERE x.repo_id = r.id AND x.line = 0;
+    UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
     DELETE FROM xet.hub_staged s WHERE s.upload = $8;
 
     INSERT INTO xet.hub_staged (upload, seq, ops, paths, sizes, hashes, sha256,
@@ -295,11 +289,12 @@ BEGIN
     VALUES ($8, -1, '{}', ARRAY[body], ARRAY[status], '{}', '{}', '{}', '{}',
             '{}');
 
-    message := cardinality(paths) + cardinality(above) || ' '
-               || greatest(bytes, 0);
-
-    PERFORM xet.hub_charge(repo, mine, bytes);
-    PERFORM xet.quota_hold(false, xet.hub_store_of(repo), subject, 0, added,
+    PERFORM xet.hub_charge(r.id, mine, bytes);
+    PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, added,
                            bytes);
+
+    RETURN xet.hub_says(status, NULL, cardinality(paths) + cardinality(above)
+                                      || ' ' || greatest(bytes, 0),
+                        body, r.more);
 END;
 $$;

@@ -453,17 +453,16 @@ $$;
 -- client has done since.
 
 CREATE FUNCTION xet.hub_commit(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, rev text, upload bytea, parent text,
-    who text, title text, text text, batches integer, seen text DEFAULT NULL,
-    subject bytea DEFAULT NULL, most integer DEFAULT 500000,
-    OUT status integer, OUT code text, OUT message text, OUT body text,
-    OUT more text)
+    any_space boolean, spaces text[], any_store boolean, store text, rev text,
+    upload bytea, parent text, who text, title text, text text,
+    batches integer, seen text DEFAULT NULL, subject bytea DEFAULT NULL,
+    most integer DEFAULT 500000)
+    RETURNS xet.hub_answer
     LANGUAGE plpgsql
     SET enable_material = off
 AS $$
 DECLARE
-    repo   bigint;
+    r      record;
     ref    text;
     head   bytea;
     made   bytea;
@@ -478,140 +477,114 @@ DECLARE
     files  text[];
     weight bigint;
 BEGIN
-    SELECT k.status, k.code, k.message, k.more, k.id
-      INTO status, code, message, more, repo
+    SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        true) k;
+                        true);
 
-    IF status <> 200 THEN
-        RETURN;
+    IF r.status <> 200 THEN
+        RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
     -- who deletes the repo comes before or after
 
-    PERFORM FROM xet.hub_repos h WHERE h.id = repo FOR KEY SHARE;
+    PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
 
     IF NOT FOUND THEN
-        status := 404;
-        code := 'RepoNotFound';
-        message := 'Repository not found';
-        RETURN;
+        RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
     END IF;
 
-    ref := xet.hub_branch(repo, rev);
+    ref := xet.hub_branch(r.id, rev);
 
     SELECT f.oid INTO head
       FROM xet.hub_refs f
-     WHERE f.repo_id = repo AND f.name = ref
+     WHERE f.repo_id = r.id AND f.name = ref
        FOR UPDATE;
 
     IF head IS NULL THEN
-        status := 404;
-        code := 'RevisionNotFound';
-        message := 'There is no branch ' || rev;
-        RETURN;
+        RETURN xet.hub_says(404, 'RevisionNotFound',
+                            'There is no branch ' || rev);
     END IF;
 
     SELECT c.* INTO base
       FROM xet.hub_commits c
-     WHERE c.repo_id = repo AND c.upload = $9;
+     WHERE c.repo_id = r.id AND c.upload = $9;
 
     IF base.oid IS NOT NULL THEN
-        body := encode(base.oid, 'hex');
-        RETURN;
+        RETURN xet.hub_says(200, body => encode(base.oid, 'hex'),
+                            more => r.more);
     END IF;
 
     PERFORM xet.hub_whole(upload, batches);
 
     SELECT c.* INTO base
       FROM xet.hub_commits c
-     WHERE c.repo_id = repo AND c.oid = head;
+     WHERE c.repo_id = r.id AND c.oid = head;
 
-    SELECT * INTO l FROM xet.hub_line(repo, base.line, base.seq);
+    SELECT * INTO l FROM xet.hub_line(r.id, base.line, base.seq);
 
-    bad := xet.hub_copies(repo, encode(head, 'hex'), upload);
+    bad := xet.hub_copies(r.id, encode(head, 'hex'), upload);
 
     IF bad IS NOT NULL THEN
-        status := 404;
-        code := 'EntryNotFound';
-        message := 'There is no file to copy: ' || bad;
-        RETURN;
+        RETURN xet.hub_says(404, 'EntryNotFound',
+                            'There is no file to copy: ' || bad);
     END IF;
 
     SELECT g.gone, g.bad INTO gone, lost
-      FROM xet.hub_gone(repo, l.lines, l.seqs, upload, most) g;
+      FROM xet.hub_gone(r.id, l.lines, l.seqs, upload, most) g;
 
     bad := xet.hub_too_many(cardinality(gone), 0, most);
 
     IF bad IS NOT NULL THEN
-        status := 413;
-        code := 'too_many_rows';
-        message := bad;
-        RETURN;
+        RETURN xet.hub_says(413, 'too_many_rows', bad);
     END IF;
 
     IF parent IS NOT NULL
-       AND xet.hub_oid(repo, parent) IS DISTINCT FROM head
-       AND xet.hub_meets(repo, l.lines, l.seqs, parent, upload)
+       AND xet.hub_oid(r.id, parent) IS DISTINCT FROM head
+       AND xet.hub_meets(r.id, l.lines, l.seqs, parent, upload)
     THEN
-        status := 412;
-        code := 'parent_changed';
-        message := 'A commit has happened since. Please refresh and try'
-                   ' again.';
-        RETURN;
+        RETURN xet.hub_says(412, 'parent_changed',
+            'A commit has happened since. Please refresh and try again.');
     END IF;
 
     IF parent IS NULL AND seen <> encode(head, 'hex')
-       AND xet.hub_meets(repo, l.lines, l.seqs, seen, upload)
+       AND xet.hub_meets(r.id, l.lines, l.seqs, seen, upload)
     THEN
-        status := 409;
-        code := 'branch_moved';
-        message := 'Others have changed the same files meanwhile';
-        body := encode(head, 'hex');
-        RETURN;
+        RETURN xet.hub_says(409, 'branch_moved',
+                            'Others have changed the same files meanwhile',
+                            encode(head, 'hex'));
     END IF;
 
     IF lost IS NOT NULL THEN
-        status := 404;
-        code := 'EntryNotFound';
-        message := 'A file with this name doesn''t exist: ' || lost;
-        RETURN;
+        RETURN xet.hub_says(404, 'EntryNotFound',
+                            'A file with this name doesn''t exist: ' || lost);
     END IF;
 
     SELECT * INTO w
-      FROM xet.hub_puts(repo, l.lines, l.seqs, upload, gone);
+      FROM xet.hub_puts(r.id, l.lines, l.seqs, upload, gone);
 
     SELECT coalesce(array_agg(p), '{}') INTO told
       FROM (SELECT unnest(gone) UNION SELECT unnest(w.paths)) AS u(p);
 
-    body := encode(head, 'hex');
-
     IF cardinality(told) = 0 THEN
         DELETE FROM xet.hub_staged s WHERE s.upload = $9;
-        RETURN;
+
+        RETURN xet.hub_says(200, body => encode(head, 'hex'), more => r.more);
     END IF;
 
     above := xet.hub_folders(told, most);
     bad := xet.hub_too_many(cardinality(told), cardinality(above), most);
 
     IF bad IS NOT NULL THEN
-        status := 413;
-        code := 'too_many_rows';
-        message := bad;
-        body := NULL;
-        RETURN;
+        RETURN xet.hub_says(413, 'too_many_rows', bad);
     END IF;
 
     files := CASE WHEN cardinality(gone) = 0 THEN above
                   ELSE xet.hub_folders(w.paths, most) END;
-    bad := xet.hub_clash(repo, l.lines, l.seqs, w.paths, files, gone);
+    bad := xet.hub_clash(r.id, l.lines, l.seqs, w.paths, files, gone);
 
     IF bad IS NOT NULL THEN
-        status := 400;
-        code := 'invalid_path';
-        message := bad || ' is a file and a folder';
-        body := NULL;
-        RETURN;
+        RETURN xet.hub_says(400, 'invalid_path',
+                            bad || ' is a file and a folder');
     END IF;
 
     -- what has no room left is refused before it is written; who comes at the
@@ -620,7 +593,7 @@ BEGIN
     weight := xet.hub_weight(title || text);
 
     IF EXISTS (SELECT FROM xet.quotas) THEN
-        PERFORM xet.quota_hold(false, xet.hub_store_of(repo), subject, 0, 0,
+        PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, 0,
                                weight
                                + (SELECT sum(xet.hub_weight(p))
                                     FROM (SELECT unnest(w.paths)
@@ -630,18 +603,15 @@ BEGIN
                                false);
     END IF;
 
-    PERFORM xet.hub_hold(repo, w.ids);
+    PERFORM xet.hub_hold(r.id, w.ids);
 
-    l.lines := xet.hub_fork(repo, l.lines, base, ref);
+    l.lines := xet.hub_fork(r.id, l.lines, base, ref);
 
     IF l.lines IS NULL THEN
-        status := 400;
-        code := 'branch_too_deep';
-        message := 'The branch ' || rev || ' goes on from a branch, which goes'
-                   ' on from a branch, and so on, 32 times; make a branch of an'
-                   ' earlier commit';
-        body := NULL;
-        RETURN;
+        RETURN xet.hub_says(400, 'branch_too_deep',
+            'The branch ' || rev || ' goes on from a branch, which goes on'
+            ' from a branch, and so on, 32 times; make a branch of an earlier'
+            ' commit');
     END IF;
 
     IF cardinality(l.lines) > cardinality(l.seqs) THEN
@@ -650,31 +620,32 @@ BEGIN
 
     made := substr(sha256($9 || head), 1, 20);
 
-    weight := weight + xet.hub_write(repo, l.lines, l.seqs, ref, made, told,
+    weight := weight + xet.hub_write(r.id, l.lines, l.seqs, ref, made, told,
                                      above, files, w.paths, w.hashes, w.sizes,
                                      w.digests);
 
     INSERT INTO xet.hub_commits (repo_id, line, seq, oid, parent, who, title,
                                  message, upload, subject, metadata, files,
                                  bytes)
-    SELECT repo, x.line, base.seq + 1, made, head, who, title, text, $9,
+    SELECT r.id, x.line, base.seq + 1, made, head, who, title, text, $9,
            sha256(subject), weight, x.files, x.bytes
       FROM xet.hub_lines x
-     WHERE x.repo_id = repo AND x.line = l.lines[1];
+     WHERE x.repo_id = r.id AND x.line = l.lines[1];
 
     UPDATE xet.hub_refs f SET oid = made
-     WHERE f.repo_id = repo AND f.name = ref;
+     WHERE f.repo_id = r.id AND f.name = ref;
 
-    UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = repo;
+    UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
 
     DELETE FROM xet.hub_staged s WHERE s.upload = $9;
 
-    PERFORM xet.hub_charge(repo, sha256(subject), weight);
-    PERFORM xet.quota_hold(false, xet.hub_store_of(repo), subject, 0, 0,
+    PERFORM xet.hub_charge(r.id, sha256(subject), weight);
+    PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, 0,
                            weight);
 
-    body := encode(made, 'hex');
-    message := cardinality(told) + cardinality(above) || ' ' || weight;
+    RETURN xet.hub_says(200, NULL,
+                        cardinality(told) + cardinality(above) || ' ' || weight,
+                        encode(made, 'hex'), r.more);
 END;
 $$;
 

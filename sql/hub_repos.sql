@@ -1,7 +1,6 @@
 -- A Hub: repos with names, their commits and files (tables xet.hub_*).
 --
--- Most functions answer a request: its status, and for an error the code and
--- the message that clients know; else the JSON of the body.  The rights of the
+-- Most functions answer a request, by a xet.hub_answer.  The rights of the
 -- caller are four parameters, and xet.hub_may() decides by them.  Public repos
 -- are for every caller.
 --
@@ -176,6 +175,16 @@ AS $$
 $$;
 
 
+CREATE FUNCTION xet.hub_says(status integer, code text DEFAULT NULL,
+    message text DEFAULT NULL, body text DEFAULT NULL,
+    more text DEFAULT NULL, rest text DEFAULT NULL)
+    RETURNS xet.hub_answer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT ROW($1, $2, $3, $4, $5, $6)::xet.hub_answer;
+$$;
+
+
 -- The repo of a name, as the caller sees it: 200, 307 for one that has moved,
 -- whose name is in more then, 404 for one that does not exist or is hidden from
 -- the caller, 403 for one that the caller may only read.  All look-ups are made
@@ -263,31 +272,28 @@ $$;
 -- to, which is more; there is none for a repo that is there already.
 
 CREATE FUNCTION xet.hub_begin(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, upload bytea, OUT status integer,
-    OUT code text, OUT message text, OUT body text, OUT more text)
+    any_space boolean, spaces text[], any_store boolean, store text,
+    upload bytea)
+    RETURNS xet.hub_answer
     LANGUAGE plpgsql
 AS $$
 BEGIN
     IF NOT xet.hub_may(any_space, spaces, any_store, store, owner, NULL) THEN
-        status := 403;
-        code := 'insufficient_scope';
-        message := 'You may not create a repository in this name space';
-        RETURN;
+        RETURN xet.hub_says(403, 'insufficient_scope',
+            'You may not create a repository in this name space');
     END IF;
-
-    status := 200;
 
     IF EXISTS (SELECT FROM xet.hub_repos h
                 WHERE h.kind = $1 AND lower(h.owner) = lower($2)
                   AND lower(h.name) = lower($3))
     THEN
-        RETURN;
+        RETURN xet.hub_says(200);
     END IF;
 
-    more := xet.hub_nursery(upload);
+    INSERT INTO xet.repos (name) VALUES (xet.hub_nursery(upload))
+    ON CONFLICT DO NOTHING;
 
-    INSERT INTO xet.repos (name) VALUES (more) ON CONFLICT DO NOTHING;
+    RETURN xet.hub_says(200, more => xet.hub_nursery(upload));
 END;
 $$;
 
@@ -298,25 +304,22 @@ $$;
 -- before.
 
 CREATE FUNCTION xet.hub_create(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, private boolean, who text, upload bytea,
-    batches integer DEFAULT 0, subject bytea DEFAULT NULL,
-    most integer DEFAULT 500000, OUT status integer, OUT code text,
-    OUT message text, OUT body text, OUT more text)
+    any_space boolean, spaces text[], any_store boolean, store text,
+    private boolean, who text, upload bytea, batches integer DEFAULT 0,
+    subject bytea DEFAULT NULL, most integer DEFAULT 500000)
+    RETURNS xet.hub_answer
     LANGUAGE plpgsql
 AS $$
 DECLARE
     there    record;
-    first    record;
+    first    xet.hub_answer;
     repo     bigint;
     uploads  text;
     weight   bigint;
 BEGIN
     IF NOT xet.hub_may(any_space, spaces, any_store, store, owner, NULL) THEN
-        status := 403;
-        code := 'insufficient_scope';
-        message := 'You may not create a repository in this name space';
-        RETURN;
+        RETURN xet.hub_says(403, 'insufficient_scope',
+            'You may not create a repository in this name space');
     END IF;
 
     INSERT INTO xet.hub_repos AS r (kind, owner, name, private)
@@ -329,14 +332,13 @@ BEGIN
           FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store,
                             store, false);
 
-        status := CASE WHEN EXISTS (SELECT FROM xet.hub_commits c
-                                     WHERE c.repo_id = there.id
-                                       AND c.upload = $10)
-                       THEN 200 ELSE 409 END;
-        code := 'repo_exists';
-        message := 'You already created this repository';
-        more := there.more;
-        RETURN;
+        RETURN xet.hub_says(CASE WHEN EXISTS (SELECT FROM xet.hub_commits c
+                                               WHERE c.repo_id = there.id
+                                                 AND c.upload = $10)
+                                 THEN 200 ELSE 409 END,
+                            'repo_exists',
+                            'You already created this repository',
+                            more => there.more);
     END IF;
 
     -- a name that is used again leads nowhere else
@@ -355,9 +357,6 @@ BEGIN
     VALUES (repo, 'heads/main', substr(sha256(upload), 1, 20),
             sha256(subject));
 
-    status := 200;
-    more := owner || '/' || name;
-
     weight := xet.hub_weight('initial commit') + xet.hub_weight('heads/main');
 
     IF batches = 0 THEN
@@ -365,7 +364,8 @@ BEGIN
 
         PERFORM xet.hub_charge(repo, sha256(subject), weight);
         PERFORM xet.quota_hold(false, uploads, subject, 0, 0, weight);
-        RETURN;
+
+        RETURN xet.hub_says(200, more => owner || '/' || name);
     END IF;
 
     -- the first lock: who drops what is staged comes before or after
@@ -380,10 +380,9 @@ BEGIN
               USING ERRCODE = 'XT003';
     END IF;
 
-    SELECT * INTO first
-      FROM xet.hub_commit(kind, owner, name, any_space, spaces, any_store,
-                          store, 'main', upload, NULL, who, 'initial commit',
-                          '', batches, NULL, subject, most);
+    first := xet.hub_commit(kind, owner, name, any_space, spaces, any_store,
+                            store, 'main', upload, NULL, who, 'initial commit',
+                            '', batches, NULL, subject, most);
 
     IF first.status <> 200 THEN
         RAISE EXCEPTION 'the first commit is refused' USING ERRCODE = 'XT007';
@@ -401,11 +400,10 @@ BEGIN
      WHERE p.repo_id = repo AND p.line = 0;
     UPDATE xet.hub_lines l SET last = 1 WHERE l.repo_id = repo;
 
+    RETURN xet.hub_says(200, more => owner || '/' || name);
+
 EXCEPTION WHEN SQLSTATE 'XT007' THEN
-    status := first.status;
-    code := first.code;
-    message := first.message;
-    more := NULL;
+    RETURN xet.hub_says(first.status, first.code, first.message);
 END;
 $$;
 
@@ -414,62 +412,58 @@ $$;
 -- collector.
 
 CREATE FUNCTION xet.hub_delete(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, act bytea, OUT status integer, OUT code text,
-    OUT message text, OUT body text, OUT more text)
+    any_space boolean, spaces text[], any_store boolean, store text, act bytea)
+    RETURNS xet.hub_answer
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    repo     bigint;
+    r        record;
     m        record;
     uploads  text;
 BEGIN
     IF xet.act_said(act) IS NOT NULL THEN
-        status := 200;
-        RETURN;
+        RETURN xet.hub_says(200);
     END IF;
 
-    SELECT k.status, k.code, k.message, k.more, k.id
-      INTO status, code, message, more, repo
+    SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        true) k;
+                        true);
 
-    IF status <> 200 THEN
-        RETURN;
+    IF r.status <> 200 THEN
+        RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
     -- who commits holds a lock on the repo until then
 
     SELECT xet.hub_store(h.store) INTO uploads
       FROM xet.hub_repos h
-     WHERE h.id = repo AND lower(h.owner) = lower($2)
+     WHERE h.id = r.id AND lower(h.owner) = lower($2)
        AND lower(h.name) = lower($3)
        FOR UPDATE;
 
     IF NOT FOUND THEN
-        status := 404;
-        code := 'RepoNotFound';
-        message := 'Repository not found';
-        RETURN;
+        RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
     END IF;
 
     -- in the order in which all who delete a repo count it
 
     FOR m IN SELECT w.subject, sum(w.bytes)::bigint AS bytes
                FROM xet.hub_metadata() w
-              WHERE w.repo_id = repo
+              WHERE w.repo_id = r.id
               GROUP BY w.subject
               ORDER BY w.subject
     LOOP
-        PERFORM xet.hub_charge(repo, m.subject, -m.bytes);
+        PERFORM xet.hub_charge(r.id, m.subject, -m.bytes);
     END LOOP;
 
-    DELETE FROM xet.hub_paths p WHERE p.repo_id = repo;
-    DELETE FROM xet.hub_commits c WHERE c.repo_id = repo;
-    DELETE FROM xet.hub_repos h WHERE h.id = repo;
+    DELETE FROM xet.hub_paths p WHERE p.repo_id = r.id;
+    DELETE FROM xet.hub_commits c WHERE c.repo_id = r.id;
+    DELETE FROM xet.hub_repos h WHERE h.id = r.id;
 
     PERFORM xet.repo_delete(uploads);
     PERFORM xet.act_note(act, '200');
+
+    RETURN xet.hub_says(200, more => r.more);
 END;
 $$;
 
@@ -479,10 +473,9 @@ $$;
 -- xet.hub_settings() does.
 
 CREATE FUNCTION xet.hub_move(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, admin boolean, to_owner text, to_name text,
-    act bytea, OUT status integer, OUT code text, OUT message text,
-    OUT body text, OUT more text)
+    any_space boolean, spaces text[], any_store boolean, store text,
+    admin boolean, to_owner text, to_name text, act bytea)
+    RETURNS xet.hub_answer
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -490,38 +483,29 @@ DECLARE
     others  boolean;
 BEGIN
     IF xet.act_said(act) IS NOT NULL THEN
-        status := 200;
-        more := to_owner || '/' || to_name;
-        RETURN;
+        RETURN xet.hub_says(200, more => to_owner || '/' || to_name);
     END IF;
 
     SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
                         true);
 
-    status := r.status;
-    code := r.code;
-    message := r.message;
-    more := r.more;
-
     -- it was done before, by whomever
 
-    IF status = 307
-       AND lower(more) = lower(to_owner || '/' || to_name)
+    IF r.status = 307
+       AND lower(r.more) = lower(to_owner || '/' || to_name)
        AND xet.hub_may(any_space, spaces, any_store, store, to_owner, NULL)
     THEN
-        status := 200;
+        RETURN xet.hub_says(200, more => r.more);
     END IF;
 
-    IF status <> 200 OR r.status = 307 THEN
-        RETURN;
+    IF r.status <> 200 THEN
+        RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
     IF NOT xet.hub_may(any_space, spaces, any_store, store, to_owner, NULL) THEN
-        status := 403;
-        code := 'insufficient_scope';
-        message := 'You may not create a repository in this name space';
-        RETURN;
+        RETURN xet.hub_says(403, 'insufficient_scope',
+            'You may not create a repository in this name space');
     END IF;
 
     -- of two at once the second one finds the name that it asks for gone; what
@@ -538,10 +522,7 @@ BEGIN
        FOR NO KEY UPDATE;
 
     IF NOT FOUND THEN
-        status := 404;
-        code := 'RepoNotFound';
-        message := 'Repository not found';
-        RETURN;
+        RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
     END IF;
 
     -- a private repo that other people see then; what its readers of before
@@ -550,21 +531,17 @@ BEGIN
     others := others AND lower(owner) <> lower(to_owner);
 
     IF others AND admin IS NOT TRUE THEN
-        status := 403;
-        code := 'insufficient_scope';
-        message := 'The token does not allow to change who may see a'
-                   ' repository: the scope is not admin';
-        RETURN;
+        RETURN xet.hub_says(403, 'insufficient_scope',
+            'The token does not allow to change who may see a'
+            ' repository: the scope is not admin');
     END IF;
 
     IF EXISTS (SELECT FROM xet.hub_repos h
                 WHERE h.kind = $1 AND lower(h.owner) = lower($9)
                   AND lower(h.name) = lower($10) AND h.id <> r.id)
     THEN
-        status := 409;
-        code := 'repo_exists';
-        message := 'There is a repository of this name';
-        RETURN;
+        RETURN xet.hub_says(409, 'repo_exists',
+                            'There is a repository of this name');
     END IF;
 
     DELETE FROM xet.hub_moved m
@@ -583,14 +560,13 @@ BEGIN
        SET owner = $9, name = $10, changed_at = now()
      WHERE h.id = r.id;
 
-    more := to_owner || '/' || to_name;
-
     PERFORM xet.act_note(act, '200');
 
+    RETURN xet.hub_says(200, more => to_owner || '/' || to_name);
+
 EXCEPTION WHEN unique_violation THEN
-    status := 409;
-    code := 'repo_exists';
-    message := 'There is a repository of this name';
+    RETURN xet.hub_says(409, 'repo_exists',
+                        'There is a repository of this name');
 END;
 $$;
 
@@ -626,66 +602,57 @@ $$;
 -- admin: the token has the scope that a change of who may see the repo takes.
 
 CREATE FUNCTION xet.hub_settings(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, admin boolean, private boolean, act bytea,
-    OUT status integer, OUT code text, OUT message text, OUT body text,
-    OUT more text)
+    any_space boolean, spaces text[], any_store boolean, store text,
+    admin boolean, private boolean, act bytea)
+    RETURNS xet.hub_answer
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    repo  bigint;
+    r     record;
     was   boolean;
-    said  jsonb;
+    body  text := xet.act_said(act) #>> '{}';
 BEGIN
-    said := xet.act_said(act);
-
-    IF said IS NOT NULL THEN
-        status := 200;
-        body := said #>> '{}';
-        RETURN;
+    IF body IS NOT NULL THEN
+        RETURN xet.hub_says(200, body => body);
     END IF;
 
-    SELECT k.status, k.code, k.message, k.more, k.id
-      INTO status, code, message, more, repo
+    SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        true) k;
+                        true);
 
-    IF status <> 200 THEN
-        RETURN;
+    IF r.status <> 200 THEN
+        RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
     SELECT h.private INTO was
       FROM xet.hub_repos h
-     WHERE h.id = repo AND lower(h.owner) = lower($2)
+     WHERE h.id = r.id AND lower(h.owner) = lower($2)
        AND lower(h.name) = lower($3)
        FOR UPDATE;
 
     IF NOT FOUND THEN
-        status := 404;
-        code := 'RepoNotFound';
-        message := 'Repository not found';
-        RETURN;
+        RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
     END IF;
 
     IF $9 <> was AND admin IS NOT TRUE THEN
-        status := 403;
-        code := 'insufficient_scope';
-        message := 'The token does not allow to change who may see a'
-                   ' repository: the scope is not admin';
-        RETURN;
+        RETURN xet.hub_says(403, 'insufficient_scope',
+            'The token does not allow to change who may see a'
+            ' repository: the scope is not admin');
     END IF;
 
     IF $9 AND NOT was THEN
-        PERFORM xet.hub_close(repo);
+        PERFORM xet.hub_close(r.id);
     END IF;
 
     UPDATE xet.hub_repos h
        SET private = coalesce($9, h.private), changed_at = now()
-     WHERE h.id = repo;
+     WHERE h.id = r.id;
 
     body := '{"private":' || coalesce($9, was) || '}';
 
     PERFORM xet.act_note(act, to_jsonb(body));
+
+    RETURN xet.hub_says(200, body => body, more => r.more);
 END;
 $$;
 
@@ -716,10 +683,9 @@ $$;
 -- and NULL behind the last one.
 
 CREATE FUNCTION xet.hub_info(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, rev text, blobs boolean, INOUT rest text,
-    OUT status integer, OUT code text, OUT message text, OUT body text,
-    OUT more text)
+    any_space boolean, spaces text[], any_store boolean, store text, rev text,
+    blobs boolean, rest text)
+    RETURNS xet.hub_answer
     LANGUAGE plpgsql STABLE
     SET enable_sort = off
 AS $$
@@ -727,6 +693,7 @@ DECLARE
     r      record;
     after  text := '';
     most   integer := 256;
+    body   text;
     files  text;
     last   text;
     used   bigint;
@@ -742,13 +709,8 @@ BEGIN
       FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
                         false, CASE WHEN kind <> 3 THEN rev END, '');
 
-    status := r.status;
-    code := r.code;
-    message := r.message;
-    more := r.more;
-
-    IF status <> 200 THEN
-        RETURN;
+    IF r.status <> 200 THEN
+        RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
     SELECT l.files, l.bytes INTO n, used
@@ -764,7 +726,7 @@ BEGIN
           INTO body
           FROM xet.hub_repos h WHERE h.id = r.id;
 
-        RETURN;
+        RETURN xet.hub_says(200, body => body, more => r.more);
     END IF;
 
     -- of very many files a list is of no use to who asks what a repo is
@@ -781,8 +743,7 @@ BEGIN
       FROM xet.hub_repos h WHERE h.id = r.id;
 
     IF rest IS NULL AND n > 10000 THEN
-        body := body || '}';
-        RETURN;
+        RETURN xet.hub_says(200, body => body || '}', more => r.more);
     END IF;
 
     now := xet.hub_is_last(r.id, r.lines, r.seqs);
@@ -816,7 +777,10 @@ BEGIN
                  WHEN n > 0 THEN ',' ELSE '' END
             || coalesce(files, '')
             || CASE WHEN n < most THEN ']}' ELSE '' END;
-    rest := CASE WHEN n = most THEN encode(r.oid, 'hex') || last END;
+
+    RETURN xet.hub_says(200, body => body, more => r.more,
+                        rest => CASE WHEN n = most
+                                     THEN encode(r.oid, 'hex') || last END);
 END;
 $$;
 
@@ -904,22 +868,20 @@ $$;
 -- page.
 
 CREATE FUNCTION xet.hub_list(kind integer, owner text, search text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, most integer, after text, OUT status integer,
-    OUT code text, OUT message text, OUT body text, OUT more text)
+    any_space boolean, spaces text[], any_store boolean, store text,
+    most integer, after text)
+    RETURNS xet.hub_answer
     LANGUAGE plpgsql STABLE
     SET enable_sort = off
     SET plan_cache_mode = force_custom_plan
 AS $$
+DECLARE
+    body  text;
+    more  text;
 BEGIN
     IF after !~ '^\d{1,12}(\.\d{1,6})?/\d{1,18}$' THEN
-        status := 400;
-        code := 'invalid_cursor';
-        message := 'Malformed cursor';
-        RETURN;
+        RETURN xet.hub_says(400, 'invalid_cursor', 'Malformed cursor');
     END IF;
-
-    status := 200;
 
     SELECT '[' || coalesce(string_agg(CASE WHEN $1 = 3
                THEN '{"id":' || to_json(l.owner || '/' || l.name)
@@ -950,6 +912,8 @@ BEGIN
                            FROM xet.hub_lines x
                           WHERE x.repo_id = n.id AND x.line = 0
                           LIMIT 1) x ON NOT n.stopped;
+
+    RETURN xet.hub_says(200, body => body, more => more);
 END;
 $$;
 
@@ -959,9 +923,9 @@ $$;
 -- for who writes.
 
 CREATE FUNCTION xet.hub_enter(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, rev text, writes boolean, OUT status integer,
-    OUT code text, OUT message text, OUT body text, OUT more text)
+    any_space boolean, spaces text[], any_store boolean, store text, rev text,
+    writes boolean)
+    RETURNS xet.hub_answer
     LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
@@ -971,16 +935,11 @@ BEGIN
       FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
                         writes, rev, '');
 
-    status := r.status;
-    code := r.code;
-    message := r.message;
-    more := r.more;
-
-    IF status <> 200 THEN
-        RETURN;
+    IF r.status <> 200 THEN
+        RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
-    more := r.uploads;
-    body := CASE WHEN writes THEN encode(r.oid, 'hex') END;
+    RETURN xet.hub_says(200, more => r.uploads,
+                        body => CASE WHEN writes THEN encode(r.oid, 'hex') END);
 END;
 $$;

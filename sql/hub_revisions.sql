@@ -201,26 +201,25 @@ $$;
 -- part, and NULL behind the last one.
 
 CREATE FUNCTION xet.hub_refs_get(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, INOUT rest text, OUT status integer,
-    OUT code text, OUT message text, OUT body text, OUT more text)
+    any_space boolean, spaces text[], any_store boolean, store text, rest text)
+    RETURNS xet.hub_answer
     LANGUAGE plpgsql STABLE
     SET enable_sort = off
 AS $$
 DECLARE
-    repo  bigint;
+    r     record;
     f     record;
+    body  text;
     tags  boolean := rest LIKE 'tags/%';
     n     integer := 0;
     last  text;
 BEGIN
-    SELECT k.status, k.code, k.message, k.more, k.id
-      INTO status, code, message, more, repo
+    SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        false) k;
+                        false);
 
-    IF status <> 200 THEN
-        RETURN;
+    IF r.status <> 200 THEN
+        RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
     body := CASE WHEN rest IS NULL THEN '{"branches":[' ELSE '' END;
@@ -228,7 +227,7 @@ BEGIN
 
     FOR f IN SELECT x.name, x.oid, x.name LIKE 'tags/%' AS tag
                FROM xet.hub_refs x
-              WHERE x.repo_id = repo AND x.name > coalesce(rest, '')
+              WHERE x.repo_id = r.id AND x.name > coalesce(rest, '')
               ORDER BY x.name LIMIT 256
     LOOP
         body := body
@@ -249,6 +248,8 @@ BEGIN
         body := body || CASE WHEN tags THEN '' ELSE '],"tags":[' END
                 || '],"converts":[],"pullRequests":[]}';
     END IF;
+
+    RETURN xet.hub_says(200, body => body, more => r.more, rest => rest);
 END;
 $$;
 
@@ -257,114 +258,100 @@ $$;
 -- revision, moved there if over is set, or removed where there is none.
 
 CREATE FUNCTION xet.hub_ref_put(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, ref text, rev text, over boolean, act bytea,
-    subject bytea DEFAULT NULL, OUT status integer, OUT code text,
-    OUT message text, OUT body text, OUT more text)
+    any_space boolean, spaces text[], any_store boolean, store text, ref text,
+    rev text, over boolean, act bytea, subject bytea DEFAULT NULL)
+    RETURNS xet.hub_answer
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    repo  bigint;
+    r     record;
     c     record;
     bad   text;
     mine  bytea;
 BEGIN
     IF xet.act_said(act) IS NOT NULL THEN
-        status := 200;
-        RETURN;
+        RETURN xet.hub_says(200);
     END IF;
 
-    SELECT k.status, k.code, k.message, k.more, k.id
-      INTO status, code, message, more, repo
+    SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        true) k;
+                        true);
 
-    IF status <> 200 THEN
-        RETURN;
+    IF r.status <> 200 THEN
+        RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
     -- who makes another one comes before or after: names don't meet
 
     IF rev IS NULL THEN
-        PERFORM FROM xet.hub_repos h WHERE h.id = repo FOR KEY SHARE;
+        PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
     ELSE
-        PERFORM FROM xet.hub_repos h WHERE h.id = repo FOR NO KEY UPDATE;
+        PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR NO KEY UPDATE;
     END IF;
 
     IF NOT FOUND THEN
-        status := 404;
-        code := 'RepoNotFound';
-        message := 'Repository not found';
-        RETURN;
+        RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
     END IF;
 
     IF rev IS NULL THEN
 
         IF ref = 'heads/main' THEN
-            status := 403;
-            code := 'main_branch';
-            message := 'The main branch can''t be deleted';
-            RETURN;
+            RETURN xet.hub_says(403, 'main_branch',
+                                'The main branch can''t be deleted');
         END IF;
 
         DELETE FROM xet.hub_refs f
-         WHERE f.repo_id = repo AND f.name = $8
+         WHERE f.repo_id = r.id AND f.name = $8
         RETURNING f.subject INTO mine;
 
         IF NOT FOUND THEN
-            status := 404;
-            code := 'RevisionNotFound';
-            message := 'There is no ' || ref;
-            RETURN;
+            RETURN xet.hub_says(404, 'RevisionNotFound',
+                                'There is no ' || ref);
         END IF;
 
-        PERFORM xet.hub_charge(repo, mine, -xet.hub_weight(ref));
+        PERFORM xet.hub_charge(r.id, mine, -xet.hub_weight(ref));
         PERFORM xet.act_note(act, '200');
-        RETURN;
+
+        RETURN xet.hub_says(200, more => r.more);
     END IF;
 
-    SELECT * INTO c FROM xet.hub_rev(repo, rev, '');
+    SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
 
     IF c.oid IS NULL THEN
-        status := 404;
-        code := 'RevisionNotFound';
-        message := 'Invalid rev id: ' || rev;
-        RETURN;
+        RETURN xet.hub_says(404, 'RevisionNotFound',
+                            'Invalid rev id: ' || rev);
     END IF;
 
-    bad := xet.hub_ref_beside(repo, ref);
+    bad := xet.hub_ref_beside(r.id, ref);
 
     IF bad IS NOT NULL THEN
-        status := 400;
-        code := 'ref_conflict';
-        message := 'There is refs/' || bad || ', so there can be no refs/'
-                   || ref;
-        RETURN;
+        RETURN xet.hub_says(400, 'ref_conflict',
+            'There is refs/' || bad || ', so there can be no refs/' || ref);
     END IF;
 
     INSERT INTO xet.hub_refs AS f (repo_id, name, oid, subject)
-    VALUES (repo, ref, c.oid, sha256($12))
+    VALUES (r.id, ref, c.oid, sha256($12))
     ON CONFLICT ON CONSTRAINT hub_refs_pkey DO NOTHING;
 
     IF FOUND THEN
         PERFORM xet.act_note(act, '200');
-        PERFORM xet.hub_charge(repo, sha256($12), xet.hub_weight(ref));
-        PERFORM xet.quota_hold(false, xet.hub_store_of(repo), $12, 0, 0,
+        PERFORM xet.hub_charge(r.id, sha256($12), xet.hub_weight(ref));
+        PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), $12, 0, 0,
                                xet.hub_weight(ref));
-        RETURN;
+
+        RETURN xet.hub_says(200, more => r.more);
     END IF;
 
     UPDATE xet.hub_refs f SET oid = c.oid
-     WHERE over AND f.repo_id = repo AND f.name = ref;
+     WHERE over AND f.repo_id = r.id AND f.name = ref;
 
     IF NOT FOUND THEN
-        status := 409;
-        code := 'ref_exists';
-        message := 'Reference already exists';
-        RETURN;
+        RETURN xet.hub_says(409, 'ref_exists', 'Reference already exists');
     END IF;
 
     PERFORM xet.act_note(act, '200');
+
+    RETURN xet.hub_says(200, more => r.more);
 END;
 $$;
 
@@ -375,45 +362,38 @@ $$;
 -- behind the last one.
 
 CREATE FUNCTION xet.hub_commits_get(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, rev text, after text, most integer,
-    INOUT rest text, OUT status integer, OUT code text, OUT message text,
-    OUT body text, OUT more text)
+    any_space boolean, spaces text[], any_store boolean, store text, rev text,
+    after text, most integer, rest text)
+    RETURNS xet.hub_answer
     LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
-    r    record;
-    k    record;
-    got  integer := 0;
-    at   bytea;
+    r     record;
+    k     record;
+    got   integer := 0;
+    at    bytea;
+    body  text := '';
+    total text;
+    more  text;
 BEGIN
     SELECT * INTO r
       FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
                         false, CASE WHEN rest IS NULL THEN rev END, '');
 
-    status := r.status;
-    code := r.code;
-    message := r.message;
-    more := r.more;
-
-    IF status <> 200 THEN
-        RETURN;
+    IF r.status <> 200 THEN
+        RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
     IF rest IS NULL THEN
         IF after !~ '^[0-9a-f]{40}$' THEN
-            status := 400;
-            code := 'invalid_cursor';
-            message := 'Malformed cursor';
-            RETURN;
+            RETURN xet.hub_says(400, 'invalid_cursor', 'Malformed cursor');
         END IF;
 
-        message := r.seqs[1]::text;
+        total := r.seqs[1];
         body := '[';
         at := coalesce(decode(after, 'hex'), r.oid);
 
     ELSE
-        body := '';
         most := split_part(rest, '/', 1)::integer;
         at := decode(split_part(rest, '/', 2), 'hex');
     END IF;
@@ -437,15 +417,11 @@ BEGIN
         got := got + 1;
     END LOOP;
 
-    more := NULL;
     at := (SELECT h.oid FROM xet.hub_commits h
             WHERE h.repo_id = r.id AND h.oid = at);
 
     IF at IS NULL OR got = most THEN
-        more := encode(at, 'hex');
-        rest := NULL;
-        body := body || ']';
-        RETURN;
+        RETURN xet.hub_says(200, NULL, total, body || ']', encode(at, 'hex'));
     END IF;
 
     IF rest IS NULL THEN
@@ -463,6 +439,7 @@ BEGIN
           FROM w WHERE w.n = most - got;
     END IF;
 
-    rest := (most - got) || '/' || encode(at, 'hex');
+    RETURN xet.hub_says(200, NULL, total, body, more,
+                        (most - got) || '/' || encode(at, 'hex'));
 END;
 $$;

@@ -88,29 +88,22 @@ $$;
 -- are looked up in.
 
 CREATE FUNCTION xet.hub_preupload(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, rev text, paths bytea[], sizes bigint[],
-    OUT status integer, OUT code text, OUT message text, OUT body text,
-    OUT more text)
+    any_space boolean, spaces text[], any_store boolean, store text, rev text,
+    paths bytea[], sizes bigint[])
+    RETURNS xet.hub_answer
     LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
-    r  record;
+    r     record;
+    body  text;
 BEGIN
     SELECT * INTO r
       FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
                         true, rev, '');
 
-    status := r.status;
-    code := r.code;
-    message := r.message;
-    more := r.more;
-
-    IF status <> 200 THEN
-        RETURN;
+    IF r.status <> 200 THEN
+        RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
-
-    code := encode(r.oid, 'hex');
 
     SELECT coalesce(string_agg('{"path":' || to_json(u.path)
                || ',"uploadMode":"'
@@ -127,6 +120,8 @@ BEGIN
               FROM unnest(paths, sizes) WITH ORDINALITY
                      AS w(path, size, n)) u
       LEFT JOIN LATERAL xet.hub_at(r.id, r.lines, r.seqs, u.path) h ON true;
+
+    RETURN xet.hub_says(200, encode(r.oid, 'hex'), NULL, body, r.more);
 END;
 $$;
 
@@ -553,29 +548,29 @@ $$;
 -- computed it.  Who asks may read this repo and write to the other one.
 
 CREATE FUNCTION xet.hub_duplicate(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, to_kind integer, to_owner text, to_name text,
-    subject bytea, hashes bytea[], digests bytea[], OUT status integer,
-    OUT code text, OUT message text, OUT body text, OUT more text)
+    any_space boolean, spaces text[], any_store boolean, store text,
+    to_kind integer, to_owner text, to_name text, subject bytea,
+    hashes bytea[], digests bytea[])
+    RETURNS xet.hub_answer
     LANGUAGE plpgsql
     SET enable_material = off
 AS $$
 DECLARE
-    repo     bigint;
+    r        record;
     t        record;
     n        bigint;
     source   bigint;
     target   bigint;
     places   bigint[];
     ids      bigint[];
+    body     text;
 BEGIN
-    SELECT k.status, k.code, k.message, k.more, k.id
-      INTO status, code, message, more, repo
+    SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        false) k;
+                        false);
 
-    IF status <> 200 THEN
-        RETURN;
+    IF r.status <> 200 THEN
+        RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
     SELECT * INTO t
@@ -592,30 +587,24 @@ BEGIN
     END IF;
 
     IF t.status <> 200 THEN
-        status := t.status;
-        code := t.code;
-        message := t.message;
-        RETURN;
+        RETURN xet.hub_says(t.status, t.code, t.message);
     END IF;
 
     -- who deletes one of them comes before or after
 
     SELECT count(*) INTO n
       FROM (SELECT FROM xet.hub_repos h
-             WHERE h.id IN (repo, t.id)
+             WHERE h.id IN (r.id, t.id)
              ORDER BY h.id
                FOR KEY SHARE) k;
 
-    source := xet.hub_files_of(repo);
+    source := xet.hub_files_of(r.id);
     target := xet.hub_files_of(t.id);
 
-    IF n < 1 + (repo <> t.id)::integer
+    IF n < 1 + (r.id <> t.id)::integer
        OR source IS NULL OR target IS NULL
     THEN
-        status := 404;
-        code := 'RepoNotFound';
-        message := 'Repository not found';
-        RETURN;
+        RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
     END IF;
 
     -- a batch of a bucket takes files of others in its own order, and holds
@@ -643,7 +632,7 @@ BEGIN
                         WHERE f.hash = u.hash
                           AND f.sha256_proven AND f.sha256 = u.sha256
                           AND (SELECT p.hash FROM xet.hub_paths p
-                                WHERE p.repo_id = repo
+                                WHERE p.repo_id = r.id
                                   AND p.hash >= k.hash AND p.hash <= k.hash
                                 ORDER BY p.hash
                                 LIMIT 1) IS NOT NULL
@@ -687,6 +676,8 @@ BEGIN
       INTO body
       FROM unnest(digests) WITH ORDINALITY AS u(sha256, n)
      WHERE u.n <> ALL (coalesce(places, '{}'));
+
+    RETURN xet.hub_says(200, body => body, more => r.more);
 END;
 $$;
 

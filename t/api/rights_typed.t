@@ -154,7 +154,10 @@ my @functions = map { [ split(/\|/, $_, -1) ] } $t->sql(<<'EOF_SQL');
 SELECT p.proname, string_agg(a.name, ' ' ORDER BY a.n)
            FILTER (WHERE a.mode IN ('i', 'b', 'v')),
        coalesce(string_agg(a.name, ' ' ORDER BY a.n)
-           FILTER (WHERE a.mode IN ('o', 'b', 't')), '')
+           FILTER (WHERE a.mode IN ('o', 'b', 't')),
+           (SELECT string_agg(c.attname, ' ')
+              FROM pg_type y JOIN pg_attribute c ON c.attrelid = y.typrelid
+             WHERE y.oid = p.prorettype), '')
   FROM pg_proc p
  CROSS JOIN LATERAL unnest(p.proargnames,
                 coalesce(p.proargmodes::"char"[]::text[],
