@@ -465,7 +465,7 @@ xet_cli_url_print(const xet_cli_args_t *args, xet_buf_t *b, uint64_t expires)
     }
 
     xet_json_string_end(j);
-    xet_cli_json_put_u64(j, "expires", expires);
+    xet_json_put_u64(j, "expires", expires);
 
     return xet_cli_json_end(&out);
 }

@@ -297,20 +297,16 @@ xet_cli_usage_mended(void *ctx, const xet_cli_pg_row_t *row)
 
     j = xet_cli_json_begin(&out);
 
-    xet_cli_json_put_string(j, kind, name);
+    xet_json_put_cstring(j, kind, name);
 
     if (*title) {
-        xet_cli_json_put_string(j, "hub", title);
+        xet_json_put_cstring(j, "hub", title);
     }
 
-    xet_json_key(j, "files");
-    xet_json_i64(j, files);
-    xet_json_key(j, "logical");
-    xet_json_i64(j, logical);
-    xet_json_key(j, "stored");
-    xet_json_i64(j, stored);
-    xet_json_key(j, "metadata");
-    xet_json_i64(j, metadata);
+    xet_json_put_i64(j, "files", files);
+    xet_json_put_i64(j, "logical", logical);
+    xet_json_put_i64(j, "stored", stored);
+    xet_json_put_i64(j, "metadata", metadata);
 
     return xet_cli_json_end(&out);
 }
@@ -394,20 +390,20 @@ xet_cli_usage_row(void *ctx, const xet_cli_pg_row_t *row)
 
     j = xet_cli_json_begin(&out);
 
-    xet_cli_json_put_string(j, kind, name);
+    xet_json_put_cstring(j, kind, name);
 
     if (*title) {
-        xet_cli_json_put_string(j, "hub", title);
+        xet_json_put_cstring(j, "hub", title);
     }
 
-    xet_cli_json_put_u64(j, "files", files);
+    xet_json_put_u64(j, "files", files);
     xet_cli_usage_json(row, j, "logical", xet_cli_usage_logical,
                        xet_cli_usage_logical_max);
     xet_cli_usage_json(row, j, "stored", xet_cli_usage_stored,
                        xet_cli_usage_stored_max);
     xet_cli_usage_json(row, j, "metadata", xet_cli_usage_metadata,
                        xet_cli_usage_metadata_max);
-    xet_cli_json_put_u64(j, "deduplicated", saved);
+    xet_json_put_u64(j, "deduplicated", saved);
 
     return xet_cli_json_end(&out);
 }
@@ -425,13 +421,13 @@ xet_cli_usage_json(const xet_cli_pg_row_t *row, xet_json_t *j,
 
     xet_json_key(j, name);
     xet_json_object_begin(j);
-    xet_cli_json_put_u64(j, "used", n);
+    xet_json_put_u64(j, "used", n);
 
     if (!xet_cli_pg_null(row, limit)) {
         most = xet_cli_pg_u64(row, limit);
 
-        xet_cli_json_put_u64(j, "limit", most);
-        xet_cli_json_put_u64(j, "left", (n < most) ? most - n : 0);
+        xet_json_put_u64(j, "limit", most);
+        xet_json_put_u64(j, "left", (n < most) ? most - n : 0);
     }
 
     xet_json_object_end(j);
@@ -493,13 +489,13 @@ xet_cli_usage_store(void *ctx, const xet_cli_pg_row_t *row)
 
     xet_json_key(j, "store");
     xet_json_object_begin(j);
-    xet_cli_json_put_u64(j, "files", files);
-    xet_cli_json_put_u64(j, "logical", logical);
-    xet_cli_json_put_u64(j, "stored", stored);
-    xet_cli_json_put_u64(j, "deduplicated", saved);
-    xet_cli_json_put_u64(j, "xorbs", xet_cli_pg_u64(row, 3));
-    xet_cli_json_put_u64(j, "nobodys", xet_cli_pg_u64(row, 4));
-    xet_cli_json_put_u64(j, "garbage", xet_cli_pg_u64(row, 5));
+    xet_json_put_u64(j, "files", files);
+    xet_json_put_u64(j, "logical", logical);
+    xet_json_put_u64(j, "stored", stored);
+    xet_json_put_u64(j, "deduplicated", saved);
+    xet_json_put_u64(j, "xorbs", xet_cli_pg_u64(row, 3));
+    xet_json_put_u64(j, "nobodys", xet_cli_pg_u64(row, 4));
+    xet_json_put_u64(j, "garbage", xet_cli_pg_u64(row, 5));
     xet_json_object_end(j);
 
     return xet_cli_json_end(&out);

@@ -560,11 +560,7 @@ typedef struct {
 /* Opens the object of a line; returns the writer of its members. */
 xet_json_t *xet_cli_json_begin(xet_cli_json_t *o);
 
-/* A value of NULL is written as null. */
-void xet_cli_json_put_string(xet_json_t *j, const char *key,
-    const char *value);
-void xet_cli_json_put_u64(xet_json_t *j, const char *key, uint64_t value);
-void xet_cli_json_put_bool(xet_json_t *j, const char *key, int value);
+/* As the functions xet_json_put_...() of the core. */
 void xet_cli_json_put_hash(xet_json_t *j, const char *key,
     const xet_hash_t *hash);
 

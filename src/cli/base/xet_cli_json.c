@@ -28,41 +28,11 @@ xet_cli_json_begin(xet_cli_json_t *o)
 
 
 void
-xet_cli_json_put_string(xet_json_t *j, const char *key, const char *value)
-{
-    xet_json_key(j, key);
-
-    if (value) {
-        xet_json_cstring(j, value);
-
-    } else {
-        xet_json_null(j);
-    }
-}
-
-
-void
-xet_cli_json_put_u64(xet_json_t *j, const char *key, uint64_t value)
-{
-    xet_json_key(j, key);
-    xet_json_u64(j, value);
-}
-
-
-void
-xet_cli_json_put_bool(xet_json_t *j, const char *key, int value)
-{
-    xet_json_key(j, key);
-    xet_json_bool(j, value);
-}
-
-
-void
 xet_cli_json_put_hash(xet_json_t *j, const char *key, const xet_hash_t *hash)
 {
     char  text[XET_HASH_STR_LEN + 1];
 
-    xet_cli_json_put_string(j, key, xet_cli_hash_string(hash, text));
+    xet_json_put_cstring(j, key, xet_cli_hash_string(hash, text));
 }
 
 
@@ -125,16 +95,15 @@ xet_cli_print_member(xet_json_t *j, const xet_cli_out_t *m)
     switch (m->kind) {
 
     case XET_CLI_OUT_BYTES:
-        xet_json_key(j, m->key);
-        xet_json_string(j, m->value, (size_t) m->number);
+        xet_json_put_string(j, m->key, m->value, (size_t) m->number);
         break;
 
     case XET_CLI_OUT_NUMBER:
-        xet_cli_json_put_u64(j, m->key, m->number);
+        xet_json_put_u64(j, m->key, m->number);
         break;
 
     case XET_CLI_OUT_BOOL:
-        xet_cli_json_put_bool(j, m->key, m->number != 0);
+        xet_json_put_bool(j, m->key, m->number != 0);
         break;
 
     case XET_CLI_OUT_HASH:
@@ -142,7 +111,7 @@ xet_cli_print_member(xet_json_t *j, const xet_cli_out_t *m)
         break;
 
     default:
-        xet_cli_json_put_string(j, m->key, m->value);
+        xet_json_put_cstring(j, m->key, m->value);
         break;
     }
 }

@@ -199,11 +199,11 @@ xet_cli_hub_commit_header(xet_cli_hub_commit_t *c, xet_buf_t *b)
     xet_json_init(&j, b);
 
     xet_json_object_begin(&j);
-    xet_cli_json_put_string(&j, "key", "header");
+    xet_json_put_cstring(&j, "key", "header");
     xet_json_key(&j, "value");
     xet_json_object_begin(&j);
-    xet_cli_json_put_string(&j, "summary", title);
-    xet_cli_json_put_string(&j, "description", "");
+    xet_json_put_cstring(&j, "summary", title);
+    xet_json_put_cstring(&j, "description", "");
     xet_json_object_end(&j);
     xet_json_object_end(&j);
 
@@ -226,24 +226,25 @@ xet_cli_hub_commit_line(xet_cli_hub_op_t *op, xet_buf_t *b)
     xet_json_init(&j, b);
     xet_json_object_begin(&j);
 
-    xet_cli_json_put_string(&j, "key", op->removed
-                            ? (op->folder ? "deletedFolder" : "deletedFile")
-                            : (op->file.size ? "lfsFile" : "file"));
+    xet_json_put_cstring(&j, "key",
+                         op->removed
+                         ? (op->folder ? "deletedFolder" : "deletedFile")
+                         : (op->file.size ? "lfsFile" : "file"));
 
     xet_json_key(&j, "value");
     xet_json_object_begin(&j);
-    xet_cli_json_put_string(&j, "path", op->path);
+    xet_json_put_cstring(&j, "path", op->path);
 
     if (!op->removed && op->file.size) {
         *xet_hash_print_plain((uint8_t *) sha256, op->file.sha256) = '\0';
 
-        xet_cli_json_put_string(&j, "algo", "sha256");
-        xet_cli_json_put_string(&j, "oid", sha256);
-        xet_cli_json_put_u64(&j, "size", op->file.size);
+        xet_json_put_cstring(&j, "algo", "sha256");
+        xet_json_put_cstring(&j, "oid", sha256);
+        xet_json_put_u64(&j, "size", op->file.size);
 
     } else if (!op->removed) {
-        xet_cli_json_put_string(&j, "content", "");
-        xet_cli_json_put_string(&j, "encoding", "base64");
+        xet_json_put_cstring(&j, "content", "");
+        xet_json_put_cstring(&j, "encoding", "base64");
     }
 
     xet_json_object_end(&j);
@@ -262,16 +263,15 @@ xet_cli_hub_commit_object(xet_cli_hub_op_t *op, xet_buf_t *b)
     xet_json_init(&j, b);
     xet_json_object_begin(&j);
 
-    xet_cli_json_put_string(&j, "type", op->removed ? "deleteFile"
-                                                    : "addFile");
-    xet_cli_json_put_string(&j, "path", op->path);
+    xet_json_put_cstring(&j, "type", op->removed ? "deleteFile" : "addFile");
+    xet_json_put_cstring(&j, "path", op->path);
 
     if (!op->removed) {
         xet_cli_json_put_hash(&j, "xetHash", op->file.size ? &op->file.hash
                                                            : &none);
 
         if (op->mtime >= 0) {
-            xet_cli_json_put_u64(&j, "mtime", (uint64_t) op->mtime);
+            xet_json_put_u64(&j, "mtime", (uint64_t) op->mtime);
         }
     }
 

@@ -215,8 +215,7 @@ xet_cli_hub_paths(const xet_cli_hub_t *hub, char *const *paths, size_t n,
     xet_json_init(&j, &b);
 
     xet_json_object_begin(&j);
-    xet_json_key(&j, "expand");
-    xet_json_bool(&j, 1);
+    xet_json_put_bool(&j, "expand", 1);
     xet_json_key(&j, "paths");
     xet_json_array_begin(&j);
 

@@ -535,13 +535,12 @@ xet_cli_hub_make(xet_cli_hub_t *hub, int branch)
     } else {
         url = xet_cli_http_url(hub->http, "/api/repos/create");
 
-        xet_cli_json_put_string(&j, "name",
-                                hub->id + strlen(hub->owner) + 1);
-        xet_cli_json_put_string(&j, "organization", hub->owner);
-        xet_cli_json_put_string(&j, "type", xet_hub_kind_name(hub->kind));
+        xet_json_put_cstring(&j, "name", hub->id + strlen(hub->owner) + 1);
+        xet_json_put_cstring(&j, "organization", hub->owner);
+        xet_json_put_cstring(&j, "type", xet_hub_kind_name(hub->kind));
 
         if (hub->kind == XET_HUB_SPACE) {
-            xet_cli_json_put_string(&j, "sdk", "static");
+            xet_json_put_cstring(&j, "sdk", "static");
         }
     }
 

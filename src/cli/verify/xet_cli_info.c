@@ -295,8 +295,8 @@ xet_cli_info_shard(xet_cli_info_t *in)
     if (in->json) {
         in->j = xet_cli_json_begin(&out);
 
-        xet_cli_json_put_string(in->j, "name", in->name);
-        xet_cli_json_put_string(in->j, "kind", "shard");
+        xet_json_put_cstring(in->j, "name", in->name);
+        xet_json_put_cstring(in->j, "kind", "shard");
         xet_json_key(in->j, "records");
         xet_json_array_begin(in->j);
 
@@ -317,10 +317,10 @@ xet_cli_info_shard(xet_cli_info_t *in)
 
     if (in->json) {
         xet_json_array_end(in->j);
-        xet_cli_json_put_u64(in->j, "files", p.files);
-        xet_cli_json_put_u64(in->j, "terms", p.terms);
-        xet_cli_json_put_u64(in->j, "xorbs", p.xorbs);
-        xet_cli_json_put_bool(in->j, "ok", status == XET_OK);
+        xet_json_put_u64(in->j, "files", p.files);
+        xet_json_put_u64(in->j, "terms", p.terms);
+        xet_json_put_u64(in->j, "xorbs", p.xorbs);
+        xet_json_put_bool(in->j, "ok", status == XET_OK);
 
         rc = xet_cli_json_end(&out);
 
@@ -351,8 +351,8 @@ xet_cli_info_record(void *ctx, const xet_shard_record_t *rec)
         }
 
         xet_json_object_begin(in->j);
-        xet_cli_json_put_string(in->j, "file", text);
-        xet_cli_json_put_u64(in->j, "terms", rec->count);
+        xet_json_put_cstring(in->j, "file", text);
+        xet_json_put_u64(in->j, "terms", rec->count);
         break;
 
     case XET_SHARD_REC_SEGMENT:
@@ -363,10 +363,10 @@ xet_cli_info_record(void *ctx, const xet_shard_record_t *rec)
         }
 
         xet_json_object_begin(in->j);
-        xet_cli_json_put_string(in->j, "term", text);
-        xet_cli_json_put_u64(in->j, "start", rec->chunk_start);
-        xet_cli_json_put_u64(in->j, "end", rec->chunk_end);
-        xet_cli_json_put_u64(in->j, "bytes", rec->raw_length);
+        xet_json_put_cstring(in->j, "term", text);
+        xet_json_put_u64(in->j, "start", rec->chunk_start);
+        xet_json_put_u64(in->j, "end", rec->chunk_end);
+        xet_json_put_u64(in->j, "bytes", rec->raw_length);
         break;
 
     case XET_SHARD_REC_XORB:
@@ -377,9 +377,9 @@ xet_cli_info_record(void *ctx, const xet_shard_record_t *rec)
         }
 
         xet_json_object_begin(in->j);
-        xet_cli_json_put_string(in->j, "xorb", text);
-        xet_cli_json_put_u64(in->j, "chunks", rec->count);
-        xet_cli_json_put_u64(in->j, "bytes", rec->raw_length);
+        xet_json_put_cstring(in->j, "xorb", text);
+        xet_json_put_u64(in->j, "chunks", rec->count);
+        xet_json_put_u64(in->j, "bytes", rec->raw_length);
         break;
 
     default:

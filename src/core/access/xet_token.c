@@ -797,12 +797,9 @@ xet_token_put_header(xet_buf_t *b, const xet_jwk_t *key)
     xet_json_init(&j, b);
 
     xet_json_object_begin(&j);
-    xet_json_key(&j, "alg");
-    xet_json_cstring(&j, xet_jwk_alg_name(xet_jwk_alg(key)));
-    xet_json_key(&j, "typ");
-    xet_json_cstring(&j, "JWT");
-    xet_json_key(&j, "kid");
-    xet_json_string(&j, id, len);
+    xet_json_put_cstring(&j, "alg", xet_jwk_alg_name(xet_jwk_alg(key)));
+    xet_json_put_cstring(&j, "typ", "JWT");
+    xet_json_put_string(&j, "kid", id, len);
     xet_json_object_end(&j);
 }
 
@@ -821,15 +818,12 @@ xet_token_put_claims(xet_buf_t *b, const xet_token_params_t *params,
     xet_token_put_text(&j, "sub", &claims->sub);
     xet_token_put_time(&j, "iat", claims->iat);
     xet_token_put_time(&j, "nbf", claims->nbf);
-    xet_json_key(&j, "exp");
-    xet_json_u64(&j, claims->exp);
-    xet_json_key(&j, "scope");
-    xet_json_cstring(&j, xet_scope_name(claims->scope));
+    xet_json_put_u64(&j, "exp", claims->exp);
+    xet_json_put_cstring(&j, "scope", xet_scope_name(claims->scope));
     xet_token_put_text(&j, "repo", &claims->repo);
 
     if (claims->contents) {
-        xet_json_key(&j, "contents");
-        xet_json_bool(&j, 1);
+        xet_json_put_bool(&j, "contents", 1);
     }
 
     xet_json_object_end(&j);
@@ -841,8 +835,7 @@ xet_token_put_text(xet_json_t *j, const char *name,
     const xet_token_text_t *text)
 {
     if (text->data != NULL) {
-        xet_json_key(j, name);
-        xet_json_string(j, text->data, text->len);
+        xet_json_put_string(j, name, text->data, text->len);
     }
 }
 
@@ -851,7 +844,6 @@ static void
 xet_token_put_time(xet_json_t *j, const char *name, uint64_t seconds)
 {
     if (seconds) {
-        xet_json_key(j, name);
-        xet_json_u64(j, seconds);
+        xet_json_put_u64(j, name, seconds);
     }
 }

@@ -653,6 +653,14 @@ void xet_json_number(xet_json_t *j, const uint8_t *text, size_t len);
 void xet_json_bool(xet_json_t *j, int v);
 void xet_json_null(xet_json_t *j);
 
+/* The same with their key.  A string that is NULL is null. */
+void xet_json_put_string(xet_json_t *j, const char *key, const uint8_t *s,
+    size_t len);
+void xet_json_put_cstring(xet_json_t *j, const char *key, const char *s);
+void xet_json_put_u64(xet_json_t *j, const char *key, uint64_t v);
+void xet_json_put_i64(xet_json_t *j, const char *key, int64_t v);
+void xet_json_put_bool(xet_json_t *j, const char *key, int v);
+
 /*
  * A whole element that the caller writes itself.  xet_json_reserve() returns
  * room for n bytes of JSON text, with the key where one is due, or NULL when

@@ -232,6 +232,53 @@ xet_json_null(xet_json_t *j)
 
 
 void
+xet_json_put_string(xet_json_t *j, const char *key, const uint8_t *s,
+    size_t len)
+{
+    xet_json_key(j, key);
+    xet_json_string(j, s, len);
+}
+
+
+void
+xet_json_put_cstring(xet_json_t *j, const char *key, const char *s)
+{
+    xet_json_key(j, key);
+
+    if (s) {
+        xet_json_cstring(j, s);
+
+    } else {
+        xet_json_null(j);
+    }
+}
+
+
+void
+xet_json_put_u64(xet_json_t *j, const char *key, uint64_t v)
+{
+    xet_json_key(j, key);
+    xet_json_u64(j, v);
+}
+
+
+void
+xet_json_put_i64(xet_json_t *j, const char *key, int64_t v)
+{
+    xet_json_key(j, key);
+    xet_json_i64(j, v);
+}
+
+
+void
+xet_json_put_bool(xet_json_t *j, const char *key, int v)
+{
+    xet_json_key(j, key);
+    xet_json_bool(j, v);
+}
+
+
+void
 xet_json_string_begin(xet_json_t *j)
 {
     uint8_t  *p;

@@ -327,8 +327,7 @@ xet_subtree_json(xet_json_t *j, const xet_subtree_t *s)
         xet_hash_print(text, &s->nodes[k].hash);
         xet_json_string(j, text, XET_HASH_STR_LEN);
 
-        xet_json_key(j, "size");
-        xet_json_u64(j, s->nodes[k].size);
+        xet_json_put_u64(j, "size", s->nodes[k].size);
 
         xet_json_object_end(j);
     }
@@ -347,10 +346,8 @@ xet_subtree_json(xet_json_t *j, const xet_subtree_t *s)
 
     xet_json_array_end(j);
 
-    xet_json_key(j, "at_start");
-    xet_json_bool(j, s->at_start);
-    xet_json_key(j, "at_end");
-    xet_json_bool(j, s->at_end);
+    xet_json_put_bool(j, "at_start", s->at_start);
+    xet_json_put_bool(j, "at_end", s->at_end);
 
     xet_json_object_end(j);
 }

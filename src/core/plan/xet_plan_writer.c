@@ -179,8 +179,7 @@ xet_plan_writer_begin(xet_plan_writer_t *w)
         return;
     }
 
-    xet_json_key(j, "offset_into_first_range");
-    xet_json_u64(j, w->plan->skip);
+    xet_json_put_u64(j, "offset_into_first_range", w->plan->skip);
 
     xet_json_key(j, "terms");
     xet_json_array_begin(j);

@@ -200,10 +200,8 @@ xet_windows_json(const xet_windows_t *w, xet_buf_t *b)
 
     xet_json_object_begin(&j);
 
-    xet_json_key(&j, "totalChunks");
-    xet_json_u64(&j, w->chunks);
-    xet_json_key(&j, "fileSize");
-    xet_json_u64(&j, w->size);
+    xet_json_put_u64(&j, "totalChunks", w->chunks);
+    xet_json_put_u64(&j, "fileSize", w->size);
 
     xet_json_key(&j, "windows");
     xet_json_array_begin(&j);

@@ -78,8 +78,7 @@ ngx_http_xet_error_send(ngx_http_request_t *r,
 
         if (e.line) {
             xet_json_object_end(&j);
-            xet_json_key(&j, "error_description");
-            xet_json_cstring(&j, e.message);
+            xet_json_put_cstring(&j, "error_description", e.message);
             xet_json_object_end(&j);
 
         } else {
@@ -206,16 +205,13 @@ ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b, xet_json_t *j,
     if (hub) {
         ngx_http_xet_error_message(r, message);
 
-        xet_json_key(j, "error");
-        xet_json_cstring(j, message);
+        xet_json_put_cstring(j, "error", message);
     }
 
     xet_json_key(j, hub ? "details" : "error");
     xet_json_object_begin(j);
-    xet_json_key(j, "code");
-    xet_json_cstring(j, code);
-    xet_json_key(j, "message");
-    xet_json_cstring(j, message);
+    xet_json_put_cstring(j, "code", code);
+    xet_json_put_cstring(j, "message", message);
 }
 
 

@@ -36,27 +36,21 @@ ngx_http_xet_hub_whoami_handler(ngx_http_request_t *r,
     xet_json_init(&j, &b);
 
     xet_json_object_begin(&j);
-    xet_json_key(&j, "type");
-    xet_json_cstring(&j, "user");
-    xet_json_key(&j, "id");
-    xet_json_string(&j, hub->who.data, hub->who.len);
-    xet_json_key(&j, "name");
-    xet_json_string(&j, hub->who.data, hub->who.len);
-    xet_json_key(&j, "fullname");
-    xet_json_string(&j, hub->who.data, hub->who.len);
+    xet_json_put_cstring(&j, "type", "user");
+    xet_json_put_string(&j, "id", hub->who.data, hub->who.len);
+    xet_json_put_string(&j, "name", hub->who.data, hub->who.len);
+    xet_json_put_string(&j, "fullname", hub->who.data, hub->who.len);
     xet_json_key(&j, "orgs");
     ngx_http_xet_hub_orgs(&j, hub);
 
     xet_json_key(&j, "auth");
     xet_json_object_begin(&j);
-    xet_json_key(&j, "type");
-    xet_json_cstring(&j, "access_token");
+    xet_json_put_cstring(&j, "type", "access_token");
     xet_json_key(&j, "accessToken");
     xet_json_object_begin(&j);
-    xet_json_key(&j, "displayName");
-    xet_json_string(&j, hub->who.data, hub->who.len);
-    xet_json_key(&j, "role");
-    xet_json_cstring(&j, (scope == XET_SCOPE_READ) ? "read" : "write");
+    xet_json_put_string(&j, "displayName", hub->who.data, hub->who.len);
+    xet_json_put_cstring(&j, "role",
+                         (scope == XET_SCOPE_READ) ? "read" : "write");
     xet_json_object_end(&j);
     xet_json_object_end(&j);
     xet_json_object_end(&j);
@@ -86,10 +80,8 @@ ngx_http_xet_hub_orgs(xet_json_t *j, ngx_http_xet_hub_t *hub)
         }
 
         xet_json_object_begin(j);
-        xet_json_key(j, "type");
-        xet_json_cstring(j, "org");
-        xet_json_key(j, "name");
-        xet_json_string(j, space[i].data, space[i].len);
+        xet_json_put_cstring(j, "type", "org");
+        xet_json_put_string(j, "name", space[i].data, space[i].len);
         xet_json_object_end(j);
     }
 

@@ -972,14 +972,10 @@ ngx_http_xet_hub_commit_send(ngx_http_request_t *r,
     xet_json_init(&j, &b);
 
     xet_json_object_begin(&j);
-    xet_json_key(&j, "success");
-    xet_json_bool(&j, 1);
-    xet_json_key(&j, "commitOid");
-    xet_json_string(&j, answer->body.data, answer->body.len);
-    xet_json_key(&j, "commitUrl");
-    xet_json_string(&j, url.data, url.len);
-    xet_json_key(&j, "hookOutput");
-    xet_json_cstring(&j, "");
+    xet_json_put_bool(&j, "success", 1);
+    xet_json_put_string(&j, "commitOid", answer->body.data, answer->body.len);
+    xet_json_put_string(&j, "commitUrl", url.data, url.len);
+    xet_json_put_cstring(&j, "hookOutput", "");
     xet_json_object_end(&j);
 
     return ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &b);

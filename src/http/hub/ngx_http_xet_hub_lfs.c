@@ -366,11 +366,9 @@ ngx_http_xet_hub_lfs_begin(ngx_http_xet_hub_lfs_t *l, xet_buf_t *b)
     xet_json_init(&l->json, b);
 
     xet_json_object_begin(&l->json);
-    xet_json_key(&l->json, "transfer");
-    xet_json_cstring(&l->json,
-                     (l->list.upload && l->list.xet) ? "xet" : "basic");
-    xet_json_key(&l->json, "hash_algo");
-    xet_json_cstring(&l->json, "sha256");
+    xet_json_put_cstring(&l->json, "transfer",
+                         (l->list.upload && l->list.xet) ? "xet" : "basic");
+    xet_json_put_cstring(&l->json, "hash_algo", "sha256");
     xet_json_key(&l->json, "objects");
     xet_json_array_begin(&l->json);
 }
@@ -391,20 +389,15 @@ ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_pool_t *pool,
     (void) ngx_hex_dump(text, o->sha256, XET_HUB_SHA256_LEN);
 
     xet_json_object_begin(j);
-    xet_json_key(j, "oid");
-    xet_json_string(j, text, sizeof(text));
-    xet_json_key(j, "size");
-    xet_json_u64(j, o->size);
-    xet_json_key(j, "authenticated");
-    xet_json_bool(j, 1);
+    xet_json_put_string(j, "oid", text, sizeof(text));
+    xet_json_put_u64(j, "size", o->size);
+    xet_json_put_bool(j, "authenticated", 1);
 
     if (!l->list.upload && !o->known) {
         xet_json_key(j, "error");
         xet_json_object_begin(j);
-        xet_json_key(j, "code");
-        xet_json_u64(j, NGX_HTTP_NOT_FOUND);
-        xet_json_key(j, "message");
-        xet_json_cstring(j, "Object does not exist");
+        xet_json_put_u64(j, "code", NGX_HTTP_NOT_FOUND);
+        xet_json_put_cstring(j, "message", "Object does not exist");
         xet_json_object_end(j);
 
     } else if (!l->list.upload || !o->known) {
@@ -432,8 +425,7 @@ ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_pool_t *pool,
         xet_json_object_begin(j);
         xet_json_key(j, l->list.upload ? "upload" : "download");
         xet_json_object_begin(j);
-        xet_json_key(j, "href");
-        xet_json_string(j, url.data, url.len);
+        xet_json_put_string(j, "href", url.data, url.len);
         xet_json_key(j, "header");
         xet_json_number(j, header.data, header.len);
         xet_json_object_end(j);

@@ -369,8 +369,8 @@ ngx_http_xet_hub_create_send(ngx_http_request_t *r,
     xet_json_object_begin(&j);
 
     if (answer->status != NGX_HTTP_OK) {
-        xet_json_key(&j, "error");
-        xet_json_string(&j, answer->message.data, answer->message.len);
+        xet_json_put_string(&j, "error", answer->message.data,
+                            answer->message.len);
 
         if (ngx_http_xet_hub_header(r, "X-Error-Message", "%V",
                                     &answer->message)
@@ -380,12 +380,9 @@ ngx_http_xet_hub_create_send(ngx_http_request_t *r,
         }
     }
 
-    xet_json_key(&j, "url");
-    xet_json_string(&j, url.data, url.len);
-    xet_json_key(&j, "name");
-    xet_json_string(&j, answer->more.data, answer->more.len);
-    xet_json_key(&j, "id");
-    xet_json_string(&j, answer->more.data, answer->more.len);
+    xet_json_put_string(&j, "url", url.data, url.len);
+    xet_json_put_string(&j, "name", answer->more.data, answer->more.len);
+    xet_json_put_string(&j, "id", answer->more.data, answer->more.len);
     xet_json_object_end(&j);
 
     return ngx_http_xet_send(r, answer->status, "application/json", &b);

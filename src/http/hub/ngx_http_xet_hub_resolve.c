@@ -353,10 +353,8 @@ ngx_http_xet_hub_resolve_info(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     xet_json_init(&j, &b);
 
     xet_json_object_begin(&j);
-    xet_json_key(&j, "hash");
-    xet_json_string(&j, f->xet, XET_HASH_STR_LEN);
-    xet_json_key(&j, "size");
-    xet_json_u64(&j, f->file.size);
+    xet_json_put_string(&j, "hash", f->xet, XET_HASH_STR_LEN);
+    xet_json_put_u64(&j, "size", f->file.size);
     xet_json_object_end(&j);
 
     return ngx_http_xet_send(r, NGX_HTTP_OK, NGX_HTTP_XET_HUB_FILEINFO, &b);

@@ -101,14 +101,13 @@ ngx_http_xet_audit_line(ngx_http_request_t *r, ngx_str_t *line)
 
     ngx_http_xet_audit_who(r, &j, audit);
 
-    xet_json_key(&j, "status");
-    xet_json_u64(&j, status);
+    xet_json_put_u64(&j, "status", status);
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
     if (audit->code || (ctx && ctx->code)) {
-        xet_json_key(&j, "code");
-        xet_json_cstring(&j, audit->code ? audit->code : ctx->code);
+        xet_json_put_cstring(&j, "code",
+                             audit->code ? audit->code : ctx->code);
     }
 
     ngx_http_xet_audit_what(r, &j, audit);
@@ -210,11 +209,10 @@ ngx_http_xet_audit_who(ngx_http_request_t *r, xet_json_t *j,
                     tm.ngx_tm_year, tm.ngx_tm_mon, tm.ngx_tm_mday,
                     tm.ngx_tm_hour, tm.ngx_tm_min, tm.ngx_tm_sec, tp->msec);
 
-    xet_json_key(j, "time");
-    xet_json_string(j, buf, p - buf);
+    xet_json_put_string(j, "time", buf, p - buf);
 
-    xet_json_key(j, "action");
-    xet_json_cstring(j, audit->action ? audit->action : "unknown");
+    xet_json_put_cstring(j, "action",
+                         audit->action ? audit->action : "unknown");
 
     ngx_http_xet_audit_text(j, "address", &r->connection->addr_text);
 
@@ -222,8 +220,7 @@ ngx_http_xet_audit_who(ngx_http_request_t *r, xet_json_t *j,
     id = ngx_http_get_indexed_variable(r, xmcf->request_id);
 
     if (id && !id->not_found) {
-        xet_json_key(j, "request");
-        xet_json_string(j, id->data, id->len);
+        xet_json_put_string(j, "request", id->data, id->len);
     }
 
     if (audit->mint) {
@@ -262,50 +259,41 @@ ngx_http_xet_audit_what(ngx_http_request_t *r, xet_json_t *j,
     ngx_http_xet_ctx_t  *ctx;
 
     if (audit->result) {
-        xet_json_key(j, "result");
-        xet_json_cstring(j, audit->result);
+        xet_json_put_cstring(j, "result", audit->result);
     }
 
     if (audit->mint && audit->expires) {
-        xet_json_key(j, "scope");
-        xet_json_cstring(j, xet_scope_name(audit->scope));
-        xet_json_key(j, "expires");
-        xet_json_u64(j, audit->expires);
+        xet_json_put_cstring(j, "scope", xet_scope_name(audit->scope));
+        xet_json_put_u64(j, "expires", audit->expires);
     }
 
     if (audit->has_hash) {
         (void) xet_hash_print(text, &audit->hash);
-        xet_json_key(j, "hash");
-        xet_json_string(j, text, sizeof(text));
+        xet_json_put_string(j, "hash", text, sizeof(text));
     }
 
     if (audit->files) {
-        xet_json_key(j, "files");
-        xet_json_u64(j, audit->files);
+        xet_json_put_u64(j, "files", audit->files);
     }
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
     if (r->method & (NGX_HTTP_POST|NGX_HTTP_PUT)) {
-        xet_json_key(j, "bytes");
-        xet_json_u64(j, ctx ? ngx_http_xet_body_received(ctx) : 0);
+        xet_json_put_u64(j, "bytes",
+                         ctx ? ngx_http_xet_body_received(ctx) : 0);
 
     } else if (r->method == NGX_HTTP_GET && !audit->mint) {
         sent = r->connection->sent - (off_t) r->header_size;
-        xet_json_key(j, "bytes");
-        xet_json_u64(j, (sent > 0) ? (uint64_t) sent : 0);
+        xet_json_put_u64(j, "bytes", (sent > 0) ? (uint64_t) sent : 0);
     }
 
     if (audit->stored) {
-        xet_json_key(j, "new_bytes");
-        xet_json_u64(j, audit->new_bytes);
+        xet_json_put_u64(j, "new_bytes", audit->new_bytes);
     }
 
     if (audit->rows) {
-        xet_json_key(j, "rows");
-        xet_json_u64(j, audit->rows);
-        xet_json_key(j, "metadata");
-        xet_json_u64(j, audit->metadata);
+        xet_json_put_u64(j, "rows", audit->rows);
+        xet_json_put_u64(j, "metadata", audit->metadata);
     }
 
     ngx_http_xet_audit_text(j, "hub", &audit->hub);
@@ -329,7 +317,6 @@ static void
 ngx_http_xet_audit_text(xet_json_t *j, const char *key, ngx_str_t *value)
 {
     if (value->len) {
-        xet_json_key(j, key);
-        xet_json_string(j, value->data, value->len);
+        xet_json_put_string(j, key, value->data, value->len);
     }
 }

@@ -198,12 +198,9 @@ ngx_http_xet_exposition_json(xet_json_t *j, const uint64_t *cells)
 
     xet_json_key(j, "xet_build_info");
     xet_json_object_begin(j);
-    xet_json_key(j, "version");
-    xet_json_cstring(j, XET_VERSION);
-    xet_json_key(j, "nginx");
-    xet_json_cstring(j, NGINX_VERSION);
-    xet_json_key(j, "schema");
-    xet_json_cstring(j, ngx_http_xet_pg_schema());
+    xet_json_put_cstring(j, "version", XET_VERSION);
+    xet_json_put_cstring(j, "nginx", NGINX_VERSION);
+    xet_json_put_cstring(j, "schema", ngx_http_xet_pg_schema());
     xet_json_object_end(j);
 
     for (m = ngx_http_xet_metrics; m->name; m++) {
@@ -286,8 +283,7 @@ ngx_http_xet_json_value(xet_json_t *j, const ngx_http_xet_metric_t *m,
         xet_json_u64(j, n);
     }
 
-    xet_json_key(j, "count");
-    xet_json_u64(j, n);
+    xet_json_put_u64(j, "count", n);
     xet_json_key(j, "sum");
     i = ngx_http_xet_exposition_number(number, m, cells[NGX_HTTP_XET_BUCKETS])
         - number;

@@ -194,8 +194,8 @@ ngx_http_xet_status_json(ngx_http_request_t *r, xet_json_t *j,
     xet_json_object_begin(j);
 
     for (i = 0; i < s->n; i++) {
-        xet_json_key(j, s->texts[i].name);
-        xet_json_string(j, s->texts[i].value.data, s->texts[i].value.len);
+        xet_json_put_string(j, s->texts[i].name, s->texts[i].value.data,
+                            s->texts[i].value.len);
     }
 
     xet_json_object_end(j);
@@ -222,20 +222,15 @@ ngx_http_xet_status_repos_json(xet_json_t *j, ngx_http_xet_status_t *s)
         repo = &s->repos[i];
 
         xet_json_object_begin(j);
-        xet_json_key(j, "name");
-        xet_json_string(j, repo->name, repo->len);
-        xet_json_key(j, "files");
-        xet_json_u64(j, repo->files);
-        xet_json_key(j, "bytes");
-        xet_json_u64(j, repo->bytes);
+        xet_json_put_string(j, "name", repo->name, repo->len);
+        xet_json_put_u64(j, "files", repo->files);
+        xet_json_put_u64(j, "bytes", repo->bytes);
 
         p = xet_hub_html_number(text, repo->files);
-        xet_json_key(j, "files_text");
-        xet_json_string(j, text, p - text);
+        xet_json_put_string(j, "files_text", text, p - text);
 
         p = xet_hub_html_size(text, repo->bytes);
-        xet_json_key(j, "bytes_text");
-        xet_json_string(j, text, p - text);
+        xet_json_put_string(j, "bytes_text", text, p - text);
         xet_json_object_end(j);
     }
 

@@ -348,21 +348,17 @@ ngx_http_xet_file_put_send(ngx_http_request_t *r,
     xet_json_object_begin(&j);
 
     (void) xet_hash_print(text, &result->hash);
-    xet_json_key(&j, "hash");
-    xet_json_string(&j, text, sizeof(text));
+    xet_json_put_string(&j, "hash", text, sizeof(text));
 
-    xet_json_key(&j, "size");
-    xet_json_u64(&j, result->size);
+    xet_json_put_u64(&j, "size", result->size);
 
     (void) xet_hash_print_plain(text, result->sha256);
-    xet_json_key(&j, "sha256");
-    xet_json_string(&j, text, sizeof(text));
+    xet_json_put_string(&j, "sha256", text, sizeof(text));
 
-    xet_json_key(&j, "new_bytes");
-    xet_json_u64(&j, result->new_size);
+    xet_json_put_u64(&j, "new_bytes", result->new_size);
 
-    xet_json_key(&j, "deduplicated_bytes");
-    xet_json_u64(&j, result->size - result->new_size);
+    xet_json_put_u64(&j, "deduplicated_bytes",
+                     result->size - result->new_size);
 
     xet_json_object_end(&j);
 

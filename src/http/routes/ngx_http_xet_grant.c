@@ -220,18 +220,13 @@ ngx_http_xet_grant_send(ngx_http_request_t *r, const u_char *id,
     xet_json_init(&j, &b);
 
     xet_json_object_begin(&j);
-    xet_json_key(&j, "id");
-    xet_json_string(&j, id, NGX_HTTP_XET_GRANT_ID);
-    xet_json_key(&j, "method");
-    xet_json_cstring(&j, "PUT");
-    xet_json_key(&j, "url");
-    xet_json_cstring(&j, put->url);
+    xet_json_put_string(&j, "id", id, NGX_HTTP_XET_GRANT_ID);
+    xet_json_put_cstring(&j, "method", "PUT");
+    xet_json_put_cstring(&j, "url", put->url);
     xet_json_key(&j, "headers");
     xet_json_object_begin(&j);
-    xet_json_key(&j, "if-none-match");
-    xet_json_cstring(&j, "*");
-    xet_json_key(&j, "x-amz-checksum-crc64nvme");
-    xet_json_cstring(&j, put->checksum);
+    xet_json_put_cstring(&j, "if-none-match", "*");
+    xet_json_put_cstring(&j, "x-amz-checksum-crc64nvme", put->checksum);
     xet_json_object_end(&j);
     xet_json_object_end(&j);
 

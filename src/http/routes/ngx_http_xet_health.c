@@ -171,8 +171,7 @@ ngx_http_xet_health_probed(ngx_http_request_t *r, xet_status_t status)
     xet_json_init(&j, &b);
 
     xet_json_object_begin(&j);
-    xet_json_key(&j, "status");
-    xet_json_cstring(&j, "ok");
+    xet_json_put_cstring(&j, "status", "ok");
     xet_json_key(&j, "postgres");
     xet_json_object_begin(&j);
     ngx_http_xet_health_lane(&j, "read", NGX_HTTP_XET_READ);
@@ -197,15 +196,10 @@ ngx_http_xet_health_lane(xet_json_t *j, const char *name,
 
     xet_json_key(j, name);
     xet_json_object_begin(j);
-    xet_json_key(j, "sessions");
-    xet_json_u64(j, stat.sessions);
-    xet_json_key(j, "ready");
-    xet_json_u64(j, stat.ready);
-    xet_json_key(j, "in_flight");
-    xet_json_u64(j, stat.inflight);
-    xet_json_key(j, "waiting");
-    xet_json_u64(j, stat.waiting);
-    xet_json_key(j, "oldest_ms");
-    xet_json_u64(j, stat.oldest);
+    xet_json_put_u64(j, "sessions", stat.sessions);
+    xet_json_put_u64(j, "ready", stat.ready);
+    xet_json_put_u64(j, "in_flight", stat.inflight);
+    xet_json_put_u64(j, "waiting", stat.waiting);
+    xet_json_put_u64(j, "oldest_ms", stat.oldest);
     xet_json_object_end(j);
 }

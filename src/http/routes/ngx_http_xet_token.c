@@ -381,12 +381,9 @@ ngx_http_xet_token_send(ngx_http_request_t *r, ngx_str_t *url,
     xet_json_init(&j, &b);
 
     xet_json_object_begin(&j);
-    xet_json_key(&j, "casUrl");
-    xet_json_string(&j, url->data, url->len);
-    xet_json_key(&j, "exp");
-    xet_json_u64(&j, exp);
-    xet_json_key(&j, "accessToken");
-    xet_json_string(&j, token->data, token->len);
+    xet_json_put_string(&j, "casUrl", url->data, url->len);
+    xet_json_put_u64(&j, "exp", exp);
+    xet_json_put_string(&j, "accessToken", token->data, token->len);
     xet_json_object_end(&j);
 
     return ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &b);

@@ -69,8 +69,7 @@ ngx_http_xet_usage_send(ngx_http_request_t *r)
 
         xet_json_key(&j, (usage.kind.len == 4) ? "repo" : "subject");
         xet_json_object_begin(&j);
-        xet_json_key(&j, "files");
-        xet_json_u64(&j, usage.files);
+        xet_json_put_u64(&j, "files", usage.files);
 
         ngx_http_xet_usage_bytes(&j, "logical", usage.logical,
                                  usage.logical_max, usage.logical_max != -1);
@@ -106,14 +105,11 @@ ngx_http_xet_usage_bytes(xet_json_t *j, const char *name, uint64_t used,
 {
     xet_json_key(j, name);
     xet_json_object_begin(j);
-    xet_json_key(j, "used");
-    xet_json_u64(j, used);
+    xet_json_put_u64(j, "used", used);
 
     if (limited) {
-        xet_json_key(j, "limit");
-        xet_json_u64(j, limit);
-        xet_json_key(j, "left");
-        xet_json_u64(j, limit - ngx_min(used, limit));
+        xet_json_put_u64(j, "limit", limit);
+        xet_json_put_u64(j, "left", limit - ngx_min(used, limit));
     }
 
     xet_json_object_end(j);

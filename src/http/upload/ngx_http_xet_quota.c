@@ -127,16 +127,11 @@ ngx_http_xet_upload_error(ngx_http_request_t *r, ngx_int_t rc,
     ngx_http_xet_error_begin(r, &b, &j, xet_status_code(status),
                              ngx_http_xet_quota_text(r));
 
-    xet_json_key(&j, "quota");
-    xet_json_cstring(&j, (char *) over.kind);
-    xet_json_key(&j, "bytes");
-    xet_json_cstring(&j, (char *) over.what);
-    xet_json_key(&j, "limit");
-    xet_json_u64(&j, over.limit);
-    xet_json_key(&j, "used");
-    xet_json_u64(&j, over.used);
-    xet_json_key(&j, "left");
-    xet_json_u64(&j, over.limit - ngx_min(over.used, over.limit));
+    xet_json_put_cstring(&j, "quota", (char *) over.kind);
+    xet_json_put_cstring(&j, "bytes", (char *) over.what);
+    xet_json_put_u64(&j, "limit", over.limit);
+    xet_json_put_u64(&j, "used", over.used);
+    xet_json_put_u64(&j, "left", over.limit - ngx_min(over.used, over.limit));
 
     ngx_http_xet_error_end(&j);
 

@@ -839,8 +839,8 @@ xet_cli_zt_get_print(xet_cli_zt_get_t *g)
 
     j = xet_cli_json_begin(&out);
 
-    xet_cli_json_put_string(j, "file", g->output);
-    xet_cli_json_put_u64(j, "size", g->pos);
+    xet_json_put_cstring(j, "file", g->output);
+    xet_json_put_u64(j, "size", g->pos);
 
     return xet_cli_json_end(&out);
 }

@@ -29,7 +29,6 @@ static void xet_zt_json_component(xet_json_t *j, const xet_zt_component_t *c);
 static void xet_zt_json_verdict(xet_json_t *j, const xet_zt_object_t *o);
 static void xet_zt_json_text(xet_json_t *j, const char *key,
     const xet_zt_text_t *text);
-static void xet_zt_json_number(xet_json_t *j, const char *key, uint64_t v);
 
 
 void
@@ -61,19 +60,18 @@ xet_zt_page_begin(xet_zt_page_t *page, xet_json_t *j, const xet_zt_t *zt,
         xet_json_string(j, info->version, info->version_len);
     }
 
-    xet_json_key(j, "header_magic");
-    xet_json_bool(j, (int) info->ends.header_magic);
+    xet_json_put_bool(j, "header_magic", (int) info->ends.header_magic);
 
     xet_json_key(j, "manifest");
     xet_json_object_begin(j);
-    xet_zt_json_number(j, "offset", info->ends.manifest_offset);
-    xet_zt_json_number(j, "length", info->ends.manifest_length);
+    xet_json_put_u64(j, "offset", info->ends.manifest_offset);
+    xet_json_put_u64(j, "length", info->ends.manifest_length);
     xet_json_object_end(j);
 
     xet_zt_json_attributes(j, xet_zt_attributes(zt),
                            (info->warnings & XET_ZT_WARN_ATTRIBUTES) != 0);
 
-    xet_zt_json_number(j, "count", info->count);
+    xet_json_put_u64(j, "count", info->count);
 
     xet_zt_json_warnings(j, info->warnings);
 
@@ -134,7 +132,7 @@ xet_zt_object_json(xet_json_t *j, const xet_zt_object_t *o)
 
     xet_json_object_begin(j);
 
-    xet_zt_json_number(j, "i", o->index);
+    xet_json_put_u64(j, "i", o->index);
 
     xet_zt_json_text(j, "name", &o->name);
     xet_zt_json_shape(j, o);
@@ -183,7 +181,7 @@ xet_zt_audit_object(xet_zt_audit_t *a, const xet_zt_object_t *o)
 
     xet_json_object_begin(j);
 
-    xet_zt_json_number(j, "i", o->index);
+    xet_json_put_u64(j, "i", o->index);
 
     xet_zt_json_text(j, "name", &o->name);
 
@@ -245,11 +243,10 @@ xet_zt_audit_end(xet_zt_audit_t *a)
 
     xet_json_array_end(j);
 
-    xet_zt_json_number(j, "checked", a->checked);
-    xet_zt_json_number(j, "bytes", a->bytes);
+    xet_json_put_u64(j, "checked", a->checked);
+    xet_json_put_u64(j, "bytes", a->bytes);
 
-    xet_json_key(j, "ok");
-    xet_json_bool(j, !a->failed);
+    xet_json_put_bool(j, "ok", !a->failed);
 
     xet_json_object_end(j);
 }
@@ -264,21 +261,18 @@ xet_zt_error_json(xet_json_t *j, const xet_zt_t *zt, xet_status_t status)
     xet_json_key(j, "error");
     xet_json_object_begin(j);
 
-    xet_json_key(j, "code");
-    xet_json_cstring(j, xet_status_code(status));
+    xet_json_put_cstring(j, "code", xet_status_code(status));
 
-    xet_json_key(j, "message");
-    xet_json_cstring(j, xet_status_text(status));
+    xet_json_put_cstring(j, "message", xet_status_text(status));
 
     name = xet_zt_container_name(xet_zt_info(zt)->ends.container);
 
     if (name) {
-        xet_json_key(j, "container");
-        xet_json_cstring(j, name);
+        xet_json_put_cstring(j, "container", name);
     }
 
     if (xet_zt_error_offset(zt)) {
-        xet_zt_json_number(j, "offset", xet_zt_error_offset(zt));
+        xet_json_put_u64(j, "offset", xet_zt_error_offset(zt));
     }
 
     xet_json_object_end(j);
@@ -317,13 +311,12 @@ xet_zt_json_file(xet_json_t *j, const xet_zt_t *zt, const uint8_t *id,
 
     info = xet_zt_info(zt);
 
-    xet_json_key(j, "file");
-    xet_json_string(j, id, id_len);
+    xet_json_put_string(j, "file", id, id_len);
 
-    xet_zt_json_number(j, "size", info->size);
+    xet_json_put_u64(j, "size", info->size);
 
-    xet_json_key(j, "container");
-    xet_json_cstring(j, xet_zt_container_name(info->ends.container));
+    xet_json_put_cstring(j, "container",
+                         xet_zt_container_name(info->ends.container));
 }
 
 
@@ -406,15 +399,14 @@ xet_zt_json_component(xet_json_t *j, const xet_zt_component_t *c)
         xet_zt_json_text(j, "shard", &c->shard);
     }
 
-    xet_zt_json_number(j, "offset", c->offset);
-    xet_zt_json_number(j, "length", c->length);
+    xet_json_put_u64(j, "offset", c->offset);
+    xet_json_put_u64(j, "length", c->length);
 
     if (c->encoding.data) {
         xet_zt_json_text(j, "encoding", &c->encoding);
 
     } else {
-        xet_json_key(j, "encoding");
-        xet_json_cstring(j, "raw");
+        xet_json_put_cstring(j, "encoding", "raw");
     }
 
     xet_json_key(j, "decoded_length");
@@ -439,8 +431,7 @@ xet_zt_json_verdict(xet_json_t *j, const xet_zt_object_t *o)
 
     static const char *const  names[] = { "ok", "unsupported", "invalid" };
 
-    xet_json_key(j, "status");
-    xet_json_cstring(j, names[o->verdict]);
+    xet_json_put_cstring(j, "status", names[o->verdict]);
 
     xet_json_key(j, "errors");
     xet_json_array_begin(j);
@@ -467,9 +458,3 @@ xet_zt_json_text(xet_json_t *j, const char *key, const xet_zt_text_t *text)
 }
 
 
-static void
-xet_zt_json_number(xet_json_t *j, const char *key, uint64_t v)
-{
-    xet_json_key(j, key);
-    xet_json_u64(j, v);
-}
