@@ -494,10 +494,7 @@ ngx_int_t ngx_http_xet_ask_heal(const xet_xorb_info_t *info,
 void ngx_http_xet_query_zt_put(ngx_http_request_t *r, const xet_hash_t *file,
     uint64_t rules, xet_buf_t *verdict, const xet_zt_text_t *attributes);
 
-/*
- * Stores reports, as ngx_http_xet_query_zt_put() a verdict; destroys the arrays
- * in any case.
- */
+/* Stores reports, as ngx_http_xet_query_zt_put() a verdict. */
 void ngx_http_xet_query_zt_reports_put(ngx_http_request_t *r,
     const xet_hash_t *file, uint64_t rules, ngx_http_xet_array_t *objects,
     ngx_http_xet_array_t *reports);

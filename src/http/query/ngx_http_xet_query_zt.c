@@ -53,9 +53,6 @@ ngx_http_xet_query_zt_reports_put(ngx_http_request_t *r,
         (void) ngx_http_xet_post(zt_reports_put, .file = file, .rules = rules,
                                  .objects = objects, .reports = reports);
     }
-
-    ngx_http_xet_array_destroy(objects);
-    ngx_http_xet_array_destroy(reports);
 }
 
 

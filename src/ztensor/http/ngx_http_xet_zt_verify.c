@@ -970,7 +970,6 @@ ngx_http_xet_zt_reports_keep(ngx_http_request_t *r,
     u_char                 report[1024 * XET_ZT_REPORT_LEN];
     ngx_uint_t             i, n;
     xet_zt_object_t       *o;
-    ngx_http_xet_ctx_t    *ctx;
     ngx_http_xet_array_t   objects, reports;
 
     ngx_memzero(&objects, sizeof(ngx_http_xet_array_t));
@@ -994,16 +993,13 @@ ngx_http_xet_zt_reports_keep(ngx_http_request_t *r,
         ngx_http_xet_array_bytes(&reports, report, n * XET_ZT_REPORT_LEN);
     }
 
-    if (objects.n == 0) {
-        ngx_http_xet_array_destroy(&objects);
-        ngx_http_xet_array_destroy(&reports);
-        return;
+    if (objects.n) {
+        ngx_http_xet_query_zt_reports_put(r, &ngx_http_xet_ctx_of(r)->hash,
+                                          v->rules, &objects, &reports);
     }
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-
-    ngx_http_xet_query_zt_reports_put(r, &ctx->hash, v->rules, &objects,
-                                      &reports);
+    ngx_http_xet_array_destroy(&objects);
+    ngx_http_xet_array_destroy(&reports);
 }
 
 
