@@ -861,6 +861,25 @@ CREATE TABLE xet.zt_reports (
 -- the tables.  The exceptions are the indexes of folders, which must not look
 -- like those of paths to the planner.
 
+-- What a request asks for: a repo by its name, and what the caller may.  spaces
+-- are the name spaces of the caller, in canonical form, which is lower case
+-- ASCII; with any_space the caller has all of them.  store is the repo that the
+-- caller's token is for; with any_store the token is for no single repo.  Both
+-- count: a token that a Hub gave out for a public repo does not open the repo
+-- when it is private.  These four are always given: a NULL is no right, and
+-- refuses.
+
+CREATE TYPE xet.hub_asked AS (
+    kind        integer,
+    owner       text,
+    name        text,                     -- of a list a part of names, or NULL
+    any_space   boolean,
+    spaces      text[],
+    any_store   boolean,
+    store       text
+);
+
+
 -- The answer to a request: its status; for an error the code and the message
 -- that clients know, else the JSON of the body.  What is in more depends on the
 -- function; rest is where the next part of an answer in parts begins.

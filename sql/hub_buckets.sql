@@ -6,9 +6,8 @@
 -- The size of a file that is to be put into a bucket, or why it can't be.
 
 CREATE FUNCTION xet.hub_bucket_file(repo bigint, target bigint,
-    any_space boolean, spaces text[], any_store boolean, store text,
-    subject bytea, path text, hash bytea, source text, OUT size bigint,
-    OUT added bigint, OUT bad text)
+    asked xet.hub_asked, subject bytea, path text, hash bytea, source text,
+    OUT size bigint, OUT added bigint, OUT bad text)
     LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -18,8 +17,7 @@ BEGIN
     ELSE
         SELECT k.size, k.added
           INTO hub_bucket_file.size, hub_bucket_file.added
-          FROM xet.hub_named(target, any_space, spaces, any_store, store,
-                             subject, hash, source) k;
+          FROM xet.hub_named(target, asked, subject, hash, source) k;
 
         IF NOT FOUND THEN
             bad := 'no such file was uploaded';
@@ -28,10 +26,10 @@ BEGIN
 
     IF (SELECT p.hash IS NULL
           FROM xet.hub_paths p
-         WHERE p.repo_id = $1 AND p.line = 0 AND p.path = $8
+         WHERE p.repo_id = $1 AND p.line = 0 AND p.path = $5
          ORDER BY p.since DESC
          LIMIT 1)
-       OR EXISTS (SELECT FROM xet.hub_above($8) AS u
+       OR EXISTS (SELECT FROM xet.hub_above($5) AS u
                    CROSS JOIN LATERAL (
                              SELECT p.hash FROM xet.hub_paths p
                               WHERE p.repo_id = $1 AND p.line = 0
@@ -145,10 +143,8 @@ $$;
 -- or told of.  The answer is kept in the place of what was staged, for a
 -- statement that is sent again, until who sends it drops that.
 
-CREATE FUNCTION xet.hub_batch(kind integer, owner text, name text,
-    any_space boolean, spaces text[], any_store boolean, store text,
-    upload bytea, batches integer, subject bytea DEFAULT NULL,
-    most integer DEFAULT 500000)
+CREATE FUNCTION xet.hub_batch(asked xet.hub_asked, upload bytea,
+    batches integer, subject bytea DEFAULT NULL, most integer DEFAULT 500000)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql
     SET enable_material = off
@@ -174,9 +170,7 @@ DECLARE
     status   integer;
     body     text;
 BEGIN
-    SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        true);
+    r := xet.hub_find(asked, true);
 
     IF r.status <> 200 THEN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
@@ -195,7 +189,7 @@ BEGIN
 
     SELECT s.sizes[1], s.paths[1] INTO status, body
       FROM xet.hub_staged s
-     WHERE s.upload = $8 AND s.seq = -1;
+     WHERE s.upload = $2 AND s.seq = -1;
 
     IF FOUND THEN
         RETURN xet.hub_says(status, body => body, more => r.more);
@@ -204,7 +198,7 @@ BEGIN
     PERFORM xet.hub_whole(upload, batches);
 
     SELECT coalesce(array_agg(DISTINCT s.path), '{}') INTO paths
-      FROM xet.hub_staged_ops($8) s;
+      FROM xet.hub_staged_ops($2) s;
 
     above := xet.hub_folders(paths, most);
     bad := xet.hub_too_many(cardinality(paths), cardinality(above), most);
@@ -216,15 +210,13 @@ BEGIN
     target := xet.hub_files_of(r.id);
 
     FOR o IN SELECT s.*, s.op IN (3, 4) AS puts
-               FROM xet.hub_staged_ops($8) s ORDER BY s.n
+               FROM xet.hub_staged_ops($2) s ORDER BY s.n
     LOOP
         n := n + 1;
 
         IF o.puts THEN
-            SELECT * INTO f
-              FROM xet.hub_bucket_file(r.id, target, any_space, spaces,
-                                       any_store, store, subject, o.path,
-                                       o.hash, o.source);
+            f := xet.hub_bucket_file(r.id, target, asked, subject, o.path,
+                                     o.hash, o.source);
             added := added + coalesce(f.added, 0);
 
             -- a folder that it meets may have nothing any more
@@ -233,10 +225,8 @@ BEGIN
                 bytes := bytes + xet.hub_bucket_prune(r.id, gone, mine);
                 gone := '{}';
 
-                SELECT * INTO f
-                  FROM xet.hub_bucket_file(r.id, target, any_space, spaces,
-                                           any_store, store, subject, o.path,
-                                           o.hash, o.source);
+                f := xet.hub_bucket_file(r.id, target, asked, subject, o.path,
+                                         o.hash, o.source);
             END IF;
 
             IF f.bad IS NOT NULL THEN
@@ -282,11 +272,11 @@ BEGIN
        SET files = x.files + d_files, bytes = x.bytes + d_bytes
      WHERE x.repo_id = r.id AND x.line = 0;
     UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
-    DELETE FROM xet.hub_staged s WHERE s.upload = $8;
+    DELETE FROM xet.hub_staged s WHERE s.upload = $2;
 
     INSERT INTO xet.hub_staged (upload, seq, ops, paths, sizes, hashes, sha256,
                                 mtimes, types, sources)
-    VALUES ($8, -1, '{}', ARRAY[body], ARRAY[status], '{}', '{}', '{}', '{}',
+    VALUES ($2, -1, '{}', ARRAY[body], ARRAY[status], '{}', '{}', '{}', '{}',
             '{}');
 
     PERFORM xet.hub_charge(r.id, mine, bytes);

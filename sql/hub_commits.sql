@@ -452,10 +452,9 @@ $$;
 -- after it was sent, from a session that was given up, is not put over what its
 -- client has done since.
 
-CREATE FUNCTION xet.hub_commit(kind integer, owner text, name text,
-    any_space boolean, spaces text[], any_store boolean, store text, rev text,
-    upload bytea, parent text, who text, title text, text text,
-    batches integer, seen text DEFAULT NULL, subject bytea DEFAULT NULL,
+CREATE FUNCTION xet.hub_commit(asked xet.hub_asked, rev text, upload bytea,
+    parent text, who text, title text, text text, batches integer,
+    seen text DEFAULT NULL, subject bytea DEFAULT NULL,
     most integer DEFAULT 500000)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql
@@ -477,9 +476,7 @@ DECLARE
     files  text[];
     weight bigint;
 BEGIN
-    SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        true);
+    r := xet.hub_find(asked, true);
 
     IF r.status <> 200 THEN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
@@ -507,7 +504,7 @@ BEGIN
 
     SELECT c.* INTO base
       FROM xet.hub_commits c
-     WHERE c.repo_id = r.id AND c.upload = $9;
+     WHERE c.repo_id = r.id AND c.upload = $3;
 
     IF base.oid IS NOT NULL THEN
         RETURN xet.hub_says(200, body => encode(base.oid, 'hex'),
@@ -566,7 +563,7 @@ BEGIN
       FROM (SELECT unnest(gone) UNION SELECT unnest(w.paths)) AS u(p);
 
     IF cardinality(told) = 0 THEN
-        DELETE FROM xet.hub_staged s WHERE s.upload = $9;
+        DELETE FROM xet.hub_staged s WHERE s.upload = $3;
 
         RETURN xet.hub_says(200, body => encode(head, 'hex'), more => r.more);
     END IF;
@@ -618,7 +615,7 @@ BEGIN
         l.seqs := base.seq || l.seqs;
     END IF;
 
-    made := substr(sha256($9 || head), 1, 20);
+    made := substr(sha256($3 || head), 1, 20);
 
     weight := weight + xet.hub_write(r.id, l.lines, l.seqs, ref, made, told,
                                      above, files, w.paths, w.hashes, w.sizes,
@@ -627,7 +624,7 @@ BEGIN
     INSERT INTO xet.hub_commits (repo_id, line, seq, oid, parent, who, title,
                                  message, upload, subject, metadata, files,
                                  bytes)
-    SELECT r.id, x.line, base.seq + 1, made, head, who, title, text, $9,
+    SELECT r.id, x.line, base.seq + 1, made, head, who, title, text, $3,
            sha256(subject), weight, x.files, x.bytes
       FROM xet.hub_lines x
      WHERE x.repo_id = r.id AND x.line = l.lines[1];
@@ -637,7 +634,7 @@ BEGIN
 
     UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
 
-    DELETE FROM xet.hub_staged s WHERE s.upload = $9;
+    DELETE FROM xet.hub_staged s WHERE s.upload = $3;
 
     PERFORM xet.hub_charge(r.id, sha256(subject), weight);
     PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, 0,

@@ -5,9 +5,8 @@
 -- for 4, of all; the rest is as for xet.hub_list().  after is where the page
 -- before has ended, in microseconds since 1970 and the id.
 
-CREATE FUNCTION xet.hub_page_list(of_kind integer, owner text, search text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, after text, most integer)
+CREATE FUNCTION xet.hub_page_list(asked xet.hub_asked, after text,
+    most integer)
     RETURNS TABLE (kind integer, repo text, private boolean, changed bigint,
                    id bigint, files bigint, bytes bigint)
     LANGUAGE plpgsql STABLE
@@ -25,9 +24,9 @@ BEGIN
                        AS changed, n.id,
                    CASE WHEN m.seq = x.last THEN x.files ELSE m.files END,
                    CASE WHEN m.seq = x.last THEN x.bytes ELSE m.bytes END
-              FROM xet.hub_newest(CASE WHEN of_kind = 4 THEN '{0,1,2,3}'
-                                       ELSE ARRAY[of_kind] END,
-                                  $2, $3, $4, $5, $6, $7,
+              FROM xet.hub_newest(CASE WHEN asked.kind = 4 THEN '{0,1,2,3}'
+                                       ELSE ARRAY[asked.kind] END,
+                                  asked,
                                   to_timestamp(0) + interval '1 microsecond'
                                   * least(split_part(after, '/', 1)::bigint,
                                           253402300799999999),
@@ -54,22 +53,19 @@ $$;
 -- the path of the text that belongs to it, if there is one: README.md of the
 -- folder, or the file.  rev becomes what of the path belongs to it, too.
 
-CREATE FUNCTION xet.hub_page_repo(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, INOUT rev text, INOUT path text,
-    OUT status integer, OUT code text, OUT message text, OUT more text,
-    OUT private boolean, OUT oid text, OUT made_at bigint, OUT title text,
-    OUT who text, OUT files bigint, OUT bytes bigint, OUT is_folder boolean,
-    OUT readme text, OUT hash bytea, OUT size bigint, OUT uploads text)
+CREATE FUNCTION xet.hub_page_repo(asked xet.hub_asked, INOUT rev text,
+    INOUT path text, OUT status integer, OUT code text, OUT message text,
+    OUT more text, OUT private boolean, OUT oid text, OUT made_at bigint,
+    OUT title text, OUT who text, OUT files bigint, OUT bytes bigint,
+    OUT is_folder boolean, OUT readme text, OUT hash bytea, OUT size bigint,
+    OUT uploads text)
     LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
     r      record;
     whole  text := concat_ws('/', rev, nullif(path, ''));
 BEGIN
-    SELECT * INTO r
-      FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
-                        false, rev, path);
+    r := xet.hub_open(asked, false, rev, path);
 
     status := r.status;
     code := r.code;
@@ -125,18 +121,15 @@ $$;
 -- The entries of a folder, each with the title of its last commit; of a file,
 -- its own entry.
 
-CREATE FUNCTION xet.hub_page_tree(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, rev text, path text, after text,
-    most integer)
+CREATE FUNCTION xet.hub_page_tree(asked xet.hub_asked, rev text, path text,
+    after text, most integer)
     RETURNS TABLE (entry text, folder boolean, size bigint, at bigint,
                    title text)
     LANGUAGE sql STABLE
 AS $$
     WITH t AS MATERIALIZED (
         SELECT f.*
-          FROM xet.hub_tree_rows($1, $2, $3, $4, $5, $6, $7, $8, $9, false,
-                                 true, $10, $11, $11) f
+          FROM xet.hub_tree_rows($1, $2, $3, false, true, $4, $5, $5) f
     )
     SELECT k.entry, k.hash IS NULL, k.size,
            extract(epoch FROM coalesce(k.mtime, k.made_at))::bigint,
@@ -144,19 +137,17 @@ AS $$
       FROM (SELECT t.* FROM t
             UNION ALL
             SELECT p.*
-              FROM xet.hub_paths_rows($1, $2, $3, $4, $5, $6, $7, $8,
-                                      ARRAY[convert_to($9, 'UTF8')], true) p
+              FROM xet.hub_paths_rows($1, $2, ARRAY[convert_to($3, 'UTF8')],
+                                      true) p
              WHERE EXISTS (SELECT FROM t WHERE t.code = 'EntryNotFound')
-               AND $10 IS NULL AND p.hash IS NOT NULL) k
+               AND $4 IS NULL AND p.hash IS NOT NULL) k
      WHERE k.entry IS NOT NULL;
 $$;
 
 
 -- Branches and tags, with "heads/" and "tags/"; the main branch is the first.
 
-CREATE FUNCTION xet.hub_page_refs(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, most integer)
+CREATE FUNCTION xet.hub_page_refs(asked xet.hub_asked, most integer)
     RETURNS TABLE (ref text)
     LANGUAGE plpgsql STABLE
     SET enable_sort = off
@@ -164,9 +155,7 @@ AS $$
 DECLARE
     r  record;
 BEGIN
-    SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        false);
+    r := xet.hub_find(asked, false);
 
     IF r.status <> 200 THEN
         RETURN;

@@ -184,10 +184,8 @@ $$;
 -- What holds at the last commit of a line is found without what held before,
 -- by indexes of it alone (hub_paths_now, hub_paths_now_folder).
 
-CREATE FUNCTION xet.hub_tree_rows(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, rev text, path text, deep boolean,
-    expand boolean, after text, most integer, part integer)
+CREATE FUNCTION xet.hub_tree_rows(asked xet.hub_asked, rev text, path text,
+    deep boolean, expand boolean, after text, most integer, part integer)
     RETURNS TABLE (status integer, code text, message text, more text,
                    entry text, hash bytea, size bigint, sha256 bytea,
                    made bytea, made_at timestamptz, mtime timestamptz,
@@ -197,15 +195,13 @@ CREATE FUNCTION xet.hub_tree_rows(kind integer, owner text, name text,
 AS $$
 DECLARE
     r       record;
-    bucket  boolean := kind = 3;
+    bucket  boolean := asked.kind = 3;
     now     boolean;
     above   text;
     below   text;
     n       integer;
 BEGIN
-    SELECT * INTO r
-      FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
-                        false, rev, path);
+    r := xet.hub_open(asked, false, rev, path);
 
     status := r.status;
     code := r.code;
@@ -382,9 +378,8 @@ $$;
 -- left out.  In code of the first row is the commit, which further paths of the
 -- same request are looked up in.
 
-CREATE FUNCTION xet.hub_paths_rows(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, rev text, paths bytea[], expand boolean)
+CREATE FUNCTION xet.hub_paths_rows(asked xet.hub_asked, rev text,
+    paths bytea[], expand boolean)
     RETURNS TABLE (status integer, code text, message text, more text,
                    entry text, hash bytea, size bigint, sha256 bytea,
                    made bytea, made_at timestamptz, mtime timestamptz,
@@ -394,9 +389,7 @@ AS $$
 DECLARE
     r  record;
 BEGIN
-    SELECT * INTO r
-      FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
-                        false, rev, '');
+    r := xet.hub_open(asked, false, rev, '');
 
     status := r.status;
     code := r.code;
@@ -420,7 +413,7 @@ BEGIN
       FROM unnest(paths) WITH ORDINALITY AS u(path, n)
      CROSS JOIN LATERAL xet.hub_at(r.id, r.lines, r.seqs,
                                    convert_from(u.path, 'UTF8')) h
-     WHERE $1 <> 3 OR h.hash IS NOT NULL
+     WHERE asked.kind <> 3 OR h.hash IS NOT NULL
      ORDER BY u.n;
 END;
 $$;
@@ -428,20 +421,16 @@ $$;
 
 -- Where a path leads to.
 
-CREATE FUNCTION xet.hub_resolve(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, rev text, path text, OUT status integer,
-    OUT code text, OUT message text, OUT more text, OUT oid text,
-    OUT hash bytea, OUT size bigint, OUT sha256 bytea, OUT type text,
-    OUT uploads text, OUT private boolean)
+CREATE FUNCTION xet.hub_resolve(asked xet.hub_asked, rev text, path text,
+    OUT status integer, OUT code text, OUT message text, OUT more text,
+    OUT oid text, OUT hash bytea, OUT size bigint, OUT sha256 bytea,
+    OUT type text, OUT uploads text, OUT private boolean)
     LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
     r  record;
 BEGIN
-    SELECT * INTO r
-      FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
-                        false, rev, path);
+    r := xet.hub_open(asked, false, rev, path);
 
     status := r.status;
     code := r.code;

@@ -1,8 +1,8 @@
 -- A Hub: repos with names, their commits and files (tables xet.hub_*).
 --
--- Most functions answer a request, by a xet.hub_answer.  The rights of the
--- caller are four parameters, and xet.hub_may() decides by them.  Public repos
--- are for every caller.
+-- Most functions answer a request, by a xet.hub_answer.  Which repo it is
+-- about and the rights of the caller are a xet.hub_asked, and xet.hub_may()
+-- decides by it.  Public repos are for every caller.
 --
 -- Paths are looked up one by one, by LATERAL with a LIMIT, under settings that
 -- leave no other plan: one that was made while the tables were small would walk
@@ -72,24 +72,19 @@ $$;
 
 
 -- Whether a caller has the rights of a repo's owner: to read the repo while it
--- is private, and to write to it.  spaces are the name spaces of the caller, in
--- canonical form, which is lower case ASCII; with any_space the caller has all
--- of them.  store is the repo that the caller's token is for; with any_store
--- the token is for no single repo.  Both count: a token that a Hub gave out for
--- a public repo does not open the repo when it is private.
---
--- All four are always given.  A NULL is no right: it refuses.  of_store is NULL
--- for a repo that is still to be created.
+-- is private, and to write to it.  of_store is NULL for a repo that is still to
+-- be created.
 
-CREATE FUNCTION xet.hub_may(any_space boolean, spaces text[],
-    any_store boolean, store text, owner text, of_store text)
+CREATE FUNCTION xet.hub_may(asked xet.hub_asked, owner text, of_store text)
     RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
-    SELECT coalesce($1 IS NOT NULL AND $2 IS NOT NULL AND $3 IS NOT NULL
-                    AND $4 IS NOT NULL AND $5 IS NOT NULL
-                    AND ($1 OR lower($5 COLLATE "C") = ANY ($2))
-                    AND ($3 OR $4 = $6), false);
+    SELECT coalesce(($1).any_space IS NOT NULL AND ($1).spaces IS NOT NULL
+                    AND ($1).any_store IS NOT NULL AND ($1).store IS NOT NULL
+                    AND $2 IS NOT NULL
+                    AND (($1).any_space
+                         OR lower($2 COLLATE "C") = ANY (($1).spaces))
+                    AND (($1).any_store OR ($1).store = $3), false);
 $$;
 
 
@@ -194,11 +189,9 @@ $$;
 -- owner has no repo here.  Otherwise whoever has the same owner's name on that
 -- Hub could put a repo in the place of a private one.
 
-CREATE FUNCTION xet.hub_find(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, writes boolean, OUT status integer,
-    OUT code text, OUT message text, OUT more text, OUT id bigint,
-    OUT private boolean, OUT uploads text)
+CREATE FUNCTION xet.hub_find(asked xet.hub_asked, writes boolean,
+    OUT status integer, OUT code text, OUT message text, OUT more text,
+    OUT id bigint, OUT private boolean, OUT uploads text)
     LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
@@ -209,20 +202,20 @@ DECLARE
 BEGIN
     SELECT h.id INTO named
       FROM xet.hub_repos h
-     WHERE h.kind = $1 AND lower(h.owner) = lower($2)
-       AND lower(h.name) = lower($3);
+     WHERE h.kind = asked.kind AND lower(h.owner) = lower(asked.owner)
+       AND lower(h.name) = lower(asked.name);
 
     SELECT m.repo_id INTO was
       FROM xet.hub_moved m
-     WHERE m.kind = $1 AND m.owner = lower($2) AND m.name = lower($3);
+     WHERE m.kind = asked.kind AND m.owner = lower(asked.owner)
+       AND m.name = lower(asked.name);
 
     SELECT h.* INTO r
       FROM xet.hub_repos h
      WHERE h.id = coalesce(named, was, -1);
 
     status := CASE WHEN named IS NULL THEN 307 ELSE 200 END;
-    mine := xet.hub_may(any_space, spaces, any_store, store, r.owner,
-                        xet.hub_store(r.store));
+    mine := xet.hub_may(asked, r.owner, xet.hub_store(r.store));
 
     IF r.id IS NULL OR r.private AND NOT mine THEN
         status := 404;
@@ -233,7 +226,7 @@ BEGIN
                         CROSS JOIN LATERAL (
                                   SELECT FROM xet.hub_repos h
                                    WHERE h.kind = k
-                                     AND lower(h.owner) = lower($2)
+                                     AND lower(h.owner) = lower(asked.owner)
                                    LIMIT 1) o)
         THEN
             more := 'elsewhere';
@@ -271,21 +264,20 @@ $$;
 -- Begins to create a repo with files: makes the place that they are uploaded
 -- to, which is more; there is none for a repo that is there already.
 
-CREATE FUNCTION xet.hub_begin(kind integer, owner text, name text,
-    any_space boolean, spaces text[], any_store boolean, store text,
-    upload bytea)
+CREATE FUNCTION xet.hub_begin(asked xet.hub_asked, upload bytea)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF NOT xet.hub_may(any_space, spaces, any_store, store, owner, NULL) THEN
+    IF NOT xet.hub_may(asked, asked.owner, NULL) THEN
         RETURN xet.hub_says(403, 'insufficient_scope',
             'You may not create a repository in this name space');
     END IF;
 
     IF EXISTS (SELECT FROM xet.hub_repos h
-                WHERE h.kind = $1 AND lower(h.owner) = lower($2)
-                  AND lower(h.name) = lower($3))
+                WHERE h.kind = asked.kind
+                  AND lower(h.owner) = lower(asked.owner)
+                  AND lower(h.name) = lower(asked.name))
     THEN
         RETURN xet.hub_says(200);
     END IF;
@@ -303,10 +295,9 @@ $$;
 -- the commit, and whoever sends the statement again is told what it told
 -- before.
 
-CREATE FUNCTION xet.hub_create(kind integer, owner text, name text,
-    any_space boolean, spaces text[], any_store boolean, store text,
-    private boolean, who text, upload bytea, batches integer DEFAULT 0,
-    subject bytea DEFAULT NULL, most integer DEFAULT 500000)
+CREATE FUNCTION xet.hub_create(asked xet.hub_asked, private boolean, who text,
+    upload bytea, batches integer DEFAULT 0, subject bytea DEFAULT NULL,
+    most integer DEFAULT 500000)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql
 AS $$
@@ -317,24 +308,22 @@ DECLARE
     uploads  text;
     weight   bigint;
 BEGIN
-    IF NOT xet.hub_may(any_space, spaces, any_store, store, owner, NULL) THEN
+    IF NOT xet.hub_may(asked, asked.owner, NULL) THEN
         RETURN xet.hub_says(403, 'insufficient_scope',
             'You may not create a repository in this name space');
     END IF;
 
     INSERT INTO xet.hub_repos AS r (kind, owner, name, private)
-    VALUES ($1, $2, $3, coalesce($8, false))
+    VALUES (asked.kind, asked.owner, asked.name, coalesce($2, false))
     ON CONFLICT DO NOTHING
     RETURNING r.id, xet.hub_store(r.store) INTO repo, uploads;
 
     IF repo IS NULL THEN
-        SELECT * INTO there
-          FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store,
-                            store, false);
+        there := xet.hub_find(asked, false);
 
         RETURN xet.hub_says(CASE WHEN EXISTS (SELECT FROM xet.hub_commits c
                                                WHERE c.repo_id = there.id
-                                                 AND c.upload = $10)
+                                                 AND c.upload = $4)
                                  THEN 200 ELSE 409 END,
                             'repo_exists',
                             'You already created this repository',
@@ -344,7 +333,8 @@ BEGIN
     -- a name that is used again leads nowhere else
 
     DELETE FROM xet.hub_moved m
-     WHERE m.kind = $1 AND m.owner = lower($2) AND m.name = lower($3);
+     WHERE m.kind = asked.kind AND m.owner = lower(asked.owner)
+       AND m.name = lower(asked.name);
 
     INSERT INTO xet.hub_lines (repo_id, line, last, branch)
     VALUES (repo, 0, 1, 'heads/main');
@@ -365,7 +355,7 @@ BEGIN
         PERFORM xet.hub_charge(repo, sha256(subject), weight);
         PERFORM xet.quota_hold(false, uploads, subject, 0, 0, weight);
 
-        RETURN xet.hub_says(200, more => owner || '/' || name);
+        RETURN xet.hub_says(200, more => asked.owner || '/' || asked.name);
     END IF;
 
     -- the first lock: who drops what is staged comes before or after
@@ -380,8 +370,7 @@ BEGIN
               USING ERRCODE = 'XT003';
     END IF;
 
-    first := xet.hub_commit(kind, owner, name, any_space, spaces, any_store,
-                            store, 'main', upload, NULL, who, 'initial commit',
+    first := xet.hub_commit(asked, 'main', upload, NULL, who, 'initial commit',
                             '', batches, NULL, subject, most);
 
     IF first.status <> 200 THEN
@@ -400,7 +389,7 @@ BEGIN
      WHERE p.repo_id = repo AND p.line = 0;
     UPDATE xet.hub_lines l SET last = 1 WHERE l.repo_id = repo;
 
-    RETURN xet.hub_says(200, more => owner || '/' || name);
+    RETURN xet.hub_says(200, more => asked.owner || '/' || asked.name);
 
 EXCEPTION WHEN SQLSTATE 'XT007' THEN
     RETURN xet.hub_says(first.status, first.code, first.message);
@@ -411,8 +400,7 @@ $$;
 -- A repo with all that it has; the bytes that nobody else has are for the
 -- collector.
 
-CREATE FUNCTION xet.hub_delete(kind integer, owner text, name text,
-    any_space boolean, spaces text[], any_store boolean, store text, act bytea)
+CREATE FUNCTION xet.hub_delete(asked xet.hub_asked, act bytea)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql
 AS $$
@@ -425,9 +413,7 @@ BEGIN
         RETURN xet.hub_says(200);
     END IF;
 
-    SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        true);
+    r := xet.hub_find(asked, true);
 
     IF r.status <> 200 THEN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
@@ -437,8 +423,8 @@ BEGIN
 
     SELECT xet.hub_store(h.store) INTO uploads
       FROM xet.hub_repos h
-     WHERE h.id = r.id AND lower(h.owner) = lower($2)
-       AND lower(h.name) = lower($3)
+     WHERE h.id = r.id AND lower(h.owner) = lower(asked.owner)
+       AND lower(h.name) = lower(asked.name)
        FOR UPDATE;
 
     IF NOT FOUND THEN
@@ -472,9 +458,8 @@ $$;
 -- another name space is seen by other people, which takes the right admin, as
 -- xet.hub_settings() does.
 
-CREATE FUNCTION xet.hub_move(kind integer, owner text, name text,
-    any_space boolean, spaces text[], any_store boolean, store text,
-    admin boolean, to_owner text, to_name text, act bytea)
+CREATE FUNCTION xet.hub_move(asked xet.hub_asked, admin boolean, to_owner text,
+    to_name text, act bytea)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql
 AS $$
@@ -486,15 +471,13 @@ BEGIN
         RETURN xet.hub_says(200, more => to_owner || '/' || to_name);
     END IF;
 
-    SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        true);
+    r := xet.hub_find(asked, true);
 
     -- it was done before, by whomever
 
     IF r.status = 307
        AND lower(r.more) = lower(to_owner || '/' || to_name)
-       AND xet.hub_may(any_space, spaces, any_store, store, to_owner, NULL)
+       AND xet.hub_may(asked, to_owner, NULL)
     THEN
         RETURN xet.hub_says(200, more => r.more);
     END IF;
@@ -503,7 +486,7 @@ BEGIN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
-    IF NOT xet.hub_may(any_space, spaces, any_store, store, to_owner, NULL) THEN
+    IF NOT xet.hub_may(asked, to_owner, NULL) THEN
         RETURN xet.hub_says(403, 'insufficient_scope',
             'You may not create a repository in this name space');
     END IF;
@@ -511,14 +494,14 @@ BEGIN
     -- of two at once the second one finds the name that it asks for gone; what
     -- takes back what was given out waits for commits, and nothing else does
 
-    IF r.private AND lower(owner) <> lower(to_owner) THEN
+    IF r.private AND lower(asked.owner) <> lower(to_owner) THEN
         PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR UPDATE;
     END IF;
 
     SELECT h.private INTO others
       FROM xet.hub_repos h
-     WHERE h.id = r.id AND lower(h.owner) = lower($2)
-       AND lower(h.name) = lower($3)
+     WHERE h.id = r.id AND lower(h.owner) = lower(asked.owner)
+       AND lower(h.name) = lower(asked.name)
        FOR NO KEY UPDATE;
 
     IF NOT FOUND THEN
@@ -528,7 +511,7 @@ BEGIN
     -- a private repo that other people see then; what its readers of before
     -- were given is taken back
 
-    others := others AND lower(owner) <> lower(to_owner);
+    others := others AND lower(asked.owner) <> lower(to_owner);
 
     IF others AND admin IS NOT TRUE THEN
         RETURN xet.hub_says(403, 'insufficient_scope',
@@ -537,19 +520,21 @@ BEGIN
     END IF;
 
     IF EXISTS (SELECT FROM xet.hub_repos h
-                WHERE h.kind = $1 AND lower(h.owner) = lower($9)
-                  AND lower(h.name) = lower($10) AND h.id <> r.id)
+                WHERE h.kind = asked.kind AND lower(h.owner) = lower($3)
+                  AND lower(h.name) = lower($4) AND h.id <> r.id)
     THEN
         RETURN xet.hub_says(409, 'repo_exists',
                             'There is a repository of this name');
     END IF;
 
     DELETE FROM xet.hub_moved m
-     WHERE m.kind = $1 AND m.owner = lower($9) AND m.name = lower($10);
+     WHERE m.kind = asked.kind AND m.owner = lower($3) AND m.name = lower($4);
 
-    IF lower(owner) <> lower(to_owner) OR lower(name) <> lower(to_name) THEN
+    IF lower(asked.owner) <> lower(to_owner)
+       OR lower(asked.name) <> lower(to_name)
+    THEN
         INSERT INTO xet.hub_moved (kind, owner, name, repo_id)
-        VALUES ($1, lower($2), lower($3), r.id);
+        VALUES (asked.kind, lower(asked.owner), lower(asked.name), r.id);
     END IF;
 
     IF others THEN
@@ -557,7 +542,7 @@ BEGIN
     END IF;
 
     UPDATE xet.hub_repos h
-       SET owner = $9, name = $10, changed_at = now()
+       SET owner = $3, name = $4, changed_at = now()
      WHERE h.id = r.id;
 
     PERFORM xet.act_note(act, '200');
@@ -601,9 +586,8 @@ $$;
 
 -- admin: the token has the scope that a change of who may see the repo takes.
 
-CREATE FUNCTION xet.hub_settings(kind integer, owner text, name text,
-    any_space boolean, spaces text[], any_store boolean, store text,
-    admin boolean, private boolean, act bytea)
+CREATE FUNCTION xet.hub_settings(asked xet.hub_asked, admin boolean,
+    private boolean, act bytea)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql
 AS $$
@@ -616,9 +600,7 @@ BEGIN
         RETURN xet.hub_says(200, body => body);
     END IF;
 
-    SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        true);
+    r := xet.hub_find(asked, true);
 
     IF r.status <> 200 THEN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
@@ -626,29 +608,29 @@ BEGIN
 
     SELECT h.private INTO was
       FROM xet.hub_repos h
-     WHERE h.id = r.id AND lower(h.owner) = lower($2)
-       AND lower(h.name) = lower($3)
+     WHERE h.id = r.id AND lower(h.owner) = lower(asked.owner)
+       AND lower(h.name) = lower(asked.name)
        FOR UPDATE;
 
     IF NOT FOUND THEN
         RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
     END IF;
 
-    IF $9 <> was AND admin IS NOT TRUE THEN
+    IF $3 <> was AND admin IS NOT TRUE THEN
         RETURN xet.hub_says(403, 'insufficient_scope',
             'The token does not allow to change who may see a'
             ' repository: the scope is not admin');
     END IF;
 
-    IF $9 AND NOT was THEN
+    IF $3 AND NOT was THEN
         PERFORM xet.hub_close(r.id);
     END IF;
 
     UPDATE xet.hub_repos h
-       SET private = coalesce($9, h.private), changed_at = now()
+       SET private = coalesce($3, h.private), changed_at = now()
      WHERE h.id = r.id;
 
-    body := '{"private":' || coalesce($9, was) || '}';
+    body := '{"private":' || coalesce($3, was) || '}';
 
     PERFORM xet.act_note(act, to_jsonb(body));
 
@@ -682,9 +664,8 @@ $$;
 -- answer at a time.  rest is where the next part goes on, of the same commit,
 -- and NULL behind the last one.
 
-CREATE FUNCTION xet.hub_info(kind integer, owner text, name text,
-    any_space boolean, spaces text[], any_store boolean, store text, rev text,
-    blobs boolean, rest text)
+CREATE FUNCTION xet.hub_info(asked xet.hub_asked, rev text, blobs boolean,
+    rest text)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql STABLE
     SET enable_sort = off
@@ -705,9 +686,8 @@ BEGIN
         after := substr(rest, 41);
     END IF;
 
-    SELECT * INTO r
-      FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
-                        false, CASE WHEN kind <> 3 THEN rev END, '');
+    r := xet.hub_open(asked, false, CASE WHEN asked.kind <> 3 THEN rev END,
+                      '');
 
     IF r.status <> 200 THEN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
@@ -716,7 +696,7 @@ BEGIN
     SELECT l.files, l.bytes INTO n, used
       FROM xet.hub_lines l WHERE l.repo_id = r.id AND l.line = 0;
 
-    IF kind = 3 THEN
+    IF asked.kind = 3 THEN
         SELECT '{"id":' || to_json(h.owner || '/' || h.name)
                || ',"author":' || to_json(h.owner)
                || ',"private":' || h.private
@@ -794,9 +774,8 @@ $$;
 -- indexes hub_repos_changed and hub_repos_owner have this order, and the plan
 -- is made for the arguments: a generic plan would leave out that of the owner.
 
-CREATE FUNCTION xet.hub_newest(kinds integer[], owner text, search text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, at timestamptz, last bigint, most integer)
+CREATE FUNCTION xet.hub_newest(kinds integer[], asked xet.hub_asked,
+    at timestamptz, last bigint, most integer)
     RETURNS TABLE (stopped boolean, id bigint, changed_at timestamptz,
                    repo xet.hub_repos)
     LANGUAGE plpgsql STABLE
@@ -816,16 +795,17 @@ BEGIN
                      FROM (SELECT r AS whole, r.*
                              FROM xet.hub_repos r
                             WHERE r.kind = k
-                              AND ($2 IS NULL OR lower(r.owner) = lower($2))
-                              AND ($8 IS NULL
-                                   OR (r.changed_at, r.id) < ($8, $9))
+                              AND (asked.owner IS NULL
+                                   OR lower(r.owner) = lower(asked.owner))
+                              AND ($3 IS NULL
+                                   OR (r.changed_at, r.id) < ($3, $4))
                             ORDER BY r.changed_at DESC, r.id DESC
                             LIMIT looked) q
-                    WHERE ($3 IS NULL
+                    WHERE (asked.name IS NULL
                            OR strpos(lower(q.owner || '/' || q.name),
-                                     lower($3)) > 0)
+                                     lower(asked.name)) > 0)
                       AND (NOT q.private
-                           OR xet.hub_may($4, $5, $6, $7, q.owner,
+                           OR xet.hub_may(asked, q.owner,
                                           xet.hub_store(q.store)))
                     ORDER BY q.changed_at DESC, q.id DESC
                     LIMIT most
@@ -837,8 +817,9 @@ BEGIN
                    SELECT r.changed_at, r.id
                      FROM xet.hub_repos r
                     WHERE r.kind = k
-                      AND ($2 IS NULL OR lower(r.owner) = lower($2))
-                      AND ($8 IS NULL OR (r.changed_at, r.id) < ($8, $9))
+                      AND (asked.owner IS NULL
+                           OR lower(r.owner) = lower(asked.owner))
+                      AND ($3 IS NULL OR (r.changed_at, r.id) < ($3, $4))
                     ORDER BY r.changed_at DESC, r.id DESC
                    OFFSET looked - 1
                     LIMIT 1
@@ -867,9 +848,7 @@ $$;
 -- before has ended; one of a search may have few repos, or none, and a next
 -- page.
 
-CREATE FUNCTION xet.hub_list(kind integer, owner text, search text,
-    any_space boolean, spaces text[], any_store boolean, store text,
-    most integer, after text)
+CREATE FUNCTION xet.hub_list(asked xet.hub_asked, most integer, after text)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql STABLE
     SET enable_sort = off
@@ -883,7 +862,7 @@ BEGIN
         RETURN xet.hub_says(400, 'invalid_cursor', 'Malformed cursor');
     END IF;
 
-    SELECT '[' || coalesce(string_agg(CASE WHEN $1 = 3
+    SELECT '[' || coalesce(string_agg(CASE WHEN asked.kind = 3
                THEN '{"id":' || to_json(l.owner || '/' || l.name)
                     || ',"author":' || to_json(l.owner)
                     || ',"private":' || l.private
@@ -900,7 +879,7 @@ BEGIN
                                          n.id))[1]
            END
       INTO body, more
-      FROM xet.hub_newest(ARRAY[$1], $2, $3, $4, $5, $6, $7,
+      FROM xet.hub_newest(ARRAY[asked.kind], asked,
                           to_timestamp(split_part(after, '/', 1)::numeric),
                           split_part(after, '/', 2)::bigint, most) n
      CROSS JOIN LATERAL (SELECT (n.repo).*) l
@@ -922,18 +901,14 @@ $$;
 -- is given; more is what its uploads belong to, body the commit of the revision
 -- for who writes.
 
-CREATE FUNCTION xet.hub_enter(kind integer, owner text, name text,
-    any_space boolean, spaces text[], any_store boolean, store text, rev text,
-    writes boolean)
+CREATE FUNCTION xet.hub_enter(asked xet.hub_asked, rev text, writes boolean)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
     r  record;
 BEGIN
-    SELECT * INTO r
-      FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
-                        writes, rev, '');
+    r := xet.hub_open(asked, writes, rev, '');
 
     IF r.status <> 200 THEN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);

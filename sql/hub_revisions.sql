@@ -116,19 +116,16 @@ $$;
 -- xet.hub_rev() have them; 404, too, for a revision that does not exist.
 -- Without one this is the repo.
 
-CREATE FUNCTION xet.hub_open(kind integer, owner text, name text,
-    any_space boolean, spaces text[],
-    any_store boolean, store text, writes boolean, rev text, INOUT path text,
-    OUT status integer, OUT code text, OUT message text, OUT more text,
-    OUT id bigint, OUT private boolean, OUT uploads text,
+CREATE FUNCTION xet.hub_open(asked xet.hub_asked, writes boolean, rev text,
+    INOUT path text, OUT status integer, OUT code text, OUT message text,
+    OUT more text, OUT id bigint, OUT private boolean, OUT uploads text,
     OUT lines integer[], OUT seqs integer[], OUT oid bytea,
     OUT made_at timestamptz)
     LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
     SELECT f.* INTO status, code, message, more, id, private, uploads
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        writes) f;
+      FROM xet.hub_find(asked, writes) f;
 
     IF status <> 200 OR rev IS NULL THEN
         RETURN;
@@ -200,8 +197,7 @@ $$;
 -- Branches and tags, a part of the answer at a time; rest is the last name of a
 -- part, and NULL behind the last one.
 
-CREATE FUNCTION xet.hub_refs_get(kind integer, owner text, name text,
-    any_space boolean, spaces text[], any_store boolean, store text, rest text)
+CREATE FUNCTION xet.hub_refs_get(asked xet.hub_asked, rest text)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql STABLE
     SET enable_sort = off
@@ -214,9 +210,7 @@ DECLARE
     n     integer := 0;
     last  text;
 BEGIN
-    SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        false);
+    r := xet.hub_find(asked, false);
 
     IF r.status <> 200 THEN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
@@ -257,9 +251,8 @@ $$;
 -- A branch or a tag ("heads/" or "tags/" and its name) that is made at a
 -- revision, moved there if over is set, or removed where there is none.
 
-CREATE FUNCTION xet.hub_ref_put(kind integer, owner text, name text,
-    any_space boolean, spaces text[], any_store boolean, store text, ref text,
-    rev text, over boolean, act bytea, subject bytea DEFAULT NULL)
+CREATE FUNCTION xet.hub_ref_put(asked xet.hub_asked, ref text, rev text,
+    over boolean, act bytea, subject bytea DEFAULT NULL)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql
 AS $$
@@ -273,9 +266,7 @@ BEGIN
         RETURN xet.hub_says(200);
     END IF;
 
-    SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        true);
+    r := xet.hub_find(asked, true);
 
     IF r.status <> 200 THEN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
@@ -301,7 +292,7 @@ BEGIN
         END IF;
 
         DELETE FROM xet.hub_refs f
-         WHERE f.repo_id = r.id AND f.name = $8
+         WHERE f.repo_id = r.id AND f.name = $2
         RETURNING f.subject INTO mine;
 
         IF NOT FOUND THEN
@@ -330,13 +321,13 @@ BEGIN
     END IF;
 
     INSERT INTO xet.hub_refs AS f (repo_id, name, oid, subject)
-    VALUES (r.id, ref, c.oid, sha256($12))
+    VALUES (r.id, ref, c.oid, sha256($6))
     ON CONFLICT ON CONSTRAINT hub_refs_pkey DO NOTHING;
 
     IF FOUND THEN
         PERFORM xet.act_note(act, '200');
-        PERFORM xet.hub_charge(r.id, sha256($12), xet.hub_weight(ref));
-        PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), $12, 0, 0,
+        PERFORM xet.hub_charge(r.id, sha256($6), xet.hub_weight(ref));
+        PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), $6, 0, 0,
                                xet.hub_weight(ref));
 
         RETURN xet.hub_says(200, more => r.more);
@@ -361,9 +352,8 @@ $$;
 -- of some 64 KiB: rest is how many follow, and the first of them, and NULL
 -- behind the last one.
 
-CREATE FUNCTION xet.hub_commits_get(kind integer, owner text, name text,
-    any_space boolean, spaces text[], any_store boolean, store text, rev text,
-    after text, most integer, rest text)
+CREATE FUNCTION xet.hub_commits_get(asked xet.hub_asked, rev text, after text,
+    most integer, rest text)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql STABLE
 AS $$
@@ -376,9 +366,7 @@ DECLARE
     total text;
     more  text;
 BEGIN
-    SELECT * INTO r
-      FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
-                        false, CASE WHEN rest IS NULL THEN rev END, '');
+    r := xet.hub_open(asked, false, CASE WHEN rest IS NULL THEN rev END, '');
 
     IF r.status <> 200 THEN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);

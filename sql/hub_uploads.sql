@@ -87,9 +87,8 @@ $$;
 -- the answer, and in code the commit, which further paths of the same request
 -- are looked up in.
 
-CREATE FUNCTION xet.hub_preupload(kind integer, owner text, name text,
-    any_space boolean, spaces text[], any_store boolean, store text, rev text,
-    paths bytea[], sizes bigint[])
+CREATE FUNCTION xet.hub_preupload(asked xet.hub_asked, rev text, paths bytea[],
+    sizes bigint[])
     RETURNS xet.hub_answer
     LANGUAGE plpgsql STABLE
 AS $$
@@ -97,9 +96,7 @@ DECLARE
     r     record;
     body  text;
 BEGIN
-    SELECT * INTO r
-      FROM xet.hub_open(kind, owner, name, any_space, spaces, any_store, store,
-                        true, rev, '');
+    r := xet.hub_open(asked, true, rev, '');
 
     IF r.status <> 200 THEN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
@@ -547,10 +544,9 @@ $$;
 -- leads to, and that have the SHA-256 which is asked for because somebody has
 -- computed it.  Who asks may read this repo and write to the other one.
 
-CREATE FUNCTION xet.hub_duplicate(kind integer, owner text, name text,
-    any_space boolean, spaces text[], any_store boolean, store text,
-    to_kind integer, to_owner text, to_name text, subject bytea,
-    hashes bytea[], digests bytea[])
+CREATE FUNCTION xet.hub_duplicate(asked xet.hub_asked, to_kind integer,
+    to_owner text, to_name text, subject bytea, hashes bytea[],
+    digests bytea[])
     RETURNS xet.hub_answer
     LANGUAGE plpgsql
     SET enable_material = off
@@ -565,25 +561,23 @@ DECLARE
     ids      bigint[];
     body     text;
 BEGIN
-    SELECT * INTO r
-      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
-                        false);
+    r := xet.hub_find(asked, false);
 
     IF r.status <> 200 THEN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
-    SELECT * INTO t
-      FROM xet.hub_find(to_kind, to_owner, to_name, any_space, spaces,
-                        any_store, store, true);
+    asked.kind := to_kind;
+    asked.owner := to_owner;
+    asked.name := to_name;
+    t := xet.hub_find(asked, true);
 
     -- nobody can be sent to where a body leads
 
     IF t.status = 307 THEN
-        SELECT * INTO t
-          FROM xet.hub_find(to_kind, split_part(t.more, '/', 1),
-                            split_part(t.more, '/', 2), any_space, spaces,
-                            any_store, store, true);
+        asked.owner := split_part(t.more, '/', 1);
+        asked.name := split_part(t.more, '/', 2);
+        t := xet.hub_find(asked, true);
     END IF;
 
     IF t.status <> 200 THEN
@@ -641,7 +635,7 @@ BEGIN
 
     IF source <> target THEN
         INSERT INTO xet.repo_files AS rf (repo_id, file_id, subject, sha256)
-        SELECT target, u.id, sha256($11), u.sha256
+        SELECT target, u.id, sha256($5), u.sha256
           FROM (SELECT DISTINCT f.id, digests[f.n] AS sha256
                   FROM unnest(places, ids) AS f(n, id)) u
          ORDER BY u.id
@@ -665,7 +659,7 @@ BEGIN
                                 AND rf.added_at = now()
                               LIMIT 1) f;
 
-        PERFORM xet.quota_hold(false, xet.hub_store_of(t.id), $11, 0,
+        PERFORM xet.quota_hold(false, xet.hub_store_of(t.id), $5, 0,
                                coalesce(n, 0));
     END IF;
 
@@ -687,8 +681,8 @@ $$;
 -- file of this one, too, by a subject; added: how many bytes that is more than
 -- it had.  Its place stays until the commit.
 
-CREATE FUNCTION xet.hub_named(target bigint, any_space boolean, spaces text[],
-    any_store boolean, store text, subject bytea, hash bytea, source text)
+CREATE FUNCTION xet.hub_named(target bigint, asked xet.hub_asked,
+    subject bytea, hash bytea, source text)
     RETURNS TABLE (id bigint, size bigint, added bigint)
     LANGUAGE plpgsql
 AS $$
@@ -699,13 +693,11 @@ DECLARE
     from_repo  bigint := target;
 BEGIN
     IF source IS NOT NULL THEN
-        SELECT h.* INTO r
-          FROM (VALUES ('model', 0), ('dataset', 1), ('space', 2),
-                       ('bucket', 3)) AS k(name, n)
-         CROSS JOIN LATERAL xet.hub_find(k.n, split_part(source, '/', 2),
-                                         split_part(source, '/', 3),
-                                         $2, $3, $4, $5, false) h
-         WHERE k.name = split_part(source, '/', 1);
+        asked.kind := array_position('{model,dataset,space,bucket}'::text[],
+                                     split_part(source, '/', 1)) - 1;
+        asked.owner := split_part(source, '/', 2);
+        asked.name := split_part(source, '/', 3);
+        r := xet.hub_find(asked, false);
 
         from_repo := xet.hub_files_of(r.id);
     END IF;
@@ -713,7 +705,7 @@ BEGIN
     SELECT f.id, f.size INTO f
       FROM xet.files f
       JOIN xet.repo_files rf ON rf.file_id = f.id AND rf.repo_id = from_repo
-     WHERE f.hash = $7
+     WHERE f.hash = $4
        FOR KEY SHARE OF f, rf;
 
     IF f.id IS NULL THEN
@@ -724,7 +716,7 @@ BEGIN
 
     IF from_repo <> target THEN
         INSERT INTO xet.repo_files AS rf (repo_id, file_id, subject)
-        VALUES (target, f.id, sha256($6))
+        VALUES (target, f.id, sha256($3))
         ON CONFLICT (file_id, repo_id) DO UPDATE SET repo_id = rf.repo_id
         RETURNING CASE WHEN rf.xmax = 0 THEN f.size ELSE 0 END INTO added;
 

@@ -26,7 +26,7 @@ $t->pg()->migrate();
 
 $t->sql(<<'EOF_SQL');
 INSERT INTO xet.store VALUES (true, 'store', true, xet.store_tables());
-SELECT xet.hub_create(k, 'alice', 'm', false, '{alice}', true, '', true,
+SELECT xet.hub_create(ROW(k, 'alice', 'm', false, '{alice}', true, ''), true,
                       'alice', sha256(('repo' || k)::bytea))
   FROM unnest('{0,3}'::integer[]) AS k;
 SELECT xet.xorb_put(sha256('x'), sha256('c') || sha256('d'),
@@ -75,6 +75,7 @@ EOF_SQL
 
 my @rights = qw/ any_space spaces any_store store admin any_repo repo wide
 	proof /;
+my @asked = qw/ kind owner name any_space spaces any_store store /;
 my %right = map { $_ => 1 } @rights;
 
 # A caller of one name space; one of all; one whose token is for the repo.
@@ -94,7 +95,7 @@ my $zeros = "decode(repeat('00', 16), 'hex')";
 my %value = (kind => 0, owner => "'alice'", name => "'m'", rev => "'main'",
 	path => "'x'", blobs => 'true', private => 'false', who => "'alice'",
 	upload => "'c'", batches => 1, to_owner => "'alice'", to_name => "'o'",
-	search => 'NULL', most => 10, after => 'NULL', part => 10,
+	most => 10, after => 'NULL', part => 10,
 	kinds => "'{0}'", at => 'NULL', last => 'NULL',
 	rest => 'NULL', deep => 'false', expand => 'true',
 	paths => "ARRAY['x'::bytea]", sizes => "'{400}'",
@@ -102,7 +103,7 @@ my %value = (kind => 0, owner => "'alice'", name => "'m'", rev => "'main'",
 	title => "'title'", text => "''", subject => 'NULL', hash => $file,
 	writes => 'true', of_store => "'_hub/1'", done => 'true', to_kind => 3,
 	hashes => "ARRAY[$file]", digests => "ARRAY[sha256('fs')]",
-	source => "'model/alice/m'", of_kind => 4, proof => 'true',
+	source => "'model/alice/m'", proof => 'true',
 	wide => 'false', file => $file, files => "ARRAY[$file]",
 	first_byte => 0, last_byte => 9, byte_at => 0, first_file => 1,
 	id => "(SELECT id FROM xet.xorbs WHERE hash = sha256('x'))",
@@ -120,6 +121,9 @@ my %special = (
 		target => "(SELECT id FROM xet.repos WHERE name = '_hub/2')" },
 	hub_batch => { kind => 3, upload => "'b'" },
 	hub_begin => { name => "'new'" },
+	hub_list => { name => 'NULL' },
+	hub_newest => { name => 'NULL' },
+	hub_page_list => { kind => 4, name => 'NULL' },
 	hub_create => { name => "'new'", batches => 0 },
 	hub_duplicate => { to_owner => "'alice'", to_name => "'m'" },
 	hub_claims => { upload => "'g'" },
@@ -164,7 +168,7 @@ SELECT p.proname, string_agg(a.name, ' ' ORDER BY a.n)
                          array_fill('i'::text, ARRAY[p.pronargs::integer])))
                WITH ORDINALITY AS a(name, mode, n)
  WHERE p.pronamespace = 'xet'::regnamespace
-   AND p.proargnames && '{any_space,spaces,any_store,store,any_repo,wide,proof}'
+   AND p.proargnames && '{asked,store,any_repo,wide,proof}'
  GROUP BY p.oid, p.proname ORDER BY p.proname;
 EOF_SQL
 
@@ -174,7 +178,7 @@ my @calls;
 
 for my $f (@functions) {
 	my ($name, $in, $out) = @$f;
-	my @in = split(/ /, $in);
+	my @in = map { $_ eq 'asked' ? @asked : $_ } split(/ /, $in);
 	my %in = map { $_ => 1 } @in;
 	my %out = map { $_ => 1 } split(/ /, $out);
 	my @sets = $in{any_space} ? @hub : $in{any_repo} ? @api
@@ -189,16 +193,15 @@ for my $f (@functions) {
 		is("@none", '', "$name: a value for each parameter") or next;
 
 		push @calls, [ "$name: rights $n: accepted", 1, \%out,
-			call($name, \%out, { map { $_ => $args{$_} } @in }) ];
+			call($name, \%out, \%args, $in) ];
 
 		for my $right (grep { $right{$_} && ($_ ne 'repo'
 			|| $in{any_repo}) } @in)
 		{
-			my %less = (map({ $_ => $args{$_} } @in),
-				$right => 'NULL');
+			my %less = (%args, $right => 'NULL');
 
 			push @calls, [ "$name: rights $n: no $right", 0,
-				\%out, call($name, \%out, \%less) ];
+				\%out, call($name, \%out, \%less, $in) ];
 		}
 	}
 }
@@ -220,7 +223,10 @@ $t->done();
 # --------------------------------------------------------------------------
 
 sub call {
-	my ($name, $out, $args) = @_;
+	my ($name, $out, $args, $in) = @_;
+
+	my %given = (%$args, asked => 'ROW('
+		. join(', ', map { $_ // 'NULL' } @$args{@asked}) . ')');
 
 	my $column = $out->{body} && $name =~ /list/ ? 't.body'
 		: $out->{status} ? 't.status'
@@ -229,7 +235,7 @@ sub call {
 		: $out->{kind} || keys %$out ? "'row'" : 't';
 
 	return "SELECT $column FROM xet.$name("
-		. join(', ', map { "$_ => $args->{$_}" } sort keys %$args)
+		. join(', ', map { "$_ => $given{$_}" } split(/ /, $in))
 		. ') t' . ($out->{status} ? ' LIMIT 1' : '');
 }
 

@@ -75,7 +75,7 @@ spew("$dir/pages", join('', map { "$uri?cursor=" . name($_ * 1000) . "\n" }
 	0 .. $files / 1000 - 2));
 
 my $get = 'local request = wrk.format("GET", line)' . "\n";
-my $who = "0, 'me', 'm', true, '{}', true, '', 'main'";
+my $who = "ROW(0, 'me', 'm', true, '{}', true, ''), 'main'";
 
 # a row: what is asked, how, with how many connections, the bare statement
 
@@ -258,7 +258,8 @@ sub bare_commit {
 
 	return <<"EOF_SQL";
 \\set a random(1, 9000000000000000000)
-SELECT * FROM xet.hub_enter(0, 'me', 'c', true, '{}', true, '', 'main', true);
+SELECT * FROM xet.hub_enter(ROW(0, 'me', 'c', true, '{}', true, ''), 'main',
+    true);
 SELECT xet.hub_stage(int8send(:a) || int8send(:a), 0,
     (SELECT array_agg(2) $of),
     (SELECT array_agg(convert_to('d' || :a || '/f' || i, 'UTF8')) $of i),
@@ -269,7 +270,7 @@ SELECT xet.hub_stage(int8send(:a) || int8send(:a), 0,
     (SELECT array_agg(NULL::bytea) $of),
     (SELECT array_agg(NULL::bytea) $of));
 SELECT * FROM xet.hub_claims('_hub/2', int8send(:a) || int8send(:a));
-SELECT * FROM xet.hub_commit(0, 'me', 'c', true, '{}', true, '', 'main',
+SELECT * FROM xet.hub_commit(ROW(0, 'me', 'c', true, '{}', true, ''), 'main',
     int8send(:a) || int8send(:a), NULL, 'me', 'a commit', '', 1);
 EOF_SQL
 }
@@ -308,10 +309,7 @@ sub bare {
 
 	spew("$dir/bare.sql", $sql);
 
-	# what the sessions of the module set
-
-	local $ENV{PGOPTIONS} = join(' ', map { "-c $_" } 'enable_seqscan=off',
-		'enable_bitmapscan=off', 'plan_cache_mode=force_generic_plan');
+	local $ENV{PGOPTIONS} = $Test::Xet::Postgres::session;
 
 	my ($status, $out) = run_command([ 'taskset', '-c', load_cpu(),
 		"$pg->{bin}/pgbench", '-n', '-M', 'prepared', '-c', $c,

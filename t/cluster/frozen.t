@@ -168,8 +168,8 @@ is($t->sql("SELECT xet.hub_stage($upload, 0, '{5}', ARRAY['a'::bytea], '{0}',"
 	'a deletion of it, staged');
 
 for my $seen ([ $head, '409' ], [ head(), '200' ]) {
-	is($t->sql("SELECT status FROM xet.hub_commit(0, 'me', 'r', true,"
-		. " '{}', true, '', 'main', $upload, NULL, 'x', 'late', '',"
+	is($t->sql("SELECT status FROM xet.hub_commit(ROW(0, 'me', 'r', true,"
+		. " '{}', true, ''), 'main', $upload, NULL, 'x', 'late', '',"
 		. " 1, '$seen->[0]')"),
 		$seen->[1], "by who has seen $seen->[0]: $seen->[1]");
 }

@@ -443,15 +443,15 @@ empty('one of eight');
 
 # the statement, sent again
 
-my $again = "SELECT status FROM xet.hub_create(0, 'me', '%s', true,"
-	. " '{}', true, '', false, 'me', '%s', 1)";
+my $again = "SELECT status FROM xet.hub_create(ROW(0, 'me', '%s', true,"
+	. " '{}', true, ''), false, 'me', '%s', 1)";
 
 for ([ 'twice', 'a/b', 200 ], [ 'never', 'a/b', 400 ]) {
 	my ($name, $path, $status) = @$_;
 	my @paths = $status == 200 ? $path : ('a', $path);
 
-	$t->sql("SELECT xet.hub_begin(0, 'me', '$name', true, '{}', true, '',"
-		. " '$name')");
+	$t->sql("SELECT xet.hub_begin(ROW(0, 'me', '$name', true, '{}', true,"
+		. " ''), '$name')");
 	$t->sql("SELECT xet.hub_stage('$name', 0, ARRAY["
 		. join(', ', map { 2 } @paths) . '], ARRAY['
 		. join(', ', map { "'$_'::bytea" } @paths) . '], ARRAY['
@@ -475,7 +475,7 @@ like($@, qr/not there any more/, 'and says so');
 
 # what a crash has left
 
-$t->sql("SELECT xet.hub_begin(0, 'me', 'crash', true, '{}', true, '', '"
+$t->sql("SELECT xet.hub_begin(ROW(0, 'me', 'crash', true, '{}', true, ''), '"
 	. '0123456789abcdef' . "')");
 $t->sql('SELECT xet.sweep()');
 is(nurseries(), 1, 'a day has to go by');
@@ -641,8 +641,8 @@ sub taken_by_batch {
 		. " '{NULL}', ARRAY[(SELECT hash FROM xet.files WHERE sha256 ="
 		. " '\\x$digest')], '{NULL}', '{NULL}', '{NULL}',"
 		. " ARRAY['model/alice/two'::bytea]);"
-		. " SELECT body FROM xet.hub_batch(3, 'alice', 'box', true,"
-		. " '{}', true, '', $upload, 1)";
+		. " SELECT body FROM xet.hub_batch(ROW(3, 'alice', 'box', true,"
+		. " '{}', true, ''), $upload, 1)";
 }
 
 # What waits for a lock, and what comes behind it.

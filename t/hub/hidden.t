@@ -28,15 +28,15 @@ my $alice = "false, '{alice}', true, ''";
 
 $t->sql(<<"EOF_SQL");
 INSERT INTO xet.store VALUES (true, 'store', true, xet.store_tables());
-SELECT count(*) FROM generate_series(1, 300) n, LATERAL xet.hub_create(n % 4,
-    'other', 'r' || n, true, '{}', true, '', n % 2 = 0, 'o',
+SELECT count(*) FROM generate_series(1, 300) n, LATERAL xet.hub_create(
+    ROW(n % 4, 'other', 'r' || n, true, '{}', true, ''), n % 2 = 0, 'o',
     sha256(('r' || n)::bytea)) x;
-SELECT xet.hub_create(k, 'alice', 'secret', $alice, true, 'alice',
+SELECT xet.hub_create(ROW(k, 'alice', 'secret', $alice), true, 'alice',
                       sha256(('repo' || k)::bytea)),
-       xet.hub_create(k, 'alice', 'was', $alice, true, 'alice',
+       xet.hub_create(ROW(k, 'alice', 'was', $alice), true, 'alice',
                       sha256(('was' || k)::bytea))
   FROM unnest('{0,3}'::integer[]) AS k;
-SELECT xet.hub_move(k, 'alice', 'was', $alice, true, 'alice', 'moved',
+SELECT xet.hub_move(ROW(k, 'alice', 'was', $alice), true, 'alice', 'moved',
            NULL)
   FROM unnest('{0,3}'::integer[]) AS k;
 ANALYZE;
@@ -45,12 +45,9 @@ EOF_SQL
 # What bob asks for, or nobody, or who has the token of another repo; the rest
 # of the parameters by name.
 
-my %who = (bob => "any_space => false, spaces => '{bob}', any_store => true,"
-	. " store => ''",
-	nobody => "any_space => false, spaces => '{}', any_store => true,"
-	. " store => ''",
-	'a token of another repo' => "any_space => true, spaces => '{}',"
-	. " any_store => false, store => '_hub/1'");
+my %who = (bob => "false, '{bob}', true, ''",
+	nobody => "false, '{}', true, ''",
+	'a token of another repo' => "true, '{}', false, '_hub/1'");
 my %value = (rev => "'main'", path => "'x'", blobs => 'true',
 	private => 'false', who => "'bob'", upload => "'c'", batches => 0,
 	admin => 'true', to_owner => "'bob'", to_name => "'o'", most => 10,
@@ -74,7 +71,7 @@ SELECT p.proname, string_agg(a.name, ' ' ORDER BY a.n)
                          array_fill('i'::text, ARRAY[p.pronargs::integer])))
                WITH ORDINALITY AS a(name, mode, n)
  WHERE p.pronamespace = 'xet'::regnamespace AND a.mode IN ('i', 'b')
-   AND p.proargnames @> '{kind,owner,name,any_space}'
+   AND 'asked' = ANY (p.proargnames)
  GROUP BY p.oid, p.proname ORDER BY p.proname;
 EOF_SQL
 
@@ -87,9 +84,8 @@ for my $f (@functions) {
 
 	next if $none{$function} || !$called{$function};
 
-	my @more = grep { !/^(?:any_)?(?:space|store)s?$/ } split(/ /, $in);
-	my @missing = grep { !defined $value{$_} && !/^(?:kind|owner|name)$/ }
-		@more;
+	my @more = grep { $_ ne 'asked' } split(/ /, $in);
+	my @missing = grep { !defined $value{$_} } @more;
 
 	is("@missing", '', "$function: a value for each parameter");
 
@@ -166,10 +162,9 @@ $t->done();
 sub ask {
 	my ($function, $more, $kind, $who, $name) = @_;
 
-	my %args = (%value, kind => $kind, owner => "'alice'",
-		name => "'$name'");
-
 	push @asked, [ "$function, $kind: $who", $name ];
-	push @sql, "xet.$function($who{$who}, "
-		. join(', ', map { "$_ => $args{$_}" } @$more) . ')';
+	push @sql, "xet.$function("
+		. join(', ', map({ "$_ => $value{$_}" } @$more),
+			"asked => ROW($kind, 'alice', '$name', $who{$who})")
+		. ')';
 }

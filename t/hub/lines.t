@@ -102,8 +102,8 @@ for my $branch (sort keys %expected) {
 		. ' USING (repo_id, oid)'
 		. " WHERE f.name = 'heads/$branch'"), $expected{$branch},
 		"$branch: number of files");
-	is($t->sql("SELECT count(hash) FROM xet.hub_tree_rows(0, 'me', 'm',"
-		. " true, '{}', true, '', '$branch', '', true, false, NULL,"
+	is($t->sql("SELECT count(hash) FROM xet.hub_tree_rows(ROW(0, 'me', 'm',"
+		. " true, '{}', true, ''), '$branch', '', true, false, NULL,"
 		. ' 30000, 30000)'), $expected{$branch}, "$branch: files");
 }
 
@@ -119,7 +119,7 @@ is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
 # what a page reads: of main as if there were no branches, of a branch what it
 # shows and the same of what it leaves out
 
-my $all = "0, 'me', 'm', true, '{}', true, ''";
+my $all = "ROW(0, 'me', 'm', true, '{}', true, '')";
 
 for my $when ('before ANALYZE', 'behind ANALYZE') {
 	for ([ 'main', 300, 300, 25 ], [ 'side2', 400, 400, 40 ],
@@ -142,7 +142,7 @@ for my $when ('before ANALYZE', 'behind ANALYZE') {
 			. "d50')"} = $page;
 
 		for my $call (sort keys %most) {
-			my $buffers = buffers($call);
+			my $buffers = $t->pg()->buffers($call);
 
 			cmp_ok($buffers, '<=', $most{$call}, "$when: $call:"
 				. " $buffers buffers");
@@ -178,9 +178,9 @@ branch('log', 'side', $middle);
 is(commit('log', 'side', empty('b'))->{status}, 200, 'a commit in the middle');
 
 for (($middle) x 3, ('side') x 3) {
-	my $call = "hub_tree_rows(0, 'me', 'log', true, '{}', true, '', '$_',"
-		. " '', true, false, NULL, 1000, 256)";
-	my $buffers = buffers($call);
+	my $call = "hub_tree_rows(ROW(0, 'me', 'log', true, '{}', true, ''),"
+		. " '$_', '', true, false, NULL, 1000, 256)";
+	my $buffers = $t->pg()->buffers($call);
 
 	is($t->sql("SELECT count(*) FROM xet.$call"), 4 + ($_ eq 'side'),
 		"$_: rows");
@@ -240,12 +240,13 @@ is(scalar(tree('chain', 'c40')), 41, 'all files of all of them');
 is($t->get("/me/chain/resolve/c40/on/c$_")->{status}, 200, "c40: of c$_")
 	for 1, 31 .. 34, 40;
 
-for ([ "hub_resolve(0, 'me', 'chain', true, '{}', true, '', 'c40', 'on/c1')",
-	250 ], [ "hub_tree_rows(0, 'me', 'chain', true, '{}', true, '', 'c40',"
+for ([ "hub_resolve(ROW(0, 'me', 'chain', true, '{}', true, ''), 'c40',"
+	. " 'on/c1')", 250 ],
+	[ "hub_tree_rows(ROW(0, 'me', 'chain', true, '{}', true, ''), 'c40',"
 	. " '', true, false, NULL, 256, 256)", 500 ])
 {
 	my ($call, $most) = @$_;
-	my $buffers = buffers($call);
+	my $buffers = $t->pg()->buffers($call);
 
 	cmp_ok($buffers, '<=', $most, "$call: $buffers buffers");
 }
@@ -310,8 +311,8 @@ branch('twice', 'again', $old);
 $t->sql("SELECT xet.hub_stage('u', 0, '{5}', ARRAY['a'::bytea], '{0}',"
 	. " '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}')");
 
-my $call = "SELECT status, body FROM xet.hub_commit(0, 'me', 'twice', true,"
-	. " '{}', true, '', 'again', 'u', NULL, 'me', 't', '', 1)";
+my $call = "SELECT status, body FROM xet.hub_commit(ROW(0, 'me', 'twice', true,"
+	. " '{}', true, ''), 'again', 'u', NULL, 'me', 't', '', 1)";
 my @told = map { $t->sql($call) } 1 .. 2;
 
 like($told[0], qr/^200\|[0-9a-f]{40}$/, 'a commit of a branch');
@@ -428,19 +429,4 @@ sub state {
 	return $t->sql("SELECT count(*) || (SELECT string_agg(oid::text, '')"
 		. ' FROM xet.hub_refs) || (SELECT count(*) FROM xet.hub_lines)'
 		. ' FROM xet.hub_paths');
-}
-
-sub buffers {
-	my ($call) = @_;
-
-	$t->write_file('call.sql', join(";\n", 'PREPARE p AS SELECT FROM'
-		. " xet.$call", ('EXECUTE p') x 7,
-		'EXPLAIN (ANALYZE, BUFFERS, FORMAT json) EXECUTE p') . ";\n");
-
-	my $json = join("\n", $t->sql($t->dir() . '/call.sql', file => 1,
-		timeout => 60));
-	my ($hit, $read) = map { $json =~ /"Shared $_ Blocks": (\d+)/ }
-		qw/ Hit Read /;
-
-	return defined $hit ? $hit + $read : "$json: no";
 }

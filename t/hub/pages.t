@@ -325,7 +325,8 @@ like($r->header_value('Location'), qr!/me/moved/tree/main/d$!,
 # page by page
 
 $t->sql(q{SELECT count(x.status) FROM generate_series(1, 405) n,
-	LATERAL xet.hub_create(n % 3, 'many', 'r' || n, true, '{}', true, '',
+	LATERAL xet.hub_create(
+	ROW(n % 3, 'many', 'r' || n, true, '{}', true, ''),
 	false, 'many', decode(md5('r' || n), 'hex')) x});
 
 my %seen;

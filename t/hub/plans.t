@@ -27,7 +27,7 @@ my $paths = 100_000;
 
 $t->sql(<<'EOF_SQL');
 INSERT INTO xet.store VALUES (true, 'store', true, xet.store_tables());
-SELECT xet.hub_create(k, 'me', 'm', true, '{}', true, '', false, 'me',
+SELECT xet.hub_create(ROW(k, 'me', 'm', true, '{}', true, ''), false, 'me',
                       sha256(('repo' || k)::bytea))
   FROM unnest('{0,3}'::integer[]) AS k;
 CREATE FUNCTION public.file(n bigint) RETURNS bytea
@@ -84,7 +84,7 @@ sub staged {
 my @other = ('side', $t->sql("SELECT encode(c.oid, 'hex')"
 	. ' FROM xet.hub_commits c WHERE c.repo_id = 1'));
 
-$t->sql("SELECT xet.hub_ref_put($hub, 'heads/side', 'main', false, NULL)");
+$t->sql("SELECT xet.hub_ref_put(ROW($hub), 'heads/side', 'main', false, NULL)");
 
 my %most = (hub_tree_rows => 6000, hub_list => 2000, hub_page_list => 2000,
 	hub_page_tree => 2000, hub_commits_get => 2000, hub_info => 2000);
@@ -183,11 +183,7 @@ my %sql = map { $_->{name} => $_->{sql} } @rows;
 is(join(' ', map { $_->{name} } grep { $most{$_->{name}} && !$_->{long} }
 	@rows), '', 'what may read many rows is a long read');
 
-# what the sessions of the module set
-
-my @calls = (map({ "SET $_" } 'enable_seqscan = off', 'enable_bitmapscan = off',
-		'plan_cache_mode = force_generic_plan'),
-	map { "PREPARE $_ AS $sql{$_}" } @order);
+my @calls = map { "PREPARE $_ AS $sql{$_}" } @order;
 
 # six times while all is empty; then plans are not made again
 
@@ -208,7 +204,7 @@ my @log = map { "SET auto_explain.log_$_" } 'min_duration = 0',
 	'format = json';
 
 push @calls, "SELECT public.some(11, $paths)",
-	"SELECT xet.hub_create(1, 'o', 'r' || i, $who, false, 'o',"
+	"SELECT xet.hub_create(ROW(1, 'o', 'r' || i, $who), false, 'o',"
 	. " sha256(('r' || i)::bytea)) FROM generate_series(1, 200) i", @log;
 
 $t->sql("ALTER ROLE postgres SET session_preload_libraries = 'auto_explain'");
@@ -226,7 +222,7 @@ for my $how ('by plans of empty tables', 'by new plans',
 
 	$t->write_file('calls.sql', join(";\n", @calls, calls($round)) . ";\n");
 	$t->sql($t->dir() . '/calls.sql', file => 1, user => 'postgres',
-		timeout => 120);
+		options => $Test::Xet::Postgres::session, timeout => 120);
 
 	my @plans = plans(substr($t->pg()->log(), $mark));
 	my %bad;

@@ -204,7 +204,7 @@ is($t->post('/api/models/me/m/paths-info/no', \'paths=x',
 # then it is gone
 
 $t->sql(<<'EOF_SQL', timeout => 120);
-SELECT xet.hub_create(0, 'me', 'old', true, '{}', true, '', false, 'me',
+SELECT xet.hub_create(ROW(0, 'me', 'old', true, '{}', true, ''), false, 'me',
                       sha256('old'));
 INSERT INTO xet.hub_commits (repo_id, line, seq, oid, who, title)
 SELECT 3, 0, n, substr(sha256(int8send(n)), 1, 20), 'me', 'c' || n
@@ -236,7 +236,7 @@ SELECT 3, 'heads/b' || n, substr(sha256(int8send(2)), 1, 20)
   FROM generate_series(1, 20000) n;
 EOF_SQL
 
-my $old = "0, 'me', 'old', true, '{}', true, ''";
+my $old = "ROW(0, 'me', 'old', true, '{}', true, '')";
 my %read = (
 	"hub_tree_rows($old, 'main', '', false, false, NULL, 1000, 1000)" => 3,
 	"hub_tree_rows($old, 'main', '', true, true, NULL, 1000, 1000)" => 104,
@@ -252,7 +252,7 @@ my %read = (
 
 for my $when ('before ANALYZE', 'behind ANALYZE') {
 	for my $call (sort keys %read) {
-		my $buffers = buffers($call);
+		my $buffers = $t->pg()->buffers($call);
 
 		cmp_ok($buffers, '<', 500, "$when: $call: $buffers buffers");
 	}
@@ -295,20 +295,20 @@ for my $when ('before ANALYZE', 'behind ANALYZE') {
 	my $nobody = "false, '{}', true, ''";
 	my $all = "true, '{}', true, ''";
 
-	for my $call ("hub_list(0, NULL, NULL, $nobody, 100, NULL)",
-		"hub_list(0, 'o4', NULL, $all, 100, NULL)",
-		"hub_list(0, 'few', NULL, $all, 100, NULL)",
-		"hub_list(0, 'none', NULL, $all, 100, NULL)",
-		"hub_list(1, NULL, NULL, $all, 100,"
+	for my $call ("hub_list(ROW(0, NULL, NULL, $nobody), 100, NULL)",
+		"hub_list(ROW(0, 'o4', NULL, $all), 100, NULL)",
+		"hub_list(ROW(0, 'few', NULL, $all), 100, NULL)",
+		"hub_list(ROW(0, 'none', NULL, $all), 100, NULL)",
+		"hub_list(ROW(1, NULL, NULL, $all), 100,"
 			. " '1767225600.000300/30000')",
-		"hub_page_list(4, NULL, NULL, $nobody, NULL, 101)",
-		"hub_page_list(4, 'o4', NULL, $nobody, NULL, 101)",
-		"hub_page_list(4, 'few', NULL, $nobody, NULL, 101)",
-		"hub_page_list(0, NULL, NULL, $nobody, '$late', 101)",
-		"hub_page_list(4, NULL, NULL, $all,"
+		"hub_page_list(ROW(4, NULL, NULL, $nobody), NULL, 101)",
+		"hub_page_list(ROW(4, 'o4', NULL, $nobody), NULL, 101)",
+		"hub_page_list(ROW(4, 'few', NULL, $nobody), NULL, 101)",
+		"hub_page_list(ROW(0, NULL, NULL, $nobody), '$late', 101)",
+		"hub_page_list(ROW(4, NULL, NULL, $all),"
 			. " '1767225600000300/30000', 101)")
 	{
-		my $buffers = buffers($call);
+		my $buffers = $t->pg()->buffers($call);
 
 		cmp_ok($buffers, '<', 1500, "$when: $call: $buffers buffers");
 	}
@@ -333,12 +333,12 @@ is(join(' ', @order), join(' ', $t->sql("SELECT owner || '/' || name"
 	. ' FROM xet.hub_repos WHERE kind = 1 AND owner = \'o3\''
 	. ' ORDER BY changed_at DESC, id DESC')), 'a list of 5,000: in order');
 
-my @pages = ($t->sql("SELECT repo, changed, id FROM xet.hub_page_list(4, 'o3',"
-	. " NULL, true, '{}', true, '', NULL, 101)"));
+my @pages = ($t->sql("SELECT repo, changed, id FROM xet.hub_page_list(ROW(4,"
+	. " 'o3', NULL, true, '{}', true, ''), NULL, 101)"));
 my (undef, $changed, $id) = split(/\|/, $pages[99]);
 
-is(($t->sql("SELECT repo, changed, id FROM xet.hub_page_list(4, 'o3', NULL,"
-	. " true, '{}', true, '', '$changed/$id', 1)"))[0], $pages[100],
+is(($t->sql("SELECT repo, changed, id FROM xet.hub_page_list(ROW(4, 'o3', NULL,"
+	. " true, '{}', true, ''), '$changed/$id', 1)"))[0], $pages[100],
 	'a page of them goes on behind another');
 
 $t->done();
@@ -405,21 +405,3 @@ sub entries {
 }
 
 sub unescape { return $_[0] =~ s/%([0-9A-F]{2})/chr(hex($1))/ger }
-
-# What the call reads when its session has done so before; it has settings of
-# its own, and generic plans for what has none.
-
-sub buffers {
-	my ($call) = @_;
-
-	$t->write_file('call.sql', join(";\n", 'PREPARE p AS SELECT FROM'
-		. " xet.$call", ('EXECUTE p') x 7,
-		'EXPLAIN (ANALYZE, BUFFERS, FORMAT json) EXECUTE p') . ";\n");
-
-	my $json = join("\n", $t->sql($t->dir() . '/call.sql', file => 1,
-		timeout => 60));
-	my ($hit, $read) = map { $json =~ /"Shared $_ Blocks": (\d+)/ }
-		qw/ Hit Read /;
-
-	return defined $hit ? $hit + $read : "$json: no";
-}

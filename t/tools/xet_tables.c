@@ -96,7 +96,7 @@ print_route(const char *form, unsigned version, unsigned method,
 
 static void
 print_statement(const char *name, unsigned all, unsigned params,
-    const char *way, const char *again, const char *client,
+    unsigned asked, const char *way, const char *again, const char *client,
     const char *const *columns, const char *text)
 {
     unsigned  i;
@@ -124,7 +124,8 @@ print_statement(const char *name, unsigned all, unsigned params,
     printf("%sxet.%s(", (i == 0) ? "" : " FROM ", name);
 
     for (i = 1; i <= params; i++) {
-        printf("%s$%u", (i == 1) ? "" : ", ", i);
+        printf("%s%s$%u%s", (i == 1) ? "" : ", ",
+               (i == 1 && asked) ? "ROW(" : "", i, (i == asked) ? ")" : "");
     }
 
     printf("%s)\"}", all ? ", true, ''" : "");
@@ -203,10 +204,11 @@ print_statements(void)
     columns = (const char *const[]) { names NULL };                           \
     way = #how;                                                               \
     again = #why;                                                             \
-    print_statement(#name, 0, params, way, again, #client, columns,           \
-                    statement_text(#name));
+    print_statement(#name, 0, params,                                         \
+                    strncmp(#types, "XET_ASKED", 9) ? 0 : 7, way, again,      \
+                    #client, columns, statement_text(#name));
 #define XET_ALL_OF(name)                                                      \
-    print_statement(#name, 1, params - 2, way, again, "ANY", columns, NULL);
+    print_statement(#name, 1, params - 2, 0, way, again, "ANY", columns, NULL);
 
 #include "../../src/http/query/statements.def"
 }

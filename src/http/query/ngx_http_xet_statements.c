@@ -79,6 +79,7 @@ typedef struct {
     const ngx_http_xet_column_t   *columns;    /* ends with type 0 */
     ngx_http_xet_way_t             way;
     ngx_uint_t                     all;        /* it is NAME_all */
+    ngx_uint_t                     asked;      /* so many are xet.hub_asked */
     ngx_uint_t                     acts;
 } ngx_http_xet_statement_t;
 
@@ -571,8 +572,13 @@ static const char *const  ngx_http_xet_texts[ngx_http_xet_stmt_none + 1] = {
 #define NGX_HTTP_XET_CLIENT_ANY    0
 #define NGX_HTTP_XET_CLIENT_WAITS  1
 
+#define NGX_HTTP_XET_ROW_asked  .asked = 7,
+#define NGX_HTTP_XET_ROW_batch
+
+#define XET_MEMBER(what, type, name, types)  NGX_HTTP_XET_ROW_##what
 #define XET_STATEMENT(statement, how, again, client, params, cols)            \
     [ngx_http_xet_stmt_##statement] = {                                       \
+        params                                                                \
         .name = #statement,                                                   \
         .pack = ngx_http_xet_pack_of_##statement,                             \
         .read = ngx_http_xet_read_of_##statement,                             \
@@ -643,7 +649,7 @@ ngx_http_xet_statement_text(ngx_http_xet_pg_stmt_t *stmt,
     ngx_uint_t                    i;
     const ngx_http_xet_column_t  *c;
 
-    size = sizeof("SELECT  FROM xet.(, true, '')") + ngx_strlen(s->name)
+    size = sizeof("SELECT  FROM xet.(ROW(), true, '')") + ngx_strlen(s->name)
            + stmt->params * sizeof("$99, ");
 
     for (c = s->columns; c->type; c++) {
@@ -671,7 +677,9 @@ ngx_http_xet_statement_text(ngx_http_xet_pg_stmt_t *stmt,
     p = ngx_sprintf(p, "%sxet.%s(", (c == s->columns) ? "" : " FROM ", s->name);
 
     for (i = 1; i <= stmt->params; i++) {
-        p = ngx_sprintf(p, "%s$%ui", (i == 1) ? "" : ", ", i);
+        p = ngx_sprintf(p, "%s%s$%ui%s", (i == 1) ? "" : ", ",
+                        (i == 1 && s->asked) ? "ROW(" : "", i,
+                        (i == s->asked) ? ")" : "");
     }
 
     *ngx_sprintf(p, "%s)", s->all ? ", true, ''" : "") = '\0';

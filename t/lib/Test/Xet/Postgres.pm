@@ -400,6 +400,26 @@ sub sql {
 	return wantarray ? split(/\n/, $out) : $out;
 }
 
+# Options of a session that plans as those of the module.
+
+our $session = join(' ', map { "-c $_" } 'enable_seqscan=off',
+	'enable_bitmapscan=off', 'plan_cache_mode=force_generic_plan');
+
+# How many pages a call of a function reads, by a plan that is kept.
+
+sub buffers {
+	my ($self, $call) = @_;
+
+	my $json = join("\n", $self->sql(join('; ',
+		"PREPARE p AS SELECT FROM xet.$call", ('EXECUTE p') x 7,
+		'EXPLAIN (ANALYZE, BUFFERS, FORMAT json) EXECUTE p'),
+		options => $session, timeout => 60));
+	my ($hit, $read) = map { $json =~ /"Shared $_ Blocks": (\d+)/ }
+		qw/ Hit Read /;
+
+	return defined $hit ? $hit + $read : "$json: no";
+}
+
 # A session that stays open; see Test::Xet::Postgres::Session.
 
 sub session {
