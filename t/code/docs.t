@@ -314,11 +314,12 @@ while ($code =~ /\{ \s* (\d\d\d), \s* "(\w+)", \s* "[^"]+" \s* \}/gx) {
 
 # those of a Hub that PostgreSQL gives
 
-while ($sql =~ /status := (\d\d\d);\s+code := '(\w+)'/g) {
+while ($sql =~ /(?:status := |hub_says\()(\d\d\d)[;,]\s+(?:code := )?'(\w+)'/g)
+{
 	$codes{$2}{$1} = 1;
 }
 
-while ($sql =~ /\bTHEN 200 ELSE (\d\d\d) END;\s+code := '(\w+)'/g) {
+while ($sql =~ /\bTHEN 200 ELSE (\d\d\d) END,\s+'(\w+)'/g) {
 	$codes{$2}{$1} = 1;
 }
 
