@@ -17,7 +17,6 @@ use Test::Xet;
 use Test::Xet::Edge;
 use Test::Xet::Process qw/ run_command slurp /;
 
-use JSON::PP ();
 
 Test::Xet->folder('filters and aliases of nginx over files');
 
@@ -95,7 +94,7 @@ my ($path, $first, $last) = signed($t, $file->{hash});
 my $other = $t->upload(random_bytes(7, 150000), scheme => 'none',
 	sizes => [ 50000 ]);
 my ($other_path) = signed($t, $other->{hash});
-my ($several, @list) = multi($t);
+my ($several, @list) = Test::Xet::Edge::several($t);
 my $total = $xorb->{stored_size};
 my $want = substr($xorb->{bytes}, $first, $last - $first + 1);
 
@@ -399,33 +398,6 @@ sub signed {
 
 	return $entry->{url} =~ s!^http://[^/]+!!r,
 		@{ $entry->{url_range} }{qw/ start end /};
-}
-
-# A URL of several ranges, and these.
-
-sub multi {
-	my ($t) = @_;
-
-	my $data = random_bytes(20, 600000);
-	my $xorb = make_xorb($data, scheme => 'none', sizes => [ 20000 ]);
-	my $shard = make_shard({ xorbs => [ $xorb ], files => [ {
-		verification => JSON::PP::true,
-		terms => [ map { { xorb => $xorb->{hash}, start => $_,
-			end => $_ + 1 } } 8, 4, 0 ] } ] });
-
-	for ([ "/api/v1/xorbs/default/$xorb->{hash}", $xorb->{bytes} ],
-		[ '/api/v1/shards', $shard->{bytes} ])
-	{
-		my $r = $t->post($_->[0], \$_->[1]);
-		die "$_->[0]: $r->{status}\n" if $r->{status} != 200;
-	}
-
-	my ($entry) = @{ $t->get('/several/v2/reconstructions/'
-		. $shard->{files}[0]{hash})->json()->{xorbs}{$xorb->{hash}} };
-
-	return $entry->{url} =~ s!^http://[^/]+!!r,
-		map { "$_->{bytes}{start}-$_->{bytes}{end}" }
-			@{ $entry->{ranges} };
 }
 
 # The signed bytes and nothing else, in all the ways that one asks.

@@ -23,34 +23,7 @@ use File::Temp qw/ tempdir /;
 
 my %conf = (workers => 2, log => 'info',
 	pg_params => 'lock_timeout=500ms',
-	http => Test::Xet::Token::token_directive(),
-	locations => join("\n        ", <<'EOC',
-location /api/ {
-            xet_api;
-            xet_auth off;
-            client_max_body_size 80m;
-        }
-
-        location /token-api/ {
-            xet_api;
-            xet_api_base /token-api;
-            xet_auth token;
-            xet_access store;
-        }
-
-        location /repo/ {
-            xet_api;
-            xet_api_base /repo;
-            xet_auth token;
-            xet_access repo;
-            client_max_body_size 80m;
-        }
-
-        location /xorbs/ {
-            %%DATA%%
-        }
-EOC
-	Test::Xet::Token::token_location()));
+	Test::Xet::Token::beside());
 
 my $t = Test::Xet->new(%conf);
 

@@ -27,27 +27,7 @@ use Time::HiRes qw/ time /;
 
 my %conf = (workers => 2, log => 'info',
 	pg_conf => "max_connections = 120\n",
-	http => Test::Xet::Token::token_directive(),
-	locations => join("\n        ", <<'EOC',
-location /api/ {
-            xet_api;
-            xet_auth off;
-            client_max_body_size 80m;
-        }
-
-        location /repo/ {
-            xet_api;
-            xet_api_base /repo;
-            xet_auth token;
-            xet_access repo;
-            client_max_body_size 80m;
-        }
-
-        location /xorbs/ {
-            %%DATA%%
-        }
-EOC
-	Test::Xet::Token::token_location()));
+	Test::Xet::Token::beside());
 
 my $t = Test::Xet->new(%conf);
 

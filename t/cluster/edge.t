@@ -16,7 +16,6 @@ use lib "$FindBin::Bin/../lib";
 use Test::Xet;
 use Test::Xet::Edge;
 
-use JSON::PP ();
 
 my %modes = (strict => '', cacheable => 'xet_url_mode cacheable;');
 
@@ -201,7 +200,7 @@ EOC
 
 	if ($mode eq 'strict') {
 		my @parts = ([ $first, $first + 99 ], [ $half, $half + 49 ]);
-		my ($several, @list) = multi($origin);
+		my ($several, @list) = Test::Xet::Edge::several($origin);
 
 		$r = $edge->get($several,
 			{ Range => 'bytes=' . join(',', @list) });
@@ -327,33 +326,6 @@ sub download_as {
 	return $edge->download($hash, base => '/token-api',
 		headers => { Authorization => "Bearer $token" },
 		size => 9000000);
-}
-
-# A URL of several ranges, and these.
-
-sub multi {
-	my ($origin) = @_;
-
-	my $data = random_bytes(20, 600000);
-	my $xorb = make_xorb($data, scheme => 'none', sizes => [ 20000 ]);
-	my $shard = make_shard({ xorbs => [ $xorb ], files => [ {
-		verification => JSON::PP::true,
-		terms => [ map { { xorb => $xorb->{hash}, start => $_,
-			end => $_ + 1 } } 8, 4, 0 ] } ] });
-
-	for (["/api/v1/xorbs/default/$xorb->{hash}", $xorb->{bytes} ],
-		[ '/api/v1/shards', $shard->{bytes} ])
-	{
-		my $r = $origin->post($_->[0], \$_->[1]);
-		die "$_->[0]: $r->{status}\n" if $r->{status} != 200;
-	}
-
-	my ($entry) = @{ $origin->get('/several/v2/reconstructions/'
-		. $shard->{files}[0]{hash})->json()->{xorbs}{$xorb->{hash}} };
-
-	return $entry->{url} =~ s!^http://[^/]+!!r,
-		map { "$_->{bytes}{start}-$_->{bytes}{end}" }
-			@{ $entry->{ranges} };
 }
 
 # Paths and ranges of all data of a file; the bytes of one of them.

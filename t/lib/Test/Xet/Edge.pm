@@ -14,6 +14,8 @@ package Test::Xet::Edge;
 use warnings;
 use strict;
 
+use JSON::PP ();
+
 use Test::Xet;
 use Test::Xet::Process qw/ root slurp /;
 
@@ -58,6 +60,34 @@ sub base {
 
 	$origin->write_conf(undef,
 		directives => { xet_url_base => $edge->url('') });
+}
+
+# A URL of several ranges, of a file that is uploaded for it, and these; the
+# API that gives such ones is at /several.
+
+sub several {
+	my ($origin) = @_;
+
+	my $data = random_bytes(20, 600000);
+	my $xorb = make_xorb($data, scheme => 'none', sizes => [ 20000 ]);
+	my $shard = make_shard({ xorbs => [ $xorb ], files => [ {
+		verification => JSON::PP::true,
+		terms => [ map { { xorb => $xorb->{hash}, start => $_,
+			end => $_ + 1 } } 8, 4, 0 ] } ] });
+
+	for ([ "/api/v1/xorbs/default/$xorb->{hash}", $xorb->{bytes} ],
+		[ '/api/v1/shards', $shard->{bytes} ])
+	{
+		my $r = $origin->post($_->[0], \$_->[1]);
+		die "$_->[0]: $r->{status}\n" if $r->{status} != 200;
+	}
+
+	my ($entry) = @{ $origin->get('/several/v2/reconstructions/'
+		. $shard->{files}[0]{hash})->json()->{xorbs}{$xorb->{hash}} };
+
+	return $entry->{url} =~ s!^http://[^/]+!!r,
+		map { "$_->{bytes}{start}-$_->{bytes}{end}" }
+			@{ $entry->{ranges} };
 }
 
 1;

@@ -23,6 +23,39 @@ sub repos {
 		repo_api(), $more // (), token_location()));
 }
 
+# The same beside an API without tokens: /api/ is for all who ask, /repo/ for
+# tokens of a repo, /token-api/ for those of the store.
+
+sub beside {
+	return (http => token_directive(),
+		locations => join("\n        ", <<'EOF', token_location()));
+location /api/ {
+            xet_api;
+            xet_auth off;
+            client_max_body_size 80m;
+        }
+
+        location /token-api/ {
+            xet_api;
+            xet_api_base /token-api;
+            xet_auth token;
+            xet_access store;
+        }
+
+        location /repo/ {
+            xet_api;
+            xet_api_base /repo;
+            xet_auth token;
+            xet_access repo;
+            client_max_body_size 80m;
+        }
+
+        location /xorbs/ {
+            %%DATA%%
+        }
+EOF
+}
+
 sub token_directive { return 'xet_token_key %%DIR%%/token.key;' }
 
 sub repo_api { return api('/api/', '') }
