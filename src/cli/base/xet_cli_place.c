@@ -77,15 +77,17 @@ xet_cli_place_begin(xet_store_t *place, int flags)
 
     fd = open(place->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    rc = (fd < 0 || fstat(fd, &st) != 0) ? xet_cli_fail_errno(place->name)
-                                         : XET_CLI_OK;
-    if (fd >= 0) {
-        close(fd);
-    }
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        rc = xet_cli_fail_errno(place->name);
 
-    if (rc != XET_CLI_OK) {
+        if (fd >= 0) {
+            close(fd);
+        }
+
         return rc;
     }
+
+    close(fd);
 
     place->named = 1;
     place->lax = 1;
@@ -639,7 +641,7 @@ xet_cli_place_fetch(xet_store_t *place, const char *name, int *fd)
 
     rc = xet_cli_reader_open(place, name, &reader);
 
-    if (rc != XET_CLI_OK) {
+    if (reader == NULL) {
         return rc;
     }
 
