@@ -34,13 +34,19 @@ my ($one, $several) = map { $_->{hash} } @files;
 sub slowly {
 	my ($uri, @headers) = @_;
 
+	return sips(join("\r\n", "GET $uri HTTP/1.1", 'Host: localhost',
+		'Connection: close', @headers, '', ''));
+}
+
+sub sips {
+	my ($requests) = @_;
+
 	socket(my $s, AF_INET, SOCK_STREAM, IPPROTO_TCP) or die "socket: $!\n";
 	setsockopt($s, SOL_SOCKET, SO_RCVBUF, 2048);
 	connect($s, pack_sockaddr_in($t->port(8081), inet_aton('127.0.0.1')))
 		or die "connect: $!\n";
 
-	syswrite($s, join("\r\n", "GET $uri HTTP/1.1", 'Host: localhost',
-		'Connection: close', @headers, '', ''));
+	syswrite($s, $requests) == length($requests) or die "write: $!\n";
 
 	sleep(0.3);
 
@@ -52,7 +58,7 @@ sub slowly {
 	alarm(60);
 	eval { 1 while sysread($s, $text, 16384, length($text)) };
 	alarm(0);
-	diag("$uri: $@") if $@;
+	diag($@) if $@;
 
 	return $text;
 }
@@ -107,5 +113,15 @@ $_ = join('', map { scalar reverse($_) =~ s/(.)(.)/$2$1/gr }
 
 same('xorb', "/api/v1/xorbs/default/$xorb", 'Range: bytes=0-100000');
 same('dedup', "/api/v1/chunks/default-merkledb/$chunk");
+
+# one after the other on one connection, without a look at the answers: some
+# answer of a header alone is the one that does not fit
+
+my @small = map { $t->put('/api/v1/files', "file $_")->json()->{hash} } 1 .. 60;
+my $answers = sips(join('', map { "DELETE /api/v1/files/$_ HTTP/1.1\r\n"
+	. "Host: localhost\r\n"
+	. ($_ eq $small[-1] ? "Connection: close\r\n" : '') . "\r\n" } @small));
+
+is(() = $answers =~ m!^HTTP/1\.1 204 !mg, @small, 'DELETE: all are answered');
 
 $t->done();

@@ -184,5 +184,5 @@ ngx_http_xet_delete_send(ngx_http_request_t *r)
     r->headers_out.status = NGX_HTTP_NO_CONTENT;
     r->header_only = 1;
 
-    return ngx_http_send_header(r);
+    return ngx_http_xet_sent(ngx_http_send_header(r));
 }
