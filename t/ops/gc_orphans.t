@@ -300,16 +300,20 @@ sub node {
 	return $n;
 }
 
-# A copy of a xorb that nobody has uploaded.
+# A copy of a xorb that nobody has uploaded, of the user whom copies are of: a
+# file of somebody else gets no second name, and so not its own one back.
 
 sub orphan {
 	my (%o) = @_;
+
+	my ($user) = Test::Xet::Nginx::user();
 
 	my $hash = sprintf('%02x', $serial % 256) . sprintf('%062x', ++$serial);
 	my $path = "$store/xorbs/default/" . substr($hash, 0, 2)
 		. "/$hash.00000001";
 
 	spew($path, 'x' x 100);
+	chown((getpwnam($user))[2, 3], $path) if $user;
 	age($path, $o{age});
 
 	return $path;
