@@ -451,8 +451,8 @@ ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
  */
 
 /*
- * Sends {"error":{"code":…,"message":…}}, or what ctx->refuse makes, and logs a
- * line.  429 and 5xx but 501 have a Retry-After.
+ * Sends {"error":{"code":…,"message":…}}, or what ctx->refuse makes, and
+ * logs a line.  429 and 5xx but 501 have a Retry-After.
  */
 ngx_int_t ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
