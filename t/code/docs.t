@@ -367,7 +367,7 @@ while ($code =~ /ngx_log_error\( [^;]*? ("xet:.*?") \s* [,)] [^;]* ;/gsx) {
 	$lines{substr($line, 1, -1)} = '';
 }
 
-my %lines_told = map { $_ => '' } $doc{'docs/operations.md'}
+my %lines_told = map { $_ => '' } $doc{'docs/trouble.md'}
 	=~ /^\| `(xet: [^`]*)` \|/mg;
 
 same(\%lines, \%lines_told, 'log lines');
