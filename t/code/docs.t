@@ -17,7 +17,8 @@
 #                             level, or into a location; without it the block
 #                             is a whole nginx.conf
 #     <!-- recipe: NAME -->   sh, or nginx at http level: the blocks of one
-#                             name are typed one after the other
+#                             name are typed one after the other; those of
+#                             docs/tls.md go on where docs/access.md ends
 #     <!-- package: NAME -->  sh: t/ops/package.t runs it
 #     <!-- cors -->           json, the rules of a bucket: t/s3/cors.t
 #     <!-- quickstart -->     sh, in docs/quickstart.md or docs/hub.md, which
