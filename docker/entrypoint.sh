@@ -167,7 +167,7 @@ start_postgresql()
 
     [ -x "$bin/postgres" ] \
         || die "no PostgreSQL in $bin: set POSTGRES, or see the upgrade of" \
-               "its data in docs/operations.md"
+               "its data in docs/containers.md"
 
     mkdir -p -m 700 "$run/pg"
 

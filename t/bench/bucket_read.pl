@@ -43,7 +43,7 @@ chmod(0755, $dir);
 
 my $s3 = Sink->new(dir => "$dir/s3", keep => $size);
 
-# what both get: a cache of descriptors, as docs/operations.md has it
+# what both get: a cache of descriptors, as docs/trouble.md has it
 
 my $open = 'open_file_cache max=10000 inactive=10m;'
 	. ' open_file_cache_valid 10m;';

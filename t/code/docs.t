@@ -17,7 +17,8 @@
 #                             level, or into a location; without it the block
 #                             is a whole nginx.conf
 #     <!-- recipe: NAME -->   sh, or nginx at http level: the blocks of one
-#                             name are typed one after the other
+#                             name are typed one after the other; those of
+#                             docs/tls.md go on where docs/access.md ends
 #     <!-- package: NAME -->  sh: t/ops/package.t runs it
 #     <!-- cors -->           json, the rules of a bucket: t/s3/cors.t
 #     <!-- quickstart -->     sh, in docs/quickstart.md or docs/hub.md, which
@@ -367,7 +368,7 @@ while ($code =~ /ngx_log_error\( [^;]*? ("xet:.*?") \s* [,)] [^;]* ;/gsx) {
 	$lines{substr($line, 1, -1)} = '';
 }
 
-my %lines_told = map { $_ => '' } $doc{'docs/operations.md'}
+my %lines_told = map { $_ => '' } $doc{'docs/trouble.md'}
 	=~ /^\| `(xet: [^`]*)` \|/mg;
 
 same(\%lines, \%lines_told, 'log lines');

@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The gate of rights, with the recipes of docs/operations.md and of
+# The gate of rights, with the recipes of docs/access.md, docs/tls.md and
 # docs/directives.md (t/rights/expect.def): tokens alone, another service that
 # decides, a front with a login, whoever has all name spaces; keys whose public
 # half alone is here, with an issuer and an audience.
@@ -20,13 +20,13 @@ use Test::Xet::Rights;
 use Test::Xet::Rights::Conf;
 
 my %api = (api => { '/api' => 'plain' }, cas => '/api');
-my $operations = 'docs/operations.md';
+my $access = 'docs/access.md';
 my $directives = 'docs/directives.md';
 
-gate('tokens', sub { recipe($_[0], $operations, 'recipe: tokens') }, %api);
-gate('tokens over TLS', sub { recipe($_[0], $operations,
-	qr/\*\*TLS\.\*\*/) }, %api, headers => tls());
-gate('auth_request', sub { recipe($_[0], $operations,
+gate('tokens', sub { recipe($_[0], $access, 'recipe: tokens') }, %api);
+gate('tokens over TLS', sub { recipe($_[0], 'docs/tls.md',
+	'recipe: tokens') }, %api, headers => tls());
+gate('auth_request', sub { recipe($_[0], $access,
 	'recipe: auth_request', http => check(<<'EOC')) },
 if ($http_authorization = "Bearer liked") {
             return 204;
@@ -53,12 +53,12 @@ gate('public keys', \&public_keys, %api, public => 'ed.key',
 my %everybody = (hub => 'off', owner => 'me', space => 'me');
 my %team = (hub => 'hub', space => 'team', headers => tls());
 
-gate('readers only', sub { beside($_[0], recipe($_[0], $operations,
-	qr/^\*\*Readers only\.\*\*/m)) }, %everybody, maker => 8086,
+gate('readers only', sub { beside($_[0], recipe($_[0], $access,
+	qr/^## Readers only\n/m)) }, %everybody, maker => 8086,
 	hub => 'off.read', api => { '/api' => 'store.read',
 		'/cas' => 'repo.read' });
-gate('no deletes', sub { beside($_[0], recipe($_[0], $operations,
-	qr/^\*\*Deleting\.\*\*/m)) }, %everybody, maker => 8086,
+gate('no deletes', sub { beside($_[0], recipe($_[0], $access,
+	qr/^## Deletes\n/m)) }, %everybody, maker => 8086,
 	hub => 'off.keep', api => { '/api' => 'store.keep',
 		'/cas' => 'repo.keep' });
 gate('readers only, with tokens', sub { beside($_[0], recipe($_[0],
@@ -160,7 +160,7 @@ sub public_keys {
 
 	chmod(0600, "$dir/ed.key.pub");
 
-	return recipe($t, $operations, 'recipe: tokens')
+	return recipe($t, $access, 'recipe: tokens')
 		=~ s!location = /token \{.*?\n    \}!!sr
 		=~ s!token\.key;!ed.key.pub;
 			xet_token_issuer https://issuer.example;

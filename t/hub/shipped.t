@@ -322,7 +322,7 @@ sub tables {
 	took('the table of Node');
 }
 
-# What docs/operations.md has people look at, with DIR/env.
+# What docs/install.md has people look at, with DIR/env.
 
 sub stored {
 	my ($status, $out) = run_command([ build_dir() . '/xet', 'verify',

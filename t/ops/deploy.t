@@ -54,7 +54,7 @@ my ($uid) = $dockerfile =~ /^USER (\d+):\d+$/m;
 my ($port) = $dockerfile =~ /^ENV PORT=(\d+)$/m;
 my ($entrypoint) = docker('entrypoint.sh');
 my %variables = map { $_ => 1 } $entrypoint =~ /\$\{([A-Z_]+):-/g;
-my ($documented) = slurp(root() . '/docs/operations.md')
+my ($documented) = slurp(root() . '/docs/containers.md')
 	=~ /^## In a container\n(.*?)^## /ms;
 my %documented = map { $_ => 1 } map { /`([A-Z_]+)`/g }
 	map { (split(/\|/, $_))[1] } $documented =~ /^(\|.*)$/mg;
@@ -157,9 +157,9 @@ is($env{POSTGRES}{valueFrom}{secretKeyRef}{name}, 'xet-postgres',
 ok($mounts{ $env{POSTGRES_PASSWORD_FILE}{value} =~ s!/[^/]*$!!r },
 	'its password is there');
 
-my $operations = slurp(root() . '/docs/operations.md');
+my $containers = slurp(root() . '/docs/containers.md');
 
-like($operations, qr/create secret generic $_\b/, "$_: how it is made")
+like($containers, qr/create secret generic $_\b/, "$_: how it is made")
 	for $keys->{secretName}, $env{POSTGRES}{valueFrom}{secretKeyRef}{name};
 
 # Ports and routes.
@@ -206,7 +206,7 @@ is($annotations->{"$nginx/proxy-$_"}, 'off', "ingress: no $_")
 SKIP: {
 	skip('no kubectl', 2) unless $kubectl;
 
-	my ($example) = $operations
+	my ($example) = $containers
 		=~ /^```yaml\n(apiVersion: kustomize.*?)^```$/ms;
 	my $base = 'ngx_http_xet_module/docker/kubernetes';
 
@@ -218,7 +218,7 @@ SKIP: {
 	my ($status, $out) = run_command([ $kubectl, 'kustomize',
 		"$work/overlay" ]);
 
-	is($status, 0, 'the example of docs/operations.md') or diag($out);
+	is($status, 0, 'the example of docs/containers.md') or diag($out);
 	like($out, qr!image: registry\.example\.com/xet-server:0\.9\.0\n!,
 		'its image');
 	like($out, qr!URL_BASE: https://cas\.example\.org\n!, 'its URL');

@@ -100,7 +100,7 @@ is(keys %ids, @{ $board->{panels} }, 'panels have ids of their own');
 
 # the document
 
-my $doc = slurp(root() . '/docs/operations.md');
+my $doc = slurp(root() . '/docs/monitoring.md');
 
 is(join(' ', $doc =~ /^\| `(Xet\w+)` \|/mg), "@alerts",
 	'alerts of the document');

@@ -139,14 +139,14 @@ sub master {
 	return $pid;
 }
 
-# What docs/operations.md types, with "yes" to what apt asks.
+# What docs/install.md types, with "yes" to what apt asks.
 
 sub typed {
 	my ($name) = @_;
 
-	my ($text) = slurp(root() . '/docs/operations.md')
+	my ($text) = slurp(root() . '/docs/install.md')
 		=~ /^<!-- package: $name -->\n```sh\n(.*?)^```$/ms
-		or BAIL_OUT("no block $name in docs/operations.md");
+		or BAIL_OUT("no block $name in docs/install.md");
 
 	return "cd /mnt\n$text";
 }
@@ -158,7 +158,7 @@ good('yes', 'cp /mnt/yes /etc/apt/apt.conf.d/');
 my ($installing, $setup) = typed('install') =~ /^(.*)^(xet-setup)\n\z/ms;
 my ($status, $out) = $c->sh($installing, timeout => 300);
 
-is($status, 0, 'the commands of docs/operations.md') or BAIL_OUT($out);
+is($status, 0, 'the commands of docs/install.md') or BAIL_OUT($out);
 
 good('nginx takes its configuration', 'nginx -t -q');
 good('the module is enabled', 'nginx -T 2>/dev/null |
@@ -236,7 +236,7 @@ good('no database', 'cd /etc/nginx/xet && sed "/xet_postgres/,/;/d" kept \
 bad('no database', 1, qr/server\.conf has no xet_postgres/, 'xet-setup');
 good('the database', 'cd /etc/nginx/xet && mv kept server.conf');
 
-like(good('what docs/operations.md tries', typed('try')),
+like(good('what docs/install.md tries', typed('try')),
 	qr/"hash":"\w{64}"/, 'a file is stored');
 
 # --------------------------------------------------------------------------

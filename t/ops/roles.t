@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A server with a role of its own, made and granted as docs/operations.md says:
+# A server with a role of its own, made and granted as docs/install.md says:
 # it does all that the server does, also beside damage, and owns nothing.
 
 use warnings;
@@ -20,9 +20,9 @@ my $t = Test::Xet->new(workers => 1, log => 'info');
 
 $t->run();
 
-my ($grants) = slurp(root() . '/docs/operations.md')
+my ($grants) = slurp(root() . '/docs/install.md')
 	=~ /^```sql\n(CREATE ROLE xet_server LOGIN;\n.*?)^```/ms
-	or die "docs/operations.md grants nothing\n";
+	or die "docs/install.md grants nothing\n";
 
 $t->sql($grants);
 $t->write_conf(undef, directives => { xet_postgres => '"'

@@ -6,7 +6,7 @@ package Test::Xet::Rights::Conf;
 # documents have them, with the paths and ports of a test.
 #
 #     my $text = recipe($t, 'docs/hub.md', 'recipe: hub');
-#     my $text = recipe($t, 'docs/operations.md', qr/\*\*Deleting/);
+#     my $text = recipe($t, 'docs/access.md', qr/^## Deletes\n/m);
 #
 #     $t->write_conf($text);
 #
