@@ -41,8 +41,8 @@ my $true = '200 {"was_inserted":true}';
 my $false = '200 {"was_inserted":false}';
 my $seed = 0;
 
-$_->allow(qr/xet: chunk \d+ of xorb \S+ is lost/,
-	qr/xet: xorb \S+ is not there with its size/) for $t, $plain;
+$_->allow(qr/xet: chunk \d+ of xorb \S+ can't be read/,
+	qr/xet: xorb \S+ is missing or has another size/) for $t, $plain;
 
 sub encoded {
 	my ($data, $scheme) = @_;

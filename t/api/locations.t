@@ -193,7 +193,7 @@ my $if = { 'X-If' => 1 };
 is($t->get('/mint', $if)->{status}, 200, 'a token, asked for');
 is($t->get('/asks/', $if)->{status}, 403, 'none by a subrequest');
 is($t->get('/mirrors/', $if)->{status}, 204, 'a mirror');
-ok($t->wait_log(qr/a subrequest is refused: "\/token\/v1\/health/, 1),
+ok($t->wait_log(qr/subrequest rejected: "\/token\/v1\/health/, 1),
 	'is refused');
 
 is($t->get('/proxied/v1/health', $if)->{status}, 299,

@@ -34,7 +34,7 @@ $other->run();
 
 my @nodes = ($t, $other);
 
-$_->allow(qr/413 quota_exceeded|is sent again|terminating connection/)
+$_->allow(qr/413 quota_exceeded|is retried|terminating connection/)
 	for @nodes;
 
 # --------------------------------------------------------------------------

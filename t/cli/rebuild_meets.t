@@ -25,7 +25,7 @@ Test::Xet->folder('a rebuild from files');
 
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
 	allow => [ qr/refused by the test|xorb_put|PostgreSQL/,
-	qr/is not there with its size|is lost: / ]);
+	qr/is missing or has another size|can't be read: / ]);
 my @env = (env => { XET_STORE => $t->store(),
 	XET_POSTGRES => $t->conninfo() });
 
@@ -55,7 +55,7 @@ ok(wait_for(30, sub { waits() == 1 }), 'some rows are there');
 my $r = collect($t);
 
 is($r->{json}[0]{orphans}, 0, 'beside it: no orphans');
-like($r->{err}, qr/no file is removed, a rebuild has not come to/,
+like($r->{err}, qr/no files are removed: a rebuild has not come to/,
 	'beside it: why');
 
 kill('KILL', $run->{pid});
@@ -76,7 +76,7 @@ my $before = join(' ', copies());
 
 $r = collect($t);
 is($r->{code}, 0, 'broken off: gc') or diag($r->{err});
-like($r->{err}, qr/no file is removed, a rebuild has not come to/,
+like($r->{err}, qr/no files are removed: a rebuild has not come to/,
 	'broken off: why');
 like($r->{err}, qr/run "xet rebuild" .*SELECT xet.store_known\(\)/,
 	'broken off: what to do');

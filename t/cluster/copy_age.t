@@ -250,7 +250,7 @@ my $t = Test::Xet->new(s3 => $s3, workers => 1, log => 'info',
 
 $t->run();
 $t->allow($refused);
-$t->allow(qr/is lost|damaged|missing/);
+$t->allow(qr/can't be read|damaged|missing/);
 
 my $xorb = make_xorb(mix(5, 300_000));
 

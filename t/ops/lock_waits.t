@@ -214,7 +214,7 @@ sub server {
 
 	$t->token_key() if @options;
 	$t->run();
-	$t->allow(qr/is lost/, qr/lock timeout/, qr/does not match/,
+	$t->allow(qr/can't be read/, qr/lock timeout/, qr/does not match/,
 		qr/is not what/, qr/damaged/);
 
 	return $t;

@@ -222,14 +222,14 @@ ngx_http_xet_auth_check(ngx_http_request_t *r, xet_scope_e scope)
         return ngx_http_xet_auth_refuse(r, NGX_HTTP_FORBIDDEN,
                                         "insufficient_scope",
                                         (scope == XET_SCOPE_DELETE)
-                                        ? "the token does not allow to delete"
-                                        : "the token does not allow to write");
+                                        ? "the token does not permit deleting"
+                                        : "the token does not permit writing");
     }
 
     if (scope > XET_SCOPE_READ && xlcf->repos && auth->repo.len == 0) {
         return ngx_http_xet_auth_refuse(r, NGX_HTTP_FORBIDDEN,
                                         "insufficient_scope",
-                                        "the token is of no repo");
+                                        "the token names no repo");
     }
 
     return NGX_OK;
@@ -251,7 +251,7 @@ ngx_http_xet_closed(ngx_http_request_t *r, xet_scope_e scope,
         const char           *message;
     } refusals[] = {
         { 403, "read_only", "this server is read-only" },
-        { 403, "no_deletes", "this server deletes nothing" }
+        { 403, "no_deletes", "deletion is disabled on this server" }
     };
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
@@ -339,7 +339,7 @@ ngx_http_xet_auth_tls(ngx_http_request_t *r)
     }
 
     return ngx_http_xet_auth_refuse(r, NGX_HTTP_FORBIDDEN, "tls_required",
-                                    "tokens are taken over TLS only");
+                                    "tokens are accepted over TLS only");
 }
 
 

@@ -48,18 +48,17 @@ ngx_http_xet_origin_check(ngx_http_request_t *r)
     {
         return ngx_http_xet_origin_refuse(r, NGX_HTTP_MISDIRECTED_REQUEST,
                                           "unknown_host",
-                                          "the server does not have the name "
-                                          "that the request is sent to; its "
-                                          "names are those of xet_url_base, "
-                                          "server_name and xet_hosts");
+                                          "unknown host name in the request; "
+                                          "add the name to server_name or "
+                                          "xet_hosts, or set xet_url_base");
     }
 
     if (ngx_http_xet_origin_foreign(r)) {
         return ngx_http_xet_origin_refuse(r, NGX_HTTP_FORBIDDEN,
                                           "foreign_origin",
-                                          "a page of another origin may not "
-                                          "write here; xet_cors allows "
-                                          "origins");
+                                          "web pages of another origin may "
+                                          "not write here; allow the origin "
+                                          "with xet_cors");
     }
 
     return NGX_OK;

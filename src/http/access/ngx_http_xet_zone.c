@@ -35,7 +35,8 @@ ngx_http_xet_zone_init(ngx_shm_zone_t *zone, void *data, ngx_uint_t layout,
 
         if (z->layout != layout) {
             ngx_log_error(NGX_LOG_EMERG, zone->shm.log, 0,
-                          "zone \"%V\" was of another kind or version",
+                          "zone \"%V\" was created with another type or "
+                          "version",
                           &zone->shm.name);
             return NGX_ERROR;
         }

@@ -82,8 +82,8 @@ ngx_http_xet_beat_look(void)
         ngx_http_xet_woke = now;
 
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "xet: the worker was halted for %uL ms: requests of "
-                      "that time that change something are refused", gap);
+                      "xet: the worker was halted for %uL ms: write requests "
+                      "that arrived in that time are rejected", gap);
     }
 
     ngx_http_xet_beat = now;

@@ -319,7 +319,7 @@ ngx_http_xet_error_route(ngx_http_request_t *r, ngx_uint_t methods)
     }
 
     return ngx_http_xet_error(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
-                              "the route has no such method");
+                              "this method is not allowed here");
 }
 
 
@@ -377,7 +377,7 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
         { 403, "forbidden", "forbidden" },
         { 404, "not_found", "not found" },
         { 405, "method_not_allowed", "method not allowed" },
-        { 408, "timeout", "the request body did not come in time" },
+        { 408, "timeout", "the request body did not arrive in time" },
         { 411, "length_required", "length required" },
         { 412, "precondition_failed", "precondition failed" },
         { 413, "body_too_large", "the request body is too large" },
@@ -388,7 +388,7 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
         { 502, "bad_gateway", "bad gateway" },
         { 503, "service_unavailable", "service unavailable" },
         { 504, "gateway_timeout", "gateway timeout" },
-        { 507, "insufficient_storage", "no space is left" },
+        { 507, "insufficient_storage", "no space left" },
         { 500, "internal_error", "internal error" }
     };
 

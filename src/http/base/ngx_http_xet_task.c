@@ -144,7 +144,7 @@ ngx_http_xet_task_start(ngx_http_request_t *r, ngx_http_xet_task_t *t,
 
     if (t->busy || t->ready) {
         ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
-                      "xet: second job of a request");
+                      "xet: a request started a second job");
         return NGX_ERROR;
     }
 
@@ -327,7 +327,8 @@ ngx_http_xet_task_event_handler(ngx_event_t *ev)
 
     if (ev->timedout) {
         ngx_log_error(NGX_LOG_WARN, c->log, 0,
-                      "xet: a job takes longer than %d seconds",
+                      "xet: a thread pool job has run for more than %d "
+                      "seconds",
                       NGX_HTTP_XET_TASK_TIMER / 1000);
 
         ev->timedout = 0;
@@ -551,7 +552,8 @@ ngx_http_xet_task_lone_handler(ngx_event_t *ev)
 
     if (ev->timedout) {
         ngx_log_error(NGX_LOG_WARN, ev->log, 0,
-                      "xet: a job takes longer than %d seconds",
+                      "xet: a thread pool job has run for more than %d "
+                      "seconds",
                       NGX_HTTP_XET_TASK_TIMER / 1000);
 
         ev->timedout = 0;

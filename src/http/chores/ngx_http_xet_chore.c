@@ -200,7 +200,7 @@ ngx_http_xet_chore_taken(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
     }
 
     ngx_log_error(NGX_LOG_INFO, ngx_cycle->log, 0,
-                  "xet: chore \"%V\" begins at \"%V\" in turn %uL",
+                  "xet: background job \"%V\" starts at \"%V\" in turn %uL",
                   &chore->kind->name, &row.the_cursor, row.the_turn);
 
     if (row.begins) {
@@ -225,7 +225,7 @@ ngx_http_xet_chore_begin(ngx_http_xet_chore_t *chore)
     chore->data = ngx_calloc(chore->kind->size, ngx_cycle->log);
 
     if (chore->data == NULL || chore->kind->begin(chore) != NGX_OK) {
-        ngx_http_xet_chore_retry(chore, "no memory");
+        ngx_http_xet_chore_retry(chore, "out of memory");
 
     } else if (ngx_exiting) {
         ngx_http_xet_chore_leave(chore, 0);
@@ -309,8 +309,8 @@ ngx_http_xet_chore_answer(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
     }
 
     ngx_http_xet_chore_retry(chore, (rc == NGX_BUSY)
-                                    ? "PostgreSQL does not answer"
-                                    : "PostgreSQL refuses a statement");
+                                    ? "PostgreSQL does not respond"
+                                    : "PostgreSQL rejected a statement");
 }
 
 
@@ -332,7 +332,7 @@ ngx_http_xet_chore_job(ngx_http_xet_chore_t *chore, ngx_http_xet_job_pt job,
                                ngx_http_xet_chore_job_done, chore)
         != NGX_OK)
     {
-        ngx_http_xet_chore_retry(chore, "the threads that read are busy");
+        ngx_http_xet_chore_retry(chore, "the read thread pool is busy");
     }
 }
 
@@ -416,7 +416,8 @@ ngx_http_xet_chore_kept(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
     if (rc == NGX_OK && ngx_http_xet_ask_number(ask) == 0) {
 
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                      "xet: chore \"%V\" goes on elsewhere",
+                      "xet: background job \"%V\" was taken over by another "
+                      "worker",
                       &chore->kind->name);
 
         ngx_http_xet_chore_end(chore);
@@ -425,7 +426,8 @@ ngx_http_xet_chore_kept(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
     } else if (rc != NGX_OK) {
         ngx_http_xet_chore_unsent(chore);
-        ngx_http_xet_chore_retry(chore, "PostgreSQL does not take its state");
+        ngx_http_xet_chore_retry(chore, "PostgreSQL did not save the state of "
+                                        "the job");
 
     } else if (ngx_exiting) {
         ngx_http_xet_chore_leave(chore, 0);
@@ -447,8 +449,8 @@ ngx_http_xet_chore_retry(ngx_http_xet_chore_t *chore, const char *why)
 
     if (!chore->told) {
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "xet: chore \"%V\" waits: %s", &chore->kind->name,
-                      why);
+                      "xet: background job \"%V\" is waiting: %s",
+                      &chore->kind->name, why);
         chore->told = 1;
     }
 
@@ -464,7 +466,7 @@ ngx_http_xet_chore_failed(ngx_http_xet_chore_t *chore, xet_status_t status,
     switch (status) {
 
     case XET_STORE_OTHER:
-        why = "this is not the store of the database";
+        why = "the store does not belong to this database";
         break;
 
     case XET_STORE_FILES:
@@ -476,7 +478,7 @@ ngx_http_xet_chore_failed(ngx_http_xet_chore_t *chore, xet_status_t status,
         break;
 
     case XET_NOMEM:
-        why = "no memory";
+        why = "out of memory";
         break;
 
     default:

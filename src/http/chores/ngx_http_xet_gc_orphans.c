@@ -111,14 +111,16 @@ ngx_http_xet_gc_orphans_due(ngx_http_xet_chore_t *chore,
 
         if (row.doubts) {
             ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                          "xet: no file is removed from the store: %V",
+                          "xet: no files are removed from the store: %V",
                           &row.why);
-            ngx_http_xet_chore_note(chore, "no file is removed, %V", &row.why);
+            ngx_http_xet_chore_note(chore, "no files are removed: %V",
+                                    &row.why);
 
         } else if (row.why.len) {
             ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                          "xet: files without a row are left: %V", &row.why);
-            ngx_http_xet_chore_note(chore, "%V, orphans are left", &row.why);
+                          "xet: files without a row are kept: %V", &row.why);
+            ngx_http_xet_chore_note(chore, "files without a row are kept: %V",
+                                    &row.why);
         }
 
         ngx_http_xet_chore_finish(chore);
@@ -289,7 +291,7 @@ ngx_http_xet_gc_orphans_taken(ngx_http_xet_chore_t *chore)
 
     if (gc->status != XET_OK) {
         ngx_http_xet_gc_orphans_stuck(chore, "files without a row can't be "
-                                             "taken aside");
+                                             "quarantined");
         return;
     }
 
@@ -369,10 +371,10 @@ ngx_http_xet_gc_orphans_settled(ngx_http_xet_chore_t *chore)
 
     if (back) {
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                      "xet: files without a row are left: %ui may not be "
-                      "removed any more", back);
-        ngx_http_xet_chore_note(chore, "orphans are left: %ui may not be "
-                                "removed any more", back);
+                      "xet: files without a row are kept: removal of %ui is "
+                      "no longer allowed", back);
+        ngx_http_xet_chore_note(chore, "files without a row are kept: removal "
+                                       "of %ui is no longer allowed", back);
         ngx_http_xet_chore_finish(chore);
         return;
     }

@@ -176,7 +176,7 @@ ngx_http_xet_heal_whole(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
         ngx_http_xet_heal_name(pass, name);
 
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                      "xet: xorb %s is whole, and known again", name);
+                      "xet: xorb %s is intact and available again", name);
 
         ngx_http_xet_chore_count(chore, NGX_HTTP_XET_HEAL_WHOLE, 1);
     }
@@ -338,7 +338,7 @@ ngx_http_xet_heal_fetch(ngx_http_xet_chore_t *chore)
     ngx_http_xet_query_tags();
 
     if (pass->copy == NULL || ngx_http_xet_heal_source(pass) != XET_OK) {
-        ngx_http_xet_chore_retry(chore, "no memory");
+        ngx_http_xet_chore_retry(chore, "out of memory");
         return;
     }
 
@@ -394,7 +394,7 @@ ngx_http_xet_heal_fetched(ngx_http_xet_chore_t *chore, xet_status_t status)
 
     case XET_STORE_DAMAGED:
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "xet: \"%s\" of a peer is not taken: %s",
+                      "xet: \"%s\" of a peer was rejected: %s",
                       pass->scan.path, pass->scan.why);
 
         /* fall through */
@@ -452,7 +452,7 @@ ngx_http_xet_heal_committed(ngx_http_xet_chore_t *chore)
                               ngx_http_xet_heal_answered, chore)
         != NGX_AGAIN)
     {
-        ngx_http_xet_chore_retry(chore, "PostgreSQL does not answer");
+        ngx_http_xet_chore_retry(chore, "PostgreSQL does not respond");
     }
 }
 
@@ -473,7 +473,7 @@ ngx_http_xet_heal_answered(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
         *xet_hash_print(name, &pass->rows[pass->i].xorb) = '\0';
 
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                      "xet: xorb %s is healed from \"%s\"", name,
+                      "xet: xorb %s was repaired from \"%s\"", name,
                       pass->scan.path);
 
         ngx_http_xet_chore_count(chore, NGX_HTTP_XET_HEAL_HEALED, 1);
@@ -503,7 +503,7 @@ ngx_http_xet_heal_answered(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
         return;
     }
 
-    ngx_http_xet_chore_retry(chore, "PostgreSQL does not answer");
+    ngx_http_xet_chore_retry(chore, "PostgreSQL does not respond");
 }
 
 
@@ -532,8 +532,8 @@ ngx_http_xet_heal_later(ngx_http_xet_chore_t *chore)
         ngx_http_xet_heal_name(pass, name);
 
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "xet: xorb %s is damaged, and could be "
-                      "had from no peer", name);
+                      "xet: xorb %s is damaged and could not be fetched from "
+                      "any peer", name);
     }
 
     ngx_http_xet_chore_ask(chore, heal_later, ngx_http_xet_heal_put_off,

@@ -316,7 +316,7 @@ ngx_http_xet_pass_unread(ngx_http_xet_chore_t *chore)
 
     } else if (++pass->unread == NGX_HTTP_XET_PASS_UNREADS) {
         ngx_http_xet_chore_cursor(chore, "%L.", pass->after);
-        ngx_http_xet_chore_retry(chore, "several copies in a row can't be "
+        ngx_http_xet_chore_retry(chore, "several consecutive copies can't be "
                                         "read");
         return;
     }
@@ -395,5 +395,5 @@ void
 ngx_http_xet_pass_failed(ngx_http_xet_chore_t *chore, xet_status_t status)
 {
     ngx_http_xet_chore_failed(chore, status,
-                              "the store can't be used, see the log");
+                              "the store is unusable; see the log");
 }

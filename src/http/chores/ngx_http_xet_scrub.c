@@ -93,8 +93,8 @@ ngx_http_xet_scrub_marked(ngx_http_xet_chore_t *chore,
         *xet_xorb_name_print(name, &row->xorb, row->tag) = '\0';
 
         ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
-                      "xet: xorb %s is damaged, and counts as unknown until "
-                      "it is healed: %s", name, pass->scan.why);
+                      "xet: xorb %s is damaged and treated as not stored "
+                      "until it is repaired: %s", name, pass->scan.why);
 
         ngx_http_xet_chore_count(chore, NGX_HTTP_XET_SCRUB_DAMAGED, 1);
     }

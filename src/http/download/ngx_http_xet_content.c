@@ -670,7 +670,8 @@ ngx_http_xet_parts_fail(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
     }
 
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                  "xet: a file ends early: %s", xet_status_text(p->status));
+                  "xet: a file was truncated while it was sent: %s",
+                  xet_status_text(p->status));
 
     ngx_http_finalize_request(r, ngx_http_xet_break_off(r));
 }

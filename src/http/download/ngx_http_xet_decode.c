@@ -145,6 +145,6 @@ ngx_http_xet_decode_log(const ngx_http_xet_decode_lost_t *lost,
     *xet_xorb_name_print(name, &lost->xorb, lost->tag) = '\0';
 
     ngx_log_error(NGX_LOG_ALERT, log, lost->err,
-                  "xet: chunk %uD of xorb %s is lost: %s", lost->index, name,
-                  lost->why);
+                  "xet: chunk %uD of xorb %s can't be read: %s",
+                  lost->index, name, lost->why);
 }

@@ -98,7 +98,7 @@ ngx_http_xet_plan_send(ngx_http_request_t *r, xet_plan_t *plan,
 
     if (rc == NGX_DECLINED) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_host",
-                                  "the request names no host");
+                                  "the request has no host name");
     }
 
     if (rc != NGX_OK) {
@@ -290,7 +290,7 @@ ngx_http_xet_plan_done(ngx_http_request_t *r, void *data)
 
         if (p->stream.begun) {
             ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                          "xet: a reconstruction ends early: %s",
+                          "xet: a reconstruction was truncated: %s",
                           xet_status_text(p->status));
             ngx_http_finalize_request(r, ngx_http_xet_break_off(r));
             return;

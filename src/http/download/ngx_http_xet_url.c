@@ -140,7 +140,8 @@ ngx_http_xet_url_base(ngx_http_request_t *r, ngx_str_t *base)
 
     if (!xet_sign_base_ok(base->data, base->len)) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "xet: unusable base \"%V\" of URLs", base);
+                      "xet: URL base \"%V\" has characters that are not "
+                      "allowed in a URL", base);
         return NGX_ERROR;
     }
 

@@ -210,7 +210,7 @@ ngx_http_xet_hub_caller(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
     if (rc == NGX_DECLINED) {
         return ngx_http_xet_hub_deny(r, NGX_HTTP_BAD_REQUEST, "no_host",
-                                     "the request names no host");
+                                     "the request has no host name");
     }
 
     if (rc != NGX_OK) {
@@ -498,8 +498,8 @@ ngx_http_xet_hub_allowed(ngx_http_request_t *r,
         return ngx_http_xet_hub_deny(r, NGX_HTTP_FORBIDDEN,
                                      "insufficient_scope",
                                      (scope == XET_SCOPE_DELETE)
-                                     ? "The token does not allow to delete"
-                                     : "The token does not allow to write");
+                                     ? "The token does not permit deleting"
+                                     : "The token does not permit writing");
     }
 
     return NGX_OK;

@@ -45,7 +45,7 @@ ngx_http_xet_hub_unsafe(ngx_http_request_t *r, ngx_uint_t status,
     u_char  text[NGX_HTTP_XET_HUB_UNSAFE];
 
     *ngx_snprintf(text, sizeof(text) - 1,
-                  "No file is written to a path with \"%*s\": this part %s",
+                  "A file path must not contain \"%*s\": it %s",
                   refusal->len, refusal->part,
                   xet_hub_risk_text(refusal->risk))
         = '\0';
@@ -59,8 +59,9 @@ ngx_int_t
 ngx_http_xet_hub_much(ngx_http_request_t *r)
 {
     return ngx_http_xet_error(r, NGX_HTTP_TOO_MANY_REQUESTS, "too_much_staged",
-                              "Too many operations of commits that have "
-                              "not ended, send it again when they have");
+                              "Too many staged operations of unfinished "
+                              "commits; send this again when they are "
+                              "finished");
 }
 
 
@@ -245,7 +246,7 @@ ngx_http_xet_hub_moved(ngx_http_request_t *r, const ngx_str_t *id)
         || start + hub->match->args.target.id.len > uri->data + uri->len)
     {
         return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "RepoNotFound",
-                                  "The repository has another name now");
+                                  "The repository was renamed");
     }
 
     end = start + hub->match->args.target.id.len;

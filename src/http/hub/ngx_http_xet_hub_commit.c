@@ -174,7 +174,8 @@ ngx_http_xet_hub_commit_handler(ngx_http_request_t *r,
     if (ngx_http_xet_hub_flag(r, "create_pr")) {
         return ngx_http_xet_error(r, NGX_HTTP_NOT_IMPLEMENTED,
                                   "no_pull_requests",
-                                  "This server has no pull requests");
+                                  "This server does not support pull "
+                                  "requests");
     }
 
     return ngx_http_xet_query_wait(r,

@@ -181,18 +181,17 @@ ngx_http_xet_hub_page_refuse(ngx_http_request_t *r,
         const char  *title;
         const char  *text;
     } texts[] = {
-        { 400, "Bad request", "This address is not well-formed." },
-        { 401, "Sign in", "This server asks for a token: give it as the "
-          "password, with any name." },
+        { 400, "Bad request", "This address is malformed." },
+        { 401, "Sign in", "This server requires a token: enter it as the "
+                          "password, with any user name." },
         { 403, "Not allowed", "The token does not allow this." },
-        { 404, "Not found", "There is nothing here, or nothing that you may "
-          "see." },
-        { 405, "Not a page", "There is nothing to look at here." },
-        { 503, "Not now", "The server can't answer now. Try again later." }
+        { 404, "Not found", "The page does not exist, or you have no access." },
+        { 405, "Not a page", "There is no page at this address." },
+        { 503, "Not now", "The server is unavailable. Try again later." }
     };
 
     ngx_str_set(&title, "Error");
-    text = "This did not work.";
+    text = "The request failed.";
 
     for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 

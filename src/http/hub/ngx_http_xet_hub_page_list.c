@@ -187,7 +187,7 @@ ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc)
     {
         ngx_http_finalize_request(r,
             ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "RepoNotFound",
-                               "There are no repos of this owner"));
+                               "No repositories of this owner"));
         return;
     }
 
@@ -219,7 +219,7 @@ static void
 ngx_http_xet_hub_page_search(xet_buf_t *b, ngx_http_xet_hub_t *hub)
 {
     xet_hub_html(b, "<form method=\"get\" role=\"search\">\n"
-                 "<label for=\"search\">Part of a name</label>\n"
+                 "<label for=\"search\">Search repositories</label>\n"
                  "<input type=\"search\" id=\"search\" name=\"search\" "
                  "value=\"%t\">\n"
                  "<button type=\"submit\">Search</button>\n"
@@ -238,18 +238,18 @@ ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
     list = ngx_http_xet_hub_get(r)->state;
 
     if (rows == 0 && list->looked) {
-        xet_hub_html(b, "<p>None of these 5,000 repos is one.</p>\n");
+        xet_hub_html(b, "<p>No match among these 5,000 repositories.</p>\n");
         return;
     }
 
     if (rows == 0) {
-        xet_hub_html(b, "<p>There are no repos here.</p>\n");
+        xet_hub_html(b, "<p>No repositories.</p>\n");
         ngx_http_xet_hub_page_first(r, b);
         return;
     }
 
     xet_hub_html(b, "<table>\n"
-                 "<caption>The last to change comes first</caption>\n"
+                 "<caption>Recently updated first</caption>\n"
                  "<thead>\n"
                  "<tr><th scope=\"col\">Name</th>"
                  "<th scope=\"col\">Kind</th>"
@@ -323,8 +323,8 @@ ngx_http_xet_hub_page_row(ngx_http_request_t *r, xet_buf_t *b,
                  xet_hub_kind_name(kind));
 
     if (listed->files < 0) {
-        xet_hub_html(b, "<td class=\"n\" data-name=\"Files\">not known</td>"
-                     "<td class=\"n\" data-name=\"Size\">not known</td>");
+        xet_hub_html(b, "<td class=\"n\" data-name=\"Files\">unknown</td>"
+                     "<td class=\"n\" data-name=\"Size\">unknown</td>");
 
     } else {
         xet_hub_html(b, "<td class=\"n\" data-name=\"Files\">%n</td>"

@@ -217,7 +217,7 @@ ngx_http_xet_hub_page_refs(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     if (rows == NGX_HTTP_XET_HUB_ROWS) {
-        xet_hub_html(&paper->b, "<li>There may be more than these.</li>\n");
+        xet_hub_html(&paper->b, "<li>There may be more.</li>\n");
     }
 
     xet_hub_html(&paper->b, "</ul>\n</details>\n");
@@ -374,9 +374,10 @@ ngx_http_xet_hub_page_facts(ngx_http_request_t *r,
     hub = ngx_http_xet_hub_get(r);
     view = &paper->view;
 
-    xet_hub_html(b, "<p>A %s", xet_hub_kind_name(hub->asked.kind));
+    xet_hub_html(b, "<p>%s %s", view->files ? "A" : "Empty",
+                 xet_hub_kind_name(hub->asked.kind));
 
-    if (view->files >= 0) {
+    if (view->files > 0) {
         xet_hub_html(b, " of %n file%s, %b", (uint64_t) view->files,
                      (view->files == 1) ? "" : "s", (uint64_t) view->bytes);
     }

@@ -142,10 +142,10 @@ ngx_http_xet_hub_page_read(ngx_http_request_t *r,
 
     } else {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "xet: a page lacks the text of \"%V\": %s",
+                      "xet: a page was sent without the text of \"%V\": %s",
                       &paper->view.readme, xet_status_text(status));
 
-        xet_hub_html(&paper->b, "<p>This file can't be read now.</p>\n");
+        xet_hub_html(&paper->b, "<p>This file is not available now.</p>\n");
     }
 
     return ngx_http_xet_hub_page_send(r, &paper->b);
@@ -158,12 +158,12 @@ ngx_http_xet_hub_page_show(ngx_http_xet_hub_paper_t *paper)
     size_t  n;
 
     if (paper->len == 0) {
-        xet_hub_html(&paper->b, "<p>This file is empty.</p>\n");
+        xet_hub_html(&paper->b, "<p>Empty file.</p>\n");
         return;
     }
 
     if (memchr(paper->text, '\0', paper->len)) {
-        xet_hub_html(&paper->b, "<p>This file is no text.</p>\n");
+        xet_hub_html(&paper->b, "<p>Binary file, no preview.</p>\n");
         return;
     }
 
@@ -193,7 +193,7 @@ ngx_http_xet_hub_page_show(ngx_http_xet_hub_paper_t *paper)
     xet_hub_html(&paper->b, "%t</pre>\n", paper->len, paper->text);
 
     if (paper->view.size > paper->most) {
-        xet_hub_html(&paper->b, "<p>These are the first %n of %n bytes.</p>\n",
+        xet_hub_html(&paper->b, "<p>Showing the first %n of %n bytes.</p>\n",
                      (uint64_t) paper->len, (uint64_t) paper->view.size);
     }
 }

@@ -42,7 +42,7 @@ ngx_http_xet_hub_page_tree(ngx_http_request_t *r, ngx_uint_t rows,
     xet_hub_html(b, "</h2>\n");
 
     if (rows == 0) {
-        xet_hub_html(b, "<p>There are no files here.</p>\n");
+        xet_hub_html(b, "<p>No files.</p>\n");
 
     } else {
         ngx_http_xet_hub_page_tree_head(r, b);

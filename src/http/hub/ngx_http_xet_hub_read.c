@@ -487,8 +487,9 @@ ngx_http_xet_hub_ref_check(ngx_http_request_t *r, const ngx_str_t *name,
 
     if (len) {
         *ngx_snprintf(text, sizeof(text) - 1,
-                      "No branch or tag can be called \"%*s\", or begin with"
-                      " that and a slash: it means a commit", len, name->data)
+                      "A branch or tag must not be named \"%*s\", or start "
+                      "with that and a slash: this name means a commit", len,
+                      name->data)
             = '\0';
 
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "ref_reserved",

@@ -55,7 +55,7 @@ static void
 ngx_http_xet_hub_stream_end(ngx_http_request_t *r)
 {
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                  "xet: an answer of the Hub ends early");
+                  "xet: a response of the Hub was truncated");
 
     ngx_http_finalize_request(r, ngx_http_xet_break_off(r));
 }

@@ -49,7 +49,8 @@ ngx_http_xet_hub_preupload_handler(ngx_http_request_t *r,
     if (ngx_http_xet_hub_flag(r, "create_pr")) {
         return ngx_http_xet_error(r, NGX_HTTP_NOT_IMPLEMENTED,
                                   "no_pull_requests",
-                                  "This server has no pull requests");
+                                  "This server does not support pull "
+                                  "requests");
     }
 
     p = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_preupload_t),

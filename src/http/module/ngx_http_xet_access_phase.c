@@ -54,7 +54,7 @@ ngx_http_xet_preaccess_handler(ngx_http_request_t *r)
             || xlcf->monitor))
     {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "xet: a subrequest is refused: \"%V\"", &r->uri);
+                      "xet: subrequest rejected: \"%V\"", &r->uri);
         return NGX_HTTP_FORBIDDEN;
     }
 
@@ -320,7 +320,7 @@ ngx_http_xet_data_method(ngx_http_request_t *r)
 
     ngx_http_finalize_request(r,
         ngx_http_xet_error(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
-                           "data is read by GET and HEAD"));
+                           "data is served to GET and HEAD only"));
 
     return NGX_DONE;
 }

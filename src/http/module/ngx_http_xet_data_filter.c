@@ -112,7 +112,7 @@ ngx_http_xet_data_filter_init(ngx_conf_t *cf)
 
     if (n < sizeof(order) / sizeof(order[0])) {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "\"%s\" needs \"%s\" behind \"%s\" in the order of "
+                      "\"%s\" needs \"%s\" after \"%s\" in the order of "
                       "modules",
                       xmcf->data ? "xet_data"
                       : xmcf->api ? "xet_api" : "xet_token",
@@ -305,7 +305,7 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
     }
 
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                  "xet: %ui is not what was signed: %s",
+                  "xet: response %ui does not match the signed URL: %s",
                   r->headers_out.status, fault);
 
     status = r->upstream ? NGX_HTTP_BAD_GATEWAY
@@ -354,7 +354,7 @@ ngx_http_xet_guard_fault(ngx_http_request_t *r)
     if (r->uri.len != data->uri.len
         || ngx_memcmp(r->uri.data, data->uri.data, r->uri.len) != 0)
     {
-        return "it is of another URI";
+        return "it is for another URI";
     }
 
     if (ngx_http_xet_guard_coded(r)) {
@@ -362,13 +362,13 @@ ngx_http_xet_guard_fault(ngx_http_request_t *r)
     }
 
     if (data->ranges && r->headers_out.status != NGX_HTTP_PARTIAL_CONTENT) {
-        return "it is no range";
+        return "it is not a range";
     }
 
     if (r->headers_out.status == NGX_HTTP_PARTIAL_CONTENT
         && !ngx_http_xet_guard_ranges(r, data))
     {
-        return "it is of another range";
+        return "it is another range";
     }
 
     return NULL;

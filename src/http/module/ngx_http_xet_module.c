@@ -516,8 +516,8 @@ ngx_http_xet_check_files(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
     if (cached && (rlim_t) n > rl.rlim_cur) {
         ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
                       "xet: %ui worker_connections and %ui files of "
-                      "open_file_cache need %ui descriptors, a worker has "
-                      "%O: see \"worker_rlimit_nofile\"",
+                      "open_file_cache need %ui descriptors, but a worker has "
+                      "%O: raise \"worker_rlimit_nofile\"",
                       cycle->connection_n, cached, n, (off_t) rl.rlim_cur);
     }
 }
@@ -555,9 +555,9 @@ ngx_http_xet_fit_caches(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
 
         if (caches[i]->max > max) {
             ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
-                          "xet: open_file_cache of %ui files is cut to %ui: "
-                          "the limit of open files is %O", caches[i]->max, max,
-                          (off_t) rl.rlim_cur);
+                          "xet: open_file_cache of %ui files is reduced to "
+                          "%ui: the limit of open files is %O",
+                          caches[i]->max, max, (off_t) rl.rlim_cur);
 
             caches[i]->max = max;
         }

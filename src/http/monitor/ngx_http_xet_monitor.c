@@ -38,7 +38,7 @@ ngx_http_xet_monitor_handler(ngx_http_request_t *r)
 
         return ngx_http_xet_error(r, NGX_HTTP_NOT_ALLOWED,
                                   "method_not_allowed",
-                                  "the route has no such method");
+                                  "this method is not allowed here");
     }
 
     rc = ngx_http_xet_drop_body(r);
@@ -49,7 +49,7 @@ ngx_http_xet_monitor_handler(ngx_http_request_t *r)
 
     if (ngx_http_xet_monitor_form(r, &form) != NGX_OK) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_argument",
-                                  "there is no such format");
+                                  "unknown format");
     }
 
     cells = ngx_palloc(r->pool, NGX_HTTP_XET_CELLS * sizeof(uint64_t));

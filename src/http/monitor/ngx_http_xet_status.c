@@ -72,17 +72,17 @@ static const struct {
     const char                *texts[NGX_HTTP_XET_STATE_BAD + 1];
 } ngx_http_xet_status_parts[] = {
     { "postgres", "postgres_state", "This server has no database.",
-      { "PostgreSQL was not asked yet.", "PostgreSQL answers.",
-        "PostgreSQL does not answer: only signed URLs of data work." } },
-    { "store", "store_state", "This server writes to no store.",
-      { "The store was not looked at yet.", "The store can be written.",
-        "The store can't be written: no uploads." } },
-    { "damage", "damage_state", "Damage is not known here.",
-      { "Damage is not known yet.", "No xorb is known to be damaged.",
-        "Xorbs known to be damaged: %s." } },
-    { "queues", "queues_state", "Nothing waits here.",
-      { "", "Nothing waits for long.",
-        "A statement or a job waits for %s seconds." } }
+      { "PostgreSQL was not checked yet.", "PostgreSQL responds.",
+        "PostgreSQL does not respond: only signed data URLs work." } },
+    { "store", "store_state", "This server has no store.",
+      { "The store was not checked yet.", "The store is writable.",
+        "The store is not writable: no uploads." } },
+    { "damage", "damage_state", "This server does not check for damage.",
+      { "Damage was not checked yet.", "No damaged xorbs.",
+        "Damaged xorbs: %s." } },
+    { "queues", "queues_state", "This server has no queues.",
+      { "", "No stalled requests.",
+        "A statement or a job has been waiting for %s seconds." } }
 };
 
 
@@ -264,15 +264,16 @@ ngx_http_xet_status_texts(ngx_http_request_t *r, ngx_http_xet_status_t *s,
     ngx_http_xet_status_health(s);
 
     if (s->bad) {
-        ngx_http_xet_status_text(s, "summary", "%ui of the parts below "
-                                 "%s attention.", s->bad,
+        ngx_http_xet_status_text(s, "summary", "%ui of the checks below %s "
+                                               "attention.", s->bad,
                                  (s->bad == 1) ? "needs" : "need");
 
     } else if (s->none) {
-        ngx_http_xet_status_text(s, "summary", "Not all is known yet.");
+        ngx_http_xet_status_text(s, "summary", "Some checks have not run "
+                                               "yet.");
 
     } else {
-        ngx_http_xet_status_text(s, "summary", "All is well.");
+        ngx_http_xet_status_text(s, "summary", "All checks passed.");
     }
 
     ngx_http_xet_status_stored(s);
@@ -352,8 +353,8 @@ ngx_http_xet_status_store(ngx_http_xet_status_t *s,
     ngx_http_xet_status_part(s, "store", "store_state", "bad",
                              xmcf->store->s3
                              ? "The folder of temporary files is almost full: "
-                               "%s are free."
-                             : "The store is almost full: %s are free.",
+                               "%s free."
+                             : "The store is almost full: %s free.",
                              text);
 }
 
@@ -426,7 +427,7 @@ ngx_http_xet_status_stored(ngx_http_xet_status_t *s)
         v = s->cells[rows[i].cell];
 
         p = v ? rows[i].write(text, v - 1)
-              : ngx_cpymem(text, "not known yet", sizeof("not known yet") - 1);
+              : ngx_cpymem(text, "unknown", sizeof("unknown") - 1);
 
         ngx_http_xet_status_add(s, rows[i].name, text, p);
     }
@@ -435,7 +436,7 @@ ngx_http_xet_status_stored(ngx_http_xet_status_t *s)
     raw = ngx_http_xet_status_cell(s, XORB_RAW);
 
     p = v ? xet_hub_html_size(text, (v > raw) ? v - raw : 0)
-          : ngx_cpymem(text, "not known yet", sizeof("not known yet") - 1);
+          : ngx_cpymem(text, "unknown", sizeof("unknown") - 1);
 
     ngx_http_xet_status_add(s, "saved", text, p);
 
@@ -508,7 +509,7 @@ ngx_http_xet_status_since(ngx_http_xet_status_t *s)
 {
     u_char  *p, text[NGX_HTTP_XET_STATUS_TEXT];
 
-    p = ngx_cpymem(text, "Since the start, ", sizeof("Since the start, ") - 1);
+    p = ngx_cpymem(text, "Since the start ", sizeof("Since the start ") - 1);
     p = ngx_http_xet_status_age(p, ngx_http_xet_status_cell(s, START_TIME));
     *p++ = '.';
 

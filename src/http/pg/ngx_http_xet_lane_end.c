@@ -70,8 +70,8 @@ ngx_http_xet_lane_refused(ngx_http_xet_pg_query_t *q, PGresult *res,
     }
 
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                  "xet: \"%s\" failed, SQLSTATE %s: %s", q->stmt->name,
-                  sqlstate, PQresultErrorMessage(res));
+                  "xet: statement \"%s\" failed, SQLSTATE %s: %s",
+                  q->stmt->name, sqlstate, PQresultErrorMessage(res));
 
     rc = (ngx_http_xet_lane_transient(sqlstate)
           || ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0)

@@ -447,8 +447,8 @@ ngx_http_xet_lane_takes(ngx_http_xet_lane_t *lane, uint32_t caller)
 
     if (lane->nwaiting >= lane->queue) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "xet: %ui statements are waiting for PostgreSQL, "
-                      "no more are taken", lane->nwaiting);
+                      "xet: %ui statements are waiting for PostgreSQL; new "
+                      "ones are rejected", lane->nwaiting);
         return 0;
     }
 
@@ -458,7 +458,8 @@ ngx_http_xet_lane_takes(ngx_http_xet_lane_t *lane, uint32_t caller)
         if (n > lane->queue / 4) {
             ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                           "xet: %ui long reads of one caller are waiting for "
-                          "PostgreSQL, no more are taken", n);
+                          "PostgreSQL; new ones of this caller are rejected",
+                          n);
             return 0;
         }
     }
@@ -1068,8 +1069,8 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
     if (ngx_http_xet_lane_again(q, sqlstate)) {
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "xet: \"%s\" is sent again: %s", q->stmt->name,
-                      PQresultErrorMessage(res));
+                      "xet: statement \"%s\" failed and is retried: %s",
+                      q->stmt->name, PQresultErrorMessage(res));
 
         if (ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_READ_ONLY) == 0) {
             PQclear(res);
@@ -1175,7 +1176,7 @@ ngx_http_xet_lanes_abandon(const char *why)
 
     if (n) {
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "xet: %ui sessions of PostgreSQL are given up: %s", n,
+                      "xet: closing %ui PostgreSQL session(s): %s", n,
                       why);
     }
 }
@@ -1199,7 +1200,8 @@ ngx_http_xet_lanes_leave(ngx_http_xet_pg_t *pg)
     ngx_http_xet_pg_text(port, sizeof(port), PQport(pg->conn));
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                  "xet: %s of PostgreSQL takes no writes, and is left", host);
+                  "xet: PostgreSQL host %s does not accept writes; "
+                  "disconnecting from it", host);
 
     for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
         lane = ngx_http_xet_lanes_get(i);
@@ -1252,7 +1254,7 @@ ngx_http_xet_lane_timer_handler(ngx_event_t *ev)
 
     if (!q->unfit) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "xet: %V has not answered \"%s\" in %M ms",
+                      "xet: %V did not respond to \"%s\" within %M ms",
                       &lane->host->name, q->stmt->name,
                       ngx_current_msec - q->start);
     }

@@ -152,7 +152,8 @@ ngx_http_xet_pg_connected(void *data, PGconn *conn, const char *error)
                                            ngx_http_xet_pg_read_handler);
 
     if (pg->connection == NULL) {
-        ngx_http_xet_pg_refused(pg, "no connection of nginx is free");
+        ngx_http_xet_pg_refused(pg, "no free nginx connection; raise "
+                                    "worker_connections");
         return;
     }
 
@@ -256,7 +257,7 @@ ngx_http_xet_pg_setup_send(ngx_http_xet_pg_t *pg)
 static void
 ngx_http_xet_pg_setup_timer_handler(ngx_event_t *ev)
 {
-    ngx_http_xet_pg_refused(ev->data, "no answer to the first statements");
+    ngx_http_xet_pg_refused(ev->data, "no response to the first statements");
 }
 
 
@@ -349,11 +350,11 @@ ngx_http_xet_pg_columns(ngx_http_xet_pg_t *pg, PGresult *res)
 
     if (i < n || stmt->columns[n].type) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "xet: statement \"%s\": column %d has another type than "
-                      "this module reads", stmt->name, i + 1);
+                      "xet: statement \"%s\": column %d has an unexpected "
+                      "type", stmt->name, i + 1);
 
-        return "the functions of the schema \"xet\" are of another version "
-               "than this module, run xet migrate";
+        return "the functions of the schema \"xet\" have another version than "
+               "this module; run xet migrate";
     }
 
     return NULL;
@@ -368,7 +369,7 @@ ngx_http_xet_pg_ready(ngx_http_xet_pg_t *pg)
     if (pg->logged) {
         pg->logged = 0;
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                      "xet: connected to %V again", &pg->host->name);
+                      "xet: reconnected to %V", &pg->host->name);
     }
 
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,

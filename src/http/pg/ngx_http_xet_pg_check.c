@@ -44,21 +44,21 @@ static ngx_int_t ngx_http_xet_pg_wait_job(PGconn *conn, ngx_msec_t timeout);
 
 
 static const ngx_http_xet_pg_words_t  ngx_http_xet_pg_folder = {
-    "the identity of the folder of the store can't be read",
-    "the identity of the folder of the store can't be read or made",
-    "the folder of the store has no identity, and the database knows another "
-    "one: is its disk mounted?",
-    "the folder of the store belongs to another database",
-    "the folder of the store is not the one that the database describes"
+    "the identity of the store folder can't be read",
+    "the identity of the store folder can't be read or created",
+    "the store folder has no identity, but the database has one: is its disk "
+    "mounted?",
+    "the store folder belongs to another database",
+    "the store folder is not the one recorded in the database"
 };
 
 static const ngx_http_xet_pg_words_t  ngx_http_xet_pg_bucket = {
-    "the identity of the bucket of the store can't be read",
-    "the identity of the bucket of the store can't be read or made",
-    "the bucket of the store has no object \"identity\" below the prefix, and "
-    "the database knows a store that has one: are these the right ones?",
+    "the identity of the store bucket can't be read",
+    "the identity of the store bucket can't be read or created",
+    "the store bucket has no object \"identity\" below the prefix, but the "
+    "database has one: check bucket and prefix",
     "the bucket and prefix of the store belong to another database",
-    "the bucket of the store is not the one that the database describes"
+    "the store bucket is not the one recorded in the database"
 };
 
 
@@ -172,8 +172,8 @@ ngx_http_xet_pg_check_schema_job(PGconn *conn, ngx_msec_t timeout)
         }
     }
 
-    return "the schema \"xet\" has another version than this module "
-           "needs, run xet migrate";
+    return "the schema \"xet\" has another version than this module needs; "
+           "run xet migrate";
 }
 
 
@@ -416,7 +416,7 @@ ngx_http_xet_pg_exec_job(PGconn *conn, const char *sql, int params,
 
     error = PQerrorMessage(conn);
 
-    return error[0] ? error : "no answer to the first statements";
+    return error[0] ? error : "no response to the first statements";
 }
 
 

@@ -220,18 +220,18 @@ ngx_http_xet_pg_standbys(ngx_array_t *standbys,
 
     fault = (named.host && named.hostaddr
              && n != ngx_http_xet_pg_list_n(named.host))
-            ? "it has not as many hosts as addresses"
+            ? "the numbers of hosts and addresses differ"
             : (named.port && ports != 1 && ports != n)
-            ? "it has not as many ports as hosts"
+            ? "the numbers of ports and hosts differ"
             : ngx_http_xet_pg_list_holes(named.host)
               || ngx_http_xet_pg_list_holes(named.hostaddr)
               || ngx_http_xet_pg_list_holes(named.port)
-            ? "a name or port is empty"
+            ? "a host name or port is empty"
             : (named.target && ngx_strcmp(named.target, "any") != 0)
-            ? "each host is asked what it is, \"target_session_attrs\" has no "
-              "place here"
+            ? "\"target_session_attrs\" is not allowed here: the server asks "
+              "each host whether it is a standby"
             : (standbys->nelts + n > NGX_HTTP_XET_STANDBYS)
-            ? "there are more than 8 hosts"
+            ? "more than 8 hosts"
             : NULL;
 
     rc = fault ? NGX_ERROR : NGX_OK;
@@ -240,7 +240,7 @@ ngx_http_xet_pg_standbys(ngx_array_t *standbys,
         rc = ngx_http_xet_pg_standby_add(standbys, like, &named, i, pool);
 
         if (rc != NGX_OK) {
-            fault = (rc == NGX_DECLINED) ? "a host is named twice"
+            fault = (rc == NGX_DECLINED) ? "duplicate host"
                                          : "out of memory";
         }
     }

@@ -384,7 +384,7 @@ ngx_http_xet_standbys_told(void *data, PGresult *res, ngx_int_t rc,
          */
 
         if (s->timeline && timeline > s->timeline && xmcf->primary->several) {
-            ngx_http_xet_lanes_abandon("there is another primary");
+            ngx_http_xet_lanes_abandon("another host became the primary");
         }
 
         s->timeline = timeline;
@@ -419,7 +419,7 @@ ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s)
 
     if (++s->silent == NGX_HTTP_XET_STANDBY_SILENT && xmcf->primary->several) {
         s->silent = 0;
-        ngx_http_xet_lanes_abandon("it does not answer");
+        ngx_http_xet_lanes_abandon("it does not respond");
     }
 }
 
@@ -681,7 +681,7 @@ ngx_http_xet_standby_look(ngx_http_xet_standbys_t *s,
 
     if (fit) {
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                      "xet: %V is read from, it answers in %uL us",
+                      "xet: reading from %V; it responds in %uL us",
                       &sb->lane.host->name, sb->distance);
         return;
     }
@@ -689,13 +689,13 @@ ngx_http_xet_standby_look(ngx_http_xet_standbys_t *s,
     age = ngx_http_xet_standby_age(s, sb);
 
     why = (!sb->measured || !ngx_http_xet_lane_ready_any(&sb->lane))
-          ? "it does not answer"
+          ? "it does not respond"
           : (sb->strange || sb->timeline) ? "it follows another primary"
           : (age == NGX_HTTP_XET_STANDBY_NEVER) ? "it is too far behind"
           : "it is behind";
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                  "xet: %V is not read from: %s", &sb->lane.host->name, why);
+                  "xet: not reading from %V: %s", &sb->lane.host->name, why);
 }
 
 

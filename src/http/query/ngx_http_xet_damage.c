@@ -99,8 +99,8 @@ ngx_http_xet_damage_lost(PGresult *res, ngx_uint_t log, ngx_log_t *where)
         *xet_xorb_name_print(name, row.xorb, row.copy) = '\0';
 
         ngx_log_error(NGX_LOG_CRIT, where, 0,
-                      "xet: xorb %s is not there with its size, and counts as "
-                      "unknown until it is uploaded again", name);
+                      "xet: xorb %s is missing or has another size, and is "
+                      "treated as not stored until it is uploaded again", name);
     }
 
     return n;

@@ -314,8 +314,8 @@ ngx_http_xet_query_fit(void *data)
 
     if (q->gone) {
         ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
-                      "xet: the client has gone, what it has asked for is "
-                      "not begun");
+                      "xet: the client closed the connection; its request was "
+                      "not started");
     }
 
     return !q->gone && !q->halted;
@@ -434,7 +434,7 @@ ngx_http_xet_query_error(ngx_http_request_t *r, ngx_int_t rc)
     if (rc == NGX_BUSY && q && q->halted) {
         return ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
                                   "server_halted",
-                                  "the server was halted, send the request "
+                                  "the server was halted; send the request "
                                   "again");
     }
 

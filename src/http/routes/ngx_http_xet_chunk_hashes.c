@@ -187,7 +187,7 @@ ngx_http_xet_hashes_terms(ngx_http_request_t *r)
 
     if (status == XET_RANGE_PAST_END) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_range",
-                                  "no dirty byte lies in the file");
+                                  "the dirty ranges are outside the file");
     }
 
     if (status == XET_OK) {

@@ -39,8 +39,8 @@ ngx_http_xet_file_delete_handler(ngx_http_request_t *r,
 
     if (ngx_http_xet_token_hub(&repo.name)) {
         return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "hub_repo",
-                                  "the repo is that of a Hub: its files are "
-                                  "deleted by a commit");
+                                  "the repo belongs to a Hub; delete its "
+                                  "files with a commit");
     }
 
     rc = repo.any
@@ -83,7 +83,7 @@ ngx_http_xet_file_deleted(ngx_http_request_t *r, ngx_int_t rc)
             ngx_http_finalize_request(r,
                          ngx_http_xet_error(r, NGX_HTTP_CONFLICT,
                                             "file_in_repos",
-                                            "repos have the file"));
+                                            "the file is in use by repos"));
             return;
         }
     }
@@ -104,13 +104,14 @@ ngx_http_xet_repo_delete_handler(ngx_http_request_t *r,
 
     if (repo.any) {
         return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "no_repos",
-                                  "files belong to the store, not to repos");
+                                  "files belong to the store and not to repos "
+                                  "(xet_access store)");
     }
 
     if (ngx_http_xet_token_hub(&repo.name)) {
         return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "hub_repo",
-                                  "the repo is that of a Hub: it is deleted "
-                                  "by its name, DELETE api/repos/delete");
+                                  "the repo belongs to a Hub; delete it by "
+                                  "name with DELETE api/repos/delete");
     }
 
     rc = ngx_http_xet_repo_check(r, &repo.name);
@@ -121,7 +122,7 @@ ngx_http_xet_repo_delete_handler(ngx_http_request_t *r,
 
     if (rc == NGX_DECLINED) {
         return ngx_http_xet_error(r, NGX_HTTP_CONFLICT, "other_repo",
-                                  "the token is of another repo");
+                                  "the token names another repo");
     }
 
     rc = ngx_http_xet_query(r, repo_delete, ngx_http_xet_repo_deleted,

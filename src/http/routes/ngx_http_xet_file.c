@@ -218,7 +218,8 @@ ngx_http_xet_file_put_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     if (ngx_http_xet_header_find(&r->headers_in.headers, "Content-Range", 0)) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_partial_put",
-                                  "a file is taken as a whole");
+                                  "partial uploads of a file are not "
+                                  "supported; send it whole");
     }
 
     status = ngx_http_xet_file_put_expected(r, &expected);

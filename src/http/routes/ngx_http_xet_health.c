@@ -151,7 +151,7 @@ ngx_http_xet_health_probed(ngx_http_request_t *r, xet_status_t status)
             ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
                                "storage_unavailable",
                                (status == XET_STORE_FAILED)
-                               ? "the store can't be written"
+                               ? "the store is not writable"
                                : xet_status_text(status)));
         return;
     }
@@ -163,7 +163,7 @@ ngx_http_xet_health_probed(ngx_http_request_t *r, xet_status_t status)
         ngx_http_finalize_request(r,
             ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
                                "writes_refused",
-                               "the database takes no writes"));
+                               "the database does not accept writes"));
         return;
     }
 

@@ -155,7 +155,7 @@ ngx_http_xet_batch_args(ngx_http_request_t *r, ngx_http_xet_batch_req_t *b)
         if ((size_t) (last - p) < sizeof(name) - 1
             || ngx_memcmp(p, name, sizeof(name) - 1) != 0)
         {
-            return "only \"file_id\" is expected";
+            return "the only argument allowed is \"file_id\"";
         }
 
         p += sizeof(name) - 1;

@@ -283,8 +283,8 @@ ngx_http_xet_shard_frame(ngx_http_request_t *r, ngx_http_xet_frames_t *frames,
 
     } else {
         code = (rc == NGX_BUSY) ? "database_unavailable" : "internal_error";
-        text = (rc == NGX_BUSY) ? "the database is not available"
-                                : "the database failed";
+        text = (rc == NGX_BUSY) ? "the database is unavailable"
+                                : "a database operation failed";
         retryable = 1;
     }
 

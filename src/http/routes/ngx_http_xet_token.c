@@ -58,14 +58,14 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
 
         return ngx_http_xet_error(r, NGX_HTTP_NOT_ALLOWED,
                                   "method_not_allowed",
-                                  "the route has no such method");
+                                  "this method is not allowed here");
     }
 
     rc = ngx_http_xet_token_claims(r, &claims);
 
     if (rc == NGX_DECLINED) {
         return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "insufficient_scope",
-                                  "no token for you here");
+                                  "this location gives you no token");
     }
 
     if (rc != NGX_OK) {
@@ -79,8 +79,7 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
 
     if (ngx_http_xet_token_hub(&repo)) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_claim",
-                                  "no repository or subject can have this "
-                                  "name");
+                                  "invalid name of a repository or a subject");
     }
 
     return ngx_http_xet_token_give(r, &claims);
@@ -109,12 +108,11 @@ ngx_http_xet_token_give(ngx_http_request_t *r, xet_token_claims_t *claims)
 
     case NGX_ABORT:
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_claim",
-                                  "no repository or subject can have this "
-                                  "name");
+                                  "invalid name of a repository or a subject");
 
     case NGX_DECLINED:
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_host",
-                                  "the request names no host");
+                                  "the request has no host name");
 
     default:
         return ngx_http_xet_error_status(r, XET_INTERNAL);
@@ -162,7 +160,7 @@ ngx_http_xet_token_make(ngx_http_request_t *r, xet_token_claims_t *claims,
         != XET_OK)
     {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "xet: minting a token failed");
+                      "xet: a token could not be signed");
         return NGX_ERROR;
     }
 

@@ -207,7 +207,7 @@ ngx_http_xet_xorb_get_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         /* the xorb may hold chunks of other repos' files */
 
         return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "no_whole_xorbs",
-                                  "xorbs are served in parts, by "
+                                  "whole xorbs are not served; use "
                                   "reconstructions");
     }
 

@@ -101,7 +101,8 @@ ngx_http_xet_fetch_init(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
-    ngx_log_error(NGX_LOG_EMERG, cycle->log, 0, "xet: libcurl can't be used");
+    ngx_log_error(NGX_LOG_EMERG, cycle->log, 0, "xet: libcurl can't be "
+                                                "initialized");
 
     return NGX_ERROR;
 }
@@ -228,7 +229,8 @@ ngx_http_xet_fetch_open(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
     if (xet_net_start(fetch->net, request) != XET_NET_OK) {
         fetch->bad = 1;
-        ngx_log_error(NGX_LOG_ERR, log, 0, "xet: peer fails at \"%s\": %s",
+        ngx_log_error(NGX_LOG_ERR, log, 0, "xet: request to peer \"%s\" "
+                                           "failed: %s",
                       fetch->url, request->why);
         return XET_STORE_FAILED;
     }
@@ -350,7 +352,8 @@ ngx_http_xet_fetch_ended(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
         return ngx_http_xet_fetch_answers(fetch, log);
     }
 
-    ngx_log_error(NGX_LOG_ERR, log, 0, "xet: peer fails at \"%s\": %s",
+    ngx_log_error(NGX_LOG_ERR, log, 0, "xet: request to peer \"%s\" failed: "
+                                       "%s",
                   fetch->url, request->why);
 
     if (xet_store_status(request->err) == XET_STORE_FILES) {
@@ -381,12 +384,13 @@ ngx_http_xet_fetch_lacks(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
                                 sizeof("application/json") - 1)
                 == 0)
     {
-        ngx_log_error(NGX_LOG_INFO, log, 0, "xet: peer has not \"%s\"",
+        ngx_log_error(NGX_LOG_INFO, log, 0, "xet: peer does not have \"%s\"",
                       fetch->url);
 
     } else {
         ngx_log_error(NGX_LOG_ERR, log, 0,
-                      "xet: peer answers 404, not as an API does, to \"%s\"",
+                      "xet: peer responded with 404 to \"%s\", but not as an "
+                      "API does",
                       fetch->url);
     }
 
@@ -413,7 +417,7 @@ ngx_http_xet_fetch_answers(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
         fetch->bad = (status >= NGX_HTTP_INTERNAL_SERVER_ERROR);
     }
 
-    ngx_log_error(NGX_LOG_ERR, log, 0, "xet: peer answers %d to \"%s\"",
+    ngx_log_error(NGX_LOG_ERR, log, 0, "xet: peer responded with %d to \"%s\"",
                   status, fetch->url);
 
     return XET_STORE_FAILED;
@@ -448,7 +452,8 @@ ngx_http_xet_fetch_came(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
     {
         fetch->bad = 1;
         ngx_log_error(NGX_LOG_ERR, log, 0,
-                      "xet: peer fails at \"%s\": less than %uz bytes in %M ms",
+                      "xet: request to peer \"%s\" failed: less than %uz "
+                      "bytes in %M ms",
                       fetch->url, (size_t) NGX_HTTP_XET_FETCH_LITTLE,
                       fetch->peer->timeout);
         return XET_STORE_FAILED;
@@ -457,7 +462,8 @@ ngx_http_xet_fetch_came(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
     if (fetch->total / NGX_HTTP_XET_FETCH_WAITS >= fetch->peer->timeout) {
         fetch->bad = 1;
         ngx_log_error(NGX_LOG_ERR, log, 0,
-                      "xet: peer fails at \"%s\": waited for %uL ms",
+                      "xet: request to peer \"%s\" failed: not complete after "
+                      "%uL ms",
                       fetch->url, fetch->total);
         return XET_STORE_FAILED;
     }

@@ -349,7 +349,7 @@ ngx_http_xet_probe_timeout(ngx_event_t *ev)
     ngx_http_xet_probe_t *probe = &ngx_http_xet_probe_worker;
 
     ngx_log_error(NGX_LOG_CRIT, ev->log, 0,
-                  "xet: the store does not answer for %d seconds",
+                  "xet: the store has not responded for %d seconds",
                   NGX_HTTP_XET_PROBE_TIMEOUT / 1000);
 
     probe->state = NGX_HTTP_XET_PROBE_LATE;

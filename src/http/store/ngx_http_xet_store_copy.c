@@ -368,7 +368,7 @@ ngx_http_xet_copy_failed_job(ngx_http_xet_opened_t *copy, xet_status_t rc,
     switch (rc) {
 
     case XET_AGAIN:
-        copy->why = "its file ends before it does";
+        copy->why = "its file is truncated";
         return XET_STORE_DAMAGED;
 
     case XET_DONE:
@@ -377,7 +377,7 @@ ngx_http_xet_copy_failed_job(ngx_http_xet_opened_t *copy, xet_status_t rc,
         return ngx_http_xet_copy_missing_job(copy->store, log);
 
     case XET_STORE_DAMAGED:
-        copy->why = "it is no regular file";
+        copy->why = "it is not a regular file";
         return rc;
 
     default:

@@ -161,12 +161,12 @@ ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
     }
 
     ngx_log_error(NGX_LOG_CRIT, log, 0,
-                  "xet: the %s \"%V\" is not the store of the database: %s",
+                  "xet: the %s \"%V\" is not the store of this database: %s",
                   store->backend->ops->kind, &store->name,
-                  (rc == XET_OK) ? "it is another one"
+                  (rc == XET_OK) ? "it has another identity"
                   : store->s3 ? "it has no object \"identity\" below the "
-                                "prefix, has somebody emptied or replaced it?"
-                  : "it has no identity, is its disk mounted?");
+                                "prefix: was it emptied or replaced?"
+                  : "it has no identity: is its disk mounted?");
 
     return XET_STORE_OTHER;
 }

@@ -238,7 +238,7 @@ ngx_http_xet_orphans_parts(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 
     if (rc == XET_OK && n) {
         ngx_log_error(NGX_LOG_INFO, log, 0,
-                      "xet: \"%V\": %uz unfinished uploads were dropped",
+                      "xet: \"%V\": unfinished uploads removed: %uz",
                       &o->store->name, n);
     }
 
@@ -342,7 +342,7 @@ ngx_http_xet_orphans_drop(ngx_http_xet_orphans_t *o,
 
     if (n) {
         ngx_log_error(NGX_LOG_INFO, log, 0,
-                      "xet: \"%V\": %ui staged uploads were dropped",
+                      "xet: \"%V\": staged uploads removed: %ui",
                       &o->store->name, n);
     }
 
@@ -497,7 +497,7 @@ ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
         o->bytes += (item->links <= 1) ? item->size : 0;
 
         ngx_log_error(NGX_LOG_INFO, log, 0,
-                      "xet: \"%V/%s\" has no row, and was removed",
+                      "xet: \"%V/%s\" has no row and was removed",
                       &o->store->name, copy);
     }
 

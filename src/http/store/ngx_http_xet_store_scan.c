@@ -293,7 +293,7 @@ ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan, ngx_log_t *log)
     other = "its file has another size";
 
     if (scan->store && scan->store->s3) {
-        missing = "it is not there, or has another size";
+        missing = "it is missing or has another size";
         other = missing;
     }
 
@@ -333,7 +333,7 @@ ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan, ngx_log_t *log)
     }
 
     if (rc == XET_STORE_DAMAGED) {
-        return ngx_http_xet_scan_damaged(scan, "it is no regular file", log);
+        return ngx_http_xet_scan_damaged(scan, "it is not a regular file", log);
     }
 
     if (rc != XET_OK) {
@@ -370,10 +370,10 @@ ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan, size_t *len, ngx_log_t *log)
         return ngx_http_xet_scan_damaged(scan, "its file is missing", log);
 
     case XET_STORE_DAMAGED:
-        return ngx_http_xet_scan_damaged(scan, "it is no regular file", log);
+        return ngx_http_xet_scan_damaged(scan, "it is not a regular file", log);
 
     case XET_AGAIN:
-        return ngx_http_xet_scan_damaged(scan, "its file is cut", log);
+        return ngx_http_xet_scan_damaged(scan, "its file is truncated", log);
 
     default:
         return ngx_http_xet_store_log(scan->store, rc, &error, log);
@@ -422,7 +422,7 @@ ngx_http_xet_scan_verdict(ngx_http_xet_scan_t *scan, ngx_log_t *log)
         xet_checksum_finish(scan->checksum, &found);
 
         return xet_checksum_equal(&found, &scan->digest) ? XET_OK
-               : ngx_http_xet_scan_damaged(scan, "its file has other bytes",
+               : ngx_http_xet_scan_damaged(scan, "its file has other content",
                                            log);
     }
 
@@ -447,8 +447,8 @@ ngx_http_xet_scan_verdict(ngx_http_xet_scan_t *scan, ngx_log_t *log)
     return (info->stored_size == scan->size
             && ngx_memcmp(ends, scan->ends, NGX_HTTP_XET_ENDS_LEN) == 0)
            ? XET_OK
-           : ngx_http_xet_scan_damaged(scan, "its chunks are elsewhere in its "
-                                       "file than its row says", log);
+           : ngx_http_xet_scan_damaged(scan, "the positions of its chunks do "
+                                             "not match its row", log);
 }
 
 
@@ -525,7 +525,7 @@ ngx_http_xet_scan_close_job(void *data, ngx_log_t *log)
 
     if (close(*fd) == -1) {
         ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
-                      "xet: close of a copy that was read failed");
+                      "xet: closing a copy after reading it failed");
     }
 }
 

@@ -123,14 +123,14 @@ ngx_http_xet_store_skew(ngx_http_xet_store_t *store, ngx_log_t *log)
 
     if (ngx_abs(skew) < NGX_HTTP_XET_TOLD_SKEW) {
         ngx_log_error(NGX_LOG_NOTICE, log, 0,
-                      "xet: \"%V\": the clock of the store is that of this "
-                      "machine again", &store->name);
+                      "xet: \"%V\": the clocks of the store and of this "
+                      "machine agree again", &store->name);
         return;
     }
 
     ngx_log_error(NGX_LOG_WARN, log, 0,
-                  "xet: \"%V\": the clock of the store is %L s %s that of this "
-                  "machine: requests are signed for the clock of the store, "
-                  "one of the two is wrong", &store->name, ngx_abs(skew),
+                  "xet: \"%V\": the clock of the store is %L s %s the clock "
+                  "of this machine: requests are signed with the time of the "
+                  "store; check both clocks", &store->name, ngx_abs(skew),
                   (skew > 0) ? "ahead of" : "behind");
 }

@@ -944,7 +944,7 @@ ngx_http_xet_ingest_registered(ngx_http_request_t *r, ngx_int_t rc,
         && status != XET_QUOTA && status != XET_NO_REPO)
     {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "xet: a file taken in is refused: %s",
+                      "xet: an uploaded file was rejected: %s",
                       xet_status_text(status));
         status = XET_INTERNAL;
     }

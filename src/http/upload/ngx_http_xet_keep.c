@@ -429,7 +429,7 @@ ngx_http_xet_keep_end(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
         *xet_hash_print(name, &keep->info->hash) = '\0';
 
         ngx_log_error(NGX_LOG_NOTICE, r->connection->log, 0,
-                      "xet: xorb %s is healed by an upload", name);
+                      "xet: xorb %s was repaired by an upload", name);
 
         remove.xorb = keep->info->hash;
         remove.tag = keep->replaced;

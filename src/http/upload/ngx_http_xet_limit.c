@@ -113,18 +113,20 @@ ngx_http_xet_limit_refuse(ngx_http_request_t *r, ngx_int_t rc, uint64_t wait)
     case NGX_BUSY:
         return ngx_http_xet_error(r, NGX_HTTP_TOO_MANY_REQUESTS,
                                   "too_many_uploads",
-                                  "too many uploads at a time");
+                                  "too many concurrent uploads");
 
     case NGX_DECLINED:
         return ngx_http_xet_error_more(r,
                                        .status = NGX_HTTP_TOO_MANY_REQUESTS,
                                        .code = "too_many_bytes",
-                                       .message = "too many bytes in a while",
+                                       .message = "too many bytes uploaded "
+                                                  "recently; retry later",
                                        .after = (time_t) ((wait + 999)
                                                           / 1000));
 
     default: /* NGX_ERROR */
         return ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                  "overloaded", "too many clients upload");
+                                  "overloaded", "too many clients are "
+                                                "uploading; retry later");
     }
 }

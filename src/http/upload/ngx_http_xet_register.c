@@ -40,8 +40,8 @@
 
 /* Said of every xorb that may not be named: whether it is here is not told. */
 #define NGX_HTTP_XET_REMEMBERED                                               \
-    "; if it was, the Xet cache of this machine still names it: remove "      \
-    "HF_XET_CACHE (~/.cache/huggingface/xet) and upload again"
+    "; if it was stored before, the Xet cache of this machine still lists "    \
+    "it: remove HF_XET_CACHE (~/.cache/huggingface/xet) and upload again"
 
 
 /* A copy whose file was there a moment ago, or is about to be looked at. */

@@ -198,7 +198,7 @@ ngx_http_xet_verify_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
         if (rc == NGX_ERROR) {
             ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                          "xet: no job to verify an upload");
+                          "xet: no job could be started to verify an upload");
             return NGX_HTTP_SERVICE_UNAVAILABLE;
         }
 

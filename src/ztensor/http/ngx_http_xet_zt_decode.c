@@ -451,7 +451,7 @@ ngx_http_xet_zt_decode_failed(ngx_http_request_t *r,
 {
     if (d->stream.begun) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "xet: a decoded component ends early: %s",
+                      "xet: a decoded component was truncated: %s",
                       xet_status_text(status));
 
         ngx_http_finalize_request(r, ngx_http_xet_break_off(r));

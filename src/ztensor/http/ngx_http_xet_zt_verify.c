@@ -1117,7 +1117,7 @@ ngx_http_xet_zt_verify_failed(ngx_http_request_t *r,
 {
     if (v->stream.begun) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "xet: a verification ends early: %s",
+                      "xet: a verification was truncated: %s",
                       xet_status_text(status));
 
         ngx_http_finalize_request(r, ngx_http_xet_break_off(r));

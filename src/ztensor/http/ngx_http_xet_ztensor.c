@@ -209,8 +209,8 @@ ngx_http_xet_ztensor_restore(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z)
 
     if (status == XET_ZT_STALE) {
         ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
-                      "xet: a kept verdict on a zTensor file is damaged, "
-                      "the file is checked again");
+                      "xet: a cached check result of a zTensor file is "
+                      "damaged; checking the file again");
 
         xet_zt_destroy(z->zt);
         z->zt = NULL;
@@ -361,8 +361,8 @@ ngx_http_xet_ztensor_walked(ngx_http_request_t *r, void *data,
 
         if (status != XET_OK && status != XET_NOMEM) {
             ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
-                          "xet: a kept verdict on a zTensor file is not of "
-                          "this file: %s", xet_status_text(status));
+                          "xet: a cached check result does not belong to its "
+                          "zTensor file: %s", xet_status_text(status));
             status = XET_ZT_STALE;
         }
     }
