@@ -472,7 +472,8 @@ sub wrong {
 sub logged {
 	my ($why) = @_;
 
-	ok($t->wait_log(qr/does not match the signed URL: $why/), "a line: $why");
+	ok($t->wait_log(qr/not match the signed URL: $why/),
+		"a line: $why");
 }
 
 # As long as the URL, and said once.

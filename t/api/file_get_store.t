@@ -77,7 +77,7 @@ sub cut_ok {
 		. $reason;
 
 	like($log, qr/\[alert\].*$line/, "$name: an alert");
-	like($log, qr/\[error\].*a file was truncated while it was sent: .*$file->{hash}/,
+	like($log, qr/\[error\].*a file was truncated .*$file->{hash}/,
 		"$name: and who got it");
 
 	# what is not hurt is not refused

@@ -37,8 +37,8 @@ push @files, insert_into($files[0], $size / 2 + 300_000 * $_,
 
 my $told = qr/a term of file [0-9a-f]{64} refers to xorb [0-9a-f]{64}, which (?#
 	)is not stored here; if it was stored before, the Xet cache of this (?#
-	)machine still lists it: remove HF_XET_CACHE \(~\/\.cache\/huggingface\/xet\) and (?#
-	)upload again/;
+	)machine still lists it: remove HF_XET_CACHE (?#
+	)\(~\/\.cache\/huggingface\/xet\) and upload again/;
 
 # --------------------------------------------------------------------------
 # hf_xet

@@ -66,7 +66,7 @@ for my $n (1 .. 4) {
 	# by the statement of the upload, or by a ping before it
 
 	like($t->log($from), qr/is retried: .*read-only transaction(?#
-		)|does not accept writes; disconnecting/, 'the old one is found out');
+		)|does not accept writes;/, 'the old one is found out');
 
 	$new->promote();
 

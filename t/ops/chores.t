@@ -76,7 +76,7 @@ is($t->sql('SELECT count(*) FROM xet.chores_show() WHERE running AND held'
 		. " holder = decode(md5('x'), 'hex'),"
 		. " until = now() + interval '3 s' WHERE name = 'scrub'");
 	ok(wait_for(60, sub {
-		($t->log() . $other->log()) =~ /background job "scrub" was taken over/
+		($t->log() . $other->log()) =~ /job "scrub" was taken over/
 	}), 'who has lost the lease stops');
 	ok(wait_for(60, sub { chore("holder <> decode(md5('x'), 'hex')")
 		eq 't' }), 'a lease that has run out is taken');
@@ -92,7 +92,7 @@ sub owner {
 	my $turn = chore('turn');
 
 	return (grep {
-		$_->log() =~ /background job "scrub" starts at "\d*" in turn $turn\b/
+		$_->log() =~ /job "scrub" starts at "\d*" in turn $turn\b/
 	} $t, $other)[0];
 }
 

@@ -117,7 +117,7 @@ is($t->sql("SELECT count(*) FROM xet.chores WHERE name = 'gc'"), 1,
 	$backup->close();
 
 	ok(wait_for(60, sub {
-		grep { $_->log() =~ /background job "gc" is waiting: the store does not belong/ }
+		grep { $_->log() =~ /job "gc" is waiting: the store does not/ }
 			@nodes
 	}), 'the store is away') or diag(chore('*'));
 	is($t->sql('SELECT count(*) FROM xet.gc_copies'), 1, 'the note stays');

@@ -271,7 +271,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	$t->sql("SELECT xet.chore_now('orphans')");
 
 	ok(wait_for(60, sub {
-		$node->log() =~ /background job "gc" is waiting: the store does not belong/
+		$node->log() =~ /job "gc" is waiting: the store does not/
 	}), 'another disk: it waits') or diag(chore('*'));
 	ok(-e $theirs, 'another disk: nothing is touched');
 

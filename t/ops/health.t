@@ -149,8 +149,8 @@ SKIP: {
 
 # a folder that is not there, or without its disk
 
-$t->allow(qr/xet: the folder ".*" is not the store of the database/);
-$t->allow(qr/connecting to PostgreSQL failed: the folder of the store/);
+$t->allow(qr/xet: the folder ".*" is not the store of this database/);
+$t->allow(qr/connecting to PostgreSQL failed: the .*store folder/);
 
 my $identity = $t->store() . '/identity';
 
@@ -160,8 +160,8 @@ unwell(health(), 'storage_unavailable', 'the store folder is missing',
 	'no folder: why');
 mkdir($t->store()) or die $!;
 sleep(1.1);
-unwell(health(), 'storage_unavailable', 'the folder of the store has no'
-	. ' identity, its disk is not mounted', 'no disk: why');
+unwell(health(), 'storage_unavailable', 'the store folder has no'
+	. ' identity; its disk may not be mounted', 'no disk: why');
 live('no disk');
 rmdir($t->store()) or die $!;
 rename($t->store() . '.away', $t->store()) or die $!;

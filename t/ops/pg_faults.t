@@ -622,7 +622,7 @@ $t->reload();
 unavailable('another schema version', $t->get('/api/v1/health'));
 unavailable('another schema version, again', $t->get(uri($file)));
 
-my $wrong = 'the schema "xet" has another version than this module needs,'
+my $wrong = 'the schema "xet" has another version than this module needs;'
 	. ' run xet migrate';
 
 ok($t->wait_log(qr/\[error\].*\Q$wrong\E/, 5, $from),

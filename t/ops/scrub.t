@@ -303,17 +303,17 @@ SKIP: {
 	ok(wait_for(60, sub { $t->sql("SELECT note FROM xet.chores_show()"
 		. " WHERE name = 'scrub'") =~ /not the store/ }),
 		'another folder: the pass waits, and says why');
-	like($t->log(), qr/background job "scrub" is waiting: the store does not belong/,
+	like($t->log(), qr/job "scrub" is waiting: the store does not/,
 		'another folder: told');
 	is(marked(), '', 'another folder: nothing is marked');
 
-	my $told = () = $t->log() =~ /background job "scrub" is waiting/g;
+	my $told = () = $t->log() =~ /job "scrub" is waiting/g;
 	my $turn = $t->sql("SELECT turn FROM xet.chores WHERE name = 'scrub'");
 
 	ok(wait_for(60, sub { $t->sql("SELECT turn FROM xet.chores"
 		. " WHERE name = 'scrub'") > $turn + 1 }),
 		'another folder: tried again');
-	is(scalar(() = $t->log() =~ /background job "scrub" is waiting/g), $told,
+	is(scalar(() = $t->log() =~ /job "scrub" is waiting/g), $told,
 		'another folder: told once');
 
 	$t->show_store();

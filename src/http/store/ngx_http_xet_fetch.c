@@ -229,8 +229,8 @@ ngx_http_xet_fetch_open(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
     if (xet_net_start(fetch->net, request) != XET_NET_OK) {
         fetch->bad = 1;
-        ngx_log_error(NGX_LOG_ERR, log, 0, "xet: request to peer \"%s\" "
-                                           "failed: %s",
+        ngx_log_error(NGX_LOG_ERR, log, 0,
+                      "xet: request to peer \"%s\" failed: %s",
                       fetch->url, request->why);
         return XET_STORE_FAILED;
     }
@@ -352,8 +352,8 @@ ngx_http_xet_fetch_ended(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
         return ngx_http_xet_fetch_answers(fetch, log);
     }
 
-    ngx_log_error(NGX_LOG_ERR, log, 0, "xet: request to peer \"%s\" failed: "
-                                       "%s",
+    ngx_log_error(NGX_LOG_ERR, log, 0,
+                  "xet: request to peer \"%s\" failed: %s",
                   fetch->url, request->why);
 
     if (xet_store_status(request->err) == XET_STORE_FILES) {
@@ -389,8 +389,7 @@ ngx_http_xet_fetch_lacks(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
     } else {
         ngx_log_error(NGX_LOG_ERR, log, 0,
-                      "xet: peer responded with 404 to \"%s\", but not as an "
-                      "API does",
+                      "xet: the 404 of a peer is not that of an API: \"%s\"",
                       fetch->url);
     }
 
