@@ -457,8 +457,9 @@ BEGIN
 
     IF xet.hub_vain_much(whose) THEN
         status := 429;
-        message := 'Too many bytes were read today for commits that name files'
-                   ' by a false SHA-256, or that were given up';
+        message := 'Too many bytes were read today for commits with a wrong'
+                   ' SHA-256 or commits that were abandoned; try again'
+                   ' tomorrow';
         RETURN NEXT;
         RETURN;
     END IF;

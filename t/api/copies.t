@@ -490,7 +490,7 @@ EOF
 	is(join(' ', map { $_->{status} } @answers), '503 503 503',
 		'healed meanwhile: come again')
 		or diag(map { $_->summary() } @answers);
-	like($_->{body}, qr/healed or collected meanwhile/, 'and why')
+	like($_->{body}, qr/replaced or removed/, 'and why')
 		for @answers;
 	is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT'
 		. ' NULL'), 0, 'nothing is put on record');

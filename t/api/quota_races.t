@@ -152,8 +152,8 @@ limit('subject', 'u1', undef, 90000);
 
 my @sessions = map { $t->pg_session() } 1 .. $writers;
 my ($during, $odd, %done) = (0, '');
-my $expected = join('|', 'over its quota', 'deleted meanwhile',
-	'healed or lost meanwhile', 'is not stored');
+my $expected = join('|', 'the quota of', 'deleted in the',
+	'replaced or lost', 'is not stored');
 
 srand(1);
 
