@@ -95,7 +95,7 @@ good('without xet_dedup_key', with(xet_dedup_key => undef));
 good('without xet_url_base', with(xet_url_base => undef));
 good("xet_url_base $_", with(xet_url_base => $_))
 	for 'https://[::1]:8443/a-b_c.d~e', 'https://$host/x', '$http_x_base';
-bad("xet_url_base $_", qr/"xet_url_base" has characters that need/,
+bad("xet_url_base $_", qr/"xet_url_base" has characters that must/,
 	with(xet_url_base => $_))
 	for 'http://x/a%20b', '"http://x/a b"', 'http://x/?y', '"http://x/#y"',
 		"'http://x/\"'";
@@ -117,7 +117,7 @@ bad('xet_data without keys', qr/"xet_url_key" is required by "xet_data"/,
 # --------------------------------------------------------------------------
 # xet_auth
 
-bad('without xet_auth', qr/"xet_api" needs "xet_auth".*may read, write and/,
+bad('without xet_auth', qr/"xet_api" needs "xet_auth".*connect read, write and/,
 	locations => 'location /api/ { xet_api; }');
 bad("xet_auth $_", qr/invalid value "$_"/,
 	locations => "location /api/ { xet_api; xet_auth $_; }")
@@ -134,7 +134,7 @@ for my $name (qw/ issuer audience /) {
 	my $long = "xet_token_key %%DIR%%/sign.key; xet_token_$name "
 		. 'x' x 257 . ';';
 
-	bad("xet_token: $name", qr/are at most 256 bytes/, http => $long,
+	bad("xet_token: $name", qr/must be at most 256 bytes/, http => $long,
 		locations => 'location /token { xet_token; }');
 	good("xet_api: $name", http => $long,
 		locations => 'location /api/ { xet_api; xet_auth token; }');
@@ -160,7 +160,7 @@ for my $value ('on', "''", -1, 10000000000, 1.5, '1x', 'period=', 'period=59',
 		. "xet_token_generation $value; }");
 }
 
-bad("xet_token_generation $_", qr/must not be more than 99 where there is a /,
+bad("xet_token_generation $_", qr/must not exceed 99 if a period is /,
 	%sign, locations => "location /t { xet_token_generation $_; }")
 	for '100 period=14d', 'period=1m 9999999999';
 bad('xet_token_generation twice', qr/"xet_token_generation" directive is dup/,
@@ -257,7 +257,7 @@ for my $case (
 	[ '"host=a"; xet_postgres_read "host=a"', 'duplicate host' ],
 	[ '"host=' . join(',', 1 .. 9) . '"', 'more than 8 hosts' ],
 	[ '"host=a target_session_attrs=standby"',
-		'"target_session_attrs" has no place here' ],
+		'"target_session_attrs" is not allowed here' ],
 	[ '"host=a dbname=other"', 'names another database than' ],
 	[ '"host=a" lag=1s', 'invalid parameter "lag=1s"' ],
 	[ '"host=a" lag=61m', 'invalid parameter "lag=61m"' ],
@@ -428,13 +428,13 @@ good("xet_scrub $_", with(xet_scrub => $_)) for 'off', 'on', 'on rate=64k',
 	'on interval=30d rate=1g';
 
 mkdir($t->dir() . '/a_peer');
-bad("xet_store_peer $_", qr/takes an URL without user, query or fragment/,
+bad("xet_store_peer $_", qr/takes a URL without user, query or fragment/,
 	with(xet_store_peer => $_)) for 'http://me:secret@node/api',
 	'http://node/api?x', "'http://node/#x'", "'http://node/a b'";
 bad("xet_store_peer $_", qr/ in "\Q$_\E" of "xet_store_peer"/,
 	with(xet_store_peer => $_)) for 'http://', 'https:///api',
 	'http://node:99999/', 'http://node:x/', 'http://:80/';
-bad('xet_store_peer of a socket', qr/takes no socket/,
+bad('xet_store_peer of a socket', qr/does not take a Unix socket/,
 	with(xet_store_peer => 'http://unix:/run/x:/api'));
 bad('xet_store_peer of a long URL', qr/URL is too long/,
 	with(xet_store_peer => 'http://node/' . 'x' x 1024));
@@ -469,7 +469,7 @@ for (
 
 chmod(0600, $t->write_file('token.good', "abc.def\n"));
 like(good("xet_store_peer $_", with(xet_store_peer => $_)),
-	qr/\[warn\].*crosses the network as it is/, "$_: a warning")
+	qr/\[warn\].*is sent unencrypted/, "$_: a warning")
 	for 'http://node/api token=token.good';
 unlike(good("xet_store_peer $_", with(xet_store_peer => $_)), qr/\[warn\]/,
 	"$_: no warning") for 'http://node/api/ timeout=1h', 'HTTPS://node',
@@ -482,7 +482,7 @@ bad("xet_store_peer $_", qr/is the store itself/,
 	'%%STORE%%/../store';
 like(good('xet_store_peer missing',
 	with(xet_store_peer => '%%DIR%%/nowhere')),
-	qr/\[warn\].*"xet_store_peer" is not there/,
+	qr/\[warn\].*"xet_store_peer" does not exist/,
 	'a peer that is not there');
 unlike(good("xet_store_peer $_", with(xet_store_peer => $_)), qr/\[warn\]/,
 	"$_: no warning") for '%%DIR%%/a_peer', '%%DIR%%/a_peer/', 'a_peer',

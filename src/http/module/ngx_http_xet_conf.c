@@ -366,8 +366,8 @@ ngx_http_xet_conf_core(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
 
         if (!clcf->noname) {
             ngx_http_xet_conf_say(cf, NGX_LOG_WARN, conf, "xet_api",
-                                  "\"post_action\" is ignored in location "
-                                  "\"%V\" of this module", &clcf->name);
+                                  "this module ignores \"post_action\" in "
+                                  "location \"%V\"", &clcf->name);
         }
 
         ngx_str_null(&clcf->post_action);
@@ -408,8 +408,8 @@ ngx_http_xet_conf_plan(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *prev,
                                                     : "xet_plan_buffer";
 
     ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, conf, name,
-                          "\"xet_plan_buffer\" must be %uzk at least for "
-                          "%ui \"xet_plan_terms\"", room / 1024,
+                          "\"xet_plan_buffer\" must be at least %uzk for %ui "
+                          "\"xet_plan_terms\"", room / 1024,
                           conf->plan_terms);
 
     return NGX_CONF_ERROR;
@@ -454,8 +454,8 @@ ngx_http_xet_conf_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
                                                      XET_TOKEN_NAME_MAX))
                               ? "xet_token_issuer" : "xet_token_audience",
                               "\"xet_token_issuer\" and "
-                              "\"xet_token_audience\" of \"xet_token\" are at "
-                              "most %d bytes of UTF-8 without control "
+                              "\"xet_token_audience\" of \"xet_token\" must "
+                              "be at most %d bytes of UTF-8 without control "
                               "characters", XET_TOKEN_NAME_MAX);
         return NGX_CONF_ERROR;
     }
@@ -540,8 +540,8 @@ ngx_http_xet_fault_token(ngx_http_xet_main_conf_t *xmcf,
     {
         *name = "xet_token_scope";
 
-        return "\"xet_token_scope\" of a server with \"xet_read_only on\" can "
-               "only be \"read\", or have variables";
+        return "\"xet_token_scope\" must be \"read\" or have variables in a "
+               "server with \"xet_read_only on\"";
     }
 
     return NULL;
@@ -559,9 +559,8 @@ ngx_http_xet_fault_hub(ngx_http_xet_main_conf_t *xmcf,
     if (conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
         *name = "xet_hub";
 
-        return "\"xet_hub\" needs \"xet_auth\": \"token\", or \"off\" where "
-               "everybody who reaches the location may read, write "
-               "and delete";
+        return "\"xet_hub\" needs \"xet_auth\": \"token\", or \"off\" to let "
+               "everyone who can connect read, write and delete";
     }
 
     if (xmcf->token_sign == NULL) {
@@ -593,9 +592,8 @@ ngx_http_xet_fault_api(ngx_http_xet_main_conf_t *xmcf,
     if (conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
         *name = "xet_api";
 
-        return "\"xet_api\" needs \"xet_auth\": \"token\", or \"off\" where "
-               "everybody who reaches the location may read, write "
-               "and delete";
+        return "\"xet_api\" needs \"xet_auth\": \"token\", or \"off\" to let "
+               "everyone who can connect read, write and delete";
     }
 
     if (conf->data_mode == NGX_HTTP_XET_DATA_PRESIGNED) {
@@ -607,13 +605,14 @@ ngx_http_xet_fault_api(ngx_http_xet_main_conf_t *xmcf,
         }
 
         if (conf->url_mode != NGX_HTTP_XET_URL_STRICT) {
-            return "\"xet_data_mode presigned\" signs each range: it excludes "
-                   "\"xet_url_mode cacheable\"";
+            return "\"xet_data_mode presigned\" signs each range and can't be "
+                   "combined with \"xet_url_mode cacheable\"";
         }
 
         if (conf->url_ttl + conf->url_quantum > NGX_HTTP_XET_PRESIGN_MAX) {
-            return "\"xet_data_mode presigned\" allows seven days for "
-                   "\"xet_url_ttl\" and \"xet_url_quantum\" together";
+            return "with \"xet_data_mode presigned\" the sum of "
+                   "\"xet_url_ttl\" and \"xet_url_quantum\" must not exceed "
+                   "seven days";
         }
     }
 
@@ -628,8 +627,8 @@ ngx_http_xet_fault_api(ngx_http_xet_main_conf_t *xmcf,
     {
         *name = "xet_grants";
 
-        return "\"xet_grants on\" beside \"xet_auth token\" needs a secret "
-               "or a private key, see \"xet_token_key\"";
+        return "\"xet_grants on\" with \"xet_auth token\" needs a secret or a "
+               "private key, see \"xet_token_key\"";
     }
 
     return NULL;
@@ -649,13 +648,14 @@ ngx_http_xet_fault_size(ngx_http_xet_loc_conf_t *conf, const char **name)
     if (conf->body_buffer < 16 * 1024) {
         *name = "xet_body_buffer";
 
-        return "\"xet_body_buffer\" must be 16k at least";
+        return "\"xet_body_buffer\" must be at least 16k";
     }
 
     if (conf->read_buffer < XET_CHUNK_MAX) {
         *name = "xet_read_buffer";
 
-        return "\"xet_read_buffer\" must hold a chunk, 128k";
+        return "\"xet_read_buffer\" must be at least 128k, the size of a "
+               "chunk";
     }
 
     if (conf->xorb_max < XET_CHUNK_MAX + XET_XORB_HEADER_LEN
@@ -663,7 +663,8 @@ ngx_http_xet_fault_size(ngx_http_xet_loc_conf_t *conf, const char **name)
     {
         *name = "xet_xorb_max_size";
 
-        return "\"xet_xorb_max_size\" must hold a chunk and be less than 4g";
+        return "\"xet_xorb_max_size\" must be at least the size of a chunk, "
+               "and less than 4g";
     }
 
     return NULL;
@@ -788,8 +789,8 @@ ngx_http_xet_conf_pools(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 
     if (xmcf->read_pool == xmcf->pool) {
         ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                      "\"xet_read_thread_pool\" is the pool of uploads: "
-                      "what is read will wait for what is written");
+                      "\"xet_read_thread_pool\" is also the pool of uploads: "
+                      "reads will wait for writes");
     }
 
     return NGX_OK;

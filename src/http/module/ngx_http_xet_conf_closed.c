@@ -47,10 +47,10 @@ ngx_http_xet_conf_closed(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
                 && !ngx_http_xet_closed_used(xmcf, server))
             {
                 ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, conf, names[k],
-                                      "\"%s\" has nothing to refuse: no "
-                                      "location there has \"xet_api\", "
-                                      "\"xet_hub\" or \"xet_token\"; write it "
-                                      "where they are, for an edge at its "
+                                      "\"%s\" has no effect: no location "
+                                      "there has \"xet_api\", \"xet_hub\" or "
+                                      "\"xet_token\"; move it to their "
+                                      "server, which for an edge is its "
                                       "origin", names[k]);
                 return NGX_ERROR;
             }

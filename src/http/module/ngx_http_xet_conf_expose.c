@@ -39,34 +39,34 @@ static ngx_uint_t ngx_http_xet_expose_used(ngx_http_xet_main_conf_t *xmcf,
 
 
 static const ngx_http_xet_leak_t  ngx_http_xet_leak_open = {
-    "xet_auth", "reads the whole store without a token (\"xet_auth off\")",
+    "xet_auth", "opens the whole store without a token (\"xet_auth off\")",
     "xet_auth token;"
 };
 
 
 static const ngx_http_xet_leak_t  ngx_http_xet_leak_store = {
-    "xet_access", "reads the whole store by any token (\"xet_access store\")",
+    "xet_access", "opens the whole store to any token (\"xet_access store\")",
     "xet_access repo;"
 };
 
 
 static const ngx_http_xet_leak_t  ngx_http_xet_leak_dedup = {
-    "xet_dedup_scope", "tells what the whole store has "
-    "(\"xet_dedup_scope store\")",
+    "xet_dedup_scope", "reveals what the whole store has (\"xet_dedup_scope "
+                       "store\")",
     "xet_dedup_scope repo;"
 };
 
 
 static const ngx_http_xet_leak_t  ngx_http_xet_leak_url = {
-    "xet_url_mode", "gives out URLs of whole xorbs, of several repos "
-    "(\"xet_url_mode cacheable\")",
+    "xet_url_mode", "issues URLs of whole xorbs with data of several repos "
+                    "(\"xet_url_mode cacheable\")",
     "xet_url_mode strict;"
 };
 
 
 static const ngx_http_xet_leak_t  ngx_http_xet_leak_hub = {
-    "xet_auth", "opens all repos to everybody (\"xet_hub\" with "
-    "\"xet_auth off\")",
+    "xet_auth", "opens all repos to everyone (\"xet_hub\" with \"xet_auth "
+                "off\")",
     "xet_auth token;"
 };
 
@@ -89,10 +89,10 @@ ngx_http_xet_conf_expose(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
         {
             ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, p[i].conf,
                                   "xet_hub_expose",
-                                  "\"xet_hub_expose on\" has nothing to "
-                                  "allow: %s; remove it",
-                                  hub ? "no location there gives private "
-                                        "repos away"
+                                  "\"xet_hub_expose on\" has no effect: %s; "
+                                  "remove it",
+                                  hub ? "no location there exposes private "
+                                        "repos"
                                       : "no \"xet_hub\" has private repos");
             return NGX_ERROR;
         }
@@ -102,11 +102,11 @@ ngx_http_xet_conf_expose(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 
         if (leak) {
             ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, p[i].conf, leak->name,
-                                  "location \"%V\" %s, and so it gives away "
-                                  "the private repos of \"xet_hub\" in "
-                                  "location \"%V\": write \"%s\", or, if "
-                                  "that is meant, \"xet_hub_expose on;\" in "
-                                  "this location or its server",
+                                  "location \"%V\" %s and so exposes the "
+                                  "private repos of \"xet_hub\" in location "
+                                  "\"%V\": write \"%s\", or, if this is "
+                                  "intended, \"xet_hub_expose on;\" in this "
+                                  "location or its server",
                                   &p[i].core->name, leak->what,
                                   &hub->core->name, leak->write);
             return NGX_ERROR;

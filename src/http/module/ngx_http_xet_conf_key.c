@@ -163,8 +163,8 @@ ngx_http_xet_conf_other(ngx_conf_t *cf, xet_key_file_t *f, ngx_str_t *file)
             && ngx_memcmp(mark[i].bytes, f->mark, XET_KEY_LEN) == 0)
         {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "the key in \"%V\", line %ud, has the bytes of "
-                               "the key in \"%V\", line %ud, which is for "
+                               "the key in \"%V\", line %ud, is the same as "
+                               "the key in \"%V\", line %ud, which has "
                                "another purpose", file, f->line,
                                &mark[i].file, mark[i].line);
             return NGX_ERROR;

@@ -80,7 +80,7 @@ ngx_http_xet_conf_store_peer(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (cf->args->nelts > 2) {
         return ngx_http_xet_param_invalid(cf, &value[2],
-                                          "behind an URL, a folder has no "
+                                          "after a URL; a folder has no "
                                           "parameters");
     }
 
@@ -186,7 +186,7 @@ ngx_http_xet_conf_peer_url(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
         if (value->data[i] <= ' ' || value->data[i] > '~'
             || ngx_strchr("@?#\"\\<>^`{|}", value->data[i]))
         {
-            return "takes an URL without user, query or fragment";
+            return "takes a URL without user, query or fragment";
         }
     }
 
@@ -206,7 +206,7 @@ ngx_http_xet_conf_peer_url(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
     }
 
     if (u.family == AF_UNIX) {
-        return "takes no socket of the file system";
+        return "does not take a Unix socket";
     }
 
     peer->url = *value;
@@ -223,8 +223,8 @@ ngx_http_xet_conf_peer_url(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
         && !ngx_http_xet_conf_peer_local(&u.host))
     {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "the token of \"xet_store_peer\" \"%V\" crosses "
-                           "the network as it is: write \"https://\"",
+                           "the token of \"xet_store_peer\" \"%V\" is sent "
+                           "unencrypted: use \"https://\"",
                            &peer->url);
     }
 
@@ -383,7 +383,7 @@ ngx_http_xet_conf_peers(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 
         if (ngx_file_info(peers[i].path.data, &peer) == NGX_FILE_ERROR) {
             ngx_log_error(NGX_LOG_WARN, cf->log, ngx_errno,
-                          "\"xet_store_peer\" is not there: "
+                          "\"xet_store_peer\" does not exist: "
                           ngx_file_info_n " \"%V\" failed in %s:%ui",
                           &peers[i].path, peers[i].file, peers[i].line);
             continue;

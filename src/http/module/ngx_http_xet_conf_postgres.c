@@ -99,8 +99,8 @@ ngx_http_xet_conf_password(ngx_conf_t *cf, ngx_str_t *conninfo)
 
     if (rc == NGX_DECLINED) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "a password in the configuration is shown by "
-                           "\"nginx -T\", use a passfile");
+                           "\"nginx -T\" shows the password in the "
+                           "configuration; use a passfile");
     }
 
     return NGX_OK;

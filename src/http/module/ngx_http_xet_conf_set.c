@@ -115,7 +115,8 @@ ngx_http_xet_conf_chore(ngx_conf_t *cf, ngx_command_t *cmd, void *conf,
     if (!*on && (ngx_strcmp(value[1].data, "off") != 0 || cf->args->nelts > 2))
     {
         return ngx_http_xet_param_invalid(cf, &value[1],
-                                          "\"on\", or \"off\" and no more");
+                                          "\"on\", or \"off\" without further "
+                                          "parameters");
     }
 
     return ngx_http_xet_params(cf, 2, params, conf, must);
@@ -206,11 +207,11 @@ ngx_http_xet_conf_handler(ngx_conf_t *cf, ngx_command_t *cmd,
 {
     if (clcf->handler && clcf->handler != handler) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "\"%V\" takes the place of another directive of "
-                           "the location that answers requests, "
-                           "\"proxy_pass\", \"fastcgi_pass\", \"xet_api\" or "
-                           "the like, which has no effect; give each a "
-                           "location of its own", &cmd->name);
+                           "\"%V\" replaces another directive of the location "
+                           "that answers requests, such as \"proxy_pass\", "
+                           "\"fastcgi_pass\" or \"xet_api\", which has no "
+                           "effect; use a separate location for each",
+                           &cmd->name);
     }
 
     clcf->handler = handler;
@@ -396,7 +397,7 @@ ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         && !xet_sign_base_ok(value->data, value->len))
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"xet_url_base\" has characters that need to be "
+                           "\"xet_url_base\" has characters that must be "
                            "escaped in a URL: \"%V\"", value);
         return NGX_CONF_ERROR;
     }
@@ -620,8 +621,8 @@ ngx_http_xet_conf_token_generation(ngx_conf_t *cf, ngx_command_t *cmd,
 
     if (period && number > NGX_HTTP_XET_GENERATION_PERIODIC) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "the number must not be more than %d where there "
-                           "is a period", NGX_HTTP_XET_GENERATION_PERIODIC);
+                           "the number must not exceed %d if a period is set",
+                           NGX_HTTP_XET_GENERATION_PERIODIC);
         return NGX_CONF_ERROR;
     }
 
@@ -758,7 +759,8 @@ ngx_http_xet_conf_upload_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "no \"xet_upload_zone\" \"%V\" before this", &value[1]);
+                       "\"xet_upload_zone\" \"%V\" must be defined before it "
+                       "is used", &value[1]);
     return NGX_CONF_ERROR;
 }
 

@@ -210,7 +210,7 @@ ngx_http_xet_conf_store_bucket(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     xmcf->store->backend->named = (s3.temp.len == sizeof("named") - 1);
 
     ngx_http_xet_warn_reader(cf, "credentials", &s3.credentials,
-                             "keys that are changed need a reload");
+                             "changed keys need a reload");
     ngx_http_xet_warn_reader(cf, "trusted_certificate", &s3.certificate,
                              "they can't connect to the store");
 

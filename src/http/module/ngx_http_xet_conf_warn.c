@@ -142,8 +142,8 @@ ngx_http_xet_warn_place(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     if (clcf->open_file_cache && clcf->open_file_cache_errors) {
         ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_data",
                               "\"open_file_cache_errors\" is on in location "
-                              "\"%V\" of \"xet_data\": a xorb that was asked "
-                              "for before it was uploaded stays 404, write "
+                              "\"%V\" of \"xet_data\": a xorb that is "
+                              "requested before its upload stays 404; write "
                               "\"open_file_cache_errors off;\"",
                               &clcf->name);
     }
@@ -182,9 +182,9 @@ ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
     if (conf->data) {
         ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, conf, name,
                               "\"%s\" of location \"%V\" has no effect within "
-                              "\"xet_data\": every request is held for a data "
-                              "URL, and clients get 403; give each a location "
-                              "of its own, not one in the other",
+                              "\"xet_data\": every request is treated as a "
+                              "data URL and fails with 403; use separate "
+                              "locations, not nested ones",
                               name, &clcf->name);
         return;
     }
@@ -192,9 +192,9 @@ ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
     if (clcf->handler != handler) {
         ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, conf, name,
                               "\"%s\" of location \"%V\" has no effect: a "
-                              "directive behind it answers all requests "
+                              "later directive answers all requests "
                               "(\"proxy_pass\", \"fastcgi_pass\", \"xet_api\" "
-                              "or the like); give each a location of its own",
+                              "or the like); use a separate location for each",
                               name, &clcf->name);
         return;
     }
@@ -202,8 +202,8 @@ ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
     if (ngx_http_xet_warn_returns(w, place, 1)) {
         ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, conf, name,
                               "\"%s\" of location \"%V\" has no effect: "
-                              "\"return\" answers all requests; remove it, or "
-                              "give it a location of its own",
+                              "\"return\" answers all requests; remove "
+                              "\"return\", or move it to another location",
                               name, &clcf->name);
     }
 }
@@ -247,11 +247,11 @@ ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 
     if (repos) {
         ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_token",
-                              "\"xet_token\" of location \"%V\" gives out "
-                              "tokens of no repo, and every \"xet_api\" has "
-                              "\"xet_access repo\": clients that write get "
-                              "403 insufficient_scope; write "
-                              "\"xet_token_repo\"", &place->core->name);
+                              "\"xet_token\" of location \"%V\" issues tokens "
+                              "without a repo, but every \"xet_api\" has "
+                              "\"xet_access repo\": writes fail with 403 "
+                              "insufficient_scope; set \"xet_token_repo\"",
+                              &place->core->name);
     }
 }
 
@@ -281,10 +281,10 @@ ngx_http_xet_warn_api_base(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
     }
 
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_api_base",
-                          "\"xet_api_base\" is \"%V\", and no URI of location "
-                          "\"%V\" begins with it: clients get 404 no_route "
-                          "for everything; write the path that is before "
-                          "\"/v1/\" in URLs",
+                          "\"xet_api_base\" is \"%V\", but no URI of location "
+                          "\"%V\" starts with it: all requests fail with 404 "
+                          "no_route; set it to the path before \"/v1/\" in "
+                          "URLs",
                           base, name);
 }
 
@@ -343,9 +343,9 @@ ngx_http_xet_warn_body(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf,
                           place->conf->api ? "xet_api" : "xet_verify_body",
                           "\"client_max_body_size\" of location \"%V\" is "
-                          "%Ok, %s may have %Ok: clients get 413 and give up; "
+                          "%Ok, but %s may have %Ok: uploads fail with 413; "
                           "write \"client_max_body_size %Om;\", and more "
-                          "where files come by PUT",
+                          "where files are uploaded with PUT",
                           &clcf->name, size / 1024, what, need / 1024,
                           ngx_max(80, need / 1024 / 1024 + 1));
 }
@@ -392,7 +392,7 @@ ngx_http_xet_warn_tls(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
                           "\"xet_require_tls on\" in a server that does not "
                           "listen with \"ssl\": clients of location \"%V\" "
                           "get 403 tls_required; write \"listen 443 ssl;\", or "
-                          "behind a proxy that ends TLS "
+                          "behind a proxy that terminates TLS "
                           "\"xet_require_tls $http_x_forwarded_proto;\"",
                           &place->core->name);
 }
@@ -440,11 +440,12 @@ ngx_http_xet_warn_headers(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server)
 
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, places[i].conf, "xet_api",
                           "\"large_client_header_buffers\" has buffers of %uz "
-                          "bytes, requests of \"xet_api\" may need %uz for a "
-                          "line, by \"xet_batch_max\", \"xet_url_ranges\" or "
-                          "their token: clients get 400 or 414 and give up; "
-                          "write \"large_client_header_buffers 8 72k;\" at "
-                          "the level of http",
+                          "bytes, but a line of a request of \"xet_api\" may "
+                          "need %uz, because of \"xet_batch_max\", "
+                          "\"xet_url_ranges\" or its token: requests fail "
+                          "with 400 or 414; write "
+                          "\"large_client_header_buffers 8 72k;\" at the http "
+                          "level",
                           size, room);
 }
 
@@ -536,10 +537,10 @@ ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server)
             }
 
             ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, p[i].conf, "xet_api",
-                                  "\"error_page\" of location \"%V\" leads to "
-                                  "\"%V\", which the server does not have: "
-                                  "clients get 500 in the place of %i; write "
-                                  "\"location %V { xet_error; }\"",
+                                  "\"error_page\" of location \"%V\" points "
+                                  "to \"%V\", which does not exist in this "
+                                  "server: clients get 500 instead of %i; "
+                                  "write \"location %V { xet_error; }\"",
                                   &p[i].core->name, &page[j].value.value,
                                   page[j].status, &page[j].value.value);
 
@@ -590,9 +591,9 @@ ngx_http_xet_warn_error(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     }
 
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_error",
-                          "no \"error_page\" of the server leads to location "
-                          "\"%V\" of \"xet_error\": what nginx itself refuses "
-                          "is HTML; write \"error_page 400 413 414 494 500 "
+                          "no \"error_page\" of the server points to location "
+                          "\"%V\" of \"xet_error\": errors of nginx itself "
+                          "are HTML; write \"error_page 400 413 414 494 500 "
                           "502 503 504 %V;\" in the locations of \"xet_api\"",
                           name, name);
 }
@@ -627,10 +628,10 @@ ngx_http_xet_warn_zones(ngx_http_xet_warn_t *w)
 
         ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, limits[i],
                               "xet_upload_zone",
-                              "\"xet_upload_zone\" \"%V\" is in force in no "
-                              "location of \"xet_api\": clients may upload "
-                              "what they like; write \"xet_upload_limit "
-                              "%V;\" behind it",
+                              "\"xet_upload_zone\" \"%V\" is not used in any "
+                              "location of \"xet_api\": uploads are not "
+                              "limited; write \"xet_upload_limit %V;\" after "
+                              "it",
                               &limits[i]->zone->shm.name,
                               &limits[i]->zone->shm.name);
     }

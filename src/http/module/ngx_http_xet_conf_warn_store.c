@@ -69,10 +69,10 @@ ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
 
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_data",
                           "\"xet_data\" of location \"%V\" looks for xorbs in "
-                          "the folder \"%V\", and \"xet_store\" is a bucket: "
-                          "clients get 404 for what they download; include "
-                          "xet_bucket.conf behind xet_location.conf, or write "
-                          "\"xet_data_mode presigned;\"",
+                          "the folder \"%V\", but \"xet_store\" is a bucket: "
+                          "downloads fail with 404; include xet_bucket.conf "
+                          "after xet_location.conf, or write \"xet_data_mode "
+                          "presigned;\"",
                           &clcf->name, &clcf->root);
 }
 
@@ -206,8 +206,8 @@ ngx_http_xet_warn_reader(ngx_conf_t *cf, const char *name, ngx_str_t *file,
 
     ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                        "\"%s=%V\" can't be read by \"%s\", the user of the "
-                       "workers: %s; give it to that user or a group of it, "
-                       "and let that enter all folders above",
+                       "workers: %s; make it readable by that user or its "
+                       "group, and all folders above accessible",
                        name, file, ccf->username, what);
 }
 

@@ -108,12 +108,11 @@ ngx_http_xet_warn_root(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     }
 
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_data",
-                          "\"%s\" of location \"%V\" is \"%V\", which does "
-                          "not lead to the folder of \"xet_store\", \"%V\": "
-                          "clients get 404 for what they download; write "
-                          "\"root %V;\" where URLs have \"/xorbs/\" at their "
-                          "root, else \"alias %V/xorbs/;\" in a location that "
-                          "ends with \"/xorbs/\"",
+                          "\"%s\" of location \"%V\" is \"%V\", which is not "
+                          "the folder of \"xet_store\", \"%V\": downloads "
+                          "fail with 404; write \"root %V;\" where URLs have "
+                          "\"/xorbs/\" at their root, or \"alias %V/xorbs/;\" "
+                          "in a location that ends with \"/xorbs/\"",
                           clcf->alias ? "alias" : "root", &clcf->name,
                           &clcf->root, &w->xmcf->store->name,
                           &w->xmcf->store->name, &w->xmcf->store->name);
@@ -338,10 +337,10 @@ ngx_http_xet_warn_ranges(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     }
 
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_url_ranges",
-                          "\"xet_url_ranges\" is %ui, and \"max_ranges\" of "
-                          "location \"%V\" is %ui: clients that ask for more "
-                          "ranges at once get 403 range_not_signed; write "
-                          "\"max_ranges %ui;\" there",
+                          "\"xet_url_ranges\" is %ui, but \"max_ranges\" of "
+                          "location \"%V\" is %ui: requests for more ranges "
+                          "fail with 403 range_not_signed; write \"max_ranges "
+                          "%ui;\" there",
                           place->conf->url_ranges, &data->core->name,
                           data->core->max_ranges, place->conf->url_ranges);
 }
@@ -374,10 +373,10 @@ ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
     }
 
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_url_base",
-                          "\"xet_url_base\" leads to this nginx, and no "
+                          "\"xet_url_base\" points to this nginx, but no "
                           "location of \"xet_data\" serves \"%V/xorbs/\": "
-                          "clients get 404 for what they download; write such "
-                          "a location, or the path that it has",
+                          "downloads fail with 404; add such a location, or "
+                          "correct the path of \"xet_url_base\"",
                           &base.path);
 }
 
