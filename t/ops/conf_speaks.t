@@ -349,7 +349,7 @@ warns('of shards', words('"client_max_body_size" of location "...shards$" is ',
 	'1024k, a shard or a file may have 65536k'),
 	conf("$data$api location ~ ^/api/(v1/)?shards\$ {\n!!xet_api;\n"
 		. "xet_auth off;\n}"));
-warns('of a nested one', qr/location "\^\/api\/\(v1\/\)\?files\$" is 1024k, but/,
+warns('of a nested one', qr/location "\^\/api\/\(v1\/\)\?files\$" is 1024k/,
 	conf("$data location /api/ {\n$auth location ~ ^/api/(v1/)?files\$ {\n"
 		. "!!xet_api;\nclient_max_body_size 1m;\n}\n}"));
 warns('of an edge', $body, conf("$data location /api/ {\n"
@@ -470,7 +470,8 @@ warns('one of another server', qr/points to "\@xet_error"/, conf("server {\n"
 	. "listen 127.0.0.1:%%PORT_8081%%;\nerror_page 404 \@xet_error;\n"
 	. "location \@xet_error {\nxet_error;\n}\n}"));
 warns('no error_page', words('no "error_page" of the server points to ',
-	'location "@xet_error" of "xet_error": ... is HTML; write "error_page 400'),
+	'location "@xet_error" of "xet_error": ... HTML; write ',
+	'"error_page 400'),
 	conf("$data$api location \@xet_error {\n!!xet_error;\n}"));
 
 silent("errors: $_->[0]", conf("$data$api$_->[1]"))
