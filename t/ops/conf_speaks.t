@@ -346,7 +346,7 @@ warns('64m', $body, conf("client_max_body_size 64m;\n$data"
 warns('of larger xorbs', qr/a xorb may have .* "client_max_body_size 132m;"/,
 	conf("$data location /api/ {\n!!$auth xet_xorb_max_size 128m;\n}"));
 warns('of shards', words('"client_max_body_size" of location "...shards$" is ',
-	'1024k, a shard or a file may have 65536k'),
+	'1024k, but a shard or a file may have 65536k'),
 	conf("$data$api location ~ ^/api/(v1/)?shards\$ {\n!!xet_api;\n"
 		. "xet_auth off;\n}"));
 warns('of a nested one', qr/location "\^\/api\/\(v1\/\)\?files\$" is 1024k/,
