@@ -1,6 +1,6 @@
 
 /*
- * Who a request is from, what it may do, and how much it may send.
+ * Authentication, permissions, and upload limits of a request.
  */
 
 #ifndef _NGX_HTTP_XET_ACCESS_H_INCLUDED_

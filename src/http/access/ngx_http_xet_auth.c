@@ -1,16 +1,15 @@
 
 /*
- * Who a request is from, and what it may do.
+ * Authenticates a request, and checks its permissions.
  *
- * A token is verified at first use: in the access phase, or before it when a
- * zone of limit_req asks for the subject.  The request keeps the verdict while
- * it stays in the location whose rules have led to the verdict; all workers
- * share verdicts on good tokens until the tokens expire, in the token cache.
- * To verify a signature takes 10 to 100 microseconds, which is no reason to
- * leave the event loop.
+ * A token is verified at first use: in the access phase, or earlier when a zone
+ * of limit_req needs the subject.  The request keeps the verdict as long as it
+ * stays in a location with the same rules.  All workers share verdicts on valid
+ * tokens in the token cache until the tokens expire.  Verifying a signature
+ * takes 10 to 100 microseconds, so it is done in the event loop.
  *
- * 401 says that the token itself is missing or bad, and clients give up then;
- * what a good token does not allow is 403.
+ * 401 means that the token is missing or invalid, and clients give up.  403
+ * means that a valid token does not allow the request.
  */
 
 #include "ngx_http_xet.h"

@@ -1,16 +1,17 @@
 
 /*
- * Requests that a web page makes a browser send: from another origin, or to a
- * name that an attacker's DNS has pointed at this server (DNS rebinding).
+ * Checks requests that a web page may have sent by a browser: from another
+ * origin, or to a name that an attacker's DNS points to this server (DNS
+ * rebinding).
  *
- *     check   the name in Host is one of this server's     -> else 421
- *             a method that writes is not of a foreign page -> else 403
+ *     check   Host must be a name of this server           -> else 421
+ *             a write must not come from a foreign page    -> else 403
  *
- * Where tokens are asked for, a foreign page has none, so names are checked
- * only where authentication is off, and where the server tells of itself.
+ * Where tokens are required a foreign page has none.  So the name is checked
+ * only where authentication is off, and for metrics and the status page.
  *
- * Everything here runs in the event loop, before the access phase, keeps no
- * state and allocates nothing.  A refused request is answered and finalized.
+ * Everything runs in the event loop, before the access phase, without state and
+ * allocations.  A rejected request is answered and finalized.
  */
 
 #include "ngx_http_xet.h"

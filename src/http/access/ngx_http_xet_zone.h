@@ -1,6 +1,6 @@
 
 /*
- * Nodes by digest in a zone of shared memory.
+ * Nodes, found by digest, in a zone of shared memory.
  */
 
 #ifndef _NGX_HTTP_XET_ZONE_H_INCLUDED_

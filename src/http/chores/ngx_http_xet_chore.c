@@ -1,28 +1,27 @@
 
 /*
- * The lease and the steps of a chore, in the one worker of a node that has
- * chores.
+ * The lease and the steps of a chore (a background job).  Each node runs its
+ * chores in one worker.
  *
  *     idle    --timer-->  takes   asks PostgreSQL for the lease
  *     takes   --taken-->  runs    begin, and the first step
- *             --not----->  idle   until it may be due
- *     runs    --next--->  keeps   now and then, or at once pauses
+ *             --not----->  idle   until the chore may be due
+ *     runs    --next--->  keeps   renews the lease at times; else pauses
  *             --finish->  ends -> idle
  *             --retry-->  ends -> idle, after a backoff
- *     keeps   --ours--->  pauses, or ends where the worker exits
- *             --not----->  idle   somebody else goes on
+ *     keeps   --ours--->  pauses, or ends if the worker exits
+ *             --not----->  idle   another worker has taken over
  *     pauses  --timer-->  runs    the next step
  *
- * The lease has the name of the node, which the master has drawn at random and
- * all its workers know: what a worker has left, because it was killed or the
- * configuration was loaded anew, a later one of the node takes at once, and one
- * of another node when the lease has run out.  The turn, a number that grows
- * with each taking, keeps a worker that is late from writing over the work of
- * the next one.
+ * The lease carries the name of the node: a random name that the master has
+ * drawn and that all its workers know.  So after a reload or a crash, another
+ * worker of the same node takes the lease at once.  Another node takes it when
+ * it has expired.  The turn is a number that grows each time the lease is
+ * taken.  It keeps a late worker from overwriting the work of its successor.
  *
- * Timers are cancelable, so a worker that exits does not wait for a pause; a
- * job and a statement that are under way are waited for.  All of this belongs
- * to the event loop; a thread sees chore->data only.
+ * Timers are cancelable: an exiting worker does not wait for a pause, but it
+ * does wait for a job or a statement in flight.  Everything here belongs to the
+ * event loop; a thread sees only chore->data.
  */
 
 #include "ngx_http_xet.h"

@@ -1,7 +1,7 @@
 
 /*
- * Chores: work in the background that one worker of all nodes that share a
- * database does, step by step, for as long as the store is there.
+ * Chores are background jobs.  Of all nodes that share a database, one worker
+ * at a time runs a chore, step by step, as long as the store exists.
  */
 
 #ifndef _NGX_HTTP_XET_CHORES_H_INCLUDED_

@@ -1,7 +1,7 @@
 
 /*
- * Inside of chores: the state of the collector, between its phases of rows and
- * copies and that of files without a row.
+ * Internal to chores: the state of the collector that its phases share, those
+ * for rows and copies and the one for files without a row.
  */
 
 #ifndef _NGX_HTTP_XET_GC_H_INCLUDED_

@@ -1,22 +1,22 @@
 
 /*
- * The last phase of the chore "gc": files of the store that never had a row, as
- * a crash leaves them.  Once a day: all names of the store are looked at.
+ * The last phase of the chore "gc": files of the store that never had a row,
+ * for example after a crash.  Once a day it looks at all names in the store.
  *
- *     due      (query)   whether it is time, or a backup or a rebuild is under
- *                        way, which keep all files
- *     list     (thread)  some names (ngx_http_xet_store_orphans.c, where it
- *                        says why this is safe)
- *     suspect  (query)   those that no row names, and no note
- *     take     (thread)  takes old ones aside, a few at a time
- *     sure     (query)   those that may be removed, asked once more
- *     settle   (thread)  removes them, and gives back what must stay
- *     swept    (query)   at the end: when that was, and how many are left
+ *     due      (query)   whether it is time; no file is removed while a backup
+ *                        or a rebuild is running
+ *     list     (thread)  some names (ngx_http_xet_store_orphans.c explains why
+ *                        this is safe)
+ *     suspect  (query)   names that appear in no row and in no note
+ *     take     (thread)  moves old ones into quarantine, a few at a time
+ *     sure     (query)   asks once more which of them may be removed
+ *     settle   (thread)  removes these, and restores the others
+ *     swept    (query)   at the end: records the time and how many are left
  *
- * The cursor is the folder.  Whoever goes on in the middle, or begins, looks
- * first after what a sweep that has died had aside.  Where something gets its
- * name back, since a backup has begun for one, the run ends, and the next one
- * begins again.
+ * The cursor is the folder.  Each run first deals with files that an
+ * interrupted run has left in quarantine.  If a file gets its name back, for
+ * example because a backup has started, the run ends and the next one starts
+ * from the beginning.
  */
 
 #include "ngx_http_xet.h"

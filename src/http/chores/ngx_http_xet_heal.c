@@ -1,28 +1,27 @@
 
 /*
- * The chore "heal": copies that are marked as damaged, by the scrub, by readers
- * or by uploads, are read again, and healed from the folders and nodes of
+ * The chore "heal" repairs copies that the scrub, readers or uploads have
+ * marked as damaged.  It replaces them from the folders and nodes of
  * "xet_store_peer".
  *
- *     read      (ngx_http_xet_pass.c)  the copy, which may be whole after all
- *     whole     (query)   takes the mark away
- *     list      (thread)  which copies of the xorb a peer's folder has; a node
- *                       is asked for the xorb
- *     fetch     (as read)  decodes one of them, and writes it to a temporary
- *                       file; what is not that xorb is not taken, and the next
- *                       one is tried, then the next peer; a node that is down
- *                       is not asked again for a minute
- *     commit    (thread)  makes the file a durable copy with a tag of its own
- *     heal      (query)   puts it in the place of the damaged one, if the row
- *                       still names that
- *     remove    (thread)  removes the copy that was replaced
- *     later     (query)   where nobody has the xorb: the next try
+ *     read      (ngx_http_xet_pass.c)  the copy, which may be intact after all
+ *     whole     (query)   clears the mark
+ *     list      (thread)  finds copies of the xorb in a peer's folder; a peer
+ *                       node is asked for the xorb itself
+ *     fetch     (as read)  decodes one into a temporary file.  If it is not
+ *                       the xorb, the next copy or peer is tried.  A node that
+ *                       is down is not asked again for a minute
+ *     commit    (thread)  makes the file a durable copy with its own tag
+ *     heal      (query)   replaces the damaged copy, if the row still names it
+ *     remove    (thread)  removes the replaced copy
+ *     later     (query)   if no peer has the xorb: schedules the next attempt
  *
- * The order is that of an upload that heals (ngx_http_xet_keep.c), and so is
- * what holds: the copy is durable before a row names it, PostgreSQL decides in
- * one transaction between this, uploads and other nodes, whoever loses removes
- * its own copy, and whatever dies leaves a file that no row names.  While the
- * statement is under way our copy stays, since a row may name it already.
+ * The order and its guarantees are those of an upload that heals
+ * (ngx_http_xet_keep.c).  The copy is durable before a row names it.
+ * PostgreSQL decides in one transaction between this chore, uploads and other
+ * nodes; the loser removes its own copy.  A crash leaves only a file that no
+ * row names.  While the statement is in flight our copy stays, since a row may
+ * name it.
  */
 
 #include "ngx_http_xet.h"

@@ -3,23 +3,21 @@
  * A pass over the copies that rows name, in the order of the rows.
  *
  *     rows    (query)   the next few rows; none: the pass is complete
- *     read    (thread)  a piece of the copy, then a pause by the rate, until
- *                       all of it was read
- *     judge             the chore's own: what becomes of a copy that is whole,
- *                       or damaged
+ *     read    (thread)  a piece of the copy, then a pause to keep the rate,
+ *                       until the whole copy was read
+ *     judge             done by the chore: handles an intact or a damaged copy
  *
- * The cursor is the row up to which all is done.  A copy that is being read
- * when the worker goes is read again from its beginning.
+ * The cursor is the last row that is done.  If the worker exits while it reads
+ * a copy, the copy is read again from its beginning.
  *
- * What says nothing about a copy does not hold up the pass if it is about one
- * copy: that is logged, counted and left behind.  Where several in a row can't
- * be read, or the cause is no copy's (another store, no descriptors, no
- * memory), the pass goes back to where it was and waits.  If the same copies
- * can't be read then either, while the store tells its identity, they are left
- * behind as well: a "." behind the cursor says that they were tried.
+ * A read error that affects one copy is logged and counted, and the copy is
+ * skipped.  If several consecutive copies can't be read, or if the cause is not
+ * the copy (wrong store, no descriptors, no memory), the pass goes back and
+ * waits.  If the same copies fail again while the identity of the store can be
+ * read, they are skipped too: a "." after the cursor records the first attempt.
  *
- * The structure belongs to the event loop; a job has scan, taken, limit and
- * status while it runs.
+ * The structure belongs to the event loop; a running job owns scan, taken,
+ * limit and status.
  */
 
 #include "ngx_http_xet.h"

@@ -1,7 +1,7 @@
 
 /*
- * Inside of chores: a pass over the copies that rows name, which is what the
- * scrub and the healing of copies have in common.
+ * Internal to chores: a pass over the copies that rows name.  The chores
+ * "scrub" and "heal" share it.
  */
 
 #ifndef _NGX_HTTP_XET_PASS_H_INCLUDED_

@@ -1,13 +1,13 @@
 
 /*
- * The chore "scrub": all copies that rows name are read, again and again, so
- * that damage is found before a client meets it.
+ * The chore "scrub" reads all copies that rows name, over and over, to find
+ * damage before a client does.
  *
  *     read    (ngx_http_xet_pass.c)
- *     mark    (query)   of a copy that is damaged, if the row still names it: a
- *                       copy that was healed or deleted meanwhile is none
+ *     mark    (query)   marks a damaged copy, if the row still names it: a copy
+ *                       that was repaired or deleted meanwhile does not count
  *
- * Copies that are marked already are left to the chore "heal".  Two workers
+ * Copies that are already marked are left to the chore "heal".  Two workers
  * that read the same copy at once mark it once.
  */
 

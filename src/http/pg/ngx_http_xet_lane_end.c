@@ -1,18 +1,18 @@
 
 /*
- * How a statement ends in its lane, which is one of
+ * The end of a statement in its lane.  The result is one of
  *
- *     answer     PostgreSQL has done it
- *     verdict    class XT, of our own functions: for the caller alone
- *     refused    the caller is told whether PostgreSQL was away or would not,
- *                and the log what it said
+ *     answer     PostgreSQL has executed the statement
+ *     verdict    an error of class XT, raised by our own functions, for the
+ *                caller only
+ *     refused    the caller learns whether PostgreSQL was unavailable or has
+ *                rejected the statement; the log gets the message
  *
- * and what makes a lane send it again instead: an error that another attempt
- * may cure, while somebody waits for the answer and the statement has tries
- * left.
+ * A lane retries the statement if another attempt may succeed, if the caller is
+ * still waiting, and if the statement has attempts left.
  *
- * A statement is counted and freed before its caller is called, who may send
- * another one.
+ * A statement is counted and freed before its caller is called, because the
+ * caller may send another one.
  */
 
 #include "ngx_http_xet.h"

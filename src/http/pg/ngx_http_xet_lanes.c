@@ -1,55 +1,41 @@
 
 /*
- * The lanes of PostgreSQL sessions of a worker.
+ * The lanes of a worker: pools of PostgreSQL sessions.
  *
- * Reads are pipelined: many requests' statements are in flight on a session,
- * which keeps PostgreSQL busy instead of waking it for each.  Writes, and
- * reads that may run long, have sessions of their own, a statement at a time.
- * Queries about chunks have sessions of their own, too, pipelined, so that they
- * do not hold up other reads: the cost of such a query depends on what has been
- * stored.
+ * A lane is one of reads (pipelined), writes, dedup queries (pipelined, so that
+ * their varying cost does not delay other reads), long reads and pings.  Writes
+ * and long reads run one statement per session.  In the lane of long reads (see
+ * statements.def) callers take turns, and one caller may fill at most a quarter
+ * of the queue.
  *
- * Long reads, of which statements.def says what they are, have sessions of
- * their own, too, a statement at a time: a few of them run, whatever is asked,
- * and no short read is behind one.  There the callers take turns: a statement
- * waits for one statement of each other caller and not for all of theirs, and
- * one caller has at most a quarter of the queue.
+ * A statement waits in the queue of its lane, is in flight on a session, or is
+ * done.  One deadline covers waiting and execution.  A statement that misses
+ * the deadline in flight closes its session, because nothing else ends a
+ * session that PostgreSQL has forgotten.  When a session is lost, its
+ * statements are sent again, at most as many times as the lane has sessions;
+ * all of them are idempotent.  If a lane can't get any session, its statements
+ * fail at once and callers answer 503.
  *
- * A statement waits in its lane's queue, is in flight on a session, or is
- * done.  One deadline covers waiting and being in flight.  A statement that is
- * late in flight takes its session with it, because nothing else ends a session
- * that PostgreSQL has forgotten.  When a session is lost, the statements in
- * flight are sent again, each as many times as the lane has sessions: every
- * statement of ours is idempotent.  When no session of a lane can be had, its
- * statements fail at once and callers answer 503.
+ * A ping must not wait behind a statement that waits for a lock.  It uses an
+ * idle read session, or if all are busy, a session of the ping lane, which is
+ * opened for it.  Without any read session the ping waits like a read.
  *
- * Results of a session come in the order of its statements, so a ping behind a
- * statement that waits for a lock would measure the lock, not PostgreSQL.  A
- * ping takes a read session that has nothing to do, and where all are busy, a
- * session of the ping lane, which is opened for that.  Where there is no read
- * session the ping waits for one like a read: a session that reads can't have
- * is no sign of health.
+ * If PostgreSQL allows fewer sessions than the lanes want, each lane gets one
+ * before another gets two, in the order read and write, dedup, long, ping.
  *
- * Where PostgreSQL has fewer sessions than all lanes want, each shall have one
- * before another has two, in the order of read and write, dedup, long, ping: a
- * lane that has none gets what a later or richer one is not using.
+ * A refused session is retried with growing delays.  A statement for a lane
+ * without a session retries at once, unless an attempt has failed in the last
+ * half second.  When a lane gets a session, lanes without one retry at once.
  *
- * A refused session is asked for again after longer and longer times.  But a
- * statement for a lane without any session asks at once, if none was refused in
- * the last half second; and when a lane gets a session again, the lanes without
- * one ask at once, so that PostgreSQL is back for all statements when it is
- * back for one.
+ * If a server does not accept writes, all sessions with it are closed, those of
+ * reads too, and their statements are sent again elsewhere: the next host of
+ * the connection string may be the primary now.
  *
- * A session with a server that takes no writes is none: who was the primary may
- * have been told to give that up, and the next host of the connection string be
- * the primary.  All sessions with that server are closed, also those that read,
- * and their statements are sent again by others.
+ * The lane of a standby (ngx_http_xet_standby.c) is like a lane of reads, with
+ * one exception: a statement that conflicts with the replay is not sent to the
+ * same host again.
  *
- * The lane of a standby (ngx_http_xet_standby.c) is like one of reads, but for
- * a statement that is in the way of what the standby replays: it is not sent
- * again to the same host, which would be in the way again.
- *
- * All of this lives in the event loop of one worker.
+ * Everything here lives in the event loop of one worker.
  */
 
 #include "ngx_http_xet.h"

@@ -1,11 +1,11 @@
 
 /*
- * The parameters of a statement, in the binary form that PostgreSQL takes.
+ * The parameters of a statement, in PostgreSQL's binary form.
  *
- * An array is kept in that form from the first element on: dimensions (1), has
- * nulls, oid of the element, length, lower bound (1), then each element with
- * its length.  Memory comes from malloc(), because threads fill arrays; a
- * failed allocation marks the array as failed, which its user checks once, at
+ * An array is built in that form from its first element on: dimensions (1), has
+ * nulls, OID of the element, length, lower bound (1), then each element with
+ * its length.  Memory comes from malloc(), because threads fill arrays.  A
+ * failed allocation marks the array as failed; the user checks that once, at
  * the end.
  */
 

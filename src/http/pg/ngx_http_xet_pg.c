@@ -2,50 +2,42 @@
 /*
  * One PostgreSQL session as nginx events.
  *
- * Connecting is done in a thread, see ngx_http_xet_pg_connect.c; the event
- * loop gets a connection, makes it a session, and only ever sends and consumes.
- * The session is in pipeline mode: each statement has a sync of its own, so one
- * that fails takes no other with it, and results come in the order of sending.
- *
- * libpq owns the socket.  It is watched level-triggered, because
- * PQconsumeInput() reads only once; and nginx's connection is released before
- * libpq closes the descriptor.
+ * A thread connects (ngx_http_xet_pg_connect.c).  The event loop then sends the
+ * settings and prepares all statements in one round trip, and after that only
+ * sends statements and reads results.  The session is in pipeline mode: each
+ * statement has its own sync, so a failing statement does not affect others,
+ * and results arrive in the order of sending.
  *
  * States: closed -> connecting -> ready -> closed, and closed -> backoff ->
- * connecting while PostgreSQL can't be reached.  While pg->connect is set a
+ * connecting while PostgreSQL is unreachable.  While pg->connect is set, the
  * PGconn belongs to the thread, else to the event loop.
  *
- * A connection becomes a session: settings, and the preparing of all
- * statements.  They are one batch of a pipeline, so one round trip, and the
- * event loop sends them as it sends any statement.
+ * libpq owns the socket.  The socket is watched level-triggered, because
+ * PQconsumeInput() reads only once.  nginx's connection is released before
+ * libpq closes the descriptor.
  *
- * Every statement of ours finds its rows by an index.  Sessions keep plans,
- * also those of foreign keys, and a plan made while a table was tiny would read
- * the whole table for each row long after it has grown: hence no sequential
- * scans.  A plan that has no other way than such a scan gets a penalty, because
- * of which PostgreSQL would plan the statement anew each time, and that takes
- * longer than most statements: hence generic plans.  And rows that are asked
- * for by windows come in the order of their index, while a bitmap scan would
- * read and sort all remaining rows for each window.
+ * The settings of a session:
  *
- * A heal and the commit of a shard lock each other out, and each must see what
- * the other one has committed meanwhile: read committed.
+ * - No sequential scans and no bitmap scans: each statement finds its rows by
+ *   an index.  A plan that was made while a table was tiny would otherwise scan
+ *   the grown table, and a bitmap scan would sort all remaining rows for each
+ *   window.
+ * - Generic plans: plans that can't avoid a scan get a penalty, which would
+ *   make PostgreSQL plan the statement again each time.
+ * - Read committed: a heal and the commit of a shard lock each other out, and
+ *   each must see what the other has committed.
+ * - statement_timeout ends a statement whose caller is gone;
+ *   client_connection_check_interval makes PostgreSQL notice that while the
+ *   statement waits for a lock.
+ * - lock_timeout keeps requests that wait for a long-held lock from occupying
+ *   all sessions.
  *
- * A statement that acts for a client has another one before it, in its
- * transaction: xet.in_time() refuses it when it has lain in a socket for more
- * than NGX_HTTP_XET_PG_BEGINS, by the clock of PostgreSQL.  What that clock
- * says is heard when the session begins and with each such statement, so it is
- * known but for the time that an answer takes, which makes it seem earlier; and
- * where it was set meanwhile, or the answer took long, the refusal says what it
- * is, and the statement is sent again.
- *
- * statement_timeout ends a statement that nobody waits for any more.  While
- * such a statement waits for a lock, PostgreSQL would not notice that its
- * session was given up: client_connection_check_interval makes it look.
- *
- * lock_timeout is for locks that are held for long, as by a heal of a xorb that
- * many files have: a few requests that wait for such a lock would otherwise
- * occupy all sessions as long as the lock is held.
+ * A statement that acts for a client follows xet.in_time() in its transaction.
+ * That function rejects a statement that has lain in a socket for more than
+ * NGX_HTTP_XET_PG_BEGINS.  The time is measured by PostgreSQL's clock, which is
+ * read when the session starts and with each such statement.  After a clock
+ * change or a slow response the rejection contains the current time, and the
+ * statement is sent again.
  */
 
 #include "ngx_http_xet.h"

@@ -1,6 +1,6 @@
 
 /*
- * Statements to PostgreSQL and the rows that it answers.
+ * Statements to PostgreSQL, and the rows that they return.
  */
 
 #ifndef _NGX_HTTP_XET_PG_H_INCLUDED_

@@ -1,12 +1,11 @@
 
 /*
- * What a connection must lead to: a database of the version that this module
- * needs, which describes the store.
+ * Checks a new connection: the database must have the schema version that this
+ * module needs, and must describe this store.
  *
- * The check reads and writes files, and each step follows from the one before,
- * so the thread that has connected does it.  For each answer of the server it
- * waits as long as for connecting at most: a lock or a server that has stopped
- * must not hold the thread for ever.
+ * The check reads and writes files step by step, so the connecting thread does
+ * it.  It waits for each response at most as long as for the connection: a lock
+ * or a halted server must not block the thread for ever.
  */
 
 #include "ngx_http_xet.h"

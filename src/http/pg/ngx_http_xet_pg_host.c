@@ -1,12 +1,12 @@
 
 /*
- * Hosts: what connection strings name, and what libpq is told for one.
+ * Hosts: what connection strings name, and the parameters of libpq for each.
  *
- * The primary is one string, with all hosts that may be it: libpq asks them in
- * turn for the one that is no standby, each time a session is opened.  Of
- * standbys each is a host of its own, since each is as near and as far behind
- * as it is: a string with several is taken apart here, and what a host has of
- * the lists comes to libpq behind the string, where it wins.
+ * The primary has one string with all hosts that may be the primary: each time
+ * a session is opened, libpq looks for the one that is not a standby.  A string
+ * of standbys is split into its hosts, because each standby has its own
+ * distance and lag.  The values of one host are passed to libpq after the
+ * string, and override it.
  */
 
 #include "ngx_http_xet.h"

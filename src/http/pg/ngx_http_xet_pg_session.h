@@ -1,6 +1,6 @@
 
 /*
- * Inside of pg: connections, sessions and the lanes that they make.
+ * Internal to pg: connections, sessions, and the lanes made of them.
  */
 
 #ifndef _NGX_HTTP_XET_PG_SESSION_H_INCLUDED_

@@ -1,36 +1,31 @@
 
 /*
- * The standbys of a worker: which one answers reads, and how old its answers
- * may be.
+ * The standbys of a worker: which one answers reads, and how old its rows may
+ * be.
  *
- * How far a host is, is a position in PostgreSQL's log (LSN).  The primary is
- * asked for its own now and then, and what it says is kept with the time at
- * which it was asked: all that was acknowledged before that time is before that
- * position.  A standby that has replayed up to a position knows all of that, so
- * the age of its rows is the age of the newest question whose answer it has
- * replayed.  No clock is compared with that of another machine, a primary
- * without writes makes nobody look old, and a standby that has lost its primary
- * grows old as it should, which it could not know itself.
+ * The state of a host is a position in PostgreSQL's log (LSN).  The primary is
+ * asked for its position at intervals; the answer is kept with the time of the
+ * question.  Everything acknowledged before that time is before that position.
+ * The age of a standby's rows is the age of the newest question whose answer it
+ * has replayed.  So no clocks are compared, a primary without writes does not
+ * make a standby look old, and a standby that has lost its primary ages.
  *
- * While the primary is away nothing new is known, and nothing new is committed
- * as far as we can see: the age stays what it was when the primary was last
- * heard of, by any statement.  So reads go on without a primary; but where it
- * has sessions for other statements and none for this question, what it commits
- * makes a standby old like before.
+ * While the primary is unreachable the age stays what it was when the primary
+ * was last heard of, by any statement: nothing new is committed as far as we
+ * know, so reads continue.  If the primary answers other statements but not
+ * this question, standbys age as usual.
  *
- * A standby that has replayed more than the primary had, when it was asked
- * later, does not follow this primary but another one, that there was or is:
- * it is left out until that is over.  Likewise one that is no standby any more,
- * while xet_postgres leads to a server of another timeline.
+ * A standby that has replayed more than the primary had at a later time follows
+ * another primary.  It is not used until that ends.  The same applies to a host
+ * that is no longer a standby, while xet_postgres leads to a server of another
+ * timeline.
  *
- * The nearest is the one that answers the same question soonest, on average.
- * Another one takes its place when it is nearer by a third and by a quarter of
- * a millisecond, so that two that are alike do not alternate.
+ * The nearest standby is the one with the shortest average response time.
+ * Another one replaces it when it is faster by a third and by a quarter of a
+ * millisecond, so that similar standbys do not alternate.
  *
- * The same question tells whether the primary still takes writes, where another
- * host may have become it: reads would not find out by themselves.
- *
- * All of this lives in the event loop of one worker.
+ * The same question shows whether the primary still accepts writes; reads would
+ * not notice that.  Everything here lives in the event loop of one worker.
  */
 
 #include "ngx_http_xet.h"
