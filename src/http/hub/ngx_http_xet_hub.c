@@ -1,14 +1,14 @@
 
 /*
- * Who asks a Hub for what.
+ * Dispatches a request to a Hub.
  *
  *     router    path as it was sent -> route
- *     here      who it is -> whether they may -> what the path names
- *     router    the route's handler
+ *     here      caller -> permission by scope -> name in the path
+ *     router    the handler of the route
  *
- * Whether somebody may see a repo, and write to it, PostgreSQL says with each
- * statement (xet.hub_find()), from what is found out here: the name spaces of
- * the caller, and the repo that his token is bound to.
+ * With each statement PostgreSQL decides whether the caller may see or change a
+ * repo (xet.hub_find()).  This file finds out what that needs: the name spaces
+ * of the caller, and the repo that the token is bound to.
  */
 
 #include "ngx_http_xet.h"

@@ -1,6 +1,6 @@
 
 /*
- * A Hub: repos with names, as huggingface_hub and its like ask for them.
+ * A Hub: repos with names, for huggingface_hub and other clients.
  */
 
 #ifndef _NGX_HTTP_XET_HUB_H_INCLUDED_

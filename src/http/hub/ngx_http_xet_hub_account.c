@@ -1,7 +1,7 @@
 
 /*
- * What clients ask besides repos: who they are, and what else a Hub has an
- * answer for.
+ * Requests of clients that are not about repos: who the caller is, and the
+ * small routes that clients expect of a Hub.
  */
 
 #include "ngx_http_xet.h"

@@ -1,7 +1,7 @@
 
 /*
- * Answers of a Hub: JSON that PostgreSQL has made, its errors, links to the
- * next page, and arguments of requests.
+ * Responses of a Hub: JSON and errors made by PostgreSQL, links to the next
+ * page, and arguments of requests.
  */
 
 #include "ngx_http_xet.h"

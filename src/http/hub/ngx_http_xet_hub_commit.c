@@ -1,28 +1,28 @@
 
 /*
- * POST commit/{revision}, and POST batch of a bucket: what an upload has
- * brought gets its names.
+ * POST commit/{revision}, and POST batch of a bucket: uploaded files get their
+ * paths.
  *
  *     handler -> may the caller write? (PostgreSQL)
- *     feed    (thread) operations, into a batch
- *     take    files that stand in the commit, together, when they are many
- *                      bytes, and the last ones (ngx_http_xet_hub_files.c)
- *     stage   (query)  a batch that is full, and the last one
- *     claims  (query)  files that the commit names by a SHA-256, among those
- *                      that uploads of the repo have brought: what is wrong, or
- *                      whose SHA-256 nobody has computed
- *     prove   (jobs)   reads these, one after the other; those that another
- *                      commit reads are waited for, and asked for again
- *     commit  (query)  all of it, or nothing; where others have changed the
- *                      same files since the branch was looked at, and the
- *                      client has said no parent, once more
+ *     feed    (thread) parses operations into a batch
+ *     take    stores files that are contained in the commit, when they have
+ *                      many bytes and at the end (ngx_http_xet_hub_files.c)
+ *     stage   (query)  stores a full batch, and the last one
+ *     claims  (query)  looks up the files that the commit names by SHA-256
+ *                      among the uploads of the repo: reports errors, and
+ *                      files whose SHA-256 was never computed
+ *     prove   (jobs)   reads these files one by one; if another commit reads
+ *                      one already, waits for it and asks again
+ *     commit  (query)  applies everything or nothing; if another commit has
+ *                      changed the same files since the branch was read, and
+ *                      the client has named no parent, tries once more
  *
- * What a shard says of a SHA-256 is a claim, so no commit that others see rests
- * on one.  What is staged and not committed is dropped when the request ends;
- * what a crash leaves of that is swept by its age.
+ * The SHA-256 in a shard is only a claim, so no visible commit relies on one.
+ * If the request ends before the commit, staged operations are dropped; those
+ * that a crash has left are swept by age.
  *
  * Memory: two buffers of the body, a batch of up to 1,000 operations, a line of
- * up to 1 MiB, and up to 2 MiB of files that stand in the commit.
+ * up to 1 MiB, and up to 2 MiB of files that are contained in the commit.
  */
 
 #include "ngx_http_xet.h"

@@ -1,17 +1,18 @@
 
 /*
- * The files that a repo is created with: its first commit.
+ * The first commit of a repo that is created with files.
  *
- *     add    (thread)   a file, of the body
- *     begin  (query)    may the caller create it?  A place for its uploads
- *     take   all of them, together (ngx_http_xet_hub_files.c)
- *     stage  (query)    the same, for the statement that makes the repo
+ *     add    (thread)   a file of the body
+ *     begin  (query)    may the caller create the repo?  Makes a temporary
+ *                       repo for the uploads
+ *     take   stores all files together (ngx_http_xet_hub_files.c)
+ *     stage  (query)    the same files, for the statement that creates the repo
  *
- * The place is one that no token leads to.  It becomes that of the repo when
- * that is made; else it is dropped, with what was staged, when the request
+ * No token leads to the temporary repo.  It then belongs to the new repo; if
+ * the creation fails, it is dropped with the staged files when the request
  * ends, or by the sweep.
  *
- * Memory: the contents, which stand in a body of 1 MiB.
+ * Memory: the contents of the files, which fit into a body of 1 MiB.
  */
 
 #include "ngx_http_xet.h"

@@ -1,19 +1,19 @@
 
 /*
- * LFS: what git-lfs, and clients of a Hub without Xet, send and fetch files by.
+ * LFS: transfers for git-lfs, and for clients of a Hub without Xet.
  *
- *     batch   handler -> body -> may the caller? -> which are there?
- *             (PostgreSQL) -> for each object nothing, or a URL -> which of
- *             the next ones are there? ...
- *     put     the URL's signature -> the file, as PUT files takes it
- *     get     the URL's signature -> the file of this SHA-256 -> its bytes
+ *     batch   handler -> body -> may the caller? -> which objects exist?
+ *             (PostgreSQL) -> for each object nothing, or a URL -> the next
+ *             objects ...
+ *     put     the URL's signature -> the file, stored as by PUT files
+ *     get     the URL's signature -> the file with this SHA-256 -> its bytes
  *
- * Clients put objects without any header: the right to do so is in the URL,
- * for one object of one repo, for as long as a token would hold.  An upload
- * that asks for "xet" gets a token of the repo in the place of a URL.
+ * Clients upload objects without any header, so the URL carries the permission:
+ * for one object of one repo, valid as long as a token.  An upload that asks
+ * for the transfer "xet" gets a token of the repo instead of a URL.
  *
- * Memory of a batch: its objects, of a body of 1 MiB, and a part of the answer,
- * NGX_HTTP_XET_HUB_LFS_PART objects (ngx_http_xet_hub_stream.c).
+ * Memory of a batch: its objects, from a body of 1 MiB, and a part of the
+ * response, NGX_HTTP_XET_HUB_LFS_PART objects (ngx_http_xet_hub_stream.c).
  */
 
 #include "ngx_http_xet.h"

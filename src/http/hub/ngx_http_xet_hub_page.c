@@ -1,13 +1,14 @@
 
 /*
- * What the pages of a Hub have in common: the frame, the headers, and errors.
+ * Common parts of the web pages of a Hub: the frame, the headers, and errors.
  *
- * There is no script, and nothing is loaded: the style is a part of the page,
- * and the policy names its digest.  What a page shows depends on who asks for
- * it, so nobody else may keep it; whoever has it asks again, and gets 304 where
- * it is the same, since the entity tag is a digest of the page.
+ * Pages have no scripts and load nothing: the style is inside the page, and the
+ * content security policy contains its digest.  The contents depend on the
+ * caller, so only the browser may cache a page.  The browser revalidates it
+ * each time; the entity tag is a digest of the page, so an unchanged page is
+ * 304.
  *
- * All that is not markup is escaped by xet_hub_html().
+ * xet_hub_html() escapes everything that is not markup.
  */
 
 #include "ngx_http_xet.h"

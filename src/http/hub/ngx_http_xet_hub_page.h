@@ -1,12 +1,11 @@
 
 /*
- * Inside of the Hub: its pages.
+ * Internal to the Hub: its web pages.
  *
- * A page is written into one buffer and sent when it is whole.  It has at most
- * NGX_HTTP_XET_HUB_ROWS rows, titles are cut by PostgreSQL, a path has 1,024
- * bytes and a text 64 KiB; a character is six bytes at most when it is escaped.
- * So a page takes 200 KiB where names are as usual, and 4 MiB at the very most,
- * until it is sent.
+ * A page is written into one buffer and sent when it is complete.  It has at
+ * most NGX_HTTP_XET_HUB_ROWS rows.  PostgreSQL truncates titles; a path has at
+ * most 1,024 bytes, a text 64 KiB, and an escaped character six bytes.  So a
+ * page takes 200 KiB with usual names, and at most 4 MiB, until it is sent.
  */
 
 #ifndef _NGX_HTTP_XET_HUB_PAGE_H_INCLUDED_

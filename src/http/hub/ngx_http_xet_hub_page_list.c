@@ -1,15 +1,16 @@
 
 /*
- * Pages of repos: all that the caller may see, those of a kind, those of an
- * owner; the newest first, a page of them at a time, and by a part of the name.
+ * Pages that list repos: all repos that the caller may see, those of a kind or
+ * of an owner, optionally filtered by a part of the name.  The most recently
+ * changed comes first.
  *
  *     handler -> arguments -> one statement -> a table
  *
- * How many there are is told to nobody: a page has a link to the next one, or
- * none.  A page goes on behind the last repo of the page before, so one that
- * changes meanwhile is on the first page and not left out.  A page looks at
- * 5,000 repos: where few of them are to be shown, it has fewer rows and a next
- * one.
+ * A page shows no total, only a link to the next page, if there is one.  The
+ * next page continues after the last repo of this one.  So a repo that changes
+ * meanwhile moves to the first page, and none is left out.  A page examines
+ * 5,000 repos: if few of them match, it has fewer rows and a link to the next
+ * page.
  */
 
 #include "ngx_http_xet.h"

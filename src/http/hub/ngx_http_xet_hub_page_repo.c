@@ -2,12 +2,12 @@
 /*
  * The page of a repo: a folder of it at a revision, or a file.
  *
- *     handler -> the repo -> branches and tags -> what is in the folder
- *             -> the text that belongs to it -> sent
+ *     handler -> the repo -> branches and tags -> contents of the folder
+ *             -> the text to show -> sent
  *
- * Each step is a statement, and writes what it got into the page before the
- * next one is sent, since rows are gone with that.  The steps behind the first
- * one name its commit, so a page shows one state of the repo.
+ * Each step is a statement.  It writes its rows into the page before the next
+ * statement, which frees them.  The first step finds the commit, and the others
+ * name it, so a page shows one state of the repo.
  */
 
 #include "ngx_http_xet.h"

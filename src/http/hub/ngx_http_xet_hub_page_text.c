@@ -1,13 +1,12 @@
 
 /*
- * The text on a page: README.md of a folder, or the file that the page is of.
- * It is shown as it is, with no markup of its own, and no more of it than
- * NGX_HTTP_XET_HUB_TEXT bytes.
+ * The text on a page: README.md of a folder, or the file of the page.  It is
+ * shown as plain text, at most NGX_HTTP_XET_HUB_TEXT bytes.
  *
- *     open (PostgreSQL) -> range -> next (a thread reads) … -> sent
+ *     open (PostgreSQL) -> range -> next (a thread reads) ... -> sent
  *
- * A text that can't be read is left out, and the page says so; the rest of it
- * is as good as it was.
+ * If the text can't be read, the page says so; the rest of the page is
+ * complete.
  */
 
 #include "ngx_http_xet.h"

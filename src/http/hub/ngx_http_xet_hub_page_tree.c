@@ -1,9 +1,9 @@
 
 /*
- * A folder as a table: its folders and files, with sizes, the commits that they
- * come from, and dates.  A folder leads to its page, a file to its bytes; these
- * come as an attachment, so the link has no attribute "download": for one that
- * has, browsers ask in another way, and can't give a password any more.
+ * A folder as a table: its folders and files, with sizes, commits and dates. A
+ * folder links to its page, a file to its bytes.  Files are sent as an
+ * attachment, so the link has no "download" attribute: with it, browsers make a
+ * request that can't ask for a password.
  */
 
 #include "ngx_http_xet.h"

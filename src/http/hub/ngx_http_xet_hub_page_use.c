@@ -1,11 +1,10 @@
 
 /*
- * Lines to copy that fetch a repo, or a file of it: with hf, with Python, with
- * curl.  They have the URL of this server as the caller knows it.
+ * Commands to copy that fetch a repo or a file: for hf, Python and curl.  They
+ * contain the URL of this server as the caller knows it.
  *
- * A branch may be called "$(rm -rf ~)", and the host is what the request says:
- * what goes into a line is a word of the shell's, or a string of Python's,
- * whatever it has in it.
+ * A branch may be named "$(rm -rf ~)", and the client chooses the host.  So
+ * every value is quoted as one word of the shell, or as a string of Python.
  */
 
 #include "ngx_http_xet.h"

@@ -1,16 +1,16 @@
 
 /*
- * What there is: repos, and their history.
+ * Reading repos and their history.
  *
- *     handler -> arguments -> one statement, whose text is the answer
+ *     handler -> arguments -> one statement, whose text is the response
  *
- * What a repo is, with its files; its branches and tags; and a page of commits
- * come in parts, each the text of a statement: 256 files or branches, or
- * commits of some 64 KiB.  A request holds one part, twice while it is copied:
- * of usual names 20 to 70 KB, of the longest ones 600 KB.
+ * The description of a repo with its files, lists of branches and tags, and
+ * pages of commits are sent in parts.  A part is the text of one statement: 256
+ * files or branches, or commits of some 64 KiB.  A request holds one part, and
+ * two while it is copied: 20 to 70 KB with usual names, at most 600 KB.
  *
- * Pages go on by a cursor, the last entry of the page before, so commits that
- * are made meanwhile neither repeat an entry nor leave one out.
+ * The cursor of a page is the last entry of the page before.  So new commits
+ * cause neither repeated nor missing entries.
  */
 
 #include "ngx_http_xet.h"

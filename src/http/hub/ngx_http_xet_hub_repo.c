@@ -1,10 +1,10 @@
 
 /*
- * Repos: what makes, moves and deletes them, and their settings.
+ * Creates, moves and deletes repos, and changes their settings.
  *
- *     handler -> body -> who may (PostgreSQL) -> the answer
+ *     handler -> body -> permission (PostgreSQL) -> the response
  *
- * A body without an owner is about the name space of who asks.
+ * A body without an owner refers to the name space of the caller.
  */
 
 #include "ngx_http_xet.h"

@@ -3,12 +3,11 @@
  * GET and HEAD resolve/{revision}/{path}: a file by its name.
  *
  *     handler -> the path (PostgreSQL) -> headers
- *     HEAD     that is all: what a client of Xet needs to fetch the file itself
- *     GET      the file, as GET files/{file} gives it: ranges, conditions
+ *     HEAD     done: a Xet client has what it needs to fetch the file itself
+ *     GET      the file, as by GET files/{file}: ranges, conditions
  *
- * No answer leads elsewhere, so there is no redirect that could lose a header
- * or a token.  A client that says so in Accept gets what it needs for Xet as
- * JSON in the place of the bytes.
+ * There are no redirects that could lose a header or a token.  A client that
+ * asks for it in Accept gets the data of Xet as JSON instead of the bytes.
  */
 
 #include "ngx_http_xet.h"

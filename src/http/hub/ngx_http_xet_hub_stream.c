@@ -1,19 +1,19 @@
 
 /*
- * Answers of a Hub that grow with a repo: a part at a time.
+ * Responses of a Hub that grow with the repo, sent in parts.
  *
  *     asking (a statement reads the rows of a part) -> sending (the client
  *     takes the part) -> asking ... -> done
  *
- * The first part decides: an error is a status, and an answer that is one part
- * has a length and is sent as any other one.  Otherwise the next part is asked
- * for when the client has taken the one before it, so a request holds the rows
- * and then the JSON of one part, however long the answer and slow the client.
- * Parts are of one commit: the first one says which, and the others name it.
+ * An error in the first part becomes a status.  A response of a single part has
+ * a length and is sent like any other.  Otherwise the next part is requested
+ * when the client has taken the one before.  So a request holds the rows and
+ * then the JSON of one part, however long the response and slow the client.
+ * The first part chooses the commit, and the others name it.
  *
- * What fails behind the first part breaks the answer off: nothing that looks
- * complete is sent.  That is also what happens where the caller may not read
- * the repo any more, since each statement looks at that anew.
+ * If a later part fails, the connection is closed, so that the truncated
+ * response does not look complete.  This also happens if the caller loses the
+ * permission to read the repo, since each statement checks it again.
  *
  * Lives in the event loop.
  */

@@ -1,13 +1,13 @@
 
 /*
- * Tokens for uploads and downloads: the Hub says who may read or write a repo,
- * the location of "xet_api" that its tokens lead to does the rest.
+ * Tokens for uploads and downloads.  The Hub decides who may read or write a
+ * repo; the location of "xet_api" that its tokens point to transfers the data.
  *
- *     handler -> who may (PostgreSQL) -> a token for the repo alone
+ *     handler -> permission (PostgreSQL) -> a token for this repo only
  *
- * The name of the repo in the token is not that of the Hub: it stays when the
- * repo is moved, and never comes again, so a token for a repo that was deleted
- * is of no use for another one of its name.
+ * The repo in the token is an internal name.  It stays when the repo is
+ * renamed, and is never reused: a token for a deleted repo is useless for a new
+ * repo of the same name.
  */
 
 #include "ngx_http_xet.h"

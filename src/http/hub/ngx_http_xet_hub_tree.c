@@ -1,15 +1,15 @@
 
 /*
- * The files of a repo: a folder of it, or all that is below one, a page at a
- * time; and those at some paths.
+ * Lists files of a repo: a folder, or everything below it, page by page; and
+ * files at given paths.
  *
- *     handler -> arguments -> a statement for each part -> a row each -> JSON
+ *     handler -> arguments -> a statement for each part -> rows -> JSON
  *
- * A page, or what was found of a list of paths, is sent in parts: of 256
- * entries, or of 64 with the title of a commit to each.  The rows of a part are
- * in memory and then its JSON, in pieces that are sent as they are; the rows
- * are freed before that.  Of usual names that is 100 KB of rows and 90 KB of
- * JSON; of the longest ones, which need escapes, up to 700 KB.
+ * A response is sent in parts of 256 entries, or of 64 when each has the title
+ * of a commit.  The rows of a part are in memory and then its JSON, which is
+ * sent in pieces after the rows are freed.  With usual names this is 100 KB of
+ * rows and 90 KB of JSON; with the longest names, which need escapes, up to 700
+ * KB.
  */
 
 #include "ngx_http_xet.h"

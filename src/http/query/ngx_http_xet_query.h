@@ -1,6 +1,7 @@
 
 /*
- * One function a statement: binds parameters, reads rows into structures.
+ * One function for each statement: binds parameters, and reads rows into
+ * structures.
  */
 
 #ifndef _NGX_HTTP_XET_QUERY_H_INCLUDED_

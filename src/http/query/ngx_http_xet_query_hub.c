@@ -1,7 +1,7 @@
 
 /*
- * What there is to do about statements of a Hub besides sending them: batches
- * of operations, and rows that are copied.
+ * Helpers for statements of the Hub: batches of operations, and rows that are
+ * copied.
  */
 
 #include "ngx_http_xet.h"

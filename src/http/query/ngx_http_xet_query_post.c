@@ -1,9 +1,8 @@
 
 /*
- * Statements that no request waits for.  What their parameters point to is
- * copied into a pool, which goes when the statement is answered, or at once
- * where it can't be queued.  For some of them somebody else waits, who is
- * called with the rows (ngx_http_xet_ask_t).
+ * Statements outside of requests.  Their parameters are copied into a pool,
+ * which is destroyed when the statement is answered, or at once if it can't be
+ * queued.  Some have a caller that gets the rows (ngx_http_xet_ask_t).
  */
 
 #include "ngx_http_xet.h"

@@ -1,15 +1,16 @@
 
 /*
  * The query of a request: the one statement that it may have in flight, and the
- * ways to go on with the request when the rows are there.
+ * ways to continue the request when the rows have arrived.
  *
- * The rows of a statement stay in the query until the next statement, a
- * release, or the end of the request.  A request that dies detaches its
- * statement: PostgreSQL finishes it and the result is dropped.
+ * The rows stay in the query until the next statement, a release, or the end of
+ * the request.  A request that dies detaches its statement: PostgreSQL
+ * completes it, and the result is dropped.
  *
- * A statement that acts for a client is sent while that waits.  By HTTP/2 the
- * end of a stream may lie behind its request, in bytes that the worker has read
- * already: it is sent when these were looked at, in the same turn of the loop.
+ * A statement that acts for a client is sent only while the client is waiting.
+ * With HTTP/2 the worker may have read more bytes after the request, which may
+ * contain the end of the stream.  So the statement is sent after these were
+ * processed, in the same turn of the event loop.
  */
 
 #include "ngx_http_xet.h"

@@ -1,6 +1,6 @@
 
 /*
- * Inside of query: the statements, and the way to send one.
+ * Internal to query: the statements, and how to send one.
  */
 
 #ifndef _NGX_HTTP_XET_QUERY_SEND_H_INCLUDED_

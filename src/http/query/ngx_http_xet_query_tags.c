@@ -1,9 +1,9 @@
 
 /*
- * Tags for copies: another block of them where there is room for one, by one
- * question at a time.  Who finds no tags waits for its answer, whatever that
- * is; a block is for as many of those who wait as it has tags, and the others
- * wait for the next one.
+ * Tags for copies, fetched in blocks from PostgreSQL, one request at a time,
+ * whenever there is room for a block.  Callers that find no tags wait for the
+ * answer.  A block serves as many of them as it has tags; the others wait for
+ * the next block.
  */
 
 #include "ngx_http_xet.h"

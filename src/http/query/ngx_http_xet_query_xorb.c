@@ -1,8 +1,8 @@
 
 /*
- * Statements about xorbs: their chunk lists, read in slices, their rows, each
- * of which names the stored copy that it describes, who may name them, and
- * those that answer a dedup query.
+ * Statements about xorbs: chunk lists, read in slices; rows, each of which
+ * names the stored copy that it describes; permission to name a xorb; and
+ * answers to dedup queries.
  */
 
 #include "ngx_http_xet.h"

@@ -1,6 +1,6 @@
 
 /*
- * What is found out about zTensor files is kept, as far as there is room.
+ * Check results of zTensor files, cached in PostgreSQL as far as there is room.
  */
 
 #include "ngx_http_xet.h"

@@ -1,15 +1,16 @@
 
 /*
- * The table of statements, made of statements.def: the text of each, its way to
- * PostgreSQL, and the functions that pack its arguments and read its rows.
+ * The table of statements, made of statements.def.  For each statement it has
+ * the text, its way to PostgreSQL, and the functions that pack its arguments
+ * and read its rows.
  *
  * The text follows from the row: "SELECT columns FROM xet.NAME($1, ...)", or
- * "SELECT xet.NAME($1, ...)" of a function with one value.  PostgreSQL is told
- * the types of parameters when it prepares a statement, and refuses the session
- * where the function has others; the types of columns are compared by pg.
+ * "SELECT xet.NAME($1, ...)" for a function that returns one value.  PostgreSQL
+ * learns the types of parameters when it prepares a statement, and rejects the
+ * session if the function has others.  pg compares the types of columns.
  *
- * The table is written once, when a worker starts, and only read afterwards,
- * rows also by threads.
+ * The table is written once, when a worker starts.  Afterwards the event loop
+ * and threads only read it.
  */
 
 #include "ngx_http_xet.h"

@@ -1,9 +1,9 @@
 
 /*
- * What the rows of statements.def are made into: of each statement a number, a
- * structure of arguments, one for a row of the answer, and the functions that
- * send the statement and read the row.  The structures have the members that
- * the row names, so that the compiler checks what a caller passes and reads.
+ * What the rows of statements.def expand to: for each statement a number, a
+ * structure of its arguments, a structure of a row, and the functions that send
+ * the statement and read a row.  The structures have the members that the row
+ * names, so the compiler checks all callers.
  */
 
 #ifndef _NGX_HTTP_XET_STATEMENTS_H_INCLUDED_
