@@ -1,7 +1,7 @@
 
 /*
- * What every file of the glue shares: configurations and the context of a
- * request.  Each wing has a header of its own.
+ * Shared by all files of the nginx part: configurations, and the context of a
+ * request.  Each folder has a header of its own.
  */
 
 #ifndef _NGX_HTTP_XET_H_INCLUDED_

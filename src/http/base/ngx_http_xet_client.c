@@ -1,23 +1,22 @@
 
 /*
- * Whether the client of a request still waits, and whether the worker stood
- * still: what is asked before a statement is sent that changes what others see
+ * Whether the client of a request still waits, and whether the worker was
+ * halted.  Both are checked before a statement is sent that changes data
  * (ngx_http_xet_query_send.c).
  *
- * A process that is frozen (SIGSTOP, a paused machine, a disk that hangs) finds
- * requests in its sockets when it wakes, whose clients have given up meanwhile,
- * have sent them to another node, and have gone on.  Two things tell them:
+ * When a frozen process (SIGSTOP, a paused machine, a hanging disk) wakes up,
+ * it finds requests in its sockets whose clients have given up, have retried
+ * them at another node, and have continued.  They are recognized by
  *
- *     the FIN    the kernel has acknowledged it for the process, and shows it
- *                also where bytes are unread before it.  A client that shuts
- *                its side and waits for an answer is taken for gone, as nginx
- *                does it for requests that it passes on
- *     the beat   a timer that is late by more than a client waits for says
- *                that the worker was halted.  What was there when it woke is
- *                refused, for the FIN of a client whose machine is gone, or of
- *                a network that was halted, too, does not come
+ *     the FIN    the kernel acknowledges and shows it even if unread bytes
+ *                precede it.  A client that shuts down its side and waits for a
+ *                response counts as gone, as in nginx's proxy
+ *     the beat   a timer that is late by more than clients wait shows that the
+ *                worker was halted.  Requests that were there when it woke are
+ *                rejected, because a client whose machine has died, or whose
+ *                network was halted too, sends no FIN
  *
- * One timer and its times, in the event loop of each worker.
+ * Each worker has one timer with its times, in the event loop.
  */
 
 #include "ngx_http_xet.h"

@@ -2,8 +2,8 @@
 /*
  * Requests of browsers from other origins.
  *
- * "xet_cors" is off unless an operator says who may: without tokens, a page
- * from anywhere could use the network of whoever looks at it.
+ * "xet_cors" is off by default: on a server without tokens, any web page could
+ * otherwise use the network of its visitor.
  */
 
 #include "ngx_http_xet.h"

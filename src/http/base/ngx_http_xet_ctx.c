@@ -1,6 +1,6 @@
 
 /*
- * The context of a request, and states that live as long as it does.
+ * The context of a request, and data with the lifetime of a request.
  */
 
 #include "ngx_http_xet.h"

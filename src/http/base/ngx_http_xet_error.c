@@ -1,6 +1,6 @@
 
 /*
- * Errors as JSON, with the line that the operator gets.
+ * Errors as JSON, and their lines in the log.
  */
 
 #include "ngx_http_xet.h"

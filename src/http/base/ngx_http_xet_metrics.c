@@ -2,25 +2,24 @@
 /*
  * Counters and gauges of all workers, in shared memory.
  *
- * A block of cells belongs to a place in the master's table of processes.  No
- * two live workers are in one place, so a worker counts in the block of its
- * place without locks and without atomic operations; nobody else writes there.
- * The next worker in the place goes on with the counts that it finds: nothing
- * is lost when a worker exits or is killed, and a sum over all blocks never
- * goes back.  What goes up and down is the worker's own: it begins at zero, and
- * is left out of sums when the worker is gone.  During a reload old and new
- * workers have places of their own, however many there are of each.
+ * Each index in the master's process table has a block of cells.  No two live
+ * workers have the same index, so a worker counts in its block without locks
+ * and atomic operations.  Its successor continues with the same counters: no
+ * count is lost when a worker exits or is killed, and the sum over all blocks
+ * never decreases.  Gauges belong to the worker: they start at zero, and are
+ * left out of sums after the worker is gone.  During a reload old and new
+ * workers have different indexes.
  *
- * The memory stays over reloads, whatever they change: its name has a mark of
- * what is in it, so that another version of the module begins with a new one.
- * Another master process, also that of a binary upgrade, counts from zero, in
- * memory of its own, and START_TIME tells which one was asked.
+ * The memory survives reloads.  Its name contains a mark of its layout, so
+ * another version of the module starts with new memory.  Another master
+ * process, for example after a binary upgrade, counts from zero in its own
+ * memory; START_TIME shows which one has answered.
  *
- * Where nobody reads the figures, and in the master, cells are counted in
- * memory of the process, so that counting needs no condition.
+ * If nothing reads the metrics, and in the master, cells are counted in memory
+ * of the process, so that counting needs no condition.
  *
- * Readers take no lock: a cell is a word, which is written and read at once on
- * 64-bit machines.  The mutex of the zone is taken when a worker starts, and by
+ * Readers take no lock: a cell is a word, which is read and written atomically
+ * on 64-bit machines.  The zone's mutex is taken when a worker starts, and by
  * the owner of the room, see ngx_http_xet_metrics.h.
  */
 

@@ -1,12 +1,12 @@
 
 /*
- * Answers: their headers, their bodies, and how they end.
+ * Responses: headers, bodies, and how they end.
  *
- * nginx waits for a slow client when a request is finalized; an answer whose
- * next piece is made only when the piece before it is sent has to wait itself,
- * as nginx's writer does: for the socket's write event, and for "send_timeout",
- * which begins anew with each write that the client allows.  While a rate limit
- * delays the answer the timer is the limit's.
+ * nginx waits for a slow client when a request is finalized.  A response whose
+ * next piece is made after the previous one was sent has to wait itself, as
+ * nginx's writer does: for the socket's write event, and for "send_timeout",
+ * which restarts with each successful write.  While a rate limit delays the
+ * response, the timer is that of the limit.
  */
 
 #include "ngx_http_xet.h"

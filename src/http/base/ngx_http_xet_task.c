@@ -1,26 +1,24 @@
 
 /*
- * Jobs of a request in the thread pools: those of a request that uploads in
- * one, all others in another, so that reads don't wait for what writes wait
- * for.
+ * Jobs of requests in thread pools.  Uploads have one pool and all others
+ * another one, so that reads don't wait for slow writes.
  *
- * The one place that knows how nginx keeps a request alive while a thread
- * works for it: "blocked" holds the request, a timer on the task's event
- * keeps a quitting worker from leaving, and completion goes through
- * r->write_event_handler, which nginx replaces when the request dies; so a
- * done handler is never called for a dead request, and whatever the job
- * touches is freed only by pool cleanups.
+ * Only this file knows how nginx keeps a request alive while a thread works for
+ * it.  "blocked" holds the request, and a timer on the task's event keeps an
+ * exiting worker alive.  Completion goes through r->write_event_handler, which
+ * nginx replaces when the request dies.  So no done handler is called for a
+ * dead request, and data of a job is freed only by pool cleanups.
  *
  * A job beside another module's handler leaves r->write_event_handler to that
- * module, which may also finalize the request meanwhile.  So the job holds a
- * reference, too: nginx goes on with the connection when the job gives the
- * reference back.  A cleanup of the request, which nginx runs when the request
- * dies even while it is blocked, marks the task as dead: then nobody waits for
- * the job any more, and the references don't count.
+ * module, which may finalize the request meanwhile.  So the job holds a
+ * reference too, and nginx continues with the connection when the job releases
+ * it.  A cleanup of the request, which runs when the request dies even while it
+ * is blocked, marks the task as dead: then nothing waits for the job, and the
+ * references don't count.
  *
- * A lone job belongs to no request, but somebody waits for it: the timer on its
- * event holds a quitting worker as well.  So it does for a detached one that is
- * followed by something in the event loop.
+ * A lone job belongs to no request but has a waiting caller, so the timer on
+ * its event also keeps an exiting worker alive.  The same applies to a detached
+ * job with a done function.
  *
  * States of a task: idle -> busy (post) -> ready (thread finished) -> idle
  * (done handler called).  The event loop owns the structure; the thread sees

@@ -1,31 +1,29 @@
 
 /*
- * A part of a stored file as what GET and HEAD of a URL give.
+ * Serves a part of a stored file by GET and HEAD.
  *
- *     conditions   If-Match -> 412, If-None-Match -> 304.  There is no date of
- *                  modification, so headers that have one are not looked at
+ *     conditions   If-Match -> 412, If-None-Match -> 304.  Files have no
+ *                  modification date, so conditions on dates are ignored
  *     ranges       Range, unless If-Range names another tag -> 416, or the
- *                  parts of a 206; a unit other than bytes is not looked at
- *     headers      when the first piece is at hand, so that a fault before it
- *                  still is an error response
- *     body         its parts, one piece after the other
+ *                  parts of a 206; units other than bytes are ignored
+ *     headers      sent when the first piece is ready, so that an earlier
+ *                  error is still an error response
+ *     body         the parts, one piece after the other
  *
- * nginx's range filter would have the whole file decoded to send a piece of
- * it; here only the ranges that were asked for are read.
+ * nginx's range filter would need the whole decoded file; here only the
+ * requested ranges are read.  With several ranges each has a text before it:
+ * these texts are the only memory that grows with the request, 256 at most.
  *
- * With several ranges each has a text in front of it: only these texts grow
- * with a request, and there are 256 at most.
+ * States of a piece: being read -> ready -> sent (in transit) -> released.
+ * While one piece is in transit the next one is read, so that a thread decodes
+ * while the loop sends; no further piece is read.  So a request holds at most
+ * two pieces, however slow its client is.  A client that takes nothing for
+ * "send_timeout" is dropped.  After an error of the store behind the header the
+ * connection is closed; all bytes sent are right, and the length shows the
+ * client that some are missing.
  *
- * States of a piece: being read -> ready -> sent (on its way) -> released.
- * While one piece is on its way the next one is read, so that a thread decodes
- * while the loop sends; when that one is ready nothing more is read.  So a
- * request holds two pieces at most, however slow its client is; a client that
- * takes nothing for "send_timeout" is dropped.  A fault of the store behind the
- * header cuts the connection, behind the bytes that are right, and the client
- * sees by the length that some are missing.
- *
- * Lives in the event loop.  Write events of the socket come here whether or
- * not a job runs meanwhile (ngx_http_xet_task_t).
+ * Lives in the event loop.  It gets the write events of the socket whether or
+ * not a job runs (ngx_http_xet_task_t).
  */
 
 #include "ngx_http_xet.h"

@@ -1,6 +1,6 @@
 
 /*
- * What clients get: plans, pieces of files, URLs of xorbs.
+ * Downloads: reconstruction plans, pieces of files, URLs of xorbs.
  */
 
 #ifndef _NGX_HTTP_XET_DOWNLOAD_H_INCLUDED_

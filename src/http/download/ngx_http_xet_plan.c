@@ -1,24 +1,23 @@
 
 /*
- * Reconstruction plans: terms by windows, ranges merged, URLs signed, JSON
- * written.
+ * Makes reconstruction plans: reads terms window by window, merges ranges,
+ * signs URLs, and writes JSON.
  *
- * A window is what one statement gives, a few thousand terms at most, so that
- * neither PostgreSQL nor the event loop is held by a file of any size.  Plans
- * of a few windows stay in memory.  Larger plans go into a temporary file of
- * the store, window by window, before anything is sent: a slow client holds a
- * file and not memory, and a failure before that is still an HTTP status.
+ * A window is the result of one statement, a few thousand terms at most, so
+ * that a large file delays neither PostgreSQL nor the event loop.  Plans of a
+ * few windows stay in memory.  Larger plans go into a temporary file of the
+ * store, window by window, before anything is sent: a slow client holds a file
+ * and not memory, and an earlier failure is still an HTTP status.
  *
- * Memory of a request: while terms come, NGX_HTTP_XET_PLAN_TERMS of them and a
- * window's rows; while they are sorted, "xet_plan_buffer"; while the answer is
- * sent, a piece of it.  All memory and files go with the request.
+ * Memory of a request: first NGX_HTTP_XET_PLAN_TERMS terms and the rows of a
+ * window; for sorting "xet_plan_buffer"; then a piece of the response.  All
+ * memory and files are freed with the request.
  *
  * A usual plan is finished and written at once in the event loop, which takes
- * some 100 microseconds.  A large one is finished and written by jobs, a piece
- * of JSON at a time, with a MAC context of their own: the JSON never exists as
- * a whole.  A plan in a file is finished by several jobs, so that the thread
- * can serve other requests in between.  The plan belongs to the thread while a
- * job runs.
+ * some 100 microseconds.  A large one is finished and written by jobs, one
+ * piece of JSON at a time, with a MAC context of their own.  A plan in a file
+ * is finished by several jobs, so that the thread can serve other requests in
+ * between.  The plan belongs to the thread while a job runs.
  */
 
 #include "ngx_http_xet.h"

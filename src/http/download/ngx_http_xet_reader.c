@@ -1,32 +1,32 @@
 
 /*
- * Byte ranges of a stored file, in pieces.
+ * Reads byte ranges of a stored file in pieces.
  *
- *     open      terms around byte 0 -> size, and what a first range needs
- *     range     moves the core's cursor
+ *     open      terms around byte 0 -> size, and data for a first range
+ *     range     moves the cursor of the core
  *     next      terms or chunk lists from PostgreSQL, as long as the cursor
- *               asks for them -> job: decodes chunks into a free buffer, or
- *               hands them to the consume function -> handler
+ *               needs them -> job: decodes chunks into a free buffer, or
+ *               passes them to the consume function -> handler
  *
  * States: closed -> opening -> resting <-> busy (a statement or a job of next
- * is under way).  While a job runs, the cursor and the buffer that is filled
- * belong to the thread; pieces that are held belong to the caller, in the
- * event loop.  The rest belongs to the event loop.
+ * is running).  While a job runs, the cursor and the buffer that is being
+ * filled belong to the thread.  Held pieces belong to the caller, in the event
+ * loop.  The rest belongs to the event loop.
  *
- * A copy of a xorb that is found damaged may have been healed since its chunk
- * list was fetched: the lists are fetched again, and the new copy is read.
- * Where they still name the same copy, the chunk is lost.  The damage is
- * recorded in PostgreSQL before the caller learns of it: an upload of the same
- * data, sent right after our answer, must not be acknowledged because of this
- * copy.
+ * If a copy of a xorb is damaged, it may have been repaired since its chunk
+ * list was read: the lists are read again, and then the new copy.  If they
+ * still name the same copy, the chunk is lost.  The damage is recorded in
+ * PostgreSQL before the caller learns of it.  So an upload of the same data
+ * right after our response is not acknowledged because of this copy.
  *
- * A xorb whose row is gone was collected, since the file was deleted, or came
- * to other terms: the file is asked for again, and is gone, or goes on with the
- * terms that it has now.  Chunks of one file are the same ones wherever its
- * terms lead, so bytes before and after fit each other.
+ * If the row of a xorb is gone, the file was deleted or has other terms now.
+ * The file is looked up again; if it still exists, reading continues with the
+ * new terms.  Other terms lead to the same chunks, so the bytes before and
+ * after match.
  *
- * What a request holds does not depend on the file: terms come by segments
- * and chunk lists by windows into the cursor, rows are released at once.
+ * The memory of a request does not depend on the file: terms are read by
+ * segments and chunk lists by windows into the cursor, and rows are released at
+ * once.
  */
 
 #include "ngx_http_xet.h"

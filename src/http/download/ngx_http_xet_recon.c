@@ -1,15 +1,16 @@
 
 /*
- * Which ranges of which xorbs make up a byte range of a file.
+ * Finds the ranges of xorbs that make up a byte range of a file.
  *
- *     send      asks for the terms that overlap the range
+ *     send      requests the terms that overlap the range
  *     queried   adds a window of terms to the plan; if there are more, makes
- *               room and asks for the next window, until the range is covered
- *     covered   the first term may begin before the range, and the last one
- *               end after it: then the chunk ends of their xorbs are fetched
+ *               room and requests the next window, until the range is covered
+ *     covered   if the first term begins before the range, or the last one ends
+ *               after it, fetches the chunk ends of their xorbs
  *     edges     trims both terms
- *     plan      goes out by the plan service, always as 200: the body is no
- *               part of the file, so a 206 or a Content-Range would be wrong
+ *     plan      the plan service sends the plan, always with 200: the body is
+ *               not a part of the file, so a 206 or Content-Range would be
+ *               wrong
  */
 
 #include "ngx_http_xet.h"

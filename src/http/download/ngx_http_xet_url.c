@@ -1,9 +1,9 @@
 
 /*
- * Signed URLs of a response: of ours, or of the object store.
+ * Signed URLs in responses: URLs of this server, or of the object store.
  *
  * The first key signs.  Its MAC context in the main configuration belongs to
- * the worker's event loop; a thread that signs makes one of its own.
+ * the event loop of the worker; a thread that signs creates its own.
  */
 
 #include "ngx_http_xet.h"

@@ -1,29 +1,27 @@
 
 /*
- * Request bodies, taken while they arrive and handed to jobs.
+ * Receives request bodies and passes them to jobs while they arrive.
  *
- * The body is read unbuffered.  nginx's request-body filter chain brings each
- * buffer here as it comes from the socket; the filter moves what fits into
- * the job buffer that is being filled, and what does not fit stays in
- * r->request_body->bufs.  The pump moves the rest as room appears.  While both
- * job buffers are full nothing is consumed, nginx's own buffer stays busy and
- * the socket is not read: TCP or the stream's window holds the client.
- *
- * With a fast client one read fills the whole of nginx's own buffer.  That
- * buffer is not copied: it changes places with an empty job buffer.
+ * The body is read unbuffered.  nginx's request body filter chain delivers each
+ * buffer from the socket.  The filter moves what fits into the job buffer that
+ * is being filled; the rest stays in r->request_body->bufs, and the pump moves
+ * it when there is room.  While both job buffers are full nothing is consumed,
+ * nginx's buffer stays busy and the socket is not read, so TCP or the stream's
+ * window stops the client.  If one read fills the whole of nginx's buffer, the
+ * buffer is not copied but exchanged with an empty job buffer.
  *
  * The pump is the state machine.  It runs in the event loop whenever data or
- * the end of a job may let it go on, and does what it can, in this order:
- * move waiting bytes; post the filled buffer when no job runs; read more.
- * It ends when the last piece was fed, or with the first error.
+ * the end of a job allows progress.  It moves waiting bytes, posts the filled
+ * buffer if no job runs, and reads more, until the last piece was fed or an
+ * error occurs.
  *
- * A feed function that needs something only the event loop can do pauses: its
- * piece stays where it is, the other buffer goes on filling, and the piece is
- * fed again after ngx_http_xet_body_resume().
+ * A feed function that needs the event loop pauses: its piece stays, the other
+ * buffer is filled meanwhile, and ngx_http_xet_body_resume() feeds the piece
+ * again.
  *
- * On an error HTTP/1 is answered at once, and nginx lingers so that the client
- * can read the answer; an HTTP/2 or HTTP/3 client would see a reset stream,
- * so its body is read to the end and dropped first.
+ * After an error an HTTP/1 client is answered at once, and nginx lingers so
+ * that the client can read the response.  An HTTP/2 or HTTP/3 client would see
+ * a reset stream, so its body is first read to the end and dropped.
  */
 
 #include "ngx_http_xet.h"

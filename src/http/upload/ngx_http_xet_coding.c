@@ -1,7 +1,7 @@
 
 /*
- * Content codings of bodies: a body is stored as it was sent, and nobody would
- * know that it is encoded.
+ * Rejects content codings of request bodies.  A body is stored as it was sent,
+ * and the coding would be lost.
  */
 
 #include "ngx_http_xet.h"

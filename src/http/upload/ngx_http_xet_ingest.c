@@ -1,33 +1,32 @@
 
 /*
- * Files that are taken in as they are: one, which is the body of a request, or
- * some that are in memory.
+ * Stores plain files: the body of a request, or several files in memory.
  *
- *     feed      (thread)  each piece of the body: SHA-256; chunks, hashed,
- *                         looked up, packed into the xorb being written; with
- *                         the last piece the checks and the last xorb
- *     take      (thread)  the same for files in memory, one after the other:
+ *     feed      (thread)  for each piece of the body: computes SHA-256 and
+ *                         chunks, hashes the chunks, looks them up, and packs
+ *                         them into the current xorb; with the last piece:
+ *                         checks, and the last xorb
+ *     take      (thread)  the same for files in memory, one after the other;
  *                         a xorb has chunks of many of them
- *     ask       (query)   when feed needs to know which xorbs have a chunk;
- *                         if it is not yet on record that these xorbs were
- *                         advertised today, records it and asks again; feed
- *                         uses a xorb only if its copy is there
- *     keep      (the keep service) when feed has a complete xorb, durable
- *                         already: puts its row
- *     register  (the register service) the terms, from a temporary file, as
- *                         for any shard
+ *     ask       (query)   when feed needs to know which xorbs have a chunk.  If
+ *                         no row says that these xorbs were advertised today,
+ *                         adds one and asks again.  feed uses a xorb only if
+ *                         its copy exists
+ *     keep      (the keep service) when feed has completed a xorb, which is
+ *                         durable by then: writes its row
+ *     register  (the register service) registers the terms from a temporary
+ *                         file, as for any shard
  *     prove     (query)   the SHA-256, which a shard only claims
  *
- * ask and keep pause the body (ngx_http_xet_upload.h).  A xorb's bytes
- * are durable before its row is written, and all xorbs have their rows before
- * the file is registered; an upload that dies before that leaves xorbs that
- * the next upload of the same content finds.
+ * ask and keep pause the body (ngx_http_xet_upload.h).  The bytes of a xorb are
+ * durable before its row is written, and all xorbs have rows before the file is
+ * registered.  An interrupted upload leaves xorbs that the next upload of the
+ * same content reuses.
  *
- * Of files in memory only those are asked about that have many chunks, and the
- * first chunk of each of these goes into the dedup index.
+ * Of files in memory only those with many chunks are looked up, and the first
+ * chunk of each of these is added to the dedup index.
  *
- * The structure belongs to the thread while a job runs, to the event loop
- * otherwise.
+ * The structure belongs to the thread while a job runs, else to the event loop.
  */
 
 #include "ngx_http_xet.h"

@@ -1,55 +1,44 @@
 
 /*
- * A xorb that was uploaded becomes the store's.
+ * Commits an uploaded xorb to the store.
  *
  *     put     (query)   writes a row that names our copy, unless the xorb has
  *                       a row already
- *     check   (thread)  reads the copy that the row names, and holds it
- *                       against its digest: where it is whole, our copy is
- *                       removed.  The result of another upload that reads the
- *                       same copy, or has just read it, serves as well, see
- *                       below
- *     mark    (query)   puts on record that the copy is not whole, also for the
- *                       case that the heal gives up or the client leaves: else
- *                       a shard that names the xorb would be accepted
- *     heal    (query)   puts our copy in the place of the damaged one, in the
- *                       row and the terms, if the row still names the copy
- *                       that was checked; else the new copy is checked
- *     remove  (thread)  removes the copy that was replaced
- *     look    (thread)  where put or heal was sent again: see below
+ *     check   (thread)  reads the copy that the row names and checks its
+ *                       digest.  If it is intact, our copy is removed.  The
+ *                       result of another upload that has just read the same
+ *                       copy, or reads it now, is used as well, see below
+ *     mark    (query)   records that the copy is damaged, in case the heal
+ *                       fails or the client leaves: otherwise a shard that
+ *                       names the xorb would be accepted
+ *     heal    (query)   replaces the damaged copy in the row and the terms, if
+ *                       the row still names the checked copy; else the new
+ *                       copy is checked
+ *     remove  (thread)  removes the replaced copy
+ *     look    (thread)  after put or heal was sent again, see below
  *
- * A copy is durable before any of this, and the row is the only place that
- * decides.  So whatever dies in between, and however many uploads of a xorb
- * meet, in the same encoding or another, on one node or several: the row names
- * a copy that is durable and describes its bytes, and its terms lead there.
- * What dies leaves a file that no row names.
+ * A copy is durable before all of this, and only the row decides.  So after any
+ * crash, and however many uploads of a xorb meet on any nodes, the row names a
+ * durable copy and describes its bytes, and its terms lead there.  A crash
+ * leaves only a file that no row names.  Our copy is kept while a statement is
+ * in flight, and when its result is unknown, because a row may name the copy.
  *
- * While a statement is under way our copy stays, because a row may name it
- * already; it also stays when the result of the statement is not known.  The
- * structure belongs to the thread while a job runs, to the event loop
- * otherwise.
+ * A statement whose answer was lost is sent again.  If the first attempt was
+ * committed, a collector may have removed row and copy since then, and the
+ * second attempt would add a row for a missing copy.  xet.xorb_put() prevents
+ * that as long as there is a note of the copy.  The note is removed after the
+ * copy, so if the note is gone too, looking at the copy shows it.  A row
+ * without a copy is recorded even if the client leaves.
  *
- * A statement whose answer was lost is sent again, and may have been committed
- * before.  Between the two a collector may have removed the row and the copy,
- * and then the row is put anew, for a copy that is gone.  xet.xorb_put()
- * refuses that while there is a note of the copy; the note goes after the copy,
- * so when it is gone as well, a look at the copy tells.  That is on record also
- * when the client leaves, while the statement is under way or during the look:
- * nobody else would find the row for long.
+ * Results of reading are shared by uploads in a worker that started before the
+ * read: later damage might also have occurred after a read of their own.  A
+ * later upload reads again.  Damaged, healed and removed copies need no
+ * invalidation: known damage is in the row, and a healed copy has another tag.
+ * A read counts for five seconds, so that long uploads notice damage.  The last
+ * 64 reads of intact copies are in a ring.  If a read ends without a result,
+ * because its request died, the first of the waiting uploads reads the copy.
  *
- * Readings are shared: when many uploads bring the same xorb to a worker at
- * once, one reading is enough for all that had begun before the reading: damage
- * that the copy took since might as well have come right after a reading of
- * their own.  An upload that begins later reads again.  No result has to be
- * dropped when a copy is damaged, healed or removed: damage that was found is
- * in the row of the xorb, and a healed copy has another tag.  Damage that
- * nobody has found should be noticed by an upload that takes long, so a reading
- * counts for five seconds only.
- *
- * The last 64 readings that found a whole copy are in a ring; a copy that has
- * dropped out of the ring is read again.  A reading that ends without a result,
- * because its request died, makes those who wait check again, and the first of
- * them reads.
+ * The structure belongs to the thread while a job runs, else to the event loop.
  */
 
 #include "ngx_http_xet.h"

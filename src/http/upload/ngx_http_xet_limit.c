@@ -1,7 +1,7 @@
 
 /*
- * Bounds of uploads: how many somebody has at a time, and how many bytes in a
- * while.  A refusal is 429, which clients retry.
+ * Limits of uploads: how many a client may run at once, and how many bytes it
+ * may send in a period.  A rejection is 429, which clients retry.
  */
 
 #include "ngx_http_xet.h"

@@ -1,7 +1,7 @@
 
 /*
- * The two buffers of an upload: one is filled while a thread feeds the other to
- * whoever takes the upload.
+ * The double buffer of an upload: one buffer is filled while a thread feeds the
+ * other one to the consumer.
  */
 
 #include "ngx_http_xet.h"

@@ -1,26 +1,25 @@
 
 /*
- * The files of a shard, verified against the store and committed.
+ * Verifies the files of a shard against the store, and commits them.
  *
- * The shard's file section lies in a temporary file; it is walked in stretches:
+ * The shard's file section is in a temporary file.  It is read in stretches:
  *
  *     collect   (thread)  reads records until the stretch is full
  *     slices    (query)   chunk lists of the stretch's terms
- *     verify    (thread)  checks lengths, verification hashes and file hashes,
- *                         and whether the xorbs' copies are there, many of
- *                         them at a time; packs terms into the batch; collects
- *                         the next stretch
- *     doubts    (query)   before a batch is staged or put: the copies that its
- *                         known files lead to by other terms
- *     look      (thread)  whether those copies are there; a missing one is
- *                         marked as damaged (query), and then the known file
- *                         gets the terms of the batch
- *     stage     (query)   when the batch is large: puts it aside
+ *     verify    (thread)  checks lengths, verification hashes, file hashes, and
+ *                         the existence of the xorbs' copies, many at a time;
+ *                         packs terms into the batch; collects the next stretch
+ *     doubts    (query)   before a batch is staged or put: copies that files
+ *                         which are already known refer to by other terms
+ *     look      (thread)  checks that these copies exist.  A missing one is
+ *                         marked as damaged (query), and the known file gets
+ *                         the terms of the batch
+ *     stage     (query)   stores a large batch temporarily
  *     put       (query)   at the end: one transaction for all batches
  *
- * Nothing is visible before the last step, and an error before it leaves
- * nothing but staged rows, which are dropped.  The structure belongs to the
- * thread while a job runs, to the event loop otherwise.
+ * Nothing is visible before the last step.  An earlier error leaves only staged
+ * rows, which are dropped.  The structure belongs to the thread while a job
+ * runs, else to the event loop.
  */
 
 #include "ngx_http_xet.h"

@@ -1,7 +1,7 @@
 
 /*
- * Inside of upload: the terms of files that are taken in, on their way to the
- * register service.
+ * Internal to upload: the terms of stored files, on their way to the register
+ * service.
  */
 
 #ifndef _NGX_HTTP_XET_SPOOL_H_INCLUDED_

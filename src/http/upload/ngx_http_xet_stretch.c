@@ -1,10 +1,10 @@
 
 /*
- * The file section of a shard, read in stretches.
+ * Reads the file section of a shard in stretches.
  *
- * The parser has passed the shard, so every record is where its file's header
- * says.  The verification records of a file follow all its segments, so there
- * are two read-ahead buffers, one for each kind.  A file may begin in one
+ * The parser has accepted the shard, so every record is where the header of its
+ * file says.  The verification records of a file follow all its segments, so
+ * there are two read-ahead buffers, one for each kind.  A file may begin in one
  * stretch and end in another.
  */
 

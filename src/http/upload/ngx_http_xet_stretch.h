@@ -3,7 +3,7 @@
  * The file section of a shard, read from its temporary file in stretches.
  *
  * A stretch is bounded in records, terms and chunks.  A thread fills it, and
- * collects the parameters of the query for the slices of its terms as well.
+ * also collects the parameters of the query for the chunk lists of its terms.
  */
 
 #ifndef _NGX_HTTP_XET_STRETCH_H_INCLUDED_

@@ -1,6 +1,6 @@
 
 /*
- * What clients send: bodies that are read while they arrive, verified and kept.
+ * Uploads: request bodies that are read, verified and stored while they arrive.
  */
 
 #ifndef _NGX_HTTP_XET_UPLOAD_H_INCLUDED_

@@ -1,30 +1,29 @@
 
 /*
- * Uploads on their way through an edge, checked as they pass.
+ * Verifies uploads that pass through an edge.
  *
- * In a location that proxies, "xet_verify_body" holds each xorb against the
- * hash of its path, and the structure of each shard.  A filter of the request
- * body copies what comes into two buffers (ngx_http_xet_pieces.h): a job
- * verifies one while the other is filled.  Buffers that were copied go on, to
- * the origin or, with "proxy_request_buffering on", into nginx's own buffers;
- * but the buffer that makes the body complete is held until the whole body is
- * verified.  So no origin ever gets a complete request with a bad body: it
- * sees a request that was broken off, or none.
+ * In a location that proxies, "xet_verify_body" checks each xorb against the
+ * hash of its path, and the structure of each shard.  A request body filter
+ * copies the data into two buffers (ngx_http_xet_pieces.h): a job verifies one
+ * while the other is filled.  Copied buffers are passed on, to the origin or,
+ * with "proxy_request_buffering on", to nginx's buffers.  The buffer that
+ * completes the body is held until the whole body is verified.  So an origin
+ * never gets a complete request with a bad body: it sees a truncated request or
+ * none.
  *
- * While both buffers are full the pieces that come are held, nginx's own
- * buffer stays busy and the socket is not read: TCP or the stream's window
- * holds the client.
+ * While both buffers are full, arriving data is held, nginx's buffer stays busy
+ * and the socket is not read, so TCP or the stream's window stops the client.
  *
  * States: passing -> passed (the last job is done), or failed.  A failed
  * request is taken from the proxy module, its connection to the origin is
  * closed, and it is answered here.  HTTP/1 is answered at once, and nginx
- * lingers; with HTTP/2 and HTTP/3 the body is read to its end and dropped
- * first, because clients would see a reset stream otherwise.
+ * lingers.  With HTTP/2 and HTTP/3 the body is first read to its end and
+ * dropped, because clients would see a reset stream.
  *
- * All belongs to the event loop, except what a job works on: its buffer, the
- * verifier or the parser, and pieces.status.  The event handlers of the request
- * are the proxy module's; r->read_event_handler brings nginx back into the
- * filter when a job is done.
+ * Everything belongs to the event loop, except what a job works on: its buffer,
+ * the verifier or the parser, and pieces.status.  The event handlers of the
+ * request are those of the proxy module; r->read_event_handler calls the filter
+ * again when a job is done.
  */
 
 #include "ngx_http_xet.h"
