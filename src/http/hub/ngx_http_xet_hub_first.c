@@ -8,9 +8,9 @@
  *     take   stores all files together (ngx_http_xet_hub_files.c)
  *     stage  (query)    the same files, for the statement that creates the repo
  *
- * No token leads to the temporary repo.  It then belongs to the new repo; if
- * the creation fails, it is dropped with the staged files when the request
- * ends, or by the sweep.
+ * No token leads to the temporary repo.  When the repo is created, it becomes
+ * the place of its uploads.  Otherwise it is dropped with the staged files when
+ * the request ends, or by the sweep.
  *
  * Memory: the contents of the files, which fit into a body of 1 MiB.
  */

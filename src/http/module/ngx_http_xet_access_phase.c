@@ -1,14 +1,14 @@
 
 /*
- * The access phase: tokens where the API is, signatures where the data is; and
- * before it, what an edge is to verify, and what has no access phase.
- * The bytes of xorbs then go out through nginx's static handler.
+ * The access phase: checks tokens where the API is, and signatures where the
+ * data is.  Before it: what an edge is to verify, and requests without an
+ * access phase.  nginx's static handler then sends the bytes of xorbs.
  *
- * nginx's range filter answers 200 with the whole file to whatever it does
- * not like: too many ranges, an If-Range that fails, ranges that sum up to
- * more than the file.  So everything that is not exactly within the
- * signature is refused here first; the data filter checks what the answer has
- * become in the end.
+ * nginx's range filter answers 200 with the whole file if it does not accept a
+ * range: with too many ranges, with an If-Range that fails, or with ranges
+ * larger than the file in total.  So everything that is not exactly covered by
+ * the signature is rejected here first.  The data filter checks the final
+ * response.
  */
 
 #include "ngx_http_xet.h"

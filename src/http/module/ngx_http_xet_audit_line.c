@@ -1,18 +1,18 @@
 
 /*
- * $xet_audit: who did what to which repo, one JSON object a request, for an
- * access log.
+ * $xet_audit: who did what to which repo, as one JSON object per request, for
+ * an access log.
  *
- * nginx asks for it in the log phase, once the request is done, so it has what
- * has come of the request.  What was noted on the way is in the record of
- * ngx_http_xet_audit.c.  A request that was refused before anybody could note
- * something (by nginx itself, by "deny" or "limit_req") is judged here by where
- * it is and by its path.  The variable is empty where nothing is to be told: no
- * write, no refusal, another location, a subrequest.
+ * nginx evaluates it in the log phase, when the request is done, so the result
+ * is known.  The details are in the record of ngx_http_xet_audit.c.  A request
+ * that was rejected before a record existed (by nginx itself, by "deny" or
+ * "limit_req") is judged by its location and its path.  The variable is empty
+ * if there is nothing to log: no write, no rejection, another location, a
+ * subrequest.
  *
- * A line has no token, no arguments and no header of the client.  What is text
- * from outside (subject, repo, path) is written as JSON, which has no control
- * characters and no invalid UTF-8, so a line is one line.
+ * A line contains no token, no arguments and no header of the client.  Text
+ * from outside (subject, repo, path) is written as JSON without control
+ * characters and invalid UTF-8, so a record is always one line.
  */
 
 #include "ngx_http_xet.h"

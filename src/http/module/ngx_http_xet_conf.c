@@ -1,7 +1,7 @@
 
 /*
- * The configurations: their making, defaults, inheritance, and the checks
- * that need the whole of them.
+ * Configurations: creation, defaults, inheritance, and the checks that need the
+ * complete configuration.
  */
 
 #include "ngx_http_xet.h"

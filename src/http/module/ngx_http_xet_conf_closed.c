@@ -1,10 +1,10 @@
 
 /*
- * Refuses "xet_read_only on" and "xet_delete off" where they hold for nothing.
+ * Rejects "xet_read_only on" and "xet_delete off" where they have no effect.
  *
- * The locations of this module do what the two directives say.  A server
- * without such locations, as an edge is, passes requests on: its operator would
- * rely on nothing.
+ * The locations of this module implement the two directives.  A server without
+ * such locations, for example an edge, passes requests on, and its operator
+ * would rely on a directive that does nothing.
  *
  * Runs once, in postconfiguration, in the master, when all locations are
  * merged.

@@ -1,15 +1,14 @@
 
 /*
- * One rule of rights for all locations: where a Hub tells its callers apart, no
- * other location gives private repos away unless it says so.
+ * A rule for all locations: where a Hub distinguishes its callers, no other
+ * location exposes private repos, unless this is allowed explicitly.
  *
  * All locations of an http block share a store and a database.  A location that
- * reads by hash alone gives to its callers what repos of a Hub have, and so
- * does a Hub in which everybody may do all.  Such a location is refused beside
- * a Hub that has something to protect, in whichever server either is, unless
- * "xet_hub_expose on" is written in the location or in its server.  That
- * directive is refused where it has nothing to say: it would let pass what
- * somebody writes later.
+ * reads by hash alone gives its callers the contents of the Hub's repos, and so
+ * does a Hub that is open to everyone.  Such a location is rejected beside a
+ * Hub with private repos, in whichever servers they are, unless "xet_hub_expose
+ * on" is in the location or its server.  The directive is rejected where it has
+ * no effect: it would allow later mistakes.
  *
  * Runs once, in postconfiguration, in the master, when all locations are
  * merged.

@@ -1,11 +1,11 @@
 
 /*
- * Key files: those of signed URLs, of dedup answers and of tokens, and how a
- * file that holds a secret is read.  What was read is wiped once the keys are
- * made, and the keys are when the configuration is gone.
+ * Key files: for signed URLs, for dedup answers and for tokens; and how a file
+ * with a secret is read.  The data read is wiped when the keys are made, and
+ * the keys are wiped with the configuration.
  *
- * URLs of LFS and ids of grants let somebody write, so their keys are derived
- * from those that sign tokens: who may make them may make tokens, too.
+ * URLs of LFS and ids of grants permit writing, so their keys are derived from
+ * the keys that sign tokens: the holder of these may write anyway.
  */
 
 #include "ngx_http_xet.h"

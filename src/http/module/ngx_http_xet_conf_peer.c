@@ -1,13 +1,13 @@
 
 /*
- * The directive "xet_store_peer": folders and nodes to heal from.
+ * The directive "xet_store_peer": folders and nodes to repair copies from.
  *
  *     xet_store_peer path;
  *     xet_store_peer url [token=file] [trusted_certificate=file]
  *                    [timeout=time];
  *
- * A token is read once, with the rights of who starts nginx, becomes a line of
- * the request, and is wiped when the configuration goes.
+ * A token is read once, with the permissions of the user who starts nginx.  It
+ * is kept as a header line, and wiped with the configuration.
  */
 
 #include "ngx_http_xet.h"

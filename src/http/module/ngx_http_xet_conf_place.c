@@ -1,15 +1,15 @@
 
 /*
- * Where directives and locations are: what a complaint about a configuration
- * needs that can be made only when all of it is read.
+ * The positions of directives and locations in the configuration files, for
+ * errors that are found only when the whole configuration is read.
  *
- * While nginx parses, its errors have the line that it reads.  What two
- * directives say together is known when the blocks are merged, and where
- * requests will go when all blocks are; by then nginx is at the end of "http".
- * So the directives of this module note their file and line here, each for the
- * configuration that it was written into, and every location is noted when it
- * is merged, with the location around it.  Both lists are in the temporary pool
- * of the configuration and are gone when it is loaded.
+ * While nginx parses, its errors name the current line.  Conflicts between
+ * directives are found when blocks are merged, and the targets of requests when
+ * all blocks are; by then nginx is at the end of "http".  So the directives of
+ * this module record their file and line here, each for the configuration that
+ * it was written into.  Every location is recorded when it is merged, with its
+ * outer location.  Both lists are in the temporary pool of the configuration,
+ * and are freed after loading.
  *
  * ngx_http_xet_place_find() finds the location of a URI as nginx does at run
  * time: longest prefix, nested locations, regular expressions in their order.

@@ -1,6 +1,6 @@
 
 /*
- * The directives of PostgreSQL: the primary, and standbys to read from.
+ * The directives for PostgreSQL: the primary, and standbys for reads.
  */
 
 #include "ngx_http_xet.h"

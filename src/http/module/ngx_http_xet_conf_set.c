@@ -1,7 +1,7 @@
 
 /*
- * Directive setters, but those of keys: the store, sessions, what a location
- * is, and zones of shared memory with who uses them.
+ * Directive setters, except those for keys: the store, sessions, the handler of
+ * a location, shared memory zones and their use.
  */
 
 #include "ngx_http_xet.h"

@@ -9,8 +9,8 @@
  *               [part=size] [condition=on|off]
  *               [temp_path=path] [temp=anonymous|named];
  *
- * What the client of the object store refuses is its text, with the file and
- * the line of the directive; nothing is asked of the store here.
+ * Errors of the object store client are logged with the file and the line of
+ * the directive.  The store itself is not contacted here.
  */
 
 #include "ngx_http_xet.h"

@@ -1,17 +1,17 @@
 
 /*
- * What "nginx -t" warns of: configurations that nginx loads and that do not do
- * what was meant.
+ * Warnings of "nginx -t": configurations that load but do not do what was
+ * meant.
  *
- * Each check knows what a client would meet, and says so with what to write.
- * It speaks only where it is sure: a value with variables, a URL that leads to
- * another machine, a location that no request of the kind can reach are not
- * judged.  Requests are tried out, by ngx_http_xet_place_find(), rather than
- * names of locations compared: nested ones and regular expressions decide as
- * they do at run time.
+ * Each check knows what happens to clients, and says so together with the
+ * correction.  It warns only when it is sure: values with variables, URLs of
+ * other machines, and locations that no such request can reach are not judged.
+ * The checks route sample requests with ngx_http_xet_place_find() rather than
+ * compare names of locations, so that nested locations and regular expressions
+ * work as at run time.
  *
- * Runs once, in postconfiguration, in the master: locations are merged, and
- * the addresses that servers listen at are known.
+ * Runs once, in postconfiguration, in the master, when locations are merged and
+ * the listening addresses of servers are known.
  */
 
 #include "ngx_http_xet.h"

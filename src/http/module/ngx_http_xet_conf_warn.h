@@ -1,6 +1,6 @@
 
 /*
- * What the checks of a configuration share.
+ * Shared by the checks of a configuration.
  */
 
 #ifndef _NGX_HTTP_XET_CONF_WARN_H_INCLUDED_

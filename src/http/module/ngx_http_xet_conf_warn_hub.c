@@ -1,8 +1,8 @@
 
 /*
- * What "nginx -t" warns of where there is a Hub: tokens that lead to nothing,
- * or to a location where what a repo uploads is not its own; and another Hub
- * that no location asks.
+ * Warnings of "nginx -t" about a Hub: tokens that point to no API, or to an API
+ * in which uploads do not belong to the repo; and an upstream Hub whose
+ * location does not exist.
  */
 
 #include "ngx_http_xet.h"

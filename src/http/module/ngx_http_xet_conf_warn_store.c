@@ -1,8 +1,8 @@
 
 /*
- * What "nginx -t" warns of where the store is a bucket: a location of data that
- * nginx would look for in a folder, and files that the master reads as root and
- * that workers, which read them again, can't.
+ * Warnings of "nginx -t" about a bucket: a location of data that would look for
+ * xorbs in a folder, and files that the master can read as root but workers,
+ * which read them again, can't.
  */
 
 #include "ngx_http_xet.h"

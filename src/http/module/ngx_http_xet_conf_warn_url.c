@@ -1,12 +1,13 @@
 
 /*
- * What "nginx -t" warns of: URLs that lead to another place than the bytes.
+ * Warnings of "nginx -t" about URLs that do not lead to the data.
  *
- * The URL of a xorb is made of xet_url_base and a path, goes to a server and a
+ * The URL of a xorb is made of xet_url_base and a path, reaches a server and a
  * location of some nginx, and ends at a file below root or alias.  Each of
- * these is written somewhere else.  Here the way is gone from end to end, as
- * far as it is on this nginx; ngx_http_xet_conf_warn.c has the other checks.
- * Requests are made up for it, and what they share with those is here, too.
+ * these is configured somewhere else.  Here the whole way is checked, as far as
+ * it is in this nginx; ngx_http_xet_conf_warn.c has the other checks.  The
+ * sample requests for this, and code shared with the other checks, are also
+ * here.
  */
 
 #include "ngx_http_xet.h"

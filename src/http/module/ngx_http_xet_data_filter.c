@@ -1,41 +1,40 @@
 
 /*
- * What leaves a data location: exactly what was signed, or an error; and what
- * leaves the API: what its handlers have made.
+ * Guarantees that a data location sends exactly what was signed, or an error;
+ * and that the API sends exactly what its handlers have made.
  *
- * The access phase has checked what is asked for.  The answer is made by
- * others: nginx's filters, and whatever the configuration puts beside them.
- * gzip, sub_filter, ssi, addition and others make another body, and then the
- * range filter sends all of it; charset changes the bytes of a range and
- * leaves the headers of the answer as they are.  Files are worse: their
- * content is chosen by who uploads them and, with "filename", their media type
- * by who asks, and ssi would use them as templates.
+ * The access phase has checked the request, but nginx's filters and the
+ * configuration affect the response.  gzip, sub_filter, ssi, addition and
+ * others change the body, and then the range filter sends all of it; charset
+ * changes the bytes of a range and keeps the headers.  For files it is worse:
+ * uploaders choose the content and, with "filename", clients choose the media
+ * type, so ssi would execute files as templates.
  *
- * So these modules stand in nginx's chain of header filters.  They run from the
+ * So these modules are in nginx's chain of header filters, which run from the
  * bottom of this list to its top:
  *
- *     ngx_http_xet_guard_module             sees the head that goes out
+ *     ngx_http_xet_guard_module             checks the final header
  *     ngx_http_range_header_filter_module
  *     ngx_http_xet_range_module             knows the range filter
  *         gzip
  *     ngx_http_xet_coding_module            knows gzip, or the range filter
  *         ssi, charset, sub, ...
- *     ngx_http_xet_data_module              goes on: data with the range
- *                                           filter, the API with gzip
+ *     ngx_http_xet_data_module              skips ahead: data to the range
+ *                                           filter, the API to gzip
  *     ngx_http_headers_filter_module
  *     ngx_http_not_modified_filter_module
  *         ngx_http_xet_etag_module          (ngx_http_xet_data_etag.c)
  *         ngx_http_slice_filter_module
  *
- * A filter whose header filter was not called has no context of the request,
- * and lets the body pass.
+ * A filter whose header filter was skipped has no context of the request, and
+ * passes the body unchanged.
  *
- * gzip is a coding of a whole answer, which leaves ranges alone.  The digests
- * of a file are those of its bytes and not of gzip's output, so they are not
- * sent with a coding.
+ * gzip codes a whole response and does not touch ranges.  The digests of a file
+ * are those of its bytes, not of gzip's output, so they are not sent with a
+ * coding.
  *
- * A dynamic module takes the places in the order of modules that "config"
- * names; at start it is checked that these are the right ones.
+ * "config" gives a dynamic module its position in the order of modules; the
+ * positions are checked at start.
  */
 
 #include "ngx_http_xet.h"

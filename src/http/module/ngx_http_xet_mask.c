@@ -1,21 +1,21 @@
 
 /*
- * No secret in a log: what xet_mask() knows as one is overwritten in what nginx
- * writes into its logs.
+ * Masks secrets in logs: what xet_mask() recognizes as a secret is overwritten
+ * in the lines that nginx logs.
  *
- * The error log: each log of the configuration gets a writer, which nginx
- * calls with the whole line, whoever has made it: nginx adds the request line,
- * the URL of the upstream and the referrer to a message.  Connections take the
- * writer from the log of their server.  Lines of debug logs stay as they are.
+ * The error log: each log of the configuration gets a writer, which nginx calls
+ * with the complete line.  nginx adds the request line, the URL of the upstream
+ * and the referrer to every message.  Connections inherit the writer from the
+ * log of their server.  Debug logs are not changed.
  *
  * The access log: before nginx's own handler of the log phase the request line,
- * the arguments and the referrer are overwritten where they stand, so that it
- * does not matter which variables a format names, and which were evaluated
- * before.  The request is over by then: nobody else needs them.  A subrequest,
- * whose request is not, gets copies.
+ * the arguments and the referrer are overwritten in place.  So it does not
+ * matter which variables a format uses, and which were evaluated before.  The
+ * request is over by then and nothing else needs them.  A subrequest gets
+ * copies, because its main request continues.
  *
- * The logs belong to the cycle; the writers are taken away again before it is
- * destroyed, since the module is unloaded then.
+ * The logs belong to the cycle.  The writers are removed before the cycle is
+ * destroyed, because the module is unloaded then.
  */
 
 #include "ngx_http_xet.h"

@@ -1,7 +1,7 @@
 
 /*
- * What is counted of every request when it ends, and what a worker tells of
- * itself every second: its lanes and its jobs.
+ * Metrics of each request, counted at its end; and the gauges that a worker
+ * sets every second: its lanes and its jobs.
  */
 
 #include "ngx_http_xet.h"

@@ -1,8 +1,7 @@
 
 /*
- * The module: its table of directives, the phases that it takes part in, and
- * start and end of processes: the store's folders, keys, sessions, and the
- * timer of the sweep.
+ * The module: its directives, its phases, and the start and end of processes:
+ * folders of the store, keys, sessions, and the timer of the sweep.
  */
 
 #include "ngx_http_xet.h"

@@ -1,6 +1,6 @@
 
 /*
- * The module: directives, phases, processes, and the way to a route.
+ * The module: directives, phases, processes, and the routing of requests.
  */
 
 #ifndef _NGX_HTTP_XET_MODULE_H_INCLUDED_

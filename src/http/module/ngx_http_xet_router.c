@@ -1,15 +1,15 @@
 
 /*
- * From URI and method to a row of routes.def, and from there to its handler.
+ * Finds the row of routes.def for a URI and a method, and calls its handler.
  *
- * The path behind "xet_api_base" is [/v1|/v2] and the form of a route.  It may
- * have a generation before it, /g<digits>, which means nothing here: what
- * clients remember goes by the text of the endpoint, so with another generation
- * they begin anew (ngx_http_xet_token.c).  A prefix is any name: there is one
- * namespace, and clients differ in what they call it (docs/protocol.md).
+ * The path after "xet_api_base" is [/v1|/v2] and the form of a route.  It may
+ * start with a generation, /g<digits>, which is ignored here: clients keep
+ * their cache by the text of the endpoint, so another generation makes them
+ * start over (ngx_http_xet_token.c).  A prefix may have any name: there is one
+ * namespace, and clients name it differently (docs/protocol.md).
  *
- * The match of a request is looked up by whoever wants to know: the phases, the
- * handler, variables, what is counted and what is told of it when it is done.
+ * All users look the match up when they need it: the phases, the handler,
+ * variables, metrics and the audit log.
  */
 
 #include "ngx_http_xet.h"

@@ -1,9 +1,9 @@
 
 /*
- * Variables: who asks, and for what.  They may be evaluated before the access
- * phase, by limit_req for one, so evaluating them verifies the token.  Their
- * values follow from the rules of a location, and are not cached, since the
- * request may go on to another location.
+ * Variables: the caller, and what is requested.  They may be evaluated before
+ * the access phase, for example by limit_req, so evaluating them verifies the
+ * token.  Their values depend on the rules of a location.  They are not cached,
+ * since the request may move to another location.
  */
 
 #include "ngx_http_xet.h"

@@ -1,9 +1,9 @@
 
 /*
- * The figures as text: the exposition format of Prometheus, and JSON.
+ * The metrics as text: the exposition format of Prometheus, and JSON.
  *
- * The buckets of a histogram are added up here, and its count is the last of
- * them, so that what one answer says of it always fits together.
+ * The buckets of a histogram are summed up here, and its count is the last sum,
+ * so that the numbers in one response are consistent.
  */
 
 #include "ngx_http_xet.h"

@@ -2,8 +2,8 @@
 /*
  * The locations of "xet_metrics" and "xet_status".
  *
- * An answer is made of what is in shared memory, at once.  What PostgreSQL and
- * the store have to be asked for is asked for the next answers.
+ * A response is made at once from shared memory.  It also starts the questions
+ * to PostgreSQL and the store, whose answers are for the next responses.
  */
 
 #include "ngx_http_xet.h"

@@ -1,6 +1,6 @@
 
 /*
- * What the server tells of itself: metrics, and the status page.
+ * Monitoring: metrics, and the status page.
  */
 
 #ifndef _NGX_HTTP_XET_MONITOR_H_INCLUDED_

@@ -1,22 +1,21 @@
 
 /*
- * What PostgreSQL and the store have to be asked for: whether they are there,
- * and what is in them.
+ * Metrics that come from PostgreSQL and the store: whether they are available,
+ * and what they contain.
  *
- * Whoever reads metrics makes the worker ask, and reads what earlier questions
- * have brought; nobody waits.  One worker asks at a time, and not before an
- * interval has passed since the last question of any worker, however often
- * metrics are read.
+ * Each request for metrics makes the worker ask, and reads the results of
+ * earlier questions; nothing waits.  One worker asks at a time, and only when
+ * an interval has passed since the last question of any worker.
  *
- * Files and xorbs are counted by a walk over their rows, a part with each
- * question, whose sums are told when it has come to its end; then the next walk
- * begins.  A small store is walked through by each question, one of a hundred
+ * Files and xorbs are counted by a walk over their rows.  Each question counts
+ * a part, and the sums are published when the walk is complete; then the next
+ * walk starts.  A small store is counted with each question, one with a hundred
  * million files within a day.
  *
- *     idle -> asked (a ticket is given) -> idle (the answer has the ticket)
+ *     idle -> asked (a ticket is issued) -> idle (the answer has the ticket)
  *          -> asked again (no answer for a while: a late one is dropped)
  *
- * The state is in shared memory, under the mutex of the zone.
+ * The state is in shared memory, protected by the zone's mutex.
  */
 
 #include "ngx_http_xet.h"

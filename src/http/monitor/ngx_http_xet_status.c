@@ -1,14 +1,13 @@
 
 /*
- * The status page: status.html with texts in the place of its {{names}}.
+ * The status page: status.html with values for its {{names}}.
  *
- * All that people read is put into words here, once: the page is complete
- * without a script, and its script only asks for the same words as JSON and
- * puts them where they belong.  Every text is escaped on its way into the page,
- * for some are made of what others have chosen: the host of the request, the
+ * All visible texts are made here: the page is complete without a script, and
+ * its script only reads the same texts as JSON and inserts them.  Every text is
+ * escaped, because some contain foreign data: the host of the request, the
  * names of repos.
  *
- * The configuration of nginx's build makes a C string of status.html.
+ * The build turns status.html into a C string.
  */
 
 #include "ngx_http_xet.h"

@@ -2,25 +2,23 @@
 /*
  * GET chunks/{prefix}/{chunk}: global dedup.
  *
- * A miss is 404 and nothing else: any other answer without a usable shard
- * fails a client's whole upload.  A hit is a shard of the xorb that serves the
- * chunk best and of others that the client will want next, with keyed chunk
- * hashes.  The key changes with the period, not with the reply: every new key
- * opens another collection that clients search, and clients store equal
- * replies once.
+ * A miss is always 404: any other response without a usable shard makes a
+ * client fail its whole upload.  A hit is a shard with keyed chunk hashes of
+ * the xorb that fits best, and of others that the client will probably need
+ * next.  The key depends on the period, not on the response: clients search one
+ * collection per key, and store equal responses once.
  *
  *     handler -> queried -> job (thread: keys up to 65536 hashes) -> done
  *                        `-> advertised -> queried, once per xorb and day
  *
- * A xorb that PostgreSQL knows and whose file is missing is left out: the
- * client will send its bytes.  When the file of the best xorb is missing, the
- * answer is a miss.
+ * A registered xorb whose file is missing is left out, so that the client sends
+ * its bytes.  If the file of the best xorb is missing, the response is a miss.
  *
- * An answer binds the store: clients keep it and refer to the xorb without
- * uploading it.  So the day is on record before the first answer of the day
- * goes out, for whoever collects xorbs.  Then the chunk is looked up again: a
- * xorb may have been collected meanwhile.  Where that gives another one each
- * time, the answer is a miss in the end.
+ * A response is a promise: clients keep it and refer to the xorb without an
+ * upload.  So the day is recorded for the collector before the first response
+ * of the day is sent.  Then the chunk is looked up again, because a xorb may
+ * have been collected meanwhile.  If each attempt finds another xorb, the
+ * response is finally a miss.
  */
 
 #include "ngx_http_xet.h"

@@ -1,21 +1,21 @@
 
 /*
- * GET v2/file-chunk-hashes/{file}: what a client needs to make a new version
- * of a file without reading the parts that it does not touch.
+ * GET v2/file-chunk-hashes/{file}: what a client needs to make a new version of
+ * a file without reading its unchanged parts.
  *
  *     handler   X-Range-Dirty header -> the first window of the file's terms
- *     terms     the window is copied; at first, ranges are clamped to the
- *               file's size
+ *     terms     copies the window; the first time, clamps the ranges to the
+ *               size of the file
  *     slices    chunk lists of the next terms, a window at a time
  *     job       (thread) feeds the terms and their chunk lists to the core;
  *               with the last term: JSON
- *     done      the next slices, the next terms, or the answer
+ *     done      the next slices, the next terms, or the response
  *
- * Memory: a window of terms and a window of chunk lists; and the result, which
- * is bounded by a number of nodes and of terms that are not dirty: 7 MB as
- * JSON for one range, 15 MB for a thousand.  Real files have some dozen nodes
- * a range; files of long runs of one chunk may have a node for each chunk.
- * The state is the thread's while a job runs.
+ * Memory: a window of terms, a window of chunk lists, and the result.  The
+ * result is bounded by a number of nodes and of terms that are not dirty: 7 MB
+ * as JSON for one range, 15 MB for a thousand.  Real files have some dozen
+ * nodes per range; files with long runs of one chunk may have a node for each
+ * chunk.  The state belongs to the thread while a job runs.
  */
 
 #include "ngx_http_xet.h"

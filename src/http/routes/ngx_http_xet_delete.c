@@ -2,16 +2,16 @@
 /*
  * DELETE files/{file} and DELETE repo.
  *
- *     files  handler -> in a store with repos the repo of the token lets go of
- *            the file; without repos the store does, unless there are repos
- *            that have it -> 204
- *     repo   handler -> the repo of the token is deleted with all its places,
- *            in one transaction -> 204
+ *     files  handler -> with repos, removes the file from the token's repo;
+ *            without repos, removes it from the store, unless some repo has it
+ *            -> 204
+ *     repo   handler -> deletes the token's repo with all references, in one
+ *            transaction -> 204
  *
- * Both are about rows, and are done when the answer goes out: nobody finds the
- * file any more who found it only there.  Whose bytes nobody needs then is for
- * the collector to find out.  A statement that has been repeated, since its
- * session was lost, finds nothing to delete: 404 for what is gone.
+ * Both delete rows before the response is sent, so the file can't be found
+ * there any more.  The collector finds out which bytes are unused.  A statement
+ * that was repeated, because its session was lost, finds nothing to delete and
+ * returns 404.
  */
 
 #include "ngx_http_xet.h"

@@ -1,20 +1,18 @@
 
 /*
- * PUT and POST files, GET and HEAD files/{file}: the file itself, for who knows
- * nothing of Xet.
+ * PUT and POST files, GET and HEAD files/{file}: the file itself, for clients
+ * without Xet.
  *
- *     handler   ?filename -> look-up under the access rules of the request
- *     opened    headers: how long the file may be cached, its digest, its
- *               name
+ *     handler   ?filename -> look-up with the permissions of the request
+ *     opened    headers: how long the file may be cached, its digest, its name
  *     content   conditions, ranges, bytes
  *
- * The URL names the content by its hash, so the answer never changes; the
- * hash is the ETag.  A media type comes only with ?filename: without a name
- * the type is application/octet-stream, which a browser does not interpret.
+ * The URL names the content by its hash, so the response never changes, and the
+ * hash is the ETag.  A media type is sent only with ?filename: otherwise the
+ * type is application/octet-stream, which a browser does not interpret.
  *
- * PUT and POST: what the headers say about the content -> the ingest service:
- * chunks, dedup, xorbs, registration -> the file's hash, and how much of the
- * file was new.
+ * PUT and POST: headers about the content -> the ingest service: chunks, dedup,
+ * xorbs, registration -> the hash of the file, and how much of it was new.
  */
 
 #include "ngx_http_xet.h"

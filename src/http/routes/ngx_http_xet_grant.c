@@ -1,24 +1,24 @@
 
 /*
- * Upload grants: POST xorb-grants/{prefix}/{xorb}, which asks whether and how a
- * xorb is to be sent, and POST xorb-commits/{prefix}/{xorb}/grant/{id}, when it
- * was put into the bucket.
+ * Upload grants: POST xorb-grants/{prefix}/{xorb} asks whether and how a xorb
+ * is to be sent, and POST xorb-commits/{prefix}/{xorb}/grant/{id} follows when
+ * it is in the bucket.
  *
  *     grant    handler -> feed: the request -> body_done -> as HEAD of the
- *              xorb, for one that the client may name without sending it -> 200
+ *              xorb, if the client may name it without an upload -> 200
  *              -> else 201 with a URL of the object store, if "xet_grants" is
- *              on, or 404, which sends the client to the usual place; nothing
- *              is said about what others have
- *     commit   handler -> job, again and again: read what was put, verify it,
- *              make it a copy -> the row in PostgreSQL, by the keep service
+ *              on, or 404, after which the client uploads as usual; nothing is
+ *              revealed about xorbs of others
+ *     commit   handler -> job, repeatedly: reads and verifies the object, and
+ *              makes it a copy -> the row in PostgreSQL, by the keep service
  *              -> 200
  *
- * The id of a grant is a number drawn at random, which names the staged object,
- * and a MAC of it with the xorb and who has asked: nobody commits what another
- * one has put, and nothing has to be kept until then.
+ * The id of a grant is a random number, which names the staged object, and a
+ * MAC of the number, the xorb and the caller.  So nobody can commit an object
+ * of another caller, and no state is kept for a grant.
  *
- * The state of a commit is the thread's while a job runs, else the event
- * loop's.
+ * The state of a commit belongs to the thread while a job runs, else to the
+ * event loop.
  */
 
 #include "ngx_http_xet.h"

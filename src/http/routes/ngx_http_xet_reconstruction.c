@@ -1,13 +1,13 @@
 
 /*
  * GET reconstructions/{file}, v1 and v2, by the recon service; and GET
- * reconstructions?file_id=...&file_id=...: several whole files in one answer,
- * where files that are not here are left out.
+ * reconstructions?file_id=...&file_id=...: several whole files in one response,
+ * without the files that do not exist.
  *
  *     batch     arguments -> the first window of the terms of all files
- *     queried   the terms of the window are added to one plan; while there
- *               are further windows: room in the plan, the next window; at
- *               the end: the plan service sends the answer
+ *     queried   adds the terms of the window to one plan; if there are further
+ *               windows: makes room in the plan, requests the next window; at
+ *               the end: the plan service sends the response
  */
 
 #include "ngx_http_xet.h"

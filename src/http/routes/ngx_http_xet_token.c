@@ -1,20 +1,20 @@
 
 /*
- * The location of "xet_token": mints tokens, after whatever authentication
+ * The location of "xet_token": issues tokens, after any authentication that
  * nginx does there.
  *
- * Scope, repo and subject are complex values, so a map decides who may do
- * what; an empty scope is a refusal, and without "xet_token_scope" the scope
- * is "read".  The answer is what the clients of a Hub expect
+ * Scope, repo and subject are complex values, so a map can decide about
+ * permissions.  An empty scope is a rejection; without "xet_token_scope" the
+ * scope is "read".  The response is what clients of a Hub expect
  * (docs/protocol.md, token endpoint), as JSON and in headers.
  *
  * With "xet_token_generation" the endpoint of a token that may write ends in
- * /g<digits>, which the router skips.  Clients keep what they know of uploads
- * by the text of the endpoint; with another one they know nothing.  The digits
- * are the minute, since 1970, in which the current period has begun, and before
- * its eight digits the number.  So a text that comes again, whatever periods
- * and clocks there were in between, has the same number and a period that is
- * not over: what is remembered under it is no older than the period.
+ * /g<digits>, which the router skips.  Clients keep their knowledge of uploads
+ * by the text of the endpoint, so a new text makes them forget it.  The last
+ * eight digits are the minute, since 1970, in which the current period began;
+ * the digits before are the configured number.  So a text can recur only with
+ * the same number and within the same period, whatever periods and clocks were
+ * used before: what clients remember is not older than the period.
  */
 
 #include "ngx_http_xet.h"

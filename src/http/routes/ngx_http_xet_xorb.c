@@ -4,17 +4,18 @@
  *
  *     POST   handler -> feed (thread, for each piece of the body: verify,
  *            write) -> feed with the last piece: verdict, fdatasync, name,
- *            fsync of the folder -> body_done -> the row in PostgreSQL, by
- *            the keep service -> 200
- *     HEAD   handler -> the row -> head_job: is the copy there -> advertised,
+ *            fsync of the folder -> body_done -> the row in PostgreSQL, by the
+ *            keep service -> 200
+ *     HEAD   handler -> the row -> head_job: does the copy exist -> advertised,
  *            once per xorb and day -> 200
- *     ask    as HEAD, for a xorb that the client may name without sending it
+ *     ask    as HEAD, for a xorb that the client may name without an upload
  *     GET    handler -> the row -> the data location
  *
- * Bytes are durable before the row is written, and the row is committed
- * before the answer.
+ * Bytes are durable before the row is written, and the row is committed before
+ * the response is sent.
  *
- * The upload's state is the thread's while a job runs, else the event loop's.
+ * The state of an upload belongs to the thread while a job runs, else to the
+ * event loop.
  */
 
 #include "ngx_http_xet.h"

@@ -1,33 +1,30 @@
 
 /*
- * Xorbs fetched from a peer node, by GET v1/xorbs of its API, one after another
- * over one connection: each a source of bytes for a scan
- * (ngx_http_xet_store_scan.c), which believes nothing of them.
+ * Fetches xorbs from a peer node, by GET v1/xorbs of its API, one after another
+ * over one connection.  Each is a source of bytes for a scan
+ * (ngx_http_xet_store_scan.c), which verifies all of them.
  *
  *     create (event loop) -> begin (event loop) -> job, XET_AGAIN -> ...
  *                         -> job, XET_OK and no bytes -> end -> begin ...
  *
- * The transfer goes on by a piece a job (src/store/net), and not between two
- * jobs: what comes meanwhile stays in the socket, so a peer can't send faster
- * than is asked for, and the memory is that of one buffer of the scan and one
- * of libcurl.
+ * A job transfers one piece (src/store/net).  Between jobs the data stays in
+ * the socket, so a peer can't send faster than it is read, and the memory is
+ * one buffer of the scan and one of libcurl.  A job never waits for the
+ * network, since its thread also serves readers: if little data has arrived,
+ * the caller pauses before the next job.
  *
- * A job does not wait for the network at all, since readers wait for its
- * thread: where little came the caller makes a pause before the next job.
+ * Only the address of the directive is contacted: no redirects, no proxy of the
+ * environment, no other protocols.
  *
- * What is asked is one address, that of the directive: no redirect, no proxy
- * of the environment, no other protocol.
+ * A peer that sends nothing, or almost nothing, is given up.  Only the pauses
+ * after a job with little data are counted: less than LITTLE bytes within a
+ * timeout are too few, and one xorb may take WAITS timeouts.  Names are looked
+ * up in a thread of libcurl.  That thread may still run when the worker exits,
+ * like those that connect to PostgreSQL (ngx_http_xet_pg_connect.c).  The
+ * module is pinned for these, and nothing is fetched without such a connection.
  *
- * A peer that sends nothing, or next to nothing, is given up.  The time is
- * counted only while it is waited for, which is the pause behind a job that got
- * little: less than LITTLE bytes in a timeout are too few, and all of a xorb
- * has WAITS timeouts.  Names are looked up in a thread of libcurl's; it may be
- * left behind when the worker exits, as those that connect to PostgreSQL
- * (ngx_http_xet_pg_connect.c), for which the module is pinned: nothing is
- * fetched without such a connection.
- *
- * Owned by the job while that runs, else by the event loop, which only creates,
- * begins and destroys: all of libcurl is used in threads.
+ * Owned by the job while it runs, else by the event loop, which only creates,
+ * begins and destroys: libcurl is used in threads only.
  */
 
 #include "ngx_http_xet.h"

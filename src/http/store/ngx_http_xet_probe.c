@@ -1,12 +1,11 @@
 
 /*
- * Whether the store of the worker is the database's and can be written: a file
- * like that of an upload is made, written and dropped, in a thread, when
- * somebody asks.
+ * Probes whether the store belongs to this database and is writable.  A thread
+ * creates, writes and drops a file like that of an upload.
  *
- * A worker runs one probe at a time, and its result is valid for a second: any
- * number of requests costs one file a second and holds one thread, also where
- * the disk does not answer.
+ * A worker runs one probe at a time, and its result is valid for a second.  So
+ * any number of requests costs one file per second and at most one thread, even
+ * if the disk hangs.
  *
  *     idle -> running (a request came, the last result is old) -> idle
  *          -> late (waiting requests got XET_STORE_SLOW) -> idle

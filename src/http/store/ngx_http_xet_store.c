@@ -1,32 +1,31 @@
 
 /*
- * The bytes of the store: temporary files, durable copies of xorbs.
+ * The files of the store: temporary files, and durable copies of xorbs.
  *
- * What holds, whatever dies and whoever else writes, on this node or another,
- * in a folder and in an object store:
+ * These rules hold after any crash and with any other writers, on this node or
+ * others, in a folder and in an object store:
  *
- *     The bytes under a name never change.  A copy gets a name of its own,
- *     the hash of the xorb and a tag drawn at random, made in a way that never
- *     replaces another one; so two uploads can't overwrite each other, and
- *     a cache of names, descriptors or URLs never has two versions.
+ *     The bytes under a name never change.  The name of a copy is the hash of
+ *     the xorb and a random tag, and creating it never replaces another copy.
+ *     So two uploads can't overwrite each other, and caches of names,
+ *     descriptors or URLs never see two versions.
  *
- *     A row describes the bytes of one copy, which it names by the tag, and
- *     proves it by a digest.  The copy is durable before its row is written.
+ *     A row describes the bytes of one copy.  It names the copy by its tag and
+ *     has a digest of its bytes.  The copy is durable before the row is
+ *     written.
  *
- *     Which of several copies stands for the xorb is decided by PostgreSQL
- *     alone, in one row (ngx_http_xet_keep.c).  Each other copy is removed by
- *     the request that made it, which knows that no row names the copy; a
- *     crash before that leaves a copy without a row, which does no harm.
+ *     Of several copies of a xorb, a row in PostgreSQL selects one
+ *     (ngx_http_xet_keep.c).  The request that made another copy, which no row
+ *     names, removes it; an earlier crash leaves a harmless copy without a row.
  *
- * Until then the bytes are in a temporary file of this machine, also where the
- * store is elsewhere: so what fails can be sent again, and no memory grows with
- * an upload.
+ * Until it is committed, a copy is a temporary file on this machine, even if
+ * the store is remote.  So failed transfers can be repeated, and no memory
+ * grows with an upload.
  *
- * Functions that end in _job block and run in a thread; the others create the
- * structure, release it, or do no I/O.  A file has one owner at a time: the
- * job of the request, or, after the end of the request, the detached job that
- * closes the file.  Folders are made by the master, before it starts workers:
- * it may block.
+ * Functions that end in _job block and run in a thread; the others create or
+ * release the structure, or do no I/O.  A file has one owner at a time: the job
+ * of the request, or after the end of the request the detached job that closes
+ * the file.  The master creates folders before it starts workers.
  */
 
 #include "ngx_http_xet.h"

@@ -1,8 +1,8 @@
 
 /*
- * The bytes of the store: temporary files, durable copies of xorbs, and what
- * looks after them, whatever the store is, a folder or an object store.
- * Functions whose names end in _job block, and are called in a thread.
+ * The files of the store: temporary files, durable copies of xorbs, and their
+ * maintenance, in a folder or an object store.  Functions whose names end in
+ * _job block and are called in a thread.
  */
 
 #ifndef _NGX_HTTP_XET_STORE_H_INCLUDED_

@@ -1,6 +1,6 @@
 
 /*
- * What the files of this folder share.
+ * Internal to store: shared by the files of this folder.
  */
 
 #ifndef _NGX_HTTP_XET_STORE_BASE_H_INCLUDED_

@@ -1,10 +1,10 @@
 
 /*
- * Copies that rows name: looked at, read, removed.
+ * Copies that rows name: check, read, remove.
  *
- * That a copy is missing says something about it only if the store is the one
- * of the database: this is looked at before the copy is called damaged.  An
- * error of the system, or of an object store, says nothing about the bytes.
+ * A missing copy counts as damage only if the store belongs to this database;
+ * this is checked first.  An error of the system, or of an object store, says
+ * nothing about the bytes.
  *
  *     init -> open -> (ahead, read, read, ...)* -> close, or open of another
  *

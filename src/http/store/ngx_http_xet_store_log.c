@@ -1,6 +1,6 @@
 
 /*
- * What src/store says, in the log.
+ * Logs errors of src/store.
  */
 
 #include "ngx_http_xet.h"

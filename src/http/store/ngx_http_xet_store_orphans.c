@@ -1,33 +1,31 @@
 
 /*
- * Files of the store without a row: what a crash leaves between the two.  The
- * chore "gc" asks PostgreSQL about names that are listed here.
+ * Orphans: files of the store without a row, which a crash has left.  The chore
+ * "gc" asks PostgreSQL about the names that are listed here.
  *
- * Only the upload that has made a copy can put a row that names it, because the
- * tag in its name was drawn for that upload, and "xet rebuild", which holds a
- * lock that is asked for with each look.  So a copy without a row that is too
- * old to belong to a running upload may be removed.  Even if the row is put at
- * this very moment nothing is lost:
+ * A row that names a copy can be added only by the upload that made the copy,
+ * because its tag was drawn for that upload; and by "xet rebuild", which holds
+ * a lock that is checked each time.  So a copy without a row that is too old
+ * for a running upload may be removed.  The order protects even against a row
+ * that is added at the same moment:
  *
- *     suspect    no row was found for its name
- *     aside      the file is renamed to a name that nobody asks for, in the
- *                folder of temporary files; an object, which can't be renamed,
- *                stays where it is
- *     removable  no row was found once more: the file is removed
- *     back       otherwise it gets its name back, durably, before it loses the
- *                other one
+ *     suspect    no row names it
+ *     aside      the file is moved to a name in the folder of temporary files
+ *                (quarantine); an object, which can't be renamed, stays
+ *     removable  again no row names it: the file is removed
+ *     back       otherwise it gets its name back, durably, before the other
+ *                name is removed
  *
- * What has a name of a row is never removed, only the other name.  So several
- * sweeps may take up the same file that is aside: whoever comes second finds it
- * gone, which is no error.  A crash leaves it aside, for the next sweep.
+ * Only the name in quarantine is removed, never the name in a row.  So several
+ * sweeps may handle the same file: the second one finds it gone, which is not
+ * an error.  After a crash the file stays in quarantine for the next sweep.
  *
- * Before the folders of copies come, in a folder, the files that are aside, and
- * in a bucket what clients have put there themselves and nobody has made a copy
- * of, and parts of uploads that never became an object: what is old of these is
- * dropped.
+ * The sweep starts with the files in quarantine.  In a bucket it starts with
+ * objects that clients have uploaded themselves and never committed, and with
+ * parts of unfinished uploads; old ones are dropped.
  *
- * Each job looks first whether the folder is the store of the database: on
- * another disk nothing has a row.
+ * Each job first checks that the store belongs to this database: on another
+ * disk no file would have a row.
  */
 
 #include "ngx_http_xet.h"

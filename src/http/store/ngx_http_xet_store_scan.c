@@ -1,29 +1,28 @@
 
 /*
- * A copy of a xorb read to its end, a piece a job, by chores that look after
+ * Reads a copy of a xorb to its end, one piece per job, for chores that check
  * the store.
  *
  *     begin (event loop) -> job, XET_AGAIN -> ... -> job, the verdict
  *
- * A copy of the store is held against size and digest of its row.  A row of
- * before there were digests has only the chunk list, so such a copy is decoded,
- * every chunk hashed, and the ends of its stored chunks compared, since terms
- * lead there.  Foreign files, of a peer, are decoded as well: nothing that they
- * say of themselves is believed.  What a peer node sends is such a file, whose
- * end is known when it is there (ngx_http_xet_fetch.c).
+ * A copy of the store is compared with the size and the digest of its row.  Old
+ * rows have no digest but a chunk list: then the copy is decoded, every chunk
+ * is hashed, and the ends of the stored chunks are compared, since terms refer
+ * to them.  Copies of peers are decoded too, because nothing that they say is
+ * trusted.  The end of a file from a peer node is known when it arrives
+ * (ngx_http_xet_fetch.c).
  *
- * It reads past the page cache where the file system can do that: what readers
- * have there stays, and what is looked at is the disk.  Elsewhere it tells the
- * kernel to drop the pages behind it.  The thread has a low priority of I/O
- * meanwhile.
+ * If the file system allows it, reading bypasses the page cache: the data of
+ * readers stays cached, and the disk itself is checked.  Otherwise the kernel
+ * is told to drop the pages after they were read.  The thread has a low I/O
+ * priority meanwhile.
  *
- * What is found damaged is read once more from its beginning, by another job,
- * before anybody is told: a bit that has changed on its way from an object
- * store, or in memory, is not one that is stored.
+ * A damaged copy is read once more from its beginning, by another job, before
+ * it is reported: a bit may have flipped in transit or in memory.
  *
- * Judged as readers judge (ngx_http_xet_decode.c): other bytes, another size or
- * no file at all are damage, if the folder is the store of the database; an
- * error of the system says nothing about the bytes.
+ * The criteria are those of readers (ngx_http_xet_decode.c): other bytes,
+ * another size or a missing file are damage, if the store belongs to this
+ * database; an error of the system says nothing about the bytes.
  */
 
 #include "ngx_http_xet.h"

@@ -1,24 +1,24 @@
 
 /*
- * Xorbs that clients put into the bucket themselves.
+ * Xorbs that clients have put into the bucket themselves.
  *
- *     put      a URL for a PUT to <prefix>/staging/<hash>.<id>, of so many
- *              bytes with that checksum, which the store checks
- *     begin -> job: the object is copied to a name of ours, and removed
- *           -> job, XET_AGAIN -> ... -> job: verified, and a copy
+ *     put      a URL for a PUT to <prefix>/staging/<hash>.<id>, with length and
+ *              checksum, which the store checks
+ *     begin -> job: the object is copied to an internal name, and removed
+ *           -> job, XET_AGAIN -> ... -> job: verified, and made a copy
  *
- * Nothing of it is believed: all bytes are read and verified as those of an
- * upload.  What was verified must be what becomes the copy, though who has the
- * URL may use it again at any moment, and may ask for several commits at once.
- * So the first step is a copy under a name that nobody has a URL of; that one
- * is read, and from it the copy of the xorb is made.  The store copies, so the
- * bytes pass here once.  An object with a footer, which copies have not, is
- * read twice: into a temporary file, which is sent as that of an upload.
+ * The object is not trusted: all bytes are read and verified like those of an
+ * upload.  The holder of the URL may use it again at any moment, and may
+ * request several commits at once.  So the object is first copied to a name
+ * without a URL; that copy is verified, and the copy of the xorb is made from
+ * it.  The store does the copying, so the bytes are transferred once.  An
+ * object with a footer, which copies don't have, is read twice: into a
+ * temporary file, which is uploaded like any other.
  *
- * Staged objects are removed at the end; what nobody asks for is removed by the
- * sweep of orphans (ngx_http_xet_store_orphans.c).
+ * Staged objects are removed at the end; those without a commit are removed by
+ * the sweep of orphans (ngx_http_xet_store_orphans.c).
  *
- * Owned by the job while that runs, else by the event loop.
+ * Owned by the job while it runs, else by the event loop.
  */
 
 #include "ngx_http_xet.h"

@@ -1,8 +1,8 @@
 
 /*
- * Requests to an object store, as they are counted: its client tells of each in
- * a thread of its own, and the event loop, which alone may count, adds up what
- * was told since it last looked.
+ * Metrics of requests to an object store.  The client reports each request in
+ * its own thread.  Only the event loop may count, so it adds up the reports at
+ * intervals.
  */
 
 #include "ngx_http_xet.h"

@@ -1,11 +1,11 @@
 
 /*
- * The component of a zTensor file that a request names by its arguments:
- * "name" or "i", and "role" where the object has no default one.
+ * The component of a zTensor file that a request names by its arguments: "name"
+ * or "i", and "role" if the object has no default one.
  *
  * The object is copied in the job that finds it, since the object of the walk
- * is gone after that; a copy has some hundred bytes, at most what the limits
- * of names and roles allow.
+ * is freed after that.  A copy has some hundred bytes, limited by the maximum
+ * lengths of names and roles.
  */
 
 #include "ngx_http_xet.h"

@@ -1,19 +1,19 @@
 
 /*
- * GET zt/{file}/data, zt/{file}/reconstruction: the bytes of a component, as
- * they are stored or decoded, and the reconstruction of the stored ones, for
- * Xet clients that fetch them from the xorbs themselves.
+ * GET zt/{file}/data and zt/{file}/reconstruction: the bytes of a component,
+ * stored or decoded; and the reconstruction of the stored bytes, for Xet
+ * clients that fetch them from the xorbs themselves.
  *
  * Stored bytes, and the decoded bytes of a component that is not compressed,
- * are a range of the file and are served as files are
- * (ngx_http_xet_download.h), with ranges and conditions.  "rows" makes that
- * range smaller.  The decoded bytes of a compressed component are left to the
- * client to decode if it can, otherwise the server decodes them.
+ * are a range of the file and are served like files (ngx_http_xet_download.h),
+ * with ranges and conditions.  "rows" reduces that range.  The decoded bytes of
+ * a compressed component are left to the client to decode if it can; otherwise
+ * the server decodes them.
  *
- * The stored bytes are the same content in the coding "zstd", if no frame
- * needs a dictionary or a larger window than the 8 MiB that RFC 9659 sets for
- * the coding.  The heads of the frames show this, so the component is read
- * twice: once here, without being decompressed, and once to be sent.
+ * The stored bytes are the same content in the coding "zstd", if no frame needs
+ * a dictionary or a window larger than 8 MiB, the limit of RFC 9659.  This is
+ * visible in the headers of the frames, so the component is read twice: first
+ * here, without decompression, and then to be sent.
  *
  * The Range header of a reconstruction is relative to the component.
  */

@@ -2,22 +2,21 @@
 /*
  * The decoded form of a compressed component.
  *
- * A small component is read and decoded as a whole, at once: that takes
- * 100 KiB whatever the window, and any damage is known before the answer
- * begins.
+ * A small component is read and decoded as a whole: that takes 100 KiB whatever
+ * the window is, and damage is found before the response starts.
  *
  * A large component goes through a decoder with a window:
  *
- *     read      the reader's job hands over a chunk, which is copied, since
- *               64 KiB of zstd may decode to a thousand times as much
- *     fill      in the same job, until a piece of the answer is full
- *     send      the piece goes out; the next is made when it has gone
+ *     read      the reader's job passes a chunk, which is copied, since 64 KiB
+ *               of zstd may decode to a thousand times as much
+ *     fill      in the same job, until a piece of the response is full
+ *     send      the piece is sent; the next one is made after that
  *     more      fill again, in a job of its own, while copied input is left;
- *               then read on
+ *               then read continues
  *
- * The answer has a Content-Length, so the last piece is not sent before the
- * decoder has agreed to the end of its input.  The state is the thread's while
- * a job runs.
+ * The response has a Content-Length, so the last piece is sent only after the
+ * decoder has accepted the end of its input.  The state belongs to the thread
+ * while a job runs.
  */
 
 #include "ngx_http_xet.h"

@@ -1,39 +1,36 @@
 
 /*
- * GET zt/{file}/verify: whether data is what the file declares it to be, for
- * one object or for all of them, as JSON.
+ * GET zt/{file}/verify: checks the data of one object, or of all objects,
+ * against the declarations of the file.  The report is JSON.
  *
  *     open      is the file a zTensor file, and not too large to be verified
- *     walk      a batch of objects is copied
- *     verify    the components of the batch are read through digests and
- *               decoders
- *     send      the batch's part of the answer; when that has gone, the next
- *               batch
+ *     walk      copies a batch of objects
+ *     verify    reads the components of the batch through digests and decoders
+ *     send      sends the batch's part of the report; after that the next batch
  *
- * Components are read in the order of their places in the file, and those that
- * lie side by side in one go: most files have many small ones.  A component
- * that shares its bytes with another is read by itself.  The components of a
- * sparse object are read one behind the other, "values" first, since indices
- * are held against each other.
+ * Components are read in the order of their positions in the file, adjacent
+ * ones in one go: most files have many small ones.  A component that shares
+ * bytes with another is read separately.  The components of a sparse object are
+ * read one after the other, "values" first, since indices are compared with
+ * each other.
  *
- * Digests are computed and data is decoded in the reader's jobs; the batch is
- * the thread's while a read is under way.  Memory is that of a batch, whatever
- * the file: the copies of objects, a buffer of 64 KiB, a zstd window, 2 MiB as
- * soon as a component is decoded as a whole, up to 16 MiB for indices, and a
- * piece of 128 KiB.
+ * Digests and decoding are done in the reader's jobs; the batch belongs to the
+ * thread during a read.  Memory is that of a batch: the copies of objects, a
+ * buffer of 64 KiB, a zstd window, 2 MiB when a component is decoded as a
+ * whole, up to 16 MiB for indices, and a piece of 128 KiB.
  *
- * A piece that the reader hands over may decode to gigabytes.  When a job has
- * decoded its share, the rest of the piece is kept and decoded in a job of its
- * own; the next piece is read when that one is done.
+ * A piece from the reader may decode to gigabytes.  When a job has decoded its
+ * share, the rest of the piece is kept and decoded in its own job; then the
+ * next piece is read.
  *
- * What the request may still read and decode is checked before a component
- * begins, as the manifest declares its length.  Where it does not, all that is
- * left is set aside, and the unused part given back at the component's end.
+ * The limits for reading and decoding are checked before each component, by the
+ * length in the manifest.  If the manifest has none, all that is left is
+ * reserved, and the unused part is returned at the end of the component.
  *
- * Reports are kept in PostgreSQL: the data of a file never changes, so it is
- * read for this once.  A row has the reports on all components of an object;
- * where only one of several was asked for, nothing is kept.  Damaged rows are
- * ignored, and their objects verified again.
+ * Reports are stored in PostgreSQL: the data of a file never changes, so it is
+ * read once for this.  A row has the reports on all components of an object; if
+ * only one of several was requested, nothing is stored.  Damaged rows are
+ * ignored, and their objects are verified again.
  */
 
 #include "ngx_http_xet.h"

@@ -2,22 +2,21 @@
 /*
  * Stored files as zTensor files.
  *
- *     open      the reader finds the file; PostgreSQL may have a verdict
- *     queried   the verdict is restored, or made now:
- *     check     the core says which range it needs next, the reader feeds it
- *               in its jobs, until there is a verdict, which is sent to
- *               PostgreSQL; nobody waits for that
- *     walk      a part of the manifest is read in the same way, for the
- *               caller's handler of objects
+ *     open      the reader finds the file; PostgreSQL may have a check result
+ *     queried   the result is restored, or made now:
+ *     check     the core names the range that it needs next and the reader feeds
+ *               it in its jobs, until there is a result, which is sent to
+ *               PostgreSQL without waiting
+ *     walk      reads a part of the manifest in the same way, for the caller's
+ *               handler of objects
  *
- * CBOR is parsed where bytes are decoded, in the jobs; the event loop sees
- * verdicts only.  The record of the file and a walk are the thread's while a
- * read is under way.  All that is here goes with the request's pool.
+ * CBOR is parsed in the jobs that decode bytes; the event loop sees only
+ * results.  The record of the file and a walk belong to the thread during a
+ * read.  All memory belongs to the request's pool.
  *
- * A verdict that PostgreSQL has kept is held against the file's size and the
- * limits before it is used (xet_zt_cache.c).  If the verdict passes and the
- * manifest still is not what it says, that is a fault of the server and ends
- * with 500.
+ * A result from PostgreSQL is compared with the size of the file and the limits
+ * before it is used (xet_zt_cache.c).  If it passes but contradicts the
+ * manifest, the request fails with 500.
  */
 
 #include "ngx_http_xet.h"

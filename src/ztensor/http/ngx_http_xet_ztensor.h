@@ -1,7 +1,7 @@
 
 /*
- * Stored files as zTensor files: the verdict on one, kept from before or made
- * now, and walks over its objects.
+ * Stored files as zTensor files: the check of a file, cached or made now, and
+ * walks over its objects.
  */
 
 #ifndef _NGX_HTTP_XET_ZTENSOR_H_INCLUDED_

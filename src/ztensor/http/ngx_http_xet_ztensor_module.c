@@ -1,7 +1,6 @@
 
 /*
- * The module of zTensor files: directives that say within which limits they
- * are read.
+ * The module of zTensor files: directives that set the limits for reading them.
  */
 
 #include "ngx_http_xet.h"
