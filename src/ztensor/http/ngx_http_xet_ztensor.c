@@ -4,9 +4,9 @@
  *
  *     open      the reader finds the file; PostgreSQL may have a check result
  *     queried   the result is restored, or made now:
- *     check     the core names the range that it needs next and the reader feeds
- *               it in its jobs, until there is a result, which is sent to
- *               PostgreSQL without waiting
+ *     check     the core names the range that it needs next, and the reader
+ *               feeds it in its jobs, until there is a result, which is sent
+ *               to PostgreSQL without waiting
  *     walk      reads a part of the manifest in the same way, for the caller's
  *               handler of objects
  *
