@@ -67,7 +67,7 @@ typedef struct {
  * ngx_http_xet_gc_orphans.c: the phase of files without a row.
  */
 
-/* folder is where another worker was, or NGX_ERROR. */
+/* folder is the position of the previous worker; or NGX_ERROR. */
 void ngx_http_xet_gc_orphans_begin(ngx_http_xet_gc_t *gc, ngx_int_t folder);
 void ngx_http_xet_gc_orphans_step(ngx_http_xet_chore_t *chore);
 
