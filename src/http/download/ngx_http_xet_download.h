@@ -12,9 +12,7 @@
 #include "ngx_http_xet_store.h"
 
 
-/*
- * ngx_http_xet_url.c: signed URLs of a response.
- */
+/* ngx_http_xet_url.c: signed URLs of a response. */
 
 typedef struct {
     ngx_str_t        base;
@@ -32,31 +30,32 @@ typedef struct {
 
 
 /*
- * Initializes url for the answers of r.  The base is "xet_url_base", or scheme
- * and host of the request.  NGX_DECLINED when the request names no host,
- * NGX_ERROR for a base that can't stand in JSON, or without memory.
+ * Initializes url for the responses of r.  The base is "xet_url_base", or
+ * scheme and host of the request.  NGX_DECLINED if the request has no host
+ * name; NGX_ERROR if the base has characters that are not allowed in JSON, or
+ * if out of memory.
  */
 ngx_int_t ngx_http_xet_url_init(ngx_http_request_t *r,
     ngx_http_xet_url_t *url);
 
 /*
- * Makes, and frees, a MAC context of url's own, for use in a thread.  XET_OK
- * or XET_NOMEM.
+ * Creates and frees a MAC context in url, for use in a thread.  XET_OK or
+ * XET_NOMEM.
  */
 xet_status_t ngx_http_xet_url_thread(ngx_http_xet_url_t *url);
 void ngx_http_xet_url_thread_end(ngx_http_xet_url_t *url);
 
 /*
  * An xet_plan_url_pt: writes a signed URL; ctx is an ngx_http_xet_url_t.  With
- * n == 0 the URL allows any range; ranges[0].tag is read also then.
+ * n == 0 the URL allows any range, and ranges[0].tag is read nevertheless.
  */
 xet_status_t ngx_http_xet_url_write(void *ctx, xet_buf_t *b,
     const xet_hash_t *xorb, const xet_plan_range_t *ranges, size_t n);
 
 /*
- * The path and arguments, without base, that let the request itself read any
- * range of a copy through the data location, for the next 60 seconds.  NGX_OK
- * or NGX_ERROR; the strings are in r's pool.
+ * The path and arguments, without base, with which the request itself may read
+ * any range of a copy through the data location, for the next 60 seconds.
+ * NGX_OK or NGX_ERROR; the strings are in r's pool.
  */
 ngx_int_t ngx_http_xet_url_internal(ngx_http_request_t *r,
     const xet_hash_t *xorb, uint32_t tag, ngx_str_t *uri, ngx_str_t *args);
@@ -64,21 +63,21 @@ ngx_int_t ngx_http_xet_url_internal(ngx_http_request_t *r,
 
 /*
  * The arguments alone, for the copy that the request's own URI names.
- * NGX_DECLINED when the URI does not end in the name of a copy.
+ * NGX_DECLINED if the URI does not end with the name of a copy.
  */
 ngx_int_t ngx_http_xet_url_args(ngx_http_request_t *r, ngx_str_t *args);
 
-/* That copy. */
+/* Finds this copy. */
 ngx_int_t ngx_http_xet_url_copy(ngx_http_request_t *r, xet_hash_t *xorb,
     uint32_t *tag);
 
 
 /*
- * ngx_http_xet_decode.c: chunks out of the files of the store: read, decoded,
- * held against their hashes.  Everything here blocks and belongs in a job.
+ * ngx_http_xet_decode.c: reads chunks from the files of the store, decodes
+ * them, and checks their hashes.  All functions block and belong in a job.
  */
 
-/* The codec and the buffers of a thread, made by its first job. */
+/* The codec and buffers of a thread, created by its first job. */
 
 typedef struct {
     xet_codec_t        *codec;
@@ -87,7 +86,9 @@ typedef struct {
 } ngx_http_xet_decode_thread_t;
 
 
-/* A chunk that is missing, or not what its xorb's row says: for reports. */
+/*
+ * A chunk that is missing, or does not match the row of its xorb; for reports.
+ */
 
 typedef struct {
     xet_hash_t                     xorb;
@@ -98,7 +99,7 @@ typedef struct {
 } ngx_http_xet_decode_lost_t;
 
 
-/* The state of one job, with the copy of a xorb that is open. */
+/* The state of a job, with the open copy of a xorb. */
 
 typedef struct {
     ngx_http_xet_decode_thread_t  *thread;
@@ -109,44 +110,48 @@ typedef struct {
 } ngx_http_xet_decode_t;
 
 
-/* Begins a job.  XET_OK or XET_NOMEM.  store lives as long as the job. */
+/* Starts a job.  XET_OK or XET_NOMEM.  store lives as long as the job. */
 xet_status_t ngx_http_xet_decode_begin_job(ngx_http_xet_decode_t *d,
     const xet_suite_t *suite, ngx_http_xet_store_t *store, ngx_log_t *log);
 
 /*
- * Opens the copy that has chunk, unless it is open.  XET_STORE_DAMAGED and the
- * others as below.
+ * Opens the copy that has chunk, unless it is open.  Returns XET_STORE_DAMAGED
+ * and the other statuses below.
  */
 xet_status_t ngx_http_xet_decode_open_job(ngx_http_xet_decode_t *d,
     const xet_cursor_chunk_t *chunk);
 
-/* Whether the store was told of the chunk. */
+/* Whether the range of the chunk was announced to the store. */
 #define ngx_http_xet_decode_told(d, chunk)                                    \
     ((chunk)->stored_start >= (d)->copy.reader.start                          \
      && (uint64_t) (chunk)->stored_start + (chunk)->stored_len                \
         <= (d)->copy.reader.end)
 
-/* Bytes [start, end) of the open copy are those of the chunks to come. */
+/*
+ * Announces that the next chunks are in the bytes [start, end) of the open
+ * copy.
+ */
 void ngx_http_xet_decode_ahead(ngx_http_xet_decode_t *d, uint64_t start,
     uint64_t end);
 
 /*
  * Decodes chunk of the open copy into out, which has room for chunk->raw_len
- * bytes, and checks its hash.  XET_STORE_DAMAGED when the copy or a part of it
- * is missing, or
- * does not contain the chunk: then d->lost names chunk and copy, and nothing
- * is logged yet, because another copy may have replaced this one.
- * XET_STORE_FAILED or XET_STORE_FILES when the copy can't be read,
- * XET_STORE_OTHER when the folder is not the store of the database, XET_NOMEM.
+ * bytes, and checks its hash.  XET_STORE_DAMAGED if the copy or a part of it is
+ * missing, or does not contain the chunk: d->lost names chunk and copy, and
+ * nothing is logged yet, because another copy may have replaced this one.
+ * XET_STORE_FAILED or XET_STORE_FILES if the copy can't be read;
+ * XET_STORE_OTHER if the store does not belong to this database; XET_NOMEM.
  */
 xet_status_t ngx_http_xet_decode_chunk_job(ngx_http_xet_decode_t *d,
     const xet_cursor_chunk_t *chunk, u_char *out);
 
-/* Logs the lost chunk at level "alert", as the operator has to repair it. */
+/*
+ * Logs the lost chunk at level "alert", because an operator has to repair it.
+ */
 void ngx_http_xet_decode_log(const ngx_http_xet_decode_lost_t *lost,
     ngx_log_t *log);
 
-/* Ends a job whose begin was successful: closes the copy that is open. */
+/* Ends a job that was started successfully: closes the open copy. */
 void ngx_http_xet_decode_end_job(ngx_http_xet_decode_t *d);
 
 

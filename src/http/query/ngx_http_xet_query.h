@@ -14,8 +14,8 @@
 
 
 /*
- * Which parts of which xorbs' chunk lists are asked for: columns, which are the
- * parameters of ngx_http_xet_query_xorb_slices().
+ * The requested slices of xorbs' chunk lists: columns, which are parameters of
+ * ngx_http_xet_query_xorb_slices().
  */
 
 typedef struct {
@@ -25,26 +25,26 @@ typedef struct {
 } ngx_http_xet_slices_t;
 
 
-/* Any thread may call it. */
+/* May be called in any thread. */
 void ngx_http_xet_slices_add(ngx_http_xet_slices_t *s, const xet_hash_t *xorb,
     uint32_t start, uint32_t end);
 
 
 /*
- * ngx_http_xet_damage.c: copies of xorbs that were found missing, cut or
- * damaged: noted by threads, reported to PostgreSQL by the event loop, so that
- * nothing new refers to them until they are healed.
+ * ngx_http_xet_damage.c: copies of xorbs that were found missing, truncated or
+ * damaged.  Threads record them, and the event loop reports them to PostgreSQL,
+ * so that nothing new refers to them until they are repaired.
  */
 
 /*
- * Further ones are dropped, and found by who comes next.  Where all are to be
- * found they are asked for by as many (xet.shard_doubts() in
+ * Further ones are dropped, and found by the next request.  If all must be
+ * found, they are requested in batches of this size (xet.shard_doubts() in
  * sql/shards.sql).
  */
 #define NGX_HTTP_XET_DAMAGE_MAX  1024
 
 
-/* All zero: none. */
+/* Zeroed: empty. */
 
 typedef struct {
     ngx_http_xet_array_t  xorbs;
@@ -53,15 +53,15 @@ typedef struct {
 } ngx_http_xet_damage_t;
 
 
-/* Leaves none. */
+/* Empties the list. */
 void ngx_http_xet_damage_destroy(ngx_http_xet_damage_t *d);
 
 void ngx_http_xet_damage_note(ngx_http_xet_damage_t *d,
     const xet_hash_t *xorb, uint32_t tag);
 
 /*
- * Looks at a copy that a row names as ngx_http_xet_store_stat_job() does; notes
- * a copy that is not there with its size, XET_STORE_DAMAGED, to be logged when
+ * Checks a copy that a row names, as ngx_http_xet_store_stat_job().  Records a
+ * copy that is missing or has another size, XET_STORE_DAMAGED; it is logged if
  * a row still names it.
  */
 xet_status_t ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d,
@@ -75,12 +75,12 @@ void ngx_http_xet_damage_stat_all_job(ngx_http_xet_damage_t *d,
 
 
 /*
- * Files and their terms, verified, on their way into PostgreSQL.
+ * Verified files and their terms, on their way into PostgreSQL.
  *
- * A batch is bounded; what does not fit into one is staged under the upload's
- * id, and the last one commits all of them in one transaction.  One file at a
- * time is open in a batch, and its terms may begin in one batch and end in
- * another.  A batch belongs to the thread while a job runs.
+ * The size of a batch is limited.  What does not fit is staged under the id of
+ * the upload, and the last batch commits everything in one transaction.  One
+ * file at a time is open in a batch, and its terms may start in one batch and
+ * end in another.  A batch belongs to the thread while a job runs.
  */
 
 #define NGX_HTTP_XET_UPLOAD_LEN  16            /* an upload's random id */
@@ -104,7 +104,7 @@ typedef struct {
 } ngx_http_xet_batch_columns_t;
 
 
-/* All zero but for id: nothing was put aside, no file is open. */
+/* Zeroed except for id: nothing is staged, no file is open. */
 
 typedef struct {
     u_char                         id[NGX_HTTP_XET_UPLOAD_LEN];
@@ -123,7 +123,9 @@ typedef struct {
 } ngx_http_xet_batch_t;
 
 
-/* A file of the batch: open, then a call for each term in order, then close. */
+/*
+ * A file of the batch: open, then one call for each term in order, then close.
+ */
 void ngx_http_xet_batch_open(ngx_http_xet_batch_t *b);
 void ngx_http_xet_batch_term(ngx_http_xet_batch_t *b, const xet_term_t *term);
 
@@ -137,16 +139,16 @@ void ngx_http_xet_batch_close(ngx_http_xet_batch_t *b,
  *
  *     NGX_OK         the rows are in the query
  *     NGX_DECLINED   there is no such row
- *     NGX_ABORT      the function raised an error of class XT: the verdict is
- *                    the query's sqlstate
- *     NGX_BUSY       PostgreSQL is away or overloaded, 503
- *     NGX_ERROR      PostgreSQL refused the statement, 500
+ *     NGX_ABORT      the function has raised an error of class XT: the verdict
+ *                    is the query's sqlstate
+ *     NGX_BUSY       PostgreSQL is unavailable or overloaded, 503
+ *     NGX_ERROR      PostgreSQL has rejected the statement, 500
  */
 typedef void (*ngx_http_xet_query_handler_pt)(ngx_http_request_t *r,
     ngx_int_t rc);
 
 
-/* One a request: at most one statement of a request is in flight. */
+/* One per request: a request has at most one statement in flight. */
 
 struct ngx_http_xet_query_s {
     ngx_http_request_t             *request;
@@ -161,7 +163,7 @@ struct ngx_http_xet_query_s {
     ngx_uint_t                      files;     /* that rows are wanted of */
     ngx_uint_t                      first;     /* the first of them */
 
-    /* Whether an answer lacks nothing of what was asked for. */
+    /* Whether an answer is complete. */
     ngx_uint_t                    (*whole)(ngx_http_xet_query_t *q,
                                            PGresult *res);
 
@@ -170,9 +172,9 @@ struct ngx_http_xet_query_s {
     uint64_t                        size;      /* with so many bytes */
 
     /*
-     * Called when the request dies before the statement is answered.  Returns
-     * 1 when the statement goes on, with a handler of its own that cleans up
-     * behind it, and 0 when it is to be detached; NULL: it is detached.
+     * Called when the request dies before the statement is answered.  Returns 1
+     * if the statement continues, with its own handler for the cleanup, and 0
+     * if it is to be detached.  NULL: it is detached.
      */
     ngx_uint_t                    (*left)(ngx_http_xet_query_t *q);
 
@@ -191,43 +193,43 @@ struct ngx_http_xet_query_s {
 
 
 /*
- * Makes the query of a request, before its first statement, unless it is there.
- * NGX_ERROR without memory.
+ * Creates the query of a request before its first statement, if it does not
+ * exist.  NGX_ERROR if out of memory.
  */
 ngx_int_t ngx_http_xet_query_create(ngx_http_request_t *r);
 
 /*
- * The core status for the rc that sending a statement returned, or that its
- * handler got; missing is the status for NGX_DECLINED, no such row.
+ * The core status for an rc of sending a statement or of its handler; missing
+ * is the status for NGX_DECLINED, no such row.
  */
 xet_status_t ngx_http_xet_query_status(ngx_int_t rc, xet_status_t missing);
 
 /*
- * Answers with the error for the rc of a query that is not NGX_OK; a missing
- * row is a fault of the server.  failed finalizes the request, too.
+ * Sends the error for the rc of a query that is not NGX_OK; a missing row is an
+ * internal error.  failed also finalizes the request.
  */
 ngx_int_t ngx_http_xet_query_error(ngx_http_request_t *r, ngx_int_t rc);
 void ngx_http_xet_query_failed(ngx_http_request_t *r, ngx_int_t rc);
 
 /*
- * The end of a content handler that has sent its first statement, with rc as
- * sending returned it.  For NGX_AGAIN the request waits from now on, and ends
- * when the client leaves; for any other rc the error is answered.
+ * The end of a content handler that has sent its first statement; rc is the
+ * result of sending.  For NGX_AGAIN the request waits, and ends when the client
+ * leaves; for any other rc the error is sent.
  */
 ngx_int_t ngx_http_xet_query_wait(ngx_http_request_t *r, ngx_int_t rc);
 
 /*
- * As ngx_http_xet_query_wait(), where the request waits already, or the caller
- * makes it wait: returns NGX_AGAIN, or answers the error.
+ * As ngx_http_xet_query_wait(), if the request waits already, or if the caller
+ * makes it wait: returns NGX_AGAIN, or sends the error.
  */
 ngx_int_t ngx_http_xet_query_asked(ngx_http_request_t *r, ngx_int_t rc);
 
 /*
- * For the handler of a query: calls rows() where the query gave some, else
- * answers as ngx_http_xet_query_error() does, and finalizes the request, unless
+ * For the handler of a query: calls rows() if there are rows, else sends the
+ * error as ngx_http_xet_query_error().  Then finalizes the request, unless
  * rows() returns NGX_AGAIN because the request waits for something else.  code
- * and missing are code and message of the 404 for no such row, NULL where that
- * is a fault of the server.
+ * and missing are code and message of the 404 for a missing row, or NULL if
+ * that is an internal error.
  */
 void ngx_http_xet_query_answer(ngx_http_request_t *r, ngx_int_t rc,
     ngx_int_t (*rows)(ngx_http_request_t *r), const char *code,
@@ -237,20 +239,20 @@ void ngx_http_xet_query_answer(ngx_http_request_t *r, ngx_int_t rc,
  * ngx_http_xet_query_read.c: reads that standbys may answer.
  */
 
-/* From now on all reads of the request go to the primary. */
+/* All further reads of the request go to the primary. */
 void ngx_http_xet_query_primary(ngx_http_request_t *r);
 
 /*
- * The same, when rows do not fit each other, or the store.  Whether some of
- * them came from a standby: then nothing follows from that, and the caller asks
- * again for all of them.
+ * The same if rows are inconsistent with each other or with the store.  Returns
+ * whether some of them came from a standby: then the caller draws no
+ * conclusions, and requests all of them again.
  */
 ngx_uint_t ngx_http_xet_query_again(ngx_http_request_t *r);
 
 /* Frees the rows, which otherwise stay until the next statement or the end. */
 void ngx_http_xet_query_release(ngx_http_request_t *r);
 
-/* How many rows the last statement gave. */
+/* The number of rows of the last statement. */
 ngx_uint_t ngx_http_xet_query_rows(ngx_http_xet_query_t *q);
 
 /* The first value of the first row, for statements with one number or bool. */
@@ -258,17 +260,17 @@ int64_t ngx_http_xet_query_number(ngx_http_request_t *r);
 
 
 /*
- * Files, and chunks where dedup ends at the repo, are seen as the request's
- * token allows (ngx_http_xet_access.h).
+ * Files, and chunks if dedup is limited to the repo, are visible as far as the
+ * request's token allows (ngx_http_xet_access.h).
  *
- * The functions return NGX_AGAIN when the handler will be called, NGX_BUSY
- * when PostgreSQL can't take the statement, NGX_ERROR without memory.
+ * The functions return NGX_AGAIN if the handler will be called, NGX_BUSY if
+ * PostgreSQL is unavailable or overloaded, and NGX_ERROR if out of memory.
  * Parameters must live until the handler is called or the request dies.
  */
 
 #define NGX_HTTP_XET_TERMS_ROWS  8             /* as in sql/files.sql */
 
-/* A window of the terms of a file, the rows of file_terms. */
+/* A window of the terms of a file: the rows of file_terms. */
 
 typedef struct {
     uint64_t    size;                          /* of the file */
@@ -278,16 +280,16 @@ typedef struct {
 void ngx_http_xet_query_file_terms_get(ngx_http_request_t *r,
     ngx_http_xet_terms_t *terms);
 
-/* files_terms, from byte "at" of file number first on, which counts from 0. */
+/* files_terms, from byte "at" of file number first on, counting from 0. */
 ngx_int_t ngx_http_xet_query_files_terms(ngx_http_request_t *r,
     ngx_http_xet_array_t *files, ngx_uint_t first, uint64_t at,
     ngx_http_xet_query_handler_pt handler);
 
 
 /*
- * Slices of the chunk lists of xorbs, one row for each slice, in order.  A xorb
- * that is not stored, or whose copy is known to be damaged, is not known.  With
- * hashes 0 slice->hashes is NULL.  A range outside its xorb gives n == 0.  lane
+ * Slices of the chunk lists of xorbs, one row per slice, in order.  A xorb that
+ * is not stored, or whose copy is known to be damaged, is not known.  With
+ * hashes 0 slice->hashes is NULL.  A range outside its xorb has n == 0.  lane
  * is an ngx_http_xet_lane_e.
  */
 ngx_int_t ngx_http_xet_query_xorb_slices(ngx_http_request_t *r,
@@ -297,9 +299,9 @@ void ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_shard_slice_t *slice);
 
 /*
- * A slice that a term of a shard names.  With proof, one that the client may
- * not name is not known, and one of which it has to prove that it has the
- * chunks is known but not own.
+ * A slice that a term of a shard names.  With proof, a slice that the client
+ * may not name is not known, and one whose chunks the client must prove to have
+ * is known but not own.
  */
 void ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q,
     ngx_uint_t i, xet_shard_slice_t *slice);

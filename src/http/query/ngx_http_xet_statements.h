@@ -86,19 +86,19 @@ typedef struct {                                                              \
 /*
  * The four ways to use a statement; the functions of each follow.
  *
- * send: for a request.  Returns NGX_AGAIN when the handler will be called,
- * NGX_BUSY when PostgreSQL can't take the statement, NGX_ERROR without memory.
- * What args point to must live until then, or until the request dies; args
- * itself is not needed any more.
+ * send: for a request.  Returns NGX_AGAIN if the handler will be called,
+ * NGX_BUSY if PostgreSQL is unavailable or overloaded, NGX_ERROR if out of
+ * memory.  The data of args must live until then, or until the request dies;
+ * args itself is not needed any more.
  *
- * ask: for somebody else.  Copies its arguments; NGX_AGAIN where the handler
- * will be called, which happens also in a worker that exits, or NGX_BUSY.
+ * ask: for other callers.  Copies its arguments.  NGX_AGAIN if the handler will
+ * be called, even in an exiting worker, or NGX_BUSY.
  *
- * post: the same where nobody waits.
+ * post: the same without a handler.
  *
- * row: reads row i of an answer.  NGX_ERROR for a hash or digest that has
- * another length, or is NULL where the column does not allow it; the other
- * members are set all the same.
+ * row: reads row i of an answer.  NGX_ERROR if a hash or digest has a wrong
+ * length, or is NULL although the column does not allow it; the other members
+ * are set nevertheless.
  */
 
 ngx_int_t ngx_http_xet_query_statement(ngx_http_request_t *r,
@@ -109,13 +109,13 @@ ngx_int_t ngx_http_xet_ask_statement(ngx_http_xet_stmt_e stmt,
 ngx_int_t ngx_http_xet_read_row(ngx_http_xet_stmt_e stmt, PGresult *res,
     ngx_uint_t i, void *row);
 
-/* Of the answer that a request has last got. */
+/* For the last answer of the request. */
 #define ngx_http_xet_row(r, name, i, row)                                     \
     ngx_http_xet_row_##name(ngx_http_xet_ctx_of(r)->query->res, i, row)
 
 
 /*
- * The first three with the arguments in place, those that are not named 0 or
+ * The first three with the arguments inline; those that are not named are 0 or
  * NULL: ngx_http_xet_query(r, file_open, handler, .file = &hash, .byte_at = 0).
  */
 
