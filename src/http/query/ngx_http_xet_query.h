@@ -307,9 +307,7 @@ void ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q,
     ngx_uint_t i, xet_shard_slice_t *slice);
 
 
-/*
- * A stored copy of a xorb, as its row names it.
- */
+/* A stored copy of a xorb, by its row. */
 
 typedef struct {
     uint32_t        tag;
@@ -322,13 +320,13 @@ typedef struct {
 
 /*
  * put registers a xorb whose bytes are durable in a copy, with the indexes of
- * the chunks that go into the dedup index; query_eligible() adds these to the
- * array, in any thread.  heal puts the copy in the place of the copy that has
- * old_tag.  Both answer with the copy that the row names then.
+ * the chunks for the dedup index; query_eligible() adds these to the array, in
+ * any thread.  heal replaces the copy with old_tag by this one.  Both return
+ * the copy that the row names afterwards.
  *
- * Once the statement is sent the file is kept, until it is certain that no row
- * names it.  When the request dies first, the answer still decides whether the
- * file is removed.
+ * After the statement is sent the file is kept until certainly no row names it.
+ * If the request dies first, the answer still decides whether the file is
+ * removed.
  */
 
 void ngx_http_xet_query_eligible(ngx_http_xet_array_t *eligible,
@@ -343,12 +341,12 @@ void ngx_http_xet_query_xorb_put_row(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy);
 
 /*
- * Puts on record that copies are missing, cut or damaged, as far as rows still
- * name them; the others were replaced, or collected, and are no loss.  tell
- * does so without a request that waits, and leaves damage empty; the report is
- * dropped when it can't be queued, and made again by whoever meets the damage
- * next.  The handler of copies_lost calls lost, which returns how many copies
- * are lost, logs these, and makes NGX_OK of NGX_DECLINED.
+ * Reports that copies are missing, truncated or damaged, if rows still name
+ * them; the others were replaced or collected, and are not a loss.  tell does
+ * so without a waiting request, and empties damage; if the report can't be
+ * queued it is dropped, and made again when the damage is met next.  The
+ * handler of copies_lost calls lost, which logs the lost copies, returns their
+ * number, and turns NGX_DECLINED into NGX_OK.
  */
 ngx_uint_t ngx_http_xet_query_xorb_lost(ngx_http_request_t *r,
     ngx_http_xet_damage_t *damage, ngx_int_t *rc);
@@ -356,8 +354,8 @@ void ngx_http_xet_query_xorb_damaged_tell(ngx_http_xet_damage_t *damage);
 
 
 /*
- * The rc of a query about a chunk: one that PostgreSQL has cancelled for taking
- * too long counts as a miss, NGX_DECLINED.
+ * The rc of a query about a chunk: if PostgreSQL has canceled it because it
+ * took too long, it counts as a miss, NGX_DECLINED.
  */
 ngx_int_t ngx_http_xet_query_chunk_find_rc(ngx_http_request_t *r, ngx_int_t rc);
 
@@ -366,15 +364,15 @@ void ngx_http_xet_query_chunk_find_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_xorb_list_t *xorb, ngx_uint_t *noted);
 
 /*
- * Looks at the copies of the first n rows, together.  NULL without memory; the
- * looks are in the order of the rows, and to be freed.
+ * Checks the copies of the first n rows together.  The results are in the order
+ * of the rows, and must be freed.  NULL if out of memory.
  */
 ngx_http_xet_copy_stat_t *ngx_http_xet_query_chunk_look_job(
     ngx_http_xet_query_t *q, ngx_http_xet_damage_t *d,
     ngx_http_xet_store_t *store, ngx_uint_t n, ngx_log_t *log);
 
 /*
- * Adds the hashes of the xorbs of all rows to xorbs.  NGX_OK: all are on record
+ * Adds the hashes of the xorbs of all rows to xorbs.  NGX_OK: all are recorded
  * as advertised today; NGX_DECLINED: some are not; NGX_ERROR: a row is
  * malformed.
  */
@@ -384,7 +382,7 @@ ngx_int_t ngx_http_xet_query_chunk_find_xorbs(ngx_http_xet_query_t *q,
 
 /*
  * Limits of bytes, by repo and by subject.  A statement that would exceed one
- * is refused, and ngx_http_xet_query_quota_over() tells which one it was.
+ * is rejected, and ngx_http_xet_query_quota_over() returns which one.
  */
 
 typedef struct {
@@ -395,33 +393,35 @@ typedef struct {
 } ngx_http_xet_over_t;
 
 /*
- * Whether anybody has a limit, as far as the worker knows: it asks every few
- * seconds while there are uploads, and nobody waits for that.
+ * Whether any limit exists, as far as the worker knows.  During uploads it asks
+ * every few seconds, and nothing waits for the answer.
  */
 ngx_uint_t ngx_http_xet_query_quotas(void);
 
-/* Whether the last statement was refused for a limit; fills over if it was. */
+/*
+ * Whether the last statement was rejected because of a limit; then fills over.
+ */
 ngx_uint_t ngx_http_xet_query_quota_over(ngx_http_request_t *r,
     ngx_http_xet_over_t *over);
 
 
 /*
- * Whether it is certain, behind a failed statement, that no row names the copy
- * which it was to name: not without an answer, nor where PostgreSQL refused it
- * for what others do (class 40), since these may have put the row themselves,
- * as "xet rebuild" does.
+ * Whether after a failed statement certainly no row names its copy.  Not if the
+ * answer is missing, and not if PostgreSQL has rejected it for a conflict
+ * (class 40), since another writer, for example "xet rebuild", may have added
+ * the row.
  */
 ngx_uint_t ngx_http_xet_query_unnamed(const u_char *sqlstate);
 
 /*
- * ngx_http_xet_query_tags.c: has the store get more tags where few are left.
- * For whoever has used one, or is about to; nobody waits for it.
+ * ngx_http_xet_query_tags.c: requests more tags if few are left; called before
+ * or after using one, without waiting.
  */
 void ngx_http_xet_query_tags(void);
 
 /*
- * Who waits for tags: NGX_AGAIN where handler will be called, with tags or
- * without, unless it leaves before; NGX_DECLINED where nobody can be asked.
+ * Waits for tags: NGX_AGAIN if handler will be called, with tags or without,
+ * unless the caller leaves before; NGX_DECLINED if they can't be requested.
  */
 
 typedef struct {
@@ -435,9 +435,7 @@ ngx_int_t ngx_http_xet_query_tags_wait(ngx_http_xet_tags_wait_t *wait);
 void ngx_http_xet_query_tags_leave(ngx_http_xet_tags_wait_t *wait);
 
 
-/*
- * ngx_http_xet_query_post.c: statements that no request waits for.
- */
+/* ngx_http_xet_query_post.c: statements outside of requests. */
 
 /*
  * The answer to such a statement, valid while its handler runs.  rc is as for
@@ -459,16 +457,16 @@ struct ngx_http_xet_ask_s {
     ngx_pool_t             *pool;              /* of the statement */
 };
 
-/* The number of rows, and the number in the first one. */
+/* The number of rows, and the number in the first row. */
 #define ngx_http_xet_ask_rows(ask)  ngx_http_xet_pg_rows((ask)->res)
 
 int64_t ngx_http_xet_ask_number(ngx_http_xet_ask_t *ask);
 
 /*
- * A request that dies leaves what it has staged, terms of files or with hub
- * operations of a commit, to the statement that is under way, if sending that
- * has returned NGX_AGAIN: rc, which is returned.  Nothing is left where upload
- * is NULL.
+ * Called when a request with staged data dies: terms of files, or with hub
+ * operations of a commit.  If sending the statement in flight has returned
+ * NGX_AGAIN (rc, which is returned), the data is left to it.  Does nothing if
+ * upload is NULL.
  */
 ngx_int_t ngx_http_xet_query_leave(ngx_http_request_t *r, ngx_int_t rc,
     const u_char *upload, ngx_uint_t hub);
@@ -479,9 +477,9 @@ ngx_int_t ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler,
 
 
 /*
- * As ngx_http_xet_query_xorb_heal(), for who is no request: NGX_AGAIN, and
- * handler is called once, or NGX_BUSY where the statement can't be queued.  The
- * number is the tag of the row then.
+ * As ngx_http_xet_query_xorb_heal(), outside of requests: NGX_AGAIN, and
+ * handler is called once; or NGX_BUSY if the statement can't be queued.  The
+ * number is the tag of the row afterwards.
  */
 ngx_int_t ngx_http_xet_ask_heal(const xet_xorb_info_t *info,
     ngx_http_xet_temp_t *file, uint32_t old_tag, ngx_http_xet_asked_pt handler,
@@ -491,13 +489,13 @@ ngx_int_t ngx_http_xet_ask_heal(const xet_xorb_info_t *info,
 #if (NGX_HTTP_XET_ZTENSOR)
 
 /*
- * Stores a verdict and attributes, zt_put, which are copied.  No request waits
- * for that, and nothing is stored when too many statements wait.
+ * Stores a check result and attributes, zt_put, which are copied.  No request
+ * waits for it, and nothing is stored if too many statements are waiting.
  */
 void ngx_http_xet_query_zt_put(ngx_http_request_t *r, const xet_hash_t *file,
     uint64_t rules, xet_buf_t *verdict, const xet_zt_text_t *attributes);
 
-/* Stores reports, as ngx_http_xet_query_zt_put() a verdict. */
+/* Stores reports, in the same way as ngx_http_xet_query_zt_put(). */
 void ngx_http_xet_query_zt_reports_put(ngx_http_request_t *r,
     const xet_hash_t *file, uint64_t rules, ngx_http_xet_array_t *objects,
     ngx_http_xet_array_t *reports);
@@ -505,7 +503,7 @@ void ngx_http_xet_query_zt_reports_put(ngx_http_request_t *r,
 #endif
 
 
-/* Called in init_process of a worker: opens the lanes, for these statements. */
+/* Called in init_process of a worker: opens the lanes for these statements. */
 ngx_int_t ngx_http_xet_query_lanes(ngx_cycle_t *cycle);
 
 
@@ -514,8 +512,8 @@ ngx_int_t ngx_http_xet_query_lanes(ngx_cycle_t *cycle);
  */
 
 /*
- * A repo, and the rights of the caller: see xet.hub_may() in sql/hub_repos.sql.
- * All zero is no right at all.
+ * A repo, and the permissions of the caller: see xet.hub_may() in
+ * sql/hub_repos.sql.  Zeroed: no permissions.
  */
 
 typedef struct {
@@ -530,7 +528,7 @@ typedef struct {
 } ngx_http_xet_hub_asked_t;
 
 
-/* What came of it; the texts are those of the row, NULL where it has none. */
+/* The result; the texts are those of the row, or NULL. */
 
 typedef struct {
     ngx_uint_t      status;
@@ -560,20 +558,20 @@ xet_status_t ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
 
 
 /*
- * The answer of any statement with one.  Where that is a refusal with a body,
- * the body is the answer if the statement was sent twice.
+ * The answer of any statement with one.  If a rejection has a body and the
+ * statement was sent twice, the body is the response.
  */
 void ngx_http_xet_query_hub_get(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer);
 
-/* hub_enter; rev may have data NULL.  Who writes is told by the primary. */
+/* hub_enter; data of rev may be NULL.  The primary decides about writers. */
 ngx_int_t ngx_http_xet_query_hub_enter(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
     ngx_uint_t writes, ngx_http_xet_query_handler_pt handler);
 
 /*
- * The entries that hub_tree_rows or hub_paths_rows has found, behind the first
- * row.  NGX_ERROR for a row that is malformed; a node points into the rows.
+ * The entries found by hub_tree_rows or hub_paths_rows, after the first row.
+ * NGX_ERROR for a malformed row; a node points into the rows.
  */
 ngx_uint_t ngx_http_xet_query_hub_nodes(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_query_hub_node(ngx_http_request_t *r, ngx_uint_t i,
@@ -607,12 +605,12 @@ typedef struct {
 #include "ngx_http_xet_statements.h"
 
 
-/* Whether too many statements wait for one that can be spared. */
+/* Whether too many statements are waiting for an optional one. */
 ngx_uint_t ngx_http_xet_query_post_busy(void);
 
 /*
- * Asks whether PostgreSQL answers.  NGX_AGAIN, or NGX_BUSY where it is known to
- * be away: then handler is not called.
+ * Asks whether PostgreSQL responds.  NGX_AGAIN, or NGX_BUSY if it is known to
+ * be unavailable: then handler is not called.
  */
 ngx_int_t ngx_http_xet_query_alive(void (*handler)(ngx_int_t rc));
 

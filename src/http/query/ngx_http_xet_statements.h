@@ -19,10 +19,9 @@ typedef struct {
 
 
 /*
- * The types of parameters and columns: what C has, and what PostgreSQL has.
- * What is read points into the rows.  A pointer that is NULL, or a string
- * without data, is SQL NULL both ways; a number or bool that is NULL is read as
- * 0.
+ * The types of parameters and columns, in C and in PostgreSQL.  Values that are
+ * read point into the rows.  A NULL pointer, or a string without data, is SQL
+ * NULL both ways; a NULL number or bool is read as 0.
  */
 
 typedef const xet_hash_t      *ngx_http_xet_of_hash;    /* bytea */
@@ -49,7 +48,7 @@ typedef ngx_http_xet_taken_t    ngx_http_xet_of_int8_part;
 typedef ngx_http_xet_taken_t    ngx_http_xet_of_bytea_part;
 
 /*
- * A time is in microseconds since 1970, and XET_HUB_NO_TIME where it is NULL.
+ * A time is in microseconds since 1970, and XET_HUB_NO_TIME if it is NULL.
  * Arrays must not have failed, or nothing is sent.
  */
 
