@@ -37,7 +37,7 @@ ngx_http_xet_auth(ngx_http_request_t *r)
         return NULL;
     }
 
-    /* a rewrite rule of the server may have asked before, by other rules */
+    /* a rewrite rule of the server may have verified it by other rules */
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
@@ -154,7 +154,7 @@ ngx_http_xet_auth_bearer(ngx_http_request_t *r, ngx_str_t *token)
         return NGX_DECLINED;
     }
 
-    /* clients of a Hub take only what begins like a token of theirs */
+    /* clients of a Hub accept only tokens with the usual prefix */
 
     if (xlcf->hub && token->len > 3
         && ngx_strncmp(token->data, "hf_", 3) == 0)
@@ -272,9 +272,9 @@ ngx_http_xet_closed(ngx_http_request_t *r, xet_scope_e scope,
 
 
 /*
- * git sends a token as a password, and so do browsers, for pages.  These send
- * it by themselves, also when a page of somebody else makes them ask, so it is
- * good for reading only where such a page may be.
+ * git and browsers (for pages) send a token as a password.  Browsers do this by
+ * themselves, even when a foreign page causes the request.  So where pages are
+ * served, such a token permits only reading.
  */
 
 static ngx_int_t
@@ -296,7 +296,7 @@ ngx_http_xet_auth_basic(ngx_http_request_t *r)
 }
 
 
-/* A token that was sent in clear is compromised, so it is not accepted. */
+/* A token sent in clear text is compromised, so it is rejected. */
 
 ngx_int_t
 ngx_http_xet_auth_tls(ngx_http_request_t *r)
@@ -322,7 +322,7 @@ ngx_http_xet_auth_tls(ngx_http_request_t *r)
 
     } else {
 
-        /* a proxy in front of the server tells whether TLS was used */
+        /* a proxy in front of the server reports whether TLS was used */
 
         if (ngx_http_complex_value(r, xlcf->tls_value, &value) != NGX_OK) {
             return NGX_ERROR;
@@ -415,7 +415,7 @@ ngx_http_xet_subject(ngx_http_request_t *r)
         return subject;
     }
 
-    /* what comes to a Hub by a URL of LFS is of a subject without a name */
+    /* uploads to a Hub by a URL of LFS have a subject without a name */
 
     if (auth->subject.len == 0 && xlcf->repos && !xlcf->hub) {
         return subject;

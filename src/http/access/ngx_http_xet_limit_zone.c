@@ -193,7 +193,7 @@ ngx_http_xet_limit_zone_slot(ngx_slab_pool_t *shpool,
 
     sh = shpool->data;
 
-    /* leaves the queue of idle subjects: the allocation may free one */
+    /* remove it from the queue of idle subjects: the allocation may free one */
 
     if (s->n++ == 0) {
         ngx_queue_remove(&s->node.queue);
@@ -222,7 +222,7 @@ ngx_http_xet_limit_zone_slot(ngx_slab_pool_t *shpool,
 }
 
 
-/* Finds a subject, or makes one, which is idle.  NULL without memory. */
+/* Finds a subject, or creates an idle one.  NULL if out of memory. */
 
 static ngx_http_xet_limit_subject_t *
 ngx_http_xet_limit_zone_subject(ngx_slab_pool_t *shpool,
@@ -260,8 +260,8 @@ ngx_http_xet_limit_zone_subject(ngx_slab_pool_t *shpool,
 
 
 /*
- * Memory for a subject or a slot; if there is none, that of the idle subject
- * which is least recently used.
+ * Allocates a subject or a slot; if there is no memory, reuses that of the
+ * least recently used idle subject.
  */
 
 static void *
@@ -340,7 +340,7 @@ ngx_http_xet_limit_zone_try(ngx_http_xet_limit_t *limit,
 }
 
 
-/* Frees the slots of dead workers; tells whether there were any. */
+/* Frees the slots of dead workers; returns whether there were any. */
 
 static ngx_uint_t
 ngx_http_xet_limit_zone_bury(ngx_http_xet_limit_t *limit,

@@ -66,7 +66,7 @@ ngx_http_xet_origin_check(ngx_http_request_t *r)
 }
 
 
-/* A request without a name is none of a browser. */
+/* A request without a host name does not come from a browser. */
 
 static ngx_uint_t
 ngx_http_xet_origin_named(ngx_http_request_t *r)
@@ -76,7 +76,7 @@ ngx_http_xet_origin_named(ngx_http_request_t *r)
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    /* nginx has lower-cased the name, and cut off the port */
+    /* nginx has lower-cased the name and removed the port */
 
     name = &r->headers_in.server;
 
@@ -90,7 +90,7 @@ ngx_http_xet_origin_named(ngx_http_request_t *r)
 }
 
 
-/* A base with variables may be made of the very name that is checked. */
+/* A base with variables may contain the very name that is checked. */
 
 static ngx_uint_t
 ngx_http_xet_origin_base(ngx_http_xet_loc_conf_t *xlcf, const ngx_str_t *name)
@@ -144,8 +144,8 @@ ngx_http_xet_origin_listed(ngx_array_t *names, const ngx_str_t *name)
 
 
 /*
- * A loopback address, or the one that the connection came to.  A page that was
- * loaded from an address comes from there, and no DNS is asked for it.
+ * A loopback address, or the address of the connection.  A page that was loaded
+ * from an address comes from there, without DNS.
  */
 
 static ngx_uint_t
@@ -197,7 +197,7 @@ ngx_http_xet_origin_address(ngx_http_request_t *r, const ngx_str_t *name)
 
 #if (NGX_HAVE_INET6)
 
-    /* a socket of both families has an IPv4 address in an IPv6 one */
+    /* a dual-stack socket has an IPv4 address inside an IPv6 one */
 
     sin6 = (struct sockaddr_in6 *) c->local_sockaddr;
 
@@ -216,9 +216,9 @@ ngx_http_xet_origin_address(ngx_http_request_t *r, const ngx_str_t *name)
 
 
 /*
- * Whether a page of another origin makes a browser send what may write.  A
- * browser says so itself in Sec-Fetch-Site, which no page can set; an older one
- * sends Origin alone.  Who sends neither is no browser.
+ * Whether a page of another origin made a browser send a write.  Browsers say
+ * so in Sec-Fetch-Site, which pages can't set; older ones send only Origin. A
+ * client that sends neither is not a browser.
  */
 
 static ngx_uint_t
@@ -256,7 +256,7 @@ ngx_http_xet_origin_foreign(ngx_http_request_t *r)
 }
 
 
-/* The scheme is not compared: TLS may end in front of this server. */
+/* The scheme is not compared: a proxy may terminate TLS. */
 
 static ngx_uint_t
 ngx_http_xet_origin_own(ngx_http_request_t *r, const ngx_str_t *origin)
@@ -283,7 +283,7 @@ ngx_http_xet_origin_own(ngx_http_request_t *r, const ngx_str_t *origin)
 }
 
 
-/* What is between the scheme of a URL and its path; empty where it has none. */
+/* The part of a URL between its scheme and its path, or empty. */
 
 static ngx_str_t
 ngx_http_xet_origin_authority(const ngx_str_t *url)

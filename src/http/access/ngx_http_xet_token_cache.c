@@ -169,7 +169,7 @@ done:
 
 /*
  * Drops up to two expired nodes at the tail; with force the eight oldest nodes,
- * expired or not.  Returns how many.
+ * expired or not.  Returns their number.
  */
 
 static ngx_uint_t

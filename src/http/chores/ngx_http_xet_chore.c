@@ -113,7 +113,7 @@ ngx_http_xet_chore_add(ngx_cycle_t *cycle,
 }
 
 
-/* Nodes that were started together do not ask together. */
+/* nodes that were started together must not ask at the same time */
 
 static void
 ngx_http_xet_chore_wait(ngx_http_xet_chore_t *chore,
@@ -384,7 +384,7 @@ ngx_http_xet_chore_keep(ngx_http_xet_chore_t *chore)
 }
 
 
-/* Puts the state on record, and renews the lease; 0 gives it back. */
+/* Saves the state, and renews the lease; 0 gives the lease back. */
 
 static void
 ngx_http_xet_chore_put(ngx_http_xet_chore_t *chore, ngx_msec_t lease,
@@ -488,7 +488,7 @@ ngx_http_xet_chore_failed(ngx_http_xet_chore_t *chore, xet_status_t status,
 }
 
 
-/* Gives the lease back; where that fails it runs out by itself. */
+/* Gives the lease back; if this fails, the lease expires. */
 
 static void
 ngx_http_xet_chore_leave(ngx_http_xet_chore_t *chore, ngx_msec_t delay)
@@ -563,7 +563,7 @@ ngx_http_xet_chore_end(ngx_http_xet_chore_t *chore)
 }
 
 
-/* The figures since they were sent last, as JSON in buf. */
+/* Writes the figures since they were last sent as JSON to buf. */
 
 static ngx_str_t
 ngx_http_xet_chore_figures(ngx_http_xet_chore_t *chore, u_char *buf)
@@ -592,7 +592,7 @@ ngx_http_xet_chore_figures(ngx_http_xet_chore_t *chore, u_char *buf)
 }
 
 
-/* They go with the next statement, and may be counted twice then. */
+/* They are sent with the next statement, and may then be counted twice. */
 
 static void
 ngx_http_xet_chore_unsent(ngx_http_xet_chore_t *chore)

@@ -144,7 +144,7 @@ ngx_http_xet_gc_step(ngx_http_xet_chore_t *chore)
 }
 
 
-/* The next step is of that phase. */
+/* Sets the phase of the next step. */
 
 static void
 ngx_http_xet_gc_phase(ngx_http_xet_chore_t *chore, ngx_http_xet_gc_e phase)
@@ -232,7 +232,7 @@ ngx_http_xet_gc_copies(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 
     if (n == 0) {
 
-        /* there are none, or a backup needs them for the time being */
+        /* there are none, or a running backup needs them */
 
         ngx_http_xet_gc_phase(chore, NGX_HTTP_XET_GC_ORPHANS);
         ngx_http_xet_chore_next(chore, 0);
@@ -279,7 +279,7 @@ ngx_http_xet_gc_gone(ngx_http_xet_chore_t *chore)
 {
     ngx_http_xet_gc_t *gc = chore->data;
 
-    /* what can't be removed keeps nothing else from being deleted */
+    /* a failed removal must not keep other copies from being deleted */
 
     if (gc->status != XET_OK) {
         ngx_http_xet_gc_phase(chore, NGX_HTTP_XET_GC_FILES);

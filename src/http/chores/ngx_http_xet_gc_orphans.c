@@ -85,7 +85,7 @@ ngx_http_xet_gc_orphans_step(ngx_http_xet_chore_t *chore)
 
     } else {
 
-        /* another worker has counted a part of those that are left */
+        /* another worker has counted some of the remaining files */
 
         ngx_http_xet_chore_ask(chore, orphans_found,
                                ngx_http_xet_gc_orphans_swept,
@@ -212,9 +212,9 @@ ngx_http_xet_gc_orphans_names(ngx_http_xet_gc_t *gc,
 
 
 /*
- * Whether the copy is in the rows, those of orphans and of copies_unknown have
- * the same columns; *at is the row behind the last one that was found, since
- * they mostly come in the order of the question.
+ * Whether the copy is in the rows; those of orphans and of copies_unknown have
+ * the same columns.  *at is the row after the last one found, since the rows
+ * mostly come in the order of the names.
  */
 
 static ngx_uint_t
@@ -275,7 +275,7 @@ ngx_http_xet_gc_orphans_take_job(void *data, ngx_log_t *log)
 }
 
 
-/* Where a job has failed, what it has aside by then is for the next sweep. */
+/* If a job has failed, files in quarantine are left to the next sweep. */
 
 static void
 ngx_http_xet_gc_orphans_taken(ngx_http_xet_chore_t *chore)
@@ -383,7 +383,7 @@ ngx_http_xet_gc_orphans_settled(ngx_http_xet_chore_t *chore)
 }
 
 
-/* A job has failed: the run begins again, rows are deleted all the same. */
+/* A job has failed: the run starts again; rows are deleted nevertheless. */
 
 static void
 ngx_http_xet_gc_orphans_stuck(ngx_http_xet_chore_t *chore, const char *why)

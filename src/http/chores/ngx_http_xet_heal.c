@@ -34,11 +34,11 @@
 #define NGX_HTTP_XET_HEAL_HEALED  (NGX_HTTP_XET_PASS_OWN + 1)
 #define NGX_HTTP_XET_HEAL_FAILED  (NGX_HTTP_XET_PASS_OWN + 2)
 
-/* What a peer's file may have, the same xorb in any encoding. */
+/* The maximum size of a peer's file: the same xorb in any encoding. */
 
 #define NGX_HTTP_XET_HEAL_MAX     (64 * 1024 * 1024 + 64 * 1024)
 
-/* For how long a node that is down, or refuses, is not asked. */
+/* How long a node that is down, or rejects requests, is not asked. */
 
 #define NGX_HTTP_XET_HEAL_LEFT_OUT  60000      /* ms */
 
@@ -184,7 +184,7 @@ ngx_http_xet_heal_whole(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 }
 
 
-/* Asks the peer that is next, if there is one. */
+/* Asks the next peer, if there is one. */
 
 static void
 ngx_http_xet_heal_list(ngx_http_xet_chore_t *chore)
@@ -272,7 +272,7 @@ ngx_http_xet_heal_list_job(void *data, ngx_log_t *log)
 }
 
 
-/* A copy with the tag of ours, of a mirror, is tried first: the last one. */
+/* A copy of a mirror with the same tag is tried first: it is put last. */
 
 static void
 ngx_http_xet_heal_found(ngx_http_xet_pass_t *pass, const char *name)
@@ -311,7 +311,7 @@ ngx_http_xet_heal_found(ngx_http_xet_pass_t *pass, const char *name)
 }
 
 
-/* Begins to read the next copy of the peer; the pass does the reading. */
+/* Starts to read the next copy of the peer; the pass reads it. */
 
 static void
 ngx_http_xet_heal_fetch(ngx_http_xet_chore_t *chore)
@@ -409,7 +409,7 @@ ngx_http_xet_heal_fetched(ngx_http_xet_chore_t *chore, xet_status_t status)
 }
 
 
-/* One that is down would cost its timeout for each xorb. */
+/* a peer that is down would cost its timeout for each xorb */
 
 static void
 ngx_http_xet_heal_leave_out(ngx_http_xet_pass_t *pass)
@@ -496,7 +496,7 @@ ngx_http_xet_heal_answered(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
     if (ngx_strcmp(ask->sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0) {
 
-        /* somebody heals it, or commits terms that refer to it */
+        /* another request heals it, or commits terms that refer to it */
 
         ngx_http_xet_pass_next(chore);
         return;

@@ -55,7 +55,7 @@ ngx_http_xet_pass_begin(ngx_http_xet_chore_t *chore, ngx_uint_t damaged,
 
     pass = chore->data;
 
-    /* some jobs a second, so that reading goes on evenly */
+    /* several jobs per second, so that the rate of reading is even */
 
     limit = xmcf->scrub_rate / 8;
     limit = ngx_max(limit, NGX_HTTP_XET_PASS_LIMIT_MIN);
@@ -78,7 +78,7 @@ ngx_http_xet_pass_end(ngx_http_xet_chore_t *chore)
 }
 
 
-/* A file that is being made has no name unless a row may name it. */
+/* A file in progress has no name unless a row may name it. */
 
 void
 ngx_http_xet_pass_drop(ngx_http_xet_pass_t *pass)
@@ -154,8 +154,8 @@ ngx_http_xet_pass_rows(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 
 
 /*
- * The rows of scrub_next and heal_next have the same columns.  NGX_ERROR for
- * one that is malformed; its id is set.
+ * The rows of scrub_next and heal_next have the same columns.  NGX_ERROR for a
+ * malformed row; its id is set.
  */
 
 static ngx_int_t
@@ -252,7 +252,7 @@ ngx_http_xet_pass_done(ngx_http_xet_chore_t *chore)
 
     pass = chore->data;
 
-    /* a peer that sends little is waited for here, not in a thread */
+    /* wait for a slow peer here, not in a thread */
 
     least = (pass->scan.fetch && pass->taken < NGX_HTTP_XET_FETCH_LITTLE)
             ? NGX_HTTP_XET_PASS_DRY : 0;
@@ -265,7 +265,7 @@ ngx_http_xet_pass_done(ngx_http_xet_chore_t *chore)
         return;
     }
 
-    /* what is marked already and can't be read either is to be healed */
+    /* a marked copy that can't be read is to be healed */
 
     if (pass->copy || (pass->damaged && pass->status == XET_STORE_FAILED)) {
         pass->judge(chore, pass->status);
@@ -294,7 +294,7 @@ ngx_http_xet_pass_done(ngx_http_xet_chore_t *chore)
 
 
 /*
- * The cursor stays before copies that can't be read until one can, or they were
+ * The cursor stays before unreadable copies until one can be read, or they were
  * tried once more.
  */
 
@@ -323,7 +323,7 @@ ngx_http_xet_pass_unread(ngx_http_xet_chore_t *chore)
 }
 
 
-/* Those that could not be read are behind the pass for good. */
+/* The unreadable copies are skipped. */
 
 static void
 ngx_http_xet_pass_left(ngx_http_xet_chore_t *chore)
@@ -381,7 +381,7 @@ ngx_http_xet_pass_pace(ngx_http_xet_pass_t *pass)
         return (ngx_msec_t) wait;
     }
 
-    /* what was missed is not caught up with */
+    /* lost time is not made up for */
 
     pass->due = ngx_current_msec;
 

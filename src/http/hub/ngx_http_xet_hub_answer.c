@@ -9,7 +9,7 @@
 #include "ngx_http_xet_upload.h"
 
 
-/* XET_HUB_PART_MAX and what is said of it */
+/* XET_HUB_PART_MAX and the text around it */
 #define NGX_HTTP_XET_HUB_UNSAFE  384
 
 
@@ -36,7 +36,7 @@ ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status)
 }
 
 
-/* Names the part of a path that is refused, and why. */
+/* Names the unsafe part of a path, and the reason. */
 
 static ngx_int_t
 ngx_http_xet_hub_unsafe(ngx_http_request_t *r, ngx_uint_t status,
@@ -139,8 +139,8 @@ ngx_http_xet_hub_refuse(ngx_http_request_t *r,
 
 
 /*
- * A caller whose name is not in canonical form has no name space, and is told
- * so: nothing else would explain that "Dora" may not write to "dora/m".
+ * Explains that a name that is not in canonical form has no name space:
+ * otherwise it would not be clear why "Dora" may not write to "dora/m".
  */
 
 static void
@@ -176,11 +176,10 @@ ngx_http_xet_hub_why(ngx_http_request_t *r, ngx_str_t *message)
 
 
 /*
- * What is read of a repo that is not here is asked of another Hub, where
- * "xet_hub_upstream" names a location that does.  NGX_DECLINED: it is not;
- * else the code is for ngx_http_finalize_request().  What clients would write
- * by a path that no file can be committed to here does not come from there
- * either.
+ * Reads of a repo that does not exist here go to another Hub, if
+ * "xet_hub_upstream" names a location for it.  NGX_DECLINED: not this one; else
+ * the code is for ngx_http_finalize_request().  A path that can't be committed
+ * here, because clients would misuse it, is not fetched from there either.
  */
 
 static ngx_int_t
@@ -224,8 +223,8 @@ ngx_http_xet_hub_upstream(ngx_http_request_t *r)
 
 
 /*
- * The same path with the name that the repo has now.  307 keeps the method: of
- * a 301 clients would make a GET.
+ * The same path with the new name of the repo.  307 keeps the method; after a
+ * 301 clients would send a GET.
  */
 
 static ngx_int_t
@@ -240,7 +239,7 @@ ngx_http_xet_hub_moved(ngx_http_request_t *r, const ngx_str_t *id)
 
     start = (u_char *) hub->match->args.target.id.data;
 
-    /* what a body names, or a path that was changed on its way, is not there */
+    /* a name in a body, or a rewritten path, does not exist */
 
     if (start == NULL || start < uri->data
         || start + hub->match->args.target.id.len > uri->data + uri->len)
@@ -306,7 +305,7 @@ ngx_http_xet_hub_headers(ngx_http_request_t *r)
 {
     ngx_int_t  rc;
 
-    /* a body that nobody has read is not the next request */
+    /* an unread body must not become the next request */
 
     rc = ngx_http_xet_drop_body(r);
 
@@ -405,8 +404,8 @@ ngx_http_xet_hub_paged(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * The URL of the request with another cursor, absolute: clients follow it as it
- * is.
+ * The URL of the request with another cursor, absolute: clients use it
+ * unchanged.
  */
 
 ngx_int_t
@@ -438,7 +437,7 @@ ngx_http_xet_hub_next(ngx_http_request_t *r, const ngx_str_t *after)
 
     p = ngx_sprintf(link.data, "<%V%V?", &hub->origin, &path);
 
-    /* all arguments but the cursor */
+    /* all arguments except the cursor */
 
     arg = r->args.data;
     last = arg + r->args.len;

@@ -92,7 +92,7 @@ ngx_http_xet_hub_body_feed(void *data, u_char *buf, size_t len,
 
     status = b->parse(b->data, b->text, b->len);
 
-    /* the answer may take long, and needs only what was parsed */
+    /* the response may take long, and needs only the parsed data */
 
     ngx_http_xet_hub_body_cleanup(b);
 

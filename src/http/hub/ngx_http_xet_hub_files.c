@@ -55,7 +55,7 @@ ngx_http_xet_hub_files_destroy(ngx_http_xet_hub_files_t *f)
 }
 
 
-/* A file without bytes needs no upload, and one that comes twice needs one. */
+/* An empty file needs no upload, and duplicate files need one. */
 
 xet_status_t
 ngx_http_xet_hub_files_add(ngx_http_xet_hub_files_t *f,

@@ -65,7 +65,7 @@ ngx_http_xet_hub_first_cleanup(void *data)
 {
     ngx_http_xet_hub_first_t *first = data;
 
-    /* a statement that is under way drops it when it has ended */
+    /* a statement in flight drops it at its end */
 
     if (first->begun && !first->query->inherited) {
         (void) ngx_http_xet_post(hub_unstage, .upload = first->upload);
@@ -138,7 +138,7 @@ ngx_http_xet_hub_first_begun(ngx_http_request_t *r, ngx_int_t rc)
 
     if (answer.more.data == NULL) {
 
-        /* it is there, as it will be told; or if it goes now, XT003 */
+        /* it exists, as the statement will find; if it is deleted now, XT003 */
 
         ngx_http_xet_hub_first_end(r, first, 1);
         return;

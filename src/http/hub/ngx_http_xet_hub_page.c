@@ -86,7 +86,7 @@ ngx_http_xet_hub_page_begin(ngx_http_request_t *r, xet_buf_t *b,
 }
 
 
-/* As whom the page is shown; where anybody comes, nobody is told. */
+/* Shows the caller's name, except if all callers are anonymous. */
 
 static void
 ngx_http_xet_hub_page_who(ngx_http_request_t *r, xet_buf_t *b)
@@ -134,7 +134,7 @@ ngx_http_xet_hub_page_send(ngx_http_request_t *r, xet_buf_t *b)
     ngx_int_t               rc;
     ngx_http_xet_content_t  content;
 
-    /* what has the headers of a page is none any more, if it is refused */
+    /* after the headers of a page were added, a later error is not a page */
 
     ngx_http_xet_ctx(r)->refuse = NULL;
 

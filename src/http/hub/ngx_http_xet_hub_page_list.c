@@ -128,7 +128,7 @@ ngx_http_xet_hub_page_list(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
         ngx_str_null(&hub->asked.name);
     }
 
-    /* one more than is shown tells whether there is a next page */
+    /* one row more than shown tells whether there is a next page */
 
     return ngx_http_xet_query_wait(r,
                ngx_http_xet_query(r, hub_page_list,
@@ -181,7 +181,7 @@ ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc)
         rows -= list->looked;
     }
 
-    /* an owner whose repos may not be seen is nobody */
+    /* an owner without visible repos is not found */
 
     if (rows == 0 && list->owner && hub->asked.name.data == NULL
         && list->after.data == NULL && !ngx_http_xet_hub_page_mine(hub))
@@ -214,7 +214,7 @@ ngx_http_xet_hub_page_mine(ngx_http_xet_hub_t *hub)
 }
 
 
-/* The form leads to the page that it is on. */
+/* The form reloads the page that it is on. */
 
 static void
 ngx_http_xet_hub_page_search(xet_buf_t *b, ngx_http_xet_hub_t *hub)
@@ -272,9 +272,9 @@ ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
 
 
 /*
- * How the first one comes: of what a folder makes, for who may have one.  Where
- * anybody comes, hf wants a token all the same, and has perhaps one of another
- * Hub, which is not for this one.
+ * How to create the first repo from a folder, for callers who may.  Without
+ * authentication hf needs a token nevertheless, and must not send one of
+ * another Hub.
  */
 
 static void

@@ -102,7 +102,7 @@ ngx_http_xet_hub_page_found(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* Rows are gone with the next statement, so the view is a copy. */
+/* The view is a copy, since the next statement frees the rows. */
 
 static ngx_int_t
 ngx_http_xet_hub_page_view(ngx_http_request_t *r,
@@ -205,7 +205,7 @@ ngx_http_xet_hub_page_refs(ngx_http_request_t *r, ngx_int_t rc)
         name.data = ref.data + (tag ? 5 : 6);
         name.len = ref.len - (tag ? 5 : 6);
 
-        /* a tag that is called as a branch is found by this name only */
+        /* a tag with the name of a branch is found only by this name */
 
         view.rev = tag ? ref : name;
 

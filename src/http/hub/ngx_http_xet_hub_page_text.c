@@ -168,7 +168,7 @@ ngx_http_xet_hub_page_show(ngx_http_xet_hub_paper_t *paper)
 
     if (paper->view.size > paper->most) {
 
-        /* not half of a character */
+        /* not half a character */
 
         for (n = 0; n < 3 && (paper->text[paper->len - 1 - n] & 0xc0) == 0x80;
              n++)
@@ -183,7 +183,7 @@ ngx_http_xet_hub_page_show(ngx_http_xet_hub_paper_t *paper)
 
     xet_hub_html(&paper->b, "<pre dir=\"auto\">");
 
-    /* the first end of line behind the tag would be lost */
+    /* the first newline after the tag would be lost */
 
     if (paper->text[0] == '\n' || paper->text[0] == '\r') {
         xet_hub_html(&paper->b, "\n");

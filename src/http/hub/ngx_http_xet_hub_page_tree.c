@@ -139,7 +139,7 @@ ngx_http_xet_hub_page_entry(ngx_http_request_t *r,
 }
 
 
-/* The first file is the one that the lines to copy fetch; a row is not kept. */
+/* The commands to copy fetch the first file; its row is not kept. */
 
 static ngx_int_t
 ngx_http_xet_hub_page_fetched(ngx_http_request_t *r,

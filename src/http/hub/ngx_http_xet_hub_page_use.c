@@ -72,7 +72,7 @@ ngx_http_xet_hub_page_use_hf(ngx_http_request_t *r,
         xet_hub_html(b, " --revision %w", ngx_http_xet_hub_str(&view->rev));
     }
 
-    /* a name of a file may begin like an option */
+    /* the name of a file may look like an option */
 
     if (!view->folder) {
         xet_hub_html(b, " -- %w", ngx_http_xet_hub_str(&view->path));

@@ -84,7 +84,7 @@ ngx_http_xet_hub_path(ngx_http_request_t *r, ngx_str_t *path)
 }
 
 
-/* The path as nginx has it, in the form in which paths are sent. */
+/* nginx's decoded path, encoded again. */
 
 static ngx_int_t
 ngx_http_xet_hub_path_encode(ngx_http_request_t *r, ngx_str_t *path)

@@ -193,7 +193,7 @@ ngx_http_xet_hub_list_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 }
 
 
-/* What PostgreSQL would refuse as text is no part of any name. */
+/* Text that PostgreSQL would reject is not a part of any name. */
 
 static ngx_int_t
 ngx_http_xet_hub_list_arg(ngx_http_request_t *r, const char *name,
@@ -247,8 +247,8 @@ ngx_http_xet_hub_commits_ask(ngx_http_request_t *r)
 
 
 /*
- * The link to the next page; and the number of all commits, which is all that
- * some ask for.
+ * The link to the next page, and the total number of commits, which is all that
+ * some clients need.
  */
 
 static ngx_int_t
@@ -390,7 +390,7 @@ ngx_http_xet_hub_named_parse(void *data, u_char *text, size_t len)
 }
 
 
-/* The path names the branch; the body what it begins with. */
+/* The path names the branch, and the body its starting point. */
 
 static void
 ngx_http_xet_hub_branch_read(ngx_http_request_t *r, void *data)
@@ -409,7 +409,10 @@ ngx_http_xet_hub_branch_read(ngx_http_request_t *r, void *data)
 }
 
 
-/* The path names what the tag is of, the body the tag; a DELETE the tag. */
+/*
+ * The path names the revision and the body the tag; in a DELETE the path names
+ * the tag.
+ */
 
 static void
 ngx_http_xet_hub_tag_read(ngx_http_request_t *r, void *data)
@@ -443,7 +446,7 @@ ngx_http_xet_hub_ref_put(ngx_http_request_t *r, ngx_http_xet_hub_named_t *n,
 
     hub = ngx_http_xet_hub_get(r);
 
-    /* one of an older time that could not be made any more can go */
+    /* old names that are no longer allowed can be deleted */
 
     if (r->method != NGX_HTTP_DELETE) {
         rc = ngx_http_xet_hub_ref_check(r, name, &n->rev);
@@ -474,7 +477,7 @@ ngx_http_xet_hub_ref_put(ngx_http_request_t *r, ngx_http_xet_hub_named_t *n,
 }
 
 
-/* NGX_DECLINED where a branch or a tag may be called so, at this revision. */
+/* NGX_DECLINED if a branch or tag may have this name, at this revision. */
 
 static ngx_int_t
 ngx_http_xet_hub_ref_check(ngx_http_request_t *r, const ngx_str_t *name,

@@ -49,7 +49,7 @@ ngx_http_xet_hub_stream_next(ngx_http_request_t *r, void *data)
 }
 
 
-/* A part of the answer is out: it can only be broken off. */
+/* A part of the response was sent: the connection can only be closed. */
 
 static void
 ngx_http_xet_hub_stream_end(ngx_http_request_t *r)
@@ -92,7 +92,7 @@ ngx_http_xet_hub_stream_part(ngx_http_request_t *r,
 
     s->last = last;
 
-    /* all of the answer, if it is the first part, too */
+    /* if it is also the first part, the whole response */
 
     pool = (last && !s->stream.begun) ? r->pool
                                       : ngx_http_xet_stream_pool(&s->stream);

@@ -38,7 +38,7 @@ ngx_http_xet_hub_write_token_handler(ngx_http_request_t *r,
 }
 
 
-/* A revision that is not there is no reason: clients write "None", too. */
+/* A missing revision is not an error: clients also send "None". */
 
 static ngx_int_t
 ngx_http_xet_hub_token(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
@@ -87,9 +87,9 @@ ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
     claims->repo.len = store->len;
 
     /*
-     * A machine remembers what it has sent, and names it in another repo, too:
-     * that is refused unless its tokens say that it is the same who comes,
-     * also where all are "me".
+     * A client remembers its uploads, and refers to them in other repos too.
+     * That is rejected unless its tokens have the same subject, even if all are
+     * "me".
      */
 
     if (hub->who.len) {
@@ -102,7 +102,7 @@ ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
 }
 
 
-/* What is given out for a token is good no longer than the token. */
+/* A token issued for another token does not outlive it. */
 
 uint64_t
 ngx_http_xet_hub_until(ngx_http_request_t *r)

@@ -99,7 +99,7 @@ ngx_http_xet_lane_again(ngx_http_xet_pg_query_t *q, const char *sqlstate)
 }
 
 
-/* Class 40: a row that was read is gone; or a lock, or a deadlock with it. */
+/* Class 40: a row that was read is gone, a lock timeout, or a deadlock. */
 
 ngx_uint_t
 ngx_http_xet_lanes_conflict(const char *sqlstate)
@@ -109,10 +109,10 @@ ngx_http_xet_lanes_conflict(const char *sqlstate)
 
 
 /*
- * Errors that another attempt may cure: connection and resource troubles,
- * shutdown, serialization failures.  Two are among them that the caller does
- * not send again: of a timeout that has cancelled the statement, which only
- * time may cure, and of a copy whose time is over, which another upload cures.
+ * Errors that another attempt may cure: connection and resource problems,
+ * shutdown, serialization failures.  Two of these are not sent again: a timeout
+ * that has canceled the statement, and a copy that is too old, which needs
+ * another upload.
  */
 
 static ngx_uint_t
@@ -128,7 +128,7 @@ ngx_http_xet_lane_transient(const char *sqlstate)
         }
     }
 
-    /* read-only after a failover; a plan is stale; a statement is not there */
+    /* read-only after a failover; a stale plan; a missing statement */
 
     return ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_READ_ONLY) == 0
            || ngx_strcmp(sqlstate, "0A000") == 0
@@ -136,7 +136,7 @@ ngx_http_xet_lane_transient(const char *sqlstate)
 }
 
 
-/* What was dropped before it was sent is no statement; class XT is a result. */
+/* A statement that was dropped unsent is not counted; class XT is a result. */
 
 static void
 ngx_http_xet_lane_counted(ngx_http_xet_pg_query_t *q, ngx_int_t rc,

@@ -143,7 +143,7 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
 
     xmcf->lanes = lanes;
 
-    /* so the first requests find a session for reads and one for writes */
+    /* so that the first requests find a session for reads and one for writes */
 
     (void) ngx_http_xet_lane_grow(&lane[NGX_HTTP_XET_READ]);
     (void) ngx_http_xet_lane_grow(&lane[NGX_HTTP_XET_WRITE]);
@@ -167,7 +167,7 @@ ngx_http_xet_lane_set(ngx_http_xet_lane_t *lane,
     lane[NGX_HTTP_XET_WRITE].running = xmcf->write_timeout;
     lane[NGX_HTTP_XET_WRITE].locks = xmcf->lock_timeout;
 
-    /* PostgreSQL ends a slow query, so that it does not cost the session */
+    /* PostgreSQL cancels a slow query, so that the session survives */
 
     lane[NGX_HTTP_XET_DEDUP].n = xmcf->dedups;
     lane[NGX_HTTP_XET_DEDUP].depth = xmcf->depth;
@@ -359,8 +359,8 @@ ngx_http_xet_lane_queue(ngx_http_xet_lane_t *lane, ngx_msec_t timeout,
 
 
 /*
- * Puts a statement into the queue.  Where callers take turns, the first one of
- * a caller has the turn that is on, and each further one the next turn.
+ * Adds a statement to the queue.  If callers take turns, the first statement of
+ * a caller gets the current turn, and each further one the next turn.
  */
 
 static void
@@ -421,8 +421,8 @@ ngx_http_xet_lane_of_caller(ngx_queue_t *queue, uint32_t caller)
 
 
 /*
- * Whether there is room in the queue for this caller, and a session is there or
- * to be had.
+ * Whether the queue has room for this caller, and a session is ready or may
+ * become ready.
  */
 
 static ngx_uint_t
@@ -568,7 +568,7 @@ ngx_http_xet_lane_age(ngx_queue_t *queue)
 }
 
 
-/* The sessions of the lane that are in this state. */
+/* The number of sessions in this state. */
 
 static ngx_uint_t
 ngx_http_xet_lane_count(ngx_http_xet_lane_t *lane,
@@ -632,7 +632,7 @@ ngx_http_xet_lane_hopeless(ngx_http_xet_lane_t *lane)
 }
 
 
-/* The least busy session that is ready; NULL when none is. */
+/* The least busy ready session, or NULL. */
 
 static ngx_http_xet_pg_t *
 ngx_http_xet_lane_session(ngx_http_xet_lane_t *lane)
@@ -658,7 +658,7 @@ ngx_http_xet_lane_session(ngx_http_xet_lane_t *lane)
 
 /*
  * Starts the first closed session, unless one before it is connecting already.
- * NGX_OK when some session is ready or connecting then, NGX_ERROR when none is.
+ * NGX_OK if a session is now ready or connecting, else NGX_ERROR.
  */
 
 static ngx_int_t
@@ -699,9 +699,9 @@ ngx_http_xet_lane_grow(ngx_http_xet_lane_t *lane)
 
 
 /*
- * Where no session of the lane is ready or connecting, one that waits to
- * connect again does it now.  NGX_OK when some session is ready or connecting
- * then, NGX_DECLINED when none is.
+ * If no session of the lane is ready or connecting, makes one in backoff
+ * connect now.  NGX_OK if a session is now ready or connecting, else
+ * NGX_DECLINED.
  */
 
 static ngx_int_t
@@ -717,7 +717,7 @@ ngx_http_xet_lane_hurry(ngx_http_xet_lane_t *lane)
     for (i = 0; i < lane->n; i++) {
         pg = &lane->sessions[i];
 
-        /* not one with statements that a failed send has left in flight */
+        /* not one with statements in flight after a failed send */
 
         if (pg->state == NGX_HTTP_XET_PG_BACKOFF
             && ngx_queue_empty(&pg->inflight)
@@ -735,7 +735,7 @@ ngx_http_xet_lane_hurry(ngx_http_xet_lane_t *lane)
 }
 
 
-/* Has another lane close an idle session, the least important lane first. */
+/* Makes another lane close an idle session, the least important lane first. */
 
 static void
 ngx_http_xet_lane_starved(ngx_http_xet_lane_t *lane)
@@ -792,7 +792,7 @@ ngx_http_xet_lane_dispatch(ngx_http_xet_lane_t *lane)
 
         if (q->fit && q->handler && !q->fit(q->data)) {
 
-            /* its timer ends it, in the next turn of the loop */
+            /* its timer ends it in the next turn of the loop */
 
             q->unfit = 1;
             ngx_add_timer(&q->timer, 0);
@@ -810,8 +810,8 @@ ngx_http_xet_lane_dispatch(ngx_http_xet_lane_t *lane)
         if (ngx_http_xet_pg_send(pg, q) != NGX_OK) {
 
             /*
-             * Delivering from within a caller's send could call that caller
-             * back: the retry timer does it in the next turn of the loop.
+             * Delivering within a caller's send could call that caller back; so
+             * the retry timer does it in the next turn of the loop.
              */
 
             ngx_http_xet_pg_close(pg);
@@ -871,7 +871,7 @@ ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg)
 
     lane = pg->lane;
 
-    /* a lost session may be had again at once, a refused one later */
+    /* a lost session may be reopened at once, a refused one later */
 
     delay = pg->backoff / 2 + ngx_random() % (pg->backoff / 2 + 1);
 
@@ -903,7 +903,7 @@ ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg)
         && pg->backoff > NGX_HTTP_XET_BACKOFF_MIN
         && !ngx_queue_empty(&lane->waiting))
     {
-        /* no session is left to serve the statements that wait */
+        /* no session is left for the waiting statements */
 
         ngx_queue_add(&lost, &lane->waiting);
         ngx_queue_init(&lane->waiting);
@@ -923,7 +923,7 @@ ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg)
 }
 
 
-/* Sends lost statements again, and fails those that have no tries left. */
+/* Sends lost statements again, and fails those without attempts left. */
 
 static void
 ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane, ngx_queue_t *lost)
@@ -931,7 +931,7 @@ ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane, ngx_queue_t *lost)
     ngx_queue_t              *e;
     ngx_http_xet_pg_query_t  *q;
 
-    /* detaching must not take statements in "lost" for waiting ones */
+    /* detaching must not confuse statements in "lost" with waiting ones */
 
     for (e = ngx_queue_head(lost);
          e != ngx_queue_sentinel(lost);
@@ -956,7 +956,7 @@ ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane, ngx_queue_t *lost)
             q->res = NULL;
         }
 
-        /* the next session may be lost as well, which is not known yet */
+        /* the next session may be lost too, which is not known yet */
 
         if (q->handler && q->tries < lane->n) {
             q->tries++;
@@ -983,7 +983,7 @@ ngx_http_xet_lane_retry_handler(ngx_event_t *ev)
 
     if (!ngx_queue_empty(&pg->inflight)) {
 
-        /* statements that a failed send has left in flight */
+        /* statements in flight after a failed send */
 
         ngx_http_xet_lane_failed(pg);
         return;
@@ -993,7 +993,7 @@ ngx_http_xet_lane_retry_handler(ngx_event_t *ev)
 
     if (ngx_exiting && ngx_queue_empty(&lane->waiting)) {
 
-        /* nobody needs it any more */
+        /* no longer needed */
 
         ngx_http_xet_pg_close(pg);
         return;
@@ -1029,7 +1029,9 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
         if (pg->unsure) {
 
-            /* committed here, and maybe nowhere else: nobody is told of it */
+            /*
+             * committed here, and maybe nowhere else: must not be acknowledged
+             */
 
             pg->unsure = 0;
 
@@ -1047,7 +1049,7 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
     if (sqlstate == NULL) {
 
-        /* libpq's own, of no memory for example: the end is unknown */
+        /* an error of libpq, such as out of memory: the result is unknown */
 
         sqlstate = "08000";
         q->lost = 1;
@@ -1079,8 +1081,8 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
 
 /*
- * The server takes no writes any more.  The session goes, and then q and what
- * else was sent by it are sent by another one: libpq asks the hosts of the
+ * The server is now read-only.  The session is closed, and another one sends q
+ * and the other statements of this session again: libpq tries the hosts of the
  * connection string in turn.
  */
 
@@ -1169,9 +1171,9 @@ ngx_http_xet_lanes_abandon(const char *why)
 
 
 /*
- * Closes all sessions with the server of this one: who reads there would miss
- * what others write to the primary.  What was in flight is taken care of by the
- * retry timers, in the next turn of the loop.
+ * Closes all sessions with the server of this one: its reads would miss what
+ * others write to the primary.  The retry timers handle statements in flight,
+ * in the next turn of the loop.
  */
 
 static void

@@ -233,7 +233,7 @@ ngx_http_xet_array_take(ngx_http_xet_array_t *a, uint32_t type, ngx_uint_t n,
         return 0;
     }
 
-    /* the header goes over the end of what was taken before */
+    /* the header overwrites the end of the elements taken before */
 
     start = p - NGX_HTTP_XET_ARRAY_HEADER;
 

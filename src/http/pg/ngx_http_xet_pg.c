@@ -85,7 +85,7 @@ static const char  ngx_http_xet_pg_setup_sql[] =
 #define NGX_HTTP_XET_PG_SETTINGS  8            /* columns before the clock */
 
 
-/* it may be promoted: nothing is written by it then either */
+/* it may be promoted: it must not write even then */
 
 static const char  ngx_http_xet_pg_standby_sql[] =
     "SELECT set_config('default_transaction_read_only', 'on', false)";
@@ -168,10 +168,10 @@ ngx_http_xet_pg_connected(void *data, PGconn *conn, const char *error)
 
 
 /*
- * A commit waits for a synchronous standby; a wait that somebody cancels is no
- * error to PostgreSQL, which warns and answers as if the standby had it.  The
- * warning comes before the end of the statement.  Its text is in the language
- * of the server, where it comes from is not.
+ * A commit waits for a synchronous standby.  If this wait is canceled,
+ * PostgreSQL only warns and answers as if the standby had the commit.  The
+ * warning comes before the end of the statement.  Its text depends on the
+ * language of the server, but not its source.
  */
 
 static void
@@ -313,9 +313,9 @@ ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg)
 
 
 /*
- * Compares the columns of a statement with those that PostgreSQL describes, in
- * the order in which they were asked for; that a statement is prepared, which
- * has no columns, is no description.  Returns NULL, or what is wrong.
+ * Compares the columns of a statement with PostgreSQL's descriptions, in the
+ * order of the requests; the result of preparing, which has no columns, is
+ * skipped.  Returns NULL, or an error.
  */
 
 static const char *
@@ -425,7 +425,7 @@ ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 }
 
 
-/* Says until when q may begin, if that matters; as libpq, 1 or 0. */
+/* Sends the latest start time of q, if it has one; 1 or 0, as libpq. */
 
 static int
 ngx_http_xet_pg_guard(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
@@ -512,7 +512,7 @@ ngx_http_xet_pg_read_handler(ngx_event_t *rev)
         return;
     }
 
-    /* decrypted bytes that TLS holds raise no event: look for them */
+    /* decrypted bytes in the TLS buffer raise no event: check for them */
 
     i = PQsslInUse(pg->conn) ? 3 : 1;
 
@@ -566,8 +566,8 @@ ngx_http_xet_pg_write_handler(ngx_event_t *wev)
 
 
 /*
- * Takes the results that have come.  A statement gives a result, a NULL, and a
- * sync, which ends it; whether it is in time is a result before that.
+ * Takes the available results.  A statement gives a result, a NULL, and a sync,
+ * which ends it; the check of its start time is a result before that.
  * NGX_DECLINED: the session is not ready any more.
  */
 
@@ -615,7 +615,7 @@ ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg)
 }
 
 
-/* One that comes too late was refused before, and has no result of its own. */
+/* A late statement was rejected before, and has no result of its own. */
 
 static void
 ngx_http_xet_pg_take(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q,
@@ -656,8 +656,8 @@ ngx_http_xet_pg_take(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q,
 
 
 /*
- * The next result that has come, or NULL.  libpq ends each result with a NULL;
- * of a dead connection there is nothing else.
+ * The next available result, or NULL.  libpq ends each result with a NULL; a
+ * dead connection has nothing else.
  */
 
 static PGresult *

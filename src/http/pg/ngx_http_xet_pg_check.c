@@ -18,7 +18,7 @@
 #define NGX_HTTP_XET_PG_TEST_TIMEOUT  "2"      /* seconds */
 
 
-/* What is wrong with a store, for people. */
+/* Error messages about a store. */
 
 typedef struct {
     const char  *unread;
@@ -178,10 +178,9 @@ ngx_http_xet_pg_check_schema_job(PGconn *conn, ngx_msec_t timeout)
 
 /*
  * The folder and the database must have the same identity.  A new database and
- * a folder without an identity get it together: first the row, which is not
- * confirmed, then the file, then the confirmation.  So after a crash in between
- * the next session completes it, and several nodes all take the identity that
- * was first.
+ * a folder without an identity get one together: first an unconfirmed row, then
+ * the file, then the confirmation.  So after a crash in between, the next
+ * session completes this, and all nodes take the first identity.
  */
 
 static const char *
@@ -219,8 +218,8 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, ngx_http_xet_store_t *store,
         }
 
         /*
-         * read again: it is made here, or by another session at the same time,
-         * or another one has made file and row since the file was read
+         * read again: this session, or another one at the same time, has made
+         * it; or another one has made file and row since the file was read
          */
 
         if (!confirmed
@@ -231,7 +230,7 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, ngx_http_xet_store_t *store,
         }
     }
 
-    /* noted also where the folder lacks it: jobs that check it report that */
+    /* recorded even if the folder lacks it: jobs that check it report that */
 
     if (named[0]) {
         ngx_http_xet_store_identity_note(named);
@@ -301,7 +300,7 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
 
     conn = PQconnectdbParams(keys, values, 1);
 
-    /* a server that is away is no fault of the configuration */
+    /* an unreachable server is not an error of the configuration */
 
     if (PQstatus(conn) != CONNECTION_OK) {
         PQfinish(conn);
@@ -314,12 +313,12 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
         error = ngx_http_xet_pg_claim_job(conn, NULL, named, &confirmed, 2000);
     }
 
-    /* an object store is asked by workers only: it may take its time */
+    /* only workers contact an object store: it may be slow */
 
     if (error == NULL && store->s3 == NULL) {
         rc = ngx_http_xet_store_identity_read_job(store, found, cycle->log);
 
-        /* without an identity on both sides the first start makes one */
+        /* if both have no identity, the first start creates one */
 
         if ((named[0] || rc != XET_DONE) && (confirmed || rc != XET_DONE)) {
             error = (rc == XET_STORE_FAILED)
@@ -344,7 +343,7 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
 
 
 /*
- * Reads the identity of the database, "" for none; a database without one takes
+ * Reads the identity of the database, "" for none; a database without one gets
  * name as its identity, unless name is NULL.
  */
 
@@ -377,7 +376,7 @@ ngx_http_xet_pg_claim_job(PGconn *conn, const u_char *name, u_char *identity,
 }
 
 
-/* Returns NULL with the rows in *res, or what is wrong with NULL in *res. */
+/* Returns NULL with the rows in *res, or an error with NULL in *res. */
 
 static const char *
 ngx_http_xet_pg_exec_job(PGconn *conn, const char *sql, int params,

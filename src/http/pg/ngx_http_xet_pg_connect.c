@@ -72,7 +72,7 @@ ngx_http_xet_pg_connect_start(const ngx_http_xet_pg_host_t *host,
         len += texts[i] ? ngx_strlen(texts[i]) + 1 : 0;
     }
 
-    /* copies, since a thread that is left behind outlives the cycle's pool */
+    /* copies, since a remaining thread outlives the cycle's pool */
 
     ctx = ngx_calloc(len, ngx_cycle->log);
     if (ctx == NULL) {
@@ -260,7 +260,7 @@ ngx_http_xet_pg_connect_job(void *data)
 
     if (write(end, "", 1) != 1) {
 
-        /* the process exits, and nobody reads */
+        /* the process exits, and nothing reads the pipe */
 
     }
 

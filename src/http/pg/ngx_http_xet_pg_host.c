@@ -40,11 +40,10 @@ static ngx_uint_t ngx_http_xet_pg_text_same(const char *a, const char *b);
 
 
 /*
- * A connection that a firewall has forgotten is found dead within a minute when
- * it is idle, and in half a minute when a statement was sent; with the system's
- * defaults that takes hours.  Where there is another host to go to, or another
- * one to ask, it is found in some seconds.  The conninfo comes behind that, so
- * what it sets itself wins.
+ * Detects a connection that a firewall has dropped: within a minute when idle,
+ * and in half a minute after a statement was sent; the system's defaults take
+ * hours.  If there is another host, it is detected in some seconds.  The
+ * conninfo comes last, so its values win.
  */
 
 void
@@ -87,7 +86,10 @@ ngx_http_xet_pg_keywords(const ngx_http_xet_pg_host_t *host,
 }
 
 
-/* NULL with the reason in err; the caller frees, and named points into it. */
+/*
+ * NULL with the reason in err; the caller frees the result, into which named
+ * points.
+ */
 
 static PQconninfoOption *
 ngx_http_xet_pg_parse(ngx_str_t *conninfo, ngx_http_xet_pg_named_t *named,
@@ -183,7 +185,7 @@ ngx_http_xet_pg_primary(ngx_http_xet_pg_host_t *host, ngx_str_t *conninfo,
                     || ngx_http_xet_pg_list_n(named.hostaddr) > 1;
     rc = NGX_OK;
 
-    /* an answer of a standby must never pass for one of the primary */
+    /* an answer of a standby must never count as one of the primary */
 
     if (named.target && ngx_strcmp(named.target, "primary") != 0
         && ngx_strcmp(named.target, "read-write") != 0)
@@ -255,7 +257,7 @@ ngx_http_xet_pg_standbys(ngx_array_t *standbys,
 }
 
 
-/* NGX_DECLINED: it is there already. */
+/* NGX_DECLINED: it is already in the list. */
 
 static ngx_int_t
 ngx_http_xet_pg_standby_add(ngx_array_t *standbys,
@@ -299,7 +301,7 @@ ngx_http_xet_pg_standby_add(ngx_array_t *standbys,
 }
 
 
-/* "standby 2 (db-b:5433)": the number is that in metrics. */
+/* "standby 2 (db-b:5433)": metrics use the same number. */
 
 static ngx_int_t
 ngx_http_xet_pg_standby_name(ngx_http_xet_pg_host_t *host, ngx_uint_t number,
@@ -356,7 +358,7 @@ ngx_http_xet_pg_same_database(ngx_str_t *one, ngx_str_t *other)
     opts[0] = ngx_http_xet_pg_parse(one, &named[0], err, sizeof(err));
     opts[1] = ngx_http_xet_pg_parse(other, &named[1], err, sizeof(err));
 
-    /* who names none means that of the user, which may be the same */
+    /* the default is the name of the user, which may be the same */
 
     same = opts[0] && opts[1]
            && (named[0].dbname == NULL || named[1].dbname == NULL
@@ -369,7 +371,7 @@ ngx_http_xet_pg_same_database(ngx_str_t *one, ngx_str_t *other)
 }
 
 
-/* How many values a list of libpq has; one where there is none. */
+/* The number of values in a list of libpq; one if there is no list. */
 
 static ngx_uint_t
 ngx_http_xet_pg_list_n(const char *list)
@@ -399,7 +401,7 @@ ngx_http_xet_pg_list_holes(const char *list)
 }
 
 
-/* A copy of value i; NULL where there is no list. */
+/* A copy of value i; NULL if there is no list. */
 
 static ngx_int_t
 ngx_http_xet_pg_list_get(const char *list, ngx_uint_t i, ngx_pool_t *pool,
@@ -442,7 +444,7 @@ ngx_http_xet_pg_list_get(const char *list, ngx_uint_t i, ngx_pool_t *pool,
 }
 
 
-/* Copies a message of libpq, without newlines and blanks at its end. */
+/* Copies a message of libpq without trailing newlines and blanks. */
 
 void
 ngx_http_xet_pg_text(char *dst, size_t size, const char *text)

@@ -45,7 +45,10 @@
 #endif
 
 
-/* A host is asked for its place in the log: when, and whether it is open. */
+/*
+ * The question for the position of a host in the log: when it was asked, and
+ * whether it is open.
+ */
 
 typedef struct {
     ngx_http_xet_pg_query_t    *query;         /* NULL: it is not */
@@ -54,7 +57,7 @@ typedef struct {
 } ngx_http_xet_standby_ask_t;
 
 
-/* What the primary has answered to a question of that time. */
+/* The primary's answer to a question of that time. */
 
 typedef struct {
     uint64_t                    lsn;
@@ -90,7 +93,7 @@ struct ngx_http_xet_standbys_s {
     const ngx_http_xet_pg_stmt_t   *wal;
     ngx_event_t                     timer;
 
-    /* the primary: the newest sample is the last one */
+    /* of the primary; the newest sample is the last one */
 
     ngx_http_xet_standby_ask_t      ask;
     ngx_http_xet_standby_sample_t   samples[NGX_HTTP_XET_STANDBY_SAMPLES];
@@ -141,7 +144,7 @@ ngx_http_xet_standbys_init(ngx_cycle_t *cycle,
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
 
-    /* where several may be the primary, it is asked whether it still is */
+    /* if several hosts may be the primary, ask whether it still is */
 
     if (xmcf->standbys == NULL && !xmcf->primary->several) {
         return NGX_OK;
@@ -228,7 +231,7 @@ ngx_http_xet_standby_create(ngx_http_xet_standbys_t *s,
     sb->lane.timeout = conf->timeout;
     sb->lane.running = conf->timeout;
 
-    /* of their own as with the primary: what they cost is up to others */
+    /* separate, as with the primary: their cost depends on others */
 
     sb->dedup = sb->lane;
     sb->dedup.n = xmcf->dedups;
@@ -315,8 +318,8 @@ ngx_http_xet_standbys_timer_handler(ngx_event_t *ev)
 
 
 /*
- * The question is a ping, so no slow statement is in front of it.  One that is
- * open for long says that the primary is away as well as one that fails.
+ * The question is a ping, so it is not behind a slow statement.  One that is
+ * open for long means that the primary is unreachable, like one that fails.
  */
 
 static void
@@ -374,8 +377,8 @@ ngx_http_xet_standbys_told(void *data, PGresult *res, ngx_int_t rc,
     if (timeline != s->timeline) {
 
         /*
-         * another primary: what the one before has said is of no use, and who
-         * still waits for an answer there waits for long
+         * another primary: the samples of the old one are useless, and its
+         * statements would wait for long
          */
 
         if (s->timeline && timeline > s->timeline && xmcf->primary->several) {
@@ -392,9 +395,9 @@ ngx_http_xet_standbys_told(void *data, PGresult *res, ngx_int_t rc,
 
 
 /*
- * A machine that hangs, or is cut off, refuses nothing: its sessions look
- * ready, and a write would wait there for minutes.  Where another host may be
- * the primary by now, two pings without an answer are enough.
+ * A machine that hangs or is cut off does not refuse anything: its sessions
+ * look ready, and a write would wait for minutes.  If another host may be the
+ * primary by now, two pings without an answer are enough.
  */
 
 static void
@@ -406,7 +409,7 @@ ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s)
 
     if (ngx_current_msec - s->ask.at < xmcf->ping_timeout) {
 
-        /* it was refused, and what breaks is noticed by itself */
+        /* it was rejected; a broken session is noticed anyway */
 
         s->silent = 0;
         return;
@@ -419,7 +422,7 @@ ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s)
 }
 
 
-/* Keeps a sample, which may take the place of one that is needed least. */
+/* Adds a sample, which may replace the least useful one. */
 
 static void
 ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
@@ -431,7 +434,9 @@ ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
     for (i = 0; i < s->n; i++) {
         sb = &s->standby[i];
 
-        /* it had answered before the primary was asked, and was further */
+        /*
+         * it had answered before the primary was asked, with a later position
+         */
 
         if (sb->lsn > lsn && sb->timeline == 0
             && (ngx_msec_int_t) (s->ask.at - sb->at) > 0)
@@ -443,7 +448,7 @@ ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
     n = s->nsamples;
     sample = s->samples;
 
-    /* nothing was written meanwhile: what is known is only newer */
+    /* nothing was written meanwhile: the sample just gets a later time */
 
     if (n && sample[n - 1].lsn == lsn) {
         sample[n - 1].at = s->ask.at;
@@ -463,11 +468,10 @@ ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
 
 
 /*
- * Takes one of all samples away: the oldest, if the next one is older than any
- * lag that is allowed; else the one that leaves the smallest gap for the age of
- * what is behind it.  So a standby that keeps up is told from one that is a
- * second behind, however long others may be, and one that is an hour behind by
- * some minutes.
+ * Removes one of all samples: the oldest, if the next one is older than any
+ * allowed lag; else the one that leaves the smallest gap, relative to its age.
+ * So recent ages are known to the second, and an age of an hour to some
+ * minutes, however far standbys lag.
  */
 
 static void
@@ -507,7 +511,7 @@ ngx_http_xet_standby_ask(ngx_http_xet_standbys_t *s,
 {
     if (sb->ask.query) {
 
-        /* nobody answers: who waits for it is asked for elsewhere */
+        /* no answer: waiting statements are sent elsewhere */
 
         if (ngx_current_msec - sb->ask.at >= NGX_HTTP_XET_STANDBY_PATIENCE) {
             sb->measured = 0;
@@ -563,7 +567,7 @@ ngx_http_xet_standby_told(void *data, PGresult *res, ngx_int_t rc,
 
     lsn = (uint64_t) ngx_http_xet_pg_int(res, 0, 1);
 
-    /* who moves, and is not further than the primary, may follow it */
+    /* a host that advances, and is not ahead of the primary, may follow it */
 
     newest = s->nsamples ? &s->samples[s->nsamples - 1] : NULL;
 
@@ -582,7 +586,7 @@ ngx_http_xet_standby_told(void *data, PGresult *res, ngx_int_t rc,
 }
 
 
-/* The time up to which something may have been committed; there are samples. */
+/* The latest time of a possible commit; there are samples. */
 
 static ngx_msec_t
 ngx_http_xet_standbys_now(ngx_http_xet_standbys_t *s)
@@ -601,7 +605,7 @@ ngx_http_xet_standbys_now(ngx_http_xet_standbys_t *s)
 }
 
 
-/* How old its rows are at most, as far as the primary was heard of. */
+/* The maximum age of its rows, as far as the primary was heard of. */
 
 static ngx_msec_t
 ngx_http_xet_standby_age(ngx_http_xet_standbys_t *s,
@@ -620,7 +624,7 @@ ngx_http_xet_standby_age(ngx_http_xet_standbys_t *s,
 
     if (n == 0) {
 
-        /* nothing to hold it against: right where nobody can do better */
+        /* nothing to compare with: accepted, since no other host is better */
 
         return (s->away && !ngx_http_xet_lanes_answered(&answered))
                ? 0 : NGX_HTTP_XET_STANDBY_NEVER;
@@ -630,7 +634,7 @@ ngx_http_xet_standby_age(ngx_http_xet_standbys_t *s,
 
     if (sb->timeline) {
 
-        /* no standby: the primary, or one that was promoted */
+        /* not a standby: the primary, or a promoted one */
 
         return (s->away || sb->timeline == s->timeline)
                ? 0 : NGX_HTTP_XET_STANDBY_NEVER;
@@ -656,7 +660,7 @@ ngx_http_xet_standby_fit(ngx_http_xet_standbys_t *s,
 }
 
 
-/* Logs the first look after which it is asked, or not asked any more. */
+/* Logs when a standby becomes usable, or stops being usable. */
 
 static void
 ngx_http_xet_standby_look(ngx_http_xet_standbys_t *s,
@@ -823,7 +827,7 @@ ngx_http_xet_standbys_measure(void)
 }
 
 
-/* In microseconds, from some time on. */
+/* A clock in microseconds, with an arbitrary start. */
 
 static uint64_t
 ngx_http_xet_standby_clock(void)

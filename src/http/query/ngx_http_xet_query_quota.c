@@ -106,7 +106,7 @@ ngx_http_xet_query_quota_over(ngx_http_request_t *r, ngx_http_xet_over_t *over)
 }
 
 
-/* Copies the word at p and a zero; returns what is behind it. */
+/* Copies the word at p and a zero; returns the position after it. */
 
 static const char *
 ngx_http_xet_query_quota_word(const char *p, u_char *word, size_t size)

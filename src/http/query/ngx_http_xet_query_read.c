@@ -132,7 +132,7 @@ ngx_http_xet_query_named_result(void *data, PGresult *res, ngx_int_t rc,
 
     q->query = NULL;
 
-    /* what has taken too long would take as long elsewhere */
+    /* a statement that took too long would take as long elsewhere */
 
     if (rc == NGX_BUSY
         && (sqlstate == NULL
@@ -213,7 +213,7 @@ ngx_http_xet_query_standby_result(void *data, PGresult *res, ngx_int_t rc,
 }
 
 
-/* A request that has rows of a standby already goes on with the primary. */
+/* A request with rows of a standby continues with the primary. */
 
 static void
 ngx_http_xet_query_elsewhere(ngx_http_xet_query_t *q,

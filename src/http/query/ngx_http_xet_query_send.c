@@ -157,7 +157,7 @@ ngx_http_xet_query_turns(ngx_http_request_t *r, ngx_http_xet_stmt_e stmt)
 #if (NGX_HAVE_INET6)
         case AF_INET6:
 
-            /* who has one address of a network has all of them */
+            /* the owner of one address of a network has all of them */
 
             hash = ngx_murmur_hash2(
                        ((struct sockaddr_in6 *) sa)->sin6_addr.s6_addr, 8);
@@ -270,7 +270,7 @@ ngx_http_xet_query_now(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
 
     ngx_http_xet_query_turns(r, stmt);
 
-    /* what it reads later sees what this writes, or has read */
+    /* later reads must see this write, or be as new as this read */
 
     q->primary = 1;
     q->params.acts = ngx_http_xet_statement_acts(stmt);
@@ -297,7 +297,7 @@ ngx_http_xet_query_now(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
 }
 
 
-/* Whether a statement that acts for a client is sent still. */
+/* Whether a statement that acts for a client may still be sent. */
 
 static ngx_uint_t
 ngx_http_xet_query_fit(void *data)

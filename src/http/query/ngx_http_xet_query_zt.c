@@ -56,7 +56,7 @@ ngx_http_xet_query_zt_reports_put(ngx_http_request_t *r,
 }
 
 
-/* What was found out can be found out again: on demand, or elsewhere. */
+/* The result can be found again: on demand, or elsewhere. */
 
 static ngx_uint_t
 ngx_http_xet_query_zt_keeps(ngx_http_request_t *r)

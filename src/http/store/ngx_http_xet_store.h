@@ -332,17 +332,19 @@ ngx_int_t ngx_http_xet_stage_put(ngx_http_xet_store_t *store,
     time_t seconds, ngx_http_xet_stage_put_t *put);
 
 /*
- * The beginning; all of stage is zero.  max bytes are allowed, and a footer of
- * so many; file is of ngx_http_xet_store_xorb().  XET_OK, XET_NOMEM.
+ * Starts; stage must be zeroed.  At most max bytes, and a footer of this
+ * length, are allowed; file is from ngx_http_xet_store_xorb().  XET_OK,
+ * XET_NOMEM.
  */
 xet_status_t ngx_http_xet_stage_begin(ngx_http_xet_stage_t *stage,
     ngx_http_xet_temp_t *file, const xet_suite_t *suite,
     const xet_hash_t *xorb, const u_char *id, uint64_t max, uint64_t footer);
 
 /*
- * Reads on.  XET_AGAIN: there is more.  XET_OK: the file is a durable copy, as
- * after ngx_http_xet_store_commit_job().  XET_NO_GRANT: nothing was put.  What
- * is wrong with the bytes, as of an upload; these are then removed.
+ * Continues reading.  XET_AGAIN: there is more.  XET_OK: the file is a durable
+ * copy, as after ngx_http_xet_store_commit_job().  XET_NO_GRANT: nothing was
+ * uploaded.  Errors of the bytes are those of an upload; the object is then
+ * removed.
  */
 xet_status_t ngx_http_xet_stage_job(ngx_http_xet_stage_t *stage,
     ngx_log_t *log);

@@ -140,7 +140,7 @@ ngx_http_xet_body_post_handler(ngx_http_request_t *r)
     for (cl = r->request_body->bufs; cl; cl = cl->next) {
         if (cl->buf->in_file) {
 
-            /* somebody read the body before us, and buffered it */
+            /* another module has read the body before, and buffered it */
 
             ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                           "xet: the request body was read by another module");
@@ -210,7 +210,7 @@ ngx_http_xet_body_pump(ngx_http_xet_body_t *body)
 }
 
 
-/* A body that has failed ends, when no job works on it any more. */
+/* A failed body ends when no job works on it any more. */
 
 static void
 ngx_http_xet_body_drop(ngx_http_xet_body_t *body)
@@ -275,8 +275,8 @@ ngx_http_xet_body_drain_handler(ngx_http_request_t *r)
 
 
 /*
- * Posts what is filled.  NGX_OK: more is to be read; NGX_AGAIN: it has failed,
- * or waiting bytes have room now; NGX_DONE: a job goes on when it has ended.
+ * Posts the filled buffer.  NGX_OK: read more; NGX_AGAIN: it has failed, or
+ * waiting bytes have room now; NGX_DONE: continues at the end of a job.
  */
 
 static ngx_int_t
@@ -340,7 +340,7 @@ ngx_http_xet_body_failed(ngx_http_xet_body_t *body, ngx_int_t rc)
 
 
 /*
- * Moves waiting bytes into the buffer being filled.  NGX_OK: nothing waits;
+ * Moves waiting bytes into the buffer being filled.  NGX_OK: none are left;
  * NGX_AGAIN: there is no room.
  */
 
@@ -396,8 +396,8 @@ ngx_http_xet_body_take(ngx_http_xet_body_t *body)
 
 /*
  * Whether the link is nginx's own buffer, full, as large as a job buffer, and
- * nothing waits behind it.  With HTTP/1 nginx keeps nothing about its own
- * buffer but the four pointers, so they may be exchanged.
+ * nothing waits after it.  With HTTP/1 nginx keeps only four pointers to its
+ * buffer, so the memory can be exchanged.
  */
 
 static ngx_uint_t
@@ -425,8 +425,8 @@ ngx_http_xet_body_whole(ngx_http_xet_body_t *body, ngx_chain_t *cl)
 
 
 /*
- * nginx's buffer and the empty job buffer change places.  NGX_AGAIN: the job
- * buffer is not empty, and has to go to a thread first.
+ * Exchanges nginx's buffer and the empty job buffer.  NGX_AGAIN: the job buffer
+ * is not empty, and has to go to a thread first.
  */
 
 static ngx_int_t
@@ -460,7 +460,7 @@ ngx_http_xet_body_swap(ngx_http_xet_body_t *body, ngx_buf_t *in)
 }
 
 
-/* Whether a piece is in work, in a thread or with the wait handler. */
+/* Whether a piece is being processed, in a thread or by the wait handler. */
 
 static ngx_uint_t
 ngx_http_xet_body_busy(ngx_http_xet_body_t *body)
@@ -469,7 +469,7 @@ ngx_http_xet_body_busy(ngx_http_xet_body_t *body)
 }
 
 
-/* Whether the buffer being filled takes no more: it is full, or bytes wait. */
+/* Whether the buffer being filled is full, or bytes are waiting. */
 
 static ngx_uint_t
 ngx_http_xet_body_full(ngx_http_xet_body_t *body)
@@ -480,8 +480,8 @@ ngx_http_xet_body_full(ngx_http_xet_body_t *body)
 
 
 /*
- * Posts the piece that has paused, or else the buffer being filled, if that is
- * full or the last one.  NGX_OK as well when there is nothing to post.
+ * Posts the paused piece, or else the buffer being filled, if it is full or the
+ * last one.  NGX_OK also if there is nothing to post.
  */
 
 static ngx_int_t
@@ -570,7 +570,7 @@ ngx_http_xet_body_resume(ngx_http_request_t *r, xet_status_t status)
 }
 
 
-/* All of the body has come, or the request ends. */
+/* The whole body has arrived, or the request ends. */
 
 static void
 ngx_http_xet_body_ended(void *data)
@@ -617,9 +617,9 @@ ngx_http_xet_body_finish(ngx_http_xet_body_t *body)
 
 
 /*
- * The links that the last filter of the chain has saved are taken off at
- * once: nginx uses a buffer again as soon as it is consumed, so a consumed
- * one must not stay in the list.
+ * Removes consumed links of the last filter of the chain at once: nginx reuses
+ * a buffer as soon as it is consumed, so a consumed one must not stay in the
+ * list.
  */
 
 static ngx_int_t

@@ -156,7 +156,7 @@ ngx_http_xet_frames_begin(ngx_http_xet_frames_t *f)
 
     ngx_http_xet_output_type(r, NGX_HTTP_OK, "application/x-ndjson", -1);
 
-    /* no proxy in between may hold the frames back */
+    /* no proxy may buffer the frames */
 
     if (ngx_http_xet_header(r, "Cache-Control", "no-cache") != NGX_OK
         || ngx_http_xet_header(r, "X-Accel-Buffering", "no") != NGX_OK)
@@ -193,7 +193,7 @@ ngx_http_xet_frames_send(ngx_http_xet_frames_t *f, const u_char *frame,
 
     if (!last && r->connection->buffered) {
 
-        /* the client does not read: sends what is buffered, adds nothing */
+        /* the client does not read: send what is buffered, add nothing */
 
         rc = ngx_http_output_filter(r, NULL);
 

@@ -155,7 +155,7 @@ ngx_http_xet_ingest_files(ngx_http_request_t *r,
     ngx_http_xet_ingest_t           *ing;
     ngx_http_xet_ingest_expected_t   expected;
 
-    /* a request may take in files many times */
+    /* a request may store files repeatedly */
 
     ing = ngx_http_xet_ctx_of(r)->ingest;
 
@@ -275,7 +275,7 @@ ngx_http_xet_ingest_cleanup(void *data)
 }
 
 
-/* What is not needed once the files are known. */
+/* Frees what is not needed after the files are known. */
 
 static void
 ngx_http_xet_ingest_release(ngx_http_xet_ingest_t *ing)
@@ -313,7 +313,7 @@ ngx_http_xet_ingest_feed_job(void *data, u_char *buf, size_t len,
 }
 
 
-/* Called with the first piece: an idle upload holds no memory of the core. */
+/* Called with the first piece: an idle upload needs no memory of the core. */
 
 static xet_status_t
 ngx_http_xet_ingest_begin(ngx_http_xet_ingest_t *ing)
@@ -349,7 +349,7 @@ ngx_http_xet_ingest_begin(ngx_http_xet_ingest_t *ing)
 }
 
 
-/* After a wait: takes the answer about a chunk, or begins the next xorb. */
+/* After a pause: takes the answer about a chunk, or starts the next xorb. */
 
 static xet_status_t
 ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing)
@@ -381,7 +381,7 @@ ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing)
 }
 
 
-/* A xorb whose copy is not there is as unknown as any other. */
+/* A xorb without its copy is as unknown as any other. */
 
 static xet_status_t
 ngx_http_xet_ingest_known_job(ngx_http_xet_ingest_t *ing)
@@ -561,7 +561,7 @@ ngx_http_xet_ingest_end_job(ngx_http_xet_ingest_t *ing)
 }
 
 
-/* The last xorb, and the terms of it. */
+/* The last xorb and its terms. */
 
 static xet_status_t
 ngx_http_xet_ingest_finish_job(ngx_http_xet_ingest_t *ing)
@@ -612,9 +612,9 @@ ngx_http_xet_ingest_check(ngx_http_xet_ingest_t *ing)
 
 
 /*
- * Commits the complete xorb.  XET_AGAIN: its row is next.  The first chunk of
- * each xorb goes into the dedup index, eligible or not, so that an upload of
- * the same file after a failure finds one xorb after the other.
+ * Commits the complete xorb.  XET_AGAIN: its row comes next.  The first chunk
+ * of each xorb is added to the dedup index, eligible or not, so that a repeated
+ * upload of the same file finds one xorb after the other.
  */
 
 static xet_status_t
@@ -637,7 +637,7 @@ ngx_http_xet_ingest_commit_job(ngx_http_xet_ingest_t *ing)
 }
 
 
-/* The chunks of the xorb that go into the dedup index. */
+/* The chunks of the xorb for the dedup index. */
 
 static void
 ngx_http_xet_ingest_eligible(ngx_http_xet_ingest_t *ing,
@@ -696,7 +696,7 @@ ngx_http_xet_ingest_write_job(void *ctx, const uint8_t *data, size_t len)
 }
 
 
-/* Terms come file by file: the first one of the next file closes this one. */
+/* Terms come file by file: the first one of the next file closes this file. */
 
 static xet_status_t
 ngx_http_xet_ingest_term_job(void *ctx, const xet_ingest_term_t *term)
@@ -751,7 +751,7 @@ ngx_http_xet_ingest_wait(ngx_http_request_t *r, void *data)
 
     ing->answered = 0;
 
-    /* an upload is spared by what is there, not by what was there */
+    /* only existing copies save an upload */
 
     ngx_http_xet_query_primary(r);
 
@@ -791,10 +791,10 @@ ngx_http_xet_ingest_answered(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * The terms of the file will refer to the xorbs of the answer: as for a dedup
- * answer to a client, it is put on record that they were advertised, so that
- * they are not collected before.  NGX_OK when it is on record already.  An
- * answer that has another xorb each time is left.
+ * The terms of the file will refer to the xorbs of the answer.  As for a dedup
+ * response to a client, they are recorded as advertised, so that they are not
+ * collected before.  NGX_OK if they are recorded already.  An answer that has
+ * another xorb each time is ignored.
  */
 
 static ngx_int_t
@@ -821,7 +821,7 @@ ngx_http_xet_ingest_record(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing)
 }
 
 
-/* The statement has released the rows of the answer: asks for them again. */
+/* The statement has freed the rows of the answer: ask again. */
 
 static void
 ngx_http_xet_ingest_recorded(ngx_http_request_t *r, ngx_int_t rc)
@@ -867,7 +867,7 @@ ngx_http_xet_ingest_resume(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing,
 }
 
 
-/* After a wait: the next job, of the body or of bytes that are there. */
+/* After a pause: the next job, for the body or for bytes in memory. */
 
 static void
 ngx_http_xet_ingest_go_on(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing,
@@ -909,7 +909,7 @@ ngx_http_xet_ingest_body_done(ngx_http_request_t *r, void *data,
         return;
     }
 
-    /* the empty file is everywhere, registered or not */
+    /* the empty file always exists, registered or not */
 
     s = &ing->spool;
 
@@ -931,13 +931,13 @@ ngx_http_xet_ingest_registered(ngx_http_request_t *r, ngx_int_t rc,
 
     ing = ngx_http_xet_ctx_of(r)->ingest;
 
-    /* what was known when it was asked about is lost, which is on record */
+    /* a xorb known at the time of the query is lost, which is recorded */
 
     if (rc == NGX_DECLINED && status == XET_SHARD_XORB) {
         status = XET_PLAN_CHANGED;
     }
 
-    /* the terms are ours: the client is not to blame for them */
+    /* the terms are ours: the client is not at fault */
 
     if (rc == NGX_DECLINED && xet_status_http(status) < 500
         && status != XET_QUOTA && status != XET_NO_REPO)

@@ -51,7 +51,7 @@
 #define NGX_HTTP_XET_KEEP_VALID   5000         /* ms */
 
 
-/* The reading of the copy: idle -> reads -> idle, or idle -> waits -> idle. */
+/* The read of the copy: idle -> reads -> idle, or idle -> waits -> idle. */
 
 typedef enum {
     NGX_HTTP_XET_KEEP_IDLE = 0,
@@ -92,7 +92,7 @@ typedef struct {
 } ngx_http_xet_keep_remove_t;
 
 
-/* A reading that found a whole copy. */
+/* A read that found an intact copy. */
 
 typedef struct {
     xet_hash_t              xorb;
@@ -189,7 +189,7 @@ ngx_http_xet_keep_cleanup(void *data)
 {
     ngx_http_xet_keep_t *keep = data;
 
-    /* a job that ends behind its request has called nobody */
+    /* a job that outlives its request calls no handler */
 
     if (keep->looks && keep->status == XET_STORE_DAMAGED) {
         ngx_http_xet_damage_note(&keep->damage, &keep->file->xorb,
@@ -213,7 +213,7 @@ ngx_http_xet_keep_cleanup(void *data)
         ngx_delete_posted_event(&keep->event);
     }
 
-    /* damage goes on record even if the client has left */
+    /* damage is recorded even if the client has left */
 
     ngx_http_xet_query_xorb_damaged_tell(&keep->damage);
     ngx_http_xet_damage_destroy(&keep->damage);
@@ -303,9 +303,9 @@ ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * The result of put and heal.  NGX_OK: the row names our copy; NGX_DECLINED:
- * it names another copy, which is in keep->copy, or there is no row any more
- * and keep->copy is zeroed; else the rc of the query.
+ * The result of put and heal.  NGX_OK: the row names our copy; NGX_DECLINED: it
+ * names another copy, which is in keep->copy, or the row is gone and keep->copy
+ * is zeroed; else the rc of the query.
  */
 
 static ngx_int_t
@@ -394,7 +394,9 @@ ngx_http_xet_keep_looked(ngx_http_request_t *r, void *data)
 
     case XET_STORE_DAMAGED:
 
-        /* the row is marked at the end of the request; the next one heals it */
+        /*
+         * the row is marked at the end of the request; the next upload heals it
+         */
 
         ngx_http_xet_damage_note(&keep->damage, &keep->info->hash,
                                  keep->file->tag);
@@ -445,7 +447,7 @@ ngx_http_xet_keep_known(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
 
     if (keep->copy.size == 0) {
 
-        /* the row was there, and has been deleted since */
+        /* the row existed, and has been deleted since */
 
         ngx_http_xet_keep_put(r, keep);
         return;
@@ -494,7 +496,7 @@ ngx_http_xet_keep_check(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
 }
 
 
-/* Whether the copy was whole in a reading that began after the upload. */
+/* Whether a read that started after the upload found the copy intact. */
 
 static ngx_uint_t
 ngx_http_xet_keep_seen(ngx_http_xet_keep_t *keep)
@@ -518,7 +520,7 @@ ngx_http_xet_keep_seen(ngx_http_xet_keep_t *keep)
 }
 
 
-/* Who reads the copy, and has begun to after the upload; NULL: nobody. */
+/* The request that reads the copy, started after the upload; or NULL. */
 
 static ngx_http_xet_keep_t *
 ngx_http_xet_keep_reader(ngx_http_xet_keep_t *keep)
@@ -544,7 +546,7 @@ ngx_http_xet_keep_reader(ngx_http_xet_keep_t *keep)
 }
 
 
-/* The copy is to be read, or another request has found it whole. */
+/* Reads the copy, unless another request has found it intact. */
 
 static void
 ngx_http_xet_keep_post(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
@@ -612,8 +614,8 @@ ngx_http_xet_keep_checked(ngx_http_request_t *r, void *data)
 
 
 /*
- * The reading has ended: XET_OK when the copy is whole, XET_AGAIN when nothing
- * was read.  Those who wait are posted, because one may end its request, and
+ * The read has ended: XET_OK if the copy is intact, XET_AGAIN if nothing was
+ * read.  Waiting requests are posted, because one may end its request and
  * others with it.
  */
 
@@ -701,7 +703,9 @@ ngx_http_xet_keep_mark(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
 }
 
 
-/* A row that another request has locked is being healed: our heal sees that. */
+/*
+ * A row that another request has locked is being healed; our heal detects that.
+ */
 
 static void
 ngx_http_xet_keep_marked(ngx_http_request_t *r, ngx_int_t rc)

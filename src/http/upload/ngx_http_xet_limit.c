@@ -72,8 +72,8 @@ ngx_http_xet_limit_upload(ngx_http_request_t *r)
 
 
 /*
- * The bytes that an upload reserves: its Content-Length, or without one the
- * "client_max_body_size" of the location, where 0 is no bound.
+ * The bytes that an upload reserves: its Content-Length, or without it the
+ * "client_max_body_size" of the location, where 0 is unlimited.
  */
 
 static uint64_t

@@ -43,7 +43,7 @@ ngx_http_xet_spool_begin_job(ngx_http_xet_spool_t *s, ngx_log_t *log)
 }
 
 
-/* The buffer has one node, s->room: it is flushed when full, and used again. */
+/* The buffer has one node, s->room: it is flushed when full, and reused. */
 
 static void *
 ngx_http_xet_spool_alloc(void *data, size_t size)

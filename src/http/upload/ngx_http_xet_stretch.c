@@ -126,7 +126,7 @@ ngx_http_xet_stretch_open(ngx_http_xet_stretch_t *w, ngx_log_t *log)
 }
 
 
-/* XET_DONE when the stretch has no room for the chunks of the next segment. */
+/* XET_DONE if the stretch has no room for the chunks of the next segment. */
 
 static xet_status_t
 ngx_http_xet_stretch_segment(ngx_http_xet_stretch_t *w, ngx_log_t *log)

@@ -80,7 +80,7 @@ ngx_http_xet_tags_come(void *data)
 
     ngx_http_set_log_request(c->log, r);
 
-    /* the request may be in the middle of its body */
+    /* the request may be within its body */
 
     r->read_event_handler = tags->reading;
 

@@ -93,7 +93,7 @@ ngx_http_xet_verify(ngx_http_request_t *r, ngx_http_xet_upload_e upload,
 
         if (r->error_page) {
 
-            /* a redirect after an error: the body was read before it */
+            /* a redirect after an error: the body was read before */
 
             return NGX_DECLINED;
         }
@@ -224,7 +224,7 @@ ngx_http_xet_verify_hold(ngx_http_request_t *r, ngx_http_xet_verify_t *v,
 
 /*
  * Copies as many of the held bytes as there is room for, and moves the held
- * buffers that may go on to *ll.
+ * buffers that may be passed on to *ll.
  */
 
 static ngx_int_t
@@ -282,7 +282,7 @@ ngx_http_xet_verify_completes(ngx_http_request_t *r,
 }
 
 
-/* NGX_DECLINED when there is nothing to post, or a job runs. */
+/* NGX_DECLINED if there is nothing to post, or a job is running. */
 
 static ngx_int_t
 ngx_http_xet_verify_post(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
@@ -327,7 +327,7 @@ ngx_http_xet_verify_next(ngx_http_request_t *r, ngx_chain_t *out)
 }
 
 
-/* Drops the rest of a body that has failed; only its last buffer goes on. */
+/* Drops the rest of a failed body; only its last buffer is passed on. */
 
 static ngx_int_t
 ngx_http_xet_verify_drop(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
@@ -392,7 +392,7 @@ ngx_http_xet_verify_xorb_job(ngx_http_xet_xorb_in_t *in, u_char *buf,
 }
 
 
-/* Bytes behind the two sections, the footer of some clients, are ignored. */
+/* Bytes after the two sections, the footer of some clients, are ignored. */
 
 static xet_status_t
 ngx_http_xet_verify_shard(void *data, u_char *buf, size_t len, ngx_uint_t last,
@@ -431,7 +431,7 @@ ngx_http_xet_verify_done(ngx_http_request_t *r, void *data)
     if (r->header_sent && (r->upstream == NULL
                            || r->upstream->cleanup == NULL))
     {
-        /* answered meanwhile, and the answer is on its way */
+        /* answered meanwhile, and the response is being sent */
 
         return;
     }
@@ -455,7 +455,7 @@ ngx_http_xet_verify_refuse(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
 
     if (u && u->cleanup) {
 
-        /* breaks off the request to the origin; drops a reference of r, too */
+        /* aborts the request to the origin; also drops a reference of r */
 
         r->main->count++;
         (*u->cleanup)(r);
@@ -472,7 +472,7 @@ ngx_http_xet_verify_refuse(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
     }
 
     /*
-     * nobody reads the buffers that have gone on: they count as consumed, so
+     * nothing reads the buffers that were passed on: they count as consumed, so
      * that nginx opens the stream's window
      */
 
