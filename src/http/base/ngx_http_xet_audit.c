@@ -73,7 +73,7 @@ ngx_http_xet_audit_find(ngx_http_request_t *r)
 }
 
 
-/* What a record is known by; there is nothing to free. */
+/* Identifies a record; there is nothing to free. */
 
 static void
 ngx_http_xet_audit_cleanup(void *data)

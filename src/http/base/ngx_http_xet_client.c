@@ -45,7 +45,7 @@ ngx_http_xet_client_init(ngx_cycle_t *cycle)
 {
     ngx_http_xet_beat = ngx_http_xet_clock();
 
-    /* debug logs of timers look for a descriptor */
+    /* debug logs of timers read a descriptor */
 
     ngx_http_xet_beat_dummy.fd = (ngx_socket_t) -1;
 
@@ -67,7 +67,9 @@ ngx_http_xet_beat_handler(ngx_event_t *ev)
 }
 
 
-/* Events come before timers: who asks first after a halt finds it. */
+/*
+ * Events are processed before timers: the first caller after a halt detects it.
+ */
 
 static uint64_t
 ngx_http_xet_beat_look(void)
@@ -138,7 +140,7 @@ ngx_http_xet_client_gone(ngx_http_request_t *r)
 
 #else
 
-    /* does not look behind bytes that are unread */
+    /* does not detect a FIN after unread bytes */
 
     return recv(c->fd, buf, 1, MSG_PEEK) == 0;
 
@@ -147,8 +149,8 @@ ngx_http_xet_client_gone(ngx_http_request_t *r)
 
 
 /*
- * In ms.  Goes on while the machine is suspended, where the system has such a
- * clock, and is not set by anybody.
+ * In ms.  A clock that is never set, and that runs while the machine is
+ * suspended, if the system has one.
  */
 
 uint64_t

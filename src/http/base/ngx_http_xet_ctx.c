@@ -6,7 +6,9 @@
 #include "ngx_http_xet.h"
 
 
-/* The context of a request, made at the first call; NULL without memory. */
+/*
+ * The context of a request, created at the first call; NULL if out of memory.
+ */
 
 ngx_http_xet_ctx_t *
 ngx_http_xet_ctx(ngx_http_request_t *r)

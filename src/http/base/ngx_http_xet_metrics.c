@@ -132,12 +132,12 @@ static const char *const  ngx_http_xet_methods[] = {
 };
 
 
-/* No object store, no values, and so no metrics of it. */
+/* Without an object store it has no values, and so no metrics. */
 
 static ngx_uint_t  ngx_http_xet_no_bucket;
 
 
-/* Those that the configuration has. */
+/* The standbys of the configuration. */
 
 static const char  *ngx_http_xet_standbys[NGX_HTTP_XET_STANDBY_MAX + 1];
 
@@ -237,7 +237,7 @@ ngx_http_xet_metrics_standbys(ngx_uint_t n)
 }
 
 
-/* The number of a code; one that is new is added while there is room. */
+/* The number of a code; a new one is added if there is room. */
 
 static ngx_uint_t
 ngx_http_xet_metrics_reason(const char *code, ngx_uint_t add)
@@ -277,7 +277,7 @@ ngx_http_xet_metrics_reasons(void)
 
     ngx_http_xet_reasons[0] = "other";
 
-    /* OK, AGAIN and DONE are no errors */
+    /* OK, AGAIN and DONE are not errors */
 
     for (i = XET_DONE + 1; i < XET_STATUS_MAX; i++) {
         (void) ngx_http_xet_metrics_reason(xet_status_code(i), 1);
@@ -359,7 +359,7 @@ ngx_http_xet_metrics_zone(ngx_conf_t *cf)
     name.len = ngx_sprintf(p, "xet metrics %ui", ngx_http_xet_metrics_mark())
                - p;
 
-    /* reserved for as many processes as there can be, taken by those there */
+    /* address space for the maximum number of processes, used as needed */
 
     size = NGX_MAX_PROCESSES * NGX_HTTP_XET_METRICS_BLOCK
            + ngx_align(sizeof(ngx_http_xet_blocks_t), ngx_pagesize)
@@ -378,7 +378,7 @@ ngx_http_xet_metrics_zone(ngx_conf_t *cf)
 }
 
 
-/* Stands for what the cells mean. */
+/* A mark of the layout of the cells. */
 
 static ngx_uint_t
 ngx_http_xet_metrics_mark(void)
@@ -540,7 +540,7 @@ ngx_http_xet_metrics_init_process(ngx_shm_zone_t *zone)
 }
 
 
-/* What a thread or a late handler still counts is nobody's any more. */
+/* Counts of threads and late handlers after that are lost. */
 
 void
 ngx_http_xet_metrics_exit_process(void)
@@ -594,7 +594,7 @@ ngx_http_xet_metrics_read(uint64_t *cells)
 }
 
 
-/* Whether a cell is of the worker that is there now, and no count. */
+/* Whether a cell belongs to the running worker only, and is not a counter. */
 
 static ngx_uint_t
 ngx_http_xet_metrics_own(const ngx_http_xet_metric_t *m)
@@ -623,7 +623,7 @@ ngx_http_xet_metrics_add(uint64_t *cells, const ngx_http_xet_metric_t *m,
 }
 
 
-/* A worker that was killed has left its pid; its place may stay empty. */
+/* A killed worker has left its pid; its index may stay unused. */
 
 static ngx_uint_t
 ngx_http_xet_metrics_alive(ngx_http_xet_block_t *block)

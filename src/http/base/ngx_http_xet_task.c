@@ -66,8 +66,8 @@ static void ngx_http_xet_task_taken(ngx_http_xet_mark_t *mark);
 
 
 /*
- * The jobs that wait or run, the oldest first, and how many of them run, which
- * the threads count.
+ * Waiting and running jobs, the oldest first, and the number of running ones,
+ * which threads count.
  */
 
 static ngx_queue_t   ngx_http_xet_task_jobs[NGX_HTTP_XET_POOL_MAX];
@@ -231,7 +231,7 @@ ngx_http_xet_task_give(ngx_uint_t pool, ngx_thread_task_t *task,
 }
 
 
-/* A job has come back from its thread. */
+/* A thread has finished a job. */
 
 static void
 ngx_http_xet_task_taken(ngx_http_xet_mark_t *mark)
@@ -294,7 +294,7 @@ ngx_http_xet_task_job(void *data, ngx_log_t *log)
 
     /*
      * Hashing must not take the processor from an event loop; on Linux each
-     * thread has a priority of its own.
+     * thread has its own priority.
      */
 
     if (nice != tctx->nice) {

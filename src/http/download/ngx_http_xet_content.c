@@ -230,7 +230,7 @@ ngx_http_xet_content_condition(ngx_http_request_t *r,
 }
 
 
-/* nginx refuses a second line of either header. */
+/* nginx rejects a second line of either header. */
 
 static ngx_uint_t
 ngx_http_xet_content_match(ngx_table_elt_t *h, const ngx_str_t *etag,
@@ -241,7 +241,7 @@ ngx_http_xet_content_match(ngx_table_elt_t *h, const ngx_str_t *etag,
 }
 
 
-/* XET_DONE: the whole, as if there were no Range header. */
+/* XET_DONE: the whole file, as without a Range header. */
 
 static xet_status_t
 ngx_http_xet_content_ranges(ngx_http_request_t *r,
@@ -283,7 +283,7 @@ ngx_http_xet_content_ranges(ngx_http_request_t *r,
         return status;
     }
 
-    /* ranges that overlap so much are better served by the whole */
+    /* heavily overlapping ranges are better served by the whole file */
 
     for (i = 0, sum = 0; i < *n; i++) {
         sum += ranges[i].end - ranges[i].start;
@@ -339,7 +339,7 @@ ngx_http_xet_content_past(ngx_http_request_t *r, uint64_t size,
 }
 
 
-/* Answers without a body: HEAD, 304, no bytes. */
+/* Responses without a body: HEAD, 304, no bytes. */
 
 static ngx_int_t
 ngx_http_xet_content_head(ngx_http_request_t *r,
@@ -363,7 +363,9 @@ ngx_http_xet_content_head(ngx_http_request_t *r,
 }
 
 
-/* Each range of the content is a part; several have texts between them. */
+/*
+ * Each range of the content is a part; several parts have texts between them.
+ */
 
 static ngx_int_t
 ngx_http_xet_content_parts(ngx_http_request_t *r,
@@ -468,7 +470,7 @@ ngx_http_xet_content_range(u_char *p, const xet_range_t *range, uint64_t size)
 }
 
 
-/* 124 random bits: no file was made to contain this boundary. */
+/* 124 random bits: no file can be made to contain this boundary. */
 
 static void
 ngx_http_xet_content_boundary(u_char *boundary)
@@ -534,7 +536,7 @@ ngx_http_xet_content_header(ngx_http_request_t *r,
 }
 
 
-/* Sends header and parts; the reader belongs to p from now on. */
+/* Sends header and parts; the reader now belongs to p. */
 
 static ngx_int_t
 ngx_http_xet_parts_send(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -574,7 +576,7 @@ ngx_http_xet_parts_range(ngx_http_xet_parts_t *p)
 }
 
 
-/* XET_AGAIN when a piece is being read, XET_DONE behind the last part. */
+/* XET_AGAIN if a piece is being read, XET_DONE after the last part. */
 
 static xet_status_t
 ngx_http_xet_parts_next(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -614,7 +616,7 @@ ngx_http_xet_parts_piece(ngx_http_request_t *r, void *data,
 }
 
 
-/* Goes on until the client, a job or a statement has to be waited for. */
+/* Continues until it has to wait for the client, a job or a statement. */
 
 static void
 ngx_http_xet_parts_pump(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -675,7 +677,7 @@ ngx_http_xet_parts_fail(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
 }
 
 
-/* NGX_DONE when the request was finalized. */
+/* NGX_DONE if the request was finalized. */
 
 static ngx_int_t
 ngx_http_xet_parts_begin(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -700,7 +702,7 @@ ngx_http_xet_parts_begin(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
 }
 
 
-/* Sends the piece that is ready; NGX_DONE when the request was finalized. */
+/* Sends the ready piece; NGX_DONE if the request was finalized. */
 
 static ngx_int_t
 ngx_http_xet_parts_output(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -720,7 +722,7 @@ ngx_http_xet_parts_output(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
     p->sent = p->ready;
     p->ready = NULL;
 
-    /* a thread may begin with the next piece before this one is sent */
+    /* a thread may start the next piece before this one is sent */
 
     if (!last) {
         p->status = ngx_http_xet_parts_next(r, p);
@@ -741,7 +743,7 @@ ngx_http_xet_parts_output(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
 }
 
 
-/* Links the ready piece and its texts; tells whether it is the last piece. */
+/* Links the ready piece and its texts; returns whether it is the last piece. */
 
 static ngx_uint_t
 ngx_http_xet_parts_chain(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -817,8 +819,8 @@ ngx_http_xet_parts_write_handler(ngx_http_request_t *r)
 
 
 /*
- * The bytes never change, but who may see them does: a repo can lose a file,
- * so its readers ask again, and get 304.
+ * The bytes never change, but permissions do: a repo can lose a file, so its
+ * readers revalidate, and get 304.
  */
 
 const char *
@@ -832,7 +834,7 @@ ngx_http_xet_content_cache(ngx_http_request_t *r)
         return "private, no-cache";
     }
 
-    /* with "xet_auth off" another module may decide by these headers */
+    /* with "xet_auth off" another module may check these headers */
 
     if (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN
         || r->headers_in.authorization
@@ -845,7 +847,7 @@ ngx_http_xet_content_cache(ngx_http_request_t *r)
 }
 
 
-/* RFC 9530, and RFC 3230 for those who know only that. */
+/* RFC 9530, and RFC 3230 for older clients. */
 
 ngx_int_t
 ngx_http_xet_content_digest(ngx_http_request_t *r, const u_char *sha256)

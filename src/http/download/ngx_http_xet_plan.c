@@ -177,7 +177,7 @@ ngx_http_xet_plan_piece(ngx_http_request_t *r, void *data)
 
     if (ngx_http_xet_plan_post(r, p) != NGX_AGAIN) {
 
-        /* a part of the answer is out: it can only be broken off */
+        /* a part of the response was sent: the connection can only be closed */
 
         ngx_http_finalize_request(r, ngx_http_xet_break_off(r));
     }
@@ -236,7 +236,7 @@ ngx_http_xet_plan_job(void *data, ngx_log_t *log)
 }
 
 
-/* Finishes the plan, or a part of it: XET_AGAIN asks for another job. */
+/* Finishes the plan, or a part of it: XET_AGAIN requests another job. */
 
 static xet_status_t
 ngx_http_xet_plan_finish_job(ngx_http_xet_plan_t *p, ngx_log_t *log)
@@ -444,8 +444,8 @@ ngx_http_xet_plan_spool_put_done(ngx_http_request_t *r, void *data)
 
 
 /*
- * Does a part of finishing a plan in a file.  XET_AGAIN: to be called again,
- * in another job; XET_OK: the plan is finished; else the error.
+ * Does a part of finishing a plan in a file.  XET_AGAIN: call it again, in
+ * another job; XET_OK: the plan is finished; else the error.
  */
 
 static xet_status_t

@@ -45,7 +45,7 @@ ngx_http_xet_audit_init(ngx_conf_t *cf)
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
-    /* with an index it has one value for all who ask */
+    /* with an index all users get the same value */
 
     xmcf->request_id = ngx_http_get_variable_index(cf, &name);
 
@@ -136,9 +136,9 @@ ngx_http_xet_audit_line(ngx_http_request_t *r, ngx_str_t *line)
 
 
 /*
- * Whether a request that nobody has noted is one of ours: in our locations,
- * answered by "xet_error", or refused before it had a location, in a server
- * that has some.
+ * Whether a request without a record belongs to this module: it is in our
+ * locations, was answered by "xet_error", or was rejected before it had a
+ * location, in a server with such locations.
  */
 
 static ngx_uint_t
@@ -161,7 +161,10 @@ ngx_http_xet_audit_ours(ngx_http_request_t *r, ngx_http_xet_loc_conf_t *xlcf)
 }
 
 
-/* Writes and tokens always, refusals of access too, and all where asked for. */
+/*
+ * Writes and tokens always, rejections of access too, and everything if
+ * configured.
+ */
 
 static ngx_uint_t
 ngx_http_xet_audit_told(ngx_http_request_t *r, ngx_http_xet_audit_t *audit,
@@ -169,7 +172,7 @@ ngx_http_xet_audit_told(ngx_http_request_t *r, ngx_http_xet_audit_t *audit,
 {
     ngx_http_xet_loc_conf_t  *xlcf;
 
-    /* a browser's question */
+    /* a preflight request of a browser */
 
     if (r->method == NGX_HTTP_OPTIONS) {
         return 0;
@@ -177,7 +180,7 @@ ngx_http_xet_audit_told(ngx_http_request_t *r, ngx_http_xet_audit_t *audit,
 
     if (status == NGX_HTTP_UNAUTHORIZED || status == NGX_HTTP_FORBIDDEN) {
 
-        /* who was kept out of another part of the server is none of ours */
+        /* rejections in other parts of the server are not ours */
 
         xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
@@ -298,7 +301,7 @@ ngx_http_xet_audit_what(ngx_http_request_t *r, xet_json_t *j,
 
     ngx_http_xet_audit_text(j, "hub", &audit->hub);
 
-    /* what no route tells; arguments are no part of it, and it is ASCII */
+    /* without a route: the path without arguments, which is ASCII */
 
     if (audit->action == NULL || audit->named) {
         path.data = uri;

@@ -32,7 +32,7 @@ ngx_http_xet_conf_closed(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     main = ngx_http_conf_get_module_loc_conf(cf, ngx_http_xet_module);
     p = xmcf->places->elts;
 
-    /* the last round is for the level of http, which is no place */
+    /* the last round is for the http level, which has no place */
 
     for (i = 0; i <= xmcf->places->nelts; i++) {
 
@@ -61,7 +61,7 @@ ngx_http_xet_conf_closed(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 }
 
 
-/* Whether some location of the server, or of any, is one of those. */
+/* Whether a location of the server, or of any server, uses the directive. */
 
 static ngx_uint_t
 ngx_http_xet_closed_used(ngx_http_xet_main_conf_t *xmcf,

@@ -18,7 +18,7 @@
 #include "ngx_http_xet_module.h"
 
 
-/* Why a location gives to its callers what is in private repos. */
+/* Why a location gives its callers the contents of private repos. */
 
 typedef struct {
     const char                *name;           /* of a directive */
@@ -116,7 +116,7 @@ ngx_http_xet_conf_expose(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 }
 
 
-/* A Hub that has something to protect, or NULL. */
+/* A Hub with something to protect, or NULL. */
 
 static ngx_http_xet_place_t *
 ngx_http_xet_expose_hub(ngx_http_xet_main_conf_t *xmcf)
@@ -140,9 +140,8 @@ ngx_http_xet_expose_hub(ngx_http_xet_main_conf_t *xmcf)
 
 
 /*
- * Whether a Hub tells one caller from another: by tokens, or by what a front
- * has found out.  Where all name spaces are everybody's there is nothing to
- * tell apart.
+ * Whether a Hub distinguishes its callers: by tokens, or by what a front end
+ * has found out.  If all name spaces belong to everyone, it does not.
  */
 
 static ngx_uint_t
@@ -166,7 +165,7 @@ ngx_http_xet_expose_guarded(ngx_http_xet_loc_conf_t *conf)
 }
 
 
-/* The blocks of "if" and "limit_except" are judged with what is around. */
+/* The blocks of "if" and "limit_except" are checked with their location. */
 
 static const ngx_http_xet_leak_t *
 ngx_http_xet_expose_leak(ngx_http_xet_place_t *place)
@@ -208,7 +207,7 @@ ngx_http_xet_expose_leak(ngx_http_xet_place_t *place)
 }
 
 
-/* A location for one URI may be that of a route which reads nothing. */
+/* A location for a single URI may be that of a route that reads nothing. */
 
 static ngx_uint_t
 ngx_http_xet_expose_reads(ngx_http_xet_place_t *place)
@@ -247,7 +246,7 @@ ngx_http_xet_expose_reads(ngx_http_xet_place_t *place)
 }
 
 
-/* Whether the directive of a place allows something there, or within it. */
+/* Whether the directive of a place allows something there, or inside it. */
 
 static ngx_uint_t
 ngx_http_xet_expose_used(ngx_http_xet_main_conf_t *xmcf,

@@ -24,7 +24,7 @@
 #define NGX_HTTP_XET_PEER_TIMEOUT_MAX  (60 * 60 * 1000)
 
 
-/* What is written behind the URL of a node. */
+/* The parameters of a node. */
 
 typedef struct {
     ngx_str_t    token;                        /* a file */
@@ -173,7 +173,7 @@ ngx_http_xet_conf_peer_node(ngx_conf_t *cf, ngx_http_xet_peer_t *peer)
 }
 
 
-/* An address as nginx takes it elsewhere, and no secrets in it. */
+/* An address in nginx's format, without secrets. */
 
 static char *
 ngx_http_xet_conf_peer_url(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
@@ -251,7 +251,7 @@ ngx_http_xet_conf_peer_token(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
         /* void */
     }
 
-    /* RFC 6750: a key file, which has colons, must not cross the network */
+    /* RFC 6750; a key file, whose lines have colons, must not be sent */
 
     for (p = content.data; p < content.data + len; p++) {
         if (!xet_is_alnum(*p)
@@ -298,7 +298,7 @@ ngx_http_xet_conf_peer_wipe(void *data)
 }
 
 
-/* libcurl reads the file again, in a worker, where it connects. */
+/* libcurl reads the file again, in a worker, when it connects. */
 
 char *
 ngx_http_xet_conf_trusted(ngx_conf_t *cf, ngx_str_t *file)
@@ -330,7 +330,7 @@ ngx_http_xet_conf_trusted(ngx_conf_t *cf, ngx_str_t *file)
 }
 
 
-/* The length of the scheme, or 0 for what is a path. */
+/* The length of the scheme, or 0 for a path. */
 
 static size_t
 ngx_http_xet_conf_peer_scheme(ngx_str_t *value)
@@ -357,7 +357,7 @@ ngx_http_xet_conf_peer_local(ngx_str_t *host)
 }
 
 
-/* A store that is its own peer would have its damage for a backup. */
+/* A store that is its own peer would have its own damage as the backup. */
 
 ngx_int_t
 ngx_http_xet_conf_peers(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)

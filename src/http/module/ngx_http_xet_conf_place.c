@@ -103,7 +103,7 @@ ngx_http_xet_conf_place(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *outer,
 }
 
 
-/* Of several in one block, as zones may be, it is the first. */
+/* Of several in one block, such as zones, it is the first one. */
 
 static ngx_http_xet_line_t *
 ngx_http_xet_conf_line(ngx_http_xet_main_conf_t *xmcf, const void *conf,
@@ -197,7 +197,7 @@ ngx_http_xet_conf_say(ngx_conf_t *cf, ngx_uint_t level, const void *conf,
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
-    /* what nobody has written has its default: then what is in need of it */
+    /* a default is not written anywhere: use the directive that needs it */
 
     names[0] = name;
     names[1] = "xet_api";
@@ -244,8 +244,8 @@ ngx_http_xet_place_find(ngx_http_xet_main_conf_t *xmcf,
 
 
 /*
- * Sets *final where nginx would not go on with the regular expressions of the
- * locations around.
+ * Sets *final if nginx would not continue with the regular expressions of the
+ * outer locations.
  */
 
 static ngx_http_xet_place_t *
@@ -294,7 +294,7 @@ ngx_http_xet_place_inner(ngx_http_xet_main_conf_t *xmcf, const void *outer,
 
 #if (NGX_PCRE)
 
-/* The first regular expression of a level that matches. */
+/* The first matching regular expression of a level. */
 
 static ngx_http_xet_place_t *
 ngx_http_xet_place_regex(ngx_http_xet_main_conf_t *xmcf, const void *outer,

@@ -14,7 +14,7 @@
 
 #define NGX_HTTP_XET_ZONE_PAGES      8         /* at least */
 
-/* Ten digits are a generation, of which a period takes eight. */
+/* A generation has up to ten digits, eight of which are the period. */
 
 #define NGX_HTTP_XET_GENERATION_NUMBER    9999999999LL
 #define NGX_HTTP_XET_GENERATION_PERIODIC  99
@@ -124,9 +124,9 @@ ngx_http_xet_conf_chore(ngx_conf_t *cf, ngx_command_t *cmd, void *conf,
 
 
 /*
- * xet_api, xet_data, xet_token: what cmd->post says of the location.  The first
- * place of "xet_api" or "xet_data" is kept: only when all is read can it be
- * said which directive is missing.
+ * xet_api, xet_data, xet_token: the role of the location, in cmd->post.  The
+ * first position of "xet_api" or "xet_data" is recorded: missing directives can
+ * be reported only at the end.
  */
 
 char *
@@ -166,7 +166,7 @@ ngx_http_xet_conf_mount(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* xet_hub on | off: a Hub needs all that the API does. */
+/* xet_hub on | off: a Hub needs everything that the API needs. */
 
 char *
 ngx_http_xet_conf_hub(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -199,7 +199,7 @@ ngx_http_xet_conf_hub(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* A location has one handler of content: the last that was set. */
+/* A location has one content handler: the last one that was set. */
 
 static void
 ngx_http_xet_conf_handler(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -234,7 +234,7 @@ ngx_http_xet_conf_monitor(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "is duplicate";
     }
 
-    /* the first row is what stands without a word */
+    /* the first row is the default without an argument */
 
     e = cmd->post;
     value = cf->args->elts;
@@ -406,7 +406,7 @@ ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* xet_hosts name ...; as nginx compares names: without a port. */
+/* xet_hosts name ...; nginx compares names without a port. */
 
 char *
 ngx_http_xet_conf_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -452,8 +452,8 @@ ngx_http_xet_conf_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * A "server_name" counts if it is a name, and no pattern.  The list of nginx is
- * in memory that is gone when the configuration was read.
+ * A "server_name" counts if it is a name, not a pattern.  nginx frees its list
+ * after the configuration was read.
  */
 
 ngx_int_t
@@ -561,8 +561,8 @@ ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 /*
  * xet_token_generation off | [number] [period=time];
  *
- * What is made of both is in ngx_http_xet_token.c, and why the number has to be
- * small where there is a period.
+ * ngx_http_xet_token.c explains what is made of both, and why the number must
+ * be small if there is a period.
  */
 
 char *
@@ -765,7 +765,7 @@ ngx_http_xet_conf_upload_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Adds the zone of zone=name:size; NULL for one that is in use already. */
+/* Adds the zone of zone=name:size; NULL for a zone that is in use already. */
 
 static ngx_shm_zone_t *
 ngx_http_xet_conf_zone(ngx_conf_t *cf, ngx_str_t *value)

@@ -218,7 +218,7 @@ ngx_http_xet_conf_store_bucket(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 }
 
 
-/* What is not there gets its default; paths are made full. */
+/* Sets defaults of missing parameters; makes paths absolute. */
 
 static char *
 ngx_http_xet_conf_s3_check(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3)
@@ -282,7 +282,7 @@ ngx_http_xet_conf_s3_check(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3)
 }
 
 
-/* An absolute path, without slashes at its end, with a zero byte. */
+/* An absolute path without trailing slashes, with a zero byte. */
 
 static ngx_int_t
 ngx_http_xet_conf_store_full(ngx_conf_t *cf, ngx_str_t *path)

@@ -22,7 +22,7 @@
 #include "ngx_http_xet_routes.h"
 
 
-/* Besides its chunks a xorb of an old client has a footer. */
+/* The maximum size of the footer in a xorb of an old client. */
 #define NGX_HTTP_XET_FOOTER_MAX  (3 * 1024 * 1024)
 #define NGX_HTTP_XET_SHARD_MAX   (64 * 1024 * 1024)
 
@@ -77,7 +77,7 @@ ngx_http_xet_conf_warn(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
             continue;
         }
 
-        /* a server, and what is in it */
+        /* a server, and its contents */
 
         for (j = 0; j < xmcf->places->nelts; j++) {
 
@@ -102,7 +102,7 @@ ngx_http_xet_warn_place(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 
     clcf = place->core;
 
-    /* the blocks of "if" and "limit_except" are judged with what is around */
+    /* the blocks of "if" and "limit_except" are checked with their location */
 
     if (clcf->noname) {
         return;
@@ -122,7 +122,7 @@ ngx_http_xet_warn_place(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
         ngx_http_xet_warn_hub(w, server, place);
     }
 
-    /* set for all servers, it is on for sites that are none of ours, too */
+    /* set at http level, it is also on for other sites */
 
     if (place->conf->api
         || (place->conf->verify_body
@@ -150,7 +150,7 @@ ngx_http_xet_warn_place(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 }
 
 
-/* What takes requests away from the handler that the location was given. */
+/* Checks for directives that bypass the handler of the location. */
 
 static void
 ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
@@ -209,7 +209,7 @@ ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 }
 
 
-/* A token of no repo can not write where files belong to repos. */
+/* A token without a repo can't write if files belong to repos. */
 
 static void
 ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
@@ -256,7 +256,7 @@ ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 }
 
 
-/* A URI of the location begins with its name, and a route with the base. */
+/* A URI of the location starts with its name, and a route with the base. */
 
 static void
 ngx_http_xet_warn_api_base(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
@@ -307,7 +307,7 @@ ngx_http_xet_warn_body(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     clcf = place->core;
     size = clcf->client_max_body_size;
 
-    /* who reads only needs no room */
+    /* a location for reads only needs no room */
 
     if (size == 0 || (clcf->limit_except & NGX_HTTP_POST)
         || place->conf->read_only)
@@ -399,8 +399,8 @@ ngx_http_xet_warn_tls(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 
 
 /*
- * The request line is read by the rules of the default server of the address,
- * the headers behind "Host" by those of the server that has the name.
+ * The request line is read with the settings of the default server of the
+ * address, the headers after "Host" with those of the named server.
  */
 
 static void
@@ -484,7 +484,7 @@ ngx_http_xet_warn_header_room(ngx_http_xet_warn_t *w,
                                  + NGX_HTTP_XET_LINE_ROOM);
         }
 
-        /* our own ones are short */
+        /* our own tokens are short */
 
         if (p[i].conf->auth == NGX_HTTP_XET_AUTH_TOKEN && !w->xmcf->mint) {
             room = ngx_max(room, XET_TOKEN_MAX + NGX_HTTP_XET_LINE_ROOM);
@@ -495,7 +495,7 @@ ngx_http_xet_warn_header_room(ngx_http_xet_warn_t *w,
 }
 
 
-/* Names that "error_page" leads to, and what it should lead to. */
+/* Targets of "error_page", and what they should be. */
 
 static void
 ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server)
@@ -544,7 +544,10 @@ ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server)
                                   &p[i].core->name, &page[j].value.value,
                                   page[j].status, &page[j].value.value);
 
-            /* inner locations, and the next statuses, lack the same */
+            /*
+             * inner locations, and the next statuses, would get the same
+             * warning
+             */
 
             return;
         }
@@ -552,7 +555,7 @@ ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server)
 }
 
 
-/* A location of "xet_error" is of use only where "error_page" leads to it. */
+/* A location of "xet_error" works only as a target of "error_page". */
 
 static void
 ngx_http_xet_warn_error(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,

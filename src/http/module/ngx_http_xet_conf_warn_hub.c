@@ -24,7 +24,7 @@ ngx_http_xet_warn_hub(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 
     ngx_http_xet_warn_hub_upstream(w, server, place);
 
-    /* where tokens lead to elsewhere is said there */
+    /* a warning of another server covers tokens that lead there */
 
     if (place->conf->token_cas_url) {
         return;

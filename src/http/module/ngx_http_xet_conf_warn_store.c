@@ -37,7 +37,7 @@ static ngx_uint_t ngx_http_xet_warn_may(ngx_http_xet_warn_user_t *u,
     const char *path, ngx_uint_t bit);
 
 
-/* A bucket that is mounted at the root is a folder for once. */
+/* A bucket that is mounted at the root is a folder in this case. */
 
 void
 ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
@@ -131,7 +131,7 @@ ngx_http_xet_warn_tried(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 }
 
 
-/* "error_page 404 = @elsewhere;": what is not in the folder is had there. */
+/* "error_page 404 = @elsewhere;": missing files are fetched there. */
 
 static ngx_uint_t
 ngx_http_xet_warn_sent_on(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
@@ -175,8 +175,8 @@ ngx_http_xet_warn_sent_on(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 
 
 /*
- * Who the workers are is said by "user" before "http"; where it isn't, nothing
- * is known yet.
+ * The user of the workers is set by "user" before "http"; otherwise it is not
+ * known yet.
  */
 
 void
@@ -238,7 +238,7 @@ ngx_http_xet_warn_reads(ngx_http_xet_warn_user_t *u, char *path)
 }
 
 
-/* With a list of access rights the bits say less than the truth. */
+/* With an access control list the mode bits are not enough. */
 
 static ngx_uint_t
 ngx_http_xet_warn_may(ngx_http_xet_warn_user_t *u, const char *path,

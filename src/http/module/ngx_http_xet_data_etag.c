@@ -45,7 +45,7 @@ ngx_http_xet_etag_init(ngx_conf_t *cf)
 }
 
 
-/* A subrequest is a slice, with the answer of the store as it is. */
+/* A subrequest is a slice, with the unchanged response of the store. */
 
 static ngx_int_t
 ngx_http_xet_etag_header_filter(ngx_http_request_t *r)
@@ -109,7 +109,7 @@ ngx_http_xet_etag_set(ngx_http_request_t *r, ngx_http_xet_data_t *data)
         return NGX_ERROR;
     }
 
-    /* that of the store is hidden, and it was nobody's to choose */
+    /* that of the store is hidden, and clients could not have it */
 
     if (r->headers_out.content_type.len == 0) {
         ngx_str_set(&r->headers_out.content_type, "application/octet-stream");

@@ -161,7 +161,7 @@ ngx_http_xet_data_init(ngx_conf_t *cf)
 }
 
 
-/* Skips the filters for subrequests, too: a slice is one. */
+/* Also skips the filters for subrequests: a slice is one. */
 
 static ngx_int_t
 ngx_http_xet_data_header_filter(ngx_http_request_t *r)
@@ -190,7 +190,7 @@ ngx_http_xet_data_header_filter(ngx_http_request_t *r)
 }
 
 
-/* Also what nginx itself answers in the place of our handler. */
+/* Also for responses of nginx itself instead of our handler. */
 
 static ngx_uint_t
 ngx_http_xet_data_ours(ngx_http_request_t *r, ngx_http_xet_loc_conf_t *xlcf)
@@ -200,7 +200,7 @@ ngx_http_xet_data_ours(ngx_http_request_t *r, ngx_http_xet_loc_conf_t *xlcf)
 }
 
 
-/* How long an answer may be kept is said here, and by nobody else. */
+/* The lifetime in caches is set here, and nowhere else. */
 
 static ngx_int_t
 ngx_http_xet_data_cache(ngx_http_request_t *r)
@@ -250,7 +250,7 @@ ngx_http_xet_data_life(ngx_http_request_t *r, ngx_http_xet_data_t *data)
     expires.len = ngx_http_time(expires.data, ngx_time() + left)
                   - expires.data;
 
-    /* "Expires" is for those who know HTTP/1.0 only */
+    /* "Expires" is for HTTP/1.0 */
 
     return (ngx_http_xet_header_add(r, "Cache-Control", &control)
             && ngx_http_xet_header_add(r, "Expires", &expires))
@@ -279,8 +279,9 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     /*
-     * RFC 9530: a digest is that of the coded form.  What we code ourselves
-     * has none, so a coding with a digest is a filter's, here or at an edge.
+     * RFC 9530: a digest is that of the coded content.  Our own coded responses
+     * have none, so a coding with a digest comes from a filter, here or at an
+     * edge.
      */
 
     if ((xlcf->api || xlcf->verify_body) && ngx_http_xet_guard_coded(r)) {
@@ -288,7 +289,7 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
         ngx_http_xet_header_remove(r, "Repr-Digest");
     }
 
-    /* errors and redirects have no byte of a xorb */
+    /* errors and redirects contain no byte of a xorb */
 
     if (!xlcf->data || r != r->main
         || r->headers_out.status == NGX_HTTP_NO_CONTENT
@@ -314,7 +315,7 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
 }
 
 
-/* Whether the answer has a content coding; an empty header names none. */
+/* Whether the response has a content coding; an empty header is none. */
 
 static ngx_uint_t
 ngx_http_xet_guard_coded(ngx_http_request_t *r)
@@ -337,7 +338,7 @@ ngx_http_xet_guard_coded(ngx_http_request_t *r)
 }
 
 
-/* What is wrong with the answer, or NULL. */
+/* What is wrong with the response, or NULL. */
 
 static const char *
 ngx_http_xet_guard_fault(ngx_http_request_t *r)
@@ -375,10 +376,10 @@ ngx_http_xet_guard_fault(ngx_http_request_t *r)
 
 
 /*
- * Whether the ranges of the answer are those of the request, each of which lies
- * in a signed one; of several ranges only the type of the answer is checked.
- * Of a file that was cut the range filter sends what there is: such a range is
- * another one, too.
+ * Whether the ranges of the response are those of the request, each of which is
+ * inside a signed one; of several ranges only the type of the response is
+ * checked. Of a truncated file the range filter sends the existing bytes: this
+ * is another range, too.
  */
 
 static ngx_uint_t

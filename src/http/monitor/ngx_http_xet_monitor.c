@@ -82,7 +82,7 @@ ngx_http_xet_monitor_handler(ngx_http_request_t *r)
 }
 
 
-/* "format" of the arguments, else what the location says. */
+/* The argument "format", else the setting of the location. */
 
 static ngx_int_t
 ngx_http_xet_monitor_form(ngx_http_request_t *r, ngx_uint_t *form)

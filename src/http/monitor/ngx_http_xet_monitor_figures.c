@@ -27,14 +27,14 @@
 #define NGX_HTTP_XET_FIGURES_INTERVAL  10000   /* ms */
 #define NGX_HTTP_XET_FIGURES_LATE      60000   /* ms */
 
-/* Rows of a question, which take some 50 ms. */
+/* The rows of a question, which takes some 50 ms. */
 #define NGX_HTTP_XET_FIGURES_PART      50000
 #define NGX_HTTP_XET_REPOS_PART        20000
 
 #define NGX_HTTP_XET_NO_FIGURE         -1
 #define NGX_HTTP_XET_TOP               10
 
-/* Where the rows of a walk have come to their end. */
+/* The position after the last row of a walk. */
 #define NGX_HTTP_XET_FIGURES_END       NGX_MAX_OFF_T_VALUE
 
 
@@ -117,8 +117,8 @@ ngx_http_xet_monitor_ask(ngx_uint_t repos)
 
 
 /*
- * A ticket for the next question, or 0 where it is not time for one.  Where
- * others wait already for PostgreSQL, the question is as one without an answer.
+ * A ticket for the next question, or 0 if the interval has not passed.  If
+ * statements are waiting for PostgreSQL, the question counts as unanswered.
  */
 
 static uintptr_t
@@ -141,7 +141,7 @@ ngx_http_xet_monitor_due(ngx_http_xet_due_t *due)
 }
 
 
-/* Whether an answer is the one that is waited for. */
+/* Whether an answer is the expected one. */
 
 static ngx_uint_t
 ngx_http_xet_monitor_taken(ngx_http_xet_due_t *due, void *ticket)
@@ -259,7 +259,7 @@ ngx_http_xet_monitor_answer(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 }
 
 
-/* What no chore has done is not told. */
+/* Results of chores that never ran are not shown. */
 
 static void
 ngx_http_xet_monitor_chores(const ngx_http_xet_figures_row_t *f)
@@ -393,8 +393,8 @@ ngx_http_xet_monitor_sized(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
 
 /*
- * Repos come in the order of their ids, so that all parts of one are neighbours
- * and only the last one is open.
+ * Repos come in the order of their ids, so all parts of a repo are adjacent and
+ * only the last one is incomplete.
  */
 
 static void

@@ -24,7 +24,7 @@
 #define NGX_HTTP_XET_STATUS_NONCE   16
 #define NGX_HTTP_XET_STATUS_REPOS   10
 
-/* Waiting for longer is a fault, in ms. */
+/* Waiting longer than this is a fault, in ms. */
 #define NGX_HTTP_XET_STATUS_LONG    30000
 
 
@@ -48,7 +48,7 @@ typedef struct {
 } ngx_http_xet_status_t;
 
 
-/* The parts whose state is told, with what is said of each state. */
+/* The checks of the page, with the text for each state. */
 
 enum {
     NGX_HTTP_XET_PART_POSTGRES = 0,
@@ -122,7 +122,7 @@ static const char  ngx_http_xet_status_html[] =
 #define ngx_http_xet_status_cell(s, symbol)                                   \
     ((s)->cells[NGX_HTTP_XET_M_##symbol])
 
-/* A gauge that is set has its value and one. */
+/* A gauge that is set is stored as its value plus one. */
 #define ngx_http_xet_status_gauge(s, symbol)                                  \
     ((s)->cells[NGX_HTTP_XET_M_##symbol] - 1)
 
@@ -358,7 +358,7 @@ ngx_http_xet_status_store(ngx_http_xet_status_t *s,
 }
 
 
-/* How long the oldest statement or job has waited. */
+/* Shows how long the oldest statement or job has waited. */
 
 static void
 ngx_http_xet_status_queues(ngx_http_xet_status_t *s)
@@ -455,7 +455,7 @@ ngx_http_xet_status_stored(ngx_http_xet_status_t *s)
 }
 
 
-/* Requests for metrics and for this page are left out. */
+/* Requests for metrics and for this page are not counted. */
 
 static void
 ngx_http_xet_status_traffic(ngx_http_xet_status_t *s)
@@ -516,7 +516,7 @@ ngx_http_xet_status_since(ngx_http_xet_status_t *s)
 }
 
 
-/* What clients are given: none where nothing serves the API. */
+/* The endpoint for clients, or "none" without the API. */
 
 static void
 ngx_http_xet_status_endpoint(ngx_http_xet_status_t *s)
@@ -552,7 +552,7 @@ ngx_http_xet_status_endpoint(ngx_http_xet_status_t *s)
 }
 
 
-/* state NULL: not known here, and no fault either. */
+/* state NULL: unknown on this server, which is not a fault. */
 
 static void
 ngx_http_xet_status_part(ngx_http_xet_status_t *s, const char *name,
@@ -635,7 +635,7 @@ ngx_http_xet_status_sum(const uint64_t *cells, ngx_uint_t cell, ngx_uint_t n)
 }
 
 
-/* How long ago a gauge of a time is, "never" for one that is not set. */
+/* Writes how long ago the time of a gauge is, or "never" if it is not set. */
 
 static u_char *
 ngx_http_xet_status_age(u_char *p, uint64_t ms)

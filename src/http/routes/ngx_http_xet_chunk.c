@@ -153,8 +153,8 @@ ngx_http_xet_chunk_answer(ngx_http_request_t *r)
 
 
 /*
- * The xorbs are on record now.  The update has dropped the rows of the look-up,
- * so the chunk is looked up again.
+ * The xorbs are recorded now.  The update has freed the rows of the look-up, so
+ * the chunk is looked up again.
  */
 
 static void
@@ -192,11 +192,10 @@ ngx_http_xet_chunk_cleanup(void *data)
 
 
 /*
- * Sets the key of the period, which is the hash of "xet-dedup-1" and the
- * number of the period, keyed with the secret.  A reply stays valid through
- * the period that follows, so that a reply given at the end of a period is of
- * use.  The key of the noise, made of "xet-noise-1" in the same way, never
- * leaves the server.
+ * Sets the key of the period, which is the hash of "xet-dedup-1" and the number
+ * of the period, keyed with the secret.  A response stays valid during the next
+ * period, so that one at the end of a period is useful.  The key of the noise,
+ * made of "xet-noise-1" in the same way, never leaves the server.
  */
 
 static void
@@ -280,7 +279,7 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
 
         xet_shard_build_xorb_block(b, &xorb, f->key);
 
-        /* the sums must not show chunks that were hidden */
+        /* the sums must not reveal hidden chunks */
 
         if (xorb.seen == NULL) {
             f->stored_on_disk += xorb.stored_size;
@@ -312,7 +311,7 @@ ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data)
 
     if (chunk->damage.xorbs.n && ngx_http_xet_query_again(r)) {
 
-        /* only the primary knows which copy there is now */
+        /* only the primary knows the current copy */
 
         ngx_http_xet_damage_destroy(&chunk->damage);
 

@@ -54,7 +54,7 @@ struct ngx_http_xet_hashes_s {
 };
 
 
-/* Whether the file has terms behind the window. */
+/* Whether the file has terms after the window. */
 #define ngx_http_xet_hashes_more(h)                                           \
     ((h)->full && (h)->windows.position < (h)->size)
 
@@ -121,7 +121,9 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
         return ngx_http_xet_error_status(r, status);
     }
 
-    /* an upload is made of the answer, which needs the primary anyway */
+    /*
+     * the client will upload with the response, which needs the primary anyway
+     */
 
     ngx_http_xet_query_primary(r);
 
@@ -202,8 +204,8 @@ ngx_http_xet_hashes_terms(ngx_http_request_t *r)
 
 
 /*
- * With the first window, which brings the size of the file: clamps the ranges
- * and makes the core's state.  Nothing is left to do with later windows.
+ * With the first window, which has the size of the file: clamps the ranges and
+ * creates the core's state.  Does nothing for later windows.
  */
 
 static xet_status_t
@@ -249,7 +251,7 @@ ngx_http_xet_hashes_copy(ngx_http_request_t *r, ngx_http_xet_hashes_t *h,
     for (i = 0; i < terms->n; i++) {
         (void) ngx_http_xet_row(r, file_terms, i, &row);
 
-        /* other terms took the place of those of the window before */
+        /* other terms have replaced those of the previous window */
 
         if (i == 0 && row.packed.len
             && row.first_offset < h->windows.position)

@@ -133,8 +133,8 @@ ngx_http_xet_repo_delete_handler(ngx_http_request_t *r,
 
 
 /*
- * The token says which repo it is; who adds "?name=" is not surprised by having
- * taken the token of another one.
+ * The token names the repo to delete; "?name=" protects the caller from using
+ * the token of another repo.
  */
 
 static ngx_int_t

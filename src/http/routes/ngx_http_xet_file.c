@@ -212,7 +212,7 @@ ngx_http_xet_file_put_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     xet_status_t                     status;
     ngx_http_xet_ingest_expected_t   expected;
 
-    /* a part of a file would be taken for all of it */
+    /* a part of a file would be stored as the whole file */
 
     if (ngx_http_xet_header_find(&r->headers_in.headers, "Content-Range", 0)) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_partial_put",
@@ -268,8 +268,8 @@ ngx_http_xet_file_put_expected(ngx_http_request_t *r,
 
 
 /*
- * Takes the expected SHA-256 from a header, Content-Digest or Repr-Digest.
- * Either may come, or both, which must agree then.
+ * Reads the expected SHA-256 from a header, Content-Digest or Repr-Digest. If
+ * both are present, they must agree.
  */
 
 static xet_status_t
@@ -296,7 +296,7 @@ ngx_http_xet_file_put_digest(ngx_http_request_t *r, const char *name,
 
     if (status != XET_OK) {
 
-        /* the header has only algorithms that are not checked here */
+        /* the header has only unsupported algorithms */
 
         return (status == XET_DONE) ? XET_OK : status;
     }

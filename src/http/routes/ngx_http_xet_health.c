@@ -111,8 +111,8 @@ ngx_http_xet_health_queried(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     /*
-     * Sessions are refused when the store is not that of the database, which
-     * the probe finds out: then the store's error is the answer.
+     * Sessions are rejected if the store does not belong to this database.  The
+     * probe finds this out, and then the error of the store is the response.
      */
 
     handler = (rc == NGX_OK) ? ngx_http_xet_health_probed

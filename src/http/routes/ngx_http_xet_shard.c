@@ -24,10 +24,10 @@
 #include "ngx_http_xet_upload.h"
 
 
-/* Milliseconds before the first frame; an error by then is a status. */
+/* Milliseconds before the first frame; an earlier error is a status. */
 #define NGX_HTTP_XET_SHARD_DELAY  500
 
-/* What hf_xet shows of a refusal without frames. */
+/* The reason phrase that hf_xet shows for a rejection without frames. */
 #define NGX_HTTP_XET_SHARD_UNKNOWN                                            \
     "400 Unknown Xorb; remove HF_XET_CACHE (~/.cache/huggingface/xet)"
 
@@ -273,7 +273,7 @@ ngx_http_xet_shard_frame(ngx_http_request_t *r, ngx_http_xet_frames_t *frames,
         return ngx_http_xet_frames_end(frames, frame, p - frame);
     }
 
-    /* a fault of the shard is final; a failure of the server may pass */
+    /* an error of the shard is final; a failure of the server may pass */
 
     if (rc == NGX_DECLINED) {
         code = xet_status_code(status);

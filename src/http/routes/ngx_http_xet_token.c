@@ -72,7 +72,7 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* a repo of a Hub, to which that one gives tokens, and nobody else */
+    /* a repo of a Hub, for which only the Hub issues tokens */
 
     repo.data = (u_char *) claims.repo.data;
     repo.len = claims.repo.len;
@@ -140,7 +140,7 @@ ngx_http_xet_token_make(ngx_http_request_t *r, xet_token_claims_t *claims,
 
     rc = ngx_http_xet_token_endpoint(r, url);
 
-    /* who may only read sends nothing, and keeps a cache of what it reads */
+    /* a reader sends nothing, and keeps its cache */
 
     if (rc == NGX_OK && claims->scope != XET_SCOPE_READ) {
         rc = ngx_http_xet_token_generation(r, url);
@@ -170,7 +170,7 @@ ngx_http_xet_token_make(ngx_http_request_t *r, xet_token_claims_t *claims,
 }
 
 
-/* Whom a token was given, for what; never the token. */
+/* Records for whom and for what a token was issued; never the token. */
 
 static void
 ngx_http_xet_token_note(ngx_http_request_t *r, xet_token_claims_t *claims)
@@ -203,8 +203,8 @@ ngx_http_xet_token_note(ngx_http_request_t *r, xet_token_claims_t *claims)
 
 
 /*
- * Fills the claims from the configuration and the time.  NGX_DECLINED when the
- * scope is none.
+ * Fills the claims from the configuration and the time.  NGX_DECLINED for an
+ * unknown scope.
  */
 
 static ngx_int_t
@@ -232,7 +232,7 @@ ngx_http_xet_token_claims(ngx_http_request_t *r, xet_token_claims_t *claims)
         return NGX_DECLINED;
     }
 
-    /* nobody gets from a server that changes nothing what changes another */
+    /* a read-only server must not issue tokens for writes elsewhere */
 
     if (xlcf->read_only) {
         claims->scope = XET_SCOPE_READ;

@@ -180,7 +180,7 @@ ngx_http_xet_fetch_job(ngx_http_xet_fetch_t *fetch, u_char *buf, size_t size,
 }
 
 
-/* What the last xorb has left goes first; the connection may stay. */
+/* Drops the rest of the last xorb first; the connection may stay. */
 
 static xet_status_t
 ngx_http_xet_fetch_open(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
@@ -239,8 +239,8 @@ ngx_http_xet_fetch_open(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
 
 /*
- * The body of an error is not looked at: the one of a 404 is read, so that the
- * connection can be used again.
+ * The body of an error is ignored: that of a 404 is read, so that the
+ * connection can be reused.
  */
 
 static xet_net_taken_t
@@ -282,8 +282,8 @@ ngx_http_xet_fetch_done(xet_net_request_t *request)
 
 
 /*
- * XET_OK: the transfer has ended well.  A round of libcurl is a record of TLS
- * at most, so it goes on while bytes come.
+ * XET_OK: the transfer is complete.  A round of libcurl reads at most one TLS
+ * record, so it is repeated while data arrives.
  */
 
 static xet_status_t
@@ -296,7 +296,7 @@ ngx_http_xet_fetch_run(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
     if (fetch->state == NGX_HTTP_XET_FETCH_PAUSED) {
         fetch->state = NGX_HTTP_XET_FETCH_RUNS;
 
-        /* what was kept is written at once */
+        /* buffered data is written at once */
 
         xet_net_resume(&fetch->request);
     }
@@ -357,7 +357,7 @@ ngx_http_xet_fetch_ended(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
         return XET_STORE_FILES;
     }
 
-    /* also out of memory: a peer gets it by a header that is too long */
+    /* also out of memory: a peer can cause it with a header that is too long */
 
     fetch->bad = 1;
 
@@ -366,8 +366,8 @@ ngx_http_xet_fetch_ended(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
 
 /*
- * A peer that has not the xorb is no error; that there is no API is one.  The
- * errors of an API are JSON, those of other servers are pages.
+ * A peer without the xorb is not an error; a missing API is one.  The errors of
+ * an API are JSON, those of other servers are pages.
  */
 
 static xet_status_t
@@ -421,9 +421,9 @@ ngx_http_xet_fetch_answers(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
 
 /*
- * Only a pause before which little came is the peer's, and of that no more than
- * it should take: a worker or a pool that is busy is not its fault, and nor is
- * the rate.
+ * Only a pause after little data counts against the peer, and at most its
+ * planned length: a busy worker or pool, and the rate, are not the peer's
+ * fault.
  */
 
 static xet_status_t

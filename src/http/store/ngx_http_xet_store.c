@@ -36,7 +36,7 @@
 #define NGX_HTTP_XET_TAGS_MAX  16
 
 
-/* What is left of a file when nobody needs it any more. */
+/* What remains of a file that is no longer needed. */
 
 typedef struct {
     ngx_http_xet_store_t  *store;
@@ -114,8 +114,8 @@ ngx_http_xet_store_create(ngx_conf_t *cf, xet_store_t *backend)
 
 
 /*
- * The end of a cycle.  A process that serves is about to end with it, and may
- * leave threads behind that use the store.
+ * The end of a cycle.  A serving process is about to end with it, and may leave
+ * threads behind that use the store.
  */
 
 static void
@@ -147,7 +147,7 @@ ngx_http_xet_store_exit(ngx_cycle_t *cycle)
 }
 
 
-/* Workers own the folders that the master makes. */
+/* Workers own the folders that the master creates. */
 
 ngx_int_t
 ngx_http_xet_store_init(ngx_cycle_t *cycle)
@@ -313,7 +313,10 @@ ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
 }
 
 
-/* What is to be closed and removed; the file is as before the first write. */
+/*
+ * Takes what is to be closed and removed; the file is as before the first
+ * write.
+ */
 
 static void
 ngx_http_xet_store_rest(ngx_http_xet_temp_t *file,
@@ -360,9 +363,9 @@ ngx_http_xet_store_keep(ngx_http_xet_temp_t *file, ngx_uint_t kept)
 
 
 /*
- * Where the folder of temporary files is missing, the folder of the store may
- * be another one, or an unmounted disk: this is checked before the error of
- * open() is reported.
+ * If the folder of temporary files is missing, the folder of the store may be
+ * another one, or an unmounted disk: this is checked before the error of open()
+ * is reported.
  */
 
 static xet_status_t
@@ -467,7 +470,9 @@ ngx_http_xet_store_read_job(ngx_http_xet_temp_t *file, u_char *data,
 }
 
 
-/* file->committed as soon as there may be a copy, whatever fails then. */
+/*
+ * Sets file->committed as soon as there may be a copy, even if it fails later.
+ */
 
 xet_status_t
 ngx_http_xet_store_commit_job(ngx_http_xet_temp_t *file,

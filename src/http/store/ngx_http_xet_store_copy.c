@@ -50,7 +50,7 @@ ngx_http_xet_store_stat_job(ngx_http_xet_store_t *store,
 }
 
 
-/* The identity is looked at once for all that are missing, and behind them. */
+/* The identity is checked once for all missing copies, after them. */
 
 void
 ngx_http_xet_store_stat_all_job(ngx_http_xet_store_t *store,
@@ -136,8 +136,8 @@ ngx_http_xet_copy_missing_job(ngx_http_xet_store_t *store, ngx_log_t *log)
 
 
 /*
- * A bit that has changed on its way from an object store is not one that is
- * stored: what is found damaged is read once more before anybody is told.
+ * A bit that has flipped in transit from an object store is not damage of the
+ * store: damaged data is read once more before it is reported.
  */
 
 xet_status_t
@@ -252,8 +252,8 @@ ngx_http_xet_store_remove_job(ngx_http_xet_store_t *store,
 
 
 /*
- * Only in the store of the database: where a disk is not mounted there are no
- * files to remove, and the notes of those on the disk must stay.
+ * Only in the store of this database: without its disk there are no files to
+ * remove, and the notes of those on the disk must stay.
  */
 
 xet_status_t

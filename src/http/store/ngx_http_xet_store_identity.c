@@ -140,8 +140,9 @@ ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
     }
 
     /*
-     * What is noted while an answer is on its way may have been made behind
-     * that answer: it is held against what was known when it was asked for.
+     * An identity recorded during a request may be newer than the response, so
+     * the response is compared with the identity known when the request was
+     * sent.
      */
 
     same = known[0] == '\0'

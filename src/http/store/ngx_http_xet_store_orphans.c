@@ -166,7 +166,7 @@ ngx_http_xet_orphans_read(ngx_http_xet_orphans_t *o,
 }
 
 
-/* What a bucket has sent is taken to its end. */
+/* A list from a bucket is processed to its end. */
 
 static ngx_uint_t
 ngx_http_xet_orphans_late(ngx_http_xet_orphans_t *o, uint64_t began)
@@ -184,7 +184,7 @@ ngx_http_xet_orphans_next(ngx_http_xet_orphans_t *o)
 }
 
 
-/* A folder that is not there has no files: the identity was looked at. */
+/* A missing folder has no files: the identity was checked. */
 
 static xet_status_t
 ngx_http_xet_orphans_open(ngx_http_xet_orphans_t *o, ngx_log_t *log)
@@ -467,14 +467,14 @@ ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
         return rc;
     }
 
-    /* what comes back after a crash all the same is found once more */
+    /* a file that reappears after a crash is found again */
 
     rc = o->store->backend->ops->remove(o->store->backend, items, n, &error);
 
     for (i = 0; i < n; i++) {
         item = &items[i];
 
-        /* a sweep may have died when a file had its name back, too */
+        /* a sweep may also have died when a file had its name back */
 
         (void) xet_store_copy(copy, &o->taken[i].xorb, o->taken[i].tag);
 
@@ -554,7 +554,7 @@ ngx_http_xet_orphans_sure(ngx_http_xet_orphans_t *o,
 }
 
 
-/* Of an object all is known by the list. */
+/* The list has all data of an object. */
 
 static xet_status_t
 ngx_http_xet_orphans_look(ngx_http_xet_orphans_t *o,
@@ -581,7 +581,7 @@ ngx_http_xet_orphans_look(ngx_http_xet_orphans_t *o,
 }
 
 
-/* Whether the file has that name, too. */
+/* Whether the file also has this name. */
 
 static ngx_uint_t
 ngx_http_xet_orphans_two(ngx_http_xet_orphans_t *o, const char *name,
@@ -598,7 +598,7 @@ ngx_http_xet_orphans_two(ngx_http_xet_orphans_t *o, const char *name,
 }
 
 
-/* Whether it is a file that no upload is about to put the row of. */
+/* Whether the file is too old for an upload that is about to add its row. */
 
 static ngx_uint_t
 ngx_http_xet_orphans_old(const xet_store_item_t *item)
@@ -609,8 +609,8 @@ ngx_http_xet_orphans_old(const xet_store_item_t *item)
 
 
 /*
- * Whether it is of a time of which the database must know.  The clock of the
- * object store is not compared with that of this machine.
+ * Whether the database must know the file by its age.  The clock of the object
+ * store is not compared with that of this machine.
  */
 
 static ngx_uint_t
@@ -626,7 +626,7 @@ ngx_http_xet_orphans_known(ngx_http_xet_orphans_t *o,
 }
 
 
-/* The name that it has, or will have, aside: XET_STORE_NAME_MAX bytes. */
+/* Its name in quarantine, now or later: XET_STORE_NAME_MAX bytes. */
 
 static void
 ngx_http_xet_orphans_name(const ngx_http_xet_orphan_t *orphan, char *name)

@@ -164,7 +164,7 @@ ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
 
     } else if (scan->opened) {
 
-        /* nothing is held between jobs */
+        /* no resources are held between jobs */
 
         xet_store_reader_ahead(&scan->reader, 0, 0);
     }
@@ -179,7 +179,7 @@ ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
 }
 
 
-/* From the beginning, with nothing of what was read. */
+/* Starts over from the beginning. */
 
 static xet_status_t
 ngx_http_xet_scan_again(ngx_http_xet_scan_t *scan, ngx_log_t *log)
@@ -230,7 +230,7 @@ ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
         }
     }
 
-    /* a bucket is asked once a job, for what the job may read */
+    /* one request per job to a bucket, for everything that the job may read */
 
     if (scan->opened) {
         ahead = ngx_max(ngx_min(limit, NGX_HTTP_XET_SCAN_AHEAD),
@@ -318,7 +318,7 @@ ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan, ngx_log_t *log)
             return rc;
         }
 
-        /* the disk may have been mounted between the two looks */
+        /* the disk may have been mounted between the two checks */
 
         rc = files->ops->open(&scan->reader, &error);
 
@@ -349,7 +349,7 @@ ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan, ngx_log_t *log)
 }
 
 
-/* Fills the buffer from where the scan is. */
+/* Fills the buffer from the current position. */
 
 static xet_status_t
 ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan, size_t *len, ngx_log_t *log)
@@ -530,8 +530,8 @@ ngx_http_xet_scan_close_job(void *data, ngx_log_t *log)
 
 
 /*
- * Sets the priority of I/O of the thread, and returns the one of before; what
- * the system refuses is done without.
+ * Sets the I/O priority of the thread, and returns the previous one; failures
+ * are ignored.
  */
 
 static int

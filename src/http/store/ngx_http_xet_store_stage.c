@@ -175,7 +175,7 @@ ngx_http_xet_stage_job(ngx_http_xet_stage_t *stage, ngx_log_t *log)
              : ngx_http_xet_stage_end(stage, log);
     }
 
-    /* 4xx: it is the client's bytes that are not right */
+    /* 4xx: the client's bytes are wrong */
 
     if (rc == XET_OK
         || (rc != XET_NO_GRANT && xet_status_http(rc) / 100 == 4))
@@ -243,7 +243,7 @@ ngx_http_xet_stage_open(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 }
 
 
-/* The buffer is the job's: commits that wait for a thread have none. */
+/* The buffer belongs to the job: commits that wait for a thread have none. */
 
 static xet_status_t
 ngx_http_xet_stage_piece(ngx_http_xet_stage_t *stage, ngx_log_t *log)
@@ -330,7 +330,7 @@ ngx_http_xet_stage_end(ngx_http_xet_stage_t *stage, ngx_log_t *log)
         return ngx_http_xet_stage_copy(stage, log);
     }
 
-    /* through us, from the beginning */
+    /* through this server, from the beginning */
 
     xet_xorb_verifier_destroy(stage->verifier);
 
@@ -383,7 +383,7 @@ ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage, ngx_log_t *log)
             continue;
         }
 
-        /* without an acknowledgement there may be a copy all the same */
+        /* even without an acknowledgement there may be a copy */
 
         file->committed = 1;
 
@@ -395,7 +395,7 @@ ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 }
 
 
-/* What is ours does not vanish, nor end before. */
+/* Our own object does not disappear or become shorter. */
 
 static xet_status_t
 ngx_http_xet_stage_failed(ngx_http_xet_stage_t *stage, xet_status_t rc,
@@ -409,7 +409,7 @@ ngx_http_xet_stage_failed(ngx_http_xet_stage_t *stage, xet_status_t rc,
 }
 
 
-/* What stays is removed by the sweep of orphans. */
+/* The sweep of orphans removes what stays. */
 
 static void
 ngx_http_xet_stage_remove(ngx_http_xet_stage_t *stage, ngx_log_t *log)

@@ -34,7 +34,7 @@ typedef struct {
 
 static pthread_mutex_t  ngx_http_xet_tags_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* a ring: the first is drawn, those behind it are whole */
+/* a ring: the first block is in use, those after it are complete */
 
 static ngx_http_xet_block_t  ngx_http_xet_tags[NGX_HTTP_XET_TAGS_BLOCKS];
 static ngx_uint_t            ngx_http_xet_tags_first;

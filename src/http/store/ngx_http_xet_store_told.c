@@ -99,9 +99,9 @@ ngx_http_xet_store_measure(ngx_http_xet_store_t *store)
 
 
 /*
- * The client signs for the clock of the store, wherever that is, and nothing
- * fails; but whoever signs elsewhere, an edge, has to be right, and so has who
- * reads logs.  Told when it changes, once a worker.
+ * The client signs with the clock of the store, so nothing fails.  But edges,
+ * which sign themselves, need the right time, and so do readers of logs. Logged
+ * when it changes, once per worker.
  */
 
 void

@@ -88,8 +88,8 @@ ngx_http_xet_zt_component_opened(ngx_http_request_t *r, void *data,
 
 
 /*
- * In a thread.  Takes the first object from select.first on: where the request
- * has a number, there are no holes, so it is the object of that number.
+ * In a thread.  Takes the first object from select.first on: with a number
+ * there are no holes, so it is the object with that number.
  */
 
 static xet_status_t
@@ -176,7 +176,7 @@ ngx_http_xet_zt_component_choose(ngx_http_xet_zt_component_t *c)
 }
 
 
-/* Answers with XET_ZT_ROLE and the roles that the object has. */
+/* Responds with XET_ZT_ROLE and the roles of the object. */
 
 static ngx_int_t
 ngx_http_xet_zt_component_roles(ngx_http_request_t *r,

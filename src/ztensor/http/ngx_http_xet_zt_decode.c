@@ -88,7 +88,7 @@ ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
 
     zlcf = c->ztensor->conf;
 
-    /* frames may decode to nothing, and yet they are read */
+    /* frames may decode to nothing, but they are still read */
 
     if (c->component->decoded > zlcf->decoder.output
         || c->component->length > zlcf->decoder.output)
@@ -96,7 +96,7 @@ ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
         return XET_ZT_DECODE_SIZE;
     }
 
-    /* even a frame of nothing has some bytes */
+    /* even an empty frame has some bytes */
 
     return c->component->length ? XET_OK : XET_ZT_ZSTD;
 }
@@ -205,7 +205,7 @@ ngx_http_xet_zt_decode_init(ngx_http_request_t *r, ngx_http_xet_zt_decode_t *d)
 }
 
 
-/* Begins to read, with memory for the first piece of the answer. */
+/* Starts to read, with memory for the first piece of the response. */
 
 static xet_status_t
 ngx_http_xet_zt_decode_read(ngx_http_request_t *r, ngx_http_xet_zt_decode_t *d)
@@ -288,8 +288,8 @@ ngx_http_xet_zt_decode_whole(ngx_http_xet_zt_decode_t *d, const u_char *p,
 
 /*
  * XET_OK: more input is needed, or it is the end; XET_DONE: the piece is full.
- * A full piece that has the last expected byte does not stop the decoder: the
- * rest of the input adds nothing to it, and is to be seen before it is sent.
+ * A full piece with the last expected byte does not stop the decoder: the rest
+ * of the input adds nothing to it, but must be read before it is sent.
  */
 
 static xet_status_t

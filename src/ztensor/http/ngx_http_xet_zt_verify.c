@@ -344,10 +344,7 @@ ngx_http_xet_zt_verify_walked(ngx_http_request_t *r, void *data,
 }
 
 
-/*
- * Checks that the object and the role that were asked for are there, and not
- * too large.
- */
+/* Checks that the requested object and role exist, and are not too large. */
 
 static xet_status_t
 ngx_http_xet_zt_verify_check(ngx_http_xet_zt_verify_t *v)
@@ -472,7 +469,9 @@ ngx_http_xet_zt_batch_alloc(ngx_http_xet_zt_verify_t *v)
 }
 
 
-/* Gives all items of a sparse object the place of the first in the file. */
+/*
+ * Gives all items of a sparse object the position of the first one in the file.
+ */
 
 static void
 ngx_http_xet_zt_batch_place(ngx_http_xet_zt_item_t *items, ngx_uint_t n)
@@ -518,10 +517,7 @@ ngx_http_xet_zt_batch_cmp(const void *one, const void *two)
 }
 
 
-/*
- * Starts to read the next items that lie side by side.  XET_OK when all items
- * are done.
- */
+/* Starts to read the next adjacent items.  XET_OK if all items are done. */
 
 static xet_status_t
 ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v)
@@ -586,7 +582,7 @@ ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v)
 }
 
 
-/* If enough is left for a component, sets it aside and returns 1. */
+/* If enough is left for a component, reserves it and returns 1. */
 
 static ngx_uint_t
 ngx_http_xet_zt_batch_afford(ngx_http_xet_zt_verify_t *v,
@@ -605,7 +601,7 @@ ngx_http_xet_zt_batch_afford(ngx_http_xet_zt_verify_t *v,
     {
         decoded = c->has_decoded ? c->decoded : ngx_min(output, v->left);
 
-        /* more than the decoder makes is not decoded */
+        /* bytes beyond the decoder's output are not decoded */
 
         if (decoded <= output) {
             item->cost = ngx_max(item->cost, decoded);
@@ -622,7 +618,7 @@ ngx_http_xet_zt_batch_afford(ngx_http_xet_zt_verify_t *v,
 }
 
 
-/* Makes the report on an item of which there is nothing to read. */
+/* Makes the report on an item without bytes to read. */
 
 static xet_status_t
 ngx_http_xet_zt_batch_empty(ngx_http_xet_zt_verify_t *v,
@@ -809,7 +805,7 @@ ngx_http_xet_zt_batch_worked(ngx_http_request_t *r, void *data)
 }
 
 
-/* Goes on with the rest of a piece, the next piece, or the next range. */
+/* Continues with the rest of a piece, the next piece, or the next range. */
 
 static xet_status_t
 ngx_http_xet_zt_batch_continue(ngx_http_request_t *r,
@@ -934,7 +930,7 @@ ngx_http_xet_zt_reports_apply(ngx_http_xet_zt_verify_t *v, uint64_t index,
     xet_zt_report_t          any;
     ngx_http_xet_zt_item_t  *item;
 
-    /* all reports or none: components are held against each other */
+    /* all reports or none: components are compared with each other */
 
     for (place = 0; place < report->len; place += XET_ZT_REPORT_LEN) {
         if (report->len - place < XET_ZT_REPORT_LEN
@@ -1001,8 +997,8 @@ ngx_http_xet_zt_reports_keep(ngx_http_request_t *r,
 
 
 /*
- * Packs the reports of an object.  NGX_DECLINED when all of them are kept
- * already, or one of them is not to be kept.
+ * Packs the reports of an object.  NGX_DECLINED if all of them are stored
+ * already, or one of them must not be stored.
  */
 
 static ngx_int_t
@@ -1028,7 +1024,7 @@ ngx_http_xet_zt_reports_pack(u_char *dst, ngx_http_xet_zt_item_t *items,
 }
 
 
-/* The part of the answer on a batch, once every item has a report. */
+/* The part of the response for a batch, when every item has a report. */
 
 static void
 ngx_http_xet_zt_verify_send(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v,
@@ -1080,7 +1076,7 @@ ngx_http_xet_zt_verify_json(ngx_http_xet_zt_verify_t *v)
 }
 
 
-/* The client has taken a part of the answer: makes the next one. */
+/* The client has taken a part of the response: makes the next one. */
 
 static void
 ngx_http_xet_zt_verify_next(ngx_http_request_t *r, void *data)

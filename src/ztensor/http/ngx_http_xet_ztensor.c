@@ -131,7 +131,7 @@ ngx_http_xet_ztensor_open(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
     status = ngx_http_xet_reader_open(r, z->reader, &z->hash,
                                       ngx_http_xet_ztensor_opened);
 
-    /* the empty file is open at once, and no verdict on it is kept */
+    /* the empty file is open at once, and has no cached result */
 
     if (status == XET_OK) {
         status = ngx_http_xet_ztensor_check(r, z);
@@ -264,7 +264,7 @@ ngx_http_xet_ztensor_check_feed(void *data, const u_char *p, size_t len)
 }
 
 
-/* A range was read, or as much of it as the verdict needed. */
+/* A range was read, or as much of it as the check needed. */
 
 static void
 ngx_http_xet_ztensor_checked(ngx_http_request_t *r, void *data,
