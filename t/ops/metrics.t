@@ -353,7 +353,7 @@ later('PostgreSQL is back', sub { $_[0]->{xet_postgres_up} });
 
 # and the store
 
-$t->allow(qr/xet: open ".*" failed|is not the store of the database/);
+$t->allow(qr/xet: open ".*" failed|is not the store of this database/);
 
 $t->hide_store();
 $now = later('the store is gone', sub { !$_[0]->{xet_store_writable} });

@@ -295,7 +295,7 @@ SKIP: {
 # the store goes away in the middle of a pass
 
 {
-	$t->allow(qr/xet: the \w+ ".*" is not the store of the database/,
+	$t->allow(qr/xet: the \w+ ".*" is not the store of this database/,
 		qr/xet: open ".*" failed/);
 
 	$t->hide_store();

@@ -27,7 +27,7 @@ my $t = Test::Xet->new(s3 => $s3, log => 'info',
 	s3_server => '127.0.0.1:' . $fault->port());
 
 $t->allow(qr/\[crit\] .* xet: "s3:/);
-$t->allow(qr/\[crit\] .* is not the store of the database/);
+$t->allow(qr/\[crit\] .* is not the store of this database/);
 $t->run();
 
 my $n = 0;
