@@ -245,7 +245,7 @@ $t->remove_copy($orphan) if $t->s3();
 		$t->hide_store();
 	});
 	is($r->{code}, 3, 'the disk is not there');
-	like($r->{err}, qr/waits: the store does not belong/, 'is said');
+	like($r->{err}, qr/the store does not belong/, 'is said');
 	is(notes('copies'), 1, 'its note stays');
 
 	$t->show_store();
