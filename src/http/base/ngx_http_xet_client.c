@@ -26,7 +26,7 @@
 
 #define NGX_HTTP_XET_BEAT    500       /* ms from beat to beat */
 #define NGX_HTTP_XET_HALT   5000       /* longer than that is a halt */
-#define NGX_HTTP_XET_WAKING 1000       /* what comes so soon was there before */
+#define NGX_HTTP_XET_WAKING 1000       /* a request so soon is an old one */
 
 
 static void ngx_http_xet_beat_handler(ngx_event_t *ev);

@@ -28,7 +28,7 @@
 #define NGX_HTTP_XET_PASS_LIMIT_MIN  (64 * 1024)
 #define NGX_HTTP_XET_PASS_LIMIT_MAX  (4 * 1024 * 1024)
 #define NGX_HTTP_XET_PASS_DRY        10        /* ms */
-#define NGX_HTTP_XET_PASS_COPY       4096      /* what a copy costs besides */
+#define NGX_HTTP_XET_PASS_COPY       4096      /* overhead of a copy */
 
 
 static void ngx_http_xet_pass_rows(ngx_http_xet_chore_t *chore,

@@ -42,7 +42,7 @@ typedef struct {
 
 typedef struct {
     ngx_http_xet_fetch_t      *fetch;
-    ngx_msec_t                 until;          /* nothing is asked there */
+    ngx_msec_t                 until;          /* not asked until then */
     unsigned                   left_out:1;
 } ngx_http_xet_pass_peer_t;
 
@@ -77,7 +77,7 @@ typedef struct {
     ngx_pool_t                *pool;           /* of copy */
     uint32_t                   tags[NGX_HTTP_XET_PASS_TAGS];  /* at a peer */
     ngx_uint_t                 ntags;
-    ngx_uint_t                 peer;           /* the one being asked */
+    ngx_uint_t                 peer;           /* the current one */
     ngx_http_xet_pass_peer_t  *peers;          /* of all, heals only */
 
     unsigned                   damaged:1;      /* copies that are marked */

@@ -19,7 +19,7 @@
 #include "ngx_http_xet_upload.h"
 
 
-#define NGX_HTTP_XET_HUB_ME  "me"              /* who asks */
+#define NGX_HTTP_XET_HUB_ME  "me"              /* the caller */
 
 
 static ngx_int_t ngx_http_xet_hub_names(ngx_http_request_t *r,

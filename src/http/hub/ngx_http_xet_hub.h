@@ -236,7 +236,7 @@ typedef struct ngx_http_xet_hub_files_s {
     ngx_uint_t                   n;
     ngx_uint_t                   room;
     size_t                       size;         /* bytes */
-    ngx_http_xet_array_t         sha256;       /* that are asked for */
+    ngx_http_xet_array_t         sha256;       /* requested */
     ngx_http_xet_hub_files_pt    done;
 } ngx_http_xet_hub_files_t;
 

@@ -56,7 +56,7 @@ typedef struct {
     ngx_http_xet_reader_t    *reader;
     u_char                   *text;
     size_t                    len;
-    size_t                    most;            /* bytes of it that are shown */
+    size_t                    most;            /* bytes of it to show */
 } ngx_http_xet_hub_paper_t;
 
 

@@ -59,7 +59,7 @@ typedef struct {
     ngx_http_xet_due_t          repos;
     ngx_http_xet_repo_size_t    open;          /* parts may follow */
     ngx_http_xet_top_t          top;           /* of this walk */
-    ngx_http_xet_top_t          told;          /* of the walk before */
+    ngx_http_xet_top_t          told;          /* of the previous walk */
 } ngx_http_xet_walk_t;
 
 

@@ -57,7 +57,7 @@
 struct ngx_http_xet_lanes_s {
     ngx_http_xet_lane_t        lane[NGX_HTTP_XET_LANES];
 
-    ngx_msec_t                 answered;   /* the last answer to anybody */
+    ngx_msec_t                 answered;   /* of any statement */
     unsigned                   heard:1;    /* there was one */
 };
 

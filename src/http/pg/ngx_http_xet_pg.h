@@ -93,7 +93,7 @@ void ngx_http_xet_array_value(ngx_http_xet_array_t *a, uint32_t type,
 typedef struct {
     ngx_uint_t   n;
     ngx_uint_t   numbered;
-    uint32_t     caller;           /* takes turns with others; 0: nobody */
+    uint32_t     caller;           /* takes turns; 0: no caller */
     ngx_uint_t   acts;             /* for a client: not begun late */
     const char  *values[NGX_HTTP_XET_PARAMS_MAX];
     int          lengths[NGX_HTTP_XET_PARAMS_MAX];
@@ -149,7 +149,7 @@ typedef struct {
 
 typedef struct {
     const char                *name;           /* NULL: of a value */
-    uint32_t                   type;           /* 0: behind the last one */
+    uint32_t                   type;           /* 0: the end of the list */
 } ngx_http_xet_column_t;
 
 
@@ -161,7 +161,7 @@ typedef struct {
     ngx_uint_t                    params;
     const uint32_t               *types;       /* of the parameters */
     const ngx_http_xet_column_t  *columns;
-    ngx_uint_t                    longs;       /* as a read it is a long one */
+    ngx_uint_t                    longs;       /* a read is a long one */
 } ngx_http_xet_pg_stmt_t;
 
 
@@ -173,14 +173,14 @@ struct ngx_http_xet_pg_host_s {
     char                      *host;           /* these win over conninfo, */
     char                      *hostaddr;       /* NULL: they are as there */
     char                      *port;
-    unsigned                   standby:1;      /* is read only, may be behind */
+    unsigned                   standby:1;      /* read-only, may lag */
     unsigned                   several:1;      /* conninfo names several */
 };
 
 
 /* A standby of "xet_postgres_read". */
 
-#define NGX_HTTP_XET_STANDBYS  8               /* as the label has values */
+#define NGX_HTTP_XET_STANDBYS  8               /* the maximum of the label */
 
 typedef struct {
     ngx_http_xet_pg_host_t     host;

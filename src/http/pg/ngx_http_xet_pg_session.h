@@ -128,7 +128,7 @@ typedef enum {
 
 typedef struct {
     void  (*ready)(ngx_http_xet_pg_t *pg);
-    void  (*failed)(ngx_http_xet_pg_t *pg);    /* what it lost: inflight */
+    void  (*failed)(ngx_http_xet_pg_t *pg);    /* lost statements: inflight */
     void  (*finished)(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q);
     void  (*drained)(ngx_http_xet_pg_t *pg);   /* a batch of results ended */
 } ngx_http_xet_pg_events_t;

@@ -73,8 +73,8 @@ typedef struct {
     ngx_msec_t                  lag;           /* that it may have */
 
     uint64_t                    lsn;           /* replayed; 0: not known */
-    uint64_t                    timeline;      /* of no standby, else 0 */
-    ngx_msec_t                  at;            /* when that was told */
+    uint64_t                    timeline;      /* 0 for a standby */
+    ngx_msec_t                  at;            /* the time of that answer */
     uint64_t                    distance;      /* microseconds, on average */
 
     unsigned                    measured:1;    /* its last answer came */

@@ -49,7 +49,7 @@ void ngx_http_xet_slices_add(ngx_http_xet_slices_t *s, const xet_hash_t *xorb,
 typedef struct {
     ngx_http_xet_array_t  xorbs;
     ngx_http_xet_array_t  tags;
-    unsigned              log:1;               /* nobody else logs it */
+    unsigned              log:1;               /* not logged elsewhere */
 } ngx_http_xet_damage_t;
 
 
@@ -116,7 +116,7 @@ typedef struct {
     /* the open file */
     int64_t                        serial;     /* from 1, in the upload */
     uint64_t                       first;      /* offset of terms[0] */
-    uint64_t                       end;        /* offset behind the terms */
+    uint64_t                       end;        /* offset after the terms */
     ngx_uint_t                     nterms;     /* in terms */
     ngx_uint_t                     segmented;  /* some are in segments */
     u_char                         terms[XET_TERM_SEGMENT_MAX * XET_TERM_LEN];
@@ -155,8 +155,8 @@ struct ngx_http_xet_query_s {
     ngx_http_xet_pg_query_t        *query;     /* in flight */
     ngx_http_xet_query_handler_pt   handler;
 
-    PGresult                       *res;       /* what the rows point into */
-    ngx_uint_t                      standby;   /* that was asked last */
+    PGresult                       *res;       /* memory of the rows */
+    ngx_uint_t                      standby;   /* asked last */
     ngx_uint_t                      asked;     /* standbys, a bit each */
     ngx_uint_t                      lane;      /* to be asked then, */
     ngx_uint_t                      stmt;      /* for what */
@@ -182,7 +182,7 @@ struct ngx_http_xet_query_s {
 
     ngx_http_xet_params_t           params;    /* of the statement */
     unsigned                        cleanup:1;
-    unsigned                        primary:1; /* no standby is asked */
+    unsigned                        primary:1; /* standbys are not asked */
     unsigned                        reading:1; /* it has rows of a standby */
     unsigned                        stale:1;   /* the same, since again() */
     unsigned                        inherited:1;       /* left() went on */
@@ -389,7 +389,7 @@ typedef struct {
     u_char      kind[8];                       /* "repo" or "subject" */
     u_char      what[16];          /* "stored", "logical" or "metadata" */
     uint64_t    limit;
-    uint64_t    used;                          /* without what was refused */
+    uint64_t    used;                          /* without the rejected data */
 } ngx_http_xet_over_t;
 
 /*
@@ -448,10 +448,10 @@ typedef void (*ngx_http_xet_asked_pt)(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
 
 struct ngx_http_xet_ask_s {
-    PGresult               *res;               /* what the rows point into */
+    PGresult               *res;               /* memory of the rows */
     u_char                  sqlstate[6];       /* "" unless refused */
 
-    ngx_http_xet_asked_pt   handler;           /* NULL: nobody waits */
+    ngx_http_xet_asked_pt   handler;           /* NULL: no handler */
     void                   *data;
     ngx_http_xet_params_t   params;
     ngx_pool_t             *pool;              /* of the statement */
@@ -596,7 +596,7 @@ ngx_int_t ngx_http_xet_query_hub_stage(ngx_http_request_t *r,
 
 typedef struct {
     ngx_str_t       parent;                    /* data NULL: any */
-    ngx_str_t       seen;                      /* what the branch had */
+    ngx_str_t       seen;                      /* the branch's commit */
     ngx_str_t       title;
     ngx_str_t       text;
 } ngx_http_xet_hub_message_t;

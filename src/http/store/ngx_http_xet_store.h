@@ -26,7 +26,7 @@ typedef struct {
 typedef struct {
     ngx_http_xet_copy_name_t  name;
     uint64_t                  want;            /* its size, by the row */
-    uint64_t                  size;            /* what was found */
+    uint64_t                  size;            /* the result */
     xet_status_t              status;
 } ngx_http_xet_copy_stat_t;
 
@@ -91,7 +91,7 @@ typedef struct {
 
     xet_checksum_state_t  *checksum;           /* of the bytes written */
     xet_checksum_t         digest;             /* set by commit */
-    xet_hash_t             xorb;               /* what it is, or claims */
+    xet_hash_t             xorb;               /* the xorb, or its claim */
     uint32_t               tag;                /* set by commit */
     uint64_t               began;              /* the upload, a moment */
     uint64_t               made;               /* set by commit, see below */
@@ -505,7 +505,7 @@ typedef struct {
     time_t                 since;              /* those that came later, */
     time_t                 newest;             /* and are older */
 
-    ngx_int_t              first;              /* folder behind those aside */
+    ngx_int_t              first;              /* folder after quarantine */
     ngx_int_t              folder;             /* to be read on */
     xet_store_list_t       list;               /* the same, where open */
     unsigned               open:1;

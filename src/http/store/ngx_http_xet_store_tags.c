@@ -51,7 +51,7 @@ ngx_http_xet_store_draw_tag(uint32_t *tag)
 
     pthread_mutex_lock(&ngx_http_xet_tags_lock);
 
-    while (*tag == 0) {                        /* which is that of old copies */
+    while (*tag == 0) {                        /* used by old copies */
 
         if (ngx_http_xet_tags_n == 0) {
             rc = XET_DATABASE_AWAY;

@@ -109,7 +109,7 @@ ngx_http_xet_store_skew(ngx_http_xet_store_t *store, ngx_log_t *log)
 {
     int64_t  skew, told;
 
-    static int64_t  last;                      /* that was told */
+    static int64_t  last;                      /* last reported */
 
     skew = xet_s3_skew(store->s3);
     told = __atomic_load_n(&last, __ATOMIC_RELAXED);
