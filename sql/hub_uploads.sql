@@ -395,8 +395,8 @@ AS $$
     SELECT CASE WHEN f.hash IS NULL AND o.size IS DISTINCT FROM 0
                 THEN o.path || ' was not uploaded to this repository'
                 WHEN f.proven <> o.sha256 OR o.size = 0
-                THEN o.path || ' has not the SHA-256 that the commit says'
-                ELSE o.path || ' has not the size that the commit says'
+                THEN o.path || ' does not have the SHA-256 named in the commit'
+                ELSE o.path || ' does not have the size named in the commit'
                 END
       FROM xet.hub_staged_ops($2) o
       LEFT JOIN LATERAL (SELECT * FROM xet.hub_claimed($1, o.sha256)
