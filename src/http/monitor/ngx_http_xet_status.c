@@ -73,7 +73,7 @@ static const struct {
     { "postgres", "postgres_state", "This server has no database.",
       { "PostgreSQL was not checked yet.", "PostgreSQL responds.",
         "PostgreSQL does not respond: only signed data URLs work." } },
-    { "store", "store_state", "This server has no store.",
+    { "store", "store_state", "This server does not write to a store.",
       { "The store was not checked yet.", "The store is writable.",
         "The store is not writable: no uploads." } },
     { "damage", "damage_state", "This server does not check for damage.",
