@@ -539,15 +539,15 @@ good("xet_url_ranges $_", location("xet_url_ranges $_;")) for 1, 512;
 bad("xet_plan_terms $_", qr/value must be|invalid number/,
 	location("xet_plan_terms $_;")) for 8191, 16777217, -1, 'x', '1k';
 good("xet_plan_terms $_", location("xet_plan_terms $_;")) for 8192, 4000000;
-bad("xet_plan_buffer $_", qr/"xet_plan_buffer" must be \d+k at least/,
+bad("xet_plan_buffer $_", qr/"xet_plan_buffer" must be at least \d+k/,
 	location("xet_plan_buffer $_;")) for '128k', '1k', 0;
 good('xet_plan_buffer', location('xet_plan_terms 8192; xet_plan_buffer 64k;'));
-bad('xet_plan_buffer for many terms', qr/must be 512k at least for 16000000/,
+bad('xet_plan_buffer for many terms', qr/must be at least 512k for 16000000/,
 	location('xet_plan_terms 16000000; xet_plan_buffer 256k;'));
 
-bad("xet_body_buffer $_", qr/"xet_body_buffer" must be 16k at least/,
+bad("xet_body_buffer $_", qr/"xet_body_buffer" must be at least 16k/,
 	location("xet_body_buffer $_;")) for '16383', '1k', 0;
-bad("xet_read_buffer $_", qr/"xet_read_buffer" must hold a chunk, 128k/,
+bad("xet_read_buffer $_", qr/"xet_read_buffer" must be at least 128k/,
 	location("xet_read_buffer $_;")) for '131071', '1k', 0;
 bad('xet_read_buffer x', qr/"xet_read_buffer" directive invalid value/,
 	location('xet_read_buffer x;'));
@@ -558,7 +558,7 @@ bad('xet_body_buffer x', qr/"xet_body_buffer" directive invalid value/,
 good("xet_body_buffer $_", location("xet_body_buffer $_;"))
 	for '16k', '16384', '4m';
 
-bad("xet_xorb_max_size $_", qr/"xet_xorb_max_size" must hold a chunk/,
+bad("xet_xorb_max_size $_", qr/"xet_xorb_max_size" must be at least/,
 	location("xet_xorb_max_size $_;")) for 0, 131079, '4096m', '4294967296';
 good("xet_xorb_max_size $_", location("xet_xorb_max_size $_;"))
 	for 131080, '4294967295', '64m', '4095m';

@@ -381,7 +381,7 @@ silent('body: another site beside an edge', conf("server {\n"
 # large_client_header_buffers
 
 my $lines = words('"large_client_header_buffers" has buffers of ... bytes, ',
-	'...may need ......"large_client_header_buffers 8 72k;"');
+	'...may need ..."large_client_header_buffers 8 72k;"');
 my $one = "location /api/ {\n!!$auth";
 
 warns('a batch', $lines, conf("$data${one}xet_batch_max 110;\n}",
