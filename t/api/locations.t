@@ -224,7 +224,7 @@ is($t->get('/proxied/v1/health', $if)->{status}, 299,
 	is($t->get("/after/v1/files/$file->{hash}")->{body}, $data,
 		'after: GET');
 	is_deeply([ $t->worker_pids() ], \@workers, 'after: workers live');
-	like($t->log(), qr!\[warn\].*"post_action" is ignored in .* "/after!,
+	like($t->log(), qr!\[warn\].*ignores "post_action" in .* "/after!,
 		'after: and the operator knows');
 }
 

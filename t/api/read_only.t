@@ -229,7 +229,7 @@ my $conf = Test::Xet::default_conf();
 my $key = 'xet_token_key %%DIR%%/token.key;';
 
 for (
-	[ 'a token to write', qr/"xet_token_scope" of a server with/,
+	[ 'a token to write', qr/"xet_token_scope" must be "read" or/,
 		server => "xet_read_only on;\nlocation = /token { xet_token; "
 			. "xet_token_scope write; }", http => $key ],
 	[ 'a server without the API', qr/"xet_read_only" has no effect/,

@@ -78,7 +78,7 @@ $r = collect($t);
 is($r->{code}, 0, 'broken off: gc') or diag($r->{err});
 like($r->{err}, qr/no files are removed: a rebuild is not/,
 	'broken off: why');
-like($r->{err}, qr/run "xet rebuild" .*SELECT xet.store_known\(\)/,
+like($r->{err}, qr/complete "xet rebuild", .*SELECT xet.store_known\(\)/,
 	'broken off: what to do');
 is(join(' ', copies()), $before, 'broken off: all copies are there');
 

@@ -406,12 +406,12 @@ my @down = (
 	} ],
 	# libcurl 8 refuses it by itself, in its own words
 
-	[ 'compressed on the way', qr/peer fails .*Transfer-Encoding/,
+	[ 'compressed on the way', qr/to peer .*Transfer-Encoding/,
 		sub {
 			return "${ok}transfer-encoding:  GZIP \r\n\r\n"
 				. Compress::Zlib::memGzip($_[0]{x}{bytes});
 	} ],
-	[ 'compressed and chunked', qr/peer fails .*Transfer-Encoding/,
+	[ 'compressed and chunked', qr/to peer .*Transfer-Encoding/,
 		sub {
 			my $bytes = Compress::Zlib::memGzip($_[0]{x}{bytes});
 			return "${ok}Transfer-Encoding: gzip, chunked\r\n\r\n"

@@ -23,8 +23,8 @@ my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 900);
 # --------------------------------------------------------------------------
 # the directive
 
-for my $bad ([ 'maybe', qr/it must be "on", or "off" and no more/ ],
-	[ 'off grace=1d', qr/"off" and no more/ ],
+for my $bad ([ 'maybe', qr/it must be "on", or "off" without further/ ],
+	[ 'off grace=1d', qr/"off" without further/ ],
 	[ 'on grace=x', qr/"grace=" of up to 3650d/ ],
 	[ 'on rate=0', qr/"rate=" of 1 to 1000000/ ],
 	[ 'on interval=10ms', qr/"interval=" of 1s to 366d/ ],

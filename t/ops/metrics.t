@@ -153,7 +153,7 @@ is($json->{xet_workers}, 2, 'JSON by an argument');
 is($t->get('/metrics.json')->json()->{xet_workers}, 2, 'JSON by a word');
 like($t->get('/metrics.json?format=prometheus')->{body}, qr/^xet_workers 2$/m,
 	'text by an argument');
-is($t->get('/metrics?format=xml')->{status}, 400, 'no such format');
+is($t->get('/metrics?format=xml')->{status}, 400, 'unknown format');
 is(keys %{ $json->{xet_request_duration_seconds}{health} }, 12,
 	'JSON: a histogram');
 

@@ -216,7 +216,7 @@ SKIP: {
 	my $unread = figure('scrub', 'unread');
 
 	ok(wait_for(60, sub {
-		$t->log() =~ /several copies in a row can't be/
+		$t->log() =~ /several consecutive copies can't be/
 	}), 'many: it waits');
 	ok(wait_for(120, sub { marked() eq $behind->{x}{hash} }),
 		'many: and gets past them');

@@ -108,7 +108,7 @@ my ($good, $out) = $t->config_test(undef,
 	directives => { xet_read_thread_pool => 'xet' });
 
 ok($good, 'one pool for both');
-like($out, qr/\[warn\].*"xet_read_thread_pool" is the pool of uploads/,
+like($out, qr/\[warn\].*"xet_read_thread_pool" is also the pool/,
 	'nginx -t warns');
 
 $t->write_conf(undef, main => 'thread_pool reads threads=1;',
