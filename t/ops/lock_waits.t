@@ -215,7 +215,7 @@ sub server {
 	$t->token_key() if @options;
 	$t->run();
 	$t->allow(qr/can't be read/, qr/lock timeout/, qr/does not match/,
-		qr/is not what/, qr/damaged/);
+		qr/not match its hash|other content/, qr/damaged/);
 
 	return $t;
 }

@@ -144,7 +144,7 @@ is(join("\n", grep { !/favicon/ } @log), '', 'nothing is refused');
 $t->allow(qr/connecting to PostgreSQL failed|terminating connection/);
 $t->allow(qr/failed, SQLSTATE|did not respond/);
 $t->pg_stop();
-ok(wait_for(40, sub { text('postgres') =~ /does not answer/ }),
+ok(wait_for(40, sub { text('postgres') =~ /does not respond/ }),
 	'PostgreSQL is away');
 is($b->js(q{document.querySelector('[data-part="postgres"]').dataset.state}),
 	'bad', 'and marked');
@@ -160,7 +160,7 @@ ok(wait_for(40, sub { text('summary') eq 'All checks passed.' }), 'it is back');
 
 $t->stop();
 ok(wait_for(30, sub { $b->js('document.getElementById("stale").textContent')
-	=~ /does not answer/ }), 'no server');
+	=~ /does not respond/ }), 'no server');
 is(text('files'), '1', 'no server: the last figures');
 $t->run();
 ok(wait_for(30, sub { $b->js('document.getElementById("stale").textContent')
