@@ -47,7 +47,7 @@ DECLARE
     clock  bigint := floor(extract(epoch FROM clock_timestamp()) * 1000);
 BEGIN
     IF until IS NULL OR clock > until THEN
-        RAISE EXCEPTION 'the statement comes too late'
+        RAISE EXCEPTION 'the statement arrived too late'
               USING ERRCODE = '40XT2', DETAIL = clock;
     END IF;
 

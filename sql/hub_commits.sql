@@ -33,7 +33,7 @@ BEGIN
                  ORDER BY s.seq
                    FOR UPDATE) s) <> batches
     THEN
-        RAISE EXCEPTION 'operations of a commit are not there any more'
+        RAISE EXCEPTION 'the operations of the commit were dropped'
               USING ERRCODE = 'XT003';
     END IF;
 END;
@@ -215,7 +215,7 @@ BEGIN
         OR o.path = ANY (gone);
 
     IF lost IS NOT NULL THEN
-        RAISE EXCEPTION 'a file of the commit was deleted meanwhile'
+        RAISE EXCEPTION 'a file of the commit was deleted in the meantime'
               USING ERRCODE = 'XT003';
     END IF;
 END;
@@ -289,7 +289,7 @@ BEGIN
                  WHERE u.id IS NOT NULL) k)
        < (SELECT count(u.id) FROM unnest(ids) AS u(id))
     THEN
-        RAISE EXCEPTION 'a file of the commit was deleted meanwhile'
+        RAISE EXCEPTION 'a file of the commit was deleted in the meantime'
               USING ERRCODE = 'XT003';
     END IF;
 END;
@@ -499,7 +499,7 @@ BEGIN
 
     IF head IS NULL THEN
         RETURN xet.hub_says(404, 'RevisionNotFound',
-                            'There is no branch ' || rev);
+                            'Branch not found: ' || rev);
     END IF;
 
     SELECT c.* INTO base
@@ -523,7 +523,7 @@ BEGIN
 
     IF bad IS NOT NULL THEN
         RETURN xet.hub_says(404, 'EntryNotFound',
-                            'There is no file to copy: ' || bad);
+                            'File to copy not found: ' || bad);
     END IF;
 
     SELECT g.gone, g.bad INTO gone, lost
@@ -547,7 +547,7 @@ BEGIN
        AND xet.hub_meets(r.id, l.lines, l.seqs, seen, upload)
     THEN
         RETURN xet.hub_says(409, 'branch_moved',
-                            'Others have changed the same files meanwhile',
+                            'Another commit has changed the same files',
                             encode(head, 'hex'));
     END IF;
 
@@ -581,7 +581,7 @@ BEGIN
 
     IF bad IS NOT NULL THEN
         RETURN xet.hub_says(400, 'invalid_path',
-                            bad || ' is a file and a folder');
+                            bad || ' is both a file and a folder');
     END IF;
 
     -- what has no room left is refused before it is written; who comes at the
@@ -606,9 +606,8 @@ BEGIN
 
     IF l.lines IS NULL THEN
         RETURN xet.hub_says(400, 'branch_too_deep',
-            'The branch ' || rev || ' goes on from a branch, which goes on'
-            ' from a branch, and so on, 32 times; make a branch of an earlier'
-            ' commit');
+            'The branch ' || rev || ' is at the end of a chain of 32'
+            ' branches; create a branch from an earlier commit');
     END IF;
 
     IF cardinality(l.lines) > cardinality(l.seqs) THEN

@@ -102,7 +102,7 @@ BEGIN
         IF is_folder IS NULL THEN
             status := 404;
             code := 'EntryNotFound';
-            message := 'There is no such file or folder';
+            message := 'File or folder not found';
             RETURN;
         END IF;
     END IF;

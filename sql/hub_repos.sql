@@ -238,7 +238,7 @@ BEGIN
     ELSIF writes AND NOT mine THEN
         status := 403;
         code := 'insufficient_scope';
-        message := 'You may read this repository, and not write to it';
+        message := 'You may read this repository, but not write to it';
 
     ELSE
         id := r.id;
@@ -366,7 +366,7 @@ BEGIN
      WHERE x.name = xet.hub_nursery(upload);
 
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'files of a new repo are not there any more'
+        RAISE EXCEPTION 'the files of the new repository were dropped'
               USING ERRCODE = 'XT003';
     END IF;
 
@@ -374,7 +374,7 @@ BEGIN
                             '', batches, NULL, subject, most);
 
     IF first.status <> 200 THEN
-        RAISE EXCEPTION 'the first commit is refused' USING ERRCODE = 'XT007';
+        RAISE EXCEPTION 'the first commit was rejected' USING ERRCODE = 'XT007';
     END IF;
 
     PERFORM xet.hub_charge(repo, sha256(subject),
@@ -515,8 +515,8 @@ BEGIN
 
     IF others AND admin IS NOT TRUE THEN
         RETURN xet.hub_says(403, 'insufficient_scope',
-            'The token does not allow to change who may see a'
-            ' repository: the scope is not admin');
+            'Only a token with the scope admin may make a repository'
+            ' public or private');
     END IF;
 
     IF EXISTS (SELECT FROM xet.hub_repos h
@@ -524,7 +524,7 @@ BEGIN
                   AND lower(h.name) = lower($4) AND h.id <> r.id)
     THEN
         RETURN xet.hub_says(409, 'repo_exists',
-                            'There is a repository of this name');
+                            'A repository with this name already exists');
     END IF;
 
     DELETE FROM xet.hub_moved m
@@ -551,7 +551,7 @@ BEGIN
 
 EXCEPTION WHEN unique_violation THEN
     RETURN xet.hub_says(409, 'repo_exists',
-                        'There is a repository of this name');
+                        'A repository with this name already exists');
 END;
 $$;
 
@@ -618,8 +618,8 @@ BEGIN
 
     IF $3 <> was AND admin IS NOT TRUE THEN
         RETURN xet.hub_says(403, 'insufficient_scope',
-            'The token does not allow to change who may see a'
-            ' repository: the scope is not admin');
+            'Only a token with the scope admin may make a repository'
+            ' public or private');
     END IF;
 
     IF $3 AND NOT was THEN

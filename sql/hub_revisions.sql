@@ -297,7 +297,7 @@ BEGIN
 
         IF NOT FOUND THEN
             RETURN xet.hub_says(404, 'RevisionNotFound',
-                                'There is no ' || ref);
+                                'Reference not found: ' || ref);
         END IF;
 
         PERFORM xet.hub_charge(r.id, mine, -xet.hub_weight(ref));
@@ -317,7 +317,7 @@ BEGIN
 
     IF bad IS NOT NULL THEN
         RETURN xet.hub_says(400, 'ref_conflict',
-            'There is refs/' || bad || ', so there can be no refs/' || ref);
+            'refs/' || ref || ' conflicts with the existing refs/' || bad);
     END IF;
 
     INSERT INTO xet.hub_refs AS f (repo_id, name, oid, subject)

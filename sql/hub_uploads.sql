@@ -395,8 +395,8 @@ AS $$
     SELECT CASE WHEN f.hash IS NULL AND o.size IS DISTINCT FROM 0
                 THEN o.path || ' was not uploaded to this repository'
                 WHEN f.proven <> o.sha256 OR o.size = 0
-                THEN o.path || ' has not the SHA-256 that the commit says'
-                ELSE o.path || ' has not the size that the commit says'
+                THEN o.path || ' does not have the SHA-256 named in the commit'
+                ELSE o.path || ' does not have the size named in the commit'
                 END
       FROM xet.hub_staged_ops($2) o
       LEFT JOIN LATERAL (SELECT * FROM xet.hub_claimed($1, o.sha256)
@@ -457,8 +457,9 @@ BEGIN
 
     IF xet.hub_vain_much(whose) THEN
         status := 429;
-        message := 'Too many bytes were read today for commits that name files'
-                   ' by a false SHA-256, or that were given up';
+        message := 'Too many bytes were read today for commits with a wrong'
+                   ' SHA-256 or commits that were abandoned; try again'
+                   ' tomorrow';
         RETURN NEXT;
         RETURN;
     END IF;

@@ -148,7 +148,7 @@ BEGIN
         RETURN;
     END IF;
 
-    RAISE EXCEPTION 'a % is over its quota', $1
+    RAISE EXCEPTION 'the quota of a % is exceeded', $1
           USING ERRCODE = 'XT004',
                 DETAIL = format('%s %s %s %s', $1, what, most_n,
                                 greatest(used_n, 0));
@@ -168,7 +168,7 @@ CREATE FUNCTION xet.quota_hold(any_repo boolean, repo text, subject bytea,
 AS $$
 BEGIN
     IF any_repo IS NULL OR repo IS NULL THEN
-        RAISE EXCEPTION 'bytes come with no repo' USING ERRCODE = '22004';
+        RAISE EXCEPTION 'bytes have no repo' USING ERRCODE = '22004';
     END IF;
 
     IF NOT EXISTS (SELECT FROM xet.quotas) THEN

@@ -39,7 +39,8 @@ BEGIN
         END IF;
     END LOOP;
 
-    RAISE EXCEPTION 'the repo was deleted meanwhile' USING ERRCODE = '40001';
+    RAISE EXCEPTION 'the repo was deleted in the meantime'
+          USING ERRCODE = '40001';
 END;
 $$;
 

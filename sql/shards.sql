@@ -301,7 +301,7 @@ BEGIN
                FOR KEY SHARE) l;
 
     IF cardinality(ids) < (SELECT count(DISTINCT h) FROM unnest($1) AS h) THEN
-        RAISE EXCEPTION 'a file of the shard was deleted meanwhile'
+        RAISE EXCEPTION 'a file of the shard was deleted in the meantime'
               USING ERRCODE = 'XT003';
     END IF;
 
@@ -408,7 +408,7 @@ BEGIN
     END IF;
 
     IF moved > 0 THEN
-        RAISE EXCEPTION 'a xorb of the shard was healed or lost meanwhile'
+        RAISE EXCEPTION 'a xorb of the shard was replaced or lost'
               USING ERRCODE = 'XT003';
     END IF;
 
@@ -469,7 +469,7 @@ DECLARE
     news        bigint := 0;
 BEGIN
     IF $16 IS NULL OR $17 IS NULL THEN
-        RAISE EXCEPTION 'a shard comes with no repo' USING ERRCODE = '22004';
+        RAISE EXCEPTION 'a shard has no repo' USING ERRCODE = '22004';
     END IF;
 
     -- the same upload: it was committed, and the answer was lost

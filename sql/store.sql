@@ -90,7 +90,7 @@ BEGIN
          INTO block;
 
     IF block IS NULL THEN
-        RAISE EXCEPTION 'xet.tags has no row: no copy could have a name';
+        RAISE EXCEPTION 'xet.tags has no row: copies can''t be named';
     END IF;
 
     RETURN (block & 16777215) << 8;
@@ -118,12 +118,13 @@ CREATE FUNCTION xet.store_doubts()
     LANGUAGE sql STABLE
 AS $$
     SELECT CASE WHEN s.tables IS NULL
-                THEN 'a rebuild has not come to its end'
+                THEN 'a rebuild is not complete'
                 WHEN s.tables <> xet.store_tables()
-                THEN 'the database came from a dump, and does not know what'
-                     || ' came later'
-           END || ': run "xet rebuild" to its end, or give up what it would'
-           || ' find by "SELECT xet.store_known()"'
+                THEN 'the database came from a dump and does not know what'
+                     || ' was stored later'
+           END || ': complete "xet rebuild", or run'
+           || ' "SELECT xet.store_known()" to give up the copies that it'
+           || ' would find'
       FROM (SELECT) w
       LEFT JOIN xet.store s ON true;
 $$;
@@ -222,7 +223,7 @@ BEGIN
         why := '';
 
     ELSIF NOT pg_try_advisory_xact_lock(hashtext('xet.copies'), 0) THEN
-        why := 'a backup or a rebuild is under way';
+        why := 'a backup or a rebuild is running';
     END IF;
 
     due := why IS NULL;

@@ -245,9 +245,9 @@ BEGIN
     IF abs(extract(epoch FROM now()) - made)
        > extract(epoch FROM xet.copy_age())
     THEN
-        RAISE EXCEPTION 'the copy was made % seconds ago, by the clock of the '
-                        'server that has made it: it stood still meanwhile, '
-                        'or clocks differ',
+        RAISE EXCEPTION 'the copy was made % seconds ago by the clock of its '
+                        'server: the server was halted since then, or the '
+                        'clocks differ',
                         floor(extract(epoch FROM now()) - made)
               USING ERRCODE = '40XT1';
     END IF;
@@ -282,7 +282,7 @@ DECLARE
     brought boolean;
 BEGIN
     IF any_repo IS NULL OR repo IS NULL THEN
-        RAISE EXCEPTION 'a xorb comes with no repo' USING ERRCODE = '22004';
+        RAISE EXCEPTION 'a xorb has no repo' USING ERRCODE = '22004';
     END IF;
 
     LOOP
@@ -312,7 +312,7 @@ BEGIN
            SELECT FROM xet.gc_copies g
             WHERE g.hash = xorb AND g.tag = xorb_put.tag)
     THEN
-        RAISE EXCEPTION 'the copy was collected meanwhile'
+        RAISE EXCEPTION 'the copy was removed in the meantime'
               USING ERRCODE = '40XT1';
     END IF;
 

@@ -41,8 +41,8 @@ my $true = '200 {"was_inserted":true}';
 my $false = '200 {"was_inserted":false}';
 my $seed = 0;
 
-$_->allow(qr/xet: chunk \d+ of xorb \S+ is lost/,
-	qr/xet: xorb \S+ is not there with its size/) for $t, $plain;
+$_->allow(qr/xet: chunk \d+ of xorb \S+ can't be read/,
+	qr/xet: xorb \S+ is missing or has another size/) for $t, $plain;
 
 sub encoded {
 	my ($data, $scheme) = @_;
@@ -490,7 +490,7 @@ EOF
 	is(join(' ', map { $_->{status} } @answers), '503 503 503',
 		'healed meanwhile: come again')
 		or diag(map { $_->summary() } @answers);
-	like($_->{body}, qr/healed or collected meanwhile/, 'and why')
+	like($_->{body}, qr/replaced or removed/, 'and why')
 		for @answers;
 	is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT'
 		. ' NULL'), 0, 'nothing is put on record');

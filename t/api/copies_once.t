@@ -193,7 +193,7 @@ for my $kind ('a bit', 'gone', 'cut') {
 	}
 
 	is(whole($y), $false, "$kind: sent by who comes then");
-	ok($t->wait_log(qr/xorb $y->{hash} is healed by an upload/, 1),
+	ok($t->wait_log(qr/xorb $y->{hash} was repaired by an upload/, 1),
 		"$kind: healed");
 	isnt($t->copy($y->{hash}), $copy, "$kind: another copy");
 

@@ -137,17 +137,17 @@ my $r = $t->get("/tried$path", { Range => "bytes=$first-$last",
 	'X-Try' => "/tried$other_path" =~ s/\?.*//r });
 
 wrong('try_files with another file', $r, 500);
-logged('it is of another URI');
+logged('it is for another URI');
 
 $r = $t->get("/filled$path", { Range => "bytes=$first-$last" });
 
 wrong('a proxy that gets the whole', $r, 502);
-logged('it is no range');
+logged('it is not a range');
 
 $r = $t->get("/shifted$path", { Range => "bytes=$first-$last" });
 
 wrong('a proxy that gets another range', $r, 502);
-logged('it is of another range');
+logged('it is another range');
 
 
 $r = $t->get("/coded$path", { Range => "bytes=$first-$last" });
@@ -472,7 +472,8 @@ sub wrong {
 sub logged {
 	my ($why) = @_;
 
-	ok($t->wait_log(qr/is not what was signed: $why/), "a line: $why");
+	ok($t->wait_log(qr/not match the signed URL: $why/),
+		"a line: $why");
 }
 
 # As long as the URL, and said once.

@@ -301,7 +301,7 @@ EOC
 		clear();
 	}
 
-	unlike($_->log(), qr/is lost|is not there with its size/,
+	unlike($_->log(), qr/can't be read|is missing or has another size/,
 		'readers: no damage in the log') for @nodes;
 	unlike($t->log($begun), qr/\[(?:alert|emerg)\]/, 'readers: no alert');
 }
@@ -331,7 +331,7 @@ EOC
 		$status = answer($c, 'GET')->{status};
 		last if $status != 500;
 
-		$t->allow(qr/is lost/);
+		$t->allow(qr/can't be read/);
 	}
 
 	is($status, 404, 'readers: what is collected is not lost');
@@ -358,7 +358,7 @@ for my $case (qw/ gone lost /) {
 	ok(wait_for(10, sub { $t->pg_blocked() == 0 }),
 		"HEAD: the report is in, $case");
 
-	my $line = qr/xorb $x->{hash}\S* is not there with its size/;
+	my $line = qr/xorb $x->{hash}\S* is missing or has another size/;
 
 	if ($case eq 'gone') {
 		unlike($t->log($from), $line, 'HEAD: no loss in the log');

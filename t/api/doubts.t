@@ -20,7 +20,7 @@ my $t = Test::Xet->new(workers => 1, log => 'info',
 	directives => { xet_dedup_key => undef });
 
 $t->run();
-$t->allow(qr/is lost/, qr/is not there with its size/);
+$t->allow(qr/can't be read/, qr/is missing or has another size/);
 
 # --------------------------------------------------------------------------
 # more lost copies than are noted at a time

@@ -73,11 +73,11 @@ sub cut_ok {
 
 	my $log = substr($t->log(), $before);
 
-	my $line = "xet: chunk $chunk of xorb $hurt->{hash}\\S* is lost: "
+	my $line = "xet: chunk $chunk of xorb $hurt->{hash}\\S* can't be read: "
 		. $reason;
 
 	like($log, qr/\[alert\].*$line/, "$name: an alert");
-	like($log, qr/\[error\].*a file ends early: .*$file->{hash}/,
+	like($log, qr/\[error\].*a file was truncated .*$file->{hash}/,
 		"$name: and who got it");
 
 	# what is not hurt is not refused
@@ -102,11 +102,11 @@ sub cut_ok {
 		'no-store', "$name: nothing of the file");
 }
 
-$t->allow(qr/xet: chunk \d+ of xorb $hurt->{hash}\S* is lost/);
+$t->allow(qr/xet: chunk \d+ of xorb $hurt->{hash}\S* can't be read/);
 
 for (
 	[ 'a bit of the data', 4, flip($chunks[4]{stored_start} + 5000),
-		'the chunk does not have its hash|.*does not decompress.*' ],
+		'the chunk does not match its hash|.*decompress.*' ],
 	[ 'the version', 0, flip(0), '.*version.*' ],
 	[ 'the stored length', 7, flip($chunks[7]{stored_start} + 2), '.*' ],
 	[ 'the scheme', 7, flip($chunks[7]{stored_start} + 4),
@@ -114,10 +114,10 @@ for (
 	[ 'the raw length', 9, flip($chunks[9]{stored_start} + 6), '.*' ],
 	[ 'its last byte', 9, flip(length($bytes) - 1), '.*' ],
 	[ 'a byte is missing', 9, substr($bytes, 0, -1),
-		'its file ends before it does' ],
+		'its file is truncated' ],
 	[ 'half is missing', 5, substr($bytes, 0,
-		$chunks[5]{stored_start} + 3), 'its file ends before it does' ],
-	[ 'nothing in it', 0, '', 'its file ends before it does' ]
+		$chunks[5]{stored_start} + 3), 'its file is truncated' ],
+	[ 'nothing in it', 0, '', 'its file is truncated' ]
 ) {
 	my ($name, $chunk, $content, $reason) = @$_;
 

@@ -193,7 +193,7 @@ my $if = { 'X-If' => 1 };
 is($t->get('/mint', $if)->{status}, 200, 'a token, asked for');
 is($t->get('/asks/', $if)->{status}, 403, 'none by a subrequest');
 is($t->get('/mirrors/', $if)->{status}, 204, 'a mirror');
-ok($t->wait_log(qr/a subrequest is refused: "\/token\/v1\/health/, 1),
+ok($t->wait_log(qr/subrequest rejected: "\/token\/v1\/health/, 1),
 	'is refused');
 
 is($t->get('/proxied/v1/health', $if)->{status}, 299,
@@ -224,7 +224,7 @@ is($t->get('/proxied/v1/health', $if)->{status}, 299,
 	is($t->get("/after/v1/files/$file->{hash}")->{body}, $data,
 		'after: GET');
 	is_deeply([ $t->worker_pids() ], \@workers, 'after: workers live');
-	like($t->log(), qr!\[warn\].*"post_action" is ignored in .* "/after!,
+	like($t->log(), qr!\[warn\].*ignores "post_action" in .* "/after!,
 		'after: and the operator knows');
 }
 

@@ -111,7 +111,7 @@ for my $uri ("/few/v1/$path", "/few/v2/$path",
 
 	is($r->{status}, 413, "$uri: status");
 	is($r->json()->{error}{code}, 'too_many_terms', "$uri: code");
-	like($r->json()->{error}{message}, qr/ask for ranges/, "$uri: advice");
+	like($r->json()->{error}{message}, qr/request ranges/, "$uri: advice");
 }
 
 $t->allow(qr/too_many_terms/);

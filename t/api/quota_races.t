@@ -34,7 +34,7 @@ $other->run();
 
 my @nodes = ($t, $other);
 
-$_->allow(qr/413 quota_exceeded|is sent again|terminating connection/)
+$_->allow(qr/413 quota_exceeded|is retried|terminating connection/)
 	for @nodes;
 
 # --------------------------------------------------------------------------
@@ -152,8 +152,8 @@ limit('subject', 'u1', undef, 90000);
 
 my @sessions = map { $t->pg_session() } 1 .. $writers;
 my ($during, $odd, %done) = (0, '');
-my $expected = join('|', 'over its quota', 'deleted meanwhile',
-	'healed or lost meanwhile', 'is not stored');
+my $expected = join('|', 'the quota of', 'deleted in the',
+	'replaced or lost', 'is not stored');
 
 srand(1);
 

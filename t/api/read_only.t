@@ -229,17 +229,17 @@ my $conf = Test::Xet::default_conf();
 my $key = 'xet_token_key %%DIR%%/token.key;';
 
 for (
-	[ 'a token to write', qr/"xet_token_scope" of a server with/,
+	[ 'a token to write', qr/"xet_token_scope" must be "read" or/,
 		server => "xet_read_only on;\nlocation = /token { xet_token; "
 			. "xet_token_scope write; }", http => $key ],
-	[ 'a server without the API', qr/"xet_read_only" has nothing to refuse/,
+	[ 'a server without the API', qr/"xet_read_only" has no effect/,
 		server => 'xet_read_only on;',
 		locations => 'location / { proxy_pass http://127.0.0.1:9; }' ],
-	[ 'an edge', qr/"xet_read_only" has nothing to refuse/,
+	[ 'an edge', qr/"xet_read_only" has no effect/,
 		http => 'xet_read_only on;', locations => 'location / {
 			xet_verify_body on; client_max_body_size 80m;
 			proxy_pass http://127.0.0.1:9; }' ],
-	[ 'deletes of nothing', qr/"xet_delete" has nothing to refuse/,
+	[ 'deletes of nothing', qr/"xet_delete" has no effect/,
 		server => 'xet_delete off;',
 		locations => 'location / { proxy_pass http://127.0.0.1:9; }' ],
 	[ 'a location', qr/"xet_read_only" directive is not allowed here/,

@@ -347,8 +347,8 @@ for my $version (1, 2) {
 		: $r->frames()->[-1]{data}{message};
 
 	is($told, "a term of file $name refers to xorb $absent->{hash}, which "
-		. 'is not stored here; if it was, the Xet cache of this '
-		. 'machine still names it: remove HF_XET_CACHE '
+		. 'is not stored here; if it was stored before, the Xet cache '
+		. 'of this machine still lists it: remove HF_XET_CACHE '
 		. '(~/.cache/huggingface/xet) and upload again',
 		"v$version: file and xorb are named");
 }

@@ -19,7 +19,7 @@ use JSON::PP ();
 
 my $t = Test::Xet->new(workers => 2, server => 'xet_progress_interval 1s;',
 	pg_params => 'lock_timeout=5m',
-	allow => [ qr/has not answered/ ]);
+	allow => [ qr/did not respond/ ]);
 
 $t->run();
 

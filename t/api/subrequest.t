@@ -125,7 +125,7 @@ for my $name (sort keys %targets) {
 	like($r->{body}, qr/^\(.*(?:403 Forbidden|"forbidden").*\)$/s,
 		"ssi: $name: refused");
 	untold("ssi: $name", $r);
-	ok($t->wait_log(qr/xet: a subrequest is refused: "\Q$path\E"/),
+	ok($t->wait_log(qr/xet: subrequest rejected: "\Q$path\E"/),
 		"ssi: $name: a line");
 
 	$at =~ s/([?&])/sprintf('%%%02x', ord($1))/ge;
@@ -144,7 +144,7 @@ for my $name (sort keys %targets) {
 
 	ok(wait_for(10, sub {
 		return 2 == (() = $t->log($from)
-			=~ /a subrequest is refused: "\Q$path\E"/g);
+			=~ /subrequest rejected: "\Q$path\E"/g);
 	}), "auth_request, mirror: $name: lines");
 }
 
@@ -173,7 +173,7 @@ is($t->head("$v1/files/$file->{hash}")->{status}, 200,
 my $from = $t->log_size();
 
 is($t->get('/after/text')->{body}, "a text\n" x 100, 'post_action');
-ok($t->wait_log(qr!a subrequest is refused: "/api/health"!, 10, $from),
+ok($t->wait_log(qr!subrequest rejected: "/api/health"!, 10, $from),
 	'post_action: refused');
 
 # slow clients, and such that leave, of pages with much in them

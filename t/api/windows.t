@@ -100,7 +100,7 @@ sub replaced {
 
 		is($r->{status}, 503, "$name: $uri")
 			or diag(substr($r->summary(), 0, 300));
-		like($r->{body}, qr/try again/, "$name: and why");
+		like($r->{body}, qr/retry/, "$name: and why");
 		ok($r->header_value('Retry-After'), "$name: and when");
 	}
 

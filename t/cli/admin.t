@@ -224,7 +224,7 @@ is_deeply(with('gone', 'rm', '--json', $hash)->{json},
 	[ { removed => $hash } ], 'rm');
 is(with('gone', 'rm', $hash)->{code}, 1, 'rm again');
 is(with('a', 'verify', $hash)->{code}, 1, 'it is gone');
-fails(4, qr/repos have the file/, 'rm in a store', $store, 'rm', $hash);
+fails(4, qr/the file is in use by repos/, 'rm in a store', $store, 'rm', $hash);
 
 fails(2, qr/^xet: rm: needs hashes of files, or --repo$/, 'rm of nothing',
 	$store, 'rm');

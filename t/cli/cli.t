@@ -40,7 +40,7 @@ like(run('info', "$dir/$xorb->{hash}"),
 is($?, 0, 'xorb: exit code');
 
 spew("$dir/" . 'ab' x 32, $xorb->{bytes});
-like(run('info', "$dir/" . 'ab' x 32), qr/does not have the xorb hash/,
+like(run('info', "$dir/" . 'ab' x 32), qr/does not match the xorb hash/,
 	'xorb under another name');
 is($? >> 8, 1, 'xorb under another name: exit code');
 
@@ -53,7 +53,7 @@ is($?, 0, 'a copy: exit code');
 
 spew("$dir/" . 'ab' x 32 . '.0a1b2c3d', $xorb->{bytes});
 like(run('info', "$dir/" . 'ab' x 32 . '.0a1b2c3d'),
-	qr/does not have the xorb hash/, 'a copy under another name');
+	qr/does not match the xorb hash/, 'a copy under another name');
 is($? >> 8, 1, 'a copy under another name: exit code');
 
 spew("$dir/$xorb->{hash}.ffffffff", 'x' . substr($xorb->{bytes}, 1));

@@ -448,7 +448,7 @@ is(join(' ', map { $_->{repo} } @{ token_xet('alice', 'ls', '--json', 'me')
 
 $r = token_xet('bob', 'put', 'in/new', 'alice/own/x');
 is($r->{code}, 4, 'token: of another');
-like($r->{err}, qr/: 403: You may read this repository, and not write/,
+like($r->{err}, qr/: 403: You may read this repository, but not write/,
 	'token: is told why');
 is(token_xet('', 'ls', 'alice/own')->{code}, 4, 'token: none');
 is(hub_xet({ env => { HF_ENDPOINT => $t->url('', 8081),

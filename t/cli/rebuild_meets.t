@@ -25,7 +25,7 @@ Test::Xet->folder('a rebuild from files');
 
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
 	allow => [ qr/refused by the test|xorb_put|PostgreSQL/,
-	qr/is not there with its size|is lost: / ]);
+	qr/is missing or has another size|can't be read: / ]);
 my @env = (env => { XET_STORE => $t->store(),
 	XET_POSTGRES => $t->conninfo() });
 
@@ -55,7 +55,7 @@ ok(wait_for(30, sub { waits() == 1 }), 'some rows are there');
 my $r = collect($t);
 
 is($r->{json}[0]{orphans}, 0, 'beside it: no orphans');
-like($r->{err}, qr/no file is removed, a rebuild has not come to/,
+like($r->{err}, qr/no files are removed: a rebuild is not/,
 	'beside it: why');
 
 kill('KILL', $run->{pid});
@@ -76,9 +76,9 @@ my $before = join(' ', copies());
 
 $r = collect($t);
 is($r->{code}, 0, 'broken off: gc') or diag($r->{err});
-like($r->{err}, qr/no file is removed, a rebuild has not come to/,
+like($r->{err}, qr/no files are removed: a rebuild is not/,
 	'broken off: why');
-like($r->{err}, qr/run "xet rebuild" .*SELECT xet.store_known\(\)/,
+like($r->{err}, qr/complete "xet rebuild", .*SELECT xet.store_known\(\)/,
 	'broken off: what to do');
 is(join(' ', copies()), $before, 'broken off: all copies are there');
 
@@ -136,7 +136,7 @@ $t->run();
 $t->put('/api/v1/files', \random_bytes(10, 60000));
 $r = collect($t);
 is($r->{json}[0]{orphans}, 0, 'damaged: no orphans');
-like($r->{err}, qr/a rebuild has not come to its end/, 'damaged: why');
+like($r->{err}, qr/a rebuild is not complete/, 'damaged: why');
 ok(-e $hurt, 'damaged: it is there');
 $t->sql('SELECT xet.store_known()');
 

@@ -36,9 +36,9 @@ push @files, insert_into($files[0], $size / 2 + 300_000 * $_,
 	make_mix("$dir/new$_", 10 + $_, $more)) for 1 .. 3;
 
 my $told = qr/a term of file [0-9a-f]{64} refers to xorb [0-9a-f]{64}, which (?#
-	)is not stored here; if it was, the Xet cache of this machine still (?#
-	)names it: remove HF_XET_CACHE \(~\/\.cache\/huggingface\/xet\) and (?#
-	)upload again/;
+	)is not stored here; if it was stored before, the Xet cache of this (?#
+	)machine still lists it: remove HF_XET_CACHE (?#
+	)\(~\/\.cache\/huggingface\/xet\) and upload again/;
 
 # --------------------------------------------------------------------------
 # hf_xet

@@ -39,7 +39,7 @@ $t->write_conf(undef, directives => { xet_postgres => '"'
 	. $t->conninfo() =~ s!host=\S+!'host=' . $way->dir()!er . '"' });
 $t->token_key();
 $t->run();
-$t->allow(qr/PostgreSQL|is sent again|connect/);
+$t->allow(qr/PostgreSQL|is retried|connect/);
 
 # --------------------------------------------------------------------------
 # the rule of each statement

@@ -65,8 +65,8 @@ for my $n (1 .. 4) {
 
 	# by the statement of the upload, or by a ping before it
 
-	like($t->log($from), qr/is sent again: .*read-only transaction(?#
-		)|takes no writes, and is left/, 'the old one is found out');
+	like($t->log($from), qr/is retried: .*read-only transaction(?#
+		)|does not accept writes;/, 'the old one is found out');
 
 	$new->promote();
 
@@ -107,7 +107,7 @@ for my $n (1 .. 4) {
 		'uploads go on beside a machine that hangs')
 		or diag($writes // 'never');
 	note("writes after $writes s") if $writes;
-	like($t->log($from), qr/\d+ sessions of PostgreSQL are given up/,
+	like($t->log($from), qr/closing \d+ PostgreSQL session/,
 		'its sessions were given up');
 
 	$old->thaw();

@@ -106,7 +106,7 @@ frozen(1, sub {
 
 settle();
 ok($_->[3]->(), "$_->[0]: nothing is changed") for @acts;
-like($two->log(), qr/client prematurely closed|client has gone/,
+like($two->log(), qr/client prematurely closed|client closed the connection/,
 	'which is logged');
 
 # one that is behind another request on its connection

@@ -94,7 +94,7 @@ frozen(6, sub {
 
 settle();
 ok($_->[4]->(), "$_->[0]: nothing is changed") for @acts;
-like($t->log(), qr/the statement comes too late/, 'which is logged');
+like($t->log(), qr/the statement arrived too late/, 'which is logged');
 
 # --------------------------------------------------------------------------
 # the client waits

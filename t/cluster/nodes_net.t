@@ -63,7 +63,7 @@ $nodes[1]->run();
 
 # what the partition and the deaths leave in logs, and nothing else
 
-$_->allow(qr/PostgreSQL|"\w+" (?:is sent again|failed)|timed out/,
+$_->allow(qr/PostgreSQL|"\w+" failed|timed out/,
 	qr/413 quota_exceeded/) for @nodes;
 $_->allow(qr/xet: "s3:/) for $bucket ? @nodes : ();
 

@@ -48,7 +48,7 @@ my $two = Test::Xet->new(%conf, machine => $machines[1], beside => $t,
 	directives => { xet_postgres => "\"$patient\" $conf{pg_params}" });
 
 $_->run() for $t, $two;
-$_->allow(qr/PostgreSQL|is sent again|was collected|is lost/) for $t, $two;
+$_->allow(qr/PostgreSQL|is retried|was removed|can't be read/) for $t, $two;
 
 for my $how (qw/ xorb file /) {
 	my $data = random_bytes(length($how), 40000);

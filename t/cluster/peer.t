@@ -106,7 +106,7 @@ $t->write_file('token', "$token\n");
 $t->write_file('bad_token', "not$token");
 chmod(0600, map { $t->dir() . "/$_" } qw/ token bad_token /);
 
-$t->allow(qr/xet: xorb \S+ is damaged, and counts as unknown/);
+$t->allow(qr/xet: xorb \S+ is damaged and treated as not stored/);
 
 # What the liar does with a xorb is a file of the name of its hash, and, for the
 # liar of "/lies/1", ".1": bytes that it sends, or "#" and what it does then.
@@ -355,11 +355,11 @@ ok(wait_for(90, sub { damaged() == 0 }), 'all is healed')
 whole($small[$_], "small $_ is whole") for 0 .. $#small;
 whole($large, 'the large one is whole');
 
-like($t->log($start), qr!\Q$small[3]{x}{hash}\E\S* is whole, and known again!,
+like($t->log($start), qr!\Q$small[3]{x}{hash}\E\S* is intact and available!,
 	'what was not damaged is not fetched');
-like($t->log($start), qr!$_->{x}{hash} is healed from "\Q$good\E/v1/xorbs!,
+like($t->log($start), qr!$_->{x}{hash} was repaired from "\Q$good\E/v1/xorbs!,
 	'told') for @small[0, 1, 2, 4], $large;
-like($t->log($start), qr/peer fails at "http\S+:$nobody\S+": .*connect/i,
+like($t->log($start), qr/request to peer "http\S+:$nobody\S+": .*connect/i,
 	'a peer that is away is told, and the next one asked');
 
 # --------------------------------------------------------------------------
@@ -370,35 +370,35 @@ my $ok = "HTTP/1.1 200 OK\r\n";
 # such that the peer is left alone for a while, and others
 
 my @down = (
-	[ 'cut short of its length', qr/peer fails at/, sub {
+	[ 'cut short of its length', qr/request to peer/, sub {
 		my $bytes = $_[0]{x}{bytes};
 		return $ok . length_of($bytes) . substr($bytes, 0, -1);
 	} ],
-	[ 'an error with a good body', qr/peer answers 500 to/, sub {
+	[ 'an error with a good body', qr/peer responded with 500 to/, sub {
 		my $bytes = $_[0]{x}{bytes};
 		return "HTTP/1.1 500 No\r\n" . length_of($bytes) . $bytes;
 	} ],
-	[ 'not HTTP', qr/peer fails at/, sub { return $_[0]{x}{bytes} } ],
-	[ 'a head and no more', qr/peer fails at .* bytes in 1000 ms/, sub {
+	[ 'not HTTP', qr/request to peer/, sub { return $_[0]{x}{bytes} } ],
+	[ 'a head and no more', qr/request to peer .* bytes in 1000 ms/, sub {
 		return $ok . length_of($_[0]{x}{bytes}) . '#stall';
 	} ],
-	[ 'half', qr/peer fails at .* bytes in 1000 ms/, sub {
+	[ 'half', qr/request to peer .* bytes in 1000 ms/, sub {
 		my $bytes = $_[0]{x}{bytes};
 		return $ok . length_of($bytes) . substr($bytes, 0, 50_000)
 			. '#stall';
 	} ],
-	[ 'drops', qr/peer fails at .* bytes in 1000 ms/, sub {
+	[ 'drops', qr/request to peer .* bytes in 1000 ms/, sub {
 		return "$ok\r\n" . substr($_[0]{x}{bytes}, 0, 100) . '#trickle';
 	} ],
-	[ 'nothing at all', qr/peer fails at .* bytes in 1000 ms/, sub {
+	[ 'nothing at all', qr/request to peer .* bytes in 1000 ms/, sub {
 		return '#stall';
 	} ],
-	[ 'a head without an end', qr/peer fails at/, sub {
+	[ 'a head without an end', qr/request to peer/, sub {
 		return "${ok}A: " . ('x' x 900_000) . '#endless';
 	} ],
-	[ 'heads without an end', qr/peer fails at .*: its head is too long/,
+	[ 'heads without an end', qr/peer .* failed: its head is too long/,
 		sub { return '#continue' } ],
-	[ 'trailers without an end', qr/peer fails at .*: its head is too long/,
+	[ 'trailers without an end', qr/peer .* failed: its head is too long/,
 		sub {
 			return "${ok}Transfer-Encoding: chunked\r\n\r\n1\r\n"
 				. substr($_[0]{x}{bytes}, 0, 1)
@@ -406,56 +406,56 @@ my @down = (
 	} ],
 	# libcurl 8 refuses it by itself, in its own words
 
-	[ 'compressed on the way', qr/peer fails .*Transfer-Encoding/,
+	[ 'compressed on the way', qr/to peer .*Transfer-Encoding/,
 		sub {
 			return "${ok}transfer-encoding:  GZIP \r\n\r\n"
 				. Compress::Zlib::memGzip($_[0]{x}{bytes});
 	} ],
-	[ 'compressed and chunked', qr/peer fails .*Transfer-Encoding/,
+	[ 'compressed and chunked', qr/to peer .*Transfer-Encoding/,
 		sub {
 			my $bytes = Compress::Zlib::memGzip($_[0]{x}{bytes});
 			return "${ok}Transfer-Encoding: gzip, chunked\r\n\r\n"
 				. sprintf("%x\r\n", length($bytes))
 				. "$bytes\r\n0\r\n\r\n";
 	} ],
-	[ 'dense drops', qr/peer fails at .* bytes in 1000 ms/, sub {
+	[ 'dense drops', qr/request to peer .* bytes in 1000 ms/, sub {
 		my $bytes = $_[0]{x}{bytes};
 		return $ok . length_of($bytes) . "$bytes#drip";
 	} ]
 );
 
 my @lies = (@down,
-	[ 'flipped', qr/of a peer is not taken/, sub {
+	[ 'flipped', qr/of a peer was rejected/, sub {
 		my $bytes = $_[0]{x}{bytes};
 		substr($bytes, 5000, 1) ^= "\1";
 		return $ok . length_of($bytes) . $bytes;
 	} ],
-	[ 'another xorb', qr/of a peer is not taken/, sub {
+	[ 'another xorb', qr/of a peer was rejected/, sub {
 		my $bytes = $small[0]{x}{bytes};
 		return $ok . length_of($bytes) . $bytes;
 	} ],
-	[ 'cut without a length', qr/of a peer is not taken/, sub {
+	[ 'cut without a length', qr/of a peer was rejected/, sub {
 		return "$ok\r\n" . substr($_[0]{x}{bytes}, 0, -1);
 	} ],
-	[ 'more behind it', qr/of a peer is not taken/, sub {
+	[ 'more behind it', qr/of a peer was rejected/, sub {
 		my $bytes = $_[0]{x}{bytes} . 'more';
 		return $ok . length_of($bytes) . $bytes;
 	} ],
-	[ 'nothing', qr/of a peer is not taken/, sub {
+	[ 'nothing', qr/of a peer was rejected/, sub {
 		return $ok . length_of('');
 	} ],
-	[ 'without an end', qr/of a peer is not taken/, sub {
+	[ 'without an end', qr/of a peer was rejected/, sub {
 		return "$ok\r\n$_[0]{x}{bytes}#endless";
 	} ],
-	[ 'a redirect', qr/peer answers 302 to/, sub {
+	[ 'a redirect', qr/peer responded with 302 to/, sub {
 		return "HTTP/1.1 302 Found\r\nLocation: $good/v1/xorbs/default/"
 			. "$_[0]{x}{hash}\r\n" . length_of('');
 	} ],
-	[ 'a part', qr/peer answers 206 to/, sub {
+	[ 'a part', qr/peer responded with 206 to/, sub {
 		my $bytes = $_[0]{x}{bytes};
 		return "HTTP/1.1 206 Part\r\n" . length_of($bytes) . $bytes;
 	} ],
-	[ 'no API', qr/peer answers 404, not as an API does, to/, sub {
+	[ 'no API', qr/404 of a peer is not that of an API/, sub {
 		return "HTTP/1.1 404 No\r\nContent-Type: text/html\r\n"
 			. length_of('no') . 'no';
 	} ]
@@ -505,7 +505,7 @@ for my $i (0 .. $#lies) {
 	is(scalar(grep { $_ =~ $log && m!/lies/$liar[$i]/! } @lines), 1,
 		"$name: told")
 		or diag(map { "$_\n" } @lines);
-	is(scalar(grep { /is healed from "\Q$good\E/ } @lines), 1,
+	is(scalar(grep { /was repaired from "\Q$good\E/ } @lines), 1,
 		"$name: by whom");
 
 	unlike(slurp($t->dir() . "/lies/asked.$hash.$liar[$i]"),
@@ -540,7 +540,7 @@ for my $i (0 .. $#lies) {
 			"down: $lie: asked");
 	}
 
-	like($t->log($at), qr!\[info\].*peer has not "\Q$lies\E/has_not/v1!,
+	like($t->log($at), qr!\[info\].*does not have "\Q$lies\E/has_not/v1!,
 		'down: an API that has not the xorb');
 }
 
@@ -644,15 +644,16 @@ my $tls = 'https://127.0.0.1:' . $peer->port(8443) . '/closed/api';
 my $cert = $peer->dir() . '/cert.pem';
 
 for (
-	[ "$closed", 'no token', qr/peer answers 401 to/ ],
-	[ "$closed token=bad_token", 'a bad token', qr/peer answers 401 to/ ],
+	[ "$closed", 'no token', qr/peer responded with 401 to/ ],
+	[ "$closed token=bad_token", 'a bad token',
+		qr/peer responded with 401 to/ ],
 	[ "$tls token=token", 'a certificate of nobody',
-		qr/peer fails at "https.*certificate/ ],
+		qr/request to peer "https.*certificate/ ],
 	[ 'https://127.0.0.1:' . $peer->port(8444)
 		. " trusted_certificate=$dir/other.pem", 'a name of its own',
-		qr/peer fails at "https.*'n\?\?me'/ ],
+		qr/request to peer "https.*'n\?\?me'/ ],
 	[ $peer->url('/repo/api') . ' token=token', 'a peer with repos',
-		qr/peer answers 403 to/ ],
+		qr/peer responded with 403 to/ ],
 	[ $peer->url('/peer/api'), 'a location for peers', undef ],
 	[ "$closed token=token", 'a token', undef ],
 	[ "$tls token=token trusted_certificate=$cert", 'TLS', undef ]
@@ -667,7 +668,7 @@ for (
 	mark($f);
 
 	if ($log) {
-		ok(wait_for(60, sub { $t->log($at) =~ /had from no peer/ }),
+		ok(wait_for(60, sub { $t->log($at) =~ /not be fetched from/ }),
 			"$name: not healed");
 		like($t->log($at), $log, "$name: told");
 

@@ -418,7 +418,7 @@ is($t->get("/token/write/$_")->{status}, 200, "a token for $_")
 # --------------------------------------------------------------------------
 # subrequests
 
-$t->allow(qr/a subrequest is refused/);
+$t->allow(qr/subrequest rejected/);
 unlike($t->get('/page/x.html')->{body}, qr/\[/, 'a subrequest has no answer');
 
 is($t->http('DELETE', '/api/repos/delete', who('alice', 'delete'),

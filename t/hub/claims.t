@@ -55,7 +55,7 @@ my $read = bytes_read() - $before;
 
 is(join(' ', map { $_->{status} } @all), join(' ', (400) x 6),
 	'six commits with a false SHA-256');
-like($all[$_]->json()->{error}, qr/not uploaded|has not the SHA-256/,
+like($all[$_]->json()->{error}, qr/not uploaded|not have the SHA-256/,
 	'are told so') for 0 .. 5;
 diag("$file->{size} bytes, read $read for six commits");
 cmp_ok($read, '<', 1.5 * $file->{size}, 'the file was read once');

@@ -313,7 +313,7 @@ for my $uri (qw! /me/m/resolve/main/.git/config /o/m/raw/main/a/.GIT/x
 		$r = $t->http($method, $uri);
 		is($r->{status}, 403, "unsafe: $method $uri");
 		like($r->header_value('X-Error-Message'),
-			qr/^No file is written to a path with "/,
+			qr/^A file path must not contain "/,
 			"unsafe: $method $uri: what is");
 	}
 }

@@ -71,7 +71,7 @@ my %browser = (Accept => 'text/html,application/xhtml+xml,*/*;q=0.8');
 my $r = page('/');
 
 is($r->{status}, 200, 'empty');
-like($r->{body}, qr/There are no repos here/, 'empty: says so');
+like($r->{body}, qr/No repositories\./, 'empty: says so');
 
 my $first = 'HF_ENDPOINT=' . $t->url('') . ' HF_TOKEN=hf_any'
 	. ' hf upload me/';
@@ -164,7 +164,7 @@ like(clean(page("/me/m/commit/$oid"), 'a commit'), qr/\Q$oid\E/,
 
 is(commit('me/m', {}, inline('bin', "a\0b"),
 	inline('latin', "\xe9\xff<\x1b"))->{status}, 200, 'commit: bytes');
-like(clean(page('/me/m/blob/main/bin'), 'bytes'), qr/is no text/,
+like(clean(page('/me/m/blob/main/bin'), 'bytes'), qr/Binary file, no preview/,
 	'bytes are not shown');
 like(clean(page('/me/m/blob/main/latin'), 'no UTF-8'),
 	qr/>\x{fffd}\x{fffd}&lt;\x{fffd}</, 'what is no UTF-8 is replaced');
@@ -473,19 +473,19 @@ if ($b) {
 is(commit('alice/open', {}, inline('README.md', 'x' x 100))->{status}, 200,
 	'commit: a text');
 $t->remove_copy($_) for grep { m!^xorbs/! } $t->store_names();
-$t->allow(qr/xet: chunk 0 of xorb \S+ is lost/);
-$t->allow(qr/xet: a page lacks the text of "README.md"/);
+$t->allow(qr/xet: chunk 0 of xorb \S+ can't be read/);
+$t->allow(qr/xet: a page was sent without the text of "README.md"/);
 
 $r = page('/alice/open');
 
-like(clean($r, 'no text'), qr/This file can't be read now/, 'no text: told');
+like(clean($r, 'no text'), qr/This file is not available now/, 'no text: told');
 like($r->{body}, qr!resolve/main/README\.md"!, 'no text: the rest is there');
 
 # --------------------------------------------------------------------------
 # no database
 
 $t->allow(qr/connecting to PostgreSQL failed|terminating connection/);
-$t->allow(qr/failed, SQLSTATE|has not answered|503 database_away/);
+$t->allow(qr/failed, SQLSTATE|did not respond|503 database_away/);
 $t->pg_stop();
 
 for my $uri ('/', '/alice/open') {

@@ -75,7 +75,7 @@ for my $scope (qw/ read write delete /) {
 }
 
 like(settings($alice{delete}, 'alice/m', 'true')->header_value(
-	'X-Error-Message'), qr/scope is not admin/, 'and why');
+	'X-Error-Message'), qr/with the scope admin/, 'and why');
 is(settings($alice{write}, 'alice/m', 'false')->{status}, 200,
 	'write: what it is already');
 is(settings($alice{admin}, 'alice/m', 'true')->{status}, 200,

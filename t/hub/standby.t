@@ -33,7 +33,7 @@ my $standby = $t->pg()->standby($t->dir() . '/sb');
 
 $standby->start();
 $t->pg()->followed($standby);
-$t->allow(qr/PostgreSQL|is sent again|is not read from|has not answered/);
+$t->allow(qr/PostgreSQL|is retried|not reading from|did not respond/);
 $t->allow(qr/503 database_unavailable|statements are waiting/);
 $t->stop();
 $t->write_conf(undef, directives => { xet_postgres_read => '"host='
@@ -42,7 +42,7 @@ $t->nginx()->run();
 
 is($t->post('/api/repos/create', '{"name":"r"}', js())->{status}, 200, 'repo');
 is(commit('a', 'zero')->{status}, 200, 'a commit');
-ok(wait_for(30, sub { $t->log() =~ /is read from/ }), 'a standby');
+ok(wait_for(30, sub { $t->log() =~ /xet: reading from/ }), 'a standby');
 
 # what was just committed is found, whatever the standby has by then
 

@@ -76,7 +76,7 @@ is($t->sql('SELECT count(*) FROM xet.chores_show() WHERE running AND held'
 		. " holder = decode(md5('x'), 'hex'),"
 		. " until = now() + interval '3 s' WHERE name = 'scrub'");
 	ok(wait_for(60, sub {
-		($t->log() . $other->log()) =~ /chore "scrub" goes on elsewhere/
+		($t->log() . $other->log()) =~ /job "scrub" was taken over/
 	}), 'who has lost the lease stops');
 	ok(wait_for(60, sub { chore("holder <> decode(md5('x'), 'hex')")
 		eq 't' }), 'a lease that has run out is taken');
@@ -92,7 +92,7 @@ sub owner {
 	my $turn = chore('turn');
 
 	return (grep {
-		$_->log() =~ /chore "scrub" begins at "\d*" in turn $turn\b/
+		$_->log() =~ /job "scrub" starts at "\d*" in turn $turn\b/
 	} $t, $other)[0];
 }
 
@@ -191,7 +191,7 @@ for my $how (qw/ kill reload /) {
 
 	my $lock = $t->pg_lock('xet.chores');
 
-	ok($t->wait_log(qr/chore "scrub" waits: PostgreSQL/, 60),
+	ok($t->wait_log(qr/background job "scrub" is waiting: PostgreSQL/, 60),
 		'the table is locked: it waits, and says so');
 	is($t->get('/api/health')->{status}, 200, 'locked: health');
 

@@ -95,7 +95,7 @@ good('without xet_dedup_key', with(xet_dedup_key => undef));
 good('without xet_url_base', with(xet_url_base => undef));
 good("xet_url_base $_", with(xet_url_base => $_))
 	for 'https://[::1]:8443/a-b_c.d~e', 'https://$host/x', '$http_x_base';
-bad("xet_url_base $_", qr/"xet_url_base" has characters that need/,
+bad("xet_url_base $_", qr/"xet_url_base" has characters that must/,
 	with(xet_url_base => $_))
 	for 'http://x/a%20b', '"http://x/a b"', 'http://x/?y', '"http://x/#y"',
 		"'http://x/\"'";
@@ -117,7 +117,7 @@ bad('xet_data without keys', qr/"xet_url_key" is required by "xet_data"/,
 # --------------------------------------------------------------------------
 # xet_auth
 
-bad('without xet_auth', qr/"xet_api" needs "xet_auth".*may read, write and/,
+bad('without xet_auth', qr/"xet_api" needs "xet_auth".*connect read, write and/,
 	locations => 'location /api/ { xet_api; }');
 bad("xet_auth $_", qr/invalid value "$_"/,
 	locations => "location /api/ { xet_api; xet_auth $_; }")
@@ -134,7 +134,7 @@ for my $name (qw/ issuer audience /) {
 	my $long = "xet_token_key %%DIR%%/sign.key; xet_token_$name "
 		. 'x' x 257 . ';';
 
-	bad("xet_token: $name", qr/are at most 256 bytes/, http => $long,
+	bad("xet_token: $name", qr/must be at most 256 bytes/, http => $long,
 		locations => 'location /token { xet_token; }');
 	good("xet_api: $name", http => $long,
 		locations => 'location /api/ { xet_api; xet_auth token; }');
@@ -160,7 +160,7 @@ for my $value ('on', "''", -1, 10000000000, 1.5, '1x', 'period=', 'period=59',
 		. "xet_token_generation $value; }");
 }
 
-bad("xet_token_generation $_", qr/must not be more than 99 where there is a /,
+bad("xet_token_generation $_", qr/must not exceed 99 if a period is /,
 	%sign, locations => "location /t { xet_token_generation $_; }")
 	for '100 period=14d', 'period=1m 9999999999';
 bad('xet_token_generation twice', qr/"xet_token_generation" directive is dup/,
@@ -246,18 +246,18 @@ sub standby {
 
 for my $case (
 	[ '"host"', 'invalid PostgreSQL connection string: \w' ],
-	[ '"host=a,,b"', 'a name or port is empty' ],
-	[ '"host=a,b,"', 'a name or port is empty' ],
-	[ '"host=a,b port=5432,"', 'a name or port is empty' ],
-	[ '"host=a,b port=1,2,3"', 'it has not as many ports as hosts' ],
-	[ '"host=a port=1,2"', 'it has not as many ports as hosts' ],
+	[ '"host=a,,b"', 'a host name or port is empty' ],
+	[ '"host=a,b,"', 'a host name or port is empty' ],
+	[ '"host=a,b port=5432,"', 'a host name or port is empty' ],
+	[ '"host=a,b port=1,2,3"', 'the numbers of ports and hosts differ' ],
+	[ '"host=a port=1,2"', 'the numbers of ports and hosts differ' ],
 	[ '"host=a,b hostaddr=127.0.0.1"',
-		'it has not as many hosts as addresses' ],
-	[ '"host=a,b,a"', 'a host is named twice' ],
-	[ '"host=a"; xet_postgres_read "host=a"', 'a host is named twice' ],
-	[ '"host=' . join(',', 1 .. 9) . '"', 'there are more than 8 hosts' ],
+		'the numbers of hosts and addresses differ' ],
+	[ '"host=a,b,a"', 'duplicate host' ],
+	[ '"host=a"; xet_postgres_read "host=a"', 'duplicate host' ],
+	[ '"host=' . join(',', 1 .. 9) . '"', 'more than 8 hosts' ],
 	[ '"host=a target_session_attrs=standby"',
-		'"target_session_attrs" has no place here' ],
+		'"target_session_attrs" is not allowed here' ],
 	[ '"host=a dbname=other"', 'names another database than' ],
 	[ '"host=a" lag=1s', 'invalid parameter "lag=1s"' ],
 	[ '"host=a" lag=61m', 'invalid parameter "lag=61m"' ],
@@ -428,13 +428,13 @@ good("xet_scrub $_", with(xet_scrub => $_)) for 'off', 'on', 'on rate=64k',
 	'on interval=30d rate=1g';
 
 mkdir($t->dir() . '/a_peer');
-bad("xet_store_peer $_", qr/takes an URL without user, query or fragment/,
+bad("xet_store_peer $_", qr/takes a URL without user, query or fragment/,
 	with(xet_store_peer => $_)) for 'http://me:secret@node/api',
 	'http://node/api?x', "'http://node/#x'", "'http://node/a b'";
 bad("xet_store_peer $_", qr/ in "\Q$_\E" of "xet_store_peer"/,
 	with(xet_store_peer => $_)) for 'http://', 'https:///api',
 	'http://node:99999/', 'http://node:x/', 'http://:80/';
-bad('xet_store_peer of a socket', qr/takes no socket/,
+bad('xet_store_peer of a socket', qr/does not take a Unix socket/,
 	with(xet_store_peer => 'http://unix:/run/x:/api'));
 bad('xet_store_peer of a long URL', qr/URL is too long/,
 	with(xet_store_peer => 'http://node/' . 'x' x 1024));
@@ -469,7 +469,7 @@ for (
 
 chmod(0600, $t->write_file('token.good', "abc.def\n"));
 like(good("xet_store_peer $_", with(xet_store_peer => $_)),
-	qr/\[warn\].*crosses the network as it is/, "$_: a warning")
+	qr/\[warn\].*is sent unencrypted/, "$_: a warning")
 	for 'http://node/api token=token.good';
 unlike(good("xet_store_peer $_", with(xet_store_peer => $_)), qr/\[warn\]/,
 	"$_: no warning") for 'http://node/api/ timeout=1h', 'HTTPS://node',
@@ -482,7 +482,7 @@ bad("xet_store_peer $_", qr/is the store itself/,
 	'%%STORE%%/../store';
 like(good('xet_store_peer missing',
 	with(xet_store_peer => '%%DIR%%/nowhere')),
-	qr/\[warn\].*"xet_store_peer" is not there/,
+	qr/\[warn\].*"xet_store_peer" does not exist/,
 	'a peer that is not there');
 unlike(good("xet_store_peer $_", with(xet_store_peer => $_)), qr/\[warn\]/,
 	"$_: no warning") for '%%DIR%%/a_peer', '%%DIR%%/a_peer/', 'a_peer',
@@ -539,15 +539,15 @@ good("xet_url_ranges $_", location("xet_url_ranges $_;")) for 1, 512;
 bad("xet_plan_terms $_", qr/value must be|invalid number/,
 	location("xet_plan_terms $_;")) for 8191, 16777217, -1, 'x', '1k';
 good("xet_plan_terms $_", location("xet_plan_terms $_;")) for 8192, 4000000;
-bad("xet_plan_buffer $_", qr/"xet_plan_buffer" must be \d+k at least/,
+bad("xet_plan_buffer $_", qr/"xet_plan_buffer" must be at least \d+k/,
 	location("xet_plan_buffer $_;")) for '128k', '1k', 0;
 good('xet_plan_buffer', location('xet_plan_terms 8192; xet_plan_buffer 64k;'));
-bad('xet_plan_buffer for many terms', qr/must be 512k at least for 16000000/,
+bad('xet_plan_buffer for many terms', qr/must be at least 512k for 16000000/,
 	location('xet_plan_terms 16000000; xet_plan_buffer 256k;'));
 
-bad("xet_body_buffer $_", qr/"xet_body_buffer" must be 16k at least/,
+bad("xet_body_buffer $_", qr/"xet_body_buffer" must be at least 16k/,
 	location("xet_body_buffer $_;")) for '16383', '1k', 0;
-bad("xet_read_buffer $_", qr/"xet_read_buffer" must hold a chunk, 128k/,
+bad("xet_read_buffer $_", qr/"xet_read_buffer" must be at least 128k/,
 	location("xet_read_buffer $_;")) for '131071', '1k', 0;
 bad('xet_read_buffer x', qr/"xet_read_buffer" directive invalid value/,
 	location('xet_read_buffer x;'));
@@ -558,7 +558,7 @@ bad('xet_body_buffer x', qr/"xet_body_buffer" directive invalid value/,
 good("xet_body_buffer $_", location("xet_body_buffer $_;"))
 	for '16k', '16384', '4m';
 
-bad("xet_xorb_max_size $_", qr/"xet_xorb_max_size" must hold a chunk/,
+bad("xet_xorb_max_size $_", qr/"xet_xorb_max_size" must be at least/,
 	location("xet_xorb_max_size $_;")) for 0, 131079, '4096m', '4294967296';
 good("xet_xorb_max_size $_", location("xet_xorb_max_size $_;"))
 	for 131080, '4294967295', '64m', '4095m';

@@ -188,8 +188,8 @@ sub edge {
 # --------------------------------------------------------------------------
 # root and alias of the data
 
-my $root = words('"root" of location "...", which does not lead to ...',
-	"\"$store\": clients get 404 ... write \"root $store;\"");
+my $root = words('"root" of location "...", which is not the folder ...',
+	"\"$store\": downloads fail with 404; write \"root $store;\"");
 
 symlink($store, $t->dir() . '/link');
 mkdir($t->dir() . '/elsewhere');
@@ -254,7 +254,7 @@ make_store();
 # --------------------------------------------------------------------------
 # xet_hub
 
-my $hub = words('the tokens of "xet_hub" in location "/" lead to "...", where',
+my $hub = words('the tokens of "xet_hub" in location "/" point to "...", where',
 	' the server has no "xet_api" with "xet_auth token" and',
 	' "xet_access repo"');
 my $cas = "location /cas/ {\nxet_api;\nxet_api_base /cas;\nxet_auth token;\n"
@@ -269,8 +269,8 @@ warns('hub: nothing', $hub, conf("$data location / {\n!!xet_hub on;\n"
 warns('hub: of the store', $hub, conf($cas =~ s/access repo/access store/r
 	. "$data location / {\n!!xet_hub on;\nxet_api_base /cas;\n$open}",
 	$key));
-warns('hub: no such upstream', words('"xet_hub_upstream" of location "/" leads',
-	' to "@none", which the server does not have'),
+warns('hub: no such upstream', words('"xet_hub_upstream" of location ',
+	'"/" points to "@none", which does not exist'),
 	conf("$cas$data location / {\n!!xet_hub on;\nxet_api_base /cas;\n"
 		. "${open}xet_hub_upstream \@none;\n}", $key));
 silent('hub: an upstream', conf("$cas$data location / {\nxet_hub on;\n"
@@ -285,8 +285,8 @@ silent('hub: elsewhere', conf("$api$data location / {\nxet_hub on;\n"
 # xet_url_base
 
 my $here = 'http://127.0.0.1:%%PORT_8080%%';
-my $base = words('"xet_url_base" leads to this nginx, and no location of ',
-	'"xet_data" serves "/cas/xorbs/": clients get 404');
+my $base = words('"xet_url_base" points to this nginx, but no location of ',
+	'"xet_data" serves "/cas/xorbs/": downloads fail with 404');
 
 warns('a base', $base, conf("!!xet_url_base $here/cas;\n$api$data"));
 warns('a base of http', $base, conf("$api$data", "!!xet_url_base $here/cas;"));
@@ -312,8 +312,8 @@ silent('base: sent elsewhere', conf("xet_url_base $here/cas;\n$api$data"
 # --------------------------------------------------------------------------
 # xet_api_base
 
-my $no_route = words('"xet_api_base" is "...", and no URI of location "...',
-	'" begins with it: clients get 404 no_route');
+my $no_route = words('"xet_api_base" is "...", but no URI of location "...',
+	'" starts with it: all requests fail with 404 no_route');
 my $auth = "xet_api;\nxet_auth off;\nclient_max_body_size 80m;\n";
 
 warns('api base', $no_route, conf("$data location /cas/ {\n$auth"
@@ -335,8 +335,9 @@ silent("api base: $_->[0]", conf("$data location $_->[0] {\n$auth$_->[1]\n}"))
 # --------------------------------------------------------------------------
 # client_max_body_size
 
-my $body = words('"client_max_body_size" of location "/api/" is ...k, a xorb ',
-	'may have 68672k: clients get 413 ... "client_max_body_size 80m;"');
+my $body = words('"client_max_body_size" of location "/api/" is ...k, but a ',
+	'xorb may have 68672k: uploads fail with 413; ... ',
+	'"client_max_body_size 80m;"');
 
 warns('1m', $body, conf("$data location /api/ {\n!!xet_api;\n"
 	. "xet_auth off;\n}"));
@@ -345,10 +346,10 @@ warns('64m', $body, conf("client_max_body_size 64m;\n$data"
 warns('of larger xorbs', qr/a xorb may have .* "client_max_body_size 132m;"/,
 	conf("$data location /api/ {\n!!$auth xet_xorb_max_size 128m;\n}"));
 warns('of shards', words('"client_max_body_size" of location "...shards$" is ',
-	'1024k, a shard or a file may have 65536k'),
+	'1024k, but a shard or a file may have 65536k'),
 	conf("$data$api location ~ ^/api/(v1/)?shards\$ {\n!!xet_api;\n"
 		. "xet_auth off;\n}"));
-warns('of a nested one', qr/location "\^\/api\/\(v1\/\)\?files\$" is 1024k, a/,
+warns('of a nested one', qr/location "\^\/api\/\(v1\/\)\?files\$" is 1024k/,
 	conf("$data location /api/ {\n$auth location ~ ^/api/(v1/)?files\$ {\n"
 		. "!!xet_api;\nclient_max_body_size 1m;\n}\n}"));
 warns('of an edge', $body, conf("$data location /api/ {\n"
@@ -380,7 +381,7 @@ silent('body: another site beside an edge', conf("server {\n"
 # large_client_header_buffers
 
 my $lines = words('"large_client_header_buffers" has buffers of ... bytes, ',
-	'...may need ... for a line..."large_client_header_buffers 8 72k;"');
+	'...may need ..."large_client_header_buffers 8 72k;"');
 my $one = "location /api/ {\n!!$auth";
 
 warns('a batch', $lines, conf("$data${one}xet_batch_max 110;\n}",
@@ -409,8 +410,8 @@ silent('lines: tokens of our own', conf("$data location /api/ {\n"
 # --------------------------------------------------------------------------
 # xet_url_ranges
 
-my $ranges = words('"xet_url_ranges" is 8, and "max_ranges" of location ',
-	'"/xorbs/" is 4: clients ... 403 range_not_signed; write ',
+my $ranges = words('"xet_url_ranges" is 8, but "max_ranges" of location ',
+	'"/xorbs/" is 4: requests ... 403 range_not_signed; write ',
 	'"max_ranges 8;"');
 my $four = "location /xorbs/ {\nxet_data;\nroot $store;\nmax_ranges 4;\n}\n";
 
@@ -430,9 +431,9 @@ silent('ranges: an edge', conf("xet_url_ranges 8;\n$api location /xorbs/ {\n"
 # --------------------------------------------------------------------------
 # two that answer
 
-my $place = qr/"xet_api" takes the place of another directive of the location/;
-my $lost = words('"xet_api" of location "/api/" has no effect: a directive ',
-	'behind it answers all requests');
+my $place = qr/"xet_api" replaces another directive of the location/;
+my $lost = words('"xet_api" of location "/api/" has no effect: a later ',
+	'directive answers all requests');
 
 warns("$_ before", $place, conf("$data location /api/ {\n$_\n!!$auth}"))
 	for 'proxy_pass http://127.0.0.1:9;', 'fastcgi_pass 127.0.0.1:9;',
@@ -458,18 +459,19 @@ silent("one: $_->[0]", conf("$data location /api/ {\n$auth$_->[1]\n}"))
 # --------------------------------------------------------------------------
 # error_page and xet_error
 
-warns('no @xet_error', words('"error_page" of location "/api/" leads to ',
-	'"@xet_error", which the server does not have: clients get 500 in ',
-	'the place of 413; write "location @xet_error { xet_error; }"'),
+warns('no @xet_error', words('"error_page" of location "/api/" points to ',
+	'"@xet_error", which does not exist in this server: clients get ',
+	'500 instead of 413; write "location @xet_error { xet_error; }"'),
 	conf("$data location /api/ {\n!!$auth"
 		. "error_page 413 414 \@xet_error;\n}"));
-warns('one of another server', qr/leads to "\@xet_error"/, conf("server {\n"
+warns('one of another server', qr/points to "\@xet_error"/, conf("server {\n"
 	. "listen 127.0.0.1:%%PORT_8080%%;\n$data location /api/ {\n!!$auth"
 	. "error_page 413 \@xet_error;\n}\n}\nserver {\n"
 	. "listen 127.0.0.1:%%PORT_8081%%;\nerror_page 404 \@xet_error;\n"
 	. "location \@xet_error {\nxet_error;\n}\n}"));
-warns('no error_page', words('no "error_page" of the server leads to location ',
-	'"@xet_error" of "xet_error": ... is HTML; write "error_page 400'),
+warns('no error_page', words('no "error_page" of the server points to ',
+	'location "@xet_error" of "xet_error": ... HTML; write ',
+	'"error_page 400'),
 	conf("$data$api location \@xet_error {\n!!xet_error;\n}"));
 
 silent("errors: $_->[0]", conf("$data$api$_->[1]"))
@@ -484,7 +486,7 @@ silent("errors: $_->[0]", conf("$data$api$_->[1]"))
 # and others
 
 warns('errors of the cache', words('"open_file_cache_errors" is on in ',
-	'location "/xorbs/"...stays 404, write "open_file_cache_errors off;"'),
+	'location "/xorbs/"...stays 404; write "open_file_cache_errors off;"'),
 	conf("$api location /xorbs/ {\n!!xet_data;\nroot $store;\n"
 		. "open_file_cache max=10;\nopen_file_cache_errors on;\n}"));
 warns('no TLS', words('"xet_require_tls on" in a server that does not listen ',
@@ -492,11 +494,11 @@ warns('no TLS', words('"xet_require_tls on" in a server that does not listen ',
 	conf("$data location /api/ {\nxet_api;\nxet_auth token;\n"
 		. "client_max_body_size 80m;\n!!xet_require_tls on;\n}",
 		'xet_token_key %%DIR%%/sign.key;'));
-warns('a zone of nobody', words('"xet_upload_zone" "u" is in force in no ',
+warns('a zone of nobody', words('"xet_upload_zone" "u" is not used in any ',
 	'location ... write "xet_upload_limit u;"'),
 	conf($data . $api,
 		'!!xet_upload_zone $xet_client zone=u:1m concurrent=2;'));
-warns('post_action', qr/"post_action" is ignored in location "\/api\/"/,
+warns('post_action', qr/ignores "post_action" in location "\/api\/"/,
 	conf("$data location /api/ {\n!!$auth post_action \@x;\n}\n"
 		. "location \@x {\nreturn 204;\n}"));
 
@@ -505,8 +507,8 @@ my $repos = "xet_auth token;\nxet_access repo;\n$data location /api/ {\n"
 	. "xet_api;\nclient_max_body_size 80m;\n}\n";
 my $mints = 'xet_token_key %%DIR%%/sign.key;';
 
-warns('tokens of no repo', words('"xet_token" of location "/token" gives out ',
-	'tokens of no repo, ... 403 insufficient_scope'),
+warns('tokens of no repo', words('"xet_token" of location "/token" issues ',
+	'tokens without a repo, ... 403 insufficient_scope'),
 	conf("$repos location /token {\n!!xet_token;\n"
 		. "xet_token_scope write;\n}", $mints));
 
@@ -617,13 +619,13 @@ wrong_http('no such bound', qr/be "concurrent=number" or "bytes=size\/time"/,
 wrong_http('bounds twice', qr/duplicate parameter "bytes=2g\/1d"/,
 	"$zone bytes=1g/1d bytes=2g/1d;");
 
-wrong('a buffer', qr/"xet_read_buffer" must hold a chunk/,
+wrong('a buffer', qr/"xet_read_buffer" must be at least 128k/,
 	'xet_read_buffer 64k;');
-wrong('a body buffer', qr/"xet_body_buffer" must be 16k/,
+wrong('a body buffer', qr/"xet_body_buffer" must be at least 16k/,
 	'xet_body_buffer 8k;');
 wrong('xorbs', qr/"xet_xorb_max_size" must/, 'xet_xorb_max_size 1k;');
 wrong('a base', qr/"xet_api_base" must be empty or/, 'xet_api_base api/;');
-refused('a plan', qr/"xet_plan_buffer" must be \d+k at least/, conf("$data"
+refused('a plan', qr/"xet_plan_buffer" must be at least \d+k/, conf("$data"
 	. "location /api/ {\n$auth xet_plan_terms 16777216;\n"
 	. "!!xet_plan_buffer 64k;\n}"));
 wrong('repos', qr/"xet_access repo" needs "xet_auth token"/,
@@ -655,8 +657,8 @@ my $cache = "upstream xet_bucket {\nserver 127.0.0.1:9;\n}\n"
 my $shipped = slurp(root() . '/conf/xet_location.conf');
 my $proxied = slurp(root() . '/conf/xet_bucket.conf');
 my $files = words('"xet_data" of location "/xorbs/" looks for xorbs in the ',
-	'folder "...", and "xet_store" is a bucket: clients get 404 ...',
-	'include xet_bucket.conf behind xet_location.conf, or write ',
+	'folder "...", but "xet_store" is a bucket: downloads fail ...',
+	'include xet_bucket.conf after xet_location.conf, or write ',
 	'"xet_data_mode presigned;"');
 
 sub marked_data {
@@ -725,8 +727,8 @@ SKIP: {
 	skip('needs root', 1) if $> != 0;
 
 	my $again = words('"credentials=', $keys, '" can\'t be read by "',
-		$worker, '", the user of the workers: keys that are changed ',
-		'need a reload');
+		$worker, '", the user of the workers: changed keys need ',
+		'a reload');
 	my $mode = sub {
 		my ($owner, $group, $bits) = @_;
 

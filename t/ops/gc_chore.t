@@ -23,8 +23,8 @@ my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 900);
 # --------------------------------------------------------------------------
 # the directive
 
-for my $bad ([ 'maybe', qr/it must be "on", or "off" and no more/ ],
-	[ 'off grace=1d', qr/"off" and no more/ ],
+for my $bad ([ 'maybe', qr/it must be "on", or "off" without further/ ],
+	[ 'off grace=1d', qr/"off" without further/ ],
 	[ 'on grace=x', qr/"grace=" of up to 3650d/ ],
 	[ 'on rate=0', qr/"rate=" of 1 to 1000000/ ],
 	[ 'on interval=10ms', qr/"interval=" of 1s to 366d/ ],
@@ -117,7 +117,7 @@ is($t->sql("SELECT count(*) FROM xet.chores WHERE name = 'gc'"), 1,
 	$backup->close();
 
 	ok(wait_for(60, sub {
-		grep { $_->log() =~ /chore "gc" waits: this is not the store/ }
+		grep { $_->log() =~ /job "gc" is waiting: the store does not/ }
 			@nodes
 	}), 'the store is away') or diag(chore('*'));
 	is($t->sql('SELECT count(*) FROM xet.gc_copies'), 1, 'the note stays');

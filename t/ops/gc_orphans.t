@@ -107,7 +107,7 @@ ok(wait_for(60, sub { $t->sql('SELECT count(*) FROM xet.gc_copies') == 0 }),
 	$t->sql("SELECT xet.chore_now('orphans')");
 	runs(2);
 	ok(-e $orphan, 'a backup keeps all');
-	like($node->log(), qr/files without a row are left: a backup/,
+	like($node->log(), qr/files without a row are kept: a backup/,
 		'which is logged');
 	$backup->close();
 	ok(wait_for(60, sub { swept() }), 'it has ended');
@@ -145,7 +145,7 @@ for my $how ('server', 'command') {
 			XET_POSTGRES => $t->conninfo() } }, 'gc', '--json');
 
 		is($r->{code}, 0, 'xet gc') or diag($r->{err});
-		like($r->{err}, qr/orphans are left: 1 may not be removed/,
+		like($r->{err}, qr/are kept: removal of 1 is no longer/,
 			'xet gc: what is back ends the run');
 		ok(wait_for(60, sub { swept() }), 'xet gc: it is a sweep');
 		is(total('orphan_bytes') - $bytes, 200, 'xet gc: counted');
@@ -179,7 +179,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	ok(wait_for(60, sub { -e $copy }), 'a row: the file is back');
 	ok(wait_for(60, sub { !asides() }), 'a row: nothing is aside');
 	ok(wait_for(60, sub {
-		$node->log() =~ /left: 1 may not be removed any more/
+		$node->log() =~ /kept: removal of 1 is no longer allowed/
 	}), 'a row: logged');
 	whole('a row: whole');
 	ok(wait_for(60, sub { swept() }), 'a row: the next run looks again');
@@ -271,7 +271,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	$t->sql("SELECT xet.chore_now('orphans')");
 
 	ok(wait_for(60, sub {
-		$node->log() =~ /chore "gc" waits: this is not the store/
+		$node->log() =~ /job "gc" is waiting: the store does not/
 	}), 'another disk: it waits') or diag(chore('*'));
 	ok(-e $theirs, 'another disk: nothing is touched');
 

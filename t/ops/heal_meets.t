@@ -24,7 +24,7 @@ for my $level ('read committed', 'repeatable read', 'serializable') {
 		pg_conf => "default_transaction_isolation = '$level'\n");
 
 	$t->run();
-	$t->allow(qr/is lost/, qr/is not there with its size/);
+	$t->allow(qr/can't be read/, qr/is missing or has another size/);
 
 	my $data = random_bytes(4, 100_000);
 	my ($x, $y) = map { encoded($data, $_) } qw/ none bg4 /;
@@ -75,7 +75,7 @@ for my $level ('read committed', 'repeatable read', 'serializable') {
 my $t = Test::Xet->new(workers => 2, log => 'info');
 
 $t->run();
-$t->allow(qr/is lost/, qr/is not there with its size/);
+$t->allow(qr/can't be read/, qr/is missing or has another size/);
 
 {
 	my $x = send_xorb($t, random_bytes(3, 100_000), sizes => [ 8192 ]);

@@ -112,7 +112,7 @@ $t->allow(qr/xet: 503 (?:database|storage)_unavailable/);
 
 $t->pg_stop();
 ok(wait_for(20, sub { health()->{status} == 503 }), 'no PostgreSQL');
-unwell(health(), 'database_unavailable', 'the database is not available',
+unwell(health(), 'database_unavailable', 'the database is unavailable',
 	'no PostgreSQL: why');
 live('no PostgreSQL');
 $t->pg_start();
@@ -133,7 +133,7 @@ SKIP: {
 	my $start = time();
 
 	ok(wait_for(20, sub { health()->{status} == 503 }), 'read-only');
-	unwell(health(), 'storage_unavailable', q{the store can't be written},
+	unwell(health(), 'storage_unavailable', q{the store is not writable},
 		'read-only: why');
 	live('read-only');
 
@@ -149,19 +149,19 @@ SKIP: {
 
 # a folder that is not there, or without its disk
 
-$t->allow(qr/xet: the folder ".*" is not the store of the database/);
-$t->allow(qr/connecting to PostgreSQL failed: the folder of the store/);
+$t->allow(qr/xet: the folder ".*" is not the store of this database/);
+$t->allow(qr/connecting to PostgreSQL failed: the .*store folder/);
 
 my $identity = $t->store() . '/identity';
 
 rename($t->store(), $t->store() . '.away') or die $!;
 ok(wait_for(20, sub { health()->{status} == 503 }), 'no folder');
-unwell(health(), 'storage_unavailable', 'the folder of the store is not there',
+unwell(health(), 'storage_unavailable', 'the store folder is missing',
 	'no folder: why');
 mkdir($t->store()) or die $!;
 sleep(1.1);
-unwell(health(), 'storage_unavailable', 'the folder of the store has no'
-	. ' identity, its disk is not mounted', 'no disk: why');
+unwell(health(), 'storage_unavailable', 'the store folder has no'
+	. ' identity; its disk may not be mounted', 'no disk: why');
 live('no disk');
 rmdir($t->store()) or die $!;
 rename($t->store() . '.away', $t->store()) or die $!;
@@ -173,7 +173,7 @@ rename($identity, "$identity.gone") or die $!;
 spew($identity, '0' x 32 . "\n");
 ok(wait_for(20, sub { health()->{status} == 503 }), 'another store');
 unwell(health(), 'storage_unavailable',
-	'the store is not the one of the database',
+	'the store does not belong to this database',
 	'another store: why');
 live('another store');
 $t->pg_restart();
@@ -184,7 +184,7 @@ well('the store is back');
 
 spew("$dir/full", '');
 ok(wait_for(20, sub { health()->{status} == 503 }), 'full');
-unwell(health(), 'storage_unavailable', 'no space is left in the store',
+unwell(health(), 'storage_unavailable', 'no space left in the store',
 	'full: why');
 live('full');
 unlink("$dir/full");
@@ -193,11 +193,11 @@ well('room');
 # --------------------------------------------------------------------------
 # a disk that does not answer holds one thread, and nobody for long
 
-$t->allow(qr/\[crit\].*xet: the store does not answer for 5 seconds/);
+$t->allow(qr/\[crit\].*xet: the store has not responded for 5 seconds/);
 
 spew("$dir/hangs", '');
 ok(wait_for(20, sub { health()->{status} == 503 }), 'no answer');
-unwell(health(), 'storage_unavailable', 'the store does not answer',
+unwell(health(), 'storage_unavailable', 'the store does not respond',
 	'no answer: why');
 
 my @c = map { $t->connect() } 1 .. 20;

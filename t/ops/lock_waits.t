@@ -214,8 +214,8 @@ sub server {
 
 	$t->token_key() if @options;
 	$t->run();
-	$t->allow(qr/is lost/, qr/lock timeout/, qr/does not match/,
-		qr/is not what/, qr/damaged/);
+	$t->allow(qr/can't be read/, qr/lock timeout/, qr/does not match/,
+		qr/not match its hash|other content/, qr/damaged/);
 
 	return $t;
 }

@@ -153,7 +153,7 @@ is($json->{xet_workers}, 2, 'JSON by an argument');
 is($t->get('/metrics.json')->json()->{xet_workers}, 2, 'JSON by a word');
 like($t->get('/metrics.json?format=prometheus')->{body}, qr/^xet_workers 2$/m,
 	'text by an argument');
-is($t->get('/metrics?format=xml')->{status}, 400, 'no such format');
+is($t->get('/metrics?format=xml')->{status}, 400, 'unknown format');
 is(keys %{ $json->{xet_request_duration_seconds}{health} }, 12,
 	'JSON: a histogram');
 
@@ -174,7 +174,7 @@ my $plain = '';
 IO::Uncompress::Gunzip::gunzip(\$r->{body} => \$plain);
 like($plain, qr/^xet_workers 2\n/m, 'compressed: whole');
 
-$t->allow(qr/a subrequest is refused/);
+$t->allow(qr/subrequest rejected/);
 unlike($t->get('/page')->{body}, qr/xet_workers/, 'not by a subrequest');
 
 # --------------------------------------------------------------------------
@@ -338,7 +338,7 @@ cmp_ok($now->{xet_store_size_bytes}, '>', $now->{xet_store_free_bytes},
 # PostgreSQL goes away
 
 $t->allow(qr/connecting to PostgreSQL failed|terminating connection/);
-$t->allow(qr/xet: 503|has not answered|failed, SQLSTATE/);
+$t->allow(qr/xet: 503|did not respond|failed, SQLSTATE/);
 $t->sql(q{UPDATE xet.xorbs SET damaged_at = now()});
 later('damage is told', sub { $_[0]->{xet_damaged_xorbs} == 2 });
 
@@ -353,7 +353,7 @@ later('PostgreSQL is back', sub { $_[0]->{xet_postgres_up} });
 
 # and the store
 
-$t->allow(qr/xet: open ".*" failed|is not the store of the database/);
+$t->allow(qr/xet: open ".*" failed|is not the store of this database/);
 
 $t->hide_store();
 $now = later('the store is gone', sub { !$_[0]->{xet_store_writable} });

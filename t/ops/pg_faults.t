@@ -164,7 +164,7 @@ writes('up');
 
 is($t->upload(random_bytes(50, 30000), scheme => 'none')->{result}, 1,
 	'what was refused is taken');
-ok($t->wait_log(qr/connected to PostgreSQL again/, 1), 'logged');
+ok($t->wait_log(qr/reconnected to PostgreSQL/, 1), 'logged');
 
 # --------------------------------------------------------------------------
 # back for one kind of statement is back for all: each lane has waited for a
@@ -622,7 +622,7 @@ $t->reload();
 unavailable('another schema version', $t->get('/api/v1/health'));
 unavailable('another schema version, again', $t->get(uri($file)));
 
-my $wrong = 'the schema "xet" has another version than this module needs,'
+my $wrong = 'the schema "xet" has another version than this module needs;'
 	. ' run xet migrate';
 
 ok($t->wait_log(qr/\[error\].*\Q$wrong\E/, 5, $from),

@@ -27,7 +27,7 @@ my $t = Test::Xet->new(workers => 2, log => 'info',
 	server => 'location = /metrics { xet_metrics; }');
 
 $t->run();
-$t->allow(qr/xet: xorb \S+ is damaged, and counts as unknown/);
+$t->allow(qr/xet: xorb \S+ is damaged and treated as not stored/);
 
 my $seed = 100;
 my $dir = $t->dir();
@@ -155,12 +155,12 @@ is(figure('scrub', 'damaged'), 3, 'each is counted once');
 
 my $log = $t->log();
 
-like($log, qr/\Q$bad[0]{x}{hash}\E\S* is damaged.*: its file has other bytes/,
+like($log, qr/\Q$bad[0]{x}{hash}\E\S* is damaged.*: its file has other content/,
 	'told: flipped');
 
 # a bucket answers both with its size
 
-my $size = 'it is not there, or has another size';
+my $size = 'it is missing or has another size';
 
 like($log, qr/\Q$bad[1]{x}{hash}\E\S* is damaged.*: @{[ $t->s3() ? $size
 	: 'its file has another size' ]}/, 'told: cut');
@@ -216,7 +216,7 @@ SKIP: {
 	my $unread = figure('scrub', 'unread');
 
 	ok(wait_for(60, sub {
-		$t->log() =~ /several copies in a row can't be/
+		$t->log() =~ /several consecutive copies can't be/
 	}), 'many: it waits');
 	ok(wait_for(120, sub { marked() eq $behind->{x}{hash} }),
 		'many: and gets past them');
@@ -295,7 +295,7 @@ SKIP: {
 # the store goes away in the middle of a pass
 
 {
-	$t->allow(qr/xet: the \w+ ".*" is not the store of the database/,
+	$t->allow(qr/xet: the \w+ ".*" is not the store of this database/,
 		qr/xet: open ".*" failed/);
 
 	$t->hide_store();
@@ -303,17 +303,17 @@ SKIP: {
 	ok(wait_for(60, sub { $t->sql("SELECT note FROM xet.chores_show()"
 		. " WHERE name = 'scrub'") =~ /not the store/ }),
 		'another folder: the pass waits, and says why');
-	like($t->log(), qr/chore "scrub" waits: this is not the store/,
+	like($t->log(), qr/job "scrub" is waiting: the store does not/,
 		'another folder: told');
 	is(marked(), '', 'another folder: nothing is marked');
 
-	my $told = () = $t->log() =~ /chore "scrub" waits/g;
+	my $told = () = $t->log() =~ /job "scrub" is waiting/g;
 	my $turn = $t->sql("SELECT turn FROM xet.chores WHERE name = 'scrub'");
 
 	ok(wait_for(60, sub { $t->sql("SELECT turn FROM xet.chores"
 		. " WHERE name = 'scrub'") > $turn + 1 }),
 		'another folder: tried again');
-	is(scalar(() = $t->log() =~ /chore "scrub" waits/g), $told,
+	is(scalar(() = $t->log() =~ /job "scrub" is waiting/g), $told,
 		'another folder: told once');
 
 	$t->show_store();
@@ -332,7 +332,7 @@ proven('so far');
 
 	$t->sql('UPDATE xet.xorbs SET damaged_at = now() WHERE ' . row_of($f));
 	ok(wait_for(90, sub { marked() eq '' }), 'a wrong mark is taken away');
-	like($t->log(), qr/\Q$f->{x}{hash}\E\S* is whole, and known again/,
+	like($t->log(), qr/\Q$f->{x}{hash}\E\S* is intact and available again/,
 		'a wrong mark: told');
 	is(figure('heal', 'whole'), 1, 'a wrong mark: counted');
 }
@@ -434,9 +434,9 @@ for my $i (0 .. 4) {
 
 like($t->log($start), qr/liar\S*\Q$healing[0]{x}{hash}\E\.0000000$_" of a peer/,
 	"peer: lie $_ is not taken") for 1 .. 5;
-like($t->log($start), qr/\Q$healing[0]{x}{hash}\E is healed from "\S*backup/,
+like($t->log($start), qr/\Q$healing[0]{x}{hash}\E was repaired from "\S*backup/,
 	'peer: healed from the second one');
-like($t->log($start), qr/\Q$healing[2]{x}{hash}\E is healed from "\S*liar/,
+like($t->log($start), qr/\Q$healing[2]{x}{hash}\E was repaired from "\S*liar/,
 	'peer: healed from another encoding');
 like($t->log($start),
 	qr/\Q$healing[5]{x}{hash}\E\S* is damaged, and could be had from no/,

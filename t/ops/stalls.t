@@ -72,7 +72,7 @@ $stall->hold('fdatasync');
 
 # which health is right to tell of, see t/ops/health.t
 
-$t->allow(qr/xet: the store does not answer for 5 seconds/);
+$t->allow(qr/xet: the store has not responded for 5 seconds/);
 
 my @xorbs = map { make_xorb(random_bytes(100 + $_, 30000), sizes => [ 10000 ],
 	scheme => 'none') } 1 .. 6;
@@ -108,7 +108,7 @@ my ($good, $out) = $t->config_test(undef,
 	directives => { xet_read_thread_pool => 'xet' });
 
 ok($good, 'one pool for both');
-like($out, qr/\[warn\].*"xet_read_thread_pool" is the pool of uploads/,
+like($out, qr/\[warn\].*"xet_read_thread_pool" is also the pool/,
 	'nginx -t warns');
 
 $t->write_conf(undef, main => 'thread_pool reads threads=1;',

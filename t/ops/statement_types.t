@@ -17,9 +17,9 @@ use Test::Xet;
 
 my $t = Test::Xet->new(workers => 1, log => 'info',
 	allow => [ qr/xet: connecting to PostgreSQL failed/,
-		qr/xet: statement "\w+": column \d+ has another type/,
+		qr/xet: statement "\w+": column \d+ has an unexpected type/,
 		qr/xet: connection to PostgreSQL lost/,
-		qr/database_unavailable/, qr/PostgreSQL refuses/ ]);
+		qr/database_unavailable/, qr/PostgreSQL rejected/ ]);
 
 $t->run();
 
@@ -27,10 +27,10 @@ my $file = $t->upload(random_bytes(1, 20000));
 
 for my $case (
 	[ 'a value', 'files_prove', qr/RETURNS bigint/, 'RETURNS integer',
-		qr/statement "files_prove": column 1 has another type/ ],
+		qr/statement "files_prove": column 1 has an unexpected type/ ],
 	[ 'a column', 'file_open', qr/first_offset bigint/,
 		'first_offset integer',
-		qr/statement "file_open\w*": column 3 has another type/ ],
+		qr/statement "file_open\w*": column 3 has an unexpected type/ ],
 	[ 'a column less', 'zt_get', qr/, attributes bytea/, '',
 		qr/column "attributes" does not exist/ ],
 	[ 'a parameter', 'files_prove', qr/digests bytea\[\]/, 'digests text[]',

@@ -104,7 +104,7 @@ $b->call('Emulation.setScriptExecutionDisabled', { value => \1 });
 $b->open($t->url('/status'));
 is(text('files'), '1', 'no script: files');
 is(text('file_bytes'), '300.0 kB', 'no script: bytes');
-is(text('postgres'), 'PostgreSQL answers.', 'no script: health');
+is(text('postgres'), 'PostgreSQL responds.', 'no script: health');
 is($b->js('document.getElementById("copy").hidden'), 1,
 	'no script: no button that does nothing');
 $b->call('Emulation.setScriptExecutionDisabled', { value => \0 });
@@ -142,25 +142,25 @@ is(join("\n", grep { !/favicon/ } @log), '', 'nothing is refused');
 # PostgreSQL goes away: in words, and not by colour alone
 
 $t->allow(qr/connecting to PostgreSQL failed|terminating connection/);
-$t->allow(qr/failed, SQLSTATE|has not answered/);
+$t->allow(qr/failed, SQLSTATE|did not respond/);
 $t->pg_stop();
-ok(wait_for(40, sub { text('postgres') =~ /does not answer/ }),
+ok(wait_for(40, sub { text('postgres') =~ /does not respond/ }),
 	'PostgreSQL is away');
 is($b->js(q{document.querySelector('[data-part="postgres"]').dataset.state}),
 	'bad', 'and marked');
-is(text('summary'), '1 of the parts below needs attention.', 'a summary');
+is(text('summary'), '1 of the checks below needs attention.', 'a summary');
 is($b->js(q{getComputedStyle(document.querySelector(
 	'[data-part="postgres"]'), '::before').content}),
 	qq{"\x{2717}" / ""}, 'a mark that is no colour');
 $b->screenshot("$shot-bad.png");
 $t->pg_start();
-ok(wait_for(40, sub { text('summary') eq 'All is well.' }), 'it is back');
+ok(wait_for(40, sub { text('summary') eq 'All checks passed.' }), 'it is back');
 
 # the server goes away, and says nothing any more
 
 $t->stop();
 ok(wait_for(30, sub { $b->js('document.getElementById("stale").textContent')
-	=~ /does not answer/ }), 'no server');
+	=~ /does not respond/ }), 'no server');
 is(text('files'), '1', 'no server: the last figures');
 $t->run();
 ok(wait_for(30, sub { $b->js('document.getElementById("stale").textContent')
@@ -225,7 +225,7 @@ is_deeply($roles{region}, [ qw/ Health Endpoint Stored Traffic Chores / ],
 	'regions with names');
 is_deeply($roles{heading}, [ 'Xet store', @{ $roles{region} } ], 'headings');
 is_deeply($roles{button}, [ 'Copy' ], 'a button with a name');
-is_deeply($roles{textbox}, [ 'What clients are given as the endpoint' ],
+is_deeply($roles{textbox}, [ 'Endpoint for clients' ],
 	'a field with a name');
 is($b->js(q{document.querySelector('header [role="status"]').ariaLive}),
 	'polite', 'the summary is read when it changes');

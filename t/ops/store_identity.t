@@ -26,7 +26,7 @@ my $store = $t->store();
 my $away = "$store.away";
 my $seed = 0;
 
-$t->allow(qr/xet: the folder ".*" is not the store of the database/);
+$t->allow(qr/xet: the folder ".*" is not the store of this database/);
 
 sub put_status {
 	my $data = mix(++$seed, 50_000);
@@ -85,7 +85,7 @@ is(scalar(() = $t->files_in_store()), 0, 'nothing is stored');
 
 my ($code, $out) = $t->config_test();
 is($code, 1, 'nginx -t') or diag($out);
-like($out, qr/\[warn\].*folder of the store has no identity.*mounted/,
+like($out, qr/\[warn\].*store folder has no identity.*mounted/,
 	'warns') or diag($out);
 
 swap_in();
@@ -95,7 +95,7 @@ ok($r->{status} == 200 && $r->{body} eq $data, 'back again');
 is(put_status(), 200, 'and takes files');
 
 ($code, $out) = $t->config_test();
-unlike($out, qr/identity|folder of the store/, 'nginx -t has nothing to say');
+unlike($out, qr/identity|store folder/, 'nginx -t has nothing to say');
 
 # --------------------------------------------------------------------------
 # it is away at the start
@@ -105,7 +105,7 @@ swap_out();
 $t->run();
 
 ok(wait_for(20, sub {
-	$t->log() =~ /failed: the folder of the store has no identity/ }),
+	$t->log() =~ /failed: the store folder has no identity/ }),
 	'the log says why');
 is(put_status(), 503, 'PUT at the start');
 is($t->get("/api/v1/files/$hash")->{status}, 503, 'GET');
@@ -125,11 +125,11 @@ spew("$store/identity", 'ab' x 16 . "\n");
 
 is(put_status(), 503, 'another store');
 ($code, $out) = $t->config_test();
-like($out, qr/\[warn\].*not the one that the database describes/, 'nginx -t');
+like($out, qr/\[warn\].*not the one recorded in the database/, 'nginx -t');
 
 $t->stop();
 $t->run();
-ok(wait_for(20, sub { $t->log() =~ /not the one that the database describes/ }),
+ok(wait_for(20, sub { $t->log() =~ /not the one recorded in the database/ }),
 	'another store at the start');
 is(put_status(), 503, 'PUT');
 

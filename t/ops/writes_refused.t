@@ -20,8 +20,8 @@ use Time::HiRes qw/ sleep /;
 
 my $t = Test::Xet->new(workers => 1, log => 'info');
 
-$t->allow(qr/"write_probe" (?:failed|is sent again)|"\w+" failed, SQLSTATE 53/);
-$t->allow(qr/503 (?:writes_refused|database_unavailable)|is sent again/);
+$t->allow(qr/"write_probe" failed|"\w+" failed, SQLSTATE 53/);
+$t->allow(qr/503 (?:writes_refused|database_unavailable)|is retried/);
 $t->run();
 
 my $file = $t->put('/api/v1/files', 'a file')->json()->{hash};

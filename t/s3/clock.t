@@ -80,8 +80,8 @@ my $from = $t->log_size();
 
 $s3->set_clock(0);
 is(put()->{status}, 200, 'right again: an upload');
-ok($t->wait_log(qr/is that of this machine again/, 3, $from)
-	|| (sleep(6), put(), $t->wait_log(qr/is that of this machine again/,
+ok($t->wait_log(qr/and of this machine agree again/, 3, $from)
+	|| (sleep(6), put(), $t->wait_log(qr/and of this machine agree again/,
 		20, $from))[-1], 'right again: told');
 
 # whatever clock it is signed for

@@ -55,12 +55,12 @@ $c->close();
 
 is($r->json()->{error}{code}, 'database_unavailable',
 	'when it comes the bucket is not a wrong one');
-unlike($t->log(), qr/is not the store of the database/, 'and no alert');
+unlike($t->log(), qr/is not the store of this database/, 'and no alert');
 
 # what is another one is told ever after
 
 $s3->must('PUT', 'a/prefix/identity', body => '0' x 32 . "\n");
-$t->allow(qr/is not the store of the database: it is another one/);
+$t->allow(qr/is not the store of this database: it has another identity/);
 
 ok(wait_for(20, sub {
 	$t->get('/api/health', {}, timeout => 30)->{status} == 503

@@ -112,7 +112,7 @@ is_deeply(all('head-all', 3, url => 's3://nobucket'), [ 'NO_BUCKET',
 # --------------------------------------------------------------------------
 # a shard's commit
 
-$t->allow(qr/\[crit\] .* counts as unknown until it is uploaded again/);
+$t->allow(qr/\[crit\] .* treated as not stored until it is uploaded again/);
 $t->allow(qr/\[crit\] .* xet: "s3:/);
 $t->run();
 

@@ -35,7 +35,7 @@
 #define XET_STATUS_MAP(X)                                                     \
     X(OK,             "ok",              200, "ok")                           \
     X(AGAIN,          "again",           500, "more input is needed")         \
-    X(DONE,           "done",            500, "nothing is left")              \
+    X(DONE,           "done",            500, "no more data")                 \
                                                                               \
     X(NOMEM,          "internal_error",  500, "out of memory")                \
     X(INTERNAL,       "internal_error",  500, "internal error")               \
@@ -43,60 +43,57 @@
     X(BODY_SIZE,      "body_too_large",  413, "the request body is too large") \
     X(BODY_SYNTAX,    "invalid_body",    400, "malformed request body")       \
     X(STORE_FULL,     "insufficient_storage", 507,                            \
-      "no space is left in the store")                                        \
-    X(STORE_FAILED,   "storage_error",   500, "the store failed")             \
-    X(STORE_DAMAGED,  "storage_error",   500, "the stored bytes are damaged") \
-    X(QUOTA,          "quota_exceeded",  413,                                 \
-      "the upload is over the quota")                                         \
-    X(STORE_FILES,    "overloaded",      503, "too many files are open")      \
-    X(STORE_SLOW,     "storage_error",   500, "the store does not answer")    \
+      "no space left in the store")                                           \
+    X(STORE_FAILED,   "storage_error",   500, "a storage operation failed")   \
+    X(STORE_DAMAGED,  "storage_error",   500, "the stored data is damaged")   \
+    X(QUOTA,          "quota_exceeded",  413, "the upload exceeds the quota") \
+    X(STORE_FILES,    "overloaded",      503, "too many open files")          \
+    X(STORE_SLOW,     "storage_error",   500, "the store does not respond")   \
     X(STORE_AWAY,     "storage_unavailable", 503,                             \
-      "the object store does not take the request")                           \
+      "the object store rejected the request or did not respond")             \
     X(STORE_OTHER,    "storage_unavailable", 503,                             \
-      "the store is not the one of the database")               \
+      "the store does not belong to this database")                           \
     X(STORE_GONE,     "storage_unavailable", 503,                             \
-      "the folder of the store is not there")                                 \
+      "the store folder is missing")                                          \
     X(STORE_BARE,     "storage_unavailable", 503,                             \
-      "the folder of the store has no identity, its disk is not mounted")     \
-    X(OVERLOADED,     "overloaded",      503, "too many jobs are waiting")    \
-    X(DATABASE,       "internal_error",  500, "the database failed")          \
+      "the store folder has no identity; its disk may not be mounted")        \
+    X(OVERLOADED,     "overloaded",      503,                                 \
+      "the job queue is full; retry later")                                   \
+    X(DATABASE,       "internal_error",  500, "a database operation failed")  \
     X(DATABASE_AWAY,  "database_unavailable", 503,                            \
-      "the database is not available")                                        \
+      "the database is unavailable")                                          \
     X(FILENAME,       "invalid_filename", 400,                                \
-      "the filename is not 1 to 255 bytes of UTF-8, or wrongly encoded")      \
+      "the filename must be 1 to 255 bytes of UTF-8, correctly encoded")      \
     X(PRECONDITION,   "precondition_failed", 412,                             \
-      "the file is not the one that If-Match names")                          \
+      "the file does not match If-Match")                                     \
     X(NO_FILE,        "file_not_found",  404, "no such file")                 \
     X(NO_REPO,        "repo_not_found",  404,                                 \
-      "the repo of the token was deleted")                                    \
+      "the repo named in the token was deleted")                              \
     X(NO_GRANT,       "grant_not_found", 404,                                 \
-      "nothing was uploaded for this grant")                                  \
+      "no upload found for this grant")                                       \
                                                                               \
-    X(HUB_NAME,       "invalid_name",    400,                                 \
-      "no repo or owner can have this name")                                  \
+    X(HUB_NAME,       "invalid_name",    400, "invalid repo or owner name")   \
     X(HUB_REV,        "invalid_revision", 400,                                \
-      "no branch, tag or commit can have this name")                          \
-    X(HUB_PATH,       "invalid_path",    400,                                 \
-      "no file can have this path")                                           \
+      "invalid branch, tag or commit name")                                   \
+    X(HUB_PATH,       "invalid_path",    400, "invalid file path")            \
     X(HUB_UNSAFE,     "unsafe_path",     400,                                 \
-      "a part of the path means something else to git, Windows or a client")  \
-    X(HUB_OPERATION,  "invalid_commit",  400,                                 \
-      "malformed operation of a commit")                                      \
+      "unsafe path: git, Windows or a client treats a part of it specially")  \
+    X(HUB_OPERATION,  "invalid_commit",  400, "malformed commit operation")   \
     X(HUB_LARGE,      "file_too_large",  413,                                 \
-      "a file is too large to stand in a commit, upload it before")           \
+      "a file is too large to be sent in a commit; upload it first")          \
     X(HUB_DEPTH,      "path_too_deep",   400,                                 \
       "a path has more folders than this server allows")                      \
     X(HUB_COUNT,      "too_many_operations", 413,                             \
-      "too many operations, send several commits or batches")                 \
+      "too many operations; split them into several commits or batches")      \
                                                                               \
     X(HASH_SYNTAX,    "invalid_hash",    400,                                 \
       "a hash must be 64 hexadecimal digits")                                 \
     X(PREFIX,         "invalid_prefix",  400, "malformed prefix")             \
     X(DIGEST_SYNTAX,  "invalid_digest",  400, "malformed digest header")      \
     X(DIGEST_MISMATCH, "digest_mismatch", 400,                                \
-      "the content does not have the declared SHA-256")                       \
+      "the content does not match the declared SHA-256")                      \
     X(FILE_HASH,      "hash_mismatch",   400,                                 \
-      "the content does not have the declared file hash")                     \
+      "the content does not match the declared file hash")                    \
     X(RANGE_SYNTAX,   "invalid_range",   400, "malformed Range header")       \
     X(RANGE_COUNT,    "invalid_range",   400, "too many ranges")              \
     X(RANGE_PAST_END, "range_not_satisfiable", 416,                           \
@@ -106,7 +103,7 @@
                                                                               \
     X(XORB_EMPTY,     "invalid_xorb",    400, "the xorb has no chunks")       \
     X(XORB_TRUNCATED, "invalid_xorb",    400,                                 \
-      "the body ends inside a chunk")                                         \
+      "the body is truncated inside a chunk")                                 \
     X(XORB_VERSION,   "invalid_xorb",    400,                                 \
       "unknown chunk header version")                                         \
     X(XORB_SCHEME,    "invalid_xorb",    400,                                 \
@@ -118,50 +115,50 @@
     X(XORB_CHUNKS,    "invalid_xorb",    400, "too many chunks in the xorb")  \
     X(XORB_SIZE,      "xorb_too_large",  413, "the xorb is too large")        \
     X(XORB_DATA,      "invalid_xorb",    400,                                 \
-      "chunk data does not decompress")                                       \
+      "chunk data can't be decompressed")                                     \
     X(XORB_DATA_LEN,  "invalid_xorb",    400,                                 \
       "chunk data does not decompress to its declared length")                \
     X(XORB_HASH,      "hash_mismatch",   400,                                 \
-      "the content does not have the xorb hash of the path")                  \
+      "the content does not match the xorb hash in the path")                 \
     X(XORB_FOOTER,    "invalid_xorb",    400,                                 \
-      "the footer disagrees with the chunks")                                 \
+      "the footer does not match the chunks")                                 \
                                                                               \
     X(CHUNK_HASH,     "storage_error",   500,                                 \
-      "the chunk does not have its hash")                                     \
+      "the chunk does not match its hash")                                    \
                                                                               \
-    X(SHARD_TRUNCATED, "invalid_shard",  400,                                 \
-      "the body ends inside the shard")                                       \
+    X(SHARD_TRUNCATED, "invalid_shard",  400, "the shard is truncated")       \
     X(SHARD_TAG,      "invalid_shard",   400, "bad shard tag")                \
     X(SHARD_VERSION,  "invalid_shard",   400, "unknown shard version")        \
     X(SHARD_COUNT,    "invalid_shard",   400,                                 \
       "a count in the shard is out of bounds")                                \
     X(SHARD_CHUNKS,   "too_many_chunks", 413,                                 \
-      "the terms of the shard name too many chunks")                          \
+      "the terms of the shard refer to too many chunks")                      \
     X(SHARD_RECORD,   "invalid_shard",   400, "malformed shard record")       \
     X(SHARD_NO_VERIFICATION, "invalid_shard", 400,                            \
-      "a file without verification hashes")                                   \
+      "a file has no verification hashes")                                    \
     X(SHARD_TERM,     "invalid_shard",   400,                                 \
-      "a term lies outside its xorb")                                         \
+      "a term exceeds the bounds of its xorb")                                \
     X(SHARD_TERM_LEN, "invalid_shard",   400,                                 \
-      "a term's length disagrees with its chunks")                            \
+      "the length of a term does not match its chunks")                       \
     X(SHARD_VERIFICATION, "verification_failed", 400,                         \
       "a verification hash does not match")                                   \
     X(SHARD_FILE_HASH, "hash_mismatch",  400,                                 \
-      "the terms do not have the declared file hash")                         \
+      "the terms do not match the declared file hash")                        \
     X(SHARD_XORB,     "unknown_xorb",    400,                                 \
       "a term refers to a xorb that is not stored here")                      \
                                                                               \
     X(PLAN_CHANGED,   "overloaded",      503,                                 \
-      "a xorb of the file was healed or collected meanwhile, try again")      \
+      "a xorb of the file was replaced or removed in the meantime; retry")    \
     X(XORB_LOCKED,    "overloaded",      503,                                 \
-      "others have a xorb of the file locked, try again")                     \
+      "a xorb of the file is locked by another operation; retry")             \
     X(STAGED_GONE,    "overloaded",      503,                                 \
-      "what was sent for the commit was dropped meanwhile, try again")        \
-    X(PLAN_DAMAGED,   "internal_error",  500, "damaged terms")                \
+      "the staged operations of the commit were dropped; send them again")    \
+    X(PLAN_DAMAGED,   "internal_error",  500,                                 \
+      "the stored terms of the file are damaged")                             \
     X(PLAN_TERMS,     "too_many_terms",  413,                                 \
-      "the answer has too many terms, ask for ranges of the file")            \
+      "the response has too many terms; request ranges of the file")          \
     X(WINDOWS_SIZE,   "too_many_hashes", 422,                                 \
-      "the hashes between the dirty ranges are too many")                     \
+      "too many hashes between the dirty ranges")                             \
                                                                               \
     X(SIGN_SYNTAX,    "invalid_signature", 403, "malformed signed URL")       \
     X(SIGN_KEY,       "invalid_signature", 403, "unknown signing key")        \
@@ -174,32 +171,30 @@
     X(TOKEN_SIZE,     "invalid_token",   401, "the token is too long")        \
     X(TOKEN_SYNTAX,   "invalid_token",   401, "malformed token")              \
     X(TOKEN_CRIT,     "invalid_token",   401,                                 \
-      "the token's header asks for an extension that is not known here")      \
+      "the token's header requires an unsupported extension")                 \
     X(TOKEN_ALG,      "invalid_token",   401,                                 \
-      "the token's algorithm is not that of its key")                         \
+      "the token's algorithm does not match its key")                         \
     X(TOKEN_KEY,      "invalid_token",   401, "no key for this token")        \
     X(TOKEN_SIGNATURE, "invalid_token",  401,                                 \
       "the token's signature is wrong")                                       \
-    X(TOKEN_CLAIMS,   "invalid_token",   401, "malformed claims of a token")  \
+    X(TOKEN_CLAIMS,   "invalid_token",   401, "malformed token claims")       \
     X(TOKEN_EXPIRED,  "expired_token",   401, "the token has expired")        \
     X(TOKEN_EARLY,    "invalid_token",   401, "the token is not valid yet")   \
-    X(TOKEN_ISSUER,   "invalid_token",   401,                                 \
-      "the token is of another issuer")                                       \
+    X(TOKEN_ISSUER,   "invalid_token",   401, "the token has another issuer") \
     X(TOKEN_AUDIENCE, "invalid_token",   401,                                 \
-      "the token is for another audience")                                    \
+      "the token has another audience")                                       \
     X(TOKEN_SCOPE,    "insufficient_scope", 403,                              \
       "the token's scope does not allow this")                                \
                                                                               \
     X(JWK_SYNTAX,     "internal_error",  500, "malformed key document")       \
     X(JWK_VALUE,      "internal_error",  500, "malformed key")                \
-    X(JWK_KIND,       "internal_error",  500,                                 \
-      "a key of a kind or size that is not supported")                        \
+    X(JWK_KIND,       "internal_error",  500, "unsupported key type or size") \
     X(JWK_SECRET,     "internal_error",  500,                                 \
-      "a secret must be 32 to 1024 bytes and no PEM file")                    \
+      "a secret must be 32 to 1024 bytes and not a PEM file")                 \
     X(JWK_KID,        "internal_error",  500,                                 \
       "a key id must be 1 to 255 printable characters")                       \
     X(JWK_PRIVATE,    "internal_error",  500,                                 \
-      "a private key among public keys")                                      \
+      "a set of public keys has a private key")                               \
     X(JWK_COUNT,      "internal_error",  500, "too many keys")                \
     X(JWK_NONE,       "internal_error",  500, "no usable key")                \
                                                                               \
@@ -212,18 +207,18 @@
     X(ZT_VERSION, "unsupported_version", 422,                                 \
       "unsupported version of the zTensor format")                            \
     X(ZT_DATA_SHARD, "data_shard", 422,                                       \
-      "a data shard, which has no manifest")                                  \
+      "the file is a data shard and has no manifest")                         \
     X(ZT_MANIFEST_SIZE, "manifest_too_large", 422,                            \
       "the manifest is larger than the format allows")                        \
     X(ZT_MANIFEST_LIMIT, "manifest_over_server_limit", 413,                   \
-      "the manifest is larger than this server takes")                        \
+      "the manifest is larger than this server allows")                       \
     X(ZT_MANIFEST_BOUNDS, "manifest_out_of_bounds", 422,                      \
       "the manifest lies outside the file")                                   \
     X(ZT_MANIFEST_HEADER, "manifest_overlaps_header", 422,                    \
       "the manifest overlaps the magic number")                               \
     X(ZT_MANIFEST_EMPTY, "empty_manifest", 422, "the manifest is empty")      \
     X(ZT_MANIFEST_HASH, "manifest_hash_mismatch", 422,                        \
-      "the manifest does not have its declared hash")                         \
+      "the manifest does not match its declared hash")                        \
     X(ZT_MANIFEST, "bad_manifest", 422, "malformed manifest")                 \
     X(ZT_TRAILING, "trailing_bytes", 422,                                     \
       "bytes after the end of the manifest")                                  \
@@ -233,7 +228,7 @@
       "the manifest is nested too deeply")                                    \
     X(ZT_UTF8, "invalid_utf8", 422, "text in the manifest is not UTF-8")      \
     X(ZT_DUPLICATE, "duplicate_key", 422,                                     \
-      "a key comes twice in a map of the manifest")                           \
+      "duplicate key in a map of the manifest")                               \
     X(ZT_MISSING, "missing_field", 422, "a required field is missing")        \
     X(ZT_OBJECTS, "too_many_objects", 422, "too many objects")                \
     X(ZT_COMPONENTS, "too_many_components", 422, "too many components")       \
@@ -250,16 +245,15 @@
     X(ZT_BOUNDS, "out_of_bounds", 422, "a component lies outside the data")   \
     X(ZT_HEADER, "overlaps_header", 422,                                      \
       "a component overlaps the magic number")                                \
-    X(ZT_OVERLAP, "overlap", 422, "components overlap in part")               \
-    X(ZT_LENGTH, "length_mismatch", 422,                                      \
-      "a length disagrees with the shape")                                    \
+    X(ZT_OVERLAP, "overlap", 422, "components overlap partially")             \
+    X(ZT_LENGTH, "length_mismatch", 422, "a length does not match the shape") \
     X(ZT_SHAPE, "shape_overflow", 422,                                        \
-      "the shape is larger than 64 bits count")                               \
+      "the size of the shape does not fit in 64 bits")                        \
     X(ZT_RANK, "rank_too_large", 422, "too many dimensions")                  \
     X(ZT_FORMAT_SHAPE, "bad_shape", 422,                                      \
       "the format does not allow this shape")                                 \
     X(ZT_ROLE_MISSING, "missing_component", 422,                              \
-      "a component that the format needs is missing")                         \
+      "a component required by the format is missing")                        \
     X(ZT_ROLE_EXTRA, "unexpected_component", 422,                             \
       "the format does not allow this component")                             \
     X(ZT_INDEX_DTYPE, "bad_index_dtype", 422,                                 \
@@ -273,22 +267,21 @@
     X(ZT_NO_COMPONENT, "no_such_component", 404,                              \
       "the object has no such component")                                     \
     X(ZT_ROLE, "role_required", 400,                                          \
-      "the object has several components, name a role")                       \
+      "the object has several components; specify a role")                    \
     X(ZT_QUERY, "invalid_query", 400, "malformed query")                      \
-    X(ZT_QUERY_KEY, "invalid_query", 400,                                     \
-      "an argument that is not known here, or one twice")                     \
+    X(ZT_QUERY_KEY, "invalid_query", 400, "unknown or duplicate argument")    \
     X(ZT_QUERY_ESCAPE, "invalid_query", 400, "bad percent-encoding")          \
     X(ZT_QUERY_BOTH, "invalid_query", 400,                                    \
       "both \"name\" and \"i\" are given")                                    \
     X(ZT_QUERY_NONE, "invalid_query", 400,                                    \
       "\"name\" or \"i\" is required")                                        \
     X(ZT_QUERY_LIMIT, "invalid_query", 400,                                   \
-      "\"limit\" is 0, or more than a page may have")                         \
+      "\"limit\" is 0 or exceeds the maximum page size")                      \
     X(ZT_AXES, "unsupported_rows", 501,                                       \
       "only rows of the first dimension are served")                          \
     X(ZT_VERIFY_SIZE, "verify_too_large", 413,                                \
-      "too many bytes to verify at once, name an object")                     \
-    X(ZT_STALE, "internal_error", 500, "a kept verdict is of no use")         \
+      "too many bytes to verify at once; specify an object")                  \
+    X(ZT_STALE, "internal_error", 500, "a cached check result is unusable")   \
     X(ZT_DECODE, "decode_unavailable", 422,                                   \
       "the decoded form is not available")                                    \
     X(ZT_DECODE_SIZE, "decode_too_large", 413,                                \
@@ -297,10 +290,10 @@
       "the data needs too much memory to decode")                             \
     X(ZT_ZSTD, "bad_zstd", 422, "the data is not valid zstd")                 \
     X(ZT_VALUES, "invalid_values", 422,                                       \
-      "values that the element type does not allow")                          \
+      "a value is not allowed by the element type")                           \
     X(ZT_INDICES, "invalid_indices", 422,                                     \
-      "indices that the shape or the format does not allow")                  \
-    X(ZT_UNCHECKED, "not_checked", 422, "not all of it was checked")
+      "an index is not allowed by the shape or the format")                   \
+    X(ZT_UNCHECKED, "not_checked", 422, "some data was not checked")
 
 
 #define XET_STATUS_ENUM(name, code, http, text)  XET_##name,

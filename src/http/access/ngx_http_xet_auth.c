@@ -1,16 +1,15 @@
 
 /*
- * Who a request is from, and what it may do.
+ * Authenticates a request, and checks its permissions.
  *
- * A token is verified at first use: in the access phase, or before it when a
- * zone of limit_req asks for the subject.  The request keeps the verdict while
- * it stays in the location whose rules have led to the verdict; all workers
- * share verdicts on good tokens until the tokens expire, in the token cache.
- * To verify a signature takes 10 to 100 microseconds, which is no reason to
- * leave the event loop.
+ * A token is verified at first use: in the access phase, or earlier when a zone
+ * of limit_req needs the subject.  The request keeps the verdict as long as it
+ * stays in a location with the same rules.  All workers share verdicts on valid
+ * tokens in the token cache until the tokens expire.  Verifying a signature
+ * takes 10 to 100 microseconds, so it is done in the event loop.
  *
- * 401 says that the token itself is missing or bad, and clients give up then;
- * what a good token does not allow is 403.
+ * 401 means that the token is missing or invalid, and clients give up.  403
+ * means that a valid token does not allow the request.
  */
 
 #include "ngx_http_xet.h"
@@ -38,7 +37,7 @@ ngx_http_xet_auth(ngx_http_request_t *r)
         return NULL;
     }
 
-    /* a rewrite rule of the server may have asked before, by other rules */
+    /* a rewrite rule of the server may have verified it by other rules */
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
@@ -155,7 +154,7 @@ ngx_http_xet_auth_bearer(ngx_http_request_t *r, ngx_str_t *token)
         return NGX_DECLINED;
     }
 
-    /* clients of a Hub take only what begins like a token of theirs */
+    /* clients of a Hub accept only tokens with the usual prefix */
 
     if (xlcf->hub && token->len > 3
         && ngx_strncmp(token->data, "hf_", 3) == 0)
@@ -222,14 +221,14 @@ ngx_http_xet_auth_check(ngx_http_request_t *r, xet_scope_e scope)
         return ngx_http_xet_auth_refuse(r, NGX_HTTP_FORBIDDEN,
                                         "insufficient_scope",
                                         (scope == XET_SCOPE_DELETE)
-                                        ? "the token does not allow to delete"
-                                        : "the token does not allow to write");
+                                        ? "the token does not permit deleting"
+                                        : "the token does not permit writing");
     }
 
     if (scope > XET_SCOPE_READ && xlcf->repos && auth->repo.len == 0) {
         return ngx_http_xet_auth_refuse(r, NGX_HTTP_FORBIDDEN,
                                         "insufficient_scope",
-                                        "the token is of no repo");
+                                        "the token names no repo");
     }
 
     return NGX_OK;
@@ -251,7 +250,7 @@ ngx_http_xet_closed(ngx_http_request_t *r, xet_scope_e scope,
         const char           *message;
     } refusals[] = {
         { 403, "read_only", "this server is read-only" },
-        { 403, "no_deletes", "this server deletes nothing" }
+        { 403, "no_deletes", "deletion is disabled on this server" }
     };
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
@@ -273,9 +272,9 @@ ngx_http_xet_closed(ngx_http_request_t *r, xet_scope_e scope,
 
 
 /*
- * git sends a token as a password, and so do browsers, for pages.  These send
- * it by themselves, also when a page of somebody else makes them ask, so it is
- * good for reading only where such a page may be.
+ * git and browsers (for pages) send a token as a password.  Browsers do this by
+ * themselves, even when a foreign page causes the request.  So where pages are
+ * served, such a token permits only reading.
  */
 
 static ngx_int_t
@@ -297,7 +296,7 @@ ngx_http_xet_auth_basic(ngx_http_request_t *r)
 }
 
 
-/* A token that was sent in clear is compromised, so it is not accepted. */
+/* A token sent in clear text is compromised, so it is rejected. */
 
 ngx_int_t
 ngx_http_xet_auth_tls(ngx_http_request_t *r)
@@ -323,7 +322,7 @@ ngx_http_xet_auth_tls(ngx_http_request_t *r)
 
     } else {
 
-        /* a proxy in front of the server tells whether TLS was used */
+        /* a proxy in front of the server reports whether TLS was used */
 
         if (ngx_http_complex_value(r, xlcf->tls_value, &value) != NGX_OK) {
             return NGX_ERROR;
@@ -339,7 +338,7 @@ ngx_http_xet_auth_tls(ngx_http_request_t *r)
     }
 
     return ngx_http_xet_auth_refuse(r, NGX_HTTP_FORBIDDEN, "tls_required",
-                                    "tokens are taken over TLS only");
+                                    "tokens are accepted over TLS only");
 }
 
 
@@ -416,7 +415,7 @@ ngx_http_xet_subject(ngx_http_request_t *r)
         return subject;
     }
 
-    /* what comes to a Hub by a URL of LFS is of a subject without a name */
+    /* uploads to a Hub by a URL of LFS have a subject without a name */
 
     if (auth->subject.len == 0 && xlcf->repos && !xlcf->hub) {
         return subject;

@@ -1,27 +1,25 @@
 
 /*
- * Who uploads how much, in shared memory.
+ * Counts the uploads and bytes of each subject, in shared memory.
  *
- * A subject is a digest of the key's value, in a tree; one that uploads
- * nothing is in a queue as well, by last use.  Each running upload is a slot
- * of its subject.  A slot has reserved the bytes that the upload announced;
- * when the upload ends, they are replaced by the bytes that came, so a
- * half-sent body reserves bytes only while it is open.  A subject is kept
- * while it has slots, and afterwards until its bytes have leaked or its memory
- * is needed.  Subjects and slots are of the same size, so that the memory of
- * one serves for the other.
+ * A subject is a digest of the value of the key, in a tree.  A subject without
+ * running uploads is also in a queue, ordered by last use.  Each running upload
+ * is a slot of its subject, and reserves the announced bytes.  When the upload
+ * ends, the bytes received replace the reserved ones.  A subject is kept while
+ * it has slots, and then until its bytes have leaked or its memory is needed.
+ * Subjects and slots have the same size, so either can use the memory of the
+ * other.
  *
- * A slot belongs to a worker, which frees it when the upload is answered or
- * its request ends.  A worker that is killed frees nothing, so a slot has the
- * process id of its worker and the worker's place in the master's table of
- * processes.  No two live workers are in one place: a worker that starts frees
- * the slots that another one has left in its place.  A place may stay empty
- * after a reload; therefore, before an upload is refused, the owners of its
- * subject's slots are looked up, once a second for each subject.  The master
- * releases the mutex of a process that has died with it.
+ * A slot belongs to a worker, which frees it when the upload is answered or the
+ * request ends.  A killed worker frees nothing, so a slot has the process id of
+ * its worker and the index in the master's process table.  A new worker frees
+ * the slots that its predecessor has left at the same index.  An index may stay
+ * unused after a reload; so before an upload is rejected, the owners of the
+ * subject's slots are checked, once a second for each subject.  The master
+ * releases the mutex of a dead process.
  *
- * The zone's mutex guards all of it; sections under it are short but for the
- * start of a worker, and threads never take it.
+ * The zone's mutex protects everything.  The sections under it are short,
+ * except when a worker starts, and threads never take it.
  */
 
 #include "ngx_http_xet.h"
@@ -195,7 +193,7 @@ ngx_http_xet_limit_zone_slot(ngx_slab_pool_t *shpool,
 
     sh = shpool->data;
 
-    /* leaves the queue of idle subjects: the allocation may free one */
+    /* remove it from the queue of idle subjects: the allocation may free one */
 
     if (s->n++ == 0) {
         ngx_queue_remove(&s->node.queue);
@@ -224,7 +222,7 @@ ngx_http_xet_limit_zone_slot(ngx_slab_pool_t *shpool,
 }
 
 
-/* Finds a subject, or makes one, which is idle.  NULL without memory. */
+/* Finds a subject, or creates an idle one.  NULL if out of memory. */
 
 static ngx_http_xet_limit_subject_t *
 ngx_http_xet_limit_zone_subject(ngx_slab_pool_t *shpool,
@@ -262,8 +260,8 @@ ngx_http_xet_limit_zone_subject(ngx_slab_pool_t *shpool,
 
 
 /*
- * Memory for a subject or a slot; if there is none, that of the idle subject
- * which is least recently used.
+ * Allocates a subject or a slot; if there is no memory, reuses that of the
+ * least recently used idle subject.
  */
 
 static void *
@@ -342,7 +340,7 @@ ngx_http_xet_limit_zone_try(ngx_http_xet_limit_t *limit,
 }
 
 
-/* Frees the slots of dead workers; tells whether there were any. */
+/* Frees the slots of dead workers; returns whether there were any. */
 
 static ngx_uint_t
 ngx_http_xet_limit_zone_bury(ngx_http_xet_limit_t *limit,

@@ -1,16 +1,17 @@
 
 /*
- * Requests that a web page makes a browser send: from another origin, or to a
- * name that an attacker's DNS has pointed at this server (DNS rebinding).
+ * Checks requests that a web page may have sent by a browser: from another
+ * origin, or to a name that an attacker's DNS points to this server (DNS
+ * rebinding).
  *
- *     check   the name in Host is one of this server's     -> else 421
- *             a method that writes is not of a foreign page -> else 403
+ *     check   Host must be a name of this server           -> else 421
+ *             a write must not come from a foreign page    -> else 403
  *
- * Where tokens are asked for, a foreign page has none, so names are checked
- * only where authentication is off, and where the server tells of itself.
+ * Where tokens are required a foreign page has none.  So the name is checked
+ * only where authentication is off, and for metrics and the status page.
  *
- * Everything here runs in the event loop, before the access phase, keeps no
- * state and allocates nothing.  A refused request is answered and finalized.
+ * Everything runs in the event loop, before the access phase, without state and
+ * allocations.  A rejected request is answered and finalized.
  */
 
 #include "ngx_http_xet.h"
@@ -48,25 +49,24 @@ ngx_http_xet_origin_check(ngx_http_request_t *r)
     {
         return ngx_http_xet_origin_refuse(r, NGX_HTTP_MISDIRECTED_REQUEST,
                                           "unknown_host",
-                                          "the server does not have the name "
-                                          "that the request is sent to; its "
-                                          "names are those of xet_url_base, "
-                                          "server_name and xet_hosts");
+                                          "unknown host name in the request; "
+                                          "add the name to server_name or "
+                                          "xet_hosts, or set xet_url_base");
     }
 
     if (ngx_http_xet_origin_foreign(r)) {
         return ngx_http_xet_origin_refuse(r, NGX_HTTP_FORBIDDEN,
                                           "foreign_origin",
-                                          "a page of another origin may not "
-                                          "write here; xet_cors allows "
-                                          "origins");
+                                          "web pages of another origin may "
+                                          "not write here; allow the origin "
+                                          "with xet_cors");
     }
 
     return NGX_OK;
 }
 
 
-/* A request without a name is none of a browser. */
+/* A request without a host name does not come from a browser. */
 
 static ngx_uint_t
 ngx_http_xet_origin_named(ngx_http_request_t *r)
@@ -76,7 +76,7 @@ ngx_http_xet_origin_named(ngx_http_request_t *r)
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    /* nginx has lower-cased the name, and cut off the port */
+    /* nginx has lower-cased the name and removed the port */
 
     name = &r->headers_in.server;
 
@@ -90,7 +90,7 @@ ngx_http_xet_origin_named(ngx_http_request_t *r)
 }
 
 
-/* A base with variables may be made of the very name that is checked. */
+/* A base with variables may contain the very name that is checked. */
 
 static ngx_uint_t
 ngx_http_xet_origin_base(ngx_http_xet_loc_conf_t *xlcf, const ngx_str_t *name)
@@ -144,8 +144,8 @@ ngx_http_xet_origin_listed(ngx_array_t *names, const ngx_str_t *name)
 
 
 /*
- * A loopback address, or the one that the connection came to.  A page that was
- * loaded from an address comes from there, and no DNS is asked for it.
+ * A loopback address, or the address of the connection.  A page that was loaded
+ * from an address comes from there, without DNS.
  */
 
 static ngx_uint_t
@@ -197,7 +197,7 @@ ngx_http_xet_origin_address(ngx_http_request_t *r, const ngx_str_t *name)
 
 #if (NGX_HAVE_INET6)
 
-    /* a socket of both families has an IPv4 address in an IPv6 one */
+    /* a dual-stack socket has an IPv4 address inside an IPv6 one */
 
     sin6 = (struct sockaddr_in6 *) c->local_sockaddr;
 
@@ -216,9 +216,9 @@ ngx_http_xet_origin_address(ngx_http_request_t *r, const ngx_str_t *name)
 
 
 /*
- * Whether a page of another origin makes a browser send what may write.  A
- * browser says so itself in Sec-Fetch-Site, which no page can set; an older one
- * sends Origin alone.  Who sends neither is no browser.
+ * Whether a page of another origin made a browser send a write.  Browsers say
+ * so in Sec-Fetch-Site, which pages can't set; older ones send only Origin. A
+ * client that sends neither is not a browser.
  */
 
 static ngx_uint_t
@@ -256,7 +256,7 @@ ngx_http_xet_origin_foreign(ngx_http_request_t *r)
 }
 
 
-/* The scheme is not compared: TLS may end in front of this server. */
+/* The scheme is not compared: a proxy may terminate TLS. */
 
 static ngx_uint_t
 ngx_http_xet_origin_own(ngx_http_request_t *r, const ngx_str_t *origin)
@@ -283,7 +283,7 @@ ngx_http_xet_origin_own(ngx_http_request_t *r, const ngx_str_t *origin)
 }
 
 
-/* What is between the scheme of a URL and its path; empty where it has none. */
+/* The part of a URL between its scheme and its path, or empty. */
 
 static ngx_str_t
 ngx_http_xet_origin_authority(const ngx_str_t *url)

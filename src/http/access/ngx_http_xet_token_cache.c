@@ -2,15 +2,15 @@
 /*
  * Verified tokens in shared memory.
  *
- * Nodes are found by digest and queued by last use.  An insertion drops up to
- * two expired nodes at the tail, and the eight oldest nodes when memory is
- * short.  Only verdicts on good tokens are kept, until the token expires; the
- * tokens themselves are not stored.  The digest covers the keys and rules that
- * the token was verified with, so after a reload with other keys no older
- * verdict is found.
+ * Nodes are found by digest, and are in a queue ordered by last use.  An
+ * insertion drops up to two expired nodes at the end of the queue, and the
+ * eight oldest nodes when memory is short.  Only verdicts on valid tokens are
+ * kept, until the token expires; tokens are not stored.  The digest covers the
+ * keys and rules of the verification, so after a reload with other keys no
+ * older verdict is found.
  *
- * The zone's mutex guards all of it; sections under it are short, and threads
- * never take it.
+ * The zone's mutex protects everything; the sections under it are short, and
+ * threads never take it.
  */
 
 #include "ngx_http_xet.h"
@@ -169,7 +169,7 @@ done:
 
 /*
  * Drops up to two expired nodes at the tail; with force the eight oldest nodes,
- * expired or not.  Returns how many.
+ * expired or not.  Returns their number.
  */
 
 static ngx_uint_t

@@ -1,14 +1,14 @@
 
 /*
- * Nodes by digest in a zone of shared memory.
+ * Nodes, found by digest, in a zone of shared memory.
  *
- * All nodes are in a tree, under a digest with the zone's random key, so that
- * no client can choose the place of a node; nodes that may be dropped are in
- * a queue as well, by last use.  The user of the zone decides what a node
- * contains, when it is dropped and how much memory it takes.
+ * All nodes are in a tree.  The digest is keyed with a random key of the zone,
+ * so clients can't choose the position of a node.  Nodes that may be dropped
+ * are also in a queue, ordered by last use.  The user of the zone decides about
+ * the contents, the lifetime and the memory of nodes.
  *
- * Shared data outlive a reload, even one that brings another version of the
- * module; their layout, a number that the user gives, tells what they are.
+ * Shared memory survives a reload, even with another version of the module.  A
+ * layout number of the user identifies its contents.
  */
 
 #include "ngx_http_xet.h"
@@ -35,7 +35,8 @@ ngx_http_xet_zone_init(ngx_shm_zone_t *zone, void *data, ngx_uint_t layout,
 
         if (z->layout != layout) {
             ngx_log_error(NGX_LOG_EMERG, zone->shm.log, 0,
-                          "zone \"%V\" was of another kind or version",
+                          "zone \"%V\" was created with another type or "
+                          "version",
                           &zone->shm.name);
             return NGX_ERROR;
         }

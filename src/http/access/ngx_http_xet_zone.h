@@ -1,6 +1,6 @@
 
 /*
- * Nodes by digest in a zone of shared memory.
+ * Nodes, found by digest, in a zone of shared memory.
  */
 
 #ifndef _NGX_HTTP_XET_ZONE_H_INCLUDED_
@@ -38,11 +38,10 @@ typedef struct {
 
 
 /*
- * Called by zone->init.  Where data is NULL, makes shared data of size bytes:
- * an ngx_http_xet_zone_t, and zeros behind it.  Else the zone has shared data,
- * which are kept if their layout is the same; layout is a number of its own
- * for each user and version of the data.  NGX_OK, or NGX_ERROR, which is
- * logged where it is the layout that differs.
+ * Called by zone->init.  If data is NULL, creates shared data of size bytes: an
+ * ngx_http_xet_zone_t followed by zeros.  Otherwise keeps the shared data of
+ * the zone if its layout is the same.  layout is a unique number for each user
+ * and version of the data.  NGX_OK, or NGX_ERROR; a different layout is logged.
  */
 ngx_int_t ngx_http_xet_zone_init(ngx_shm_zone_t *zone, void *data,
     ngx_uint_t layout, size_t size);
@@ -50,13 +49,13 @@ ngx_int_t ngx_http_xet_zone_init(ngx_shm_zone_t *zone, void *data,
 
 /* The caller of the following functions holds the mutex of the zone. */
 
-/* The node under digest, or NULL. */
+/* Returns the node with this digest, or NULL. */
 ngx_http_xet_zone_node_t *ngx_http_xet_zone_find(ngx_http_xet_zone_t *z,
     const xet_hash_t *digest);
 
 /*
- * Adds n under a digest that the zone does not have yet; n counts as the last
- * used node, and goes into the queue.
+ * Adds n with a digest that the zone does not have yet, as the last used node
+ * of the queue.
  */
 void ngx_http_xet_zone_insert(ngx_http_xet_zone_t *z,
     ngx_http_xet_zone_node_t *n, const xet_hash_t *digest);

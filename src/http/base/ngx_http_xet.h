@@ -1,7 +1,7 @@
 
 /*
- * What every file of the glue shares: configurations and the context of a
- * request.  Each wing has a header of its own.
+ * Shared by all files of the nginx part: configurations, and the context of a
+ * request.  Each folder has a header of its own.
  */
 
 #ifndef _NGX_HTTP_XET_H_INCLUDED_
@@ -20,7 +20,7 @@
 
 typedef struct ngx_http_xet_ctx_s         ngx_http_xet_ctx_t;
 
-/* what the wings keep in the context of a request, or in a configuration */
+/* data of other folders in the context of a request or in a configuration */
 
 typedef struct ngx_http_xet_match_s       ngx_http_xet_match_t;
 typedef struct ngx_http_xet_task_s        ngx_http_xet_task_t;
@@ -48,7 +48,7 @@ typedef struct ngx_http_xet_recon_s       ngx_http_xet_recon_t;
 typedef struct ngx_http_xet_ztensor_s     ngx_http_xet_ztensor_t;
 typedef struct ngx_http_xet_hub_s         ngx_http_xet_hub_t;
 
-/* what a route keeps in the context of its request */
+/* data of a route in the context of its request */
 
 typedef struct ngx_http_xet_xorb_head_s   ngx_http_xet_xorb_head_t;
 typedef struct ngx_http_xet_chunk_s       ngx_http_xet_chunk_t;
@@ -59,7 +59,7 @@ typedef struct ngx_http_xet_zt_component_s  ngx_http_xet_zt_component_t;
 typedef struct ngx_http_xet_zt_verify_s   ngx_http_xet_zt_verify_t;
 
 
-/* The words of directives; a configuration has them as ngx_uint_t. */
+/* The values of directives that take words; stored as ngx_uint_t. */
 
 typedef enum {
     NGX_HTTP_XET_AUTH_OFF = 0,
@@ -82,7 +82,7 @@ typedef enum {
     NGX_HTTP_XET_URL_CACHEABLE
 } ngx_http_xet_url_mode_e;
 
-/* Where URLs of data lead to: to nginx, or to the object store. */
+/* Where data URLs point to: nginx, or the object store. */
 
 typedef enum {
     NGX_HTTP_XET_DATA_PROXY = 0,
@@ -103,7 +103,7 @@ typedef enum {
 } ngx_http_xet_audit_e;
 
 
-/* In which form "xet_error" answers. */
+/* The format of the responses of "xet_error". */
 
 typedef enum {
     NGX_HTTP_XET_ERROR_OFF = 0,
@@ -117,20 +117,20 @@ typedef enum {
     ((xlcf)->hub || (xlcf)->error == NGX_HTTP_XET_ERROR_HUB)
 
 
-/* What a location tells of the server. */
+/* What a location with xet_metrics or xet_status shows. */
 
 typedef enum {
     NGX_HTTP_XET_MONITOR_OFF = 0,
     NGX_HTTP_XET_MONITOR_PROMETHEUS,
     NGX_HTTP_XET_MONITOR_JSON,
     NGX_HTTP_XET_MONITOR_STATUS,
-    NGX_HTTP_XET_MONITOR_REPOS                 /* the same, with repos */
+    NGX_HTTP_XET_MONITOR_REPOS                 /* like the others, and repos */
 } ngx_http_xet_monitor_e;
 
 
 /*
- * A key of "xet_url_key", derived from the bytes in the file; its MAC context
- * is for a worker's event loop only.
+ * A key of "xet_url_key", derived from the bytes in the file.  Its MAC context
+ * may be used only in the event loop of a worker.
  */
 
 typedef struct {
@@ -139,7 +139,7 @@ typedef struct {
 } ngx_http_xet_key_t;
 
 
-/* Keys of the URLs of LFS, XET_KEY_LEN bytes each: the first signs. */
+/* Keys for the URLs of LFS, XET_KEY_LEN bytes each; the first one signs. */
 
 typedef struct {
     u_char                    *elts;
@@ -147,7 +147,7 @@ typedef struct {
 } ngx_http_xet_lfs_keys_t;
 
 
-/* Where "xet_store_peer" heals from: a folder, or a node. */
+/* A source of "xet_store_peer" for repairs: a folder, or a node. */
 
 typedef struct {
     ngx_str_t                  path;           /* absolute, no slash at end */
@@ -160,7 +160,7 @@ typedef struct {
 } ngx_http_xet_peer_t;
 
 
-/* The members that rows of directives.def make, by the kind of the value. */
+/* Expands rows of directives.def to members, by the kind of the value. */
 
 #define XET_KIND_FLAG   ngx_flag_t
 #define XET_KIND_NUM    ngx_uint_t
@@ -202,7 +202,7 @@ typedef struct {
 
     ngx_array_t               *upload_zones;   /* ngx_http_xet_limit_t * */
 
-    ngx_shm_zone_t            *metrics_zone;   /* NULL: nobody reads it */
+    ngx_shm_zone_t            *metrics_zone;   /* NULL: no readers */
 
     const xet_suite_t         *suite;
 
@@ -221,10 +221,10 @@ typedef struct {
     ngx_array_t               *peers;          /* ngx_http_xet_peer_t */
 
     ngx_uint_t                 api;            /* some location has xet_api */
-    ngx_uint_t                 data;           /* some has xet_data */
-    ngx_uint_t                 mint;           /* some has xet_token */
-    ngx_uint_t                 hub;            /* some has xet_hub */
-    ngx_uint_t                 verify_body;    /* some has xet_verify_body */
+    ngx_uint_t                 data;           /* some location has xet_data */
+    ngx_uint_t                 mint;           /* some location has xet_token */
+    ngx_uint_t                 hub;            /* some location has xet_hub */
+    ngx_uint_t                 verify_body;    /* also xet_verify_body */
     ngx_uint_t                 monitor;        /* xet_metrics or xet_status */
     u_char                    *file;           /* first xet_api or xet_data */
     ngx_uint_t                 line;           /* in file */
@@ -233,7 +233,7 @@ typedef struct {
 
     ngx_array_t                logs;           /* ngx_log_t *, all of http */
     ngx_uint_t                 masked;         /* they get a writer */
-    ngx_array_t               *key_marks;      /* while it is read only */
+    ngx_array_t               *key_marks;      /* while it is parsed */
     ngx_array_t               *lines;          /* the same */
     ngx_array_t               *places;         /* the same */
 } ngx_http_xet_main_conf_t;
@@ -268,11 +268,11 @@ typedef struct {
 
     ngx_flag_t                 verify_body;
     ngx_http_xet_limit_t      *upload_limit;   /* NULL: none */
-    ngx_uint_t                 serves;         /* a server with xet_api */
+    ngx_uint_t                 serves;         /* its server has xet_api */
 } ngx_http_xet_loc_conf_t;
 
 
-/* The one namespace of xorbs: a folder of the store, a part of URLs. */
+/* The single namespace of xorbs: a folder of the store and a part of URLs. */
 #define NGX_HTTP_XET_NAMESPACE  "default"
 
 
@@ -285,10 +285,10 @@ typedef ngx_int_t (*ngx_http_xet_handler_pt)(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 
 
-/* What an error is answered with; members that are not named are 0. */
+/* The parameters of an error response; members that are not named are 0. */
 
 typedef struct {
-    xet_status_t                core;           /* has what is 0 of the next */
+    xet_status_t                core;           /* if those below are 0 */
     ngx_uint_t                  status;
     const char                 *code;
     const char                 *message;
@@ -297,16 +297,18 @@ typedef struct {
     xet_buf_t                  *body;           /* NULL: made of the above */
     const char                 *type;           /* of body; NULL: JSON */
     const char                 *line;           /* see below, or NULL */
-    unsigned                    logged:1;       /* nginx has said it */
+    unsigned                    logged:1;       /* nginx has logged it */
 } ngx_http_xet_error_t;
 
 
-/* Answers with an error in a form of its own, as ngx_http_xet_error(). */
+/*
+ * Sends an error in another format; the result is that of ngx_http_xet_error().
+ */
 typedef ngx_int_t (*ngx_http_xet_refuse_pt)(ngx_http_request_t *r,
     const ngx_http_xet_error_t *error);
 
 
-/* What the signature of a data URL has let through. */
+/* What the signature of a data URL permits. */
 
 typedef struct {
     ngx_str_t                   uri;
@@ -319,21 +321,22 @@ typedef struct {
 
 
 /*
- * The context of a request, made by the first handler or variable of the module
- * that needs it.  At most one job and one statement of a request are in flight.
+ * The context of a request.  The first handler or variable of the module that
+ * needs it creates it.  A request has at most one job and one statement in
+ * flight.
  */
 
 struct ngx_http_xet_ctx_s {
     ngx_uint_t                  version;        /* NGX_HTTP_XET_V* */
     xet_hash_t                  hash;           /* in the path */
-    ngx_str_t                   id;             /* behind it, or empty */
-    ngx_str_t                   repo;           /* that a Hub has found */
+    ngx_str_t                   id;             /* after the prefix, or empty */
+    ngx_str_t                   repo;           /* found by the Hub */
 
     ngx_http_xet_match_t       *match;          /* of path and method */
     ngx_http_xet_auth_t        *auth;
     ngx_http_xet_data_t        *data;           /* NULL: no signature checked */
 
-    ngx_http_xet_audit_t       *audit;          /* NULL: nothing to tell */
+    ngx_http_xet_audit_t       *audit;          /* NULL: not logged */
     const char                 *code;           /* of an error, or NULL */
     ngx_http_xet_refuse_pt      refuse;         /* NULL: errors are JSON */
 
@@ -353,7 +356,7 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_hold_t        *hold;           /* a limit counts the upload */
     ngx_pool_cleanup_pt         release;        /* of hold */
     uint64_t                    began;          /* ngx_http_xet_clock() */
-    uint64_t                    worth;          /* counted besides the body */
+    uint64_t                    worth;          /* in addition to the body */
     ngx_http_xet_look_t        *look;           /* at the quota */
     ngx_http_xet_signed_t      *store;          /* for nginx's own requests */
 
@@ -378,70 +381,72 @@ extern ngx_module_t  ngx_http_xet_module;
 /* ngx_http_xet_ctx.c */
 ngx_http_xet_ctx_t *ngx_http_xet_ctx(ngx_http_request_t *r);
 
-/* The context of a request that has one for certain. */
+/* The context of a request that is known to have one. */
 #define ngx_http_xet_ctx_of(r)                                                \
     ((ngx_http_xet_ctx_t *) ngx_http_get_module_ctx(r, ngx_http_xet_module))
 
 /*
- * Gives back the place of an upload in its limit, which the request holds until
- * it is answered.  Called before the last of the answer is sent: a client may
- * begin its next upload before nginx has freed the request.
+ * Releases the slot of an upload in its limit, which the request holds until it
+ * is answered.  Call this before sending the end of the response: the client
+ * may start its next upload before nginx has freed the request.
  */
 void ngx_http_xet_release(ngx_http_request_t *r);
 
 /*
- * Allocates a state of size bytes, zeroed, that lives as long as the request's
- * pool; handler is called then and frees what the state holds.  NULL without
- * memory.
+ * Allocates zeroed data of a given size that lives as long as the request's
+ * pool.  Then handler is called, which frees what the data refers to.  NULL if
+ * out of memory.
  */
 void *ngx_http_xet_state(ngx_http_request_t *r, size_t size,
     ngx_pool_cleanup_pt handler);
 
 
-/*
- * ngx_http_xet_client.c: whether an act still has a client, in its time.
- */
+/* ngx_http_xet_client.c: whether a write still has a waiting client. */
 
 void ngx_http_xet_client_init(ngx_cycle_t *cycle);
 
-/* Whether the client has gone, or has shut its side of the connection. */
+/* Whether the client has closed the connection, or its side of it. */
 ngx_uint_t ngx_http_xet_client_gone(ngx_http_request_t *r);
 
-/* Whether the worker was halted for long since then, or just before. */
+/* Whether the worker was halted for long after that time, or just before it. */
 ngx_uint_t ngx_http_xet_halted(uint64_t began);
 
-/* ms from some time on. */
+/* A clock in milliseconds, with an arbitrary start. */
 uint64_t ngx_http_xet_clock(void);
 
 
-/*
- * ngx_http_xet_output.c: headers of requests and of answers.
- */
+/* ngx_http_xet_output.c: headers of requests and responses. */
 
-/* Adds a header to the answer; the strings must live as long as r. */
+/* Adds a header to the response; the strings must live as long as r. */
 ngx_int_t ngx_http_xet_header(ngx_http_request_t *r, const char *key,
     const char *value);
 
 /*
- * The same for who goes on with the header, or has a string that does not end
- * with a zero byte.  NULL without memory.
+ * The same for a string without a terminating zero; returns the header for
+ * further changes.  NULL if out of memory.
  */
 ngx_table_elt_t *ngx_http_xet_header_add(ngx_http_request_t *r,
     const char *key, const ngx_str_t *value);
 
-/* Removes all headers of that name from the answer: their hash becomes 0. */
+/*
+ * Removes all headers with this name from the response, by setting hash to 0.
+ */
 void ngx_http_xet_header_remove(ngx_http_request_t *r, const char *name);
 
 /*
- * The n-th header of that name, from 0, in headers_in or in headers_out, or
- * NULL.  Removed ones don't count.
+ * Returns the n-th header with this name, from 0, in headers_in or headers_out,
+ * or NULL.  Removed headers don't count.
  */
 ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
     const char *name, ngx_uint_t n);
 
 
+/* ngx_http_xet_error.c: errors as JSON, and their lines in the log. */
+
 /*
- * ngx_http_xet_error.c: errors as JSON, with the line that the operator gets.
+ * All except ngx_http_xet_error_begin() and _end() send a complete response.
+ * They return what ngx_http_finalize_request() takes, so content handlers and
+ * callbacks can return the result.  An unread body is discarded.
  */
 
 /*
@@ -457,17 +462,18 @@ ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
 ngx_int_t ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
 
-/* As ngx_http_xet_error(): code, message and HTTP status of a core status. */
+/*
+ * As ngx_http_xet_error(), with code, message and HTTP status of a core status.
+ */
 ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
     xet_status_t status);
 
 /*
- * The same for an error that needs more: .member = value, … of
- * ngx_http_xet_error_t.  "body" is JSON of ngx_http_xet_error_begin() and
- * _end(), with further members, or of another type.  "line" is for what the
- * user of a client has to know: clients do not show the message of an error,
- * but "error_description", which it then has, too, and hf_xet of HTTP/1 the
- * words behind the status, which are those of line.
+ * The same for an error with more members of ngx_http_xet_error_t: .member =
+ * value, …  "body" is JSON made with ngx_http_xet_error_begin() and _end(),
+ * or content of another type.  "line" is a text for users: clients do not show
+ * the message of an error.  It is sent as "error_description", which JavaScript
+ * shows, and with HTTP/1 as the reason phrase, which hf_xet shows.
  */
 #define ngx_http_xet_error_more(r, ...)                                       \
     ngx_http_xet_error_send(r, &(ngx_http_xet_error_t) { __VA_ARGS__ })
@@ -475,48 +481,45 @@ ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_error_send(ngx_http_request_t *r,
     const ngx_http_xet_error_t *error);
 
-/* No route has the path: 404; or only for those methods, unless 0: 405. */
+/* 404: no route has the path; or 405: it has only these methods, if not 0. */
 ngx_int_t ngx_http_xet_error_route(ngx_http_request_t *r,
     ngx_uint_t methods);
 
 /*
- * Begin and end the JSON of an error in b, in the request's pool; in between
- * the caller adds further members to j.
+ * Begin and end the JSON of an error in b, in the request's pool.  In between,
+ * the caller may add further members to j.
  */
 void ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b,
     xet_json_t *j, const char *code, const char *message);
 void ngx_http_xet_error_end(xet_json_t *j);
 
 
-/* The content handler of "xet_error": what error_page leads to. */
+/* The content handler of "xet_error", the target of error_page. */
 ngx_int_t ngx_http_xet_error_handler(ngx_http_request_t *r);
 
 
+/* ngx_http_xet_output.c: bodies of responses, and how responses end. */
+
 /*
- * ngx_http_xet_output.c: answers: their bodies, and how they end.
+ * ngx_http_xet_send(), _send_literal() and _send_head() send a complete
+ * response.  They return what ngx_http_finalize_request() takes, so content
+ * handlers and callbacks can return the result.
  */
 
 /*
- * ngx_http_xet_send(), _send_literal() and _send_head() send a complete answer
- * and return what ngx_http_finalize_request() takes, so both a content handler
- * and a callback end with them.
- */
-
-/*
- * Breaks off an answer that has begun and can't go on.  A client notices by the
- * missing end; what was sent so far, also of earlier answers, arrives, because
- * nginx lingers before it closes the connection: a close with unread requests
- * would reset the connection.  Only an answer with neither a length nor a
- * chunked coding is reset, or a client would take it for complete.  Returns
- * what ngx_http_finalize_request() takes; for a subrequest NGX_ERROR, which
- * ends the main request.
+ * Aborts a response that has started and can't be completed.  The client
+ * notices the missing end.  Data sent so far still arrives, also that of
+ * earlier responses, because nginx lingers before it closes the connection:
+ * closing it with unread requests would reset it.  A response with neither a
+ * length nor chunked coding is reset, or the client would consider it complete.
+ * Returns what ngx_http_finalize_request() takes; for a subrequest NGX_ERROR,
+ * which ends the main request.
  */
 ngx_int_t ngx_http_xet_break_off(ngx_http_request_t *r);
 
 /*
- * Lets nginx discard a body that was not read.  A client that waits for "100
- * Continue" gets the final answer instead.  NGX_OK, or what the handler is to
- * return.
+ * Lets nginx discard an unread body.  A client that waits for "100 Continue"
+ * gets the final response instead.  NGX_OK, or what the handler must return.
  */
 ngx_int_t ngx_http_xet_drop_body(ngx_http_request_t *r);
 
@@ -525,24 +528,24 @@ ngx_int_t ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, xet_buf_t *b);
 
 /*
- * Makes *out, a chain of the bytes of b, which are not copied.  *last is the
- * last buffer of the chain: there is one even for no bytes, to carry the end of
- * the answer.  NGX_ERROR without memory, or when b has failed.
+ * Sets *out to a chain of the bytes of b, which are not copied, and *last to
+ * its last buffer.  Even without bytes there is one, to mark the end of the
+ * response.  NGX_ERROR if out of memory, or if b has failed.
  */
 ngx_int_t ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b,
     ngx_chain_t **out, ngx_buf_t **last);
 
 /*
- * Sets status, type and length of an answer, -1 for a length that is not known.
- * Range and If-* headers of the request have no effect on the answer then.
+ * Sets status, type and length of a response; -1 is an unknown length.  It then
+ * ignores Range and If-* headers of the request.
  */
 void ngx_http_xet_output_type(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, off_t length);
 
 /*
- * Converts what nginx has returned for the last part of an answer: NGX_AGAIN,
- * which says that the client has not yet taken all, becomes NGX_OK.  A request
- * that is finalized with NGX_OK sends the rest by itself; in this module
+ * Converts the result of nginx for the last part of a response.  NGX_AGAIN,
+ * which means that the client has not taken everything yet, becomes NGX_OK: a
+ * request finalized with NGX_OK sends the rest by itself.  In this module
  * NGX_AGAIN means that the request will be finalized later.
  */
 ngx_int_t ngx_http_xet_sent(ngx_int_t rc);
@@ -562,13 +565,13 @@ void *ngx_http_xet_alloc(void *pool, size_t size);
  */
 
 /*
- * Adds the CORS headers for the origin that "xet_cors" gives to whatever is
- * answered, unless they are there already.  NGX_OK, NGX_DECLINED when
- * "xet_cors" is off or gives no origin for the request, NGX_ERROR.
+ * Adds CORS headers for the origin allowed by "xet_cors", unless they are
+ * present.  NGX_OK, NGX_DECLINED if "xet_cors" is off or allows no origin for
+ * the request, or NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_cors(ngx_http_request_t *r);
 
-/* Whether "xet_cors" lets pages of that origin in; adds no header. */
+/* Whether "xet_cors" allows this origin; adds no header. */
 ngx_uint_t ngx_http_xet_cors_allows(ngx_http_request_t *r,
     const ngx_str_t *origin);
 
@@ -576,21 +579,21 @@ ngx_uint_t ngx_http_xet_cors_allows(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_cors_preflight(ngx_http_request_t *r);
 
 
-/* What of an answer in pieces the client has not taken yet. */
+/* The backlog: parts of a response that the client has not taken yet. */
 
 /*
- * To be called after output.  NGX_OK when the client has taken all; NGX_AGAIN
- * when it has not, and then handler, unless it is NULL, gets the write events
- * of the socket; NGX_ERROR when the request was finalized.
+ * Call this after output.  NGX_OK if the client has taken everything.
+ * NGX_AGAIN if not; then handler, unless NULL, gets the write events of the
+ * socket.  NGX_ERROR if the request was finalized.
  */
 ngx_int_t ngx_http_xet_backlog_wait(ngx_http_request_t *r,
     ngx_http_event_handler_pt handler);
 
 /*
- * To be called by a handler of write events: sends what the socket takes, after
- * which the handler calls ngx_http_xet_backlog_wait() again.  NGX_OK, or
- * NGX_ERROR when the request was finalized, which it also is when the client
- * has taken nothing for "send_timeout".
+ * Call this in a handler of write events.  It sends what the socket takes; then
+ * the handler calls ngx_http_xet_backlog_wait() again.  NGX_OK, or NGX_ERROR if
+ * the request was finalized, also because the client has taken nothing for
+ * "send_timeout".
  */
 ngx_int_t ngx_http_xet_backlog_send(ngx_http_request_t *r);
 
@@ -599,14 +602,14 @@ ngx_int_t ngx_http_xet_backlog_send(ngx_http_request_t *r);
  * ngx_http_xet_task.c: jobs of a request in the thread pools.
  */
 
-/* Runs in a thread: must not touch a request, its pool or its log. */
+/* Runs in a thread; must not use a request, its pool or its log. */
 typedef void (*ngx_http_xet_job_pt)(void *data, ngx_log_t *log);
 
 /* Called in the event loop after the job, unless the request has died. */
 typedef void (*ngx_http_xet_done_pt)(ngx_http_request_t *r, void *data);
 
 
-/* A job among those that wait or run. */
+/* A waiting or running job. */
 
 typedef struct {
     ngx_queue_t                 queue;
@@ -615,7 +618,7 @@ typedef struct {
 } ngx_http_xet_mark_t;
 
 
-/* One a request, which all jobs of the request use, one after the other. */
+/* One per request, used by all its jobs, one after the other. */
 
 struct ngx_http_xet_task_s {
     ngx_http_request_t         *request;
@@ -626,56 +629,56 @@ struct ngx_http_xet_task_s {
     ngx_http_xet_mark_t         mark;
 
     /*
-     * Takes the write events of the client's socket while a job runs and
-     * after it, so that an answer goes on meanwhile; NULL: they are ignored.
+     * Gets the write events of the client's socket during a job and after it,
+     * so that the response continues meanwhile; NULL: they are ignored.
      */
     ngx_http_event_handler_pt   write;
 
     unsigned                    upload:1;  /* in the pool of uploads */
     unsigned                    busy:1;    /* in a pool */
     unsigned                    ready:1;   /* finished, done not called yet */
-    unsigned                    beside:1;  /* another module's handlers */
+    unsigned                    beside:1;  /* with another module's handlers */
     unsigned                    dead:1;    /* the request has died */
 };
 
 
 /*
  * Posts a job; data must live until the request's pool is destroyed.  NGX_OK,
- * or NGX_ERROR when the queue of the pool is full, memory is short or the
+ * or NGX_ERROR if the queue of the pool is full, out of memory, or if the
  * request has a job already; then neither job nor done is called.
  */
 ngx_int_t ngx_http_xet_task_post(ngx_http_request_t *r,
     ngx_http_xet_job_pt job, ngx_http_xet_done_pt done, void *data);
 
-/* Whether a job of the request is posted, and its done was not called yet. */
+/* Whether a job of the request is posted and its done was not called yet. */
 ngx_uint_t ngx_http_xet_task_busy(ngx_http_request_t *r);
 
 /*
- * As ngx_http_xet_task_post(), beside the content handler of another module,
- * whose event handlers stay set.  The caller provides t, zeroed before its
- * first job; t must live as long as data.  done is called straight from the
- * event loop, but not when the request was finalized meanwhile; done has to
- * check whether an answer is on its way.
+ * As ngx_http_xet_task_post(), for a request with the content handler of
+ * another module, whose event handlers stay set.  The caller provides t, zeroed
+ * before its first job, which must live as long as data.  done is called
+ * directly from the event loop, but not after the request was finalized.  It
+ * has to check whether a response is being sent.
  */
 ngx_int_t ngx_http_xet_task_post_beside(ngx_http_request_t *r,
     ngx_http_xet_task_t *t, ngx_http_xet_job_pt job,
     ngx_http_xet_done_pt done, void *data);
 
 /*
- * Runs a job that belongs to no request (closing or removing files) in the pool
- * of uploads, with a copy of size bytes of data; where the job can't be posted
- * it runs at once, in the event loop and with data itself.
+ * Runs a job outside of requests (closing or removing files) in the pool of
+ * uploads, with a copy of size bytes of data.  If it can't be posted, it runs
+ * at once in the event loop, with data itself.
  */
 void ngx_http_xet_task_detached(ngx_http_xet_job_pt job, const void *data,
     size_t size);
 
 
-/* Called in the event loop after a job that belongs to no request. */
+/* Called in the event loop after a job outside of requests. */
 typedef void (*ngx_http_xet_lone_pt)(void *data);
 
 /*
- * As ngx_http_xet_task_detached(), and done gets the copy after the job.  A
- * worker that exits waits for both.  NGX_OK, or NGX_ERROR when the job can't be
+ * As ngx_http_xet_task_detached(); after the job done gets the copy.  An
+ * exiting worker waits for both.  NGX_OK, or NGX_ERROR if the job can't be
  * posted; then neither is called.
  */
 ngx_int_t ngx_http_xet_task_detached_done(ngx_http_xet_job_pt job,
@@ -691,29 +694,27 @@ typedef struct {
 
 
 /*
- * Runs a job that belongs to no request in the pool of reads, and calls done
- * after it; t, zeroed before its first job, and data must live until then.  A
- * worker that exits waits for the job.  NGX_OK, or NGX_ERROR when the queue of
- * the pool is full or memory is short; then neither job nor done is called.
+ * Runs a job outside of requests in the pool of reads, and then calls done. t,
+ * zeroed before its first job, and data must live until then.  An exiting
+ * worker waits for the job.  NGX_OK, or NGX_ERROR if the queue of the pool is
+ * full or out of memory; then neither job nor done is called.
  */
 ngx_int_t ngx_http_xet_task_lone(ngx_http_xet_lone_t *t,
     ngx_http_xet_job_pt job, ngx_http_xet_lone_pt done, void *data);
 
 
-/*
- * ngx_http_xet_audit.c: what is told of a request by $xet_audit.
- */
+/* ngx_http_xet_audit.c: the record of a request for $xet_audit. */
 
 struct ngx_http_xet_audit_s {
     ngx_uint_t                  mode;          /* NGX_HTTP_XET_AUDIT_* */
     const char                 *action;        /* NULL: no route */
-    const char                 *result;        /* of what was done, or NULL */
+    const char                 *result;        /* of the operation, or NULL */
     const char                 *code;          /* of an error after a 200 */
-    ngx_http_xet_auth_t        *auth;          /* NULL: nobody has asked yet */
+    ngx_http_xet_auth_t        *auth;          /* NULL: not checked yet */
 
     ngx_str_t                   hub;           /* "models/owner/name" */
 
-    ngx_str_t                   repo;          /* of a token that was minted */
+    ngx_str_t                   repo;          /* of an issued token */
     ngx_str_t                   subject;
     ngx_str_t                   key;
     xet_scope_e                 scope;
@@ -727,27 +728,27 @@ struct ngx_http_xet_audit_s {
 
     unsigned                    write:1;       /* the route writes */
     unsigned                    mint:1;
-    unsigned                    silent:1;      /* no act unless refused */
+    unsigned                    silent:1;      /* logged only if refused */
     unsigned                    has_hash:1;
     unsigned                    stored:1;      /* new_bytes is known */
-    unsigned                    named:1;       /* the path says what */
+    unsigned                    named:1;       /* the path names the object */
 };
 
 
 /*
- * Makes the record of a request, or finds that which it has; NULL where nothing
- * is to be told, or without memory.
+ * Creates the record of a request, or finds it.  NULL if nothing is to be
+ * logged, or if out of memory.
  */
 ngx_http_xet_audit_t *ngx_http_xet_audit_begin(ngx_http_request_t *r);
 
 /* The record in r's pool, or NULL. */
 ngx_http_xet_audit_t *ngx_http_xet_audit_find(ngx_http_request_t *r);
 
-/* Where to note what is known; never NULL. */
+/* The record to fill; never NULL. */
 ngx_http_xet_audit_t *ngx_http_xet_audit(ngx_http_request_t *r);
 
 
-/* Sets what is told of the jobs of this worker. */
+/* Sets the gauges of this worker's jobs. */
 void ngx_http_xet_task_measure(void);
 
 
@@ -765,7 +766,7 @@ typedef enum {
 } ngx_http_xet_param_e;
 
 
-/* A parameter that sets a member; an array of these ends with a name NULL. */
+/* A parameter that sets a member; an array of these ends with name NULL. */
 
 typedef struct {
     const char                *name;
@@ -777,10 +778,10 @@ typedef struct {
 } ngx_http_xet_param_t;
 
 /*
- * Reads the arguments of a directive from the one with this index on, and sets
- * members of conf.  What none of params is must be as "must" says, and so must
- * values of parameters without words of their own.  Returns what a setter does;
- * a parameter that is there twice is refused.
+ * Reads the arguments of a directive, starting at an index, and sets members of
+ * conf.  "must" describes the allowed parameters, for errors about unknown ones
+ * and about values of parameters without a text of their own.  Returns what a
+ * setter returns; a duplicate parameter is an error.
  */
 char *ngx_http_xet_params(ngx_conf_t *cf, ngx_uint_t first,
     const ngx_http_xet_param_t *params, void *conf, const char *must);
@@ -790,8 +791,8 @@ ngx_uint_t ngx_http_xet_param(ngx_str_t *arg, const char *name,
     ngx_str_t *value);
 
 /*
- * Log that arg is an invalid parameter, and what it must be, or that it was
- * given before; and return NGX_CONF_ERROR.
+ * Log that arg is an invalid parameter, with what it must be, or a duplicate
+ * one; return NGX_CONF_ERROR.
  */
 char *ngx_http_xet_param_invalid(ngx_conf_t *cf, ngx_str_t *arg,
     const char *must);

@@ -1,14 +1,13 @@
 
 /*
- * What is to be told of a request when it is logged: who did what.
+ * The audit record of a request: data that is logged at its end.
  *
- * A record is made when it is known that the request writes, or that reads are
- * told, too ("xet_audit all"), and filled by those who come to know something:
- * the router, the access rules, the routes.  It belongs to the pool of the
- * request rather than to its context, for nginx forgets contexts when a request
- * goes on in another location, as "error_page" makes it; the record is found
- * again among the cleanups of the pool.  A request without a record is judged
- * by the place that it has come to (ngx_http_xet_audit_line.c).
+ * A record is created when the request is known to write, or when reads are
+ * logged too ("xet_audit all").  The router, the access rules and the routes
+ * fill it.  It belongs to the pool of the request and is found among the pool's
+ * cleanups.  It is not in the context, because nginx drops contexts when a
+ * request moves to another location, for example by "error_page".  A request
+ * without a record is judged by its location (ngx_http_xet_audit_line.c).
  */
 
 #include "ngx_http_xet.h"
@@ -74,7 +73,7 @@ ngx_http_xet_audit_find(ngx_http_request_t *r)
 }
 
 
-/* What a record is known by; there is nothing to free. */
+/* Identifies a record; there is nothing to free. */
 
 static void
 ngx_http_xet_audit_cleanup(void *data)

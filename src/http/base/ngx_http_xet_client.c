@@ -1,23 +1,22 @@
 
 /*
- * Whether the client of a request still waits, and whether the worker stood
- * still: what is asked before a statement is sent that changes what others see
+ * Whether the client of a request still waits, and whether the worker was
+ * halted.  Both are checked before a statement is sent that changes data
  * (ngx_http_xet_query_send.c).
  *
- * A process that is frozen (SIGSTOP, a paused machine, a disk that hangs) finds
- * requests in its sockets when it wakes, whose clients have given up meanwhile,
- * have sent them to another node, and have gone on.  Two things tell them:
+ * When a frozen process (SIGSTOP, a paused machine, a hanging disk) wakes up,
+ * it finds requests in its sockets whose clients have given up, have retried
+ * them at another node, and have continued.  They are recognized by
  *
- *     the FIN    the kernel has acknowledged it for the process, and shows it
- *                also where bytes are unread before it.  A client that shuts
- *                its side and waits for an answer is taken for gone, as nginx
- *                does it for requests that it passes on
- *     the beat   a timer that is late by more than a client waits for says
- *                that the worker was halted.  What was there when it woke is
- *                refused, for the FIN of a client whose machine is gone, or of
- *                a network that was halted, too, does not come
+ *     the FIN    the kernel acknowledges and shows it even if unread bytes
+ *                precede it.  A client that shuts down its side and waits for a
+ *                response counts as gone, as in nginx's proxy
+ *     the beat   a timer that is late by more than clients wait shows that the
+ *                worker was halted.  Requests that were there when it woke are
+ *                rejected, because a client whose machine has died, or whose
+ *                network was halted too, sends no FIN
  *
- * One timer and its times, in the event loop of each worker.
+ * Each worker has one timer with its times, in the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -27,7 +26,7 @@
 
 #define NGX_HTTP_XET_BEAT    500       /* ms from beat to beat */
 #define NGX_HTTP_XET_HALT   5000       /* longer than that is a halt */
-#define NGX_HTTP_XET_WAKING 1000       /* what comes so soon was there before */
+#define NGX_HTTP_XET_WAKING 1000       /* a request so soon is an old one */
 
 
 static void ngx_http_xet_beat_handler(ngx_event_t *ev);
@@ -46,7 +45,7 @@ ngx_http_xet_client_init(ngx_cycle_t *cycle)
 {
     ngx_http_xet_beat = ngx_http_xet_clock();
 
-    /* debug logs of timers look for a descriptor */
+    /* debug logs of timers read a descriptor */
 
     ngx_http_xet_beat_dummy.fd = (ngx_socket_t) -1;
 
@@ -68,7 +67,9 @@ ngx_http_xet_beat_handler(ngx_event_t *ev)
 }
 
 
-/* Events come before timers: who asks first after a halt finds it. */
+/*
+ * Events are processed before timers: the first caller after a halt detects it.
+ */
 
 static uint64_t
 ngx_http_xet_beat_look(void)
@@ -82,8 +83,8 @@ ngx_http_xet_beat_look(void)
         ngx_http_xet_woke = now;
 
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "xet: the worker was halted for %uL ms: requests of "
-                      "that time that change something are refused", gap);
+                      "xet: the worker was halted for %uL ms: write requests "
+                      "that arrived in that time are rejected", gap);
     }
 
     ngx_http_xet_beat = now;
@@ -139,7 +140,7 @@ ngx_http_xet_client_gone(ngx_http_request_t *r)
 
 #else
 
-    /* does not look behind bytes that are unread */
+    /* does not detect a FIN after unread bytes */
 
     return recv(c->fd, buf, 1, MSG_PEEK) == 0;
 
@@ -148,8 +149,8 @@ ngx_http_xet_client_gone(ngx_http_request_t *r)
 
 
 /*
- * In ms.  Goes on while the machine is suspended, where the system has such a
- * clock, and is not set by anybody.
+ * In ms.  A clock that is never set, and that runs while the machine is
+ * suspended, if the system has one.
  */
 
 uint64_t

@@ -1,7 +1,6 @@
 
 /*
- * Every difference between nginx versions that the module meets, 1.22.1 and
- * later.
+ * All differences between nginx versions that matter here, from 1.22.1 on.
  */
 
 #ifndef _NGX_HTTP_XET_COMPAT_H_INCLUDED_

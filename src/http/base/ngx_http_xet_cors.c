@@ -2,8 +2,8 @@
 /*
  * Requests of browsers from other origins.
  *
- * "xet_cors" is off unless an operator says who may: without tokens, a page
- * from anywhere could use the network of whoever looks at it.
+ * "xet_cors" is off by default: on a server without tokens, any web page could
+ * otherwise use the network of its visitor.
  */
 
 #include "ngx_http_xet.h"
@@ -28,7 +28,7 @@ ngx_http_xet_cors(ngx_http_request_t *r)
         return NGX_ERROR;
     }
 
-    /* what a cache keeps of "no" must not be what others get */
+    /* a cached response without CORS headers must not be used for others */
 
     if (xlcf->cors->lengths && ngx_http_xet_cors_vary(r) != NGX_OK) {
         return NGX_ERROR;
@@ -93,7 +93,7 @@ ngx_http_xet_cors_allows(ngx_http_request_t *r, const ngx_str_t *origin)
 }
 
 
-/* Once: an error asks again. */
+/* Once: an error calls this again. */
 
 static ngx_int_t
 ngx_http_xet_cors_vary(ngx_http_request_t *r)

@@ -1,12 +1,14 @@
 
 /*
- * The context of a request, and states that live as long as it does.
+ * The context of a request, and data with the lifetime of a request.
  */
 
 #include "ngx_http_xet.h"
 
 
-/* The context of a request, made at the first call; NULL without memory. */
+/*
+ * The context of a request, created at the first call; NULL if out of memory.
+ */
 
 ngx_http_xet_ctx_t *
 ngx_http_xet_ctx(ngx_http_request_t *r)

@@ -1,6 +1,6 @@
 
 /*
- * Errors as JSON, with the line that the operator gets.
+ * Errors as JSON, and their lines in the log.
  */
 
 #include "ngx_http_xet.h"
@@ -35,8 +35,8 @@ ngx_http_xet_error_status(ngx_http_request_t *r, xet_status_t status)
 
 
 /*
- * Sends the error in the place of whatever was to be answered.  With line it is
- * the status line of HTTP/1, of status and words.
+ * Sends the error instead of the response.  line is the text of the status line
+ * of HTTP/1, status and reason phrase.
  */
 
 ngx_int_t
@@ -104,7 +104,7 @@ ngx_http_xet_error_send(ngx_http_request_t *r,
 
     if (e.line && !r->header_sent) {
 
-        /* what nginx answers instead has a status of its own */
+        /* nginx's own responses have their own status */
 
         ngx_str_null(&r->headers_out.status_line);
     }
@@ -114,8 +114,8 @@ ngx_http_xet_error_send(ngx_http_request_t *r,
 
 
 /*
- * Headers that describe the content go.  A body that was not read is discarded
- * by nginx; where it was read, or there is none, nothing is left to do.
+ * Removes headers that describe the content.  nginx discards an unread body;
+ * otherwise there is nothing to do.
  */
 
 static ngx_int_t
@@ -152,7 +152,7 @@ ngx_http_xet_error_headers(ngx_http_request_t *r,
         ngx_http_xet_header_remove(r, names[i]);
     }
 
-    /* a cache would keep 404, though what is missing now may come */
+    /* a cache would keep a 404, although the object may be added later */
 
     if (ngx_http_xet_header(r, "Cache-Control", "no-store") != NGX_OK) {
         return NGX_ERROR;
@@ -182,8 +182,8 @@ ngx_http_xet_error_headers(ngx_http_request_t *r,
 
 
 /*
- * Clients of a Hub read a text where those of the API read an object, and a
- * header where there is no body.
+ * Clients of a Hub expect a text where those of the API expect an object, and a
+ * header if there is no body.
  */
 
 void
@@ -215,7 +215,7 @@ ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b, xet_json_t *j,
 }
 
 
-/* A header is one line.  Without memory there is none. */
+/* A header is one line.  If out of memory, it is omitted. */
 
 static void
 ngx_http_xet_error_message(ngx_http_request_t *r, const char *message)
@@ -249,9 +249,9 @@ ngx_http_xet_error_end(xet_json_t *j)
 
 
 /*
- * What an error leaves besides its answer: the code for $xet_audit, which the
- * line lacks without memory, and in the header that clients of a Hub read, if
- * it is spelled as those that they know; a count; and a line of the log.
+ * Other effects of an error: its code for $xet_audit, omitted if out of memory,
+ * and in the header for clients of a Hub, if it has the form of the codes that
+ * they know; a count; and a line in the log.
  */
 
 static ngx_int_t
@@ -279,11 +279,10 @@ ngx_http_xet_error_note(ngx_http_request_t *r, const ngx_http_xet_error_t *e)
 
 
 /*
- * Faults of the server, uploads that were refused, and requests to a name that
- * the configuration does not have, are logged as errors, for the operator.
- * What anybody can cause by a URL is logged at level "info", as nginx logs what
- * clients do wrong; so is what clients of a Hub ask for to learn whether it is
- * there already.
+ * Errors of the server, rejected uploads, and requests to an unknown host name
+ * are logged as errors, for the operator.  Errors that anyone can cause by a
+ * URL are logged at level "info", as nginx logs errors of clients; and so are
+ * requests with which clients of a Hub test whether something exists.
  */
 
 static ngx_uint_t
@@ -319,11 +318,11 @@ ngx_http_xet_error_route(ngx_http_request_t *r, ngx_uint_t methods)
     }
 
     return ngx_http_xet_error(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
-                              "the route has no such method");
+                              "this method is not allowed here");
 }
 
 
-/* The header of a 405. */
+/* The Allow header of a 405. */
 
 static ngx_int_t
 ngx_http_xet_error_allow(ngx_http_request_t *r, ngx_uint_t methods)
@@ -377,7 +376,7 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
         { 403, "forbidden", "forbidden" },
         { 404, "not_found", "not found" },
         { 405, "method_not_allowed", "method not allowed" },
-        { 408, "timeout", "the request body did not come in time" },
+        { 408, "timeout", "the request body did not arrive in time" },
         { 411, "length_required", "length required" },
         { 412, "precondition_failed", "precondition failed" },
         { 413, "body_too_large", "the request body is too large" },
@@ -388,11 +387,11 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
         { 502, "bad_gateway", "bad gateway" },
         { 503, "service_unavailable", "service unavailable" },
         { 504, "gateway_timeout", "gateway timeout" },
-        { 507, "insufficient_storage", "no space is left" },
+        { 507, "insufficient_storage", "no space left" },
         { 500, "internal_error", "internal error" }
     };
 
-    /* what failed before the access phase has no headers for browsers yet */
+    /* errors before the access phase have no headers for browsers yet */
 
     if (ngx_http_xet_cors(r) == NGX_ERROR) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -400,7 +399,7 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
 
     status = r->err_status ? r->err_status : NGX_HTTP_NOT_FOUND;
 
-    /* the last entry stands for every status that is not listed */
+    /* the last entry is for all statuses that are not listed */
 
     for (i = 0; i < sizeof(errors) / sizeof(errors[0]) - 1; i++) {
         if (errors[i].status == status) {
@@ -410,7 +409,7 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
 
     r->err_status = 0;
 
-    /* nginx ends the connection behind what a filter of it has refused */
+    /* nginx closes the connection after an error of its body filters */
 
     if (r->filter_finalize) {
         r->keepalive = 0;

@@ -2,25 +2,24 @@
 /*
  * Counters and gauges of all workers, in shared memory.
  *
- * A block of cells belongs to a place in the master's table of processes.  No
- * two live workers are in one place, so a worker counts in the block of its
- * place without locks and without atomic operations; nobody else writes there.
- * The next worker in the place goes on with the counts that it finds: nothing
- * is lost when a worker exits or is killed, and a sum over all blocks never
- * goes back.  What goes up and down is the worker's own: it begins at zero, and
- * is left out of sums when the worker is gone.  During a reload old and new
- * workers have places of their own, however many there are of each.
+ * Each index in the master's process table has a block of cells.  No two live
+ * workers have the same index, so a worker counts in its block without locks
+ * and atomic operations.  Its successor continues with the same counters: no
+ * count is lost when a worker exits or is killed, and the sum over all blocks
+ * never decreases.  Gauges belong to the worker: they start at zero, and are
+ * left out of sums after the worker is gone.  During a reload old and new
+ * workers have different indexes.
  *
- * The memory stays over reloads, whatever they change: its name has a mark of
- * what is in it, so that another version of the module begins with a new one.
- * Another master process, also that of a binary upgrade, counts from zero, in
- * memory of its own, and START_TIME tells which one was asked.
+ * The memory survives reloads.  Its name contains a mark of its layout, so
+ * another version of the module starts with new memory.  Another master
+ * process, for example after a binary upgrade, counts from zero in its own
+ * memory; START_TIME shows which one has answered.
  *
- * Where nobody reads the figures, and in the master, cells are counted in
- * memory of the process, so that counting needs no condition.
+ * If nothing reads the metrics, and in the master, cells are counted in memory
+ * of the process, so that counting needs no condition.
  *
- * Readers take no lock: a cell is a word, which is written and read at once on
- * 64-bit machines.  The mutex of the zone is taken when a worker starts, and by
+ * Readers take no lock: a cell is a word, which is read and written atomically
+ * on 64-bit machines.  The zone's mutex is taken when a worker starts, and by
  * the owner of the room, see ngx_http_xet_metrics.h.
  */
 
@@ -133,12 +132,12 @@ static const char *const  ngx_http_xet_methods[] = {
 };
 
 
-/* No object store, no values, and so no metrics of it. */
+/* Without an object store it has no values, and so no metrics. */
 
 static ngx_uint_t  ngx_http_xet_no_bucket;
 
 
-/* Those that the configuration has. */
+/* The standbys of the configuration. */
 
 static const char  *ngx_http_xet_standbys[NGX_HTTP_XET_STANDBY_MAX + 1];
 
@@ -238,7 +237,7 @@ ngx_http_xet_metrics_standbys(ngx_uint_t n)
 }
 
 
-/* The number of a code; one that is new is added while there is room. */
+/* The number of a code; a new one is added if there is room. */
 
 static ngx_uint_t
 ngx_http_xet_metrics_reason(const char *code, ngx_uint_t add)
@@ -278,7 +277,7 @@ ngx_http_xet_metrics_reasons(void)
 
     ngx_http_xet_reasons[0] = "other";
 
-    /* OK, AGAIN and DONE are no errors */
+    /* OK, AGAIN and DONE are not errors */
 
     for (i = XET_DONE + 1; i < XET_STATUS_MAX; i++) {
         (void) ngx_http_xet_metrics_reason(xet_status_code(i), 1);
@@ -360,7 +359,7 @@ ngx_http_xet_metrics_zone(ngx_conf_t *cf)
     name.len = ngx_sprintf(p, "xet metrics %ui", ngx_http_xet_metrics_mark())
                - p;
 
-    /* reserved for as many processes as there can be, taken by those there */
+    /* address space for the maximum number of processes, used as needed */
 
     size = NGX_MAX_PROCESSES * NGX_HTTP_XET_METRICS_BLOCK
            + ngx_align(sizeof(ngx_http_xet_blocks_t), ngx_pagesize)
@@ -379,7 +378,7 @@ ngx_http_xet_metrics_zone(ngx_conf_t *cf)
 }
 
 
-/* Stands for what the cells mean. */
+/* A mark of the layout of the cells. */
 
 static ngx_uint_t
 ngx_http_xet_metrics_mark(void)
@@ -541,7 +540,7 @@ ngx_http_xet_metrics_init_process(ngx_shm_zone_t *zone)
 }
 
 
-/* What a thread or a late handler still counts is nobody's any more. */
+/* Counts of threads and late handlers after that are lost. */
 
 void
 ngx_http_xet_metrics_exit_process(void)
@@ -595,7 +594,7 @@ ngx_http_xet_metrics_read(uint64_t *cells)
 }
 
 
-/* Whether a cell is of the worker that is there now, and no count. */
+/* Whether a cell belongs to the running worker only, and is not a counter. */
 
 static ngx_uint_t
 ngx_http_xet_metrics_own(const ngx_http_xet_metric_t *m)
@@ -624,7 +623,7 @@ ngx_http_xet_metrics_add(uint64_t *cells, const ngx_http_xet_metric_t *m,
 }
 
 
-/* A worker that was killed has left its pid; its place may stay empty. */
+/* A killed worker has left its pid; its index may stay unused. */
 
 static ngx_uint_t
 ngx_http_xet_metrics_alive(ngx_http_xet_block_t *block)

@@ -11,7 +11,7 @@
 #include <ngx_core.h>
 
 
-/* The sets of labels, and how many values each may have. */
+/* The labels, and the maximum number of values of each. */
 
 typedef enum {
     NGX_HTTP_XET_LABEL_NONE = 0,
@@ -50,7 +50,7 @@ typedef enum {
 #define NGX_HTTP_XET_GRANT_MAX   4
 
 
-/* Routes that are none of routes.def; the rows of that follow. */
+/* Routes that are not in routes.def; the rows of that file follow. */
 
 typedef enum {
     NGX_HTTP_XET_ROUTE_OTHER = 0,  /* no route, or an error page */
@@ -71,18 +71,18 @@ typedef enum {
 
 typedef enum {
     NGX_HTTP_XET_RESULT_OK = 0,
-    NGX_HTTP_XET_RESULT_REFUSED,   /* by PostgreSQL, for good */
-    NGX_HTTP_XET_RESULT_AWAY       /* lost, late, or to be tried again */
+    NGX_HTTP_XET_RESULT_REFUSED,   /* by PostgreSQL, permanently */
+    NGX_HTTP_XET_RESULT_AWAY       /* lost, late, or to be retried */
 } ngx_http_xet_result_e;
 
 
-/* Why a statement that a standby was asked is asked again, elsewhere. */
+/* Why a statement to a standby is repeated at another server. */
 
 typedef enum {
-    NGX_HTTP_XET_AGAIN_MISSING = 0,    /* nothing, or less than wanted */
-    NGX_HTTP_XET_AGAIN_CONFLICT,   /* it was in the way of the replay */
+    NGX_HTTP_XET_AGAIN_MISSING = 0,    /* no rows, or too few */
+    NGX_HTTP_XET_AGAIN_CONFLICT,   /* conflict with the replay */
     NGX_HTTP_XET_AGAIN_AWAY,       /* lost, late or refused */
-    NGX_HTTP_XET_AGAIN_CHANGED     /* its rows do not fit others, or a disk */
+    NGX_HTTP_XET_AGAIN_CHANGED     /* rows contradict others, or the disk */
 } ngx_http_xet_again_e;
 
 
@@ -94,13 +94,13 @@ typedef enum {
 } ngx_http_xet_way_e;
 
 
-/* What becomes of upload grants, and of what was put by them. */
+/* Results of upload grants and of their uploads. */
 
 typedef enum {
     NGX_HTTP_XET_GRANT_GIVEN = 0,
     NGX_HTTP_XET_GRANT_COMMITTED,
     NGX_HTTP_XET_GRANT_REFUSED,
-    NGX_HTTP_XET_GRANT_SWEPT       /* put, and never committed */
+    NGX_HTTP_XET_GRANT_SWEPT       /* uploaded, and never committed */
 } ngx_http_xet_grant_e;
 
 
@@ -119,7 +119,10 @@ typedef enum {
 } ngx_http_xet_metric_type_e;
 
 
-/* A histogram has a cell a bucket, the last without a bound, and the sum. */
+/*
+ * A histogram has a cell for each bucket, the last one unbounded, and one for
+ * the sum.
+ */
 
 #define NGX_HTTP_XET_BUCKETS     10
 
@@ -165,13 +168,13 @@ extern uint64_t  *ngx_http_xet_cells;
 /* The rows of metrics.def; the last one has no name. */
 extern const ngx_http_xet_metric_t  ngx_http_xet_metrics[];
 
-/* The upper bounds of the buckets, in ms, but of the last. */
+/* The upper bounds of the buckets in ms, except of the last one. */
 extern const ngx_msec_t  ngx_http_xet_buckets[NGX_HTTP_XET_BUCKETS - 1];
 
 
 /*
- * Counting, in the event loop and never in a thread: a job leaves its figures
- * where its done handler finds them.  A metric with labels takes the numbers of
+ * Counting is done in the event loop, never in a thread: a job leaves its
+ * numbers for its done handler.  A metric with labels takes the numbers of
  * their values.
  */
 
@@ -181,7 +184,7 @@ extern const ngx_msec_t  ngx_http_xet_buckets[NGX_HTTP_XET_BUCKETS - 1];
 #define ngx_http_xet_count_at(symbol, i, n)                                   \
     (ngx_http_xet_cells[NGX_HTTP_XET_M_##symbol + (i)] += (uint64_t) (n))
 
-/* Sets a LEVEL or OLDEST of this worker. */
+/* Sets a LEVEL or OLDEST metric of this worker. */
 #define ngx_http_xet_level_at(symbol, i, v)                                   \
     (ngx_http_xet_cells[NGX_HTTP_XET_M_##symbol + (i)] = (uint64_t) (v))
 
@@ -189,7 +192,7 @@ extern const ngx_msec_t  ngx_http_xet_buckets[NGX_HTTP_XET_BUCKETS - 1];
 #define ngx_http_xet_gauge(symbol, v)                                         \
     ngx_http_xet_metrics_gauge(NGX_HTTP_XET_M_##symbol, v)
 
-/* Sets a GAUGE to the time that it is now. */
+/* Sets a GAUGE to the current time. */
 #define ngx_http_xet_gauge_now(symbol)                                        \
     ngx_http_xet_metrics_gauge(NGX_HTTP_XET_M_##symbol,                       \
                                ngx_http_xet_metrics_now())
@@ -197,30 +200,30 @@ extern const ngx_msec_t  ngx_http_xet_buckets[NGX_HTTP_XET_BUCKETS - 1];
 void ngx_http_xet_metrics_gauge(ngx_uint_t cell, uint64_t v);
 uint64_t ngx_http_xet_metrics_now(void);
 
-/* Adds an answer of a route to REQUESTS and those that belong to it. */
+/* Counts a response of a route in REQUESTS and the related metrics. */
 void ngx_http_xet_metrics_request(ngx_uint_t route, ngx_uint_t status,
     ngx_msec_t ms, uint64_t received, uint64_t sent);
 
-/* Adds an error to REFUSALS. */
+/* Counts an error in REFUSALS. */
 void ngx_http_xet_metrics_refusal(const char *code);
 
 
 /*
- * Adds the shared memory to a configuration, whose "xet_metrics" or
- * "xet_status" reads it; NULL without memory.  All routes have their names.
+ * Adds the shared memory to a configuration with "xet_metrics" or "xet_status".
+ * NULL if out of memory.  All routes must have names by then.
  */
 ngx_shm_zone_t *ngx_http_xet_metrics_zone(ngx_conf_t *cf);
 
-/* Names the routes that follow NGX_HTTP_XET_ROUTE_FIRST; the names stay. */
+/* Names the routes from NGX_HTTP_XET_ROUTE_FIRST on; keeps the pointers. */
 void ngx_http_xet_metrics_routes(const char *const *names, ngx_uint_t n);
 
-/* The cell of a HISTOGRAM that a time in ms belongs to; in any thread. */
+/* Returns the cell of a HISTOGRAM for a time in ms; for any thread. */
 ngx_uint_t ngx_http_xet_metrics_slot(uint64_t ms);
 
-/* Whether there is an object store, without which its metrics are none. */
+/* Whether there is an object store; without it its metrics are not shown. */
 void ngx_http_xet_metrics_bucket(ngx_uint_t there);
 
-/* Names as many standbys as the configuration has, by their numbers. */
+/* Names the standbys of the configuration by their numbers. */
 void ngx_http_xet_metrics_standbys(ngx_uint_t n);
 
 /* Called when a worker starts, and when it ends. */
@@ -228,21 +231,21 @@ void ngx_http_xet_metrics_init_process(ngx_shm_zone_t *zone);
 void ngx_http_xet_metrics_exit_process(void);
 
 /*
- * Adds up all workers into NGX_HTTP_XET_CELLS cells.  A GAUGE is its value and
- * one, 0 where it was never set.
+ * Sums up all workers into NGX_HTTP_XET_CELLS cells.  A GAUGE is its value plus
+ * one, or 0 if it was never set.
  */
 void ngx_http_xet_metrics_read(uint64_t *cells);
 
 /*
- * Room of NGX_HTTP_XET_METRICS_ROOM bytes in the shared memory, zeros at first,
- * for the one who asks PostgreSQL on behalf of all workers; *mutex guards it.
- * NULL where nothing is shared.
+ * Returns NGX_HTTP_XET_METRICS_ROOM bytes of the shared memory, initially zero,
+ * for the worker that queries PostgreSQL on behalf of all.  *mutex protects
+ * them. NULL if nothing is shared.
  */
 #define NGX_HTTP_XET_METRICS_ROOM  16384
 
 void *ngx_http_xet_metrics_room(ngx_shmtx_t **mutex);
 
-/* The n-th value of a label; NULL where it has no more. */
+/* The n-th value of a label, or NULL if it has fewer. */
 const char *ngx_http_xet_metrics_value(ngx_http_xet_label_e label,
     ngx_uint_t n);
 

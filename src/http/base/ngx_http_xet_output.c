@@ -1,12 +1,12 @@
 
 /*
- * Answers: their headers, their bodies, and how they end.
+ * Responses: headers, bodies, and how they end.
  *
- * nginx waits for a slow client when a request is finalized; an answer whose
- * next piece is made only when the piece before it is sent has to wait itself,
- * as nginx's writer does: for the socket's write event, and for "send_timeout",
- * which begins anew with each write that the client allows.  While a rate limit
- * delays the answer the timer is the limit's.
+ * nginx waits for a slow client when a request is finalized.  A response whose
+ * next piece is made after the previous one was sent has to wait itself, as
+ * nginx's writer does: for the socket's write event, and for "send_timeout",
+ * which restarts with each successful write.  While a rate limit delays the
+ * response, the timer is that of the limit.
  */
 
 #include "ngx_http_xet.h"
@@ -121,7 +121,7 @@ ngx_http_xet_break_off(ngx_http_request_t *r)
     if (r->http_version < NGX_HTTP_VERSION_20 && !r->chunked
         && r->headers_out.content_length_n == -1)
     {
-        /* an orderly end of the connection would be the end of the answer */
+        /* an orderly end of the connection would complete the response */
 
         linger.l_onoff = 1;
         linger.l_linger = 0;
@@ -152,7 +152,7 @@ ngx_http_xet_drop_body(ngx_http_request_t *r)
 {
     if (r->headers_in.expect && !r->expect_tested) {
 
-        /* no "100 Continue" is sent: the body may come or not, so close */
+        /* no "100 Continue" was sent: the body may or may not come, so close */
 
         r->expect_tested = 1;
         r->keepalive = 0;
@@ -211,7 +211,7 @@ ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b, ngx_chain_t **out,
 
     if (buf == NULL) {
 
-        /* an empty body has an end, too, or the request would never end */
+        /* an empty body needs an end, too, or the request would never end */
 
         buf = ngx_http_xet_output_buf(pool, &out);
         if (buf == NULL) {
@@ -229,7 +229,9 @@ ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b, ngx_chain_t **out,
 }
 
 
-/* Links a new buffer at *out, and moves *out behind it; NULL without memory. */
+/*
+ * Links a new buffer at *out, and moves *out after it; NULL if out of memory.
+ */
 
 static ngx_buf_t *
 ngx_http_xet_output_buf(ngx_pool_t *pool, ngx_chain_t ***out)
@@ -278,7 +280,7 @@ ngx_http_xet_output_type(ngx_http_request_t *r, ngx_uint_t status,
     r->headers_out.content_type_len = strcspn(content_type, ";");
     r->headers_out.content_type_lowcase = NULL;
 
-    /* Range and If-* headers of the request are never nginx's to apply here */
+    /* nginx must never apply Range and If-* headers of the request here */
 
     r->allow_ranges = 0;
     r->disable_not_modified = 1;

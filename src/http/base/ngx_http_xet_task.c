@@ -1,26 +1,24 @@
 
 /*
- * Jobs of a request in the thread pools: those of a request that uploads in
- * one, all others in another, so that reads don't wait for what writes wait
- * for.
+ * Jobs of requests in thread pools.  Uploads have one pool and all others
+ * another one, so that reads don't wait for slow writes.
  *
- * The one place that knows how nginx keeps a request alive while a thread
- * works for it: "blocked" holds the request, a timer on the task's event
- * keeps a quitting worker from leaving, and completion goes through
- * r->write_event_handler, which nginx replaces when the request dies; so a
- * done handler is never called for a dead request, and whatever the job
- * touches is freed only by pool cleanups.
+ * Only this file knows how nginx keeps a request alive while a thread works for
+ * it.  "blocked" holds the request, and a timer on the task's event keeps an
+ * exiting worker alive.  Completion goes through r->write_event_handler, which
+ * nginx replaces when the request dies.  So no done handler is called for a
+ * dead request, and data of a job is freed only by pool cleanups.
  *
  * A job beside another module's handler leaves r->write_event_handler to that
- * module, which may also finalize the request meanwhile.  So the job holds a
- * reference, too: nginx goes on with the connection when the job gives the
- * reference back.  A cleanup of the request, which nginx runs when the request
- * dies even while it is blocked, marks the task as dead: then nobody waits for
- * the job any more, and the references don't count.
+ * module, which may finalize the request meanwhile.  So the job holds a
+ * reference too, and nginx continues with the connection when the job releases
+ * it.  A cleanup of the request, which runs when the request dies even while it
+ * is blocked, marks the task as dead: then nothing waits for the job, and the
+ * references don't count.
  *
- * A lone job belongs to no request, but somebody waits for it: the timer on its
- * event holds a quitting worker as well.  So it does for a detached one that is
- * followed by something in the event loop.
+ * A lone job belongs to no request but has a waiting caller, so the timer on
+ * its event also keeps an exiting worker alive.  The same applies to a detached
+ * job with a done function.
  *
  * States of a task: idle -> busy (post) -> ready (thread finished) -> idle
  * (done handler called).  The event loop owns the structure; the thread sees
@@ -68,8 +66,8 @@ static void ngx_http_xet_task_taken(ngx_http_xet_mark_t *mark);
 
 
 /*
- * The jobs that wait or run, the oldest first, and how many of them run, which
- * the threads count.
+ * Waiting and running jobs, the oldest first, and the number of running ones,
+ * which threads count.
  */
 
 static ngx_queue_t   ngx_http_xet_task_jobs[NGX_HTTP_XET_POOL_MAX];
@@ -144,7 +142,7 @@ ngx_http_xet_task_start(ngx_http_request_t *r, ngx_http_xet_task_t *t,
 
     if (t->busy || t->ready) {
         ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
-                      "xet: second job of a request");
+                      "xet: a request started a second job");
         return NGX_ERROR;
     }
 
@@ -233,7 +231,7 @@ ngx_http_xet_task_give(ngx_uint_t pool, ngx_thread_task_t *task,
 }
 
 
-/* A job has come back from its thread. */
+/* A thread has finished a job. */
 
 static void
 ngx_http_xet_task_taken(ngx_http_xet_mark_t *mark)
@@ -296,7 +294,7 @@ ngx_http_xet_task_job(void *data, ngx_log_t *log)
 
     /*
      * Hashing must not take the processor from an event loop; on Linux each
-     * thread has a priority of its own.
+     * thread has its own priority.
      */
 
     if (nice != tctx->nice) {
@@ -327,7 +325,8 @@ ngx_http_xet_task_event_handler(ngx_event_t *ev)
 
     if (ev->timedout) {
         ngx_log_error(NGX_LOG_WARN, c->log, 0,
-                      "xet: a job takes longer than %d seconds",
+                      "xet: a thread pool job has run for more than %d "
+                      "seconds",
                       NGX_HTTP_XET_TASK_TIMER / 1000);
 
         ev->timedout = 0;
@@ -551,7 +550,8 @@ ngx_http_xet_task_lone_handler(ngx_event_t *ev)
 
     if (ev->timedout) {
         ngx_log_error(NGX_LOG_WARN, ev->log, 0,
-                      "xet: a job takes longer than %d seconds",
+                      "xet: a thread pool job has run for more than %d "
+                      "seconds",
                       NGX_HTTP_XET_TASK_TIMER / 1000);
 
         ev->timedout = 0;

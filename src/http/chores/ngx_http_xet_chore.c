@@ -1,28 +1,27 @@
 
 /*
- * The lease and the steps of a chore, in the one worker of a node that has
- * chores.
+ * The lease and the steps of a chore (a background job).  Each node runs its
+ * chores in one worker.
  *
  *     idle    --timer-->  takes   asks PostgreSQL for the lease
  *     takes   --taken-->  runs    begin, and the first step
- *             --not----->  idle   until it may be due
- *     runs    --next--->  keeps   now and then, or at once pauses
+ *             --not----->  idle   until the chore may be due
+ *     runs    --next--->  keeps   renews the lease at times; else pauses
  *             --finish->  ends -> idle
  *             --retry-->  ends -> idle, after a backoff
- *     keeps   --ours--->  pauses, or ends where the worker exits
- *             --not----->  idle   somebody else goes on
+ *     keeps   --ours--->  pauses, or ends if the worker exits
+ *             --not----->  idle   another worker has taken over
  *     pauses  --timer-->  runs    the next step
  *
- * The lease has the name of the node, which the master has drawn at random and
- * all its workers know: what a worker has left, because it was killed or the
- * configuration was loaded anew, a later one of the node takes at once, and one
- * of another node when the lease has run out.  The turn, a number that grows
- * with each taking, keeps a worker that is late from writing over the work of
- * the next one.
+ * The lease carries the name of the node: a random name that the master has
+ * drawn and that all its workers know.  So after a reload or a crash, another
+ * worker of the same node takes the lease at once.  Another node takes it when
+ * it has expired.  The turn is a number that grows each time the lease is
+ * taken.  It keeps a late worker from overwriting the work of its successor.
  *
- * Timers are cancelable, so a worker that exits does not wait for a pause; a
- * job and a statement that are under way are waited for.  All of this belongs
- * to the event loop; a thread sees chore->data only.
+ * Timers are cancelable: an exiting worker does not wait for a pause, but it
+ * does wait for a job or a statement in flight.  Everything here belongs to the
+ * event loop; a thread sees only chore->data.
  */
 
 #include "ngx_http_xet.h"
@@ -114,7 +113,7 @@ ngx_http_xet_chore_add(ngx_cycle_t *cycle,
 }
 
 
-/* Nodes that were started together do not ask together. */
+/* nodes that were started together must not ask at the same time */
 
 static void
 ngx_http_xet_chore_wait(ngx_http_xet_chore_t *chore,
@@ -200,7 +199,7 @@ ngx_http_xet_chore_taken(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
     }
 
     ngx_log_error(NGX_LOG_INFO, ngx_cycle->log, 0,
-                  "xet: chore \"%V\" begins at \"%V\" in turn %uL",
+                  "xet: background job \"%V\" starts at \"%V\" in turn %uL",
                   &chore->kind->name, &row.the_cursor, row.the_turn);
 
     if (row.begins) {
@@ -225,7 +224,7 @@ ngx_http_xet_chore_begin(ngx_http_xet_chore_t *chore)
     chore->data = ngx_calloc(chore->kind->size, ngx_cycle->log);
 
     if (chore->data == NULL || chore->kind->begin(chore) != NGX_OK) {
-        ngx_http_xet_chore_retry(chore, "no memory");
+        ngx_http_xet_chore_retry(chore, "out of memory");
 
     } else if (ngx_exiting) {
         ngx_http_xet_chore_leave(chore, 0);
@@ -309,8 +308,8 @@ ngx_http_xet_chore_answer(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
     }
 
     ngx_http_xet_chore_retry(chore, (rc == NGX_BUSY)
-                                    ? "PostgreSQL does not answer"
-                                    : "PostgreSQL refuses a statement");
+                                    ? "PostgreSQL does not respond"
+                                    : "PostgreSQL rejected a statement");
 }
 
 
@@ -332,7 +331,7 @@ ngx_http_xet_chore_job(ngx_http_xet_chore_t *chore, ngx_http_xet_job_pt job,
                                ngx_http_xet_chore_job_done, chore)
         != NGX_OK)
     {
-        ngx_http_xet_chore_retry(chore, "the threads that read are busy");
+        ngx_http_xet_chore_retry(chore, "the read thread pool is busy");
     }
 }
 
@@ -385,7 +384,7 @@ ngx_http_xet_chore_keep(ngx_http_xet_chore_t *chore)
 }
 
 
-/* Puts the state on record, and renews the lease; 0 gives it back. */
+/* Saves the state, and renews the lease; 0 gives the lease back. */
 
 static void
 ngx_http_xet_chore_put(ngx_http_xet_chore_t *chore, ngx_msec_t lease,
@@ -416,7 +415,8 @@ ngx_http_xet_chore_kept(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
     if (rc == NGX_OK && ngx_http_xet_ask_number(ask) == 0) {
 
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                      "xet: chore \"%V\" goes on elsewhere",
+                      "xet: background job \"%V\" was taken over by another "
+                      "worker",
                       &chore->kind->name);
 
         ngx_http_xet_chore_end(chore);
@@ -425,7 +425,8 @@ ngx_http_xet_chore_kept(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
     } else if (rc != NGX_OK) {
         ngx_http_xet_chore_unsent(chore);
-        ngx_http_xet_chore_retry(chore, "PostgreSQL does not take its state");
+        ngx_http_xet_chore_retry(chore, "PostgreSQL did not save the state of "
+                                        "the job");
 
     } else if (ngx_exiting) {
         ngx_http_xet_chore_leave(chore, 0);
@@ -447,8 +448,8 @@ ngx_http_xet_chore_retry(ngx_http_xet_chore_t *chore, const char *why)
 
     if (!chore->told) {
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "xet: chore \"%V\" waits: %s", &chore->kind->name,
-                      why);
+                      "xet: background job \"%V\" is waiting: %s",
+                      &chore->kind->name, why);
         chore->told = 1;
     }
 
@@ -464,7 +465,7 @@ ngx_http_xet_chore_failed(ngx_http_xet_chore_t *chore, xet_status_t status,
     switch (status) {
 
     case XET_STORE_OTHER:
-        why = "this is not the store of the database";
+        why = "the store does not belong to this database";
         break;
 
     case XET_STORE_FILES:
@@ -476,7 +477,7 @@ ngx_http_xet_chore_failed(ngx_http_xet_chore_t *chore, xet_status_t status,
         break;
 
     case XET_NOMEM:
-        why = "no memory";
+        why = "out of memory";
         break;
 
     default:
@@ -487,7 +488,7 @@ ngx_http_xet_chore_failed(ngx_http_xet_chore_t *chore, xet_status_t status,
 }
 
 
-/* Gives the lease back; where that fails it runs out by itself. */
+/* Gives the lease back; if this fails, the lease expires. */
 
 static void
 ngx_http_xet_chore_leave(ngx_http_xet_chore_t *chore, ngx_msec_t delay)
@@ -562,7 +563,7 @@ ngx_http_xet_chore_end(ngx_http_xet_chore_t *chore)
 }
 
 
-/* The figures since they were sent last, as JSON in buf. */
+/* Writes the figures since they were last sent as JSON to buf. */
 
 static ngx_str_t
 ngx_http_xet_chore_figures(ngx_http_xet_chore_t *chore, u_char *buf)
@@ -591,7 +592,7 @@ ngx_http_xet_chore_figures(ngx_http_xet_chore_t *chore, u_char *buf)
 }
 
 
-/* They go with the next statement, and may be counted twice then. */
+/* They are sent with the next statement, and may then be counted twice. */
 
 static void
 ngx_http_xet_chore_unsent(ngx_http_xet_chore_t *chore)

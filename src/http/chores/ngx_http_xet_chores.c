@@ -1,6 +1,6 @@
 
 /*
- * Which chores there are: a new one is a row here.
+ * The list of chores.  To add a chore, add a row here.
  */
 
 #include "ngx_http_xet.h"

@@ -1,7 +1,7 @@
 
 /*
- * Chores: work in the background that one worker of all nodes that share a
- * database does, step by step, for as long as the store is there.
+ * Chores are background jobs.  Of all nodes that share a database, one worker
+ * at a time runs a chore, step by step, as long as the store exists.
  */
 
 #ifndef _NGX_HTTP_XET_CHORES_H_INCLUDED_
@@ -13,48 +13,49 @@
 
 
 /*
- * To write a chore.
+ * How to write a chore.
  *
  * A kind of chore is a constant ngx_http_xet_chore_kind_t, a row of the table
  * in ngx_http_xet_chores.c: its name, the names of its figures, how often it
- * runs, the size of its state, and what it does.  A run goes from begin to
+ * runs, the size of its state, and its functions.  A run goes from begin to
  * finish, over any number of steps, workers and nodes:
  *
- *     begin   a run begins, or one goes on that another worker has left:
- *             chore->cursor is where, empty for a new run.  The state,
- *             chore->data, is all zeros.  NGX_ERROR without memory.
- *     step    does a little, and at its end calls one of
+ *     begin   a run starts, or continues after another worker: chore->cursor
+ *             is the position, empty for a new run.  The state, chore->data,
+ *             is zeroed.  NGX_ERROR if out of memory.
+ *
+ *     step    does a little work, and finally calls one of
  *
  *                 ngx_http_xet_chore_next()     cursor is set; another step
  *                 ngx_http_xet_chore_finish()   the run is complete
- *                 ngx_http_xet_chore_retry()    it can't go on now
+ *                 ngx_http_xet_chore_retry()    it can't continue now
  *
- *             from itself, or from a callback: in between there may be any
- *             number of statements and jobs, one at a time, by
+ *             directly, or in a callback.  Before that it may run any number
+ *             of statements and jobs, one at a time, by
  *             ngx_http_xet_chore_ask() and ngx_http_xet_chore_job().
- *             Something has to be under way whenever the event loop gets
- *             control.
- *     end     this worker has no part in the run any more, because it is
- *             complete, somebody else has the lease, the worker exits, or the
- *             chore calls retry.  Lets go of what the state has; called once
- *             for each begin, whatever that returned, and never while a job or
- *             a statement of the chore is under way.  May be NULL.
+ *             Whenever the event loop gets control, something must be
+ *             running.
  *
- * What a step relies on, and what it does not:
+ *     end     the part of this worker in the run is over: the run is complete,
+ *             another worker has the lease, this worker exits, or the chore
+ *             has called retry.  Releases resources of the state.  Called once
+ *             for each begin, whatever that returned, and never while a job or
+ *             a statement of the chore is running.  May be NULL.
+ *
+ * What a step may rely on:
  *
  *     - It runs in the event loop, in one worker of a node.  A job runs in a
- *       thread of the pool of reads, where it should take no more than 50 ms
- *       or 4 MiB of I/O, since readers wait for these threads.
- *     - The lease is an economy.  It may be lost at any time, and then two
- *       workers do the same step at once; so whatever a step changes it
- *       changes by a statement that decides by itself, in one transaction,
- *       whether it still holds.
- *     - A worker may die at any point.  The next one begins at the last cursor
- *       that PostgreSQL has, which is up to NGX_HTTP_XET_CHORE_KEEP behind: a
- *       step that is done twice must be harmless.
- *     - The cursor is text of the chore's own, shown to operators.  Nothing but
- *       the cursor survives; after a retry begin is called again.
- *     - A statement that is not answered makes the chore retry.
+ *       thread of the pool of reads, and should take at most 50 ms or 4 MiB of
+ *       I/O, since readers wait for these threads.
+ *     - The lease only saves work.  It may be lost at any time, and then two
+ *       workers do the same step at once.  So each change is one statement
+ *       that checks in its transaction whether it still applies.
+ *     - A worker may die at any point.  The next one continues at the last
+ *       cursor that PostgreSQL has, which is up to NGX_HTTP_XET_CHORE_KEEP
+ *       old: repeating a step must be harmless.
+ *     - The cursor is a text in the chore's own format, shown to operators.
+ *       Nothing else survives; after a retry begin is called again.
+ *     - A statement without an answer makes the chore retry.
  */
 
 typedef struct ngx_http_xet_chore_s  ngx_http_xet_chore_t;
@@ -90,14 +91,14 @@ typedef struct {
 
 struct ngx_http_xet_chore_s {
 
-    /* for the functions of its kind */
+    /* for the functions of this kind */
 
     void                    *data;             /* their own */
     ngx_str_t                cursor;           /* in text */
     u_char                   text[NGX_HTTP_XET_CHORE_CURSOR];
     int64_t                  count[NGX_HTTP_XET_CHORE_FIGURES];
 
-    /* of ngx_http_xet_chore.c */
+    /* for ngx_http_xet_chore.c */
 
     const ngx_http_xet_chore_kind_t  *kind;
 
@@ -123,8 +124,8 @@ struct ngx_http_xet_chore_s {
 
 
 /*
- * ngx_http_xet_chores.c: which chores there are, by the configuration.  Called
- * in init_process of the one worker of a node that has chores.
+ * ngx_http_xet_chores.c: the chores of the configuration.  Called in
+ * init_process of the worker that runs the chores of its node.
  */
 ngx_int_t ngx_http_xet_chores_start(ngx_cycle_t *cycle);
 
@@ -133,46 +134,47 @@ ngx_int_t ngx_http_xet_chores_start(ngx_cycle_t *cycle);
  * ngx_http_xet_chore.c: the lease and the steps of a chore.
  */
 
-/* How often the lease is asked for, for how long it is had and when renewed. */
+/*
+ * How often a worker asks for the lease, its duration, and when it is renewed.
+ */
 
 #define NGX_HTTP_XET_CHORE_POLL     2000
 #define NGX_HTTP_XET_CHORE_LEASE    30000
 #define NGX_HTTP_XET_CHORE_KEEP     5000
 
-/* The most that a chore that can't go on waits before it asks again. */
+/* The longest delay before a chore that can't continue is retried. */
 #define NGX_HTTP_XET_CHORE_BACKOFF  60000
 
 
 /*
- * Draws the name of the node, once for all workers that the master makes:
- * called in init_module.
+ * Draws the random name of the node for all its workers; called in init_module.
  */
 ngx_int_t ngx_http_xet_chore_holder(ngx_cycle_t *cycle);
 
 /*
- * Chores are added when a worker starts, and never removed.  interval is that
- * between the begins of two runs, in milliseconds, of the kind's own function,
- * by which 0 is off.  NGX_ERROR without memory.
+ * Adds a chore when a worker starts; chores are never removed.  interval is the
+ * time between the starts of two runs in milliseconds, or 0 if the chore is
+ * off; the kind's own function returns it.  NGX_ERROR if out of memory.
  */
 ngx_int_t ngx_http_xet_chore_add(ngx_cycle_t *cycle,
     const ngx_http_xet_chore_kind_t *kind, ngx_msec_t interval);
 
-/* Sets the cursor, which is in chore->text, by a format of ngx_sprintf(). */
+/* Sets the cursor, in chore->text, with a format of ngx_sprintf(). */
 void ngx_cdecl ngx_http_xet_chore_cursor(ngx_http_xet_chore_t *chore,
     const char *fmt, ...);
 
 /*
- * Reads a cursor: a number, and what is behind a dot, whose data is NULL where
- * there is none.  0 for an empty or a malformed one.
+ * Parses a cursor: a number, and the text after a dot, whose data is NULL if
+ * there is none.  Returns 0 for an empty or malformed cursor.
  */
 int64_t ngx_http_xet_chore_at(ngx_http_xet_chore_t *chore, ngx_str_t *rest);
 
-/* Adds n to figure number i of the run. */
+/* Adds n to figure i of the run. */
 #define ngx_http_xet_chore_count(chore, i, n)  (chore)->count[i] += (n)
 
 /*
- * Sends a statement, as ngx_http_xet_ask(), and calls answer with the answer,
- * which may have no rows.  Where there is none the chore is retried.
+ * Sends a statement, as ngx_http_xet_ask(), and calls answer with the result,
+ * which may have no rows.  Without a result the chore is retried.
  */
 #define ngx_http_xet_chore_ask(chore, name, answer, ...)                      \
     ngx_http_xet_chore_sent(chore,                                            \
@@ -186,37 +188,41 @@ void ngx_http_xet_chore_answer(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
 
 /*
- * Runs job with chore->data in a thread, then calls done.  Where the pool takes
- * no job, the chore is retried.  The log of a job is silent once it was logged
- * why the run waits, as a job may fail again and again in a run.
+ * Runs job with chore->data in a thread, then calls done.  If the pool does not
+ * accept the job, the chore is retried.  After the reason for waiting was
+ * logged once in a run, the log of further jobs is silent, as they may fail
+ * repeatedly.
  */
 void ngx_http_xet_chore_job(ngx_http_xet_chore_t *chore,
     ngx_http_xet_job_pt job, ngx_http_xet_chore_pt done);
 
-/* The ends of a step, see above; delay is in milliseconds. */
+/* The possible ends of a step, see above; delay is in milliseconds. */
 void ngx_http_xet_chore_next(ngx_http_xet_chore_t *chore, ngx_msec_t delay);
 
-/* The next step comes when so many units are allowed for, at rate a second. */
+/* Delays the next step so that units are processed at rate per second. */
 #define ngx_http_xet_chore_pace(chore, units, rate)                           \
     ngx_http_xet_chore_next(chore, (ngx_msec_t) ((units) * 1000 / (rate)))
 
 void ngx_http_xet_chore_finish(ngx_http_xet_chore_t *chore);
 
 /*
- * Says what the run has left undone, and why, by a format of ngx_sprintf(), for
- * who looks when it has ended; called right before finish.
+ * Notes what the run has left undone, and why, with a format of ngx_sprintf().
+ * Operators see the note after the run.  Called right before finish.
  */
 void ngx_cdecl ngx_http_xet_chore_note(ngx_http_xet_chore_t *chore,
     const char *fmt, ...);
 
 /*
- * The chore can't go on now, why: the lease is given back, so that another node
- * may try, and asked for again after a while, which grows from time to time.
- * why is logged once a run, and shown to operators.
+ * The chore can't continue now.  The lease is given back, so that another node
+ * may try, and requested again after a delay, which grows each time.  The
+ * reason is logged once per run, and shown to operators.
  */
 void ngx_http_xet_chore_retry(ngx_http_xet_chore_t *chore, const char *why);
 
-/* The same for a job that has failed with status; why is what else it was. */
+/*
+ * The same for a job that has failed with status; why is the reason for other
+ * statuses.
+ */
 void ngx_http_xet_chore_failed(ngx_http_xet_chore_t *chore,
     xet_status_t status, const char *why);
 

@@ -1,25 +1,25 @@
 
 /*
- * The chore "gc": deletes what nobody needs.  What that is, and what somebody
- * is about to need, PostgreSQL decides, a batch a statement (sql/gc.sql,
- * "The collector").
+ * The chore "gc" deletes files and xorbs that are no longer used.  PostgreSQL
+ * decides what is unused, one batch per statement (sql/gc.sql, "The
+ * collector").
  *
- *     files     (query)   files that nobody has, with their references
- *     xorbs     (query)   xorbs that no file has needed for the grace
- *     settle    (query)   who pays for what is left, see xet.usage_settle()
+ *     files     (query)   files that no repo has, with their references
+ *     xorbs     (query)   xorbs that no file has needed for the grace period
+ *     settle    (query)   who is charged for the rest, see xet.usage_settle()
  *     copies    (query)   copies whose rows are gone
  *     remove    (thread)  removes their files, and syncs the folders
  *     removed   (query)   drops the notes of these copies
  *     orphans   (ngx_http_xet_gc_orphans.c)  files that never had a row
  *
- * A batch in which nothing could be done ends its phase; what others have
- * locked is for the next run.  The order of a copy is: its row, its file, its
- * note; so whatever dies, no row leads to nothing and no file is forgotten.
- * Any number of collectors may be at work: a file that another one has removed
- * is no error, and notes count once.
+ * A batch in which nothing could be done ends its phase; locked rows are left
+ * for the next run.  For each copy the row is deleted first, then the file,
+ * then the note.  So after a crash every row still has its file, and no file is
+ * forgotten.  Several collectors may run at once: a file that another one has
+ * removed is not an error, and a note is counted once.
  *
  * The state belongs to the thread while a job runs, else to the event loop.
- * The cursor is the phase, and behind a dot the folder of orphans.
+ * The cursor is the phase, followed by a dot and the folder of orphans.
  */
 
 #include "ngx_http_xet.h"
@@ -144,7 +144,7 @@ ngx_http_xet_gc_step(ngx_http_xet_chore_t *chore)
 }
 
 
-/* The next step is of that phase. */
+/* Sets the phase of the next step. */
 
 static void
 ngx_http_xet_gc_phase(ngx_http_xet_chore_t *chore, ngx_http_xet_gc_e phase)
@@ -232,7 +232,7 @@ ngx_http_xet_gc_copies(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 
     if (n == 0) {
 
-        /* there are none, or a backup needs them for the time being */
+        /* there are none, or a running backup needs them */
 
         ngx_http_xet_gc_phase(chore, NGX_HTTP_XET_GC_ORPHANS);
         ngx_http_xet_chore_next(chore, 0);
@@ -279,7 +279,7 @@ ngx_http_xet_gc_gone(ngx_http_xet_chore_t *chore)
 {
     ngx_http_xet_gc_t *gc = chore->data;
 
-    /* what can't be removed keeps nothing else from being deleted */
+    /* a failed removal must not keep other copies from being deleted */
 
     if (gc->status != XET_OK) {
         ngx_http_xet_gc_phase(chore, NGX_HTTP_XET_GC_FILES);

@@ -1,7 +1,7 @@
 
 /*
- * Inside of chores: the state of the collector, between its phases of rows and
- * copies and that of files without a row.
+ * Internal to chores: the state of the collector that its phases share, those
+ * for rows and copies and the one for files without a row.
  */
 
 #ifndef _NGX_HTTP_XET_GC_H_INCLUDED_
@@ -67,7 +67,7 @@ typedef struct {
  * ngx_http_xet_gc_orphans.c: the phase of files without a row.
  */
 
-/* folder is where another worker was, or NGX_ERROR. */
+/* folder is the position of the previous worker; or NGX_ERROR. */
 void ngx_http_xet_gc_orphans_begin(ngx_http_xet_gc_t *gc, ngx_int_t folder);
 void ngx_http_xet_gc_orphans_step(ngx_http_xet_chore_t *chore);
 

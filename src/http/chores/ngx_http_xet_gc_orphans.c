@@ -1,22 +1,22 @@
 
 /*
- * The last phase of the chore "gc": files of the store that never had a row, as
- * a crash leaves them.  Once a day: all names of the store are looked at.
+ * The last phase of the chore "gc": files of the store that never had a row,
+ * for example after a crash.  Once a day it looks at all names in the store.
  *
- *     due      (query)   whether it is time, or a backup or a rebuild is under
- *                        way, which keep all files
- *     list     (thread)  some names (ngx_http_xet_store_orphans.c, where it
- *                        says why this is safe)
- *     suspect  (query)   those that no row names, and no note
- *     take     (thread)  takes old ones aside, a few at a time
- *     sure     (query)   those that may be removed, asked once more
- *     settle   (thread)  removes them, and gives back what must stay
- *     swept    (query)   at the end: when that was, and how many are left
+ *     due      (query)   whether it is time; no file is removed while a backup
+ *                        or a rebuild is running
+ *     list     (thread)  some names (ngx_http_xet_store_orphans.c explains why
+ *                        this is safe)
+ *     suspect  (query)   names that appear in no row and in no note
+ *     take     (thread)  moves old ones into quarantine, a few at a time
+ *     sure     (query)   asks once more which of them may be removed
+ *     settle   (thread)  removes these, and restores the others
+ *     swept    (query)   at the end: records the time and how many are left
  *
- * The cursor is the folder.  Whoever goes on in the middle, or begins, looks
- * first after what a sweep that has died had aside.  Where something gets its
- * name back, since a backup has begun for one, the run ends, and the next one
- * begins again.
+ * The cursor is the folder.  Each run first deals with files that an
+ * interrupted run has left in quarantine.  If a file gets its name back, for
+ * example because a backup has started, the run ends and the next one starts
+ * from the beginning.
  */
 
 #include "ngx_http_xet.h"
@@ -85,7 +85,7 @@ ngx_http_xet_gc_orphans_step(ngx_http_xet_chore_t *chore)
 
     } else {
 
-        /* another worker has counted a part of those that are left */
+        /* another worker has counted some of the remaining files */
 
         ngx_http_xet_chore_ask(chore, orphans_found,
                                ngx_http_xet_gc_orphans_swept,
@@ -111,14 +111,16 @@ ngx_http_xet_gc_orphans_due(ngx_http_xet_chore_t *chore,
 
         if (row.doubts) {
             ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                          "xet: no file is removed from the store: %V",
+                          "xet: no files are removed from the store: %V",
                           &row.why);
-            ngx_http_xet_chore_note(chore, "no file is removed, %V", &row.why);
+            ngx_http_xet_chore_note(chore, "no files are removed: %V",
+                                    &row.why);
 
         } else if (row.why.len) {
             ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                          "xet: files without a row are left: %V", &row.why);
-            ngx_http_xet_chore_note(chore, "%V, orphans are left", &row.why);
+                          "xet: files without a row are kept: %V", &row.why);
+            ngx_http_xet_chore_note(chore, "files without a row are kept: %V",
+                                    &row.why);
         }
 
         ngx_http_xet_chore_finish(chore);
@@ -210,9 +212,9 @@ ngx_http_xet_gc_orphans_names(ngx_http_xet_gc_t *gc,
 
 
 /*
- * Whether the copy is in the rows, those of orphans and of copies_unknown have
- * the same columns; *at is the row behind the last one that was found, since
- * they mostly come in the order of the question.
+ * Whether the copy is in the rows; those of orphans and of copies_unknown have
+ * the same columns.  *at is the row after the last one found, since the rows
+ * mostly come in the order of the names.
  */
 
 static ngx_uint_t
@@ -273,7 +275,7 @@ ngx_http_xet_gc_orphans_take_job(void *data, ngx_log_t *log)
 }
 
 
-/* Where a job has failed, what it has aside by then is for the next sweep. */
+/* If a job has failed, files in quarantine are left to the next sweep. */
 
 static void
 ngx_http_xet_gc_orphans_taken(ngx_http_xet_chore_t *chore)
@@ -289,7 +291,7 @@ ngx_http_xet_gc_orphans_taken(ngx_http_xet_chore_t *chore)
 
     if (gc->status != XET_OK) {
         ngx_http_xet_gc_orphans_stuck(chore, "files without a row can't be "
-                                             "taken aside");
+                                             "quarantined");
         return;
     }
 
@@ -369,10 +371,10 @@ ngx_http_xet_gc_orphans_settled(ngx_http_xet_chore_t *chore)
 
     if (back) {
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                      "xet: files without a row are left: %ui may not be "
-                      "removed any more", back);
-        ngx_http_xet_chore_note(chore, "orphans are left: %ui may not be "
-                                "removed any more", back);
+                      "xet: files without a row are kept: removal of %ui is "
+                      "no longer allowed", back);
+        ngx_http_xet_chore_note(chore, "files without a row are kept: removal "
+                                       "of %ui is no longer allowed", back);
         ngx_http_xet_chore_finish(chore);
         return;
     }
@@ -381,7 +383,7 @@ ngx_http_xet_gc_orphans_settled(ngx_http_xet_chore_t *chore)
 }
 
 
-/* A job has failed: the run begins again, rows are deleted all the same. */
+/* A job has failed: the run starts again; rows are deleted nevertheless. */
 
 static void
 ngx_http_xet_gc_orphans_stuck(ngx_http_xet_chore_t *chore, const char *why)

@@ -1,28 +1,27 @@
 
 /*
- * The chore "heal": copies that are marked as damaged, by the scrub, by readers
- * or by uploads, are read again, and healed from the folders and nodes of
+ * The chore "heal" repairs copies that the scrub, readers or uploads have
+ * marked as damaged.  It replaces them from the folders and nodes of
  * "xet_store_peer".
  *
- *     read      (ngx_http_xet_pass.c)  the copy, which may be whole after all
- *     whole     (query)   takes the mark away
- *     list      (thread)  which copies of the xorb a peer's folder has; a node
- *                       is asked for the xorb
- *     fetch     (as read)  decodes one of them, and writes it to a temporary
- *                       file; what is not that xorb is not taken, and the next
- *                       one is tried, then the next peer; a node that is down
- *                       is not asked again for a minute
- *     commit    (thread)  makes the file a durable copy with a tag of its own
- *     heal      (query)   puts it in the place of the damaged one, if the row
- *                       still names that
- *     remove    (thread)  removes the copy that was replaced
- *     later     (query)   where nobody has the xorb: the next try
+ *     read      (ngx_http_xet_pass.c)  the copy, which may be intact after all
+ *     whole     (query)   clears the mark
+ *     list      (thread)  finds copies of the xorb in a peer's folder; a peer
+ *                       node is asked for the xorb itself
+ *     fetch     (as read)  decodes one into a temporary file.  If it is not
+ *                       the xorb, the next copy or peer is tried.  A node that
+ *                       is down is not asked again for a minute
+ *     commit    (thread)  makes the file a durable copy with its own tag
+ *     heal      (query)   replaces the damaged copy, if the row still names it
+ *     remove    (thread)  removes the replaced copy
+ *     later     (query)   if no peer has the xorb: schedules the next attempt
  *
- * The order is that of an upload that heals (ngx_http_xet_keep.c), and so is
- * what holds: the copy is durable before a row names it, PostgreSQL decides in
- * one transaction between this, uploads and other nodes, whoever loses removes
- * its own copy, and whatever dies leaves a file that no row names.  While the
- * statement is under way our copy stays, since a row may name it already.
+ * The order and its guarantees are those of an upload that heals
+ * (ngx_http_xet_keep.c).  The copy is durable before a row names it.
+ * PostgreSQL decides in one transaction between this chore, uploads and other
+ * nodes; the loser removes its own copy.  A crash leaves only a file that no
+ * row names.  While the statement is in flight our copy stays, since a row may
+ * name it.
  */
 
 #include "ngx_http_xet.h"
@@ -35,11 +34,11 @@
 #define NGX_HTTP_XET_HEAL_HEALED  (NGX_HTTP_XET_PASS_OWN + 1)
 #define NGX_HTTP_XET_HEAL_FAILED  (NGX_HTTP_XET_PASS_OWN + 2)
 
-/* What a peer's file may have, the same xorb in any encoding. */
+/* The maximum size of a peer's file: the same xorb in any encoding. */
 
 #define NGX_HTTP_XET_HEAL_MAX     (64 * 1024 * 1024 + 64 * 1024)
 
-/* For how long a node that is down, or refuses, is not asked. */
+/* How long a node that is down, or rejects requests, is not asked. */
 
 #define NGX_HTTP_XET_HEAL_LEFT_OUT  60000      /* ms */
 
@@ -176,7 +175,7 @@ ngx_http_xet_heal_whole(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
         ngx_http_xet_heal_name(pass, name);
 
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                      "xet: xorb %s is whole, and known again", name);
+                      "xet: xorb %s is intact and available again", name);
 
         ngx_http_xet_chore_count(chore, NGX_HTTP_XET_HEAL_WHOLE, 1);
     }
@@ -185,7 +184,7 @@ ngx_http_xet_heal_whole(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 }
 
 
-/* Asks the peer that is next, if there is one. */
+/* Asks the next peer, if there is one. */
 
 static void
 ngx_http_xet_heal_list(ngx_http_xet_chore_t *chore)
@@ -273,7 +272,7 @@ ngx_http_xet_heal_list_job(void *data, ngx_log_t *log)
 }
 
 
-/* A copy with the tag of ours, of a mirror, is tried first: the last one. */
+/* A copy of a mirror with the same tag is tried first: it is put last. */
 
 static void
 ngx_http_xet_heal_found(ngx_http_xet_pass_t *pass, const char *name)
@@ -312,7 +311,7 @@ ngx_http_xet_heal_found(ngx_http_xet_pass_t *pass, const char *name)
 }
 
 
-/* Begins to read the next copy of the peer; the pass does the reading. */
+/* Starts to read the next copy of the peer; the pass reads it. */
 
 static void
 ngx_http_xet_heal_fetch(ngx_http_xet_chore_t *chore)
@@ -338,7 +337,7 @@ ngx_http_xet_heal_fetch(ngx_http_xet_chore_t *chore)
     ngx_http_xet_query_tags();
 
     if (pass->copy == NULL || ngx_http_xet_heal_source(pass) != XET_OK) {
-        ngx_http_xet_chore_retry(chore, "no memory");
+        ngx_http_xet_chore_retry(chore, "out of memory");
         return;
     }
 
@@ -394,7 +393,7 @@ ngx_http_xet_heal_fetched(ngx_http_xet_chore_t *chore, xet_status_t status)
 
     case XET_STORE_DAMAGED:
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "xet: \"%s\" of a peer is not taken: %s",
+                      "xet: \"%s\" of a peer was rejected: %s",
                       pass->scan.path, pass->scan.why);
 
         /* fall through */
@@ -410,7 +409,7 @@ ngx_http_xet_heal_fetched(ngx_http_xet_chore_t *chore, xet_status_t status)
 }
 
 
-/* One that is down would cost its timeout for each xorb. */
+/* a peer that is down would cost its timeout for each xorb */
 
 static void
 ngx_http_xet_heal_leave_out(ngx_http_xet_pass_t *pass)
@@ -452,7 +451,7 @@ ngx_http_xet_heal_committed(ngx_http_xet_chore_t *chore)
                               ngx_http_xet_heal_answered, chore)
         != NGX_AGAIN)
     {
-        ngx_http_xet_chore_retry(chore, "PostgreSQL does not answer");
+        ngx_http_xet_chore_retry(chore, "PostgreSQL does not respond");
     }
 }
 
@@ -473,7 +472,7 @@ ngx_http_xet_heal_answered(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
         *xet_hash_print(name, &pass->rows[pass->i].xorb) = '\0';
 
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                      "xet: xorb %s is healed from \"%s\"", name,
+                      "xet: xorb %s was repaired from \"%s\"", name,
                       pass->scan.path);
 
         ngx_http_xet_chore_count(chore, NGX_HTTP_XET_HEAL_HEALED, 1);
@@ -497,13 +496,13 @@ ngx_http_xet_heal_answered(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
     if (ngx_strcmp(ask->sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0) {
 
-        /* somebody heals it, or commits terms that refer to it */
+        /* another request heals it, or commits terms that refer to it */
 
         ngx_http_xet_pass_next(chore);
         return;
     }
 
-    ngx_http_xet_chore_retry(chore, "PostgreSQL does not answer");
+    ngx_http_xet_chore_retry(chore, "PostgreSQL does not respond");
 }
 
 
@@ -532,8 +531,8 @@ ngx_http_xet_heal_later(ngx_http_xet_chore_t *chore)
         ngx_http_xet_heal_name(pass, name);
 
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "xet: xorb %s is damaged, and could be "
-                      "had from no peer", name);
+                      "xet: xorb %s is damaged and could not be fetched from "
+                      "any peer", name);
     }
 
     ngx_http_xet_chore_ask(chore, heal_later, ngx_http_xet_heal_put_off,

@@ -3,23 +3,21 @@
  * A pass over the copies that rows name, in the order of the rows.
  *
  *     rows    (query)   the next few rows; none: the pass is complete
- *     read    (thread)  a piece of the copy, then a pause by the rate, until
- *                       all of it was read
- *     judge             the chore's own: what becomes of a copy that is whole,
- *                       or damaged
+ *     read    (thread)  a piece of the copy, then a pause to keep the rate,
+ *                       until the whole copy was read
+ *     judge             done by the chore: handles an intact or a damaged copy
  *
- * The cursor is the row up to which all is done.  A copy that is being read
- * when the worker goes is read again from its beginning.
+ * The cursor is the last row that is done.  If the worker exits while it reads
+ * a copy, the copy is read again from its beginning.
  *
- * What says nothing about a copy does not hold up the pass if it is about one
- * copy: that is logged, counted and left behind.  Where several in a row can't
- * be read, or the cause is no copy's (another store, no descriptors, no
- * memory), the pass goes back to where it was and waits.  If the same copies
- * can't be read then either, while the store tells its identity, they are left
- * behind as well: a "." behind the cursor says that they were tried.
+ * A read error that affects one copy is logged and counted, and the copy is
+ * skipped.  If several consecutive copies can't be read, or if the cause is not
+ * the copy (wrong store, no descriptors, no memory), the pass goes back and
+ * waits.  If the same copies fail again while the identity of the store can be
+ * read, they are skipped too: a "." after the cursor records the first attempt.
  *
- * The structure belongs to the event loop; a job has scan, taken, limit and
- * status while it runs.
+ * The structure belongs to the event loop; a running job owns scan, taken,
+ * limit and status.
  */
 
 #include "ngx_http_xet.h"
@@ -30,7 +28,7 @@
 #define NGX_HTTP_XET_PASS_LIMIT_MIN  (64 * 1024)
 #define NGX_HTTP_XET_PASS_LIMIT_MAX  (4 * 1024 * 1024)
 #define NGX_HTTP_XET_PASS_DRY        10        /* ms */
-#define NGX_HTTP_XET_PASS_COPY       4096      /* what a copy costs besides */
+#define NGX_HTTP_XET_PASS_COPY       4096      /* overhead of a copy */
 
 
 static void ngx_http_xet_pass_rows(ngx_http_xet_chore_t *chore,
@@ -57,7 +55,7 @@ ngx_http_xet_pass_begin(ngx_http_xet_chore_t *chore, ngx_uint_t damaged,
 
     pass = chore->data;
 
-    /* some jobs a second, so that reading goes on evenly */
+    /* several jobs per second, so that the rate of reading is even */
 
     limit = xmcf->scrub_rate / 8;
     limit = ngx_max(limit, NGX_HTTP_XET_PASS_LIMIT_MIN);
@@ -80,7 +78,7 @@ ngx_http_xet_pass_end(ngx_http_xet_chore_t *chore)
 }
 
 
-/* A file that is being made has no name unless a row may name it. */
+/* A file in progress has no name unless a row may name it. */
 
 void
 ngx_http_xet_pass_drop(ngx_http_xet_pass_t *pass)
@@ -156,8 +154,8 @@ ngx_http_xet_pass_rows(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 
 
 /*
- * The rows of scrub_next and heal_next have the same columns.  NGX_ERROR for
- * one that is malformed; its id is set.
+ * The rows of scrub_next and heal_next have the same columns.  NGX_ERROR for a
+ * malformed row; its id is set.
  */
 
 static ngx_int_t
@@ -254,7 +252,7 @@ ngx_http_xet_pass_done(ngx_http_xet_chore_t *chore)
 
     pass = chore->data;
 
-    /* a peer that sends little is waited for here, not in a thread */
+    /* wait for a slow peer here, not in a thread */
 
     least = (pass->scan.fetch && pass->taken < NGX_HTTP_XET_FETCH_LITTLE)
             ? NGX_HTTP_XET_PASS_DRY : 0;
@@ -267,7 +265,7 @@ ngx_http_xet_pass_done(ngx_http_xet_chore_t *chore)
         return;
     }
 
-    /* what is marked already and can't be read either is to be healed */
+    /* a marked copy that can't be read is to be healed */
 
     if (pass->copy || (pass->damaged && pass->status == XET_STORE_FAILED)) {
         pass->judge(chore, pass->status);
@@ -296,7 +294,7 @@ ngx_http_xet_pass_done(ngx_http_xet_chore_t *chore)
 
 
 /*
- * The cursor stays before copies that can't be read until one can, or they were
+ * The cursor stays before unreadable copies until one can be read, or they were
  * tried once more.
  */
 
@@ -316,7 +314,7 @@ ngx_http_xet_pass_unread(ngx_http_xet_chore_t *chore)
 
     } else if (++pass->unread == NGX_HTTP_XET_PASS_UNREADS) {
         ngx_http_xet_chore_cursor(chore, "%L.", pass->after);
-        ngx_http_xet_chore_retry(chore, "several copies in a row can't be "
+        ngx_http_xet_chore_retry(chore, "several consecutive copies can't be "
                                         "read");
         return;
     }
@@ -325,7 +323,7 @@ ngx_http_xet_pass_unread(ngx_http_xet_chore_t *chore)
 }
 
 
-/* Those that could not be read are behind the pass for good. */
+/* The unreadable copies are skipped. */
 
 static void
 ngx_http_xet_pass_left(ngx_http_xet_chore_t *chore)
@@ -383,7 +381,7 @@ ngx_http_xet_pass_pace(ngx_http_xet_pass_t *pass)
         return (ngx_msec_t) wait;
     }
 
-    /* what was missed is not caught up with */
+    /* lost time is not made up for */
 
     pass->due = ngx_current_msec;
 
@@ -395,5 +393,5 @@ void
 ngx_http_xet_pass_failed(ngx_http_xet_chore_t *chore, xet_status_t status)
 {
     ngx_http_xet_chore_failed(chore, status,
-                              "the store can't be used, see the log");
+                              "the store is unusable; see the log");
 }

@@ -1,7 +1,7 @@
 
 /*
- * Inside of chores: a pass over the copies that rows name, which is what the
- * scrub and the healing of copies have in common.
+ * Internal to chores: a pass over the copies that rows name.  The chores
+ * "scrub" and "heal" share it.
  */
 
 #ifndef _NGX_HTTP_XET_PASS_H_INCLUDED_
@@ -15,7 +15,7 @@
 #define NGX_HTTP_XET_PASS_TAGS  16             /* copies of a xorb at a peer */
 
 
-/* The first figures of a chore that makes passes. */
+/* The first figures of each chore that makes passes. */
 
 typedef enum {
     NGX_HTTP_XET_PASS_COPIES = 0,              /* read to their end */
@@ -25,7 +25,7 @@ typedef enum {
 } ngx_http_xet_pass_figure_e;
 
 
-/* A copy that is to be read. */
+/* A copy to be read. */
 
 typedef struct {
     int64_t                    id;             /* of its row */
@@ -38,11 +38,11 @@ typedef struct {
 } ngx_http_xet_pass_row_t;
 
 
-/* A peer node, as the pass knows it. */
+/* A peer node. */
 
 typedef struct {
     ngx_http_xet_fetch_t      *fetch;
-    ngx_msec_t                 until;          /* nothing is asked there */
+    ngx_msec_t                 until;          /* not asked until then */
     unsigned                   left_out:1;
 } ngx_http_xet_pass_peer_t;
 
@@ -51,10 +51,10 @@ typedef struct {
     ngx_http_xet_chore_t      *chore;
 
     /*
-     * A copy was read: XET_OK, or XET_STORE_DAMAGED, why in scan.why; for one
-     * that is marked also XET_STORE_FAILED; any status for a foreign file,
-     * which is read while copy is set.  Ends in ngx_http_xet_pass_next(), or in
-     * ngx_http_xet_chore_retry().
+     * Called when a copy was read: with XET_OK, or XET_STORE_DAMAGED and the
+     * reason in scan.why; for a marked copy also with XET_STORE_FAILED; for a
+     * foreign file, which is read while copy is set, with any status.  Ends
+     * with ngx_http_xet_pass_next() or ngx_http_xet_chore_retry().
      */
     void                     (*judge)(ngx_http_xet_chore_t *chore,
                                       xet_status_t status);
@@ -77,7 +77,7 @@ typedef struct {
     ngx_pool_t                *pool;           /* of copy */
     uint32_t                   tags[NGX_HTTP_XET_PASS_TAGS];  /* at a peer */
     ngx_uint_t                 ntags;
-    ngx_uint_t                 peer;           /* the one being asked */
+    ngx_uint_t                 peer;           /* the current one */
     ngx_http_xet_pass_peer_t  *peers;          /* of all, heals only */
 
     unsigned                   damaged:1;      /* copies that are marked */
@@ -86,26 +86,26 @@ typedef struct {
 } ngx_http_xet_pass_t;
 
 
-/* The begin, step and end of a chore whose state is a pass. */
+/* begin, step and end of a chore whose state is a pass. */
 void ngx_http_xet_pass_begin(ngx_http_xet_chore_t *chore, ngx_uint_t damaged,
     void (*judge)(ngx_http_xet_chore_t *chore, xet_status_t status));
 void ngx_http_xet_pass_step(ngx_http_xet_chore_t *chore);
 void ngx_http_xet_pass_end(ngx_http_xet_chore_t *chore);
 
-/* The copy is done with: on to the next one. */
+/* The copy is done; continues with the next one. */
 void ngx_http_xet_pass_next(ngx_http_xet_chore_t *chore);
 
 /*
- * Counts the bytes that a job has read, and returns for how many milliseconds
- * the next one is to wait.
+ * Counts the bytes that a job has read, and returns the delay before the next
+ * job in milliseconds.
  */
 ngx_msec_t ngx_http_xet_pass_pace(ngx_http_xet_pass_t *pass);
 
-/* A job has failed: the chore is retried. */
+/* A job has failed; the chore is retried. */
 void ngx_http_xet_pass_failed(ngx_http_xet_chore_t *chore,
     xet_status_t status);
 
-/* Drops the copy that is being read, or made. */
+/* Drops the copy that is being read or made. */
 void ngx_http_xet_pass_drop(ngx_http_xet_pass_t *pass);
 
 

@@ -1,13 +1,13 @@
 
 /*
- * The chore "scrub": all copies that rows name are read, again and again, so
- * that damage is found before a client meets it.
+ * The chore "scrub" reads all copies that rows name, over and over, to find
+ * damage before a client does.
  *
  *     read    (ngx_http_xet_pass.c)
- *     mark    (query)   of a copy that is damaged, if the row still names it: a
- *                       copy that was healed or deleted meanwhile is none
+ *     mark    (query)   marks a damaged copy, if the row still names it: a copy
+ *                       that was repaired or deleted meanwhile does not count
  *
- * Copies that are marked already are left to the chore "heal".  Two workers
+ * Copies that are already marked are left to the chore "heal".  Two workers
  * that read the same copy at once mark it once.
  */
 
@@ -93,8 +93,8 @@ ngx_http_xet_scrub_marked(ngx_http_xet_chore_t *chore,
         *xet_xorb_name_print(name, &row->xorb, row->tag) = '\0';
 
         ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
-                      "xet: xorb %s is damaged, and counts as unknown until "
-                      "it is healed: %s", name, pass->scan.why);
+                      "xet: xorb %s is damaged and treated as not stored "
+                      "until it is repaired: %s", name, pass->scan.why);
 
         ngx_http_xet_chore_count(chore, NGX_HTTP_XET_SCRUB_DAMAGED, 1);
     }

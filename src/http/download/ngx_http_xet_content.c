@@ -1,31 +1,29 @@
 
 /*
- * A part of a stored file as what GET and HEAD of a URL give.
+ * Serves a part of a stored file by GET and HEAD.
  *
- *     conditions   If-Match -> 412, If-None-Match -> 304.  There is no date of
- *                  modification, so headers that have one are not looked at
+ *     conditions   If-Match -> 412, If-None-Match -> 304.  Files have no
+ *                  modification date, so conditions on dates are ignored
  *     ranges       Range, unless If-Range names another tag -> 416, or the
- *                  parts of a 206; a unit other than bytes is not looked at
- *     headers      when the first piece is at hand, so that a fault before it
- *                  still is an error response
- *     body         its parts, one piece after the other
+ *                  parts of a 206; units other than bytes are ignored
+ *     headers      sent when the first piece is ready, so that an earlier
+ *                  error is still an error response
+ *     body         the parts, one piece after the other
  *
- * nginx's range filter would have the whole file decoded to send a piece of
- * it; here only the ranges that were asked for are read.
+ * nginx's range filter would need the whole decoded file; here only the
+ * requested ranges are read.  With several ranges each has a text before it:
+ * these texts are the only memory that grows with the request, 256 at most.
  *
- * With several ranges each has a text in front of it: only these texts grow
- * with a request, and there are 256 at most.
+ * States of a piece: being read -> ready -> sent (in transit) -> released.
+ * While one piece is in transit the next one is read, so that a thread decodes
+ * while the loop sends; no further piece is read.  So a request holds at most
+ * two pieces, however slow its client is.  A client that takes nothing for
+ * "send_timeout" is dropped.  After an error of the store behind the header the
+ * connection is closed; all bytes sent are right, and the length shows the
+ * client that some are missing.
  *
- * States of a piece: being read -> ready -> sent (on its way) -> released.
- * While one piece is on its way the next one is read, so that a thread decodes
- * while the loop sends; when that one is ready nothing more is read.  So a
- * request holds two pieces at most, however slow its client is; a client that
- * takes nothing for "send_timeout" is dropped.  A fault of the store behind the
- * header cuts the connection, behind the bytes that are right, and the client
- * sees by the length that some are missing.
- *
- * Lives in the event loop.  Write events of the socket come here whether or
- * not a job runs meanwhile (ngx_http_xet_task_t).
+ * Lives in the event loop.  It gets the write events of the socket whether or
+ * not a job runs (ngx_http_xet_task_t).
  */
 
 #include "ngx_http_xet.h"
@@ -232,7 +230,7 @@ ngx_http_xet_content_condition(ngx_http_request_t *r,
 }
 
 
-/* nginx refuses a second line of either header. */
+/* nginx rejects a second line of either header. */
 
 static ngx_uint_t
 ngx_http_xet_content_match(ngx_table_elt_t *h, const ngx_str_t *etag,
@@ -243,7 +241,7 @@ ngx_http_xet_content_match(ngx_table_elt_t *h, const ngx_str_t *etag,
 }
 
 
-/* XET_DONE: the whole, as if there were no Range header. */
+/* XET_DONE: the whole file, as without a Range header. */
 
 static xet_status_t
 ngx_http_xet_content_ranges(ngx_http_request_t *r,
@@ -285,7 +283,7 @@ ngx_http_xet_content_ranges(ngx_http_request_t *r,
         return status;
     }
 
-    /* ranges that overlap so much are better served by the whole */
+    /* heavily overlapping ranges are better served by the whole file */
 
     for (i = 0, sum = 0; i < *n; i++) {
         sum += ranges[i].end - ranges[i].start;
@@ -341,7 +339,7 @@ ngx_http_xet_content_past(ngx_http_request_t *r, uint64_t size,
 }
 
 
-/* Answers without a body: HEAD, 304, no bytes. */
+/* Responses without a body: HEAD, 304, no bytes. */
 
 static ngx_int_t
 ngx_http_xet_content_head(ngx_http_request_t *r,
@@ -365,7 +363,9 @@ ngx_http_xet_content_head(ngx_http_request_t *r,
 }
 
 
-/* Each range of the content is a part; several have texts between them. */
+/*
+ * Each range of the content is a part; several parts have texts between them.
+ */
 
 static ngx_int_t
 ngx_http_xet_content_parts(ngx_http_request_t *r,
@@ -470,7 +470,7 @@ ngx_http_xet_content_range(u_char *p, const xet_range_t *range, uint64_t size)
 }
 
 
-/* 124 random bits: no file was made to contain this boundary. */
+/* 124 random bits: no file can be made to contain this boundary. */
 
 static void
 ngx_http_xet_content_boundary(u_char *boundary)
@@ -536,7 +536,7 @@ ngx_http_xet_content_header(ngx_http_request_t *r,
 }
 
 
-/* Sends header and parts; the reader belongs to p from now on. */
+/* Sends header and parts; the reader now belongs to p. */
 
 static ngx_int_t
 ngx_http_xet_parts_send(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -576,7 +576,7 @@ ngx_http_xet_parts_range(ngx_http_xet_parts_t *p)
 }
 
 
-/* XET_AGAIN when a piece is being read, XET_DONE behind the last part. */
+/* XET_AGAIN if a piece is being read, XET_DONE after the last part. */
 
 static xet_status_t
 ngx_http_xet_parts_next(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -616,7 +616,7 @@ ngx_http_xet_parts_piece(ngx_http_request_t *r, void *data,
 }
 
 
-/* Goes on until the client, a job or a statement has to be waited for. */
+/* Continues until it has to wait for the client, a job or a statement. */
 
 static void
 ngx_http_xet_parts_pump(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -670,13 +670,14 @@ ngx_http_xet_parts_fail(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
     }
 
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                  "xet: a file ends early: %s", xet_status_text(p->status));
+                  "xet: a file was truncated while it was sent: %s",
+                  xet_status_text(p->status));
 
     ngx_http_finalize_request(r, ngx_http_xet_break_off(r));
 }
 
 
-/* NGX_DONE when the request was finalized. */
+/* NGX_DONE if the request was finalized. */
 
 static ngx_int_t
 ngx_http_xet_parts_begin(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -701,7 +702,7 @@ ngx_http_xet_parts_begin(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
 }
 
 
-/* Sends the piece that is ready; NGX_DONE when the request was finalized. */
+/* Sends the ready piece; NGX_DONE if the request was finalized. */
 
 static ngx_int_t
 ngx_http_xet_parts_output(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -721,7 +722,7 @@ ngx_http_xet_parts_output(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
     p->sent = p->ready;
     p->ready = NULL;
 
-    /* a thread may begin with the next piece before this one is sent */
+    /* a thread may start the next piece before this one is sent */
 
     if (!last) {
         p->status = ngx_http_xet_parts_next(r, p);
@@ -742,7 +743,7 @@ ngx_http_xet_parts_output(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
 }
 
 
-/* Links the ready piece and its texts; tells whether it is the last piece. */
+/* Links the ready piece and its texts; returns whether it is the last piece. */
 
 static ngx_uint_t
 ngx_http_xet_parts_chain(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -818,8 +819,8 @@ ngx_http_xet_parts_write_handler(ngx_http_request_t *r)
 
 
 /*
- * The bytes never change, but who may see them does: a repo can lose a file,
- * so its readers ask again, and get 304.
+ * The bytes never change, but permissions do: a repo can lose a file, so its
+ * readers revalidate, and get 304.
  */
 
 const char *
@@ -833,7 +834,7 @@ ngx_http_xet_content_cache(ngx_http_request_t *r)
         return "private, no-cache";
     }
 
-    /* with "xet_auth off" another module may decide by these headers */
+    /* with "xet_auth off" another module may check these headers */
 
     if (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN
         || r->headers_in.authorization
@@ -846,7 +847,7 @@ ngx_http_xet_content_cache(ngx_http_request_t *r)
 }
 
 
-/* RFC 9530, and RFC 3230 for those who know only that. */
+/* RFC 9530, and RFC 3230 for older clients. */
 
 ngx_int_t
 ngx_http_xet_content_digest(ngx_http_request_t *r, const u_char *sha256)

@@ -1,18 +1,17 @@
 
 /*
- * Chunks out of the files of the store.
+ * Decodes chunks from the files of the store.
  *
- * A codec and the buffers it needs are half a MiB: they belong to the threads
- * of the pool, of which there are few, and not to the requests, of which
- * thousands may wait for slow clients.  A thread makes its own in its first
- * job and never frees them: the threads end with the process, and by then
- * nginx may have unloaded the module that a destructor would be in.
+ * A codec and its buffers take half a MiB.  They belong to the few threads of
+ * the pool, not to requests, of which thousands may wait for slow clients.  A
+ * thread creates them in its first job and never frees them: threads end with
+ * the process, when nginx may have unloaded the module with the destructor.
  *
- * A job has one copy of a xorb open at a time and closes the last one at its
- * end, so the number of descriptors is bounded by that of the threads as well.
+ * A job has one copy of a xorb open at a time, and closes the last one at its
+ * end, so the number of threads also bounds the number of descriptors.
  *
- * States of ngx_http_xet_decode_t: no copy open -> one open -> ... -> end.
- * The structure belongs to the job.
+ * States of ngx_http_xet_decode_t: no copy open -> one open -> ... -> end.  The
+ * structure belongs to the job.
  */
 
 #include "ngx_http_xet.h"
@@ -145,6 +144,6 @@ ngx_http_xet_decode_log(const ngx_http_xet_decode_lost_t *lost,
     *xet_xorb_name_print(name, &lost->xorb, lost->tag) = '\0';
 
     ngx_log_error(NGX_LOG_ALERT, log, lost->err,
-                  "xet: chunk %uD of xorb %s is lost: %s", lost->index, name,
-                  lost->why);
+                  "xet: chunk %uD of xorb %s can't be read: %s",
+                  lost->index, name, lost->why);
 }

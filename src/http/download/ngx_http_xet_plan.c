@@ -1,24 +1,23 @@
 
 /*
- * Reconstruction plans: terms by windows, ranges merged, URLs signed, JSON
- * written.
+ * Makes reconstruction plans: reads terms window by window, merges ranges,
+ * signs URLs, and writes JSON.
  *
- * A window is what one statement gives, a few thousand terms at most, so that
- * neither PostgreSQL nor the event loop is held by a file of any size.  Plans
- * of a few windows stay in memory.  Larger plans go into a temporary file of
- * the store, window by window, before anything is sent: a slow client holds a
- * file and not memory, and a failure before that is still an HTTP status.
+ * A window is the result of one statement, a few thousand terms at most, so
+ * that a large file delays neither PostgreSQL nor the event loop.  Plans of a
+ * few windows stay in memory.  Larger plans go into a temporary file of the
+ * store, window by window, before anything is sent: a slow client holds a file
+ * and not memory, and an earlier failure is still an HTTP status.
  *
- * Memory of a request: while terms come, NGX_HTTP_XET_PLAN_TERMS of them and a
- * window's rows; while they are sorted, "xet_plan_buffer"; while the answer is
- * sent, a piece of it.  All memory and files go with the request.
+ * Memory of a request: first NGX_HTTP_XET_PLAN_TERMS terms and the rows of a
+ * window; for sorting "xet_plan_buffer"; then a piece of the response.  All
+ * memory and files are freed with the request.
  *
  * A usual plan is finished and written at once in the event loop, which takes
- * some 100 microseconds.  A large one is finished and written by jobs, a piece
- * of JSON at a time, with a MAC context of their own: the JSON never exists as
- * a whole.  A plan in a file is finished by several jobs, so that the thread
- * can serve other requests in between.  The plan belongs to the thread while a
- * job runs.
+ * some 100 microseconds.  A large one is finished and written by jobs, one
+ * piece of JSON at a time, with a MAC context of their own.  A plan in a file
+ * is finished by several jobs, so that the thread can serve other requests in
+ * between.  The plan belongs to the thread while a job runs.
  */
 
 #include "ngx_http_xet.h"
@@ -98,7 +97,7 @@ ngx_http_xet_plan_send(ngx_http_request_t *r, xet_plan_t *plan,
 
     if (rc == NGX_DECLINED) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_host",
-                                  "the request names no host");
+                                  "the request has no host name");
     }
 
     if (rc != NGX_OK) {
@@ -178,7 +177,7 @@ ngx_http_xet_plan_piece(ngx_http_request_t *r, void *data)
 
     if (ngx_http_xet_plan_post(r, p) != NGX_AGAIN) {
 
-        /* a part of the answer is out: it can only be broken off */
+        /* a part of the response was sent: the connection can only be closed */
 
         ngx_http_finalize_request(r, ngx_http_xet_break_off(r));
     }
@@ -237,7 +236,7 @@ ngx_http_xet_plan_job(void *data, ngx_log_t *log)
 }
 
 
-/* Finishes the plan, or a part of it: XET_AGAIN asks for another job. */
+/* Finishes the plan, or a part of it: XET_AGAIN requests another job. */
 
 static xet_status_t
 ngx_http_xet_plan_finish_job(ngx_http_xet_plan_t *p, ngx_log_t *log)
@@ -290,7 +289,7 @@ ngx_http_xet_plan_done(ngx_http_request_t *r, void *data)
 
         if (p->stream.begun) {
             ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                          "xet: a reconstruction ends early: %s",
+                          "xet: a reconstruction was truncated: %s",
                           xet_status_text(p->status));
             ngx_http_finalize_request(r, ngx_http_xet_break_off(r));
             return;
@@ -445,8 +444,8 @@ ngx_http_xet_plan_spool_put_done(ngx_http_request_t *r, void *data)
 
 
 /*
- * Does a part of finishing a plan in a file.  XET_AGAIN: to be called again,
- * in another job; XET_OK: the plan is finished; else the error.
+ * Does a part of finishing a plan in a file.  XET_AGAIN: call it again, in
+ * another job; XET_OK: the plan is finished; else the error.
  */
 
 static xet_status_t

@@ -1,32 +1,32 @@
 
 /*
- * Byte ranges of a stored file, in pieces.
+ * Reads byte ranges of a stored file in pieces.
  *
- *     open      terms around byte 0 -> size, and what a first range needs
- *     range     moves the core's cursor
+ *     open      terms around byte 0 -> size, and data for a first range
+ *     range     moves the cursor of the core
  *     next      terms or chunk lists from PostgreSQL, as long as the cursor
- *               asks for them -> job: decodes chunks into a free buffer, or
- *               hands them to the consume function -> handler
+ *               needs them -> job: decodes chunks into a free buffer, or
+ *               passes them to the consume function -> handler
  *
  * States: closed -> opening -> resting <-> busy (a statement or a job of next
- * is under way).  While a job runs, the cursor and the buffer that is filled
- * belong to the thread; pieces that are held belong to the caller, in the
- * event loop.  The rest belongs to the event loop.
+ * is running).  While a job runs, the cursor and the buffer that is being
+ * filled belong to the thread.  Held pieces belong to the caller, in the event
+ * loop.  The rest belongs to the event loop.
  *
- * A copy of a xorb that is found damaged may have been healed since its chunk
- * list was fetched: the lists are fetched again, and the new copy is read.
- * Where they still name the same copy, the chunk is lost.  The damage is
- * recorded in PostgreSQL before the caller learns of it: an upload of the same
- * data, sent right after our answer, must not be acknowledged because of this
- * copy.
+ * If a copy of a xorb is damaged, it may have been repaired since its chunk
+ * list was read: the lists are read again, and then the new copy.  If they
+ * still name the same copy, the chunk is lost.  The damage is recorded in
+ * PostgreSQL before the caller learns of it.  So an upload of the same data
+ * right after our response is not acknowledged because of this copy.
  *
- * A xorb whose row is gone was collected, since the file was deleted, or came
- * to other terms: the file is asked for again, and is gone, or goes on with the
- * terms that it has now.  Chunks of one file are the same ones wherever its
- * terms lead, so bytes before and after fit each other.
+ * If the row of a xorb is gone, the file was deleted or has other terms now.
+ * The file is looked up again; if it still exists, reading continues with the
+ * new terms.  Other terms lead to the same chunks, so the bytes before and
+ * after match.
  *
- * What a request holds does not depend on the file: terms come by segments
- * and chunk lists by windows into the cursor, rows are released at once.
+ * The memory of a request does not depend on the file: terms are read by
+ * segments and chunk lists by windows into the cursor, and rows are released at
+ * once.
  */
 
 #include "ngx_http_xet.h"
@@ -281,7 +281,7 @@ ngx_http_xet_reader_next(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 }
 
 
-/* A buffer that is not held, preferably one that has its memory already. */
+/* A buffer that is not held, preferably one with memory. */
 
 static ngx_http_xet_reader_buffer_t *
 ngx_http_xet_reader_buffer(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
@@ -329,7 +329,9 @@ ngx_http_xet_reader_data(ngx_http_xet_reader_t *rd, void *data)
 }
 
 
-/* Starts the job or the statement that the cursor needs: XET_AGAIN then. */
+/*
+ * Starts the job or the statement that the cursor needs, and returns XET_AGAIN.
+ */
 
 static xet_status_t
 ngx_http_xet_reader_step(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
@@ -443,7 +445,7 @@ ngx_http_xet_reader_listed(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* XET_DONE: one of them has no row any more. */
+/* XET_DONE: one of them no longer has a row. */
 
 static xet_status_t
 ngx_http_xet_reader_answers(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
@@ -485,7 +487,7 @@ ngx_http_xet_reader_answers(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 }
 
 
-/* Asks for the file as it is now. */
+/* Looks the file up again. */
 
 static xet_status_t
 ngx_http_xet_reader_again(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
@@ -558,9 +560,9 @@ ngx_http_xet_reader_job(void *data, ngx_log_t *log)
 
 
 /*
- * Decodes as many whole chunks as the buffer holds.  The bytes of the first
- * chunk before the range, and those of the last chunk behind it, stay out of
- * the piece.
+ * Decodes as many whole chunks as fit into the buffer.  The piece excludes the
+ * bytes of the first chunk before the range, and those of the last chunk after
+ * it.
  */
 
 static xet_status_t
@@ -590,7 +592,7 @@ ngx_http_xet_reader_fill(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d)
 
         if (rc != XET_OK) {
 
-            /* the chunks before the damaged one go out first */
+            /* the chunks before the damaged one are sent first */
 
             return used ? XET_OK : rc;
         }
@@ -607,8 +609,8 @@ ngx_http_xet_reader_fill(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d)
 
 
 /*
- * Decodes the chunk that the cursor is at.  The store is told first what will
- * be read behind it, for up to room decoded bytes.
+ * Decodes the chunk at the cursor.  First announces the following reads to the
+ * store, for up to room decoded bytes.
  */
 
 static xet_status_t
@@ -633,7 +635,7 @@ ngx_http_xet_reader_decode(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d,
 }
 
 
-/* XET_AGAIN to go on with another job: others want the thread, too. */
+/* XET_AGAIN to continue in another job: others need the thread, too. */
 
 static xet_status_t
 ngx_http_xet_reader_feed(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d,
@@ -690,7 +692,7 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
 
     if (rd->status == XET_STORE_DAMAGED) {
 
-        /* only the primary knows which copy there is now */
+        /* only the primary knows the current copy */
 
         if (ngx_http_xet_query_again(r)) {
             rd->losses = 0;
@@ -726,8 +728,8 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
 
 
 /*
- * Returns 0 to fetch the chunk lists again, as the copy may have been healed;
- * else the loss is noted.
+ * Returns 0 to fetch the chunk lists again, as the copy may have been repaired;
+ * else records the loss.
  */
 
 static ngx_uint_t
@@ -771,8 +773,8 @@ ngx_http_xet_reader_record(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 
 
 /*
- * The copy is lost, also if PostgreSQL could not record that; but for one that
- * no row names any more.
+ * The copy is lost, even if PostgreSQL could not record that, unless no row
+ * names it any more.
  */
 
 static void

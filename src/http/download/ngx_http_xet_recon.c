@@ -1,15 +1,16 @@
 
 /*
- * Which ranges of which xorbs make up a byte range of a file.
+ * Finds the ranges of xorbs that make up a byte range of a file.
  *
- *     send      asks for the terms that overlap the range
+ *     send      requests the terms that overlap the range
  *     queried   adds a window of terms to the plan; if there are more, makes
- *               room and asks for the next window, until the range is covered
- *     covered   the first term may begin before the range, and the last one
- *               end after it: then the chunk ends of their xorbs are fetched
+ *               room and requests the next window, until the range is covered
+ *     covered   if the first term begins before the range, or the last one ends
+ *               after it, fetches the chunk ends of their xorbs
  *     edges     trims both terms
- *     plan      goes out by the plan service, always as 200: the body is no
- *               part of the file, so a 206 or a Content-Range would be wrong
+ *     plan      the plan service sends the plan, always with 200: the body is
+ *               not a part of the file, so a 206 or Content-Range would be
+ *               wrong
  */
 
 #include "ngx_http_xet.h"
@@ -139,7 +140,7 @@ ngx_http_xet_recon_cleanup(void *data)
 }
 
 
-/* Asks for the first window of terms, or the next one. */
+/* Requests the first window of terms, or the next one. */
 
 static ngx_int_t
 ngx_http_xet_recon_ask(ngx_http_request_t *r)
@@ -187,7 +188,7 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
     for (i = 0; i < terms.n && status == XET_OK; i++) {
         (void) ngx_http_xet_row(r, file_terms, i, &row);
 
-        /* other terms took the place of those of the window before */
+        /* other terms have replaced those of the previous window */
 
         if (later && i == 0 && row.packed.len
             && row.first_offset < rec->plan.position)
@@ -222,8 +223,8 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
 
 
 /*
- * Rows do not fit each other.  Where some came from a standby, which is behind,
- * and what was made of them is in memory only, all is asked for anew.
+ * Rows are inconsistent.  If some came from a standby, which lags behind, and
+ * their results are only in memory, everything is requested again.
  */
 
 static ngx_int_t
@@ -256,7 +257,7 @@ ngx_http_xet_recon_changed(ngx_http_request_t *r, ngx_http_xet_recon_t *rec,
 }
 
 
-/* The first window brings the size of the file, and the plan begins. */
+/* The first window has the size of the file, and starts the plan. */
 
 static xet_status_t
 ngx_http_xet_recon_first(ngx_http_xet_recon_t *rec,

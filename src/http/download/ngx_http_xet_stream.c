@@ -1,14 +1,13 @@
 
 /*
- * An answer in pieces, each made when the one before it is on its way.
+ * A response in pieces: each piece is made after the previous one was sent.
  *
- * States: making (somebody makes a piece) -> sending (the client takes it) ->
- * making … -> done.  One piece at a time exists, in a pool of its own, so
- * memory is that of a piece however long the answer and slow the client.
- * While sending, the socket's write events come here; a client that takes
- * nothing for "send_timeout" is let go.
+ * States: making (the owner makes a piece) -> sending (the client takes it) ->
+ * making ... -> done.  There is one piece at a time, in a pool of its own, so
+ * the memory is that of one piece.  While sending, the write events of the
+ * socket come here; a client that takes nothing for "send_timeout" is dropped.
  *
- * Lives in the event loop; a thread may fill the piece's pool while making.
+ * Lives in the event loop; while making, a thread may fill the piece's pool.
  */
 
 #include "ngx_http_xet.h"

@@ -1,9 +1,9 @@
 
 /*
- * Signed URLs of a response: of ours, or of the object store.
+ * Signed URLs in responses: URLs of this server, or of the object store.
  *
  * The first key signs.  Its MAC context in the main configuration belongs to
- * the worker's event loop; a thread that signs makes one of its own.
+ * the event loop of the worker; a thread that signs creates its own.
  */
 
 #include "ngx_http_xet.h"
@@ -11,9 +11,9 @@
 
 
 /*
- * How long a redirect inside of nginx may take, or an edge wait before it asks
- * its origin: it makes the request first, and then waits for the lock of its
- * cache.  In seconds.
+ * How long an internal redirect may take, or how long an edge may wait before
+ * it asks its origin: it makes the request first, and then waits for the lock
+ * of its cache.  In seconds.
  */
 #define NGX_HTTP_XET_URL_INTERNAL_TTL  300
 
@@ -36,7 +36,7 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
     url->expires = ngx_http_xet_url_expires(xlcf);
     url->whole = (xlcf->url_mode == NGX_HTTP_XET_URL_CACHEABLE);
 
-    /* several ranges at once are more than slices of a cache can serve */
+    /* slices of a cache can't serve several ranges at once */
 
     url->group = (url->whole || (xmcf->store && xmcf->store->s3))
                  ? 1 : xlcf->url_ranges;
@@ -51,7 +51,7 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
         url->store = NULL;
     }
 
-    /* a server that only gives out tokens may have no keys of URLs */
+    /* a server that only issues tokens may have no URL keys */
 
     if (xmcf->url_keys) {
         key = xmcf->url_keys->elts;
@@ -73,8 +73,8 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
 
 
 /*
- * The time is rounded up, so that all URLs of a range that are made within a
- * quantum are the same, and caches in front of the server see one URL.
+ * The time is rounded up.  So all URLs of a range made within a quantum are the
+ * same, and caches in front of the server see one URL.
  */
 
 static time_t
@@ -140,7 +140,8 @@ ngx_http_xet_url_base(ngx_http_request_t *r, ngx_str_t *base)
 
     if (!xet_sign_base_ok(base->data, base->len)) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "xet: unusable base \"%V\" of URLs", base);
+                      "xet: URL base \"%V\" has characters that are not "
+                      "allowed in a URL", base);
         return NGX_ERROR;
     }
 
@@ -205,9 +206,9 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
     if (rc == XET_OK && url->whole && n) {
 
         /*
-         * Clients tell entries apart by their URLs (docs/protocol.md,
+         * Clients distinguish entries by their URLs (docs/protocol.md,
          * reconstruction rules), and old clients share the download of a URL
-         * between answers.
+         * between responses.
          */
 
         p = xet_buf_reserve(b, 3 + n * XET_RANGE_PRINT_MAX);
@@ -225,7 +226,7 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
 }
 
 
-/* An edge asks its origin with these: they allow any range of the copy. */
+/* An edge sends these to its origin: they allow any range of the copy. */
 
 ngx_int_t
 ngx_http_xet_url_args(ngx_http_request_t *r, ngx_str_t *args)
@@ -285,7 +286,7 @@ ngx_http_xet_url_internal(ngx_http_request_t *r, const xet_hash_t *xorb,
         return NGX_ERROR;
     }
 
-    /* all of it is in the first node, which has room for 1024 bytes */
+    /* everything is in the first node, which has room for 1024 bytes */
 
     p = b.first->start;
     last = b.first->pos;

@@ -1,14 +1,14 @@
 
 /*
- * Who asks a Hub for what.
+ * Dispatches a request to a Hub.
  *
  *     router    path as it was sent -> route
- *     here      who it is -> whether they may -> what the path names
- *     router    the route's handler
+ *     here      caller -> permission by scope -> name in the path
+ *     router    the handler of the route
  *
- * Whether somebody may see a repo, and write to it, PostgreSQL says with each
- * statement (xet.hub_find()), from what is found out here: the name spaces of
- * the caller, and the repo that his token is bound to.
+ * With each statement PostgreSQL decides whether the caller may see or change a
+ * repo (xet.hub_find()).  This file finds out what that needs: the name spaces
+ * of the caller, and the repo that the token is bound to.
  */
 
 #include "ngx_http_xet.h"
@@ -19,7 +19,7 @@
 #include "ngx_http_xet_upload.h"
 
 
-#define NGX_HTTP_XET_HUB_ME  "me"              /* who asks */
+#define NGX_HTTP_XET_HUB_ME  "me"              /* the caller */
 
 
 static ngx_int_t ngx_http_xet_hub_names(ngx_http_request_t *r,
@@ -100,7 +100,7 @@ ngx_http_xet_hub_open(ngx_http_request_t *r, xet_scope_e scope)
 }
 
 
-/* What the path names. */
+/* Parses the names in the path. */
 
 static ngx_int_t
 ngx_http_xet_hub_names(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
@@ -194,7 +194,7 @@ ngx_http_xet_hub_owner(ngx_http_xet_hub_t *hub, ngx_str_t *owner)
 }
 
 
-/* Who asks, the name spaces that are his, and the URLs that he knows. */
+/* Finds out the caller, their name spaces, and the URLs that they know. */
 
 static ngx_int_t
 ngx_http_xet_hub_caller(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
@@ -210,7 +210,7 @@ ngx_http_xet_hub_caller(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
     if (rc == NGX_DECLINED) {
         return ngx_http_xet_hub_deny(r, NGX_HTTP_BAD_REQUEST, "no_host",
-                                     "the request names no host");
+                                     "the request has no host name");
     }
 
     if (rc != NGX_OK) {
@@ -233,8 +233,8 @@ ngx_http_xet_hub_caller(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
 
 /*
- * The name of who asks.  Without a token that is good nobody has one, nor name
- * spaces, whatever the configuration says of those who come.
+ * The caller's user name.  Without a valid token a caller has no name and no
+ * name spaces, whatever the configuration says about callers.
  */
 
 static ngx_int_t
@@ -263,7 +263,7 @@ ngx_http_xet_hub_who(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
             return NGX_OK;
         }
 
-        /* a token for a repo need not say whose it is */
+        /* a token for a repo need not have a subject */
 
         if (auth->subject.len) {
             hub->who = auth->subject;
@@ -290,7 +290,7 @@ ngx_http_xet_hub_who(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
 
-        /* what is no text is nobody, whom PostgreSQL knows, too */
+        /* a name that is not text counts as none, also for PostgreSQL */
 
         if (xet_hub_text_ok(value.data, value.len)) {
             hub->who = value;
@@ -304,7 +304,7 @@ ngx_http_xet_hub_who(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 }
 
 
-/* No name space, and no single repo. */
+/* No name space, and no repo of a token. */
 
 static ngx_int_t
 ngx_http_xet_hub_rights(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
@@ -342,7 +342,7 @@ ngx_http_xet_hub_rights_cleanup(void *data)
 }
 
 
-/* The name spaces of the caller: its own, and those of the configuration. */
+/* The name spaces of the caller: their own, and those of the configuration. */
 
 static ngx_int_t
 ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
@@ -365,7 +365,7 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* all of them, also where nothing tells one caller from another */
+    /* all of them, also if callers can't be distinguished */
 
     if ((others.len == 1 && others.data[0] == '*')
         || (xlcf->auth != NGX_HTTP_XET_AUTH_TOKEN && xlcf->hub_user == NULL
@@ -400,7 +400,7 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
 /*
  * Whether the caller has no name space, whatever the configuration says; a
- * token may also say that it is for all of them.
+ * token may also permit all of them.
  */
 
 static ngx_uint_t
@@ -410,10 +410,10 @@ ngx_http_xet_hub_nobody(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     ngx_http_xet_auth_t  *auth;
 
     /*
-     * A token that was made for a repo opens it to whoever has it.  One that a
-     * Hub gave out, perhaps to nobody while the repo was public, is for the
-     * contents: names it opens to whom they are open, and to nobody none that
-     * the configuration has for those who come.
+     * A token for a repo opens it to its holder.  A token that a Hub has
+     * issued, maybe to an anonymous caller while the repo was public, is for
+     * the contents only: it does not open names that are closed to the holder,
+     * and gives an anonymous holder none of the configuration's name spaces.
      */
 
     auth = hub->asked.any_store ? NULL : ngx_http_xet_auth(r);
@@ -428,8 +428,8 @@ ngx_http_xet_hub_nobody(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     }
 
     /*
-     * A name that is not in canonical form has no name space, also none that
-     * the configuration has for it: "map" takes "Dora" for "dora".
+     * A name that is not in canonical form has no name space, not even one of
+     * the configuration: "map" takes "Dora" for "dora".
      */
 
     for (i = 0; i < hub->who.len; i++) {
@@ -442,7 +442,7 @@ ngx_http_xet_hub_nobody(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 }
 
 
-/* Adds a name space; a name that is not in canonical form is none. */
+/* Adds a name space, if it is in canonical form. */
 
 static ngx_int_t
 ngx_http_xet_hub_space(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
@@ -498,8 +498,8 @@ ngx_http_xet_hub_allowed(ngx_http_request_t *r,
         return ngx_http_xet_hub_deny(r, NGX_HTTP_FORBIDDEN,
                                      "insufficient_scope",
                                      (scope == XET_SCOPE_DELETE)
-                                     ? "The token does not allow to delete"
-                                     : "The token does not allow to write");
+                                     ? "The token does not permit deleting"
+                                     : "The token does not permit writing");
     }
 
     return NGX_OK;
@@ -507,9 +507,9 @@ ngx_http_xet_hub_allowed(ngx_http_request_t *r,
 
 
 /*
- * Who has no token, or one that is not valid.  A browser can't send one as
- * clients do, and asks its user when it is told of passwords: for pages, and
- * for the files that they lead to.
+ * The response without a valid token.  A browser can't send a token as clients
+ * do, but asks its user for a password: for pages, and for the files that they
+ * link to.
  */
 
 static ngx_int_t
@@ -547,7 +547,7 @@ ngx_http_xet_hub_unknown(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* clients know this text, and do not take it for a missing repo */
+    /* clients know this text, and don't take it for a missing repo */
 
     return ngx_http_xet_hub_deny(r, NGX_HTTP_UNAUTHORIZED,
                                  xet_status_code(status),

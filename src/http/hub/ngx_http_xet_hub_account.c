@@ -1,7 +1,7 @@
 
 /*
- * What clients ask besides repos: who they are, and what else a Hub has an
- * answer for.
+ * Requests of clients that are not about repos: who the caller is, and the
+ * small routes that clients expect of a Hub.
  */
 
 #include "ngx_http_xet.h"
@@ -59,7 +59,7 @@ ngx_http_xet_hub_whoami_handler(ngx_http_request_t *r,
 }
 
 
-/* The name spaces of the caller but his own. */
+/* The name spaces of the caller except their own. */
 
 static void
 ngx_http_xet_hub_orgs(xet_json_t *j, ngx_http_xet_hub_t *hub)
@@ -89,7 +89,7 @@ ngx_http_xet_hub_orgs(xet_json_t *j, ngx_http_xet_hub_t *hub)
 }
 
 
-/* Which tools of AI there are: each process of Python asks first. */
+/* A list of AI tools: each Python process asks for it first. */
 
 ngx_int_t
 ngx_http_xet_hub_harnesses_handler(ngx_http_request_t *r,
@@ -101,8 +101,8 @@ ngx_http_xet_hub_harnesses_handler(ngx_http_request_t *r,
 
 
 /*
- * What a README says of itself is not looked at.  Clients ask before each
- * upload of one, and stop at any other answer.
+ * The metadata of a README is not checked.  Clients ask before they upload one,
+ * and stop at any other response.
  */
 
 ngx_int_t

@@ -1,7 +1,7 @@
 
 /*
- * Answers of a Hub: JSON that PostgreSQL has made, its errors, links to the
- * next page, and arguments of requests.
+ * Responses of a Hub: JSON and errors made by PostgreSQL, links to the next
+ * page, and arguments of requests.
  */
 
 #include "ngx_http_xet.h"
@@ -9,7 +9,7 @@
 #include "ngx_http_xet_upload.h"
 
 
-/* XET_HUB_PART_MAX and what is said of it */
+/* XET_HUB_PART_MAX and the text around it */
 #define NGX_HTTP_XET_HUB_UNSAFE  384
 
 
@@ -36,7 +36,7 @@ ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status)
 }
 
 
-/* Names the part of a path that is refused, and why. */
+/* Names the unsafe part of a path, and the reason. */
 
 static ngx_int_t
 ngx_http_xet_hub_unsafe(ngx_http_request_t *r, ngx_uint_t status,
@@ -45,7 +45,7 @@ ngx_http_xet_hub_unsafe(ngx_http_request_t *r, ngx_uint_t status,
     u_char  text[NGX_HTTP_XET_HUB_UNSAFE];
 
     *ngx_snprintf(text, sizeof(text) - 1,
-                  "No file is written to a path with \"%*s\": this part %s",
+                  "A file path must not contain \"%*s\": it %s",
                   refusal->len, refusal->part,
                   xet_hub_risk_text(refusal->risk))
         = '\0';
@@ -59,8 +59,9 @@ ngx_int_t
 ngx_http_xet_hub_much(ngx_http_request_t *r)
 {
     return ngx_http_xet_error(r, NGX_HTTP_TOO_MANY_REQUESTS, "too_much_staged",
-                              "Too many operations of commits that have "
-                              "not ended, send it again when they have");
+                              "Too many staged operations of unfinished "
+                              "commits; send this again when they are "
+                              "finished");
 }
 
 
@@ -138,8 +139,8 @@ ngx_http_xet_hub_refuse(ngx_http_request_t *r,
 
 
 /*
- * A caller whose name is not in canonical form has no name space, and is told
- * so: nothing else would explain that "Dora" may not write to "dora/m".
+ * Explains that a name that is not in canonical form has no name space:
+ * otherwise it would not be clear why "Dora" may not write to "dora/m".
  */
 
 static void
@@ -175,11 +176,10 @@ ngx_http_xet_hub_why(ngx_http_request_t *r, ngx_str_t *message)
 
 
 /*
- * What is read of a repo that is not here is asked of another Hub, where
- * "xet_hub_upstream" names a location that does.  NGX_DECLINED: it is not;
- * else the code is for ngx_http_finalize_request().  What clients would write
- * by a path that no file can be committed to here does not come from there
- * either.
+ * Reads of a repo that does not exist here go to another Hub, if
+ * "xet_hub_upstream" names a location for it.  NGX_DECLINED: not this one; else
+ * the code is for ngx_http_finalize_request().  A path that can't be committed
+ * here, because clients would misuse it, is not fetched from there either.
  */
 
 static ngx_int_t
@@ -223,8 +223,8 @@ ngx_http_xet_hub_upstream(ngx_http_request_t *r)
 
 
 /*
- * The same path with the name that the repo has now.  307 keeps the method: of
- * a 301 clients would make a GET.
+ * The same path with the new name of the repo.  307 keeps the method; after a
+ * 301 clients would send a GET.
  */
 
 static ngx_int_t
@@ -239,13 +239,13 @@ ngx_http_xet_hub_moved(ngx_http_request_t *r, const ngx_str_t *id)
 
     start = (u_char *) hub->match->args.target.id.data;
 
-    /* what a body names, or a path that was changed on its way, is not there */
+    /* a name in a body, or a rewritten path, does not exist */
 
     if (start == NULL || start < uri->data
         || start + hub->match->args.target.id.len > uri->data + uri->len)
     {
         return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "RepoNotFound",
-                                  "The repository has another name now");
+                                  "The repository was renamed");
     }
 
     end = start + hub->match->args.target.id.len;
@@ -305,7 +305,7 @@ ngx_http_xet_hub_headers(ngx_http_request_t *r)
 {
     ngx_int_t  rc;
 
-    /* a body that nobody has read is not the next request */
+    /* an unread body must not become the next request */
 
     rc = ngx_http_xet_drop_body(r);
 
@@ -404,8 +404,8 @@ ngx_http_xet_hub_paged(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * The URL of the request with another cursor, absolute: clients follow it as it
- * is.
+ * The URL of the request with another cursor, absolute: clients use it
+ * unchanged.
  */
 
 ngx_int_t
@@ -437,7 +437,7 @@ ngx_http_xet_hub_next(ngx_http_request_t *r, const ngx_str_t *after)
 
     p = ngx_sprintf(link.data, "<%V%V?", &hub->origin, &path);
 
-    /* all arguments but the cursor */
+    /* all arguments except the cursor */
 
     arg = r->args.data;
     last = arg + r->args.len;

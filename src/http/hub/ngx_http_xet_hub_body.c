@@ -1,11 +1,11 @@
 
 /*
- * Small bodies: JSON and forms, whole in memory, parsed in a thread.
+ * Small request bodies: JSON and forms, held in memory and parsed in a thread.
  *
- *     read -> feed (thread: collects; with the last piece, parse) -> done
+ *     read -> feed (thread: collects; with the last piece, parses) -> done
  *
- * What of a body that is too large came already is dropped, and the request
- * ends with 413.
+ * If a body is too large, what has arrived is dropped and the request ends with
+ * 413.
  */
 
 #include "ngx_http_xet.h"
@@ -92,7 +92,7 @@ ngx_http_xet_hub_body_feed(void *data, u_char *buf, size_t len,
 
     status = b->parse(b->data, b->text, b->len);
 
-    /* the answer may take long, and needs only what was parsed */
+    /* the response may take long, and needs only the parsed data */
 
     ngx_http_xet_hub_body_cleanup(b);
 

@@ -1,28 +1,28 @@
 
 /*
- * POST commit/{revision}, and POST batch of a bucket: what an upload has
- * brought gets its names.
+ * POST commit/{revision}, and POST batch of a bucket: uploaded files get their
+ * paths.
  *
  *     handler -> may the caller write? (PostgreSQL)
- *     feed    (thread) operations, into a batch
- *     take    files that stand in the commit, together, when they are many
- *                      bytes, and the last ones (ngx_http_xet_hub_files.c)
- *     stage   (query)  a batch that is full, and the last one
- *     claims  (query)  files that the commit names by a SHA-256, among those
- *                      that uploads of the repo have brought: what is wrong, or
- *                      whose SHA-256 nobody has computed
- *     prove   (jobs)   reads these, one after the other; those that another
- *                      commit reads are waited for, and asked for again
- *     commit  (query)  all of it, or nothing; where others have changed the
- *                      same files since the branch was looked at, and the
- *                      client has said no parent, once more
+ *     feed    (thread) parses operations into a batch
+ *     take    stores files that are contained in the commit, when they have
+ *                      many bytes and at the end (ngx_http_xet_hub_files.c)
+ *     stage   (query)  stores a full batch, and the last one
+ *     claims  (query)  looks up the files that the commit names by SHA-256
+ *                      among the uploads of the repo: reports errors, and
+ *                      files whose SHA-256 was never computed
+ *     prove   (jobs)   reads these files one by one; if another commit reads
+ *                      one already, waits for it and asks again
+ *     commit  (query)  applies everything or nothing; if another commit has
+ *                      changed the same files since the branch was read, and
+ *                      the client has named no parent, tries once more
  *
- * What a shard says of a SHA-256 is a claim, so no commit that others see rests
- * on one.  What is staged and not committed is dropped when the request ends;
- * what a crash leaves of that is swept by its age.
+ * The SHA-256 in a shard is only a claim, so no visible commit relies on one.
+ * If the request ends before the commit, staged operations are dropped; those
+ * that a crash has left are swept by age.
  *
  * Memory: two buffers of the body, a batch of up to 1,000 operations, a line of
- * up to 1 MiB, and up to 2 MiB of files that stand in the commit.
+ * up to 1 MiB, and up to 2 MiB of files that are contained in the commit.
  */
 
 #include "ngx_http_xet.h"
@@ -41,7 +41,7 @@
 #define NGX_HTTP_XET_HUB_AGAIN       500       /* ms */
 
 
-/* A file that is to be proven. */
+/* A file whose SHA-256 is to be proven. */
 
 typedef struct {
     xet_hash_t                   hash;
@@ -166,7 +166,7 @@ ngx_http_xet_hub_commit_handler(ngx_http_request_t *r,
                      ngx_http_xet_hub_commit_op, c);
     hub->refusal = &c->ops.refusal;
 
-    /* a commit keeps what it deletes, for those before it; a bucket has none */
+    /* a deleted file stays in earlier commits; a bucket has none */
 
     c->keeps = (c->ops.bucket
                 && ngx_http_xet_closed(r, XET_SCOPE_DELETE, &message));
@@ -174,7 +174,8 @@ ngx_http_xet_hub_commit_handler(ngx_http_request_t *r,
     if (ngx_http_xet_hub_flag(r, "create_pr")) {
         return ngx_http_xet_error(r, NGX_HTTP_NOT_IMPLEMENTED,
                                   "no_pull_requests",
-                                  "This server has no pull requests");
+                                  "This server does not support pull "
+                                  "requests");
     }
 
     return ngx_http_xet_query_wait(r,
@@ -188,7 +189,7 @@ ngx_http_xet_hub_commit_cleanup(void *data)
 {
     ngx_http_xet_hub_commit_t *c = data;
 
-    /* a statement that is under way drops it when it has ended */
+    /* a statement in flight drops it at its end */
 
     if (c->staged && !c->query->inherited) {
         (void) ngx_http_xet_post(hub_unstage, .upload = c->upload,
@@ -247,7 +248,7 @@ ngx_http_xet_hub_commit_entered(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* Called again with the same piece after a wait: behind what was taken. */
+/* Called again with the same piece after a pause: skip what was taken. */
 
 static xet_status_t
 ngx_http_xet_hub_commit_feed(void *data, u_char *buf, size_t len,
@@ -298,7 +299,7 @@ ngx_http_xet_hub_commit_op(void *ctx, const xet_hub_operation_t *op)
 }
 
 
-/* A batch that is full is staged before there is more of it. */
+/* A full batch is staged before more is parsed. */
 
 static xet_status_t
 ngx_http_xet_hub_commit_add(ngx_http_xet_hub_commit_t *c,
@@ -341,7 +342,7 @@ ngx_http_xet_hub_commit_header(ngx_http_xet_hub_commit_t *c,
 }
 
 
-/* Taken in with others, before there are more of them than memory is for. */
+/* Stored together with others, before they need too much memory. */
 
 static xet_status_t
 ngx_http_xet_hub_commit_inline(ngx_http_xet_hub_commit_t *c,
@@ -539,7 +540,7 @@ ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
 {
     if (c->ops.bucket) {
 
-        /* names its files by what they are */
+        /* it names its files by their hashes */
 
         ngx_http_xet_hub_wait(r,
             ngx_http_xet_query_leave(r,
@@ -558,8 +559,8 @@ ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
 
 
 /*
- * 422 has the same body as 200: what of the operations has failed.  What is
- * staged still is the answer, which is dropped now that it has come.
+ * 422 has the same body as 200: which operations have failed.  The answer is
+ * staged, and is dropped now that it was read.
  */
 
 static void
@@ -611,7 +612,7 @@ ngx_http_xet_hub_commit_claimed(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* The files to be proven; NGX_DONE when the commit is refused. */
+/* Reads the files to be proven; NGX_DONE if the commit was rejected. */
 
 static ngx_int_t
 ngx_http_xet_hub_commit_doubts(ngx_http_request_t *r,
@@ -668,7 +669,7 @@ ngx_http_xet_hub_commit_doubts(ngx_http_request_t *r,
 }
 
 
-/* Other commits read all that is left: what they find out holds here, too. */
+/* Other commits read all remaining files: their results count here, too. */
 
 static void
 ngx_http_xet_hub_commit_pause(ngx_http_request_t *r,
@@ -701,7 +702,7 @@ ngx_http_xet_hub_commit_again(ngx_event_t *ev)
 }
 
 
-/* Reads the next file; or behind the last one asks whether there are more. */
+/* Reads the next file; after the last one asks whether there are more. */
 
 static void
 ngx_http_xet_hub_commit_prove(ngx_http_request_t *r,
@@ -815,7 +816,7 @@ ngx_http_xet_hub_commit_hashed(ngx_http_request_t *r, void *data,
 }
 
 
-/* Whether it is what was claimed is told by xet.hub_claims(). */
+/* xet.hub_claims() finds out whether the claim was right. */
 
 static void
 ngx_http_xet_hub_commit_proven(ngx_http_request_t *r, ngx_int_t rc)
@@ -899,7 +900,7 @@ ngx_http_xet_hub_commit_made(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* The commit that the branch has, for who says no parent himself. */
+/* The current commit of the branch, for a client that names no parent. */
 
 static ngx_int_t
 ngx_http_xet_hub_commit_seen(ngx_http_request_t *r,
@@ -923,7 +924,7 @@ ngx_http_xet_hub_commit_seen(ngx_http_request_t *r,
 }
 
 
-/* How many rows were changed, and how many bytes that has added: "12 5040". */
+/* The number of changed rows, and of bytes added: "12 5040". */
 
 static void
 ngx_http_xet_hub_commit_note(ngx_http_request_t *r,

@@ -1,11 +1,11 @@
 
 /*
- * POST lfs-files/duplicate: files of a repo become files of another one, so
- * that a commit there may name them without their bytes.
+ * POST lfs-files/duplicate: makes files of one repo available to another one,
+ * so that a commit there may name them without an upload.
  *
- *     handler -> body -> one statement, whose text is the answer
+ *     handler -> body -> one statement, whose text is the response
  *
- * The path names the repo that has them, the body the other one.
+ * The path names the repo that has the files, the body names the other one.
  */
 
 #include "ngx_http_xet.h"

@@ -1,18 +1,18 @@
 
 /*
- * Files that stand in a request: those of a commit, and those that a repo is
- * created with.
+ * Files that are contained in a request: in a commit, or in the creation of a
+ * repo.
  *
- *     add    (thread)   a file, of the body: its SHA-256, a copy of its bytes
+ *     add    (thread)   a file of the body: its SHA-256, a copy of its bytes
  *     here   (query)    which of them the repo has already
- *     take   (the ingest service) the others, together
+ *     take   (the ingest service) stores the others, together
  *
- * So what many small files cost depends on their bytes.  A file that the repo
- * has is not stored again, and stays for as long as one that comes now.
+ * Many small files are stored together, so their cost depends on their bytes. A
+ * file that the repo has already is not stored again; it is kept as long as a
+ * new one.
  *
- * Memory: NGX_HTTP_XET_HUB_FILES_SIZE bytes of contents, and one file more.
- * The structure belongs to the thread while it adds, to the event loop
- * otherwise.
+ * Memory: NGX_HTTP_XET_HUB_FILES_SIZE bytes of contents, plus one file.  The
+ * structure belongs to the thread while it adds, else to the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -55,7 +55,7 @@ ngx_http_xet_hub_files_destroy(ngx_http_xet_hub_files_t *f)
 }
 
 
-/* A file without bytes needs no upload, and one that comes twice needs one. */
+/* An empty file needs no upload, and duplicate files need one. */
 
 xet_status_t
 ngx_http_xet_hub_files_add(ngx_http_xet_hub_files_t *f,

@@ -1,17 +1,18 @@
 
 /*
- * The files that a repo is created with: its first commit.
+ * The first commit of a repo that is created with files.
  *
- *     add    (thread)   a file, of the body
- *     begin  (query)    may the caller create it?  A place for its uploads
- *     take   all of them, together (ngx_http_xet_hub_files.c)
- *     stage  (query)    the same, for the statement that makes the repo
+ *     add    (thread)   a file of the body
+ *     begin  (query)    may the caller create the repo?  Makes a temporary
+ *                       repo for the uploads
+ *     take   stores all files together (ngx_http_xet_hub_files.c)
+ *     stage  (query)    the same files, for the statement that creates the repo
  *
- * The place is one that no token leads to.  It becomes that of the repo when
- * that is made; else it is dropped, with what was staged, when the request
- * ends, or by the sweep.
+ * No token leads to the temporary repo.  When the repo is created, it becomes
+ * the place of its uploads.  Otherwise it is dropped with the staged files when
+ * the request ends, or by the sweep.
  *
- * Memory: the contents, which stand in a body of 1 MiB.
+ * Memory: the contents of the files, which fit into a body of 1 MiB.
  */
 
 #include "ngx_http_xet.h"
@@ -64,7 +65,7 @@ ngx_http_xet_hub_first_cleanup(void *data)
 {
     ngx_http_xet_hub_first_t *first = data;
 
-    /* a statement that is under way drops it when it has ended */
+    /* a statement in flight drops it at its end */
 
     if (first->begun && !first->query->inherited) {
         (void) ngx_http_xet_post(hub_unstage, .upload = first->upload);
@@ -137,7 +138,7 @@ ngx_http_xet_hub_first_begun(ngx_http_request_t *r, ngx_int_t rc)
 
     if (answer.more.data == NULL) {
 
-        /* it is there, as it will be told; or if it goes now, XT003 */
+        /* it exists, as the statement will find; if it is deleted now, XT003 */
 
         ngx_http_xet_hub_first_end(r, first, 1);
         return;

@@ -1,19 +1,19 @@
 
 /*
- * LFS: what git-lfs, and clients of a Hub without Xet, send and fetch files by.
+ * LFS: transfers for git-lfs, and for clients of a Hub without Xet.
  *
- *     batch   handler -> body -> may the caller? -> which are there?
- *             (PostgreSQL) -> for each object nothing, or a URL -> which of
- *             the next ones are there? ...
- *     put     the URL's signature -> the file, as PUT files takes it
- *     get     the URL's signature -> the file of this SHA-256 -> its bytes
+ *     batch   handler -> body -> may the caller? -> which objects exist?
+ *             (PostgreSQL) -> for each object nothing, or a URL -> the next
+ *             objects ...
+ *     put     the URL's signature -> the file, stored as by PUT files
+ *     get     the URL's signature -> the file with this SHA-256 -> its bytes
  *
- * Clients put objects without any header: the right to do so is in the URL,
- * for one object of one repo, for as long as a token would hold.  An upload
- * that asks for "xet" gets a token of the repo in the place of a URL.
+ * Clients upload objects without any header, so the URL carries the permission:
+ * for one object of one repo, valid as long as a token.  An upload that asks
+ * for the transfer "xet" gets a token of the repo instead of a URL.
  *
- * Memory of a batch: its objects, of a body of 1 MiB, and a part of the answer,
- * NGX_HTTP_XET_HUB_LFS_PART objects (ngx_http_xet_hub_stream.c).
+ * Memory of a batch: its objects, from a body of 1 MiB, and a part of the
+ * response, NGX_HTTP_XET_HUB_LFS_PART objects (ngx_http_xet_hub_stream.c).
  */
 
 #include "ngx_http_xet.h"
@@ -34,7 +34,7 @@
 #define NGX_HTTP_XET_HUB_LFS_TYPE   "application/vnd.git-lfs+json"
 
 
-/* An object that a client has or wants. */
+/* An object that a client offers or requests. */
 
 typedef struct {
     u_char      sha256[XET_HUB_SHA256_LEN];
@@ -58,7 +58,7 @@ typedef struct {
 } ngx_http_xet_hub_lfs_t;
 
 
-/* What the URL of an object says. */
+/* The contents of an object's URL. */
 
 typedef struct {
     u_char                  sha256[XET_HUB_SHA256_LEN];
@@ -284,8 +284,8 @@ ngx_http_xet_hub_lfs_looked(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * The rows are in the order of the objects.  What nobody has proven is there
- * for an upload, whose commit proves it, and not for a download.
+ * The rows are in the order of the objects.  An object whose SHA-256 is not
+ * proven exists for an upload, whose commit proves it, but not for a download.
  */
 
 static ngx_int_t
@@ -374,7 +374,7 @@ ngx_http_xet_hub_lfs_begin(ngx_http_xet_hub_lfs_t *l, xet_buf_t *b)
 }
 
 
-/* What is made on the way is in the pool of the part. */
+/* temporary data is in the pool of the part */
 
 static ngx_int_t
 ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_pool_t *pool,
@@ -402,7 +402,9 @@ ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_pool_t *pool,
 
     } else if (!l->list.upload || !o->known) {
 
-        /* what is there already has no actions, not even an empty list */
+        /*
+         * an object that exists already has no actions, not even an empty list
+         */
 
         ngx_str_set(&header, "{}");
 
@@ -438,7 +440,7 @@ ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_pool_t *pool,
 }
 
 
-/* One token for all objects; the URL gives another one when it expires. */
+/* One token for all objects; the URL issues another one when it expires. */
 
 static ngx_int_t
 ngx_http_xet_hub_lfs_token(ngx_http_request_t *r, ngx_http_xet_hub_lfs_t *l,
@@ -462,7 +464,7 @@ ngx_http_xet_hub_lfs_token(ngx_http_request_t *r, ngx_http_xet_hub_lfs_t *l,
         return NGX_ERROR;
     }
 
-    /* endpoints and tokens have nothing that JSON escapes */
+    /* endpoints and tokens need no escapes in JSON */
 
     p = ngx_pnalloc(r->pool, endpoint.len + token.len + 160);
     if (p == NULL) {
@@ -538,7 +540,7 @@ ngx_http_xet_hub_lfs_mac(ngx_pool_t *pool, const u_char *key,
     u_char        *text, *p, full[EVP_MAX_MD_SIZE];
     unsigned int   len;
 
-    /* of fixed lengths but for the last one, so that nothing is ambiguous */
+    /* all but the last one have fixed lengths, so this is unambiguous */
 
     text = ngx_pnalloc(pool, sizeof(NGX_HTTP_XET_HUB_LFS_LABEL)
                                 + XET_HUB_SHA256_LEN + 9 + store->len);
@@ -566,8 +568,8 @@ ngx_http_xet_hub_lfs_mac(ngx_pool_t *pool, const u_char *key,
 
 
 /*
- * Whether the URL is one that this server, or a node that can sign tokens, has
- * made: the first key signs, and the keys after it have signed before.
+ * Whether this server, or a node that can sign tokens, has made the URL: the
+ * first key signs, and the following keys have signed before.
  */
 
 static xet_status_t
@@ -602,7 +604,7 @@ ngx_http_xet_hub_lfs_signed(ngx_http_request_t *r,
 }
 
 
-/* NGX_OK, or what the handler returns for a URL that is not ours. */
+/* NGX_OK, or the result of the handler for a foreign URL. */
 
 static ngx_int_t
 ngx_http_xet_hub_lfs_check(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,

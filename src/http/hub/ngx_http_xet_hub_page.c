@@ -1,13 +1,14 @@
 
 /*
- * What the pages of a Hub have in common: the frame, the headers, and errors.
+ * Common parts of the web pages of a Hub: the frame, the headers, and errors.
  *
- * There is no script, and nothing is loaded: the style is a part of the page,
- * and the policy names its digest.  What a page shows depends on who asks for
- * it, so nobody else may keep it; whoever has it asks again, and gets 304 where
- * it is the same, since the entity tag is a digest of the page.
+ * Pages have no scripts and load nothing: the style is inside the page, and the
+ * content security policy contains its digest.  The contents depend on the
+ * caller, so only the browser may cache a page.  The browser revalidates it
+ * each time; the entity tag is a digest of the page, so an unchanged page is
+ * 304.
  *
- * All that is not markup is escaped by xet_hub_html().
+ * xet_hub_html() escapes everything that is not markup.
  */
 
 #include "ngx_http_xet.h"
@@ -85,7 +86,7 @@ ngx_http_xet_hub_page_begin(ngx_http_request_t *r, xet_buf_t *b,
 }
 
 
-/* As whom the page is shown; where anybody comes, nobody is told. */
+/* Shows the caller's name, except if all callers are anonymous. */
 
 static void
 ngx_http_xet_hub_page_who(ngx_http_request_t *r, xet_buf_t *b)
@@ -133,7 +134,7 @@ ngx_http_xet_hub_page_send(ngx_http_request_t *r, xet_buf_t *b)
     ngx_int_t               rc;
     ngx_http_xet_content_t  content;
 
-    /* what has the headers of a page is none any more, if it is refused */
+    /* after the headers of a page were added, a later error is not a page */
 
     ngx_http_xet_ctx(r)->refuse = NULL;
 
@@ -181,18 +182,17 @@ ngx_http_xet_hub_page_refuse(ngx_http_request_t *r,
         const char  *title;
         const char  *text;
     } texts[] = {
-        { 400, "Bad request", "This address is not well-formed." },
-        { 401, "Sign in", "This server asks for a token: give it as the "
-          "password, with any name." },
+        { 400, "Bad request", "This address is malformed." },
+        { 401, "Sign in", "This server requires a token: enter it as the "
+                          "password, with any user name." },
         { 403, "Not allowed", "The token does not allow this." },
-        { 404, "Not found", "There is nothing here, or nothing that you may "
-          "see." },
-        { 405, "Not a page", "There is nothing to look at here." },
-        { 503, "Not now", "The server can't answer now. Try again later." }
+        { 404, "Not found", "The page does not exist, or you have no access." },
+        { 405, "Not a page", "There is no page at this address." },
+        { 503, "Not now", "The server is unavailable. Try again later." }
     };
 
     ngx_str_set(&title, "Error");
-    text = "This did not work.";
+    text = "The request failed.";
 
     for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 

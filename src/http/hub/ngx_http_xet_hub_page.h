@@ -1,12 +1,11 @@
 
 /*
- * Inside of the Hub: its pages.
+ * Internal to the Hub: its web pages.
  *
- * A page is written into one buffer and sent when it is whole.  It has at most
- * NGX_HTTP_XET_HUB_ROWS rows, titles are cut by PostgreSQL, a path has 1,024
- * bytes and a text 64 KiB; a character is six bytes at most when it is escaped.
- * So a page takes 200 KiB where names are as usual, and 4 MiB at the very most,
- * until it is sent.
+ * A page is written into one buffer and sent when it is complete.  It has at
+ * most NGX_HTTP_XET_HUB_ROWS rows.  PostgreSQL truncates titles; a path has at
+ * most 1,024 bytes, a text 64 KiB, and an escaped character six bytes.  So a
+ * page takes 200 KiB with usual names, and at most 4 MiB, until it is sent.
  */
 
 #ifndef _NGX_HTTP_XET_HUB_PAGE_H_INCLUDED_
@@ -46,7 +45,7 @@ typedef struct {
 } ngx_http_xet_hub_view_t;
 
 
-/* The page of a repo, while it is made. */
+/* The state of a repo page that is being made. */
 
 typedef struct {
     xet_buf_t                 b;
@@ -57,64 +56,60 @@ typedef struct {
     ngx_http_xet_reader_t    *reader;
     u_char                   *text;
     size_t                    len;
-    size_t                    most;            /* bytes of it that are shown */
+    size_t                    most;            /* bytes of it to show */
 } ngx_http_xet_hub_paper_t;
 
 
-/*
- * ngx_http_xet_hub_page.c: what all pages have: the frame, headers, errors.
- */
+/* ngx_http_xet_hub_page.c: common parts of pages: frame, headers, errors. */
 
-/* Begins b, which is not initialized yet, with all up to "<main>". */
+/* Initializes b and writes everything up to "<main>". */
 void ngx_http_xet_hub_page_begin(ngx_http_request_t *r, xet_buf_t *b,
     const ngx_str_t *title);
 
-/* Ends and sends it: 200, or 304.  As ngx_http_xet_send(). */
+/* Completes and sends the page: 200, or 304.  As ngx_http_xet_send(). */
 ngx_int_t ngx_http_xet_hub_page_send(ngx_http_request_t *r, xet_buf_t *b);
 
-/* The same as an error: ctx->refuse of a request that people may make. */
+/* Sends an error as a page: ctx->refuse for routes that are web pages. */
 ngx_int_t ngx_http_xet_hub_page_refuse(ngx_http_request_t *r,
     const ngx_http_xet_error_t *error);
 
 /*
- * What a statement of a page has come to: NGX_OK, or NGX_DONE where the request
- * was answered with the error and finalized.  No rows are no error.
+ * Checks the result of a statement: NGX_OK, even without rows; or NGX_DONE if
+ * the request was answered with an error and finalized.
  */
 ngx_int_t ngx_http_xet_hub_page_result(ngx_http_request_t *r, ngx_int_t rc);
 
-/* How many rows it has brought. */
+/* The number of rows of the statement. */
 ngx_uint_t ngx_http_xet_hub_page_rows(ngx_http_request_t *r, ngx_int_t rc);
 
-/* Writes the path of the page of a repo, without a "/" at its end. */
+/* Writes the path of a repo page, without a trailing "/". */
 void ngx_http_xet_hub_page_repo_url(ngx_http_request_t *r, xet_buf_t *b,
     xet_hub_kind_e kind, const ngx_str_t *repo);
 
 /*
- * Writes that of a folder or a file of it; verb is "tree" or "resolve".  A
- * bucket has no revision.
+ * Writes the path of a folder or file; verb is "tree" or "resolve".  A bucket
+ * has no revision.
  */
 void ngx_http_xet_hub_page_url(ngx_http_request_t *r, xet_buf_t *b,
     xet_hub_kind_e kind, const ngx_http_xet_hub_view_t *view,
     const char *verb, const ngx_str_t *path);
 
 
-/*
- * ngx_http_xet_hub_page_tree.c: the rows of the statement, as a table.
- */
+/* ngx_http_xet_hub_page_tree.c: writes the rows of the statement as a table. */
 void ngx_http_xet_hub_page_tree(ngx_http_request_t *r, ngx_uint_t rows,
     ngx_http_xet_hub_paper_t *paper);
 
 
 /*
- * ngx_http_xet_hub_page_use.c: lines to copy that fetch the repo or the file.
+ * ngx_http_xet_hub_page_use.c: writes commands that fetch the repo or the file.
  */
 void ngx_http_xet_hub_page_use(ngx_http_request_t *r,
     ngx_http_xet_hub_paper_t *paper);
 
 
 /*
- * ngx_http_xet_hub_page_text.c: reads the text that belongs to the page, writes
- * it, and sends the page.  NGX_AGAIN: the request will be finalized later.
+ * ngx_http_xet_hub_page_text.c: reads the text of the page, writes it, and
+ * sends the page.  NGX_AGAIN: the request will be finalized later.
  */
 ngx_int_t ngx_http_xet_hub_page_text(ngx_http_request_t *r,
     ngx_http_xet_hub_paper_t *paper);

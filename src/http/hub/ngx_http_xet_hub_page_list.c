@@ -1,15 +1,16 @@
 
 /*
- * Pages of repos: all that the caller may see, those of a kind, those of an
- * owner; the newest first, a page of them at a time, and by a part of the name.
+ * Pages that list repos: all repos that the caller may see, those of a kind or
+ * of an owner, optionally filtered by a part of the name.  The most recently
+ * changed comes first.
  *
  *     handler -> arguments -> one statement -> a table
  *
- * How many there are is told to nobody: a page has a link to the next one, or
- * none.  A page goes on behind the last repo of the page before, so one that
- * changes meanwhile is on the first page and not left out.  A page looks at
- * 5,000 repos: where few of them are to be shown, it has fewer rows and a next
- * one.
+ * A page shows no total, only a link to the next page, if there is one.  The
+ * next page continues after the last repo of this one.  So a repo that changes
+ * meanwhile moves to the first page, and none is left out.  A page examines
+ * 5,000 repos: if few of them match, it has fewer rows and a link to the next
+ * page.
  */
 
 #include "ngx_http_xet.h"
@@ -127,7 +128,7 @@ ngx_http_xet_hub_page_list(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
         ngx_str_null(&hub->asked.name);
     }
 
-    /* one more than is shown tells whether there is a next page */
+    /* one row more than shown tells whether there is a next page */
 
     return ngx_http_xet_query_wait(r,
                ngx_http_xet_query(r, hub_page_list,
@@ -180,14 +181,14 @@ ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc)
         rows -= list->looked;
     }
 
-    /* an owner whose repos may not be seen is nobody */
+    /* an owner without visible repos is not found */
 
     if (rows == 0 && list->owner && hub->asked.name.data == NULL
         && list->after.data == NULL && !ngx_http_xet_hub_page_mine(hub))
     {
         ngx_http_finalize_request(r,
             ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "RepoNotFound",
-                               "There are no repos of this owner"));
+                               "No repositories of this owner"));
         return;
     }
 
@@ -213,13 +214,13 @@ ngx_http_xet_hub_page_mine(ngx_http_xet_hub_t *hub)
 }
 
 
-/* The form leads to the page that it is on. */
+/* The form reloads the page that it is on. */
 
 static void
 ngx_http_xet_hub_page_search(xet_buf_t *b, ngx_http_xet_hub_t *hub)
 {
     xet_hub_html(b, "<form method=\"get\" role=\"search\">\n"
-                 "<label for=\"search\">Part of a name</label>\n"
+                 "<label for=\"search\">Search repositories</label>\n"
                  "<input type=\"search\" id=\"search\" name=\"search\" "
                  "value=\"%t\">\n"
                  "<button type=\"submit\">Search</button>\n"
@@ -238,18 +239,18 @@ ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
     list = ngx_http_xet_hub_get(r)->state;
 
     if (rows == 0 && list->looked) {
-        xet_hub_html(b, "<p>None of these 5,000 repos is one.</p>\n");
+        xet_hub_html(b, "<p>No match among these 5,000 repositories.</p>\n");
         return;
     }
 
     if (rows == 0) {
-        xet_hub_html(b, "<p>There are no repos here.</p>\n");
+        xet_hub_html(b, "<p>No repositories.</p>\n");
         ngx_http_xet_hub_page_first(r, b);
         return;
     }
 
     xet_hub_html(b, "<table>\n"
-                 "<caption>The last to change comes first</caption>\n"
+                 "<caption>Recently updated first</caption>\n"
                  "<thead>\n"
                  "<tr><th scope=\"col\">Name</th>"
                  "<th scope=\"col\">Kind</th>"
@@ -271,9 +272,9 @@ ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
 
 
 /*
- * How the first one comes: of what a folder makes, for who may have one.  Where
- * anybody comes, hf wants a token all the same, and has perhaps one of another
- * Hub, which is not for this one.
+ * How to create the first repo from a folder, for callers who may.  Without
+ * authentication hf needs a token nevertheless, and must not send one of
+ * another Hub.
  */
 
 static void
@@ -323,8 +324,8 @@ ngx_http_xet_hub_page_row(ngx_http_request_t *r, xet_buf_t *b,
                  xet_hub_kind_name(kind));
 
     if (listed->files < 0) {
-        xet_hub_html(b, "<td class=\"n\" data-name=\"Files\">not known</td>"
-                     "<td class=\"n\" data-name=\"Size\">not known</td>");
+        xet_hub_html(b, "<td class=\"n\" data-name=\"Files\">unknown</td>"
+                     "<td class=\"n\" data-name=\"Size\">unknown</td>");
 
     } else {
         xet_hub_html(b, "<td class=\"n\" data-name=\"Files\">%n</td>"

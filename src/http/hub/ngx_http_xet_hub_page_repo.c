@@ -2,12 +2,12 @@
 /*
  * The page of a repo: a folder of it at a revision, or a file.
  *
- *     handler -> the repo -> branches and tags -> what is in the folder
- *             -> the text that belongs to it -> sent
+ *     handler -> the repo -> branches and tags -> contents of the folder
+ *             -> the text to show -> sent
  *
- * Each step is a statement, and writes what it got into the page before the
- * next one is sent, since rows are gone with that.  The steps behind the first
- * one name its commit, so a page shows one state of the repo.
+ * Each step is a statement.  It writes its rows into the page before the next
+ * statement, which frees them.  The first step finds the commit, and the others
+ * name it, so a page shows one state of the repo.
  */
 
 #include "ngx_http_xet.h"
@@ -102,7 +102,7 @@ ngx_http_xet_hub_page_found(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* Rows are gone with the next statement, so the view is a copy. */
+/* The view is a copy, since the next statement frees the rows. */
 
 static ngx_int_t
 ngx_http_xet_hub_page_view(ngx_http_request_t *r,
@@ -205,7 +205,7 @@ ngx_http_xet_hub_page_refs(ngx_http_request_t *r, ngx_int_t rc)
         name.data = ref.data + (tag ? 5 : 6);
         name.len = ref.len - (tag ? 5 : 6);
 
-        /* a tag that is called as a branch is found by this name only */
+        /* a tag with the name of a branch is found only by this name */
 
         view.rev = tag ? ref : name;
 
@@ -217,7 +217,7 @@ ngx_http_xet_hub_page_refs(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     if (rows == NGX_HTTP_XET_HUB_ROWS) {
-        xet_hub_html(&paper->b, "<li>There may be more than these.</li>\n");
+        xet_hub_html(&paper->b, "<li>There may be more.</li>\n");
     }
 
     xet_hub_html(&paper->b, "</ul>\n</details>\n");
@@ -374,9 +374,10 @@ ngx_http_xet_hub_page_facts(ngx_http_request_t *r,
     hub = ngx_http_xet_hub_get(r);
     view = &paper->view;
 
-    xet_hub_html(b, "<p>A %s", xet_hub_kind_name(hub->asked.kind));
+    xet_hub_html(b, "<p>%s %s", view->files ? "A" : "Empty",
+                 xet_hub_kind_name(hub->asked.kind));
 
-    if (view->files >= 0) {
+    if (view->files > 0) {
         xet_hub_html(b, " of %n file%s, %b", (uint64_t) view->files,
                      (view->files == 1) ? "" : "s", (uint64_t) view->bytes);
     }

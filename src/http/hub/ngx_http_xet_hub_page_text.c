@@ -1,13 +1,12 @@
 
 /*
- * The text on a page: README.md of a folder, or the file that the page is of.
- * It is shown as it is, with no markup of its own, and no more of it than
- * NGX_HTTP_XET_HUB_TEXT bytes.
+ * The text on a page: README.md of a folder, or the file of the page.  It is
+ * shown as plain text, at most NGX_HTTP_XET_HUB_TEXT bytes.
  *
- *     open (PostgreSQL) -> range -> next (a thread reads) … -> sent
+ *     open (PostgreSQL) -> range -> next (a thread reads) ... -> sent
  *
- * A text that can't be read is left out, and the page says so; the rest of it
- * is as good as it was.
+ * If the text can't be read, the page says so; the rest of the page is
+ * complete.
  */
 
 #include "ngx_http_xet.h"
@@ -142,10 +141,10 @@ ngx_http_xet_hub_page_read(ngx_http_request_t *r,
 
     } else {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "xet: a page lacks the text of \"%V\": %s",
+                      "xet: a page was sent without the text of \"%V\": %s",
                       &paper->view.readme, xet_status_text(status));
 
-        xet_hub_html(&paper->b, "<p>This file can't be read now.</p>\n");
+        xet_hub_html(&paper->b, "<p>This file is not available now.</p>\n");
     }
 
     return ngx_http_xet_hub_page_send(r, &paper->b);
@@ -158,18 +157,18 @@ ngx_http_xet_hub_page_show(ngx_http_xet_hub_paper_t *paper)
     size_t  n;
 
     if (paper->len == 0) {
-        xet_hub_html(&paper->b, "<p>This file is empty.</p>\n");
+        xet_hub_html(&paper->b, "<p>Empty file.</p>\n");
         return;
     }
 
     if (memchr(paper->text, '\0', paper->len)) {
-        xet_hub_html(&paper->b, "<p>This file is no text.</p>\n");
+        xet_hub_html(&paper->b, "<p>Binary file, no preview.</p>\n");
         return;
     }
 
     if (paper->view.size > paper->most) {
 
-        /* not half of a character */
+        /* not half a character */
 
         for (n = 0; n < 3 && (paper->text[paper->len - 1 - n] & 0xc0) == 0x80;
              n++)
@@ -184,7 +183,7 @@ ngx_http_xet_hub_page_show(ngx_http_xet_hub_paper_t *paper)
 
     xet_hub_html(&paper->b, "<pre dir=\"auto\">");
 
-    /* the first end of line behind the tag would be lost */
+    /* the first newline after the tag would be lost */
 
     if (paper->text[0] == '\n' || paper->text[0] == '\r') {
         xet_hub_html(&paper->b, "\n");
@@ -193,7 +192,7 @@ ngx_http_xet_hub_page_show(ngx_http_xet_hub_paper_t *paper)
     xet_hub_html(&paper->b, "%t</pre>\n", paper->len, paper->text);
 
     if (paper->view.size > paper->most) {
-        xet_hub_html(&paper->b, "<p>These are the first %n of %n bytes.</p>\n",
+        xet_hub_html(&paper->b, "<p>Showing the first %n of %n bytes.</p>\n",
                      (uint64_t) paper->len, (uint64_t) paper->view.size);
     }
 }

@@ -1,9 +1,9 @@
 
 /*
- * A folder as a table: its folders and files, with sizes, the commits that they
- * come from, and dates.  A folder leads to its page, a file to its bytes; these
- * come as an attachment, so the link has no attribute "download": for one that
- * has, browsers ask in another way, and can't give a password any more.
+ * A folder as a table: its folders and files, with sizes, commits and dates. A
+ * folder links to its page, a file to its bytes.  Files are sent as an
+ * attachment, so the link has no "download" attribute: with it, browsers make a
+ * request that can't ask for a password.
  */
 
 #include "ngx_http_xet.h"
@@ -42,7 +42,7 @@ ngx_http_xet_hub_page_tree(ngx_http_request_t *r, ngx_uint_t rows,
     xet_hub_html(b, "</h2>\n");
 
     if (rows == 0) {
-        xet_hub_html(b, "<p>There are no files here.</p>\n");
+        xet_hub_html(b, "<p>No files.</p>\n");
 
     } else {
         ngx_http_xet_hub_page_tree_head(r, b);
@@ -139,7 +139,7 @@ ngx_http_xet_hub_page_entry(ngx_http_request_t *r,
 }
 
 
-/* The first file is the one that the lines to copy fetch; a row is not kept. */
+/* The commands to copy fetch the first file; its row is not kept. */
 
 static ngx_int_t
 ngx_http_xet_hub_page_fetched(ngx_http_request_t *r,

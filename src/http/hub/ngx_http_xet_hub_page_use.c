@@ -1,11 +1,10 @@
 
 /*
- * Lines to copy that fetch a repo, or a file of it: with hf, with Python, with
- * curl.  They have the URL of this server as the caller knows it.
+ * Commands to copy that fetch a repo or a file: for hf, Python and curl.  They
+ * contain the URL of this server as the caller knows it.
  *
- * A branch may be called "$(rm -rf ~)", and the host is what the request says:
- * what goes into a line is a word of the shell's, or a string of Python's,
- * whatever it has in it.
+ * A branch may be named "$(rm -rf ~)", and the client chooses the host.  So
+ * every value is quoted as one word of the shell, or as a string of Python.
  */
 
 #include "ngx_http_xet.h"
@@ -73,7 +72,7 @@ ngx_http_xet_hub_page_use_hf(ngx_http_request_t *r,
         xet_hub_html(b, " --revision %w", ngx_http_xet_hub_str(&view->rev));
     }
 
-    /* a name of a file may begin like an option */
+    /* the name of a file may look like an option */
 
     if (!view->folder) {
         xet_hub_html(b, " -- %w", ngx_http_xet_hub_str(&view->path));

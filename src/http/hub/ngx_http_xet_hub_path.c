@@ -2,11 +2,11 @@
 /*
  * The path of a request to a Hub.
  *
- * The path is that of the request line: nginx's has the escapes decoded, and
- * of "refs%2Fpr%2F1/file" nobody could tell any more where the revision ends.
- * Where rules have changed the URI, or nginx has merged slashes or parts with
- * dots, what was sent is not what the location was chosen for, and the decoded
- * one counts: its percent signs are encoded again, so that it is decoded once.
+ * It is taken from the request line: in nginx's decoded path the end of the
+ * revision in "refs%2Fpr%2F1/file" is lost.  If the URI was rewritten, or if
+ * nginx has merged slashes or dot segments, the location was not chosen by the
+ * path as it was sent.  Then the decoded path is used, with its percent signs
+ * encoded again, so that it is decoded once.
  */
 
 #include "ngx_http_xet.h"
@@ -84,7 +84,7 @@ ngx_http_xet_hub_path(ngx_http_request_t *r, ngx_str_t *path)
 }
 
 
-/* The path as nginx has it, in the form in which paths are sent. */
+/* nginx's decoded path, encoded again. */
 
 static ngx_int_t
 ngx_http_xet_hub_path_encode(ngx_http_request_t *r, ngx_str_t *path)

@@ -1,16 +1,16 @@
 
 /*
- * What there is: repos, and their history.
+ * Reading repos and their history.
  *
- *     handler -> arguments -> one statement, whose text is the answer
+ *     handler -> arguments -> one statement, whose text is the response
  *
- * What a repo is, with its files; its branches and tags; and a page of commits
- * come in parts, each the text of a statement: 256 files or branches, or
- * commits of some 64 KiB.  A request holds one part, twice while it is copied:
- * of usual names 20 to 70 KB, of the longest ones 600 KB.
+ * The description of a repo with its files, lists of branches and tags, and
+ * pages of commits are sent in parts.  A part is the text of one statement: 256
+ * files or branches, or commits of some 64 KiB.  A request holds one part, and
+ * two while it is copied: 20 to 70 KB with usual names, at most 600 KB.
  *
- * Pages go on by a cursor, the last entry of the page before, so commits that
- * are made meanwhile neither repeat an entry nor leave one out.
+ * The cursor of a page is the last entry of the page before.  So new commits
+ * cause neither repeated nor missing entries.
  */
 
 #include "ngx_http_xet.h"
@@ -193,7 +193,7 @@ ngx_http_xet_hub_list_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 }
 
 
-/* What PostgreSQL would refuse as text is no part of any name. */
+/* Text that PostgreSQL would reject is not a part of any name. */
 
 static ngx_int_t
 ngx_http_xet_hub_list_arg(ngx_http_request_t *r, const char *name,
@@ -247,8 +247,8 @@ ngx_http_xet_hub_commits_ask(ngx_http_request_t *r)
 
 
 /*
- * The link to the next page; and the number of all commits, which is all that
- * some ask for.
+ * The link to the next page, and the total number of commits, which is all that
+ * some clients need.
  */
 
 static ngx_int_t
@@ -390,7 +390,7 @@ ngx_http_xet_hub_named_parse(void *data, u_char *text, size_t len)
 }
 
 
-/* The path names the branch; the body what it begins with. */
+/* The path names the branch, and the body its starting point. */
 
 static void
 ngx_http_xet_hub_branch_read(ngx_http_request_t *r, void *data)
@@ -409,7 +409,10 @@ ngx_http_xet_hub_branch_read(ngx_http_request_t *r, void *data)
 }
 
 
-/* The path names what the tag is of, the body the tag; a DELETE the tag. */
+/*
+ * The path names the revision and the body the tag; in a DELETE the path names
+ * the tag.
+ */
 
 static void
 ngx_http_xet_hub_tag_read(ngx_http_request_t *r, void *data)
@@ -443,7 +446,7 @@ ngx_http_xet_hub_ref_put(ngx_http_request_t *r, ngx_http_xet_hub_named_t *n,
 
     hub = ngx_http_xet_hub_get(r);
 
-    /* one of an older time that could not be made any more can go */
+    /* old names that are no longer allowed can be deleted */
 
     if (r->method != NGX_HTTP_DELETE) {
         rc = ngx_http_xet_hub_ref_check(r, name, &n->rev);
@@ -474,7 +477,7 @@ ngx_http_xet_hub_ref_put(ngx_http_request_t *r, ngx_http_xet_hub_named_t *n,
 }
 
 
-/* NGX_DECLINED where a branch or a tag may be called so, at this revision. */
+/* NGX_DECLINED if a branch or tag may have this name, at this revision. */
 
 static ngx_int_t
 ngx_http_xet_hub_ref_check(ngx_http_request_t *r, const ngx_str_t *name,
@@ -487,8 +490,9 @@ ngx_http_xet_hub_ref_check(ngx_http_request_t *r, const ngx_str_t *name,
 
     if (len) {
         *ngx_snprintf(text, sizeof(text) - 1,
-                      "No branch or tag can be called \"%*s\", or begin with"
-                      " that and a slash: it means a commit", len, name->data)
+                      "A branch or tag must not be named \"%*s\", or start "
+                      "with that and a slash: this name means a commit", len,
+                      name->data)
             = '\0';
 
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "ref_reserved",

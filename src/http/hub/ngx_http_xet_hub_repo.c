@@ -1,10 +1,10 @@
 
 /*
- * Repos: what makes, moves and deletes them, and their settings.
+ * Creates, moves and deletes repos, and changes their settings.
  *
- *     handler -> body -> who may (PostgreSQL) -> the answer
+ *     handler -> body -> permission (PostgreSQL) -> the response
  *
- * A body without an owner is about the name space of who asks.
+ * A body without an owner refers to the name space of the caller.
  */
 
 #include "ngx_http_xet.h"
@@ -125,7 +125,7 @@ ngx_http_xet_hub_settings_handler(ngx_http_request_t *r,
 }
 
 
-/* The path names a bucket, and the body says no more than who may see it. */
+/* The path names a bucket, and the body contains only its visibility. */
 
 ngx_int_t
 ngx_http_xet_hub_bucket_create_handler(ngx_http_request_t *r,
@@ -349,7 +349,7 @@ ngx_http_xet_hub_created(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* Clients read the URL of a repo that is there out of the refusal. */
+/* Clients read the URL of an existing repo from the error. */
 
 static ngx_int_t
 ngx_http_xet_hub_create_send(ngx_http_request_t *r,

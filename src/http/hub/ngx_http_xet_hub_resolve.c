@@ -3,12 +3,11 @@
  * GET and HEAD resolve/{revision}/{path}: a file by its name.
  *
  *     handler -> the path (PostgreSQL) -> headers
- *     HEAD     that is all: what a client of Xet needs to fetch the file itself
- *     GET      the file, as GET files/{file} gives it: ranges, conditions
+ *     HEAD     done: a Xet client has what it needs to fetch the file itself
+ *     GET      the file, as by GET files/{file}: ranges, conditions
  *
- * No answer leads elsewhere, so there is no redirect that could lose a header
- * or a token.  A client that says so in Accept gets what it needs for Xet as
- * JSON in the place of the bytes.
+ * There are no redirects that could lose a header or a token.  A client that
+ * asks for it in Accept gets the data of Xet as JSON instead of the bytes.
  */
 
 #include "ngx_http_xet.h"
@@ -19,7 +18,7 @@
 
 #define NGX_HTTP_XET_HUB_FILEINFO  "application/vnd.xet-fileinfo+json"
 
-/* The object id of git for a file without bytes. */
+/* The object id of git for an empty file. */
 #define NGX_HTTP_XET_HUB_EMPTY     "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
 
@@ -74,7 +73,7 @@ ngx_http_xet_hub_resolve_handler(ngx_http_request_t *r,
 }
 
 
-/* A file that a path leads to has a hash; the SHA-256 of some is not known. */
+/* Every file has a hash; the SHA-256 of some is not known. */
 
 static ngx_int_t
 ngx_http_xet_hub_resolve_row(ngx_http_request_t *r,
@@ -114,7 +113,7 @@ ngx_http_xet_hub_resolved(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    /* what a commit lacks is remembered by clients, under the commit */
+    /* clients cache missing files of a commit, under the commit */
 
     if (f->file.oid.len && hub->asked.kind != XET_HUB_BUCKET
         && ngx_http_xet_hub_header(r, "X-Repo-Commit", "%V", &f->file.oid)
@@ -162,7 +161,7 @@ ngx_http_xet_hub_resolve_send(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 }
 
 
-/* The rows are gone with the next statement: what is kept is copied. */
+/* The next statement frees the rows, so values are copied. */
 
 static ngx_int_t
 ngx_http_xet_hub_resolve_headers(ngx_http_request_t *r,
@@ -201,8 +200,8 @@ ngx_http_xet_hub_resolve_headers(ngx_http_request_t *r,
     f->etag.len = p - f->etag.data;
 
     /*
-     * One URL, one ETag, and two answers: a browser that keeps the one must not
-     * take it for the other.
+     * One URL has two responses with the same ETag: a browser with one in its
+     * cache must not use it for the other.
      */
 
     if (ngx_http_xet_hub_header(r, "X-Linked-Etag", "%V", &f->etag) != NGX_OK
@@ -219,7 +218,7 @@ ngx_http_xet_hub_resolve_headers(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    /* of a file without bytes there is nothing to fetch */
+    /* there is nothing to fetch of an empty file */
 
     return (f->file.size || hub->asked.kind == XET_HUB_BUCKET)
            ? ngx_http_xet_hub_resolve_xet(r, hub, f) : NGX_OK;
@@ -243,7 +242,7 @@ ngx_http_xet_hub_resolve_xet(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
         return NGX_ERROR;
     }
 
-    /* a URL with the commit is asked once for all files of it */
+    /* a URL with the commit is requested once for all its files */
 
     if (hub->asked.kind == XET_HUB_BUCKET) {
         return ngx_http_xet_hub_header(r, "Link",
@@ -258,7 +257,7 @@ ngx_http_xet_hub_resolve_xet(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 }
 
 
-/* The last part of the path; its type is that of its extension. */
+/* The last part of the path; its type depends on the extension. */
 
 static ngx_int_t
 ngx_http_xet_hub_resolve_name(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
@@ -326,8 +325,8 @@ ngx_http_xet_hub_wants_info(ngx_http_request_t *r)
 
 
 /*
- * What @huggingface/hub needs to fetch the file itself, most of it in headers:
- * it does not read the JSON.
+ * The data with which @huggingface/hub fetches the file itself, mostly in
+ * headers, since it ignores the JSON.
  */
 
 static ngx_int_t
@@ -361,7 +360,7 @@ ngx_http_xet_hub_resolve_info(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 }
 
 
-/* All of it is known; nothing of the file is looked up. */
+/* Everything is known; the file is not looked up. */
 
 static ngx_int_t
 ngx_http_xet_hub_resolve_head(ngx_http_request_t *r,
@@ -390,7 +389,7 @@ ngx_http_xet_hub_resolve_head(ngx_http_request_t *r,
 }
 
 
-/* By the book it would be 416: clients that ask for the size can't use that. */
+/* The standard says 416, but clients that ask for the size can't use that. */
 
 static ngx_int_t
 ngx_http_xet_hub_resolve_empty(ngx_http_request_t *r,

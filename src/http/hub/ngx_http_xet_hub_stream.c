@@ -1,19 +1,19 @@
 
 /*
- * Answers of a Hub that grow with a repo: a part at a time.
+ * Responses of a Hub that grow with the repo, sent in parts.
  *
  *     asking (a statement reads the rows of a part) -> sending (the client
  *     takes the part) -> asking ... -> done
  *
- * The first part decides: an error is a status, and an answer that is one part
- * has a length and is sent as any other one.  Otherwise the next part is asked
- * for when the client has taken the one before it, so a request holds the rows
- * and then the JSON of one part, however long the answer and slow the client.
- * Parts are of one commit: the first one says which, and the others name it.
+ * An error in the first part becomes a status.  A response of a single part has
+ * a length and is sent like any other.  Otherwise the next part is requested
+ * when the client has taken the one before.  So a request holds the rows and
+ * then the JSON of one part, however long the response and slow the client.
+ * The first part chooses the commit, and the others name it.
  *
- * What fails behind the first part breaks the answer off: nothing that looks
- * complete is sent.  That is also what happens where the caller may not read
- * the repo any more, since each statement looks at that anew.
+ * If a later part fails, the connection is closed, so that the truncated
+ * response does not look complete.  This also happens if the caller loses the
+ * permission to read the repo, since each statement checks it again.
  *
  * Lives in the event loop.
  */
@@ -49,13 +49,13 @@ ngx_http_xet_hub_stream_next(ngx_http_request_t *r, void *data)
 }
 
 
-/* A part of the answer is out: it can only be broken off. */
+/* A part of the response was sent: the connection can only be closed. */
 
 static void
 ngx_http_xet_hub_stream_end(ngx_http_request_t *r)
 {
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                  "xet: an answer of the Hub ends early");
+                  "xet: a response of the Hub was truncated");
 
     ngx_http_finalize_request(r, ngx_http_xet_break_off(r));
 }
@@ -92,7 +92,7 @@ ngx_http_xet_hub_stream_part(ngx_http_request_t *r,
 
     s->last = last;
 
-    /* all of the answer, if it is the first part, too */
+    /* if it is also the first part, the whole response */
 
     pool = (last && !s->stream.begun) ? r->pool
                                       : ngx_http_xet_stream_pool(&s->stream);

@@ -1,13 +1,13 @@
 
 /*
- * Tokens for uploads and downloads: the Hub says who may read or write a repo,
- * the location of "xet_api" that its tokens lead to does the rest.
+ * Tokens for uploads and downloads.  The Hub decides who may read or write a
+ * repo; the location of "xet_api" that its tokens point to transfers the data.
  *
- *     handler -> who may (PostgreSQL) -> a token for the repo alone
+ *     handler -> permission (PostgreSQL) -> a token for this repo only
  *
- * The name of the repo in the token is not that of the Hub: it stays when the
- * repo is moved, and never comes again, so a token for a repo that was deleted
- * is of no use for another one of its name.
+ * The repo in the token is an internal name.  It stays when the repo is
+ * renamed, and is never reused: a token for a deleted repo is useless for a new
+ * repo of the same name.
  */
 
 #include "ngx_http_xet.h"
@@ -38,7 +38,7 @@ ngx_http_xet_hub_write_token_handler(ngx_http_request_t *r,
 }
 
 
-/* A revision that is not there is no reason: clients write "None", too. */
+/* A missing revision is not an error: clients also send "None". */
 
 static ngx_int_t
 ngx_http_xet_hub_token(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
@@ -87,9 +87,9 @@ ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
     claims->repo.len = store->len;
 
     /*
-     * A machine remembers what it has sent, and names it in another repo, too:
-     * that is refused unless its tokens say that it is the same who comes,
-     * also where all are "me".
+     * A client remembers its uploads, and refers to them in other repos too.
+     * That is rejected unless its tokens have the same subject, even if all are
+     * "me".
      */
 
     if (hub->who.len) {
@@ -102,7 +102,7 @@ ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
 }
 
 
-/* What is given out for a token is good no longer than the token. */
+/* A token issued for another token does not outlive it. */
 
 uint64_t
 ngx_http_xet_hub_until(ngx_http_request_t *r)

@@ -1,15 +1,15 @@
 
 /*
- * The files of a repo: a folder of it, or all that is below one, a page at a
- * time; and those at some paths.
+ * Lists files of a repo: a folder, or everything below it, page by page; and
+ * files at given paths.
  *
- *     handler -> arguments -> a statement for each part -> a row each -> JSON
+ *     handler -> arguments -> a statement for each part -> rows -> JSON
  *
- * A page, or what was found of a list of paths, is sent in parts: of 256
- * entries, or of 64 with the title of a commit to each.  The rows of a part are
- * in memory and then its JSON, in pieces that are sent as they are; the rows
- * are freed before that.  Of usual names that is 100 KB of rows and 90 KB of
- * JSON; of the longest ones, which need escapes, up to 700 KB.
+ * A response is sent in parts of 256 entries, or of 64 when each has the title
+ * of a commit.  The rows of a part are in memory and then its JSON, which is
+ * sent in pieces after the rows are freed.  With usual names this is 100 KB of
+ * rows and 90 KB of JSON; with the longest names, which need escapes, up to 700
+ * KB.
  */
 
 #include "ngx_http_xet.h"
@@ -23,7 +23,7 @@
 #define NGX_HTTP_XET_HUB_PATHS_BODY  (8 * 1024 * 1024)
 
 
-/* What both have: the parts, and the commit that all of them are of. */
+/* Shared by both routes: the parts, and the commit of all parts. */
 
 typedef struct {
     ngx_http_xet_hub_stream_t  stream;
@@ -42,7 +42,7 @@ typedef struct {
 } ngx_http_xet_hub_folder_t;
 
 
-/* Paths that are asked for, by a form or by JSON. */
+/* Requested paths, in a form or in JSON. */
 
 typedef struct {
     ngx_http_xet_hub_listed_tree_t  listed;
@@ -97,7 +97,7 @@ ngx_http_xet_hub_tree_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* objects of a bucket are of no commit */
+    /* objects of a bucket have no commit */
 
     page->expand = (page->expand && hub->asked.kind != XET_HUB_BUCKET);
     page->part = ngx_http_xet_hub_tree_part(page->expand);
@@ -143,7 +143,7 @@ ngx_http_xet_hub_tree_answered(ngx_http_request_t *r, ngx_int_t rc)
     f = ngx_http_xet_hub_get(r)->state;
     page = f->page;
 
-    /* a commit that lacks a folder is named, so that clients can keep that */
+    /* the commit without the folder is named, so that clients can cache that */
 
     if (rc == NGX_OK && !f->listed.stream.stream.begun) {
         ngx_http_xet_query_hub_get(r, &answer);
@@ -193,7 +193,7 @@ ngx_http_xet_hub_tree_answered(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* Adds the link to the next page, and keeps what the other parts are of. */
+/* Adds the link to the next page, and keeps the commit for other parts. */
 
 static ngx_int_t
 ngx_http_xet_hub_tree_first(ngx_http_request_t *r,
@@ -228,7 +228,7 @@ ngx_http_xet_hub_tree_first(ngx_http_request_t *r,
 }
 
 
-/* The rows that a text is in are freed before it is used. */
+/* Copies a text whose rows are freed before it is used. */
 
 static void
 ngx_http_xet_hub_tree_keep(ngx_str_t *text, u_char *room, size_t size,
@@ -352,7 +352,7 @@ ngx_http_xet_hub_paths_parse(void *data, u_char *text, size_t len)
 }
 
 
-/* What no file can be called is not there. */
+/* An invalid path of a file does not exist. */
 
 static xet_status_t
 ngx_http_xet_hub_paths_add(void *ctx, const xet_hub_operation_t *op)

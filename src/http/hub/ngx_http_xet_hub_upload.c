@@ -1,12 +1,12 @@
 
 /*
- * POST preupload/{revision}: how the files of an upload are to be sent.
+ * POST preupload/{revision}: how the client is to send the files of an upload.
  *
  *     handler -> body -> a statement for each 256 files, whose text is a part
- *     of the answer
+ *     of the response
  *
- * All files but empty ones are sent before the commit, which then names them:
- * so none of them has to stand in it, and each is a file of Xet.
+ * All files except empty ones are uploaded before the commit, which names
+ * them.  So no file has to be contained in the commit, and each is a Xet file.
  */
 
 #include "ngx_http_xet.h"
@@ -49,7 +49,8 @@ ngx_http_xet_hub_preupload_handler(ngx_http_request_t *r,
     if (ngx_http_xet_hub_flag(r, "create_pr")) {
         return ngx_http_xet_error(r, NGX_HTTP_NOT_IMPLEMENTED,
                                   "no_pull_requests",
-                                  "This server has no pull requests");
+                                  "This server does not support pull "
+                                  "requests");
     }
 
     p = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_preupload_t),

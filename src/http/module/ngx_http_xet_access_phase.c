@@ -1,14 +1,14 @@
 
 /*
- * The access phase: tokens where the API is, signatures where the data is; and
- * before it, what an edge is to verify, and what has no access phase.
- * The bytes of xorbs then go out through nginx's static handler.
+ * The access phase: checks tokens where the API is, and signatures where the
+ * data is.  Before it: what an edge is to verify, and requests without an
+ * access phase.  nginx's static handler then sends the bytes of xorbs.
  *
- * nginx's range filter answers 200 with the whole file to whatever it does
- * not like: too many ranges, an If-Range that fails, ranges that sum up to
- * more than the file.  So everything that is not exactly within the
- * signature is refused here first; the data filter checks what the answer has
- * become in the end.
+ * nginx's range filter answers 200 with the whole file if it does not accept a
+ * range: with too many ranges, with an If-Range that fails, or with ranges
+ * larger than the file in total.  So everything that is not exactly covered by
+ * the signature is rejected here first.  The data filter checks the final
+ * response.
  */
 
 #include "ngx_http_xet.h"
@@ -33,11 +33,11 @@ static ngx_int_t ngx_http_xet_data_etag(ngx_http_request_t *r,
 
 /*
  * Subrequests, requests of foreign pages and bodies to verify are handled
- * before the access phase: "satisfy any" may pass over a handler of the access
- * phase, and nginx skips that phase for subrequests.  So where tokens or
- * signatures are checked, a subrequest is refused.  Clones, by which nginx
- * fetches slices and updates a cache, begin behind this phase: the request that
- * they belong to was checked.
+ * before the access phase: "satisfy any" may bypass a handler of the access
+ * phase, and nginx skips that phase for subrequests.  So a subrequest is
+ * rejected where tokens or signatures are checked.  Clones, with which nginx
+ * fetches slices and updates a cache, start after this phase: their main
+ * request was checked.
  */
 
 ngx_int_t
@@ -54,11 +54,11 @@ ngx_http_xet_preaccess_handler(ngx_http_request_t *r)
             || xlcf->monitor))
     {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "xet: a subrequest is refused: \"%V\"", &r->uri);
+                      "xet: subrequest rejected: \"%V\"", &r->uri);
         return NGX_HTTP_FORBIDDEN;
     }
 
-    /* an error that is being answered stays what it is */
+    /* an error that is being answered is kept */
 
     if (r != r->main || r->err_status) {
         return NGX_DECLINED;
@@ -134,7 +134,10 @@ ngx_http_xet_access_handler(ngx_http_request_t *r)
 }
 
 
-/* A route of the Hub says itself who may come; but no token comes in clear. */
+/*
+ * Routes of the Hub check permissions themselves; but no token may come in
+ * clear text.
+ */
 
 static ngx_int_t
 ngx_http_xet_hub_access(ngx_http_request_t *r)
@@ -159,8 +162,8 @@ ngx_http_xet_hub_access(ngx_http_request_t *r)
 
 
 /*
- * Notes what the request is about to do, where that will be told.  What it
- * began as stays, when it goes on here from another location.
+ * Records what the request is about to do, if that will be logged.  The first
+ * record stays when the request comes here from another location.
  */
 
 static void
@@ -182,7 +185,7 @@ ngx_http_xet_audit_access(ngx_http_request_t *r)
         ngx_http_xet_route_audit(r, &now);
     }
 
-    /* of what reads, a refusal is told without a record */
+    /* a rejected read is logged without a record */
 
     if (!now.write && xlcf->audit != NGX_HTTP_XET_AUDIT_ALL) {
         return;
@@ -196,7 +199,7 @@ ngx_http_xet_audit_access(ngx_http_request_t *r)
     now.mode = audit->mode;
     *audit = now;
 
-    /* a limit may have asked before who it is */
+    /* a limit may have needed the subject before */
 
     audit->auth = ngx_http_xet_ctx_of(r)->auth;
 }
@@ -211,7 +214,7 @@ ngx_http_xet_api_access(ngx_http_request_t *r)
 
     ngx_http_xet_route_access(r, &token, &scope);
 
-    /* what others of this phase say holds, too, also with "satisfy any" */
+    /* other handlers of this phase must agree too, even with "satisfy any" */
 
     if (!token) {
         return NGX_DECLINED;
@@ -301,7 +304,7 @@ ngx_http_xet_data_too_many(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_xet_data_refuse(ngx_http_request_t *r, xet_status_t status)
 {
-    /* "satisfy any" must not let anybody in here: this is the answer */
+    /* "satisfy any" must not let anyone in here: this is the final response */
 
     ngx_http_finalize_request(r, ngx_http_xet_error_status(r, status));
 
@@ -309,7 +312,7 @@ ngx_http_xet_data_refuse(ngx_http_request_t *r, xet_status_t status)
 }
 
 
-/* Refuses a method before the URL is looked at, so that nothing is revealed. */
+/* Rejects a method before the URL is checked, so that nothing is revealed. */
 
 static ngx_int_t
 ngx_http_xet_data_method(ngx_http_request_t *r)
@@ -320,7 +323,7 @@ ngx_http_xet_data_method(ngx_http_request_t *r)
 
     ngx_http_finalize_request(r,
         ngx_http_xet_error(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
-                           "data is read by GET and HEAD"));
+                           "data is served to GET and HEAD only"));
 
     return NGX_DONE;
 }
@@ -388,7 +391,7 @@ ngx_http_xet_data_etag(ngx_http_request_t *r, ngx_http_xet_data_t *data,
 
     if (r->content_handler) {
 
-        /* an ETag comes with the answer, see ngx_http_xet_data_etag.c */
+        /* an ETag is added later, see ngx_http_xet_data_etag.c */
 
         return NGX_OK;
     }

@@ -1,18 +1,18 @@
 
 /*
- * $xet_audit: who did what to which repo, one JSON object a request, for an
- * access log.
+ * $xet_audit: who did what to which repo, as one JSON object per request, for
+ * an access log.
  *
- * nginx asks for it in the log phase, once the request is done, so it has what
- * has come of the request.  What was noted on the way is in the record of
- * ngx_http_xet_audit.c.  A request that was refused before anybody could note
- * something (by nginx itself, by "deny" or "limit_req") is judged here by where
- * it is and by its path.  The variable is empty where nothing is to be told: no
- * write, no refusal, another location, a subrequest.
+ * nginx evaluates it in the log phase, when the request is done, so the result
+ * is known.  The details are in the record of ngx_http_xet_audit.c.  A request
+ * that was rejected before a record existed (by nginx itself, by "deny" or
+ * "limit_req") is judged by its location and its path.  The variable is empty
+ * if there is nothing to log: no write, no rejection, another location, a
+ * subrequest.
  *
- * A line has no token, no arguments and no header of the client.  What is text
- * from outside (subject, repo, path) is written as JSON, which has no control
- * characters and no invalid UTF-8, so a line is one line.
+ * A line contains no token, no arguments and no header of the client.  Text
+ * from outside (subject, repo, path) is written as JSON without control
+ * characters and invalid UTF-8, so a record is always one line.
  */
 
 #include "ngx_http_xet.h"
@@ -45,7 +45,7 @@ ngx_http_xet_audit_init(ngx_conf_t *cf)
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
-    /* with an index it has one value for all who ask */
+    /* with an index all users get the same value */
 
     xmcf->request_id = ngx_http_get_variable_index(cf, &name);
 
@@ -136,9 +136,9 @@ ngx_http_xet_audit_line(ngx_http_request_t *r, ngx_str_t *line)
 
 
 /*
- * Whether a request that nobody has noted is one of ours: in our locations,
- * answered by "xet_error", or refused before it had a location, in a server
- * that has some.
+ * Whether a request without a record belongs to this module: it is in our
+ * locations, was answered by "xet_error", or was rejected before it had a
+ * location, in a server with such locations.
  */
 
 static ngx_uint_t
@@ -161,7 +161,10 @@ ngx_http_xet_audit_ours(ngx_http_request_t *r, ngx_http_xet_loc_conf_t *xlcf)
 }
 
 
-/* Writes and tokens always, refusals of access too, and all where asked for. */
+/*
+ * Writes and tokens always, rejections of access too, and everything if
+ * configured.
+ */
 
 static ngx_uint_t
 ngx_http_xet_audit_told(ngx_http_request_t *r, ngx_http_xet_audit_t *audit,
@@ -169,7 +172,7 @@ ngx_http_xet_audit_told(ngx_http_request_t *r, ngx_http_xet_audit_t *audit,
 {
     ngx_http_xet_loc_conf_t  *xlcf;
 
-    /* a browser's question */
+    /* a preflight request of a browser */
 
     if (r->method == NGX_HTTP_OPTIONS) {
         return 0;
@@ -177,7 +180,7 @@ ngx_http_xet_audit_told(ngx_http_request_t *r, ngx_http_xet_audit_t *audit,
 
     if (status == NGX_HTTP_UNAUTHORIZED || status == NGX_HTTP_FORBIDDEN) {
 
-        /* who was kept out of another part of the server is none of ours */
+        /* rejections in other parts of the server are not ours */
 
         xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
@@ -298,7 +301,7 @@ ngx_http_xet_audit_what(ngx_http_request_t *r, xet_json_t *j,
 
     ngx_http_xet_audit_text(j, "hub", &audit->hub);
 
-    /* what no route tells; arguments are no part of it, and it is ASCII */
+    /* without a route: the path without arguments, which is ASCII */
 
     if (audit->action == NULL || audit->named) {
         path.data = uri;

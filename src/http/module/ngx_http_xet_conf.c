@@ -1,7 +1,7 @@
 
 /*
- * The configurations: their making, defaults, inheritance, and the checks
- * that need the whole of them.
+ * Configurations: creation, defaults, inheritance, and the checks that need the
+ * complete configuration.
  */
 
 #include "ngx_http_xet.h"
@@ -19,7 +19,7 @@
 #define NGX_HTTP_XET_READ_OBJECTS  (2 * 1024 * 1024)
 
 
-/* What a kind of directives.def has while it is not set, and how it merges. */
+/* The unset value of each kind of directives.def, and how it is merged. */
 
 #define XET_UNSET_FLAG(value)    value = NGX_CONF_UNSET;
 #define XET_UNSET_NUM(value)     value = NGX_CONF_UNSET_UINT;
@@ -145,7 +145,7 @@ ngx_http_xet_init_main_conf(ngx_conf_t *cf, void *conf)
 {
     ngx_http_xet_main_conf_t *xmcf = conf;
 
-    /* nothing is around the level of http */
+    /* the http level has no outer level */
 
 #define XET_HTTP_DIRECTIVE(name, kind, member, value, post)                   \
     XET_MERGE_##kind(xmcf->member, xmcf->member, value)
@@ -246,9 +246,9 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
 
 /*
- * What a location is.  Handlers are not inherited, but the blocks of "if" and
- * "limit_except" are locations, too: nginx goes on with the handler of the
- * location around "if", and takes that of "limit_except", which has none.
+ * The role of a location.  Handlers are not inherited, but the blocks of "if"
+ * and "limit_except" are locations, too: nginx uses the handler of the location
+ * around "if", and that of "limit_except", which has none.
  */
 
 static void
@@ -336,7 +336,7 @@ ngx_http_xet_conf_merge_values(ngx_http_xet_main_conf_t *xmcf,
                   ? conf->auth == NGX_HTTP_XET_AUTH_TOKEN
                   : conf->access == NGX_HTTP_XET_ACCESS_REPO;
 
-    /* a request to an object store costs a round trip, however much it asks */
+    /* a request to an object store costs a round trip, whatever its size */
 
     if (conf->read_buffer == NGX_CONF_UNSET_SIZE) {
         conf->read_buffer = (xmcf->store && xmcf->store->s3)
@@ -346,7 +346,7 @@ ngx_http_xet_conf_merge_values(ngx_http_xet_main_conf_t *xmcf,
 }
 
 
-/* What nginx's core may do in a location of ours. */
+/* Restricts what nginx's core does in a location of this module. */
 
 static ngx_int_t
 ngx_http_xet_conf_core(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
@@ -360,14 +360,14 @@ ngx_http_xet_conf_core(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
         && clcf->post_action.len)
     {
         /*
-         * It would begin when a client has left, and take the request away
-         * from the statements and jobs that are under way for it.
+         * It would start when a client has left, and take the request away from
+         * running statements and jobs.
          */
 
         if (!clcf->noname) {
             ngx_http_xet_conf_say(cf, NGX_LOG_WARN, conf, "xet_api",
-                                  "\"post_action\" is ignored in location "
-                                  "\"%V\" of this module", &clcf->name);
+                                  "this module ignores \"post_action\" in "
+                                  "location \"%V\"", &clcf->name);
         }
 
         ngx_str_null(&clcf->post_action);
@@ -381,7 +381,7 @@ ngx_http_xet_conf_core(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
 
     clcf->etag = 0;
 
-    /* a set limit also keeps newer nginx from judging by overhead */
+    /* a configured limit also keeps newer nginx from judging by overhead */
 
     clcf->max_ranges = ngx_min(clcf->max_ranges, XET_SIGN_RANGES_MAX);
 
@@ -389,7 +389,7 @@ ngx_http_xet_conf_core(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
 }
 
 
-/* A plan of so many terms is sorted in a buffer that has room for it. */
+/* Checks that the buffer has room to sort a plan of so many terms. */
 
 static char *
 ngx_http_xet_conf_plan(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *prev,
@@ -408,15 +408,15 @@ ngx_http_xet_conf_plan(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *prev,
                                                     : "xet_plan_buffer";
 
     ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, conf, name,
-                          "\"xet_plan_buffer\" must be %uzk at least for "
-                          "%ui \"xet_plan_terms\"", room / 1024,
+                          "\"xet_plan_buffer\" must be at least %uzk for %ui "
+                          "\"xet_plan_terms\"", room / 1024,
                           conf->plan_terms);
 
     return NGX_CONF_ERROR;
 }
 
 
-/* What tokens of a location must have, of those that it takes and makes. */
+/* The required claims of tokens in a location, accepted and issued ones. */
 
 static char *
 ngx_http_xet_conf_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
@@ -433,7 +433,7 @@ ngx_http_xet_conf_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
     conf->token.aud.len = conf->audience.len;
     conf->token.skew = (uint64_t) conf->leeway;
 
-    /* verdicts of one location must not serve another with other demands */
+    /* verdicts of one location must not be used in another with other rules */
 
     xet_hash_keyed(xmcf->token_mark.bytes, conf->issuer.data,
                    conf->issuer.len, &mark);
@@ -454,8 +454,8 @@ ngx_http_xet_conf_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
                                                      XET_TOKEN_NAME_MAX))
                               ? "xet_token_issuer" : "xet_token_audience",
                               "\"xet_token_issuer\" and "
-                              "\"xet_token_audience\" of \"xet_token\" are at "
-                              "most %d bytes of UTF-8 without control "
+                              "\"xet_token_audience\" of \"xet_token\" must "
+                              "be at most %d bytes of UTF-8 without control "
                               "characters", XET_TOKEN_NAME_MAX);
         return NGX_CONF_ERROR;
     }
@@ -464,7 +464,7 @@ ngx_http_xet_conf_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
 }
 
 
-/* A path that others are below: empty, or "/name". */
+/* Whether a base path is valid: empty, or "/name". */
 
 static ngx_uint_t
 ngx_http_xet_conf_base_ok(const ngx_str_t *base)
@@ -475,8 +475,8 @@ ngx_http_xet_conf_base_ok(const ngx_str_t *base)
 
 
 /*
- * What is wrong with the configuration of a location, and in which directive;
- * or NULL.
+ * Returns an error in the configuration of a location, with the directive; or
+ * NULL.
  */
 
 static const char *
@@ -540,8 +540,8 @@ ngx_http_xet_fault_token(ngx_http_xet_main_conf_t *xmcf,
     {
         *name = "xet_token_scope";
 
-        return "\"xet_token_scope\" of a server with \"xet_read_only on\" can "
-               "only be \"read\", or have variables";
+        return "\"xet_token_scope\" must be \"read\" or have variables in a "
+               "server with \"xet_read_only on\"";
     }
 
     return NULL;
@@ -559,9 +559,8 @@ ngx_http_xet_fault_hub(ngx_http_xet_main_conf_t *xmcf,
     if (conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
         *name = "xet_hub";
 
-        return "\"xet_hub\" needs \"xet_auth\": \"token\", or \"off\" where "
-               "everybody who reaches the location may read, write "
-               "and delete";
+        return "\"xet_hub\" needs \"xet_auth\": \"token\", or \"off\" to let "
+               "everyone who can connect read, write and delete";
     }
 
     if (xmcf->token_sign == NULL) {
@@ -593,9 +592,8 @@ ngx_http_xet_fault_api(ngx_http_xet_main_conf_t *xmcf,
     if (conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
         *name = "xet_api";
 
-        return "\"xet_api\" needs \"xet_auth\": \"token\", or \"off\" where "
-               "everybody who reaches the location may read, write "
-               "and delete";
+        return "\"xet_api\" needs \"xet_auth\": \"token\", or \"off\" to let "
+               "everyone who can connect read, write and delete";
     }
 
     if (conf->data_mode == NGX_HTTP_XET_DATA_PRESIGNED) {
@@ -607,13 +605,14 @@ ngx_http_xet_fault_api(ngx_http_xet_main_conf_t *xmcf,
         }
 
         if (conf->url_mode != NGX_HTTP_XET_URL_STRICT) {
-            return "\"xet_data_mode presigned\" signs each range: it excludes "
-                   "\"xet_url_mode cacheable\"";
+            return "\"xet_data_mode presigned\" signs each range and can't be "
+                   "combined with \"xet_url_mode cacheable\"";
         }
 
         if (conf->url_ttl + conf->url_quantum > NGX_HTTP_XET_PRESIGN_MAX) {
-            return "\"xet_data_mode presigned\" allows seven days for "
-                   "\"xet_url_ttl\" and \"xet_url_quantum\" together";
+            return "with \"xet_data_mode presigned\" the sum of "
+                   "\"xet_url_ttl\" and \"xet_url_quantum\" must not exceed "
+                   "seven days";
         }
     }
 
@@ -628,8 +627,8 @@ ngx_http_xet_fault_api(ngx_http_xet_main_conf_t *xmcf,
     {
         *name = "xet_grants";
 
-        return "\"xet_grants on\" beside \"xet_auth token\" needs a secret "
-               "or a private key, see \"xet_token_key\"";
+        return "\"xet_grants on\" with \"xet_auth token\" needs a secret or a "
+               "private key, see \"xet_token_key\"";
     }
 
     return NULL;
@@ -649,13 +648,14 @@ ngx_http_xet_fault_size(ngx_http_xet_loc_conf_t *conf, const char **name)
     if (conf->body_buffer < 16 * 1024) {
         *name = "xet_body_buffer";
 
-        return "\"xet_body_buffer\" must be 16k at least";
+        return "\"xet_body_buffer\" must be at least 16k";
     }
 
     if (conf->read_buffer < XET_CHUNK_MAX) {
         *name = "xet_read_buffer";
 
-        return "\"xet_read_buffer\" must hold a chunk, 128k";
+        return "\"xet_read_buffer\" must be at least 128k, the size of a "
+               "chunk";
     }
 
     if (conf->xorb_max < XET_CHUNK_MAX + XET_XORB_HEADER_LEN
@@ -663,7 +663,8 @@ ngx_http_xet_fault_size(ngx_http_xet_loc_conf_t *conf, const char **name)
     {
         *name = "xet_xorb_max_size";
 
-        return "\"xet_xorb_max_size\" must hold a chunk and be less than 4g";
+        return "\"xet_xorb_max_size\" must be at least the size of a chunk, "
+               "and less than 4g";
     }
 
     return NULL;
@@ -703,7 +704,7 @@ ngx_http_xet_conf_cache(ngx_conf_t *cf, ngx_open_file_cache_t *cache)
 }
 
 
-/* Whether the main configuration has what some location needs of it. */
+/* Whether the main configuration has everything that some location needs. */
 
 ngx_int_t
 ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
@@ -753,14 +754,14 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 
 
 /*
- * The pools of threads: one for uploads and one for what is read.
+ * The thread pools: one for uploads and one for reads.
  *
- * A disk that does not take a write for a while blocks as many threads as there
- * are uploads, and reads must not wait for any of them.  So there are two pools
- * even where the configuration does not name a pool for reads: that pool is
- * then made here by nginx's own directive, since nginx has a default size only
- * for its pool "default".  The blank in its name keeps it from being the name
- * of another pool by chance.
+ * A disk that blocks writes for a while blocks as many threads as there are
+ * uploads, and reads must not wait for them.  So there are two pools even if
+ * the configuration does not name a pool for reads.  That pool is then made
+ * here by nginx's own directive, since nginx has a default size only for its
+ * pool "default".  The blank in its name keeps it from being the name of
+ * another pool by chance.
  */
 
 static ngx_int_t
@@ -772,7 +773,7 @@ ngx_http_xet_conf_pools(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
         return NGX_ERROR;
     }
 
-    /* an edge that only verifies bodies has no jobs that read */
+    /* an edge that only verifies bodies has no jobs of reads */
 
     if (!xmcf->api) {
         return NGX_OK;
@@ -788,8 +789,8 @@ ngx_http_xet_conf_pools(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 
     if (xmcf->read_pool == xmcf->pool) {
         ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                      "\"xet_read_thread_pool\" is the pool of uploads: "
-                      "what is read will wait for what is written");
+                      "\"xet_read_thread_pool\" is also the pool of uploads: "
+                      "reads will wait for writes");
     }
 
     return NGX_OK;

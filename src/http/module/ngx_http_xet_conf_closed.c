@@ -1,10 +1,10 @@
 
 /*
- * Refuses "xet_read_only on" and "xet_delete off" where they hold for nothing.
+ * Rejects "xet_read_only on" and "xet_delete off" where they have no effect.
  *
- * The locations of this module do what the two directives say.  A server
- * without such locations, as an edge is, passes requests on: its operator would
- * rely on nothing.
+ * The locations of this module implement the two directives.  A server without
+ * such locations, for example an edge, passes requests on, and its operator
+ * would rely on a directive that does nothing.
  *
  * Runs once, in postconfiguration, in the master, when all locations are
  * merged.
@@ -32,7 +32,7 @@ ngx_http_xet_conf_closed(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     main = ngx_http_conf_get_module_loc_conf(cf, ngx_http_xet_module);
     p = xmcf->places->elts;
 
-    /* the last round is for the level of http, which is no place */
+    /* the last round is for the http level, which has no place */
 
     for (i = 0; i <= xmcf->places->nelts; i++) {
 
@@ -47,10 +47,10 @@ ngx_http_xet_conf_closed(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
                 && !ngx_http_xet_closed_used(xmcf, server))
             {
                 ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, conf, names[k],
-                                      "\"%s\" has nothing to refuse: no "
-                                      "location there has \"xet_api\", "
-                                      "\"xet_hub\" or \"xet_token\"; write it "
-                                      "where they are, for an edge at its "
+                                      "\"%s\" has no effect: no location "
+                                      "there has \"xet_api\", \"xet_hub\" or "
+                                      "\"xet_token\"; move it to their "
+                                      "server, which for an edge is its "
                                       "origin", names[k]);
                 return NGX_ERROR;
             }
@@ -61,7 +61,7 @@ ngx_http_xet_conf_closed(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 }
 
 
-/* Whether some location of the server, or of any, is one of those. */
+/* Whether a location of the server, or of any server, uses the directive. */
 
 static ngx_uint_t
 ngx_http_xet_closed_used(ngx_http_xet_main_conf_t *xmcf,

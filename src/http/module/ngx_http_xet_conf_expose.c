@@ -1,15 +1,14 @@
 
 /*
- * One rule of rights for all locations: where a Hub tells its callers apart, no
- * other location gives private repos away unless it says so.
+ * A rule for all locations: where a Hub distinguishes its callers, no other
+ * location exposes private repos, unless this is allowed explicitly.
  *
  * All locations of an http block share a store and a database.  A location that
- * reads by hash alone gives to its callers what repos of a Hub have, and so
- * does a Hub in which everybody may do all.  Such a location is refused beside
- * a Hub that has something to protect, in whichever server either is, unless
- * "xet_hub_expose on" is written in the location or in its server.  That
- * directive is refused where it has nothing to say: it would let pass what
- * somebody writes later.
+ * reads by hash alone gives its callers the contents of the Hub's repos, and so
+ * does a Hub that is open to everyone.  Such a location is rejected beside a
+ * Hub with private repos, in whichever servers they are, unless "xet_hub_expose
+ * on" is in the location or its server.  The directive is rejected where it has
+ * no effect: it would allow later mistakes.
  *
  * Runs once, in postconfiguration, in the master, when all locations are
  * merged.
@@ -19,7 +18,7 @@
 #include "ngx_http_xet_module.h"
 
 
-/* Why a location gives to its callers what is in private repos. */
+/* Why a location gives its callers the contents of private repos. */
 
 typedef struct {
     const char                *name;           /* of a directive */
@@ -39,34 +38,34 @@ static ngx_uint_t ngx_http_xet_expose_used(ngx_http_xet_main_conf_t *xmcf,
 
 
 static const ngx_http_xet_leak_t  ngx_http_xet_leak_open = {
-    "xet_auth", "reads the whole store without a token (\"xet_auth off\")",
+    "xet_auth", "opens the whole store without a token (\"xet_auth off\")",
     "xet_auth token;"
 };
 
 
 static const ngx_http_xet_leak_t  ngx_http_xet_leak_store = {
-    "xet_access", "reads the whole store by any token (\"xet_access store\")",
+    "xet_access", "opens the whole store to any token (\"xet_access store\")",
     "xet_access repo;"
 };
 
 
 static const ngx_http_xet_leak_t  ngx_http_xet_leak_dedup = {
-    "xet_dedup_scope", "tells what the whole store has "
-    "(\"xet_dedup_scope store\")",
+    "xet_dedup_scope", "reveals what the whole store has (\"xet_dedup_scope "
+                       "store\")",
     "xet_dedup_scope repo;"
 };
 
 
 static const ngx_http_xet_leak_t  ngx_http_xet_leak_url = {
-    "xet_url_mode", "gives out URLs of whole xorbs, of several repos "
-    "(\"xet_url_mode cacheable\")",
+    "xet_url_mode", "issues URLs of whole xorbs with data of several repos "
+                    "(\"xet_url_mode cacheable\")",
     "xet_url_mode strict;"
 };
 
 
 static const ngx_http_xet_leak_t  ngx_http_xet_leak_hub = {
-    "xet_auth", "opens all repos to everybody (\"xet_hub\" with "
-    "\"xet_auth off\")",
+    "xet_auth", "opens all repos to everyone (\"xet_hub\" with \"xet_auth "
+                "off\")",
     "xet_auth token;"
 };
 
@@ -89,10 +88,10 @@ ngx_http_xet_conf_expose(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
         {
             ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, p[i].conf,
                                   "xet_hub_expose",
-                                  "\"xet_hub_expose on\" has nothing to "
-                                  "allow: %s; remove it",
-                                  hub ? "no location there gives private "
-                                        "repos away"
+                                  "\"xet_hub_expose on\" has no effect: %s; "
+                                  "remove it",
+                                  hub ? "no location there exposes private "
+                                        "repos"
                                       : "no \"xet_hub\" has private repos");
             return NGX_ERROR;
         }
@@ -102,11 +101,11 @@ ngx_http_xet_conf_expose(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 
         if (leak) {
             ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, p[i].conf, leak->name,
-                                  "location \"%V\" %s, and so it gives away "
-                                  "the private repos of \"xet_hub\" in "
-                                  "location \"%V\": write \"%s\", or, if "
-                                  "that is meant, \"xet_hub_expose on;\" in "
-                                  "this location or its server",
+                                  "location \"%V\" %s and so exposes the "
+                                  "private repos of \"xet_hub\" in location "
+                                  "\"%V\": write \"%s\", or, if this is "
+                                  "intended, \"xet_hub_expose on;\" in this "
+                                  "location or its server",
                                   &p[i].core->name, leak->what,
                                   &hub->core->name, leak->write);
             return NGX_ERROR;
@@ -117,7 +116,7 @@ ngx_http_xet_conf_expose(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 }
 
 
-/* A Hub that has something to protect, or NULL. */
+/* A Hub with something to protect, or NULL. */
 
 static ngx_http_xet_place_t *
 ngx_http_xet_expose_hub(ngx_http_xet_main_conf_t *xmcf)
@@ -141,9 +140,8 @@ ngx_http_xet_expose_hub(ngx_http_xet_main_conf_t *xmcf)
 
 
 /*
- * Whether a Hub tells one caller from another: by tokens, or by what a front
- * has found out.  Where all name spaces are everybody's there is nothing to
- * tell apart.
+ * Whether a Hub distinguishes its callers: by tokens, or by what a front end
+ * has found out.  If all name spaces belong to everyone, it does not.
  */
 
 static ngx_uint_t
@@ -167,7 +165,7 @@ ngx_http_xet_expose_guarded(ngx_http_xet_loc_conf_t *conf)
 }
 
 
-/* The blocks of "if" and "limit_except" are judged with what is around. */
+/* The blocks of "if" and "limit_except" are checked with their location. */
 
 static const ngx_http_xet_leak_t *
 ngx_http_xet_expose_leak(ngx_http_xet_place_t *place)
@@ -209,7 +207,7 @@ ngx_http_xet_expose_leak(ngx_http_xet_place_t *place)
 }
 
 
-/* A location for one URI may be that of a route which reads nothing. */
+/* A location for a single URI may be that of a route that reads nothing. */
 
 static ngx_uint_t
 ngx_http_xet_expose_reads(ngx_http_xet_place_t *place)
@@ -248,7 +246,7 @@ ngx_http_xet_expose_reads(ngx_http_xet_place_t *place)
 }
 
 
-/* Whether the directive of a place allows something there, or within it. */
+/* Whether the directive of a place allows something there, or inside it. */
 
 static ngx_uint_t
 ngx_http_xet_expose_used(ngx_http_xet_main_conf_t *xmcf,

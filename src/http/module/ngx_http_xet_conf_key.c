@@ -1,11 +1,11 @@
 
 /*
- * Key files: those of signed URLs, of dedup answers and of tokens, and how a
- * file that holds a secret is read.  What was read is wiped once the keys are
- * made, and the keys are when the configuration is gone.
+ * Key files: for signed URLs, for dedup answers and for tokens; and how a file
+ * with a secret is read.  The data read is wiped when the keys are made, and
+ * the keys are wiped with the configuration.
  *
- * URLs of LFS and ids of grants let somebody write, so their keys are derived
- * from those that sign tokens: who may make them may make tokens, too.
+ * URLs of LFS and ids of grants permit writing, so their keys are derived from
+ * the keys that sign tokens: the holder of these may write anyway.
  */
 
 #include "ngx_http_xet.h"
@@ -18,7 +18,7 @@
 #define NGX_HTTP_XET_GRANT_KEY     "xet grant 1"
 
 
-/* Where a key was read, and what is the same for the same bytes. */
+/* Where a key was read, and a mark that is the same for the same bytes. */
 
 typedef struct {
     xet_key_purpose_e          purpose;
@@ -58,7 +58,7 @@ static void ngx_http_xet_conf_free_token_keys(void *data);
 
 
 /*
- * xet_url_key file; one "url:<id>:<hex of 32 to 64 bytes>" a line, the first
+ * xet_url_key file; one "url:<id>:<hex of 32 to 64 bytes>" per line; the first
  * signs, all verify.
  */
 
@@ -96,7 +96,7 @@ ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Takes the keys of a file, each by add. */
+/* Reads the keys of a file, and calls add for each. */
 
 static char *
 ngx_http_xet_conf_keys(ngx_conf_t *cf, xet_key_purpose_e purpose,
@@ -114,7 +114,7 @@ ngx_http_xet_conf_keys(ngx_conf_t *cf, xet_key_purpose_e purpose,
     } while (more == 1 && ngx_http_xet_conf_other(cf, &f, file) == NGX_OK
              && add(cf, &f, file) == NGX_OK);
 
-    /* a line may hold a secret: none of it is logged */
+    /* a line may have a secret: none of it is logged */
 
     if (more == -1) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -134,8 +134,8 @@ ngx_http_xet_conf_keys(ngx_conf_t *cf, xet_key_purpose_e purpose,
 
 
 /*
- * Who has the bytes of a key for one purpose must not have those for another
- * one: that they are the same is a mistake.
+ * The same bytes must not be used as keys for two purposes: the holder of one
+ * would have the other.
  */
 
 static ngx_int_t
@@ -163,8 +163,8 @@ ngx_http_xet_conf_other(ngx_conf_t *cf, xet_key_file_t *f, ngx_str_t *file)
             && ngx_memcmp(mark[i].bytes, f->mark, XET_KEY_LEN) == 0)
         {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "the key in \"%V\", line %ud, has the bytes of "
-                               "the key in \"%V\", line %ud, which is for "
+                               "the key in \"%V\", line %ud, is the same as "
+                               "the key in \"%V\", line %ud, which has "
                                "another purpose", file, f->line,
                                &mark[i].file, mark[i].line);
             return NGX_ERROR;
@@ -225,7 +225,7 @@ ngx_http_xet_conf_add_url(ngx_conf_t *cf, xet_key_file_t *f, ngx_str_t *file)
 }
 
 
-/* Copies a secret, which is wiped when the configuration is gone. */
+/* Copies a secret, which is wiped with the configuration. */
 
 static ngx_int_t
 ngx_http_xet_conf_secret(ngx_conf_t *cf, ngx_str_t *secret, xet_key_file_t *f)
@@ -299,9 +299,9 @@ ngx_http_xet_conf_add_dedup(ngx_conf_t *cf, xet_key_file_t *f, ngx_str_t *file)
 
 
 /*
- * Reads a file of max bytes at most that holds keys: one that others can
- * access, or the group can write, is refused.  name becomes an absolute path;
- * the content is in the pool of the configuration, and the caller wipes it.
+ * Reads a key file of at most max bytes; one that others can access, or the
+ * group can write, is rejected.  name becomes an absolute path; the content is
+ * in the pool of the configuration, and the caller wipes it.
  */
 
 ngx_int_t
@@ -381,8 +381,8 @@ ngx_http_xet_conf_wipe(ngx_str_t *s)
 
 
 /*
- * Where no key signs tokens, everybody who reaches the server may upload: then
- * any key does that all nodes have.
+ * If no key signs tokens, everyone who can connect may upload: then any key
+ * works that all nodes have.
  */
 
 ngx_int_t
@@ -415,7 +415,7 @@ ngx_http_xet_conf_grant_key(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 }
 
 
-/* Makes the MAC contexts of the URL keys, each worker its own. */
+/* Creates the MAC contexts of the URL keys, in each worker. */
 
 ngx_int_t
 ngx_http_xet_conf_sign_keys(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
@@ -468,8 +468,8 @@ ngx_http_xet_conf_free_keys(void *data)
 
 
 /*
- * xet_token_key file; several may be given.  The content shows its form: a JWK
- * set, PEM of public keys, PEM of one private Ed25519 key, or lines of
+ * xet_token_key file; may be repeated.  The format is recognized: a JWK set,
+ * PEM of public keys, PEM of one private Ed25519 key, or lines of
  * "token:<id>:<hex of the secret>".
  */
 
@@ -495,7 +495,7 @@ ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    /* cached verdicts are marked with the keys that they were made by */
+    /* cached verdicts are marked with the keys that were used */
 
     xet_hash_keyed(xmcf->token_mark.bytes, content.data, content.len,
                    &xmcf->token_mark);
@@ -508,7 +508,7 @@ ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Keys of LFS have their room at once, so that no copy of them stays behind. */
+/* Memory for keys of LFS is allocated at once, so that no copies remain. */
 
 static char *
 ngx_http_xet_conf_token_keys(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
@@ -625,8 +625,8 @@ ngx_http_xet_conf_add_secret(ngx_conf_t *cf, xet_key_file_t *f,
 
 
 /*
- * Adds a key that can sign; the first one of all files signs.  Takes the key
- * over: on failure it is destroyed.
+ * Adds a key that can sign; the first one of all files signs.  Takes ownership:
+ * on failure the key is destroyed.
  */
 
 static xet_status_t

@@ -1,13 +1,13 @@
 
 /*
- * The directive "xet_store_peer": folders and nodes to heal from.
+ * The directive "xet_store_peer": folders and nodes to repair copies from.
  *
  *     xet_store_peer path;
  *     xet_store_peer url [token=file] [trusted_certificate=file]
  *                    [timeout=time];
  *
- * A token is read once, with the rights of who starts nginx, becomes a line of
- * the request, and is wiped when the configuration goes.
+ * A token is read once, with the permissions of the user who starts nginx.  It
+ * is kept as a header line, and wiped with the configuration.
  */
 
 #include "ngx_http_xet.h"
@@ -24,7 +24,7 @@
 #define NGX_HTTP_XET_PEER_TIMEOUT_MAX  (60 * 60 * 1000)
 
 
-/* What is written behind the URL of a node. */
+/* The parameters of a node. */
 
 typedef struct {
     ngx_str_t    token;                        /* a file */
@@ -80,7 +80,7 @@ ngx_http_xet_conf_store_peer(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (cf->args->nelts > 2) {
         return ngx_http_xet_param_invalid(cf, &value[2],
-                                          "behind an URL, a folder has no "
+                                          "after a URL; a folder has no "
                                           "parameters");
     }
 
@@ -173,7 +173,7 @@ ngx_http_xet_conf_peer_node(ngx_conf_t *cf, ngx_http_xet_peer_t *peer)
 }
 
 
-/* An address as nginx takes it elsewhere, and no secrets in it. */
+/* An address in nginx's format, without secrets. */
 
 static char *
 ngx_http_xet_conf_peer_url(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
@@ -186,7 +186,7 @@ ngx_http_xet_conf_peer_url(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
         if (value->data[i] <= ' ' || value->data[i] > '~'
             || ngx_strchr("@?#\"\\<>^`{|}", value->data[i]))
         {
-            return "takes an URL without user, query or fragment";
+            return "takes a URL without user, query or fragment";
         }
     }
 
@@ -206,7 +206,7 @@ ngx_http_xet_conf_peer_url(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
     }
 
     if (u.family == AF_UNIX) {
-        return "takes no socket of the file system";
+        return "does not take a Unix socket";
     }
 
     peer->url = *value;
@@ -223,8 +223,8 @@ ngx_http_xet_conf_peer_url(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
         && !ngx_http_xet_conf_peer_local(&u.host))
     {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "the token of \"xet_store_peer\" \"%V\" crosses "
-                           "the network as it is: write \"https://\"",
+                           "the token of \"xet_store_peer\" \"%V\" is sent "
+                           "unencrypted: use \"https://\"",
                            &peer->url);
     }
 
@@ -251,7 +251,7 @@ ngx_http_xet_conf_peer_token(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
         /* void */
     }
 
-    /* RFC 6750: a key file, which has colons, must not cross the network */
+    /* RFC 6750; a key file, whose lines have colons, must not be sent */
 
     for (p = content.data; p < content.data + len; p++) {
         if (!xet_is_alnum(*p)
@@ -298,7 +298,7 @@ ngx_http_xet_conf_peer_wipe(void *data)
 }
 
 
-/* libcurl reads the file again, in a worker, where it connects. */
+/* libcurl reads the file again, in a worker, when it connects. */
 
 char *
 ngx_http_xet_conf_trusted(ngx_conf_t *cf, ngx_str_t *file)
@@ -330,7 +330,7 @@ ngx_http_xet_conf_trusted(ngx_conf_t *cf, ngx_str_t *file)
 }
 
 
-/* The length of the scheme, or 0 for what is a path. */
+/* The length of the scheme, or 0 for a path. */
 
 static size_t
 ngx_http_xet_conf_peer_scheme(ngx_str_t *value)
@@ -357,7 +357,7 @@ ngx_http_xet_conf_peer_local(ngx_str_t *host)
 }
 
 
-/* A store that is its own peer would have its damage for a backup. */
+/* A store that is its own peer would have its own damage as the backup. */
 
 ngx_int_t
 ngx_http_xet_conf_peers(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
@@ -383,7 +383,7 @@ ngx_http_xet_conf_peers(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 
         if (ngx_file_info(peers[i].path.data, &peer) == NGX_FILE_ERROR) {
             ngx_log_error(NGX_LOG_WARN, cf->log, ngx_errno,
-                          "\"xet_store_peer\" is not there: "
+                          "\"xet_store_peer\" does not exist: "
                           ngx_file_info_n " \"%V\" failed in %s:%ui",
                           &peers[i].path, peers[i].file, peers[i].line);
             continue;

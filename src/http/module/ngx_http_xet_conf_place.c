@@ -1,15 +1,15 @@
 
 /*
- * Where directives and locations are: what a complaint about a configuration
- * needs that can be made only when all of it is read.
+ * The positions of directives and locations in the configuration files, for
+ * errors that are found only when the whole configuration is read.
  *
- * While nginx parses, its errors have the line that it reads.  What two
- * directives say together is known when the blocks are merged, and where
- * requests will go when all blocks are; by then nginx is at the end of "http".
- * So the directives of this module note their file and line here, each for the
- * configuration that it was written into, and every location is noted when it
- * is merged, with the location around it.  Both lists are in the temporary pool
- * of the configuration and are gone when it is loaded.
+ * While nginx parses, its errors name the current line.  Conflicts between
+ * directives are found when blocks are merged, and the targets of requests when
+ * all blocks are; by then nginx is at the end of "http".  So the directives of
+ * this module record their file and line here, each for the configuration that
+ * it was written into.  Every location is recorded when it is merged, with its
+ * outer location.  Both lists are in the temporary pool of the configuration,
+ * and are freed after loading.
  *
  * ngx_http_xet_place_find() finds the location of a URI as nginx does at run
  * time: longest prefix, nested locations, regular expressions in their order.
@@ -103,7 +103,7 @@ ngx_http_xet_conf_place(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *outer,
 }
 
 
-/* Of several in one block, as zones may be, it is the first. */
+/* Of several in one block, such as zones, it is the first one. */
 
 static ngx_http_xet_line_t *
 ngx_http_xet_conf_line(ngx_http_xet_main_conf_t *xmcf, const void *conf,
@@ -197,7 +197,7 @@ ngx_http_xet_conf_say(ngx_conf_t *cf, ngx_uint_t level, const void *conf,
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
-    /* what nobody has written has its default: then what is in need of it */
+    /* a default is not written anywhere: use the directive that needs it */
 
     names[0] = name;
     names[1] = "xet_api";
@@ -244,8 +244,8 @@ ngx_http_xet_place_find(ngx_http_xet_main_conf_t *xmcf,
 
 
 /*
- * Sets *final where nginx would not go on with the regular expressions of the
- * locations around.
+ * Sets *final if nginx would not continue with the regular expressions of the
+ * outer locations.
  */
 
 static ngx_http_xet_place_t *
@@ -294,7 +294,7 @@ ngx_http_xet_place_inner(ngx_http_xet_main_conf_t *xmcf, const void *outer,
 
 #if (NGX_PCRE)
 
-/* The first regular expression of a level that matches. */
+/* The first matching regular expression of a level. */
 
 static ngx_http_xet_place_t *
 ngx_http_xet_place_regex(ngx_http_xet_main_conf_t *xmcf, const void *outer,

@@ -1,6 +1,6 @@
 
 /*
- * The directives of PostgreSQL: the primary, and standbys to read from.
+ * The directives for PostgreSQL: the primary, and standbys for reads.
  */
 
 #include "ngx_http_xet.h"
@@ -82,7 +82,7 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Checks the form of a connection string, and warns of a password. */
+/* Checks the syntax of a connection string, and warns of a password. */
 
 static ngx_int_t
 ngx_http_xet_conf_password(ngx_conf_t *cf, ngx_str_t *conninfo)
@@ -99,8 +99,8 @@ ngx_http_xet_conf_password(ngx_conf_t *cf, ngx_str_t *conninfo)
 
     if (rc == NGX_DECLINED) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "a password in the configuration is shown by "
-                           "\"nginx -T\", use a passfile");
+                           "\"nginx -T\" shows the password in the "
+                           "configuration; use a passfile");
     }
 
     return NGX_OK;
@@ -173,7 +173,7 @@ ngx_http_xet_conf_postgres_read(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-/* When all is read: standbys are those of a primary. */
+/* Checked at the end: standbys need a primary. */
 
 ngx_int_t
 ngx_http_xet_conf_standbys(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)

@@ -1,7 +1,7 @@
 
 /*
- * Directive setters, but those of keys: the store, sessions, what a location
- * is, and zones of shared memory with who uses them.
+ * Directive setters, except those for keys: the store, sessions, the handler of
+ * a location, shared memory zones and their use.
  */
 
 #include "ngx_http_xet.h"
@@ -14,7 +14,7 @@
 
 #define NGX_HTTP_XET_ZONE_PAGES      8         /* at least */
 
-/* Ten digits are a generation, of which a period takes eight. */
+/* A generation has up to ten digits, eight of which are the period. */
 
 #define NGX_HTTP_XET_GENERATION_NUMBER    9999999999LL
 #define NGX_HTTP_XET_GENERATION_PERIODIC  99
@@ -115,7 +115,8 @@ ngx_http_xet_conf_chore(ngx_conf_t *cf, ngx_command_t *cmd, void *conf,
     if (!*on && (ngx_strcmp(value[1].data, "off") != 0 || cf->args->nelts > 2))
     {
         return ngx_http_xet_param_invalid(cf, &value[1],
-                                          "\"on\", or \"off\" and no more");
+                                          "\"on\", or \"off\" without further "
+                                          "parameters");
     }
 
     return ngx_http_xet_params(cf, 2, params, conf, must);
@@ -123,9 +124,9 @@ ngx_http_xet_conf_chore(ngx_conf_t *cf, ngx_command_t *cmd, void *conf,
 
 
 /*
- * xet_api, xet_data, xet_token: what cmd->post says of the location.  The first
- * place of "xet_api" or "xet_data" is kept: only when all is read can it be
- * said which directive is missing.
+ * xet_api, xet_data, xet_token: the role of the location, in cmd->post.  The
+ * first position of "xet_api" or "xet_data" is recorded: missing directives can
+ * be reported only at the end.
  */
 
 char *
@@ -165,7 +166,7 @@ ngx_http_xet_conf_mount(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* xet_hub on | off: a Hub needs all that the API does. */
+/* xet_hub on | off: a Hub needs everything that the API needs. */
 
 char *
 ngx_http_xet_conf_hub(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -198,7 +199,7 @@ ngx_http_xet_conf_hub(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* A location has one handler of content: the last that was set. */
+/* A location has one content handler: the last one that was set. */
 
 static void
 ngx_http_xet_conf_handler(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -206,11 +207,11 @@ ngx_http_xet_conf_handler(ngx_conf_t *cf, ngx_command_t *cmd,
 {
     if (clcf->handler && clcf->handler != handler) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "\"%V\" takes the place of another directive of "
-                           "the location that answers requests, "
-                           "\"proxy_pass\", \"fastcgi_pass\", \"xet_api\" or "
-                           "the like, which has no effect; give each a "
-                           "location of its own", &cmd->name);
+                           "\"%V\" replaces another directive of the location "
+                           "that answers requests, such as \"proxy_pass\", "
+                           "\"fastcgi_pass\" or \"xet_api\", which has no "
+                           "effect; use a separate location for each",
+                           &cmd->name);
     }
 
     clcf->handler = handler;
@@ -233,7 +234,7 @@ ngx_http_xet_conf_monitor(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "is duplicate";
     }
 
-    /* the first row is what stands without a word */
+    /* the first row is the default without an argument */
 
     e = cmd->post;
     value = cf->args->elts;
@@ -396,7 +397,7 @@ ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         && !xet_sign_base_ok(value->data, value->len))
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"xet_url_base\" has characters that need to be "
+                           "\"xet_url_base\" has characters that must be "
                            "escaped in a URL: \"%V\"", value);
         return NGX_CONF_ERROR;
     }
@@ -405,7 +406,7 @@ ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* xet_hosts name ...; as nginx compares names: without a port. */
+/* xet_hosts name ...; nginx compares names without a port. */
 
 char *
 ngx_http_xet_conf_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -451,8 +452,8 @@ ngx_http_xet_conf_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * A "server_name" counts if it is a name, and no pattern.  The list of nginx is
- * in memory that is gone when the configuration was read.
+ * A "server_name" counts if it is a name, not a pattern.  nginx frees its list
+ * after the configuration was read.
  */
 
 ngx_int_t
@@ -560,8 +561,8 @@ ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 /*
  * xet_token_generation off | [number] [period=time];
  *
- * What is made of both is in ngx_http_xet_token.c, and why the number has to be
- * small where there is a period.
+ * ngx_http_xet_token.c explains what is made of both, and why the number must
+ * be small if there is a period.
  */
 
 char *
@@ -620,8 +621,8 @@ ngx_http_xet_conf_token_generation(ngx_conf_t *cf, ngx_command_t *cmd,
 
     if (period && number > NGX_HTTP_XET_GENERATION_PERIODIC) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "the number must not be more than %d where there "
-                           "is a period", NGX_HTTP_XET_GENERATION_PERIODIC);
+                           "the number must not exceed %d if a period is set",
+                           NGX_HTTP_XET_GENERATION_PERIODIC);
         return NGX_CONF_ERROR;
     }
 
@@ -758,12 +759,13 @@ ngx_http_xet_conf_upload_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "no \"xet_upload_zone\" \"%V\" before this", &value[1]);
+                       "\"xet_upload_zone\" \"%V\" must be defined before it "
+                       "is used", &value[1]);
     return NGX_CONF_ERROR;
 }
 
 
-/* Adds the zone of zone=name:size; NULL for one that is in use already. */
+/* Adds the zone of zone=name:size; NULL for a zone that is in use already. */
 
 static ngx_shm_zone_t *
 ngx_http_xet_conf_zone(ngx_conf_t *cf, ngx_str_t *value)

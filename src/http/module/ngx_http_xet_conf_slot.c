@@ -1,7 +1,7 @@
 
 /*
- * Setters of values, as nginx has them, that note the line of the directive;
- * and one for words that tells which words there are.
+ * Value setters, like nginx's own, that record the line of the directive; and
+ * one for enumerations whose error lists the allowed words.
  */
 
 #include "ngx_http_xet.h"

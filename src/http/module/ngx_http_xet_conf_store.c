@@ -9,8 +9,8 @@
  *               [part=size] [condition=on|off]
  *               [temp_path=path] [temp=anonymous|named];
  *
- * What the client of the object store refuses is its text, with the file and
- * the line of the directive; nothing is asked of the store here.
+ * Errors of the object store client are logged with the file and the line of
+ * the directive.  The store itself is not contacted here.
  */
 
 #include "ngx_http_xet.h"
@@ -210,7 +210,7 @@ ngx_http_xet_conf_store_bucket(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     xmcf->store->backend->named = (s3.temp.len == sizeof("named") - 1);
 
     ngx_http_xet_warn_reader(cf, "credentials", &s3.credentials,
-                             "keys that are changed need a reload");
+                             "changed keys need a reload");
     ngx_http_xet_warn_reader(cf, "trusted_certificate", &s3.certificate,
                              "they can't connect to the store");
 
@@ -218,7 +218,7 @@ ngx_http_xet_conf_store_bucket(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 }
 
 
-/* What is not there gets its default; paths are made full. */
+/* Sets defaults of missing parameters; makes paths absolute. */
 
 static char *
 ngx_http_xet_conf_s3_check(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3)
@@ -282,7 +282,7 @@ ngx_http_xet_conf_s3_check(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3)
 }
 
 
-/* An absolute path, without slashes at its end, with a zero byte. */
+/* An absolute path without trailing slashes, with a zero byte. */
 
 static ngx_int_t
 ngx_http_xet_conf_store_full(ngx_conf_t *cf, ngx_str_t *path)

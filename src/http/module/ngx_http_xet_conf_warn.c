@@ -1,17 +1,17 @@
 
 /*
- * What "nginx -t" warns of: configurations that nginx loads and that do not do
- * what was meant.
+ * Warnings of "nginx -t": configurations that load but do not do what was
+ * meant.
  *
- * Each check knows what a client would meet, and says so with what to write.
- * It speaks only where it is sure: a value with variables, a URL that leads to
- * another machine, a location that no request of the kind can reach are not
- * judged.  Requests are tried out, by ngx_http_xet_place_find(), rather than
- * names of locations compared: nested ones and regular expressions decide as
- * they do at run time.
+ * Each check knows what happens to clients, and says so together with the
+ * correction.  It warns only when it is sure: values with variables, URLs of
+ * other machines, and locations that no such request can reach are not judged.
+ * The checks route sample requests with ngx_http_xet_place_find() rather than
+ * compare names of locations, so that nested locations and regular expressions
+ * work as at run time.
  *
- * Runs once, in postconfiguration, in the master: locations are merged, and
- * the addresses that servers listen at are known.
+ * Runs once, in postconfiguration, in the master, when locations are merged and
+ * the listening addresses of servers are known.
  */
 
 #include "ngx_http_xet.h"
@@ -22,7 +22,7 @@
 #include "ngx_http_xet_routes.h"
 
 
-/* Besides its chunks a xorb of an old client has a footer. */
+/* The maximum size of the footer in a xorb of an old client. */
 #define NGX_HTTP_XET_FOOTER_MAX  (3 * 1024 * 1024)
 #define NGX_HTTP_XET_SHARD_MAX   (64 * 1024 * 1024)
 
@@ -77,7 +77,7 @@ ngx_http_xet_conf_warn(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
             continue;
         }
 
-        /* a server, and what is in it */
+        /* a server, and its contents */
 
         for (j = 0; j < xmcf->places->nelts; j++) {
 
@@ -102,7 +102,7 @@ ngx_http_xet_warn_place(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 
     clcf = place->core;
 
-    /* the blocks of "if" and "limit_except" are judged with what is around */
+    /* the blocks of "if" and "limit_except" are checked with their location */
 
     if (clcf->noname) {
         return;
@@ -122,7 +122,7 @@ ngx_http_xet_warn_place(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
         ngx_http_xet_warn_hub(w, server, place);
     }
 
-    /* set for all servers, it is on for sites that are none of ours, too */
+    /* set at http level, it is also on for other sites */
 
     if (place->conf->api
         || (place->conf->verify_body
@@ -142,15 +142,15 @@ ngx_http_xet_warn_place(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     if (clcf->open_file_cache && clcf->open_file_cache_errors) {
         ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_data",
                               "\"open_file_cache_errors\" is on in location "
-                              "\"%V\" of \"xet_data\": a xorb that was asked "
-                              "for before it was uploaded stays 404, write "
+                              "\"%V\" of \"xet_data\": a xorb that is "
+                              "requested before its upload stays 404; write "
                               "\"open_file_cache_errors off;\"",
                               &clcf->name);
     }
 }
 
 
-/* What takes requests away from the handler that the location was given. */
+/* Checks for directives that bypass the handler of the location. */
 
 static void
 ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
@@ -182,9 +182,9 @@ ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
     if (conf->data) {
         ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, conf, name,
                               "\"%s\" of location \"%V\" has no effect within "
-                              "\"xet_data\": every request is held for a data "
-                              "URL, and clients get 403; give each a location "
-                              "of its own, not one in the other",
+                              "\"xet_data\": every request is treated as a "
+                              "data URL and fails with 403; use separate "
+                              "locations, not nested ones",
                               name, &clcf->name);
         return;
     }
@@ -192,9 +192,9 @@ ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
     if (clcf->handler != handler) {
         ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, conf, name,
                               "\"%s\" of location \"%V\" has no effect: a "
-                              "directive behind it answers all requests "
+                              "later directive answers all requests "
                               "(\"proxy_pass\", \"fastcgi_pass\", \"xet_api\" "
-                              "or the like); give each a location of its own",
+                              "or the like); use a separate location for each",
                               name, &clcf->name);
         return;
     }
@@ -202,14 +202,14 @@ ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
     if (ngx_http_xet_warn_returns(w, place, 1)) {
         ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, conf, name,
                               "\"%s\" of location \"%V\" has no effect: "
-                              "\"return\" answers all requests; remove it, or "
-                              "give it a location of its own",
+                              "\"return\" answers all requests; remove "
+                              "\"return\", or move it to another location",
                               name, &clcf->name);
     }
 }
 
 
-/* A token of no repo can not write where files belong to repos. */
+/* A token without a repo can't write if files belong to repos. */
 
 static void
 ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
@@ -247,16 +247,16 @@ ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 
     if (repos) {
         ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_token",
-                              "\"xet_token\" of location \"%V\" gives out "
-                              "tokens of no repo, and every \"xet_api\" has "
-                              "\"xet_access repo\": clients that write get "
-                              "403 insufficient_scope; write "
-                              "\"xet_token_repo\"", &place->core->name);
+                              "\"xet_token\" of location \"%V\" issues tokens "
+                              "without a repo, but every \"xet_api\" has "
+                              "\"xet_access repo\": writes fail with 403 "
+                              "insufficient_scope; set \"xet_token_repo\"",
+                              &place->core->name);
     }
 }
 
 
-/* A URI of the location begins with its name, and a route with the base. */
+/* A URI of the location starts with its name, and a route with the base. */
 
 static void
 ngx_http_xet_warn_api_base(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
@@ -281,10 +281,10 @@ ngx_http_xet_warn_api_base(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
     }
 
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_api_base",
-                          "\"xet_api_base\" is \"%V\", and no URI of location "
-                          "\"%V\" begins with it: clients get 404 no_route "
-                          "for everything; write the path that is before "
-                          "\"/v1/\" in URLs",
+                          "\"xet_api_base\" is \"%V\", but no URI of location "
+                          "\"%V\" starts with it: all requests fail with 404 "
+                          "no_route; set it to the path before \"/v1/\" in "
+                          "URLs",
                           base, name);
 }
 
@@ -307,7 +307,7 @@ ngx_http_xet_warn_body(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     clcf = place->core;
     size = clcf->client_max_body_size;
 
-    /* who reads only needs no room */
+    /* a location for reads only needs no room */
 
     if (size == 0 || (clcf->limit_except & NGX_HTTP_POST)
         || place->conf->read_only)
@@ -343,9 +343,9 @@ ngx_http_xet_warn_body(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf,
                           place->conf->api ? "xet_api" : "xet_verify_body",
                           "\"client_max_body_size\" of location \"%V\" is "
-                          "%Ok, %s may have %Ok: clients get 413 and give up; "
+                          "%Ok, but %s may have %Ok: uploads fail with 413; "
                           "write \"client_max_body_size %Om;\", and more "
-                          "where files come by PUT",
+                          "where files are uploaded with PUT",
                           &clcf->name, size / 1024, what, need / 1024,
                           ngx_max(80, need / 1024 / 1024 + 1));
 }
@@ -392,15 +392,15 @@ ngx_http_xet_warn_tls(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
                           "\"xet_require_tls on\" in a server that does not "
                           "listen with \"ssl\": clients of location \"%V\" "
                           "get 403 tls_required; write \"listen 443 ssl;\", or "
-                          "behind a proxy that ends TLS "
+                          "behind a proxy that terminates TLS "
                           "\"xet_require_tls $http_x_forwarded_proto;\"",
                           &place->core->name);
 }
 
 
 /*
- * The request line is read by the rules of the default server of the address,
- * the headers behind "Host" by those of the server that has the name.
+ * The request line is read with the settings of the default server of the
+ * address, the headers after "Host" with those of the named server.
  */
 
 static void
@@ -440,11 +440,12 @@ ngx_http_xet_warn_headers(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server)
 
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, places[i].conf, "xet_api",
                           "\"large_client_header_buffers\" has buffers of %uz "
-                          "bytes, requests of \"xet_api\" may need %uz for a "
-                          "line, by \"xet_batch_max\", \"xet_url_ranges\" or "
-                          "their token: clients get 400 or 414 and give up; "
-                          "write \"large_client_header_buffers 8 72k;\" at "
-                          "the level of http",
+                          "bytes, but a line of a request of \"xet_api\" may "
+                          "need %uz, because of \"xet_batch_max\", "
+                          "\"xet_url_ranges\" or its token: requests fail "
+                          "with 400 or 414; write "
+                          "\"large_client_header_buffers 8 72k;\" at the http "
+                          "level",
                           size, room);
 }
 
@@ -483,7 +484,7 @@ ngx_http_xet_warn_header_room(ngx_http_xet_warn_t *w,
                                  + NGX_HTTP_XET_LINE_ROOM);
         }
 
-        /* our own ones are short */
+        /* our own tokens are short */
 
         if (p[i].conf->auth == NGX_HTTP_XET_AUTH_TOKEN && !w->xmcf->mint) {
             room = ngx_max(room, XET_TOKEN_MAX + NGX_HTTP_XET_LINE_ROOM);
@@ -494,7 +495,7 @@ ngx_http_xet_warn_header_room(ngx_http_xet_warn_t *w,
 }
 
 
-/* Names that "error_page" leads to, and what it should lead to. */
+/* Targets of "error_page", and what they should be. */
 
 static void
 ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server)
@@ -536,14 +537,17 @@ ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server)
             }
 
             ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, p[i].conf, "xet_api",
-                                  "\"error_page\" of location \"%V\" leads to "
-                                  "\"%V\", which the server does not have: "
-                                  "clients get 500 in the place of %i; write "
-                                  "\"location %V { xet_error; }\"",
+                                  "\"error_page\" of location \"%V\" points "
+                                  "to \"%V\", which does not exist in this "
+                                  "server: clients get 500 instead of %i; "
+                                  "write \"location %V { xet_error; }\"",
                                   &p[i].core->name, &page[j].value.value,
                                   page[j].status, &page[j].value.value);
 
-            /* inner locations, and the next statuses, lack the same */
+            /*
+             * inner locations, and the next statuses, would get the same
+             * warning
+             */
 
             return;
         }
@@ -551,7 +555,7 @@ ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server)
 }
 
 
-/* A location of "xet_error" is of use only where "error_page" leads to it. */
+/* A location of "xet_error" works only as a target of "error_page". */
 
 static void
 ngx_http_xet_warn_error(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
@@ -590,9 +594,9 @@ ngx_http_xet_warn_error(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     }
 
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_error",
-                          "no \"error_page\" of the server leads to location "
-                          "\"%V\" of \"xet_error\": what nginx itself refuses "
-                          "is HTML; write \"error_page 400 413 414 494 500 "
+                          "no \"error_page\" of the server points to location "
+                          "\"%V\" of \"xet_error\": errors of nginx itself "
+                          "are HTML; write \"error_page 400 413 414 494 500 "
                           "502 503 504 %V;\" in the locations of \"xet_api\"",
                           name, name);
 }
@@ -627,10 +631,10 @@ ngx_http_xet_warn_zones(ngx_http_xet_warn_t *w)
 
         ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, limits[i],
                               "xet_upload_zone",
-                              "\"xet_upload_zone\" \"%V\" is in force in no "
-                              "location of \"xet_api\": clients may upload "
-                              "what they like; write \"xet_upload_limit "
-                              "%V;\" behind it",
+                              "\"xet_upload_zone\" \"%V\" is not used in any "
+                              "location of \"xet_api\": uploads are not "
+                              "limited; write \"xet_upload_limit %V;\" after "
+                              "it",
                               &limits[i]->zone->shm.name,
                               &limits[i]->zone->shm.name);
     }

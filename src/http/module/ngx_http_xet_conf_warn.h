@@ -1,6 +1,6 @@
 
 /*
- * What the checks of a configuration share.
+ * Shared by the checks of a configuration.
  */
 
 #ifndef _NGX_HTTP_XET_CONF_WARN_H_INCLUDED_
@@ -29,31 +29,31 @@ typedef struct {
  * ngx_http_xet_conf_warn_url.c
  */
 
-/* Whether requests of a path behind the base come to this location. */
+/* Whether requests with a path below the base reach this location. */
 ngx_uint_t ngx_http_xet_warn_leads(ngx_http_xet_warn_t *w,
     ngx_http_xet_place_t *server, ngx_http_xet_place_t *place,
     const char *path);
 
-/* Whether data URLs of some prefix that is known come to this location. */
+/* Whether data URLs with some known base reach this location. */
 ngx_uint_t ngx_http_xet_warn_data(ngx_http_xet_warn_t *w,
     ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
 
 /*
  * Whether the place has directives of the rewrite module; with first, one that
- * is before all others and ends every request.
+ * precedes all others and ends every request.
  */
 ngx_uint_t ngx_http_xet_warn_returns(ngx_http_xet_warn_t *w,
     ngx_http_xet_place_t *place, ngx_uint_t first);
 
-/* Whether the server has a location of that name, which begins with "@". */
+/* Whether the server has a named location, whose name starts with "@". */
 ngx_uint_t ngx_http_xet_warn_has_name(ngx_http_xet_warn_t *w,
     ngx_http_xet_place_t *server, ngx_str_t *name);
 
-/* The n-th address that a server listens at, or NULL. */
+/* The n-th listening address of a server, or NULL. */
 ngx_http_conf_addr_t *ngx_http_xet_warn_addr(ngx_http_xet_warn_t *w,
     ngx_http_core_srv_conf_t *cscf, ngx_uint_t n);
 
-/* Check the root of data, what URLs begin with, and the ranges in them. */
+/* Check the root of data, the base of URLs, and the ranges in URLs. */
 void ngx_http_xet_warn_root(ngx_http_xet_warn_t *w,
     ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
 void ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w,
@@ -66,21 +66,19 @@ void ngx_http_xet_warn_ranges(ngx_http_xet_warn_t *w,
  * ngx_http_xet_conf_warn_store.c
  */
 
-/* Checks a location of data, which no directive takes from nginx's files. */
+/* Checks a location of data that nginx serves from files. */
 void ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
     ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
 
 /*
- * Checks that workers can read the file of the parameter name of the directive
- * that is being read; what: what comes of it where they can't.
+ * Checks that workers can read the file in the parameter name of the current
+ * directive; what describes the consequence if they can't.
  */
 void ngx_http_xet_warn_reader(ngx_conf_t *cf, const char *name,
     ngx_str_t *file, const char *what);
 
 
-/*
- * ngx_http_xet_conf_warn_hub.c: checks where the tokens of a Hub lead to.
- */
+/* ngx_http_xet_conf_warn_hub.c: checks the endpoint of a Hub's tokens. */
 void ngx_http_xet_warn_hub(ngx_http_xet_warn_t *w,
     ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
 

@@ -1,8 +1,8 @@
 
 /*
- * What "nginx -t" warns of where there is a Hub: tokens that lead to nothing,
- * or to a location where what a repo uploads is not its own; and another Hub
- * that no location asks.
+ * Warnings of "nginx -t" about a Hub: tokens that point to no API, or to an API
+ * in which uploads do not belong to the repo; and an upstream Hub whose
+ * location does not exist.
  */
 
 #include "ngx_http_xet.h"
@@ -24,7 +24,7 @@ ngx_http_xet_warn_hub(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 
     ngx_http_xet_warn_hub_upstream(w, server, place);
 
-    /* where tokens lead to elsewhere is said there */
+    /* a warning of another server covers tokens that lead there */
 
     if (place->conf->token_cas_url) {
         return;
@@ -51,11 +51,11 @@ ngx_http_xet_warn_hub(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     }
 
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_hub",
-                          "the tokens of \"xet_hub\" in location \"%V\" lead "
-                          "to \"%V\", where the server has no \"xet_api\" with "
-                          "\"xet_auth token\" and \"xet_access repo\": "
-                          "commits get 400 for what was uploaded; include "
-                          "xet_hub.conf, or write \"xet_api_base\" of such a "
+                          "the tokens of \"xet_hub\" in location \"%V\" point "
+                          "to \"%V\", where the server has no \"xet_api\" "
+                          "with \"xet_auth token\" and \"xet_access repo\": "
+                          "commits of uploaded files fail with 400; include "
+                          "xet_hub.conf, or set \"xet_api_base\" to such a "
                           "location",
                           &place->core->name, &place->conf->api_base);
 }
@@ -76,10 +76,10 @@ ngx_http_xet_warn_hub_upstream(ngx_http_xet_warn_t *w,
     }
 
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_hub",
-                          "\"xet_hub_upstream\" of location \"%V\" leads to "
-                          "\"%V\", which the server does not have: clients "
-                          "get 500 for what is not here; include "
-                          "xet_hub_upstream.conf, or write "
-                          "\"xet_hub_upstream \"\";\"",
+                          "\"xet_hub_upstream\" of location \"%V\" points to "
+                          "\"%V\", which does not exist in this server: "
+                          "requests for other repos fail with 500; include "
+                          "xet_hub_upstream.conf, or write \"xet_hub_upstream "
+                          "\"\";\"",
                           &place->core->name, &to->value);
 }

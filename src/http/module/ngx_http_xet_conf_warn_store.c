@@ -1,8 +1,8 @@
 
 /*
- * What "nginx -t" warns of where the store is a bucket: a location of data that
- * nginx would look for in a folder, and files that the master reads as root and
- * that workers, which read them again, can't.
+ * Warnings of "nginx -t" about a bucket: a location of data that would look for
+ * xorbs in a folder, and files that the master can read as root but workers,
+ * which read them again, can't.
  */
 
 #include "ngx_http_xet.h"
@@ -37,7 +37,7 @@ static ngx_uint_t ngx_http_xet_warn_may(ngx_http_xet_warn_user_t *u,
     const char *path, ngx_uint_t bit);
 
 
-/* A bucket that is mounted at the root is a folder for once. */
+/* A bucket that is mounted at the root is a folder in this case. */
 
 void
 ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
@@ -69,10 +69,10 @@ ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
 
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_data",
                           "\"xet_data\" of location \"%V\" looks for xorbs in "
-                          "the folder \"%V\", and \"xet_store\" is a bucket: "
-                          "clients get 404 for what they download; include "
-                          "xet_bucket.conf behind xet_location.conf, or write "
-                          "\"xet_data_mode presigned;\"",
+                          "the folder \"%V\", but \"xet_store\" is a bucket: "
+                          "downloads fail with 404; include xet_bucket.conf "
+                          "after xet_location.conf, or write \"xet_data_mode "
+                          "presigned;\"",
                           &clcf->name, &clcf->root);
 }
 
@@ -131,7 +131,7 @@ ngx_http_xet_warn_tried(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 }
 
 
-/* "error_page 404 = @elsewhere;": what is not in the folder is had there. */
+/* "error_page 404 = @elsewhere;": missing files are fetched there. */
 
 static ngx_uint_t
 ngx_http_xet_warn_sent_on(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
@@ -175,8 +175,8 @@ ngx_http_xet_warn_sent_on(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 
 
 /*
- * Who the workers are is said by "user" before "http"; where it isn't, nothing
- * is known yet.
+ * The user of the workers is set by "user" before "http"; otherwise it is not
+ * known yet.
  */
 
 void
@@ -206,8 +206,8 @@ ngx_http_xet_warn_reader(ngx_conf_t *cf, const char *name, ngx_str_t *file,
 
     ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                        "\"%s=%V\" can't be read by \"%s\", the user of the "
-                       "workers: %s; give it to that user or a group of it, "
-                       "and let that enter all folders above",
+                       "workers: %s; make it readable by that user or its "
+                       "group, and all folders above accessible",
                        name, file, ccf->username, what);
 }
 
@@ -238,7 +238,7 @@ ngx_http_xet_warn_reads(ngx_http_xet_warn_user_t *u, char *path)
 }
 
 
-/* With a list of access rights the bits say less than the truth. */
+/* With an access control list the mode bits are not enough. */
 
 static ngx_uint_t
 ngx_http_xet_warn_may(ngx_http_xet_warn_user_t *u, const char *path,

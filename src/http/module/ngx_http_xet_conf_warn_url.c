@@ -1,12 +1,13 @@
 
 /*
- * What "nginx -t" warns of: URLs that lead to another place than the bytes.
+ * Warnings of "nginx -t" about URLs that do not lead to the data.
  *
- * The URL of a xorb is made of xet_url_base and a path, goes to a server and a
+ * The URL of a xorb is made of xet_url_base and a path, reaches a server and a
  * location of some nginx, and ends at a file below root or alias.  Each of
- * these is written somewhere else.  Here the way is gone from end to end, as
- * far as it is on this nginx; ngx_http_xet_conf_warn.c has the other checks.
- * Requests are made up for it, and what they share with those is here, too.
+ * these is configured somewhere else.  Here the whole way is checked, as far as
+ * it is in this nginx; ngx_http_xet_conf_warn.c has the other checks.  The
+ * sample requests for this, and code shared with the other checks, are also
+ * here.
  */
 
 #include "ngx_http_xet.h"
@@ -18,7 +19,7 @@
                                  NGX_HTTP_XET_WARN_HASH
 
 
-/* Where "xet_url_base" leads to, and the path that it has. */
+/* The target of "xet_url_base", and its path. */
 
 typedef struct {
     ngx_str_t                  host;           /* with the port, if any */
@@ -47,10 +48,9 @@ static ngx_uint_t ngx_http_xet_warn_served(ngx_http_xet_warn_t *w,
 
 
 /*
- * A data URL is a prefix, which xet_url_base names, and the path of a xorb in
- * the store.  Which prefix it is for this location may follow from the name of
- * the location or from some xet_url_base; one that leads to the store is
- * enough.
+ * A data URL is a base, from xet_url_base, and the path of a xorb in the store.
+ * The base for this location may follow from the name of the location or from
+ * any xet_url_base; one that leads to the store is enough.
  */
 
 void
@@ -108,12 +108,11 @@ ngx_http_xet_warn_root(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     }
 
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_data",
-                          "\"%s\" of location \"%V\" is \"%V\", which does "
-                          "not lead to the folder of \"xet_store\", \"%V\": "
-                          "clients get 404 for what they download; write "
-                          "\"root %V;\" where URLs have \"/xorbs/\" at their "
-                          "root, else \"alias %V/xorbs/;\" in a location that "
-                          "ends with \"/xorbs/\"",
+                          "\"%s\" of location \"%V\" is \"%V\", which is not "
+                          "the folder of \"xet_store\", \"%V\": downloads "
+                          "fail with 404; write \"root %V;\" where URLs have "
+                          "\"/xorbs/\" at their root, or \"alias %V/xorbs/;\" "
+                          "in a location that ends with \"/xorbs/\"",
                           clcf->alias ? "alias" : "root", &clcf->name,
                           &clcf->root, &w->xmcf->store->name,
                           &w->xmcf->store->name, &w->xmcf->store->name);
@@ -181,8 +180,8 @@ ngx_http_xet_warn_comes(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 
 
 /*
- * NGX_OK: the xorb behind prefix is looked up in the store.  NGX_ERROR: it is
- * looked up elsewhere.  NGX_DECLINED: requests of it do not come here.
+ * NGX_OK: the xorb below prefix is looked up in the store.  NGX_ERROR: it is
+ * looked up elsewhere.  NGX_DECLINED: its requests do not reach this location.
  */
 
 static ngx_int_t
@@ -229,8 +228,8 @@ ngx_http_xet_warn_root_of(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 
 
 /*
- * Resolves symbolic links in as much of the path as is there: the folders of
- * the store are made later, at the first start.  real has NGX_MAX_PATH bytes.
+ * Resolves symbolic links in the existing part of the path: the folders of the
+ * store are created later, at the first start.  real has NGX_MAX_PATH bytes.
  */
 
 static void
@@ -267,7 +266,7 @@ ngx_http_xet_warn_resolve(u_char *path, u_char *real)
 }
 
 
-/* A folder may be mounted at two places: then it is one folder all the same. */
+/* A folder mounted at two places is still one folder. */
 
 static ngx_uint_t
 ngx_http_xet_warn_same(u_char *one, u_char *two)
@@ -280,7 +279,7 @@ ngx_http_xet_warn_same(u_char *one, u_char *two)
     path[0] = one;
     path[1] = two;
 
-    /* the folder above those of the first two digits */
+    /* the parent of the folders of the first two digits */
 
     for (i = 0; i < 2; i++) {
         len = ngx_strlen(path[i]);
@@ -300,7 +299,7 @@ ngx_http_xet_warn_same(u_char *one, u_char *two)
 }
 
 
-/* Only where the bytes are on this server, too, is "max_ranges" known. */
+/* "max_ranges" is known only if this server also serves the data. */
 
 void
 ngx_http_xet_warn_ranges(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
@@ -338,10 +337,10 @@ ngx_http_xet_warn_ranges(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     }
 
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_url_ranges",
-                          "\"xet_url_ranges\" is %ui, and \"max_ranges\" of "
-                          "location \"%V\" is %ui: clients that ask for more "
-                          "ranges at once get 403 range_not_signed; write "
-                          "\"max_ranges %ui;\" there",
+                          "\"xet_url_ranges\" is %ui, but \"max_ranges\" of "
+                          "location \"%V\" is %ui: requests for more ranges "
+                          "fail with 403 range_not_signed; write \"max_ranges "
+                          "%ui;\" there",
                           place->conf->url_ranges, &data->core->name,
                           data->core->max_ranges, place->conf->url_ranges);
 }
@@ -353,7 +352,7 @@ ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
     ngx_http_xet_base_t    base;
     ngx_http_xet_place_t  *first;
 
-    /* once for all locations that have it from a server or from http */
+    /* once for all locations that inherit it from a server or from http */
 
     first = w->xmcf->places->elts;
 
@@ -363,7 +362,7 @@ ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
         first++;
     }
 
-    /* where there is no data at all, others have it */
+    /* without any location of data, other servers have it */
 
     if (first != place || !w->xmcf->data
         || ngx_http_xet_warn_base(place, &base) != NGX_OK
@@ -374,15 +373,15 @@ ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
     }
 
     ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_url_base",
-                          "\"xet_url_base\" leads to this nginx, and no "
+                          "\"xet_url_base\" points to this nginx, but no "
                           "location of \"xet_data\" serves \"%V/xorbs/\": "
-                          "clients get 404 for what they download; write such "
-                          "a location, or the path that it has",
+                          "downloads fail with 404; add such a location, or "
+                          "correct the path of \"xet_url_base\"",
                           &base.path);
 }
 
 
-/* NGX_DECLINED where it is not known, or not the form of a URL. */
+/* NGX_DECLINED if it is not known, or not a URL. */
 
 static ngx_int_t
 ngx_http_xet_warn_base(ngx_http_xet_place_t *place, ngx_http_xet_base_t *base)
@@ -450,9 +449,9 @@ ngx_http_xet_warn_base(ngx_http_xet_place_t *place, ngx_http_xet_base_t *base)
 
 
 /*
- * Whether the URL leads here for sure, and its path is what nginx sees: scheme
- * and port are those of an address that a server of that name listens at.  What
- * leads to a proxy or a CDN may have a path that those take away.
+ * Whether the URL certainly leads here, and nginx sees its path: scheme and
+ * port are those of a listening address of a server with this name.  A proxy or
+ * a CDN might remove a part of the path.
  */
 
 static ngx_uint_t
@@ -545,7 +544,7 @@ ngx_http_xet_warn_named(ngx_http_conf_addr_t *addr, ngx_http_xet_base_t *base)
 }
 
 
-/* Another handler, or a rewriting, may lead to where the bytes are. */
+/* Another handler, or a rewrite, may lead to the data. */
 
 static ngx_uint_t
 ngx_http_xet_warn_served(ngx_http_xet_warn_t *w, ngx_str_t *path)
@@ -642,9 +641,8 @@ ngx_http_xet_warn_returns(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place,
     ngx_http_script_code_pt   *code;
 
     /*
-     * The module is looked up by its name, since nginx may have been built
-     * without it; the codes are the first member of its configuration in all
-     * versions.
+     * The module is looked up by name, since nginx may have been built without
+     * it; in all versions the codes are the first member of its configuration.
      */
 
     modules = w->cf->cycle->modules;

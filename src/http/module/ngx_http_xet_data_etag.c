@@ -1,21 +1,21 @@
 
 /*
- * The ETag of data that comes from elsewhere, a bucket or an origin, and what
- * else its headers say of where that is.
+ * The ETag of data from elsewhere, a bucket or an origin, and other headers
+ * that reveal the origin.
  *
- * The ETag is that of a folder, the name of the copy, and not what a store has
- * made of the bytes: the same bytes have another ETag there when they were sent
- * in other parts, or were moved.  The bytes of a name never change, so the
- * pieces of a cache belong together whatever their store said of them: what
- * conf/xet_bucket.conf and conf/edge.conf fetch has no ETag, which nginx's
- * slices would hold against each other.
+ * The ETag is the name of the copy, as in a folder, and not the ETag of the
+ * store: that one is different if the same bytes were uploaded in other parts,
+ * or were moved.  The bytes of a name never change, so all pieces in a cache
+ * belong together, whatever ETags the store has sent.  For this reason
+ * conf/xet_bucket.conf and conf/edge.conf drop the ETag of a response, which
+ * nginx's slices would compare.
  *
- * It is set behind the slices, and before nginx's conditions, which go by what
- * the client has.
+ * The ETag is set after the slices, and before nginx's conditions, which use
+ * the tags of the client.
  *
- * A store tells its own clients of versions, keys of encryption, checksums and
- * more, by headers "x-amz-*" and "x-amzn-*".  They are nobody else's, and
- * "proxy_hide_header" would have to know all of their names.
+ * A store sends headers "x-amz-*" and "x-amzn-*" with versions, encryption
+ * keys, checksums and more.  They are internal, and "proxy_hide_header" would
+ * need all of their names.
  */
 
 #include "ngx_http_xet.h"
@@ -45,7 +45,7 @@ ngx_http_xet_etag_init(ngx_conf_t *cf)
 }
 
 
-/* A subrequest is a slice, with the answer of the store as it is. */
+/* A subrequest is a slice, with the unchanged response of the store. */
 
 static ngx_int_t
 ngx_http_xet_etag_header_filter(ngx_http_request_t *r)
@@ -109,7 +109,7 @@ ngx_http_xet_etag_set(ngx_http_request_t *r, ngx_http_xet_data_t *data)
         return NGX_ERROR;
     }
 
-    /* that of the store is hidden, and it was nobody's to choose */
+    /* that of the store is hidden, and clients could not have it */
 
     if (r->headers_out.content_type.len == 0) {
         ngx_str_set(&r->headers_out.content_type, "application/octet-stream");

@@ -1,41 +1,40 @@
 
 /*
- * What leaves a data location: exactly what was signed, or an error; and what
- * leaves the API: what its handlers have made.
+ * Guarantees that a data location sends exactly what was signed, or an error;
+ * and that the API sends exactly what its handlers have made.
  *
- * The access phase has checked what is asked for.  The answer is made by
- * others: nginx's filters, and whatever the configuration puts beside them.
- * gzip, sub_filter, ssi, addition and others make another body, and then the
- * range filter sends all of it; charset changes the bytes of a range and
- * leaves the headers of the answer as they are.  Files are worse: their
- * content is chosen by who uploads them and, with "filename", their media type
- * by who asks, and ssi would use them as templates.
+ * The access phase has checked the request, but nginx's filters and the
+ * configuration affect the response.  gzip, sub_filter, ssi, addition and
+ * others change the body, and then the range filter sends all of it; charset
+ * changes the bytes of a range and keeps the headers.  For files it is worse:
+ * uploaders choose the content and, with "filename", clients choose the media
+ * type, so ssi would execute files as templates.
  *
- * So these modules stand in nginx's chain of header filters.  They run from the
+ * So these modules are in nginx's chain of header filters, which run from the
  * bottom of this list to its top:
  *
- *     ngx_http_xet_guard_module             sees the head that goes out
+ *     ngx_http_xet_guard_module             checks the final header
  *     ngx_http_range_header_filter_module
  *     ngx_http_xet_range_module             knows the range filter
  *         gzip
  *     ngx_http_xet_coding_module            knows gzip, or the range filter
  *         ssi, charset, sub, ...
- *     ngx_http_xet_data_module              goes on: data with the range
- *                                           filter, the API with gzip
+ *     ngx_http_xet_data_module              skips ahead: data to the range
+ *                                           filter, the API to gzip
  *     ngx_http_headers_filter_module
  *     ngx_http_not_modified_filter_module
  *         ngx_http_xet_etag_module          (ngx_http_xet_data_etag.c)
  *         ngx_http_slice_filter_module
  *
- * A filter whose header filter was not called has no context of the request,
- * and lets the body pass.
+ * A filter whose header filter was skipped has no context of the request, and
+ * passes the body unchanged.
  *
- * gzip is a coding of a whole answer, which leaves ranges alone.  The digests
- * of a file are those of its bytes and not of gzip's output, so they are not
- * sent with a coding.
+ * gzip codes a whole response and does not touch ranges.  The digests of a file
+ * are those of its bytes, not of gzip's output, so they are not sent with a
+ * coding.
  *
- * A dynamic module takes the places in the order of modules that "config"
- * names; at start it is checked that these are the right ones.
+ * "config" gives a dynamic module its position in the order of modules; the
+ * positions are checked at start.
  */
 
 #include "ngx_http_xet.h"
@@ -112,7 +111,7 @@ ngx_http_xet_data_filter_init(ngx_conf_t *cf)
 
     if (n < sizeof(order) / sizeof(order[0])) {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "\"%s\" needs \"%s\" behind \"%s\" in the order of "
+                      "\"%s\" needs \"%s\" after \"%s\" in the order of "
                       "modules",
                       xmcf->data ? "xet_data"
                       : xmcf->api ? "xet_api" : "xet_token",
@@ -162,7 +161,7 @@ ngx_http_xet_data_init(ngx_conf_t *cf)
 }
 
 
-/* Skips the filters for subrequests, too: a slice is one. */
+/* Also skips the filters for subrequests: a slice is one. */
 
 static ngx_int_t
 ngx_http_xet_data_header_filter(ngx_http_request_t *r)
@@ -191,7 +190,7 @@ ngx_http_xet_data_header_filter(ngx_http_request_t *r)
 }
 
 
-/* Also what nginx itself answers in the place of our handler. */
+/* Also for responses of nginx itself instead of our handler. */
 
 static ngx_uint_t
 ngx_http_xet_data_ours(ngx_http_request_t *r, ngx_http_xet_loc_conf_t *xlcf)
@@ -201,7 +200,7 @@ ngx_http_xet_data_ours(ngx_http_request_t *r, ngx_http_xet_loc_conf_t *xlcf)
 }
 
 
-/* How long an answer may be kept is said here, and by nobody else. */
+/* The lifetime in caches is set here, and nowhere else. */
 
 static ngx_int_t
 ngx_http_xet_data_cache(ngx_http_request_t *r)
@@ -251,7 +250,7 @@ ngx_http_xet_data_life(ngx_http_request_t *r, ngx_http_xet_data_t *data)
     expires.len = ngx_http_time(expires.data, ngx_time() + left)
                   - expires.data;
 
-    /* "Expires" is for those who know HTTP/1.0 only */
+    /* "Expires" is for HTTP/1.0 */
 
     return (ngx_http_xet_header_add(r, "Cache-Control", &control)
             && ngx_http_xet_header_add(r, "Expires", &expires))
@@ -280,8 +279,9 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     /*
-     * RFC 9530: a digest is that of the coded form.  What we code ourselves
-     * has none, so a coding with a digest is a filter's, here or at an edge.
+     * RFC 9530: a digest is that of the coded content.  Our own coded responses
+     * have none, so a coding with a digest comes from a filter, here or at an
+     * edge.
      */
 
     if ((xlcf->api || xlcf->verify_body) && ngx_http_xet_guard_coded(r)) {
@@ -289,7 +289,7 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
         ngx_http_xet_header_remove(r, "Repr-Digest");
     }
 
-    /* errors and redirects have no byte of a xorb */
+    /* errors and redirects contain no byte of a xorb */
 
     if (!xlcf->data || r != r->main
         || r->headers_out.status == NGX_HTTP_NO_CONTENT
@@ -305,7 +305,7 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
     }
 
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                  "xet: %ui is not what was signed: %s",
+                  "xet: response %ui does not match the signed URL: %s",
                   r->headers_out.status, fault);
 
     status = r->upstream ? NGX_HTTP_BAD_GATEWAY
@@ -315,7 +315,7 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
 }
 
 
-/* Whether the answer has a content coding; an empty header names none. */
+/* Whether the response has a content coding; an empty header is none. */
 
 static ngx_uint_t
 ngx_http_xet_guard_coded(ngx_http_request_t *r)
@@ -338,7 +338,7 @@ ngx_http_xet_guard_coded(ngx_http_request_t *r)
 }
 
 
-/* What is wrong with the answer, or NULL. */
+/* What is wrong with the response, or NULL. */
 
 static const char *
 ngx_http_xet_guard_fault(ngx_http_request_t *r)
@@ -354,7 +354,7 @@ ngx_http_xet_guard_fault(ngx_http_request_t *r)
     if (r->uri.len != data->uri.len
         || ngx_memcmp(r->uri.data, data->uri.data, r->uri.len) != 0)
     {
-        return "it is of another URI";
+        return "it is for another URI";
     }
 
     if (ngx_http_xet_guard_coded(r)) {
@@ -362,13 +362,13 @@ ngx_http_xet_guard_fault(ngx_http_request_t *r)
     }
 
     if (data->ranges && r->headers_out.status != NGX_HTTP_PARTIAL_CONTENT) {
-        return "it is no range";
+        return "it is not a range";
     }
 
     if (r->headers_out.status == NGX_HTTP_PARTIAL_CONTENT
         && !ngx_http_xet_guard_ranges(r, data))
     {
-        return "it is of another range";
+        return "it is another range";
     }
 
     return NULL;
@@ -376,10 +376,10 @@ ngx_http_xet_guard_fault(ngx_http_request_t *r)
 
 
 /*
- * Whether the ranges of the answer are those of the request, each of which lies
- * in a signed one; of several ranges only the type of the answer is checked.
- * Of a file that was cut the range filter sends what there is: such a range is
- * another one, too.
+ * Whether the ranges of the response are those of the request, each of which is
+ * inside a signed one; of several ranges only the type of the response is
+ * checked. Of a truncated file the range filter sends the existing bytes: this
+ * is another range, too.
  */
 
 static ngx_uint_t

@@ -1,21 +1,21 @@
 
 /*
- * No secret in a log: what xet_mask() knows as one is overwritten in what nginx
- * writes into its logs.
+ * Masks secrets in logs: what xet_mask() recognizes as a secret is overwritten
+ * in the lines that nginx logs.
  *
- * The error log: each log of the configuration gets a writer, which nginx
- * calls with the whole line, whoever has made it: nginx adds the request line,
- * the URL of the upstream and the referrer to a message.  Connections take the
- * writer from the log of their server.  Lines of debug logs stay as they are.
+ * The error log: each log of the configuration gets a writer, which nginx calls
+ * with the complete line.  nginx adds the request line, the URL of the upstream
+ * and the referrer to every message.  Connections inherit the writer from the
+ * log of their server.  Debug logs are not changed.
  *
  * The access log: before nginx's own handler of the log phase the request line,
- * the arguments and the referrer are overwritten where they stand, so that it
- * does not matter which variables a format names, and which were evaluated
- * before.  The request is over by then: nobody else needs them.  A subrequest,
- * whose request is not, gets copies.
+ * the arguments and the referrer are overwritten in place.  So it does not
+ * matter which variables a format uses, and which were evaluated before.  The
+ * request is over by then and nothing else needs them.  A subrequest gets
+ * copies, because its main request continues.
  *
- * The logs belong to the cycle; the writers are taken away again before it is
- * destroyed, since the module is unloaded then.
+ * The logs belong to the cycle.  The writers are removed before the cycle is
+ * destroyed, because the module is unloaded then.
  */
 
 #include "ngx_http_xet.h"
@@ -34,7 +34,7 @@ static void ngx_http_xet_mask_line(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_mask_copy(ngx_http_request_t *r, ngx_str_t *s);
 
 
-/* Notes the log of a location, or of what is around it. */
+/* Records the log of a location, or of an outer level. */
 
 ngx_int_t
 ngx_http_xet_mask_log(ngx_http_xet_main_conf_t *xmcf, ngx_log_t *log)
@@ -127,7 +127,7 @@ ngx_http_xet_mask_logs(ngx_log_t *log, ngx_uint_t on)
 }
 
 
-/* As nginx writes a line into a file. */
+/* Writes a line to a file as nginx does. */
 
 static void
 ngx_http_xet_mask_write(ngx_log_t *log, ngx_uint_t level, u_char *buf,
@@ -163,7 +163,7 @@ ngx_http_xet_mask_syslog(ngx_log_t *log, ngx_uint_t level, u_char *buf,
 }
 
 
-/* Puts the handler before those of the log phase that are there already. */
+/* Puts the handler before the existing ones of the log phase. */
 
 ngx_int_t
 ngx_http_xet_mask_init(ngx_conf_t *cf)
@@ -209,7 +209,7 @@ ngx_http_xet_mask_handler(ngx_http_request_t *r)
 
     xet_mask(r->request_line.data, r->request_line.len);
 
-    /* usually a part of that */
+    /* usually a part of the request line */
 
     if (r->unparsed_uri.data < r->request_line.data
         || r->unparsed_uri.data + r->unparsed_uri.len
@@ -232,8 +232,8 @@ ngx_http_xet_mask_handler(ngx_http_request_t *r)
 
 
 /*
- * Some send a token as the name of a user.  nginx decodes the header each time
- * that somebody asks for the name, so the header is made anew.
+ * Some clients send a token as a user name.  nginx decodes the header each time
+ * the name is used, so the header is encoded again.
  */
 
 static ngx_int_t
@@ -282,7 +282,7 @@ ngx_http_xet_mask_user(ngx_http_request_t *r)
 }
 
 
-/* As nginx does for what it could not parse. */
+/* As nginx does for a line that it could not parse. */
 
 static void
 ngx_http_xet_mask_line(ngx_http_request_t *r)

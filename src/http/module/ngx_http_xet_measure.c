@@ -1,7 +1,7 @@
 
 /*
- * What is counted of every request when it ends, and what a worker tells of
- * itself every second: its lanes and its jobs.
+ * Metrics of each request, counted at its end; and the gauges that a worker
+ * sets every second: its lanes and its jobs.
  */
 
 #include "ngx_http_xet.h"
@@ -55,8 +55,8 @@ ngx_http_xet_measure_handler(ngx_http_request_t *r)
 
 
 /*
- * An error page has another location than what it answers, and knows no more of
- * the request than its URI.
+ * An error page has another location than the failed request, and knows only
+ * its URI.
  */
 
 static ngx_uint_t
@@ -107,7 +107,7 @@ ngx_http_xet_measure_init_process(ngx_cycle_t *cycle)
 
     ngx_http_xet_metrics_init_process(xmcf->metrics_zone);
 
-    /* debug logs of timers look for a descriptor */
+    /* debug logs of timers read a descriptor */
 
     ngx_http_xet_measure_dummy.fd = (ngx_socket_t) -1;
 

@@ -1,8 +1,7 @@
 
 /*
- * The module: its table of directives, the phases that it takes part in, and
- * start and end of processes: the store's folders, keys, sessions, and the
- * timer of the sweep.
+ * The module: its directives, its phases, and the start and end of processes:
+ * folders of the store, keys, sessions, and the timer of the sweep.
  */
 
 #include "ngx_http_xet.h"
@@ -22,7 +21,7 @@
 
 #define NGX_HTTP_XET_SWEEP_INTERVAL  3600000   /* ms */
 
-/* Logs, sockets that listen, and what the threads have open. */
+/* Descriptors for logs, listening sockets, and files of threads. */
 #define NGX_HTTP_XET_FILES           64
 
 
@@ -371,7 +370,9 @@ ngx_http_xet_init(ngx_conf_t *cf)
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
-    /* what would protect nothing is refused, also without the rest */
+    /*
+     * directives that would protect nothing are rejected, also without the rest
+     */
 
     if (ngx_http_xet_conf_expose(cf, xmcf) != NGX_OK
         || ngx_http_xet_conf_closed(cf, xmcf) != NGX_OK)
@@ -483,7 +484,7 @@ ngx_http_xet_check_postgres(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
 }
 
 
-/* A connection may have a file open besides: an upload, or what it is sent. */
+/* A connection may also have an open file: an upload, or a file being sent. */
 
 static void
 ngx_http_xet_check_files(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
@@ -516,18 +517,18 @@ ngx_http_xet_check_files(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
     if (cached && (rlim_t) n > rl.rlim_cur) {
         ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
                       "xet: %ui worker_connections and %ui files of "
-                      "open_file_cache need %ui descriptors, a worker has "
-                      "%O: see \"worker_rlimit_nofile\"",
+                      "open_file_cache need %ui descriptors, but a worker has "
+                      "%O: raise \"worker_rlimit_nofile\"",
                       cycle->connection_n, cached, n, (off_t) rl.rlim_cur);
     }
 }
 
 
 /*
- * A cache that may hold more files than the worker may open takes the last
- * descriptor after a while and never gives it back.  So the caches share
- * equally what connections leave of the worker's limit of open files, and a
- * quarter of that limit at least.
+ * A cache with more files than the worker may open would finally take the last
+ * descriptor and never give it back.  So the caches share equally what
+ * connections leave of the worker's limit of open files, and at least a quarter
+ * of the limit.
  */
 
 static void
@@ -555,9 +556,9 @@ ngx_http_xet_fit_caches(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
 
         if (caches[i]->max > max) {
             ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
-                          "xet: open_file_cache of %ui files is cut to %ui: "
-                          "the limit of open files is %O", caches[i]->max, max,
-                          (off_t) rl.rlim_cur);
+                          "xet: open_file_cache of %ui files is reduced to "
+                          "%ui: the limit of open files is %O",
+                          caches[i]->max, max, (off_t) rl.rlim_cur);
 
             caches[i]->max = max;
         }
@@ -613,7 +614,7 @@ ngx_http_xet_init_process(ngx_cycle_t *cycle)
 
     ngx_http_xet_client_init(cycle);
 
-    /* one worker of a node is enough for the sweep, and for chores */
+    /* one worker of a node runs the sweep and the chores */
 
     if (ngx_worker == 0) {
 
@@ -621,7 +622,7 @@ ngx_http_xet_init_process(ngx_cycle_t *cycle)
             return NGX_ERROR;
         }
 
-        /* debug logs of timers look for a descriptor */
+        /* debug logs of timers read a descriptor */
 
         ngx_http_xet_sweep_dummy.fd = (ngx_socket_t) -1;
 
@@ -659,10 +660,11 @@ ngx_http_xet_exit_process(ngx_cycle_t *cycle)
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
 
     /*
-     * Threads may still run: those that connect to PostgreSQL, and those of
-     * the pools, for which nginx waits only until they begin to end.  OpenSSL
-     * frees at exit what it looks at when a thread ends, so its exit handler
-     * must not run.  Ours is registered last, so it runs first and exits.
+     * Threads may still run: those that connect to PostgreSQL, and those of the
+     * pools, for which nginx waits only until they start to end.  At exit
+     * OpenSSL frees data that is used at the end of a thread, so its exit
+     * handler must not run. Our handler is registered last, so it runs first
+     * and exits.
      */
 
     if (xmcf && xmcf->lanes) {

@@ -1,6 +1,6 @@
 
 /*
- * The module: directives, phases, processes, and the way to a route.
+ * The module: directives, phases, processes, and the routing of requests.
  */
 
 #ifndef _NGX_HTTP_XET_MODULE_H_INCLUDED_
@@ -12,8 +12,8 @@
 
 
 /*
- * A module that is no more than a place in the chain of filters, which its
- * postconfiguration takes: ngx_http_xet_NAME_init().
+ * A module that only takes a position in the chain of filters, in its
+ * postconfiguration: ngx_http_xet_NAME_init().
  */
 
 #define NGX_HTTP_XET_FILTER(name)                                             \
@@ -32,7 +32,7 @@
     };
 
 
-/* What "xet_api", "xet_data" or "xet_token" makes of a location. */
+/* The role that "xet_api", "xet_data" or "xet_token" gives a location. */
 
 typedef struct {
     ngx_uint_t                used;            /* offset of the main flag */
@@ -41,7 +41,7 @@ typedef struct {
 } ngx_http_xet_mount_t;
 
 
-/* A server or a location, as it is known when its configuration is merged. */
+/* A server or a location, recorded when its configuration is merged. */
 
 typedef struct {
     ngx_http_xet_loc_conf_t   *conf;
@@ -56,31 +56,31 @@ ngx_int_t ngx_http_xet_api_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_hub_handler(ngx_http_request_t *r);
 
 /*
- * The name of the request's route, for $xet_route.  NGX_DECLINED where the path
- * and the method lead to no route, or without memory.
+ * The name of the request's route, for $xet_route.  NGX_DECLINED if path and
+ * method match no route, or if out of memory.
  */
 ngx_int_t ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name);
 
-/* Gives the routes, with hub also those of a Hub, numbers to count by. */
+/* Gives the routes numbers for metrics; with hub also those of a Hub. */
 void ngx_http_xet_route_count_init(ngx_uint_t hub);
 
-/* Where to count the request, by its path and its method. */
+/* The number of the request's route for metrics, by path and method. */
 ngx_uint_t ngx_http_xet_route_number(ngx_http_request_t *r);
 
 /*
- * Sets *token where the request's route needs a token, and *scope to what that
- * token must allow.  What has no route needs a token.
+ * Sets *token if the request's route needs a token, and *scope to the scope
+ * that the token must have.  A request without a route needs a token.
  */
 void ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
     xet_scope_e *scope);
 
-/* Notes what the request's route does, and to what. */
+/* Records the action and the object of the request's route for $xet_audit. */
 void ngx_http_xet_route_audit(ngx_http_request_t *r,
     ngx_http_xet_audit_t *audit);
 
 /*
- * What the request uploads, by its path and its method; sets hash for a xorb.
- * The location need not have "xet_api": its content may be a proxy's.
+ * What the request uploads, by path and method; sets hash for a xorb.  The
+ * location need not have "xet_api": it may be a proxy.
  */
 ngx_http_xet_upload_e ngx_http_xet_route_upload(ngx_http_request_t *r,
     xet_hash_t *hash);
@@ -103,7 +103,7 @@ ngx_int_t ngx_http_xet_data_filter_init(ngx_conf_t *cf);
 
 /*
  * ngx_http_xet_audit_line.c: the line of $xet_audit, in r's pool.  NGX_DECLINED
- * where nothing is to be told.
+ * if nothing is to be logged.
  */
 ngx_int_t ngx_http_xet_audit_init(ngx_conf_t *cf);
 ngx_int_t ngx_http_xet_audit_line(ngx_http_request_t *r, ngx_str_t *line);
@@ -121,36 +121,36 @@ ngx_int_t ngx_http_xet_conf_check(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
 /*
- * ngx_http_xet_conf_place.c: where directives and locations are, for complaints
- * about configurations that are complete.
+ * ngx_http_xet_conf_place.c: positions of directives and locations, for errors
+ * in a completely read configuration.
  */
 
-/* Makes the lists, in the pool that is gone when the configuration is read. */
+/* Creates the lists in the temporary pool of the configuration. */
 ngx_int_t ngx_http_xet_conf_lists(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
 /*
- * Notes file and line of the directive that is read, for conf.  Returns what a
- * setter does.
+ * Records file and line of the current directive for conf.  Returns the result
+ * of a setter.
  */
 char *ngx_http_xet_conf_keep(ngx_conf_t *cf, ngx_command_t *cmd,
     const void *conf);
 
-/* Notes what is merged: a server or a location, and what is around it. */
+/* Records a server or a location that is merged, and its outer level. */
 ngx_int_t ngx_http_xet_conf_place(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *outer, ngx_http_xet_loc_conf_t *conf);
 
 /*
  * Logs as ngx_conf_log_error(), with file and line of the directive name in
- * conf or in what is around it; where nobody has written it, of what made a
- * location out of this one.
+ * conf or in an outer level.  If it is written nowhere, those of the directive
+ * that gave the location its role.
  */
 void ngx_cdecl ngx_http_xet_conf_say(ngx_conf_t *cf, ngx_uint_t level,
     const void *conf, const char *name, const char *fmt, ...);
 
 /*
- * Whether the directive is written in the location of conf, or in what is
- * around it below the level of http.
+ * Whether the directive is written in the location of conf, or in an outer
+ * level below http.
  */
 ngx_uint_t ngx_http_xet_conf_within(ngx_http_xet_main_conf_t *xmcf,
     const void *conf, const char *name);
@@ -162,32 +162,35 @@ ngx_uint_t ngx_http_xet_conf_within(ngx_http_xet_main_conf_t *xmcf,
 ngx_http_xet_place_t *ngx_http_xet_place_find(ngx_http_xet_main_conf_t *xmcf,
     ngx_http_xet_place_t *server, ngx_str_t *uri);
 
-/* Whether URIs of the place begin with its name. */
+/* Whether URIs of the place start with its name. */
 ngx_uint_t ngx_http_xet_place_plain(ngx_http_xet_place_t *place);
 
 /* Whether the directive is written in the configuration of conf itself. */
 ngx_uint_t ngx_http_xet_conf_written(ngx_http_xet_main_conf_t *xmcf,
     const void *conf, const char *name);
 
-/* The place that has this configuration; NULL: none, as that of http. */
+/* The place with this configuration; NULL: none, for that of http. */
 ngx_http_xet_place_t *ngx_http_xet_place_of(ngx_http_xet_main_conf_t *xmcf,
     const void *conf);
 
 /*
- * ngx_http_xet_conf_expose.c: refuses what gives private repos of a Hub away
- * and does not say so.
+ * ngx_http_xet_conf_expose.c: rejects locations that expose private repos of a
+ * Hub without "xet_hub_expose".
  */
 ngx_int_t ngx_http_xet_conf_expose(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
 /*
- * ngx_http_xet_conf_closed.c: refuses "xet_read_only" and "xet_delete" that
- * would hold for nothing.
+ * ngx_http_xet_conf_closed.c: rejects "xet_read_only" and "xet_delete" without
+ * effect.
  */
 ngx_int_t ngx_http_xet_conf_closed(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
-/* ngx_http_xet_conf_warn.c: warns of what will not do what was meant. */
+/*
+ * ngx_http_xet_conf_warn.c: warns of configurations that do not do what was
+ * meant.
+ */
 void ngx_http_xet_conf_warn(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf);
 
 /* ngx_http_xet_conf_slot.c */
@@ -218,7 +221,7 @@ char *ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* Notes the names of the server of a location, which nginx does not keep. */
+/* Records the names of a location's server, which nginx does not keep. */
 ngx_int_t ngx_http_xet_conf_names(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *conf);
 
@@ -239,7 +242,7 @@ char *ngx_http_xet_conf_store_peer(ngx_conf_t *cf, ngx_command_t *cmd,
 ngx_int_t ngx_http_xet_conf_peers(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
-/* ngx_http_xet_mask.c: no secrets in what nginx logs. */
+/* ngx_http_xet_mask.c: masks secrets in logs. */
 ngx_int_t ngx_http_xet_mask_log(ngx_http_xet_main_conf_t *xmcf,
     ngx_log_t *log);
 ngx_int_t ngx_http_xet_mask_init(ngx_conf_t *cf);
@@ -247,14 +250,14 @@ ngx_int_t ngx_http_xet_mask_init_module(ngx_cycle_t *cycle,
     ngx_http_xet_main_conf_t *xmcf);
 
 /*
- * ngx_http_xet_conf_key.c: a file with a secret is read only if others can't
- * read it; what was read is to be wiped.
+ * ngx_http_xet_conf_key.c: reads a file with a secret, only if others can't
+ * read it; the caller must wipe the data.
  */
 ngx_int_t ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, size_t max,
     ngx_str_t *content);
 void ngx_http_xet_conf_wipe(ngx_str_t *s);
 
-/* ngx_http_xet_conf_peer.c: the full name of a file that has certificates. */
+/* ngx_http_xet_conf_peer.c: the full name of a certificate file. */
 char *ngx_http_xet_conf_trusted(ngx_conf_t *cf, ngx_str_t *file);
 char *ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

@@ -1,15 +1,15 @@
 
 /*
- * From URI and method to a row of routes.def, and from there to its handler.
+ * Finds the row of routes.def for a URI and a method, and calls its handler.
  *
- * The path behind "xet_api_base" is [/v1|/v2] and the form of a route.  It may
- * have a generation before it, /g<digits>, which means nothing here: what
- * clients remember goes by the text of the endpoint, so with another generation
- * they begin anew (ngx_http_xet_token.c).  A prefix is any name: there is one
- * namespace, and clients differ in what they call it (docs/protocol.md).
+ * The path after "xet_api_base" is [/v1|/v2] and the form of a route.  It may
+ * start with a generation, /g<digits>, which is ignored here: clients keep
+ * their cache by the text of the endpoint, so another generation makes them
+ * start over (ngx_http_xet_token.c).  A prefix may have any name: there is one
+ * namespace, and clients name it differently (docs/protocol.md).
  *
- * The match of a request is looked up by whoever wants to know: the phases, the
- * handler, variables, what is counted and what is told of it when it is done.
+ * All users look the match up when they need it: the phases, the handler,
+ * variables, metrics and the audit log.
  */
 
 #include "ngx_http_xet.h"
@@ -42,7 +42,7 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
     (sizeof(ngx_http_xet_routes) / sizeof(ngx_http_xet_routes[0]))
 
 
-/* Where the requests of each row are counted. */
+/* The numbers of the rows in metrics. */
 
 static u_char  ngx_http_xet_route_numbers[NGX_HTTP_XET_ROUTES];
 
@@ -134,7 +134,7 @@ ngx_http_xet_hub_handler(ngx_http_request_t *r)
         return rc;
     }
 
-    /* a DELETE may have a body that says what */
+    /* a DELETE may have a body with parameters */
 
     rc = ngx_http_xet_route_body(r, match->route,
                                  NGX_HTTP_GET|NGX_HTTP_HEAD);
@@ -143,7 +143,7 @@ ngx_http_xet_hub_handler(ngx_http_request_t *r)
 }
 
 
-/* NGX_DECLINED, and where the request has come to, or the answer. */
+/* NGX_DECLINED and the route of the request, or the response. */
 
 static ngx_int_t
 ngx_http_xet_route_begin(ngx_http_request_t *r, ngx_http_xet_ctx_t **ctx,
@@ -161,7 +161,7 @@ ngx_http_xet_route_begin(ngx_http_request_t *r, ngx_http_xet_ctx_t **ctx,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* the access phase has added what "xet_cors" allows */
+    /* the access phase has added the headers of "xet_cors" */
 
     return (r->method == NGX_HTTP_OPTIONS && (*ctx)->cors)
            ? ngx_http_xet_cors_preflight(r) : NGX_DECLINED;
@@ -169,8 +169,8 @@ ngx_http_xet_route_begin(ngx_http_request_t *r, ngx_http_xet_ctx_t **ctx,
 
 
 /*
- * What comes with the request: NGX_DECLINED if it may come, else what it was
- * answered with.  A body of the methods in "without" is dropped.
+ * Checks the body: NGX_DECLINED if it is allowed, else the result of the
+ * response.  A body of the methods in "without" is dropped.
  */
 
 static ngx_int_t
@@ -193,9 +193,9 @@ ngx_http_xet_route_body(ngx_http_request_t *r,
 
 
 /*
- * What a route does to what is stored, whoever may come to it: an object of LFS
- * is sent without a token.  A token or a "yes" to who asks whether he may write
- * is of no use where nobody may.
+ * Rejects routes that write on a server that allows no writes, whoever the
+ * caller is: an object of LFS is sent without a token.  A token, or a positive
+ * answer to a permission check, would be useless.
  */
 
 static xet_scope_e
@@ -214,7 +214,7 @@ ngx_http_xet_route_does(ngx_http_request_t *r,
 }
 
 
-/* The match of the request, looked up where needed; NULL without memory. */
+/* The match of the request, looked up if needed; NULL if out of memory. */
 
 static const ngx_http_xet_match_t *
 ngx_http_xet_match(ngx_http_request_t *r)
@@ -270,7 +270,7 @@ ngx_http_xet_match(ngx_http_request_t *r)
 }
 
 
-/* The version, and the path behind it; that is empty for what is not ours. */
+/* The version, and the path after it; that is empty for a foreign path. */
 
 static void
 ngx_http_xet_api_path(ngx_http_request_t *r, ngx_http_xet_match_t *match)
@@ -305,8 +305,8 @@ ngx_http_xet_api_path(ngx_http_request_t *r, ngx_http_xet_match_t *match)
 
 
 /*
- * Behind a generation and before the slash that follows it, or p where there is
- * none.  A number has one form: 0, or without a zero in front.
+ * The position after a generation and before the following slash, or p if there
+ * is none.  A number has one form: 0, or without a leading zero.
  */
 
 static u_char *
@@ -335,7 +335,7 @@ ngx_http_xet_skip_generation(u_char *p, u_char *last)
 }
 
 
-/* Sets the route, if there is one, and what the path names. */
+/* Sets the route, if there is one, and the values in the path. */
 
 static ngx_int_t
 ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_match_t *match)
@@ -375,7 +375,7 @@ ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_match_t *match)
 }
 
 
-/* The parts of the form that are themselves; a route of a Hub has its label. */
+/* The constant parts of the form; a route of a Hub has its label. */
 
 ngx_int_t
 ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name)
@@ -422,7 +422,7 @@ ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name)
 }
 
 
-/* Rows of one label are one route: other names of it, other versions. */
+/* Rows with the same label are one route: other names, other versions. */
 
 void
 ngx_http_xet_route_count_init(ngx_uint_t hub)
@@ -481,7 +481,7 @@ ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
 {
     const ngx_http_xet_match_t  *match;
 
-    /* a client without a token need not learn which routes there are */
+    /* a client without a token must not learn which routes exist */
 
     *token = 1;
     *scope = XET_SCOPE_READ;

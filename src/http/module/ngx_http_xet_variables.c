@@ -1,9 +1,9 @@
 
 /*
- * Variables: who asks, and for what.  They may be evaluated before the access
- * phase, by limit_req for one, so evaluating them verifies the token.  Their
- * values follow from the rules of a location, and are not cached, since the
- * request may go on to another location.
+ * Variables: the caller, and what is requested.  They may be evaluated before
+ * the access phase, for example by limit_req, so evaluating them verifies the
+ * token.  Their values depend on the rules of a location.  They are not cached,
+ * since the request may move to another location.
  */
 
 #include "ngx_http_xet.h"
@@ -29,7 +29,9 @@ typedef enum {
 } ngx_http_xet_var_store_e;
 
 
-/* The headers of a request for a copy, all made at once, for they fit. */
+/*
+ * The headers of a request for a copy, made together, because they must match.
+ */
 
 struct ngx_http_xet_signed_s {
     xet_hash_t       xorb;
@@ -161,7 +163,7 @@ ngx_http_xet_variable_token(ngx_http_request_t *r,
 }
 
 
-/* Whom to count: "s:" and the token's subject, or "a:" and the address. */
+/* The key of limits: "s:" and the token's subject, or "a:" and the address. */
 
 static ngx_int_t
 ngx_http_xet_variable_client(ngx_http_request_t *r,
@@ -209,7 +211,7 @@ ngx_http_xet_variable_route(ngx_http_request_t *r,
 
 
 /*
- * Arguments by which an edge fetches from its origin; only where the signature
+ * Arguments with which an edge fetches from its origin; only if the signature
  * of the main request was checked.  The subrequest of a slice has them, too.
  */
 
@@ -236,9 +238,9 @@ ngx_http_xet_variable_args(ngx_http_request_t *r,
 
 
 /*
- * What a request of nginx to the object store has in its headers; only where
- * the signature of the main request was checked, as above.  The path is needed
- * to look into the cache, the others only where it is not there.
+ * The headers of a request of nginx to the object store; only if the signature
+ * of the main request was checked, as above.  The path is needed to look into
+ * the cache, the others only for a miss.
  */
 
 static ngx_int_t
@@ -331,7 +333,10 @@ ngx_http_xet_variable_store_uri(ngx_http_request_t *r,
 }
 
 
-/* Slices of one answer may be asked for during hours: once a second is new. */
+/*
+ * Slices of one response may be requested for hours, so these are renewed every
+ * second.
+ */
 
 static ngx_int_t
 ngx_http_xet_variable_store_signed(ngx_http_request_t *r,

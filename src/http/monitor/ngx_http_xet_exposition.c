@@ -1,9 +1,9 @@
 
 /*
- * The figures as text: the exposition format of Prometheus, and JSON.
+ * The metrics as text: the exposition format of Prometheus, and JSON.
  *
- * The buckets of a histogram are added up here, and its count is the last of
- * them, so that what one answer says of it always fits together.
+ * The buckets of a histogram are summed up here, and its count is the last sum,
+ * so that the numbers in one response are consistent.
  */
 
 #include "ngx_http_xet.h"
@@ -71,7 +71,7 @@ ngx_http_xet_exposition(xet_buf_t *b, const uint64_t *cells)
 }
 
 
-/* Labels of closed sets, none of whose values has to be escaped. */
+/* Labels from fixed sets, whose values need no escaping. */
 
 static void
 ngx_http_xet_exposition_labels(u_char *labels, const ngx_http_xet_metric_t *m,
@@ -155,7 +155,7 @@ ngx_http_xet_exposition_histogram(xet_buf_t *b,
 }
 
 
-/* A name that ends with "_seconds" has milliseconds. */
+/* A metric whose name ends in "_seconds" has milliseconds. */
 
 static u_char *
 ngx_http_xet_exposition_number(u_char *p, const ngx_http_xet_metric_t *m,

@@ -2,8 +2,8 @@
 /*
  * The locations of "xet_metrics" and "xet_status".
  *
- * An answer is made of what is in shared memory, at once.  What PostgreSQL and
- * the store have to be asked for is asked for the next answers.
+ * A response is made at once from shared memory.  It also starts the questions
+ * to PostgreSQL and the store, whose answers are for the next responses.
  */
 
 #include "ngx_http_xet.h"
@@ -38,7 +38,7 @@ ngx_http_xet_monitor_handler(ngx_http_request_t *r)
 
         return ngx_http_xet_error(r, NGX_HTTP_NOT_ALLOWED,
                                   "method_not_allowed",
-                                  "the route has no such method");
+                                  "this method is not allowed here");
     }
 
     rc = ngx_http_xet_drop_body(r);
@@ -49,7 +49,7 @@ ngx_http_xet_monitor_handler(ngx_http_request_t *r)
 
     if (ngx_http_xet_monitor_form(r, &form) != NGX_OK) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_argument",
-                                  "there is no such format");
+                                  "unknown format");
     }
 
     cells = ngx_palloc(r->pool, NGX_HTTP_XET_CELLS * sizeof(uint64_t));
@@ -82,7 +82,7 @@ ngx_http_xet_monitor_handler(ngx_http_request_t *r)
 }
 
 
-/* "format" of the arguments, else what the location says. */
+/* The argument "format", else the setting of the location. */
 
 static ngx_int_t
 ngx_http_xet_monitor_form(ngx_http_request_t *r, ngx_uint_t *form)

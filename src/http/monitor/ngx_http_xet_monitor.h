@@ -1,6 +1,6 @@
 
 /*
- * What the server tells of itself: metrics, and the status page.
+ * Monitoring: metrics, and the status page.
  */
 
 #ifndef _NGX_HTTP_XET_MONITOR_H_INCLUDED_
@@ -11,7 +11,7 @@
 #include "ngx_http_xet_query.h"
 
 
-/* A repo, or the part of its files that a part of a walk has met. */
+/* A repo, or the part of its files that was counted in one part of a walk. */
 
 #define NGX_HTTP_XET_REPO_NAME  255            /* longer ones are cut */
 
@@ -28,33 +28,36 @@ typedef struct {
 /* The content handler of "xet_metrics" and "xet_status". */
 ngx_int_t ngx_http_xet_monitor_handler(ngx_http_request_t *r);
 
-/* Sets the levels of this worker: its lanes and its jobs. */
+/* Sets the gauges of this worker: its lanes and its jobs. */
 void ngx_http_xet_monitor_levels(void);
 
 
 /*
- * Asks PostgreSQL and the store for what is to be told of them, if it is time
- * for that; for the largest repos, too.  Nobody waits: the next answers tell.
+ * Queries PostgreSQL and the store for metrics, if the interval has passed;
+ * also for the largest repos.  Does not wait: the results are for the next
+ * responses.
  */
 void ngx_http_xet_monitor_ask(ngx_uint_t repos);
 
-/* Up to n of the largest repos, as last told; returns how many. */
+/*
+ * Returns up to n of the largest repos, by the last results, and their number.
+ */
 ngx_uint_t ngx_http_xet_monitor_top(ngx_http_xet_repo_size_t *repos,
     ngx_uint_t n);
 
-/* The figures of all workers in the text format of Prometheus. */
+/* Writes the metrics of all workers in the text format of Prometheus. */
 void ngx_http_xet_exposition(xet_buf_t *b, const uint64_t *cells);
 
 /*
- * The same as members of a JSON object that is open.  A label is an object of
- * its values, a histogram is one of its bounds, "count" and "sum".
+ * Writes them as members of an open JSON object.  A label is an object of its
+ * values; a histogram is an object of its bounds, "count" and "sum".
  */
 void ngx_http_xet_exposition_json(xet_json_t *j, const uint64_t *cells);
 
 
 /*
- * ngx_http_xet_status.c: the page of "xet_status", and what its script reads,
- * as members of an object that is open.
+ * ngx_http_xet_status.c: the page of "xet_status", and the data for its script,
+ * as members of an open JSON object.
  */
 ngx_int_t ngx_http_xet_status_page(ngx_http_request_t *r,
     const uint64_t *cells);

@@ -1,22 +1,21 @@
 
 /*
- * What PostgreSQL and the store have to be asked for: whether they are there,
- * and what is in them.
+ * Metrics that come from PostgreSQL and the store: whether they are available,
+ * and what they contain.
  *
- * Whoever reads metrics makes the worker ask, and reads what earlier questions
- * have brought; nobody waits.  One worker asks at a time, and not before an
- * interval has passed since the last question of any worker, however often
- * metrics are read.
+ * Each request for metrics makes the worker ask, and reads the results of
+ * earlier questions; nothing waits.  One worker asks at a time, and only when
+ * an interval has passed since the last question of any worker.
  *
- * Files and xorbs are counted by a walk over their rows, a part with each
- * question, whose sums are told when it has come to its end; then the next walk
- * begins.  A small store is walked through by each question, one of a hundred
+ * Files and xorbs are counted by a walk over their rows.  Each question counts
+ * a part, and the sums are published when the walk is complete; then the next
+ * walk starts.  A small store is counted with each question, one with a hundred
  * million files within a day.
  *
- *     idle -> asked (a ticket is given) -> idle (the answer has the ticket)
+ *     idle -> asked (a ticket is issued) -> idle (the answer has the ticket)
  *          -> asked again (no answer for a while: a late one is dropped)
  *
- * The state is in shared memory, under the mutex of the zone.
+ * The state is in shared memory, protected by the zone's mutex.
  */
 
 #include "ngx_http_xet.h"
@@ -28,14 +27,14 @@
 #define NGX_HTTP_XET_FIGURES_INTERVAL  10000   /* ms */
 #define NGX_HTTP_XET_FIGURES_LATE      60000   /* ms */
 
-/* Rows of a question, which take some 50 ms. */
+/* The rows of a question, which takes some 50 ms. */
 #define NGX_HTTP_XET_FIGURES_PART      50000
 #define NGX_HTTP_XET_REPOS_PART        20000
 
 #define NGX_HTTP_XET_NO_FIGURE         -1
 #define NGX_HTTP_XET_TOP               10
 
-/* Where the rows of a walk have come to their end. */
+/* The position after the last row of a walk. */
 #define NGX_HTTP_XET_FIGURES_END       NGX_MAX_OFF_T_VALUE
 
 
@@ -60,7 +59,7 @@ typedef struct {
     ngx_http_xet_due_t          repos;
     ngx_http_xet_repo_size_t    open;          /* parts may follow */
     ngx_http_xet_top_t          top;           /* of this walk */
-    ngx_http_xet_top_t          told;          /* of the walk before */
+    ngx_http_xet_top_t          told;          /* of the previous walk */
 } ngx_http_xet_walk_t;
 
 
@@ -118,8 +117,8 @@ ngx_http_xet_monitor_ask(ngx_uint_t repos)
 
 
 /*
- * A ticket for the next question, or 0 where it is not time for one.  Where
- * others wait already for PostgreSQL, the question is as one without an answer.
+ * A ticket for the next question, or 0 if the interval has not passed.  If
+ * statements are waiting for PostgreSQL, the question counts as unanswered.
  */
 
 static uintptr_t
@@ -142,7 +141,7 @@ ngx_http_xet_monitor_due(ngx_http_xet_due_t *due)
 }
 
 
-/* Whether an answer is the one that is waited for. */
+/* Whether an answer is the expected one. */
 
 static ngx_uint_t
 ngx_http_xet_monitor_taken(ngx_http_xet_due_t *due, void *ticket)
@@ -260,7 +259,7 @@ ngx_http_xet_monitor_answer(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 }
 
 
-/* What no chore has done is not told. */
+/* Results of chores that never ran are not shown. */
 
 static void
 ngx_http_xet_monitor_chores(const ngx_http_xet_figures_row_t *f)
@@ -394,8 +393,8 @@ ngx_http_xet_monitor_sized(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
 
 /*
- * Repos come in the order of their ids, so that all parts of one are neighbours
- * and only the last one is open.
+ * Repos come in the order of their ids, so all parts of a repo are adjacent and
+ * only the last one is incomplete.
  */
 
 static void

@@ -1,14 +1,13 @@
 
 /*
- * The status page: status.html with texts in the place of its {{names}}.
+ * The status page: status.html with values for its {{names}}.
  *
- * All that people read is put into words here, once: the page is complete
- * without a script, and its script only asks for the same words as JSON and
- * puts them where they belong.  Every text is escaped on its way into the page,
- * for some are made of what others have chosen: the host of the request, the
+ * All visible texts are made here: the page is complete without a script, and
+ * its script only reads the same texts as JSON and inserts them.  Every text is
+ * escaped, because some contain foreign data: the host of the request, the
  * names of repos.
  *
- * The configuration of nginx's build makes a C string of status.html.
+ * The build turns status.html into a C string.
  */
 
 #include "ngx_http_xet.h"
@@ -25,7 +24,7 @@
 #define NGX_HTTP_XET_STATUS_NONCE   16
 #define NGX_HTTP_XET_STATUS_REPOS   10
 
-/* Waiting for longer is a fault, in ms. */
+/* Waiting longer than this is a fault, in ms. */
 #define NGX_HTTP_XET_STATUS_LONG    30000
 
 
@@ -49,7 +48,7 @@ typedef struct {
 } ngx_http_xet_status_t;
 
 
-/* The parts whose state is told, with what is said of each state. */
+/* The checks of the page, with the text for each state. */
 
 enum {
     NGX_HTTP_XET_PART_POSTGRES = 0,
@@ -72,17 +71,17 @@ static const struct {
     const char                *texts[NGX_HTTP_XET_STATE_BAD + 1];
 } ngx_http_xet_status_parts[] = {
     { "postgres", "postgres_state", "This server has no database.",
-      { "PostgreSQL was not asked yet.", "PostgreSQL answers.",
-        "PostgreSQL does not answer: only signed URLs of data work." } },
-    { "store", "store_state", "This server writes to no store.",
-      { "The store was not looked at yet.", "The store can be written.",
-        "The store can't be written: no uploads." } },
-    { "damage", "damage_state", "Damage is not known here.",
-      { "Damage is not known yet.", "No xorb is known to be damaged.",
-        "Xorbs known to be damaged: %s." } },
-    { "queues", "queues_state", "Nothing waits here.",
-      { "", "Nothing waits for long.",
-        "A statement or a job waits for %s seconds." } }
+      { "PostgreSQL was not checked yet.", "PostgreSQL responds.",
+        "PostgreSQL does not respond: only signed data URLs work." } },
+    { "store", "store_state", "This server does not write to a store.",
+      { "The store was not checked yet.", "The store is writable.",
+        "The store is not writable: no uploads." } },
+    { "damage", "damage_state", "This server does not check for damage.",
+      { "Damage was not checked yet.", "No damaged xorbs.",
+        "Damaged xorbs: %s." } },
+    { "queues", "queues_state", "This server has no queues.",
+      { "", "No stalled requests.",
+        "A statement or a job has been waiting for %s seconds." } }
 };
 
 
@@ -123,7 +122,7 @@ static const char  ngx_http_xet_status_html[] =
 #define ngx_http_xet_status_cell(s, symbol)                                   \
     ((s)->cells[NGX_HTTP_XET_M_##symbol])
 
-/* A gauge that is set has its value and one. */
+/* A gauge that is set is stored as its value plus one. */
 #define ngx_http_xet_status_gauge(s, symbol)                                  \
     ((s)->cells[NGX_HTTP_XET_M_##symbol] - 1)
 
@@ -264,15 +263,16 @@ ngx_http_xet_status_texts(ngx_http_request_t *r, ngx_http_xet_status_t *s,
     ngx_http_xet_status_health(s);
 
     if (s->bad) {
-        ngx_http_xet_status_text(s, "summary", "%ui of the parts below "
-                                 "%s attention.", s->bad,
+        ngx_http_xet_status_text(s, "summary", "%ui of the checks below %s "
+                                               "attention.", s->bad,
                                  (s->bad == 1) ? "needs" : "need");
 
     } else if (s->none) {
-        ngx_http_xet_status_text(s, "summary", "Not all is known yet.");
+        ngx_http_xet_status_text(s, "summary", "Some checks have not run "
+                                               "yet.");
 
     } else {
-        ngx_http_xet_status_text(s, "summary", "All is well.");
+        ngx_http_xet_status_text(s, "summary", "All checks passed.");
     }
 
     ngx_http_xet_status_stored(s);
@@ -352,13 +352,13 @@ ngx_http_xet_status_store(ngx_http_xet_status_t *s,
     ngx_http_xet_status_part(s, "store", "store_state", "bad",
                              xmcf->store->s3
                              ? "The folder of temporary files is almost full: "
-                               "%s are free."
-                             : "The store is almost full: %s are free.",
+                               "%s free."
+                             : "The store is almost full: %s free.",
                              text);
 }
 
 
-/* How long the oldest statement or job has waited. */
+/* Shows how long the oldest statement or job has waited. */
 
 static void
 ngx_http_xet_status_queues(ngx_http_xet_status_t *s)
@@ -426,7 +426,7 @@ ngx_http_xet_status_stored(ngx_http_xet_status_t *s)
         v = s->cells[rows[i].cell];
 
         p = v ? rows[i].write(text, v - 1)
-              : ngx_cpymem(text, "not known yet", sizeof("not known yet") - 1);
+              : ngx_cpymem(text, "unknown", sizeof("unknown") - 1);
 
         ngx_http_xet_status_add(s, rows[i].name, text, p);
     }
@@ -435,7 +435,7 @@ ngx_http_xet_status_stored(ngx_http_xet_status_t *s)
     raw = ngx_http_xet_status_cell(s, XORB_RAW);
 
     p = v ? xet_hub_html_size(text, (v > raw) ? v - raw : 0)
-          : ngx_cpymem(text, "not known yet", sizeof("not known yet") - 1);
+          : ngx_cpymem(text, "unknown", sizeof("unknown") - 1);
 
     ngx_http_xet_status_add(s, "saved", text, p);
 
@@ -455,7 +455,7 @@ ngx_http_xet_status_stored(ngx_http_xet_status_t *s)
 }
 
 
-/* Requests for metrics and for this page are left out. */
+/* Requests for metrics and for this page are not counted. */
 
 static void
 ngx_http_xet_status_traffic(ngx_http_xet_status_t *s)
@@ -508,7 +508,7 @@ ngx_http_xet_status_since(ngx_http_xet_status_t *s)
 {
     u_char  *p, text[NGX_HTTP_XET_STATUS_TEXT];
 
-    p = ngx_cpymem(text, "Since the start, ", sizeof("Since the start, ") - 1);
+    p = ngx_cpymem(text, "Since the start ", sizeof("Since the start ") - 1);
     p = ngx_http_xet_status_age(p, ngx_http_xet_status_cell(s, START_TIME));
     *p++ = '.';
 
@@ -516,7 +516,7 @@ ngx_http_xet_status_since(ngx_http_xet_status_t *s)
 }
 
 
-/* What clients are given: none where nothing serves the API. */
+/* The endpoint for clients, or "none" without the API. */
 
 static void
 ngx_http_xet_status_endpoint(ngx_http_xet_status_t *s)
@@ -552,7 +552,7 @@ ngx_http_xet_status_endpoint(ngx_http_xet_status_t *s)
 }
 
 
-/* state NULL: not known here, and no fault either. */
+/* state NULL: unknown on this server, which is not a fault. */
 
 static void
 ngx_http_xet_status_part(ngx_http_xet_status_t *s, const char *name,
@@ -635,7 +635,7 @@ ngx_http_xet_status_sum(const uint64_t *cells, ngx_uint_t cell, ngx_uint_t n)
 }
 
 
-/* How long ago a gauge of a time is, "never" for one that is not set. */
+/* Writes how long ago the time of a gauge is, or "never" if it is not set. */
 
 static u_char *
 ngx_http_xet_status_age(u_char *p, uint64_t ms)

@@ -1,18 +1,18 @@
 
 /*
- * How a statement ends in its lane, which is one of
+ * The end of a statement in its lane.  The result is one of
  *
- *     answer     PostgreSQL has done it
- *     verdict    class XT, of our own functions: for the caller alone
- *     refused    the caller is told whether PostgreSQL was away or would not,
- *                and the log what it said
+ *     answer     PostgreSQL has executed the statement
+ *     verdict    an error of class XT, raised by our own functions, for the
+ *                caller only
+ *     refused    the caller learns whether PostgreSQL was unavailable or has
+ *                rejected the statement; the log gets the message
  *
- * and what makes a lane send it again instead: an error that another attempt
- * may cure, while somebody waits for the answer and the statement has tries
- * left.
+ * A lane retries the statement if another attempt may succeed, if the caller is
+ * still waiting, and if the statement has attempts left.
  *
- * A statement is counted and freed before its caller is called, who may send
- * another one.
+ * A statement is counted and freed before its caller is called, because the
+ * caller may send another one.
  */
 
 #include "ngx_http_xet.h"
@@ -70,8 +70,8 @@ ngx_http_xet_lane_refused(ngx_http_xet_pg_query_t *q, PGresult *res,
     }
 
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                  "xet: \"%s\" failed, SQLSTATE %s: %s", q->stmt->name,
-                  sqlstate, PQresultErrorMessage(res));
+                  "xet: statement \"%s\" failed, SQLSTATE %s: %s",
+                  q->stmt->name, sqlstate, PQresultErrorMessage(res));
 
     rc = (ngx_http_xet_lane_transient(sqlstate)
           || ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0)
@@ -99,7 +99,7 @@ ngx_http_xet_lane_again(ngx_http_xet_pg_query_t *q, const char *sqlstate)
 }
 
 
-/* Class 40: a row that was read is gone; or a lock, or a deadlock with it. */
+/* Class 40: a row that was read is gone, a lock timeout, or a deadlock. */
 
 ngx_uint_t
 ngx_http_xet_lanes_conflict(const char *sqlstate)
@@ -109,10 +109,10 @@ ngx_http_xet_lanes_conflict(const char *sqlstate)
 
 
 /*
- * Errors that another attempt may cure: connection and resource troubles,
- * shutdown, serialization failures.  Two are among them that the caller does
- * not send again: of a timeout that has cancelled the statement, which only
- * time may cure, and of a copy whose time is over, which another upload cures.
+ * Errors that another attempt may cure: connection and resource problems,
+ * shutdown, serialization failures.  Two of these are not sent again: a timeout
+ * that has canceled the statement, and a copy that is too old, which needs
+ * another upload.
  */
 
 static ngx_uint_t
@@ -128,7 +128,7 @@ ngx_http_xet_lane_transient(const char *sqlstate)
         }
     }
 
-    /* read-only after a failover; a plan is stale; a statement is not there */
+    /* read-only after a failover; a stale plan; a missing statement */
 
     return ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_READ_ONLY) == 0
            || ngx_strcmp(sqlstate, "0A000") == 0
@@ -136,7 +136,7 @@ ngx_http_xet_lane_transient(const char *sqlstate)
 }
 
 
-/* What was dropped before it was sent is no statement; class XT is a result. */
+/* A statement that was dropped unsent is not counted; class XT is a result. */
 
 static void
 ngx_http_xet_lane_counted(ngx_http_xet_pg_query_t *q, ngx_int_t rc,

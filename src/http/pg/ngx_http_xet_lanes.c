@@ -1,55 +1,41 @@
 
 /*
- * The lanes of PostgreSQL sessions of a worker.
+ * The lanes of a worker: pools of PostgreSQL sessions.
  *
- * Reads are pipelined: many requests' statements are in flight on a session,
- * which keeps PostgreSQL busy instead of waking it for each.  Writes, and
- * reads that may run long, have sessions of their own, a statement at a time.
- * Queries about chunks have sessions of their own, too, pipelined, so that they
- * do not hold up other reads: the cost of such a query depends on what has been
- * stored.
+ * A lane is one of reads (pipelined), writes, dedup queries (pipelined, so that
+ * their varying cost does not delay other reads), long reads and pings.  Writes
+ * and long reads run one statement per session.  In the lane of long reads (see
+ * statements.def) callers take turns, and one caller may fill at most a quarter
+ * of the queue.
  *
- * Long reads, of which statements.def says what they are, have sessions of
- * their own, too, a statement at a time: a few of them run, whatever is asked,
- * and no short read is behind one.  There the callers take turns: a statement
- * waits for one statement of each other caller and not for all of theirs, and
- * one caller has at most a quarter of the queue.
+ * A statement waits in the queue of its lane, is in flight on a session, or is
+ * done.  One deadline covers waiting and execution.  A statement that misses
+ * the deadline in flight closes its session, because nothing else ends a
+ * session that PostgreSQL has forgotten.  When a session is lost, its
+ * statements are sent again, at most as many times as the lane has sessions;
+ * all of them are idempotent.  If a lane can't get any session, its statements
+ * fail at once and callers answer 503.
  *
- * A statement waits in its lane's queue, is in flight on a session, or is
- * done.  One deadline covers waiting and being in flight.  A statement that is
- * late in flight takes its session with it, because nothing else ends a session
- * that PostgreSQL has forgotten.  When a session is lost, the statements in
- * flight are sent again, each as many times as the lane has sessions: every
- * statement of ours is idempotent.  When no session of a lane can be had, its
- * statements fail at once and callers answer 503.
+ * A ping must not wait behind a statement that waits for a lock.  It uses an
+ * idle read session, or if all are busy, a session of the ping lane, which is
+ * opened for it.  Without any read session the ping waits like a read.
  *
- * Results of a session come in the order of its statements, so a ping behind a
- * statement that waits for a lock would measure the lock, not PostgreSQL.  A
- * ping takes a read session that has nothing to do, and where all are busy, a
- * session of the ping lane, which is opened for that.  Where there is no read
- * session the ping waits for one like a read: a session that reads can't have
- * is no sign of health.
+ * If PostgreSQL allows fewer sessions than the lanes want, each lane gets one
+ * before another gets two, in the order read and write, dedup, long, ping.
  *
- * Where PostgreSQL has fewer sessions than all lanes want, each shall have one
- * before another has two, in the order of read and write, dedup, long, ping: a
- * lane that has none gets what a later or richer one is not using.
+ * A refused session is retried with growing delays.  A statement for a lane
+ * without a session retries at once, unless an attempt has failed in the last
+ * half second.  When a lane gets a session, lanes without one retry at once.
  *
- * A refused session is asked for again after longer and longer times.  But a
- * statement for a lane without any session asks at once, if none was refused in
- * the last half second; and when a lane gets a session again, the lanes without
- * one ask at once, so that PostgreSQL is back for all statements when it is
- * back for one.
+ * If a server does not accept writes, all sessions with it are closed, those of
+ * reads too, and their statements are sent again elsewhere: the next host of
+ * the connection string may be the primary now.
  *
- * A session with a server that takes no writes is none: who was the primary may
- * have been told to give that up, and the next host of the connection string be
- * the primary.  All sessions with that server are closed, also those that read,
- * and their statements are sent again by others.
+ * The lane of a standby (ngx_http_xet_standby.c) is like a lane of reads, with
+ * one exception: a statement that conflicts with the replay is not sent to the
+ * same host again.
  *
- * The lane of a standby (ngx_http_xet_standby.c) is like one of reads, but for
- * a statement that is in the way of what the standby replays: it is not sent
- * again to the same host, which would be in the way again.
- *
- * All of this lives in the event loop of one worker.
+ * Everything here lives in the event loop of one worker.
  */
 
 #include "ngx_http_xet.h"
@@ -71,7 +57,7 @@
 struct ngx_http_xet_lanes_s {
     ngx_http_xet_lane_t        lane[NGX_HTTP_XET_LANES];
 
-    ngx_msec_t                 answered;   /* the last answer to anybody */
+    ngx_msec_t                 answered;   /* of any statement */
     unsigned                   heard:1;    /* there was one */
 };
 
@@ -157,7 +143,7 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
 
     xmcf->lanes = lanes;
 
-    /* so the first requests find a session for reads and one for writes */
+    /* so that the first requests find a session for reads and one for writes */
 
     (void) ngx_http_xet_lane_grow(&lane[NGX_HTTP_XET_READ]);
     (void) ngx_http_xet_lane_grow(&lane[NGX_HTTP_XET_WRITE]);
@@ -181,7 +167,7 @@ ngx_http_xet_lane_set(ngx_http_xet_lane_t *lane,
     lane[NGX_HTTP_XET_WRITE].running = xmcf->write_timeout;
     lane[NGX_HTTP_XET_WRITE].locks = xmcf->lock_timeout;
 
-    /* PostgreSQL ends a slow query, so that it does not cost the session */
+    /* PostgreSQL cancels a slow query, so that the session survives */
 
     lane[NGX_HTTP_XET_DEDUP].n = xmcf->dedups;
     lane[NGX_HTTP_XET_DEDUP].depth = xmcf->depth;
@@ -373,8 +359,8 @@ ngx_http_xet_lane_queue(ngx_http_xet_lane_t *lane, ngx_msec_t timeout,
 
 
 /*
- * Puts a statement into the queue.  Where callers take turns, the first one of
- * a caller has the turn that is on, and each further one the next turn.
+ * Adds a statement to the queue.  If callers take turns, the first statement of
+ * a caller gets the current turn, and each further one the next turn.
  */
 
 static void
@@ -435,8 +421,8 @@ ngx_http_xet_lane_of_caller(ngx_queue_t *queue, uint32_t caller)
 
 
 /*
- * Whether there is room in the queue for this caller, and a session is there or
- * to be had.
+ * Whether the queue has room for this caller, and a session is ready or may
+ * become ready.
  */
 
 static ngx_uint_t
@@ -447,8 +433,8 @@ ngx_http_xet_lane_takes(ngx_http_xet_lane_t *lane, uint32_t caller)
 
     if (lane->nwaiting >= lane->queue) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "xet: %ui statements are waiting for PostgreSQL, "
-                      "no more are taken", lane->nwaiting);
+                      "xet: %ui statements are waiting for PostgreSQL; new "
+                      "ones are rejected", lane->nwaiting);
         return 0;
     }
 
@@ -458,7 +444,8 @@ ngx_http_xet_lane_takes(ngx_http_xet_lane_t *lane, uint32_t caller)
         if (n > lane->queue / 4) {
             ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                           "xet: %ui long reads of one caller are waiting for "
-                          "PostgreSQL, no more are taken", n);
+                          "PostgreSQL; new ones of this caller are rejected",
+                          n);
             return 0;
         }
     }
@@ -581,7 +568,7 @@ ngx_http_xet_lane_age(ngx_queue_t *queue)
 }
 
 
-/* The sessions of the lane that are in this state. */
+/* The number of sessions in this state. */
 
 static ngx_uint_t
 ngx_http_xet_lane_count(ngx_http_xet_lane_t *lane,
@@ -645,7 +632,7 @@ ngx_http_xet_lane_hopeless(ngx_http_xet_lane_t *lane)
 }
 
 
-/* The least busy session that is ready; NULL when none is. */
+/* The least busy ready session, or NULL. */
 
 static ngx_http_xet_pg_t *
 ngx_http_xet_lane_session(ngx_http_xet_lane_t *lane)
@@ -671,7 +658,7 @@ ngx_http_xet_lane_session(ngx_http_xet_lane_t *lane)
 
 /*
  * Starts the first closed session, unless one before it is connecting already.
- * NGX_OK when some session is ready or connecting then, NGX_ERROR when none is.
+ * NGX_OK if a session is now ready or connecting, else NGX_ERROR.
  */
 
 static ngx_int_t
@@ -712,9 +699,9 @@ ngx_http_xet_lane_grow(ngx_http_xet_lane_t *lane)
 
 
 /*
- * Where no session of the lane is ready or connecting, one that waits to
- * connect again does it now.  NGX_OK when some session is ready or connecting
- * then, NGX_DECLINED when none is.
+ * If no session of the lane is ready or connecting, makes one in backoff
+ * connect now.  NGX_OK if a session is now ready or connecting, else
+ * NGX_DECLINED.
  */
 
 static ngx_int_t
@@ -730,7 +717,7 @@ ngx_http_xet_lane_hurry(ngx_http_xet_lane_t *lane)
     for (i = 0; i < lane->n; i++) {
         pg = &lane->sessions[i];
 
-        /* not one with statements that a failed send has left in flight */
+        /* not one with statements in flight after a failed send */
 
         if (pg->state == NGX_HTTP_XET_PG_BACKOFF
             && ngx_queue_empty(&pg->inflight)
@@ -748,7 +735,7 @@ ngx_http_xet_lane_hurry(ngx_http_xet_lane_t *lane)
 }
 
 
-/* Has another lane close an idle session, the least important lane first. */
+/* Makes another lane close an idle session, the least important lane first. */
 
 static void
 ngx_http_xet_lane_starved(ngx_http_xet_lane_t *lane)
@@ -805,7 +792,7 @@ ngx_http_xet_lane_dispatch(ngx_http_xet_lane_t *lane)
 
         if (q->fit && q->handler && !q->fit(q->data)) {
 
-            /* its timer ends it, in the next turn of the loop */
+            /* its timer ends it in the next turn of the loop */
 
             q->unfit = 1;
             ngx_add_timer(&q->timer, 0);
@@ -823,8 +810,8 @@ ngx_http_xet_lane_dispatch(ngx_http_xet_lane_t *lane)
         if (ngx_http_xet_pg_send(pg, q) != NGX_OK) {
 
             /*
-             * Delivering from within a caller's send could call that caller
-             * back: the retry timer does it in the next turn of the loop.
+             * Delivering within a caller's send could call that caller back; so
+             * the retry timer does it in the next turn of the loop.
              */
 
             ngx_http_xet_pg_close(pg);
@@ -884,7 +871,7 @@ ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg)
 
     lane = pg->lane;
 
-    /* a lost session may be had again at once, a refused one later */
+    /* a lost session may be reopened at once, a refused one later */
 
     delay = pg->backoff / 2 + ngx_random() % (pg->backoff / 2 + 1);
 
@@ -916,7 +903,7 @@ ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg)
         && pg->backoff > NGX_HTTP_XET_BACKOFF_MIN
         && !ngx_queue_empty(&lane->waiting))
     {
-        /* no session is left to serve the statements that wait */
+        /* no session is left for the waiting statements */
 
         ngx_queue_add(&lost, &lane->waiting);
         ngx_queue_init(&lane->waiting);
@@ -936,7 +923,7 @@ ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg)
 }
 
 
-/* Sends lost statements again, and fails those that have no tries left. */
+/* Sends lost statements again, and fails those without attempts left. */
 
 static void
 ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane, ngx_queue_t *lost)
@@ -944,7 +931,7 @@ ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane, ngx_queue_t *lost)
     ngx_queue_t              *e;
     ngx_http_xet_pg_query_t  *q;
 
-    /* detaching must not take statements in "lost" for waiting ones */
+    /* detaching must not confuse statements in "lost" with waiting ones */
 
     for (e = ngx_queue_head(lost);
          e != ngx_queue_sentinel(lost);
@@ -969,7 +956,7 @@ ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane, ngx_queue_t *lost)
             q->res = NULL;
         }
 
-        /* the next session may be lost as well, which is not known yet */
+        /* the next session may be lost too, which is not known yet */
 
         if (q->handler && q->tries < lane->n) {
             q->tries++;
@@ -996,7 +983,7 @@ ngx_http_xet_lane_retry_handler(ngx_event_t *ev)
 
     if (!ngx_queue_empty(&pg->inflight)) {
 
-        /* statements that a failed send has left in flight */
+        /* statements in flight after a failed send */
 
         ngx_http_xet_lane_failed(pg);
         return;
@@ -1006,7 +993,7 @@ ngx_http_xet_lane_retry_handler(ngx_event_t *ev)
 
     if (ngx_exiting && ngx_queue_empty(&lane->waiting)) {
 
-        /* nobody needs it any more */
+        /* no longer needed */
 
         ngx_http_xet_pg_close(pg);
         return;
@@ -1042,7 +1029,9 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
         if (pg->unsure) {
 
-            /* committed here, and maybe nowhere else: nobody is told of it */
+            /*
+             * committed here, and maybe nowhere else: must not be acknowledged
+             */
 
             pg->unsure = 0;
 
@@ -1060,7 +1049,7 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
     if (sqlstate == NULL) {
 
-        /* libpq's own, of no memory for example: the end is unknown */
+        /* an error of libpq, such as out of memory: the result is unknown */
 
         sqlstate = "08000";
         q->lost = 1;
@@ -1068,8 +1057,8 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
     if (ngx_http_xet_lane_again(q, sqlstate)) {
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "xet: \"%s\" is sent again: %s", q->stmt->name,
-                      PQresultErrorMessage(res));
+                      "xet: statement \"%s\" failed and is retried: %s",
+                      q->stmt->name, PQresultErrorMessage(res));
 
         if (ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_READ_ONLY) == 0) {
             PQclear(res);
@@ -1092,8 +1081,8 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
 
 /*
- * The server takes no writes any more.  The session goes, and then q and what
- * else was sent by it are sent by another one: libpq asks the hosts of the
+ * The server is now read-only.  The session is closed, and another one sends q
+ * and the other statements of this session again: libpq tries the hosts of the
  * connection string in turn.
  */
 
@@ -1175,16 +1164,16 @@ ngx_http_xet_lanes_abandon(const char *why)
 
     if (n) {
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "xet: %ui sessions of PostgreSQL are given up: %s", n,
+                      "xet: closing %ui PostgreSQL session(s): %s", n,
                       why);
     }
 }
 
 
 /*
- * Closes all sessions with the server of this one: who reads there would miss
- * what others write to the primary.  What was in flight is taken care of by the
- * retry timers, in the next turn of the loop.
+ * Closes all sessions with the server of this one: its reads would miss what
+ * others write to the primary.  The retry timers handle statements in flight,
+ * in the next turn of the loop.
  */
 
 static void
@@ -1199,7 +1188,8 @@ ngx_http_xet_lanes_leave(ngx_http_xet_pg_t *pg)
     ngx_http_xet_pg_text(port, sizeof(port), PQport(pg->conn));
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                  "xet: %s of PostgreSQL takes no writes, and is left", host);
+                  "xet: PostgreSQL host %s does not accept writes; "
+                  "disconnecting from it", host);
 
     for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
         lane = ngx_http_xet_lanes_get(i);
@@ -1252,7 +1242,7 @@ ngx_http_xet_lane_timer_handler(ngx_event_t *ev)
 
     if (!q->unfit) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "xet: %V has not answered \"%s\" in %M ms",
+                      "xet: %V did not respond to \"%s\" within %M ms",
                       &lane->host->name, q->stmt->name,
                       ngx_current_msec - q->start);
     }

@@ -1,11 +1,11 @@
 
 /*
- * The parameters of a statement, in the binary form that PostgreSQL takes.
+ * The parameters of a statement, in PostgreSQL's binary form.
  *
- * An array is kept in that form from the first element on: dimensions (1), has
- * nulls, oid of the element, length, lower bound (1), then each element with
- * its length.  Memory comes from malloc(), because threads fill arrays; a
- * failed allocation marks the array as failed, which its user checks once, at
+ * An array is built in that form from its first element on: dimensions (1), has
+ * nulls, OID of the element, length, lower bound (1), then each element with
+ * its length.  Memory comes from malloc(), because threads fill arrays.  A
+ * failed allocation marks the array as failed; the user checks that once, at
  * the end.
  */
 
@@ -233,7 +233,7 @@ ngx_http_xet_array_take(ngx_http_xet_array_t *a, uint32_t type, ngx_uint_t n,
         return 0;
     }
 
-    /* the header goes over the end of what was taken before */
+    /* the header overwrites the end of the elements taken before */
 
     start = p - NGX_HTTP_XET_ARRAY_HEADER;
 

@@ -2,50 +2,42 @@
 /*
  * One PostgreSQL session as nginx events.
  *
- * Connecting is done in a thread, see ngx_http_xet_pg_connect.c; the event
- * loop gets a connection, makes it a session, and only ever sends and consumes.
- * The session is in pipeline mode: each statement has a sync of its own, so one
- * that fails takes no other with it, and results come in the order of sending.
- *
- * libpq owns the socket.  It is watched level-triggered, because
- * PQconsumeInput() reads only once; and nginx's connection is released before
- * libpq closes the descriptor.
+ * A thread connects (ngx_http_xet_pg_connect.c).  The event loop then sends the
+ * settings and prepares all statements in one round trip, and after that only
+ * sends statements and reads results.  The session is in pipeline mode: each
+ * statement has its own sync, so a failing statement does not affect others,
+ * and results arrive in the order of sending.
  *
  * States: closed -> connecting -> ready -> closed, and closed -> backoff ->
- * connecting while PostgreSQL can't be reached.  While pg->connect is set a
+ * connecting while PostgreSQL is unreachable.  While pg->connect is set, the
  * PGconn belongs to the thread, else to the event loop.
  *
- * A connection becomes a session: settings, and the preparing of all
- * statements.  They are one batch of a pipeline, so one round trip, and the
- * event loop sends them as it sends any statement.
+ * libpq owns the socket.  The socket is watched level-triggered, because
+ * PQconsumeInput() reads only once.  nginx's connection is released before
+ * libpq closes the descriptor.
  *
- * Every statement of ours finds its rows by an index.  Sessions keep plans,
- * also those of foreign keys, and a plan made while a table was tiny would read
- * the whole table for each row long after it has grown: hence no sequential
- * scans.  A plan that has no other way than such a scan gets a penalty, because
- * of which PostgreSQL would plan the statement anew each time, and that takes
- * longer than most statements: hence generic plans.  And rows that are asked
- * for by windows come in the order of their index, while a bitmap scan would
- * read and sort all remaining rows for each window.
+ * The settings of a session:
  *
- * A heal and the commit of a shard lock each other out, and each must see what
- * the other one has committed meanwhile: read committed.
+ * - No sequential scans and no bitmap scans: each statement finds its rows by
+ *   an index.  A plan that was made while a table was tiny would otherwise scan
+ *   the grown table, and a bitmap scan would sort all remaining rows for each
+ *   window.
+ * - Generic plans: plans that can't avoid a scan get a penalty, which would
+ *   make PostgreSQL plan the statement again each time.
+ * - Read committed: a heal and the commit of a shard lock each other out, and
+ *   each must see what the other has committed.
+ * - statement_timeout ends a statement whose caller is gone;
+ *   client_connection_check_interval makes PostgreSQL notice that while the
+ *   statement waits for a lock.
+ * - lock_timeout keeps requests that wait for a long-held lock from occupying
+ *   all sessions.
  *
- * A statement that acts for a client has another one before it, in its
- * transaction: xet.in_time() refuses it when it has lain in a socket for more
- * than NGX_HTTP_XET_PG_BEGINS, by the clock of PostgreSQL.  What that clock
- * says is heard when the session begins and with each such statement, so it is
- * known but for the time that an answer takes, which makes it seem earlier; and
- * where it was set meanwhile, or the answer took long, the refusal says what it
- * is, and the statement is sent again.
- *
- * statement_timeout ends a statement that nobody waits for any more.  While
- * such a statement waits for a lock, PostgreSQL would not notice that its
- * session was given up: client_connection_check_interval makes it look.
- *
- * lock_timeout is for locks that are held for long, as by a heal of a xorb that
- * many files have: a few requests that wait for such a lock would otherwise
- * occupy all sessions as long as the lock is held.
+ * A statement that acts for a client follows xet.in_time() in its transaction.
+ * That function rejects a statement that has lain in a socket for more than
+ * NGX_HTTP_XET_PG_BEGINS.  The time is measured by PostgreSQL's clock, which is
+ * read when the session starts and with each such statement.  After a clock
+ * change or a slow response the rejection contains the current time, and the
+ * statement is sent again.
  */
 
 #include "ngx_http_xet.h"
@@ -93,7 +85,7 @@ static const char  ngx_http_xet_pg_setup_sql[] =
 #define NGX_HTTP_XET_PG_SETTINGS  8            /* columns before the clock */
 
 
-/* it may be promoted: nothing is written by it then either */
+/* it may be promoted: it must not write even then */
 
 static const char  ngx_http_xet_pg_standby_sql[] =
     "SELECT set_config('default_transaction_read_only', 'on', false)";
@@ -152,7 +144,8 @@ ngx_http_xet_pg_connected(void *data, PGconn *conn, const char *error)
                                            ngx_http_xet_pg_read_handler);
 
     if (pg->connection == NULL) {
-        ngx_http_xet_pg_refused(pg, "no connection of nginx is free");
+        ngx_http_xet_pg_refused(pg, "no free nginx connection; raise "
+                                    "worker_connections");
         return;
     }
 
@@ -175,10 +168,10 @@ ngx_http_xet_pg_connected(void *data, PGconn *conn, const char *error)
 
 
 /*
- * A commit waits for a synchronous standby; a wait that somebody cancels is no
- * error to PostgreSQL, which warns and answers as if the standby had it.  The
- * warning comes before the end of the statement.  Its text is in the language
- * of the server, where it comes from is not.
+ * A commit waits for a synchronous standby.  If this wait is canceled,
+ * PostgreSQL only warns and answers as if the standby had the commit.  The
+ * warning comes before the end of the statement.  Its text depends on the
+ * language of the server, but not its source.
  */
 
 static void
@@ -256,7 +249,7 @@ ngx_http_xet_pg_setup_send(ngx_http_xet_pg_t *pg)
 static void
 ngx_http_xet_pg_setup_timer_handler(ngx_event_t *ev)
 {
-    ngx_http_xet_pg_refused(ev->data, "no answer to the first statements");
+    ngx_http_xet_pg_refused(ev->data, "no response to the first statements");
 }
 
 
@@ -320,9 +313,9 @@ ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg)
 
 
 /*
- * Compares the columns of a statement with those that PostgreSQL describes, in
- * the order in which they were asked for; that a statement is prepared, which
- * has no columns, is no description.  Returns NULL, or what is wrong.
+ * Compares the columns of a statement with PostgreSQL's descriptions, in the
+ * order of the requests; the result of preparing, which has no columns, is
+ * skipped.  Returns NULL, or an error.
  */
 
 static const char *
@@ -349,11 +342,11 @@ ngx_http_xet_pg_columns(ngx_http_xet_pg_t *pg, PGresult *res)
 
     if (i < n || stmt->columns[n].type) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "xet: statement \"%s\": column %d has another type than "
-                      "this module reads", stmt->name, i + 1);
+                      "xet: statement \"%s\": column %d has an unexpected "
+                      "type", stmt->name, i + 1);
 
-        return "the functions of the schema \"xet\" are of another version "
-               "than this module, run xet migrate";
+        return "the functions of the schema \"xet\" have another version than "
+               "this module; run xet migrate";
     }
 
     return NULL;
@@ -368,7 +361,7 @@ ngx_http_xet_pg_ready(ngx_http_xet_pg_t *pg)
     if (pg->logged) {
         pg->logged = 0;
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                      "xet: connected to %V again", &pg->host->name);
+                      "xet: reconnected to %V", &pg->host->name);
     }
 
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
@@ -432,7 +425,7 @@ ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 }
 
 
-/* Says until when q may begin, if that matters; as libpq, 1 or 0. */
+/* Sends the latest start time of q, if it has one; 1 or 0, as libpq. */
 
 static int
 ngx_http_xet_pg_guard(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
@@ -519,7 +512,7 @@ ngx_http_xet_pg_read_handler(ngx_event_t *rev)
         return;
     }
 
-    /* decrypted bytes that TLS holds raise no event: look for them */
+    /* decrypted bytes in the TLS buffer raise no event: check for them */
 
     i = PQsslInUse(pg->conn) ? 3 : 1;
 
@@ -573,8 +566,8 @@ ngx_http_xet_pg_write_handler(ngx_event_t *wev)
 
 
 /*
- * Takes the results that have come.  A statement gives a result, a NULL, and a
- * sync, which ends it; whether it is in time is a result before that.
+ * Takes the available results.  A statement gives a result, a NULL, and a sync,
+ * which ends it; the check of its start time is a result before that.
  * NGX_DECLINED: the session is not ready any more.
  */
 
@@ -622,7 +615,7 @@ ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg)
 }
 
 
-/* One that comes too late was refused before, and has no result of its own. */
+/* A late statement was rejected before, and has no result of its own. */
 
 static void
 ngx_http_xet_pg_take(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q,
@@ -663,8 +656,8 @@ ngx_http_xet_pg_take(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q,
 
 
 /*
- * The next result that has come, or NULL.  libpq ends each result with a NULL;
- * of a dead connection there is nothing else.
+ * The next available result, or NULL.  libpq ends each result with a NULL; a
+ * dead connection has nothing else.
  */
 
 static PGresult *

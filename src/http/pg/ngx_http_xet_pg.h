@@ -1,6 +1,6 @@
 
 /*
- * Statements to PostgreSQL and the rows that it answers.
+ * Statements to PostgreSQL, and the rows that they return.
  */
 
 #ifndef _NGX_HTTP_XET_PG_H_INCLUDED_
@@ -13,13 +13,13 @@
 
 
 /*
- * ngx_http_xet_params.c: parameters of statements, in the binary form that
- * PostgreSQL takes; arrays first.
+ * ngx_http_xet_params.c: parameters of statements in PostgreSQL's binary form;
+ * arrays first.
  */
 
 /*
- * A packed array parameter: PostgreSQL's binary form of a[].  All zero is an
- * array without elements; the type of these is that of the parameter.
+ * An array parameter in PostgreSQL's binary form of a[].  A zeroed structure is
+ * an array without elements; the element type is that of the parameter.
  */
 
 typedef struct {
@@ -35,9 +35,10 @@ typedef struct {
 
 
 /*
- * The memory of an array is malloc()ed, so that a thread may fill it; destroy
- * frees it, reset removes the elements only.  Without memory "failed" is set,
- * which the caller checks before it sends the array; reset does not clear it.
+ * The memory of an array comes from malloc(), so that a thread may fill it.
+ * destroy frees it; reset only removes the elements.  If out of memory,
+ * "failed" is set; the caller checks it before it sends the array, and reset
+ * does not clear it.
  */
 void ngx_http_xet_array_reset(ngx_http_xet_array_t *a);
 void ngx_http_xet_array_destroy(ngx_http_xet_array_t *a);
@@ -48,8 +49,8 @@ void ngx_http_xet_array_int4(ngx_http_xet_array_t *a, int32_t v);
 void ngx_http_xet_array_int8(ngx_http_xet_array_t *a, int64_t v);
 
 /*
- * The same for the columns of rows: a structure that has nothing but arrays, to
- * which c points.
+ * The same for the columns of rows: c points to a structure that contains only
+ * arrays.
  */
 #define ngx_http_xet_columns_reset(c)                                         \
     ngx_http_xet_arrays_reset(ngx_http_xet_columns(c))
@@ -66,17 +67,18 @@ void ngx_http_xet_arrays_destroy(ngx_http_xet_array_t *a, ngx_uint_t n);
 ngx_uint_t ngx_http_xet_arrays_failed(ngx_http_xet_array_t *a, ngx_uint_t n);
 
 /*
- * Gives the next n elements, or fewer, as an array of their own, with elements
- * of this type; returns how many these are.  It is written over what was taken
- * before, and is valid until the next time; nothing may be added any more.
+ * Returns the next n elements, or fewer, as an array of their own with this
+ * element type; the result is their number.  The array overwrites the elements
+ * taken before, and is valid until the next call.  No more elements may be
+ * added.
  */
 ngx_uint_t ngx_http_xet_array_take(ngx_http_xet_array_t *a, uint32_t type,
     ngx_uint_t n, const char **value, int *length);
 
-/* Whether there are elements that were not taken. */
+/* Whether there are elements left to take. */
 ngx_uint_t ngx_http_xet_array_left(ngx_http_xet_array_t *a);
 
-/* Gives value and length for libpq; they are valid while a is unchanged. */
+/* Returns value and length for libpq; both are valid while a is unchanged. */
 void ngx_http_xet_array_value(ngx_http_xet_array_t *a, uint32_t type,
     const char **value, int *length);
 
@@ -84,14 +86,14 @@ void ngx_http_xet_array_value(ngx_http_xet_array_t *a, uint32_t type,
 
 
 /*
- * Bytes stay where the caller has them, numbers are kept in the structure: both
+ * Bytes stay in the caller's memory, numbers are stored in the structure: both
  * must live until the statement is answered.
  */
 
 typedef struct {
     ngx_uint_t   n;
     ngx_uint_t   numbered;
-    uint32_t     caller;           /* takes turns with others; 0: nobody */
+    uint32_t     caller;           /* takes turns; 0: no caller */
     ngx_uint_t   acts;             /* for a client: not begun late */
     const char  *values[NGX_HTTP_XET_PARAMS_MAX];
     int          lengths[NGX_HTTP_XET_PARAMS_MAX];
@@ -99,7 +101,9 @@ typedef struct {
 } ngx_http_xet_params_t;
 
 
-/* Each adds the next parameter; there is room for any row of statements.def. */
+/*
+ * Each adds the next parameter; there is room for every row of statements.def.
+ */
 
 #define ngx_http_xet_params_init(p)                                           \
     (p)->n = 0, (p)->numbered = 0, (p)->caller = 0, (p)->acts = 0
@@ -116,7 +120,7 @@ void ngx_http_xet_params_int8(ngx_http_xet_params_t *p, uint64_t v);
  * ngx_http_xet_lanes.c: the lanes of PostgreSQL sessions of a worker.
  */
 
-/* In the order in which lanes get sessions where PostgreSQL has few. */
+/* In the order in which lanes get sessions when PostgreSQL has few. */
 
 typedef enum {
     NGX_HTTP_XET_READ = 0,         /* short, pipelined */
@@ -126,7 +130,7 @@ typedef enum {
     NGX_HTTP_XET_PING,             /* when all read sessions are busy */
     NGX_HTTP_XET_LANES,
 
-    /* those of all standbys, where figures are told; nothing is sent to it */
+    /* all standbys, in metrics; nothing is sent to it */
 
     NGX_HTTP_XET_STANDBY = NGX_HTTP_XET_LANES
 } ngx_http_xet_lane_e;
@@ -141,15 +145,15 @@ typedef struct {
 } ngx_http_xet_lane_stat_t;
 
 
-/* A column of a statement; the types are oids of PostgreSQL. */
+/* A column of a statement; the types are OIDs of PostgreSQL. */
 
 typedef struct {
     const char                *name;           /* NULL: of a value */
-    uint32_t                   type;           /* 0: behind the last one */
+    uint32_t                   type;           /* 0: the end of the list */
 } ngx_http_xet_column_t;
 
 
-/* A statement, prepared once a session. */
+/* A statement, prepared once per session. */
 
 typedef struct {
     const char                   *name;
@@ -157,11 +161,11 @@ typedef struct {
     ngx_uint_t                    params;
     const uint32_t               *types;       /* of the parameters */
     const ngx_http_xet_column_t  *columns;
-    ngx_uint_t                    longs;       /* as a read it is a long one */
+    ngx_uint_t                    longs;       /* a read is a long one */
 } ngx_http_xet_pg_stmt_t;
 
 
-/* A server that sessions are opened with; xet_postgres may name several. */
+/* A server for sessions; xet_postgres may name several. */
 
 struct ngx_http_xet_pg_host_s {
     ngx_str_t                  conninfo;       /* zero-terminated */
@@ -169,14 +173,14 @@ struct ngx_http_xet_pg_host_s {
     char                      *host;           /* these win over conninfo, */
     char                      *hostaddr;       /* NULL: they are as there */
     char                      *port;
-    unsigned                   standby:1;      /* is read only, may be behind */
+    unsigned                   standby:1;      /* read-only, may lag */
     unsigned                   several:1;      /* conninfo names several */
 };
 
 
 /* A standby of "xet_postgres_read". */
 
-#define NGX_HTTP_XET_STANDBYS  8               /* as the label has values */
+#define NGX_HTTP_XET_STANDBYS  8               /* the maximum of the label */
 
 typedef struct {
     ngx_http_xet_pg_host_t     host;
@@ -194,13 +198,16 @@ typedef struct {
 #define NGX_HTTP_XET_PG_TWICE      "08007"     /* done, and maybe done before */
 
 /*
- * Ours: the copy that a statement names is too old, or was collected, and stays
- * so.  It has the class of conflicts, for which servers that don't know it keep
- * the copy: it may have a row already (ngx_http_xet_query_unnamed()).
+ * Our own SQLSTATE: the copy that a statement names is too old, or was
+ * collected, and retrying does not help.  Its class is that of conflicts.
+ * Servers that don't know it keep the copy, since it may have a row already
+ * (ngx_http_xet_query_unnamed()).
  */
 #define NGX_HTTP_XET_PG_TOO_LATE   "40XT1"
 
-/* Ours, too: the statement has lain in a socket, see ngx_http_xet_pg.c. */
+/*
+ * Our own SQLSTATE: the statement has lain in a socket, see ngx_http_xet_pg.c.
+ */
 #define NGX_HTTP_XET_PG_LATE       "40XT2"
 
 
@@ -208,17 +215,17 @@ typedef struct ngx_http_xet_pg_query_s  ngx_http_xet_pg_query_t;
 
 
 /*
- * Called once for a statement: with rc NGX_OK res is the result, which the
- * callee frees, as it does that of a verdict of our own functions, which has a
- * detail and no rows; else res is NULL.  rc is
+ * Called once for each statement.  With rc NGX_OK, res is the result, which the
+ * callee frees.  A verdict of our own functions is such a result, with a detail
+ * and no rows; the callee frees it too.  Otherwise res is NULL, and rc is
  *
- *     NGX_BUSY      PostgreSQL can't be reached, is too slow, or has refused
- *                   the statement for a reason that may pass: 503
- *     NGX_ERROR     PostgreSQL refused the statement: 500
+ *     NGX_BUSY      PostgreSQL is unreachable or too slow, or has rejected the
+ *                   statement for a temporary reason: 503
+ *     NGX_ERROR     PostgreSQL has rejected the statement: 500
  *
- * sqlstate is set where PostgreSQL has refused the statement for certain, and
- * NULL where an attempt was lost on the way, and may have been committed.  With
- * NGX_OK it is NGX_HTTP_XET_PG_TWICE where one was lost before this result, and
+ * sqlstate is set if PostgreSQL has definitely rejected the statement.  It is
+ * NULL if an attempt was lost in transit, which may have been committed.  With
+ * NGX_OK it is NGX_HTTP_XET_PG_TWICE if an attempt was lost before this result,
  * else NULL.
  */
 typedef void (*ngx_http_xet_pg_handler_pt)(void *data, PGresult *res,
@@ -227,64 +234,66 @@ typedef void (*ngx_http_xet_pg_handler_pt)(void *data, PGresult *res,
 
 /*
  * Called in init_process of a worker.  Sessions connect by themselves, and
- * prepare the statements of the array, whose last element has no name.
+ * prepare the statements of the array, which ends with an element without a
+ * name.
  */
 ngx_int_t ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
     const ngx_http_xet_pg_stmt_t *stmts);
 void ngx_http_xet_lanes_exit(ngx_cycle_t *cycle);
 
 /*
- * Queues a statement.  What its parameters point to, also the numbers in p,
- * must live until the handler is called or the query is detached; p is NULL for
- * a statement without parameters.  Returns NULL when the queue is full,
- * PostgreSQL is known to be away or memory is short: the handler is not called.
- * A long read (statements.def) goes to the lane of these, where the statements
- * of p->caller take turns with those of other callers.  A ping goes to the lane
- * of reads unless all ready sessions there are busy.
+ * Queues a statement.  The data of its parameters, and the numbers in p, must
+ * live until the handler is called or the query is detached.  p is NULL for a
+ * statement without parameters.  Returns NULL if the queue is full, PostgreSQL
+ * is known to be unavailable, or out of memory; then the handler is not called.
+ * A long read (statements.def) uses its own lane, in which callers take turns,
+ * by p->caller.  A ping uses the lane of reads, unless all its ready sessions
+ * are busy.
  */
 ngx_http_xet_pg_query_t *ngx_http_xet_lanes_send(ngx_http_xet_lane_e lane,
     const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
     ngx_http_xet_pg_handler_pt handler, void *data);
 
 /*
- * Has fit() called with the data of the handler each time before the statement
- * is sent: 0, and it is not, and ends like one that PostgreSQL can't take.
+ * Calls fit() with the data of the handler each time before the statement is
+ * sent.  If it returns 0, the statement is not sent, and ends as if PostgreSQL
+ * were unavailable.
  */
 typedef ngx_uint_t (*ngx_http_xet_pg_fit_pt)(void *data);
 
 void ngx_http_xet_lanes_watch(ngx_http_xet_pg_query_t *q,
     ngx_http_xet_pg_fit_pt fit);
 
-/* Drops a waiting statement, lets a sent one go on; no handler is called. */
+/* Drops a waiting statement, or lets a sent one complete; calls no handler. */
 void ngx_http_xet_lanes_detach(ngx_http_xet_pg_query_t *q);
 
 /*
- * Called when what the parameters of q point to is about to be freed.  NGX_OK:
- * q is in flight, is not sent again, and its result goes to handler.  Otherwise
- * nothing has changed, and the caller detaches q: NGX_DECLINED when q was never
- * sent, NGX_AGAIN when an attempt was lost, which may have been committed.
+ * Called when the data of q's parameters is about to be freed.  NGX_OK: q is in
+ * flight, will not be sent again, and its result goes to handler.  Otherwise
+ * nothing was changed, and the caller detaches q: NGX_DECLINED if q was never
+ * sent, NGX_AGAIN if an attempt was lost, which may have been committed.
  */
 ngx_int_t ngx_http_xet_lanes_bequeath(ngx_http_xet_pg_query_t *q,
     ngx_http_xet_pg_handler_pt handler, void *data);
 
-/* Whether a worker that ends may do so before q is answered. */
+/* Sets whether an exiting worker may exit before q is answered. */
 void ngx_http_xet_lanes_spare(ngx_http_xet_pg_query_t *q, ngx_uint_t spare);
 
 
 void ngx_http_xet_lanes_stat(ngx_http_xet_lane_e lane,
     ngx_http_xet_lane_stat_t *stat);
 
-/* Whether an error is a conflict with what a standby replays, or others do. */
+/*
+ * Whether an error is a conflict, with the replay of a standby or with others.
+ */
 ngx_uint_t ngx_http_xet_lanes_conflict(const char *sqlstate);
 
 
-/*
- * ngx_http_xet_standby.c: standbys, which answer reads and may be behind.
- */
+/* ngx_http_xet_standby.c: standbys, which answer reads and may lag behind. */
 
 /*
- * Called in init_process of a worker, behind ngx_http_xet_lanes_init(); wal is
- * the statement that tells how far a host is.
+ * Called in init_process of a worker, after ngx_http_xet_lanes_init(); wal is
+ * the statement that returns the position of a host.
  */
 ngx_int_t ngx_http_xet_standbys_init(ngx_cycle_t *cycle,
     const ngx_http_xet_pg_stmt_t *stmts, const ngx_http_xet_pg_stmt_t *wal);
@@ -294,34 +303,34 @@ void ngx_http_xet_standbys_exit(ngx_cycle_t *cycle);
 #define NGX_HTTP_XET_NO_STANDBY  ((ngx_uint_t) -1)
 
 /*
- * The standby to ask: the nearest that is not in "but", a bit each;
- * NGX_HTTP_XET_NO_STANDBY where none is to be asked.
+ * Returns the nearest usable standby that is not in the bit mask "but", or
+ * NGX_HTTP_XET_NO_STANDBY.
  */
 ngx_uint_t ngx_http_xet_standbys_nearest(ngx_uint_t but);
 
-/* Whether the primary is known to be away. */
+/* Whether the primary is known to be unreachable. */
 ngx_uint_t ngx_http_xet_standbys_alone(void);
 
-/* Whether a standby may be asked now. */
+/* Whether a standby is usable now. */
 ngx_uint_t ngx_http_xet_standbys_fit(ngx_uint_t n);
 
 /*
  * Queues a statement of the lane of reads or of dedup for standby n, as
- * ngx_http_xet_lanes_send() does.  It is not sent again for a conflict with
- * what the standby replays.
+ * ngx_http_xet_lanes_send().  After a conflict with the replay of the standby
+ * it is not sent again.
  */
 ngx_http_xet_pg_query_t *ngx_http_xet_standbys_send(ngx_uint_t n,
     ngx_http_xet_lane_e lane, const ngx_http_xet_pg_stmt_t *stmt,
     ngx_http_xet_params_t *p,
     ngx_http_xet_pg_handler_pt handler, void *data);
 
-/* Says that an answer has not come: n is not asked before it is measured. */
+/* Reports a missing answer: n is not used until it was measured again. */
 void ngx_http_xet_standbys_doubt(ngx_uint_t n);
 
-/* The sum of all standbys. */
+/* Sums up all standbys. */
 void ngx_http_xet_standbys_stat(ngx_http_xet_lane_stat_t *stat);
 
-/* Tells the cells of the metrics. */
+/* Sets the metrics. */
 void ngx_http_xet_standbys_measure(void);
 
 
@@ -329,7 +338,9 @@ void ngx_http_xet_standbys_measure(void);
 const char *ngx_http_xet_pg_schema(void);
 
 
-/* Rows of binary results.  A NULL or missing value gives 0 or len 0. */
+/*
+ * Access to rows of binary results.  A NULL or missing value is 0 or has len 0.
+ */
 
 ngx_int_t ngx_http_xet_pg_rows(PGresult *res);
 ngx_int_t ngx_http_xet_pg_null(PGresult *res, ngx_int_t row, ngx_int_t col);
@@ -338,31 +349,29 @@ void ngx_http_xet_pg_bytes(PGresult *res, ngx_int_t row, ngx_int_t col,
 int64_t ngx_http_xet_pg_int(PGresult *res, ngx_int_t row, ngx_int_t col);
 void ngx_http_xet_pg_clear(PGresult *res);
 
-/* The detail of a verdict of our own functions; "" where there is none. */
+/* The detail of a verdict of our own functions, or "". */
 const char *ngx_http_xet_pg_detail(PGresult *res);
 
 
-/*
- * ngx_http_xet_pg_host.c: hosts of connection strings.
- */
+/* ngx_http_xet_pg_host.c: the hosts of connection strings. */
 
 /*
- * Checks the form of a connection string.  NGX_OK, NGX_DECLINED when it holds a
- * password, NGX_ERROR with the reason in err, of len bytes.
+ * Checks the syntax of a connection string.  NGX_OK, NGX_DECLINED if it has a
+ * password, or NGX_ERROR with the reason in err, of len bytes.
  */
 ngx_int_t ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err,
     size_t len);
 
 /*
- * Makes the host of a connection string for the primary.  NGX_ERROR with the
+ * Creates the host of the primary from a connection string.  NGX_ERROR with the
  * reason in err, of len bytes.
  */
 ngx_int_t ngx_http_xet_pg_primary(ngx_http_xet_pg_host_t *host,
     ngx_str_t *conninfo, u_char *err, size_t len);
 
 /*
- * Adds a host for each one that a connection string of standbys names, hosts of
- * type ngx_http_xet_standby_conf_t, and what else is in "like".
+ * Adds an ngx_http_xet_standby_conf_t for each host in a connection string of
+ * standbys, with the other settings of "like".
  */
 ngx_int_t ngx_http_xet_pg_standbys(ngx_array_t *standbys,
     const ngx_http_xet_standby_conf_t *like, ngx_str_t *conninfo,
@@ -372,9 +381,9 @@ ngx_int_t ngx_http_xet_pg_standbys(ngx_array_t *standbys,
 ngx_uint_t ngx_http_xet_pg_same_database(ngx_str_t *one, ngx_str_t *other);
 
 /*
- * For "nginx -t": makes the checks of a new session, the schema and the folder
- * of the store, and logs a warning, unless PostgreSQL can't be reached; changes
- * nothing.  Blocks for some seconds at most.
+ * For "nginx -t": checks the schema and the folder of the store as a new
+ * session does, and logs a warning.  Does nothing if PostgreSQL is unreachable,
+ * and never changes anything.  Blocks for some seconds at most.
  */
 void ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
     const ngx_http_xet_pg_host_t *host, ngx_http_xet_store_t *store);

@@ -1,12 +1,11 @@
 
 /*
- * What a connection must lead to: a database of the version that this module
- * needs, which describes the store.
+ * Checks a new connection: the database must have the schema version that this
+ * module needs, and must describe this store.
  *
- * The check reads and writes files, and each step follows from the one before,
- * so the thread that has connected does it.  For each answer of the server it
- * waits as long as for connecting at most: a lock or a server that has stopped
- * must not hold the thread for ever.
+ * The check reads and writes files step by step, so the connecting thread does
+ * it.  It waits for each response at most as long as for the connection: a lock
+ * or a halted server must not block the thread for ever.
  */
 
 #include "ngx_http_xet.h"
@@ -19,7 +18,7 @@
 #define NGX_HTTP_XET_PG_TEST_TIMEOUT  "2"      /* seconds */
 
 
-/* What is wrong with a store, for people. */
+/* Error messages about a store. */
 
 typedef struct {
     const char  *unread;
@@ -44,21 +43,21 @@ static ngx_int_t ngx_http_xet_pg_wait_job(PGconn *conn, ngx_msec_t timeout);
 
 
 static const ngx_http_xet_pg_words_t  ngx_http_xet_pg_folder = {
-    "the identity of the folder of the store can't be read",
-    "the identity of the folder of the store can't be read or made",
-    "the folder of the store has no identity, and the database knows another "
-    "one: is its disk mounted?",
-    "the folder of the store belongs to another database",
-    "the folder of the store is not the one that the database describes"
+    "the identity of the store folder can't be read",
+    "the identity of the store folder can't be read or created",
+    "the store folder has no identity, but the database has one: is its disk "
+    "mounted?",
+    "the store folder belongs to another database",
+    "the store folder is not the one recorded in the database"
 };
 
 static const ngx_http_xet_pg_words_t  ngx_http_xet_pg_bucket = {
-    "the identity of the bucket of the store can't be read",
-    "the identity of the bucket of the store can't be read or made",
-    "the bucket of the store has no object \"identity\" below the prefix, and "
-    "the database knows a store that has one: are these the right ones?",
+    "the identity of the store bucket can't be read",
+    "the identity of the store bucket can't be read or created",
+    "the store bucket has no object \"identity\" below the prefix, but the "
+    "database has one: check bucket and prefix",
     "the bucket and prefix of the store belong to another database",
-    "the bucket of the store is not the one that the database describes"
+    "the store bucket is not the one recorded in the database"
 };
 
 
@@ -172,17 +171,16 @@ ngx_http_xet_pg_check_schema_job(PGconn *conn, ngx_msec_t timeout)
         }
     }
 
-    return "the schema \"xet\" has another version than this module "
-           "needs, run xet migrate";
+    return "the schema \"xet\" has another version than this module needs; "
+           "run xet migrate";
 }
 
 
 /*
  * The folder and the database must have the same identity.  A new database and
- * a folder without an identity get it together: first the row, which is not
- * confirmed, then the file, then the confirmation.  So after a crash in between
- * the next session completes it, and several nodes all take the identity that
- * was first.
+ * a folder without an identity get one together: first an unconfirmed row, then
+ * the file, then the confirmation.  So after a crash in between, the next
+ * session completes this, and all nodes take the first identity.
  */
 
 static const char *
@@ -220,8 +218,8 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, ngx_http_xet_store_t *store,
         }
 
         /*
-         * read again: it is made here, or by another session at the same time,
-         * or another one has made file and row since the file was read
+         * read again: this session, or another one at the same time, has made
+         * it; or another one has made file and row since the file was read
          */
 
         if (!confirmed
@@ -232,7 +230,7 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, ngx_http_xet_store_t *store,
         }
     }
 
-    /* noted also where the folder lacks it: jobs that check it report that */
+    /* recorded even if the folder lacks it: jobs that check it report that */
 
     if (named[0]) {
         ngx_http_xet_store_identity_note(named);
@@ -302,7 +300,7 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
 
     conn = PQconnectdbParams(keys, values, 1);
 
-    /* a server that is away is no fault of the configuration */
+    /* an unreachable server is not an error of the configuration */
 
     if (PQstatus(conn) != CONNECTION_OK) {
         PQfinish(conn);
@@ -315,12 +313,12 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
         error = ngx_http_xet_pg_claim_job(conn, NULL, named, &confirmed, 2000);
     }
 
-    /* an object store is asked by workers only: it may take its time */
+    /* only workers contact an object store: it may be slow */
 
     if (error == NULL && store->s3 == NULL) {
         rc = ngx_http_xet_store_identity_read_job(store, found, cycle->log);
 
-        /* without an identity on both sides the first start makes one */
+        /* if both have no identity, the first start creates one */
 
         if ((named[0] || rc != XET_DONE) && (confirmed || rc != XET_DONE)) {
             error = (rc == XET_STORE_FAILED)
@@ -345,7 +343,7 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
 
 
 /*
- * Reads the identity of the database, "" for none; a database without one takes
+ * Reads the identity of the database, "" for none; a database without one gets
  * name as its identity, unless name is NULL.
  */
 
@@ -378,7 +376,7 @@ ngx_http_xet_pg_claim_job(PGconn *conn, const u_char *name, u_char *identity,
 }
 
 
-/* Returns NULL with the rows in *res, or what is wrong with NULL in *res. */
+/* Returns NULL with the rows in *res, or an error with NULL in *res. */
 
 static const char *
 ngx_http_xet_pg_exec_job(PGconn *conn, const char *sql, int params,
@@ -416,7 +414,7 @@ ngx_http_xet_pg_exec_job(PGconn *conn, const char *sql, int params,
 
     error = PQerrorMessage(conn);
 
-    return error[0] ? error : "no answer to the first statements";
+    return error[0] ? error : "no response to the first statements";
 }
 
 

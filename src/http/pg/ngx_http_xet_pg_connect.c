@@ -2,19 +2,16 @@
 /*
  * Connecting to PostgreSQL.
  *
- * Name lookups, file reads, TLS, authentication: libpq does all of it in one
- * blocking call; then the thread checks whether this is the right database.
- * How long that takes is up to resolvers, networks and whoever listens there,
- * so each attempt has a thread of its own: a thread of nginx's pools would be
- * missing for other jobs, and nginx waits for its pools when a worker exits.
+ * One blocking call of libpq does name lookups, file reads, TLS and
+ * authentication; then the thread checks the database.  This may take any time,
+ * so each attempt has its own thread: it would occupy a thread of nginx's
+ * pools, and nginx waits for its pools when a worker exits.
  *
- * The thread owns the context until it writes a byte into a pipe; then the
- * event loop, which reads the byte, owns the context.  A process that exits
- * leaves behind a thread that still runs, and the context of that thread, which
- * ends with the process.  Until then it uses this module and the libraries, so
- * before the first thread starts the module is pinned: nginx, which unloads its
- * modules before it exits, leaves it loaded; see also
- * ngx_http_xet_exit_process().
+ * The thread owns the context until it writes a byte into a pipe; after the
+ * event loop has read the byte, it owns the context.  An exiting process leaves
+ * a running thread and its context behind until the process ends.  nginx
+ * unloads its modules before that, so the module is pinned before the first
+ * thread starts; see also ngx_http_xet_exit_process().
  */
 
 #include "ngx_http_xet.h"
@@ -75,7 +72,7 @@ ngx_http_xet_pg_connect_start(const ngx_http_xet_pg_host_t *host,
         len += texts[i] ? ngx_strlen(texts[i]) + 1 : 0;
     }
 
-    /* copies, since a thread that is left behind outlives the cycle's pool */
+    /* copies, since a remaining thread outlives the cycle's pool */
 
     ctx = ngx_calloc(len, ngx_cycle->log);
     if (ctx == NULL) {
@@ -263,7 +260,7 @@ ngx_http_xet_pg_connect_job(void *data)
 
     if (write(end, "", 1) != 1) {
 
-        /* the process exits, and nobody reads */
+        /* the process exits, and nothing reads the pipe */
 
     }
 

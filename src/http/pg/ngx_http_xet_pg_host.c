@@ -1,12 +1,12 @@
 
 /*
- * Hosts: what connection strings name, and what libpq is told for one.
+ * Hosts: what connection strings name, and the parameters of libpq for each.
  *
- * The primary is one string, with all hosts that may be it: libpq asks them in
- * turn for the one that is no standby, each time a session is opened.  Of
- * standbys each is a host of its own, since each is as near and as far behind
- * as it is: a string with several is taken apart here, and what a host has of
- * the lists comes to libpq behind the string, where it wins.
+ * The primary has one string with all hosts that may be the primary: each time
+ * a session is opened, libpq looks for the one that is not a standby.  A string
+ * of standbys is split into its hosts, because each standby has its own
+ * distance and lag.  The values of one host are passed to libpq after the
+ * string, and override it.
  */
 
 #include "ngx_http_xet.h"
@@ -40,11 +40,10 @@ static ngx_uint_t ngx_http_xet_pg_text_same(const char *a, const char *b);
 
 
 /*
- * A connection that a firewall has forgotten is found dead within a minute when
- * it is idle, and in half a minute when a statement was sent; with the system's
- * defaults that takes hours.  Where there is another host to go to, or another
- * one to ask, it is found in some seconds.  The conninfo comes behind that, so
- * what it sets itself wins.
+ * Detects a connection that a firewall has dropped: within a minute when idle,
+ * and in half a minute after a statement was sent; the system's defaults take
+ * hours.  If there is another host, it is detected in some seconds.  The
+ * conninfo comes last, so its values win.
  */
 
 void
@@ -87,7 +86,10 @@ ngx_http_xet_pg_keywords(const ngx_http_xet_pg_host_t *host,
 }
 
 
-/* NULL with the reason in err; the caller frees, and named points into it. */
+/*
+ * NULL with the reason in err; the caller frees the result, into which named
+ * points.
+ */
 
 static PQconninfoOption *
 ngx_http_xet_pg_parse(ngx_str_t *conninfo, ngx_http_xet_pg_named_t *named,
@@ -183,7 +185,7 @@ ngx_http_xet_pg_primary(ngx_http_xet_pg_host_t *host, ngx_str_t *conninfo,
                     || ngx_http_xet_pg_list_n(named.hostaddr) > 1;
     rc = NGX_OK;
 
-    /* an answer of a standby must never pass for one of the primary */
+    /* an answer of a standby must never count as one of the primary */
 
     if (named.target && ngx_strcmp(named.target, "primary") != 0
         && ngx_strcmp(named.target, "read-write") != 0)
@@ -220,18 +222,18 @@ ngx_http_xet_pg_standbys(ngx_array_t *standbys,
 
     fault = (named.host && named.hostaddr
              && n != ngx_http_xet_pg_list_n(named.host))
-            ? "it has not as many hosts as addresses"
+            ? "the numbers of hosts and addresses differ"
             : (named.port && ports != 1 && ports != n)
-            ? "it has not as many ports as hosts"
+            ? "the numbers of ports and hosts differ"
             : ngx_http_xet_pg_list_holes(named.host)
               || ngx_http_xet_pg_list_holes(named.hostaddr)
               || ngx_http_xet_pg_list_holes(named.port)
-            ? "a name or port is empty"
+            ? "a host name or port is empty"
             : (named.target && ngx_strcmp(named.target, "any") != 0)
-            ? "each host is asked what it is, \"target_session_attrs\" has no "
-              "place here"
+            ? "\"target_session_attrs\" is not allowed here: the server asks "
+              "each host whether it is a standby"
             : (standbys->nelts + n > NGX_HTTP_XET_STANDBYS)
-            ? "there are more than 8 hosts"
+            ? "more than 8 hosts"
             : NULL;
 
     rc = fault ? NGX_ERROR : NGX_OK;
@@ -240,7 +242,7 @@ ngx_http_xet_pg_standbys(ngx_array_t *standbys,
         rc = ngx_http_xet_pg_standby_add(standbys, like, &named, i, pool);
 
         if (rc != NGX_OK) {
-            fault = (rc == NGX_DECLINED) ? "a host is named twice"
+            fault = (rc == NGX_DECLINED) ? "duplicate host"
                                          : "out of memory";
         }
     }
@@ -255,7 +257,7 @@ ngx_http_xet_pg_standbys(ngx_array_t *standbys,
 }
 
 
-/* NGX_DECLINED: it is there already. */
+/* NGX_DECLINED: it is already in the list. */
 
 static ngx_int_t
 ngx_http_xet_pg_standby_add(ngx_array_t *standbys,
@@ -299,7 +301,7 @@ ngx_http_xet_pg_standby_add(ngx_array_t *standbys,
 }
 
 
-/* "standby 2 (db-b:5433)": the number is that in metrics. */
+/* "standby 2 (db-b:5433)": metrics use the same number. */
 
 static ngx_int_t
 ngx_http_xet_pg_standby_name(ngx_http_xet_pg_host_t *host, ngx_uint_t number,
@@ -356,7 +358,7 @@ ngx_http_xet_pg_same_database(ngx_str_t *one, ngx_str_t *other)
     opts[0] = ngx_http_xet_pg_parse(one, &named[0], err, sizeof(err));
     opts[1] = ngx_http_xet_pg_parse(other, &named[1], err, sizeof(err));
 
-    /* who names none means that of the user, which may be the same */
+    /* the default is the name of the user, which may be the same */
 
     same = opts[0] && opts[1]
            && (named[0].dbname == NULL || named[1].dbname == NULL
@@ -369,7 +371,7 @@ ngx_http_xet_pg_same_database(ngx_str_t *one, ngx_str_t *other)
 }
 
 
-/* How many values a list of libpq has; one where there is none. */
+/* The number of values in a list of libpq; one if there is no list. */
 
 static ngx_uint_t
 ngx_http_xet_pg_list_n(const char *list)
@@ -399,7 +401,7 @@ ngx_http_xet_pg_list_holes(const char *list)
 }
 
 
-/* A copy of value i; NULL where there is no list. */
+/* A copy of value i; NULL if there is no list. */
 
 static ngx_int_t
 ngx_http_xet_pg_list_get(const char *list, ngx_uint_t i, ngx_pool_t *pool,
@@ -442,7 +444,7 @@ ngx_http_xet_pg_list_get(const char *list, ngx_uint_t i, ngx_pool_t *pool,
 }
 
 
-/* Copies a message of libpq, without newlines and blanks at its end. */
+/* Copies a message of libpq without trailing newlines and blanks. */
 
 void
 ngx_http_xet_pg_text(char *dst, size_t size, const char *text)

@@ -1,6 +1,6 @@
 
 /*
- * Inside of pg: connections, sessions and the lanes that they make.
+ * Internal to pg: connections, sessions, and the lanes made of them.
  */
 
 #ifndef _NGX_HTTP_XET_PG_SESSION_H_INCLUDED_
@@ -10,54 +10,48 @@
 #include "ngx_http_xet_pg.h"
 
 
-/*
- * ngx_http_xet_pg_check.c: what a connection must lead to.
- */
+/* ngx_http_xet_pg_check.c: checks a new connection. */
 
 #define NGX_HTTP_XET_SCHEMA  "1"           /* last of sql/NNNN_*.sql */
 
 
 /*
  * Checks that the database has the schema of this module and describes the
- * folder of the store; gives both an identity where neither has one.  NULL, or
- * what is wrong, a text that lives as long as conn.  Blocks; timeout, in ms, is
- * for each wait for the server.
+ * folder of the store; if neither has an identity, creates one for both.
+ * Returns NULL, or an error that lives as long as conn.  Blocks; timeout, in
+ * ms, is for each wait for the server.
  */
 const char *ngx_http_xet_pg_check_job(PGconn *conn, ngx_http_xet_store_t *store,
     ngx_msec_t timeout, ngx_log_t *log);
 
 /*
- * The same for a standby, where nothing can be written: an identity is compared
- * and never made.
+ * The same for a standby, which is read-only: an identity is compared and never
+ * created.
  */
 const char *ngx_http_xet_pg_check_standby_job(PGconn *conn,
     ngx_http_xet_store_t *store, ngx_msec_t timeout, ngx_log_t *log);
 
 
-/*
- * ngx_http_xet_pg_host.c: what libpq is told of a host, and tells itself.
- */
+/* ngx_http_xet_pg_host.c: parameters of libpq for a host, and its messages. */
 
-/* The keywords that libpq gets for a host, and the text of each. */
+/* The keywords that libpq gets for a host, and their values. */
 
 #define NGX_HTTP_XET_PG_KEYWORDS  16
 
 void ngx_http_xet_pg_keywords(const ngx_http_xet_pg_host_t *host,
     const char *timeout, const char **keys, const char **values);
 
-/* Copies a message of libpq, without the newline at its end. */
+/* Copies a message of libpq without its final newline. */
 void ngx_http_xet_pg_text(char *dst, size_t size, const char *text);
 
 
-/*
- * ngx_http_xet_pg_connect.c: a connection, made in a thread of its own.
- */
+/* ngx_http_xet_pg_connect.c: a connection, opened in its own thread. */
 
 #define NGX_HTTP_XET_PG_ERROR_LEN  512
 
 
 /*
- * Called in the event loop: with conn, which the callee owns then, or with NULL
+ * Called in the event loop: with conn, which the callee then owns, or with NULL
  * and an error that is freed on return.
  */
 typedef void (*ngx_http_xet_pg_connected_pt)(void *data, PGconn *conn,
@@ -66,18 +60,18 @@ typedef void (*ngx_http_xet_pg_connected_pt)(void *data, PGconn *conn,
 typedef struct ngx_http_xet_pg_connect_s  ngx_http_xet_pg_connect_t;
 
 
-/* Starts to connect; handler is called later.  NULL: no thread can be had. */
+/* Starts to connect; handler is called later.  NULL: no thread available. */
 ngx_http_xet_pg_connect_t *ngx_http_xet_pg_connect_start(
     const ngx_http_xet_pg_host_t *host, ngx_http_xet_pg_connected_pt handler,
     void *data);
 
 
-/* For a process that exits: does not wait, and handler is not called. */
+/* For an exiting process: does not wait, and does not call handler. */
 void ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx);
 
 /*
- * Has nginx call handler when there is something to read from fd, each time
- * until all is read.  NULL without a free connection.
+ * Makes nginx call handler whenever fd is readable, level-triggered.  NULL
+ * without a free connection.
  */
 ngx_connection_t *ngx_http_xet_pg_watch(int fd, void *data,
     ngx_event_handler_pt handler);
@@ -90,9 +84,9 @@ typedef struct ngx_http_xet_pg_s  ngx_http_xet_pg_t;
 
 
 /*
- * A statement on its way.  Allocated by ngx_http_xet_lanes_send(), freed before
- * its handler is called; a caller that does not want the result any more calls
- * ngx_http_xet_lanes_detach().
+ * A statement in progress.  ngx_http_xet_lanes_send() allocates it, and it is
+ * freed before its handler is called.  A caller that no longer wants the result
+ * calls ngx_http_xet_lanes_detach().
  */
 
 struct ngx_http_xet_pg_query_s {
@@ -134,7 +128,7 @@ typedef enum {
 
 typedef struct {
     void  (*ready)(ngx_http_xet_pg_t *pg);
-    void  (*failed)(ngx_http_xet_pg_t *pg);    /* what it lost: inflight */
+    void  (*failed)(ngx_http_xet_pg_t *pg);    /* lost statements: inflight */
     void  (*finished)(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q);
     void  (*drained)(ngx_http_xet_pg_t *pg);   /* a batch of results ended */
 } ngx_http_xet_pg_events_t;
@@ -173,30 +167,28 @@ struct ngx_http_xet_pg_s {
 
 /*
  * The lane sets events, host, lane, stmts, timeout, locks and retry, and zeroes
- * the rest.
+ * the other members.
  */
 void ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg);
 
 /*
  * Starts connecting and preparing; ready or failed is called later.  NGX_ERROR
- * when no thread can be started for it.
+ * if no thread can be started.
  */
 ngx_int_t ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg);
 
 /*
- * Sends q, which is in pg->inflight then, also when the session fails: that is
- * NGX_ERROR, and the caller closes the session.
+ * Sends q, which is then in pg->inflight, even if the session fails: then the
+ * result is NGX_ERROR, and the caller closes the session.
  */
 ngx_int_t ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg,
     ngx_http_xet_pg_query_t *q);
 
-/* Closes the session; what is in flight stays in pg->inflight. */
+/* Closes the session; statements in flight stay in pg->inflight. */
 void ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg);
 
 
-/*
- * ngx_http_xet_lanes.c: a lane, which has all of its sessions with one host.
- */
+/* ngx_http_xet_lanes.c: a lane, all of whose sessions are with one host. */
 
 typedef struct {
     const ngx_http_xet_pg_host_t   *host;
@@ -222,7 +214,7 @@ typedef struct {
 } ngx_http_xet_lane_t;
 
 
-/* Makes the sessions of a lane whose settings are there; none is opened yet. */
+/* Creates the sessions of a lane with given settings; opens none yet. */
 ngx_int_t ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool);
 
 /* As ngx_http_xet_lanes_send(). */
@@ -233,46 +225,46 @@ ngx_http_xet_pg_query_t *ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,
 /* Whether a session is ready. */
 ngx_uint_t ngx_http_xet_lane_ready_any(ngx_http_xet_lane_t *lane);
 
-/* Opens a session where there is none and none is on its way. */
+/* Opens a session if there is none and none is connecting. */
 void ngx_http_xet_lane_want(ngx_http_xet_lane_t *lane);
 
-/* Gives up all sessions that are ready; what was in flight fails or waits. */
+/* Closes all ready sessions; their statements in flight fail or wait. */
 void ngx_http_xet_lane_drop(ngx_http_xet_lane_t *lane);
 
-/* Closes all sessions, of a process that exits. */
+/* Closes all sessions of an exiting process. */
 void ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane);
 
-/* Adds to what is there. */
+/* Adds the numbers of the lane to *stats. */
 void ngx_http_xet_lane_stat(ngx_http_xet_lane_t *lane,
     ngx_http_xet_lane_stat_t *stat);
 
 
 /*
- * ngx_http_xet_lane_end.c: the end of a statement, which is freed, with what
- * its caller is told; res, or NULL, is the caller's to free.
+ * ngx_http_xet_lane_end.c: ends and frees a statement, and calls its caller,
+ * who frees res, if not NULL.
  */
 void ngx_http_xet_lane_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 
-/* Likewise, of a statement that PostgreSQL has refused with res. */
+/* The same for a statement that PostgreSQL has rejected with res. */
 void ngx_http_xet_lane_refused(ngx_http_xet_pg_query_t *q, PGresult *res,
     const char *sqlstate);
 
-/* Whether a statement that was refused is sent again in its lane. */
+/* Whether a rejected statement is sent again in its lane. */
 ngx_uint_t ngx_http_xet_lane_again(ngx_http_xet_pg_query_t *q,
     const char *sqlstate);
 
 
 /*
- * The server that reads go to takes no writes: where xet_postgres names several
- * hosts, all sessions with that one are closed.
+ * The server that reads go to does not accept writes.  If xet_postgres names
+ * several hosts, all sessions with that server are closed.
  */
 void ngx_http_xet_lanes_moved(void);
 
-/* When the primary has last answered a statement; 0 when it never did. */
+/* When the primary has last answered a statement, or 0 for never. */
 ngx_uint_t ngx_http_xet_lanes_answered(ngx_msec_t *at);
 
-/* Closes all sessions, which are opened again; why is for the log. */
+/* Closes all sessions, which are then reopened; why is for the log. */
 void ngx_http_xet_lanes_abandon(const char *why);
 
 

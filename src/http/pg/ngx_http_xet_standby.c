@@ -1,36 +1,31 @@
 
 /*
- * The standbys of a worker: which one answers reads, and how old its answers
- * may be.
+ * The standbys of a worker: which one answers reads, and how old its rows may
+ * be.
  *
- * How far a host is, is a position in PostgreSQL's log (LSN).  The primary is
- * asked for its own now and then, and what it says is kept with the time at
- * which it was asked: all that was acknowledged before that time is before that
- * position.  A standby that has replayed up to a position knows all of that, so
- * the age of its rows is the age of the newest question whose answer it has
- * replayed.  No clock is compared with that of another machine, a primary
- * without writes makes nobody look old, and a standby that has lost its primary
- * grows old as it should, which it could not know itself.
+ * The state of a host is a position in PostgreSQL's log (LSN).  The primary is
+ * asked for its position at intervals; the answer is kept with the time of the
+ * question.  Everything acknowledged before that time is before that position.
+ * The age of a standby's rows is the age of the newest question whose answer it
+ * has replayed.  So no clocks are compared, a primary without writes does not
+ * make a standby look old, and a standby that has lost its primary ages.
  *
- * While the primary is away nothing new is known, and nothing new is committed
- * as far as we can see: the age stays what it was when the primary was last
- * heard of, by any statement.  So reads go on without a primary; but where it
- * has sessions for other statements and none for this question, what it commits
- * makes a standby old like before.
+ * While the primary is unreachable the age stays what it was when the primary
+ * was last heard of, by any statement: nothing new is committed as far as we
+ * know, so reads continue.  If the primary answers other statements but not
+ * this question, standbys age as usual.
  *
- * A standby that has replayed more than the primary had, when it was asked
- * later, does not follow this primary but another one, that there was or is:
- * it is left out until that is over.  Likewise one that is no standby any more,
- * while xet_postgres leads to a server of another timeline.
+ * A standby that has replayed more than the primary had at a later time follows
+ * another primary.  It is not used until that ends.  The same applies to a host
+ * that is no longer a standby, while xet_postgres leads to a server of another
+ * timeline.
  *
- * The nearest is the one that answers the same question soonest, on average.
- * Another one takes its place when it is nearer by a third and by a quarter of
- * a millisecond, so that two that are alike do not alternate.
+ * The nearest standby is the one with the shortest average response time.
+ * Another one replaces it when it is faster by a third and by a quarter of a
+ * millisecond, so that similar standbys do not alternate.
  *
- * The same question tells whether the primary still takes writes, where another
- * host may have become it: reads would not find out by themselves.
- *
- * All of this lives in the event loop of one worker.
+ * The same question shows whether the primary still accepts writes; reads would
+ * not notice that.  Everything here lives in the event loop of one worker.
  */
 
 #include "ngx_http_xet.h"
@@ -50,7 +45,10 @@
 #endif
 
 
-/* A host is asked for its place in the log: when, and whether it is open. */
+/*
+ * The question for the position of a host in the log: when it was asked, and
+ * whether it is open.
+ */
 
 typedef struct {
     ngx_http_xet_pg_query_t    *query;         /* NULL: it is not */
@@ -59,7 +57,7 @@ typedef struct {
 } ngx_http_xet_standby_ask_t;
 
 
-/* What the primary has answered to a question of that time. */
+/* The primary's answer to a question of that time. */
 
 typedef struct {
     uint64_t                    lsn;
@@ -75,8 +73,8 @@ typedef struct {
     ngx_msec_t                  lag;           /* that it may have */
 
     uint64_t                    lsn;           /* replayed; 0: not known */
-    uint64_t                    timeline;      /* of no standby, else 0 */
-    ngx_msec_t                  at;            /* when that was told */
+    uint64_t                    timeline;      /* 0 for a standby */
+    ngx_msec_t                  at;            /* the time of that answer */
     uint64_t                    distance;      /* microseconds, on average */
 
     unsigned                    measured:1;    /* its last answer came */
@@ -95,7 +93,7 @@ struct ngx_http_xet_standbys_s {
     const ngx_http_xet_pg_stmt_t   *wal;
     ngx_event_t                     timer;
 
-    /* the primary: the newest sample is the last one */
+    /* of the primary; the newest sample is the last one */
 
     ngx_http_xet_standby_ask_t      ask;
     ngx_http_xet_standby_sample_t   samples[NGX_HTTP_XET_STANDBY_SAMPLES];
@@ -146,7 +144,7 @@ ngx_http_xet_standbys_init(ngx_cycle_t *cycle,
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
 
-    /* where several may be the primary, it is asked whether it still is */
+    /* if several hosts may be the primary, ask whether it still is */
 
     if (xmcf->standbys == NULL && !xmcf->primary->several) {
         return NGX_OK;
@@ -233,7 +231,7 @@ ngx_http_xet_standby_create(ngx_http_xet_standbys_t *s,
     sb->lane.timeout = conf->timeout;
     sb->lane.running = conf->timeout;
 
-    /* of their own as with the primary: what they cost is up to others */
+    /* separate, as with the primary: their cost depends on others */
 
     sb->dedup = sb->lane;
     sb->dedup.n = xmcf->dedups;
@@ -320,8 +318,8 @@ ngx_http_xet_standbys_timer_handler(ngx_event_t *ev)
 
 
 /*
- * The question is a ping, so no slow statement is in front of it.  One that is
- * open for long says that the primary is away as well as one that fails.
+ * The question is a ping, so it is not behind a slow statement.  One that is
+ * open for long means that the primary is unreachable, like one that fails.
  */
 
 static void
@@ -379,12 +377,12 @@ ngx_http_xet_standbys_told(void *data, PGresult *res, ngx_int_t rc,
     if (timeline != s->timeline) {
 
         /*
-         * another primary: what the one before has said is of no use, and who
-         * still waits for an answer there waits for long
+         * another primary: the samples of the old one are useless, and its
+         * statements would wait for long
          */
 
         if (s->timeline && timeline > s->timeline && xmcf->primary->several) {
-            ngx_http_xet_lanes_abandon("there is another primary");
+            ngx_http_xet_lanes_abandon("another host became the primary");
         }
 
         s->timeline = timeline;
@@ -397,9 +395,9 @@ ngx_http_xet_standbys_told(void *data, PGresult *res, ngx_int_t rc,
 
 
 /*
- * A machine that hangs, or is cut off, refuses nothing: its sessions look
- * ready, and a write would wait there for minutes.  Where another host may be
- * the primary by now, two pings without an answer are enough.
+ * A machine that hangs or is cut off does not refuse anything: its sessions
+ * look ready, and a write would wait for minutes.  If another host may be the
+ * primary by now, two pings without an answer are enough.
  */
 
 static void
@@ -411,7 +409,7 @@ ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s)
 
     if (ngx_current_msec - s->ask.at < xmcf->ping_timeout) {
 
-        /* it was refused, and what breaks is noticed by itself */
+        /* it was rejected; a broken session is noticed anyway */
 
         s->silent = 0;
         return;
@@ -419,12 +417,12 @@ ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s)
 
     if (++s->silent == NGX_HTTP_XET_STANDBY_SILENT && xmcf->primary->several) {
         s->silent = 0;
-        ngx_http_xet_lanes_abandon("it does not answer");
+        ngx_http_xet_lanes_abandon("it does not respond");
     }
 }
 
 
-/* Keeps a sample, which may take the place of one that is needed least. */
+/* Adds a sample, which may replace the least useful one. */
 
 static void
 ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
@@ -436,7 +434,9 @@ ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
     for (i = 0; i < s->n; i++) {
         sb = &s->standby[i];
 
-        /* it had answered before the primary was asked, and was further */
+        /*
+         * it had answered before the primary was asked, with a later position
+         */
 
         if (sb->lsn > lsn && sb->timeline == 0
             && (ngx_msec_int_t) (s->ask.at - sb->at) > 0)
@@ -448,7 +448,7 @@ ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
     n = s->nsamples;
     sample = s->samples;
 
-    /* nothing was written meanwhile: what is known is only newer */
+    /* nothing was written meanwhile: the sample just gets a later time */
 
     if (n && sample[n - 1].lsn == lsn) {
         sample[n - 1].at = s->ask.at;
@@ -468,11 +468,10 @@ ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
 
 
 /*
- * Takes one of all samples away: the oldest, if the next one is older than any
- * lag that is allowed; else the one that leaves the smallest gap for the age of
- * what is behind it.  So a standby that keeps up is told from one that is a
- * second behind, however long others may be, and one that is an hour behind by
- * some minutes.
+ * Removes one of all samples: the oldest, if the next one is older than any
+ * allowed lag; else the one that leaves the smallest gap, relative to its age.
+ * So recent ages are known to the second, and an age of an hour to some
+ * minutes, however far standbys lag.
  */
 
 static void
@@ -512,7 +511,7 @@ ngx_http_xet_standby_ask(ngx_http_xet_standbys_t *s,
 {
     if (sb->ask.query) {
 
-        /* nobody answers: who waits for it is asked for elsewhere */
+        /* no answer: waiting statements are sent elsewhere */
 
         if (ngx_current_msec - sb->ask.at >= NGX_HTTP_XET_STANDBY_PATIENCE) {
             sb->measured = 0;
@@ -568,7 +567,7 @@ ngx_http_xet_standby_told(void *data, PGresult *res, ngx_int_t rc,
 
     lsn = (uint64_t) ngx_http_xet_pg_int(res, 0, 1);
 
-    /* who moves, and is not further than the primary, may follow it */
+    /* a host that advances, and is not ahead of the primary, may follow it */
 
     newest = s->nsamples ? &s->samples[s->nsamples - 1] : NULL;
 
@@ -587,7 +586,7 @@ ngx_http_xet_standby_told(void *data, PGresult *res, ngx_int_t rc,
 }
 
 
-/* The time up to which something may have been committed; there are samples. */
+/* The latest time of a possible commit; there are samples. */
 
 static ngx_msec_t
 ngx_http_xet_standbys_now(ngx_http_xet_standbys_t *s)
@@ -606,7 +605,7 @@ ngx_http_xet_standbys_now(ngx_http_xet_standbys_t *s)
 }
 
 
-/* How old its rows are at most, as far as the primary was heard of. */
+/* The maximum age of its rows, as far as the primary was heard of. */
 
 static ngx_msec_t
 ngx_http_xet_standby_age(ngx_http_xet_standbys_t *s,
@@ -625,7 +624,7 @@ ngx_http_xet_standby_age(ngx_http_xet_standbys_t *s,
 
     if (n == 0) {
 
-        /* nothing to hold it against: right where nobody can do better */
+        /* nothing to compare with: accepted, since no other host is better */
 
         return (s->away && !ngx_http_xet_lanes_answered(&answered))
                ? 0 : NGX_HTTP_XET_STANDBY_NEVER;
@@ -635,7 +634,7 @@ ngx_http_xet_standby_age(ngx_http_xet_standbys_t *s,
 
     if (sb->timeline) {
 
-        /* no standby: the primary, or one that was promoted */
+        /* not a standby: the primary, or a promoted one */
 
         return (s->away || sb->timeline == s->timeline)
                ? 0 : NGX_HTTP_XET_STANDBY_NEVER;
@@ -661,7 +660,7 @@ ngx_http_xet_standby_fit(ngx_http_xet_standbys_t *s,
 }
 
 
-/* Logs the first look after which it is asked, or not asked any more. */
+/* Logs when a standby becomes usable, or stops being usable. */
 
 static void
 ngx_http_xet_standby_look(ngx_http_xet_standbys_t *s,
@@ -681,7 +680,7 @@ ngx_http_xet_standby_look(ngx_http_xet_standbys_t *s,
 
     if (fit) {
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                      "xet: %V is read from, it answers in %uL us",
+                      "xet: reading from %V; it responds in %uL us",
                       &sb->lane.host->name, sb->distance);
         return;
     }
@@ -689,13 +688,13 @@ ngx_http_xet_standby_look(ngx_http_xet_standbys_t *s,
     age = ngx_http_xet_standby_age(s, sb);
 
     why = (!sb->measured || !ngx_http_xet_lane_ready_any(&sb->lane))
-          ? "it does not answer"
+          ? "it does not respond"
           : (sb->strange || sb->timeline) ? "it follows another primary"
           : (age == NGX_HTTP_XET_STANDBY_NEVER) ? "it is too far behind"
           : "it is behind";
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                  "xet: %V is not read from: %s", &sb->lane.host->name, why);
+                  "xet: not reading from %V: %s", &sb->lane.host->name, why);
 }
 
 
@@ -828,7 +827,7 @@ ngx_http_xet_standbys_measure(void)
 }
 
 
-/* In microseconds, from some time on. */
+/* A clock in microseconds, with an arbitrary start. */
 
 static uint64_t
 ngx_http_xet_standby_clock(void)

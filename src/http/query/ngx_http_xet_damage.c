@@ -1,20 +1,19 @@
 
 /*
- * Copies of xorbs that were found missing, cut or damaged.
+ * Copies of xorbs that were found missing, truncated or damaged.
  *
- * PostgreSQL knows which xorbs are registered, and the folder of the store
- * which are there.  Before a registered xorb spares a client an upload, its
- * copy is looked at: requests that ask about chunks, register files or upload
- * one do so in their own jobs, with one stat() per xorb.  A copy that is not
- * there is noted, and reported to PostgreSQL by the event loop when the job is
- * done: from then on the xorb counts as unknown, and its next upload heals it
- * (ngx_http_xet_keep.c).
+ * PostgreSQL knows which xorbs are registered; the store knows which copies
+ * exist.  Before a registered xorb saves a client an upload, its copy is
+ * checked: requests that ask about chunks, register files or upload a xorb do
+ * one stat() per xorb in their own jobs.  A missing copy is recorded, and the
+ * event loop reports it to PostgreSQL after the job.  From then on the xorb
+ * counts as not stored, and its next upload repairs it (ngx_http_xet_keep.c).
  *
- * A copy that no row names any more is no loss: the xorb was collected, or
- * healed, while somebody looked.  Only the report tells, so it is logged what
- * the report says, and not what was noted.
+ * A copy that no row names any more is not a loss: the xorb was collected or
+ * repaired in the meantime.  Only the report to PostgreSQL shows that, so the
+ * log contains the result of the report, not what was recorded.
  *
- * The structure belongs to the job while that runs, else to the event loop.
+ * The structure belongs to the job while it runs, else to the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -99,8 +98,8 @@ ngx_http_xet_damage_lost(PGresult *res, ngx_uint_t log, ngx_log_t *where)
         *xet_xorb_name_print(name, row.xorb, row.copy) = '\0';
 
         ngx_log_error(NGX_LOG_CRIT, where, 0,
-                      "xet: xorb %s is not there with its size, and counts as "
-                      "unknown until it is uploaded again", name);
+                      "xet: xorb %s is missing or has another size, and is "
+                      "treated as not stored until it is uploaded again", name);
     }
 
     return n;

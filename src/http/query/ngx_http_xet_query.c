@@ -1,8 +1,8 @@
 
 /*
- * Takes a statement from its arguments to the sessions of PostgreSQL: for a
- * request by the way that its row of statements.def names, for anybody else in
- * a pool of its own.
+ * Takes a statement from its arguments to the sessions of PostgreSQL.  A
+ * statement of a request goes the way that its row of statements.def names; any
+ * other one uses a pool of its own.
  */
 
 #include "ngx_http_xet.h"

@@ -1,6 +1,6 @@
 
 /*
- * The terms of files, as their readers want them.
+ * The terms of files, in the form that their readers need.
  */
 
 #include "ngx_http_xet.h"

@@ -1,7 +1,7 @@
 
 /*
- * What there is to do about statements of a Hub besides sending them: batches
- * of operations, and rows that are copied.
+ * Helpers for statements of the Hub: batches of operations, and rows that are
+ * copied.
  */
 
 #include "ngx_http_xet.h"
@@ -67,7 +67,7 @@ ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
 }
 
 
-/* A number, or NULL for one that the client has not said. */
+/* A number, or NULL if the client has not sent it. */
 
 static void
 ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n)

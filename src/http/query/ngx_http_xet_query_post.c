@@ -1,9 +1,8 @@
 
 /*
- * Statements that no request waits for.  What their parameters point to is
- * copied into a pool, which goes when the statement is answered, or at once
- * where it can't be queued.  For some of them somebody else waits, who is
- * called with the rows (ngx_http_xet_ask_t).
+ * Statements outside of requests.  Their parameters are copied into a pool,
+ * which is destroyed when the statement is answered, or at once if it can't be
+ * queued.  Some have a caller that gets the rows (ngx_http_xet_ask_t).
  */
 
 #include "ngx_http_xet.h"
@@ -12,14 +11,14 @@
 
 
 /*
- * What can be spared is not sent while so many statements wait: a table that
- * somebody has locked must not take the sessions of uploads.
+ * Optional statements are not sent while so many are waiting: a locked table
+ * must not occupy the sessions of uploads.
  */
 
 #define NGX_HTTP_XET_POST_WAITING  16
 
 
-/* What a request has staged that died. */
+/* Staged data of a dead request. */
 
 typedef struct {
     ngx_uint_t   hub;                          /* operations of a commit */
@@ -38,7 +37,7 @@ static void ngx_http_xet_query_lost(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
 
 
-/* The answers of two questions at a time go to one handler. */
+/* One handler gets the answers of two statements in flight. */
 
 static void  (*ngx_http_xet_query_alive_handler)(ngx_int_t rc);
 
@@ -145,7 +144,7 @@ ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler, void *data)
         return NGX_BUSY;
     }
 
-    /* nobody waits for it, and no worker that exits does */
+    /* nothing waits for it, not even an exiting worker */
 
     ngx_http_xet_lanes_spare(q, 1);
 
@@ -194,9 +193,8 @@ ngx_http_xet_query_leave(ngx_http_request_t *r, ngx_int_t rc,
 
 
 /*
- * The request dies.  A batch that is being staged can be dropped only after
- * PostgreSQL has finished the statement that stages it.  What can't be dropped
- * then is dropped by the sweep.
+ * The request dies.  A batch that is being staged can be dropped only after its
+ * statement is complete.  The sweep drops what can't be dropped then.
  */
 
 static ngx_uint_t

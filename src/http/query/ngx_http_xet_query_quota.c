@@ -2,14 +2,14 @@
 /*
  * Quotas and usage.
  *
- * Where a limit is exceeded our functions raise XT004, whose detail names the
- * limit in four words: kind, what is limited, the limit, and what was used.
+ * When a limit is exceeded our functions raise XT004.  Its detail names the
+ * limit in four words: kind, what is limited, the limit, and the usage.
  *
- * Whether there are limits at all is asked by no request: the first one after
- * some seconds sends the question, and goes by the previous answer.  So a store
- * without limits has a statement a worker and five seconds, and a limit that is
- * new is noticed that much later before uploads are read; the commit of an
- * upload holds it at once.
+ * No request waits for the question whether any limits exist: every few seconds
+ * a request sends the question and uses the previous answer.  So a store
+ * without limits costs each worker one statement every five seconds.  A new
+ * limit is checked before uploads are read with that delay; the commit of an
+ * upload enforces it at once.
  */
 
 #include "ngx_http_xet.h"
@@ -106,7 +106,7 @@ ngx_http_xet_query_quota_over(ngx_http_request_t *r, ngx_http_xet_over_t *over)
 }
 
 
-/* Copies the word at p and a zero; returns what is behind it. */
+/* Copies the word at p and a zero; returns the position after it. */
 
 static const char *
 ngx_http_xet_query_quota_word(const char *p, u_char *word, size_t size)

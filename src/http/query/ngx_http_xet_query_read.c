@@ -2,25 +2,23 @@
 /*
  * Reads that a standby may answer.
  *
- * A standby is behind: what it has is right, or was right a moment ago, and
- * what it does not have may be there all the same.  So an answer that lacks
- * anything that was asked for is none: the statement is asked again, of the
- * primary, and only what the primary lacks is missing.  The same goes for an
- * answer that was lost, came late, or was in the way of what the standby
- * replays; another standby is asked then before the primary is.
+ * A standby lags behind: its rows are right, or were right a moment ago, but
+ * rows may be missing.  If anything is missing in its answer, the statement is
+ * sent to the primary, and only what the primary lacks is missing.  The same
+ * happens when an answer is lost, late, or canceled by the replay; then another
+ * standby is tried before the primary.
  *
- * The statements of a request go to one standby, whose rows only get newer.
- * Once the primary was asked anything, it is asked everything: what the request
- * has written is seen by what it reads, and no older row meets a newer one.
+ * All statements of a request go to one standby, whose rows only get newer.
+ * After the first statement to the primary, all others of the request go there
+ * too: the request sees its own writes, and never mixes older with newer rows.
  *
- * Names of the Hub are another matter: a standby does not lack them, it has
- * what they led to before.  They are read from the primary, so that a client
- * finds what it has just committed, and from a standby only where the primary
- * can't be reached; how old that is is bounded by "lag", as far as the primary
- * was heard of.
+ * For names of the Hub a standby would return old values rather than nothing.
+ * They are read from the primary, so that clients see their own commits.  A
+ * standby is used only if the primary is unreachable; "lag" bounds the age of
+ * its rows, as far as it is known.
  *
- * Whoever finds that rows fit neither each other nor the store asks
- * ngx_http_xet_query_again() before anything is concluded from that.
+ * A caller that finds rows inconsistent with each other or with the store calls
+ * ngx_http_xet_query_again() before it draws conclusions.
  */
 
 #include "ngx_http_xet.h"
@@ -134,7 +132,7 @@ ngx_http_xet_query_named_result(void *data, PGresult *res, ngx_int_t rc,
 
     q->query = NULL;
 
-    /* what has taken too long would take as long elsewhere */
+    /* a statement that took too long would take as long elsewhere */
 
     if (rc == NGX_BUSY
         && (sqlstate == NULL
@@ -215,7 +213,7 @@ ngx_http_xet_query_standby_result(void *data, PGresult *res, ngx_int_t rc,
 }
 
 
-/* A request that has rows of a standby already goes on with the primary. */
+/* A request with rows of a standby continues with the primary. */
 
 static void
 ngx_http_xet_query_elsewhere(ngx_http_xet_query_t *q,

@@ -1,15 +1,16 @@
 
 /*
  * The query of a request: the one statement that it may have in flight, and the
- * ways to go on with the request when the rows are there.
+ * ways to continue the request when the rows have arrived.
  *
- * The rows of a statement stay in the query until the next statement, a
- * release, or the end of the request.  A request that dies detaches its
- * statement: PostgreSQL finishes it and the result is dropped.
+ * The rows stay in the query until the next statement, a release, or the end of
+ * the request.  A request that dies detaches its statement: PostgreSQL
+ * completes it, and the result is dropped.
  *
- * A statement that acts for a client is sent while that waits.  By HTTP/2 the
- * end of a stream may lie behind its request, in bytes that the worker has read
- * already: it is sent when these were looked at, in the same turn of the loop.
+ * A statement that acts for a client is sent only while the client is waiting.
+ * With HTTP/2 the worker may have read more bytes after the request, which may
+ * contain the end of the stream.  So the statement is sent after these were
+ * processed, in the same turn of the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -156,7 +157,7 @@ ngx_http_xet_query_turns(ngx_http_request_t *r, ngx_http_xet_stmt_e stmt)
 #if (NGX_HAVE_INET6)
         case AF_INET6:
 
-            /* who has one address of a network has all of them */
+            /* the owner of one address of a network has all of them */
 
             hash = ngx_murmur_hash2(
                        ((struct sockaddr_in6 *) sa)->sin6_addr.s6_addr, 8);
@@ -269,7 +270,7 @@ ngx_http_xet_query_now(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
 
     ngx_http_xet_query_turns(r, stmt);
 
-    /* what it reads later sees what this writes, or has read */
+    /* later reads must see this write, or be as new as this read */
 
     q->primary = 1;
     q->params.acts = ngx_http_xet_statement_acts(stmt);
@@ -296,7 +297,7 @@ ngx_http_xet_query_now(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
 }
 
 
-/* Whether a statement that acts for a client is sent still. */
+/* Whether a statement that acts for a client may still be sent. */
 
 static ngx_uint_t
 ngx_http_xet_query_fit(void *data)
@@ -314,8 +315,8 @@ ngx_http_xet_query_fit(void *data)
 
     if (q->gone) {
         ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
-                      "xet: the client has gone, what it has asked for is "
-                      "not begun");
+                      "xet: the client closed the connection; its request was "
+                      "not started");
     }
 
     return !q->gone && !q->halted;
@@ -434,7 +435,7 @@ ngx_http_xet_query_error(ngx_http_request_t *r, ngx_int_t rc)
     if (rc == NGX_BUSY && q && q->halted) {
         return ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
                                   "server_halted",
-                                  "the server was halted, send the request "
+                                  "the server was halted; send the request "
                                   "again");
     }
 

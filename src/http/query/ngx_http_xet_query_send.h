@@ -1,6 +1,6 @@
 
 /*
- * Inside of query: the statements, and the way to send one.
+ * Internal to query: the statements, and how to send one.
  */
 
 #ifndef _NGX_HTTP_XET_QUERY_SEND_H_INCLUDED_
@@ -37,9 +37,9 @@ extern ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[];
 ngx_int_t ngx_http_xet_statements_init(ngx_pool_t *pool);
 
 /*
- * Packs the arguments of a statement, of the request or copied to the pool; the
- * statement becomes NAME_all for a request that sees all.  NGX_ERROR without
- * memory.
+ * Packs the arguments of a statement, pointing into the request or copied to
+ * the pool; the statement becomes NAME_all for a request that sees everything.
+ * NGX_ERROR if out of memory.
  */
 ngx_int_t ngx_http_xet_statement_pack(ngx_http_xet_stmt_e *stmt,
     const void *args, ngx_http_xet_params_t *params, ngx_http_request_t *r,
@@ -47,16 +47,14 @@ ngx_int_t ngx_http_xet_statement_pack(ngx_http_xet_stmt_e *stmt,
 
 const ngx_http_xet_way_t *ngx_http_xet_statement_way(ngx_http_xet_stmt_e stmt);
 
-/* Whether it is sent only while its client waits. */
+/* Whether it is sent only while its client is waiting. */
 ngx_uint_t ngx_http_xet_statement_acts(ngx_http_xet_stmt_e stmt);
 
 
-/*
- * ngx_http_xet_query_send.c: the way to send a statement.
- */
+/* ngx_http_xet_query_send.c: sends statements. */
 
 /*
- * Begins the next statement of a request: returns its parameters, none so far,
+ * Begins the next statement of a request: returns its empty list of parameters,
  * and frees the rows of the previous statement.
  */
 ngx_http_xet_params_t *ngx_http_xet_query_params(ngx_http_request_t *r);
@@ -64,20 +62,20 @@ ngx_http_xet_params_t *ngx_http_xet_query_params(ngx_http_request_t *r);
 
 /*
  * Sends a statement with the parameters of the request in one of the lanes.
- * Returns as the functions of ngx_http_xet_query.h do.
+ * The result is that of the functions in ngx_http_xet_query.h.
  */
 ngx_int_t ngx_http_xet_query_send(ngx_http_request_t *r,
     ngx_http_xet_lane_e lane, ngx_http_xet_stmt_e stmt,
     ngx_http_xet_query_handler_pt handler);
 
 
-/* Whom a statement of the request belongs to, before it is sent. */
+/* Sets the owner of the next statement of the request. */
 ngx_int_t ngx_http_xet_query_prepare(ngx_http_request_t *r,
     ngx_http_xet_query_handler_pt handler);
 
 /*
- * Says for a long read whose turn it takes: that of the subject of a good
- * token, or else of the address, of IPv6 the network.
+ * Sets the caller of a long read, for taking turns: the subject of a valid
+ * token, else the address, with IPv6 the network.
  */
 void ngx_http_xet_query_turns(ngx_http_request_t *r,
     ngx_http_xet_stmt_e stmt);
@@ -89,8 +87,8 @@ void ngx_http_xet_query_result(void *data, PGresult *res, ngx_int_t rc,
 
 /*
  * ngx_http_xet_query_read.c: as ngx_http_xet_query_send(), for a statement that
- * a standby may answer.  whole() tells of an answer with rows whether it lacks
- * nothing that was asked for; then the primary need not be asked.
+ * a standby may answer.  whole() checks that an answer with rows is complete;
+ * then the primary is not asked.
  */
 
 ngx_int_t ngx_http_xet_query_read(ngx_http_request_t *r,
@@ -98,24 +96,24 @@ ngx_int_t ngx_http_xet_query_read(ngx_http_request_t *r,
     ngx_http_xet_query_whole_pt whole, ngx_http_xet_query_handler_pt handler);
 
 /*
- * The same for a name of the Hub, which leads elsewhere by the next commit: the
- * primary is asked while it answers, and a standby when it does not.
+ * The same for a name of the Hub, whose meaning changes with the next commit:
+ * the primary is asked if it is reachable, else a standby.
  */
 ngx_int_t ngx_http_xet_query_named(ngx_http_request_t *r,
     ngx_http_xet_stmt_e stmt, ngx_http_xet_query_whole_pt whole,
     ngx_http_xet_query_handler_pt handler);
 
 /*
- * Queues a statement that no request waits for, with copies of its arguments.
- * NULL without memory, or where PostgreSQL can't take it; else handler, unless
- * it is NULL, is called, which happens also in a worker that exits.
+ * Queues a statement outside of requests, with copies of its arguments.  NULL
+ * if out of memory or PostgreSQL is unavailable; else handler, unless NULL, is
+ * called, even in an exiting worker.
  */
 ngx_http_xet_pg_query_t *ngx_http_xet_ask_query(ngx_http_xet_stmt_e stmt,
     const void *args, ngx_http_xet_asked_pt handler, void *data);
 
 /*
- * ngx_http_xet_damage.c: how many copies the rows of copies_lost name, each of
- * which is logged where log is set.
+ * ngx_http_xet_damage.c: the number of copies in the rows of copies_lost; logs
+ * each of them if log is set.
  */
 ngx_uint_t ngx_http_xet_damage_lost(PGresult *res, ngx_uint_t log,
     ngx_log_t *where);

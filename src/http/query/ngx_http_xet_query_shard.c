@@ -2,9 +2,9 @@
 /*
  * Batches of files to be registered.
  *
- * The terms of a usual file stand in the row of the file.  Only the 257th term
- * shows that a file has more terms than its row holds; then they go into rows
- * of their own, segments of 256 terms.
+ * The terms of a usual file are in the row of the file.  A file with more than
+ * 256 terms has rows of its own for them, segments of 256 terms.  That shows
+ * only at the 257th term, when the terms are moved there.
  */
 
 #include "ngx_http_xet.h"

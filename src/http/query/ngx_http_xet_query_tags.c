@@ -1,9 +1,9 @@
 
 /*
- * Tags for copies: another block of them where there is room for one, by one
- * question at a time.  Who finds no tags waits for its answer, whatever that
- * is; a block is for as many of those who wait as it has tags, and the others
- * wait for the next one.
+ * Tags for copies, fetched in blocks from PostgreSQL, one request at a time,
+ * whenever there is room for a block.  Callers that find no tags wait for the
+ * answer.  A block serves as many of them as it has tags; the others wait for
+ * the next block.
  */
 
 #include "ngx_http_xet.h"
@@ -17,7 +17,7 @@ static void ngx_http_xet_query_tags_answered(void *data,
     ngx_http_xet_ask_t *ask, ngx_int_t rc);
 
 
-/* the question that is open, or NULL */
+/* the open question, or NULL */
 
 static ngx_http_xet_pg_query_t  *ngx_http_xet_query_tags_asked;
 static ngx_queue_t               ngx_http_xet_query_tags_waiting;
@@ -42,7 +42,7 @@ ngx_http_xet_query_tags(void)
 }
 
 
-/* A worker that ends goes without an answer that nobody waits for. */
+/* An exiting worker does not wait for an answer without waiting callers. */
 
 static void
 ngx_http_xet_query_tags_spare(void)
@@ -84,7 +84,7 @@ ngx_http_xet_query_tags_leave(ngx_http_xet_tags_wait_t *wait)
 }
 
 
-/* Who is called may make others leave, and ask again. */
+/* A called handler may remove others from the queue, and ask again. */
 
 static void
 ngx_http_xet_query_tags_answered(void *data, ngx_http_xet_ask_t *ask,

@@ -1,8 +1,8 @@
 
 /*
- * Statements about xorbs: their chunk lists, read in slices, their rows, each
- * of which names the stored copy that it describes, who may name them, and
- * those that answer a dedup query.
+ * Statements about xorbs: chunk lists, read in slices; rows, each of which
+ * names the stored copy that it describes; permission to name a xorb; and
+ * answers to dedup queries.
  */
 
 #include "ngx_http_xet.h"
@@ -11,7 +11,7 @@
 #include "ngx_http_xet_query_send.h"
 
 
-/* A copy whose request died while a statement was to make a row name it. */
+/* A copy of a dead request, while a statement may make a row name it. */
 
 typedef struct {
     ngx_http_xet_store_t      *store;
@@ -88,8 +88,8 @@ ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 
 
 /*
- * The ends of a slice come with one end more, the end of the chunk before the
- * slice, which is zero for the first chunk of a xorb.
+ * A slice has one more end, that of the chunk before the slice, which is zero
+ * for the first chunk of a xorb.
  */
 
 void
@@ -107,11 +107,11 @@ ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     slice->stored_size = (uint32_t) row.stored_size;
     slice->chunk_count = row.chunk_count;
 
-    /* a xorb that is not stored has no chunks, and no damage either */
+    /* a xorb that is not stored has no chunks, and is not damaged */
 
     slice->known = row.whole && row.chunk_count;
 
-    /* n counts the end before the slice, too; none: a range outside */
+    /* n includes the end before the slice; none: a range outside */
 
     n = row.raw_ends.len / 4;
 
@@ -221,7 +221,7 @@ ngx_http_xet_query_heal_args(ngx_http_xet_xorb_heal_args_t *args,
 }
 
 
-/* Keeps the file where a statement was sent that may make a row name it. */
+/* Keeps the file after a statement was sent that may make a row name it. */
 
 static ngx_int_t
 ngx_http_xet_query_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
@@ -244,10 +244,10 @@ ngx_http_xet_query_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
 
 
 /*
- * The request dies while a statement is under way that may make a row name the
- * copy.  A statement that still waits will never be sent.  One that was sent
- * can't be sent again, since its parameters die with the request, but its
- * result tells whether a row names the copy.
+ * The request dies during a statement that may make a row name the copy.  A
+ * waiting statement will never be sent.  One in flight can't be sent again,
+ * since its parameters die with the request, but its result tells whether a row
+ * names the copy.
  */
 
 static ngx_uint_t
@@ -290,9 +290,9 @@ ngx_http_xet_query_unnamed(const u_char *sqlstate)
 
 
 /*
- * Where an attempt was lost before, the row may be a second one, behind a
- * collection of the first and of the copy (ngx_http_xet_keep.c).  The request
- * would have looked at the copy, and now nobody else does.
+ * If an earlier attempt was lost, the row may be a second one, after a
+ * collection of the first row and the copy (ngx_http_xet_keep.c).  The request
+ * would have checked the copy; now nothing else does.
  */
 
 static void

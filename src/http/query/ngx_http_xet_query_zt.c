@@ -1,6 +1,6 @@
 
 /*
- * What is found out about zTensor files is kept, as far as there is room.
+ * Check results of zTensor files, cached in PostgreSQL as far as there is room.
  */
 
 #include "ngx_http_xet.h"
@@ -56,7 +56,7 @@ ngx_http_xet_query_zt_reports_put(ngx_http_request_t *r,
 }
 
 
-/* What was found out can be found out again: on demand, or elsewhere. */
+/* The result can be found again: on demand, or elsewhere. */
 
 static ngx_uint_t
 ngx_http_xet_query_zt_keeps(ngx_http_request_t *r)

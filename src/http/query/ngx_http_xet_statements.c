@@ -1,15 +1,16 @@
 
 /*
- * The table of statements, made of statements.def: the text of each, its way to
- * PostgreSQL, and the functions that pack its arguments and read its rows.
+ * The table of statements, made of statements.def.  For each statement it has
+ * the text, its way to PostgreSQL, and the functions that pack its arguments
+ * and read its rows.
  *
  * The text follows from the row: "SELECT columns FROM xet.NAME($1, ...)", or
- * "SELECT xet.NAME($1, ...)" of a function with one value.  PostgreSQL is told
- * the types of parameters when it prepares a statement, and refuses the session
- * where the function has others; the types of columns are compared by pg.
+ * "SELECT xet.NAME($1, ...)" for a function that returns one value.  PostgreSQL
+ * learns the types of parameters when it prepares a statement, and rejects the
+ * session if the function has others.  pg compares the types of columns.
  *
- * The table is written once, when a worker starts, and only read afterwards,
- * rows also by threads.
+ * The table is written once, when a worker starts.  Afterwards the event loop
+ * and threads only read it.
  */
 
 #include "ngx_http_xet.h"
@@ -48,7 +49,7 @@
 #define NGX_HTTP_XET_OF_bytea_part      NGX_HTTP_XET_OF_byteas
 
 
-/* The arguments of a statement on their way into its parameters. */
+/* The arguments of a statement, while they are packed into parameters. */
 
 typedef struct {
     ngx_http_xet_params_t  *params;
@@ -98,14 +99,14 @@ static ngx_uint_t ngx_http_xet_whole_all(ngx_http_xet_query_t *q,
     PGresult *res);
 
 
-/* Packing: each adds the parameters of a type, or what a request has. */
+/* Packing: each adds the parameters for a type, or for the request. */
 
 static ngx_inline void
 ngx_http_xet_pack_some(ngx_http_xet_pack_t *p, const void *data, size_t len)
 {
     u_char  *copy;
 
-    /* a byte more, since an empty value is not NULL */
+    /* one byte more, since an empty value is not NULL */
 
     if (data && p->copies) {
         copy = ngx_pnalloc(p->copies, len + 1);
@@ -241,7 +242,7 @@ ngx_http_xet_pack_array(ngx_http_xet_pack_t *p, ngx_http_xet_array_t *a,
     ngx_http_xet_pack_array(p, a, NGX_HTTP_XET_OF_text)
 
 
-/* Says how many rows there are, if each element has one. */
+/* Sets the number of rows, if each element has one. */
 
 static void
 ngx_http_xet_pack_part(ngx_http_xet_pack_t *p, ngx_http_xet_taken_t part,
@@ -324,7 +325,7 @@ ngx_http_xet_pack_asked(ngx_http_xet_pack_t *p,
 }
 
 
-/* Its arrays are only read; their headers are written when they are packed. */
+/* The arrays are only read; their headers are written when they are packed. */
 
 static ngx_inline void
 ngx_http_xet_pack_batch(ngx_http_xet_pack_t *p,
@@ -399,7 +400,7 @@ ngx_http_xet_read_text(ngx_http_xet_cells_t *c, ngx_str_t *text)
 #define ngx_http_xet_read_bytes  ngx_http_xet_read_text
 
 
-/* NULL for none: where so many bytes were to be the row is malformed. */
+/* NULL for none: if a fixed length was expected, the row is malformed. */
 
 static ngx_inline const u_char *
 ngx_http_xet_read_fixed(ngx_http_xet_cells_t *c, size_t len, ngx_uint_t or_null)
@@ -494,7 +495,7 @@ ngx_http_xet_read_answer(ngx_http_xet_cells_t *c,
 }
 
 
-/* What each row is made into. */
+/* The expansion of each row. */
 
 #define XET_PARAM(type, name)  ngx_http_xet_pack_##type(p, a->name);
 #define XET_FROM(what, types)  ngx_http_xet_pack_##what(p);
@@ -745,7 +746,7 @@ ngx_http_xet_read_row(ngx_http_xet_stmt_e stmt, PGresult *res, ngx_uint_t i,
 }
 
 
-/* What of the rows of a standby lacks nothing. */
+/* Whether the rows of a standby are complete. */
 
 static ngx_uint_t
 ngx_http_xet_whole_any(ngx_http_xet_query_t *q, PGresult *res)
@@ -754,7 +755,7 @@ ngx_http_xet_whole_any(ngx_http_xet_query_t *q, PGresult *res)
 }
 
 
-/* Each file has a row, up to the last one or as far as the window reaches. */
+/* Each file has a row, up to the last one or to the end of the window. */
 
 static ngx_uint_t
 ngx_http_xet_whole_files(ngx_http_xet_query_t *q, PGresult *res)
@@ -779,7 +780,7 @@ ngx_http_xet_whole_files(ngx_http_xet_query_t *q, PGresult *res)
 }
 
 
-/* What a standby does not find may be there. */
+/* Rows that a standby lacks may exist. */
 
 static ngx_uint_t
 ngx_http_xet_whole_found(ngx_http_xet_query_t *q, PGresult *res)
@@ -795,7 +796,7 @@ ngx_http_xet_whole_all(ngx_http_xet_query_t *q, PGresult *res)
 }
 
 
-/* Every xorb has a row, and every range is inside of it. */
+/* Every xorb has a row, and every range is inside it. */
 
 static ngx_uint_t
 ngx_http_xet_whole_slices(ngx_http_xet_query_t *q, PGresult *res)

@@ -1,9 +1,9 @@
 
 /*
- * What the rows of statements.def are made into: of each statement a number, a
- * structure of arguments, one for a row of the answer, and the functions that
- * send the statement and read the row.  The structures have the members that
- * the row names, so that the compiler checks what a caller passes and reads.
+ * What the rows of statements.def expand to: for each statement a number, a
+ * structure of its arguments, a structure of a row, and the functions that send
+ * the statement and read a row.  The structures have the members that the row
+ * names, so the compiler checks all callers.
  */
 
 #ifndef _NGX_HTTP_XET_STATEMENTS_H_INCLUDED_
@@ -19,10 +19,9 @@ typedef struct {
 
 
 /*
- * The types of parameters and columns: what C has, and what PostgreSQL has.
- * What is read points into the rows.  A pointer that is NULL, or a string
- * without data, is SQL NULL both ways; a number or bool that is NULL is read as
- * 0.
+ * The types of parameters and columns, in C and in PostgreSQL.  Values that are
+ * read point into the rows.  A NULL pointer, or a string without data, is SQL
+ * NULL both ways; a NULL number or bool is read as 0.
  */
 
 typedef const xet_hash_t      *ngx_http_xet_of_hash;    /* bytea */
@@ -49,7 +48,7 @@ typedef ngx_http_xet_taken_t    ngx_http_xet_of_int8_part;
 typedef ngx_http_xet_taken_t    ngx_http_xet_of_bytea_part;
 
 /*
- * A time is in microseconds since 1970, and XET_HUB_NO_TIME where it is NULL.
+ * A time is in microseconds since 1970, and XET_HUB_NO_TIME if it is NULL.
  * Arrays must not have failed, or nothing is sent.
  */
 
@@ -86,19 +85,19 @@ typedef struct {                                                              \
 /*
  * The four ways to use a statement; the functions of each follow.
  *
- * send: for a request.  Returns NGX_AGAIN when the handler will be called,
- * NGX_BUSY when PostgreSQL can't take the statement, NGX_ERROR without memory.
- * What args point to must live until then, or until the request dies; args
- * itself is not needed any more.
+ * send: for a request.  Returns NGX_AGAIN if the handler will be called,
+ * NGX_BUSY if PostgreSQL is unavailable or overloaded, NGX_ERROR if out of
+ * memory.  The data of args must live until then, or until the request dies;
+ * args itself is not needed any more.
  *
- * ask: for somebody else.  Copies its arguments; NGX_AGAIN where the handler
- * will be called, which happens also in a worker that exits, or NGX_BUSY.
+ * ask: for other callers.  Copies its arguments.  NGX_AGAIN if the handler will
+ * be called, even in an exiting worker, or NGX_BUSY.
  *
- * post: the same where nobody waits.
+ * post: the same without a handler.
  *
- * row: reads row i of an answer.  NGX_ERROR for a hash or digest that has
- * another length, or is NULL where the column does not allow it; the other
- * members are set all the same.
+ * row: reads row i of an answer.  NGX_ERROR if a hash or digest has a wrong
+ * length, or is NULL although the column does not allow it; the other members
+ * are set nevertheless.
  */
 
 ngx_int_t ngx_http_xet_query_statement(ngx_http_request_t *r,
@@ -109,13 +108,13 @@ ngx_int_t ngx_http_xet_ask_statement(ngx_http_xet_stmt_e stmt,
 ngx_int_t ngx_http_xet_read_row(ngx_http_xet_stmt_e stmt, PGresult *res,
     ngx_uint_t i, void *row);
 
-/* Of the answer that a request has last got. */
+/* For the last answer of the request. */
 #define ngx_http_xet_row(r, name, i, row)                                     \
     ngx_http_xet_row_##name(ngx_http_xet_ctx_of(r)->query->res, i, row)
 
 
 /*
- * The first three with the arguments in place, those that are not named 0 or
+ * The first three with the arguments inline; those that are not named are 0 or
  * NULL: ngx_http_xet_query(r, file_open, handler, .file = &hash, .byte_at = 0).
  */
 

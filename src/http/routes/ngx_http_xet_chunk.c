@@ -2,25 +2,23 @@
 /*
  * GET chunks/{prefix}/{chunk}: global dedup.
  *
- * A miss is 404 and nothing else: any other answer without a usable shard
- * fails a client's whole upload.  A hit is a shard of the xorb that serves the
- * chunk best and of others that the client will want next, with keyed chunk
- * hashes.  The key changes with the period, not with the reply: every new key
- * opens another collection that clients search, and clients store equal
- * replies once.
+ * A miss is always 404: any other response without a usable shard makes a
+ * client fail its whole upload.  A hit is a shard with keyed chunk hashes of
+ * the xorb that fits best, and of others that the client will probably need
+ * next.  The key depends on the period, not on the response: clients search one
+ * collection per key, and store equal responses once.
  *
  *     handler -> queried -> job (thread: keys up to 65536 hashes) -> done
  *                        `-> advertised -> queried, once per xorb and day
  *
- * A xorb that PostgreSQL knows and whose file is missing is left out: the
- * client will send its bytes.  When the file of the best xorb is missing, the
- * answer is a miss.
+ * A registered xorb whose file is missing is left out, so that the client sends
+ * its bytes.  If the file of the best xorb is missing, the response is a miss.
  *
- * An answer binds the store: clients keep it and refer to the xorb without
- * uploading it.  So the day is on record before the first answer of the day
- * goes out, for whoever collects xorbs.  Then the chunk is looked up again: a
- * xorb may have been collected meanwhile.  Where that gives another one each
- * time, the answer is a miss in the end.
+ * A response is a promise: clients keep it and refer to the xorb without an
+ * upload.  So the day is recorded for the collector before the first response
+ * of the day is sent.  Then the chunk is looked up again, because a xorb may
+ * have been collected meanwhile.  If each attempt finds another xorb, the
+ * response is finally a miss.
  */
 
 #include "ngx_http_xet.h"
@@ -155,8 +153,8 @@ ngx_http_xet_chunk_answer(ngx_http_request_t *r)
 
 
 /*
- * The xorbs are on record now.  The update has dropped the rows of the look-up,
- * so the chunk is looked up again.
+ * The xorbs are recorded now.  The update has freed the rows of the look-up, so
+ * the chunk is looked up again.
  */
 
 static void
@@ -194,11 +192,10 @@ ngx_http_xet_chunk_cleanup(void *data)
 
 
 /*
- * Sets the key of the period, which is the hash of "xet-dedup-1" and the
- * number of the period, keyed with the secret.  A reply stays valid through
- * the period that follows, so that a reply given at the end of a period is of
- * use.  The key of the noise, made of "xet-noise-1" in the same way, never
- * leaves the server.
+ * Sets the key of the period, which is the hash of "xet-dedup-1" and the number
+ * of the period, keyed with the secret.  A response stays valid during the next
+ * period, so that one at the end of a period is useful.  The key of the noise,
+ * made of "xet-noise-1" in the same way, never leaves the server.
  */
 
 static void
@@ -282,7 +279,7 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
 
         xet_shard_build_xorb_block(b, &xorb, f->key);
 
-        /* the sums must not show chunks that were hidden */
+        /* the sums must not reveal hidden chunks */
 
         if (xorb.seen == NULL) {
             f->stored_on_disk += xorb.stored_size;
@@ -314,7 +311,7 @@ ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data)
 
     if (chunk->damage.xorbs.n && ngx_http_xet_query_again(r)) {
 
-        /* only the primary knows which copy there is now */
+        /* only the primary knows the current copy */
 
         ngx_http_xet_damage_destroy(&chunk->damage);
 

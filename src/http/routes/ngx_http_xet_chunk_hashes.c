@@ -1,21 +1,21 @@
 
 /*
- * GET v2/file-chunk-hashes/{file}: what a client needs to make a new version
- * of a file without reading the parts that it does not touch.
+ * GET v2/file-chunk-hashes/{file}: what a client needs to make a new version of
+ * a file without reading its unchanged parts.
  *
  *     handler   X-Range-Dirty header -> the first window of the file's terms
- *     terms     the window is copied; at first, ranges are clamped to the
- *               file's size
+ *     terms     copies the window; the first time, clamps the ranges to the
+ *               size of the file
  *     slices    chunk lists of the next terms, a window at a time
  *     job       (thread) feeds the terms and their chunk lists to the core;
  *               with the last term: JSON
- *     done      the next slices, the next terms, or the answer
+ *     done      the next slices, the next terms, or the response
  *
- * Memory: a window of terms and a window of chunk lists; and the result, which
- * is bounded by a number of nodes and of terms that are not dirty: 7 MB as
- * JSON for one range, 15 MB for a thousand.  Real files have some dozen nodes
- * a range; files of long runs of one chunk may have a node for each chunk.
- * The state is the thread's while a job runs.
+ * Memory: a window of terms, a window of chunk lists, and the result.  The
+ * result is bounded by a number of nodes and of terms that are not dirty: 7 MB
+ * as JSON for one range, 15 MB for a thousand.  Real files have some dozen
+ * nodes per range; files with long runs of one chunk may have a node for each
+ * chunk.  The state belongs to the thread while a job runs.
  */
 
 #include "ngx_http_xet.h"
@@ -54,7 +54,7 @@ struct ngx_http_xet_hashes_s {
 };
 
 
-/* Whether the file has terms behind the window. */
+/* Whether the file has terms after the window. */
 #define ngx_http_xet_hashes_more(h)                                           \
     ((h)->full && (h)->windows.position < (h)->size)
 
@@ -121,7 +121,9 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
         return ngx_http_xet_error_status(r, status);
     }
 
-    /* an upload is made of the answer, which needs the primary anyway */
+    /*
+     * the client will upload with the response, which needs the primary anyway
+     */
 
     ngx_http_xet_query_primary(r);
 
@@ -187,7 +189,7 @@ ngx_http_xet_hashes_terms(ngx_http_request_t *r)
 
     if (status == XET_RANGE_PAST_END) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_range",
-                                  "no dirty byte lies in the file");
+                                  "the dirty ranges are outside the file");
     }
 
     if (status == XET_OK) {
@@ -202,8 +204,8 @@ ngx_http_xet_hashes_terms(ngx_http_request_t *r)
 
 
 /*
- * With the first window, which brings the size of the file: clamps the ranges
- * and makes the core's state.  Nothing is left to do with later windows.
+ * With the first window, which has the size of the file: clamps the ranges and
+ * creates the core's state.  Does nothing for later windows.
  */
 
 static xet_status_t
@@ -249,7 +251,7 @@ ngx_http_xet_hashes_copy(ngx_http_request_t *r, ngx_http_xet_hashes_t *h,
     for (i = 0; i < terms->n; i++) {
         (void) ngx_http_xet_row(r, file_terms, i, &row);
 
-        /* other terms took the place of those of the window before */
+        /* other terms have replaced those of the previous window */
 
         if (i == 0 && row.packed.len
             && row.first_offset < h->windows.position)

@@ -2,16 +2,16 @@
 /*
  * DELETE files/{file} and DELETE repo.
  *
- *     files  handler -> in a store with repos the repo of the token lets go of
- *            the file; without repos the store does, unless there are repos
- *            that have it -> 204
- *     repo   handler -> the repo of the token is deleted with all its places,
- *            in one transaction -> 204
+ *     files  handler -> with repos, removes the file from the token's repo;
+ *            without repos, removes it from the store, unless some repo has it
+ *            -> 204
+ *     repo   handler -> deletes the token's repo with all references, in one
+ *            transaction -> 204
  *
- * Both are about rows, and are done when the answer goes out: nobody finds the
- * file any more who found it only there.  Whose bytes nobody needs then is for
- * the collector to find out.  A statement that has been repeated, since its
- * session was lost, finds nothing to delete: 404 for what is gone.
+ * Both delete rows before the response is sent, so the file can't be found
+ * there any more.  The collector finds out which bytes are unused.  A statement
+ * that was repeated, because its session was lost, finds nothing to delete and
+ * returns 404.
  */
 
 #include "ngx_http_xet.h"
@@ -39,8 +39,8 @@ ngx_http_xet_file_delete_handler(ngx_http_request_t *r,
 
     if (ngx_http_xet_token_hub(&repo.name)) {
         return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "hub_repo",
-                                  "the repo is that of a Hub: its files are "
-                                  "deleted by a commit");
+                                  "the repo belongs to a Hub; delete its "
+                                  "files with a commit");
     }
 
     rc = repo.any
@@ -83,7 +83,7 @@ ngx_http_xet_file_deleted(ngx_http_request_t *r, ngx_int_t rc)
             ngx_http_finalize_request(r,
                          ngx_http_xet_error(r, NGX_HTTP_CONFLICT,
                                             "file_in_repos",
-                                            "repos have the file"));
+                                            "the file is in use by repos"));
             return;
         }
     }
@@ -104,13 +104,14 @@ ngx_http_xet_repo_delete_handler(ngx_http_request_t *r,
 
     if (repo.any) {
         return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "no_repos",
-                                  "files belong to the store, not to repos");
+                                  "files belong to the store and not to repos "
+                                  "(xet_access store)");
     }
 
     if (ngx_http_xet_token_hub(&repo.name)) {
         return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "hub_repo",
-                                  "the repo is that of a Hub: it is deleted "
-                                  "by its name, DELETE api/repos/delete");
+                                  "the repo belongs to a Hub; delete it by "
+                                  "name with DELETE api/repos/delete");
     }
 
     rc = ngx_http_xet_repo_check(r, &repo.name);
@@ -121,7 +122,7 @@ ngx_http_xet_repo_delete_handler(ngx_http_request_t *r,
 
     if (rc == NGX_DECLINED) {
         return ngx_http_xet_error(r, NGX_HTTP_CONFLICT, "other_repo",
-                                  "the token is of another repo");
+                                  "the token names another repo");
     }
 
     rc = ngx_http_xet_query(r, repo_delete, ngx_http_xet_repo_deleted,
@@ -132,8 +133,8 @@ ngx_http_xet_repo_delete_handler(ngx_http_request_t *r,
 
 
 /*
- * The token says which repo it is; who adds "?name=" is not surprised by having
- * taken the token of another one.
+ * The token names the repo to delete; "?name=" protects the caller from using
+ * the token of another repo.
  */
 
 static ngx_int_t

@@ -1,20 +1,18 @@
 
 /*
- * PUT and POST files, GET and HEAD files/{file}: the file itself, for who knows
- * nothing of Xet.
+ * PUT and POST files, GET and HEAD files/{file}: the file itself, for clients
+ * without Xet.
  *
- *     handler   ?filename -> look-up under the access rules of the request
- *     opened    headers: how long the file may be cached, its digest, its
- *               name
+ *     handler   ?filename -> look-up with the permissions of the request
+ *     opened    headers: how long the file may be cached, its digest, its name
  *     content   conditions, ranges, bytes
  *
- * The URL names the content by its hash, so the answer never changes; the
- * hash is the ETag.  A media type comes only with ?filename: without a name
- * the type is application/octet-stream, which a browser does not interpret.
+ * The URL names the content by its hash, so the response never changes, and the
+ * hash is the ETag.  A media type is sent only with ?filename: otherwise the
+ * type is application/octet-stream, which a browser does not interpret.
  *
- * PUT and POST: what the headers say about the content -> the ingest service:
- * chunks, dedup, xorbs, registration -> the file's hash, and how much of the
- * file was new.
+ * PUT and POST: headers about the content -> the ingest service: chunks, dedup,
+ * xorbs, registration -> the hash of the file, and how much of it was new.
  */
 
 #include "ngx_http_xet.h"
@@ -214,11 +212,12 @@ ngx_http_xet_file_put_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     xet_status_t                     status;
     ngx_http_xet_ingest_expected_t   expected;
 
-    /* a part of a file would be taken for all of it */
+    /* a part of a file would be stored as the whole file */
 
     if (ngx_http_xet_header_find(&r->headers_in.headers, "Content-Range", 0)) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_partial_put",
-                                  "a file is taken as a whole");
+                                  "partial uploads of a file are not "
+                                  "supported; send it whole");
     }
 
     status = ngx_http_xet_file_put_expected(r, &expected);
@@ -269,8 +268,8 @@ ngx_http_xet_file_put_expected(ngx_http_request_t *r,
 
 
 /*
- * Takes the expected SHA-256 from a header, Content-Digest or Repr-Digest.
- * Either may come, or both, which must agree then.
+ * Reads the expected SHA-256 from a header, Content-Digest or Repr-Digest. If
+ * both are present, they must agree.
  */
 
 static xet_status_t
@@ -297,7 +296,7 @@ ngx_http_xet_file_put_digest(ngx_http_request_t *r, const char *name,
 
     if (status != XET_OK) {
 
-        /* the header has only algorithms that are not checked here */
+        /* the header has only unsupported algorithms */
 
         return (status == XET_DONE) ? XET_OK : status;
     }

@@ -1,24 +1,24 @@
 
 /*
- * Upload grants: POST xorb-grants/{prefix}/{xorb}, which asks whether and how a
- * xorb is to be sent, and POST xorb-commits/{prefix}/{xorb}/grant/{id}, when it
- * was put into the bucket.
+ * Upload grants: POST xorb-grants/{prefix}/{xorb} asks whether and how a xorb
+ * is to be sent, and POST xorb-commits/{prefix}/{xorb}/grant/{id} follows when
+ * it is in the bucket.
  *
  *     grant    handler -> feed: the request -> body_done -> as HEAD of the
- *              xorb, for one that the client may name without sending it -> 200
+ *              xorb, if the client may name it without an upload -> 200
  *              -> else 201 with a URL of the object store, if "xet_grants" is
- *              on, or 404, which sends the client to the usual place; nothing
- *              is said about what others have
- *     commit   handler -> job, again and again: read what was put, verify it,
- *              make it a copy -> the row in PostgreSQL, by the keep service
+ *              on, or 404, after which the client uploads as usual; nothing is
+ *              revealed about xorbs of others
+ *     commit   handler -> job, repeatedly: reads and verifies the object, and
+ *              makes it a copy -> the row in PostgreSQL, by the keep service
  *              -> 200
  *
- * The id of a grant is a number drawn at random, which names the staged object,
- * and a MAC of it with the xorb and who has asked: nobody commits what another
- * one has put, and nothing has to be kept until then.
+ * The id of a grant is a random number, which names the staged object, and a
+ * MAC of the number, the xorb and the caller.  So nobody can commit an object
+ * of another caller, and no state is kept for a grant.
  *
- * The state of a commit is the thread's while a job runs, else the event
- * loop's.
+ * The state of a commit belongs to the thread while a job runs, else to the
+ * event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -36,7 +36,7 @@
     (NGX_HTTP_XET_STAGE_ID + NGX_HTTP_XET_GRANT_MAC)
 #define NGX_HTTP_XET_GRANT_LABEL  "xet grant 1"
 
-/* The longest footer that a xorb may have: it is not stored. */
+/* The maximum length of a footer: it is not stored. */
 #define NGX_HTTP_XET_GRANT_FOOTER  (XET_XORB_CHUNKS_MAX * 40 + 1024)
 
 
@@ -84,7 +84,7 @@ ngx_http_xet_grant_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     if (!xlcf->grants) {
 
-        /* what the client says of the xorb is of no use */
+        /* the client's description of the xorb is not needed */
 
         rc = ngx_http_xet_drop_body(r);
 
@@ -134,7 +134,7 @@ ngx_http_xet_grant_feed(void *data, u_char *buf, size_t len, ngx_uint_t last,
 
     if (rc == XET_DONE) {
 
-        /* of a checksum of another kind nothing can be signed */
+        /* other kinds of checksums can't be signed */
 
         g->grant.length = 0;
 
@@ -178,7 +178,7 @@ ngx_http_xet_grant_body_done(ngx_http_request_t *r, void *data,
 }
 
 
-/* The xorb is not there, as far as the client may know. */
+/* The xorb does not exist, as far as the client may know. */
 
 static ngx_int_t
 ngx_http_xet_grant_give(ngx_http_request_t *r, void *data)
@@ -264,7 +264,7 @@ ngx_http_xet_grant_mac(ngx_http_request_t *r, const xet_hash_t *xorb,
         repo = auth->repo;
     }
 
-    /* of fixed lengths but for the last one, so that nothing is ambiguous */
+    /* all but the last one have fixed lengths, so this is unambiguous */
 
     text = ngx_pnalloc(r->pool, sizeof(NGX_HTTP_XET_GRANT_LABEL)
                                 + XET_HASH_LEN + NGX_HTTP_XET_STAGE_ID + 8
@@ -402,7 +402,7 @@ ngx_http_xet_commit_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_commit_t *c = data;
 
-    /* what was put counts for the one who has put it, right or not */
+    /* the upload counts for its caller, right or wrong */
 
     ngx_http_xet_ctx_of(r)->worth = c->stage.size;
 
@@ -420,7 +420,7 @@ ngx_http_xet_commit_done(ngx_http_request_t *r, void *data)
 
     if (c->status != XET_OK) {
 
-        /* what was put is not what was announced, and was removed */
+        /* the upload differs from the announced one, and was removed */
 
         if (c->status != XET_NO_GRANT
             && xet_status_http(c->status) / 100 == 4)

@@ -1,21 +1,21 @@
 
 /*
- * GET health: 200 when the node serves files and takes uploads, which is when
- * PostgreSQL answers and takes writes, and the store can be written; 503 when
- * one of them does not: a statement that no other one holds up, a file in a
- * thread, and the last probing write of the worker.  The statement goes to the
- * read lane or, when all sessions of that are busy, to the ping lane, which
- * nothing else uses.  Statements that wait, for a lock or for a slow disk, show
- * in the numbers of their lanes and are no failure: another node would find the
- * same, and this node still serves data.
+ * GET health: 200 if the node serves files and accepts uploads: PostgreSQL
+ * answers and accepts writes, and the store is writable.  Otherwise 503.  The
+ * checks are a statement that does not wait behind others, a file written by a
+ * thread, and the last probing write of the worker.  The statement uses the
+ * read lane or, if all of its sessions are busy, the ping lane.  Waiting
+ * statements, for a lock or a slow disk, show in the numbers of their lanes.
+ * They are not a failure: another node would have the same problem, and this
+ * node still serves data.
  *
- * The probing write, for one to a disk that is full, is a statement of the
- * write lane, behind the others there.  No request waits for it: one that asks
- * after health has it sent, when the last one is some seconds old, and is told
- * what that has found.  Only what PostgreSQL refuses for certain is a failure.
- * Owned by the worker: idle -> asked -> idle.
+ * The probing write, for example to a full disk, is a statement in the queue of
+ * the write lane.  No request waits for it: a health request sends it if the
+ * last one is some seconds old, and reports the previous result.  Only a
+ * definite rejection by PostgreSQL is a failure.  Owned by the worker: idle ->
+ * asked -> idle.
  *
- * GET health/live: 200, always.  It shows that the event loop runs.
+ * GET health/live: always 200.  It shows that the event loop runs.
  */
 
 #include "ngx_http_xet.h"
@@ -111,8 +111,8 @@ ngx_http_xet_health_queried(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     /*
-     * Sessions are refused when the store is not that of the database, which
-     * the probe finds out: then the store's error is the answer.
+     * Sessions are rejected if the store does not belong to this database.  The
+     * probe finds this out, and then the error of the store is the response.
      */
 
     handler = (rc == NGX_OK) ? ngx_http_xet_health_probed
@@ -151,7 +151,7 @@ ngx_http_xet_health_probed(ngx_http_request_t *r, xet_status_t status)
             ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
                                "storage_unavailable",
                                (status == XET_STORE_FAILED)
-                               ? "the store can't be written"
+                               ? "the store is not writable"
                                : xet_status_text(status)));
         return;
     }
@@ -163,7 +163,7 @@ ngx_http_xet_health_probed(ngx_http_request_t *r, xet_status_t status)
         ngx_http_finalize_request(r,
             ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
                                "writes_refused",
-                               "the database takes no writes"));
+                               "the database does not accept writes"));
         return;
     }
 

@@ -1,13 +1,13 @@
 
 /*
  * GET reconstructions/{file}, v1 and v2, by the recon service; and GET
- * reconstructions?file_id=...&file_id=...: several whole files in one answer,
- * where files that are not here are left out.
+ * reconstructions?file_id=...&file_id=...: several whole files in one response,
+ * without the files that do not exist.
  *
  *     batch     arguments -> the first window of the terms of all files
- *     queried   the terms of the window are added to one plan; while there
- *               are further windows: room in the plan, the next window; at
- *               the end: the plan service sends the answer
+ *     queried   adds the terms of the window to one plan; if there are further
+ *               windows: makes room in the plan, requests the next window; at
+ *               the end: the plan service sends the response
  */
 
 #include "ngx_http_xet.h"
@@ -48,7 +48,7 @@ ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
 
     status = ngx_http_xet_recon_range(r, &want);
 
-    /* the empty file is everywhere, registered or not */
+    /* the empty file always exists, registered or not */
 
     if (status == XET_OK && xet_hash_is_zero(&ctx->hash)) {
 
@@ -130,7 +130,7 @@ ngx_http_xet_batch_cleanup(void *data)
 }
 
 
-/* Parses the arguments; returns what is wrong with them, or NULL. */
+/* Parses the arguments; returns an error, or NULL. */
 
 static const char *
 ngx_http_xet_batch_args(ngx_http_request_t *r, ngx_http_xet_batch_req_t *b)
@@ -155,7 +155,7 @@ ngx_http_xet_batch_args(ngx_http_request_t *r, ngx_http_xet_batch_req_t *b)
         if ((size_t) (last - p) < sizeof(name) - 1
             || ngx_memcmp(p, name, sizeof(name) - 1) != 0)
         {
-            return "only \"file_id\" is expected";
+            return "the only argument allowed is \"file_id\"";
         }
 
         p += sizeof(name) - 1;
@@ -201,8 +201,8 @@ ngx_http_xet_batch_add(ngx_http_xet_batch_req_t *b, u_char *value, size_t len,
 
 
 /*
- * Asks for the next window: from the end of the last term on, or, where that
- * term completes its file, from the next file on.
+ * Requests the next window: from the end of the last term on, or if that term
+ * completes its file, from the next file on.
  */
 
 static ngx_int_t
@@ -241,7 +241,7 @@ ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     b = ctx->route.batch;
 
-    /* NGX_DECLINED: none of the files that are still to come is here */
+    /* NGX_DECLINED: none of the remaining files exists */
 
     if (rc != NGX_OK && rc != NGX_DECLINED) {
         ngx_http_xet_query_failed(r, rc);
@@ -284,8 +284,9 @@ ngx_http_xet_batch_add_rows(ngx_http_request_t *r,
     ngx_http_xet_files_terms_row_t  row;
 
     /*
-     * A window that begins inside a file goes on where the one before it has
-     * ended, else the file has other terms by now, or is not seen any more.
+     * A window that starts inside a file must continue where the previous one
+     * has ended; otherwise the file has other terms by now, or is not visible
+     * any more.
      */
 
     inside = b->plan.nfiles && b->plan.position < b->plan.want.end;

@@ -10,7 +10,7 @@
 #include "ngx_http_xet.h"
 
 
-/* What a route asks of the caller. */
+/* The permission that a route requires. */
 
 typedef enum {
     NGX_HTTP_XET_ANY = 0,              /* nothing: no token */
@@ -22,7 +22,7 @@ typedef enum {
 } ngx_http_xet_right_e;
 
 
-/* What "xet_audit" makes of a route. */
+/* How "xet_audit" treats a route. */
 
 typedef enum {
     NGX_HTTP_XET_IDLE = 0,             /* no act, unless it is refused */
@@ -56,8 +56,8 @@ typedef struct {
 
 
 /*
- * What the path of a request has led to: looked up once, and again only when
- * the URI, the method or the location has become another one.
+ * The route of a request: looked up once, and again only after the URI, the
+ * method or the location has changed.
  */
 
 struct ngx_http_xet_match_s {
@@ -84,23 +84,21 @@ ngx_int_t ngx_http_xet_##name##_handler(ngx_http_request_t *r,                \
 #include "routes.def"
 
 
-/*
- * ngx_http_xet_xorb.c: what other routes of xorbs need of it.
- */
+/* ngx_http_xet_xorb.c: used by other routes of xorbs. */
 
-/* Answers for a xorb that is not there: what it returns finalizes. */
+/* Responds that a xorb does not exist; the result is for finalizing. */
 typedef ngx_int_t (*ngx_http_xet_xorb_missing_pt)(ngx_http_request_t *r,
     void *data);
 
 /*
- * Sends the statement of an answer: 200 for a xorb that the client may name
- * without sending it, else what missing says, which is 404 for NULL.  Returns
- * as sending does.
+ * Sends the statement for a response: 200 if the client may name the xorb
+ * without an upload, else the response of missing(), which is 404 for NULL.
+ * Returns the result of sending.
  */
 ngx_int_t ngx_http_xet_xorb_ask(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx,
     ngx_http_xet_xorb_missing_pt missing, void *data);
 
-/* The answer to who has sent a xorb, behind ngx_http_xet_keep(). */
+/* The response to an upload of a xorb, after ngx_http_xet_keep(). */
 void ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new);
 
@@ -108,27 +106,27 @@ void ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
 /* The content handler of "xet_token". */
 ngx_int_t ngx_http_xet_token_handler(ngx_http_request_t *r);
 
-/* Whether a token for that repo is for a repo of a Hub. */
+/* Whether a token for this repo is for a repo of a Hub. */
 ngx_uint_t ngx_http_xet_token_hub(const ngx_str_t *repo);
 
 /*
- * Answers with a token that has these claims, and with the endpoint that it is
- * for, by the configuration of the location.  As the functions of
- * ngx_http_xet.h that send an answer.
+ * Responds with a token that has these claims, and with its endpoint, by the
+ * configuration of the location.  The result is that of the functions in
+ * ngx_http_xet.h that send a response.
  */
 ngx_int_t ngx_http_xet_token_give(ngx_http_request_t *r,
     xet_token_claims_t *claims);
 
 /*
- * Makes both.  NGX_OK; NGX_ABORT when no token can have these claims,
- * NGX_DECLINED when the request names no host, NGX_ERROR.
+ * Makes token and endpoint.  NGX_OK; NGX_ABORT if a token can't have these
+ * claims; NGX_DECLINED if the request has no host name; NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_token_make(ngx_http_request_t *r,
     xet_token_claims_t *claims, ngx_str_t *url, ngx_str_t *token);
 
 /*
- * That endpoint, without a generation: NGX_DECLINED when the request names no
- * host, NGX_ERROR without memory.
+ * The endpoint without a generation.  NGX_DECLINED if the request has no host
+ * name, NGX_ERROR if out of memory.
  */
 ngx_int_t ngx_http_xet_token_endpoint(ngx_http_request_t *r, ngx_str_t *url);
 

@@ -2,19 +2,18 @@
 /*
  * POST shards: registers files.
  *
- *     handler -> feed (thread, for each piece of the body: the structure is
- *     checked, the file section goes to a temporary file) -> body_done -> the
- *     register service (verification, commit) -> registered -> 200
+ *     handler -> feed (thread, for each piece of the body: checks the
+ *     structure, writes the file section to a temporary file) -> body_done ->
+ *     the register service (verification, commit) -> registered -> 200
  *
- * The CAS info section is only walked: what a client says about xorbs is never
- * used, the store knows them.
+ * The CAS info section is only parsed: the store knows its xorbs, so the data
+ * of a client about xorbs is never used.
  *
- * v2 reports its progress in frames (docs/protocol.md, shard frames).  An
- * error before the first frame is a status as in v1, an error after it is a
- * frame; the end of the connection without a final frame would fail the
- * client for good.  That a xorb is not here is always a frame: the text of a
- * frame is the only one that a user gets to see, and it is for him to do
- * something about the cache that names the xorb.
+ * v2 reports its progress in frames (docs/protocol.md, shard frames).  An error
+ * before the first frame is a status as in v1, and a frame after it: without a
+ * final frame clients would fail for good.  An unknown xorb is always reported
+ * in a frame: users see only the text of frames, and it tells them to clear the
+ * cache that names the xorb.
  */
 
 #include "ngx_http_xet.h"
@@ -25,10 +24,10 @@
 #include "ngx_http_xet_upload.h"
 
 
-/* Milliseconds before the first frame; an error by then is a status. */
+/* Milliseconds before the first frame; an earlier error is a status. */
 #define NGX_HTTP_XET_SHARD_DELAY  500
 
-/* What hf_xet shows of a refusal without frames. */
+/* The reason phrase that hf_xet shows for a rejection without frames. */
 #define NGX_HTTP_XET_SHARD_UNKNOWN                                            \
     "400 Unknown Xorb; remove HF_XET_CACHE (~/.cache/huggingface/xet)"
 
@@ -274,7 +273,7 @@ ngx_http_xet_shard_frame(ngx_http_request_t *r, ngx_http_xet_frames_t *frames,
         return ngx_http_xet_frames_end(frames, frame, p - frame);
     }
 
-    /* a fault of the shard is final; a failure of the server may pass */
+    /* an error of the shard is final; a failure of the server may pass */
 
     if (rc == NGX_DECLINED) {
         code = xet_status_code(status);
@@ -283,8 +282,8 @@ ngx_http_xet_shard_frame(ngx_http_request_t *r, ngx_http_xet_frames_t *frames,
 
     } else {
         code = (rc == NGX_BUSY) ? "database_unavailable" : "internal_error";
-        text = (rc == NGX_BUSY) ? "the database is not available"
-                                : "the database failed";
+        text = (rc == NGX_BUSY) ? "the database is unavailable"
+                                : "a database operation failed";
         retryable = 1;
     }
 

@@ -1,13 +1,14 @@
 
 /*
- * POST telemetry: reports of clients, which are checked and counted by the
- * metrics of the route, and not kept.
+ * POST telemetry: reports of clients, which are checked, counted in the metrics
+ * of the route, and not stored.
  *
- *     handler -> feed (thread: collects the report, at the end checks it)
- *     -> body_done -> 200, or the error of the report
+ *     handler -> feed (thread: collects the report, finally checks it)
+ *     -> body_done -> 200, or an error
  *
- * A client waits for the answer at the end of its transfer, so the answer
- * waits for nothing else.  The state is the thread's while a job runs.
+ * A client waits for the response at the end of its transfer, so the response
+ * does not wait for anything else.  The state belongs to the thread while a job
+ * runs.
  */
 
 #include "ngx_http_xet.h"

@@ -1,20 +1,20 @@
 
 /*
- * The location of "xet_token": mints tokens, after whatever authentication
+ * The location of "xet_token": issues tokens, after any authentication that
  * nginx does there.
  *
- * Scope, repo and subject are complex values, so a map decides who may do
- * what; an empty scope is a refusal, and without "xet_token_scope" the scope
- * is "read".  The answer is what the clients of a Hub expect
+ * Scope, repo and subject are complex values, so a map can decide about
+ * permissions.  An empty scope is a rejection; without "xet_token_scope" the
+ * scope is "read".  The response is what clients of a Hub expect
  * (docs/protocol.md, token endpoint), as JSON and in headers.
  *
  * With "xet_token_generation" the endpoint of a token that may write ends in
- * /g<digits>, which the router skips.  Clients keep what they know of uploads
- * by the text of the endpoint; with another one they know nothing.  The digits
- * are the minute, since 1970, in which the current period has begun, and before
- * its eight digits the number.  So a text that comes again, whatever periods
- * and clocks there were in between, has the same number and a period that is
- * not over: what is remembered under it is no older than the period.
+ * /g<digits>, which the router skips.  Clients keep their knowledge of uploads
+ * by the text of the endpoint, so a new text makes them forget it.  The last
+ * eight digits are the minute, since 1970, in which the current period began;
+ * the digits before are the configured number.  So a text can recur only with
+ * the same number and within the same period, whatever periods and clocks were
+ * used before: what clients remember is not older than the period.
  */
 
 #include "ngx_http_xet.h"
@@ -58,29 +58,28 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
 
         return ngx_http_xet_error(r, NGX_HTTP_NOT_ALLOWED,
                                   "method_not_allowed",
-                                  "the route has no such method");
+                                  "this method is not allowed here");
     }
 
     rc = ngx_http_xet_token_claims(r, &claims);
 
     if (rc == NGX_DECLINED) {
         return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "insufficient_scope",
-                                  "no token for you here");
+                                  "this location gives you no token");
     }
 
     if (rc != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* a repo of a Hub, to which that one gives tokens, and nobody else */
+    /* a repo of a Hub, for which only the Hub issues tokens */
 
     repo.data = (u_char *) claims.repo.data;
     repo.len = claims.repo.len;
 
     if (ngx_http_xet_token_hub(&repo)) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_claim",
-                                  "no repository or subject can have this "
-                                  "name");
+                                  "invalid name of a repository or a subject");
     }
 
     return ngx_http_xet_token_give(r, &claims);
@@ -109,12 +108,11 @@ ngx_http_xet_token_give(ngx_http_request_t *r, xet_token_claims_t *claims)
 
     case NGX_ABORT:
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_claim",
-                                  "no repository or subject can have this "
-                                  "name");
+                                  "invalid name of a repository or a subject");
 
     case NGX_DECLINED:
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_host",
-                                  "the request names no host");
+                                  "the request has no host name");
 
     default:
         return ngx_http_xet_error_status(r, XET_INTERNAL);
@@ -142,7 +140,7 @@ ngx_http_xet_token_make(ngx_http_request_t *r, xet_token_claims_t *claims,
 
     rc = ngx_http_xet_token_endpoint(r, url);
 
-    /* who may only read sends nothing, and keeps a cache of what it reads */
+    /* a reader sends nothing, and keeps its cache */
 
     if (rc == NGX_OK && claims->scope != XET_SCOPE_READ) {
         rc = ngx_http_xet_token_generation(r, url);
@@ -162,7 +160,7 @@ ngx_http_xet_token_make(ngx_http_request_t *r, xet_token_claims_t *claims,
         != XET_OK)
     {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "xet: minting a token failed");
+                      "xet: a token could not be signed");
         return NGX_ERROR;
     }
 
@@ -172,7 +170,7 @@ ngx_http_xet_token_make(ngx_http_request_t *r, xet_token_claims_t *claims,
 }
 
 
-/* Whom a token was given, for what; never the token. */
+/* Records for whom and for what a token was issued; never the token. */
 
 static void
 ngx_http_xet_token_note(ngx_http_request_t *r, xet_token_claims_t *claims)
@@ -205,8 +203,8 @@ ngx_http_xet_token_note(ngx_http_request_t *r, xet_token_claims_t *claims)
 
 
 /*
- * Fills the claims from the configuration and the time.  NGX_DECLINED when the
- * scope is none.
+ * Fills the claims from the configuration and the time.  NGX_DECLINED for an
+ * unknown scope.
  */
 
 static ngx_int_t
@@ -234,7 +232,7 @@ ngx_http_xet_token_claims(ngx_http_request_t *r, xet_token_claims_t *claims)
         return NGX_DECLINED;
     }
 
-    /* nobody gets from a server that changes nothing what changes another */
+    /* a read-only server must not issue tokens for writes elsewhere */
 
     if (xlcf->read_only) {
         claims->scope = XET_SCOPE_READ;

@@ -1,11 +1,11 @@
 
 /*
  * GET usage: what the repo and the subject of the token use, and what is left
- * for them where there are limits.
+ * if there are limits.
  *
- * How many stored bytes somebody causes tells whether others have the same
- * bytes.  So they are told where a limit makes them known anyway, and where
- * dedup answers name the xorbs of all repos.
+ * The number of stored bytes of a caller reveals whether others have the same
+ * bytes.  So it is reported only where a limit reveals it anyway, and where
+ * dedup responses name the xorbs of all repos.
  */
 
 #include "ngx_http_xet.h"

@@ -4,17 +4,18 @@
  *
  *     POST   handler -> feed (thread, for each piece of the body: verify,
  *            write) -> feed with the last piece: verdict, fdatasync, name,
- *            fsync of the folder -> body_done -> the row in PostgreSQL, by
- *            the keep service -> 200
- *     HEAD   handler -> the row -> head_job: is the copy there -> advertised,
+ *            fsync of the folder -> body_done -> the row in PostgreSQL, by the
+ *            keep service -> 200
+ *     HEAD   handler -> the row -> head_job: does the copy exist -> advertised,
  *            once per xorb and day -> 200
- *     ask    as HEAD, for a xorb that the client may name without sending it
+ *     ask    as HEAD, for a xorb that the client may name without an upload
  *     GET    handler -> the row -> the data location
  *
- * Bytes are durable before the row is written, and the row is committed
- * before the answer.
+ * Bytes are durable before the row is written, and the row is committed before
+ * the response is sent.
  *
- * The upload's state is the thread's while a job runs, else the event loop's.
+ * The state of an upload belongs to the thread while a job runs, else to the
+ * event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -33,7 +34,7 @@ typedef struct {
 } ngx_http_xet_xorb_t;
 
 
-/* The state of those that ask for a xorb which is there already. */
+/* The state of a request that asks whether a xorb exists. */
 
 struct ngx_http_xet_xorb_head_s {
     xet_hash_t              hash;
@@ -190,7 +191,7 @@ ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
 
 
 /*
- * A whole xorb is served like its parts: through the data location, by a URL
+ * A whole xorb is served like its parts: through the data location, with a URL
  * that the server signs for itself.
  */
 
@@ -204,10 +205,10 @@ ngx_http_xet_xorb_get_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     if (!repo.any) {
 
-        /* the xorb may hold chunks of other repos' files */
+        /* the xorb may have chunks of other repos' files */
 
         return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "no_whole_xorbs",
-                                  "xorbs are served in parts, by "
+                                  "whole xorbs are not served; use "
                                   "reconstructions");
     }
 
@@ -243,7 +244,7 @@ ngx_http_xet_xorb_get_known(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* the redirect has a reference of its own; the waiting one ends here */
+    /* the redirect has its own reference; the waiting one ends here */
 
     (void) ngx_http_internal_redirect(r, &uri, &args);
 
@@ -430,9 +431,9 @@ ngx_http_xet_xorb_missing(ngx_http_request_t *r)
 
 
 /*
- * Like a dedup answer, a 200 binds the store: the client will refer to the xorb
- * without sending it; old ones take the 200 of HEAD for that, too.  So the day
- * is on record before the 200 goes out, for whoever collects xorbs.
+ * Like a dedup response, a 200 is a promise: the client will refer to the xorb
+ * without an upload; old clients also take the 200 of HEAD for that.  So the
+ * day is recorded for the collector before the 200 is sent.
  */
 
 static ngx_int_t
@@ -453,7 +454,7 @@ ngx_http_xet_xorb_promise(ngx_http_request_t *r, ngx_http_xet_xorb_head_t *x)
 }
 
 
-/* A xorb that was collected since it was found is not there. */
+/* A xorb that was collected since it was found does not exist. */
 
 static void
 ngx_http_xet_xorb_promised(ngx_http_request_t *r, ngx_int_t rc)

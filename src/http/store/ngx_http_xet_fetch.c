@@ -1,33 +1,30 @@
 
 /*
- * Xorbs fetched from a peer node, by GET v1/xorbs of its API, one after another
- * over one connection: each a source of bytes for a scan
- * (ngx_http_xet_store_scan.c), which believes nothing of them.
+ * Fetches xorbs from a peer node, by GET v1/xorbs of its API, one after another
+ * over one connection.  Each is a source of bytes for a scan
+ * (ngx_http_xet_store_scan.c), which verifies all of them.
  *
  *     create (event loop) -> begin (event loop) -> job, XET_AGAIN -> ...
  *                         -> job, XET_OK and no bytes -> end -> begin ...
  *
- * The transfer goes on by a piece a job (src/store/net), and not between two
- * jobs: what comes meanwhile stays in the socket, so a peer can't send faster
- * than is asked for, and the memory is that of one buffer of the scan and one
- * of libcurl.
+ * A job transfers one piece (src/store/net).  Between jobs the data stays in
+ * the socket, so a peer can't send faster than it is read, and the memory is
+ * one buffer of the scan and one of libcurl.  A job never waits for the
+ * network, since its thread also serves readers: if little data has arrived,
+ * the caller pauses before the next job.
  *
- * A job does not wait for the network at all, since readers wait for its
- * thread: where little came the caller makes a pause before the next job.
+ * Only the address of the directive is contacted: no redirects, no proxy of the
+ * environment, no other protocols.
  *
- * What is asked is one address, that of the directive: no redirect, no proxy
- * of the environment, no other protocol.
+ * A peer that sends nothing, or almost nothing, is given up.  Only the pauses
+ * after a job with little data are counted: less than LITTLE bytes within a
+ * timeout are too few, and one xorb may take WAITS timeouts.  Names are looked
+ * up in a thread of libcurl.  That thread may still run when the worker exits,
+ * like those that connect to PostgreSQL (ngx_http_xet_pg_connect.c).  The
+ * module is pinned for these, and nothing is fetched without such a connection.
  *
- * A peer that sends nothing, or next to nothing, is given up.  The time is
- * counted only while it is waited for, which is the pause behind a job that got
- * little: less than LITTLE bytes in a timeout are too few, and all of a xorb
- * has WAITS timeouts.  Names are looked up in a thread of libcurl's; it may be
- * left behind when the worker exits, as those that connect to PostgreSQL
- * (ngx_http_xet_pg_connect.c), for which the module is pinned: nothing is
- * fetched without such a connection.
- *
- * Owned by the job while that runs, else by the event loop, which only creates,
- * begins and destroys: all of libcurl is used in threads.
+ * Owned by the job while it runs, else by the event loop, which only creates,
+ * begins and destroys: libcurl is used in threads only.
  */
 
 #include "ngx_http_xet.h"
@@ -101,7 +98,8 @@ ngx_http_xet_fetch_init(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
-    ngx_log_error(NGX_LOG_EMERG, cycle->log, 0, "xet: libcurl can't be used");
+    ngx_log_error(NGX_LOG_EMERG, cycle->log, 0, "xet: libcurl can't be "
+                                                "initialized");
 
     return NGX_ERROR;
 }
@@ -182,7 +180,7 @@ ngx_http_xet_fetch_job(ngx_http_xet_fetch_t *fetch, u_char *buf, size_t size,
 }
 
 
-/* What the last xorb has left goes first; the connection may stay. */
+/* Drops the rest of the last xorb first; the connection may stay. */
 
 static xet_status_t
 ngx_http_xet_fetch_open(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
@@ -228,7 +226,8 @@ ngx_http_xet_fetch_open(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
     if (xet_net_start(fetch->net, request) != XET_NET_OK) {
         fetch->bad = 1;
-        ngx_log_error(NGX_LOG_ERR, log, 0, "xet: peer fails at \"%s\": %s",
+        ngx_log_error(NGX_LOG_ERR, log, 0,
+                      "xet: request to peer \"%s\" failed: %s",
                       fetch->url, request->why);
         return XET_STORE_FAILED;
     }
@@ -240,8 +239,8 @@ ngx_http_xet_fetch_open(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
 
 /*
- * The body of an error is not looked at: the one of a 404 is read, so that the
- * connection can be used again.
+ * The body of an error is ignored: that of a 404 is read, so that the
+ * connection can be reused.
  */
 
 static xet_net_taken_t
@@ -283,8 +282,8 @@ ngx_http_xet_fetch_done(xet_net_request_t *request)
 
 
 /*
- * XET_OK: the transfer has ended well.  A round of libcurl is a record of TLS
- * at most, so it goes on while bytes come.
+ * XET_OK: the transfer is complete.  A round of libcurl reads at most one TLS
+ * record, so it is repeated while data arrives.
  */
 
 static xet_status_t
@@ -297,7 +296,7 @@ ngx_http_xet_fetch_run(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
     if (fetch->state == NGX_HTTP_XET_FETCH_PAUSED) {
         fetch->state = NGX_HTTP_XET_FETCH_RUNS;
 
-        /* what was kept is written at once */
+        /* buffered data is written at once */
 
         xet_net_resume(&fetch->request);
     }
@@ -350,14 +349,15 @@ ngx_http_xet_fetch_ended(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
         return ngx_http_xet_fetch_answers(fetch, log);
     }
 
-    ngx_log_error(NGX_LOG_ERR, log, 0, "xet: peer fails at \"%s\": %s",
+    ngx_log_error(NGX_LOG_ERR, log, 0,
+                  "xet: request to peer \"%s\" failed: %s",
                   fetch->url, request->why);
 
     if (xet_store_status(request->err) == XET_STORE_FILES) {
         return XET_STORE_FILES;
     }
 
-    /* also out of memory: a peer gets it by a header that is too long */
+    /* also out of memory: a peer can cause it with a header that is too long */
 
     fetch->bad = 1;
 
@@ -366,8 +366,8 @@ ngx_http_xet_fetch_ended(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
 
 /*
- * A peer that has not the xorb is no error; that there is no API is one.  The
- * errors of an API are JSON, those of other servers are pages.
+ * A peer without the xorb is not an error; a missing API is one.  The errors of
+ * an API are JSON, those of other servers are pages.
  */
 
 static xet_status_t
@@ -381,12 +381,12 @@ ngx_http_xet_fetch_lacks(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
                                 sizeof("application/json") - 1)
                 == 0)
     {
-        ngx_log_error(NGX_LOG_INFO, log, 0, "xet: peer has not \"%s\"",
+        ngx_log_error(NGX_LOG_INFO, log, 0, "xet: peer does not have \"%s\"",
                       fetch->url);
 
     } else {
         ngx_log_error(NGX_LOG_ERR, log, 0,
-                      "xet: peer answers 404, not as an API does, to \"%s\"",
+                      "xet: the 404 of a peer is not that of an API: \"%s\"",
                       fetch->url);
     }
 
@@ -413,7 +413,7 @@ ngx_http_xet_fetch_answers(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
         fetch->bad = (status >= NGX_HTTP_INTERNAL_SERVER_ERROR);
     }
 
-    ngx_log_error(NGX_LOG_ERR, log, 0, "xet: peer answers %d to \"%s\"",
+    ngx_log_error(NGX_LOG_ERR, log, 0, "xet: peer responded with %d to \"%s\"",
                   status, fetch->url);
 
     return XET_STORE_FAILED;
@@ -421,9 +421,9 @@ ngx_http_xet_fetch_answers(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
 
 /*
- * Only a pause before which little came is the peer's, and of that no more than
- * it should take: a worker or a pool that is busy is not its fault, and nor is
- * the rate.
+ * Only a pause after little data counts against the peer, and at most its
+ * planned length: a busy worker or pool, and the rate, are not the peer's
+ * fault.
  */
 
 static xet_status_t
@@ -448,7 +448,8 @@ ngx_http_xet_fetch_came(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
     {
         fetch->bad = 1;
         ngx_log_error(NGX_LOG_ERR, log, 0,
-                      "xet: peer fails at \"%s\": less than %uz bytes in %M ms",
+                      "xet: request to peer \"%s\" failed: less than %uz "
+                      "bytes in %M ms",
                       fetch->url, (size_t) NGX_HTTP_XET_FETCH_LITTLE,
                       fetch->peer->timeout);
         return XET_STORE_FAILED;
@@ -457,7 +458,8 @@ ngx_http_xet_fetch_came(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
     if (fetch->total / NGX_HTTP_XET_FETCH_WAITS >= fetch->peer->timeout) {
         fetch->bad = 1;
         ngx_log_error(NGX_LOG_ERR, log, 0,
-                      "xet: peer fails at \"%s\": waited for %uL ms",
+                      "xet: request to peer \"%s\" failed: not complete after "
+                      "%uL ms",
                       fetch->url, fetch->total);
         return XET_STORE_FAILED;
     }

@@ -1,12 +1,11 @@
 
 /*
- * Whether the store of the worker is the database's and can be written: a file
- * like that of an upload is made, written and dropped, in a thread, when
- * somebody asks.
+ * Probes whether the store belongs to this database and is writable.  A thread
+ * creates, writes and drops a file like that of an upload.
  *
- * A worker runs one probe at a time, and its result is valid for a second: any
- * number of requests costs one file a second and holds one thread, also where
- * the disk does not answer.
+ * A worker runs one probe at a time, and its result is valid for a second.  So
+ * any number of requests costs one file per second and at most one thread, even
+ * if the disk hangs.
  *
  *     idle -> running (a request came, the last result is old) -> idle
  *          -> late (waiting requests got XET_STORE_SLOW) -> idle
@@ -25,7 +24,7 @@
 #define NGX_HTTP_XET_PROBE_TIMEOUT  5000       /* ms */
 #define NGX_HTTP_XET_PROBE_SIZE     4096       /* bytes */
 
-/* Bytes, about a full xorb: with less free space uploads are about to fail. */
+/* Bytes, about a full xorb: with less free space uploads will fail soon. */
 #define NGX_HTTP_XET_PROBE_FREE     (64 * 1024 * 1024)
 
 
@@ -146,7 +145,7 @@ ngx_http_xet_probe_look(ngx_msec_t older)
 }
 
 
-/* The task is in a pool of its own, because a job may outlive the cycle. */
+/* The task has its own pool, because a job may outlive the cycle. */
 
 static ngx_int_t
 ngx_http_xet_probe_init(ngx_http_xet_probe_t *probe)
@@ -171,7 +170,7 @@ ngx_http_xet_probe_init(ngx_http_xet_probe_t *probe)
 
     ngx_queue_init(&probe->waiting);
 
-    /* debug logs of timers look for a descriptor */
+    /* debug logs of timers read a descriptor */
 
     probe->dummy.fd = (ngx_socket_t) -1;
 
@@ -219,7 +218,7 @@ ngx_http_xet_probe_start(ngx_http_xet_probe_t *probe)
 }
 
 
-/* The request ends: its entry leaves the queue of those that wait. */
+/* The request ends: removes it from the queue of waiting requests. */
 
 static void
 ngx_http_xet_probe_cleanup(void *data)
@@ -258,7 +257,7 @@ ngx_http_xet_probe_job(void *data, ngx_log_t *log)
 }
 
 
-/* In what way the folder is not the store, for people. */
+/* Returns in which way the folder is not the store. */
 
 static xet_status_t
 ngx_http_xet_probe_other_job(const ngx_http_xet_probe_job_t *job)
@@ -349,7 +348,7 @@ ngx_http_xet_probe_timeout(ngx_event_t *ev)
     ngx_http_xet_probe_t *probe = &ngx_http_xet_probe_worker;
 
     ngx_log_error(NGX_LOG_CRIT, ev->log, 0,
-                  "xet: the store does not answer for %d seconds",
+                  "xet: the store has not responded for %d seconds",
                   NGX_HTTP_XET_PROBE_TIMEOUT / 1000);
 
     probe->state = NGX_HTTP_XET_PROBE_LATE;
@@ -371,7 +370,7 @@ ngx_http_xet_probe_tell(ngx_http_xet_probe_t *probe, xet_status_t status)
         q = ngx_queue_head(&probe->waiting);
         w = ngx_queue_data(q, ngx_http_xet_probe_wait_t, queue);
 
-        /* the cleanup of the request removes w once more */
+        /* the cleanup of the request removes w again */
 
         ngx_queue_remove(q);
         ngx_queue_init(q);

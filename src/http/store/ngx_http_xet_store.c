@@ -1,32 +1,31 @@
 
 /*
- * The bytes of the store: temporary files, durable copies of xorbs.
+ * The files of the store: temporary files, and durable copies of xorbs.
  *
- * What holds, whatever dies and whoever else writes, on this node or another,
- * in a folder and in an object store:
+ * These rules hold after any crash and with any other writers, on this node or
+ * others, in a folder and in an object store:
  *
- *     The bytes under a name never change.  A copy gets a name of its own,
- *     the hash of the xorb and a tag drawn at random, made in a way that never
- *     replaces another one; so two uploads can't overwrite each other, and
- *     a cache of names, descriptors or URLs never has two versions.
+ *     The bytes under a name never change.  The name of a copy is the hash of
+ *     the xorb and a random tag, and creating it never replaces another copy.
+ *     So two uploads can't overwrite each other, and caches of names,
+ *     descriptors or URLs never see two versions.
  *
- *     A row describes the bytes of one copy, which it names by the tag, and
- *     proves it by a digest.  The copy is durable before its row is written.
+ *     A row describes the bytes of one copy.  It names the copy by its tag and
+ *     has a digest of its bytes.  The copy is durable before the row is
+ *     written.
  *
- *     Which of several copies stands for the xorb is decided by PostgreSQL
- *     alone, in one row (ngx_http_xet_keep.c).  Each other copy is removed by
- *     the request that made it, which knows that no row names the copy; a
- *     crash before that leaves a copy without a row, which does no harm.
+ *     Of several copies of a xorb, a row in PostgreSQL selects one
+ *     (ngx_http_xet_keep.c).  The request that made another copy, which no row
+ *     names, removes it; an earlier crash leaves a harmless copy without a row.
  *
- * Until then the bytes are in a temporary file of this machine, also where the
- * store is elsewhere: so what fails can be sent again, and no memory grows with
- * an upload.
+ * Until it is committed, a copy is a temporary file on this machine, even if
+ * the store is remote.  So failed transfers can be repeated, and no memory
+ * grows with an upload.
  *
- * Functions that end in _job block and run in a thread; the others create the
- * structure, release it, or do no I/O.  A file has one owner at a time: the
- * job of the request, or, after the end of the request, the detached job that
- * closes the file.  Folders are made by the master, before it starts workers:
- * it may block.
+ * Functions that end in _job block and run in a thread; the others create or
+ * release the structure, or do no I/O.  A file has one owner at a time: the job
+ * of the request, or after the end of the request the detached job that closes
+ * the file.  The master creates folders before it starts workers.
  */
 
 #include "ngx_http_xet.h"
@@ -37,7 +36,7 @@
 #define NGX_HTTP_XET_TAGS_MAX  16
 
 
-/* What is left of a file when nobody needs it any more. */
+/* What remains of a file that is no longer needed. */
 
 typedef struct {
     ngx_http_xet_store_t  *store;
@@ -115,8 +114,8 @@ ngx_http_xet_store_create(ngx_conf_t *cf, xet_store_t *backend)
 
 
 /*
- * The end of a cycle.  A process that serves is about to end with it, and may
- * leave threads behind that use the store.
+ * The end of a cycle.  A serving process is about to end with it, and may leave
+ * threads behind that use the store.
  */
 
 static void
@@ -148,7 +147,7 @@ ngx_http_xet_store_exit(ngx_cycle_t *cycle)
 }
 
 
-/* Workers own the folders that the master makes. */
+/* Workers own the folders that the master creates. */
 
 ngx_int_t
 ngx_http_xet_store_init(ngx_cycle_t *cycle)
@@ -314,7 +313,10 @@ ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
 }
 
 
-/* What is to be closed and removed; the file is as before the first write. */
+/*
+ * Takes what is to be closed and removed; the file is as before the first
+ * write.
+ */
 
 static void
 ngx_http_xet_store_rest(ngx_http_xet_temp_t *file,
@@ -361,9 +363,9 @@ ngx_http_xet_store_keep(ngx_http_xet_temp_t *file, ngx_uint_t kept)
 
 
 /*
- * Where the folder of temporary files is missing, the folder of the store may
- * be another one, or an unmounted disk: this is checked before the error of
- * open() is reported.
+ * If the folder of temporary files is missing, the folder of the store may be
+ * another one, or an unmounted disk: this is checked before the error of open()
+ * is reported.
  */
 
 static xet_status_t
@@ -468,7 +470,9 @@ ngx_http_xet_store_read_job(ngx_http_xet_temp_t *file, u_char *data,
 }
 
 
-/* file->committed as soon as there may be a copy, whatever fails then. */
+/*
+ * Sets file->committed as soon as there may be a copy, even if it fails later.
+ */
 
 xet_status_t
 ngx_http_xet_store_commit_job(ngx_http_xet_temp_t *file,

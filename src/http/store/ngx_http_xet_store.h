@@ -1,8 +1,8 @@
 
 /*
- * The bytes of the store: temporary files, durable copies of xorbs, and what
- * looks after them, whatever the store is, a folder or an object store.
- * Functions whose names end in _job block, and are called in a thread.
+ * The files of the store: temporary files, durable copies of xorbs, and their
+ * maintenance, in a folder or an object store.  Functions whose names end in
+ * _job block and are called in a thread.
  */
 
 #ifndef _NGX_HTTP_XET_STORE_H_INCLUDED_
@@ -21,19 +21,19 @@ typedef struct {
 } ngx_http_xet_copy_name_t;
 
 
-/* A look at one. */
+/* A check of a copy. */
 
 typedef struct {
     ngx_http_xet_copy_name_t  name;
     uint64_t                  want;            /* its size, by the row */
-    uint64_t                  size;            /* what was found */
+    uint64_t                  size;            /* the result */
     xet_status_t              status;
 } ngx_http_xet_copy_stat_t;
 
 
 /*
- * The store of "xet_store", with what the event loop reads of it.  It is not in
- * the pool of the configuration: a thread that is left behind may outlive that.
+ * The store of "xet_store", and its data for the event loop.  It is not in the
+ * pool of the configuration, because a thread may outlive that pool.
  */
 
 struct ngx_http_xet_store_s {
@@ -45,8 +45,8 @@ struct ngx_http_xet_store_s {
 
 
 /*
- * A store in a folder, or in an object store; both strings end with a zero
- * byte, not with a slash.  NULL without memory, or for what conf has.
+ * Creates a store in a folder, or in an object store; both strings end with a
+ * zero byte, not with a slash.  NULL if out of memory, or for an error of conf.
  */
 ngx_http_xet_store_t *ngx_http_xet_store_files(ngx_conf_t *cf,
     const ngx_str_t *path);
@@ -54,34 +54,33 @@ ngx_http_xet_store_t *ngx_http_xet_store_s3(ngx_conf_t *cf,
     const ngx_str_t *temp, const xet_s3_conf_t *conf, xet_s3_error_t *error);
 
 /*
- * Makes the folders of the store that are missing, durably, and removes from
- * the folder of temporary files those older than a day, which a crash has left
- * there.  Blocks: called by the master at start-up and at each reload.
+ * Creates missing folders of the store, durably.  Removes files older than a
+ * day, which a crash has left, from the folder of temporary files.  Blocks:
+ * called by the master at start and at each reload.
  */
 ngx_int_t ngx_http_xet_store_init(ngx_cycle_t *cycle);
 
-/* Counts what was asked of an object store since the last call. */
+/* Counts requests to an object store since the last call. */
 void ngx_http_xet_store_measure(ngx_http_xet_store_t *store);
 
 /*
- * The worker ends, and its pools of threads have: no thread of the store is
- * left, which could still run while libraries are being ended.
+ * Called when the worker and its thread pools have ended: no thread of the
+ * store may run while libraries are cleaned up.
  */
 void ngx_http_xet_store_exit(ngx_cycle_t *cycle);
 
 
 /*
- * A copy that has no row is removed when it is XET_XORB_ORPHAN_AGE old, by
- * whoever looks.  So its row has to be there long before: made is a time, in
- * seconds since 1970, that is not later than the one that the copy has for
- * those who look, and PostgreSQL refuses the row of an older one
- * (xet.copy_made()).  It decides, and not the worker: a machine that was
- * suspended goes on as if no time had passed, wherever it was.
+ * A copy without a row is removed when it is XET_XORB_ORPHAN_AGE old.  So its
+ * row must be written long before.  made is a time in seconds since 1970, not
+ * later than the age of the copy suggests, and PostgreSQL rejects the row of an
+ * older copy (xet.copy_made()).  PostgreSQL decides this, not the worker: a
+ * machine that was suspended at any point does not notice the time.
  */
 
 /*
- * A temporary file of a request.  It is anonymous where the file system
- * supports O_TMPFILE, so that a crash leaves nothing behind; elsewhere it is
+ * A temporary file of a request.  It is anonymous if the file system supports
+ * O_TMPFILE, so that a crash leaves nothing behind; otherwise it is
  * <store>/tmp/<unique name>.
  */
 
@@ -92,7 +91,7 @@ typedef struct {
 
     xet_checksum_state_t  *checksum;           /* of the bytes written */
     xet_checksum_t         digest;             /* set by commit */
-    xet_hash_t             xorb;               /* what it is, or claims */
+    xet_hash_t             xorb;               /* the xorb, or its claim */
     uint32_t               tag;                /* set by commit */
     uint64_t               began;              /* the upload, a moment */
     uint64_t               made;               /* set by commit, see below */
@@ -105,31 +104,31 @@ typedef struct {
 
 
 /*
- * A file of the request, opened at the first write.  After the request a
- * thread closes the file, and removes its name, and its copy unless that is
- * kept.  NULL without memory.
+ * A file of the request, opened at the first write.  After the request a thread
+ * closes the file and removes its name, and its copy unless it is kept.  NULL
+ * if out of memory.
  */
 ngx_http_xet_temp_t *ngx_http_xet_store_temp(ngx_http_request_t *r);
 
 /*
- * A file of the request for a copy of a xorb: the bytes written are digested,
- * so none may be patched.  NULL without memory.
+ * A file of the request for a copy of a xorb: its bytes are digested when they
+ * are written, so they must not be overwritten.  NULL if out of memory.
  */
 ngx_http_xet_temp_t *ngx_http_xet_store_xorb(ngx_http_request_t *r);
 
-/* The same without a request: the file is closed with the pool. */
+/* The same outside of a request: the file is closed with the pool. */
 ngx_http_xet_temp_t *ngx_http_xet_store_copy(ngx_pool_t *pool);
 
 /*
- * What the file will be a copy of, if it turns out so: an object store takes
- * its bytes while they come.  Before the first write.
+ * Names the xorb that the file is expected to contain: then an object store
+ * gets its bytes while they arrive.  Called before the first write.
  */
 void ngx_http_xet_store_claim(ngx_http_xet_temp_t *file,
     const xet_hash_t *xorb);
 
 /*
- * Moments are numbers that grow with each call, not times: of two moments the
- * larger one was taken later, also within one turn of the event loop.
+ * Moments are sequence numbers, not times: of two moments the larger one was
+ * taken later, even within one turn of the event loop.
  */
 uint64_t ngx_http_xet_store_moment(void);
 
@@ -140,50 +139,49 @@ uint64_t ngx_http_xet_store_moment(void);
 xet_status_t ngx_http_xet_store_write_job(ngx_http_xet_temp_t *file,
     const u_char *data, size_t len, ngx_log_t *log);
 
-/* Writes len bytes at offset over bytes that were written before. */
+/* Overwrites len bytes at offset that were written before. */
 xet_status_t ngx_http_xet_store_patch_job(ngx_http_xet_temp_t *file,
     const u_char *data, size_t len, off_t offset, ngx_log_t *log);
 
-/* Reads exactly len bytes at offset; an error where the file ends before. */
+/* Reads exactly len bytes at offset; a shorter file is an error. */
 xet_status_t ngx_http_xet_store_read_job(ngx_http_xet_temp_t *file,
     u_char *data, size_t len, off_t offset, ngx_log_t *log);
 
 /*
- * Makes the file a copy of the xorb, durable under a name that no copy has had
- * before; sets digest and tag.  Only for a file of ngx_http_xet_store_xorb().
- * The copy is removed when the file is closed, unless ngx_http_xet_store_keep()
- * has kept it.
+ * Makes the file a copy of the xorb, durable under a new name; sets digest and
+ * tag.  Only for a file of ngx_http_xet_store_xorb().  The copy is removed when
+ * the file is closed, unless ngx_http_xet_store_keep() has kept it.
  */
 xet_status_t ngx_http_xet_store_commit_job(ngx_http_xet_temp_t *file,
     const xet_hash_t *xorb, ngx_log_t *log);
 
 /*
- * kept is 1 while a row may name the copy: it stays when the file is closed.
- * 0: it is certain that no row names the copy, and it goes.
+ * kept is 1 while a row may name the copy: the copy stays when the file is
+ * closed.  0: certainly no row names the copy, and it is removed.
  */
 void ngx_http_xet_store_keep(ngx_http_xet_temp_t *file, ngx_uint_t kept);
 
 /*
- * Closes the file, and removes its copy unless that is kept: the next write
- * begins another file.
+ * Closes the file, and removes its copy unless it is kept.  The next write
+ * starts another file.
  */
 void ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log);
 
 
 /*
  * Two checks of a copy that a row names.  XET_OK; XET_STORE_DAMAGED: the copy
- * is missing, or not as the row says; XET_STORE_OTHER: the folder is not the
- * store of the database.  Any other status (XET_STORE_FAILED, XET_STORE_FILES,
- * XET_NOMEM) says nothing about the copy.
+ * is missing, or does not match the row; XET_STORE_OTHER: the store does not
+ * belong to this database.  Any other status (XET_STORE_FAILED,
+ * XET_STORE_FILES, XET_NOMEM) says nothing about the copy.
  */
 
-/* Whether the copy is there, with size bytes. */
+/* Whether the copy exists and has size bytes. */
 xet_status_t ngx_http_xet_store_stat_job(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, uint64_t size, ngx_log_t *log);
 
 /*
- * The same for n copies, together: a bucket is asked for some of them at once.
- * Each has its status, and name and want from the caller.
+ * The same for n copies: a bucket is asked for several at once.  Each has its
+ * own status; the caller sets name and want.
  */
 void ngx_http_xet_store_stat_all_job(ngx_http_xet_store_t *store,
     ngx_http_xet_copy_stat_t *stats, ngx_uint_t n, ngx_log_t *log);
@@ -194,21 +192,21 @@ xet_status_t ngx_http_xet_store_check_job(ngx_http_xet_store_t *store,
     ngx_log_t *log);
 
 /*
- * Removes a copy that no row names any more; one that is missing is no error.
- * Why it can't be removed is logged.
+ * Removes a copy that no row names any more; a missing copy is not an error.
+ * Failures are logged.
  */
 xet_status_t ngx_http_xet_store_remove_job(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, ngx_log_t *log);
 
-/* The same for n copies; after XET_OK none comes back, whatever dies. */
+/* The same for n copies; after XET_OK the removal is durable. */
 xet_status_t ngx_http_xet_store_remove_all_job(ngx_http_xet_store_t *store,
     const ngx_http_xet_copy_name_t *names, ngx_uint_t n, ngx_log_t *log);
 
 /*
- * ngx_http_xet_store_tags.c: what copies are told apart by.  A worker gets tags
- * in blocks, the first tag of which it is that is added, and has so many of
- * them, some of the first of which may be used.  Both may be called in any
- * thread.
+ * ngx_http_xet_store_tags.c: tags, which distinguish copies.  A worker gets
+ * tags in blocks: the first tag of the block is added, with the number of tags,
+ * some of the first of which may be used already.  Both functions may be called
+ * in any thread.
  */
 #define NGX_HTTP_XET_TAGS_BLOCK   256         /* as in xet.tags_take() */
 #define NGX_HTTP_XET_TAGS_BLOCKS  4           /* at most */
@@ -216,39 +214,40 @@ xet_status_t ngx_http_xet_store_remove_all_job(ngx_http_xet_store_t *store,
 void ngx_http_xet_store_tags_add(uint32_t first);
 ngx_uint_t ngx_http_xet_store_tags_blocks(void);
 
-/* Milliseconds of a clock that nobody sets, for threads. */
+/* A monotonic clock in milliseconds, for threads. */
 uint64_t ngx_http_xet_store_clock(void);
 
 
 /*
- * Signatures of an object store; both compute only, and suit the event loop.
+ * Signatures for an object store; both functions only compute, and may be
+ * called in the event loop.
  */
 
 /*
- * Writes a URL by which anybody may get the bytes [start, end) of the copy,
- * with that one range as the header Range, for seconds from made on.
- * XET_INTERNAL when it is too long.
+ * Writes a URL with which anyone may read the bytes [start, end) of the copy,
+ * with this range in the header Range, for seconds from made on.  XET_INTERNAL
+ * if it is too long.
  */
 xet_status_t ngx_http_xet_store_presign(ngx_http_xet_store_t *store,
     xet_buf_t *b, const xet_hash_t *xorb, uint32_t tag, uint64_t start,
     uint64_t end, time_t made, time_t seconds);
 
 /*
- * What a request for the copy, made by nginx in our name, has in its headers.
- * NGX_DECLINED where the store is none of that kind.
+ * The headers of a request for the copy that nginx makes on our behalf.
+ * NGX_DECLINED if the store is not an object store.
  */
 ngx_int_t ngx_http_xet_store_sign(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, xet_s3_signed_t *out);
 
-/* The path of it alone, of XET_S3_URL_MAX bytes, which needs no signature. */
+/* Only its path, of XET_S3_URL_MAX bytes, which needs no signature. */
 ngx_int_t ngx_http_xet_store_uri(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, char *path);
 
 
 /*
- * A copy that is read, by one job: opened, read any number of times, closed.
- * Statuses as above; what is wrong with the copy is in why and err, and only
- * what says nothing about the copy is logged.
+ * A copy that one job reads: opened, read any number of times, closed. Statuses
+ * are as above.  Errors of the copy are in why and err; only errors that say
+ * nothing about the copy are logged.
  */
 
 typedef struct {
@@ -263,22 +262,25 @@ typedef struct {
 } ngx_http_xet_opened_t;
 
 
-/* Nothing is open, and closing does nothing. */
+/*
+ * Initializes a structure without an open copy, for which closing does nothing.
+ */
 void ngx_http_xet_copy_init(ngx_http_xet_opened_t *copy,
     ngx_http_xet_store_t *store);
 
-/* Closes what is open. */
+/* Closes the copy, if it is open. */
 xet_status_t ngx_http_xet_copy_open_job(ngx_http_xet_opened_t *copy,
     const xet_hash_t *xorb, uint32_t tag, ngx_log_t *log);
 
 /*
- * The bytes [start, end) will be read next, in order: an object store is asked
- * for them once.  Some MiB; they are held until the next ones or the end.
+ * Announces that the bytes [start, end) will be read next, in order: an object
+ * store is asked for them once.  They may be some MiB, and are held until the
+ * next announcement or the end.
  */
 void ngx_http_xet_copy_ahead(ngx_http_xet_opened_t *copy, uint64_t start,
     uint64_t end);
 
-/* Exactly len bytes. */
+/* Reads exactly len bytes. */
 xet_status_t ngx_http_xet_copy_read_job(ngx_http_xet_opened_t *copy,
     u_char *buf, size_t len, uint64_t offset, ngx_log_t *log);
 
@@ -287,8 +289,8 @@ void ngx_http_xet_copy_close_job(ngx_http_xet_opened_t *copy, ngx_log_t *log);
 
 /*
  * ngx_http_xet_store_stage.c: a xorb that a client has put into the bucket
- * itself, by a URL that we gave it, under a name where nobody looks for xorbs:
- * read to its end, in jobs, verified, and made a copy of the store.
+ * itself, with a URL from this server, under a staging name.  Jobs read it to
+ * its end, verify it, and make it a copy of the store.
  */
 
 #define NGX_HTTP_XET_STAGE_ID  32              /* hex digits */
@@ -309,7 +311,7 @@ typedef struct {
 } ngx_http_xet_stage_t;
 
 
-/* The URL of a PUT, which has to have "If-None-Match: *", too. */
+/* The URL of a PUT, which also needs the header "If-None-Match: *". */
 
 typedef struct {
     char                   url[XET_S3_URL_MAX];
@@ -317,78 +319,80 @@ typedef struct {
 } ngx_http_xet_stage_put_t;
 
 
-/* A new id at random, with a zero byte behind it.  XET_OK, XET_INTERNAL. */
+/* Draws a new random id, followed by a zero byte.  XET_OK, XET_INTERNAL. */
 xet_status_t ngx_http_xet_stage_draw(u_char *id);
 
 
 /*
- * Allows length bytes with that checksum, for seconds from now on, under a name
- * that is made of the xorb and id.  Computes only.  NGX_OK, NGX_ERROR.
+ * Permits the upload of length bytes with this checksum, for seconds from now
+ * on, under a name made of the xorb and id.  Only computes.  NGX_OK, NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_stage_put(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, const u_char *id, uint64_t length, uint64_t crc64,
     time_t seconds, ngx_http_xet_stage_put_t *put);
 
 /*
- * The beginning; all of stage is zero.  max bytes are allowed, and a footer of
- * so many; file is of ngx_http_xet_store_xorb().  XET_OK, XET_NOMEM.
+ * Starts; stage must be zeroed.  At most max bytes, and a footer of this
+ * length, are allowed; file is from ngx_http_xet_store_xorb().  XET_OK,
+ * XET_NOMEM.
  */
 xet_status_t ngx_http_xet_stage_begin(ngx_http_xet_stage_t *stage,
     ngx_http_xet_temp_t *file, const xet_suite_t *suite,
     const xet_hash_t *xorb, const u_char *id, uint64_t max, uint64_t footer);
 
 /*
- * Reads on.  XET_AGAIN: there is more.  XET_OK: the file is a durable copy, as
- * after ngx_http_xet_store_commit_job().  XET_NO_GRANT: nothing was put.  What
- * is wrong with the bytes, as of an upload; these are then removed.
+ * Continues reading.  XET_AGAIN: there is more.  XET_OK: the file is a durable
+ * copy, as after ngx_http_xet_store_commit_job().  XET_NO_GRANT: nothing was
+ * uploaded.  Errors of the bytes are those of an upload; the object is then
+ * removed.
  */
 xet_status_t ngx_http_xet_stage_job(ngx_http_xet_stage_t *stage,
     ngx_log_t *log);
 
-/* Frees all but the file. */
+/* Frees everything except the file. */
 void ngx_http_xet_stage_destroy(ngx_http_xet_stage_t *stage);
 
 
 /*
- * ngx_http_xet_fetch.c: xorbs that a peer node of "xet_store_peer" sends, one
- * after another, as bytes of which nothing is known.
+ * ngx_http_xet_fetch.c: fetches xorbs from a peer node of "xet_store_peer", one
+ * after another, as untrusted bytes.
  */
 
 #define NGX_HTTP_XET_FETCH_LITTLE  (64 * 1024) /* bytes of a job */
 
 typedef struct ngx_http_xet_fetch_s  ngx_http_xet_fetch_t;
 
-/* Once in a process, before threads use libcurl. */
+/* Called once in a process, before threads use libcurl. */
 ngx_int_t ngx_http_xet_fetch_init(ngx_cycle_t *cycle);
 
 /*
- * A client of the peer, which keeps its connection from xorb to xorb; nothing
- * is asked yet.  NULL without memory.
+ * Creates a client of the peer, which keeps its connection between xorbs; sends
+ * nothing yet.  NULL if out of memory.
  */
 ngx_http_xet_fetch_t *ngx_http_xet_fetch_create(
     const ngx_http_xet_peer_t *peer);
 
 /*
- * The next xorb.  What will be asked is written to url, a string of size bytes
- * at most, which stays until the end.
+ * Starts the next xorb.  Its address is written to url, a string of at most
+ * size bytes, which must stay until the end.
  */
 void ngx_http_xet_fetch_begin(ngx_http_xet_fetch_t *fetch,
     const xet_hash_t *xorb, char *url, size_t size);
 
 /*
- * Takes what there is into buf, of 128 KiB at least, without waiting.  XET_OK:
- * *len bytes, and there may be more; none at the end.  XET_AGAIN: *len bytes, a
- * few or none, and the next job is to be one of some milliseconds later.
- * XET_STORE_FAILED: the peer has not the xorb, or does not send it; why is
- * logged.  XET_STORE_FILES, XET_NOMEM.
+ * Moves available data into buf, of at least 128 KiB, without waiting.  XET_OK:
+ * *len bytes, and there may be more; 0 at the end.  XET_AGAIN: *len bytes, few
+ * or none; the next job should come some milliseconds later. XET_STORE_FAILED:
+ * the peer does not have the xorb, or does not send it; the reason is logged.
+ * XET_STORE_FILES, XET_NOMEM.
  */
 xet_status_t ngx_http_xet_fetch_job(ngx_http_xet_fetch_t *fetch, u_char *buf,
     size_t size, size_t *len, ngx_log_t *log);
 
-/* After XET_STORE_FAILED: whether other xorbs can't be had there, either. */
+/* After XET_STORE_FAILED: whether the peer can't send other xorbs either. */
 ngx_uint_t ngx_http_xet_fetch_bad(ngx_http_xet_fetch_t *fetch);
 
-/* Nothing more is taken of the xorb. */
+/* Ends the transfer of the xorb. */
 void ngx_http_xet_fetch_end_job(ngx_http_xet_fetch_t *fetch);
 
 /* Called in the event loop; connections are closed in a thread. */
@@ -396,13 +400,13 @@ void ngx_http_xet_fetch_destroy(ngx_http_xet_fetch_t *fetch);
 
 
 /*
- * ngx_http_xet_store_scan.c: a copy of a xorb read to its end, in jobs of a
+ * ngx_http_xet_store_scan.c: reads a copy of a xorb to its end, in jobs of a
  * bounded size.
  *
- * By digest, or by decoding all of it where there is none, it is held against
- * what its row says; of a foreign file all is decoded, and may be copied to a
- * temporary file meanwhile.  Owned by the job while that runs, else by the
- * event loop.
+ * A copy is compared with its row: by digest, or by decoding all of it if the
+ * row has no digest.  A foreign file is decoded, and may be copied to a
+ * temporary file meanwhile.  Owned by the job while it runs, else by the event
+ * loop.
  */
 
 #define NGX_HTTP_XET_ENDS_LEN  32              /* SHA-256 */
@@ -433,9 +437,9 @@ typedef struct {
 
 
 /*
- * The beginning: a copy of the store, with digest or else with ends; or that of
- * a foreign folder, of size_max bytes at most, with copy NULL or a file of
- * ngx_http_xet_store_copy().  XET_OK, XET_NOMEM.
+ * Starts a scan: of a copy of the store, with digest or else with ends; or of a
+ * file in a foreign folder, of at most size_max bytes, with copy NULL or a file
+ * of ngx_http_xet_store_copy().  XET_OK, XET_NOMEM.
  */
 xet_status_t ngx_http_xet_scan_copy(ngx_http_xet_scan_t *scan,
     ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
@@ -445,35 +449,36 @@ xet_status_t ngx_http_xet_scan_foreign(ngx_http_xet_scan_t *scan,
     uint64_t size_max, ngx_http_xet_temp_t *copy);
 
 /*
- * The same for what a peer node sends; path is its address.  fetch outlives the
- * scan.
+ * The same for data from a peer node; path is its address.  fetch must outlive
+ * the scan.
  */
 xet_status_t ngx_http_xet_scan_peer(ngx_http_xet_scan_t *scan,
     ngx_http_xet_fetch_t *fetch, const xet_hash_t *xorb, uint64_t size_max,
     ngx_http_xet_temp_t *copy);
 
 /*
- * Reads on, for 50 ms and until there are limit bytes, and adds to *taken what
- * was read; of a peer node it takes what is there.  XET_AGAIN: there is more.
- * XET_OK: all was read and is right.  XET_STORE_DAMAGED: it is missing, or not
- * right, scan->why; that a copy of the store is missing is held against the
- * identity of the folder.  XET_STORE_OTHER and all others say nothing about the
- * copy.  But for XET_AGAIN the file is closed.
+ * Continues reading, for 50 ms and up to limit bytes, and adds the bytes read
+ * to *taken; from a peer node it takes the available data.  XET_AGAIN: there is
+ * more. XET_OK: everything was read and is right.  XET_STORE_DAMAGED: the copy
+ * is missing or wrong, with the reason in scan->why; before a copy of the store
+ * is called missing, the identity of the store is checked.  XET_STORE_OTHER and
+ * all others say nothing about the copy.  The file is closed, except after
+ * XET_AGAIN.
  */
 xet_status_t ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit,
     size_t *taken, ngx_log_t *log);
 
-/* The chunks of a xorb that was decoded, until the scan is destroyed. */
+/* The chunks of a decoded xorb, until the scan is destroyed. */
 const xet_xorb_info_t *ngx_http_xet_scan_info(ngx_http_xet_scan_t *scan);
 
-/* Frees all but the copy; a file that is open is closed in a thread. */
+/* Frees everything except the copy; an open file is closed in a thread. */
 void ngx_http_xet_scan_destroy(ngx_http_xet_scan_t *scan);
 
 /*
  * ngx_http_xet_store_orphans.c: files of the store that may have no row, some
- * of them a job.  First come those that an earlier sweep, of this or another
- * node, has taken aside and left, then those of the folders, one after another.
- * Owned by the job while that runs, else by the event loop.
+ * of them per job.  First come those that an earlier sweep of any node has left
+ * in quarantine, then those of the folders, one after another.  Owned by the
+ * job while it runs, else by the event loop.
  */
 
 #define NGX_HTTP_XET_ORPHANS_NAMES    256      /* of a list */
@@ -500,7 +505,7 @@ typedef struct {
     time_t                 since;              /* those that came later, */
     time_t                 newest;             /* and are older */
 
-    ngx_int_t              first;              /* folder behind those aside */
+    ngx_int_t              first;              /* folder after quarantine */
     ngx_int_t              folder;             /* to be read on */
     xet_store_list_t       list;               /* the same, where open */
     unsigned               open:1;
@@ -523,32 +528,32 @@ typedef struct {
 
 
 /*
- * Lists up to max names of copies from where folder is, for up to 50 ms, into
- * names.  At the end folder is NGX_HTTP_XET_ORPHANS_FOLDERS; there may be names
- * then, and none while it is not.  A file that is not named like a copy is
- * counted as found.
+ * Lists up to max names of copies from the position of folder on, for up to 50
+ * ms, into names.  At the end folder is NGX_HTTP_XET_ORPHANS_FOLDERS, possibly
+ * with names; before that there may be none.  A file whose name is not that of
+ * a copy is counted as found.
  */
 xet_status_t ngx_http_xet_orphans_list_job(ngx_http_xet_orphans_t *o,
     ngx_uint_t max, ngx_log_t *log);
 
 /*
- * Takes aside the files of names that are suspect and old enough, from i on,
- * some of them for up to 50 ms: these are in taken.
+ * Moves the files of suspect names that are old enough into quarantine, from i
+ * on, as many as possible in 50 ms, and lists them in taken.
  */
 xet_status_t ngx_http_xet_orphans_take_job(ngx_http_xet_orphans_t *o,
     ngx_log_t *log);
 
-/* Removes those in taken that are removable; others get their names back. */
+/* Removes the removable files in taken; the others get their names back. */
 xet_status_t ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o,
     ngx_log_t *log);
 
-/* Closes what is open, in a thread. */
+/* Closes open folders, in a thread. */
 void ngx_http_xet_orphans_close(ngx_http_xet_orphans_t *o);
 
 
 /*
  * ngx_http_xet_store_log.c: logs why a function of src/store has failed, unless
- * its status says something of the name; returns the status.
+ * its status says something about the name; returns the status.
  */
 xet_status_t ngx_http_xet_store_log(ngx_http_xet_store_t *store,
     xet_status_t rc, const xet_store_error_t *error, ngx_log_t *log);
@@ -564,72 +569,70 @@ xet_status_t ngx_http_xet_store_log(ngx_http_xet_store_t *store,
 
 /*
  * Reads the identity of the folder into NGX_HTTP_XET_IDENTITY_LEN + 1 bytes,
- * the last one zero.  XET_DONE when the folder has no identity,
- * XET_STORE_FAILED or XET_STORE_FILES when the file can't be read.
+ * the last one zero.  XET_DONE if the folder has no identity; XET_STORE_FAILED
+ * or XET_STORE_FILES if the file can't be read.
  */
 xet_status_t ngx_http_xet_store_identity_read_job(ngx_http_xet_store_t *store,
     u_char *identity, ngx_log_t *log);
 
 /*
- * Gives the folder an identity, durably.  XET_OK as well when the folder has
- * one already, which stays: the caller reads it again.
+ * Gives the folder an identity, durably.  XET_OK also if the folder already has
+ * one, which stays: the caller reads it again.
  */
 xet_status_t ngx_http_xet_store_identity_make_job(ngx_http_xet_store_t *store,
     const u_char *identity, ngx_log_t *log);
 
 /*
- * Draws a new identity at random, with a zero byte behind it.  XET_OK, or
+ * Draws a new random identity, followed by a zero byte.  XET_OK, or
  * XET_INTERNAL.
  */
 xet_status_t ngx_http_xet_store_identity_draw(u_char *identity);
 
 
 /*
- * Notes the identity that the database has, for all threads of the worker;
- * called in any thread, for each new session.
+ * Records the identity of the database, for all threads of the worker; called
+ * in any thread, for each new session.
  */
 void ngx_http_xet_store_identity_note(const u_char *identity);
 
 /*
- * Whether the folder has the identity that was noted: XET_OK, XET_STORE_OTHER,
- * or the error of reading the file.  XET_OK as well when none was noted: then
- * the worker has had no session yet, and what this check protects needs a
+ * Whether the folder has the recorded identity: XET_OK, XET_STORE_OTHER, or an
+ * error of reading the file.  XET_OK also if none was recorded: then the worker
+ * has had no session yet, and everything that this check protects needs a
  * session, which compares the identities when it connects.
  */
 xet_status_t ngx_http_xet_store_identity_check_job(ngx_http_xet_store_t *store,
     ngx_log_t *log);
 
 /*
- * The same, asked now in any case: the answer of an object store is otherwise
- * good for some seconds.
+ * The same without a cache: otherwise the answer of an object store is used for
+ * some seconds.
  */
 xet_status_t ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
     ngx_log_t *log);
 
 
-/*
- * ngx_http_xet_probe.c: whether the store of the worker can be written.
- */
+/* ngx_http_xet_probe.c: whether the store of the worker is writable. */
 
 typedef void (*ngx_http_xet_probe_pt)(ngx_http_request_t *r,
     xet_status_t status);
 
 
 /*
- * XET_OK, or the reason why the store can't be written: XET_STORE_SLOW while
- * the disk does not answer, XET_STORE_FULL, ...; XET_STORE_OTHER where the
- * folder is another one, XET_STORE_GONE where it is not there, XET_STORE_BARE
- * where it has no identity, as without its disk;
- * XET_OVERLOADED or XET_NOMEM when no probe could be started.  XET_AGAIN: a
- * probe is under way, and handler is called with its result, unless the
- * request has ended by then.  The result of a probe is valid for a second.
+ * XET_OK, or the reason why the store is not writable: XET_STORE_SLOW while the
+ * disk does not respond, XET_STORE_FULL, ...; XET_STORE_OTHER if the store
+ * belongs to another database; XET_STORE_GONE if the folder is missing;
+ * XET_STORE_BARE if it has no identity, as without its disk; XET_OVERLOADED or
+ * XET_NOMEM if no probe could be started.  XET_AGAIN: a probe is running, and
+ * handler is called with its result, unless the request has ended by then.  The
+ * result of a probe is used for a second.
  */
 xet_status_t ngx_http_xet_probe(ngx_http_request_t *r,
     ngx_http_xet_probe_pt handler);
 
 /*
- * Starts a probe if none is under way and the last one is older than this; what
- * it finds becomes gauges, as that of every probe.
+ * Starts a probe if none is running and the last one is older than this; the
+ * result sets gauges, like that of every probe.
  */
 void ngx_http_xet_probe_look(ngx_msec_t older);
 

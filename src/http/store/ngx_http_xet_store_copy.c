@@ -1,10 +1,10 @@
 
 /*
- * Copies that rows name: looked at, read, removed.
+ * Copies that rows name: check, read, remove.
  *
- * That a copy is missing says something about it only if the store is the one
- * of the database: this is looked at before the copy is called damaged.  An
- * error of the system, or of an object store, says nothing about the bytes.
+ * A missing copy counts as damage only if the store belongs to this database;
+ * this is checked first.  An error of the system, or of an object store, says
+ * nothing about the bytes.
  *
  *     init -> open -> (ahead, read, read, ...)* -> close, or open of another
  *
@@ -50,7 +50,7 @@ ngx_http_xet_store_stat_job(ngx_http_xet_store_t *store,
 }
 
 
-/* The identity is looked at once for all that are missing, and behind them. */
+/* The identity is checked once for all missing copies, after them. */
 
 void
 ngx_http_xet_store_stat_all_job(ngx_http_xet_store_t *store,
@@ -136,8 +136,8 @@ ngx_http_xet_copy_missing_job(ngx_http_xet_store_t *store, ngx_log_t *log)
 
 
 /*
- * A bit that has changed on its way from an object store is not one that is
- * stored: what is found damaged is read once more before anybody is told.
+ * A bit that has flipped in transit from an object store is not damage of the
+ * store: damaged data is read once more before it is reported.
  */
 
 xet_status_t
@@ -252,8 +252,8 @@ ngx_http_xet_store_remove_job(ngx_http_xet_store_t *store,
 
 
 /*
- * Only in the store of the database: where a disk is not mounted there are no
- * files to remove, and the notes of those on the disk must stay.
+ * Only in the store of this database: without its disk there are no files to
+ * remove, and the notes of those on the disk must stay.
  */
 
 xet_status_t
@@ -368,7 +368,7 @@ ngx_http_xet_copy_failed_job(ngx_http_xet_opened_t *copy, xet_status_t rc,
     switch (rc) {
 
     case XET_AGAIN:
-        copy->why = "its file ends before it does";
+        copy->why = "its file is truncated";
         return XET_STORE_DAMAGED;
 
     case XET_DONE:
@@ -377,7 +377,7 @@ ngx_http_xet_copy_failed_job(ngx_http_xet_opened_t *copy, xet_status_t rc,
         return ngx_http_xet_copy_missing_job(copy->store, log);
 
     case XET_STORE_DAMAGED:
-        copy->why = "it is no regular file";
+        copy->why = "it is not a regular file";
         return rc;
 
     default:

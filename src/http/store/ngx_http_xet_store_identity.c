@@ -1,18 +1,18 @@
 
 /*
- * Whether the folder of the store is the one that the database describes.
+ * Checks that the folder of the store is the one that the database describes.
  *
- * Where a disk is not mounted there is an empty folder: an upload acknowledged
- * there disappears when the disk is mounted again.  The folder of another
- * store would seem to have lost all its xorbs.  So folder and database have
- * the same identity, in the file <store>/identity and in the row of xet.store.
- * Each new session compares the two (ngx_http_xet_pg_check.c), and the file is
- * read again before a copy is called durable or lost.
+ * If a disk is not mounted there is an empty folder: an upload acknowledged
+ * there disappears when the disk is mounted again.  The folder of another store
+ * would seem to have lost all xorbs.  So folder and database have a common
+ * identity, in the file <store>/identity and in the row of xet.store.  Each new
+ * session compares the two (ngx_http_xet_pg_check.c).  The file is read again
+ * before a copy is reported as durable or lost.
  *
- * The file is made once and never changes: a temporary file is written and
- * synced, then linked, which does not replace a file, then the folder is
- * synced.  The identity that was noted belongs to the worker and has a lock,
- * because threads connect and threads check.
+ * The file is created once and never changes: a temporary file is written,
+ * synced and linked, which does not replace an existing file, and the folder is
+ * synced.  The recorded identity belongs to the worker.  It has a lock, because
+ * threads that connect and threads that check use it.
  */
 
 #include "ngx_http_xet.h"
@@ -140,8 +140,9 @@ ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
     }
 
     /*
-     * What is noted while an answer is on its way may have been made behind
-     * that answer: it is held against what was known when it was asked for.
+     * An identity recorded during a request may be newer than the response, so
+     * the response is compared with the identity known when the request was
+     * sent.
      */
 
     same = known[0] == '\0'
@@ -161,12 +162,12 @@ ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
     }
 
     ngx_log_error(NGX_LOG_CRIT, log, 0,
-                  "xet: the %s \"%V\" is not the store of the database: %s",
+                  "xet: the %s \"%V\" is not the store of this database: %s",
                   store->backend->ops->kind, &store->name,
-                  (rc == XET_OK) ? "it is another one"
+                  (rc == XET_OK) ? "it has another identity"
                   : store->s3 ? "it has no object \"identity\" below the "
-                                "prefix, has somebody emptied or replaced it?"
-                  : "it has no identity, is its disk mounted?");
+                                "prefix: was it emptied or replaced?"
+                  : "it has no identity: is its disk mounted?");
 
     return XET_STORE_OTHER;
 }

@@ -1,6 +1,6 @@
 
 /*
- * What src/store says, in the log.
+ * Logs errors of src/store.
  */
 
 #include "ngx_http_xet.h"
@@ -26,7 +26,7 @@ ngx_http_xet_store_log(ngx_http_xet_store_t *store, xet_status_t rc,
         break;
     }
 
-    /* a worker that ends leaves threads behind that connect */
+    /* an exiting worker may leave connecting threads behind */
 
     level = error->ended ? NGX_LOG_INFO : NGX_LOG_CRIT;
 

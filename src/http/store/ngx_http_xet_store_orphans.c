@@ -1,33 +1,31 @@
 
 /*
- * Files of the store without a row: what a crash leaves between the two.  The
- * chore "gc" asks PostgreSQL about names that are listed here.
+ * Orphans: files of the store without a row, which a crash has left.  The chore
+ * "gc" asks PostgreSQL about the names that are listed here.
  *
- * Only the upload that has made a copy can put a row that names it, because the
- * tag in its name was drawn for that upload, and "xet rebuild", which holds a
- * lock that is asked for with each look.  So a copy without a row that is too
- * old to belong to a running upload may be removed.  Even if the row is put at
- * this very moment nothing is lost:
+ * A row that names a copy can be added only by the upload that made the copy,
+ * because its tag was drawn for that upload; and by "xet rebuild", which holds
+ * a lock that is checked each time.  So a copy without a row that is too old
+ * for a running upload may be removed.  The order protects even against a row
+ * that is added at the same moment:
  *
- *     suspect    no row was found for its name
- *     aside      the file is renamed to a name that nobody asks for, in the
- *                folder of temporary files; an object, which can't be renamed,
- *                stays where it is
- *     removable  no row was found once more: the file is removed
- *     back       otherwise it gets its name back, durably, before it loses the
- *                other one
+ *     suspect    no row names it
+ *     aside      the file is moved to a name in the folder of temporary files
+ *                (quarantine); an object, which can't be renamed, stays
+ *     removable  again no row names it: the file is removed
+ *     back       otherwise it gets its name back, durably, before the other
+ *                name is removed
  *
- * What has a name of a row is never removed, only the other name.  So several
- * sweeps may take up the same file that is aside: whoever comes second finds it
- * gone, which is no error.  A crash leaves it aside, for the next sweep.
+ * Only the name in quarantine is removed, never the name in a row.  So several
+ * sweeps may handle the same file: the second one finds it gone, which is not
+ * an error.  After a crash the file stays in quarantine for the next sweep.
  *
- * Before the folders of copies come, in a folder, the files that are aside, and
- * in a bucket what clients have put there themselves and nobody has made a copy
- * of, and parts of uploads that never became an object: what is old of these is
- * dropped.
+ * The sweep starts with the files in quarantine.  In a bucket it starts with
+ * objects that clients have uploaded themselves and never committed, and with
+ * parts of unfinished uploads; old ones are dropped.
  *
- * Each job looks first whether the folder is the store of the database: on
- * another disk nothing has a row.
+ * Each job first checks that the store belongs to this database: on another
+ * disk no file would have a row.
  */
 
 #include "ngx_http_xet.h"
@@ -168,7 +166,7 @@ ngx_http_xet_orphans_read(ngx_http_xet_orphans_t *o,
 }
 
 
-/* What a bucket has sent is taken to its end. */
+/* A list from a bucket is processed to its end. */
 
 static ngx_uint_t
 ngx_http_xet_orphans_late(ngx_http_xet_orphans_t *o, uint64_t began)
@@ -186,7 +184,7 @@ ngx_http_xet_orphans_next(ngx_http_xet_orphans_t *o)
 }
 
 
-/* A folder that is not there has no files: the identity was looked at. */
+/* A missing folder has no files: the identity was checked. */
 
 static xet_status_t
 ngx_http_xet_orphans_open(ngx_http_xet_orphans_t *o, ngx_log_t *log)
@@ -238,7 +236,7 @@ ngx_http_xet_orphans_parts(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 
     if (rc == XET_OK && n) {
         ngx_log_error(NGX_LOG_INFO, log, 0,
-                      "xet: \"%V\": %uz unfinished uploads were dropped",
+                      "xet: \"%V\": unfinished uploads removed: %uz",
                       &o->store->name, n);
     }
 
@@ -342,7 +340,7 @@ ngx_http_xet_orphans_drop(ngx_http_xet_orphans_t *o,
 
     if (n) {
         ngx_log_error(NGX_LOG_INFO, log, 0,
-                      "xet: \"%V\": %ui staged uploads were dropped",
+                      "xet: \"%V\": staged uploads removed: %ui",
                       &o->store->name, n);
     }
 
@@ -469,14 +467,14 @@ ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
         return rc;
     }
 
-    /* what comes back after a crash all the same is found once more */
+    /* a file that reappears after a crash is found again */
 
     rc = o->store->backend->ops->remove(o->store->backend, items, n, &error);
 
     for (i = 0; i < n; i++) {
         item = &items[i];
 
-        /* a sweep may have died when a file had its name back, too */
+        /* a sweep may also have died when a file had its name back */
 
         (void) xet_store_copy(copy, &o->taken[i].xorb, o->taken[i].tag);
 
@@ -497,7 +495,7 @@ ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
         o->bytes += (item->links <= 1) ? item->size : 0;
 
         ngx_log_error(NGX_LOG_INFO, log, 0,
-                      "xet: \"%V/%s\" has no row, and was removed",
+                      "xet: \"%V/%s\" has no row and was removed",
                       &o->store->name, copy);
     }
 
@@ -556,7 +554,7 @@ ngx_http_xet_orphans_sure(ngx_http_xet_orphans_t *o,
 }
 
 
-/* Of an object all is known by the list. */
+/* The list has all data of an object. */
 
 static xet_status_t
 ngx_http_xet_orphans_look(ngx_http_xet_orphans_t *o,
@@ -583,7 +581,7 @@ ngx_http_xet_orphans_look(ngx_http_xet_orphans_t *o,
 }
 
 
-/* Whether the file has that name, too. */
+/* Whether the file also has this name. */
 
 static ngx_uint_t
 ngx_http_xet_orphans_two(ngx_http_xet_orphans_t *o, const char *name,
@@ -600,7 +598,7 @@ ngx_http_xet_orphans_two(ngx_http_xet_orphans_t *o, const char *name,
 }
 
 
-/* Whether it is a file that no upload is about to put the row of. */
+/* Whether the file is too old for an upload that is about to add its row. */
 
 static ngx_uint_t
 ngx_http_xet_orphans_old(const xet_store_item_t *item)
@@ -611,8 +609,8 @@ ngx_http_xet_orphans_old(const xet_store_item_t *item)
 
 
 /*
- * Whether it is of a time of which the database must know.  The clock of the
- * object store is not compared with that of this machine.
+ * Whether the database must know the file by its age.  The clock of the object
+ * store is not compared with that of this machine.
  */
 
 static ngx_uint_t
@@ -628,7 +626,7 @@ ngx_http_xet_orphans_known(ngx_http_xet_orphans_t *o,
 }
 
 
-/* The name that it has, or will have, aside: XET_STORE_NAME_MAX bytes. */
+/* Its name in quarantine, now or later: XET_STORE_NAME_MAX bytes. */
 
 static void
 ngx_http_xet_orphans_name(const ngx_http_xet_orphan_t *orphan, char *name)

@@ -1,29 +1,28 @@
 
 /*
- * A copy of a xorb read to its end, a piece a job, by chores that look after
+ * Reads a copy of a xorb to its end, one piece per job, for chores that check
  * the store.
  *
  *     begin (event loop) -> job, XET_AGAIN -> ... -> job, the verdict
  *
- * A copy of the store is held against size and digest of its row.  A row of
- * before there were digests has only the chunk list, so such a copy is decoded,
- * every chunk hashed, and the ends of its stored chunks compared, since terms
- * lead there.  Foreign files, of a peer, are decoded as well: nothing that they
- * say of themselves is believed.  What a peer node sends is such a file, whose
- * end is known when it is there (ngx_http_xet_fetch.c).
+ * A copy of the store is compared with the size and the digest of its row.  Old
+ * rows have no digest but a chunk list: then the copy is decoded, every chunk
+ * is hashed, and the ends of the stored chunks are compared, since terms refer
+ * to them.  Copies of peers are decoded too, because nothing that they say is
+ * trusted.  The end of a file from a peer node is known when it arrives
+ * (ngx_http_xet_fetch.c).
  *
- * It reads past the page cache where the file system can do that: what readers
- * have there stays, and what is looked at is the disk.  Elsewhere it tells the
- * kernel to drop the pages behind it.  The thread has a low priority of I/O
- * meanwhile.
+ * If the file system allows it, reading bypasses the page cache: the data of
+ * readers stays cached, and the disk itself is checked.  Otherwise the kernel
+ * is told to drop the pages after they were read.  The thread has a low I/O
+ * priority meanwhile.
  *
- * What is found damaged is read once more from its beginning, by another job,
- * before anybody is told: a bit that has changed on its way from an object
- * store, or in memory, is not one that is stored.
+ * A damaged copy is read once more from its beginning, by another job, before
+ * it is reported: a bit may have flipped in transit or in memory.
  *
- * Judged as readers judge (ngx_http_xet_decode.c): other bytes, another size or
- * no file at all are damage, if the folder is the store of the database; an
- * error of the system says nothing about the bytes.
+ * The criteria are those of readers (ngx_http_xet_decode.c): other bytes,
+ * another size or a missing file are damage, if the store belongs to this
+ * database; an error of the system says nothing about the bytes.
  */
 
 #include "ngx_http_xet.h"
@@ -165,7 +164,7 @@ ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
 
     } else if (scan->opened) {
 
-        /* nothing is held between jobs */
+        /* no resources are held between jobs */
 
         xet_store_reader_ahead(&scan->reader, 0, 0);
     }
@@ -180,7 +179,7 @@ ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
 }
 
 
-/* From the beginning, with nothing of what was read. */
+/* Starts over from the beginning. */
 
 static xet_status_t
 ngx_http_xet_scan_again(ngx_http_xet_scan_t *scan, ngx_log_t *log)
@@ -231,7 +230,7 @@ ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
         }
     }
 
-    /* a bucket is asked once a job, for what the job may read */
+    /* one request per job to a bucket, for everything that the job may read */
 
     if (scan->opened) {
         ahead = ngx_max(ngx_min(limit, NGX_HTTP_XET_SCAN_AHEAD),
@@ -293,7 +292,7 @@ ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan, ngx_log_t *log)
     other = "its file has another size";
 
     if (scan->store && scan->store->s3) {
-        missing = "it is not there, or has another size";
+        missing = "it is missing or has another size";
         other = missing;
     }
 
@@ -319,7 +318,7 @@ ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan, ngx_log_t *log)
             return rc;
         }
 
-        /* the disk may have been mounted between the two looks */
+        /* the disk may have been mounted between the two checks */
 
         rc = files->ops->open(&scan->reader, &error);
 
@@ -333,7 +332,7 @@ ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan, ngx_log_t *log)
     }
 
     if (rc == XET_STORE_DAMAGED) {
-        return ngx_http_xet_scan_damaged(scan, "it is no regular file", log);
+        return ngx_http_xet_scan_damaged(scan, "it is not a regular file", log);
     }
 
     if (rc != XET_OK) {
@@ -350,7 +349,7 @@ ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan, ngx_log_t *log)
 }
 
 
-/* Fills the buffer from where the scan is. */
+/* Fills the buffer from the current position. */
 
 static xet_status_t
 ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan, size_t *len, ngx_log_t *log)
@@ -370,10 +369,10 @@ ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan, size_t *len, ngx_log_t *log)
         return ngx_http_xet_scan_damaged(scan, "its file is missing", log);
 
     case XET_STORE_DAMAGED:
-        return ngx_http_xet_scan_damaged(scan, "it is no regular file", log);
+        return ngx_http_xet_scan_damaged(scan, "it is not a regular file", log);
 
     case XET_AGAIN:
-        return ngx_http_xet_scan_damaged(scan, "its file is cut", log);
+        return ngx_http_xet_scan_damaged(scan, "its file is truncated", log);
 
     default:
         return ngx_http_xet_store_log(scan->store, rc, &error, log);
@@ -422,7 +421,7 @@ ngx_http_xet_scan_verdict(ngx_http_xet_scan_t *scan, ngx_log_t *log)
         xet_checksum_finish(scan->checksum, &found);
 
         return xet_checksum_equal(&found, &scan->digest) ? XET_OK
-               : ngx_http_xet_scan_damaged(scan, "its file has other bytes",
+               : ngx_http_xet_scan_damaged(scan, "its file has other content",
                                            log);
     }
 
@@ -447,8 +446,8 @@ ngx_http_xet_scan_verdict(ngx_http_xet_scan_t *scan, ngx_log_t *log)
     return (info->stored_size == scan->size
             && ngx_memcmp(ends, scan->ends, NGX_HTTP_XET_ENDS_LEN) == 0)
            ? XET_OK
-           : ngx_http_xet_scan_damaged(scan, "its chunks are elsewhere in its "
-                                       "file than its row says", log);
+           : ngx_http_xet_scan_damaged(scan, "the positions of its chunks do "
+                                             "not match its row", log);
 }
 
 
@@ -525,14 +524,14 @@ ngx_http_xet_scan_close_job(void *data, ngx_log_t *log)
 
     if (close(*fd) == -1) {
         ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
-                      "xet: close of a copy that was read failed");
+                      "xet: closing a copy after reading it failed");
     }
 }
 
 
 /*
- * Sets the priority of I/O of the thread, and returns the one of before; what
- * the system refuses is done without.
+ * Sets the I/O priority of the thread, and returns the previous one; failures
+ * are ignored.
  */
 
 static int

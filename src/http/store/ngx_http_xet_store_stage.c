@@ -1,24 +1,24 @@
 
 /*
- * Xorbs that clients put into the bucket themselves.
+ * Xorbs that clients have put into the bucket themselves.
  *
- *     put      a URL for a PUT to <prefix>/staging/<hash>.<id>, of so many
- *              bytes with that checksum, which the store checks
- *     begin -> job: the object is copied to a name of ours, and removed
- *           -> job, XET_AGAIN -> ... -> job: verified, and a copy
+ *     put      a URL for a PUT to <prefix>/staging/<hash>.<id>, with length and
+ *              checksum, which the store checks
+ *     begin -> job: the object is copied to an internal name, and removed
+ *           -> job, XET_AGAIN -> ... -> job: verified, and made a copy
  *
- * Nothing of it is believed: all bytes are read and verified as those of an
- * upload.  What was verified must be what becomes the copy, though who has the
- * URL may use it again at any moment, and may ask for several commits at once.
- * So the first step is a copy under a name that nobody has a URL of; that one
- * is read, and from it the copy of the xorb is made.  The store copies, so the
- * bytes pass here once.  An object with a footer, which copies have not, is
- * read twice: into a temporary file, which is sent as that of an upload.
+ * The object is not trusted: all bytes are read and verified like those of an
+ * upload.  The holder of the URL may use it again at any moment, and may
+ * request several commits at once.  So the object is first copied to a name
+ * without a URL; that copy is verified, and the copy of the xorb is made from
+ * it.  The store does the copying, so the bytes are transferred once.  An
+ * object with a footer, which copies don't have, is read twice: into a
+ * temporary file, which is uploaded like any other.
  *
- * Staged objects are removed at the end; what nobody asks for is removed by the
- * sweep of orphans (ngx_http_xet_store_orphans.c).
+ * Staged objects are removed at the end; those without a commit are removed by
+ * the sweep of orphans (ngx_http_xet_store_orphans.c).
  *
- * Owned by the job while that runs, else by the event loop.
+ * Owned by the job while it runs, else by the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -175,7 +175,7 @@ ngx_http_xet_stage_job(ngx_http_xet_stage_t *stage, ngx_log_t *log)
              : ngx_http_xet_stage_end(stage, log);
     }
 
-    /* 4xx: it is the client's bytes that are not right */
+    /* 4xx: the client's bytes are wrong */
 
     if (rc == XET_OK
         || (rc != XET_NO_GRANT && xet_status_http(rc) / 100 == 4))
@@ -243,7 +243,7 @@ ngx_http_xet_stage_open(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 }
 
 
-/* The buffer is the job's: commits that wait for a thread have none. */
+/* The buffer belongs to the job: commits that wait for a thread have none. */
 
 static xet_status_t
 ngx_http_xet_stage_piece(ngx_http_xet_stage_t *stage, ngx_log_t *log)
@@ -330,7 +330,7 @@ ngx_http_xet_stage_end(ngx_http_xet_stage_t *stage, ngx_log_t *log)
         return ngx_http_xet_stage_copy(stage, log);
     }
 
-    /* through us, from the beginning */
+    /* through this server, from the beginning */
 
     xet_xorb_verifier_destroy(stage->verifier);
 
@@ -383,7 +383,7 @@ ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage, ngx_log_t *log)
             continue;
         }
 
-        /* without an acknowledgement there may be a copy all the same */
+        /* even without an acknowledgement there may be a copy */
 
         file->committed = 1;
 
@@ -395,7 +395,7 @@ ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 }
 
 
-/* What is ours does not vanish, nor end before. */
+/* Our own object does not disappear or become shorter. */
 
 static xet_status_t
 ngx_http_xet_stage_failed(ngx_http_xet_stage_t *stage, xet_status_t rc,
@@ -409,7 +409,7 @@ ngx_http_xet_stage_failed(ngx_http_xet_stage_t *stage, xet_status_t rc,
 }
 
 
-/* What stays is removed by the sweep of orphans. */
+/* The sweep of orphans removes what stays. */
 
 static void
 ngx_http_xet_stage_remove(ngx_http_xet_stage_t *stage, ngx_log_t *log)

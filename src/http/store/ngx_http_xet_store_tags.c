@@ -1,20 +1,21 @@
 
 /*
- * The tags of copies, which keep two copies of one xorb apart for ever.
+ * The tags of copies, which make the names of two copies of a xorb different
+ * for ever.
  *
- * The name of a copy is used once.  In a folder a link sees to that; of object
- * stores many replace what is there, whatever they are asked, and two uploads
- * of one xorb at one moment could not both look first.  So the database hands
- * out tags in blocks, and no block twice (xet.tags_take()): who has a block has
- * it alone, and no upload needs to know of another one.
+ * The name of a copy is used once.  In a folder a link ensures that.  Many
+ * object stores replace existing objects, whatever the request says, and two
+ * uploads can't both check first.  So the database hands out tags in blocks,
+ * and each block once (xet.tags_take()): a worker has its blocks to itself, and
+ * uploads need not know of each other.
  *
- * A worker holds four blocks at most, drawn in the order in which they came.
- * The first upload asks for the first one, and waits for it
- * (ngx_http_xet_tags.c); who comes while there is room for another block has
- * the event loop ask for it (ngx_http_xet_query_tags.c), so that hundreds of
- * uploads may come before PostgreSQL has answered.  Where the answer is late,
- * because PostgreSQL is away, nothing can be acknowledged anyway, and who finds
- * no tag is answered 503.  What a worker has left when it ends is lost.
+ * A worker holds at most four blocks, and uses them in the order of arrival.
+ * The first upload requests the first block and waits for it
+ * (ngx_http_xet_tags.c).  Later ones make the event loop request another block
+ * if there is room (ngx_http_xet_query_tags.c), so that hundreds of uploads may
+ * arrive before PostgreSQL answers.  If PostgreSQL is away no upload can be
+ * acknowledged, and an upload without a tag gets 503.  Unused tags are lost
+ * when a worker exits.
  *
  * Threads draw and the event loop adds, hence the lock.
  */
@@ -33,7 +34,7 @@ typedef struct {
 
 static pthread_mutex_t  ngx_http_xet_tags_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* a ring: the first is drawn, those behind it are whole */
+/* a ring: the first block is in use, those after it are complete */
 
 static ngx_http_xet_block_t  ngx_http_xet_tags[NGX_HTTP_XET_TAGS_BLOCKS];
 static ngx_uint_t            ngx_http_xet_tags_first;
@@ -50,7 +51,7 @@ ngx_http_xet_store_draw_tag(uint32_t *tag)
 
     pthread_mutex_lock(&ngx_http_xet_tags_lock);
 
-    while (*tag == 0) {                        /* which is that of old copies */
+    while (*tag == 0) {                        /* used by old copies */
 
         if (ngx_http_xet_tags_n == 0) {
             rc = XET_DATABASE_AWAY;

@@ -1,8 +1,8 @@
 
 /*
- * Requests to an object store, as they are counted: its client tells of each in
- * a thread of its own, and the event loop, which alone may count, adds up what
- * was told since it last looked.
+ * Metrics of requests to an object store.  The client reports each request in
+ * its own thread.  Only the event loop may count, so it adds up the reports at
+ * intervals.
  */
 
 #include "ngx_http_xet.h"
@@ -99,9 +99,9 @@ ngx_http_xet_store_measure(ngx_http_xet_store_t *store)
 
 
 /*
- * The client signs for the clock of the store, wherever that is, and nothing
- * fails; but whoever signs elsewhere, an edge, has to be right, and so has who
- * reads logs.  Told when it changes, once a worker.
+ * The client signs with the clock of the store, so nothing fails.  But edges,
+ * which sign themselves, need the right time, and so do readers of logs. Logged
+ * when it changes, once per worker.
  */
 
 void
@@ -109,7 +109,7 @@ ngx_http_xet_store_skew(ngx_http_xet_store_t *store, ngx_log_t *log)
 {
     int64_t  skew, told;
 
-    static int64_t  last;                      /* that was told */
+    static int64_t  last;                      /* last reported */
 
     skew = xet_s3_skew(store->s3);
     told = __atomic_load_n(&last, __ATOMIC_RELAXED);
@@ -123,14 +123,14 @@ ngx_http_xet_store_skew(ngx_http_xet_store_t *store, ngx_log_t *log)
 
     if (ngx_abs(skew) < NGX_HTTP_XET_TOLD_SKEW) {
         ngx_log_error(NGX_LOG_NOTICE, log, 0,
-                      "xet: \"%V\": the clock of the store is that of this "
-                      "machine again", &store->name);
+                      "xet: \"%V\": the clocks of the store and of this "
+                      "machine agree again", &store->name);
         return;
     }
 
     ngx_log_error(NGX_LOG_WARN, log, 0,
-                  "xet: \"%V\": the clock of the store is %L s %s that of this "
-                  "machine: requests are signed for the clock of the store, "
-                  "one of the two is wrong", &store->name, ngx_abs(skew),
+                  "xet: \"%V\": the clock of the store is %L s %s the clock "
+                  "of this machine: requests are signed with the time of the "
+                  "store; check both clocks", &store->name, ngx_abs(skew),
                   (skew > 0) ? "ahead of" : "behind");
 }

@@ -1,7 +1,8 @@
 
 /*
- * Signatures of an object store, for who asks for a copy in our name.  All of
- * it computes only, and suits the event loop.
+ * Signed URLs and requests to an object store, for callers that access a copy
+ * on our behalf.  These functions only compute, and may be called in the event
+ * loop.
  */
 
 #include "ngx_http_xet.h"

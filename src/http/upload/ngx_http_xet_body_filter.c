@@ -1,29 +1,27 @@
 
 /*
- * Request bodies, taken while they arrive and handed to jobs.
+ * Receives request bodies and passes them to jobs while they arrive.
  *
- * The body is read unbuffered.  nginx's request-body filter chain brings each
- * buffer here as it comes from the socket; the filter moves what fits into
- * the job buffer that is being filled, and what does not fit stays in
- * r->request_body->bufs.  The pump moves the rest as room appears.  While both
- * job buffers are full nothing is consumed, nginx's own buffer stays busy and
- * the socket is not read: TCP or the stream's window holds the client.
- *
- * With a fast client one read fills the whole of nginx's own buffer.  That
- * buffer is not copied: it changes places with an empty job buffer.
+ * The body is read unbuffered.  nginx's request body filter chain delivers each
+ * buffer from the socket.  The filter moves what fits into the job buffer that
+ * is being filled; the rest stays in r->request_body->bufs, and the pump moves
+ * it when there is room.  While both job buffers are full nothing is consumed,
+ * nginx's buffer stays busy and the socket is not read, so TCP or the stream's
+ * window stops the client.  If one read fills the whole of nginx's buffer, the
+ * buffer is not copied but exchanged with an empty job buffer.
  *
  * The pump is the state machine.  It runs in the event loop whenever data or
- * the end of a job may let it go on, and does what it can, in this order:
- * move waiting bytes; post the filled buffer when no job runs; read more.
- * It ends when the last piece was fed, or with the first error.
+ * the end of a job allows progress.  It moves waiting bytes, posts the filled
+ * buffer if no job runs, and reads more, until the last piece was fed or an
+ * error occurs.
  *
- * A feed function that needs something only the event loop can do pauses: its
- * piece stays where it is, the other buffer goes on filling, and the piece is
- * fed again after ngx_http_xet_body_resume().
+ * A feed function that needs the event loop pauses: its piece stays, the other
+ * buffer is filled meanwhile, and ngx_http_xet_body_resume() feeds the piece
+ * again.
  *
- * On an error HTTP/1 is answered at once, and nginx lingers so that the client
- * can read the answer; an HTTP/2 or HTTP/3 client would see a reset stream,
- * so its body is read to the end and dropped first.
+ * After an error an HTTP/1 client is answered at once, and nginx lingers so
+ * that the client can read the response.  An HTTP/2 or HTTP/3 client would see
+ * a reset stream, so its body is first read to the end and dropped.
  */
 
 #include "ngx_http_xet.h"
@@ -142,7 +140,7 @@ ngx_http_xet_body_post_handler(ngx_http_request_t *r)
     for (cl = r->request_body->bufs; cl; cl = cl->next) {
         if (cl->buf->in_file) {
 
-            /* somebody read the body before us, and buffered it */
+            /* another module has read the body before, and buffered it */
 
             ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                           "xet: the request body was read by another module");
@@ -212,7 +210,7 @@ ngx_http_xet_body_pump(ngx_http_xet_body_t *body)
 }
 
 
-/* A body that has failed ends, when no job works on it any more. */
+/* A failed body ends when no job works on it any more. */
 
 static void
 ngx_http_xet_body_drop(ngx_http_xet_body_t *body)
@@ -277,8 +275,8 @@ ngx_http_xet_body_drain_handler(ngx_http_request_t *r)
 
 
 /*
- * Posts what is filled.  NGX_OK: more is to be read; NGX_AGAIN: it has failed,
- * or waiting bytes have room now; NGX_DONE: a job goes on when it has ended.
+ * Posts the filled buffer.  NGX_OK: read more; NGX_AGAIN: it has failed, or
+ * waiting bytes have room now; NGX_DONE: continues at the end of a job.
  */
 
 static ngx_int_t
@@ -342,7 +340,7 @@ ngx_http_xet_body_failed(ngx_http_xet_body_t *body, ngx_int_t rc)
 
 
 /*
- * Moves waiting bytes into the buffer being filled.  NGX_OK: nothing waits;
+ * Moves waiting bytes into the buffer being filled.  NGX_OK: none are left;
  * NGX_AGAIN: there is no room.
  */
 
@@ -398,8 +396,8 @@ ngx_http_xet_body_take(ngx_http_xet_body_t *body)
 
 /*
  * Whether the link is nginx's own buffer, full, as large as a job buffer, and
- * nothing waits behind it.  With HTTP/1 nginx keeps nothing about its own
- * buffer but the four pointers, so they may be exchanged.
+ * nothing waits after it.  With HTTP/1 nginx keeps only four pointers to its
+ * buffer, so the memory can be exchanged.
  */
 
 static ngx_uint_t
@@ -427,8 +425,8 @@ ngx_http_xet_body_whole(ngx_http_xet_body_t *body, ngx_chain_t *cl)
 
 
 /*
- * nginx's buffer and the empty job buffer change places.  NGX_AGAIN: the job
- * buffer is not empty, and has to go to a thread first.
+ * Exchanges nginx's buffer and the empty job buffer.  NGX_AGAIN: the job buffer
+ * is not empty, and has to go to a thread first.
  */
 
 static ngx_int_t
@@ -462,7 +460,7 @@ ngx_http_xet_body_swap(ngx_http_xet_body_t *body, ngx_buf_t *in)
 }
 
 
-/* Whether a piece is in work, in a thread or with the wait handler. */
+/* Whether a piece is being processed, in a thread or by the wait handler. */
 
 static ngx_uint_t
 ngx_http_xet_body_busy(ngx_http_xet_body_t *body)
@@ -471,7 +469,7 @@ ngx_http_xet_body_busy(ngx_http_xet_body_t *body)
 }
 
 
-/* Whether the buffer being filled takes no more: it is full, or bytes wait. */
+/* Whether the buffer being filled is full, or bytes are waiting. */
 
 static ngx_uint_t
 ngx_http_xet_body_full(ngx_http_xet_body_t *body)
@@ -482,8 +480,8 @@ ngx_http_xet_body_full(ngx_http_xet_body_t *body)
 
 
 /*
- * Posts the piece that has paused, or else the buffer being filled, if that is
- * full or the last one.  NGX_OK as well when there is nothing to post.
+ * Posts the paused piece, or else the buffer being filled, if it is full or the
+ * last one.  NGX_OK also if there is nothing to post.
  */
 
 static ngx_int_t
@@ -572,7 +570,7 @@ ngx_http_xet_body_resume(ngx_http_request_t *r, xet_status_t status)
 }
 
 
-/* All of the body has come, or the request ends. */
+/* The whole body has arrived, or the request ends. */
 
 static void
 ngx_http_xet_body_ended(void *data)
@@ -619,9 +617,9 @@ ngx_http_xet_body_finish(ngx_http_xet_body_t *body)
 
 
 /*
- * The links that the last filter of the chain has saved are taken off at
- * once: nginx uses a buffer again as soon as it is consumed, so a consumed
- * one must not stay in the list.
+ * Removes consumed links of the last filter of the chain at once: nginx reuses
+ * a buffer as soon as it is consumed, so a consumed one must not stay in the
+ * list.
  */
 
 static ngx_int_t

@@ -1,7 +1,7 @@
 
 /*
- * Content codings of bodies: a body is stored as it was sent, and nobody would
- * know that it is encoded.
+ * Rejects content codings of request bodies.  A body is stored as it was sent,
+ * and the coding would be lost.
  */
 
 #include "ngx_http_xet.h"
@@ -37,5 +37,6 @@ ngx_http_xet_body_plain(ngx_http_request_t *r)
 
     return ngx_http_xet_error(r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
                               "unsupported_content_encoding",
-                              "the body has a Content-Encoding");
+                              "the Content-Encoding of the body is not "
+                              "supported; send it without one");
 }

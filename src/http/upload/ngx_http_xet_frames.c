@@ -1,16 +1,15 @@
 
 /*
- * An answer in frames: NDJSON, each line flushed, the last one repeated while
+ * A response in frames: NDJSON, each line flushed, the last one repeated while
  * nothing happens.
  *
  * States: waiting (nothing sent, an error may still be a status) -> begun
- * (header and at least one frame are out) -> ended.  A frame replaces the
- * current one; frames that follow each other quickly are merged, so their
- * number depends on time and not on the work.  A client that does not read
- * gets nothing new until it does: no memory is piled up for it.
+ * (header and at least one frame are sent) -> ended.  A new frame replaces the
+ * current one, and frames in quick succession are merged: their number depends
+ * on time, not on the work.  A client that does not read gets no new frames
+ * until it does, so no memory accumulates.
  *
- * Lives in the event loop; the owner keeps the structure in the request's
- * pool.
+ * Lives in the event loop; the owner keeps the structure in the request's pool.
  */
 
 #include "ngx_http_xet.h"
@@ -157,7 +156,7 @@ ngx_http_xet_frames_begin(ngx_http_xet_frames_t *f)
 
     ngx_http_xet_output_type(r, NGX_HTTP_OK, "application/x-ndjson", -1);
 
-    /* no proxy in between may hold the frames back */
+    /* no proxy may buffer the frames */
 
     if (ngx_http_xet_header(r, "Cache-Control", "no-cache") != NGX_OK
         || ngx_http_xet_header(r, "X-Accel-Buffering", "no") != NGX_OK)
@@ -194,7 +193,7 @@ ngx_http_xet_frames_send(ngx_http_xet_frames_t *f, const u_char *frame,
 
     if (!last && r->connection->buffered) {
 
-        /* the client does not read: sends what is buffered, adds nothing */
+        /* the client does not read: send what is buffered, add nothing */
 
         rc = ngx_http_output_filter(r, NULL);
 

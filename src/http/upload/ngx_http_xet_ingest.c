@@ -1,33 +1,32 @@
 
 /*
- * Files that are taken in as they are: one, which is the body of a request, or
- * some that are in memory.
+ * Stores plain files: the body of a request, or several files in memory.
  *
- *     feed      (thread)  each piece of the body: SHA-256; chunks, hashed,
- *                         looked up, packed into the xorb being written; with
- *                         the last piece the checks and the last xorb
- *     take      (thread)  the same for files in memory, one after the other:
+ *     feed      (thread)  for each piece of the body: computes SHA-256 and
+ *                         chunks, hashes the chunks, looks them up, and packs
+ *                         them into the current xorb; with the last piece:
+ *                         checks, and the last xorb
+ *     take      (thread)  the same for files in memory, one after the other;
  *                         a xorb has chunks of many of them
- *     ask       (query)   when feed needs to know which xorbs have a chunk;
- *                         if it is not yet on record that these xorbs were
- *                         advertised today, records it and asks again; feed
- *                         uses a xorb only if its copy is there
- *     keep      (the keep service) when feed has a complete xorb, durable
- *                         already: puts its row
- *     register  (the register service) the terms, from a temporary file, as
- *                         for any shard
+ *     ask       (query)   when feed needs to know which xorbs have a chunk.  If
+ *                         no row says that these xorbs were advertised today,
+ *                         adds one and asks again.  feed uses a xorb only if
+ *                         its copy exists
+ *     keep      (the keep service) when feed has completed a xorb, which is
+ *                         durable by then: writes its row
+ *     register  (the register service) registers the terms from a temporary
+ *                         file, as for any shard
  *     prove     (query)   the SHA-256, which a shard only claims
  *
- * ask and keep pause the body (ngx_http_xet_upload.h).  A xorb's bytes
- * are durable before its row is written, and all xorbs have their rows before
- * the file is registered; an upload that dies before that leaves xorbs that
- * the next upload of the same content finds.
+ * ask and keep pause the body (ngx_http_xet_upload.h).  The bytes of a xorb are
+ * durable before its row is written, and all xorbs have rows before the file is
+ * registered.  An interrupted upload leaves xorbs that the next upload of the
+ * same content reuses.
  *
- * Of files in memory only those are asked about that have many chunks, and the
- * first chunk of each of these goes into the dedup index.
+ * Of files in memory only those with many chunks are looked up, and the first
+ * chunk of each of these is added to the dedup index.
  *
- * The structure belongs to the thread while a job runs, to the event loop
- * otherwise.
+ * The structure belongs to the thread while a job runs, else to the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -156,7 +155,7 @@ ngx_http_xet_ingest_files(ngx_http_request_t *r,
     ngx_http_xet_ingest_t           *ing;
     ngx_http_xet_ingest_expected_t   expected;
 
-    /* a request may take in files many times */
+    /* a request may store files repeatedly */
 
     ing = ngx_http_xet_ctx_of(r)->ingest;
 
@@ -276,7 +275,7 @@ ngx_http_xet_ingest_cleanup(void *data)
 }
 
 
-/* What is not needed once the files are known. */
+/* Frees what is not needed after the files are known. */
 
 static void
 ngx_http_xet_ingest_release(ngx_http_xet_ingest_t *ing)
@@ -314,7 +313,7 @@ ngx_http_xet_ingest_feed_job(void *data, u_char *buf, size_t len,
 }
 
 
-/* Called with the first piece: an idle upload holds no memory of the core. */
+/* Called with the first piece: an idle upload needs no memory of the core. */
 
 static xet_status_t
 ngx_http_xet_ingest_begin(ngx_http_xet_ingest_t *ing)
@@ -350,7 +349,7 @@ ngx_http_xet_ingest_begin(ngx_http_xet_ingest_t *ing)
 }
 
 
-/* After a wait: takes the answer about a chunk, or begins the next xorb. */
+/* After a pause: takes the answer about a chunk, or starts the next xorb. */
 
 static xet_status_t
 ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing)
@@ -382,7 +381,7 @@ ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing)
 }
 
 
-/* A xorb whose copy is not there is as unknown as any other. */
+/* A xorb without its copy is as unknown as any other. */
 
 static xet_status_t
 ngx_http_xet_ingest_known_job(ngx_http_xet_ingest_t *ing)
@@ -562,7 +561,7 @@ ngx_http_xet_ingest_end_job(ngx_http_xet_ingest_t *ing)
 }
 
 
-/* The last xorb, and the terms of it. */
+/* The last xorb and its terms. */
 
 static xet_status_t
 ngx_http_xet_ingest_finish_job(ngx_http_xet_ingest_t *ing)
@@ -613,9 +612,9 @@ ngx_http_xet_ingest_check(ngx_http_xet_ingest_t *ing)
 
 
 /*
- * Commits the complete xorb.  XET_AGAIN: its row is next.  The first chunk of
- * each xorb goes into the dedup index, eligible or not, so that an upload of
- * the same file after a failure finds one xorb after the other.
+ * Commits the complete xorb.  XET_AGAIN: its row comes next.  The first chunk
+ * of each xorb is added to the dedup index, eligible or not, so that a repeated
+ * upload of the same file finds one xorb after the other.
  */
 
 static xet_status_t
@@ -638,7 +637,7 @@ ngx_http_xet_ingest_commit_job(ngx_http_xet_ingest_t *ing)
 }
 
 
-/* The chunks of the xorb that go into the dedup index. */
+/* The chunks of the xorb for the dedup index. */
 
 static void
 ngx_http_xet_ingest_eligible(ngx_http_xet_ingest_t *ing,
@@ -697,7 +696,7 @@ ngx_http_xet_ingest_write_job(void *ctx, const uint8_t *data, size_t len)
 }
 
 
-/* Terms come file by file: the first one of the next file closes this one. */
+/* Terms come file by file: the first one of the next file closes this file. */
 
 static xet_status_t
 ngx_http_xet_ingest_term_job(void *ctx, const xet_ingest_term_t *term)
@@ -752,7 +751,7 @@ ngx_http_xet_ingest_wait(ngx_http_request_t *r, void *data)
 
     ing->answered = 0;
 
-    /* an upload is spared by what is there, not by what was there */
+    /* only existing copies save an upload */
 
     ngx_http_xet_query_primary(r);
 
@@ -792,10 +791,10 @@ ngx_http_xet_ingest_answered(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * The terms of the file will refer to the xorbs of the answer: as for a dedup
- * answer to a client, it is put on record that they were advertised, so that
- * they are not collected before.  NGX_OK when it is on record already.  An
- * answer that has another xorb each time is left.
+ * The terms of the file will refer to the xorbs of the answer.  As for a dedup
+ * response to a client, they are recorded as advertised, so that they are not
+ * collected before.  NGX_OK if they are recorded already.  An answer that has
+ * another xorb each time is ignored.
  */
 
 static ngx_int_t
@@ -822,7 +821,7 @@ ngx_http_xet_ingest_record(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing)
 }
 
 
-/* The statement has released the rows of the answer: asks for them again. */
+/* The statement has freed the rows of the answer: ask again. */
 
 static void
 ngx_http_xet_ingest_recorded(ngx_http_request_t *r, ngx_int_t rc)
@@ -868,7 +867,7 @@ ngx_http_xet_ingest_resume(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing,
 }
 
 
-/* After a wait: the next job, of the body or of bytes that are there. */
+/* After a pause: the next job, for the body or for bytes in memory. */
 
 static void
 ngx_http_xet_ingest_go_on(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing,
@@ -910,7 +909,7 @@ ngx_http_xet_ingest_body_done(ngx_http_request_t *r, void *data,
         return;
     }
 
-    /* the empty file is everywhere, registered or not */
+    /* the empty file always exists, registered or not */
 
     s = &ing->spool;
 
@@ -932,19 +931,19 @@ ngx_http_xet_ingest_registered(ngx_http_request_t *r, ngx_int_t rc,
 
     ing = ngx_http_xet_ctx_of(r)->ingest;
 
-    /* what was known when it was asked about is lost, which is on record */
+    /* a xorb known at the time of the query is lost, which is recorded */
 
     if (rc == NGX_DECLINED && status == XET_SHARD_XORB) {
         status = XET_PLAN_CHANGED;
     }
 
-    /* the terms are ours: the client is not to blame for them */
+    /* the terms are ours: the client is not at fault */
 
     if (rc == NGX_DECLINED && xet_status_http(status) < 500
         && status != XET_QUOTA && status != XET_NO_REPO)
     {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "xet: a file taken in is refused: %s",
+                      "xet: an uploaded file was rejected: %s",
                       xet_status_text(status));
         status = XET_INTERNAL;
     }

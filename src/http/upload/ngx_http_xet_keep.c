@@ -1,55 +1,44 @@
 
 /*
- * A xorb that was uploaded becomes the store's.
+ * Commits an uploaded xorb to the store.
  *
  *     put     (query)   writes a row that names our copy, unless the xorb has
  *                       a row already
- *     check   (thread)  reads the copy that the row names, and holds it
- *                       against its digest: where it is whole, our copy is
- *                       removed.  The result of another upload that reads the
- *                       same copy, or has just read it, serves as well, see
- *                       below
- *     mark    (query)   puts on record that the copy is not whole, also for the
- *                       case that the heal gives up or the client leaves: else
- *                       a shard that names the xorb would be accepted
- *     heal    (query)   puts our copy in the place of the damaged one, in the
- *                       row and the terms, if the row still names the copy
- *                       that was checked; else the new copy is checked
- *     remove  (thread)  removes the copy that was replaced
- *     look    (thread)  where put or heal was sent again: see below
+ *     check   (thread)  reads the copy that the row names and checks its
+ *                       digest.  If it is intact, our copy is removed.  The
+ *                       result of another upload that has just read the same
+ *                       copy, or reads it now, is used as well, see below
+ *     mark    (query)   records that the copy is damaged, in case the heal
+ *                       fails or the client leaves: otherwise a shard that
+ *                       names the xorb would be accepted
+ *     heal    (query)   replaces the damaged copy in the row and the terms, if
+ *                       the row still names the checked copy; else the new
+ *                       copy is checked
+ *     remove  (thread)  removes the replaced copy
+ *     look    (thread)  after put or heal was sent again, see below
  *
- * A copy is durable before any of this, and the row is the only place that
- * decides.  So whatever dies in between, and however many uploads of a xorb
- * meet, in the same encoding or another, on one node or several: the row names
- * a copy that is durable and describes its bytes, and its terms lead there.
- * What dies leaves a file that no row names.
+ * A copy is durable before all of this, and only the row decides.  So after any
+ * crash, and however many uploads of a xorb meet on any nodes, the row names a
+ * durable copy and describes its bytes, and its terms lead there.  A crash
+ * leaves only a file that no row names.  Our copy is kept while a statement is
+ * in flight, and when its result is unknown, because a row may name the copy.
  *
- * While a statement is under way our copy stays, because a row may name it
- * already; it also stays when the result of the statement is not known.  The
- * structure belongs to the thread while a job runs, to the event loop
- * otherwise.
+ * A statement whose answer was lost is sent again.  If the first attempt was
+ * committed, a collector may have removed row and copy since then, and the
+ * second attempt would add a row for a missing copy.  xet.xorb_put() prevents
+ * that as long as there is a note of the copy.  The note is removed after the
+ * copy, so if the note is gone too, looking at the copy shows it.  A row
+ * without a copy is recorded even if the client leaves.
  *
- * A statement whose answer was lost is sent again, and may have been committed
- * before.  Between the two a collector may have removed the row and the copy,
- * and then the row is put anew, for a copy that is gone.  xet.xorb_put()
- * refuses that while there is a note of the copy; the note goes after the copy,
- * so when it is gone as well, a look at the copy tells.  That is on record also
- * when the client leaves, while the statement is under way or during the look:
- * nobody else would find the row for long.
+ * Results of reading are shared by uploads in a worker that started before the
+ * read: later damage might also have occurred after a read of their own.  A
+ * later upload reads again.  Damaged, healed and removed copies need no
+ * invalidation: known damage is in the row, and a healed copy has another tag.
+ * A read counts for five seconds, so that long uploads notice damage.  The last
+ * 64 reads of intact copies are in a ring.  If a read ends without a result,
+ * because its request died, the first of the waiting uploads reads the copy.
  *
- * Readings are shared: when many uploads bring the same xorb to a worker at
- * once, one reading is enough for all that had begun before the reading: damage
- * that the copy took since might as well have come right after a reading of
- * their own.  An upload that begins later reads again.  No result has to be
- * dropped when a copy is damaged, healed or removed: damage that was found is
- * in the row of the xorb, and a healed copy has another tag.  Damage that
- * nobody has found should be noticed by an upload that takes long, so a reading
- * counts for five seconds only.
- *
- * The last 64 readings that found a whole copy are in a ring; a copy that has
- * dropped out of the ring is read again.  A reading that ends without a result,
- * because its request died, makes those who wait check again, and the first of
- * them reads.
+ * The structure belongs to the thread while a job runs, else to the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -62,7 +51,7 @@
 #define NGX_HTTP_XET_KEEP_VALID   5000         /* ms */
 
 
-/* The reading of the copy: idle -> reads -> idle, or idle -> waits -> idle. */
+/* The read of the copy: idle -> reads -> idle, or idle -> waits -> idle. */
 
 typedef enum {
     NGX_HTTP_XET_KEEP_IDLE = 0,
@@ -103,7 +92,7 @@ typedef struct {
 } ngx_http_xet_keep_remove_t;
 
 
-/* A reading that found a whole copy. */
+/* A read that found an intact copy. */
 
 typedef struct {
     xet_hash_t              xorb;
@@ -200,7 +189,7 @@ ngx_http_xet_keep_cleanup(void *data)
 {
     ngx_http_xet_keep_t *keep = data;
 
-    /* a job that ends behind its request has called nobody */
+    /* a job that outlives its request calls no handler */
 
     if (keep->looks && keep->status == XET_STORE_DAMAGED) {
         ngx_http_xet_damage_note(&keep->damage, &keep->file->xorb,
@@ -224,7 +213,7 @@ ngx_http_xet_keep_cleanup(void *data)
         ngx_delete_posted_event(&keep->event);
     }
 
-    /* damage goes on record even if the client has left */
+    /* damage is recorded even if the client has left */
 
     ngx_http_xet_query_xorb_damaged_tell(&keep->damage);
     ngx_http_xet_damage_destroy(&keep->damage);
@@ -314,9 +303,9 @@ ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * The result of put and heal.  NGX_OK: the row names our copy; NGX_DECLINED:
- * it names another copy, which is in keep->copy, or there is no row any more
- * and keep->copy is zeroed; else the rc of the query.
+ * The result of put and heal.  NGX_OK: the row names our copy; NGX_DECLINED: it
+ * names another copy, which is in keep->copy, or the row is gone and keep->copy
+ * is zeroed; else the rc of the query.
  */
 
 static ngx_int_t
@@ -405,7 +394,9 @@ ngx_http_xet_keep_looked(ngx_http_request_t *r, void *data)
 
     case XET_STORE_DAMAGED:
 
-        /* the row is marked at the end of the request; the next one heals it */
+        /*
+         * the row is marked at the end of the request; the next upload heals it
+         */
 
         ngx_http_xet_damage_note(&keep->damage, &keep->info->hash,
                                  keep->file->tag);
@@ -429,7 +420,7 @@ ngx_http_xet_keep_end(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
         *xet_hash_print(name, &keep->info->hash) = '\0';
 
         ngx_log_error(NGX_LOG_NOTICE, r->connection->log, 0,
-                      "xet: xorb %s is healed by an upload", name);
+                      "xet: xorb %s was repaired by an upload", name);
 
         remove.xorb = keep->info->hash;
         remove.tag = keep->replaced;
@@ -456,7 +447,7 @@ ngx_http_xet_keep_known(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
 
     if (keep->copy.size == 0) {
 
-        /* the row was there, and has been deleted since */
+        /* the row existed, and has been deleted since */
 
         ngx_http_xet_keep_put(r, keep);
         return;
@@ -505,7 +496,7 @@ ngx_http_xet_keep_check(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
 }
 
 
-/* Whether the copy was whole in a reading that began after the upload. */
+/* Whether a read that started after the upload found the copy intact. */
 
 static ngx_uint_t
 ngx_http_xet_keep_seen(ngx_http_xet_keep_t *keep)
@@ -529,7 +520,7 @@ ngx_http_xet_keep_seen(ngx_http_xet_keep_t *keep)
 }
 
 
-/* Who reads the copy, and has begun to after the upload; NULL: nobody. */
+/* The request that reads the copy, started after the upload; or NULL. */
 
 static ngx_http_xet_keep_t *
 ngx_http_xet_keep_reader(ngx_http_xet_keep_t *keep)
@@ -555,7 +546,7 @@ ngx_http_xet_keep_reader(ngx_http_xet_keep_t *keep)
 }
 
 
-/* The copy is to be read, or another request has found it whole. */
+/* Reads the copy, unless another request has found it intact. */
 
 static void
 ngx_http_xet_keep_post(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
@@ -623,8 +614,8 @@ ngx_http_xet_keep_checked(ngx_http_request_t *r, void *data)
 
 
 /*
- * The reading has ended: XET_OK when the copy is whole, XET_AGAIN when nothing
- * was read.  Those who wait are posted, because one may end its request, and
+ * The read has ended: XET_OK if the copy is intact, XET_AGAIN if nothing was
+ * read.  Waiting requests are posted, because one may end its request and
  * others with it.
  */
 
@@ -712,7 +703,9 @@ ngx_http_xet_keep_mark(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
 }
 
 
-/* A row that another request has locked is being healed: our heal sees that. */
+/*
+ * A row that another request has locked is being healed; our heal detects that.
+ */
 
 static void
 ngx_http_xet_keep_marked(ngx_http_request_t *r, ngx_int_t rc)

@@ -1,7 +1,7 @@
 
 /*
- * Bounds of uploads: how many somebody has at a time, and how many bytes in a
- * while.  A refusal is 429, which clients retry.
+ * Limits of uploads: how many a client may run at once, and how many bytes it
+ * may send in a period.  A rejection is 429, which clients retry.
  */
 
 #include "ngx_http_xet.h"
@@ -72,8 +72,8 @@ ngx_http_xet_limit_upload(ngx_http_request_t *r)
 
 
 /*
- * The bytes that an upload reserves: its Content-Length, or without one the
- * "client_max_body_size" of the location, where 0 is no bound.
+ * The bytes that an upload reserves: its Content-Length, or without it the
+ * "client_max_body_size" of the location, where 0 is unlimited.
  */
 
 static uint64_t
@@ -113,18 +113,20 @@ ngx_http_xet_limit_refuse(ngx_http_request_t *r, ngx_int_t rc, uint64_t wait)
     case NGX_BUSY:
         return ngx_http_xet_error(r, NGX_HTTP_TOO_MANY_REQUESTS,
                                   "too_many_uploads",
-                                  "too many uploads at a time");
+                                  "too many concurrent uploads");
 
     case NGX_DECLINED:
         return ngx_http_xet_error_more(r,
                                        .status = NGX_HTTP_TOO_MANY_REQUESTS,
                                        .code = "too_many_bytes",
-                                       .message = "too many bytes in a while",
+                                       .message = "too many bytes uploaded "
+                                                  "recently; retry later",
                                        .after = (time_t) ((wait + 999)
                                                           / 1000));
 
     default: /* NGX_ERROR */
         return ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                  "overloaded", "too many clients upload");
+                                  "overloaded", "too many clients are "
+                                                "uploading; retry later");
     }
 }

@@ -1,7 +1,7 @@
 
 /*
- * The two buffers of an upload: one is filled while a thread feeds the other to
- * whoever takes the upload.
+ * The double buffer of an upload: one buffer is filled while a thread feeds the
+ * other one to the consumer.
  */
 
 #include "ngx_http_xet.h"
@@ -25,7 +25,7 @@ ngx_http_xet_pieces_buf(ngx_http_request_t *r, ngx_http_xet_pieces_t *p)
 
     size = xlcf->body_buffer;
 
-    /* for a chunked body content_length_n is what nginx has read so far */
+    /* for a chunked body content_length_n is the length read so far */
 
     if (!r->headers_in.chunked
         && r->headers_in.content_length_n >= 0

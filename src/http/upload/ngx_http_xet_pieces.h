@@ -1,7 +1,7 @@
 
 /*
- * The two buffers of an upload: one is filled while a thread feeds the other to
- * whoever takes the upload.
+ * The double buffer of an upload: one buffer is filled while a thread feeds the
+ * other one to the consumer.
  */
 
 #ifndef _NGX_HTTP_XET_PIECES_H_INCLUDED_
@@ -12,8 +12,8 @@
 
 
 /*
- * Zeroed by its owner, the event loop, but for feed and data; the job's buffer
- * and status are a thread's.
+ * Zeroed by its owner, the event loop, except for feed and data; the job's
+ * buffer and status belong to a thread.
  */
 
 typedef struct {
@@ -28,34 +28,33 @@ typedef struct {
 
 
 /*
- * The buffer being filled, allocated at its first use: "xet_body_buffer"
- * bytes, or the Content-Length and one byte where that is less.  NULL without
- * memory.
+ * The buffer being filled, allocated at its first use: "xet_body_buffer" bytes,
+ * or the Content-Length plus one if that is less.  NULL if out of memory.
  */
 ngx_buf_t *ngx_http_xet_pieces_buf(ngx_http_request_t *r,
     ngx_http_xet_pieces_t *p);
 
 /*
- * Copies as many of the bytes from pos to last as there is room for, and moves
- * *pos behind them.  NGX_OK: all of them; NGX_AGAIN: there is no room;
- * NGX_ERROR: no memory.
+ * Copies the bytes from pos to last as far as there is room, and moves *pos
+ * after them.  NGX_OK: all were copied; NGX_AGAIN: no room; NGX_ERROR: out of
+ * memory.
  */
 ngx_int_t ngx_http_xet_pieces_copy(ngx_http_request_t *r,
     ngx_http_xet_pieces_t *p, u_char **pos, u_char *last);
 
-/* Whether the buffer being filled has no room. */
+/* Whether the buffer being filled is full. */
 ngx_uint_t ngx_http_xet_pieces_full(ngx_http_xet_pieces_t *p);
 
 /*
- * Gives the buffer being filled to the job, which must have no piece, and
- * fills the other one from now on.
+ * Passes the buffer being filled to the job, which must have no piece, and
+ * continues with the other buffer.
  */
 void ngx_http_xet_pieces_next(ngx_http_xet_pieces_t *p, ngx_uint_t last);
 
 /* The job: feeds the piece.  data is the ngx_http_xet_pieces_t. */
 void ngx_http_xet_pieces_job(void *data, ngx_log_t *log);
 
-/* The job is done with its piece: the buffer is empty again. */
+/* The job has finished its piece: its buffer is empty again. */
 void ngx_http_xet_pieces_done(ngx_http_xet_pieces_t *p);
 
 

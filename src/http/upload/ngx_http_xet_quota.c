@@ -1,21 +1,20 @@
 
 /*
- * Uploads for which there is no room left.
+ * Rejects uploads that exceed a quota before their body is read.
  *
- * The limits are held by the transactions that register xorbs and files
- * (sql/quota.sql), which is the only place where that is certain, and it is
- * too late for who has sent many bytes.  So where the length of a body is
- * known, and the worker knows that there are limits, a statement looks first:
+ * The transactions that register xorbs and files enforce the limits
+ * (sql/quota.sql).  Only they can do it exactly, but by then the client has
+ * sent the bytes.  So if the length of a body is known, and the worker knows
+ * that limits exist, a statement checks first:
  *
- *     read      (query)   would so many bytes be taken now?
- *     looked    the error, or the body is read as if nothing had been asked
+ *     read      (query)   would so many bytes be accepted now?
+ *     looked    an error, or the body is read as usual
  *
- * Whatever else comes of the statement, the upload goes on.  A xorb's
- * length counts without the longest footer that it may have, since footers are
- * not stored.
+ * If the statement fails otherwise, the upload continues.  The length of a xorb
+ * is counted without the longest possible footer, since footers are not stored.
  *
- * The status is 413: clients give up at once, where they would send an upload
- * again for minutes after a 507.
+ * The status is 413, with which clients give up at once; after a 507 they would
+ * retry for minutes.
  */
 
 #include "ngx_http_xet.h"

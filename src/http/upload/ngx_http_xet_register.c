@@ -1,26 +1,25 @@
 
 /*
- * The files of a shard, verified against the store and committed.
+ * Verifies the files of a shard against the store, and commits them.
  *
- * The shard's file section lies in a temporary file; it is walked in stretches:
+ * The shard's file section is in a temporary file.  It is read in stretches:
  *
  *     collect   (thread)  reads records until the stretch is full
  *     slices    (query)   chunk lists of the stretch's terms
- *     verify    (thread)  checks lengths, verification hashes and file hashes,
- *                         and whether the xorbs' copies are there, many of
- *                         them at a time; packs terms into the batch; collects
- *                         the next stretch
- *     doubts    (query)   before a batch is staged or put: the copies that its
- *                         known files lead to by other terms
- *     look      (thread)  whether those copies are there; a missing one is
- *                         marked as damaged (query), and then the known file
- *                         gets the terms of the batch
- *     stage     (query)   when the batch is large: puts it aside
+ *     verify    (thread)  checks lengths, verification hashes, file hashes, and
+ *                         the existence of the xorbs' copies, many at a time;
+ *                         packs terms into the batch; collects the next stretch
+ *     doubts    (query)   before a batch is staged or put: copies that files
+ *                         which are already known refer to by other terms
+ *     look      (thread)  checks that these copies exist.  A missing one is
+ *                         marked as damaged (query), and the known file gets
+ *                         the terms of the batch
+ *     stage     (query)   stores a large batch temporarily
  *     put       (query)   at the end: one transaction for all batches
  *
- * Nothing is visible before the last step, and an error before it leaves
- * nothing but staged rows, which are dropped.  The structure belongs to the
- * thread while a job runs, to the event loop otherwise.
+ * Nothing is visible before the last step.  An earlier error leaves only staged
+ * rows, which are dropped.  The structure belongs to the thread while a job
+ * runs, else to the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -38,13 +37,16 @@
 #define NGX_HTTP_XET_SEEN         64           /* a power of two */
 #define NGX_HTTP_XET_LOOKS        64           /* copies at a time */
 
-/* Said of every xorb that may not be named: whether it is here is not told. */
+/*
+ * Appended for every xorb that may not be named, so that it does not reveal
+ * whether the xorb is stored here.
+ */
 #define NGX_HTTP_XET_REMEMBERED                                               \
-    "; if it was, the Xet cache of this machine still names it: remove "      \
-    "HF_XET_CACHE (~/.cache/huggingface/xet) and upload again"
+    "; if it was stored before, the Xet cache of this machine still lists "    \
+    "it: remove HF_XET_CACHE (~/.cache/huggingface/xet) and upload again"
 
 
-/* A copy whose file was there a moment ago, or is about to be looked at. */
+/* A copy whose file existed a moment ago, or is about to be checked. */
 
 typedef struct {
     xet_hash_t                 xorb;
@@ -191,7 +193,7 @@ ngx_http_xet_register_cleanup(void *data)
 {
     ngx_http_xet_register_t *reg = data;
 
-    /* a statement still in flight has its own end, see the query service */
+    /* a statement in flight has its own cleanup, see the query service */
 
     if (reg->batch.seq && !reg->finished) {
         (void) ngx_http_xet_post(shard_unstage, .upload = reg->batch.id);
@@ -294,9 +296,9 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
 
 
 /*
- * A copy that a row named is not there.  Either the xorb is lost, or another
- * copy has taken the place of this one since, or the xorb was collected: then
- * the client may come again.
+ * A copy in a row is missing.  Either the xorb is lost, or another copy has
+ * replaced this one since, or the xorb was collected: then the client may
+ * retry.
  */
 
 static void
@@ -324,9 +326,9 @@ ngx_http_xet_register_missing(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * A term of 96 bytes may name 8192 chunks.  To verify a chunk costs about as
- * much as some hundred bytes of an upload do, and counts as much where the
- * bytes of uploads are limited.
+ * A term of 96 bytes may name 8192 chunks.  Verifying a chunk costs as much as
+ * some hundred bytes of an upload, and counts as that many bytes where uploads
+ * are limited.
  */
 
 static void
@@ -340,7 +342,10 @@ ngx_http_xet_register_count(ngx_http_request_t *r, ngx_http_xet_stretch_t *w)
 }
 
 
-/* The batch is complete: after its doubts it is staged, or put as the last. */
+/*
+ * The batch is complete: after its doubts it is staged, or put if it is the
+ * last.
+ */
 
 static ngx_int_t
 ngx_http_xet_register_batch(ngx_http_request_t *r,
@@ -422,7 +427,7 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
 
         if (rc == NGX_OK && row.hash == NULL) {
 
-            /* no copy: the next batch of doubts begins here */
+            /* not a copy: the next batch of doubts starts here */
 
             reg->doubt_file = row.file;
             reg->doubt_xorb = row.xorb;
@@ -452,7 +457,7 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
 }
 
 
-/* What is missing is noted, and is no error. */
+/* A missing copy is recorded, and is not an error. */
 
 static xet_status_t
 ngx_http_xet_register_doubts_job(ngx_http_xet_register_t *reg, ngx_log_t *log)
@@ -501,7 +506,7 @@ ngx_http_xet_register_looked(ngx_http_request_t *r, void *data)
         return;
     }
 
-    /* the statement of the batch depends on the damage that is on record */
+    /* the statement of the batch depends on the recorded damage */
 
     rc = ngx_http_xet_query(r, copies_lost, ngx_http_xet_register_marked,
                             .xorbs = &reg->damage.xorbs,
@@ -620,7 +625,7 @@ ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
         term += (step->rec.kind == XET_SHARD_REC_SEGMENT);
     }
 
-    /* copies of terms before the one that is wrong are to be told of first */
+    /* missing copies of terms before the wrong one are reported first */
 
     looked = ngx_http_xet_register_looks_job(reg, log);
 
@@ -683,7 +688,7 @@ ngx_http_xet_register_term_job(ngx_http_xet_register_t *reg,
                                  step->has_hash ? &step->hash : NULL, &slice,
                                  &term);
 
-    /* only then: who may not name a xorb must not learn if it is there */
+    /* only then: a client that may not name a xorb must not learn of it */
 
     if (rc == XET_OK) {
         rc = ngx_http_xet_register_seen_job(reg, &step->rec.hash, &slice, log);
@@ -701,9 +706,9 @@ ngx_http_xet_register_term_job(ngx_http_xet_register_t *reg,
 
 
 /*
- * A xorb is known only if its file is there: else the client has to send it.
- * What is to be looked at is put aside until there are many, for each look at a
- * bucket is a round trip; whatever is found missing ends the registration.
+ * A xorb is known only if its file exists: else the client must send it.
+ * Copies to check are collected until there are many, because each check of a
+ * bucket is a round trip; a missing copy ends the registration.
  */
 
 static xet_status_t
@@ -745,7 +750,7 @@ ngx_http_xet_register_seen_job(ngx_http_xet_register_t *reg,
 }
 
 
-/* The first one that is not there, in the order of the terms, is named. */
+/* The error names the first missing one, in the order of the terms. */
 
 static xet_status_t
 ngx_http_xet_register_looks_job(ngx_http_xet_register_t *reg, ngx_log_t *log)
@@ -867,7 +872,9 @@ ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc)
 
     } else if (ngx_strcmp(sqlstate, "XT002") == 0) {
 
-        /* sent again after its answer was lost: the batches are in already */
+        /*
+         * sent again after its answer was lost: the batches are stored already
+         */
 
         rc = NGX_BUSY;
     }

@@ -1,11 +1,11 @@
 
 /*
- * The terms of files that are taken in, written down as the file section of a
- * shard, which is what the register service reads: a temporary file with a
- * shard's header, and for each file its header, its segments and its SHA-256.
+ * Writes the terms of stored files to a temporary file, as the file section of
+ * a shard.  The register service reads it.  The file has the header of a shard,
+ * and for each file its header, its segments and its SHA-256.
  *
- * The number of segments and the hash of a file are known only when it is
- * closed: then its header is overwritten.
+ * The number of segments and the hash of a file are known only when the file is
+ * closed; then its header is overwritten.
  */
 
 #include "ngx_http_xet_spool.h"
@@ -43,7 +43,7 @@ ngx_http_xet_spool_begin_job(ngx_http_xet_spool_t *s, ngx_log_t *log)
 }
 
 
-/* The buffer has one node, s->room: it is flushed when full, and used again. */
+/* The buffer has one node, s->room: it is flushed when full, and reused. */
 
 static void *
 ngx_http_xet_spool_alloc(void *data, size_t size)

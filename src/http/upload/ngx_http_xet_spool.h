@@ -1,7 +1,7 @@
 
 /*
- * Inside of upload: the terms of files that are taken in, on their way to the
- * register service.
+ * Internal to upload: the terms of stored files, on their way to the register
+ * service.
  */
 
 #ifndef _NGX_HTTP_XET_SPOOL_H_INCLUDED_
@@ -32,21 +32,21 @@ typedef struct {
 } ngx_http_xet_spool_t;
 
 
-/* NGX_ERROR without memory. */
+/* NGX_ERROR if out of memory. */
 ngx_int_t ngx_http_xet_spool_init(ngx_http_request_t *r,
     ngx_http_xet_spool_t *s);
 
-/* Drops what was written: other files follow. */
+/* Drops everything written, before other files. */
 void ngx_http_xet_spool_begin_job(ngx_http_xet_spool_t *s, ngx_log_t *log);
 
 /*
- * Appends a term of the open file, and opens one where none is.  XET_BODY_SIZE
- * when the file has too many terms, or the error of a write.
+ * Appends a term of the open file; opens a file if none is open. XET_BODY_SIZE
+ * if the file has too many terms, or a write error.
  */
 xet_status_t ngx_http_xet_spool_term_job(ngx_http_xet_spool_t *s,
     const xet_ingest_term_t *term, ngx_log_t *log);
 
-/* Closes the open file: XET_OK, or the error of a write. */
+/* Closes the open file: XET_OK, or a write error. */
 xet_status_t ngx_http_xet_spool_close_job(ngx_http_xet_spool_t *s,
     const xet_hash_t *hash, const u_char *sha256, ngx_log_t *log);
 

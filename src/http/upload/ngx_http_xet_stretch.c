@@ -1,10 +1,10 @@
 
 /*
- * The file section of a shard, read in stretches.
+ * Reads the file section of a shard in stretches.
  *
- * The parser has passed the shard, so every record is where its file's header
- * says.  The verification records of a file follow all its segments, so there
- * are two read-ahead buffers, one for each kind.  A file may begin in one
+ * The parser has accepted the shard, so every record is where the header of its
+ * file says.  The verification records of a file follow all its segments, so
+ * there are two read-ahead buffers, one for each kind.  A file may begin in one
  * stretch and end in another.
  */
 
@@ -126,7 +126,7 @@ ngx_http_xet_stretch_open(ngx_http_xet_stretch_t *w, ngx_log_t *log)
 }
 
 
-/* XET_DONE when the stretch has no room for the chunks of the next segment. */
+/* XET_DONE if the stretch has no room for the chunks of the next segment. */
 
 static xet_status_t
 ngx_http_xet_stretch_segment(ngx_http_xet_stretch_t *w, ngx_log_t *log)

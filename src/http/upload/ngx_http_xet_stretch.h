@@ -3,7 +3,7 @@
  * The file section of a shard, read from its temporary file in stretches.
  *
  * A stretch is bounded in records, terms and chunks.  A thread fills it, and
- * collects the parameters of the query for the slices of its terms as well.
+ * also collects the parameters of the query for the chunk lists of its terms.
  */
 
 #ifndef _NGX_HTTP_XET_STRETCH_H_INCLUDED_
@@ -63,15 +63,15 @@ typedef struct {
 } ngx_http_xet_stretch_t;
 
 
-/* About 140 KiB of malloc()ed memory; NULL without memory. */
+/* About 140 KiB from malloc(); NULL if out of memory. */
 ngx_http_xet_stretch_t *ngx_http_xet_stretch_create(ngx_http_xet_temp_t *spool,
     uint64_t files_end, ngx_uint_t proof, ngx_log_t *log);
 void ngx_http_xet_stretch_destroy(ngx_http_xet_stretch_t *w);
 
 /*
- * Reads the next stretch; w->nsteps is 0 at the end.  XET_OK, the error of a
- * read, or XET_SHARD_NO_VERIFICATION where proof is required and a file has
- * no verification hashes.
+ * Reads the next stretch; w->nsteps is 0 at the end.  XET_OK, a read error, or
+ * XET_SHARD_NO_VERIFICATION if proof is required and a file has no verification
+ * hashes.
  */
 xet_status_t ngx_http_xet_stretch_collect_job(ngx_http_xet_stretch_t *w,
     ngx_log_t *log);

@@ -1,15 +1,15 @@
 
 /*
- * Uploads in a worker that has no tags for copies: the first ones that come to
- * it.
+ * The first uploads of a worker, which has no tags for copies yet.
  *
- *     then      there are tags: the upload goes on at once; else
- *     wait      some are asked for, once for all that wait
- *     come      the upload goes on
+ *     then      there are tags: the upload continues at once; else
+ *     wait      tags are requested, once for all waiting uploads
+ *     come      the upload continues
  *
- * Whatever came, the upload goes on, and is refused when it needs a tag and
- * there is none.  While it waits its client is not read from, and not looked
- * at: one that has sent all may have closed its side.
+ * It continues whatever the answer is, and is rejected when it needs a tag and
+ * there is none.  While it waits, nothing is read from the client and its
+ * connection is not watched: a client that has sent everything may have closed
+ * its side.
  */
 
 #include "ngx_http_xet.h"
@@ -80,7 +80,7 @@ ngx_http_xet_tags_come(void *data)
 
     ngx_http_set_log_request(c->log, r);
 
-    /* the request may be in the middle of its body */
+    /* the request may be within its body */
 
     r->read_event_handler = tags->reading;
 

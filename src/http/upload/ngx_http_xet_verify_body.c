@@ -1,30 +1,29 @@
 
 /*
- * Uploads on their way through an edge, checked as they pass.
+ * Verifies uploads that pass through an edge.
  *
- * In a location that proxies, "xet_verify_body" holds each xorb against the
- * hash of its path, and the structure of each shard.  A filter of the request
- * body copies what comes into two buffers (ngx_http_xet_pieces.h): a job
- * verifies one while the other is filled.  Buffers that were copied go on, to
- * the origin or, with "proxy_request_buffering on", into nginx's own buffers;
- * but the buffer that makes the body complete is held until the whole body is
- * verified.  So no origin ever gets a complete request with a bad body: it
- * sees a request that was broken off, or none.
+ * In a location that proxies, "xet_verify_body" checks each xorb against the
+ * hash of its path, and the structure of each shard.  A request body filter
+ * copies the data into two buffers (ngx_http_xet_pieces.h): a job verifies one
+ * while the other is filled.  Copied buffers are passed on, to the origin or,
+ * with "proxy_request_buffering on", to nginx's buffers.  The buffer that
+ * completes the body is held until the whole body is verified.  So an origin
+ * never gets a complete request with a bad body: it sees a truncated request or
+ * none.
  *
- * While both buffers are full the pieces that come are held, nginx's own
- * buffer stays busy and the socket is not read: TCP or the stream's window
- * holds the client.
+ * While both buffers are full, arriving data is held, nginx's buffer stays busy
+ * and the socket is not read, so TCP or the stream's window stops the client.
  *
  * States: passing -> passed (the last job is done), or failed.  A failed
  * request is taken from the proxy module, its connection to the origin is
  * closed, and it is answered here.  HTTP/1 is answered at once, and nginx
- * lingers; with HTTP/2 and HTTP/3 the body is read to its end and dropped
- * first, because clients would see a reset stream otherwise.
+ * lingers.  With HTTP/2 and HTTP/3 the body is first read to its end and
+ * dropped, because clients would see a reset stream.
  *
- * All belongs to the event loop, except what a job works on: its buffer, the
- * verifier or the parser, and pieces.status.  The event handlers of the request
- * are the proxy module's; r->read_event_handler brings nginx back into the
- * filter when a job is done.
+ * Everything belongs to the event loop, except what a job works on: its buffer,
+ * the verifier or the parser, and pieces.status.  The event handlers of the
+ * request are those of the proxy module; r->read_event_handler calls the filter
+ * again when a job is done.
  */
 
 #include "ngx_http_xet.h"
@@ -94,7 +93,7 @@ ngx_http_xet_verify(ngx_http_request_t *r, ngx_http_xet_upload_e upload,
 
         if (r->error_page) {
 
-            /* a redirect after an error: the body was read before it */
+            /* a redirect after an error: the body was read before */
 
             return NGX_DECLINED;
         }
@@ -198,7 +197,7 @@ ngx_http_xet_verify_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
         if (rc == NGX_ERROR) {
             ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                          "xet: no job to verify an upload");
+                          "xet: no job could be started to verify an upload");
             return NGX_HTTP_SERVICE_UNAVAILABLE;
         }
 
@@ -225,7 +224,7 @@ ngx_http_xet_verify_hold(ngx_http_request_t *r, ngx_http_xet_verify_t *v,
 
 /*
  * Copies as many of the held bytes as there is room for, and moves the held
- * buffers that may go on to *ll.
+ * buffers that may be passed on to *ll.
  */
 
 static ngx_int_t
@@ -283,7 +282,7 @@ ngx_http_xet_verify_completes(ngx_http_request_t *r,
 }
 
 
-/* NGX_DECLINED when there is nothing to post, or a job runs. */
+/* NGX_DECLINED if there is nothing to post, or a job is running. */
 
 static ngx_int_t
 ngx_http_xet_verify_post(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
@@ -328,7 +327,7 @@ ngx_http_xet_verify_next(ngx_http_request_t *r, ngx_chain_t *out)
 }
 
 
-/* Drops the rest of a body that has failed; only its last buffer goes on. */
+/* Drops the rest of a failed body; only its last buffer is passed on. */
 
 static ngx_int_t
 ngx_http_xet_verify_drop(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
@@ -393,7 +392,7 @@ ngx_http_xet_verify_xorb_job(ngx_http_xet_xorb_in_t *in, u_char *buf,
 }
 
 
-/* Bytes behind the two sections, the footer of some clients, are ignored. */
+/* Bytes after the two sections, the footer of some clients, are ignored. */
 
 static xet_status_t
 ngx_http_xet_verify_shard(void *data, u_char *buf, size_t len, ngx_uint_t last,
@@ -432,7 +431,7 @@ ngx_http_xet_verify_done(ngx_http_request_t *r, void *data)
     if (r->header_sent && (r->upstream == NULL
                            || r->upstream->cleanup == NULL))
     {
-        /* answered meanwhile, and the answer is on its way */
+        /* answered meanwhile, and the response is being sent */
 
         return;
     }
@@ -456,7 +455,7 @@ ngx_http_xet_verify_refuse(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
 
     if (u && u->cleanup) {
 
-        /* breaks off the request to the origin; drops a reference of r, too */
+        /* aborts the request to the origin; also drops a reference of r */
 
         r->main->count++;
         (*u->cleanup)(r);
@@ -473,7 +472,7 @@ ngx_http_xet_verify_refuse(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
     }
 
     /*
-     * nobody reads the buffers that have gone on: they count as consumed, so
+     * nothing reads the buffers that were passed on: they count as consumed, so
      * that nginx opens the stream's window
      */
 

@@ -1,11 +1,11 @@
 
 /*
- * The component of a zTensor file that a request names by its arguments:
- * "name" or "i", and "role" where the object has no default one.
+ * The component of a zTensor file that a request names by its arguments: "name"
+ * or "i", and "role" if the object has no default one.
  *
  * The object is copied in the job that finds it, since the object of the walk
- * is gone after that; a copy has some hundred bytes, at most what the limits
- * of names and roles allow.
+ * is freed after that.  A copy has some hundred bytes, limited by the maximum
+ * lengths of names and roles.
  */
 
 #include "ngx_http_xet.h"
@@ -88,8 +88,8 @@ ngx_http_xet_zt_component_opened(ngx_http_request_t *r, void *data,
 
 
 /*
- * In a thread.  Takes the first object from select.first on: where the request
- * has a number, there are no holes, so it is the object of that number.
+ * In a thread.  Takes the first object from select.first on: with a number
+ * there are no holes, so it is the object with that number.
  */
 
 static xet_status_t
@@ -176,7 +176,7 @@ ngx_http_xet_zt_component_choose(ngx_http_xet_zt_component_t *c)
 }
 
 
-/* Answers with XET_ZT_ROLE and the roles that the object has. */
+/* Responds with XET_ZT_ROLE and the roles of the object. */
 
 static ngx_int_t
 ngx_http_xet_zt_component_roles(ngx_http_request_t *r,

@@ -1,19 +1,19 @@
 
 /*
- * GET zt/{file}/data, zt/{file}/reconstruction: the bytes of a component, as
- * they are stored or decoded, and the reconstruction of the stored ones, for
- * Xet clients that fetch them from the xorbs themselves.
+ * GET zt/{file}/data and zt/{file}/reconstruction: the bytes of a component,
+ * stored or decoded; and the reconstruction of the stored bytes, for Xet
+ * clients that fetch them from the xorbs themselves.
  *
  * Stored bytes, and the decoded bytes of a component that is not compressed,
- * are a range of the file and are served as files are
- * (ngx_http_xet_download.h), with ranges and conditions.  "rows" makes that
- * range smaller.  The decoded bytes of a compressed component are left to the
- * client to decode if it can, otherwise the server decodes them.
+ * are a range of the file and are served like files (ngx_http_xet_download.h),
+ * with ranges and conditions.  "rows" reduces that range.  The decoded bytes of
+ * a compressed component are left to the client to decode if it can; otherwise
+ * the server decodes them.
  *
- * The stored bytes are the same content in the coding "zstd", if no frame
- * needs a dictionary or a larger window than the 8 MiB that RFC 9659 sets for
- * the coding.  The heads of the frames show this, so the component is read
- * twice: once here, without being decompressed, and once to be sent.
+ * The stored bytes are the same content in the coding "zstd", if no frame needs
+ * a dictionary or a window larger than 8 MiB, the limit of RFC 9659.  This is
+ * visible in the headers of the frames, so the component is read twice: first
+ * here, without decompression, and then to be sent.
  *
  * The Range header of a reconstruction is relative to the component.
  */
@@ -124,9 +124,9 @@ ngx_http_xet_zt_data_answer(ngx_http_request_t *r,
 
 
 /*
- * Puts the SHA-256 that the file declares for the stored bytes of the component
- * into sha256, 32 bytes.  NGX_DECLINED where the file declares none, or the
- * answer is not these bytes, all of them.
+ * Copies the SHA-256 that the file declares for the stored bytes of the
+ * component to sha256, 32 bytes.  NGX_DECLINED if the file declares none, or if
+ * the response is not exactly these bytes.
  */
 
 static ngx_int_t
@@ -165,7 +165,7 @@ ngx_http_xet_zt_data_digest(ngx_http_xet_zt_component_t *c, u_char *sha256)
 }
 
 
-/* Asks for the report: only a digest that was verified before is sent. */
+/* Reads the report: only a verified digest is sent. */
 
 static ngx_int_t
 ngx_http_xet_zt_data_report(ngx_http_request_t *r,
@@ -222,7 +222,7 @@ ngx_http_xet_zt_data_reported(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * Adds the headers of the digest.  NGX_DECLINED when no report says that the
+ * Adds the headers of the digest.  NGX_DECLINED if no report says that the
  * digest was verified.
  */
 
@@ -319,8 +319,8 @@ ngx_http_xet_zt_data_decode(ngx_http_request_t *r,
 
 /*
  * Whether the client accepts zstd as a content coding, and the component may
- * suit: its encoding is known, and it has stored bytes, but no more than the
- * limit "decode".
+ * qualify: its encoding is known, and it has stored bytes, at most the limit
+ * "decode".
  */
 
 static ngx_uint_t
@@ -445,7 +445,7 @@ ngx_http_xet_zt_data_identity(ngx_http_request_t *r,
     ngx_table_elt_t         *h;
     ngx_http_xet_content_t   content;
 
-    /* what can't be had is an error, whatever the conditions */
+    /* unavailable content is an error, whatever the conditions */
 
     status = ngx_http_xet_zt_decode_check(r, c);
 
@@ -581,7 +581,7 @@ ngx_http_xet_zt_data_shape(ngx_http_request_t *r, const xet_zt_object_t *o)
 }
 
 
-/* Adds a header with a text of the file, unless a header can't carry it. */
+/* Adds a header with a text of the file, unless it can't be a header value. */
 
 static ngx_int_t
 ngx_http_xet_zt_data_text(ngx_http_request_t *r, const char *name,
@@ -607,7 +607,9 @@ ngx_http_xet_zt_data_text(ngx_http_request_t *r, const char *name,
 }
 
 
-/* Adds a header that nginx has a place for; NULL without memory. */
+/*
+ * Adds a header that has a member in nginx's structure; NULL if out of memory.
+ */
 
 static ngx_table_elt_t *
 ngx_http_xet_zt_data_push(ngx_http_request_t *r, const char *name,

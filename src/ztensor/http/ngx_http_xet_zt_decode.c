@@ -2,22 +2,21 @@
 /*
  * The decoded form of a compressed component.
  *
- * A small component is read and decoded as a whole, at once: that takes
- * 100 KiB whatever the window, and any damage is known before the answer
- * begins.
+ * A small component is read and decoded as a whole: that takes 100 KiB whatever
+ * the window is, and damage is found before the response starts.
  *
  * A large component goes through a decoder with a window:
  *
- *     read      the reader's job hands over a chunk, which is copied, since
- *               64 KiB of zstd may decode to a thousand times as much
- *     fill      in the same job, until a piece of the answer is full
- *     send      the piece goes out; the next is made when it has gone
+ *     read      the reader's job passes a chunk, which is copied, since 64 KiB
+ *               of zstd may decode to a thousand times as much
+ *     fill      in the same job, until a piece of the response is full
+ *     send      the piece is sent; the next one is made after that
  *     more      fill again, in a job of its own, while copied input is left;
- *               then read on
+ *               then read continues
  *
- * The answer has a Content-Length, so the last piece is not sent before the
- * decoder has agreed to the end of its input.  The state is the thread's while
- * a job runs.
+ * The response has a Content-Length, so the last piece is sent only after the
+ * decoder has accepted the end of its input.  The state belongs to the thread
+ * while a job runs.
  */
 
 #include "ngx_http_xet.h"
@@ -89,7 +88,7 @@ ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
 
     zlcf = c->ztensor->conf;
 
-    /* frames may decode to nothing, and yet they are read */
+    /* frames may decode to nothing, but they are still read */
 
     if (c->component->decoded > zlcf->decoder.output
         || c->component->length > zlcf->decoder.output)
@@ -97,7 +96,7 @@ ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
         return XET_ZT_DECODE_SIZE;
     }
 
-    /* even a frame of nothing has some bytes */
+    /* even an empty frame has some bytes */
 
     return c->component->length ? XET_OK : XET_ZT_ZSTD;
 }
@@ -206,7 +205,7 @@ ngx_http_xet_zt_decode_init(ngx_http_request_t *r, ngx_http_xet_zt_decode_t *d)
 }
 
 
-/* Begins to read, with memory for the first piece of the answer. */
+/* Starts to read, with memory for the first piece of the response. */
 
 static xet_status_t
 ngx_http_xet_zt_decode_read(ngx_http_request_t *r, ngx_http_xet_zt_decode_t *d)
@@ -289,8 +288,8 @@ ngx_http_xet_zt_decode_whole(ngx_http_xet_zt_decode_t *d, const u_char *p,
 
 /*
  * XET_OK: more input is needed, or it is the end; XET_DONE: the piece is full.
- * A full piece that has the last expected byte does not stop the decoder: the
- * rest of the input adds nothing to it, and is to be seen before it is sent.
+ * A full piece with the last expected byte does not stop the decoder: the rest
+ * of the input adds nothing to it, but must be read before it is sent.
  */
 
 static xet_status_t
@@ -451,7 +450,7 @@ ngx_http_xet_zt_decode_failed(ngx_http_request_t *r,
 {
     if (d->stream.begun) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "xet: a decoded component ends early: %s",
+                      "xet: a decoded component was truncated: %s",
                       xet_status_text(status));
 
         ngx_http_finalize_request(r, ngx_http_xet_break_off(r));

@@ -1,11 +1,11 @@
 
 /*
- * GET zt/{file}, zt/{file}/object: a page of the objects of a zTensor file, or
- * one of them, as JSON.  HEAD of the former: whether the file is a zTensor
- * file, and how many objects it has.
+ * GET zt/{file} and zt/{file}/object: a page of the objects of a zTensor file,
+ * or one of them, as JSON.  HEAD of the former: whether the file is a zTensor
+ * file, and the number of its objects.
  *
- * The page is written in the jobs that read the manifest, into a pool of its
- * own; it ends at "limit" objects or at 8 MiB, whichever comes first.
+ * The page is written in the jobs that read the manifest, into its own pool.
+ * It ends at "limit" objects or at 8 MiB, whichever comes first.
  */
 
 #include "ngx_http_xet.h"
@@ -215,7 +215,7 @@ ngx_http_xet_zt_list_walk(ngx_http_request_t *r, ngx_http_xet_zt_list_t *list)
 }
 
 
-/* In a thread; nobody else uses list->pool meanwhile. */
+/* In a thread; nothing else uses list->pool meanwhile. */
 
 static xet_status_t
 ngx_http_xet_zt_list_object(void *ctx, xet_zt_object_t *o)

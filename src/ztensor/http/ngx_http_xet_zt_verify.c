@@ -1,39 +1,36 @@
 
 /*
- * GET zt/{file}/verify: whether data is what the file declares it to be, for
- * one object or for all of them, as JSON.
+ * GET zt/{file}/verify: checks the data of one object, or of all objects,
+ * against the declarations of the file.  The report is JSON.
  *
  *     open      is the file a zTensor file, and not too large to be verified
- *     walk      a batch of objects is copied
- *     verify    the components of the batch are read through digests and
- *               decoders
- *     send      the batch's part of the answer; when that has gone, the next
- *               batch
+ *     walk      copies a batch of objects
+ *     verify    reads the components of the batch through digests and decoders
+ *     send      sends the batch's part of the report; after that the next batch
  *
- * Components are read in the order of their places in the file, and those that
- * lie side by side in one go: most files have many small ones.  A component
- * that shares its bytes with another is read by itself.  The components of a
- * sparse object are read one behind the other, "values" first, since indices
- * are held against each other.
+ * Components are read in the order of their positions in the file, adjacent
+ * ones in one go: most files have many small ones.  A component that shares
+ * bytes with another is read separately.  The components of a sparse object are
+ * read one after the other, "values" first, since indices are compared with
+ * each other.
  *
- * Digests are computed and data is decoded in the reader's jobs; the batch is
- * the thread's while a read is under way.  Memory is that of a batch, whatever
- * the file: the copies of objects, a buffer of 64 KiB, a zstd window, 2 MiB as
- * soon as a component is decoded as a whole, up to 16 MiB for indices, and a
- * piece of 128 KiB.
+ * Digests and decoding are done in the reader's jobs; the batch belongs to the
+ * thread during a read.  Memory is that of a batch: the copies of objects, a
+ * buffer of 64 KiB, a zstd window, 2 MiB when a component is decoded as a
+ * whole, up to 16 MiB for indices, and a piece of 128 KiB.
  *
- * A piece that the reader hands over may decode to gigabytes.  When a job has
- * decoded its share, the rest of the piece is kept and decoded in a job of its
- * own; the next piece is read when that one is done.
+ * A piece from the reader may decode to gigabytes.  When a job has decoded its
+ * share, the rest of the piece is kept and decoded in its own job; then the
+ * next piece is read.
  *
- * What the request may still read and decode is checked before a component
- * begins, as the manifest declares its length.  Where it does not, all that is
- * left is set aside, and the unused part given back at the component's end.
+ * The limits for reading and decoding are checked before each component, by the
+ * length in the manifest.  If the manifest has none, all that is left is
+ * reserved, and the unused part is returned at the end of the component.
  *
- * Reports are kept in PostgreSQL: the data of a file never changes, so it is
- * read for this once.  A row has the reports on all components of an object;
- * where only one of several was asked for, nothing is kept.  Damaged rows are
- * ignored, and their objects verified again.
+ * Reports are stored in PostgreSQL: the data of a file never changes, so it is
+ * read once for this.  A row has the reports on all components of an object; if
+ * only one of several was requested, nothing is stored.  Damaged rows are
+ * ignored, and their objects are verified again.
  */
 
 #include "ngx_http_xet.h"
@@ -347,10 +344,7 @@ ngx_http_xet_zt_verify_walked(ngx_http_request_t *r, void *data,
 }
 
 
-/*
- * Checks that the object and the role that were asked for are there, and not
- * too large.
- */
+/* Checks that the requested object and role exist, and are not too large. */
 
 static xet_status_t
 ngx_http_xet_zt_verify_check(ngx_http_xet_zt_verify_t *v)
@@ -475,7 +469,9 @@ ngx_http_xet_zt_batch_alloc(ngx_http_xet_zt_verify_t *v)
 }
 
 
-/* Gives all items of a sparse object the place of the first in the file. */
+/*
+ * Gives all items of a sparse object the position of the first one in the file.
+ */
 
 static void
 ngx_http_xet_zt_batch_place(ngx_http_xet_zt_item_t *items, ngx_uint_t n)
@@ -521,10 +517,7 @@ ngx_http_xet_zt_batch_cmp(const void *one, const void *two)
 }
 
 
-/*
- * Starts to read the next items that lie side by side.  XET_OK when all items
- * are done.
- */
+/* Starts to read the next adjacent items.  XET_OK if all items are done. */
 
 static xet_status_t
 ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v)
@@ -589,7 +582,7 @@ ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v)
 }
 
 
-/* If enough is left for a component, sets it aside and returns 1. */
+/* If enough is left for a component, reserves it and returns 1. */
 
 static ngx_uint_t
 ngx_http_xet_zt_batch_afford(ngx_http_xet_zt_verify_t *v,
@@ -608,7 +601,7 @@ ngx_http_xet_zt_batch_afford(ngx_http_xet_zt_verify_t *v,
     {
         decoded = c->has_decoded ? c->decoded : ngx_min(output, v->left);
 
-        /* more than the decoder makes is not decoded */
+        /* bytes beyond the decoder's output are not decoded */
 
         if (decoded <= output) {
             item->cost = ngx_max(item->cost, decoded);
@@ -625,7 +618,7 @@ ngx_http_xet_zt_batch_afford(ngx_http_xet_zt_verify_t *v,
 }
 
 
-/* Makes the report on an item of which there is nothing to read. */
+/* Makes the report on an item without bytes to read. */
 
 static xet_status_t
 ngx_http_xet_zt_batch_empty(ngx_http_xet_zt_verify_t *v,
@@ -812,7 +805,7 @@ ngx_http_xet_zt_batch_worked(ngx_http_request_t *r, void *data)
 }
 
 
-/* Goes on with the rest of a piece, the next piece, or the next range. */
+/* Continues with the rest of a piece, the next piece, or the next range. */
 
 static xet_status_t
 ngx_http_xet_zt_batch_continue(ngx_http_request_t *r,
@@ -937,7 +930,7 @@ ngx_http_xet_zt_reports_apply(ngx_http_xet_zt_verify_t *v, uint64_t index,
     xet_zt_report_t          any;
     ngx_http_xet_zt_item_t  *item;
 
-    /* all reports or none: components are held against each other */
+    /* all reports or none: components are compared with each other */
 
     for (place = 0; place < report->len; place += XET_ZT_REPORT_LEN) {
         if (report->len - place < XET_ZT_REPORT_LEN
@@ -1004,8 +997,8 @@ ngx_http_xet_zt_reports_keep(ngx_http_request_t *r,
 
 
 /*
- * Packs the reports of an object.  NGX_DECLINED when all of them are kept
- * already, or one of them is not to be kept.
+ * Packs the reports of an object.  NGX_DECLINED if all of them are stored
+ * already, or one of them must not be stored.
  */
 
 static ngx_int_t
@@ -1031,7 +1024,7 @@ ngx_http_xet_zt_reports_pack(u_char *dst, ngx_http_xet_zt_item_t *items,
 }
 
 
-/* The part of the answer on a batch, once every item has a report. */
+/* The part of the response for a batch, when every item has a report. */
 
 static void
 ngx_http_xet_zt_verify_send(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v,
@@ -1083,7 +1076,7 @@ ngx_http_xet_zt_verify_json(ngx_http_xet_zt_verify_t *v)
 }
 
 
-/* The client has taken a part of the answer: makes the next one. */
+/* The client has taken a part of the response: makes the next one. */
 
 static void
 ngx_http_xet_zt_verify_next(ngx_http_request_t *r, void *data)
@@ -1117,7 +1110,7 @@ ngx_http_xet_zt_verify_failed(ngx_http_request_t *r,
 {
     if (v->stream.begun) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "xet: a verification ends early: %s",
+                      "xet: a verification was truncated: %s",
                       xet_status_text(status));
 
         ngx_http_finalize_request(r, ngx_http_xet_break_off(r));

@@ -2,22 +2,21 @@
 /*
  * Stored files as zTensor files.
  *
- *     open      the reader finds the file; PostgreSQL may have a verdict
- *     queried   the verdict is restored, or made now:
- *     check     the core says which range it needs next, the reader feeds it
- *               in its jobs, until there is a verdict, which is sent to
- *               PostgreSQL; nobody waits for that
- *     walk      a part of the manifest is read in the same way, for the
- *               caller's handler of objects
+ *     open      the reader finds the file; PostgreSQL may have a check result
+ *     queried   the result is restored, or made now:
+ *     check     the core names the range that it needs next, and the reader
+ *               feeds it in its jobs, until there is a result, which is sent
+ *               to PostgreSQL without waiting
+ *     walk      reads a part of the manifest in the same way, for the caller's
+ *               handler of objects
  *
- * CBOR is parsed where bytes are decoded, in the jobs; the event loop sees
- * verdicts only.  The record of the file and a walk are the thread's while a
- * read is under way.  All that is here goes with the request's pool.
+ * CBOR is parsed in the jobs that decode bytes; the event loop sees only
+ * results.  The record of the file and a walk belong to the thread during a
+ * read.  All memory belongs to the request's pool.
  *
- * A verdict that PostgreSQL has kept is held against the file's size and the
- * limits before it is used (xet_zt_cache.c).  If the verdict passes and the
- * manifest still is not what it says, that is a fault of the server and ends
- * with 500.
+ * A result from PostgreSQL is compared with the size of the file and the limits
+ * before it is used (xet_zt_cache.c).  If it passes but contradicts the
+ * manifest, the request fails with 500.
  */
 
 #include "ngx_http_xet.h"
@@ -132,7 +131,7 @@ ngx_http_xet_ztensor_open(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
     status = ngx_http_xet_reader_open(r, z->reader, &z->hash,
                                       ngx_http_xet_ztensor_opened);
 
-    /* the empty file is open at once, and no verdict on it is kept */
+    /* the empty file is open at once, and has no cached result */
 
     if (status == XET_OK) {
         status = ngx_http_xet_ztensor_check(r, z);
@@ -209,8 +208,8 @@ ngx_http_xet_ztensor_restore(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z)
 
     if (status == XET_ZT_STALE) {
         ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
-                      "xet: a kept verdict on a zTensor file is damaged, "
-                      "the file is checked again");
+                      "xet: a cached check result of a zTensor file is "
+                      "damaged; checking the file again");
 
         xet_zt_destroy(z->zt);
         z->zt = NULL;
@@ -265,7 +264,7 @@ ngx_http_xet_ztensor_check_feed(void *data, const u_char *p, size_t len)
 }
 
 
-/* A range was read, or as much of it as the verdict needed. */
+/* A range was read, or as much of it as the check needed. */
 
 static void
 ngx_http_xet_ztensor_checked(ngx_http_request_t *r, void *data,
@@ -361,8 +360,8 @@ ngx_http_xet_ztensor_walked(ngx_http_request_t *r, void *data,
 
         if (status != XET_OK && status != XET_NOMEM) {
             ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
-                          "xet: a kept verdict on a zTensor file is not of "
-                          "this file: %s", xet_status_text(status));
+                          "xet: a cached check result does not belong to its "
+                          "zTensor file: %s", xet_status_text(status));
             status = XET_ZT_STALE;
         }
     }

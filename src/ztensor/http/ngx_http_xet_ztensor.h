@@ -1,7 +1,7 @@
 
 /*
- * Stored files as zTensor files: the verdict on one, kept from before or made
- * now, and walks over its objects.
+ * Stored files as zTensor files: the check of a file, cached or made now, and
+ * walks over its objects.
  */
 
 #ifndef _NGX_HTTP_XET_ZTENSOR_H_INCLUDED_
@@ -45,7 +45,7 @@ extern ngx_module_t  ngx_http_xet_ztensor_module;
 
 
 /*
- * The handler of an operation below: called once, from the event loop, when
+ * The handler of an operation below: called once, from the event loop, after
  * the operation has returned XET_AGAIN.  status is one of the reader's
  * (ngx_http_xet_download.h), or one that the operation names.
  */
@@ -53,9 +53,9 @@ typedef void (*ngx_http_xet_ztensor_pt)(ngx_http_request_t *r, void *data,
     xet_status_t status);
 
 /*
- * Takes the next len bytes of a range, in a thread.  XET_OK goes on, XET_DONE
- * pauses behind these bytes; any other status ends the range and goes to the
- * handler.  XET_AGAIN must not be returned.
+ * Takes the next len bytes of a range, in a thread.  XET_OK continues, XET_DONE
+ * pauses after these bytes; any other status ends the range and is passed to
+ * the handler.  XET_AGAIN must not be returned.
  */
 typedef xet_status_t (*ngx_http_xet_ztensor_consume_pt)(void *data,
     const u_char *p, size_t len);
@@ -86,35 +86,35 @@ struct ngx_http_xet_ztensor_s {
 
 
 /*
- * Makes the state, which lives as long as the request, and parses the
+ * Creates the state, which lives as long as the request, and parses the
  * arguments, whose texts are in the request's pool; wanted is XET_ZT_ARG_*.
- * data is what the handlers of open and walk get; it must live as long.
+ * data is passed to the handlers of open and walk; it must live as long.
  * XET_OK, XET_NOMEM, or an error of xet_zt_query_parse().
  */
 xet_status_t ngx_http_xet_ztensor_create(ngx_http_request_t *r,
     unsigned wanted, ngx_http_xet_ztensor_t **z, void *data);
 
 /*
- * The end of a content handler: opens the file of the path under the access
- * rules of the request and finds the verdict on it by the limits of the
- * location.  attributes: 1 when the attributes of the root are wanted.  Returns
- * what a content handler returns: NGX_AGAIN, and the handler will be called,
- * with XET_OK for a file that can be listed, with the verdict on any other, or
- * with an error; or the answer to such a verdict or error.
+ * The end of a content handler: opens the file of the path with the permissions
+ * of the request, and finds its check result under the limits of the location.
+ * attributes: 1 if the attributes of the root are needed.  Returns the result
+ * of a content handler: NGX_AGAIN if the handler will be called, with XET_OK
+ * for a file that can be listed, with the check result of any other file, or
+ * with an error; otherwise the response to such a result or error.
  *
  * The first request for a file reads its whole manifest: memory as
- * xet_zt_limits_t says.  Of several first requests at a time each does so, and
- * all find the same verdict.
+ * xet_zt_limits_t says.  Several first requests at once all do so, and have the
+ * same result.
  */
 ngx_int_t ngx_http_xet_ztensor_open(ngx_http_request_t *r,
     ngx_http_xet_ztensor_t *z, ngx_uint_t attributes,
     ngx_http_xet_ztensor_pt handler);
 
 /*
- * Reads the objects of a file that can be listed that z->select matches.
- * object is called for each, in a thread, with z->data; it returns XET_OK for
- * more, XET_DONE for no more, or XET_NOMEM.  XET_AGAIN: the handler will be
- * called, with XET_OK at the end of the walk or with an error.  Otherwise such
+ * Reads the objects of a file that can be listed that match z->select.  object
+ * is called for each, in a thread, with z->data; it returns XET_OK for more,
+ * XET_DONE for no more, or XET_NOMEM.  XET_AGAIN: the handler will be called,
+ * with XET_OK at the end of the walk or with an error.  Otherwise returns such
  * a status at once.
  */
 xet_status_t ngx_http_xet_ztensor_walk(ngx_http_request_t *r,
@@ -122,10 +122,10 @@ xet_status_t ngx_http_xet_ztensor_walk(ngx_http_request_t *r,
     ngx_http_xet_ztensor_pt handler);
 
 /*
- * Reads a range of the file, which must not be empty; data is what consume and
- * handler get.  XET_AGAIN: the handler will be called, with XET_OK at a pause,
- * after which ngx_http_xet_ztensor_next() goes on, with XET_DONE at the end of
- * the range, or with an error.  Otherwise such a status at once.
+ * Reads a range of the file, which must not be empty; data is passed to consume
+ * and handler.  XET_AGAIN: the handler will be called, with XET_OK at a pause,
+ * after which ngx_http_xet_ztensor_next() continues, with XET_DONE at the end
+ * of the range, or with an error.  Otherwise returns such a status at once.
  */
 xet_status_t ngx_http_xet_ztensor_read(ngx_http_request_t *r,
     ngx_http_xet_ztensor_t *z, const xet_range_t *range,
@@ -135,8 +135,8 @@ xet_status_t ngx_http_xet_ztensor_next(ngx_http_request_t *r,
     ngx_http_xet_ztensor_t *z);
 
 /*
- * Answers with an error, with container and offset if status is a verdict on
- * the file.  Returns what ngx_http_finalize_request() takes.
+ * Sends an error, with container and offset if status is a check result of the
+ * file.  Returns what ngx_http_finalize_request() takes.
  */
 ngx_int_t ngx_http_xet_ztensor_error(ngx_http_request_t *r,
     ngx_http_xet_ztensor_t *z, xet_status_t status);
@@ -145,9 +145,8 @@ ngx_int_t ngx_http_xet_ztensor_error(ngx_http_request_t *r,
 /* The component of a file that a request names by its arguments. */
 
 /*
- * Called in the event loop, once the component is known.  NGX_AGAIN: the
- * handler finalizes the request later; otherwise the caller does, with what
- * the handler returns.
+ * Called in the event loop when the component is known.  NGX_AGAIN: the handler
+ * finalizes the request later; otherwise the caller does, with the result.
  */
 typedef ngx_int_t (*ngx_http_xet_zt_component_pt)(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);
@@ -166,16 +165,16 @@ struct ngx_http_xet_zt_component_s {
 
 
 /*
- * Parses the arguments, opens the file of the path, and calls the handler for
- * a component of a valid object whose bytes are in this file; everything else
- * is answered with an error.  wanted: XET_ZT_ARG_* besides the arguments for
- * object and role.  Returns what a content handler returns.
+ * Parses the arguments, opens the file of the path, and calls the handler for a
+ * component of a valid object whose bytes are in this file; otherwise sends an
+ * error.  wanted: XET_ZT_ARG_* besides the arguments for object and role.
+ * Returns the result of a content handler.
  */
 ngx_int_t ngx_http_xet_zt_component(ngx_http_request_t *r, unsigned wanted,
     ngx_http_xet_zt_component_pt handler);
 
 
-/* The decoded form of a compressed component, as an answer. */
+/* The decoded form of a compressed component, as a response. */
 
 /*
  * Whether a component may be sent, by its description: XET_OK, XET_ZT_DECODE,
@@ -185,17 +184,16 @@ xet_status_t ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);
 
 /*
- * Sends the decoded component; the caller has checked it and the conditions of
- * the request, and has set all headers but those of type and length.  A Range
- * header of the request is ignored.  A component of
- * up to 1 MiB, stored and decoded, is decoded before anything is sent, so
- * invalid zstd is answered with 422; with a larger component that holds for
- * the first 256 KiB, after which an error cuts the connection.
+ * Sends the decoded component.  The caller has checked it and the conditions of
+ * the request, and has set all headers except type and length.  A Range header
+ * is ignored.  A component of up to 1 MiB, stored and decoded, is decoded
+ * before anything is sent, so invalid zstd is answered with 422.  With a larger
+ * one this holds for the first 256 KiB; a later error closes the connection.
  *
- * Memory: both forms of a small component; else a piece of each form, the
+ * Memory: both forms of a small component; otherwise a piece of each form, the
  * decoder's window and its state.
  *
- * Returns what a handler of components returns.
+ * Returns the result of a handler of components.
  */
 ngx_int_t ngx_http_xet_zt_decode_send(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);

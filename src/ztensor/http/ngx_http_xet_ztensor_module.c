@@ -1,7 +1,6 @@
 
 /*
- * The module of zTensor files: directives that say within which limits they
- * are read.
+ * The module of zTensor files: directives that set the limits for reading them.
  */
 
 #include "ngx_http_xet.h"
@@ -156,7 +155,7 @@ ngx_http_xet_ztensor_limits(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Which values a parameter may have, or which parameters there are. */
+/* Describes the valid values of a parameter, or the valid parameters. */
 
 static void
 ngx_http_xet_zt_limit_must(ngx_str_t *param, u_char *p, u_char *last)

@@ -598,7 +598,7 @@ sub settle {
 sub cut_off {
 	my ($node) = @_;
 
-	my $line = qr/(\d+)#\d+: xet: (connect(?:ing|ed)) to PostgreSQL/;
+	my $line = qr/(\d+)#\d+: xet: ((?:re)?connect(?:ing|ed)) to PostgreSQL/;
 	my %failed;
 
 	for (split(/\n/, $node->log())) {

@@ -134,7 +134,7 @@ sub refused {
 	# what is registered while its xorb is healed is to be sent again
 
 	return if $r->{status} == 503
-		&& $r->{body} =~ /healed or collected|xorb of the file locked/
+		&& $r->{body} =~ /replaced or removed|of the file is locked/
 		&& grep { $_ != $req && $_->{xorb}
 			&& $self->{model}{broken}{$_->{xorb}{hash}} }
 			@{ $self->{running} };
