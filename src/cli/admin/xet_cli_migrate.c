@@ -62,8 +62,7 @@ xet_cli_migrate(const xet_cli_args_t *args)
 
     if (folder == NULL) {
         return xet_cli_fail(XET_CLI_ERROR, "migrate",
-                            "the folder of the migrations is not found, "
-                            "give --sql");
+                            "migrations folder not found; set --sql");
     }
 
     memset(&m, 0, sizeof(m));
@@ -108,8 +107,7 @@ xet_cli_migrate_newest(const xet_cli_args_t *args, uint64_t *newest)
 
     if (folder == NULL) {
         return xet_cli_fail(XET_CLI_ERROR, "migrate",
-                            "the folder of the migrations is not found, "
-                            "give --sql");
+                            "migrations folder not found; set --sql");
     }
 
     memset(&m, 0, sizeof(m));
@@ -196,7 +194,7 @@ xet_cli_migrate_list(xet_cli_migrate_t *m)
 
         return xet_cli_fail(XET_CLI_ERROR, m->folder,
                             i ? strerror(errno)
-                              : "there are no migrations in it");
+                              : "contains no migrations");
     }
 
     next = 10000;
@@ -212,7 +210,7 @@ xet_cli_migrate_list(xet_cli_migrate_t *m)
 
         if (number == 0 || number == next) {
             return xet_cli_fail(XET_CLI_ERROR, name,
-                                "its number is zero or used twice");
+                                "the migration number is zero or used twice");
         }
 
         next = number;
@@ -284,8 +282,8 @@ static int
 xet_cli_migrate_newer(void *ctx, const xet_cli_pg_row_t *row)
 {
     return xet_cli_fail(XET_CLI_FAULT, xet_cli_pg_text(row, 0),
-                        "the database has it, which is newer than this "
-                        "folder");
+                        "is applied, but unknown to this version: the database "
+                        "is newer");
 }
 
 
@@ -314,7 +312,7 @@ xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
 
     } else if (rc == XET_CLI_OK && strcmp(state, "changed") == 0) {
         rc = xet_cli_fail(XET_CLI_FAULT, name,
-                          "was changed after it had been applied");
+                          "was changed after it was applied");
     }
 
     free(text);
@@ -355,7 +353,7 @@ xet_cli_migrate_read(xet_cli_migrate_t *m, const char *name, char *sum)
     if (ferror(file) || len > XET_CLI_MIGRATE_MAX || memchr(text, '\0', len)
         || EVP_Digest(text, len, digest, NULL, EVP_sha256(), NULL) != 1)
     {
-        (void) xet_cli_fail(XET_CLI_ERROR, path, "is no migration");
+        (void) xet_cli_fail(XET_CLI_ERROR, path, "is not a migration file");
         free(text);
         text = NULL;
 

@@ -56,7 +56,7 @@ xet_cli_pg_open(const xet_cli_args_t *args, int *rc)
 
     if (conninfo == NULL) {
         *rc = xet_cli_fail(XET_CLI_USAGE, "postgres",
-                           "give --postgres or XET_POSTGRES");
+                           "set --postgres or XET_POSTGRES");
         return NULL;
     }
 
@@ -180,8 +180,9 @@ xet_cli_pg_primary(xet_cli_pg_t *pg)
     rc = xet_cli_pg_number(pg, "SELECT pg_is_in_recovery()", NULL, &standby);
 
     return (rc == XET_CLI_OK && standby)
-           ? xet_cli_fail(XET_CLI_ERROR, "postgres", "is a standby, which may"
-                          " be behind; the primary has to be asked")
+           ? xet_cli_fail(XET_CLI_ERROR, "postgres",
+                          "is a standby, which may lag behind; connect to the "
+                          "primary")
            : rc;
 }
 
@@ -214,8 +215,7 @@ xet_cli_pg_rows(xet_cli_pg_t *pg, xet_cli_pg_row_pt row, void *ctx)
             PQreset(pg->conn);
 
             return xet_cli_fail(XET_CLI_ERROR, "postgres",
-                                "COPY from or to this program is not "
-                                "possible");
+                                "COPY from or to the client is not supported");
         }
 
         if (rc == XET_CLI_OK) {
@@ -362,9 +362,10 @@ xet_cli_pg_secrets(const PQconninfoOption *options, char **password,
         }
 
         if (!xet_cli_pg_plain(o->val)) {
-            return xet_cli_fail(XET_CLI_ERROR, o->keyword, "is too long or ends"
-                                " with a space, and can't be handed over to"
-                                " the programs of PostgreSQL");
+            return xet_cli_fail(XET_CLI_ERROR, o->keyword,
+                                "is too long, has a line break or ends with a "
+                                "space; cannot pass it to pg_dump or "
+                                "pg_restore");
         }
 
         n = asprintf(&text, "%s%s=%s\n", *service ? *service

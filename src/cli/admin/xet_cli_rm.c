@@ -24,7 +24,7 @@ xet_cli_rm(const xet_cli_args_t *args)
 
     if ((repo == NULL) == (args->count == 0)) {
         return xet_cli_fail(XET_CLI_USAGE, "rm",
-                            "needs hashes of files, or --repo");
+                            "expected either file hashes or --repo");
     }
 
     return repo ? xet_cli_rm_repo(args, repo)
@@ -62,7 +62,7 @@ xet_cli_rm_repo(const xet_cli_args_t *args, const char *name)
 
     if (!xet_token_repo_ok((const uint8_t *) name, strlen(name))) {
         return xet_cli_fail(XET_CLI_USAGE, name,
-                            "is no name of a repository");
+                            "invalid repository name");
     }
 
     h = xet_cli_http_create(args, &rc);

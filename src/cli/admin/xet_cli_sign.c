@@ -110,7 +110,7 @@ xet_cli_token_mint(const xet_cli_args_t *args)
 
         if (status != XET_OK) {
             rc = xet_cli_fail(XET_CLI_USAGE, "token",
-                              "a claim is too long, or not allowed");
+                              "a claim is too long or not allowed");
         }
     }
 
@@ -155,7 +155,7 @@ xet_cli_token_claims(const xet_cli_args_t *args, xet_token_params_t *params,
                                   strlen(scope)))
     {
         return xet_cli_fail(XET_CLI_USAGE, "token",
-                            "--scope is read, write, delete or admin");
+                            "--scope must be read, write, delete or admin");
     }
 
     claims->iat = (uint64_t) time(NULL);
@@ -204,7 +204,7 @@ xet_cli_token_repo(const xet_cli_args_t *args, char **repo)
     xet_cli_pg_close(pg);
 
     return (rc == XET_CLI_OK && *repo == NULL)
-           ? xet_cli_fail(XET_CLI_FAULT, name, "no such repo") : rc;
+           ? xet_cli_fail(XET_CLI_FAULT, name, "no such repository") : rc;
 }
 
 
@@ -288,7 +288,7 @@ xet_cli_token_answer(const xet_cli_args_t *args, const xet_cli_request_t *r)
         || !xet_cli_json_get_u64(answer, "exp", &t.exp))
     {
         rc = xet_cli_fail(XET_CLI_NETWORK, "server",
-                          "the answer has no token");
+                          "the response has no token");
 
     } else {
         t.len = strlen(t.token);
@@ -329,7 +329,8 @@ xet_cli_url(const xet_cli_args_t *args)
         != XET_OK)
     {
         rc = xet_cli_fail(XET_CLI_USAGE, args->operands[0],
-                          "is no HASH.TAG, as files in the store are named");
+                          "is not HASH.TAG, the file name of a copy in the "
+                          "store");
     }
 
     rc = rc ? rc : xet_cli_args_time(args, XET_CLI_OPT_LIFETIME,
@@ -370,7 +371,8 @@ xet_cli_url_ranges(const xet_cli_args_t *args, xet_range_t *ranges,
         != XET_OK)
     {
         return xet_cli_fail(XET_CLI_USAGE, list,
-                            "ranges are A-B, several with commas, ascending");
+                            "invalid range; expected A-B, several with commas "
+                            "in ascending order");
     }
 
     return XET_CLI_OK;
@@ -422,7 +424,7 @@ xet_cli_url_sign(const xet_cli_args_t *args, const xet_sign_url_t *url)
 
     if (status != XET_OK) {
         rc = xet_cli_fail(XET_CLI_USAGE, "url",
-                          "the ranges overlap, or do not ascend");
+                          "the ranges overlap or are not in ascending order");
 
     } else {
         rc = xet_cli_url_print(args, &b, url->expires);
@@ -488,7 +490,7 @@ xet_cli_key_read(xet_cli_key_t *key, const xet_cli_args_t *args)
     name = args->value[XET_CLI_OPT_KEY];
 
     if (name == NULL) {
-        return xet_cli_fail(XET_CLI_USAGE, args->verb, "needs --key");
+        return xet_cli_fail(XET_CLI_USAGE, args->verb, "--key is required");
     }
 
     key->file = malloc(XET_JWK_DOCUMENT_MAX + 1);
@@ -519,7 +521,7 @@ xet_cli_key_read(xet_cli_key_t *key, const xet_cli_args_t *args)
     }
 
     if (key->len > XET_JWK_DOCUMENT_MAX) {
-        return xet_cli_fail(XET_CLI_ERROR, name, "is too long for a key");
+        return xet_cli_fail(XET_CLI_ERROR, name, "is too long for a key file");
     }
 
     return XET_CLI_OK;
@@ -545,7 +547,7 @@ xet_cli_key_first(xet_cli_key_t *key, const xet_cli_args_t *args,
         return XET_CLI_OK;
 
     case 0:
-        return xet_cli_fail(XET_CLI_ERROR, name, "there is no key in it");
+        return xet_cli_fail(XET_CLI_ERROR, name, "contains no key");
 
     default:
         return xet_cli_failf(XET_CLI_ERROR, name, "line %u: %s",

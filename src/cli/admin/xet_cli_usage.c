@@ -80,14 +80,14 @@ xet_cli_usage(const xet_cli_args_t *args)
 
     if ((u.repo && u.subject) || (u.issuer && !u.subject)) {
         return xet_cli_fail(XET_CLI_USAGE, "usage",
-                            "of a --repo or of a --subject, which may have"
-                            " an --issuer");
+                            "use either --repo or --subject; --issuer needs "
+                            "--subject");
     }
 
     if (args->value[XET_CLI_OPT_SET] && !u.repo && !u.subject) {
         return xet_cli_fail(XET_CLI_USAGE, "--set",
-                            "needs a --repo or a --subject, '*' for all that"
-                            " have no limits of their own");
+                            "needs --repo or --subject; '*' stands for all "
+                            "without limits of their own");
     }
 
     u.pg = xet_cli_pg_open(args, &rc);
@@ -120,7 +120,7 @@ xet_cli_usage_find(xet_cli_usage_t *u)
     u->store = xet_cli_named(u->pg, u->repo, &rc);
 
     if (rc == XET_CLI_OK && u->store == NULL && xet_cli_named_hub(u->repo)) {
-        return xet_cli_fail(XET_CLI_FAULT, u->repo, "no such repo");
+        return xet_cli_fail(XET_CLI_FAULT, u->repo, "no such repository");
     }
 
     u->repo = u->store ? u->store : u->repo;
@@ -175,9 +175,8 @@ xet_cli_usage_set(xet_cli_usage_t *u, const char *text)
 
         if (i == 3) {
             return xet_cli_fail(XET_CLI_USAGE, "--set",
-                                "needs stored=SIZE, logical=SIZE,"
-                                " metadata=SIZE or several with commas between"
-                                " them, or none");
+                                "expected stored=SIZE, logical=SIZE or "
+                                "metadata=SIZE, several with commas, or none");
         }
 
         if (p[len] == '\0') {
@@ -477,8 +476,8 @@ xet_cli_usage_store(void *ctx, const xet_cli_pg_row_t *row)
 
     if (!u->json) {
         printf("%-7s %8" PRIu64 " %16" PRIu64 " %16s %16" PRIu64 " %16s %16"
-               PRIu64 " %" PRIu64 " xorbs, %" PRIu64 " bytes nobody's, %"
-               PRIu64 " bytes to be collected\n", "store", files, logical,
+               PRIu64 " xorbs %" PRIu64 ", bytes charged to nobody %" PRIu64
+               ", bytes to be collected %" PRIu64 "\n", "store", files, logical,
                "-", stored, "-", saved, xet_cli_pg_u64(row, 3),
                xet_cli_pg_u64(row, 4), xet_cli_pg_u64(row, 5));
 

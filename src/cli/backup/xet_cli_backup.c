@@ -65,8 +65,8 @@ xet_cli_backup(const xet_cli_args_t *args)
         return xet_cli_backup_read(args);
     }
 
-    rc = xet_cli_backup_operand(args->operands[0], "back up to a folder, and"
-                                " pack the folder with tar");
+    rc = xet_cli_backup_operand(args->operands[0],
+                                "back up to a folder, then pack it with tar");
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -114,8 +114,9 @@ xet_cli_backup_read(const xet_cli_args_t *args)
     int           rc;
     xet_store_t  *place;
 
-    rc = xet_cli_backup_operand(args->operands[0], "unpack the archive with"
-                                " tar, and verify the folder");
+    rc = xet_cli_backup_operand(args->operands[0],
+                                "unpack the archive with tar, then verify the "
+                                "folder");
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -364,7 +365,7 @@ xet_cli_backup_row(void *ctx, const xet_cli_pg_row_t *row)
     xet_cli_backup_t  *b = ctx;
 
     if (!xet_cli_pg_hash(row, 0, &copy.hash)) {
-        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row without a hash");
+        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row has no hash");
     }
 
     xet_cli_copy_row(&copy, row, 1);
@@ -401,8 +402,8 @@ xet_cli_backup_name(xet_cli_backup_t *b)
         || strftime(b->m.name, sizeof(b->m.name), form, &tm) == 0
         || strcmp(b->m.name, b->newest) <= 0)
     {
-        return xet_cli_fail(XET_CLI_ERROR, b->newest, "is of a time that"
-                            " nothing comes behind, remove it");
+        return xet_cli_fail(XET_CLI_ERROR, b->newest,
+                            "timestamp is too far in the future; remove it");
     }
 
     return XET_CLI_OK;
@@ -420,9 +421,9 @@ xet_cli_backup_unlock(xet_cli_backup_t *b)
                            XET_CLI_BACKUP_LOCK, NULL, &held);
 
     return (rc == XET_CLI_OK && held)
-           ? rc : xet_cli_fail(XET_CLI_ERROR, "postgres", "the session is lost"
-                               " that keeps copies from being removed: the"
-                               " backup is not complete");
+           ? rc : xet_cli_fail(XET_CLI_ERROR, "postgres",
+                               "lost the session that protects copies from "
+                               "removal: the backup is incomplete");
 }
 
 
@@ -501,7 +502,7 @@ xet_cli_backup_keep(xet_cli_backup_t *b)
         return rc ? rc : xet_cli_backup_prune(b->to, b->keep, &b->pruned);
     }
 
-    fprintf(stderr, "xet: %s: nothing is removed from it, %s\n",
+    fprintf(stderr, "xet: %s: no generation was removed: %s\n",
             b->args->operands[0], doubts);
 
     return XET_CLI_OK;

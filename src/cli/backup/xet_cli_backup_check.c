@@ -58,8 +58,7 @@ xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *place)
     if (n <= 0) {
         return n ? XET_CLI_ERROR
                  : xet_cli_fail(XET_CLI_FAULT, args->operands[0],
-                                "there is no generation in it that is"
-                                " complete");
+                                "contains no complete generation");
     }
 
     k.generations = (uint64_t) n;

@@ -82,8 +82,9 @@ xet_cli_backup_copy(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
 
     if (rc == XET_CLI_OK && !other) {
         b->damaged++;
-        xet_cli_backup_report(b, copy, "the store does not have it with its"
-                              " size any more, the backup has it");
+        xet_cli_backup_report(b, copy,
+                              "is missing from the store or has another size "
+                              "there; the backup has it");
     }
 
     return rc;
@@ -218,9 +219,9 @@ xet_cli_backup_ask(xet_cli_backup_t *b)
     rc = xet_cli_pg_exec(b->pg, "SELECT 1");
 
     return (rc == XET_CLI_OK)
-           ? rc : xet_cli_fail(rc, "postgres", "the session is lost that keeps"
-                               " copies from being removed: the backup is not"
-                               " complete");
+           ? rc : xet_cli_fail(rc, "postgres",
+                               "lost the session that protects copies from "
+                               "removal: the backup is incomplete");
 }
 
 

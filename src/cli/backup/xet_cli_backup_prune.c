@@ -56,7 +56,7 @@ xet_cli_backup_prune(xet_store_t *place, uint64_t keep,
     rc = xet_cli_place_lock(place, XET_CLI_BACKUP_READERS, 1, &had);
 
     if (rc == XET_CLI_OK && !had) {
-        fputs("xet: somebody reads the backup, so no generation is removed\n",
+        fputs("xet: the backup is being read: no generation was removed\n",
               stderr);
 
     } else if (rc == XET_CLI_OK) {
@@ -127,8 +127,9 @@ xet_cli_prune_kept(xet_store_t *place, const char *name)
     rc = xet_cli_manifest_lists(place, name, &m);
 
     return (rc == XET_CLI_OK)
-           ? rc : xet_cli_fail(rc, name, "is to be kept and damaged, so no"
-                               " generation is removed");
+           ? rc : xet_cli_fail(rc, name,
+                               "is damaged and must be kept: no generation was "
+                               "removed");
 }
 
 

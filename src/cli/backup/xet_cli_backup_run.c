@@ -176,11 +176,11 @@ xet_cli_backup_wait(pid_t pid, const char *name)
     }
 
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
-        return xet_cli_fail(XET_CLI_ERROR, name, "there is no such program");
+        return xet_cli_fail(XET_CLI_ERROR, name, "command not found");
     }
 
     return (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-           ? XET_CLI_OK : xet_cli_fail(XET_CLI_ERROR, name, "has failed");
+           ? XET_CLI_OK : xet_cli_fail(XET_CLI_ERROR, name, "failed");
 }
 
 
@@ -227,5 +227,6 @@ xet_cli_backup_heal(xet_cli_pg_t *pg, uint32_t old_tag,
     return xet_cli_interrupted
            ? XET_CLI_INTERRUPTED
            : xet_cli_fail(XET_CLI_ERROR, "postgres",
-                          "others keep a xorb locked that is to be healed");
+                          "cannot heal a xorb: other sessions keep it or its "
+                          "files locked");
 }

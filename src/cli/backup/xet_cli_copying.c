@@ -126,7 +126,7 @@ xet_cli_store(const xet_cli_args_t *args)
 
     if (strcmp(args->operands[0], "copy") != 0) {
         return xet_cli_fail(XET_CLI_USAGE, args->operands[0],
-                            "is nothing that is done with a store, copy is");
+                            "unknown subcommand; expected \"copy\"");
     }
 
     c = calloc(1, sizeof(xet_cli_copying_t));
@@ -214,7 +214,7 @@ xet_cli_copying_open(xet_cli_copying_t *c, uint64_t *threads)
 
     if (xet_store_same(c->from, c->to)) {
         return xet_cli_fail(XET_CLI_USAGE, c->to->name,
-                            "is the store that is copied from");
+                            "source and target are the same store");
     }
 
     xet_cli_pace_begin(&c->pace, rate);
@@ -235,7 +235,7 @@ xet_cli_copying_place(xet_cli_copying_t *c, xet_cli_option_t option,
 
     if (text == NULL || *text == '\0') {
         *rc = xet_cli_fail(XET_CLI_USAGE, "store copy",
-                           "needs --from and --to");
+                           "--from and --to are required");
         return NULL;
     }
 
@@ -328,7 +328,7 @@ xet_cli_copying_begin(xet_cli_copying_t *c)
     }
 
     return xet_cli_fail(XET_CLI_ERROR, c->to->name,
-                        "other runs begin all the time");
+                        "gave up: concurrent runs keep starting");
 }
 
 
@@ -418,7 +418,7 @@ xet_cli_copying_owner(xet_cli_copying_t *c, char *line)
 
     if (identity[0] && !c->named) {
         return xet_cli_fail(XET_CLI_ERROR, name,
-                            "is another store, by its identity");
+                            "is a different store, according to its identity");
     }
 
     rc = xet_cli_copying_line(c->to, line);
@@ -436,8 +436,10 @@ xet_cli_copying_owner(xet_cli_copying_t *c, char *line)
     return (len == strlen(c->store.identity)
             && memcmp(line, c->store.identity, len) == 0)
            ? XET_CLI_OK
-           : xet_cli_fail(XET_CLI_ERROR, name, "gets the copies of another"
-                          " store, by its file \"" XET_CLI_COPYING_MARK "\"");
+           : xet_cli_fail(XET_CLI_ERROR, name,
+                          "is the target of a copy from another store, "
+                          "according to its file "
+                          "\"" XET_CLI_COPYING_MARK "\"");
 }
 
 
@@ -471,7 +473,7 @@ xet_cli_copying_itself(xet_cli_copying_t *c, int *sure)
     }
 
     rc = xet_cli_fail(XET_CLI_USAGE, c->to->name,
-                      "is the store that is copied from");
+                      "source and target are the same store");
 
     return xet_cli_worse(rc, xet_cli_copying_unmark(c));
 }
@@ -553,7 +555,7 @@ xet_cli_copying_row(void *ctx, const xet_cli_pg_row_t *row)
     memset(r, 0, sizeof(xet_cli_copying_row_t));
 
     if (!xet_cli_pg_hash(row, 1, &r->copy.hash)) {
-        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row without a hash");
+        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row has no hash");
     }
 
     r->id = xet_cli_pg_u64(row, 0);
@@ -838,8 +840,9 @@ xet_cli_copying_lost(xet_cli_copying_t *c, const xet_cli_copying_row_t *row,
 
     xet_cli_progress_clear();
     (void) xet_cli_fail(XET_CLI_FAULT, name, (what == XET_CLI_COPY_GONE)
-                        ? "is in neither store, the next upload heals it"
-                        : "is damaged, the next upload heals it");
+                        ? "is in neither store; the next upload of the xorb "
+                          "heals it"
+                        : "is damaged; the next upload of the xorb heals it");
 
     pthread_mutex_unlock(&c->mutex);
 }
@@ -912,8 +915,8 @@ xet_cli_copying_identity(xet_cli_copying_t *c)
     }
 
     return xet_cli_fail(XET_CLI_ERROR, c->to->name,
-                        "has lost its file \"" XET_CLI_COPYING_MARK "\", has"
-                        " somebody emptied or replaced it?");
+                        "lost its file \"" XET_CLI_COPYING_MARK "\": was the"
+                        " store emptied or replaced?");
 }
 
 
@@ -927,7 +930,7 @@ xet_cli_copying_print(const xet_cli_copying_t *c)
              xet_cli_out_number("bytes", c->bytes, " bytes: "),
              xet_cli_out_number("copied", c->copied, " copied, "),
              xet_cli_out_number("copied_bytes", c->copied_bytes, NULL),
-             xet_cli_out_number("there", c->there, " were there, "),
+             xet_cli_out_number("there", c->there, " already there, "),
              xet_cli_out_number("collected", c->gone, " collected, "),
              xet_cli_out_number("lost", c->lost, " lost\n"));
 

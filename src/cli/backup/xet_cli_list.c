@@ -159,7 +159,8 @@ xet_cli_list_next(xet_cli_list_t *l)
     bad = l->notes ? xet_cli_list_note(l, line)
                    : xet_cli_list_copy(&text, &l->copy);
 
-    return bad ? xet_cli_fail(XET_CLI_FAULT, l->name, "is no list of a backup")
+    return bad ? xet_cli_fail(XET_CLI_FAULT, l->name,
+                              "is not a valid backup list")
                : XET_CLI_OK;
 }
 

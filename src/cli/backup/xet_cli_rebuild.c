@@ -105,8 +105,9 @@ xet_cli_rebuild(const xet_cli_args_t *args)
     rc = rc ? rc : xet_cli_rebuild_all(&b);
 
     if (b.began) {
-        fprintf(stderr, "xet: %s: the rebuild is not complete, run it again:"
-                " until it is, nobody removes copies without a row\n",
+        fprintf(stderr,
+                "xet: %s: the rebuild is incomplete; run it again: until then "
+                "copies without a row are not removed\n",
                 b.place->name);
     }
 
@@ -533,7 +534,7 @@ xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
         b->bad++;
         xet_cli_progress_clear();
         (void) xet_cli_fail(XET_CLI_FAULT, xet_cli_copy_path(copy, path),
-                            "is damaged, and gets no row");
+                            "is damaged; no row was added");
         return XET_CLI_OK;
     }
 
@@ -691,8 +692,9 @@ xet_cli_rebuild_print(xet_cli_rebuild_t *b)
              xet_cli_out_number("damaged", b->bad, " damaged\n"));
 
     if (b->added) {
-        fprintf(stderr, "xet: %s: nobody is charged for xorbs that were added:"
-                " when files need them again, run xet usage --recount\n",
+        fprintf(stderr,
+                "xet: %s: the added xorbs are charged to nobody; when files "
+                "need them again, run \"xet usage --recount\"\n",
                 b->place->name);
     }
 

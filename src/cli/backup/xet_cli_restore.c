@@ -82,8 +82,9 @@ xet_cli_restore(const xet_cli_args_t *args)
     int                 rc;
     xet_cli_restore_t   r;
 
-    rc = xet_cli_backup_operand(args->operands[0], "unpack the archive with"
-                                " tar, and restore the folder");
+    rc = xet_cli_backup_operand(args->operands[0],
+                                "unpack the archive with tar, then restore the "
+                                "folder");
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -158,8 +159,9 @@ xet_cli_restore_session(xet_cli_restore_t *r)
                                 XET_CLI_BACKUP_LOCK, NULL, &had);
 
     return (rc != XET_CLI_OK || had)
-           ? rc : xet_cli_fail(XET_CLI_ERROR, "postgres", "somebody removes"
-                               " copies of the store, wait for the end");
+           ? rc : xet_cli_fail(XET_CLI_ERROR, "postgres",
+                               "copies are being removed from the store; wait "
+                               "until that ends");
 }
 
 
@@ -209,7 +211,7 @@ xet_cli_restore_empty(xet_cli_restore_t *r)
 
     return (rc != XET_CLI_OK || empty)
            ? rc : xet_cli_fail(XET_CLI_ERROR, r->to->name,
-                               "the store is not empty, see --force");
+                               "the store is not empty; see --force");
 }
 
 
@@ -232,14 +234,13 @@ xet_cli_restore_manifest(xet_cli_restore_t *r)
     if (n <= 0) {
         return n ? XET_CLI_ERROR
                  : xet_cli_fail(XET_CLI_FAULT, r->args->operands[0],
-                                "there is no generation in it that is"
-                                " complete");
+                                "contains no complete generation");
     }
 
     name = r->args->value[XET_CLI_OPT_GENERATION];
 
     if (name && (strlen(name) >= XET_CLI_BACKUP_NAME || strchr(name, '/'))) {
-        rc = xet_cli_fail(XET_CLI_USAGE, name, "is no generation");
+        rc = xet_cli_fail(XET_CLI_USAGE, name, "invalid generation name");
 
     } else {
         rc = xet_cli_manifest_read(r->from, name ? name : names[n - 1],
@@ -256,7 +257,7 @@ xet_cli_restore_manifest(xet_cli_restore_t *r)
 
     if (rc == XET_CLI_OK && r->m.schema > newest) {
         rc = xet_cli_fail(XET_CLI_FAULT, r->m.name,
-                          "is of a later version than this");
+                          "was made by a later version");
     }
 
     return rc;
@@ -354,7 +355,7 @@ xet_cli_restore_state(xet_cli_restore_t *r, int *done)
 
     if (rc == XET_CLI_OK && used) {
         rc = xet_cli_fail(XET_CLI_ERROR, "postgres",
-                          "a server has sessions there, it has to be stopped");
+                          "a server is connected to the database; stop it");
     }
 
     rc = rc ? rc : xet_cli_pg_line(r->pg,
@@ -381,8 +382,8 @@ xet_cli_restore_state(xet_cli_restore_t *r, int *done)
 
     } else if (rows && !r->force) {
         rc = xet_cli_fail(XET_CLI_ERROR, "postgres",
-                          "the database has files or repositories, see"
-                          " --force");
+                          "the database has files or repositories; see "
+                          "--force");
     }
 
     return rc;
@@ -405,7 +406,7 @@ xet_cli_restore_dump(xet_cli_restore_t *r)
 
     rc = strspn(r->m.name, "0123456789TZ") == strlen(r->m.name)
          ? xet_cli_pg_exec(r->pg, sql)
-         : xet_cli_fail(XET_CLI_FAULT, r->m.name, "is no generation");
+         : xet_cli_fail(XET_CLI_FAULT, r->m.name, "invalid generation name");
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -548,8 +549,9 @@ xet_cli_restore_lost(xet_cli_restore_t *r, const xet_cli_copy_t *copy)
     r->lost++;
 
     xet_cli_progress_clear();
-    (void) xet_cli_fail(XET_CLI_FAULT, name, "the backup has no good copy of"
-                        " it, the next upload heals it");
+    (void) xet_cli_fail(XET_CLI_FAULT, name,
+                        "the backup has no intact copy; the next upload of the "
+                        "xorb heals it");
 
     return xet_cli_pg_query(r->pg, "SELECT xet.xorb_damaged(ARRAY[$1],"
                             " ARRAY[$2::integer])",
@@ -617,8 +619,8 @@ xet_cli_restore_others(xet_cli_restore_t *r)
 
     r->others = copies - (r->m.copies - r->lost);
 
-    fprintf(stderr, "xet: %s: %" PRIu64 " copies in it are not of this backup,"
-            " and are left by all who collect, see xet rebuild\n",
+    fprintf(stderr, "xet: %s: copies that are not from this backup: %" PRIu64
+            "; they are not collected, see \"xet rebuild\"\n",
             r->to->name, r->others);
 
     return XET_CLI_OK;
@@ -650,7 +652,7 @@ xet_cli_restore_print(xet_cli_restore_t *r)
              xet_cli_out_number("files", r->m.files, " files, "),
              xet_cli_out_number("copies", r->m.copies, " copies, "),
              xet_cli_out_number("bytes", r->m.bytes, " bytes: "),
-             xet_cli_out_number("there", r->there, " were there, "),
+             xet_cli_out_number("there", r->there, " already there, "),
              xet_cli_out_number("healed", r->healed, NULL),
              xet_cli_out_number("lost", r->lost, " lost\n"),
              xet_cli_out_number("others", r->others, NULL));

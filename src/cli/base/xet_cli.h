@@ -36,7 +36,10 @@
 #define XET_CLI_CLOSED       141       /* its reader is gone: ends by SIGPIPE */
 
 
-/* Prints "xet: <name>: <text>" on the standard error; returns code. */
+/*
+ * Prints "xet: <name>: <text>" on the standard error, without the name if it
+ * is NULL; returns code.
+ */
 int xet_cli_fail(int code, const char *name, const char *text);
 
 /* The same as xet_cli_fail(), with a format for the text. */

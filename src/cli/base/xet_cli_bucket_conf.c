@@ -73,7 +73,8 @@ xet_cli_bucket_conf(xet_cli_bucket_conf_t *conf, const char *text)
         && (conf->s3.endpoint == NULL || conf->s3.credentials == NULL))
     {
         rc = xet_cli_fail(XET_CLI_USAGE, conf->s3.url,
-                          "needs endpoint=URL and credentials=FILE behind it");
+                          "needs endpoint=URL and credentials=FILE after the "
+                          "bucket");
     }
 
     return rc;
@@ -120,12 +121,12 @@ xet_cli_bucket_word(xet_cli_bucket_conf_t *conf, const char *word)
 
     return good ? XET_CLI_OK
                 : xet_cli_failf(XET_CLI_USAGE, conf->s3.url,
-                                "\"%s\" is none of endpoint=,"
-                                " public_endpoint=, credentials=, profile=,"
-                                " region=, path_style, trusted_certificate=,"
-                                " timeout= of 1s to 10m, connections= of 1 to"
-                                " 1024, part= of 5m to 64m, condition=on|off,"
-                                " temp_path= and temp=",
+                                "invalid parameter \"%s\"; expected endpoint=, "
+                                "public_endpoint=, credentials=, profile=, "
+                                "region=, path_style, trusted_certificate=, "
+                                "timeout= of 1s to 10m, connections= of 1 to "
+                                "1024, part= of 5m to 64m, condition=on|off, "
+                                "temp_path= or temp=",
                                 word);
 }
 

@@ -33,7 +33,8 @@ xet_cli_failf(int code, const char *name, const char *fmt, ...)
     size_t   len;
     va_list  ap;
 
-    len = (size_t) snprintf(text, sizeof(text), "xet: %.1024s: ", name);
+    len = (size_t) snprintf(text, sizeof(text), "xet: %.1024s%s",
+                            name ? name : "", name ? ": " : "");
 
     va_start(ap, fmt);
     vsnprintf(text + len, sizeof(text) - len, fmt, ap);
@@ -81,7 +82,7 @@ xet_cli_flush(void)
     if (!reported) {
         reported = 1;
         (void) xet_cli_fail(XET_CLI_ERROR, "standard output",
-                            "can't be written");
+                            "cannot be written");
     }
 
     return XET_CLI_ERROR;
@@ -98,7 +99,7 @@ xet_cli_worse(int a, int b)
 int
 xet_cli_no_memory(void)
 {
-    return xet_cli_fail(XET_CLI_ERROR, "memory", "there is not enough");
+    return xet_cli_fail(XET_CLI_ERROR, NULL, "out of memory");
 }
 
 

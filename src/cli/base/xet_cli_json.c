@@ -13,6 +13,7 @@
 
 static void xet_cli_print_member(xet_json_t *j, const xet_cli_out_t *m);
 static void xet_cli_print_text(const xet_cli_out_t *m);
+static void xet_cli_print_one(const char *tail);
 
 
 xet_json_t *
@@ -152,7 +153,41 @@ xet_cli_print_text(const xet_cli_out_t *m)
         xet_cli_text_print(stdout, m->value);
     }
 
-    fputs(m->tail, stdout);
+    if (m->kind == XET_CLI_OUT_NUMBER && m->number == 1) {
+        xet_cli_print_one(m->tail);
+
+    } else {
+        fputs(m->tail, stdout);
+    }
+}
+
+
+/*
+ * Prints the tail of a count of 1 in the singular: " files, " as " file, " and
+ * " copies, " as " copy, ".  The noun is the first or the second word.
+ */
+
+static void
+xet_cli_print_one(const char *tail)
+{
+    int     ies;
+    size_t  n, word;
+
+    n = 0;
+
+    for (word = 0; word < 2 && tail[n] == ' '; word++) {
+        n += 1 + strcspn(tail + n + 1, " ,:;\n");
+
+        if (tail[n - 1] == 's') {
+            ies = (n > 3 && strncmp(tail + n - 3, "ies", 3) == 0);
+
+            printf("%.*s%s%s", (int) n - (ies ? 3 : 1), tail, ies ? "y" : "",
+                   tail + n);
+            return;
+        }
+    }
+
+    fputs(tail, stdout);
 }
 
 

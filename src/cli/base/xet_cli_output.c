@@ -254,7 +254,7 @@ xet_cli_output_open(int folder, const char *name, mode_t mode, int *made)
     if (fd < 0 || fstat(fd, &st) != 0) {
         (void) xet_cli_fail(XET_CLI_ERROR, name,
                             (errno == ELOOP)
-                            ? "is a symbolic link, which is not followed"
+                            ? "is a symbolic link; not followed"
                             : strerror(errno));
         if (fd >= 0) {
             close(fd);
@@ -268,7 +268,8 @@ xet_cli_output_open(int folder, const char *name, mode_t mode, int *made)
     }
 
     (void) xet_cli_fail(XET_CLI_ERROR, name,
-                        "is there, and is no file of this user with one name");
+                        "exists and is not your regular file, or has several "
+                        "links");
     close(fd);
 
     return -1;
@@ -289,12 +290,12 @@ xet_cli_output_stream(const char *name)
         (void) xet_cli_fail_errno(name);
 
     } else if (S_ISREG(st.st_mode)) {
-        (void) xet_cli_fail(XET_CLI_ERROR, name, "is another file than "
-                            "before");
+        (void) xet_cli_fail(XET_CLI_ERROR, name,
+                            "was replaced by another file");
 
     } else if (S_ISFIFO(st.st_mode) && xet_cli_output_foreign(name, &st)) {
-        (void) xet_cli_fail(XET_CLI_ERROR, name, "is a pipe of somebody "
-                            "else, in a folder for everybody");
+        (void) xet_cli_fail(XET_CLI_ERROR, name,
+                            "is another user's pipe in a shared folder");
 
     } else {
         return fd;

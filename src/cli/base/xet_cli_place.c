@@ -222,10 +222,9 @@ xet_cli_place_still(xet_store_t *place, const char *identity)
     }
 
     return xet_cli_fail(XET_CLI_ERROR, place->name, place->s3
-                        ? "this is not the store any more, has somebody"
-                          " emptied or replaced it?"
-                        : "this is not the store any more, is its disk"
-                          " mounted?");
+                        ? "no longer the store: was the bucket emptied or "
+                          "replaced?"
+                        : "no longer the store: is the disk mounted?");
 }
 
 
@@ -233,9 +232,10 @@ int
 xet_cli_place_bare(const xet_store_t *place)
 {
     return xet_cli_fail(XET_CLI_ERROR, place->name, place->s3
-                        ? "the bucket has no identity below this prefix, are"
-                          " these the right ones?"
-                        : "the folder has no identity, is its disk mounted?");
+                        ? "no store identity under this prefix; check bucket "
+                          "and prefix"
+                        : "no store identity in this folder; is the disk "
+                          "mounted?");
 }
 
 
@@ -243,7 +243,7 @@ int
 xet_cli_place_other(const xet_store_t *place)
 {
     return xet_cli_fail(XET_CLI_ERROR, place->name,
-                        "this is not the store that the database describes");
+                        "is not the store of this database");
 }
 
 

@@ -137,7 +137,7 @@ xet_cli_hub_cache_snapshot(const char *folder, const char *rev)
     }
 
     if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode)) {
-        (void) xet_cli_fail(XET_CLI_ERROR, path, "is no folder");
+        (void) xet_cli_fail(XET_CLI_ERROR, path, "is not a folder");
         free(path);
 
         return NULL;
@@ -187,7 +187,7 @@ xet_cli_hub_cache_ref(const char *folder, const char *rev,
 
     if (n < 0 || !xet_cli_hub_cache_oid(text)) {
         return xet_cli_failf(XET_CLI_ERROR, folder,
-                             "has no reference %.255s to a commit", rev);
+                             "has no ref \"%.255s\" that names a commit", rev);
     }
 
     strcpy(oid, text);
@@ -254,8 +254,9 @@ xet_cli_hub_cache_open(const xet_cli_tree_t *t, const char *path, int blobs)
     blob = xet_cli_hub_cache_blob(path, link);
 
     if (blob == NULL) {
-        (void) xet_cli_fail(XET_CLI_ERROR, path, "is left out: it is a "
-                            "symbolic link that leads out of the cache");
+        (void) xet_cli_fail(XET_CLI_ERROR, path,
+                            "skipped: symbolic link that leads out of the "
+                            "cache");
         return NULL;
     }
 
@@ -269,8 +270,8 @@ xet_cli_hub_cache_open(const xet_cli_tree_t *t, const char *path, int blobs)
         (void) xet_cli_fail_errno(path);
 
     } else if (!S_ISREG(st.st_mode)) {
-        (void) xet_cli_fail(XET_CLI_ERROR, path, "is left out: its blob is no "
-                            "file");
+        (void) xet_cli_fail(XET_CLI_ERROR, path,
+                            "skipped: its blob is not a regular file");
         close(fd);
         fd = -1;
     }

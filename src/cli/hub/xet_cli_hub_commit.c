@@ -332,7 +332,7 @@ xet_cli_hub_commit_taken(xet_cli_hub_commit_t *c, const xet_cli_request_t *r)
 
     if (rc == XET_CLI_NETWORK) {
         (void) xet_cli_fail(rc, c->hub->id,
-                            "the answer does not say that it is committed");
+                            "the response does not confirm the commit");
     }
 
     json_decref(answer);
@@ -360,7 +360,7 @@ xet_cli_hub_commit_failed(const json_t *failed)
         error = json_string_value(json_object_get(one, "error"));
 
         rc = xet_cli_fail(XET_CLI_FAULT, path ? path : "server",
-                          error ? error : "was refused");
+                          error ? error : "refused");
     }
 
     return rc;

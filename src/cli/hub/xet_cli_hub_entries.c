@@ -104,7 +104,7 @@ xet_cli_hub_page(const json_t *page, xet_cli_hub_value_pt handler, void *ctx)
 
     if (!json_is_array(page)) {
         return xet_cli_fail(XET_CLI_NETWORK, "server",
-                            "the answer of the Hub is no list");
+                            "the Hub's response is not a list");
     }
 
     rc = XET_CLI_OK;
@@ -141,7 +141,7 @@ xet_cli_hub_next(const xet_cli_request_t *r, const char *base,
 
         } else if (past && strcmp(next, past) == 0) {
             *rc = xet_cli_fail(XET_CLI_NETWORK, "server",
-                               "the list has a page that was there before");
+                               "the list repeats a page");
         }
     }
 
@@ -195,7 +195,7 @@ xet_cli_hub_list(const xet_cli_hub_t *hub, int deep, int dates,
     rc = xet_cli_hub_tree(hub, path, deep, dates, handler, ctx);
 
     return (rc == XET_CLI_OK && *n == 0 && *path)
-           ? xet_cli_fail(XET_CLI_FAULT, path, "is not there") : rc;
+           ? xet_cli_fail(XET_CLI_FAULT, path, "not found") : rc;
 }
 
 
@@ -281,8 +281,8 @@ xet_cli_hub_entry(void *ctx, const json_t *value)
     }
 
     return xet_cli_fail(XET_CLI_NETWORK, "server", (status == XET_OK)
-                        ? "the list of the Hub is of another folder"
-                        : "an entry of the list of the Hub is none");
+                        ? "the Hub listed another folder"
+                        : "the Hub's list has an invalid entry");
 }
 
 

@@ -46,8 +46,9 @@ xet_cli_hub_get(const xet_cli_args_t *args)
     {
         if (args->value[XET_CLI_OPT_REVISION] || args->value[XET_CLI_OPT_TYPE])
         {
-            return xet_cli_fail(XET_CLI_USAGE, "get", "--revision and --type "
-                                "need the name of a repository");
+            return xet_cli_fail(XET_CLI_USAGE, "get",
+                                "--revision and --type need a repository "
+                                "name");
         }
 
         return xet_cli_get(args);
@@ -56,8 +57,8 @@ xet_cli_hub_get(const xet_cli_args_t *args)
     names = args->value[XET_CLI_OPT_NAMES];
 
     if (names && strcmp(names, "any") == 0) {
-        return xet_cli_fail(XET_CLI_USAGE, names, "is for names of a manifest "
-                            "alone");
+        return xet_cli_fail(XET_CLI_USAGE, names,
+                            "--names any needs a manifest");
     }
 
     rc = xet_cli_hub_open_repo(&hub, args, args->operands[0]);
@@ -86,7 +87,7 @@ xet_cli_hub_get_any(xet_cli_hub_t *hub)
 
     if (hub->args->value[XET_CLI_OPT_RANGE]) {
         return xet_cli_fail(XET_CLI_USAGE, "get",
-                            "there are no ranges of a folder");
+                            "--range does not apply to a folder");
     }
 
     return xet_cli_hub_get_folder(hub);
@@ -111,7 +112,7 @@ xet_cli_hub_get_file(xet_cli_hub_t *hub, const xet_cli_hub_file_t *file)
     want.given = (want.path != NULL);
     want.path = want.given ? want.path : hub->base;
 
-    if (!want.given && !xet_cli_tree_safe(hub->base, "is not written")) {
+    if (!want.given && !xet_cli_tree_safe(hub->base, "not written")) {
         return XET_CLI_FAULT;
     }
 
@@ -149,7 +150,7 @@ xet_cli_hub_get_folder(xet_cli_hub_t *hub)
 
     if (rc == XET_CLI_OK && g.n == 0) {
         rc = *hub->path
-             ? xet_cli_fail(XET_CLI_FAULT, hub->path, "is not there")
+             ? xet_cli_fail(XET_CLI_FAULT, hub->path, "not found")
              : xet_cli_hub_get_begin(&g);
     }
 
@@ -167,7 +168,7 @@ xet_cli_hub_get_begin(xet_cli_hub_get_t *g)
     int          rc;
     const char  *output = g->hub->args->value[XET_CLI_OPT_OUTPUT];
 
-    if (output == NULL && !xet_cli_tree_safe(g->hub->base, "is not written")) {
+    if (output == NULL && !xet_cli_tree_safe(g->hub->base, "not written")) {
         return XET_CLI_FAULT;
     }
 

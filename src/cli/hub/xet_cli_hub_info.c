@@ -63,7 +63,7 @@ xet_cli_hub_info_any(const xet_cli_args_t *args, const char *operand)
         if (rc == XET_CLI_OK) {
             rc = file.found ? xet_cli_hub_info_file(&hub, operand, &file)
                             : xet_cli_fail(XET_CLI_FAULT, operand,
-                                           "is no file of this repository");
+                                           "no such file in this repository");
         }
 
     } else if (rc == XET_CLI_OK) {

@@ -46,7 +46,7 @@ xet_cli_hub_ls(const xet_cli_args_t *args)
 
     if (args->value[XET_CLI_OPT_REPO]) {
         return xet_cli_fail(XET_CLI_USAGE, "ls",
-                            "needs either a name or --repo");
+                            "use either a name or --repo");
     }
 
     memset(&l, 0, sizeof(l));
@@ -152,7 +152,8 @@ xet_cli_hub_ls_repo(void *ctx, const json_t *value)
 
     if (xet_hub_described_read(value, &d) != XET_OK) {
         return xet_cli_fail(XET_CLI_NETWORK, "server",
-                            "an entry of the list of the Hub is no repository");
+                            "the Hub's list has an entry that is not a "
+                            "repository");
     }
 
     model = (l->kind == XET_HUB_MODEL);

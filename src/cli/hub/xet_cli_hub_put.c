@@ -85,8 +85,9 @@ xet_cli_hub_put(const xet_cli_args_t *args)
             || args->value[XET_CLI_OPT_REVISION]
             || args->value[XET_CLI_OPT_TYPE])
         {
-            return xet_cli_fail(XET_CLI_USAGE, "put", "--message, --revision "
-                                "and --type need the name of a repository");
+            return xet_cli_fail(XET_CLI_USAGE, "put",
+                                "--message, --revision and --type need a "
+                                "repository name");
         }
 
         return xet_cli_put(args);
@@ -103,7 +104,7 @@ xet_cli_hub_put(const xet_cli_args_t *args)
 
     if (rc == XET_CLI_OK && !folder && *hub.path == '\0') {
         rc = xet_cli_fail(XET_CLI_USAGE, args->operands[1],
-                          "names no path in the repository");
+                          "needs a path in the repository");
     }
 
     rc = rc ? rc : xet_cli_hub_send(&hub, &source);
@@ -300,13 +301,13 @@ xet_cli_hub_items(xet_cli_hub_put_t *p)
         }
 
         if (!xet_hub_path_ok((const uint8_t *) path, strlen(path))) {
-            rc = xet_cli_fail(XET_CLI_ERROR, path, "is left out: no file of a "
-                              "repository can be called so");
+            rc = xet_cli_fail(XET_CLI_ERROR, path,
+                              "skipped: not a valid path in a repository");
             free(path);
             continue;
         }
 
-        if (!xet_cli_tree_safe(path, "is left out")) {
+        if (!xet_cli_tree_safe(path, "skipped")) {
             rc = xet_cli_worse(rc, XET_CLI_ERROR);
             free(path);
             continue;

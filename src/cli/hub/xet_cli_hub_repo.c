@@ -67,8 +67,9 @@ int
 xet_cli_hub_unnamed(const xet_cli_args_t *args, const char *operand)
 {
     if (args->value[XET_CLI_OPT_REVISION] || args->value[XET_CLI_OPT_TYPE]) {
-        return xet_cli_fail(XET_CLI_USAGE, operand, "is no name of a Hub, "
-                            "which --revision and --type need");
+        return xet_cli_fail(XET_CLI_USAGE, operand,
+                            "is not a Hub name; --revision and --type need "
+                            "one");
     }
 
     return XET_CLI_OK;
@@ -105,7 +106,7 @@ xet_cli_hub_open(xet_cli_hub_t *hub, const xet_cli_args_t *args,
 
     if (endpoint == NULL) {
         return xet_cli_fail(XET_CLI_USAGE, operand,
-                            "give --hub or HF_ENDPOINT");
+                            "set --hub or HF_ENDPOINT");
     }
 
     rc = xet_cli_hub_name(hub, operand);
@@ -118,7 +119,7 @@ xet_cli_hub_open(xet_cli_hub_t *hub, const xet_cli_args_t *args,
     rev = rev ? rev : "main";
 
     if (!xet_hub_rev_ok((const uint8_t *) rev, strlen(rev))) {
-        return xet_cli_fail(XET_CLI_USAGE, rev, "is no revision");
+        return xet_cli_fail(XET_CLI_USAGE, rev, "invalid revision");
     }
 
     hub->rev = strdup(rev);
@@ -214,8 +215,9 @@ xet_cli_hub_apart(const xet_cli_args_t *args, int names, int hashes)
         return XET_CLI_OK;
     }
 
-    return xet_cli_fail(XET_CLI_USAGE, "token", "is for one server: give names "
-                        "and hashes apart");
+    return xet_cli_fail(XET_CLI_USAGE, "token",
+                        "is for one server; use names and hashes in separate "
+                        "commands");
 }
 
 
@@ -228,7 +230,8 @@ xet_cli_hub_name(xet_cli_hub_t *hub, const char *operand)
     xet_hub_target_t   target;
 
     if (xet_hub_operand_parse(operand, &target) != XET_OK) {
-        return xet_cli_fail(XET_CLI_USAGE, operand, "is no name of a Hub: "
+        return xet_cli_fail(XET_CLI_USAGE, operand,
+                            "is not a Hub name; expected "
                             "[datasets/|spaces/|buckets/]owner/name[/path]");
     }
 
@@ -269,9 +272,9 @@ xet_cli_hub_kind(xet_cli_hub_t *hub, xet_hub_kind_e kind)
         if (said == XET_HUB_KINDS
             || (kind != XET_HUB_KINDS && kind != said))
         {
-            return xet_cli_fail(XET_CLI_USAGE, type, "is another type than "
-                                "that of the name, or none of model, dataset, "
-                                "space and bucket");
+            return xet_cli_fail(XET_CLI_USAGE, type,
+                                "must be model, dataset, space or bucket, and "
+                                "match the type in the name");
         }
 
         kind = said;
@@ -293,7 +296,7 @@ xet_cli_hub_open_repo(xet_cli_hub_t *hub, const xet_cli_args_t *args,
     rc = xet_cli_hub_open(hub, args, operand);
 
     return (rc == XET_CLI_OK && hub->id == NULL)
-           ? xet_cli_fail(XET_CLI_USAGE, operand, "names no repository")
+           ? xet_cli_fail(XET_CLI_USAGE, operand, "is not a repository name")
            : rc;
 }
 
@@ -441,7 +444,7 @@ xet_cli_hub_answer(const xet_cli_request_t *r, int *rc)
 
     if (answer == NULL) {
         *rc = xet_cli_failf(XET_CLI_NETWORK, "server",
-                            "%s: %ld, but the answer is none of a Hub",
+                            "%s: unexpected response (HTTP %ld): not a Hub",
                             xet_cli_http_text(r->url, place), r->status);
     }
 
@@ -490,9 +493,9 @@ xet_cli_hub_look(xet_cli_hub_t *hub, int make)
         {
             xet_cli_http_free(&r);
 
-            return xet_cli_fail(XET_CLI_FAULT, hub->id, "is no repository; "
-                                "with hf:// in front of its name, or --hub, "
-                                "it is made");
+            return xet_cli_fail(XET_CLI_FAULT, hub->id,
+                                "no such repository; to create it, put hf:// "
+                                "before the name or use --hub");
 
         } else {
             rc = xet_cli_hub_looked(hub, &r);
@@ -596,7 +599,7 @@ xet_cli_hub_looked(xet_cli_hub_t *hub, const xet_cli_request_t *r)
     {
         json_decref(answer);
         return xet_cli_fail(XET_CLI_NETWORK, hub->id,
-                            "the answer of the Hub is no repository");
+                            "the Hub's response is not a repository");
     }
 
     if (xet_cli_hub_pinned(hub)
@@ -607,7 +610,7 @@ xet_cli_hub_looked(xet_cli_hub_t *hub, const xet_cli_request_t *r)
     {
         json_decref(answer);
         return xet_cli_fail(XET_CLI_NETWORK, hub->rev,
-                            "the Hub answers with another commit");
+                            "the Hub returned another commit");
     }
 
     id = strndup((const char *) described.id.data, described.id.len);
@@ -664,7 +667,7 @@ xet_cli_hub_grant(xet_cli_hub_t *hub)
     if (xet_hub_granted_read(answer, &granted) != XET_OK) {
         json_decref(answer);
         return xet_cli_fail(XET_CLI_NETWORK, hub->id,
-                            "the answer of the Hub is no token");
+                            "the Hub's response is not a token");
     }
 
     token = strndup((const char *) granted.token.data, granted.token.len);

@@ -47,14 +47,15 @@ xet_cli_hub_rm(const xet_cli_args_t *args)
     }
 
     if (args->count > 1 || args->value[XET_CLI_OPT_REPO]) {
-        return xet_cli_fail(XET_CLI_USAGE, "rm", "takes one name of a Hub");
+        return xet_cli_fail(XET_CLI_USAGE, "rm",
+                            "takes one Hub name, without --repo");
     }
 
     rc = xet_cli_hub_open_repo(&hub, args, args->operands[0]);
 
     if (rc == XET_CLI_OK && *hub.path == '\0') {
         rc = xet_cli_fail(XET_CLI_USAGE, args->operands[0],
-                          "names no path in the repository");
+                          "needs a path in the repository");
     }
 
     rc = rc ? rc : xet_cli_hub_rm_path(&hub, folder);
@@ -72,12 +73,12 @@ xet_cli_hub_rm_hashes(const xet_cli_args_t *args, int folder)
 
     if (folder) {
         return xet_cli_fail(XET_CLI_USAGE, "rm",
-                            "--recursive needs a folder of a Hub");
+                            "--recursive needs a Hub folder");
     }
 
     if (args->value[XET_CLI_OPT_MESSAGE]) {
         return xet_cli_fail(XET_CLI_USAGE, "rm",
-                            "--message needs a name of a Hub");
+                            "--message needs a Hub name");
     }
 
     rc = xet_cli_hub_unnamed(args, args->count ? args->operands[0] : "rm");
@@ -134,7 +135,7 @@ xet_cli_hub_rm_below(xet_cli_hub_t *hub, xet_cli_hub_commit_t *c)
         rc = xet_cli_hub_tree(hub, hub->path, 1, 0, xet_cli_hub_rm_entry, &d);
 
         if (rc == XET_CLI_OK && d.found == 0 && !again) {
-            rc = xet_cli_fail(XET_CLI_FAULT, hub->path, "is not there");
+            rc = xet_cli_fail(XET_CLI_FAULT, hub->path, "not found");
         }
 
         rc = rc ? rc : xet_cli_hub_rm_send(&d);

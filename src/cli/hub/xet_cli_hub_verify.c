@@ -101,7 +101,7 @@ xet_cli_hub_verify_entry(void *ctx, const xet_hub_entry_t *entry)
 
     /* from a time, or a Hub, that allowed it */
 
-    if (!xet_cli_tree_safe(path, "is no path that clients should write")) {
+    if (!xet_cli_tree_safe(path, "unsafe path for clients")) {
         v->rc = xet_cli_worse(v->rc, XET_CLI_FAULT);
     }
 

@@ -193,14 +193,14 @@ xet_cli_run(int argc, char **argv)
         verb = xet_cli_find(argv[2]);
 
         return verb ? xet_cli_help_verb(verb)
-                    : xet_cli_fail(XET_CLI_USAGE, argv[2], "no such verb");
+                    : xet_cli_fail(XET_CLI_USAGE, argv[2], "unknown verb");
     }
 
     verb = xet_cli_find(argv[1]);
 
     if (verb == NULL) {
         return xet_cli_fail(XET_CLI_USAGE, argv[1],
-                            "no such verb, see \"xet help\"");
+                            "unknown verb; see \"xet help\"");
     }
 
     rc = xet_cli_parse(&args, verb, argc - 1, argv + 1);
@@ -259,8 +259,8 @@ xet_cli_parse(xet_cli_args_t *args, const xet_cli_verb_t *verb,
 
         if (c == '?' || c == ':') {
             return xet_cli_failf(XET_CLI_USAGE, verb->name,
-                                 (c == ':') ? "%s needs a value"
-                                            : "%s is not an option of it",
+                                 (c == ':') ? "option %s needs a value"
+                                            : "unknown option %s",
                                  argv[optind - 1]);
         }
 
@@ -276,13 +276,14 @@ xet_cli_parse(xet_cli_args_t *args, const xet_cli_verb_t *verb,
 
     if (args->count < verb->min) {
         return xet_cli_failf(XET_CLI_USAGE, verb->name,
-                             "needs %s, see \"xet help %s\"", verb->operands,
+                             "expected %s; see \"xet help %s\"",
+                             verb->operands,
                              verb->name);
     }
 
     if (verb->max >= 0 && args->count > verb->max) {
         return xet_cli_failf(XET_CLI_USAGE, verb->name,
-                             "\"%s\" is one too many",
+                             "unexpected operand \"%s\"",
                              args->operands[verb->max]);
     }
 

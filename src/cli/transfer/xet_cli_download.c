@@ -144,9 +144,9 @@ xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d)
          ? xet_cli_download_run(h, d) : xet_cli_no_memory();
 
     if (rc == XET_CLI_OK && d->list && d->size != d->most) {
-        rc = xet_cli_failf(XET_CLI_FAULT, d->name, "has %" PRIu64 " bytes, and"
-                           " %" PRIu64 " in the %s", d->size, d->most,
-                           d->list);
+        rc = xet_cli_failf(XET_CLI_FAULT, d->name, "has %" PRIu64 " bytes"
+                           " instead of the %" PRIu64 " in the %s", d->size,
+                           d->most, d->list);
     }
 
     if (rc == XET_CLI_OK && d->digest) {
@@ -171,7 +171,8 @@ xet_cli_download_other(const char *name, const uint8_t *sha256)
     *xet_hash_print_plain((uint8_t *) text, sha256) = '\0';
 
     return xet_cli_failf(XET_CLI_FAULT, name,
-                         "is not what the server says: its SHA-256 is %s",
+                         "does not match the SHA-256 on the server; the data "
+                         "have %s",
                          text);
 }
 
@@ -212,7 +213,8 @@ xet_cli_download_run(xet_cli_http_t *h, xet_cli_download_t *d)
     if (rc == XET_CLI_OK && d->end != XET_CLI_DOWNLOAD_ALL && d->size < d->end)
     {
         rc = xet_cli_fail(XET_CLI_NETWORK, "server",
-                          "the reconstruction ends before the range");
+                          "the reconstruction ends before the end of the "
+                          "range");
     }
 
     if (rc == XET_CLI_OK && d->first == 0 && d->end == XET_CLI_DOWNLOAD_ALL) {
@@ -450,7 +452,7 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_span_t *w)
 
     if (w->first > f->d->first && w->plan.offset != 0) {
         f->rc = xet_cli_fail(XET_CLI_NETWORK, "server",
-                             "the reconstruction begins before the range");
+                             "the reconstruction starts before the range");
         return;
     }
 
@@ -464,8 +466,8 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_span_t *w)
 
     if (w->end > f->d->most) {
         f->rc = xet_cli_failf(XET_CLI_FAULT, f->d->name,
-                              "has more than the %" PRIu64 " bytes that it "
-                              "should have", f->d->most);
+                              "is larger than the expected %" PRIu64
+                              " bytes", f->d->most);
         return;
     }
 
@@ -522,7 +524,7 @@ xet_cli_span_open(xet_cli_span_t *w)
 
     if (w->plan.offset > w->first) {
         return xet_cli_fail(XET_CLI_NETWORK, "server",
-                            "the reconstruction begins before the file");
+                            "the reconstruction starts before the file");
     }
 
     w->start = w->first - w->plan.offset;
@@ -532,7 +534,7 @@ xet_cli_span_open(xet_cli_span_t *w)
 
     if (w->end <= w->first || w->end > w->last + XET_CHUNK_MAX) {
         return xet_cli_fail(XET_CLI_NETWORK, "server",
-                            "the reconstruction is of another range");
+                            "the reconstruction covers another range");
     }
 
     keep = w->fetch->d->ordered;
@@ -668,7 +670,7 @@ xet_cli_download_refreshed(xet_cli_fetch_t *f, xet_cli_span_t *w,
         xet_cli_plan_free(plan);
         f->d->passing = 1;
         f->rc = xet_cli_fail(XET_CLI_NETWORK, "server",
-                             "another reconstruction than before");
+                             "the reconstruction changed during the download");
         return;
     }
 
@@ -927,7 +929,8 @@ xet_cli_span_finish(xet_cli_span_t *w)
 
     if (i != w->nchunks || pos != w->end) {
         return xet_cli_failf(XET_CLI_NETWORK, "server",
-                             "what came has a gap at byte %llu of the file",
+                             "the received data have a gap at byte %llu of the "
+                             "file",
                              (unsigned long long) pos);
     }
 
@@ -974,7 +977,7 @@ xet_cli_download_verify(xet_cli_fetch_t *f)
     }
 
     return xet_cli_failf(XET_CLI_FAULT, "damaged",
-                         "what the server has as this file is %s",
+                         "the content on the server has the hash %s",
                          xet_cli_hash_string(&hash, text));
 }
 

@@ -213,7 +213,7 @@ xet_cli_get_range(xet_cli_get_t *g, const char *text)
 
     if (status != XET_OK) {
         return xet_cli_fail(XET_CLI_USAGE, text,
-                            "a range is A-B, A- or -N, in bytes");
+                            "invalid range; expected A-B, A- or -N in bytes");
     }
 
     rc = g->want ? XET_CLI_OK

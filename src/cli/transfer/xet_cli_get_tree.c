@@ -102,8 +102,8 @@ xet_cli_get_tree(const xet_cli_args_t *args)
     xet_cli_get_tree_t  *g;
 
     if (args->value[XET_CLI_OPT_RANGE]) {
-        return xet_cli_fail(XET_CLI_USAGE, "get", "there are no ranges of a "
-                            "manifest");
+        return xet_cli_fail(XET_CLI_USAGE, "get",
+                            "--range does not apply to a manifest");
     }
 
     in = xet_cli_open(args->operands[0]);
@@ -239,8 +239,9 @@ xet_cli_get_tree_names(xet_cli_get_tree_t *g)
 
     return (g->skip || g->any)
            ? XET_CLI_OK
-           : xet_cli_fail(XET_CLI_USAGE, names, "is not one of refuse, skip "
-                          "and any");
+           : xet_cli_fail(XET_CLI_USAGE, names,
+                          "unknown value of --names; expected refuse, skip or "
+                          "any");
 }
 
 
@@ -251,7 +252,7 @@ xet_cli_get_tree_safe(xet_cli_get_tree_t *g, const char *path, int *rc)
 {
     *rc = XET_CLI_OK;
 
-    if (g->any || xet_cli_tree_safe(path, "is not written")) {
+    if (g->any || xet_cli_tree_safe(path, "not written")) {
         return 1;
     }
 
@@ -294,7 +295,7 @@ xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in)
         len = strlen(line);
 
         if (len == 0 || (line[len - 1] != '\n' && !feof(in))) {
-            rc = xet_cli_get_tree_fault(g, "is too long, or has a zero byte");
+            rc = xet_cli_get_tree_fault(g, "too long, or has a zero byte");
             break;
         }
 
@@ -303,7 +304,7 @@ xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in)
 
     if (ferror(in)) {
         rc = xet_cli_worse(rc, xet_cli_fail(XET_CLI_ERROR, g->name,
-                                            "can't be read"));
+                                            "cannot be read"));
     }
 
     free(line);
@@ -339,8 +340,9 @@ xet_cli_get_tree_line(xet_cli_get_tree_t *g, const char *text, size_t len)
                || !xet_cli_json_get_hash(line, "hash", &want.hash)
                || !xet_cli_json_get_u64(line, "size", &want.size))
     {
-        rc = xet_cli_get_tree_fault(g, "is no file with a hash, a size and "
-                                    "a path inside of the folder");
+        rc = xet_cli_get_tree_fault(g,
+                                    "expected a file with a hash, a size and a "
+                                    "path inside the folder");
 
     } else {
         rc = xet_cli_get_tree_want(g, &want);
@@ -360,7 +362,7 @@ xet_cli_get_tree_want(xet_cli_get_tree_t *g, const xet_cli_want_t *want)
 
     if (!xet_cli_tree_path_ok(want->path)) {
         return xet_cli_fail(XET_CLI_FAULT, want->path,
-                            "is no path inside of the folder");
+                            "is not a path inside the folder");
     }
 
     if (!xet_cli_get_tree_safe(g, want->path, &rc)) {
@@ -387,7 +389,7 @@ xet_cli_get_tree_want(xet_cli_get_tree_t *g, const xet_cli_want_t *want)
 static int
 xet_cli_get_tree_fault(xet_cli_get_tree_t *g, const char *text)
 {
-    return xet_cli_failf(XET_CLI_FAULT, g->name, "line %u %s", g->line,
+    return xet_cli_failf(XET_CLI_FAULT, g->name, "line %u: %s", g->line,
                          text);
 }
 

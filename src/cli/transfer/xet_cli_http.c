@@ -81,7 +81,7 @@ xet_cli_http_create(const xet_cli_args_t *args, int *rc)
         && args->value[XET_CLI_OPT_URL] == NULL)
     {
         *rc = xet_cli_fail(XET_CLI_USAGE, "endpoint",
-                           "give --endpoint or XET_ENDPOINT");
+                           "set --endpoint or XET_ENDPOINT");
         return NULL;
     }
 
@@ -353,7 +353,7 @@ xet_cli_http_ended(xet_net_request_t *net)
 
         /* libcurl calls it a failure of writing */
 
-        strcpy(r->error, "the answer is too long");
+        strcpy(r->error, "the response is too long");
 
     } else if (net->rc != XET_NET_OK && !r->refused) {
         r->status = 0;
@@ -730,7 +730,7 @@ xet_cli_request_authorize(xet_cli_request_t *r)
                            : r->http->token;
 
     if (r->http->renew && token == NULL) {
-        snprintf(r->error, sizeof(r->error), "there is no token for it");
+        snprintf(r->error, sizeof(r->error), "no token is available");
         return XET_CLI_ERROR;
     }
 
@@ -771,7 +771,7 @@ xet_cli_request_authorize(xet_cli_request_t *r)
 
     } else if (!xet_cli_request_token_ok(line + sizeof(prefix) - 1)) {
         snprintf(r->error, sizeof(r->error),
-                 "the token has characters that tokens do not have");
+                 "the token has invalid characters");
         rc = XET_CLI_ERROR;
 
     } else {
@@ -904,7 +904,7 @@ xet_cli_request_protected(xet_cli_request_t *r, const char *what)
         || curl_url_get(url, CURLUPART_HOST, &host, 0) != CURLUE_OK)
     {
         rc = XET_CLI_ERROR;
-        snprintf(r->error, sizeof(r->error), "this is no URL");
+        snprintf(r->error, sizeof(r->error), "invalid URL");
 
     } else if (strcmp(scheme, "https") == 0) {
         r->tls = 1;
@@ -914,8 +914,9 @@ xet_cli_request_protected(xet_cli_request_t *r, const char *what)
 
     } else if (!r->http->insecure) {
         rc = XET_CLI_ERROR;
-        snprintf(r->error, sizeof(r->error), "%s would be sent without TLS; "
-                 "--insecure-token allows it", what);
+        snprintf(r->error, sizeof(r->error),
+                 "refusing to send %s without TLS; --insecure-token allows it",
+                 what);
     }
 
     curl_free(scheme);

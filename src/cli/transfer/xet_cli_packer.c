@@ -229,7 +229,7 @@ xet_cli_packer_stream(xet_cli_packer_t *p, FILE *in)
         }
 
         if (ferror(in)) {
-            return xet_cli_fail(XET_CLI_ERROR, file->name, "can't be read");
+            return xet_cli_fail(XET_CLI_ERROR, file->name, "cannot be read");
         }
 
         EVP_DigestUpdate(p->sha256, p->piece, n);

@@ -165,7 +165,7 @@ xet_cli_part_files(xet_cli_part_t *p)
 
             return xet_cli_fail(XET_CLI_ERROR, p->state,
                                 (errno == EWOULDBLOCK)
-                                ? "another download of it is going on"
+                                ? "another download of this file is running"
                                 : strerror(errno));
         }
 
@@ -193,8 +193,7 @@ xet_cli_part_files(xet_cli_part_t *p)
         p->part_fd = -1;
 
         return xet_cli_fail(XET_CLI_ERROR, p->part,
-                            "is there, and is not of a download that broke "
-                            "off");
+                            "exists and is not from an interrupted download");
     }
 
     return XET_CLI_OK;
@@ -232,8 +231,7 @@ xet_cli_part_load(xet_cli_part_t *p, const xet_hash_t *hash)
         || memcmp(data, head, len < 8 ? len : 8) != 0)
     {
         rc = xet_cli_fail(XET_CLI_ERROR, p->state,
-                          "is there, and is not of a download that broke "
-                          "off");
+                          "exists and is not from an interrupted download");
 
     } else if (len < sizeof(head) || memcmp(data, head, sizeof(head)) != 0) {
         rc = xet_cli_part_reset(p, hash);
@@ -569,13 +567,13 @@ xet_cli_part_stop(xet_cli_part_t *p, int keep)
         /* nobody knows how much it is */
 
         (void) xet_cli_failf(XET_CLI_OK, p->target,
-                             "what came before is kept in %s, the same "
-                             "command goes on from there", p->part);
+                             "earlier data are kept in %s; run the same "
+                             "command to resume", p->part);
 
     } else if (keep && p->have) {
         (void) xet_cli_failf(XET_CLI_OK, p->target,
-                             "%" PRIu64 " bytes are kept in %s, the same "
-                             "command goes on from there", p->have, p->part);
+                             "%" PRIu64 " bytes are kept in %s; run the same "
+                             "command to resume", p->have, p->part);
 
     } else {
         unlinkat(p->folder, p->part, 0);

@@ -34,7 +34,7 @@ static const char *xet_cli_plan_drop(xet_cli_plan_t *plan);
 
 static const char  xet_cli_plan_memory[] = "out of memory";
 static const char  xet_cli_plan_large[] =
-    "the reconstruction is larger than the range can need";
+    "the reconstruction is too large for its range";
 
 
 int
@@ -139,7 +139,7 @@ xet_cli_plan_terms(xet_cli_plan_t *plan, const json_t *terms)
     if (plan->nterms ? plan->offset >= plan->terms[0].raw_length
                      : plan->offset != 0)
     {
-        return "the reconstruction begins behind its first term";
+        return "the reconstruction starts after its first term";
     }
 
     return NULL;
@@ -155,7 +155,7 @@ xet_cli_plan_ranges(xet_cli_plan_t *plan, unsigned version, json_t *xorbs)
     xet_hash_t   xorb;
 
     if (!json_is_object(xorbs)) {
-        return "the reconstruction says nothing of its xorbs";
+        return "the reconstruction does not list its xorbs";
     }
 
     json_object_foreach(xorbs, key, entries) {
@@ -194,7 +194,7 @@ xet_cli_plan_entry(xet_cli_plan_t *plan, const xet_hash_t *xorb,
     }
 
     if (strlen(url) > XET_CLI_PLAN_URL) {
-        return "the reconstruction has a URL of more than 16 KiB";
+        return "the reconstruction has a URL longer than 16 KiB";
     }
 
     url = xet_cli_plan_url(plan, url);
@@ -389,7 +389,7 @@ xet_cli_plan_connect(xet_cli_plan_t *plan)
         if (range == NULL || !xet_hash_equal(&range->xorb, &term->xorb)
             || term->chunk_end > range->chunk_end)
         {
-            return "the reconstruction has a term without its range";
+            return "the reconstruction has a term that no range covers";
         }
 
         term->range = (size_t) (range - plan->ranges);

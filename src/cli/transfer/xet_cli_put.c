@@ -112,8 +112,8 @@ xet_cli_put_what(xet_cli_put_t *p, xet_cli_puts_t *puts)
     }
 
     if (p->args->count > 1) {
-        return xet_cli_fail(XET_CLI_USAGE, "put", "--recursive is for one "
-                            "folder");
+        return xet_cli_fail(XET_CLI_USAGE, "put",
+                            "--recursive takes one folder");
     }
 
     rc = xet_cli_tree_read(&p->tree, p->args->operands[0]);

@@ -78,7 +78,7 @@ xet_cli_tree_folder(xet_cli_tree_t *t, int fd, const char *path,
 
     if (depth == XET_CLI_TREE_DEPTH) {
         close(fd);
-        return xet_cli_fail(XET_CLI_ERROR, path, "is too deep in the tree");
+        return xet_cli_fail(XET_CLI_ERROR, path, "nested too deep");
     }
 
     n = scandirat(fd, ".", &names, xet_cli_tree_filter, xet_cli_tree_order);
@@ -152,11 +152,11 @@ xet_cli_tree_name(xet_cli_tree_t *t, int fd, const char *path,
         rc = xet_cli_fail_errno(full);
 
     } else if (!xet_cli_text_valid(name, strlen(name))) {
-        rc = xet_cli_fail(XET_CLI_ERROR, full, "is left out: its name is no "
-                          "UTF-8");
+        rc = xet_cli_fail(XET_CLI_ERROR, full,
+                          "skipped: the name is not UTF-8");
 
     } else if (xet_cli_tree_left(name, strlen(name))) {
-        fault = "what is left of a download";
+        fault = "left over from a download";
 
     } else if (S_ISDIR(st.st_mode)) {
         folder = openat(fd, name, XET_CLI_TREE_OPEN);
@@ -172,11 +172,11 @@ xet_cli_tree_name(xet_cli_tree_t *t, int fd, const char *path,
         rc = xet_cli_tree_add(t, full, 0, 1);
 
     } else {
-        fault = S_ISLNK(st.st_mode) ? "a symbolic link" : "no file";
+        fault = S_ISLNK(st.st_mode) ? "symbolic link" : "not a regular file";
     }
 
     if (fault) {
-        (void) xet_cli_failf(XET_CLI_OK, full, "is left out: it is %s",
+        (void) xet_cli_failf(XET_CLI_OK, full, "skipped: %s",
                              fault);
     }
 
@@ -236,7 +236,8 @@ xet_cli_tree_open(const xet_cli_tree_t *t, const char *path, int *executable)
         (void) xet_cli_fail_errno(path);
 
     } else if (!S_ISREG(st.st_mode)) {
-        (void) xet_cli_fail(XET_CLI_ERROR, path, "is no file any more");
+        (void) xet_cli_fail(XET_CLI_ERROR, path,
+                            "is no longer a regular file");
         close(fd);
         fd = -1;
     }

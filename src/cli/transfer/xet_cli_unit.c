@@ -212,7 +212,7 @@ xet_cli_unit_answer(xet_cli_unit_t *u)
     }
 
     return xet_cli_failf(XET_CLI_NETWORK, "server",
-                         "%s: %ld where a range was asked for",
+                         "%s: HTTP %ld instead of the requested range",
                          xet_cli_http_text(u->request.url, place),
                          u->request.status);
 }
@@ -302,8 +302,9 @@ xet_cli_unit_place(xet_cli_unit_t *u, xet_cli_chunk_t *chunk,
         }
 
         if (!xet_cli_unit_fits(u, use, chunk->raw_length)) {
-            return xet_cli_unit_damaged(u, "a term has another length than "
-                                        "its chunks");
+            return xet_cli_unit_damaged(u,
+                                        "the term's length differs from that "
+                                        "of its chunks");
         }
 
         chunk->offset = use->pos;
@@ -401,7 +402,7 @@ xet_cli_unit_result(xet_cli_unit_t *u)
     }
 
     if (!xet_cli_unit_complete(u) || u->pos != u->range->byte_end) {
-        return xet_cli_unit_damaged(u, "the range ends before it");
+        return xet_cli_unit_damaged(u, "the range ends before this chunk");
     }
 
     return XET_CLI_OK;

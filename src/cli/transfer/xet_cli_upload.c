@@ -404,7 +404,8 @@ xet_cli_upload_answer(const xet_cli_request_t *r, const char *member)
 
     return known ? XET_CLI_OK
            : xet_cli_failf(XET_CLI_NETWORK, "server",
-                           "%s: %ld, but the answer does not say that it is "
-                           "stored", xet_cli_http_text(r->url, place),
+                           "%s: unexpected response (HTTP %ld): does not "
+                           "confirm the upload",
+                           xet_cli_http_text(r->url, place),
                            r->status);
 }

@@ -90,8 +90,9 @@ xet_cli_gc(const xet_cli_args_t *args)
     g.args = args;
 
     if (args->value[XET_CLI_OPT_GRACE] && !args->value[XET_CLI_OPT_DRY_RUN]) {
-        return xet_cli_fail(XET_CLI_USAGE, "gc", "--grace needs --dry-run: a"
-                            " collection has that of the server's xet_gc");
+        return xet_cli_fail(XET_CLI_USAGE, "gc",
+                            "--grace needs --dry-run: a real run uses the "
+                            "grace of the server's xet_gc");
     }
 
     g.pg = xet_cli_pg_open(args, &rc);
@@ -144,25 +145,23 @@ xet_cli_gc_preview_row(void *ctx, const xet_cli_pg_row_t *row)
     return xet_cli_print(xet_cli_json(g->args),
                xet_cli_out_bool("dry_run", 1),
                xet_cli_out_number("files", xet_cli_pg_u64(row, 0),
-                                  " files that nobody has, "),
+                                  " deleted files, "),
                xet_cli_out_number("file_bytes", xet_cli_pg_u64(row, 1),
                                   " bytes\n"),
                xet_cli_out_number("xorbs", xet_cli_pg_u64(row, 2),
-                                  " xorbs that no file needs, "),
+                                  " unreferenced xorbs, "),
                xet_cli_out_number("xorb_bytes", xet_cli_pg_u64(row, 3),
                                   " bytes\n"),
                xet_cli_out_number("young", xet_cli_pg_u64(row, 4),
-                                  " xorbs without a file, but not for long"
-                                  " enough, "),
+                                  " unreferenced xorbs within the grace, "),
                xet_cli_out_number("young_bytes", xet_cli_pg_u64(row, 5),
                                   " bytes\n"),
                xet_cli_out_number("told", xet_cli_pg_u64(row, 6),
-                                  " xorbs without a file that clients may"
-                                  " remember, "),
+                                  " unreferenced xorbs known to clients, "),
                xet_cli_out_number("told_bytes", xet_cli_pg_u64(row, 7),
                                   " bytes\n"),
                xet_cli_out_number("copies", xet_cli_pg_u64(row, 8),
-                                  " copies whose files are to be removed, "),
+                                  " copies to be removed, "),
                xet_cli_out_number("copy_bytes", xet_cli_pg_u64(row, 9),
                                   " bytes\n"));
 }
@@ -180,7 +179,7 @@ xet_cli_gc_run(xet_cli_gc_t *g)
     rc = rc ? rc : xet_cli_gc_left(g);
 
     if (rc == XET_CLI_INTERRUPTED) {
-        fprintf(stderr, "xet: gc: interrupted, the server goes on\n");
+        fprintf(stderr, "xet: gc: interrupted; the server continues\n");
     }
 
     if (rc != XET_CLI_OK) {
@@ -234,8 +233,10 @@ xet_cli_gc_follow(xet_cli_gc_t *g)
             limit = XET_CLI_GC_NOBODY;
 
         } else if (g->running && g->note[0]) {
-            return xet_cli_failf(XET_CLI_ERROR, "gc", "the server waits: %s;"
-                                 " it tries again by itself", g->note);
+            return xet_cli_failf(XET_CLI_ERROR, "gc",
+                                 "the server is waiting: %s; it will try "
+                                 "again",
+                                 g->note);
 
         } else if (xet_cli_now() - seen > limit) {
             return xet_cli_gc_nobody(g);
@@ -293,11 +294,10 @@ static int
 xet_cli_gc_nobody(const xet_cli_gc_t *g)
 {
     return xet_cli_fail(XET_CLI_ERROR, "gc", g->running
-                        ? "the server that was collecting is gone: start one"
-                          " that has \"xet_gc on\" with this database"
-                        : "no server collects: \"xet_gc on\" has to be in the"
-                          " configuration of a server that runs with this"
-                          " database");
+                        ? "the server that was collecting has stopped; start "
+                          "one with \"xet_gc on\" and this database"
+                        : "no server collects; set \"xet_gc on\" in a running "
+                          "server that uses this database");
 }
 
 
@@ -356,7 +356,7 @@ xet_cli_gc_print(xet_cli_gc_t *g)
                xet_cli_out_number("needed", n[XET_CLI_GC_NEEDED],
                                   " xorbs that files need, "),
                xet_cli_out_number("told", n[XET_CLI_GC_TOLD],
-                                  " that clients may remember, "),
+                                  " known to clients, "),
                xet_cli_out_number("busy", n[XET_CLI_GC_BUSY], " in use, "),
                xet_cli_out_number("waiting", n[XET_CLI_GC_WAITING],
                                   " copies for a backup, "),

@@ -545,8 +545,9 @@ xet_cli_info_xorb_size(xet_cli_info_t *in, const xet_hash_t *hash,
             *size = (uint64_t) r.length;
 
         } else if (r.status == 404) {
-            rc = xet_cli_fail(XET_CLI_FAULT, in->name, "is neither a file "
-                              "here nor a file or a xorb of the server");
+            rc = xet_cli_fail(XET_CLI_FAULT, in->name,
+                              "not found: neither a local file nor a file or "
+                              "xorb on the server");
 
         } else {
             rc = xet_cli_http_fail(&r);

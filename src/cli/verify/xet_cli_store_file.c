@@ -229,7 +229,7 @@ xet_cli_store_file_check(xet_cli_store_file_t *f)
     }
 
     if (f->fault == NULL && f->verifier.size != f->row.size) {
-        f->fault = "its terms have another size";
+        f->fault = "its terms add up to another size";
     }
 
     if (f->fault == NULL
@@ -298,7 +298,7 @@ xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n)
                           xet_cli_store_file_slice, f);
 
     if (rc == XET_CLI_OK && f->fault == NULL && f->term != end) {
-        f->fault = "the database has no answer for its terms";
+        f->fault = "the database returned no chunk lists for its terms";
     }
 
     free(xorbs);
@@ -360,7 +360,7 @@ xet_cli_store_file_term(xet_cli_store_file_t *f, const xet_cli_pg_row_t *row)
     if (hashes != (size_t) slice.n * XET_HASH_LEN
         || raw != ((size_t) slice.n + 1) * 4 || stored != raw)
     {
-        return "a chunk list is too short";
+        return "a chunk list has the wrong length";
     }
 
     /* both lists of ends begin with the end before the first chunk */
@@ -381,14 +381,13 @@ xet_cli_store_file_term(xet_cli_store_file_t *f, const xet_cli_pg_row_t *row)
 
     if (slice.tag != term.tag) {
 
-        return "a term leads to a copy of its xorb that its row does not "
-               "name";
+        return "a term names another copy of its xorb than the xorb's row";
     }
 
     if (found.stored_start != term.stored_start
         || found.stored_end != term.stored_end)
     {
-        return "a term names other bytes of its xorb than its chunks";
+        return "the byte range of a term does not match its chunks";
     }
 
     return NULL;
@@ -439,10 +438,11 @@ xet_cli_store_file_sha256(xet_cli_store_file_t *f)
     }
 
     if (status != XET_OK) {
-        f->fault = "it can't be read from its xorbs";
+        f->fault = "cannot be read from its xorbs";
 
     } else if (memcmp(digest, f->row.sha256, XET_CLI_SHA256_LEN) != 0) {
-        f->fault = "it has another SHA-256 than its uploader said";
+        f->fault = "its SHA-256 differs from the one that its uploader "
+                   "claimed";
 
     } else {
         return xet_cli_store_file_proven(f);

@@ -81,7 +81,7 @@ xet_cli_orphans_entry(void *ctx, const char *name)
     if (snprintf(path, sizeof(path), "%s/%s", o->folder, name)
         >= (int) sizeof(path))
     {
-        return xet_cli_fail(XET_CLI_ERROR, name, "this name is too long");
+        return xet_cli_fail(XET_CLI_ERROR, name, "name is too long");
     }
 
     rc = xet_cli_orphans_named(o, name, &known);

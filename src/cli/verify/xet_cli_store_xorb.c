@@ -60,7 +60,7 @@ xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job,
                              reader);
 
     if (rc == XET_CLI_UNREADABLE && errno == EUCLEAN) {
-        xet_cli_store_xorb_fault(c, job, "is no regular file");
+        xet_cli_store_xorb_fault(c, job, "is not a regular file");
         return XET_CLI_FAULT;
     }
 
@@ -138,8 +138,8 @@ xet_cli_store_xorb_verify(xet_cli_checker_t *c, const xet_cli_job_t *job,
 
         if (job->digested && !xet_checksum_equal(&digest, &job->digest)) {
             xet_cli_store_xorb_fault(c, job,
-                                     "its row has another digest than its"
-                                     " file");
+                                     "the digest in its row differs from its "
+                                     "file");
         } else {
             xet_cli_store_xorb_row(c, job, xet_xorb_verifier_info(v));
         }
@@ -251,7 +251,7 @@ xet_cli_store_xorb_row(xet_cli_checker_t *c, const xet_cli_job_t *job,
 
     if (what) {
         xet_cli_store_xorb_fault(c, job,
-                                 "its row has another %s than its file",
+                                 "the %s in its row differs from its file",
                                  what);
     }
 }

@@ -44,7 +44,7 @@ xet_cli_verify(const xet_cli_args_t *args)
 {
     if (args->value[XET_CLI_OPT_STORE] && args->count) {
         return xet_cli_fail(XET_CLI_USAGE, "verify",
-                            "needs either HASH or --store");
+                            "use either HASH or --store");
     }
 
     if (args->value[XET_CLI_OPT_STORE]) {
@@ -58,7 +58,7 @@ xet_cli_verify(const xet_cli_args_t *args)
 
     if (args->count == 0) {
         return xet_cli_fail(XET_CLI_USAGE, "verify",
-                            "needs HASH... or --store");
+                            "expected HASH, NAME or --store");
     }
 
     return xet_cli_http_operands(args, xet_cli_verify_file);
@@ -403,7 +403,7 @@ xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row)
 
     if (!xet_cli_pg_hash(row, 0, &job->hash)) {
         xet_cli_verify_free(job);
-        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row without a hash");
+        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row has no hash");
     }
 
     job->size = xet_cli_pg_u64(row, 1);
@@ -479,7 +479,7 @@ xet_cli_verify_file_row(void *ctx, const xet_cli_pg_row_t *row)
 
     rc = xet_cli_pg_hash(row, 4, &job->hash)
          ? xet_cli_store_terms(&job->terms, row)
-         : xet_cli_fail(XET_CLI_FAULT, "files", "a row without a hash");
+         : xet_cli_fail(XET_CLI_FAULT, "files", "a row has no hash");
 
     if (rc != XET_CLI_OK) {
         xet_cli_verify_free(job);

@@ -98,9 +98,9 @@ xet_cli_zt(const xet_cli_args_t *args)
         && (strcmp(verb, "get") != 0 || n > 3)
         && (strcmp(verb, "verify") != 0 || n > 3))
     {
-        return xet_cli_fail(XET_CLI_USAGE, "zt", "needs ls HASH, get HASH "
-                            "OBJECT or verify HASH [OBJECT], with a name of a "
-                            "Hub in the place of a hash");
+        return xet_cli_fail(XET_CLI_USAGE, "zt",
+                            "expected ls HASH, get HASH OBJECT or verify HASH "
+                            "[OBJECT]; a Hub name may replace HASH");
     }
 
     memset(&z, 0, sizeof(z));
@@ -111,7 +111,7 @@ xet_cli_zt(const xet_cli_args_t *args)
 
     if (z.name && args->value[XET_CLI_OPT_INDEX]) {
         return xet_cli_fail(XET_CLI_USAGE, "zt",
-                            "needs either NAME or --index");
+                            "use either OBJECT or --index");
     }
 
     return strchr(args->operands[1], '/') ? xet_cli_zt_named(&z, verb)
@@ -174,14 +174,14 @@ xet_cli_zt_named(xet_cli_zt_t *z, const char *verb)
 
     if (rc == XET_CLI_OK) {
         rc = *hub.path ? xet_cli_hub_file(&hub, &file)
-                       : xet_cli_fail(XET_CLI_USAGE, text, "names no path in "
-                                      "the repository");
+                       : xet_cli_fail(XET_CLI_USAGE, text,
+                                      "needs a path in the repository");
     }
 
     if (rc == XET_CLI_OK && !(file.found && file.known)) {
         rc = xet_cli_fail(XET_CLI_FAULT, text, file.found
                           ? "has no Xet hash on this Hub"
-                          : "is no file of this repository");
+                          : "no such file in this repository");
     }
 
     if (rc == XET_CLI_OK) {
@@ -211,7 +211,8 @@ xet_cli_zt_run(xet_cli_zt_t *z, const char *verb)
     }
 
     if (z->name == NULL && z->args->value[XET_CLI_OPT_INDEX] == NULL) {
-        return xet_cli_fail(XET_CLI_USAGE, "zt", "get needs NAME or --index");
+        return xet_cli_fail(XET_CLI_USAGE, "zt",
+                            "get needs OBJECT or --index");
     }
 
     return xet_cli_zt_get(z);
@@ -309,7 +310,7 @@ xet_cli_zt_ask(xet_cli_zt_t *z, char *url, json_t **answer)
 
         if (*answer == NULL) {
             rc = xet_cli_fail(XET_CLI_NETWORK, "server",
-                              "the answer is not JSON");
+                              "the response is not JSON");
         }
     }
 
@@ -351,7 +352,7 @@ xet_cli_zt_ls(xet_cli_zt_t *z)
 
         if (rc == XET_CLI_OK && !first && !(json_number_value(next) > last)) {
             rc = xet_cli_fail(XET_CLI_NETWORK, "server",
-                              "the next page is not behind this one");
+                              "the next page does not follow this one");
         }
 
         last = json_number_value(next);
@@ -377,7 +378,7 @@ xet_cli_zt_page(xet_cli_zt_t *z, const json_t *page, int first)
 
     if (!json_is_array(objects)) {
         return xet_cli_fail(XET_CLI_NETWORK, "server",
-                            "the answer has no objects");
+                            "the response has no objects");
     }
 
     rc = XET_CLI_OK;
@@ -653,12 +654,12 @@ xet_cli_zt_get_range(xet_cli_zt_get_t *g)
         != XET_OK)
     {
         return xet_cli_fail(XET_CLI_USAGE, text,
-                            "a range of an object is A-B, in bytes");
+                            "invalid range; expected A-B in bytes");
     }
 
     if (g->decoded) {
         return xet_cli_fail(XET_CLI_USAGE, "zt",
-                            "there are no ranges of --decoded");
+                            "--range cannot be combined with --decoded");
     }
 
     g->ranged = 1;
@@ -677,8 +678,9 @@ xet_cli_zt_get_open(xet_cli_zt_get_t *g)
     output = g->zt->args->value[XET_CLI_OPT_OUTPUT];
 
     if (output == NULL && isatty(STDOUT_FILENO)) {
-        return xet_cli_fail(XET_CLI_USAGE, "zt", "give --output: this "
-                            "is a terminal, and they are bytes");
+        return xet_cli_fail(XET_CLI_USAGE, "zt",
+                            "refusing to write binary data to a terminal; use "
+                            "--output");
     }
 
     output = output ? output : "-";
@@ -771,7 +773,8 @@ xet_cli_zt_get_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
 
     if (*r->range && r->status != 206) {
         g->rc = xet_cli_failf(XET_CLI_NETWORK, "server",
-                              "%ld where a range was asked for", r->status);
+                              "HTTP %ld instead of the requested range",
+                              r->status);
         return 1;
     }
 
@@ -819,8 +822,8 @@ xet_cli_zt_get_digest(xet_cli_zt_get_t *g, xet_cli_request_t *r)
         != 0)
     {
         return xet_cli_fail(XET_CLI_FAULT, "damaged",
-                            "the bytes have another SHA-256 than the server "
-                            "says");
+                            "the SHA-256 of the received bytes differs from "
+                            "the server's");
     }
 
     return XET_CLI_OK;
