@@ -74,103 +74,103 @@ int xet_cli_no_memory(void);
 
 #define XET_CLI_OPTION_MAP(X)                                                 \
     X(AUDIENCE, "audience", "TEXT", 0,                                        \
-      "claim of a token")                                                     \
+      "the audience of the token (aud)")                                      \
     X(BASE, "base", "URL", 0,                                                 \
-      "in front of /xorbs/, where the server is")                             \
+      "URL in front of /xorbs/")                                              \
     X(CACERT, "cacert", "FILE", 0,                                            \
-      "certificates to trust instead of the system's")                        \
+      "trust these certificates, not the system's")                           \
     X(CHECK, "check", NULL, 0,                                                \
-      "reads also what is there already")                                     \
+      "also read the copies that the target has")                             \
     X(DECODED, "decoded", NULL, 0,                                            \
-      "values as they are when decompressed")                                 \
+      "output decompressed values")                                           \
     X(DRY_RUN, "dry-run", NULL, 0,                                            \
-      "tells what would be done, and does nothing")                           \
+      "show what would be done, and change nothing")                          \
     X(ENDPOINT, "endpoint", "URL", 0,                                         \
-      "of the API; or XET_ENDPOINT")                                          \
+      "URL of the API (or set XET_ENDPOINT)")                                 \
     X(FORCE, "force", NULL, 0,                                                \
-      "replaces what is there")                                               \
+      "replace existing data")                                                \
     X(FROM, "from", "STORE", 0,                                               \
-      "to copy from, as --store")                                             \
+      "store to copy from, written as for --store")                           \
     X(GENERATION, "generation", "NAME", 0,                                    \
-      "of a backup; the newest")                                              \
+      "generation of the backup (default: the newest)")                       \
     X(GRACE, "grace", "TIME", 0,                                              \
-      "of a dry run: how long nobody has needed it: 0s, 12h, 90d; 56d")       \
+      "with --dry-run: 0s, 12h or 90d (default: 56d)")                        \
     X(HELP, "help", NULL, 'h',                                                \
-      "what you read")                                                        \
+      "show this help")                                                       \
     X(HUB, "hub", "URL", 0,                                                   \
-      "of a Hub; or HF_ENDPOINT")                                             \
+      "URL of the Hub (or set HF_ENDPOINT)")                                  \
     X(INDEX, "index", "N", 0,                                                 \
-      "the object of this number, from 0")                                    \
+      "select the object by its number, from 0")                              \
     X(INSECURE_TOKEN, "insecure-token", NULL, 0,                              \
-      "tokens may be sent without TLS")                                       \
+      "allow sending tokens without TLS")                                     \
     X(ISSUER, "issuer", "TEXT", 0,                                            \
-      "claim of a token")                                                     \
+      "the issuer of the token or subject (iss)")                             \
     X(JSON, "json", NULL, 0,                                                  \
-      "results as JSON, one object a line")                                   \
+      "print results as JSON, one object per line")                           \
     X(KEEP, "keep", "N", 0,                                                   \
-      "generations of a backup that stay; all")                               \
+      "generations to keep (default: all)")                                   \
     X(KEY, "key", "FILE", 0,                                                  \
-      "as xet_url_key or xet_token_key have it")                              \
+      "key file, as for xet_url_key or xet_token_key")                        \
     X(LIFETIME, "lifetime", "TIME", 0,                                        \
-      "90s, 15m, 2h or 7d; 1h")                                               \
+      "90s, 15m, 2h or 7d (default: 1h)")                                     \
     X(MESSAGE, "message", "TEXT", 'm',                                        \
-      "of a commit")                                                          \
+      "message of the commit")                                                \
     X(NAMES, "names", "WHICH", 0,                                             \
-      "unsafe names: refuse, skip or, of a manifest, any; refuse")            \
+      "unsafe names: refuse (default), skip or any")                          \
     X(OLDER, "older", "TIME", 0,                                              \
-      "of files without a row: 1h, 7d")                                       \
+      "report only orphans older than 1h, 7d, ...")                           \
     X(ORPHANS, "orphans", NULL, 0,                                            \
-      "looks for files without a row, and for nothing else")                  \
+      "only look for files without a database row")                           \
     X(OUTPUT, "output", "FILE", 'o',                                          \
-      "- is the standard output")                                             \
+      "write to FILE; - is the standard output")                              \
     X(PARALLEL, "parallel", "N", 0,                                           \
-      "transfers or threads at a time")                                       \
+      "number of transfers or threads")                                       \
     X(POSTGRES, "postgres", "CONNINFO", 0,                                    \
-      "of the database; or XET_POSTGRES")                                     \
+      "connection string (or set XET_POSTGRES)")                              \
     X(PREFIX, "prefix", "TEXT", 0,                                            \
-      "objects whose name begins so")                                         \
+      "only objects whose names start with TEXT")                             \
     X(QUIET, "quiet", NULL, 'q',                                              \
-      "no progress bar")                                                      \
+      "do not show a progress bar")                                           \
     X(RANGE, "range", "A-B", 0,                                               \
-      "bytes, from 0, B included; of files A- and -N, too")                   \
+      "bytes A to B, from 0; for files also A- and -N")                       \
     X(RATE, "rate", "N", 0,                                                   \
-      "bytes a second, at most, as 50m")                                      \
+      "limit in bytes per second, such as 50m")                               \
     X(RECOUNT, "recount", NULL, 0,                                            \
-      "counts anew, and mends what is wrong")                                 \
+      "count usage again, and correct it")                                    \
     X(RECURSIVE, "recursive", NULL, 'r',                                      \
-      "a folder with all that is in it, or the manifest of one")              \
+      "a folder with its contents, or a manifest")                            \
     X(REPO, "repo", "NAME", 0,                                                \
-      "a repository")                                                         \
+      "name of the repository")                                               \
     X(RETRIES, "retries", "N", 0,                                             \
-      "how often a request is sent again; 5")                                 \
+      "retries of a failed request (default: 5)")                             \
     X(REVISION, "revision", "NAME", 0,                                        \
-      "a branch, a tag or a commit; main")                                    \
+      "branch, tag or commit (default: main)")                                \
     X(ROLE, "role", "TEXT", 0,                                                \
-      "the component of the object")                                          \
+      "component of the object")                                              \
     X(ROWS, "rows", "A:B", 0,                                                 \
-      "rows of a tensor, B not included")                                     \
+      "rows A to B of a tensor, without B")                                   \
     X(SCOPE, "scope", "SCOPE", 0,                                             \
-      "read, write or delete; read")                                          \
+      "read, write, delete or admin (default: read)")                         \
     X(SET, "set", "LIMITS", 0,                                                \
-      "stored=SIZE,logical=SIZE,metadata=SIZE, some of them, or none")        \
+      "stored=SIZE,logical=SIZE,metadata=SIZE or none")                       \
     X(SHA256, "sha256", NULL, 0,                                              \
-      "holds the contents against the claimed SHA-256")                       \
+      "check contents against the claimed SHA-256")                           \
     X(SQL, "sql", "DIR", 0,                                                   \
       "folder of the migrations")                                             \
     X(STORE, "store", "STORE", 0,                                             \
-      "a folder, or the arguments of xet_store; or XET_STORE")                \
+      "folder, or arguments of xet_store (or XET_STORE)")                     \
     X(SUBJECT, "subject", "TEXT", 0,                                          \
-      "claim of a token: who it is")                                          \
+      "the subject: the user of the token (sub)")                             \
     X(TO, "to", "STORE", 0,                                                   \
-      "to copy to, as --store")                                               \
+      "store to copy to, written as for --store")                             \
     X(TOKEN_FILE, "token-file", "FILE", 0,                                    \
-      "with the access token; or XET_TOKEN")                                  \
+      "file with the access token (or set XET_TOKEN)")                        \
     X(TYPE, "type", "TYPE", 0,                                                \
-      "model, dataset, space or bucket; model")                               \
+      "model, dataset, space, bucket (default: model)")                       \
     X(URL, "url", "URL", 0,                                                   \
-      "a place that gives out tokens")                                        \
+      "URL that issues tokens")                                               \
     X(VERIFY, "verify", NULL, 0,                                              \
-      "reads a backup, and writes nothing")
+      "read and check a backup, and write nothing")
 
 
 #define XET_CLI_OPTION_ENUM(symbol, name, value, letter, text)                \
@@ -243,7 +243,8 @@ int xet_cli_args_hash(const char *text, void *hash);
 #define XET_CLI_VERSION  XET_VERSION
 
 
-#define XET_CLI_VERB(name, run, operands, min, max, options, text)            \
+#define XET_CLI_VERB(name, run, operands, min, max, options, group, summary,  \
+                     text, examples)                                          \
     int run(const xet_cli_args_t *args);
 
 #include "verbs.def"
