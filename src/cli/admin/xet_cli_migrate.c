@@ -1,9 +1,9 @@
 
 /*
- * xet migrate: brings a database to the schema of this version.
+ * xet migrate: upgrades the database to the schema of this version.
  *
- * What is applied, and when, is said and decided in migrate.sql, a file of the
- * folder of the migrations.
+ * What is applied, and when, is decided by migrate.sql in the migrations
+ * folder.
  */
 
 
@@ -21,7 +21,7 @@
 
 #define XET_CLI_MIGRATE_MAX  (16 * 1024 * 1024)   /* bytes of a file */
 
-/* The number of a file, 0 for functions.sql, as a parameter. */
+/* The number of a migration file as a parameter; 0 for functions.sql. */
 
 #define xet_cli_migrate_number(name)                                          \
     xet_cli_as_number(strtoul(name, NULL, 10))
@@ -80,7 +80,7 @@ xet_cli_migrate(const xet_cli_args_t *args)
 
     while (m.n--) {
 
-        /* from the last entry on: by number, then functions.sql */
+        /* from the last entry: migrations by number, then functions.sql */
 
         rc = rc ? rc : xet_cli_migrate_file(&m, m.entries[m.n]->d_name);
 
@@ -128,9 +128,8 @@ xet_cli_migrate_newest(const xet_cli_args_t *args, uint64_t *newest)
 
 
 /*
- * The folder that --sql names, else share/xet/sql beside the bin of an
- * installation, else sql beside the program, as make builds both; malloc()ed,
- * or NULL.
+ * Returns the folder in --sql, else ../share/xet/sql of an installation, else
+ * sql beside the program, where make builds both; malloc()ed, or NULL.
  */
 
 static char *
@@ -246,8 +245,8 @@ xet_cli_migrate_filter(const struct dirent *entry)
 
 
 /*
- * Runs migrate.sql, which takes the lock and makes the functions that decide.
- * A database that is newer than the folder is refused.
+ * Runs migrate.sql, which takes the lock and creates the functions that decide
+ * what is applied.  A database that is newer than the folder is refused.
  */
 
 static int
@@ -323,7 +322,7 @@ xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
 
 /*
  * Reads a file of the folder; sets sum to its SHA-256 in hexadecimal.  Returns
- * the text, malloc()ed and with a zero byte behind it, or NULL on an error.
+ * the text, malloc()ed, with a zero byte at the end, or NULL on an error.
  */
 
 static char *
@@ -394,7 +393,7 @@ xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
                                                xet_cli_as_text(text)),
                                NULL, NULL);
 
-    /* a transaction that has failed is rolled back when the session ends */
+    /* a failed transaction is rolled back when the session ends */
 
     rc = rc ? rc : xet_cli_pg_exec(m->pg, "COMMIT");
 

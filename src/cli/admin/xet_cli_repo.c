@@ -1,18 +1,18 @@
 
 /*
- * xet repo and xet ls: who may read what, for administrators, and what there
- * is, of which the API says nothing; by the functions of sql/repos.sql.
- * What changes something is told to the log of PostgreSQL, xet.audit_note().
+ * xet repo and xet ls: list and manage repositories and files in the database,
+ * by the functions of sql/repos.sql.  Changes are written to the log of
+ * PostgreSQL by xet.audit_note().
  *
  *     xet ls
  *     xet repo ls
- *     xet repo add NAME [HASH...]      makes a repo, puts files into it
- *     xet repo rm NAME [HASH...]       takes files out, or removes the repo
+ *     xet repo add NAME [HASH...]      creates a repository, adds files to it
+ *     xet repo rm NAME [HASH...]       removes files, or the repository
  *     xet repo public|private NAME
  *     xet repo files NAME
  *
- * A repo of a Hub is shown by its name, and files are taken out of it; what its
- * own tables say of it besides is changed by the Hub alone.
+ * A Hub repository is shown by its name, and files can be removed from it.
+ * All else that the Hub records about it is changed by the Hub only.
  */
 
 
@@ -26,7 +26,7 @@ typedef struct {
     const xet_cli_args_t  *args;
     xet_cli_pg_t          *pg;
     const char            *name;
-    char                  *store;      /* the same in the store, or NULL */
+    char                  *store;      /* its name in the store, or NULL */
     const char            *sql;        /* of the verb */
     int                    json;
 } xet_cli_repo_t;
@@ -168,7 +168,7 @@ xet_cli_repo_verb(xet_cli_repo_t *r, const xet_cli_repo_verb_t *verb)
 }
 
 
-/* The name of the store in the place of that of the Hub. */
+/* Replaces a Hub name by the name in the store. */
 
 static int
 xet_cli_repo_find(xet_cli_repo_t *r)
@@ -187,7 +187,7 @@ xet_cli_repo_find(xet_cli_repo_t *r)
 }
 
 
-/* What the Hub has in tables of its own is not undone behind its back. */
+/* Refuses repositories of the Hub, which has tables of its own for them. */
 
 static int
 xet_cli_repo_ours(xet_cli_repo_t *r)
@@ -305,8 +305,8 @@ xet_cli_repo_rm(xet_cli_repo_t *r)
 
 
 /*
- * Prints the files of a repo, or all files of the store if there is no name, in
- * the order in which they were registered.
+ * Prints the files of a repository, or all files of the store if there is no
+ * name, in the order of their registration.
  */
 
 static int

@@ -1,11 +1,10 @@
 
 /*
- * xet token and xet url: what a key of the server signs, and tokens fetched
- * from where the server gives them out.
+ * xet token and xet url: sign tokens and data URLs with a key of the server,
+ * and fetch tokens from a URL that issues them.
  *
- * A signed data URL is of a copy of a xorb, as reconstructions have them.  The
- * copy is named as its file is: nobody is asked, so nobody knows whether it is
- * there.
+ * A signed data URL is for a copy of a xorb, as in reconstructions.  The copy
+ * is named as its file in the store; its existence is not checked.
  */
 
 
@@ -21,10 +20,10 @@
 #define XET_CLI_SIGN_LIFETIME   3600   /* s */
 
 
-/* A key file, as the directives xet_url_key and xet_token_key read it. */
+/* A key file, in the format of the directives xet_url_key and xet_token_key. */
 
 typedef struct {
-    uint8_t         *file;             /* all of it */
+    uint8_t         *file;             /* whole */
     size_t           len;
     xet_key_file_t   line;             /* the first key */
 } xet_cli_key_t;
@@ -180,7 +179,7 @@ xet_cli_token_text(xet_token_text_t *text, const char *value)
 }
 
 
-/* What a token says of a repo of the Hub is its number, which moves along. */
+/* A token has the number of a Hub repository, which survives a rename. */
 
 static int
 xet_cli_token_repo(const xet_cli_args_t *args, char **repo)
@@ -236,7 +235,7 @@ xet_cli_token_key(xet_cli_key_t *key, const xet_cli_args_t *args,
 }
 
 
-/* Fetches a token as a Hub and the directive xet_token give it out. */
+/* Fetches a token from a Hub or from a location with xet_token. */
 
 static int
 xet_cli_token_fetch(const xet_cli_args_t *args)
@@ -350,7 +349,7 @@ xet_cli_url(const xet_cli_args_t *args)
 }
 
 
-/* Without --range there are none: the URL is valid for any range then. */
+/* Without --range *n is 0, and the URL is valid for any range. */
 
 static int
 xet_cli_url_ranges(const xet_cli_args_t *args, xet_range_t *ranges,
@@ -474,8 +473,8 @@ xet_cli_url_print(const xet_cli_args_t *args, xet_buf_t *b, uint64_t expires)
 
 
 /*
- * Reads the file that --key names.  XET_CLI_OK; XET_CLI_USAGE without --key or
- * XET_CLI_ERROR, reported.  xet_cli_key_free() is to be called in any case.
+ * Reads the file of --key.  Returns XET_CLI_OK; XET_CLI_USAGE without --key,
+ * or XET_CLI_ERROR, reported.  Call xet_cli_key_free() in any case.
  */
 
 static int
@@ -529,8 +528,8 @@ xet_cli_key_read(xet_cli_key_t *key, const xet_cli_args_t *args)
 
 
 /*
- * Takes the first key of the file.  XET_CLI_OK, or XET_CLI_ERROR, reported:
- * also where the key is for another purpose.
+ * Takes the first key of the file.  Returns XET_CLI_OK, or XET_CLI_ERROR,
+ * reported, also for a key for another purpose.
  */
 
 static int

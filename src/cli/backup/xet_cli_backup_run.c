@@ -1,7 +1,7 @@
 
 /*
- * What backup and restore share: their operand, programs that they run, locks,
- * heals.
+ * Shared by backup and restore: their operand, programs of PostgreSQL, locks,
+ * and healing of rows.
  */
 
 
@@ -26,7 +26,8 @@
 
 typedef struct {
     char  *password;                   /* NULL: none */
-    int    service;                    /* of a file in memory, or -1 */
+    int    service;                    /* descriptor of a file in memory, or
+                                          -1 */
 } xet_cli_backup_secrets_t;
 
 
@@ -97,8 +98,9 @@ xet_cli_backup_run(const char *const *argv, int in, int out, xet_cli_pg_t *pg)
 
 
 /*
- * What libpq takes from no variable of the environment it takes from a service
- * file.  One in memory has no name that others could open, and ends with us.
+ * Secrets without an environment variable of libpq are passed in a service
+ * file.  A file in memory has no name that others could open, and ends with
+ * this program.
  */
 
 static int
@@ -119,7 +121,7 @@ xet_cli_backup_secrets(xet_cli_backup_secrets_t *s, const char *service)
 }
 
 
-/* The program ends when this one does, however that is. */
+/* PR_SET_PDEATHSIG: the program ends when this one does. */
 
 static void
 xet_cli_backup_exec(char *const *argv, int in, int out,

@@ -184,7 +184,7 @@ xet_cli_manifest_load(xet_store_t *place, const char *path,
 }
 
 
-/* 1: it is not what xet_cli_manifest_text() writes. */
+/* Returns 1 if it is not what xet_cli_manifest_text() writes. */
 
 static int
 xet_cli_manifest_parse(const json_t *root, xet_cli_manifest_t *m)
@@ -334,7 +334,7 @@ xet_cli_manifest_name(void *ctx, const char *name)
 }
 
 
-/* Whether a name is a time: what else is in the folder is no generation. */
+/* Whether a name is a time; other files in the folder are not generations. */
 
 static int
 xet_cli_manifest_time(const char *name, size_t len)

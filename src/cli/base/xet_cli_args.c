@@ -1,6 +1,7 @@
 
 /*
- * Options: their table, and the values that are numbers, times or hashes.
+ * Options: the table, and parsers for values that are numbers, times or
+ * hashes.
  */
 
 

@@ -25,7 +25,9 @@
 #define XET_CLI_BUCKET_CONNECTIONS  32
 #define XET_CLI_BUCKET_CONNECTIONS_MAX  1024
 
-/* Dumps of large databases are large, and have XET_S3_PARTS_MAX parts. */
+/*
+ * Dumps of large databases are large, and have at most XET_S3_PARTS_MAX parts.
+ */
 
 #define XET_CLI_BUCKET_PART         (64 * 1024 * 1024)
 
@@ -114,7 +116,7 @@ xet_cli_bucket_word(xet_cli_bucket_conf_t *conf, const char *word)
 
     } else if ((value = xet_cli_bucket_value(word, "temp")) != NULL) {
 
-        /* of the server: temporary files have no name here */
+        /* for the server only: temporary files have no name here */
 
         good = strcmp(value, "anonymous") == 0 || strcmp(value, "named") == 0;
     }
@@ -177,7 +179,7 @@ xet_cli_bucket_value(const char *word, const char *name)
 }
 
 
-/* As nginx has times: "500ms", "30s" or "30", "2m". */
+/* Times as in nginx: "500ms", "30s" or "30", "2m". */
 
 static int
 xet_cli_bucket_time(const char *text, uint32_t *ms)

@@ -1,7 +1,5 @@
 
-/*
- * Exit codes, and the faults that lead to them.
- */
+/* Exit codes and error messages. */
 
 
 #include <errno.h>
@@ -24,7 +22,7 @@ xet_cli_fail(int code, const char *name, const char *text)
 }
 
 
-/* Names and messages of others are escaped, so that it is one line. */
+/* Untrusted names and texts are escaped, so the message is one line. */
 
 int
 xet_cli_failf(int code, const char *name, const char *fmt, ...)
@@ -59,7 +57,7 @@ xet_cli_fail_errno(const char *name)
 }
 
 
-/* A reader that closes the pipe has read enough: this is not reported. */
+/* A reader that closes the pipe has read enough: that is not reported. */
 
 int
 xet_cli_flush(void)

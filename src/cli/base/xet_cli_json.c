@@ -1,7 +1,5 @@
 
-/*
- * JSON of the command line.
- */
+/* Results as JSON or text, and parsing of untrusted JSON. */
 
 
 #include <inttypes.h>
@@ -242,8 +240,8 @@ xet_cli_buf_free(xet_buf_t *b)
 
 
 /*
- * The memory is estimated first: an empty object is two bytes of text and 240
- * bytes of memory, and the library has no limit for its memory.
+ * The memory is estimated first, because jansson has no limit for it: an empty
+ * object is two bytes of text and 240 bytes of memory.
  */
 
 json_t *

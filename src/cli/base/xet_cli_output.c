@@ -1,6 +1,7 @@
 
 /*
- * Files that a verb writes.
+ * Output files: temporary files that are renamed to their target when they are
+ * complete, parts of downloads, pipes and devices.
  */
 
 
@@ -52,7 +53,7 @@ xet_cli_output_begin(const char *target, int special, char **part)
 }
 
 
-/* Makes a file of a random name beside the target; *name is malloc()ed. */
+/* Creates a file of a random name beside the target; *name is malloc()ed. */
 
 static int
 xet_cli_output_create(const char *target, char **name)
@@ -161,8 +162,8 @@ xet_cli_output_sync(int folder, const char *target)
 
 
 /*
- * A name that is too long is cut between two characters, and gets the hash of
- * the whole name: two long names with the same beginning stay different.
+ * A name that is too long is cut between two characters, and a hash of the
+ * whole name is added: two long names with the same start stay different.
  */
 
 char *
@@ -213,7 +214,7 @@ xet_cli_output_beside(int folder, const char *target, const char *suffix)
 }
 
 
-/* Some file systems take less than others, none takes more than Linux. */
+/* The limit of the file system for names, at most that of Linux. */
 
 static size_t
 xet_cli_output_longest(int folder, const char *target, size_t len)
@@ -234,7 +235,7 @@ xet_cli_output_longest(int folder, const char *target, size_t len)
 }
 
 
-/* O_NONBLOCK: a pipe must not block open(); it is refused after that. */
+/* O_NONBLOCK: a pipe must not block open(); it is rejected by fstat() then. */
 
 int
 xet_cli_output_open(int folder, const char *name, mode_t mode, int *made)
@@ -276,7 +277,7 @@ xet_cli_output_open(int folder, const char *name, mode_t mode, int *made)
 }
 
 
-/* The pipe or device that was found may be another file by now. */
+/* The pipe or device may have been replaced since it was found. */
 
 static int
 xet_cli_output_stream(const char *name)

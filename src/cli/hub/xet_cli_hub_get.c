@@ -1,11 +1,12 @@
 
 /*
- * xet get of a file, or of a folder, of a repo of a Hub.
+ * xet get of a file or a folder of a Hub repository.
  *
- * Purpose:    fetches what the list of one commit has, and verifies it: by the
- *             hash, as every get, and by the SHA-256 that the list has.
- * States:     the revision is a commit -> a file, or page by page a folder.
- * Ownership:  nothing is kept but the page, and what the get of trees keeps.
+ * Purpose:    downloads the files that are listed at one commit, and verifies
+ *             them by their hash and by the SHA-256 in the list.
+ * States:     the revision is resolved to a commit -> one file, or a folder page
+ *             by page.
+ * Ownership:  the page, and the state of xet_cli_get_tree.
  */
 
 
@@ -19,10 +20,10 @@
 typedef struct {
     xet_cli_hub_t        *hub;
     xet_cli_http_t       *cas;
-    xet_cli_get_tree_t   *tree;        /* NULL: not begun */
-    size_t                cut;         /* of paths, in front */
+    xet_cli_get_tree_t   *tree;        /* NULL: not started */
+    size_t                cut;         /* length to cut off from paths */
     size_t                n;
-    int                   rc;          /* the worst of files */
+    int                   rc;          /* worst exit code of files */
 } xet_cli_hub_get_t;
 
 
@@ -126,7 +127,7 @@ xet_cli_hub_get_file(xet_cli_hub_t *hub, const xet_cli_hub_file_t *file)
 }
 
 
-/* A folder is called as that of the repo, or as the repo is. */
+/* The local folder is named after the folder, or after the repository. */
 
 static int
 xet_cli_hub_get_folder(xet_cli_hub_t *hub)
@@ -146,7 +147,7 @@ xet_cli_hub_get_folder(xet_cli_hub_t *hub)
 
     rc = xet_cli_hub_tree(hub, hub->path, 1, 0, xet_cli_hub_get_entry, &g);
 
-    /* a bucket has no folders, and an empty list of one */
+    /* a bucket has no folders: a missing one has an empty list */
 
     if (rc == XET_CLI_OK && g.n == 0) {
         rc = *hub->path
@@ -160,7 +161,7 @@ xet_cli_hub_get_folder(xet_cli_hub_t *hub)
 }
 
 
-/* A folder is made here when it is known to be there. */
+/* The local folder is created when the remote one is known to exist. */
 
 static int
 xet_cli_hub_get_begin(xet_cli_hub_get_t *g)
@@ -180,7 +181,7 @@ xet_cli_hub_get_begin(xet_cli_hub_get_t *g)
 }
 
 
-/* What is wrong with one file does not keep the others. */
+/* A failure of one file does not stop the others. */
 
 static int
 xet_cli_hub_get_entry(void *ctx, const xet_hub_entry_t *entry)

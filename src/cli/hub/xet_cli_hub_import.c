@@ -1,7 +1,5 @@
 
-/*
- * xet import: a folder, or what a cache of huggingface_hub has, to a Hub.
- */
+/* xet import: uploads a folder, or a cache of huggingface_hub, to a Hub. */
 
 
 #include <dirent.h>
@@ -92,7 +90,7 @@ xet_cli_hub_import_folder(const xet_cli_args_t *args, const char *folder,
 }
 
 
-/* The revision is that of the cache; what it has becomes the main branch. */
+/* The revision selects the snapshot; it is uploaded to the main branch. */
 
 static int
 xet_cli_hub_import_one(const xet_cli_args_t *args, const char *folder,
@@ -141,7 +139,7 @@ xet_cli_hub_import_one(const xet_cli_args_t *args, const char *folder,
 }
 
 
-/* One after the other; what is wrong with one does not keep the others. */
+/* One by one; a failure of one repository does not stop the others. */
 
 static int
 xet_cli_hub_import_many(const xet_cli_args_t *args, struct dirent **names,
@@ -182,7 +180,7 @@ xet_cli_hub_import_many(const xet_cli_args_t *args, struct dirent **names,
 }
 
 
-/* Whether a Hub that is there has refused one repo, and may take others. */
+/* Whether the Hub has refused one repository, but may accept others. */
 
 static int
 xet_cli_hub_import_refused(long status)

@@ -1,6 +1,7 @@
 
 /*
- * xet ls of a name of a Hub: the repos of an owner, or what is in a repo.
+ * xet ls of a Hub name: the repositories of an owner, or files of a
+ * repository.
  */
 
 
@@ -70,7 +71,10 @@ xet_cli_hub_ls(const xet_cli_args_t *args)
 }
 
 
-/* A list of an owner wants his name; where nobody is known, "me" is one. */
+/*
+ * Replaces "me" by the user's name, which the list of an owner needs.  A Hub
+ * without users answers 401, and "me" is the name there.
+ */
 
 static int
 xet_cli_hub_ls_me(xet_cli_hub_t *hub)
@@ -194,7 +198,7 @@ xet_cli_hub_ls_entry(void *ctx, const xet_hub_entry_t *entry)
     const char        *date;
     xet_cli_hub_ls_t  *l = ctx;
 
-    /* the folder itself, which was asked for as a file */
+    /* the folder itself, from the lookup of its path */
 
     if (entry->folder && entry->path.len == strlen(l->hub->path)) {
         return XET_CLI_OK;
