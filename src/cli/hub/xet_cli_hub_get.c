@@ -4,8 +4,8 @@
  *
  * Purpose:    downloads the files that are listed at one commit, and verifies
  *             them by their hash and by the SHA-256 in the list.
- * States:     the revision is resolved to a commit -> one file, or a folder page
- *             by page.
+ * States:     the revision is resolved to a commit -> one file, or a folder
+ *             page by page.
  * Ownership:  the page, and the state of xet_cli_get_tree.
  */
 

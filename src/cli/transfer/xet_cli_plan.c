@@ -1,7 +1,5 @@
 
-/*
- * Reconstructions as the server answers them.
- */
+/* Parses reconstructions. */
 
 
 #include <stdlib.h>
@@ -320,9 +318,9 @@ xet_cli_plan_order(const void *one, const void *two)
 
 
 /*
- * Sorts the ranges by xorb and first chunk.  Ranges that overlap should have
- * been merged, but do no harm: the reach of a range is, among those ranges of
- * its xorb that begin no later, the one that ends last.
+ * Sorts the ranges by xorb and first chunk.  Overlapping ranges should have
+ * been merged, but are accepted: the reach of a range is the range that ends
+ * last among those of its xorb that start no later.
  */
 
 static void
@@ -351,8 +349,8 @@ xet_cli_plan_reach(xet_cli_plan_t *plan)
 
 
 /*
- * Finds the range of each term: among those ranges of its xorb that begin no
- * later than the term, the one that ends last.
+ * Finds the range of each term: the one that ends last among those of its xorb
+ * that start no later than the term.
  */
 
 static const char *
@@ -415,7 +413,7 @@ xet_cli_plan_drop(xet_cli_plan_t *plan)
         r[plan->terms[i].range].reach = 0;
     }
 
-    /* new numbers first: a move overwrites the range that was there */
+    /* new numbers first: a move overwrites a range */
 
     n = 0;
 

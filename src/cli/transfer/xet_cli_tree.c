@@ -1,7 +1,5 @@
 
-/*
- * Folders with all that is in them.
- */
+/* Trees: folders with their contents. */
 
 
 #include <dirent.h>
@@ -67,7 +65,7 @@ xet_cli_tree_free(xet_cli_tree_t *t)
 }
 
 
-/* Reads the folder fd and those in it; closes fd in any case. */
+/* Reads the folder fd and its subfolders; closes fd in any case. */
 
 static int
 xet_cli_tree_folder(xet_cli_tree_t *t, int fd, const char *path,
@@ -116,9 +114,7 @@ xet_cli_tree_filter(const struct dirent *entry)
 }
 
 
-/*
- * By bytes, not by locale: a put that is resumed reads files in the same order.
- */
+/* By bytes, not by locale: a resumed put reads files in the same order. */
 
 static int
 xet_cli_tree_order(const struct dirent **one, const struct dirent **two)
@@ -214,7 +210,7 @@ xet_cli_tree_add(xet_cli_tree_t *t, const char *path, int folder, int link)
 }
 
 
-/* A file may have become something else since xet_cli_tree_read(). */
+/* A file may have been replaced since xet_cli_tree_read(). */
 
 FILE *
 xet_cli_tree_open(const xet_cli_tree_t *t, const char *path, int *executable)
@@ -352,7 +348,7 @@ xet_cli_tree_safe(const char *path, const char *what)
 }
 
 
-/* Whether xet_cli_part.c makes files with such a name. */
+/* Whether xet_cli_part.c uses such a name. */
 
 static int
 xet_cli_tree_left(const char *name, size_t len)

@@ -1,17 +1,16 @@
 
 /*
- * xet gc: asks the servers of a database for a run of their collector now, and
- * follows it to its end (src/http/chores).  The database is where both meet:
+ * xet gc: asks the servers of a database for a run of the collector, and
+ * follows it to its end (src/http/chores).  Both sides meet in the database:
  *
- *     ask      xet.gc_now(); while a run is under way, which may be past what
- *              it is to collect, again when that has ended
- *     follow   the row of the collector in xet.chores_show(), until the run
- *              that was asked for has ended, or a server says why it waits
+ *     ask      xet.gc_now(); if a run is in progress, which may have passed
+ *              what it should collect, again when that has ended
+ *     follow   the row of the collector in xet.chores_show(), until the
+ *              requested run has ended, or a server reports why it waits
  *     print    what was done since then
  *
- * A server that has xet_gc looks for such a request every few seconds, so where
- * none takes it there is none.  An interruption ends this program, and not the
- * run.
+ * A server with xet_gc looks for a request every few seconds, so if no server
+ * takes it, there is none.  An interruption ends this program, not the run.
  */
 
 
@@ -22,17 +21,17 @@
 #include "xet_cli_verify.h"
 
 
-#define XET_CLI_GC_GRACE    (56 * 86400)   /* seconds, that of xet_gc */
+#define XET_CLI_GC_GRACE    (56 * 86400)   /* seconds, the default of xet_gc */
 
 #define XET_CLI_GC_POLL     200            /* ms */
 
-/* For how long nobody may work on it, and where a server waits to try again. */
+/* How long to wait for a server to start the run, or to try it again. */
 
 #define XET_CLI_GC_NOBODY   20000          /* ms */
 #define XET_CLI_GC_WAITS    90000
 
 
-/* What all runs have done, what the last one has left, and what is left now. */
+/* Totals of all runs, what the last run has kept, and what is left now. */
 
 typedef enum {
     XET_CLI_GC_FILES = 0,
@@ -57,10 +56,11 @@ typedef struct {
     const xet_cli_args_t   *args;
     xet_cli_pg_t           *pg;
 
-    int                     running;       /* a run is under way */
-    int                     held;          /* and some server works on it */
-    int                     begun;         /* since it was asked for */
-    char                    note[256];     /* why it waits, or what is left */
+    int                     running;       /* a run is in progress */
+    int                     held;          /* a server is working on it */
+    int                     begun;         /* since it was requested */
+    char                    note[256];     /* why it waits, or what it has
+                                              left */
 
     uint64_t                n[XET_CLI_GC_N];
     uint64_t                before[XET_CLI_GC_DONE];
@@ -172,7 +172,7 @@ xet_cli_gc_run(xet_cli_gc_t *g)
 {
     int  rc;
 
-    /* a restore may have found there what is given out to be removed */
+    /* a restore may need copies that are about to be removed */
 
     rc = xet_cli_store_enter(g->pg, 0);
     rc = rc ? rc : xet_cli_gc_follow(g);
@@ -194,7 +194,7 @@ xet_cli_gc_run(xet_cli_gc_t *g)
 }
 
 
-/* A run that waited before it was asked for has another try first. */
+/* Follows the run.  A run that was already waiting gets another try first. */
 
 static int
 xet_cli_gc_follow(xet_cli_gc_t *g)
@@ -301,7 +301,7 @@ xet_cli_gc_nobody(const xet_cli_gc_t *g)
 }
 
 
-/* Copies that wait for the end of a backup, and orphans that stay. */
+/* Counts copies that wait for the end of a backup, and orphans that stay. */
 
 static int
 xet_cli_gc_left(xet_cli_gc_t *g)

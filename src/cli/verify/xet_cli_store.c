@@ -1,7 +1,7 @@
 
 /*
- * The store that is verified: names of its files, its identity, and the faults
- * that threads find.
+ * The store of "xet verify --store": names of its files, its identity, and the
+ * faults that threads find.
  */
 
 
@@ -101,10 +101,10 @@ xet_cli_store_named(xet_cli_pg_t *pg, const xet_hash_t *hash, uint64_t *tag)
 
 /*
  * Compares the identity of the store with that in the database: a wrong folder
- * would look like a store that has lost all copies.  A standby may be behind:
- * xorbs that came since would look like orphans, and those that were healed
- * since like damage, which a standby could not note either.  Every session is
- * checked, because a connection string may name several machines.
+ * would look like a store that has lost all copies.  A standby may lag behind:
+ * newer xorbs would look like orphans, and healed ones like damage, which a
+ * standby could not record either.  Every session is checked, because a
+ * connection string may name several machines.
  */
 
 int

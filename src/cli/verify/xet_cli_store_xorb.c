@@ -1,7 +1,7 @@
 
 /*
- * One xorb of a store: its file by the verifier of the core, and its row
- * against what that found.
+ * Checks one xorb of a store: its file by the verifier of the core, and its
+ * row against the result.
  */
 
 
@@ -46,7 +46,7 @@ xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job)
 }
 
 
-/* XET_CLI_FAULT: it is missing or can't be opened, which has been printed. */
+/* Returns XET_CLI_FAULT if the file is missing or cannot be opened, printed. */
 
 static int
 xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job,
@@ -74,7 +74,7 @@ xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job,
         return rc;
     }
 
-    /* the disk may have gone since this began */
+    /* the disk may have been unmounted in the meantime */
 
     rc = xet_cli_place_still(c->store->place, c->store->identity);
 
@@ -131,7 +131,7 @@ xet_cli_store_xorb_verify(xet_cli_checker_t *c, const xet_cli_job_t *job,
 
     if (rc != XET_CLI_OK) {
 
-        /* that says nothing about the copy */
+        /* this says nothing about the copy */
 
     } else if (scan.status == XET_OK) {
         xet_checksum_finish(scan.checksum, &digest);

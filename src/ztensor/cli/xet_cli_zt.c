@@ -1,19 +1,18 @@
 
 /*
- * xet zt: zTensor files by name, through the routes of a server.
+ * xet zt: zTensor files, through the routes of a server.
  *
- *     xet zt ls HASH                   its objects
- *     xet zt get HASH NAME             bytes of one
- *     xet zt verify HASH [NAME]        digests, checked by the server
+ *     xet zt ls HASH                   lists the objects
+ *     xet zt get HASH OBJECT           downloads the bytes of one
+ *     xet zt verify HASH [OBJECT]      has the server check the digests
  *
- * In the place of the hash the name of a file of a Hub may stand, as
- * me/model/weights.zt: the Hub says which hash that is, and where its routes
- * are.
+ * A Hub name such as me/model/weights.zt may replace the hash: the Hub returns
+ * the hash, and the server to ask.
  *
- * Of "get": a transfer that breaks off goes on with a range.  Decoded bytes
- * have no ranges: their transfer begins anew, if it goes to a file.  The
- * SHA-256 that the server sends in Repr-Digest is held against the bytes that
- * came.
+ * For "get", an interrupted transfer is resumed with a range.  Decoded bytes
+ * have no ranges: their transfer starts again, if it goes to a file.  The
+ * SHA-256 that the server sends in Repr-Digest is compared with the received
+ * bytes.
  */
 
 
@@ -36,7 +35,7 @@ typedef struct {
     const xet_cli_args_t  *args;
     xet_cli_http_t        *http;
     char                   hash[XET_HASH_STR_LEN + 1];
-    const char            *name;       /* NULL: by --index, or none */
+    const char            *name;       /* NULL: --index, or none */
     int                    json;
 } xet_cli_zt_t;
 
@@ -44,11 +43,11 @@ typedef struct {
 typedef struct {
     xet_cli_zt_t  *zt;
     const char    *output;
-    char          *part;               /* file to be renamed; NULL: a stream */
+    char          *part;               /* temporary file; NULL: a stream */
     int            fd;
     uint64_t       first;              /* of --range */
     uint64_t       last;               /* of --range, or UINT64_MAX */
-    uint64_t       pos;                /* bytes that came */
+    uint64_t       pos;                /* received bytes */
     unsigned       ranged:1;
     unsigned       decoded:1;
     int            rc;
@@ -219,7 +218,7 @@ xet_cli_zt_run(xet_cli_zt_t *z, const char *verb)
 }
 
 
-/* The URL of a route of the file, "" or "/data"; NULL without memory. */
+/* Returns the URL of a route of the file, "" or "/data"; NULL: no memory. */
 
 static char *
 xet_cli_zt_url(xet_cli_zt_t *z, const char *route)
@@ -229,8 +228,8 @@ xet_cli_zt_url(xet_cli_zt_t *z, const char *route)
 
 
 /*
- * Appends an argument, percent-encoded, unless value is NULL; takes url over,
- * and returns NULL without memory or for NULL.
+ * Appends an argument, percent-encoded, unless value is NULL.  Takes over url;
+ * returns NULL without memory, or if url is NULL.
  */
 
 static char *
@@ -242,7 +241,7 @@ xet_cli_zt_arg(char *url, const char *key, const char *value)
         return url;
     }
 
-    /* with a length of 0 libcurl measures the value itself */
+    /* with a length of 0 libcurl calls strlen() */
 
     escaped = curl_easy_escape(NULL, value, 0);
 
@@ -260,7 +259,7 @@ xet_cli_zt_arg(char *url, const char *key, const char *value)
 }
 
 
-/* Appends object and role as the command line names them. */
+/* Appends object and role from the command line. */
 
 static char *
 xet_cli_zt_object(xet_cli_zt_t *z, char *url)
@@ -273,8 +272,9 @@ xet_cli_zt_object(xet_cli_zt_t *z, char *url)
 
 
 /*
- * GET of a URL, which the call takes over.  *answer is the JSON that came, to
- * be released with json_decref().  XET_CLI_OK, or an exit code after a message.
+ * GETs a URL, which it takes over.  *answer is the JSON of the response;
+ * release it with json_decref().  Returns XET_CLI_OK, or an exit code,
+ * reported.
  */
 
 static int
@@ -297,7 +297,7 @@ xet_cli_zt_ask(xet_cli_zt_t *z, char *url, json_t **answer)
 
     if (rc == XET_CLI_OK) {
 
-        /* names may have zero bytes, broken shapes numbers of 64 bits */
+        /* names may have zero bytes, and broken shapes 64-bit numbers */
 
         *answer = json_loadb(r.data ? r.data : "", r.len, JSON_ALLOW_NUL,
                              NULL);
@@ -366,7 +366,7 @@ xet_cli_zt_ls(xet_cli_zt_t *z)
 }
 
 
-/* Prints a page; as JSON the first page begins with a line for the file. */
+/* Prints a page; as JSON the first page starts with a line for the file. */
 
 static int
 xet_cli_zt_page(xet_cli_zt_t *z, const json_t *page, int first)
@@ -399,7 +399,7 @@ xet_cli_zt_page(xet_cli_zt_t *z, const json_t *page, int first)
 }
 
 
-/* Prints objects, one a line: as JSON, or with line(). */
+/* Prints objects, one per line: as JSON, or with line(). */
 
 static int
 xet_cli_zt_objects(xet_cli_zt_t *z, const json_t *objects,
@@ -796,8 +796,8 @@ xet_cli_zt_get_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
 
 
 /*
- * Repr-Digest (RFC 9530) is the digest of all bytes of the component, so it is
- * not checked with --range.
+ * Repr-Digest (RFC 9530) covers all bytes of the component, so it is not
+ * checked with --range.
  */
 
 static int
