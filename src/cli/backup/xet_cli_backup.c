@@ -19,7 +19,6 @@
  * lists it with the same size and digest; otherwise it is read and compared,
  * as are copies of an interrupted backup.  A copy gets its name after it was
  * compared and synced, so a bad copy never replaces a good one.
- *
  * If the session ends before the last copy, the backup fails.
  */
 

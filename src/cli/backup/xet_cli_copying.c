@@ -18,10 +18,8 @@
  * The target gets the identity of the store at the end of the first run: until
  * then a server refuses it.  Before that it has a mark with the identity of
  * the source and a random number of the run.  If the source shows the same
- * mark, source and target are the same store.  Concurrent runs, of one store
- * or of two, race for the mark and the identity: the first one wins, and each
- * checks again after writing.  See docs/design.md, "From one store to
- * another".
+ * mark, source and target are the same store.  Of concurrent runs the first
+ * one gets the mark and the identity; each checks again after writing.
  */
 
 

@@ -835,7 +835,7 @@ typedef struct {
     unsigned            ended:1;       /* nothing to resume */
 
     uint64_t            parallel;
-    xet_cli_upload_xorb_t  *sends;     /* under way */
+    xet_cli_upload_xorb_t  *sends;     /* being sent */
     unsigned            sending;       /* the number of sends */
     int                 rc;            /* the first failure */
 

@@ -177,9 +177,9 @@ int xet_cli_store_terms(void *ctx, const xet_cli_pg_row_t *row);
     "SELECT coalesce(max(the_identity), '') FROM xet.store_claim(NULL)"
 
 /*
- * Compares the identity of the store with that in the database: a wrong one
- * would look like a store that has lost all copies.  A standby is refused, as
- * it may be behind.  XET_CLI_OK, or an exit code, reported.
+ * Compares the identity of the store with that in the database: a wrong store
+ * would look like one that has lost all copies.  A standby is refused, since
+ * it may lag behind.  Returns XET_CLI_OK, or an exit code, reported.
  */
 int xet_cli_store_session(const xet_cli_store_t *s, xet_cli_pg_t *pg);
 
