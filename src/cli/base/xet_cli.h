@@ -585,7 +585,7 @@ int xet_cli_json_end(xet_cli_json_t *o);
  *
  * The object has the members that have a key.  The text has the members that
  * have a tail: the value, padded to width characters, and the tail after it.
- * Members with a label are printed as a line " LABEL VALUE", with the label
+ * Members with a label are printed as a line "  LABEL VALUE", with the label
  * padded to width.  A text of NULL is null in JSON; as text it is "-", or with
  * a label no line.
  */
