@@ -79,7 +79,7 @@ run();
 is($? >> 8, 2, 'no verb: exit code');
 run('nothing', 'x');
 is($? >> 8, 2, 'unknown verb: exit code');
-like(run('--help'), qr/^usage: xet VERB .*^Files:$.*^  hash +\w/ms, 'help');
+like(run('--help'), qr/^usage: xet VERB .*^Files:\n.*^  hash +\w/ms, 'help');
 is($?, 0, 'help: exit code');
 
 # --------------------------------------------------------------------------
