@@ -344,7 +344,7 @@ is($t->sql("SELECT owner = '\\x6d6500657665' FROM xet.quotas"
 is(cli(qw! --subject eve --issuer me --set none !), '', 'none');
 like(cli(), qr/^repo +0 +0 +\d+ +$plain->{stored_size} +1024 .* e\/e$/m,
 	'a table');
-like(cli(), qr/^store .* xorbs, \d+ bytes nobody's, \d+ bytes to be/m,
+like(cli(), qr/^store .* xorbs \d+, bytes charged to nobody \d+, bytes to be/m,
 	'and the store');
 
 $t->sql("UPDATE xet.usage SET logical = logical + 7

@@ -119,16 +119,16 @@ is(xet(undef, { endpoint => $t->url('/checked'),
 
 spew("$dir/bad", "t1;abcd\n");
 
-fails(2, qr/needs --key$/, 'token', 'token');
+fails(2, qr/--key is required$/, 'token', 'token');
 fails(3, qr/line 1: the key names no purpose; expected token:ID:HEX, /,
 	'bad key', 'token', '--key', "$dir/bad");
 fails(3, qr/No such file/, 'missing key', 'token', '--key', "$dir/none");
-fails(2, qr/--scope is read, write, delete or admin$/, 'scope', 'token',
+fails(2, qr/--scope must be read, write, delete or admin$/, 'scope', 'token',
 	'--key', $key,
 	'--scope', 'all');
-fails(2, qr/--lifetime is a time/, 'lifetime', 'token', '--key', $key,
+fails(2, qr/--lifetime must be a time/, 'lifetime', 'token', '--key', $key,
 	'--lifetime', '5x');
-fails(2, qr/a claim is too long, or not allowed$/, 'repo', 'token', '--key',
+fails(2, qr/a claim is too long or not allowed$/, 'repo', 'token', '--key',
 	$key, '--repo', 'a//b');
 
 spew("$dir/.netrc", "machine 127.0.0.1 login me password secret\n");
@@ -158,9 +158,9 @@ like(xet(undef, { %pg }, 'ls')->{out},
 	qr/\A$hash +300000 \S+\n$other +100000 \S+\n\z/, 'ls as text');
 is(xet(undef, { %pg }, 'ls', '--repo', 'b/b', '--json')->{json}[0]{hash},
 	$other, 'ls --repo');
-fails(1, qr/^xet: c\/c: no such repo$/, 'ls --repo', { %pg }, 'ls', '--repo',
-	'c/c');
-fails(2, qr/give --postgres or XET_POSTGRES$/, 'no database', 'ls');
+fails(1, qr/^xet: c\/c: no such repository$/, 'ls --repo', { %pg }, 'ls',
+	'--repo', 'c/c');
+fails(2, qr/set --postgres or XET_POSTGRES$/, 'no database', 'ls');
 
 $r = repo('ls', '--json');
 is_deeply([ map { [ @{$_}{qw/ repo public files bytes /} ] } @{ $r->{json} } ],
@@ -179,7 +179,7 @@ is(repo('add', 'c/c')->{code}, 1, 'repo add again');
 is(repo('add', 'c/c', $hash, $other)->{code}, 0, 'repo add of files');
 is(repo('add', 'c/c', $hash)->{code}, 0, 'a file twice');
 is(repo('ls', '--json')->{json}[2]{files}, 2, 'they are in it');
-fails(1, qr/^xet: (ab){32}: the store has no such file$/, 'an unknown file',
+fails(1, qr/^xet: (ab){32}: no such file in the store$/, 'an unknown file',
 	{ %pg }, 'repo', 'add', 'c/c', 'ab' x 32);
 is(repo('rm', 'c/c', $hash)->{code}, 0, 'repo rm of a file');
 is(repo('rm', 'c/c', $hash)->{code}, 1, 'which is not in it');
@@ -226,11 +226,11 @@ is(with('gone', 'rm', $hash)->{code}, 1, 'rm again');
 is(with('a', 'verify', $hash)->{code}, 1, 'it is gone');
 fails(4, qr/the file is in use by repos/, 'rm in a store', $store, 'rm', $hash);
 
-fails(2, qr/^xet: rm: needs hashes of files, or --repo$/, 'rm of nothing',
+fails(2, qr/^xet: rm: expected either file hashes or --repo$/, 'rm of nothing',
 	$store, 'rm');
-fails(2, qr/needs hashes of files, or --repo$/, 'rm of both', $store, 'rm',
+fails(2, qr/expected either file hashes or --repo$/, 'rm of both', $store, 'rm',
 	'--repo', 'd/d', $hash);
-fails(2, qr/is no name of a repository$/, 'rm of no name', $store, 'rm',
+fails(2, qr/invalid repository name$/, 'rm of no name', $store, 'rm',
 	'--repo', 'd/../d');
 is(xet($t, $store, 'rm', '--repo', 'd/d')->{code}, 4,
 	'rm of a repo, without repos');
@@ -271,8 +271,8 @@ spew($path, $t->copy_bytes($t->copy($xorb)));
 $r = xet($t, $store, 'info', '--json', $xorb);
 
 like($r->{json}[0]{kind}, qr/^remote (xorb|file)$/, 'info of a xorb');
-fails(1, qr/is neither a file here nor/, 'info of nothing', $store, 'info',
-	'ab' x 32);
+fails(1, qr/not found: neither a local file nor/, 'info of nothing', $store,
+	'info', 'ab' x 32);
 $r = xet(undef, 'info', '--json', "$dir/file", $path);
 is($r->{json}[0]{hash}, $hash, 'info of a file here');
 is($r->{json}[0]{sha256}, sha256_hex(slurp("$dir/file")), 'its SHA-256');
@@ -310,7 +310,7 @@ for my $what ($xorb, $xorb . '.' . '0' x 7 . '1') {
 
 for my $what ("$xorb.0000000A", "$xorb.00000000", "$xorb.1", uc($xorb), 'x')
 {
-	fails(2, qr/is no HASH\.TAG, as files in the store are named$/,
+	fails(2, qr/is not HASH\.TAG, the file name of a copy/,
 		"url of $what", 'url', '--key', $t->dir() . '/url.key', $what);
 }
 
@@ -322,8 +322,8 @@ $r = xet(undef, 'url', '--json', '--lifetime', '2h', '--key',
 	$t->dir() . '/url.key', $name);
 cmp_ok(abs($r->{json}[0]{expires} - time() - 7200), '<', 30, 'url: lifetime');
 like($r->{json}[0]{url}, qr!^/xorbs/!, 'url: no base');
-fails(2, qr/ranges are A-B/, 'url', 'url', '--key', $t->dir() . '/url.key',
-	'--range', '7-', $xorb);
+fails(2, qr/invalid range; expected A-B/, 'url', 'url', '--key',
+	$t->dir() . '/url.key', '--range', '7-', $xorb);
 fails(2, qr/the ranges overlap/, 'url', 'url', '--key',
 	$t->dir() . '/url.key', '--range', '5-9,0-6', $xorb);
 fails(3, qr/line 1: the key is malformed; expected url:ID/, 'url', 'url',
@@ -387,14 +387,14 @@ is(xet(undef, { %empty }, 'migrate', '--sql', "$dir/sql")->{out},
 my $functions = "select sha256 from xet.migrations where version = 0";
 my $sum = $t->sql($functions, db => 'empty');
 
-fails(1, qr/^xet: 9001_bad.sql: the database has it, which is newer/,
+fails(1, qr/^xet: 9001_bad.sql: is applied, but unknown to this version/,
 	'migrate', { %empty }, 'migrate', '--sql', build_dir() . '/sql');
 is($t->sql($functions, db => 'empty'), $sum, 'the functions are not older');
 
 spew("$dir/sql/9001_again.sql", "select 1;\n");
 fails(3, qr/number is zero or used twice$/, 'migrate', { %empty }, 'migrate',
 	'--sql', "$dir/sql");
-fails(3, qr/there are no migrations in it$/, 'migrate', { %empty },
+fails(3, qr/contains no migrations$/, 'migrate', { %empty },
 	'migrate', '--sql', root() . '/conf');
 fails(3, qr/No such file/, 'migrate', { %empty }, 'migrate', '--sql',
 	"$dir/none");

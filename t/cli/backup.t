@@ -123,7 +123,7 @@ is($r->get("/api/v1/files/$file{3}{hash}")->{status}, 404,
 	'older: later ones are not there');
 $refused = restore('--force', $backup);
 is($refused->{code}, 3, 'beside a running server');
-like($refused->{err}, qr/server has sessions/, 'beside a server: why');
+like($refused->{err}, qr/a server is connected/, 'beside a server: why');
 $r->nginx()->stop();
 
 is(xet(undef, { @to }, 'restore', @sql,
@@ -257,7 +257,7 @@ my $run = xet_start(undef, 'backup', '--verify', '--rate', '50k', $backup);
 ok(wait_for(20, sub { being_read() }), 'it is being verified');
 $kept = backup('--keep', 1);
 is($kept->{code}, 0, 'a backup meanwhile') or diag($kept->{err});
-like($kept->{err}, qr/somebody reads the backup/, 'which removes nothing');
+like($kept->{err}, qr/the backup is being read/, 'which removes nothing');
 is(scalar(generations()), 2, 'no generation is removed meanwhile');
 kill('KILL', $run->{pid});
 xet_wait($run);
@@ -277,7 +277,7 @@ my $lines = slurp($last_list);
 spew($last_list, $lines =~ s/[^\n]*\n\z//r);
 $kept = backup('--keep', 2);
 is($kept->{code}, 1, 'a list that was cut');
-like($kept->{err}, qr/no generation is removed/, 'a list: what comes of it');
+like($kept->{err}, qr/no generation was removed/, 'a list: what comes of it');
 is(scalar(generations()), 3, 'all are there');
 spew($last_list, $lines);
 
@@ -328,7 +328,7 @@ $bytes = slurp($json);
 spew($json, $bytes =~ s/("schema": )\d+/${1}9999/r);
 $back = restore('--force', $backup);
 is($back->{code}, 1, 'a backup of a later version');
-like($back->{err}, qr/is of a later version/, 'a later version: why');
+like($back->{err}, qr/was made by a later version/, 'a later version: why');
 is_deeply([ below($r->store()) ], [], 'nor was anything written of it');
 spew($json, $bytes);
 

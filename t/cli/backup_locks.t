@@ -54,7 +54,7 @@ my $gc = collect($t, grace => '0s', meanwhile => sub {
 	$r = restore('--force');
 
 	is($r->{code}, 3, 'gc first: the restore is refused');
-	like($r->{err}, qr/xet gc.*is under way, wait/, 'gc first: why');
+	like($r->{err}, qr/xet gc.*is running; wait/, 'gc first: why');
 	is($t->sql('SELECT count(*) FROM xet.files'), 2,
 		'gc first: all is there');
 	ok(-e $t->store() . '/identity', 'gc first: the store is');
@@ -76,7 +76,7 @@ verified('gc first');
 $lock->run("SELECT pg_advisory_lock(hashtext('xet.copies'), 0)");
 $r = restore('--force');
 is($r->{code}, 3, 'orphans first: the restore is refused');
-like($r->{err}, qr/somebody removes copies/, 'orphans first: why');
+like($r->{err}, qr/copies are being removed/, 'orphans first: why');
 $lock->run('SELECT pg_advisory_unlock_all()');
 
 # --------------------------------------------------------------------------
@@ -86,7 +86,7 @@ my $run = held('pg_restore', 'restore', @sql, '--force', $backup);
 
 $r = xet(undef, { env => { %env } }, 'gc', '--json');
 is($r->{code}, 3, 'restore first: gc is refused');
-like($r->{err}, qr/a restore is under way/, 'restore first: why');
+like($r->{err}, qr/a restore is running/, 'restore first: why');
 
 # as the folder has no identity now; and where it has one
 
@@ -99,7 +99,7 @@ for my $args ([ 'gc' ], [ 'rebuild' ], [ 'backup', $backup ],
 	isnt($r->{code}, 0, "restore first: @$args[0]");
 }
 
-like($r->{err}, qr/another restore is under way/,
+like($r->{err}, qr/another restore is running/,
 	'restore first: a second one, why');
 unlink($t->store() . '/identity');
 spew("$bin/go", '');
@@ -120,7 +120,7 @@ kill('STOP', $run->{pid});
 for my $args ([ 'gc' ], [ 'rebuild' ], [ 'backup', $backup ]) {
 	spew($t->store() . '/identity', identity() . "\n");
 	$r = xet(undef, { env => { %env } }, @$args);
-	like($r->{err}, qr/a restore is under way/, "copies: @$args[0]");
+	like($r->{err}, qr/a restore is running/, "copies: @$args[0]");
 }
 
 is($t->sql('SELECT count(*) FROM xet.gc_copies(100)'), 0,
@@ -154,7 +154,7 @@ for my $way ('xet restore', 'pg_restore') {
 			or diag($r->{err});
 		is($r->{json}[-1]{others}, @{ $file{$n}{xorbs} },
 			"$way: copies of later");
-		like($r->{err}, qr/not of this backup.*see xet rebuild/,
+		like($r->{err}, qr/not from this backup.*see "xet rebuild"/,
 			"$way: which it says");
 
 	} else {

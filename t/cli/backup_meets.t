@@ -131,7 +131,7 @@ $t->sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE"
 	. " application_name = 'backup'");
 $two = xet_wait($run);
 is($two->{code}, 3, 'lost later') or diag($two->{out});
-like($two->{err}, qr/the session is lost.*not complete/, 'and says so');
+like($two->{err}, qr/lost the session.*incomplete/, 'and says so');
 is_deeply([ glob("$backup.slow/generations/*.json") ], [],
 	'is no generation either');
 

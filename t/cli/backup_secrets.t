@@ -93,7 +93,7 @@ for my $bad ("'ends with a space '", "'two\nlines'", 'x' x 1000) {
 	$r = run($t->conninfo() . " sslpassword=$bad", 'backup',
 		$t->dir() . '/backup');
 	is($r->{code}, 3, 'a password that can\'t be handed over');
-	like($r->{err}, qr/^xet: sslpassword: .*can't be handed over/,
+	like($r->{err}, qr/^xet: sslpassword: .*cannot pass it to/,
 		'and why');
 	unlike($r->{err}, qr/ends with a space '|two|xxx/,
 		'without the password');

@@ -96,8 +96,8 @@ is($copy->sql('SELECT pg_is_in_recovery()'), 't', 'a standby');
 for my $args ([ '--orphans' ], [], [ '--sha256' ])
 {
 	is_deeply(orphans($copy, @$args), [ 3, undef, 'xet: postgres:'
-		. ' is a standby, which may be behind; the primary has to be'
-		. " asked\n" ], "standby: @$args");
+		. ' is a standby, which may lag behind; connect to the'
+		. " primary\n" ], "standby: @$args");
 }
 
 is_deeply(files(), $all, 'standby: nothing was removed');

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The command line: hashes as clients compute them, verdicts on xorbs and
-# shards, exit codes, help and the manual.
+# shards, exit codes, help, completion and the manual.
 
 use warnings;
 use strict;
@@ -79,7 +79,7 @@ run();
 is($? >> 8, 2, 'no verb: exit code');
 run('nothing', 'x');
 is($? >> 8, 2, 'unknown verb: exit code');
-like(run('--help'), qr/^usage: xet .*^ +xet hash \[OPTION...\] FILE/ms, 'help');
+like(run('--help'), qr/^usage: xet VERB .*^Files:\n.*^  hash +\w/ms, 'help');
 is($?, 0, 'help: exit code');
 
 # --------------------------------------------------------------------------
@@ -124,21 +124,30 @@ is(system("$xet hash $dir/file > /dev/full 2> $dir/err") >> 8, 3,
 like(slurp("$dir/err"), qr/^xet: standard output: /, 'what it says');
 
 # --------------------------------------------------------------------------
-# the manual has every verb and option of the help, and no others
+# the help has all verbs, one per line, and the manual has every verb and option
+# of the help, and no others
 
 my $help = xet(undef, 'help')->{out};
 my $man = slurp(root() . '/docs/xet.1') =~ s/\\-/-/gr =~ s/\\f.//gr;
 
-for my $verb ($help =~ /^(?:usage:|      ) xet (\S+)/mg) {
-	next if $verb =~ /^(?:help|--version)$/;
+my @verbs = $help =~ /^  (\w+) +\w/mg;
+my %help;
+
+is(join(' ', sort @verbs), join(' ', verbs_of_the_table()), 'all verbs');
+unlike($help, qr/^.{81}/m, 'of one line each');
+
+for my $verb (@verbs) {
+	my $text = xet(undef, $verb, '--help')->{out};
 
 	like($man, qr/^\.BI? "?$verb\b/m, "verb in the manual: $verb");
-	like(xet(undef, $verb, '--help')->{out},
-		qr/\Ausage: xet $verb\b.*^  -h, --help/ms, "$verb --help");
+	like($text, qr/\Ausage: xet $verb\b.*^  -h, --help.*^Examples:$/ms,
+		"$verb --help");
+	unlike($text, qr/^(?!  xet ).{81}/m, "$verb --help: the width");
 	is(xet(undef, 'help', $verb)->{code}, 0, "help $verb");
+
+	$help{$_} = 1 for $text =~ /^ .{4} --([\w-]+)/mg;
 }
 
-my %help = map { $_ => 1 } $help =~ /^ .{4} --([\w-]+)/mg;
 my ($options) = $man =~ /^\.SH OPTIONS\n(.*?)^\.SH/ms;
 my %man = map { $_ => 1 } $options =~ /^\.BI?R?.* ?--([\w-]+)/mg;
 
@@ -146,10 +155,42 @@ is_deeply([ sort keys %man ], [ sort keys %help ], 'options in the manual');
 
 is(xet(undef, 'help', 'nothing')->{code}, 2, 'help for no verb');
 
+# --------------------------------------------------------------------------
+# completion
+
+is(complete('re'), "rebuild repo restore\n", 'completion: verbs');
+is(complete('help', 'mi'), "migrate\n", 'completion: verbs of help');
+is(complete('gc', '--'), "--dry-run --grace --json --postgres --help\n",
+	'completion: options');
+is(complete('hash', 'x'), "\n", 'completion: files are left to the shell');
+like(run('completion', 'zsh'), qr/\A#compdef xet\n.*compdef _xet xet$/ms,
+	'completion: zsh');
+run('completion', 'nothing');
+is($? >> 8, 2, 'completion: of no shell');
+
 done_testing();
 
 sub run {
 	my (@args) = @_;
 
 	return scalar `$xet @args 2>&1`;
+}
+
+# The verbs of verbs.def, in order.
+
+sub verbs_of_the_table {
+	return sort(slurp(root() . '/src/cli/base/verbs.def')
+		=~ /^XET_CLI_VERB\("(\w+)"/mg);
+}
+
+# What bash offers for the last of these words behind "xet".
+
+sub complete {
+	my (@words) = @_;
+
+	spew("$dir/complete", "eval \"\$($xet completion bash)\"\n"
+		. "COMP_WORDS=(xet @words)\nCOMP_CWORD=" . @words . "\n"
+		. "_xet\necho \"\${COMPREPLY[*]}\"\n");
+
+	return scalar `bash $dir/complete`;
 }

@@ -114,16 +114,17 @@ fails(1, qr/^xet: server: \S+: 404 file_not_found: no such file$/,
 	'unknown file', 'get', $none);
 fails(2, qr/^xet: xyz: a hash must be 64 hexadecimal digits$/, 'no hash',
 	'get', 'xyz');
-fails(2, qr/^xet: get: --nothing is not an option of it$/, 'unknown option',
+fails(2, qr/^xet: get: unknown option --nothing$/, 'unknown option',
 	'get', '--nothing', $none);
-fails(2, qr/^xet: get: --range needs a value$/, 'no value', 'get', '--range');
-fails(2, qr/^xet: get: needs HASH/, 'no operand', 'get');
-fails(2, qr/^xet: get: "x" is one too many$/, 'two operands', 'get', $none,
+fails(2, qr/^xet: get: option --range needs a value$/, 'no value', 'get',
+	'--range');
+fails(2, qr/^xet: get: expected HASH/, 'no operand', 'get');
+fails(2, qr/^xet: get: unexpected operand "x"$/, 'two operands', 'get', $none,
 	'x');
-fails(2, qr/^xet: get: --parallel is a number from 1 to 64$/, 'no number',
+fails(2, qr/^xet: get: --parallel must be a number from 1 to 64$/, 'no number',
 	'get', '--parallel', '0', $none);
-fails(2, qr/^xet: nothing: no such verb/, 'unknown verb', 'nothing');
-fails(2, qr/^xet: endpoint: give/, 'no endpoint', { endpoint => '' }, 'get',
+fails(2, qr/^xet: nothing: unknown verb/, 'unknown verb', 'nothing');
+fails(2, qr/^xet: endpoint: set/, 'no endpoint', { endpoint => '' }, 'get',
 	$none);
 fails(4, qr/^xet: server: \S+: .*[Cc]onnect/, 'nobody there',
 	{ endpoint => 'http://127.0.0.1:1/api' }, 'get', '--retries', 1, $none);
@@ -133,7 +134,7 @@ fails(3, qr/^xet: \S+: No such file or directory$/, 'no folder for it',
 	'get', '-o', "$dir/none/x", '0' x 64);
 fails(3, qr/^xet: \S+: No such file or directory$/, 'nothing to put', 'put',
 	"$dir/none");
-fails(3, qr/^xet: \S+: can't be read$/, 'a folder to put', 'put', $dir);
+fails(3, qr/^xet: \S+: cannot be read$/, 'a folder to put', 'put', $dir);
 
 spew($t->dir() . '/busy', '');
 
@@ -227,7 +228,7 @@ unlink($t->dir() . '/slow');
 
 open(my $lock, '+<', "$out.xet-state") or die;
 flock($lock, 2) or die;
-fails(3, qr/another download of it is going on$/, 'two downloads', 'get',
+fails(3, qr/another download of this file is running$/, 'two downloads', 'get',
 	'-o', $out, $big->{hash});
 close($lock);
 
@@ -311,7 +312,7 @@ SKIP: {
 		xet_url_base => $t->url('/ignores', 8081) });
 	$t->reload();
 
-	fails(4, qr/: 200 where a range was asked for$/, 'ranges are ignored',
+	fails(4, qr/: HTTP 200 instead of the requested range$/, 'ranges are ignored',
 		'get', '--range', '4000000-4000010', '-o', $out, $hash);
 
 	$t->write_conf(undef, directives => {});
@@ -341,7 +342,7 @@ unlink($out);
 my $plain = $t->upload(random_bytes(9, 300000));
 
 flip($t->copy($plain->{xorbs}[0]{hash}), 1000);
-fails(1, qr/^xet: damaged: what the server has as this file is /,
+fails(1, qr/^xet: damaged: the content on the server has the hash /,
 	'a flipped bit of a plain chunk', 'get', '-o', $out, $plain->{hash});
 is_deeply([ glob("$out*") ], [], 'nothing is kept');
 

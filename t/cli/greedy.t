@@ -156,7 +156,7 @@ $room = $room > 800000 ? 'unlimited' : $room + 60000;
 is(get(answer()), 0, 'an honest server');
 ok((slurp($out, 1) // '') eq $data, 'what it has');
 
-my $large = qr/larger than the range can need|the answer is too long/;
+my $large = qr/too large for its range|the response is too long/;
 my $spare = { chunks => { start => 2, end => 3 },
 	bytes => { start => 0, end => 8 } };
 
@@ -164,7 +164,7 @@ is(get(answer(url => "$url?" . 'u' x 15000, spare => [ ($spare) x 6000 ])), 0,
 	'ranges without a term, and a long URL');
 ok((slurp($out, 1) // '') eq $data, 'are not heeded');
 
-refused('a URL without end', qr/has a URL of more than 16 KiB/,
+refused('a URL without end', qr/has a URL longer than 16 KiB/,
 	answer(url => "$url?" . 'u' x 17000));
 refused('ranges without end', $large, answer(spare => [ ($spare) x 60000 ]));
 refused('terms without end', $large, { %{ answer() },
@@ -308,8 +308,8 @@ $r = xet($t, { endpoint => $t->url('/api', 8081), %disk }, 'get', '--recursive',
 	'-o', $out, "$dir/manifest");
 
 is($r->{code}, 1, 'files larger than the manifest has');
-is($r->{err}, join('', map { "xet: many/$_: has more than the 10000000$_ bytes"
-	. " that it should have\n" } 1, 2), 'reported');
+is($r->{err}, join('', map { "xet: many/$_: is larger than the expected"
+	. " 10000000$_ bytes\n" } 1, 2), 'reported');
 is_deeply([ glob("$out/many/*") ], [], 'nothing is left');
 rmdir($_) for "$out/many", $out;
 
@@ -317,7 +317,7 @@ $r = xet($t, { endpoint => $t->url('/said', 8081), %disk }, 'get', '-o', $out,
 	$hash);
 
 is($r->{code}, 1, 'a file larger than the server has said');
-is($r->{err}, "xet: $out: has more than the 5 bytes that it should have\n",
+is($r->{err}, "xet: $out: is larger than the expected 5 bytes\n",
 	'reported');
 is_deeply([ glob("$out*") ], [], 'nothing is left');
 

@@ -359,11 +359,11 @@ is($r->{code}, 3, 'left out: the exit status');
 is_deeply([ sort map { $_->{file} // () } @{ $r->{json} } ],
 	[ '.gitignore', 'huggingface/x', 'kept' ],
 	'left out: the others are put');
-is($r->{err}, "xet: link: is left out: it is a symbolic link\n"
-	. 'xet: .cache/y: is left out: ".cache" is a folder of clients of a'
+is($r->{err}, "xet: link: skipped: symbolic link\n"
+	. 'xet: .cache/y: skipped: ".cache" is a folder of clients of a'
 	. " Hub\n"
-	. "xet: no\\x0aname: is left out: no file of a repository can be"
-	. " called so\n", 'left out: what is told');
+	. "xet: no\\x0aname: skipped: not a valid path in a repository\n",
+	'left out: what is told');
 
 # --------------------------------------------------------------------------
 # command lines
@@ -394,14 +394,14 @@ for my $bad ([ 'put', '-r', 'in', 'me' ], [ 'put', '-r', 'in', '../m' ],
 
 put_file('me/model/there', 'x');
 like(hub_xet({ endpoint => '' }, 'put', 'in/new', 'me/model/there')->{err},
-	qr/^xet: endpoint: give --endpoint/, 'a file that is there is no name');
+	qr/^xet: endpoint: set --endpoint/, 'a file that is there is no name');
 is(hub_xet('put', 'in/new', 'hf://me/model/there')->{code}, 0,
 	'but that is one');
 hub_xet('rm', 'me/model/there');
 
 $r = hub_xet('put', 'in/new', 'data/run/b.bin');
 is($r->{code}, 1, 'a file that is not there makes no repo');
-like($r->{err}, qr!^xet: data/run: is no repository; with hf://!,
+like($r->{err}, qr!^xet: data/run: no such repository; .* hf://!,
 	'a file that is not there: is told');
 $r = hub_xet('put', '--endpoint', $t->url('/cas'), 'in/new', 'me/model/b.bin');
 is($r->{code}, 4, 'a file that is not there: not with --endpoint');
@@ -423,7 +423,7 @@ for my $bad ([ 2, '-r', 'in/a', 'me/checked', '--parallel', 99 ],
 		"put @args: makes no repo");
 }
 
-is(xet($t, { dir => $dir }, 'get', 'me/model')->{err}, "xet: me/model: give"
+is(xet($t, { dir => $dir }, 'get', 'me/model')->{err}, "xet: me/model: set"
 	. " --hub or HF_ENDPOINT\n", 'no Hub');
 
 # --------------------------------------------------------------------------
@@ -740,7 +740,7 @@ is_deeply([ map { $_->{file} } @{ $r->{json} } ], [ 'two' ],
 lie([ $one ], paths => [ { %$one, lfs => { oid => 'ab' x 32 } } ]);
 $r = hub_xet({ lying() }, 'get', 'me/m/one', '-o', 'x2', '--retries', 0);
 is($r->{code}, 1, 'lies: another SHA-256');
-is($r->{err}, "xet: x2: is not what the server says: its SHA-256 is"
+is($r->{err}, "xet: x2: does not match the SHA-256 on the server; the data have"
 	. " $entry->{sha256}\n", 'lies: is told');
 ok(!-e "$dir/x2", 'lies: and has no name');
 is(hub_xet({ lying() }, 'get', 'me/m/one', '-o', '-', '--retries', 0)
@@ -829,8 +829,8 @@ SKIP: {
 	mkdir("$cache/models--alone");
 	$r = hub_xet('import', '--json', $cache, 'you');
 	is($r->{code}, 1, 'import: all of a cache');
-	is($r->{err}, "xet: models--alone: is left out: nothing in it is"
-		. " complete\n", 'import: but what is none');
+	is($r->{err}, "xet: models--alone: skipped: contains no"
+		. " complete snapshot\n", 'import: but what is none');
 	is(join(' ', map { "$_->{type}:$_->{repo}" } grep { $_->{repo} }
 		@{ $r->{json} }), 'dataset:you/d model:you/folder'
 		. ' model:you/model',

@@ -131,7 +131,7 @@ for my $bad ([ 'repo', 'files', 'hf://me/none' ], [ 'repo', 'files', 'none' ],
 	my $r = db_xet(@$bad);
 
 	is($r->{code}, 1, "@$bad");
-	like($r->{err}, qr/no such repo\n\z/, "@$bad: why");
+	like($r->{err}, qr/no such repository\n\z/, "@$bad: why");
 	is($r->{out} =~ s/^kind .*\n//r, '', "@$bad: nothing else");
 }
 
@@ -161,7 +161,7 @@ for my $verb (qw/ add rm public private /) {
 	for my $name ('hf://me/model', $store{'models/me/model'}) {
 		$r = db_xet('repo', $verb, $name);
 		is($r->{code}, 2, "repo $verb $name");
-		like($r->{err}, qr/ is a repo of the Hub, where/,
+		like($r->{err}, qr/ is a Hub repository; /,
 			"repo $verb $name: why");
 	}
 }

@@ -164,8 +164,8 @@ kill('INT', $run->{pid});
 my $r = xet_wait($run);
 
 is($r->{code}, 130, 'a signal at the start');
-is($r->{err}, "xet: $out: what came before is kept in $out.xet-part, the same"
-	. " command goes on from there\n", 'and that is told');
+is($r->{err}, "xet: $out: earlier data are kept in $out.xet-part; run the same"
+	. " command to resume\n", 'and that is told');
 ok(-e "$out.xet-part" && sha256_hex(slurp("$out.xet-part")) eq $digest,
 	'what was kept is kept');
 is(-s "$out.xet-state", length($long), 'so is what tells of it');
@@ -249,7 +249,8 @@ $t->put_copy($copy, $bad);
 broken_off($file->{hash}, $out);
 $r = xet($t, 'get', '-o', $out, $file->{hash});
 is($r->{code}, 1, 'a copy that is damaged still');
-like($r->{err}, qr/\Axet: damaged: what the server has .*\n\z/, 'is reported');
+like($r->{err}, qr/\Axet: damaged: the content on the server .*\n\z/,
+	'is reported');
 is_deeply([ glob("$out*") ], [], 'nothing is left');
 $t->put_copy($copy, $good);
 

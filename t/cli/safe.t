@@ -214,7 +214,7 @@ SKIP: {
 	my $r = xet($t, { timeout => 20 }, 'get', '-o', "$tmp/pipe", $hash);
 
 	is($r->{code}, 3, 'a pipe of somebody in a sticky folder');
-	like($r->{err}, qr/is a pipe of somebody else/, 'reported');
+	like($r->{err}, qr/is another user's pipe/, 'reported');
 }
 
 # --------------------------------------------------------------------------
@@ -269,7 +269,7 @@ SKIP: {
 }
 
 like(xet($t, 'token', '--url', $t->url('/token', 8081))->{err},
-	qr/the answer has no token$/, 'a token with control characters');
+	qr/the response has no token$/, 'a token with control characters');
 
 # --------------------------------------------------------------------------
 # tokens; 0.0.0.0 is this machine, too, but no name of it
@@ -307,7 +307,7 @@ my $log;
 
 ($r, $log) = get("$far/api");
 is($r->{code}, 4, 'a token without TLS');
-like($r->{err}, qr/: a token would be sent without TLS; --insecure-token /,
+like($r->{err}, qr/: refusing to send a token without TLS; --insecure-token /,
 	'reported');
 is($log, '', 'nothing is sent');
 
@@ -324,7 +324,7 @@ for my $host ('127.0.0.1.example.invalid', 'localhost.example.invalid',
 	'1.127.0.0')
 {
 	($r, $log) = get("http://$host/api");
-	like($r->{err}, qr/sent without TLS/, "not to $host");
+	like($r->{err}, qr/without TLS/, "not to $host");
 }
 
 ($r, $log) = get($t->url('/away', 8081));
@@ -343,7 +343,7 @@ is(xet($t, { env => { XET_TOKEN => "a\r\nX: y" } }, 'get', '-o', $out,
 	$hash)->{code}, 4, 'a token of two lines');
 
 like(xet(undef, 'token', '--url', 'http://example.invalid/token')->{err},
-	qr/sent without TLS/, 'nor is one fetched');
+	qr/without TLS/, 'nor is one fetched');
 
 # --------------------------------------------------------------------------
 # what ~/.netrc has, or a URL, is for the origin that is asked; nginx is told
@@ -434,7 +434,7 @@ for my $who ('me:secret', 'me', ':secret') {
 				like($log, qr/ Basic /, "$scheme$who: @$more");
 
 			} else {
-				like($r->{err}, qr/: a password would be sent/,
+				like($r->{err}, qr/: refusing to send a password/,
 					"$scheme$who without TLS");
 				is($log, '', 'nothing is sent');
 			}

@@ -55,16 +55,17 @@ is(copy('--from', $from, '--to', $t->dir() . '/alias')->{code}, 2,
 
 $s3->put('other/identity', 'f' x 32 . "\n");
 like(copy('--from', $from, '--to', bucket('other'))->{err},
-	qr/is another store/, 'to another store');
+	qr/is a different store/, 'to another store');
 $s3->put('marked/copying', 'f' x 32 . " 0123\n");
 like(copy('--from', $from, '--to', bucket('marked'))->{err},
-	qr/gets the copies of another store/, 'to what will be another store');
+	qr/is the target of a copy from another store/,
+	'to what will be another store');
 $s3->put('used/something', 'x');
 like(copy('--from', $from, '--to', bucket('used'))->{err},
 	qr/is neither empty nor a store/, 'to what is no store');
 mkdir($t->dir() . '/wrong');
 like(copy('--from', $t->dir() . '/wrong', '--to', $to)->{err},
-	qr/not the store that the database|has no identity/,
+	qr/not the store of this database|no store identity/,
 	'from what is not the store');
 is_deeply([ objects('moved') ], [], 'nothing was written');
 
@@ -183,7 +184,7 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 
 	$r = copy('--from', $to, '--to', bucket('moved', $fault));
 	is($r->{code}, 2, 'a bucket to itself');
-	like($r->{err}, qr/is the store that is copied from/, 'it says so');
+	like($r->{err}, qr/source and target are the same store/, 'it says so');
 	ok(!exists $s3->objects('moved/')->{'moved/copying'}, 'without a mark');
 }
 

@@ -90,7 +90,8 @@ for my $case ([ 'xet.store', 'bucket' ], [ 'xet.xorbs', 'bucket' ],
 # --------------------------------------------------------------------------
 # two stores into one
 
-my $one = join('|', 'is another store', 'gets the copies of another store',
+my $one = join('|', 'is a different store',
+	'is the target of a copy from another store',
 	'is neither empty nor a store');
 
 # the first has seen that the target is empty, and then the second one comes
@@ -172,7 +173,7 @@ for my $case ([ 'the other one has gone', 2000, 0 ],
 		[ (1) x @rules ], "itself, $name: held");
 	is_deeply([ map { $_->{code} } @r ], [ 2, 2 ],
 		"itself, $name: both are refused") or diag(errors(\@r));
-	like($_->{err}, qr/is the store that is copied from/,
+	like($_->{err}, qr/source and target are the same store/,
 		"itself, $name: which is said") for @r;
 	is(object('late/copying'), undef, "itself, $name: no mark is left");
 	is(object('late/identity'), $identity[0], "itself, $name: the store");

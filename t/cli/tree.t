@@ -53,10 +53,10 @@ my $r = xet($t, 'put', '--json', '-r', "$dir/in");
 
 is($r->{code}, 0, 'put') or diag($r->{err});
 is($r->{err}, join('', map { "xet: $_\n" }
-	'a/link: is left out: it is a symbolic link',
-	'out: is left out: it is a symbolic link',
-	'pipe: is left out: it is no file',
-	'x.xet-part: is left out: it is what is left of a download'),
+	'a/link: skipped: symbolic link',
+	'out: skipped: symbolic link',
+	'pipe: skipped: not a regular file',
+	'x.xet-part: skipped: left over from a download'),
 	'what is left out');
 is(scalar(() = $t->read_file('bytes.log') =~ m!^POST \S*/shards 200!mg), 1,
 	'one shard');
@@ -115,7 +115,7 @@ for my $path ('../victim', 'a/../../victim', '/tmp/xet-victim', '', '.',
 
 		is($r->{code}, 1, 'a path that leads out: '
 			. substr($path, 0, 40));
-		like($r->{err}, qr/\Axet: \S+: line 1 is no file .*\n\z/,
+		like($r->{err}, qr/\Axet: \S+: line 1: expected a file .*\n\z/,
 			'reported');
 	}
 }
@@ -167,7 +167,8 @@ $r = hostile($json->encode({ %$one, file => 'sized',
 	size => $one->{size} + 1 }));
 
 is($r->{code}, 1, 'another size');
-like($r->{err}, qr/\Axet: sized: has 3 bytes, and 4 in the manifest\n\z/,
+like($r->{err},
+	qr/\Axet: sized: has 3 bytes instead of the 4 in the manifest\n\z/,
 	'is reported');
 is_deeply([ glob("$dir/jail/in/sized*") ], [], 'and nothing is left');
 

@@ -197,24 +197,24 @@ my $name = "where hash = '\\x" . plain($file->{hash}) . "'";
 
 rows("update xet.xorbs set raw_size = raw_size + 1 $row",
 	"update xet.xorbs set raw_size = raw_size - 1 $row",
-	'raw size', 'xorb', $xorb, qr/another raw size than its file/);
+	'raw size', 'xorb', $xorb, qr/raw size in its row differs/);
 
 rows("update xet.xorbs set chunk_hashes = set_byte(chunk_hashes, 40,"
 	. " get_byte(chunk_hashes, 40) # 1) $row",
 	"update xet.xorbs set chunk_hashes = set_byte(chunk_hashes, 40,"
 	. " get_byte(chunk_hashes, 40) # 1) $row",
-	'a chunk hash', 'xorb', $xorb, qr/another list of chunk hashes/,
+	'a chunk hash', 'xorb', $xorb, qr/list of chunk hashes in its row differs/,
 	'file', $file->{hash}, qr/those of another file/);
 
 rows("update xet.xorbs set stored_ends = set_byte(stored_ends, 0,"
 	. " get_byte(stored_ends, 0) # 1) $row",
 	"update xet.xorbs set stored_ends = set_byte(stored_ends, 0,"
 	. " get_byte(stored_ends, 0) # 1) $row",
-	'an end', 'xorb', $xorb, qr/another list of ends/);
+	'an end', 'xorb', $xorb, qr/list of ends in its row differs/);
 
 rows("update xet.files set size = size + 1 $name",
 	"update xet.files set size = size - 1 $name",
-	'size of a file', 'file', $file->{hash}, qr/have another size/);
+	'size of a file', 'file', $file->{hash}, qr/add up to another size/);
 
 rows("update xet.files set packed = set_byte(packed, 33, 32) $name",
 	"update xet.files set packed = set_byte(packed, 33, 0) $name",
@@ -223,13 +223,13 @@ rows("update xet.files set packed = set_byte(packed, 33, 32) $name",
 rows("update xet.files set packed = set_byte(packed, 36, 1) $name",
 	"update xet.files set packed = set_byte(packed, 36, 0) $name",
 	'a stored offset', 'file', $file->{hash},
-	qr/names other bytes of its xorb/);
+	qr/byte range of a term does not match/);
 
 rows("update xet.files set sha256 = set_byte(sha256, 0, get_byte(sha256, 0)"
 	. " # 1) $name",
 	"update xet.files set sha256 = set_byte(sha256, 0, get_byte(sha256, 0)"
 	. " # 1) $name",
-	'a claimed SHA-256', 'file', $file->{hash}, qr/another SHA-256/);
+	'a claimed SHA-256', 'file', $file->{hash}, qr/its SHA-256 differs/);
 
 rows('create table gone as select * from xet.terms where first_offset > 0;'
 	. ' delete from xet.terms where first_offset > 0',

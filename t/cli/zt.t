@@ -161,19 +161,19 @@ for my $args ([], [ '--decoded' ]) {
 
 unlink($out);
 
-fails(1, qr/^xet: damaged: the bytes have another SHA-256/,
+fails(1, qr/^xet: damaged: the SHA-256 of the received bytes differs/,
 	'a digest that is wrong', { endpoint => $t->url('/api', 8081) },
 	'get', '-o', $out, $hash, 'a/b');
 fails(1, qr/: 404 no_such_object/, 'no such object', 'get', '-o', $out,
 	$hash, 'c');
 fails(4, qr/: 400 role_required/, 'a role is required', 'get', '-o', $out,
 	$hash, 'csr');
-fails(2, qr/needs either NAME or --index$/, 'two names', 'get', $hash, 'a',
+fails(2, qr/use either OBJECT or --index$/, 'two names', 'get', $hash, 'a',
 	'--index', 1);
-fails(2, qr/get needs NAME or --index$/, 'no name', 'get', $hash);
-fails(2, qr/no ranges of --decoded$/, 'a range of decoded bytes', 'get',
-	'--range', '0-1', '--decoded', $hash, 'big');
-fails(2, qr/needs ls HASH/, 'no verb', 'burn', $hash);
+fails(2, qr/get needs OBJECT or --index$/, 'no name', 'get', $hash);
+fails(2, qr/cannot be combined with --decoded$/, 'a range of decoded bytes',
+	'get', '--range', '0-1', '--decoded', $hash, 'big');
+fails(2, qr/expected ls HASH/, 'no verb', 'burn', $hash);
 fails(2, qr/must be 64 hexadecimal/, 'no hash', 'ls', 'xyz');
 fails(1, qr/: 404 file_not_found/, 'no file', 'ls', 'ab' x 32);
 is_deeply([ glob("$out*") ], [], 'nothing is left');

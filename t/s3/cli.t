@@ -44,13 +44,13 @@ cmp_ok(scalar(@copies), '>', 3, 'copies');
 # what --store takes
 
 for ([ 's3://xet' => qr/needs endpoint=URL and credentials=FILE/ ],
-	[ "$store connections=0" => qr/"connections=0" is none of endpoint=/ ],
-	[ "$store timeout=1h" => qr/"timeout=1h" is none of/ ],
-	[ "$store part=1m" => qr/"part=1m" is none of/ ],
-	[ "$store condition=maybe" => qr/"condition=maybe" is none of/ ],
-	[ "$store what" => qr/"what" is none of/ ],
+	[ "$store connections=0" => qr/parameter "connections=0"; expected/ ],
+	[ "$store timeout=1h" => qr/parameter "timeout=1h"/ ],
+	[ "$store part=1m" => qr/parameter "part=1m"/ ],
+	[ "$store condition=maybe" => qr/parameter "condition=maybe"/ ],
+	[ "$store what" => qr/parameter "what"/ ],
 	[ $store =~ s/credentials=\S+/credentials=/r =>
-		qr/"credentials=" is none of/ ],
+		qr/parameter "credentials="/ ],
 	[ $store =~ s!credentials=\S+!credentials=/none!r => qr!/none! ])
 {
 	my ($text, $like) = @$_;

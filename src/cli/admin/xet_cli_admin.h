@@ -1,7 +1,5 @@
 
-/*
- * Administration: the database.
- */
+/* Access to the database for the verbs of administration. */
 
 #ifndef _XET_CLI_ADMIN_H_INCLUDED_
 #define _XET_CLI_ADMIN_H_INCLUDED_
@@ -11,8 +9,8 @@
 
 
 /*
- * PostgreSQL for the verbs of administration: one session, statements one
- * after the other, rows one at a time.  Only xet_cli_pg.c calls libpq.
+ * PostgreSQL: one session, one statement at a time, one row at a time.  Only
+ * xet_cli_pg.c calls libpq.
  */
 
 
@@ -21,9 +19,9 @@ typedef struct pg_result     xet_cli_pg_row_t;
 
 
 /*
- * The parameters of a statement, 8 at most, as xet_cli_pg_with() of these; they
- * are there as long as the block that they are written in.  A text, or bytes,
- * of NULL are null.  A copy has its tag as a signed number in the database.
+ * The parameters of a statement, at most 8, as xet_cli_pg_with() of the macros
+ * below; they are valid until the end of the enclosing block.  A text or bytes
+ * of NULL are null.  The tag of a copy is a signed number in the database.
  */
 
 typedef struct {
@@ -31,7 +29,7 @@ typedef struct {
     size_t        len;                 /* of bytes */
     int64_t       number;
     unsigned      numeric:1;
-    unsigned      last:1;              /* behind the last one */
+    unsigned      last:1;              /* marks the end */
 } xet_cli_pg_param_t;
 
 
@@ -47,53 +45,53 @@ typedef struct {
 
 
 /*
- * Takes a row, which is freed afterwards.  XET_CLI_OK, or an exit code that
- * ends the statement, reported by the handler.
+ * Takes a row, which is freed afterwards.  Returns XET_CLI_OK, or an exit code
+ * that ends the statement, reported by the handler.
  */
 typedef int (*xet_cli_pg_row_pt)(void *ctx, const xet_cli_pg_row_t *row);
 
 
 /*
- * Connects as --postgres or XET_POSTGRES says.  NULL on an error, reported;
+ * Connects to --postgres or XET_POSTGRES.  Returns NULL on an error, reported;
  * *rc is the exit code.
  */
 xet_cli_pg_t *xet_cli_pg_open(const xet_cli_args_t *args, int *rc);
 void xet_cli_pg_close(xet_cli_pg_t *pg);
 
 /*
- * Runs one statement with its parameters, or NULL, and calls row for each of
- * its rows; with NULL they are dropped.  XET_CLI_OK, what row returned,
+ * Runs one statement with its parameters, or NULL, and calls row for each row;
+ * with NULL rows are dropped.  Returns XET_CLI_OK, the result of row,
  * XET_CLI_INTERRUPTED after a signal, or XET_CLI_ERROR, reported.
  */
 int xet_cli_pg_query(xet_cli_pg_t *pg, const char *sql,
     const xet_cli_pg_param_t *params, xet_cli_pg_row_pt row, void *ctx);
 
 /*
- * Sets *number to the integer or boolean that a statement returns; without a
- * row it stays as it is.  Returns what xet_cli_pg_query() returns.
+ * Sets *number to the integer or boolean that a statement returns; if there is
+ * no row, *number keeps its value.  Returns like xet_cli_pg_query().
  */
 int xet_cli_pg_number(xet_cli_pg_t *pg, const char *sql,
     const xet_cli_pg_param_t *params, uint64_t *number);
 
-/* The same for a text, of which size bytes have room. */
+/* The same for a text, cut to size bytes. */
 int xet_cli_pg_line(xet_cli_pg_t *pg, const char *sql,
     const xet_cli_pg_param_t *params, char *text, size_t size);
 
-/* XET_CLI_OK, or XET_CLI_ERROR, reported, for a standby. */
+/* Returns XET_CLI_ERROR, reported, if the database is a standby. */
 int xet_cli_pg_primary(xet_cli_pg_t *pg);
 
 /*
  * Runs any number of statements without parameters; their rows are dropped.
- * Returns what xet_cli_pg_query() returns.
+ * Returns like xet_cli_pg_query().
  */
 int xet_cli_pg_exec(xet_cli_pg_t *pg, const char *sql);
 
 /*
- * The connection as a string for another program, malloc()ed.  Secrets do not
- * belong on a command line: the password is in *password, and others, as that
- * of a key, are in *service, the text of a service file, which the string names
- * as XET_CLI_PG_SERVICE; both malloc()ed, or NULL.  NULL where that can't be
- * had, reported.
+ * Returns the connection string for another program, malloc()ed, without
+ * secrets, since command lines are public.  *password is the password.
+ * *service is the text of a service file with the other secrets, such as the
+ * password of a key; the connection string names it as XET_CLI_PG_SERVICE.
+ * Both are malloc()ed, or NULL.  Returns NULL on an error, reported.
  */
 char *xet_cli_pg_string(const xet_cli_pg_t *pg, char **password,
     char **service);
@@ -101,13 +99,13 @@ char *xet_cli_pg_string(const xet_cli_pg_t *pg, char **password,
 #define XET_CLI_PG_SERVICE  "xet"
 
 
-/* xet_cli_migrate.c: the number of the last migration of this version. */
+/* xet_cli_migrate.c: the number of the newest migration of this version. */
 int xet_cli_migrate_newest(const xet_cli_args_t *args, uint64_t *newest);
 
 
 /*
- * Read a column of a row, counted from 0.  The function must fit the type that
- * the column has in the statement.  Text and bytes are not copied.
+ * Read a column of a row, counted from 0.  The function must match the type of
+ * the column in the statement.  Text and bytes are not copied.
  */
 
 int xet_cli_pg_null(const xet_cli_pg_row_t *row, int column);
@@ -117,18 +115,18 @@ const char *xet_cli_pg_text(const xet_cli_pg_row_t *row, int column);
 const uint8_t *xet_cli_pg_bytes(const xet_cli_pg_row_t *row, int column,
     size_t *len);
 
-/* Copies a hash; 0 if the column does not have 32 bytes, else 1. */
+/* Copies a hash; returns 0 if the column does not have 32 bytes, else 1. */
 int xet_cli_pg_hash(const xet_cli_pg_row_t *row, int column,
     xet_hash_t *hash);
 
 
-/* Whether a name can be that of a repo of a Hub only. */
+/* Whether a name can only be that of a Hub repository. */
 int xet_cli_named_hub(const char *name);
 
 /*
- * The name under which the store has a repo: one of the store, or of a Hub.
- * malloc()ed; NULL where there is none, and *rc is XET_CLI_OK then, or on an
- * error, reported.
+ * Returns the name that a repository has in the store, for a name in the store
+ * or on the Hub, malloc()ed.  Returns NULL if there is none, with XET_CLI_OK
+ * in *rc, or on an error, reported.
  */
 char *xet_cli_named(xet_cli_pg_t *pg, const char *name, int *rc);
 

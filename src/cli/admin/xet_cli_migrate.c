@@ -1,9 +1,9 @@
 
 /*
- * xet migrate: brings a database to the schema of this version.
+ * xet migrate: upgrades the database to the schema of this version.
  *
- * What is applied, and when, is said and decided in migrate.sql, a file of the
- * folder of the migrations.
+ * What is applied, and when, is decided by migrate.sql in the migrations
+ * folder.
  */
 
 
@@ -21,7 +21,7 @@
 
 #define XET_CLI_MIGRATE_MAX  (16 * 1024 * 1024)   /* bytes of a file */
 
-/* The number of a file, 0 for functions.sql, as a parameter. */
+/* The number of a migration file as a parameter; 0 for functions.sql. */
 
 #define xet_cli_migrate_number(name)                                          \
     xet_cli_as_number(strtoul(name, NULL, 10))
@@ -62,8 +62,7 @@ xet_cli_migrate(const xet_cli_args_t *args)
 
     if (folder == NULL) {
         return xet_cli_fail(XET_CLI_ERROR, "migrate",
-                            "the folder of the migrations is not found, "
-                            "give --sql");
+                            "migrations folder not found; set --sql");
     }
 
     memset(&m, 0, sizeof(m));
@@ -81,7 +80,7 @@ xet_cli_migrate(const xet_cli_args_t *args)
 
     while (m.n--) {
 
-        /* from the last entry on: by number, then functions.sql */
+        /* from the last entry: migrations by number, then functions.sql */
 
         rc = rc ? rc : xet_cli_migrate_file(&m, m.entries[m.n]->d_name);
 
@@ -108,8 +107,7 @@ xet_cli_migrate_newest(const xet_cli_args_t *args, uint64_t *newest)
 
     if (folder == NULL) {
         return xet_cli_fail(XET_CLI_ERROR, "migrate",
-                            "the folder of the migrations is not found, "
-                            "give --sql");
+                            "migrations folder not found; set --sql");
     }
 
     memset(&m, 0, sizeof(m));
@@ -130,9 +128,8 @@ xet_cli_migrate_newest(const xet_cli_args_t *args, uint64_t *newest)
 
 
 /*
- * The folder that --sql names, else share/xet/sql beside the bin of an
- * installation, else sql beside the program, as make builds both; malloc()ed,
- * or NULL.
+ * Returns the folder in --sql, else ../share/xet/sql of an installation, else
+ * sql beside the program, where make builds both; malloc()ed, or NULL.
  */
 
 static char *
@@ -196,7 +193,7 @@ xet_cli_migrate_list(xet_cli_migrate_t *m)
 
         return xet_cli_fail(XET_CLI_ERROR, m->folder,
                             i ? strerror(errno)
-                              : "there are no migrations in it");
+                              : "contains no migrations");
     }
 
     next = 10000;
@@ -212,7 +209,7 @@ xet_cli_migrate_list(xet_cli_migrate_t *m)
 
         if (number == 0 || number == next) {
             return xet_cli_fail(XET_CLI_ERROR, name,
-                                "its number is zero or used twice");
+                                "the migration number is zero or used twice");
         }
 
         next = number;
@@ -248,8 +245,8 @@ xet_cli_migrate_filter(const struct dirent *entry)
 
 
 /*
- * Runs migrate.sql, which takes the lock and makes the functions that decide.
- * A database that is newer than the folder is refused.
+ * Runs migrate.sql, which takes the lock and creates the functions that decide
+ * what is applied.  A database that is newer than the folder is refused.
  */
 
 static int
@@ -284,8 +281,8 @@ static int
 xet_cli_migrate_newer(void *ctx, const xet_cli_pg_row_t *row)
 {
     return xet_cli_fail(XET_CLI_FAULT, xet_cli_pg_text(row, 0),
-                        "the database has it, which is newer than this "
-                        "folder");
+                        "is applied, but unknown to this version: the database "
+                        "is newer");
 }
 
 
@@ -314,7 +311,7 @@ xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
 
     } else if (rc == XET_CLI_OK && strcmp(state, "changed") == 0) {
         rc = xet_cli_fail(XET_CLI_FAULT, name,
-                          "was changed after it had been applied");
+                          "was changed after it was applied");
     }
 
     free(text);
@@ -325,7 +322,7 @@ xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
 
 /*
  * Reads a file of the folder; sets sum to its SHA-256 in hexadecimal.  Returns
- * the text, malloc()ed and with a zero byte behind it, or NULL on an error.
+ * the text, malloc()ed, with a zero byte at the end, or NULL on an error.
  */
 
 static char *
@@ -355,7 +352,7 @@ xet_cli_migrate_read(xet_cli_migrate_t *m, const char *name, char *sum)
     if (ferror(file) || len > XET_CLI_MIGRATE_MAX || memchr(text, '\0', len)
         || EVP_Digest(text, len, digest, NULL, EVP_sha256(), NULL) != 1)
     {
-        (void) xet_cli_fail(XET_CLI_ERROR, path, "is no migration");
+        (void) xet_cli_fail(XET_CLI_ERROR, path, "is not a migration file");
         free(text);
         text = NULL;
 
@@ -396,7 +393,7 @@ xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
                                                xet_cli_as_text(text)),
                                NULL, NULL);
 
-    /* a transaction that has failed is rolled back when the session ends */
+    /* a failed transaction is rolled back when the session ends */
 
     rc = rc ? rc : xet_cli_pg_exec(m->pg, "COMMIT");
 

@@ -1,10 +1,10 @@
 
 /*
- * A repository by its name: that of the store, or the one that it has on a Hub
- * of the same database, where it is kept under a number.
+ * Finds a repository by its name in the store, or by its name on a Hub in the
+ * same database; the store keeps a Hub repository under a number.
  *
- * A name that the store has is meant before one of the Hub; with "hf://" in
- * front it is one of the Hub alone.
+ * A name in the store takes precedence over the same name on the Hub; with
+ * "hf://" the name is always one of the Hub.
  */
 
 

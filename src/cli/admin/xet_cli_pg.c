@@ -1,7 +1,5 @@
 
-/*
- * PostgreSQL for the verbs of administration.
- */
+/* PostgreSQL for the verbs of administration: the only caller of libpq. */
 
 
 #include <ctype.h>
@@ -56,7 +54,7 @@ xet_cli_pg_open(const xet_cli_args_t *args, int *rc)
 
     if (conninfo == NULL) {
         *rc = xet_cli_fail(XET_CLI_USAGE, "postgres",
-                           "give --postgres or XET_POSTGRES");
+                           "set --postgres or XET_POSTGRES");
         return NULL;
     }
 
@@ -180,16 +178,17 @@ xet_cli_pg_primary(xet_cli_pg_t *pg)
     rc = xet_cli_pg_number(pg, "SELECT pg_is_in_recovery()", NULL, &standby);
 
     return (rc == XET_CLI_OK && standby)
-           ? xet_cli_fail(XET_CLI_ERROR, "postgres", "is a standby, which may"
-                          " be behind; the primary has to be asked")
+           ? xet_cli_fail(XET_CLI_ERROR, "postgres",
+                          "is a standby, which may lag behind; connect to the "
+                          "primary")
            : rc;
 }
 
 
 /*
- * After a row handler has failed the statement is cancelled, but its results
- * must still be read to their end.  COPY waits for this side, which sends
- * nothing: the session is opened again.
+ * If a row handler fails, the statement is cancelled, but its remaining
+ * results must still be read.  COPY would wait for this side, which sends
+ * nothing, so the session is opened again.
  */
 
 static int
@@ -214,8 +213,7 @@ xet_cli_pg_rows(xet_cli_pg_t *pg, xet_cli_pg_row_pt row, void *ctx)
             PQreset(pg->conn);
 
             return xet_cli_fail(XET_CLI_ERROR, "postgres",
-                                "COPY from or to this program is not "
-                                "possible");
+                                "COPY from or to the client is not supported");
         }
 
         if (rc == XET_CLI_OK) {
@@ -362,9 +360,10 @@ xet_cli_pg_secrets(const PQconninfoOption *options, char **password,
         }
 
         if (!xet_cli_pg_plain(o->val)) {
-            return xet_cli_fail(XET_CLI_ERROR, o->keyword, "is too long or ends"
-                                " with a space, and can't be handed over to"
-                                " the programs of PostgreSQL");
+            return xet_cli_fail(XET_CLI_ERROR, o->keyword,
+                                "is too long, has a line break or ends with a "
+                                "space; cannot pass it to pg_dump or "
+                                "pg_restore");
         }
 
         n = asprintf(&text, "%s%s=%s\n", *service ? *service
@@ -383,7 +382,7 @@ xet_cli_pg_secrets(const PQconninfoOption *options, char **password,
 
 
 /*
- * Whether a value is in a service file what it is: libpq reads lines of less
+ * Whether a value can be stored in a service file: libpq reads lines of less
  * than 1024 bytes, and drops spaces at their ends.
  */
 
@@ -400,9 +399,9 @@ xet_cli_pg_plain(const char *value)
 
 
 /*
- * The value of an option of the connection, NULL for none and for secrets.  Of
- * several hosts it is the one that has answered, since a snapshot is known
- * there only.
+ * Returns the value of an option of the connection, NULL for none and for
+ * secrets.  Of several hosts it is the one in use, since a snapshot is valid
+ * only there.
  */
 
 static const char *
@@ -424,7 +423,7 @@ xet_cli_pg_option(const xet_cli_pg_t *pg, const PQconninfoOption *o)
 }
 
 
-/* Reports the first line, what is wrong; the next lines say where. */
+/* Reports the first line, the error; the next lines only say where. */
 
 static int
 xet_cli_pg_fail(const char *text)
@@ -441,7 +440,7 @@ xet_cli_pg_null(const xet_cli_pg_row_t *row, int column)
 }
 
 
-/* Integers are big-endian, of 4 or 8 bytes; a boolean is a byte. */
+/* Integers are big-endian, with 4 or 8 bytes; a boolean is a byte. */
 
 uint64_t
 xet_cli_pg_u64(const xet_cli_pg_row_t *row, int column)

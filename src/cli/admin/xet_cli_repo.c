@@ -1,18 +1,18 @@
 
 /*
- * xet repo and xet ls: who may read what, for administrators, and what there
- * is, of which the API says nothing; by the functions of sql/repos.sql.
- * What changes something is told to the log of PostgreSQL, xet.audit_note().
+ * xet repo and xet ls: list and manage repositories and files in the database,
+ * by the functions of sql/repos.sql.  Changes are written to the log of
+ * PostgreSQL by xet.audit_note().
  *
  *     xet ls
  *     xet repo ls
- *     xet repo add NAME [HASH...]      makes a repo, puts files into it
- *     xet repo rm NAME [HASH...]       takes files out, or removes the repo
+ *     xet repo add NAME [HASH...]      creates a repository, adds files to it
+ *     xet repo rm NAME [HASH...]       removes files, or the repository
  *     xet repo public|private NAME
  *     xet repo files NAME
  *
- * A repo of a Hub is shown by its name, and files are taken out of it; what its
- * own tables say of it besides is changed by the Hub alone.
+ * A Hub repository is shown by its name, and files can be removed from it.
+ * All else that the Hub records about it is changed by the Hub only.
  */
 
 
@@ -26,7 +26,7 @@ typedef struct {
     const xet_cli_args_t  *args;
     xet_cli_pg_t          *pg;
     const char            *name;
-    char                  *store;      /* the same in the store, or NULL */
+    char                  *store;      /* its name in the store, or NULL */
     const char            *sql;        /* of the verb */
     int                    json;
 } xet_cli_repo_t;
@@ -104,8 +104,9 @@ xet_cli_repo(const xet_cli_args_t *args)
         || (verb->max >= 0 && n > verb->max))
     {
         return xet_cli_fail(XET_CLI_USAGE, "repo",
-                            "needs ls, add NAME [HASH...], rm NAME [HASH...],"
-                            " public NAME, private NAME or files NAME");
+                            "expected ls, add NAME [HASH...], rm NAME "
+                            "[HASH...], public NAME, private NAME or files "
+                            "NAME");
     }
 
     memset(&r, 0, sizeof(r));
@@ -119,7 +120,7 @@ xet_cli_repo(const xet_cli_args_t *args)
         && !xet_token_repo_ok((const uint8_t *) r.name, strlen(r.name)))
     {
         return xet_cli_fail(XET_CLI_USAGE, r.name,
-                            "is no name of a repository");
+                            "invalid repository name");
     }
 
     /* all hashes are checked before the first one is used */
@@ -167,7 +168,7 @@ xet_cli_repo_verb(xet_cli_repo_t *r, const xet_cli_repo_verb_t *verb)
 }
 
 
-/* The name of the store in the place of that of the Hub. */
+/* Replaces a Hub name by the name in the store. */
 
 static int
 xet_cli_repo_find(xet_cli_repo_t *r)
@@ -177,7 +178,7 @@ xet_cli_repo_find(xet_cli_repo_t *r)
     r->store = xet_cli_named(r->pg, r->name, &rc);
 
     if (rc == XET_CLI_OK && r->store == NULL) {
-        return xet_cli_fail(XET_CLI_FAULT, r->name, "no such repo");
+        return xet_cli_fail(XET_CLI_FAULT, r->name, "no such repository");
     }
 
     r->name = r->store;
@@ -186,7 +187,7 @@ xet_cli_repo_find(xet_cli_repo_t *r)
 }
 
 
-/* What the Hub has in tables of its own is not undone behind its back. */
+/* Refuses repositories of the Hub, which has tables of its own for them. */
 
 static int
 xet_cli_repo_ours(xet_cli_repo_t *r)
@@ -203,8 +204,9 @@ xet_cli_repo_ours(xet_cli_repo_t *r)
                                  &hub);
 
     return (rc == XET_CLI_OK && hub)
-           ? xet_cli_fail(XET_CLI_USAGE, r->name, "is a repo of the Hub, "
-                          "where it is made, deleted and made public")
+           ? xet_cli_fail(XET_CLI_USAGE, r->name,
+                          "is a Hub repository; create, delete or publish it "
+                          "through the Hub")
            : rc;
 }
 
@@ -281,11 +283,11 @@ xet_cli_repo_add(xet_cli_repo_t *r)
         return (rc != XET_CLI_OK) ? rc
                : xet_cli_repo_each(r, "SELECT xet.audit_note('repo.add', $1,"
                                    " $2, xet.repo_add($1, $2))",
-                                   "the store has no such file");
+                                   "no such file in the store");
     }
 
     return done ? XET_CLI_OK
-                : xet_cli_fail(XET_CLI_FAULT, r->name, "is there already");
+                : xet_cli_fail(XET_CLI_FAULT, r->name, "already exists");
 }
 
 
@@ -295,7 +297,7 @@ xet_cli_repo_rm(xet_cli_repo_t *r)
     if (r->args->count > 2) {
         return xet_cli_repo_each(r, "SELECT xet.audit_note('repo.remove', $1,"
                                  " $2, xet.repo_forget($1, $2))",
-                                 "the repo has no such file");
+                                 "no such file in the repository");
     }
 
     return xet_cli_repo_set(r);
@@ -303,8 +305,8 @@ xet_cli_repo_rm(xet_cli_repo_t *r)
 
 
 /*
- * Prints the files of a repo, or all files of the store if there is no name, in
- * the order in which they were registered.
+ * Prints the files of a repository, or all files of the store if there is no
+ * name, in the order of their registration.
  */
 
 static int
@@ -330,7 +332,7 @@ xet_cli_repo_file(void *ctx, const xet_cli_pg_row_t *row)
     xet_cli_repo_t  *r = ctx;
 
     if (!xet_cli_pg_hash(row, xet_cli_repo_hash, &hash)) {
-        return xet_cli_fail(XET_CLI_FAULT, "files", "a row without a hash");
+        return xet_cli_fail(XET_CLI_FAULT, "files", "a row has no hash");
     }
 
     sha256 = xet_cli_pg_null(row, xet_cli_repo_sha256)
@@ -357,7 +359,7 @@ xet_cli_repo_set(xet_cli_repo_t *r)
     rc = xet_cli_repo_call(r, r->sql, NULL, &done);
 
     if (rc == XET_CLI_OK && !done) {
-        rc = xet_cli_fail(XET_CLI_FAULT, r->name, "no such repo");
+        rc = xet_cli_fail(XET_CLI_FAULT, r->name, "no such repository");
     }
 
     return rc;

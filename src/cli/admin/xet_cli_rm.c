@@ -1,10 +1,11 @@
 
 /*
- * xet rm: deletes files, out of the repo of the token where the server has
- * repos, or that repo as a whole.
+ * xet rm: deletes files from the repository of the token if the server has
+ * repositories, or with --repo that whole repository.
  *
- * The token says which repo it is.  --repo has to name it, too, and the server
- * compares: nobody is asked, so nobody deletes what another token is for.
+ * There is no confirmation.  The token selects the repository; --repo must
+ * name the same one, and the server compares them, so a wrong token deletes
+ * nothing.
  */
 
 
@@ -24,7 +25,7 @@ xet_cli_rm(const xet_cli_args_t *args)
 
     if ((repo == NULL) == (args->count == 0)) {
         return xet_cli_fail(XET_CLI_USAGE, "rm",
-                            "needs hashes of files, or --repo");
+                            "expected either file hashes or --repo");
     }
 
     return repo ? xet_cli_rm_repo(args, repo)
@@ -62,7 +63,7 @@ xet_cli_rm_repo(const xet_cli_args_t *args, const char *name)
 
     if (!xet_token_repo_ok((const uint8_t *) name, strlen(name))) {
         return xet_cli_fail(XET_CLI_USAGE, name,
-                            "is no name of a repository");
+                            "invalid repository name");
     }
 
     h = xet_cli_http_create(args, &rc);
@@ -91,8 +92,8 @@ xet_cli_rm_ask(xet_cli_http_t *h, char *url, const char *gone)
     rc = xet_cli_http_ask(h, &r, "DELETE", url);
 
     /*
-     * 204 and nothing else is said by the API; what was asked for twice, since
-     * the first answer was lost, is not there any more
+     * The API returns 204 and nothing else.  If the first response was lost,
+     * the retry does not find the file any more, which is success.
      */
 
     if (rc == XET_CLI_OK && r.status != 204 && !xet_cli_http_gone(&r, gone)) {

@@ -1,11 +1,10 @@
 
 /*
- * xet token and xet url: what a key of the server signs, and tokens fetched
- * from where the server gives them out.
+ * xet token and xet url: sign tokens and data URLs with a key of the server,
+ * and fetch tokens from a URL that issues them.
  *
- * A signed data URL is of a copy of a xorb, as reconstructions have them.  The
- * copy is named as its file is: nobody is asked, so nobody knows whether it is
- * there.
+ * A signed data URL is for a copy of a xorb, as in reconstructions.  The copy
+ * is named as its file in the store; its existence is not checked.
  */
 
 
@@ -21,10 +20,10 @@
 #define XET_CLI_SIGN_LIFETIME   3600   /* s */
 
 
-/* A key file, as the directives xet_url_key and xet_token_key read it. */
+/* A key file, in the format of the directives xet_url_key and xet_token_key. */
 
 typedef struct {
-    uint8_t         *file;             /* all of it */
+    uint8_t         *file;             /* whole */
     size_t           len;
     xet_key_file_t   line;             /* the first key */
 } xet_cli_key_t;
@@ -110,7 +109,7 @@ xet_cli_token_mint(const xet_cli_args_t *args)
 
         if (status != XET_OK) {
             rc = xet_cli_fail(XET_CLI_USAGE, "token",
-                              "a claim is too long, or not allowed");
+                              "a claim is too long or not allowed");
         }
     }
 
@@ -155,7 +154,7 @@ xet_cli_token_claims(const xet_cli_args_t *args, xet_token_params_t *params,
                                   strlen(scope)))
     {
         return xet_cli_fail(XET_CLI_USAGE, "token",
-                            "--scope is read, write, delete or admin");
+                            "--scope must be read, write, delete or admin");
     }
 
     claims->iat = (uint64_t) time(NULL);
@@ -180,7 +179,7 @@ xet_cli_token_text(xet_token_text_t *text, const char *value)
 }
 
 
-/* What a token says of a repo of the Hub is its number, which moves along. */
+/* A token has the number of a Hub repository, which survives a rename. */
 
 static int
 xet_cli_token_repo(const xet_cli_args_t *args, char **repo)
@@ -204,7 +203,7 @@ xet_cli_token_repo(const xet_cli_args_t *args, char **repo)
     xet_cli_pg_close(pg);
 
     return (rc == XET_CLI_OK && *repo == NULL)
-           ? xet_cli_fail(XET_CLI_FAULT, name, "no such repo") : rc;
+           ? xet_cli_fail(XET_CLI_FAULT, name, "no such repository") : rc;
 }
 
 
@@ -236,7 +235,7 @@ xet_cli_token_key(xet_cli_key_t *key, const xet_cli_args_t *args,
 }
 
 
-/* Fetches a token as a Hub and the directive xet_token give it out. */
+/* Fetches a token from a Hub or from a location with xet_token. */
 
 static int
 xet_cli_token_fetch(const xet_cli_args_t *args)
@@ -288,7 +287,7 @@ xet_cli_token_answer(const xet_cli_args_t *args, const xet_cli_request_t *r)
         || !xet_cli_json_get_u64(answer, "exp", &t.exp))
     {
         rc = xet_cli_fail(XET_CLI_NETWORK, "server",
-                          "the answer has no token");
+                          "the response has no token");
 
     } else {
         t.len = strlen(t.token);
@@ -329,7 +328,8 @@ xet_cli_url(const xet_cli_args_t *args)
         != XET_OK)
     {
         rc = xet_cli_fail(XET_CLI_USAGE, args->operands[0],
-                          "is no HASH.TAG, as files in the store are named");
+                          "is not HASH.TAG, the file name of a copy in the "
+                          "store");
     }
 
     rc = rc ? rc : xet_cli_args_time(args, XET_CLI_OPT_LIFETIME,
@@ -349,7 +349,7 @@ xet_cli_url(const xet_cli_args_t *args)
 }
 
 
-/* Without --range there are none: the URL is valid for any range then. */
+/* Without --range *n is 0, and the URL is valid for any range. */
 
 static int
 xet_cli_url_ranges(const xet_cli_args_t *args, xet_range_t *ranges,
@@ -370,7 +370,8 @@ xet_cli_url_ranges(const xet_cli_args_t *args, xet_range_t *ranges,
         != XET_OK)
     {
         return xet_cli_fail(XET_CLI_USAGE, list,
-                            "ranges are A-B, several with commas, ascending");
+                            "invalid range; expected A-B, several with commas "
+                            "in ascending order");
     }
 
     return XET_CLI_OK;
@@ -422,7 +423,7 @@ xet_cli_url_sign(const xet_cli_args_t *args, const xet_sign_url_t *url)
 
     if (status != XET_OK) {
         rc = xet_cli_fail(XET_CLI_USAGE, "url",
-                          "the ranges overlap, or do not ascend");
+                          "the ranges overlap or are not in ascending order");
 
     } else {
         rc = xet_cli_url_print(args, &b, url->expires);
@@ -472,8 +473,8 @@ xet_cli_url_print(const xet_cli_args_t *args, xet_buf_t *b, uint64_t expires)
 
 
 /*
- * Reads the file that --key names.  XET_CLI_OK; XET_CLI_USAGE without --key or
- * XET_CLI_ERROR, reported.  xet_cli_key_free() is to be called in any case.
+ * Reads the file of --key.  Returns XET_CLI_OK; XET_CLI_USAGE without --key,
+ * or XET_CLI_ERROR, reported.  Call xet_cli_key_free() in any case.
  */
 
 static int
@@ -488,7 +489,7 @@ xet_cli_key_read(xet_cli_key_t *key, const xet_cli_args_t *args)
     name = args->value[XET_CLI_OPT_KEY];
 
     if (name == NULL) {
-        return xet_cli_fail(XET_CLI_USAGE, args->verb, "needs --key");
+        return xet_cli_fail(XET_CLI_USAGE, args->verb, "--key is required");
     }
 
     key->file = malloc(XET_JWK_DOCUMENT_MAX + 1);
@@ -519,7 +520,7 @@ xet_cli_key_read(xet_cli_key_t *key, const xet_cli_args_t *args)
     }
 
     if (key->len > XET_JWK_DOCUMENT_MAX) {
-        return xet_cli_fail(XET_CLI_ERROR, name, "is too long for a key");
+        return xet_cli_fail(XET_CLI_ERROR, name, "is too long for a key file");
     }
 
     return XET_CLI_OK;
@@ -527,8 +528,8 @@ xet_cli_key_read(xet_cli_key_t *key, const xet_cli_args_t *args)
 
 
 /*
- * Takes the first key of the file.  XET_CLI_OK, or XET_CLI_ERROR, reported:
- * also where the key is for another purpose.
+ * Takes the first key of the file.  Returns XET_CLI_OK, or XET_CLI_ERROR,
+ * reported, also for a key for another purpose.
  */
 
 static int
@@ -545,7 +546,7 @@ xet_cli_key_first(xet_cli_key_t *key, const xet_cli_args_t *args,
         return XET_CLI_OK;
 
     case 0:
-        return xet_cli_fail(XET_CLI_ERROR, name, "there is no key in it");
+        return xet_cli_fail(XET_CLI_ERROR, name, "contains no key");
 
     default:
         return xet_cli_failf(XET_CLI_ERROR, name, "line %u: %s",

@@ -1,14 +1,14 @@
 
 /*
- * xet usage: what repos and subjects use, their limits, and what the store has;
- * by the functions of sql/quota.sql.
+ * xet usage: usage and limits of repositories and subjects, and totals of the
+ * store, by the functions of sql/quota.sql.
  *
  *     xet usage                                   all, and the store
  *     xet usage --repo NAME                       one
  *     xet usage --subject NAME [--issuer NAME]
  *     xet usage --repo NAME --set stored=1T,logical=2T,metadata=1G
- *     xet usage --repo '*' --set none             of all without limits of
- *                                                 their own
+ *     xet usage --repo '*' --set none             default for all without
+ *                                                 limits of their own
  *     xet usage --recount
  */
 
@@ -26,7 +26,7 @@
 typedef struct {
     xet_cli_pg_t  *pg;
     const char    *repo;
-    char          *store;              /* the same in the store, or NULL */
+    char          *store;              /* its name in the store, or NULL */
     const char    *subject;
     const char    *issuer;
     int            json;
@@ -80,14 +80,14 @@ xet_cli_usage(const xet_cli_args_t *args)
 
     if ((u.repo && u.subject) || (u.issuer && !u.subject)) {
         return xet_cli_fail(XET_CLI_USAGE, "usage",
-                            "of a --repo or of a --subject, which may have"
-                            " an --issuer");
+                            "use either --repo or --subject; --issuer needs "
+                            "--subject");
     }
 
     if (args->value[XET_CLI_OPT_SET] && !u.repo && !u.subject) {
         return xet_cli_fail(XET_CLI_USAGE, "--set",
-                            "needs a --repo or a --subject, '*' for all that"
-                            " have no limits of their own");
+                            "needs --repo or --subject; '*' stands for all "
+                            "without limits of their own");
     }
 
     u.pg = xet_cli_pg_open(args, &rc);
@@ -106,7 +106,7 @@ xet_cli_usage(const xet_cli_args_t *args)
 }
 
 
-/* Limits may be set before there is a repo, though not for one of the Hub. */
+/* Limits can be set before a repository exists, but not for one of the Hub. */
 
 static int
 xet_cli_usage_find(xet_cli_usage_t *u)
@@ -120,7 +120,7 @@ xet_cli_usage_find(xet_cli_usage_t *u)
     u->store = xet_cli_named(u->pg, u->repo, &rc);
 
     if (rc == XET_CLI_OK && u->store == NULL && xet_cli_named_hub(u->repo)) {
-        return xet_cli_fail(XET_CLI_FAULT, u->repo, "no such repo");
+        return xet_cli_fail(XET_CLI_FAULT, u->repo, "no such repository");
     }
 
     u->repo = u->store ? u->store : u->repo;
@@ -144,7 +144,7 @@ xet_cli_usage_run(xet_cli_usage_t *u, const xet_cli_args_t *args)
 }
 
 
-/* What is not named has no limit. */
+/* Sets limits; a limit that is not given is removed. */
 
 static int
 xet_cli_usage_set(xet_cli_usage_t *u, const char *text)
@@ -175,9 +175,8 @@ xet_cli_usage_set(xet_cli_usage_t *u, const char *text)
 
         if (i == 3) {
             return xet_cli_fail(XET_CLI_USAGE, "--set",
-                                "needs stored=SIZE, logical=SIZE,"
-                                " metadata=SIZE or several with commas between"
-                                " them, or none");
+                                "expected stored=SIZE, logical=SIZE or "
+                                "metadata=SIZE, several with commas, or none");
         }
 
         if (p[len] == '\0') {
@@ -203,7 +202,7 @@ xet_cli_usage_set(xet_cli_usage_t *u, const char *text)
 }
 
 
-/* Writes a size, as "500G", in digits; 0 if it is none. */
+/* Converts a size such as "500G" to digits; returns 0 if it is invalid. */
 
 static int
 xet_cli_usage_limit(const char *text, size_t len, char *limit, size_t size)
@@ -267,7 +266,7 @@ xet_cli_usage_recount(xet_cli_usage_t *u)
 }
 
 
-/* What was added to a sum. */
+/* Prints the corrections of a sum. */
 
 static int
 xet_cli_usage_mended(void *ctx, const xet_cli_pg_row_t *row)
@@ -409,7 +408,7 @@ xet_cli_usage_row(void *ctx, const xet_cli_pg_row_t *row)
 }
 
 
-/* As the API answers, see src/http/routes/ngx_http_xet_usage.c. */
+/* The same JSON as the API, see src/http/routes/ngx_http_xet_usage.c. */
 
 static void
 xet_cli_usage_json(const xet_cli_pg_row_t *row, xet_json_t *j,
@@ -446,7 +445,7 @@ xet_cli_usage_number(const xet_cli_pg_row_t *row, int column)
 }
 
 
-/* A repo of the Hub has a number, and a name that people know. */
+/* The number of a Hub repository is followed by its name on the Hub. */
 
 static void
 xet_cli_usage_name_print(const char *name, const char *title)
@@ -477,8 +476,8 @@ xet_cli_usage_store(void *ctx, const xet_cli_pg_row_t *row)
 
     if (!u->json) {
         printf("%-7s %8" PRIu64 " %16" PRIu64 " %16s %16" PRIu64 " %16s %16"
-               PRIu64 " %" PRIu64 " xorbs, %" PRIu64 " bytes nobody's, %"
-               PRIu64 " bytes to be collected\n", "store", files, logical,
+               PRIu64 " xorbs %" PRIu64 ", bytes charged to nobody %" PRIu64
+               ", bytes to be collected %" PRIu64 "\n", "store", files, logical,
                "-", stored, "-", saved, xet_cli_pg_u64(row, 3),
                xet_cli_pg_u64(row, 4), xet_cli_pg_u64(row, 5));
 

@@ -1,24 +1,24 @@
 
 /*
- * xet backup: copies database and store while the server goes on.
+ * xet backup: copies the database and the store while the server runs.
  *
- * One session holds the advisory lock that the collector needs to remove files
- * of copies, shared, from before the snapshot until the last copy is done.  In
- * that session a snapshot is taken; the list of copies is read in it, and
- * pg_dump dumps it.  A row is written after its file is durable, so each name
- * on the list had its file, and the lock keeps the file there.
+ * One session holds the advisory lock that the collector needs for removing
+ * files of copies, in shared mode, from before the snapshot until the last
+ * copy is done.  A snapshot is taken in that session; the list of copies is
+ * read in it, and pg_dump uses it.  A row is written after its file is
+ * durable, so every copy on the list had its file, and the lock keeps the
+ * file.
  *
- * The exception is an upload that heals a xorb: it puts another copy in the
- * place of one that was damaged or gone.  Then the row has another tag by now,
- * and that copy is taken; a note says so, and xet restore gives the row of the
- * dump the new tag.  Where the row has the same tag the copy is lost, which is
- * reported and noted, and xet restore marks the row as damaged.
+ * The exception is an upload that heals a xorb: it replaces a damaged or
+ * missing copy.  If the row has another tag by now, that copy is saved, and a
+ * note records it; xet restore gives the row the new tag.  If the row still
+ * has the same tag, the copy is lost, which is reported and noted; xet restore
+ * marks the row as damaged.
  *
- * A copy that the folder has is not copied again: the newest generation has it
- * with the same size and digest, or else it is read and compared, as are those
- * of a backup that was broken off.  A copy gets its name after it was compared
- * and synced, so a good one is never replaced by a bad one.
- *
+ * A copy that the backup has is not copied again, if the newest generation
+ * lists it with the same size and digest; otherwise it is read and compared,
+ * as are copies of an interrupted backup.  A copy gets its name after it was
+ * compared and synced, so a bad copy never replaces a good one.
  * If the session ends before the last copy, the backup fails.
  */
 
@@ -65,8 +65,8 @@ xet_cli_backup(const xet_cli_args_t *args)
         return xet_cli_backup_read(args);
     }
 
-    rc = xet_cli_backup_operand(args->operands[0], "back up to a folder, and"
-                                " pack the folder with tar");
+    rc = xet_cli_backup_operand(args->operands[0],
+                                "back up to a folder, then pack it with tar");
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -114,8 +114,9 @@ xet_cli_backup_read(const xet_cli_args_t *args)
     int           rc;
     xet_store_t  *place;
 
-    rc = xet_cli_backup_operand(args->operands[0], "unpack the archive with"
-                                " tar, and verify the folder");
+    rc = xet_cli_backup_operand(args->operands[0],
+                                "unpack the archive with tar, then verify the "
+                                "folder");
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -207,7 +208,7 @@ xet_cli_backup_database(xet_cli_backup_t *b)
 }
 
 
-/* Copies what is on the list, and unlocks the copies of the store. */
+/* Copies everything on the list, and unlocks the copies of the store. */
 
 static int
 xet_cli_backup_store(xet_cli_backup_t *b)
@@ -227,7 +228,7 @@ xet_cli_backup_store(xet_cli_backup_t *b)
 
 
 /*
- * A standby may be behind, and has locks of its own.  The lock is that of the
+ * A standby may lag behind, and has its own locks.  The lock belongs to the
  * session, so it outlives the transactions in it.
  */
 
@@ -284,7 +285,7 @@ xet_cli_backup_files(xet_cli_backup_t *b)
 }
 
 
-/* Begins a file of the generation; the caller closes the descriptor. */
+/* Opens a new file of the generation; the caller closes the descriptor. */
 
 static int
 xet_cli_backup_file(xet_cli_backup_t *b, const char *suffix,
@@ -301,7 +302,7 @@ xet_cli_backup_file(xet_cli_backup_t *b, const char *suffix,
 
     fd = (*writer)->fd;
 
-    /* not for everybody, as copies are */
+    /* unlike copies, not readable by everybody */
 
     fd = (fchmod(fd, 0640) == 0) ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
 
@@ -332,7 +333,7 @@ xet_cli_backup_snapshot(xet_cli_backup_t *b)
     rc = rc ? rc : xet_cli_pg_number(b->pg, "SELECT count(*) FROM xet.files",
                                      NULL, &b->m.files);
 
-    /* as xet_cli_list_order() has it */
+    /* in the order of xet_cli_list_order() */
 
     rc = rc ? rc : xet_cli_pg_query(b->pg,
                                     "SELECT hash, tag, stored_size, digest"
@@ -364,7 +365,7 @@ xet_cli_backup_row(void *ctx, const xet_cli_pg_row_t *row)
     xet_cli_backup_t  *b = ctx;
 
     if (!xet_cli_pg_hash(row, 0, &copy.hash)) {
-        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row without a hash");
+        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row has no hash");
     }
 
     xet_cli_copy_row(&copy, row, 1);
@@ -377,7 +378,7 @@ xet_cli_backup_row(void *ctx, const xet_cli_pg_row_t *row)
 }
 
 
-/* Names are in the order of time, also where a clock was put back. */
+/* Names are in the order of time, even if the clock was set back. */
 
 static int
 xet_cli_backup_name(xet_cli_backup_t *b)
@@ -401,8 +402,8 @@ xet_cli_backup_name(xet_cli_backup_t *b)
         || strftime(b->m.name, sizeof(b->m.name), form, &tm) == 0
         || strcmp(b->m.name, b->newest) <= 0)
     {
-        return xet_cli_fail(XET_CLI_ERROR, b->newest, "is of a time that"
-                            " nothing comes behind, remove it");
+        return xet_cli_fail(XET_CLI_ERROR, b->newest,
+                            "timestamp is too far in the future; remove it");
     }
 
     return XET_CLI_OK;
@@ -420,9 +421,9 @@ xet_cli_backup_unlock(xet_cli_backup_t *b)
                            XET_CLI_BACKUP_LOCK, NULL, &held);
 
     return (rc == XET_CLI_OK && held)
-           ? rc : xet_cli_fail(XET_CLI_ERROR, "postgres", "the session is lost"
-                               " that keeps copies from being removed: the"
-                               " backup is not complete");
+           ? rc : xet_cli_fail(XET_CLI_ERROR, "postgres",
+                               "lost the session that protects copies from "
+                               "removal: the backup is incomplete");
 }
 
 
@@ -457,7 +458,7 @@ xet_cli_backup_finish(xet_cli_backup_t *b)
 
 
 /*
- * The manifest gets its name when all others have theirs, and all are synced.
+ * The manifest gets its name after all other files have theirs and are synced.
  */
 
 static int
@@ -484,7 +485,9 @@ xet_cli_backup_name_all(xet_cli_backup_t *b, const char *text)
 }
 
 
-/* What the database does not know older generations alone may have. */
+/*
+ * Copies that the database does not know may exist in older generations only.
+ */
 
 static int
 xet_cli_backup_keep(xet_cli_backup_t *b)
@@ -501,7 +504,7 @@ xet_cli_backup_keep(xet_cli_backup_t *b)
         return rc ? rc : xet_cli_backup_prune(b->to, b->keep, &b->pruned);
     }
 
-    fprintf(stderr, "xet: %s: nothing is removed from it, %s\n",
+    fprintf(stderr, "xet: %s: no generation was removed: %s\n",
             b->args->operands[0], doubts);
 
     return XET_CLI_OK;

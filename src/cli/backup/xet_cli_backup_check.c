@@ -1,9 +1,9 @@
 
 /*
- * xet backup --verify: reads all that a backup has, and writes nothing.
+ * xet backup --verify: reads and checks a whole backup, and writes nothing.
  *
- * A copy that several generations have is read once, for the newest of them:
- * a line that the next newer list has, too, is left out.
+ * A copy of several generations is read once, for the newest of them: lines
+ * that the next newer list also has are skipped.
  */
 
 
@@ -58,8 +58,7 @@ xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *place)
     if (n <= 0) {
         return n ? XET_CLI_ERROR
                  : xet_cli_fail(XET_CLI_FAULT, args->operands[0],
-                                "there is no generation in it that is"
-                                " complete");
+                                "contains no complete generation");
     }
 
     k.generations = (uint64_t) n;
@@ -74,7 +73,7 @@ xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *place)
                                       (n + 1 < (int) k.generations)
                                       ? names[n + 1] : NULL);
 
-        /* a generation that is damaged says nothing of the others */
+        /* a damaged generation says nothing about the others */
 
         if (rc == XET_CLI_FAULT) {
             k.faults++;
@@ -113,7 +112,7 @@ xet_cli_check_generation(xet_cli_check_t *k, const char *name,
     rc = xet_cli_list_open(&list, k->place, name, 0);
     rc = rc ? rc : xet_cli_list_open(&notes, k->place, name, 1);
 
-    /* where the newer list can't be read copies are read again */
+    /* if the newer list cannot be read, copies are read again */
 
     other.ended = (newer == NULL
                    || xet_cli_list_open(&other, k->place, newer, 0)
@@ -151,7 +150,7 @@ xet_cli_check_list(xet_cli_check_t *k, xet_cli_list_t *list,
 }
 
 
-/* What a backup says that it does not have is no fault of the backup. */
+/* A copy that the notes call lost is not a fault of the backup. */
 
 static int
 xet_cli_check_copy(xet_cli_check_t *k, xet_cli_list_t *list,

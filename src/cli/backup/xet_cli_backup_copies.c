@@ -1,11 +1,12 @@
 
 /*
- * The copies of a backup: each on the list is in the folder, or comes there.
+ * The copies of a backup: each copy on the list that the backup lacks is
+ * copied.
  *
- * Where it is not in the store any more another copy may have taken its place,
- * which a note tells; or it is lost, which is reported and noted.  A copy that
- * the folder has is not copied again: the newest generation has it with the
- * same size and digest, or else it is read and compared.
+ * If the store lacks it, another copy may have replaced it, which a note
+ * records; otherwise it is lost, which is reported and noted.  A copy that the
+ * backup has is not copied again, if the newest generation lists it with the
+ * same size and digest; otherwise it is read and compared.
  */
 
 
@@ -57,7 +58,7 @@ xet_cli_backup_copies(xet_cli_backup_t *b)
 }
 
 
-/* Of a copy that the backup has it is only looked whether the store has it. */
+/* If the backup has the copy, only its existence in the store is checked. */
 
 static int
 xet_cli_backup_copy(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
@@ -82,8 +83,9 @@ xet_cli_backup_copy(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
 
     if (rc == XET_CLI_OK && !other) {
         b->damaged++;
-        xet_cli_backup_report(b, copy, "the store does not have it with its"
-                              " size any more, the backup has it");
+        xet_cli_backup_report(b, copy,
+                              "is missing from the store or has another size "
+                              "there; the backup has it");
     }
 
     return rc;
@@ -169,7 +171,7 @@ xet_cli_backup_fetch(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
 }
 
 
-/* Sets *copy to the copy that the row names now; *other: it is another one. */
+/* Sets *copy to the copy that the row names now; *other: it has changed. */
 
 static int
 xet_cli_backup_named(xet_cli_backup_t *b, xet_cli_copy_t *copy, int *other)
@@ -199,7 +201,7 @@ xet_cli_backup_named_row(void *ctx, const xet_cli_pg_row_t *row)
 }
 
 
-/* A session that is lost is noticed before hours have passed. */
+/* Pings the database now and then, to notice a lost session early. */
 
 static int
 xet_cli_backup_ask(xet_cli_backup_t *b)
@@ -218,9 +220,9 @@ xet_cli_backup_ask(xet_cli_backup_t *b)
     rc = xet_cli_pg_exec(b->pg, "SELECT 1");
 
     return (rc == XET_CLI_OK)
-           ? rc : xet_cli_fail(rc, "postgres", "the session is lost that keeps"
-                               " copies from being removed: the backup is not"
-                               " complete");
+           ? rc : xet_cli_fail(rc, "postgres",
+                               "lost the session that protects copies from "
+                               "removal: the backup is incomplete");
 }
 
 

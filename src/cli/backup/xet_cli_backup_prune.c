@@ -1,13 +1,13 @@
 
 /*
- * Generations that are not to be kept, and copies that none needs.
+ * Removes old generations, and copies that no generation needs.
  *
- * A manifest goes before the files that it names, and generations before
- * copies: whenever this is broken off, each generation that is left is whole.
- * Lists decide what is removed, so those of all that are to be kept are held
- * against their manifests before; and who restores or verifies a generation
- * holds a lock, under which none is removed.
- * Copies are looked at by folder, so that memory holds the names of one.
+ * A manifest is removed before the files that it names, and generations before
+ * copies: after an interruption each remaining generation is intact.  The
+ * lists decide what is removed, so those of the generations to keep are first
+ * checked against their manifests.  While a restore or a check holds the lock
+ * of readers, no generation is removed.  Copies are processed folder by
+ * folder, so memory holds the names of one folder.
  */
 
 
@@ -19,11 +19,11 @@
 
 typedef struct {
     xet_store_t     *place;
-    char             folder[32];       /* that is looked through */
+    char             folder[32];       /* being scanned */
     char             gone[XET_CLI_PLACE_MANY][XET_CLI_PLACE_NAME];
-    size_t           ngone;            /* to be removed together */
+    size_t           ngone;            /* to be removed in one batch */
     uint64_t         removed;
-    xet_cli_list_t  *lists;            /* of generations, and their notes */
+    xet_cli_list_t  *lists;            /* of the kept generations, and notes */
     int              nlists;
     uint8_t         *names;            /* of one folder, XET_CLI_STORE_NAME */
     size_t           nnames;
@@ -56,7 +56,7 @@ xet_cli_backup_prune(xet_store_t *place, uint64_t keep,
     rc = xet_cli_place_lock(place, XET_CLI_BACKUP_READERS, 1, &had);
 
     if (rc == XET_CLI_OK && !had) {
-        fputs("xet: somebody reads the backup, so no generation is removed\n",
+        fputs("xet: the backup is being read: no generation was removed\n",
               stderr);
 
     } else if (rc == XET_CLI_OK) {
@@ -127,8 +127,9 @@ xet_cli_prune_kept(xet_store_t *place, const char *name)
     rc = xet_cli_manifest_lists(place, name, &m);
 
     return (rc == XET_CLI_OK)
-           ? rc : xet_cli_fail(rc, name, "is to be kept and damaged, so no"
-                               " generation is removed");
+           ? rc : xet_cli_fail(rc, name,
+                               "is damaged and must be kept: no generation was "
+                               "removed");
 }
 
 
@@ -187,7 +188,7 @@ xet_cli_prune_copies(xet_cli_prune_t *p)
 }
 
 
-/* Reads from all lists what they have in that folder. */
+/* Reads the names of one folder from all lists. */
 
 static int
 xet_cli_prune_names(xet_cli_prune_t *p, int number)
@@ -242,7 +243,7 @@ xet_cli_prune_note(xet_cli_prune_t *p, const xet_cli_copy_t *copy)
 }
 
 
-/* What is not named like a copy is not ours to remove. */
+/* Files that are not named like a copy are left alone. */
 
 static int
 xet_cli_prune_copy(void *ctx, const char *name)

@@ -1,7 +1,7 @@
 
 /*
- * What backup and restore share: their operand, programs that they run, locks,
- * heals.
+ * Shared by backup and restore: their operand, programs of PostgreSQL, locks,
+ * and healing of rows.
  */
 
 
@@ -26,7 +26,8 @@
 
 typedef struct {
     char  *password;                   /* NULL: none */
-    int    service;                    /* of a file in memory, or -1 */
+    int    service;                    /* descriptor of a file in memory, or
+                                          -1 */
 } xet_cli_backup_secrets_t;
 
 
@@ -97,8 +98,9 @@ xet_cli_backup_run(const char *const *argv, int in, int out, xet_cli_pg_t *pg)
 
 
 /*
- * What libpq takes from no variable of the environment it takes from a service
- * file.  One in memory has no name that others could open, and ends with us.
+ * Secrets without an environment variable of libpq are passed in a service
+ * file.  A file in memory has no name that others could open, and ends with
+ * this program.
  */
 
 static int
@@ -119,7 +121,7 @@ xet_cli_backup_secrets(xet_cli_backup_secrets_t *s, const char *service)
 }
 
 
-/* The program ends when this one does, however that is. */
+/* PR_SET_PDEATHSIG: the program ends when this one does. */
 
 static void
 xet_cli_backup_exec(char *const *argv, int in, int out,
@@ -176,11 +178,11 @@ xet_cli_backup_wait(pid_t pid, const char *name)
     }
 
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
-        return xet_cli_fail(XET_CLI_ERROR, name, "there is no such program");
+        return xet_cli_fail(XET_CLI_ERROR, name, "command not found");
     }
 
     return (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-           ? XET_CLI_OK : xet_cli_fail(XET_CLI_ERROR, name, "has failed");
+           ? XET_CLI_OK : xet_cli_fail(XET_CLI_ERROR, name, "failed");
 }
 
 
@@ -227,5 +229,6 @@ xet_cli_backup_heal(xet_cli_pg_t *pg, uint32_t old_tag,
     return xet_cli_interrupted
            ? XET_CLI_INTERRUPTED
            : xet_cli_fail(XET_CLI_ERROR, "postgres",
-                          "others keep a xorb locked that is to be healed");
+                          "cannot heal a xorb: other sessions keep it or its "
+                          "files locked");
 }

@@ -1,7 +1,7 @@
 
 /*
- * The folder that a backup is written to: whose it is, what a backup that was
- * broken off has left in it, and its newest generation.
+ * The target of a backup: checks its owner, removes what an interrupted backup
+ * has left, and opens the newest generation.
  */
 
 
@@ -16,7 +16,7 @@ static int xet_cli_backup_alone(xet_cli_backup_t *b, int *had);
 static int xet_cli_backup_newest(xet_cli_backup_t *b);
 
 
-/* Opens the place, one at a time, which is empty or a backup of this store. */
+/* Opens and locks the place, which must be empty or a backup of this store. */
 
 int
 xet_cli_backup_to(xet_cli_backup_t *b, const char *name)
@@ -70,7 +70,7 @@ xet_cli_backup_to(xet_cli_backup_t *b, const char *name)
 }
 
 
-/* A bucket has no locks, so the session of the database has one. */
+/* A bucket has no locks, so the database session takes one. */
 
 static int
 xet_cli_backup_alone(xet_cli_backup_t *b, int *had)
@@ -91,7 +91,7 @@ xet_cli_backup_alone(xet_cli_backup_t *b, int *had)
 }
 
 
-/* Drops what a backup has left that was broken off, but for its copies. */
+/* Removes what an interrupted backup has left, except copies. */
 
 int
 xet_cli_backup_clear(xet_cli_backup_t *b)
@@ -102,7 +102,9 @@ xet_cli_backup_clear(xet_cli_backup_t *b)
 
     rc = xet_cli_place_folders(b->to);
 
-    /* the mark is first: whatever ends this, the next one knows the folder */
+    /*
+     * the mark is first: after any interruption the next run knows the folder
+     */
 
     rc = rc ? rc : xet_cli_place_line(b->to, "backup", text, sizeof(text));
 
@@ -113,7 +115,7 @@ xet_cli_backup_clear(xet_cli_backup_t *b)
         rc = xet_cli_place_put(b->to, "backup", text, 1);
     }
 
-    /* of who reads, see xet_cli_backup_prune() */
+    /* the lock of readers, see xet_cli_backup_prune() */
 
     rc = rc ? rc : xet_cli_place_stat(b->to, XET_CLI_BACKUP_READERS, &entry);
 
@@ -151,7 +153,7 @@ xet_cli_backup_newest(xet_cli_backup_t *b)
 
     if (rc == XET_CLI_FAULT) {
 
-        /* all copies are read then */
+        /* then all copies are read */
 
         return XET_CLI_OK;
     }

@@ -1,10 +1,10 @@
 
 /*
- * Copies that are read, compared with what a list says of them, and written.
+ * Reads copies, compares them with their size and digest, and writes them.
  *
- * A file gets its name when it was compared and synced, so what is found under
- * a name is whole.  Of a folder sixty-four files are synced one after the
- * other: the first one makes the file system write what the others need, too.
+ * A file gets its name after it was compared and synced, so a file with a name
+ * is intact.  In a folder, 64 files are synced one after the other: the first
+ * sync makes the file system write what the others need, too.
  */
 
 
@@ -132,7 +132,7 @@ xet_cli_copier_verify(xet_cli_copier_t *c, xet_store_t *from,
 }
 
 
-/* The digest tells enough of a copy that has one. */
+/* The digest is sufficient if the copy has one. */
 
 static int
 xet_cli_copier_pass(xet_cli_copier_t *c, xet_store_t *from,
@@ -201,7 +201,7 @@ xet_cli_copier_scan(xet_cli_copier_t *c, xet_store_t *from,
 
     xet_cli_reader_close(scan.reader);
 
-    /* what a disk can't read is damage to the file, not the end of all */
+    /* a read error is damage of this file, and does not end the run */
 
     if (rc == XET_CLI_OK && scan.status == XET_OK
         && xet_cli_copier_judge(c, copy, scan.size))
@@ -290,7 +290,7 @@ xet_cli_copier_copy(xet_cli_copier_t *c, xet_store_t *from,
 
     c->pending[c->npending++] = writer;
 
-    /* a bucket gains nothing by a batch */
+    /* a batch has no advantage in a bucket */
 
     return (c->to->ops->batch == 1) ? xet_cli_copier_flush(c)
                                              : XET_CLI_OK;

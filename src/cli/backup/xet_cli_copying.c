@@ -1,28 +1,25 @@
 
 /*
- * xet store copy: the copies of all rows from one store to another, while the
- * server takes uploads, deletes, heals and collects.
+ * xet store copy: copies everything that rows name from one store to another,
+ * while the server takes uploads, deletes, heals and collects.
  *
- * Rows are read by pages, in the order in which they came, so that those of
- * uploads that come meanwhile come last.  A copy that the target has with its
- * size is left, unless it is to be checked, or marked as damaged; each other
- * one is read, compared with the digest of its row, and gets its name in the
- * target when it was right.  So what is there is whole, however a run has
- * ended, and the next one goes on behind it.
+ * Rows are read in pages, in the order of their creation, so those of
+ * concurrent uploads come last.  A copy that the target has with the right
+ * size is skipped, unless --check is given or it is marked as damaged.  Other
+ * copies are read, compared with the digest in their row, and get their names
+ * in the target if they are right.  So every file there is intact, however a
+ * run ends, and the next one resumes.
  *
- * Nothing is locked but a restore.  A copy that is not in the source, or not
- * right, has its row read once more: without a row it was collected, with
- * another tag it was healed, and that copy is taken.  What is collected when it
- * was copied already is an orphan in the target, for its collector.
+ * Only a restore is locked out.  If a copy is missing or damaged in the
+ * source, its row is read again: without a row it was collected; with another
+ * tag it was healed, and that copy is used.  A copy that is collected after it
+ * was copied becomes an orphan in the target, for its collector.
  *
- * The target has no identity before the first run has come to its end: until
- * then a server refuses it beside this database.  What it has instead is a mark
- * that says whose copies it gets.  The mark has a number of this run, too: a
- * target by which the source has the same mark is the source itself.  Two runs
- * may begin at once, of one store or of two: the mark of an empty target and
- * the identity are put by who is first, and looked at once more behind that.
- *
- * How a server is moved is in docs/design.md, "From one store to another".
+ * The target gets the identity of the store at the end of the first run: until
+ * then a server refuses it.  Before that it has a mark with the identity of
+ * the source and a random number of the run.  If the source shows the same
+ * mark, source and target are the same store.  Of concurrent runs the first
+ * one gets the mark and the identity; each checks again after writing.
  */
 
 
@@ -38,13 +35,13 @@
 #define XET_CLI_COPYING_MARK   "copying"
 #define XET_CLI_COPYING_PAGE   1000    /* rows */
 #define XET_CLI_COPYING_TRIES  4
-#define XET_CLI_COPYING_BEGIN  32      /* looks at a mark that others put */
+#define XET_CLI_COPYING_BEGIN  32      /* attempts at the mark */
 #define XET_CLI_COPYING_LINE   128
 
 
 typedef struct {
     uint64_t              id;
-    unsigned              marked:1;    /* the row says damaged */
+    unsigned              marked:1;    /* marked as damaged in the row */
     unsigned              found:1;
     xet_cli_copy_t        copy;
 } xet_cli_copying_row_t;
@@ -54,8 +51,8 @@ typedef struct {
     const xet_cli_args_t  *args;
     xet_store_t           *from;
     xet_store_t           *to;
-    int                    check;      /* reads what is there */
-    int                    named;      /* the target has its identity */
+    int                    check;      /* --check */
+    int                    named;      /* the target has the identity */
     char                   mark[XET_CLI_COPYING_LINE];
     xet_cli_store_t        store;      /* the source, of the database */
     xet_cli_pace_t         pace;
@@ -63,11 +60,11 @@ typedef struct {
     pthread_mutex_t       pg_mutex;
     xet_cli_pg_t         *pg;
 
-    pthread_mutex_t       mutex;       /* of what follows */
+    pthread_mutex_t       mutex;       /* protects what follows */
     int                   rc;          /* the first failure */
     xet_cli_copying_row_t rows[XET_CLI_COPYING_PAGE];
     size_t                n;
-    size_t                next;        /* that nobody has taken */
+    size_t                next;        /* first row not taken */
     uint64_t              copies;
     uint64_t              bytes;
     uint64_t              copied;
@@ -126,7 +123,7 @@ xet_cli_store(const xet_cli_args_t *args)
 
     if (strcmp(args->operands[0], "copy") != 0) {
         return xet_cli_fail(XET_CLI_USAGE, args->operands[0],
-                            "is nothing that is done with a store, copy is");
+                            "unknown subcommand; expected \"copy\"");
     }
 
     c = calloc(1, sizeof(xet_cli_copying_t));
@@ -183,7 +180,7 @@ xet_cli_copying_all(xet_cli_copying_t *c)
 
     rc = rc ? rc : xet_cli_copying_finish(c);
 
-    /* what was done is told also when it has not come to its end */
+    /* print the result also after a failure */
 
     return c->copies ? xet_cli_worse(rc, xet_cli_copying_print(c)) : rc;
 }
@@ -214,7 +211,7 @@ xet_cli_copying_open(xet_cli_copying_t *c, uint64_t *threads)
 
     if (xet_store_same(c->from, c->to)) {
         return xet_cli_fail(XET_CLI_USAGE, c->to->name,
-                            "is the store that is copied from");
+                            "source and target are the same store");
     }
 
     xet_cli_pace_begin(&c->pace, rate);
@@ -235,7 +232,7 @@ xet_cli_copying_place(xet_cli_copying_t *c, xet_cli_option_t option,
 
     if (text == NULL || *text == '\0') {
         *rc = xet_cli_fail(XET_CLI_USAGE, "store copy",
-                           "needs --from and --to");
+                           "--from and --to are required");
         return NULL;
     }
 
@@ -243,7 +240,7 @@ xet_cli_copying_place(xet_cli_copying_t *c, xet_cli_option_t option,
 }
 
 
-/* What is copied has to be the store of the database. */
+/* Checks that the source is the store of the database. */
 
 static int
 xet_cli_copying_session(xet_cli_copying_t *c)
@@ -278,16 +275,16 @@ xet_cli_copying_target(xet_cli_copying_t *c)
     rc = xet_cli_copying_begin(c);
     rc = rc ? rc : xet_cli_place_folders(c->to);
 
-    /* of runs that were killed; those that are under way are younger */
+    /* left by killed runs; files of running ones are younger */
 
     return rc ? rc : xet_cli_place_sweep(c->to, XET_CLI_STORE_AGE);
 }
 
 
 /*
- * The mark is first: whatever ends this, the next run knows the target.  Others
- * may put theirs, or take one away, between any two steps of this: a look that
- * says nothing for that is followed by another one.
+ * Writes the mark first: after any interruption the next run knows the target.
+ * Other runs may write or remove marks between any two steps; if a check is
+ * inconclusive for that reason, it is repeated.
  */
 
 static int
@@ -308,7 +305,10 @@ xet_cli_copying_begin(xet_cli_copying_t *c)
             return rc;
         }
 
-        /* another store may have come to its end before the mark was put */
+        /*
+         * the run of another store may have finished before the mark was
+         * written
+         */
 
         rc = xet_cli_copying_owner(c, line);
 
@@ -328,13 +328,14 @@ xet_cli_copying_begin(xet_cli_copying_t *c)
     }
 
     return xet_cli_fail(XET_CLI_ERROR, c->to->name,
-                        "other runs begin all the time");
+                        "gave up: concurrent runs keep starting");
 }
 
 
 /*
- * Whether the target is somebody else's.  Another run may have begun, or come
- * to its end, between two looks: what is not empty is looked at once more.
+ * Fails if the target belongs to another store, or is neither empty nor
+ * marked.  Another run may start or finish between two checks, so a target
+ * that is not empty is checked twice.
  */
 
 static int
@@ -366,7 +367,7 @@ xet_cli_copying_foreign(xet_cli_copying_t *c, int *empty)
 }
 
 
-/* XET_CLI_THERE: the target is empty no more. */
+/* Writes the mark.  XET_CLI_THERE: the target is no longer empty. */
 
 static int
 xet_cli_copying_mark(xet_cli_copying_t *c, int empty)
@@ -383,7 +384,7 @@ xet_cli_copying_mark(xet_cli_copying_t *c, int empty)
 }
 
 
-/* Takes away our own mark alone. */
+/* Removes the mark, if it is that of this run. */
 
 static int
 xet_cli_copying_unmark(xet_cli_copying_t *c)
@@ -398,7 +399,7 @@ xet_cli_copying_unmark(xet_cli_copying_t *c)
 }
 
 
-/* XET_CLI_GONE: the target does not say whose it is. */
+/* Reads the owner of the target.  XET_CLI_GONE: it does not have one. */
 
 static int
 xet_cli_copying_owner(xet_cli_copying_t *c, char *line)
@@ -418,7 +419,7 @@ xet_cli_copying_owner(xet_cli_copying_t *c, char *line)
 
     if (identity[0] && !c->named) {
         return xet_cli_fail(XET_CLI_ERROR, name,
-                            "is another store, by its identity");
+                            "is a different store, according to its identity");
     }
 
     rc = xet_cli_copying_line(c->to, line);
@@ -436,15 +437,18 @@ xet_cli_copying_owner(xet_cli_copying_t *c, char *line)
     return (len == strlen(c->store.identity)
             && memcmp(line, c->store.identity, len) == 0)
            ? XET_CLI_OK
-           : xet_cli_fail(XET_CLI_ERROR, name, "gets the copies of another"
-                          " store, by its file \"" XET_CLI_COPYING_MARK "\"");
+           : xet_cli_fail(XET_CLI_ERROR, name,
+                          "is the target of a copy from another store, "
+                          "according to its file "
+                          "\"" XET_CLI_COPYING_MARK "\"");
 }
 
 
 /*
- * Two names may lead to one store, which no name tells.  Another run, for which
- * they do as well, may have put its mark over ours, or taken it away: what the
- * target has had before and after the look at the source is what counts.
+ * Fails if source and target are the same store under two names: then both
+ * show the same mark.  Concurrent runs may replace or remove the mark, so it
+ * is read from the target before and after the source; *sure: it did not
+ * change.
  */
 
 static int
@@ -471,13 +475,13 @@ xet_cli_copying_itself(xet_cli_copying_t *c, int *sure)
     }
 
     rc = xet_cli_fail(XET_CLI_USAGE, c->to->name,
-                      "is the store that is copied from");
+                      "source and target are the same store");
 
     return xet_cli_worse(rc, xet_cli_copying_unmark(c));
 }
 
 
-/* The mark of a place, empty when it has none. */
+/* Reads the mark of a place; empty if it has none. */
 
 static int
 xet_cli_copying_line(xet_store_t *place, char *line)
@@ -500,7 +504,7 @@ xet_cli_copying_rows(xet_cli_copying_t *c, uint64_t threads)
     uint64_t    after;
     xet_hash_t  hash;
 
-    /* BLAKE3 detects the processor on its first use: not in two threads */
+    /* BLAKE3 detects the processor on first use, which is not thread-safe */
 
     xet_hash_chunk(&xet_suite_default, "", 0, &hash);
 
@@ -553,7 +557,7 @@ xet_cli_copying_row(void *ctx, const xet_cli_pg_row_t *row)
     memset(r, 0, sizeof(xet_cli_copying_row_t));
 
     if (!xet_cli_pg_hash(row, 1, &r->copy.hash)) {
-        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row without a hash");
+        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row has no hash");
     }
 
     r->id = xet_cli_pg_u64(row, 0);
@@ -597,7 +601,7 @@ xet_cli_copying_threads(xet_cli_copying_t *c, uint64_t threads)
 }
 
 
-/* Takes rows of the page until there are no more. */
+/* A thread: takes rows of the page until there are none left. */
 
 static void *
 xet_cli_copying_thread(void *data)
@@ -673,7 +677,7 @@ xet_cli_copying_one(xet_cli_copying_t *c, xet_cli_copier_t *copier,
             return rc;
         }
 
-        /* without its disk the source has no copies at all */
+        /* if its disk is unmounted, the source has no copies at all */
 
         tag = row->copy.tag;
         rc = xet_cli_place_still(c->from, c->store.identity);
@@ -700,9 +704,9 @@ xet_cli_copying_one(xet_cli_copying_t *c, xet_cli_copier_t *copier,
 
 
 /*
- * Whether the target has the copy.  One that is marked is read, here and in the
- * source: with both of them whole the mark is wrong, whichever of them it was
- * that a server has read.
+ * Whether the target has the copy.  If its row is marked as damaged, the copy
+ * is read in both stores: if both are intact, the mark is wrong and is
+ * removed.
  */
 
 static int
@@ -738,7 +742,7 @@ xet_cli_copying_there(xet_cli_copying_t *c, xet_cli_copier_t *copier,
 }
 
 
-/* What was read good is counted when it has its name, or may get it. */
+/* Copies one copy; a marked one is made durable before its mark is removed. */
 
 static int
 xet_cli_copying_copy(xet_cli_copying_t *c, xet_cli_copier_t *copier,
@@ -763,7 +767,7 @@ xet_cli_copying_copy(xet_cli_copying_t *c, xet_cli_copier_t *copier,
 }
 
 
-/* Reads the row once more; it may be gone, or name another copy. */
+/* Reads the row again; it may be gone, or name another copy. */
 
 static int
 xet_cli_copying_again(xet_cli_copying_t *c, xet_cli_copying_row_t *row)
@@ -801,8 +805,8 @@ xet_cli_copying_again_row(void *ctx, const xet_cli_pg_row_t *row)
 
 
 /*
- * Takes away the mark of a copy that is whole: a server that has been given the
- * target before the copy was there may have put it.
+ * Removes the damage mark of an intact copy.  A server that used the target
+ * before the copy was there may have set it.
  */
 
 static int
@@ -838,8 +842,9 @@ xet_cli_copying_lost(xet_cli_copying_t *c, const xet_cli_copying_row_t *row,
 
     xet_cli_progress_clear();
     (void) xet_cli_fail(XET_CLI_FAULT, name, (what == XET_CLI_COPY_GONE)
-                        ? "is in neither store, the next upload heals it"
-                        : "is damaged, the next upload heals it");
+                        ? "is in neither store; the next upload of the xorb "
+                          "heals it"
+                        : "is damaged; the next upload of the xorb heals it");
 
     pthread_mutex_unlock(&c->mutex);
 }
@@ -866,7 +871,7 @@ xet_cli_copying_count(xet_cli_copying_t *c, uint64_t *counter,
 }
 
 
-/* A server takes the target for the store of the database from here on. */
+/* Writes the identity: from now on a server accepts the target. */
 
 static int
 xet_cli_copying_finish(xet_cli_copying_t *c)
@@ -881,8 +886,9 @@ xet_cli_copying_finish(xet_cli_copying_t *c)
 
 
 /*
- * Another run may have put it, or have taken the target for another store.  One
- * that comes to its end between two looks of ours has left no mark.
+ * Writes the identity, unless another run has written it or has taken the
+ * target for another store.  A run that finished between two checks has left
+ * no mark.
  */
 
 static int
@@ -912,8 +918,8 @@ xet_cli_copying_identity(xet_cli_copying_t *c)
     }
 
     return xet_cli_fail(XET_CLI_ERROR, c->to->name,
-                        "has lost its file \"" XET_CLI_COPYING_MARK "\", has"
-                        " somebody emptied or replaced it?");
+                        "lost its file \"" XET_CLI_COPYING_MARK "\": was the"
+                        " store emptied or replaced?");
 }
 
 
@@ -927,7 +933,7 @@ xet_cli_copying_print(const xet_cli_copying_t *c)
              xet_cli_out_number("bytes", c->bytes, " bytes: "),
              xet_cli_out_number("copied", c->copied, " copied, "),
              xet_cli_out_number("copied_bytes", c->copied_bytes, NULL),
-             xet_cli_out_number("there", c->there, " were there, "),
+             xet_cli_out_number("there", c->there, " already there, "),
              xet_cli_out_number("collected", c->gone, " collected, "),
              xet_cli_out_number("lost", c->lost, " lost\n"));
 

@@ -2,9 +2,9 @@
 /*
  * Lists of copies, and notes on them.
  *
- * A line of a list is name, size and digest of a copy, "-" for none.  A line
- * of notes is "lost" and a name; or "healed", a name, and the line of the copy
- * that took its place while the backup was made.
+ * A line of a list has name, size and digest of a copy; "-" for no digest.  A
+ * line of notes is "lost" and a name; or "healed", a name, and the line of the
+ * copy that replaced it while the backup was made.
  */
 
 
@@ -79,7 +79,7 @@ xet_cli_list_put(FILE *file, const xet_cli_copy_t *copy)
 
 /*
  * The folder of a copy is named by the first two digits of its hash, which are
- * its eighth byte.  As in the statement that reads the rows.
+ * its eighth byte.  The statement that reads the rows sorts in the same way.
  */
 
 int
@@ -159,7 +159,8 @@ xet_cli_list_next(xet_cli_list_t *l)
     bad = l->notes ? xet_cli_list_note(l, line)
                    : xet_cli_list_copy(&text, &l->copy);
 
-    return bad ? xet_cli_fail(XET_CLI_FAULT, l->name, "is no list of a backup")
+    return bad ? xet_cli_fail(XET_CLI_FAULT, l->name,
+                              "is not a valid backup list")
                : XET_CLI_OK;
 }
 
@@ -185,7 +186,7 @@ xet_cli_list_find(xet_cli_list_t *l, const xet_cli_copy_t *copy, int *found)
 }
 
 
-/* These return 1 for what is none. */
+/* These parsers return 1 for invalid input. */
 
 static int
 xet_cli_list_note(xet_cli_list_t *l, char *line)

@@ -126,7 +126,8 @@ xet_cli_manifest_lists(xet_store_t *place, const char *generation,
     rc = xet_cli_manifest_load(place, path, m);
 
     if (rc == XET_CLI_OK && strcmp(m->name, generation) != 0) {
-        rc = xet_cli_fail(XET_CLI_FAULT, path, "is of another generation");
+        rc = xet_cli_fail(XET_CLI_FAULT, path,
+                          "belongs to another generation");
     }
 
     rc = rc ? rc : xet_cli_manifest_compare(place, generation, "list",
@@ -170,8 +171,8 @@ xet_cli_manifest_load(xet_store_t *place, const char *path,
 
         if (root == NULL || xet_cli_manifest_parse(root, m)) {
             rc = xet_cli_fail(XET_CLI_FAULT, path,
-                              "is no manifest of a backup that this version"
-                              " knows");
+                              "is not a backup manifest that this version can "
+                              "read");
         }
 
         json_decref(root);
@@ -183,7 +184,7 @@ xet_cli_manifest_load(xet_store_t *place, const char *path,
 }
 
 
-/* 1: it is not what xet_cli_manifest_text() writes. */
+/* Returns 1 if it is not what xet_cli_manifest_text() writes. */
 
 static int
 xet_cli_manifest_parse(const json_t *root, xet_cli_manifest_t *m)
@@ -268,8 +269,8 @@ xet_cli_manifest_compare(xet_store_t *place, const char *generation,
         && (found.size != sum->size || strcmp(found.sha256, sum->sha256) != 0))
     {
         rc = xet_cli_fail(XET_CLI_FAULT, path,
-                          "is damaged: it has another SHA-256 than its"
-                          " manifest says");
+                          "is damaged: its size or SHA-256 differs from the "
+                          "manifest");
     }
 
     return rc;
@@ -333,7 +334,7 @@ xet_cli_manifest_name(void *ctx, const char *name)
 }
 
 
-/* Whether a name is a time: what else is in the folder is no generation. */
+/* Whether a name is a time; other files in the folder are not generations. */
 
 static int
 xet_cli_manifest_time(const char *name, size_t len)

@@ -1,27 +1,23 @@
 
 /*
- * xet rebuild: rows for the xorbs of a store that its database does not know.
+ * xet rebuild: adds rows for the xorbs of a store that its database lacks.
  *
- * Each copy is verified as an upload is, and then its row is put as an upload
- * puts it, so that a xorb which has a row keeps it; only where the copy that
- * the row names is not there or known to be damaged, as beside a database from
- * an older dump, the row gets this one, as from an upload that heals.  What
- * files consist of is not in the store: whoever has a file sends it again, and
- * no byte of it that is in a xorb.
+ * Each copy is verified, and its row is written, as in an upload, so a xorb
+ * that has a row keeps it.  Only if the copy of that row is missing or known
+ * to be damaged, as with a database from an older dump, the row gets this
+ * copy.  The store does not record what files consist of: their owners upload
+ * them again, without the bytes that are in xorbs.
  *
- * A database without an identity takes that of the folder.  The lock keeps the
- * collector from removing copies meanwhile, those that have no row included.
- * Once a row is there the copies that have none yet look like orphans.  So
- * before the first row the database notes that it does not know the store, and
- * after the last one that it does: whatever ends this in between, nobody
- * removes copies without a row until a rebuild is complete.
+ * A database without an identity takes that of the store.  The lock keeps the
+ * collector from removing copies, also those without a row.  As soon as the
+ * first row exists, copies without one look like orphans.  So the database
+ * notes before the first row that it does not know the store, and after the
+ * last one that it does: until a rebuild is complete, copies without a row are
+ * not removed.  Copies that a sweep has put aside get their names back first.
  *
- * What a sweep has aside is no orphan any more, and gets its name back first.
- *
- * A server may run.  The copy of an upload that is about to put its row, or to
- * remove the file since the row was refused, is nothing that a row of ours may
- * lead to.  So a young copy gets a second name, with a tag of our own, which
- * nobody else removes.
+ * A server may run.  A young copy may belong to an upload that is about to
+ * write its row, or to remove the file because the row was refused.  So a
+ * young copy gets a second name, with a new tag, which nobody else removes.
  */
 
 
@@ -38,7 +34,7 @@
 typedef struct {
     const xet_cli_args_t  *args;
     xet_store_t           *place;
-    int                    began;      /* the database has noted it */
+    int                    began;      /* noted in the database */
     unsigned               number;     /* of a folder */
     xet_cli_pg_t          *pg;
     xet_cli_copier_t       copier;
@@ -48,14 +44,14 @@ typedef struct {
     uint64_t               known;
     uint64_t               added;
     uint64_t               bad;
-    uint64_t               back;       /* files that were aside */
+    uint64_t               back;       /* files put back */
 } xet_cli_rebuild_t;
 
 
 /* The copy that the row of a xorb names. */
 
 typedef struct {
-    int                    known;      /* there is a row */
+    int                    known;      /* the xorb has a row */
     int                    whole;
     uint32_t               tag;
 } xet_cli_rebuild_named_t;
@@ -105,8 +101,9 @@ xet_cli_rebuild(const xet_cli_args_t *args)
     rc = rc ? rc : xet_cli_rebuild_all(&b);
 
     if (b.began) {
-        fprintf(stderr, "xet: %s: the rebuild is not complete, run it again:"
-                " until it is, nobody removes copies without a row\n",
+        fprintf(stderr,
+                "xet: %s: the rebuild is incomplete; run it again: until then "
+                "copies without a row are not removed\n",
                 b.place->name);
     }
 
@@ -127,7 +124,7 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
     back = 0;
     rc = xet_cli_rebuild_session(b);
 
-    /* no row may lead to a file that a crash takes away */
+    /* no row may refer to a file that a crash could remove */
 
     rc = rc ? rc : xet_cli_place_sync(b->place, NULL);
     rc = rc ? rc : xet_cli_copier_begin(&b->copier, NULL, NULL);
@@ -137,7 +134,7 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
 
     rc = rc ? rc : xet_cli_rebuild_asides(b, &back);
 
-    /* a sweep that had begun before may have taken more aside meanwhile */
+    /* a running sweep may have put more aside in the meantime */
 
     for (back = 1; rc == XET_CLI_OK && back; /* void */) {
 
@@ -156,7 +153,7 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
 }
 
 
-/* Adds to n how many got their names back. */
+/* Gives copies that are aside their names back; adds their number to *n. */
 
 static int
 xet_cli_rebuild_asides(xet_cli_rebuild_t *b, uint64_t *n)
@@ -173,7 +170,7 @@ xet_cli_rebuild_asides(xet_cli_rebuild_t *b, uint64_t *n)
 }
 
 
-/* A sweep may have been first. */
+/* XET_CLI_GONE: the sweep was faster. */
 
 static int
 xet_cli_rebuild_aside(void *ctx, const char *name)
@@ -228,7 +225,7 @@ xet_cli_rebuild_walk(xet_cli_rebuild_t *b)
         }
     }
 
-    /* those of a walk before are known by now */
+    /* rows of an earlier pass are known by now */
 
     b->known -= (b->known < added) ? b->known : added;
 
@@ -236,7 +233,7 @@ xet_cli_rebuild_walk(xet_cli_rebuild_t *b)
 }
 
 
-/* The locks come first: who removes copies has ended, or has not begun. */
+/* The locks come first: no removal of copies is running then. */
 
 static int
 xet_cli_rebuild_session(xet_cli_rebuild_t *b)
@@ -331,7 +328,7 @@ xet_cli_rebuild_copy(xet_cli_rebuild_t *b, xet_cli_copy_t *copy)
     rc = xet_cli_rebuild_link(b, copy, &linked);
     rc = rc ? rc : xet_cli_rebuild_take(b, copy, &named, &taken);
 
-    /* where the answer of the database was lost a row may have that name */
+    /* if the database's response was lost, a row may have that name */
 
     if (rc == XET_CLI_OK && linked && !taken) {
         rc = xet_cli_place_remove(b->place,
@@ -346,8 +343,8 @@ xet_cli_rebuild_copy(xet_cli_rebuild_t *b, xet_cli_copy_t *copy)
 
 
 /*
- * Whether the xorb needs this copy: it has no row, or its row names one that is
- * not there or damaged.
+ * Whether the xorb needs this copy: it has no row, or its row names a missing
+ * or damaged copy.
  */
 
 static int
@@ -401,7 +398,7 @@ xet_cli_rebuild_named_row(void *ctx, const xet_cli_pg_row_t *row)
 }
 
 
-/* Whether the collector has dropped its row, and is to remove the file. */
+/* Whether the collector has deleted its row, and will remove the file. */
 
 static int
 xet_cli_rebuild_given_up(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
@@ -418,9 +415,9 @@ xet_cli_rebuild_given_up(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
 
 
 /*
- * Gives a copy that may be of an upload a second name, by which it is meant
- * from here on.  Without a server there are no uploads, and without sessions of
- * others no server.
+ * Gives a copy that may belong to an upload a second name, and uses that from
+ * now on.  Without other database sessions there is no server, and so no
+ * upload.
  */
 
 static int
@@ -464,13 +461,13 @@ xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy, int *linked)
 
     *linked = (rc == XET_CLI_OK);
 
-    /* the upload that it was of has removed it */
+    /* removed by its upload */
 
     return (rc == XET_CLI_GONE) ? XET_CLI_OK : rc;
 }
 
 
-/* A tag that no copy has, 0 being that of old ones; they come in blocks. */
+/* Returns an unused tag, never 0, which old copies have; from blocks. */
 
 static int
 xet_cli_rebuild_tag(xet_cli_rebuild_t *b, uint32_t *tag)
@@ -501,7 +498,9 @@ xet_cli_rebuild_tag(xet_cli_rebuild_t *b, uint32_t *tag)
 }
 
 
-/* Verifies a copy and has the row of its xorb lead to it; *taken: it does. */
+/*
+ * Verifies a copy and makes the row of its xorb refer to it; *taken: it does.
+ */
 
 static int
 xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
@@ -518,7 +517,7 @@ xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
     v = NULL;
     copy->digested = 0;
 
-    /* nobody knows its size but the file itself */
+    /* only the file itself knows its size */
 
     what = XET_CLI_COPY_GONE;
     rc = xet_cli_copier_size(b->place, copy, &copy->size);
@@ -533,7 +532,7 @@ xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
         b->bad++;
         xet_cli_progress_clear();
         (void) xet_cli_fail(XET_CLI_FAULT, xet_cli_copy_path(copy, path),
-                            "is damaged, and gets no row");
+                            "is damaged; no row was added");
         return XET_CLI_OK;
     }
 
@@ -554,7 +553,7 @@ xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
 }
 
 
-/* *the_tag: of the row that stands, as somebody else may have been first. */
+/* Writes a row; *the_tag is the tag of the row that exists then. */
 
 static int
 xet_cli_rebuild_row(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
@@ -611,8 +610,8 @@ xet_cli_rebuild_row(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
 
 
 /*
- * As PUT files has it: the first chunk of each xorb goes into the dedup index,
- * eligible or not.  Which chunk a file begins with nobody knows.
+ * The chunks for the dedup index, as in PUT of files: the first chunk of each
+ * xorb is always included, because the first chunks of files are not known.
  */
 
 static char *
@@ -647,9 +646,9 @@ xet_cli_rebuild_eligible(const xet_xorb_info_t *info)
 
 
 /*
- * Nobody has paid for what has come: the sums are counted anew, as after rows
- * that were put in by hand.  A damaged copy may be the only one of its xorb,
- * and somebody may put a better one in its place: so it is no orphan yet.
+ * Counts usage again, since nobody is charged for the new rows.  A damaged
+ * copy may be the only one of its xorb and be replaced by a good one, so with
+ * damaged copies the store does not count as known.
  */
 
 static int
@@ -691,8 +690,9 @@ xet_cli_rebuild_print(xet_cli_rebuild_t *b)
              xet_cli_out_number("damaged", b->bad, " damaged\n"));
 
     if (b->added) {
-        fprintf(stderr, "xet: %s: nobody is charged for xorbs that were added:"
-                " when files need them again, run xet usage --recount\n",
+        fprintf(stderr,
+                "xet: %s: the added xorbs are charged to nobody; when files "
+                "need them again, run \"xet usage --recount\"\n",
                 b->place->name);
     }
 

@@ -1,25 +1,25 @@
 
 /*
- * xet restore: makes an empty database and an empty store what a backup has.
+ * xet restore: restores a backup to an empty database and an empty store.
  *
- * First the database, in one transaction by pg_restore, then the copies, each
- * compared with the list while it is copied, and the file "identity" last:
- * until that is there a server refuses the folder beside this database.  So a
- * store that is restored in part is never served.
+ * The database is restored first, in one transaction by pg_restore; then the
+ * copies, each compared with the list while it is copied; and the file
+ * "identity" last.  Until then a server refuses the folder, so a partly
+ * restored store is never served.
  *
- * After a kill the same command goes on.  The schema xet_restore in the
- * database and the file "restore" in the folder have the name of the
- * generation: what is in both was put there by this, and may be replaced.
- * Copies that are there are read and compared.
+ * After an interruption the same command resumes.  The schema xet_restore in
+ * the database and the file "restore" in the folder have the name of the
+ * generation: their contents are from this restore and may be replaced.
+ * Existing copies are read and compared.
  *
- * Of a copy that was healed while the backup was made the row and all terms
- * get the new tag, as by the upload that healed it; a copy that the backup does
- * not have is marked as damaged in its row, so that the next upload heals it.
+ * If a copy was healed while the backup was made, its row and all terms get
+ * the new tag.  If the backup lacks a copy, its row is marked as damaged, so
+ * that the next upload heals it.
  *
- * Nobody collects meanwhile: a copy that the database of before has given up
- * may be one that the backup needs.  And where the store has other copies than
- * the backup, as beside a store that was not lost, these are of later, and not
- * orphans: the database says so until xet rebuild has found their rows.
+ * Collection is locked out: a copy that the old database has given up may be
+ * needed by the backup.  If the store has copies that the backup lacks, these
+ * are newer, not orphans: the database says so until xet rebuild has added
+ * their rows.
  */
 
 
@@ -48,7 +48,7 @@ typedef struct {
     uint64_t               there;      /* copies that were in the store */
     uint64_t               healed;
     uint64_t               lost;
-    uint64_t               others;     /* copies that the backup has not */
+    uint64_t               others;     /* copies that the backup lacks */
 } xet_cli_restore_t;
 
 
@@ -82,8 +82,9 @@ xet_cli_restore(const xet_cli_args_t *args)
     int                 rc;
     xet_cli_restore_t   r;
 
-    rc = xet_cli_backup_operand(args->operands[0], "unpack the archive with"
-                                " tar, and restore the folder");
+    rc = xet_cli_backup_operand(args->operands[0],
+                                "unpack the archive with tar, then restore the "
+                                "folder");
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -140,8 +141,8 @@ xet_cli_restore_all(xet_cli_restore_t *r)
 
 
 /*
- * With the first lock nobody begins to collect, to back up, to rebuild or to
- * restore; the second one is had by who removes files and asks for no more.
+ * The first lock keeps collections, backups, rebuilds and restores from
+ * starting; the second one shows whether copies are being removed now.
  */
 
 static int
@@ -158,8 +159,9 @@ xet_cli_restore_session(xet_cli_restore_t *r)
                                 XET_CLI_BACKUP_LOCK, NULL, &had);
 
     return (rc != XET_CLI_OK || had)
-           ? rc : xet_cli_fail(XET_CLI_ERROR, "postgres", "somebody removes"
-                               " copies of the store, wait for the end");
+           ? rc : xet_cli_fail(XET_CLI_ERROR, "postgres",
+                               "copies are being removed from the store; wait "
+                               "until that ends");
 }
 
 
@@ -181,7 +183,7 @@ xet_cli_restore_store(xet_cli_restore_t *r)
 }
 
 
-/* A store has to be empty, or of a restore that was broken off. */
+/* The store must be empty, or of an interrupted restore. */
 
 static int
 xet_cli_restore_empty(xet_cli_restore_t *r)
@@ -209,7 +211,7 @@ xet_cli_restore_empty(xet_cli_restore_t *r)
 
     return (rc != XET_CLI_OK || empty)
            ? rc : xet_cli_fail(XET_CLI_ERROR, r->to->name,
-                               "the store is not empty, see --force");
+                               "the store is not empty; see --force");
 }
 
 
@@ -232,14 +234,13 @@ xet_cli_restore_manifest(xet_cli_restore_t *r)
     if (n <= 0) {
         return n ? XET_CLI_ERROR
                  : xet_cli_fail(XET_CLI_FAULT, r->args->operands[0],
-                                "there is no generation in it that is"
-                                " complete");
+                                "contains no complete generation");
     }
 
     name = r->args->value[XET_CLI_OPT_GENERATION];
 
     if (name && (strlen(name) >= XET_CLI_BACKUP_NAME || strchr(name, '/'))) {
-        rc = xet_cli_fail(XET_CLI_USAGE, name, "is no generation");
+        rc = xet_cli_fail(XET_CLI_USAGE, name, "invalid generation name");
 
     } else {
         rc = xet_cli_manifest_read(r->from, name ? name : names[n - 1],
@@ -248,7 +249,7 @@ xet_cli_restore_manifest(xet_cli_restore_t *r)
 
     free(names);
 
-    /* before anything is dropped */
+    /* check before anything is dropped */
 
     newest = 0;
 
@@ -256,7 +257,7 @@ xet_cli_restore_manifest(xet_cli_restore_t *r)
 
     if (rc == XET_CLI_OK && r->m.schema > newest) {
         rc = xet_cli_fail(XET_CLI_FAULT, r->m.name,
-                          "is of a later version than this");
+                          "was made by a later version");
     }
 
     return rc;
@@ -264,8 +265,8 @@ xet_cli_restore_manifest(xet_cli_restore_t *r)
 
 
 /*
- * From here on the folder has no identity, so no server takes it for the store
- * of this database.
+ * Removes the identity, so from now on no server accepts the folder as the
+ * store of this database.
  */
 
 static int
@@ -297,7 +298,7 @@ xet_cli_restore_db(xet_cli_restore_t *r)
 
     rc = xet_cli_restore_state(r, &done);
 
-    /* restored already, and the copies are not complete */
+    /* done: the database is restored, the copies may be incomplete */
 
     if (rc == XET_CLI_OK && !done) {
         rc = xet_cli_restore_dump(r);
@@ -306,9 +307,9 @@ xet_cli_restore_db(xet_cli_restore_t *r)
     rc = rc ? rc : xet_cli_migrate(r->args);
 
     /*
-     * What clients were told between the dump and now is not on record.  So
-     * each xorb counts as named today, and is kept as long as they remember.
-     * Nor is it certain that the store has nothing of then.
+     * It is not recorded which xorbs were advertised to clients between the
+     * dump and now.  So every xorb counts as advertised today, and is kept as
+     * long as clients may remember it.  The store may also have newer copies.
      */
 
     return rc ? rc
@@ -323,9 +324,9 @@ xet_cli_restore_db(xet_cli_restore_t *r)
 
 
 /*
- * *done: this generation was restored to the database.  A database with files
- * or repositories of another origin is refused, unless it is to be replaced,
- * and so is a database that a server uses.
+ * *done: this generation was already restored to the database.  A database
+ * with other files or repositories is refused, unless --force is given, and so
+ * is a database that a server uses.
  */
 
 static int
@@ -335,7 +336,7 @@ xet_cli_restore_state(xet_cli_restore_t *r, int *done)
     char      text[128];
     uint64_t  used, rows;
 
-    /* the name of a table that is not there is no error as a text */
+    /* as a text, a missing table is not an error */
 
     static const char  rows_sql[] =
         "SELECT (SELECT count(*) FROM (SELECT FROM xet.xorbs LIMIT 1) x)"
@@ -354,7 +355,7 @@ xet_cli_restore_state(xet_cli_restore_t *r, int *done)
 
     if (rc == XET_CLI_OK && used) {
         rc = xet_cli_fail(XET_CLI_ERROR, "postgres",
-                          "a server has sessions there, it has to be stopped");
+                          "a server is connected to the database; stop it");
     }
 
     rc = rc ? rc : xet_cli_pg_line(r->pg,
@@ -381,8 +382,8 @@ xet_cli_restore_state(xet_cli_restore_t *r, int *done)
 
     } else if (rows && !r->force) {
         rc = xet_cli_fail(XET_CLI_ERROR, "postgres",
-                          "the database has files or repositories, see"
-                          " --force");
+                          "the database has files or repositories; see "
+                          "--force");
     }
 
     return rc;
@@ -405,7 +406,7 @@ xet_cli_restore_dump(xet_cli_restore_t *r)
 
     rc = strspn(r->m.name, "0123456789TZ") == strlen(r->m.name)
          ? xet_cli_pg_exec(r->pg, sql)
-         : xet_cli_fail(XET_CLI_FAULT, r->m.name, "is no generation");
+         : xet_cli_fail(XET_CLI_FAULT, r->m.name, "invalid generation name");
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -469,7 +470,7 @@ xet_cli_restore_copy(xet_cli_restore_t *r, xet_cli_list_t *list,
         return xet_cli_restore_heal(r, &list->copy, &notes->other);
     }
 
-    /* of a lost one another backup may have brought a copy */
+    /* another restore may have brought a copy of a lost one */
 
     rc = rc ? rc : xet_cli_restore_file(r, &list->copy, &what);
 
@@ -503,7 +504,7 @@ xet_cli_restore_file(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
 }
 
 
-/* The copy must be durable before a row leads to it. */
+/* The copy must be durable before a row refers to it. */
 
 static int
 xet_cli_restore_heal(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
@@ -548,8 +549,9 @@ xet_cli_restore_lost(xet_cli_restore_t *r, const xet_cli_copy_t *copy)
     r->lost++;
 
     xet_cli_progress_clear();
-    (void) xet_cli_fail(XET_CLI_FAULT, name, "the backup has no good copy of"
-                        " it, the next upload heals it");
+    (void) xet_cli_fail(XET_CLI_FAULT, name,
+                        "the backup has no intact copy; the next upload of the "
+                        "xorb heals it");
 
     return xet_cli_pg_query(r->pg, "SELECT xet.xorb_damaged(ARRAY[$1],"
                             " ARRAY[$2::integer])",
@@ -584,7 +586,7 @@ xet_cli_restore_finish(xet_cli_restore_t *r)
 }
 
 
-/* Copies that no row of the backup leads to; damaged ones count as such. */
+/* Counts copies that no row of the backup refers to; damaged ones included. */
 
 static int
 xet_cli_restore_others(xet_cli_restore_t *r)
@@ -617,8 +619,8 @@ xet_cli_restore_others(xet_cli_restore_t *r)
 
     r->others = copies - (r->m.copies - r->lost);
 
-    fprintf(stderr, "xet: %s: %" PRIu64 " copies in it are not of this backup,"
-            " and are left by all who collect, see xet rebuild\n",
+    fprintf(stderr, "xet: %s: copies that are not from this backup: %" PRIu64
+            "; they are not collected, see \"xet rebuild\"\n",
             r->to->name, r->others);
 
     return XET_CLI_OK;
@@ -650,7 +652,7 @@ xet_cli_restore_print(xet_cli_restore_t *r)
              xet_cli_out_number("files", r->m.files, " files, "),
              xet_cli_out_number("copies", r->m.copies, " copies, "),
              xet_cli_out_number("bytes", r->m.bytes, " bytes: "),
-             xet_cli_out_number("there", r->there, " were there, "),
+             xet_cli_out_number("there", r->there, " already there, "),
              xet_cli_out_number("healed", r->healed, NULL),
              xet_cli_out_number("lost", r->lost, " lost\n"),
              xet_cli_out_number("others", r->others, NULL));

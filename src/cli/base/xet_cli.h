@@ -1,6 +1,7 @@
 
 /*
- * What all verbs of the command line share, and their names.
+ * Shared by all verbs of the command line: exit codes and messages, options,
+ * output, stores, JSON, digests.
  */
 
 #ifndef _XET_CLI_H_INCLUDED_
@@ -20,50 +21,54 @@
 
 
 /*
- * Exit codes, and the faults that lead to them.
+ * Exit codes and error messages.
  *
- * The function that notices a fault reports it, in one line on the standard
- * error, and returns the exit code; its callers do not report it again.
+ * The function that detects an error reports it, in one line on the standard
+ * error, and returns the exit code.  Its callers do not report it again.  In
+ * the comments below "reported" means just that.
  */
 
 
 #define XET_CLI_OK           0
-#define XET_CLI_FAULT        1         /* data are wrong, or not there */
+#define XET_CLI_FAULT        1         /* data are wrong or missing */
 #define XET_CLI_USAGE        2
 #define XET_CLI_ERROR        3         /* a local file, memory, database */
 #define XET_CLI_NETWORK      4         /* the network, or the server */
 #define XET_CLI_INTERRUPTED  130       /* a signal, as shells have it */
-#define XET_CLI_CLOSED       141       /* its reader is gone: ends by SIGPIPE */
+#define XET_CLI_CLOSED       141       /* reader is gone: end by SIGPIPE */
 
 
-/* Prints "xet: <name>: <text>" on the standard error; returns code. */
+/*
+ * Prints "xet: <name>: <text>" on the standard error, without the name if it
+ * is NULL; returns code.
+ */
 int xet_cli_fail(int code, const char *name, const char *text);
 
 /* The same as xet_cli_fail(), with a format for the text. */
 int xet_cli_failf(int code, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Reports errno, of what was done with name; returns XET_CLI_ERROR. */
+/* Reports errno for an operation on name; returns XET_CLI_ERROR. */
 int xet_cli_fail_errno(const char *name);
 
-/* The worse of two exit codes. */
+/* Returns the worse of two exit codes. */
 int xet_cli_worse(int a, int b);
 
 /*
- * Flushes the standard output.  XET_CLI_OK; XET_CLI_CLOSED if its reader is
- * gone; XET_CLI_ERROR, which is reported once.
+ * Flushes the standard output.  Returns XET_CLI_OK; XET_CLI_CLOSED if the
+ * reader is gone; or XET_CLI_ERROR, reported once.
  */
 int xet_cli_flush(void);
 
-/* Reports that there is not enough memory; returns XET_CLI_ERROR. */
+/* Reports "out of memory"; returns XET_CLI_ERROR. */
 int xet_cli_no_memory(void);
 
 
 /*
  * Options and operands of the command line.
  *
- * One table has all options; a verb says which of them it takes.  If an
- * option is given several times, the last one counts.
+ * One table has all options; each verb lists the ones it takes.  If an option
+ * is given several times, the last one counts.
  */
 
 
@@ -71,103 +76,103 @@ int xet_cli_no_memory(void);
 
 #define XET_CLI_OPTION_MAP(X)                                                 \
     X(AUDIENCE, "audience", "TEXT", 0,                                        \
-      "claim of a token")                                                     \
+      "the audience of the token (aud)")                                      \
     X(BASE, "base", "URL", 0,                                                 \
-      "in front of /xorbs/, where the server is")                             \
+      "URL in front of /xorbs/")                                              \
     X(CACERT, "cacert", "FILE", 0,                                            \
-      "certificates to trust instead of the system's")                        \
+      "trust these certificates, not the system's")                           \
     X(CHECK, "check", NULL, 0,                                                \
-      "reads also what is there already")                                     \
+      "also read the copies that the target has")                             \
     X(DECODED, "decoded", NULL, 0,                                            \
-      "values as they are when decompressed")                                 \
+      "output decompressed values")                                           \
     X(DRY_RUN, "dry-run", NULL, 0,                                            \
-      "tells what would be done, and does nothing")                           \
+      "show what would be done, and change nothing")                          \
     X(ENDPOINT, "endpoint", "URL", 0,                                         \
-      "of the API; or XET_ENDPOINT")                                          \
+      "URL of the API (or set XET_ENDPOINT)")                                 \
     X(FORCE, "force", NULL, 0,                                                \
-      "replaces what is there")                                               \
+      "replace existing data")                                                \
     X(FROM, "from", "STORE", 0,                                               \
-      "to copy from, as --store")                                             \
+      "store to copy from, written as for --store")                           \
     X(GENERATION, "generation", "NAME", 0,                                    \
-      "of a backup; the newest")                                              \
+      "generation of the backup (default: the newest)")                       \
     X(GRACE, "grace", "TIME", 0,                                              \
-      "of a dry run: how long nobody has needed it: 0s, 12h, 90d; 56d")       \
+      "with --dry-run: 0s, 12h or 90d (default: 56d)")                        \
     X(HELP, "help", NULL, 'h',                                                \
-      "what you read")                                                        \
+      "show this help")                                                       \
     X(HUB, "hub", "URL", 0,                                                   \
-      "of a Hub; or HF_ENDPOINT")                                             \
+      "URL of the Hub (or set HF_ENDPOINT)")                                  \
     X(INDEX, "index", "N", 0,                                                 \
-      "the object of this number, from 0")                                    \
+      "select the object by its number, from 0")                              \
     X(INSECURE_TOKEN, "insecure-token", NULL, 0,                              \
-      "tokens may be sent without TLS")                                       \
+      "allow sending tokens without TLS")                                     \
     X(ISSUER, "issuer", "TEXT", 0,                                            \
-      "claim of a token")                                                     \
+      "the issuer of the token or subject (iss)")                             \
     X(JSON, "json", NULL, 0,                                                  \
-      "results as JSON, one object a line")                                   \
+      "print results as JSON, one object per line")                           \
     X(KEEP, "keep", "N", 0,                                                   \
-      "generations of a backup that stay; all")                               \
+      "generations to keep (default: all)")                                   \
     X(KEY, "key", "FILE", 0,                                                  \
-      "as xet_url_key or xet_token_key have it")                              \
+      "key file, as for xet_url_key or xet_token_key")                        \
     X(LIFETIME, "lifetime", "TIME", 0,                                        \
-      "90s, 15m, 2h or 7d; 1h")                                               \
+      "90s, 15m, 2h or 7d (default: 1h)")                                     \
     X(MESSAGE, "message", "TEXT", 'm',                                        \
-      "of a commit")                                                          \
+      "message of the commit")                                                \
     X(NAMES, "names", "WHICH", 0,                                             \
-      "unsafe names: refuse, skip or, of a manifest, any; refuse")            \
+      "unsafe names: refuse (default), skip or any")                          \
     X(OLDER, "older", "TIME", 0,                                              \
-      "of files without a row: 1h, 7d")                                       \
+      "report only orphans older than 1h, 7d, ...")                           \
     X(ORPHANS, "orphans", NULL, 0,                                            \
-      "looks for files without a row, and for nothing else")                  \
+      "only look for files without a database row")                           \
     X(OUTPUT, "output", "FILE", 'o',                                          \
-      "- is the standard output")                                             \
+      "write to FILE; - is the standard output")                              \
     X(PARALLEL, "parallel", "N", 0,                                           \
-      "transfers or threads at a time")                                       \
+      "number of transfers or threads")                                       \
     X(POSTGRES, "postgres", "CONNINFO", 0,                                    \
-      "of the database; or XET_POSTGRES")                                     \
+      "connection string (or set XET_POSTGRES)")                              \
     X(PREFIX, "prefix", "TEXT", 0,                                            \
-      "objects whose name begins so")                                         \
+      "only objects whose names start with TEXT")                             \
     X(QUIET, "quiet", NULL, 'q',                                              \
-      "no progress bar")                                                      \
+      "do not show a progress bar")                                           \
     X(RANGE, "range", "A-B", 0,                                               \
-      "bytes, from 0, B included; of files A- and -N, too")                   \
+      "bytes A to B, from 0; for files also A- and -N")                       \
     X(RATE, "rate", "N", 0,                                                   \
-      "bytes a second, at most, as 50m")                                      \
+      "limit in bytes per second, such as 50m")                               \
     X(RECOUNT, "recount", NULL, 0,                                            \
-      "counts anew, and mends what is wrong")                                 \
+      "count usage again, and correct it")                                    \
     X(RECURSIVE, "recursive", NULL, 'r',                                      \
-      "a folder with all that is in it, or the manifest of one")              \
+      "a folder with its contents, or a manifest")                            \
     X(REPO, "repo", "NAME", 0,                                                \
-      "a repository")                                                         \
+      "name of the repository")                                               \
     X(RETRIES, "retries", "N", 0,                                             \
-      "how often a request is sent again; 5")                                 \
+      "retries of a failed request (default: 5)")                             \
     X(REVISION, "revision", "NAME", 0,                                        \
-      "a branch, a tag or a commit; main")                                    \
+      "branch, tag or commit (default: main)")                                \
     X(ROLE, "role", "TEXT", 0,                                                \
-      "the component of the object")                                          \
+      "component of the object")                                              \
     X(ROWS, "rows", "A:B", 0,                                                 \
-      "rows of a tensor, B not included")                                     \
+      "rows A to B of a tensor, without B")                                   \
     X(SCOPE, "scope", "SCOPE", 0,                                             \
-      "read, write or delete; read")                                          \
+      "read, write, delete or admin (default: read)")                         \
     X(SET, "set", "LIMITS", 0,                                                \
-      "stored=SIZE,logical=SIZE,metadata=SIZE, some of them, or none")        \
+      "stored=SIZE,logical=SIZE,metadata=SIZE or none")                       \
     X(SHA256, "sha256", NULL, 0,                                              \
-      "holds the contents against the claimed SHA-256")                       \
+      "check contents against the claimed SHA-256")                           \
     X(SQL, "sql", "DIR", 0,                                                   \
       "folder of the migrations")                                             \
     X(STORE, "store", "STORE", 0,                                             \
-      "a folder, or the arguments of xet_store; or XET_STORE")                \
+      "folder, or arguments of xet_store (or XET_STORE)")                     \
     X(SUBJECT, "subject", "TEXT", 0,                                          \
-      "claim of a token: who it is")                                          \
+      "the subject: the user of the token (sub)")                             \
     X(TO, "to", "STORE", 0,                                                   \
-      "to copy to, as --store")                                               \
+      "store to copy to, written as for --store")                             \
     X(TOKEN_FILE, "token-file", "FILE", 0,                                    \
-      "with the access token; or XET_TOKEN")                                  \
+      "file with the access token (or set XET_TOKEN)")                        \
     X(TYPE, "type", "TYPE", 0,                                                \
-      "model, dataset, space or bucket; model")                               \
+      "model, dataset, space, bucket (default: model)")                       \
     X(URL, "url", "URL", 0,                                                   \
-      "a place that gives out tokens")                                        \
+      "URL that issues tokens")                                               \
     X(VERIFY, "verify", NULL, 0,                                              \
-      "reads a backup, and writes nothing")
+      "read and check a backup, and write nothing")
 
 
 #define XET_CLI_OPTION_ENUM(symbol, name, value, letter, text)                \
@@ -205,49 +210,51 @@ typedef struct {
 
 /*
  * Sets *number to the value of an option, from min to max, or to def if the
- * option is not given.  XET_CLI_OK, or XET_CLI_USAGE, reported.
+ * option is not given.  Returns XET_CLI_OK, or XET_CLI_USAGE, reported.
  */
 int xet_cli_args_number(const xet_cli_args_t *args, xet_cli_option_t option,
     uint64_t min, uint64_t max, uint64_t def, uint64_t *number);
 
 /*
- * Sets *seconds to the value of an option, as "90", "90s", "15m", "2h" or
+ * Sets *seconds to the value of an option, such as "90", "90s", "15m", "2h" or
  * "7d", from 1 second to 36,500 days, or to def if the option is not given.
- * XET_CLI_OK, or XET_CLI_USAGE, reported.
+ * Returns XET_CLI_OK, or XET_CLI_USAGE, reported.
  */
 int xet_cli_args_time(const xet_cli_args_t *args, xet_cli_option_t option,
     uint64_t def, uint64_t *seconds);
 
 /*
- * Sets *bytes to the value of an option, as "500", "100k", "50m" or "1g", or
- * to 0 if the option is not given.  XET_CLI_OK, or XET_CLI_USAGE, reported.
+ * Sets *bytes to the value of an option, such as "500", "100k", "50m" or "1g",
+ * or to 0 if the option is not given.  Returns XET_CLI_OK, or XET_CLI_USAGE,
+ * reported.
  */
 int xet_cli_args_bytes(const xet_cli_args_t *args, xet_cli_option_t option,
     uint64_t *bytes);
 
-/* Parses a hash string.  XET_CLI_OK, or XET_CLI_USAGE, reported. */
+/* Parses a hash.  Returns XET_CLI_OK, or XET_CLI_USAGE, reported. */
 int xet_cli_args_hash(const char *text, void *hash);
 
 
 /*
- * The command line: its verbs, and what they share.
+ * Verbs.
  *
- * A verb is a file: it gets its options and operands, prints its results to
- * the standard output and returns an exit code.
+ * A verb gets its options and operands, prints its results to the standard
+ * output and returns an exit code.
  */
 
 
 #define XET_CLI_VERSION  XET_VERSION
 
 
-#define XET_CLI_VERB(name, run, operands, min, max, options, text)            \
+#define XET_CLI_VERB(name, run, operands, min, max, options, group, summary,  \
+                     text, examples)                                          \
     int run(const xet_cli_args_t *args);
 
 #include "verbs.def"
 
 #undef XET_CLI_VERB
 
-/* What the verbs that take names of a Hub hand on to the others. */
+/* The verbs without Hub names, called by the verbs that also take Hub names. */
 
 int xet_cli_get(const xet_cli_args_t *args);
 int xet_cli_get_tree(const xet_cli_args_t *args);
@@ -258,14 +265,14 @@ int xet_cli_rm(const xet_cli_args_t *args);
 int xet_cli_verify(const xet_cli_args_t *args);
 
 
-/* Set by SIGINT, SIGTERM and SIGHUP; loops end when they see it. */
+/* Set by SIGINT, SIGTERM and SIGHUP; long loops check it and end. */
 extern volatile sig_atomic_t  xet_cli_interrupted;
 
 
 /*
- * Makes room for one more than n elements of size bytes each; *room is the
- * number of elements that the array has room for.  Returns the array, which
- * may have moved, or NULL without memory: the old array is still valid then.
+ * Grows an array of n elements of size bytes, so that one more fits; *room is
+ * its capacity in elements.  Returns the array, which may have moved, or NULL
+ * if out of memory; then the old array is still valid.
  */
 void *xet_cli_grow(void *array, size_t n, size_t *room, size_t size);
 
@@ -275,29 +282,29 @@ const char *xet_cli_hash_string(const xet_hash_t *hash,
 
 
 /*
- * Texts of others: names of files, answers of servers, what a database has.
+ * Untrusted texts: file names, server responses, database values.
  *
- * All texts of others are printed by these functions.  Characters that a
- * terminal obeys (controls of ASCII and of Unicode), that turn the direction
- * of writing or break a line, bytes that are no UTF-8, and the backslash are
- * printed as \xNN for each byte.  In JSON such characters are printed as
- * \uNNNN, a byte that is no UTF-8 as \ufffd, and a backslash belongs to the
- * syntax.  All other characters are printed as they are.
+ * All of them are printed by these functions.  Characters that a terminal
+ * obeys (ASCII and Unicode controls), that change the direction of writing or
+ * break a line, bytes that are not UTF-8, and the backslash are printed as
+ * \xNN for each byte.  In JSON such characters are printed as \uNNNN and a
+ * byte that is not UTF-8 as \ufffd; a backslash is part of the syntax.  All
+ * other characters are printed unchanged.
  */
 
 
 /*
- * Writes as much of a text as fits into size bytes, in whole characters and
- * escapes, and a zero byte.  Returns how many bytes of the text were taken.
+ * Writes as much of the text as fits into size bytes, in whole characters and
+ * escapes, and a zero byte.  Returns the number of bytes consumed.
  */
 size_t xet_cli_text_escape(char *out, size_t size, const char *text,
     size_t len);
 
-/* Print a text, escaped; a string, "-" for NULL. */
+/* Print a text, or a string ("-" for NULL), escaped. */
 void xet_cli_text_write(FILE *out, const char *text, size_t len);
 void xet_cli_text_print(FILE *out, const char *text);
 
-/* Prints a text that is JSON already, escaped. */
+/* Prints a text that is already JSON, escaped. */
 void xet_cli_text_json(FILE *out, const char *text, size_t len);
 
 /* Whether all of a text is UTF-8. */
@@ -305,8 +312,8 @@ int xet_cli_text_valid(const char *text, size_t len);
 
 
 /*
- * The progress bar: one line on the standard error, where that is a terminal
- * and --quiet was not given.  One at a time.
+ * The progress bar: one line on the standard error, if that is a terminal and
+ * --quiet was not given.  One at a time.
  */
 
 
@@ -319,101 +326,104 @@ void xet_cli_progress_set(uint64_t done);
 /* Sets the total when it becomes known after the beginning. */
 void xet_cli_progress_total(uint64_t total);
 
-/* Wipes the line for others; xet_cli_progress_set() draws it again. */
+/* Clears the line before a message; xet_cli_progress_set() draws it again. */
 void xet_cli_progress_clear(void);
 
 void xet_cli_progress_end(void);
 
-/* Milliseconds of a clock that never goes back. */
+/* Returns milliseconds of a monotonic clock. */
 uint64_t xet_cli_now(void);
 
 
 /*
- * Files that a verb writes, also in folders where others write, as /tmp.
+ * Output files, also in folders where other users can write, such as /tmp.
  *
- * At a name that the program makes up no symbolic link is followed, and only a
- * regular file is opened that this user owns and that has no second name:
- * what others have put there is refused.
+ * Names that the program chooses are opened without following symbolic links,
+ * and only if they are regular files of this user with a single link: files
+ * that others have put there are refused.
  */
 
 
 /*
- * These return a descriptor, or -1 on an error, reported.  Names are relative
- * to the descriptor of a folder, which may be AT_FDCWD.
+ * Functions that return a descriptor return -1 on an error, reported.  Names
+ * are relative to the descriptor of a folder, which may be AT_FDCWD.
  */
 
 /*
- * The target's name with a suffix; a name that would be too long is cut.
- * malloc()ed, NULL on an error, reported.
+ * Returns the target's name with a suffix, malloc()ed; a name that would be
+ * too long is cut.  NULL on an error, reported.
  */
 char *xet_cli_output_beside(int folder, const char *target,
     const char *suffix);
 
-/* Whether a name is "-", or that of a pipe or a device: its bytes stream. */
+/* Whether a name is "-", a pipe or a device, so that the output is a stream. */
 int xet_cli_output_special(const char *name);
 
 /*
- * Opens the target of a verb, relative to the current folder, for writing: the
- * standard output for "-", the pipe or device, or, if it is nothing special, a
- * file of a random name beside it, *part, which is NULL else.
+ * Opens the target of a verb for writing, relative to the current folder: the
+ * standard output for "-", the pipe or device, or a temporary file of a random
+ * name beside the target.  *part is the name of that file, else NULL.
  */
 int xet_cli_output_begin(const char *target, int special, char **part);
 
 /*
- * Ends that output: a file is synced and renamed to the target, or removed if
- * rc is a failure or this fails.  Closes the descriptor, unless it is that of
- * the standard output, and frees part.  The exit code.
+ * Ends that output: the temporary file is synced and renamed to the target, or
+ * removed if rc is a failure or this fails.  Closes the descriptor, unless it
+ * is the standard output, and frees part.  Returns the exit code.
  */
 int xet_cli_output_finish(int fd, char *part, const char *target, int rc);
 
-/* Syncs the folder of a target.  XET_CLI_OK or XET_CLI_ERROR, reported. */
+/*
+ * Syncs the folder of a target.  Returns XET_CLI_OK or XET_CLI_ERROR,
+ * reported.
+ */
 int xet_cli_output_sync(int folder, const char *target);
 
 /*
- * Opens the file that an earlier run has left under a name, or makes a new one
- * with this mode; *made: it is new.
+ * Opens the file that an earlier run has left under a name, or creates it with
+ * this mode; then *made is set.
  */
 int xet_cli_output_open(int folder, const char *name, mode_t mode,
     int *made);
 
 
 /*
- * Writes all of the data; name is for messages.  XET_CLI_OK, or XET_CLI_ERROR,
- * reported; XET_CLI_CLOSED for a closed pipe and XET_CLI_INTERRUPTED after a
- * signal are not reported.
+ * Writes all of the data; name is for messages.  Returns XET_CLI_OK or
+ * XET_CLI_ERROR, reported; or, not reported, XET_CLI_CLOSED for a closed pipe
+ * and XET_CLI_INTERRUPTED after a signal.
  */
 int xet_cli_output_write(int fd, const char *name, const uint8_t *data,
     size_t len);
 
 
 /*
- * Places: a store or a backup, in a folder or in a bucket (src/store).  These
- * functions do what those of xet_store.h do, and report what fails.
+ * Places: a store or a backup, in a folder or in a bucket.  These functions
+ * wrap those of xet_store.h and report errors.
  *
- * A place is opened by a text: the path of a folder, or as the directive
- * xet_store has it "s3://bucket[/prefix] endpoint=URL credentials=FILE ...".
+ * A place is opened by a text: the path of a folder, or "s3://bucket[/prefix]
+ * endpoint=URL credentials=FILE ...", as in the directive xet_store.
  *
- * Besides the exit codes, which are reported, functions return what the caller
- * has to judge, and reports if it is a fault.
+ * Besides exit codes, for errors that were reported, functions return the
+ * codes below.  The caller decides whether these are errors, and reports them.
  */
 
-#define XET_CLI_GONE        (-1)       /* there is no such name */
-#define XET_CLI_UNREADABLE  (-2)       /* errno says why; EUCLEAN: no file */
-#define XET_CLI_THERE       (-3)       /* the name is there already */
+#define XET_CLI_GONE        (-1)       /* no such name */
+#define XET_CLI_UNREADABLE  (-2)       /* see errno; EUCLEAN: not a file */
+#define XET_CLI_THERE       (-3)       /* the name exists */
 
-#define XET_CLI_PLACE_NAME  256        /* of a name, and its zero byte */
-#define XET_CLI_PLACE_MANY  64         /* names at a time, of those removed */
-#define XET_CLI_IDENTITY    64         /* of a store, likewise */
+#define XET_CLI_PLACE_NAME  256        /* bytes of a name, with the zero byte */
+#define XET_CLI_PLACE_MANY  64         /* names removed at a time */
+#define XET_CLI_IDENTITY    64         /* bytes of an identity, likewise */
 
 
-/* Takes the last part of a name.  What is not XET_CLI_OK ends the list. */
+/* Takes the last part of a name.  Any result but XET_CLI_OK ends the list. */
 
 typedef int (*xet_cli_place_name_pt)(void *ctx, const char *name);
 
 
 /*
- * A folder that is not there is made; what root writes is its owner's; a pipe
- * in the place of a file is waited for, and else found to be none.
+ * Flags: create a missing folder; give files that root writes to the owner of
+ * the folder; wait at a pipe in the place of a file, instead of rejecting it.
  */
 
 #define XET_CLI_PLACE_MAKE   1
@@ -421,77 +431,77 @@ typedef int (*xet_cli_place_name_pt)(void *ctx, const char *name);
 #define XET_CLI_PLACE_WAITS  4
 
 /*
- * NULL on an error, reported, with the exit code in *rc.  It is closed by
- * xet_store_destroy().
+ * Returns NULL on an error, reported, with the exit code in *rc.  Close the
+ * place by xet_store_destroy().
  */
 xet_store_t *xet_cli_place_open(const char *text, int flags, int *rc);
 
-/* What a store says that it is; empty where it has no identity. */
+/* Reads the identity of a store; empty if it has none. */
 int xet_cli_place_identity(xet_store_t *place,
     char identity[XET_CLI_IDENTITY]);
 
 /*
- * Reports that the store is not there any more, where its identity is not this
- * one; XET_CLI_OK where it is.
+ * Checks that the store still has this identity, and reports if not: its disk
+ * may have been unmounted.
  */
 int xet_cli_place_still(xet_store_t *place, const char *identity);
 
 /*
- * Reports that the place has no identity, or another one than the store of the
- * database, in the words of its kind; the exit code.
+ * Report that the place has no identity, or not that of the store of the
+ * database, in words for a folder or a bucket.  Both return the exit code.
  */
 int xet_cli_place_bare(const xet_store_t *place);
 int xet_cli_place_other(const xet_store_t *place);
 
-/* The names right below a folder, in no order; XET_CLI_GONE: no folder. */
+/* Lists the names in a folder, in no order; XET_CLI_GONE: no such folder. */
 int xet_cli_place_list(xet_store_t *place, const char *folder,
     xet_cli_place_name_pt handler, void *ctx);
 
 /*
- * Whether nothing is in it but what the names say: files, or folders with all
- * that is in them.
+ * Whether the place is empty except for these names: files, or folders with
+ * their contents.
  */
 int xet_cli_place_empty(xet_store_t *place, const char *const *but,
     int *empty);
 
-/* XET_CLI_GONE: nothing, or no regular file. */
+/* XET_CLI_GONE: missing, or not a regular file. */
 int xet_cli_place_stat(xet_store_t *place, const char *name,
     xet_store_item_t *item);
 
-/* XET_CLI_GONE: there is no file of the first name. */
+/* XET_CLI_GONE: the first name does not exist. */
 int xet_cli_place_link(xet_store_t *place, const char *from,
     const char *to);
 int xet_cli_place_back(xet_store_t *place, const char *aside,
     const char *name);
 
-/* One name, or XET_CLI_PLACE_MANY at most; what is not there is none. */
+/* Remove one name, or up to XET_CLI_PLACE_MANY; missing ones are no error. */
 int xet_cli_place_remove(xet_store_t *place, const char *name);
 int xet_cli_place_remove_all(xet_store_t *place,
     char (*names)[XET_CLI_PLACE_NAME], size_t n);
 
-/* The names right below a folder are durable; NULL: all that is there. */
+/* Makes the names in a folder durable; NULL: the whole place. */
 int xet_cli_place_sync(xet_store_t *place, const char *folder);
 
-/* The same of all folders of copies. */
+/* The same for all folders of copies. */
 int xet_cli_place_settle(xet_store_t *place);
 
-/* Drops what uploads that were broken off seconds ago have left. */
+/* Removes files of interrupted uploads that are older than age, in seconds. */
 int xet_cli_place_sweep(xet_store_t *place, uint64_t age);
 
-/* Makes a folder where one is needed to write to it; those of copies. */
+/* Creates a folder, unless the place is a bucket; and those of copies. */
 int xet_cli_place_make(xet_store_t *place, const char *folder);
 int xet_cli_place_folders(xet_store_t *place);
 
 /*
- * A lock between programs, of a file that it makes, until this program ends:
- * *had is 0 where somebody else has it.  In a bucket everybody has it.
+ * Locks a file, which is created, against other programs until this one ends.
+ * *had is 0 if another program has the lock.  In a bucket it always succeeds.
  */
 int xet_cli_place_lock(xet_store_t *place, const char *name,
     int exclusive, int *had);
 
 /*
- * Reads a file of a place, in pieces of any order; reader->size is that of the
- * file.  *n is less than len at the end only.
+ * Reads a file of a place, in pieces and in any order; reader->size is the
+ * size of the file.  *n is less than len at the end only.
  */
 int xet_cli_reader_open(xet_store_t *place, const char *name,
     xet_store_reader_t **reader);
@@ -499,18 +509,18 @@ int xet_cli_reader_read(xet_store_reader_t *reader, uint8_t *buf, size_t len,
     uint64_t offset, size_t *n);
 void xet_cli_reader_close(xet_store_reader_t *reader);
 
-/* The first line of a file; XET_CLI_GONE, also where it is empty. */
+/* Reads the first line of a file; XET_CLI_GONE if it is missing or empty. */
 int xet_cli_place_line(xet_store_t *place, const char *name, char *line,
     size_t size);
 
-/* A descriptor to read a file by, which nobody else writes to. */
+/* Opens a file for reading by a descriptor; from a bucket it is downloaded. */
 int xet_cli_place_fetch(xet_store_t *place, const char *name, int *fd);
 
 /*
- * Writes a file that has no name before xet_cli_writer_keep(): then its bytes
- * are durable, and the name is when its folder is synced.  XET_CLI_THERE: the
- * name was there, and stays what it is, unless it is to be replaced.  Both last
- * functions end the writer.  Others may write to writer->fd instead.
+ * Writes a file that gets its name by xet_cli_writer_keep().  Then its bytes
+ * are durable; the name is durable when its folder is synced.  XET_CLI_THERE:
+ * the name existed and stays as it was; with replace it is overwritten.  The
+ * last two functions end the writer.  The caller may also write to writer->fd.
  */
 int xet_cli_writer_open(xet_store_t *place, const char *name,
     xet_store_writer_t **writer);
@@ -519,17 +529,15 @@ int xet_cli_writer_write(xet_store_writer_t *writer, const uint8_t *data,
 int xet_cli_writer_keep(xet_store_writer_t *writer, int replace);
 void xet_cli_writer_drop(xet_store_writer_t *writer);
 
-/* A file of this content, durable; XET_CLI_THERE unless it is replaced. */
+/* Writes a file of this content, durably; XET_CLI_THERE as above. */
 int xet_cli_place_put(xet_store_t *place, const char *name,
     const char *text, int replace);
 
-/* A file of this machine without a name; -1 on an error, reported. */
+/* Opens a temporary file without a name; -1 on an error, reported. */
 int xet_cli_output_scratch(const char *folder);
 
 
-/*
- * A rate that threads share.
- */
+/* A limit of bytes per second, shared by threads. */
 
 typedef struct {
     pthread_mutex_t  mutex;
@@ -541,13 +549,13 @@ typedef struct {
 
 void xet_cli_pace_begin(xet_cli_pace_t *pace, uint64_t rate);
 
-/* Sleeps until so many bytes fit into the rate. */
+/* Adds bytes, and sleeps until they fit into the rate. */
 void xet_cli_pace_wait(xet_cli_pace_t *pace, uint64_t bytes);
 
 
 /*
- * JSON of the command line: results go out as one object a line, by the
- * writer of the core; answers come in by jansson.
+ * JSON: results are written as one object per line, by the writer of the core;
+ * responses are parsed by jansson.
  */
 
 
@@ -557,27 +565,29 @@ typedef struct {
 } xet_cli_json_t;
 
 
-/* Opens the object of a line; returns the writer of its members. */
+/* Begins the object of a line; returns the writer of its members. */
 xet_json_t *xet_cli_json_begin(xet_cli_json_t *o);
 
-/* As the functions xet_json_put_...() of the core. */
+/* Like the functions xet_json_put_...() of the core. */
 void xet_cli_json_put_hash(xet_json_t *j, const char *key,
     const xet_hash_t *hash);
 
 /*
- * Closes the object, prints it as a line, escaped for a terminal, and frees it.
- * XET_CLI_OK, or an exit code of xet_cli_flush() or of no memory.
+ * Ends the object, prints it as a line, escaped for a terminal, and frees it.
+ * Returns XET_CLI_OK, or an exit code of xet_cli_flush() or
+ * xet_cli_no_memory().
  */
 int xet_cli_json_end(xet_cli_json_t *o);
 
 
 /*
- * A result, as an object of JSON or as text, from one list of members.
+ * Results, as a JSON object or as text, from one list of members.
  *
- * The object has the members that have a key.  The text has those that have a
- * tail: the value, at least width characters of it, and the tail behind it; or,
- * of those with a label, "  LABEL VALUE" as a line, where the label has so many
- * characters.  A text of NULL is null, or "-", or no line.
+ * The object has the members that have a key.  The text has the members that
+ * have a tail: the value, padded to width characters, and the tail after it.
+ * Members with a label are printed as a line "  LABEL VALUE", with the label
+ * padded to width.  A text of NULL is null in JSON; as text it is "-", or with
+ * a label no line.
  */
 
 typedef enum {
@@ -593,9 +603,9 @@ typedef enum {
 typedef struct {
     xet_cli_out_e   kind;
     const char     *key;
-    const void     *value;             /* of a text or a hash */
-    uint64_t        number;            /* or how many bytes */
-    int             width;             /* negative: to the left */
+    const void     *value;             /* text or hash */
+    uint64_t        number;            /* number, or bytes of the text */
+    int             width;             /* negative: left-aligned */
     const char     *tail;
     const char     *label;
 } xet_cli_out_t;
@@ -622,7 +632,7 @@ typedef struct {
 #define xet_cli_out_hash_line(key, width, label, hash)                        \
     { XET_CLI_OUT_HASH, key, hash, 0, -(width), "\n", label }
 
-/* Prints a result, or without a flush of text a row of many. */
+/* Print a result; or one row of many, for which text is not flushed. */
 
 #define xet_cli_print(json, ...)                                              \
     xet_cli_print_members(json, 1, (const xet_cli_out_t[])                    \
@@ -631,28 +641,31 @@ typedef struct {
     xet_cli_print_members(json, 0, (const xet_cli_out_t[])                    \
         { __VA_ARGS__, { .kind = XET_CLI_OUT_END } })
 
-/* XET_CLI_OK, or an exit code of xet_cli_flush() or of no memory. */
+/*
+ * Returns XET_CLI_OK, or an exit code of xet_cli_flush() or
+ * xet_cli_no_memory().
+ */
 int xet_cli_print_members(int json, int flush, const xet_cli_out_t *m);
 
 #define xet_cli_json(args)  ((args)->value[XET_CLI_OPT_JSON] != NULL)
 
 
-/* An xet_alloc_pt by malloc(), and what frees the nodes of such a buffer. */
+/* An xet_alloc_pt by malloc(), and the function that frees its nodes. */
 void *xet_cli_buf_alloc(void *data, size_t size);
 void xet_cli_buf_free(xet_buf_t *b);
 
-/* The bytes of a buffer in one piece, malloc()ed; NULL without memory. */
+/* Copies the bytes of a buffer into one malloc()ed block; NULL: no memory. */
 uint8_t *xet_cli_buf_bytes(const xet_buf_t *b, size_t *len);
 
 
 /*
- * Parses a text of somebody else.  NULL if it is not JSON; also, with *large
- * set, if it would take more than about room bytes of memory.
+ * Parses untrusted JSON.  Returns NULL if it is not JSON; also, with *large
+ * set, if it would need more than about room bytes of memory.
  */
 json_t *xet_cli_json_load(const char *data, size_t len, size_t flags,
     size_t room, int *large);
 
-/* Read a member; 0 if it is missing, negative or of another type, else 1. */
+/* Read a member; return 0 if it is missing, negative or of another type. */
 
 int xet_cli_json_get_u64(const json_t *object, const char *key,
     uint64_t *value);
@@ -661,8 +674,8 @@ int xet_cli_json_get_hash(const json_t *object, const char *key,
 
 
 /*
- * What a local file is to the protocol: its hash, its size, the number of its
- * chunks and its SHA-256; computed in one pass, in constant memory.
+ * Digest of a local file: its Xet hash, its size, its number of chunks and its
+ * SHA-256, computed in one pass, in constant memory.
  */
 
 
@@ -689,7 +702,7 @@ typedef struct {
 
 
 /*
- * Digest a file that comes in pieces, also its SHA-256 if sha256 is set.
+ * Digest a file in pieces, with its SHA-256 if sha256 is set.
  * xet_cli_digest_begin() returns XET_CLI_OK, or XET_CLI_ERROR, reported;
  * xet_cli_digest_end() sets the results and frees what begin has allocated.
  */
@@ -700,22 +713,23 @@ void xet_cli_digest_end(xet_cli_digest_t *d);
 
 /*
  * Digests a stream from its position to its end; name is for messages.
- * XET_CLI_OK, XET_CLI_INTERRUPTED, or XET_CLI_ERROR, reported.
+ * Returns XET_CLI_OK, XET_CLI_INTERRUPTED, or XET_CLI_ERROR, reported.
  */
 int xet_cli_digest_file(xet_cli_digest_t *d, FILE *file, const char *name,
     int sha256);
 
 /*
- * The SHA-256 of the first most bytes of a file, and how many there were; name
- * is for messages.  XET_CLI_OK, XET_CLI_INTERRUPTED, or XET_CLI_ERROR,
- * reported.
+ * Computes the SHA-256 of at most the first most bytes of a file, and their
+ * number; name is for messages.  Returns XET_CLI_OK, XET_CLI_INTERRUPTED, or
+ * XET_CLI_ERROR, reported.
  */
 int xet_cli_sha256(int fd, const char *name, uint64_t most,
     uint8_t sha256[XET_CLI_SHA256_LEN], uint64_t *size);
 
 /*
- * Opens a file for reading, "-" is the standard input; NULL on an error, which
- * is reported.  xet_cli_close() takes NULL, and leaves the standard input open.
+ * Opens a file for reading; "-" is the standard input.  Returns NULL on an
+ * error, reported. xet_cli_close() accepts NULL, and leaves the standard input
+ * open.
  */
 FILE *xet_cli_open(const char *name);
 void xet_cli_close(FILE *file);

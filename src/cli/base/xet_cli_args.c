@@ -1,6 +1,7 @@
 
 /*
- * Options: their table, and the values that are numbers, times or hashes.
+ * Options: the table, and parsers for values that are numbers, times or
+ * hashes.
  */
 
 
@@ -38,7 +39,7 @@ xet_cli_args_number(const xet_cli_args_t *args, xet_cli_option_t option,
         || *number < min || *number > max)
     {
         return xet_cli_failf(XET_CLI_USAGE, args->verb,
-                             "--%s is a number from %llu to %llu",
+                             "--%s must be a number from %llu to %llu",
                              xet_cli_options[option].name,
                              (unsigned long long) min,
                              (unsigned long long) max);
@@ -92,7 +93,7 @@ xet_cli_args_time(const xet_cli_args_t *args, xet_cli_option_t option,
         || *seconds == 0 || *seconds > 36500 * UINT64_C(86400) / unit)
     {
         return xet_cli_failf(XET_CLI_USAGE, args->verb,
-                             "--%s is a time, as 90s, 15m, 2h or 7d",
+                             "--%s must be a time such as 90s, 15m, 2h or 7d",
                              xet_cli_options[option].name);
     }
 
@@ -124,7 +125,8 @@ xet_cli_args_bytes(const xet_cli_args_t *args, xet_cli_option_t option,
         || *bytes == 0 || *bytes > (UINT64_C(1) << 50 >> shift))
     {
         return xet_cli_failf(XET_CLI_USAGE, args->verb,
-                             "--%s is a number of bytes, as 100k, 50m or 1g",
+                             "--%s must be a number of bytes such as 100k, 50m "
+                             "or 1g",
                              xet_cli_options[option].name);
     }
 

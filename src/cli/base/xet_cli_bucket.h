@@ -1,7 +1,5 @@
 
-/*
- * A bucket as a text names it.
- */
+/* The parameters of a bucket, given as text. */
 
 #ifndef _XET_CLI_BUCKET_H_INCLUDED_
 #define _XET_CLI_BUCKET_H_INCLUDED_
@@ -11,7 +9,7 @@
 #include "xet_s3.h"
 
 
-/* Strings are parts of words, which is malloc()ed. */
+/* Strings point into words, which is malloc()ed. */
 
 typedef struct {
     xet_s3_conf_t   s3;
@@ -21,8 +19,8 @@ typedef struct {
 
 
 /*
- * Reads the arguments of xet_store.  XET_CLI_OK, or an exit code, reported; the
- * caller frees conf->words in any case.
+ * Parses the arguments of xet_store.  Returns XET_CLI_OK, or an exit code,
+ * reported; the caller frees conf->words in any case.
  */
 int xet_cli_bucket_conf(xet_cli_bucket_conf_t *conf, const char *text);
 

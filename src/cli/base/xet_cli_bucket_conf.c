@@ -25,7 +25,9 @@
 #define XET_CLI_BUCKET_CONNECTIONS  32
 #define XET_CLI_BUCKET_CONNECTIONS_MAX  1024
 
-/* Dumps of large databases are large, and have XET_S3_PARTS_MAX parts. */
+/*
+ * Dumps of large databases are large, and have at most XET_S3_PARTS_MAX parts.
+ */
 
 #define XET_CLI_BUCKET_PART         (64 * 1024 * 1024)
 
@@ -73,7 +75,8 @@ xet_cli_bucket_conf(xet_cli_bucket_conf_t *conf, const char *text)
         && (conf->s3.endpoint == NULL || conf->s3.credentials == NULL))
     {
         rc = xet_cli_fail(XET_CLI_USAGE, conf->s3.url,
-                          "needs endpoint=URL and credentials=FILE behind it");
+                          "needs endpoint=URL and credentials=FILE after the "
+                          "bucket");
     }
 
     return rc;
@@ -113,19 +116,19 @@ xet_cli_bucket_word(xet_cli_bucket_conf_t *conf, const char *word)
 
     } else if ((value = xet_cli_bucket_value(word, "temp")) != NULL) {
 
-        /* of the server: temporary files have no name here */
+        /* for the server only: temporary files have no name here */
 
         good = strcmp(value, "anonymous") == 0 || strcmp(value, "named") == 0;
     }
 
     return good ? XET_CLI_OK
                 : xet_cli_failf(XET_CLI_USAGE, conf->s3.url,
-                                "\"%s\" is none of endpoint=,"
-                                " public_endpoint=, credentials=, profile=,"
-                                " region=, path_style, trusted_certificate=,"
-                                " timeout= of 1s to 10m, connections= of 1 to"
-                                " 1024, part= of 5m to 64m, condition=on|off,"
-                                " temp_path= and temp=",
+                                "invalid parameter \"%s\"; expected endpoint=, "
+                                "public_endpoint=, credentials=, profile=, "
+                                "region=, path_style, trusted_certificate=, "
+                                "timeout= of 1s to 10m, connections= of 1 to "
+                                "1024, part= of 5m to 64m, condition=on|off, "
+                                "temp_path= or temp=",
                                 word);
 }
 
@@ -176,7 +179,7 @@ xet_cli_bucket_value(const char *word, const char *name)
 }
 
 
-/* As nginx has times: "500ms", "30s" or "30", "2m". */
+/* Times as in nginx: "500ms", "30s" or "30", "2m". */
 
 static int
 xet_cli_bucket_time(const char *text, uint32_t *ms)

@@ -1,7 +1,5 @@
 
-/*
- * What a local file is to the protocol.
- */
+/* Digests of local files: Xet hash, size, number of chunks, SHA-256. */
 
 
 #include <stdlib.h>

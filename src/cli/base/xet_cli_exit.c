@@ -1,7 +1,5 @@
 
-/*
- * Exit codes, and the faults that lead to them.
- */
+/* Exit codes and error messages. */
 
 
 #include <errno.h>
@@ -24,7 +22,7 @@ xet_cli_fail(int code, const char *name, const char *text)
 }
 
 
-/* Names and messages of others are escaped, so that it is one line. */
+/* Untrusted names and texts are escaped, so the message is one line. */
 
 int
 xet_cli_failf(int code, const char *name, const char *fmt, ...)
@@ -33,7 +31,8 @@ xet_cli_failf(int code, const char *name, const char *fmt, ...)
     size_t   len;
     va_list  ap;
 
-    len = (size_t) snprintf(text, sizeof(text), "xet: %.1024s: ", name);
+    len = (size_t) snprintf(text, sizeof(text), "xet: %.1024s%s",
+                            name ? name : "", name ? ": " : "");
 
     va_start(ap, fmt);
     vsnprintf(text + len, sizeof(text) - len, fmt, ap);
@@ -58,7 +57,7 @@ xet_cli_fail_errno(const char *name)
 }
 
 
-/* A reader that closes the pipe has read enough: this is not reported. */
+/* A reader that closes the pipe has read enough: that is not reported. */
 
 int
 xet_cli_flush(void)
@@ -81,7 +80,7 @@ xet_cli_flush(void)
     if (!reported) {
         reported = 1;
         (void) xet_cli_fail(XET_CLI_ERROR, "standard output",
-                            "can't be written");
+                            "cannot be written");
     }
 
     return XET_CLI_ERROR;
@@ -98,7 +97,7 @@ xet_cli_worse(int a, int b)
 int
 xet_cli_no_memory(void)
 {
-    return xet_cli_fail(XET_CLI_ERROR, "memory", "there is not enough");
+    return xet_cli_fail(XET_CLI_ERROR, NULL, "out of memory");
 }
 
 

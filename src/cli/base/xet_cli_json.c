@@ -1,7 +1,5 @@
 
-/*
- * JSON of the command line.
- */
+/* Results as JSON or text, and parsing of untrusted JSON. */
 
 
 #include <inttypes.h>
@@ -13,6 +11,7 @@
 
 static void xet_cli_print_member(xet_json_t *j, const xet_cli_out_t *m);
 static void xet_cli_print_text(const xet_cli_out_t *m);
+static void xet_cli_print_one(const char *tail);
 
 
 xet_json_t *
@@ -152,7 +151,41 @@ xet_cli_print_text(const xet_cli_out_t *m)
         xet_cli_text_print(stdout, m->value);
     }
 
-    fputs(m->tail, stdout);
+    if (m->kind == XET_CLI_OUT_NUMBER && m->number == 1) {
+        xet_cli_print_one(m->tail);
+
+    } else {
+        fputs(m->tail, stdout);
+    }
+}
+
+
+/*
+ * Prints the tail of a count of 1 in the singular: " files, " as " file, " and
+ * " copies, " as " copy, ".  The noun is the first or the second word.
+ */
+
+static void
+xet_cli_print_one(const char *tail)
+{
+    int     ies;
+    size_t  n, word;
+
+    n = 0;
+
+    for (word = 0; word < 2 && tail[n] == ' '; word++) {
+        n += 1 + strcspn(tail + n + 1, " ,:;\n");
+
+        if (tail[n - 1] == 's') {
+            ies = (n > 3 && strncmp(tail + n - 3, "ies", 3) == 0);
+
+            printf("%.*s%s%s", (int) n - (ies ? 3 : 1), tail, ies ? "y" : "",
+                   tail + n);
+            return;
+        }
+    }
+
+    fputs(tail, stdout);
 }
 
 
@@ -207,8 +240,8 @@ xet_cli_buf_free(xet_buf_t *b)
 
 
 /*
- * The memory is estimated first: an empty object is two bytes of text and 240
- * bytes of memory, and the library has no limit for its memory.
+ * The memory is estimated first, because jansson has no limit for it: an empty
+ * object is two bytes of text and 240 bytes of memory.
  */
 
 json_t *

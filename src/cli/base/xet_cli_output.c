@@ -1,6 +1,7 @@
 
 /*
- * Files that a verb writes.
+ * Output files: temporary files that are renamed to their target when they are
+ * complete, parts of downloads, pipes and devices.
  */
 
 
@@ -52,7 +53,7 @@ xet_cli_output_begin(const char *target, int special, char **part)
 }
 
 
-/* Makes a file of a random name beside the target; *name is malloc()ed. */
+/* Creates a file of a random name beside the target; *name is malloc()ed. */
 
 static int
 xet_cli_output_create(const char *target, char **name)
@@ -161,8 +162,8 @@ xet_cli_output_sync(int folder, const char *target)
 
 
 /*
- * A name that is too long is cut between two characters, and gets the hash of
- * the whole name: two long names with the same beginning stay different.
+ * A name that is too long is cut between two characters, and a hash of the
+ * whole name is added: two long names with the same start stay different.
  */
 
 char *
@@ -213,7 +214,7 @@ xet_cli_output_beside(int folder, const char *target, const char *suffix)
 }
 
 
-/* Some file systems take less than others, none takes more than Linux. */
+/* The limit of the file system for names, at most that of Linux. */
 
 static size_t
 xet_cli_output_longest(int folder, const char *target, size_t len)
@@ -234,7 +235,7 @@ xet_cli_output_longest(int folder, const char *target, size_t len)
 }
 
 
-/* O_NONBLOCK: a pipe must not block open(); it is refused after that. */
+/* O_NONBLOCK: a pipe must not block open(); it is rejected by fstat() then. */
 
 int
 xet_cli_output_open(int folder, const char *name, mode_t mode, int *made)
@@ -254,7 +255,7 @@ xet_cli_output_open(int folder, const char *name, mode_t mode, int *made)
     if (fd < 0 || fstat(fd, &st) != 0) {
         (void) xet_cli_fail(XET_CLI_ERROR, name,
                             (errno == ELOOP)
-                            ? "is a symbolic link, which is not followed"
+                            ? "is a symbolic link; not followed"
                             : strerror(errno));
         if (fd >= 0) {
             close(fd);
@@ -268,14 +269,15 @@ xet_cli_output_open(int folder, const char *name, mode_t mode, int *made)
     }
 
     (void) xet_cli_fail(XET_CLI_ERROR, name,
-                        "is there, and is no file of this user with one name");
+                        "exists and is not your regular file, or has several "
+                        "links");
     close(fd);
 
     return -1;
 }
 
 
-/* The pipe or device that was found may be another file by now. */
+/* The pipe or device may have been replaced since it was found. */
 
 static int
 xet_cli_output_stream(const char *name)
@@ -289,12 +291,12 @@ xet_cli_output_stream(const char *name)
         (void) xet_cli_fail_errno(name);
 
     } else if (S_ISREG(st.st_mode)) {
-        (void) xet_cli_fail(XET_CLI_ERROR, name, "is another file than "
-                            "before");
+        (void) xet_cli_fail(XET_CLI_ERROR, name,
+                            "was replaced by another file");
 
     } else if (S_ISFIFO(st.st_mode) && xet_cli_output_foreign(name, &st)) {
-        (void) xet_cli_fail(XET_CLI_ERROR, name, "is a pipe of somebody "
-                            "else, in a folder for everybody");
+        (void) xet_cli_fail(XET_CLI_ERROR, name,
+                            "is another user's pipe in a shared folder");
 
     } else {
         return fd;

@@ -1,7 +1,5 @@
 
-/*
- * A rate of bytes that threads share.
- */
+/* A limit of bytes per second, shared by threads. */
 
 
 #include <string.h>

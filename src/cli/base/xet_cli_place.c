@@ -1,7 +1,7 @@
 
 /*
- * Stores and backups, as the command line has them: src/store does the work,
- * and what fails is reported here, with its exit code.
+ * Stores and backups for the command line: src/store does the work; errors are
+ * reported here, with their exit codes.
  */
 
 
@@ -102,7 +102,7 @@ xet_cli_place_begin(xet_store_t *place, int flags)
 }
 
 
-/* The folder of temporary files is of the server, and may be elsewhere. */
+/* temp_path may be that of the server: it is used only if it is writable. */
 
 static xet_store_t *
 xet_cli_place_bucket(const char *text, int *rc)
@@ -137,7 +137,7 @@ xet_cli_place_bucket(const char *text, int *rc)
 }
 
 
-/* Reports what the caller has not to judge. */
+/* Maps a status to an exit code, and reports errors that no caller handles. */
 
 static int
 xet_cli_place_rc(xet_status_t status, const xet_store_error_t *error)
@@ -174,7 +174,7 @@ xet_cli_place_rc(xet_status_t status, const xet_store_error_t *error)
 }
 
 
-/* The same of what is read: a caller may take an errno for damage. */
+/* The same for reads: the caller may take an errno for damage of the file. */
 
 static int
 xet_cli_place_unread(xet_status_t status, const xet_store_error_t *error)
@@ -222,10 +222,9 @@ xet_cli_place_still(xet_store_t *place, const char *identity)
     }
 
     return xet_cli_fail(XET_CLI_ERROR, place->name, place->s3
-                        ? "this is not the store any more, has somebody"
-                          " emptied or replaced it?"
-                        : "this is not the store any more, is its disk"
-                          " mounted?");
+                        ? "no longer the store: was the bucket emptied or "
+                          "replaced?"
+                        : "no longer the store: is the disk mounted?");
 }
 
 
@@ -233,9 +232,10 @@ int
 xet_cli_place_bare(const xet_store_t *place)
 {
     return xet_cli_fail(XET_CLI_ERROR, place->name, place->s3
-                        ? "the bucket has no identity below this prefix, are"
-                          " these the right ones?"
-                        : "the folder has no identity, is its disk mounted?");
+                        ? "no store identity under this prefix; check bucket "
+                          "and prefix"
+                        : "no store identity in this folder; is the disk "
+                          "mounted?");
 }
 
 
@@ -243,7 +243,7 @@ int
 xet_cli_place_other(const xet_store_t *place)
 {
     return xet_cli_fail(XET_CLI_ERROR, place->name,
-                        "this is not the store that the database describes");
+                        "is not the store of this database");
 }
 
 
@@ -311,8 +311,9 @@ xet_cli_place_empty(xet_store_t *place, const char *const *but, int *empty)
 
 
 /*
- * Whether a name is one of these, or in a folder of these.  The list of a
- * bucket goes on behind the folder, of whose names none comes behind "~~~~".
+ * Whether a name is in the list, or in a folder of the list.  In a bucket the
+ * listing then continues after that folder: none of its names sorts after
+ * "~~~~".
  */
 
 static int
@@ -546,10 +547,7 @@ xet_cli_reader_open(xet_store_t *place, const char *name,
 }
 
 
-/*
- * Where one goes on a bucket is asked for more than that; where one jumps it is
- * not.
- */
+/* From a bucket, sequential reads fetch ahead; reads elsewhere do not. */
 
 int
 xet_cli_reader_read(xet_store_reader_t *reader, uint8_t *buf, size_t len,
@@ -587,7 +585,7 @@ xet_cli_reader_read(xet_store_reader_t *reader, uint8_t *buf, size_t len,
 
     rc = xet_cli_place_unread(status, &error);
 
-    /* somebody has removed it since it was opened */
+    /* it was removed after it was opened */
 
     if (rc == XET_CLI_GONE) {
         errno = ENOENT;

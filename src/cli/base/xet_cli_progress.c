@@ -19,7 +19,7 @@ static struct {
     const char  *name;
     uint64_t     total;
     uint64_t     start;
-    uint64_t     first;                /* bytes that were there at the start */
+    uint64_t     first;                /* bytes done at the start */
     uint64_t     drawn;                /* when */
     unsigned     active:1;
     unsigned     begun:1;

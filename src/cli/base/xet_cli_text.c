@@ -1,7 +1,5 @@
 
-/*
- * Texts of others.
- */
+/* Escaping of untrusted texts. */
 
 
 #include <string.h>
@@ -61,7 +59,7 @@ xet_cli_text_escape(char *out, size_t size, const char *text, size_t len)
 }
 
 
-/* The length in bytes of the character at p; 0: there is no valid one. */
+/* Returns the length in bytes of the character at p; 0: not valid. */
 
 static size_t
 xet_cli_text_char(const uint8_t *p, size_t len, uint32_t *c)
@@ -72,7 +70,7 @@ xet_cli_text_char(const uint8_t *p, size_t len, uint32_t *c)
         return 0;
     }
 
-    /* the first of several bytes says by its leading bits how many they are */
+    /* the leading bits of the first byte encode the length */
 
     *c = (n == 1) ? p[0] : p[0] & (0x7f >> n);
 
@@ -150,7 +148,7 @@ xet_cli_text_json(FILE *out, const char *text, size_t len)
 
     for (run = p; p < end; p += n) {
 
-        /* writers of JSON have escaped no controls but those below 0x20 */
+        /* JSON writers have only escaped controls below 0x20 */
 
         n = xet_cli_text_char(p, (size_t) (end - p), &c);
 

@@ -1,11 +1,12 @@
 
 /*
- * A Hub: repos with names, for verbs that take a name where others take a hash.
+ * Client of a Hub: repositories with names, for verbs that take a Hub name
+ * instead of a hash.
  *
- * A name is [hf://][datasets/|spaces/|buckets/|models/]owner/name[/path].  What
- * comes from a Hub is somebody else's: its answers are read by the core, its
- * paths are held against the rules of names, and its links are followed by
- * their arguments alone.
+ * A name is [hf://][datasets/|spaces/|buckets/|models/]owner/name[/path].  A
+ * Hub is not trusted: its responses are parsed by the core, its paths are
+ * checked by the rules for names, and only the arguments of its links are
+ * used.
  */
 
 #ifndef _XET_CLI_HUB_H_INCLUDED_
@@ -18,30 +19,30 @@
 
 #define XET_CLI_HUB_ANSWER  (8 * 1024 * 1024)      /* bytes of JSON */
 #define XET_CLI_HUB_ROOM    (128 * 1024 * 1024)    /* of memory for it */
-#define XET_CLI_HUB_PATHS   500                    /* asked for at a time */
+#define XET_CLI_HUB_PATHS   500                    /* per request */
 
 #define XET_CLI_HUB_JSON    "Content-Type: application/json"
 #define XET_CLI_HUB_LINES   "Content-Type: application/x-ndjson"
 
 
 /*
- * A repo, or a name space, of a Hub: two clients, one for the Hub with the
- * user's token, one for what it names as the place of the contents, with the
- * tokens that it gives out.
+ * A repository, or a namespace, of a Hub.  It has two HTTP clients: one for
+ * the Hub, with the user's token, and one for the server of the contents that
+ * the Hub names, with the tokens that the Hub issues.
  */
 
 typedef struct {
     const xet_cli_args_t  *args;
     xet_cli_http_t        *http;
-    xet_cli_http_t        *cas;        /* NULL: not asked for so far */
+    xet_cli_http_t        *cas;        /* NULL: not created yet */
     xet_hub_kind_e         kind;
-    unsigned               said:1;     /* the kind was */
-    unsigned               writes:1;   /* tokens are to be for that */
-    unsigned               made:1;     /* nothing was there before */
+    unsigned               said:1;     /* the kind was given */
+    unsigned               writes:1;   /* tokens must allow writing */
+    unsigned               made:1;     /* the repository is new */
     char                  *owner;
-    char                  *id;         /* owner/name; NULL: a name space */
-    char                  *path;       /* in the repo; empty: all of it */
-    char                  *base;       /* the last name of the operand */
+    char                  *id;         /* owner/name; NULL: a namespace */
+    char                  *path;       /* in the repository, or empty */
+    char                  *base;       /* last name of the operand */
     char                  *rev;
     char                   oid[XET_HUB_OID_LEN + 1];  /* or empty */
 
@@ -49,36 +50,36 @@ typedef struct {
     uint64_t               expires;    /* s since 1970 */
     uint64_t               asked;      /* xet_cli_now() */
 
-    long                  *status;     /* of the last answer; NULL: not kept */
+    long                  *status;     /* of the last response, or NULL */
 } xet_cli_hub_t;
 
 
-/* Whether an operand that may be something else, too, is a name of a Hub. */
+/* Whether an operand is a Hub name, for verbs with other operands, too. */
 int xet_cli_hub_is(const xet_cli_args_t *args, const char *operand);
 
 /*
- * For an operand that is no name of a Hub: that no option is for one.  The exit
- * code, reported.
+ * For an operand that is not a Hub name: fails if an option is for one.
+ * Returns the exit code, reported.
  */
 int xet_cli_hub_unnamed(const xet_cli_args_t *args, const char *operand);
 
 /*
- * Zeroes *hub, and sets it up by an operand and the options of the verb.  The
- * exit code, reported; xet_cli_hub_close() is to be called in any case.
+ * Zeroes *hub, and sets it up from an operand and the options of the verb.
+ * Returns the exit code, reported.  Call xet_cli_hub_close() in any case.
  */
 int xet_cli_hub_open(xet_cli_hub_t *hub, const xet_cli_args_t *args,
     const char *operand);
 void xet_cli_hub_close(xet_cli_hub_t *hub);
 
-/* The same for a verb that needs a repo. */
+/* The same for a verb that needs a repository. */
 int xet_cli_hub_open_repo(xet_cli_hub_t *hub, const xet_cli_args_t *args,
     const char *operand);
 
 /*
- * Operands that are names of a Hub, or hashes, or local files, each by itself:
- * named takes a name, and other all else.  One token does not go to both
- * servers, the Hub and the endpoint.  What is worse than most ends it; returns
- * the worst exit code.
+ * Handles operands that are Hub names, hashes or local files, one by one:
+ * named handles a name, and other everything else.  One token is not sent to
+ * both servers, the Hub and the endpoint.  An exit code worse than most ends
+ * the loop; returns the worst one.
  */
 
 typedef enum {
@@ -100,66 +101,66 @@ int xet_cli_hub_operands(const xet_cli_args_t *args,
     const xet_cli_hub_operands_t *o);
 
 /*
- * A route of the repo, malloc()ed, NULL without memory: with rev its revision,
- * with a path that.  A bucket has no revisions.
+ * Returns the URL of a route of the repository, malloc()ed; NULL: no memory.
+ * With rev it has the revision, except for a bucket; path may be NULL.
  */
 char *xet_cli_hub_url(const xet_cli_hub_t *hub, const char *what, int rev,
     const char *path);
 
 /*
- * Sends a request with a body of this type, or none; the caller frees *r.  The
- * url is freed with the request.  XET_CLI_OK, whatever the answer is.
+ * Sends a request with a body of this type, or none; the caller frees *r, and
+ * url with it.  Returns XET_CLI_OK for any response.
  */
 int xet_cli_hub_ask(const xet_cli_hub_t *hub, xet_cli_request_t *r, char *url,
     const xet_buf_t *body, const char *type);
 
-/* What an answer of 2xx has; NULL on an error, reported. */
+/* Returns the JSON of a 2xx response; NULL on an error, reported. */
 json_t *xet_cli_hub_answer(const xet_cli_request_t *r, int *rc);
 
-/* Whether an answer is 404 for this reason, as X-Error-Code has it. */
+/* Whether a response is 404 with this X-Error-Code. */
 int xet_cli_hub_lacks(const xet_cli_request_t *r, const char *code);
 
 /*
- * Asks for the repo and its revision: its id and its commit are those from now
- * on.  With make a repo, or a branch, that is not there is made.
+ * Looks up the repository and its revision, and stores its id and its commit.
+ * With make, a missing repository or branch is created.
  */
 int xet_cli_hub_look(xet_cli_hub_t *hub, int make);
 
-/* The client for the contents, or NULL on an error, reported. */
+/* Returns the client for the contents, or NULL on an error, reported. */
 xet_cli_http_t *xet_cli_hub_cas(xet_cli_hub_t *hub, int *rc);
 
 
 /*
- * Lists.  A handler gets one value at a time, which is gone when it returns;
- * what is not XET_CLI_OK ends the list.
+ * Lists.  A handler gets one value at a time, valid until it returns; any
+ * result but XET_CLI_OK ends the list.
  */
 
 typedef int (*xet_cli_hub_value_pt)(void *ctx, const json_t *value);
 typedef int (*xet_cli_hub_entry_pt)(void *ctx, const xet_hub_entry_t *entry);
 
-/* All pages of a list, from a URL that is freed. */
+/* Reads all pages of a list, from url, which is freed. */
 int xet_cli_hub_pages(const xet_cli_hub_t *hub, char *url,
     xet_cli_hub_value_pt handler, void *ctx);
 
-/* What is in a folder of the repo; with deep all below it. */
+/* Lists a folder of the repository; with deep everything below it. */
 int xet_cli_hub_tree(const xet_cli_hub_t *hub, const char *path, int deep,
     int dates, xet_cli_hub_entry_pt handler, void *ctx);
 
 /*
- * The file that the name of the repo leads to, or what is in this folder, and
- * with deep all below it; *n counts what the handler has taken.
+ * Lists the file or the folder that hub->path names; with deep everything
+ * below the folder.  *n counts the entries that the handler has accepted.
  */
 int xet_cli_hub_list(const xet_cli_hub_t *hub, int deep, int dates,
     xet_cli_hub_entry_pt handler, void *ctx, const size_t *n);
 
-/* Which of n paths are there; a path of NULL is passed over. */
+/* Lists those of n paths that exist; a path of NULL is skipped. */
 int xet_cli_hub_paths(const xet_cli_hub_t *hub, char *const *paths, size_t n,
     xet_cli_hub_entry_pt handler, void *ctx);
 
-/* The one file that the name of the repo leads to, if it is found. */
+/* The file that hub->path names, if it exists. */
 
 typedef struct {
-    const char  *path;                 /* that was asked for */
+    const char  *path;                 /* requested path */
     size_t       path_len;
 
     char         date[40];             /* or empty */
@@ -167,22 +168,22 @@ typedef struct {
     xet_hash_t   hash;
     uint8_t      sha256[XET_CLI_SHA256_LEN];
     unsigned     found:1;
-    unsigned     known:1;              /* has a hash */
-    unsigned     digested:1;           /* has a SHA-256 */
+    unsigned     known:1;              /* hash is set */
+    unsigned     digested:1;           /* sha256 is set */
 } xet_cli_hub_file_t;
 
 int xet_cli_hub_file(const xet_cli_hub_t *hub, xet_cli_hub_file_t *file);
 
 
 /*
- * A commit, or a batch of a bucket: its operations, and who they were sent for.
- * A large one is sent in parts.  1 KiB an operation.
+ * A commit, or a batch of a bucket.  A large one is sent in parts.  An
+ * operation needs 1 KiB.
  */
 
 typedef struct {
     const char           *path;        /* not copied */
     xet_cli_file_t        file;        /* without terms and name */
-    int64_t               mtime;       /* ms since 1970; -1: not known */
+    int64_t               mtime;       /* ms since 1970; -1: unknown */
     unsigned              removed:1;
     unsigned              folder:1;
 } xet_cli_hub_op_t;
@@ -196,58 +197,58 @@ typedef struct {
     size_t                room;
     size_t                sent;
     unsigned              part;
-    uint64_t              began;       /* xet_cli_now(), of the first one */
+    uint64_t              began;       /* time of the first operation */
     char                  oid[XET_HUB_OID_LEN + 1];
 } xet_cli_hub_commit_t;
 
 
-/* A file that was sent, or one without bytes for a file of NULL. */
+/* Adds a file that was sent; a file of NULL is an empty one. */
 int xet_cli_hub_commit_put(xet_cli_hub_commit_t *c, const char *path,
     const xet_cli_file_t *file, int64_t mtime);
 int xet_cli_hub_commit_remove(xet_cli_hub_commit_t *c, const char *path,
     int folder);
 
-/* Whether there are so many operations, or so old ones, that they should go. */
+/* Whether there are so many or so old operations that they should be sent. */
 int xet_cli_hub_commit_due(const xet_cli_hub_commit_t *c);
 
-/* Sends what there is, and prints it. */
+/* Sends the pending operations, and prints them. */
 int xet_cli_hub_commit_send(xet_cli_hub_commit_t *c);
 void xet_cli_hub_commit_free(xet_cli_hub_commit_t *c);
 
 
 /*
- * What is put to a repo: a file, or a folder with what is in it.  Of a folder
- * of a cache, whose files are links to its blobs, the descriptor of these.
+ * What to upload to a repository: a file, or a folder with its contents.  For
+ * a snapshot of a cache, whose files are links, blobs is its folder of blobs.
  */
 
 typedef struct {
     const char           *file;        /* or NULL */
     const char           *folder;
-    int                   blobs;       /* -1: links are left out */
-    int                   make;        /* a repo that is not there */
+    int                   blobs;       /* -1: links are skipped */
+    int                   make;        /* create a missing repository */
 } xet_cli_hub_source_t;
 
 int xet_cli_hub_send(xet_cli_hub_t *hub, const xet_cli_hub_source_t *source);
 
 
 /*
- * A cache of huggingface_hub: folders "models--owner--name", in which refs name
- * commits, and snapshots have links to blobs.
+ * A cache of huggingface_hub: folders "models--owner--name", with refs that
+ * name commits, and snapshots with links to blobs.
  */
 
-/* Whether it is the cache of one repo. */
+/* Whether a folder is the cache of one repository. */
 int xet_cli_hub_cache_one(const char *folder);
 
-/* The name of a folder in a cache as that of a repo, malloc()ed, or NULL. */
+/* Returns the repository name of a folder in a cache, malloc()ed, or NULL. */
 char *xet_cli_hub_cache_name(const char *base, const char *owner);
 
-/* The folder of the snapshot that a revision is, malloc()ed, or NULL. */
+/* Returns the folder of the snapshot of a revision, malloc()ed, or NULL. */
 char *xet_cli_hub_cache_snapshot(const char *folder, const char *rev);
 
-/* The blobs of a cache, or -1, reported. */
+/* Opens the blobs folder of a cache; -1 on an error, reported. */
 int xet_cli_hub_cache_blobs(const char *folder);
 
-/* The blob that a link of a snapshot leads to; NULL on an error, reported. */
+/* Opens the blob that a link of a snapshot names; NULL, reported. */
 FILE *xet_cli_hub_cache_open(const xet_cli_tree_t *t, const char *path,
     int blobs);
 

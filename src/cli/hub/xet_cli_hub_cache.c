@@ -1,6 +1,6 @@
 
 /*
- * A cache of huggingface_hub.
+ * Reads a cache of huggingface_hub.
  *
  *     models--owner--name/refs/main              40 digits of a commit
  *     models--owner--name/snapshots/COMMIT/path  -> ../../blobs/BLOB
@@ -8,8 +8,8 @@
  *                                                -> ../../blobs/XX/HASH
  *     blobs/XX/HASH                              the bytes, for all repos
  *
- * A link is followed into the blobs of its own cache, and nowhere else: where
- * links are none, as on file systems without them, files are files.
+ * A link is followed into the blobs of its own cache, and nowhere else.  On
+ * file systems without links, files are regular files.
  */
 
 
@@ -66,7 +66,7 @@ xet_cli_hub_cache_has(const char *folder, const char *name)
 }
 
 
-/* "models--owner--name"; an owner that was given takes the place of that. */
+/* Parses "models--owner--name"; a given owner replaces the one in it. */
 
 char *
 xet_cli_hub_cache_name(const char *base, const char *owner)
@@ -137,7 +137,7 @@ xet_cli_hub_cache_snapshot(const char *folder, const char *rev)
     }
 
     if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode)) {
-        (void) xet_cli_fail(XET_CLI_ERROR, path, "is no folder");
+        (void) xet_cli_fail(XET_CLI_ERROR, path, "is not a folder");
         free(path);
 
         return NULL;
@@ -187,7 +187,7 @@ xet_cli_hub_cache_ref(const char *folder, const char *rev,
 
     if (n < 0 || !xet_cli_hub_cache_oid(text)) {
         return xet_cli_failf(XET_CLI_ERROR, folder,
-                             "has no reference %.255s to a commit", rev);
+                             "has no ref \"%.255s\" that names a commit", rev);
     }
 
     strcpy(oid, text);
@@ -254,8 +254,9 @@ xet_cli_hub_cache_open(const xet_cli_tree_t *t, const char *path, int blobs)
     blob = xet_cli_hub_cache_blob(path, link);
 
     if (blob == NULL) {
-        (void) xet_cli_fail(XET_CLI_ERROR, path, "is left out: it is a "
-                            "symbolic link that leads out of the cache");
+        (void) xet_cli_fail(XET_CLI_ERROR, path,
+                            "skipped: symbolic link that leads out of the "
+                            "cache");
         return NULL;
     }
 
@@ -269,8 +270,8 @@ xet_cli_hub_cache_open(const xet_cli_tree_t *t, const char *path, int blobs)
         (void) xet_cli_fail_errno(path);
 
     } else if (!S_ISREG(st.st_mode)) {
-        (void) xet_cli_fail(XET_CLI_ERROR, path, "is left out: its blob is no "
-                            "file");
+        (void) xet_cli_fail(XET_CLI_ERROR, path,
+                            "skipped: its blob is not a regular file");
         close(fd);
         fd = -1;
     }
@@ -305,7 +306,7 @@ xet_cli_hub_cache_link(int folder, const char *base, char *link)
 }
 
 
-/* A blob that repos share: -1 with ELOOP for a link to anything else. */
+/* Opens a shared blob; -1 with ELOOP for a link to anything else. */
 
 static int
 xet_cli_hub_cache_shared(int blobs, const char *blob)
@@ -352,8 +353,9 @@ xet_cli_hub_cache_shared(int blobs, const char *blob)
 
 
 /*
- * The name of the blob: as many steps up as the path has down, two more out of
- * the snapshot and the snapshots, and into the blobs.
+ * Returns the blob name in a link, which must go up one step for each folder
+ * of the path, two more to leave the snapshots, and then into the blobs; or
+ * NULL.
  */
 
 static const char *

@@ -1,16 +1,16 @@
 
 /*
- * Commits: what was sent gets its names.
+ * Commits: give names to files that were sent.
  *
- * Purpose:    the operations of a commit, or of a batch of a bucket, as NDJSON,
- *             and what is printed of them when the Hub has taken them.
- * States:     operations are added -> sent, by a bound of their number and age
- *             or at the end -> printed, and forgotten.
- * Ownership:  the commit has its operations; paths are the caller's.
+ * Purpose:    builds the operations of a commit, or of a batch of a bucket, as
+ *             NDJSON, and prints them when the Hub has confirmed the commit.
+ * States:     operations are added -> sent, when there are enough or old ones,
+ *             or at the end -> printed, and dropped.
+ * Ownership:  the commit owns its operations; paths are the caller's.
  *
- * Nothing is printed before the Hub has said that it is there.  The same commit
- * twice is one, so a lost answer does no harm; nor does it where the second one
- * finds nothing to delete.
+ * Nothing is printed before the Hub has confirmed it.  The same commit twice
+ * is one commit, so a lost response does no harm; nor does it if the second
+ * one finds nothing to delete.
  */
 
 
@@ -21,7 +21,8 @@
 
 
 #define XET_CLI_HUB_COMMIT_MOST  10000           /* operations */
-#define XET_CLI_HUB_COMMIT_AGE   (30 * 60000)    /* ms: a Hub forgets */
+#define XET_CLI_HUB_COMMIT_AGE   (30 * 60000)    /* ms: uploads may expire on
+                                                    the Hub */
 
 
 static xet_cli_hub_op_t *xet_cli_hub_commit_add(xet_cli_hub_commit_t *c,
@@ -151,7 +152,7 @@ xet_cli_hub_commit_send(xet_cli_hub_commit_t *c)
         xet_buf_write(&b, "\n", 1);
     }
 
-    /* not the commit that was looked at: the branch */
+    /* commit to the branch, not to the commit that was looked up */
 
     c->hub->oid[0] = '\0';
 
@@ -215,7 +216,7 @@ xet_cli_hub_commit_header(xet_cli_hub_commit_t *c, xet_buf_t *b)
 }
 
 
-/* A file without bytes stands in the commit. */
+/* The content of an empty file is part of the commit. */
 
 static void
 xet_cli_hub_commit_line(xet_cli_hub_op_t *op, xet_buf_t *b)
@@ -279,7 +280,7 @@ xet_cli_hub_commit_object(xet_cli_hub_op_t *op, xet_buf_t *b)
 }
 
 
-/* 422 of a bucket has the same body as 200. */
+/* Parses the response; 422 of a bucket has the same body as 200. */
 
 static int
 xet_cli_hub_commit_taken(xet_cli_hub_commit_t *c, const xet_cli_request_t *r)
@@ -298,7 +299,7 @@ xet_cli_hub_commit_taken(xet_cli_hub_commit_t *c, const xet_cli_request_t *r)
         return rc ? rc : xet_cli_http_fail(r);
     }
 
-    /* deleted by a request whose answer was lost */
+    /* deleted by a request whose response was lost */
 
     if (c->n == 1 && c->ops[0].removed
         && xet_cli_http_gone(r, "EntryNotFound"))
@@ -332,7 +333,7 @@ xet_cli_hub_commit_taken(xet_cli_hub_commit_t *c, const xet_cli_request_t *r)
 
     if (rc == XET_CLI_NETWORK) {
         (void) xet_cli_fail(rc, c->hub->id,
-                            "the answer does not say that it is committed");
+                            "the response does not confirm the commit");
     }
 
     json_decref(answer);
@@ -341,7 +342,7 @@ xet_cli_hub_commit_taken(xet_cli_hub_commit_t *c, const xet_cli_request_t *r)
 }
 
 
-/* Reports what of a batch has failed; XET_CLI_OK for nothing. */
+/* Reports the failed operations of a batch; XET_CLI_OK if there are none. */
 
 static int
 xet_cli_hub_commit_failed(const json_t *failed)
@@ -360,7 +361,7 @@ xet_cli_hub_commit_failed(const json_t *failed)
         error = json_string_value(json_object_get(one, "error"));
 
         rc = xet_cli_fail(XET_CLI_FAULT, path ? path : "server",
-                          error ? error : "was refused");
+                          error ? error : "refused");
     }
 
     return rc;

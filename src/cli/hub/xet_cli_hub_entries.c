@@ -1,12 +1,13 @@
 
 /*
- * Lists of a Hub: pages of a tree or of repos, and what is at some paths.
+ * Lists of a Hub: pages of a tree or of repositories, and lookups of paths.
  *
- * Purpose:    one entry after the other, whatever the pages are.
- * States:     asked -> a page -> asked for the next one, by its arguments.
- * Ownership:  a page is there until all of its entries were handled.
+ * Purpose:    passes on one entry after the other, across pages.
+ * States:     request -> page -> request for the next page, by its arguments.
+ * Ownership:  a page is valid until all of its entries were handled.
  *
- * Memory is a page: who takes a list of any length prints it, or keeps little.
+ * Memory is one page.  A handler for lists of any length must print entries,
+ * or keep little of them.
  */
 
 
@@ -16,13 +17,13 @@
 #include "xet_cli_hub.h"
 
 
-/* An entry of a tree on its way to a handler. */
+/* Passes entries of a tree to a handler. */
 
 typedef struct {
     xet_cli_hub_entry_pt   handler;
     void                  *ctx;
-    const char            *prefix;     /* that paths begin with */
-    char *const           *paths;      /* or NULL: that were asked for */
+    const char            *prefix;     /* that paths must begin with */
+    char *const           *paths;      /* requested paths, or NULL */
     size_t                 n;
 } xet_cli_hub_entries_t;
 
@@ -59,7 +60,7 @@ xet_cli_hub_pages(const xet_cli_hub_t *hub, char *url,
 
     for (n = 1; url && rc == XET_CLI_OK; n++) {
 
-        /* a page that comes again is found by one of some pages before */
+        /* a repeated page is found by comparing with pages 1, 2, 4, 8, ... */
 
         if ((n & (n - 1)) == 0) {
             free(past);
@@ -104,7 +105,7 @@ xet_cli_hub_page(const json_t *page, xet_cli_hub_value_pt handler, void *ctx)
 
     if (!json_is_array(page)) {
         return xet_cli_fail(XET_CLI_NETWORK, "server",
-                            "the answer of the Hub is no list");
+                            "the Hub's response is not a list");
     }
 
     rc = XET_CLI_OK;
@@ -117,7 +118,7 @@ xet_cli_hub_page(const json_t *page, xet_cli_hub_value_pt handler, void *ctx)
 }
 
 
-/* The URL of the next page, or NULL. */
+/* Returns the URL of the next page, or NULL. */
 
 static char *
 xet_cli_hub_next(const xet_cli_request_t *r, const char *base,
@@ -141,7 +142,7 @@ xet_cli_hub_next(const xet_cli_request_t *r, const char *base,
 
         } else if (past && strcmp(next, past) == 0) {
             *rc = xet_cli_fail(XET_CLI_NETWORK, "server",
-                               "the list has a page that was there before");
+                               "the list repeats a page");
         }
     }
 
@@ -195,7 +196,7 @@ xet_cli_hub_list(const xet_cli_hub_t *hub, int deep, int dates,
     rc = xet_cli_hub_tree(hub, path, deep, dates, handler, ctx);
 
     return (rc == XET_CLI_OK && *n == 0 && *path)
-           ? xet_cli_fail(XET_CLI_FAULT, path, "is not there") : rc;
+           ? xet_cli_fail(XET_CLI_FAULT, path, "not found") : rc;
 }
 
 
@@ -253,7 +254,7 @@ xet_cli_hub_paths(const xet_cli_hub_t *hub, char *const *paths, size_t n,
 }
 
 
-/* A path that is not below the folder that was asked for is a lie. */
+/* Rejects a path that is not below the requested folder. */
 
 static int
 xet_cli_hub_entry(void *ctx, const json_t *value)
@@ -281,12 +282,12 @@ xet_cli_hub_entry(void *ctx, const json_t *value)
     }
 
     return xet_cli_fail(XET_CLI_NETWORK, "server", (status == XET_OK)
-                        ? "the list of the Hub is of another folder"
-                        : "an entry of the list of the Hub is none");
+                        ? "the Hub listed another folder"
+                        : "the Hub's list has an invalid entry");
 }
 
 
-/* What was not asked for is passed over. */
+/* Whether a path was requested; others are skipped. */
 
 static int
 xet_cli_hub_asked(const xet_cli_hub_entries_t *e, const xet_hub_text_t *path)

@@ -1,11 +1,12 @@
 
 /*
- * xet get of a file, or of a folder, of a repo of a Hub.
+ * xet get of a file or a folder of a Hub repository.
  *
- * Purpose:    fetches what the list of one commit has, and verifies it: by the
- *             hash, as every get, and by the SHA-256 that the list has.
- * States:     the revision is a commit -> a file, or page by page a folder.
- * Ownership:  nothing is kept but the page, and what the get of trees keeps.
+ * Purpose:    downloads the files that are listed at one commit, and verifies
+ *             them by their hash and by the SHA-256 in the list.
+ * States:     the revision is resolved to a commit -> one file, or a folder
+ *             page by page.
+ * Ownership:  the page, and the state of xet_cli_get_tree.
  */
 
 
@@ -19,10 +20,10 @@
 typedef struct {
     xet_cli_hub_t        *hub;
     xet_cli_http_t       *cas;
-    xet_cli_get_tree_t   *tree;        /* NULL: not begun */
-    size_t                cut;         /* of paths, in front */
+    xet_cli_get_tree_t   *tree;        /* NULL: not started */
+    size_t                cut;         /* length to cut off from paths */
     size_t                n;
-    int                   rc;          /* the worst of files */
+    int                   rc;          /* worst exit code of files */
 } xet_cli_hub_get_t;
 
 
@@ -46,8 +47,9 @@ xet_cli_hub_get(const xet_cli_args_t *args)
     {
         if (args->value[XET_CLI_OPT_REVISION] || args->value[XET_CLI_OPT_TYPE])
         {
-            return xet_cli_fail(XET_CLI_USAGE, "get", "--revision and --type "
-                                "need the name of a repository");
+            return xet_cli_fail(XET_CLI_USAGE, "get",
+                                "--revision and --type need a repository "
+                                "name");
         }
 
         return xet_cli_get(args);
@@ -56,8 +58,8 @@ xet_cli_hub_get(const xet_cli_args_t *args)
     names = args->value[XET_CLI_OPT_NAMES];
 
     if (names && strcmp(names, "any") == 0) {
-        return xet_cli_fail(XET_CLI_USAGE, names, "is for names of a manifest "
-                            "alone");
+        return xet_cli_fail(XET_CLI_USAGE, names,
+                            "--names any needs a manifest");
     }
 
     rc = xet_cli_hub_open_repo(&hub, args, args->operands[0]);
@@ -86,7 +88,7 @@ xet_cli_hub_get_any(xet_cli_hub_t *hub)
 
     if (hub->args->value[XET_CLI_OPT_RANGE]) {
         return xet_cli_fail(XET_CLI_USAGE, "get",
-                            "there are no ranges of a folder");
+                            "--range does not apply to a folder");
     }
 
     return xet_cli_hub_get_folder(hub);
@@ -111,7 +113,7 @@ xet_cli_hub_get_file(xet_cli_hub_t *hub, const xet_cli_hub_file_t *file)
     want.given = (want.path != NULL);
     want.path = want.given ? want.path : hub->base;
 
-    if (!want.given && !xet_cli_tree_safe(hub->base, "is not written")) {
+    if (!want.given && !xet_cli_tree_safe(hub->base, "not written")) {
         return XET_CLI_FAULT;
     }
 
@@ -125,7 +127,7 @@ xet_cli_hub_get_file(xet_cli_hub_t *hub, const xet_cli_hub_file_t *file)
 }
 
 
-/* A folder is called as that of the repo, or as the repo is. */
+/* The local folder is named after the folder, or after the repository. */
 
 static int
 xet_cli_hub_get_folder(xet_cli_hub_t *hub)
@@ -145,11 +147,11 @@ xet_cli_hub_get_folder(xet_cli_hub_t *hub)
 
     rc = xet_cli_hub_tree(hub, hub->path, 1, 0, xet_cli_hub_get_entry, &g);
 
-    /* a bucket has no folders, and an empty list of one */
+    /* a bucket has no folders: a missing one has an empty list */
 
     if (rc == XET_CLI_OK && g.n == 0) {
         rc = *hub->path
-             ? xet_cli_fail(XET_CLI_FAULT, hub->path, "is not there")
+             ? xet_cli_fail(XET_CLI_FAULT, hub->path, "not found")
              : xet_cli_hub_get_begin(&g);
     }
 
@@ -159,7 +161,7 @@ xet_cli_hub_get_folder(xet_cli_hub_t *hub)
 }
 
 
-/* A folder is made here when it is known to be there. */
+/* The local folder is created when the remote one is known to exist. */
 
 static int
 xet_cli_hub_get_begin(xet_cli_hub_get_t *g)
@@ -167,7 +169,7 @@ xet_cli_hub_get_begin(xet_cli_hub_get_t *g)
     int          rc;
     const char  *output = g->hub->args->value[XET_CLI_OPT_OUTPUT];
 
-    if (output == NULL && !xet_cli_tree_safe(g->hub->base, "is not written")) {
+    if (output == NULL && !xet_cli_tree_safe(g->hub->base, "not written")) {
         return XET_CLI_FAULT;
     }
 
@@ -179,7 +181,7 @@ xet_cli_hub_get_begin(xet_cli_hub_get_t *g)
 }
 
 
-/* What is wrong with one file does not keep the others. */
+/* A failure of one file does not stop the others. */
 
 static int
 xet_cli_hub_get_entry(void *ctx, const xet_hub_entry_t *entry)

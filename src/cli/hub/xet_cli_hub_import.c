@@ -1,7 +1,5 @@
 
-/*
- * xet import: a folder, or what a cache of huggingface_hub has, to a Hub.
- */
+/* xet import: uploads a folder, or a cache of huggingface_hub, to a Hub. */
 
 
 #include <dirent.h>
@@ -76,8 +74,9 @@ xet_cli_hub_import_folder(const xet_cli_args_t *args, const char *folder,
     xet_cli_hub_source_t  source;
 
     if (name == NULL) {
-        return xet_cli_fail(XET_CLI_USAGE, folder, "is no cache of "
-                            "huggingface_hub, and needs a name");
+        return xet_cli_fail(XET_CLI_USAGE, folder,
+                            "is not a huggingface_hub cache; give a repository "
+                            "name");
     }
 
     source.file = NULL;
@@ -91,7 +90,7 @@ xet_cli_hub_import_folder(const xet_cli_args_t *args, const char *folder,
 }
 
 
-/* The revision is that of the cache; what it has becomes the main branch. */
+/* The revision selects the snapshot; it is uploaded to the main branch. */
 
 static int
 xet_cli_hub_import_one(const xet_cli_args_t *args, const char *folder,
@@ -103,15 +102,16 @@ xet_cli_hub_import_one(const xet_cli_args_t *args, const char *folder,
     xet_cli_hub_source_t   source;
 
     if (name == NULL) {
-        return xet_cli_fail(XET_CLI_USAGE, folder, "is the cache of one "
-                            "repository, and needs a name");
+        return xet_cli_fail(XET_CLI_USAGE, folder,
+                            "is the cache of one repository; give a repository "
+                            "name");
     }
 
     rev = args->value[XET_CLI_OPT_REVISION];
     rev = rev ? rev : "main";
 
     if (!xet_hub_rev_ok((const uint8_t *) rev, strlen(rev))) {
-        return xet_cli_fail(XET_CLI_USAGE, rev, "is no revision");
+        return xet_cli_fail(XET_CLI_USAGE, rev, "invalid revision");
     }
 
     snapshot = xet_cli_hub_cache_snapshot(folder, rev);
@@ -139,7 +139,7 @@ xet_cli_hub_import_one(const xet_cli_args_t *args, const char *folder,
 }
 
 
-/* One after the other; what is wrong with one does not keep the others. */
+/* One by one; a failure of one repository does not stop the others. */
 
 static int
 xet_cli_hub_import_many(const xet_cli_args_t *args, struct dirent **names,
@@ -156,8 +156,9 @@ xet_cli_hub_import_many(const xet_cli_args_t *args, struct dirent **names,
         && (xet_hub_operand_parse(owner, &target) != XET_OK
             || target.kind != XET_HUB_KINDS || target.name.data))
     {
-        return xet_cli_fail(XET_CLI_USAGE, owner, "is no owner that a cache "
-                            "of many repositories could be imported for");
+        return xet_cli_fail(XET_CLI_USAGE, owner,
+                            "is not an owner name, which a cache of many "
+                            "repositories needs");
     }
 
     rc = XET_CLI_OK;
@@ -179,7 +180,7 @@ xet_cli_hub_import_many(const xet_cli_args_t *args, struct dirent **names,
 }
 
 
-/* Whether a Hub that is there has refused one repo, and may take others. */
+/* Whether the Hub has refused one repository, but may accept others. */
 
 static int
 xet_cli_hub_import_refused(long status)
@@ -200,7 +201,7 @@ xet_cli_hub_import_named(const xet_cli_args_t *args, const char *base,
 
     if (name == NULL) {
         return xet_cli_fail(XET_CLI_FAULT, base,
-                            "is left out: it needs an owner");
+                            "skipped: needs an owner");
     }
 
     if (asprintf(&folder, "%s/%s", args->operands[0], base) < 0) {
@@ -210,8 +211,8 @@ xet_cli_hub_import_named(const xet_cli_args_t *args, const char *base,
 
     rc = xet_cli_hub_cache_one(folder)
          ? xet_cli_hub_import_one(args, folder, name, status)
-         : xet_cli_fail(XET_CLI_FAULT, base, "is left out: nothing in it is "
-                        "complete");
+         : xet_cli_fail(XET_CLI_FAULT, base,
+                        "skipped: contains no complete snapshot");
 
     free(folder);
     free(name);

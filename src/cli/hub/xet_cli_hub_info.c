@@ -1,7 +1,5 @@
 
-/*
- * xet info of a name of a Hub: a repo, or a file and how it is stored.
- */
+/* xet info of a Hub name: a repository, or a file and how it is stored. */
 
 
 #include <stdlib.h>
@@ -33,7 +31,7 @@ xet_cli_hub_info(const xet_cli_args_t *args)
 }
 
 
-/* A file that is here needs no token; nor has it a revision. */
+/* A local file needs no token, and has no revision. */
 
 static xet_cli_hub_operand_e
 xet_cli_hub_info_is(const xet_cli_args_t *args, const char *operand)
@@ -63,7 +61,7 @@ xet_cli_hub_info_any(const xet_cli_args_t *args, const char *operand)
         if (rc == XET_CLI_OK) {
             rc = file.found ? xet_cli_hub_info_file(&hub, operand, &file)
                             : xet_cli_fail(XET_CLI_FAULT, operand,
-                                           "is no file of this repository");
+                                           "no such file in this repository");
         }
 
     } else if (rc == XET_CLI_OK) {
@@ -76,7 +74,7 @@ xet_cli_hub_info_any(const xet_cli_args_t *args, const char *operand)
 }
 
 
-/* What the list says of it, and then what a hash alone would have told. */
+/* Prints the entry in the list, and then the same as for a hash. */
 
 static int
 xet_cli_hub_info_file(xet_cli_hub_t *hub, const char *operand,

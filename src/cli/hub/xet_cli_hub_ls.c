@@ -1,6 +1,7 @@
 
 /*
- * xet ls of a name of a Hub: the repos of an owner, or what is in a repo.
+ * xet ls of a Hub name: the repositories of an owner, or files of a
+ * repository.
  */
 
 
@@ -46,7 +47,7 @@ xet_cli_hub_ls(const xet_cli_args_t *args)
 
     if (args->value[XET_CLI_OPT_REPO]) {
         return xet_cli_fail(XET_CLI_USAGE, "ls",
-                            "needs either a name or --repo");
+                            "use either a name or --repo");
     }
 
     memset(&l, 0, sizeof(l));
@@ -70,7 +71,10 @@ xet_cli_hub_ls(const xet_cli_args_t *args)
 }
 
 
-/* A list of an owner wants his name; where nobody is known, "me" is one. */
+/*
+ * Replaces "me" by the user's name, which the list of an owner needs.  A Hub
+ * without users answers 401, and "me" is the name there.
+ */
 
 static int
 xet_cli_hub_ls_me(xet_cli_hub_t *hub)
@@ -152,7 +156,8 @@ xet_cli_hub_ls_repo(void *ctx, const json_t *value)
 
     if (xet_hub_described_read(value, &d) != XET_OK) {
         return xet_cli_fail(XET_CLI_NETWORK, "server",
-                            "an entry of the list of the Hub is no repository");
+                            "the Hub's list has an entry that is not a "
+                            "repository");
     }
 
     model = (l->kind == XET_HUB_MODEL);
@@ -193,7 +198,7 @@ xet_cli_hub_ls_entry(void *ctx, const xet_hub_entry_t *entry)
     const char        *date;
     xet_cli_hub_ls_t  *l = ctx;
 
-    /* the folder itself, which was asked for as a file */
+    /* the folder itself, from the lookup of its path */
 
     if (entry->folder && entry->path.len == strlen(l->hub->path)) {
         return XET_CLI_OK;

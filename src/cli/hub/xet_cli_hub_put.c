@@ -1,14 +1,15 @@
 
 /*
- * xet put of a file, or of a folder, to a repo of a Hub.
+ * xet put of a file or a folder to a Hub repository.
  *
- * Purpose:    sends what the repo does not have, and commits it.
- * States:     the repo is there -> files are looked at, a window of paths at a
- *             time -> those that differ are sent -> a commit, or several.
- * Ownership:  a put has a path for each file, until all are committed.
+ * Purpose:    uploads what the repository does not have, and commits it.
+ * States:     the repository exists -> files are compared, a window of paths at
+ *             a time -> those that differ are sent -> one or several commits.
+ * Ownership:  a path for each file, until all are committed.
  *
- * A file is read for its SHA-256 first only where the repo has one of that
- * path and size; so most files are read once, and never as a whole in memory.
+ * A file is read twice, first for its SHA-256, only if the repository has a
+ * file of that path and size.  So most files are read once, and never as a
+ * whole in memory.
  */
 
 
@@ -21,16 +22,16 @@
 
 
 typedef struct {
-    char                  *path;       /* in the repo; NULL: not sent */
+    char                  *path;       /* in the repository; NULL: skipped */
     int64_t                mtime;
-    uint64_t               size;       /* of what is there */
+    uint64_t               size;       /* of the file in the repository */
     xet_hash_t             hash;
     uint8_t                sha256[XET_CLI_SHA256_LEN];
     unsigned               asked:1;
     unsigned               there:1;
     unsigned               known:1;
     unsigned               digested:1;
-    unsigned               done:1;     /* needs nothing, or is in the commit */
+    unsigned               done:1;     /* unchanged, or in the commit */
 } xet_cli_hub_item_t;
 
 
@@ -38,11 +39,11 @@ typedef struct {
     xet_cli_hub_t               *hub;
     const xet_cli_hub_source_t  *source;
     xet_cli_tree_t               tree;
-    FILE                        *in;          /* opened so far, or NULL */
+    FILE                        *in;          /* already open, or NULL */
     xet_cli_hub_item_t          *items;
     size_t                       count;
-    size_t                       next;        /* to be registered */
-    size_t                       window;      /* first of those asked for */
+    size_t                       next;        /* next to be registered */
+    size_t                       window;      /* first of the window */
     size_t                       unchanged;
     xet_cli_hub_commit_t         commit;
 } xet_cli_hub_put_t;
@@ -85,8 +86,9 @@ xet_cli_hub_put(const xet_cli_args_t *args)
             || args->value[XET_CLI_OPT_REVISION]
             || args->value[XET_CLI_OPT_TYPE])
         {
-            return xet_cli_fail(XET_CLI_USAGE, "put", "--message, --revision "
-                                "and --type need the name of a repository");
+            return xet_cli_fail(XET_CLI_USAGE, "put",
+                                "--message, --revision and --type need a "
+                                "repository name");
         }
 
         return xet_cli_put(args);
@@ -103,7 +105,7 @@ xet_cli_hub_put(const xet_cli_args_t *args)
 
     if (rc == XET_CLI_OK && !folder && *hub.path == '\0') {
         rc = xet_cli_fail(XET_CLI_USAGE, args->operands[1],
-                          "names no path in the repository");
+                          "needs a path in the repository");
     }
 
     rc = rc ? rc : xet_cli_hub_send(&hub, &source);
@@ -114,7 +116,7 @@ xet_cli_hub_put(const xet_cli_args_t *args)
 }
 
 
-/* Whether the last of two operands is a name, and no second file. */
+/* Whether the last of two operands is a Hub name, not a second file. */
 
 static int
 xet_cli_hub_operand(const xet_cli_args_t *args)
@@ -140,8 +142,8 @@ xet_cli_hub_operand(const xet_cli_args_t *args)
 
 
 /*
- * Whether the last operand can be nothing but a name.  Otherwise it may be a
- * second file whose name was mistyped, for which no repo is made.
+ * Whether the last operand can only be a Hub name.  Otherwise it may be a
+ * mistyped file name, for which no repository is created.
  */
 
 static int
@@ -199,7 +201,7 @@ xet_cli_hub_send(xet_cli_hub_t *hub, const xet_cli_hub_source_t *source)
 }
 
 
-/* What is wrong here is known before the Hub is asked to change anything. */
+/* Checks local errors before the Hub is asked to change anything. */
 
 static int
 xet_cli_hub_put_check(xet_cli_hub_put_t *p)
@@ -233,7 +235,7 @@ xet_cli_hub_put_check(xet_cli_hub_put_t *p)
 }
 
 
-/* What other clients leave at home: git, and their own notes. */
+/* Whether a path is skipped, as by other clients: .git, .cache/huggingface. */
 
 static int
 xet_cli_hub_skip(const char *path)
@@ -253,7 +255,7 @@ xet_cli_hub_skip(const char *path)
 }
 
 
-/* What there is to be sent, and the paths that it is to have. */
+/* Collects the files and their paths in the repository. */
 
 static int
 xet_cli_hub_items(xet_cli_hub_put_t *p)
@@ -300,13 +302,13 @@ xet_cli_hub_items(xet_cli_hub_put_t *p)
         }
 
         if (!xet_hub_path_ok((const uint8_t *) path, strlen(path))) {
-            rc = xet_cli_fail(XET_CLI_ERROR, path, "is left out: no file of a "
-                              "repository can be called so");
+            rc = xet_cli_fail(XET_CLI_ERROR, path,
+                              "skipped: not a valid path in a repository");
             free(path);
             continue;
         }
 
-        if (!xet_cli_tree_safe(path, "is left out")) {
+        if (!xet_cli_tree_safe(path, "skipped")) {
             rc = xet_cli_worse(rc, XET_CLI_ERROR);
             free(path);
             continue;
@@ -377,7 +379,7 @@ xet_cli_hub_put_run(xet_cli_hub_put_t *p)
 }
 
 
-/* NULL in *in where the repo has it, or where it has no bytes to be sent. */
+/* *in is NULL if the repository has the file, or if it is empty. */
 
 static int
 xet_cli_hub_put_open(void *ctx, size_t i, FILE **in, const char **name,
@@ -416,7 +418,7 @@ xet_cli_hub_put_open(void *ctx, size_t i, FILE **in, const char **name,
 
         empty = (st.st_size == 0 && xet_cli_hub_put_empty(file));
 
-        /* the standard input may begin anywhere, and is read once */
+        /* the standard input may start anywhere, and is read once */
 
         if (file != stdin && item->there
             && item->size == (uint64_t) st.st_size && (item->size || empty))
@@ -447,7 +449,7 @@ xet_cli_hub_put_open(void *ctx, size_t i, FILE **in, const char **name,
 }
 
 
-/* Files of the system have bytes, whatever their size is said to be. */
+/* Files such as those in /proc have data, though their size is 0. */
 
 static int
 xet_cli_hub_put_empty(FILE *in)
@@ -463,7 +465,7 @@ xet_cli_hub_put_empty(FILE *in)
 
     if (ferror(in)) {
 
-        /* who reads it will report that */
+        /* reported by the next read */
 
         clearerr(in);
         return 0;
@@ -473,7 +475,7 @@ xet_cli_hub_put_empty(FILE *in)
 }
 
 
-/* The bound of a commit holds for files with bytes, and without. */
+/* Adds a file to the commit, and sends it if it is due. */
 
 static int
 xet_cli_hub_put_add(xet_cli_hub_put_t *p, const xet_cli_hub_item_t *item,
@@ -509,7 +511,7 @@ xet_cli_hub_put_file(xet_cli_hub_put_t *p, size_t i, int *executable)
 }
 
 
-/* Asks what of this path and the following ones is there. */
+/* Looks up this path and the following ones in the repository. */
 
 static int
 xet_cli_hub_put_look(xet_cli_hub_put_t *p, size_t i)
@@ -563,7 +565,7 @@ xet_cli_hub_put_there(void *ctx, const xet_hub_entry_t *entry)
 }
 
 
-/* Reads the file; what is no SHA-256 of a bucket is a hash. */
+/* Compares the file by SHA-256, or by the hash in a bucket without SHA-256. */
 
 static int
 xet_cli_hub_put_same(const xet_cli_hub_item_t *item, FILE *in, int *same)

@@ -1,14 +1,14 @@
 
 /*
- * A repo of a Hub, by its name.
+ * A Hub repository by its name.
  *
- * Purpose:    who is asked, with which token, for what.
- * States:     opened -> looked at, which says the commit -> with a client for
- *             the contents, whose tokens are renewed for as long as it is used.
- * Ownership:  the caller's structure has all texts and both clients.
+ * Purpose:    decides which server gets a request, with which token.
+ * States:     opened -> looked up, which gives the commit -> with a client for
+ *             the contents, whose tokens are renewed as long as it is used.
+ * Ownership:  the caller's structure owns all texts and both clients.
  *
- * The user's token goes to the Hub alone.  Where the contents are is said by
- * the Hub, and what is sent there is the token that it has given out for them.
+ * The user's token goes to the Hub only.  The Hub says where the contents are,
+ * and issues the token that is sent there.
  */
 
 
@@ -20,8 +20,8 @@
 #include "xet_cli_hub.h"
 
 
-#define XET_CLI_HUB_EARLY   60         /* s before the end of a token */
-#define XET_CLI_HUB_PERIOD  1000       /* ms between two tokens, at least */
+#define XET_CLI_HUB_EARLY   60         /* s before a token expires */
+#define XET_CLI_HUB_PERIOD  1000       /* ms between two renewals */
 
 
 static const char *xet_cli_hub_endpoint(const xet_cli_args_t *args,
@@ -51,7 +51,7 @@ xet_cli_hub_is(const xet_cli_args_t *args, const char *operand)
         return 1;
     }
 
-    /* who has said where files go has not said it in vain */
+    /* --endpoint without --hub takes precedence over HF_ENDPOINT */
 
     if (args->value[XET_CLI_OPT_ENDPOINT] && !args->value[XET_CLI_OPT_HUB]) {
         return 0;
@@ -67,15 +67,19 @@ int
 xet_cli_hub_unnamed(const xet_cli_args_t *args, const char *operand)
 {
     if (args->value[XET_CLI_OPT_REVISION] || args->value[XET_CLI_OPT_TYPE]) {
-        return xet_cli_fail(XET_CLI_USAGE, operand, "is no name of a Hub, "
-                            "which --revision and --type need");
+        return xet_cli_fail(XET_CLI_USAGE, operand,
+                            "is not a Hub name; --revision and --type need "
+                            "one");
     }
 
     return XET_CLI_OK;
 }
 
 
-/* The variables of other clients count together: a URL, and its token. */
+/*
+ * Returns the URL of the Hub, or NULL; *ours: it is from --hub.  HF_ENDPOINT
+ * belongs together with HF_TOKEN.
+ */
 
 static const char *
 xet_cli_hub_endpoint(const xet_cli_args_t *args, int *ours)
@@ -105,7 +109,7 @@ xet_cli_hub_open(xet_cli_hub_t *hub, const xet_cli_args_t *args,
 
     if (endpoint == NULL) {
         return xet_cli_fail(XET_CLI_USAGE, operand,
-                            "give --hub or HF_ENDPOINT");
+                            "set --hub or HF_ENDPOINT");
     }
 
     rc = xet_cli_hub_name(hub, operand);
@@ -118,7 +122,7 @@ xet_cli_hub_open(xet_cli_hub_t *hub, const xet_cli_args_t *args,
     rev = rev ? rev : "main";
 
     if (!xet_hub_rev_ok((const uint8_t *) rev, strlen(rev))) {
-        return xet_cli_fail(XET_CLI_USAGE, rev, "is no revision");
+        return xet_cli_fail(XET_CLI_USAGE, rev, "invalid revision");
     }
 
     hub->rev = strdup(rev);
@@ -137,7 +141,7 @@ xet_cli_hub_open(xet_cli_hub_t *hub, const xet_cli_args_t *args,
 }
 
 
-/* XET_TOKEN is for XET_ENDPOINT, and for a Hub that is the same server. */
+/* XET_TOKEN is for XET_ENDPOINT, or for a Hub on the same server. */
 
 static const char *
 xet_cli_hub_token(const xet_cli_args_t *args, const char *endpoint)
@@ -214,12 +218,16 @@ xet_cli_hub_apart(const xet_cli_args_t *args, int names, int hashes)
         return XET_CLI_OK;
     }
 
-    return xet_cli_fail(XET_CLI_USAGE, "token", "is for one server: give names "
-                        "and hashes apart");
+    return xet_cli_fail(XET_CLI_USAGE, "token",
+                        "is for one server; use names and hashes in separate "
+                        "commands");
 }
 
 
-/* What is called so here is called as the user has said, and no Hub. */
+/*
+ * Parses a Hub name.  Local names are made from the user's name, not the
+ * Hub's.
+ */
 
 static int
 xet_cli_hub_name(xet_cli_hub_t *hub, const char *operand)
@@ -228,7 +236,8 @@ xet_cli_hub_name(xet_cli_hub_t *hub, const char *operand)
     xet_hub_target_t   target;
 
     if (xet_hub_operand_parse(operand, &target) != XET_OK) {
-        return xet_cli_fail(XET_CLI_USAGE, operand, "is no name of a Hub: "
+        return xet_cli_fail(XET_CLI_USAGE, operand,
+                            "is not a Hub name; expected "
                             "[datasets/|spaces/|buckets/]owner/name[/path]");
     }
 
@@ -269,9 +278,9 @@ xet_cli_hub_kind(xet_cli_hub_t *hub, xet_hub_kind_e kind)
         if (said == XET_HUB_KINDS
             || (kind != XET_HUB_KINDS && kind != said))
         {
-            return xet_cli_fail(XET_CLI_USAGE, type, "is another type than "
-                                "that of the name, or none of model, dataset, "
-                                "space and bucket");
+            return xet_cli_fail(XET_CLI_USAGE, type,
+                                "must be model, dataset, space or bucket, and "
+                                "match the type in the name");
         }
 
         kind = said;
@@ -293,7 +302,7 @@ xet_cli_hub_open_repo(xet_cli_hub_t *hub, const xet_cli_args_t *args,
     rc = xet_cli_hub_open(hub, args, operand);
 
     return (rc == XET_CLI_OK && hub->id == NULL)
-           ? xet_cli_fail(XET_CLI_USAGE, operand, "names no repository")
+           ? xet_cli_fail(XET_CLI_USAGE, operand, "is not a repository name")
            : rc;
 }
 
@@ -342,7 +351,7 @@ xet_cli_hub_url(const xet_cli_hub_t *hub, const char *what, int rev,
 }
 
 
-/* Percent-encoded, but for what needs no escape, and slashes if they stay. */
+/* Percent-encodes a text; with slashes, slashes are kept. */
 
 static char *
 xet_cli_hub_escape(const char *text, int slashes)
@@ -396,7 +405,7 @@ xet_cli_hub_ask(const xet_cli_hub_t *hub, xet_cli_request_t *r, char *url,
             return xet_cli_no_memory();
         }
 
-        /* a commit reads what it names */
+        /* a commit reads the files that it names, which takes time */
 
         r->body = bytes;
         r->patient = 1;
@@ -406,7 +415,7 @@ xet_cli_hub_ask(const xet_cli_hub_t *hub, xet_cli_request_t *r, char *url,
 
     if (rc != XET_CLI_OK) {
 
-        /* it may be under way, and has the bytes */
+        /* the request may be running, and refers to bytes */
 
         xet_cli_http_free(r);
     }
@@ -441,7 +450,7 @@ xet_cli_hub_answer(const xet_cli_request_t *r, int *rc)
 
     if (answer == NULL) {
         *rc = xet_cli_failf(XET_CLI_NETWORK, "server",
-                            "%s: %ld, but the answer is none of a Hub",
+                            "%s: unexpected response (HTTP %ld): not a Hub",
                             xet_cli_http_text(r->url, place), r->status);
     }
 
@@ -490,9 +499,9 @@ xet_cli_hub_look(xet_cli_hub_t *hub, int make)
         {
             xet_cli_http_free(&r);
 
-            return xet_cli_fail(XET_CLI_FAULT, hub->id, "is no repository; "
-                                "with hf:// in front of its name, or --hub, "
-                                "it is made");
+            return xet_cli_fail(XET_CLI_FAULT, hub->id,
+                                "no such repository; to create it, put hf:// "
+                                "before the name or use --hub");
 
         } else {
             rc = xet_cli_hub_looked(hub, &r);
@@ -510,7 +519,7 @@ xet_cli_hub_look(xet_cli_hub_t *hub, int make)
 }
 
 
-/* Makes the repo, or its branch; 409: somebody else has just made it. */
+/* Creates the repository or the branch; 409: it was just created by another. */
 
 static int
 xet_cli_hub_make(xet_cli_hub_t *hub, int branch)
@@ -563,7 +572,7 @@ xet_cli_hub_make(xet_cli_hub_t *hub, int branch)
 }
 
 
-/* Whether the revision is the id of a commit, whatever the Hub says. */
+/* Whether the revision is a commit id, so that the Hub must return it. */
 
 static int
 xet_cli_hub_pinned(const xet_cli_hub_t *hub)
@@ -574,7 +583,7 @@ xet_cli_hub_pinned(const xet_cli_hub_t *hub)
 }
 
 
-/* A repo that was moved has another name now. */
+/* Stores id and commit; a repository that was moved has a new id. */
 
 static int
 xet_cli_hub_looked(xet_cli_hub_t *hub, const xet_cli_request_t *r)
@@ -596,7 +605,7 @@ xet_cli_hub_looked(xet_cli_hub_t *hub, const xet_cli_request_t *r)
     {
         json_decref(answer);
         return xet_cli_fail(XET_CLI_NETWORK, hub->id,
-                            "the answer of the Hub is no repository");
+                            "the Hub's response is not a repository");
     }
 
     if (xet_cli_hub_pinned(hub)
@@ -607,7 +616,7 @@ xet_cli_hub_looked(xet_cli_hub_t *hub, const xet_cli_request_t *r)
     {
         json_decref(answer);
         return xet_cli_fail(XET_CLI_NETWORK, hub->rev,
-                            "the Hub answers with another commit");
+                            "the Hub returned another commit");
     }
 
     id = strndup((const char *) described.id.data, described.id.len);
@@ -636,7 +645,7 @@ xet_cli_hub_cas(xet_cli_hub_t *hub, int *rc)
 }
 
 
-/* Gets a token, and the first time learns where the contents are. */
+/* Gets a token; the first one comes with the URL of the contents. */
 
 static int
 xet_cli_hub_grant(xet_cli_hub_t *hub)
@@ -664,7 +673,7 @@ xet_cli_hub_grant(xet_cli_hub_t *hub)
     if (xet_hub_granted_read(answer, &granted) != XET_OK) {
         json_decref(answer);
         return xet_cli_fail(XET_CLI_NETWORK, hub->id,
-                            "the answer of the Hub is no token");
+                            "the Hub's response is not a token");
     }
 
     token = strndup((const char *) granted.token.data, granted.token.len);
@@ -698,8 +707,9 @@ xet_cli_hub_grant(xet_cli_hub_t *hub)
 
 
 /*
- * A clock that is wrong makes no more requests than one each second.  A token
- * is used until its end, if the Hub has no other one meanwhile.
+ * Returns the current token, renewed before it expires.  With a wrong clock
+ * there is at most one renewal per second.  If the renewal fails, the old
+ * token is used until it expires.
  */
 
 static const char *

@@ -1,10 +1,11 @@
 
 /*
- * xet rm of a name of a Hub: a file, or with --recursive a folder, in a commit.
+ * xet rm of a Hub name: deletes a file, or with --recursive a folder, by a
+ * commit.
  *
- * What earlier commits have stays there.  Of a bucket no more paths are held
- * than those of a batch, however many there are.  A repo as a whole is not
- * deleted by its name here: nobody is asked, and a name is written quickly.
+ * Earlier commits keep the files.  For a bucket, memory holds the paths of one
+ * batch.  A whole repository is not deleted by its name, since there is no
+ * confirmation and names are easily mistyped.
  */
 
 
@@ -14,15 +15,15 @@
 #include "xet_cli_hub.h"
 
 
-/* Paths of a bucket, which has no folders to be deleted as such. */
+/* Paths of a bucket, in which folders cannot be deleted as such. */
 
 typedef struct {
     xet_cli_hub_commit_t  *commit;
-    char                 **paths;      /* of its operations */
+    char                 **paths;      /* of the operations */
     size_t                 n;
     size_t                 room;
     size_t                 found;
-    unsigned               parts;      /* that were sent while it was listed */
+    unsigned               parts;      /* batches sent during the listing */
 } xet_cli_hub_rm_t;
 
 
@@ -47,14 +48,15 @@ xet_cli_hub_rm(const xet_cli_args_t *args)
     }
 
     if (args->count > 1 || args->value[XET_CLI_OPT_REPO]) {
-        return xet_cli_fail(XET_CLI_USAGE, "rm", "takes one name of a Hub");
+        return xet_cli_fail(XET_CLI_USAGE, "rm",
+                            "takes one Hub name, without --repo");
     }
 
     rc = xet_cli_hub_open_repo(&hub, args, args->operands[0]);
 
     if (rc == XET_CLI_OK && *hub.path == '\0') {
         rc = xet_cli_fail(XET_CLI_USAGE, args->operands[0],
-                          "names no path in the repository");
+                          "needs a path in the repository");
     }
 
     rc = rc ? rc : xet_cli_hub_rm_path(&hub, folder);
@@ -72,12 +74,12 @@ xet_cli_hub_rm_hashes(const xet_cli_args_t *args, int folder)
 
     if (folder) {
         return xet_cli_fail(XET_CLI_USAGE, "rm",
-                            "--recursive needs a folder of a Hub");
+                            "--recursive needs a Hub folder");
     }
 
     if (args->value[XET_CLI_OPT_MESSAGE]) {
         return xet_cli_fail(XET_CLI_USAGE, "rm",
-                            "--message needs a name of a Hub");
+                            "--message needs a Hub name");
     }
 
     rc = xet_cli_hub_unnamed(args, args->count ? args->operands[0] : "rm");
@@ -113,9 +115,9 @@ xet_cli_hub_rm_path(xet_cli_hub_t *hub, int folder)
 
 
 /*
- * Paths are deleted while they are listed, and a Hub may go on from a path that
- * is not there any more as it likes: so a list of more than one batch is asked
- * for again, until nothing is left.
+ * Paths are deleted while they are listed, so a Hub may continue the listing
+ * anywhere.  A listing of more than one batch is therefore repeated until
+ * nothing is left.
  */
 
 static int
@@ -134,7 +136,7 @@ xet_cli_hub_rm_below(xet_cli_hub_t *hub, xet_cli_hub_commit_t *c)
         rc = xet_cli_hub_tree(hub, hub->path, 1, 0, xet_cli_hub_rm_entry, &d);
 
         if (rc == XET_CLI_OK && d.found == 0 && !again) {
-            rc = xet_cli_fail(XET_CLI_FAULT, hub->path, "is not there");
+            rc = xet_cli_fail(XET_CLI_FAULT, hub->path, "not found");
         }
 
         rc = rc ? rc : xet_cli_hub_rm_send(&d);
@@ -210,7 +212,7 @@ xet_cli_hub_rm_send(xet_cli_hub_rm_t *d)
 }
 
 
-/* The commit does not own its paths; what was sent it keeps no more. */
+/* Frees the paths, which the commit refers to until it is sent. */
 
 static void
 xet_cli_hub_rm_free(xet_cli_hub_rm_t *d)

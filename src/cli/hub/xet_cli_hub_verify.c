@@ -1,8 +1,8 @@
 
 /*
- * xet verify of names of a Hub: reads a file, or all files of a folder, and
- * holds them against the hash and the SHA-256 that the list has.  Paths that no
- * file can be committed to any more are reported.
+ * xet verify of Hub names: reads a file, or all files of a folder, and
+ * compares them with the hash and the SHA-256 in the list.  Paths that can no
+ * longer be committed are reported.
  */
 
 
@@ -15,7 +15,7 @@
 typedef struct {
     xet_cli_hub_t   *hub;
     size_t           n;
-    int              rc;               /* the worst of files */
+    int              rc;               /* worst exit code of files */
 } xet_cli_hub_verify_t;
 
 
@@ -78,7 +78,7 @@ xet_cli_hub_verify_name(const xet_cli_args_t *args, const char *operand)
 }
 
 
-/* What is wrong with one file does not keep the others. */
+/* A failure of one file does not stop the others. */
 
 static int
 xet_cli_hub_verify_entry(void *ctx, const xet_hub_entry_t *entry)
@@ -99,9 +99,9 @@ xet_cli_hub_verify_entry(void *ctx, const xet_hub_entry_t *entry)
         return xet_cli_no_memory();
     }
 
-    /* from a time, or a Hub, that allowed it */
+    /* from a Hub, or an earlier version, that allows it */
 
-    if (!xet_cli_tree_safe(path, "is no path that clients should write")) {
+    if (!xet_cli_tree_safe(path, "unsafe path for clients")) {
         v->rc = xet_cli_worse(v->rc, XET_CLI_FAULT);
     }
 

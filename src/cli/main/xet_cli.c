@@ -1,8 +1,10 @@
 
 /*
- * xet: the protocol on the command line.
+ * xet: the command line of an XET storage server.
  *
- * The table of verbs, help, and what is done once for all of them.
+ * Parses the verb and its options, runs the verb, and prints help and scripts
+ * for completion.  All three are made from the table of verbs, verbs.def, and
+ * the table of options in xet_cli.h.
  */
 
 
@@ -18,7 +20,7 @@
 
 #define xet_cli_takes(symbol)  ((uint64_t) 1 << XET_CLI_OPT_##symbol)
 
-/* Options of every verb, and options of the verbs that talk to a server. */
+/* Options of all verbs, and of the verbs that talk to a server. */
 
 #define XET_CLI_TAKES_ALL     xet_cli_takes(HELP)
 #define XET_CLI_TAKES_SERVER                                                  \
@@ -26,7 +28,7 @@
      | xet_cli_takes(INSECURE_TOKEN) | xet_cli_takes(RETRIES)                 \
      | xet_cli_takes(TOKEN_FILE))
 
-/* Options of verbs that take a name of a Hub, too. */
+/* Options of the verbs that also take Hub names. */
 
 #define XET_CLI_TAKES_HUB                                                     \
     (xet_cli_takes(CACERT) | xet_cli_takes(HUB)                               \
@@ -35,10 +37,25 @@
      | xet_cli_takes(TYPE))
 
 
+/* The headings of the help, in its order. */
+
+typedef enum {
+    XET_CLI_GROUP_FILES = 0,
+    XET_CLI_GROUP_STORE,
+    XET_CLI_GROUP_ADMIN,
+    XET_CLI_GROUP_ACCESS,
+    XET_CLI_GROUP_OTHER,
+    XET_CLI_GROUPS
+} xet_cli_group_e;
+
+
 typedef struct {
     const char   *name;
-    const char   *operands;            /* for the help */
+    const char   *operands;            /* for the help, as what follows */
+    const char   *summary;             /* one line */
     const char   *text;
+    const char   *examples;
+    int           group;               /* xet_cli_group_e */
     uint64_t      options;             /* xet_cli_takes() */
     int           min;                 /* operands, at least */
     int           max;                 /* operands, at most; -1: any number */
@@ -46,7 +63,7 @@ typedef struct {
 } xet_cli_verb_t;
 
 
-/* What getopt_long() wants: the tables of a verb's options. */
+/* The options of a verb, in the two forms that getopt_long() takes. */
 
 typedef struct {
     struct option  rows[XET_CLI_OPT_MAX + 1];
@@ -55,14 +72,76 @@ typedef struct {
 
 
 static const xet_cli_verb_t  xet_cli_verbs[] = {
-#define XET_CLI_VERB(name, run, operands, min, max, options, text)            \
-    { name, operands, text, options, min, max, run },
+#define XET_CLI_VERB(name, run, operands, min, max, options, group, summary,  \
+                     text, examples)                                          \
+    { name, operands, summary, text, examples, group, options, min, max, run },
 
 #include "verbs.def"
 
 #undef XET_CLI_VERB
 
-    { NULL, NULL, NULL, 0, 0, 0, NULL }
+    { NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL }
+};
+
+
+static const char *const  xet_cli_groups[XET_CLI_GROUPS] = {
+    "Files", "Store and backup", "Server and database", "Access", "Other"
+};
+
+
+/*
+ * The texts of a completion script.  Between start and end there is one case
+ * for the verbs, and one for the options of each verb; their words become a
+ * list, which the end offers.
+ */
+
+typedef struct {
+    const char  *name;
+    const char  *start;
+    const char  *verbs;                /* the pattern of the first case */
+    const char  *open;                 /* of the list */
+    const char  *close;
+    const char  *end;
+} xet_cli_shell_t;
+
+
+static const xet_cli_shell_t  xet_cli_shells[] = {
+    {
+        "bash",
+        "_xet() {\n"
+        "    local list= cur=${COMP_WORDS[COMP_CWORD]}\n\n"
+        "    case $COMP_CWORD:${COMP_WORDS[1]} in\n",
+        "1:*|*:help", "\"", "\"",
+        "    esac\n\n"
+        "    COMPREPLY=()\n\n"
+        "    if [[ $COMP_CWORD = 1 || ${COMP_WORDS[1]} = help"
+        " || $cur = -* ]]; then\n"
+        "        COMPREPLY=($(compgen -W \"$list\" -- \"$cur\"))\n"
+        "    fi\n"
+        "}\n\n"
+        "complete -o default -F _xet xet\n"
+    },
+    {
+        "zsh",
+        "#compdef xet\n\n"
+        "_xet() {\n"
+        "    local -a list\n\n"
+        "    case $CURRENT:$words[2] in\n",
+        "2:*|*:help", "(", ")",
+        "    esac\n\n"
+        "    if [[ $CURRENT = 2 || $words[2] = help || $PREFIX = -* ]]; then\n"
+        "        compadd -- $list\n"
+        "    else\n"
+        "        _files\n"
+        "    fi\n"
+        "}\n\n"
+        "if [ \"$funcstack[1]\" = _xet ]; then\n"
+        "    _xet \"$@\"\n"
+        "else\n"
+        "    compdef _xet xet\n"
+        "fi\n"
+    },
+    { NULL, NULL, NULL, NULL, NULL, NULL }
 };
 
 
@@ -80,6 +159,7 @@ static int xet_cli_help(FILE *out, int code);
 static int xet_cli_help_verb(const xet_cli_verb_t *verb);
 static void xet_cli_synopsis(FILE *out, const xet_cli_verb_t *verb);
 static void xet_cli_options_help(FILE *out, uint64_t options);
+static void xet_cli_examples(const char *text);
 
 
 int
@@ -109,10 +189,10 @@ main(int argc, char **argv)
 
 
 /*
- * The number of a standard stream that is closed at the start would become the
- * number of the first file or socket that is opened, and output would go there.
- * So /dev/null gets the number: open for writing as an input and for reading as
- * an output, so that reads and writes fail.
+ * If a standard stream is closed at the start, the first file or socket that
+ * is opened would get its number, and output would go there.  So /dev/null is
+ * opened in its place: for writing as the input and for reading as an output,
+ * so that reads and writes fail.
  */
 
 static int
@@ -149,7 +229,7 @@ xet_cli_signals(void)
     sigaction(SIGTERM, &sa, NULL);
     sigaction(SIGHUP, &sa, NULL);
 
-    /* a reader that goes away is noticed by EPIPE of write() */
+    /* if the reader of a pipe goes away, write() returns EPIPE */
 
     sa.sa_handler = SIG_IGN;
     sa.sa_flags = 0;
@@ -158,7 +238,7 @@ xet_cli_signals(void)
 }
 
 
-/* The second signal ends the process, whatever it is doing. */
+/* SA_RESETHAND: a second signal ends the process at once. */
 
 static void
 xet_cli_signal(int signo)
@@ -193,14 +273,14 @@ xet_cli_run(int argc, char **argv)
         verb = xet_cli_find(argv[2]);
 
         return verb ? xet_cli_help_verb(verb)
-                    : xet_cli_fail(XET_CLI_USAGE, argv[2], "no such verb");
+                    : xet_cli_fail(XET_CLI_USAGE, argv[2], "unknown verb");
     }
 
     verb = xet_cli_find(argv[1]);
 
     if (verb == NULL) {
         return xet_cli_fail(XET_CLI_USAGE, argv[1],
-                            "no such verb, see \"xet help\"");
+                            "unknown verb; see \"xet help\"");
     }
 
     rc = xet_cli_parse(&args, verb, argc - 1, argv + 1);
@@ -230,8 +310,8 @@ xet_cli_find(const char *name)
 
 
 /*
- * Reads the arguments of a verb; argv[0] is its name.  The strings are not
- * copied.  With --help the number of operands is not checked.
+ * Parses the arguments of a verb; argv[0] is the verb.  Strings are not copied.
+ * With --help the number of operands is not checked.
  */
 
 static int
@@ -259,8 +339,8 @@ xet_cli_parse(xet_cli_args_t *args, const xet_cli_verb_t *verb,
 
         if (c == '?' || c == ':') {
             return xet_cli_failf(XET_CLI_USAGE, verb->name,
-                                 (c == ':') ? "%s needs a value"
-                                            : "%s is not an option of it",
+                                 (c == ':') ? "option %s needs a value"
+                                            : "unknown option %s",
                                  argv[optind - 1]);
         }
 
@@ -276,13 +356,14 @@ xet_cli_parse(xet_cli_args_t *args, const xet_cli_verb_t *verb,
 
     if (args->count < verb->min) {
         return xet_cli_failf(XET_CLI_USAGE, verb->name,
-                             "needs %s, see \"xet help %s\"", verb->operands,
+                             "expected %s; see \"xet help %s\"",
+                             verb->operands,
                              verb->name);
     }
 
     if (verb->max >= 0 && args->count > verb->max) {
         return xet_cli_failf(XET_CLI_USAGE, verb->name,
-                             "\"%s\" is one too many",
+                             "unexpected operand \"%s\"",
                              args->operands[verb->max]);
     }
 
@@ -291,8 +372,9 @@ xet_cli_parse(xet_cli_args_t *args, const xet_cli_verb_t *verb,
 
 
 /*
- * Whether --store has no value of its own and XET_STORE has one; what follows
- * the option is looked at again where it is another option.
+ * Whether the value of --store is missing and XET_STORE is set.  If the next
+ * argument is an option, getopt_long() has taken it for the value: it is parsed
+ * again.
  */
 
 static int
@@ -380,20 +462,25 @@ xet_cli_option(int c)
 static int
 xet_cli_help(FILE *out, int code)
 {
-    uint64_t               options;
+    int                    group;
     const xet_cli_verb_t  *verb;
 
-    options = XET_CLI_TAKES_ALL;
+    fprintf(out, "usage: xet VERB [OPTION...] [OPERAND...]\n"
+                 "       xet help [VERB]\n"
+                 "       xet --version\n");
 
-    for (verb = xet_cli_verbs; verb->name; verb++) {
-        fprintf(out, "%s ", (verb == xet_cli_verbs) ? "usage:" : "      ");
-        xet_cli_synopsis(out, verb);
+    for (group = 0; group < XET_CLI_GROUPS; group++) {
+        fprintf(out, "\n%s:\n", xet_cli_groups[group]);
 
-        options |= verb->options;
+        for (verb = xet_cli_verbs; verb->name; verb++) {
+            if (verb->group == group) {
+                fprintf(out, "  %-11s %s\n", verb->name, verb->summary);
+            }
+        }
     }
 
-    fprintf(out, "       xet help [VERB]\n       xet --version\n\n");
-    xet_cli_options_help(out, options);
+    fprintf(out, "\nRun \"xet help VERB\" for the options of a verb and for"
+                 " examples.\n");
 
     return code;
 }
@@ -404,8 +491,10 @@ xet_cli_help_verb(const xet_cli_verb_t *verb)
 {
     printf("usage: ");
     xet_cli_synopsis(stdout, verb);
-    printf("\n%s\n\n", verb->text);
+    printf("\n%s\n\nOptions:\n", verb->text);
     xet_cli_options_help(stdout, verb->options | XET_CLI_TAKES_ALL);
+    printf("\nExamples:\n");
+    xet_cli_examples(verb->examples);
 
     return XET_CLI_OK;
 }
@@ -420,7 +509,7 @@ xet_cli_synopsis(FILE *out, const xet_cli_verb_t *verb)
 }
 
 
-/* Prints the options of a mask of xet_cli_takes(), one line each. */
+/* Prints the options of a mask of xet_cli_takes(), one per line. */
 
 static void
 xet_cli_options_help(FILE *out, uint64_t options)
@@ -444,4 +533,64 @@ xet_cli_options_help(FILE *out, uint64_t options)
                 row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
                 row->letter ? ", " : "  ", name, row->text);
     }
+}
+
+
+/* Prints lines that end with "\n", indented. */
+
+static void
+xet_cli_examples(const char *text)
+{
+    int  len;
+
+    for ( /* void */ ; *text; text += len) {
+        len = (int) strcspn(text, "\n") + 1;
+
+        printf("  %.*s", len, text);
+    }
+}
+
+
+int
+xet_cli_completion(const xet_cli_args_t *args)
+{
+    unsigned                i;
+    const xet_cli_verb_t   *verb;
+    const xet_cli_shell_t  *shell;
+
+    for (shell = xet_cli_shells; shell->name; shell++) {
+        if (strcmp(shell->name, args->operands[0]) == 0) {
+            break;
+        }
+    }
+
+    if (shell->name == NULL) {
+        return xet_cli_fail(XET_CLI_USAGE, args->operands[0],
+                            "unknown shell; expected bash or zsh");
+    }
+
+    printf("%s    %s)\n        list=%s", shell->start, shell->verbs,
+           shell->open);
+
+    for (verb = xet_cli_verbs; verb->name; verb++) {
+        printf("%s ", verb->name);
+    }
+
+    printf("help --version%s ;;\n", shell->close);
+
+    for (verb = xet_cli_verbs; verb->name; verb++) {
+        printf("    *:%s)\n        list=%s", verb->name, shell->open);
+
+        for (i = 0; i < XET_CLI_OPT_MAX; i++) {
+            if (verb->options & ((uint64_t) 1 << i)) {
+                printf("--%s ", xet_cli_options[i].name);
+            }
+        }
+
+        printf("--help%s ;;\n", shell->close);
+    }
+
+    printf("%s", shell->end);
+
+    return XET_CLI_OK;
 }

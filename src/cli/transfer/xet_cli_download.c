@@ -1,6 +1,6 @@
 
 /*
- * Downloads: spans one after the other, their plans, and what is fetched.
+ * Downloads: requests plans for the spans of a file, and fetches their units.
  */
 
 
@@ -16,12 +16,12 @@
 
 
 /*
- * A span: a part of the file that one reconstruction describes, from the
+ * A span: the part of the file that one reconstruction describes, from the
  * start of a chunk to the end of a chunk, and the units that fetch it.
  *
  *     planning -> fetching -> finished
  *
- * Chunks come in any order.  Spans are finished in the order of the file,
+ * Chunks arrive in any order.  Spans are finished in the order of the file,
  * because the hash of the file takes the chunk hashes in that order.
  */
 
@@ -32,8 +32,8 @@ struct xet_cli_span_s {
     xet_cli_span_t      *next;
     xet_cli_fetch_t     *fetch;
 
-    uint64_t             first;        /* bytes that are asked for */
-    uint64_t             last;         /* included */
+    uint64_t             first;        /* requested bytes */
+    uint64_t             last;         /* inclusive */
     uint64_t             start;        /* of the first chunk */
     uint64_t             end;          /* of the last chunk */
 
@@ -48,7 +48,7 @@ struct xet_cli_span_s {
     xet_cli_unit_t      *expired;
     xet_cli_use_t       *uses;
 
-    xet_cli_chunk_t     *chunks;       /* that have come */
+    xet_cli_chunk_t     *chunks;       /* received */
     size_t               nchunks;
     size_t               room;
 
@@ -70,10 +70,10 @@ struct xet_cli_fetch_s {
     uint64_t             size;         /* of the next span */
     uint64_t             done;         /* bytes, for the progress bar */
     unsigned             version;      /* of reconstructions */
-    unsigned             known:1;      /* the server has this version */
+    unsigned             known:1;      /* the server supports version */
     unsigned             planning:1;
     unsigned             last:1;       /* no span follows */
-    unsigned             kept:1;       /* chunks that were there before */
+    unsigned             kept:1;       /* some chunks were kept */
     int                  rc;           /* the first failure */
 
     xet_merkle_t         merkle;
@@ -144,9 +144,9 @@ xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d)
          ? xet_cli_download_run(h, d) : xet_cli_no_memory();
 
     if (rc == XET_CLI_OK && d->list && d->size != d->most) {
-        rc = xet_cli_failf(XET_CLI_FAULT, d->name, "has %" PRIu64 " bytes, and"
-                           " %" PRIu64 " in the %s", d->size, d->most,
-                           d->list);
+        rc = xet_cli_failf(XET_CLI_FAULT, d->name, "has %" PRIu64 " bytes"
+                           " instead of the %" PRIu64 " in the %s", d->size,
+                           d->most, d->list);
     }
 
     if (rc == XET_CLI_OK && d->digest) {
@@ -171,7 +171,8 @@ xet_cli_download_other(const char *name, const uint8_t *sha256)
     *xet_hash_print_plain((uint8_t *) text, sha256) = '\0';
 
     return xet_cli_failf(XET_CLI_FAULT, name,
-                         "is not what the server says: its SHA-256 is %s",
+                         "does not match the SHA-256 on the server; the data "
+                         "have %s",
                          text);
 }
 
@@ -212,7 +213,8 @@ xet_cli_download_run(xet_cli_http_t *h, xet_cli_download_t *d)
     if (rc == XET_CLI_OK && d->end != XET_CLI_DOWNLOAD_ALL && d->size < d->end)
     {
         rc = xet_cli_fail(XET_CLI_NETWORK, "server",
-                          "the reconstruction ends before the range");
+                          "the reconstruction ends before the end of the "
+                          "range");
     }
 
     if (rc == XET_CLI_OK && d->first == 0 && d->end == XET_CLI_DOWNLOAD_ALL) {
@@ -231,7 +233,7 @@ xet_cli_download_run(xet_cli_http_t *h, xet_cli_download_t *d)
 }
 
 
-/* The bytes that are asked for in one reconstruction. */
+/* Returns the bytes to request in one reconstruction. */
 
 static uint64_t
 xet_cli_download_window(const xet_cli_download_t *d)
@@ -355,7 +357,7 @@ xet_cli_download_planned(xet_cli_request_t *r)
     if (r->status == 416 && !w->planned
         && (w->first > f->d->first || xet_hash_is_zero(&f->d->hash)))
     {
-        /* the file is empty, or ends where the span before ended */
+        /* the file is empty, or ends with the previous span */
 
         f->planning = 0;
         f->last = 1;
@@ -410,9 +412,9 @@ xet_cli_download_planned(xet_cli_request_t *r)
 
 
 /*
- * A plan of very many chunks may be larger than the limits of plans.  Then the
- * span becomes half as large, and each later span twice as large as the one
- * before it, up to the usual size.
+ * A plan of very many chunks may exceed the limits of plans.  Then the span is
+ * halved, and each later span is twice as large as the one before it, up to
+ * the usual size.
  */
 
 static int
@@ -446,11 +448,11 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_span_t *w)
         return;
     }
 
-    /* a later span begins where a chunk does, right behind the one before */
+    /* a later span starts at a chunk, right after the previous span */
 
     if (w->first > f->d->first && w->plan.offset != 0) {
         f->rc = xet_cli_fail(XET_CLI_NETWORK, "server",
-                             "the reconstruction begins before the range");
+                             "the reconstruction starts before the range");
         return;
     }
 
@@ -460,12 +462,12 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_span_t *w)
         return;
     }
 
-    /* before any byte of the file comes, for the bytes would fill the disk */
+    /* checked before any data are fetched, which could fill the disk */
 
     if (w->end > f->d->most) {
         f->rc = xet_cli_failf(XET_CLI_FAULT, f->d->name,
-                              "has more than the %" PRIu64 " bytes that it "
-                              "should have", f->d->most);
+                              "is larger than the expected %" PRIu64
+                              " bytes", f->d->most);
         return;
     }
 
@@ -508,9 +510,9 @@ xet_cli_download_sum(xet_cli_download_t *d, const xet_cli_span_t *w)
 
 
 /*
- * Makes the units of w->plan, and w->data if the download is ordered.
- * XET_CLI_OK; XET_CLI_ERROR without memory or XET_CLI_NETWORK if the plan is
- * not of the bytes that were asked for, reported.
+ * Creates the units of w->plan, and w->data if the download is ordered.
+ * Returns XET_CLI_OK; XET_CLI_ERROR without memory, or XET_CLI_NETWORK if the
+ * plan is not for the requested bytes, reported.
  */
 
 static int
@@ -522,17 +524,17 @@ xet_cli_span_open(xet_cli_span_t *w)
 
     if (w->plan.offset > w->first) {
         return xet_cli_fail(XET_CLI_NETWORK, "server",
-                            "the reconstruction begins before the file");
+                            "the reconstruction starts before the file");
     }
 
     w->start = w->first - w->plan.offset;
     w->end = w->start + w->plan.raw_length;
 
-    /* some of what was asked for, and at most a chunk more */
+    /* at least one requested byte, and at most one chunk more */
 
     if (w->end <= w->first || w->end > w->last + XET_CHUNK_MAX) {
         return xet_cli_fail(XET_CLI_NETWORK, "server",
-                            "the reconstruction is of another range");
+                            "the reconstruction covers another range");
     }
 
     keep = w->fetch->d->ordered;
@@ -561,7 +563,7 @@ xet_cli_span_open(xet_cli_span_t *w)
 }
 
 
-/* Makes the uses, which each unit has in one piece, from the terms. */
+/* Creates the uses from the terms; those of a unit are contiguous. */
 
 static int
 xet_cli_span_uses(xet_cli_span_t *w)
@@ -649,8 +651,8 @@ xet_cli_download_units(xet_cli_fetch_t *f, xet_cli_span_t *w)
 
 
 /*
- * A xorb that was stored anew has another URL and may have other bytes; who
- * has the old ones still goes on with them.
+ * A xorb that was stored again has another URL and may have other bytes;
+ * running units that still get the old bytes continue.
  */
 
 static void
@@ -668,7 +670,7 @@ xet_cli_download_refreshed(xet_cli_fetch_t *f, xet_cli_span_t *w,
         xet_cli_plan_free(plan);
         f->d->passing = 1;
         f->rc = xet_cli_fail(XET_CLI_NETWORK, "server",
-                             "another reconstruction than before");
+                             "the reconstruction changed during the download");
         return;
     }
 
@@ -686,7 +688,7 @@ xet_cli_download_refreshed(xet_cli_fetch_t *f, xet_cli_span_t *w,
         }
     }
 
-    /* only the URLs of the new plan are kept */
+    /* keep only the URLs of the new plan */
 
     before = *plan;
 
@@ -749,7 +751,7 @@ xet_cli_download_fetched(xet_cli_request_t *r)
     u->running = 0;
     f->running--;
 
-    /* 404: another copy of the xorb may have taken the place of this one */
+    /* 404: the copy of the xorb may have been replaced */
 
     if ((r->status == 403 || r->status == 404)
         && w->refreshes < XET_CLI_DOWNLOAD_REFRESHES)
@@ -781,7 +783,7 @@ xet_cli_download_expired(xet_cli_fetch_t *f, xet_cli_unit_t *u)
 {
     xet_cli_span_t  *w = u->span;
 
-    /* many units may wait, and the answer of the server is of no use */
+    /* many units may wait, and the response is not needed */
 
     xet_cli_unit_free(u);
 
@@ -859,8 +861,9 @@ xet_cli_span_add(xet_cli_span_t *w, const xet_cli_chunk_t *chunk)
 
 
 /*
- * Finishes the complete spans at the front of the list: their chunks go into
- * the hash of the file, and in an ordered download their bytes to the sink.
+ * Finishes the complete spans at the start of the list: adds their chunks to
+ * the hash of the file, and in an ordered download passes their data to the
+ * sink.
  */
 
 static void
@@ -904,8 +907,8 @@ xet_cli_download_finish(xet_cli_fetch_t *f)
 
 
 /*
- * Sorts the chunks by offset.  XET_CLI_OK if they fill the span from start to
- * end without a gap, else XET_CLI_NETWORK, reported.
+ * Sorts the chunks by offset.  Returns XET_CLI_OK if they fill the span
+ * without a gap, else XET_CLI_NETWORK, reported.
  */
 
 static int
@@ -927,7 +930,8 @@ xet_cli_span_finish(xet_cli_span_t *w)
 
     if (i != w->nchunks || pos != w->end) {
         return xet_cli_failf(XET_CLI_NETWORK, "server",
-                             "what came has a gap at byte %llu of the file",
+                             "the received data have a gap at byte %llu of the "
+                             "file",
                              (unsigned long long) pos);
     }
 
@@ -974,7 +978,7 @@ xet_cli_download_verify(xet_cli_fetch_t *f)
     }
 
     return xet_cli_failf(XET_CLI_FAULT, "damaged",
-                         "what the server has as this file is %s",
+                         "the content on the server has the hash %s",
                          xet_cli_hash_string(&hash, text));
 }
 

@@ -2,12 +2,12 @@
 /*
  * xet get: downloads a file, or bytes of it.
  *
- * A whole file is written to NAME.xet-part, which is renamed to NAME when all
- * of it has been verified.  A download that a signal, the network or a server
- * that is down has broken off is resumed; any other failure removes the part.
- * A range of a file is written to a file of a random name, and is never
- * resumed.  To a pipe or a device the bytes are written in order, as they
- * come: whether the file was right is known only at its end.
+ * A whole file is written to NAME.xet-part, which is renamed to NAME after it
+ * was verified.  A download that was interrupted by a signal, the network or a
+ * failing server is resumed; any other failure removes the part.  A range of a
+ * file is written to a temporary file, and never resumed.  To a pipe or a
+ * device data are written in order, as they arrive: whether the file was
+ * correct is known only at the end.
  */
 
 
@@ -26,8 +26,8 @@ typedef struct {
     int                    fd;         /* of a stream or of a range */
     unsigned               stream:1;
     unsigned               ranged:1;
-    uint64_t               size;       /* of the file, 0: not known */
-    const xet_cli_want_t  *want;       /* NULL: what has this hash */
+    uint64_t               size;       /* 0: unknown */
+    const xet_cli_want_t  *want;       /* NULL: the file is named by its hash */
     xet_cli_download_t     download;
     xet_cli_part_t         part;
 } xet_cli_get_t;
@@ -165,8 +165,8 @@ xet_cli_get_open(xet_cli_get_t *g)
     }
 
     /*
-     * Only a name that was given may be a pipe or a device: one that lies at
-     * the default name was put there by somebody else.
+     * Only a given name may be a pipe or a device: one with the default name
+     * was put there by somebody else.
      */
 
     g->stream = args->value[XET_CLI_OPT_OUTPUT]
@@ -174,7 +174,7 @@ xet_cli_get_open(xet_cli_get_t *g)
 
     g->download.name = g->output;
 
-    /* for the progress bar and as a bound; not every server has this route */
+    /* for the progress bar and as a limit; not all servers have this route */
 
     if (!args->value[XET_CLI_OPT_RANGE]
         && xet_cli_download_size(g->http, &g->download.hash, 1, &g->size)
@@ -213,7 +213,7 @@ xet_cli_get_range(xet_cli_get_t *g, const char *text)
 
     if (status != XET_OK) {
         return xet_cli_fail(XET_CLI_USAGE, text,
-                            "a range is A-B, A- or -N, in bytes");
+                            "invalid range; expected A-B, A- or -N in bytes");
     }
 
     rc = g->want ? XET_CLI_OK
@@ -239,7 +239,7 @@ xet_cli_get_range(xet_cli_get_t *g, const char *text)
 }
 
 
-/* Writes to a stream, or a range to a file. */
+/* Writes to a stream, or writes a range to a file. */
 
 static int
 xet_cli_get_bytes(xet_cli_get_t *g)
@@ -258,7 +258,7 @@ xet_cli_get_bytes(xet_cli_get_t *g)
     d->sink = xet_cli_get_sink;
     d->ctx = g;
 
-    /* what went down a pipe is told to be wrong when all of it has */
+    /* the SHA-256 of a stream is checked at its end */
 
     if (g->stream && g->want && !g->ranged) {
         d->sha256 = g->want->sha256;
@@ -270,7 +270,7 @@ xet_cli_get_bytes(xet_cli_get_t *g)
 }
 
 
-/* Cuts off the bytes of the first and last chunk that are out of the range. */
+/* Cuts off the bytes of the first and last chunk outside the range. */
 
 static int
 xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
@@ -304,7 +304,7 @@ xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
 }
 
 
-/* Prints nothing if the file itself went to the standard output. */
+/* Prints nothing if the file was written to the standard output. */
 
 static int
 xet_cli_get_print(xet_cli_get_t *g)

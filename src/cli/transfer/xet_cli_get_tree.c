@@ -1,22 +1,22 @@
 
 /*
- * xet get --recursive: the files of a manifest, which is what "xet put --json"
- * has printed.
+ * xet get --recursive: downloads the files of a manifest, which "xet put
+ * --json" has printed.  Other members are ignored.
  *
  *     {"file":"a/b","hash":"...","size":1,"executable":true}
  *     {"folder":"c"}
  *
- * A name that git, Windows or a client takes for something of its own ends the
- * get, or is left out with --names skip (xet_hub_path.c): a manifest, or a Hub,
- * may be a stranger's.
+ * A name that git, Windows or a client treats specially (xet_hub_path.c) ends
+ * the get, or with --names skip is skipped: a manifest or a Hub may be
+ * untrusted.
  *
- * Other members are ignored.  A file that is there with the same bytes is left
- * as it is, so that a get that was broken off is resumed.  What came of a file
- * that fails is kept for the next get if the reason may pass, else removed.
- * A signal and a failure of the network or the server end the get; after any
- * other failure the next file is fetched.  Files get their names many at a
- * time, after a sync, except those of other file systems that are mounted in
- * the folder, which are synced one by one.
+ * An existing file with the same content is left alone, so an interrupted get
+ * is resumed.  The data of a failed file are kept for the next get if the
+ * failure may be temporary, else removed.  A signal or a failure of the
+ * network or the server ends the get; after any other failure the next file is
+ * fetched.  Files get their names in batches, after a sync, except files on
+ * other file systems that are mounted in the folder, which are synced one by
+ * one.
  */
 
 
@@ -36,14 +36,13 @@
 
 
 /*
- * A file of the tree.  Complete ones wait for their names, because a file gets
- * its name when it is on the disk, and one sync for many files takes hardly
- * longer than for one.  One that waits holds two descriptors, of its folder and
- * of its lock.
+ * A file of the tree.  Complete files wait for their names: a file gets its
+ * name after a sync, and one sync for many files takes hardly longer than for
+ * one.  A waiting file holds two descriptors, for its folder and its lock.
  */
 
 typedef struct {
-    xet_cli_want_t           want;     /* without a SHA-256 once it waits */
+    xet_cli_want_t           want;     /* without a SHA-256 while waiting */
     uint64_t                 received;
     xet_cli_part_t           part;
 } xet_cli_get_tree_file_t;
@@ -55,18 +54,18 @@ struct xet_cli_get_tree_s {
     uint64_t                 parallel;
     int                      root;
     dev_t                    device;   /* of the root */
-    const char              *name;     /* of the manifest, or of the folder */
+    const char              *name;     /* of the manifest or the folder */
 
     unsigned                 line;     /* of the manifest */
     xet_cli_get_tree_file_t  file;     /* of this line */
 
     unsigned                 skip:1;   /* --names */
     unsigned                 any:1;
-    unsigned                 refused:1;        /* a name was */
+    unsigned                 refused:1;        /* an unsafe name was found */
 
     xet_cli_get_tree_file_t  waiting[XET_CLI_GET_TREE_FILES];
     unsigned                 count;
-    unsigned                 most;     /* files, as descriptors allow */
+    unsigned                 most;     /* limit of waiting files */
     uint64_t                 bytes;
 };
 
@@ -102,8 +101,8 @@ xet_cli_get_tree(const xet_cli_args_t *args)
     xet_cli_get_tree_t  *g;
 
     if (args->value[XET_CLI_OPT_RANGE]) {
-        return xet_cli_fail(XET_CLI_USAGE, "get", "there are no ranges of a "
-                            "manifest");
+        return xet_cli_fail(XET_CLI_USAGE, "get",
+                            "--range does not apply to a manifest");
     }
 
     in = xet_cli_open(args->operands[0]);
@@ -164,7 +163,7 @@ xet_cli_get_tree_begin(const xet_cli_args_t *args, xet_cli_http_t *h,
 }
 
 
-/* The files that wait are complete, also after a failure. */
+/* Also after a failure, the waiting files are complete and get their names. */
 
 int
 xet_cli_get_tree_end(xet_cli_get_tree_t *g, int rc)
@@ -213,7 +212,7 @@ xet_cli_get_tree_open(xet_cli_get_tree_t *g, const char *folder)
     g->device = st.st_dev;
     g->most = XET_CLI_GET_TREE_FILES;
 
-    /* the other half of the descriptors is for everything else */
+    /* use half of the descriptors */
 
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0
         && limit.rlim_cur / 4 < g->most)
@@ -239,19 +238,20 @@ xet_cli_get_tree_names(xet_cli_get_tree_t *g)
 
     return (g->skip || g->any)
            ? XET_CLI_OK
-           : xet_cli_fail(XET_CLI_USAGE, names, "is not one of refuse, skip "
-                          "and any");
+           : xet_cli_fail(XET_CLI_USAGE, names,
+                          "unknown value of --names; expected refuse, skip or "
+                          "any");
 }
 
 
-/* Whether a path is written; else *rc says whether that is a failure. */
+/* Whether a path may be written; if not, *rc says whether this is a failure. */
 
 static int
 xet_cli_get_tree_safe(xet_cli_get_tree_t *g, const char *path, int *rc)
 {
     *rc = XET_CLI_OK;
 
-    if (g->any || xet_cli_tree_safe(path, "is not written")) {
+    if (g->any || xet_cli_tree_safe(path, "not written")) {
         return 1;
     }
 
@@ -285,7 +285,7 @@ xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in)
         return xet_cli_no_memory();
     }
 
-    /* what is wrong with the network is wrong for the next file, too */
+    /* a network failure would also affect the next file */
 
     while (rc < XET_CLI_NETWORK && !g->refused
            && fgets(line, XET_CLI_GET_TREE_LINE, in) != NULL)
@@ -294,7 +294,7 @@ xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in)
         len = strlen(line);
 
         if (len == 0 || (line[len - 1] != '\n' && !feof(in))) {
-            rc = xet_cli_get_tree_fault(g, "is too long, or has a zero byte");
+            rc = xet_cli_get_tree_fault(g, "too long, or has a zero byte");
             break;
         }
 
@@ -303,7 +303,7 @@ xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in)
 
     if (ferror(in)) {
         rc = xet_cli_worse(rc, xet_cli_fail(XET_CLI_ERROR, g->name,
-                                            "can't be read"));
+                                            "cannot be read"));
     }
 
     free(line);
@@ -339,8 +339,9 @@ xet_cli_get_tree_line(xet_cli_get_tree_t *g, const char *text, size_t len)
                || !xet_cli_json_get_hash(line, "hash", &want.hash)
                || !xet_cli_json_get_u64(line, "size", &want.size))
     {
-        rc = xet_cli_get_tree_fault(g, "is no file with a hash, a size and "
-                                    "a path inside of the folder");
+        rc = xet_cli_get_tree_fault(g,
+                                    "expected a file with a hash, a size and a "
+                                    "path inside the folder");
 
     } else {
         rc = xet_cli_get_tree_want(g, &want);
@@ -360,7 +361,7 @@ xet_cli_get_tree_want(xet_cli_get_tree_t *g, const xet_cli_want_t *want)
 
     if (!xet_cli_tree_path_ok(want->path)) {
         return xet_cli_fail(XET_CLI_FAULT, want->path,
-                            "is no path inside of the folder");
+                            "is not a path inside the folder");
     }
 
     if (!xet_cli_get_tree_safe(g, want->path, &rc)) {
@@ -387,7 +388,7 @@ xet_cli_get_tree_want(xet_cli_get_tree_t *g, const xet_cli_want_t *want)
 static int
 xet_cli_get_tree_fault(xet_cli_get_tree_t *g, const char *text)
 {
-    return xet_cli_failf(XET_CLI_FAULT, g->name, "line %u %s", g->line,
+    return xet_cli_failf(XET_CLI_FAULT, g->name, "line %u: %s", g->line,
                          text);
 }
 
@@ -446,7 +447,7 @@ xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
         return xet_cli_get_tree_fetch(g, folder, base, far);
     }
 
-    /* an earlier get may have been broken off before its sync */
+    /* an earlier get may have been interrupted before its sync */
 
     g->file.received = 0;
 
@@ -490,9 +491,9 @@ xet_cli_get_tree_fetch(xet_cli_get_tree_t *g, int folder, const char *base,
 
 
 /*
- * The file of the line is complete, and waits for its name; when there are
- * enough files, all get their names.  XET_CLI_OK, or the worst exit code of all
- * failures, reported.
+ * Lets a complete file wait for its name; if enough files wait, all get their
+ * names.  Returns XET_CLI_OK, or the worst exit code of all failures,
+ * reported.
  */
 
 static int
@@ -531,7 +532,7 @@ xet_cli_get_tree_wait(xet_cli_get_tree_t *g)
 }
 
 
-/* Syncs, and gives all files that wait their names. */
+/* Syncs, and gives all waiting files their names. */
 
 static int
 xet_cli_get_tree_name(xet_cli_get_tree_t *g)
@@ -578,8 +579,8 @@ xet_cli_get_tree_name(xet_cli_get_tree_t *g)
 
 
 /*
- * Whether the file is there with the same bytes; makes it executable then, if
- * it is to be.  A file that cannot be opened is replaced without a report.
+ * Whether the file exists with the same content; if so, makes it executable if
+ * needed.  A file that cannot be opened is replaced without a report.
  */
 
 static int
@@ -624,8 +625,8 @@ xet_cli_get_tree_there(xet_cli_get_tree_t *g, int folder, const char *base)
 
 
 /*
- * Prints a file that has its name; before that syncs the file system of its
- * folder, the file and all folders that were made for it, unless it is -1.
+ * Prints a finished file.  Unless folder is -1, first syncs its file system:
+ * the file and all folders that were created for it.
  */
 
 static int

@@ -1,9 +1,9 @@
 
 /*
- * HTTP: what requests may send where, redirects, retries, waiting.
+ * HTTP client: credentials, redirections, retries, delays.
  *
- * A request is in one of three places: under way (src/store/net), in the list
- * of those that wait for their next attempt, or with its owner.
+ * A request is in one of three places: running (src/store/net), in the list of
+ * requests that wait for their next attempt, or with its owner.
  */
 
 
@@ -26,23 +26,23 @@
 #define XET_CLI_HTTP_BACKOFF_MAX  60000
 
 #define XET_CLI_REQUEST_CONNECT   30000  /* ms */
-#define XET_CLI_REQUEST_SILENCE   300  /* s without a byte */
+#define XET_CLI_REQUEST_SILENCE   300  /* s without data */
 #define XET_CLI_REQUEST_BUFFER    (256 * 1024)
 #define XET_CLI_REQUEST_PLACES    5    /* redirections of a request */
 
 
-/* What all requests of a command have in common. */
+/* Shared by all requests of a command. */
 
 struct xet_cli_http_s {
     xet_net_t          *net;
     char               *endpoint;
     const char         *token_file;
     const char         *token;
-    xet_cli_renew_pt    renew;         /* NULL: the token stays */
+    xet_cli_renew_pt    renew;         /* NULL: the token does not change */
     void               *renew_ctx;
     unsigned            insecure:1;    /* tokens may be sent without TLS */
     unsigned            retries;
-    unsigned            active;        /* under way or waiting */
+    unsigned            active;        /* running or waiting */
     unsigned            seed;
     xet_cli_request_t  *waiting;
 };
@@ -81,7 +81,7 @@ xet_cli_http_create(const xet_cli_args_t *args, int *rc)
         && args->value[XET_CLI_OPT_URL] == NULL)
     {
         *rc = xet_cli_fail(XET_CLI_USAGE, "endpoint",
-                           "give --endpoint or XET_ENDPOINT");
+                           "set --endpoint or XET_ENDPOINT");
         return NULL;
     }
 
@@ -247,7 +247,7 @@ xet_cli_http_start(xet_cli_http_t *h, xet_cli_request_t *r)
 
 
 /*
- * A request that cannot be set up ends in xet_cli_http_step(), too: its done
+ * A request that cannot be set up also ends in xet_cli_http_step(): its done
  * handler is never called from here.
  */
 
@@ -351,9 +351,9 @@ xet_cli_http_ended(xet_net_request_t *net)
 
     if (r->large) {
 
-        /* libcurl calls it a failure of writing */
+        /* libcurl reports it as a write error */
 
-        strcpy(r->error, "the answer is too long");
+        strcpy(r->error, "the response is too long");
 
     } else if (net->rc != XET_NET_OK && !r->refused) {
         r->status = 0;
@@ -401,7 +401,7 @@ xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r)
     shift = (r->attempts < 8) ? r->attempts - 1 : 7;
     wait = (uint64_t) XET_CLI_HTTP_BACKOFF << shift;
 
-    /* random, or requests refused together would come back together */
+    /* random, so that requests that failed together are not retried together */
 
     wait = wait * 3 / 4 + (uint64_t) rand_r(&h->seed) % (wait / 2);
 
@@ -412,7 +412,7 @@ xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r)
 
     r->due = xet_cli_now() + wait;
 
-    /* the attempt may have been done, though it has failed */
+    /* the attempt may have succeeded on the server */
 
     r->lost = r->lost || (r->net.rc == XET_NET_OK
                           ? r->status >= 500 : r->net.rc != XET_NET_UNSENT);
@@ -503,7 +503,7 @@ xet_cli_http_free(xet_cli_request_t *r)
 
     if (r->http) {
 
-        /* the caller gives up a request that is still going on */
+        /* the caller cancels a running request */
 
         for (link = &r->http->waiting; *link; link = &(*link)->next) {
 
@@ -537,7 +537,9 @@ xet_cli_http_passing(const xet_cli_request_t *r)
 }
 
 
-/* Where libcurl cannot parse the text, all before an @ may be a password. */
+/*
+ * If libcurl cannot parse the text, everything before an @ may be a password.
+ */
 
 const char *
 xet_cli_http_text(const char *url, char text[XET_CLI_HTTP_TEXT])
@@ -607,7 +609,7 @@ xet_cli_http_gone(const xet_cli_request_t *r, const char *code)
 }
 
 
-/* A Hub says it in a header, and as a text where the API has an object. */
+/* A Hub sends code and message in headers, or the error as a string. */
 
 int
 xet_cli_http_fail(const xet_cli_request_t *r)
@@ -649,8 +651,8 @@ xet_cli_http_fail(const xet_cli_request_t *r)
 
 
 /*
- * Starts an attempt.  XET_CLI_OK, or XET_CLI_ERROR with the reason in r->error;
- * no reason: there is no memory.
+ * Starts an attempt.  Returns XET_CLI_OK, or XET_CLI_ERROR with the reason in
+ * r->error; an empty reason: no memory.
  */
 
 static int
@@ -713,7 +715,7 @@ xet_cli_request_credentials(xet_cli_request_t *r)
 }
 
 
-/* Adds the token, if there is one; a Hub may give one of 64,000 characters. */
+/* Adds the token, if any; that of a Hub may have 64,000 characters. */
 
 static int
 xet_cli_request_authorize(xet_cli_request_t *r)
@@ -730,7 +732,7 @@ xet_cli_request_authorize(xet_cli_request_t *r)
                            : r->http->token;
 
     if (r->http->renew && token == NULL) {
-        snprintf(r->error, sizeof(r->error), "there is no token for it");
+        snprintf(r->error, sizeof(r->error), "no token is available");
         return XET_CLI_ERROR;
     }
 
@@ -771,7 +773,7 @@ xet_cli_request_authorize(xet_cli_request_t *r)
 
     } else if (!xet_cli_request_token_ok(line + sizeof(prefix) - 1)) {
         snprintf(r->error, sizeof(r->error),
-                 "the token has characters that tokens do not have");
+                 "the token has invalid characters");
         rc = XET_CLI_ERROR;
 
     } else {
@@ -827,8 +829,7 @@ xet_cli_request_token_ok(const char *token)
 
 
 /*
- * The place that a request is sent to, parsed by libcurl, as it does for the
- * transfer; NULL: it is no URL.
+ * Parses the URL of a request by libcurl, as for the transfer; NULL: invalid.
  */
 
 static CURLU *
@@ -858,7 +859,7 @@ xet_cli_url_parse(const char *text)
 }
 
 
-/* Whether the URL has a user or a password; 0 if it is no URL. */
+/* Whether the URL has a user or a password; 0 if it is invalid. */
 
 static int
 xet_cli_request_user(const xet_cli_request_t *r)
@@ -882,9 +883,9 @@ xet_cli_request_user(const xet_cli_request_t *r)
 
 
 /*
- * XET_CLI_OK if the credentials of a request may be sent: by TLS, to this
- * machine, or anywhere with --insecure-token.  A request to this machine must
- * not go through a proxy, and "localhost" is this machine without a lookup.
+ * Returns XET_CLI_OK if the credentials of a request may be sent: by TLS, to
+ * this machine, or anywhere with --insecure-token.  A request to this machine
+ * must not use a proxy; "localhost" is this machine without a lookup.
  */
 
 static int
@@ -904,7 +905,7 @@ xet_cli_request_protected(xet_cli_request_t *r, const char *what)
         || curl_url_get(url, CURLUPART_HOST, &host, 0) != CURLUE_OK)
     {
         rc = XET_CLI_ERROR;
-        snprintf(r->error, sizeof(r->error), "this is no URL");
+        snprintf(r->error, sizeof(r->error), "invalid URL");
 
     } else if (strcmp(scheme, "https") == 0) {
         r->tls = 1;
@@ -914,8 +915,9 @@ xet_cli_request_protected(xet_cli_request_t *r, const char *what)
 
     } else if (!r->http->insecure) {
         rc = XET_CLI_ERROR;
-        snprintf(r->error, sizeof(r->error), "%s would be sent without TLS; "
-                 "--insecure-token allows it", what);
+        snprintf(r->error, sizeof(r->error),
+                 "refusing to send %s without TLS; --insecure-token allows it",
+                 what);
     }
 
     curl_free(scheme);
@@ -940,7 +942,7 @@ xet_cli_request_local(const char *host)
 }
 
 
-/* Forgets redirections: the next attempt is sent to r->url. */
+/* Drops redirections: the next attempt goes to r->url. */
 
 static void
 xet_cli_request_origin(xet_cli_request_t *r)
@@ -955,8 +957,8 @@ xet_cli_request_origin(xet_cli_request_t *r)
 
 
 /*
- * Whether the answer was a redirection, so that the request must be sent again,
- * to the place that it now has.  Only a GET is sent elsewhere.
+ * Whether the response was a redirection, so that the request must be sent
+ * again, to r->place.  Only a GET is redirected.
  */
 
 static int
@@ -990,8 +992,8 @@ xet_cli_request_redirect(xet_cli_request_t *r)
 
 
 /*
- * A user and a password in the URL are sent to the same origin only.  libcurl
- * gives both in their encoded form, and takes them in it.
+ * Keeps user and password of the URL for the same origin only. libcurl returns
+ * and takes both in encoded form.
  */
 
 static int

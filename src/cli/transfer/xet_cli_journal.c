@@ -1,7 +1,5 @@
 
-/*
- * What a put has sent.
- */
+/* The journal of a put, for resuming it. */
 
 
 #include <dirent.h>
@@ -24,7 +22,7 @@
 #define XET_CLI_JOURNAL_HEAD    48
 #define XET_CLI_JOURNAL_CHUNK   36
 
-#define XET_CLI_JOURNAL_MAX     (256 * 1024 * 1024)   /* some 450 GB */
+#define XET_CLI_JOURNAL_MAX     (256 * 1024 * 1024)   /* about 450 GB of data */
 #define XET_CLI_JOURNAL_AGE     (7 * 86400)           /* s */
 
 
@@ -70,7 +68,7 @@ xet_cli_journal_open(xet_cli_journal_t *j, const xet_cli_args_t *args,
     if (flock(j->fd, LOCK_EX | LOCK_NB) != 0 || fstat(j->fd, &st) != 0
         || st.st_nlink == 0)
     {
-        /* another process runs the same command, or has just finished it */
+        /* another process runs the same command, or has just finished */
 
         xet_cli_journal_close(j, 0);
         return XET_CLI_OK;
@@ -86,8 +84,8 @@ xet_cli_journal_open(xet_cli_journal_t *j, const xet_cli_args_t *args,
 
 
 /*
- * Opens the folder of journals, and makes it with all folders above it.  -1 if
- * there is no place for it, or if other users own it or may write into it.
+ * Opens the folder of journals, which is created with its parents.  Returns -1
+ * if it cannot be created, or if others own it or may write to it.
  */
 
 static int
@@ -151,7 +149,7 @@ xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
 
     if (cwd == NULL && errno != ENOMEM) {
 
-        /* the folder has gone: there is nothing to come back to */
+        /* the current folder was deleted: nothing can be resumed here */
 
         xet_cli_journal_close(j, 0);
         return XET_CLI_OK;
@@ -177,7 +175,7 @@ xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
 
     if (place) {
 
-        /* with a zero byte in front no operand is mistaken for it */
+        /* the zero byte distinguishes it from operands */
 
         EVP_DigestUpdate(ctx, "", 1);
         EVP_DigestUpdate(ctx, place, strlen(place) + 1);
@@ -197,7 +195,7 @@ xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
 }
 
 
-/* Reads the records, and cuts the journal off behind the last good one. */
+/* Reads the records, and truncates the journal after the last valid one. */
 
 static int
 xet_cli_journal_load(xet_cli_journal_t *j, xet_cli_xorbs_t *x)
@@ -237,7 +235,7 @@ xet_cli_journal_load(xet_cli_journal_t *j, xet_cli_xorbs_t *x)
 }
 
 
-/* Reads the record at j->size; 0: there is none, or it is not good. */
+/* Reads the record at j->size; returns 0 if there is no valid one. */
 
 static int
 xet_cli_journal_record(xet_cli_journal_t *j, uint8_t *buffer,
@@ -281,9 +279,9 @@ xet_cli_journal_record(xet_cli_journal_t *j, uint8_t *buffer,
 
 
 /*
- * Makes the lists of a xorb from the pairs of chunk hash and length of its
+ * Builds the lists of a xorb from the pairs of chunk hash and length in its
  * record.  The hashes are moved together at the start of the buffer, the raw
- * ends are written behind the room for the longest record.  Returns 1, or 0 if
+ * ends are written after the room for the longest record.  Returns 1, or 0 if
  * the chunks do not have the hash and the raw size of the xorb.
  */
 
@@ -328,7 +326,7 @@ xet_cli_journal_parse(uint8_t *record, xet_xorb_list_t *xorb)
 }
 
 
-/* A failure to write is no error: the xorb would only be sent again. */
+/* A failed write is no error: the xorb would only be sent again. */
 
 void
 xet_cli_journal_add(xet_cli_journal_t *j, const xet_xorb_list_t *xorb)
@@ -381,7 +379,7 @@ xet_cli_journal_add(xet_cli_journal_t *j, const xet_xorb_list_t *xorb)
 }
 
 
-/* Makes the file of the journal, for the first acknowledged xorb. */
+/* Creates the journal, for the first acknowledged xorb. */
 
 static int
 xet_cli_journal_make(xet_cli_journal_t *j)

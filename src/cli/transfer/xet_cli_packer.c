@@ -1,6 +1,7 @@
 
 /*
- * Packs files for an upload.
+ * Packs files for an upload: cuts them into chunks, and builds xorbs and
+ * terms.
  */
 
 
@@ -13,8 +14,8 @@
 
 
 #define XET_CLI_PACKER_PIECE  (8 * 1024 * 1024)
-#define XET_CLI_PACKER_AHEAD  1024     /* chunks: all of a piece */
-#define XET_CLI_PACKER_KNOWN  (8 * 1024 * 1024)   /* chunks, some 500 GB */
+#define XET_CLI_PACKER_AHEAD  1024     /* chunks: a whole piece */
+#define XET_CLI_PACKER_KNOWN  (8 * 1024 * 1024)   /* chunks, about 500 GB */
 
 
 /* Offsets in the footer of a shard. */
@@ -23,11 +24,11 @@
 #define XET_CLI_PACKER_FOOTER_EXPIRES  112
 
 
-/* An answer to a dedup query while it is read. */
+/* Parses the response to a dedup query. */
 
 typedef struct {
     xet_ingest_t     *in;
-    const uint8_t    *key;             /* NULL: hashes are in clear */
+    const uint8_t    *key;             /* NULL: hashes are not keyed */
     xet_xorb_list_t   xorb;
     uint32_t          n;               /* chunks of the xorb so far */
     uint8_t          *hashes;
@@ -82,7 +83,7 @@ xet_cli_packer_free(xet_cli_packer_t *p)
 }
 
 
-/* Makes the core, which knows the xorbs of the upload from the start. */
+/* Creates the core, and tells it the xorbs of the upload. */
 
 static int
 xet_cli_packer_open(xet_cli_packer_t *p)
@@ -123,7 +124,7 @@ xet_cli_packer_open(xet_cli_packer_t *p)
 }
 
 
-/* Hashes of dedup answers are chosen by the server. */
+/* A random seed for hash tables, since the server chooses dedup hashes. */
 
 static void
 xet_cli_packer_seed(uint64_t *seed)
@@ -137,7 +138,7 @@ xet_cli_packer_seed(uint64_t *seed)
         return;
     }
 
-    /* there is no randomness: at worst a put is slower */
+    /* without randomness a put can only be slower */
 
     for (i = 0; i < XET_KNOWN_SEED; i++) {
         seed[i] = (xet_cli_now() + i) * UINT64_C(0x9e3779b97f4a7c15);
@@ -229,7 +230,7 @@ xet_cli_packer_stream(xet_cli_packer_t *p, FILE *in)
         }
 
         if (ferror(in)) {
-            return xet_cli_fail(XET_CLI_ERROR, file->name, "can't be read");
+            return xet_cli_fail(XET_CLI_ERROR, file->name, "cannot be read");
         }
 
         EVP_DigestUpdate(p->sha256, p->piece, n);
@@ -274,8 +275,8 @@ xet_cli_packer_feed(xet_cli_packer_t *p, size_t len)
 
 
 /*
- * Does what the core wants after a call that has returned status.  Returns 1
- * if the call is to be repeated, else 0 and the exit code in *rc.
+ * Does what the core wants after a call that returned status.  Returns 1 if
+ * the call must be repeated, else 0 with the exit code in *rc.
  */
 
 static int
@@ -314,8 +315,8 @@ xet_cli_packer_serve(xet_cli_packer_t *p, xet_status_t status, int *rc)
 
 /*
  * Asks the server for the chunk that the core wants, while xorbs are sent.  A
- * query that fails is a miss: the chunk is sent then, and the upload shows
- * what is wrong.
+ * failed query is a miss: then the chunk is sent, and the upload reports what
+ * is wrong.
  */
 
 static int
@@ -344,11 +345,11 @@ xet_cli_packer_query(xet_cli_packer_t *p)
 
 
 /*
- * Adds the xorbs of an answer to the known ones of the core: a shard that lists
- * xorbs which the server has, with chunk hashes under a key.  One that does not
- * end in a footer of XET_SHARD_FOOTER_VERSION or is malformed is ignored, and
- * so is one that has expired: its key, if it has one, is no longer the key of
- * other answers, and its xorbs may be gone.
+ * Adds the xorbs of a dedup response to those known to the core.  The response
+ * is a shard that lists xorbs on the server, with chunk hashes under a key.
+ * It is ignored if it has no footer of XET_SHARD_FOOTER_VERSION, is malformed
+ * or has expired: then its key is no longer that of other responses, and its
+ * xorbs may be gone.
  */
 
 static int
@@ -442,7 +443,7 @@ xet_cli_packer_write(void *ctx, const uint8_t *data, size_t len)
 }
 
 
-/* Terms come in the order of the chunks, so p->hashes is a queue. */
+/* Terms arrive in the order of the chunks, so p->hashes is a queue. */
 
 static xet_status_t
 xet_cli_packer_chunk(void *ctx, const xet_hash_t *hash)
@@ -500,7 +501,7 @@ xet_cli_packer_term(void *ctx, const xet_ingest_term_t *term)
     p->hash_first += n;
     p->terms++;
 
-    /* moved only when no more hashes are left than were taken */
+    /* moved only if at most half of the hashes are left */
 
     if (p->hash_first >= p->hash_end - p->hash_first) {
         p->hash_end -= p->hash_first;
@@ -524,7 +525,7 @@ xet_cli_packer_commit(xet_cli_packer_t *p)
 
     rc = rc ? rc : xet_cli_upload_commit(p->upload, p->files, p->nfiles);
 
-    /* the core still knows the xorbs that the upload has forgotten */
+    /* the core still knows the xorbs that the upload has dropped */
 
     if (p->upload->refused) {
         xet_ingest_destroy(p->core);

@@ -1,7 +1,5 @@
 
-/*
- * A download that is not complete.
- */
+/* An incomplete download: its data and its state, see xet_cli_transfer.h. */
 
 
 #include <errno.h>
@@ -80,9 +78,10 @@ xet_cli_part_fetch(xet_cli_part_t *p, xet_cli_http_t *h,
 
 
 /*
- * Opens or makes both files for a target, whose name is copied; bytes of a
- * file with another hash are dropped.  XET_CLI_OK, XET_CLI_INTERRUPTED, or
- * XET_CLI_ERROR, reported; then nothing is to be closed.
+ * Opens or creates both files for a target, whose name is copied; data of a
+ * file with another hash are dropped.  Returns XET_CLI_OK,
+ * XET_CLI_INTERRUPTED, or XET_CLI_ERROR, reported; then nothing needs to be
+ * closed.
  */
 
 static int
@@ -141,10 +140,10 @@ xet_cli_part_open(xet_cli_part_t *p, int folder, const char *target,
 
 
 /*
- * The lock of the state is the lock of both files.  A state file that has lost
- * its name belongs to a download that has just ended: another one is opened.
- * A part is made after its state and removed before it, so that a file of its
- * name without a state is not of a download.
+ * The lock of the state is the lock of both files.  A state file without a
+ * link belongs to a download that has just ended: then it is opened again.  A
+ * part is created after its state and removed before it, so a file of its name
+ * without a state is not from a download.
  */
 
 static int
@@ -165,7 +164,7 @@ xet_cli_part_files(xet_cli_part_t *p)
 
             return xet_cli_fail(XET_CLI_ERROR, p->state,
                                 (errno == EWOULDBLOCK)
-                                ? "another download of it is going on"
+                                ? "another download of this file is running"
                                 : strerror(errno));
         }
 
@@ -193,8 +192,7 @@ xet_cli_part_files(xet_cli_part_t *p)
         p->part_fd = -1;
 
         return xet_cli_fail(XET_CLI_ERROR, p->part,
-                            "is there, and is not of a download that broke "
-                            "off");
+                            "exists and is not from an interrupted download");
     }
 
     return XET_CLI_OK;
@@ -232,8 +230,7 @@ xet_cli_part_load(xet_cli_part_t *p, const xet_hash_t *hash)
         || memcmp(data, head, len < 8 ? len : 8) != 0)
     {
         rc = xet_cli_fail(XET_CLI_ERROR, p->state,
-                          "is there, and is not of a download that broke "
-                          "off");
+                          "exists and is not from an interrupted download");
 
     } else if (len < sizeof(head) || memcmp(data, head, sizeof(head)) != 0) {
         rc = xet_cli_part_reset(p, hash);
@@ -340,13 +337,8 @@ xet_cli_part_reset(xet_cli_part_t *p, const xet_hash_t *hash)
 
 
 /*
- * Chunks that were there have the hash that came with them, and may be those
- * of a copy that was damaged then: without them all may be right.
- */
-
-/*
- * Downloads what is missing; the whole file again if the bytes that were there
- * are wrong.
+ * Downloads what is missing.  If the file is wrong, kept chunks may be from a
+ * copy that was damaged then: so the whole file is downloaded again.
  */
 
 static int
@@ -461,8 +453,8 @@ xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk)
 
 
 /*
- * Reads what has come and holds its SHA-256 against this one.  In order: bytes
- * came in any; of a small file they are in memory.
+ * Reads the data and compares their SHA-256.  Chunks arrive in any order, so
+ * this is a second pass; a small file is still in memory.
  */
 
 static int
@@ -485,7 +477,7 @@ xet_cli_part_sha256(xet_cli_part_t *p, uint64_t size, const uint8_t *sha256,
 }
 
 
-/* Lets everybody run the file who may read it. */
+/* Makes a file executable for all who may read it. */
 
 int
 xet_cli_part_mode(int fd, const char *name)
@@ -498,14 +490,14 @@ xet_cli_part_mode(int fd, const char *name)
 }
 
 
-/* Cuts the part to its size, and with sync syncs it. */
+/* Truncates the part to its size, and with sync syncs it. */
 
 static int
 xet_cli_part_ready(xet_cli_part_t *p, uint64_t size, int sync)
 {
     int  rc;
 
-    /* a part that waits may still be kept, and then needs its records */
+    /* a waiting part may still be kept, and then needs its records */
 
     rc = sync ? XET_CLI_OK : xet_cli_part_flush(p);
 
@@ -559,23 +551,23 @@ xet_cli_part_stop(xet_cli_part_t *p, int keep)
 {
     if (p->part == NULL) {
 
-        /* the part has been renamed and closed already */
+        /* the part was already renamed and closed */
 
         return;
     }
 
     if (keep && p->unread) {
 
-        /* nobody knows how much it is */
+        /* the amount is unknown */
 
         (void) xet_cli_failf(XET_CLI_OK, p->target,
-                             "what came before is kept in %s, the same "
-                             "command goes on from there", p->part);
+                             "earlier data are kept in %s; run the same "
+                             "command to resume", p->part);
 
     } else if (keep && p->have) {
         (void) xet_cli_failf(XET_CLI_OK, p->target,
-                             "%" PRIu64 " bytes are kept in %s, the same "
-                             "command goes on from there", p->have, p->part);
+                             "%" PRIu64 " bytes are kept in %s; run the same "
+                             "command to resume", p->have, p->part);
 
     } else {
         unlinkat(p->folder, p->part, 0);

@@ -1,7 +1,5 @@
 
-/*
- * Reconstructions as the server answers them.
- */
+/* Parses reconstructions. */
 
 
 #include <stdlib.h>
@@ -34,7 +32,7 @@ static const char *xet_cli_plan_drop(xet_cli_plan_t *plan);
 
 static const char  xet_cli_plan_memory[] = "out of memory";
 static const char  xet_cli_plan_large[] =
-    "the reconstruction is larger than the range can need";
+    "the reconstruction is too large for its range";
 
 
 int
@@ -139,7 +137,7 @@ xet_cli_plan_terms(xet_cli_plan_t *plan, const json_t *terms)
     if (plan->nterms ? plan->offset >= plan->terms[0].raw_length
                      : plan->offset != 0)
     {
-        return "the reconstruction begins behind its first term";
+        return "the reconstruction starts after its first term";
     }
 
     return NULL;
@@ -155,7 +153,7 @@ xet_cli_plan_ranges(xet_cli_plan_t *plan, unsigned version, json_t *xorbs)
     xet_hash_t   xorb;
 
     if (!json_is_object(xorbs)) {
-        return "the reconstruction says nothing of its xorbs";
+        return "the reconstruction does not list its xorbs";
     }
 
     json_object_foreach(xorbs, key, entries) {
@@ -194,7 +192,7 @@ xet_cli_plan_entry(xet_cli_plan_t *plan, const xet_hash_t *xorb,
     }
 
     if (strlen(url) > XET_CLI_PLAN_URL) {
-        return "the reconstruction has a URL of more than 16 KiB";
+        return "the reconstruction has a URL longer than 16 KiB";
     }
 
     url = xet_cli_plan_url(plan, url);
@@ -320,9 +318,9 @@ xet_cli_plan_order(const void *one, const void *two)
 
 
 /*
- * Sorts the ranges by xorb and first chunk.  Ranges that overlap should have
- * been merged, but do no harm: the reach of a range is, among those ranges of
- * its xorb that begin no later, the one that ends last.
+ * Sorts the ranges by xorb and first chunk.  Overlapping ranges should have
+ * been merged, but are accepted: the reach of a range is the range that ends
+ * last among those of its xorb that start no later.
  */
 
 static void
@@ -351,8 +349,8 @@ xet_cli_plan_reach(xet_cli_plan_t *plan)
 
 
 /*
- * Finds the range of each term: among those ranges of its xorb that begin no
- * later than the term, the one that ends last.
+ * Finds the range of each term: the one that ends last among those of its xorb
+ * that start no later than the term.
  */
 
 static const char *
@@ -389,7 +387,7 @@ xet_cli_plan_connect(xet_cli_plan_t *plan)
         if (range == NULL || !xet_hash_equal(&range->xorb, &term->xorb)
             || term->chunk_end > range->chunk_end)
         {
-            return "the reconstruction has a term without its range";
+            return "the reconstruction has a term that no range covers";
         }
 
         term->range = (size_t) (range - plan->ranges);
@@ -415,7 +413,7 @@ xet_cli_plan_drop(xet_cli_plan_t *plan)
         r[plan->terms[i].range].reach = 0;
     }
 
-    /* new numbers first: a move overwrites the range that was there */
+    /* new numbers first: a move overwrites a range */
 
     n = 0;
 

@@ -3,9 +3,9 @@
  * xet put: uploads files.
  *
  * All files share xorbs.  They are registered together at the end, or when
- * they have many terms, and printed only then: what is printed can be
- * downloaded.  The JSON that is printed for a tree is a manifest, which
- * "xet get --recursive" reads.
+ * they have many terms, and printed after that: what is printed can be
+ * downloaded.  The JSON of a tree is a manifest, which "xet get --recursive"
+ * reads.
  */
 
 
@@ -17,7 +17,7 @@
 
 
 #define XET_CLI_PUT_PARALLEL  3        /* xorbs */
-#define XET_CLI_PUT_COMMIT    200000   /* terms, 96 bytes in a shard each */
+#define XET_CLI_PUT_COMMIT    200000   /* terms, each of 96 bytes in a shard */
 
 
 typedef struct {
@@ -33,8 +33,9 @@ typedef struct {
     xet_cli_upload_t       upload;
     xet_cli_packer_t       packer;
 
-    size_t                 first;      /* index of the first unregistered one */
-    int                    worst;      /* exit code of failures to open */
+    size_t                 first;      /* first unregistered file */
+    int                    worst;      /* exit code of files that cannot be
+                                          opened */
 } xet_cli_putting_t;
 
 
@@ -90,8 +91,8 @@ xet_cli_put(const xet_cli_args_t *args)
 
 
 /*
- * Finds what is to be put.  The exit code may be of a part of a tree that
- * cannot be read: the rest of the tree is put nevertheless.
+ * Finds the files to put.  An exit code may be for a part of a tree that
+ * cannot be read: the rest is still put.
  */
 
 static int
@@ -112,8 +113,8 @@ xet_cli_put_what(xet_cli_put_t *p, xet_cli_puts_t *puts)
     }
 
     if (p->args->count > 1) {
-        return xet_cli_fail(XET_CLI_USAGE, "put", "--recursive is for one "
-                            "folder");
+        return xet_cli_fail(XET_CLI_USAGE, "put",
+                            "--recursive takes one folder");
     }
 
     rc = xet_cli_tree_read(&p->tree, p->args->operands[0]);
@@ -177,7 +178,7 @@ xet_cli_put_print(const xet_cli_args_t *args, const xet_cli_file_t *file)
 }
 
 
-/* Prints the empty folders of the tree, which no file of it would make. */
+/* Prints the empty folders of the tree. */
 
 static int
 xet_cli_put_folders(void *ctx)
@@ -270,8 +271,8 @@ xet_cli_puts_init(xet_cli_putting_t *p)
 
 /*
  * A file that cannot be opened does not stop the others.  If files refer to
- * xorbs of an earlier run that the server no longer has, all files from the
- * first unregistered one on are read again.
+ * xorbs of an earlier run that the server has lost, all files from the first
+ * unregistered one on are read again.
  */
 
 static int
@@ -350,7 +351,7 @@ xet_cli_puts_file(xet_cli_putting_t *p, FILE *in, const char *name,
     if (fstat(fileno(in), &st) != 0 || !S_ISREG(st.st_mode)) {
         st.st_size = 0;
 
-        /* what a pipe gave, under whatever name, it does not give again */
+        /* a pipe cannot be read twice */
 
         p->upload.once = 1;
     }

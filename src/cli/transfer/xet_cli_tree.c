@@ -1,7 +1,5 @@
 
-/*
- * Folders with all that is in them.
- */
+/* Trees: folders with their contents. */
 
 
 #include <dirent.h>
@@ -67,7 +65,7 @@ xet_cli_tree_free(xet_cli_tree_t *t)
 }
 
 
-/* Reads the folder fd and those in it; closes fd in any case. */
+/* Reads the folder fd and its subfolders; closes fd in any case. */
 
 static int
 xet_cli_tree_folder(xet_cli_tree_t *t, int fd, const char *path,
@@ -78,7 +76,7 @@ xet_cli_tree_folder(xet_cli_tree_t *t, int fd, const char *path,
 
     if (depth == XET_CLI_TREE_DEPTH) {
         close(fd);
-        return xet_cli_fail(XET_CLI_ERROR, path, "is too deep in the tree");
+        return xet_cli_fail(XET_CLI_ERROR, path, "nested too deep");
     }
 
     n = scandirat(fd, ".", &names, xet_cli_tree_filter, xet_cli_tree_order);
@@ -116,9 +114,7 @@ xet_cli_tree_filter(const struct dirent *entry)
 }
 
 
-/*
- * By bytes, not by locale: a put that is resumed reads files in the same order.
- */
+/* By bytes, not by locale: a resumed put reads files in the same order. */
 
 static int
 xet_cli_tree_order(const struct dirent **one, const struct dirent **two)
@@ -152,11 +148,11 @@ xet_cli_tree_name(xet_cli_tree_t *t, int fd, const char *path,
         rc = xet_cli_fail_errno(full);
 
     } else if (!xet_cli_text_valid(name, strlen(name))) {
-        rc = xet_cli_fail(XET_CLI_ERROR, full, "is left out: its name is no "
-                          "UTF-8");
+        rc = xet_cli_fail(XET_CLI_ERROR, full,
+                          "skipped: the name is not UTF-8");
 
     } else if (xet_cli_tree_left(name, strlen(name))) {
-        fault = "what is left of a download";
+        fault = "left over from a download";
 
     } else if (S_ISDIR(st.st_mode)) {
         folder = openat(fd, name, XET_CLI_TREE_OPEN);
@@ -172,11 +168,11 @@ xet_cli_tree_name(xet_cli_tree_t *t, int fd, const char *path,
         rc = xet_cli_tree_add(t, full, 0, 1);
 
     } else {
-        fault = S_ISLNK(st.st_mode) ? "a symbolic link" : "no file";
+        fault = S_ISLNK(st.st_mode) ? "symbolic link" : "not a regular file";
     }
 
     if (fault) {
-        (void) xet_cli_failf(XET_CLI_OK, full, "is left out: it is %s",
+        (void) xet_cli_failf(XET_CLI_OK, full, "skipped: %s",
                              fault);
     }
 
@@ -214,7 +210,7 @@ xet_cli_tree_add(xet_cli_tree_t *t, const char *path, int folder, int link)
 }
 
 
-/* A file may have become something else since xet_cli_tree_read(). */
+/* A file may have been replaced since xet_cli_tree_read(). */
 
 FILE *
 xet_cli_tree_open(const xet_cli_tree_t *t, const char *path, int *executable)
@@ -236,7 +232,8 @@ xet_cli_tree_open(const xet_cli_tree_t *t, const char *path, int *executable)
         (void) xet_cli_fail_errno(path);
 
     } else if (!S_ISREG(st.st_mode)) {
-        (void) xet_cli_fail(XET_CLI_ERROR, path, "is no file any more");
+        (void) xet_cli_fail(XET_CLI_ERROR, path,
+                            "is no longer a regular file");
         close(fd);
         fd = -1;
     }
@@ -351,7 +348,7 @@ xet_cli_tree_safe(const char *path, const char *what)
 }
 
 
-/* Whether xet_cli_part.c makes files with such a name. */
+/* Whether xet_cli_part.c uses such a name. */
 
 static int
 xet_cli_tree_left(const char *name, size_t len)

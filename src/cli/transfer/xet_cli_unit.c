@@ -36,9 +36,9 @@ xet_cli_chunk_order(const void *one, const void *two)
 
 
 /*
- * A chunk is skipped if an earlier run has kept it at every place that it has
- * in the file, one at least: what was kept also has the length of the chunk in
- * the xorb, and so says where the next chunk begins.
+ * A chunk is skipped if an earlier run has kept it at all of its places in the
+ * file, at least one.  A kept chunk also has its length in the xorb, and so
+ * gives the start of the next one.
  */
 
 int
@@ -119,7 +119,7 @@ xet_cli_unit_prepare(xet_cli_unit_t *u)
 
     if (u->pos >= u->range->byte_end) {
 
-        /* there are no bytes left for chunks that are missing */
+        /* no bytes are left for the missing chunks */
 
         xet_cli_unit_moved(u, u->range->byte_start, u->range->byte_end);
     }
@@ -196,8 +196,8 @@ xet_cli_unit_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
 
 
 /*
- * A server that does not know ranges sends the whole xorb with 200, which is
- * right only if its length is the length that was asked for.
+ * A server without ranges sends the whole xorb with 200, which is correct only
+ * if it has the requested length.
  */
 
 static int
@@ -212,7 +212,7 @@ xet_cli_unit_answer(xet_cli_unit_t *u)
     }
 
     return xet_cli_failf(XET_CLI_NETWORK, "server",
-                         "%s: %ld where a range was asked for",
+                         "%s: HTTP %ld instead of the requested range",
                          xet_cli_http_text(u->request.url, place),
                          u->request.status);
 }
@@ -221,7 +221,7 @@ xet_cli_unit_answer(xet_cli_unit_t *u)
 static int
 xet_cli_unit_payload(xet_cli_unit_t *u, const xet_xorb_event_t *ev)
 {
-    /* the parser refuses chunks over XET_CHUNK_MAX bytes */
+    /* the parser rejects chunks over XET_CHUNK_MAX bytes */
 
     memcpy(u->payload + u->have, ev->data, ev->len);
     u->have += ev->len;
@@ -278,13 +278,13 @@ xet_cli_unit_next(xet_cli_unit_t *u)
     u->pos += XET_XORB_HEADER_LEN + u->have;
     u->have = 0;
 
-    /* there was progress: if it breaks off now, it has all attempts again */
+    /* after progress an interruption gets all attempts again */
 
     u->request.attempts = 1;
 }
 
 
-/* Hands the next chunk to the handler, once for each of its places. */
+/* Passes the next chunk to the handler, once for each of its places. */
 
 static int
 xet_cli_unit_place(xet_cli_unit_t *u, xet_cli_chunk_t *chunk,
@@ -302,8 +302,9 @@ xet_cli_unit_place(xet_cli_unit_t *u, xet_cli_chunk_t *chunk,
         }
 
         if (!xet_cli_unit_fits(u, use, chunk->raw_length)) {
-            return xet_cli_unit_damaged(u, "a term has another length than "
-                                        "its chunks");
+            return xet_cli_unit_damaged(u,
+                                        "the term's length differs from that "
+                                        "of its chunks");
         }
 
         chunk->offset = use->pos;
@@ -327,7 +328,7 @@ xet_cli_unit_place(xet_cli_unit_t *u, xet_cli_chunk_t *chunk,
 }
 
 
-/* Whether the next chunk of a term may be as long. */
+/* Whether the next chunk of a term may have this length. */
 
 static int
 xet_cli_unit_fits(const xet_cli_unit_t *u, const xet_cli_use_t *use,
@@ -341,7 +342,7 @@ xet_cli_unit_fits(const xet_cli_unit_t *u, const xet_cli_use_t *use,
 }
 
 
-/* What begins at a wrong place looks so, too, and is not reported. */
+/* Data that start at a wrong offset also look damaged, and are not reported. */
 
 static int
 xet_cli_unit_damaged(xet_cli_unit_t *u, const char *text)
@@ -401,7 +402,7 @@ xet_cli_unit_result(xet_cli_unit_t *u)
     }
 
     if (!xet_cli_unit_complete(u) || u->pos != u->range->byte_end) {
-        return xet_cli_unit_damaged(u, "the range ends before it");
+        return xet_cli_unit_damaged(u, "the range ends before this chunk");
     }
 
     return XET_CLI_OK;

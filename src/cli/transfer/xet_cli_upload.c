@@ -1,7 +1,5 @@
 
-/*
- * Uploads: xorbs and shards.
- */
+/* Uploads: sends xorbs and shards. */
 
 
 #include <stdlib.h>
@@ -11,8 +9,8 @@
 
 
 /*
- * Bytes of a xorb: the writer of the core also limits the stored size to
- * xorb_raw_target.  A shard ends with the xorb that reaches its limit.
+ * Bytes of a xorb: the core also limits its stored size to xorb_raw_target.  A
+ * shard ends with the xorb that reaches its limit.
  */
 
 #define XET_CLI_UPLOAD_XORB   (64 * 1024 * 1024)
@@ -113,7 +111,7 @@ xet_cli_upload_xorb(xet_cli_upload_t *u, const xet_xorb_info_t *info)
 }
 
 
-/* The body of the upload becomes the body of the request. */
+/* The request takes over the body of the upload. */
 
 static int
 xet_cli_upload_send(xet_cli_upload_t *u, const xet_hash_t *hash)
@@ -196,7 +194,7 @@ xet_cli_upload_remove(xet_cli_upload_xorb_t *x)
 }
 
 
-/* Waits until at most sending xorbs are under way. */
+/* Waits until at most sending xorbs are being sent. */
 
 static int
 xet_cli_upload_wait(xet_cli_upload_t *u, unsigned sending)
@@ -222,7 +220,7 @@ xet_cli_upload_commit(xet_cli_upload_t *u, const xet_cli_file_t *files,
 
     rc = xet_cli_upload_wait(u, 0);
 
-    /* of the xorbs of an earlier run, shards list those that files refer to */
+    /* shards list only those xorbs of an earlier run that files refer to */
 
     for (i = 0; i < n; i++) {
         for (k = 0; k < files[i].count; k++) {
@@ -250,7 +248,7 @@ xet_cli_upload_commit(xet_cli_upload_t *u, const xet_cli_file_t *files,
 
     if (u->refused) {
 
-        /* those that this run has sent remain, also in the journal */
+        /* xorbs sent by this run are kept, also in the journal */
 
         xet_cli_journal_reset(&u->journal);
         xet_cli_xorbs_drop(&u->xorbs, 0, 1);
@@ -384,8 +382,8 @@ xet_cli_upload_post(xet_cli_upload_t *u, const xet_buf_t *b)
 
 
 /*
- * Something between here and the server may answer anything with 200: stored
- * is only what the API says so of.
+ * A proxy may return 200 for anything: only a response of the API confirms
+ * that the data are stored.
  */
 
 static int
@@ -404,7 +402,8 @@ xet_cli_upload_answer(const xet_cli_request_t *r, const char *member)
 
     return known ? XET_CLI_OK
            : xet_cli_failf(XET_CLI_NETWORK, "server",
-                           "%s: %ld, but the answer does not say that it is "
-                           "stored", xet_cli_http_text(r->url, place),
+                           "%s: unexpected response (HTTP %ld): does not "
+                           "confirm the upload",
+                           xet_cli_http_text(r->url, place),
                            r->status);
 }

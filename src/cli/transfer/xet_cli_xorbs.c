@@ -1,6 +1,6 @@
 
 /*
- * The xorbs that a shard is to list: those that were sent, and those of the
+ * The xorbs that a shard will list: those that were sent, and those on the
  * server whose chunks files refer to.
  */
 
@@ -50,7 +50,7 @@ xet_cli_xorbs_add(xet_cli_xorbs_t *x, const xet_xorb_list_t *list,
 }
 
 
-/* Resumed xorbs are in front; those of this run are wanted anyway. */
+/* Resumed xorbs come first; those of this run are always wanted. */
 
 void
 xet_cli_xorbs_want(xet_cli_xorbs_t *x, const xet_hash_t *hash)

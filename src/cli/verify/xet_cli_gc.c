@@ -1,17 +1,16 @@
 
 /*
- * xet gc: asks the servers of a database for a run of their collector now, and
- * follows it to its end (src/http/chores).  The database is where both meet:
+ * xet gc: asks the servers of a database for a run of the collector, and
+ * follows it to its end (src/http/chores).  Both sides meet in the database:
  *
- *     ask      xet.gc_now(); while a run is under way, which may be past what
- *              it is to collect, again when that has ended
- *     follow   the row of the collector in xet.chores_show(), until the run
- *              that was asked for has ended, or a server says why it waits
+ *     ask      xet.gc_now(); if a run is in progress, which may have passed
+ *              what it should collect, again when that has ended
+ *     follow   the row of the collector in xet.chores_show(), until the
+ *              requested run has ended, or a server reports why it waits
  *     print    what was done since then
  *
- * A server that has xet_gc looks for such a request every few seconds, so where
- * none takes it there is none.  An interruption ends this program, and not the
- * run.
+ * A server with xet_gc looks for a request every few seconds, so if no server
+ * takes it, there is none.  An interruption ends this program, not the run.
  */
 
 
@@ -22,17 +21,17 @@
 #include "xet_cli_verify.h"
 
 
-#define XET_CLI_GC_GRACE    (56 * 86400)   /* seconds, that of xet_gc */
+#define XET_CLI_GC_GRACE    (56 * 86400)   /* seconds, the default of xet_gc */
 
 #define XET_CLI_GC_POLL     200            /* ms */
 
-/* For how long nobody may work on it, and where a server waits to try again. */
+/* How long to wait for a server to start the run, or to try it again. */
 
 #define XET_CLI_GC_NOBODY   20000          /* ms */
 #define XET_CLI_GC_WAITS    90000
 
 
-/* What all runs have done, what the last one has left, and what is left now. */
+/* Totals of all runs, what the last run has kept, and what is left now. */
 
 typedef enum {
     XET_CLI_GC_FILES = 0,
@@ -57,10 +56,11 @@ typedef struct {
     const xet_cli_args_t   *args;
     xet_cli_pg_t           *pg;
 
-    int                     running;       /* a run is under way */
-    int                     held;          /* and some server works on it */
-    int                     begun;         /* since it was asked for */
-    char                    note[256];     /* why it waits, or what is left */
+    int                     running;       /* a run is in progress */
+    int                     held;          /* a server is working on it */
+    int                     begun;         /* since it was requested */
+    char                    note[256];     /* why it waits, or what it has
+                                              left */
 
     uint64_t                n[XET_CLI_GC_N];
     uint64_t                before[XET_CLI_GC_DONE];
@@ -90,8 +90,9 @@ xet_cli_gc(const xet_cli_args_t *args)
     g.args = args;
 
     if (args->value[XET_CLI_OPT_GRACE] && !args->value[XET_CLI_OPT_DRY_RUN]) {
-        return xet_cli_fail(XET_CLI_USAGE, "gc", "--grace needs --dry-run: a"
-                            " collection has that of the server's xet_gc");
+        return xet_cli_fail(XET_CLI_USAGE, "gc",
+                            "--grace needs --dry-run: a real run uses the "
+                            "grace of the server's xet_gc");
     }
 
     g.pg = xet_cli_pg_open(args, &rc);
@@ -144,25 +145,23 @@ xet_cli_gc_preview_row(void *ctx, const xet_cli_pg_row_t *row)
     return xet_cli_print(xet_cli_json(g->args),
                xet_cli_out_bool("dry_run", 1),
                xet_cli_out_number("files", xet_cli_pg_u64(row, 0),
-                                  " files that nobody has, "),
+                                  " deleted files, "),
                xet_cli_out_number("file_bytes", xet_cli_pg_u64(row, 1),
                                   " bytes\n"),
                xet_cli_out_number("xorbs", xet_cli_pg_u64(row, 2),
-                                  " xorbs that no file needs, "),
+                                  " unreferenced xorbs, "),
                xet_cli_out_number("xorb_bytes", xet_cli_pg_u64(row, 3),
                                   " bytes\n"),
                xet_cli_out_number("young", xet_cli_pg_u64(row, 4),
-                                  " xorbs without a file, but not for long"
-                                  " enough, "),
+                                  " unreferenced xorbs within the grace, "),
                xet_cli_out_number("young_bytes", xet_cli_pg_u64(row, 5),
                                   " bytes\n"),
                xet_cli_out_number("told", xet_cli_pg_u64(row, 6),
-                                  " xorbs without a file that clients may"
-                                  " remember, "),
+                                  " unreferenced xorbs known to clients, "),
                xet_cli_out_number("told_bytes", xet_cli_pg_u64(row, 7),
                                   " bytes\n"),
                xet_cli_out_number("copies", xet_cli_pg_u64(row, 8),
-                                  " copies whose files are to be removed, "),
+                                  " copies to be removed, "),
                xet_cli_out_number("copy_bytes", xet_cli_pg_u64(row, 9),
                                   " bytes\n"));
 }
@@ -173,14 +172,14 @@ xet_cli_gc_run(xet_cli_gc_t *g)
 {
     int  rc;
 
-    /* a restore may have found there what is given out to be removed */
+    /* a restore may need copies that are about to be removed */
 
     rc = xet_cli_store_enter(g->pg, 0);
     rc = rc ? rc : xet_cli_gc_follow(g);
     rc = rc ? rc : xet_cli_gc_left(g);
 
     if (rc == XET_CLI_INTERRUPTED) {
-        fprintf(stderr, "xet: gc: interrupted, the server goes on\n");
+        fprintf(stderr, "xet: gc: interrupted; the server continues\n");
     }
 
     if (rc != XET_CLI_OK) {
@@ -195,7 +194,7 @@ xet_cli_gc_run(xet_cli_gc_t *g)
 }
 
 
-/* A run that waited before it was asked for has another try first. */
+/* Follows the run.  A run that was already waiting gets another try first. */
 
 static int
 xet_cli_gc_follow(xet_cli_gc_t *g)
@@ -234,8 +233,10 @@ xet_cli_gc_follow(xet_cli_gc_t *g)
             limit = XET_CLI_GC_NOBODY;
 
         } else if (g->running && g->note[0]) {
-            return xet_cli_failf(XET_CLI_ERROR, "gc", "the server waits: %s;"
-                                 " it tries again by itself", g->note);
+            return xet_cli_failf(XET_CLI_ERROR, "gc",
+                                 "the server is waiting: %s; it will try "
+                                 "again",
+                                 g->note);
 
         } else if (xet_cli_now() - seen > limit) {
             return xet_cli_gc_nobody(g);
@@ -293,15 +294,14 @@ static int
 xet_cli_gc_nobody(const xet_cli_gc_t *g)
 {
     return xet_cli_fail(XET_CLI_ERROR, "gc", g->running
-                        ? "the server that was collecting is gone: start one"
-                          " that has \"xet_gc on\" with this database"
-                        : "no server collects: \"xet_gc on\" has to be in the"
-                          " configuration of a server that runs with this"
-                          " database");
+                        ? "the server that was collecting has stopped; start "
+                          "one with \"xet_gc on\" and this database"
+                        : "no server collects; set \"xet_gc on\" in a running "
+                          "server that uses this database");
 }
 
 
-/* Copies that wait for the end of a backup, and orphans that stay. */
+/* Counts copies that wait for the end of a backup, and orphans that stay. */
 
 static int
 xet_cli_gc_left(xet_cli_gc_t *g)
@@ -356,7 +356,7 @@ xet_cli_gc_print(xet_cli_gc_t *g)
                xet_cli_out_number("needed", n[XET_CLI_GC_NEEDED],
                                   " xorbs that files need, "),
                xet_cli_out_number("told", n[XET_CLI_GC_TOLD],
-                                  " that clients may remember, "),
+                                  " known to clients, "),
                xet_cli_out_number("busy", n[XET_CLI_GC_BUSY], " in use, "),
                xet_cli_out_number("waiting", n[XET_CLI_GC_WAITING],
                                   " copies for a backup, "),

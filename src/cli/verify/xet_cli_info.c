@@ -1,13 +1,13 @@
 
 /*
- * xet info: what something is, and whether it is right; and xet hash: the hash
+ * xet info: shows what an operand is, and verifies it; and xet hash: the hash
  * and the size of a file.
  *
  * An operand of xet info that is a local file is read here.  A file that
- * begins with the tag of a shard is a shard; a file that begins with the
+ * starts with the tag of a shard is a shard; a file that starts with the
  * header of a chunk, or whose name ends in a hash, is a xorb; any other is a
- * file to be put.  A hash that is not the name of a local file is asked for on
- * the server, as a file and then as a xorb.
+ * file as for xet put.  A hash that is not a local file is looked up on the
+ * server, as a file and then as a xorb.
  */
 
 
@@ -30,7 +30,7 @@
 #define xet_cli_info_hash(key, hash)                                          \
     xet_cli_out_hash_line(key, 12, key, hash)
 
-/* Prints what an operand is; the exit code, as of xet_cli_info_end(). */
+/* Prints what an operand is; returns the exit code of xet_cli_info_end(). */
 
 #define xet_cli_info_print(in, kind, status, ...)                             \
     xet_cli_info_end(in, status,                                              \
@@ -51,7 +51,7 @@ typedef struct {
     size_t                 len;
     uint8_t                buffer[XET_CLI_INFO_BUFFER];
 
-    xet_cli_http_t        *http;       /* NULL: not needed so far */
+    xet_cli_http_t        *http;       /* NULL: not created yet */
 
     xet_json_t            *j;          /* of a shard */
 } xet_cli_info_t;
@@ -435,7 +435,7 @@ xet_cli_info_xorb(xet_cli_info_t *in, const xet_hash_t *named)
 }
 
 
-/* Begins with what is in the buffer already: a pipe cannot be read again. */
+/* Starts with the data in the buffer: a pipe cannot be read again. */
 
 static int
 xet_cli_info_file(xet_cli_info_t *in)
@@ -545,8 +545,9 @@ xet_cli_info_xorb_size(xet_cli_info_t *in, const xet_hash_t *hash,
             *size = (uint64_t) r.length;
 
         } else if (r.status == 404) {
-            rc = xet_cli_fail(XET_CLI_FAULT, in->name, "is neither a file "
-                              "here nor a file or a xorb of the server");
+            rc = xet_cli_fail(XET_CLI_FAULT, in->name,
+                              "not found: neither a local file nor a file or "
+                              "xorb on the server");
 
         } else {
             rc = xet_cli_http_fail(&r);
@@ -560,8 +561,8 @@ xet_cli_info_xorb_size(xet_cli_info_t *in, const xet_hash_t *hash,
 
 
 /*
- * The exit code of a result that was printed: XET_CLI_FAULT for a status other
- * than XET_OK, reported; or that of a failure to print, if that is worse.
+ * Returns the exit code of a printed result: XET_CLI_FAULT, reported, for a
+ * status other than XET_OK; or that of a failure to print, if that is worse.
  */
 
 static int

@@ -1,7 +1,7 @@
 
 /*
- * A copy that is read to its end, or to its first fault, by the checksum and
- * the verifier of the core.
+ * Reads a copy to its end, or to its first fault, with the checksum and the
+ * verifier of the core.
  */
 
 

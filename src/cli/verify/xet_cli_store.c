@@ -1,7 +1,7 @@
 
 /*
- * The store that is verified: names of its files, its identity, and the faults
- * that threads find.
+ * The store of "xet verify --store": names of its files, its identity, and the
+ * faults that threads find.
  */
 
 
@@ -27,7 +27,7 @@ xet_cli_store_open(const xet_cli_args_t *args, int flags, int *rc)
 
     if (store == NULL || *store == '\0') {
         *rc = xet_cli_fail(XET_CLI_USAGE, args->verb,
-                           "give --store or XET_STORE");
+                           "set --store or XET_STORE");
         return NULL;
     }
 
@@ -101,10 +101,10 @@ xet_cli_store_named(xet_cli_pg_t *pg, const xet_hash_t *hash, uint64_t *tag)
 
 /*
  * Compares the identity of the store with that in the database: a wrong folder
- * would look like a store that has lost all copies.  A standby may be behind:
- * xorbs that came since would look like orphans, and those that were healed
- * since like damage, which a standby could not note either.  Every session is
- * checked, because a connection string may name several machines.
+ * would look like a store that has lost all copies.  A standby may lag behind:
+ * newer xorbs would look like orphans, and healed ones like damage, which a
+ * standby could not record either.  Every session is checked, because a
+ * connection string may name several machines.
  */
 
 int
@@ -152,9 +152,9 @@ xet_cli_store_enter(xet_cli_pg_t *pg, int restore)
     }
 
     return xet_cli_fail(XET_CLI_ERROR, "postgres", restore
-                        ? "xet gc, a backup, a rebuild or another restore is"
-                          " under way, wait for its end"
-                        : "a restore is under way, wait for its end");
+                        ? "xet gc, a backup, a rebuild or another restore is "
+                          "running; wait until it ends"
+                        : "a restore is running; wait until it ends");
 }
 
 
@@ -173,7 +173,7 @@ xet_cli_store_name_row(void *ctx, const xet_cli_pg_row_t *row)
     xet_hash_t  hash;
 
     if (!xet_cli_pg_hash(row, 0, &hash)) {
-        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row without a hash");
+        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row has no hash");
     }
 
     return xet_cli_store_note(ctx, &hash, (uint32_t) xet_cli_pg_u64(row, 1));

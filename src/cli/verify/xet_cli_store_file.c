@@ -1,8 +1,8 @@
 
 /*
- * One file of a store: its terms against the chunk lists of their xorbs, by
- * the verifier of the core that shards go through; and its contents against
- * the SHA-256 that was claimed for it, which is proven then.
+ * Checks one file of a store: its terms against the chunk lists of their
+ * xorbs, by the verifier that shards use; and its contents against the claimed
+ * SHA-256, which is then recorded as proven.
  */
 
 
@@ -16,8 +16,8 @@
 
 
 /*
- * Bytes of an array literal of a statement: "{" or a comma, a hash of 64 digits
- * behind "\\x" and in quotes for each term, and "}".
+ * Bytes of an array literal in a statement: "{" or a comma and, for each term,
+ * a hash of 64 digits after "\\x" in quotes; and "}".
  */
 
 #define XET_CLI_STORE_LITERAL  (XET_TERM_SEGMENT_MAX * 72 + 3)
@@ -26,10 +26,10 @@
 typedef struct {
     xet_cli_checker_t     *checker;
     const xet_cli_job_t   *job;
-    const char            *fault;      /* what is wrong, or NULL */
+    const char            *fault;      /* the fault, or NULL */
 
     xet_cli_store_terms_t  row;
-    xet_cli_store_terms_t  again;      /* read once more */
+    xet_cli_store_terms_t  again;      /* the row read again */
 
     const uint8_t         *term;       /* the next one */
     const uint8_t         *end;
@@ -54,8 +54,8 @@ static int xet_cli_store_file_chunks(xet_cli_checker_t *c,
 
 /*
  * An upload may have healed a xorb since the row was read, with all terms that
- * lead to it, or given the file other terms.  So a fault is one only of terms
- * that are in the row still; those that have taken their place are looked at.
+ * refer to it, or given the file other terms.  So a fault counts only if the
+ * row still has the same terms; otherwise the new terms are checked.
  */
 
 int
@@ -108,8 +108,8 @@ xet_cli_store_file(xet_cli_checker_t *c, xet_cli_job_t *job)
 
 
 /*
- * Reads the row with all its terms in one statement.  What is there no more
- * has no fault.
+ * Reads the row with all its terms again, in one statement.  A file that is
+ * gone has no fault.
  */
 
 static int
@@ -229,7 +229,7 @@ xet_cli_store_file_check(xet_cli_store_file_t *f)
     }
 
     if (f->fault == NULL && f->verifier.size != f->row.size) {
-        f->fault = "its terms have another size";
+        f->fault = "its terms add up to another size";
     }
 
     if (f->fault == NULL
@@ -242,7 +242,7 @@ xet_cli_store_file_check(xet_cli_store_file_t *f)
 }
 
 
-/* Asks for the parts of the chunk lists that n terms need. */
+/* Reads the parts of the chunk lists that n terms need. */
 
 static int
 xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n)
@@ -298,7 +298,7 @@ xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n)
                           xet_cli_store_file_slice, f);
 
     if (rc == XET_CLI_OK && f->fault == NULL && f->term != end) {
-        f->fault = "the database has no answer for its terms";
+        f->fault = "the database returned no chunk lists for its terms";
     }
 
     free(xorbs);
@@ -360,10 +360,10 @@ xet_cli_store_file_term(xet_cli_store_file_t *f, const xet_cli_pg_row_t *row)
     if (hashes != (size_t) slice.n * XET_HASH_LEN
         || raw != ((size_t) slice.n + 1) * 4 || stored != raw)
     {
-        return "a chunk list is too short";
+        return "a chunk list has the wrong length";
     }
 
-    /* both lists of ends begin with the end before the first chunk */
+    /* both lists of ends start with the end before the first chunk */
 
     slice.raw_before = xet_get_u32(slice.raw_ends);
     slice.stored_before = xet_get_u32(slice.stored_ends);
@@ -381,14 +381,13 @@ xet_cli_store_file_term(xet_cli_store_file_t *f, const xet_cli_pg_row_t *row)
 
     if (slice.tag != term.tag) {
 
-        return "a term leads to a copy of its xorb that its row does not "
-               "name";
+        return "a term names another copy of its xorb than the xorb's row";
     }
 
     if (found.stored_start != term.stored_start
         || found.stored_end != term.stored_end)
     {
-        return "a term names other bytes of its xorb than its chunks";
+        return "the byte range of a term does not match its chunks";
     }
 
     return NULL;
@@ -439,10 +438,11 @@ xet_cli_store_file_sha256(xet_cli_store_file_t *f)
     }
 
     if (status != XET_OK) {
-        f->fault = "it can't be read from its xorbs";
+        f->fault = "cannot be read from its xorbs";
 
     } else if (memcmp(digest, f->row.sha256, XET_CLI_SHA256_LEN) != 0) {
-        f->fault = "it has another SHA-256 than its uploader said";
+        f->fault = "its SHA-256 differs from the one that its uploader "
+                   "claimed";
 
     } else {
         return xet_cli_store_file_proven(f);

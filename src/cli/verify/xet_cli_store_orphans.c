@@ -1,9 +1,9 @@
 
 /*
- * Files of the store without a row: what a crash leaves between the two, or a
- * server whose database refuses to write.  They are reported here; a server
- * with xet_gc removes them (src/http/chores).  A copy that the collector has a
- * note of is none: a backup may need it.
+ * Files of the store without a row: a crash leaves them, or a server whose
+ * database refuses writes.  They are only reported here; a server with xet_gc
+ * removes them (src/http/chores).  A copy that is noted for the collector is
+ * not an orphan: a backup may need it.
  */
 
 
@@ -15,7 +15,7 @@
 #include "xet_cli_verify.h"
 
 
-/* A folder of copies that is looked through. */
+/* A folder of copies being scanned. */
 
 typedef struct {
     xet_cli_store_t   *store;
@@ -65,7 +65,7 @@ xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
 }
 
 
-/* A young one may get its row at any moment, or got it after they were read. */
+/* A young file may get its row at any moment, or after the rows were read. */
 
 static int
 xet_cli_orphans_entry(void *ctx, const char *name)
@@ -81,7 +81,7 @@ xet_cli_orphans_entry(void *ctx, const char *name)
     if (snprintf(path, sizeof(path), "%s/%s", o->folder, name)
         >= (int) sizeof(path))
     {
-        return xet_cli_fail(XET_CLI_ERROR, name, "this name is too long");
+        return xet_cli_fail(XET_CLI_ERROR, name, "name is too long");
     }
 
     rc = xet_cli_orphans_named(o, name, &known);
@@ -106,7 +106,10 @@ xet_cli_orphans_entry(void *ctx, const char *name)
 }
 
 
-/* The rows were read some time ago: who is not among them is asked about. */
+/*
+ * Whether a file has a row.  The rows were read some time ago, so the database
+ * is asked about names that are not among them.
+ */
 
 static int
 xet_cli_orphans_named(xet_cli_orphans_t *o, const char *name, int *known)
@@ -151,7 +154,7 @@ xet_cli_orphans_named(xet_cli_orphans_t *o, const char *name, int *known)
 }
 
 
-/* For metrics of the server. */
+/* Records the number, for the metrics of the server. */
 
 static int
 xet_cli_orphans_tell(xet_cli_store_t *s, xet_cli_pg_t *pg)

@@ -1,7 +1,7 @@
 
 /*
- * One xorb of a store: its file by the verifier of the core, and its row
- * against what that found.
+ * Checks one xorb of a store: its file by the verifier of the core, and its
+ * row against the result.
  */
 
 
@@ -46,7 +46,7 @@ xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job)
 }
 
 
-/* XET_CLI_FAULT: it is missing or can't be opened, which has been printed. */
+/* Returns XET_CLI_FAULT if the file is missing or cannot be opened, printed. */
 
 static int
 xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job,
@@ -60,7 +60,7 @@ xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job,
                              reader);
 
     if (rc == XET_CLI_UNREADABLE && errno == EUCLEAN) {
-        xet_cli_store_xorb_fault(c, job, "is no regular file");
+        xet_cli_store_xorb_fault(c, job, "is not a regular file");
         return XET_CLI_FAULT;
     }
 
@@ -74,7 +74,7 @@ xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job,
         return rc;
     }
 
-    /* the disk may have gone since this began */
+    /* the disk may have been unmounted in the meantime */
 
     rc = xet_cli_place_still(c->store->place, c->store->identity);
 
@@ -131,15 +131,15 @@ xet_cli_store_xorb_verify(xet_cli_checker_t *c, const xet_cli_job_t *job,
 
     if (rc != XET_CLI_OK) {
 
-        /* that says nothing about the copy */
+        /* this says nothing about the copy */
 
     } else if (scan.status == XET_OK) {
         xet_checksum_finish(scan.checksum, &digest);
 
         if (job->digested && !xet_checksum_equal(&digest, &job->digest)) {
             xet_cli_store_xorb_fault(c, job,
-                                     "its row has another digest than its"
-                                     " file");
+                                     "the digest in its row differs from its "
+                                     "file");
         } else {
             xet_cli_store_xorb_row(c, job, xet_xorb_verifier_info(v));
         }
@@ -251,7 +251,7 @@ xet_cli_store_xorb_row(xet_cli_checker_t *c, const xet_cli_job_t *job,
 
     if (what) {
         xet_cli_store_xorb_fault(c, job,
-                                 "its row has another %s than its file",
+                                 "the %s in its row differs from its file",
                                  what);
     }
 }

@@ -1,9 +1,9 @@
 
 /*
- * xet verify: reads files of a server, or a whole store beside its database,
- * and looks whether all is right.
+ * xet verify: reads and verifies files of a server, or a whole store and its
+ * database.
  *
- * Rows of a store become jobs, and threads do them.  The main thread reads the
+ * Rows of the database become jobs for threads.  The main thread reads the
  * rows of a snapshot and waits while the queue is full.  A failure in one
  * thread ends all of them.
  */
@@ -44,7 +44,7 @@ xet_cli_verify(const xet_cli_args_t *args)
 {
     if (args->value[XET_CLI_OPT_STORE] && args->count) {
         return xet_cli_fail(XET_CLI_USAGE, "verify",
-                            "needs either HASH or --store");
+                            "use either HASH or --store");
     }
 
     if (args->value[XET_CLI_OPT_STORE]) {
@@ -58,7 +58,7 @@ xet_cli_verify(const xet_cli_args_t *args)
 
     if (args->count == 0) {
         return xet_cli_fail(XET_CLI_USAGE, "verify",
-                            "needs HASH... or --store");
+                            "expected HASH, NAME or --store");
     }
 
     return xet_cli_http_operands(args, xet_cli_verify_file);
@@ -79,7 +79,7 @@ xet_cli_verify_file(const xet_cli_args_t *args, xet_cli_http_t *h,
         return rc;
     }
 
-    /* without a sink: bytes are dropped when they were decoded and hashed */
+    /* without a sink, data are dropped after decoding and hashing */
 
     size = 0;
 
@@ -196,7 +196,7 @@ xet_cli_verify_threads(xet_cli_store_t *s, xet_cli_pg_t *pg, uint64_t n)
     xet_hash_t      hash;
     xet_cli_job_t  *job;
 
-    /* BLAKE3 detects the processor on its first use: not in two threads */
+    /* BLAKE3 detects the processor on first use, which is not thread-safe */
 
     xet_hash_chunk(&xet_suite_default, "", 0, &hash);
 
@@ -350,7 +350,7 @@ xet_cli_verify_take(xet_cli_store_t *s)
 }
 
 
-/* Reads all rows in one snapshot, so that files and xorbs fit each other. */
+/* Reads all rows in one snapshot, so that files and xorbs are consistent. */
 
 static int
 xet_cli_verify_rows(xet_cli_store_t *s, xet_cli_pg_t *pg)
@@ -403,7 +403,7 @@ xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row)
 
     if (!xet_cli_pg_hash(row, 0, &job->hash)) {
         xet_cli_verify_free(job);
-        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row without a hash");
+        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row has no hash");
     }
 
     job->size = xet_cli_pg_u64(row, 1);
@@ -479,7 +479,7 @@ xet_cli_verify_file_row(void *ctx, const xet_cli_pg_row_t *row)
 
     rc = xet_cli_pg_hash(row, 4, &job->hash)
          ? xet_cli_store_terms(&job->terms, row)
-         : xet_cli_fail(XET_CLI_FAULT, "files", "a row without a hash");
+         : xet_cli_fail(XET_CLI_FAULT, "files", "a row has no hash");
 
     if (rc != XET_CLI_OK) {
         xet_cli_verify_free(job);

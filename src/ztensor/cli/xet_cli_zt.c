@@ -1,19 +1,18 @@
 
 /*
- * xet zt: zTensor files by name, through the routes of a server.
+ * xet zt: zTensor files, through the routes of a server.
  *
- *     xet zt ls HASH                   its objects
- *     xet zt get HASH NAME             bytes of one
- *     xet zt verify HASH [NAME]        digests, checked by the server
+ *     xet zt ls HASH                   lists the objects
+ *     xet zt get HASH OBJECT           downloads the bytes of one
+ *     xet zt verify HASH [OBJECT]      has the server check the digests
  *
- * In the place of the hash the name of a file of a Hub may stand, as
- * me/model/weights.zt: the Hub says which hash that is, and where its routes
- * are.
+ * A Hub name such as me/model/weights.zt may replace the hash: the Hub returns
+ * the hash, and the server to ask.
  *
- * Of "get": a transfer that breaks off goes on with a range.  Decoded bytes
- * have no ranges: their transfer begins anew, if it goes to a file.  The
- * SHA-256 that the server sends in Repr-Digest is held against the bytes that
- * came.
+ * For "get", an interrupted transfer is resumed with a range.  Decoded bytes
+ * have no ranges: their transfer starts again, if it goes to a file.  The
+ * SHA-256 that the server sends in Repr-Digest is compared with the received
+ * bytes.
  */
 
 
@@ -36,7 +35,7 @@ typedef struct {
     const xet_cli_args_t  *args;
     xet_cli_http_t        *http;
     char                   hash[XET_HASH_STR_LEN + 1];
-    const char            *name;       /* NULL: by --index, or none */
+    const char            *name;       /* NULL: --index, or none */
     int                    json;
 } xet_cli_zt_t;
 
@@ -44,11 +43,11 @@ typedef struct {
 typedef struct {
     xet_cli_zt_t  *zt;
     const char    *output;
-    char          *part;               /* file to be renamed; NULL: a stream */
+    char          *part;               /* temporary file; NULL: a stream */
     int            fd;
     uint64_t       first;              /* of --range */
     uint64_t       last;               /* of --range, or UINT64_MAX */
-    uint64_t       pos;                /* bytes that came */
+    uint64_t       pos;                /* received bytes */
     unsigned       ranged:1;
     unsigned       decoded:1;
     int            rc;
@@ -98,9 +97,9 @@ xet_cli_zt(const xet_cli_args_t *args)
         && (strcmp(verb, "get") != 0 || n > 3)
         && (strcmp(verb, "verify") != 0 || n > 3))
     {
-        return xet_cli_fail(XET_CLI_USAGE, "zt", "needs ls HASH, get HASH "
-                            "OBJECT or verify HASH [OBJECT], with a name of a "
-                            "Hub in the place of a hash");
+        return xet_cli_fail(XET_CLI_USAGE, "zt",
+                            "expected ls HASH, get HASH OBJECT or verify HASH "
+                            "[OBJECT]; a Hub name may replace HASH");
     }
 
     memset(&z, 0, sizeof(z));
@@ -111,7 +110,7 @@ xet_cli_zt(const xet_cli_args_t *args)
 
     if (z.name && args->value[XET_CLI_OPT_INDEX]) {
         return xet_cli_fail(XET_CLI_USAGE, "zt",
-                            "needs either NAME or --index");
+                            "use either OBJECT or --index");
     }
 
     return strchr(args->operands[1], '/') ? xet_cli_zt_named(&z, verb)
@@ -174,14 +173,14 @@ xet_cli_zt_named(xet_cli_zt_t *z, const char *verb)
 
     if (rc == XET_CLI_OK) {
         rc = *hub.path ? xet_cli_hub_file(&hub, &file)
-                       : xet_cli_fail(XET_CLI_USAGE, text, "names no path in "
-                                      "the repository");
+                       : xet_cli_fail(XET_CLI_USAGE, text,
+                                      "needs a path in the repository");
     }
 
     if (rc == XET_CLI_OK && !(file.found && file.known)) {
         rc = xet_cli_fail(XET_CLI_FAULT, text, file.found
                           ? "has no Xet hash on this Hub"
-                          : "is no file of this repository");
+                          : "no such file in this repository");
     }
 
     if (rc == XET_CLI_OK) {
@@ -211,14 +210,15 @@ xet_cli_zt_run(xet_cli_zt_t *z, const char *verb)
     }
 
     if (z->name == NULL && z->args->value[XET_CLI_OPT_INDEX] == NULL) {
-        return xet_cli_fail(XET_CLI_USAGE, "zt", "get needs NAME or --index");
+        return xet_cli_fail(XET_CLI_USAGE, "zt",
+                            "get needs OBJECT or --index");
     }
 
     return xet_cli_zt_get(z);
 }
 
 
-/* The URL of a route of the file, "" or "/data"; NULL without memory. */
+/* Returns the URL of a route of the file, "" or "/data"; NULL: no memory. */
 
 static char *
 xet_cli_zt_url(xet_cli_zt_t *z, const char *route)
@@ -228,8 +228,8 @@ xet_cli_zt_url(xet_cli_zt_t *z, const char *route)
 
 
 /*
- * Appends an argument, percent-encoded, unless value is NULL; takes url over,
- * and returns NULL without memory or for NULL.
+ * Appends an argument, percent-encoded, unless value is NULL.  Takes over url;
+ * returns NULL without memory, or if url is NULL.
  */
 
 static char *
@@ -241,7 +241,7 @@ xet_cli_zt_arg(char *url, const char *key, const char *value)
         return url;
     }
 
-    /* with a length of 0 libcurl measures the value itself */
+    /* with a length of 0 libcurl calls strlen() */
 
     escaped = curl_easy_escape(NULL, value, 0);
 
@@ -259,7 +259,7 @@ xet_cli_zt_arg(char *url, const char *key, const char *value)
 }
 
 
-/* Appends object and role as the command line names them. */
+/* Appends object and role from the command line. */
 
 static char *
 xet_cli_zt_object(xet_cli_zt_t *z, char *url)
@@ -272,8 +272,9 @@ xet_cli_zt_object(xet_cli_zt_t *z, char *url)
 
 
 /*
- * GET of a URL, which the call takes over.  *answer is the JSON that came, to
- * be released with json_decref().  XET_CLI_OK, or an exit code after a message.
+ * GETs a URL, which it takes over.  *answer is the JSON of the response;
+ * release it with json_decref().  Returns XET_CLI_OK, or an exit code,
+ * reported.
  */
 
 static int
@@ -296,7 +297,7 @@ xet_cli_zt_ask(xet_cli_zt_t *z, char *url, json_t **answer)
 
     if (rc == XET_CLI_OK) {
 
-        /* names may have zero bytes, broken shapes numbers of 64 bits */
+        /* names may have zero bytes, and broken shapes 64-bit numbers */
 
         *answer = json_loadb(r.data ? r.data : "", r.len, JSON_ALLOW_NUL,
                              NULL);
@@ -309,7 +310,7 @@ xet_cli_zt_ask(xet_cli_zt_t *z, char *url, json_t **answer)
 
         if (*answer == NULL) {
             rc = xet_cli_fail(XET_CLI_NETWORK, "server",
-                              "the answer is not JSON");
+                              "the response is not JSON");
         }
     }
 
@@ -351,7 +352,7 @@ xet_cli_zt_ls(xet_cli_zt_t *z)
 
         if (rc == XET_CLI_OK && !first && !(json_number_value(next) > last)) {
             rc = xet_cli_fail(XET_CLI_NETWORK, "server",
-                              "the next page is not behind this one");
+                              "the next page does not follow this one");
         }
 
         last = json_number_value(next);
@@ -365,7 +366,7 @@ xet_cli_zt_ls(xet_cli_zt_t *z)
 }
 
 
-/* Prints a page; as JSON the first page begins with a line for the file. */
+/* Prints a page; as JSON the first page starts with a line for the file. */
 
 static int
 xet_cli_zt_page(xet_cli_zt_t *z, const json_t *page, int first)
@@ -377,7 +378,7 @@ xet_cli_zt_page(xet_cli_zt_t *z, const json_t *page, int first)
 
     if (!json_is_array(objects)) {
         return xet_cli_fail(XET_CLI_NETWORK, "server",
-                            "the answer has no objects");
+                            "the response has no objects");
     }
 
     rc = XET_CLI_OK;
@@ -398,7 +399,7 @@ xet_cli_zt_page(xet_cli_zt_t *z, const json_t *page, int first)
 }
 
 
-/* Prints objects, one a line: as JSON, or with line(). */
+/* Prints objects, one per line: as JSON, or with line(). */
 
 static int
 xet_cli_zt_objects(xet_cli_zt_t *z, const json_t *objects,
@@ -653,12 +654,12 @@ xet_cli_zt_get_range(xet_cli_zt_get_t *g)
         != XET_OK)
     {
         return xet_cli_fail(XET_CLI_USAGE, text,
-                            "a range of an object is A-B, in bytes");
+                            "invalid range; expected A-B in bytes");
     }
 
     if (g->decoded) {
         return xet_cli_fail(XET_CLI_USAGE, "zt",
-                            "there are no ranges of --decoded");
+                            "--range cannot be combined with --decoded");
     }
 
     g->ranged = 1;
@@ -677,8 +678,9 @@ xet_cli_zt_get_open(xet_cli_zt_get_t *g)
     output = g->zt->args->value[XET_CLI_OPT_OUTPUT];
 
     if (output == NULL && isatty(STDOUT_FILENO)) {
-        return xet_cli_fail(XET_CLI_USAGE, "zt", "give --output: this "
-                            "is a terminal, and they are bytes");
+        return xet_cli_fail(XET_CLI_USAGE, "zt",
+                            "refusing to write binary data to a terminal; use "
+                            "--output");
     }
 
     output = output ? output : "-";
@@ -771,7 +773,8 @@ xet_cli_zt_get_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
 
     if (*r->range && r->status != 206) {
         g->rc = xet_cli_failf(XET_CLI_NETWORK, "server",
-                              "%ld where a range was asked for", r->status);
+                              "HTTP %ld instead of the requested range",
+                              r->status);
         return 1;
     }
 
@@ -793,8 +796,8 @@ xet_cli_zt_get_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
 
 
 /*
- * Repr-Digest (RFC 9530) is the digest of all bytes of the component, so it is
- * not checked with --range.
+ * Repr-Digest (RFC 9530) covers all bytes of the component, so it is not
+ * checked with --range.
  */
 
 static int
@@ -819,8 +822,8 @@ xet_cli_zt_get_digest(xet_cli_zt_get_t *g, xet_cli_request_t *r)
         != 0)
     {
         return xet_cli_fail(XET_CLI_FAULT, "damaged",
-                            "the bytes have another SHA-256 than the server "
-                            "says");
+                            "the SHA-256 of the received bytes differs from "
+                            "the server's");
     }
 
     return XET_CLI_OK;
