@@ -312,8 +312,9 @@ SKIP: {
 		xet_url_base => $t->url('/ignores', 8081) });
 	$t->reload();
 
-	fails(4, qr/: HTTP 200 instead of the requested range$/, 'ranges are ignored',
-		'get', '--range', '4000000-4000010', '-o', $out, $hash);
+	fails(4, qr/: HTTP 200 instead of the requested range$/,
+		'ranges are ignored', 'get', '--range', '4000000-4000010',
+		'-o', $out, $hash);
 
 	$t->write_conf(undef, directives => {});
 	$t->reload();

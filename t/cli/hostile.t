@@ -317,7 +317,8 @@ for my $what ([ all => 4, 'xorbs' ], [ empty => 4, 'xorbs' ],
 	is($r->{code}, $code, "200 to anything: $name");
 	next unless $code;
 	is($r->{out}, '', "$name: nothing is acknowledged");
-	like($r->{err}, qr!\Axet: server: \S+/v1/$where\S*: unexpected response!,
+	like($r->{err},
+		qr!\Axet: server: \S+/v1/$where\S*: unexpected response!,
 		"$name: reported");
 }
 

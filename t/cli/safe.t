@@ -434,7 +434,8 @@ for my $who ('me:secret', 'me', ':secret') {
 				like($log, qr/ Basic /, "$scheme$who: @$more");
 
 			} else {
-				like($r->{err}, qr/: refusing to send a password/,
+				like($r->{err},
+					qr/: refusing to send a password/,
 					"$scheme$who without TLS");
 				is($log, '', 'nothing is sent');
 			}

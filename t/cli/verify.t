@@ -203,7 +203,8 @@ rows("update xet.xorbs set chunk_hashes = set_byte(chunk_hashes, 40,"
 	. " get_byte(chunk_hashes, 40) # 1) $row",
 	"update xet.xorbs set chunk_hashes = set_byte(chunk_hashes, 40,"
 	. " get_byte(chunk_hashes, 40) # 1) $row",
-	'a chunk hash', 'xorb', $xorb, qr/list of chunk hashes in its row differs/,
+	'a chunk hash', 'xorb', $xorb,
+	qr/list of chunk hashes in its row differs/,
 	'file', $file->{hash}, qr/those of another file/);
 
 rows("update xet.xorbs set stored_ends = set_byte(stored_ends, 0,"
