@@ -278,7 +278,7 @@ for my $way ('POST', 'PUT') {
 	is($answers, '200 200 200 200', "$way: the one that reads leaves");
 	cmp_ok($read, '<', 2.5 * $size, "$way: another one reads");
 
-	my $healed = () = $t->log() =~ /xorb $hash is healed/g;
+	my $healed = () = $t->log() =~ /xorb $hash was repaired/g;
 	my $copy = $t->copy($hash);
 
 	($answers, $read) = five($start, $end, sub {
@@ -290,7 +290,7 @@ for my $way ('POST', 'PUT') {
 	ok(wait_for(10, sub { $t->copies($hash) == 1 }),
 		"$way: one copy is left");
 	isnt($t->copy($hash), $copy, "$way: another one");
-	is((() = $t->log() =~ /xorb $hash is healed/g) - $healed, 1,
+	is((() = $t->log() =~ /xorb $hash was repaired/g) - $healed, 1,
 		"$way: healed once");
 	is($t->copy_bytes($t->copy($hash)), $y->{bytes}, "$way: and whole")
 		if $way eq 'POST';
