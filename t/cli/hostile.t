@@ -198,7 +198,8 @@ for my $where ('all/x', 'none') {
 			end => length($xorb->{bytes}) - 1 } } ] } ] }),
 		$xorb->{bytes});
 
-	like($told, qr!^xet: server: \Q@{[ $data =~ s/\?.*//r ]}\E: (?:HTTP )?\d+!,
+	like($told, qr!^xet: server: \Q@{[ $data =~ s/\?.*//r ]}\E:
+			\ (?:HTTP\ )?\d+!x,
 		"data URL: $where");
 	unlike($told, qr/secret/, 'what is secret in it is not shown');
 }

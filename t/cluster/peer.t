@@ -359,7 +359,8 @@ like($t->log($start), qr!\Q$small[3]{x}{hash}\E\S* is intact and available!,
 	'what was not damaged is not fetched');
 like($t->log($start), qr!$_->{x}{hash} was repaired from "\Q$good\E/v1/xorbs!,
 	'told') for @small[0, 1, 2, 4], $large;
-like($t->log($start), qr/request to peer "http\S+:$nobody\S+" failed:.*connect/i,
+like($t->log($start),
+	qr/request to peer "http\S+:$nobody\S+" failed:.*connect/i,
 	'a peer that is away is told, and the next one asked');
 
 # --------------------------------------------------------------------------
