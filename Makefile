@@ -91,7 +91,7 @@ LONG =		api/amplification api/pipeline api/plan_large \
 		cli/hub cli/store_copy_first clients/hub_rows \
 		cluster/tags cluster/verify_body hub/bad hub/gate_recipes \
 		hub/parts hub/races hub/shipped ops/descriptors \
-		ops/chores ops/gate_shipped ops/gc ops/metrics_walk ops/quickstart \
+		ops/gate_shipped ops/gc ops/jobs ops/metrics_walk ops/quickstart \
 		ops/scrub
 
 NIGHTLY =	code/analyze code/soak ops/container ops/no_ztensor ops/package

@@ -388,7 +388,7 @@ CREATE TRIGGER public AFTER UPDATE ON xet.repos
 
 
 -- ---------------------------------------------------------------------------
--- Garbage collection and chores
+-- Garbage collection and jobs
 
 -- The collector searches for nothing.  A statement that takes a need away
 -- leaves a note in one of these tables, by a trigger, and the collector
@@ -429,13 +429,13 @@ CREATE TABLE xet.gc_copies (
 
 -- Work in the background that one worker of all nodes does at a time.
 --
--- A row is a chore.  holder is the node that has the lease, and until its end.
+-- A row is a job.  holder is the node that has the lease, and until its end.
 -- turn grows each time the lease is taken, so that a worker that has lost the
 -- lease can't overwrite the work of the next one.  cursor is where the current
 -- run goes on, NULL where there is no run.  figures count what the current or
 -- the last run has done, totals what all finished runs have.
 
-CREATE TABLE xet.chores (
+CREATE TABLE xet.jobs (
     name         text        PRIMARY KEY,
     holder       bytea,
     turn         bigint      NOT NULL DEFAULT 0,

@@ -23,7 +23,7 @@ CREATE FUNCTION xet.gc_files(batch integer)
 AS $$
 #variable_conflict use_column
 DECLARE
-    noted bigint[];
+    recorded bigint[];
     gone  bigint[];
     mine  bigint[];
     dead  bigint[];
@@ -31,7 +31,7 @@ DECLARE
     last  record;
     n     bigint;
 BEGIN
-    SELECT coalesce(array_agg(l.file_id), '{}') INTO noted
+    SELECT coalesce(array_agg(l.file_id), '{}') INTO recorded
       FROM (SELECT g.file_id FROM xet.gc_files g
              ORDER BY g.file_id
              LIMIT batch
@@ -39,7 +39,7 @@ BEGIN
 
     SELECT coalesce(array_agg(l.id), '{}') INTO mine
       FROM (SELECT f.id FROM xet.files f
-             WHERE f.id = ANY (noted)
+             WHERE f.id = ANY (recorded)
              ORDER BY f.id
                FOR UPDATE SKIP LOCKED) l;
 
@@ -49,7 +49,7 @@ BEGIN
        AND NOT EXISTS (SELECT FROM xet.repo_files rf WHERE rf.file_id = f.id);
 
     SELECT coalesce(array_agg(u.id), '{}') INTO gone
-      FROM unnest(noted) AS u(id)
+      FROM unnest(recorded) AS u(id)
      WHERE NOT EXISTS (SELECT FROM xet.files f WHERE f.id = u.id);
 
     -- the first of them in the order of the key
@@ -103,13 +103,13 @@ BEGIN
      WHERE f.id = ANY (dead) AND f.hash IS NOT NULL;
 
     DELETE FROM xet.gc_files g
-     WHERE g.file_id = ANY (noted)
+     WHERE g.file_id = ANY (recorded)
        AND (g.file_id = ANY (ended) OR g.file_id = ANY (gone)
             OR (g.file_id = ANY (mine) AND g.file_id <> ALL (dead)));
 
-    seen := cardinality(noted);
+    seen := cardinality(recorded);
     kept := cardinality(mine) - cardinality(dead);
-    busy := cardinality(noted) - cardinality(mine) - cardinality(gone);
+    busy := cardinality(recorded) - cardinality(mine) - cardinality(gone);
 
     RETURN NEXT;
 
@@ -139,7 +139,7 @@ CREATE FUNCTION xet.gc_xorbs(grace bigint, batch integer)
 AS $$
 #variable_conflict use_column
 DECLARE
-    noted bigint[];
+    recorded bigint[];
     gone  bigint[];
     mine  bigint[];
     free  bigint[];
@@ -147,7 +147,7 @@ DECLARE
     dead  bigint[];
     born  timestamptz := now() - grace * interval '1 second';
 BEGIN
-    SELECT coalesce(array_agg(l.xorb_id), '{}') INTO noted
+    SELECT coalesce(array_agg(l.xorb_id), '{}') INTO recorded
       FROM (SELECT g.xorb_id FROM xet.gc_xorbs g
              WHERE g.since <= CASE WHEN grace > 0 THEN born
                                    ELSE 'infinity' END
@@ -157,7 +157,7 @@ BEGIN
 
     SELECT coalesce(array_agg(l.id), '{}') INTO mine
       FROM (SELECT x.id FROM xet.xorbs x
-             WHERE x.id = ANY (noted)
+             WHERE x.id = ANY (recorded)
              ORDER BY x.id
                FOR UPDATE SKIP LOCKED) l;
 
@@ -179,7 +179,7 @@ BEGIN
      WHERE u.id <> ALL (late);
 
     SELECT coalesce(array_agg(u.id), '{}') INTO gone
-      FROM unnest(noted) AS u(id)
+      FROM unnest(recorded) AS u(id)
      WHERE NOT EXISTS (SELECT FROM xet.xorbs x WHERE x.id = u.id OFFSET 0);
 
     UPDATE xet.gc_xorbs g SET since = xet.day_ends(x.advertised_on)
@@ -204,14 +204,14 @@ BEGIN
       FROM ends e;
 
     DELETE FROM xet.gc_xorbs g
-     WHERE g.xorb_id = ANY (noted)
+     WHERE g.xorb_id = ANY (recorded)
        AND (g.xorb_id = ANY (dead) OR g.xorb_id = ANY (gone)
             OR (g.xorb_id = ANY (mine) AND g.xorb_id <> ALL (free)));
 
-    seen := cardinality(noted);
+    seen := cardinality(recorded);
     needed := cardinality(mine) - cardinality(free);
     told := cardinality(late);
-    busy := cardinality(noted) - cardinality(mine) - cardinality(gone);
+    busy := cardinality(recorded) - cardinality(mine) - cardinality(gone);
 
     RETURN NEXT;
 
@@ -232,7 +232,7 @@ $$;
 -- the rows of these copies.
 --
 -- Nor any while this database came from a dump, and nobody has said that the
--- store is its own (xet.store_doubts()): then what it does not need may be
+-- store is its own (xet.store_suspects()): then what it does not need may be
 -- needed by the one that the dump is of.
 
 CREATE FUNCTION xet.gc_copies(batch integer)
@@ -332,7 +332,7 @@ AS $$
          WHERE NOT f.held
            AND NOT EXISTS (SELECT FROM xet.repo_files rf
                             WHERE rf.file_id = f.id)
-    ), noted AS MATERIALIZED (
+    ), recorded AS MATERIALIZED (
         SELECT n.xorb_id, max(n.since) AS since
           FROM (SELECT g.xorb_id, g.since FROM xet.gc_xorbs g
                 UNION ALL
@@ -347,7 +347,7 @@ AS $$
                     THEN 'told'
                     ELSE 'dead'
                END AS why
-          FROM noted n
+          FROM recorded n
           JOIN xet.xorbs x ON x.id = n.xorb_id
          CROSS JOIN (SELECT now() - $1 * interval '1 second' AS born) b
          WHERE NOT EXISTS (SELECT FROM xet.file_xorbs fx

@@ -1,4 +1,4 @@
--- Chores: work in the background that one worker of all nodes does at a time.
+-- Jobs: work in the background that one worker of all nodes does at a time.
 -- The lease is by the clock of PostgreSQL, and an economy only: two workers
 -- that do the same at once do no harm.  All of these may run twice, since a
 -- statement whose session is lost is sent again.
@@ -16,10 +16,10 @@ AS $$
 $$;
 
 
--- How many milliseconds from now a chore can be taken at the earliest.  A node
+-- How many milliseconds from now a job can be taken at the earliest.  A node
 -- may take what it holds itself: a worker of it has gone.
 
-CREATE FUNCTION xet.chore_wait(c xet.chores, holder bytea, every bigint)
+CREATE FUNCTION xet.job_wait(c xet.jobs, holder bytea, every bigint)
     RETURNS bigint
     LANGUAGE plpgsql
 AS $$
@@ -43,12 +43,12 @@ END;
 $$;
 
 
--- Takes the lease of a chore for so many milliseconds, where nobody else has
+-- Takes the lease of a job for so many milliseconds, where nobody else has
 -- it, and a run is under way or due: one that was left, or whose worker has
 -- died, goes on at its cursor.  Runs begin "every" so many milliseconds.  wait
 -- is 0 where the lease was taken.
 
-CREATE FUNCTION xet.chore_take(name text, holder bytea, every bigint,
+CREATE FUNCTION xet.job_take(name text, holder bytea, every bigint,
     lease bigint)
     RETURNS TABLE (wait bigint, the_turn bigint, the_cursor text,
                    begins boolean)
@@ -57,26 +57,26 @@ CREATE FUNCTION xet.chore_take(name text, holder bytea, every bigint,
 AS $$
 #variable_conflict use_variable
 DECLARE
-    c xet.chores;
+    c xet.jobs;
 BEGIN
-    SELECT * INTO c FROM xet.chores x WHERE x.name = name;
+    SELECT * INTO c FROM xet.jobs x WHERE x.name = name;
 
     IF NOT FOUND THEN
-        INSERT INTO xet.chores (name) VALUES (name) ON CONFLICT DO NOTHING;
+        INSERT INTO xet.jobs (name) VALUES (name) ON CONFLICT DO NOTHING;
     END IF;
 
-    wait := xet.chore_wait(c, holder, every);
+    wait := xet.job_wait(c, holder, every);
 
     IF wait = 0 THEN
-        SELECT * INTO c FROM xet.chores x WHERE x.name = name FOR UPDATE;
+        SELECT * INTO c FROM xet.jobs x WHERE x.name = name FOR UPDATE;
 
-        wait := xet.chore_wait(c, holder, every);
+        wait := xet.job_wait(c, holder, every);
     END IF;
 
     IF wait = 0 THEN
         begins := c.cursor IS NULL;
 
-        UPDATE xet.chores x
+        UPDATE xet.jobs x
            SET holder = holder, turn = c.turn + 1, seq = 0,
                until = clock_timestamp() + lease * interval '1 ms',
                cursor = coalesce(c.cursor, ''),
@@ -97,7 +97,7 @@ $$;
 -- each seq of the turn.  A lease of 0 is given back: another node may go on,
 -- and note says why this one does not.  False: somebody else has it.
 
-CREATE FUNCTION xet.chore_keep(name text, holder bytea, turn bigint,
+CREATE FUNCTION xet.job_keep(name text, holder bytea, turn bigint,
     seq integer, lease bigint, cursor text, figures text, note text)
     RETURNS boolean
     LANGUAGE plpgsql
@@ -105,7 +105,7 @@ CREATE FUNCTION xet.chore_keep(name text, holder bytea, turn bigint,
 AS $$
 #variable_conflict use_variable
 BEGIN
-    UPDATE xet.chores c
+    UPDATE xet.jobs c
        SET holder = CASE WHEN lease > 0 THEN holder END,
            until = clock_timestamp() + lease * interval '1 ms',
            cursor = cursor, seq = seq, note = note,
@@ -122,7 +122,7 @@ $$;
 
 -- The run is complete; note says what it has left undone, and why.
 
-CREATE FUNCTION xet.chore_done(name text, holder bytea, turn bigint,
+CREATE FUNCTION xet.job_done(name text, holder bytea, turn bigint,
     figures text, note text)
     RETURNS boolean
     LANGUAGE plpgsql
@@ -130,7 +130,7 @@ CREATE FUNCTION xet.chore_done(name text, holder bytea, turn bigint,
 AS $$
 #variable_conflict use_variable
 BEGIN
-    UPDATE xet.chores c
+    UPDATE xet.jobs c
        SET holder = NULL, until = NULL, cursor = NULL, note = note,
            finished_at = clock_timestamp(),
            figures = xet.figures_sum(c.figures, figures::jsonb),
@@ -141,7 +141,7 @@ BEGIN
 
     -- a turn ends once: one without a cursor was ended by this statement
 
-    RETURN FOUND OR EXISTS (SELECT FROM xet.chores c
+    RETURN FOUND OR EXISTS (SELECT FROM xet.jobs c
                              WHERE c.name = name AND c.turn = turn
                                AND c.cursor IS NULL);
 END;
@@ -150,13 +150,13 @@ $$;
 
 -- For operators: the next run begins now, unless one is under way.
 
-CREATE FUNCTION xet.chore_now(name text)
+CREATE FUNCTION xet.job_now(name text)
     RETURNS boolean
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_variable
 BEGIN
-    UPDATE xet.chores c SET started_at = NULL
+    UPDATE xet.jobs c SET started_at = NULL
      WHERE c.name = name AND c.cursor IS NULL;
 
     RETURN FOUND;
@@ -174,22 +174,22 @@ CREATE FUNCTION xet.gc_now()
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    INSERT INTO xet.chores (name) VALUES ('gc') ON CONFLICT DO NOTHING;
+    INSERT INTO xet.jobs (name) VALUES ('gc') ON CONFLICT DO NOTHING;
 
-    UPDATE xet.chores c SET note = NULL
+    UPDATE xet.jobs c SET note = NULL
      WHERE c.name = 'gc' AND c.note IS NOT NULL;
 
-    PERFORM xet.chore_now('orphans');
+    PERFORM xet.job_now('orphans');
 
-    RETURN xet.chore_now('gc');
+    RETURN xet.job_now('gc');
 END;
 $$;
 
 
--- What chores do and have done, a few rows.  figures are of the run under way,
+-- What jobs do and have done, a few rows.  figures are of the run under way,
 -- or of the last one; totals are of all runs, that one counted.
 
-CREATE FUNCTION xet.chores_show()
+CREATE FUNCTION xet.jobs_show()
     RETURNS TABLE (name text, running boolean, held boolean,
                    started_at timestamptz, finished_at timestamptz,
                    note text, figures jsonb, totals jsonb)
@@ -200,7 +200,7 @@ AS $$
            c.finished_at, c.note, c.figures,
            CASE WHEN c.cursor IS NULL THEN c.totals
                 ELSE xet.figures_sum(c.totals, c.figures) END
-      FROM xet.chores c
+      FROM xet.jobs c
      ORDER BY c.name;
 $$;
 
@@ -348,5 +348,5 @@ AS $$
                            CASE WHEN h.cursor IS NULL THEN h.totals
                                 ELSE xet.figures_sum(h.totals, h.figures)
                            END AS totals
-                      FROM xet.chores h) AS k) AS c;
+                      FROM xet.jobs h) AS k) AS c;
 $$;

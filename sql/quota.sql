@@ -490,7 +490,7 @@ CREATE FUNCTION xet.usage_settle(batch integer)
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    noted bigint[] := '{}';
+    recorded bigint[] := '{}';
     ids   bigint[] := '{}';
     used  bigint[];
     note  record;
@@ -520,11 +520,11 @@ BEGIN
             used := '{}';
         END IF;
 
-        noted := noted || note.id;
+        recorded := recorded || note.id;
         ids := ids || used;
     END LOOP;
 
-    DELETE FROM xet.usage_left l WHERE l.id = ANY (noted);
+    DELETE FROM xet.usage_left l WHERE l.id = ANY (recorded);
 
     FOR c IN SELECT o.xorb_id, o.repo_id, o.subject FROM xet.charges o
               WHERE o.xorb_id = ANY (ids)
@@ -556,7 +556,7 @@ BEGIN
         END IF;
     END LOOP;
 
-    RETURN cardinality(noted);
+    RETURN cardinality(recorded);
 END;
 $$;
 

@@ -17,7 +17,7 @@ CREATE FUNCTION xet.shard_slices(xorbs bytea[], starts integer[],
     subject bytea)
     RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
                    stored_ends bytea, tag integer, stored_size bigint,
-                   whole boolean, own boolean)
+                   intact boolean, own boolean)
     LANGUAGE plpgsql STABLE PARALLEL SAFE
 AS $$
 #variable_conflict use_variable
@@ -73,11 +73,11 @@ BEGIN
                 ELSE s.stored_ends END,
            CASE WHEN d.n > 0 THEN 0 ELSE s.tag END,
            CASE WHEN d.n > 0 THEN 0 ELSE s.stored_size END,
-           d.n > 0 OR s.whole, owns[s.n]
+           d.n > 0 OR s.intact, owns[s.n]
       FROM wanted w
      CROSS JOIN xet.xorb_slices(w.xorbs, starts, ends, true) WITH ORDINALITY
              AS s(chunk_count, hashes, raw_ends, stored_ends, tag, stored_size,
-                  whole, n)
+                  intact, n)
      CROSS JOIN LATERAL (SELECT CASE
                              WHEN owns[s.n] IS NULL AND starts[s.n] >= 0
                                   AND ends[s.n] <= 8192
@@ -143,7 +143,7 @@ $$;
 -- Files are looked at by 256, so that a window does not look up all of a large
 -- batch.  For the settings see xet.shard_known.
 
-CREATE FUNCTION xet.shard_doubts(hashes bytea[], packed bytea[],
+CREATE FUNCTION xet.shard_suspects(hashes bytea[], packed bytea[],
     from_file bigint, done bigint)
     RETURNS TABLE (hash bytea, tag integer, stored_size bigint, file bigint,
                    xorb bigint)
@@ -466,7 +466,7 @@ DECLARE
     b           xet.staged;
     last        xet.staged;
     repo_row    bigint;
-    news        bigint := 0;
+    inserted    bigint := 0;
 BEGIN
     IF $16 IS NULL OR $17 IS NULL THEN
         RAISE EXCEPTION 'a shard has no repo' USING ERRCODE = '22004';
@@ -534,7 +534,7 @@ BEGIN
         new_serials := new_serials || fresh.serials;
         new_ids := new_ids || fresh.ids;
 
-        news := news + xet.shard_known(b.hashes, b.sha256, repo_row,
+        inserted := inserted + xet.shard_known(b.hashes, b.sha256, repo_row,
                                        $18);
 
         IF NOT $16 AND $17 LIKE '\_hub/%' THEN
@@ -576,7 +576,7 @@ BEGIN
         PERFORM xet.shard_had(xorb_ids, ranges, $18);
     END IF;
 
-    IF news > 0 AND EXISTS (SELECT FROM xet.quotas) THEN
+    IF inserted > 0 AND EXISTS (SELECT FROM xet.quotas) THEN
         PERFORM xet.quota_shard(last, $16, $17, repo_row, $18);
     END IF;
 
@@ -586,12 +586,12 @@ BEGIN
 
     -- one that has changed nothing may do so again, or has waited for itself
 
-    IF cardinality(new_ids) + news = 0 AND $2 = 0 THEN
+    IF cardinality(new_ids) + inserted = 0 AND $2 = 0 THEN
         RETURN coalesce((SELECT a.said::integer FROM xet.acts a
                           WHERE a.act = $1), 0);
     END IF;
 
-    said := CASE WHEN cardinality(new_ids) + news > 0 THEN 1 ELSE 0 END;
+    said := CASE WHEN cardinality(new_ids) + inserted > 0 THEN 1 ELSE 0 END;
 
     INSERT INTO xet.acts (act, said) VALUES ($1, said);
 

@@ -113,7 +113,7 @@ $$;
 -- Why a copy without a row may be the only one of a xorb, and what to do; NULL
 -- where this database knows the store.  One that has none yet knows nothing.
 
-CREATE FUNCTION xet.store_doubts()
+CREATE FUNCTION xet.store_suspects()
     RETURNS text
     LANGUAGE sql STABLE
 AS $$
@@ -154,13 +154,13 @@ $$;
 -- Files of the store that have no row.  When whoever has looked for them last
 -- has found how many, NULL is not known; swept: he has looked at all, and
 -- removed what may be.  started_at is when that was last, so that
--- xet.chore_now('orphans') makes a server do it in its next run.
+-- xet.job_now('orphans') makes a server do it in its next run.
 
 CREATE FUNCTION xet.orphans_found(n bigint, swept boolean DEFAULT false)
     RETURNS boolean
     LANGUAGE sql
 AS $$
-    INSERT INTO xet.chores AS c (name, started_at, finished_at, figures)
+    INSERT INTO xet.jobs AS c (name, started_at, finished_at, figures)
     VALUES ('orphans', CASE WHEN swept THEN now() END, now(),
             CASE WHEN n IS NULL THEN '{}'
                  ELSE jsonb_build_object('orphans', n) END)
@@ -188,7 +188,7 @@ AS $$
                                           FROM xet.xorbs x
                                          WHERE x.created_at <= now()))::bigint,
                     0),
-           xet.store_doubts()
+           xet.store_suspects()
       FROM xet.store s;
 $$;
 
@@ -215,7 +215,7 @@ BEGIN
 
     ELSIF since IS NULL
         OR NOT begun
-           AND EXISTS (SELECT FROM xet.chores c
+           AND EXISTS (SELECT FROM xet.jobs c
                         WHERE c.name = 'orphans'
                           AND xet.past(c.started_at)
                               > now() - interval '1 day')
@@ -263,7 +263,7 @@ AS $$
 #variable_conflict use_column
 BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtext('xet.copies'), 0)
-        OR xet.store_doubts() IS NOT NULL
+        OR xet.store_suspects() IS NOT NULL
     THEN
         RETURN;
     END IF;

@@ -12,7 +12,7 @@ CREATE FUNCTION xet.xorb_slices(xorbs bytea[], starts integer[],
     ends integer[], with_hashes boolean)
     RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
                    stored_ends bytea, tag integer, stored_size bigint,
-                   whole boolean)
+                   intact boolean)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT x.chunk_count,
@@ -176,7 +176,7 @@ AS $$
 DECLARE
     xorb_row bigint;
     repo_row bigint;
-    news     boolean := false;
+    inserted boolean := false;
 BEGIN
     IF any_repo IS NULL OR repo IS NULL OR any_repo AND subject IS NULL THEN
         RETURN false;
@@ -198,7 +198,7 @@ BEGIN
            DO UPDATE SET chunks = excluded.chunks
                    WHERE o.chunks <> excluded.chunks;
 
-        news := FOUND;
+        inserted := FOUND;
     END IF;
 
     IF NOT any_repo THEN
@@ -208,10 +208,10 @@ BEGIN
         VALUES (xorb_row, repo_row)
         ON CONFLICT DO NOTHING;
 
-        news := news OR FOUND;
+        inserted := inserted OR FOUND;
     END IF;
 
-    RETURN news;
+    RETURN inserted;
 END;
 $$;
 
@@ -273,7 +273,7 @@ CREATE FUNCTION xet.xorb_put(xorb bytea, chunk_hashes bytea, raw_ends bytea,
     eligible integer[], tag integer, digest bytea, any_repo boolean,
     repo text, subject bytea)
     RETURNS TABLE (the_tag integer, the_size bigint, the_digest bytea,
-                   whole boolean, news boolean)
+                   intact boolean, inserted boolean)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_variable
@@ -365,7 +365,7 @@ $$;
 CREATE FUNCTION xet.xorb_heal(xorb bytea, stored_ends bytea,
     stored_size bigint, tag integer, digest bytea, old_tag integer)
     RETURNS TABLE (the_tag integer, the_size bigint, the_digest bytea,
-                   whole boolean)
+                   intact boolean)
     LANGUAGE plpgsql
     SET lock_timeout = '3s'
 AS $$
@@ -494,8 +494,8 @@ $$;
 
 CREATE FUNCTION xet.xorb_grant(xorb bytea, proof boolean, any_repo boolean,
     repo text, subject bytea)
-    RETURNS TABLE (stored_size bigint, tag integer, whole boolean,
-                   noted boolean)
+    RETURNS TABLE (stored_size bigint, tag integer, intact boolean,
+                   recorded boolean)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT x.stored_size, x.tag, x.damaged_at IS NULL,
@@ -518,11 +518,11 @@ $$;
 
 CREATE FUNCTION xet.xorb_get(xorb bytea, any_repo boolean, repo text,
     subject bytea)
-    RETURNS TABLE (stored_size bigint, tag integer, whole boolean,
-                   noted boolean)
+    RETURNS TABLE (stored_size bigint, tag integer, intact boolean,
+                   recorded boolean)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-    SELECT g.stored_size, g.tag, g.whole, g.noted
+    SELECT g.stored_size, g.tag, g.intact, g.recorded
       FROM xet.xorb_grant($1, NOT $2, $2, $3, $4) g;
 $$;
 
@@ -551,7 +551,7 @@ $$;
 
 -- Somebody has read all of it, and it is as the row says.
 
-CREATE FUNCTION xet.xorb_whole(xorb bytea, tag integer)
+CREATE FUNCTION xet.xorb_intact(xorb bytea, tag integer)
     RETURNS boolean
     LANGUAGE plpgsql
 AS $$
@@ -598,7 +598,7 @@ CREATE FUNCTION xet.chunk_find(chunk bytea, wide boolean, any_repo boolean,
     repo text, subject bytea)
     RETURNS TABLE (hash bytea, chunk_count integer, raw_size bigint,
                    stored_size bigint, hashes bytea, raw_ends bytea,
-                   noted boolean, tag integer, seen bytea)
+                   recorded boolean, tag integer, seen bytea)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     WITH me AS MATERIALIZED (

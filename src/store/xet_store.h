@@ -1,8 +1,9 @@
 
 /*
- * Where copies of xorbs are: a folder, or a bucket of an object store.  Free of
- * nginx and of libpq; the module and the command line use the same functions,
- * those of store->ops, and know by store->s3 alone which kind it is.
+ * Where copies of xorbs are: a folder, or a bucket of an object store.  Free
+ * of nginx and of libpq; the module and the command line use the same
+ * functions, those of store->ops, and know by store->s3 alone which kind it
+ * is.
  *
  *     <store>/xorbs/<namespace>/<aa>/<hash>.<tag>    copies
  *     <store>/identity                               which store it is
@@ -39,9 +40,9 @@
     (sizeof("xorbs/" XET_STORE_NAMESPACE "/aa/") + XET_XORB_NAME_MAX)
 
 /*
- * Parts of an upload may lie in a bucket so long, in seconds, before the object
- * is made of them.  An object is as old as its first part, and a copy of
- * XET_XORB_ORPHAN_AGE that has no row is removed.
+ * Parts of an upload may lie in a bucket so long, in seconds, before the
+ * object is made of them.  An object is as old as its first part, and a copy
+ * of XET_XORB_ORPHAN_AGE that has no row is removed.
  */
 #define XET_STORE_UPLOAD_AGE    (XET_XORB_ORPHAN_AGE / 4)
 
@@ -209,8 +210,8 @@ struct xet_store_ops_s {
 
     /*
      * The bytes of writer->fd become name, durably: the name, too, unless it
-     * is late, which is for who syncs the folders of many.  XET_AGAIN: there is
-     * another one, which stays if it is not to be replaced.
+     * is late, which is for who syncs the folders of many.  XET_AGAIN: there
+     * is another one, which stays if it is not to be replaced.
      */
     xet_status_t  (*keep)(xet_store_writer_t *writer, const char *name,
                           int replace, int late, xet_store_error_t *error);
@@ -228,17 +229,17 @@ struct xet_store_ops_s {
                           const char *to, xet_store_error_t *error);
 
     /* another name; and back to its own one, durably, unless it has that */
-    xet_status_t  (*aside)(xet_store_t *store, const char *name,
-                           const char *aside, xet_store_error_t *error);
-    xet_status_t  (*back)(xet_store_t *store, const char *aside,
+    xet_status_t  (*quarantine)(xet_store_t *store, const char *name,
+                           const char *quarantine, xet_store_error_t *error);
+    xet_status_t  (*back)(xet_store_t *store, const char *quarantine,
                           const char *name, xet_store_error_t *error);
 
     /* XET_DONE: no such folder; list is zero but for store and folder */
     xet_status_t  (*list)(xet_store_list_t *list, xet_store_error_t *error);
 
     /*
-     * XET_DONE at the end.  item->name is the part behind the folder, until the
-     * next call; a bucket knows size and times, too.
+     * XET_DONE at the end.  item->name is the part behind the folder, until
+     * the next call; a bucket knows size and times, too.
      */
     xet_status_t  (*next)(xet_store_list_t *list, xet_store_item_t *item,
                           xet_store_error_t *error);
@@ -258,8 +259,8 @@ struct xet_store_ops_s {
 
 
 /*
- * A store in a folder, or in a bucket; nothing is asked of either.  temp is the
- * folder of temporary files of a bucket.  NULL without memory, and with
+ * A store in a folder, or in a bucket; nothing is asked of either.  temp is
+ * the folder of temporary files of a bucket.  NULL without memory, and with
  * error->text for what conf has.  Strings are copied.
  */
 xet_store_t *xet_store_files(const char *path);

@@ -9,10 +9,10 @@
  *
  * Where several nodes have the folder by NFS, a node knows what is in it from
  * when it looked last, until it opens the folder; and a file that another node
- * has removed can't be read any more though it is open (ESTALE).  So nothing is
- * said to be missing before the folder was opened, and who reads a file that
- * has become stale opens it anew, which tells whether the copy is there: the
- * bytes of a name never change.
+ * has removed can't be read any more though it is open (ESTALE).  So nothing
+ * is said to be missing before the folder was opened, and who reads a file
+ * that has become stale opens it anew, which tells whether the copy is there:
+ * the bytes of a name never change.
  *
  * Paths are resolved at each call: a disk may be mounted at any time.
  */
@@ -77,10 +77,10 @@ static xet_status_t xet_store_files_remove(xet_store_t *store,
 static int xet_store_files_beside(const char *one, const char *two);
 static xet_status_t xet_store_files_link(xet_store_t *store,
     const char *from, const char *to, xet_store_error_t *error);
-static xet_status_t xet_store_files_aside(xet_store_t *store,
-    const char *name, const char *aside, xet_store_error_t *error);
+static xet_status_t xet_store_files_quarantine(xet_store_t *store,
+    const char *name, const char *quarantine, xet_store_error_t *error);
 static xet_status_t xet_store_files_back(xet_store_t *store,
-    const char *aside, const char *name, xet_store_error_t *error);
+    const char *quarantine, const char *name, xet_store_error_t *error);
 static xet_status_t xet_store_files_list(xet_store_list_t *list,
     xet_store_error_t *error);
 static xet_status_t xet_store_files_next(xet_store_list_t *list,
@@ -109,7 +109,7 @@ const xet_store_ops_t  xet_store_files_ops = {
     xet_store_files_keep,
     xet_store_files_remove,
     xet_store_files_link,
-    xet_store_files_aside,
+    xet_store_files_quarantine,
     xet_store_files_back,
     xet_store_files_list,
     xet_store_files_next,
@@ -604,13 +604,13 @@ xet_store_files_link(xet_store_t *store, const char *from, const char *to,
 
 
 static xet_status_t
-xet_store_files_aside(xet_store_t *store, const char *name,
-    const char *aside, xet_store_error_t *error)
+xet_store_files_quarantine(xet_store_t *store, const char *name,
+    const char *quarantine, xet_store_error_t *error)
 {
     char  path[PATH_MAX], other[PATH_MAX];
 
     if (!xet_store_files_path(store, name, path)
-        || !xet_store_files_path(store, aside, other)
+        || !xet_store_files_path(store, quarantine, other)
         || rename(path, other) != 0)
     {
         return (errno == ENOENT)
@@ -624,13 +624,13 @@ xet_store_files_aside(xet_store_t *store, const char *name,
 /* The name is durable before the other one goes. */
 
 static xet_status_t
-xet_store_files_back(xet_store_t *store, const char *aside, const char *name,
-    xet_store_error_t *error)
+xet_store_files_back(xet_store_t *store, const char *quarantine, const char
+    *name, xet_store_error_t *error)
 {
     char          path[PATH_MAX];
     xet_status_t  rc;
 
-    rc = xet_store_files_link(store, aside, name, error);
+    rc = xet_store_files_link(store, quarantine, name, error);
 
     if (rc == XET_AGAIN) {
         rc = xet_store_files_above(store, name, error);
@@ -640,9 +640,9 @@ xet_store_files_back(xet_store_t *store, const char *aside, const char *name,
         return rc;
     }
 
-    return (xet_store_files_path(store, aside, path)
+    return (xet_store_files_path(store, quarantine, path)
             && (unlink(path) == 0 || errno == ENOENT))
-           ? XET_OK : xet_store_failed(store, "unlink", aside, error);
+           ? XET_OK : xet_store_failed(store, "unlink", quarantine, error);
 }
 
 

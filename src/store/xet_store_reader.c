@@ -1,7 +1,7 @@
 
 /*
- * What readers and lists of both kinds share: they hold a descriptor, or memory
- * of what a bucket has sent.
+ * What readers and lists of both kinds share: they hold a descriptor, or
+ * memory of what a bucket has sent.
  */
 
 

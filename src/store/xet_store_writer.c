@@ -4,9 +4,9 @@
  * all of it is there: what fails can be sent again, and no memory grows.
  *
  * Such a file has no name where the file system supports O_TMPFILE, so that a
- * crash leaves nothing behind; else it is "copy.<process>.<number>", or "file."
- * if it is none of a xorb or that is not known, and whoever starts next sweeps
- * it.
+ * crash leaves nothing behind; else it is "copy.<process>.<number>", or
+ * "file." if it is none of a xorb or that is not known, and whoever starts
+ * next sweeps it.
  */
 
 

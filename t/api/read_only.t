@@ -363,7 +363,7 @@ sub hub_routes {
 # All rows that requests leave behind.
 
 sub contents {
-	my @tables = grep { !/^(?:chores|store|migrations)$/ }
+	my @tables = grep { !/^(?:jobs|store|migrations)$/ }
 		sort keys %{ $t->rows() };
 
 	return join("\n", $t->sql(join(' UNION ALL ', map {

@@ -284,7 +284,7 @@ verified('another database');
 
 $t->nginx()->stop();
 $t->sql('UPDATE xet.store SET since = now()');
-is($t->sql('SELECT xet.store_doubts() IS NULL'), 't', 'older: no doubt');
+is($t->sql('SELECT xet.store_suspects() IS NULL'), 't', 'older: no doubt');
 spew($stray, 'x');
 utime((time() - 90000) x 2, $stray);
 collect($t);

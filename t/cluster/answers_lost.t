@@ -53,7 +53,7 @@ my %volatile = map { $_ => 1 } split(' ', $t->sql("SELECT string_agg(proname,"
 # locks and nothing else
 
 my %locks = map { $_ => 1 } qw/ gc_copies orphans orphans_due shard_slices
-	shard_doubts hub_claims chunk_find xorb_get xorb_grant /;
+	shard_suspects hub_claims chunk_find xorb_get xorb_grant /;
 
 for my $name (sort grep { $rule{$_} eq 'READ' } keys %rule) {
 	my $function = $name =~ s/_all$//r;
@@ -160,15 +160,15 @@ my %said = (
 	gc_xorbs => "xet.gc_once('\\x" . '02' x 16 . "', 'xorbs', 1000, '0')",
 	gc_removed => 'below',
 	usage_settle => "xet.gc_once('\\x" . '04' x 16 . "', 'settle', 1000)",
-	chore_keep => "xet.chore_keep('t', $node, 1, 1, '1000', 'c',"
+	job_keep => "xet.job_keep('t', $node, 1, 1, '1000', 'c',"
 		. q[ '{"n":1}', NULL)],
-	chore_done => "xet.chore_done('t', $node, 1, '{}', NULL)",
+	job_done => "xet.job_done('t', $node, 1, '{}', NULL)",
 	files_prove => "xet.files_prove(ARRAY[$one\::bytea],"
 		. " ARRAY[$hash\::bytea])",
 	hub_here => "xet.hub_here('p', ARRAY[$hash\::bytea])",
 	copies_lost => "xet.copies_lost(ARRAY[$hash\::bytea], '{1}')",
 	xorb_damaged => "xet.xorb_damaged(ARRAY[$hash\::bytea], '{1}')",
-	xorb_whole => "xet.xorb_whole($hash, 1)",
+	xorb_intact => "xet.xorb_intact($hash, 1)",
 	xorb_advertised => "xet.xorb_advertised(ARRAY[$hash\::bytea])",
 	shard_unstage => "xet.shard_unstage($act)",
 	hub_unstage => "xet.hub_unstage($act)",
@@ -178,14 +178,14 @@ my %said = (
 	write_probe => 'xet.write_probe()',
 );
 
-$t->sql("SELECT * FROM xet.chore_take('t', $node, '1000', '1000')");
+$t->sql("SELECT * FROM xet.job_take('t', $node, '1000', '1000')");
 
 my ($first, $again);
 
-for my $name (qw/ chore_keep chore_done heal_later repo_forget repo_delete
-	files_prove hub_here copies_lost xorb_damaged xorb_whole xorb_advertised
-	shard_unstage hub_unstage orphans_found write_probe gc_files gc_xorbs
-	gc_removed usage_settle /)
+for my $name (qw/ job_keep job_done heal_later repo_forget repo_delete
+	files_prove hub_here copies_lost xorb_damaged xorb_intact
+	xorb_advertised shard_unstage hub_unstage orphans_found
+	write_probe gc_files gc_xorbs gc_removed usage_settle /)
 {
 	my $args = $said{$name};
 
@@ -213,7 +213,7 @@ is($t->sql("SELECT max(tries) FROM xet.heals"), 1, 'heal_later: counted once');
 # each once more for a reason: it is looked at elsewhere, or has no answer
 
 my %elsewhere = map { $_ => 1 } qw/ xorb_heal shard_stage zt_put
-	zt_reports_put chore_take hub_begin hub_proven hub_duplicate tags_take
+	zt_reports_put job_take hub_begin hub_proven hub_duplicate tags_take
 	sweep /;
 
 for my $name (sort grep { $rule{$_} ne 'READ' } keys %rule) {

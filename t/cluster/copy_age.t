@@ -57,7 +57,7 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 	my $old = time() - 90_000;
 
 	utime($old, $old, $copies[0]) or die "$copies[0]: $!\n";
-	$t->sql("SELECT xet.chore_now('orphans')");
+	$t->sql("SELECT xet.job_now('orphans')");
 	ok(wait_for(60, sub { !-e $copies[0] }), 'a sweep removes it');
 
 	age($t, '1 second');

@@ -266,7 +266,7 @@ for my $round (1 .. 4) {
 
 	$gate->run('SELECT pg_advisory_lock(4711)');
 	$t->sql($gated);
-	$t->sql("SELECT xet.chore_now('orphans')");
+	$t->sql("SELECT xet.job_now('orphans')");
 	collector(1);
 	ok(wait_for(30, sub { $t->pg_blocked() > 0 }),
 		'a backup: is between the looks');
@@ -352,7 +352,7 @@ for my $which ('before', 'reading', 'made') {
 		put_granted($grants[$_], $x[$_]{bytes}) for 0 .. $#x;
 
 		$s3->set_clock(90000);
-		$t->sql("SELECT xet.chore_now('orphans')");
+		$t->sql("SELECT xet.job_now('orphans')");
 		collector(1);
 
 		# some of them when the sweep is there
@@ -371,7 +371,7 @@ for my $which ('before', 'reading', 'made') {
 
 		ok(wait_for(30, sub {
 			return 1 if !staged();
-			$t->sql("SELECT xet.chore_now('orphans')");
+			$t->sql("SELECT xet.job_now('orphans')");
 			return 0;
 		}), "old, round $round: nothing is staged") or diag(staged());
 		$swept += grep { $_->{status} != 200 } @r;
@@ -405,7 +405,7 @@ for my $round (1 .. 12) {
 	my ($x) = encodings(30000);
 	my ($one, $other) = $round % 2 ? @nodes : reverse(@nodes);
 
-	$t->sql("SELECT xet.chore_now('orphans')") if $round % 3 == 0;
+	$t->sql("SELECT xet.job_now('orphans')") if $round % 3 == 0;
 
 	my @tries;
 
@@ -607,9 +607,9 @@ sub same {
 sub collector {
 	my ($on) = @_;
 
-	wait_for(20, sub { $t->sql("SELECT count(*) FROM xet.chores"
+	wait_for(20, sub { $t->sql("SELECT count(*) FROM xet.jobs"
 		. " WHERE name = 'gc'") });
-	$t->sql('UPDATE xet.chores SET turn = turn + 1, until = now() + '
+	$t->sql('UPDATE xet.jobs SET turn = turn + 1, until = now() + '
 		. ($on ? "interval '0'" : "interval '1 hour'")
 		. ", holder = decode(md5('test'), 'hex') WHERE name = 'gc'");
 }
@@ -621,9 +621,9 @@ sub sweep {
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	$t->sql("SELECT xet.chore_now('orphans')");
+	$t->sql("SELECT xet.job_now('orphans')");
 	collector(1);
-	ok(wait_for(60, sub { $t->sql('SELECT count(*) FROM xet.chores WHERE'
+	ok(wait_for(60, sub { $t->sql('SELECT count(*) FROM xet.jobs WHERE'
 		. " name = 'orphans' AND started_at IS NOT NULL") }),
 		"$name: a sweep");
 	collector(0);
@@ -633,7 +633,7 @@ sub sweep {
 
 sub rounds {
 	my $at = sub { $t->sql("SELECT coalesce(finished_at, 'epoch')"
-		. " FROM xet.chores WHERE name = 'gc'") };
+		. " FROM xet.jobs WHERE name = 'gc'") };
 
 	for (1 .. 2) {
 		my $before = $at->();

@@ -116,7 +116,7 @@ my $inside = inside($nodes[1], 'a/a@ann');
 
 is($inside->{status}, 503, 'cut off: nothing is acknowledged there');
 progress('cut off: the others go on', 40);
-ok(wait_for(30, sub { $t->sql("SELECT count(*) FROM xet.chores WHERE"
+ok(wait_for(30, sub { $t->sql("SELECT count(*) FROM xet.jobs WHERE"
 	. " name = 'gc' AND until > now()") }), 'cut off: somebody collects');
 
 $machines[1]->mend();
@@ -213,7 +213,7 @@ for my $round (1 .. 3) {
 # which says nothing while the collector is between a row and its copy
 
 ok(wait_for(60, sub { settled() }), 'the collector has nothing to do')
-	or diag($t->sql("SELECT * FROM xet.chores WHERE name = 'gc'"));
+	or diag($t->sql("SELECT * FROM xet.jobs WHERE name = 'gc'"));
 
 my $verify = xet(undef, { env => { XET_POSTGRES => $t->conninfo() } },
 	'verify', '--store', store());
@@ -237,7 +237,7 @@ if (!$bucket) {
 
 	utime($old, $old, map { $t->store() . "/$_" } @orphans);
 	$t->let_age();
-	$t->sql("SELECT xet.chore_now('orphans')");
+	$t->sql("SELECT xet.job_now('orphans')");
 
 	ok(wait_for(60, sub { !orphans() }), 'and they go')
 		or diag(join("\n", orphans()));

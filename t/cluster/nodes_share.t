@@ -95,7 +95,7 @@ is(scalar(names()), $t->sql('SELECT count(*) FROM xet.xorbs'),
 
 # from here on nobody collects: a xorb might be gone before its shard comes
 
-$t->sql("UPDATE xet.chores SET until = now() + interval '1 hour',"
+$t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 	. " turn = turn + 1, holder = decode(md5('x'), 'hex')"
 	. " WHERE name = 'gc'");
 

@@ -213,7 +213,7 @@ sub untold {
 		&& rows() + $t->sql('SELECT count(*) FROM xet.gc_copies')
 		== 0 }), "$name: committed, and collected");
 
-	$t->sql("UPDATE xet.chores SET until = now() + interval '1 hour',"
+	$t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 		. " turn = turn + 1, holder = decode(md5('x'), 'hex')"
 		. " WHERE name = 'gc'");
 
@@ -241,7 +241,7 @@ sub again {
 	is_deeply($d->{errors}, [], "$name: again: can be read");
 	ok(($d->{data} // '') eq $data, "$name: again: its bytes");
 
-	$t->sql("UPDATE xet.chores SET until = now() WHERE name = 'gc'");
+	$t->sql("UPDATE xet.jobs SET until = now() WHERE name = 'gc'");
 	is($t->http('DELETE', "/api/v1/files/$file->{hash}")->{status}, 204,
 		"$name: deleted");
 	ok(wait_for(30, sub { !names() && rows() == 0 }),
@@ -280,5 +280,5 @@ sub names {
 
 sub collected {
 	return $t->sql("SELECT coalesce(sum((totals->>'copies')::bigint), 0)"
-		. " FROM xet.chores_show() WHERE name = 'gc'");
+		. " FROM xet.jobs_show() WHERE name = 'gc'");
 }

@@ -271,7 +271,7 @@ sub row_hash {
 
 sub again {
 	$t->sql('DELETE FROM xet.heals');
-	$t->sql("SELECT xet.chore_now('heal')");
+	$t->sql("SELECT xet.job_now('heal')");
 }
 
 sub damage {

@@ -3,12 +3,12 @@
  * The chunker: fed in any pieces it cuts where it cuts in one piece, and
  * where the draft's loop cuts.
  *
- * Real chunks are long and inputs are not, so the data is a program: the
- * first 32 bytes give the pieces, each 4 bytes after them say "repeat so many
- * bytes of that kind".  That is slow and only done when a bit asks for it, with
- * the default suite and with one whose boundaries come often, in any of the
- * lanes that are looked through side by side.  A small suite is tried always:
- * there the phases of a chunk are a few bytes long and every byte of the input
+ * Real chunks are long and inputs are not, so the data is a program: the first
+ * 32 bytes give the pieces, each 4 bytes after them say "repeat so many bytes
+ * of that kind".  That is slow and only done when a bit asks for it, with the
+ * default suite and with one whose boundaries come often, in any of the lanes
+ * that are looked through side by side.  A small suite is tried always: there
+ * the phases of a chunk are a few bytes long and every byte of the input
  * counts.
  */
 

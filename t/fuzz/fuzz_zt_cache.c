@@ -84,7 +84,7 @@ fuzz_again(const xet_zt_t *zt, xet_status_t verdict, uint64_t size,
     check(xet_zt_restore(&again, size, limits, saved, len, NULL, 0)
           == verdict);
     check(xet_zt_info(again)->count == xet_zt_info(zt)->count);
-    check(xet_zt_info(again)->marks_n == xet_zt_info(zt)->marks_n);
+    check(xet_zt_info(again)->index_n == xet_zt_info(zt)->index_n);
 
     xet_zt_destroy(again);
     free(saved);

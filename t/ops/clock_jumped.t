@@ -28,20 +28,20 @@ ok($t->put('/api/v1/files', mix(1, 100_000))->{status} == 200, 'a file');
 is(due(), 't', 'a sweep is due');
 $t->sql('SELECT xet.orphans_found(NULL, true)');
 is(due(), 'f', 'not again on the same day');
-$t->sql("UPDATE xet.chores SET started_at = $later WHERE name = 'orphans'");
+$t->sql("UPDATE xet.jobs SET started_at = $later WHERE name = 'orphans'");
 is(due(), 't', 'one of the day after tomorrow is none');
-$t->sql("DELETE FROM xet.chores WHERE name = 'orphans'");
+$t->sql("DELETE FROM xet.jobs WHERE name = 'orphans'");
 
 # leases, and when a chore has begun
 
-$t->sql("SELECT * FROM xet.chore_take('t', $node, '60000', '30000')");
+$t->sql("SELECT * FROM xet.job_take('t', $node, '60000', '30000')");
 cmp_ok(take($other), '>', 20000, 'a lease is heeded');
-$t->sql("UPDATE xet.chores SET until = $later WHERE name = 't'");
+$t->sql("UPDATE xet.jobs SET until = $later WHERE name = 't'");
 is(take($other), 0, 'a lease of two days is none');
-$t->sql("SELECT xet.chore_done('t', $other, (SELECT turn FROM xet.chores"
+$t->sql("SELECT xet.job_done('t', $other, (SELECT turn FROM xet.jobs"
 	. " WHERE name = 't'), '{}', NULL)");
 cmp_ok(take($node), '>', 50000, 'a run has just been');
-$t->sql("UPDATE xet.chores SET started_at = $later WHERE name = 't'");
+$t->sql("UPDATE xet.jobs SET started_at = $later WHERE name = 't'");
 is(take($node), 0, 'a run of the day after tomorrow is none');
 
 # heals
@@ -81,7 +81,7 @@ $t->done();
 sub due { return $t->sql('SELECT due FROM xet.orphans_due(false)') }
 
 sub take {
-	return $t->sql("SELECT wait FROM xet.chore_take('t', $_[0], '60000',"
+	return $t->sql("SELECT wait FROM xet.job_take('t', $_[0], '60000',"
 		. " '30000')");
 }
 

@@ -412,7 +412,7 @@ good("xet_store $_", with(xet_store => $_)) for '%%STORE%% temp=named',
 	'%%STORE%% temp=anonymous', '%%STORE%%///', 'store', '/tmp';
 
 # --------------------------------------------------------------------------
-# chores
+# background jobs
 
 bad("xet_scrub $_", qr/invalid parameter/, with(xet_scrub => $_))
 	for 'x', 'off rate=1m', 'on rate=', 'on rate=65535', 'on rate=17g',

@@ -58,7 +58,7 @@ is(scalar($t->files_in_store()), 1, 'the files are gone');
 is(total('copy_bytes'), sum(@dead), 'their bytes are told');
 whole('the rest is there');
 
-is($t->sql("SELECT count(*) FROM xet.chores WHERE name = 'gc'"), 1,
+is($t->sql("SELECT count(*) FROM xet.jobs WHERE name = 'gc'"), 1,
 	'one of two nodes at a time');
 
 # --------------------------------------------------------------------------
@@ -157,7 +157,7 @@ $t->done();
 # --------------------------------------------------------------------------
 
 sub chore {
-	return $t->sql("SELECT $_[0] FROM xet.chores WHERE name = 'gc'");
+	return $t->sql("SELECT $_[0] FROM xet.jobs WHERE name = 'gc'");
 }
 
 # Of all runs, and of the one that is under way.
@@ -168,7 +168,7 @@ sub total {
 	return $t->sql("SELECT coalesce(sum((totals->>'$figure')::bigint"
 		. " + CASE WHEN cursor IS NOT NULL"
 		. " THEN (figures->>'$figure')::bigint ELSE 0 END), 0)"
-		. " FROM xet.chores WHERE name = 'gc'");
+		. " FROM xet.jobs WHERE name = 'gc'");
 }
 
 sub files { return scalar($t->files_in_store()) }

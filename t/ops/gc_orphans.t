@@ -104,7 +104,7 @@ ok(wait_for(60, sub { $t->sql('SELECT count(*) FROM xet.gc_copies') == 0 }),
 	$backup->run("SELECT pg_advisory_lock_shared(hashtext('xet.copies'),"
 		. ' 0)');
 	$orphan = orphan();
-	$t->sql("SELECT xet.chore_now('orphans')");
+	$t->sql("SELECT xet.job_now('orphans')");
 	runs(2);
 	ok(-e $orphan, 'a backup keeps all');
 	like($node->log(), qr/files without a row are kept: a backup/,
@@ -242,7 +242,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	meanwhile('two nodes', sub {
 		my $turn = chore('turn');
 
-		$t->sql("UPDATE xet.chores SET turn = turn + 1, until ="
+		$t->sql("UPDATE xet.jobs SET turn = turn + 1, until ="
 			. " now(), holder = decode(md5('x'), 'hex')"
 			. " WHERE name = 'gc'");
 		ok(wait_for(60, sub { chore('turn') > $turn + 1
@@ -268,7 +268,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	make_path("$store/xorbs/default/ef", "$store/tmp");
 	spew($theirs, 'x');
 	age($theirs);
-	$t->sql("SELECT xet.chore_now('orphans')");
+	$t->sql("SELECT xet.job_now('orphans')");
 
 	ok(wait_for(60, sub {
 		$node->log() =~ /job "gc" is waiting: the store does not/
@@ -359,7 +359,7 @@ sub meanwhile {
 	$gate->run('SELECT pg_advisory_lock(4711)');
 	$t->sql($gated);
 	orphan();
-	$t->sql("SELECT xet.chore_now('orphans')");
+	$t->sql("SELECT xet.job_now('orphans')");
 
 	ok(wait_for(60, sub { asides() > 0 && $t->pg_blocked() > 0 }),
 		"$name: taken aside") or diag(chore('*'));
@@ -373,14 +373,14 @@ sub meanwhile {
 # Whether a sweep has come to its end since it was asked for.
 
 sub swept {
-	return $t->sql('SELECT count(*) FROM xet.chores WHERE'
+	return $t->sql('SELECT count(*) FROM xet.jobs WHERE'
 		. " name = 'orphans' AND started_at IS NOT NULL");
 }
 
 sub sweep {
 	my ($name) = @_;
 
-	$t->sql("SELECT xet.chore_now('orphans')");
+	$t->sql("SELECT xet.job_now('orphans')");
 	ok(wait_for(60, sub { swept() }), "$name: a sweep") or diag(chore('*'));
 }
 
@@ -398,14 +398,14 @@ sub runs {
 }
 
 sub chore {
-	return $t->sql("SELECT $_[0] FROM xet.chores WHERE name = 'gc'");
+	return $t->sql("SELECT $_[0] FROM xet.jobs WHERE name = 'gc'");
 }
 
 sub total {
 	my ($figure) = @_;
 
 	return $t->sql("SELECT coalesce(sum((totals->>'$figure')::bigint), 0)"
-		. " FROM xet.chores_show() WHERE name = 'gc'");
+		. " FROM xet.jobs_show() WHERE name = 'gc'");
 }
 
 sub whole {

@@ -45,7 +45,7 @@ wait_for(40, sub {
 
 $told{$_} = 1 for $scrape =~ /^(\w+)(?:\{.*\})? /mg;
 
-# what only chores set is told when they have run
+# what only background jobs set is shown when they have run
 
 my %gauge = map { $_ => 1 } slurp(root() . '/src/http/base/metrics.def')
 	=~ /^XET_METRIC\(\w+, GAUGE,[^"]*"(\w+)"/mg;

@@ -85,7 +85,7 @@ sub figure {
 	my ($chore, $name) = @_;
 
 	return $t->sql("SELECT coalesce((totals->>'$name')::bigint, 0)"
-		. " FROM xet.chores_show() WHERE name = '$chore'") || 0;
+		. " FROM xet.jobs_show() WHERE name = '$chore'") || 0;
 }
 
 # A run that began after this, to its end.
@@ -95,10 +95,10 @@ sub run_of {
 
 	my $now = $t->sql('SELECT clock_timestamp()');
 
-	$t->sql("SELECT xet.chore_now('$chore')");
+	$t->sql("SELECT xet.job_now('$chore')");
 
 	return wait_for(60, sub {
-		$t->sql("SELECT count(*) FROM xet.chores WHERE name = '$chore'"
+		$t->sql("SELECT count(*) FROM xet.jobs WHERE name = '$chore'"
 			. " AND started_at > '$now' AND cursor IS NULL") == 1
 	});
 }
@@ -300,7 +300,7 @@ SKIP: {
 
 	$t->hide_store();
 
-	ok(wait_for(60, sub { $t->sql("SELECT note FROM xet.chores_show()"
+	ok(wait_for(60, sub { $t->sql("SELECT note FROM xet.jobs_show()"
 		. " WHERE name = 'scrub'") =~ /not the store/ }),
 		'another folder: the pass waits, and says why');
 	like($t->log(), qr/job "scrub" is waiting: the store does not/,
@@ -308,9 +308,9 @@ SKIP: {
 	is(marked(), '', 'another folder: nothing is marked');
 
 	my $told = () = $t->log() =~ /job "scrub" is waiting/g;
-	my $turn = $t->sql("SELECT turn FROM xet.chores WHERE name = 'scrub'");
+	my $turn = $t->sql("SELECT turn FROM xet.jobs WHERE name = 'scrub'");
 
-	ok(wait_for(60, sub { $t->sql("SELECT turn FROM xet.chores"
+	ok(wait_for(60, sub { $t->sql("SELECT turn FROM xet.jobs"
 		. " WHERE name = 'scrub'") > $turn + 1 }),
 		'another folder: tried again');
 	is(scalar(() = $t->log() =~ /job "scrub" is waiting/g), $told,
@@ -473,7 +473,7 @@ for my $round (1 .. 3) {
 
 	my $name = "beside an upload, $round";
 
-	$t->sql("SELECT xet.chore_now('heal')");
+	$t->sql("SELECT xet.job_now('heal')");
 	ok(wait_for(60, sub { $t->pg_blocked() }), "$name: the heal waits");
 
 	my $bytes = $f->{x}{bytes};
@@ -513,7 +513,7 @@ for my $round (1 .. 3) {
 	$row->run('BEGIN');
 	$row->run('SELECT 1 FROM xet.xorbs WHERE ' . row_of($f)
 		. ' FOR UPDATE');
-	$t->sql("SELECT xet.chore_now('heal')");
+	$t->sql("SELECT xet.job_now('heal')");
 	ok(wait_for(60, sub { $t->copies($f->{x}{hash}) == 2
 		&& $t->pg_blocked() }), 'a row that goes: the heal waits');
 	$row->run('DELETE FROM xet.xorbs WHERE ' . row_of($f));
@@ -540,15 +540,15 @@ proven('beside uploads');
 	$t->reload();
 
 	my $under_way = sub { $t->sql('SELECT cursor IS NOT NULL'
-		. " FROM xet.chores WHERE name = 'scrub'") eq 't' };
+		. " FROM xet.jobs WHERE name = 'scrub'") eq 't' };
 
 	ok(wait_for(90, sub { !$under_way->() }), 'the last pass ends');
-	$t->sql("SELECT xet.chore_now('scrub')");
+	$t->sql("SELECT xet.job_now('scrub')");
 	ok(wait_for(30, $under_way), 'a slow pass begins');
 	ok(wait_for(120, sub { !$under_way->() }), 'a slow pass ends');
 
 	my $took = $t->sql("SELECT extract(epoch FROM finished_at - started_at)"
-		. " FROM xet.chores WHERE name = 'scrub'");
+		. " FROM xet.jobs WHERE name = 'scrub'");
 
 	cmp_ok($took, '>', $size / 262144 * 0.6,
 		'it takes as long as the rate says');

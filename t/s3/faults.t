@@ -159,7 +159,7 @@ $once = $fault->add(op => 'GetObject', match => 'xorbs', do => 'flip',
 $t->write_conf(undef, directives => {
 	xet_scrub => 'on rate=1g interval=1s' });
 $t->reload();
-ok(wait_for(60, sub { $t->sql("SELECT count(*) FROM xet.chores_show()"
+ok(wait_for(60, sub { $t->sql("SELECT count(*) FROM xet.jobs_show()"
 	. " WHERE name = 'scrub' AND finished_at IS NOT NULL") == 1 }),
 	'the scrub, one bit');
 is($fault->used($once), 1, 'the scrub, one bit: it was met');

@@ -60,10 +60,10 @@ $t->done();
 # Until the sweep is over, which is when it is on record.
 
 sub sweep {
-	$t->sql("SELECT xet.chore_now('orphans')");
+	$t->sql("SELECT xet.job_now('orphans')");
 
 	ok(wait_for(60, sub {
-		return $t->sql('SELECT count(*) FROM xet.chores WHERE'
+		return $t->sql('SELECT count(*) FROM xet.jobs WHERE'
 			. " name = 'orphans' AND started_at IS NOT NULL");
 	}), 'a sweep');
 }

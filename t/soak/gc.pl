@@ -498,7 +498,7 @@ sub end {
 sub refuse { die { how => 'refused' } }
 
 # A file, of two to four blocks, each of which lies in two xorbs.  The steps of
-# an upload are those of ngx_http_xet_xorb.c and ngx_http_xet_keep.c, and of
+# an upload are those of ngx_http_xet_xorb.c and ngx_http_xet_xorb_commit.c, and of
 # ngx_http_xet_register.c.
 
 sub upload {

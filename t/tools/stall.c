@@ -1,9 +1,9 @@
 
 /*
  * Preloaded into a server: a call hangs as long as there is a file of its name
- * in the folder $XET_STALL; one byte is added to NAME.hangs for each that does.
- * time() is ahead by as many seconds as the file "clock" there has.
- * The folder is looked up at the start, for nginx clears its environment.
+ * in the folder $XET_STALL; one byte is added to NAME.hangs for each that
+ * does. time() is ahead by as many seconds as the file "clock" there has. The
+ * folder is looked up at the start, for nginx clears its environment.
  */
 
 

@@ -37,7 +37,7 @@ typedef struct {
     xet_test_pool_t        pool;
     xet_subtree_builder_t  whole;
     xet_subtree_builder_t  part;
-    xet_windows_t          windows;
+    xet_edit_ranges_t      windows;
 
     xet_hash_t             verification;
     uint8_t                hashes[LEAVES_MAX * XET_HASH_LEN];
@@ -271,13 +271,13 @@ tool_dirty(tool_t *t, char *args)
         return XET_NOMEM;
     }
 
-    status = xet_windows_ranges(specs, ranges, &n, size);
+    status = xet_edit_ranges_ranges(specs, ranges, &n, size);
 
     if (status != XET_OK) {
         return status;
     }
 
-    return xet_windows_init(&t->windows, &xet_suite_default, xet_test_alloc,
+    return xet_edit_ranges_init(&t->windows, &xet_suite_default, xet_test_alloc,
                             &t->pool, ranges, n, size, SIZE_MAX);
 }
 
@@ -285,7 +285,7 @@ tool_dirty(tool_t *t, char *args)
 static xet_status_t
 tool_term(tool_t *t, uint32_t n, uint32_t size, int verification)
 {
-    xet_windows_term_t  term;
+    xet_edit_ranges_term_t  term;
 
     if (n == 0) {
         return XET_OK;
@@ -298,7 +298,7 @@ tool_term(tool_t *t, uint32_t n, uint32_t size, int verification)
     term.hashes = t->hashes;
     term.verification = verification ? &t->verification : NULL;
 
-    return xet_windows_add(&t->windows, &term);
+    return xet_edit_ranges_add(&t->windows, &term);
 }
 
 
@@ -347,7 +347,7 @@ tool_windows(tool_t *t, char *args)
     }
 
     if (status == XET_OK) {
-        status = xet_windows_finish(&t->windows);
+        status = xet_edit_ranges_finish(&t->windows);
     }
 
     if (status != XET_OK) {
@@ -357,7 +357,7 @@ tool_windows(tool_t *t, char *args)
 
     xet_buf_init(&b, xet_test_alloc, &t->pool, 0);
 
-    if (xet_windows_json(&t->windows, &b) != XET_OK) {
+    if (xet_edit_ranges_json(&t->windows, &b) != XET_OK) {
         tool_fail("out of memory");
     }
 

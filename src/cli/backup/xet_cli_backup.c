@@ -112,7 +112,7 @@ static int
 xet_cli_backup_read(const xet_cli_args_t *args)
 {
     int           rc;
-    xet_store_t  *place;
+    xet_store_t  *storage;
 
     rc = xet_cli_backup_operand(args->operands[0],
                                 "unpack the archive with tar, then verify the "
@@ -122,11 +122,11 @@ xet_cli_backup_read(const xet_cli_args_t *args)
         return rc;
     }
 
-    place = xet_cli_place_open(args->operands[0], 0, &rc);
+    storage = xet_cli_storage_open(args->operands[0], 0, &rc);
 
-    rc = rc ? rc : xet_cli_backup_check(args, place);
+    rc = rc ? rc : xet_cli_backup_check(args, storage);
 
-    xet_store_destroy(place);
+    xet_store_destroy(storage);
 
     return rc;
 }
@@ -241,15 +241,15 @@ xet_cli_backup_session(xet_cli_backup_t *b)
     rc = xet_cli_pg_line(b->pg, XET_CLI_STORE_CLAIMED, NULL, claimed,
                          sizeof(claimed));
     rc = rc ? rc : xet_cli_pg_primary(b->pg);
-    rc = rc ? rc : xet_cli_place_identity(b->store, b->m.identity);
+    rc = rc ? rc : xet_cli_storage_identity(b->store, b->m.identity);
 
     if (rc != XET_CLI_OK) {
         return rc;
     }
 
     if (b->m.identity[0] == '\0' || strcmp(b->m.identity, claimed) != 0) {
-        return b->m.identity[0] ? xet_cli_place_other(b->store)
-                                : xet_cli_place_bare(b->store);
+        return b->m.identity[0] ? xet_cli_storage_other(b->store)
+                                : xet_cli_storage_bare(b->store);
     }
 
     rc = xet_cli_store_enter(b->pg, 0);
@@ -470,7 +470,7 @@ xet_cli_backup_name_all(xet_cli_backup_t *b, const char *text)
 
     xet_cli_manifest_path(b->m.name, "json", path);
 
-    rc = xet_cli_place_settle(b->to);
+    rc = xet_cli_storage_settle(b->to);
 
     for (i = 0; i < 3 && rc == XET_CLI_OK; i++) {
         writer = b->files[i];
@@ -479,9 +479,9 @@ xet_cli_backup_name_all(xet_cli_backup_t *b, const char *text)
         rc = xet_cli_writer_keep(writer, 1);
     }
 
-    rc = rc ? rc : xet_cli_place_sync(b->to, "generations");
+    rc = rc ? rc : xet_cli_storage_sync(b->to, "generations");
 
-    return rc ? rc : xet_cli_place_put(b->to, path, text, 1);
+    return rc ? rc : xet_cli_storage_put(b->to, path, text, 1);
 }
 
 
@@ -497,7 +497,7 @@ xet_cli_backup_keep(xet_cli_backup_t *b)
 
     doubts[0] = '\0';
 
-    rc = xet_cli_pg_line(b->pg, "SELECT coalesce(xet.store_doubts(), '')",
+    rc = xet_cli_pg_line(b->pg, "SELECT coalesce(xet.store_suspects(), '')",
                          NULL, doubts, sizeof(doubts));
 
     if (rc != XET_CLI_OK || doubts[0] == '\0') {

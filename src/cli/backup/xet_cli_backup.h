@@ -201,11 +201,11 @@ int xet_cli_copier_flush(xet_cli_copier_t *c);
  * Reads the size of a copy, UINT64_MAX if it is missing.  Returns the exit
  * code.
  */
-int xet_cli_copier_size(xet_store_t *place, const xet_cli_copy_t *copy,
+int xet_cli_copier_size(xet_store_t *storage, const xet_cli_copy_t *copy,
     uint64_t *size);
 
 /* *there: a file of that name and size exists. */
-int xet_cli_copier_there(xet_store_t *place, const xet_cli_copy_t *copy,
+int xet_cli_copier_there(xet_store_t *storage, const xet_cli_copy_t *copy,
     int *there);
 
 
@@ -225,7 +225,7 @@ void xet_cli_list_put(FILE *file, const xet_cli_copy_t *copy);
 /* Compares by the order of lists: negative, 0 or positive. */
 int xet_cli_list_order(const xet_cli_copy_t *one, const xet_cli_copy_t *two);
 
-int xet_cli_list_open(xet_cli_list_t *l, xet_store_t *place,
+int xet_cli_list_open(xet_cli_list_t *l, xet_store_t *storage,
     const char *generation, int notes);
 void xet_cli_list_close(xet_cli_list_t *l);
 
@@ -251,18 +251,18 @@ char *xet_cli_manifest_text(const xet_cli_manifest_t *m);
  * Reads the manifest of a generation and checks the files that it names.
  * Returns XET_CLI_FAULT, reported, if they do not match.
  */
-int xet_cli_manifest_read(xet_store_t *place, const char *generation,
+int xet_cli_manifest_read(xet_store_t *storage, const char *generation,
     xet_cli_manifest_t *m);
 
 /* The same without the dump, which may be large. */
-int xet_cli_manifest_lists(xet_store_t *place, const char *generation,
+int xet_cli_manifest_lists(xet_store_t *storage, const char *generation,
     xet_cli_manifest_t *m);
 
 /*
  * Returns the number of complete generations, and their names, the oldest
  * first, as one malloc()ed block; -1 on an error, reported.
  */
-int xet_cli_manifest_all(xet_store_t *place,
+int xet_cli_manifest_all(xet_store_t *storage,
     char (**names)[XET_CLI_BACKUP_NAME]);
 
 /* Writes the path of a file of a generation. */
@@ -296,7 +296,7 @@ int xet_cli_backup_copies(xet_cli_backup_t *b);
 /* xet_cli_backup_check.c */
 
 /* xet backup --verify. */
-int xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *place);
+int xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *storage);
 
 
 /* xet_cli_backup_prune.c */
@@ -305,7 +305,7 @@ int xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *place);
  * Removes all but the newest generations, and then the copies that none of
  * them lists; nothing while the backup is being read.
  */
-int xet_cli_backup_prune(xet_store_t *place, uint64_t keep,
+int xet_cli_backup_prune(xet_store_t *storage, uint64_t keep,
     uint64_t *removed);
 
 
@@ -331,7 +331,7 @@ int xet_cli_backup_run(const char *const *argv, int in, int out,
  * Locks a backup for reading, until this program ends: its generations are not
  * removed.
  */
-int xet_cli_backup_reads(xet_store_t *place);
+int xet_cli_backup_reads(xet_store_t *storage);
 
 /*
  * Makes the row of a xorb, and all terms, refer to this copy, which info

@@ -14,7 +14,7 @@
 
 
 typedef struct {
-    xet_store_t      *place;
+    xet_store_t      *storage;
     int               json;
     uint64_t          generations;
     uint64_t          copies;
@@ -34,7 +34,7 @@ static int xet_cli_check_print(xet_cli_check_t *k);
 
 
 int
-xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *place)
+xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *storage)
 {
     int                rc, n, worse;
     char             (*names)[XET_CLI_BACKUP_NAME];
@@ -43,17 +43,17 @@ xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *place)
     xet_cli_check_t    k;
 
     memset(&k, 0, sizeof(k));
-    k.place = place;
+    k.storage = storage;
     k.json = xet_cli_json(args);
 
     rc = xet_cli_args_bytes(args, XET_CLI_OPT_RATE, &rate);
-    rc = rc ? rc : xet_cli_backup_reads(place);
+    rc = rc ? rc : xet_cli_backup_reads(storage);
 
     if (rc != XET_CLI_OK) {
         return rc;
     }
 
-    n = xet_cli_manifest_all(place, &names);
+    n = xet_cli_manifest_all(storage, &names);
 
     if (n <= 0) {
         return n ? XET_CLI_ERROR
@@ -103,19 +103,19 @@ xet_cli_check_generation(xet_cli_check_t *k, const char *name,
     memset(&notes, 0, sizeof(notes));
     memset(&other, 0, sizeof(other));
 
-    rc = xet_cli_manifest_read(k->place, name, &m);
+    rc = xet_cli_manifest_read(k->storage, name, &m);
 
     if (rc != XET_CLI_OK) {
         return rc;
     }
 
-    rc = xet_cli_list_open(&list, k->place, name, 0);
-    rc = rc ? rc : xet_cli_list_open(&notes, k->place, name, 1);
+    rc = xet_cli_list_open(&list, k->storage, name, 0);
+    rc = rc ? rc : xet_cli_list_open(&notes, k->storage, name, 1);
 
     /* if the newer list cannot be read, copies are read again */
 
     other.ended = (newer == NULL
-                   || xet_cli_list_open(&other, k->place, newer, 0)
+                   || xet_cli_list_open(&other, k->storage, newer, 0)
                       != XET_CLI_OK);
 
     rc = rc ? rc : xet_cli_check_list(k, &list, &other, &notes);
@@ -156,15 +156,15 @@ static int
 xet_cli_check_copy(xet_cli_check_t *k, xet_cli_list_t *list,
     xet_cli_list_t *notes)
 {
-    int  rc, noted;
+    int  rc, recorded;
 
-    rc = xet_cli_list_find(notes, &list->copy, &noted);
+    rc = xet_cli_list_find(notes, &list->copy, &recorded);
 
-    if (rc != XET_CLI_OK || (noted && !notes->healed)) {
+    if (rc != XET_CLI_OK || (recorded && !notes->healed)) {
         return rc;
     }
 
-    return xet_cli_check_read(k, noted ? &notes->other : &list->copy);
+    return xet_cli_check_read(k, recorded ? &notes->other : &list->copy);
 }
 
 
@@ -177,7 +177,7 @@ xet_cli_check_read(xet_cli_check_t *k, const xet_cli_copy_t *copy)
 
     k->copies++;
 
-    rc = xet_cli_copier_read(&k->copier, k->place, copy, &what);
+    rc = xet_cli_copier_read(&k->copier, k->storage, copy, &what);
 
     if (rc == XET_CLI_OK && what != XET_CLI_COPY_GOOD) {
         k->faults++;

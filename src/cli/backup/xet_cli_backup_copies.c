@@ -96,18 +96,18 @@ static int
 xet_cli_backup_there(xet_cli_backup_t *b, const xet_cli_copy_t *copy,
     int *there)
 {
-    int             rc, known, noted;
+    int             rc, known, recorded;
     xet_cli_copy_e  what;
 
     rc = xet_cli_list_find(&b->known, copy, &known);
-    rc = rc ? rc : xet_cli_list_find(&b->unknown, copy, &noted);
+    rc = rc ? rc : xet_cli_list_find(&b->unknown, copy, &recorded);
 
     *there = 0;
 
     rc = rc ? rc : xet_cli_copier_there(b->to, copy, there);
 
     if (!*there
-        || (known && !noted && b->known.copy.size == copy->size
+        || (known && !recorded && b->known.copy.size == copy->size
             && b->known.copy.digested == copy->digested
             && (!copy->digested
                 || xet_checksum_equal(&b->known.copy.digest, &copy->digest))))

@@ -18,9 +18,9 @@
 
 
 typedef struct {
-    xet_store_t     *place;
+    xet_store_t     *storage;
     char             folder[32];       /* being scanned */
-    char             gone[XET_CLI_PLACE_MANY][XET_CLI_PLACE_NAME];
+    char             gone[XET_CLI_STORAGE_MANY][XET_CLI_STORAGE_NAME];
     size_t           ngone;            /* to be removed in one batch */
     uint64_t         removed;
     xet_cli_list_t  *lists;            /* of the kept generations, and notes */
@@ -32,8 +32,8 @@ typedef struct {
 
 
 static int xet_cli_prune_all(xet_cli_prune_t *p, uint64_t keep);
-static int xet_cli_prune_kept(xet_store_t *place, const char *name);
-static int xet_cli_prune_generation(xet_store_t *place,
+static int xet_cli_prune_kept(xet_store_t *storage, const char *name);
+static int xet_cli_prune_generation(xet_store_t *storage,
     const char *name);
 static int xet_cli_prune_copies(xet_cli_prune_t *p);
 static int xet_cli_prune_names(xet_cli_prune_t *p, int number);
@@ -44,16 +44,16 @@ static int xet_cli_prune_order(const void *one, const void *two);
 
 
 int
-xet_cli_backup_prune(xet_store_t *place, uint64_t keep,
+xet_cli_backup_prune(xet_store_t *storage, uint64_t keep,
     uint64_t *removed)
 {
     int              rc, had;
     xet_cli_prune_t  p;
 
     memset(&p, 0, sizeof(p));
-    p.place = place;
+    p.storage = storage;
 
-    rc = xet_cli_place_lock(place, XET_CLI_BACKUP_READERS, 1, &had);
+    rc = xet_cli_storage_lock(storage, XET_CLI_BACKUP_READERS, 1, &had);
 
     if (rc == XET_CLI_OK && !had) {
         fputs("xet: the backup is being read: no generation was removed\n",
@@ -82,7 +82,7 @@ xet_cli_prune_all(xet_cli_prune_t *p, uint64_t keep)
     int     rc, n, i, first;
     char  (*names)[XET_CLI_BACKUP_NAME];
 
-    n = xet_cli_manifest_all(p->place, &names);
+    n = xet_cli_manifest_all(p->storage, &names);
 
     if (n < 0) {
         return XET_CLI_ERROR;
@@ -92,11 +92,11 @@ xet_cli_prune_all(xet_cli_prune_t *p, uint64_t keep)
     rc = XET_CLI_OK;
 
     for (i = first; i < n && rc == XET_CLI_OK; i++) {
-        rc = xet_cli_prune_kept(p->place, names[i]);
+        rc = xet_cli_prune_kept(p->storage, names[i]);
     }
 
     for (i = 0; i < first && rc == XET_CLI_OK; i++) {
-        rc = xet_cli_prune_generation(p->place, names[i]);
+        rc = xet_cli_prune_generation(p->storage, names[i]);
     }
 
     p->lists = calloc(2 * (size_t) (n - first) + 1, sizeof(xet_cli_list_t));
@@ -107,8 +107,8 @@ xet_cli_prune_all(xet_cli_prune_t *p, uint64_t keep)
     }
 
     for (i = first; i < n && rc == XET_CLI_OK; i++) {
-        rc = xet_cli_list_open(&p->lists[p->nlists++], p->place, names[i], 0);
-        rc = rc ? rc : xet_cli_list_open(&p->lists[p->nlists++], p->place,
+        rc = xet_cli_list_open(&p->lists[p->nlists++], p->storage, names[i], 0);
+        rc = rc ? rc : xet_cli_list_open(&p->lists[p->nlists++], p->storage,
                                          names[i], 1);
     }
 
@@ -119,12 +119,12 @@ xet_cli_prune_all(xet_cli_prune_t *p, uint64_t keep)
 
 
 static int
-xet_cli_prune_kept(xet_store_t *place, const char *name)
+xet_cli_prune_kept(xet_store_t *storage, const char *name)
 {
     int                 rc;
     xet_cli_manifest_t  m;
 
-    rc = xet_cli_manifest_lists(place, name, &m);
+    rc = xet_cli_manifest_lists(storage, name, &m);
 
     return (rc == XET_CLI_OK)
            ? rc : xet_cli_fail(rc, name,
@@ -134,7 +134,7 @@ xet_cli_prune_kept(xet_store_t *place, const char *name)
 
 
 static int
-xet_cli_prune_generation(xet_store_t *place, const char *name)
+xet_cli_prune_generation(xet_store_t *storage, const char *name)
 {
     int       rc;
     char      path[XET_CLI_BACKUP_PATH];
@@ -147,10 +147,10 @@ xet_cli_prune_generation(xet_store_t *place, const char *name)
     for (i = 0; i < 4 && rc == XET_CLI_OK; i++) {
         xet_cli_manifest_path(name, files[i], path);
 
-        rc = xet_cli_place_remove(place, path);
+        rc = xet_cli_storage_remove(storage, path);
 
         if (rc == XET_CLI_OK && i == 0) {
-            rc = xet_cli_place_sync(place, "generations");
+            rc = xet_cli_storage_sync(storage, "generations");
         }
     }
 
@@ -173,7 +173,7 @@ xet_cli_prune_copies(xet_cli_prune_t *p)
             snprintf(p->folder, sizeof(p->folder),
                      XET_CLI_BACKUP_COPIES "/%02x", i);
 
-            rc = xet_cli_place_list(p->place, p->folder, xet_cli_prune_copy,
+            rc = xet_cli_storage_list(p->storage, p->folder, xet_cli_prune_copy,
                                     p);
         }
 
@@ -267,10 +267,10 @@ xet_cli_prune_copy(void *ctx, const char *name)
         return XET_CLI_OK;
     }
 
-    snprintf(p->gone[p->ngone++], XET_CLI_PLACE_NAME, "%s/%.*s", p->folder,
+    snprintf(p->gone[p->ngone++], XET_CLI_STORAGE_NAME, "%s/%.*s", p->folder,
              (int) XET_XORB_NAME_MAX, name);
 
-    return (p->ngone == XET_CLI_PLACE_MANY) ? xet_cli_prune_gone(p)
+    return (p->ngone == XET_CLI_STORAGE_MANY) ? xet_cli_prune_gone(p)
                                             : XET_CLI_OK;
 }
 
@@ -284,7 +284,7 @@ xet_cli_prune_gone(xet_cli_prune_t *p)
     n = p->ngone;
     p->ngone = 0;
 
-    rc = n ? xet_cli_place_remove_all(p->place, p->gone, n) : XET_CLI_OK;
+    rc = n ? xet_cli_storage_remove_all(p->storage, p->gone, n) : XET_CLI_OK;
 
     p->removed += (rc == XET_CLI_OK) ? n : 0;
 

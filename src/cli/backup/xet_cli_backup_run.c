@@ -187,11 +187,11 @@ xet_cli_backup_wait(pid_t pid, const char *name)
 
 
 int
-xet_cli_backup_reads(xet_store_t *place)
+xet_cli_backup_reads(xet_store_t *storage)
 {
     int  had;
 
-    return xet_cli_place_lock(place, XET_CLI_BACKUP_READERS, 0, &had);
+    return xet_cli_storage_lock(storage, XET_CLI_BACKUP_READERS, 0, &had);
 }
 
 

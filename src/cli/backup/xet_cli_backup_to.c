@@ -27,7 +27,7 @@ xet_cli_backup_to(xet_cli_backup_t *b, const char *name)
     static const char *const  nothing[] = { "tmp", "lock",
                                             XET_CLI_BACKUP_READERS, NULL };
 
-    b->to = xet_cli_place_open(name, XET_CLI_PLACE_MAKE, &rc);
+    b->to = xet_cli_storage_open(name, XET_CLI_STORAGE_MAKE, &rc);
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -39,14 +39,14 @@ xet_cli_backup_to(xet_cli_backup_t *b, const char *name)
 
     snprintf(mark, sizeof(mark), XET_CLI_BACKUP_MARK "%s", b->m.identity);
 
-    rc = xet_cli_place_line(b->to, "backup", line, sizeof(line));
+    rc = xet_cli_storage_line(b->to, "backup", line, sizeof(line));
 
     if (rc == XET_CLI_OK && strcmp(line, mark) != 0) {
         rc = xet_cli_fail(XET_CLI_ERROR, name, "is a backup of another store");
     }
 
     if (rc == XET_CLI_GONE) {
-        rc = xet_cli_place_empty(b->to, nothing, &empty);
+        rc = xet_cli_storage_empty(b->to, nothing, &empty);
 
         if (rc == XET_CLI_OK && !empty) {
             rc = xet_cli_fail(XET_CLI_ERROR, name, "is neither empty nor a"
@@ -58,7 +58,7 @@ xet_cli_backup_to(xet_cli_backup_t *b, const char *name)
         return (rc == XET_CLI_UNREADABLE) ? xet_cli_fail_errno(name) : rc;
     }
 
-    rc = xet_cli_place_lock(b->to, "lock", 1, &had);
+    rc = xet_cli_storage_lock(b->to, "lock", 1, &had);
 
     if (rc == XET_CLI_OK && had) {
         rc = xet_cli_backup_alone(b, &had);
@@ -100,31 +100,31 @@ xet_cli_backup_clear(xet_cli_backup_t *b)
     char              text[128];
     xet_store_item_t  entry;
 
-    rc = xet_cli_place_folders(b->to);
+    rc = xet_cli_storage_folders(b->to);
 
     /*
      * the mark is first: after any interruption the next run knows the folder
      */
 
-    rc = rc ? rc : xet_cli_place_line(b->to, "backup", text, sizeof(text));
+    rc = rc ? rc : xet_cli_storage_line(b->to, "backup", text, sizeof(text));
 
     if (rc == XET_CLI_GONE) {
         snprintf(text, sizeof(text), XET_CLI_BACKUP_MARK "%s\n",
                  b->m.identity);
 
-        rc = xet_cli_place_put(b->to, "backup", text, 1);
+        rc = xet_cli_storage_put(b->to, "backup", text, 1);
     }
 
     /* the lock of readers, see xet_cli_backup_prune() */
 
-    rc = rc ? rc : xet_cli_place_stat(b->to, XET_CLI_BACKUP_READERS, &entry);
+    rc = rc ? rc : xet_cli_storage_stat(b->to, XET_CLI_BACKUP_READERS, &entry);
 
     if (rc == XET_CLI_GONE) {
-        rc = xet_cli_place_put(b->to, XET_CLI_BACKUP_READERS, "", 1);
+        rc = xet_cli_storage_put(b->to, XET_CLI_BACKUP_READERS, "", 1);
     }
 
-    rc = rc ? rc : xet_cli_place_sweep(b->to, 0);
-    rc = rc ? rc : xet_cli_place_make(b->to, "generations");
+    rc = rc ? rc : xet_cli_storage_sweep(b->to, 0);
+    rc = rc ? rc : xet_cli_storage_make(b->to, "generations");
 
     return rc ? rc : xet_cli_backup_newest(b);
 }

@@ -63,13 +63,13 @@ xet_cli_copier_end(xet_cli_copier_t *c)
 
 
 int
-xet_cli_copier_there(xet_store_t *place, const xet_cli_copy_t *copy,
+xet_cli_copier_there(xet_store_t *storage, const xet_cli_copy_t *copy,
     int *there)
 {
     int       rc;
     uint64_t  size;
 
-    rc = xet_cli_copier_size(place, copy, &size);
+    rc = xet_cli_copier_size(storage, copy, &size);
 
     *there = (rc == XET_CLI_OK && size == copy->size);
 
@@ -78,14 +78,14 @@ xet_cli_copier_there(xet_store_t *place, const xet_cli_copy_t *copy,
 
 
 int
-xet_cli_copier_size(xet_store_t *place, const xet_cli_copy_t *copy,
+xet_cli_copier_size(xet_store_t *storage, const xet_cli_copy_t *copy,
     uint64_t *size)
 {
     int               rc;
-    char              name[XET_CLI_PLACE_NAME];
+    char              name[XET_CLI_STORAGE_NAME];
     xet_store_item_t  entry;
 
-    rc = xet_cli_place_stat(place,
+    rc = xet_cli_storage_stat(storage,
                             xet_store_copy(name, &copy->hash, copy->tag),
                             &entry);
 
@@ -166,7 +166,7 @@ xet_cli_copier_scan(xet_cli_copier_t *c, xet_store_t *from,
     xet_xorb_verifier_t *v, xet_cli_copy_e *what)
 {
     int             rc;
-    char            name[XET_CLI_PLACE_NAME];
+    char            name[XET_CLI_STORAGE_NAME];
     xet_cli_scan_t  scan;
 
     *what = XET_CLI_COPY_BAD;
@@ -260,7 +260,7 @@ xet_cli_copier_copy(xet_cli_copier_t *c, xet_store_t *from,
     const xet_cli_copy_t *copy, xet_cli_copy_e *what)
 {
     int                  rc;
-    char                 name[XET_CLI_PLACE_NAME];
+    char                 name[XET_CLI_STORAGE_NAME];
     xet_store_writer_t  *writer;
 
     if (c->npending

@@ -77,7 +77,7 @@ typedef struct {
 
 static int xet_cli_copying_all(xet_cli_copying_t *c);
 static int xet_cli_copying_open(xet_cli_copying_t *c, uint64_t *threads);
-static xet_store_t *xet_cli_copying_place(xet_cli_copying_t *c,
+static xet_store_t *xet_cli_copying_storage(xet_cli_copying_t *c,
     xet_cli_option_t option, int flags, int *rc);
 static int xet_cli_copying_session(xet_cli_copying_t *c);
 static int xet_cli_copying_target(xet_cli_copying_t *c);
@@ -87,7 +87,7 @@ static int xet_cli_copying_mark(xet_cli_copying_t *c, int empty);
 static int xet_cli_copying_unmark(xet_cli_copying_t *c);
 static int xet_cli_copying_owner(xet_cli_copying_t *c, char *line);
 static int xet_cli_copying_itself(xet_cli_copying_t *c, int *sure);
-static int xet_cli_copying_line(xet_store_t *place, char *line);
+static int xet_cli_copying_line(xet_store_t *storage, char *line);
 static int xet_cli_copying_rows(xet_cli_copying_t *c, uint64_t threads);
 static int xet_cli_copying_page(xet_cli_copying_t *c, uint64_t after);
 static int xet_cli_copying_row(void *ctx, const xet_cli_pg_row_t *row);
@@ -104,7 +104,7 @@ static int xet_cli_copying_copy(xet_cli_copying_t *c, xet_cli_copier_t *copier,
 static int xet_cli_copying_again(xet_cli_copying_t *c,
     xet_cli_copying_row_t *row);
 static int xet_cli_copying_again_row(void *ctx, const xet_cli_pg_row_t *row);
-static int xet_cli_copying_whole(xet_cli_copying_t *c,
+static int xet_cli_copying_intact(xet_cli_copying_t *c,
     const xet_cli_copying_row_t *row);
 static void xet_cli_copying_lost(xet_cli_copying_t *c,
     const xet_cli_copying_row_t *row, xet_cli_copy_e what);
@@ -196,13 +196,12 @@ xet_cli_copying_open(xet_cli_copying_t *c, uint64_t *threads)
     rc = xet_cli_args_bytes(c->args, XET_CLI_OPT_RATE, &rate);
 
     if (rc == XET_CLI_OK) {
-        c->from = xet_cli_copying_place(c, XET_CLI_OPT_FROM, 0, &rc);
+        c->from = xet_cli_copying_storage(c, XET_CLI_OPT_FROM, 0, &rc);
     }
 
     if (rc == XET_CLI_OK) {
-        c->to = xet_cli_copying_place(c, XET_CLI_OPT_TO, XET_CLI_PLACE_MAKE
-                                                         | XET_CLI_PLACE_OWNED,
-                                      &rc);
+        c->to = xet_cli_copying_storage(c, XET_CLI_OPT_TO, XET_CLI_STORAGE_MAKE
+                                        | XET_CLI_STORAGE_OWNED, &rc);
     }
 
     if (rc != XET_CLI_OK) {
@@ -225,7 +224,7 @@ xet_cli_copying_open(xet_cli_copying_t *c, uint64_t *threads)
 
 
 static xet_store_t *
-xet_cli_copying_place(xet_cli_copying_t *c, xet_cli_option_t option,
+xet_cli_copying_storage(xet_cli_copying_t *c, xet_cli_option_t option,
     int flags, int *rc)
 {
     const char  *text = c->args->value[option];
@@ -236,7 +235,7 @@ xet_cli_copying_place(xet_cli_copying_t *c, xet_cli_option_t option,
         return NULL;
     }
 
-    return xet_cli_place_open(text, flags, rc);
+    return xet_cli_storage_open(text, flags, rc);
 }
 
 
@@ -248,10 +247,10 @@ xet_cli_copying_session(xet_cli_copying_t *c)
     int  rc;
 
     c->store.args = c->args;
-    c->store.place = c->from;
+    c->store.storage = c->from;
     c->store.strict = 1;
 
-    rc = xet_cli_place_identity(c->from, c->store.identity);
+    rc = xet_cli_storage_identity(c->from, c->store.identity);
     rc = rc ? rc : xet_cli_store_session(&c->store, c->pg);
     rc = rc ? rc : xet_cli_pg_exec(c->pg, XET_CLI_BACKUP_PATIENCE);
 
@@ -273,11 +272,11 @@ xet_cli_copying_target(xet_cli_copying_t *c)
              number);
 
     rc = xet_cli_copying_begin(c);
-    rc = rc ? rc : xet_cli_place_folders(c->to);
+    rc = rc ? rc : xet_cli_storage_folders(c->to);
 
     /* left by killed runs; files of running ones are younger */
 
-    return rc ? rc : xet_cli_place_sweep(c->to, XET_CLI_STORE_AGE);
+    return rc ? rc : xet_cli_storage_sweep(c->to, XET_CLI_STORE_AGE);
 }
 
 
@@ -355,7 +354,7 @@ xet_cli_copying_foreign(xet_cli_copying_t *c, int *empty)
             return rc;
         }
 
-        rc = xet_cli_place_empty(c->to, nothing, empty);
+        rc = xet_cli_storage_empty(c->to, nothing, empty);
 
         if (rc != XET_CLI_OK || *empty) {
             return rc;
@@ -377,9 +376,9 @@ xet_cli_copying_mark(xet_cli_copying_t *c, int empty)
 
     snprintf(text, sizeof(text), "%s\n", c->mark);
 
-    rc = xet_cli_place_make(c->to, "tmp");
+    rc = xet_cli_storage_make(c->to, "tmp");
 
-    return rc ? rc : xet_cli_place_put(c->to, XET_CLI_COPYING_MARK, text,
+    return rc ? rc : xet_cli_storage_put(c->to, XET_CLI_COPYING_MARK, text,
                                        !empty);
 }
 
@@ -395,7 +394,7 @@ xet_cli_copying_unmark(xet_cli_copying_t *c)
     rc = xet_cli_copying_line(c->to, line);
 
     return (rc == XET_CLI_OK && strcmp(line, c->mark) == 0)
-           ? xet_cli_place_remove(c->to, XET_CLI_COPYING_MARK) : rc;
+           ? xet_cli_storage_remove(c->to, XET_CLI_COPYING_MARK) : rc;
 }
 
 
@@ -409,7 +408,7 @@ xet_cli_copying_owner(xet_cli_copying_t *c, char *line)
     size_t       len;
     const char  *name = c->to->name;
 
-    rc = xet_cli_place_identity(c->to, identity);
+    rc = xet_cli_storage_identity(c->to, identity);
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -484,11 +483,11 @@ xet_cli_copying_itself(xet_cli_copying_t *c, int *sure)
 /* Reads the mark of a place; empty if it has none. */
 
 static int
-xet_cli_copying_line(xet_store_t *place, char *line)
+xet_cli_copying_line(xet_store_t *storage, char *line)
 {
     int  rc;
 
-    rc = xet_cli_place_line(place, XET_CLI_COPYING_MARK, line,
+    rc = xet_cli_storage_line(storage, XET_CLI_COPYING_MARK, line,
                             XET_CLI_COPYING_LINE);
 
     return (rc == XET_CLI_GONE) ? XET_CLI_OK
@@ -680,7 +679,7 @@ xet_cli_copying_one(xet_cli_copying_t *c, xet_cli_copier_t *copier,
         /* if its disk is unmounted, the source has no copies at all */
 
         tag = row->copy.tag;
-        rc = xet_cli_place_still(c->from, c->store.identity);
+        rc = xet_cli_storage_still(c->from, c->store.identity);
         rc = rc ? rc : xet_cli_copying_again(c, row);
 
         if (rc != XET_CLI_OK) {
@@ -732,7 +731,7 @@ xet_cli_copying_there(xet_cli_copying_t *c, xet_cli_copier_t *copier,
         rc = xet_cli_copier_read(copier, c->from, &row->copy, &what);
 
         if (rc == XET_CLI_OK && what == XET_CLI_COPY_GOOD) {
-            rc = xet_cli_copying_whole(c, row);
+            rc = xet_cli_copying_intact(c, row);
         }
     }
 
@@ -758,7 +757,7 @@ xet_cli_copying_copy(xet_cli_copying_t *c, xet_cli_copier_t *copier,
 
     if (row->marked) {
         rc = xet_cli_copier_flush(copier);
-        rc = rc ? rc : xet_cli_copying_whole(c, row);
+        rc = rc ? rc : xet_cli_copying_intact(c, row);
     }
 
     xet_cli_copying_count(c, &c->copied, row);
@@ -810,13 +809,13 @@ xet_cli_copying_again_row(void *ctx, const xet_cli_pg_row_t *row)
  */
 
 static int
-xet_cli_copying_whole(xet_cli_copying_t *c, const xet_cli_copying_row_t *row)
+xet_cli_copying_intact(xet_cli_copying_t *c, const xet_cli_copying_row_t *row)
 {
     int  rc;
 
     pthread_mutex_lock(&c->pg_mutex);
 
-    rc = xet_cli_pg_query(c->pg, "SELECT xet.xorb_whole($1, $2::integer)",
+    rc = xet_cli_pg_query(c->pg, "SELECT xet.xorb_intact($1, $2::integer)",
                           xet_cli_pg_with(xet_cli_as_hash(&row->copy.hash),
                                           xet_cli_as_tag(row->copy.tag)),
                           NULL, NULL);
@@ -878,10 +877,10 @@ xet_cli_copying_finish(xet_cli_copying_t *c)
 {
     int  rc;
 
-    rc = xet_cli_place_settle(c->to);
+    rc = xet_cli_storage_settle(c->to);
     rc = rc ? rc : xet_cli_copying_identity(c);
 
-    return rc ? rc : xet_cli_place_remove(c->to, XET_CLI_COPYING_MARK);
+    return rc ? rc : xet_cli_storage_remove(c->to, XET_CLI_COPYING_MARK);
 }
 
 
@@ -910,7 +909,7 @@ xet_cli_copying_identity(xet_cli_copying_t *c)
             return rc;
         }
 
-        rc = xet_cli_place_put(c->to, "identity", text, 0);
+        rc = xet_cli_storage_put(c->to, "identity", text, 0);
 
         if (rc != XET_CLI_THERE) {
             return rc;

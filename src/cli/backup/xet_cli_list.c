@@ -95,7 +95,7 @@ xet_cli_list_order(const xet_cli_copy_t *one, const xet_cli_copy_t *two)
 
 
 int
-xet_cli_list_open(xet_cli_list_t *l, xet_store_t *place,
+xet_cli_list_open(xet_cli_list_t *l, xet_store_t *storage,
     const char *generation, int notes)
 {
     int   rc, fd;
@@ -108,7 +108,7 @@ xet_cli_list_open(xet_cli_list_t *l, xet_store_t *place,
 
     xet_cli_manifest_path(generation, notes ? "notes" : "list", path);
 
-    rc = xet_cli_place_fetch(place, path, &fd);
+    rc = xet_cli_storage_fetch(storage, path, &fd);
 
     if (rc == XET_CLI_GONE) {
         errno = ENOENT;

@@ -24,14 +24,14 @@ typedef struct {
 } xet_cli_manifests_t;
 
 
-static int xet_cli_manifest_load(xet_store_t *place, const char *path,
+static int xet_cli_manifest_load(xet_store_t *storage, const char *path,
     xet_cli_manifest_t *m);
 static int xet_cli_manifest_parse(const json_t *root, xet_cli_manifest_t *m);
 static int xet_cli_manifest_string(const json_t *root, const char *key,
     char *text, size_t size);
 static int xet_cli_manifest_member(const json_t *root, const char *key,
     xet_cli_sum_t *sum);
-static int xet_cli_manifest_compare(xet_store_t *place,
+static int xet_cli_manifest_compare(xet_store_t *storage,
     const char *generation, const char *suffix, const xet_cli_sum_t *sum);
 static int xet_cli_manifest_name(void *ctx, const char *name);
 static int xet_cli_manifest_time(const char *name, size_t len);
@@ -101,20 +101,20 @@ xet_cli_manifest_text(const xet_cli_manifest_t *m)
 
 
 int
-xet_cli_manifest_read(xet_store_t *place, const char *generation,
+xet_cli_manifest_read(xet_store_t *storage, const char *generation,
     xet_cli_manifest_t *m)
 {
     int  rc;
 
-    rc = xet_cli_manifest_lists(place, generation, m);
+    rc = xet_cli_manifest_lists(storage, generation, m);
 
-    return rc ? rc : xet_cli_manifest_compare(place, generation, "dump",
+    return rc ? rc : xet_cli_manifest_compare(storage, generation, "dump",
                                               &m->dump);
 }
 
 
 int
-xet_cli_manifest_lists(xet_store_t *place, const char *generation,
+xet_cli_manifest_lists(xet_store_t *storage, const char *generation,
     xet_cli_manifest_t *m)
 {
     int   rc;
@@ -123,23 +123,23 @@ xet_cli_manifest_lists(xet_store_t *place, const char *generation,
     xet_cli_manifest_path(generation, "json", path);
     memset(m, 0, sizeof(xet_cli_manifest_t));
 
-    rc = xet_cli_manifest_load(place, path, m);
+    rc = xet_cli_manifest_load(storage, path, m);
 
     if (rc == XET_CLI_OK && strcmp(m->name, generation) != 0) {
         rc = xet_cli_fail(XET_CLI_FAULT, path,
                           "belongs to another generation");
     }
 
-    rc = rc ? rc : xet_cli_manifest_compare(place, generation, "list",
+    rc = rc ? rc : xet_cli_manifest_compare(storage, generation, "list",
                                             &m->list);
 
-    return rc ? rc : xet_cli_manifest_compare(place, generation, "notes",
+    return rc ? rc : xet_cli_manifest_compare(storage, generation, "notes",
                                               &m->notes);
 }
 
 
 static int
-xet_cli_manifest_load(xet_store_t *place, const char *path,
+xet_cli_manifest_load(xet_store_t *storage, const char *path,
     xet_cli_manifest_t *m)
 {
     int      fd, rc;
@@ -147,7 +147,7 @@ xet_cli_manifest_load(xet_store_t *place, const char *path,
     json_t  *root;
     ssize_t  n;
 
-    rc = xet_cli_place_fetch(place, path, &fd);
+    rc = xet_cli_storage_fetch(storage, path, &fd);
 
     if (rc == XET_CLI_GONE) {
         errno = ENOENT;
@@ -242,7 +242,7 @@ xet_cli_manifest_member(const json_t *root, const char *key,
 
 
 static int
-xet_cli_manifest_compare(xet_store_t *place, const char *generation,
+xet_cli_manifest_compare(xet_store_t *storage, const char *generation,
     const char *suffix, const xet_cli_sum_t *sum)
 {
     int            fd, rc;
@@ -251,7 +251,7 @@ xet_cli_manifest_compare(xet_store_t *place, const char *generation,
 
     xet_cli_manifest_path(generation, suffix, path);
 
-    rc = xet_cli_place_fetch(place, path, &fd);
+    rc = xet_cli_storage_fetch(storage, path, &fd);
 
     if (rc == XET_CLI_GONE) {
         return xet_cli_fail(XET_CLI_FAULT, path, "is missing");
@@ -278,7 +278,7 @@ xet_cli_manifest_compare(xet_store_t *place, const char *generation,
 
 
 int
-xet_cli_manifest_all(xet_store_t *place,
+xet_cli_manifest_all(xet_store_t *storage,
     char (**names)[XET_CLI_BACKUP_NAME])
 {
     int                   rc;
@@ -287,7 +287,8 @@ xet_cli_manifest_all(xet_store_t *place,
     memset(&all, 0, sizeof(all));
     *names = NULL;
 
-    rc = xet_cli_place_list(place, "generations", xet_cli_manifest_name, &all);
+    rc = xet_cli_storage_list(storage, "generations", xet_cli_manifest_name,
+                              &all);
 
     if (rc != XET_CLI_OK && rc != XET_CLI_GONE) {
         free(all.names);

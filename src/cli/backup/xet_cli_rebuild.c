@@ -33,7 +33,7 @@
 
 typedef struct {
     const xet_cli_args_t  *args;
-    xet_store_t           *place;
+    xet_store_t           *storage;
     int                    began;      /* noted in the database */
     unsigned               number;     /* of a folder */
     xet_cli_pg_t          *pg;
@@ -52,14 +52,14 @@ typedef struct {
 
 typedef struct {
     int                    known;      /* the xorb has a row */
-    int                    whole;
+    int                    intact;
     uint32_t               tag;
 } xet_cli_rebuild_named_t;
 
 
 static int xet_cli_rebuild_all(xet_cli_rebuild_t *b);
-static int xet_cli_rebuild_asides(xet_cli_rebuild_t *b, uint64_t *n);
-static int xet_cli_rebuild_aside(void *ctx, const char *name);
+static int xet_cli_rebuild_quarantines(xet_cli_rebuild_t *b, uint64_t *n);
+static int xet_cli_rebuild_quarantine(void *ctx, const char *name);
 static int xet_cli_rebuild_walk(xet_cli_rebuild_t *b);
 static int xet_cli_rebuild_session(xet_cli_rebuild_t *b);
 static int xet_cli_rebuild_claim(xet_cli_rebuild_t *b);
@@ -92,7 +92,7 @@ xet_cli_rebuild(const xet_cli_args_t *args)
     memset(&b, 0, sizeof(b));
 
     b.args = args;
-    b.place = xet_cli_store_open(args, 0, &rc);
+    b.storage = xet_cli_store_open(args, 0, &rc);
 
     if (rc == XET_CLI_OK) {
         b.pg = xet_cli_pg_open(args, &rc);
@@ -104,12 +104,12 @@ xet_cli_rebuild(const xet_cli_args_t *args)
         fprintf(stderr,
                 "xet: %s: the rebuild is incomplete; run it again: until then "
                 "copies without a row are not removed\n",
-                b.place->name);
+                b.storage->name);
     }
 
     xet_cli_copier_end(&b.copier);
     xet_cli_pg_close(b.pg);
-    xet_store_destroy(b.place);
+    xet_store_destroy(b.storage);
 
     return rc;
 }
@@ -126,13 +126,13 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
 
     /* no row may refer to a file that a crash could remove */
 
-    rc = rc ? rc : xet_cli_place_sync(b->place, NULL);
+    rc = rc ? rc : xet_cli_storage_sync(b->storage, NULL);
     rc = rc ? rc : xet_cli_copier_begin(&b->copier, NULL, NULL);
 
     xet_cli_progress_begin(xet_cli_quiet(b->args),
-                           b->place->name, 0);
+                           b->storage->name, 0);
 
-    rc = rc ? rc : xet_cli_rebuild_asides(b, &back);
+    rc = rc ? rc : xet_cli_rebuild_quarantines(b, &back);
 
     /* a running sweep may have put more aside in the meantime */
 
@@ -142,7 +142,7 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
 
         back = 0;
 
-        rc = rc ? rc : xet_cli_rebuild_asides(b, &back);
+        rc = rc ? rc : xet_cli_rebuild_quarantines(b, &back);
     }
 
     xet_cli_progress_end();
@@ -156,13 +156,13 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
 /* Gives copies that are aside their names back; adds their number to *n. */
 
 static int
-xet_cli_rebuild_asides(xet_cli_rebuild_t *b, uint64_t *n)
+xet_cli_rebuild_quarantines(xet_cli_rebuild_t *b, uint64_t *n)
 {
     int       rc;
     uint64_t  before;
 
     before = b->back;
-    rc = xet_cli_place_list(b->place, "tmp", xet_cli_rebuild_aside, b);
+    rc = xet_cli_storage_list(b->storage, "tmp", xet_cli_rebuild_quarantine, b);
 
     *n += b->back - before;
 
@@ -173,25 +173,26 @@ xet_cli_rebuild_asides(xet_cli_rebuild_t *b, uint64_t *n)
 /* XET_CLI_GONE: the sweep was faster. */
 
 static int
-xet_cli_rebuild_aside(void *ctx, const char *name)
+xet_cli_rebuild_quarantine(void *ctx, const char *name)
 {
     int                 rc;
-    char                aside[XET_CLI_PLACE_NAME], path[XET_CLI_PLACE_NAME];
+    char quarantine[XET_CLI_STORAGE_NAME], path[XET_CLI_STORAGE_NAME];
     uint32_t            tag;
     uint64_t            sweep;
     xet_hash_t          hash;
     xet_cli_rebuild_t  *b = ctx;
 
-    if (xet_xorb_aside_parse(&sweep, &hash, &tag, (const uint8_t *) name,
+    if (xet_xorb_quarantine_parse(&sweep, &hash, &tag, (const uint8_t *) name,
                              strlen(name))
         != XET_OK)
     {
         return XET_CLI_OK;
     }
 
-    snprintf(aside, sizeof(aside), "tmp/%.*s", (int) XET_XORB_ASIDE_MAX, name);
+    snprintf(quarantine, sizeof(quarantine), "tmp/%.*s", (int)
+             XET_XORB_QUARANTINE_MAX, name);
 
-    rc = xet_cli_place_back(b->place, aside,
+    rc = xet_cli_storage_back(b->storage, quarantine,
                             xet_store_copy(path, &hash, tag));
 
     b->back++;
@@ -218,7 +219,7 @@ xet_cli_rebuild_walk(xet_cli_rebuild_t *b)
         snprintf(folder, sizeof(folder), XET_CLI_BACKUP_COPIES "/%02x",
                  b->number);
 
-        rc = xet_cli_place_list(b->place, folder, xet_cli_rebuild_name, b);
+        rc = xet_cli_storage_list(b->storage, folder, xet_cli_rebuild_name, b);
 
         if (rc == XET_CLI_GONE) {
             rc = XET_CLI_OK;
@@ -263,14 +264,14 @@ xet_cli_rebuild_claim(xet_cli_rebuild_t *b)
     char                       identity[64], named[64];
     const xet_cli_pg_param_t  *params;
 
-    rc = xet_cli_place_identity(b->place, identity);
+    rc = xet_cli_storage_identity(b->storage, identity);
 
     if (rc != XET_CLI_OK) {
         return rc;
     }
 
     if (identity[0] == '\0') {
-        return xet_cli_place_bare(b->place);
+        return xet_cli_storage_bare(b->storage);
     }
 
     params = xet_cli_pg_with(xet_cli_as_text(identity));
@@ -280,7 +281,7 @@ xet_cli_rebuild_claim(xet_cli_rebuild_t *b)
                          params, named, sizeof(named));
 
     if (rc == XET_CLI_OK && strcmp(identity, named) != 0) {
-        rc = xet_cli_place_other(b->place);
+        rc = xet_cli_storage_other(b->storage);
     }
 
     return rc ? rc : xet_cli_pg_query(b->pg, "SELECT xet.store_confirm($1)",
@@ -312,7 +313,7 @@ static int
 xet_cli_rebuild_copy(xet_cli_rebuild_t *b, xet_cli_copy_t *copy)
 {
     int                       rc, needed, linked, taken;
-    char                      name[XET_CLI_PLACE_NAME];
+    char                      name[XET_CLI_STORAGE_NAME];
     xet_cli_rebuild_named_t   named;
 
     b->copies++;
@@ -331,7 +332,7 @@ xet_cli_rebuild_copy(xet_cli_rebuild_t *b, xet_cli_copy_t *copy)
     /* if the database's response was lost, a row may have that name */
 
     if (rc == XET_CLI_OK && linked && !taken) {
-        rc = xet_cli_place_remove(b->place,
+        rc = xet_cli_storage_remove(b->storage,
                                   xet_store_copy(name, &copy->hash,
                                                      copy->tag));
     }
@@ -377,9 +378,9 @@ xet_cli_rebuild_needed(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
     other = *copy;
     other.tag = named->tag;
 
-    rc = xet_cli_copier_size(b->place, &other, &size);
+    rc = xet_cli_copier_size(b->storage, &other, &size);
 
-    *needed = !named->known || !named->whole || size == UINT64_MAX;
+    *needed = !named->known || !named->intact || size == UINT64_MAX;
 
     return rc;
 }
@@ -392,7 +393,7 @@ xet_cli_rebuild_named_row(void *ctx, const xet_cli_pg_row_t *row)
 
     named->known = 1;
     named->tag = (uint32_t) xet_cli_pg_u64(row, 0);
-    named->whole = xet_cli_pg_bool(row, 1) != 0;
+    named->intact = xet_cli_pg_bool(row, 1) != 0;
 
     return XET_CLI_OK;
 }
@@ -424,7 +425,7 @@ static int
 xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy, int *linked)
 {
     int               rc;
-    char              name[XET_CLI_PLACE_NAME], other[XET_CLI_PLACE_NAME];
+    char              name[XET_CLI_STORAGE_NAME], other[XET_CLI_STORAGE_NAME];
     uint64_t          sessions;
     xet_store_item_t  entry;
 
@@ -432,7 +433,7 @@ xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy, int *linked)
 
     xet_store_copy(name, &copy->hash, copy->tag);
 
-    rc = xet_cli_place_stat(b->place, name, &entry);
+    rc = xet_cli_storage_stat(b->storage, name, &entry);
 
     if (rc != XET_CLI_OK
         || entry.modified < (int64_t) time(NULL) - XET_CLI_STORE_AGE_MIN)
@@ -456,7 +457,7 @@ xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy, int *linked)
         return rc;
     }
 
-    rc = xet_cli_place_link(b->place, name,
+    rc = xet_cli_storage_link(b->storage, name,
                             xet_store_copy(other, &copy->hash, copy->tag));
 
     *linked = (rc == XET_CLI_OK);
@@ -520,8 +521,8 @@ xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
     /* only the file itself knows its size */
 
     what = XET_CLI_COPY_GONE;
-    rc = xet_cli_copier_size(b->place, copy, &copy->size);
-    rc = rc ? rc : xet_cli_copier_verify(&b->copier, b->place, copy, &what,
+    rc = xet_cli_copier_size(b->storage, copy, &copy->size);
+    rc = rc ? rc : xet_cli_copier_verify(&b->copier, b->storage, copy, &what,
                                          &v);
 
     if (rc != XET_CLI_OK || what == XET_CLI_COPY_GONE) {
@@ -693,7 +694,7 @@ xet_cli_rebuild_print(xet_cli_rebuild_t *b)
         fprintf(stderr,
                 "xet: %s: the added xorbs are charged to nobody; when files "
                 "need them again, run \"xet usage --recount\"\n",
-                b->place->name);
+                b->storage->name);
     }
 
     return b->bad ? xet_cli_worse(rc, XET_CLI_FAULT) : rc;

@@ -117,7 +117,7 @@ xet_cli_restore_all(xet_cli_restore_t *r)
     rc = rc ? rc : xet_cli_restore_store(r);
 
     if (rc == XET_CLI_OK) {
-        r->from = xet_cli_place_open(r->args->operands[0], 0, &rc);
+        r->from = xet_cli_storage_open(r->args->operands[0], 0, &rc);
     }
 
     rc = rc ? rc : xet_cli_restore_manifest(r);
@@ -176,8 +176,8 @@ xet_cli_restore_store(xet_cli_restore_t *r)
         return rc;
     }
 
-    r->to = xet_cli_store_open(r->args, XET_CLI_PLACE_MAKE
-                                        | XET_CLI_PLACE_OWNED, &rc);
+    r->to = xet_cli_store_open(r->args, XET_CLI_STORAGE_MAKE
+                                        | XET_CLI_STORAGE_OWNED, &rc);
 
     return rc ? rc : xet_cli_copier_begin(&r->copier, r->to, &r->pace);
 }
@@ -197,7 +197,7 @@ xet_cli_restore_empty(xet_cli_restore_t *r)
         return XET_CLI_OK;
     }
 
-    rc = xet_cli_place_line(r->to, XET_CLI_RESTORE_MARK, line, sizeof(line));
+    rc = xet_cli_storage_line(r->to, XET_CLI_RESTORE_MARK, line, sizeof(line));
 
     if (rc == XET_CLI_OK && strcmp(line, r->m.name) == 0) {
         return rc;
@@ -207,7 +207,7 @@ xet_cli_restore_empty(xet_cli_restore_t *r)
         return rc;
     }
 
-    rc = xet_cli_place_empty(r->to, nothing, &empty);
+    rc = xet_cli_storage_empty(r->to, nothing, &empty);
 
     return (rc != XET_CLI_OK || empty)
            ? rc : xet_cli_fail(XET_CLI_ERROR, r->to->name,
@@ -277,17 +277,17 @@ xet_cli_restore_mark(xet_cli_restore_t *r)
 
     rc = xet_cli_restore_state(r, &done);
     rc = rc ? rc : xet_cli_restore_empty(r);
-    rc = rc ? rc : xet_cli_place_folders(r->to);
-    rc = rc ? rc : xet_cli_place_sweep(r->to, 0);
+    rc = rc ? rc : xet_cli_storage_folders(r->to);
+    rc = rc ? rc : xet_cli_storage_sweep(r->to, 0);
 
     if (rc == XET_CLI_OK) {
         snprintf(line, sizeof(line), "%s\n", r->m.name);
-        rc = xet_cli_place_put(r->to, XET_CLI_RESTORE_MARK, line, 1);
+        rc = xet_cli_storage_put(r->to, XET_CLI_RESTORE_MARK, line, 1);
     }
 
-    rc = rc ? rc : xet_cli_place_remove(r->to, "identity");
+    rc = rc ? rc : xet_cli_storage_remove(r->to, "identity");
 
-    return rc ? rc : xet_cli_place_settle(r->to);
+    return rc ? rc : xet_cli_storage_settle(r->to);
 }
 
 
@@ -414,7 +414,7 @@ xet_cli_restore_dump(xet_cli_restore_t *r)
 
     xet_cli_manifest_path(r->m.name, "dump", path);
 
-    rc = xet_cli_place_fetch(r->from, path, &fd);
+    rc = xet_cli_storage_fetch(r->from, path, &fd);
 
     if (rc == XET_CLI_GONE) {
         errno = ENOENT;
@@ -461,12 +461,12 @@ static int
 xet_cli_restore_copy(xet_cli_restore_t *r, xet_cli_list_t *list,
     xet_cli_list_t *notes)
 {
-    int             rc, noted;
+    int             rc, recorded;
     xet_cli_copy_e  what;
 
-    rc = xet_cli_list_find(notes, &list->copy, &noted);
+    rc = xet_cli_list_find(notes, &list->copy, &recorded);
 
-    if (rc == XET_CLI_OK && noted && notes->healed) {
+    if (rc == XET_CLI_OK && recorded && notes->healed) {
         return xet_cli_restore_heal(r, &list->copy, &notes->other);
     }
 
@@ -567,7 +567,7 @@ xet_cli_restore_finish(xet_cli_restore_t *r)
     int   rc;
     char  text[128];
 
-    rc = xet_cli_place_settle(r->to);
+    rc = xet_cli_storage_settle(r->to);
     rc = rc ? rc : xet_cli_restore_others(r);
     rc = rc ? rc
             : xet_cli_pg_query(r->pg, "SELECT xet.store_confirm($1)",
@@ -576,13 +576,13 @@ xet_cli_restore_finish(xet_cli_restore_t *r)
 
     if (rc == XET_CLI_OK) {
         snprintf(text, sizeof(text), "%s\n", r->m.identity);
-        rc = xet_cli_place_put(r->to, "identity", text, 1);
+        rc = xet_cli_storage_put(r->to, "identity", text, 1);
     }
 
     rc = rc ? rc : xet_cli_pg_exec(r->pg, "DROP SCHEMA IF EXISTS xet_restore"
                                           " CASCADE");
 
-    return rc ? rc : xet_cli_place_remove(r->to, XET_CLI_RESTORE_MARK);
+    return rc ? rc : xet_cli_storage_remove(r->to, XET_CLI_RESTORE_MARK);
 }
 
 
@@ -602,7 +602,8 @@ xet_cli_restore_others(xet_cli_restore_t *r)
     for (i = 0; i < 256 && rc == XET_CLI_OK; i++) {
         snprintf(folder, sizeof(folder), XET_CLI_BACKUP_COPIES "/%02x", i);
 
-        rc = xet_cli_place_list(r->to, folder, xet_cli_restore_count, &copies);
+        rc = xet_cli_storage_list(r->to, folder, xet_cli_restore_count,
+                                  &copies);
 
         if (rc == XET_CLI_GONE) {
             rc = xet_cli_fail(XET_CLI_ERROR, folder, "is missing");

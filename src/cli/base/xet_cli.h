@@ -411,14 +411,14 @@ int xet_cli_output_write(int fd, const char *name, const uint8_t *data,
 #define XET_CLI_UNREADABLE  (-2)       /* see errno; EUCLEAN: not a file */
 #define XET_CLI_THERE       (-3)       /* the name exists */
 
-#define XET_CLI_PLACE_NAME  256        /* bytes of a name, with the zero byte */
-#define XET_CLI_PLACE_MANY  64         /* names removed at a time */
-#define XET_CLI_IDENTITY    64         /* bytes of an identity, likewise */
+#define XET_CLI_STORAGE_NAME  256      /* bytes of a name, with the zero byte */
+#define XET_CLI_STORAGE_MANY  64       /* names removed at a time */
+#define XET_CLI_IDENTITY      64       /* bytes of an identity, likewise */
 
 
 /* Takes the last part of a name.  Any result but XET_CLI_OK ends the list. */
 
-typedef int (*xet_cli_place_name_pt)(void *ctx, const char *name);
+typedef int (*xet_cli_storage_name_pt)(void *ctx, const char *name);
 
 
 /*
@@ -426,95 +426,95 @@ typedef int (*xet_cli_place_name_pt)(void *ctx, const char *name);
  * the folder; wait at a pipe in the place of a file, instead of rejecting it.
  */
 
-#define XET_CLI_PLACE_MAKE   1
-#define XET_CLI_PLACE_OWNED  2
-#define XET_CLI_PLACE_WAITS  4
+#define XET_CLI_STORAGE_MAKE   1
+#define XET_CLI_STORAGE_OWNED  2
+#define XET_CLI_STORAGE_WAITS  4
 
 /*
  * Returns NULL on an error, reported, with the exit code in *rc.  Close the
  * place by xet_store_destroy().
  */
-xet_store_t *xet_cli_place_open(const char *text, int flags, int *rc);
+xet_store_t *xet_cli_storage_open(const char *text, int flags, int *rc);
 
 /* Reads the identity of a store; empty if it has none. */
-int xet_cli_place_identity(xet_store_t *place,
+int xet_cli_storage_identity(xet_store_t *storage,
     char identity[XET_CLI_IDENTITY]);
 
 /*
  * Checks that the store still has this identity, and reports if not: its disk
  * may have been unmounted.
  */
-int xet_cli_place_still(xet_store_t *place, const char *identity);
+int xet_cli_storage_still(xet_store_t *storage, const char *identity);
 
 /*
  * Report that the place has no identity, or not that of the store of the
  * database, in words for a folder or a bucket.  Both return the exit code.
  */
-int xet_cli_place_bare(const xet_store_t *place);
-int xet_cli_place_other(const xet_store_t *place);
+int xet_cli_storage_bare(const xet_store_t *storage);
+int xet_cli_storage_other(const xet_store_t *storage);
 
 /* Lists the names in a folder, in no order; XET_CLI_GONE: no such folder. */
-int xet_cli_place_list(xet_store_t *place, const char *folder,
-    xet_cli_place_name_pt handler, void *ctx);
+int xet_cli_storage_list(xet_store_t *storage, const char *folder,
+    xet_cli_storage_name_pt handler, void *ctx);
 
 /*
  * Whether the place is empty except for these names: files, or folders with
  * their contents.
  */
-int xet_cli_place_empty(xet_store_t *place, const char *const *but,
+int xet_cli_storage_empty(xet_store_t *storage, const char *const *but,
     int *empty);
 
 /* XET_CLI_GONE: missing, or not a regular file. */
-int xet_cli_place_stat(xet_store_t *place, const char *name,
+int xet_cli_storage_stat(xet_store_t *storage, const char *name,
     xet_store_item_t *item);
 
 /* XET_CLI_GONE: the first name does not exist. */
-int xet_cli_place_link(xet_store_t *place, const char *from,
+int xet_cli_storage_link(xet_store_t *storage, const char *from,
     const char *to);
-int xet_cli_place_back(xet_store_t *place, const char *aside,
+int xet_cli_storage_back(xet_store_t *storage, const char *quarantine,
     const char *name);
 
-/* Remove one name, or up to XET_CLI_PLACE_MANY; missing ones are no error. */
-int xet_cli_place_remove(xet_store_t *place, const char *name);
-int xet_cli_place_remove_all(xet_store_t *place,
-    char (*names)[XET_CLI_PLACE_NAME], size_t n);
+/* Remove one name, or up to XET_CLI_STORAGE_MANY; missing ones are no error. */
+int xet_cli_storage_remove(xet_store_t *storage, const char *name);
+int xet_cli_storage_remove_all(xet_store_t *storage,
+    char (*names)[XET_CLI_STORAGE_NAME], size_t n);
 
 /* Makes the names in a folder durable; NULL: the whole place. */
-int xet_cli_place_sync(xet_store_t *place, const char *folder);
+int xet_cli_storage_sync(xet_store_t *storage, const char *folder);
 
 /* The same for all folders of copies. */
-int xet_cli_place_settle(xet_store_t *place);
+int xet_cli_storage_settle(xet_store_t *storage);
 
 /* Removes files of interrupted uploads that are older than age, in seconds. */
-int xet_cli_place_sweep(xet_store_t *place, uint64_t age);
+int xet_cli_storage_sweep(xet_store_t *storage, uint64_t age);
 
 /* Creates a folder, unless the place is a bucket; and those of copies. */
-int xet_cli_place_make(xet_store_t *place, const char *folder);
-int xet_cli_place_folders(xet_store_t *place);
+int xet_cli_storage_make(xet_store_t *storage, const char *folder);
+int xet_cli_storage_folders(xet_store_t *storage);
 
 /*
  * Locks a file, which is created, against other programs until this one ends.
  * *had is 0 if another program has the lock.  In a bucket it always succeeds.
  */
-int xet_cli_place_lock(xet_store_t *place, const char *name,
+int xet_cli_storage_lock(xet_store_t *storage, const char *name,
     int exclusive, int *had);
 
 /*
  * Reads a file of a place, in pieces and in any order; reader->size is the
  * size of the file.  *n is less than len at the end only.
  */
-int xet_cli_reader_open(xet_store_t *place, const char *name,
+int xet_cli_reader_open(xet_store_t *storage, const char *name,
     xet_store_reader_t **reader);
 int xet_cli_reader_read(xet_store_reader_t *reader, uint8_t *buf, size_t len,
     uint64_t offset, size_t *n);
 void xet_cli_reader_close(xet_store_reader_t *reader);
 
 /* Reads the first line of a file; XET_CLI_GONE if it is missing or empty. */
-int xet_cli_place_line(xet_store_t *place, const char *name, char *line,
+int xet_cli_storage_line(xet_store_t *storage, const char *name, char *line,
     size_t size);
 
 /* Opens a file for reading by a descriptor; from a bucket it is downloaded. */
-int xet_cli_place_fetch(xet_store_t *place, const char *name, int *fd);
+int xet_cli_storage_fetch(xet_store_t *storage, const char *name, int *fd);
 
 /*
  * Writes a file that gets its name by xet_cli_writer_keep().  Then its bytes
@@ -522,7 +522,7 @@ int xet_cli_place_fetch(xet_store_t *place, const char *name, int *fd);
  * the name existed and stays as it was; with replace it is overwritten.  The
  * last two functions end the writer.  The caller may also write to writer->fd.
  */
-int xet_cli_writer_open(xet_store_t *place, const char *name,
+int xet_cli_writer_open(xet_store_t *storage, const char *name,
     xet_store_writer_t **writer);
 int xet_cli_writer_write(xet_store_writer_t *writer, const uint8_t *data,
     size_t len);
@@ -530,7 +530,7 @@ int xet_cli_writer_keep(xet_store_writer_t *writer, int replace);
 void xet_cli_writer_drop(xet_store_writer_t *writer);
 
 /* Writes a file of this content, durably; XET_CLI_THERE as above. */
-int xet_cli_place_put(xet_store_t *place, const char *name,
+int xet_cli_storage_put(xet_store_t *storage, const char *name,
     const char *text, int replace);
 
 /* Opens a temporary file without a name; -1 on an error, reported. */

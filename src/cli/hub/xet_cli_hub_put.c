@@ -3,7 +3,8 @@
  * xet put of a file or a folder to a Hub repository.
  *
  * Purpose:    uploads what the repository does not have, and commits it.
- * States:     the repository exists -> files are compared, a window of paths at
+ * States:     the repository exists -> files are compared, a window of paths
+ * at
  *             a time -> those that differ are sent -> one or several commits.
  * Ownership:  a path for each file, until all are committed.
  *
@@ -338,7 +339,7 @@ static int
 xet_cli_hub_put_run(xet_cli_hub_put_t *p)
 {
     int              rc;
-    char            *place;
+    char            *storage;
     xet_cli_http_t  *cas;
     xet_cli_puts_t   puts;
 
@@ -354,7 +355,7 @@ xet_cli_hub_put_run(xet_cli_hub_put_t *p)
         return rc;
     }
 
-    if (asprintf(&place, "%s/%s@%s", xet_hub_kind_plural(p->hub->kind),
+    if (asprintf(&storage, "%s/%s@%s", xet_hub_kind_plural(p->hub->kind),
                  p->hub->id, p->hub->rev)
         < 0)
     {
@@ -363,7 +364,7 @@ xet_cli_hub_put_run(xet_cli_hub_put_t *p)
 
     memset(&puts, 0, sizeof(puts));
 
-    puts.place = place;
+    puts.storage = storage;
     puts.count = p->count;
     puts.open = xet_cli_hub_put_open;
     puts.registered = xet_cli_hub_put_registered;
@@ -373,7 +374,7 @@ xet_cli_hub_put_run(xet_cli_hub_put_t *p)
 
     rc = xet_cli_puts(p->hub->args, cas, &puts);
 
-    free(place);
+    free(storage);
 
     return rc;
 }

@@ -435,7 +435,7 @@ json_t *
 xet_cli_hub_answer(const xet_cli_request_t *r, int *rc)
 {
     int      large;
-    char     place[XET_CLI_HTTP_TEXT];
+    char     storage[XET_CLI_HTTP_TEXT];
     json_t  *answer;
 
     if (r->status / 100 != 2 || r->refused) {
@@ -451,7 +451,7 @@ xet_cli_hub_answer(const xet_cli_request_t *r, int *rc)
     if (answer == NULL) {
         *rc = xet_cli_failf(XET_CLI_NETWORK, "server",
                             "%s: unexpected response (HTTP %ld): not a Hub",
-                            xet_cli_http_text(r->url, place), r->status);
+                            xet_cli_http_text(r->url, storage), r->status);
     }
 
     return answer;

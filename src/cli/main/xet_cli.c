@@ -310,8 +310,8 @@ xet_cli_find(const char *name)
 
 
 /*
- * Parses the arguments of a verb; argv[0] is the verb.  Strings are not copied.
- * With --help the number of operands is not checked.
+ * Parses the arguments of a verb; argv[0] is the verb.  Strings are not
+ * copied. With --help the number of operands is not checked.
  */
 
 static int
@@ -373,8 +373,8 @@ xet_cli_parse(xet_cli_args_t *args, const xet_cli_verb_t *verb,
 
 /*
  * Whether the value of --store is missing and XET_STORE is set.  If the next
- * argument is an option, getopt_long() has taken it for the value: it is parsed
- * again.
+ * argument is an option, getopt_long() has taken it for the value: it is
+ * parsed again.
  */
 
 static int

@@ -29,60 +29,60 @@ typedef struct xet_cli_fetch_s   xet_cli_fetch_t;
 typedef struct xet_cli_span_s    xet_cli_span_t;
 
 struct xet_cli_span_s {
-    xet_cli_span_t      *next;
-    xet_cli_fetch_t     *fetch;
+    xet_cli_span_t         *next;
+    xet_cli_fetch_t        *fetch;
 
-    uint64_t             first;        /* requested bytes */
-    uint64_t             last;         /* inclusive */
-    uint64_t             start;        /* of the first chunk */
-    uint64_t             end;          /* of the last chunk */
+    uint64_t                first;     /* requested bytes */
+    uint64_t                last;      /* inclusive */
+    uint64_t                start;     /* of the first chunk */
+    uint64_t                end;       /* of the last chunk */
 
-    xet_cli_request_t    request;      /* for the plan */
-    xet_cli_plan_t       plan;
-    unsigned             planned:1;
-    unsigned             refreshing:1;
-    unsigned             refreshes;    /* without a chunk in between */
+    xet_cli_request_t       request;   /* for the plan */
+    xet_cli_plan_t          plan;
+    unsigned                planned:1;
+    unsigned                refreshing:1;
+    unsigned                refreshes;  /* without a chunk in between */
 
-    xet_cli_unit_t      *units;        /* one for each range of the plan */
-    size_t               left;         /* units that are not done */
-    xet_cli_unit_t      *expired;
-    xet_cli_use_t       *uses;
+    xet_cli_range_fetch_t  *units;     /* one for each range of the plan */
+    size_t                  left;      /* units that are not done */
+    xet_cli_range_fetch_t  *expired;
+    xet_cli_use_t          *uses;
 
-    xet_cli_chunk_t     *chunks;       /* received */
-    size_t               nchunks;
-    size_t               room;
+    xet_cli_chunk_t        *chunks;    /* received */
+    size_t                  nchunks;
+    size_t                  room;
 
-    uint8_t             *data;         /* start..end if ordered, or NULL */
+    uint8_t                *data;      /* start..end if ordered, or NULL */
 };
 
 
 struct xet_cli_fetch_s {
-    xet_cli_download_t  *d;
-    xet_cli_http_t      *http;
+    xet_cli_download_t      *d;
+    xet_cli_http_t          *http;
 
-    xet_cli_span_t      *spans;        /* in the order of the file */
-    unsigned             nspans;
-    xet_cli_unit_t      *queue;
-    xet_cli_unit_t     **queue_end;
-    uint64_t             running;      /* units */
+    xet_cli_span_t          *spans;    /* in the order of the file */
+    unsigned                 nspans;
+    xet_cli_range_fetch_t   *queue;
+    xet_cli_range_fetch_t  **queue_end;
+    uint64_t                 running;  /* units */
 
-    uint64_t             next;         /* first byte of the next span */
-    uint64_t             size;         /* of the next span */
-    uint64_t             done;         /* bytes, for the progress bar */
-    unsigned             version;      /* of reconstructions */
-    unsigned             known:1;      /* the server supports version */
-    unsigned             planning:1;
-    unsigned             last:1;       /* no span follows */
-    unsigned             kept:1;       /* some chunks were kept */
-    int                  rc;           /* the first failure */
+    uint64_t                 next;     /* first byte of the next span */
+    uint64_t                 size;     /* of the next span */
+    uint64_t                 done;     /* bytes, for the progress bar */
+    unsigned                 version;  /* of reconstructions */
+    unsigned                 known:1;  /* the server supports version */
+    unsigned                 planning:1;
+    unsigned                 last:1;   /* no span follows */
+    unsigned                 kept:1;   /* some chunks were kept */
+    int                      rc;       /* the first failure */
 
-    xet_merkle_t         merkle;
-    xet_cli_decoder_t    decoder;
+    xet_merkle_t             merkle;
+    xet_cli_decoder_t        decoder;
 };
 
 
 static int xet_cli_download_run(xet_cli_http_t *h, xet_cli_download_t *d);
-static uint64_t xet_cli_download_window(const xet_cli_download_t *d);
+static uint64_t xet_cli_download_batch(const xet_cli_download_t *d);
 static int xet_cli_download_loop(xet_cli_fetch_t *f);
 static void xet_cli_download_span(xet_cli_fetch_t *f);
 static int xet_cli_download_plan(xet_cli_fetch_t *f, xet_cli_span_t *w);
@@ -94,14 +94,16 @@ static void xet_cli_download_sum(xet_cli_download_t *d,
 static int xet_cli_span_open(xet_cli_span_t *w);
 static int xet_cli_span_uses(xet_cli_span_t *w);
 static int xet_cli_span_use_order(const void *one, const void *two);
-static void xet_cli_download_units(xet_cli_fetch_t *f, xet_cli_span_t *w);
+static void xet_cli_download_fetches(xet_cli_fetch_t *f, xet_cli_span_t *w);
 static void xet_cli_download_refreshed(xet_cli_fetch_t *f,
     xet_cli_span_t *w, xet_cli_plan_t *plan);
-static void xet_cli_download_queue(xet_cli_fetch_t *f, xet_cli_unit_t *u);
-static void xet_cli_download_unit(xet_cli_fetch_t *f);
+static void xet_cli_download_queue(xet_cli_fetch_t *f, xet_cli_range_fetch_t
+    *u);
+static void xet_cli_download_fetch(xet_cli_fetch_t *f);
 static void xet_cli_download_fetched(xet_cli_request_t *r);
-static void xet_cli_download_expired(xet_cli_fetch_t *f, xet_cli_unit_t *u);
-static int xet_cli_download_chunk(xet_cli_unit_t *u,
+static void xet_cli_download_expired(xet_cli_fetch_t *f, xet_cli_range_fetch_t
+    *u);
+static int xet_cli_download_chunk(xet_cli_range_fetch_t *u,
     const xet_cli_chunk_t *chunk, const uint8_t *raw);
 static int xet_cli_span_add(xet_cli_span_t *w,
     const xet_cli_chunk_t *chunk);
@@ -200,7 +202,7 @@ xet_cli_download_run(xet_cli_http_t *h, xet_cli_download_t *d)
     f->http = h;
     f->queue_end = &f->queue;
     f->next = d->first;
-    f->size = xet_cli_download_window(d);
+    f->size = xet_cli_download_batch(d);
     f->version = d->sum ? 1 : 2;
 
     xet_merkle_init(&f->merkle, &xet_suite_default);
@@ -236,13 +238,13 @@ xet_cli_download_run(xet_cli_http_t *h, xet_cli_download_t *d)
 /* Returns the bytes to request in one reconstruction. */
 
 static uint64_t
-xet_cli_download_window(const xet_cli_download_t *d)
+xet_cli_download_batch(const xet_cli_download_t *d)
 {
     if (d->sum) {
         return XET_CLI_DOWNLOAD_SUM;
     }
 
-    return d->ordered ? XET_CLI_DOWNLOAD_ORDERED : XET_CLI_DOWNLOAD_WINDOW;
+    return d->ordered ? XET_CLI_DOWNLOAD_ORDERED : XET_CLI_DOWNLOAD_BATCH;
 }
 
 
@@ -260,7 +262,7 @@ xet_cli_download_loop(xet_cli_fetch_t *f)
         while (f->queue && f->running < f->d->parallel
                && f->rc == XET_CLI_OK)
         {
-            xet_cli_download_unit(f);
+            xet_cli_download_fetch(f);
         }
 
         if (f->queue == NULL && !f->planning && !f->last
@@ -479,7 +481,7 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_span_t *w)
 
     f->next = w->end;
 
-    if (f->size < xet_cli_download_window(f->d)) {
+    if (f->size < xet_cli_download_batch(f->d)) {
         f->size *= 2;
     }
 
@@ -488,7 +490,7 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_span_t *w)
         w->left = 0;
 
     } else {
-        xet_cli_download_units(f, w);
+        xet_cli_download_fetches(f, w);
     }
 }
 
@@ -518,9 +520,9 @@ xet_cli_download_sum(xet_cli_download_t *d, const xet_cli_span_t *w)
 static int
 xet_cli_span_open(xet_cli_span_t *w)
 {
-    int              keep;
-    size_t           i;
-    xet_cli_unit_t  *u;
+    int                     keep;
+    size_t                  i;
+    xet_cli_range_fetch_t  *u;
 
     if (w->plan.offset > w->first) {
         return xet_cli_fail(XET_CLI_NETWORK, "server",
@@ -539,7 +541,7 @@ xet_cli_span_open(xet_cli_span_t *w)
 
     keep = w->fetch->d->ordered;
 
-    w->units = calloc(w->plan.nranges, sizeof(xet_cli_unit_t));
+    w->units = calloc(w->plan.nranges, sizeof(xet_cli_range_fetch_t));
     w->data = keep ? malloc(w->end - w->start) : NULL;
 
     if (w->units == NULL || (keep && w->data == NULL)) {
@@ -568,11 +570,11 @@ xet_cli_span_open(xet_cli_span_t *w)
 static int
 xet_cli_span_uses(xet_cli_span_t *w)
 {
-    size_t           i;
-    uint64_t         pos;
-    xet_cli_use_t   *use;
-    xet_cli_unit_t  *u;
-    xet_cli_term_t  *term;
+    size_t                  i;
+    uint64_t                pos;
+    xet_cli_use_t          *use;
+    xet_cli_range_fetch_t  *u;
+    xet_cli_term_t         *term;
 
     w->uses = calloc(w->plan.nterms, sizeof(xet_cli_use_t));
 
@@ -624,23 +626,23 @@ xet_cli_span_use_order(const void *one, const void *two)
 
 
 static void
-xet_cli_download_units(xet_cli_fetch_t *f, xet_cli_span_t *w)
+xet_cli_download_fetches(xet_cli_fetch_t *f, xet_cli_span_t *w)
 {
-    size_t           i;
-    xet_cli_unit_t  *u;
+    size_t                  i;
+    xet_cli_range_fetch_t  *u;
 
     for (i = 0; i < w->plan.nranges; i++) {
         u = &w->units[i];
 
         if (f->d->kept) {
-            f->rc = xet_cli_unit_skip(u, f->d->kept, f->d->ctx);
+            f->rc = xet_cli_range_fetch_skip(u, f->d->kept, f->d->ctx);
 
             if (f->rc != XET_CLI_OK) {
                 return;
             }
         }
 
-        if (xet_cli_unit_complete(u)) {
+        if (xet_cli_range_fetch_complete(u)) {
             w->left--;
 
         } else {
@@ -659,10 +661,10 @@ static void
 xet_cli_download_refreshed(xet_cli_fetch_t *f, xet_cli_span_t *w,
     xet_cli_plan_t *plan)
 {
-    size_t            i;
-    xet_cli_plan_t    before;
-    xet_cli_unit_t   *u;
-    xet_cli_range_t  *old, *new;
+    size_t                  i;
+    xet_cli_plan_t          before;
+    xet_cli_range_fetch_t  *u;
+    xet_cli_range_t        *old, *new;
 
     w->refreshing = 0;
 
@@ -684,7 +686,7 @@ xet_cli_download_refreshed(xet_cli_fetch_t *f, xet_cli_span_t *w,
         if (!u->running && (old->byte_start != new->byte_start
                             || old->byte_end != new->byte_end))
         {
-            xet_cli_unit_moved(u, new->byte_start, new->byte_end);
+            xet_cli_range_fetch_moved(u, new->byte_start, new->byte_end);
         }
     }
 
@@ -707,7 +709,7 @@ xet_cli_download_refreshed(xet_cli_fetch_t *f, xet_cli_span_t *w,
 
 
 static void
-xet_cli_download_queue(xet_cli_fetch_t *f, xet_cli_unit_t *u)
+xet_cli_download_queue(xet_cli_fetch_t *f, xet_cli_range_fetch_t *u)
 {
     u->next = NULL;
     *f->queue_end = u;
@@ -716,9 +718,9 @@ xet_cli_download_queue(xet_cli_fetch_t *f, xet_cli_unit_t *u)
 
 
 static void
-xet_cli_download_unit(xet_cli_fetch_t *f)
+xet_cli_download_fetch(xet_cli_fetch_t *f)
 {
-    xet_cli_unit_t  *u = f->queue;
+    xet_cli_range_fetch_t  *u = f->queue;
 
     f->queue = u->next;
 
@@ -726,7 +728,7 @@ xet_cli_download_unit(xet_cli_fetch_t *f)
         f->queue_end = &f->queue;
     }
 
-    f->rc = xet_cli_unit_prepare(u);
+    f->rc = xet_cli_range_fetch_prepare(u);
 
     if (f->rc == XET_CLI_OK) {
         u->request.done = xet_cli_download_fetched;
@@ -741,9 +743,9 @@ xet_cli_download_unit(xet_cli_fetch_t *f)
 static void
 xet_cli_download_fetched(xet_cli_request_t *r)
 {
-    xet_cli_unit_t   *u = r->ctx;
-    xet_cli_fetch_t  *f;
-    xet_cli_span_t   *w;
+    xet_cli_range_fetch_t  *u = r->ctx;
+    xet_cli_fetch_t        *f;
+    xet_cli_span_t         *w;
 
     w = u->span;
     f = w->fetch;
@@ -760,7 +762,7 @@ xet_cli_download_fetched(xet_cli_request_t *r)
         return;
     }
 
-    if (xet_cli_unit_rewind(u)) {
+    if (xet_cli_range_fetch_rewind(u)) {
         xet_cli_download_queue(f, u);
         return;
     }
@@ -769,23 +771,23 @@ xet_cli_download_fetched(xet_cli_request_t *r)
 
     if (f->rc == XET_CLI_OK) {
         f->d->passing = (u->rc == XET_CLI_OK && xet_cli_http_passing(r));
-        f->rc = xet_cli_unit_result(u);
+        f->rc = xet_cli_range_fetch_result(u);
     }
 
-    xet_cli_unit_free(u);
+    xet_cli_range_fetch_free(u);
 
     w->left--;
 }
 
 
 static void
-xet_cli_download_expired(xet_cli_fetch_t *f, xet_cli_unit_t *u)
+xet_cli_download_expired(xet_cli_fetch_t *f, xet_cli_range_fetch_t *u)
 {
     xet_cli_span_t  *w = u->span;
 
     /* many units may wait, and the response is not needed */
 
-    xet_cli_unit_free(u);
+    xet_cli_range_fetch_free(u);
 
     u->next = w->expired;
     w->expired = u;
@@ -799,7 +801,7 @@ xet_cli_download_expired(xet_cli_fetch_t *f, xet_cli_unit_t *u)
 
 
 static int
-xet_cli_download_chunk(xet_cli_unit_t *u, const xet_cli_chunk_t *chunk,
+xet_cli_download_chunk(xet_cli_range_fetch_t *u, const xet_cli_chunk_t *chunk,
     const uint8_t *raw)
 {
     int                  rc;
@@ -945,7 +947,7 @@ xet_cli_span_free(xet_cli_span_t *w)
     size_t  i;
 
     for (i = 0; w->units && i < w->plan.nranges; i++) {
-        xet_cli_unit_free(&w->units[i]);
+        xet_cli_range_fetch_free(&w->units[i]);
     }
 
     xet_cli_http_free(&w->request);

@@ -62,7 +62,8 @@ static CURLU *xet_cli_url_parse(const char *text);
 static int xet_cli_request_user(const xet_cli_request_t *r);
 static int xet_cli_request_protected(xet_cli_request_t *r, const char *what);
 static int xet_cli_request_local(const char *host);
-static int xet_cli_request_place(xet_cli_request_t *r, CURLU *from, CURLU *to);
+static int xet_cli_request_storage(xet_cli_request_t *r, CURLU *from, CURLU
+    *to);
 static int xet_cli_request_same(CURLU *one, CURLU *two, CURLUPart part);
 static xet_net_taken_t xet_cli_request_write(xet_net_request_t *net,
     const char *data, size_t n);
@@ -519,7 +520,7 @@ xet_cli_http_free(xet_cli_request_t *r)
     xet_net_close(&r->net);
 
     free(r->net.body);
-    free(r->place);
+    free(r->storage);
     free(r->data);
     free(r->url);
 
@@ -615,11 +616,11 @@ int
 xet_cli_http_fail(const xet_cli_request_t *r)
 {
     int          rc;
-    char         place[XET_CLI_HTTP_TEXT];
+    char         storage[XET_CLI_HTTP_TEXT];
     json_t      *answer, *error;
     const char  *code, *text, *url;
 
-    url = r->url ? xet_cli_http_text(r->url, place) : "request";
+    url = r->url ? xet_cli_http_text(r->url, storage) : "request";
 
     if (r->status == 0 || r->refused) {
         return xet_cli_failf(XET_CLI_NETWORK, "server", "%s: %s", url,
@@ -667,7 +668,7 @@ xet_cli_request_start(xet_cli_request_t *r)
     }
 
     net->method = r->body ? "POST" : r->method;
-    net->url = r->place ? r->place : r->url;
+    net->url = r->storage ? r->storage : r->url;
     net->range = r->range;
     net->data = r->body;
     net->len = r->body_len;
@@ -835,7 +836,7 @@ xet_cli_request_token_ok(const char *token)
 static CURLU *
 xet_cli_request_url(const xet_cli_request_t *r)
 {
-    return xet_cli_url_parse(r->place ? r->place : r->url);
+    return xet_cli_url_parse(r->storage ? r->storage : r->url);
 }
 
 
@@ -947,9 +948,9 @@ xet_cli_request_local(const char *host)
 static void
 xet_cli_request_origin(xet_cli_request_t *r)
 {
-    free(r->place);
+    free(r->storage);
 
-    r->place = NULL;
+    r->storage = NULL;
     r->redirects = 0;
     r->foreign = 0;
     r->tls = 0;
@@ -966,12 +967,12 @@ xet_cli_request_redirect(xet_cli_request_t *r)
 {
     int          rc;
     CURLU       *from, *to;
-    const char  *place;
+    const char  *storage;
 
-    place = xet_net_location(&r->net);
+    storage = xet_net_location(&r->net);
 
     if (r->method || r->body || r->status / 100 != 3
-        || r->redirects == XET_CLI_REQUEST_PLACES || place == NULL)
+        || r->redirects == XET_CLI_REQUEST_PLACES || storage == NULL)
     {
         return 0;
     }
@@ -980,9 +981,9 @@ xet_cli_request_redirect(xet_cli_request_t *r)
     to = curl_url();
 
     rc = from && to
-         && curl_url_set(to, CURLUPART_URL, place, CURLU_NON_SUPPORT_SCHEME)
+         && curl_url_set(to, CURLUPART_URL, storage, CURLU_NON_SUPPORT_SCHEME)
             == CURLUE_OK
-         && xet_cli_request_place(r, from, to);
+         && xet_cli_request_storage(r, from, to);
 
     curl_url_cleanup(from);
     curl_url_cleanup(to);
@@ -997,7 +998,7 @@ xet_cli_request_redirect(xet_cli_request_t *r)
  */
 
 static int
-xet_cli_request_place(xet_cli_request_t *r, CURLU *from, CURLU *to)
+xet_cli_request_storage(xet_cli_request_t *r, CURLU *from, CURLU *to)
 {
     char  *text;
 
@@ -1021,13 +1022,13 @@ xet_cli_request_place(xet_cli_request_t *r, CURLU *from, CURLU *to)
         return 0;
     }
 
-    free(r->place);
-    r->place = strdup(text);
+    free(r->storage);
+    r->storage = strdup(text);
     curl_free(text);
 
     r->redirects++;
 
-    return r->place != NULL;
+    return r->storage != NULL;
 }
 
 

@@ -28,7 +28,7 @@
 
 static int xet_cli_journal_folder(void);
 static int xet_cli_journal_name(xet_cli_journal_t *j,
-    const xet_cli_args_t *args, const char *endpoint, const char *place);
+    const xet_cli_args_t *args, const char *endpoint, const char *storage);
 static int xet_cli_journal_load(xet_cli_journal_t *j, xet_cli_xorbs_t *x);
 static int xet_cli_journal_record(xet_cli_journal_t *j, uint8_t *buffer,
     xet_cli_xorbs_t *x, int *rc);
@@ -39,7 +39,7 @@ static void xet_cli_journal_sweep(const xet_cli_journal_t *j);
 
 int
 xet_cli_journal_open(xet_cli_journal_t *j, const xet_cli_args_t *args,
-    const char *endpoint, const char *place, xet_cli_xorbs_t *x)
+    const char *endpoint, const char *storage, xet_cli_xorbs_t *x)
 {
     int          rc;
     struct stat  st;
@@ -53,7 +53,7 @@ xet_cli_journal_open(xet_cli_journal_t *j, const xet_cli_args_t *args,
         return XET_CLI_OK;
     }
 
-    rc = xet_cli_journal_name(j, args, endpoint, place);
+    rc = xet_cli_journal_name(j, args, endpoint, storage);
 
     if (rc != XET_CLI_OK || j->folder < 0) {
         return rc;
@@ -138,7 +138,7 @@ xet_cli_journal_folder(void)
 
 static int
 xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
-    const char *endpoint, const char *place)
+    const char *endpoint, const char *storage)
 {
     int          i;
     char        *cwd, *p;
@@ -173,12 +173,12 @@ xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
                          strlen(args->operands[i]) + 1);
     }
 
-    if (place) {
+    if (storage) {
 
         /* the zero byte distinguishes it from operands */
 
         EVP_DigestUpdate(ctx, "", 1);
-        EVP_DigestUpdate(ctx, place, strlen(place) + 1);
+        EVP_DigestUpdate(ctx, storage, strlen(storage) + 1);
     }
 
     EVP_DigestFinal_ex(ctx, digest, NULL);

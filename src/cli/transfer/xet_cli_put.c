@@ -262,7 +262,7 @@ xet_cli_puts_init(xet_cli_putting_t *p)
     }
 
     rc = xet_cli_journal_open(&p->upload.journal, p->args, endpoint,
-                              p->puts->place, &p->upload.xorbs);
+                              p->puts->storage, &p->upload.xorbs);
     free(endpoint);
 
     return rc;

@@ -82,7 +82,7 @@ struct xet_cli_request_s {
     xet_cli_request_t  *next;
     xet_net_request_t   net;
     size_t              came;          /* bytes of the response, kept or not */
-    char               *place;         /* URL of a redirection, or NULL */
+    char               *storage;       /* URL of a redirection, or NULL */
     unsigned            redirects;
     unsigned            foreign:1;     /* redirected to another origin */
     unsigned            tls:1;         /* required: credentials were sent */
@@ -338,7 +338,7 @@ typedef struct {
 } xet_cli_use_t;
 
 
-typedef struct xet_cli_unit_s  xet_cli_unit_t;
+typedef struct xet_cli_range_fetch_s  xet_cli_range_fetch_t;
 
 
 /* What all units of a download share. */
@@ -352,7 +352,7 @@ typedef struct {
      * there.  Returns XET_CLI_OK, or the exit code that ends the unit,
      * reported.
      */
-    int                 (*handler)(xet_cli_unit_t *u,
+    int                 (*handler)(xet_cli_range_fetch_t *u,
                                    const xet_cli_chunk_t *chunk,
                                    const uint8_t *raw);
 } xet_cli_decoder_t;
@@ -362,30 +362,30 @@ typedef struct {
  * Whether an earlier run has kept a chunk at chunk->offset; then it fills the
  * rest of *chunk.
  */
-typedef int (*xet_cli_unit_kept_pt)(void *ctx, xet_cli_chunk_t *chunk);
+typedef int (*xet_cli_range_fetch_kept_pt)(void *ctx, xet_cli_chunk_t *chunk);
 
 
-struct xet_cli_unit_s {
-    xet_cli_request_t     request;
-    xet_cli_unit_t       *next;        /* in the queue or in expired */
-    void                 *span;
-    xet_cli_decoder_t    *decoder;
+struct xet_cli_range_fetch_s {
+    xet_cli_request_t       request;
+    xet_cli_range_fetch_t  *next;      /* in the queue or in expired */
+    void                   *span;
+    xet_cli_decoder_t      *decoder;
 
-    xet_cli_range_t      *range;
-    xet_cli_use_t        *uses;        /* by start */
-    size_t                nuses;
-    size_t                passed;      /* uses that are complete */
+    xet_cli_range_t        *range;
+    xet_cli_use_t          *uses;      /* by start */
+    size_t                  nuses;
+    size_t                  passed;    /* uses that are complete */
 
-    uint32_t              chunk;       /* number of the next one */
-    uint32_t              placed;      /* chunks before it are in place */
-    uint64_t              pos;         /* of the next chunk in the xorb */
-    int                   rc;          /* why the write handler stopped */
-    unsigned              running:1;
-    unsigned              skipped:1;   /* kept chunks; pos is a guess */
+    uint32_t                chunk;     /* number of the next one */
+    uint32_t                placed;    /* chunks before it are in place */
+    uint64_t                pos;       /* of the next chunk in the xorb */
+    int                     rc;        /* why the write handler stopped */
+    unsigned                running:1;
+    unsigned                skipped:1;  /* kept chunks; pos is a guess */
 
-    xet_xorb_parser_t     parser;
-    uint8_t              *payload;     /* while running */
-    size_t                have;
+    xet_xorb_parser_t       parser;
+    uint8_t                *payload;   /* while running */
+    size_t                  have;
 };
 
 
@@ -393,37 +393,38 @@ struct xet_cli_unit_s {
  * Skips kept chunks at the start of the range, and passes them to the handler.
  * Returns XET_CLI_OK, or the result of the handler.
  */
-int xet_cli_unit_skip(xet_cli_unit_t *u, xet_cli_unit_kept_pt kept,
-    void *ctx);
+int xet_cli_range_fetch_skip(xet_cli_range_fetch_t *u,
+    xet_cli_range_fetch_kept_pt kept, void *ctx);
 
 /* Whether all chunks of the range were received. */
-int xet_cli_unit_complete(const xet_cli_unit_t *u);
+int xet_cli_range_fetch_complete(const xet_cli_range_fetch_t *u);
 
 /*
  * Sets up u->request, except its done handler.  Returns XET_CLI_OK, or
  * XET_CLI_ERROR without memory, reported.
  */
-int xet_cli_unit_prepare(xet_cli_unit_t *u);
+int xet_cli_range_fetch_prepare(xet_cli_range_fetch_t *u);
 
 /*
  * The range has moved in the xorb, so all of it must be fetched again.  Not to
  * be called while a request is running.
  */
-void xet_cli_unit_moved(xet_cli_unit_t *u, uint64_t start, uint64_t end);
+void xet_cli_range_fetch_moved(xet_cli_range_fetch_t *u, uint64_t start,
+    uint64_t end);
 
 /*
  * After a request: whether it must be sent again from the start of the range,
  * because the data do not continue the kept chunks.
  */
-int xet_cli_unit_rewind(xet_cli_unit_t *u);
+int xet_cli_range_fetch_rewind(xet_cli_range_fetch_t *u);
 
 /*
  * Call it when the request is done.  Returns XET_CLI_OK if the unit is
  * complete, else the exit code of a failure, reported.
  */
-int xet_cli_unit_result(xet_cli_unit_t *u);
+int xet_cli_range_fetch_result(xet_cli_range_fetch_t *u);
 
-void xet_cli_unit_free(xet_cli_unit_t *u);
+void xet_cli_range_fetch_free(xet_cli_range_fetch_t *u);
 
 
 /*
@@ -441,7 +442,7 @@ void xet_cli_unit_free(xet_cli_unit_t *u);
 
 /* Bytes of a span; a span of an ordered download is kept in memory. */
 
-#define XET_CLI_DOWNLOAD_WINDOW    (64 * 1024 * 1024)
+#define XET_CLI_DOWNLOAD_BATCH    (64 * 1024 * 1024)
 #define XET_CLI_DOWNLOAD_ORDERED   (16 * 1024 * 1024)
 #define XET_CLI_DOWNLOAD_SUM       (1024 * 1024 * 1024)
 
@@ -488,16 +489,16 @@ typedef struct {
      * set.  NULL: not needed.
      */
     int                  (*note)(void *ctx, const xet_cli_chunk_t *chunk);
-    xet_cli_unit_kept_pt   kept;       /* NULL: no chunks are kept */
-    void                  *ctx;
+    xet_cli_range_fetch_kept_pt  kept;  /* NULL: no chunks are kept */
+    void                        *ctx;
 
     /* results */
 
-    uint64_t               size;       /* end of the last span */
-    uint64_t               chunks;
-    uint64_t               received;   /* bytes of xorbs */
-    unsigned               passing:1;  /* a later run may succeed */
-    unsigned               doubted:1;  /* kept chunks may be wrong; not
+    uint64_t                     size;  /* end of the last span */
+    uint64_t                     chunks;
+    uint64_t                     received;  /* bytes of xorbs */
+    unsigned                     passing:1;  /* a later run may succeed */
+    unsigned                     doubted:1;  /* kept chunks may be wrong; not
                                           reported */
 
     EVP_MD_CTX            *digest;     /* private */
@@ -776,7 +777,7 @@ typedef struct {
  * reported.
  */
 int xet_cli_journal_open(xet_cli_journal_t *j, const xet_cli_args_t *args,
-    const char *endpoint, const char *place, xet_cli_xorbs_t *x);
+    const char *endpoint, const char *storage, xet_cli_xorbs_t *x);
 
 /* Appends a record; the first one creates the file. */
 void xet_cli_journal_add(xet_cli_journal_t *j, const xet_xorb_list_t *xorb);
@@ -954,7 +955,7 @@ typedef struct {
     /* called after the last file; until then a put can be resumed */
     int                (*end)(void *ctx);
     void                *ctx;
-    const char          *place;        /* target of the files, for the
+    const char          *storage;      /* target of the files, for the
                                           journal; NULL: given by the
                                           operands */
     unsigned             once:1;       /* the files cannot be read again */

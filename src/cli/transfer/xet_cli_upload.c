@@ -390,7 +390,7 @@ static int
 xet_cli_upload_answer(const xet_cli_request_t *r, const char *member)
 {
     int            known;
-    char           place[XET_CLI_HTTP_TEXT];
+    char           storage[XET_CLI_HTTP_TEXT];
     json_t        *answer;
     const json_t  *value;
 
@@ -404,6 +404,6 @@ xet_cli_upload_answer(const xet_cli_request_t *r, const char *member)
            : xet_cli_failf(XET_CLI_NETWORK, "server",
                            "%s: unexpected response (HTTP %ld): does not "
                            "confirm the upload",
-                           xet_cli_http_text(r->url, place),
+                           xet_cli_http_text(r->url, storage),
                            r->status);
 }

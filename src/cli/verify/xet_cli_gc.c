@@ -1,11 +1,11 @@
 
 /*
  * xet gc: asks the servers of a database for a run of the collector, and
- * follows it to its end (src/http/chores).  Both sides meet in the database:
+ * follows it to its end (src/http/bg_jobs).  Both sides meet in the database:
  *
  *     ask      xet.gc_now(); if a run is in progress, which may have passed
  *              what it should collect, again when that has ended
- *     follow   the row of the collector in xet.chores_show(), until the
+ *     follow   the row of the collector in xet.jobs_show(), until the
  *              requested run has ended, or a server reports why it waits
  *     print    what was done since then
  *
@@ -259,7 +259,7 @@ xet_cli_gc_look(xet_cli_gc_t *g)
     return xet_cli_pg_query(g->pg,
                             "SELECT c.running, c.held,"
                             " c.started_at IS NOT NULL, coalesce(c.note, ''),"
-                            " t.*, f.* FROM xet.chores_show() c,"
+                            " t.*, f.* FROM xet.jobs_show() c,"
                             " jsonb_to_record(c.totals) AS t(files bigint,"
                             " file_bytes bigint, \"references\" bigint,"
                             " xorbs bigint, xorb_bytes bigint, copies bigint,"
@@ -309,7 +309,7 @@ xet_cli_gc_left(xet_cli_gc_t *g)
     return xet_cli_pg_query(g->pg, "SELECT (SELECT count(*) FROM"
                             " xet.gc_copies), coalesce((SELECT"
                             " (c.figures->>'orphans')::bigint FROM"
-                            " xet.chores_show() c WHERE c.name = 'orphans'),"
+                            " xet.jobs_show() c WHERE c.name = 'orphans'),"
                             " 0)", NULL, xet_cli_gc_left_row, g);
 }
 

@@ -31,7 +31,7 @@ xet_cli_store_open(const xet_cli_args_t *args, int flags, int *rc)
         return NULL;
     }
 
-    return xet_cli_place_open(store, flags, rc);
+    return xet_cli_storage_open(store, flags, rc);
 }
 
 
@@ -121,12 +121,12 @@ xet_cli_store_session(const xet_cli_store_t *s, xet_cli_pg_t *pg)
     }
 
     if (strcmp(claimed, s->identity) != 0) {
-        return s->identity[0] ? xet_cli_place_other(s->place)
-                              : xet_cli_place_bare(s->place);
+        return s->identity[0] ? xet_cli_storage_other(s->storage)
+                              : xet_cli_storage_bare(s->storage);
     }
 
     if (s->strict && s->identity[0] == '\0') {
-        return xet_cli_place_bare(s->place);
+        return xet_cli_storage_bare(s->storage);
     }
 
     return xet_cli_pg_primary(pg);

@@ -473,13 +473,13 @@ xet_cli_store_file_content(xet_cli_store_file_t *f, const uint8_t *packed,
     EVP_MD_CTX *sha256, xet_status_t *status)
 {
     int                  rc;
-    char                 name[XET_CLI_PLACE_NAME];
+    char                 name[XET_CLI_STORAGE_NAME];
     xet_term_t           term;
     xet_store_reader_t  *reader;
 
     (void) xet_term_unpack(&term, packed);
 
-    rc = xet_cli_reader_open(f->checker->store->place,
+    rc = xet_cli_reader_open(f->checker->store->storage,
                              xet_store_copy(name, &term.xorb, term.tag),
                              &reader);
     rc = rc ? rc : xet_cli_store_file_chunks(f->checker, reader, &term, sha256,

@@ -2,7 +2,7 @@
 /*
  * Files of the store without a row: a crash leaves them, or a server whose
  * database refuses writes.  They are only reported here; a server with xet_gc
- * removes them (src/http/chores).  A copy that is noted for the collector is
+ * removes them (src/http/bg_jobs).  A copy that is noted for the collector is
  * not an orphan: a backup may need it.
  */
 
@@ -50,12 +50,12 @@ xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
 
         rc = xet_cli_interrupted
              ? XET_CLI_INTERRUPTED
-             : xet_cli_place_list(s->place, o.folder, xet_cli_orphans_entry,
+             : xet_cli_storage_list(s->storage, o.folder, xet_cli_orphans_entry,
                                   &o);
 
         if (rc != XET_CLI_OK) {
             return (rc == XET_CLI_GONE)
-                   ? xet_cli_failf(XET_CLI_ERROR, s->place->name,
+                   ? xet_cli_failf(XET_CLI_ERROR, s->storage->name,
                                    "%s: %s", o.folder, strerror(ENOENT))
                    : rc;
         }
@@ -71,7 +71,7 @@ static int
 xet_cli_orphans_entry(void *ctx, const char *name)
 {
     int                 rc, known;
-    char                path[XET_CLI_PLACE_NAME], whole[PATH_MAX];
+    char                path[XET_CLI_STORAGE_NAME], whole[PATH_MAX];
     xet_store_item_t    entry;
     xet_cli_store_t    *s;
     xet_cli_orphans_t  *o = ctx;
@@ -90,7 +90,7 @@ xet_cli_orphans_entry(void *ctx, const char *name)
         return rc;
     }
 
-    rc = xet_cli_place_stat(s->place, path, &entry);
+    rc = xet_cli_storage_stat(s->storage, path, &entry);
 
     if (rc != XET_CLI_OK || entry.modified >= s->before) {
         return (rc == XET_CLI_GONE) ? XET_CLI_OK : rc;
@@ -98,7 +98,7 @@ xet_cli_orphans_entry(void *ctx, const char *name)
 
     s->orphans++;
 
-    snprintf(whole, sizeof(whole), "%s/%s", s->place->name, path);
+    snprintf(whole, sizeof(whole), "%s/%s", s->storage->name, path);
 
     xet_cli_store_report(s, "orphan", whole, "the file has no row");
 

@@ -53,9 +53,9 @@ xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job,
     xet_store_reader_t **reader)
 {
     int   rc;
-    char  name[XET_CLI_PLACE_NAME];
+    char  name[XET_CLI_STORAGE_NAME];
 
-    rc = xet_cli_reader_open(c->store->place,
+    rc = xet_cli_reader_open(c->store->storage,
                              xet_store_copy(name, &job->hash, job->tag),
                              reader);
 
@@ -76,7 +76,7 @@ xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job,
 
     /* the disk may have been unmounted in the meantime */
 
-    rc = xet_cli_place_still(c->store->place, c->store->identity);
+    rc = xet_cli_storage_still(c->store->storage, c->store->identity);
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -245,7 +245,7 @@ xet_cli_store_xorb_row(xet_cli_checker_t *c, const xet_cli_job_t *job,
     }
 
     if (what == NULL && job->marked) {
-        xet_cli_store_xorb_mark(c, job, "SELECT xet.xorb_whole($1,"
+        xet_cli_store_xorb_mark(c, job, "SELECT xet.xorb_intact($1,"
                                         " $2::integer)");
     }
 

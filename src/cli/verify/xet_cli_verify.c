@@ -127,14 +127,14 @@ xet_cli_verify_store(const xet_cli_args_t *args)
 
     pg = NULL;
     rc = xet_cli_verify_options(&s, &threads);
-    rc = rc ? rc : xet_cli_place_identity(s.place, s.identity);
+    rc = rc ? rc : xet_cli_storage_identity(s.storage, s.identity);
 
     if (rc == XET_CLI_OK) {
         pg = xet_cli_pg_open(args, &rc);
     }
 
     if (pg == NULL) {
-        xet_store_destroy(s.place);
+        xet_store_destroy(s.storage);
         return rc;
     }
 
@@ -142,7 +142,7 @@ xet_cli_verify_store(const xet_cli_args_t *args)
     pthread_cond_init(&s.filled, NULL);
     pthread_cond_init(&s.emptied, NULL);
 
-    xet_cli_progress_begin(xet_cli_quiet(args), s.place->name,
+    xet_cli_progress_begin(xet_cli_quiet(args), s.storage->name,
                            0);
 
     rc = xet_cli_store_session(&s, pg);
@@ -157,7 +157,7 @@ xet_cli_verify_store(const xet_cli_args_t *args)
 
     xet_cli_progress_end();
     xet_cli_pg_close(pg);
-    xet_store_destroy(s.place);
+    xet_store_destroy(s.storage);
 
     rc = rc ? rc : xet_cli_verify_print(&s);
 
@@ -173,10 +173,10 @@ xet_cli_verify_options(xet_cli_store_t *s, uint64_t *threads)
     int       rc;
     uint64_t  age;
 
-    s->place = xet_cli_store_open(s->args, XET_CLI_PLACE_WAITS, &rc);
+    s->storage = xet_cli_store_open(s->args, XET_CLI_STORAGE_WAITS, &rc);
 
     rc = rc ? rc : xet_cli_args_number(s->args, XET_CLI_OPT_PARALLEL, 1, 256,
-                                       s->place->parallel, threads);
+                                       s->storage->parallel, threads);
     rc = rc ? rc : xet_cli_args_time(s->args, XET_CLI_OPT_OLDER, 0, &age);
 
     if (rc == XET_CLI_OK) {

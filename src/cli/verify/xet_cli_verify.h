@@ -80,7 +80,7 @@ struct xet_cli_job_s {
 
 typedef struct {
     const xet_cli_args_t  *args;
-    xet_store_t           *place;
+    xet_store_t           *storage;
     char                   identity[XET_CLI_IDENTITY]; /* of the place;
                                                           empty: none */
     int                    json;

@@ -85,10 +85,10 @@ xet_status_t xet_key_derive(uint8_t *out, const uint8_t *secret, size_t len,
 
 
 /*
- * xet_jwk.c: one key for the signatures of tokens: a secret for HS256, a public
- * key for EdDSA (Ed25519), ES256 (P-256) or RS256 (2048 to 8192 bits), or a
- * private Ed25519 key to sign with.  The kind of the key alone decides the
- * algorithm.
+ * xet_jwk.c: one key for the signatures of tokens: a secret for HS256, a
+ * public key for EdDSA (Ed25519), ES256 (P-256) or RS256 (2048 to 8192 bits),
+ * or a private Ed25519 key to sign with.  The kind of the key alone decides
+ * the algorithm.
  *
  * A key is never written to once it is made: any number of threads and, after
  * a fork, processes may use it at a time.  No call leaves anything in the
@@ -232,8 +232,8 @@ void xet_jwk_set_destroy(xet_jwk_set_t *set);
 xet_status_t xet_jwk_set_add(xet_jwk_set_t *set, xet_jwk_t *key);
 
 /*
- * Adds the keys of a PEM file, one "PUBLIC KEY" block or more; all keys get the
- * id, or each its thumbprint when id_len is 0.  Text between the blocks is
+ * Adds the keys of a PEM file, one "PUBLIC KEY" block or more; all keys get
+ * the id, or each its thumbprint when id_len is 0.  Text between the blocks is
  * ignored.
  *
  * Nothing is added on errors, and *index is the number of the block that is
@@ -245,11 +245,11 @@ xet_status_t xet_jwk_set_add_pem(xet_jwk_set_t *set, const uint8_t *id,
     size_t id_len, const uint8_t *pem, size_t len, size_t *index);
 
 /*
- * Adds the keys of a JWK set, RFC 7517; their ids are their "kid" or else their
- * thumbprints.  Members of other kinds, curves, algorithms or uses than ours
- * are skipped; a malformed member is an error, and so is any private or secret
- * part.  Errors and *index are those of xet_jwk_set_add_pem(), with the members
- * of "keys" as blocks; XET_JWK_NONE when all of them are skipped.
+ * Adds the keys of a JWK set, RFC 7517; their ids are their "kid" or else
+ * their thumbprints.  Members of other kinds, curves, algorithms or uses than
+ * ours are skipped; a malformed member is an error, and so is any private or
+ * secret part.  Errors and *index are those of xet_jwk_set_add_pem(), with the
+ * members of "keys" as blocks; XET_JWK_NONE when all of them are skipped.
  */
 xet_status_t xet_jwk_set_add_jwks(xet_jwk_set_t *set, const uint8_t *text,
     size_t len, size_t *index);
@@ -354,9 +354,9 @@ xet_status_t xet_token_verify(const xet_jwk_set_t *set,
     uint64_t now, uint8_t *room, xet_token_claims_t *claims);
 
 /*
- * The "kid" of a token, for logs: copied to room, of XET_JWK_ID_MAX bytes.  Its
- * length; 0 where there is none, or none that a key can have.  The signature is
- * not looked at.
+ * The "kid" of a token, for logs: copied to room, of XET_JWK_ID_MAX bytes.
+ * Its length; 0 where there is none, or none that a key can have.  The
+ * signature is not looked at.
  */
 size_t xet_token_key_id(const uint8_t *token, size_t len, uint8_t *room);
 
@@ -386,8 +386,8 @@ int xet_token_text_ok(const xet_token_text_t *text, size_t max);
 
 /*
  * Writes a token that xet_token_verify() takes under the same params, with
- * their issuer and audience; *len characters, no NUL.  The key is a secret or a
- * private key.  The same claims give the same token.
+ * their issuer and audience; *len characters, no NUL.  The key is a secret or
+ * a private key.  The same claims give the same token.
  *
  * XET_INTERNAL when something is out of bounds, the key can't sign, or the
  * token is longer than cap; XET_NOMEM.
@@ -412,15 +412,15 @@ xet_status_t xet_token_mint(const xet_jwk_t *key,
  *
  * So every field that decides anything is covered, and nothing of the base:
  * the same signature holds behind any host or path prefix.  A prefix has only
- * characters that need no escape in a path: where a proxy passes on the decoded
- * path, "%0d%0a" would end its request line, and the rest of the path would be
- * a second request.
+ * characters that need no escape in a path: where a proxy passes on the
+ * decoded path, "%0d%0a" would end its request line, and the rest of the path
+ * would be a second request.
  *
  * Arguments come in this order and only once; any other spelling is refused.
  * An empty list ("r=" absent) is the cacheable form, where the range is free;
  * such a URL may end in "&n=<digits, dashes, commas>", not signed and without
- * meaning here: clients tell entries apart by their URLs, and caches key on the
- * path.
+ * meaning here: clients tell entries apart by their URLs, and caches key on
+ * the path.
  */
 
 #define XET_SIGN_KEY_MIN     32        /* bytes of secret */
@@ -544,10 +544,10 @@ void xet_mask_args(uint8_t *args, size_t len);
  * xet_sigv4.c: signatures of the AWS kind, version 4, as S3 has them: of a
  * request, in its header "Authorization", or of a URL, in its arguments.
  *
- * Signed are the method, the path, the arguments, and of the headers those that
- * are listed; of the body its SHA-256, or nothing.  A key is derived from the
- * secret for a day, a region and a service: four times HMAC-SHA256, which the
- * caller does once a day.
+ * Signed are the method, the path, the arguments, and of the headers those
+ * that are listed; of the body its SHA-256, or nothing.  A key is derived from
+ * the secret for a day, a region and a service: four times HMAC-SHA256, which
+ * the caller does once a day.
  *
  * No clock, no state; all strings end with a zero byte.
  */
@@ -581,9 +581,9 @@ typedef struct {
 
 
 /*
- * All functions that write to dst end it with a zero byte, and need size for it
- * too.  XET_INTERNAL when there is not enough room, when there are more pairs
- * than XET_SIGV4_PAIRS_MAX, or when OpenSSL fails.
+ * All functions that write to dst end it with a zero byte, and need size for
+ * it too.  XET_INTERNAL when there is not enough room, when there are more
+ * pairs than XET_SIGV4_PAIRS_MAX, or when OpenSSL fails.
  */
 
 /* XET_SIGV4_KEY_LEN bytes, for requests of the day that date begins with. */
@@ -605,16 +605,17 @@ xet_status_t xet_sigv4_header(char *dst, size_t size, const xet_sigv4_t *r,
     const uint8_t *key, const char *id);
 
 /*
- * All arguments of a URL that is good for expires seconds from the date on: r's
- * own ones and those of the signature, which has the token among them unless
- * that is NULL or empty.
+ * All arguments of a URL that is good for expires seconds from the date on:
+ * r's own ones and those of the signature, which has the token among them
+ * unless that is NULL or empty.
  */
 xet_status_t xet_sigv4_query(char *dst, size_t size, const xet_sigv4_t *r,
     const uint8_t *key, const char *id, const char *token, uint32_t expires);
 
 
 /*
- * xet_bucket.c: a leaky bucket of bytes: how much somebody may send in a while.
+ * xet_bucket.c: a leaky bucket of bytes: how much somebody may send in a
+ * while.
  *
  * The bucket holds what was sent and has not leaked yet, and leaks evenly, a
  * whole bucket per period.  Whoever has sent nothing for a period may send a
@@ -640,9 +641,10 @@ void xet_bucket_leak(xet_bucket_t *b, const xet_bucket_rate_t *rate,
     uint64_t now);
 
 /*
- * Lets the bucket leak and puts n bytes in.  Returns 0, or the time in ms, 1 at
- * least, after which the bytes would fit; nothing was put in then.  More than a
- * bucketful fits into an empty bucket, so that nothing is refused for good.
+ * Lets the bucket leak and puts n bytes in.  Returns 0, or the time in ms, 1
+ * at least, after which the bytes would fit; nothing was put in then.  More
+ * than a bucketful fits into an empty bucket, so that nothing is refused for
+ * good.
  */
 uint64_t xet_bucket_put(xet_bucket_t *b, const xet_bucket_rate_t *rate,
     uint64_t now, uint64_t n);

@@ -1163,9 +1163,9 @@ xet_jwk_put(uint8_t *dst, const char *text)
 
 
 /*
- * Writes a number of the key in base64url, big-endian, with len bytes at least;
- * a len of 0 stands for a parameter that is bytes and no number.  Returns the
- * end of the text, or NULL on errors and when dst is NULL.
+ * Writes a number of the key in base64url, big-endian, with len bytes at
+ * least; a len of 0 stands for a parameter that is bytes and no number.
+ * Returns the end of the text, or NULL on errors and when dst is NULL.
  */
 
 static uint8_t *

@@ -1,7 +1,8 @@
 
 /*
- * Secrets in a text that others will read: each is overwritten where it stands,
- * so that a text keeps its length, and whatever points into it stays right.
+ * Secrets in a text that others will read: each is overwritten where it
+ * stands, so that a text keeps its length, and whatever points into it stays
+ * right.
  *
  * What is a secret is told by its form, since a line of a log may be about the
  * request of anybody, and may be cut off at any place:
@@ -61,8 +62,8 @@ xet_mask_args(uint8_t *args, size_t len)
 
 
 /*
- * query: the text begins with the arguments of a URL.  This is done for several
- * texts of each request: what can't begin a secret is skipped.
+ * query: the text begins with the arguments of a URL.  This is done for
+ * several texts of each request: what can't begin a secret is skipped.
  */
 
 static void

@@ -12,12 +12,12 @@
  * There is no state besides that of the keys.  A parsed URL points into the
  * request's bytes and into itself, so it is not copied.
  *
- * A key holds two hash contexts that have taken the secret (HMAC-SHA256,
- * RFC 2104), the first of them also the beginning of what all URLs of the key
+ * A key holds two hash contexts that have taken the secret (HMAC-SHA256, RFC
+ * 2104), the first of them also the beginning of what all URLs of the key
  * sign; a signature goes on from copies of these contexts.  A URL is a short
  * text, and EVP_MAC takes longer to start anew than to hash the text: 480 ns a
- * signature in eleven pieces, 340 ns in one, and 280 ns by copies of EVP_MD_CTX
- * (OpenSSL 3.0).
+ * signature in eleven pieces, 340 ns in one, and 280 ns by copies of
+ * EVP_MD_CTX (OpenSSL 3.0).
  */
 
 

@@ -7,9 +7,9 @@
  * Ownership:  the value is only looked at.
  * Threads:    any.
  *
- * A weight is zero when it is "0" or "0." followed by any number of zeros, even
- * by more than the three that RFC 9110 allows.  A malformed weight counts as
- * not zero: the client did name the coding.
+ * A weight is zero when it is "0" or "0." followed by any number of zeros,
+ * even by more than the three that RFC 9110 allows.  A malformed weight counts
+ * as not zero: the client did name the coding.
  */
 
 

@@ -157,7 +157,7 @@
       "the stored terms of the file are damaged")                             \
     X(PLAN_TERMS,     "too_many_terms",  413,                                 \
       "the response has too many terms; request ranges of the file")          \
-    X(WINDOWS_SIZE,   "too_many_hashes", 422,                                 \
+    X(EDIT_RANGES_SIZE,   "too_many_hashes", 422,                             \
       "too many hashes between the dirty ranges")                             \
                                                                               \
     X(SIGN_SYNTAX,    "invalid_signature", 403, "malformed signed URL")       \
@@ -539,8 +539,8 @@ xet_put_decimal(uint8_t *p, uint64_t v)
 /*
  * xet_buf.c: a chained output buffer: grows by nodes, never copies what is
  * written, and keeps the total so that Content-Length is known.  Memory comes
- * from a callback (an nginx pool, malloc) and is never freed here: the owner of
- * the allocator frees it as a whole.  After a failed allocation the buffer
+ * from a callback (an nginx pool, malloc) and is never freed here: the owner
+ * of the allocator frees it as a whole.  After a failed allocation the buffer
  * stays failed and all writes are ignored, so a writer checks once at the end.
  */
 
@@ -587,9 +587,9 @@ void xet_buf_init(xet_buf_t *b, xet_alloc_pt alloc, void *data,
 
 /*
  * Returns contiguous room for n bytes, NULL when the buffer has failed.  What
- * is written there counts after xet_buf_advance(); a reserve without an advance
- * has no effect, but may leave an empty last node (pos == start).  An advance
- * by more than the last node has room for fails the buffer.
+ * is written there counts after xet_buf_advance(); a reserve without an
+ * advance has no effect, but may leave an empty last node (pos == start).  An
+ * advance by more than the last node has room for fails the buffer.
  */
 uint8_t *xet_buf_reserve(xet_buf_t *b, size_t n);
 void xet_buf_advance(xet_buf_t *b, size_t n);
@@ -601,10 +601,11 @@ xet_status_t xet_buf_status(const xet_buf_t *b);
 
 
 /*
- * xet_json.c: a JSON writer on xet_buf_t, RFC 8259, no white space.  Commas and
- * colons are put by the writer; nesting is at most XET_JSON_DEPTH levels, one
- * level more fails the buffer.  Integers are written exactly, never as floats.
- * Strings are escaped; bytes that are not valid UTF-8 come out as U+FFFD.
+ * xet_json.c: a JSON writer on xet_buf_t, RFC 8259, no white space.  Commas
+ * and colons are put by the writer; nesting is at most XET_JSON_DEPTH levels,
+ * one level more fails the buffer.  Integers are written exactly, never as
+ * floats. Strings are escaped; bytes that are not valid UTF-8 come out as
+ * U+FFFD.
  */
 
 #define XET_JSON_DEPTH  32
@@ -692,8 +693,8 @@ xet_utf8_init(xet_utf8_t *u)
 
 
 /*
- * Returns how many of the len bytes continue a well-formed text; fewer than len
- * when the byte after them does not.  The text may end where u->need is 0.
+ * Returns how many of the len bytes continue a well-formed text; fewer than
+ * len when the byte after them does not.  The text may end where u->need is 0.
  */
 size_t xet_utf8_feed(xet_utf8_t *u, const uint8_t *p, size_t len);
 
@@ -706,9 +707,9 @@ int xet_utf8_character(const uint8_t *p, size_t len, size_t *n);
 
 
 /*
- * xet_base64.c: base64url, RFC 4648 section 5, without padding.  Bytes have one
- * spelling only: spare bits of the last character must be zero, and there is
- * neither white space nor a second alphabet.
+ * xet_base64.c: base64url, RFC 4648 section 5, without padding.  Bytes have
+ * one spelling only: spare bits of the last character must be zero, and there
+ * is neither white space nor a second alphabet.
  */
 
 /* Number of characters for len bytes; len is at most SIZE_MAX / 4. */
@@ -766,8 +767,8 @@ xet_status_t xet_range_parse(const uint8_t *value, size_t len,
     xet_range_spec_t *specs, size_t *n);
 
 /*
- * The part of a representation of size bytes that spec selects, clamped to
- * the end of the representation.  XET_RANGE_PAST_END when spec selects nothing.
+ * The part of a representation of size bytes that spec selects, clamped to the
+ * end of the representation.  XET_RANGE_PAST_END when spec selects nothing.
  */
 xet_status_t xet_range_resolve(const xet_range_spec_t *spec, uint64_t size,
     xet_range_t *range);
@@ -823,11 +824,12 @@ int xet_accept_coding(const uint8_t *value, size_t len, const char *coding);
 
 
 /*
- * Writes the SHA-256 that the value of a digest header has to sha256, which has
- * room for XET_DIGEST_SHA256_LEN bytes.  XET_OK; XET_DONE when the header has
- * other algorithms only; XET_DIGEST_SYNTAX when the value is no dictionary of
- * byte sequences (RFC 8941), or a SHA-256 does not have 32 bytes.  Of several
- * SHA-256 the last one counts.  sha256 is undefined unless XET_OK is returned.
+ * Writes the SHA-256 that the value of a digest header has to sha256, which
+ * has room for XET_DIGEST_SHA256_LEN bytes.  XET_OK; XET_DONE when the header
+ * has other algorithms only; XET_DIGEST_SYNTAX when the value is no dictionary
+ * of byte sequences (RFC 8941), or a SHA-256 does not have 32 bytes.  Of
+ * several SHA-256 the last one counts.  sha256 is undefined unless XET_OK is
+ * returned.
  */
 xet_status_t xet_digest_sha256(const uint8_t *value, size_t len,
     uint8_t *sha256);
@@ -871,8 +873,8 @@ xet_status_t xet_filename_decode(uint8_t *dst, size_t *len,
     const uint8_t *src, size_t src_len);
 
 /*
- * Returns the part of name after its last dot, and its length in *ext_len; NULL
- * and 0 when name has no dot.
+ * Returns the part of name after its last dot, and its length in *ext_len;
+ * NULL and 0 when name has no dot.
  */
 const uint8_t *xet_filename_extension(const uint8_t *name, size_t len,
     size_t *ext_len);

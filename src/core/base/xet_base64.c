@@ -10,8 +10,8 @@
  * Decoding takes what encoding writes and nothing else, so that two texts
  * which differ never stand for the same bytes: a cache may be keyed by the
  * text, and a signature over the text is also one over the bytes.  What is
- * decoded here is public (tokens in transit, public keys), so decoding may take
- * a time that depends on the data.
+ * decoded here is public (tokens in transit, public keys), so decoding may
+ * take a time that depends on the data.
  */
 
 

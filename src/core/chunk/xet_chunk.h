@@ -28,20 +28,20 @@ struct xet_codec_s {
 
 /*
  * NULL when out of memory; suite outlives the codec, which is 256 KiB.  To
- * decode, LZ4F adds buffers by the largest block size that a frame has declared
- * so far, and keeps them: 128 KiB of address space with the 64 KiB blocks of
- * most clients, 8.1 MiB with the 4 MiB blocks of JavaScript clients.  Of these
- * 8.1 MiB an honest frame touches about 256 KiB, and a frame made to touch more
- * 4.1 MiB.
+ * decode, LZ4F adds buffers by the largest block size that a frame has
+ * declared so far, and keeps them: 128 KiB of address space with the 64 KiB
+ * blocks of most clients, 8.1 MiB with the 4 MiB blocks of JavaScript
+ * clients.  Of these 8.1 MiB an honest frame touches about 256 KiB, and a
+ * frame made to touch more 4.1 MiB.
  */
 xet_codec_t *xet_codec_create(const xet_suite_t *suite);
 void xet_codec_destroy(xet_codec_t *c);
 
 /*
- * Decodes one chunk of exactly raw_len bytes (1..XET_CHUNK_MAX) into out.
- * Any legal LZ4 frame is taken; it must be complete, alone, and give raw_len
- * bytes; dictionaries and skippable frames are refused.  XET_XORB_SCHEME for an
- * unknown scheme, XET_XORB_RAW_LEN for a raw_len out of its range,
+ * Decodes one chunk of exactly raw_len bytes (1..XET_CHUNK_MAX) into out. Any
+ * legal LZ4 frame is taken; it must be complete, alone, and give raw_len
+ * bytes; dictionaries and skippable frames are refused.  XET_XORB_SCHEME for
+ * an unknown scheme, XET_XORB_RAW_LEN for a raw_len out of its range,
  * XET_XORB_DATA_LEN when the data gives another length, XET_XORB_DATA for
  * anything else that is wrong with the data, XET_NOMEM.  Unless XET_OK is
  * returned, the content of out is undefined.

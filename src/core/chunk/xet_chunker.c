@@ -20,12 +20,12 @@
  * The hash is made at four places at a time, at twice the speed of a loop from
  * byte to byte.  Each hash waits for the hash of the byte before, and a
  * processor that could do more sits idle.  But a byte is shifted out of the
- * hash by the 64 bytes after it, so a lane may begin anywhere once the 64 bytes
- * before the lane are hashed.  A block is four lanes, which follow each other
- * in the data and are hashed side by side.  The place that is found first need
- * not be the first one in the data: the lanes before that place, which had
- * nothing up to the same step, are then looked through to their ends, one after
- * the other.
+ * hash by the 64 bytes after it, so a lane may begin anywhere once the 64
+ * bytes before the lane are hashed.  A block is four lanes, which follow each
+ * other in the data and are hashed side by side.  The place that is found
+ * first need not be the first one in the data: the lanes before that place,
+ * which had nothing up to the same step, are then looked through to their
+ * ends, one after the other.
  *
  * A lane is long enough for its 64 bytes more to matter little, and short
  * enough for the part of the last block that is hashed in vain not to matter
@@ -145,9 +145,9 @@ xet_gearhash_update(const uint64_t *gear, uint64_t hash, const uint8_t *p,
 
 /*
  * Hashes from p up to the first byte after which the hash has no bit of mask,
- * sets *found to 1 and returns the position after that byte; *hash is undefined
- * then.  Without such a byte before end, sets *found to 0 and *hash to the hash
- * after the last byte, and returns end.
+ * sets *found to 1 and returns the position after that byte; *hash is
+ * undefined then.  Without such a byte before end, sets *found to 0 and *hash
+ * to the hash after the last byte, and returns end.
  */
 
 static const uint8_t *

@@ -14,9 +14,9 @@
  * Threads:    one at a time.
  *
  * Encoding makes one frame of independent blocks without checksums or content
- * size.  The block size is the smallest that holds the chunk, so that the frame
- * has one block.  The work buffer is larger than a chunk because LZ4F asks for
- * room for the worst case.
+ * size.  The block size is the smallest that holds the chunk, so that the
+ * frame has one block.  The work buffer is larger than a chunk because LZ4F
+ * asks for room for the worst case.
  */
 
 #include <stdlib.h>

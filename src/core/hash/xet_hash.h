@@ -131,8 +131,8 @@ xet_suite_scheme(const xet_suite_t *suite, unsigned number)
 /*
  * xet_hash.c: hashes: 32 bytes, their string form, and the keyed BLAKE3
  * functions of the suite.  The string form is four little-endian 64-bit words
- * in hexadecimal (draft-denis-xet, "Hash String Representation"), so each group
- * of 8 bytes is reversed relative to plain hex.
+ * in hexadecimal (draft-denis-xet, "Hash String Representation"), so each
+ * group of 8 bytes is reversed relative to plain hex.
  */
 
 #define XET_HASH_LEN      32
@@ -235,8 +235,9 @@ int xet_checksum_equal(const xet_checksum_t *a, const xet_checksum_t *b);
 
 /*
  * xet_merkle.c: the aggregated hash tree (draft-denis-xet, "Merkle Tree
- * Construction"), streamed: leaves come one by one, a level holds only its open
- * group, so the state is a constant of some KiB whatever the number of leaves.
+ * Construction"), streamed: leaves come one by one, a level holds only its
+ * open group, so the state is a constant of some KiB whatever the number of
+ * leaves.
  */
 
 #define XET_MERKLE_GROUP   9           /* merge_max of the suite */
@@ -280,9 +281,9 @@ void xet_merkle_finish(xet_merkle_t *m, xet_hash_t *root);
  * xet_subtree.c: subtrees of the aggregated hash tree: what a run of
  * consecutive leaves of a file settles, whatever stands before and after it.
  * The subtrees of runs that follow each other, and single leaves between them,
- * join into the subtree of the whole run, in the end into the root of the file,
- * so that a client that replaces a part of a file gets the new hash of the file
- * without the other chunks (docs/protocol.md, range edits).
+ * join into the subtree of the whole run, in the end into the root of the
+ * file, so that a client that replaces a part of a file gets the new hash of
+ * the file without the other chunks (docs/protocol.md, range edits).
  *
  * A level keeps on its left the nodes whose group may still begin before the
  * run and on its right those whose group may still end after it; what lies

@@ -23,8 +23,8 @@
  * grouped when the cut is seen and never again matters on its level: the last
  * stable cut of a run is found from the left.
  *
- * A subtree that is joined lacks the middle of its levels.  The left nodes of a
- * level end at a stable cut, whose third natural cut is missing; the right
+ * A subtree that is joined lacks the middle of its levels.  The left nodes of
+ * a level end at a stable cut, whose third natural cut is missing; the right
  * nodes begin at a stable cut, whose third natural cut is among them.  The cut
  * in between is forced, and the scan goes on as if the missing middle had been
  * seen.

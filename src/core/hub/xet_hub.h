@@ -274,8 +274,8 @@ xet_status_t xet_hub_file_parse(json_t *value, xet_hub_operation_t *op,
 
 
 /*
- * xet_hub_body.c: JSON bodies of the other routes.  Texts point into doc, which
- * the caller releases with json_decref() when it is not NULL.
+ * xet_hub_body.c: JSON bodies of the other routes.  Texts point into doc,
+ * which the caller releases with json_decref() when it is not NULL.
  */
 
 /* create, and move: what is made, or what becomes what */
@@ -343,7 +343,8 @@ xet_status_t xet_hub_ref_parse(xet_hub_ref_t *ref, const uint8_t *text,
 
 
 /*
- * Lists: preupload {files: [{path, size}]}, paths {paths: [..], expand} and LFS
+ * Lists: preupload {files: [{path, size}]}, paths {paths: [..], expand} and
+ * LFS
  * {operation, transfers, objects: [{oid, size}]}; each entry is given to the
  * handler, as xet_hub_operation_t with path and size, or sha256 and size.
  */

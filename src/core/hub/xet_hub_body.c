@@ -4,8 +4,8 @@
  *
  * Purpose:    what clients say when they make, move and change repos, ask what
  *             of an upload is wanted, and ask for paths: JSON, and forms.
- * States:     none.
- * Ownership:  a result has the document that its texts point into; entries of a
+ * States:     none. Ownership:  a result has the document that its texts point
+ * into; entries of a
  *             list are there until their handler returns.
  * Threads:    any.
  *

@@ -8,13 +8,13 @@
  * Ownership:  nothing is kept; memory is the buffer's.
  * Threads:    any.
  *
- * A format is markup of our own, and what is not in it is escaped for the place
- * where it will stand: as text, which may be the value of an attribute in
- * quotation marks, as a part of a URL, or as a word of a command line.  Bytes
- * that are no UTF-8, and characters that have no place in HTML, or that turn
- * the direction of others, become U+FFFD.  Texts that were written by %t may be
- * wrong in their meaning, never in their extent: no quotation mark, no "<" and
- * no "&" of them is left.
+ * A format is markup of our own, and what is not in it is escaped for the
+ * place where it will stand: as text, which may be the value of an attribute
+ * in quotation marks, as a part of a URL, or as a word of a command line.
+ * Bytes that are no UTF-8, and characters that have no place in HTML, or that
+ * turn the direction of others, become U+FFFD.  Texts that were written by %t
+ * may be wrong in their meaning, never in their extent: no quotation mark, no
+ * "<" and no "&" of them is left.
  */
 
 

@@ -2,10 +2,8 @@
 /*
  * Names of a Hub.
  *
- * Purpose:    what repos, their owners, branches, tags and files may be called.
- * States:     none.
- * Ownership:  nothing is kept.
- * Threads:    any.
+ * Purpose:    what repos, their owners, branches, tags and files may be
+ * called. States:     none. Ownership:  nothing is kept. Threads:    any.
  *
  * Names come in paths of requests and in bodies, and go out in paths, headers
  * and file names of clients; so the rules are the narrowest ones of all these.

@@ -11,9 +11,9 @@
  *
  * A repo is downloaded into folders that are repos of git, on systems that
  * ignore case, blanks and dots at the end of a name, or some characters of
- * Unicode: there "config" of a folder ".GIT" is a program that the next command
- * of git runs.  What is only impossible to write on some systems, such as
- * "2023-07-18T12:33|x?.json", is allowed: repos that people share have it.
+ * Unicode: there "config" of a folder ".GIT" is a program that the next
+ * command of git runs.  What is only impossible to write on some systems, such
+ * as "2023-07-18T12:33|x?.json", is allowed: repos that people share have it.
  */
 
 

@@ -5,7 +5,8 @@
  * Purpose:    the pages of a folder, or of all that is below one, and lists of
  *             paths: what clients ask most, an entry at a time, out of the
  *             columns of its row.
- * States:     before the first entry, and behind it, where each one begins with
+ * States:     before the first entry, and behind it, where each one begins
+ * with
  *             a comma.
  * Ownership:  nothing is kept; memory is the buffer's, texts are the caller's.
  * Threads:    one at a time.

@@ -22,12 +22,12 @@
  *
  * A thrifty ingest takes a short run only after 8 chunks for each term of the
  * file, the term of that run included; at the beginning it holds every run
- * back.  So a small file with a chunk that it has twice is stored as it is, and
- * its xorb is that of another client, whose damaged copy the xorb heals.
+ * back.  So a small file with a chunk that it has twice is stored as it is,
+ * and its xorb is that of another client, whose damaged copy the xorb heals.
  *
  * A chunk that follows the last chunk of a term in the same xorb extends the
- * term.  Terms wait until the xorb being written has its hash.  Where more wait
- * than there is room for, the xorb is closed early.
+ * term.  Terms wait until the xorb being written has its hash.  Where more
+ * wait than there is room for, the xorb is closed early.
  */
 
 
@@ -125,7 +125,7 @@ static xet_status_t xet_ingest_scan(xet_ingest_t *in, const uint8_t *data,
     size_t len, size_t *taken);
 static xet_status_t xet_ingest_cut(xet_ingest_t *in, const uint8_t *data,
     size_t len, int cut);
-static xet_status_t xet_ingest_place(xet_ingest_t *in);
+static xet_status_t xet_ingest_slot(xet_ingest_t *in);
 static xet_status_t xet_ingest_step(xet_ingest_t *in);
 static xet_status_t xet_ingest_look(xet_ingest_t *in);
 static int xet_ingest_asks(const xet_ingest_t *in);
@@ -225,7 +225,7 @@ xet_ingest_feed(xet_ingest_t *in, const uint8_t *data, size_t len,
     *taken = 0;
 
     for ( ;; ) {
-        rc = xet_ingest_place(in);
+        rc = xet_ingest_slot(in);
 
         if (rc != XET_OK || *taken == len) {
             return rc;
@@ -336,13 +336,13 @@ xet_ingest_end(xet_ingest_t *in)
     xet_hash_t    root;
     xet_status_t  rc;
 
-    rc = xet_ingest_place(in);
+    rc = xet_ingest_slot(in);
 
     if (rc == XET_OK && in->carried) {
         rc = xet_ingest_cut(in, in->carry, 0, 1);
 
         if (rc == XET_OK) {
-            rc = xet_ingest_place(in);
+            rc = xet_ingest_slot(in);
         }
     }
 
@@ -386,7 +386,7 @@ xet_ingest_finish(xet_ingest_t *in)
 
 
 static xet_status_t
-xet_ingest_place(xet_ingest_t *in)
+xet_ingest_slot(xet_ingest_t *in)
 {
     xet_status_t  rc;
 

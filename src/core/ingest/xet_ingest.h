@@ -2,11 +2,11 @@
 /*
  * Taking in a file: data in, terms and xorbs of what was not stored out.
  *
- * The data is cut into chunks (draft-denis-xet, "Content-Defined Chunking");
- * a chunk that is known becomes a part of a term, any other chunk goes into
- * the xorb being written.  Known are the chunks that were taken in so far, and
- * the chunks that the caller reports when it is asked: about the first chunk
- * of the file, about chunks that are eligible for the dedup index ("Eligibility
+ * The data is cut into chunks (draft-denis-xet, "Content-Defined Chunking"); a
+ * chunk that is known becomes a part of a term, any other chunk goes into the
+ * xorb being written.  Known are the chunks that were taken in so far, and the
+ * chunks that the caller reports when it is asked: about the first chunk of
+ * the file, about chunks that are eligible for the dedup index ("Eligibility
  * Criteria"), and about a chunk that follows the end of a known xorb, because
  * the next xorb of a file often begins there.
  *
@@ -199,8 +199,8 @@ void xet_ingest_destroy(xet_ingest_t *in);
  * Takes the next bytes of the file; *taken is how many of len were taken.
  * XET_OK: all of them.  XET_AGAIN: something is wanted, and the next call
  * begins behind the bytes taken, which must stay in their place until XET_OK.
- * Anything else is the error of a callback or XET_NOMEM, after which the ingest
- * can only be destroyed.
+ * Anything else is the error of a callback or XET_NOMEM, after which the
+ * ingest can only be destroyed.
  *
  * Up to ahead chunks are cut, and asked about where the index may have them,
  * before the first of them is stored: the xorb of a chunk that the index has
@@ -226,7 +226,8 @@ const xet_ingest_info_t *xet_ingest_info(const xet_ingest_t *in);
 
 
 /*
- * Tells the ingest of a xorb that is stored, at any time between two calls.  Of
+ * Tells the ingest of a xorb that is stored, at any time between two calls.
+ * Of
  * *xorb the hash, the hashes of the chunks, chunk_count and seen are used, and
  * copied as far as they are needed.  XET_NOMEM.
  */
@@ -241,8 +242,8 @@ xet_status_t xet_ingest_known_keyed(xet_ingest_t *in,
 
 /*
  * Does the same as xet_ingest_known() with a xorb that was made of these very
- * files when they were taken in before: short runs of its chunks are not stored
- * again.
+ * files when they were taken in before: short runs of its chunks are not
+ * stored again.
  */
 xet_status_t xet_ingest_known_made(xet_ingest_t *in,
     const xet_xorb_list_t *xorb);

@@ -26,15 +26,16 @@
  * Parses text, which must be one object, with at most depth objects and arrays
  * inside each other, the object itself included.  The caller releases *object
  * with json_decref().  XET_NOMEM, or XET_BODY_SYNTAX for any other text.  The
- * caller also bounds len: parsing takes memory of about 100 times len at worst.
+ * caller also bounds len: parsing takes memory of about 100 times len at
+ * worst.
  */
 xet_status_t xet_json_parse(json_t **object, const uint8_t *text, size_t len,
     unsigned depth);
 
 
 /*
- * xet_telemetry.c: what clients report about their transfers (docs/protocol.md,
- * telemetry).
+ * xet_telemetry.c: what clients report about their transfers
+ * (docs/protocol.md, telemetry).
  */
 
 #define XET_TELEMETRY_MAX          (1024 * 1024)   /* of a report, bytes */

@@ -283,18 +283,18 @@ xet_status_t xet_plan_file(xet_plan_t *p, const xet_hash_t *hash,
 /*
  * Room for n terms in all.  A plan without it doubles its room when it has to,
  * and the allocator keeps the smaller arrays as well.  A single call of
- * xet_plan_add() needs no reserve.  XET_PLAN_DAMAGED for more terms than a plan
- * may have (2^25), XET_NOMEM.
+ * xet_plan_add() needs no reserve.  XET_PLAN_DAMAGED for more terms than a
+ * plan may have (2^25), XET_NOMEM.
  */
 xet_status_t xet_plan_reserve(xet_plan_t *p, size_t n);
 
 /*
  * Adds the packed terms that begin at first_offset of the file; terms wholly
- * outside the range are dropped.  The first call begins at or before the range,
- * each further call where the previous one ended (XET_PLAN_DAMAGED otherwise);
- * what comes after the range is not looked at, but terms behind the end of one
- * of several files are damage.  XET_PLAN_DAMAGED, XET_NOMEM; XET_INTERNAL for
- * an empty range, or before the first of several files.
+ * outside the range are dropped.  The first call begins at or before the
+ * range, each further call where the previous one ended (XET_PLAN_DAMAGED
+ * otherwise); what comes after the range is not looked at, but terms behind
+ * the end of one of several files are damage.  XET_PLAN_DAMAGED, XET_NOMEM;
+ * XET_INTERNAL for an empty range, or before the first of several files.
  */
 xet_status_t xet_plan_add(xet_plan_t *p, const uint8_t *packed, size_t len,
     uint64_t first_offset);
@@ -318,8 +318,8 @@ xet_term_t *xet_plan_edge(const xet_plan_t *p, unsigned which);
  * was trimmed, with the ends before chunk_start (0 at the xorb's start).  When
  * first and last are the same term, trim XET_PLAN_FIRST | XET_PLAN_LAST in one
  * call.  XET_PLAN_DAMAGED when the ends contradict the term, XET_PLAN_CHANGED
- * when the ends are of another stored copy; XET_INTERNAL for a plan that has no
- * term in memory, or is of several files, which are never trimmed.
+ * when the ends are of another stored copy; XET_INTERNAL for a plan that has
+ * no term in memory, or is of several files, which are never trimmed.
  */
 typedef struct {
     uint32_t           n;
@@ -555,9 +555,9 @@ xet_status_t xet_plan_spool_put(xet_plan_spool_t *s);
  * Does a part of what xet_plan_finish() does for a plan in memory: puts the
  * terms that are left, sorts parts of size bytes in room, merges the parts to
  * ranges.  XET_AGAIN asks for another call, with the same room; after XET_OK
- * neither room nor the file of runs is needed.  The errors of xet_plan_finish()
- * and of the files; XET_NOMEM for a room smaller than xet_plan_spool_room()
- * says.
+ * neither room nor the file of runs is needed.  The errors of
+ * xet_plan_finish() and of the files; XET_NOMEM for a room smaller than
+ * xet_plan_spool_room() says.
  */
 xet_status_t xet_plan_spool_sort(xet_plan_spool_t *s, void *room,
     size_t size);
@@ -573,14 +573,14 @@ void xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *buffer, uint32_t n);
 
 
 /*
- * xet_windows.c: windows of a file for range edits (docs/protocol.md, range
- * edits): the parts that a client who rewrites some bytes has to chunk anew,
- * and of the parts in between, the gaps, what it needs to make the new file's
- * hash and its shard without them.
+ * xet_edit_ranges.c: windows of a file for range edits (docs/protocol.md,
+ * range edits): the parts that a client who rewrites some bytes has to chunk
+ * anew, and of the parts in between, the gaps, what it needs to make the new
+ * file's hash and its shard without them.
  *
  * Life: the ranges of the X-Range-Dirty header (xet_range_parse(), then
- * xet_windows_ranges()); init; add every term of the file in order; finish;
- * print.
+ * xet_edit_ranges_ranges()); init; add every term of the file in order;
+ * finish; print.
  *
  * A window begins and ends at term boundaries.  It begins with the first term
  * that has a dirty byte.  The chunker of the client is in step with the old
@@ -596,10 +596,10 @@ void xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *buffer, uint32_t n);
 /*
  * Clamps *n specs to a file of size bytes, sorts and merges them to ranges,
  * which has room for *n.  On XET_OK the *n ranges that are left are not empty,
- * in order, and neither touch nor overlap.  XET_RANGE_PAST_END when no range is
- * left.
+ * in order, and neither touch nor overlap.  XET_RANGE_PAST_END when no range
+ * is left.
  */
-xet_status_t xet_windows_ranges(const xet_range_spec_t *specs,
+xet_status_t xet_edit_ranges_ranges(const xet_range_spec_t *specs,
     xet_range_t *ranges, size_t *n, uint64_t size);
 
 
@@ -615,7 +615,7 @@ typedef struct {
 
     /* NULL: computed here, and only for the terms that need it */
     const xet_hash_t      *verification;
-} xet_windows_term_t;
+} xet_edit_ranges_term_t;
 
 
 typedef struct {
@@ -634,7 +634,7 @@ typedef struct {
 
     /* the answer, complete after finish */
 
-    xet_range_t           *windows;
+    xet_range_t           *edits;
     size_t                 n;
 
     xet_subtree_t         *gaps;       /* n + 1, those of no nodes are empty */
@@ -644,18 +644,18 @@ typedef struct {
     size_t                 room;
 
     xet_subtree_builder_t  gap;
-} xet_windows_t;
+} xet_edit_ranges_t;
 
 
 /*
- * ranges: as made by xet_windows_ranges() for the same size, n of them; they
- * live until finish.  max: the nodes of all gaps at most, a limit on memory
- * and on the body (some 100 bytes a node), SIZE_MAX for none; see
+ * ranges: as made by xet_edit_ranges_ranges() for the same size, n of them;
+ * they live until finish.  max: the nodes of all gaps at most, a limit on
+ * memory and on the body (some 100 bytes a node), SIZE_MAX for none; see
  * xet_subtree_init().  XET_NOMEM; XET_INTERNAL when ranges are not as said.
  */
-xet_status_t xet_windows_init(xet_windows_t *w, const xet_suite_t *suite,
-    xet_alloc_pt alloc, void *data, const xet_range_t *ranges, size_t n,
-    uint64_t size, size_t max);
+xet_status_t xet_edit_ranges_init(xet_edit_ranges_t *w, const xet_suite_t
+    *suite, xet_alloc_pt alloc, void *data, const xet_range_t *ranges, size_t
+    n, uint64_t size, size_t max);
 
 /*
  * Adds the next term of the file, which is read and not kept.
@@ -663,18 +663,19 @@ xet_status_t xet_windows_init(xet_windows_t *w, const xet_suite_t *suite,
  * XET_NOMEM, with w->gap.over set when max is the reason.  After an error w
  * can't be used any more.
  */
-xet_status_t xet_windows_add(xet_windows_t *w, const xet_windows_term_t *term);
+xet_status_t xet_edit_ranges_add(xet_edit_ranges_t *w, const
+    xet_edit_ranges_term_t *term);
 
 /* XET_PLAN_DAMAGED when the terms are not the whole file; XET_NOMEM. */
-xet_status_t xet_windows_finish(xet_windows_t *w);
+xet_status_t xet_edit_ranges_finish(xet_edit_ranges_t *w);
 
 /* Writes the body of the answer to b.  XET_NOMEM. */
-xet_status_t xet_windows_json(const xet_windows_t *w, xet_buf_t *b);
+xet_status_t xet_edit_ranges_json(const xet_edit_ranges_t *w, xet_buf_t *b);
 
 
 /*
- * xet_cursor.c: a reader's way through a file: which chunks of which xorbs make
- * up a byte range, one after the other, and which part of each is wanted.
+ * xet_cursor.c: a reader's way through a file: which chunks of which xorbs
+ * make up a byte range, one after the other, and which part of each is wanted.
  *
  * Life: init; then for each range seek, and until XET_DONE
  *
@@ -768,9 +769,9 @@ void xet_cursor_init(xet_cursor_t *c);
 void xet_cursor_seek(xet_cursor_t *c, uint64_t start, uint64_t end);
 
 /*
- * Takes the packed terms of a row, XET_TERM_SEGMENT_MAX at most, which begin at
- * first_offset of the file and reach over c->position.  XET_PLAN_DAMAGED when
- * the terms contradict themselves or lie elsewhere.
+ * Takes the packed terms of a row, XET_TERM_SEGMENT_MAX at most, which begin
+ * at first_offset of the file and reach over c->position.  XET_PLAN_DAMAGED
+ * when the terms contradict themselves or lie elsewhere.
  */
 xet_status_t xet_cursor_terms(xet_cursor_t *c, const uint8_t *packed,
     size_t len, uint64_t first_offset);
@@ -800,10 +801,10 @@ xet_status_t xet_cursor_answer(xet_cursor_t *c, const xet_plan_ends_t *ends,
 xet_status_t xet_cursor_chunk(xet_cursor_t *c, xet_cursor_chunk_t *chunk);
 
 /*
- * The stored bytes [*start, *end) of that chunk and of those behind it that the
- * range needs, as far as they are known, follow each other in the same copy,
- * and make up raw_max decoded bytes at most; the chunk itself always.  Only
- * after XET_OK of xet_cursor_chunk().
+ * The stored bytes [*start, *end) of that chunk and of those behind it that
+ * the range needs, as far as they are known, follow each other in the same
+ * copy, and make up raw_max decoded bytes at most; the chunk itself always.
+ * Only after XET_OK of xet_cursor_chunk().
  */
 void xet_cursor_run(const xet_cursor_t *c, size_t raw_max, uint64_t *start,
     uint64_t *end);

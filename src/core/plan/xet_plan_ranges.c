@@ -342,9 +342,9 @@ xet_plan_by_use(xet_plan_t *p, uint64_t *keys)
 
 
 /*
- * Sorts by the byte at shift and the bytes below it: each key is moved to where
- * the keys with its byte begin, and the key found there is moved on in the same
- * way; then the keys of each byte are sorted by the next byte.
+ * Sorts by the byte at shift and the bytes below it: each key is moved to
+ * where the keys with its byte begin, and the key found there is moved on in
+ * the same way; then the keys of each byte are sorted by the next byte.
  */
 
 static void

@@ -1,6 +1,7 @@
 
 /*
- * Paths of requests: whether a path has the form of a route, and what it names.
+ * Paths of requests: whether a path has the form of a route, and what it
+ * names.
  */
 
 #ifndef _XET_ROUTE_H_INCLUDED_
@@ -38,14 +39,14 @@ typedef struct {
  *     :path    all the rest, which may be nothing; the last part of a form
  *     :root    "/" alone
  *
- * anything else is itself; "buckets" says what kind it is.  The first three may
- * be empty here, and are refused when they are parsed.
+ * anything else is itself; "buckets" says what kind it is.  The first three
+ * may be empty here, and are refused when they are parsed.
  */
 int xet_route_match(const char *form, const uint8_t *raw, size_t len);
 
 /*
- * Parses what a path of this form names.  Names of a Hub are decoded into room,
- * of len bytes.  XET_OK; XET_PREFIX, XET_HASH_SYNTAX, XET_HUB_NAME,
+ * Parses what a path of this form names.  Names of a Hub are decoded into
+ * room, of len bytes.  XET_OK; XET_PREFIX, XET_HASH_SYNTAX, XET_HUB_NAME,
  * XET_HUB_REV, XET_HUB_PATH where nothing can be called so.
  */
 xet_status_t xet_route_parse(const char *form, const uint8_t *raw, size_t len,

@@ -8,9 +8,9 @@
  * Threads:    any.
  *
  * A store has no reason to send a DTD, and with one come entities, which grow,
- * and names of files: the first "<!DOCTYPE" ends the walk, so no entity but the
- * five of XML itself is ever known.  Text and depth are bounded; the number of
- * elements is by the length, which is the caller's.
+ * and names of files: the first "<!DOCTYPE" ends the walk, so no entity but
+ * the five of XML itself is ever known.  Text and depth are bounded; the
+ * number of elements is by the length, which is the caller's.
  */
 
 

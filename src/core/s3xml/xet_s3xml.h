@@ -102,9 +102,9 @@ typedef struct {
 
 /*
  * Calls handler for each item in the order of the answer; what its strings
- * point to is gone after the call.  Keys are decoded where the answer says that
- * it has them in URL encoding.  XET_BODY_SYNTAX for another document, or items
- * without a key.
+ * point to is gone after the call.  Keys are decoded where the answer says
+ * that it has them in URL encoding.  XET_BODY_SYNTAX for another document, or
+ * items without a key.
  */
 xet_status_t xet_s3xml_list(xet_s3xml_list_t *list, const uint8_t *text,
     size_t len, xet_s3xml_item_pt handler, void *data);

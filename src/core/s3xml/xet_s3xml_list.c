@@ -1,8 +1,8 @@
 
 /*
  * Lists of objects and of uploads in parts.  Whether keys are encoded is said
- * by an element that may come behind them, so a list is read twice where one is
- * said to be: first its head, then its items.
+ * by an element that may come behind them, so a list is read twice where one
+ * is said to be: first its head, then its items.
  */
 
 

@@ -195,12 +195,12 @@ void xet_shard_verifier_init(xet_shard_verifier_t *v,
 
 /*
  * Checks one term: xorb known (XET_SHARD_XORB), range inside it
- * (XET_SHARD_TERM), length (XET_SHARD_TERM_LEN), verification hash where
- * given (XET_SHARD_VERIFICATION); feeds the merkle tree; fills *term.  Where
- * slice->own is not set, the verification hash must be given, and each of these
- * errors is reported as XET_SHARD_XORB, which does not disclose what is stored.
- * XET_INTERNAL when the slice contradicts itself.  After an error v can only
- * be initialised anew.
+ * (XET_SHARD_TERM), length (XET_SHARD_TERM_LEN), verification hash where given
+ * (XET_SHARD_VERIFICATION); feeds the merkle tree; fills *term.  Where
+ * slice->own is not set, the verification hash must be given, and each of
+ * these errors is reported as XET_SHARD_XORB, which does not disclose what is
+ * stored. XET_INTERNAL when the slice contradicts itself.  After an error v
+ * can only be initialised anew.
  */
 xet_status_t xet_shard_verifier_term(xet_shard_verifier_t *v,
     const xet_shard_record_t *segment, const xet_hash_t *verification,
@@ -249,9 +249,9 @@ void xet_shard_build_footer(xet_buf_t *b, const xet_shard_footer_t *f);
  * clear" in the footer, so pass NULL then.
  *
  * With xorb->seen (see xet_plan.h), the chunks after the last one that is seen
- * are left out, and noise stands for every other chunk that is not seen: a hash
- * of the xorb hash and the chunk's number, keyed with xorb->noise, and a usual
- * length.  key must not be NULL then.
+ * are left out, and noise stands for every other chunk that is not seen: a
+ * hash of the xorb hash and the chunk's number, keyed with xorb->noise, and a
+ * usual length.  key must not be NULL then.
  */
 void xet_shard_build_xorb_block(xet_buf_t *b, const xet_xorb_list_t *xorb,
     const uint8_t *key);

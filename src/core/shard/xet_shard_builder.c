@@ -3,11 +3,11 @@
  * Writes shards, record by record, onto a buffer.
  *
  * Every function puts one record of 48 bytes (the footer: 200) with all its
- * reserved bytes zero, and xet_shard_build_xorb_block() the records of a block.
- * The order is the caller's: header, file blocks, bookend, xorb blocks,
- * bookend, and a footer where one is wanted.
- * There is no state besides the buffer.  Writes onto a failed buffer are
- * ignored, so the caller looks at xet_buf_status() once, at the end.
+ * reserved bytes zero, and xet_shard_build_xorb_block() the records of a
+ * block. The order is the caller's: header, file blocks, bookend, xorb blocks,
+ * bookend, and a footer where one is wanted. There is no state besides the
+ * buffer.  Writes onto a failed buffer are ignored, so the caller looks at
+ * xet_buf_status() once, at the end.
  *
  * The caller owns the buffer; one thread at a time.
  */

@@ -97,12 +97,12 @@ xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *tag, const uint8_t *src,
 
 
 uint8_t *
-xet_xorb_aside_print(uint8_t *dst, uint64_t sweep, const xet_hash_t *xorb,
+xet_xorb_quarantine_print(uint8_t *dst, uint64_t sweep, const xet_hash_t *xorb,
     uint32_t tag)
 {
-    memcpy(dst, XET_XORB_ASIDE, sizeof(XET_XORB_ASIDE) - 1);
+    memcpy(dst, XET_XORB_QUARANTINE, sizeof(XET_XORB_QUARANTINE) - 1);
 
-    dst = xet_put_decimal(dst + sizeof(XET_XORB_ASIDE) - 1, sweep);
+    dst = xet_put_decimal(dst + sizeof(XET_XORB_QUARANTINE) - 1, sweep);
     *dst++ = '.';
 
     return xet_xorb_name_print(dst, xorb, tag);
@@ -110,20 +110,21 @@ xet_xorb_aside_print(uint8_t *dst, uint64_t sweep, const xet_hash_t *xorb,
 
 
 xet_status_t
-xet_xorb_aside_parse(uint64_t *sweep, xet_hash_t *xorb, uint32_t *tag,
+xet_xorb_quarantine_parse(uint64_t *sweep, xet_hash_t *xorb, uint32_t *tag,
     const uint8_t *src, size_t len)
 {
     uint64_t        n;
     const uint8_t  *dot;
 
-    if (len < sizeof(XET_XORB_ASIDE)
-        || memcmp(src, XET_XORB_ASIDE, sizeof(XET_XORB_ASIDE) - 1) != 0)
+    if (len < sizeof(XET_XORB_QUARANTINE) || memcmp(src, XET_XORB_QUARANTINE,
+                                                    sizeof(XET_XORB_QUARANTINE)
+                                                    - 1) != 0)
     {
         return XET_HASH_SYNTAX;
     }
 
-    src += sizeof(XET_XORB_ASIDE) - 1;
-    len -= sizeof(XET_XORB_ASIDE) - 1;
+    src += sizeof(XET_XORB_QUARANTINE) - 1;
+    len -= sizeof(XET_XORB_QUARANTINE) - 1;
 
     dot = memchr(src, '.', len);
 

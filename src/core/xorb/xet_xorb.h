@@ -142,10 +142,10 @@ xet_status_t xet_xorb_chunk_decode(const xet_suite_t *suite,
  * a dot the tag, 8 hex digits.
  *
  * A xorb's hash covers its chunks and not how they are compressed and laid
- * out, so the same xorb can arrive in many encodings.  The tag tells the copies
- * apart: it is drawn anew for every stored copy, and a name never comes to mean
- * other bytes.  Tag 0 is the tag of copies from before there were tags; their
- * names are the hash string alone.
+ * out, so the same xorb can arrive in many encodings.  The tag tells the
+ * copies apart: it is drawn anew for every stored copy, and a name never comes
+ * to mean other bytes.  Tag 0 is the tag of copies from before there were
+ * tags; their names are the hash string alone.
  *
  * Writes XET_XORB_NAME_MAX bytes at most, no NUL; returns their end.
  */
@@ -160,28 +160,28 @@ xet_status_t xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *tag,
     const uint8_t *src, size_t len);
 
 /*
- * Orphans are copies without a row that are older than this, in seconds.  Never
- * younger than the other one, by whatever an operator says: a server gives up
- * the statement that puts a row long before.
+ * Orphans are copies without a row that are older than this, in seconds.
+ * Never younger than the other one, by whatever an operator says: a server
+ * gives up the statement that puts a row long before.
  */
 #define XET_XORB_ORPHAN_AGE      86400
 #define XET_XORB_ORPHAN_AGE_MIN  3600
 
 /*
  * Before a sweep removes an orphan it takes it aside, to a name that nobody
- * asks for, in the folder of temporary files: this, a decimal number that tells
- * sweeps apart, a dot, and the name of the copy.  Writes XET_XORB_ASIDE_MAX
- * bytes at most, no NUL; returns their end.
+ * asks for, in the folder of temporary files: this, a decimal number that
+ * tells sweeps apart, a dot, and the name of the copy.  Writes
+ * XET_XORB_QUARANTINE_MAX bytes at most, no NUL; returns their end.
  */
-#define XET_XORB_ASIDE      "orphan."
-#define XET_XORB_ASIDE_MAX                                                    \
-    (sizeof(XET_XORB_ASIDE) - 1 + XET_DECIMAL_MAX + 1 + XET_XORB_NAME_MAX)
+#define XET_XORB_QUARANTINE      "orphan."
+#define XET_XORB_QUARANTINE_MAX                                               \
+    (sizeof(XET_XORB_QUARANTINE) - 1 + XET_DECIMAL_MAX + 1 + XET_XORB_NAME_MAX)
 
-uint8_t *xet_xorb_aside_print(uint8_t *dst, uint64_t sweep,
+uint8_t *xet_xorb_quarantine_print(uint8_t *dst, uint64_t sweep,
     const xet_hash_t *xorb, uint32_t tag);
 
-/* As xet_xorb_name_parse(), of what xet_xorb_aside_print() writes. */
-xet_status_t xet_xorb_aside_parse(uint64_t *sweep, xet_hash_t *xorb,
+/* As xet_xorb_name_parse(), of what xet_xorb_quarantine_print() writes. */
+xet_status_t xet_xorb_quarantine_parse(uint64_t *sweep, xet_hash_t *xorb,
     uint32_t *tag, const uint8_t *src, size_t len);
 
 

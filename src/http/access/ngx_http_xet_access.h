@@ -32,9 +32,10 @@ struct ngx_http_xet_auth_s {
 ngx_http_xet_auth_t *ngx_http_xet_auth(ngx_http_request_t *r);
 
 /*
- * ngx_http_xet_origin.c: rejects requests that a foreign web page may have sent
- * by a browser: requests to an unknown host name where authentication is off,
- * and writes.  NGX_OK; NGX_DONE if the request was answered and finalized.
+ * ngx_http_xet_origin.c: rejects requests that a foreign web page may have
+ * sent by a browser: requests to an unknown host name where authentication is
+ * off, and writes.  NGX_OK; NGX_DONE if the request was answered and
+ * finalized.
  */
 ngx_int_t ngx_http_xet_origin_check(ngx_http_request_t *r);
 
@@ -76,9 +77,9 @@ typedef struct {
 void ngx_http_xet_repo(ngx_http_request_t *r, ngx_http_xet_repo_t *repo);
 
 /*
- * The issuer and subject of the request, for records of what a client has sent.
- * Empty if nothing is recorded: without tokens, and with "xet_access repo" and
- * a token without a subject.  data is NULL if out of memory.
+ * The issuer and subject of the request, for records of what a client has
+ * sent. Empty if nothing is recorded: without tokens, and with "xet_access
+ * repo" and a token without a subject.  data is NULL if out of memory.
  */
 ngx_str_t ngx_http_xet_subject(ngx_http_request_t *r);
 
@@ -98,8 +99,8 @@ ngx_int_t ngx_http_xet_token_cache_init_zone(ngx_shm_zone_t *zone, void *data);
 
 /*
  * The digest under which a token is stored: of the token and of mark, which
- * stands for the keys and rules of the verification.  It is keyed with a random
- * key of the zone.
+ * stands for the keys and rules of the verification.  It is keyed with a
+ * random key of the zone.
  */
 void ngx_http_xet_token_cache_digest(ngx_shm_zone_t *zone,
     const xet_hash_t *mark, ngx_str_t *token, xet_hash_t *digest);
@@ -146,10 +147,10 @@ ngx_int_t ngx_http_xet_limit_zone_init(ngx_shm_zone_t *zone, void *data);
 void ngx_http_xet_limit_zone_init_process(ngx_http_xet_limit_t *limit);
 
 /*
- * Takes a slot for an upload of key with the announced number of bytes.  NGX_OK
- * sets *slot.  NGX_BUSY: key has too many concurrent uploads.  NGX_DECLINED:
- * key has sent too many bytes; these will fit after *wait ms.  NGX_ERROR: the
- * zone is out of memory.
+ * Takes a slot for an upload of key with the announced number of bytes.
+ * NGX_OK sets *slot.  NGX_BUSY: key has too many concurrent uploads.
+ * NGX_DECLINED: key has sent too many bytes; these will fit after *wait ms.
+ * NGX_ERROR: the zone is out of memory.
  */
 ngx_int_t ngx_http_xet_limit_zone_take(ngx_http_xet_limit_t *limit,
     ngx_str_t *key, uint64_t bytes, ngx_http_xet_limit_slot_t **slot,

@@ -2,11 +2,11 @@
 /*
  * Authenticates a request, and checks its permissions.
  *
- * A token is verified at first use: in the access phase, or earlier when a zone
- * of limit_req needs the subject.  The request keeps the verdict as long as it
- * stays in a location with the same rules.  All workers share verdicts on valid
- * tokens in the token cache until the tokens expire.  Verifying a signature
- * takes 10 to 100 microseconds, so it is done in the event loop.
+ * A token is verified at first use: in the access phase, or earlier when a
+ * zone of limit_req needs the subject.  The request keeps the verdict as long
+ * as it stays in a location with the same rules.  All workers share verdicts
+ * on valid tokens in the token cache until the tokens expire.  Verifying a
+ * signature takes 10 to 100 microseconds, so it is done in the event loop.
  *
  * 401 means that the token is missing or invalid, and clients give up.  403
  * means that a valid token does not allow the request.
@@ -272,9 +272,9 @@ ngx_http_xet_closed(ngx_http_request_t *r, xet_scope_e scope,
 
 
 /*
- * git and browsers (for pages) send a token as a password.  Browsers do this by
- * themselves, even when a foreign page causes the request.  So where pages are
- * served, such a token permits only reading.
+ * git and browsers (for pages) send a token as a password.  Browsers do this
+ * by themselves, even when a foreign page causes the request.  So where pages
+ * are served, such a token permits only reading.
  */
 
 static ngx_int_t

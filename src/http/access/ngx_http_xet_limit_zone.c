@@ -3,20 +3,20 @@
  * Counts the uploads and bytes of each subject, in shared memory.
  *
  * A subject is a digest of the value of the key, in a tree.  A subject without
- * running uploads is also in a queue, ordered by last use.  Each running upload
- * is a slot of its subject, and reserves the announced bytes.  When the upload
- * ends, the bytes received replace the reserved ones.  A subject is kept while
- * it has slots, and then until its bytes have leaked or its memory is needed.
- * Subjects and slots have the same size, so either can use the memory of the
- * other.
+ * running uploads is also in a queue, ordered by last use.  Each running
+ * upload is a slot of its subject, and reserves the announced bytes.  When the
+ * upload ends, the bytes received replace the reserved ones.  A subject is
+ * kept while it has slots, and then until its bytes have leaked or its memory
+ * is needed. Subjects and slots have the same size, so either can use the
+ * memory of the other.
  *
- * A slot belongs to a worker, which frees it when the upload is answered or the
- * request ends.  A killed worker frees nothing, so a slot has the process id of
- * its worker and the index in the master's process table.  A new worker frees
- * the slots that its predecessor has left at the same index.  An index may stay
- * unused after a reload; so before an upload is rejected, the owners of the
- * subject's slots are checked, once a second for each subject.  The master
- * releases the mutex of a dead process.
+ * A slot belongs to a worker, which frees it when the upload is answered or
+ * the request ends.  A killed worker frees nothing, so a slot has the process
+ * id of its worker and the index in the master's process table.  A new worker
+ * frees the slots that its predecessor has left at the same index.  An index
+ * may stay unused after a reload; so before an upload is rejected, the owners
+ * of the subject's slots are checked, once a second for each subject.  The
+ * master releases the mutex of a dead process.
  *
  * The zone's mutex protects everything.  The sections under it are short,
  * except when a worker starts, and threads never take it.

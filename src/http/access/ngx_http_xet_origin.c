@@ -10,8 +10,8 @@
  * Where tokens are required a foreign page has none.  So the name is checked
  * only where authentication is off, and for metrics and the status page.
  *
- * Everything runs in the event loop, before the access phase, without state and
- * allocations.  A rejected request is answered and finalized.
+ * Everything runs in the event loop, before the access phase, without state
+ * and allocations.  A rejected request is answered and finalized.
  */
 
 #include "ngx_http_xet.h"
@@ -144,8 +144,8 @@ ngx_http_xet_origin_listed(ngx_array_t *names, const ngx_str_t *name)
 
 
 /*
- * A loopback address, or the address of the connection.  A page that was loaded
- * from an address comes from there, without DNS.
+ * A loopback address, or the address of the connection.  A page that was
+ * loaded from an address comes from there, without DNS.
  */
 
 static ngx_uint_t

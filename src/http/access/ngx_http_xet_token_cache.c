@@ -168,8 +168,8 @@ done:
 
 
 /*
- * Drops up to two expired nodes at the tail; with force the eight oldest nodes,
- * expired or not.  Returns their number.
+ * Drops up to two expired nodes at the tail; with force the eight oldest
+ * nodes, expired or not.  Returns their number.
  */
 
 static ngx_uint_t

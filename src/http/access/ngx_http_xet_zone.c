@@ -4,8 +4,8 @@
  *
  * All nodes are in a tree.  The digest is keyed with a random key of the zone,
  * so clients can't choose the position of a node.  Nodes that may be dropped
- * are also in a queue, ordered by last use.  The user of the zone decides about
- * the contents, the lifetime and the memory of nodes.
+ * are also in a queue, ordered by last use.  The user of the zone decides
+ * about the contents, the lifetime and the memory of nodes.
  *
  * Shared memory survives a reload, even with another version of the module.  A
  * layout number of the user identifies its contents.

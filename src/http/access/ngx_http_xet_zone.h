@@ -38,10 +38,11 @@ typedef struct {
 
 
 /*
- * Called by zone->init.  If data is NULL, creates shared data of size bytes: an
- * ngx_http_xet_zone_t followed by zeros.  Otherwise keeps the shared data of
- * the zone if its layout is the same.  layout is a unique number for each user
- * and version of the data.  NGX_OK, or NGX_ERROR; a different layout is logged.
+ * Called by zone->init.  If data is NULL, creates shared data of size bytes:
+ * an ngx_http_xet_zone_t followed by zeros.  Otherwise keeps the shared data
+ * of the zone if its layout is the same.  layout is a unique number for each
+ * user and version of the data.  NGX_OK, or NGX_ERROR; a different layout is
+ * logged.
  */
 ngx_int_t ngx_http_xet_zone_init(ngx_shm_zone_t *zone, void *data,
     ngx_uint_t layout, size_t size);

@@ -27,14 +27,14 @@ typedef struct ngx_http_xet_task_s        ngx_http_xet_task_t;
 typedef struct ngx_http_xet_audit_s       ngx_http_xet_audit_t;
 typedef struct ngx_http_xet_auth_s        ngx_http_xet_auth_t;
 typedef struct ngx_http_xet_limit_s       ngx_http_xet_limit_t;
-typedef struct ngx_http_xet_lanes_s       ngx_http_xet_lanes_t;
+typedef struct ngx_http_xet_pg_pools_s       ngx_http_xet_pg_pools_t;
 typedef struct ngx_http_xet_pg_host_s     ngx_http_xet_pg_host_t;
 typedef struct ngx_http_xet_standbys_s    ngx_http_xet_standbys_t;
 typedef struct ngx_http_xet_store_s       ngx_http_xet_store_t;
 typedef struct ngx_http_xet_query_s       ngx_http_xet_query_t;
 typedef struct ngx_http_xet_body_s        ngx_http_xet_body_t;
 typedef struct ngx_http_xet_ingest_s      ngx_http_xet_ingest_t;
-typedef struct ngx_http_xet_keep_s        ngx_http_xet_keep_t;
+typedef struct ngx_http_xet_xorb_commit_s        ngx_http_xet_xorb_commit_t;
 typedef struct ngx_http_xet_verify_s      ngx_http_xet_verify_t;
 typedef struct ngx_http_xet_hold_s        ngx_http_xet_hold_t;
 typedef struct ngx_http_xet_look_s        ngx_http_xet_look_t;
@@ -44,7 +44,7 @@ typedef struct ngx_http_xet_stream_s      ngx_http_xet_stream_t;
 typedef struct ngx_http_xet_reader_s      ngx_http_xet_reader_t;
 typedef struct ngx_http_xet_parts_s       ngx_http_xet_parts_t;
 typedef struct ngx_http_xet_register_s    ngx_http_xet_register_t;
-typedef struct ngx_http_xet_recon_s       ngx_http_xet_recon_t;
+typedef struct ngx_http_xet_reconstruct_s       ngx_http_xet_reconstruct_t;
 typedef struct ngx_http_xet_ztensor_s     ngx_http_xet_ztensor_t;
 typedef struct ngx_http_xet_hub_s         ngx_http_xet_hub_t;
 
@@ -206,7 +206,7 @@ typedef struct {
 
     const xet_suite_t         *suite;
 
-    ngx_http_xet_lanes_t      *lanes;          /* a worker's */
+    ngx_http_xet_pg_pools_t   *pg_pools;       /* a worker's */
     ngx_http_xet_standbys_t   *reading;        /* the same, of standbys */
 
     ngx_array_t                caches;         /* ngx_open_file_cache_t * */
@@ -302,7 +302,8 @@ typedef struct {
 
 
 /*
- * Sends an error in another format; the result is that of ngx_http_xet_error().
+ * Sends an error in another format; the result is that of
+ * ngx_http_xet_error().
  */
 typedef ngx_int_t (*ngx_http_xet_refuse_pt)(ngx_http_request_t *r,
     const ngx_http_xet_error_t *error);
@@ -327,38 +328,38 @@ typedef struct {
  */
 
 struct ngx_http_xet_ctx_s {
-    ngx_uint_t                  version;        /* NGX_HTTP_XET_V* */
-    xet_hash_t                  hash;           /* in the path */
-    ngx_str_t                   id;             /* after the prefix, or empty */
-    ngx_str_t                   repo;           /* found by the Hub */
+    ngx_uint_t                   version;       /* NGX_HTTP_XET_V* */
+    xet_hash_t                   hash;          /* in the path */
+    ngx_str_t                    id;            /* after the prefix, or empty */
+    ngx_str_t                    repo;          /* found by the Hub */
 
-    ngx_http_xet_match_t       *match;          /* of path and method */
-    ngx_http_xet_auth_t        *auth;
-    ngx_http_xet_data_t        *data;           /* NULL: no signature checked */
+    ngx_http_xet_match_t        *match;         /* of path and method */
+    ngx_http_xet_auth_t         *auth;
+    ngx_http_xet_data_t         *data;          /* NULL: no signature checked */
 
-    ngx_http_xet_audit_t       *audit;          /* NULL: not logged */
-    const char                 *code;           /* of an error, or NULL */
-    ngx_http_xet_refuse_pt      refuse;         /* NULL: errors are JSON */
+    ngx_http_xet_audit_t        *audit;         /* NULL: not logged */
+    const char                  *code;          /* of an error, or NULL */
+    ngx_http_xet_refuse_pt       refuse;        /* NULL: errors are JSON */
 
-    ngx_http_xet_task_t        *task;
-    ngx_http_xet_query_t       *query;
-    ngx_http_xet_body_t        *body;
-    ngx_http_event_handler_pt   drained;        /* when the rest was dropped */
-    ngx_http_xet_ingest_t      *ingest;
-    ngx_http_xet_keep_t        *keep;
-    ngx_http_xet_verify_t      *verify;
-    ngx_http_xet_stream_t      *stream;
-    ngx_http_xet_reader_t      *reader;
-    ngx_http_xet_parts_t       *parts;
-    ngx_http_xet_register_t    *reg;
-    ngx_http_xet_recon_t       *recon;
-    ngx_http_xet_ztensor_t     *ztensor;
-    ngx_http_xet_hold_t        *hold;           /* a limit counts the upload */
-    ngx_pool_cleanup_pt         release;        /* of hold */
-    uint64_t                    began;          /* ngx_http_xet_clock() */
-    uint64_t                    worth;          /* in addition to the body */
-    ngx_http_xet_look_t        *look;           /* at the quota */
-    ngx_http_xet_signed_t      *store;          /* for nginx's own requests */
+    ngx_http_xet_task_t         *task;
+    ngx_http_xet_query_t        *query;
+    ngx_http_xet_body_t         *body;
+    ngx_http_event_handler_pt    drained;       /* when the rest was dropped */
+    ngx_http_xet_ingest_t       *ingest;
+    ngx_http_xet_xorb_commit_t  *xorb_commit;
+    ngx_http_xet_verify_t       *verify;
+    ngx_http_xet_stream_t       *stream;
+    ngx_http_xet_reader_t       *reader;
+    ngx_http_xet_parts_t        *parts;
+    ngx_http_xet_register_t     *reg;
+    ngx_http_xet_reconstruct_t  *recon;
+    ngx_http_xet_ztensor_t      *ztensor;
+    ngx_http_xet_hold_t         *hold;          /* a limit counts the upload */
+    ngx_pool_cleanup_pt          release;       /* of hold */
+    uint64_t                     began;         /* ngx_http_xet_clock() */
+    uint64_t                     worth;         /* in addition to the body */
+    ngx_http_xet_look_t         *look;          /* at the quota */
+    ngx_http_xet_signed_t       *store;         /* for nginx's own requests */
 
     union {
         ngx_http_xet_xorb_head_t     *xorb_head;
@@ -386,9 +387,9 @@ ngx_http_xet_ctx_t *ngx_http_xet_ctx(ngx_http_request_t *r);
     ((ngx_http_xet_ctx_t *) ngx_http_get_module_ctx(r, ngx_http_xet_module))
 
 /*
- * Releases the slot of an upload in its limit, which the request holds until it
- * is answered.  Call this before sending the end of the response: the client
- * may start its next upload before nginx has freed the request.
+ * Releases the slot of an upload in its limit, which the request holds until
+ * it is answered.  Call this before sending the end of the response: the
+ * client may start its next upload before nginx has freed the request.
  */
 void ngx_http_xet_release(ngx_http_request_t *r);
 
@@ -434,8 +435,8 @@ ngx_table_elt_t *ngx_http_xet_header_add(ngx_http_request_t *r,
 void ngx_http_xet_header_remove(ngx_http_request_t *r, const char *name);
 
 /*
- * Returns the n-th header with this name, from 0, in headers_in or headers_out,
- * or NULL.  Removed headers don't count.
+ * Returns the n-th header with this name, from 0, in headers_in or
+ * headers_out, or NULL.  Removed headers don't count.
  */
 ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
     const char *name, ngx_uint_t n);
@@ -463,17 +464,18 @@ ngx_int_t ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
 
 /*
- * As ngx_http_xet_error(), with code, message and HTTP status of a core status.
+ * As ngx_http_xet_error(), with code, message and HTTP status of a core
+ * status.
  */
 ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
     xet_status_t status);
 
 /*
  * The same for an error with more members of ngx_http_xet_error_t: .member =
- * value, …  "body" is JSON made with ngx_http_xet_error_begin() and _end(),
- * or content of another type.  "line" is a text for users: clients do not show
- * the message of an error.  It is sent as "error_description", which JavaScript
- * shows, and with HTTP/1 as the reason phrase, which hf_xet shows.
+ * value, …  "body" is JSON made with ngx_http_xet_error_begin() and _end(), or
+ * content of another type.  "line" is a text for users: clients do not show
+ * the message of an error.  It is sent as "error_description", which
+ * JavaScript shows, and with HTTP/1 as the reason phrase, which hf_xet shows.
  */
 #define ngx_http_xet_error_more(r, ...)                                       \
     ngx_http_xet_error_send(r, &(ngx_http_xet_error_t) { __VA_ARGS__ })
@@ -511,9 +513,9 @@ ngx_int_t ngx_http_xet_error_handler(ngx_http_request_t *r);
  * notices the missing end.  Data sent so far still arrives, also that of
  * earlier responses, because nginx lingers before it closes the connection:
  * closing it with unread requests would reset it.  A response with neither a
- * length nor chunked coding is reset, or the client would consider it complete.
- * Returns what ngx_http_finalize_request() takes; for a subrequest NGX_ERROR,
- * which ends the main request.
+ * length nor chunked coding is reset, or the client would consider it
+ * complete. Returns what ngx_http_finalize_request() takes; for a subrequest
+ * NGX_ERROR, which ends the main request.
  */
 ngx_int_t ngx_http_xet_break_off(ngx_http_request_t *r);
 
@@ -536,8 +538,8 @@ ngx_int_t ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b,
     ngx_chain_t **out, ngx_buf_t **last);
 
 /*
- * Sets status, type and length of a response; -1 is an unknown length.  It then
- * ignores Range and If-* headers of the request.
+ * Sets status, type and length of a response; -1 is an unknown length.  It
+ * then ignores Range and If-* headers of the request.
  */
 void ngx_http_xet_output_type(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, off_t length);
@@ -590,10 +592,10 @@ ngx_int_t ngx_http_xet_backlog_wait(ngx_http_request_t *r,
     ngx_http_event_handler_pt handler);
 
 /*
- * Call this in a handler of write events.  It sends what the socket takes; then
- * the handler calls ngx_http_xet_backlog_wait() again.  NGX_OK, or NGX_ERROR if
- * the request was finalized, also because the client has taken nothing for
- * "send_timeout".
+ * Call this in a handler of write events.  It sends what the socket takes;
+ * then the handler calls ngx_http_xet_backlog_wait() again.  NGX_OK, or
+ * NGX_ERROR if the request was finalized, also because the client has taken
+ * nothing for "send_timeout".
  */
 ngx_int_t ngx_http_xet_backlog_send(ngx_http_request_t *r);
 
@@ -655,10 +657,10 @@ ngx_uint_t ngx_http_xet_task_busy(ngx_http_request_t *r);
 
 /*
  * As ngx_http_xet_task_post(), for a request with the content handler of
- * another module, whose event handlers stay set.  The caller provides t, zeroed
- * before its first job, which must live as long as data.  done is called
- * directly from the event loop, but not after the request was finalized.  It
- * has to check whether a response is being sent.
+ * another module, whose event handlers stay set.  The caller provides t,
+ * zeroed before its first job, which must live as long as data.  done is
+ * called directly from the event loop, but not after the request was
+ * finalized.  It has to check whether a response is being sent.
  */
 ngx_int_t ngx_http_xet_task_post_beside(ngx_http_request_t *r,
     ngx_http_xet_task_t *t, ngx_http_xet_job_pt job,
@@ -778,10 +780,10 @@ typedef struct {
 } ngx_http_xet_param_t;
 
 /*
- * Reads the arguments of a directive, starting at an index, and sets members of
- * conf.  "must" describes the allowed parameters, for errors about unknown ones
- * and about values of parameters without a text of their own.  Returns what a
- * setter returns; a duplicate parameter is an error.
+ * Reads the arguments of a directive, starting at an index, and sets members
+ * of conf.  "must" describes the allowed parameters, for errors about unknown
+ * ones and about values of parameters without a text of their own.  Returns
+ * what a setter returns; a duplicate parameter is an error.
  */
 char *ngx_http_xet_params(ngx_conf_t *cf, ngx_uint_t first,
     const ngx_http_xet_param_t *params, void *conf, const char *must);

@@ -4,10 +4,11 @@
  *
  * A record is created when the request is known to write, or when reads are
  * logged too ("xet_audit all").  The router, the access rules and the routes
- * fill it.  It belongs to the pool of the request and is found among the pool's
- * cleanups.  It is not in the context, because nginx drops contexts when a
- * request moves to another location, for example by "error_page".  A request
- * without a record is judged by its location (ngx_http_xet_audit_line.c).
+ * fill it.  It belongs to the pool of the request and is found among the
+ * pool's cleanups.  It is not in the context, because nginx drops contexts
+ * when a request moves to another location, for example by "error_page".  A
+ * request without a record is judged by its location
+ * (ngx_http_xet_audit_line.c).
  */
 
 #include "ngx_http_xet.h"

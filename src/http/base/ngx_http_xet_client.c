@@ -68,7 +68,8 @@ ngx_http_xet_beat_handler(ngx_event_t *ev)
 
 
 /*
- * Events are processed before timers: the first caller after a halt detects it.
+ * Events are processed before timers: the first caller after a halt detects
+ * it.
  */
 
 static uint64_t

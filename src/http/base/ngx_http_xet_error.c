@@ -35,8 +35,8 @@ ngx_http_xet_error_status(ngx_http_request_t *r, xet_status_t status)
 
 
 /*
- * Sends the error instead of the response.  line is the text of the status line
- * of HTTP/1, status and reason phrase.
+ * Sends the error instead of the response.  line is the text of the status
+ * line of HTTP/1, status and reason phrase.
  */
 
 ngx_int_t
@@ -182,8 +182,8 @@ ngx_http_xet_error_headers(ngx_http_request_t *r,
 
 
 /*
- * Clients of a Hub expect a text where those of the API expect an object, and a
- * header if there is no body.
+ * Clients of a Hub expect a text where those of the API expect an object, and
+ * a header if there is no body.
  */
 
 void
@@ -249,9 +249,9 @@ ngx_http_xet_error_end(xet_json_t *j)
 
 
 /*
- * Other effects of an error: its code for $xet_audit, omitted if out of memory,
- * and in the header for clients of a Hub, if it has the form of the codes that
- * they know; a count; and a line in the log.
+ * Other effects of an error: its code for $xet_audit, omitted if out of
+ * memory, and in the header for clients of a Hub, if it has the form of the
+ * codes that they know; a count; and a line in the log.
  */
 
 static ngx_int_t

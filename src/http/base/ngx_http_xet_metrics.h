@@ -20,7 +20,7 @@ typedef enum {
     NGX_HTTP_XET_LABEL_CODE,
     NGX_HTTP_XET_LABEL_REASON,
     NGX_HTTP_XET_LABEL_LOOKUP,
-    NGX_HTTP_XET_LABEL_LANE,
+    NGX_HTTP_XET_LABEL_PG_POOL,
     NGX_HTTP_XET_LABEL_RESULT,
     NGX_HTTP_XET_LABEL_POOL,
     NGX_HTTP_XET_LABEL_STANDBY,
@@ -39,7 +39,7 @@ typedef enum {
 #define NGX_HTTP_XET_CODE_MAX    32
 #define NGX_HTTP_XET_REASON_MAX  160
 #define NGX_HTTP_XET_LOOKUP_MAX  3
-#define NGX_HTTP_XET_LANE_MAX    6
+#define NGX_HTTP_XET_PG_POOL_MAX    6
 #define NGX_HTTP_XET_RESULT_MAX  3
 #define NGX_HTTP_XET_POOL_MAX    2
 #define NGX_HTTP_XET_STANDBY_MAX  8
@@ -209,8 +209,8 @@ void ngx_http_xet_metrics_refusal(const char *code);
 
 
 /*
- * Adds the shared memory to a configuration with "xet_metrics" or "xet_status".
- * NULL if out of memory.  All routes must have names by then.
+ * Adds the shared memory to a configuration with "xet_metrics" or
+ * "xet_status". NULL if out of memory.  All routes must have names by then.
  */
 ngx_shm_zone_t *ngx_http_xet_metrics_zone(ngx_conf_t *cf);
 
@@ -231,15 +231,15 @@ void ngx_http_xet_metrics_init_process(ngx_shm_zone_t *zone);
 void ngx_http_xet_metrics_exit_process(void);
 
 /*
- * Sums up all workers into NGX_HTTP_XET_CELLS cells.  A GAUGE is its value plus
- * one, or 0 if it was never set.
+ * Sums up all workers into NGX_HTTP_XET_CELLS cells.  A GAUGE is its value
+ * plus one, or 0 if it was never set.
  */
 void ngx_http_xet_metrics_read(uint64_t *cells);
 
 /*
- * Returns NGX_HTTP_XET_METRICS_ROOM bytes of the shared memory, initially zero,
- * for the worker that queries PostgreSQL on behalf of all.  *mutex protects
- * them. NULL if nothing is shared.
+ * Returns NGX_HTTP_XET_METRICS_ROOM bytes of the shared memory, initially
+ * zero, for the worker that queries PostgreSQL on behalf of all.  *mutex
+ * protects them. NULL if nothing is shared.
  */
 #define NGX_HTTP_XET_METRICS_ROOM  16384
 

@@ -3,22 +3,22 @@
  * Jobs of requests in thread pools.  Uploads have one pool and all others
  * another one, so that reads don't wait for slow writes.
  *
- * Only this file knows how nginx keeps a request alive while a thread works for
- * it.  "blocked" holds the request, and a timer on the task's event keeps an
- * exiting worker alive.  Completion goes through r->write_event_handler, which
- * nginx replaces when the request dies.  So no done handler is called for a
- * dead request, and data of a job is freed only by pool cleanups.
+ * Only this file knows how nginx keeps a request alive while a thread works
+ * for it.  "blocked" holds the request, and a timer on the task's event keeps
+ * an exiting worker alive.  Completion goes through r->write_event_handler,
+ * which nginx replaces when the request dies.  So no done handler is called
+ * for a dead request, and data of a job is freed only by pool cleanups.
  *
  * A job beside another module's handler leaves r->write_event_handler to that
  * module, which may finalize the request meanwhile.  So the job holds a
  * reference too, and nginx continues with the connection when the job releases
- * it.  A cleanup of the request, which runs when the request dies even while it
- * is blocked, marks the task as dead: then nothing waits for the job, and the
- * references don't count.
+ * it.  A cleanup of the request, which runs when the request dies even while
+ * it is blocked, marks the task as dead: then nothing waits for the job, and
+ * the references don't count.
  *
  * A lone job belongs to no request but has a waiting caller, so the timer on
- * its event also keeps an exiting worker alive.  The same applies to a detached
- * job with a done function.
+ * its event also keeps an exiting worker alive.  The same applies to a
+ * detached job with a done function.
  *
  * States of a task: idle -> busy (post) -> ready (thread finished) -> idle
  * (done handler called).  The event loop owns the structure; the thread sees

@@ -18,8 +18,8 @@
  * While one piece is in transit the next one is read, so that a thread decodes
  * while the loop sends; no further piece is read.  So a request holds at most
  * two pieces, however slow its client is.  A client that takes nothing for
- * "send_timeout" is dropped.  After an error of the store behind the header the
- * connection is closed; all bytes sent are right, and the length shows the
+ * "send_timeout" is dropped.  After an error of the store behind the header
+ * the connection is closed; all bytes sent are right, and the length shows the
  * client that some are missing.
  *
  * Lives in the event loop.  It gets the write events of the socket whether or

@@ -10,8 +10,8 @@
  * A job has one copy of a xorb open at a time, and closes the last one at its
  * end, so the number of threads also bounds the number of descriptors.
  *
- * States of ngx_http_xet_decode_t: no copy open -> one open -> ... -> end.  The
- * structure belongs to the job.
+ * States of ngx_http_xet_decode_t: no copy open -> one open -> ... -> end.
+ * The structure belongs to the job.
  */
 
 #include "ngx_http_xet.h"

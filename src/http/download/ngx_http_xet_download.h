@@ -136,8 +136,8 @@ void ngx_http_xet_decode_ahead(ngx_http_xet_decode_t *d, uint64_t start,
 
 /*
  * Decodes chunk of the open copy into out, which has room for chunk->raw_len
- * bytes, and checks its hash.  XET_STORE_DAMAGED if the copy or a part of it is
- * missing, or does not contain the chunk: d->lost names chunk and copy, and
+ * bytes, and checks its hash.  XET_STORE_DAMAGED if the copy or a part of it
+ * is missing, or does not contain the chunk: d->lost names chunk and copy, and
  * nothing is logged yet, because another copy may have replaced this one.
  * XET_STORE_FAILED or XET_STORE_FILES if the copy can't be read;
  * XET_STORE_OTHER if the store does not belong to this database; XET_NOMEM.
@@ -170,8 +170,8 @@ void ngx_http_xet_decode_end_job(ngx_http_xet_decode_t *d);
  * and the next call the reader does nothing and holds no descriptor: this is
  * the backpressure.
  *
- * Pieces come in the order of the range, without gaps, divided like the chunks;
- * none crosses the end of the range.  There are two ways to take them:
+ * Pieces come in the order of the range, without gaps, divided like the
+ * chunks; none crosses the end of the range.  There are two ways to take them:
  *
  *     in the event loop: next passes a piece to the handler.  It belongs to
  *     the caller until it is released.  The caller may hold one while the next
@@ -182,12 +182,12 @@ void ngx_http_xet_decode_end_job(ngx_http_xet_decode_t *d);
  *     the end of the range.  No buffers of the request are used, so a resting
  *     request holds no bytes of the range.
  *
- * Memory of a reader: 64 KiB of terms and chunk lists, and up to two buffers of
- * "xet_read_buffer", none before the first piece.  It does not grow with the
- * file or the range, and is freed with the request's pool.
+ * Memory of a reader: 64 KiB of terms and chunk lists, and up to two buffers
+ * of "xet_read_buffer", none before the first piece.  It does not grow with
+ * the file or the range, and is freed with the request's pool.
  *
- * Damage in the store is found before any byte of the chunk is delivered; a log
- * line of level "alert" names chunk and xorb.
+ * Damage in the store is found before any byte of the chunk is delivered; a
+ * log line of level "alert" names chunk and xorb.
  */
 
 /* A part of the range; not empty. */
@@ -241,9 +241,9 @@ typedef xet_status_t (*ngx_http_xet_reader_consume_pt)(void *data,
 
 
 /*
- * Creates a reader that lives as long as the request's pool.  data is passed to
- * all handlers and consume functions, and must live as long.  NULL if out of
- * memory.
+ * Creates a reader that lives as long as the request's pool.  data is passed
+ * to all handlers and consume functions, and must live as long.  NULL if out
+ * of memory.
  */
 ngx_http_xet_reader_t *ngx_http_xet_reader_create(ngx_http_request_t *r,
     void *data);
@@ -262,8 +262,8 @@ xet_status_t ngx_http_xet_reader_open(ngx_http_request_t *r,
 uint64_t ngx_http_xet_reader_size(ngx_http_xet_reader_t *rd);
 
 /*
- * The SHA-256 of the open file, 32 bytes in plain order; NULL if the server has
- * not computed it.
+ * The SHA-256 of the open file, 32 bytes in plain order; NULL if the server
+ * has not computed it.
  */
 const u_char *ngx_http_xet_reader_sha256(ngx_http_xet_reader_t *rd);
 
@@ -281,8 +281,8 @@ void ngx_http_xet_reader_range(ngx_http_xet_reader_t *rd, uint64_t start,
 
 /*
  * Starts to read the next piece of the range.  XET_AGAIN: the handler will be
- * called.  XET_DONE: the range is complete.  XET_INTERNAL: the caller holds two
- * pieces, or next is running.  After an error another range may be set.
+ * called.  XET_DONE: the range is complete.  XET_INTERNAL: the caller holds
+ * two pieces, or next is running.  After an error another range may be set.
  */
 xet_status_t ngx_http_xet_reader_next(ngx_http_request_t *r,
     ngx_http_xet_reader_t *rd);
@@ -314,14 +314,14 @@ typedef struct {
  * Responds with bytes [start, start + size) of the file: 200, 206 with one
  * range or multipart/byteranges, 304, 412 or 416, by If-Match, If-None-Match,
  * If-Range and Range of the request.  Adds Content-Length, Content-Range,
- * Content-Type, Accept-Ranges and ETag.  The caller has added the other headers
- * of a 200 (Cache-Control, Content-Disposition, ...) before, with
+ * Content-Type, Accept-Ranges and ETag.  The caller has added the other
+ * headers of a 200 (Cache-Control, Content-Disposition, ...) before, with
  * ngx_http_xet_header().  HEAD is the response of GET without its body, and
  * ignores Range.
  *
  * The response is sent in pieces, with backpressure from the client.  The
- * reader now belongs to the response, which sets its own ranges.  Damage in the
- * store is 500 as long as nothing was sent; after that the connection is
+ * reader now belongs to the response, which sets its own ranges.  Damage in
+ * the store is 500 as long as nothing was sent; after that the connection is
  * closed.
  *
  * The result suits both a content handler, which returns it, and a callback,
@@ -354,8 +354,8 @@ ngx_int_t ngx_http_xet_content_digest(ngx_http_request_t *r,
 
 
 /*
- * ngx_http_xet_stream.c: a response in pieces, each made after the previous one
- * was sent.
+ * ngx_http_xet_stream.c: a response in pieces, each made after the previous
+ * one was sent.
  */
 
 /* Makes the next piece, now or later, and calls ngx_http_xet_stream_send(). */
@@ -373,8 +373,8 @@ struct ngx_http_xet_stream_s {
 
 /*
  * Initializes s, which lives in the request's pool.  The caller sets the
- * headers of the response before the first piece is sent.  NGX_OK, or NGX_ERROR
- * if out of memory.
+ * headers of the response before the first piece is sent.  NGX_OK, or
+ * NGX_ERROR if out of memory.
  */
 ngx_int_t ngx_http_xet_stream_init(ngx_http_request_t *r,
     ngx_http_xet_stream_t *s, ngx_http_xet_stream_next_pt next, void *data);
@@ -386,8 +386,8 @@ ngx_int_t ngx_http_xet_stream_init(ngx_http_request_t *r,
 ngx_pool_t *ngx_http_xet_stream_pool(ngx_http_xet_stream_t *s);
 
 /*
- * Sends a piece, which is in b, and calls next when the client has taken it, or
- * finalizes the request after the last one.
+ * Sends a piece, which is in b, and calls next when the client has taken it,
+ * or finalizes the request after the last one.
  */
 void ngx_http_xet_stream_send(ngx_http_request_t *r,
     ngx_http_xet_stream_t *s, xet_buf_t *b, ngx_uint_t last);
@@ -401,7 +401,7 @@ void ngx_http_xet_stream_send(ngx_http_request_t *r,
 /* The maximum number of terms of a plan in memory, and of a window. */
 
 #define NGX_HTTP_XET_PLAN_TERMS   8192
-#define NGX_HTTP_XET_PLAN_WINDOW                                              \
+#define NGX_HTTP_XET_PLAN_BATCH                                               \
     (NGX_HTTP_XET_TERMS_ROWS * XET_TERM_SEGMENT_MAX)
 
 
@@ -430,8 +430,8 @@ typedef struct {
 /*
  * Called after a window of terms, except the last one, was added to the plan:
  * makes room for the next one and requests it, or sends an error if the plan
- * would have more terms than "xet_plan_terms".  The plan's memory is from pool.
- * Returns the result of ngx_http_xet_plan_send().
+ * would have more terms than "xet_plan_terms".  The plan's memory is from
+ * pool. Returns the result of ngx_http_xet_plan_send().
  */
 ngx_int_t ngx_http_xet_plan_next(ngx_http_request_t *r, xet_plan_t *plan,
     ngx_pool_t *pool, ngx_http_xet_plan_ask_pt ask);
@@ -458,8 +458,8 @@ ngx_int_t ngx_http_xet_plan_send(ngx_http_request_t *r, xet_plan_t *plan,
 
 
 /*
- * ngx_http_xet_recon.c: reconstructions: the ranges of xorbs that make up a
- * byte range of a file.
+ * ngx_http_xet_reconstruct.c: reconstructions: the ranges of xorbs that make
+ * up a byte range of a file.
  */
 
 /*
@@ -468,7 +468,7 @@ ngx_int_t ngx_http_xet_plan_send(ngx_http_request_t *r, xet_plan_t *plan,
  * XET_RANGE_SYNTAX, also for a suffix range; XET_RANGE_COUNT for several
  * ranges; XET_RANGE_PAST_END.
  */
-xet_status_t ngx_http_xet_recon_range(ngx_http_request_t *r,
+xet_status_t ngx_http_xet_reconstruct_range(ngx_http_request_t *r,
     xet_range_t *want);
 
 /*
@@ -480,7 +480,7 @@ xet_status_t ngx_http_xet_recon_range(ngx_http_request_t *r,
  * NGX_AGAIN: the request will be finalized later; any other code is for
  * ngx_http_finalize_request().
  */
-ngx_int_t ngx_http_xet_recon_send(ngx_http_request_t *r,
+ngx_int_t ngx_http_xet_reconstruct_send(ngx_http_request_t *r,
     const xet_hash_t *file, const xet_range_t *want);
 
 

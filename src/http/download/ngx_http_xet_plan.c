@@ -328,7 +328,7 @@ ngx_http_xet_plan_next(ngx_http_request_t *r, xet_plan_t *plan,
     status = ngx_http_xet_plan_bound(r, plan);
 
     if (status == XET_OK
-        && plan->n + NGX_HTTP_XET_PLAN_WINDOW <= NGX_HTTP_XET_PLAN_TERMS)
+        && plan->n + NGX_HTTP_XET_PLAN_BATCH <= NGX_HTTP_XET_PLAN_TERMS)
     {
         status = xet_plan_reserve(plan, NGX_HTTP_XET_PLAN_TERMS);
 

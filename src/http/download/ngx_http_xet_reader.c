@@ -25,8 +25,8 @@
  * after match.
  *
  * The memory of a request does not depend on the file: terms are read by
- * segments and chunk lists by windows into the cursor, and rows are released at
- * once.
+ * segments and chunk lists by windows into the cursor, and rows are released
+ * at once.
  */
 
 #include "ngx_http_xet.h"
@@ -330,7 +330,8 @@ ngx_http_xet_reader_data(ngx_http_xet_reader_t *rd, void *data)
 
 
 /*
- * Starts the job or the statement that the cursor needs, and returns XET_AGAIN.
+ * Starts the job or the statement that the cursor needs, and returns
+ * XET_AGAIN.
  */
 
 static xet_status_t
@@ -728,8 +729,8 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
 
 
 /*
- * Returns 0 to fetch the chunk lists again, as the copy may have been repaired;
- * else records the loss.
+ * Returns 0 to fetch the chunk lists again, as the copy may have been
+ * repaired; else records the loss.
  */
 
 static ngx_uint_t

@@ -73,8 +73,8 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
 
 
 /*
- * The time is rounded up.  So all URLs of a range made within a quantum are the
- * same, and caches in front of the server see one URL.
+ * The time is rounded up.  So all URLs of a range made within a quantum are
+ * the same, and caches in front of the server see one URL.
  */
 
 static time_t
@@ -134,8 +134,8 @@ ngx_http_xet_url_base(ngx_http_request_t *r, ngx_str_t *base)
     }
 
     /*
-     * The base goes into JSON without escaping, and comes back as the prefix of
-     * a path.
+     * The base goes into JSON without escaping, and comes back as the prefix
+     * of a path.
      */
 
     if (!xet_sign_base_ok(base->data, base->len)) {

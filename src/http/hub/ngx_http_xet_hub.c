@@ -6,9 +6,9 @@
  *     here      caller -> permission by scope -> name in the path
  *     router    the handler of the route
  *
- * With each statement PostgreSQL decides whether the caller may see or change a
- * repo (xet.hub_find()).  This file finds out what that needs: the name spaces
- * of the caller, and the repo that the token is bound to.
+ * With each statement PostgreSQL decides whether the caller may see or change
+ * a repo (xet.hub_find()).  This file finds out what that needs: the name
+ * spaces of the caller, and the repo that the token is bound to.
  */
 
 #include "ngx_http_xet.h"

@@ -75,8 +75,8 @@ ngx_int_t ngx_http_xet_hub_allowed(ngx_http_request_t *r,
     ngx_http_xet_right_e right);
 
 /*
- * Whether the server allows requests with this scope, by ngx_http_xet_closed():
- * NGX_OK, or the result of ngx_http_xet_hub_deny().
+ * Whether the server allows requests with this scope, by
+ * ngx_http_xet_closed(): NGX_OK, or the result of ngx_http_xet_hub_deny().
  */
 ngx_int_t ngx_http_xet_hub_open(ngx_http_request_t *r, xet_scope_e scope);
 
@@ -93,8 +93,8 @@ void ngx_http_xet_hub_note(ngx_http_request_t *r, ngx_http_xet_hub_t *hub);
 
 
 /*
- * ngx_http_xet_hub_answer.c: responses of all routes.  The results are those of
- * the functions in ngx_http_xet.h that send a response.
+ * ngx_http_xet_hub_answer.c: responses of all routes.  The results are those
+ * of the functions in ngx_http_xet.h that send a response.
  */
 
 /*
@@ -105,8 +105,8 @@ ngx_int_t ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status);
 
 /*
  * For a check after which the caller continues if the result is NGX_OK.
- * Otherwise the request was answered and finalized, and a content handler, or a
- * callback that finalizes, must return NGX_DONE.
+ * Otherwise the request was answered and finalized, and a content handler, or
+ * a callback that finalizes, must return NGX_DONE.
  */
 ngx_int_t ngx_http_xet_hub_deny(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
@@ -120,8 +120,8 @@ ngx_int_t ngx_http_xet_hub_deny_status(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_hub_much(ngx_http_request_t *r);
 
 /*
- * The end of a callback that has sent a statement; rc is the result of sending.
- * Finalizes the request, unless a handler will be called.
+ * The end of a callback that has sent a statement; rc is the result of
+ * sending. Finalizes the request, unless a handler will be called.
  */
 void ngx_http_xet_hub_wait(ngx_http_request_t *r, ngx_int_t rc);
 
@@ -202,8 +202,8 @@ ngx_uint_t ngx_http_xet_hub_flag(ngx_http_request_t *r, const char *name);
 
 
 /*
- * ngx_http_xet_hub_read.c: the arguments limit, cursor, recursive and expand; a
- * limit larger than "most" becomes "most".  NGX_OK, or the result of the
+ * ngx_http_xet_hub_read.c: the arguments limit, cursor, recursive and expand;
+ * a limit larger than "most" becomes "most".  NGX_OK, or the result of the
  * handler.
  */
 ngx_int_t ngx_http_xet_hub_page_args(ngx_http_request_t *r,
@@ -211,8 +211,8 @@ ngx_int_t ngx_http_xet_hub_page_args(ngx_http_request_t *r,
 
 
 /*
- * ngx_http_xet_hub_token.c: the claims of a token for a repo; store is the repo
- * of its uploads, and lives as long as the claims.
+ * ngx_http_xet_hub_token.c: the claims of a token for a repo; store is the
+ * repo of its uploads, and lives as long as the claims.
  */
 void ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
     ngx_uint_t writes, xet_token_claims_t *claims);
@@ -254,35 +254,35 @@ xet_status_t ngx_http_xet_hub_files_add(ngx_http_xet_hub_files_t *f,
 ngx_uint_t ngx_http_xet_hub_files_full(const ngx_http_xet_hub_files_t *f);
 
 /*
- * Stores all added files in the request's repo, and clears the list; f lives as
- * long as the request.
+ * Stores all added files in the request's repo, and clears the list; f lives
+ * as long as the request.
  */
 void ngx_http_xet_hub_files_take(ngx_http_request_t *r,
     ngx_http_xet_hub_files_t *f, ngx_http_xet_hub_files_pt done);
 
 
-/* ngx_http_xet_hub_first.c: the files of a new repo. */
+/* ngx_http_xet_hub_initial.c: the files of a new repo. */
 
-typedef struct ngx_http_xet_hub_first_s  ngx_http_xet_hub_first_t;
+typedef struct ngx_http_xet_hub_initial_s  ngx_http_xet_hub_initial_t;
 
 /* upload is the id of the staged files, and lives as long as r->pool. */
-ngx_http_xet_hub_first_t *ngx_http_xet_hub_first_create(
+ngx_http_xet_hub_initial_t *ngx_http_xet_hub_initial_create(
     ngx_http_request_t *r, const u_char *upload);
 
 /* Adds a file; an xet_hub_op_pt, for a thread.  ctx is the structure above. */
-xet_status_t ngx_http_xet_hub_first_add(void *ctx,
+xet_status_t ngx_http_xet_hub_initial_add(void *ctx,
     const xet_hub_operation_t *op);
 
 /*
  * Stores and stages the files, and calls done with the number of batches;
  * finalizes the request after an error.
  */
-void ngx_http_xet_hub_first_take(ngx_http_request_t *r,
-    ngx_http_xet_hub_first_t *first,
+void ngx_http_xet_hub_initial_take(ngx_http_request_t *r,
+    ngx_http_xet_hub_initial_t *first,
     void (*done)(ngx_http_request_t *r, ngx_uint_t batches));
 
 /* The repo was created: nothing must be dropped. */
-void ngx_http_xet_hub_first_done(ngx_http_xet_hub_first_t *first);
+void ngx_http_xet_hub_initial_done(ngx_http_xet_hub_initial_t *first);
 
 
 /* ngx_http_xet_hub_stream.c: responses that grow with a repo, sent in parts. */

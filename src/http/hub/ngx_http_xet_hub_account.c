@@ -101,8 +101,8 @@ ngx_http_xet_hub_harnesses_handler(ngx_http_request_t *r,
 
 
 /*
- * The metadata of a README is not checked.  Clients ask before they upload one,
- * and stop at any other response.
+ * The metadata of a README is not checked.  Clients ask before they upload
+ * one, and stop at any other response.
  */
 
 ngx_int_t

@@ -177,9 +177,10 @@ ngx_http_xet_hub_why(ngx_http_request_t *r, ngx_str_t *message)
 
 /*
  * Reads of a repo that does not exist here go to another Hub, if
- * "xet_hub_upstream" names a location for it.  NGX_DECLINED: not this one; else
- * the code is for ngx_http_finalize_request().  A path that can't be committed
- * here, because clients would misuse it, is not fetched from there either.
+ * "xet_hub_upstream" names a location for it.  NGX_DECLINED: not this one;
+ * else the code is for ngx_http_finalize_request().  A path that can't be
+ * committed here, because clients would misuse it, is not fetched from there
+ * either.
  */
 
 static ngx_int_t

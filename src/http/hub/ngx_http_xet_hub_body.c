@@ -4,8 +4,8 @@
  *
  *     read -> feed (thread: collects; with the last piece, parses) -> done
  *
- * If a body is too large, what has arrived is dropped and the request ends with
- * 413.
+ * If a body is too large, what has arrived is dropped and the request ends
+ * with 413.
  */
 
 #include "ngx_http_xet.h"

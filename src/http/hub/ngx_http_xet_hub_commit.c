@@ -21,8 +21,8 @@
  * If the request ends before the commit, staged operations are dropped; those
  * that a crash has left are swept by age.
  *
- * Memory: two buffers of the body, a batch of up to 1,000 operations, a line of
- * up to 1 MiB, and up to 2 MiB of files that are contained in the commit.
+ * Memory: two buffers of the body, a batch of up to 1,000 operations, a line
+ * of up to 1 MiB, and up to 2 MiB of files that are contained in the commit.
  */
 
 #include "ngx_http_xet.h"
@@ -114,7 +114,7 @@ static void ngx_http_xet_hub_commit_batched(ngx_http_request_t *r,
     ngx_int_t rc);
 static void ngx_http_xet_hub_commit_claimed(ngx_http_request_t *r,
     ngx_int_t rc);
-static ngx_int_t ngx_http_xet_hub_commit_doubts(ngx_http_request_t *r,
+static ngx_int_t ngx_http_xet_hub_commit_suspects(ngx_http_request_t *r,
     ngx_http_xet_hub_commit_t *c);
 static void ngx_http_xet_hub_commit_pause(ngx_http_request_t *r,
     ngx_http_xet_hub_commit_t *c);
@@ -596,7 +596,7 @@ ngx_http_xet_hub_commit_claimed(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     if (rc == NGX_OK) {
-        rc = ngx_http_xet_hub_commit_doubts(r, c);
+        rc = ngx_http_xet_hub_commit_suspects(r, c);
 
         if (rc == NGX_OK) {
             ngx_http_xet_hub_commit_prove(r, c);
@@ -615,7 +615,7 @@ ngx_http_xet_hub_commit_claimed(ngx_http_request_t *r, ngx_int_t rc)
 /* Reads the files to be proven; NGX_DONE if the commit was rejected. */
 
 static ngx_int_t
-ngx_http_xet_hub_commit_doubts(ngx_http_request_t *r,
+ngx_http_xet_hub_commit_suspects(ngx_http_request_t *r,
     ngx_http_xet_hub_commit_t *c)
 {
     ngx_uint_t                     i;

@@ -7,9 +7,9 @@
  *     here   (query)    which of them the repo has already
  *     take   (the ingest service) stores the others, together
  *
- * Many small files are stored together, so their cost depends on their bytes. A
- * file that the repo has already is not stored again; it is kept as long as a
- * new one.
+ * Many small files are stored together, so their cost depends on their bytes.
+ * A file that the repo has already is not stored again; it is kept as long as
+ * a new one.
  *
  * Memory: NGX_HTTP_XET_HUB_FILES_SIZE bytes of contents, plus one file.  The
  * structure belongs to the thread while it adds, else to the event loop.

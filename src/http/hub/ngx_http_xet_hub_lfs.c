@@ -8,9 +8,9 @@
  *     put     the URL's signature -> the file, stored as by PUT files
  *     get     the URL's signature -> the file with this SHA-256 -> its bytes
  *
- * Clients upload objects without any header, so the URL carries the permission:
- * for one object of one repo, valid as long as a token.  An upload that asks
- * for the transfer "xet" gets a token of the repo instead of a URL.
+ * Clients upload objects without any header, so the URL carries the
+ * permission: for one object of one repo, valid as long as a token.  An upload
+ * that asks for the transfer "xet" gets a token of the repo instead of a URL.
  *
  * Memory of a batch: its objects, from a body of 1 MiB, and a part of the
  * response, NGX_HTTP_XET_HUB_LFS_PART objects (ngx_http_xet_hub_stream.c).

@@ -2,8 +2,8 @@
 /*
  * Common parts of the web pages of a Hub: the frame, the headers, and errors.
  *
- * Pages have no scripts and load nothing: the style is inside the page, and the
- * content security policy contains its digest.  The contents depend on the
+ * Pages have no scripts and load nothing: the style is inside the page, and
+ * the content security policy contains its digest.  The contents depend on the
  * caller, so only the browser may cache a page.  The browser revalidates it
  * each time; the entity tag is a digest of the page, so an unchanged page is
  * 304.

@@ -101,7 +101,8 @@ void ngx_http_xet_hub_page_tree(ngx_http_request_t *r, ngx_uint_t rows,
 
 
 /*
- * ngx_http_xet_hub_page_use.c: writes commands that fetch the repo or the file.
+ * ngx_http_xet_hub_page_use.c: writes commands that fetch the repo or the
+ * file.
  */
 void ngx_http_xet_hub_page_use(ngx_http_request_t *r,
     ngx_http_xet_hub_paper_t *paper);

@@ -6,8 +6,8 @@
  *             -> the text to show -> sent
  *
  * Each step is a statement.  It writes its rows into the page before the next
- * statement, which frees them.  The first step finds the commit, and the others
- * name it, so a page shows one state of the repo.
+ * statement, which frees them.  The first step finds the commit, and the
+ * others name it, so a page shows one state of the repo.
  */
 
 #include "ngx_http_xet.h"

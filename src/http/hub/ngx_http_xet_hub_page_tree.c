@@ -2,8 +2,8 @@
 /*
  * A folder as a table: its folders and files, with sizes, commits and dates. A
  * folder links to its page, a file to its bytes.  Files are sent as an
- * attachment, so the link has no "download" attribute: with it, browsers make a
- * request that can't ask for a password.
+ * attachment, so the link has no "download" attribute: with it, browsers make
+ * a request that can't ask for a password.
  */
 
 #include "ngx_http_xet.h"

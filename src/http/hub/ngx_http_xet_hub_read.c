@@ -5,9 +5,9 @@
  *     handler -> arguments -> one statement, whose text is the response
  *
  * The description of a repo with its files, lists of branches and tags, and
- * pages of commits are sent in parts.  A part is the text of one statement: 256
- * files or branches, or commits of some 64 KiB.  A request holds one part, and
- * two while it is copied: 20 to 70 KB with usual names, at most 600 KB.
+ * pages of commits are sent in parts.  A part is the text of one statement:
+ * 256 files or branches, or commits of some 64 KiB.  A request holds one part,
+ * and two while it is copied: 20 to 70 KB with usual names, at most 600 KB.
  *
  * The cursor of a page is the last entry of the page before.  So new commits
  * cause neither repeated nor missing entries.
@@ -247,8 +247,8 @@ ngx_http_xet_hub_commits_ask(ngx_http_request_t *r)
 
 
 /*
- * The link to the next page, and the total number of commits, which is all that
- * some clients need.
+ * The link to the next page, and the total number of commits, which is all
+ * that some clients need.
  */
 
 static ngx_int_t

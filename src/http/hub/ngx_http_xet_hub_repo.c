@@ -18,10 +18,10 @@
 
 
 typedef struct {
-    xet_hub_repo_t             repo;
-    ngx_http_xet_hub_first_t  *first;
-    xet_hub_limits_t           limits;
-    u_char                     upload[NGX_HTTP_XET_UPLOAD_LEN];
+    xet_hub_repo_t               repo;
+    ngx_http_xet_hub_initial_t  *first;
+    xet_hub_limits_t             limits;
+    u_char                       upload[NGX_HTTP_XET_UPLOAD_LEN];
 } ngx_http_xet_hub_change_t;
 
 
@@ -64,7 +64,7 @@ ngx_http_xet_hub_create_handler(ngx_http_request_t *r,
 
     ngx_http_xet_hub_limits(r, &c->limits);
 
-    c->first = ngx_http_xet_hub_first_create(r, c->upload);
+    c->first = ngx_http_xet_hub_initial_create(r, c->upload);
     if (c->first == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -198,7 +198,7 @@ ngx_http_xet_hub_create_parse(void *data, u_char *text, size_t len)
     rc = xet_hub_repo_parse(&c->repo, text, len);
 
     return (rc == XET_OK) ? xet_hub_repo_files(&c->repo, &c->limits,
-                                               ngx_http_xet_hub_first_add,
+                                               ngx_http_xet_hub_initial_add,
                                                c->first)
                           : rc;
 }
@@ -283,7 +283,8 @@ ngx_http_xet_hub_create_put(ngx_http_request_t *r, void *data)
     }
 
     if (c->first) {
-        ngx_http_xet_hub_first_take(r, c->first, ngx_http_xet_hub_create_make);
+        ngx_http_xet_hub_initial_take(r, c->first,
+                                      ngx_http_xet_hub_create_make);
         return;
     }
 
@@ -333,7 +334,7 @@ ngx_http_xet_hub_created(ngx_http_request_t *r, ngx_int_t rc)
         ngx_http_xet_query_hub_get(r, &answer);
 
         if (answer.status == NGX_HTTP_OK && c->first) {
-            ngx_http_xet_hub_first_done(c->first);
+            ngx_http_xet_hub_initial_done(c->first);
         }
 
         if (answer.status == NGX_HTTP_OK

@@ -5,11 +5,11 @@
  *     asking (a statement reads the rows of a part) -> sending (the client
  *     takes the part) -> asking ... -> done
  *
- * An error in the first part becomes a status.  A response of a single part has
- * a length and is sent like any other.  Otherwise the next part is requested
- * when the client has taken the one before.  So a request holds the rows and
- * then the JSON of one part, however long the response and slow the client.
- * The first part chooses the commit, and the others name it.
+ * An error in the first part becomes a status.  A response of a single part
+ * has a length and is sent like any other.  Otherwise the next part is
+ * requested when the client has taken the one before.  So a request holds the
+ * rows and then the JSON of one part, however long the response and slow the
+ * client. The first part chooses the commit, and the others name it.
  *
  * If a later part fails, the connection is closed, so that the truncated
  * response does not look complete.  This also happens if the caller loses the

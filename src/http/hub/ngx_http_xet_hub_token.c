@@ -6,8 +6,8 @@
  *     handler -> permission (PostgreSQL) -> a token for this repo only
  *
  * The repo in the token is an internal name.  It stays when the repo is
- * renamed, and is never reused: a token for a deleted repo is useless for a new
- * repo of the same name.
+ * renamed, and is never reused: a token for a deleted repo is useless for a
+ * new repo of the same name.
  */
 
 #include "ngx_http_xet.h"
@@ -88,8 +88,8 @@ ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
 
     /*
      * A client remembers its uploads, and refers to them in other repos too.
-     * That is rejected unless its tokens have the same subject, even if all are
-     * "me".
+     * That is rejected unless its tokens have the same subject, even if all
+     * are "me".
      */
 
     if (hub->who.len) {

@@ -8,8 +8,8 @@
  * A response is sent in parts of 256 entries, or of 64 when each has the title
  * of a commit.  The rows of a part are in memory and then its JSON, which is
  * sent in pieces after the rows are freed.  With usual names this is 100 KB of
- * rows and 90 KB of JSON; with the longest names, which need escapes, up to 700
- * KB.
+ * rows and 90 KB of JSON; with the longest names, which need escapes, up to
+ * 700 KB.
  */
 
 #include "ngx_http_xet.h"

@@ -27,7 +27,7 @@
 
 static ngx_uint_t ngx_http_xet_audit_ours(ngx_http_request_t *r,
     ngx_http_xet_loc_conf_t *xlcf);
-static ngx_uint_t ngx_http_xet_audit_told(ngx_http_request_t *r,
+static ngx_uint_t ngx_http_xet_audit_reported(ngx_http_request_t *r,
     ngx_http_xet_audit_t *audit, ngx_uint_t status);
 static void ngx_http_xet_audit_who(ngx_http_request_t *r, xet_json_t *j,
     ngx_http_xet_audit_t *audit);
@@ -90,7 +90,7 @@ ngx_http_xet_audit_line(ngx_http_request_t *r, ngx_str_t *line)
 
     status = r->err_status ? r->err_status : r->headers_out.status;
 
-    if (!ngx_http_xet_audit_told(r, audit, status)) {
+    if (!ngx_http_xet_audit_reported(r, audit, status)) {
         return NGX_DECLINED;
     }
 
@@ -167,7 +167,7 @@ ngx_http_xet_audit_ours(ngx_http_request_t *r, ngx_http_xet_loc_conf_t *xlcf)
  */
 
 static ngx_uint_t
-ngx_http_xet_audit_told(ngx_http_request_t *r, ngx_http_xet_audit_t *audit,
+ngx_http_xet_audit_reported(ngx_http_request_t *r, ngx_http_xet_audit_t *audit,
     ngx_uint_t status)
 {
     ngx_http_xet_loc_conf_t  *xlcf;

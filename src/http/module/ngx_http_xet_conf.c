@@ -1,7 +1,7 @@
 
 /*
- * Configurations: creation, defaults, inheritance, and the checks that need the
- * complete configuration.
+ * Configurations: creation, defaults, inheritance, and the checks that need
+ * the complete configuration.
  */
 
 #include "ngx_http_xet.h"
@@ -212,7 +212,7 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
-    if (ngx_http_xet_conf_place(cf, prev, conf) != NGX_OK
+    if (ngx_http_xet_conf_location(cf, prev, conf) != NGX_OK
         || ngx_http_xet_mask_log(xmcf, clcf->error_log) != NGX_OK)
     {
         return NGX_CONF_ERROR;
@@ -247,8 +247,8 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
 /*
  * The role of a location.  Handlers are not inherited, but the blocks of "if"
- * and "limit_except" are locations, too: nginx uses the handler of the location
- * around "if", and that of "limit_except", which has none.
+ * and "limit_except" are locations, too: nginx uses the handler of the
+ * location around "if", and that of "limit_except", which has none.
  */
 
 static void
@@ -360,8 +360,8 @@ ngx_http_xet_conf_core(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
         && clcf->post_action.len)
     {
         /*
-         * It would start when a client has left, and take the request away from
-         * running statements and jobs.
+         * It would start when a client has left, and take the request away
+         * from running statements and jobs.
          */
 
         if (!clcf->noname) {

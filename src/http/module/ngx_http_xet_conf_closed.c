@@ -21,11 +21,11 @@ static ngx_uint_t ngx_http_xet_closed_used(ngx_http_xet_main_conf_t *xmcf,
 ngx_int_t
 ngx_http_xet_conf_closed(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 {
-    ngx_uint_t                 i, k, on;
-    const void                *main;
-    ngx_http_xet_place_t      *p;
-    ngx_http_xet_loc_conf_t   *conf;
-    ngx_http_core_srv_conf_t  *server;
+    ngx_uint_t                     i, k, on;
+    const void                    *main;
+    ngx_http_xet_conf_location_t  *p;
+    ngx_http_xet_loc_conf_t       *conf;
+    ngx_http_core_srv_conf_t      *server;
 
     static const char *const  names[] = { "xet_read_only", "xet_delete" };
 
@@ -67,8 +67,8 @@ static ngx_uint_t
 ngx_http_xet_closed_used(ngx_http_xet_main_conf_t *xmcf,
     ngx_http_core_srv_conf_t *server)
 {
-    ngx_uint_t             i;
-    ngx_http_xet_place_t  *p;
+    ngx_uint_t                     i;
+    ngx_http_xet_conf_location_t  *p;
 
     p = xmcf->places->elts;
 

@@ -3,12 +3,12 @@
  * A rule for all locations: where a Hub distinguishes its callers, no other
  * location exposes private repos, unless this is allowed explicitly.
  *
- * All locations of an http block share a store and a database.  A location that
- * reads by hash alone gives its callers the contents of the Hub's repos, and so
- * does a Hub that is open to everyone.  Such a location is rejected beside a
- * Hub with private repos, in whichever servers they are, unless "xet_hub_expose
- * on" is in the location or its server.  The directive is rejected where it has
- * no effect: it would allow later mistakes.
+ * All locations of an http block share a store and a database.  A location
+ * that reads by hash alone gives its callers the contents of the Hub's repos,
+ * and so does a Hub that is open to everyone.  Such a location is rejected
+ * beside a Hub with private repos, in whichever servers they are, unless
+ * "xet_hub_expose on" is in the location or its server.  The directive is
+ * rejected where it has no effect: it would allow later mistakes.
  *
  * Runs once, in postconfiguration, in the master, when all locations are
  * merged.
@@ -27,14 +27,14 @@ typedef struct {
 } ngx_http_xet_leak_t;
 
 
-static ngx_http_xet_place_t *ngx_http_xet_expose_hub(
+static ngx_http_xet_conf_location_t *ngx_http_xet_expose_hub(
     ngx_http_xet_main_conf_t *xmcf);
 static ngx_uint_t ngx_http_xet_expose_guarded(ngx_http_xet_loc_conf_t *conf);
 static const ngx_http_xet_leak_t *ngx_http_xet_expose_leak(
-    ngx_http_xet_place_t *place);
-static ngx_uint_t ngx_http_xet_expose_reads(ngx_http_xet_place_t *place);
+    ngx_http_xet_conf_location_t *loc);
+static ngx_uint_t ngx_http_xet_expose_reads(ngx_http_xet_conf_location_t *loc);
 static ngx_uint_t ngx_http_xet_expose_used(ngx_http_xet_main_conf_t *xmcf,
-    ngx_http_xet_place_t *place);
+    ngx_http_xet_conf_location_t *loc);
 
 
 static const ngx_http_xet_leak_t  ngx_http_xet_leak_open = {
@@ -73,9 +73,9 @@ static const ngx_http_xet_leak_t  ngx_http_xet_leak_hub = {
 ngx_int_t
 ngx_http_xet_conf_expose(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 {
-    ngx_uint_t                  i;
-    ngx_http_xet_place_t       *p, *hub;
-    const ngx_http_xet_leak_t  *leak;
+    ngx_uint_t                     i;
+    ngx_http_xet_conf_location_t  *p, *hub;
+    const ngx_http_xet_leak_t     *leak;
 
     hub = ngx_http_xet_expose_hub(xmcf);
     p = xmcf->places->elts;
@@ -118,11 +118,11 @@ ngx_http_xet_conf_expose(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 
 /* A Hub with something to protect, or NULL. */
 
-static ngx_http_xet_place_t *
+static ngx_http_xet_conf_location_t *
 ngx_http_xet_expose_hub(ngx_http_xet_main_conf_t *xmcf)
 {
-    ngx_uint_t             i;
-    ngx_http_xet_place_t  *p;
+    ngx_uint_t                     i;
+    ngx_http_xet_conf_location_t  *p;
 
     p = xmcf->places->elts;
 
@@ -168,13 +168,13 @@ ngx_http_xet_expose_guarded(ngx_http_xet_loc_conf_t *conf)
 /* The blocks of "if" and "limit_except" are checked with their location. */
 
 static const ngx_http_xet_leak_t *
-ngx_http_xet_expose_leak(ngx_http_xet_place_t *place)
+ngx_http_xet_expose_leak(ngx_http_xet_conf_location_t *loc)
 {
     ngx_http_xet_loc_conf_t  *conf;
 
-    conf = place->conf;
+    conf = loc->conf;
 
-    if (place->core->noname) {
+    if (loc->core->noname) {
         return NULL;
     }
 
@@ -183,7 +183,7 @@ ngx_http_xet_expose_leak(ngx_http_xet_place_t *place)
                                                  : &ngx_http_xet_leak_hub;
     }
 
-    if (conf->api != 1 || !ngx_http_xet_expose_reads(place)) {
+    if (conf->api != 1 || !ngx_http_xet_expose_reads(loc)) {
         return NULL;
     }
 
@@ -210,7 +210,7 @@ ngx_http_xet_expose_leak(ngx_http_xet_place_t *place)
 /* A location for a single URI may be that of a route that reads nothing. */
 
 static ngx_uint_t
-ngx_http_xet_expose_reads(ngx_http_xet_place_t *place)
+ngx_http_xet_expose_reads(ngx_http_xet_conf_location_t *loc)
 {
     size_t       len;
     ngx_str_t   *name, *base;
@@ -222,10 +222,10 @@ ngx_http_xet_expose_reads(ngx_http_xet_place_t *place)
         ngx_string("/health/live"), ngx_string("/v1/health/live")
     };
 
-    name = &place->core->name;
-    base = &place->conf->api_base;
+    name = &loc->core->name;
+    base = &loc->conf->api_base;
 
-    if (!place->core->exact_match || name->len < base->len
+    if (!loc->core->exact_match || name->len < base->len
         || ngx_strncmp(name->data, base->data, base->len) != 0)
     {
         return 1;
@@ -250,10 +250,10 @@ ngx_http_xet_expose_reads(ngx_http_xet_place_t *place)
 
 static ngx_uint_t
 ngx_http_xet_expose_used(ngx_http_xet_main_conf_t *xmcf,
-    ngx_http_xet_place_t *place)
+    ngx_http_xet_conf_location_t *loc)
 {
-    ngx_uint_t             i;
-    ngx_http_xet_place_t  *p, *around;
+    ngx_uint_t                     i;
+    ngx_http_xet_conf_location_t  *p, *around;
 
     p = xmcf->places->elts;
 
@@ -265,8 +265,8 @@ ngx_http_xet_expose_used(ngx_http_xet_main_conf_t *xmcf,
             continue;
         }
 
-        for (around = &p[i]; around && around != place;
-             around = ngx_http_xet_place_of(xmcf, around->outer))
+        for (around = &p[i]; around && around != loc;
+             around = ngx_http_xet_conf_location_of(xmcf, around->outer))
         {
             /* void */
         }

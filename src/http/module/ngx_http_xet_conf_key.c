@@ -625,8 +625,8 @@ ngx_http_xet_conf_add_secret(ngx_conf_t *cf, xet_key_file_t *f,
 
 
 /*
- * Adds a key that can sign; the first one of all files signs.  Takes ownership:
- * on failure the key is destroyed.
+ * Adds a key that can sign; the first one of all files signs.  Takes
+ * ownership: on failure the key is destroyed.
  */
 
 static xet_status_t

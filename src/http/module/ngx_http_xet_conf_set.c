@@ -1,7 +1,7 @@
 
 /*
- * Directive setters, except those for keys: the store, sessions, the handler of
- * a location, shared memory zones and their use.
+ * Directive setters, except those for keys: the store, sessions, the handler
+ * of a location, shared memory zones and their use.
  */
 
 #include "ngx_http_xet.h"
@@ -34,7 +34,7 @@
 #define NGX_HTTP_XET_INTERVAL_MAX    ((ngx_int_t) 366 * 24 * 60 * 60 * 1000)
 
 
-static char *ngx_http_xet_conf_chore(ngx_conf_t *cf, ngx_command_t *cmd,
+static char *ngx_http_xet_conf_bg_job(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf, const ngx_http_xet_param_t *params, const char *must);
 static void ngx_http_xet_conf_handler(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_core_loc_conf_t *clcf, ngx_http_handler_pt handler);
@@ -65,7 +65,7 @@ ngx_http_xet_conf_gc(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         { NULL, 0, 0, 0, 0, NULL }
     };
 
-    return ngx_http_xet_conf_chore(cf, cmd, conf, params,
+    return ngx_http_xet_conf_bg_job(cf, cmd, conf, params,
                                    "\"grace=\" of up to 3650d, "
                                    "\"interval=\" of 1s to 366d or "
                                    "\"rate=\" of 1 to 1000000");
@@ -87,16 +87,16 @@ ngx_http_xet_conf_scrub(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         { NULL, 0, 0, 0, 0, NULL }
     };
 
-    return ngx_http_xet_conf_chore(cf, cmd, conf, params,
+    return ngx_http_xet_conf_bg_job(cf, cmd, conf, params,
                                    "\"rate=\" of 64k to 16g or "
                                    "\"interval=\" of 1s to 366d");
 }
 
 
-/* The flag of a chore, at the offset of cmd, and its parameters. */
+/* The flag of a background job, at the offset of cmd, and its parameters. */
 
 static char *
-ngx_http_xet_conf_chore(ngx_conf_t *cf, ngx_command_t *cmd, void *conf,
+ngx_http_xet_conf_bg_job(ngx_conf_t *cf, ngx_command_t *cmd, void *conf,
     const ngx_http_xet_param_t *params, const char *must)
 {
     ngx_str_t   *value;
@@ -125,8 +125,8 @@ ngx_http_xet_conf_chore(ngx_conf_t *cf, ngx_command_t *cmd, void *conf,
 
 /*
  * xet_api, xet_data, xet_token: the role of the location, in cmd->post.  The
- * first position of "xet_api" or "xet_data" is recorded: missing directives can
- * be reported only at the end.
+ * first position of "xet_api" or "xet_data" is recorded: missing directives
+ * can be reported only at the end.
  */
 
 char *

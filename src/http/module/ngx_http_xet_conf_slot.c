@@ -11,14 +11,14 @@
 #define NGX_HTTP_XET_WORDS_MAX  256
 
 
-static char *ngx_http_xet_conf_noted(ngx_conf_t *cf, ngx_command_t *cmd,
+static char *ngx_http_xet_conf_recorded(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf, char *rv);
 
 
 char *
 ngx_http_xet_conf_str(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    return ngx_http_xet_conf_noted(cf, cmd, conf,
+    return ngx_http_xet_conf_recorded(cf, cmd, conf,
                                    ngx_conf_set_str_slot(cf, cmd, conf));
 }
 
@@ -26,7 +26,7 @@ ngx_http_xet_conf_str(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *
 ngx_http_xet_conf_num(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    return ngx_http_xet_conf_noted(cf, cmd, conf,
+    return ngx_http_xet_conf_recorded(cf, cmd, conf,
                                    ngx_conf_set_num_slot(cf, cmd, conf));
 }
 
@@ -34,13 +34,13 @@ ngx_http_xet_conf_num(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *
 ngx_http_xet_conf_size(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    return ngx_http_xet_conf_noted(cf, cmd, conf,
+    return ngx_http_xet_conf_recorded(cf, cmd, conf,
                                    ngx_conf_set_size_slot(cf, cmd, conf));
 }
 
 
 static char *
-ngx_http_xet_conf_noted(ngx_conf_t *cf, ngx_command_t *cmd, void *conf,
+ngx_http_xet_conf_recorded(ngx_conf_t *cf, ngx_command_t *cmd, void *conf,
     char *rv)
 {
     return (rv == NGX_CONF_OK) ? ngx_http_xet_conf_keep(cf, cmd, conf) : rv;

@@ -6,12 +6,12 @@
  * Each check knows what happens to clients, and says so together with the
  * correction.  It warns only when it is sure: values with variables, URLs of
  * other machines, and locations that no such request can reach are not judged.
- * The checks route sample requests with ngx_http_xet_place_find() rather than
- * compare names of locations, so that nested locations and regular expressions
- * work as at run time.
+ * The checks route sample requests with ngx_http_xet_conf_location_find()
+ * rather than compare names of locations, so that nested locations and regular
+ * expressions work as at run time.
  *
- * Runs once, in postconfiguration, in the master, when locations are merged and
- * the listening addresses of servers are known.
+ * Runs once, in postconfiguration, in the master, when locations are merged
+ * and the listening addresses of servers are known.
  */
 
 #include "ngx_http_xet.h"
@@ -31,36 +31,36 @@
 #define NGX_HTTP_XET_RANGE_LEN   22            /* of a range in a header */
 
 
-static void ngx_http_xet_warn_place(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
+static void ngx_http_xet_warn_location(ngx_http_xet_warn_t *w,
+    ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 static void ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *place);
+    ngx_http_xet_conf_location_t *loc);
 static void ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *place);
+    ngx_http_xet_conf_location_t *loc);
 static void ngx_http_xet_warn_api_base(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *place);
+    ngx_http_xet_conf_location_t *loc);
 static void ngx_http_xet_warn_body(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
+    ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 static void ngx_http_xet_warn_tls(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *place);
+    ngx_http_xet_conf_location_t *loc);
 static void ngx_http_xet_warn_headers(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server);
+    ngx_http_xet_conf_location_t *server);
 static size_t ngx_http_xet_warn_header_room(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server);
+    ngx_http_xet_conf_location_t *server);
 static void ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server);
+    ngx_http_xet_conf_location_t *server);
 static void ngx_http_xet_warn_error(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
+    ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 static void ngx_http_xet_warn_zones(ngx_http_xet_warn_t *w);
 
 
 void
 ngx_http_xet_conf_warn(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 {
-    ngx_uint_t                  i, j;
-    ngx_http_xet_warn_t         w;
-    ngx_http_xet_place_t       *places;
-    ngx_http_core_main_conf_t  *cmcf;
+    ngx_uint_t                     i, j;
+    ngx_http_xet_warn_t            w;
+    ngx_http_xet_conf_location_t  *places;
+    ngx_http_core_main_conf_t     *cmcf;
 
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
@@ -82,7 +82,7 @@ ngx_http_xet_conf_warn(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
         for (j = 0; j < xmcf->places->nelts; j++) {
 
             if (j != i && places[j].server == places[i].server) {
-                ngx_http_xet_warn_place(&w, &places[i], &places[j]);
+                ngx_http_xet_warn_location(&w, &places[i], &places[j]);
             }
         }
 
@@ -95,12 +95,12 @@ ngx_http_xet_conf_warn(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 
 
 static void
-ngx_http_xet_warn_place(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
-    ngx_http_xet_place_t *place)
+ngx_http_xet_warn_location(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *server, ngx_http_xet_conf_location_t *loc)
 {
     ngx_http_core_loc_conf_t  *clcf;
 
-    clcf = place->core;
+    clcf = loc->core;
 
     /* the blocks of "if" and "limit_except" are checked with their location */
 
@@ -108,39 +108,39 @@ ngx_http_xet_warn_place(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
         return;
     }
 
-    ngx_http_xet_warn_handler(w, place);
-    ngx_http_xet_warn_mint(w, place);
+    ngx_http_xet_warn_handler(w, loc);
+    ngx_http_xet_warn_mint(w, loc);
 
-    if (place->conf->api) {
-        ngx_http_xet_warn_api_base(w, place);
-        ngx_http_xet_warn_url_base(w, place);
-        ngx_http_xet_warn_ranges(w, server, place);
-        ngx_http_xet_warn_tls(w, place);
+    if (loc->conf->api) {
+        ngx_http_xet_warn_api_base(w, loc);
+        ngx_http_xet_warn_url_base(w, loc);
+        ngx_http_xet_warn_ranges(w, server, loc);
+        ngx_http_xet_warn_tls(w, loc);
     }
 
-    if (place->conf->hub) {
-        ngx_http_xet_warn_hub(w, server, place);
+    if (loc->conf->hub) {
+        ngx_http_xet_warn_hub(w, server, loc);
     }
 
     /* set at http level, it is also on for other sites */
 
-    if (place->conf->api
-        || (place->conf->verify_body
-            && ngx_http_xet_conf_within(w->xmcf, place->conf,
+    if (loc->conf->api
+        || (loc->conf->verify_body
+            && ngx_http_xet_conf_within(w->xmcf, loc->conf,
                                         "xet_verify_body")))
     {
-        ngx_http_xet_warn_body(w, server, place);
+        ngx_http_xet_warn_body(w, server, loc);
     }
 
-    if (!place->conf->data || clcf->handler) {
+    if (!loc->conf->data || clcf->handler) {
         return;
     }
 
-    ngx_http_xet_warn_root(w, server, place);
-    ngx_http_xet_warn_bucket(w, server, place);
+    ngx_http_xet_warn_root(w, server, loc);
+    ngx_http_xet_warn_bucket(w, server, loc);
 
     if (clcf->open_file_cache && clcf->open_file_cache_errors) {
-        ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_data",
+        ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, loc->conf, "xet_data",
                               "\"open_file_cache_errors\" is on in location "
                               "\"%V\" of \"xet_data\": a xorb that is "
                               "requested before its upload stays 404; write "
@@ -153,15 +153,16 @@ ngx_http_xet_warn_place(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 /* Checks for directives that bypass the handler of the location. */
 
 static void
-ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
+ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *loc)
 {
     const char                *name;
     ngx_http_handler_pt        handler;
     ngx_http_xet_loc_conf_t   *conf;
     ngx_http_core_loc_conf_t  *clcf;
 
-    conf = place->conf;
-    clcf = place->core;
+    conf = loc->conf;
+    clcf = loc->core;
 
     if (conf->api) {
         name = "xet_api";
@@ -199,7 +200,7 @@ ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
         return;
     }
 
-    if (ngx_http_xet_warn_returns(w, place, 1)) {
+    if (ngx_http_xet_warn_returns(w, loc, 1)) {
         ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, conf, name,
                               "\"%s\" of location \"%V\" has no effect: "
                               "\"return\" answers all requests; remove "
@@ -212,15 +213,16 @@ ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 /* A token without a repo can't write if files belong to repos. */
 
 static void
-ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
+ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *loc)
 {
-    ngx_uint_t                 i, repos;
-    ngx_http_xet_place_t      *p;
-    ngx_http_complex_value_t  *scope;
+    ngx_uint_t                     i, repos;
+    ngx_http_xet_conf_location_t  *p;
+    ngx_http_complex_value_t      *scope;
 
-    scope = place->conf->token_scope;
+    scope = loc->conf->token_scope;
 
-    if (!place->conf->mint || place->conf->token_repo || scope == NULL
+    if (!loc->conf->mint || loc->conf->token_repo || scope == NULL
         || (scope->lengths == NULL
             && (scope->value.len != 5
                 || ngx_strncmp(scope->value.data, "write", 5) != 0)))
@@ -246,12 +248,12 @@ ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
     }
 
     if (repos) {
-        ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_token",
+        ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, loc->conf, "xet_token",
                               "\"xet_token\" of location \"%V\" issues tokens "
                               "without a repo, but every \"xet_api\" has "
                               "\"xet_access repo\": writes fail with 403 "
                               "insufficient_scope; set \"xet_token_repo\"",
-                              &place->core->name);
+                              &loc->core->name);
     }
 }
 
@@ -259,15 +261,16 @@ ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 /* A URI of the location starts with its name, and a route with the base. */
 
 static void
-ngx_http_xet_warn_api_base(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
+ngx_http_xet_warn_api_base(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *loc)
 {
     size_t      len;
     ngx_str_t  *name, *base;
 
-    name = &place->core->name;
-    base = &place->conf->api_base;
+    name = &loc->core->name;
+    base = &loc->conf->api_base;
 
-    if (!ngx_http_xet_place_plain(place)) {
+    if (!ngx_http_xet_conf_location_plain(loc)) {
         return;
     }
 
@@ -275,12 +278,12 @@ ngx_http_xet_warn_api_base(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 
     if (ngx_strncmp(name->data, base->data, len) == 0
         && (name->len > base->len ? name->data[base->len] == '/'
-                                  : !place->core->exact_match))
+                                  : !loc->core->exact_match))
     {
         return;
     }
 
-    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_api_base",
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, loc->conf, "xet_api_base",
                           "\"xet_api_base\" is \"%V\", but no URI of location "
                           "\"%V\" starts with it: all requests fail with 404 "
                           "no_route; set it to the path before \"/v1/\" in "
@@ -290,8 +293,8 @@ ngx_http_xet_warn_api_base(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 
 
 static void
-ngx_http_xet_warn_body(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
-    ngx_http_xet_place_t *place)
+ngx_http_xet_warn_body(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *server, ngx_http_xet_conf_location_t *loc)
 {
     off_t                      need, size;
     ngx_uint_t                 i;
@@ -304,21 +307,21 @@ ngx_http_xet_warn_body(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
         "/v1/files"
     };
 
-    clcf = place->core;
+    clcf = loc->core;
     size = clcf->client_max_body_size;
 
     /* a location for reads only needs no room */
 
     if (size == 0 || (clcf->limit_except & NGX_HTTP_POST)
-        || place->conf->read_only)
+        || loc->conf->read_only)
     {
         return;
     }
 
-    need = (off_t) place->conf->xorb_max + NGX_HTTP_XET_FOOTER_MAX;
+    need = (off_t) loc->conf->xorb_max + NGX_HTTP_XET_FOOTER_MAX;
     what = "a xorb";
 
-    if (!ngx_http_xet_warn_leads(w, server, place, "/v1/xorbs/default/"
+    if (!ngx_http_xet_warn_leads(w, server, loc, "/v1/xorbs/default/"
                                                    NGX_HTTP_XET_WARN_HASH))
     {
         need = NGX_HTTP_XET_SHARD_MAX;
@@ -330,7 +333,7 @@ ngx_http_xet_warn_body(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
                 return;
             }
 
-            if (ngx_http_xet_warn_leads(w, server, place, paths[i])) {
+            if (ngx_http_xet_warn_leads(w, server, loc, paths[i])) {
                 break;
             }
         }
@@ -340,8 +343,8 @@ ngx_http_xet_warn_body(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
         return;
     }
 
-    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf,
-                          place->conf->api ? "xet_api" : "xet_verify_body",
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, loc->conf,
+                          loc->conf->api ? "xet_api" : "xet_verify_body",
                           "\"client_max_body_size\" of location \"%V\" is "
                           "%Ok, but %s may have %Ok: uploads fail with 413; "
                           "write \"client_max_body_size %Om;\", and more "
@@ -352,21 +355,21 @@ ngx_http_xet_warn_body(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 
 
 static void
-ngx_http_xet_warn_tls(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
+ngx_http_xet_warn_tls(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t *loc)
 {
     ngx_uint_t             n;
     ngx_http_conf_addr_t  *addr;
 
-    if (place->conf->tls != NGX_HTTP_XET_TLS_ON
-        || place->conf->auth != NGX_HTTP_XET_AUTH_TOKEN
-        || !ngx_http_xet_place_plain(place))
+    if (loc->conf->tls != NGX_HTTP_XET_TLS_ON
+        || loc->conf->auth != NGX_HTTP_XET_AUTH_TOKEN
+        || !ngx_http_xet_conf_location_plain(loc))
     {
         return;
     }
 
     for (n = 0; /* void */ ; n++) {
 
-        addr = ngx_http_xet_warn_addr(w, place->server, n);
+        addr = ngx_http_xet_warn_addr(w, loc->server, n);
         if (addr == NULL) {
             break;
         }
@@ -388,13 +391,13 @@ ngx_http_xet_warn_tls(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 #endif
     }
 
-    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_require_tls",
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, loc->conf, "xet_require_tls",
                           "\"xet_require_tls on\" in a server that does not "
                           "listen with \"ssl\": clients of location \"%V\" "
                           "get 403 tls_required; write \"listen 443 ssl;\", or "
                           "behind a proxy that terminates TLS "
                           "\"xet_require_tls $http_x_forwarded_proto;\"",
-                          &place->core->name);
+                          &loc->core->name);
 }
 
 
@@ -404,13 +407,14 @@ ngx_http_xet_warn_tls(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
  */
 
 static void
-ngx_http_xet_warn_headers(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server)
+ngx_http_xet_warn_headers(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *server)
 {
-    size_t                     size, room;
-    ngx_uint_t                 i, n;
-    ngx_http_conf_addr_t      *addr;
-    ngx_http_xet_place_t      *places;
-    ngx_http_core_srv_conf_t  *cscf;
+    size_t                         size, room;
+    ngx_uint_t                     i, n;
+    ngx_http_conf_addr_t          *addr;
+    ngx_http_xet_conf_location_t  *places;
+    ngx_http_core_srv_conf_t      *cscf;
 
     room = ngx_http_xet_warn_header_room(w, server);
     size = server->server->large_client_header_buffers.size;
@@ -454,11 +458,11 @@ ngx_http_xet_warn_headers(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server)
 
 static size_t
 ngx_http_xet_warn_header_room(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server)
+    ngx_http_xet_conf_location_t *server)
 {
-    size_t                 room;
-    ngx_uint_t             i;
-    ngx_http_xet_place_t  *p;
+    size_t                         room;
+    ngx_uint_t                     i;
+    ngx_http_xet_conf_location_t  *p;
 
     room = 0;
     p = w->xmcf->places->elts;
@@ -498,12 +502,13 @@ ngx_http_xet_warn_header_room(ngx_http_xet_warn_t *w,
 /* Targets of "error_page", and what they should be. */
 
 static void
-ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server)
+ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *server)
 {
-    ngx_uint_t             i, j;
-    ngx_array_t           *pages;
-    ngx_http_err_page_t   *page;
-    ngx_http_xet_place_t  *p;
+    ngx_uint_t                     i, j;
+    ngx_array_t                   *pages;
+    ngx_http_err_page_t           *page;
+    ngx_http_xet_conf_location_t  *p;
 
     p = w->xmcf->places->elts;
 
@@ -558,16 +563,16 @@ ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server)
 /* A location of "xet_error" works only as a target of "error_page". */
 
 static void
-ngx_http_xet_warn_error(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
-    ngx_http_xet_place_t *place)
+ngx_http_xet_warn_error(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *server, ngx_http_xet_conf_location_t *loc)
 {
-    ngx_str_t             *name, *uri;
-    ngx_uint_t             i, j;
-    ngx_http_err_page_t   *page;
-    ngx_http_xet_place_t  *p;
+    ngx_str_t                     *name, *uri;
+    ngx_uint_t                     i, j;
+    ngx_http_err_page_t           *page;
+    ngx_http_xet_conf_location_t  *p;
 
     p = w->xmcf->places->elts;
-    name = &place->core->name;
+    name = &loc->core->name;
 
     for (i = 0; i < w->xmcf->places->nelts; i++) {
 
@@ -585,15 +590,15 @@ ngx_http_xet_warn_error(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
                 || (uri->len == name->len
                     && ngx_strncmp(uri->data, name->data, name->len) == 0)
                 || (uri->len && uri->data[0] == '/'
-                    && ngx_http_xet_place_find(w->xmcf, server, uri)
-                       == place))
+                    && ngx_http_xet_conf_location_find(w->xmcf, server, uri)
+                       == loc))
             {
                 return;
             }
         }
     }
 
-    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_error",
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, loc->conf, "xet_error",
                           "no \"error_page\" of the server points to location "
                           "\"%V\" of \"xet_error\": errors of nginx itself "
                           "are HTML; write \"error_page 400 413 414 494 500 "
@@ -605,9 +610,9 @@ ngx_http_xet_warn_error(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 static void
 ngx_http_xet_warn_zones(ngx_http_xet_warn_t *w)
 {
-    ngx_uint_t              i, j;
-    ngx_http_xet_limit_t  **limits;
-    ngx_http_xet_place_t   *p;
+    ngx_uint_t                     i, j;
+    ngx_http_xet_limit_t         **limits;
+    ngx_http_xet_conf_location_t  *p;
 
     if (w->xmcf->upload_zones == NULL || !w->xmcf->api) {
         return;

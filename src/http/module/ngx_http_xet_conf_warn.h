@@ -31,23 +31,23 @@ typedef struct {
 
 /* Whether requests with a path below the base reach this location. */
 ngx_uint_t ngx_http_xet_warn_leads(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place,
+    ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc,
     const char *path);
 
 /* Whether data URLs with some known base reach this location. */
 ngx_uint_t ngx_http_xet_warn_data(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
+    ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 
 /*
  * Whether the place has directives of the rewrite module; with first, one that
  * precedes all others and ends every request.
  */
 ngx_uint_t ngx_http_xet_warn_returns(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *place, ngx_uint_t first);
+    ngx_http_xet_conf_location_t *loc, ngx_uint_t first);
 
 /* Whether the server has a named location, whose name starts with "@". */
 ngx_uint_t ngx_http_xet_warn_has_name(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_str_t *name);
+    ngx_http_xet_conf_location_t *server, ngx_str_t *name);
 
 /* The n-th listening address of a server, or NULL. */
 ngx_http_conf_addr_t *ngx_http_xet_warn_addr(ngx_http_xet_warn_t *w,
@@ -55,11 +55,11 @@ ngx_http_conf_addr_t *ngx_http_xet_warn_addr(ngx_http_xet_warn_t *w,
 
 /* Check the root of data, the base of URLs, and the ranges in URLs. */
 void ngx_http_xet_warn_root(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
+    ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 void ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *place);
+    ngx_http_xet_conf_location_t *loc);
 void ngx_http_xet_warn_ranges(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
+    ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 
 
 /*
@@ -68,7 +68,7 @@ void ngx_http_xet_warn_ranges(ngx_http_xet_warn_t *w,
 
 /* Checks a location of data that nginx serves from files. */
 void ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
+    ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 
 /*
  * Checks that workers can read the file in the parameter name of the current
@@ -80,7 +80,7 @@ void ngx_http_xet_warn_reader(ngx_conf_t *cf, const char *name,
 
 /* ngx_http_xet_conf_warn_hub.c: checks the endpoint of a Hub's tokens. */
 void ngx_http_xet_warn_hub(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
+    ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 
 
 #endif /* _NGX_HTTP_XET_CONF_WARN_H_INCLUDED_ */

@@ -1,7 +1,7 @@
 
 /*
- * Warnings of "nginx -t" about a Hub: tokens that point to no API, or to an API
- * in which uploads do not belong to the repo; and an upstream Hub whose
+ * Warnings of "nginx -t" about a Hub: tokens that point to no API, or to an
+ * API in which uploads do not belong to the repo; and an upstream Hub whose
  * location does not exist.
  */
 
@@ -11,63 +11,63 @@
 
 
 static void ngx_http_xet_warn_hub_upstream(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
+    ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 
 
 void
-ngx_http_xet_warn_hub(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
-    ngx_http_xet_place_t *place)
+ngx_http_xet_warn_hub(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *server, ngx_http_xet_conf_location_t *loc)
 {
-    u_char                 buf[NGX_HTTP_XET_URI_MAX], *p;
-    ngx_str_t              uri;
-    ngx_http_xet_place_t  *to;
+    u_char                         buf[NGX_HTTP_XET_URI_MAX], *p;
+    ngx_str_t                      uri;
+    ngx_http_xet_conf_location_t  *to;
 
-    ngx_http_xet_warn_hub_upstream(w, server, place);
+    ngx_http_xet_warn_hub_upstream(w, server, loc);
 
     /* a warning of another server covers tokens that lead there */
 
-    if (place->conf->token_cas_url) {
+    if (loc->conf->token_cas_url) {
         return;
     }
 
     p = ngx_slprintf(buf, buf + sizeof(buf) - 1,
                      "%V/v1/xorbs/default/" NGX_HTTP_XET_WARN_HASH,
-                     &place->conf->api_base);
+                     &loc->conf->api_base);
     *p = '\0';
 
     uri.data = buf;
     uri.len = p - buf;
 
-    to = ngx_http_xet_place_find(w->xmcf, server, &uri);
+    to = ngx_http_xet_conf_location_find(w->xmcf, server, &uri);
 
     if (to && to->conf->api && to->conf->auth == NGX_HTTP_XET_AUTH_TOKEN
         && to->conf->repos
-        && to->conf->api_base.len == place->conf->api_base.len
-        && ngx_strncmp(to->conf->api_base.data, place->conf->api_base.data,
+        && to->conf->api_base.len == loc->conf->api_base.len
+        && ngx_strncmp(to->conf->api_base.data, loc->conf->api_base.data,
                        to->conf->api_base.len)
            == 0)
     {
         return;
     }
 
-    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_hub",
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, loc->conf, "xet_hub",
                           "the tokens of \"xet_hub\" in location \"%V\" point "
                           "to \"%V\", where the server has no \"xet_api\" "
                           "with \"xet_auth token\" and \"xet_access repo\": "
                           "commits of uploaded files fail with 400; include "
                           "xet_hub.conf, or set \"xet_api_base\" to such a "
                           "location",
-                          &place->core->name, &place->conf->api_base);
+                          &loc->core->name, &loc->conf->api_base);
 }
 
 
 static void
 ngx_http_xet_warn_hub_upstream(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place)
+    ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc)
 {
     ngx_http_complex_value_t  *to;
 
-    to = place->conf->hub_upstream;
+    to = loc->conf->hub_upstream;
 
     if (to == NULL || to->lengths || to->value.len == 0
         || ngx_http_xet_warn_has_name(w, server, &to->value))
@@ -75,11 +75,11 @@ ngx_http_xet_warn_hub_upstream(ngx_http_xet_warn_t *w,
         return;
     }
 
-    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_hub",
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, loc->conf, "xet_hub",
                           "\"xet_hub_upstream\" of location \"%V\" points to "
                           "\"%V\", which does not exist in this server: "
                           "requests for other repos fail with 500; include "
                           "xet_hub_upstream.conf, or write \"xet_hub_upstream "
                           "\"\";\"",
-                          &place->core->name, &to->value);
+                          &loc->core->name, &to->value);
 }

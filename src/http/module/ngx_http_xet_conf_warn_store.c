@@ -1,8 +1,8 @@
 
 /*
- * Warnings of "nginx -t" about a bucket: a location of data that would look for
- * xorbs in a folder, and files that the master can read as root but workers,
- * which read them again, can't.
+ * Warnings of "nginx -t" about a bucket: a location of data that would look
+ * for xorbs in a folder, and files that the master can read as root but
+ * workers, which read them again, can't.
  */
 
 #include "ngx_http_xet.h"
@@ -28,9 +28,9 @@ typedef struct {
 
 static ngx_uint_t ngx_http_xet_warn_proxied(ngx_http_xet_warn_t *w);
 static ngx_uint_t ngx_http_xet_warn_tried(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *place);
+    ngx_http_xet_conf_location_t *loc);
 static ngx_uint_t ngx_http_xet_warn_sent_on(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *place);
+    ngx_http_xet_conf_location_t *loc);
 static ngx_uint_t ngx_http_xet_warn_reads(ngx_http_xet_warn_user_t *u,
     char *path);
 static ngx_uint_t ngx_http_xet_warn_may(ngx_http_xet_warn_user_t *u,
@@ -41,20 +41,20 @@ static ngx_uint_t ngx_http_xet_warn_may(ngx_http_xet_warn_user_t *u,
 
 void
 ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place)
+    ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc)
 {
     u_char                     path[NGX_MAX_PATH];
     struct statfs              fs;
     ngx_http_core_loc_conf_t  *clcf;
 
-    clcf = place->core;
+    clcf = loc->core;
 
     if (w->xmcf->store == NULL || w->xmcf->store->s3 == NULL || clcf->named
         || clcf->root_lengths || !ngx_http_xet_warn_proxied(w)
-        || !ngx_http_xet_warn_data(w, server, place)
-        || ngx_http_xet_warn_returns(w, place, 0)
-        || ngx_http_xet_warn_tried(w, place)
-        || ngx_http_xet_warn_sent_on(w, place))
+        || !ngx_http_xet_warn_data(w, server, loc)
+        || ngx_http_xet_warn_returns(w, loc, 0)
+        || ngx_http_xet_warn_tried(w, loc)
+        || ngx_http_xet_warn_sent_on(w, loc))
     {
         return;
     }
@@ -67,7 +67,7 @@ ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
         return;
     }
 
-    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_data",
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, loc->conf, "xet_data",
                           "\"xet_data\" of location \"%V\" looks for xorbs in "
                           "the folder \"%V\", but \"xet_store\" is a bucket: "
                           "downloads fail with 404; include xet_bucket.conf "
@@ -82,8 +82,8 @@ ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
 static ngx_uint_t
 ngx_http_xet_warn_proxied(ngx_http_xet_warn_t *w)
 {
-    ngx_uint_t             i, api;
-    ngx_http_xet_place_t  *places;
+    ngx_uint_t                     i, api;
+    ngx_http_xet_conf_location_t  *places;
 
     api = 0;
     places = w->xmcf->places->elts;
@@ -108,15 +108,16 @@ ngx_http_xet_warn_proxied(ngx_http_xet_warn_t *w)
 /* "try_files" is the first member of its module's configuration. */
 
 static ngx_uint_t
-ngx_http_xet_warn_tried(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
+ngx_http_xet_warn_tried(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *loc)
 {
     void          **conf, **confs;
     ngx_uint_t      i;
     ngx_module_t  **modules;
 
     modules = w->cf->cycle->modules;
-    confs = place->core->loc_conf ? place->core->loc_conf
-                                  : place->server->ctx->loc_conf;
+    confs = loc->core->loc_conf ? loc->core->loc_conf
+                                  : loc->server->ctx->loc_conf;
 
     for (i = 0; modules[i]; i++) {
 
@@ -134,21 +135,22 @@ ngx_http_xet_warn_tried(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 /* "error_page 404 = @elsewhere;": missing files are fetched there. */
 
 static ngx_uint_t
-ngx_http_xet_warn_sent_on(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
+ngx_http_xet_warn_sent_on(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *loc)
 {
-    ngx_str_t             *to;
-    ngx_uint_t             i, k;
-    ngx_http_err_page_t   *page;
-    ngx_http_xet_place_t  *places;
+    ngx_str_t                     *to;
+    ngx_uint_t                     i, k;
+    ngx_http_err_page_t           *page;
+    ngx_http_xet_conf_location_t  *places;
 
-    if (place->core->error_pages == NULL) {
+    if (loc->core->error_pages == NULL) {
         return 0;
     }
 
-    page = place->core->error_pages->elts;
+    page = loc->core->error_pages->elts;
     places = w->xmcf->places->elts;
 
-    for (i = 0; i < place->core->error_pages->nelts; i++) {
+    for (i = 0; i < loc->core->error_pages->nelts; i++) {
 
         if (page[i].status != NGX_HTTP_NOT_FOUND) {
             continue;
@@ -158,7 +160,7 @@ ngx_http_xet_warn_sent_on(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 
         for (k = 0; k < w->xmcf->places->nelts; k++) {
 
-            if (places[k].server == place->server && places[k].conf->error
+            if (places[k].server == loc->server && places[k].conf->error
                 && places[k].core->name.len == to->len
                 && ngx_strncmp(places[k].core->name.data, to->data, to->len)
                    == 0)

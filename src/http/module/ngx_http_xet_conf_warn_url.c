@@ -4,8 +4,8 @@
  *
  * The URL of a xorb is made of xet_url_base and a path, reaches a server and a
  * location of some nginx, and ends at a file below root or alias.  Each of
- * these is configured somewhere else.  Here the whole way is checked, as far as
- * it is in this nginx; ngx_http_xet_conf_warn.c has the other checks.  The
+ * these is configured somewhere else.  Here the whole way is checked, as far
+ * as it is in this nginx; ngx_http_xet_conf_warn.c has the other checks.  The
  * sample requests for this, and code shared with the other checks, are also
  * here.
  */
@@ -30,14 +30,14 @@ typedef struct {
 
 
 static ngx_int_t ngx_http_xet_warn_root_of(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place,
+    ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc,
     const ngx_str_t *prefix);
 static ngx_uint_t ngx_http_xet_warn_comes(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place,
+    ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc,
     const ngx_str_t *prefix);
 static void ngx_http_xet_warn_resolve(u_char *path, u_char *real);
 static ngx_uint_t ngx_http_xet_warn_same(u_char *one, u_char *two);
-static ngx_int_t ngx_http_xet_warn_base(ngx_http_xet_place_t *place,
+static ngx_int_t ngx_http_xet_warn_base(ngx_http_xet_conf_location_t *loc,
     ngx_http_xet_base_t *base);
 static ngx_uint_t ngx_http_xet_warn_ours(ngx_http_xet_warn_t *w,
     ngx_http_xet_base_t *base);
@@ -48,24 +48,24 @@ static ngx_uint_t ngx_http_xet_warn_served(ngx_http_xet_warn_t *w,
 
 
 /*
- * A data URL is a base, from xet_url_base, and the path of a xorb in the store.
- * The base for this location may follow from the name of the location or from
- * any xet_url_base; one that leads to the store is enough.
+ * A data URL is a base, from xet_url_base, and the path of a xorb in the
+ * store. The base for this location may follow from the name of the location
+ * or from any xet_url_base; one that leads to the store is enough.
  */
 
 void
-ngx_http_xet_warn_root(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
-    ngx_http_xet_place_t *place)
+ngx_http_xet_warn_root(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *server, ngx_http_xet_conf_location_t *loc)
 {
-    u_char                    *p;
-    ngx_str_t                  prefix;
-    ngx_int_t                  rc, judged;
-    ngx_uint_t                 i;
-    ngx_http_xet_base_t        base;
-    ngx_http_xet_place_t      *places;
-    ngx_http_core_loc_conf_t  *clcf;
+    u_char                        *p;
+    ngx_str_t                      prefix;
+    ngx_int_t                      rc, judged;
+    ngx_uint_t                     i;
+    ngx_http_xet_base_t            base;
+    ngx_http_xet_conf_location_t  *places;
+    ngx_http_core_loc_conf_t      *clcf;
 
-    clcf = place->core;
+    clcf = loc->core;
 
     if (w->xmcf->store == NULL || w->xmcf->store->s3 || clcf->root_lengths
         || clcf->named)
@@ -75,7 +75,7 @@ ngx_http_xet_warn_root(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 
     ngx_str_null(&prefix);
 
-    judged = ngx_http_xet_warn_root_of(w, server, place, &prefix);
+    judged = ngx_http_xet_warn_root_of(w, server, loc, &prefix);
 
     if (judged == NGX_OK) {
         return;
@@ -83,11 +83,11 @@ ngx_http_xet_warn_root(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 
     p = ngx_strnstr(clcf->name.data, "/xorbs", clcf->name.len);
 
-    if (p && ngx_http_xet_place_plain(place)) {
+    if (p && ngx_http_xet_conf_location_plain(loc)) {
         prefix.data = clcf->name.data;
         prefix.len = p - clcf->name.data;
 
-        rc = ngx_http_xet_warn_root_of(w, server, place, &prefix);
+        rc = ngx_http_xet_warn_root_of(w, server, loc, &prefix);
         judged = (rc == NGX_DECLINED) ? judged : rc;
     }
 
@@ -98,7 +98,7 @@ ngx_http_xet_warn_root(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
         if (places[i].conf->api
             && ngx_http_xet_warn_base(&places[i], &base) == NGX_OK)
         {
-            rc = ngx_http_xet_warn_root_of(w, server, place, &base.path);
+            rc = ngx_http_xet_warn_root_of(w, server, loc, &base.path);
             judged = (rc == NGX_DECLINED) ? judged : rc;
         }
     }
@@ -107,7 +107,7 @@ ngx_http_xet_warn_root(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
         return;
     }
 
-    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_data",
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, loc->conf, "xet_data",
                           "\"%s\" of location \"%V\" is \"%V\", which is not "
                           "the folder of \"xet_store\", \"%V\": downloads "
                           "fail with 404; write \"root %V;\" where URLs have "
@@ -120,29 +120,29 @@ ngx_http_xet_warn_root(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 
 
 ngx_uint_t
-ngx_http_xet_warn_data(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
-    ngx_http_xet_place_t *place)
+ngx_http_xet_warn_data(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *server, ngx_http_xet_conf_location_t *loc)
 {
-    u_char                *p;
-    ngx_str_t              prefix, *name;
-    ngx_uint_t             i;
-    ngx_http_xet_base_t    base;
-    ngx_http_xet_place_t  *places;
+    u_char                        *p;
+    ngx_str_t                      prefix, *name;
+    ngx_uint_t                     i;
+    ngx_http_xet_base_t            base;
+    ngx_http_xet_conf_location_t  *places;
 
     ngx_str_null(&prefix);
 
-    if (ngx_http_xet_warn_comes(w, server, place, &prefix)) {
+    if (ngx_http_xet_warn_comes(w, server, loc, &prefix)) {
         return 1;
     }
 
-    name = &place->core->name;
+    name = &loc->core->name;
     p = ngx_strnstr(name->data, "/xorbs", name->len);
 
-    if (p && ngx_http_xet_place_plain(place)) {
+    if (p && ngx_http_xet_conf_location_plain(loc)) {
         prefix.data = name->data;
         prefix.len = p - name->data;
 
-        if (ngx_http_xet_warn_comes(w, server, place, &prefix)) {
+        if (ngx_http_xet_warn_comes(w, server, loc, &prefix)) {
             return 1;
         }
     }
@@ -153,7 +153,7 @@ ngx_http_xet_warn_data(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 
         if (places[i].conf->api
             && ngx_http_xet_warn_base(&places[i], &base) == NGX_OK
-            && ngx_http_xet_warn_comes(w, server, place, &base.path))
+            && ngx_http_xet_warn_comes(w, server, loc, &base.path))
         {
             return 1;
         }
@@ -164,8 +164,8 @@ ngx_http_xet_warn_data(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 
 
 static ngx_uint_t
-ngx_http_xet_warn_comes(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
-    ngx_http_xet_place_t *place, const ngx_str_t *prefix)
+ngx_http_xet_warn_comes(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *server, ngx_http_xet_conf_location_t *loc, const ngx_str_t *prefix)
 {
     u_char     buf[NGX_HTTP_XET_URI_MAX];
     ngx_str_t  uri;
@@ -175,7 +175,7 @@ ngx_http_xet_warn_comes(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
                            NGX_HTTP_XET_DATA)
               - buf;
 
-    return ngx_http_xet_place_find(w->xmcf, server, &uri) == place;
+    return ngx_http_xet_conf_location_find(w->xmcf, server, &uri) == loc;
 }
 
 
@@ -185,8 +185,8 @@ ngx_http_xet_warn_comes(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
  */
 
 static ngx_int_t
-ngx_http_xet_warn_root_of(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
-    ngx_http_xet_place_t *place, const ngx_str_t *prefix)
+ngx_http_xet_warn_root_of(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *server, ngx_http_xet_conf_location_t *loc, const ngx_str_t *prefix)
 {
     u_char                     buf[NGX_HTTP_XET_URI_MAX], *p;
     u_char                     path[NGX_MAX_PATH], real[NGX_MAX_PATH];
@@ -194,7 +194,7 @@ ngx_http_xet_warn_root_of(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     ngx_str_t                  uri;
     ngx_http_core_loc_conf_t  *clcf;
 
-    clcf = place->core;
+    clcf = loc->core;
 
     p = ngx_slprintf(buf, buf + sizeof(buf) - 1, "%V%s", prefix,
                      NGX_HTTP_XET_DATA);
@@ -204,7 +204,7 @@ ngx_http_xet_warn_root_of(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     uri.len = p - buf;
 
     if (clcf->alias > uri.len
-        || ngx_http_xet_place_find(w->xmcf, server, &uri) != place)
+        || ngx_http_xet_conf_location_find(w->xmcf, server, &uri) != loc)
     {
         return NGX_DECLINED;
     }
@@ -302,22 +302,22 @@ ngx_http_xet_warn_same(u_char *one, u_char *two)
 /* "max_ranges" is known only if this server also serves the data. */
 
 void
-ngx_http_xet_warn_ranges(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
-    ngx_http_xet_place_t *place)
+ngx_http_xet_warn_ranges(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *server, ngx_http_xet_conf_location_t *loc)
 {
-    u_char                 buf[NGX_HTTP_XET_URI_MAX], *p;
-    ngx_str_t              uri;
-    ngx_http_xet_base_t    base;
-    ngx_http_xet_place_t  *data;
+    u_char                         buf[NGX_HTTP_XET_URI_MAX], *p;
+    ngx_str_t                      uri;
+    ngx_http_xet_base_t            base;
+    ngx_http_xet_conf_location_t  *data;
 
-    if (place->conf->url_ranges == 1
-        || !ngx_http_xet_warn_leads(w, server, place, "/v2/reconstructions/"
+    if (loc->conf->url_ranges == 1
+        || !ngx_http_xet_warn_leads(w, server, loc, "/v2/reconstructions/"
                                                       NGX_HTTP_XET_WARN_HASH))
     {
         return;
     }
 
-    if (ngx_http_xet_warn_base(place, &base) != NGX_OK) {
+    if (ngx_http_xet_warn_base(loc, &base) != NGX_OK) {
         ngx_str_null(&base.path);
     }
 
@@ -328,35 +328,36 @@ ngx_http_xet_warn_ranges(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     uri.data = buf;
     uri.len = p - buf;
 
-    data = ngx_http_xet_place_find(w->xmcf, server, &uri);
+    data = ngx_http_xet_conf_location_find(w->xmcf, server, &uri);
 
     if (data == NULL || !data->conf->data || data->core->handler
-        || data->core->max_ranges >= place->conf->url_ranges)
+        || data->core->max_ranges >= loc->conf->url_ranges)
     {
         return;
     }
 
-    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_url_ranges",
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, loc->conf, "xet_url_ranges",
                           "\"xet_url_ranges\" is %ui, but \"max_ranges\" of "
                           "location \"%V\" is %ui: requests for more ranges "
                           "fail with 403 range_not_signed; write \"max_ranges "
                           "%ui;\" there",
-                          place->conf->url_ranges, &data->core->name,
-                          data->core->max_ranges, place->conf->url_ranges);
+                          loc->conf->url_ranges, &data->core->name,
+                          data->core->max_ranges, loc->conf->url_ranges);
 }
 
 
 void
-ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
+ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *loc)
 {
-    ngx_http_xet_base_t    base;
-    ngx_http_xet_place_t  *first;
+    ngx_http_xet_base_t            base;
+    ngx_http_xet_conf_location_t  *first;
 
     /* once for all locations that inherit it from a server or from http */
 
     first = w->xmcf->places->elts;
 
-    while (first->conf->url_base != place->conf->url_base
+    while (first->conf->url_base != loc->conf->url_base
            || !first->conf->api || first->core->noname)
     {
         first++;
@@ -364,15 +365,15 @@ ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 
     /* without any location of data, other servers have it */
 
-    if (first != place || !w->xmcf->data
-        || ngx_http_xet_warn_base(place, &base) != NGX_OK
+    if (first != loc || !w->xmcf->data
+        || ngx_http_xet_warn_base(loc, &base) != NGX_OK
         || !ngx_http_xet_warn_ours(w, &base)
         || ngx_http_xet_warn_served(w, &base.path))
     {
         return;
     }
 
-    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_url_base",
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, loc->conf, "xet_url_base",
                           "\"xet_url_base\" points to this nginx, but no "
                           "location of \"xet_data\" serves \"%V/xorbs/\": "
                           "downloads fail with 404; add such a location, or "
@@ -384,17 +385,18 @@ ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 /* NGX_DECLINED if it is not known, or not a URL. */
 
 static ngx_int_t
-ngx_http_xet_warn_base(ngx_http_xet_place_t *place, ngx_http_xet_base_t *base)
+ngx_http_xet_warn_base(ngx_http_xet_conf_location_t *loc, ngx_http_xet_base_t
+    *base)
 {
     u_char     *p, *last, *colon;
     ngx_int_t   n;
     ngx_str_t  *value;
 
-    if (place->conf->url_base == NULL || place->conf->url_base->lengths) {
+    if (loc->conf->url_base == NULL || loc->conf->url_base->lengths) {
         return NGX_DECLINED;
     }
 
-    value = &place->conf->url_base->value;
+    value = &loc->conf->url_base->value;
     p = value->data;
     last = p + value->len;
 
@@ -450,8 +452,8 @@ ngx_http_xet_warn_base(ngx_http_xet_place_t *place, ngx_http_xet_base_t *base)
 
 /*
  * Whether the URL certainly leads here, and nginx sees its path: scheme and
- * port are those of a listening address of a server with this name.  A proxy or
- * a CDN might remove a part of the path.
+ * port are those of a listening address of a server with this name.  A proxy
+ * or a CDN might remove a part of the path.
  */
 
 static ngx_uint_t
@@ -549,10 +551,10 @@ ngx_http_xet_warn_named(ngx_http_conf_addr_t *addr, ngx_http_xet_base_t *base)
 static ngx_uint_t
 ngx_http_xet_warn_served(ngx_http_xet_warn_t *w, ngx_str_t *path)
 {
-    u_char                 buf[NGX_HTTP_XET_URI_MAX], *p;
-    ngx_str_t              uri;
-    ngx_uint_t             i;
-    ngx_http_xet_place_t  *places, *found;
+    u_char                         buf[NGX_HTTP_XET_URI_MAX], *p;
+    ngx_str_t                      uri;
+    ngx_uint_t                     i;
+    ngx_http_xet_conf_location_t  *places, *found;
 
     p = ngx_slprintf(buf, buf + sizeof(buf) - 1, "%V%s", path,
                      NGX_HTTP_XET_DATA);
@@ -573,7 +575,7 @@ ngx_http_xet_warn_served(ngx_http_xet_warn_t *w, ngx_str_t *path)
             return 1;
         }
 
-        found = ngx_http_xet_place_find(w->xmcf, &places[i], &uri);
+        found = ngx_http_xet_conf_location_find(w->xmcf, &places[i], &uri);
 
         if (found
             && (found->conf->data
@@ -590,29 +592,29 @@ ngx_http_xet_warn_served(ngx_http_xet_warn_t *w, ngx_str_t *path)
 
 
 ngx_uint_t
-ngx_http_xet_warn_leads(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
-    ngx_http_xet_place_t *place, const char *path)
+ngx_http_xet_warn_leads(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *server, ngx_http_xet_conf_location_t *loc, const char *path)
 {
     u_char     buf[NGX_HTTP_XET_URI_MAX], *p;
     ngx_str_t  uri;
 
     p = ngx_slprintf(buf, buf + sizeof(buf) - 1, "%V%s",
-                     &place->conf->api_base, path);
+                     &loc->conf->api_base, path);
     *p = '\0';
 
     uri.data = buf;
     uri.len = p - buf;
 
-    return ngx_http_xet_place_find(w->xmcf, server, &uri) == place;
+    return ngx_http_xet_conf_location_find(w->xmcf, server, &uri) == loc;
 }
 
 
 ngx_uint_t
 ngx_http_xet_warn_has_name(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_str_t *name)
+    ngx_http_xet_conf_location_t *server, ngx_str_t *name)
 {
-    ngx_uint_t             i;
-    ngx_http_xet_place_t  *p;
+    ngx_uint_t                     i;
+    ngx_http_xet_conf_location_t  *p;
 
     p = w->xmcf->places->elts;
 
@@ -631,8 +633,8 @@ ngx_http_xet_warn_has_name(ngx_http_xet_warn_t *w,
 
 
 ngx_uint_t
-ngx_http_xet_warn_returns(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place,
-    ngx_uint_t first)
+ngx_http_xet_warn_returns(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
+    *loc, ngx_uint_t first)
 {
     void                     **confs;
     ngx_uint_t                 i;
@@ -649,8 +651,8 @@ ngx_http_xet_warn_returns(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place,
 
     /* a server has no list of its own in the core's configuration */
 
-    confs = place->core->loc_conf ? place->core->loc_conf
-                                  : place->server->ctx->loc_conf;
+    confs = loc->core->loc_conf ? loc->core->loc_conf
+                                  : loc->server->ctx->loc_conf;
 
     for (i = 0; modules[i]; i++) {
 

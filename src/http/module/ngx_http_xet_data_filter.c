@@ -29,9 +29,9 @@
  * A filter whose header filter was skipped has no context of the request, and
  * passes the body unchanged.
  *
- * gzip codes a whole response and does not touch ranges.  The digests of a file
- * are those of its bytes, not of gzip's output, so they are not sent with a
- * coding.
+ * gzip codes a whole response and does not touch ranges.  The digests of a
+ * file are those of its bytes, not of gzip's output, so they are not sent with
+ * a coding.
  *
  * "config" gives a dynamic module its position in the order of modules; the
  * positions are checked at start.
@@ -279,9 +279,9 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     /*
-     * RFC 9530: a digest is that of the coded content.  Our own coded responses
-     * have none, so a coding with a digest comes from a filter, here or at an
-     * edge.
+     * RFC 9530: a digest is that of the coded content.  Our own coded
+     * responses have none, so a coding with a digest comes from a filter, here
+     * or at an edge.
      */
 
     if ((xlcf->api || xlcf->verify_body) && ngx_http_xet_guard_coded(r)) {
@@ -376,8 +376,8 @@ ngx_http_xet_guard_fault(ngx_http_request_t *r)
 
 
 /*
- * Whether the ranges of the response are those of the request, each of which is
- * inside a signed one; of several ranges only the type of the response is
+ * Whether the ranges of the response are those of the request, each of which
+ * is inside a signed one; of several ranges only the type of the response is
  * checked. Of a truncated file the range filter sends the existing bytes: this
  * is another range, too.
  */

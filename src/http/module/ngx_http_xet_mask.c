@@ -3,15 +3,15 @@
  * Masks secrets in logs: what xet_mask() recognizes as a secret is overwritten
  * in the lines that nginx logs.
  *
- * The error log: each log of the configuration gets a writer, which nginx calls
- * with the complete line.  nginx adds the request line, the URL of the upstream
- * and the referrer to every message.  Connections inherit the writer from the
- * log of their server.  Debug logs are not changed.
+ * The error log: each log of the configuration gets a writer, which nginx
+ * calls with the complete line.  nginx adds the request line, the URL of the
+ * upstream and the referrer to every message.  Connections inherit the writer
+ * from the log of their server.  Debug logs are not changed.
  *
- * The access log: before nginx's own handler of the log phase the request line,
- * the arguments and the referrer are overwritten in place.  So it does not
- * matter which variables a format uses, and which were evaluated before.  The
- * request is over by then and nothing else needs them.  A subrequest gets
+ * The access log: before nginx's own handler of the log phase the request
+ * line, the arguments and the referrer are overwritten in place.  So it does
+ * not matter which variables a format uses, and which were evaluated before.
+ * The request is over by then and nothing else needs them.  A subrequest gets
  * copies, because its main request continues.
  *
  * The logs belong to the cycle.  The writers are removed before the cycle is
@@ -232,8 +232,8 @@ ngx_http_xet_mask_handler(ngx_http_request_t *r)
 
 
 /*
- * Some clients send a token as a user name.  nginx decodes the header each time
- * the name is used, so the header is encoded again.
+ * Some clients send a token as a user name.  nginx decodes the header each
+ * time the name is used, so the header is encoded again.
  */
 
 static ngx_int_t

@@ -1,7 +1,7 @@
 
 /*
  * Metrics of each request, counted at its end; and the gauges that a worker
- * sets every second: its lanes and its jobs.
+ * sets every second: its pools and its jobs.
  */
 
 #include "ngx_http_xet.h"

@@ -6,7 +6,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_access.h"
-#include "ngx_http_xet_chores.h"
+#include "ngx_http_xet_bg_jobs.h"
 #include "ngx_http_xet_hub.h"
 #include "ngx_http_xet_module.h"
 #include "ngx_http_xet_monitor.h"
@@ -371,7 +371,8 @@ ngx_http_xet_init(ngx_conf_t *cf)
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
     /*
-     * directives that would protect nothing are rejected, also without the rest
+     * directives that would protect nothing are rejected, also without the
+     * rest
      */
 
     if (ngx_http_xet_conf_expose(cf, xmcf) != NGX_OK
@@ -461,7 +462,7 @@ ngx_http_xet_init_module(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
-    if (ngx_http_xet_chore_holder(cycle) != NGX_OK) {
+    if (ngx_http_xet_bg_job_holder(cycle) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -527,8 +528,8 @@ ngx_http_xet_check_files(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
 /*
  * A cache with more files than the worker may open would finally take the last
  * descriptor and never give it back.  So the caches share equally what
- * connections leave of the worker's limit of open files, and at least a quarter
- * of the limit.
+ * connections leave of the worker's limit of open files, and at least a
+ * quarter of the limit.
  */
 
 static void
@@ -608,17 +609,17 @@ ngx_http_xet_init_process(ngx_cycle_t *cycle)
         }
     }
 
-    if (ngx_http_xet_query_lanes(cycle) != NGX_OK) {
+    if (ngx_http_xet_query_pools(cycle) != NGX_OK) {
         return NGX_ERROR;
     }
 
     ngx_http_xet_client_init(cycle);
 
-    /* one worker of a node runs the sweep and the chores */
+    /* one worker of a node runs the sweep and the background jobs */
 
     if (ngx_worker == 0) {
 
-        if (ngx_http_xet_chores_start(cycle) != NGX_OK) {
+        if (ngx_http_xet_bg_jobs_start(cycle) != NGX_OK) {
             return NGX_ERROR;
         }
 
@@ -652,7 +653,7 @@ ngx_http_xet_exit_process(ngx_cycle_t *cycle)
 {
     ngx_http_xet_main_conf_t  *xmcf;
 
-    ngx_http_xet_lanes_exit(cycle);
+    ngx_http_xet_pg_pools_exit(cycle);
     ngx_http_xet_standbys_exit(cycle);
     ngx_http_xet_store_exit(cycle);
     ngx_http_xet_measure_exit_process(cycle);
@@ -660,14 +661,14 @@ ngx_http_xet_exit_process(ngx_cycle_t *cycle)
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
 
     /*
-     * Threads may still run: those that connect to PostgreSQL, and those of the
-     * pools, for which nginx waits only until they start to end.  At exit
+     * Threads may still run: those that connect to PostgreSQL, and those of
+     * the pools, for which nginx waits only until they start to end.  At exit
      * OpenSSL frees data that is used at the end of a thread, so its exit
      * handler must not run. Our handler is registered last, so it runs first
      * and exits.
      */
 
-    if (xmcf && xmcf->lanes) {
+    if (xmcf && xmcf->pg_pools) {
         (void) atexit(ngx_http_xet_exit);
     }
 }

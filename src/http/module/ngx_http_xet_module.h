@@ -48,7 +48,7 @@ typedef struct {
     ngx_http_xet_loc_conf_t   *outer;          /* of what is around it */
     ngx_http_core_loc_conf_t  *core;
     ngx_http_core_srv_conf_t  *server;
-} ngx_http_xet_place_t;
+} ngx_http_xet_conf_location_t;
 
 
 /* ngx_http_xet_router.c */
@@ -102,8 +102,8 @@ void ngx_http_xet_measure_exit_process(ngx_cycle_t *cycle);
 ngx_int_t ngx_http_xet_data_filter_init(ngx_conf_t *cf);
 
 /*
- * ngx_http_xet_audit_line.c: the line of $xet_audit, in r's pool.  NGX_DECLINED
- * if nothing is to be logged.
+ * ngx_http_xet_audit_line.c: the line of $xet_audit, in r's pool.
+ * NGX_DECLINED if nothing is to be logged.
  */
 ngx_int_t ngx_http_xet_audit_init(ngx_conf_t *cf);
 ngx_int_t ngx_http_xet_audit_line(ngx_http_request_t *r, ngx_str_t *line);
@@ -121,8 +121,8 @@ ngx_int_t ngx_http_xet_conf_check(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
 /*
- * ngx_http_xet_conf_place.c: positions of directives and locations, for errors
- * in a completely read configuration.
+ * ngx_http_xet_conf_location.c: positions of directives and locations, for
+ * errors in a completely read configuration.
  */
 
 /* Creates the lists in the temporary pool of the configuration. */
@@ -137,7 +137,7 @@ char *ngx_http_xet_conf_keep(ngx_conf_t *cf, ngx_command_t *cmd,
     const void *conf);
 
 /* Records a server or a location that is merged, and its outer level. */
-ngx_int_t ngx_http_xet_conf_place(ngx_conf_t *cf,
+ngx_int_t ngx_http_xet_conf_location(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *outer, ngx_http_xet_loc_conf_t *conf);
 
 /*
@@ -159,19 +159,21 @@ ngx_uint_t ngx_http_xet_conf_within(ngx_http_xet_main_conf_t *xmcf,
  * The location that nginx finds in a server for a URI, which ends with a zero
  * byte; NULL: none.
  */
-ngx_http_xet_place_t *ngx_http_xet_place_find(ngx_http_xet_main_conf_t *xmcf,
-    ngx_http_xet_place_t *server, ngx_str_t *uri);
+ngx_http_xet_conf_location_t
+    *ngx_http_xet_conf_location_find(ngx_http_xet_main_conf_t *xmcf,
+    ngx_http_xet_conf_location_t *server, ngx_str_t *uri);
 
 /* Whether URIs of the place start with its name. */
-ngx_uint_t ngx_http_xet_place_plain(ngx_http_xet_place_t *place);
+ngx_uint_t ngx_http_xet_conf_location_plain(ngx_http_xet_conf_location_t *loc);
 
 /* Whether the directive is written in the configuration of conf itself. */
 ngx_uint_t ngx_http_xet_conf_written(ngx_http_xet_main_conf_t *xmcf,
     const void *conf, const char *name);
 
 /* The place with this configuration; NULL: none, for that of http. */
-ngx_http_xet_place_t *ngx_http_xet_place_of(ngx_http_xet_main_conf_t *xmcf,
-    const void *conf);
+ngx_http_xet_conf_location_t
+    *ngx_http_xet_conf_location_of(ngx_http_xet_main_conf_t *xmcf, const void
+    *conf);
 
 /*
  * ngx_http_xet_conf_expose.c: rejects locations that expose private repos of a

@@ -305,8 +305,8 @@ ngx_http_xet_api_path(ngx_http_request_t *r, ngx_http_xet_match_t *match)
 
 
 /*
- * The position after a generation and before the following slash, or p if there
- * is none.  A number has one form: 0, or without a leading zero.
+ * The position after a generation and before the following slash, or p if
+ * there is none.  A number has one form: 0, or without a leading zero.
  */
 
 static u_char *

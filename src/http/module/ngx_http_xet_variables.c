@@ -2,8 +2,8 @@
 /*
  * Variables: the caller, and what is requested.  They may be evaluated before
  * the access phase, for example by limit_req, so evaluating them verifies the
- * token.  Their values depend on the rules of a location.  They are not cached,
- * since the request may move to another location.
+ * token.  Their values depend on the rules of a location.  They are not
+ * cached, since the request may move to another location.
  */
 
 #include "ngx_http_xet.h"
@@ -334,8 +334,8 @@ ngx_http_xet_variable_store_uri(ngx_http_request_t *r,
 
 
 /*
- * Slices of one response may be requested for hours, so these are renewed every
- * second.
+ * Slices of one response may be requested for hours, so these are renewed
+ * every second.
  */
 
 static ngx_int_t

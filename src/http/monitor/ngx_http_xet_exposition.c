@@ -2,8 +2,8 @@
 /*
  * The metrics as text: the exposition format of Prometheus, and JSON.
  *
- * The buckets of a histogram are summed up here, and its count is the last sum,
- * so that the numbers in one response are consistent.
+ * The buckets of a histogram are summed up here, and its count is the last
+ * sum, so that the numbers in one response are consistent.
  */
 
 #include "ngx_http_xet.h"

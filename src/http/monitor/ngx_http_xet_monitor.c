@@ -144,28 +144,28 @@ ngx_http_xet_monitor_json(ngx_http_request_t *r, const uint64_t *cells)
 void
 ngx_http_xet_monitor_levels(void)
 {
-    ngx_uint_t                 i;
-    ngx_http_xet_lane_stat_t   stat;
-    ngx_http_xet_main_conf_t  *xmcf;
+    ngx_uint_t                   i;
+    ngx_http_xet_pg_pool_stat_t  stat;
+    ngx_http_xet_main_conf_t    *xmcf;
 
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
     ngx_http_xet_task_measure();
     ngx_http_xet_store_measure(xmcf->store);
 
-    if (xmcf->lanes == NULL) {
+    if (xmcf->pg_pools == NULL) {
         return;
     }
 
     ngx_http_xet_standbys_measure();
 
-    for (i = 0; i < NGX_HTTP_XET_LANE_MAX; i++) {
+    for (i = 0; i < NGX_HTTP_XET_PG_POOL_MAX; i++) {
 
         if (i == NGX_HTTP_XET_STANDBY) {
             ngx_http_xet_standbys_stat(&stat);
 
         } else {
-            ngx_http_xet_lanes_stat(i, &stat);
+            ngx_http_xet_pg_pools_stat(i, &stat);
         }
 
         ngx_http_xet_level_at(WAITING, i, stat.waiting);

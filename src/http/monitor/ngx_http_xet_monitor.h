@@ -28,7 +28,7 @@ typedef struct {
 /* The content handler of "xet_metrics" and "xet_status". */
 ngx_int_t ngx_http_xet_monitor_handler(ngx_http_request_t *r);
 
-/* Sets the gauges of this worker: its lanes and its jobs. */
+/* Sets the gauges of this worker: its pools and its jobs. */
 void ngx_http_xet_monitor_levels(void);
 
 
@@ -56,8 +56,8 @@ void ngx_http_xet_exposition_json(xet_json_t *j, const uint64_t *cells);
 
 
 /*
- * ngx_http_xet_status.c: the page of "xet_status", and the data for its script,
- * as members of an open JSON object.
+ * ngx_http_xet_status.c: the page of "xet_status", and the data for its
+ * script, as members of an open JSON object.
  */
 ngx_int_t ngx_http_xet_status_page(ngx_http_request_t *r,
     const uint64_t *cells);

@@ -9,8 +9,8 @@
  *
  * Files and xorbs are counted by a walk over their rows.  Each question counts
  * a part, and the sums are published when the walk is complete; then the next
- * walk starts.  A small store is counted with each question, one with a hundred
- * million files within a day.
+ * walk starts.  A small store is counted with each question, one with a
+ * hundred million files within a day.
  *
  *     idle -> asked (a ticket is issued) -> idle (the answer has the ticket)
  *          -> asked again (no answer for a while: a late one is dropped)
@@ -77,7 +77,7 @@ static void ngx_http_xet_monitor_walk(ngx_http_xet_walk_t *walk,
     ngx_shmtx_t *mutex);
 static void ngx_http_xet_monitor_answer(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
-static void ngx_http_xet_monitor_chores(const ngx_http_xet_figures_row_t *f);
+static void ngx_http_xet_monitor_bg_jobs(const ngx_http_xet_figures_row_t *f);
 static void ngx_http_xet_monitor_walked(ngx_http_xet_figures_row_t *sum,
     const ngx_http_xet_figures_row_t *f);
 static void ngx_http_xet_monitor_repos(ngx_http_xet_walk_t *walk,
@@ -101,7 +101,7 @@ ngx_http_xet_monitor_ask(ngx_uint_t repos)
 
     walk = ngx_http_xet_metrics_room(&mutex);
 
-    if (xmcf->lanes == NULL || walk == NULL) {
+    if (xmcf->pg_pools == NULL || walk == NULL) {
         return;
     }
 
@@ -254,15 +254,15 @@ ngx_http_xet_monitor_answer(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
         ngx_http_xet_gauge(GC_WAITING, f.waiting);
         ngx_http_xet_gauge_now(FIGURES_TIME);
 
-        ngx_http_xet_monitor_chores(&f);
+        ngx_http_xet_monitor_bg_jobs(&f);
     }
 }
 
 
-/* Results of chores that never ran are not shown. */
+/* Results of background jobs that never ran are not shown. */
 
 static void
-ngx_http_xet_monitor_chores(const ngx_http_xet_figures_row_t *f)
+ngx_http_xet_monitor_bg_jobs(const ngx_http_xet_figures_row_t *f)
 {
     ngx_uint_t  i;
 
@@ -393,8 +393,8 @@ ngx_http_xet_monitor_sized(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
 
 /*
- * Repos come in the order of their ids, so all parts of a repo are adjacent and
- * only the last one is incomplete.
+ * Repos come in the order of their ids, so all parts of a repo are adjacent
+ * and only the last one is incomplete.
  */
 
 static void

@@ -3,8 +3,8 @@
  * The status page: status.html with values for its {{names}}.
  *
  * All visible texts are made here: the page is complete without a script, and
- * its script only reads the same texts as JSON and inserts them.  Every text is
- * escaped, because some contain foreign data: the host of the request, the
+ * its script only reads the same texts as JSON and inserts them.  Every text
+ * is escaped, because some contain foreign data: the host of the request, the
  * names of repos.
  *
  * The build turns status.html into a C string.
@@ -369,7 +369,7 @@ ngx_http_xet_status_queues(ngx_http_xet_status_t *s)
 
     oldest = 0;
 
-    for (i = 0; i < NGX_HTTP_XET_LANE_MAX; i++) {
+    for (i = 0; i < NGX_HTTP_XET_PG_POOL_MAX; i++) {
         oldest = ngx_max(oldest,
                          s->cells[NGX_HTTP_XET_M_STATEMENT_OLDEST + i]);
     }

@@ -2,10 +2,10 @@
 /*
  * The parameters of a statement, in PostgreSQL's binary form.
  *
- * An array is built in that form from its first element on: dimensions (1), has
- * nulls, OID of the element, length, lower bound (1), then each element with
- * its length.  Memory comes from malloc(), because threads fill arrays.  A
- * failed allocation marks the array as failed; the user checks that once, at
+ * An array is built in that form from its first element on: dimensions (1),
+ * has nulls, OID of the element, length, lower bound (1), then each element
+ * with its length.  Memory comes from malloc(), because threads fill arrays.
+ * A failed allocation marks the array as failed; the user checks that once, at
  * the end.
  */
 

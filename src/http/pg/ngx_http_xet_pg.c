@@ -2,11 +2,11 @@
 /*
  * One PostgreSQL session as nginx events.
  *
- * A thread connects (ngx_http_xet_pg_connect.c).  The event loop then sends the
- * settings and prepares all statements in one round trip, and after that only
- * sends statements and reads results.  The session is in pipeline mode: each
- * statement has its own sync, so a failing statement does not affect others,
- * and results arrive in the order of sending.
+ * A thread connects (ngx_http_xet_pg_connect.c).  The event loop then sends
+ * the settings and prepares all statements in one round trip, and after that
+ * only sends statements and reads results.  The session is in pipeline mode:
+ * each statement has its own sync, so a failing statement does not affect
+ * others, and results arrive in the order of sending.
  *
  * States: closed -> connecting -> ready -> closed, and closed -> backoff ->
  * connecting while PostgreSQL is unreachable.  While pg->connect is set, the
@@ -34,8 +34,8 @@
  *
  * A statement that acts for a client follows xet.in_time() in its transaction.
  * That function rejects a statement that has lain in a socket for more than
- * NGX_HTTP_XET_PG_BEGINS.  The time is measured by PostgreSQL's clock, which is
- * read when the session starts and with each such statement.  After a clock
+ * NGX_HTTP_XET_PG_BEGINS.  The time is measured by PostgreSQL's clock, which
+ * is read when the session starts and with each such statement.  After a clock
  * change or a slow response the rejection contains the current time, and the
  * statement is sent again.
  */
@@ -566,8 +566,8 @@ ngx_http_xet_pg_write_handler(ngx_event_t *wev)
 
 
 /*
- * Takes the available results.  A statement gives a result, a NULL, and a sync,
- * which ends it; the check of its start time is a result before that.
+ * Takes the available results.  A statement gives a result, a NULL, and a
+ * sync, which ends it; the check of its start time is a result before that.
  * NGX_DECLINED: the session is not ready any more.
  */
 

@@ -18,8 +18,8 @@
  */
 
 /*
- * An array parameter in PostgreSQL's binary form of a[].  A zeroed structure is
- * an array without elements; the element type is that of the parameter.
+ * An array parameter in PostgreSQL's binary form of a[].  A zeroed structure
+ * is an array without elements; the element type is that of the parameter.
  */
 
 typedef struct {
@@ -117,10 +117,10 @@ void ngx_http_xet_params_int8(ngx_http_xet_params_t *p, uint64_t v);
 
 
 /*
- * ngx_http_xet_lanes.c: the lanes of PostgreSQL sessions of a worker.
+ * ngx_http_xet_pg_pools.c: the pools of PostgreSQL sessions of a worker.
  */
 
-/* In the order in which lanes get sessions when PostgreSQL has few. */
+/* In the order in which pools get sessions when PostgreSQL has few. */
 
 typedef enum {
     NGX_HTTP_XET_READ = 0,         /* short, pipelined */
@@ -128,12 +128,12 @@ typedef enum {
     NGX_HTTP_XET_DEDUP,            /* queries about chunks, pipelined */
     NGX_HTTP_XET_LONG,             /* long reads, one statement at a time */
     NGX_HTTP_XET_PING,             /* when all read sessions are busy */
-    NGX_HTTP_XET_LANES,
+    NGX_HTTP_XET_PG_POOLS,
 
     /* all standbys, in metrics; nothing is sent to it */
 
-    NGX_HTTP_XET_STANDBY = NGX_HTTP_XET_LANES
-} ngx_http_xet_lane_e;
+    NGX_HTTP_XET_STANDBY = NGX_HTTP_XET_PG_POOLS
+} ngx_http_xet_pg_pool_e;
 
 
 typedef struct {
@@ -142,7 +142,7 @@ typedef struct {
     ngx_uint_t  inflight;
     ngx_uint_t  waiting;
     ngx_msec_t  oldest;            /* age of the oldest statement */
-} ngx_http_xet_lane_stat_t;
+} ngx_http_xet_pg_pool_stat_t;
 
 
 /* A column of a statement; the types are OIDs of PostgreSQL. */
@@ -195,7 +195,7 @@ typedef struct {
 #define NGX_HTTP_XET_PG_CANCELLED  "57014"     /* SQLSTATE: out of time */
 #define NGX_HTTP_XET_PG_LOCKED     "55P03"     /* out of time, at a lock */
 #define NGX_HTTP_XET_PG_READ_ONLY  "25006"     /* the server takes no writes */
-#define NGX_HTTP_XET_PG_TWICE      "08007"     /* done, and maybe done before */
+#define NGX_HTTP_XET_PG_RETRIED    "08007"     /* done, and maybe done before */
 
 /*
  * Our own SQLSTATE: the copy that a statement names is too old, or was
@@ -215,9 +215,10 @@ typedef struct ngx_http_xet_pg_query_s  ngx_http_xet_pg_query_t;
 
 
 /*
- * Called once for each statement.  With rc NGX_OK, res is the result, which the
- * callee frees.  A verdict of our own functions is such a result, with a detail
- * and no rows; the callee frees it too.  Otherwise res is NULL, and rc is
+ * Called once for each statement.  With rc NGX_OK, res is the result, which
+ * the callee frees.  A verdict of our own functions is such a result, with a
+ * detail and no rows; the callee frees it too.  Otherwise res is NULL, and rc
+ * is
  *
  *     NGX_BUSY      PostgreSQL is unreachable or too slow, or has rejected the
  *                   statement for a temporary reason: 503
@@ -225,8 +226,8 @@ typedef struct ngx_http_xet_pg_query_s  ngx_http_xet_pg_query_t;
  *
  * sqlstate is set if PostgreSQL has definitely rejected the statement.  It is
  * NULL if an attempt was lost in transit, which may have been committed.  With
- * NGX_OK it is NGX_HTTP_XET_PG_TWICE if an attempt was lost before this result,
- * else NULL.
+ * NGX_OK it is NGX_HTTP_XET_PG_RETRIED if an attempt was lost before this
+ * result, else NULL.
  */
 typedef void (*ngx_http_xet_pg_handler_pt)(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
@@ -237,21 +238,21 @@ typedef void (*ngx_http_xet_pg_handler_pt)(void *data, PGresult *res,
  * prepare the statements of the array, which ends with an element without a
  * name.
  */
-ngx_int_t ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
+ngx_int_t ngx_http_xet_pg_pools_init(ngx_cycle_t *cycle,
     const ngx_http_xet_pg_stmt_t *stmts);
-void ngx_http_xet_lanes_exit(ngx_cycle_t *cycle);
+void ngx_http_xet_pg_pools_exit(ngx_cycle_t *cycle);
 
 /*
  * Queues a statement.  The data of its parameters, and the numbers in p, must
  * live until the handler is called or the query is detached.  p is NULL for a
  * statement without parameters.  Returns NULL if the queue is full, PostgreSQL
- * is known to be unavailable, or out of memory; then the handler is not called.
- * A long read (statements.def) uses its own lane, in which callers take turns,
- * by p->caller.  A ping uses the lane of reads, unless all its ready sessions
- * are busy.
+ * is known to be unavailable, or out of memory; then the handler is not
+ * called. A long read (statements.def) uses its own pool, in which callers
+ * take turns, by p->caller.  A ping uses the pool of reads, unless all its
+ * ready sessions are busy.
  */
-ngx_http_xet_pg_query_t *ngx_http_xet_lanes_send(ngx_http_xet_lane_e lane,
-    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+ngx_http_xet_pg_query_t *ngx_http_xet_pg_pools_send(ngx_http_xet_pg_pool_e
+    pg_pool, const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
     ngx_http_xet_pg_handler_pt handler, void *data);
 
 /*
@@ -261,39 +262,40 @@ ngx_http_xet_pg_query_t *ngx_http_xet_lanes_send(ngx_http_xet_lane_e lane,
  */
 typedef ngx_uint_t (*ngx_http_xet_pg_fit_pt)(void *data);
 
-void ngx_http_xet_lanes_watch(ngx_http_xet_pg_query_t *q,
+void ngx_http_xet_pg_pools_watch(ngx_http_xet_pg_query_t *q,
     ngx_http_xet_pg_fit_pt fit);
 
 /* Drops a waiting statement, or lets a sent one complete; calls no handler. */
-void ngx_http_xet_lanes_detach(ngx_http_xet_pg_query_t *q);
+void ngx_http_xet_pg_pools_detach(ngx_http_xet_pg_query_t *q);
 
 /*
- * Called when the data of q's parameters is about to be freed.  NGX_OK: q is in
- * flight, will not be sent again, and its result goes to handler.  Otherwise
- * nothing was changed, and the caller detaches q: NGX_DECLINED if q was never
- * sent, NGX_AGAIN if an attempt was lost, which may have been committed.
+ * Called when the data of q's parameters is about to be freed.  NGX_OK: q is
+ * in flight, will not be sent again, and its result goes to handler.
+ * Otherwise nothing was changed, and the caller detaches q: NGX_DECLINED if q
+ * was never sent, NGX_AGAIN if an attempt was lost, which may have been
+ * committed.
  */
-ngx_int_t ngx_http_xet_lanes_bequeath(ngx_http_xet_pg_query_t *q,
+ngx_int_t ngx_http_xet_pg_pools_bequeath(ngx_http_xet_pg_query_t *q,
     ngx_http_xet_pg_handler_pt handler, void *data);
 
 /* Sets whether an exiting worker may exit before q is answered. */
-void ngx_http_xet_lanes_spare(ngx_http_xet_pg_query_t *q, ngx_uint_t spare);
+void ngx_http_xet_pg_pools_spare(ngx_http_xet_pg_query_t *q, ngx_uint_t spare);
 
 
-void ngx_http_xet_lanes_stat(ngx_http_xet_lane_e lane,
-    ngx_http_xet_lane_stat_t *stat);
+void ngx_http_xet_pg_pools_stat(ngx_http_xet_pg_pool_e pg_pool,
+    ngx_http_xet_pg_pool_stat_t *stat);
 
 /*
  * Whether an error is a conflict, with the replay of a standby or with others.
  */
-ngx_uint_t ngx_http_xet_lanes_conflict(const char *sqlstate);
+ngx_uint_t ngx_http_xet_pg_pools_conflict(const char *sqlstate);
 
 
 /* ngx_http_xet_standby.c: standbys, which answer reads and may lag behind. */
 
 /*
- * Called in init_process of a worker, after ngx_http_xet_lanes_init(); wal is
- * the statement that returns the position of a host.
+ * Called in init_process of a worker, after ngx_http_xet_pg_pools_init(); wal
+ * is the statement that returns the position of a host.
  */
 ngx_int_t ngx_http_xet_standbys_init(ngx_cycle_t *cycle,
     const ngx_http_xet_pg_stmt_t *stmts, const ngx_http_xet_pg_stmt_t *wal);
@@ -315,20 +317,20 @@ ngx_uint_t ngx_http_xet_standbys_alone(void);
 ngx_uint_t ngx_http_xet_standbys_fit(ngx_uint_t n);
 
 /*
- * Queues a statement of the lane of reads or of dedup for standby n, as
- * ngx_http_xet_lanes_send().  After a conflict with the replay of the standby
- * it is not sent again.
+ * Queues a statement of the pool of reads or of dedup for standby n, as
+ * ngx_http_xet_pg_pools_send().  After a conflict with the replay of the
+ * standby it is not sent again.
  */
 ngx_http_xet_pg_query_t *ngx_http_xet_standbys_send(ngx_uint_t n,
-    ngx_http_xet_lane_e lane, const ngx_http_xet_pg_stmt_t *stmt,
+    ngx_http_xet_pg_pool_e pg_pool, const ngx_http_xet_pg_stmt_t *stmt,
     ngx_http_xet_params_t *p,
     ngx_http_xet_pg_handler_pt handler, void *data);
 
 /* Reports a missing answer: n is not used until it was measured again. */
-void ngx_http_xet_standbys_doubt(ngx_uint_t n);
+void ngx_http_xet_standbys_suspect(ngx_uint_t n);
 
 /* Sums up all standbys. */
-void ngx_http_xet_standbys_stat(ngx_http_xet_lane_stat_t *stat);
+void ngx_http_xet_standbys_stat(ngx_http_xet_pg_pool_stat_t *stat);
 
 /* Sets the metrics. */
 void ngx_http_xet_standbys_measure(void);
@@ -339,7 +341,8 @@ const char *ngx_http_xet_pg_schema(void);
 
 
 /*
- * Access to rows of binary results.  A NULL or missing value is 0 or has len 0.
+ * Access to rows of binary results.  A NULL or missing value is 0 or has len
+ * 0.
  */
 
 ngx_int_t ngx_http_xet_pg_rows(PGresult *res);
@@ -363,8 +366,8 @@ ngx_int_t ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err,
     size_t len);
 
 /*
- * Creates the host of the primary from a connection string.  NGX_ERROR with the
- * reason in err, of len bytes.
+ * Creates the host of the primary from a connection string.  NGX_ERROR with
+ * the reason in err, of len bytes.
  */
 ngx_int_t ngx_http_xet_pg_primary(ngx_http_xet_pg_host_t *host,
     ngx_str_t *conninfo, u_char *err, size_t len);
@@ -382,8 +385,8 @@ ngx_uint_t ngx_http_xet_pg_same_database(ngx_str_t *one, ngx_str_t *other);
 
 /*
  * For "nginx -t": checks the schema and the folder of the store as a new
- * session does, and logs a warning.  Does nothing if PostgreSQL is unreachable,
- * and never changes anything.  Blocks for some seconds at most.
+ * session does, and logs a warning.  Does nothing if PostgreSQL is
+ * unreachable, and never changes anything.  Blocks for some seconds at most.
  */
 void ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
     const ngx_http_xet_pg_host_t *host, ngx_http_xet_store_t *store);

@@ -4,8 +4,8 @@
  * module needs, and must describe this store.
  *
  * The check reads and writes files step by step, so the connecting thread does
- * it.  It waits for each response at most as long as for the connection: a lock
- * or a halted server must not block the thread for ever.
+ * it.  It waits for each response at most as long as for the connection: a
+ * lock or a halted server must not block the thread for ever.
  */
 
 #include "ngx_http_xet.h"
@@ -178,8 +178,8 @@ ngx_http_xet_pg_check_schema_job(PGconn *conn, ngx_msec_t timeout)
 
 /*
  * The folder and the database must have the same identity.  A new database and
- * a folder without an identity get one together: first an unconfirmed row, then
- * the file, then the confirmation.  So after a crash in between, the next
+ * a folder without an identity get one together: first an unconfirmed row,
+ * then the file, then the confirmation.  So after a crash in between, the next
  * session completes this, and all nodes take the first identity.
  */
 

@@ -3,15 +3,15 @@
  * Connecting to PostgreSQL.
  *
  * One blocking call of libpq does name lookups, file reads, TLS and
- * authentication; then the thread checks the database.  This may take any time,
- * so each attempt has its own thread: it would occupy a thread of nginx's
- * pools, and nginx waits for its pools when a worker exits.
+ * authentication; then the thread checks the database.  This may take any
+ * time, so each attempt has its own thread: it would occupy a thread of
+ * nginx's pools, and nginx waits for its pools when a worker exits.
  *
  * The thread owns the context until it writes a byte into a pipe; after the
- * event loop has read the byte, it owns the context.  An exiting process leaves
- * a running thread and its context behind until the process ends.  nginx
- * unloads its modules before that, so the module is pinned before the first
- * thread starts; see also ngx_http_xet_exit_process().
+ * event loop has read the byte, it owns the context.  An exiting process
+ * leaves a running thread and its context behind until the process ends.
+ * nginx unloads its modules before that, so the module is pinned before the
+ * first thread starts; see also ngx_http_xet_exit_process().
  */
 
 #include "ngx_http_xet.h"

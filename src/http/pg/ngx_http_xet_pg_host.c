@@ -3,8 +3,8 @@
  * Hosts: what connection strings name, and the parameters of libpq for each.
  *
  * The primary has one string with all hosts that may be the primary: each time
- * a session is opened, libpq looks for the one that is not a standby.  A string
- * of standbys is split into its hosts, because each standby has its own
+ * a session is opened, libpq looks for the one that is not a standby.  A
+ * string of standbys is split into its hosts, because each standby has its own
  * distance and lag.  The values of one host are passed to libpq after the
  * string, and override it.
  */

@@ -1,6 +1,6 @@
 
 /*
- * Internal to pg: connections, sessions, and the lanes made of them.
+ * Internal to pg: connections, sessions, and the pools made of them.
  */
 
 #ifndef _NGX_HTTP_XET_PG_SESSION_H_INCLUDED_
@@ -25,8 +25,8 @@ const char *ngx_http_xet_pg_check_job(PGconn *conn, ngx_http_xet_store_t *store,
     ngx_msec_t timeout, ngx_log_t *log);
 
 /*
- * The same for a standby, which is read-only: an identity is compared and never
- * created.
+ * The same for a standby, which is read-only: an identity is compared and
+ * never created.
  */
 const char *ngx_http_xet_pg_check_standby_job(PGconn *conn,
     ngx_http_xet_store_t *store, ngx_msec_t timeout, ngx_log_t *log);
@@ -51,8 +51,8 @@ void ngx_http_xet_pg_text(char *dst, size_t size, const char *text);
 
 
 /*
- * Called in the event loop: with conn, which the callee then owns, or with NULL
- * and an error that is freed on return.
+ * Called in the event loop: with conn, which the callee then owns, or with
+ * NULL and an error that is freed on return.
  */
 typedef void (*ngx_http_xet_pg_connected_pt)(void *data, PGconn *conn,
     const char *error);
@@ -84,9 +84,9 @@ typedef struct ngx_http_xet_pg_s  ngx_http_xet_pg_t;
 
 
 /*
- * A statement in progress.  ngx_http_xet_lanes_send() allocates it, and it is
- * freed before its handler is called.  A caller that no longer wants the result
- * calls ngx_http_xet_lanes_detach().
+ * A statement in progress.  ngx_http_xet_pg_pools_send() allocates it, and it
+ * is freed before its handler is called.  A caller that no longer wants the
+ * result calls ngx_http_xet_pg_pools_detach().
  */
 
 struct ngx_http_xet_pg_query_s {
@@ -99,12 +99,12 @@ struct ngx_http_xet_pg_query_s {
     void                           *data;
     ngx_http_xet_pg_fit_pt          fit;       /* NULL: at any time */
 
-    void                           *lane;
+    void                           *pg_pool;
     ngx_http_xet_pg_t              *pg;        /* where it is in flight */
 
     PGresult                       *res;
     ngx_uint_t                      tries;
-    ngx_uint_t                      turn;      /* in a lane with turns */
+    ngx_uint_t                      turn;      /* in a pool with turns */
     uint32_t                        caller;
     unsigned                        lost:1;    /* an attempt's end is unknown */
     unsigned                        unfit:1;   /* waits for its end */
@@ -124,7 +124,7 @@ typedef enum {
 } ngx_http_xet_pg_state_e;
 
 
-/* Callbacks from a session to its lane, always in the event loop. */
+/* Callbacks from a session to its pool, always in the event loop. */
 
 typedef struct {
     void  (*ready)(ngx_http_xet_pg_t *pg);
@@ -139,7 +139,7 @@ struct ngx_http_xet_pg_s {
     PGconn                          *conn;
     ngx_connection_t                *connection;
 
-    void                            *lane;
+    void                            *pg_pool;
     const ngx_http_xet_pg_events_t  *events;
 
     ngx_queue_t                      inflight; /* in order of sending */
@@ -166,8 +166,8 @@ struct ngx_http_xet_pg_s {
 
 
 /*
- * The lane sets events, host, lane, stmts, timeout, locks and retry, and zeroes
- * the other members.
+ * The pool sets events, host, pool, stmts, timeout, locks and retry, and
+ * zeroes the other members.
  */
 void ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg);
 
@@ -188,7 +188,7 @@ ngx_int_t ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg,
 void ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg);
 
 
-/* ngx_http_xet_lanes.c: a lane, all of whose sessions are with one host. */
+/* ngx_http_xet_pg_pools.c: a pool, all of whose sessions are with one host. */
 
 typedef struct {
     const ngx_http_xet_pg_host_t   *host;
@@ -211,47 +211,48 @@ typedef struct {
     unsigned            turns:1;       /* callers take turns */
     unsigned            refused:1;     /* PostgreSQL refused the last session */
     ngx_msec_t          asked;         /* when it was refused */
-} ngx_http_xet_lane_t;
+} ngx_http_xet_pg_pool_t;
 
 
-/* Creates the sessions of a lane with given settings; opens none yet. */
-ngx_int_t ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool);
+/* Creates the sessions of a pool with given settings; opens none yet. */
+ngx_int_t ngx_http_xet_pg_pool_init(ngx_http_xet_pg_pool_t *pg_pool, ngx_pool_t
+    *pool);
 
-/* As ngx_http_xet_lanes_send(). */
-ngx_http_xet_pg_query_t *ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,
-    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+/* As ngx_http_xet_pg_pools_send(). */
+ngx_http_xet_pg_query_t *ngx_http_xet_pg_pool_send(ngx_http_xet_pg_pool_t
+    *pg_pool, const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
     ngx_http_xet_pg_handler_pt handler, void *data);
 
 /* Whether a session is ready. */
-ngx_uint_t ngx_http_xet_lane_ready_any(ngx_http_xet_lane_t *lane);
+ngx_uint_t ngx_http_xet_pg_pool_ready_any(ngx_http_xet_pg_pool_t *pg_pool);
 
 /* Opens a session if there is none and none is connecting. */
-void ngx_http_xet_lane_want(ngx_http_xet_lane_t *lane);
+void ngx_http_xet_pg_pool_want(ngx_http_xet_pg_pool_t *pg_pool);
 
 /* Closes all ready sessions; their statements in flight fail or wait. */
-void ngx_http_xet_lane_drop(ngx_http_xet_lane_t *lane);
+void ngx_http_xet_pg_pool_drop(ngx_http_xet_pg_pool_t *pg_pool);
 
 /* Closes all sessions of an exiting process. */
-void ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane);
+void ngx_http_xet_pg_pool_close(ngx_http_xet_pg_pool_t *pg_pool);
 
-/* Adds the numbers of the lane to *stats. */
-void ngx_http_xet_lane_stat(ngx_http_xet_lane_t *lane,
-    ngx_http_xet_lane_stat_t *stat);
+/* Adds the numbers of the pool to *stats. */
+void ngx_http_xet_pg_pool_stat(ngx_http_xet_pg_pool_t *pg_pool,
+    ngx_http_xet_pg_pool_stat_t *stat);
 
 
 /*
- * ngx_http_xet_lane_end.c: ends and frees a statement, and calls its caller,
- * who frees res, if not NULL.
+ * ngx_http_xet_pg_pool_end.c: ends and frees a statement, and calls its
+ * caller, who frees res, if not NULL.
  */
-void ngx_http_xet_lane_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
+void ngx_http_xet_pg_pool_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 
 /* The same for a statement that PostgreSQL has rejected with res. */
-void ngx_http_xet_lane_refused(ngx_http_xet_pg_query_t *q, PGresult *res,
+void ngx_http_xet_pg_pool_refused(ngx_http_xet_pg_query_t *q, PGresult *res,
     const char *sqlstate);
 
-/* Whether a rejected statement is sent again in its lane. */
-ngx_uint_t ngx_http_xet_lane_again(ngx_http_xet_pg_query_t *q,
+/* Whether a rejected statement is sent again in its pool. */
+ngx_uint_t ngx_http_xet_pg_pool_again(ngx_http_xet_pg_query_t *q,
     const char *sqlstate);
 
 
@@ -259,13 +260,13 @@ ngx_uint_t ngx_http_xet_lane_again(ngx_http_xet_pg_query_t *q,
  * The server that reads go to does not accept writes.  If xet_postgres names
  * several hosts, all sessions with that server are closed.
  */
-void ngx_http_xet_lanes_moved(void);
+void ngx_http_xet_pg_pools_moved(void);
 
 /* When the primary has last answered a statement, or 0 for never. */
-ngx_uint_t ngx_http_xet_lanes_answered(ngx_msec_t *at);
+ngx_uint_t ngx_http_xet_pg_pools_answered(ngx_msec_t *at);
 
 /* Closes all sessions, which are then reopened; why is for the log. */
-void ngx_http_xet_lanes_abandon(const char *why);
+void ngx_http_xet_pg_pools_abandon(const char *why);
 
 
 #endif /* _NGX_HTTP_XET_PG_SESSION_H_INCLUDED_ */

@@ -6,26 +6,27 @@
  * The state of a host is a position in PostgreSQL's log (LSN).  The primary is
  * asked for its position at intervals; the answer is kept with the time of the
  * question.  Everything acknowledged before that time is before that position.
- * The age of a standby's rows is the age of the newest question whose answer it
- * has replayed.  So no clocks are compared, a primary without writes does not
- * make a standby look old, and a standby that has lost its primary ages.
+ * The age of a standby's rows is the age of the newest question whose answer
+ * it has replayed.  So no clocks are compared, a primary without writes does
+ * not make a standby look old, and a standby that has lost its primary ages.
  *
  * While the primary is unreachable the age stays what it was when the primary
  * was last heard of, by any statement: nothing new is committed as far as we
  * know, so reads continue.  If the primary answers other statements but not
  * this question, standbys age as usual.
  *
- * A standby that has replayed more than the primary had at a later time follows
- * another primary.  It is not used until that ends.  The same applies to a host
- * that is no longer a standby, while xet_postgres leads to a server of another
- * timeline.
+ * A standby that has replayed more than the primary had at a later time
+ * follows another primary.  It is not used until that ends.  The same applies
+ * to a host that is no longer a standby, while xet_postgres leads to a server
+ * of another timeline.
  *
  * The nearest standby is the one with the shortest average response time.
  * Another one replaces it when it is faster by a third and by a quarter of a
  * millisecond, so that similar standbys do not alternate.
  *
- * The same question shows whether the primary still accepts writes; reads would
- * not notice that.  Everything here lives in the event loop of one worker.
+ * The same question shows whether the primary still accepts writes; reads
+ * would not notice that.  Everything here lives in the event loop of one
+ * worker.
  */
 
 #include "ngx_http_xet.h"
@@ -66,9 +67,9 @@ typedef struct {
 
 
 typedef struct {
-    ngx_http_xet_lane_t         lane;
-    ngx_http_xet_lane_t         dedup;         /* queries about chunks */
-    ngx_http_xet_lane_t         longs;         /* long reads */
+    ngx_http_xet_pg_pool_t      pg_pool;
+    ngx_http_xet_pg_pool_t      dedup;         /* queries about chunks */
+    ngx_http_xet_pg_pool_t      longs;         /* long reads */
     ngx_http_xet_standby_ask_t  ask;
     ngx_msec_t                  lag;           /* that it may have */
 
@@ -113,7 +114,7 @@ static ngx_int_t ngx_http_xet_standby_create(ngx_http_xet_standbys_t *s,
 static ngx_http_xet_standbys_t *ngx_http_xet_standbys_get(void);
 static void ngx_http_xet_standbys_timer_handler(ngx_event_t *ev);
 static void ngx_http_xet_standbys_ask_primary(ngx_http_xet_standbys_t *s);
-static void ngx_http_xet_standbys_told(void *data, PGresult *res,
+static void ngx_http_xet_standbys_answered(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s);
 static void ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s,
@@ -121,8 +122,8 @@ static void ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s,
 static void ngx_http_xet_standbys_thin(ngx_http_xet_standbys_t *s);
 static void ngx_http_xet_standby_ask(ngx_http_xet_standbys_t *s,
     ngx_http_xet_standby_t *sb);
-static void ngx_http_xet_standby_told(void *data, PGresult *res, ngx_int_t rc,
-    const char *sqlstate);
+static void ngx_http_xet_standby_answered(void *data, PGresult *res, ngx_int_t
+    rc, const char *sqlstate);
 static ngx_msec_t ngx_http_xet_standbys_now(ngx_http_xet_standbys_t *s);
 static ngx_msec_t ngx_http_xet_standby_age(ngx_http_xet_standbys_t *s,
     ngx_http_xet_standby_t *sb);
@@ -222,30 +223,30 @@ ngx_http_xet_standby_create(ngx_http_xet_standbys_t *s,
 
     sb->lag = conf->lag;
 
-    sb->lane.host = &conf->host;
-    sb->lane.stmts = stmts;
-    sb->lane.number = NGX_HTTP_XET_STANDBY;
-    sb->lane.n = conf->reads;
-    sb->lane.depth = xmcf->depth;
-    sb->lane.queue = xmcf->queue;
-    sb->lane.timeout = conf->timeout;
-    sb->lane.running = conf->timeout;
+    sb->pg_pool.host = &conf->host;
+    sb->pg_pool.stmts = stmts;
+    sb->pg_pool.number = NGX_HTTP_XET_STANDBY;
+    sb->pg_pool.n = conf->reads;
+    sb->pg_pool.depth = xmcf->depth;
+    sb->pg_pool.queue = xmcf->queue;
+    sb->pg_pool.timeout = conf->timeout;
+    sb->pg_pool.running = conf->timeout;
 
     /* separate, as with the primary: their cost depends on others */
 
-    sb->dedup = sb->lane;
+    sb->dedup = sb->pg_pool;
     sb->dedup.n = xmcf->dedups;
     sb->dedup.running = ngx_min(conf->timeout, xmcf->dedup_timeout);
 
-    sb->longs = sb->lane;
+    sb->longs = sb->pg_pool;
     sb->longs.n = xmcf->longs;
     sb->longs.depth = 1;
     sb->longs.turns = 1;
     sb->longs.running = ngx_min(conf->timeout, xmcf->long_timeout);
 
-    return (ngx_http_xet_lane_init(&sb->lane, cycle->pool) == NGX_OK
-            && ngx_http_xet_lane_init(&sb->dedup, cycle->pool) == NGX_OK)
-           ? ngx_http_xet_lane_init(&sb->longs, cycle->pool) : NGX_ERROR;
+    return (ngx_http_xet_pg_pool_init(&sb->pg_pool, cycle->pool) == NGX_OK
+            && ngx_http_xet_pg_pool_init(&sb->dedup, cycle->pool) == NGX_OK)
+           ? ngx_http_xet_pg_pool_init(&sb->longs, cycle->pool) : NGX_ERROR;
 }
 
 
@@ -258,9 +259,9 @@ ngx_http_xet_standbys_exit(ngx_cycle_t *cycle)
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
 
     for (i = 0; xmcf && xmcf->reading && i < xmcf->reading->n; i++) {
-        ngx_http_xet_lane_close(&xmcf->reading->standby[i].lane);
-        ngx_http_xet_lane_close(&xmcf->reading->standby[i].dedup);
-        ngx_http_xet_lane_close(&xmcf->reading->standby[i].longs);
+        ngx_http_xet_pg_pool_close(&xmcf->reading->standby[i].pg_pool);
+        ngx_http_xet_pg_pool_close(&xmcf->reading->standby[i].dedup);
+        ngx_http_xet_pg_pool_close(&xmcf->reading->standby[i].longs);
     }
 }
 
@@ -277,19 +278,19 @@ ngx_http_xet_standbys_get(void)
 
 
 void
-ngx_http_xet_standbys_stat(ngx_http_xet_lane_stat_t *stat)
+ngx_http_xet_standbys_stat(ngx_http_xet_pg_pool_stat_t *stat)
 {
     ngx_uint_t                i;
     ngx_http_xet_standbys_t  *s;
 
     s = ngx_http_xet_standbys_get();
 
-    ngx_memzero(stat, sizeof(ngx_http_xet_lane_stat_t));
+    ngx_memzero(stat, sizeof(ngx_http_xet_pg_pool_stat_t));
 
     for (i = 0; s && i < s->n; i++) {
-        ngx_http_xet_lane_stat(&s->standby[i].lane, stat);
-        ngx_http_xet_lane_stat(&s->standby[i].dedup, stat);
-        ngx_http_xet_lane_stat(&s->standby[i].longs, stat);
+        ngx_http_xet_pg_pool_stat(&s->standby[i].pg_pool, stat);
+        ngx_http_xet_pg_pool_stat(&s->standby[i].dedup, stat);
+        ngx_http_xet_pg_pool_stat(&s->standby[i].longs, stat);
     }
 }
 
@@ -335,8 +336,8 @@ ngx_http_xet_standbys_ask_primary(ngx_http_xet_standbys_t *s)
     }
 
     s->ask.at = ngx_current_msec;
-    s->ask.query = ngx_http_xet_lanes_send(NGX_HTTP_XET_PING, s->wal, NULL,
-                                           ngx_http_xet_standbys_told, s);
+    s->ask.query = ngx_http_xet_pg_pools_send(NGX_HTTP_XET_PING, s->wal, NULL,
+                                           ngx_http_xet_standbys_answered, s);
     if (s->ask.query == NULL) {
         s->away = 1;
     }
@@ -344,7 +345,7 @@ ngx_http_xet_standbys_ask_primary(ngx_http_xet_standbys_t *s)
 
 
 static void
-ngx_http_xet_standbys_told(void *data, PGresult *res, ngx_int_t rc,
+ngx_http_xet_standbys_answered(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate)
 {
     ngx_http_xet_standbys_t *s = data;
@@ -369,7 +370,7 @@ ngx_http_xet_standbys_told(void *data, PGresult *res, ngx_int_t rc,
     s->silent = 0;
 
     if (ngx_http_xet_pg_int(res, 0, 3) != 0) {
-        ngx_http_xet_lanes_moved();
+        ngx_http_xet_pg_pools_moved();
     }
 
     timeline = (uint64_t) ngx_http_xet_pg_int(res, 0, 2);
@@ -382,7 +383,7 @@ ngx_http_xet_standbys_told(void *data, PGresult *res, ngx_int_t rc,
          */
 
         if (s->timeline && timeline > s->timeline && xmcf->primary->several) {
-            ngx_http_xet_lanes_abandon("another host became the primary");
+            ngx_http_xet_pg_pools_abandon("another host became the primary");
         }
 
         s->timeline = timeline;
@@ -417,7 +418,7 @@ ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s)
 
     if (++s->silent == NGX_HTTP_XET_STANDBY_SILENT && xmcf->primary->several) {
         s->silent = 0;
-        ngx_http_xet_lanes_abandon("it does not respond");
+        ngx_http_xet_pg_pools_abandon("it does not respond");
     }
 }
 
@@ -515,24 +516,24 @@ ngx_http_xet_standby_ask(ngx_http_xet_standbys_t *s,
 
         if (ngx_current_msec - sb->ask.at >= NGX_HTTP_XET_STANDBY_PATIENCE) {
             sb->measured = 0;
-            ngx_http_xet_lane_drop(&sb->lane);
-            ngx_http_xet_lane_drop(&sb->dedup);
-            ngx_http_xet_lane_drop(&sb->longs);
+            ngx_http_xet_pg_pool_drop(&sb->pg_pool);
+            ngx_http_xet_pg_pool_drop(&sb->dedup);
+            ngx_http_xet_pg_pool_drop(&sb->longs);
         }
 
         return;
     }
 
-    if (!ngx_http_xet_lane_ready_any(&sb->lane)) {
+    if (!ngx_http_xet_pg_pool_ready_any(&sb->pg_pool)) {
         sb->measured = 0;
-        ngx_http_xet_lane_want(&sb->lane);
+        ngx_http_xet_pg_pool_want(&sb->pg_pool);
         return;
     }
 
     sb->ask.at = ngx_current_msec;
     sb->ask.start = ngx_http_xet_standby_clock();
-    sb->ask.query = ngx_http_xet_lane_send(&sb->lane, s->wal, NULL,
-                                           ngx_http_xet_standby_told, sb);
+    sb->ask.query = ngx_http_xet_pg_pool_send(&sb->pg_pool, s->wal, NULL,
+                                           ngx_http_xet_standby_answered, sb);
     if (sb->ask.query == NULL) {
         sb->measured = 0;
     }
@@ -540,7 +541,7 @@ ngx_http_xet_standby_ask(ngx_http_xet_standbys_t *s,
 
 
 static void
-ngx_http_xet_standby_told(void *data, PGresult *res, ngx_int_t rc,
+ngx_http_xet_standby_answered(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate)
 {
     ngx_http_xet_standby_t *sb = data;
@@ -599,7 +600,7 @@ ngx_http_xet_standbys_now(ngx_http_xet_standbys_t *s)
 
     at = s->samples[s->nsamples - 1].at;
 
-    return (ngx_http_xet_lanes_answered(&answered)
+    return (ngx_http_xet_pg_pools_answered(&answered)
             && (ngx_msec_int_t) (answered - at) > 0)
            ? answered : at;
 }
@@ -626,7 +627,7 @@ ngx_http_xet_standby_age(ngx_http_xet_standbys_t *s,
 
         /* nothing to compare with: accepted, since no other host is better */
 
-        return (s->away && !ngx_http_xet_lanes_answered(&answered))
+        return (s->away && !ngx_http_xet_pg_pools_answered(&answered))
                ? 0 : NGX_HTTP_XET_STANDBY_NEVER;
     }
 
@@ -655,7 +656,7 @@ ngx_http_xet_standby_fit(ngx_http_xet_standbys_t *s,
     ngx_http_xet_standby_t *sb)
 {
     return sb->measured && !sb->strange
-           && ngx_http_xet_lane_ready_any(&sb->lane)
+           && ngx_http_xet_pg_pool_ready_any(&sb->pg_pool)
            && ngx_http_xet_standby_age(s, sb) <= sb->lag;
 }
 
@@ -681,20 +682,20 @@ ngx_http_xet_standby_look(ngx_http_xet_standbys_t *s,
     if (fit) {
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
                       "xet: reading from %V; it responds in %uL us",
-                      &sb->lane.host->name, sb->distance);
+                      &sb->pg_pool.host->name, sb->distance);
         return;
     }
 
     age = ngx_http_xet_standby_age(s, sb);
 
-    why = (!sb->measured || !ngx_http_xet_lane_ready_any(&sb->lane))
+    why = (!sb->measured || !ngx_http_xet_pg_pool_ready_any(&sb->pg_pool))
           ? "it does not respond"
           : (sb->strange || sb->timeline) ? "it follows another primary"
           : (age == NGX_HTTP_XET_STANDBY_NEVER) ? "it is too far behind"
           : "it is behind";
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                  "xet: not reading from %V: %s", &sb->lane.host->name, why);
+                  "xet: not reading from %V: %s", &sb->pg_pool.host->name, why);
 }
 
 
@@ -773,24 +774,24 @@ ngx_http_xet_standby_nearer(const ngx_http_xet_standby_t *one,
 
 
 ngx_http_xet_pg_query_t *
-ngx_http_xet_standbys_send(ngx_uint_t n, ngx_http_xet_lane_e lane,
+ngx_http_xet_standbys_send(ngx_uint_t n, ngx_http_xet_pg_pool_e pg_pool,
     const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
     ngx_http_xet_pg_handler_pt handler, void *data)
 {
-    ngx_http_xet_lane_t     *to;
+    ngx_http_xet_pg_pool_t  *to;
     ngx_http_xet_standby_t  *sb;
 
     sb = &ngx_http_xet_standbys_get()->standby[n];
 
-    to = (lane == NGX_HTTP_XET_DEDUP) ? &sb->dedup
-         : stmt->longs ? &sb->longs : &sb->lane;
+    to = (pg_pool == NGX_HTTP_XET_DEDUP) ? &sb->dedup
+         : stmt->longs ? &sb->longs : &sb->pg_pool;
 
-    return ngx_http_xet_lane_send(to, stmt, p, handler, data);
+    return ngx_http_xet_pg_pool_send(to, stmt, p, handler, data);
 }
 
 
 void
-ngx_http_xet_standbys_doubt(ngx_uint_t n)
+ngx_http_xet_standbys_suspect(ngx_uint_t n)
 {
     ngx_http_xet_standbys_t  *s;
 

@@ -7,7 +7,8 @@
  * checked: requests that ask about chunks, register files or upload a xorb do
  * one stat() per xorb in their own jobs.  A missing copy is recorded, and the
  * event loop reports it to PostgreSQL after the job.  From then on the xorb
- * counts as not stored, and its next upload repairs it (ngx_http_xet_keep.c).
+ * counts as not stored, and its next upload repairs it
+ * (ngx_http_xet_xorb_commit.c).
  *
  * A copy that no row names any more is not a loss: the xorb was collected or
  * repaired in the meantime.  Only the report to PostgreSQL shows that, so the

@@ -1,8 +1,8 @@
 
 /*
  * Takes a statement from its arguments to the sessions of PostgreSQL.  A
- * statement of a request goes the way that its row of statements.def names; any
- * other one uses a pool of its own.
+ * statement of a request goes the way that its row of statements.def names;
+ * any other one uses a pool of its own.
  */
 
 #include "ngx_http_xet.h"
@@ -28,12 +28,13 @@ ngx_http_xet_query_statement(ngx_http_request_t *r, ngx_http_xet_stmt_e stmt,
     switch (way->who) {
 
     case NGX_HTTP_XET_ASK_ANY:
-        return ngx_http_xet_query_read(r, way->lane, stmt, way->whole, handler);
+        return ngx_http_xet_query_read(r, way->pg_pool, stmt, way->complete,
+                                       handler);
 
     case NGX_HTTP_XET_ASK_NAMED:
-        return ngx_http_xet_query_named(r, stmt, way->whole, handler);
+        return ngx_http_xet_query_named(r, stmt, way->complete, handler);
 
     default: /* NGX_HTTP_XET_ASK_PRIMARY */
-        return ngx_http_xet_query_send(r, way->lane, stmt, handler);
+        return ngx_http_xet_query_send(r, way->pg_pool, stmt, handler);
     }
 }

@@ -32,13 +32,13 @@ void ngx_http_xet_slices_add(ngx_http_xet_slices_t *s, const xet_hash_t *xorb,
 
 /*
  * ngx_http_xet_damage.c: copies of xorbs that were found missing, truncated or
- * damaged.  Threads record them, and the event loop reports them to PostgreSQL,
- * so that nothing new refers to them until they are repaired.
+ * damaged.  Threads record them, and the event loop reports them to
+ * PostgreSQL, so that nothing new refers to them until they are repaired.
  */
 
 /*
  * Further ones are dropped, and found by the next request.  If all must be
- * found, they are requested in batches of this size (xet.shard_doubts() in
+ * found, they are requested in batches of this size (xet.shard_suspects() in
  * sql/shards.sql).
  */
 #define NGX_HTTP_XET_DAMAGE_MAX  1024
@@ -158,13 +158,13 @@ struct ngx_http_xet_query_s {
     PGresult                       *res;       /* memory of the rows */
     ngx_uint_t                      standby;   /* asked last */
     ngx_uint_t                      asked;     /* standbys, a bit each */
-    ngx_uint_t                      lane;      /* to be asked then, */
+    ngx_uint_t                      pg_pool;   /* to be asked then, */
     ngx_uint_t                      stmt;      /* for what */
     ngx_uint_t                      files;     /* that rows are wanted of */
     ngx_uint_t                      first;     /* the first of them */
 
     /* Whether an answer is complete. */
-    ngx_uint_t                    (*whole)(ngx_http_xet_query_t *q,
+    ngx_uint_t                    (*complete)(ngx_http_xet_query_t *q,
                                            PGresult *res);
 
     const u_char                   *upload;    /* id of the staged batches */
@@ -172,9 +172,9 @@ struct ngx_http_xet_query_s {
     uint64_t                        size;      /* with so many bytes */
 
     /*
-     * Called when the request dies before the statement is answered.  Returns 1
-     * if the statement continues, with its own handler for the cleanup, and 0
-     * if it is to be detached.  NULL: it is detached.
+     * Called when the request dies before the statement is answered.  Returns
+     * 1 if the statement continues, with its own handler for the cleanup, and
+     * 0 if it is to be detached.  NULL: it is detached.
      */
     ngx_uint_t                    (*left)(ngx_http_xet_query_t *q);
 
@@ -205,16 +205,16 @@ ngx_int_t ngx_http_xet_query_create(ngx_http_request_t *r);
 xet_status_t ngx_http_xet_query_status(ngx_int_t rc, xet_status_t missing);
 
 /*
- * Sends the error for the rc of a query that is not NGX_OK; a missing row is an
- * internal error.  failed also finalizes the request.
+ * Sends the error for the rc of a query that is not NGX_OK; a missing row is
+ * an internal error.  failed also finalizes the request.
  */
 ngx_int_t ngx_http_xet_query_error(ngx_http_request_t *r, ngx_int_t rc);
 void ngx_http_xet_query_failed(ngx_http_request_t *r, ngx_int_t rc);
 
 /*
  * The end of a content handler that has sent its first statement; rc is the
- * result of sending.  For NGX_AGAIN the request waits, and ends when the client
- * leaves; for any other rc the error is sent.
+ * result of sending.  For NGX_AGAIN the request waits, and ends when the
+ * client leaves; for any other rc the error is sent.
  */
 ngx_int_t ngx_http_xet_query_wait(ngx_http_request_t *r, ngx_int_t rc);
 
@@ -243,8 +243,8 @@ void ngx_http_xet_query_answer(ngx_http_request_t *r, ngx_int_t rc,
 void ngx_http_xet_query_primary(ngx_http_request_t *r);
 
 /*
- * The same if rows are inconsistent with each other or with the store.  Returns
- * whether some of them came from a standby: then the caller draws no
+ * The same if rows are inconsistent with each other or with the store.
+ * Returns whether some of them came from a standby: then the caller draws no
  * conclusions, and requests all of them again.
  */
 ngx_uint_t ngx_http_xet_query_again(ngx_http_request_t *r);
@@ -287,21 +287,21 @@ ngx_int_t ngx_http_xet_query_files_terms(ngx_http_request_t *r,
 
 
 /*
- * Slices of the chunk lists of xorbs, one row per slice, in order.  A xorb that
- * is not stored, or whose copy is known to be damaged, is not known.  With
- * hashes 0 slice->hashes is NULL.  A range outside its xorb has n == 0.  lane
- * is an ngx_http_xet_lane_e.
+ * Slices of the chunk lists of xorbs, one row per slice, in order.  A xorb
+ * that is not stored, or whose copy is known to be damaged, is not known.
+ * With hashes 0 slice->hashes is NULL.  A range outside its xorb has n == 0.
+ * pool is an ngx_http_xet_pg_pool_e.
  */
 ngx_int_t ngx_http_xet_query_xorb_slices(ngx_http_request_t *r,
-    ngx_http_xet_slices_t *slices, ngx_uint_t hashes, ngx_uint_t lane,
+    ngx_http_xet_slices_t *slices, ngx_uint_t hashes, ngx_uint_t pg_pool,
     ngx_http_xet_query_handler_pt handler);
 void ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_shard_slice_t *slice);
 
 /*
  * A slice that a term of a shard names.  With proof, a slice that the client
- * may not name is not known, and one whose chunks the client must prove to have
- * is known but not own.
+ * may not name is not known, and one whose chunks the client must prove to
+ * have is known but not own.
  */
 void ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q,
     ngx_uint_t i, xet_shard_slice_t *slice);
@@ -314,8 +314,8 @@ typedef struct {
     uint64_t        size;                      /* bytes in its file */
     xet_checksum_t  digest;
     ngx_uint_t      digested;                  /* 0: digest is not known */
-    ngx_uint_t      whole;                     /* 0: known to be damaged */
-    ngx_uint_t      news;                      /* new for its uploader */
+    ngx_uint_t      intact;                    /* 0: known to be damaged */
+    ngx_uint_t      inserted;                  /* new for its uploader */
 } ngx_http_xet_copy_t;
 
 /*
@@ -324,8 +324,8 @@ typedef struct {
  * any thread.  heal replaces the copy with old_tag by this one.  Both return
  * the copy that the row names afterwards.
  *
- * After the statement is sent the file is kept until certainly no row names it.
- * If the request dies first, the answer still decides whether the file is
+ * After the statement is sent the file is kept until certainly no row names
+ * it. If the request dies first, the answer still decides whether the file is
  * removed.
  */
 
@@ -361,11 +361,11 @@ ngx_int_t ngx_http_xet_query_chunk_find_rc(ngx_http_request_t *r, ngx_int_t rc);
 
 /* Fills xorb, which points into the rows; chunk_count is 0 if malformed. */
 void ngx_http_xet_query_chunk_find_row(ngx_http_xet_query_t *q, ngx_uint_t i,
-    xet_xorb_list_t *xorb, ngx_uint_t *noted);
+    xet_xorb_list_t *xorb, ngx_uint_t *recorded);
 
 /*
- * Checks the copies of the first n rows together.  The results are in the order
- * of the rows, and must be freed.  NULL if out of memory.
+ * Checks the copies of the first n rows together.  The results are in the
+ * order of the rows, and must be freed.  NULL if out of memory.
  */
 ngx_http_xet_copy_stat_t *ngx_http_xet_query_chunk_look_job(
     ngx_http_xet_query_t *q, ngx_http_xet_damage_t *d,
@@ -393,8 +393,8 @@ typedef struct {
 } ngx_http_xet_over_t;
 
 /*
- * Whether any limit exists, as far as the worker knows.  During uploads it asks
- * every few seconds, and nothing waits for the answer.
+ * Whether any limit exists, as far as the worker knows.  During uploads it
+ * asks every few seconds, and nothing waits for the answer.
  */
 ngx_uint_t ngx_http_xet_query_quotas(void);
 
@@ -406,8 +406,8 @@ ngx_uint_t ngx_http_xet_query_quota_over(ngx_http_request_t *r,
 
 
 /*
- * Whether after a failed statement certainly no row names its copy.  Not if the
- * answer is missing, and not if PostgreSQL has rejected it for a conflict
+ * Whether after a failed statement certainly no row names its copy.  Not if
+ * the answer is missing, and not if PostgreSQL has rejected it for a conflict
  * (class 40), since another writer, for example "xet rebuild", may have added
  * the row.
  */
@@ -503,8 +503,8 @@ void ngx_http_xet_query_zt_reports_put(ngx_http_request_t *r,
 #endif
 
 
-/* Called in init_process of a worker: opens the lanes for these statements. */
-ngx_int_t ngx_http_xet_query_lanes(ngx_cycle_t *cycle);
+/* Called in init_process of a worker: opens the pools for these statements. */
+ngx_int_t ngx_http_xet_query_pools(ngx_cycle_t *cycle);
 
 
 /*

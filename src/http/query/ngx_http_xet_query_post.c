@@ -45,9 +45,9 @@ static void  (*ngx_http_xet_query_alive_handler)(ngx_int_t rc);
 ngx_uint_t
 ngx_http_xet_query_post_busy(void)
 {
-    ngx_http_xet_lane_stat_t  stat;
+    ngx_http_xet_pg_pool_stat_t  stat;
 
-    ngx_http_xet_lanes_stat(NGX_HTTP_XET_WRITE, &stat);
+    ngx_http_xet_pg_pools_stat(NGX_HTTP_XET_WRITE, &stat);
 
     return stat.waiting >= NGX_HTTP_XET_POST_WAITING;
 }
@@ -78,7 +78,7 @@ ngx_http_xet_ask_query(ngx_http_xet_stmt_e stmt, const void *args,
         ask->handler = handler;
         ask->data = data;
 
-        q = ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
+        q = ngx_http_xet_pg_pools_send(NGX_HTTP_XET_WRITE,
                                     &ngx_http_xet_query_stmts[stmt],
                                     &ask->params, ngx_http_xet_query_answered,
                                     ask);
@@ -146,7 +146,7 @@ ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler, void *data)
 
     /* nothing waits for it, not even an exiting worker */
 
-    ngx_http_xet_lanes_spare(q, 1);
+    ngx_http_xet_pg_pools_spare(q, 1);
 
     return NGX_AGAIN;
 }
@@ -157,7 +157,7 @@ ngx_http_xet_query_alive(void (*handler)(ngx_int_t rc))
 {
     ngx_http_xet_query_alive_handler = handler;
 
-    return ngx_http_xet_lanes_send(NGX_HTTP_XET_PING,
+    return ngx_http_xet_pg_pools_send(NGX_HTTP_XET_PING,
                            &ngx_http_xet_query_stmts[ngx_http_xet_stmt_ping],
                            NULL, ngx_http_xet_query_alive_done, NULL)
            ? NGX_AGAIN : NGX_BUSY;
@@ -193,8 +193,8 @@ ngx_http_xet_query_leave(ngx_http_request_t *r, ngx_int_t rc,
 
 
 /*
- * The request dies.  A batch that is being staged can be dropped only after its
- * statement is complete.  The sweep drops what can't be dropped then.
+ * The request dies.  A batch that is being staged can be dropped only after
+ * its statement is complete.  The sweep drops what can't be dropped then.
  */
 
 static ngx_uint_t
@@ -210,7 +210,7 @@ ngx_http_xet_query_left(ngx_http_xet_query_t *q)
     ngx_memcpy(staged->id, q->upload, NGX_HTTP_XET_UPLOAD_LEN);
     staged->hub = q->hub;
 
-    if (ngx_http_xet_lanes_bequeath(q->query, ngx_http_xet_query_unstage,
+    if (ngx_http_xet_pg_pools_bequeath(q->query, ngx_http_xet_query_unstage,
                                     staged)
         != NGX_OK)
     {

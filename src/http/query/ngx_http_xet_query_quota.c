@@ -5,11 +5,11 @@
  * When a limit is exceeded our functions raise XT004.  Its detail names the
  * limit in four words: kind, what is limited, the limit, and the usage.
  *
- * No request waits for the question whether any limits exist: every few seconds
- * a request sends the question and uses the previous answer.  So a store
- * without limits costs each worker one statement every five seconds.  A new
- * limit is checked before uploads are read with that delay; the commit of an
- * upload enforces it at once.
+ * No request waits for the question whether any limits exist: every few
+ * seconds a request sends the question and uses the previous answer.  So a
+ * store without limits costs each worker one statement every five seconds.  A
+ * new limit is checked before uploads are read with that delay; the commit of
+ * an upload enforces it at once.
  */
 
 #include "ngx_http_xet.h"
@@ -47,7 +47,7 @@ ngx_http_xet_query_quotas(void)
 
     stmt = &ngx_http_xet_query_stmts[ngx_http_xet_stmt_quota_any];
 
-    if (ngx_http_xet_lanes_send(NGX_HTTP_XET_READ, stmt, NULL,
+    if (ngx_http_xet_pg_pools_send(NGX_HTTP_XET_READ, stmt, NULL,
                                 ngx_http_xet_query_quotas_known, NULL)
         != NULL)
     {

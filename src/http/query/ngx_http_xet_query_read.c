@@ -5,8 +5,8 @@
  * A standby lags behind: its rows are right, or were right a moment ago, but
  * rows may be missing.  If anything is missing in its answer, the statement is
  * sent to the primary, and only what the primary lacks is missing.  The same
- * happens when an answer is lost, late, or canceled by the replay; then another
- * standby is tried before the primary.
+ * happens when an answer is lost, late, or canceled by the replay; then
+ * another standby is tried before the primary.
  *
  * All statements of a request go to one standby, whose rows only get newer.
  * After the first statement to the primary, all others of the request go there
@@ -17,8 +17,8 @@
  * standby is used only if the primary is unreachable; "lag" bounds the age of
  * its rows, as far as it is known.
  *
- * A caller that finds rows inconsistent with each other or with the store calls
- * ngx_http_xet_query_again() before it draws conclusions.
+ * A caller that finds rows inconsistent with each other or with the store
+ * calls ngx_http_xet_query_again() before it draws conclusions.
  */
 
 #include "ngx_http_xet.h"
@@ -37,8 +37,8 @@ static void ngx_http_xet_query_elsewhere(ngx_http_xet_query_t *q,
 
 
 ngx_int_t
-ngx_http_xet_query_read(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
-    ngx_http_xet_stmt_e stmt, ngx_http_xet_query_whole_pt whole,
+ngx_http_xet_query_read(ngx_http_request_t *r, ngx_http_xet_pg_pool_e pg_pool,
+    ngx_http_xet_stmt_e stmt, ngx_http_xet_query_complete_pt complete,
     ngx_http_xet_query_handler_pt handler)
 {
     ngx_int_t              rc;
@@ -60,7 +60,7 @@ ngx_http_xet_query_read(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
     }
 
     if (n == NGX_HTTP_XET_NO_STANDBY) {
-        return ngx_http_xet_query_send(r, lane, stmt, handler);
+        return ngx_http_xet_query_send(r, pg_pool, stmt, handler);
     }
 
     rc = ngx_http_xet_query_prepare(r, handler);
@@ -71,13 +71,13 @@ ngx_http_xet_query_read(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
 
     ngx_http_xet_query_turns(r, stmt);
 
-    q->lane = lane;
+    q->pg_pool = pg_pool;
     q->stmt = stmt;
-    q->whole = whole;
+    q->complete = complete;
     q->asked = 0;
 
     if (ngx_http_xet_query_standby(q, n) != NGX_AGAIN) {
-        return ngx_http_xet_query_send(r, lane, stmt, handler);
+        return ngx_http_xet_query_send(r, pg_pool, stmt, handler);
     }
 
     return NGX_AGAIN;
@@ -86,7 +86,8 @@ ngx_http_xet_query_read(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
 
 ngx_int_t
 ngx_http_xet_query_named(ngx_http_request_t *r, ngx_http_xet_stmt_e stmt,
-    ngx_http_xet_query_whole_pt whole, ngx_http_xet_query_handler_pt handler)
+    ngx_http_xet_query_complete_pt complete, ngx_http_xet_query_handler_pt
+    handler)
 {
     ngx_int_t              rc;
     ngx_http_xet_query_t  *q;
@@ -94,7 +95,7 @@ ngx_http_xet_query_named(ngx_http_request_t *r, ngx_http_xet_stmt_e stmt,
     q = ngx_http_xet_ctx_of(r)->query;
 
     if (q->primary || q->reading || ngx_http_xet_standbys_alone()) {
-        return ngx_http_xet_query_read(r, NGX_HTTP_XET_READ, stmt, whole,
+        return ngx_http_xet_query_read(r, NGX_HTTP_XET_READ, stmt, complete,
                                        handler);
     }
 
@@ -106,19 +107,19 @@ ngx_http_xet_query_named(ngx_http_request_t *r, ngx_http_xet_stmt_e stmt,
 
     ngx_http_xet_query_turns(r, stmt);
 
-    q->lane = NGX_HTTP_XET_READ;
+    q->pg_pool = NGX_HTTP_XET_READ;
     q->stmt = stmt;
-    q->whole = whole;
+    q->complete = complete;
     q->asked = 0;
 
-    q->query = ngx_http_xet_lanes_send(NGX_HTTP_XET_READ,
+    q->query = ngx_http_xet_pg_pools_send(NGX_HTTP_XET_READ,
                                        &ngx_http_xet_query_stmts[stmt],
                                        &q->params,
                                        ngx_http_xet_query_named_result, q);
 
     return q->query ? NGX_AGAIN
                     : ngx_http_xet_query_read(r, NGX_HTTP_XET_READ, stmt,
-                                              whole, handler);
+                                              complete, handler);
 }
 
 
@@ -157,7 +158,7 @@ ngx_http_xet_query_named_result(void *data, PGresult *res, ngx_int_t rc,
 static ngx_int_t
 ngx_http_xet_query_standby(ngx_http_xet_query_t *q, ngx_uint_t n)
 {
-    q->query = ngx_http_xet_standbys_send(n, q->lane,
+    q->query = ngx_http_xet_standbys_send(n, q->pg_pool,
                                           &ngx_http_xet_query_stmts[q->stmt],
                                           &q->params,
                                           ngx_http_xet_query_standby_result,
@@ -183,7 +184,7 @@ ngx_http_xet_query_standby_result(void *data, PGresult *res, ngx_int_t rc,
 
     q->query = NULL;
 
-    if (rc == NGX_OK && ngx_http_xet_pg_rows(res) && q->whole(q, res)) {
+    if (rc == NGX_OK && ngx_http_xet_pg_rows(res) && q->complete(q, res)) {
 
         q->reading = 1;
         q->stale = 1;
@@ -196,14 +197,14 @@ ngx_http_xet_query_standby_result(void *data, PGresult *res, ngx_int_t rc,
     if (rc == NGX_OK) {
         reason = NGX_HTTP_XET_AGAIN_MISSING;
 
-    } else if (sqlstate && ngx_http_xet_lanes_conflict(sqlstate)) {
+    } else if (sqlstate && ngx_http_xet_pg_pools_conflict(sqlstate)) {
         reason = NGX_HTTP_XET_AGAIN_CONFLICT;
 
     } else {
         reason = NGX_HTTP_XET_AGAIN_AWAY;
 
         if (sqlstate == NULL) {
-            ngx_http_xet_standbys_doubt(q->standby);
+            ngx_http_xet_standbys_suspect(q->standby);
         }
     }
 
@@ -235,7 +236,7 @@ ngx_http_xet_query_elsewhere(ngx_http_xet_query_t *q,
 
     q->primary = 1;
 
-    q->query = ngx_http_xet_lanes_send(q->lane,
+    q->query = ngx_http_xet_pg_pools_send(q->pg_pool,
                                        &ngx_http_xet_query_stmts[q->stmt],
                                        &q->params, ngx_http_xet_query_result,
                                        q);

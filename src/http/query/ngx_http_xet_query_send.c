@@ -1,10 +1,10 @@
 
 /*
- * The query of a request: the one statement that it may have in flight, and the
- * ways to continue the request when the rows have arrived.
+ * The query of a request: the one statement that it may have in flight, and
+ * the ways to continue the request when the rows have arrived.
  *
- * The rows stay in the query until the next statement, a release, or the end of
- * the request.  A request that dies detaches its statement: PostgreSQL
+ * The rows stay in the query until the next statement, a release, or the end
+ * of the request.  A request that dies detaches its statement: PostgreSQL
  * completes it, and the result is dropped.
  *
  * A statement that acts for a client is sent only while the client is waiting.
@@ -24,29 +24,29 @@
 typedef struct {
     ngx_event_t                     event;
     ngx_http_request_t             *request;
-    ngx_http_xet_lane_e             lane;
+    ngx_http_xet_pg_pool_e          pg_pool;
     ngx_http_xet_stmt_e             stmt;
     ngx_http_xet_query_handler_pt   handler;
 } ngx_http_xet_query_later_t;
 
 
 static ngx_int_t ngx_http_xet_query_later(ngx_http_request_t *r,
-    ngx_http_xet_lane_e lane, ngx_http_xet_stmt_e stmt,
+    ngx_http_xet_pg_pool_e pg_pool, ngx_http_xet_stmt_e stmt,
     ngx_http_xet_query_handler_pt handler);
 static void ngx_http_xet_query_later_handler(ngx_event_t *ev);
 static void ngx_http_xet_query_later_cleanup(void *data);
 static ngx_int_t ngx_http_xet_query_now(ngx_http_request_t *r,
-    ngx_http_xet_lane_e lane, ngx_http_xet_stmt_e stmt);
+    ngx_http_xet_pg_pool_e pg_pool, ngx_http_xet_stmt_e stmt);
 static ngx_uint_t ngx_http_xet_query_fit(void *data);
 static void ngx_http_xet_query_cleanup(void *data);
 static void ngx_http_xet_query_pool_cleanup(void *data);
 
 
 ngx_int_t
-ngx_http_xet_query_lanes(ngx_cycle_t *cycle)
+ngx_http_xet_query_pools(ngx_cycle_t *cycle)
 {
-    if (ngx_http_xet_statements_init(cycle->pool) != NGX_OK
-        || ngx_http_xet_lanes_init(cycle, ngx_http_xet_query_stmts) != NGX_OK)
+    if (ngx_http_xet_statements_init(cycle->pool) != NGX_OK ||
+        ngx_http_xet_pg_pools_init(cycle, ngx_http_xet_query_stmts) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -174,7 +174,7 @@ ngx_http_xet_query_turns(ngx_http_request_t *r, ngx_http_xet_stmt_e stmt)
 
 
 ngx_int_t
-ngx_http_xet_query_send(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
+ngx_http_xet_query_send(ngx_http_request_t *r, ngx_http_xet_pg_pool_e pg_pool,
     ngx_http_xet_stmt_e stmt, ngx_http_xet_query_handler_pt handler)
 {
     ngx_int_t  rc;
@@ -187,13 +187,13 @@ ngx_http_xet_query_send(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
 
     return (ngx_http_xet_statement_acts(stmt)
             && r->http_version >= NGX_HTTP_VERSION_20)
-           ? ngx_http_xet_query_later(r, lane, stmt, handler)
-           : ngx_http_xet_query_now(r, lane, stmt);
+           ? ngx_http_xet_query_later(r, pg_pool, stmt, handler)
+           : ngx_http_xet_query_now(r, pg_pool, stmt);
 }
 
 
 static ngx_int_t
-ngx_http_xet_query_later(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
+ngx_http_xet_query_later(ngx_http_request_t *r, ngx_http_xet_pg_pool_e pg_pool,
     ngx_http_xet_stmt_e stmt, ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_cleanup_t          *cln;
@@ -211,7 +211,7 @@ ngx_http_xet_query_later(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
     cln->handler = ngx_http_xet_query_later_cleanup;
 
     later->request = r;
-    later->lane = lane;
+    later->pg_pool = pg_pool;
     later->stmt = stmt;
     later->handler = handler;
 
@@ -239,7 +239,7 @@ ngx_http_xet_query_later_handler(ngx_event_t *ev)
 
     ngx_http_set_log_request(c->log, r);
 
-    rc = ngx_http_xet_query_now(r, later->lane, later->stmt);
+    rc = ngx_http_xet_query_now(r, later->pg_pool, later->stmt);
 
     if (rc != NGX_AGAIN) {
         later->handler(r, rc);
@@ -261,7 +261,7 @@ ngx_http_xet_query_later_cleanup(void *data)
 
 
 static ngx_int_t
-ngx_http_xet_query_now(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
+ngx_http_xet_query_now(ngx_http_request_t *r, ngx_http_xet_pg_pool_e pg_pool,
     ngx_http_xet_stmt_e stmt)
 {
     ngx_http_xet_query_t  *q;
@@ -279,15 +279,16 @@ ngx_http_xet_query_now(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
         return NGX_BUSY;
     }
 
-    q->query = ngx_http_xet_lanes_send(lane, &ngx_http_xet_query_stmts[stmt],
-                                       &q->params, ngx_http_xet_query_result,
-                                       q);
+    q->query = ngx_http_xet_pg_pools_send(pg_pool,
+                                          &ngx_http_xet_query_stmts[stmt],
+                                          &q->params,
+                                          ngx_http_xet_query_result, q);
     if (q->query == NULL) {
         return NGX_BUSY;
     }
 
     if (q->params.acts) {
-        ngx_http_xet_lanes_watch(q->query, ngx_http_xet_query_fit);
+        ngx_http_xet_pg_pools_watch(q->query, ngx_http_xet_query_fit);
     }
 
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
@@ -374,7 +375,7 @@ ngx_http_xet_query_cleanup(void *data)
         q->inherited = 1;
 
     } else {
-        ngx_http_xet_lanes_detach(q->query);
+        ngx_http_xet_pg_pools_detach(q->query);
     }
 
     q->query = NULL;

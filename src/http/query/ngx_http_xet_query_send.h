@@ -12,7 +12,7 @@
 
 /* How a statement gets to PostgreSQL; see statements.def. */
 
-typedef ngx_uint_t (*ngx_http_xet_query_whole_pt)(ngx_http_xet_query_t *q,
+typedef ngx_uint_t (*ngx_http_xet_query_complete_pt)(ngx_http_xet_query_t *q,
     PGresult *res);
 
 typedef enum {
@@ -22,10 +22,10 @@ typedef enum {
 } ngx_http_xet_whom_e;
 
 typedef struct {
-    ngx_http_xet_lane_e           lane;
+    ngx_http_xet_pg_pool_e        pg_pool;
     ngx_http_xet_whom_e            who;
-    ngx_uint_t                    longs;
-    ngx_http_xet_query_whole_pt   whole;
+    ngx_uint_t                      longs;
+    ngx_http_xet_query_complete_pt  complete;
 } ngx_http_xet_way_t;
 
 
@@ -54,18 +54,18 @@ ngx_uint_t ngx_http_xet_statement_acts(ngx_http_xet_stmt_e stmt);
 /* ngx_http_xet_query_send.c: sends statements. */
 
 /*
- * Begins the next statement of a request: returns its empty list of parameters,
- * and frees the rows of the previous statement.
+ * Begins the next statement of a request: returns its empty list of
+ * parameters, and frees the rows of the previous statement.
  */
 ngx_http_xet_params_t *ngx_http_xet_query_params(ngx_http_request_t *r);
 
 
 /*
- * Sends a statement with the parameters of the request in one of the lanes.
+ * Sends a statement with the parameters of the request in one of the pools.
  * The result is that of the functions in ngx_http_xet_query.h.
  */
 ngx_int_t ngx_http_xet_query_send(ngx_http_request_t *r,
-    ngx_http_xet_lane_e lane, ngx_http_xet_stmt_e stmt,
+    ngx_http_xet_pg_pool_e pg_pool, ngx_http_xet_stmt_e stmt,
     ngx_http_xet_query_handler_pt handler);
 
 
@@ -86,21 +86,21 @@ void ngx_http_xet_query_result(void *data, PGresult *res, ngx_int_t rc,
 
 
 /*
- * ngx_http_xet_query_read.c: as ngx_http_xet_query_send(), for a statement that
- * a standby may answer.  whole() checks that an answer with rows is complete;
- * then the primary is not asked.
+ * ngx_http_xet_query_read.c: as ngx_http_xet_query_send(), for a statement
+ * that a standby may answer.  whole() checks that an answer with rows is
+ * complete; then the primary is not asked.
  */
 
-ngx_int_t ngx_http_xet_query_read(ngx_http_request_t *r,
-    ngx_http_xet_lane_e lane, ngx_http_xet_stmt_e stmt,
-    ngx_http_xet_query_whole_pt whole, ngx_http_xet_query_handler_pt handler);
+ngx_int_t ngx_http_xet_query_read(ngx_http_request_t *r, ngx_http_xet_pg_pool_e
+    pg_pool, ngx_http_xet_stmt_e stmt, ngx_http_xet_query_complete_pt complete,
+    ngx_http_xet_query_handler_pt handler);
 
 /*
  * The same for a name of the Hub, whose meaning changes with the next commit:
  * the primary is asked if it is reachable, else a standby.
  */
 ngx_int_t ngx_http_xet_query_named(ngx_http_request_t *r,
-    ngx_http_xet_stmt_e stmt, ngx_http_xet_query_whole_pt whole,
+    ngx_http_xet_stmt_e stmt, ngx_http_xet_query_complete_pt complete,
     ngx_http_xet_query_handler_pt handler);
 
 /*

@@ -48,7 +48,7 @@ static void
 ngx_http_xet_query_tags_spare(void)
 {
     if (ngx_http_xet_query_tags_asked) {
-        ngx_http_xet_lanes_spare(ngx_http_xet_query_tags_asked,
+        ngx_http_xet_pg_pools_spare(ngx_http_xet_query_tags_asked,
                            ngx_queue_empty(&ngx_http_xet_query_tags_waiting));
     }
 }

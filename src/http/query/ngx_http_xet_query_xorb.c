@@ -45,7 +45,7 @@ ngx_http_xet_slices_add(ngx_http_xet_slices_t *s, const xet_hash_t *xorb,
 
 ngx_int_t
 ngx_http_xet_query_xorb_slices(ngx_http_request_t *r,
-    ngx_http_xet_slices_t *slices, ngx_uint_t hashes, ngx_uint_t lane,
+    ngx_http_xet_slices_t *slices, ngx_uint_t hashes, ngx_uint_t pg_pool,
     ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_xet_stmt_e              stmt;
@@ -56,7 +56,7 @@ ngx_http_xet_query_xorb_slices(ngx_http_request_t *r,
     args.ends = &slices->ends;
     args.with_hashes = hashes;
 
-    if (lane == NGX_HTTP_XET_READ) {
+    if (pg_pool == NGX_HTTP_XET_READ) {
         return ngx_http_xet_send_xorb_slices(r, &args, handler);
     }
 
@@ -69,7 +69,7 @@ ngx_http_xet_query_xorb_slices(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    return ngx_http_xet_query_send(r, lane, stmt, handler);
+    return ngx_http_xet_query_send(r, pg_pool, stmt, handler);
 }
 
 
@@ -109,7 +109,7 @@ ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 
     /* a xorb that is not stored has no chunks, and is not damaged */
 
-    slice->known = row.whole && row.chunk_count;
+    slice->known = row.intact && row.chunk_count;
 
     /* n includes the end before the slice; none: a range outside */
 
@@ -246,8 +246,8 @@ ngx_http_xet_query_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
 /*
  * The request dies during a statement that may make a row name the copy.  A
  * waiting statement will never be sent.  One in flight can't be sent again,
- * since its parameters die with the request, but its result tells whether a row
- * names the copy.
+ * since its parameters die with the request, but its result tells whether a
+ * row names the copy.
  */
 
 static ngx_uint_t
@@ -266,7 +266,7 @@ ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q)
     left->name.tag = q->copy->tag;
     left->size = q->size;
 
-    rc = ngx_http_xet_lanes_bequeath(q->query, ngx_http_xet_query_left_done,
+    rc = ngx_http_xet_pg_pools_bequeath(q->query, ngx_http_xet_query_left_done,
                                      left);
     if (rc == NGX_OK) {
         return 1;
@@ -291,8 +291,8 @@ ngx_http_xet_query_unnamed(const u_char *sqlstate)
 
 /*
  * If an earlier attempt was lost, the row may be a second one, after a
- * collection of the first row and the copy (ngx_http_xet_keep.c).  The request
- * would have checked the copy; now nothing else does.
+ * collection of the first row and the copy (ngx_http_xet_xorb_commit.c).  The
+ * request would have checked the copy; now nothing else does.
  */
 
 static void
@@ -305,7 +305,7 @@ ngx_http_xet_query_left_done(void *data, PGresult *res, ngx_int_t rc,
 
     lost = (sqlstate == NULL)
            ? rc != NGX_OK
-           : ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_TWICE) == 0;
+           : ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_RETRIED) == 0;
 
     named = (sqlstate == NULL
              || !ngx_http_xet_query_unnamed((u_char *) sqlstate));
@@ -385,8 +385,8 @@ ngx_http_xet_query_xorb_put_row(ngx_http_request_t *r,
 
     copy->tag = row.tag;
     copy->size = row.size;
-    copy->whole = row.whole;
-    copy->news = row.news;
+    copy->intact = row.intact;
+    copy->inserted = row.inserted;
 
     if (row.digest.len == XET_CHECKSUM_LEN) {
         ngx_memcpy(copy->digest.bytes, row.digest.data, XET_CHECKSUM_LEN);
@@ -430,7 +430,7 @@ ngx_http_xet_query_chunk_find_rc(ngx_http_request_t *r, ngx_int_t rc)
 
 void
 ngx_http_xet_query_chunk_find_row(ngx_http_xet_query_t *q, ngx_uint_t i,
-    xet_xorb_list_t *xorb, ngx_uint_t *noted)
+    xet_xorb_list_t *xorb, ngx_uint_t *recorded)
 {
     ngx_int_t                      rc;
     ngx_http_xet_chunk_find_row_t  row;
@@ -439,7 +439,7 @@ ngx_http_xet_query_chunk_find_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 
     rc = ngx_http_xet_row_chunk_find(q->res, i, &row);
 
-    *noted = row.noted;
+    *recorded = row.recorded;
 
     if (rc != NGX_OK || row.hashes.len / XET_HASH_LEN != row.raw_ends.len / 4) {
         return;
@@ -465,7 +465,7 @@ ngx_http_xet_query_chunk_look_job(ngx_http_xet_query_t *q,
     ngx_http_xet_damage_t *d, ngx_http_xet_store_t *store, ngx_uint_t n,
     ngx_log_t *log)
 {
-    ngx_uint_t                 i, noted;
+    ngx_uint_t                 i, recorded;
     xet_xorb_list_t            xorb;
     ngx_http_xet_copy_stat_t  *looks;
 
@@ -476,7 +476,7 @@ ngx_http_xet_query_chunk_look_job(ngx_http_xet_query_t *q,
     }
 
     for (i = 0; i < n; i++) {
-        ngx_http_xet_query_chunk_find_row(q, i, &xorb, &noted);
+        ngx_http_xet_query_chunk_find_row(q, i, &xorb, &recorded);
 
         looks[i].name.xorb = xorb.hash;
         looks[i].name.tag = xorb.tag;
@@ -493,21 +493,21 @@ ngx_int_t
 ngx_http_xet_query_chunk_find_xorbs(ngx_http_xet_query_t *q,
     ngx_http_xet_array_t *xorbs)
 {
-    ngx_uint_t       i, n, noted, all;
+    ngx_uint_t       i, n, recorded, all;
     xet_xorb_list_t  xorb;
 
     n = ngx_http_xet_query_rows(q);
     all = 1;
 
     for (i = 0; i < n; i++) {
-        ngx_http_xet_query_chunk_find_row(q, i, &xorb, &noted);
+        ngx_http_xet_query_chunk_find_row(q, i, &xorb, &recorded);
 
         if (xorb.chunk_count == 0) {
             return NGX_ERROR;
         }
 
         ngx_http_xet_array_bytes(xorbs, xorb.hash.bytes, XET_HASH_LEN);
-        all &= noted;
+        all &= recorded;
     }
 
     return all ? NGX_OK : NGX_DECLINED;

@@ -1,6 +1,7 @@
 
 /*
- * Check results of zTensor files, cached in PostgreSQL as far as there is room.
+ * Check results of zTensor files, cached in PostgreSQL as far as there is
+ * room.
  */
 
 #include "ngx_http_xet.h"

@@ -5,9 +5,10 @@
  * and read its rows.
  *
  * The text follows from the row: "SELECT columns FROM xet.NAME($1, ...)", or
- * "SELECT xet.NAME($1, ...)" for a function that returns one value.  PostgreSQL
- * learns the types of parameters when it prepares a statement, and rejects the
- * session if the function has others.  pg compares the types of columns.
+ * "SELECT xet.NAME($1, ...)" for a function that returns one value.
+ * PostgreSQL learns the types of parameters when it prepares a statement, and
+ * rejects the session if the function has others.  pg compares the types of
+ * columns.
  *
  * The table is written once, when a worker starts.  Afterwards the event loop
  * and threads only read it.
@@ -87,15 +88,15 @@ typedef struct {
 
 static ngx_int_t ngx_http_xet_statement_text(ngx_http_xet_pg_stmt_t *stmt,
     const ngx_http_xet_statement_t *s, ngx_pool_t *pool);
-static ngx_uint_t ngx_http_xet_whole_any(ngx_http_xet_query_t *q,
+static ngx_uint_t ngx_http_xet_complete_any(ngx_http_xet_query_t *q,
     PGresult *res);
-static ngx_uint_t ngx_http_xet_whole_files(ngx_http_xet_query_t *q,
+static ngx_uint_t ngx_http_xet_complete_files(ngx_http_xet_query_t *q,
     PGresult *res);
-static ngx_uint_t ngx_http_xet_whole_slices(ngx_http_xet_query_t *q,
+static ngx_uint_t ngx_http_xet_complete_slices(ngx_http_xet_query_t *q,
     PGresult *res);
-static ngx_uint_t ngx_http_xet_whole_found(ngx_http_xet_query_t *q,
+static ngx_uint_t ngx_http_xet_complete_found(ngx_http_xet_query_t *q,
     PGresult *res);
-static ngx_uint_t ngx_http_xet_whole_all(ngx_http_xet_query_t *q,
+static ngx_uint_t ngx_http_xet_complete_all(ngx_http_xet_query_t *q,
     PGresult *res);
 
 
@@ -561,14 +562,17 @@ static const char *const  ngx_http_xet_texts[ngx_http_xet_stmt_none + 1] = {
 #define NGX_HTTP_XET_BY_READ   { NGX_HTTP_XET_READ, 0, 0, NULL }
 #define NGX_HTTP_XET_BY_WRITE  { NGX_HTTP_XET_WRITE, 0, 0, NULL }
 #define NGX_HTTP_XET_BY_PING   { NGX_HTTP_XET_PING, 0, 0, NULL }
-#define NGX_HTTP_XET_BY_STANDBY(lane, whole)                                 \
-    { NGX_HTTP_XET_##lane, NGX_HTTP_XET_ASK_ANY, 0, ngx_http_xet_whole_##whole }
+#define NGX_HTTP_XET_BY_STANDBY(pool, complete)                               \
+    { NGX_HTTP_XET_##pool, NGX_HTTP_XET_ASK_ANY, 0,                           \
+      ngx_http_xet_complete_##complete }
 
 #define NGX_HTTP_XET_BY_LONG    { NGX_HTTP_XET_READ, 0, 1, NULL }
-#define NGX_HTTP_XET_BY_NAMED(whole)                                          \
-    { NGX_HTTP_XET_READ, NGX_HTTP_XET_ASK_NAMED, 0, ngx_http_xet_whole_##whole }
-#define NGX_HTTP_XET_BY_LONG_NAMED(whole)                                     \
-    { NGX_HTTP_XET_READ, NGX_HTTP_XET_ASK_NAMED, 1, ngx_http_xet_whole_##whole }
+#define NGX_HTTP_XET_BY_NAMED(complete)                                       \
+    { NGX_HTTP_XET_READ, NGX_HTTP_XET_ASK_NAMED, 0,                           \
+      ngx_http_xet_complete_##complete }
+#define NGX_HTTP_XET_BY_LONG_NAMED(complete)                                  \
+    { NGX_HTTP_XET_READ, NGX_HTTP_XET_ASK_NAMED, 1,                           \
+      ngx_http_xet_complete_##complete }
 
 #define NGX_HTTP_XET_CLIENT_ANY    0
 #define NGX_HTTP_XET_CLIENT_WAITS  1
@@ -749,7 +753,7 @@ ngx_http_xet_read_row(ngx_http_xet_stmt_e stmt, PGresult *res, ngx_uint_t i,
 /* Whether the rows of a standby are complete. */
 
 static ngx_uint_t
-ngx_http_xet_whole_any(ngx_http_xet_query_t *q, PGresult *res)
+ngx_http_xet_complete_any(ngx_http_xet_query_t *q, PGresult *res)
 {
     return 1;
 }
@@ -758,7 +762,7 @@ ngx_http_xet_whole_any(ngx_http_xet_query_t *q, PGresult *res)
 /* Each file has a row, up to the last one or to the end of the window. */
 
 static ngx_uint_t
-ngx_http_xet_whole_files(ngx_http_xet_query_t *q, PGresult *res)
+ngx_http_xet_complete_files(ngx_http_xet_query_t *q, PGresult *res)
 {
     int64_t    n, last;
     ngx_int_t  i, rows;
@@ -783,14 +787,14 @@ ngx_http_xet_whole_files(ngx_http_xet_query_t *q, PGresult *res)
 /* Rows that a standby lacks may exist. */
 
 static ngx_uint_t
-ngx_http_xet_whole_found(ngx_http_xet_query_t *q, PGresult *res)
+ngx_http_xet_complete_found(ngx_http_xet_query_t *q, PGresult *res)
 {
     return ngx_http_xet_pg_int(res, 0, 0) == NGX_HTTP_OK;
 }
 
 
 static ngx_uint_t
-ngx_http_xet_whole_all(ngx_http_xet_query_t *q, PGresult *res)
+ngx_http_xet_complete_all(ngx_http_xet_query_t *q, PGresult *res)
 {
     return (ngx_uint_t) ngx_http_xet_pg_rows(res) == q->files;
 }
@@ -799,7 +803,7 @@ ngx_http_xet_whole_all(ngx_http_xet_query_t *q, PGresult *res)
 /* Every xorb has a row, and every range is inside it. */
 
 static ngx_uint_t
-ngx_http_xet_whole_slices(ngx_http_xet_query_t *q, PGresult *res)
+ngx_http_xet_complete_slices(ngx_http_xet_query_t *q, PGresult *res)
 {
     ngx_int_t  i, rows;
 

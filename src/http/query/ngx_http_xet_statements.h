@@ -1,9 +1,9 @@
 
 /*
  * What the rows of statements.def expand to: for each statement a number, a
- * structure of its arguments, a structure of a row, and the functions that send
- * the statement and read a row.  The structures have the members that the row
- * names, so the compiler checks all callers.
+ * structure of its arguments, a structure of a row, and the functions that
+ * send the statement and read a row.  The structures have the members that the
+ * row names, so the compiler checks all callers.
  */
 
 #ifndef _NGX_HTTP_XET_STATEMENTS_H_INCLUDED_
@@ -19,9 +19,9 @@ typedef struct {
 
 
 /*
- * The types of parameters and columns, in C and in PostgreSQL.  Values that are
- * read point into the rows.  A NULL pointer, or a string without data, is SQL
- * NULL both ways; a NULL number or bool is read as 0.
+ * The types of parameters and columns, in C and in PostgreSQL.  Values that
+ * are read point into the rows.  A NULL pointer, or a string without data, is
+ * SQL NULL both ways; a NULL number or bool is read as 0.
  */
 
 typedef const xet_hash_t      *ngx_http_xet_of_hash;    /* bytea */
@@ -90,8 +90,8 @@ typedef struct {                                                              \
  * memory.  The data of args must live until then, or until the request dies;
  * args itself is not needed any more.
  *
- * ask: for other callers.  Copies its arguments.  NGX_AGAIN if the handler will
- * be called, even in an exiting worker, or NGX_BUSY.
+ * ask: for other callers.  Copies its arguments.  NGX_AGAIN if the handler
+ * will be called, even in an exiting worker, or NGX_BUSY.
  *
  * post: the same without a handler.
  *
@@ -115,7 +115,8 @@ ngx_int_t ngx_http_xet_read_row(ngx_http_xet_stmt_e stmt, PGresult *res,
 
 /*
  * The first three with the arguments inline; those that are not named are 0 or
- * NULL: ngx_http_xet_query(r, file_open, handler, .file = &hash, .byte_at = 0).
+ * NULL: ngx_http_xet_query(r, file_open, handler, .file = &hash, .byte_at =
+ * 0).
  */
 
 #define ngx_http_xet_query(r, name, handler, ...)                             \

@@ -5,14 +5,15 @@
  * A miss is always 404: any other response without a usable shard makes a
  * client fail its whole upload.  A hit is a shard with keyed chunk hashes of
  * the xorb that fits best, and of others that the client will probably need
- * next.  The key depends on the period, not on the response: clients search one
- * collection per key, and store equal responses once.
+ * next.  The key depends on the period, not on the response: clients search
+ * one collection per key, and store equal responses once.
  *
  *     handler -> queried -> job (thread: keys up to 65536 hashes) -> done
  *                        `-> advertised -> queried, once per xorb and day
  *
- * A registered xorb whose file is missing is left out, so that the client sends
- * its bytes.  If the file of the best xorb is missing, the response is a miss.
+ * A registered xorb whose file is missing is left out, so that the client
+ * sends its bytes.  If the file of the best xorb is missing, the response is a
+ * miss.
  *
  * A response is a promise: clients keep it and refer to the xorb without an
  * upload.  So the day is recorded for the collector before the first response
@@ -153,8 +154,8 @@ ngx_http_xet_chunk_answer(ngx_http_request_t *r)
 
 
 /*
- * The xorbs are recorded now.  The update has freed the rows of the look-up, so
- * the chunk is looked up again.
+ * The xorbs are recorded now.  The update has freed the rows of the look-up,
+ * so the chunk is looked up again.
  */
 
 static void
@@ -192,10 +193,10 @@ ngx_http_xet_chunk_cleanup(void *data)
 
 
 /*
- * Sets the key of the period, which is the hash of "xet-dedup-1" and the number
- * of the period, keyed with the secret.  A response stays valid during the next
- * period, so that one at the end of a period is useful.  The key of the noise,
- * made of "xet-noise-1" in the same way, never leaves the server.
+ * Sets the key of the period, which is the hash of "xet-dedup-1" and the
+ * number of the period, keyed with the secret.  A response stays valid during
+ * the next period, so that one at the end of a period is useful.  The key of
+ * the noise, made of "xet-noise-1" in the same way, never leaves the server.
  */
 
 static void
@@ -237,7 +238,7 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
     ngx_http_xet_chunk_t *chunk = data;
 
     xet_buf_t                 *b;
-    ngx_uint_t                 i, n, noted;
+    ngx_uint_t                 i, n, recorded;
     xet_xorb_list_t            xorb;
     xet_shard_footer_t        *f;
     ngx_http_xet_copy_stat_t  *looks;
@@ -262,7 +263,7 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
     }
 
     for (i = 0; i < n; i++) {
-        ngx_http_xet_query_chunk_find_row(chunk->query, i, &xorb, &noted);
+        ngx_http_xet_query_chunk_find_row(chunk->query, i, &xorb, &recorded);
 
         chunk->status = looks[i].status;
 

@@ -1,7 +1,7 @@
 
 /*
- * GET v2/file-chunk-hashes/{file}: what a client needs to make a new version of
- * a file without reading its unchanged parts.
+ * GET v2/file-chunk-hashes/{file}: what a client needs to make a new version
+ * of a file without reading its unchanged parts.
  *
  *     handler   X-Range-Dirty header -> the first window of the file's terms
  *     terms     copies the window; the first time, clamps the ranges to the
@@ -47,7 +47,7 @@ struct ngx_http_xet_hashes_s {
     ngx_http_xet_slices_t   window;
 
     ngx_pool_t             *pool;              /* of windows and JSON */
-    xet_windows_t           windows;
+    xet_edit_ranges_t       edits;
     xet_buf_t               buf;
     xet_status_t            status;
     unsigned                full:1;            /* window of terms */
@@ -56,7 +56,7 @@ struct ngx_http_xet_hashes_s {
 
 /* Whether the file has terms after the window. */
 #define ngx_http_xet_hashes_more(h)                                           \
-    ((h)->full && (h)->windows.position < (h)->size)
+    ((h)->full && (h)->edits.position < (h)->size)
 
 
 static xet_status_t ngx_http_xet_hashes_ranges(ngx_http_xet_hashes_t *h,
@@ -68,7 +68,7 @@ static xet_status_t ngx_http_xet_hashes_first(ngx_http_xet_hashes_t *h,
     ngx_http_xet_terms_t *terms);
 static xet_status_t ngx_http_xet_hashes_copy(ngx_http_request_t *r,
     ngx_http_xet_hashes_t *h, ngx_http_xet_terms_t *terms);
-static ngx_int_t ngx_http_xet_hashes_window(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_hashes_edit_range(ngx_http_request_t *r);
 static void ngx_http_xet_hashes_sliced(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_hashes_post(ngx_http_request_t *r);
 static void ngx_http_xet_hashes_job(void *data, ngx_log_t *log);
@@ -198,7 +198,7 @@ ngx_http_xet_hashes_terms(ngx_http_request_t *r)
 
     ngx_http_xet_query_release(r);
 
-    return (status == XET_OK) ? ngx_http_xet_hashes_window(r)
+    return (status == XET_OK) ? ngx_http_xet_hashes_edit_range(r)
                               : ngx_http_xet_error_status(r, status);
 }
 
@@ -218,7 +218,8 @@ ngx_http_xet_hashes_first(ngx_http_xet_hashes_t *h,
         return XET_OK;
     }
 
-    status = xet_windows_ranges(h->specs, h->ranges, &h->nranges, terms->size);
+    status = xet_edit_ranges_ranges(h->specs, h->ranges, &h->nranges,
+                                    terms->size);
 
     if (status != XET_OK) {
         return status;
@@ -231,7 +232,7 @@ ngx_http_xet_hashes_first(ngx_http_xet_hashes_t *h,
         return XET_NOMEM;
     }
 
-    return xet_windows_init(&h->windows, h->suite, ngx_http_xet_alloc,
+    return xet_edit_ranges_init(&h->edits, h->suite, ngx_http_xet_alloc,
                             h->pool, h->ranges, h->nranges, terms->size,
                             NGX_HTTP_XET_NODES_MAX
                             + h->nranges * NGX_HTTP_XET_NODES_RANGE);
@@ -254,13 +255,13 @@ ngx_http_xet_hashes_copy(ngx_http_request_t *r, ngx_http_xet_hashes_t *h,
         /* other terms have replaced those of the previous window */
 
         if (i == 0 && row.packed.len
-            && row.first_offset < h->windows.position)
+            && row.first_offset < h->edits.position)
         {
             return XET_PLAN_CHANGED;
         }
 
         if (row.packed.len > XET_TERM_SEGMENT_MAX * XET_TERM_LEN
-            || (i == 0 && row.first_offset != h->windows.position))
+            || (i == 0 && row.first_offset != h->edits.position))
         {
             return XET_PLAN_DAMAGED;
         }
@@ -277,7 +278,7 @@ ngx_http_xet_hashes_copy(ngx_http_request_t *r, ngx_http_xet_hashes_t *h,
 
 
 static ngx_int_t
-ngx_http_xet_hashes_window(ngx_http_request_t *r)
+ngx_http_xet_hashes_edit_range(ngx_http_request_t *r)
 {
     uint32_t                n;
     ngx_int_t               rc;
@@ -362,12 +363,12 @@ ngx_http_xet_hashes_job(void *data, ngx_log_t *log)
         return;
     }
 
-    h->status = xet_windows_finish(&h->windows);
+    h->status = xet_edit_ranges_finish(&h->edits);
 
     if (h->status == XET_OK) {
         xet_buf_init(&h->buf, ngx_http_xet_alloc, h->pool, 0);
 
-        h->status = xet_windows_json(&h->windows, &h->buf);
+        h->status = xet_edit_ranges_json(&h->edits, &h->buf);
     }
 }
 
@@ -375,11 +376,11 @@ ngx_http_xet_hashes_job(void *data, ngx_log_t *log)
 static xet_status_t
 ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
 {
-    ngx_uint_t          i;
-    xet_term_t          term;
-    xet_status_t        rc;
-    xet_shard_slice_t   slice;
-    xet_windows_term_t  wt;
+    ngx_uint_t              i;
+    xet_term_t              term;
+    xet_status_t            rc;
+    xet_shard_slice_t       slice;
+    xet_edit_ranges_term_t  wt;
 
     if (ngx_http_xet_query_rows(h->query) != h->window.xorbs.n) {
         return XET_INTERNAL;
@@ -415,13 +416,13 @@ ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
         wt.hashes = slice.hashes;
         wt.verification = NULL;
 
-        rc = xet_windows_add(&h->windows, &wt);
+        rc = xet_edit_ranges_add(&h->edits, &wt);
 
-        if (h->windows.gap.over
-            || h->windows.nverifications > NGX_HTTP_XET_CLEAN_MAX)
+        if (h->edits.gap.over
+            || h->edits.nverifications > NGX_HTTP_XET_CLEAN_MAX)
         {
-            /* a client that gets XET_WINDOWS_SIZE sends the whole file */
-            return XET_WINDOWS_SIZE;
+            /* a client that gets XET_EDIT_RANGES_SIZE sends the whole file */
+            return XET_EDIT_RANGES_SIZE;
         }
 
         if (rc != XET_OK) {
@@ -447,14 +448,14 @@ ngx_http_xet_hashes_done(ngx_http_request_t *r, void *data)
         rc = ngx_http_xet_error_status(r, h->status);
 
     } else if (h->next < h->nterms) {
-        rc = ngx_http_xet_hashes_window(r);
+        rc = ngx_http_xet_hashes_edit_range(r);
 
     } else if (ngx_http_xet_hashes_more(h)) {
         ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
         rc = ngx_http_xet_query(r, file_terms, ngx_http_xet_hashes_queried,
                                 .file = &ctx->hash,
-                                .first_byte = h->windows.position,
+                                .first_byte = h->edits.position,
                                 .last_byte = NGX_MAX_OFF_T_VALUE);
 
         rc = ngx_http_xet_query_asked(r, rc);

@@ -9,9 +9,9 @@
  *            transaction -> 204
  *
  * Both delete rows before the response is sent, so the file can't be found
- * there any more.  The collector finds out which bytes are unused.  A statement
- * that was repeated, because its session was lost, finds nothing to delete and
- * returns 404.
+ * there any more.  The collector finds out which bytes are unused.  A
+ * statement that was repeated, because its session was lost, finds nothing to
+ * delete and returns 404.
  */
 
 #include "ngx_http_xet.h"

@@ -7,12 +7,13 @@
  *     opened    headers: how long the file may be cached, its digest, its name
  *     content   conditions, ranges, bytes
  *
- * The URL names the content by its hash, so the response never changes, and the
- * hash is the ETag.  A media type is sent only with ?filename: otherwise the
- * type is application/octet-stream, which a browser does not interpret.
+ * The URL names the content by its hash, so the response never changes, and
+ * the hash is the ETag.  A media type is sent only with ?filename: otherwise
+ * the type is application/octet-stream, which a browser does not interpret.
  *
- * PUT and POST: headers about the content -> the ingest service: chunks, dedup,
- * xorbs, registration -> the hash of the file, and how much of it was new.
+ * PUT and POST: headers about the content -> the ingest service: chunks,
+ * dedup, xorbs, registration -> the hash of the file, and how much of it was
+ * new.
  */
 
 #include "ngx_http_xet.h"

@@ -70,7 +70,7 @@ static void ngx_http_xet_commit_cleanup(void *data);
 static void ngx_http_xet_commit_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_commit_done(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_commit_kept(ngx_http_request_t *r, ngx_int_t rc,
-    xet_status_t status, ngx_uint_t news);
+    xet_status_t status, ngx_uint_t inserted);
 
 
 ngx_int_t
@@ -432,7 +432,7 @@ ngx_http_xet_commit_done(ngx_http_request_t *r, void *data)
         return;
     }
 
-    ngx_http_xet_keep(r, c->stage.file,
+    ngx_http_xet_xorb_commit(r, c->stage.file,
                       xet_xorb_verifier_info(c->stage.verifier), &c->eligible,
                       ngx_http_xet_commit_kept);
 }
@@ -440,11 +440,11 @@ ngx_http_xet_commit_done(ngx_http_request_t *r, void *data)
 
 static void
 ngx_http_xet_commit_kept(ngx_http_request_t *r, ngx_int_t rc,
-    xet_status_t status, ngx_uint_t news)
+    xet_status_t status, ngx_uint_t inserted)
 {
     if (rc == NGX_OK) {
         ngx_http_xet_count_at(GRANTS, NGX_HTTP_XET_GRANT_COMMITTED, 1);
     }
 
-    ngx_http_xet_xorb_kept(r, rc, status, news);
+    ngx_http_xet_xorb_kept(r, rc, status, inserted);
 }

@@ -4,14 +4,14 @@
  * answers and accepts writes, and the store is writable.  Otherwise 503.  The
  * checks are a statement that does not wait behind others, a file written by a
  * thread, and the last probing write of the worker.  The statement uses the
- * read lane or, if all of its sessions are busy, the ping lane.  Waiting
- * statements, for a lock or a slow disk, show in the numbers of their lanes.
+ * read pool or, if all of its sessions are busy, the ping pool.  Waiting
+ * statements, for a lock or a slow disk, show in the numbers of their pools.
  * They are not a failure: another node would have the same problem, and this
  * node still serves data.
  *
- * The probing write, for example to a full disk, is a statement in the queue of
- * the write lane.  No request waits for it: a health request sends it if the
- * last one is some seconds old, and reports the previous result.  Only a
+ * The probing write, for example to a full disk, is a statement in the queue
+ * of the write pool.  No request waits for it: a health request sends it if
+ * the last one is some seconds old, and reports the previous result.  Only a
  * definite rejection by PostgreSQL is a failure.  Owned by the worker: idle ->
  * asked -> idle.
  *
@@ -45,8 +45,8 @@ static void ngx_http_xet_health_away(ngx_http_request_t *r,
     xet_status_t status);
 static void ngx_http_xet_health_probed(ngx_http_request_t *r,
     xet_status_t status);
-static void ngx_http_xet_health_lane(xet_json_t *j, const char *name,
-    ngx_http_xet_lane_e lane);
+static void ngx_http_xet_health_pool(xet_json_t *j, const char *name,
+    ngx_http_xet_pg_pool_e pg_pool);
 
 
 static ngx_http_xet_health_probe_t  ngx_http_xet_health_probe;
@@ -111,8 +111,9 @@ ngx_http_xet_health_queried(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     /*
-     * Sessions are rejected if the store does not belong to this database.  The
-     * probe finds this out, and then the error of the store is the response.
+     * Sessions are rejected if the store does not belong to this database.
+     * The probe finds this out, and then the error of the store is the
+     * response.
      */
 
     handler = (rc == NGX_OK) ? ngx_http_xet_health_probed
@@ -174,10 +175,10 @@ ngx_http_xet_health_probed(ngx_http_request_t *r, xet_status_t status)
     xet_json_put_cstring(&j, "status", "ok");
     xet_json_key(&j, "postgres");
     xet_json_object_begin(&j);
-    ngx_http_xet_health_lane(&j, "read", NGX_HTTP_XET_READ);
-    ngx_http_xet_health_lane(&j, "write", NGX_HTTP_XET_WRITE);
-    ngx_http_xet_health_lane(&j, "dedup", NGX_HTTP_XET_DEDUP);
-    ngx_http_xet_health_lane(&j, "long", NGX_HTTP_XET_LONG);
+    ngx_http_xet_health_pool(&j, "read", NGX_HTTP_XET_READ);
+    ngx_http_xet_health_pool(&j, "write", NGX_HTTP_XET_WRITE);
+    ngx_http_xet_health_pool(&j, "dedup", NGX_HTTP_XET_DEDUP);
+    ngx_http_xet_health_pool(&j, "long", NGX_HTTP_XET_LONG);
     xet_json_object_end(&j);
     xet_json_object_end(&j);
 
@@ -187,12 +188,12 @@ ngx_http_xet_health_probed(ngx_http_request_t *r, xet_status_t status)
 
 
 static void
-ngx_http_xet_health_lane(xet_json_t *j, const char *name,
-    ngx_http_xet_lane_e lane)
+ngx_http_xet_health_pool(xet_json_t *j, const char *name,
+    ngx_http_xet_pg_pool_e pg_pool)
 {
-    ngx_http_xet_lane_stat_t  stat;
+    ngx_http_xet_pg_pool_stat_t  stat;
 
-    ngx_http_xet_lanes_stat(lane, &stat);
+    ngx_http_xet_pg_pools_stat(pg_pool, &stat);
 
     xet_json_key(j, name);
     xet_json_object_begin(j);

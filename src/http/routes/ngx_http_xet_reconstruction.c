@@ -1,8 +1,8 @@
 
 /*
  * GET reconstructions/{file}, v1 and v2, by the recon service; and GET
- * reconstructions?file_id=...&file_id=...: several whole files in one response,
- * without the files that do not exist.
+ * reconstructions?file_id=...&file_id=...: several whole files in one
+ * response, without the files that do not exist.
  *
  *     batch     arguments -> the first window of the terms of all files
  *     queried   adds the terms of the window to one plan; if there are further
@@ -46,7 +46,7 @@ ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
     xet_range_t   want;
     xet_status_t  status;
 
-    status = ngx_http_xet_recon_range(r, &want);
+    status = ngx_http_xet_reconstruct_range(r, &want);
 
     /* the empty file always exists, registered or not */
 
@@ -63,7 +63,7 @@ ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
         return ngx_http_xet_error_status(r, status);
     }
 
-    rc = ngx_http_xet_recon_send(r, &ctx->hash, &want);
+    rc = ngx_http_xet_reconstruct_send(r, &ctx->hash, &want);
 
     return (rc == NGX_AGAIN) ? ngx_http_xet_query_wait(r, rc) : rc;
 }

@@ -98,7 +98,7 @@ typedef ngx_int_t (*ngx_http_xet_xorb_missing_pt)(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_xorb_ask(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx,
     ngx_http_xet_xorb_missing_pt missing, void *data);
 
-/* The response to an upload of a xorb, after ngx_http_xet_keep(). */
+/* The response to an upload of a xorb, after ngx_http_xet_xorb_commit(). */
 void ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new);
 

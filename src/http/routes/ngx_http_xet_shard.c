@@ -9,11 +9,11 @@
  * The CAS info section is only parsed: the store knows its xorbs, so the data
  * of a client about xorbs is never used.
  *
- * v2 reports its progress in frames (docs/protocol.md, shard frames).  An error
- * before the first frame is a status as in v1, and a frame after it: without a
- * final frame clients would fail for good.  An unknown xorb is always reported
- * in a frame: users see only the text of frames, and it tells them to clear the
- * cache that names the xorb.
+ * v2 reports its progress in frames (docs/protocol.md, shard frames).  An
+ * error before the first frame is a status as in v1, and a frame after it:
+ * without a final frame clients would fail for good.  An unknown xorb is
+ * always reported in a frame: users see only the text of frames, and it tells
+ * them to clear the cache that names the xorb.
  */
 
 #include "ngx_http_xet.h"

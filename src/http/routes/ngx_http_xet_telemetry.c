@@ -1,14 +1,14 @@
 
 /*
- * POST telemetry: reports of clients, which are checked, counted in the metrics
- * of the route, and not stored.
+ * POST telemetry: reports of clients, which are checked, counted in the
+ * metrics of the route, and not stored.
  *
  *     handler -> feed (thread: collects the report, finally checks it)
  *     -> body_done -> 200, or an error
  *
  * A client waits for the response at the end of its transfer, so the response
- * does not wait for anything else.  The state belongs to the thread while a job
- * runs.
+ * does not wait for anything else.  The state belongs to the thread while a
+ * job runs.
  */
 
 #include "ngx_http_xet.h"

@@ -48,7 +48,7 @@ struct ngx_http_xet_xorb_head_s {
     void                         *data;
 
     unsigned                grant:1;           /* not HEAD or GET */
-    unsigned                noted:1;           /* on record as advertised */
+    unsigned                recorded:1;        /* on record as advertised */
 };
 
 
@@ -167,7 +167,7 @@ ngx_http_xet_xorb_body_done(ngx_http_request_t *r, void *data,
         return;
     }
 
-    ngx_http_xet_keep(r, x->file, xet_xorb_verifier_info(x->in.verifier),
+    ngx_http_xet_xorb_commit(r, x->file, xet_xorb_verifier_info(x->in.verifier),
                       &x->eligible, ngx_http_xet_xorb_kept);
 }
 
@@ -361,10 +361,10 @@ ngx_http_xet_xorb_head_known(ngx_http_request_t *r)
 
     x->copy.size = row.stored_size;
     x->copy.tag = row.tag;
-    x->copy.whole = row.whole;
-    x->noted = row.noted;
+    x->copy.intact = row.intact;
+    x->recorded = row.recorded;
 
-    if (!x->copy.whole) {
+    if (!x->copy.intact) {
         return ngx_http_xet_xorb_missing(r);
     }
 
@@ -441,7 +441,7 @@ ngx_http_xet_xorb_promise(ngx_http_request_t *r, ngx_http_xet_xorb_head_t *x)
 {
     ngx_int_t  rc;
 
-    if (x->noted) {
+    if (x->recorded) {
         return ngx_http_xet_xorb_head_send(r);
     }
 

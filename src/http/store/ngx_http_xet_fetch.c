@@ -1,7 +1,7 @@
 
 /*
- * Fetches xorbs from a peer node, by GET v1/xorbs of its API, one after another
- * over one connection.  Each is a source of bytes for a scan
+ * Fetches xorbs from a peer node, by GET v1/xorbs of its API, one after
+ * another over one connection.  Each is a source of bytes for a scan
  * (ngx_http_xet_store_scan.c), which verifies all of them.
  *
  *     create (event loop) -> begin (event loop) -> job, XET_AGAIN -> ...
@@ -13,15 +13,16 @@
  * network, since its thread also serves readers: if little data has arrived,
  * the caller pauses before the next job.
  *
- * Only the address of the directive is contacted: no redirects, no proxy of the
- * environment, no other protocols.
+ * Only the address of the directive is contacted: no redirects, no proxy of
+ * the environment, no other protocols.
  *
  * A peer that sends nothing, or almost nothing, is given up.  Only the pauses
  * after a job with little data are counted: less than LITTLE bytes within a
  * timeout are too few, and one xorb may take WAITS timeouts.  Names are looked
  * up in a thread of libcurl.  That thread may still run when the worker exits,
  * like those that connect to PostgreSQL (ngx_http_xet_pg_connect.c).  The
- * module is pinned for these, and nothing is fetched without such a connection.
+ * module is pinned for these, and nothing is fetched without such a
+ * connection.
  *
  * Owned by the job while it runs, else by the event loop, which only creates,
  * begins and destroys: libcurl is used in threads only.
@@ -366,8 +367,8 @@ ngx_http_xet_fetch_ended(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
 
 /*
- * A peer without the xorb is not an error; a missing API is one.  The errors of
- * an API are JSON, those of other servers are pages.
+ * A peer without the xorb is not an error; a missing API is one.  The errors
+ * of an API are JSON, those of other servers are pages.
  */
 
 static xet_status_t

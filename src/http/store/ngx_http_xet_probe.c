@@ -4,8 +4,8 @@
  * creates, writes and drops a file like that of an upload.
  *
  * A worker runs one probe at a time, and its result is valid for a second.  So
- * any number of requests costs one file per second and at most one thread, even
- * if the disk hangs.
+ * any number of requests costs one file per second and at most one thread,
+ * even if the disk hangs.
  *
  *     idle -> running (a request came, the last result is old) -> idle
  *          -> late (waiting requests got XET_STORE_SLOW) -> idle

@@ -15,17 +15,18 @@
  *     written.
  *
  *     Of several copies of a xorb, a row in PostgreSQL selects one
- *     (ngx_http_xet_keep.c).  The request that made another copy, which no row
- *     names, removes it; an earlier crash leaves a harmless copy without a row.
+ *     (ngx_http_xet_xorb_commit.c).  The request that made another copy, which
+ *     no row names, removes it; an earlier crash leaves a harmless copy without
+ *     a row.
  *
  * Until it is committed, a copy is a temporary file on this machine, even if
  * the store is remote.  So failed transfers can be repeated, and no memory
  * grows with an upload.
  *
  * Functions that end in _job block and run in a thread; the others create or
- * release the structure, or do no I/O.  A file has one owner at a time: the job
- * of the request, or after the end of the request the detached job that closes
- * the file.  The master creates folders before it starts workers.
+ * release the structure, or do no I/O.  A file has one owner at a time: the
+ * job of the request, or after the end of the request the detached job that
+ * closes the file.  The master creates folders before it starts workers.
  */
 
 #include "ngx_http_xet.h"
@@ -74,7 +75,7 @@ ngx_http_xet_store_s3(ngx_conf_t *cf, const ngx_str_t *temp,
     xet_s3_conf_t  s3;
 
     s3 = *conf;
-    s3.told = ngx_http_xet_store_told;
+    s3.report = ngx_http_xet_store_report;
 
     return ngx_http_xet_store_create(cf, xet_store_s3(&s3, (char *) temp->data,
                                                       error));
@@ -114,8 +115,8 @@ ngx_http_xet_store_create(ngx_conf_t *cf, xet_store_t *backend)
 
 
 /*
- * The end of a cycle.  A serving process is about to end with it, and may leave
- * threads behind that use the store.
+ * The end of a cycle.  A serving process is about to end with it, and may
+ * leave threads behind that use the store.
  */
 
 static void
@@ -204,7 +205,7 @@ ngx_http_xet_store_xorb(ngx_http_request_t *r)
 
     if (file) {
         file->digested = 1;
-        file->began = ngx_http_xet_store_moment();
+        file->began = ngx_http_xet_store_sequence();
     }
 
     return file;
@@ -253,11 +254,11 @@ ngx_http_xet_store_file(ngx_pool_t *pool, ngx_http_xet_store_t *store)
 
 
 uint64_t
-ngx_http_xet_store_moment(void)
+ngx_http_xet_store_sequence(void)
 {
-    static uint64_t  moment;
+    static uint64_t  sequence;
 
-    return ++moment;
+    return ++sequence;
 }
 
 
@@ -364,8 +365,8 @@ ngx_http_xet_store_keep(ngx_http_xet_temp_t *file, ngx_uint_t kept)
 
 /*
  * If the folder of temporary files is missing, the folder of the store may be
- * another one, or an unmounted disk: this is checked before the error of open()
- * is reported.
+ * another one, or an unmounted disk: this is checked before the error of
+ * open() is reported.
  */
 
 static xet_status_t

@@ -46,7 +46,8 @@ struct ngx_http_xet_store_s {
 
 /*
  * Creates a store in a folder, or in an object store; both strings end with a
- * zero byte, not with a slash.  NULL if out of memory, or for an error of conf.
+ * zero byte, not with a slash.  NULL if out of memory, or for an error of
+ * conf.
  */
 ngx_http_xet_store_t *ngx_http_xet_store_files(ngx_conf_t *cf,
     const ngx_str_t *path);
@@ -73,8 +74,8 @@ void ngx_http_xet_store_exit(ngx_cycle_t *cycle);
 /*
  * A copy without a row is removed when it is XET_XORB_ORPHAN_AGE old.  So its
  * row must be written long before.  made is a time in seconds since 1970, not
- * later than the age of the copy suggests, and PostgreSQL rejects the row of an
- * older copy (xet.copy_made()).  PostgreSQL decides this, not the worker: a
+ * later than the age of the copy suggests, and PostgreSQL rejects the row of
+ * an older copy (xet.copy_made()).  PostgreSQL decides this, not the worker: a
  * machine that was suspended at any point does not notice the time.
  */
 
@@ -104,9 +105,9 @@ typedef struct {
 
 
 /*
- * A file of the request, opened at the first write.  After the request a thread
- * closes the file and removes its name, and its copy unless it is kept.  NULL
- * if out of memory.
+ * A file of the request, opened at the first write.  After the request a
+ * thread closes the file and removes its name, and its copy unless it is
+ * kept.  NULL if out of memory.
  */
 ngx_http_xet_temp_t *ngx_http_xet_store_temp(ngx_http_request_t *r);
 
@@ -130,7 +131,7 @@ void ngx_http_xet_store_claim(ngx_http_xet_temp_t *file,
  * Moments are sequence numbers, not times: of two moments the larger one was
  * taken later, even within one turn of the event loop.
  */
-uint64_t ngx_http_xet_store_moment(void);
+uint64_t ngx_http_xet_store_sequence(void);
 
 /*
  * Appends len bytes; the first write opens the file.  XET_STORE_FULL,
@@ -149,8 +150,8 @@ xet_status_t ngx_http_xet_store_read_job(ngx_http_xet_temp_t *file,
 
 /*
  * Makes the file a copy of the xorb, durable under a new name; sets digest and
- * tag.  Only for a file of ngx_http_xet_store_xorb().  The copy is removed when
- * the file is closed, unless ngx_http_xet_store_keep() has kept it.
+ * tag.  Only for a file of ngx_http_xet_store_xorb().  The copy is removed
+ * when the file is closed, unless ngx_http_xet_store_keep() has kept it.
  */
 xet_status_t ngx_http_xet_store_commit_job(ngx_http_xet_temp_t *file,
     const xet_hash_t *xorb, ngx_log_t *log);
@@ -204,9 +205,9 @@ xet_status_t ngx_http_xet_store_remove_all_job(ngx_http_xet_store_t *store,
 
 /*
  * ngx_http_xet_store_tags.c: tags, which distinguish copies.  A worker gets
- * tags in blocks: the first tag of the block is added, with the number of tags,
- * some of the first of which may be used already.  Both functions may be called
- * in any thread.
+ * tags in blocks: the first tag of the block is added, with the number of
+ * tags, some of the first of which may be used already.  Both functions may be
+ * called in any thread.
  */
 #define NGX_HTTP_XET_TAGS_BLOCK   256         /* as in xet.tags_take() */
 #define NGX_HTTP_XET_TAGS_BLOCKS  4           /* at most */
@@ -245,9 +246,9 @@ ngx_int_t ngx_http_xet_store_uri(ngx_http_xet_store_t *store,
 
 
 /*
- * A copy that one job reads: opened, read any number of times, closed. Statuses
- * are as above.  Errors of the copy are in why and err; only errors that say
- * nothing about the copy are logged.
+ * A copy that one job reads: opened, read any number of times, closed.
+ * Statuses are as above.  Errors of the copy are in why and err; only errors
+ * that say nothing about the copy are logged.
  */
 
 typedef struct {
@@ -263,7 +264,8 @@ typedef struct {
 
 
 /*
- * Initializes a structure without an open copy, for which closing does nothing.
+ * Initializes a structure without an open copy, for which closing does
+ * nothing.
  */
 void ngx_http_xet_copy_init(ngx_http_xet_opened_t *copy,
     ngx_http_xet_store_t *store);
@@ -325,7 +327,8 @@ xet_status_t ngx_http_xet_stage_draw(u_char *id);
 
 /*
  * Permits the upload of length bytes with this checksum, for seconds from now
- * on, under a name made of the xorb and id.  Only computes.  NGX_OK, NGX_ERROR.
+ * on, under a name made of the xorb and id.  Only computes.  NGX_OK,
+ * NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_stage_put(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, const u_char *id, uint64_t length, uint64_t crc64,
@@ -354,8 +357,8 @@ void ngx_http_xet_stage_destroy(ngx_http_xet_stage_t *stage);
 
 
 /*
- * ngx_http_xet_fetch.c: fetches xorbs from a peer node of "xet_store_peer", one
- * after another, as untrusted bytes.
+ * ngx_http_xet_fetch.c: fetches xorbs from a peer node of "xet_store_peer",
+ * one after another, as untrusted bytes.
  */
 
 #define NGX_HTTP_XET_FETCH_LITTLE  (64 * 1024) /* bytes of a job */
@@ -366,8 +369,8 @@ typedef struct ngx_http_xet_fetch_s  ngx_http_xet_fetch_t;
 ngx_int_t ngx_http_xet_fetch_init(ngx_cycle_t *cycle);
 
 /*
- * Creates a client of the peer, which keeps its connection between xorbs; sends
- * nothing yet.  NULL if out of memory.
+ * Creates a client of the peer, which keeps its connection between xorbs;
+ * sends nothing yet.  NULL if out of memory.
  */
 ngx_http_xet_fetch_t *ngx_http_xet_fetch_create(
     const ngx_http_xet_peer_t *peer);
@@ -380,7 +383,8 @@ void ngx_http_xet_fetch_begin(ngx_http_xet_fetch_t *fetch,
     const xet_hash_t *xorb, char *url, size_t size);
 
 /*
- * Moves available data into buf, of at least 128 KiB, without waiting.  XET_OK:
+ * Moves available data into buf, of at least 128 KiB, without waiting.
+ * XET_OK:
  * *len bytes, and there may be more; 0 at the end.  XET_AGAIN: *len bytes, few
  * or none; the next job should come some milliseconds later. XET_STORE_FAILED:
  * the peer does not have the xorb, or does not send it; the reason is logged.
@@ -437,9 +441,9 @@ typedef struct {
 
 
 /*
- * Starts a scan: of a copy of the store, with digest or else with ends; or of a
- * file in a foreign folder, of at most size_max bytes, with copy NULL or a file
- * of ngx_http_xet_store_copy().  XET_OK, XET_NOMEM.
+ * Starts a scan: of a copy of the store, with digest or else with ends; or of
+ * a file in a foreign folder, of at most size_max bytes, with copy NULL or a
+ * file of ngx_http_xet_store_copy().  XET_OK, XET_NOMEM.
  */
 xet_status_t ngx_http_xet_scan_copy(ngx_http_xet_scan_t *scan,
     ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
@@ -458,12 +462,12 @@ xet_status_t ngx_http_xet_scan_peer(ngx_http_xet_scan_t *scan,
 
 /*
  * Continues reading, for 50 ms and up to limit bytes, and adds the bytes read
- * to *taken; from a peer node it takes the available data.  XET_AGAIN: there is
- * more. XET_OK: everything was read and is right.  XET_STORE_DAMAGED: the copy
- * is missing or wrong, with the reason in scan->why; before a copy of the store
- * is called missing, the identity of the store is checked.  XET_STORE_OTHER and
- * all others say nothing about the copy.  The file is closed, except after
- * XET_AGAIN.
+ * to *taken; from a peer node it takes the available data.  XET_AGAIN: there
+ * is more. XET_OK: everything was read and is right.  XET_STORE_DAMAGED: the
+ * copy is missing or wrong, with the reason in scan->why; before a copy of the
+ * store is called missing, the identity of the store is checked.
+ * XET_STORE_OTHER and all others say nothing about the copy.  The file is
+ * closed, except after XET_AGAIN.
  */
 xet_status_t ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit,
     size_t *taken, ngx_log_t *log);
@@ -476,15 +480,15 @@ void ngx_http_xet_scan_destroy(ngx_http_xet_scan_t *scan);
 
 /*
  * ngx_http_xet_store_orphans.c: files of the store that may have no row, some
- * of them per job.  First come those that an earlier sweep of any node has left
- * in quarantine, then those of the folders, one after another.  Owned by the
- * job while it runs, else by the event loop.
+ * of them per job.  First come those that an earlier sweep of any node has
+ * left in quarantine, then those of the folders, one after another.  Owned by
+ * the job while it runs, else by the event loop.
  */
 
 #define NGX_HTTP_XET_ORPHANS_NAMES    256      /* of a list */
 #define NGX_HTTP_XET_ORPHANS_TAKEN    32       /* at a time */
 #define NGX_HTTP_XET_ORPHANS_FOLDERS  256
-#define NGX_HTTP_XET_ORPHANS_ASIDE    (-1)     /* the folder of those */
+#define NGX_HTTP_XET_ORPHANS_QUARANTINE    (-1)     /* the folder of those */
 
 typedef struct {
     xet_hash_t             xorb;
@@ -494,7 +498,7 @@ typedef struct {
     int64_t                modified;           /* of an object, by our clock */
     int64_t                changed;            /* and by its own */
 
-    unsigned               aside:1;
+    unsigned               quarantine:1;
     unsigned               suspect:1;          /* no row was found */
     unsigned               removable:1;        /* none was found once more */
 } ngx_http_xet_orphan_t;
@@ -552,8 +556,8 @@ void ngx_http_xet_orphans_close(ngx_http_xet_orphans_t *o);
 
 
 /*
- * ngx_http_xet_store_log.c: logs why a function of src/store has failed, unless
- * its status says something about the name; returns the status.
+ * ngx_http_xet_store_log.c: logs why a function of src/store has failed,
+ * unless its status says something about the name; returns the status.
  */
 xet_status_t ngx_http_xet_store_log(ngx_http_xet_store_t *store,
     xet_status_t rc, const xet_store_error_t *error, ngx_log_t *log);
@@ -576,8 +580,8 @@ xet_status_t ngx_http_xet_store_identity_read_job(ngx_http_xet_store_t *store,
     u_char *identity, ngx_log_t *log);
 
 /*
- * Gives the folder an identity, durably.  XET_OK also if the folder already has
- * one, which stays: the caller reads it again.
+ * Gives the folder an identity, durably.  XET_OK also if the folder already
+ * has one, which stays: the caller reads it again.
  */
 xet_status_t ngx_http_xet_store_identity_make_job(ngx_http_xet_store_t *store,
     const u_char *identity, ngx_log_t *log);
@@ -597,16 +601,16 @@ void ngx_http_xet_store_identity_note(const u_char *identity);
 
 /*
  * Whether the folder has the recorded identity: XET_OK, XET_STORE_OTHER, or an
- * error of reading the file.  XET_OK also if none was recorded: then the worker
- * has had no session yet, and everything that this check protects needs a
- * session, which compares the identities when it connects.
+ * error of reading the file.  XET_OK also if none was recorded: then the
+ * worker has had no session yet, and everything that this check protects needs
+ * a session, which compares the identities when it connects.
  */
 xet_status_t ngx_http_xet_store_identity_check_job(ngx_http_xet_store_t *store,
     ngx_log_t *log);
 
 /*
- * The same without a cache: otherwise the answer of an object store is used for
- * some seconds.
+ * The same without a cache: otherwise the answer of an object store is used
+ * for some seconds.
  */
 xet_status_t ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
     ngx_log_t *log);
@@ -619,13 +623,13 @@ typedef void (*ngx_http_xet_probe_pt)(ngx_http_request_t *r,
 
 
 /*
- * XET_OK, or the reason why the store is not writable: XET_STORE_SLOW while the
- * disk does not respond, XET_STORE_FULL, ...; XET_STORE_OTHER if the store
+ * XET_OK, or the reason why the store is not writable: XET_STORE_SLOW while
+ * the disk does not respond, XET_STORE_FULL, ...; XET_STORE_OTHER if the store
  * belongs to another database; XET_STORE_GONE if the folder is missing;
  * XET_STORE_BARE if it has no identity, as without its disk; XET_OVERLOADED or
  * XET_NOMEM if no probe could be started.  XET_AGAIN: a probe is running, and
- * handler is called with its result, unless the request has ended by then.  The
- * result of a probe is used for a second.
+ * handler is called with its result, unless the request has ended by then.
+ * The result of a probe is used for a second.
  */
 xet_status_t ngx_http_xet_probe(ngx_http_request_t *r,
     ngx_http_xet_probe_pt handler);

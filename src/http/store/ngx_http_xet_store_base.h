@@ -16,8 +16,8 @@
  */
 xet_status_t ngx_http_xet_store_draw_tag(uint32_t *tag);
 
-/* ngx_http_xet_store_told.c: called by the client, in any thread */
-void ngx_http_xet_store_told(const xet_s3_told_t *one);
+/* ngx_http_xet_store_report.c: called by the client, in any thread */
+void ngx_http_xet_store_report(const xet_s3_report_t *one);
 
 /* The same: warns if the clock of the object store differs from ours. */
 void ngx_http_xet_store_skew(ngx_http_xet_store_t *store, ngx_log_t *log);

@@ -56,13 +56,13 @@ void
 ngx_http_xet_store_stat_all_job(ngx_http_xet_store_t *store,
     ngx_http_xet_copy_stat_t *stats, ngx_uint_t n, ngx_log_t *log)
 {
-    ngx_uint_t                 i, told;
+    ngx_uint_t                 i, report;
     xet_status_t               missing;
     xet_store_item_t          *items;
     xet_store_error_t          error;
     ngx_http_xet_copy_stat_t  *look;
 
-    told = 0;
+    report = 0;
     missing = XET_OK;
 
     items = ngx_http_xet_copy_items(n, log);
@@ -92,8 +92,8 @@ ngx_http_xet_store_stat_all_job(ngx_http_xet_store_t *store,
         } else if (look->status == XET_OK && look->size != look->want) {
             look->status = XET_STORE_DAMAGED;
 
-        } else if (look->status != XET_OK && !told) {
-            told = 1;
+        } else if (look->status != XET_OK && !report) {
+            report = 1;
             (void) ngx_http_xet_store_log(store, look->status, &error, log);
         }
     }

@@ -3,16 +3,16 @@
  * Checks that the folder of the store is the one that the database describes.
  *
  * If a disk is not mounted there is an empty folder: an upload acknowledged
- * there disappears when the disk is mounted again.  The folder of another store
- * would seem to have lost all xorbs.  So folder and database have a common
- * identity, in the file <store>/identity and in the row of xet.store.  Each new
- * session compares the two (ngx_http_xet_pg_check.c).  The file is read again
- * before a copy is reported as durable or lost.
+ * there disappears when the disk is mounted again.  The folder of another
+ * store would seem to have lost all xorbs.  So folder and database have a
+ * common identity, in the file <store>/identity and in the row of xet.store.
+ * Each new session compares the two (ngx_http_xet_pg_check.c).  The file is
+ * read again before a copy is reported as durable or lost.
  *
  * The file is created once and never changes: a temporary file is written,
- * synced and linked, which does not replace an existing file, and the folder is
- * synced.  The recorded identity belongs to the worker.  It has a lock, because
- * threads that connect and threads that check use it.
+ * synced and linked, which does not replace an existing file, and the folder
+ * is synced.  The recorded identity belongs to the worker.  It has a lock,
+ * because threads that connect and threads that check use it.
  */
 
 #include "ngx_http_xet.h"

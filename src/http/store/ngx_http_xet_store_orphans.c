@@ -1,7 +1,7 @@
 
 /*
- * Orphans: files of the store without a row, which a crash has left.  The chore
- * "gc" asks PostgreSQL about the names that are listed here.
+ * Orphans: files of the store without a row, which a crash has left.  The
+ * background job "gc" asks PostgreSQL about the names that are listed here.
  *
  * A row that names a copy can be added only by the upload that made the copy,
  * because its tag was drawn for that upload; and by "xet rebuild", which holds
@@ -93,7 +93,7 @@ ngx_http_xet_orphans_list_job(ngx_http_xet_orphans_t *o, ngx_uint_t max,
 
     staged = NULL;
 
-    if (o->store->s3 && o->folder == NGX_HTTP_XET_ORPHANS_ASIDE) {
+    if (o->store->s3 && o->folder == NGX_HTTP_XET_ORPHANS_QUARANTINE) {
         staged = ngx_calloc(sizeof(ngx_http_xet_orphans_staged_t), log);
 
         if (staged == NULL) {
@@ -136,7 +136,7 @@ ngx_http_xet_orphans_read(ngx_http_xet_orphans_t *o,
     {
         if (!o->open) {
 
-            if (staged && o->folder != NGX_HTTP_XET_ORPHANS_ASIDE) {
+            if (staged && o->folder != NGX_HTTP_XET_ORPHANS_QUARANTINE) {
                 break;
             }
 
@@ -179,7 +179,7 @@ ngx_http_xet_orphans_late(ngx_http_xet_orphans_t *o, uint64_t began)
 static void
 ngx_http_xet_orphans_next(ngx_http_xet_orphans_t *o)
 {
-    o->folder = (o->folder == NGX_HTTP_XET_ORPHANS_ASIDE) ? o->first
+    o->folder = (o->folder == NGX_HTTP_XET_ORPHANS_QUARANTINE) ? o->first
                                                           : o->folder + 1;
 }
 
@@ -193,7 +193,7 @@ ngx_http_xet_orphans_open(ngx_http_xet_orphans_t *o, ngx_log_t *log)
     xet_status_t       rc;
     xet_store_error_t  error;
 
-    if (o->folder != NGX_HTTP_XET_ORPHANS_ASIDE) {
+    if (o->folder != NGX_HTTP_XET_ORPHANS_QUARANTINE) {
         *ngx_sprintf((u_char *) folder,
                      "xorbs/" NGX_HTTP_XET_NAMESPACE "/%02xi", o->folder)
         = '\0';
@@ -275,13 +275,13 @@ ngx_http_xet_orphans_entry(ngx_http_xet_orphans_t *o,
     orphan = &o->names[o->n];
     ngx_memzero(orphan, sizeof(ngx_http_xet_orphan_t));
 
-    if (o->folder == NGX_HTTP_XET_ORPHANS_ASIDE) {
+    if (o->folder == NGX_HTTP_XET_ORPHANS_QUARANTINE) {
 
-        if (xet_xorb_aside_parse(&orphan->sweep, &orphan->xorb, &orphan->tag,
-                                 (u_char *) name, len)
-            == XET_OK)
+        if (xet_xorb_quarantine_parse(&orphan->sweep, &orphan->xorb,
+                                      &orphan->tag, (u_char *) name, len) ==
+            XET_OK)
         {
-            orphan->aside = 1;
+            orphan->quarantine = 1;
             orphan->suspect = 1;
             o->n++;
         }
@@ -381,7 +381,7 @@ ngx_http_xet_orphans_take(ngx_http_xet_orphans_t *o,
     const ngx_http_xet_orphan_t *orphan, ngx_log_t *log)
 {
     char                    name[XET_STORE_COPY_MAX];
-    char                    aside[XET_STORE_NAME_MAX];
+    char                    quarantine[XET_STORE_NAME_MAX];
     xet_store_t            *files;
     xet_status_t            rc;
     xet_store_item_t        item;
@@ -395,31 +395,31 @@ ngx_http_xet_orphans_take(ngx_http_xet_orphans_t *o,
 
     (void) xet_store_copy(name, &taken->xorb, taken->tag);
 
-    if (!taken->aside) {
+    if (!taken->quarantine) {
         taken->sweep = (uint64_t) ngx_pid;
     }
 
-    ngx_http_xet_orphans_name(taken, aside);
+    ngx_http_xet_orphans_name(taken, quarantine);
 
-    rc = ngx_http_xet_orphans_look(o, taken, taken->aside ? aside : name,
-                                   &item, log);
+    rc = ngx_http_xet_orphans_look(o, taken, taken->quarantine ? quarantine :
+                                   name, &item, log);
 
     if (rc != XET_OK || !ngx_http_xet_orphans_old(&item)) {
         return (rc == XET_DONE || rc == XET_STORE_DAMAGED) ? XET_OK : rc;
     }
 
-    if (!taken->aside || !ngx_http_xet_orphans_two(o, name, &item)) {
+    if (!taken->quarantine || !ngx_http_xet_orphans_two(o, name, &item)) {
         o->found++;
     }
 
-    if (!taken->aside) {
+    if (!taken->quarantine) {
 
         if (!ngx_http_xet_orphans_known(o, &item)) {
             return XET_OK;
         }
 
-        if (files->ops->aside) {
-            rc = files->ops->aside(files, name, aside, &error);
+        if (files->ops->quarantine) {
+            rc = files->ops->quarantine(files, name, quarantine, &error);
 
             if (rc != XET_OK) {
                 return (rc == XET_DONE)
@@ -427,7 +427,7 @@ ngx_http_xet_orphans_take(ngx_http_xet_orphans_t *o,
                        : ngx_http_xet_store_log(o->store, rc, &error, log);
             }
 
-            taken->aside = 1;
+            taken->quarantine = 1;
         }
     }
 
@@ -478,8 +478,9 @@ ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 
         (void) xet_store_copy(copy, &o->taken[i].xorb, o->taken[i].tag);
 
-        if (item->status != XET_OK
-            || (o->taken[i].aside && ngx_http_xet_orphans_two(o, copy, item)))
+        if (item->status != XET_OK || (o->taken[i].quarantine &&
+                                       ngx_http_xet_orphans_two(o, copy,
+                                                                item)))
         {
             continue;
         }
@@ -519,7 +520,7 @@ ngx_http_xet_orphans_sure(ngx_http_xet_orphans_t *o,
 
     (void) xet_store_copy(copy, &taken->xorb, taken->tag);
 
-    if (taken->aside) {
+    if (taken->quarantine) {
         ngx_http_xet_orphans_name(taken, name);
 
     } else {
@@ -542,7 +543,7 @@ ngx_http_xet_orphans_sure(ngx_http_xet_orphans_t *o,
 
     o->back++;
 
-    if (taken->aside) {
+    if (taken->quarantine) {
         rc = files->ops->back(files, name, copy, &error);
 
         if (rc != XET_OK) {
@@ -633,8 +634,8 @@ ngx_http_xet_orphans_name(const ngx_http_xet_orphan_t *orphan, char *name)
 {
     ngx_memcpy(name, "tmp/", 4);
 
-    *xet_xorb_aside_print((u_char *) name + 4, orphan->sweep, &orphan->xorb,
-                          orphan->tag)
+    *xet_xorb_quarantine_print((u_char *) name + 4, orphan->sweep,
+                               &orphan->xorb, orphan->tag)
     = '\0';
 }
 

@@ -1,15 +1,15 @@
 
 /*
- * Reads a copy of a xorb to its end, one piece per job, for chores that check
- * the store.
+ * Reads a copy of a xorb to its end, one piece per job, for background jobs
+ * that check the store.
  *
  *     begin (event loop) -> job, XET_AGAIN -> ... -> job, the verdict
  *
- * A copy of the store is compared with the size and the digest of its row.  Old
- * rows have no digest but a chunk list: then the copy is decoded, every chunk
- * is hashed, and the ends of the stored chunks are compared, since terms refer
- * to them.  Copies of peers are decoded too, because nothing that they say is
- * trusted.  The end of a file from a peer node is known when it arrives
+ * A copy of the store is compared with the size and the digest of its row.
+ * Old rows have no digest but a chunk list: then the copy is decoded, every
+ * chunk is hashed, and the ends of the stored chunks are compared, since terms
+ * refer to them.  Copies of peers are decoded too, because nothing that they
+ * say is trusted.  The end of a file from a peer node is known when it arrives
  * (ngx_http_xet_fetch.c).
  *
  * If the file system allows it, reading bypasses the page cache: the data of

@@ -6,15 +6,15 @@
  * The name of a copy is used once.  In a folder a link ensures that.  Many
  * object stores replace existing objects, whatever the request says, and two
  * uploads can't both check first.  So the database hands out tags in blocks,
- * and each block once (xet.tags_take()): a worker has its blocks to itself, and
- * uploads need not know of each other.
+ * and each block once (xet.tags_take()): a worker has its blocks to itself,
+ * and uploads need not know of each other.
  *
  * A worker holds at most four blocks, and uses them in the order of arrival.
  * The first upload requests the first block and waits for it
  * (ngx_http_xet_tags.c).  Later ones make the event loop request another block
- * if there is room (ngx_http_xet_query_tags.c), so that hundreds of uploads may
- * arrive before PostgreSQL answers.  If PostgreSQL is away no upload can be
- * acknowledged, and an upload without a tag gets 503.  Unused tags are lost
+ * if there is room (ngx_http_xet_query_tags.c), so that hundreds of uploads
+ * may arrive before PostgreSQL answers.  If PostgreSQL is away no upload can
+ * be acknowledged, and an upload without a tag gets 503.  Unused tags are lost
  * when a worker exits.
  *
  * Threads draw and the event loop adds, hence the lock.

@@ -2,13 +2,14 @@
 /*
  * Receives request bodies and passes them to jobs while they arrive.
  *
- * The body is read unbuffered.  nginx's request body filter chain delivers each
- * buffer from the socket.  The filter moves what fits into the job buffer that
- * is being filled; the rest stays in r->request_body->bufs, and the pump moves
- * it when there is room.  While both job buffers are full nothing is consumed,
- * nginx's buffer stays busy and the socket is not read, so TCP or the stream's
- * window stops the client.  If one read fills the whole of nginx's buffer, the
- * buffer is not copied but exchanged with an empty job buffer.
+ * The body is read unbuffered.  nginx's request body filter chain delivers
+ * each buffer from the socket.  The filter moves what fits into the job buffer
+ * that is being filled; the rest stays in r->request_body->bufs, and the pump
+ * moves it when there is room.  While both job buffers are full nothing is
+ * consumed, nginx's buffer stays busy and the socket is not read, so TCP or
+ * the stream's window stops the client.  If one read fills the whole of
+ * nginx's buffer, the buffer is not copied but exchanged with an empty job
+ * buffer.
  *
  * The pump is the state machine.  It runs in the event loop whenever data or
  * the end of a job allows progress.  It moves waiting bytes, posts the filled
@@ -25,26 +26,26 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_pieces.h"
+#include "ngx_http_xet_double_buffer.h"
 #include "ngx_http_xet_upload.h"
 
 
 struct ngx_http_xet_body_s {
-    ngx_http_request_t         *request;
+    ngx_http_request_t           *request;
 
-    ngx_http_xet_body_wait_pt   wait;
-    ngx_http_xet_body_done_pt   done;
-    void                       *data;
+    ngx_http_xet_body_wait_pt     wait;
+    ngx_http_xet_body_done_pt     done;
+    void                         *data;
 
-    ngx_http_xet_pieces_t       pieces;        /* pieces.job is being fed */
+    ngx_http_xet_double_buffer_t  pieces;      /* pieces.job is being fed */
 
-    xet_status_t                status;        /* first error */
-    uint64_t                    received;      /* bytes, dropped ones, too */
+    xet_status_t                  status;      /* first error */
+    uint64_t                      received;    /* bytes, dropped ones, too */
 
-    unsigned                    eof:1;         /* the last byte is buffered */
-    unsigned                    paused:1;      /* the wait handler works */
-    unsigned                    finished:1;
-    unsigned                    counted:1;     /* as an upload in flight */
+    unsigned                      eof:1;       /* the last byte is buffered */
+    unsigned                      paused:1;    /* the wait handler works */
+    unsigned                      finished:1;
+    unsigned                      counted:1;   /* as an upload in flight */
 };
 
 
@@ -370,7 +371,7 @@ ngx_http_xet_body_take(ngx_http_xet_body_t *body)
             rc = ngx_http_xet_body_swap(body, in);
 
         } else {
-            rc = ngx_http_xet_pieces_copy(r, &body->pieces, &in->pos,
+            rc = ngx_http_xet_double_buffer_copy(r, &body->pieces, &in->pos,
                                           in->last);
         }
 
@@ -418,15 +419,15 @@ ngx_http_xet_body_whole(ngx_http_xet_body_t *body, ngx_chain_t *cl)
         return 0;
     }
 
-    b = ngx_http_xet_pieces_buf(r, &body->pieces);
+    b = ngx_http_xet_double_buffer_buf(r, &body->pieces);
 
     return b && own->end - own->start == b->end - b->start;
 }
 
 
 /*
- * Exchanges nginx's buffer and the empty job buffer.  NGX_AGAIN: the job buffer
- * is not empty, and has to go to a thread first.
+ * Exchanges nginx's buffer and the empty job buffer.  NGX_AGAIN: the job
+ * buffer is not empty, and has to go to a thread first.
  */
 
 static ngx_int_t
@@ -474,14 +475,14 @@ ngx_http_xet_body_busy(ngx_http_xet_body_t *body)
 static ngx_uint_t
 ngx_http_xet_body_full(ngx_http_xet_body_t *body)
 {
-    return ngx_http_xet_pieces_full(&body->pieces)
+    return ngx_http_xet_double_buffer_full(&body->pieces)
            || body->request->request_body->bufs;
 }
 
 
 /*
- * Posts the paused piece, or else the buffer being filled, if it is full or the
- * last one.  NGX_OK also if there is nothing to post.
+ * Posts the paused piece, or else the buffer being filled, if it is full or
+ * the last one.  NGX_OK also if there is nothing to post.
  */
 
 static ngx_int_t
@@ -497,11 +498,13 @@ ngx_http_xet_body_post(ngx_http_xet_body_t *body)
             return NGX_OK;
         }
 
-        if (ngx_http_xet_pieces_buf(body->request, &body->pieces) == NULL) {
+        if (ngx_http_xet_double_buffer_buf(body->request, &body->pieces) ==
+            NULL)
+        {
             return NGX_ERROR;
         }
 
-        ngx_http_xet_pieces_next(&body->pieces, body->eof);
+        ngx_http_xet_double_buffer_next(&body->pieces, body->eof);
 
         ngx_log_debug2(NGX_LOG_DEBUG_HTTP, body->request->connection->log, 0,
                        "xet body: a piece of %uz, last:%ui",
@@ -509,7 +512,7 @@ ngx_http_xet_body_post(ngx_http_xet_body_t *body)
                        body->pieces.last);
     }
 
-    return ngx_http_xet_task_post(body->request, ngx_http_xet_pieces_job,
+    return ngx_http_xet_task_post(body->request, ngx_http_xet_double_buffer_job,
                                   ngx_http_xet_body_job_done, &body->pieces);
 }
 
@@ -535,7 +538,7 @@ ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data)
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                    "xet body: the piece is fed, status:%d", (int) status);
 
-    ngx_http_xet_pieces_done(&body->pieces);
+    ngx_http_xet_double_buffer_done(&body->pieces);
 
     if (body->status == XET_OK) {
         body->status = status;

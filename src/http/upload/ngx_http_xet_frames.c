@@ -9,7 +9,8 @@
  * on time, not on the work.  A client that does not read gets no new frames
  * until it does, so no memory accumulates.
  *
- * Lives in the event loop; the owner keeps the structure in the request's pool.
+ * Lives in the event loop; the owner keeps the structure in the request's
+ * pool.
  */
 
 #include "ngx_http_xet.h"

@@ -18,15 +18,16 @@
  *                         file, as for any shard
  *     prove     (query)   the SHA-256, which a shard only claims
  *
- * ask and keep pause the body (ngx_http_xet_upload.h).  The bytes of a xorb are
- * durable before its row is written, and all xorbs have rows before the file is
- * registered.  An interrupted upload leaves xorbs that the next upload of the
- * same content reuses.
+ * ask and keep pause the body (ngx_http_xet_upload.h).  The bytes of a xorb
+ * are durable before its row is written, and all xorbs have rows before the
+ * file is registered.  An interrupted upload leaves xorbs that the next upload
+ * of the same content reuses.
  *
  * Of files in memory only those with many chunks are looked up, and the first
  * chunk of each of these is added to the dedup index.
  *
- * The structure belongs to the thread while a job runs, else to the event loop.
+ * The structure belongs to the thread while a job runs, else to the event
+ * loop.
  */
 
 #include "ngx_http_xet.h"
@@ -386,7 +387,7 @@ ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing)
 static xet_status_t
 ngx_http_xet_ingest_known_job(ngx_http_xet_ingest_t *ing)
 {
-    ngx_uint_t                 i, n, noted;
+    ngx_uint_t                 i, n, recorded;
     xet_status_t               rc;
     xet_xorb_list_t            xorb;
     ngx_http_xet_copy_stat_t  *looks;
@@ -410,7 +411,7 @@ ngx_http_xet_ingest_known_job(ngx_http_xet_ingest_t *ing)
         }
 
         if (rc == XET_OK) {
-            ngx_http_xet_query_chunk_find_row(ing->query, i, &xorb, &noted);
+            ngx_http_xet_query_chunk_find_row(ing->query, i, &xorb, &recorded);
             rc = xet_ingest_known(ing->core, &xorb);
         }
     }
@@ -613,8 +614,8 @@ ngx_http_xet_ingest_check(ngx_http_xet_ingest_t *ing)
 
 /*
  * Commits the complete xorb.  XET_AGAIN: its row comes next.  The first chunk
- * of each xorb is added to the dedup index, eligible or not, so that a repeated
- * upload of the same file finds one xorb after the other.
+ * of each xorb is added to the dedup index, eligible or not, so that a
+ * repeated upload of the same file finds one xorb after the other.
  */
 
 static xet_status_t
@@ -744,7 +745,7 @@ ngx_http_xet_ingest_wait(ngx_http_request_t *r, void *data)
     ngx_http_xet_query_xorb_damaged_tell(&ing->damage);
 
     if (xet_ingest_want(ing->core) == XET_INGEST_XORB) {
-        ngx_http_xet_keep(r, ing->xorb, xet_ingest_xorb(ing->core),
+        ngx_http_xet_xorb_commit(r, ing->xorb, xet_ingest_xorb(ing->core),
                           &ing->eligible, ngx_http_xet_ingest_kept);
         return;
     }

@@ -10,11 +10,12 @@
  *     read      (query)   would so many bytes be accepted now?
  *     looked    an error, or the body is read as usual
  *
- * If the statement fails otherwise, the upload continues.  The length of a xorb
- * is counted without the longest possible footer, since footers are not stored.
+ * If the statement fails otherwise, the upload continues.  The length of a
+ * xorb is counted without the longest possible footer, since footers are not
+ * stored.
  *
- * The status is 413, with which clients give up at once; after a 507 they would
- * retry for minutes.
+ * The status is 413, with which clients give up at once; after a 507 they
+ * would retry for minutes.
  */
 
 #include "ngx_http_xet.h"

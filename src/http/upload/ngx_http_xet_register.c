@@ -2,13 +2,13 @@
 /*
  * Verifies the files of a shard against the store, and commits them.
  *
- * The shard's file section is in a temporary file.  It is read in stretches:
+ * The shard's file section is in a temporary file.  It is read in batches:
  *
- *     collect   (thread)  reads records until the stretch is full
- *     slices    (query)   chunk lists of the stretch's terms
+ *     collect   (thread)  reads records until the batch is full
+ *     slices    (query)   chunk lists of the batch's terms
  *     verify    (thread)  checks lengths, verification hashes, file hashes, and
  *                         the existence of the xorbs' copies, many at a time;
- *                         packs terms into the batch; collects the next stretch
+ *                         packs terms into the batch; collects the next batch
  *     doubts    (query)   before a batch is staged or put: copies that files
  *                         which are already known refer to by other terms
  *     look      (thread)  checks that these copies exist.  A missing one is
@@ -17,16 +17,16 @@
  *     stage     (query)   stores a large batch temporarily
  *     put       (query)   at the end: one transaction for all batches
  *
- * Nothing is visible before the last step.  An earlier error leaves only staged
- * rows, which are dropped.  The structure belongs to the thread while a job
- * runs, else to the event loop.
+ * Nothing is visible before the last step.  An earlier error leaves only
+ * staged rows, which are dropped.  The structure belongs to the thread while a
+ * job runs, else to the event loop.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_access.h"
 #include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query.h"
-#include "ngx_http_xet_stretch.h"
+#include "ngx_http_xet_term_batch.h"
 #include "ngx_http_xet_upload.h"
 
 #include <openssl/rand.h>
@@ -56,35 +56,35 @@ typedef struct {
 
 
 struct ngx_http_xet_register_s {
-    ngx_http_xet_register_pt   handler;
-    ngx_http_xet_progress_pt   progress;
-    ngx_http_xet_query_t      *query;
-    const xet_suite_t         *suite;
+    ngx_http_xet_register_pt    handler;
+    ngx_http_xet_progress_pt    progress;
+    ngx_http_xet_query_t       *query;
+    const xet_suite_t          *suite;
 
-    uint64_t                   verified;       /* terms */
-    uint64_t                   total;
-    uint64_t                   bytes;          /* of the files verified */
+    uint64_t                    verified;      /* terms */
+    uint64_t                    total;
+    uint64_t                    bytes;         /* of the files verified */
 
-    ngx_http_xet_stretch_t    *stretch;
-    xet_shard_verifier_t       verifier;       /* of the open file */
-    ngx_http_xet_batch_t       batch;
-    xet_status_t               status;
-    xet_hash_t                 xorb;           /* of XET_SHARD_XORB */
+    ngx_http_xet_term_batch_t  *term_batch;
+    xet_shard_verifier_t        verifier;      /* of the open file */
+    ngx_http_xet_batch_t        batch;
+    xet_status_t                status;
+    xet_hash_t                  xorb;          /* of XET_SHARD_XORB */
 
-    ngx_http_xet_store_t      *store;
-    ngx_http_xet_damage_t      damage;
-    ngx_http_xet_seen_t        seen[NGX_HTTP_XET_SEEN];
-    ngx_http_xet_copy_stat_t   looks[NGX_HTTP_XET_LOOKS];
-    xet_hash_t                 files[NGX_HTTP_XET_LOOKS];  /* that need them */
-    ngx_uint_t                 nlooks;
-    xet_hash_t                 file;           /* of xorb */
-    uint64_t                   doubt_file;     /* where a stretch begins: */
-    uint64_t                   doubt_xorb;     /* see sql/shards.sql */
+    ngx_http_xet_store_t       *store;
+    ngx_http_xet_damage_t       damage;
+    ngx_http_xet_seen_t         seen[NGX_HTTP_XET_SEEN];
+    ngx_http_xet_copy_stat_t    looks[NGX_HTTP_XET_LOOKS];
+    xet_hash_t                  files[NGX_HTTP_XET_LOOKS];  /* that need them */
+    ngx_uint_t                  nlooks;
+    xet_hash_t                  file;          /* of xorb */
+    uint64_t                    suspect_file;  /* where a batch begins: */
+    uint64_t                    suspect_xorb;  /* see sql/shards.sql */
 
-    unsigned                   named:1;        /* xorb is set */
-    unsigned                   proof:1;
-    unsigned                   doubted:1;      /* doubts were looked at */
-    unsigned                   finished:1;
+    unsigned                    named:1;       /* xorb is set */
+    unsigned                    proof:1;
+    unsigned                    doubted:1;     /* doubts were looked at */
+    unsigned                    finished:1;
 };
 
 
@@ -99,12 +99,12 @@ static void ngx_http_xet_register_collected(ngx_http_request_t *r,
 static void ngx_http_xet_register_missing(ngx_http_request_t *r,
     ngx_int_t rc);
 static void ngx_http_xet_register_count(ngx_http_request_t *r,
-    ngx_http_xet_stretch_t *w);
+    ngx_http_xet_term_batch_t *w);
 static ngx_int_t ngx_http_xet_register_batch(ngx_http_request_t *r,
     ngx_http_xet_register_t *reg);
-static void ngx_http_xet_register_doubts(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_register_suspects(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_register_look_job(void *data, ngx_log_t *log);
-static xet_status_t ngx_http_xet_register_doubts_job(
+static xet_status_t ngx_http_xet_register_suspects_job(
     ngx_http_xet_register_t *reg, ngx_log_t *log);
 static void ngx_http_xet_register_looked(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc);
@@ -176,9 +176,9 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
         return;
     }
 
-    reg->stretch = ngx_http_xet_stretch_create(spool, files_end, proof,
+    reg->term_batch = ngx_http_xet_term_batch_create(spool, files_end, proof,
                                              ngx_cycle->log);
-    if (reg->stretch == NULL) {
+    if (reg->term_batch == NULL) {
         handler(r, NGX_ERROR, XET_NOMEM, 0);
         return;
     }
@@ -209,9 +209,9 @@ ngx_http_xet_register_release(ngx_http_xet_register_t *reg)
     ngx_http_xet_columns_destroy(&reg->batch.columns);
     ngx_http_xet_damage_destroy(&reg->damage);
 
-    if (reg->stretch) {
-        ngx_http_xet_stretch_destroy(reg->stretch);
-        reg->stretch = NULL;
+    if (reg->term_batch) {
+        ngx_http_xet_term_batch_destroy(reg->term_batch);
+        reg->term_batch = NULL;
     }
 }
 
@@ -232,7 +232,7 @@ ngx_http_xet_register_collect_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_register_t *reg = data;
 
-    reg->status = ngx_http_xet_stretch_collect_job(reg->stretch, log);
+    reg->status = ngx_http_xet_term_batch_collect_job(reg->term_batch, log);
 }
 
 
@@ -241,10 +241,10 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_register_t *reg = data;
 
-    ngx_int_t                rc;
-    ngx_http_xet_stretch_t  *w;
+    ngx_int_t                   rc;
+    ngx_http_xet_term_batch_t  *w;
 
-    w = reg->stretch;
+    w = reg->term_batch;
 
     ngx_http_xet_query_release(r);
 
@@ -332,7 +332,7 @@ ngx_http_xet_register_missing(ngx_http_request_t *r, ngx_int_t rc)
  */
 
 static void
-ngx_http_xet_register_count(ngx_http_request_t *r, ngx_http_xet_stretch_t *w)
+ngx_http_xet_register_count(ngx_http_request_t *r, ngx_http_xet_term_batch_t *w)
 {
     ngx_http_xet_ctx_t  *ctx;
 
@@ -352,17 +352,17 @@ ngx_http_xet_register_batch(ngx_http_request_t *r,
     ngx_http_xet_register_t *reg)
 {
     if (!reg->doubted && reg->batch.columns.hashes.n) {
-        return ngx_http_xet_query(r, shard_doubts,
-                                  ngx_http_xet_register_doubts,
+        return ngx_http_xet_query(r, shard_suspects,
+                                  ngx_http_xet_register_suspects,
                                   .hashes = &reg->batch.columns.hashes,
                                   .packed = &reg->batch.columns.packed,
-                                  .from_file = reg->doubt_file,
-                                  .done = reg->doubt_xorb);
+                                  .from_file = reg->suspect_file,
+                                  .done = reg->suspect_xorb);
     }
 
     reg->doubted = 0;
-    reg->doubt_file = 0;
-    reg->doubt_xorb = 0;
+    reg->suspect_file = 0;
+    reg->suspect_xorb = 0;
 
     if (reg->batch.size > NGX_HTTP_XET_BATCH_SIZE) {
         ngx_http_xet_register_progress(r, NGX_HTTP_XET_STAGING);
@@ -384,7 +384,7 @@ ngx_http_xet_register_batch(ngx_http_request_t *r,
 
 
 static void
-ngx_http_xet_register_doubts(ngx_http_request_t *r, ngx_int_t rc)
+ngx_http_xet_register_suspects(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_http_xet_register_t  *reg;
 
@@ -411,10 +411,10 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_register_t *reg = data;
 
-    ngx_int_t                         rc;
-    ngx_uint_t                        i, n;
-    ngx_http_xet_copy_stat_t         *look;
-    ngx_http_xet_shard_doubts_row_t   row;
+    ngx_int_t                          rc;
+    ngx_uint_t                         i, n;
+    ngx_http_xet_copy_stat_t          *look;
+    ngx_http_xet_shard_suspects_row_t  row;
 
     reg->status = XET_OK;
     reg->doubted = 1;
@@ -423,14 +423,14 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
 
     for (i = 0; i < n && reg->status == XET_OK; i++) {
 
-        rc = ngx_http_xet_row_shard_doubts(reg->query->res, i, &row);
+        rc = ngx_http_xet_row_shard_suspects(reg->query->res, i, &row);
 
         if (rc == NGX_OK && row.hash == NULL) {
 
             /* not a copy: the next batch of doubts starts here */
 
-            reg->doubt_file = row.file;
-            reg->doubt_xorb = row.xorb;
+            reg->suspect_file = row.file;
+            reg->suspect_xorb = row.xorb;
             reg->doubted = 0;
             continue;
         }
@@ -447,12 +447,12 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
         look->want = row.stored_size;
 
         if (++reg->nlooks == NGX_HTTP_XET_LOOKS) {
-            reg->status = ngx_http_xet_register_doubts_job(reg, log);
+            reg->status = ngx_http_xet_register_suspects_job(reg, log);
         }
     }
 
     if (reg->status == XET_OK) {
-        reg->status = ngx_http_xet_register_doubts_job(reg, log);
+        reg->status = ngx_http_xet_register_suspects_job(reg, log);
     }
 }
 
@@ -460,7 +460,7 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
 /* A missing copy is recorded, and is not an error. */
 
 static xet_status_t
-ngx_http_xet_register_doubts_job(ngx_http_xet_register_t *reg, ngx_log_t *log)
+ngx_http_xet_register_suspects_job(ngx_http_xet_register_t *reg, ngx_log_t *log)
 {
     ngx_uint_t    i, n;
     xet_status_t  rc;
@@ -591,7 +591,7 @@ ngx_http_xet_register_verify_job(void *data, ngx_log_t *log)
     reg->status = ngx_http_xet_register_verify_steps_job(reg, log);
 
     if (reg->status == XET_OK) {
-        reg->status = ngx_http_xet_stretch_collect_job(reg->stretch, log);
+        reg->status = ngx_http_xet_term_batch_collect_job(reg->term_batch, log);
     }
 }
 
@@ -600,12 +600,12 @@ static xet_status_t
 ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
     ngx_log_t *log)
 {
-    ngx_uint_t               i, term;
-    xet_status_t             rc, looked;
-    ngx_http_xet_step_t     *step;
-    ngx_http_xet_stretch_t  *w;
+    ngx_uint_t                  i, term;
+    xet_status_t                rc, looked;
+    ngx_http_xet_step_t        *step;
+    ngx_http_xet_term_batch_t  *w;
 
-    w = reg->stretch;
+    w = reg->term_batch;
 
     if (w->terms.xorbs.n
         && ngx_http_xet_query_rows(reg->query) != w->terms.xorbs.n)
@@ -839,7 +839,7 @@ ngx_http_xet_register_staged(ngx_http_request_t *r, ngx_int_t rc)
 
     ngx_http_xet_columns_reset(&reg->batch.columns);
 
-    /* the stretch collected meanwhile still waits */
+    /* the batch collected meanwhile still waits */
 
     ngx_http_xet_register_collected(r, reg);
 }

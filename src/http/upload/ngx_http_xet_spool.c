@@ -1,11 +1,11 @@
 
 /*
  * Writes the terms of stored files to a temporary file, as the file section of
- * a shard.  The register service reads it.  The file has the header of a shard,
- * and for each file its header, its segments and its SHA-256.
+ * a shard.  The register service reads it.  The file has the header of a
+ * shard, and for each file its header, its segments and its SHA-256.
  *
- * The number of segments and the hash of a file are known only when the file is
- * closed; then its header is overwritten.
+ * The number of segments and the hash of a file are known only when the file
+ * is closed; then its header is overwritten.
  */
 
 #include "ngx_http_xet_spool.h"

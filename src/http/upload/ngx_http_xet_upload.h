@@ -1,6 +1,7 @@
 
 /*
- * Uploads: request bodies that are read, verified and stored while they arrive.
+ * Uploads: request bodies that are read, verified and stored while they
+ * arrive.
  */
 
 #ifndef _NGX_HTTP_XET_UPLOAD_H_INCLUDED_
@@ -27,14 +28,14 @@ typedef xet_status_t (*ngx_http_xet_body_feed_pt)(void *data, u_char *buf,
 /*
  * Called in the event loop after feed has returned XET_AGAIN.  It gets what
  * feed needs, by a statement or a job of the request, and then calls
- * ngx_http_xet_body_resume(), at once or later.  Then feed is called again with
- * the same piece at the same address.
+ * ngx_http_xet_body_resume(), at once or later.  Then feed is called again
+ * with the same piece at the same address.
  */
 typedef void (*ngx_http_xet_body_wait_pt)(ngx_http_request_t *r, void *data);
 
 /*
- * Called once in the event loop: the whole body was fed (XET_OK), or reading or
- * feeding has failed with status.  Not called if the request has died.
+ * Called once in the event loop: the whole body was fed (XET_OK), or reading
+ * or feeding has failed with status.  Not called if the request has died.
  */
 typedef void (*ngx_http_xet_body_done_pt)(ngx_http_request_t *r, void *data,
     xet_status_t status);
@@ -51,7 +52,8 @@ ngx_int_t ngx_http_xet_body_read(ngx_http_request_t *r,
     ngx_http_xet_body_done_pt done, void *data);
 
 /*
- * Ends a pause: XET_OK feeds the piece again, any other status ends the upload.
+ * Ends a pause: XET_OK feeds the piece again, any other status ends the
+ * upload.
  */
 void ngx_http_xet_body_resume(ngx_http_request_t *r, xet_status_t status);
 
@@ -170,7 +172,7 @@ ngx_int_t ngx_http_xet_body_plain(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_limit_upload(ngx_http_request_t *r);
 
 
-/* ngx_http_xet_keep.c: commits an uploaded xorb to the store. */
+/* ngx_http_xet_xorb_commit.c: commits an uploaded xorb to the store. */
 
 /*
  * Called once, in the event loop.  rc:
@@ -181,24 +183,25 @@ ngx_int_t ngx_http_xet_limit_upload(ngx_http_request_t *r);
  *     NGX_DECLINED  the xorb is not stored, and status is the reason
  *     otherwise     the rc of a query, see ngx_http_xet_query.h
  */
-typedef void (*ngx_http_xet_keep_pt)(ngx_http_request_t *r, ngx_int_t rc,
+typedef void (*ngx_http_xet_xorb_commit_pt)(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new);
 
 
 /*
- * Writes the row of a xorb whose copy is file, durable under its name; eligible
- * are the numbers of the chunks for the dedup index.  file, info and eligible
- * must live until the handler is called; then the file may be reset, or left to
- * the end of the request.  Uses the request's one statement and one job.
+ * Writes the row of a xorb whose copy is file, durable under its name;
+ * eligible are the numbers of the chunks for the dedup index.  file, info and
+ * eligible must live until the handler is called; then the file may be reset,
+ * or left to the end of the request.  Uses the request's one statement and one
+ * job.
  */
-void ngx_http_xet_keep(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
+void ngx_http_xet_xorb_commit(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
-    ngx_http_xet_keep_pt handler);
+    ngx_http_xet_xorb_commit_pt handler);
 
 
 /*
- * ngx_http_xet_register.c: verifies the files of a shard against the store, and
- * commits them.
+ * ngx_http_xet_register.c: verifies the files of a shard against the store,
+ * and commits them.
  */
 
 /*
@@ -234,7 +237,7 @@ typedef void (*ngx_http_xet_progress_pt)(ngx_http_request_t *r,
  * be known without the data, the client must have sent the chunks, or have
  * permission to read them (sql/shards.sql, xet.shard_slices).
  *
- * Memory is bounded by a stretch of terms and a batch of packed terms, whatever
+ * Memory is bounded by a batch of terms and a batch of packed terms, whatever
  * the shard's size.
  */
 void ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
@@ -242,9 +245,9 @@ void ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
     ngx_http_xet_progress_pt progress, ngx_http_xet_register_pt handler);
 
 /*
- * The text of a status that the handler was called with.  If a term refers to a
- * xorb that is not stored here, the text names the file and the xorb, and is in
- * r's pool.
+ * The text of a status that the handler was called with.  If a term refers to
+ * a xorb that is not stored here, the text names the file and the xorb, and is
+ * in r's pool.
  */
 const char *ngx_http_xet_register_text(ngx_http_request_t *r,
     xet_status_t status);
@@ -364,8 +367,9 @@ void ngx_http_xet_frames_put(ngx_http_xet_frames_t *f, const u_char *frame,
 void ngx_http_xet_frames_drop(ngx_http_xet_frames_t *f);
 
 /*
- * Sends the final frame, at most NGX_HTTP_XET_FRAME_MAX bytes, and releases the
- * resources of the request.  Returns what ngx_http_finalize_request() takes.
+ * Sends the final frame, at most NGX_HTTP_XET_FRAME_MAX bytes, and releases
+ * the resources of the request.  Returns what ngx_http_finalize_request()
+ * takes.
  */
 ngx_int_t ngx_http_xet_frames_end(ngx_http_xet_frames_t *f,
     const u_char *frame, size_t len);

@@ -4,15 +4,16 @@
  *
  * In a location that proxies, "xet_verify_body" checks each xorb against the
  * hash of its path, and the structure of each shard.  A request body filter
- * copies the data into two buffers (ngx_http_xet_pieces.h): a job verifies one
- * while the other is filled.  Copied buffers are passed on, to the origin or,
- * with "proxy_request_buffering on", to nginx's buffers.  The buffer that
- * completes the body is held until the whole body is verified.  So an origin
- * never gets a complete request with a bad body: it sees a truncated request or
- * none.
+ * copies the data into two buffers (ngx_http_xet_double_buffer.h): a job
+ * verifies one while the other is filled.  Copied buffers are passed on, to
+ * the origin or, with "proxy_request_buffering on", to nginx's buffers.  The
+ * buffer that completes the body is held until the whole body is verified.  So
+ * an origin never gets a complete request with a bad body: it sees a truncated
+ * request or none.
  *
- * While both buffers are full, arriving data is held, nginx's buffer stays busy
- * and the socket is not read, so TCP or the stream's window stops the client.
+ * While both buffers are full, arriving data is held, nginx's buffer stays
+ * busy and the socket is not read, so TCP or the stream's window stops the
+ * client.
  *
  * States: passing -> passed (the last job is done), or failed.  A failed
  * request is taken from the proxy module, its connection to the origin is
@@ -20,34 +21,34 @@
  * lingers.  With HTTP/2 and HTTP/3 the body is first read to its end and
  * dropped, because clients would see a reset stream.
  *
- * Everything belongs to the event loop, except what a job works on: its buffer,
- * the verifier or the parser, and pieces.status.  The event handlers of the
- * request are those of the proxy module; r->read_event_handler calls the filter
- * again when a job is done.
+ * Everything belongs to the event loop, except what a job works on: its
+ * buffer, the verifier or the parser, and pieces.status.  The event handlers
+ * of the request are those of the proxy module; r->read_event_handler calls
+ * the filter again when a job is done.
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_pieces.h"
+#include "ngx_http_xet_double_buffer.h"
 #include "ngx_http_xet_upload.h"
 
 
 struct ngx_http_xet_verify_s {
-    ngx_http_xet_task_t     task;
+    ngx_http_xet_task_t           task;
 
-    ngx_http_xet_xorb_in_t  xorb;
-    xet_shard_parser_t      parser;
+    ngx_http_xet_xorb_in_t        xorb;
+    xet_shard_parser_t            parser;
 
-    ngx_http_xet_pieces_t   pieces;
+    ngx_http_xet_double_buffer_t  pieces;
 
-    ngx_chain_t            *held;              /* own links, nginx's bufs */
-    size_t                  copied;            /* bytes of the first one */
-    off_t                   received;          /* bytes that came */
-    off_t                   taken;             /* bytes copied */
+    ngx_chain_t                  *held;        /* own links, nginx's bufs */
+    size_t                        copied;      /* bytes of the first one */
+    off_t                         received;    /* bytes that came */
+    off_t                         taken;       /* bytes copied */
 
-    xet_status_t            status;            /* first error */
+    xet_status_t                  status;      /* first error */
 
-    unsigned                last:1;            /* the last buffer came */
-    unsigned                passed:1;
+    unsigned                      last:1;      /* the last buffer came */
+    unsigned                      passed:1;
 };
 
 
@@ -241,7 +242,8 @@ ngx_http_xet_verify_take(ngx_http_request_t *r,
         start = cl->buf->pos + v->copied;
         pos = start;
 
-        rc = ngx_http_xet_pieces_copy(r, &v->pieces, &pos, cl->buf->last);
+        rc = ngx_http_xet_double_buffer_copy(r, &v->pieces, &pos,
+                                             cl->buf->last);
 
         v->copied += pos - start;
         v->taken += pos - start;
@@ -292,20 +294,20 @@ ngx_http_xet_verify_post(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
     last = v->last && v->taken == v->received;
 
     if (v->task.busy || v->pieces.last
-        || (!last && !ngx_http_xet_pieces_full(&v->pieces)))
+        || (!last && !ngx_http_xet_double_buffer_full(&v->pieces)))
     {
         return NGX_DECLINED;
     }
 
-    ngx_http_xet_pieces_next(&v->pieces, last);
+    ngx_http_xet_double_buffer_next(&v->pieces, last);
 
     ngx_log_debug2(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                    "xet verify: a piece of %uz, last:%ui",
                    v->pieces.job->last - v->pieces.job->pos, last);
 
-    return ngx_http_xet_task_post_beside(r, &v->task, ngx_http_xet_pieces_job,
-                                         ngx_http_xet_verify_done,
-                                         &v->pieces);
+    return ngx_http_xet_task_post_beside(r, &v->task,
+                                         ngx_http_xet_double_buffer_job,
+                                         ngx_http_xet_verify_done, &v->pieces);
 }
 
 
@@ -419,7 +421,7 @@ ngx_http_xet_verify_done(ngx_http_request_t *r, void *data)
 
     v = ngx_http_xet_ctx_of(r)->verify;
 
-    ngx_http_xet_pieces_done(&v->pieces);
+    ngx_http_xet_double_buffer_done(&v->pieces);
 
     v->status = v->pieces.status;
     v->passed = (v->pieces.last && v->status == XET_OK);
@@ -472,8 +474,8 @@ ngx_http_xet_verify_refuse(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
     }
 
     /*
-     * nothing reads the buffers that were passed on: they count as consumed, so
-     * that nginx opens the stream's window
+     * nothing reads the buffers that were passed on: they count as consumed,
+     * so that nginx opens the stream's window
      */
 
     for (cl = r->request_body->busy; cl; cl = cl->next) {

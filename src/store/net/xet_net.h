@@ -127,8 +127,8 @@ struct xet_net_request_s {
 
 
 /*
- * Once in a process, before its threads make clients; 0: libcurl can't be used.
- * Each call that returns 1 has an xet_net_exit().
+ * Once in a process, before its threads make clients; 0: libcurl can't be
+ * used. Each call that returns 1 has an xet_net_exit().
  */
 int xet_net_init(void);
 void xet_net_exit(void);

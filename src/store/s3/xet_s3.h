@@ -5,10 +5,11 @@
  * the core signs (src/core/access/xet_sigv4.c) and reads XML
  * (src/core/s3xml).
  *
- * All functions but those that say otherwise wait for the store, and are called
- * in threads; any number of threads may use one client at once.  Transfers run
- * in one thread of the client's own, which drives all its connections and is
- * started with the first request, so that a process may fork before that.
+ * All functions but those that say otherwise wait for the store, and are
+ * called in threads; any number of threads may use one client at once.
+ * Transfers run in one thread of the client's own, which drives all its
+ * connections and is started with the first request, so that a process may
+ * fork before that.
  *
  * What is asked is one address, that of the configuration: no redirect, no
  * proxy of the environment, no other protocol.  Certificates are verified
@@ -17,8 +18,8 @@
  * A request that fails for a reason that may pass (no connection, 5xx, "slow
  * down", a body cut or with a wrong checksum, a clock that is off, credentials
  * that were rotated) is repeated with growing pauses, until the timeout of the
- * configuration.  A store that has not answered any request for a while is left
- * in peace: for a second requests fail at once, then one tries.
+ * configuration.  A store that has not answered any request for a while is
+ * left in peace: for a second requests fail at once, then one tries.
  *
  * Names have no empty parts, no "." or "..", and visible ASCII only.
  */
@@ -76,11 +77,11 @@ typedef struct {
     uint64_t         ms;
     uint64_t         sent;             /* bytes of its body */
     uint64_t         received;         /* of that of the answer */
-} xet_s3_told_t;
+} xet_s3_report_t;
 
 
 /* In any thread. */
-typedef void (*xet_s3_told_pt)(const xet_s3_told_t *told);
+typedef void (*xet_s3_report_pt)(const xet_s3_report_t *report);
 
 
 /*
@@ -98,7 +99,7 @@ typedef struct {
     uint32_t     timeout;              /* ms, of a request with its repeats */
     uint32_t     connections;          /* at once, more wait */
     uint32_t     part;                 /* bytes of a part of an upload */
-    xet_s3_told_pt  told;              /* of each request, or NULL */
+    xet_s3_report_pt  report;          /* of each request, or NULL */
     unsigned     path_style:1;         /* bucket in the path */
     unsigned     conditional:1;        /* If-None-Match works on PUT */
 } xet_s3_conf_t;
@@ -199,8 +200,8 @@ xet_s3_rc_t xet_s3_head(xet_s3_t *s3, const char *name,
     xet_s3_object_t *object, xet_s3_error_t *error);
 
 /*
- * A small object.  only_new: XET_S3_EXISTS where there is one of that name (and
- * where the store knows no such condition, by asking before).
+ * A small object.  only_new: XET_S3_EXISTS where there is one of that name
+ * (and where the store knows no such condition, by asking before).
  */
 xet_s3_rc_t xet_s3_put_small(xet_s3_t *s3, const char *name,
     const unsigned char *data, size_t len, int only_new,
@@ -236,8 +237,9 @@ xet_s3_rc_t xet_s3_copy(xet_s3_t *s3, const char *from, const char *to,
 
 
 /*
- * Lists up to max names, in order, of those that begin with the prefix and come
- * behind after ("": from the first).  *n is less than max at the end only.
+ * Lists up to max names, in order, of those that begin with the prefix and
+ * come behind after ("": from the first).  *n is less than max at the end
+ * only.
  * *now, where not NULL, is the store's clock.  Names that others have put there
  * are listed too, but for those of XET_S3_NAME_MAX bytes and more; the other
  * functions may refuse them (XET_S3_CONF).
@@ -262,8 +264,8 @@ xet_s3_rc_t xet_s3_sweep(xet_s3_t *s3, const char *prefix, uint64_t age,
  *            -> (hash, ready)* -> destroy          nothing becomes an object
  *
  * Nothing is sent before there is a whole part; a file that is smaller goes in
- * one request, at the end.  Parts go out while the file grows, and the last one
- * with finish only: what is destroyed before that never becomes an object.
+ * one request, at the end.  Parts go out while the file grows, and the last
+ * one with finish only: what is destroyed before that never becomes an object.
  * Each request has the SHA-256 of its bytes under its signature, so that the
  * store refuses others, and what the store says that it has got is compared
  * with what was sent, where it says so.
@@ -274,8 +276,8 @@ xet_s3_upload_t *xet_s3_upload_create(xet_s3_t *s3, const char *name);
 
 /*
  * The bytes of the file behind those that were hashed, from memory: what is
- * hashed while the processor has it in its cache needs no reading.  Whoever has
- * told of others by ready, or of none, needs not call this.  XET_S3_LOCAL.
+ * hashed while the processor has it in its cache needs no reading.  Whoever
+ * has told of others by ready, or of none, needs not call this.  XET_S3_LOCAL.
  */
 xet_s3_rc_t xet_s3_upload_hash(xet_s3_upload_t *upload,
     const unsigned char *data, size_t len, xet_s3_error_t *error);
@@ -298,8 +300,8 @@ xet_s3_rc_t xet_s3_upload_ready(xet_s3_upload_t *upload, int fd,
  * the store has acknowledged.  Parts that failed are sent again.
  *
  * XET_S3_OK: the store has the object, with size bytes.  XET_S3_EXISTS, with
- * only_new: there is another object of the name.  After any other result it may
- * be there or not, and nobody knows.
+ * only_new: there is another object of the name.  After any other result it
+ * may be there or not, and nobody knows.
  */
 xet_s3_rc_t xet_s3_upload_finish(xet_s3_upload_t *upload, const char *name,
     int fd, uint64_t size, int only_new, xet_s3_error_t *error);

@@ -117,8 +117,8 @@ xet_s3_rc_t xet_s3_credentials_load(xet_s3_credentials_t *c,
 
 /*
  * A store has denied a request that was signed with keys of the generation:
- * whether there are others now.  The file is read again, at most once a second,
- * for which this waits, but not past deadline.
+ * whether there are others now.  The file is read again, at most once a
+ * second, for which this waits, but not past deadline.
  */
 int xet_s3_credentials_renew(xet_s3_credentials_t *c, unsigned generation,
     uint64_t deadline);
@@ -182,8 +182,8 @@ void xet_s3_transfers_stop(xet_s3_transfers_t *ts);
 int xet_s3_transfers_stopped(xet_s3_transfers_t *ts);
 
 /*
- * 0: it was not taken, there is no thread; done won't be called then.  All that
- * is said to have come is to be zero.
+ * 0: it was not taken, there is no thread; done won't be called then.  All
+ * that is said to have come is to be zero.
  */
 int xet_s3_transfers_post(xet_s3_transfers_t *ts, xet_s3_transfer_t *t);
 
@@ -191,10 +191,11 @@ int xet_s3_transfers_post(xet_s3_transfers_t *ts, xet_s3_transfer_t *t);
 uint32_t xet_s3_transfers_busy(xet_s3_transfers_t *ts);
 
 
-/* xet_s3_told.c: tells who counts, where somebody does. */
+/* xet_s3_report.c: tells who counts, where somebody does. */
 
-void xet_s3_told_transfer(xet_s3_told_pt told, const xet_s3_transfer_t *t);
-void xet_s3_told_withheld(xet_s3_told_pt told, const char *method);
+void xet_s3_report_transfer(xet_s3_report_pt report, const xet_s3_transfer_t
+    *t);
+void xet_s3_report_withheld(xet_s3_report_pt report, const char *method);
 
 
 /* The client. */

@@ -3,10 +3,10 @@
  * A store that does not answer is left in peace.
  *
  * It is silent from the first attempt that got no answer on, until any other
- * gets one, whatever it says.  When a request gives up, and in its time nothing
- * was heard of the store by others, one attempt a second is let through, and
- * all else fails at once: nobody's threads wait for it, and it is not buried in
- * requests when it comes back.
+ * gets one, whatever it says.  When a request gives up, and in its time
+ * nothing was heard of the store by others, one attempt a second is let
+ * through, and all else fails at once: nobody's threads wait for it, and it is
+ * not buried in requests when it comes back.
  */
 
 #include "xet_s3_base.h"

@@ -6,8 +6,8 @@
  *
  * At most half of the connections are taken, so that who reads meanwhile need
  * not wait behind all of them.  What fails is sent again by who waits for the
- * whole, one after the other, in what is left of its own time; when that fails,
- * too, nothing more is begun, and what is under way is waited for.
+ * whole, one after the other, in what is left of its own time; when that
+ * fails, too, nothing more is begun, and what is under way is waited for.
  *
  * A store that is being left in peace is asked for the first one alone.
  */

@@ -388,8 +388,8 @@ xet_s3_delete(xet_s3_t *s3, const char *name, xet_s3_error_t *error)
 
 
 /*
- * Few stores know a condition for a copy, and those that don't either ignore it
- * or refuse the request, so it is asked before in any case.
+ * Few stores know a condition for a copy, and those that don't either ignore
+ * it or refuse the request, so it is asked before in any case.
  */
 
 xet_s3_rc_t

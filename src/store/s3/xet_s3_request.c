@@ -1,7 +1,7 @@
 
 /*
- * A request: signed, sent, its answer understood, and sent again where that may
- * help, until the timeout.
+ * A request: signed, sent, its answer understood, and sent again where that
+ * may help, until the timeout.
  *
  * Pauses grow from 50 ms to 2 s, each between half of that and all of it, by
  * chance, so that many that were refused together don't come back together.  A
@@ -240,7 +240,7 @@ static xet_s3_rc_t
 xet_s3_request_peace(xet_s3_request_t *r, uint64_t silent,
     xet_s3_error_t *error)
 {
-    xet_s3_told_withheld(r->s3->conf->told, r->method);
+    xet_s3_report_withheld(r->s3->conf->report, r->method);
 
     return xet_s3_error(error, XET_S3_AWAY, 0,
                         "S3 %s of \"%.64s\" was not sent: %.64s has not "

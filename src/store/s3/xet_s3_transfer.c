@@ -42,7 +42,7 @@ struct xet_s3_transfers_s {
     xet_s3_transfer_t    *running;     /* of the thread alone */
     uint32_t              n;           /* of them; others may read it */
 
-    xet_s3_told_pt        told;
+    xet_s3_report_pt      report;
     xet_net_conf_t        conf;
     uint32_t              timeout;
 };
@@ -73,7 +73,7 @@ xet_s3_transfers_create(const xet_s3_conf_t *conf)
     }
 
     ts->last = &ts->first;
-    ts->told = conf->told;
+    ts->report = conf->report;
     ts->timeout = conf->timeout;
 
     ts->conf.agent = "ngx_http_xet_module/" XET_VERSION;
@@ -237,7 +237,7 @@ xet_s3_transfers_run(void *data)
             t = failed;
             failed = t->next;
 
-            xet_s3_told_transfer(ts->told, t);
+            xet_s3_report_transfer(ts->report, t);
             t->done(t);
         }
 
@@ -422,7 +422,7 @@ xet_s3_transfer_ended(xet_net_request_t *r)
     xet_s3_transfer_values(t);
     xet_net_close(r);
 
-    xet_s3_told_transfer(ts->told, t);
+    xet_s3_report_transfer(ts->report, t);
     t->done(t);
 }
 

@@ -1,6 +1,7 @@
 
 /*
- * Where the objects are: "s3://bucket/prefix", and the endpoint that serves it.
+ * Where the objects are: "s3://bucket/prefix", and the endpoint that serves
+ * it.
  *
  * A name is refused that a proxy or a server could take for another one: with
  * empty parts, with "." or "..", with bytes that are no visible ASCII.

@@ -1,7 +1,8 @@
 
 /*
  * What an answer means.  The code that the store gives counts first, since
- * stores agree on codes more than on statuses; where it gives none, the status.
+ * stores agree on codes more than on statuses; where it gives none, the
+ * status.
  *
  * A 404 without a code is no proof that there is no such object: a proxy, or
  * another server at the address, says the same.

@@ -49,7 +49,7 @@ static xet_status_t xet_cbor_item(xet_cbor_t *c, xet_cbor_item_t *item,
 static xet_status_t xet_cbor_break(xet_cbor_t *c, xet_cbor_item_t *item);
 static void xet_cbor_end(xet_cbor_t *c, xet_cbor_item_t *item);
 static xet_status_t xet_cbor_tag(xet_cbor_t *c, uint64_t tag);
-static void xet_cbor_place(xet_cbor_t *c, xet_cbor_item_t *item);
+static void xet_cbor_slot(xet_cbor_t *c, xet_cbor_item_t *item);
 static xet_status_t xet_cbor_container(xet_cbor_t *c, xet_cbor_item_t *item);
 static xet_status_t xet_cbor_string(xet_cbor_t *c, xet_cbor_item_t *item);
 static xet_status_t xet_cbor_data(xet_cbor_t *c, xet_cbor_item_t *item);
@@ -294,7 +294,7 @@ xet_cbor_item(xet_cbor_t *c, xet_cbor_item_t *item, const uint8_t *head,
         return xet_cbor_tag(c, value);
     }
 
-    xet_cbor_place(c, item);
+    xet_cbor_slot(c, item);
 
     switch (item->kind) {
 
@@ -373,7 +373,7 @@ xet_cbor_tag(xet_cbor_t *c, uint64_t tag)
  */
 
 static void
-xet_cbor_place(xet_cbor_t *c, xet_cbor_item_t *item)
+xet_cbor_slot(xet_cbor_t *c, xet_cbor_item_t *item)
 {
     xet_cbor_frame_t  *frame;
 
@@ -587,7 +587,7 @@ xet_cbor_else(xet_cbor_t *c, xet_cbor_item_t *item, unsigned info)
         return XET_ZT_MANIFEST;
     }
 
-    xet_cbor_place(c, item);
+    xet_cbor_slot(c, item);
 
     c->done = (c->depth == 0);
 

@@ -132,8 +132,8 @@ void xet_cbor_feed(xet_cbor_t *c, const uint8_t *data, size_t len);
 /*
  * XET_OK with *item; XET_AGAIN when the piece is used up; XET_DONE when the
  * outermost item and the input end together; XET_ZT_MANIFEST when the input is
- * malformed or cut off; XET_ZT_TRAILING; XET_ZT_ORDER when a head or a float is
- * not the shortest; XET_ZT_NESTING; XET_ZT_UTF8.  An error stays, and
+ * malformed or cut off; XET_ZT_TRAILING; XET_ZT_ORDER when a head or a float
+ * is not the shortest; XET_ZT_NESTING; XET_ZT_UTF8.  An error stays, and
  * c->head_pos is the place of the head where it was found.
  */
 xet_status_t xet_cbor_next(xet_cbor_t *c, xet_cbor_item_t *item);
@@ -322,13 +322,13 @@ xet_zt_manifest_t *xet_zt_manifest_create(const xet_zt_manifest_conf_t *conf);
 void xet_zt_manifest_destroy(xet_zt_manifest_t *m);
 
 /*
- * Takes the next bytes.  XET_AGAIN; XET_DONE at the end, or where a handler has
- * stopped; or an error, which stays: XET_ZT_MANIFEST, XET_ZT_TRAILING,
- * XET_ZT_NESTING, XET_ZT_UTF8, XET_ZT_DUPLICATE, XET_ZT_ORDER,
- * XET_ZT_MISSING, XET_ZT_VERSION, XET_ZT_OBJECTS, XET_ZT_COMPONENTS,
- * XET_ZT_KEYS, XET_ZT_NAME_LEN, XET_ZT_NAME, XET_ZT_SHARD_NAME, XET_NOMEM.
- * A parser that begins at a position does not check again all that the whole
- * manifest has passed once.
+ * Takes the next bytes.  XET_AGAIN; XET_DONE at the end, or where a handler
+ * has stopped; or an error, which stays: XET_ZT_MANIFEST, XET_ZT_TRAILING,
+ * XET_ZT_NESTING, XET_ZT_UTF8, XET_ZT_DUPLICATE, XET_ZT_ORDER, XET_ZT_MISSING,
+ * XET_ZT_VERSION, XET_ZT_OBJECTS, XET_ZT_COMPONENTS, XET_ZT_KEYS,
+ * XET_ZT_NAME_LEN, XET_ZT_NAME, XET_ZT_SHARD_NAME, XET_NOMEM. A parser that
+ * begins at a position does not check again all that the whole manifest has
+ * passed once.
  */
 xet_status_t xet_zt_manifest_feed(xet_zt_manifest_t *m, const uint8_t *data,
     size_t len);
@@ -423,27 +423,27 @@ typedef struct {
 /* What marks need besides xet_zt_info_t; zeroed before the first object. */
 
 typedef struct {
-    xet_zt_mark_name_t  *names;        /* XET_ZT_MARKS; NULL: no order */
+    xet_zt_mark_name_t  *names;        /* XET_ZT_INDEX; NULL: no order */
     uint8_t             *last;         /* the name of the object before */
     size_t               last_len;
-} xet_zt_marks_t;
+} xet_zt_index_t;
 
 
 /*
- * Adds the next object, whose name has name_max bytes at most, to the marks and
- * the order in info.  XET_OK, XET_NOMEM.
+ * Adds the next object, whose name has name_max bytes at most, to the marks
+ * and the order in info.  XET_OK, XET_NOMEM.
  */
-xet_status_t xet_zt_marks_add(xet_zt_marks_t *m, xet_zt_info_t *info,
+xet_status_t xet_zt_index_add(xet_zt_index_t *m, xet_zt_info_t *info,
     const xet_zt_object_t *o, size_t name_max);
 
 /* No object follows: releases the last name, and unordered names of marks. */
-void xet_zt_marks_end(xet_zt_marks_t *m, const xet_zt_info_t *info);
+void xet_zt_index_end(xet_zt_index_t *m, const xet_zt_info_t *info);
 
-void xet_zt_marks_destroy(xet_zt_marks_t *m);
+void xet_zt_index_destroy(xet_zt_index_t *m);
 
 /*
- * Compares two names in an order, XET_ZT_ORDER_*: less than 0, 0, or more where
- * a comes before b, is b, or comes behind b.
+ * Compares two names in an order, XET_ZT_ORDER_*: less than 0, 0, or more
+ * where a comes before b, is b, or comes behind b.
  */
 int xet_zt_order(unsigned order, const xet_zt_text_t *a,
     const xet_zt_text_t *b);
@@ -480,7 +480,7 @@ struct xet_zt_s {
 
     xet_zt_text_t       attributes;
 
-    xet_zt_marks_t      marks;
+    xet_zt_index_t      index;
 };
 
 
@@ -567,8 +567,8 @@ typedef struct xet_zt_sparse_s  xet_zt_sparse_t;
 
 
 /*
- * memory: bytes that comparing elements with each other, which only container 2
- * demands, may take.  NULL when out of memory.
+ * memory: bytes that comparing elements with each other, which only container
+ * 2 demands, may take.  NULL when out of memory.
  */
 xet_zt_sparse_t *xet_zt_sparse_create(size_t memory);
 void xet_zt_sparse_destroy(xet_zt_sparse_t *s);

@@ -13,11 +13,12 @@
  * format, the rules and the file's size, and end with a hash of all bytes
  * before the hash, so damage is noticed.  Forged bytes with a right hash still
  * have to pass the checks of numbers here: marks lie inside the manifest and
- * ascend, and what a walk reads from a mark is parsed like any untrusted input.
+ * ascend, and what a walk reads from a mark is parsed like any untrusted
+ * input.
  *
- * A verdict other than XET_OK is kept by its code in JSON, since the numbers of
- * statuses change with versions; the status of a report by its place in a table
- * of their own, which only grows at its end.
+ * A verdict other than XET_OK is kept by its code in JSON, since the numbers
+ * of statuses change with versions; the status of a report by its place in a
+ * table of their own, which only grows at its end.
  */
 
 
@@ -50,7 +51,7 @@ static int xet_zt_saved_head(xet_zt_saved_t *s, xet_zt_t *zt);
 static xet_status_t xet_zt_load(xet_zt_t *zt, xet_zt_saved_t *s);
 static xet_status_t xet_zt_load_verdict(xet_zt_t *zt, xet_zt_saved_t *s);
 static void xet_zt_saved_info(xet_zt_saved_t *s, xet_zt_info_t *info);
-static void xet_zt_saved_marks(xet_zt_saved_t *s, xet_zt_t *zt);
+static void xet_zt_saved_index(xet_zt_saved_t *s, xet_zt_t *zt);
 static void xet_zt_saved_overlaps(xet_zt_saved_t *s, xet_zt_t *zt);
 static int xet_zt_load_sane(const xet_zt_info_t *info);
 static xet_status_t xet_zt_load_attributes(xet_zt_t *zt, uint64_t hash,
@@ -115,7 +116,7 @@ xet_zt_save(const xet_zt_t *zt, xet_status_t status, xet_buf_t *b)
 
     copy = *zt;
 
-    if (zt->marks.names == NULL) {
+    if (zt->index.names == NULL) {
         copy.info.order = 0;
     }
 
@@ -128,7 +129,7 @@ xet_zt_save(const xet_zt_t *zt, xet_status_t status, xet_buf_t *b)
 
     if (status == XET_OK) {
         xet_zt_saved_info(&s, &copy.info);
-        xet_zt_saved_marks(&s, &copy);
+        xet_zt_saved_index(&s, &copy);
         xet_zt_saved_overlaps(&s, &copy);
 
         (void) xet_zt_saved_u64(&s, zt->attributes.data
@@ -243,18 +244,18 @@ xet_zt_load(xet_zt_t *zt, xet_zt_saved_t *s)
         return s->failed ? XET_ZT_STALE : rc;
     }
 
-    zt->marks.names = calloc(XET_ZT_MARKS, sizeof(xet_zt_mark_name_t));
-    if (zt->marks.names == NULL) {
+    zt->index.names = calloc(XET_ZT_INDEX, sizeof(xet_zt_mark_name_t));
+    if (zt->index.names == NULL) {
         return XET_NOMEM;
     }
 
     xet_zt_saved_info(s, &zt->info);
-    xet_zt_saved_marks(s, zt);
+    xet_zt_saved_index(s, zt);
     xet_zt_saved_overlaps(s, zt);
 
     if (zt->info.order == 0) {
-        free(zt->marks.names);
-        zt->marks.names = NULL;
+        free(zt->index.names);
+        zt->index.names = NULL;
     }
 
     return (s->failed || !xet_zt_load_sane(&zt->info)) ? XET_ZT_STALE
@@ -335,7 +336,7 @@ xet_zt_saved_info(xet_zt_saved_t *s, xet_zt_info_t *info)
 /* The marks, and their names if names are in order. */
 
 static void
-xet_zt_saved_marks(xet_zt_saved_t *s, xet_zt_t *zt)
+xet_zt_saved_index(xet_zt_saved_t *s, xet_zt_t *zt)
 {
     unsigned             i;
     uint64_t             n;
@@ -345,26 +346,26 @@ xet_zt_saved_marks(xet_zt_saved_t *s, xet_zt_t *zt)
     info = &zt->info;
 
     info->stride = xet_zt_saved_u64(s, info->stride);
-    n = xet_zt_saved_u64(s, info->marks_n);
+    n = xet_zt_saved_u64(s, info->index_n);
     info->order = xet_zt_saved_u8(s, info->order);
 
-    if (s->failed || n > XET_ZT_MARKS
+    if (s->failed || n > XET_ZT_INDEX
         || info->order > (XET_ZT_ORDER_BYTES|XET_ZT_ORDER_LENGTH))
     {
         s->failed = 1;
         return;
     }
 
-    info->marks_n = (unsigned) n;
+    info->index_n = (unsigned) n;
 
-    for (i = 0; i < info->marks_n; i++) {
-        info->marks[i] = xet_zt_saved_u64(s, info->marks[i]);
+    for (i = 0; i < info->index_n; i++) {
+        info->index[i] = xet_zt_saved_u64(s, info->index[i]);
 
         if (info->order == 0) {
             continue;
         }
 
-        name = &zt->marks.names[i];
+        name = &zt->index.names[i];
         name->len = (uint8_t) xet_zt_saved_u8(s, name->len);
 
         if (name->len > XET_ZT_MARK_NAME) {
@@ -427,16 +428,16 @@ xet_zt_load_sane(const xet_zt_info_t *info)
         || ends->data_end > info->size
         || info->objects_end > ends->manifest_length
         || info->stride == 0
-        || (info->count != 0) != (info->marks_n != 0)
+        || (info->count != 0) != (info->index_n != 0)
         || (info->count
-            && (info->count - 1) / info->stride != info->marks_n - 1))
+            && (info->count - 1) / info->stride != info->index_n - 1))
     {
         return 0;
     }
 
-    for (i = 0; i < info->marks_n; i++) {
-        if (info->marks[i] >= info->objects_end
-            || (i && info->marks[i] <= info->marks[i - 1]))
+    for (i = 0; i < info->index_n; i++) {
+        if (info->index[i] >= info->objects_end
+            || (i && info->index[i] <= info->index[i - 1]))
         {
             return 0;
         }

@@ -26,8 +26,8 @@
  *
  * Stored frames can be sent as they are to a client that decodes them itself,
  * if no window is larger than a client must expect.  The window is in the head
- * of each frame, and the next head is found by walking over the blocks between,
- * whose content is not looked at: it may still fail to decode.
+ * of each frame, and the next head is found by walking over the blocks
+ * between, whose content is not looked at: it may still fail to decode.
  */
 
 

@@ -4,7 +4,7 @@
  *
  * Purpose:    the verdict on a file; and what the pages of a listing need to
  *             begin at any object: every stride-th object is marked with its
- *             place in the manifest, at most XET_ZT_MARKS of them, and with
+ *             place in the manifest, at most XET_ZT_INDEX of them, and with
  *             its name where names are in some order.
  * States:     the start of the file, its end, the manifest, done or failed.
  *             The verdict stays.
@@ -110,7 +110,7 @@ xet_zt_destroy(xet_zt_t *zt)
 
     xet_zt_manifest_destroy(zt->manifest);
     (void) XXH3_freeState(zt->hash);
-    xet_zt_marks_destroy(&zt->marks);
+    xet_zt_index_destroy(&zt->index);
 
     free(zt->shards.items);
     free(zt->extents.items);
@@ -194,7 +194,7 @@ xet_zt_feed(xet_zt_t *zt, const uint8_t *data, size_t len)
         xet_zt_manifest_destroy(zt->manifest);
         (void) XXH3_freeState(zt->hash);
         free(zt->shards.items);
-        xet_zt_marks_end(&zt->marks, &zt->info);
+        xet_zt_index_end(&zt->index, &zt->info);
         zt->manifest = NULL;
         zt->hash = NULL;
         zt->shards.items = NULL;
@@ -481,7 +481,7 @@ xet_zt_object(void *ctx, xet_zt_object_t *o)
 
     zt = ctx;
 
-    rc = xet_zt_marks_add(&zt->marks, &zt->info, o, zt->limits.name);
+    rc = xet_zt_index_add(&zt->index, &zt->info, o, zt->limits.name);
 
     if (rc != XET_OK) {
         return rc;

@@ -14,9 +14,9 @@
  * longer one as 16 bytes of its BLAKE3 hash, with a mark in byte 15.  When the
  * map ends its keys are sorted and neighbours compared.  A million objects
  * take 16 MB.  Two names of one hash, which take some 2^63 tries to find, only
- * make a file that is refused; so the hash needs no secret key.  Only keys that
- * are text are compared: maps that are not interpreted may have other keys, but
- * nothing is looked up by them.
+ * make a file that is refused; so the hash needs no secret key.  Only keys
+ * that are text are compared: maps that are not interpreted may have other
+ * keys, but nothing is looked up by them.
  *
  * Container 2: keys are compared as they would be encoded, by type, length
  * and bytes (RFC 8949, section 4.2.1); the heads of keys are stored at full

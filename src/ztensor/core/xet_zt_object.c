@@ -27,11 +27,11 @@
  * floats; container 2 has them in that form only, and bool too is a logical
  * type there.
  *
- * Formats: lengths are those of the decoded bytes, where they are known: always
- * for raw components, for others by declaration, or because they follow from
- * the shape or from another component.  A component whose type is not known has
- * no rule that could be checked.  The content of indices is looked at when data
- * is verified (xet_zt_sparse.c).
+ * Formats: lengths are those of the decoded bytes, where they are known:
+ * always for raw components, for others by declaration, or because they follow
+ * from the shape or from another component.  A component whose type is not
+ * known has no rule that could be checked.  The content of indices is looked
+ * at when data is verified (xet_zt_sparse.c).
  */
 
 

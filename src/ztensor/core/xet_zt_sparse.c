@@ -14,12 +14,12 @@
  * Threads:    one at a time.
  *
  * A component may be larger than memory, so its bytes are seen once and in
- * their order.  Indices may descend only where a row begins.  Where the indices
- * come first, their descents are marked, one bit an index, and the row pointers
- * clear marks; where the row pointers come first, they set marks, in which
- * descents are looked up.  Coordinates come dimension by dimension: the number
- * of each element's cell is put together in 8 bytes, and these numbers are
- * sorted at the end to find equal ones.
+ * their order.  Indices may descend only where a row begins.  Where the
+ * indices come first, their descents are marked, one bit an index, and the row
+ * pointers clear marks; where the row pointers come first, they set marks, in
+ * which descents are looked up.  Coordinates come dimension by dimension: the
+ * number of each element's cell is put together in 8 bytes, and these numbers
+ * are sorted at the end to find equal ones.
  */
 
 

@@ -15,8 +15,8 @@
  * decoded bytes; where the decoded bytes can't be had, there is no verdict on
  * the digest.
  *
- * A small component is decoded as a whole, as it is when its data is requested:
- * no window is too large for that.
+ * A small component is decoded as a whole, as it is when its data is
+ * requested: no window is too large for that.
  *
  * A kilobyte of zstd may be a megabyte of data, so work is counted in decoded
  * bytes, and in those that the comparison of indices has to clear: who feeds
@@ -32,7 +32,7 @@
 
 #define XET_ZT_VERIFIER_BUFFER  65536
 #define XET_ZT_VERIFIER_WHOLE   (1024 * 1024)      /* stored, and decoded */
-#define XET_ZT_VERIFIER_MARKS   (16 * 1024 * 1024)
+#define XET_ZT_VERIFIER_INDEX   (16 * 1024 * 1024)
 
 
 struct xet_zt_verifier_s {
@@ -92,7 +92,7 @@ xet_zt_verifier_create(const xet_zt_decode_limits_t *limits)
     v->whole = NULL;
     v->limit = UINT64_MAX;
     v->decoder = xet_zt_decoder_create(limits);
-    v->sparse = xet_zt_sparse_create(XET_ZT_VERIFIER_MARKS);
+    v->sparse = xet_zt_sparse_create(XET_ZT_VERIFIER_INDEX);
 
     if (v->decoder == NULL || v->sparse == NULL) {
         xet_zt_verifier_destroy(v);

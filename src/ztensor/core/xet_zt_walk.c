@@ -10,7 +10,8 @@
  * Threads:    one at a time; several walks may share a file's record.
  *
  * A walk begins at the mark at or before the first object wanted and ends
- * where the handler, or the name, is satisfied, or no object wanted can follow.
+ * where the handler, or the name, is satisfied, or no object wanted can
+ * follow.
  *
  * Known writers order names as strings (container 1) or by length first
  * (container 2, which demands it).  A look-up in any other manifest reads from
@@ -45,7 +46,7 @@ static int xet_zt_walk_match(const xet_zt_select_t *select,
     const xet_zt_object_t *o);
 static int xet_zt_text_begins(const xet_zt_text_t *text,
     const xet_zt_text_t *prefix);
-static uint64_t xet_zt_marks_find(const xet_zt_t *zt,
+static uint64_t xet_zt_index_find(const xet_zt_t *zt,
     const xet_zt_text_t *name);
 
 
@@ -82,7 +83,7 @@ xet_zt_walk_create(const xet_zt_t *zt, const xet_zt_select_t *select,
     mark = xet_zt_walk_mark(zt, select);
 
     from.index = mark * info->stride;
-    from.pos = info->marks[mark];
+    from.pos = info->index[mark];
     from.end = info->objects_end;
     from.count = info->count;
 
@@ -120,10 +121,10 @@ xet_zt_walk_mark(const xet_zt_t *zt, const xet_zt_select_t *select)
     named = 0;
 
     if (select->name.data) {
-        named = xet_zt_marks_find(zt, &select->name);
+        named = xet_zt_index_find(zt, &select->name);
 
     } else if (select->prefix.data && (info->order & XET_ZT_ORDER_BYTES)) {
-        named = xet_zt_marks_find(zt, &select->prefix);
+        named = xet_zt_index_find(zt, &select->prefix);
     }
 
     return (named > mark) ? named : mark;
@@ -284,14 +285,14 @@ xet_zt_text_begins(const xet_zt_text_t *text, const xet_zt_text_t *prefix)
  */
 
 static uint64_t
-xet_zt_marks_find(const xet_zt_t *zt, const xet_zt_text_t *name)
+xet_zt_index_find(const xet_zt_t *zt, const xet_zt_text_t *name)
 {
     uint64_t               low, high, middle;
     xet_zt_text_t          mark;
     const xet_zt_info_t   *info;
-    const xet_zt_marks_t  *m;
+    const xet_zt_index_t  *m;
 
-    m = &zt->marks;
+    m = &zt->index;
     info = &zt->info;
 
     if (info->order == 0 || m->names == NULL) {
@@ -299,7 +300,7 @@ xet_zt_marks_find(const xet_zt_t *zt, const xet_zt_text_t *name)
     }
 
     low = 0;
-    high = info->marks_n;
+    high = info->index_n;
 
     /* marks before low are not after the name, marks from high on are */
 

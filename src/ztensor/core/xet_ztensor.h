@@ -225,7 +225,7 @@ typedef struct {
 } xet_zt_ends_t;
 
 
-#define XET_ZT_MARKS              256
+#define XET_ZT_INDEX              256
 
 #define XET_ZT_WARN_NO_MAGIC      0x01     /* no magic number at the start */
 #define XET_ZT_WARN_VERSION       0x02     /* 1.x, but not 1.1 or 1.2 */
@@ -255,8 +255,8 @@ typedef struct {
     uint64_t                 objects_end;  /* place in the manifest */
     uint64_t                 stride;       /* objects from mark to mark */
     unsigned                 order;        /* XET_ZT_ORDER_*; 0: none */
-    unsigned                 marks_n;
-    uint64_t                 marks[XET_ZT_MARKS];  /* places in the manifest */
+    unsigned                 index_n;
+    uint64_t                 index[XET_ZT_INDEX];  /* places in the manifest */
 } xet_zt_info_t;
 
 
@@ -363,9 +363,9 @@ xet_status_t xet_zt_save(const xet_zt_t *zt, xet_status_t status,
  * attributes: the bytes of the root's attributes, copied; NULL when they are
  * not wanted, and then read as absent.
  *
- * XET_OK; the verdict that was saved; XET_NOMEM; or XET_ZT_STALE for bytes that
- * were not saved by these rules for a file of this size, and for attributes
- * that are not those of the saved file.
+ * XET_OK; the verdict that was saved; XET_NOMEM; or XET_ZT_STALE for bytes
+ * that were not saved by these rules for a file of this size, and for
+ * attributes that are not those of the saved file.
  */
 xet_status_t xet_zt_restore(xet_zt_t **zt, uint64_t size,
     const xet_zt_limits_t *limits, const uint8_t *data, size_t len,
@@ -394,8 +394,8 @@ void xet_zt_decoder_destroy(xet_zt_decoder_t *d);
 
 /*
  * Begins with another component, of expected decoded bytes, or of any number
- * up to the limit when known is 0.  XET_OK; XET_ZT_DECODE_SIZE when expected is
- * over the limit; XET_INTERNAL.
+ * up to the limit when known is 0.  XET_OK; XET_ZT_DECODE_SIZE when expected
+ * is over the limit; XET_INTERNAL.
  */
 xet_status_t xet_zt_decoder_start(xet_zt_decoder_t *d, int known,
     uint64_t expected);
@@ -414,8 +414,8 @@ xet_status_t xet_zt_decoder_feed(xet_zt_decoder_t *d, const uint8_t **in,
 /*
  * Called when all input was taken.  XET_OK; XET_ZT_ZSTD when the input ends
  * inside of a frame or has no frame; XET_ZT_LENGTH when the output is not of
- * the expected length; XET_INTERNAL when decoded bytes were not fetched; or the
- * error that xet_zt_decoder_start() or xet_zt_decoder_feed() has returned.
+ * the expected length; XET_INTERNAL when decoded bytes were not fetched; or
+ * the error that xet_zt_decoder_start() or xet_zt_decoder_feed() has returned.
  */
 xet_status_t xet_zt_decoder_finish(xet_zt_decoder_t *d);
 
@@ -458,8 +458,8 @@ xet_status_t xet_zt_frames_feed(xet_zt_frames_t *f, const uint8_t *data,
     size_t len);
 
 /*
- * Called after all bytes.  XET_OK; XET_ZT_ZSTD when they end inside of a frame,
- * when no frame holds data, or after an error.
+ * Called after all bytes.  XET_OK; XET_ZT_ZSTD when they end inside of a
+ * frame, when no frame holds data, or after an error.
  */
 xet_status_t xet_zt_frames_finish(const xet_zt_frames_t *f);
 
@@ -530,11 +530,11 @@ xet_status_t xet_zt_verifier_feed(xet_zt_verifier_t *v, const uint8_t *data,
     size_t len);
 
 /*
- * The same, for a part: moves *data and *len past what was taken, and takes the
- * work that was done off *room, in bytes.  XET_AGAIN when that is used up, with
- * the rest of the data, or nothing, in *len: to be called again with other
- * room.  It may exceed the room by a buffer, or by what is decoded as a whole:
- * up to 1 MiB, and what indices need to be compared.
+ * The same, for a part: moves *data and *len past what was taken, and takes
+ * the work that was done off *room, in bytes.  XET_AGAIN when that is used up,
+ * with the rest of the data, or nothing, in *len: to be called again with
+ * other room.  It may exceed the room by a buffer, or by what is decoded as a
+ * whole: up to 1 MiB, and what indices need to be compared.
  */
 xet_status_t xet_zt_verifier_take(xet_zt_verifier_t *v, const uint8_t **data,
     size_t *len, uint64_t *room);

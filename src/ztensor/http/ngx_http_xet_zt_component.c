@@ -1,7 +1,7 @@
 
 /*
- * The component of a zTensor file that a request names by its arguments: "name"
- * or "i", and "role" if the object has no default one.
+ * The component of a zTensor file that a request names by its arguments:
+ * "name" or "i", and "role" if the object has no default one.
  *
  * The object is copied in the job that finds it, since the object of the walk
  * is freed after that.  A copy has some hundred bytes, limited by the maximum

@@ -6,14 +6,14 @@
  *
  * Stored bytes, and the decoded bytes of a component that is not compressed,
  * are a range of the file and are served like files (ngx_http_xet_download.h),
- * with ranges and conditions.  "rows" reduces that range.  The decoded bytes of
- * a compressed component are left to the client to decode if it can; otherwise
- * the server decodes them.
+ * with ranges and conditions.  "rows" reduces that range.  The decoded bytes
+ * of a compressed component are left to the client to decode if it can;
+ * otherwise the server decodes them.
  *
- * The stored bytes are the same content in the coding "zstd", if no frame needs
- * a dictionary or a window larger than 8 MiB, the limit of RFC 9659.  This is
- * visible in the headers of the frames, so the component is read twice: first
- * here, without decompression, and then to be sent.
+ * The stored bytes are the same content in the coding "zstd", if no frame
+ * needs a dictionary or a window larger than 8 MiB, the limit of RFC 9659.
+ * This is visible in the headers of the frames, so the component is read
+ * twice: first here, without decompression, and then to be sent.
  *
  * The Range header of a reconstruction is relative to the component.
  */
@@ -125,8 +125,8 @@ ngx_http_xet_zt_data_answer(ngx_http_request_t *r,
 
 /*
  * Copies the SHA-256 that the file declares for the stored bytes of the
- * component to sha256, 32 bytes.  NGX_DECLINED if the file declares none, or if
- * the response is not exactly these bytes.
+ * component to sha256, 32 bytes.  NGX_DECLINED if the file declares none, or
+ * if the response is not exactly these bytes.
  */
 
 static ngx_int_t
@@ -481,8 +481,8 @@ ngx_http_xet_zt_data_identity(ngx_http_request_t *r,
 
 
 /*
- * Makes the ETag "<file>.<offset>.<length>.<form>", in r's pool.  form: 's' for
- * bytes as in the file, 'd' for decoded ones, 'z' for the coding "zstd".
+ * Makes the ETag "<file>.<offset>.<length>.<form>", in r's pool.  form: 's'
+ * for bytes as in the file, 'd' for decoded ones, 'z' for the coding "zstd".
  */
 
 static ngx_int_t
@@ -651,7 +651,7 @@ ngx_http_xet_zt_reconstruction_found(ngx_http_request_t *r,
 
     length = c->range.end - c->range.start;
 
-    status = ngx_http_xet_recon_range(r, &want);
+    status = ngx_http_xet_reconstruct_range(r, &want);
 
     if (status == XET_OK && want.start >= length
         && (length || r->headers_in.range))
@@ -666,5 +666,6 @@ ngx_http_xet_zt_reconstruction_found(ngx_http_request_t *r,
     want.end = c->range.start + ngx_min(want.end, length);
     want.start += c->range.start;
 
-    return ngx_http_xet_recon_send(r, &ngx_http_xet_ctx_of(r)->hash, &want);
+    return ngx_http_xet_reconstruct_send(r, &ngx_http_xet_ctx_of(r)->hash,
+                                         &want);
 }

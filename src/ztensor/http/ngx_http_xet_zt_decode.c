@@ -2,8 +2,8 @@
 /*
  * The decoded form of a compressed component.
  *
- * A small component is read and decoded as a whole: that takes 100 KiB whatever
- * the window is, and damage is found before the response starts.
+ * A small component is read and decoded as a whole: that takes 100 KiB
+ * whatever the window is, and damage is found before the response starts.
  *
  * A large component goes through a decoder with a window:
  *

@@ -10,9 +10,9 @@
  *
  * Components are read in the order of their positions in the file, adjacent
  * ones in one go: most files have many small ones.  A component that shares
- * bytes with another is read separately.  The components of a sparse object are
- * read one after the other, "values" first, since indices are compared with
- * each other.
+ * bytes with another is read separately.  The components of a sparse object
+ * are read one after the other, "values" first, since indices are compared
+ * with each other.
  *
  * Digests and decoding are done in the reader's jobs; the batch belongs to the
  * thread during a read.  Memory is that of a batch: the copies of objects, a
@@ -23,13 +23,13 @@
  * share, the rest of the piece is kept and decoded in its own job; then the
  * next piece is read.
  *
- * The limits for reading and decoding are checked before each component, by the
- * length in the manifest.  If the manifest has none, all that is left is
+ * The limits for reading and decoding are checked before each component, by
+ * the length in the manifest.  If the manifest has none, all that is left is
  * reserved, and the unused part is returned at the end of the component.
  *
  * Reports are stored in PostgreSQL: the data of a file never changes, so it is
- * read once for this.  A row has the reports on all components of an object; if
- * only one of several was requested, nothing is stored.  Damaged rows are
+ * read once for this.  A row has the reports on all components of an object;
+ * if only one of several was requested, nothing is stored.  Damaged rows are
  * ignored, and their objects are verified again.
  */
 
@@ -470,7 +470,8 @@ ngx_http_xet_zt_batch_alloc(ngx_http_xet_zt_verify_t *v)
 
 
 /*
- * Gives all items of a sparse object the position of the first one in the file.
+ * Gives all items of a sparse object the position of the first one in the
+ * file.
  */
 
 static void

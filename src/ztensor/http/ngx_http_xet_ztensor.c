@@ -14,8 +14,8 @@
  * results.  The record of the file and a walk belong to the thread during a
  * read.  All memory belongs to the request's pool.
  *
- * A result from PostgreSQL is compared with the size of the file and the limits
- * before it is used (xet_zt_cache.c).  If it passes but contradicts the
+ * A result from PostgreSQL is compared with the size of the file and the
+ * limits before it is used (xet_zt_cache.c).  If it passes but contradicts the
  * manifest, the request fails with 500.
  */
 

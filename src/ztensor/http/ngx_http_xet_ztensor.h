@@ -53,9 +53,9 @@ typedef void (*ngx_http_xet_ztensor_pt)(ngx_http_request_t *r, void *data,
     xet_status_t status);
 
 /*
- * Takes the next len bytes of a range, in a thread.  XET_OK continues, XET_DONE
- * pauses after these bytes; any other status ends the range and is passed to
- * the handler.  XET_AGAIN must not be returned.
+ * Takes the next len bytes of a range, in a thread.  XET_OK continues,
+ * XET_DONE pauses after these bytes; any other status ends the range and is
+ * passed to the handler.  XET_AGAIN must not be returned.
  */
 typedef xet_status_t (*ngx_http_xet_ztensor_consume_pt)(void *data,
     const u_char *p, size_t len);
@@ -95,16 +95,17 @@ xet_status_t ngx_http_xet_ztensor_create(ngx_http_request_t *r,
     unsigned wanted, ngx_http_xet_ztensor_t **z, void *data);
 
 /*
- * The end of a content handler: opens the file of the path with the permissions
- * of the request, and finds its check result under the limits of the location.
- * attributes: 1 if the attributes of the root are needed.  Returns the result
- * of a content handler: NGX_AGAIN if the handler will be called, with XET_OK
- * for a file that can be listed, with the check result of any other file, or
- * with an error; otherwise the response to such a result or error.
+ * The end of a content handler: opens the file of the path with the
+ * permissions of the request, and finds its check result under the limits of
+ * the location. attributes: 1 if the attributes of the root are needed.
+ * Returns the result of a content handler: NGX_AGAIN if the handler will be
+ * called, with XET_OK for a file that can be listed, with the check result of
+ * any other file, or with an error; otherwise the response to such a result or
+ * error.
  *
  * The first request for a file reads its whole manifest: memory as
- * xet_zt_limits_t says.  Several first requests at once all do so, and have the
- * same result.
+ * xet_zt_limits_t says.  Several first requests at once all do so, and have
+ * the same result.
  */
 ngx_int_t ngx_http_xet_ztensor_open(ngx_http_request_t *r,
     ngx_http_xet_ztensor_t *z, ngx_uint_t attributes,
@@ -122,10 +123,11 @@ xet_status_t ngx_http_xet_ztensor_walk(ngx_http_request_t *r,
     ngx_http_xet_ztensor_pt handler);
 
 /*
- * Reads a range of the file, which must not be empty; data is passed to consume
- * and handler.  XET_AGAIN: the handler will be called, with XET_OK at a pause,
- * after which ngx_http_xet_ztensor_next() continues, with XET_DONE at the end
- * of the range, or with an error.  Otherwise returns such a status at once.
+ * Reads a range of the file, which must not be empty; data is passed to
+ * consume and handler.  XET_AGAIN: the handler will be called, with XET_OK at
+ * a pause, after which ngx_http_xet_ztensor_next() continues, with XET_DONE at
+ * the end of the range, or with an error.  Otherwise returns such a status at
+ * once.
  */
 xet_status_t ngx_http_xet_ztensor_read(ngx_http_request_t *r,
     ngx_http_xet_ztensor_t *z, const xet_range_t *range,
@@ -145,8 +147,9 @@ ngx_int_t ngx_http_xet_ztensor_error(ngx_http_request_t *r,
 /* The component of a file that a request names by its arguments. */
 
 /*
- * Called in the event loop when the component is known.  NGX_AGAIN: the handler
- * finalizes the request later; otherwise the caller does, with the result.
+ * Called in the event loop when the component is known.  NGX_AGAIN: the
+ * handler finalizes the request later; otherwise the caller does, with the
+ * result.
  */
 typedef ngx_int_t (*ngx_http_xet_zt_component_pt)(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);
@@ -165,9 +168,9 @@ struct ngx_http_xet_zt_component_s {
 
 
 /*
- * Parses the arguments, opens the file of the path, and calls the handler for a
- * component of a valid object whose bytes are in this file; otherwise sends an
- * error.  wanted: XET_ZT_ARG_* besides the arguments for object and role.
+ * Parses the arguments, opens the file of the path, and calls the handler for
+ * a component of a valid object whose bytes are in this file; otherwise sends
+ * an error.  wanted: XET_ZT_ARG_* besides the arguments for object and role.
  * Returns the result of a content handler.
  */
 ngx_int_t ngx_http_xet_zt_component(ngx_http_request_t *r, unsigned wanted,
@@ -184,11 +187,12 @@ xet_status_t ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);
 
 /*
- * Sends the decoded component.  The caller has checked it and the conditions of
- * the request, and has set all headers except type and length.  A Range header
- * is ignored.  A component of up to 1 MiB, stored and decoded, is decoded
- * before anything is sent, so invalid zstd is answered with 422.  With a larger
- * one this holds for the first 256 KiB; a later error closes the connection.
+ * Sends the decoded component.  The caller has checked it and the conditions
+ * of the request, and has set all headers except type and length.  A Range
+ * header is ignored.  A component of up to 1 MiB, stored and decoded, is
+ * decoded before anything is sent, so invalid zstd is answered with 422.  With
+ * a larger one this holds for the first 256 KiB; a later error closes the
+ * connection.
  *
  * Memory: both forms of a small component; otherwise a piece of each form, the
  * decoder's window and its state.

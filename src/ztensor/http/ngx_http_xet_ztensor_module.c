@@ -1,6 +1,7 @@
 
 /*
- * The module of zTensor files: directives that set the limits for reading them.
+ * The module of zTensor files: directives that set the limits for reading
+ * them.
  */
 
 #include "ngx_http_xet.h"

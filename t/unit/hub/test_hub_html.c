@@ -1,7 +1,7 @@
 
 /*
- * HTML of a Hub: what each value becomes, that no value leaves markup, whatever
- * its bytes are, and dates, numbers and sizes.
+ * HTML of a Hub: what each value becomes, that no value leaves markup,
+ * whatever its bytes are, and dates, numbers and sizes.
  */
 
 

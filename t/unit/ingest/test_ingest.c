@@ -160,8 +160,8 @@ test_repeats(void)
 
 /*
  * A chunk that a file has twice, with new ones before, between and behind: a
- * thrifty ingest stores the chunk again, unless 16 chunks have come before, and
- * takes long runs as any other does.
+ * thrifty ingest stores the chunk again, unless 16 chunks have come before,
+ * and takes long runs as any other does.
  */
 
 static void

@@ -202,14 +202,14 @@ test_names(void)
     xet_is_u64(store->ops->link(store, "tmp/no", OTHER, &error), XET_DONE,
                "nor from nothing");
 
-    xet_is_u64(store->ops->aside(store, COPY, "tmp/aside", &error), XET_OK,
+    xet_is_u64(store->ops->quarantine(store, COPY, "tmp/aside", &error), XET_OK,
                "aside");
     xet_is_u64(look(COPY).status, XET_DONE, "it is");
     xet_is_u64(store->ops->back(store, "tmp/aside", COPY, &error), XET_OK,
                "back");
     xet_is_u64(store->ops->back(store, "tmp/aside", COPY, &error), XET_DONE,
                "once");
-    xet_is_u64(store->ops->aside(store, "tmp/no", "tmp/aside", &error),
+    xet_is_u64(store->ops->quarantine(store, "tmp/no", "tmp/aside", &error),
                XET_DONE, "nothing to take");
 
     memset(items, 0, sizeof(items));

@@ -89,7 +89,7 @@ test_refused(void)
 static void
 test_aside(void)
 {
-    uint8_t     name[XET_XORB_ASIDE_MAX + 1], *end;
+    uint8_t     name[XET_XORB_QUARANTINE_MAX + 1], *end;
     uint32_t    tag;
     uint64_t    sweep;
     unsigned    i;
@@ -118,7 +118,8 @@ test_aside(void)
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         memset(name, 0xaa, sizeof(name));
 
-        end = xet_xorb_aside_print(name, cases[i].sweep, &hash, cases[i].tag);
+        end = xet_xorb_quarantine_print(name, cases[i].sweep, &hash,
+                                        cases[i].tag);
 
         xet_ok((size_t) (end - name) == strlen(cases[i].name)
                && memcmp(name, cases[i].name, strlen(cases[i].name)) == 0
@@ -126,7 +127,7 @@ test_aside(void)
 
         memset(&back, 0, sizeof(back));
 
-        xet_ok(xet_xorb_aside_parse(&sweep, &back, &tag, name,
+        xet_ok(xet_xorb_quarantine_parse(&sweep, &back, &tag, name,
                                     (size_t) (end - name))
                == XET_OK
                && sweep == cases[i].sweep && tag == cases[i].tag
@@ -134,7 +135,7 @@ test_aside(void)
     }
 
     for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-        xet_is_u64(xet_xorb_aside_parse(&sweep, &hash, &tag,
+        xet_is_u64(xet_xorb_quarantine_parse(&sweep, &hash, &tag,
                                         (const uint8_t *) refused[i],
                                         strlen(refused[i])),
                    XET_HASH_SYNTAX, refused[i]);

@@ -244,9 +244,9 @@ test_same(void)
            && one->objects_end == two->objects_end
            && one->stride == two->stride
            && one->order == two->order
-           && one->marks_n == two->marks_n
-           && memcmp(one->marks, two->marks,
-                     one->marks_n * sizeof(one->marks[0])) == 0,
+           && one->index_n == two->index_n
+           && memcmp(one->index, two->index,
+                     one->index_n * sizeof(one->index[0])) == 0,
            "all of it comes back");
 
     xet_ok(xet_zt_attributes(again)->len == attributes->len

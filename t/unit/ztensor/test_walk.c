@@ -339,7 +339,7 @@ test_memory(const zt_bytes_t *b)
 /* marks: around the numbers where every second one is dropped */
 
 static void
-test_marks(void)
+test_index(void)
 {
     size_t           i;
     page_t           page;
@@ -402,9 +402,9 @@ main(void)
 
     xet_is_u64(rc, XET_OK, "100,000 objects");
     xet_is_u64(xet_zt_info(zt)->count, OBJECTS, "all of them");
-    xet_ok(xet_zt_info(zt)->marks_n <= XET_ZT_MARKS
-           && xet_zt_info(zt)->marks_n * xet_zt_info(zt)->stride >= OBJECTS,
-           "%u marks, %llu apart", xet_zt_info(zt)->marks_n,
+    xet_ok(xet_zt_info(zt)->index_n <= XET_ZT_INDEX
+           && xet_zt_info(zt)->index_n * xet_zt_info(zt)->stride >= OBJECTS,
+           "%u marks, %llu apart", xet_zt_info(zt)->index_n,
            (unsigned long long) xet_zt_info(zt)->stride);
 
     test_pages(&b, zt);
@@ -414,7 +414,7 @@ main(void)
     xet_zt_destroy(zt);
 
     test_memory(&b);
-    test_marks();
+    test_index();
 
     free(b.data);
 

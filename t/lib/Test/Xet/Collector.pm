@@ -48,7 +48,7 @@ sub collect {
 
 	# a first run would begin by itself
 
-	$pg->sql("INSERT INTO xet.chores (name, started_at) VALUES ('gc',"
+	$pg->sql("INSERT INTO xet.jobs (name, started_at) VALUES ('gc',"
 		. ' now()) ON CONFLICT DO NOTHING',
 		$conninfo =~ /dbname=(\w+)/ ? (db => $1) : ());
 

@@ -48,7 +48,7 @@ sub new {
 	my $self = bless { %o, log => [], step => 0, answers => {},
 		again => [] }, $class;
 
-	my @chores = $self->draw_chores();
+	my @chores = $self->draw_jobs();
 
 	push @{ $self->{subjects} = [ @{ $self->{subjects} } ] }, 's'
 		if $self->{whole};

@@ -25,7 +25,7 @@ use Test::Xet::Process qw/ reap slurp spawn wait_for /;
 # the time, in one of them or in both, and for another third a scrub.  In all
 # seeds the last node collects when it is asked to.
 
-sub draw_chores {
+sub draw_jobs {
 	my ($self) = @_;
 
 	my $rng = Test::Xet::Soak::Random->new($self->{seed}, 'chores');
@@ -128,7 +128,7 @@ sub wait_collection {
 	return if $self->{collects} || $self->{swapped};
 
 	wait_for(120, sub { (eval { $self->{t}->sql('SELECT count(*) FROM'
-		. " xet.chores WHERE name = 'gc' AND (cursor IS NOT NULL OR"
+		. " xet.jobs WHERE name = 'gc' AND (cursor IS NOT NULL OR"
 		. ' started_at IS NULL)') } // 1) eq '0' })
 		or $self->violation('gc', 'a collection stays');
 }

@@ -2,13 +2,13 @@
 /*
  * Marks in a manifest, where walks begin.
  *
- * Purpose:    a look-up need not read a manifest from its start.
- * States:     while objects come, a mark is set at every stride-th object; when
+ * Purpose:    a look-up need not read a manifest from its start. States:
+ * while objects come, a mark is set at every stride-th object; when
  *             there are too many marks, every second is dropped and the stride
  *             doubles.  Names are in an order as long as no object has
  *             contradicted it.
- * Ownership:  the names of marks are released by xet_zt_marks_destroy(), the
- *             last name by xet_zt_marks_end() before.
+ * Ownership:  the names of marks are released by xet_zt_index_destroy(), the
+ *             last name by xet_zt_index_end() before.
  * Threads:    one at a time.
  */
 
@@ -19,20 +19,20 @@
 #include "xet_zt.h"
 
 
-static xet_status_t xet_zt_marks_order(xet_zt_marks_t *m, xet_zt_info_t *info,
+static xet_status_t xet_zt_index_order(xet_zt_index_t *m, xet_zt_info_t *info,
     const xet_zt_text_t *name, size_t name_max);
-static void xet_zt_marks_halve(xet_zt_marks_t *m, xet_zt_info_t *info);
+static void xet_zt_index_halve(xet_zt_index_t *m, xet_zt_info_t *info);
 
 
 xet_status_t
-xet_zt_marks_add(xet_zt_marks_t *m, xet_zt_info_t *info,
+xet_zt_index_add(xet_zt_index_t *m, xet_zt_info_t *info,
     const xet_zt_object_t *o, size_t name_max)
 {
     xet_status_t         rc;
     xet_zt_mark_name_t  *name;
 
     if (info->order) {
-        rc = xet_zt_marks_order(m, info, &o->name, name_max);
+        rc = xet_zt_index_order(m, info, &o->name, name_max);
 
         if (rc != XET_OK) {
             return rc;
@@ -43,8 +43,8 @@ xet_zt_marks_add(xet_zt_marks_t *m, xet_zt_info_t *info,
         return XET_OK;
     }
 
-    if (info->marks_n == XET_ZT_MARKS) {
-        xet_zt_marks_halve(m, info);
+    if (info->index_n == XET_ZT_INDEX) {
+        xet_zt_index_halve(m, info);
     }
 
     if (o->name.len > XET_ZT_MARK_NAME) {
@@ -52,7 +52,7 @@ xet_zt_marks_add(xet_zt_marks_t *m, xet_zt_info_t *info,
     }
 
     if (info->order) {
-        name = &m->names[info->marks_n];
+        name = &m->names[info->index_n];
 
         name->len = (uint8_t) o->name.len;
 
@@ -61,21 +61,21 @@ xet_zt_marks_add(xet_zt_marks_t *m, xet_zt_info_t *info,
         }
     }
 
-    info->marks[info->marks_n++] = o->pos;
+    info->index[info->index_n++] = o->pos;
 
     return XET_OK;
 }
 
 
 static xet_status_t
-xet_zt_marks_order(xet_zt_marks_t *m, xet_zt_info_t *info,
+xet_zt_index_order(xet_zt_index_t *m, xet_zt_info_t *info,
     const xet_zt_text_t *name, size_t name_max)
 {
     unsigned       order;
     xet_zt_text_t  last;
 
     if (m->last == NULL) {
-        m->names = calloc(XET_ZT_MARKS, sizeof(xet_zt_mark_name_t));
+        m->names = calloc(XET_ZT_INDEX, sizeof(xet_zt_mark_name_t));
         m->last = malloc(name_max ? name_max : 1);
 
         if (m->names == NULL || m->last == NULL) {
@@ -108,42 +108,42 @@ xet_zt_marks_order(xet_zt_marks_t *m, xet_zt_info_t *info,
 
 
 static void
-xet_zt_marks_halve(xet_zt_marks_t *m, xet_zt_info_t *info)
+xet_zt_index_halve(xet_zt_index_t *m, xet_zt_info_t *info)
 {
     unsigned  i;
 
-    for (i = 0; i < XET_ZT_MARKS / 2; i++) {
-        info->marks[i] = info->marks[2 * i];
+    for (i = 0; i < XET_ZT_INDEX / 2; i++) {
+        info->index[i] = info->index[2 * i];
 
         if (info->order) {
             m->names[i] = m->names[2 * i];
         }
     }
 
-    info->marks_n = XET_ZT_MARKS / 2;
+    info->index_n = XET_ZT_INDEX / 2;
     info->stride *= 2;
 }
 
 
 void
-xet_zt_marks_end(xet_zt_marks_t *m, const xet_zt_info_t *info)
+xet_zt_index_end(xet_zt_index_t *m, const xet_zt_info_t *info)
 {
     free(m->last);
     m->last = NULL;
 
     if (info->order == 0) {
-        xet_zt_marks_destroy(m);
+        xet_zt_index_destroy(m);
     }
 }
 
 
 void
-xet_zt_marks_destroy(xet_zt_marks_t *m)
+xet_zt_index_destroy(xet_zt_index_t *m)
 {
     free(m->names);
     free(m->last);
 
-    memset(m, 0, sizeof(xet_zt_marks_t));
+    memset(m, 0, sizeof(xet_zt_index_t));
 }
 
 

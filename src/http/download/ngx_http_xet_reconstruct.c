@@ -19,7 +19,7 @@
 #include "ngx_http_xet_query.h"
 
 
-struct ngx_http_xet_recon_s {
+struct ngx_http_xet_reconstruct_s {
     xet_hash_t                 file;
     xet_range_t                want;
     uint64_t                   size;
@@ -32,31 +32,32 @@ struct ngx_http_xet_recon_s {
 };
 
 
-static void ngx_http_xet_recon_cleanup(void *data);
-static ngx_int_t ngx_http_xet_recon_ask(ngx_http_request_t *r);
-static void ngx_http_xet_recon_queried(ngx_http_request_t *r, ngx_int_t rc);
-static ngx_int_t ngx_http_xet_recon_terms(ngx_http_request_t *r);
-static ngx_int_t ngx_http_xet_recon_changed(ngx_http_request_t *r,
-    ngx_http_xet_recon_t *rec, xet_status_t status);
-static xet_status_t ngx_http_xet_recon_first(ngx_http_xet_recon_t *rec,
-    ngx_http_xet_terms_t *terms);
-static ngx_int_t ngx_http_xet_recon_covered(ngx_http_request_t *r,
-    ngx_http_xet_recon_t *rec);
-static ngx_int_t ngx_http_xet_recon_edges(ngx_http_request_t *r);
-static void ngx_http_xet_recon_edges_queried(ngx_http_request_t *r,
+static void ngx_http_xet_reconstruct_cleanup(void *data);
+static ngx_int_t ngx_http_xet_reconstruct_ask(ngx_http_request_t *r);
+static void ngx_http_xet_reconstruct_queried(ngx_http_request_t *r, ngx_int_t
+    rc);
+static ngx_int_t ngx_http_xet_reconstruct_terms(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_reconstruct_changed(ngx_http_request_t *r,
+    ngx_http_xet_reconstruct_t *rec, xet_status_t status);
+static xet_status_t ngx_http_xet_reconstruct_first(ngx_http_xet_reconstruct_t
+    *rec, ngx_http_xet_terms_t *terms);
+static ngx_int_t ngx_http_xet_reconstruct_covered(ngx_http_request_t *r,
+    ngx_http_xet_reconstruct_t *rec);
+static ngx_int_t ngx_http_xet_reconstruct_edges(ngx_http_request_t *r);
+static void ngx_http_xet_reconstruct_edges_queried(ngx_http_request_t *r,
     ngx_int_t rc);
-static ngx_int_t ngx_http_xet_recon_trim(ngx_http_request_t *r);
-static ngx_int_t ngx_http_xet_recon_plan(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_reconstruct_trim(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_reconstruct_plan(ngx_http_request_t *r);
 
 
 ngx_int_t
-ngx_http_xet_recon_send(ngx_http_request_t *r, const xet_hash_t *file,
+ngx_http_xet_reconstruct_send(ngx_http_request_t *r, const xet_hash_t *file,
     const xet_range_t *want)
 {
-    ngx_http_xet_recon_t  *rec;
+    ngx_http_xet_reconstruct_t  *rec;
 
-    rec = ngx_http_xet_state(r, sizeof(ngx_http_xet_recon_t),
-                             ngx_http_xet_recon_cleanup);
+    rec = ngx_http_xet_state(r, sizeof(ngx_http_xet_reconstruct_t),
+                             ngx_http_xet_reconstruct_cleanup);
     if (rec == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -74,17 +75,17 @@ ngx_http_xet_recon_send(ngx_http_request_t *r, const xet_hash_t *file,
     if (rec->want.start == rec->want.end) {
         xet_plan_init(&rec->plan, ngx_http_xet_alloc, rec->pool, &rec->want);
 
-        return ngx_http_xet_recon_plan(r);
+        return ngx_http_xet_reconstruct_plan(r);
     }
 
-    return ngx_http_xet_recon_ask(r);
+    return ngx_http_xet_reconstruct_ask(r);
 }
 
 
 /* Without the header, the whole file; clients send a closed or open range. */
 
 xet_status_t
-ngx_http_xet_recon_range(ngx_http_request_t *r, xet_range_t *want)
+ngx_http_xet_reconstruct_range(ngx_http_request_t *r, xet_range_t *want)
 {
     size_t             n;
     ngx_str_t         *value;
@@ -128,9 +129,9 @@ ngx_http_xet_recon_range(ngx_http_request_t *r, xet_range_t *want)
 
 
 static void
-ngx_http_xet_recon_cleanup(void *data)
+ngx_http_xet_reconstruct_cleanup(void *data)
 {
-    ngx_http_xet_recon_t *rec = data;
+    ngx_http_xet_reconstruct_t *rec = data;
 
     ngx_http_xet_columns_destroy(&rec->slices);
 
@@ -143,17 +144,17 @@ ngx_http_xet_recon_cleanup(void *data)
 /* Requests the first window of terms, or the next one. */
 
 static ngx_int_t
-ngx_http_xet_recon_ask(ngx_http_request_t *r)
+ngx_http_xet_reconstruct_ask(ngx_http_request_t *r)
 {
-    uint64_t               first;
-    ngx_int_t              rc;
-    ngx_http_xet_recon_t  *rec;
+    uint64_t                     first;
+    ngx_int_t                    rc;
+    ngx_http_xet_reconstruct_t  *rec;
 
     rec = ngx_http_xet_ctx_of(r)->recon;
 
     first = rec->size ? rec->plan.position : rec->want.start;
 
-    rc = ngx_http_xet_query(r, file_terms, ngx_http_xet_recon_queried,
+    rc = ngx_http_xet_query(r, file_terms, ngx_http_xet_reconstruct_queried,
                             .file = &rec->file, .first_byte = first,
                             .last_byte = rec->want.end - 1);
 
@@ -162,20 +163,20 @@ ngx_http_xet_recon_ask(ngx_http_request_t *r)
 
 
 static void
-ngx_http_xet_recon_queried(ngx_http_request_t *r, ngx_int_t rc)
+ngx_http_xet_reconstruct_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_query_answer(r, rc, ngx_http_xet_recon_terms,
+    ngx_http_xet_query_answer(r, rc, ngx_http_xet_reconstruct_terms,
                               "file_not_found", "no such file");
 }
 
 
 static ngx_int_t
-ngx_http_xet_recon_terms(ngx_http_request_t *r)
+ngx_http_xet_reconstruct_terms(ngx_http_request_t *r)
 {
     ngx_uint_t                      i, later;
     xet_status_t                    status;
     ngx_http_xet_terms_t            terms;
-    ngx_http_xet_recon_t           *rec;
+    ngx_http_xet_reconstruct_t     *rec;
     ngx_http_xet_file_terms_row_t   row;
 
     rec = ngx_http_xet_ctx_of(r)->recon;
@@ -183,7 +184,7 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
     ngx_http_xet_query_file_terms_get(r, &terms);
 
     later = (rec->size != 0);
-    status = ngx_http_xet_recon_first(rec, &terms);
+    status = ngx_http_xet_reconstruct_first(rec, &terms);
 
     for (i = 0; i < terms.n && status == XET_OK; i++) {
         (void) ngx_http_xet_row(r, file_terms, i, &row);
@@ -206,7 +207,7 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
     }
 
     if (status != XET_OK) {
-        return ngx_http_xet_recon_changed(r, rec, status);
+        return ngx_http_xet_reconstruct_changed(r, rec, status);
     }
 
     ngx_http_xet_query_release(r);
@@ -214,11 +215,11 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
     if (terms.n < NGX_HTTP_XET_TERMS_ROWS
         || rec->plan.position >= rec->want.end)
     {
-        return ngx_http_xet_recon_covered(r, rec);
+        return ngx_http_xet_reconstruct_covered(r, rec);
     }
 
     return ngx_http_xet_plan_next(r, &rec->plan, rec->pool,
-                                  ngx_http_xet_recon_ask);
+                                  ngx_http_xet_reconstruct_ask);
 }
 
 
@@ -228,8 +229,8 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
  */
 
 static ngx_int_t
-ngx_http_xet_recon_changed(ngx_http_request_t *r, ngx_http_xet_recon_t *rec,
-    xet_status_t status)
+ngx_http_xet_reconstruct_changed(ngx_http_request_t *r,
+    ngx_http_xet_reconstruct_t *rec, xet_status_t status)
 {
     ngx_pool_t  *pool;
 
@@ -253,14 +254,14 @@ ngx_http_xet_recon_changed(ngx_http_request_t *r, ngx_http_xet_recon_t *rec,
     ngx_memzero(&rec->plan, sizeof(xet_plan_t));
     ngx_http_xet_columns_reset(&rec->slices);
 
-    return ngx_http_xet_recon_ask(r);
+    return ngx_http_xet_reconstruct_ask(r);
 }
 
 
 /* The first window has the size of the file, and starts the plan. */
 
 static xet_status_t
-ngx_http_xet_recon_first(ngx_http_xet_recon_t *rec,
+ngx_http_xet_reconstruct_first(ngx_http_xet_reconstruct_t *rec,
     ngx_http_xet_terms_t *terms)
 {
     if (rec->size) {
@@ -282,7 +283,8 @@ ngx_http_xet_recon_first(ngx_http_xet_recon_t *rec,
 
 
 static ngx_int_t
-ngx_http_xet_recon_covered(ngx_http_request_t *r, ngx_http_xet_recon_t *rec)
+ngx_http_xet_reconstruct_covered(ngx_http_request_t *r,
+    ngx_http_xet_reconstruct_t *rec)
 {
     xet_status_t  status;
 
@@ -294,18 +296,18 @@ ngx_http_xet_recon_covered(ngx_http_request_t *r, ngx_http_xet_recon_t *rec)
 
     rec->edges = xet_plan_edges(&rec->plan);
 
-    return rec->edges ? ngx_http_xet_recon_edges(r)
-                      : ngx_http_xet_recon_plan(r);
+    return rec->edges ? ngx_http_xet_reconstruct_edges(r)
+                      : ngx_http_xet_reconstruct_plan(r);
 }
 
 
 static ngx_int_t
-ngx_http_xet_recon_edges(ngx_http_request_t *r)
+ngx_http_xet_reconstruct_edges(ngx_http_request_t *r)
 {
-    ngx_int_t              rc;
-    unsigned               edge;
-    xet_term_t            *term;
-    ngx_http_xet_recon_t  *rec;
+    ngx_int_t                    rc;
+    unsigned                     edge;
+    xet_term_t                  *term;
+    ngx_http_xet_reconstruct_t  *rec;
 
     rec = ngx_http_xet_ctx_of(r)->recon;
 
@@ -322,31 +324,31 @@ ngx_http_xet_recon_edges(ngx_http_request_t *r)
     }
 
     rc = ngx_http_xet_query_xorb_slices(r, &rec->slices, 0, NGX_HTTP_XET_READ,
-                                        ngx_http_xet_recon_edges_queried);
+                                        ngx_http_xet_reconstruct_edges_queried);
 
     return ngx_http_xet_query_asked(r, rc);
 }
 
 
 static void
-ngx_http_xet_recon_edges_queried(ngx_http_request_t *r, ngx_int_t rc)
+ngx_http_xet_reconstruct_edges_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_query_answer(r, rc, ngx_http_xet_recon_trim,
+    ngx_http_xet_query_answer(r, rc, ngx_http_xet_reconstruct_trim,
                               "internal_error",
                               "a xorb of the file is missing");
 }
 
 
 static ngx_int_t
-ngx_http_xet_recon_trim(ngx_http_request_t *r)
+ngx_http_xet_reconstruct_trim(ngx_http_request_t *r)
 {
-    unsigned                which;
-    ngx_uint_t              i, n, one;
-    xet_status_t            status;
-    xet_plan_ends_t         ends;
-    xet_shard_slice_t       slice;
-    ngx_http_xet_ctx_t     *ctx;
-    ngx_http_xet_recon_t   *rec;
+    unsigned                     which;
+    ngx_uint_t                   i, n, one;
+    xet_status_t                 status;
+    xet_plan_ends_t              ends;
+    xet_shard_slice_t            slice;
+    ngx_http_xet_ctx_t          *ctx;
+    ngx_http_xet_reconstruct_t  *rec;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     rec = ctx->recon;
@@ -361,7 +363,7 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
 
             /* the row of the xorb is gone: the file was deleted meanwhile */
 
-            return ngx_http_xet_recon_changed(r, rec, slice.chunk_count
+            return ngx_http_xet_reconstruct_changed(r, rec, slice.chunk_count
                                                       ? XET_PLAN_DAMAGED
                                                       : XET_PLAN_CHANGED);
         }
@@ -383,7 +385,7 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
         status = xet_plan_trim(&rec->plan, which, &ends);
 
         if (status != XET_OK) {
-            return ngx_http_xet_recon_changed(r, rec, status);
+            return ngx_http_xet_reconstruct_changed(r, rec, status);
         }
 
         if (one) {
@@ -393,15 +395,15 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
 
     ngx_http_xet_query_release(r);
 
-    return ngx_http_xet_recon_plan(r);
+    return ngx_http_xet_reconstruct_plan(r);
 }
 
 
 static ngx_int_t
-ngx_http_xet_recon_plan(ngx_http_request_t *r)
+ngx_http_xet_reconstruct_plan(ngx_http_request_t *r)
 {
-    ngx_http_xet_ctx_t    *ctx;
-    ngx_http_xet_recon_t  *rec;
+    ngx_http_xet_ctx_t          *ctx;
+    ngx_http_xet_reconstruct_t  *rec;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     rec = ctx->recon;

@@ -88,7 +88,7 @@ fuzz_file(const uint8_t *p, size_t n)
 
 
 static void
-fuzz_check_terms(const xet_windows_t *w)
+fuzz_check_terms(const xet_edit_ranges_t *w)
 {
     size_t    k, clean;
     unsigned  i, edges, inside;
@@ -103,10 +103,10 @@ fuzz_check_terms(const xet_windows_t *w)
         inside = 0;
 
         for (k = 0; k < w->n; k++) {
-            inside += w->windows[k].start <= start
-                      && end <= w->windows[k].end;
-            edges += w->windows[k].start == start;
-            edges += w->windows[k].end == end;
+            inside += w->edits[k].start <= start
+                      && end <= w->edits[k].end;
+            edges += w->edits[k].start == start;
+            edges += w->edits[k].end == end;
         }
 
         clean += !inside;
@@ -118,7 +118,7 @@ fuzz_check_terms(const xet_windows_t *w)
 
 
 static void
-fuzz_check_root(const xet_windows_t *w)
+fuzz_check_root(const xet_edit_ranges_t *w)
 {
     size_t                 k;
     unsigned               i;
@@ -140,11 +140,11 @@ fuzz_check_root(const xet_windows_t *w)
     for (i = 0; i < nchunks; i++) {
         xet_merkle_add(&m, hashes + XET_HASH_LEN * i, sizes[i]);
 
-        if (k < w->n && start >= w->windows[k].start) {
+        if (k < w->n && start >= w->edits[k].start) {
             check(xet_subtree_add(&b, hashes + XET_HASH_LEN * i, sizes[i])
                   == XET_OK);
 
-            if (start + sizes[i] == w->windows[k].end) {
+            if (start + sizes[i] == w->edits[k].end) {
                 k++;
                 check(xet_subtree_join(&b, &w->gaps[k]) == XET_OK);
             }
@@ -163,7 +163,7 @@ fuzz_check_root(const xet_windows_t *w)
 
 
 static void
-fuzz_check(const xet_windows_t *w, const xet_range_t *ranges, size_t n)
+fuzz_check(const xet_edit_ranges_t *w, const xet_range_t *ranges, size_t n)
 {
     size_t     i, k;
     unsigned   inside;
@@ -172,25 +172,25 @@ fuzz_check(const xet_windows_t *w, const xet_range_t *ranges, size_t n)
     check(w->n >= 1 && w->n <= n && w->chunks == nchunks);
 
     for (k = 0; k < w->n; k++) {
-        check(w->windows[k].start < w->windows[k].end);
-        check(k == 0 || w->windows[k - 1].end < w->windows[k].start);
+        check(w->edits[k].start < w->edits[k].end);
+        check(k == 0 || w->edits[k - 1].end < w->edits[k].start);
 
         /* only the gaps at the ends of the file may be empty */
 
-        check(w->gaps[k].n || (k == 0 && w->windows[0].start == 0));
+        check(w->gaps[k].n || (k == 0 && w->edits[0].start == 0));
         check(w->gaps[k].at_start == (k == 0) && !w->gaps[k].at_end);
         check(xet_subtree_check(&w->gaps[k]) == XET_OK);
     }
 
     check(w->gaps[k].at_end && !w->gaps[k].at_start);
-    check((w->gaps[k].n == 0) == (w->windows[k - 1].end == w->size));
+    check((w->gaps[k].n == 0) == (w->edits[k - 1].end == w->size));
 
     for (i = 0; i < n; i++) {
         inside = 0;
 
         for (k = 0; k < w->n; k++) {
-            inside += w->windows[k].start <= ranges[i].start
-                      && ranges[i].end <= w->windows[k].end;
+            inside += w->edits[k].start <= ranges[i].start
+                      && ranges[i].end <= w->edits[k].end;
         }
 
         check(inside == 1);
@@ -200,20 +200,20 @@ fuzz_check(const xet_windows_t *w, const xet_range_t *ranges, size_t n)
     fuzz_check_root(w);
 
     xet_buf_init(&b, xet_test_alloc, &pool, 0);
-    check(xet_windows_json(w, &b) == XET_OK && b.size > 0);
+    check(xet_edit_ranges_json(w, &b) == XET_OK && b.size > 0);
 }
 
 
 static void
-fuzz_windows(const uint8_t *p, size_t size)
+fuzz_edit_ranges(const uint8_t *p, size_t size)
 {
-    size_t               n, k;
-    unsigned             i, first;
-    uint64_t             total;
-    xet_range_t          ranges[RANGES_MAX];
-    xet_windows_t        w;
-    xet_range_spec_t     specs[RANGES_MAX];
-    xet_windows_term_t   term;
+    size_t                  n, k;
+    unsigned                i, first;
+    uint64_t                total;
+    xet_range_t             ranges[RANGES_MAX];
+    xet_edit_ranges_t       w;
+    xet_range_spec_t        specs[RANGES_MAX];
+    xet_edit_ranges_term_t  term;
 
     n = *p++ >> 1 & 15;
     size--;
@@ -230,11 +230,11 @@ fuzz_windows(const uint8_t *p, size_t size)
 
     total = fuzz_file(p, size - n * 6);
 
-    if (xet_windows_ranges(specs, ranges, &n, total) != XET_OK) {
+    if (xet_edit_ranges_ranges(specs, ranges, &n, total) != XET_OK) {
         return;
     }
 
-    check(xet_windows_init(&w, &xet_suite_default, xet_test_alloc, &pool,
+    check(xet_edit_ranges_init(&w, &xet_suite_default, xet_test_alloc, &pool,
                            ranges, n, total, SIZE_MAX) == XET_OK);
 
     for (i = 0, first = 0; i < nterms; first += terms[i++].n) {
@@ -245,10 +245,10 @@ fuzz_windows(const uint8_t *p, size_t size)
         term.hashes = hashes + XET_HASH_LEN * first;
         term.verification = NULL;
 
-        check(xet_windows_add(&w, &term) == XET_OK);
+        check(xet_edit_ranges_add(&w, &term) == XET_OK);
     }
 
-    check(xet_windows_finish(&w) == XET_OK);
+    check(xet_edit_ranges_finish(&w) == XET_OK);
 
     fuzz_check(&w, ranges, n);
 }
@@ -343,7 +343,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_join(data, size);
 
     } else {
-        fuzz_windows(data, size);
+        fuzz_edit_ranges(data, size);
     }
 
     xet_test_pool_free(&pool);

@@ -11,19 +11,20 @@
 #include "xet_cli_transfer.h"
 
 
-static void xet_cli_unit_restart(xet_cli_request_t *r);
-static int xet_cli_unit_write(xet_cli_request_t *r, const uint8_t *data,
+static void xet_cli_range_fetch_restart(xet_cli_request_t *r);
+static int xet_cli_range_fetch_write(xet_cli_request_t *r, const uint8_t *data,
     size_t len);
-static int xet_cli_unit_answer(xet_cli_unit_t *u);
-static int xet_cli_unit_payload(xet_cli_unit_t *u,
+static int xet_cli_range_fetch_answer(xet_cli_range_fetch_t *u);
+static int xet_cli_range_fetch_payload(xet_cli_range_fetch_t *u,
     const xet_xorb_event_t *ev);
-static int xet_cli_unit_chunk(xet_cli_unit_t *u);
-static void xet_cli_unit_next(xet_cli_unit_t *u);
-static int xet_cli_unit_place(xet_cli_unit_t *u, xet_cli_chunk_t *chunk,
-    const uint8_t *raw);
-static int xet_cli_unit_fits(const xet_cli_unit_t *u,
+static int xet_cli_range_fetch_chunk(xet_cli_range_fetch_t *u);
+static void xet_cli_range_fetch_next(xet_cli_range_fetch_t *u);
+static int xet_cli_range_fetch_storage(xet_cli_range_fetch_t *u,
+    xet_cli_chunk_t *chunk, const uint8_t *raw);
+static int xet_cli_range_fetch_fits(const xet_cli_range_fetch_t *u,
     const xet_cli_use_t *use, uint32_t raw_length);
-static int xet_cli_unit_damaged(xet_cli_unit_t *u, const char *text);
+static int xet_cli_range_fetch_damaged(xet_cli_range_fetch_t *u, const char
+    *text);
 
 
 int
@@ -42,7 +43,8 @@ xet_cli_chunk_order(const void *one, const void *two)
  */
 
 int
-xet_cli_unit_skip(xet_cli_unit_t *u, xet_cli_unit_kept_pt kept, void *ctx)
+xet_cli_range_fetch_skip(xet_cli_range_fetch_t *u, xet_cli_range_fetch_kept_pt
+    kept, void *ctx)
 {
     int              rc;
     size_t           i, n;
@@ -71,7 +73,7 @@ xet_cli_unit_skip(xet_cli_unit_t *u, xet_cli_unit_kept_pt kept, void *ctx)
 
             /* an earlier plan may have put another chunk there */
 
-            if (!xet_cli_unit_fits(u, use, chunk.raw_length)) {
+            if (!xet_cli_range_fetch_fits(u, use, chunk.raw_length)) {
                 return XET_CLI_OK;
             }
 
@@ -92,7 +94,7 @@ xet_cli_unit_skip(xet_cli_unit_t *u, xet_cli_unit_kept_pt kept, void *ctx)
 
         u->pos += XET_XORB_HEADER_LEN + chunk.stored_length;
 
-        rc = xet_cli_unit_place(u, &chunk, NULL);
+        rc = xet_cli_range_fetch_storage(u, &chunk, NULL);
 
         if (rc != XET_CLI_OK) {
             return rc;
@@ -106,14 +108,14 @@ xet_cli_unit_skip(xet_cli_unit_t *u, xet_cli_unit_kept_pt kept, void *ctx)
 
 
 int
-xet_cli_unit_complete(const xet_cli_unit_t *u)
+xet_cli_range_fetch_complete(const xet_cli_range_fetch_t *u)
 {
     return u->chunk == u->range->chunk_end;
 }
 
 
 int
-xet_cli_unit_prepare(xet_cli_unit_t *u)
+xet_cli_range_fetch_prepare(xet_cli_range_fetch_t *u)
 {
     xet_cli_request_t  *r = &u->request;
 
@@ -121,14 +123,14 @@ xet_cli_unit_prepare(xet_cli_unit_t *u)
 
         /* no bytes are left for the missing chunks */
 
-        xet_cli_unit_moved(u, u->range->byte_start, u->range->byte_end);
+        xet_cli_range_fetch_moved(u, u->range->byte_start, u->range->byte_end);
     }
 
     free(r->url);
 
     r->url = strdup(u->range->url);
-    r->write = xet_cli_unit_write;
-    r->restart = xet_cli_unit_restart;
+    r->write = xet_cli_range_fetch_write;
+    r->restart = xet_cli_range_fetch_restart;
     r->ctx = u;
 
     if (u->payload == NULL) {
@@ -140,9 +142,9 @@ xet_cli_unit_prepare(xet_cli_unit_t *u)
 
 
 static void
-xet_cli_unit_restart(xet_cli_request_t *r)
+xet_cli_range_fetch_restart(xet_cli_request_t *r)
 {
-    xet_cli_unit_t  *u = r->ctx;
+    xet_cli_range_fetch_t  *u = r->ctx;
 
     snprintf(r->range, sizeof(r->range), "%" PRIu64 "-%" PRIu64, u->pos,
              u->range->byte_end - 1);
@@ -156,16 +158,16 @@ xet_cli_unit_restart(xet_cli_request_t *r)
 
 
 static int
-xet_cli_unit_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
+xet_cli_range_fetch_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
 {
-    xet_status_t       rc;
-    const uint8_t     *end;
-    xet_cli_unit_t    *u = r->ctx;
-    xet_xorb_event_t   ev;
+    xet_status_t            rc;
+    const uint8_t          *end;
+    xet_cli_range_fetch_t  *u = r->ctx;
+    xet_xorb_event_t        ev;
 
     end = data + len;
 
-    u->rc = xet_cli_unit_answer(u);
+    u->rc = xet_cli_range_fetch_answer(u);
 
     while (u->rc == XET_CLI_OK) {
         rc = xet_xorb_parser_next(&u->parser, &data, end, &ev);
@@ -175,19 +177,20 @@ xet_cli_unit_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
         }
 
         if (rc != XET_OK) {
-            u->rc = xet_cli_unit_damaged(u, xet_status_text(rc));
+            u->rc = xet_cli_range_fetch_damaged(u, xet_status_text(rc));
 
         } else if (ev.type == XET_XORB_EVENT_CHUNK) {
 
             if (u->chunk == u->range->chunk_end) {
-                u->rc = xet_cli_unit_damaged(u, "more chunks than expected");
+                u->rc = xet_cli_range_fetch_damaged(u,
+                    "more chunks than expected");
             }
 
         } else if (ev.type == XET_XORB_EVENT_PAYLOAD) {
-            u->rc = xet_cli_unit_payload(u, &ev);
+            u->rc = xet_cli_range_fetch_payload(u, &ev);
 
         } else {
-            u->rc = xet_cli_unit_damaged(u, "a footer among the chunks");
+            u->rc = xet_cli_range_fetch_damaged(u, "a footer among the chunks");
         }
     }
 
@@ -201,9 +204,9 @@ xet_cli_unit_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
  */
 
 static int
-xet_cli_unit_answer(xet_cli_unit_t *u)
+xet_cli_range_fetch_answer(xet_cli_range_fetch_t *u)
 {
-    char  place[XET_CLI_HTTP_TEXT];
+    char  storage[XET_CLI_HTTP_TEXT];
 
     if (u->request.status == 206
         || u->request.length == (int64_t) u->parser.size_max)
@@ -213,13 +216,14 @@ xet_cli_unit_answer(xet_cli_unit_t *u)
 
     return xet_cli_failf(XET_CLI_NETWORK, "server",
                          "%s: HTTP %ld instead of the requested range",
-                         xet_cli_http_text(u->request.url, place),
+                         xet_cli_http_text(u->request.url, storage),
                          u->request.status);
 }
 
 
 static int
-xet_cli_unit_payload(xet_cli_unit_t *u, const xet_xorb_event_t *ev)
+xet_cli_range_fetch_payload(xet_cli_range_fetch_t *u, const xet_xorb_event_t
+    *ev)
 {
     /* the parser rejects chunks over XET_CHUNK_MAX bytes */
 
@@ -230,12 +234,12 @@ xet_cli_unit_payload(xet_cli_unit_t *u, const xet_xorb_event_t *ev)
         return XET_CLI_OK;
     }
 
-    return xet_cli_unit_chunk(u);
+    return xet_cli_range_fetch_chunk(u);
 }
 
 
 static int
-xet_cli_unit_chunk(xet_cli_unit_t *u)
+xet_cli_range_fetch_chunk(xet_cli_range_fetch_t *u)
 {
     int                      rc;
     xet_status_t             status;
@@ -246,7 +250,7 @@ xet_cli_unit_chunk(xet_cli_unit_t *u)
 
     if (u->chunk < u->placed) {
         u->chunk++;
-        xet_cli_unit_next(u);
+        xet_cli_range_fetch_next(u);
 
         return XET_CLI_OK;
     }
@@ -255,7 +259,7 @@ xet_cli_unit_chunk(xet_cli_unit_t *u)
                               u->have, u->decoder->raw, c->raw_len);
 
     if (status != XET_OK) {
-        return xet_cli_unit_damaged(u, xet_status_text(status));
+        return xet_cli_range_fetch_damaged(u, xet_status_text(status));
     }
 
     chunk.raw_length = c->raw_len;
@@ -264,16 +268,16 @@ xet_cli_unit_chunk(xet_cli_unit_t *u)
     xet_hash_chunk(&xet_suite_default, u->decoder->raw, c->raw_len,
                    &chunk.hash);
 
-    rc = xet_cli_unit_place(u, &chunk, u->decoder->raw);
+    rc = xet_cli_range_fetch_storage(u, &chunk, u->decoder->raw);
 
-    xet_cli_unit_next(u);
+    xet_cli_range_fetch_next(u);
 
     return rc;
 }
 
 
 static void
-xet_cli_unit_next(xet_cli_unit_t *u)
+xet_cli_range_fetch_next(xet_cli_range_fetch_t *u)
 {
     u->pos += XET_XORB_HEADER_LEN + u->have;
     u->have = 0;
@@ -287,7 +291,7 @@ xet_cli_unit_next(xet_cli_unit_t *u)
 /* Passes the next chunk to the handler, once for each of its places. */
 
 static int
-xet_cli_unit_place(xet_cli_unit_t *u, xet_cli_chunk_t *chunk,
+xet_cli_range_fetch_storage(xet_cli_range_fetch_t *u, xet_cli_chunk_t *chunk,
     const uint8_t *raw)
 {
     int             rc;
@@ -301,8 +305,8 @@ xet_cli_unit_place(xet_cli_unit_t *u, xet_cli_chunk_t *chunk,
             continue;
         }
 
-        if (!xet_cli_unit_fits(u, use, chunk->raw_length)) {
-            return xet_cli_unit_damaged(u,
+        if (!xet_cli_range_fetch_fits(u, use, chunk->raw_length)) {
+            return xet_cli_range_fetch_damaged(u,
                                         "the term's length differs from that "
                                         "of its chunks");
         }
@@ -331,8 +335,8 @@ xet_cli_unit_place(xet_cli_unit_t *u, xet_cli_chunk_t *chunk,
 /* Whether the next chunk of a term may have this length. */
 
 static int
-xet_cli_unit_fits(const xet_cli_unit_t *u, const xet_cli_use_t *use,
-    uint32_t raw_length)
+xet_cli_range_fetch_fits(const xet_cli_range_fetch_t *u, const xet_cli_use_t
+    *use, uint32_t raw_length)
 {
     uint64_t  pos;
 
@@ -345,7 +349,7 @@ xet_cli_unit_fits(const xet_cli_unit_t *u, const xet_cli_use_t *use,
 /* Data that start at a wrong offset also look damaged, and are not reported. */
 
 static int
-xet_cli_unit_damaged(xet_cli_unit_t *u, const char *text)
+xet_cli_range_fetch_damaged(xet_cli_range_fetch_t *u, const char *text)
 {
     char  hash[XET_HASH_STR_LEN + 1];
 
@@ -360,7 +364,8 @@ xet_cli_unit_damaged(xet_cli_unit_t *u, const char *text)
 
 
 void
-xet_cli_unit_moved(xet_cli_unit_t *u, uint64_t start, uint64_t end)
+xet_cli_range_fetch_moved(xet_cli_range_fetch_t *u, uint64_t start, uint64_t
+    end)
 {
     u->range->byte_start = start;
     u->range->byte_end = end;
@@ -372,26 +377,26 @@ xet_cli_unit_moved(xet_cli_unit_t *u, uint64_t start, uint64_t end)
 
 
 int
-xet_cli_unit_rewind(xet_cli_unit_t *u)
+xet_cli_range_fetch_rewind(xet_cli_range_fetch_t *u)
 {
     if (!u->skipped
         || (u->request.refused ? u->rc != XET_CLI_FAULT
             : (u->request.status != 416
                && (u->request.status / 100 != 2
-                   || (xet_cli_unit_complete(u)
+                   || (xet_cli_range_fetch_complete(u)
                        && u->pos == u->range->byte_end)))))
     {
         return 0;
     }
 
-    xet_cli_unit_moved(u, u->range->byte_start, u->range->byte_end);
+    xet_cli_range_fetch_moved(u, u->range->byte_start, u->range->byte_end);
 
     return 1;
 }
 
 
 int
-xet_cli_unit_result(xet_cli_unit_t *u)
+xet_cli_range_fetch_result(xet_cli_range_fetch_t *u)
 {
     if (u->rc != XET_CLI_OK) {
         return u->rc;
@@ -401,8 +406,9 @@ xet_cli_unit_result(xet_cli_unit_t *u)
         return xet_cli_http_fail(&u->request);
     }
 
-    if (!xet_cli_unit_complete(u) || u->pos != u->range->byte_end) {
-        return xet_cli_unit_damaged(u, "the range ends before this chunk");
+    if (!xet_cli_range_fetch_complete(u) || u->pos != u->range->byte_end) {
+        return xet_cli_range_fetch_damaged(u,
+                                           "the range ends before this chunk");
     }
 
     return XET_CLI_OK;
@@ -410,7 +416,7 @@ xet_cli_unit_result(xet_cli_unit_t *u)
 
 
 void
-xet_cli_unit_free(xet_cli_unit_t *u)
+xet_cli_range_fetch_free(xet_cli_range_fetch_t *u)
 {
     xet_cli_http_free(&u->request);
 

@@ -1,6 +1,6 @@
 
 /*
- * The end of a statement in its lane.  The result is one of
+ * The end of a statement in its pool.  The result is one of
  *
  *     answer     PostgreSQL has executed the statement
  *     verdict    an error of class XT, raised by our own functions, for the
@@ -8,8 +8,8 @@
  *     refused    the caller learns whether PostgreSQL was unavailable or has
  *                rejected the statement; the log gets the message
  *
- * A lane retries the statement if another attempt may succeed, if the caller is
- * still waiting, and if the statement has attempts left.
+ * A pool retries the statement if another attempt may succeed, if the caller
+ * is still waiting, and if the statement has attempts left.
  *
  * A statement is counted and freed before its caller is called, because the
  * caller may send another one.
@@ -19,19 +19,19 @@
 #include "ngx_http_xet_pg_session.h"
 
 
-static ngx_uint_t ngx_http_xet_lane_transient(const char *sqlstate);
-static void ngx_http_xet_lane_counted(ngx_http_xet_pg_query_t *q,
+static ngx_uint_t ngx_http_xet_pg_pool_transient(const char *sqlstate);
+static void ngx_http_xet_pg_pool_counted(ngx_http_xet_pg_query_t *q,
     ngx_int_t rc, const char *sqlstate);
 
 
 void
-ngx_http_xet_lane_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
+ngx_http_xet_pg_pool_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
     ngx_int_t rc, const char *sqlstate)
 {
     void                        *data;
     ngx_http_xet_pg_handler_pt   handler;
 
-    ngx_http_xet_lane_counted(q, rc, sqlstate);
+    ngx_http_xet_pg_pool_counted(q, rc, sqlstate);
 
     if (q->timer.timer_set) {
         ngx_del_timer(&q->timer);
@@ -59,13 +59,13 @@ ngx_http_xet_lane_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
 
 
 void
-ngx_http_xet_lane_refused(ngx_http_xet_pg_query_t *q, PGresult *res,
+ngx_http_xet_pg_pool_refused(ngx_http_xet_pg_query_t *q, PGresult *res,
     const char *sqlstate)
 {
     ngx_int_t  rc;
 
     if (ngx_strncmp(sqlstate, "XT", 2) == 0) {
-        ngx_http_xet_lane_deliver(q, res, NGX_ERROR, sqlstate);
+        ngx_http_xet_pg_pool_deliver(q, res, NGX_ERROR, sqlstate);
         return;
     }
 
@@ -73,36 +73,36 @@ ngx_http_xet_lane_refused(ngx_http_xet_pg_query_t *q, PGresult *res,
                   "xet: statement \"%s\" failed, SQLSTATE %s: %s",
                   q->stmt->name, sqlstate, PQresultErrorMessage(res));
 
-    rc = (ngx_http_xet_lane_transient(sqlstate)
+    rc = (ngx_http_xet_pg_pool_transient(sqlstate)
           || ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0)
          ? NGX_BUSY : NGX_ERROR;
 
-    ngx_http_xet_lane_deliver(q, NULL, rc, q->lost ? NULL : sqlstate);
+    ngx_http_xet_pg_pool_deliver(q, NULL, rc, q->lost ? NULL : sqlstate);
 
     PQclear(res);
 }
 
 
 ngx_uint_t
-ngx_http_xet_lane_again(ngx_http_xet_pg_query_t *q, const char *sqlstate)
+ngx_http_xet_pg_pool_again(ngx_http_xet_pg_query_t *q, const char *sqlstate)
 {
-    ngx_http_xet_lane_t  *lane;
+    ngx_http_xet_pg_pool_t  *pg_pool;
 
-    lane = q->lane;
+    pg_pool = q->pg_pool;
 
-    return q->handler && q->tries < lane->n
-           && ngx_http_xet_lane_transient(sqlstate)
+    return q->handler && q->tries < pg_pool->n
+           && ngx_http_xet_pg_pool_transient(sqlstate)
            && ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_CANCELLED) != 0
            && ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_TOO_LATE) != 0
-           && !(lane->host->standby
-                && ngx_http_xet_lanes_conflict(sqlstate));
+           && !(pg_pool->host->standby
+                && ngx_http_xet_pg_pools_conflict(sqlstate));
 }
 
 
 /* Class 40: a row that was read is gone, a lock timeout, or a deadlock. */
 
 ngx_uint_t
-ngx_http_xet_lanes_conflict(const char *sqlstate)
+ngx_http_xet_pg_pools_conflict(const char *sqlstate)
 {
     return ngx_strncmp(sqlstate, "40", 2) == 0;
 }
@@ -110,13 +110,13 @@ ngx_http_xet_lanes_conflict(const char *sqlstate)
 
 /*
  * Errors that another attempt may cure: connection and resource problems,
- * shutdown, serialization failures.  Two of these are not sent again: a timeout
- * that has canceled the statement, and a copy that is too old, which needs
- * another upload.
+ * shutdown, serialization failures.  Two of these are not sent again: a
+ * timeout that has canceled the statement, and a copy that is too old, which
+ * needs another upload.
  */
 
 static ngx_uint_t
-ngx_http_xet_lane_transient(const char *sqlstate)
+ngx_http_xet_pg_pool_transient(const char *sqlstate)
 {
     static const char *const  classes[] = { "08", "53", "57", "40", NULL };
 
@@ -139,11 +139,11 @@ ngx_http_xet_lane_transient(const char *sqlstate)
 /* A statement that was dropped unsent is not counted; class XT is a result. */
 
 static void
-ngx_http_xet_lane_counted(ngx_http_xet_pg_query_t *q, ngx_int_t rc,
+ngx_http_xet_pg_pool_counted(ngx_http_xet_pg_query_t *q, ngx_int_t rc,
     const char *sqlstate)
 {
-    ngx_http_xet_lane_t   *lane;
-    ngx_http_xet_result_e  result;
+    ngx_http_xet_pg_pool_t  *pg_pool;
+    ngx_http_xet_result_e    result;
 
     if (q->handler == NULL && q->pg == NULL) {
         return;
@@ -155,8 +155,8 @@ ngx_http_xet_lane_counted(ngx_http_xet_pg_query_t *q, ngx_int_t rc,
              : (rc == NGX_BUSY) ? NGX_HTTP_XET_RESULT_AWAY
              : NGX_HTTP_XET_RESULT_REFUSED;
 
-    lane = q->lane;
+    pg_pool = q->pg_pool;
 
-    ngx_http_xet_count_at(STATEMENTS,
-                          lane->number * NGX_HTTP_XET_RESULT_MAX + result, 1);
+    ngx_http_xet_count_at(STATEMENTS, pg_pool->number * NGX_HTTP_XET_RESULT_MAX
+                          + result, 1);
 }

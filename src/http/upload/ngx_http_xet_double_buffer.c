@@ -1,15 +1,16 @@
 
 /*
- * The double buffer of an upload: one buffer is filled while a thread feeds the
- * other one to the consumer.
+ * The double buffer of an upload: one buffer is filled while a thread feeds
+ * the other one to the consumer.
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_pieces.h"
+#include "ngx_http_xet_double_buffer.h"
 
 
 ngx_buf_t *
-ngx_http_xet_pieces_buf(ngx_http_request_t *r, ngx_http_xet_pieces_t *p)
+ngx_http_xet_double_buffer_buf(ngx_http_request_t *r,
+    ngx_http_xet_double_buffer_t *p)
 {
     size_t                    size;
     ngx_buf_t                *b;
@@ -49,8 +50,8 @@ ngx_http_xet_pieces_buf(ngx_http_request_t *r, ngx_http_xet_pieces_t *p)
 
 
 ngx_int_t
-ngx_http_xet_pieces_copy(ngx_http_request_t *r, ngx_http_xet_pieces_t *p,
-    u_char **pos, u_char *last)
+ngx_http_xet_double_buffer_copy(ngx_http_request_t *r,
+    ngx_http_xet_double_buffer_t *p, u_char **pos, u_char *last)
 {
     size_t      n;
     ngx_buf_t  *b;
@@ -59,7 +60,7 @@ ngx_http_xet_pieces_copy(ngx_http_request_t *r, ngx_http_xet_pieces_t *p,
         return NGX_OK;
     }
 
-    b = ngx_http_xet_pieces_buf(r, p);
+    b = ngx_http_xet_double_buffer_buf(r, p);
     if (b == NULL) {
         return NGX_ERROR;
     }
@@ -74,7 +75,7 @@ ngx_http_xet_pieces_copy(ngx_http_request_t *r, ngx_http_xet_pieces_t *p,
 
 
 ngx_uint_t
-ngx_http_xet_pieces_full(ngx_http_xet_pieces_t *p)
+ngx_http_xet_double_buffer_full(ngx_http_xet_double_buffer_t *p)
 {
     ngx_buf_t  *b;
 
@@ -85,7 +86,8 @@ ngx_http_xet_pieces_full(ngx_http_xet_pieces_t *p)
 
 
 void
-ngx_http_xet_pieces_next(ngx_http_xet_pieces_t *p, ngx_uint_t last)
+ngx_http_xet_double_buffer_next(ngx_http_xet_double_buffer_t *p, ngx_uint_t
+    last)
 {
     p->job = &p->buf[p->filling];
     p->last = last;
@@ -94,9 +96,9 @@ ngx_http_xet_pieces_next(ngx_http_xet_pieces_t *p, ngx_uint_t last)
 
 
 void
-ngx_http_xet_pieces_job(void *data, ngx_log_t *log)
+ngx_http_xet_double_buffer_job(void *data, ngx_log_t *log)
 {
-    ngx_http_xet_pieces_t *p = data;
+    ngx_http_xet_double_buffer_t *p = data;
 
     p->status = p->feed(p->data, p->job->pos, p->job->last - p->job->pos,
                         p->last, log);
@@ -104,7 +106,7 @@ ngx_http_xet_pieces_job(void *data, ngx_log_t *log)
 
 
 void
-ngx_http_xet_pieces_done(ngx_http_xet_pieces_t *p)
+ngx_http_xet_double_buffer_done(ngx_http_xet_double_buffer_t *p)
 {
     p->job->pos = p->job->start;
     p->job->last = p->job->start;

@@ -6,50 +6,50 @@
 #include "xet_s3_base.h"
 
 
-static xet_s3_method_t xet_s3_told_method(const char *method);
-static xet_s3_end_t xet_s3_told_end(const xet_s3_transfer_t *t);
+static xet_s3_method_t xet_s3_report_method(const char *method);
+static xet_s3_end_t xet_s3_report_end(const xet_s3_transfer_t *t);
 
 
 void
-xet_s3_told_transfer(xet_s3_told_pt told, const xet_s3_transfer_t *t)
+xet_s3_report_transfer(xet_s3_report_pt report, const xet_s3_transfer_t *t)
 {
-    xet_s3_told_t  one;
+    xet_s3_report_t  one;
 
-    if (told == NULL) {
+    if (report == NULL) {
         return;
     }
 
-    one.method = xet_s3_told_method(t->net.method);
-    one.end = xet_s3_told_end(t);
+    one.method = xet_s3_report_method(t->net.method);
+    one.end = xet_s3_report_end(t);
     one.again = (t->again || t->net.tries > 1);
     one.ms = t->net.took;
     one.sent = t->net.up;
     one.received = t->net.down;
 
-    told(&one);
+    report(&one);
 }
 
 
 void
-xet_s3_told_withheld(xet_s3_told_pt told, const char *method)
+xet_s3_report_withheld(xet_s3_report_pt report, const char *method)
 {
-    xet_s3_told_t  one;
+    xet_s3_report_t  one;
 
-    if (told == NULL) {
+    if (report == NULL) {
         return;
     }
 
-    memset(&one, 0, sizeof(xet_s3_told_t));
+    memset(&one, 0, sizeof(xet_s3_report_t));
 
-    one.method = xet_s3_told_method(method);
+    one.method = xet_s3_report_method(method);
     one.end = XET_S3_END_WITHHELD;
 
-    told(&one);
+    report(&one);
 }
 
 
 static xet_s3_method_t
-xet_s3_told_method(const char *method)
+xet_s3_report_method(const char *method)
 {
     size_t  i;
 
@@ -70,7 +70,7 @@ xet_s3_told_method(const char *method)
 /* An answer that was not had to its end is none. */
 
 static xet_s3_end_t
-xet_s3_told_end(const xet_s3_transfer_t *t)
+xet_s3_report_end(const xet_s3_transfer_t *t)
 {
     if (t->net.rc != XET_NET_OK) {
         return t->net.late ? XET_S3_END_TIMEOUT : XET_S3_END_LOST;

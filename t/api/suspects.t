@@ -145,7 +145,7 @@ BEGIN
         more := false;
 
         FOR d IN SELECT s.* FROM batch b,
-                   xet.shard_doubts(b.hashes, b.packed, file, xorb) s
+                   xet.shard_suspects(b.hashes, b.packed, file, xorb) s
         LOOP
             IF d.hash IS NOT NULL THEN
                 INSERT INTO seen VALUES (d.tag);

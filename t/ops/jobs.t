@@ -35,7 +35,7 @@ $other->run();
 sub chore {
 	my ($columns, $name) = @_;
 
-	return $t->sql("SELECT $columns FROM xet.chores WHERE name = '"
+	return $t->sql("SELECT $columns FROM xet.jobs WHERE name = '"
 		. ($name // 'scrub') . "'");
 }
 
@@ -64,7 +64,7 @@ moves('one node');
 moves('one node, later');
 is(chore("encode(holder, 'hex')"), $holder, 'the same node has the lease');
 is(chore('turn'), $turn, 'nobody else took it');
-is($t->sql('SELECT count(*) FROM xet.chores_show() WHERE running AND held'
+is($t->sql('SELECT count(*) FROM xet.jobs_show() WHERE running AND held'
 	. " AND name = 'scrub'"), 1, 'shown as running');
 
 {
@@ -72,7 +72,7 @@ is($t->sql('SELECT count(*) FROM xet.chores_show() WHERE running AND held'
 
 	# a holder that is neither of them, for a moment
 
-	$t->sql("UPDATE xet.chores SET turn = turn + 1,"
+	$t->sql("UPDATE xet.jobs SET turn = turn + 1,"
 		. " holder = decode(md5('x'), 'hex'),"
 		. " until = now() + interval '3 s' WHERE name = 'scrub'");
 	ok(wait_for(60, sub {
@@ -136,7 +136,7 @@ for my $how (qw/ kill reload /) {
 
 	$turn = chore('turn');
 	$holder = chore("encode(holder, 'hex')");
-	$t->sql("UPDATE xet.chores SET until = now() + interval '1 hour'"
+	$t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour'"
 		. " WHERE name = 'scrub'");
 
 	if ($how eq 'kill') {
@@ -189,7 +189,7 @@ for my $how (qw/ kill reload /) {
 	$t->pg_restart();
 	moves('PostgreSQL restarts');
 
-	my $lock = $t->pg_lock('xet.chores');
+	my $lock = $t->pg_lock('xet.jobs');
 
 	ok($t->wait_log(qr/background job "scrub" is waiting: PostgreSQL/, 60),
 		'the table is locked: it waits, and says so');
@@ -217,7 +217,7 @@ for my $how (qw/ kill reload /) {
 	my $n = chore('turn');
 
 	for (1 .. 60) {
-		$t->sql("UPDATE xet.chores SET until = now(), holder ="
+		$t->sql("UPDATE xet.jobs SET until = now(), holder ="
 			. " decode(md5('y'), 'hex')");
 		select(undef, undef, undef, 0.05);
 	}
@@ -230,7 +230,7 @@ for my $how (qw/ kill reload /) {
 }
 
 # --------------------------------------------------------------------------
-# no chores without a directive
+# no background jobs without a directive
 
 {
 	$other->stop();

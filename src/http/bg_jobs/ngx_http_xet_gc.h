@@ -1,14 +1,14 @@
 
 /*
- * Internal to chores: the state of the collector that its phases share, those
- * for rows and copies and the one for files without a row.
+ * Internal to background jobs: the state of the collector that its phases
+ * share, those for rows and copies and the one for files without a row.
  */
 
 #ifndef _NGX_HTTP_XET_GC_H_INCLUDED_
 #define _NGX_HTTP_XET_GC_H_INCLUDED_
 
 
-#include "ngx_http_xet_chores.h"
+#include "ngx_http_xet_bg_jobs.h"
 #include "ngx_http_xet_store.h"
 
 
@@ -69,7 +69,7 @@ typedef struct {
 
 /* folder is the position of the previous worker; or NGX_ERROR. */
 void ngx_http_xet_gc_orphans_begin(ngx_http_xet_gc_t *gc, ngx_int_t folder);
-void ngx_http_xet_gc_orphans_step(ngx_http_xet_chore_t *chore);
+void ngx_http_xet_gc_orphans_step(ngx_http_xet_bg_job_t *bg_job);
 
 
 #endif /* _NGX_HTTP_XET_GC_H_INCLUDED_ */

@@ -1,7 +1,7 @@
 
 /*
- * The chore "gc" deletes files and xorbs that are no longer used.  PostgreSQL
- * decides what is unused, one batch per statement (sql/gc.sql, "The
+ * The background job "gc" deletes files and xorbs that are no longer used.
+ * PostgreSQL decides what is unused, one batch per statement (sql/gc.sql, "The
  * collector").
  *
  *     files     (query)   files that no repo has, with their references
@@ -14,9 +14,9 @@
  *
  * A batch in which nothing could be done ends its phase; locked rows are left
  * for the next run.  For each copy the row is deleted first, then the file,
- * then the note.  So after a crash every row still has its file, and no file is
- * forgotten.  Several collectors may run at once: a file that another one has
- * removed is not an error, and a note is counted once.
+ * then the note.  So after a crash every row still has its file, and no file
+ * is forgotten.  Several collectors may run at once: a file that another one
+ * has removed is not an error, and a note is counted once.
  *
  * The state belongs to the thread while a job runs, else to the event loop.
  * The cursor is the phase, followed by a dot and the folder of orphans.
@@ -27,28 +27,28 @@
 
 
 static ngx_msec_t ngx_http_xet_gc_interval(ngx_http_xet_main_conf_t *xmcf);
-static ngx_int_t ngx_http_xet_gc_begin(ngx_http_xet_chore_t *chore);
-static void ngx_http_xet_gc_step(ngx_http_xet_chore_t *chore);
-static void ngx_http_xet_gc_end(ngx_http_xet_chore_t *chore);
-static void ngx_http_xet_gc_phase(ngx_http_xet_chore_t *chore,
+static ngx_int_t ngx_http_xet_gc_begin(ngx_http_xet_bg_job_t *bg_job);
+static void ngx_http_xet_gc_step(ngx_http_xet_bg_job_t *bg_job);
+static void ngx_http_xet_gc_end(ngx_http_xet_bg_job_t *bg_job);
+static void ngx_http_xet_gc_phase(ngx_http_xet_bg_job_t *bg_job,
     ngx_http_xet_gc_e phase);
-static void ngx_http_xet_gc_files(ngx_http_xet_chore_t *chore,
+static void ngx_http_xet_gc_files(ngx_http_xet_bg_job_t *bg_job,
     ngx_http_xet_ask_t *ask);
-static void ngx_http_xet_gc_xorbs(ngx_http_xet_chore_t *chore,
+static void ngx_http_xet_gc_xorbs(ngx_http_xet_bg_job_t *bg_job,
     ngx_http_xet_ask_t *ask);
-static void ngx_http_xet_gc_batch(ngx_http_xet_chore_t *chore, uint64_t seen,
+static void ngx_http_xet_gc_batch(ngx_http_xet_bg_job_t *bg_job, uint64_t seen,
     uint64_t busy);
-static void ngx_http_xet_gc_settled(ngx_http_xet_chore_t *chore,
+static void ngx_http_xet_gc_settled(ngx_http_xet_bg_job_t *bg_job,
     ngx_http_xet_ask_t *ask);
-static void ngx_http_xet_gc_copies(ngx_http_xet_chore_t *chore,
+static void ngx_http_xet_gc_copies(ngx_http_xet_bg_job_t *bg_job,
     ngx_http_xet_ask_t *ask);
 static void ngx_http_xet_gc_remove_job(void *data, ngx_log_t *log);
-static void ngx_http_xet_gc_gone(ngx_http_xet_chore_t *chore);
-static void ngx_http_xet_gc_removed(ngx_http_xet_chore_t *chore,
+static void ngx_http_xet_gc_gone(ngx_http_xet_bg_job_t *bg_job);
+static void ngx_http_xet_gc_removed(ngx_http_xet_bg_job_t *bg_job,
     ngx_http_xet_ask_t *ask);
 
 
-const ngx_http_xet_chore_kind_t  ngx_http_xet_gc = {
+const ngx_http_xet_bg_job_kind_t  ngx_http_xet_gc = {
     ngx_string("gc"),
     { "files", "file_bytes", "references", "xorbs", "xorb_bytes", "told",
       "needed", "busy", "copies", "copy_bytes", "orphans", "orphan_bytes",
@@ -69,17 +69,17 @@ ngx_http_xet_gc_interval(ngx_http_xet_main_conf_t *xmcf)
 
 
 static ngx_int_t
-ngx_http_xet_gc_begin(ngx_http_xet_chore_t *chore)
+ngx_http_xet_gc_begin(ngx_http_xet_bg_job_t *bg_job)
 {
     int64_t                    phase;
     ngx_str_t                  folder;
     ngx_http_xet_gc_t         *gc;
     ngx_http_xet_main_conf_t  *xmcf;
 
-    gc = chore->data;
+    gc = bg_job->data;
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
-    phase = ngx_http_xet_chore_at(chore, &folder);
+    phase = ngx_http_xet_bg_job_at(bg_job, &folder);
 
     gc->phase = (phase <= NGX_HTTP_XET_GC_ORPHANS) ? phase
                 : NGX_HTTP_XET_GC_FILES;
@@ -96,9 +96,9 @@ ngx_http_xet_gc_begin(ngx_http_xet_chore_t *chore)
 
 
 static void
-ngx_http_xet_gc_end(ngx_http_xet_chore_t *chore)
+ngx_http_xet_gc_end(ngx_http_xet_bg_job_t *bg_job)
 {
-    ngx_http_xet_gc_t *gc = chore->data;
+    ngx_http_xet_gc_t *gc = bg_job->data;
 
     ngx_http_xet_orphans_close(&gc->orphans);
 
@@ -108,38 +108,38 @@ ngx_http_xet_gc_end(ngx_http_xet_chore_t *chore)
 
 
 static void
-ngx_http_xet_gc_step(ngx_http_xet_chore_t *chore)
+ngx_http_xet_gc_step(ngx_http_xet_bg_job_t *bg_job)
 {
     ngx_http_xet_gc_t         *gc;
     ngx_http_xet_main_conf_t  *xmcf;
 
-    gc = chore->data;
+    gc = bg_job->data;
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
     switch (gc->phase) {
 
     case NGX_HTTP_XET_GC_FILES:
-        ngx_http_xet_chore_ask(chore, gc_files, ngx_http_xet_gc_files,
+        ngx_http_xet_bg_job_ask(bg_job, gc_files, ngx_http_xet_gc_files,
                                .batch = gc->batch);
         break;
 
     case NGX_HTTP_XET_GC_XORBS:
-        ngx_http_xet_chore_ask(chore, gc_xorbs, ngx_http_xet_gc_xorbs,
+        ngx_http_xet_bg_job_ask(bg_job, gc_xorbs, ngx_http_xet_gc_xorbs,
                                .grace = xmcf->gc_grace, .batch = gc->batch);
         break;
 
     case NGX_HTTP_XET_GC_SETTLE:
-        ngx_http_xet_chore_ask(chore, usage_settle, ngx_http_xet_gc_settled,
+        ngx_http_xet_bg_job_ask(bg_job, usage_settle, ngx_http_xet_gc_settled,
                                .batch = gc->batch);
         break;
 
     case NGX_HTTP_XET_GC_REMOVAL:
-        ngx_http_xet_chore_ask(chore, gc_copies, ngx_http_xet_gc_copies,
+        ngx_http_xet_bg_job_ask(bg_job, gc_copies, ngx_http_xet_gc_copies,
                                .batch = NGX_HTTP_XET_GC_COPIES);
         break;
 
     default: /* NGX_HTTP_XET_GC_ORPHANS */
-        ngx_http_xet_gc_orphans_step(chore);
+        ngx_http_xet_gc_orphans_step(bg_job);
     }
 }
 
@@ -147,82 +147,82 @@ ngx_http_xet_gc_step(ngx_http_xet_chore_t *chore)
 /* Sets the phase of the next step. */
 
 static void
-ngx_http_xet_gc_phase(ngx_http_xet_chore_t *chore, ngx_http_xet_gc_e phase)
+ngx_http_xet_gc_phase(ngx_http_xet_bg_job_t *bg_job, ngx_http_xet_gc_e phase)
 {
-    ngx_http_xet_gc_t *gc = chore->data;
+    ngx_http_xet_gc_t *gc = bg_job->data;
 
     gc->phase = phase;
 
-    ngx_http_xet_chore_cursor(chore, "%d", (int) phase);
+    ngx_http_xet_bg_job_cursor(bg_job, "%d", (int) phase);
 }
 
 
 static void
-ngx_http_xet_gc_files(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
+ngx_http_xet_gc_files(ngx_http_xet_bg_job_t *bg_job, ngx_http_xet_ask_t *ask)
 {
     ngx_http_xet_gc_files_row_t  row;
 
     (void) ngx_http_xet_row_gc_files(ask->res, 0, &row);
 
-    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_FILES, row.files);
-    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_FILE_BYTES, row.bytes);
-    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_REFERENCES, row.refs);
+    ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_FILES, row.files);
+    ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_FILE_BYTES, row.bytes);
+    ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_REFERENCES, row.refs);
 
-    ngx_http_xet_gc_batch(chore, row.seen, row.busy);
+    ngx_http_xet_gc_batch(bg_job, row.seen, row.busy);
 }
 
 
 static void
-ngx_http_xet_gc_xorbs(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
+ngx_http_xet_gc_xorbs(ngx_http_xet_bg_job_t *bg_job, ngx_http_xet_ask_t *ask)
 {
     ngx_http_xet_gc_xorbs_row_t  row;
 
     (void) ngx_http_xet_row_gc_xorbs(ask->res, 0, &row);
 
-    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_XORBS, row.xorbs);
-    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_XORB_BYTES, row.bytes);
-    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_TOLD, row.told);
-    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_NEEDED, row.needed);
+    ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_XORBS, row.xorbs);
+    ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_XORB_BYTES, row.bytes);
+    ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_TOLD, row.told);
+    ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_NEEDED, row.needed);
 
-    ngx_http_xet_gc_batch(chore, row.seen, row.busy);
+    ngx_http_xet_gc_batch(bg_job, row.seen, row.busy);
 }
 
 
 static void
-ngx_http_xet_gc_batch(ngx_http_xet_chore_t *chore, uint64_t seen,
+ngx_http_xet_gc_batch(ngx_http_xet_bg_job_t *bg_job, uint64_t seen,
     uint64_t busy)
 {
-    ngx_http_xet_gc_t *gc = chore->data;
+    ngx_http_xet_gc_t *gc = bg_job->data;
 
     if (seen <= busy) {
-        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_BUSY, busy);
-        ngx_http_xet_gc_phase(chore, gc->phase + 1);
+        ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_BUSY, busy);
+        ngx_http_xet_gc_phase(bg_job, gc->phase + 1);
     }
 
-    ngx_http_xet_chore_pace(chore, seen, gc->rate);
+    ngx_http_xet_bg_job_pace(bg_job, seen, gc->rate);
 }
 
 
 static void
-ngx_http_xet_gc_settled(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
+ngx_http_xet_gc_settled(ngx_http_xet_bg_job_t *bg_job, ngx_http_xet_ask_t *ask)
 {
     int64_t             n;
     ngx_http_xet_gc_t  *gc;
 
-    gc = chore->data;
+    gc = bg_job->data;
     n = ngx_http_xet_ask_number(ask);
 
     if (n <= 0) {
         n = 0;
-        ngx_http_xet_gc_phase(chore, NGX_HTTP_XET_GC_REMOVAL);
+        ngx_http_xet_gc_phase(bg_job, NGX_HTTP_XET_GC_REMOVAL);
     }
 
-    ngx_http_xet_chore_pace(chore, (uint64_t) n, gc->rate);
+    ngx_http_xet_bg_job_pace(bg_job, (uint64_t) n, gc->rate);
 }
 
 
 static void
-ngx_http_xet_gc_copies(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
+ngx_http_xet_gc_copies(ngx_http_xet_bg_job_t *bg_job, ngx_http_xet_ask_t *ask)
 {
     ngx_uint_t                     i, n;
     ngx_http_xet_gc_t             *gc;
@@ -234,12 +234,12 @@ ngx_http_xet_gc_copies(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
 
         /* there are none, or a running backup needs them */
 
-        ngx_http_xet_gc_phase(chore, NGX_HTTP_XET_GC_ORPHANS);
-        ngx_http_xet_chore_next(chore, 0);
+        ngx_http_xet_gc_phase(bg_job, NGX_HTTP_XET_GC_ORPHANS);
+        ngx_http_xet_bg_job_next(bg_job, 0);
         return;
     }
 
-    gc = chore->data;
+    gc = bg_job->data;
     gc->n = 0;
 
     ngx_http_xet_array_reset(&gc->hashes);
@@ -259,7 +259,7 @@ ngx_http_xet_gc_copies(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
         ngx_http_xet_array_int4(&gc->tags, (int32_t) row.tag);
     }
 
-    ngx_http_xet_chore_job(chore, ngx_http_xet_gc_remove_job,
+    ngx_http_xet_bg_job_job(bg_job, ngx_http_xet_gc_remove_job,
                            ngx_http_xet_gc_gone);
 }
 
@@ -275,36 +275,36 @@ ngx_http_xet_gc_remove_job(void *data, ngx_log_t *log)
 
 
 static void
-ngx_http_xet_gc_gone(ngx_http_xet_chore_t *chore)
+ngx_http_xet_gc_gone(ngx_http_xet_bg_job_t *bg_job)
 {
-    ngx_http_xet_gc_t *gc = chore->data;
+    ngx_http_xet_gc_t *gc = bg_job->data;
 
     /* a failed removal must not keep other copies from being deleted */
 
     if (gc->status != XET_OK) {
-        ngx_http_xet_gc_phase(chore, NGX_HTTP_XET_GC_FILES);
-        ngx_http_xet_chore_failed(chore, gc->status,
+        ngx_http_xet_gc_phase(bg_job, NGX_HTTP_XET_GC_FILES);
+        ngx_http_xet_bg_job_failed(bg_job, gc->status,
                                   "copies can't be removed");
         return;
     }
 
-    ngx_http_xet_chore_ask(chore, gc_removed, ngx_http_xet_gc_removed,
+    ngx_http_xet_bg_job_ask(bg_job, gc_removed, ngx_http_xet_gc_removed,
                            .hashes = &gc->hashes, .tags = &gc->tags);
 }
 
 
 static void
-ngx_http_xet_gc_removed(ngx_http_xet_chore_t *chore, ngx_http_xet_ask_t *ask)
+ngx_http_xet_gc_removed(ngx_http_xet_bg_job_t *bg_job, ngx_http_xet_ask_t *ask)
 {
     ngx_http_xet_gc_t              *gc;
     ngx_http_xet_gc_removed_row_t   row;
 
-    gc = chore->data;
+    gc = bg_job->data;
 
     (void) ngx_http_xet_row_gc_removed(ask->res, 0, &row);
 
-    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_COPIES, row.copies);
-    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_COPY_BYTES, row.bytes);
+    ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_COPIES, row.copies);
+    ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_COPY_BYTES, row.bytes);
 
-    ngx_http_xet_chore_pace(chore, gc->n, gc->rate);
+    ngx_http_xet_bg_job_pace(bg_job, gc->n, gc->rate);
 }

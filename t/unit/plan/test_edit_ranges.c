@@ -30,9 +30,9 @@ typedef struct {
 } file_t;
 
 
-static file_t           file;
-static xet_windows_t    windows;
-static xet_test_pool_t  pool;
+static file_t             file;
+static xet_edit_ranges_t  edits;
+static xet_test_pool_t    pool;
 
 
 static void
@@ -69,10 +69,10 @@ verification(const file_t *f, unsigned first, unsigned n, xet_hash_t *hash)
 static xet_status_t
 add(const file_t *f, unsigned first, unsigned n)
 {
-    uint8_t             ends[CHUNKS_MAX * 4];
-    unsigned            i;
-    xet_hash_t          hash;
-    xet_windows_term_t  term;
+    uint8_t                 ends[CHUNKS_MAX * 4];
+    unsigned                i;
+    xet_hash_t              hash;
+    xet_edit_ranges_term_t  term;
 
     verification(f, first, n, &hash);
 
@@ -88,7 +88,7 @@ add(const file_t *f, unsigned first, unsigned n)
         xet_put_u32(ends + 4 * i, term.raw_before + term.raw_length);
     }
 
-    return xet_windows_add(&windows, &term);
+    return xet_edit_ranges_add(&edits, &term);
 }
 
 
@@ -98,9 +98,9 @@ answer(const file_t *f, const xet_range_t *ranges, size_t n, size_t max)
     unsigned      i, first;
     xet_status_t  status;
 
-    memset(&windows, 0xa5, sizeof(windows));
+    memset(&edits, 0xa5, sizeof(edits));
 
-    status = xet_windows_init(&windows, &xet_suite_default, xet_test_alloc,
+    status = xet_edit_ranges_init(&edits, &xet_suite_default, xet_test_alloc,
                               &pool, ranges, n, f->size, max);
 
     for (i = 0, first = 0; i < f->nterms && status == XET_OK; i++) {
@@ -108,7 +108,7 @@ answer(const file_t *f, const xet_range_t *ranges, size_t n, size_t max)
         first += f->terms[i];
     }
 
-    return (status == XET_OK) ? xet_windows_finish(&windows) : status;
+    return (status == XET_OK) ? xet_edit_ranges_finish(&edits) : status;
 }
 
 
@@ -128,14 +128,14 @@ test_ranges(void)
     };
 
     n = 5;
-    xet_ok(xet_windows_ranges(list, ranges, &n, 1000) == XET_OK && n == 2,
+    xet_ok(xet_edit_ranges_ranges(list, ranges, &n, 1000) == XET_OK && n == 2,
            "sorted, merged, the one past the end dropped");
     xet_ok(ranges[0].start == 100 && ranges[0].end == 201
            && ranges[1].start == 500 && ranges[1].end == 600,
            "those that overlap or touch are one");
 
     n = 5;
-    xet_ok(xet_windows_ranges(list, ranges, &n, 1001) == XET_OK && n == 3
+    xet_ok(xet_edit_ranges_ranges(list, ranges, &n, 1001) == XET_OK && n == 3
            && ranges[2].start == 1000 && ranges[2].end == 1001,
            "clamped to the size");
 
@@ -144,30 +144,30 @@ test_ranges(void)
     specs[1] = list[1];
     specs[1].first = 400;
     specs[1].last = 498;
-    xet_windows_ranges(specs, ranges, &n, 1000);
+    xet_edit_ranges_ranges(specs, ranges, &n, 1000);
     xet_is_u64(n, 2, "a byte between them keeps them apart");
 
     n = 2;
     specs[1].last = 499;
-    xet_windows_ranges(specs, ranges, &n, 1000);
+    xet_edit_ranges_ranges(specs, ranges, &n, 1000);
     xet_ok(n == 1 && ranges[0].start == 400 && ranges[0].end == 600,
            "no byte between them does not");
 
     n = 1;
-    xet_is_u64(xet_windows_ranges(list, ranges, &n, 500), XET_RANGE_PAST_END,
-               "nothing is left");
+    xet_is_u64(xet_edit_ranges_ranges(list, ranges, &n, 500),
+               XET_RANGE_PAST_END, "nothing is left");
     n = 5;
-    xet_is_u64(xet_windows_ranges(list, ranges, &n, 0), XET_RANGE_PAST_END,
+    xet_is_u64(xet_edit_ranges_ranges(list, ranges, &n, 0), XET_RANGE_PAST_END,
                "of an empty file neither");
     n = 0;
-    xet_is_u64(xet_windows_ranges(list, ranges, &n, 500), XET_RANGE_PAST_END,
-               "nor of no ranges");
+    xet_is_u64(xet_edit_ranges_ranges(list, ranges, &n, 500),
+               XET_RANGE_PAST_END, "nor of no ranges");
 
     n = 1;
     specs[0].kind = XET_RANGE_CLOSED;
     specs[0].first = 0;
     specs[0].last = INT64_MAX;
-    xet_ok(xet_windows_ranges(specs, ranges, &n, 7) == XET_OK
+    xet_ok(xet_edit_ranges_ranges(specs, ranges, &n, 7) == XET_OK
            && ranges[0].start == 0 && ranges[0].end == 7, "the whole file");
 }
 
@@ -250,7 +250,7 @@ static const struct {
     unsigned     ndirty;
     unsigned     dirty[3][2];
     unsigned     n;
-    unsigned     windows[3][2];
+    unsigned     edits[3][2];
     const char  *gaps;             /* 0 for null, for each gap */
     unsigned     clean;            /* terms outside */
 } cases[] = {
@@ -325,22 +325,22 @@ test_cases(void)
         }
 
         wrong = answer(&file, ranges, k, SIZE_MAX) != XET_OK
-                || windows.n != cases[i].n
-                || windows.nverifications != cases[i].clean
-                || windows.chunks != file.n
-                || windows.size != file.size;
+                || edits.n != cases[i].n
+                || edits.nverifications != cases[i].clean
+                || edits.chunks != file.n
+                || edits.size != file.size;
 
-        for (w = 0; !wrong && w <= windows.n; w++) {
-            wrong = (windows.gaps[w].n != 0) != (cases[i].gaps[w] == '1');
+        for (w = 0; !wrong && w <= edits.n; w++) {
+            wrong = (edits.gaps[w].n != 0) != (cases[i].gaps[w] == '1');
 
-            if (w == windows.n || wrong) {
+            if (w == edits.n || wrong) {
                 break;
             }
 
-            wrong = windows.windows[w].start
-                    != file.starts[cases[i].windows[w][0]]
-                    || windows.windows[w].end
-                       != file.starts[cases[i].windows[w][1]];
+            wrong = edits.edits[w].start
+                    != file.starts[cases[i].edits[w][0]]
+                    || edits.edits[w].end
+                       != file.starts[cases[i].edits[w][1]];
         }
 
         xet_ok(!wrong, "%s", cases[i].name);
@@ -467,7 +467,7 @@ compare(const file_t *f, const xet_range_t *want, size_t n)
     xet_subtree_t          s;
     xet_subtree_builder_t  b, whole;
 
-    if (windows.n != n || memcmp(windows.windows, want, n * sizeof(want[0]))) {
+    if (edits.n != n || memcmp(edits.edits, want, n * sizeof(want[0]))) {
         return 1;
     }
 
@@ -501,10 +501,10 @@ compare(const file_t *f, const xet_range_t *want, size_t n)
         }
 
         xet_subtree_finish(&b, &s);
-        wrong += !same_subtree(&s, &windows.gaps[k]);
+        wrong += !same_subtree(&s, &edits.gaps[k]);
 
-        wrong += windows.gaps[k].n
-                 && xet_subtree_join(&whole, &windows.gaps[k]) != XET_OK;
+        wrong += edits.gaps[k].n
+                 && xet_subtree_join(&whole, &edits.gaps[k]) != XET_OK;
 
         for (i = 0; k < n && i < f->n; i++) {
 
@@ -540,12 +540,12 @@ compare(const file_t *f, const xet_range_t *want, size_t n)
 
         verification(f, first, f->terms[t], &hash);
 
-        wrong += nverified >= windows.nverifications
-                 || !xet_hash_equal(&hash, &windows.verifications[nverified]);
+        wrong += nverified >= edits.nverifications
+                 || !xet_hash_equal(&hash, &edits.verifications[nverified]);
         nverified++;
     }
 
-    return wrong + (nverified != windows.nverifications);
+    return wrong + (nverified != edits.nverifications);
 }
 
 
@@ -611,7 +611,7 @@ test_random(void)
             specs[k].last = specs[k].first + xet_test_random(&state) % few;
         }
 
-        if (xet_windows_ranges(specs, ranges, &n, file.size) != XET_OK
+        if (xet_edit_ranges_ranges(specs, ranges, &n, file.size) != XET_OK
             || answer(&file, ranges, n, SIZE_MAX) != XET_OK)
         {
             wrong++;
@@ -622,7 +622,7 @@ test_random(void)
         many += nfound > 1;
 
         if (compare(&file, found, nfound)) {
-            printf("# round %u: %zu windows, want %zu\n", round, windows.n,
+            printf("# round %u: %zu windows, want %zu\n", round, edits.n,
                    nfound);
             wrong++;
         }
@@ -654,7 +654,7 @@ test_json(void)
     xet_is_u64(answer(&file, &range, 1, SIZE_MAX), XET_OK, "an answer");
 
     xet_buf_init(&b, xet_test_alloc, &pool, 0);
-    xet_is_u64(xet_windows_json(&windows, &b), XET_OK, "its JSON");
+    xet_is_u64(xet_edit_ranges_json(&edits, &b), XET_OK, "its JSON");
 
     text = xet_test_flatten(&pool, &b, &len);
 
@@ -680,7 +680,7 @@ test_json(void)
 
     answer(&file, &range, 1, SIZE_MAX);
     xet_buf_init(&b, xet_test_alloc, &pool, 0);
-    xet_windows_json(&windows, &b);
+    xet_edit_ranges_json(&edits, &b);
     text = xet_test_flatten(&pool, &b, &len);
 
     xet_ok(strcmp((char *) text,
@@ -691,7 +691,7 @@ test_json(void)
 
     xet_buf_init(&b, xet_test_alloc, &pool, 0);
     pool.limit = pool.n;
-    xet_is_u64(xet_windows_json(&windows, &b), XET_NOMEM, "no memory");
+    xet_is_u64(xet_edit_ranges_json(&edits, &b), XET_NOMEM, "no memory");
     pool.limit = 0;
 
     xet_test_pool_free(&pool);
@@ -699,26 +699,26 @@ test_json(void)
 
 
 static xet_status_t
-damaged(xet_windows_term_t *term, uint64_t size)
+damaged(xet_edit_ranges_term_t *term, uint64_t size)
 {
     xet_range_t  range;
 
     range.start = 0;
     range.end = 1;
 
-    xet_windows_init(&windows, &xet_suite_default, xet_test_alloc, &pool,
+    xet_edit_ranges_init(&edits, &xet_suite_default, xet_test_alloc, &pool,
                      &range, 1, size, SIZE_MAX);
 
-    return xet_windows_add(&windows, term);
+    return xet_edit_ranges_add(&edits, term);
 }
 
 
 static void
 test_damaged(void)
 {
-    uint8_t             ends[8193 * 4], hashes[8193 * XET_HASH_LEN];
-    unsigned            i;
-    xet_windows_term_t  term, good;
+    uint8_t                 ends[8193 * 4], hashes[8193 * XET_HASH_LEN];
+    unsigned                i;
+    xet_edit_ranges_term_t  term, good;
 
     memset(hashes, 3, sizeof(hashes));
 
@@ -735,14 +735,14 @@ test_damaged(void)
 
     term = good;
     xet_is_u64(damaged(&term, 262144), XET_OK, "a good term");
-    xet_is_u64(xet_windows_finish(&windows), XET_OK, "the whole file");
+    xet_is_u64(xet_edit_ranges_finish(&edits), XET_OK, "the whole file");
     xet_is_u64(damaged(&term, 262145), XET_OK, "a part of the file");
-    xet_is_u64(xet_windows_finish(&windows), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_edit_ranges_finish(&edits), XET_PLAN_DAMAGED,
                "which is not the whole");
     xet_is_u64(damaged(&term, 262143), XET_PLAN_DAMAGED, "past the end");
 
     damaged(&term, 262144);
-    xet_is_u64(xet_windows_add(&windows, &term), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_edit_ranges_add(&edits, &term), XET_PLAN_DAMAGED,
                "a term behind the end");
 
     term.n = 0;
@@ -788,7 +788,7 @@ test_init(void)
     xet_range_t  ranges[2];
 
 #define init(n, size)                                                         \
-    xet_windows_init(&windows, &xet_suite_default, xet_test_alloc, &pool,     \
+    xet_edit_ranges_init(&edits, &xet_suite_default, xet_test_alloc, &pool,   \
                      ranges, n, size, SIZE_MAX)
 
     ranges[0].start = 10;
@@ -834,17 +834,17 @@ test_limit(void)
 
     answer(&file, &range, 1, SIZE_MAX);
 
-    for (i = 0, nodes = 0; i <= windows.n; i++) {
-        nodes += windows.gaps[i].n;
+    for (i = 0, nodes = 0; i <= edits.n; i++) {
+        nodes += edits.gaps[i].n;
     }
 
     xet_ok(nodes > 50, "%zu nodes in all gaps", nodes);
 
     status = answer(&file, &range, 1, 2 * nodes);
-    xet_ok(status == XET_OK && !windows.gap.over, "a limit above it");
+    xet_ok(status == XET_OK && !edits.gap.over, "a limit above it");
 
     status = answer(&file, &range, 1, nodes - 1);
-    xet_ok(status == XET_NOMEM && windows.gap.over, "a limit one below");
+    xet_ok(status == XET_NOMEM && edits.gap.over, "a limit one below");
 
     failed = 0;
 
@@ -857,7 +857,7 @@ test_limit(void)
             break;
         }
 
-        failed += status == XET_NOMEM && !windows.gap.over;
+        failed += status == XET_NOMEM && !edits.gap.over;
     }
 
     pool.limit = 0;
@@ -892,7 +892,7 @@ test_memory(void)
     range.start = 0;
     range.end = 1;
 
-    xet_windows_init(&windows, &xet_suite_default, xet_test_alloc, &pool,
+    xet_edit_ranges_init(&edits, &xet_suite_default, xet_test_alloc, &pool,
                      &range, 1, 200 * file.size, SIZE_MAX);
 
     for (k = 0; k < 200; k++) {
@@ -904,12 +904,12 @@ test_memory(void)
         add(&file, 0, file.n);
     }
 
-    xet_is_u64(xet_windows_finish(&windows), XET_OK,
+    xet_is_u64(xet_edit_ranges_finish(&edits), XET_OK,
                "a file of 200,000 chunks");
-    xet_is_u64(windows.chunks, 200000, "all of them counted");
-    xet_is_u64(windows.nverifications, 199, "199 clean terms");
+    xet_is_u64(edits.chunks, 200000, "all of them counted");
+    xet_is_u64(edits.nverifications, 199, "199 clean terms");
     xet_ok(pool.size < 200000, "%zu bytes for %zu nodes", pool.size,
-           windows.gaps[1].n);
+           edits.gaps[1].n);
 
     xet_test_pool_free(&pool);
 }

@@ -1,7 +1,8 @@
 
 /*
- * The last phase of the chore "gc": files of the store that never had a row,
- * for example after a crash.  Once a day it looks at all names in the store.
+ * The last phase of the background job "gc": files of the store that never had
+ * a row, for example after a crash.  Once a day it looks at all names in the
+ * store.
  *
  *     due      (query)   whether it is time; no file is removed while a backup
  *                        or a rebuild is running
@@ -23,26 +24,26 @@
 #include "ngx_http_xet_gc.h"
 
 
-static void ngx_http_xet_gc_orphans_due(ngx_http_xet_chore_t *chore,
+static void ngx_http_xet_gc_orphans_due(ngx_http_xet_bg_job_t *bg_job,
     ngx_http_xet_ask_t *ask);
-static void ngx_http_xet_gc_orphans_cursor(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_gc_orphans_cursor(ngx_http_xet_bg_job_t *bg_job);
 static void ngx_http_xet_gc_orphans_list_job(void *data, ngx_log_t *log);
-static void ngx_http_xet_gc_orphans_listed(ngx_http_xet_chore_t *chore);
-static void ngx_http_xet_gc_orphans_suspect(ngx_http_xet_chore_t *chore,
+static void ngx_http_xet_gc_orphans_listed(ngx_http_xet_bg_job_t *bg_job);
+static void ngx_http_xet_gc_orphans_suspect(ngx_http_xet_bg_job_t *bg_job,
     ngx_http_xet_ask_t *ask);
 static void ngx_http_xet_gc_orphans_take_job(void *data, ngx_log_t *log);
-static void ngx_http_xet_gc_orphans_taken(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_gc_orphans_taken(ngx_http_xet_bg_job_t *bg_job);
 static void ngx_http_xet_gc_orphans_names(ngx_http_xet_gc_t *gc,
     ngx_http_xet_orphan_t *orphans, ngx_uint_t n);
 static ngx_uint_t ngx_http_xet_gc_orphans_in(ngx_http_xet_ask_t *ask,
     ngx_uint_t *at, const ngx_http_xet_orphan_t *orphan);
-static void ngx_http_xet_gc_orphans_sure(ngx_http_xet_chore_t *chore,
+static void ngx_http_xet_gc_orphans_sure(ngx_http_xet_bg_job_t *bg_job,
     ngx_http_xet_ask_t *ask);
 static void ngx_http_xet_gc_orphans_settle_job(void *data, ngx_log_t *log);
-static void ngx_http_xet_gc_orphans_settled(ngx_http_xet_chore_t *chore);
-static void ngx_http_xet_gc_orphans_stuck(ngx_http_xet_chore_t *chore,
+static void ngx_http_xet_gc_orphans_settled(ngx_http_xet_bg_job_t *bg_job);
+static void ngx_http_xet_gc_orphans_stuck(ngx_http_xet_bg_job_t *bg_job,
     const char *why);
-static void ngx_http_xet_gc_orphans_swept(ngx_http_xet_chore_t *chore,
+static void ngx_http_xet_gc_orphans_swept(ngx_http_xet_bg_job_t *bg_job,
     ngx_http_xet_ask_t *ask);
 
 
@@ -56,38 +57,39 @@ ngx_http_xet_gc_orphans_begin(ngx_http_xet_gc_t *gc, ngx_int_t folder)
     gc->begun = (folder >= 0 && folder < NGX_HTTP_XET_ORPHANS_FOLDERS);
 
     o->store = gc->store;
-    o->folder = NGX_HTTP_XET_ORPHANS_ASIDE;
+    o->folder = NGX_HTTP_XET_ORPHANS_QUARANTINE;
     o->first = gc->begun ? folder : 0;
 }
 
 
 void
-ngx_http_xet_gc_orphans_step(ngx_http_xet_chore_t *chore)
+ngx_http_xet_gc_orphans_step(ngx_http_xet_bg_job_t *bg_job)
 {
     ngx_http_xet_gc_t       *gc;
     ngx_http_xet_orphans_t  *o;
 
-    gc = chore->data;
+    gc = bg_job->data;
     o = &gc->orphans;
 
     if (!gc->due) {
-        ngx_http_xet_chore_ask(chore, orphans_due, ngx_http_xet_gc_orphans_due,
-                               .begun = gc->begun);
+        ngx_http_xet_bg_job_ask(bg_job, orphans_due,
+                                ngx_http_xet_gc_orphans_due, .begun =
+                                gc->begun);
 
     } else if (o->i < o->n) {
-        ngx_http_xet_chore_job(chore, ngx_http_xet_gc_orphans_take_job,
+        ngx_http_xet_bg_job_job(bg_job, ngx_http_xet_gc_orphans_take_job,
                                ngx_http_xet_gc_orphans_taken);
 
     } else if (o->folder < NGX_HTTP_XET_ORPHANS_FOLDERS) {
-        ngx_http_xet_gc_orphans_cursor(chore);
-        ngx_http_xet_chore_job(chore, ngx_http_xet_gc_orphans_list_job,
+        ngx_http_xet_gc_orphans_cursor(bg_job);
+        ngx_http_xet_bg_job_job(bg_job, ngx_http_xet_gc_orphans_list_job,
                                ngx_http_xet_gc_orphans_listed);
 
     } else {
 
         /* another worker has counted some of the remaining files */
 
-        ngx_http_xet_chore_ask(chore, orphans_found,
+        ngx_http_xet_bg_job_ask(bg_job, orphans_found,
                                ngx_http_xet_gc_orphans_swept,
                                .n = gc->begun ? -1 : gc->left, .swept = 1);
     }
@@ -95,14 +97,14 @@ ngx_http_xet_gc_orphans_step(ngx_http_xet_chore_t *chore)
 
 
 static void
-ngx_http_xet_gc_orphans_due(ngx_http_xet_chore_t *chore,
+ngx_http_xet_gc_orphans_due(ngx_http_xet_bg_job_t *bg_job,
     ngx_http_xet_ask_t *ask)
 {
     ngx_http_xet_gc_t               *gc;
     ngx_http_xet_orphans_t          *o;
     ngx_http_xet_orphans_due_row_t   row;
 
-    gc = chore->data;
+    gc = bg_job->data;
     o = &gc->orphans;
 
     (void) ngx_http_xet_row_orphans_due(ask->res, 0, &row);
@@ -113,17 +115,17 @@ ngx_http_xet_gc_orphans_due(ngx_http_xet_chore_t *chore,
             ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                           "xet: no files are removed from the store: %V",
                           &row.why);
-            ngx_http_xet_chore_note(chore, "no files are removed: %V",
+            ngx_http_xet_bg_job_note(bg_job, "no files are removed: %V",
                                     &row.why);
 
         } else if (row.why.len) {
             ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
                           "xet: files without a row are kept: %V", &row.why);
-            ngx_http_xet_chore_note(chore, "files without a row are kept: %V",
+            ngx_http_xet_bg_job_note(bg_job, "files without a row are kept: %V",
                                     &row.why);
         }
 
-        ngx_http_xet_chore_finish(chore);
+        ngx_http_xet_bg_job_finish(bg_job);
         return;
     }
 
@@ -132,22 +134,23 @@ ngx_http_xet_gc_orphans_due(ngx_http_xet_chore_t *chore,
     o->since = (time_t) row.since;
     o->newest = (time_t) row.newest;
 
-    ngx_http_xet_gc_orphans_cursor(chore);
-    ngx_http_xet_chore_next(chore, 0);
+    ngx_http_xet_gc_orphans_cursor(bg_job);
+    ngx_http_xet_bg_job_next(bg_job, 0);
 }
 
 
 static void
-ngx_http_xet_gc_orphans_cursor(ngx_http_xet_chore_t *chore)
+ngx_http_xet_gc_orphans_cursor(ngx_http_xet_bg_job_t *bg_job)
 {
     ngx_http_xet_gc_t       *gc;
     ngx_http_xet_orphans_t  *o;
 
-    gc = chore->data;
+    gc = bg_job->data;
     o = &gc->orphans;
 
-    ngx_http_xet_chore_cursor(chore, "%d.%02xi", (int) NGX_HTTP_XET_GC_ORPHANS,
-                              ngx_max(o->folder, o->first));
+    ngx_http_xet_bg_job_cursor(bg_job, "%d.%02xi", (int)
+                               NGX_HTTP_XET_GC_ORPHANS, ngx_max(o->folder,
+                                                                o->first));
 }
 
 
@@ -162,12 +165,12 @@ ngx_http_xet_gc_orphans_list_job(void *data, ngx_log_t *log)
 
 
 static void
-ngx_http_xet_gc_orphans_listed(ngx_http_xet_chore_t *chore)
+ngx_http_xet_gc_orphans_listed(ngx_http_xet_bg_job_t *bg_job)
 {
     ngx_http_xet_gc_t       *gc;
     ngx_http_xet_orphans_t  *o;
 
-    gc = chore->data;
+    gc = bg_job->data;
     o = &gc->orphans;
 
     gc->left += (int64_t) o->found;
@@ -177,18 +180,18 @@ ngx_http_xet_gc_orphans_listed(ngx_http_xet_chore_t *chore)
     o->staged = 0;
 
     if (gc->status != XET_OK) {
-        ngx_http_xet_gc_orphans_stuck(chore, "the store can't be listed");
+        ngx_http_xet_gc_orphans_stuck(bg_job, "the store can't be listed");
         return;
     }
 
     if (o->n == 0) {
-        ngx_http_xet_chore_next(chore, 0);
+        ngx_http_xet_bg_job_next(bg_job, 0);
         return;
     }
 
     ngx_http_xet_gc_orphans_names(gc, o->names, o->n);
 
-    ngx_http_xet_chore_ask(chore, copies_unknown,
+    ngx_http_xet_bg_job_ask(bg_job, copies_unknown,
                            ngx_http_xet_gc_orphans_suspect,
                            .hashes = &gc->hashes, .tags = &gc->tags);
 }
@@ -244,14 +247,14 @@ ngx_http_xet_gc_orphans_in(ngx_http_xet_ask_t *ask, ngx_uint_t *at,
 
 
 static void
-ngx_http_xet_gc_orphans_suspect(ngx_http_xet_chore_t *chore,
+ngx_http_xet_gc_orphans_suspect(ngx_http_xet_bg_job_t *bg_job,
     ngx_http_xet_ask_t *ask)
 {
     ngx_uint_t               i, at;
     ngx_http_xet_gc_t       *gc;
     ngx_http_xet_orphans_t  *o;
 
-    gc = chore->data;
+    gc = bg_job->data;
     o = &gc->orphans;
 
     at = 0;
@@ -262,7 +265,7 @@ ngx_http_xet_gc_orphans_suspect(ngx_http_xet_chore_t *chore,
         }
     }
 
-    ngx_http_xet_chore_pace(chore, o->n, gc->rate);
+    ngx_http_xet_bg_job_pace(bg_job, o->n, gc->rate);
 }
 
 
@@ -278,44 +281,44 @@ ngx_http_xet_gc_orphans_take_job(void *data, ngx_log_t *log)
 /* If a job has failed, files in quarantine are left to the next sweep. */
 
 static void
-ngx_http_xet_gc_orphans_taken(ngx_http_xet_chore_t *chore)
+ngx_http_xet_gc_orphans_taken(ngx_http_xet_bg_job_t *bg_job)
 {
     ngx_http_xet_gc_t       *gc;
     ngx_http_xet_orphans_t  *o;
 
-    gc = chore->data;
+    gc = bg_job->data;
     o = &gc->orphans;
 
     gc->left += (int64_t) o->found;
     o->found = 0;
 
     if (gc->status != XET_OK) {
-        ngx_http_xet_gc_orphans_stuck(chore, "files without a row can't be "
+        ngx_http_xet_gc_orphans_stuck(bg_job, "files without a row can't be "
                                              "quarantined");
         return;
     }
 
     if (o->ntaken == 0) {
-        ngx_http_xet_chore_next(chore, 0);
+        ngx_http_xet_bg_job_next(bg_job, 0);
         return;
     }
 
     ngx_http_xet_gc_orphans_names(gc, o->taken, o->ntaken);
 
-    ngx_http_xet_chore_ask(chore, orphans, ngx_http_xet_gc_orphans_sure,
+    ngx_http_xet_bg_job_ask(bg_job, orphans, ngx_http_xet_gc_orphans_sure,
                            .hashes = &gc->hashes, .tags = &gc->tags);
 }
 
 
 static void
-ngx_http_xet_gc_orphans_sure(ngx_http_xet_chore_t *chore,
+ngx_http_xet_gc_orphans_sure(ngx_http_xet_bg_job_t *bg_job,
     ngx_http_xet_ask_t *ask)
 {
     ngx_uint_t               i, at;
     ngx_http_xet_gc_t       *gc;
     ngx_http_xet_orphans_t  *o;
 
-    gc = chore->data;
+    gc = bg_job->data;
     o = &gc->orphans;
 
     at = 0;
@@ -325,7 +328,7 @@ ngx_http_xet_gc_orphans_sure(ngx_http_xet_chore_t *chore,
                                                            &o->taken[i]) != 0;
     }
 
-    ngx_http_xet_chore_job(chore, ngx_http_xet_gc_orphans_settle_job,
+    ngx_http_xet_bg_job_job(bg_job, ngx_http_xet_gc_orphans_settle_job,
                            ngx_http_xet_gc_orphans_settled);
 }
 
@@ -340,18 +343,18 @@ ngx_http_xet_gc_orphans_settle_job(void *data, ngx_log_t *log)
 
 
 static void
-ngx_http_xet_gc_orphans_settled(ngx_http_xet_chore_t *chore)
+ngx_http_xet_gc_orphans_settled(ngx_http_xet_bg_job_t *bg_job)
 {
     ngx_uint_t               back, n;
     ngx_http_xet_gc_t       *gc;
     ngx_http_xet_orphans_t  *o;
 
-    gc = chore->data;
+    gc = bg_job->data;
     o = &gc->orphans;
 
-    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_ORPHANS,
+    ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_ORPHANS,
                              (int64_t) o->removed);
-    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_ORPHAN_BYTES,
+    ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_ORPHAN_BYTES,
                              (int64_t) o->bytes);
 
     gc->left -= (int64_t) o->removed;
@@ -364,7 +367,7 @@ ngx_http_xet_gc_orphans_settled(ngx_http_xet_chore_t *chore)
     o->ntaken = 0;
 
     if (gc->status != XET_OK) {
-        ngx_http_xet_gc_orphans_stuck(chore, "files without a row can't be "
+        ngx_http_xet_gc_orphans_stuck(bg_job, "files without a row can't be "
                                              "removed");
         return;
     }
@@ -373,31 +376,32 @@ ngx_http_xet_gc_orphans_settled(ngx_http_xet_chore_t *chore)
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
                       "xet: files without a row are kept: removal of %ui is "
                       "no longer allowed", back);
-        ngx_http_xet_chore_note(chore, "files without a row are kept: removal "
-                                       "of %ui is no longer allowed", back);
-        ngx_http_xet_chore_finish(chore);
+        ngx_http_xet_bg_job_note(bg_job,
+                                 "files without a row are kept: removal "
+                                 "of %ui is no longer allowed", back);
+        ngx_http_xet_bg_job_finish(bg_job);
         return;
     }
 
-    ngx_http_xet_chore_pace(chore, n, gc->rate);
+    ngx_http_xet_bg_job_pace(bg_job, n, gc->rate);
 }
 
 
 /* A job has failed: the run starts again; rows are deleted nevertheless. */
 
 static void
-ngx_http_xet_gc_orphans_stuck(ngx_http_xet_chore_t *chore, const char *why)
+ngx_http_xet_gc_orphans_stuck(ngx_http_xet_bg_job_t *bg_job, const char *why)
 {
-    ngx_http_xet_gc_t *gc = chore->data;
+    ngx_http_xet_gc_t *gc = bg_job->data;
 
-    ngx_http_xet_chore_cursor(chore, "%d", (int) NGX_HTTP_XET_GC_FILES);
-    ngx_http_xet_chore_failed(chore, gc->status, why);
+    ngx_http_xet_bg_job_cursor(bg_job, "%d", (int) NGX_HTTP_XET_GC_FILES);
+    ngx_http_xet_bg_job_failed(bg_job, gc->status, why);
 }
 
 
 static void
-ngx_http_xet_gc_orphans_swept(ngx_http_xet_chore_t *chore,
+ngx_http_xet_gc_orphans_swept(ngx_http_xet_bg_job_t *bg_job,
     ngx_http_xet_ask_t *ask)
 {
-    ngx_http_xet_chore_finish(chore);
+    ngx_http_xet_bg_job_finish(bg_job);
 }

@@ -4,15 +4,16 @@
  * errors that are found only when the whole configuration is read.
  *
  * While nginx parses, its errors name the current line.  Conflicts between
- * directives are found when blocks are merged, and the targets of requests when
- * all blocks are; by then nginx is at the end of "http".  So the directives of
- * this module record their file and line here, each for the configuration that
- * it was written into.  Every location is recorded when it is merged, with its
- * outer location.  Both lists are in the temporary pool of the configuration,
- * and are freed after loading.
+ * directives are found when blocks are merged, and the targets of requests
+ * when all blocks are; by then nginx is at the end of "http".  So the
+ * directives of this module record their file and line here, each for the
+ * configuration that it was written into.  Every location is recorded when it
+ * is merged, with its outer location.  Both lists are in the temporary pool of
+ * the configuration, and are freed after loading.
  *
- * ngx_http_xet_place_find() finds the location of a URI as nginx does at run
- * time: longest prefix, nested locations, regular expressions in their order.
+ * ngx_http_xet_conf_location_find() finds the location of a URI as nginx does
+ * at run time: longest prefix, nested locations, regular expressions in their
+ * order.
  */
 
 #include "ngx_http_xet.h"
@@ -34,14 +35,14 @@ typedef struct {
 
 static ngx_http_xet_line_t *ngx_http_xet_conf_line(
     ngx_http_xet_main_conf_t *xmcf, const void *conf, const char *name);
-static ngx_http_xet_place_t *ngx_http_xet_place_inner(
+static ngx_http_xet_conf_location_t *ngx_http_xet_conf_location_inner(
     ngx_http_xet_main_conf_t *xmcf, const void *outer, ngx_str_t *uri,
     ngx_uint_t *final);
 #if (NGX_PCRE)
-static ngx_http_xet_place_t *ngx_http_xet_place_regex(
+static ngx_http_xet_conf_location_t *ngx_http_xet_conf_location_regex(
     ngx_http_xet_main_conf_t *xmcf, const void *outer, ngx_str_t *uri);
 #endif
-static ngx_http_xet_place_t *ngx_http_xet_place_prefix(
+static ngx_http_xet_conf_location_t *ngx_http_xet_conf_location_prefix(
     ngx_http_xet_main_conf_t *xmcf, const void *outer, ngx_str_t *uri);
 
 
@@ -51,7 +52,7 @@ ngx_http_xet_conf_lists(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     xmcf->lines = ngx_array_create(cf->temp_pool, 16,
                                    sizeof(ngx_http_xet_line_t));
     xmcf->places = ngx_array_create(cf->temp_pool, 16,
-                                    sizeof(ngx_http_xet_place_t));
+                                    sizeof(ngx_http_xet_conf_location_t));
 
     return (xmcf->lines && xmcf->places) ? NGX_OK : NGX_ERROR;
 }
@@ -80,23 +81,23 @@ ngx_http_xet_conf_keep(ngx_conf_t *cf, ngx_command_t *cmd, const void *conf)
 
 
 ngx_int_t
-ngx_http_xet_conf_place(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *outer,
+ngx_http_xet_conf_location(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *outer,
     ngx_http_xet_loc_conf_t *conf)
 {
-    ngx_http_xet_place_t      *place;
-    ngx_http_xet_main_conf_t  *xmcf;
+    ngx_http_xet_conf_location_t  *loc;
+    ngx_http_xet_main_conf_t      *xmcf;
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
-    place = ngx_array_push(xmcf->places);
-    if (place == NULL) {
+    loc = ngx_array_push(xmcf->places);
+    if (loc == NULL) {
         return NGX_ERROR;
     }
 
-    place->conf = conf;
-    place->outer = outer;
-    place->core = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-    place->server = ngx_http_conf_get_module_srv_conf(cf,
+    loc->conf = conf;
+    loc->outer = outer;
+    loc->core = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    loc->server = ngx_http_conf_get_module_srv_conf(cf,
                                                       ngx_http_core_module);
 
     return NGX_OK;
@@ -137,11 +138,11 @@ ngx_http_xet_conf_written(ngx_http_xet_main_conf_t *xmcf, const void *conf,
 }
 
 
-ngx_http_xet_place_t *
-ngx_http_xet_place_of(ngx_http_xet_main_conf_t *xmcf, const void *conf)
+ngx_http_xet_conf_location_t *
+ngx_http_xet_conf_location_of(ngx_http_xet_main_conf_t *xmcf, const void *conf)
 {
-    ngx_uint_t             i;
-    ngx_http_xet_place_t  *places;
+    ngx_uint_t                     i;
+    ngx_http_xet_conf_location_t  *places;
 
     places = xmcf->places->elts;
 
@@ -159,12 +160,12 @@ ngx_uint_t
 ngx_http_xet_conf_within(ngx_http_xet_main_conf_t *xmcf, const void *conf,
     const char *name)
 {
-    ngx_http_xet_place_t  *place;
+    ngx_http_xet_conf_location_t  *loc;
 
     for ( ;; ) {
 
-        place = ngx_http_xet_place_of(xmcf, conf);
-        if (place == NULL) {
+        loc = ngx_http_xet_conf_location_of(xmcf, conf);
+        if (loc == NULL) {
             return 0;
         }
 
@@ -172,7 +173,7 @@ ngx_http_xet_conf_within(ngx_http_xet_main_conf_t *xmcf, const void *conf,
             return 1;
         }
 
-        conf = place->outer;
+        conf = loc->outer;
     }
 }
 
@@ -181,15 +182,15 @@ void ngx_cdecl
 ngx_http_xet_conf_say(ngx_conf_t *cf, ngx_uint_t level, const void *conf,
     const char *name, const char *fmt, ...)
 {
-    u_char                     text[NGX_HTTP_XET_COMPLAINT_MAX], *last;
-    va_list                    args;
-    ngx_uint_t                 i;
-    const void                *at;
-    const char                *names[6];
-    ngx_conf_file_t            file, *saved;
-    ngx_http_xet_line_t       *line;
-    ngx_http_xet_place_t      *place;
-    ngx_http_xet_main_conf_t  *xmcf;
+    u_char                         text[NGX_HTTP_XET_COMPLAINT_MAX], *last;
+    va_list                        args;
+    ngx_uint_t                     i;
+    const void                    *at;
+    const char                    *names[6];
+    ngx_conf_file_t                file, *saved;
+    ngx_http_xet_line_t           *line;
+    ngx_http_xet_conf_location_t  *loc;
+    ngx_http_xet_main_conf_t      *xmcf;
 
     va_start(args, fmt);
     last = ngx_vslprintf(text, text + sizeof(text), fmt, args);
@@ -210,9 +211,9 @@ ngx_http_xet_conf_say(ngx_conf_t *cf, ngx_uint_t level, const void *conf,
 
     for (i = 0; line == NULL && i < sizeof(names) / sizeof(names[0]); i++) {
 
-        for (at = conf; line == NULL && at; at = place ? place->outer : NULL) {
+        for (at = conf; line == NULL && at; at = loc ? loc->outer : NULL) {
             line = ngx_http_xet_conf_line(xmcf, at, names[i]);
-            place = ngx_http_xet_place_of(xmcf, at);
+            loc = ngx_http_xet_conf_location_of(xmcf, at);
         }
     }
 
@@ -233,13 +234,13 @@ ngx_http_xet_conf_say(ngx_conf_t *cf, ngx_uint_t level, const void *conf,
 }
 
 
-ngx_http_xet_place_t *
-ngx_http_xet_place_find(ngx_http_xet_main_conf_t *xmcf,
-    ngx_http_xet_place_t *server, ngx_str_t *uri)
+ngx_http_xet_conf_location_t *
+ngx_http_xet_conf_location_find(ngx_http_xet_main_conf_t *xmcf,
+    ngx_http_xet_conf_location_t *server, ngx_str_t *uri)
 {
     ngx_uint_t  final;
 
-    return ngx_http_xet_place_inner(xmcf, server->conf, uri, &final);
+    return ngx_http_xet_conf_location_inner(xmcf, server->conf, uri, &final);
 }
 
 
@@ -248,23 +249,23 @@ ngx_http_xet_place_find(ngx_http_xet_main_conf_t *xmcf,
  * outer locations.
  */
 
-static ngx_http_xet_place_t *
-ngx_http_xet_place_inner(ngx_http_xet_main_conf_t *xmcf, const void *outer,
-    ngx_str_t *uri, ngx_uint_t *final)
+static ngx_http_xet_conf_location_t *
+ngx_http_xet_conf_location_inner(ngx_http_xet_main_conf_t *xmcf, const void
+    *outer, ngx_str_t *uri, ngx_uint_t *final)
 {
-    ngx_http_xet_place_t  *found, *inner;
+    ngx_http_xet_conf_location_t  *found, *inner;
 
     *final = 0;
 
-    found = ngx_http_xet_place_prefix(xmcf, outer, uri);
+    found = ngx_http_xet_conf_location_prefix(xmcf, outer, uri);
 
     if (found && found->core->exact_match) {
         *final = 1;
         return found;
     }
 
-    inner = found ? ngx_http_xet_place_inner(xmcf, found->conf, uri, final)
-                  : NULL;
+    inner = found ? ngx_http_xet_conf_location_inner(xmcf, found->conf, uri,
+                                                     final) : NULL;
 
     if (*final) {
         return inner;
@@ -274,12 +275,13 @@ ngx_http_xet_place_inner(ngx_http_xet_main_conf_t *xmcf, const void *outer,
 
     if (found == NULL || !found->core->noregex) {
 
-        ngx_http_xet_place_t  *match;
+        ngx_http_xet_conf_location_t  *match;
 
-        match = ngx_http_xet_place_regex(xmcf, outer, uri);
+        match = ngx_http_xet_conf_location_regex(xmcf, outer, uri);
 
         if (match) {
-            inner = ngx_http_xet_place_inner(xmcf, match->conf, uri, final);
+            inner = ngx_http_xet_conf_location_inner(xmcf, match->conf, uri,
+                                                     final);
             *final = 1;
 
             return inner ? inner : match;
@@ -296,12 +298,12 @@ ngx_http_xet_place_inner(ngx_http_xet_main_conf_t *xmcf, const void *outer,
 
 /* The first matching regular expression of a level. */
 
-static ngx_http_xet_place_t *
-ngx_http_xet_place_regex(ngx_http_xet_main_conf_t *xmcf, const void *outer,
-    ngx_str_t *uri)
+static ngx_http_xet_conf_location_t *
+ngx_http_xet_conf_location_regex(ngx_http_xet_main_conf_t *xmcf, const void
+    *outer, ngx_str_t *uri)
 {
-    ngx_uint_t             i;
-    ngx_http_xet_place_t  *places;
+    ngx_uint_t                     i;
+    ngx_http_xet_conf_location_t  *places;
 
     places = xmcf->places->elts;
 
@@ -322,20 +324,21 @@ ngx_http_xet_place_regex(ngx_http_xet_main_conf_t *xmcf, const void *outer,
 
 /* The exact or the longest location of a level. */
 
-static ngx_http_xet_place_t *
-ngx_http_xet_place_prefix(ngx_http_xet_main_conf_t *xmcf, const void *outer,
-    ngx_str_t *uri)
+static ngx_http_xet_conf_location_t *
+ngx_http_xet_conf_location_prefix(ngx_http_xet_main_conf_t *xmcf, const void
+    *outer, ngx_str_t *uri)
 {
-    ngx_str_t             *name;
-    ngx_uint_t             i;
-    ngx_http_xet_place_t  *places, *found;
+    ngx_str_t                     *name;
+    ngx_uint_t                     i;
+    ngx_http_xet_conf_location_t  *places, *found;
 
     places = xmcf->places->elts;
     found = NULL;
 
     for (i = 0; i < xmcf->places->nelts; i++) {
 
-        if (places[i].outer != outer || !ngx_http_xet_place_plain(&places[i]))
+        if (places[i].outer != outer ||
+            !ngx_http_xet_conf_location_plain(&places[i]))
         {
             continue;
         }
@@ -367,15 +370,15 @@ ngx_http_xet_place_prefix(ngx_http_xet_main_conf_t *xmcf, const void *outer,
 
 
 ngx_uint_t
-ngx_http_xet_place_plain(ngx_http_xet_place_t *place)
+ngx_http_xet_conf_location_plain(ngx_http_xet_conf_location_t *loc)
 {
 #if (NGX_PCRE)
 
-    if (place->core->regex) {
+    if (loc->core->regex) {
         return 0;
     }
 
 #endif
 
-    return !place->core->noname && !place->core->named;
+    return !loc->core->noname && !loc->core->named;
 }

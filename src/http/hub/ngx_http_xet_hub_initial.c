@@ -9,8 +9,8 @@
  *     stage  (query)    the same files, for the statement that creates the repo
  *
  * No token leads to the temporary repo.  When the repo is created, it becomes
- * the place of its uploads.  Otherwise it is dropped with the staged files when
- * the request ends, or by the sweep.
+ * the place of its uploads.  Otherwise it is dropped with the staged files
+ * when the request ends, or by the sweep.
  *
  * Memory: the contents of the files, which fit into a body of 1 MiB.
  */
@@ -20,7 +20,7 @@
 #include "ngx_http_xet_upload.h"
 
 
-struct ngx_http_xet_hub_first_s {
+struct ngx_http_xet_hub_initial_s {
     const u_char                *upload;
     ngx_http_xet_hub_files_t     files;
     ngx_http_xet_hub_batch_t     batch;
@@ -32,23 +32,23 @@ struct ngx_http_xet_hub_first_s {
 };
 
 
-static void ngx_http_xet_hub_first_cleanup(void *data);
-static void ngx_http_xet_hub_first_begun(ngx_http_request_t *r, ngx_int_t rc);
-static void ngx_http_xet_hub_first_taken(ngx_http_request_t *r, ngx_int_t rc,
+static void ngx_http_xet_hub_initial_cleanup(void *data);
+static void ngx_http_xet_hub_initial_begun(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_hub_initial_taken(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status);
-static void ngx_http_xet_hub_first_staged(ngx_http_request_t *r,
+static void ngx_http_xet_hub_initial_staged(ngx_http_request_t *r,
     ngx_int_t rc);
-static void ngx_http_xet_hub_first_end(ngx_http_request_t *r,
-    ngx_http_xet_hub_first_t *first, ngx_uint_t batches);
+static void ngx_http_xet_hub_initial_end(ngx_http_request_t *r,
+    ngx_http_xet_hub_initial_t *first, ngx_uint_t batches);
 
 
-ngx_http_xet_hub_first_t *
-ngx_http_xet_hub_first_create(ngx_http_request_t *r, const u_char *upload)
+ngx_http_xet_hub_initial_t *
+ngx_http_xet_hub_initial_create(ngx_http_request_t *r, const u_char *upload)
 {
-    ngx_http_xet_hub_first_t  *first;
+    ngx_http_xet_hub_initial_t  *first;
 
-    first = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_first_t),
-                               ngx_http_xet_hub_first_cleanup);
+    first = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_initial_t),
+                               ngx_http_xet_hub_initial_cleanup);
     if (first == NULL) {
         return NULL;
     }
@@ -61,9 +61,9 @@ ngx_http_xet_hub_first_create(ngx_http_request_t *r, const u_char *upload)
 
 
 static void
-ngx_http_xet_hub_first_cleanup(void *data)
+ngx_http_xet_hub_initial_cleanup(void *data)
 {
-    ngx_http_xet_hub_first_t *first = data;
+    ngx_http_xet_hub_initial_t *first = data;
 
     /* a statement in flight drops it at its end */
 
@@ -77,9 +77,9 @@ ngx_http_xet_hub_first_cleanup(void *data)
 
 
 xet_status_t
-ngx_http_xet_hub_first_add(void *ctx, const xet_hub_operation_t *op)
+ngx_http_xet_hub_initial_add(void *ctx, const xet_hub_operation_t *op)
 {
-    ngx_http_xet_hub_first_t *first = ctx;
+    ngx_http_xet_hub_initial_t *first = ctx;
 
     xet_status_t         rc;
     xet_hub_operation_t  file;
@@ -94,8 +94,8 @@ ngx_http_xet_hub_first_add(void *ctx, const xet_hub_operation_t *op)
 
 
 void
-ngx_http_xet_hub_first_take(ngx_http_request_t *r,
-    ngx_http_xet_hub_first_t *first,
+ngx_http_xet_hub_initial_take(ngx_http_request_t *r,
+    ngx_http_xet_hub_initial_t *first,
     void (*done)(ngx_http_request_t *r, ngx_uint_t batches))
 {
     ngx_http_xet_hub_t  *hub;
@@ -117,18 +117,18 @@ ngx_http_xet_hub_first_take(ngx_http_request_t *r,
 
     ngx_http_xet_hub_wait(r,
         ngx_http_xet_query_leave(r,
-            ngx_http_xet_query(r, hub_begin, ngx_http_xet_hub_first_begun,
+            ngx_http_xet_query(r, hub_begin, ngx_http_xet_hub_initial_begun,
                                .asked = &hub->asked, .upload = first->upload),
             first->upload, 1));
 }
 
 
 static void
-ngx_http_xet_hub_first_begun(ngx_http_request_t *r, ngx_int_t rc)
+ngx_http_xet_hub_initial_begun(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_ctx_t         *ctx;
-    ngx_http_xet_hub_first_t   *first;
-    ngx_http_xet_hub_answer_t   answer;
+    ngx_http_xet_ctx_t          *ctx;
+    ngx_http_xet_hub_initial_t  *first;
+    ngx_http_xet_hub_answer_t    answer;
 
     if (ngx_http_xet_hub_row(r, rc, &answer) != NGX_OK) {
         return;
@@ -140,7 +140,7 @@ ngx_http_xet_hub_first_begun(ngx_http_request_t *r, ngx_int_t rc)
 
         /* it exists, as the statement will find; if it is deleted now, XT003 */
 
-        ngx_http_xet_hub_first_end(r, first, 1);
+        ngx_http_xet_hub_initial_end(r, first, 1);
         return;
     }
 
@@ -157,15 +157,15 @@ ngx_http_xet_hub_first_begun(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_query_release(r);
 
     ngx_http_xet_hub_files_take(r, &first->files,
-                                ngx_http_xet_hub_first_taken);
+                                ngx_http_xet_hub_initial_taken);
 }
 
 
 static void
-ngx_http_xet_hub_first_taken(ngx_http_request_t *r, ngx_int_t rc,
+ngx_http_xet_hub_initial_taken(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status)
 {
-    ngx_http_xet_hub_first_t  *first;
+    ngx_http_xet_hub_initial_t  *first;
 
     if (rc != NGX_OK) {
         ngx_http_finalize_request(r, (rc == NGX_DECLINED)
@@ -178,12 +178,12 @@ ngx_http_xet_hub_first_taken(ngx_http_request_t *r, ngx_int_t rc,
 
     ngx_http_xet_hub_wait(r,
         ngx_http_xet_query_hub_stage(r, first->upload, 0, &first->batch,
-                                     ngx_http_xet_hub_first_staged));
+                                     ngx_http_xet_hub_initial_staged));
 }
 
 
 static void
-ngx_http_xet_hub_first_staged(ngx_http_request_t *r, ngx_int_t rc)
+ngx_http_xet_hub_initial_staged(ngx_http_request_t *r, ngx_int_t rc)
 {
     if (rc != NGX_OK) {
         ngx_http_xet_query_failed(r, rc);
@@ -195,13 +195,13 @@ ngx_http_xet_hub_first_staged(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    ngx_http_xet_hub_first_end(r, ngx_http_xet_hub_get(r)->state, 1);
+    ngx_http_xet_hub_initial_end(r, ngx_http_xet_hub_get(r)->state, 1);
 }
 
 
 static void
-ngx_http_xet_hub_first_end(ngx_http_request_t *r,
-    ngx_http_xet_hub_first_t *first, ngx_uint_t batches)
+ngx_http_xet_hub_initial_end(ngx_http_request_t *r,
+    ngx_http_xet_hub_initial_t *first, ngx_uint_t batches)
 {
     ngx_http_xet_hub_get(r)->state = first->state;
 
@@ -210,7 +210,7 @@ ngx_http_xet_hub_first_end(ngx_http_request_t *r,
 
 
 void
-ngx_http_xet_hub_first_done(ngx_http_xet_hub_first_t *first)
+ngx_http_xet_hub_initial_done(ngx_http_xet_hub_initial_t *first)
 {
     first->begun = 0;
 }

@@ -25,25 +25,25 @@
 #include "xet_plan.h"
 
 
-#define XET_WINDOWS_STABLE  2
-#define XET_WINDOWS_ROOM    64
+#define XET_EDIT_RANGES_STABLE  2
+#define XET_EDIT_RANGES_ROOM    64
 
 
-static int xet_windows_cmp(const void *one, const void *two);
-static xet_status_t xet_windows_check(const xet_windows_t *w,
-    const xet_windows_term_t *term);
-static int xet_windows_is_dirty(xet_windows_t *w, uint64_t start,
+static int xet_edit_ranges_cmp(const void *one, const void *two);
+static xet_status_t xet_edit_ranges_check(const xet_edit_ranges_t *w,
+    const xet_edit_ranges_term_t *term);
+static int xet_edit_ranges_is_dirty(xet_edit_ranges_t *w, uint64_t start,
     uint64_t end);
-static xet_status_t xet_windows_open(xet_windows_t *w);
-static void xet_windows_close(xet_windows_t *w);
-static void xet_windows_follow(xet_windows_t *w,
-    const xet_windows_term_t *term);
-static xet_status_t xet_windows_pass(xet_windows_t *w,
-    const xet_windows_term_t *term);
+static xet_status_t xet_edit_ranges_open(xet_edit_ranges_t *w);
+static void xet_edit_ranges_close(xet_edit_ranges_t *w);
+static void xet_edit_ranges_follow(xet_edit_ranges_t *w,
+    const xet_edit_ranges_term_t *term);
+static xet_status_t xet_edit_ranges_pass(xet_edit_ranges_t *w,
+    const xet_edit_ranges_term_t *term);
 
 
 xet_status_t
-xet_windows_ranges(const xet_range_spec_t *specs, xet_range_t *ranges,
+xet_edit_ranges_ranges(const xet_range_spec_t *specs, xet_range_t *ranges,
     size_t *n, uint64_t size)
 {
     size_t        i, k;
@@ -56,7 +56,7 @@ xet_windows_ranges(const xet_range_spec_t *specs, xet_range_t *ranges,
         return status;
     }
 
-    qsort(ranges, k, sizeof(xet_range_t), xet_windows_cmp);
+    qsort(ranges, k, sizeof(xet_range_t), xet_edit_ranges_cmp);
 
     *n = 1;
 
@@ -75,7 +75,7 @@ xet_windows_ranges(const xet_range_spec_t *specs, xet_range_t *ranges,
 
 
 static int
-xet_windows_cmp(const void *one, const void *two)
+xet_edit_ranges_cmp(const void *one, const void *two)
 {
     const xet_range_t  *a, *b;
 
@@ -87,14 +87,14 @@ xet_windows_cmp(const void *one, const void *two)
 
 
 xet_status_t
-xet_windows_init(xet_windows_t *w, const xet_suite_t *suite,
+xet_edit_ranges_init(xet_edit_ranges_t *w, const xet_suite_t *suite,
     xet_alloc_pt alloc, void *data, const xet_range_t *ranges, size_t n,
     uint64_t size, size_t max)
 {
     size_t    i;
     uint64_t  end;
 
-    memset(w, 0, sizeof(xet_windows_t));
+    memset(w, 0, sizeof(xet_edit_ranges_t));
 
     if (n == 0 || n >= SIZE_MAX / sizeof(xet_subtree_t)) {
         return XET_INTERNAL;
@@ -119,10 +119,10 @@ xet_windows_init(xet_windows_t *w, const xet_suite_t *suite,
     w->dirty = ranges;
     w->dirty_end = ranges + n;
 
-    w->windows = alloc(data, n * sizeof(xet_range_t));
+    w->edits = alloc(data, n * sizeof(xet_range_t));
     w->gaps = alloc(data, (n + 1) * sizeof(xet_subtree_t));
 
-    if (w->windows == NULL || w->gaps == NULL) {
+    if (w->edits == NULL || w->gaps == NULL) {
         return XET_NOMEM;
     }
 
@@ -134,26 +134,26 @@ xet_windows_init(xet_windows_t *w, const xet_suite_t *suite,
 
 
 xet_status_t
-xet_windows_add(xet_windows_t *w, const xet_windows_term_t *term)
+xet_edit_ranges_add(xet_edit_ranges_t *w, const xet_edit_ranges_term_t *term)
 {
     int           dirty;
     xet_status_t  status;
 
-    status = xet_windows_check(w, term);
+    status = xet_edit_ranges_check(w, term);
 
     if (status != XET_OK) {
         return status;
     }
 
-    dirty = xet_windows_is_dirty(w, w->position,
+    dirty = xet_edit_ranges_is_dirty(w, w->position,
                                  w->position + term->raw_length);
 
-    if (w->open && w->stable == XET_WINDOWS_STABLE && !dirty) {
-        xet_windows_close(w);
+    if (w->open && w->stable == XET_EDIT_RANGES_STABLE && !dirty) {
+        xet_edit_ranges_close(w);
     }
 
     if (!w->open && dirty) {
-        status = xet_windows_open(w);
+        status = xet_edit_ranges_open(w);
 
         if (status != XET_OK) {
             return status;
@@ -161,10 +161,10 @@ xet_windows_add(xet_windows_t *w, const xet_windows_term_t *term)
     }
 
     if (w->open) {
-        xet_windows_follow(w, term);
+        xet_edit_ranges_follow(w, term);
 
     } else {
-        status = xet_windows_pass(w, term);
+        status = xet_edit_ranges_pass(w, term);
     }
 
     w->position += term->raw_length;
@@ -175,14 +175,14 @@ xet_windows_add(xet_windows_t *w, const xet_windows_term_t *term)
 
 
 xet_status_t
-xet_windows_finish(xet_windows_t *w)
+xet_edit_ranges_finish(xet_edit_ranges_t *w)
 {
     if (w->position != w->size) {
         return XET_PLAN_DAMAGED;
     }
 
     if (w->open) {
-        xet_windows_close(w);
+        xet_edit_ranges_close(w);
     }
 
     return xet_subtree_finish(&w->gap, &w->gaps[w->n]);
@@ -190,7 +190,7 @@ xet_windows_finish(xet_windows_t *w)
 
 
 xet_status_t
-xet_windows_json(const xet_windows_t *w, xet_buf_t *b)
+xet_edit_ranges_json(const xet_edit_ranges_t *w, xet_buf_t *b)
 {
     size_t      i;
     uint8_t     text[XET_HASH_STR_LEN];
@@ -211,8 +211,8 @@ xet_windows_json(const xet_windows_t *w, xet_buf_t *b)
 
         xet_json_key(&j, "dirtyByteRange");
         xet_json_array_begin(&j);
-        xet_json_u64(&j, w->windows[i].start);
-        xet_json_u64(&j, w->windows[i].end);
+        xet_json_u64(&j, w->edits[i].start);
+        xet_json_u64(&j, w->edits[i].end);
         xet_json_array_end(&j);
 
         xet_json_object_end(&j);
@@ -252,7 +252,8 @@ xet_windows_json(const xet_windows_t *w, xet_buf_t *b)
 
 
 static xet_status_t
-xet_windows_check(const xet_windows_t *w, const xet_windows_term_t *term)
+xet_edit_ranges_check(const xet_edit_ranges_t *w, const xet_edit_ranges_term_t
+    *term)
 {
     uint32_t            i, end, before;
     const xet_suite_t  *suite;
@@ -288,7 +289,7 @@ xet_windows_check(const xet_windows_t *w, const xet_windows_term_t *term)
 /* Whether a byte of [start, end) is dirty; start never goes back. */
 
 static int
-xet_windows_is_dirty(xet_windows_t *w, uint64_t start, uint64_t end)
+xet_edit_ranges_is_dirty(xet_edit_ranges_t *w, uint64_t start, uint64_t end)
 {
     while (w->dirty < w->dirty_end && w->dirty->end <= start) {
         w->dirty++;
@@ -299,7 +300,7 @@ xet_windows_is_dirty(xet_windows_t *w, uint64_t start, uint64_t end)
 
 
 static xet_status_t
-xet_windows_open(xet_windows_t *w)
+xet_edit_ranges_open(xet_edit_ranges_t *w)
 {
     xet_status_t  status;
 
@@ -309,7 +310,7 @@ xet_windows_open(xet_windows_t *w)
         return status;
     }
 
-    w->windows[w->n].start = w->position;
+    w->edits[w->n].start = w->position;
     w->n++;
 
     w->open = 1;
@@ -319,9 +320,9 @@ xet_windows_open(xet_windows_t *w)
 
 
 static void
-xet_windows_close(xet_windows_t *w)
+xet_edit_ranges_close(xet_edit_ranges_t *w)
 {
-    w->windows[w->n - 1].end = w->position;
+    w->edits[w->n - 1].end = w->position;
 
     w->open = 0;
     w->stable = 0;
@@ -329,14 +330,14 @@ xet_windows_close(xet_windows_t *w)
     /* the gap ends the file when nothing dirty is left */
 
     xet_subtree_start(&w->gap, 0,
-                      !xet_windows_is_dirty(w, w->position, w->size));
+                      !xet_edit_ranges_is_dirty(w, w->position, w->size));
 }
 
 
 /* Takes a term of a window; its chunks decide where the window may end. */
 
 static void
-xet_windows_follow(xet_windows_t *w, const xet_windows_term_t *term)
+xet_edit_ranges_follow(xet_edit_ranges_t *w, const xet_edit_ranges_term_t *term)
 {
     uint32_t            i, end, before, size;
     uint64_t            start;
@@ -350,10 +351,10 @@ xet_windows_follow(xet_windows_t *w, const xet_windows_term_t *term)
         end = xet_get_u32(term->raw_ends + 4 * i);
         size = end - before;
 
-        if (xet_windows_is_dirty(w, start, start + size)) {
+        if (xet_edit_ranges_is_dirty(w, start, start + size)) {
             w->stable = 0;
 
-        } else if (w->stable < XET_WINDOWS_STABLE) {
+        } else if (w->stable < XET_EDIT_RANGES_STABLE) {
 
             if (size >= suite->chunk_stable_min
                 && size < suite->chunk_stable_max)
@@ -374,7 +375,7 @@ xet_windows_follow(xet_windows_t *w, const xet_windows_term_t *term)
 /* Takes a term of a gap: its verification hash and its leaves. */
 
 static xet_status_t
-xet_windows_pass(xet_windows_t *w, const xet_windows_term_t *term)
+xet_edit_ranges_pass(xet_edit_ranges_t *w, const xet_edit_ranges_term_t *term)
 {
     uint32_t       i, end, before;
     xet_hash_t    *hashes;
@@ -383,7 +384,7 @@ xet_windows_pass(xet_windows_t *w, const xet_windows_term_t *term)
     if (w->nverifications == w->room) {
 
         hashes = xet_alloc_double(w->alloc, w->data, w->verifications,
-                                  &w->room, XET_WINDOWS_ROOM,
+                                  &w->room, XET_EDIT_RANGES_ROOM,
                                   sizeof(xet_hash_t));
 
         if (hashes == NULL) {

@@ -16,69 +16,69 @@
 #include "xet_cli_bucket.h"
 
 
-#define XET_CLI_PLACE_FETCH  (1024 * 1024)
-#define XET_CLI_PLACE_AHEAD  (4 * 1024 * 1024)  /* of a bucket */
+#define XET_CLI_STORAGE_FETCH  (1024 * 1024)
+#define XET_CLI_STORAGE_AHEAD  (4 * 1024 * 1024)  /* of a bucket */
 
 
-static xet_store_t *xet_cli_place_folder(const char *text, int flags,
+static xet_store_t *xet_cli_storage_folder(const char *text, int flags,
     int *rc);
-static int xet_cli_place_begin(xet_store_t *place, int flags);
-static xet_store_t *xet_cli_place_bucket(const char *text, int *rc);
-static int xet_cli_place_rc(xet_status_t status,
+static int xet_cli_storage_begin(xet_store_t *storage, int flags);
+static xet_store_t *xet_cli_storage_bucket(const char *text, int *rc);
+static int xet_cli_storage_rc(xet_status_t status,
     const xet_store_error_t *error);
-static int xet_cli_place_unread(xet_status_t status,
+static int xet_cli_storage_unread(xet_status_t status,
     const xet_store_error_t *error);
-static int xet_cli_place_but(xet_store_list_t *list, const char *name,
+static int xet_cli_storage_but(xet_store_list_t *list, const char *name,
     const char *const *but);
-static int xet_cli_place_download(xet_store_reader_t *reader, int fd,
+static int xet_cli_storage_download(xet_store_reader_t *reader, int fd,
     const char *name);
 
 
 xet_store_t *
-xet_cli_place_open(const char *text, int flags, int *rc)
+xet_cli_storage_open(const char *text, int flags, int *rc)
 {
     *rc = XET_CLI_OK;
 
     return (strncmp(text, "s3://", 5) == 0)
-           ? xet_cli_place_bucket(text, rc)
-           : xet_cli_place_folder(text, flags, rc);
+           ? xet_cli_storage_bucket(text, rc)
+           : xet_cli_storage_folder(text, flags, rc);
 }
 
 
 static xet_store_t *
-xet_cli_place_folder(const char *text, int flags, int *rc)
+xet_cli_storage_folder(const char *text, int flags, int *rc)
 {
-    xet_store_t  *place;
+    xet_store_t  *storage;
 
-    place = xet_store_files(text);
+    storage = xet_store_files(text);
 
-    *rc = place ? xet_cli_place_begin(place, flags) : xet_cli_no_memory();
+    *rc = storage ? xet_cli_storage_begin(storage, flags) : xet_cli_no_memory();
 
     if (*rc != XET_CLI_OK) {
-        xet_store_destroy(place);
+        xet_store_destroy(storage);
         return NULL;
     }
 
-    return place;
+    return storage;
 }
 
 
 static int
-xet_cli_place_begin(xet_store_t *place, int flags)
+xet_cli_storage_begin(xet_store_t *storage, int flags)
 {
     int          fd, rc;
     struct stat  st;
 
-    if ((flags & XET_CLI_PLACE_MAKE) && mkdir(place->name, 0750) != 0
+    if ((flags & XET_CLI_STORAGE_MAKE) && mkdir(storage->name, 0750) != 0
         && errno != EEXIST)
     {
-        return xet_cli_fail_errno(place->name);
+        return xet_cli_fail_errno(storage->name);
     }
 
-    fd = open(place->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    fd = open(storage->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (fd < 0 || fstat(fd, &st) != 0) {
-        rc = xet_cli_fail_errno(place->name);
+        rc = xet_cli_fail_errno(storage->name);
 
         if (fd >= 0) {
             close(fd);
@@ -89,13 +89,13 @@ xet_cli_place_begin(xet_store_t *place, int flags)
 
     close(fd);
 
-    place->named = 1;
-    place->lax = 1;
-    place->waits = ((flags & XET_CLI_PLACE_WAITS) != 0);
+    storage->named = 1;
+    storage->lax = 1;
+    storage->waits = ((flags & XET_CLI_STORAGE_WAITS) != 0);
 
-    if ((flags & XET_CLI_PLACE_OWNED) && geteuid() == 0) {
-        place->uid = st.st_uid;
-        place->gid = st.st_gid;
+    if ((flags & XET_CLI_STORAGE_OWNED) && geteuid() == 0) {
+        storage->uid = st.st_uid;
+        storage->gid = st.st_gid;
     }
 
     return XET_CLI_OK;
@@ -105,14 +105,14 @@ xet_cli_place_begin(xet_store_t *place, int flags)
 /* temp_path may be that of the server: it is used only if it is writable. */
 
 static xet_store_t *
-xet_cli_place_bucket(const char *text, int *rc)
+xet_cli_storage_bucket(const char *text, int *rc)
 {
     const char             *temp;
-    xet_store_t            *place;
+    xet_store_t            *storage;
     xet_s3_error_t          error;
     xet_cli_bucket_conf_t   conf;
 
-    place = NULL;
+    storage = NULL;
     *rc = xet_cli_bucket_conf(&conf, text);
 
     if (*rc == XET_CLI_OK) {
@@ -122,9 +122,9 @@ xet_cli_place_bucket(const char *text, int *rc)
             temp = getenv("TMPDIR");
         }
 
-        place = xet_store_s3(&conf.s3, (temp && *temp) ? temp : "/var/tmp",
+        storage = xet_store_s3(&conf.s3, (temp && *temp) ? temp : "/var/tmp",
                              &error);
-        if (place == NULL) {
+        if (storage == NULL) {
             *rc = error.text[0] ? xet_cli_fail(XET_CLI_USAGE, conf.s3.url,
                                                error.text)
                                 : xet_cli_no_memory();
@@ -133,14 +133,14 @@ xet_cli_place_bucket(const char *text, int *rc)
 
     free(conf.words);
 
-    return place;
+    return storage;
 }
 
 
 /* Maps a status to an exit code, and reports errors that no caller handles. */
 
 static int
-xet_cli_place_rc(xet_status_t status, const xet_store_error_t *error)
+xet_cli_storage_rc(xet_status_t status, const xet_store_error_t *error)
 {
     switch (status) {
 
@@ -177,7 +177,7 @@ xet_cli_place_rc(xet_status_t status, const xet_store_error_t *error)
 /* The same for reads: the caller may take an errno for damage of the file. */
 
 static int
-xet_cli_place_unread(xet_status_t status, const xet_store_error_t *error)
+xet_cli_storage_unread(xet_status_t status, const xet_store_error_t *error)
 {
     if (status == XET_STORE_DAMAGED) {
         errno = EUCLEAN;
@@ -189,7 +189,7 @@ xet_cli_place_unread(xet_status_t status, const xet_store_error_t *error)
         errno = error->err;
 
     } else {
-        return xet_cli_place_rc(status, error);
+        return xet_cli_storage_rc(status, error);
     }
 
     return XET_CLI_UNREADABLE;
@@ -197,31 +197,31 @@ xet_cli_place_unread(xet_status_t status, const xet_store_error_t *error)
 
 
 int
-xet_cli_place_identity(xet_store_t *place, char identity[XET_CLI_IDENTITY])
+xet_cli_storage_identity(xet_store_t *storage, char identity[XET_CLI_IDENTITY])
 {
     xet_status_t       status;
     xet_store_error_t  error;
 
-    status = xet_store_identity(place, identity, &error);
+    status = xet_store_identity(storage, identity, &error);
 
     return (status == XET_DONE) ? XET_CLI_OK
-                                : xet_cli_place_rc(status, &error);
+                                : xet_cli_storage_rc(status, &error);
 }
 
 
 int
-xet_cli_place_still(xet_store_t *place, const char *identity)
+xet_cli_storage_still(xet_store_t *storage, const char *identity)
 {
     int   rc;
     char  found[XET_CLI_IDENTITY];
 
-    rc = xet_cli_place_identity(place, found);
+    rc = xet_cli_storage_identity(storage, found);
 
     if (rc != XET_CLI_OK || strcmp(found, identity) == 0) {
         return rc;
     }
 
-    return xet_cli_fail(XET_CLI_ERROR, place->name, place->s3
+    return xet_cli_fail(XET_CLI_ERROR, storage->name, storage->s3
                         ? "no longer the store: was the bucket emptied or "
                           "replaced?"
                         : "no longer the store: is the disk mounted?");
@@ -229,9 +229,9 @@ xet_cli_place_still(xet_store_t *place, const char *identity)
 
 
 int
-xet_cli_place_bare(const xet_store_t *place)
+xet_cli_storage_bare(const xet_store_t *storage)
 {
-    return xet_cli_fail(XET_CLI_ERROR, place->name, place->s3
+    return xet_cli_fail(XET_CLI_ERROR, storage->name, storage->s3
                         ? "no store identity under this prefix; check bucket "
                           "and prefix"
                         : "no store identity in this folder; is the disk "
@@ -240,16 +240,16 @@ xet_cli_place_bare(const xet_store_t *place)
 
 
 int
-xet_cli_place_other(const xet_store_t *place)
+xet_cli_storage_other(const xet_store_t *storage)
 {
-    return xet_cli_fail(XET_CLI_ERROR, place->name,
+    return xet_cli_fail(XET_CLI_ERROR, storage->name,
                         "is not the store of this database");
 }
 
 
 int
-xet_cli_place_list(xet_store_t *place, const char *folder,
-    xet_cli_place_name_pt handler, void *ctx)
+xet_cli_storage_list(xet_store_t *storage, const char *folder,
+    xet_cli_storage_name_pt handler, void *ctx)
 {
     int                rc;
     xet_status_t       status;
@@ -258,14 +258,14 @@ xet_cli_place_list(xet_store_t *place, const char *folder,
     xet_store_error_t  error;
 
     rc = XET_CLI_OK;
-    status = xet_store_list_open(&list, place, folder, &error);
+    status = xet_store_list_open(&list, storage, folder, &error);
 
     if (status == XET_DONE) {
         return XET_CLI_GONE;
     }
 
     while (status == XET_OK && rc == XET_CLI_OK) {
-        status = place->ops->next(&list, &item, &error);
+        status = storage->ops->next(&list, &item, &error);
 
         if (status == XET_OK && item.name[0] != '.') {
             rc = xet_cli_interrupted ? XET_CLI_INTERRUPTED
@@ -276,12 +276,12 @@ xet_cli_place_list(xet_store_t *place, const char *folder,
     xet_store_list_close(&list);
 
     return (status == XET_OK || status == XET_DONE)
-           ? rc : xet_cli_place_rc(status, &error);
+           ? rc : xet_cli_storage_rc(status, &error);
 }
 
 
 int
-xet_cli_place_empty(xet_store_t *place, const char *const *but, int *empty)
+xet_cli_storage_empty(xet_store_t *storage, const char *const *but, int *empty)
 {
     xet_status_t       status;
     xet_store_list_t   list;
@@ -289,13 +289,14 @@ xet_cli_place_empty(xet_store_t *place, const char *const *but, int *empty)
     xet_store_error_t  error;
 
     *empty = 1;
-    status = xet_store_list_open(&list, place, place->s3 ? "" : ".", &error);
+    status = xet_store_list_open(&list, storage, storage->s3 ? "" : ".",
+                                 &error);
 
     while (status == XET_OK && *empty && !xet_cli_interrupted) {
-        status = place->ops->next(&list, &item, &error);
+        status = storage->ops->next(&list, &item, &error);
 
         if (status == XET_OK) {
-            *empty = xet_cli_place_but(&list, item.name, but);
+            *empty = xet_cli_storage_but(&list, item.name, but);
         }
     }
 
@@ -306,7 +307,7 @@ xet_cli_place_empty(xet_store_t *place, const char *const *but, int *empty)
     }
 
     return (status == XET_DONE) ? XET_CLI_OK
-                                : xet_cli_place_rc(status, &error);
+                                : xet_cli_storage_rc(status, &error);
 }
 
 
@@ -317,11 +318,11 @@ xet_cli_place_empty(xet_store_t *place, const char *const *but, int *empty)
  */
 
 static int
-xet_cli_place_but(xet_store_list_t *list, const char *name,
+xet_cli_storage_but(xet_store_list_t *list, const char *name,
     const char *const *but)
 {
     int     i;
-    char    behind[XET_CLI_PLACE_NAME];
+    char    behind[XET_CLI_STORAGE_NAME];
     size_t  len;
 
     if (list->store->s3 == NULL && strcmp(name, "lost+found") == 0) {
@@ -352,7 +353,7 @@ xet_cli_place_but(xet_store_list_t *list, const char *name,
 
 
 int
-xet_cli_place_stat(xet_store_t *place, const char *name,
+xet_cli_storage_stat(xet_store_t *storage, const char *name,
     xet_store_item_t *item)
 {
     xet_store_error_t  error;
@@ -360,20 +361,21 @@ xet_cli_place_stat(xet_store_t *place, const char *name,
     memset(item, 0, sizeof(xet_store_item_t));
     item->name = name;
 
-    place->ops->stat(place, item, 1, &error);
+    storage->ops->stat(storage, item, 1, &error);
 
     return (item->status == XET_STORE_DAMAGED)
-           ? XET_CLI_GONE : xet_cli_place_rc(item->status, &error);
+           ? XET_CLI_GONE : xet_cli_storage_rc(item->status, &error);
 }
 
 
 int
-xet_cli_place_link(xet_store_t *place, const char *from, const char *to)
+xet_cli_storage_link(xet_store_t *storage, const char *from, const char *to)
 {
     int                rc;
     xet_store_error_t  error;
 
-    rc = xet_cli_place_rc(place->ops->link(place, from, to, &error), &error);
+    rc = xet_cli_storage_rc(storage->ops->link(storage, from, to, &error),
+                            &error);
 
     return (rc == XET_CLI_THERE)
            ? xet_cli_fail(XET_CLI_ERROR, to, strerror(EEXIST)) : rc;
@@ -381,32 +383,31 @@ xet_cli_place_link(xet_store_t *place, const char *from, const char *to)
 
 
 int
-xet_cli_place_back(xet_store_t *place, const char *aside, const char *name)
+xet_cli_storage_back(xet_store_t *storage, const char *quarantine, const char
+    *name)
 {
     xet_store_error_t  error;
 
-    return place->ops->back
-           ? xet_cli_place_rc(place->ops->back(place, aside, name, &error),
-                              &error)
-           : XET_CLI_OK;
+    return storage->ops->back ? xet_cli_storage_rc(storage->ops->back(storage,
+        quarantine, name, &error), &error) : XET_CLI_OK;
 }
 
 
 int
-xet_cli_place_remove(xet_store_t *place, const char *name)
+xet_cli_storage_remove(xet_store_t *storage, const char *name)
 {
     xet_store_error_t  error;
 
-    return xet_cli_place_rc(xet_store_remove(place, name, &error), &error);
+    return xet_cli_storage_rc(xet_store_remove(storage, name, &error), &error);
 }
 
 
 int
-xet_cli_place_remove_all(xet_store_t *place,
-    char (*names)[XET_CLI_PLACE_NAME], size_t n)
+xet_cli_storage_remove_all(xet_store_t *storage,
+    char (*names)[XET_CLI_STORAGE_NAME], size_t n)
 {
     size_t             i;
-    xet_store_item_t   items[XET_CLI_PLACE_MANY];
+    xet_store_item_t   items[XET_CLI_STORAGE_MANY];
     xet_store_error_t  error;
 
     memset(items, 0, sizeof(items));
@@ -415,104 +416,106 @@ xet_cli_place_remove_all(xet_store_t *place,
         items[i].name = names[i];
     }
 
-    return xet_cli_place_rc(place->ops->remove(place, items, n, &error),
+    return xet_cli_storage_rc(storage->ops->remove(storage, items, n, &error),
                             &error);
 }
 
 
 int
-xet_cli_place_sync(xet_store_t *place, const char *folder)
+xet_cli_storage_sync(xet_store_t *storage, const char *folder)
 {
     xet_store_error_t  error;
 
-    return place->ops->sync
-           ? xet_cli_place_rc(place->ops->sync(place, folder, &error), &error)
-           : XET_CLI_OK;
+    return storage->ops->sync ? xet_cli_storage_rc(storage->ops->sync(storage,
+                                                                      folder,
+                                                                      &error),
+                                                   &error) : XET_CLI_OK;
 }
 
 
 int
-xet_cli_place_sweep(xet_store_t *place, uint64_t age)
+xet_cli_storage_sweep(xet_store_t *storage, uint64_t age)
 {
     size_t             n;
     xet_store_error_t  error;
 
-    return xet_cli_place_rc(place->ops->sweep(place, age, &n, &error), &error);
+    return xet_cli_storage_rc(storage->ops->sweep(storage, age, &n, &error),
+                              &error);
 }
 
 
 int
-xet_cli_place_make(xet_store_t *place, const char *folder)
+xet_cli_storage_make(xet_store_t *storage, const char *folder)
 {
     char  path[PATH_MAX];
 
-    if (place->s3) {
+    if (storage->s3) {
         return XET_CLI_OK;
     }
 
-    snprintf(path, sizeof(path), "%s/%s", place->name, folder);
+    snprintf(path, sizeof(path), "%s/%s", storage->name, folder);
 
     if (mkdir(path, 0750) != 0) {
         return (errno == EEXIST) ? XET_CLI_OK : xet_cli_fail_errno(path);
     }
 
-    return (place->uid != (uid_t) -1
-            && chown(path, place->uid, place->gid) != 0)
+    return (storage->uid != (uid_t) -1
+            && chown(path, storage->uid, storage->gid) != 0)
            ? xet_cli_fail_errno(path) : XET_CLI_OK;
 }
 
 
 int
-xet_cli_place_folders(xet_store_t *place)
+xet_cli_storage_folders(xet_store_t *storage)
 {
     xet_store_error_t  error;
 
-    return xet_cli_place_rc(place->ops->folders(place, place->uid, place->gid,
-                                                &error),
-                            &error);
+    return xet_cli_storage_rc(storage->ops->folders(storage, storage->uid,
+                                                    storage->gid, &error),
+                              &error);
 }
 
 
 int
-xet_cli_place_settle(xet_store_t *place)
+xet_cli_storage_settle(xet_store_t *storage)
 {
     int       rc;
-    char      folder[XET_CLI_PLACE_NAME];
+    char      folder[XET_CLI_STORAGE_NAME];
     unsigned  i;
 
-    rc = xet_cli_place_sync(place, "tmp");
+    rc = xet_cli_storage_sync(storage, "tmp");
 
     for (i = 0; i < XET_STORE_FOLDERS && rc == XET_CLI_OK; i++) {
         snprintf(folder, sizeof(folder), "xorbs/" XET_STORE_NAMESPACE "/%02x",
                  i);
-        rc = xet_cli_place_sync(place, folder);
+        rc = xet_cli_storage_sync(storage, folder);
     }
 
-    rc = rc ? rc : xet_cli_place_sync(place, "xorbs/" XET_STORE_NAMESPACE);
-    rc = rc ? rc : xet_cli_place_sync(place, "xorbs");
+    rc = rc ? rc : xet_cli_storage_sync(storage, "xorbs/" XET_STORE_NAMESPACE);
+    rc = rc ? rc : xet_cli_storage_sync(storage, "xorbs");
 
-    return rc ? rc : xet_cli_place_sync(place, ".");
+    return rc ? rc : xet_cli_storage_sync(storage, ".");
 }
 
 
 int
-xet_cli_place_lock(xet_store_t *place, const char *name, int exclusive,
+xet_cli_storage_lock(xet_store_t *storage, const char *name, int exclusive,
     int *had)
 {
     xet_status_t       status;
     xet_store_error_t  error;
 
-    status = place->ops->lock
-             ? place->ops->lock(place, name, exclusive, &error) : XET_OK;
+    status = storage->ops->lock
+             ? storage->ops->lock(storage, name, exclusive, &error) : XET_OK;
 
     *had = (status != XET_AGAIN);
 
-    return *had ? xet_cli_place_rc(status, &error) : XET_CLI_OK;
+    return *had ? xet_cli_storage_rc(status, &error) : XET_CLI_OK;
 }
 
 
 int
-xet_cli_reader_open(xet_store_t *place, const char *name,
+xet_cli_reader_open(xet_store_t *storage, const char *name,
     xet_store_reader_t **reader)
 {
     xet_status_t         status;
@@ -527,18 +530,18 @@ xet_cli_reader_open(xet_store_t *place, const char *name,
         return xet_cli_no_memory();
     }
 
-    xet_store_reader_init(r, place);
+    xet_store_reader_init(r, storage);
     snprintf(r->name, sizeof(r->name), "%s", name);
 
-    status = place->ops->open(r, &error);
+    status = storage->ops->open(r, &error);
 
     if (status == XET_OK) {
-        status = place->ops->size(r, &error);
+        status = storage->ops->size(r, &error);
     }
 
     if (status != XET_OK) {
         xet_cli_reader_close(r);
-        return xet_cli_place_unread(status, &error);
+        return xet_cli_storage_unread(status, &error);
     }
 
     *reader = r;
@@ -569,8 +572,8 @@ xet_cli_reader_read(xet_store_reader_t *reader, uint8_t *buf, size_t len,
 
     if (offset < reader->start || offset + len > reader->end) {
         ahead = (offset >= reader->start && offset <= reader->end
-                 && len < XET_CLI_PLACE_AHEAD)
-                ? XET_CLI_PLACE_AHEAD : len;
+                 && len < XET_CLI_STORAGE_AHEAD)
+                ? XET_CLI_STORAGE_AHEAD : len;
 
         xet_store_reader_ahead(reader, offset,
                                offset + ((ahead < left) ? ahead : left));
@@ -583,7 +586,7 @@ xet_cli_reader_read(xet_store_reader_t *reader, uint8_t *buf, size_t len,
         return XET_CLI_OK;
     }
 
-    rc = xet_cli_place_unread(status, &error);
+    rc = xet_cli_storage_unread(status, &error);
 
     /* it was removed after it was opened */
 
@@ -611,7 +614,7 @@ xet_cli_reader_close(xet_store_reader_t *reader)
 
 
 int
-xet_cli_place_line(xet_store_t *place, const char *name, char *line,
+xet_cli_storage_line(xet_store_t *storage, const char *name, char *line,
     size_t size)
 {
     size_t             n;
@@ -619,25 +622,25 @@ xet_cli_place_line(xet_store_t *place, const char *name, char *line,
     xet_store_error_t  error;
 
     n = size - 1;
-    status = place->ops->small(place, name, line, &n, &error);
+    status = storage->ops->small(storage, name, line, &n, &error);
 
     line[(status == XET_OK) ? n : 0] = '\0';
     line[strcspn(line, "\n")] = '\0';
 
-    return (status == XET_OK && n == 0) ? XET_CLI_GONE
-                                        : xet_cli_place_unread(status, &error);
+    return (status == XET_OK && n == 0) ? XET_CLI_GONE :
+        xet_cli_storage_unread(status, &error);
 }
 
 
 int
-xet_cli_place_fetch(xet_store_t *place, const char *name, int *fd)
+xet_cli_storage_fetch(xet_store_t *storage, const char *name, int *fd)
 {
     int                  rc;
     xet_store_reader_t  *reader;
 
     *fd = -1;
 
-    rc = xet_cli_reader_open(place, name, &reader);
+    rc = xet_cli_reader_open(storage, name, &reader);
 
     if (reader == NULL) {
         return rc;
@@ -651,7 +654,7 @@ xet_cli_place_fetch(xet_store_t *place, const char *name, int *fd)
         *fd = xet_cli_output_scratch(NULL);
 
         rc = (*fd < 0) ? XET_CLI_ERROR
-                       : xet_cli_place_download(reader, *fd, name);
+                       : xet_cli_storage_download(reader, *fd, name);
     }
 
     xet_cli_reader_close(reader);
@@ -666,14 +669,14 @@ xet_cli_place_fetch(xet_store_t *place, const char *name, int *fd)
 
 
 static int
-xet_cli_place_download(xet_store_reader_t *reader, int fd, const char *name)
+xet_cli_storage_download(xet_store_reader_t *reader, int fd, const char *name)
 {
     int        rc;
     size_t     n;
     uint8_t   *buf;
     uint64_t   offset;
 
-    buf = malloc(XET_CLI_PLACE_FETCH);
+    buf = malloc(XET_CLI_STORAGE_FETCH);
 
     if (buf == NULL) {
         return xet_cli_no_memory();
@@ -684,7 +687,7 @@ xet_cli_place_download(xet_store_reader_t *reader, int fd, const char *name)
     do {
         rc = xet_cli_interrupted
              ? XET_CLI_INTERRUPTED
-             : xet_cli_reader_read(reader, buf, XET_CLI_PLACE_FETCH, offset,
+             : xet_cli_reader_read(reader, buf, XET_CLI_STORAGE_FETCH, offset,
                                    &n);
 
         if (rc == XET_CLI_OK) {
@@ -692,7 +695,7 @@ xet_cli_place_download(xet_store_reader_t *reader, int fd, const char *name)
             offset += n;
         }
 
-    } while (rc == XET_CLI_OK && n == XET_CLI_PLACE_FETCH);
+    } while (rc == XET_CLI_OK && n == XET_CLI_STORAGE_FETCH);
 
     free(buf);
 
@@ -702,13 +705,13 @@ xet_cli_place_download(xet_store_reader_t *reader, int fd, const char *name)
 
 
 int
-xet_cli_writer_open(xet_store_t *place, const char *name,
+xet_cli_writer_open(xet_store_t *storage, const char *name,
     xet_store_writer_t **writer)
 {
     xet_store_error_t  error;
 
-    return xet_cli_place_rc(xet_store_writer_open(place, name, writer, &error),
-                            &error);
+    return xet_cli_storage_rc(xet_store_writer_open(storage, name, writer,
+                                                    &error), &error);
 }
 
 
@@ -718,7 +721,7 @@ xet_cli_writer_write(xet_store_writer_t *writer, const uint8_t *data,
 {
     xet_store_error_t  error;
 
-    return xet_cli_place_rc(xet_store_writer_write(writer, data, len, &error),
+    return xet_cli_storage_rc(xet_store_writer_write(writer, data, len, &error),
                             &error);
 }
 
@@ -729,7 +732,7 @@ xet_cli_writer_keep(xet_store_writer_t *writer, int replace)
     int                rc;
     xet_store_error_t  error;
 
-    rc = xet_cli_place_rc(writer->store->ops->keep(writer, writer->name,
+    rc = xet_cli_storage_rc(writer->store->ops->keep(writer, writer->name,
                                                    replace, 1, &error),
                           &error);
 
@@ -751,12 +754,12 @@ xet_cli_writer_drop(xet_store_writer_t *writer)
 
 
 int
-xet_cli_place_put(xet_store_t *place, const char *name, const char *text,
+xet_cli_storage_put(xet_store_t *storage, const char *name, const char *text,
     int replace)
 {
     xet_store_error_t  error;
 
-    return xet_cli_place_rc(xet_store_put(place, name, text, strlen(text),
+    return xet_cli_storage_rc(xet_store_put(storage, name, text, strlen(text),
                                           replace, &error),
                             &error);
 }

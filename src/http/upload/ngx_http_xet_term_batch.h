@@ -1,13 +1,13 @@
 
 /*
- * The file section of a shard, read from its temporary file in stretches.
+ * The file section of a shard, read from its temporary file in batches.
  *
- * A stretch is bounded in records, terms and chunks.  A thread fills it, and
+ * A batch is bounded in records, terms and chunks.  A thread fills it, and
  * also collects the parameters of the query for the chunk lists of its terms.
  */
 
-#ifndef _NGX_HTTP_XET_STRETCH_H_INCLUDED_
-#define _NGX_HTTP_XET_STRETCH_H_INCLUDED_
+#ifndef _NGX_HTTP_XET_TERM_BATCH_H_INCLUDED_
+#define _NGX_HTTP_XET_TERM_BATCH_H_INCLUDED_
 
 
 #include <ngx_config.h>
@@ -18,9 +18,9 @@
 #include "xet.h"
 
 
-#define NGX_HTTP_XET_STRETCH_TERMS   256
-#define NGX_HTTP_XET_STRETCH_STEPS   (3 * NGX_HTTP_XET_STRETCH_TERMS)
-#define NGX_HTTP_XET_STRETCH_CHUNKS  (2 * XET_XORB_CHUNKS_MAX)
+#define NGX_HTTP_XET_TERM_BATCH_TERMS   256
+#define NGX_HTTP_XET_TERM_BATCH_STEPS   (3 * NGX_HTTP_XET_TERM_BATCH_TERMS)
+#define NGX_HTTP_XET_TERM_BATCH_CHUNKS  (2 * XET_XORB_CHUNKS_MAX)
 #define NGX_HTTP_XET_READER_SIZE     (341 * XET_SHARD_RECORD_LEN)
 
 
@@ -57,24 +57,24 @@ typedef struct {
     ngx_http_xet_slices_t  terms;
     ngx_uint_t             chunks;     /* in all of these */
 
-    ngx_http_xet_step_t    steps[NGX_HTTP_XET_STRETCH_STEPS];
+    ngx_http_xet_step_t    steps[NGX_HTTP_XET_TERM_BATCH_STEPS];
     ngx_http_xet_ahead_t   segments;   /* and file headers */
     ngx_http_xet_ahead_t   hashes;     /* verification and metadata rows */
-} ngx_http_xet_stretch_t;
+} ngx_http_xet_term_batch_t;
 
 
 /* About 140 KiB from malloc(); NULL if out of memory. */
-ngx_http_xet_stretch_t *ngx_http_xet_stretch_create(ngx_http_xet_temp_t *spool,
-    uint64_t files_end, ngx_uint_t proof, ngx_log_t *log);
-void ngx_http_xet_stretch_destroy(ngx_http_xet_stretch_t *w);
+ngx_http_xet_term_batch_t *ngx_http_xet_term_batch_create(ngx_http_xet_temp_t
+    *spool, uint64_t files_end, ngx_uint_t proof, ngx_log_t *log);
+void ngx_http_xet_term_batch_destroy(ngx_http_xet_term_batch_t *w);
 
 /*
- * Reads the next stretch; w->nsteps is 0 at the end.  XET_OK, a read error, or
- * XET_SHARD_NO_VERIFICATION if proof is required and a file has no verification
- * hashes.
+ * Reads the next batch; w->nsteps is 0 at the end.  XET_OK, a read error, or
+ * XET_SHARD_NO_VERIFICATION if proof is required and a file has no
+ * verification hashes.
  */
-xet_status_t ngx_http_xet_stretch_collect_job(ngx_http_xet_stretch_t *w,
+xet_status_t ngx_http_xet_term_batch_collect_job(ngx_http_xet_term_batch_t *w,
     ngx_log_t *log);
 
 
-#endif /* _NGX_HTTP_XET_STRETCH_H_INCLUDED_ */
+#endif /* _NGX_HTTP_XET_TERM_BATCH_H_INCLUDED_ */

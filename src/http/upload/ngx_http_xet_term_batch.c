@@ -1,39 +1,39 @@
 
 /*
- * Reads the file section of a shard in stretches.
+ * Reads the file section of a shard in batches.
  *
- * The parser has accepted the shard, so every record is where the header of its
- * file says.  The verification records of a file follow all its segments, so
- * there are two read-ahead buffers, one for each kind.  A file may begin in one
- * stretch and end in another.
+ * The parser has accepted the shard, so every record is where the header of
+ * its file says.  The verification records of a file follow all its segments,
+ * so there are two read-ahead buffers, one for each kind.  A file may begin in
+ * one batch and end in another.
  */
 
-#include "ngx_http_xet_stretch.h"
+#include "ngx_http_xet_term_batch.h"
 
 
-static xet_status_t ngx_http_xet_stretch_open(ngx_http_xet_stretch_t *w,
+static xet_status_t ngx_http_xet_term_batch_open(ngx_http_xet_term_batch_t *w,
     ngx_log_t *log);
-static xet_status_t ngx_http_xet_stretch_segment(ngx_http_xet_stretch_t *w,
+static xet_status_t ngx_http_xet_term_batch_segment(ngx_http_xet_term_batch_t
+    *w, ngx_log_t *log);
+static xet_status_t ngx_http_xet_term_batch_close(ngx_http_xet_term_batch_t *w,
     ngx_log_t *log);
-static xet_status_t ngx_http_xet_stretch_close(ngx_http_xet_stretch_t *w,
-    ngx_log_t *log);
-static xet_status_t ngx_http_xet_stretch_read(ngx_http_xet_stretch_t *w,
+static xet_status_t ngx_http_xet_term_batch_read(ngx_http_xet_term_batch_t *w,
     ngx_http_xet_ahead_t *reader, uint64_t offset, xet_shard_kind_t kind,
     xet_shard_record_t *rec, ngx_log_t *log);
 
 
-ngx_http_xet_stretch_t *
-ngx_http_xet_stretch_create(ngx_http_xet_temp_t *spool, uint64_t files_end,
+ngx_http_xet_term_batch_t *
+ngx_http_xet_term_batch_create(ngx_http_xet_temp_t *spool, uint64_t files_end,
     ngx_uint_t proof, ngx_log_t *log)
 {
-    ngx_http_xet_stretch_t  *w;
+    ngx_http_xet_term_batch_t  *w;
 
-    w = ngx_alloc(sizeof(ngx_http_xet_stretch_t), log);
+    w = ngx_alloc(sizeof(ngx_http_xet_term_batch_t), log);
     if (w == NULL) {
         return NULL;
     }
 
-    ngx_memzero(w, offsetof(ngx_http_xet_stretch_t, steps));
+    ngx_memzero(w, offsetof(ngx_http_xet_term_batch_t, steps));
 
     w->spool = spool;
     w->files_end = files_end;
@@ -48,7 +48,7 @@ ngx_http_xet_stretch_create(ngx_http_xet_temp_t *spool, uint64_t files_end,
 
 
 void
-ngx_http_xet_stretch_destroy(ngx_http_xet_stretch_t *w)
+ngx_http_xet_term_batch_destroy(ngx_http_xet_term_batch_t *w)
 {
     ngx_http_xet_columns_destroy(&w->terms);
 
@@ -57,7 +57,8 @@ ngx_http_xet_stretch_destroy(ngx_http_xet_stretch_t *w)
 
 
 xet_status_t
-ngx_http_xet_stretch_collect_job(ngx_http_xet_stretch_t *w, ngx_log_t *log)
+ngx_http_xet_term_batch_collect_job(ngx_http_xet_term_batch_t *w, ngx_log_t
+    *log)
 {
     xet_status_t  rc;
 
@@ -66,8 +67,8 @@ ngx_http_xet_stretch_collect_job(ngx_http_xet_stretch_t *w, ngx_log_t *log)
 
     ngx_http_xet_columns_reset(&w->terms);
 
-    while (w->nsteps < NGX_HTTP_XET_STRETCH_STEPS
-           && w->terms.xorbs.n < NGX_HTTP_XET_STRETCH_TERMS)
+    while (w->nsteps < NGX_HTTP_XET_TERM_BATCH_STEPS
+           && w->terms.xorbs.n < NGX_HTTP_XET_TERM_BATCH_TERMS)
     {
         if (!w->open) {
 
@@ -75,17 +76,17 @@ ngx_http_xet_stretch_collect_job(ngx_http_xet_stretch_t *w, ngx_log_t *log)
                 break;
             }
 
-            rc = ngx_http_xet_stretch_open(w, log);
+            rc = ngx_http_xet_term_batch_open(w, log);
 
         } else if (w->segment < w->header.count) {
-            rc = ngx_http_xet_stretch_segment(w, log);
+            rc = ngx_http_xet_term_batch_segment(w, log);
 
             if (rc == XET_DONE) {
                 break;
             }
 
         } else {
-            rc = ngx_http_xet_stretch_close(w, log);
+            rc = ngx_http_xet_term_batch_close(w, log);
         }
 
         if (rc != XET_OK) {
@@ -98,12 +99,12 @@ ngx_http_xet_stretch_collect_job(ngx_http_xet_stretch_t *w, ngx_log_t *log)
 
 
 static xet_status_t
-ngx_http_xet_stretch_open(ngx_http_xet_stretch_t *w, ngx_log_t *log)
+ngx_http_xet_term_batch_open(ngx_http_xet_term_batch_t *w, ngx_log_t *log)
 {
     xet_status_t          rc;
     ngx_http_xet_step_t  *step;
 
-    rc = ngx_http_xet_stretch_read(w, &w->segments, w->file,
+    rc = ngx_http_xet_term_batch_read(w, &w->segments, w->file,
                                   XET_SHARD_REC_FILE, &w->header, log);
     if (rc != XET_OK) {
         return rc;
@@ -126,10 +127,10 @@ ngx_http_xet_stretch_open(ngx_http_xet_stretch_t *w, ngx_log_t *log)
 }
 
 
-/* XET_DONE if the stretch has no room for the chunks of the next segment. */
+/* XET_DONE if the batch has no room for the chunks of the next segment. */
 
 static xet_status_t
-ngx_http_xet_stretch_segment(ngx_http_xet_stretch_t *w, ngx_log_t *log)
+ngx_http_xet_term_batch_segment(ngx_http_xet_term_batch_t *w, ngx_log_t *log)
 {
     uint32_t              n;
     uint64_t              offset, rows;
@@ -142,7 +143,7 @@ ngx_http_xet_stretch_segment(ngx_http_xet_stretch_t *w, ngx_log_t *log)
     rows = w->file + XET_SHARD_RECORD_LEN;
     offset = rows + (uint64_t) w->segment * XET_SHARD_RECORD_LEN;
 
-    rc = ngx_http_xet_stretch_read(w, &w->segments, offset,
+    rc = ngx_http_xet_term_batch_read(w, &w->segments, offset,
                                   XET_SHARD_REC_SEGMENT, &step->rec, log);
     if (rc != XET_OK) {
         return rc;
@@ -150,7 +151,7 @@ ngx_http_xet_stretch_segment(ngx_http_xet_stretch_t *w, ngx_log_t *log)
 
     n = step->rec.chunk_end - step->rec.chunk_start;
 
-    if (w->terms.xorbs.n && w->chunks + n > NGX_HTTP_XET_STRETCH_CHUNKS) {
+    if (w->terms.xorbs.n && w->chunks + n > NGX_HTTP_XET_TERM_BATCH_CHUNKS) {
         return XET_DONE;
     }
 
@@ -160,7 +161,7 @@ ngx_http_xet_stretch_segment(ngx_http_xet_stretch_t *w, ngx_log_t *log)
 
         offset += (uint64_t) w->header.count * XET_SHARD_RECORD_LEN;
 
-        rc = ngx_http_xet_stretch_read(w, &w->hashes, offset,
+        rc = ngx_http_xet_term_batch_read(w, &w->hashes, offset,
                                       XET_SHARD_REC_VERIFICATION, &row, log);
         if (rc != XET_OK) {
             return rc;
@@ -181,7 +182,7 @@ ngx_http_xet_stretch_segment(ngx_http_xet_stretch_t *w, ngx_log_t *log)
 
 
 static xet_status_t
-ngx_http_xet_stretch_close(ngx_http_xet_stretch_t *w, ngx_log_t *log)
+ngx_http_xet_term_batch_close(ngx_http_xet_term_batch_t *w, ngx_log_t *log)
 {
     uint64_t              offset, rows;
     xet_status_t          rc;
@@ -203,7 +204,7 @@ ngx_http_xet_stretch_close(ngx_http_xet_stretch_t *w, ngx_log_t *log)
 
     if (w->header.flags & XET_SHARD_FILE_METADATA) {
 
-        rc = ngx_http_xet_stretch_read(w, &w->hashes, offset,
+        rc = ngx_http_xet_term_batch_read(w, &w->hashes, offset,
                                       XET_SHARD_REC_METADATA, &row, log);
         if (rc != XET_OK) {
             return rc;
@@ -223,7 +224,7 @@ ngx_http_xet_stretch_close(ngx_http_xet_stretch_t *w, ngx_log_t *log)
 
 
 static xet_status_t
-ngx_http_xet_stretch_read(ngx_http_xet_stretch_t *w,
+ngx_http_xet_term_batch_read(ngx_http_xet_term_batch_t *w,
     ngx_http_xet_ahead_t *reader, uint64_t offset, xet_shard_kind_t kind,
     xet_shard_record_t *rec, ngx_log_t *log)
 {

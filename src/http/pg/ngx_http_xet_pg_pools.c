@@ -1,0 +1,1269 @@
+
+/*
+ * The pools of a worker: pools of PostgreSQL sessions.
+ *
+ * A pool is one of reads (pipelined), writes, dedup queries (pipelined, so
+ * that their varying cost does not delay other reads), long reads and pings.
+ * Writes and long reads run one statement per session.  In the pool of long
+ * reads (see statements.def) callers take turns, and one caller may fill at
+ * most a quarter of the queue.
+ *
+ * A statement waits in the queue of its pool, is in flight on a session, or is
+ * done.  One deadline covers waiting and execution.  A statement that misses
+ * the deadline in flight closes its session, because nothing else ends a
+ * session that PostgreSQL has forgotten.  When a session is lost, its
+ * statements are sent again, at most as many times as the pool has sessions;
+ * all of them are idempotent.  If a pool can't get any session, its statements
+ * fail at once and callers answer 503.
+ *
+ * A ping must not wait behind a statement that waits for a lock.  It uses an
+ * idle read session, or if all are busy, a session of the ping pool, which is
+ * opened for it.  Without any read session the ping waits like a read.
+ *
+ * If PostgreSQL allows fewer sessions than the pools want, each pool gets one
+ * before another gets two, in the order read and write, dedup, long, ping.
+ *
+ * A refused session is retried with growing delays.  A statement for a pool
+ * without a session retries at once, unless an attempt has failed in the last
+ * half second.  When a pool gets a session, pools without one retry at once.
+ *
+ * If a server does not accept writes, all sessions with it are closed, those
+ * of reads too, and their statements are sent again elsewhere: the next host
+ * of the connection string may be the primary now.
+ *
+ * The pool of a standby (ngx_http_xet_standby.c) is like a pool of reads, with
+ * one exception: a statement that conflicts with the replay is not sent to the
+ * same host again.
+ *
+ * Everything here lives in the event loop of one worker.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_pg_session.h"
+
+#include <netdb.h>
+
+
+#define NGX_HTTP_XET_BACKOFF_MIN  100
+#define NGX_HTTP_XET_BACKOFF_MAX  5000
+#define NGX_HTTP_XET_HURRY        500
+
+
+#if (NGX_HTTP_XET_PG_POOL_MAX != 6)
+#error "lanes are labels of metrics, in the order of ngx_http_xet_pg_pool_e"
+#endif
+
+
+struct ngx_http_xet_pg_pools_s {
+    ngx_http_xet_pg_pool_t     pg_pool[NGX_HTTP_XET_PG_POOLS];
+
+    ngx_msec_t                 answered;   /* of any statement */
+    unsigned                   heard:1;    /* there was one */
+};
+
+
+static ngx_http_xet_pg_pool_t *ngx_http_xet_pg_pools_get(ngx_http_xet_pg_pool_e
+    id);
+static void ngx_http_xet_pg_pool_set(ngx_http_xet_pg_pool_t *pg_pool,
+    ngx_http_xet_main_conf_t *xmcf);
+static ngx_http_xet_pg_query_t *ngx_http_xet_pg_pool_queue(
+    ngx_http_xet_pg_pool_t *pg_pool, ngx_msec_t timeout,
+    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data);
+static void ngx_http_xet_pg_pool_line_up(ngx_http_xet_pg_pool_t *pg_pool,
+    ngx_http_xet_pg_query_t *q);
+static ngx_uint_t ngx_http_xet_pg_pool_of_caller(ngx_queue_t *queue,
+    uint32_t caller);
+static ngx_uint_t ngx_http_xet_pg_pool_takes(ngx_http_xet_pg_pool_t *pg_pool,
+    uint32_t caller);
+static ngx_msec_t ngx_http_xet_pg_pool_age(ngx_queue_t *queue);
+static ngx_uint_t ngx_http_xet_pg_pool_count(ngx_http_xet_pg_pool_t *pg_pool,
+    ngx_http_xet_pg_state_e state);
+static ngx_uint_t ngx_http_xet_pg_pool_hopeless(ngx_http_xet_pg_pool_t
+    *pg_pool);
+static ngx_http_xet_pg_t *ngx_http_xet_pg_pool_session(
+    ngx_http_xet_pg_pool_t *pg_pool);
+static ngx_int_t ngx_http_xet_pg_pool_grow(ngx_http_xet_pg_pool_t *pg_pool);
+static ngx_int_t ngx_http_xet_pg_pool_hurry(ngx_http_xet_pg_pool_t *pg_pool);
+static void ngx_http_xet_pg_pool_starved(ngx_http_xet_pg_pool_t *pg_pool);
+static void ngx_http_xet_pg_pool_dispatch(ngx_http_xet_pg_pool_t *pg_pool);
+static void ngx_http_xet_pg_pool_backoff(ngx_http_xet_pg_t *pg,
+    ngx_msec_t delay);
+static void ngx_http_xet_pg_pool_recycle(ngx_http_xet_pg_pool_t *pg_pool,
+    ngx_queue_t *lost);
+static void ngx_http_xet_pg_pool_retry_handler(ngx_event_t *ev);
+static void ngx_http_xet_pg_pool_changed(ngx_http_xet_pg_t *pg,
+    ngx_http_xet_pg_query_t *q);
+static void ngx_http_xet_pg_pools_leave(ngx_http_xet_pg_t *pg);
+static void ngx_http_xet_pg_pools_heard(void);
+static void ngx_http_xet_pg_pool_timer_handler(ngx_event_t *ev);
+static void ngx_http_xet_pg_pool_ready(ngx_http_xet_pg_t *pg);
+static void ngx_http_xet_pg_pool_failed(ngx_http_xet_pg_t *pg);
+static void ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg,
+    ngx_http_xet_pg_query_t *q);
+static void ngx_http_xet_pg_pool_drained(ngx_http_xet_pg_t *pg);
+
+
+static const ngx_http_xet_pg_events_t  ngx_http_xet_pg_pool_events = {
+    ngx_http_xet_pg_pool_ready,
+    ngx_http_xet_pg_pool_failed,
+    ngx_http_xet_pg_pool_finished,
+    ngx_http_xet_pg_pool_drained
+};
+
+
+ngx_int_t
+ngx_http_xet_pg_pools_init(ngx_cycle_t *cycle,
+    const ngx_http_xet_pg_stmt_t *stmts)
+{
+    ngx_uint_t                 i;
+    ngx_http_xet_pg_pool_t    *pg_pool;
+    ngx_http_xet_pg_pools_t   *pg_pools;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
+
+    pg_pools = ngx_pcalloc(cycle->pool, sizeof(ngx_http_xet_pg_pools_t));
+    if (pg_pools == NULL) {
+        return NGX_ERROR;
+    }
+
+    pg_pool = pg_pools->pg_pool;
+
+    ngx_http_xet_pg_pool_set(pg_pool, xmcf);
+
+    for (i = 0; i < NGX_HTTP_XET_PG_POOLS; i++) {
+        pg_pool[i].host = xmcf->primary;
+        pg_pool[i].number = i;
+        pg_pool[i].queue = xmcf->queue;
+        pg_pool[i].stmts = stmts;
+
+        if (ngx_http_xet_pg_pool_init(&pg_pool[i], cycle->pool) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    xmcf->pg_pools = pg_pools;
+
+    /* so that the first requests find a session for reads and one for writes */
+
+    (void) ngx_http_xet_pg_pool_grow(&pg_pool[NGX_HTTP_XET_READ]);
+    (void) ngx_http_xet_pg_pool_grow(&pg_pool[NGX_HTTP_XET_WRITE]);
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_xet_pg_pool_set(ngx_http_xet_pg_pool_t *pg_pool,
+    ngx_http_xet_main_conf_t *xmcf)
+{
+    pg_pool[NGX_HTTP_XET_READ].n = xmcf->reads;
+    pg_pool[NGX_HTTP_XET_READ].depth = xmcf->depth;
+    pg_pool[NGX_HTTP_XET_READ].timeout = xmcf->query_timeout;
+    pg_pool[NGX_HTTP_XET_READ].running = xmcf->query_timeout;
+
+    pg_pool[NGX_HTTP_XET_WRITE].n = xmcf->writes;
+    pg_pool[NGX_HTTP_XET_WRITE].depth = 1;
+    pg_pool[NGX_HTTP_XET_WRITE].timeout = xmcf->write_timeout;
+    pg_pool[NGX_HTTP_XET_WRITE].running = xmcf->write_timeout;
+    pg_pool[NGX_HTTP_XET_WRITE].locks = xmcf->lock_timeout;
+
+    /* PostgreSQL cancels a slow query, so that the session survives */
+
+    pg_pool[NGX_HTTP_XET_DEDUP].n = xmcf->dedups;
+    pg_pool[NGX_HTTP_XET_DEDUP].depth = xmcf->depth;
+    pg_pool[NGX_HTTP_XET_DEDUP].timeout = xmcf->query_timeout;
+    pg_pool[NGX_HTTP_XET_DEDUP].running = xmcf->dedup_timeout;
+
+    pg_pool[NGX_HTTP_XET_LONG].n = xmcf->longs;
+    pg_pool[NGX_HTTP_XET_LONG].depth = 1;
+    pg_pool[NGX_HTTP_XET_LONG].timeout = xmcf->query_timeout;
+    pg_pool[NGX_HTTP_XET_LONG].running = xmcf->long_timeout;
+    pg_pool[NGX_HTTP_XET_LONG].turns = 1;
+
+    /* two sessions, so that a lost one is replaced at once */
+
+    pg_pool[NGX_HTTP_XET_PING].n = 2;
+    pg_pool[NGX_HTTP_XET_PING].depth = xmcf->depth;
+    pg_pool[NGX_HTTP_XET_PING].timeout = xmcf->ping_timeout;
+    pg_pool[NGX_HTTP_XET_PING].running = xmcf->ping_timeout;
+}
+
+
+ngx_int_t
+ngx_http_xet_pg_pool_init(ngx_http_xet_pg_pool_t *pg_pool, ngx_pool_t *pool)
+{
+    ngx_uint_t          i;
+    ngx_http_xet_pg_t  *pg;
+
+    ngx_queue_init(&pg_pool->waiting);
+
+    pg_pool->sessions = ngx_pcalloc(pool, pg_pool->n *
+                                    sizeof(ngx_http_xet_pg_t));
+    if (pg_pool->sessions == NULL) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < pg_pool->n; i++) {
+        pg = &pg_pool->sessions[i];
+
+        pg->pg_pool = pg_pool;
+        pg->host = pg_pool->host;
+        pg->events = &ngx_http_xet_pg_pool_events;
+        pg->stmts = pg_pool->stmts;
+        pg->timeout = pg_pool->running;
+        pg->locks = pg_pool->locks;
+
+        ngx_http_xet_pg_init(pg);
+
+        pg->retry.handler = ngx_http_xet_pg_pool_retry_handler;
+        pg->retry.data = pg;
+        pg->retry.log = ngx_cycle->log;
+        pg->retry.cancelable = 1;
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_xet_pg_pools_exit(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                 i;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
+
+    if (xmcf == NULL || xmcf->pg_pools == NULL) {
+        return;
+    }
+
+    for (i = 0; i < NGX_HTTP_XET_PG_POOLS; i++) {
+        ngx_http_xet_pg_pool_close(&xmcf->pg_pools->pg_pool[i]);
+    }
+}
+
+
+void
+ngx_http_xet_pg_pool_close(ngx_http_xet_pg_pool_t *pg_pool)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < pg_pool->n; i++) {
+        ngx_http_xet_pg_close(&pg_pool->sessions[i]);
+    }
+}
+
+
+static ngx_http_xet_pg_pool_t *
+ngx_http_xet_pg_pools_get(ngx_http_xet_pg_pool_e id)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    return &xmcf->pg_pools->pg_pool[id];
+}
+
+
+ngx_http_xet_pg_query_t *
+ngx_http_xet_pg_pools_send(ngx_http_xet_pg_pool_e id,
+    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data)
+{
+    ngx_msec_t               timeout;
+    ngx_http_xet_pg_t       *pg;
+    ngx_http_xet_pg_pool_t  *pg_pool;
+
+    if (id == NGX_HTTP_XET_READ && stmt->longs) {
+        id = NGX_HTTP_XET_LONG;
+    }
+
+    pg_pool = ngx_http_xet_pg_pools_get(id);
+    timeout = pg_pool->timeout;
+
+    if (id == NGX_HTTP_XET_PING) {
+        pg = ngx_http_xet_pg_pool_session(
+            ngx_http_xet_pg_pools_get(NGX_HTTP_XET_READ));
+
+        if (pg == NULL || pg->n == 0) {
+            pg_pool = ngx_http_xet_pg_pools_get(NGX_HTTP_XET_READ);
+        }
+    }
+
+    return ngx_http_xet_pg_pool_queue(pg_pool, timeout, stmt, p, handler, data);
+}
+
+
+ngx_http_xet_pg_query_t *
+ngx_http_xet_pg_pool_send(ngx_http_xet_pg_pool_t *pg_pool,
+    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data)
+{
+    return ngx_http_xet_pg_pool_queue(pg_pool, pg_pool->timeout, stmt, p,
+                                      handler, data);
+}
+
+
+static ngx_http_xet_pg_query_t *
+ngx_http_xet_pg_pool_queue(ngx_http_xet_pg_pool_t *pg_pool, ngx_msec_t timeout,
+    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data)
+{
+    ngx_http_xet_pg_query_t  *q;
+
+    if (stmt->params != (p ? p->n : 0)) {
+        ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
+                      "xet: statement \"%s\" takes %ui parameters",
+                      stmt->name, stmt->params);
+        return NULL;
+    }
+
+    if (!ngx_http_xet_pg_pool_takes(pg_pool, p ? p->caller : 0)) {
+        return NULL;
+    }
+
+    q = ngx_calloc(sizeof(ngx_http_xet_pg_query_t), ngx_cycle->log);
+    if (q == NULL) {
+        return NULL;
+    }
+
+    q->stmt = stmt;
+    q->handler = handler;
+    q->data = data;
+    q->pg_pool = pg_pool;
+    q->start = ngx_current_msec;
+    q->caller = p ? p->caller : 0;
+    q->acts = (p && p->acts);
+
+    if (stmt->params) {
+        ngx_memcpy(q->values, p->values, stmt->params * sizeof(char *));
+        ngx_memcpy(q->lengths, p->lengths, stmt->params * sizeof(int));
+    }
+
+    q->timer.handler = ngx_http_xet_pg_pool_timer_handler;
+    q->timer.data = q;
+    q->timer.log = ngx_cycle->log;
+
+    ngx_add_timer(&q->timer, timeout);
+
+    ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet lane: \"%s\" %p waits behind %ui",
+                   stmt->name, q, pg_pool->nwaiting);
+
+    ngx_http_xet_pg_pool_line_up(pg_pool, q);
+    pg_pool->nwaiting++;
+
+    ngx_http_xet_pg_pool_dispatch(pg_pool);
+
+    return q;
+}
+
+
+/*
+ * Adds a statement to the queue.  If callers take turns, the first statement
+ * of a caller gets the current turn, and each further one the next turn.
+ */
+
+static void
+ngx_http_xet_pg_pool_line_up(ngx_http_xet_pg_pool_t *pg_pool,
+    ngx_http_xet_pg_query_t *q)
+{
+    ngx_uint_t                i;
+    ngx_queue_t              *e;
+    ngx_http_xet_pg_query_t  *before;
+
+    if (pg_pool->turns) {
+        q->turn = pg_pool->turn +
+            ngx_http_xet_pg_pool_of_caller(&pg_pool->waiting, q->caller);
+
+        for (i = 0; i < pg_pool->n; i++) {
+            q->turn +=
+                ngx_http_xet_pg_pool_of_caller(&pg_pool->sessions[i].inflight,
+                                               q->caller);
+        }
+    }
+
+    for (e = ngx_queue_last(&pg_pool->waiting);
+         e != ngx_queue_sentinel(&pg_pool->waiting);
+         e = ngx_queue_prev(e))
+    {
+        before = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
+
+        if (before->turn <= q->turn) {
+            break;
+        }
+    }
+
+    ngx_queue_insert_after(e, &q->queue);
+}
+
+
+/* The statements of a caller in a queue. */
+
+static ngx_uint_t
+ngx_http_xet_pg_pool_of_caller(ngx_queue_t *queue, uint32_t caller)
+{
+    ngx_uint_t                n;
+    ngx_queue_t              *e;
+    ngx_http_xet_pg_query_t  *q;
+
+    n = 0;
+
+    for (e = ngx_queue_head(queue);
+         e != ngx_queue_sentinel(queue);
+         e = ngx_queue_next(e))
+    {
+        q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
+
+        n += (q->caller == caller);
+    }
+
+    return n;
+}
+
+
+/*
+ * Whether the queue has room for this caller, and a session is ready or may
+ * become ready.
+ */
+
+static ngx_uint_t
+ngx_http_xet_pg_pool_takes(ngx_http_xet_pg_pool_t *pg_pool, uint32_t caller)
+{
+    ngx_uint_t          n;
+    ngx_http_xet_pg_t  *pg;
+
+    if (pg_pool->nwaiting >= pg_pool->queue) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "xet: %ui statements are waiting for PostgreSQL; new "
+                      "ones are rejected", pg_pool->nwaiting);
+        return 0;
+    }
+
+    if (pg_pool->turns && pg_pool->nwaiting > pg_pool->queue / 4) {
+        n = ngx_http_xet_pg_pool_of_caller(&pg_pool->waiting, caller);
+
+        if (n > pg_pool->queue / 4) {
+            ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                          "xet: %ui long reads of one caller are waiting for "
+                          "PostgreSQL; new ones of this caller are rejected",
+                          n);
+            return 0;
+        }
+    }
+
+    pg = ngx_http_xet_pg_pool_session(pg_pool);
+
+    if ((pg && pg->n < pg_pool->depth) || ngx_http_xet_pg_pool_grow(pg_pool) ==
+        NGX_OK)
+    {
+        return 1;
+    }
+
+    return ngx_current_msec - pg_pool->asked >= NGX_HTTP_XET_HURRY
+           && ngx_http_xet_pg_pool_hurry(pg_pool) == NGX_OK;
+}
+
+
+void
+ngx_http_xet_pg_pools_watch(ngx_http_xet_pg_query_t *q,
+    ngx_http_xet_pg_fit_pt fit)
+{
+    q->fit = fit;
+}
+
+
+void
+ngx_http_xet_pg_pools_detach(ngx_http_xet_pg_query_t *q)
+{
+    ngx_http_xet_pg_pool_t  *pg_pool;
+
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet lane: \"%s\" %p detached", q->stmt->name, q);
+
+    q->handler = NULL;
+
+    if (q->pg) {
+        return;
+    }
+
+    pg_pool = q->pg_pool;
+
+    ngx_queue_remove(&q->queue);
+    pg_pool->nwaiting--;
+
+    ngx_http_xet_pg_pool_deliver(q, NULL, NGX_ERROR, NULL);
+}
+
+
+ngx_int_t
+ngx_http_xet_pg_pools_bequeath(ngx_http_xet_pg_query_t *q,
+    ngx_http_xet_pg_handler_pt handler, void *data)
+{
+    if (q->pg == NULL) {
+        return q->lost ? NGX_AGAIN : NGX_DECLINED;
+    }
+
+    q->handler = handler;
+    q->data = data;
+    q->fit = NULL;
+    q->tries = NGX_MAX_INT32_VALUE;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_xet_pg_pools_spare(ngx_http_xet_pg_query_t *q, ngx_uint_t spare)
+{
+    q->timer.cancelable = spare ? 1 : 0;
+}
+
+
+void
+ngx_http_xet_pg_pools_stat(ngx_http_xet_pg_pool_e id,
+    ngx_http_xet_pg_pool_stat_t *stat)
+{
+    ngx_memzero(stat, sizeof(ngx_http_xet_pg_pool_stat_t));
+
+    ngx_http_xet_pg_pool_stat(ngx_http_xet_pg_pools_get(id), stat);
+}
+
+
+void
+ngx_http_xet_pg_pool_stat(ngx_http_xet_pg_pool_t *pg_pool,
+    ngx_http_xet_pg_pool_stat_t *stat)
+{
+    ngx_uint_t          i;
+    ngx_http_xet_pg_t  *pg;
+
+    stat->sessions += pg_pool->n;
+    stat->waiting += pg_pool->nwaiting;
+    stat->oldest = ngx_max(stat->oldest,
+                           ngx_http_xet_pg_pool_age(&pg_pool->waiting));
+
+    for (i = 0; i < pg_pool->n; i++) {
+        pg = &pg_pool->sessions[i];
+
+        if (pg->state == NGX_HTTP_XET_PG_READY) {
+            stat->ready++;
+            stat->inflight += pg->n;
+            stat->oldest = ngx_max(stat->oldest,
+                                   ngx_http_xet_pg_pool_age(&pg->inflight));
+        }
+    }
+}
+
+
+/* The age of the first statement of a queue, the oldest one, in ms. */
+
+static ngx_msec_t
+ngx_http_xet_pg_pool_age(ngx_queue_t *queue)
+{
+    ngx_http_xet_pg_query_t  *q;
+
+    if (ngx_queue_empty(queue)) {
+        return 0;
+    }
+
+    q = ngx_queue_data(ngx_queue_head(queue), ngx_http_xet_pg_query_t, queue);
+
+    return ngx_current_msec - q->start;
+}
+
+
+/* The number of sessions in this state. */
+
+static ngx_uint_t
+ngx_http_xet_pg_pool_count(ngx_http_xet_pg_pool_t *pg_pool,
+    ngx_http_xet_pg_state_e state)
+{
+    ngx_uint_t  i, n;
+
+    n = 0;
+
+    for (i = 0; i < pg_pool->n; i++) {
+        n += (pg_pool->sessions[i].state == state);
+    }
+
+    return n;
+}
+
+
+ngx_uint_t
+ngx_http_xet_pg_pool_ready_any(ngx_http_xet_pg_pool_t *pg_pool)
+{
+    return ngx_http_xet_pg_pool_count(pg_pool, NGX_HTTP_XET_PG_READY) != 0;
+}
+
+
+void
+ngx_http_xet_pg_pool_want(ngx_http_xet_pg_pool_t *pg_pool)
+{
+    if (ngx_http_xet_pg_pool_hopeless(pg_pool)
+        && ngx_http_xet_pg_pool_grow(pg_pool) != NGX_OK
+        && ngx_current_msec - pg_pool->asked >= NGX_HTTP_XET_HURRY)
+    {
+        (void) ngx_http_xet_pg_pool_hurry(pg_pool);
+    }
+}
+
+
+void
+ngx_http_xet_pg_pool_drop(ngx_http_xet_pg_pool_t *pg_pool)
+{
+    ngx_uint_t          i;
+    ngx_http_xet_pg_t  *pg;
+
+    for (i = 0; i < pg_pool->n; i++) {
+        pg = &pg_pool->sessions[i];
+
+        if (pg->state == NGX_HTTP_XET_PG_READY) {
+            ngx_http_xet_pg_close(pg);
+            ngx_http_xet_pg_pool_failed(pg);
+        }
+    }
+}
+
+
+/* Whether no session is ready and none is connecting. */
+
+static ngx_uint_t
+ngx_http_xet_pg_pool_hopeless(ngx_http_xet_pg_pool_t *pg_pool)
+{
+    return ngx_http_xet_pg_pool_count(pg_pool, NGX_HTTP_XET_PG_READY) == 0 &&
+        ngx_http_xet_pg_pool_count(pg_pool, NGX_HTTP_XET_PG_CONNECTING) == 0;
+}
+
+
+/* The least busy ready session, or NULL. */
+
+static ngx_http_xet_pg_t *
+ngx_http_xet_pg_pool_session(ngx_http_xet_pg_pool_t *pg_pool)
+{
+    ngx_uint_t          i;
+    ngx_http_xet_pg_t  *pg, *best;
+
+    best = NULL;
+
+    for (i = 0; i < pg_pool->n; i++) {
+        pg = &pg_pool->sessions[i];
+
+        if (pg->state == NGX_HTTP_XET_PG_READY
+            && (best == NULL || pg->n < best->n))
+        {
+            best = pg;
+        }
+    }
+
+    return best;
+}
+
+
+/*
+ * Starts the first closed session, unless one before it is connecting already.
+ * NGX_OK if a session is now ready or connecting, else NGX_ERROR.
+ */
+
+static ngx_int_t
+ngx_http_xet_pg_pool_grow(ngx_http_xet_pg_pool_t *pg_pool)
+{
+    ngx_int_t           rc;
+    ngx_uint_t          i;
+    ngx_http_xet_pg_t  *pg;
+
+    rc = NGX_ERROR;
+
+    for (i = 0; i < pg_pool->n; i++) {
+        pg = &pg_pool->sessions[i];
+
+        switch (pg->state) {
+
+        case NGX_HTTP_XET_PG_CONNECTING:
+            return NGX_OK;
+
+        case NGX_HTTP_XET_PG_READY:
+            rc = NGX_OK;
+            break;
+
+        case NGX_HTTP_XET_PG_CLOSED:
+            if (ngx_http_xet_pg_connect(pg) == NGX_OK) {
+                return NGX_OK;
+            }
+
+            break;
+
+        default: /* NGX_HTTP_XET_PG_BACKOFF */
+            break;
+        }
+    }
+
+    return rc;
+}
+
+
+/*
+ * If no session of the pool is ready or connecting, makes one in backoff
+ * connect now.  NGX_OK if a session is now ready or connecting, else
+ * NGX_DECLINED.
+ */
+
+static ngx_int_t
+ngx_http_xet_pg_pool_hurry(ngx_http_xet_pg_pool_t *pg_pool)
+{
+    ngx_uint_t          i;
+    ngx_http_xet_pg_t  *pg;
+
+    if (!ngx_http_xet_pg_pool_hopeless(pg_pool)) {
+        return NGX_OK;
+    }
+
+    for (i = 0; i < pg_pool->n; i++) {
+        pg = &pg_pool->sessions[i];
+
+        /* not one with statements in flight after a failed send */
+
+        if (pg->state == NGX_HTTP_XET_PG_BACKOFF
+            && ngx_queue_empty(&pg->inflight)
+            && ngx_http_xet_pg_connect(pg) == NGX_OK)
+        {
+            if (pg->retry.timer_set) {
+                ngx_del_timer(&pg->retry);
+            }
+
+            return NGX_OK;
+        }
+    }
+
+    return NGX_DECLINED;
+}
+
+
+/* Makes another pool close an idle session, the least important pool first. */
+
+static void
+ngx_http_xet_pg_pool_starved(ngx_http_xet_pg_pool_t *pg_pool)
+{
+    ngx_uint_t               i, keep;
+    ngx_http_xet_pg_t       *pg;
+    ngx_http_xet_pg_pool_t  *other;
+
+    for (i = NGX_HTTP_XET_PG_POOLS; i-- > 0; /* void */) {
+        other = ngx_http_xet_pg_pools_get(i);
+
+        if (other == pg_pool) {
+            continue;
+        }
+
+        keep = (i <= NGX_HTTP_XET_WRITE || other < pg_pool) ? 1 : 0;
+
+        pg = ngx_http_xet_pg_pool_session(other);
+
+        if (pg && pg->n == 0
+            && ngx_http_xet_pg_pool_count(other, NGX_HTTP_XET_PG_READY) > keep)
+        {
+            ngx_http_xet_pg_close(pg);
+            return;
+        }
+    }
+}
+
+
+static void
+ngx_http_xet_pg_pool_dispatch(ngx_http_xet_pg_pool_t *pg_pool)
+{
+    ngx_queue_t              *e, *next;
+    ngx_http_xet_pg_t        *pg;
+    ngx_http_xet_pg_query_t  *q;
+
+    for (e = ngx_queue_head(&pg_pool->waiting);
+         e != ngx_queue_sentinel(&pg_pool->waiting);
+         e = next)
+    {
+        next = ngx_queue_next(e);
+        q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
+
+        if (q->unfit) {
+            continue;
+        }
+
+        pg = ngx_http_xet_pg_pool_session(pg_pool);
+
+        if (pg == NULL || pg->n >= pg_pool->depth) {
+            (void) ngx_http_xet_pg_pool_grow(pg_pool);
+            return;
+        }
+
+        if (q->fit && q->handler && !q->fit(q->data)) {
+
+            /* its timer ends it in the next turn of the loop */
+
+            q->unfit = 1;
+            ngx_add_timer(&q->timer, 0);
+            continue;
+        }
+
+        ngx_queue_remove(e);
+        pg_pool->nwaiting--;
+        pg_pool->turn = ngx_max(pg_pool->turn, q->turn);
+
+        ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                       "xet lane: \"%s\" %p goes to pg %p",
+                       q->stmt->name, q, pg);
+
+        if (ngx_http_xet_pg_send(pg, q) != NGX_OK) {
+
+            /*
+             * Delivering within a caller's send could call that caller back;
+             * so the retry timer does it in the next turn of the loop.
+             */
+
+            ngx_http_xet_pg_close(pg);
+            ngx_http_xet_pg_pool_backoff(pg, 1);
+        }
+    }
+}
+
+
+static void
+ngx_http_xet_pg_pool_backoff(ngx_http_xet_pg_t *pg, ngx_msec_t delay)
+{
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet pg %p: waits %M ms to connect again", pg, delay);
+
+    pg->state = NGX_HTTP_XET_PG_BACKOFF;
+
+    ngx_add_timer(&pg->retry, delay);
+}
+
+
+static void
+ngx_http_xet_pg_pool_ready(ngx_http_xet_pg_t *pg)
+{
+    ngx_uint_t               i;
+    ngx_http_xet_pg_pool_t  *pg_pool, *other;
+
+    pg_pool = pg->pg_pool;
+
+    ngx_http_xet_pg_pool_dispatch(pg_pool);
+
+    if (pg_pool->refused) {
+        pg_pool->refused = 0;
+
+        for (i = 0; !pg_pool->host->standby && i < NGX_HTTP_XET_PG_POOLS; i++) {
+            other = ngx_http_xet_pg_pools_get(i);
+
+            if (other != pg_pool) {
+                (void) ngx_http_xet_pg_pool_hurry(other);
+            }
+        }
+    }
+
+    if (pg->state == NGX_HTTP_XET_PG_READY && pg->n == 0) {
+        ngx_http_xet_pg_pool_drained(pg);
+    }
+}
+
+
+static void
+ngx_http_xet_pg_pool_failed(ngx_http_xet_pg_t *pg)
+{
+    ngx_msec_t                delay;
+    ngx_queue_t              *e, lost;
+    ngx_http_xet_pg_pool_t   *pg_pool;
+    ngx_http_xet_pg_query_t  *q;
+
+    pg_pool = pg->pg_pool;
+
+    /* a lost session may be reopened at once, a refused one later */
+
+    delay = pg->backoff / 2 + ngx_random() % (pg->backoff / 2 + 1);
+
+    pg->backoff = pg->backoff ? ngx_min(pg->backoff * 2,
+                                        NGX_HTTP_XET_BACKOFF_MAX)
+                              : NGX_HTTP_XET_BACKOFF_MIN;
+
+    ngx_http_xet_pg_pool_backoff(pg, delay ? delay : 1);
+
+    ngx_queue_init(&lost);
+
+    if (!ngx_queue_empty(&pg->inflight)) {
+
+        for (e = ngx_queue_head(&pg->inflight);
+             e != ngx_queue_sentinel(&pg->inflight);
+             e = ngx_queue_next(e))
+        {
+            q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
+            q->lost = 1;
+        }
+
+        ngx_queue_add(&lost, &pg->inflight);
+        ngx_queue_init(&pg->inflight);
+    }
+
+    pg->n = 0;
+
+    if (ngx_http_xet_pg_pool_count(pg_pool, NGX_HTTP_XET_PG_BACKOFF) ==
+        pg_pool->n && pg->backoff > NGX_HTTP_XET_BACKOFF_MIN &&
+        !ngx_queue_empty(&pg_pool->waiting))
+    {
+        /* no session is left for the waiting statements */
+
+        ngx_queue_add(&lost, &pg_pool->waiting);
+        ngx_queue_init(&pg_pool->waiting);
+        pg_pool->nwaiting = 0;
+    }
+
+    ngx_http_xet_pg_pool_recycle(pg_pool, &lost);
+
+    if (pg->backoff > NGX_HTTP_XET_BACKOFF_MIN) {
+        pg_pool->refused = 1;
+        pg_pool->asked = ngx_current_msec;
+
+        if (!pg_pool->host->standby && ngx_http_xet_pg_pool_hopeless(pg_pool)) {
+            ngx_http_xet_pg_pool_starved(pg_pool);
+        }
+    }
+}
+
+
+/* Sends lost statements again, and fails those without attempts left. */
+
+static void
+ngx_http_xet_pg_pool_recycle(ngx_http_xet_pg_pool_t *pg_pool, ngx_queue_t *lost)
+{
+    ngx_queue_t              *e;
+    ngx_http_xet_pg_query_t  *q;
+
+    /* detaching must not confuse statements in "lost" with waiting ones */
+
+    for (e = ngx_queue_head(lost);
+         e != ngx_queue_sentinel(lost);
+         e = ngx_queue_next(e))
+    {
+        q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
+
+        if (q->pg == NULL) {
+            q->tries = pg_pool->n;
+            q->pg = pg_pool->sessions;
+        }
+    }
+
+    while (!ngx_queue_empty(lost)) {
+        e = ngx_queue_last(lost);
+        q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
+
+        ngx_queue_remove(e);
+
+        if (q->res) {
+            PQclear(q->res);
+            q->res = NULL;
+        }
+
+        /* the next session may be lost too, which is not known yet */
+
+        if (q->handler && q->tries < pg_pool->n) {
+            q->tries++;
+            q->pg = NULL;
+            ngx_queue_insert_head(&pg_pool->waiting, e);
+            pg_pool->nwaiting++;
+            continue;
+        }
+
+        ngx_http_xet_pg_pool_deliver(q, NULL, NGX_BUSY, NULL);
+    }
+
+    ngx_http_xet_pg_pool_dispatch(pg_pool);
+}
+
+
+static void
+ngx_http_xet_pg_pool_retry_handler(ngx_event_t *ev)
+{
+    ngx_http_xet_pg_t       *pg;
+    ngx_http_xet_pg_pool_t  *pg_pool;
+
+    pg = ev->data;
+
+    if (!ngx_queue_empty(&pg->inflight)) {
+
+        /* statements in flight after a failed send */
+
+        ngx_http_xet_pg_pool_failed(pg);
+        return;
+    }
+
+    pg_pool = pg->pg_pool;
+
+    if (ngx_exiting && ngx_queue_empty(&pg_pool->waiting)) {
+
+        /* no longer needed */
+
+        ngx_http_xet_pg_close(pg);
+        return;
+    }
+
+    if (ngx_http_xet_pg_connect(pg) != NGX_OK) {
+        ngx_http_xet_pg_pool_failed(pg);
+    }
+}
+
+
+static void
+ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
+{
+    PGresult                *res;
+    const char              *sqlstate;
+    ngx_queue_t              lost;
+    ExecStatusType           status;
+    ngx_http_xet_pg_pool_t  *pg_pool;
+
+    pg_pool = pg->pg_pool;
+
+    res = q->res;
+    q->res = NULL;
+
+    status = PQresultStatus(res);
+
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
+
+        if (!pg_pool->host->standby) {
+            ngx_http_xet_pg_pools_heard();
+        }
+
+        if (pg->unsure) {
+
+            /*
+             * committed here, and maybe nowhere else: must not be acknowledged
+             */
+
+            pg->unsure = 0;
+
+            PQclear(res);
+            ngx_http_xet_pg_pool_deliver(q, NULL, NGX_BUSY, NULL);
+            return;
+        }
+
+        ngx_http_xet_pg_pool_deliver(q, res, NGX_OK,
+                                  q->lost ? NGX_HTTP_XET_PG_RETRIED : NULL);
+        return;
+    }
+
+    sqlstate = PQresultErrorField(res, PG_DIAG_SQLSTATE);
+
+    if (sqlstate == NULL) {
+
+        /* an error of libpq, such as out of memory: the result is unknown */
+
+        sqlstate = "08000";
+        q->lost = 1;
+    }
+
+    if (ngx_http_xet_pg_pool_again(q, sqlstate)) {
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "xet: statement \"%s\" failed and is retried: %s",
+                      q->stmt->name, PQresultErrorMessage(res));
+
+        if (ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_READ_ONLY) == 0) {
+            PQclear(res);
+            ngx_http_xet_pg_pool_changed(pg, q);
+            return;
+        }
+
+        PQclear(res);
+
+        ngx_queue_init(&lost);
+        ngx_queue_insert_head(&lost, &q->queue);
+        q->pg = pg;
+
+        ngx_http_xet_pg_pool_recycle(pg_pool, &lost);
+        return;
+    }
+
+    ngx_http_xet_pg_pool_refused(q, res, sqlstate);
+}
+
+
+/*
+ * The server is now read-only.  The session is closed, and another one sends q
+ * and the other statements of this session again: libpq tries the hosts of the
+ * connection string in turn.
+ */
+
+static void
+ngx_http_xet_pg_pool_changed(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
+{
+    ngx_queue_insert_head(&pg->inflight, &q->queue);
+    pg->n++;
+    q->pg = pg;
+
+    if (pg->host->several) {
+        ngx_http_xet_pg_pools_leave(pg);
+        return;
+    }
+
+    ngx_http_xet_pg_close(pg);
+    ngx_http_xet_pg_pool_backoff(pg, 1);
+}
+
+
+static void
+ngx_http_xet_pg_pools_heard(void)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    xmcf->pg_pools->answered = ngx_current_msec;
+    xmcf->pg_pools->heard = 1;
+}
+
+
+ngx_uint_t
+ngx_http_xet_pg_pools_answered(ngx_msec_t *at)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    *at = xmcf->pg_pools->answered;
+
+    return xmcf->pg_pools->heard;
+}
+
+
+void
+ngx_http_xet_pg_pools_moved(void)
+{
+    ngx_http_xet_pg_t  *pg;
+
+    pg = ngx_http_xet_pg_pool_session(
+        ngx_http_xet_pg_pools_get(NGX_HTTP_XET_READ));
+
+    if (pg && pg->host->several) {
+        ngx_http_xet_pg_pools_leave(pg);
+    }
+}
+
+
+void
+ngx_http_xet_pg_pools_abandon(const char *why)
+{
+    ngx_uint_t               i, k, n;
+    ngx_http_xet_pg_pool_t  *pg_pool;
+
+    n = 0;
+
+    for (i = 0; i < NGX_HTTP_XET_PG_POOLS; i++) {
+        pg_pool = ngx_http_xet_pg_pools_get(i);
+
+        for (k = 0; k < pg_pool->n; k++) {
+
+            if (pg_pool->sessions[k].state == NGX_HTTP_XET_PG_READY) {
+                ngx_http_xet_pg_close(&pg_pool->sessions[k]);
+                ngx_http_xet_pg_pool_backoff(&pg_pool->sessions[k], 1);
+                n++;
+            }
+        }
+    }
+
+    if (n) {
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "xet: closing %ui PostgreSQL session(s): %s", n,
+                      why);
+    }
+}
+
+
+/*
+ * Closes all sessions with the server of this one: its reads would miss what
+ * others write to the primary.  The retry timers handle statements in flight,
+ * in the next turn of the loop.
+ */
+
+static void
+ngx_http_xet_pg_pools_leave(ngx_http_xet_pg_t *pg)
+{
+    char                     host[NI_MAXHOST], port[NI_MAXSERV];
+    ngx_uint_t               i, k;
+    ngx_http_xet_pg_t       *other;
+    ngx_http_xet_pg_pool_t  *pg_pool;
+
+    ngx_http_xet_pg_text(host, sizeof(host), PQhost(pg->conn));
+    ngx_http_xet_pg_text(port, sizeof(port), PQport(pg->conn));
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                  "xet: PostgreSQL host %s does not accept writes; "
+                  "disconnecting from it", host);
+
+    for (i = 0; i < NGX_HTTP_XET_PG_POOLS; i++) {
+        pg_pool = ngx_http_xet_pg_pools_get(i);
+
+        for (k = 0; k < pg_pool->n; k++) {
+            other = &pg_pool->sessions[k];
+
+            if (other->state == NGX_HTTP_XET_PG_READY
+                && ngx_strcmp(PQhost(other->conn), host) == 0
+                && ngx_strcmp(PQport(other->conn), port) == 0)
+            {
+                ngx_http_xet_pg_close(other);
+                ngx_http_xet_pg_pool_backoff(other, 1);
+            }
+        }
+    }
+}
+
+
+static void
+ngx_http_xet_pg_pool_drained(ngx_http_xet_pg_t *pg)
+{
+    ngx_http_xet_pg_pool_dispatch(pg->pg_pool);
+
+    if (pg->state != NGX_HTTP_XET_PG_READY || pg->n) {
+        return;
+    }
+
+    if (ngx_exiting || pg->connection->close) {
+        ngx_http_xet_pg_close(pg);
+        return;
+    }
+
+    /* idle: nginx closes it on quit */
+
+    pg->connection->idle = 1;
+}
+
+
+static void
+ngx_http_xet_pg_pool_timer_handler(ngx_event_t *ev)
+{
+    ngx_http_xet_pg_t        *pg;
+    ngx_http_xet_pg_pool_t   *pg_pool;
+    ngx_http_xet_pg_query_t  *q;
+
+    q = ev->data;
+    pg = q->pg;
+    pg_pool = q->pg_pool;
+
+    if (!q->unfit) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "xet: %V did not respond to \"%s\" within %M ms",
+                      &pg_pool->host->name, q->stmt->name,
+                      ngx_current_msec - q->start);
+    }
+
+    q->tries = pg_pool->n;
+
+    if (pg == NULL) {
+        ngx_queue_remove(&q->queue);
+        pg_pool->nwaiting--;
+
+        ngx_http_xet_pg_pool_deliver(q, NULL, NGX_BUSY, NULL);
+        return;
+    }
+
+    ngx_http_xet_pg_close(pg);
+    ngx_http_xet_pg_pool_failed(pg);
+}

@@ -1,0 +1,784 @@
+
+/*
+ * Commits an uploaded xorb to the store.
+ *
+ *     put     (query)   writes a row that names our copy, unless the xorb has
+ *                       a row already
+ *     check   (thread)  reads the copy that the row names and checks its
+ *                       digest.  If it is intact, our copy is removed.  The
+ *                       result of another upload that has just read the same
+ *                       copy, or reads it now, is used as well, see below
+ *     mark    (query)   records that the copy is damaged, in case the heal
+ *                       fails or the client leaves: otherwise a shard that
+ *                       names the xorb would be accepted
+ *     heal    (query)   replaces the damaged copy in the row and the terms, if
+ *                       the row still names the checked copy; else the new
+ *                       copy is checked
+ *     remove  (thread)  removes the replaced copy
+ *     look    (thread)  after put or heal was sent again, see below
+ *
+ * A copy is durable before all of this, and only the row decides.  So after
+ * any crash, and however many uploads of a xorb meet on any nodes, the row
+ * names a durable copy and describes its bytes, and its terms lead there.  A
+ * crash leaves only a file that no row names.  Our copy is kept while a
+ * statement is in flight, and when its result is unknown, because a row may
+ * name the copy.
+ *
+ * A statement whose answer was lost is sent again.  If the first attempt was
+ * committed, a collector may have removed row and copy since then, and the
+ * second attempt would add a row for a missing copy.  xet.xorb_put() prevents
+ * that as long as there is a note of the copy.  The note is removed after the
+ * copy, so if the note is gone too, looking at the copy shows it.  A row
+ * without a copy is recorded even if the client leaves.
+ *
+ * Results of reading are shared by uploads in a worker that started before the
+ * read: later damage might also have occurred after a read of their own.  A
+ * later upload reads again.  Damaged, healed and removed copies need no
+ * invalidation: known damage is in the row, and a healed copy has another tag.
+ * A read counts for five seconds, so that long uploads notice damage.  The
+ * last 64 reads of intact copies are in a ring.  If a read ends without a
+ * result, because its request died, the first of the waiting uploads reads the
+ * copy.
+ *
+ * The structure belongs to the thread while a job runs, else to the event
+ * loop.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_query.h"
+#include "ngx_http_xet_upload.h"
+
+
+#define NGX_HTTP_XET_XORB_COMMIT_ROUNDS  8
+#define NGX_HTTP_XET_XORB_COMMIT_SEEN    64           /* readings */
+#define NGX_HTTP_XET_XORB_COMMIT_VALID   5000         /* ms */
+
+
+/* The read of the copy: idle -> reads -> idle, or idle -> waits -> idle. */
+
+typedef enum {
+    NGX_HTTP_XET_XORB_COMMIT_IDLE = 0,
+    NGX_HTTP_XET_XORB_COMMIT_READS,
+    NGX_HTTP_XET_XORB_COMMIT_WAITS    /* for another request's */
+} ngx_http_xet_xorb_commit_e;
+
+
+struct ngx_http_xet_xorb_commit_s {
+    ngx_http_request_t          *request;
+    ngx_http_xet_query_t        *query;
+    ngx_http_xet_temp_t         *file;
+    const xet_xorb_info_t       *info;
+    ngx_http_xet_array_t        *eligible;
+    ngx_http_xet_xorb_commit_pt  handler;
+
+    ngx_http_xet_copy_t          copy;         /* that the row names */
+    xet_status_t                 status;       /* of the check */
+    ngx_http_xet_damage_t        damage;       /* found, not on record */
+    ngx_uint_t                   rounds;
+    uint32_t                     replaced;     /* tag of the damaged copy */
+    ngx_uint_t                   inserted;     /* see the handler */
+    unsigned                     healed:1;     /* the row named another copy */
+    unsigned                     retried:1;    /* a statement was sent again */
+    unsigned                     looks:1;      /* at the copy, because of it */
+
+    ngx_http_xet_xorb_commit_e   state;
+    ngx_queue_t                  queue;        /* of readings, or waiting */
+    ngx_queue_t                  waiting;      /* for this reading */
+    uint64_t                     sequence;     /* before this reading */
+    ngx_event_t                  event;        /* another's reading has ended */
+};
+
+
+typedef struct {
+    xet_hash_t              xorb;
+    uint32_t                tag;
+} ngx_http_xet_xorb_commit_remove_t;
+
+
+/* A read that found an intact copy. */
+
+typedef struct {
+    xet_hash_t              xorb;
+    uint32_t                tag;
+    uint64_t                sequence;          /* 0: none */
+    ngx_msec_t              end;
+} ngx_http_xet_xorb_commit_seen_t;
+
+
+static void ngx_http_xet_xorb_commit_cleanup(void *data);
+static void ngx_http_xet_xorb_commit_put(ngx_http_request_t *r,
+    ngx_http_xet_xorb_commit_t *commit);
+static void ngx_http_xet_xorb_commit_answered(ngx_http_request_t *r, ngx_int_t
+    rc);
+static void ngx_http_xet_xorb_commit_healed(ngx_http_request_t *r, ngx_int_t
+    rc);
+static ngx_int_t ngx_http_xet_xorb_commit_ours(ngx_http_request_t *r,
+    ngx_http_xet_xorb_commit_t *commit, ngx_int_t rc);
+static void ngx_http_xet_xorb_commit_named(ngx_http_request_t *r,
+    ngx_http_xet_xorb_commit_t *commit);
+static void ngx_http_xet_xorb_commit_look_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_xorb_commit_looked(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_xorb_commit_end(ngx_http_request_t *r,
+    ngx_http_xet_xorb_commit_t *commit);
+static void ngx_http_xet_xorb_commit_known(ngx_http_request_t *r,
+    ngx_http_xet_xorb_commit_t *commit);
+static void ngx_http_xet_xorb_commit_check(ngx_http_request_t *r,
+    ngx_http_xet_xorb_commit_t *commit);
+static ngx_uint_t ngx_http_xet_xorb_commit_seen(ngx_http_xet_xorb_commit_t
+    *commit);
+static ngx_http_xet_xorb_commit_t *ngx_http_xet_xorb_commit_reader(
+    ngx_http_xet_xorb_commit_t *commit);
+static void ngx_http_xet_xorb_commit_post(ngx_http_request_t *r,
+    ngx_http_xet_xorb_commit_t *commit);
+static void ngx_http_xet_xorb_commit_check_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_xorb_commit_checked(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_xorb_commit_read(ngx_http_xet_xorb_commit_t *commit,
+    xet_status_t status);
+static void ngx_http_xet_xorb_commit_read_handler(ngx_event_t *ev);
+static void ngx_http_xet_xorb_commit_mark(ngx_http_request_t *r,
+    ngx_http_xet_xorb_commit_t *commit);
+static void ngx_http_xet_xorb_commit_marked(ngx_http_request_t *r, ngx_int_t
+    rc);
+static void ngx_http_xet_xorb_commit_heal(ngx_http_request_t *r,
+    ngx_http_xet_xorb_commit_t *commit);
+static void ngx_http_xet_xorb_commit_remove_job(void *data, ngx_log_t *log);
+
+
+static ngx_http_xet_xorb_commit_seen_t ngx_http_xet_xorb_commit_ring[
+    NGX_HTTP_XET_XORB_COMMIT_SEEN];
+static ngx_uint_t                ngx_http_xet_xorb_commit_next;
+static ngx_queue_t               ngx_http_xet_xorb_commit_readings = {
+    &ngx_http_xet_xorb_commit_readings,
+    &ngx_http_xet_xorb_commit_readings
+};
+
+
+void
+ngx_http_xet_xorb_commit(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
+    const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
+    ngx_http_xet_xorb_commit_pt handler)
+{
+    ngx_http_xet_ctx_t          *ctx;
+    ngx_http_xet_xorb_commit_t  *commit;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    commit = ctx->xorb_commit;
+
+    if (commit == NULL) {
+        commit = ngx_http_xet_state(r, sizeof(ngx_http_xet_xorb_commit_t),
+                                  ngx_http_xet_xorb_commit_cleanup);
+        if (commit == NULL) {
+            handler(r, NGX_DECLINED, XET_NOMEM, 0);
+            return;
+        }
+
+        ctx->xorb_commit = commit;
+
+    } else {
+        ngx_http_xet_damage_destroy(&commit->damage);
+    }
+
+    ngx_memzero(commit, sizeof(ngx_http_xet_xorb_commit_t));
+
+    commit->request = r;
+    commit->query = ctx->query;
+    commit->file = file;
+    commit->info = info;
+    commit->eligible = eligible;
+    commit->handler = handler;
+
+    ngx_http_xet_xorb_commit_put(r, commit);
+}
+
+
+static void
+ngx_http_xet_xorb_commit_cleanup(void *data)
+{
+    ngx_http_xet_xorb_commit_t *commit = data;
+
+    /* a job that outlives its request calls no handler */
+
+    if (commit->looks && commit->status == XET_STORE_DAMAGED) {
+        ngx_http_xet_damage_note(&commit->damage, &commit->file->xorb,
+                                 commit->file->tag);
+    }
+
+    if (commit->state == NGX_HTTP_XET_XORB_COMMIT_READS) {
+
+        if (commit->status == XET_STORE_DAMAGED) {
+            ngx_http_xet_damage_note(&commit->damage, &commit->file->xorb,
+                                     commit->copy.tag);
+        }
+
+        ngx_http_xet_xorb_commit_read(commit, XET_AGAIN);
+
+    } else if (commit->state == NGX_HTTP_XET_XORB_COMMIT_WAITS) {
+        ngx_queue_remove(&commit->queue);
+    }
+
+    if (commit->event.posted) {
+        ngx_delete_posted_event(&commit->event);
+    }
+
+    /* damage is recorded even if the client has left */
+
+    ngx_http_xet_query_xorb_damaged_tell(&commit->damage);
+    ngx_http_xet_damage_destroy(&commit->damage);
+}
+
+
+static void
+ngx_http_xet_xorb_commit_put(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
+    *commit)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_xet_query_xorb_put(r, commit->info, commit->eligible,
+                                     commit->file,
+                                     ngx_http_xet_xorb_commit_answered);
+    if (rc != NGX_AGAIN) {
+        commit->handler(r, rc, XET_OK, 0);
+    }
+}
+
+
+static void
+ngx_http_xet_xorb_commit_answered(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_xorb_commit_t  *commit;
+    ngx_http_xet_over_t          over;
+
+    commit = ngx_http_xet_ctx_of(r)->xorb_commit;
+
+    rc = ngx_http_xet_xorb_commit_ours(r, commit, rc);
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_xet_xorb_commit_known(r, commit);
+        return;
+    }
+
+    if (rc == NGX_ABORT && ngx_http_xet_query_quota_over(r, &over)) {
+        commit->handler(r, NGX_DECLINED, XET_QUOTA, 0);
+        return;
+    }
+
+    if (rc == NGX_ABORT
+        && ngx_strcmp(ngx_http_xet_ctx_of(r)->query->sqlstate, "XT006") == 0)
+    {
+        commit->handler(r, NGX_DECLINED, XET_NO_REPO, 0);
+        return;
+    }
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_xorb_commit_named(r, commit);
+        return;
+    }
+
+    commit->handler(r, rc, XET_OK, commit->inserted);
+}
+
+
+static void
+ngx_http_xet_xorb_commit_healed(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_xorb_commit_t  *commit;
+
+    commit = ngx_http_xet_ctx_of(r)->xorb_commit;
+
+    rc = ngx_http_xet_xorb_commit_ours(r, commit, rc);
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_xet_xorb_commit_known(r, commit);
+        return;
+    }
+
+    if (ngx_strcmp(commit->query->sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0) {
+
+        /* another request heals it, or commits terms that refer to it */
+
+        commit->handler(r, NGX_DECLINED, XET_XORB_LOCKED, 0);
+        return;
+    }
+
+    if (rc == NGX_OK) {
+        commit->healed = 1;
+
+        ngx_http_xet_xorb_commit_named(r, commit);
+        return;
+    }
+
+    commit->handler(r, rc, XET_OK, commit->inserted);
+}
+
+
+/*
+ * The result of put and heal.  NGX_OK: the row names our copy; NGX_DECLINED:
+ * it names another copy, which is in keep->copy, or the row is gone and
+ * keep->copy is zeroed; else the rc of the query.
+ */
+
+static ngx_int_t
+ngx_http_xet_xorb_commit_ours(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
+    *commit, ngx_int_t rc)
+{
+    if (ngx_strcmp(commit->query->sqlstate, NGX_HTTP_XET_PG_RETRIED) == 0) {
+        commit->retried = 1;
+    }
+
+    if (rc != NGX_OK && rc != NGX_DECLINED) {
+
+        ngx_http_xet_store_keep(commit->file,
+                       !ngx_http_xet_query_unnamed(commit->query->sqlstate));
+
+        return rc;
+    }
+
+    ngx_memzero(&commit->copy, sizeof(ngx_http_xet_copy_t));
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_query_xorb_put_row(r, &commit->copy);
+        commit->inserted |= commit->copy.inserted;
+
+        ngx_http_xet_query_release(r);
+
+        if (commit->copy.tag == commit->file->tag) {
+            return NGX_OK;
+        }
+    }
+
+    ngx_http_xet_store_keep(commit->file, 0);
+
+    return NGX_DECLINED;
+}
+
+
+/* The row names our copy. */
+
+static void
+ngx_http_xet_xorb_commit_named(ngx_http_request_t *r,
+    ngx_http_xet_xorb_commit_t *commit)
+{
+    if (!commit->retried) {
+        ngx_http_xet_xorb_commit_end(r, commit);
+        return;
+    }
+
+    commit->status = XET_AGAIN;
+
+    if (ngx_http_xet_task_post(r, ngx_http_xet_xorb_commit_look_job,
+                               ngx_http_xet_xorb_commit_looked, commit)
+        != NGX_OK)
+    {
+        commit->handler(r, NGX_DECLINED, XET_OVERLOADED, 0);
+        return;
+    }
+
+    commit->looks = 1;
+}
+
+
+static void
+ngx_http_xet_xorb_commit_look_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_xorb_commit_t *commit = data;
+
+    commit->status = ngx_http_xet_store_stat_job(commit->file->store,
+                                               &commit->info->hash,
+                                               commit->file->tag,
+                                               commit->info->stored_size, log);
+}
+
+
+static void
+ngx_http_xet_xorb_commit_looked(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_xorb_commit_t *commit = data;
+
+    commit->looks = 0;
+
+    switch (commit->status) {
+
+    case XET_OK:
+        ngx_http_xet_xorb_commit_end(r, commit);
+        return;
+
+    case XET_STORE_DAMAGED:
+
+        /*
+         * the row is marked at the end of the request; the next upload heals
+         * it
+         */
+
+        ngx_http_xet_damage_note(&commit->damage, &commit->info->hash,
+                                 commit->file->tag);
+
+        commit->handler(r, NGX_DECLINED, XET_PLAN_CHANGED, 0);
+        return;
+
+    default:
+        commit->handler(r, NGX_DECLINED, commit->status, 0);
+    }
+}
+
+
+static void
+ngx_http_xet_xorb_commit_end(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
+    *commit)
+{
+    u_char                             name[XET_HASH_STR_LEN + 1];
+    ngx_http_xet_xorb_commit_remove_t  remove;
+
+    if (commit->healed) {
+        *xet_hash_print(name, &commit->info->hash) = '\0';
+
+        ngx_log_error(NGX_LOG_NOTICE, r->connection->log, 0,
+                      "xet: xorb %s was repaired by an upload", name);
+
+        remove.xorb = commit->info->hash;
+        remove.tag = commit->replaced;
+
+        ngx_http_xet_task_detached(ngx_http_xet_xorb_commit_remove_job, &remove,
+                                   sizeof(ngx_http_xet_xorb_commit_remove_t));
+
+    } else {
+        ngx_http_xet_count(NEW_RAW, commit->info->raw_size);
+        ngx_http_xet_count(NEW_STORED, commit->info->stored_size);
+    }
+
+    commit->handler(r, NGX_OK, XET_OK, commit->inserted);
+}
+
+
+static void
+ngx_http_xet_xorb_commit_known(ngx_http_request_t *r,
+    ngx_http_xet_xorb_commit_t *commit)
+{
+    if (++commit->rounds > NGX_HTTP_XET_XORB_COMMIT_ROUNDS) {
+        commit->handler(r, NGX_DECLINED, XET_OVERLOADED, 0);
+        return;
+    }
+
+    if (commit->copy.size == 0) {
+
+        /* the row existed, and has been deleted since */
+
+        ngx_http_xet_xorb_commit_put(r, commit);
+        return;
+    }
+
+    if (!commit->copy.intact || !commit->copy.digested) {
+        ngx_http_xet_xorb_commit_heal(r, commit);
+        return;
+    }
+
+    ngx_http_xet_xorb_commit_check(r, commit);
+}
+
+
+static void
+ngx_http_xet_xorb_commit_check(ngx_http_request_t *r,
+    ngx_http_xet_xorb_commit_t *commit)
+{
+    ngx_http_xet_xorb_commit_t  *reader;
+
+    if (!ngx_http_xet_xorb_commit_seen(commit)) {
+
+        reader = ngx_http_xet_xorb_commit_reader(commit);
+
+        if (reader) {
+            ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                           "xet keep: waits for another's reading");
+
+            commit->state = NGX_HTTP_XET_XORB_COMMIT_WAITS;
+            ngx_queue_insert_tail(&reader->waiting, &commit->queue);
+            return;
+        }
+
+        ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                       "xet keep: reads the copy");
+
+        commit->state = NGX_HTTP_XET_XORB_COMMIT_READS;
+        commit->sequence = ngx_http_xet_store_sequence();
+
+        ngx_queue_init(&commit->waiting);
+        ngx_queue_insert_head(&ngx_http_xet_xorb_commit_readings,
+                              &commit->queue);
+    }
+
+    commit->status = XET_OK;
+
+    ngx_http_xet_xorb_commit_post(r, commit);
+}
+
+
+/* Whether a read that started after the upload found the copy intact. */
+
+static ngx_uint_t
+ngx_http_xet_xorb_commit_seen(ngx_http_xet_xorb_commit_t *commit)
+{
+    ngx_uint_t                        i;
+    ngx_http_xet_xorb_commit_seen_t  *seen;
+
+    for (i = 0; i < NGX_HTTP_XET_XORB_COMMIT_SEEN; i++) {
+        seen = &ngx_http_xet_xorb_commit_ring[i];
+
+        if (seen->sequence > commit->file->began
+            && seen->tag == commit->copy.tag
+            && ngx_current_msec - seen->end < NGX_HTTP_XET_XORB_COMMIT_VALID
+            && xet_hash_equal(&seen->xorb, &commit->info->hash))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* The request that reads the copy, started after the upload; or NULL. */
+
+static ngx_http_xet_xorb_commit_t *
+ngx_http_xet_xorb_commit_reader(ngx_http_xet_xorb_commit_t *commit)
+{
+    ngx_queue_t                 *q;
+    ngx_http_xet_xorb_commit_t  *reader;
+
+    for (q = ngx_queue_head(&ngx_http_xet_xorb_commit_readings);
+         q != ngx_queue_sentinel(&ngx_http_xet_xorb_commit_readings);
+         q = ngx_queue_next(q))
+    {
+        reader = ngx_queue_data(q, ngx_http_xet_xorb_commit_t, queue);
+
+        if (reader->sequence > commit->file->began
+            && reader->copy.tag == commit->copy.tag
+            && xet_hash_equal(&reader->info->hash, &commit->info->hash))
+        {
+            return reader;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* Reads the copy, unless another request has found it intact. */
+
+static void
+ngx_http_xet_xorb_commit_post(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
+    *commit)
+{
+    if (ngx_http_xet_task_post(r, ngx_http_xet_xorb_commit_check_job,
+                               ngx_http_xet_xorb_commit_checked, commit)
+        == NGX_OK)
+    {
+        return;
+    }
+
+    if (commit->state == NGX_HTTP_XET_XORB_COMMIT_READS) {
+        ngx_http_xet_xorb_commit_read(commit, XET_AGAIN);
+        commit->handler(r, NGX_DECLINED, XET_OVERLOADED, 0);
+        return;
+    }
+
+    /* our copy is removed at the end of the request */
+
+    ngx_http_xet_xorb_commit_checked(r, commit);
+}
+
+
+static void
+ngx_http_xet_xorb_commit_check_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_xorb_commit_t *commit = data;
+
+    if (commit->state == NGX_HTTP_XET_XORB_COMMIT_READS) {
+        commit->status = ngx_http_xet_store_check_job(commit->file->store,
+                                                    &commit->info->hash,
+                                                    commit->copy.tag,
+                                                    &commit->copy.digest, log);
+    }
+
+    if (commit->status == XET_OK) {
+        ngx_http_xet_store_reset_job(commit->file, log);
+    }
+}
+
+
+static void
+ngx_http_xet_xorb_commit_checked(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_xorb_commit_t *commit = data;
+
+    if (commit->state == NGX_HTTP_XET_XORB_COMMIT_READS) {
+        ngx_http_xet_xorb_commit_read(commit, commit->status);
+    }
+
+    switch (commit->status) {
+
+    case XET_OK:
+        commit->handler(r, NGX_OK, XET_OK, commit->inserted);
+        return;
+
+    case XET_STORE_DAMAGED:
+        ngx_http_xet_xorb_commit_mark(r, commit);
+        return;
+
+    default:
+        commit->handler(r, NGX_DECLINED, commit->status, 0);
+    }
+}
+
+
+/*
+ * The read has ended: XET_OK if the copy is intact, XET_AGAIN if nothing was
+ * read.  Waiting requests are posted, because one may end its request and
+ * others with it.
+ */
+
+static void
+ngx_http_xet_xorb_commit_read(ngx_http_xet_xorb_commit_t *commit, xet_status_t
+    status)
+{
+    ngx_queue_t                      *q;
+    ngx_http_xet_xorb_commit_t       *other;
+    ngx_http_xet_xorb_commit_seen_t  *seen;
+
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet keep: the copy is read, status:%d", (int) status);
+
+    commit->state = NGX_HTTP_XET_XORB_COMMIT_IDLE;
+    ngx_queue_remove(&commit->queue);
+
+    if (status == XET_OK) {
+        seen = &ngx_http_xet_xorb_commit_ring[ngx_http_xet_xorb_commit_next];
+        ngx_http_xet_xorb_commit_next = (ngx_http_xet_xorb_commit_next + 1)
+                                 % NGX_HTTP_XET_XORB_COMMIT_SEEN;
+
+        seen->xorb = commit->info->hash;
+        seen->tag = commit->copy.tag;
+        seen->sequence = commit->sequence;
+        seen->end = ngx_current_msec;
+    }
+
+    for (q = ngx_queue_head(&commit->waiting);
+         q != ngx_queue_sentinel(&commit->waiting);
+         q = ngx_queue_next(q))
+    {
+        other = ngx_queue_data(q, ngx_http_xet_xorb_commit_t, queue);
+
+        other->state = NGX_HTTP_XET_XORB_COMMIT_IDLE;
+        other->status = status;
+        other->event.handler = ngx_http_xet_xorb_commit_read_handler;
+        other->event.data = other;
+        other->event.log = ngx_cycle->log;
+
+        ngx_post_event(&other->event, &ngx_posted_events);
+    }
+}
+
+
+static void
+ngx_http_xet_xorb_commit_read_handler(ngx_event_t *ev)
+{
+    ngx_connection_t            *c;
+    ngx_http_request_t          *r;
+    ngx_http_xet_xorb_commit_t  *commit;
+
+    commit = ev->data;
+    r = commit->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    if (commit->status == XET_AGAIN) {
+        ngx_http_xet_xorb_commit_check(r, commit);
+
+    } else if (commit->status == XET_OK) {
+        ngx_http_xet_xorb_commit_post(r, commit);
+
+    } else {
+        ngx_http_xet_xorb_commit_checked(r, commit);
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+static void
+ngx_http_xet_xorb_commit_mark(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
+    *commit)
+{
+    ngx_int_t  rc;
+
+    ngx_http_xet_damage_note(&commit->damage, &commit->info->hash,
+                             commit->copy.tag);
+
+    rc = ngx_http_xet_query(r, copies_lost, ngx_http_xet_xorb_commit_marked,
+                            .xorbs = &commit->damage.xorbs,
+                            .tags = &commit->damage.tags);
+    if (rc != NGX_AGAIN) {
+        commit->handler(r, rc, XET_OK, 0);
+    }
+}
+
+
+/*
+ * A row that another request has locked is being healed; our heal detects
+ * that.
+ */
+
+static void
+ngx_http_xet_xorb_commit_marked(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_xorb_commit_t  *commit;
+
+    commit = ngx_http_xet_ctx_of(r)->xorb_commit;
+
+    (void) ngx_http_xet_query_xorb_lost(r, &commit->damage, &rc);
+
+    ngx_http_xet_query_release(r);
+
+    if (rc != NGX_OK
+        && ngx_strcmp(commit->query->sqlstate, NGX_HTTP_XET_PG_LOCKED) != 0)
+    {
+        commit->handler(r, rc, XET_OK, 0);
+        return;
+    }
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_damage_destroy(&commit->damage);
+    }
+
+    ngx_http_xet_xorb_commit_heal(r, commit);
+}
+
+
+static void
+ngx_http_xet_xorb_commit_heal(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
+    *commit)
+{
+    ngx_int_t  rc;
+
+    commit->replaced = commit->copy.tag;
+
+    rc = ngx_http_xet_query_xorb_heal(r, commit->info, commit->file,
+                                      commit->replaced,
+                                      ngx_http_xet_xorb_commit_healed);
+    if (rc != NGX_AGAIN) {
+        commit->handler(r, rc, XET_OK, 0);
+    }
+}
+
+
+static void
+ngx_http_xet_xorb_commit_remove_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_xorb_commit_remove_t *remove = data;
+
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    (void) ngx_http_xet_store_remove_job(xmcf->store, &remove->xorb,
+                                         remove->tag, log);
+}
