@@ -615,7 +615,7 @@ sub register {
 		$stored_ends .= unpack('H*', pack('V', $stored += 100));
 	}
 
-	is($t->sql("SELECT whole FROM xet.xorb_put('\\x" . plain_hash($hash)
+	is($t->sql("SELECT intact FROM xet.xorb_put('\\x" . plain_hash($hash)
 		. "', '\\x$hashes', '\\x$raw_ends', '\\x$stored_ends', $raw,"
 		. " $stored, '{}', 0, '\\x" . '00' x 16
 		. "', true, '', NULL)"), 't', 'a row for a xorb');

@@ -131,7 +131,7 @@ is(gc('--grace', '0s')->{json}[0]{xorbs}, 1, 'without grace it goes');
 		is($t->sql('SELECT advertised_on = (now() AT TIME ZONE'
 			. " 'UTC')::date FROM xet.xorbs WHERE advertised_on IS"
 			. ' NOT NULL'), 't', "$zone: the day of UTC");
-		is($t->sql($set . "SELECT noted FROM xet.xorb_get('\\x"
+		is($t->sql($set . "SELECT recorded FROM xet.xorb_get('\\x"
 			. plain_hash($x->{hash}) . "', true, '', NULL)"), 't',
 			"$zone: and is known as that");
 

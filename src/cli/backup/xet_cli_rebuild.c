@@ -359,7 +359,7 @@ xet_cli_rebuild_needed(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
     memset(named, 0, sizeof(xet_cli_rebuild_named_t));
     *needed = 0;
 
-    rc = xet_cli_pg_query(b->pg, "SELECT tag, whole"
+    rc = xet_cli_pg_query(b->pg, "SELECT tag, intact"
                           " FROM xet.xorb_get($1, true, '', NULL)",
                           xet_cli_pg_with(xet_cli_as_hash(&copy->hash)),
                           xet_cli_rebuild_named_row, named);
