@@ -573,7 +573,7 @@ for my $i (0 .. $#lies) {
 	mark($f);
 
 	ok(wait_for(30, sub {
-		$t->log($at) =~ /\Q$f->{x}{hash}\E\S* is damaged, and could/
+		$t->log($at) =~ /\Q$f->{x}{hash}\E\S* is damaged and could/
 	}), 'nobody has it: told');
 
 	unlike($t->log($at), qr/peer (?:answers|fails)/,

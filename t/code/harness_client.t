@@ -84,7 +84,7 @@ is($large->{hash}, hash_file('x' x 8193, sizes => [ 1 ])->{root},
 ok(!eval { make_xorb('x' x 8193, sizes => [ 1 ]); 1 }, 'not by mistake');
 
 ok(!eval { xorb_info(substr($sized->{bytes}, 0, -1)); 1 }, 'bad xorb');
-like($@, qr/ends inside a chunk/, 'why it is bad');
+like($@, qr/truncated inside a chunk/, 'why it is bad');
 
 my $file = $t->upload($data, send => 0, xorb_chunks => 4,
 	shard_footer => 'full');

@@ -135,7 +135,7 @@ for my $case (@unsafe) {
 		my $shown = $part =~ s/\x{9b}/??/r
 			=~ s/[\x{200c}\x{feff}]/???/r;
 
-		like($body->{error} // '', qr/"\Q$shown\E": this part /,
+		like($body->{error} // '', qr/must not contain "\Q$shown\E": /,
 			"$route: $name: the part, and why");
 	}
 }

@@ -302,7 +302,7 @@ $t->write_conf(undef, directives => { xet_postgres =>
 	"$pg connect_timeout=1s" });
 $from = $t->log_size();
 $t->nginx()->run();
-ok($t->wait_log(qr/connecting to PostgreSQL failed: no answer to the first/,
+ok($t->wait_log(qr/connecting to PostgreSQL failed: no response to the first/,
 	20, $from), 'a locked table: the log says it');
 $lock->unlock();
 ok(wait_for(20, sub { health() }), 'unlocked: connected by itself');

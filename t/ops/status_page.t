@@ -221,7 +221,8 @@ my %roles = $b->roles();
 
 is(scalar(@{ $roles{$_} || [] }), 1, "a landmark: $_")
 	for qw/ banner main contentinfo /;
-is_deeply($roles{region}, [ qw/ Health Endpoint Stored Traffic Chores / ],
+is_deeply($roles{region},
+	[ qw/ Health Endpoint Stored Traffic /, 'Background jobs' ],
 	'regions with names');
 is_deeply($roles{heading}, [ 'Xet store', @{ $roles{region} } ], 'headings');
 is_deeply($roles{button}, [ 'Copy' ], 'a button with a name');
