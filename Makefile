@@ -22,7 +22,8 @@
 #   make run, stop  a server of one's own in DIR (./.run) at PORT (8080)
 #   make install    module, configuration, SQL, client; heeds DESTDIR
 #   make deb        packages of the Debian that this runs on, build/deb/*.deb
-#   make dist       the sources as a tar file, build/dist/*.tar.gz
+#   make dist       the sources as a tar file, build/dist/*.tar.gz; with TAG=1
+#                   a release: tags the commit with the version first
 #   make clean
 #
 # WERROR=1 with any of them makes errors of the compiler's warnings.
@@ -83,7 +84,7 @@ QUICK =		api/api_filters api/browser_origin api/chunk_hashes api/cors \
 		hub/claims hub/closed hub/copies hub/given hub/hub \
 		hub/mirror_hostile hub/revisions hub/rights hub/search \
 		hub/standby ops/audit ops/audit_rotate ops/clock_jumped \
-		ops/conf_expose ops/deploy ops/entrypoint ops/install \
+		ops/conf_expose ops/deploy ops/dist ops/entrypoint ops/install \
 		ops/long_reads ops/pg_given_up ops/shipped ops/store_identity \
 		s3/identity s3/public s3/store
 

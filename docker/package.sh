@@ -4,12 +4,16 @@
 
 # The packages of the Debian that this runs on:
 #
-#   [OUT=build/deb] [REVISION=1] [KEEP=1] sh docker/package.sh [dist]
+#   [OUT=build/deb] [REVISION=1] [KEEP=1] sh docker/package.sh
+#   [OUT=build/deb] [TAG=1] sh docker/package.sh dist
 #
-# leaves libnginx-mod-http-xet and xet-tools in OUT.  With "dist" only the
-# sources are packed, as a tar file that unpacks into a folder of its own;
-# the packages are built from the same files.  KEEP takes up the objects of
-# the build before.
+# The first form leaves libnginx-mod-http-xet and xet-tools in OUT.  KEEP reuses
+# the objects of the previous build.
+#
+# "dist" only packs the sources, from which the packages are built, as a tar
+# file with a folder of its own.  TAG makes it a release: it tags the commit
+# with the version, and packs that commit.  It refuses a tree with changes, a
+# version without release notes, and a tag that names another commit.
 #
 # The version is that of src/core/base/xet_base.h; docker/debian/changelog must
 # have an entry for it.  The rest of the version is the Debian that the
@@ -35,7 +39,8 @@ die()
 
 # What belongs to the sources, and nothing that was built or has run.
 
-files="config LICENSE Makefile README.md conf docker docs sql src t .ci"
+files="config LICENSE Makefile README.md conf docker docs sql src t .ci
+    .editorconfig .github .gitignore"
 
 
 pack()
@@ -46,12 +51,34 @@ pack()
 }
 
 
+# Tags the commit, for a release.  A repeated call changes nothing.
+
+tag()
+{
+    [ -z "$(git -C "$root" status --porcelain)" ] \
+        || die "the tree has changes; commit or remove them"
+    grep -q "^## $version\$" "$root/docs/releases.md" \
+        || die "docs/releases.md has no section $version"
+    grep -qF "($version-1)" "$root/docker/debian/changelog" \
+        || die "docker/debian/changelog has no entry for $version"
+
+    head=$(git -C "$root" rev-parse HEAD)
+    tagged=$(git -C "$root" rev-parse -q --verify "v$version^{commit}") || true
+
+    [ -n "$tagged" ] \
+        || git -C "$root" tag -a -m "Version $version" "v$version"
+    [ "${tagged:-$head}" = "$head" ] \
+        || die "the tag v$version names another commit; raise XET_VERSION"
+}
+
+
 [ -n "$version" ] || die "no version in src/core/base/xet_base.h"
 
 mkdir -p "$out"
 out=$(cd "$out" && pwd -P)
 
 if [ "${1:-}" = dist ]; then
+    [ -z "${TAG:-}" ] || tag
     dist=ngx_http_xet_module-$version
     pack "$dist" | gzip -9n > "$out/$dist.tar.gz"
     echo "$out/$dist.tar.gz"
