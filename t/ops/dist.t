@@ -36,9 +36,11 @@ run("tar -xzf '$dir/out/$name.tar.gz' -C '$dir'");
 
 my $tree = "$dir/$name";
 
-ok(-e "$tree/$_", "has $_") for qw! config LICENSE Makefile README.md .ci/run
-	.editorconfig .gitignore .github/workflows/tests.yml docs/releases.md
-	docker/run.sh src/core/base/xet_base.h sql/0001_schema.sql t/ops/dist.t !;
+ok(-e "$tree/$_", "has $_")
+	for qw! config LICENSE Makefile README.md .ci/run .editorconfig
+		.gitignore .github/workflows/tests.yml docs/releases.md
+		docker/run.sh src/core/base/xet_base.h sql/0001_schema.sql
+		t/ops/dist.t !;
 ok(!-e "$tree/$_", "does not have $_") for qw! build .git docker/secrets !;
 
 # --------------------------------------------------------------------------
