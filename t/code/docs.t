@@ -548,7 +548,7 @@ for my $n (sort { $a <=> $b } keys %traps) {
 	for my $line (split(/\n/, $doc{'docs/security.md'})) {
 		$table = $table && $line =~ /^\|/;
 
-		if (!$table || $line =~ /^\| ---/) {
+		if (!$table || $line =~ /^\|\s*---/) {
 			$table ||= $line =~ /\| checked by \|$/;
 			next;
 		}

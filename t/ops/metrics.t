@@ -92,7 +92,7 @@ SKIP: {
 # the document: name, type, labels, help
 
 my ($doc) = slurp(root() . '/docs/metrics.md')
-	=~ /^\| name \|.*?\n\| ---.*?\n(.*?)\n\n/ms;
+	=~ /^\| name \|.*?\n\|\s*---.*?\n(.*?)\n\n/ms;
 my (%told, %is);
 
 for (split(/\n/, $doc)) {
