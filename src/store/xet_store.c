@@ -1,6 +1,6 @@
 
 /*
- * Stores: what is the same for a folder and a bucket.
+ * Stores: the functions that do not depend on the kind of store.
  */
 
 

@@ -1,6 +1,7 @@
 
 /*
- * Why something was not done, as a status of the core and words for a report.
+ * Errors of stores: an errno, or a result of the S3 client, becomes a status
+ * and a text that the caller reports.
  */
 
 

@@ -2,17 +2,17 @@
 /*
  * A store in a folder.
  *
- * A copy gets its name by link(), which never replaces a file, and is durable
- * when the name is: its bytes are synced, then linked, then the folder is
- * synced.  All folders of copies are made and synced before anything is
- * written, so no copy lies in a folder whose own entry is not yet durable.
+ * A copy gets its name by link(), which never replaces a file.  Its bytes are
+ * synced first, and its folder is synced last.  All folders of copies are made
+ * and synced before the first write, so no copy is in a folder whose own entry
+ * is not yet durable.
  *
- * Where several nodes have the folder by NFS, a node knows what is in it from
- * when it looked last, until it opens the folder; and a file that another node
- * has removed can't be read any more though it is open (ESTALE).  So nothing
- * is said to be missing before the folder was opened, and who reads a file
- * that has become stale opens it anew, which tells whether the copy is there:
- * the bytes of a name never change.
+ * If several nodes share the folder by NFS, a node caches what it knows of a
+ * folder until it opens that folder.  A file that another node has removed
+ * can no longer be read, even if it is open (ESTALE).  So no name is reported
+ * missing before its folder was opened.  A reader whose file is stale opens it
+ * again, which tells whether the copy exists: the bytes of a name never
+ * change.
  *
  * Paths are resolved at each call: a disk may be mounted at any time.
  */
@@ -287,7 +287,7 @@ xet_store_files_open(xet_store_reader_t *reader, xet_store_error_t *error)
 }
 
 
-/* O_NONBLOCK: whatever it is, it is opened at once. */
+/* O_NONBLOCK: opening a FIFO does not block. */
 
 static int
 xet_store_files_fd(const xet_store_t *store, char *path, int flags)
@@ -339,7 +339,7 @@ xet_store_files_read(xet_store_reader_t *reader, void *buf, size_t len,
                                     error);
         }
 
-        /* removed by another node, as what was healed or collected is */
+        /* another node has removed the file: it was healed or collected */
 
         (void) close(reader->fd);
         reader->fd = -1;
@@ -392,7 +392,7 @@ xet_store_files_pread(xet_store_reader_t *reader, void *buf, size_t len,
 }
 
 
-/* The disk begins to write, so that keep waits only for the rest. */
+/* Starts to flush, so that keep waits only for the remaining bytes. */
 
 static void
 xet_store_files_grown(xet_store_writer_t *writer, const void *data,
@@ -411,7 +411,7 @@ xet_store_files_grown(xet_store_writer_t *writer, const void *data,
 }
 
 
-/* The copy is as old as its last byte. */
+/* The time of the copy is that of its last write. */
 
 static xet_status_t
 xet_store_files_keep(xet_store_writer_t *writer, const char *name,
@@ -464,7 +464,7 @@ xet_store_files_keep(xet_store_writer_t *writer, const char *name,
 }
 
 
-/* XET_AGAIN: another file has that name; XET_STORE_FAILED, with errno. */
+/* XET_AGAIN: another file has that name; XET_STORE_FAILED: errno is set. */
 
 static xet_status_t
 xet_store_files_named(xet_store_writer_t *writer, const char *path,
@@ -485,7 +485,7 @@ xet_store_files_named(xet_store_writer_t *writer, const char *path,
         return XET_AGAIN;
     }
 
-    /* only what has a name is renamed: no other process has this one */
+    /* rename() needs a name: this one is unique to the process and writer */
 
     from = writer->temp;
 
@@ -527,8 +527,8 @@ xet_store_files_linkat(const xet_store_writer_t *writer, const char *path)
 
 
 /*
- * A folder is synced behind the last name in it, or that could come back after
- * a crash, without a note.
+ * A folder is synced after its last name is removed.  Otherwise names could
+ * come back after a crash, with no record of them.
  */
 
 static xet_status_t
@@ -621,7 +621,7 @@ xet_store_files_quarantine(xet_store_t *store, const char *name,
 }
 
 
-/* The name is durable before the other one goes. */
+/* The name is durable before the quarantine name is removed. */
 
 static xet_status_t
 xet_store_files_back(xet_store_t *store, const char *quarantine, const char
@@ -686,7 +686,7 @@ xet_store_files_next(xet_store_list_t *list, xet_store_item_t *item,
 }
 
 
-/* What was removed right below a folder that is gone does not come back. */
+/* A missing folder needs no sync: no name below it can come back. */
 
 static xet_status_t
 xet_store_files_sync(xet_store_t *store, const char *folder,
@@ -721,7 +721,7 @@ xet_store_files_sync(xet_store_t *store, const char *folder,
 }
 
 
-/* The same of the folder that a name is in. */
+/* Syncs the folder of a name. */
 
 static xet_status_t
 xet_store_files_above(xet_store_t *store, const char *name,
@@ -741,7 +741,11 @@ xet_store_files_above(xet_store_t *store, const char *name,
 }
 
 
-/* A folder that nobody writes to needs no lock to be read. */
+/*
+ * The descriptor stays open, and holds the lock, until the process ends.  A
+ * shared lock is skipped if its file can't be opened: a folder without writers
+ * needs no lock to be read.
+ */
 
 static xet_status_t
 xet_store_files_lock(xet_store_t *store, const char *name, int exclusive,
@@ -772,7 +776,7 @@ xet_store_files_lock(xet_store_t *store, const char *name, int exclusive,
 }
 
 
-/* 0, with an errno: the path is too long. */
+/* Returns 0, with errno set, if the path is too long. */
 
 static int
 xet_store_files_path(const xet_store_t *store, const char *name, char *path)
@@ -792,9 +796,9 @@ xet_store_files_path(const xet_store_t *store, const char *name, char *path)
 
 
 /*
- * Whether errno may be about what was looked at before; then what this node
- * knows of the folder of the file is asked for again, for NFS compares it with
- * the server when a folder is opened.  0: errno is as true as it can be.
+ * Whether errno may come from a stale NFS cache.  If so, opens the folder of
+ * path, so that NFS compares its cache with the server, and returns 1: the
+ * caller tries again.  0: errno is final.
  */
 
 static int

@@ -1,7 +1,7 @@
 
 /*
- * What readers and lists of both kinds share: they hold a descriptor, or
- * memory of what a bucket has sent.
+ * Readers and lists: the code that both kinds of store share.  A reader or a
+ * list owns a descriptor, or a buffer of data from a bucket.
  */
 
 

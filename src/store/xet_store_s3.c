@@ -1,20 +1,19 @@
 
 /*
- * A store in a bucket of an object store, or in what begins with a prefix in
- * it.
+ * A store in a bucket of an object store, or below a prefix in a bucket.
  *
- * An upload goes to the bucket in parts while it grows, where its name is
- * claimed.  What is not kept never becomes an object: the last part goes out
- * with keep, which waits until the store has acknowledged all of it.  Nothing
- * is ever renamed, and what the store has acknowledged needs no sync.
+ * If the name of an upload is claimed, its parts go to the bucket while the
+ * file grows.  An upload without keep never becomes an object: keep sends the
+ * last part, and waits until the store has acknowledged all parts.  Objects
+ * are never renamed, and an acknowledged object needs no sync.
  *
- * Reads ask for what they will need ahead, since each request costs a round
- * trip; the bytes are held in memory until the next ones.
+ * A read fetches the whole range that was announced, since each request costs
+ * a round trip.  The bytes are held in memory until the next announcement.
  *
- * DeleteObjects takes a thousand names in one request.  It is not used: its
- * answer tells of errors in a body of 200, and stores differ in what they have
- * of it (checksums that are required, or refused, names that are listed as
- * removed or not), while all of them know DELETE.
+ * DeleteObjects takes a thousand names in one request, but is not used.  Its
+ * response reports errors in the body of a 200.  Stores also differ: some
+ * require checksums and some refuse them; some list removed names.  All stores
+ * support DELETE.
  */
 
 
@@ -80,7 +79,7 @@ const xet_store_ops_t  xet_store_s3_ops = {
     xet_store_s3_keep,
     xet_store_s3_remove,
     xet_store_s3_link,
-    NULL,                                      /* aside */
+    NULL,                                      /* quarantine */
     NULL,                                      /* back */
     xet_store_s3_list,
     xet_store_s3_next,
@@ -90,7 +89,7 @@ const xet_store_ops_t  xet_store_s3_ops = {
 };
 
 
-/* A bucket has no folders; that of temporary files is of this machine. */
+/* Only the local folder of temporary files: a bucket has no folders. */
 
 static xet_status_t
 xet_store_s3_folders(xet_store_t *store, uid_t uid, gid_t gid,
@@ -170,7 +169,7 @@ xet_store_s3_head(xet_store_t *store, xet_store_item_t *item,
 }
 
 
-/* NULL without memory, and all have that status. */
+/* Sets the status of all items to XET_NOMEM.  NULL: out of memory. */
 
 static xet_s3_item_t *
 xet_store_s3_items(xet_store_item_t *items, size_t n)
@@ -264,7 +263,7 @@ xet_store_s3_read(xet_store_reader_t *reader, void *buf, size_t len,
                                 error);
         if (rc == XET_AGAIN) {
 
-            /* the object ends there; what is asked for may be before that */
+            /* the object is shorter than the range; buf may still be in it */
 
             reader->end = reader->start;
 
@@ -300,9 +299,8 @@ xet_store_s3_fetch(xet_store_reader_t *reader, void *buf, size_t len,
 
 
 /*
- * Parts go out under the name that the object will have.  The data were just
- * verified or read: they are hashed as long as the processor has them in its
- * cache.
+ * Parts are sent under the name of the future object.  The data was just
+ * verified or read, so it is hashed while it is in the processor's cache.
  */
 
 static void
@@ -351,7 +349,7 @@ xet_store_s3_keep(xet_store_writer_t *writer, const char *name, int replace,
         return xet_store_failed_path("fstat", store->temp, error);
     }
 
-    /* an object is as old as its first part, and has the name of that */
+    /* an object has the age and the name of its first part */
 
     if (writer->upload && xet_s3_upload_begun(writer->upload)
         && (now - writer->made > XET_STORE_UPLOAD_AGE
@@ -384,7 +382,7 @@ xet_store_s3_keep(xet_store_writer_t *writer, const char *name, int replace,
         return XET_AGAIN;
     }
 
-    /* without an acknowledgement there may be an object all the same */
+    /* even after a failure, the object may exist */
 
     writer->kept = 1;
 
@@ -393,7 +391,7 @@ xet_store_s3_keep(xet_store_writer_t *writer, const char *name, int replace,
 }
 
 
-/* What the store has acknowledged does not come back. */
+/* An acknowledged DELETE is durable. */
 
 static xet_status_t
 xet_store_s3_remove(xet_store_t *store, xet_store_item_t *items, size_t n,
@@ -534,7 +532,7 @@ xet_store_s3_page(xet_store_list_t *list, const char *prefix,
 }
 
 
-/* A store that can't list uploads in parts has to see to them itself. */
+/* XET_S3_BAD: the store can't list uploads, and has to remove them itself. */
 
 static xet_status_t
 xet_store_s3_sweep(xet_store_t *store, uint64_t age, size_t *n,

@@ -1,12 +1,13 @@
 
 /*
- * Temporary files of this machine, which hold what is written to a store until
- * all of it is there: what fails can be sent again, and no memory grows.
+ * Temporary files of this machine.  They hold the bytes written to a store
+ * until the data is complete.  So a failed request can be sent again, and no
+ * buffer in memory grows with the data.
  *
- * Such a file has no name where the file system supports O_TMPFILE, so that a
- * crash leaves nothing behind; else it is "copy.<process>.<number>", or
- * "file." if it is none of a xorb or that is not known, and whoever starts
- * next sweeps it.
+ * A temporary file has no name if the file system supports O_TMPFILE, so a
+ * crash leaves nothing behind.  Otherwise its name is
+ * "copy.<process>.<number>" for a xorb, and "file.<process>.<number>" for
+ * other or unknown data; a later sweep removes leftovers.
  */
 
 
@@ -95,7 +96,7 @@ xet_store_writer_file(xet_store_writer_t *writer, xet_store_error_t *error)
         }
     }
 
-    /* a file that a crash has left may have the name */
+    /* a file that a crash has left may have this name */
 
     for (i = 0; i < XET_STORE_WRITER_TRIES; i++) {
 
@@ -116,7 +117,7 @@ xet_store_writer_file(xet_store_writer_t *writer, xet_store_error_t *error)
             break;
         }
 
-        /* what goes to a bucket needs no name */
+        /* an upload to a bucket needs only the descriptor */
 
         if (writer->store->s3) {
             (void) unlink(writer->temp);
@@ -278,8 +279,8 @@ xet_store_writer_sweep(xet_store_t *store, uint64_t age, size_t *n,
 
 
 /*
- * ".nfs..." is what NFS makes of a file that is removed while its node has it
- * open; if the file is old, the node has died.
+ * NFS renames a file to ".nfs..." if it is removed while a node has it open.
+ * If such a file is old, that node has died.
  */
 
 static int

@@ -1,6 +1,6 @@
 
 /*
- * Who may do what: keys, tokens, signed URLs, and how much at a time.
+ * Access control: keys, tokens, signed URLs, rate limits.
  */
 
 #ifndef _XET_ACCESS_H_INCLUDED_
@@ -19,15 +19,16 @@
 
 
 /*
- * xet_key.c: key files of one line a key, which names its purpose first:
+ * xet_key.c: key files with one key per line; a line begins with the purpose
+ * of its key:
  *
- *     url:ID:HEX      signs data URLs (xet_sign.c); all servers that sign or
- *                     check them have it, an edge has no other key
- *     token:ID:HEX    the secret of tokens by HS256 (xet_jwk.c)
- *     dedup:HEX       the secret of answers about chunks
+ *     url:ID:HEX      signs data URLs (xet_sign.c); shared by all servers that
+ *                     sign or check them, and the only key of an edge server
+ *     token:ID:HEX    the secret of HS256 tokens (xet_jwk.c)
+ *     dedup:HEX       the secret for responses about known chunks
  *
- * Empty lines and lines that begin with "#" are skipped.  A line of another
- * purpose, or of none, is a fault.
+ * Empty lines and lines that begin with "#" are skipped.  A line with another
+ * purpose, or without a purpose, is an error.
  */
 
 #define XET_KEY_LEN         32
@@ -38,7 +39,7 @@ typedef enum {
     XET_KEY_URL = 0,
     XET_KEY_TOKEN,
     XET_KEY_DEDUP,
-    XET_KEY_PURPOSES                   /* none of them */
+    XET_KEY_PURPOSES                   /* not a purpose */
 } xet_key_purpose_e;
 
 
@@ -47,19 +48,19 @@ typedef struct {
     const uint8_t      *pos;
     const uint8_t      *end;
     unsigned            n;             /* keys so far */
-    unsigned            line;          /* of the key, or of the fault */
+    unsigned            line;          /* number of the current line */
 
     const uint8_t      *id;            /* points into the file */
     size_t              id_len;
 
-    /* of a token as the file has it, else XET_KEY_LEN derived bytes */
+    /* for a token the decoded bytes, else XET_KEY_LEN derived bytes */
     size_t              secret_len;
     uint8_t             secret[XET_KEY_SECRET_MAX];
 
-    /* the same for the same bytes, whatever they are for */
+    /* fingerprint of the decoded bytes, the same for every purpose */
     uint8_t             mark[XET_KEY_LEN];
 
-    char                fault[192];    /* what is wrong, without any secret */
+    char                fault[192];    /* error message without secrets */
 } xet_key_file_t;
 
 
@@ -67,31 +68,32 @@ void xet_key_begin(xet_key_file_t *f, xet_key_purpose_e purpose,
     const uint8_t *text, size_t len);
 
 /*
- * Takes the next key of the file: 1; 0 behind the last one, where n is 0 for a
- * file without keys; -1 for a fault.
+ * Reads the next key of the file and returns 1.  Returns 0 after the last key;
+ * n is then 0 for a file without keys.  Returns -1 on errors and sets fault.
  */
 int xet_key_next(xet_key_file_t *f);
 
-/* Wipes what was taken; the caller wipes the file. */
+/* Wipes the secrets in *f; the caller wipes the text of the file. */
 void xet_key_end(xet_key_file_t *f);
 
 
 /*
  * xet_derive.c: writes XET_KEY_LEN bytes of HKDF-SHA256 over a secret, without
- * salt, with the label as info.  out may be the secret.  XET_NOMEM.
+ * salt, with the label as info.  out may be the secret.  Returns XET_OK or
+ * XET_NOMEM.
  */
 xet_status_t xet_key_derive(uint8_t *out, const uint8_t *secret, size_t len,
     const char *label);
 
 
 /*
- * xet_jwk.c: one key for the signatures of tokens: a secret for HS256, a
- * public key for EdDSA (Ed25519), ES256 (P-256) or RS256 (2048 to 8192 bits),
- * or a private Ed25519 key to sign with.  The kind of the key alone decides
- * the algorithm.
+ * xet_jwk.c: a key that signs or verifies tokens: a secret for HS256, a public
+ * key for EdDSA (Ed25519), ES256 (P-256) or RS256 (2048 to 8192 bits), or a
+ * private Ed25519 key for signing.  Only the type of the key determines the
+ * algorithm.
  *
- * A key is never written to once it is made: any number of threads and, after
- * a fork, processes may use it at a time.  No call leaves anything in the
+ * A key never changes after its creation: any number of threads and, after a
+ * fork, processes may use it at the same time.  No call leaves errors in the
  * error queue of OpenSSL.
  */
 
@@ -101,7 +103,7 @@ xet_status_t xet_key_derive(uint8_t *out, const uint8_t *secret, size_t len,
 #define XET_JWK_RSA_MIN        2048    /* bits */
 #define XET_JWK_RSA_MAX        8192
 #define XET_JWK_SIGNATURE_MAX  (XET_JWK_RSA_MAX / 8)
-#define XET_JWK_SIGN_MAX       64      /* of xet_jwk_sign() */
+#define XET_JWK_SIGN_MAX       64      /* bytes, xet_jwk_sign() */
 #define XET_JWK_THUMBPRINT     43      /* characters */
 
 
@@ -110,7 +112,7 @@ typedef enum {
     XET_JWK_EDDSA,
     XET_JWK_ES256,
     XET_JWK_RS256,
-    XET_JWK_ALG_MAX                    /* none of them */
+    XET_JWK_ALG_MAX                    /* not an algorithm */
 } xet_jwk_alg_t;
 
 
@@ -118,37 +120,37 @@ typedef struct xet_jwk_s  xet_jwk_t;
 
 
 /*
- * Makes a key of a secret, which is raw bytes, and an id, which is 1 to
- * XET_JWK_ID_MAX printable characters of ASCII.  XET_JWK_KID; XET_JWK_SECRET
- * when the secret is too short, too long, or a PEM file, that is, a public key
- * taken for a secret; XET_NOMEM, as with the three functions below.
+ * Creates a key from a secret of raw bytes and an id of 1 to XET_JWK_ID_MAX
+ * printable ASCII characters.  Errors: XET_JWK_KID; XET_JWK_SECRET when the
+ * secret is too short, too long, or a PEM file, because a public key must not
+ * be used as a secret; XET_NOMEM, which the next three functions return, too.
  */
 xet_status_t xet_jwk_create_secret(xet_jwk_t **key, const uint8_t *id,
     size_t id_len, const uint8_t *secret, size_t len);
 
 /*
- * Makes a key, which signs and verifies, of the Ed25519 key in a PEM file with
- * one unencrypted "PRIVATE KEY" block and no other.  With an id_len of 0 the
- * thumbprint is the id.
- * XET_JWK_KID, XET_JWK_SYNTAX, XET_JWK_VALUE, XET_JWK_KIND.
+ * Creates a key for signing and verifying from the Ed25519 key in a PEM file,
+ * which must have exactly one block, an unencrypted "PRIVATE KEY".  If id_len
+ * is 0, the id is the thumbprint.  Errors: XET_JWK_KID, XET_JWK_SYNTAX,
+ * XET_JWK_VALUE, XET_JWK_KIND.
  */
 xet_status_t xet_jwk_create_private(xet_jwk_t **key, const uint8_t *id,
     size_t id_len, const uint8_t *pem, size_t len);
 
 /*
- * Makes a key of a public key, of which a reference is taken; id is any
- * XET_JWK_ID_MAX bytes at most, the thumbprint when id_len is 0.  XET_JWK_KID;
- * XET_JWK_KIND for another kind, curve or size; XET_JWK_VALUE for a key that
- * makes signatures worthless.
+ * Creates a key from a public key and takes a reference to pkey.  id is up to
+ * XET_JWK_ID_MAX arbitrary bytes; if id_len is 0, the id is the thumbprint.
+ * Errors: XET_JWK_KID; XET_JWK_KIND for an unsupported type, curve or size;
+ * XET_JWK_VALUE for a key whose signatures can be forged.
  */
 xet_status_t xet_jwk_create_public(xet_jwk_t **key, const uint8_t *id,
     size_t id_len, EVP_PKEY *pkey);
 
 /*
- * Makes a key of the public key in a JSON Web Key, RFC 7517; the id is the
- * "kid" or else the thumbprint.  XET_DONE for a key of another kind or for
- * another purpose; XET_JWK_VALUE, XET_JWK_KIND, XET_JWK_KID, and
- * XET_JWK_PRIVATE for a key with a private or secret part.
+ * Creates a key from the public key in a JSON Web Key (RFC 7517); the id is
+ * the "kid", or the thumbprint if there is no "kid".  Returns XET_DONE for a
+ * key of an unsupported type or for another purpose.  Errors: XET_JWK_VALUE,
+ * XET_JWK_KIND, XET_JWK_KID; XET_JWK_PRIVATE for a private or secret part.
  */
 xet_status_t xet_jwk_create_json(xet_jwk_t **key, const json_t *member);
 
@@ -158,56 +160,58 @@ void xet_jwk_destroy(xet_jwk_t *key);
 
 xet_jwk_alg_t xet_jwk_alg(const xet_jwk_t *key);
 
-/* The id, without a NUL at its end; it lives as long as key. */
+/* Returns the id, which has no NUL and is valid as long as key. */
 const uint8_t *xet_jwk_id(const xet_jwk_t *key, size_t *len);
 
-/* Whether an id may be given to a key by configuration. */
+/* Whether the configuration may give this id to a key. */
 int xet_jwk_id_ok(const uint8_t *id, size_t len);
 
-/* XET_JWK_ALG_MAX when no algorithm has that name; case matters. */
+/* Returns XET_JWK_ALG_MAX for an unknown name; case-sensitive. */
 xet_jwk_alg_t xet_jwk_alg_find(const char *name, size_t len);
 const char *xet_jwk_alg_name(xet_jwk_alg_t alg);
 
 /*
- * Writes the thumbprint by RFC 7638 with SHA-256: XET_JWK_THUMBPRINT
- * characters, no NUL.  XET_INTERNAL for a secret, about which a thumbprint
- * would disclose something.
+ * Writes the thumbprint (RFC 7638) with SHA-256: XET_JWK_THUMBPRINT
+ * characters without a NUL.  Returns XET_INTERNAL for a secret, because the
+ * thumbprint would disclose information about it.
  */
 xet_status_t xet_jwk_thumbprint(const xet_jwk_t *key, uint8_t *dst);
 
 
 /*
- * Verifies a signature as RFC 7515 has it, for ES256 two numbers of 32 bytes.
- * XET_TOKEN_SIGNATURE when the key has not made the signature; a MAC is
- * compared in constant time.  XET_NOMEM.
+ * Verifies a signature in the format of RFC 7515; for ES256, two numbers of 32
+ * bytes each.  A MAC is compared in constant time.  Errors:
+ * XET_TOKEN_SIGNATURE when the signature was not made with this key;
+ * XET_NOMEM.
  */
 xet_status_t xet_jwk_verify(const xet_jwk_t *key, const uint8_t *data,
     size_t len, const uint8_t *signature, size_t signature_len);
 
 /*
- * Signs with a secret or a private key: XET_JWK_SIGN_MAX bytes at most are
- * written.  XET_INTERNAL for a public key, XET_NOMEM.
+ * Signs with a secret or a private key; writes at most XET_JWK_SIGN_MAX bytes.
+ * Errors: XET_INTERNAL for a public key, XET_NOMEM.
  */
 xet_status_t xet_jwk_sign(const xet_jwk_t *key, const uint8_t *data,
     size_t len, uint8_t *signature, size_t *signature_len);
 
 
 /*
- * Writes XET_KEY_LEN bytes of a key for another purpose than tokens, which the
- * label names.  The same secret, or private key, gives the same bytes.
- * XET_INTERNAL for a public key, XET_NOMEM.
+ * Derives a key of XET_KEY_LEN bytes for a purpose other than tokens; label
+ * names the purpose.  The same secret or private key, with the same label,
+ * always gives the same bytes.  Errors: XET_INTERNAL for a public key,
+ * XET_NOMEM.
  */
 xet_status_t xet_jwk_derive(const xet_jwk_t *key, const char *label,
     uint8_t *out);
 
 
 /*
- * xet_jwk_set.c: the keys that tokens may be signed with, of all kinds
- * together.
+ * xet_jwk_set.c: the set of keys, of all types, that tokens may be signed
+ * with.
  *
- * A set is filled by one thread when the configuration is read and is never
- * written to afterwards: like its keys it may then be used by any number of
- * threads and, after a fork, processes.
+ * One thread fills a set when the configuration is read.  Afterwards the set
+ * never changes: any number of threads and, after a fork, processes may use
+ * the set and its keys.
  */
 
 #define XET_JWK_SET_MAX       64       /* keys */
@@ -217,7 +221,7 @@ xet_status_t xet_jwk_derive(const xet_jwk_t *key, const char *label,
 typedef struct xet_jwk_set_s  xet_jwk_set_t;
 
 
-/* NULL when out of memory. */
+/* Returns NULL when out of memory. */
 xet_jwk_set_t *xet_jwk_set_create(void);
 
 /* Destroys the set and its keys; set may be NULL. */
@@ -225,31 +229,31 @@ void xet_jwk_set_destroy(xet_jwk_set_t *set);
 
 
 /*
- * Adds a key, which the set owns from XET_OK on; XET_JWK_COUNT when the set is
- * full.  Several keys may have one id: each is tried, so that a key can be
- * replaced under its id.
+ * Adds a key, which the set owns if XET_OK is returned.  Returns XET_JWK_COUNT
+ * when the set is full.  Several keys may have the same id: each of them is
+ * tried, so that a key can be rotated without changing its id.
  */
 xet_status_t xet_jwk_set_add(xet_jwk_set_t *set, xet_jwk_t *key);
 
 /*
- * Adds the keys of a PEM file, one "PUBLIC KEY" block or more; all keys get
- * the id, or each its thumbprint when id_len is 0.  Text between the blocks is
- * ignored.
+ * Adds the keys of a PEM file with one or more "PUBLIC KEY" blocks.  All keys
+ * get the id; if id_len is 0, each key gets its thumbprint as id.  Text
+ * between the blocks is ignored.
  *
- * Nothing is added on errors, and *index is the number of the block that is
- * at fault, from 0.  XET_JWK_KID, XET_JWK_SYNTAX, XET_JWK_VALUE, XET_JWK_KIND,
- * XET_JWK_COUNT, XET_NOMEM; XET_JWK_PRIVATE when a block holds a private key,
+ * On errors no key is added, and *index is the number of the invalid block,
+ * from 0.  Errors: XET_JWK_KID, XET_JWK_SYNTAX, XET_JWK_VALUE, XET_JWK_KIND,
+ * XET_JWK_COUNT, XET_NOMEM; XET_JWK_PRIVATE when a block is a private key,
  * XET_JWK_NONE when there is no block.
  */
 xet_status_t xet_jwk_set_add_pem(xet_jwk_set_t *set, const uint8_t *id,
     size_t id_len, const uint8_t *pem, size_t len, size_t *index);
 
 /*
- * Adds the keys of a JWK set, RFC 7517; their ids are their "kid" or else
- * their thumbprints.  Members of other kinds, curves, algorithms or uses than
- * ours are skipped; a malformed member is an error, and so is any private or
- * secret part.  Errors and *index are those of xet_jwk_set_add_pem(), with the
- * members of "keys" as blocks; XET_JWK_NONE when all of them are skipped.
+ * Adds the keys of a JWK set (RFC 7517); the id of a key is its "kid", or its
+ * thumbprint if there is no "kid".  Keys with an unsupported type, curve,
+ * algorithm or use are skipped.  A malformed key is an error, and so is any
+ * private or secret part.  Errors and *index are as for xet_jwk_set_add_pem(),
+ * with the elements of "keys" as blocks; XET_JWK_NONE when all are skipped.
  */
 xet_status_t xet_jwk_set_add_jwks(xet_jwk_set_t *set, const uint8_t *text,
     size_t len, size_t *index);
@@ -257,7 +261,7 @@ xet_status_t xet_jwk_set_add_jwks(xet_jwk_set_t *set, const uint8_t *text,
 
 size_t xet_jwk_set_count(const xet_jwk_set_t *set);
 
-/* Key i, below the count, in the order in which the keys were added. */
+/* Returns key i, which must be below the count, in order of addition. */
 const xet_jwk_t *xet_jwk_set_get(const xet_jwk_set_t *set, size_t i);
 
 
@@ -265,38 +269,39 @@ const xet_jwk_t *xet_jwk_set_get(const xet_jwk_set_t *set, size_t i);
  * xet_token.c: access tokens: JSON Web Tokens (RFC 7519) as compact JWS (RFC
  * 7515).
  *
- *     header   "alg" HS256, EdDSA, ES256 or RS256, "kid" optional
+ *     header   "alg" HS256, EdDSA, ES256 or RS256; "kid" optional
  *     claims   "exp" required, in seconds; "nbf", "iat" optional
- *              "iss", "aud" where they are asked for
- *              "sub" optional, who the bearer is, for logs
- *              "scope" required, words of which "read", "write" and "delete"
- *              count
- *              "repo" optional, the one repository the token is good for
+ *              "iss", "aud" required if the parameters set them
+ *              "sub" optional, the name of the user
+ *              "scope" required, a list of words; "read", "write", "delete"
+ *              and "admin" count
+ *              "repo" optional, the only repository the token is valid for
+ *              "contents" optional, true in a token that a Hub has issued
  *
- * A member that we know has the type we expect or the token is malformed;
- * others are ignored, but for "crit" and "b64" in the header, which are
- * refused.  No member may come twice.  Numbers are integers from 0 to 2^53.
+ * A member of this list with a wrong type makes the token malformed.  Other
+ * members are ignored, except "crit" and "b64" in the header, which are
+ * refused.  No member may occur twice.  Numbers are integers from 0 to 2^53.
  */
 
 #define XET_TOKEN_MAX          16384   /* characters, by default */
 #define XET_TOKEN_HEADER_MAX   2048    /* bytes, decoded */
 #define XET_TOKEN_PAYLOAD_MAX  12288   /* bytes, decoded */
-#define XET_TOKEN_DEPTH        16      /* of JSON in either */
-#define XET_TOKEN_KEYS_MAX     16      /* that one token is tried with */
+#define XET_TOKEN_DEPTH        16      /* of the JSON of both parts */
+#define XET_TOKEN_KEYS_MAX     16      /* tried for one token */
 #define XET_TOKEN_SUB_MAX      256     /* bytes */
 #define XET_TOKEN_REPO_MAX     256
-#define XET_TOKEN_NAME_MAX     256     /* issuer or audience of our making */
+#define XET_TOKEN_NAME_MAX     256     /* bytes of a minted iss or aud */
 #define XET_TOKEN_TIME_MAX     (UINT64_C(1) << 53)
 
 /* Room for the strings of a verified token. */
 #define XET_TOKEN_ROOM         (XET_TOKEN_SUB_MAX + XET_TOKEN_REPO_MAX)
 
-/* A token of our making is never longer. */
+/* The maximum length of a token that xet_token_mint() writes. */
 #define XET_TOKEN_MINT_MAX     4096
 
 
 typedef struct {
-    const uint8_t      *data;          /* NULL: there is none */
+    const uint8_t      *data;          /* NULL: absent */
     size_t              len;
 } xet_token_text_t;
 
@@ -304,14 +309,14 @@ typedef struct {
 typedef struct {
     xet_token_text_t    iss;           /* required of a token unless NULL */
     xet_token_text_t    aud;           /* required of a token unless NULL */
-    uint64_t            skew;          /* seconds that clocks may differ by */
+    uint64_t            skew;          /* tolerated clock skew, seconds */
     size_t              max;           /* characters, 0: XET_TOKEN_MAX */
 } xet_token_params_t;
 
 
 /*
- * What a token allows: each includes the ones before it.  Only "admin" changes
- * who may see a repo of a Hub.
+ * The scope of a token; each scope includes the ones before it.  Only "admin"
+ * allows changing the visibility of a repo of a Hub.
  */
 
 typedef enum {
@@ -323,61 +328,62 @@ typedef enum {
 
 
 typedef struct {
-    uint64_t            exp;           /* first second of refusal */
-    uint64_t            nbf;           /* first second of use, or 0 */
-    uint64_t            iat;           /* or 0 */
+    uint64_t            exp;           /* first second after the validity */
+    uint64_t            nbf;           /* first second of validity, or 0 */
+    uint64_t            iat;           /* time of issue, or 0 */
     xet_scope_e         scope;
-    int                 contents;      /* a Hub gave it out, for its CAS */
+    int                 contents;      /* issued by a Hub, for file data */
     xet_token_text_t    sub;           /* UTF-8, no control characters */
-    xet_token_text_t    repo;          /* as xet_token_repo_ok() says */
+    xet_token_text_t    repo;          /* passes xet_token_repo_ok() */
 } xet_token_claims_t;
 
 
 /*
- * Checks a token at the time of now, in seconds.  On XET_OK the claims hold
- * what the token says; their strings are in room, of XET_TOKEN_ROOM bytes.
- * Nothing is kept allocated.
+ * Verifies a token; now is the current time in seconds.  On XET_OK the claims
+ * are set; their strings are in room, a buffer of XET_TOKEN_ROOM bytes.  All
+ * memory that the call allocates is freed before it returns.
  *
- * XET_TOKEN_MISSING when len is 0, XET_TOKEN_SIZE, XET_TOKEN_SYNTAX,
- * XET_TOKEN_CRIT, XET_TOKEN_ALG, XET_TOKEN_KEY, XET_TOKEN_SIGNATURE; and only
- * when the signature is right, in this order: XET_TOKEN_CLAIMS,
- * XET_TOKEN_EXPIRED, XET_TOKEN_EARLY, XET_TOKEN_ISSUER, XET_TOKEN_AUDIENCE,
- * XET_TOKEN_SCOPE.  XET_NOMEM.
+ * Errors: XET_NOMEM; XET_TOKEN_MISSING when len is 0; XET_TOKEN_SIZE,
+ * XET_TOKEN_SYNTAX, XET_TOKEN_CRIT, XET_TOKEN_ALG, XET_TOKEN_KEY,
+ * XET_TOKEN_SIGNATURE.  Only after the signature is verified, in this order:
+ * XET_TOKEN_CLAIMS, XET_TOKEN_EXPIRED, XET_TOKEN_EARLY, XET_TOKEN_ISSUER,
+ * XET_TOKEN_AUDIENCE, XET_TOKEN_SCOPE.
  *
- * A "kid" selects the keys of that id; of these, or of all keys without a
- * "kid", those that fit the algorithm are tried, XET_TOKEN_KEYS_MAX at most.
- * Several threads may verify with one set at a time.  A call takes some 20 KiB
- * of stack.
+ * A "kid" selects the keys with that id; without a "kid" all keys are
+ * selected.  Of these, the keys of the token's algorithm are tried, at most
+ * XET_TOKEN_KEYS_MAX.  Several threads may verify with the same set at the
+ * same time.  A call uses about 20 KiB of stack.
  */
 xet_status_t xet_token_verify(const xet_jwk_set_t *set,
     const xet_token_params_t *params, const uint8_t *token, size_t len,
     uint64_t now, uint8_t *room, xet_token_claims_t *claims);
 
 /*
- * The "kid" of a token, for logs: copied to room, of XET_JWK_ID_MAX bytes.
- * Its length; 0 where there is none, or none that a key can have.  The
- * signature is not looked at.
+ * Copies the "kid" of a token, for logs, to room, a buffer of XET_JWK_ID_MAX
+ * bytes, and returns its length.  Returns 0 when the token has no "kid", or
+ * one that no key can have.  The signature is not checked.
  */
 size_t xet_token_key_id(const uint8_t *token, size_t len, uint8_t *room);
 
 /*
- * What a cache of verified tokens is keyed by: BLAKE3 under a key of
- * XET_HASH_LEN random bytes that the process keeps to itself, so that nobody
- * can choose tokens by the place they take.
+ * Computes the key of a token in the cache of verified tokens: BLAKE3 keyed
+ * with XET_HASH_LEN random bytes.  The random bytes are secret, so that nobody
+ * can choose tokens that collide in the cache.
  */
 void xet_token_digest(const uint8_t *key, const uint8_t *token, size_t len,
     xet_hash_t *out);
 
 /*
- * Whether a repository may have that name: 1 to XET_TOKEN_REPO_MAX of
- * [A-Za-z0-9._/-], parts between slashes not empty and not ".", no "..".
+ * Whether a repository may have that name: 1 to XET_TOKEN_REPO_MAX characters
+ * of [A-Za-z0-9._/-].  Parts between slashes must not be empty or ".", and the
+ * name must not contain "..".
  */
 int xet_token_repo_ok(const uint8_t *repo, size_t len);
 
-/* The word of a scope. */
+/* Returns the word of a scope in the claim "scope". */
 const char *xet_scope_name(xet_scope_e scope);
 
-/* Sets *scope; returns 0 where the text is no such word. */
+/* Sets *scope and returns 1; returns 0 when the text is not a scope. */
 int xet_scope_parse(xet_scope_e *scope, const uint8_t *text, size_t len);
 
 /* Whether text is at most max bytes of UTF-8 without control characters. */
@@ -385,12 +391,13 @@ int xet_token_text_ok(const xet_token_text_t *text, size_t max);
 
 
 /*
- * Writes a token that xet_token_verify() takes under the same params, with
- * their issuer and audience; *len characters, no NUL.  The key is a secret or
- * a private key.  The same claims give the same token.
+ * Writes a token of *len characters, without a NUL, that xet_token_verify()
+ * accepts with the same params.  The issuer and the audience are those of the
+ * params.  The key is a secret or a private key.  The same claims always give
+ * the same token.
  *
- * XET_INTERNAL when something is out of bounds, the key can't sign, or the
- * token is longer than cap; XET_NOMEM.
+ * Errors: XET_INTERNAL when a value is out of range, the key can't sign, or
+ * the token is longer than cap; XET_NOMEM.
  */
 xet_status_t xet_token_mint(const xet_jwk_t *key,
     const xet_token_params_t *params, const xet_token_claims_t *claims,
@@ -410,17 +417,17 @@ xet_status_t xet_token_mint(const xet_jwk_t *key,
  *
  * where the name is that of one stored copy of a xorb (xet_xorb.h).
  *
- * So every field that decides anything is covered, and nothing of the base:
- * the same signature holds behind any host or path prefix.  A prefix has only
- * characters that need no escape in a path: where a proxy passes on the
- * decoded path, "%0d%0a" would end its request line, and the rest of the path
- * would be a second request.
+ * The signature covers every field that has a meaning, but not the base: it is
+ * valid with any host and any path prefix.  A prefix may contain only
+ * characters that need no escape in a path.  Otherwise, if a proxy forwards
+ * the decoded path, "%0d%0a" would end the request line, and the rest of the
+ * path would be a second request.
  *
- * Arguments come in this order and only once; any other spelling is refused.
- * An empty list ("r=" absent) is the cacheable form, where the range is free;
- * such a URL may end in "&n=<digits, dashes, commas>", not signed and without
- * meaning here: clients tell entries apart by their URLs, and caches key on
- * the path.
+ * Arguments occur once, in this order; any other form is refused.  An empty
+ * list (no "r=") is the cacheable form, which allows any range.  Such a URL
+ * may end in "&n=<digits, dashes, commas>", which is neither signed nor used
+ * by the server: clients distinguish entries by their URLs, and caches use the
+ * path as the key.
  */
 
 #define XET_SIGN_KEY_MIN     32        /* bytes of secret */
@@ -432,8 +439,9 @@ xet_status_t xet_token_mint(const xet_jwk_t *key,
 
 
 /*
- * A key with its keyed MAC context; one thread at a time.  NULL when out of
- * memory or when id or secret are out of bounds.
+ * A key with its keyed hash contexts, for one thread at a time.
+ * xet_sign_key_create() returns NULL when out of memory, or when the id or the
+ * secret is invalid.
  */
 typedef struct xet_sign_key_s  xet_sign_key_t;
 
@@ -442,12 +450,12 @@ xet_sign_key_t *xet_sign_key_create(const uint8_t *id, size_t id_len,
 void xet_sign_key_destroy(xet_sign_key_t *key);
 const char *xet_sign_key_id(const xet_sign_key_t *key);
 
-/* Whether a key can have that id. */
+/* Whether a key may have that id. */
 int xet_sign_id_ok(const uint8_t *id, size_t len);
 
 /*
  * Whether a base, or its path, has only characters that need no escape (RFC
- * 3986: unreserved, sub-delims, ":@/", and "[]" of an address).
+ * 3986: unreserved, sub-delims, ":@/", and the "[]" of an IPv6 address).
  */
 int xet_sign_base_ok(const uint8_t *base, size_t len);
 
@@ -457,17 +465,17 @@ typedef struct {
     size_t              ns_len;
     xet_hash_t          xorb;
     uint32_t            tag;
-    uint64_t            expires;       /* first second of refusal */
-    const xet_range_t  *ranges;        /* ascending, as they are served */
+    uint64_t            expires;       /* first second after the validity */
+    const xet_range_t  *ranges;        /* ascending */
     size_t              n;
 } xet_sign_url_t;
 
 
 /*
- * Writes "/xorbs/<ns>/<aa>/<name>?r=...&e=...&k=...&s=..." onto b; the caller
- * has written the base before.  XET_NOMEM; XET_INTERNAL when a part is out of
- * bounds or the ranges are empty, overlap or do not ascend.  With n == 0 the
- * URL is the cacheable one, the same for all ranges of the xorb.
+ * Appends "/xorbs/<ns>/<aa>/<name>?r=...&e=...&k=...&s=..." to b; the caller
+ * writes the base before that.  With n == 0 this is the cacheable URL, the
+ * same for all ranges of the xorb.  Errors: XET_NOMEM; XET_INTERNAL when a
+ * field is out of range, or the ranges are empty, overlap or do not ascend.
  */
 xet_status_t xet_sign_url(xet_sign_key_t *key, const xet_sign_url_t *url,
     xet_buf_t *b);
@@ -479,7 +487,7 @@ typedef struct {
 } xet_sign_text_t;
 
 
-/* The fields that are signed, as the URL spells them; list may be empty. */
+/* The text of the signed fields of a URL; list may be empty. */
 
 typedef struct {
     xet_sign_text_t     ns;
@@ -489,7 +497,10 @@ typedef struct {
 } xet_sign_fields_t;
 
 
-/* The URL of a request; it points into the request and into itself. */
+/*
+ * The parsed URL of a request; it has pointers into the request and into
+ * itself, so it must not be copied.
+ */
 
 typedef struct {
     xet_sign_url_t      url;
@@ -501,60 +512,59 @@ typedef struct {
 
 
 /*
- * Parses the path (from "/xorbs/" on, any prefix before it is skipped by the
- * caller's location; here only the last four path components count) and the
- * query string of a request, which must outlive asked.  XET_OK, or
+ * Parses the path and the query string of a request, which must outlive asked.
+ * Only the last four components of the path, from "/xorbs/" on, are parsed; a
+ * prefix before them must pass xet_sign_base_ok().  Returns XET_OK or
  * XET_SIGN_SYNTAX.
  */
 xet_status_t xet_sign_parse(xet_sign_asked_t *asked, const uint8_t *path,
     size_t path_len, const uint8_t *args, size_t args_len);
 
 /*
- * Checks the signature of a parsed URL; now is in seconds.  Several keys may
- * have one id: each is tried.  XET_OK, XET_SIGN_KEY, XET_SIGN_MISMATCH,
- * XET_SIGN_EXPIRED, XET_INTERNAL.  The signature is compared in constant time,
- * before the expiry is looked at.
+ * Verifies the signature of a parsed URL; now is in seconds.  Several keys may
+ * have the same id: each of them is tried.  The signature is compared in
+ * constant time, before the expiry is checked.  Errors: XET_SIGN_KEY,
+ * XET_SIGN_MISMATCH, XET_SIGN_EXPIRED, XET_INTERNAL.
  */
 xet_status_t xet_sign_verify(const xet_sign_asked_t *asked,
     xet_sign_key_t *const *keys, size_t nkeys, uint64_t now);
 
 /*
- * Whether a Range header may be served under the signed list: the list
- * itself, or ranges that each lie inside one signed range, closed, at most
- * as many as signed, in ascending order and not overlapping.  XET_OK or
- * XET_SIGN_RANGE.  value NULL (no header) is refused.  Under a cacheable URL
- * (n == 0) no header and any well-formed list of XET_SIGN_RANGES_MAX ranges
- * at most will do.
+ * Checks whether the signed list allows a Range header; returns XET_OK or
+ * XET_SIGN_RANGE.  The ranges must be closed, ascending and disjoint, at most
+ * as many as the signed ones, and each must lie inside one signed range.  A
+ * value of NULL (no header) is refused.  A cacheable URL (n == 0) allows no
+ * header, or any well-formed list of at most XET_SIGN_RANGES_MAX ranges.
  */
 xet_status_t xet_sign_range_check(const xet_sign_url_t *url,
     const uint8_t *value, size_t len);
 
 
 /*
- * xet_mask.c: overwrites with "*" all that opens something, in a text for
- * others to read: signatures of URLs, tokens, values of Authorization.
+ * xet_mask.c: overwrites secrets with "*" in a text that others may read, such
+ * as a log line: signatures of URLs, tokens, values of Authorization.
  */
 void xet_mask(uint8_t *text, size_t len);
 
-/* The same for the arguments of a URL, without what is before them. */
+/* The same for the arguments of a URL, from after the "?". */
 void xet_mask_args(uint8_t *args, size_t len);
 
 
 /*
- * xet_sigv4.c: signatures of the AWS kind, version 4, as S3 has them: of a
- * request, in its header "Authorization", or of a URL, in its arguments.
+ * xet_sigv4.c: AWS Signature Version 4 for S3, either in the header
+ * "Authorization" of a request or in the arguments of a URL.
  *
- * Signed are the method, the path, the arguments, and of the headers those
- * that are listed; of the body its SHA-256, or nothing.  A key is derived from
- * the secret for a day, a region and a service: four times HMAC-SHA256, which
- * the caller does once a day.
+ * The signature covers the method, the path, the arguments, the listed
+ * headers and, unless unsigned, the SHA-256 of the body.  The signing key is
+ * derived from the secret for a day, a region and a service by four rounds of
+ * HMAC-SHA256; the caller derives it once a day.
  *
- * No clock, no state; all strings end with a zero byte.
+ * The functions use no clock and no state; all strings are NUL-terminated.
  */
 
 #define XET_SIGV4_KEY_LEN    32
 #define XET_SIGV4_DATE_LEN   16        /* 20261123T081206Z */
-#define XET_SIGV4_DAY_LEN    8         /* its beginning */
+#define XET_SIGV4_DAY_LEN    8         /* the day, 20261123 */
 #define XET_SIGV4_PAIRS_MAX  32        /* arguments, or headers */
 
 #define XET_SIGV4_UNSIGNED   "UNSIGNED-PAYLOAD"
@@ -568,88 +578,87 @@ typedef struct {
 
 typedef struct {
     const char              *method;
-    const char              *path;     /* decoded, from the first slash on */
+    const char              *path;     /* decoded, with a leading slash */
     const xet_sigv4_pair_t  *args;     /* decoded, in any order */
     size_t                   nargs;
-    const xet_sigv4_pair_t  *headers;  /* in lower case, "host" with them */
+    const xet_sigv4_pair_t  *headers;  /* lower-case names, with "host" */
     size_t                   nheaders;
     const char              *payload;  /* hex, or XET_SIGV4_UNSIGNED */
-    const char              *date;     /* of XET_SIGV4_DATE_LEN */
+    const char              *date;     /* XET_SIGV4_DATE_LEN characters */
     const char              *region;
     const char              *service;
 } xet_sigv4_t;
 
 
 /*
- * All functions that write to dst end it with a zero byte, and need size for
- * it too.  XET_INTERNAL when there is not enough room, when there are more
- * pairs than XET_SIGV4_PAIRS_MAX, or when OpenSSL fails.
+ * All functions that write to dst terminate it with a NUL, which size
+ * includes.  They return XET_INTERNAL when size is too small, when there are
+ * more pairs than XET_SIGV4_PAIRS_MAX, or when OpenSSL fails.
  */
 
-/* XET_SIGV4_KEY_LEN bytes, for requests of the day that date begins with. */
+/* Derives a key of XET_SIGV4_KEY_LEN bytes for requests of the day of date. */
 xet_status_t xet_sigv4_key(uint8_t *key, const char *secret, const char *date,
     const char *region, const char *service);
 
-/* A path as it goes into a URL: all but unreserved characters and slashes. */
+/* Encodes a path for a URL: all but unreserved characters and slashes. */
 xet_status_t xet_sigv4_path(char *dst, size_t size, const char *path);
 
-/* Arguments as they go into a URL, sorted, without a question mark. */
+/* Encodes and sorts arguments for a URL, without the question mark. */
 xet_status_t xet_sigv4_args(char *dst, size_t size,
     const xet_sigv4_pair_t *args, size_t n);
 
-/* What is signed: the "string to sign", for tests. */
+/* Writes the "string to sign"; public for tests. */
 xet_status_t xet_sigv4_text(char *dst, size_t size, const xet_sigv4_t *r);
 
-/* The value of "Authorization"; id is that of the secret. */
+/* Writes the value of "Authorization"; id is the access key id. */
 xet_status_t xet_sigv4_header(char *dst, size_t size, const xet_sigv4_t *r,
     const uint8_t *key, const char *id);
 
 /*
- * All arguments of a URL that is good for expires seconds from the date on:
- * r's own ones and those of the signature, which has the token among them
- * unless that is NULL or empty.
+ * Writes all arguments of a presigned URL, which is valid for expires seconds
+ * from the date: the arguments of r and those of the signature.  The latter
+ * include the session token, unless token is NULL or empty.
  */
 xet_status_t xet_sigv4_query(char *dst, size_t size, const xet_sigv4_t *r,
     const uint8_t *key, const char *id, const char *token, uint32_t expires);
 
 
 /*
- * xet_bucket.c: a leaky bucket of bytes: how much somebody may send in a
- * while.
+ * xet_bucket.c: a leaky bucket that limits the bytes per period.
  *
- * The bucket holds what was sent and has not leaked yet, and leaks evenly, a
- * whole bucket per period.  Whoever has sent nothing for a period may send a
- * bucketful at once.
+ * The bucket holds the bytes that were sent and have not leaked yet.  It leaks
+ * at a constant rate, a full bucket per period.  A client that has sent
+ * nothing for a period may send a full bucket at once.
  */
 
 typedef struct {
     uint64_t  size;                /* bytes, 1 to 2^53 */
-    uint64_t  period;              /* ms, 1 at least */
+    uint64_t  period;              /* ms, at least 1 */
 } xet_bucket_rate_t;
 
 
-/* A bucket of zeros is empty. */
+/* A bucket filled with zero bytes is empty. */
 
 typedef struct {
     double    level;               /* bytes, not negative */
-    uint64_t  time;                /* of the level, ms of a steady clock */
+    uint64_t  time;                /* of the level, ms, monotonic clock */
 } xet_bucket_t;
 
 
-/* Lets the bucket leak until now, in ms; a now in the past changes nothing. */
+/* Lets the bucket leak up to now, in ms; ignores a now in the past. */
 void xet_bucket_leak(xet_bucket_t *b, const xet_bucket_rate_t *rate,
     uint64_t now);
 
 /*
- * Lets the bucket leak and puts n bytes in.  Returns 0, or the time in ms, 1
- * at least, after which the bytes would fit; nothing was put in then.  More
- * than a bucketful fits into an empty bucket, so that nothing is refused for
- * good.
+ * Lets the bucket leak, then adds n bytes and returns 0.  If the bytes do not
+ * fit, adds nothing and returns the time in ms, at least 1, after which they
+ * would fit.  An empty bucket takes more than its size, so that no n is
+ * refused forever.
  */
 uint64_t xet_bucket_put(xet_bucket_t *b, const xet_bucket_rate_t *rate,
     uint64_t now, uint64_t n);
 
-/* Corrects n bytes that were put in to the actual number of bytes. */
+/* Replaces n bytes that were added before by the actual number of bytes. */
 void xet_bucket_correct(xet_bucket_t *b, uint64_t n, uint64_t actual);
 
 

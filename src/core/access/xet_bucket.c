@@ -2,8 +2,8 @@
 /*
  * A leaky bucket of bytes.
  *
- * The level is a double: slow rates leak fractions of a byte between two
- * requests, which integers would lose.
+ * The level is a double: at a slow rate, less than a byte leaks between two
+ * requests, and an integer would lose the fraction.
  */
 
 #include "xet_access.h"

@@ -1,9 +1,8 @@
 
 /*
- * Keys that are derived from others: one for each purpose, by HKDF (RFC 5869),
- * so that none of them says anything of another one, or of what it was derived
- * from.  No state; any number of threads; OpenSSL's queue of errors is left as
- * it was.
+ * Derives a key for each purpose from one secret, by HKDF (RFC 5869).  A
+ * derived key discloses nothing about the secret or about other derived keys.
+ * No state; any number of threads.  OpenSSL's error queue is left unchanged.
  */
 
 

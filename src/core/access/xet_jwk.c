@@ -1,35 +1,25 @@
 
 /*
- * One key of tokens.
+ * A key that signs or verifies tokens.
  *
- * Purpose:    what is needed to make a signature or to check one; the key's
- *             forms (PEM, JWK), and its name.
- * States:     none after the making; a key is constant.
- * Ownership:  the key owns its OpenSSL objects; xet_jwk_destroy() releases
- *             them.  Nothing of the caller's memory is kept, JSON is borrowed.
- * Threads:    any number at a time.  A secret is kept as a MAC context keyed
- *             once, of which each call takes a copy; contexts of signatures
- *             are made by each call.
+ * Purpose:    creates and verifies signatures; reads keys from PEM and JWK.
+ * States:     none; a key is constant after its creation.
+ * Ownership:  the key owns its OpenSSL objects, xet_jwk_destroy() frees them.
+ *             A key has no pointers into the caller's memory or JSON.
+ * Threads:    any number at a time.  A secret is kept as a keyed MAC context
+ *             that each call copies; signature contexts are created per call.
  *
- * OpenSSL queues an error for each signature that does not verify.  The queue
- * belongs to the thread, and others read it for errors of theirs (nginx after
- * each TLS operation), so every public function here leaves the queue as it
- * was.
+ * OpenSSL queues an error for each signature that does not verify.  Other code
+ * in the thread reads this queue, such as nginx after each TLS operation.  So
+ * every public function leaves the queue unchanged.
  *
- * A key has no algorithm but the one of its kind, so nothing a token says can
- * turn a public key into a secret.
+ * The type of a key determines its algorithm, so a token can't make a public
+ * key be used as a secret.  Weak public keys are refused when they are loaded;
+ * the xet_jwk_check_*() functions have the details.
  *
- * A weak public key is refused when it is loaded, not when somebody makes use
- * of it: other curves and sizes than ours, points that are not on the curve or
- * of small order, an exponent of 1.  That a point of Ed25519 is on its curve
- * is not checked, OpenSSL has no way to ask; a key whose point is not there
- * never verifies anything.
- *
- * A JSON Web Key that is no key for verifying tokens is skipped as the RFC
- * asks: other kinds, curves, algorithms and uses.  A JSON Web Key that says
- * that it is for verifying tokens must be right to the last bit: numbers have
- * one spelling, in base64url and in their length.  No member may be a private
- * part, not even in a key of a kind that is skipped.
+ * A JSON Web Key of an unsupported type, curve, algorithm or use is skipped,
+ * as RFC 7517 requires.  Any other JSON Web Key must be valid, with numbers in
+ * canonical encoding and length.
  */
 
 
@@ -52,13 +42,13 @@
 
 
 #define XET_JWK_MAC_LEN    32          /* HMAC-SHA256 */
-#define XET_JWK_CURVE_LEN  32          /* a number of either curve; a signature
-                                          is two of them */
-#define XET_JWK_EXP_MAX    8           /* bytes of the exponent of RSA */
+#define XET_JWK_CURVE_LEN  32          /* bytes of a number of either curve; a
+                                          signature has two of them */
+#define XET_JWK_EXP_MAX    8           /* bytes of an RSA exponent */
 
 #define XET_JWK_PEM_BEGIN  "-----BEGIN "
 
-/* what other keys are derived from: neither the secret nor the private key */
+/* label of the seed, from which xet_jwk_derive() derives other keys */
 #define XET_JWK_SEED       "xet token seed 1"
 
 #define XET_JWK_EC_EXPLICIT  OSSL_PKEY_PARAM_EC_DECODED_FROM_EXPLICIT_PARAMS
@@ -67,27 +57,27 @@
 struct xet_jwk_s {
     xet_jwk_alg_t   alg;
     unsigned        private:1;
-    EVP_MAC_CTX    *mac;               /* of a secret, never run itself */
-    EVP_PKEY       *pkey;              /* of all other kinds */
+    EVP_MAC_CTX    *mac;               /* of a secret; calls use copies */
+    EVP_PKEY       *pkey;              /* of all other types */
     size_t          signature_len;
-    uint8_t         seed[XET_KEY_LEN]; /* if it is private */
+    uint8_t         seed[XET_KEY_LEN]; /* if private is set */
     size_t          id_len;
     uint8_t         id[XET_JWK_ID_MAX];
 };
 
 
-/* A secret has neither of the last four. */
+/* A type of keys; the members after the name are NULL for a secret. */
 
 typedef struct {
     const char     *name;              /* "alg" of tokens and JWKs */
     const char     *kty;
-    const char     *type;              /* as OpenSSL has it */
+    const char     *type;              /* name in OpenSSL */
     EVP_PKEY     *(*read)(const json_t *member, xet_status_t *status);
     xet_status_t  (*check)(EVP_PKEY *pkey);
 } xet_jwk_kind_t;
 
 
-/* A number of RSA in a JWK, decoded; the largest one is the modulus. */
+/* A decoded RSA number of a JWK; there is room for the largest modulus. */
 
 typedef struct {
     size_t   len;
@@ -129,19 +119,22 @@ static int xet_jwk_mac(const xet_jwk_t *key, const uint8_t *data, size_t len,
 static unsigned char *xet_jwk_ecdsa(const uint8_t *signature, int *len);
 
 
-/* The kinds of keys, by xet_jwk_alg_t. */
+/* The types of keys, indexed by xet_jwk_alg_t. */
 
 static const xet_jwk_kind_t  xet_jwk_kinds[] = {
     { "HS256", NULL, NULL, NULL, NULL },
     { "EdDSA", "OKP", "ED25519", xet_jwk_json_okp, xet_jwk_check_ed },
     { "ES256", "EC", "EC", xet_jwk_json_ec, xet_jwk_check_ec },
 
-    /* not RSA-PSS, which has a name of its own */
+    /* "RSA" excludes RSA-PSS, which OpenSSL names differently */
     { "RS256", "RSA", "RSA", xet_jwk_json_rsa, xet_jwk_check_rsa }
 };
 
 
-/* The members of a JWK that nobody else may see, of all kinds of keys. */
+/*
+ * The private and secret members of a JWK, for all types of keys.  Such a
+ * member is an error even in a key that is skipped.
+ */
 
 static const char *const  xet_jwk_json_private[] = {
     "d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"
@@ -149,8 +142,9 @@ static const char *const  xet_jwk_json_private[] = {
 
 
 /*
- * y of the points of Ed25519 whose order divides 8: a signature by such a
- * key verifies for one message in 8 at least, and anybody can make it.
+ * The y coordinates of the Ed25519 points whose order divides 8.  With such a
+ * key anybody can make a signature that verifies for one message in 8, or
+ * more.
  */
 
 static const uint8_t  xet_jwk_small[][XET_JWK_CURVE_LEN] = {
@@ -281,7 +275,10 @@ xet_jwk_create_private(xet_jwk_t **out, const uint8_t *id, size_t id_len,
 }
 
 
-/* Ed25519 has one encoding of a private key: its 32 bytes. */
+/*
+ * Derives the seed from the 32 bytes of a private Ed25519 key, which have only
+ * one encoding: the same key always has the same seed.
+ */
 
 static xet_status_t
 xet_jwk_seed(xet_jwk_t *key)
@@ -375,7 +372,7 @@ xet_jwk_create_json(xet_jwk_t **out, const json_t *member)
             status = XET_JWK_VALUE;
 
         } else if (kid != NULL && len == 0) {
-            status = XET_JWK_KID;      /* empty, or no string */
+            status = XET_JWK_KID;      /* empty, or not a string */
 
         } else {
             status = xet_jwk_create_public(out, (const uint8_t *) id, len,
@@ -570,7 +567,7 @@ xet_jwk_verify(const xet_jwk_t *key, const uint8_t *data, size_t len,
         signature_len = (size_t) der_len;
     }
 
-    /* 0 so far: no memory; -1 from here on: no signature of the key */
+    /* ok is 0 when out of memory, and -1 when the signature is wrong */
 
     if (ok) {
         ok = EVP_DigestVerify(ctx, signature, signature_len, data, len);
@@ -649,8 +646,8 @@ xet_jwk_create(xet_jwk_t **out, const uint8_t *id, size_t id_len)
 
 
 /*
- * Reads block by block and not with PEM_read_bio_PrivateKey(), which takes
- * whatever key comes first and asks at the terminal for a pass phrase.
+ * Reads the PEM blocks one by one: PEM_read_bio_PrivateKey() would accept the
+ * first key of any type, and ask for a pass phrase on the terminal.
  */
 
 static EVP_PKEY *
@@ -708,7 +705,7 @@ xet_jwk_read_private(const uint8_t *pem, size_t len, xet_status_t *status)
 }
 
 
-/* Whether no further block follows, whose key nobody would use. */
+/* Whether no further block follows; the key in it would be ignored. */
 
 static int
 xet_jwk_read_end(BIO *bio)
@@ -729,7 +726,7 @@ xet_jwk_read_end(BIO *bio)
 }
 
 
-/* Returns NULL with XET_OK when the numbers do not make a key. */
+/* Returns NULL and sets *status to XET_OK when the numbers are not a key. */
 
 static EVP_PKEY *
 xet_jwk_json_pkey(const json_t *member, xet_status_t *status)
@@ -739,7 +736,7 @@ xet_jwk_json_pkey(const json_t *member, xet_status_t *status)
 
     kty = json_object_get(member, "kty");
 
-    /* what is no object has no members */
+    /* member may be any JSON value; only an object has members */
 
     if (!json_is_string(kty)) {
         *status = XET_JWK_VALUE;
@@ -769,7 +766,10 @@ xet_jwk_json_pkey(const json_t *member, xet_status_t *status)
 }
 
 
-/* XET_OK for a JWK that is there to verify signatures by the algorithm. */
+/*
+ * Returns XET_OK when a JWK is meant for verifying signatures with the
+ * algorithm, XET_DONE when it is not.
+ */
 
 static xet_status_t
 xet_jwk_json_purpose(const json_t *member, xet_jwk_alg_t alg)
@@ -882,7 +882,7 @@ xet_jwk_json_rsa(const json_t *member, xet_status_t *status)
         return NULL;
     }
 
-    /* one spelling of a number: without zeros in front */
+    /* leading zeros would be another encoding of the same number */
 
     if (modulus.bytes[0] == 0 || exponent.bytes[0] == 0) {
         *status = XET_JWK_VALUE;
@@ -935,7 +935,7 @@ xet_jwk_json_build(const char *type, OSSL_PARAM_BLD *bld)
 }
 
 
-/* XET_OK for the curve of that name, XET_DONE for any other. */
+/* Returns XET_OK for the curve of that name, XET_DONE for any other. */
 
 static xet_status_t
 xet_jwk_json_curve(const json_t *member, const char *name)
@@ -952,7 +952,7 @@ xet_jwk_json_curve(const json_t *member, const char *name)
 }
 
 
-/* Whether the member is a coordinate, of XET_JWK_CURVE_LEN bytes. */
+/* Decodes a coordinate of XET_JWK_CURVE_LEN bytes; returns 0 if invalid. */
 
 static int
 xet_jwk_json_coordinate(const json_t *member, const char *name, uint8_t *dst)
@@ -970,7 +970,7 @@ xet_jwk_json_coordinate(const json_t *member, const char *name, uint8_t *dst)
 }
 
 
-/* XET_JWK_VALUE for a number that is missing, XET_JWK_KIND if too long. */
+/* Returns XET_JWK_VALUE if the number is missing, XET_JWK_KIND if too long. */
 
 static xet_status_t
 xet_jwk_json_number(const json_t *member, const char *name,
@@ -1009,7 +1009,10 @@ xet_jwk_json_is(const json_t *string, const char *text)
 }
 
 
-/* Sets what the kind of a public key decides; refuses a key that is weak. */
+/*
+ * Sets the algorithm and the signature length from the type of a public key;
+ * refuses a weak key.
+ */
 
 static xet_status_t
 xet_jwk_check(xet_jwk_t *key)
@@ -1033,6 +1036,12 @@ xet_jwk_check(xet_jwk_t *key)
 }
 
 
+/*
+ * Refuses points of small order and a second encoding of a point.  OpenSSL has
+ * no function to check that a point is on the curve; a key whose point is not
+ * on the curve never verifies anything.
+ */
+
 static xet_status_t
 xet_jwk_check_ed(EVP_PKEY *pkey)
 {
@@ -1053,7 +1062,7 @@ xet_jwk_check_ed(EVP_PKEY *pkey)
         }
     }
 
-    /* y of 2^255 - 19 and more is a second spelling */
+    /* y >= 2^255 - 19 is a second encoding of a smaller y */
 
     for (i = 30; i > 0 && y[i] == 0xff; i--) { /* void */ }
 
@@ -1078,7 +1087,7 @@ xet_jwk_check_ec(EVP_PKEY *pkey)
         return XET_JWK_KIND;
     }
 
-    /* the curve by its name only, never by parameters that look like it */
+    /* the curve must be given by name, not by explicit parameters */
 
     explicit = 0;
 
@@ -1123,8 +1132,8 @@ xet_jwk_check_rsa(EVP_PKEY *pkey)
 
 
 /*
- * A point must be on its curve; a modulus must have no small factors and be no
- * prime.
+ * A point must be on its curve; a modulus must neither have small factors nor
+ * be a prime.
  */
 
 static xet_status_t
@@ -1163,8 +1172,8 @@ xet_jwk_put(uint8_t *dst, const char *text)
 
 
 /*
- * Writes a number of the key in base64url, big-endian, with len bytes at
- * least; a len of 0 stands for a parameter that is bytes and no number.
+ * Writes a number of the key as base64url of at least len big-endian bytes.  A
+ * len of 0 means that the parameter is a byte string and not a number.
  * Returns the end of the text, or NULL on errors and when dst is NULL.
  */
 
@@ -1226,7 +1235,10 @@ xet_jwk_mac(const xet_jwk_t *key, const uint8_t *data, size_t len,
 }
 
 
-/* Encodes the two numbers for OpenSSL, which checks their range; or NULL. */
+/*
+ * Encodes the two numbers of a signature as DER for OpenSSL, which checks
+ * their range.  Returns NULL when out of memory.
+ */
 
 static unsigned char *
 xet_jwk_ecdsa(const uint8_t *signature, int *len)

@@ -1,20 +1,19 @@
 
 /*
- * The keys of tokens, and the documents they come from.
+ * Sets of token keys, read from PEM files and JWK sets.
  *
- * Purpose:    reads keys from PEM files and JWK sets, which others have made,
- *             and holds them.
- * States:     being filled, then constant; the set does not know which.
- * Ownership:  the set owns its keys.  A document is only read; what was taken
- *             from it before an error is thrown away again.
- * Threads:    one while it is filled, any number afterwards.
+ * Purpose:    parses documents with public keys of issuers and keeps the keys.
+ * States:     being filled, then constant; the set itself has no flag for it.
+ * Ownership:  the set owns its keys.  A document is only read; on an error the
+ *             keys that were already added from it are destroyed.
+ * Threads:    one while the set is filled, any number afterwards.
  *
- * Both kinds of document are read the strict way: what is not understood is
- * either skipped because the RFC says so (keys for other purposes) or an
- * error that says where; never half a key.  A private key is refused though
- * it would do: private keys have no business on a server that only verifies.
+ * Parsing is strict.  Keys for other purposes are skipped, as RFC 7517
+ * requires; anything else that is not supported is an error with the index of
+ * the key.  A private key is refused, although it could verify: a server that
+ * only verifies must not have one.
  *
- * The number of keys is small, so there is no index over them.
+ * The number of keys is small, so they are searched without an index.
  */
 
 
@@ -29,7 +28,7 @@
 #include "xet_access.h"
 
 
-#define XET_JWK_SET_DEPTH  8           /* of JSON; documents in use have 4 */
+#define XET_JWK_SET_DEPTH  8           /* of JSON; common documents have 4 */
 
 
 struct xet_jwk_set_s {
@@ -191,7 +190,7 @@ xet_jwk_set_get(const xet_jwk_set_t *set, size_t i)
 }
 
 
-/* Adds a key, or destroys a key that can't be added. */
+/* Adds a key, or destroys it if it can't be added. */
 
 static xet_status_t
 xet_jwk_set_take(xet_jwk_set_t *set, xet_jwk_t *key)
@@ -219,7 +218,7 @@ xet_jwk_set_cut(xet_jwk_set_t *set, size_t n)
 }
 
 
-/* Adds the key of the next block of a PEM file; XET_DONE without a block. */
+/* Adds the key of the next PEM block; returns XET_DONE after the last one. */
 
 static xet_status_t
 xet_jwk_set_block(xet_jwk_set_t *set, const uint8_t *id, size_t id_len,

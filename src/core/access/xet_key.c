@@ -1,20 +1,20 @@
 
 /*
- * Key files of one line a key, and keys that are derived from others.
+ * Parser of key files with one key per line.
  *
- * Purpose:    one parser for the module and the command line; a key of one
- *             purpose is never taken for another.
- * States:     a reader goes through a file from its beginning to its end, or
- *             to the first line that is at fault.
- * Ownership:  the file is the caller's memory, and stays for as long as the
- *             reader; xet_key_end() wipes what the reader has taken from it.
- * Threads:    one a reader.
+ * Purpose:    used by the module and by the command line tool; a key is never
+ *             used for a purpose other than its own.
+ * States:     a reader goes through a file from the beginning to the end, or
+ *             to the first invalid line.
+ * Ownership:  the caller owns the text of the file, which must outlive the
+ *             reader; xet_key_end() wipes the secrets in the reader.
+ * Threads:    one thread per reader.
  *
- * A line names its purpose.  So a key that is copied into the wrong file is
- * refused when the file is read.  The bytes of two purposes could still be the
- * same.  So what goes into a MAC is derived by HKDF (RFC 5869) with a label of
- * the purpose, and the bytes themselves are the secret of tokens only: those
- * are shared with other services, which know HS256 and nothing of labels.
+ * A line names the purpose of its key, so a key that is copied into the wrong
+ * file is refused when the file is read.  Two keys of different purposes could
+ * still have the same bytes.  Therefore the key of a MAC is derived by HKDF
+ * (RFC 5869) with a label for the purpose.  Only tokens use the bytes as they
+ * are, because other services that share the secret use HS256 without labels.
  */
 
 
@@ -32,8 +32,8 @@
 
 typedef struct {
     const char  *name;
-    const char  *form;                 /* for people */
-    const char  *label;                /* NULL: the bytes as they are */
+    const char  *form;                 /* the format, for error messages */
+    const char  *label;                /* of HKDF; NULL: no derivation */
     int        (*id_ok)(const uint8_t *id, size_t len);
     size_t       min;                  /* bytes of the secret */
     size_t       max;
@@ -49,7 +49,7 @@ static int xet_key_secret(xet_key_file_t *f, const uint8_t *p, size_t len);
 static int xet_key_fault(xet_key_file_t *f, const char *fmt, ...);
 
 
-/* By xet_key_purpose_e. */
+/* Indexed by xet_key_purpose_e. */
 
 static const xet_key_kind_t  xet_key_kinds[] = {
 
@@ -172,8 +172,8 @@ xet_key_line(xet_key_file_t *f, const uint8_t *p, const uint8_t *end)
 
 
 /*
- * The purpose of a line, or XET_KEY_PURPOSES; PEM and JSON are the other forms
- * of token keys.
+ * Returns the purpose of a line, or XET_KEY_PURPOSES if the line names none.
+ * PEM and JSON are other formats of token keys.
  */
 
 static int
@@ -201,7 +201,7 @@ xet_key_found(const uint8_t *p, const uint8_t *end)
 }
 
 
-/* Takes what is behind the purpose; 0: malformed. */
+/* Parses the rest of a line, after the purpose; returns 0 if malformed. */
 
 static int
 xet_key_parts(xet_key_file_t *f, const uint8_t *p, const uint8_t *end)
@@ -259,7 +259,10 @@ xet_key_secret(xet_key_file_t *f, const uint8_t *p, size_t len)
 }
 
 
-/* No part of a line goes into the text but a word that is one of ours. */
+/*
+ * Sets the error message and returns -1.  The message must not quote the line,
+ * which may be a secret; it may only contain known names of purposes.
+ */
 
 static int
 xet_key_fault(xet_key_file_t *f, const char *fmt, ...)

@@ -1,26 +1,23 @@
 
 /*
- * Secrets in a text that others will read: each is overwritten where it
- * stands, so that a text keeps its length, and whatever points into it stays
- * right.
+ * Masks secrets in a text that others may read.  A secret is overwritten in
+ * place, so the length of the text and pointers into it stay valid.
  *
- * What is a secret is told by its form, since a line of a log may be about the
- * request of anybody, and may be cut off at any place:
+ * Secrets are recognized by their format only: a log line may be about any
+ * request, and may be truncated anywhere:
  *
- *     s=...                    signatures of data URLs and URLs of LFS
- *     X-Amz-Signature=...      of presigned URLs of an object store; and
+ *     s=...                    signatures of data URLs and LFS URLs
+ *     X-Amz-Signature=...      presigned URLs of an object store; also
  *     X-Amz-Security-Token=...
  *     Authorization: ...       headers, also Proxy-Authorization
  *     Bearer ..., Basic ...    values of such headers
- *     ey... . ... . ...        tokens: JSON Web Tokens, anywhere
- *     43 characters or more    in the arguments of a URL, if they are not all
- *                              hexadecimal digits: a signature whose argument
- *                              was misspelt
+ *     ey... . ... . ...        JSON Web Tokens, anywhere
+ *     43 characters or more    in the arguments of a URL, unless they are all
+ *                              hex digits: a signature with a wrong name
  *
- * "=", and what stands before an argument, may be escaped: a URL may be the
- * argument of another one.  An argument "s" of less than XET_MASK_SHORT
- * characters is no signature, unless the line ends behind it: then it may be
- * what is left of one.
+ * The "=" and the delimiter before an argument may be escaped, since a URL may
+ * be an argument of another URL.  An argument "s" shorter than XET_MASK_SHORT
+ * is not a signature, unless the line ends after it and may be truncated.
  */
 
 
@@ -29,7 +26,7 @@
 
 
 #define XET_MASK_SHORT  32
-#define XET_MASK_PART   16             /* of the first two parts of a token */
+#define XET_MASK_PART   16             /* minimum length of a token's part */
 #define XET_MASK_MAC    43             /* characters of a MAC in base64url */
 
 
@@ -62,8 +59,9 @@ xet_mask_args(uint8_t *args, size_t len)
 
 
 /*
- * query: the text begins with the arguments of a URL.  This is done for
- * several texts of each request: what can't begin a secret is skipped.
+ * query: the text begins with the arguments of a URL.  The function runs on
+ * several texts of each request, so bytes that can't begin a secret are
+ * skipped first.
  */
 
 static void
@@ -138,7 +136,10 @@ xet_mask_text(uint8_t *text, size_t len, int query)
 }
 
 
-/* At characters of a URL: masks them if they may be a MAC; else returns p. */
+/*
+ * Masks the run of characters at p if it may be a MAC, and returns its end.
+ * Otherwise returns p.
+ */
 
 static uint8_t *
 xet_mask_run(uint8_t *p, uint8_t *end)
@@ -156,7 +157,7 @@ xet_mask_run(uint8_t *p, uint8_t *end)
 }
 
 
-/* Whether an argument may begin at p: a delimiter is before it, or nothing. */
+/* Whether an argument may begin at p: at the start or after a delimiter. */
 
 static int
 xet_mask_begins(const uint8_t *text, const uint8_t *p)
@@ -175,7 +176,10 @@ xet_mask_begins(const uint8_t *text, const uint8_t *p)
 }
 
 
-/* At the name of an argument: masks its value, if that is a secret. */
+/*
+ * Masks the value of the argument whose name may begin at p, if the value is a
+ * secret.  Returns the position to continue from.
+ */
 
 static uint8_t *
 xet_mask_arg(uint8_t *p, uint8_t *end)
@@ -206,7 +210,7 @@ xet_mask_arg(uint8_t *p, uint8_t *end)
 
     value = p + (equals - p);
 
-    /* "%26" is the "&" of a URL in a URL; a "%2D" is part of the value */
+    /* "%26" ends an argument of a nested URL; "%2D" is part of the value */
 
     for (last = value; last < end; last++) {
         if (!xet_mask_char(*last)
@@ -216,7 +220,7 @@ xet_mask_arg(uint8_t *p, uint8_t *end)
         }
     }
 
-    /* a line that was cut off here */
+    /* the line may be truncated here */
 
     if (last < end && *last == '\n') {
         min = 1;
@@ -226,7 +230,7 @@ xet_mask_arg(uint8_t *p, uint8_t *end)
 }
 
 
-/* Behind "=", or "%3D"; NULL: there is none. */
+/* Returns the position after "=" or "%3D" at p, or NULL. */
 
 static const uint8_t *
 xet_mask_equals(const uint8_t *p, const uint8_t *end)
@@ -239,7 +243,7 @@ xet_mask_equals(const uint8_t *p, const uint8_t *end)
 }
 
 
-/* A header, to the end of its line. */
+/* Masks the value of an Authorization header, to the end of its line. */
 
 static uint8_t *
 xet_mask_header(uint8_t *p, uint8_t *end)
@@ -260,7 +264,7 @@ xet_mask_header(uint8_t *p, uint8_t *end)
 }
 
 
-/* The value of a header, behind the name of its scheme. */
+/* Masks credentials after the name of their scheme, Bearer or Basic. */
 
 static uint8_t *
 xet_mask_scheme(uint8_t *p, uint8_t *end)
@@ -288,7 +292,7 @@ xet_mask_scheme(uint8_t *p, uint8_t *end)
 }
 
 
-/* Two parts of a JSON Web Token and what there is of its signature. */
+/* Masks a JSON Web Token; its signature may be truncated or empty. */
 
 static uint8_t *
 xet_mask_token(uint8_t *p, uint8_t *end)
@@ -338,7 +342,7 @@ xet_mask_fill(uint8_t *p, const uint8_t *end)
 }
 
 
-/* Whether the text begins with a word, which is in lower case. */
+/* Whether the text begins with word in any case; word is in lower case. */
 
 static int
 xet_mask_word(const uint8_t *p, const uint8_t *end, const char *word)
@@ -357,7 +361,7 @@ xet_mask_word(const uint8_t *p, const uint8_t *end, const char *word)
 }
 
 
-/* Characters of base64url. */
+/* Whether c is a character of base64url. */
 
 static int
 xet_mask_char(uint8_t c)

@@ -1,13 +1,13 @@
 
 /*
- * Signatures of the AWS kind, version 4, with the rules of S3: a path is
- * encoded once, and neither its dots nor its double slashes mean anything.
+ * AWS Signature Version 4 with the rules of S3: a path is encoded once, and
+ * neither dot segments nor double slashes are normalized.
  *
- * The text that AWS calls the canonical request is never in memory as a whole:
- * only its hash is signed, so it goes into the hash as it is made.  The order
- * of arguments is that of their encoded form ("%7B" is before "a", "{" is
- * not), and equal names are ordered by their values; headers of one name are
- * one, with a comma between the values.
+ * The canonical request is never in memory as a whole: only its hash is
+ * signed, so the text is hashed while it is generated.  Arguments are sorted
+ * by their encoded form ("%7B" sorts before "a", "{" would not), those with
+ * equal names by their values.  Headers of the same name are joined with
+ * commas between the values.
  */
 
 
@@ -28,7 +28,7 @@
 #define XET_SIGV4_QUERY_MAX  6         /* arguments of a signature */
 
 
-/* Where text goes: into a hash, or into bytes that end with a zero byte. */
+/* The output: a hash, if md is set, or else a buffer that ends with a NUL. */
 
 typedef struct {
     EVP_MD_CTX  *md;
@@ -280,7 +280,7 @@ xet_sigv4_put(xet_sigv4_out_t *out, const char *data, size_t len)
         return;
     }
 
-    /* one byte more, for the zero at the end */
+    /* one more byte for the NUL */
 
     if (len >= out->room) {
         out->failed = 1;
@@ -329,7 +329,7 @@ xet_sigv4_done(xet_sigv4_out_t *out)
 }
 
 
-/* Writes 1 or 3 characters for a byte; returns how many. */
+/* Writes a byte as 1 character or 3 (escaped); returns their number. */
 
 static size_t
 xet_sigv4_escape(char *dst, unsigned c, int slash)
@@ -373,7 +373,7 @@ xet_sigv4_encode(xet_sigv4_out_t *out, const char *text, int slash)
 }
 
 
-/* As strcmp() of the encoded texts, of which none has a zero byte. */
+/* Compares the encoded forms of two texts, as strcmp() would. */
 
 static int
 xet_sigv4_compare(const char *a, const char *b)
@@ -416,7 +416,7 @@ xet_sigv4_before(const xet_sigv4_pair_t *a, const xet_sigv4_pair_t *b,
 }
 
 
-/* Keeps the order of what is equal; n is XET_SIGV4_PAIRS_MAX at most. */
+/* A stable sort of the indexes of pairs; n is at most XET_SIGV4_PAIRS_MAX. */
 
 static void
 xet_sigv4_sort(uint8_t *order, const xet_sigv4_pair_t *pairs, size_t n,
@@ -492,7 +492,7 @@ xet_sigv4_put_headers(xet_sigv4_out_t *out, const xet_sigv4_t *r)
 }
 
 
-/* Without spaces at both ends, and with one for several. */
+/* Trims the value and writes a run of spaces as one space. */
 
 static void
 xet_sigv4_put_value(xet_sigv4_out_t *out, const char *value)
@@ -609,7 +609,7 @@ xet_sigv4_sign(uint8_t *mac, const xet_sigv4_t *r, const uint8_t *key)
 }
 
 
-/* mac and key may be the same. */
+/* mac and key may be the same buffer. */
 
 static xet_status_t
 xet_sigv4_mac(uint8_t *mac, const uint8_t *key, size_t key_len,

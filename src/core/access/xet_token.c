@@ -1,31 +1,25 @@
 
 /*
- * Access tokens: the checking and the making of them.
+ * Access tokens: verification and minting.
  *
- * Purpose:    from the characters behind "Bearer" to claims that may be
- *             relied on; and tokens of our own, for the Hub's token routes
- *             and for the command line.
+ * Purpose:    turns the text after "Bearer" into verified claims; mints tokens
+ *             for the token routes of the Hub and for the command line.
  * States:     none.
- * Ownership:  token, keys and params are borrowed; what is needed of the
- *             claims is copied to the caller's room, a new token goes to the
- *             caller's buffer.  JSON trees live for the length of a call.
- * Threads:    any number for one set, and with one key.
+ * Ownership:  token, keys and params are borrowed.  The strings of the claims
+ *             are copied to the caller's buffer, and so is a new token.  JSON
+ *             trees are freed before a call returns.
+ * Threads:    any number with the same set or the same key.
  *
- * The header decides which keys are tried and nothing else.  Whoever sends the
- * token writes the header, so a header can only choose among our keys, each of
- * which has its one algorithm.  The payload is not even decoded before the
- * signature is right; then the payload is the word of an issuer, and still
- * checked like any other input.
+ * The header is not trusted: it only selects which of the configured keys are
+ * tried, and each key has one algorithm.  The payload is decoded only after
+ * the signature is verified, and is then checked like any other input.  Claims
+ * are checked in a fixed order, the scope last: a token that is refused for
+ * its scope is otherwise valid.
  *
- * The refusals after the signature come in a fixed order, with the scope as
- * the last: whoever is refused for the scope has a token that is otherwise
- * good.
- *
- * A claim that would be refused or changed when the token is verified is not
- * minted: texts are checked by the same functions.  With that, escaping at
- * most doubles a text, so all JSON of a new token fits in fixed room and no
- * memory is asked for.  Members come in a fixed order without white space;
- * Ed25519 and HMAC are deterministic, hence the token is, too.
+ * Minting refuses claims that verification would refuse or change.  Checked
+ * strings at most double when escaped, so the JSON fits into buffers of fixed
+ * size.  The order of members is fixed, and Ed25519 and HMAC are
+ * deterministic, so the same claims give the same token.
  */
 
 
@@ -33,28 +27,28 @@
 #include "xet_access.h"
 
 
-/* JSON of a new header: names, and an id of which each byte is escaped */
+/* maximum JSON size of a header: names, and an id with every byte escaped */
 #define XET_TOKEN_MINT_HEADER   (64 + 2 * XET_JWK_ID_MAX)
 
 /*
- * JSON of a new payload: names, numbers, and texts of which each byte is
- * escaped, but for the repository, of which nothing is escaped.
+ * Maximum JSON size of a payload: names, numbers, and strings with every byte
+ * escaped, except the repository, which needs no escapes.
  */
 #define XET_TOKEN_MINT_PAYLOAD                                                \
     (192 + 4 * XET_TOKEN_NAME_MAX + 2 * XET_TOKEN_SUB_MAX + XET_TOKEN_REPO_MAX)
 
 
-/* The three parts of a token, in their spelling. */
+/* The three parts of a token, encoded. */
 
 typedef struct {
     xet_token_text_t  header;
     xet_token_text_t  payload;
     xet_token_text_t  signature;
-    xet_token_text_t  input;       /* what is signed: the first two */
+    xet_token_text_t  input;       /* the signed text: the first two parts */
 } xet_token_parts_t;
 
 
-/* What the header says; the id is in the JSON tree, or NULL. */
+/* The parsed header; kid is a node of the JSON tree, or NULL. */
 
 typedef struct {
     xet_jwk_alg_t     alg;
@@ -62,7 +56,7 @@ typedef struct {
 } xet_token_header_t;
 
 
-/* Room for the one node that a buffer of a new part asks for. */
+/* Memory for the only node of the buffer of a header or a payload. */
 
 typedef struct {
     union {
@@ -242,7 +236,7 @@ xet_token_repo_ok(const uint8_t *repo, size_t len)
     }
 
     last = '/';
-    alone = 0;                     /* the part is a dot so far */
+    alone = 0;                     /* the part so far is only a dot */
 
     for (i = 0; i < len; i++) {
         c = repo[i];
@@ -285,7 +279,7 @@ xet_token_text_ok(const xet_token_text_t *text, size_t max)
         }
     }
 
-    /* jansson makes no string of bytes that are not UTF-8 */
+    /* jansson returns NULL for bytes that are not UTF-8 */
 
     string = json_stringn((const char *) text->data, text->len);
 
@@ -336,7 +330,10 @@ xet_token_split(const uint8_t *token, size_t len, xet_token_parts_t *parts)
 }
 
 
-/* Parses a part, decoded to buf, whose room xet_token_split() has checked. */
+/*
+ * Decodes a part to buf, which the caller has checked to be large enough, and
+ * parses it.
+ */
 
 static xet_status_t
 xet_token_object(json_t **object, const xet_token_text_t *part, uint8_t *buf)
@@ -354,7 +351,7 @@ xet_token_object(json_t **object, const xet_token_text_t *part, uint8_t *buf)
 }
 
 
-/* Whether one of our keys has signed the first two parts. */
+/* Verifies that a key of the set has signed the first two parts. */
 
 static xet_status_t
 xet_token_signed(const xet_jwk_set_t *set, const xet_token_parts_t *parts)
@@ -452,7 +449,7 @@ xet_token_header(const json_t *object, xet_token_header_t *header)
         return XET_TOKEN_SYNTAX;
     }
 
-    /* RFC 7515, section 4.1.11: what is critical must be understood */
+    /* RFC 7515, section 4.1.11: unsupported extensions must be refused */
 
     if (json_object_get(object, "crit") || json_object_get(object, "b64")) {
         return XET_TOKEN_CRIT;
@@ -490,7 +487,7 @@ xet_token_keys(const xet_jwk_set_t *set, const xet_token_header_t *header,
 
         if (xet_jwk_alg(key) != header->alg) {
 
-            /* another key of the id may fit */
+            /* another key with this id may have the algorithm */
 
             if (kid.data && status == XET_TOKEN_KEY) {
                 status = XET_TOKEN_ALG;
@@ -540,7 +537,7 @@ xet_token_claims(const json_t *object, const xet_token_params_t *params,
         return XET_TOKEN_CLAIMS;
     }
 
-    /* differences, so that nothing overflows */
+    /* compare differences, which can't overflow */
 
     if (now >= claims->exp && now - claims->exp >= params->skew) {
         return XET_TOKEN_EXPIRED;
@@ -617,7 +614,10 @@ xet_token_string(const json_t *object, const char *name,
 }
 
 
-/* Looks for want in "aud", a string or an array; 0 when "aud" is malformed. */
+/*
+ * Sets *found if "aud", a string or an array, contains want.  Returns 0 when
+ * "aud" is malformed.
+ */
 
 static int
 xet_token_audience(const json_t *object, const xet_token_text_t *want,
@@ -657,7 +657,10 @@ xet_token_audience(const json_t *object, const xet_token_text_t *want,
 }
 
 
-/* Sets *scope to the most that the words between spaces say; 0: nothing. */
+/*
+ * Sets *scope to the highest scope among the words of the text; returns 0 when
+ * there is none.
+ */
 
 static unsigned
 xet_token_scope(const xet_token_text_t *text, xet_scope_e *scope)
@@ -717,7 +720,7 @@ xet_scope_parse(xet_scope_e *scope, const uint8_t *text, size_t len)
 }
 
 
-/* A text that is absent is equal to no other. */
+/* An absent text is never equal to another. */
 
 static unsigned
 xet_token_equal(const xet_token_text_t *a, const xet_token_text_t *b)
@@ -766,7 +769,7 @@ xet_token_mintable(const xet_token_params_t *params,
 }
 
 
-/* A second node would mean that XET_TOKEN_MINT_* are wrong. */
+/* Fails for a second node: the limits XET_TOKEN_MINT_* would be wrong. */
 
 static void *
 xet_token_alloc(void *data, size_t size)

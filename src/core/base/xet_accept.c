@@ -2,14 +2,14 @@
 /*
  * The Accept-Encoding header.
  *
- * Purpose:    may an answer go out in a coding.
+ * Purpose:    decides whether a response may be sent in a coding.
  * States:     none; one pass over the elements of the list.
- * Ownership:  the value is only looked at.
+ * Ownership:  the value is only read.
  * Threads:    any.
  *
  * A weight is zero when it is "0" or "0." followed by any number of zeros,
- * even by more than the three that RFC 9110 allows.  A malformed weight counts
- * as not zero: the client did name the coding.
+ * even by more than the three that RFC 9110 allows.  A malformed weight is
+ * treated as not zero, because the client did name the coding.
  */
 
 

@@ -1,7 +1,8 @@
 
 /*
- * What everything is made of: statuses, bytes, texts, ranges; the C library is
- * all that it uses.
+ * Basic types and functions of all other parts: status codes, byte buffers,
+ * text encodings, JSON output, headers, ranges.  Depends on the C library
+ * only.
  */
 
 #ifndef _XET_BASE_H_INCLUDED_
@@ -13,23 +14,23 @@
 #include <string.h>
 
 
-/* Of the module and of the command line. */
+/* The version of the module and of the command line tool. */
 #define XET_VERSION  "0.9.0"
 
 
 /*
  * xet_status.c: status codes of the core.
  *
- * Every function of the core that can fail returns one of these.  One table
- * gives each code its name in JSON errors, the HTTP status that suits it and
- * a sentence for people; the core itself never logs.  XET_AGAIN and XET_DONE
- * are not errors.  Codes with an HTTP status of 4xx say that the input is at
- * fault, 5xx that we are.
+ * Every function of the core that can fail returns one of these codes.  One
+ * table gives each code its name in JSON errors, its HTTP status and a message
+ * for people; the core itself never logs.  XET_AGAIN and XET_DONE are not
+ * errors.  A code with an HTTP status of 4xx means that the input is invalid,
+ * a code with 5xx means that the server failed.
  */
 
 /*
- * X(symbol, code in JSON, HTTP status, text); the first three keep their
- * order, the rest may grow anywhere.
+ * X(symbol, code in JSON, HTTP status, text).  The first three rows keep their
+ * order; new rows may be added anywhere after them.
  */
 
 #define XET_STATUS_MAP(X)                                                     \
@@ -306,7 +307,7 @@ typedef enum {
 #undef XET_STATUS_ENUM
 
 
-/* These never return NULL; an unknown status is taken for XET_INTERNAL. */
+/* Never return NULL; an unknown status is treated as XET_INTERNAL. */
 
 const char *xet_status_code(xet_status_t status);
 const char *xet_status_text(xet_status_t status);
@@ -314,9 +315,9 @@ unsigned xet_status_http(xet_status_t status);
 
 
 /*
- * Integers and text in byte buffers: little-endian, hex digits, escapes,
- * decimal, kinds of characters.  The caller has checked that the bytes are
- * there.
+ * Integers and text in byte buffers: little-endian integers, hex digits,
+ * percent escapes, decimal numbers, classes of characters.  The caller must
+ * check that the buffer is long enough.
  */
 
 static inline uint32_t
@@ -397,7 +398,7 @@ xet_put_bytes(uint8_t *p, const void *data, size_t len)
 #define xet_put_literal(p, s)  xet_put_bytes(p, s, sizeof(s) - 1)
 
 
-/* The value of a hex digit of either case, 16 for any other byte. */
+/* Returns the value of a hex digit of either case, 16 for any other byte. */
 
 static inline unsigned
 xet_get_hex_digit(unsigned c)
@@ -418,8 +419,9 @@ xet_get_hex_digit(unsigned c)
 
 /*
  * Returns the next byte of a percent-encoded text (RFC 3986, section 2.1) and
- * moves *p, which must be before end, past the byte or its escape.  Returns -1
- * for a malformed escape, where *p stays.  "+" does not stand for a space.
+ * moves *p, which must be before end, past the byte or its escape.  For a
+ * malformed escape it returns -1 and does not move *p.  A "+" is not decoded
+ * to a space.
  */
 
 static inline int
@@ -451,7 +453,8 @@ xet_percent_byte(const uint8_t **p, const uint8_t *end)
 /*
  * Sets *number to the value of len decimal digits, leading zeros allowed, and
  * returns 1.  Returns 0 when len is 0, for any other byte, and for a value of
- * more than 64 bits; *number is left alone but for a len of 0.
+ * more than 64 bits.  On failure *number is unchanged, except that a len of 0
+ * sets it to 0.
  */
 
 static inline int
@@ -483,7 +486,7 @@ xet_get_decimal(const uint8_t *p, size_t len, uint64_t *number)
 }
 
 
-/* Whether a byte is a letter or a digit of ASCII. */
+/* Whether a byte is an ASCII letter or digit. */
 
 static inline int
 xet_is_alnum(unsigned c)
@@ -493,7 +496,7 @@ xet_is_alnum(unsigned c)
 }
 
 
-/* Returns the position after the spaces and tabs at p, if there are any. */
+/* Returns the position after any spaces and tabs at p. */
 
 static inline const uint8_t *
 xet_skip_blanks(const uint8_t *p, const uint8_t *end)
@@ -506,13 +509,13 @@ xet_skip_blanks(const uint8_t *p, const uint8_t *end)
 }
 
 
-/* The most decimal digits that a 64-bit integer has. */
+/* The maximum number of decimal digits of a 64-bit integer. */
 #define XET_DECIMAL_MAX  20
 
 
 /*
- * Writes v in decimal digits without a NUL and returns their end.  p has room
- * for XET_DECIMAL_MAX bytes.
+ * Writes v in decimal digits without a NUL and returns the end of the digits.
+ * p must have room for XET_DECIMAL_MAX bytes.
  */
 
 static inline uint8_t *
@@ -537,21 +540,23 @@ xet_put_decimal(uint8_t *p, uint64_t v)
 
 
 /*
- * xet_buf.c: a chained output buffer: grows by nodes, never copies what is
- * written, and keeps the total so that Content-Length is known.  Memory comes
- * from a callback (an nginx pool, malloc) and is never freed here: the owner
- * of the allocator frees it as a whole.  After a failed allocation the buffer
- * stays failed and all writes are ignored, so a writer checks once at the end.
+ * xet_buf.c: a chained output buffer.  It grows by nodes, never moves bytes
+ * once written, and counts them so that Content-Length is known.  Memory comes
+ * from a callback (an nginx pool, malloc) and is never freed by the buffer:
+ * the owner of the allocator frees it as a whole.  After a failed allocation
+ * the buffer stays failed and ignores all writes, so a writer checks the
+ * status once, at the end.
  */
 
-/* Returns memory aligned for pointers, or NULL when there is none left. */
+/* Returns memory aligned for pointers, or NULL when out of memory. */
 typedef void *(*xet_alloc_pt)(void *data, size_t size);
 
 
 /*
- * Returns a copy of a full array, of *room elements of size bytes, with twice
- * the room, or an array with room for least where there is none; sets *room.
- * NULL when out of memory.
+ * Returns a copy, with twice the room, of a full array of *room elements of
+ * size bytes each.  If *room is 0, returns a new array with room for least
+ * elements.  Sets *room to the new number of elements.  Returns NULL when out
+ * of memory.
  */
 void *xet_alloc_double(xet_alloc_pt alloc, void *data, const void *array,
     size_t *room, size_t least, size_t size);
@@ -562,7 +567,7 @@ typedef struct xet_buf_node_s  xet_buf_node_t;
 struct xet_buf_node_s {
     xet_buf_node_t  *next;
     uint8_t         *start;
-    uint8_t         *pos;          /* end of what is written */
+    uint8_t         *pos;          /* end of the written bytes */
     uint8_t         *end;
 };
 
@@ -586,26 +591,26 @@ void xet_buf_init(xet_buf_t *b, xet_alloc_pt alloc, void *data,
     size_t node_size);
 
 /*
- * Returns contiguous room for n bytes, NULL when the buffer has failed.  What
- * is written there counts after xet_buf_advance(); a reserve without an
- * advance has no effect, but may leave an empty last node (pos == start).  An
- * advance by more than the last node has room for fails the buffer.
+ * Returns contiguous room for n bytes, or NULL when the buffer has failed.
+ * The bytes become part of the buffer by xet_buf_advance().  A reserve without
+ * an advance has no effect, but may leave an empty last node (pos == start).
+ * An advance past the end of the last node makes the buffer fail.
  */
 uint8_t *xet_buf_reserve(xet_buf_t *b, size_t n);
 void xet_buf_advance(xet_buf_t *b, size_t n);
 
 void xet_buf_write(xet_buf_t *b, const void *data, size_t len);
 
-/* XET_OK, or XET_NOMEM when any write has failed. */
+/* Returns XET_OK, or XET_NOMEM when any write has failed. */
 xet_status_t xet_buf_status(const xet_buf_t *b);
 
 
 /*
- * xet_json.c: a JSON writer on xet_buf_t, RFC 8259, no white space.  Commas
- * and colons are put by the writer; nesting is at most XET_JSON_DEPTH levels,
- * one level more fails the buffer.  Integers are written exactly, never as
- * floats. Strings are escaped; bytes that are not valid UTF-8 come out as
- * U+FFFD.
+ * xet_json.c: a JSON writer on top of xet_buf_t (RFC 8259), without white
+ * space.  The writer adds commas and colons.  Nesting is at most
+ * XET_JSON_DEPTH levels; one level more makes the buffer fail.  Integers are
+ * written exactly, never as floats.  Strings are escaped; bytes that are not
+ * valid UTF-8 are replaced by U+FFFD.
  */
 
 #define XET_JSON_DEPTH  32
@@ -622,9 +627,9 @@ typedef struct {
 void xet_json_init(xet_json_t *j, xet_buf_t *b);
 
 /*
- * Continues the text in the buffer b, from any point; objects and arrays that
- * are open stay open.  The former buffer is not used any more, and its errors
- * are not carried over to b.
+ * Makes the writer continue in the buffer b, at any point of the text; open
+ * objects and arrays stay open.  The previous buffer is no longer used, and
+ * its errors are not carried over to b.
  */
 void xet_json_resume(xet_json_t *j, xet_buf_t *b);
 
@@ -642,12 +647,12 @@ void xet_json_cstring(xet_json_t *j, const char *s);
 void xet_json_u64(xet_json_t *j, uint64_t v);
 void xet_json_i64(xet_json_t *j, int64_t v);
 
-/* Writes a number as the caller has formatted it, which must suit RFC 8259. */
+/* Writes a number that the caller has formatted according to RFC 8259. */
 void xet_json_number(xet_json_t *j, const uint8_t *text, size_t len);
 void xet_json_bool(xet_json_t *j, int v);
 void xet_json_null(xet_json_t *j);
 
-/* The same with their key.  A string that is NULL is null. */
+/* Write a key and its value; the value is null for a C string of NULL. */
 void xet_json_put_string(xet_json_t *j, const char *key, const uint8_t *s,
     size_t len);
 void xet_json_put_cstring(xet_json_t *j, const char *key, const char *s);
@@ -656,31 +661,31 @@ void xet_json_put_i64(xet_json_t *j, const char *key, int64_t v);
 void xet_json_put_bool(xet_json_t *j, const char *key, int v);
 
 /*
- * A whole element that the caller writes itself.  xet_json_reserve() returns
- * room for n bytes of JSON text, with the key where one is due, or NULL when
- * the buffer has failed; xet_json_advance() takes the end of the text.  An
- * element in one piece takes a fraction of the time that it takes in separate
- * calls.
+ * For an element whose text the caller formats: xet_json_reserve() returns
+ * room for n bytes of JSON text, or NULL when the buffer has failed.  Inside
+ * an object the text must include the key.  xet_json_advance() is passed the
+ * end of the text.  This is much faster than a call for each part of the
+ * element.
  */
 uint8_t *xet_json_reserve(xet_json_t *j, size_t n);
 void xet_json_advance(xet_json_t *j, const uint8_t *end);
 
 /*
- * A string whose bytes the caller writes itself between the two calls with
- * xet_buf_*(); they must need no escaping.
+ * For a string whose bytes the caller writes with xet_buf_*() between the two
+ * calls.  The bytes must not need escaping.
  */
 void xet_json_string_begin(xet_json_t *j);
 void xet_json_string_end(xet_json_t *j);
 
 
 /*
- * xet_utf8.c: well-formed UTF-8 (Unicode 15, table 3-7) in pieces: no overlong
- * forms, no surrogates, nothing past U+10FFFF.
+ * xet_utf8.c: incremental check for well-formed UTF-8 (Unicode 15, table 3-7):
+ * no overlong forms, no surrogates, nothing past U+10FFFF.
  */
 
 typedef struct {
-    unsigned  need;                    /* bytes that the character lacks */
-    uint8_t   low;                     /* bounds of the next of these bytes */
+    unsigned  need;                    /* missing bytes of the character */
+    uint8_t   low;                     /* bounds of the next missing byte */
     uint8_t   high;
 } xet_utf8_t;
 
@@ -693,23 +698,24 @@ xet_utf8_init(xet_utf8_t *u)
 
 
 /*
- * Returns how many of the len bytes continue a well-formed text; fewer than
- * len when the byte after them does not.  The text may end where u->need is 0.
+ * Returns how many of the len bytes continue a well-formed text.  A result
+ * below len means that the next byte is ill-formed.  The text is complete only
+ * if u->need is 0 at its end.
  */
 size_t xet_utf8_feed(xet_utf8_t *u, const uint8_t *p, size_t len);
 
 /*
- * Whether a well-formed character begins at p, where len bytes are, one at
- * least.  *n is its length, or that of the ill-formed bytes which one U+FFFD
- * replaces: the longest beginning of a character, or one byte.
+ * Whether a well-formed character begins at p, which has len bytes, at least
+ * one.  Sets *n to the length of the character, or of the ill-formed bytes
+ * that one U+FFFD replaces: the longest truncated character, or one byte.
  */
 int xet_utf8_character(const uint8_t *p, size_t len, size_t *n);
 
 
 /*
- * xet_base64.c: base64url, RFC 4648 section 5, without padding.  Bytes have
- * one spelling only: spare bits of the last character must be zero, and there
- * is neither white space nor a second alphabet.
+ * xet_base64.c: base64url (RFC 4648, section 5) without padding.  Each byte
+ * string has exactly one encoding: unused bits of the last character must be
+ * zero, white space and the standard alphabet are rejected.
  */
 
 /* Number of characters for len bytes; len is at most SIZE_MAX / 4. */
@@ -720,21 +726,21 @@ int xet_utf8_character(const uint8_t *p, size_t len, size_t *n);
     ((len) / 4 * 3 + ((len) % 4 ? (len) % 4 - 1 : 0))
 
 
-/* Writes xet_base64_encoded(len) characters, no NUL; returns their end. */
+/* Writes xet_base64_encoded(len) characters without a NUL; returns the end. */
 uint8_t *xet_base64_encode(uint8_t *dst, const uint8_t *src, size_t len);
 
 /*
  * Writes xet_base64_decoded(len) bytes and returns 1.  Returns 0 when src is
- * not the spelling of any bytes; dst may have been written to even so.
+ * not valid base64url; dst may have been written to in this case, too.
  */
 int xet_base64_decode(uint8_t *dst, const uint8_t *src, size_t len);
 
 
 /*
- * xet_range.c: range lists of HTTP, RFC 9110 section 14.1.2: only the unit
- * "bytes" (any case), no sign, first <= last; white space around commas and
- * empty list elements are accepted as the RFC asks.  A number over 2^63 - 1 is
- * read as 2^63 - 1: both are past the end of any file.
+ * xet_range.c: range lists of HTTP (RFC 9110, section 14.1.2).  The only unit
+ * is "bytes" (any case); numbers have no sign, and first <= last.  White space
+ * around commas and empty list elements are accepted, as the RFC requires.  A
+ * number over 2^63 - 1 is read as 2^63 - 1: both are past the end of any file.
  */
 
 typedef enum {
@@ -758,43 +764,44 @@ typedef struct {
 
 
 /*
- * Parses the value of a Range header, white space around it removed.  *n is
- * the room in specs on entry and the number of ranges on XET_OK, and is left
- * alone otherwise.  XET_RANGE_SYNTAX; XET_RANGE_COUNT when there are more
- * ranges than room.
+ * Parses the value of a Range header; surrounding white space is already
+ * removed.  On entry *n is the number of elements of specs; on XET_OK it is
+ * the number of ranges, on errors it is unchanged.  Errors: XET_RANGE_SYNTAX;
+ * XET_RANGE_COUNT when there are more ranges than elements.
  */
 xet_status_t xet_range_parse(const uint8_t *value, size_t len,
     xet_range_spec_t *specs, size_t *n);
 
 /*
- * The part of a representation of size bytes that spec selects, clamped to the
- * end of the representation.  XET_RANGE_PAST_END when spec selects nothing.
+ * Sets *range to the part of a file of size bytes that spec selects, clamped
+ * to the end of the file.  Returns XET_RANGE_PAST_END when spec selects
+ * nothing.
  */
 xet_status_t xet_range_resolve(const xet_range_spec_t *spec, uint64_t size,
     xet_range_t *range);
 
 /*
- * The ranges that the *n specs select, in the order of the specs; a spec that
- * selects nothing is left out.  ranges has room for *n ranges; *n becomes the
- * number of ranges on XET_OK.  XET_RANGE_PAST_END when no spec selects
- * anything.
+ * Resolves *n specs to ranges, in the order of the specs; a spec that selects
+ * nothing is skipped.  ranges must have room for *n ranges; on XET_OK *n is
+ * set to the number of ranges.  Returns XET_RANGE_PAST_END when no spec
+ * selects anything.
  */
 xet_status_t xet_range_select(const xet_range_spec_t *specs,
     xet_range_t *ranges, size_t *n, uint64_t size);
 
 /*
- * The list form of signed URLs, "a-b,c-d": closed ranges only, decimal
- * without leading zeros, no number over 2^63 - 1, inclusive ends, no white
- * space, at least one range; the one spelling that xet_range_list_print()
- * gives.  The errors and *n are as with xet_range_parse().
+ * Parses the range list of a signed URL, "a-b,c-d": closed ranges only,
+ * decimal numbers up to 2^63 - 1 without leading zeros, inclusive ends, no
+ * white space, at least one range.  Accepts only the format that
+ * xet_range_list_print() writes.  Errors and *n are as for xet_range_parse().
  */
 xet_status_t xet_range_list_parse(const uint8_t *list, size_t len,
     xet_range_t *ranges, size_t *n);
 
 /*
- * Writes n ranges in the list form of signed URLs and returns the end of the
- * list.  dst has room for XET_RANGE_PRINT_MAX * n bytes.  No range may be
- * empty.
+ * Writes n ranges as the range list of a signed URL and returns the end of the
+ * list.  dst must have room for XET_RANGE_PRINT_MAX * n bytes.  No range may
+ * be empty.
  */
 #define XET_RANGE_PRINT_MAX  (20 + 1 + 20 + 1)
 
@@ -807,37 +814,37 @@ uint8_t *xet_range_list_print(uint8_t *dst, const xet_range_t *ranges,
  */
 
 /*
- * Whether the value of the header names the coding with a weight other than 0.
- * coding is in lower case and ends in NUL; the header may have any case.  "*"
- * does not count: few clients know the codings that we ask for, so an answer
- * is sent in one of them only to a client that names it.
+ * Whether the value of the header lists the coding with a weight other than 0.
+ * coding is a NUL-terminated string in lower case; the header may have any
+ * case.  "*" does not match: few clients support the codings used here, so a
+ * client must name the coding explicitly to get it.
  */
 int xet_accept_coding(const uint8_t *value, size_t len, const char *coding);
 
 
 /*
- * xet_digest.c: digest headers (RFC 9530): Repr-Digest and Content-Digest,
- * which say the same of a whole, unencoded body.
+ * xet_digest.c: digest headers (RFC 9530), Repr-Digest and Content-Digest.
+ * Both have the same value for a complete body without a content coding.
  */
 
 #define XET_DIGEST_SHA256_LEN  32
 
 
 /*
- * Writes the SHA-256 that the value of a digest header has to sha256, which
- * has room for XET_DIGEST_SHA256_LEN bytes.  XET_OK; XET_DONE when the header
- * has other algorithms only; XET_DIGEST_SYNTAX when the value is no dictionary
- * of byte sequences (RFC 8941), or a SHA-256 does not have 32 bytes.  Of
- * several SHA-256 the last one counts.  sha256 is undefined unless XET_OK is
- * returned.
+ * Copies the SHA-256 from the value of a digest header to sha256, which must
+ * have room for XET_DIGEST_SHA256_LEN bytes.  Returns XET_DONE when the header
+ * has only other algorithms.  Returns XET_DIGEST_SYNTAX when the value is not
+ * a dictionary of byte sequences (RFC 8941), or a SHA-256 does not have 32
+ * bytes.  If there are several SHA-256 members, the last one is used.  sha256
+ * is undefined unless XET_OK is returned.
  */
 xet_status_t xet_digest_sha256(const uint8_t *value, size_t len,
     uint8_t *sha256);
 
 
 /*
- * xet_etag.c: lists of entity tags, RFC 9110 section 8.8.3, as If-Match,
- * If-None-Match and If-Range have them.
+ * xet_etag.c: lists of entity tags (RFC 9110, section 8.8.3) in the headers
+ * If-Match, If-None-Match and If-Range.
  */
 
 typedef enum {
@@ -847,7 +854,7 @@ typedef enum {
 
 
 /*
- * Whether the list is "*" or has the tag, which is strong and comes with its
+ * Whether the list is "*" or contains tag, a strong entity tag including its
  * quotes.  The list is read up to its first syntax error.
  */
 int xet_etag_match(const uint8_t *list, size_t len, const uint8_t *tag,
@@ -855,35 +862,35 @@ int xet_etag_match(const uint8_t *list, size_t len, const uint8_t *tag,
 
 
 /*
- * xet_filename.c: a name under which a client shall keep a file: from the
- * argument of a URL to the Content-Disposition header (RFC 6266, RFC 8187).
+ * xet_filename.c: the file name of a download, taken from an argument of the
+ * URL and sent in the Content-Disposition header (RFC 6266, RFC 8187).
  */
 
-#define XET_FILENAME_MAX  255          /* bytes, as file systems have it */
+#define XET_FILENAME_MAX  255          /* bytes, the limit of file systems */
 
 
 /*
- * Decodes the percent-encoded argument into dst, which has room for
- * XET_FILENAME_MAX bytes, and makes it harmless: slashes of either kind,
- * control characters and a dot at the beginning become underscores.  A plus
- * sign stays a plus sign.  Sets *len on XET_OK.  XET_FILENAME for a malformed
- * escape, or when the name is not 1..XET_FILENAME_MAX bytes of UTF-8.
+ * Decodes the percent-encoded argument into dst, which must have room for
+ * XET_FILENAME_MAX bytes, and sanitizes it: slashes, backslashes, control
+ * characters and a leading dot become underscores.  A plus sign stays a plus
+ * sign.  Sets *len on XET_OK.  Returns XET_FILENAME for a malformed escape, or
+ * when the name is not 1 to XET_FILENAME_MAX bytes of UTF-8.
  */
 xet_status_t xet_filename_decode(uint8_t *dst, size_t *len,
     const uint8_t *src, size_t src_len);
 
 /*
- * Returns the part of name after its last dot, and its length in *ext_len;
- * NULL and 0 when name has no dot.
+ * Returns the part of name after its last dot and sets *ext_len to the length
+ * of that part.  Returns NULL and sets *ext_len to 0 when name has no dot.
  */
 const uint8_t *xet_filename_extension(const uint8_t *name, size_t len,
     size_t *ext_len);
 
 /*
- * Writes the value of the header for a decoded name; returns the end of the
- * value.  dst has room for XET_FILENAME_HEADER(len) bytes.  A name with a
- * quote, a percent sign or a byte beyond ASCII is written twice: with
- * underscores for these, and encoded (RFC 8187), the form that clients prefer.
+ * Writes the value of Content-Disposition for a decoded name; returns the end
+ * of the value.  dst must have room for XET_FILENAME_HEADER(len) bytes.  A
+ * name with a quote, a percent sign or a non-ASCII byte is written twice: once
+ * with underscores instead, and once encoded (RFC 8187), which clients prefer.
  */
 #define XET_FILENAME_HEADER(len)                                              \
     (sizeof("attachment; filename=\"\"; filename*=UTF-8''") + 4 * (len))

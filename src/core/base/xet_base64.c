@@ -2,30 +2,30 @@
 /*
  * base64url without padding.
  *
- * Purpose:    the parts of tokens and the members of JSON Web Keys.
+ * Purpose:    encodes the parts of tokens and the members of JSON Web Keys.
  * States:     none.
  * Ownership:  the caller owns both buffers; they must not overlap.
  * Threads:    any.
  *
- * Decoding takes what encoding writes and nothing else, so that two texts
- * which differ never stand for the same bytes: a cache may be keyed by the
- * text, and a signature over the text is also one over the bytes.  What is
- * decoded here is public (tokens in transit, public keys), so decoding may
- * take a time that depends on the data.
+ * The decoder accepts only what the encoder writes, so two different texts
+ * never decode to the same bytes: a cache may use the text as its key, and a
+ * signature of the text is also a signature of the bytes.  The decoded data is
+ * public (tokens in transit, public keys), so decoding need not take constant
+ * time.
  */
 
 
 #include "xet_base.h"
 
 
-#define XET_BASE64_NONE  64            /* not a digit: bit 6 of the value */
+#define XET_BASE64_NONE  64            /* invalid character: bit 6 is set */
 
 
 static const char  xet_base64_digits[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 
-/* The value of each character, XET_BASE64_NONE for one that is no digit. */
+/* The value of each character; XET_BASE64_NONE for invalid characters. */
 
 static const uint8_t  xet_base64_values[256] = {
     64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
@@ -129,7 +129,7 @@ xet_base64_decode(uint8_t *dst, const uint8_t *src, size_t len)
         len -= 4;
     }
 
-    /* the spare bits of the last character must be zero */
+    /* unused bits of the last character must be zero */
 
     if (len) {
         bad |= (bits & ((len == 2) ? 0xffff : 0xff)) ? XET_BASE64_NONE : 0;

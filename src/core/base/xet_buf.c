@@ -2,19 +2,19 @@
 /*
  * A chained output buffer.
  *
- * Purpose:    collects an answer of unknown length without ever moving what
- *             is already written; the nodes become a chain of nginx buffers.
- * States:     good, failed.  Failed is final: it is entered by an allocation
- *             that fails, by a size that would overflow or by an advance past
- *             the last node, and every later write is ignored, so that a
- *             writer asks xet_buf_status() once at its end.
- * Ownership:  nodes and their bytes come from the callback, in one piece a
- *             node; whoever owns the allocator frees them, this file never.
+ * Purpose:    collects a response of unknown length without ever moving
+ *             written bytes; the nodes become a chain of nginx buffers.
+ * States:     good, failed.  The buffer fails on a failed allocation, on an
+ *             overflow of a size, and on an advance past the last node.  A
+ *             failed buffer stays failed and ignores all writes, so a writer
+ *             calls xet_buf_status() once, at the end.
+ * Ownership:  nodes and their bytes come from the callback, one allocation per
+ *             node; the owner of the allocator frees them, this file never.
  * Threads:    one at a time.
  *
- * Only the last node may be empty, after a reserve that was not followed by
- * an advance.  When such a node turns out too small for the next reserve, it
- * is given new memory instead of a successor, so empty nodes never pile up.
+ * Only the last node may be empty, after a reserve without an advance.  If
+ * such a node is too small for the next reserve, it gets new memory instead of
+ * a successor, so empty nodes never accumulate.
  */
 
 
@@ -124,8 +124,8 @@ xet_buf_write(xet_buf_t *b, const void *data, size_t len)
         if (n == 0) {
 
             /*
-             * What remains goes to one node when it is longer than a usual
-             * one: fewer links for the output filters.
+             * A remainder longer than the next node size gets a node of its
+             * own: fewer links for the output filters.
              */
 
             if (!xet_buf_grow(b, len > b->node_size ? len : 1)) {

@@ -2,14 +2,14 @@
 /*
  * Digest headers.
  *
- * Purpose:    one strict pass over a dictionary of byte sequences:
+ * Purpose:    parses a dictionary of byte sequences in one strict pass:
  *             sha-256=:base64:, other=:base64:
  * States:     none.
- * Ownership:  the caller's buffers.
+ * Ownership:  the buffers belong to the caller.
  * Threads:    any.
  *
- * Parameters of a member, which RFC 9530 does not have, are refused; so is a
- * spelling of base64 that encoding would not give.
+ * Parameters of a member are refused, because RFC 9530 does not define any.
+ * The base64 of a SHA-256 must be in canonical form.
  */
 
 
@@ -61,7 +61,7 @@ xet_digest_bytes(const uint8_t *p, const uint8_t *end)
             continue;
         }
 
-        /* padding: one or two at the end of a multiple of four */
+        /* one or two padding characters before the colon */
 
         if (*p == '=' && end - p >= 2
             && (p[1] == ':' || (p[1] == '=' && end - p >= 3 && p[2] == ':')))
@@ -77,7 +77,7 @@ xet_digest_bytes(const uint8_t *p, const uint8_t *end)
 }
 
 
-/* The header has the standard alphabet, the decoder knows the one for URLs. */
+/* Converts the standard alphabet to base64url, then decodes. */
 
 static int
 xet_digest_decode(const uint8_t *p, size_t len, uint8_t *sha256)

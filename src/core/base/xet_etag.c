@@ -2,10 +2,10 @@
 /*
  * Lists of entity tags.
  *
- * Purpose:    one question, whether a tag is in a list that a client sent.
- *             Tags may hold commas, so a list can't be split at its commas.
+ * Purpose:    finds a tag in a list that a client has sent.  Tags may contain
+ *             commas, so a list can't be split at its commas.
  * States:     none; one pass from left to right.
- * Ownership:  nothing is kept.
+ * Ownership:  the list and the tag are only read.
  * Threads:    any.
  */
 
@@ -28,7 +28,7 @@ xet_etag_skip(const uint8_t *p, const uint8_t *end)
 }
 
 
-/* Returns the closing quote of the tag whose opening quote p is at, or NULL. */
+/* Returns the closing quote of the tag that begins at p, or NULL. */
 
 static const uint8_t *
 xet_etag_close(const uint8_t *p, const uint8_t *end)
@@ -88,7 +88,7 @@ xet_etag_match(const uint8_t *list, size_t len, const uint8_t *tag,
 
         p = xet_etag_skip(close, end);
 
-        /* neither a comma nor white space follows the tag */
+        /* the tag is not followed by a comma or white space */
 
         if (p == close && p < end) {
             return 0;

@@ -1,11 +1,11 @@
 
 /*
- * Names of downloads.
+ * File names of downloads.
  *
- * Purpose:    a name that somebody put into a URL goes into a header and then
- *             onto somebody's disk: the name must break neither.
+ * Purpose:    makes a name from a URL safe to be sent in a header and to be
+ *             used by a client as the name of a file.
  * States:     none.
- * Ownership:  the caller's buffers.
+ * Ownership:  the buffers belong to the caller.
  * Threads:    any.
  */
 
@@ -73,7 +73,7 @@ xet_filename_extension(const uint8_t *name, size_t len, size_t *ext_len)
 }
 
 
-/* Whether every reader of a quoted string takes the byte for itself. */
+/* Whether all clients take the byte literally in a quoted string. */
 
 static int
 xet_filename_plain(uint8_t ch)
@@ -112,7 +112,7 @@ xet_filename_header(uint8_t *dst, const uint8_t *name, size_t len)
 
         plain = 0;
 
-        /* one underscore for a character, not for each of its bytes */
+        /* one underscore per character, not per byte */
 
         if ((name[i] & 0xc0) != 0x80) {
             *dst++ = '_';

@@ -2,23 +2,23 @@
 /*
  * The JSON writer.
  *
- * Purpose:    JSON text straight into an xet_buf_t: no tree, no formatting
- *             functions, one pass over each string.
- * States:     the depth; one bit a level that says whether an element was
- *             written there, hence whether the next one needs a comma; and
- *             whether a key waits for its value.  Whether a level is an
- *             object or an array is the caller's knowledge.
+ * Purpose:    writes JSON text directly into an xet_buf_t: no tree, no
+ *             formatting functions, one pass over each string.
+ * States:     the depth; one bit per level, set after the first element, since
+ *             the next one then needs a comma; and whether a key was written
+ *             and its value follows.  The writer does not record whether a
+ *             level is an object or an array: the caller knows.
  * Ownership:  the writer only borrows the buffer.
  * Threads:    one at a time.
  *
- * Errors are the buffer's: after a failed write all others are ignored and
- * xet_buf_status() reports the failure.  Nesting deeper than XET_JSON_DEPTH,
- * closing what is not open, and closing after a key fail the buffer too: the
- * text would be no JSON.
+ * Errors are kept in the buffer: after a failed write all others are ignored,
+ * and xet_buf_status() returns the failure.  The buffer also fails on nesting
+ * deeper than XET_JSON_DEPTH, on closing a level that is not open, and on
+ * closing a level after a key.
  *
- * Strings: runs of bytes that stand for themselves are copied whole.  An
- * ill-formed UTF-8 sequence is replaced by one U+FFFD for each maximal part
- * of it that could have begun a character (Unicode 15, section 3.9).
+ * Runs of bytes that need no escaping are copied at once.  An ill-formed UTF-8
+ * sequence is replaced by one U+FFFD for each maximal part of it that could
+ * have begun a character (Unicode 15, section 3.9).
  */
 
 
@@ -177,7 +177,7 @@ xet_json_i64(xet_json_t *j, int64_t v)
         return;
     }
 
-    /* 0 - v in unsigned arithmetic is right for INT64_MIN as well */
+    /* unsigned negation is correct for INT64_MIN, too */
 
     if (v < 0) {
         *p++ = '-';
@@ -299,7 +299,7 @@ xet_json_string_end(xet_json_t *j)
 }
 
 
-/* Whether a comma goes before the key or the value that is next. */
+/* Whether the next key or value needs a comma before it. */
 
 static int
 xet_json_comma(xet_json_t *j)
@@ -373,7 +373,7 @@ xet_json_text(xet_json_t *j, const uint8_t *s, size_t len)
     const uint8_t  *p, *end, *run;
 
     b = j->buf;
-    end = len ? s + len : s;       /* without a length s may be NULL */
+    end = len ? s + len : s;       /* s may be NULL if len is 0 */
 
     for (p = run = s; p < end; /* void */ ) {
 
@@ -397,7 +397,7 @@ xet_json_text(xet_json_t *j, const uint8_t *s, size_t len)
 }
 
 
-/* Writes a byte that can't stand for itself: special, control, ill-formed. */
+/* Writes a byte that needs an escape: special, control or ill-formed. */
 
 static void
 xet_json_escape(xet_buf_t *b, unsigned c)

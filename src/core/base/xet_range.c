@@ -2,16 +2,16 @@
 /*
  * Byte ranges: the Range header, and the range list of signed URLs.
  *
- * Purpose:    a parser of headers and a strict parser of lists, resolving a
- *             spec against a size, and the one spelling of a list of ranges.
+ * Purpose:    parses headers, parses and prints the lists of signed URLs in
+ *             their only valid form, and resolves a spec for a file size.
  * States:     none; a parser is one pass from left to right.
  * Ownership:  the caller's arrays are filled; on an error their contents are
- *             undefined and *n is as it was.
+ *             undefined and *n is unchanged.
  * Threads:    any.
  *
- * Numbers are at most 2^63 - 1 (what off_t holds), so last + 1 never wraps.
- * A spec that was not made here may hold any number: resolving it does not
- * rely on that bound, nor on first <= last.
+ * Parsed numbers are at most 2^63 - 1 (the maximum of off_t), so last + 1
+ * never wraps.  A spec that another file has created may have any numbers:
+ * xet_range_resolve() relies neither on that bound nor on first <= last.
  */
 
 
@@ -22,9 +22,9 @@
 
 
 /*
- * Reads a number of at least one digit; a number over the limit is read as the
- * limit, which is past the end of any file.  Returns the position after the
- * last digit, or NULL.
+ * Parses a number of at least one digit.  A number over the limit is read as
+ * the limit, which is past the end of any file.  Returns the position after
+ * the last digit, or NULL.
  */
 
 static const uint8_t *
@@ -53,7 +53,7 @@ xet_range_number(const uint8_t *p, const uint8_t *end, uint64_t *number)
 }
 
 
-/* Reads first-last, first- or -length; returns the position after or NULL. */
+/* Parses first-last, first- or -length; returns the end or NULL. */
 
 static const uint8_t *
 xet_range_spec(const uint8_t *p, const uint8_t *end, xet_range_spec_t *spec)
@@ -136,7 +136,7 @@ xet_range_parse(const uint8_t *value, size_t len, xet_range_spec_t *specs,
 
     for ( ;; ) {
 
-        /* an element of the list may be empty */
+        /* elements of the list may be empty */
 
         if (p < end && *p != ',' && *p != ' ' && *p != '\t') {
 
@@ -238,7 +238,10 @@ xet_range_select(const xet_range_spec_t *specs, xet_range_t *ranges,
 }
 
 
-/* A number in its one spelling, without leading zeros, within the limit. */
+/*
+ * Parses a number within the limit and without leading zeros.  Returns the
+ * position after the last digit, or NULL.
+ */
 
 static const uint8_t *
 xet_range_list_number(const uint8_t *p, const uint8_t *end, uint64_t *number)

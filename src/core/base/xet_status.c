@@ -1,16 +1,16 @@
 
 /*
- * The table behind the status codes.
+ * The table of status codes.
  *
- * Purpose:    what a status is called in JSON, which HTTP status suits it and
- *             how it reads to people.
- * States:     none, one constant table made from XET_STATUS_MAP, so that a
- *             code can't be without its row.
- * Ownership:  the strings are constants and live as long as the program.
- * Threads:    any, nothing is ever written.
+ * Purpose:    maps a status to its name in JSON, its HTTP status and its
+ *             message for people.
+ * States:     none; one constant table is generated from XET_STATUS_MAP, so
+ *             every code has a row.
+ * Ownership:  the strings are constants.
+ * Threads:    any; the table is never written to.
  *
- * A number outside the table can only come from a damaged or uninitialised
- * status; it reads as XET_INTERNAL and never indexes past the table.
+ * A number outside the table can only come from a corrupted or uninitialized
+ * status.  It is treated as XET_INTERNAL.
  */
 
 
@@ -36,7 +36,7 @@ static const xet_status_row_t  xet_status_rows[] = {
 static const xet_status_row_t *
 xet_status_find(xet_status_t status)
 {
-    /* the type of an enum may be signed */
+    /* cast, because the type of an enum may be signed */
 
     if ((unsigned) status >= (unsigned) XET_STATUS_MAX) {
         status = XET_INTERNAL;

@@ -2,10 +2,11 @@
 /*
  * The UTF-8 check.
  *
- * Purpose:    text that comes in windows, checked without being put together.
- * States:     between two characters, or inside of one: how many bytes are
- *             missing, and what the next of them may be.
- * Ownership:  nothing is kept.
+ * Purpose:    checks a text that arrives in several parts, without joining
+ *             them.
+ * States:     between two characters, or inside of one: the number of missing
+ *             bytes, and the bounds of the next byte.
+ * Ownership:  the text is only read.
  * Threads:    one at a time.
  *
  * Only the second byte of a character has bounds of its own, which depend on
@@ -33,7 +34,7 @@ xet_utf8_feed(xet_utf8_t *u, const uint8_t *p, size_t len)
     start = p;
     end = len ? p + len : p;
 
-    /* most text is ASCII */
+    /* fast path: most text is ASCII */
 
     while (u->need == 0 && end - p >= 8) {
         memcpy(&word, p, 8);

@@ -1,15 +1,15 @@
 
 /*
- * What a Hub answers, for who asks one.
+ * Client-side parser of Hub responses.
  *
- * Purpose:    names of repos and files as people write them; entries of lists,
- *             tokens and the next page as a Hub writes them.
+ * Purpose:    parses names of repos and files from the command line, and list
+ *             entries, tokens and the next page from responses.
  * States:     none.
- * Ownership:  texts point into what they were read from.
+ * Ownership:  texts point into the parsed input.
  * Threads:    any.
  *
- * A Hub is somebody else, and its paths become names of files here: one that
- * no file of a repo can have is refused, as the server refuses it.
+ * A Hub is not trusted, and its paths become names of local files: a path that
+ * is invalid for a file of a repo is refused, as the server refuses it.
  */
 
 
@@ -69,7 +69,7 @@ xet_hub_operand_parse(const char *text, xet_hub_target_t *target)
         return XET_HUB_NAME;
     }
 
-    /* a folder may end with a slash, as shells complete it */
+    /* shells complete the name of a folder with a trailing slash */
 
     len = strlen(text);
     len -= (len && text[len - 1] == '/');
@@ -82,7 +82,7 @@ xet_hub_operand_parse(const char *text, xet_hub_target_t *target)
 }
 
 
-/* Takes what is in front of the next slash, and the slash. */
+/* Takes the text before the next slash as part, and skips the slash. */
 
 static int
 xet_hub_operand_part(const char **text, xet_hub_text_t *part)
@@ -160,7 +160,7 @@ xet_hub_entry_read(const json_t *value, xet_hub_entry_t *entry)
         entry->digested = 1;
     }
 
-    /* without bytes there is nothing to have a hash of */
+    /* the hash of an empty file is zero, whatever the response says */
 
     if (entry->size == 0) {
         entry->known = 1;
@@ -254,8 +254,8 @@ xet_hub_granted_read(const json_t *value, xet_hub_granted_t *granted)
 
 
 /*
- * <URL?arguments>; rel="next".  The arguments alone are of use: who asks knows
- * where, and does not send its token to whatever a header says.
+ * Parses <URL?arguments>; rel="next".  Only the arguments are used: the client
+ * must not send its token to a host that a header names.
  */
 
 int
@@ -320,7 +320,7 @@ xet_hub_answer_text(const json_t *object, const char *key,
 }
 
 
-/* Digits and what is between them: it is shown as it is. */
+/* Accepts only digits and separators, because the date is shown as it is. */
 
 static int
 xet_hub_answer_date(const json_t *object, const char *key,

@@ -1,16 +1,17 @@
 
 /*
- * Bodies of a Hub's requests.
+ * Bodies of Hub requests.
  *
- * Purpose:    what clients say when they make, move and change repos, ask what
- *             of an upload is wanted, and ask for paths: JSON, and forms.
- * States:     none. Ownership:  a result has the document that its texts point
- * into; entries of a
- *             list are there until their handler returns.
+ * Purpose:    parses JSON and form bodies of requests to create, move, copy
+ *             and change repos and refs, of preupload and LFS, and of lists of
+ *             paths.
+ * States:     none.
+ * Ownership:  a result owns the JSON document that its texts point into;
+ *             entries of a list are valid until their handler returns.
  * Threads:    any.
  *
- * Members that are not known here are ignored: clients send more than is of
- * use, and more with each version.
+ * Unknown members are ignored: clients send members that the server does not
+ * need, and each version sends more.
  */
 
 
@@ -272,7 +273,7 @@ xet_hub_preupload_parse(xet_hub_list_t *list, const uint8_t *text, size_t len,
 }
 
 
-/* A path that is to be written. */
+/* Checks a path that will be written, then calls the caller's handler. */
 
 static xet_status_t
 xet_hub_body_safe(void *ctx, const xet_hub_operation_t *op)
@@ -382,7 +383,7 @@ xet_hub_form_parse(xet_hub_list_t *list, uint8_t *text, size_t len,
             end = last;
         }
 
-        /* in place: what is written is never longer than what is read */
+        /* decode in place: the decoded text is never longer */
 
         dst = text + (p - text);
         start = dst;
@@ -431,7 +432,7 @@ xet_hub_form_parse(xet_hub_list_t *list, uint8_t *text, size_t len,
 }
 
 
-/* doc is NULL after an error. */
+/* Sets *doc to NULL on errors. */
 
 static xet_status_t
 xet_hub_body_doc(json_t **doc, const uint8_t *text, size_t len)
@@ -460,7 +461,7 @@ xet_hub_body_text(json_t *doc, const char *key, xet_hub_text_t *text)
 }
 
 
-/* A model where the body does not say. */
+/* Sets *kind from "type"; the default is a model. */
 
 static xet_status_t
 xet_hub_body_kind(json_t *doc, xet_hub_kind_e *kind)
@@ -508,7 +509,7 @@ xet_hub_body_visibility(json_t *doc, int *private)
 }
 
 
-/* "owner/name" becomes both; a name alone is left with the owner it has. */
+/* Splits "owner/name"; a name without a slash keeps the given owner. */
 
 static xet_status_t
 xet_hub_body_id(xet_hub_text_t *owner, xet_hub_text_t *name)
@@ -602,7 +603,7 @@ xet_hub_body_path(json_t *value, xet_hub_operation_t *op)
 }
 
 
-/* What else is said of it, "filename", is for people. */
+/* Ignores "filename", which is only informative. */
 
 static xet_status_t
 xet_hub_body_copy(json_t *value, xet_hub_operation_t *op)

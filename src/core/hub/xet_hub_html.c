@@ -1,20 +1,19 @@
 
 /*
- * HTML of a Hub's pages.
+ * HTML pages of the Hub.
  *
- * Purpose:    one way into a page for all that others have chosen: names,
+ * Purpose:    the only way to write untrusted values into a page: names,
  *             paths, titles, texts, the host of the request.
  * States:     none.
- * Ownership:  nothing is kept; memory is the buffer's.
+ * Ownership:  memory belongs to the buffer.
  * Threads:    any.
  *
- * A format is markup of our own, and what is not in it is escaped for the
- * place where it will stand: as text, which may be the value of an attribute
- * in quotation marks, as a part of a URL, or as a word of a command line.
- * Bytes that are no UTF-8, and characters that have no place in HTML, or that
- * turn the direction of others, become U+FFFD.  Texts that were written by %t
- * may be wrong in their meaning, never in their extent: no quotation mark, no
- * "<" and no "&" of them is left.
+ * A format is trusted markup.  A value is escaped for its context: as text,
+ * which may be a quoted attribute value, as a part of a URL, as a word of a
+ * command line, or as a Python string.  Bytes that are not UTF-8, control
+ * characters and characters that change the text direction become U+FFFD.  A
+ * text can't end its element or attribute: no quotation mark, "<" or "&" is
+ * left in it.
  */
 
 
@@ -24,7 +23,7 @@
 #include "xet_hub.h"
 
 
-/* The last second of the year 9999; later ones have no date in HTML. */
+/* The last second of the year 9999; HTML has no later dates. */
 #define XET_HUB_HTML_LAST  INT64_C(253402300799)
 
 
@@ -60,7 +59,7 @@ xet_hub_html(xet_buf_t *b, const char *format, ...)
 }
 
 
-/* The arguments of a text are its length and its bytes. */
+/* A text has two arguments, its length and its bytes. */
 
 static void
 xet_hub_html_value(xet_buf_t *b, int code, va_list *args)
@@ -156,7 +155,10 @@ xet_hub_html_text(xet_buf_t *b, const uint8_t *text, size_t len)
 }
 
 
-/* What stands for the n bytes at p, NULL where they stand for themselves. */
+/*
+ * Returns the replacement of the *n bytes at p, or NULL when they need no
+ * replacement.
+ */
 
 static const char *
 xet_hub_html_entity(const uint8_t *p, const uint8_t *end, size_t *n)
@@ -199,15 +201,15 @@ xet_hub_html_entity(const uint8_t *p, const uint8_t *end, size_t *n)
         return unknown;
     }
 
-    /* U+0080 to U+009F are controls, too */
+    /* U+0080 to U+009F are control characters, too */
 
     if (p[0] == 0xc2 && p[1] < 0xa0) {
         return unknown;
     }
 
     /*
-     * U+202A to U+202E and U+2066 to U+2069 turn what follows round: "exe.jpg"
-     * may be called "gpj.exe"
+     * U+202A to U+202E and U+2066 to U+2069 change the text direction: a file
+     * "gpj.exe" could be shown as "exe.jpg"
      */
 
     return (p[0] == 0xe2
@@ -217,7 +219,7 @@ xet_hub_html_entity(const uint8_t *p, const uint8_t *end, size_t *n)
 }
 
 
-/* All but unreserved characters (RFC 3986) is encoded; of a path "/" is not. */
+/* Encodes all but unreserved characters (RFC 3986); a path keeps its "/". */
 
 static void
 xet_hub_html_url(xet_buf_t *b, const uint8_t *p, size_t len, int path)
@@ -250,7 +252,7 @@ xet_hub_html_url(xet_buf_t *b, const uint8_t *p, size_t len, int path)
 }
 
 
-/* A word of a shell's command line: whoever copies it runs nothing in it. */
+/* Quotes a word for a shell, so that a pasted command does not execute it. */
 
 static void
 xet_hub_html_word(xet_buf_t *b, const uint8_t *p, size_t len)
@@ -290,7 +292,7 @@ xet_hub_html_word(xet_buf_t *b, const uint8_t *p, size_t len)
 }
 
 
-/* A string of Python. */
+/* Writes a Python string literal. */
 
 static void
 xet_hub_html_literal(xet_buf_t *b, const uint8_t *p, size_t len)
@@ -317,8 +319,8 @@ xet_hub_html_literal(xet_buf_t *b, const uint8_t *p, size_t len)
 
 
 /*
- * The calendar of 400 years, which have 146,097 days, begins with a March, so
- * that the day which is not in each year is the last of one.
+ * Computes the date in eras of 400 years, which have 146,097 days.  A year
+ * begins in March, so the leap day is its last day.
  */
 
 static void

@@ -1,12 +1,14 @@
 
 /*
- * Names of a Hub.
+ * Names of the Hub.
  *
- * Purpose:    what repos, their owners, branches, tags and files may be
- * called. States:     none. Ownership:  nothing is kept. Threads:    any.
+ * Purpose:    validates the names of repos, owners, branches, tags and files.
+ * States:     none.
+ * Ownership:  names are only read.
+ * Threads:    any.
  *
- * Names come in paths of requests and in bodies, and go out in paths, headers
- * and file names of clients; so the rules are the narrowest ones of all these.
+ * Names are received in request paths and bodies, and sent in paths, headers
+ * and names of files on clients, so the rules are the strictest of all these.
  */
 
 

@@ -2,16 +2,17 @@
 /*
  * Operations of a commit.
  *
- * Purpose:    the body of a commit, and of a batch of a bucket: NDJSON, as
- *             huggingface_hub and @huggingface/hub write it (docs/hub.md).
- * States:     in front of a line, or inside of one: what came of it is kept.
- * Ownership:  the parser owns the line; what an operation points to is there
+ * Purpose:    parses the body of a commit, or of a batch for a bucket: NDJSON,
+ *             as huggingface_hub and @huggingface/hub write it (docs/hub.md).
+ * States:     before a line, or inside of one; the beginning of an incomplete
+ *             line is kept.
+ * Ownership:  the parser owns the kept line; the data of an operation is valid
  *             until its handler returns.
- * Threads:    any, a parser by one thread at a time.
+ * Threads:    any, but one at a time per parser.
  *
- * A line is bounded, and is parsed where it lies when all of it came in one
- * piece.  A handler that can't take more pauses the parser; the bytes behind
- * the operation are given again then.
+ * The length of a line is limited.  A line that arrives in one piece is parsed
+ * in place.  A handler that can't accept more operations pauses the parser;
+ * the caller then feeds the bytes after the operation again.
  */
 
 
@@ -231,8 +232,8 @@ xet_hub_ops_line(xet_hub_ops_t *ops, const uint8_t *p, size_t len)
 
 
 /*
- * Only a path that the operation makes has to keep to all rules: what is there
- * already can go.
+ * Checks an operation against the limits.  Only a path that the operation
+ * creates must be safe: an existing file with an unsafe path can be deleted.
  */
 
 static xet_status_t
@@ -259,7 +260,7 @@ xet_hub_ops_bound(xet_hub_ops_t *ops, const xet_hub_operation_t *op)
 }
 
 
-/* {"key": what, "value": {...}}, the header first. */
+/* Parses {"key": kind, "value": {...}}; the header must be the first line. */
 
 static xet_status_t
 xet_hub_ops_commit(xet_hub_ops_t *ops, json_t *doc, xet_hub_operation_t *op,
@@ -314,7 +315,10 @@ xet_hub_ops_commit(xet_hub_ops_t *ops, json_t *doc, xet_hub_operation_t *op,
 }
 
 
-/* A file of the repo by its path, at a revision or as the commit finds it. */
+/*
+ * Parses a copy of a file of the repo, at a revision or, without one, as it is
+ * before the commit.
+ */
 
 static xet_status_t
 xet_hub_ops_path(json_t *value, xet_hub_operation_t *op)
@@ -397,7 +401,7 @@ xet_hub_ops_header(json_t *value, xet_hub_operation_t *op)
 }
 
 
-/* The size is missing where a file is copied. */
+/* Parses an LFS file; clients omit the size when they copy a file. */
 
 static xet_status_t
 xet_hub_ops_lfs(json_t *value, xet_hub_operation_t *op)
@@ -454,14 +458,14 @@ xet_hub_ops_inline(json_t *value, xet_hub_operation_t *op, uint8_t **content)
 
     if (!xet_hub_ops_is(value, "encoding", "base64")) {
 
-        /* without an encoding the content is the text itself */
+        /* without an encoding the content is plain text */
 
         return (json_object_get(value, "encoding") == NULL
                 || xet_hub_ops_is(value, "encoding", "utf-8"))
                ? XET_OK : XET_HUB_OPERATION;
     }
 
-    /* one byte at least: no memory would be taken for a failure */
+    /* at least one byte: malloc(0) may return NULL */
 
     *content = malloc(text.len / 4 * 3 + 1);
     if (*content == NULL) {
@@ -475,8 +479,10 @@ xet_hub_ops_inline(json_t *value, xet_hub_operation_t *op, uint8_t **content)
         return XET_OK;
     }
 
-    /* EVP_DecodeBlock() takes "=" for zeros wherever it stands, and skips white
-       space around the text */
+    /*
+     * EVP_DecodeBlock() decodes "=" as zeros anywhere, and skips white space
+     * around the text, so xet_hub_ops_pad() refuses both
+     */
 
     pad = xet_hub_ops_pad(&text);
 
@@ -494,7 +500,10 @@ xet_hub_ops_inline(json_t *value, xet_hub_operation_t *op, uint8_t **content)
 }
 
 
-/* How many "=" are at the end of a text in base64; -1: elsewhere, too. */
+/*
+ * Returns the number of "=" at the end of a base64 text, or -1 for a text that
+ * is not valid: an "=" elsewhere, white space around it, a wrong length.
+ */
 
 static int
 xet_hub_ops_pad(const xet_hub_text_t *text)
@@ -554,7 +563,10 @@ xet_hub_ops_text(json_t *value, const char *key, xet_hub_text_t *text,
 }
 
 
-/* A number that is not negative, or none; JavaScript has fractions of ms. */
+/*
+ * Parses an optional number >= 0.  JavaScript sends times with fractions of a
+ * millisecond, which are dropped.
+ */
 
 static int
 xet_hub_ops_number(json_t *value, const char *key, int64_t *number)

@@ -1,19 +1,19 @@
 
 /*
- * Names of files that mean something else to those who write them.
+ * Unsafe file names.
  *
- * Purpose:    one rule for every path that is stored here or written by our
- *             clients: what git, Windows, macOS or a client takes for something
- *             of its own is refused, wherever it stands in the path.
+ * Purpose:    one rule for every path that the server stores or its client
+ *             writes: a path is refused if any component of it has a special
+ *             meaning for git, Windows, macOS or a client.
  * States:     none.
- * Ownership:  the part that is told points into the path.
+ * Ownership:  a reported component points into the path.
  * Threads:    any.
  *
- * A repo is downloaded into folders that are repos of git, on systems that
- * ignore case, blanks and dots at the end of a name, or some characters of
- * Unicode: there "config" of a folder ".GIT" is a program that the next
- * command of git runs.  What is only impossible to write on some systems, such
- * as "2023-07-18T12:33|x?.json", is allowed: repos that people share have it.
+ * Repos are downloaded into git repos, also on systems that ignore case,
+ * trailing spaces and dots, or some Unicode characters.  There a file "config"
+ * in a folder ".GIT" can make the next git command run a program.  Names that
+ * some systems merely can't create, such as "2023-07-18T12:33|x?.json", are
+ * allowed, because public repos have them.
  */
 
 
@@ -103,7 +103,7 @@ xet_hub_path_check(const xet_hub_text_t *path, xet_hub_refusal_t *refusal)
 }
 
 
-/* What a terminal obeys, or does not show, is replaced. */
+/* Replaces characters that control a terminal or are invisible by "?". */
 
 static void
 xet_hub_part_show(const xet_hub_text_t *part, xet_hub_refusal_t *refusal)
@@ -144,7 +144,7 @@ xet_hub_part_risk(const uint8_t *p, size_t len)
 
     n = xet_hub_part_plain(p, len, plain, sizeof(plain));
 
-    /* short names are those that NTFS gives to the first such folder */
+    /* "git~1" and "cache~1" are the short names that NTFS creates */
 
     if (xet_hub_part_is(plain, n, ".git")
         || xet_hub_part_is(plain, n, "git~1"))
@@ -187,9 +187,10 @@ xet_hub_part_risk(const uint8_t *p, size_t len)
 
 
 /*
- * What is left of a name where the characters that HFS+ ignores, a stream of
- * NTFS, and dots and blanks at the end do not count: at most size bytes, in
- * lower case.  A longer one is none of the names that are looked for.
+ * Writes the name that a file system may use instead to plain, in lower case,
+ * and returns its length.  It omits characters that HFS+ ignores, an NTFS
+ * stream, and trailing dots and spaces.  Returns 0 if the result is longer
+ * than size, because it then is none of the names that are refused.
  */
 
 static size_t
@@ -227,7 +228,10 @@ xet_hub_part_plain(const uint8_t *p, size_t len, uint8_t *plain, size_t size)
 }
 
 
-/* U+200C to U+200F, U+202A to U+202E, U+206A to U+206F, U+FEFF: the length. */
+/*
+ * Returns the length of the character at p if HFS+ ignores it, else 0: U+200C
+ * to U+200F, U+202A to U+202E, U+206A to U+206F, U+FEFF.
+ */
 
 static size_t
 xet_hub_part_ignored(const uint8_t *p, size_t len)
@@ -249,7 +253,7 @@ xet_hub_part_ignored(const uint8_t *p, size_t len)
 }
 
 
-/* U+0080 to U+009F are characters that control terminals, too. */
+/* U+0080 to U+009F control terminals, too. */
 
 static int
 xet_hub_part_control(const uint8_t *p, size_t len)
@@ -260,8 +264,8 @@ xet_hub_part_control(const uint8_t *p, size_t len)
 
 
 /*
- * Whether it is a device up to the first dot, blanks in front of which do not
- * count: "CON", "nul.txt", "com1 .tar.gz", also with superscript digits.
+ * Whether the part before the first dot, without trailing spaces, is a device:
+ * "CON", "nul.txt", "com1 .tar.gz"; the digit may be a superscript.
  */
 
 static int
@@ -299,7 +303,7 @@ xet_hub_part_device(const uint8_t *p, size_t len)
 }
 
 
-/* One character and a colon, as clients of a Hub refuse it. */
+/* Any character and a colon; clients of a Hub refuse this, too. */
 
 static int
 xet_hub_part_drive(const uint8_t *p, size_t len)
@@ -316,7 +320,10 @@ xet_hub_part_drive(const uint8_t *p, size_t len)
 }
 
 
-/* "name:stream:$TYPE": without a type a colon is one of a time of day. */
+/*
+ * "name:stream:$TYPE"; without a type a colon is allowed, because names often
+ * include a time of day.
+ */
 
 static int
 xet_hub_part_stream(const uint8_t *p, size_t len)

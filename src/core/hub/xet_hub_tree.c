@@ -2,30 +2,29 @@
 /*
  * Entries of a tree, as JSON.
  *
- * Purpose:    the pages of a folder, or of all that is below one, and lists of
- *             paths: what clients ask most, an entry at a time, out of the
- *             columns of its row.
- * States:     before the first entry, and behind it, where each one begins
- * with
+ * Purpose:    writes the entries of a folder, recursive or not, and of lists
+ *             of paths, the most frequent responses of the Hub.  Each entry is
+ *             written from the columns of its row.
+ * States:     before the first entry, or after it, when each entry begins with
  *             a comma.
- * Ownership:  nothing is kept; memory is the buffer's, texts are the caller's.
+ * Ownership:  memory belongs to the buffer, texts belong to the caller.
  * Threads:    one at a time.
  *
- * An entry is some 400 bytes and its path, and with "expand" the title of its
- * commit; the caller bounds how many there are.  What is of a known length is
- * written in one piece: a page has a thousand entries, and this runs in the
- * event loop.  Members and their order are those that clients have always got
- * (docs/hub_fields.md).
+ * An entry takes about 400 bytes plus its path and, with "expand", the title
+ * of its commit; the caller limits the number of entries.  Parts of known
+ * length are written at once: a page has a thousand entries, and this code
+ * runs in the event loop.  The members and their order are kept stable for
+ * clients (docs/hub_fields.md).
  */
 
 
 #include "xet_hub.h"
 
 
-/* Room for all of an entry but its path, its title and what follows these. */
+/* Room for each of the parts of an entry around its path and its title. */
 #define XET_HUB_TREE_HEAD  512
 
-/* Empty files are no Xet files, and all have the digest that git has. */
+/* The oid of an empty file, which has no Xet hash: the blob id of git. */
 #define XET_HUB_TREE_NOTHING  "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
 
@@ -90,7 +89,7 @@ xet_hub_tree_end(xet_hub_tree_t *tree)
 }
 
 
-/* Up to the path. */
+/* Writes an entry up to its path. */
 
 static uint8_t *
 xet_hub_tree_file(uint8_t *p, const xet_hub_node_t *node)
@@ -123,7 +122,7 @@ xet_hub_tree_file(uint8_t *p, const xet_hub_node_t *node)
 }
 
 
-/* The same of a bucket. */
+/* Writes an object of a bucket up to its path. */
 
 static uint8_t *
 xet_hub_tree_object(uint8_t *p, const xet_hub_node_t *node)
@@ -154,7 +153,7 @@ xet_hub_tree_object(uint8_t *p, const xet_hub_node_t *node)
 }
 
 
-/* The commit that an entry comes from. */
+/* Writes the commit of an entry. */
 
 static void
 xet_hub_tree_last(xet_buf_t *b, const xet_hub_node_t *node)
@@ -198,8 +197,8 @@ xet_hub_tree_string(xet_buf_t *b, const xet_hub_text_t *text)
 
 
 /*
- * The days of a year begin with March, so that the leap day is the last one;
- * eras are 400 years.
+ * Computes the date in eras of 400 years.  A year begins in March, so the leap
+ * day is its last day.
  */
 
 uint8_t *

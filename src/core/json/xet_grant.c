@@ -1,12 +1,13 @@
 
 /*
- * What a client says of a xorb that it asks an upload grant for.
+ * Parser of requests for upload grants.
  *
- * Purpose:    {"length": 1234, "checksum": {"algo": "crc64nvme", "value":
- *             "5678"}}: the number of bytes that it will send, and their
- *             checksum, as a decimal number in a string.
+ * Purpose:    parses {"length": 1234, "checksum": {"algo": "crc64nvme",
+ *             "value": "5678"}}: the number of bytes of the xorb that the
+ *             client will send, and their checksum, a decimal number in a
+ *             string.
  * States:     none.
- * Ownership:  the result holds nothing.
+ * Ownership:  the result has no pointers.
  * Threads:    any.
  */
 
@@ -74,7 +75,7 @@ done:
 }
 
 
-/* Decimal digits only, without a sign or blanks, as strtoull() takes them. */
+/* Parses digits only: strtoull() would also accept a sign or spaces. */
 
 static xet_status_t
 xet_grant_number(const char *text, uint64_t *number)

@@ -1,6 +1,6 @@
 
 /*
- * JSON that others have written.
+ * Parsers of untrusted JSON.
  */
 
 #ifndef _XET_JSON_H_INCLUDED_
@@ -16,26 +16,25 @@
 
 
 /*
- * xet_json_parse.c: JSON input, by jansson, for what is small and not on the
- * hot path: tokens, key documents, telemetry.  RFC 8259 to the letter and
- * stricter: a member may not come twice, strings may not hold NUL, nothing
- * follows the object, nesting is bounded.
+ * xet_json_parse.c: JSON input with jansson, for small documents outside of
+ * the hot path: tokens, key documents, telemetry, bodies of the Hub.  Stricter
+ * than RFC 8259: no duplicate members, no NUL in strings, no text after the
+ * object, and a limit on nesting.
  */
 
 /*
- * Parses text, which must be one object, with at most depth objects and arrays
- * inside each other, the object itself included.  The caller releases *object
- * with json_decref().  XET_NOMEM, or XET_BODY_SYNTAX for any other text.  The
- * caller also bounds len: parsing takes memory of about 100 times len at
- * worst.
+ * Parses text, which must be one object, with at most depth levels of objects
+ * and arrays, including the object itself.  The caller frees *object with
+ * json_decref().  Errors: XET_NOMEM; XET_BODY_SYNTAX for any other text.  The
+ * caller must limit len: parsing takes up to about 100 times len of memory.
  */
 xet_status_t xet_json_parse(json_t **object, const uint8_t *text, size_t len,
     unsigned depth);
 
 
 /*
- * xet_telemetry.c: what clients report about their transfers
- * (docs/protocol.md, telemetry).
+ * xet_telemetry.c: reports of clients about their transfers (docs/protocol.md,
+ * telemetry).
  */
 
 #define XET_TELEMETRY_MAX          (1024 * 1024)   /* of a report, bytes */
@@ -47,29 +46,29 @@ xet_status_t xet_json_parse(json_t **object, const uint8_t *text, size_t len,
 /*
  * Checks a report of len bytes (at most XET_TELEMETRY_MAX): an object with
  * "event" (string), and optionally "session_id", "user_agent" or "userAgent"
- * (strings) and "metrics" (object); other members are ignored.
- * XET_BODY_SYNTAX, XET_BODY_SIZE for a report or a member over its limit,
+ * (strings) and "metrics" (object).  Other members are ignored.  Errors:
+ * XET_BODY_SYNTAX; XET_BODY_SIZE for a report or a member over its limit;
  * XET_NOMEM.
  */
 xet_status_t xet_telemetry_check(const uint8_t *text, size_t len);
 
 
 /*
- * xet_grant.c: what a client asks an upload grant for.
+ * xet_grant.c: requests for upload grants.
  */
 
-#define XET_GRANT_MAX  4096            /* of the request, bytes */
+#define XET_GRANT_MAX  4096            /* of the request body, bytes */
 
 
 typedef struct {
     uint64_t     length;               /* of the upload, bytes, >= 1 */
-    uint64_t     crc64;                /* CRC-64/NVME of them */
+    uint64_t     crc64;                /* CRC-64/NVME of these bytes */
 } xet_grant_t;
 
 
 /*
- * Parses len bytes.  XET_BODY_SYNTAX, XET_BODY_SIZE, XET_NOMEM; XET_DONE for a
- * checksum of another kind.
+ * Parses a request body of len bytes.  Returns XET_DONE for an unsupported
+ * checksum algorithm.  Errors: XET_BODY_SYNTAX, XET_BODY_SIZE, XET_NOMEM.
  */
 xet_status_t xet_grant_parse(xet_grant_t *grant, const uint8_t *text,
     size_t len);

@@ -2,17 +2,17 @@
 /*
  * JSON input.
  *
- * Purpose:    the one place where jansson is called to read, so that the same
- *             strictness holds for all that we read.
- * States:     none of ours.  (jansson seeds its hash tables at the first
- *             object of a process, once for all threads.)
- * Ownership:  the tree belongs to the caller, nothing points into the text.
- * Threads:    any, a tree by one thread at a time.
+ * Purpose:    the only place of the module that calls the parser of jansson,
+ *             so that all input is parsed with the same strictness.
+ * States:     none, except that jansson seeds its hash tables at the first
+ *             object of a process, once for all threads.
+ * Ownership:  the tree belongs to the caller and does not point into the text.
+ * Threads:    any, but one at a time per tree.
  *
- * jansson recurses, and its own bound of 2048 levels is too deep for the
- * stack of a thread that has other calls on it, so depth is counted before.
- * The count and the parser agree on what is inside of a string up to the
- * first error of syntax, and the parser goes no further than that.
+ * jansson recurses, and its own limit of 2048 levels is too deep for the stack
+ * of a thread that is already in other calls, so the depth is counted first.
+ * The count and jansson agree on the bounds of strings up to the first syntax
+ * error, where jansson stops.
  */
 
 

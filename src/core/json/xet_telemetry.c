@@ -1,12 +1,12 @@
 
 /*
- * What clients report about their transfers.
+ * Reports of clients about their transfers.
  *
- * Purpose:    checks a report: its members, their types and their bounds.
- *             Nothing of a report is kept.
+ * Purpose:    checks a report: its members, their types and their limits.
  * States:     none.
- * Ownership:  the parsed document lives while xet_telemetry_check() runs.
- * Threads:    any; a report is checked by one thread.
+ * Ownership:  xet_telemetry_check() frees the parsed document before it
+ *             returns and keeps nothing of the report.
+ * Threads:    any.
  */
 
 
@@ -86,7 +86,7 @@ xet_telemetry_strings(const json_t *doc)
 }
 
 
-/* The bound is that of the metrics as compact JSON. */
+/* The limit is for the metrics as compact JSON. */
 
 static xet_status_t
 xet_telemetry_metrics(const json_t *doc)

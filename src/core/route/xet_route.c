@@ -1,18 +1,19 @@
 
 /*
- * Paths of requests.
+ * Request paths.
  *
- * Purpose:    which route a path is of, and what it names.
+ * Purpose:    matches a path against a route, and parses the names in it.
  * States:     none.
- * Ownership:  what is decoded is in the caller's room.
+ * Ownership:  decoded names are in the caller's buffer.
  * Threads:    any.
  *
- * A path is cut before it is decoded: a revision may have a "/", which comes
- * as %2F, and with that decoded nobody could tell where the revision ends.
- * Some clients and proxies send the "/" of a revision as it is, though.  Where
- * no path comes behind it all the rest is the revision, else the first part
- * alone, and who knows which revisions there are moves the border
- * (xet.hub_rev() in sql/hub_revisions.sql; the rules are in docs/hub.md).
+ * A path is split before it is decoded: a revision may have a "/", sent as
+ * %2F, and after decoding the end of the revision could not be found.  Some
+ * clients and proxies send this "/" without encoding it, though.  If no path
+ * follows the revision, the rest of the request path is the revision.  If a
+ * path follows, only the first part is, and xet.hub_rev(), which knows the
+ * existing revisions, corrects the split (sql/hub_revisions.sql; docs/hub.md
+ * has the rules).
  */
 
 
@@ -22,7 +23,7 @@
 typedef struct {
     const uint8_t  *p;
     const uint8_t  *end;
-    int             last;              /* the part is the last of the form */
+    int             last;              /* this is the form's last part */
 } xet_route_cut_t;
 
 
@@ -49,7 +50,10 @@ static xet_status_t xet_route_name(xet_hub_text_t *name, uint8_t **room);
 static uint8_t *xet_route_decode(xet_hub_text_t *text, uint8_t *room);
 
 
-/* What takes a part of a form from the path; 0: the path has another form. */
+/*
+ * The functions that parse a part of a form; they return 0 when the path has
+ * another form.
+ */
 
 static const struct {
     const char   *name;
@@ -126,7 +130,7 @@ xet_route_parse(const char *form, const uint8_t *raw, size_t len,
             return XET_HUB_PATH;
         }
 
-        /* a "/" at the end is that of a folder, as it is or encoded */
+        /* a folder may have a trailing "/", also an encoded one */
 
         if (target->path.data[target->path.len - 1] == '/') {
             target->path.len--;
@@ -175,7 +179,7 @@ xet_route_walk(const char *form, const uint8_t *raw, size_t len,
 }
 
 
-/* One part of a form, of n bytes. */
+/* Matches one part of a form; its name has n bytes. */
 
 static int
 xet_route_step(xet_route_cut_t *cut, const char *form, size_t n,
@@ -205,7 +209,7 @@ xet_route_step(xet_route_cut_t *cut, const char *form, size_t n,
 }
 
 
-/* The next part. */
+/* Takes the next component of the path. */
 
 static int
 xet_route_part(xet_route_cut_t *cut, xet_hub_text_t *part)
@@ -333,7 +337,7 @@ xet_route_rev(xet_route_cut_t *cut, xet_route_args_t *args)
         return 0;
     }
 
-    /* nothing comes behind it that a "/" could be of */
+    /* no path follows, so any "/" belongs to the revision */
 
     if (cut->last) {
         rev->len = (size_t) (cut->end - rev->data);
@@ -381,7 +385,7 @@ xet_route_is(const xet_hub_text_t *part, const char *text, size_t len)
 }
 
 
-/* The prefix and the hash; a hash is parsed. */
+/* Checks the prefix and parses the hash. */
 
 static xet_status_t
 xet_route_check(xet_route_args_t *args)
@@ -432,7 +436,10 @@ xet_route_name(xet_hub_text_t *name, uint8_t **room)
 }
 
 
-/* The end of what was decoded, or NULL for a malformed escape. */
+/*
+ * Decodes *text into room and points it there.  Returns the end of the decoded
+ * text, or NULL for a malformed escape.
+ */
 
 static uint8_t *
 xet_route_decode(xet_hub_text_t *text, uint8_t *room)

@@ -1,7 +1,7 @@
 
 /*
- * Paths of requests: whether a path has the form of a route, and what it
- * names.
+ * Request paths: matches a path against the form of a route, and parses the
+ * names in it.
  */
 
 #ifndef _XET_ROUTE_H_INCLUDED_
@@ -12,42 +12,43 @@
 #include "xet_hub.h"
 
 
-/* Texts point into the path or into the room; data is NULL for what is none. */
+/* Texts point into the path or the caller's buffer; absent ones are NULL. */
 
 typedef struct {
     xet_hub_target_t  target;          /* :type to :path */
     xet_hub_text_t    prefix;          /* :prefix */
     xet_hub_text_t    digits;          /* :hash, as it was sent */
     xet_hub_text_t    grant;           /* :grant, not checked */
-    xet_hash_t        hash;            /* of digits, once it is parsed */
+    xet_hash_t        hash;            /* parsed from digits */
 } xet_route_args_t;
 
 
 /*
- * Whether a path, without arguments, has the form of a route.  A form is made
- * of parts with "/" between them:
+ * Whether a path, without arguments, has the form of a route.  A form consists
+ * of parts separated by "/":
  *
  *     :hash    one part, 64 hexadecimal digits
  *     :prefix  one part, 1 to 64 letters, digits, "-", "_" and "."
  *     :grant   one part
  *     :type    models, datasets or spaces
  *     :id      two parts, owner and name
- *     :repo    the same, of a model, or behind "datasets" or "spaces"
+ *     :repo    :id of a model, or :id after "datasets" or "spaces"
  *     :git     as :repo, and the name ends in ".git"
  *     :owner   one part
- *     :rev     one part, which may have "/" as %2F; at the end all the rest
- *     :path    all the rest, which may be nothing; the last part of a form
+ *     :rev     one part, with "/" sent as %2F; at the end of a form, the rest
+ *     :path    the rest, maybe empty; only at the end of a form
  *     :root    "/" alone
  *
- * anything else is itself; "buckets" says what kind it is.  The first three
- * may be empty here, and are refused when they are parsed.
+ * Any other part is a literal; "buckets" also sets the kind.  This function
+ * accepts any text for the first three, also an empty one: xet_route_parse()
+ * checks :hash and :prefix.
  */
 int xet_route_match(const char *form, const uint8_t *raw, size_t len);
 
 /*
- * Parses what a path of this form names.  Names of a Hub are decoded into
- * room, of len bytes.  XET_OK; XET_PREFIX, XET_HASH_SYNTAX, XET_HUB_NAME,
- * XET_HUB_REV, XET_HUB_PATH where nothing can be called so.
+ * Parses the names in a path of this form.  Names of the Hub are decoded into
+ * room, a buffer of len bytes.  Errors, for names that can't exist:
+ * XET_PREFIX, XET_HASH_SYNTAX, XET_HUB_NAME, XET_HUB_REV, XET_HUB_PATH.
  */
 xet_status_t xet_route_parse(const char *form, const uint8_t *raw, size_t len,
     uint8_t *room, xet_route_args_t *args);

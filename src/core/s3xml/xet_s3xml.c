@@ -2,15 +2,15 @@
 /*
  * XML input.
  *
- * Purpose:    the one place where expat is called.
- * States:     the walk, on the caller's stack but for the text of one element.
- * Ownership:  the parser and the walk live as long as the call.
+ * Purpose:    the only place that calls expat.
+ * States:     the path and the text of the current element.
+ * Ownership:  the parser and the walk are allocated and freed by the call.
  * Threads:    any.
  *
- * A store has no reason to send a DTD, and with one come entities, which grow,
- * and names of files: the first "<!DOCTYPE" ends the walk, so no entity but
- * the five of XML itself is ever known.  Text and depth are bounded; the
- * number of elements is by the length, which is the caller's.
+ * A store has no reason to send a DTD, and a DTD allows entity expansion and
+ * external entities.  Therefore the first "<!DOCTYPE" stops the walk, and only
+ * the five predefined entities of XML are ever known.  Text and depth are
+ * limited here; the caller limits the length, and so the number of elements.
  */
 
 
@@ -28,7 +28,7 @@ typedef struct {
     xet_status_t   status;
 
     unsigned       depth;
-    unsigned       leaf:1;             /* no element inside so far */
+    unsigned       leaf:1;             /* no child element so far */
     size_t         ends[XET_S3XML_DEPTH];  /* of the path, at each level */
     size_t         len;                /* of the value */
 
@@ -54,7 +54,7 @@ xet_s3xml_walk(const uint8_t *text, size_t len, xet_s3xml_pt handler,
     enum XML_Error     error;
     xet_s3xml_walk_t  *w;
 
-    /* a store that works on it sends blanks, and then an XML declaration */
+    /* a store may send white space while it processes the request */
 
     while (len && (*text == ' ' || *text == '\t' || *text == '\r'
                    || *text == '\n'))
@@ -103,7 +103,10 @@ xet_s3xml_walk(const uint8_t *text, size_t len, xet_s3xml_pt handler,
 }
 
 
-/* expat calls some handlers once more after it was told to stop. */
+/*
+ * expat may call handlers after XML_StopParser(), so handlers check w->status
+ * first.
+ */
 
 static void
 xet_s3xml_stop(xet_s3xml_walk_t *w, xet_status_t status)
@@ -134,7 +137,7 @@ xet_s3xml_start(void *data, const XML_Char *name, const XML_Char **attributes)
     len = strlen(name);
     at = w->depth ? w->ends[w->depth - 1] : 0;
 
-    /* expat takes "<:/>" and "<a:/>", which leave no name behind the prefix */
+    /* expat accepts "<:/>" and "<a:/>", which have no name after the prefix */
 
     if (w->depth == XET_S3XML_DEPTH
         || len == 0
@@ -185,7 +188,7 @@ xet_s3xml_end(void *data, const XML_Char *name)
 }
 
 
-/* What is between elements is blanks, and goes with the next element. */
+/* White space before a child is collected, too, and dropped at its start. */
 
 static void
 xet_s3xml_text(void *data, const XML_Char *text, int len)

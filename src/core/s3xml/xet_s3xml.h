@@ -1,6 +1,6 @@
 
 /*
- * The XML that an S3-compatible store answers with.
+ * XML responses of an S3-compatible store.
  */
 
 #ifndef _XET_S3XML_H_INCLUDED_
@@ -14,9 +14,9 @@
 
 
 /*
- * xet_s3xml.c: the walk: the text of each element that has no others inside of
- * it, with the path of names that leads to it, "Error/Code".  Prefixes of
- * namespaces are left out, attributes and comments are ignored.
+ * xet_s3xml.c: calls a handler with the text of each element that has no
+ * children, and with its path, such as "Error/Code".  Namespace prefixes,
+ * attributes and comments are ignored.
  */
 
 #define XET_S3XML_DEPTH      8
@@ -25,27 +25,27 @@
 
 
 /*
- * Called for each such element, with a zero byte behind the value.  What it
- * returns other than XET_OK ends the walk, which returns it.  With value NULL
- * an element that has others inside of it has ended.
+ * Called at the end of each element.  value is NUL-terminated; it is NULL for
+ * an element that has children.  A return value other than XET_OK stops the
+ * walk, which then returns it.
  */
 typedef xet_status_t (*xet_s3xml_pt)(void *data, const char *path,
     const char *value, size_t len);
 
 /*
- * XET_BODY_SYNTAX for a text that is not well-formed, is cut, has a DTD, is
- * nested deeper than XET_S3XML_DEPTH, or has a longer path or value than the
- * limits; the elements before have been told then.  XET_NOMEM.  The caller
- * bounds len.
+ * Errors: XET_NOMEM; XET_BODY_SYNTAX for a text that is not well-formed, is
+ * truncated, has a DTD, is nested deeper than XET_S3XML_DEPTH, or has a path
+ * or a value over its limit.  The handler was already called for the elements
+ * before the error.  The caller must limit len.
  */
 xet_status_t xet_s3xml_walk(const uint8_t *text, size_t len,
     xet_s3xml_pt handler, void *data);
 
 
 /*
- * xet_s3xml_answer.c: answers that are one record.  What is longer than its
- * room is cut, but for the id of an upload and an ETag, which are malformed
- * then.  Strings are "" where they are absent.
+ * xet_s3xml_answer.c: responses with one record.  A string that is too long is
+ * truncated, except the id of an upload and an ETag, where this is an error.
+ * Absent strings are "".
  */
 
 #define XET_S3XML_ID_MAX  1024
@@ -54,7 +54,7 @@ xet_status_t xet_s3xml_walk(const uint8_t *text, size_t len,
 typedef struct {
     char      code[64];
     char      message[192];
-    char      region[64];              /* that the bucket is in */
+    char      region[64];              /* of the bucket */
 } xet_s3xml_error_t;
 
 
@@ -62,49 +62,49 @@ typedef struct {
     unsigned           failed:1;       /* error is set */
     xet_s3xml_error_t  error;
     char               upload[XET_S3XML_ID_MAX];
-    char               etag[128];      /* with its quotes, if it has them */
+    char               etag[128];      /* with quotes, if it has any */
 } xet_s3xml_answer_t;
 
 
 /*
- * The answer to the begin or the end of an upload, or to a copy, whose status
- * may be 200 with an error in the body; and the body of any error.  XET_OK,
- * XET_NOMEM, XET_BODY_SYNTAX when it is none of them.
+ * Parses the response to the start or the completion of a multipart upload, or
+ * to a copy, or any error response.  A response with status 200 may contain an
+ * error, too.  Errors: XET_NOMEM; XET_BODY_SYNTAX for any other document.
  */
 xet_status_t xet_s3xml_answer(xet_s3xml_answer_t *answer, const uint8_t *text,
     size_t len);
 
 
 /*
- * xet_s3xml_list.c: lists of objects (ListObjectsV2) and of uploads in parts
+ * xet_s3xml_list.c: lists of objects (ListObjectsV2) and of multipart uploads
  * (ListMultipartUploads).
  */
 
 typedef struct {
     const char  *key;                  /* NUL-terminated, decoded */
-    const char  *upload;               /* of a list of uploads */
-    const char  *time;                 /* as it is there, modified or begun */
+    const char  *upload;               /* upload id, in a list of uploads */
+    const char  *time;                 /* unparsed LastModified, Initiated */
     uint64_t     size;
 } xet_s3xml_item_t;
 
 
-/* What it returns other than XET_OK ends the list, which returns it. */
+/* A status other than XET_OK stops xet_s3xml_list(), which returns it. */
 typedef xet_status_t (*xet_s3xml_item_pt)(void *data,
     const xet_s3xml_item_t *item);
 
 
 typedef struct {
     unsigned  more:1;                  /* the list is truncated */
-    char      key[3 * 1024 + 1];       /* where to go on: the next markers */
+    char      key[3 * 1024 + 1];       /* markers of the next page */
     char      upload[XET_S3XML_ID_MAX];
 } xet_s3xml_list_t;
 
 
 /*
- * Calls handler for each item in the order of the answer; what its strings
- * point to is gone after the call.  Keys are decoded where the answer says
- * that it has them in URL encoding.  XET_BODY_SYNTAX for another document, or
- * items without a key.
+ * Calls handler for each item, in the order of the response.  The strings of
+ * an item are valid until the handler returns.  Keys are decoded if the
+ * response says that they are URL-encoded.  Returns XET_BODY_SYNTAX for any
+ * other document, and for an item without a key.
  */
 xet_status_t xet_s3xml_list(xet_s3xml_list_t *list, const uint8_t *text,
     size_t len, xet_s3xml_item_pt handler, void *data);

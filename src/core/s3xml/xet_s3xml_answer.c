@@ -1,6 +1,6 @@
 
 /*
- * Answers that are one record: of an upload in parts, of a copy, of an error.
+ * Responses with one record: of a multipart upload, of a copy, of an error.
  */
 
 

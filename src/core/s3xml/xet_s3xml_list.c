@@ -1,8 +1,8 @@
 
 /*
- * Lists of objects and of uploads in parts.  Whether keys are encoded is said
- * by an element that may come behind them, so a list is read twice where one
- * is said to be: first its head, then its items.
+ * Lists of objects and of multipart uploads.  The element that tells whether
+ * keys are encoded may follow the keys, so a list is parsed twice: first its
+ * head, then its items.
  */
 
 
@@ -11,7 +11,7 @@
 #include "xet_s3xml.h"
 
 
-#define XET_S3XML_LIST_KEY   (3 * 1024)  /* encoded, of S3's 1024 bytes */
+#define XET_S3XML_LIST_KEY   (3 * 1024)  /* 1024 bytes of S3, all encoded */
 #define XET_S3XML_LIST_TIME  64
 
 
@@ -23,7 +23,7 @@ typedef struct {
     unsigned            is_list:1;
     unsigned            encoded:1;
     unsigned            has_key:1;
-    unsigned            items:1;       /* the second reading */
+    unsigned            items:1;       /* the second pass */
 
     char                key[XET_S3XML_LIST_KEY + 1];
     char                upload[XET_S3XML_ID_MAX];
@@ -228,7 +228,7 @@ xet_s3xml_copy(char *dst, size_t size, const char *value, size_t len)
 }
 
 
-/* As S3 encodes keys: a space is a plus sign, and a plus sign is not. */
+/* Decodes a key in place: S3 encodes a space as "+", and a "+" as "%2B". */
 
 static xet_status_t
 xet_s3xml_decode(char *text)

@@ -1,11 +1,11 @@
 
 /*
- * Requests by HTTP, by libcurl.
+ * The HTTP client, based on libcurl.
  *
- * A request is in libcurl's multi handle from start to done, and is found by
- * the private pointer of its easy handle.  The easy handle stays until the
- * request is closed, because the values of the header are read from it.
- * Connections belong to the multi handle.
+ * A request is in libcurl's multi handle from start to done.  The private
+ * pointer of its easy handle is the request.  The easy handle exists until the
+ * request is closed, because header values are read from it.  Connections
+ * belong to the multi handle.
  */
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 #define XET_NET_HEAD_MAX  (64 * 1024)
 
-/* Sets an option of easy, unless rc is an error already. */
+/* Sets an option of easy, unless rc is already an error. */
 #define xet_net_set(option, value)                                            \
     (rc = rc ? rc : curl_easy_setopt(easy, option, value))
 
@@ -161,10 +161,10 @@ xet_net_start(xet_net_t *net, xet_net_request_t *r)
 
 
 /*
- * HTTP/1.1: transfers at the same time are faster with a connection each, and
- * of HTTP/2 frames would be read ahead of a pause.  QUICK_EXIT: no close waits
- * for a name that is being looked up.  A server that does not know "Expect"
- * would have us wait.
+ * HTTP/1.1: concurrent transfers are faster on a connection each, and with
+ * HTTP/2 libcurl would read frames in spite of a pause.  QUICK_EXIT: a close
+ * does not wait for a DNS lookup.  "Expect" is not sent, since a server that
+ * does not support it would delay the request.
  */
 
 static CURLcode
@@ -222,8 +222,8 @@ xet_net_options(xet_net_t *net, xet_net_request_t *r)
 
 
 /*
- * Methods with a body are uploads for libcurl, so that a POST gets no
- * "Content-Type" of a form.
+ * Methods with a body are uploads for libcurl, so that libcurl does not add
+ * the "Content-Type" of a form to a POST.
  */
 
 static CURLcode
@@ -284,7 +284,7 @@ xet_net_functions(xet_net_request_t *r)
 }
 
 
-/* As libcurl does it, which does not say why it has failed. */
+/* As in libcurl, but saves errno, which libcurl does not report. */
 
 static curl_socket_t
 xet_net_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
@@ -302,8 +302,9 @@ xet_net_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
 
 
 /*
- * A request goes out.  libcurl sends it again by itself when a connection that
- * was kept ends before any response, though the server may have done it.
+ * libcurl is about to send the request.  It sends a request again by itself if
+ * a kept connection ends before any response, even though the server may have
+ * processed the first one.
  */
 
 static int
@@ -356,7 +357,7 @@ xet_net_read(char *buf, size_t one, size_t len, void *arg)
 }
 
 
-/* Back to the beginning, when a connection that was kept is dead. */
+/* libcurl rewinds the body to send it again: a kept connection was dead. */
 
 static int
 xet_net_seek(void *arg, curl_off_t offset, int origin)
@@ -374,8 +375,9 @@ xet_net_seek(void *arg, curl_off_t offset, int origin)
 
 
 /*
- * Lines of headers, also of 1xx, and of trailers, of which libcurl would keep
- * any number.  libcurl would decode a coding that it has not asked for.
+ * Called for each line of headers, including those of 1xx, and of trailers,
+ * whose number libcurl does not limit.  libcurl would also decode a transfer
+ * coding that it has not asked for.
  */
 
 static size_t
@@ -695,7 +697,7 @@ xet_net_result(const xet_net_request_t *r, CURLcode code)
 }
 
 
-/* What libcurl says may be text of the server. */
+/* Messages of libcurl may contain server text: keeps printable ASCII only. */
 
 static void
 xet_net_why(xet_net_request_t *r, const char *why)

@@ -1,12 +1,12 @@
 
 /*
- * A store that does not answer is left in peace.
+ * The circuit breaker.
  *
- * It is silent from the first attempt that got no answer on, until any other
- * gets one, whatever it says.  When a request gives up, and in its time
- * nothing was heard of the store by others, one attempt a second is let
- * through, and all else fails at once: nobody's threads wait for it, and it is
- * not buried in requests when it comes back.
+ * A store is silent from the first attempt without a response until any other
+ * attempt gets one, of any status.  The breaker opens if a request gives up,
+ * and the store has been silent for half of the timeout.  While it is open,
+ * one trial a second is sent, and all other requests fail at once.  So no
+ * threads wait for the store, and no flood of requests meets its return.
  */
 
 #include "xet_s3_base.h"
@@ -50,7 +50,7 @@ xet_s3_breaker_tell(xet_s3_t *s3, const xet_s3_transfer_t *t)
 {
     uint64_t  now;
 
-    /* it is our own fault, and says nothing of the store */
+    /* a local failure says nothing about the store */
 
     if (t->net.rc == XET_NET_LOCAL) {
         return;
@@ -85,7 +85,10 @@ xet_s3_breaker_is_open(xet_s3_t *s3)
 }
 
 
-/* Half of the timeout: the last pause of a request is one that has no room. */
+/*
+ * Half of the timeout: a request gives up early if its next pause would pass
+ * the deadline.
+ */
 
 void
 xet_s3_breaker_open(xet_s3_t *s3)

@@ -1,6 +1,6 @@
 
 /*
- * Whether the store is to be asked at all.
+ * The circuit breaker: whether requests are sent to the store.
  */
 
 #ifndef _XET_S3_BREAKER_H_INCLUDED_
@@ -11,22 +11,22 @@
 
 
 typedef enum {
-    XET_S3_CLOSED = 0,                 /* it answers */
-    XET_S3_OPEN,                       /* it is not asked */
-    XET_S3_TRIAL                       /* it is asked once */
+    XET_S3_CLOSED = 0,                 /* requests are sent */
+    XET_S3_OPEN,                       /* requests fail at once */
+    XET_S3_TRIAL                       /* this request is sent as a trial */
 } xet_s3_breaker_t;
 
 
-/* *silent: for how long there was no answer, ms. */
+/* *silent: how long the store has sent no response, ms. */
 xet_s3_breaker_t xet_s3_breaker_ask(xet_s3_t *s3, uint64_t *silent);
 
-/* What has come of a transfer. */
+/* Records whether a transfer got a response. */
 void xet_s3_breaker_tell(xet_s3_t *s3, const xet_s3_transfer_t *t);
 
-/* Whether only trials are let through. */
+/* Whether only trials are sent. */
 int xet_s3_breaker_is_open(xet_s3_t *s3);
 
-/* A request gives up without an answer. */
+/* Opens the breaker if the store is silent: a request got no response. */
 void xet_s3_breaker_open(xet_s3_t *s3);
 
 

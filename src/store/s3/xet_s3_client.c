@@ -1,6 +1,6 @@
 
 /*
- * The client: its configuration, its parts.
+ * The client: creation, configuration and destruction.
  */
 
 #include <stdlib.h>
@@ -113,7 +113,7 @@ xet_s3_reload(xet_s3_t *s3, xet_s3_error_t *error)
 }
 
 
-/* The client and, behind it, the strings of its configuration. */
+/* One allocation: the client, followed by copies of the strings of conf. */
 
 static xet_s3_t *
 xet_s3_client_alloc(const xet_s3_conf_t *conf)

@@ -1,15 +1,15 @@
 
 /*
- * The keys, from a file as the AWS tools have it:
+ * The keys, from a file in the format of the AWS tools:
  *
  *     [default]
  *     aws_access_key_id = AKIA...
  *     aws_secret_access_key = ...
  *     aws_session_token = ...
  *
- * Who rotates keys writes another file; it is read again when a store denies
- * what was signed with the former ones.  Keys that can't be read leave those
- * that there are.  No text of an error has anything of what is in the file.
+ * To rotate keys, replace the file.  It is read again when a store denies a
+ * request that was signed with the old keys.  If the file can't be read, the
+ * old keys stay.  Texts of errors never contain data of the file.
  */
 
 #include <errno.h>
@@ -120,7 +120,7 @@ xet_s3_credentials_renew(xet_s3_credentials_t *c, unsigned generation,
 
         if (!other && now >= next) {
 
-            /* others that wait for the same don't read it as well */
+            /* other threads that wait here don't read the file, too */
             c->loaded = now;
         }
 
@@ -215,7 +215,7 @@ xet_s3_credentials_read(xet_s3_credentials_t *c, xet_s3_keys_t *keys,
 }
 
 
-/* A zero byte is put behind the text. */
+/* Appends a zero byte, which is not counted in *len. */
 
 static char *
 xet_s3_credentials_file(const char *name, size_t *len)
@@ -336,7 +336,7 @@ xet_s3_credentials_trim(char *text)
 }
 
 
-/* "[name]", or "[profile name]" as in the other file of the AWS tools. */
+/* "[name]", or "[profile name]" as in the config file of the AWS tools. */
 
 static int
 xet_s3_credentials_section(char *line, const char *profile)
@@ -397,8 +397,8 @@ xet_s3_credentials_set(xet_s3_keys_t *keys, char *line)
 
 
 /*
- * Visible ASCII, since it goes into headers.  All bytes behind are zero: keys
- * are compared as a whole.
+ * Allows visible ASCII only, since the value goes into headers.  Zeroes the
+ * rest of dst, since keys are compared with memcmp().
  */
 
 static int

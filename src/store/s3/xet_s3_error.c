@@ -1,7 +1,7 @@
 
 /*
- * Texts of errors.  What a store says goes into logs: only what can be printed
- * of it, and no quotes that would end ours.
+ * Texts of errors.  Text of the store is logged, so characters other than
+ * printable ASCII become "?".
  */
 
 #include <stdarg.h>

@@ -1,9 +1,10 @@
 
 /*
- * Lists: of objects, and of uploads in parts that somebody has left.
+ * Lists of objects, and of abandoned uploads in parts.
  *
- * A page of either is an answer of up to a thousand; the next one is asked for
- * by the last name that came, so that a list needs no state of the store's.
+ * A page of either list is a response of up to a thousand names.  The request
+ * for the next page has the last name of this one, so the store keeps no state
+ * of a list.
  */
 
 #include <stdio.h>
@@ -21,14 +22,14 @@ typedef struct {
     xet_s3_name_t  *names;
     size_t          max;
     size_t          n;
-    size_t          came;              /* of the page */
-    unsigned        bad:1;             /* out of order, or no key of ours */
-    char            last[3 * XET_S3_KEY_MAX + 1];      /* whole key */
+    size_t          came;              /* names in the page */
+    unsigned        bad:1;             /* out of order, or not our prefix */
+    char            last[3 * XET_S3_KEY_MAX + 1];      /* the last full key */
 } xet_s3_lister_t;
 
 
 typedef struct {
-    char  *key;                        /* both in one piece of memory */
+    char  *key;                        /* one allocation, with id */
     char  *id;
 } xet_s3_left_t;
 
@@ -36,7 +37,7 @@ typedef struct {
 typedef struct {
     xet_s3_t       *s3;
     int64_t         before;
-    xet_s3_left_t  *left;              /* of the page */
+    xet_s3_left_t  *left;              /* uploads of the page */
     size_t          n;
 } xet_s3_sweeper_t;
 
@@ -151,7 +152,7 @@ xet_s3_list_page(xet_s3_lister_t *l, const char *prefix, int64_t *now,
 }
 
 
-/* Names that have no room, or could not be asked for, are no names of ours. */
+/* Skips names that this client could not have written: empty or too long. */
 
 static xet_status_t
 xet_s3_list_item(void *data, const xet_s3xml_item_t *item)
@@ -191,7 +192,7 @@ xet_s3_list_item(void *data, const xet_s3xml_item_t *item)
 }
 
 
-/* A key, or the beginning of one. */
+/* Writes the key of a name, or of the beginning of a name. */
 
 static xet_s3_rc_t
 xet_s3_list_key(xet_s3_t *s3, const char *name, char *key, size_t size,
@@ -304,7 +305,7 @@ xet_s3_sweep(xet_s3_t *s3, const char *prefix, uint64_t age, size_t *n,
 }
 
 
-/* The age is by the store's clock, which is known by an answer of its own. */
+/* The age is by the store's clock: the "Date" of a HEAD of the bucket. */
 
 static xet_s3_rc_t
 xet_s3_sweep_page(xet_s3_sweeper_t *sweeper, const char *prefix, uint64_t age,
@@ -405,7 +406,7 @@ xet_s3_sweep_item(void *data, const xet_s3xml_item_t *item)
 }
 
 
-/* Frees what was found; n NULL: does no more than that. */
+/* Aborts and frees the uploads of a page; n NULL: only frees them. */
 
 static xet_s3_rc_t
 xet_s3_sweep_abort(xet_s3_sweeper_t *sweeper, size_t *n,
@@ -431,7 +432,7 @@ xet_s3_sweep_abort(xet_s3_sweeper_t *sweeper, size_t *n,
 
             xet_s3_request_free(&r);
 
-            /* a name that is none of ours is somebody else's upload */
+            /* XET_S3_CONF: the name of another program's upload */
 
             if (one == XET_S3_OK) {
                 (*n)++;

@@ -1,15 +1,15 @@
 
 /*
- * One request each for many objects, some of them under way at once.
+ * A batch: one request for each of many objects, several in flight at once.
  *
- *     post, as many as there are slots -> landed -> settled, and the next one
+ *     post (one per slot) -> landed -> settled, and post the next one
  *
- * At most half of the connections are taken, so that who reads meanwhile need
- * not wait behind all of them.  What fails is sent again by who waits for the
- * whole, one after the other, in what is left of its own time; when that
- * fails, too, nothing more is begun, and what is under way is waited for.
+ * A batch uses at most half of the connections, so that concurrent reads need
+ * not wait for it.  The caller's thread retries failed requests, one after the
+ * other, until the deadline of each.  If a retry fails, too, no more requests
+ * are started, and the batch waits for those in flight.
  *
- * A store that is being left in peace is asked for the first one alone.
+ * If the circuit breaker is open, the first request is sent alone.
  */
 
 #include <stdlib.h>
@@ -39,15 +39,15 @@ struct xet_s3_many_s {
     const char        *method;
     xet_s3_item_t     *items;
     size_t             n;
-    size_t             i;              /* begun */
-    xet_s3_rc_t        rc;             /* of the first one that has failed */
+    size_t             i;              /* number of items started */
+    xet_s3_rc_t        rc;             /* of the first failure */
     xet_s3_error_t    *error;
 
     xet_s3_slot_t     *slots;
     xet_s3_slot_t     *free;
     unsigned           flying;
 
-    pthread_mutex_t    lock;           /* of what follows */
+    pthread_mutex_t    lock;           /* protects this group */
     pthread_cond_t     cond;
     xet_s3_slot_t     *landed;
 };
@@ -85,8 +85,9 @@ xet_s3_delete_all(xet_s3_t *s3, xet_s3_item_t *items, size_t n,
 
 
 /*
- * As xet_s3_head(): what is not there may be so because the bucket is not,
- * which is asked once for all; where the store has failed, nothing is known.
+ * As xet_s3_head(): objects may be missing because the bucket is, so one HEAD
+ * of the bucket checks that for all.  If the batch or this HEAD fails, nothing
+ * is known about missing objects, and they get its rc.
  */
 
 xet_s3_rc_t
@@ -195,7 +196,7 @@ xet_s3_many_slots(xet_s3_many_t *m)
 }
 
 
-/* The first one, as any single request. */
+/* Sends the first request with all retries, like a single request. */
 
 static void
 xet_s3_many_alone(xet_s3_many_t *m)
@@ -232,7 +233,7 @@ xet_s3_many_begin(xet_s3_many_t *m)
 
     xet_s3_request_init(&slot->r, m->s3, m->method, slot->item->name);
 
-    /* from here on it may have landed at any moment */
+    /* from here on, the request may land at any moment */
 
     rc = xet_s3_request_post(&slot->r, xet_s3_many_done, slot, &error);
 

@@ -1,6 +1,6 @@
 
 /*
- * Objects, one request each: get, head, put, delete, copy.
+ * Functions for one object: get, head, put, delete, copy.
  */
 
 #include <errno.h>
@@ -63,7 +63,7 @@ xet_s3_get(xet_s3_t *s3, const char *name, uint64_t start, size_t len,
 }
 
 
-/* UINT64_MAX for "*", and all else that is no number. */
+/* UINT64_MAX for "*", and for any other text that is not a number. */
 
 static uint64_t
 xet_s3_object_total(const char *text)
@@ -82,7 +82,7 @@ xet_s3_object_total(const char *text)
 }
 
 
-/* A store that knows no ranges may send the whole, if that is what was asked */
+/* A 200 with all bytes is accepted if the range was the whole object. */
 
 static xet_s3_rc_t
 xet_s3_object_range(const xet_s3_transfer_t *t, uint64_t start, size_t len,
@@ -103,7 +103,7 @@ xet_s3_object_range(const xet_s3_transfer_t *t, uint64_t start, size_t len,
         return XET_S3_OK;
     }
 
-    /* "bytes 10-19/20", of a range that goes on */
+    /* "bytes 10-19/20": the requested range ends after byte 19 */
 
     slash = strchr(t->range, '/');
 
@@ -157,8 +157,8 @@ xet_s3_head(xet_s3_t *s3, const char *name, xet_s3_object_t *object,
 
 
 /*
- * A HEAD has no body to say whether it is the object or the bucket that is not
- * there, and with a bucket gone all objects seem to be.
+ * A HEAD response has no body, so a 404 means a missing object or a missing
+ * bucket.  A HEAD of the bucket then tells which.
  */
 
 xet_s3_rc_t
@@ -255,9 +255,9 @@ xet_s3_put_small(xet_s3_t *s3, const char *name, const unsigned char *data,
 
 
 /*
- * Where an attempt got no answer, the object that is there may be ours: its
- * ETag is the MD5 of the bytes then, or anything else, and then it counts as
- * another one.
+ * If an attempt got no response, an existing object may be the one we sent.
+ * It counts as ours only if its size matches and its ETag is the MD5 of the
+ * bytes sent; a store may use other ETags.
  */
 
 xet_s3_rc_t
@@ -296,7 +296,7 @@ xet_s3_object_put(xet_s3_request_t *r, int only_new, xet_s3_error_t *error)
 }
 
 
-/* Where the store has the condition, it is what counts. */
+/* If the store supports If-None-Match, that decides, and no HEAD is sent. */
 
 xet_s3_rc_t
 xet_s3_object_new(xet_s3_t *s3, const char *name, xet_s3_error_t *error)
@@ -388,8 +388,8 @@ xet_s3_delete(xet_s3_t *s3, const char *name, xet_s3_error_t *error)
 
 
 /*
- * Few stores know a condition for a copy, and those that don't either ignore
- * it or refuse the request, so it is asked before in any case.
+ * Few stores support a condition for a copy; the others ignore it or refuse
+ * the request.  So a HEAD is sent first in any case.
  */
 
 xet_s3_rc_t
@@ -401,7 +401,7 @@ xet_s3_copy(xet_s3_t *s3, const char *from, const char *to, int only_new,
     xet_s3_url_t     url;
     xet_s3_object_t  object;
 
-    /* the source has the bucket in its path always */
+    /* the source always has the bucket in its path */
 
     url = s3->url;
     url.path_style = 1;
@@ -442,9 +442,9 @@ xet_s3_copy(xet_s3_t *s3, const char *from, const char *to, int only_new,
 
 
 /*
- * The bytes and nothing else: whoever has put the source may have given it
- * headers that no signature covers, a Content-Encoding among them, which the
- * store would give to all who read the copy.
+ * Copies only the bytes (REPLACE).  The client that put the source may have
+ * added unsigned headers, such as Content-Encoding, which the store would
+ * send to all readers of the copy.
  */
 
 static xet_s3_rc_t

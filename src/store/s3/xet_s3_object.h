@@ -1,6 +1,6 @@
 
 /*
- * What uploads, and requests for many objects, need of one.
+ * Functions for one object that uploads and batches use.
  */
 
 #ifndef _XET_S3_OBJECT_H_INCLUDED_
@@ -12,32 +12,32 @@
 #include <unistd.h>
 
 
-/* As xet_s3_head(), with the ETag, of XET_S3_TAG_MAX bytes. */
+/* As xet_s3_head(), and sets etag, XET_S3_TAG_MAX bytes. */
 xet_s3_rc_t xet_s3_object_head(xet_s3_t *s3, const char *name,
     xet_s3_object_t *object, char *etag, xet_s3_error_t *error);
 
-/* A PUT with a body, as xet_s3_put_small(). */
+/* Sends a PUT that has its body, as xet_s3_put_small(). */
 xet_s3_rc_t xet_s3_object_put(xet_s3_request_t *r, int only_new,
     xet_s3_error_t *error);
 
 /*
- * Before something is written under a name that is to be new: XET_S3_EXISTS
- * where there is an object and the store knows no condition.
+ * Called before a write that must not replace an object: XET_S3_EXISTS if the
+ * store does not support If-None-Match, and the object exists.
  */
 xet_s3_rc_t xet_s3_object_new(xet_s3_t *s3, const char *name,
     xet_s3_error_t *error);
 
 /*
- * The rc of a HEAD of an object, which was XET_S3_OK: XET_S3_BAD where the
- * answer has no length, for without one it says nothing about the object.
+ * Checks a successful HEAD of an object: XET_S3_BAD if the response has no
+ * length, since it then says nothing about the object.
  */
 xet_s3_rc_t xet_s3_object_sized(const xet_s3_request_t *r,
     xet_s3_error_t *error);
 
-/* Whether the bucket is there: XET_S3_OK, XET_S3_NO_BUCKET, or others. */
+/* XET_S3_OK: the bucket exists; XET_S3_NO_BUCKET, or another failure. */
 xet_s3_rc_t xet_s3_object_bucket(xet_s3_t *s3, xet_s3_error_t *error);
 
-/* Whether an ETag is the MD5 of the body of a transfer. */
+/* Whether etag is the MD5 of the request body of a transfer. */
 int xet_s3_object_is(const char *etag, const xet_s3_transfer_t *t);
 
 

@@ -1,7 +1,7 @@
 
 /*
- * Signatures for others: URLs, and headers of a request that somebody else
- * sends.
+ * Signatures for other programs: presigned URLs, and headers of a request that
+ * another program sends.
  */
 
 #include <stdio.h>
@@ -137,7 +137,7 @@ xet_s3_path(xet_s3_t *s3, const char *name, char *path)
 }
 
 
-/* The clock that was asked with counts, corrected as for our own requests. */
+/* now is the caller's time; the skew of the store's clock is added. */
 
 static xet_s3_rc_t
 xet_s3_presign_init(xet_s3_presign_t *p, xet_s3_t *s3,

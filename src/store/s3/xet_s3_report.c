@@ -1,6 +1,6 @@
 
 /*
- * What became of requests, for who counts them.
+ * Reports request outcomes to the metrics callback.
  */
 
 #include "xet_s3_base.h"
@@ -67,7 +67,7 @@ xet_s3_report_method(const char *method)
 }
 
 
-/* An answer that was not had to its end is none. */
+/* A truncated response counts as no response. */
 
 static xet_s3_end_t
 xet_s3_report_end(const xet_s3_transfer_t *t)

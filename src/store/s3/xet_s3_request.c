@@ -1,11 +1,11 @@
 
 /*
- * A request: signed, sent, its answer understood, and sent again where that
+ * A request: signs it, sends it, evaluates the response, and retries if that
  * may help, until the timeout.
  *
- * Pauses grow from 50 ms to 2 s, each between half of that and all of it, by
- * chance, so that many that were refused together don't come back together.  A
- * store that says how long is believed.
+ * Pauses grow from 50 ms to 2 s.  Each pause is a random part of its value, at
+ * least half, so that requests refused together are not retried together.  A
+ * longer "Retry-After" takes precedence.
  */
 
 #include <stdio.h>
@@ -22,14 +22,14 @@
 
 #define XET_S3_REQUEST_PAUSE      50           /* ms */
 #define XET_S3_REQUEST_PAUSE_MAX  2000
-#define XET_S3_REQUEST_TRIAL      5000         /* ms, of an attempt */
-#define XET_S3_REQUEST_DENIED     3            /* repeats of one */
-#define XET_S3_REQUEST_SKEW       240          /* s, of 900 that S3 allows */
+#define XET_S3_REQUEST_TRIAL      5000         /* ms, timeout of a trial */
+#define XET_S3_REQUEST_DENIED     3            /* retries if denied */
+#define XET_S3_REQUEST_SKEW       240          /* s; S3 allows 900 */
 #define XET_S3_REQUEST_EMPTY                                                  \
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
-/* One that waits for its transfer. */
+/* A thread that waits for its transfer. */
 
 typedef struct {
     pthread_mutex_t  lock;
@@ -88,7 +88,7 @@ xet_s3_request_free(xet_s3_request_t *r)
 }
 
 
-/* Calls are for constant numbers of pairs, below the room. */
+/* No check: callers add at most XET_S3_REQUEST_PAIRS pairs of each kind. */
 
 void
 xet_s3_request_arg(xet_s3_request_t *r, const char *name, const char *value)
@@ -163,8 +163,8 @@ xet_s3_request_until(xet_s3_request_t *r, uint64_t deadline,
 
 
 /*
- * The last attempt may have no time for an answer; then it is what the store
- * has said before that counts.
+ * If the last attempt ran out of time, the result is that of the last attempt
+ * with a response.
  */
 
 static xet_s3_rc_t
@@ -256,7 +256,7 @@ xet_s3_request_post(xet_s3_request_t *r, xet_s3_transfer_pt done, void *owner,
     uint64_t     silent;
     xet_s3_rc_t  rc;
 
-    /* a trial is for somebody who waits, and tries again */
+    /* a trial is sent like any other request, with the full timeout */
 
     if (xet_s3_breaker_ask(r->s3, &silent) == XET_S3_OPEN) {
         return xet_s3_request_peace(r, silent, error);
@@ -293,7 +293,7 @@ xet_s3_request_result(xet_s3_request_t *r, xet_s3_error_t *error)
 }
 
 
-/* XET_S3_OK: there was an attempt, whatever has come of it. */
+/* XET_S3_OK: an attempt was made, with any result. */
 
 static xet_s3_rc_t
 xet_s3_request_once(xet_s3_request_t *r, uint64_t deadline,
@@ -476,7 +476,7 @@ xet_s3_request_lines(xet_s3_request_t *r, const xet_sigv4_pair_t *headers,
 }
 
 
-/* What came of a former attempt; what is asked stays. */
+/* Clears the response of the last attempt, and keeps the request. */
 
 static void
 xet_s3_request_reset(xet_s3_request_t *r)
@@ -540,7 +540,7 @@ xet_s3_request_judge(xet_s3_request_t *r, xet_s3_rc_t *rc,
 
     verdict = xet_s3_verdict(t, &r->answer.error, rc);
 
-    /* there is no body, and no code, behind a HEAD */
+    /* the response to a HEAD has no body, and so no error code */
 
     if (t->net.rc == XET_NET_OK && t->net.status == 404 && *rc == XET_S3_BAD
         && strcmp(r->method, "HEAD") == 0)
@@ -560,7 +560,7 @@ xet_s3_request_judge(xet_s3_request_t *r, xet_s3_rc_t *rc,
         xet_s3_request_tell(r, *rc, error);
     }
 
-    /* not every store says so, and behind a HEAD none does */
+    /* not every store reports a wrong clock, and no response to a HEAD does */
 
     if (verdict == XET_S3_KEYS && xet_s3_request_skewed(r)) {
         return XET_S3_CLOCK;
@@ -622,7 +622,7 @@ xet_s3_request_tell(xet_s3_request_t *r, xet_s3_rc_t rc,
 }
 
 
-/* What the store says that it has got, where it says so. */
+/* Compares the checksum in the response, if any, with the bytes sent. */
 
 static int
 xet_s3_request_sum(xet_s3_request_t *r)
@@ -648,7 +648,7 @@ xet_s3_request_sum(xet_s3_request_t *r)
 }
 
 
-/* Whether the store's clock is far from the one that was signed with. */
+/* Whether the store's clock is far from the clock used for signing. */
 
 static int
 xet_s3_request_skewed(xet_s3_request_t *r)
@@ -666,7 +666,7 @@ xet_s3_request_skewed(xet_s3_request_t *r)
 }
 
 
-/* By the date of the answer; 0 where that changes nothing. */
+/* Sets the skew from the "Date" of the response; 0: nothing changed. */
 
 static int
 xet_s3_request_clock(xet_s3_request_t *r)
@@ -693,7 +693,7 @@ xet_s3_request_clock(xet_s3_request_t *r)
 }
 
 
-/* 0: there is no time for another attempt. */
+/* Pauses before a retry; 0: no time is left for a retry. */
 
 static int
 xet_s3_request_pause(xet_s3_request_t *r, unsigned n, uint64_t deadline)
@@ -708,7 +708,7 @@ xet_s3_request_pause(xet_s3_request_t *r, unsigned n, uint64_t deadline)
 
     (void) pthread_mutex_lock(&s3->lock);
 
-    /* processes that were forked have the same, but not the same number */
+    /* forked processes inherit the state; their pid makes it differ */
 
     s3->random += now ^ (uint64_t) getpid() << 32;
     s3->random |= 1;

@@ -1,7 +1,7 @@
 
 /*
- * Times as HTTP and S3 spell them, without the locale of the process and
- * without its time zone.
+ * Times in the formats of HTTP and S3, independent of the locale and the time
+ * zone of the process.
  */
 
 #include <stdio.h>
@@ -103,7 +103,7 @@ xet_s3_time_of(unsigned year, unsigned month, unsigned day, unsigned hour,
 }
 
 
-/* Since 1970; years begin in March, so that a leap day is their last. */
+/* Days since 1970.  Years begin in March, so a leap day is the last day. */
 
 static int64_t
 xet_s3_time_days(int64_t year, unsigned month, unsigned day)

@@ -1,19 +1,19 @@
 
 /*
- * Requests to a store and its responses, as bytes: one thread drives all the
+ * Transfers: requests and responses as bytes.  One thread drives all the
  * connections of a client.
  *
- *     post (any thread) -> queue -> under way -> done (thread of the transfers)
+ *     post (any thread) -> queue -> in flight -> done (transfers' thread)
  *
- * A transfer is its owner's before post and in done, and is not touched in
- * between.  As many are under way as there may be connections; others wait, in
- * order, until the deadline.  Connections are kept.
+ * The owner of a transfer must not touch it between post and done.  The limit
+ * of connections is the limit of transfers in flight; others wait, in order,
+ * until their deadline.  Connections are kept.
  *
- * The thread begins with the first transfer, and has all signals blocked.  It
- * ends with the client: what is under way then has a second to end well.
+ * The first transfer starts the thread, which blocks all signals and ends with
+ * the client.  Transfers that are then in flight have one second to complete.
  *
- * The body of a response is bounded by its room.  A store that sends nothing
- * for half of the timeout is given up, and so is one that takes nothing.
+ * A response body that exceeds its buffer or limit fails the transfer.  So
+ * does half of the timeout without a byte sent or received.
  */
 
 #include <signal.h>
@@ -24,23 +24,23 @@
 
 
 #define XET_S3_TRANSFER_BUFFER  (128 * 1024)
-#define XET_S3_TRANSFER_GRACE   1000           /* ms, at the end */
+#define XET_S3_TRANSFER_GRACE   1000           /* ms, on shutdown */
 #define XET_S3_TRANSFER_POLL    1000           /* ms */
 
 
 struct xet_s3_transfers_s {
-    pthread_mutex_t       lock;        /* of what follows */
+    pthread_mutex_t       lock;        /* protects this group */
     pthread_t             thread;
-    xet_s3_transfer_t    *first;       /* those that wait */
+    xet_s3_transfer_t    *first;       /* the queue */
     xet_s3_transfer_t   **last;
     unsigned              started:1;
-    unsigned              stop:1;      /* ends when nothing is under way */
-    unsigned              closed:1;    /* nothing is taken any more */
+    unsigned              stop:1;      /* end when nothing is in flight */
+    unsigned              closed:1;    /* new transfers are refused */
 
-    xet_net_t            *net;         /* wakeup by any thread */
+    xet_net_t            *net;         /* any thread may wake it up */
 
-    xet_s3_transfer_t    *running;     /* of the thread alone */
-    uint32_t              n;           /* of them; others may read it */
+    xet_s3_transfer_t    *running;     /* used by the thread only */
+    uint32_t              n;           /* number of running; atomic */
 
     xet_s3_report_pt      report;
     xet_net_conf_t        conf;
@@ -182,7 +182,7 @@ xet_s3_transfers_busy(xet_s3_transfers_t *ts)
 }
 
 
-/* With the lock. */
+/* Called with the lock. */
 
 static int
 xet_s3_transfers_start(xet_s3_transfers_t *ts)
@@ -258,7 +258,7 @@ xet_s3_transfers_run(void *data)
 }
 
 
-/* Begins those that there is room for; returns whether the end has come. */
+/* Starts queued transfers while connections are free; returns stop. */
 
 static int
 xet_s3_transfers_take(xet_s3_transfers_t *ts, uint64_t now,
@@ -305,7 +305,7 @@ xet_s3_transfers_take(xet_s3_transfers_t *ts, uint64_t now,
 }
 
 
-/* What is left has failed; what is posted from now on is not taken. */
+/* Fails all transfers that are left, and refuses new ones. */
 
 static void
 xet_s3_transfers_close(xet_s3_transfers_t *ts)
@@ -335,7 +335,7 @@ xet_s3_transfers_close(xet_s3_transfers_t *ts)
 }
 
 
-/* Half of the timeout, so that there is time for another try. */
+/* Half of the timeout for a silent store leaves time for a retry. */
 
 static xet_net_rc_t
 xet_s3_transfer_begin(xet_s3_transfer_t *t, uint64_t now)
@@ -427,7 +427,7 @@ xet_s3_transfer_ended(xet_net_request_t *r)
 }
 
 
-/* A value that is too long is none. */
+/* Ignores values that are too long. */
 
 static void
 xet_s3_transfer_values(xet_s3_transfer_t *t)

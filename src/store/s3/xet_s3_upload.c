@@ -1,19 +1,19 @@
 
 /*
- * Uploads of files, in parts while they are written, or in one request.
+ * Uploads of files, in parts while the file is written, or in one request.
  *
- * The bytes of a part are hashed by the owner as they are written, since the
- * hash comes in front of them in the request; a part is complete when there is
- * a byte behind it, so that the last one is known as such by finish only.
+ * The owner hashes the bytes of a part as they are written, since the hash
+ * precedes them in the request.  A part is complete when a byte follows it, so
+ * only finish knows the last part.
  *
  *     begin of the upload (background) -> parts (background) ...
- *                                      -> finish: what lacks, and the end
+ *                                      -> finish: missing parts, completion
  *
- * The background tries once; what has failed there is done again by finish, in
- * the thread of who waits for it, with all repeats.
+ * Background requests are not retried.  finish sends failed ones again, with
+ * all retries, in the caller's thread.
  *
- * An upload is its owner's and, while requests are under way, the transfers'
- * thread's: what both touch is under the lock.  Who comes last frees it.
+ * While requests are in flight, the owner and the transfers' thread share an
+ * upload: the lock protects what both use.  The last of them frees the upload.
  */
 
 #include <errno.h>
@@ -31,7 +31,7 @@
 
 
 typedef enum {
-    XET_S3_PART_NEW = 0,               /* to be sent, or to be sent again */
+    XET_S3_PART_NEW = 0,               /* to be sent, also after a failure */
     XET_S3_PART_SENT,
     XET_S3_PART_DONE
 } xet_s3_part_e;
@@ -47,25 +47,25 @@ typedef struct {
 
 struct xet_s3_upload_s {
     xet_s3_t        *s3;
-    EVP_MD_CTX      *md;               /* of the part that grows */
+    EVP_MD_CTX      *md;               /* hash of the current part */
     uint64_t         hashed;           /* bytes of the file */
-    size_t           len;              /* those of the part that grows */
-    int              fd;               /* our own, or -1 */
+    size_t           len;              /* hashed bytes of the current part */
+    int              fd;               /* a duplicate, or -1 */
 
-    pthread_mutex_t  lock;             /* of what follows */
-    pthread_cond_t   cond;             /* flying is 0 */
-    unsigned         flying;           /* requests */
+    pthread_mutex_t  lock;             /* protects all below */
+    pthread_cond_t   cond;             /* signaled when flying is 0 */
+    unsigned         flying;           /* requests in flight */
     unsigned         begun:1;
-    unsigned         ended:1;          /* it is an object now */
-    unsigned         dropped:1;        /* by its owner */
-    unsigned         unsure:1;         /* of its owner: it may be an object */
+    unsigned         ended:1;          /* the object exists */
+    unsigned         dropped:1;        /* the owner has destroyed it */
+    unsigned         unsure:1;         /* the object may exist; owner only */
 
     xet_s3_part_t   *parts;
     size_t           n;
     size_t           room;
 
     char             name[XET_S3_NAME_MAX];
-    char             id[XET_S3_ID_MAX];        /* "" before */
+    char             id[XET_S3_ID_MAX];        /* "": not yet known */
 };
 
 
@@ -218,7 +218,7 @@ xet_s3_upload_finish(xet_s3_upload_t *u, const char *name, int fd,
         return xet_s3_upload_whole(u, name, fd, size, only_new, error);
     }
 
-    /* once only, when it is called again */
+    /* len is 0 if finish is called again */
 
     if (u->len && !xet_s3_upload_cut(u, error)) {
         return XET_S3_LOCAL;
@@ -254,7 +254,7 @@ xet_s3_upload_destroy(xet_s3_upload_t *u)
 }
 
 
-/* Parts with a byte behind them are cut. */
+/* A full part is complete as soon as another byte follows it. */
 
 xet_s3_rc_t
 xet_s3_upload_hash(xet_s3_upload_t *u, const unsigned char *data, size_t len,
@@ -293,7 +293,7 @@ xet_s3_upload_hashed(const xet_s3_upload_t *u)
 }
 
 
-/* Reads what was not hashed yet. */
+/* Reads and hashes the bytes that were not hashed yet. */
 
 static xet_s3_rc_t
 xet_s3_upload_read(xet_s3_upload_t *u, int fd, uint64_t size,
@@ -338,7 +338,7 @@ xet_s3_upload_read(xet_s3_upload_t *u, int fd, uint64_t size,
 }
 
 
-/* The part that grows is one of the list from now on. */
+/* Appends the current part to the list of parts. */
 
 static int
 xet_s3_upload_cut(xet_s3_upload_t *u, xet_s3_error_t *error)
@@ -394,7 +394,7 @@ xet_s3_upload_cut(xet_s3_upload_t *u, xet_s3_error_t *error)
 }
 
 
-/* Of the bytes so far. */
+/* The SHA-256 of the current part so far; md stays usable. */
 
 static int
 xet_s3_upload_digest(xet_s3_upload_t *u, char *sha256)
@@ -438,7 +438,7 @@ xet_s3_upload_own(xet_s3_upload_t *u, int fd, xet_s3_error_t *error)
 }
 
 
-/* Sends in the background what can be sent now. */
+/* Sends in the background everything that can be sent now. */
 
 static void
 xet_s3_upload_go(xet_s3_upload_t *u)
@@ -479,7 +479,7 @@ xet_s3_upload_piece(xet_s3_upload_t *u, size_t i)
 }
 
 
-/* With the lock, as the next ones. */
+/* Called with the lock, as is xet_s3_upload_part(). */
 
 static void
 xet_s3_upload_begin(xet_s3_upload_t *u)
@@ -586,7 +586,7 @@ xet_s3_upload_part_request(xet_s3_upload_t *u, size_t i, char *number,
 }
 
 
-/* The ETag goes into XML. */
+/* Takes the ETag of a part.  0: it is empty, or not safe in XML. */
 
 static int
 xet_s3_upload_part_took(xet_s3_upload_t *u, size_t i,
@@ -641,7 +641,7 @@ xet_s3_upload_part_done(xet_s3_transfer_t *t)
 }
 
 
-/* The last thing that a request of the background does. */
+/* The last step of a background request. */
 
 static void
 xet_s3_upload_landed(xet_s3_upload_t *u)
@@ -690,7 +690,7 @@ xet_s3_upload_whole(xet_s3_upload_t *u, const char *name, int fd,
 }
 
 
-/* All parts, by the background first, as many at once as there can be. */
+/* Sends all parts: first in the background, in parallel, then one by one. */
 
 static xet_s3_rc_t
 xet_s3_upload_send(xet_s3_upload_t *u, xet_s3_error_t *error)
@@ -701,7 +701,7 @@ xet_s3_upload_send(xet_s3_upload_t *u, xet_s3_error_t *error)
     xet_s3_upload_go(u);
     xet_s3_upload_wait(u);
 
-    /* nothing is under way, so all is ours */
+    /* nothing is in flight, so no lock is needed */
 
     if (u->id[0] == '\0') {
         rc = xet_s3_upload_send_begin(u, error);
@@ -794,10 +794,11 @@ xet_s3_upload_wait(xet_s3_upload_t *u)
 
 
 /*
- * Where an attempt got no answer the store may have done it: then it refuses
- * the next one, since there is no such upload any more, or there is an object
- * already, and its ETag, made of those of the parts, says whether it is this
- * one.  So it does where an answer says yes and no ETag, as radosgw's.
+ * If an attempt got no response, the store may have completed the upload.  It
+ * then refuses the next attempt: the upload is gone, or the object exists.
+ * The ETag of that object, made of the ETags of the parts, tells whether it is
+ * this upload.  The same check is made if a success has no ETag, as with
+ * radosgw.
  */
 
 static xet_s3_rc_t
@@ -854,7 +855,7 @@ xet_s3_upload_end(xet_s3_upload_t *u, uint64_t size, int only_new,
         u->unsure = 1;
     }
 
-    /* no upload is not no object: it was swept, and may be sent again */
+    /* a missing upload, not a missing object: swept, and may be sent again */
 
     if (rc == XET_S3_NOT_FOUND) {
         rc = XET_S3_AWAY;
@@ -924,7 +925,7 @@ xet_s3_upload_is(xet_s3_upload_t *u, uint64_t size)
 }
 
 
-/* As AWS makes it: the MD5 of the MD5s of the parts, and how many they are. */
+/* As AWS does: the MD5 of the MD5s of the parts, and the number of parts. */
 
 static int
 xet_s3_upload_etag(xet_s3_upload_t *u, char *etag)
@@ -973,7 +974,7 @@ xet_s3_upload_etag(xet_s3_upload_t *u, char *etag)
 }
 
 
-/* Nobody else has the upload any more. */
+/* Called when no other reference to the upload is left; frees the upload. */
 
 static void
 xet_s3_upload_abort(xet_s3_upload_t *u)
@@ -1000,7 +1001,7 @@ xet_s3_upload_abort(xet_s3_upload_t *u)
 }
 
 
-/* What is left after a failure is for xet_s3_sweep(). */
+/* If the abort has failed, xet_s3_sweep() removes the parts. */
 
 static void
 xet_s3_upload_abort_done(xet_s3_transfer_t *t)

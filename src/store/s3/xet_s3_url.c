@@ -1,10 +1,10 @@
 
 /*
- * Where the objects are: "s3://bucket/prefix", and the endpoint that serves
- * it.
+ * The address of the objects: "s3://bucket/prefix", and the endpoint that
+ * serves it.
  *
- * A name is refused that a proxy or a server could take for another one: with
- * empty parts, with "." or "..", with bytes that are no visible ASCII.
+ * A name is refused if a proxy or a server could change it to another name: if
+ * it has empty parts, "." or "..", or bytes that are not visible ASCII.
  */
 
 #include <stdio.h>
@@ -77,7 +77,7 @@ xet_s3_url_parse(xet_s3_url_t *url, const xet_s3_conf_t *conf,
         return xet_s3_url_endpoint(url, conf->endpoint, "endpoint", error);
     }
 
-    /* an endpoint of AWS is known by the region */
+    /* the region determines the endpoint of AWS */
 
     (void) snprintf(aws, sizeof(aws), "https://s3.%s.amazonaws.com",
                     conf->region);
@@ -101,7 +101,7 @@ xet_s3_url_public(xet_s3_url_t *url, const xet_s3_url_t *inside,
 }
 
 
-/* Ports that are usual are not in "Host", which is signed. */
+/* Removes a default port, which is not in "Host": that header is signed. */
 
 static xet_s3_rc_t
 xet_s3_url_endpoint(xet_s3_url_t *url, const char *endpoint, const char *what,
@@ -242,7 +242,7 @@ xet_s3_url_name_ok(const char *name, size_t len)
 }
 
 
-/* libcurl looks closer; no user, path, query or fragment gets that far. */
+/* Excludes user, path, query and fragment; libcurl checks the rest. */
 
 static int
 xet_s3_url_host_ok(const char *host, size_t len)

@@ -1,11 +1,10 @@
 
 /*
- * What an answer means.  The code that the store gives counts first, since
- * stores agree on codes more than on statuses; where it gives none, the
- * status.
+ * The result of a response.  The error code of the response takes precedence
+ * over its status, since stores agree more on codes than on statuses.
  *
- * A 404 without a code is no proof that there is no such object: a proxy, or
- * another server at the address, says the same.
+ * A 404 without a code does not prove that an object is missing: a proxy, or
+ * another server at this address, sends the same.
  */
 
 #include "xet_s3_base.h"
@@ -76,7 +75,7 @@ xet_s3_verdict(const xet_s3_transfer_t *t, const xet_s3xml_error_t *e,
         return XET_S3_FINAL;
     }
 
-    /* the bucket is in another region; some stores name theirs always */
+    /* the bucket is in another region; some stores always name the region */
 
     if (t->net.status / 100 == 3
         || (e->region[0]

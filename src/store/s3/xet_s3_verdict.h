@@ -1,6 +1,6 @@
 
 /*
- * What an answer means, and whether to ask again.
+ * The result of a response, and whether to retry the request.
  */
 
 #ifndef _XET_S3_VERDICT_H_INCLUDED_
@@ -11,14 +11,14 @@
 
 
 typedef enum {
-    XET_S3_FINAL = 0,                  /* another try would get the same */
-    XET_S3_REPEAT,                     /* after a pause */
-    XET_S3_KEYS,                       /* with other keys */
-    XET_S3_CLOCK                       /* by another clock */
+    XET_S3_FINAL = 0,                  /* a retry would not help */
+    XET_S3_REPEAT,                     /* retry after a pause */
+    XET_S3_KEYS,                       /* retry with other keys */
+    XET_S3_CLOCK                       /* retry with the store's clock */
 } xet_s3_verdict_t;
 
 
-/* e is that of the body, all zero where there is none.  Sets *rc. */
+/* e is the error in the body, or all zero.  Sets *rc. */
 xet_s3_verdict_t xet_s3_verdict(const xet_s3_transfer_t *t,
     const xet_s3xml_error_t *e, xet_s3_rc_t *rc);
 
