@@ -9,27 +9,27 @@
 #   make bench      benchmarks, built with -O2 and run
 #   make tools      t/tools/*.c, build/tools/
 #   make cli        the command line client, build/xet
-#   make test       installs what is missing, builds all, runs the tests of
+#   make test       installs missing packages, builds all, runs the tests of
 #                   TIER: quick, full, long, nightly; "full long" by default
-#   make clients    every real client of the registries, as a table
-#   make s3-servers stores that the tests of S3 can run with
-#   make soak       tenants, faults and damage at random against a model, for
-#                   SECONDS from a SEED, SANITIZE by address, undefined, thread
-#                   or nothing; t/soak/soak.pl has the rest
+#   make clients    tests every real client of the registries, as a table
+#   make s3-servers installs object stores for the tests of S3
+#   make soak       random tenants, faults and damage against a model, for
+#                   SECONDS from a SEED; SANITIZE is address, undefined,
+#                   thread or empty; see t/soak/soak.pl
 #   make analyze    clang's analyzer over src
 #   make asan       nginx, module and client under ASan; t/*/*.t run with them
 #   make check      rules of dependency and style
-#   make run, stop  a server of one's own in DIR (./.run) at PORT (8080)
+#   make run, stop  a separate server in DIR (./.run) at PORT (8080)
 #   make install    module, configuration, SQL, client; heeds DESTDIR
-#   make deb        packages of the Debian that this runs on, build/deb/*.deb
+#   make deb        packages for the Debian that this runs on, build/deb/*.deb
 #   make dist       the sources as a tar file, build/dist/*.tar.gz; with TAG=1
 #                   a release: tags the commit with the version first
 #   make clean
 #
-# WERROR=1 with any of them makes errors of the compiler's warnings.
+# WERROR=1 with any of them turns compiler warnings into errors.
 #
-# Everything is built under BUILD.  No target needs root but "install", and
-# "test" and "run" where packages are missing.
+# Everything is built under BUILD.  No target needs root except "install", and
+# "test" and "run" if packages are missing.
 
 BUILD ?=	build
 
@@ -40,16 +40,17 @@ CFLAGS =	-O2 -g
 NGINX =		/usr/sbin/nginx
 NGINX_SRC =	/usr/share/nginx/src
 
-# flags of an nginx other than the packaged one, whose flags are in conf_flags
+# flags of an nginx other than the packaged one, which has its flags in
+# conf_flags
 NGINX_FLAGS =
 
 MODULE_CC_OPT =	-g -O2 -fPIC -fstack-protector-strong -Wformat \
 		-Werror=format-security -D_FORTIFY_SOURCE=2
 MODULE_LD_OPT =	-Wl,-z,relro -Wl,-z,now -fPIC
 
-# The same for the command, with the core in it, and for the tools.  The C
-# library has its checks only with optimization; dpkg-buildflags and its like
-# may ask for others.
+# The same for the client, which includes the core, and for the tools.  The C
+# library enables its checks only with optimization; dpkg-buildflags and others
+# may set other flags.
 
 HARDEN ?=	-fPIE -fstack-protector-strong -fstack-clash-protection \
 		-Wformat -Werror=format-security \
@@ -57,17 +58,17 @@ HARDEN ?=	-fPIE -fstack-protector-strong -fstack-clash-protection \
 		$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-D_FORTIFY_SOURCE=2))
 HARDEN_LD ?=	-pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
 
-# WERROR=1 makes errors of warnings, as .ci/run does.  A compiler that is newer
-# than the sources must not keep anybody from a server.
+# WERROR=1 turns warnings into errors, as .ci/run does.  By default, a compiler
+# newer than the sources must not break the build.
 
 WERROR ?=
 
 # "make test" runs the tests of TIER, one or several, or TESTS:
 #
 #   quick     some of each folder, 5 minutes at most
-#   full      what quick has, and all but long and nightly, half an hour
+#   full      quick, and all except long and nightly, half an hour
 #   long      files that take minutes: gigabytes, tables of clients, builds
-#   nightly   what also seldom fails: packages, images, clang's analyzer, the
+#   nightly   tests that seldom fail: packages, images, clang's analyzer, the
 #             soak, a build without zTensor
 
 TIER =		full long
@@ -97,7 +98,7 @@ LONG =		api/amplification api/pipeline api/plan_large \
 
 NIGHTLY =	code/analyze code/soak ops/container ops/no_ztensor ops/package
 
-# files that run once more, in the same tier, with their stores in a bucket
+# files that also run with their stores in a bucket, in the same tier
 BUCKET =	api/batch api/cors api/dedup api/delete api/file_get \
 		api/file_put api/possess api/reconstruction api/repo api/token \
 		api/xorb_upload api/ztensor api/ztensor_verify clients/hub_rows \
@@ -196,7 +197,7 @@ CLI_INCS :=	$(sort $(dir $(CLI_SRCS:%=-I%))) \
 Q =		$(if $(V),,@)
 QUIET =		--no-print-directory $(if $(V),,-s)
 
-# both ways to name it: BUILD may be given as an absolute path
+# both names of the target: BUILD may be an absolute path
 
 DEP =		-MMD -MP -MF $(@D)/.$(@F).d -MT $(abspath $@) \
 		-MT $(patsubst $(CURDIR)/%,%,$(abspath $@))
@@ -208,14 +209,14 @@ DEP =		-MMD -MP -MF $(@D)/.$(@F).d -MT $(abspath $@) \
 	install deb dist clean FORCE
 .DELETE_ON_ERROR:
 
-# One at a time: nginx's configure keeps its trials in the folder it builds in.
+# One build at a time: nginx's configure runs its tests in the build folder.
 
 build:
 	@mkdir -p $(OUT)
 	@+flock $(OUT)/.build.lock $(MAKE) $(QUIET) build-module
 
-# nginx's Makefile has flags of its own: CFLAGS on our command line is not for
-# it, and would take the place of what makes a module of the objects.
+# nginx's Makefile has its own flags: a CFLAGS of our command line would
+# override them, including those for building a module.
 
 build-module: MAKEOVERRIDES =
 build-module: $(OUT)/nginx/.configured
@@ -234,7 +235,7 @@ bench-bins: $(BENCH_BINS)
 
 tools: $(TOOL_BINS) $(BUILD)/tools/.rights
 
-# A route without expectations of who may come to it is no route.
+# Each route must have expectations of who may access it.
 
 $(BUILD)/tools/.rights: $(BUILD)/tools/xet_tables t/rights/expect.def \
 		.ci/check-rights t/lib/Test/Xet/Rights/Table.pm
@@ -242,8 +243,9 @@ $(BUILD)/tools/.rights: $(BUILD)/tools/xet_tables t/rights/expect.def \
 
 cli: $(CLI_BIN) $(SQL)
 
-# The folder that "xet migrate" takes: its rules and the migrations, as they
-# are, and all functions in one file.  A file that has gone changes its folder.
+# The folder for "xet migrate": its rules and the migrations unchanged, and all
+# functions in one file.  The folder is a prerequisite, too, since the removal
+# of a file changes it.
 
 SQL_AS_IS =	sql/migrate.sql $(sort $(wildcard sql/[0-9]*.sql))
 
@@ -253,8 +255,8 @@ $(SQL): sql $(sort $(wildcard sql/*.sql))
 	$(Q)cat $(filter-out sql $(SQL_AS_IS),$^) > $@
 
 
-# The core and BLAKE3 are compiled in three ways: plain, with sanitizers for
-# the tests, and with clang's coverage for the fuzzers.
+# The core and BLAKE3 are compiled in three variants: plain, with sanitizers
+# for the tests, and with clang's coverage for the fuzzers.
 
 # $(1) folder, $(2) compiler, $(3) flags, $(4) archive
 
@@ -296,7 +298,8 @@ $(eval $(call core_variant,$(BUILD)/fuzz/obj,$$(CLANG),$$(FUZZ_CFLAGS),\
 $(BUILD)/fuzz/obj/libxet.a))
 
 
-# A source that needs more than the core does says so: a line "libs: -l..."
+# A source that needs more libraries than the core names them in a line "libs:
+# -l..."
 
 own_libs = $$(sed -n 's!^/[*] libs: \(.*\) [*]/$$!\1!p' $<)
 
@@ -306,7 +309,7 @@ $(BUILD)/unit/%: t/unit/%.c $(BUILD)/asan/libxet.a Makefile
 	$(Q)$(CC) $(ASAN_CFLAGS) $(HOST_CFLAGS) $(DEP) -o $@ $< \
 		$(BUILD)/asan/libxet.a $(CORE_LIBS) $(own_libs) -lpthread
 
-# What is on top of the core comes with it.
+# Tests of src/store link its sources, too.
 
 $(BUILD)/unit/store/%: t/unit/store/%.c $(STORE_SRCS) \
 		$(wildcard src/store/*.h src/store/*/*.h) \
@@ -362,7 +365,7 @@ $(TOOL_BINS): $(BUILD)/tools/%: $$(call host_objs,t/tools/$$*) \
 	$(Q)$(CC) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $^ $(CORE_LIBS) \
 		-lpthread -lm
 
-# The client of S3 is on top of the core, hence the archive once more.
+# The client of S3 uses the core, so the archive is linked once more.
 
 $(BUILD)/tools/xet_s3: CORE_LIBS := $(BUILD)/libxet.a $(CORE_LIBS) -lcurl
 $(BUILD)/tools/xet_s3: $(STORE_OBJS)
@@ -409,11 +412,11 @@ bench: $(BENCH_BINS)
 	done
 
 
-# The module against the packaged nginx, out of its tree.  nginx is configured
-# once for every change of "config", of the flags, or of nginx itself; after
-# that its own Makefile knows what to compile.
+# Builds the module for the packaged nginx, outside of its tree.  nginx is
+# configured once per change of "config", of the flags, or of nginx itself;
+# after that its own Makefile knows what to compile.
 
-# nginx itself asks for -Werror; what comes later wins.
+# nginx itself sets -Werror; a later option overrides it.
 
 NO_WERROR =	$(if $(WERROR),,-Wno-error)
 
@@ -430,7 +433,7 @@ nginx_configure = \
 	|| { tail -n 12 $(1)/configure.log; exit 1; } && \
 	touch $(1)/.configured
 
-# "config" makes C of pages.
+# "config" converts pages to C.
 
 PAGES =		$(wildcard src/http/monitor/*.html src/http/hub/*.css)
 
@@ -450,7 +453,7 @@ $(OUT)/nginx/.flags: FORCE
 		'$(XET_BLAKE3_DIR) $(XET_ZTENSOR)' > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-# "config" takes the sources from the folders.
+# "config" lists the sources in the folders.
 
 $(OUT)/.sources: FORCE
 	@mkdir -p $(@D)
@@ -462,10 +465,10 @@ $(NGINX_SRC)/src/core/nginx.h:
 	@exit 1
 
 
-# A whole nginx with the module inside, under a sanitizer: nginx-address,
-# nginx-undefined, nginx-thread.  NGX_DEBUG_PALLOC turns every allocation from
-# a pool into one that ASan sees.  nginx-dev has no C sources, so they are
-# fetched, but for an NGINX_SRC that has them.
+# Builds a complete nginx with the module linked in, and with a sanitizer:
+# nginx-address, nginx-undefined, nginx-thread.  NGX_DEBUG_PALLOC turns every
+# allocation from a pool into one that ASan sees.  nginx-dev has no C sources,
+# so they are fetched, unless NGINX_SRC has them.
 
 ifneq ($(wildcard $(NGINX_SRC)/src/core/nginx.c),)
 FULL_SRC :=	$(NGINX_SRC)
@@ -513,8 +516,8 @@ asan: nginx-address tools $(BUILD)/asan/xet
 		s3:%,$(TESTS))
 
 
-# What is given on the command line of make is in the environment: SECONDS,
-# SEED, STEPS, ONLY, MODE, WITHOUT, VERBOSE, SHRINK.
+# Variables on the command line of make are in the environment: SECONDS, SEED,
+# STEPS, ONLY, MODE, WITHOUT, VERBOSE, SHRINK.
 
 SANITIZE =	address
 
@@ -524,13 +527,13 @@ soak: $(if $(SANITIZE),nginx-$(SANITIZE),build) tools cli
 	perl t/soak/soak.pl
 
 
-# The packages decide what is found above, hence the second make.
+# The packages determine what is found above, so make runs a second time.
 
 test:
 	sh docker/setup.sh test
 	+$(MAKE) --no-print-directory test-all
 
-# The real clients come from their registries, once, into BUILD.
+# The real clients are installed from their registries, once, in BUILD.
 
 test-all: build unit fuzz-replay tools cli check nginx-address
 	sh t/clients/setup.sh $(OUT)
@@ -538,7 +541,7 @@ test-all: build unit fuzz-replay tools cli check nginx-address
 	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
 	perl .ci/prove -j $(JOBS) $(TESTS)
 
-# ROWS='hf_xet @huggingface' are the rows to run, all by default.
+# ROWS='hf_xet @huggingface' selects the rows to run, all by default.
 
 clients: build tools cli
 	sh t/clients/setup.sh $(OUT) all
@@ -549,7 +552,7 @@ clients: build tools cli
 	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
 	perl t/clients/hub_matrix.pl $(ROWS)
 
-# STORES='garage radosgw' are those to install, all by default.
+# STORES='garage radosgw' selects the stores to install, all by default.
 
 s3-servers:
 	sh t/clients/s3_setup.sh $(OUT) $(STORES)
@@ -568,11 +571,11 @@ stop:
 	@DIR='$(DIR)' sh docker/stop.sh
 
 
-# The packaged nginx says where its modules are.  conf/nginx.conf is a whole
-# example and must not take the place of a file of the same name.  The files in
-# CONF_DIR are the operator's: one that is not as it was installed, which the
-# copy in share tells, is left alone.  SQL that this version does not have is
-# of another one, and would make a mixture of both.
+# The packaged nginx reports its modules path.  conf/nginx.conf is a complete
+# example and must not replace a file of the same name.  The files in CONF_DIR
+# belong to the operator: a file that differs from the installed version, of
+# which share has a copy, is not overwritten.  SQL files of other versions are
+# removed; otherwise the folder would mix versions.
 
 SHARE =		$(DESTDIR)$(PREFIX)/share/xet
 
@@ -603,7 +606,7 @@ install: build cli $(SQL)
 	$(if $(CLI_BIN),install -m 755 $(CLI_BIN) "$(DESTDIR)$(PREFIX)/bin/")
 	install -m 644 docs/xet.1 "$(DESTDIR)$(PREFIX)/share/man/man1/"
 
-# In a copy of the tree, with the flags that packages have.
+# Builds in a copy of the tree, with the flags of packages.
 
 deb:
 	@OUT='$(OUT)/deb' sh docker/package.sh

@@ -2,33 +2,33 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What a container of docker/Dockerfile runs: conf/nginx.conf, with the paths
-# and the answers of the variables below, by nginx in the foreground.  It needs
-# no rights, /data for what stays, and /tmp for what does not.
+# The entry point of the containers of docker/Dockerfile: runs nginx in the
+# foreground with conf/nginx.conf, adapted by the variables below.  It needs no
+# privileges, /data for persistent data, and /tmp for temporary data.
 #
-#   URL_BASE     what clients reach the server by; without it URLs have the host
-#                that a client has asked, which is for closed networks
-#   AUTH         token, or off: everybody who gets here may read and write
-#   HOSTS        names besides that of URL_BASE, by which the container is
-#                reached with AUTH=off, and its metrics are: xet_hosts
-#   ADDR, PORT   where to listen, 0.0.0.0 and 8080
-#   POSTGRES     a database, as a connection string of libpq; without it a
-#                PostgreSQL is started here, where the image has one
-#   POSTGRES_PASSWORD_FILE  its password
-#   MIGRATE      no: the schema is brought forward by somebody else
-#   KEYS         folder of url.key, dedup.key and token.key, /data/keys; those
-#                that are missing are made, where it can be written to
-#   LIMITS       on: the bounds of conf/xet_limits.conf
-#   WORKERS      of nginx, auto
-#   GRACE        seconds that requests have to end in after TERM, 30
-#   EDGE         HOST:PORT of an origin: conf/edge.conf instead, which needs
-#                url.key and neither a store nor a database
-#   CACHE_SIZE   of an edge, 500g
+#   URL_BASE     the URL that clients use; without it, URLs have the host of
+#                the request, which is for closed networks only
+#   AUTH         token, or off: everyone who can connect may read and write
+#   HOSTS        accepted host names besides that of URL_BASE, with AUTH=off
+#                and for metrics: xet_hosts
+#   ADDR, PORT   address and port to listen on, 0.0.0.0 and 8080
+#   POSTGRES     the database, as a connection string of libpq; without it, a
+#                PostgreSQL is started here, if the image has one
+#   POSTGRES_PASSWORD_FILE  file with its password
+#   MIGRATE      no: the schema is migrated elsewhere
+#   KEYS         folder of url.key, dedup.key and token.key, /data/keys;
+#                missing ones are created if the folder is writable
+#   LIMITS       on: the limits of conf/xet_limits.conf
+#   WORKERS      number of nginx workers, auto
+#   GRACE        seconds for requests to finish after TERM, 30
+#   EDGE         HOST:PORT of an origin: runs conf/edge.conf instead, which
+#                needs url.key and neither a store nor a database
+#   CACHE_SIZE   size of the cache of an edge, 500g
 #
-# Logs go to the standard output, complaints to the standard error.  After TERM
-# no connection is taken any more, uploads under way end, and then PostgreSQL.
-# It is the end of both when one of them dies: whoever runs containers starts
-# the next one.
+# Logs are written to standard output, errors to standard error.  After TERM no
+# connection is accepted, uploads in progress finish, and then PostgreSQL
+# stops.  If nginx or PostgreSQL exits, the script stops both: the container
+# runtime is to restart the container.
 
 set -eu
 
@@ -61,7 +61,7 @@ die()
 }
 
 
-# Values go into a configuration as they are.
+# Values are written to a configuration unquoted.
 
 check()
 {
@@ -108,8 +108,8 @@ check_variables()
 }
 
 
-# The secrets: given, or made at the first start.  The copies are nobody else's,
-# whatever modes those have that were mounted here.
+# The secrets: mounted, or created at the first start.  The copies are readable
+# by this user only, whatever the modes of the mounted files.
 
 take_keys()
 {
@@ -144,7 +144,7 @@ make_key()
         id=dedup:
     esac
 
-    # where two begin at once, both have the key of the first
+    # if two containers start concurrently, both use the key of the first
 
     new=$(mktemp "$keys/.new.XXXXXX") || return 1
     echo "$id$(od -An -v -tx1 -N 32 /dev/urandom | tr -d ' \n')" > "$new"
@@ -154,7 +154,7 @@ make_key()
 }
 
 
-# A PostgreSQL of this container, for its user alone, over a socket.
+# Starts a PostgreSQL in this container, for its user only, on a socket.
 
 start_postgresql()
 {
@@ -171,16 +171,16 @@ start_postgresql()
 
     mkdir -p -m 700 "$run/pg"
 
-    # Nobody else has this cluster as long as this script runs.  What says so
-    # to PostgreSQL is the number of a process, which in another container is
-    # that of somebody else, or of nobody.
+    # The lock keeps other containers from this cluster while this script runs.
+    # PostgreSQL itself checks a process id, which in another container may be
+    # that of another process, or of none.
 
     exec 9> "$data/pg.lock"
     flock -n 9 || die "$data is in use by another container"
 
     if [ ! -f "$data/pg/PG_VERSION" ]; then
 
-        # what is there and was not made here is somebody's
+        # do not touch a folder that was not created here
 
         if [ -e "$data/pg" ]; then
             rmdir "$data/pg" 2>/dev/null \
@@ -221,7 +221,7 @@ END
 }
 
 
-# What a signal may end.
+# A sleep that a signal can interrupt.
 
 pause()
 {
@@ -247,7 +247,7 @@ take_password()
 }
 
 
-# The database may begin when we do.
+# The database may still be starting.
 
 migrate()
 {
@@ -268,14 +268,14 @@ migrate()
 }
 
 
-# What is to be replaced must be there, or else a server could end up with
-# another store or open to everybody.
+# The text to replace must exist; otherwise a server could use another store,
+# or be open to everyone.
 
 replace()
 {
     grep -qF -- "$2" "$1" || die "$1 lacks \"$2\""
 
-    # every character of the text stands for itself
+    # escape the text: no character is special
 
     text=$(printf '%s' "$2" | sed 's/[][\.*^$|]/\\&/g')
     with=$(printf '%s' "$3" | sed 's/[\\&|]/\\&/g; $!s/$/\\/')
@@ -355,7 +355,7 @@ write_edge()
 }
 
 
-# Both servers, in their order; what does not end in time is cut off.
+# Stops both servers in order; requests that do not finish in time are aborted.
 
 stop()
 {
@@ -381,7 +381,7 @@ stop()
 }
 
 
-# A child that has ended is collected by the wait for another.
+# A child that has exited is reaped by the wait for the sleep.
 
 wait_gone()
 {

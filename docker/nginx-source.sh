@@ -2,14 +2,14 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The whole source of the packaged nginx, into the given folder:
+# Fetches the complete sources of the packaged nginx into the given folder:
 #
 #   sh docker/nginx-source.sh build/nginx-src
 #
-# nginx-dev has the headers and the build scripts, but not a line of C, and an
-# nginx under a sanitizer has to be compiled.  apt knows where the package
-# came from; its source is asked for in the same place, by lists of our own,
-# so that the system's stay as they are.
+# nginx-dev has the headers and build scripts, but no C sources, and an nginx
+# with a sanitizer has to be compiled.  apt knows the origin of the package;
+# its source is requested from there, with separate package lists, so that
+# those of the system are not changed.
 
 set -eu
 
@@ -23,7 +23,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# readable for the user that apt downloads as
+# readable by the user that apt downloads as
 
 chmod 755 "$work"
 mkdir -p "$work/sources.list.d" "$work/lists/partial" "$work/src"
@@ -47,10 +47,11 @@ set -- -qq -o Dir::Etc::SourceList=/dev/null \
     -o Dir::State::Lists="$work/lists" \
     -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=
 
-# The packaged version first.  A mirror may lack the source of a security
-# update; then another revision of the same nginx does as well, for what is
-# built from it is whole by itself.  So does the archive of nginx's own files,
-# which a mirror has longest, and which apt has got and checked then.
+# The packaged version is tried first.  A mirror may lack the source of a
+# security update; then another revision of the same nginx is used, which is
+# sufficient, since the resulting build is self-contained.  The last choice is
+# the archive of nginx's own files, which mirrors keep longest.  apt has then
+# already downloaded and verified it.
 
 original()
 {

@@ -2,13 +2,13 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The packages of the Debian that this runs on:
+# Builds packages for the Debian that this runs on:
 #
 #   [OUT=build/deb] [REVISION=1] [KEEP=1] sh docker/package.sh
 #   [OUT=build/deb] [TAG=1] sh docker/package.sh dist
 #
-# The first form leaves libnginx-mod-http-xet and xet-tools in OUT.  KEEP reuses
-# the objects of the previous build.
+# The first form writes libnginx-mod-http-xet and xet-tools to OUT.  KEEP
+# reuses the objects of the previous build.
 #
 # "dist" only packs the sources, from which the packages are built, as a tar
 # file with a folder of its own.  TAG makes it a release: it tags the commit
@@ -16,8 +16,8 @@
 # version without release notes, and a tag that names another commit.
 #
 # The version is that of src/core/base/xet_base.h; docker/debian/changelog must
-# have an entry for it.  The rest of the version is the Debian that the
-# packages are for: what was built for 12 is older than the same for 13.
+# have an entry for it.  The Debian release is appended to the version, so that
+# a package for 12 is older than the same one for 13.
 
 set -eu
 
@@ -37,7 +37,7 @@ die()
 }
 
 
-# What belongs to the sources, and nothing that was built or has run.
+# The sources, without files of builds or runs.
 
 files="config LICENSE Makefile README.md conf docker docs sql src t .ci
     .editorconfig .github .gitignore"
@@ -99,7 +99,8 @@ esac
 
 tree=$out/$name-$version
 
-# Objects that were made in another way are of no use; make sees sources only.
+# Objects that were built with other flags or rules can not be reused; make
+# only checks sources.
 
 way=$( (cd "$root" && cat Makefile config docker/debian/rules \
         && dpkg-buildflags) | cksum)
@@ -114,7 +115,7 @@ rm -rf "$tree"
 pack "$name-$version" | tar -x -f - -C "$out"
 cp -R "$tree/docker/debian" "$tree/debian"
 
-# an entry of its own for this Debian, a second later than that of the sources
+# an entry for this Debian, a second later than that of the sources
 
 first=$(sed -n '/^ -- /{p;q}' "$root/docker/debian/changelog")
 seconds=$(($(date -d "${first#*>  }" +%s) + revision))
@@ -128,7 +129,7 @@ seconds=$(($(date -d "${first#*>  }" +%s) + revision))
     cat "$root/docker/debian/changelog"
 } > "$tree/debian/changelog"
 
-# -nc: the tree is as clean as the sources are.
+# -nc: the tree is a fresh copy and needs no clean.
 
 cd "$tree"
 

@@ -1,12 +1,12 @@
 # Copyright (C) the ngx_http_xet_module authors
 
-# What runs in a folder of docker/run.sh, for the scripts that read this file
-# with "."; $dir is that folder, without links.
+# Finds the processes of a folder of docker/run.sh, for scripts that read this
+# file with "."; $dir is that folder, without links.
 #
-# Neither server is known by its pid file alone.  Its number may be another's
-# by now, most of all in a container, where they are always small; and who
-# kills a master leaves its children, which go on.  This works without rights
-# to trace others, which root of a container does not have.
+# A pid file alone does not identify a server: the pid may belong to another
+# process by now, above all in a container, where pids are small.  Besides, the
+# children of a killed master keep running.  No permission to trace other
+# processes is needed, since root in a container may lack it.
 
 
 is_root()
@@ -15,7 +15,8 @@ is_root()
 }
 
 
-# A command as the owner of the cluster; away from a folder closed to it.
+# Runs a command as the owner of the cluster, in a folder that the owner can
+# enter.
 
 as_pg()
 {
@@ -33,7 +34,7 @@ title()
 }
 
 
-# The master, which has the prefix in DIR among its arguments.
+# The master; its arguments contain the prefix in DIR.
 
 nginx_master()
 {
@@ -46,8 +47,9 @@ nginx_master()
 }
 
 
-# The master, or what it has left: all are in the session that it began, and
-# no process gets the number of a session that there still is.
+# The master and its children, or the children that it left.  All are in the
+# session that the master created, and no new process gets the id of an
+# existing session.
 
 nginx_pids()
 {
@@ -59,7 +61,7 @@ nginx_pids()
 
     if [ -d "/proc/$pid" ] && [ -z "$(nginx_master)" ]; then
 
-        # a zombie has no title, and may have left some
+        # a zombie has no title, and may have left children
 
         [ -z "$(title "$pid")" ] || return 0
     fi
@@ -76,7 +78,7 @@ nginx_pids()
 }
 
 
-# The postmaster and its children: DIR/pg is the folder that they are in.
+# The postmaster and its children: their working directory is DIR/pg.
 
 pg_pids()
 {

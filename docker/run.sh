@@ -2,37 +2,39 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A server of one's own, from nothing, in one command:
+# Sets up and starts a complete server in one command:
 #
 #   [DIR=./.run] [PORT=8080] [ADDR=127.0.0.1] [URL=...] sh docker/run.sh
 #
-# Installs what is missing, builds the module, and starts in DIR a PostgreSQL
+# Installs missing packages, builds the module, and starts in DIR a PostgreSQL
 # that listens on a Unix socket only and an nginx with conf/nginx.conf at
-# ADDR:PORT; then sends a file through it and back.  A second run takes up
-# what is in DIR, with the module as it is now, also after a crash.  Servers
-# with other DIR and PORT are not touched.  "sh docker/stop.sh" stops what runs
-# in DIR.
+# ADDR:PORT; then uploads a file and downloads it.  A second run reuses the
+# data in DIR, with the current module, also after a crash.  Servers with
+# another DIR and PORT are not affected.  "sh docker/stop.sh" stops the servers
+# of DIR.
 #
-# With STORE_URL=s3://bucket[/prefix] the xorbs are in a bucket, which is there,
-# of the object store at S3_ENDPOINT (http[s]://host:port), with S3_KEY and
-# S3_SECRET, and perhaps S3_REGION (us-east-1).  S3_MODE=presigned: clients get
-# data from there, and put xorbs there; proxy, the default: by way of nginx.
+# With STORE_URL=s3://bucket[/prefix] the xorbs are in an existing bucket of
+# the object store at S3_ENDPOINT (http[s]://host:port), with S3_KEY and
+# S3_SECRET, and optionally S3_REGION (us-east-1).  S3_MODE=presigned: clients
+# exchange xorbs directly with the object store; proxy, the default: through
+# nginx.
 #
-# URL is what clients reach the server by, where that is not http://ADDR:PORT:
-# behind a proxy, for one.  With an ADDR that stands for all (0.0.0.0) and no
-# URL it is what a client has asked, and the server answers to its addresses and
-# to HOSTS, names with blanks between them, by default those of this machine.
+# URL is the URL that clients use, if it is not http://ADDR:PORT, for example
+# behind a proxy.  With a wildcard ADDR (0.0.0.0) and no URL, URLs have the
+# host of the request, and the server accepts its addresses and HOSTS as hosts.
+# HOSTS are names separated by spaces, by default those of this machine.
 #
 #   DIR/pg       database cluster    DIR/nginx/conf  generated configuration
 #   DIR/store    xorbs               DIR/nginx/xet   keys, included files
 #   DIR/env      for the client xet  DIR/nginx/logs
 #
-# Who is who when this runs as root: PostgreSQL refuses root, so the cluster
-# is of the user postgres; nginx's master stays root, which alone reads the
-# keys; its workers and the store are of www-data.  Connections to PostgreSQL
-# are trusted, for what guards them is the folder of the socket: postgres
-# owns it, the group www-data may enter it, nobody else.  When this runs as a
-# usual user all of it is of that user, and the folder is closed to others.
+# Users, if this runs as root: the cluster belongs to the user postgres, since
+# PostgreSQL refuses root.  The master of nginx stays root, and only root can
+# read the keys; its workers and the store belong to www-data.  Connections to
+# PostgreSQL are trusted, because the folder of the socket restricts access:
+# postgres owns it, and only the group www-data may enter it.  If another user
+# runs this, everything belongs to that user, and the folder is closed to
+# others.
 
 set -eu
 
@@ -61,8 +63,9 @@ die()
 }
 
 
-# Where to listen, what to ask, and what the URLs of xorbs begin with: nothing
-# that is sure for all addresses, there the host that a client has asked.
+# Sets the address to listen on, the URL for local requests, and the base of
+# xorb URLs.  A wildcard address has no certain base: URLs then have the host
+# of the request.
 
 find_urls()
 {
@@ -83,7 +86,7 @@ find_urls()
     allow=
     hosts=${HOSTS:+ $HOSTS}
 
-    # with no URL that says it: what other machines call this one
+    # without URL and HOSTS: the names that other machines use for this one
 
     if [ -z "$base$hosts" ]; then
         for name in $(hostname 2>/dev/null) $(hostname -f 2>/dev/null); do
@@ -115,7 +118,7 @@ find_urls()
         base=${base:-$url}
     esac
 
-    # this machine reaches an address of its own from that address
+    # requests of this machine to an address of its own come from that address
 
     case $host in 0.0.0.0 | :: | 127.0.0.1 | ::1 | *[!0-9a-fA-F.:]*) ;;
     *[.:]*)
@@ -124,8 +127,8 @@ find_urls()
 }
 
 
-# The object store, if there is one: what goes into configuration files has no
-# character that means something there.
+# The object store, if any.  Values written to configuration files must not
+# contain special characters.
 
 find_store()
 {
@@ -160,8 +163,8 @@ find_store()
 }
 
 
-# Is ADDR:PORT to be had?  It is asked before anything is built.  What runs in
-# DIR gives it back when its time has come.
+# Checks that ADDR:PORT is free, before anything is built.  If a server of DIR
+# uses it, that server will be stopped in time.
 
 check_port()
 {
@@ -193,7 +196,7 @@ is_ours()
 }
 
 
-# Can those users get down to DIR?  Not where it is below /root, for one.
+# Whether those users can reach DIR; they can't below /root, for example.
 
 reachable()
 {
@@ -203,8 +206,8 @@ reachable()
 }
 
 
-# DIR, made absolute.  Where it is out of reach for postgres and www-data it
-# becomes a link to a folder that is not.
+# Makes DIR absolute.  If postgres and www-data can't reach it, it becomes a
+# link to a folder that they can reach.
 
 make_dir()
 {
@@ -226,7 +229,7 @@ make_dir()
         dir=$other
     fi
 
-    # the names go into configuration files as they are
+    # names are written to configuration files unquoted
 
     case $dir in *[!A-Za-z0-9_./+@=-]*)
         die "unusual characters in $dir, choose another DIR"
@@ -234,7 +237,7 @@ make_dir()
 }
 
 
-# The programs of the version that made the cluster, else the newest.
+# Programs of the version that created the cluster, else the newest.
 
 find_postgresql()
 {
@@ -253,8 +256,8 @@ find_postgresql()
 }
 
 
-# A socket's path may have 107 bytes.  A longer one goes to /tmp, under a name
-# that nobody can have taken before.
+# The path of a socket is limited to 107 bytes.  If it is longer, the socket is
+# in /tmp, in a folder with an unpredictable name.
 
 make_socket_dir()
 {
@@ -281,7 +284,7 @@ start_postgresql()
 {
     if [ ! -f "$dir/pg/PG_VERSION" ]; then
 
-        # what is there and was not made here is somebody's
+        # do not touch a folder that was not created here
 
         if [ -e "$dir/pg" ]; then
             rmdir "$dir/pg" 2>/dev/null \
@@ -331,7 +334,7 @@ END
 }
 
 
-# The secrets are made once: URLs that were handed out stay valid.
+# Secrets are created once, so that issued URLs stay valid.
 
 make_secrets()
 {
@@ -357,7 +360,7 @@ aws_secret_access_key = $S3_SECRET
 END
         )
 
-        # workers read it again when the store denies a request
+        # workers reread the file when the store denies a request
 
         if is_root; then
             chown root:www-data "$keys/s3.credentials.new"
@@ -369,7 +372,8 @@ END
 }
 
 
-# What xet_store is, and what a bucket needs besides, as lines of sed.
+# The value of xet_store, and the additional configuration of a bucket, as sed
+# commands.
 
 store_lines()
 {
@@ -413,9 +417,9 @@ END
 }
 
 
-# conf/nginx.conf is a configuration for an installed server; here its own
-# paths take the place of the system's.  What must not be missing is checked,
-# or else a server could end up with a store that is not in DIR.
+# conf/nginx.conf is a configuration for an installed server; its paths are
+# replaced by those of DIR.  Required text is checked first; otherwise the
+# server could use a store outside of DIR.
 
 write_conf()
 {
@@ -454,7 +458,8 @@ write_conf()
             to=$dir/nginx/conf/nginx.conf
         fi
 
-        # by way of marks, for a value may hold what is still to be replaced
+        # through placeholders, since a value may contain text that is still to
+        # be replaced
 
         sed -f "$dir/nginx/store.sed" "$file" \
             | sed -e "s|listen 127\.0\.0\.1:8080;|listen @ADDR@:@PORT@;|" \
@@ -505,7 +510,7 @@ start_nginx()
 
     (cd / && "$nginx" "$@" -t -q) || die "nginx does not take the configuration"
 
-    # The module may be another than the one that runs.
+    # The running server may have loaded an older module.
 
     DIR=$dir sh "$root/docker/stop.sh" nginx
 
@@ -513,8 +518,8 @@ start_nginx()
 }
 
 
-# What the clients need to know, for ". DIR/env".  No value has a character
-# that the quotes do not keep: see find_urls() and make_dir().
+# Variables for clients, for ".  DIR/env".  Values need no escaping within the
+# quotes: see find_urls() and make_dir().
 
 write_env()
 {
@@ -546,8 +551,8 @@ wait_healthy()
 }
 
 
-# The client that the world uses, away from the system's Python.  Without a
-# network the server is up all the same.
+# Installs the usual Xet client, separate from the system's Python.  Without a
+# network the server starts all the same.
 
 make_client()
 {
@@ -566,8 +571,8 @@ make_client()
 }
 
 
-# There and back by plain HTTP, then by the Xet client, and a part of it as the
-# client gets it.
+# Transfers a file up and down by plain HTTP, then by the Xet client, and a
+# part of it as that client requests it.
 
 round_trip()
 {
@@ -600,7 +605,7 @@ round_trip()
              "the round trip was made with curl only"
     fi
 
-    # and what any HTTP client sees of it: a part of a xorb by a signed URL
+    # any HTTP client can fetch a part of a xorb by a signed URL
 
     if [ "${s3_mode:-proxy}" = presigned ]; then
         return
@@ -631,7 +636,7 @@ check_port
 
 sh "$root/docker/setup.sh" run
 
-# Two of these may run at a time; they build one after the other.
+# Several runs may be concurrent; the lock serializes their builds.
 
 mkdir -p "$build"
 "$lock" "$build/.lock" make -s -C "$root" -j "$(nproc)" BUILD="$build" \

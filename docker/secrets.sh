@@ -2,13 +2,13 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The secrets of docker/compose.yaml, and of docker/kubernetes, as files; those
-# that are there stay:
+# Creates the secrets of docker/compose.yaml and of docker/kubernetes as files;
+# existing ones are kept:
 #
 #   sh docker/secrets.sh [FOLDER]
 #
-# FOLDER, docker/secrets by default, is closed to others.  The files in it are
-# not, since the users of the containers have to read them.
+# FOLDER, docker/secrets by default, is closed to others.  Its files are
+# world-readable, since the users of the containers have to read them.
 
 set -eu
 

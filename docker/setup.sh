@@ -2,22 +2,22 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Installs what is missing from the packages of Debian 12 or 13:
+# Installs missing packages of Debian 12 or 13:
 #
 #   sh docker/setup.sh         to build the module
 #   sh docker/setup.sh package and to build packages of it (make deb)
 #   sh docker/setup.sh run     and to run a server (make run)
 #   sh docker/setup.sh test    and to run all tests (make test)
 #
-# Where nothing is missing it changes nothing and asks nobody, so that every
-# other script may begin with it.
+# If nothing is missing, it changes nothing and asks no questions, so other
+# scripts may start with it.
 #
-# The packages of nginx and PostgreSQL start and enable services when they
-# are installed.  We only need their programs, and port 80 and the cluster of
-# the system are not ours: for the time of the installation a policy-rc.d
-# forbids starting anything, no "main" cluster is made, and what the packages
-# have enabled is disabled again.  Services that were there before are left
-# as they are.
+# The packages of nginx and PostgreSQL start and enable services when they are
+# installed.  Only their programs are needed here, and port 80 and the cluster
+# of the system must not be affected.  So during the installation a policy-rc.d
+# forbids starting services, no "main" cluster is created, and services that
+# the packages have enabled are disabled again.  Services that existed before
+# are not changed.
 
 set -eu
 
@@ -49,7 +49,7 @@ need()
 }
 
 
-# program, its packages, why; the program may have come in another way
+# program, its packages, why; the program may have been installed otherwise
 
 need_program()
 {
@@ -79,7 +79,7 @@ list()
     need libssl-dev         'HMAC and SHA-256'
     need libcurl4-openssl-dev 'HTTP to peers, and for the client'
 
-    # Debian 12 has BLAKE3 only as the C sources inside of a Rust package
+    # Debian 12 has BLAKE3 only as C sources inside a Rust package
 
     installed librust-blake3-dev || need "$blake3" 'BLAKE3'
 
@@ -115,8 +115,8 @@ list()
         need_program promtool prometheus        'checks metrics and alerts'
     esac
 
-    # an nginx built from source, as "make asan" does, links what nginx-dev
-    # has brought along
+    # an nginx built from source, as by "make asan", links libraries that
+    # nginx-dev has installed
 }
 
 
@@ -152,7 +152,8 @@ cleanup()
         rm -f "$cluster"
     fi
 
-    # enabled by the packages, though they were not allowed to start it
+    # the packages have enabled these services, though policy-rc.d prevented a
+    # start
 
     for service in $services; do
         if [ -e "/etc/init.d/$service" ]; then
@@ -183,7 +184,8 @@ fi
 
 blake3=$(blake3_package)
 
-# Asked once in silence, since this is the usual case and has to be quick.
+# The first check is silent: usually nothing is missing, and that must be
+# quick.
 
 list > /dev/null
 
@@ -212,7 +214,7 @@ trap 'exit 1' HUP INT TERM
 
 apt-get update -qq < /dev/null
 
-# The lists may be what was missing for the choice of BLAKE3's package.
+# The choice of BLAKE3's package may have needed the lists.
 
 blake3=$(blake3_package)
 missing=

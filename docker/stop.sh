@@ -2,13 +2,13 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Stops what docker/run.sh has started in DIR, and nothing else:
+# Stops the servers that docker/run.sh has started in DIR, and nothing else:
 #
 #   [DIR=./.run] [GRACE=30] sh docker/stop.sh [nginx|postgresql]
 #
-# nginx may finish its requests for GRACE seconds; then PostgreSQL is shut
-# down.  With an argument only that one is stopped.  What a master that was
-# killed has left is stopped as well.
+# nginx has GRACE seconds to finish its requests; then PostgreSQL is shut down.
+# With an argument, only that server is stopped.  Processes left by a killed
+# master are stopped as well.
 
 set -eu
 
@@ -23,7 +23,7 @@ dir=$(cd "$dir" && pwd -P)
 . "$root/docker/processes.sh"
 
 
-# command that lists pids, seconds; 0 once there are none
+# command that lists pids, seconds; returns 0 once the list is empty
 
 wait_gone()
 {
@@ -37,7 +37,7 @@ wait_gone()
 }
 
 
-# signal, command that lists pids; one may be gone before it is sent to
+# signal, command that lists pids; a process may exit before the signal is sent
 
 signal()
 {
@@ -58,7 +58,7 @@ stop_nginx()
 {
     all=nginx_pids
 
-    # a master tells its workers, who would be replaced otherwise
+    # the master stops its workers; it would replace workers that exit
 
     if [ -n "$(nginx_master)" ]; then
         signal QUIT nginx_master
@@ -88,20 +88,20 @@ stop_postgresql()
 
     else
 
-        # What a postmaster that was killed has left ends by itself, but for
-        # one that is busy; no other can start as long as it has the memory
-        # that they share.
+        # Children of a killed postmaster exit by themselves, except busy ones;
+        # no other postmaster can start while they have the shared memory.
 
         wait_gone pg_pids 2 || signal QUIT pg_pids
         wait_gone pg_pids 5 || signal KILL pg_pids
         wait_gone pg_pids 5 || still pg_pids
 
-        # nor where the number in these is that of another program by now
+        # these also prevent a start if their pid now belongs to another
+        # program
 
         rm -f "$dir/pg/postmaster.pid" "$socket"/.s.PGSQL.*
     fi
 
-    # only a folder of its own making, and only when it is empty
+    # only a folder that docker/run.sh created, and only if it is empty
 
     case $socket in /tmp/xet-pg.*)
         rmdir "$socket" 2>/dev/null || :

@@ -1,29 +1,30 @@
 -- The tables of a store: version 1 of the schema "xet".
 --
--- "xet migrate" applies this file once, behind migrate.sql, which makes the
+-- "xet migrate" applies this file once, after migrate.sql, which creates the
 -- schema and the table xet.migrations.  A change of the tables is a new file,
 -- 0002_name.sql, and never an edit of this one; migrate.sql has the rules.
--- Functions that the module calls are in the other files.  Here are the ones
--- of triggers only, which keep the tables right whatever program writes.
+-- The functions that the module calls are in the other files.  This file has
+-- the trigger functions only: they keep the tables consistent whatever program
+-- writes.
 --
--- Hashes are the raw 32 bytes.  Integers inside of packed values are
--- little-endian, as the core writes them.
+-- Hashes are the raw 32 bytes.  Integers in packed values are little-endian,
+-- as the core writes them.
 
 
 -- ---------------------------------------------------------------------------
 -- The store
 
--- Which folder or bucket the rows describe: its file "identity" has the same
--- text.  A row that is not confirmed says that the file may not exist yet.
+-- The folder or bucket that the rows describe: its file "identity" has the
+-- same text.  While confirmed is false, that file may not exist yet.
 --
--- tables tells whether this database knows all copies of the store, except
--- those that a crash has left.  If it does not, a copy without a row may be the
--- only one of a xorb, and is no orphan, however old it is.  The text is that of
--- xet.store_tables() when all copies were known; after a dump was restored the
--- function returns another text.  NULL: "xet rebuild" has begun and not
+-- tables: whether this database knows all copies of the store, except those
+-- that a crash has left.  If not, a copy without a row may be the only copy of
+-- a xorb, so it is not an orphan, however old it is.  The value is that of
+-- xet.store_tables() when all copies were known.  After a dump is restored,
+-- the function returns another value.  NULL: "xet rebuild" has started and not
 -- finished.
 --
--- since: copies that are older than this came before this database.
+-- since: copies older than this were stored before this database existed.
 
 CREATE TABLE xet.store (
     one        boolean     PRIMARY KEY DEFAULT true CHECK (one),
@@ -34,9 +35,9 @@ CREATE TABLE xet.store (
 );
 
 
--- The tags of copies are given out in blocks of 256: next is the number of the
--- next block.  This is a row, since a sequence is not durable before another
--- transaction commits.
+-- Tags of copies are allocated in blocks of 256; next is the number of the
+-- next block.  This is a row because a value of a sequence is not durable
+-- before another transaction commits.
 
 CREATE TABLE xet.tags (
     one   bigint  PRIMARY KEY DEFAULT 1 CHECK (one = 1),
@@ -47,10 +48,10 @@ CREATE TABLE xet.tags (
 INSERT INTO xet.tags DEFAULT VALUES;
 
 
--- Results of statements that may be sent again, because their session was lost
--- before the answer came.  The worker draws an id for each such statement.  A
--- statement that comes again gets the kept answer and does nothing
--- (xet.act_said() in base.sql).  Old rows are swept.
+-- Results of statements that may be retried, because their session was lost
+-- before the response arrived.  The worker draws an id for each such
+-- statement.  A retried statement returns the recorded result and changes
+-- nothing (xet.act_said() in base.sql).  Old rows are swept.
 
 CREATE TABLE xet.acts (
     act   bytea       PRIMARY KEY,
@@ -60,7 +61,7 @@ CREATE TABLE xet.acts (
     CHECK (length(act) BETWEEN 8 AND 32)
 );
 
--- rows are inserted in the order of time, so this index is tiny
+-- rows are inserted in chronological order, so this BRIN index is tiny
 
 CREATE INDEX acts_at ON xet.acts USING brin (at) WITH (pages_per_range = 4);
 
@@ -68,20 +69,20 @@ CREATE INDEX acts_at ON xet.acts USING brin (at) WITH (pages_per_range = 4);
 -- ---------------------------------------------------------------------------
 -- Xorbs and chunks
 
--- One row a xorb, with its whole chunk list: 40 bytes a chunk.  A row is
--- inserted only after the bytes of the xorb are durable under its name.
+-- One row per xorb, with its complete chunk list: 40 bytes per chunk.  A row
+-- is inserted only after the bytes of the xorb are durable under its name.
 --
--- A hash of a xorb covers its chunks and not how they are encoded.  So the row
--- says which stored copy it describes: tag is in the name of the copy's file,
--- and in the terms that lead to it; digest is XXH3 of its bytes.  A copy with
--- tag 0 has no tag in its name.
+-- The hash of a xorb covers its chunks, but not their encoding.  So the row
+-- identifies the stored copy that it describes: tag is in the name of the
+-- copy's file, and in the terms that refer to the copy; digest is the XXH3 of
+-- its bytes.  A copy with tag 0 has no tag in its name.
 --
 -- advertised_on: the last day on which a dedup answer named the xorb.  Clients
--- keep such answers, and refer to the xorb without an upload, so the collector
--- leaves the xorb alone until clients have forgotten it.
+-- cache such answers and refer to the xorb without an upload.  So the
+-- collector keeps the xorb until these cache entries have expired.
 --
--- damaged_at: since when the copy is known to be missing, truncated or damaged.
--- New files must not refer to it until it is healed.
+-- damaged_at: the time at which the copy was found missing, truncated or
+-- damaged.  New files must not refer to the xorb until it is healed.
 
 CREATE TABLE xet.xorbs (
     id             bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -90,9 +91,9 @@ CREATE TABLE xet.xorbs (
     raw_size       bigint      NOT NULL,
     stored_size    bigint      NOT NULL,
     created_at     timestamptz NOT NULL DEFAULT now(),
-    chunk_hashes   bytea       NOT NULL,  -- 32 bytes a chunk
-    raw_ends       bytea       NOT NULL,  -- u32 a chunk
-    stored_ends    bytea       NOT NULL,  -- u32 a chunk
+    chunk_hashes   bytea       NOT NULL,  -- 32 bytes per chunk
+    raw_ends       bytea       NOT NULL,  -- u32 per chunk
+    stored_ends    bytea       NOT NULL,  -- u32 per chunk
     advertised_on  date,
     tag            integer     NOT NULL DEFAULT 0,
     digest         bytea,
@@ -106,8 +107,8 @@ CREATE TABLE xet.xorbs (
     CHECK (length(digest) = 16)
 );
 
--- hashes do not compress, and substring() reads slices of what is not
--- compressed
+-- hashes do not compress, and substring() can read slices of uncompressed
+-- values only
 
 ALTER TABLE xet.xorbs
     ALTER COLUMN chunk_hashes SET STORAGE EXTERNAL,
@@ -118,11 +119,11 @@ CREATE INDEX xorbs_damaged ON xet.xorbs (id) WHERE damaged_at IS NOT NULL;
 
 
 -- The global dedup index.  It has eligible chunks only (hash mod 1024 = 0, or
--- the first one of a file), about one in a thousand.
+-- the first chunk of a file), about one in a thousand.
 --
--- One row a chunk and xorb, with the first place of the chunk there.  A xorb
--- that repeats one chunk 8,191 times has one row, so what a dedup query reads
--- does not depend on the contents of xorbs.
+-- One row per chunk and xorb, with the first index of the chunk in the xorb.
+-- A xorb that repeats one chunk 8,191 times has one row, so the cost of a
+-- dedup query does not depend on the contents of xorbs.
 
 CREATE TABLE xet.chunks (
     hash     bytea   NOT NULL,
@@ -135,8 +136,8 @@ CREATE TABLE xet.chunks (
 CREATE INDEX chunks_xorb ON xet.chunks (xorb_id);
 
 
--- Damaged copies that could not be healed, and when to try again.  If the tag
--- is not that of the xorb, the copy was replaced meanwhile.
+-- Damaged copies that could not be healed, and the time of the next try.  If
+-- the tag differs from that of the xorb, the copy has been replaced since.
 
 CREATE TABLE xet.heals (
     xorb_id  bigint      PRIMARY KEY REFERENCES xet.xorbs ON DELETE CASCADE,
@@ -149,18 +150,18 @@ CREATE TABLE xet.heals (
 -- ---------------------------------------------------------------------------
 -- Files and terms
 
--- One row a file.  packed has the terms of a usual file, 52 bytes each: the
--- hash of the xorb first, the tag of its copy last.  So a reconstruction is one
--- index probe and one row.  It is NULL where there are more than 256 terms;
--- these are in xet.terms.
+-- One row per file.  packed has the terms of a usual file, 52 bytes each: the
+-- hash of the xorb first, the tag of its copy last.  So a reconstruction takes
+-- one index probe and one row.  packed is NULL if the file has more than 256
+-- terms; these are in xet.terms.
 --
--- sha256 is a claim of the uploader, of whose file the server may have seen the
--- metadata only.  If sha256_proven, the server has computed it from bytes that
--- it received, and may answer for it.
+-- sha256 is claimed by the uploader; the server may have received no more than
+-- the metadata of that file.  If sha256_proven is set, the server has computed
+-- it from bytes that it received, and may return it as the digest of the file.
 --
--- A file is needed while it is held, which a registration without a repo does,
--- or while a repo has it.  A file without a hash was deleted: no request finds
--- it, and the collector removes its terms and references.
+-- A file is in use while held is set, by a registration without a repo, or
+-- while a repo has the file.  A file whose hash is NULL was deleted: no
+-- request finds it, and the collector removes its terms and references.
 
 CREATE TABLE xet.files (
     id             bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -183,8 +184,8 @@ CREATE TABLE xet.files (
 ALTER TABLE xet.files ALTER COLUMN packed SET STORAGE EXTERNAL;
 
 
--- Segments of up to 256 terms of a large file, so that a byte range of a
--- terabyte reads only what it needs.
+-- Segments of up to 256 terms of a large file: a request for a byte range of a
+-- terabyte reads only the segments of that range.
 
 CREATE TABLE xet.terms (
     file_id       bigint NOT NULL REFERENCES xet.files ON DELETE CASCADE,
@@ -200,9 +201,9 @@ CREATE TABLE xet.terms (
 ALTER TABLE xet.terms ALTER COLUMN packed SET STORAGE EXTERNAL;
 
 
--- Which xorbs a file needs: this keeps a xorb from being collected.  chunks are
--- those that the file uses of the xorb: a caller who sees the file may know
--- them.
+-- The xorbs that a file refers to; a reference keeps the xorb from being
+-- collected.  chunks are those that the file uses of the xorb: a caller who
+-- may see the file may know these chunks.
 
 CREATE TABLE xet.file_xorbs (
     file_id  bigint         NOT NULL REFERENCES xet.files ON DELETE CASCADE,
@@ -212,7 +213,7 @@ CREATE TABLE xet.file_xorbs (
     PRIMARY KEY (file_id, xorb_id)
 );
 
--- the newest files of a xorb are read from this index, in their order
+-- used to read the newest files of a xorb, in order
 
 CREATE INDEX file_xorbs_newest ON xet.file_xorbs (xorb_id, file_id);
 
@@ -221,7 +222,7 @@ CREATE INDEX file_xorbs_newest ON xet.file_xorbs (xorb_id, file_id);
 -- Shards
 
 -- Batches of a shard that is too large for one statement; the last batch
--- commits all of them.  Rows that a crash has left are swept by age.
+-- commits all of them.  Rows left by a crash are swept by age.
 
 CREATE TABLE xet.staged (
     upload       bytea       NOT NULL,    -- 16 random bytes
@@ -248,8 +249,8 @@ CREATE TABLE xet.staged (
 -- ---------------------------------------------------------------------------
 -- Repos and rights
 
--- With "xet_access repo" a caller sees a file if the repo of the token has the
--- file, or if a public repo does.
+-- With "xet_access repo", a caller sees a file if the token's repo or a public
+-- repo has the file.
 
 CREATE TABLE xet.repos (
     id          bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -259,14 +260,14 @@ CREATE TABLE xet.repos (
 );
 
 
--- Files of repos.  public_file is the file once more if the repo is public: so
--- one look-up in an index says whether a file is public, in however many repos
--- it is.  Triggers keep it.
+-- Files of repos.  public_file repeats file_id if the repo is public: one
+-- index look-up tells whether a file is public, however many repos have it.
+-- Triggers maintain this column.
 --
--- subject is who has put the file into the repo; files have no owner.  sha256
--- is what uploads of the repo claim of the file: a commit of the Hub names its
--- files by it.  The claim counts for this repo only, and is proven before it is
--- used.
+-- subject is the user who put the file into the repo; files have no owner.
+-- sha256 is the digest that an upload to the repo claims for the file: a
+-- commit of the Hub names its files by it.  The claim counts for this repo
+-- only, and is proven before it is used.
 
 CREATE TABLE xet.repo_files (
     repo_id      bigint      NOT NULL REFERENCES xet.repos ON DELETE CASCADE,
@@ -284,9 +285,9 @@ CREATE TABLE xet.repo_files (
 CREATE INDEX repo_files_public ON xet.repo_files (public_file)
     WHERE public_file IS NOT NULL;
 
--- Both columns are in both indexes, in either order, so each index leads to one
--- row.  Otherwise a plan that was made while the table was tiny, and is kept,
--- could walk through a whole repo.
+-- Both indexes have both columns, in opposite orders, so a probe of either
+-- index finds one row.  Otherwise a cached plan, made while the table was
+-- tiny, could scan a whole repo.
 
 CREATE INDEX repo_files_once ON xet.repo_files (repo_id, file_id);
 
@@ -294,9 +295,9 @@ CREATE INDEX repo_files_sha256 ON xet.repo_files (repo_id, sha256)
     WHERE sha256 IS NOT NULL;
 
 
--- Which repos have received all of a xorb.  The hash of a chunk is no secret if
--- the chunk is a whole file, whose hash is its name; so knowing it proves no
--- possession of the bytes.
+-- The repos that have received all of a xorb.  The hash of a chunk is no
+-- secret if the chunk is a whole file: then the hash is also a name.  So a
+-- caller who knows the hash need not have the bytes.
 
 CREATE TABLE xet.xorb_repos (
     xorb_id  bigint  NOT NULL REFERENCES xet.xorbs ON DELETE CASCADE,
@@ -305,14 +306,14 @@ CREATE TABLE xet.xorb_repos (
     PRIMARY KEY (xorb_id, repo_id)
 );
 
--- as repo_files_once
+-- for the same reason as repo_files_once
 
 CREATE INDEX xorb_repos_once ON xet.xorb_repos (repo_id, xorb_id);
 
 
--- Which subjects have sent a xorb, or have registered files of chunks of it, as
--- ranges of chunks: from 0 without an end for all of the xorb.  A subject is a
--- SHA-256 of issuer and subject, since both may be long.
+-- The subjects that have sent a xorb, or have registered files with chunks of
+-- it, as ranges of chunks: [0,) is the whole xorb.  A subject is the SHA-256
+-- of issuer and subject, since both may be long.
 
 CREATE TABLE xet.xorb_subjects (
     xorb_id  bigint         NOT NULL REFERENCES xet.xorbs ON DELETE CASCADE,
@@ -324,12 +325,12 @@ CREATE TABLE xet.xorb_subjects (
 );
 
 
--- A file that comes into a repo, or moves to another one, is as public as that
--- repo.  The row lock on the repo makes a concurrent change of its visibility
--- wait for this row, or this row for the change.
+-- A file that is added to a repo, or moved to another repo, gets the
+-- visibility of that repo.  The row lock on the repo serializes this statement
+-- with a concurrent change of the visibility.
 --
--- A file that was deleted gets into no repo: its row is still there, so the
--- foreign key alone would allow it.  XT003 means "try again".
+-- A deleted file can not be added to a repo: its row still exists, so the
+-- foreign key alone would allow it.  XT003 means "retry".
 
 CREATE FUNCTION xet.repo_files_place()
     RETURNS trigger
@@ -359,9 +360,10 @@ CREATE TRIGGER place BEFORE INSERT OR UPDATE OF repo_id, file_id
     FOR EACH ROW EXECUTE FUNCTION xet.repo_files_place();
 
 
--- The files of a repo follow its visibility.  The isolation must be read
--- committed: a snapshot from before the lock would not see files that came into
--- the repo until then, and would leave them public.
+-- Updates the files of a repo when the visibility of the repo changes.  The
+-- isolation level must be read committed: a snapshot from before the lock
+-- would not see files that were added to the repo until then, and would leave
+-- them public.
 
 CREATE FUNCTION xet.repos_public()
     RETURNS trigger
@@ -390,13 +392,12 @@ CREATE TRIGGER public AFTER UPDATE ON xet.repos
 -- ---------------------------------------------------------------------------
 -- Garbage collection and jobs
 
--- The collector searches for nothing.  A statement that takes a need away
--- leaves a note in one of these tables, by a trigger, and the collector
--- (xet.gc_*() in gc.sql) reviews the notes, under locks of the rows that
--- they are about.  A note is no verdict: the review may find that the file or
--- xorb is needed.
+-- The collector does not search.  A statement that removes a reference leaves
+-- a note in one of these tables, by a trigger.  The collector (xet.gc_*() in
+-- gc.sql) reviews the notes, under locks of the rows that they name.  A note
+-- is no verdict: the review may find that the file or xorb is in use.
 
--- Files that a repo, or the store itself, has let go of.
+-- Files that were removed from a repo, or that the store no longer holds.
 
 CREATE TABLE xet.gc_files (
     file_id  bigint      PRIMARY KEY,
@@ -404,7 +405,7 @@ CREATE TABLE xet.gc_files (
 );
 
 
--- Xorbs that are new or have lost a reference.
+-- Xorbs that are new, or have lost a reference.
 
 CREATE TABLE xet.gc_xorbs (
     xorb_id  bigint      PRIMARY KEY,
@@ -414,7 +415,7 @@ CREATE TABLE xet.gc_xorbs (
 CREATE INDEX gc_xorbs_since ON xet.gc_xorbs (since, xorb_id);
 
 
--- Stored copies whose rows are gone, and whose files are to be removed.
+-- Stored copies whose rows are deleted, and whose files are to be removed.
 
 CREATE TABLE xet.gc_copies (
     hash         bytea       NOT NULL,
@@ -427,24 +428,25 @@ CREATE TABLE xet.gc_copies (
 );
 
 
--- Work in the background that one worker of all nodes does at a time.
+-- Background jobs; each is run by one worker of all nodes at a time.
 --
--- A row is a job.  holder is the node that has the lease, and until its end.
--- turn grows each time the lease is taken, so that a worker that has lost the
--- lease can't overwrite the work of the next one.  cursor is where the current
--- run goes on, NULL where there is no run.  figures count what the current or
--- the last run has done, totals what all finished runs have.
+-- A row is a job.  holder is the node that has the lease, and until is the end
+-- of the lease.  turn is incremented each time the lease is taken, so that a
+-- worker that has lost the lease can't overwrite the state of the next holder.
+-- cursor is the position at which the current run continues, NULL if there is
+-- no run.  figures are the counts of the current or the last run, totals those
+-- of all finished runs.
 
 CREATE TABLE xet.jobs (
     name         text        PRIMARY KEY,
     holder       bytea,
     turn         bigint      NOT NULL DEFAULT 0,
-    seq          integer     NOT NULL DEFAULT 0,    -- of figures in this turn
+    seq          integer     NOT NULL DEFAULT 0,    -- of figures, within turn
     until        timestamptz,
     cursor       text,
     started_at   timestamptz,
     finished_at  timestamptz,
-    note         text,               -- why it waits, or what it has left
+    note         text,               -- why it waits, or what is left
     figures      jsonb       NOT NULL DEFAULT '{}',
     totals       jsonb       NOT NULL DEFAULT '{}',
 
@@ -452,13 +454,13 @@ CREATE TABLE xet.jobs (
 ) WITH (fillfactor = 50);
 
 
--- The triggers.  A note that exists is written again and not left alone: the
--- collector may be about to drop it, for a need that it still sees and that
--- ends with this transaction.  So either this transaction waits for the
--- collector, or the collector passes over the note.
+-- The triggers.  An existing note is written again: the collector may be about
+-- to drop it because of a reference that it still sees and that this
+-- transaction removes.  Then either this transaction waits for the collector,
+-- or the collector skips the note.
 --
--- Notes are written in the order of ids everywhere, or two transactions could
--- wait for each other.
+-- Notes are written in the order of ids everywhere; otherwise two transactions
+-- could deadlock.
 
 CREATE FUNCTION xet.repo_files_gone()
     RETURNS trigger
@@ -534,10 +536,11 @@ CREATE TRIGGER new AFTER INSERT ON xet.xorbs
 -- ---------------------------------------------------------------------------
 -- Usage and quotas
 
--- The bytes of a xorb are charged to one repo and one subject, however many use
--- them: first to those that have sent it, and when these do not use it any more
--- to one that does (xet.usage_settle() in quota.sql).  NULL: to nobody.
--- This is no part of xet.xorbs, whose rows are wide.
+-- The bytes of a xorb are charged to one repo and one subject, however many
+-- use the xorb.  The first to be charged are those that sent it.  When these
+-- no longer use it, a repo and a subject that do are charged
+-- (xet.usage_settle() in quota.sql).  NULL: nobody is charged.  This is a
+-- table of its own because the rows of xet.xorbs are wide.
 
 CREATE TABLE xet.charges (
     xorb_id  bigint PRIMARY KEY REFERENCES xet.xorbs ON DELETE CASCADE,
@@ -549,13 +552,14 @@ CREATE TABLE xet.charges (
 );
 
 
--- Sums, so that a query of usage adds nothing up.  The owner is a repo, by the
--- 8 bytes of its id, or a subject.  An owner has as many rows as transactions
--- have counted for it at the same time.  The sum of the rows is what counts; a
--- single row may be below zero.
+-- Running sums: a query of the usage need not read all files.  The owner is a
+-- repo, by the 8 bytes of its id, or a subject.  An owner has as many rows as
+-- transactions have counted for it concurrently.  Only the sum of these rows
+-- is meaningful; a single row may be below zero.
 --
--- metadata is about what the rows of a Hub take of the database, those of
--- folders, commits and references included (xet.hub_weight() in hub_repos.sql).
+-- metadata is the approximate size of the Hub rows in the database, including
+-- those of folders, commits and references (xet.hub_weight() in
+-- hub_repos.sql).
 
 CREATE TABLE xet.usage (
     owner     bytea  NOT NULL,
@@ -569,9 +573,9 @@ CREATE TABLE xet.usage (
 ) WITH (fillfactor = 50);
 
 
--- Files that a repo has let go of, and xorbs that the collector has reviewed
--- and kept: who is charged for them has to be reviewed.  Rows are inserted
--- only, so no transaction waits here.
+-- Files that were removed from a repo, and xorbs that the collector has
+-- reviewed and kept: their charges have to be reviewed.  Transactions only
+-- insert rows here, so none has to wait.
 
 CREATE TABLE xet.usage_left (
     id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -580,9 +584,9 @@ CREATE TABLE xet.usage_left (
 );
 
 
--- Limits in bytes; NULL is no limit.  The owner is a repo by its name, or a
--- subject as issuer, a zero byte, subject.  An empty owner is for all that have
--- no row of their own.
+-- Limits in bytes; NULL means no limit.  The owner is the name of a repo, or a
+-- subject as issuer, a zero byte, subject.  An empty owner is the default for
+-- all that have no row of their own.
 
 CREATE TABLE xet.quotas (
     kind      text   NOT NULL CHECK (kind IN ('repo', 'subject')),
@@ -595,7 +599,7 @@ CREATE TABLE xet.quotas (
 );
 
 
--- Charges: stored bytes.
+-- Counts the stored bytes of charges.
 
 CREATE FUNCTION xet.charges_count()
     RETURNS trigger
@@ -662,7 +666,7 @@ CREATE TRIGGER moved AFTER UPDATE ON xet.charges
     EXECUTE FUNCTION xet.charges_moved();
 
 
--- A copy that takes the place of a damaged one may have another size.
+-- The copy that replaces a damaged one may have another size.
 
 CREATE FUNCTION xet.xorbs_healed()
     RETURNS trigger
@@ -680,9 +684,9 @@ CREATE TRIGGER healed AFTER UPDATE OF stored_size ON xet.xorbs
     EXECUTE FUNCTION xet.xorbs_healed();
 
 
--- Files of repos: logical bytes and a number of files.  A session keeps the
--- plan, and may have made it while xet.files was empty: so the setting leaves
--- it no choice but the index.
+-- Counts the logical bytes and the number of the files of repos.  A session
+-- caches the plan, and may have made it while xet.files was empty.  So the
+-- setting leaves the index as the only choice.
 
 CREATE FUNCTION xet.repo_files_count()
     RETURNS trigger
@@ -767,8 +771,8 @@ CREATE TRIGGER moved AFTER UPDATE OF repo_id, file_id, subject
     EXECUTE FUNCTION xet.repo_files_moved();
 
 
--- The size of a file must still be known when the file leaves its repos, so
--- this comes before ON DELETE CASCADE.
+-- The size of a file is needed when the file is removed from its repos, so
+-- this trigger runs before ON DELETE CASCADE.
 
 CREATE FUNCTION xet.files_places()
     RETURNS trigger
@@ -787,8 +791,8 @@ CREATE TRIGGER places BEFORE DELETE ON xet.files
     FOR EACH ROW EXECUTE FUNCTION xet.files_places();
 
 
--- A xorb that the collector has reviewed and kept, because files need it: the
--- repo and the subject that are charged may have none of these files.
+-- Handles xorbs that the collector has reviewed and kept, because files refer
+-- to them: the charged repo and subject may have none of these files.
 
 CREATE FUNCTION xet.gc_xorbs_reviewed()
     RETURNS trigger
@@ -812,11 +816,11 @@ CREATE TRIGGER reviewed AFTER DELETE ON xet.gc_xorbs
 -- ---------------------------------------------------------------------------
 -- zTensor
 
--- What is known of files as zTensor files, for those that a client has asked
--- about: a verdict, or where objects are in the manifest.  All of it can be
--- made again from the file; old rows are swept.
+-- Results for files as zTensor files, if a client has requested them: the
+-- verdict, or the positions of objects in the manifest.  All of this can be
+-- recomputed from the file; old rows are swept.
 --
--- rules stands for the limits and the code that made the verdict.
+-- rules identifies the limits and the code version that made the verdict.
 
 CREATE TABLE xet.zt_files (
     file_id     bigint      NOT NULL REFERENCES xet.files ON DELETE CASCADE,
@@ -829,8 +833,8 @@ CREATE TABLE xet.zt_files (
 );
 
 
--- What verifying the data of an object has found, two bytes a component in the
--- order of the manifest.
+-- Results of the verification of an object's data: two bytes per component, in
+-- the order of the manifest.
 
 CREATE TABLE xet.zt_reports (
     file_id     bigint      NOT NULL REFERENCES xet.files ON DELETE CASCADE,
@@ -846,33 +850,33 @@ CREATE TABLE xet.zt_reports (
 -- ---------------------------------------------------------------------------
 -- Hub
 
--- Repos with names, their commits and paths.  These tables are empty where
--- there is no Hub.
+-- Repos with names, their commits and paths.  Without a Hub these tables are
+-- empty.
 --
--- A history without branches is a line: commits 1, 2, 3 … of it, and for each
--- path rows with the commit from which and the commit before which they hold.
--- So a commit writes what it changes, and the folders above that, whatever the
--- size of the repo.  A branch is another commit of the same line; the first
--- commit on a branch that is not at the end of its line makes a line of its
--- own, which goes on from the other one ("Lines" in hub_paths.sql).  A bucket
--- is a line with one commit that never ends.
+-- A history without branches is a line: its commits 1, 2, 3 …, and rows for
+-- each path with the commit since which and the commit before which they are
+-- valid.  So a commit writes the paths that it changes and the folders above
+-- them, whatever the size of the repo.  A branch refers to a commit of the
+-- same line.  The first commit to a branch that is not at the end of its line
+-- creates a new line, which continues the other one ("Lines" in
+-- hub_paths.sql).  A bucket is a line with one commit that never ends.
 --
--- All keys begin with the repo, by which a distributed PostgreSQL can divide
--- the tables.  The exceptions are the indexes of folders, which must not look
--- like those of paths to the planner.
+-- All keys begin with the repo, so that a distributed PostgreSQL can partition
+-- the tables by it.  The exceptions are the indexes of folders: the planner
+-- must not confuse them with those of paths.
 
--- What a request asks for: a repo by its name, and what the caller may.  spaces
+-- The repo of a request, by its name, and the rights of the caller.  spaces
 -- are the name spaces of the caller, in canonical form, which is lower case
--- ASCII; with any_space the caller has all of them.  store is the repo that the
--- caller's token is for; with any_store the token is for no single repo.  Both
--- count: a token that a Hub gave out for a public repo does not open the repo
--- when it is private.  These four are always given: a NULL is no right, and
--- refuses.
+-- ASCII; with any_space the caller has all of them.  store is the repo that
+-- the caller's token was issued for; with any_store the token is not limited
+-- to one repo.  Both conditions apply: a token that a Hub issued for a public
+-- repo does not open the repo after it becomes private.  These four fields are
+-- always set: NULL grants nothing and is refused.
 
 CREATE TYPE xet.hub_asked AS (
     kind        integer,
     owner       text,
-    name        text,                     -- of a list a part of names, or NULL
+    name        text,                     -- in lists part of a name, or NULL
     any_space   boolean,
     spaces      text[],
     any_store   boolean,
@@ -880,9 +884,10 @@ CREATE TYPE xet.hub_asked AS (
 );
 
 
--- The answer to a request: its status; for an error the code and the message
--- that clients know, else the JSON of the body.  What is in more depends on the
--- function; rest is where the next part of an answer in parts begins.
+-- The response to a request: its status; for an error the code and the message
+-- that clients know, else the JSON of the body.  The meaning of more depends
+-- on the function.  rest is the position of the next part, in a response of
+-- several parts.
 
 CREATE TYPE xet.hub_answer AS (
     status      integer,
@@ -894,9 +899,9 @@ CREATE TYPE xet.hub_answer AS (
 );
 
 
--- A repo.  store is the number of what its uploads belong to, see
--- xet.hub_store().  The repo gets a new number when it becomes private; none is
--- used twice.
+-- A repo.  store is the number of the row in xet.repos that its uploads belong
+-- to, see xet.hub_store().  The repo gets a new number when it becomes
+-- private; no number is reused.
 
 CREATE TABLE xet.hub_repos (
     id          bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -914,7 +919,7 @@ CREATE TABLE xet.hub_repos (
 CREATE UNIQUE INDEX hub_repos_name
     ON xet.hub_repos (kind, lower(owner), lower(name));
 
--- lists: the repos of a kind, and those of an owner, recently changed first
+-- for lists of the repos of a kind or an owner, recently changed first
 
 CREATE INDEX hub_repos_changed
     ON xet.hub_repos (kind, changed_at DESC, id DESC);
@@ -939,14 +944,14 @@ CREATE TABLE xet.hub_moved (
 CREATE INDEX hub_moved_repo ON xet.hub_moved (repo_id);
 
 
--- A line goes on from other lines, the nearest first: line bases[i], up to its
--- commit upto[i].  branch has made the last commit of the line.
+-- A line continues other lines, the nearest first: line bases[i], up to its
+-- commit upto[i]. branch is the branch that made the last commit of the line.
 
 CREATE TABLE xet.hub_lines (
     repo_id  bigint    NOT NULL REFERENCES xet.hub_repos ON DELETE CASCADE,
     line     integer   NOT NULL,
     last     integer   NOT NULL,          -- commit
-    files    bigint    NOT NULL DEFAULT 0,          -- at that
+    files    bigint    NOT NULL DEFAULT 0,          -- at last
     bytes    bigint    NOT NULL DEFAULT 0,
     bases    integer[] NOT NULL DEFAULT '{}',
     upto     integer[] NOT NULL DEFAULT '{}',
@@ -957,10 +962,9 @@ CREATE TABLE xet.hub_lines (
 );
 
 
--- upload is drawn by the worker, so that a statement that is sent again finds
--- what it has done.  metadata is counted for the subject, as in xet.usage.
--- files and bytes are those of the whole commit: a line that leaves another one
--- there begins with them.
+-- upload is drawn by the worker, so that a retried statement finds its commit.
+-- metadata is counted for the subject, as in xet.usage.  files and bytes are
+-- the totals at the commit: a line that starts there begins with them.
 
 CREATE TABLE xet.hub_commits (
     repo_id   bigint      NOT NULL REFERENCES xet.hub_repos ON DELETE CASCADE,
@@ -988,17 +992,17 @@ CREATE TABLE xet.hub_refs (
     repo_id  bigint NOT NULL REFERENCES xet.hub_repos ON DELETE CASCADE,
     name     text   NOT NULL COLLATE "C", -- heads/main, tags/v1
     oid      bytea  NOT NULL,             -- commit
-    subject  bytea,                       -- metadata is counted for
+    subject  bytea,                       -- metadata is counted for it
 
     PRIMARY KEY (repo_id, name)
 );
 
 
 -- A file, or a folder, whose hash is NULL.  The bytes of a hash are in the
--- order in which they are written, see xet.hub_hash().
+-- order of its hash string, see xet.hub_hash().
 --
--- subject is whom metadata is counted for.  A row of a bucket is freed alone,
--- the rows of a commit only together with their repo.
+-- subject is the user that metadata is counted for.  A row of a bucket can be
+-- freed alone, the rows of a commit only together with their repo.
 
 CREATE TABLE xet.hub_paths (
     repo_id  bigint  NOT NULL REFERENCES xet.hub_repos ON DELETE CASCADE,
@@ -1006,14 +1010,14 @@ CREATE TABLE xet.hub_paths (
     path     text    NOT NULL COLLATE "C",
     since    integer NOT NULL,            -- commit of the line
     till     integer NOT NULL DEFAULT 2147483647,     -- exclusive
-    folder   text    NOT NULL COLLATE "C",            -- it is in
+    folder   text    NOT NULL COLLATE "C",            -- parent
     hash     bytea,
     size     bigint  NOT NULL DEFAULT 0,
     sha256   bytea,
-    made     bytea   NOT NULL,            -- by this commit
+    made     bytea   NOT NULL,            -- oid of the commit
     made_at  timestamptz NOT NULL DEFAULT now(),
     mtime    timestamptz,                 -- of a file in a bucket
-    type     text,                        -- media type, the same
+    type     text,                        -- media type, likewise
     subject  bytea,
 
     PRIMARY KEY (repo_id, line, path, since)
@@ -1022,14 +1026,14 @@ CREATE TABLE xet.hub_paths (
 CREATE INDEX hub_paths_folder
     ON xet.hub_paths (folder, repo_id, line, path, since);
 
--- whether any path still leads to a file
+-- to find out whether any path still refers to a file
 
 CREATE INDEX hub_paths_hash ON xet.hub_paths (repo_id, hash)
     WHERE hash IS NOT NULL;
 
--- What holds at the last commit of a line, by path and by folder.  A path that
+-- Rows valid at the last commit of a line, by path and by folder.  A path that
 -- was committed ten thousand times has ten thousand rows, of which a page of
--- the root shows one.
+-- the root needs one.
 
 CREATE INDEX hub_paths_now ON xet.hub_paths (repo_id, line, path)
     WHERE till = 2147483647;
@@ -1039,10 +1043,10 @@ CREATE INDEX hub_paths_now_folder
     WHERE till = 2147483647;
 
 
--- Operations of a commit, until it is made.  Rows that a crash has left are
--- swept by age.  They are counted for their owner, as in xet.usage, and take
--- bytes; an owner of too many has to finish some commits first
--- (xet.hub_stage() in hub_uploads.sql).
+-- Operations of a commit that is not made yet.  Rows left by a crash are swept
+-- by age.  owner is as in xet.usage, and bytes is the size of the row.  An
+-- owner with too many bytes must first finish some commits (xet.hub_stage() in
+-- hub_uploads.sql).
 
 CREATE TABLE xet.hub_staged (
     upload      bytea       NOT NULL,     -- 16 random bytes
@@ -1065,9 +1069,9 @@ CREATE TABLE xet.hub_staged (
 CREATE INDEX hub_staged_owner ON xet.hub_staged (owner) INCLUDE (bytes);
 
 
--- Files that a repo may not need: files that were uploaded and not committed
--- yet, and files that were taken out of a bucket.  They are reviewed a day
--- later.
+-- Files that a repo may no longer use: files that were uploaded and not
+-- committed yet, and files that were removed from a bucket.  They are reviewed
+-- a day later.
 
 CREATE TABLE xet.hub_loose (
     repo_id  bigint      NOT NULL REFERENCES xet.repos ON DELETE CASCADE,
@@ -1080,14 +1084,14 @@ CREATE TABLE xet.hub_loose (
 CREATE INDEX hub_loose_since ON xet.hub_loose (since);
 
 
--- Files that are being read for a commit, to prove what the commit claims of
--- them: so that none is read twice at the same time.  A row counts no longer
--- when its time is over.
+-- Files that are being read for a commit, to prove its claims; the row keeps
+-- another request from reading the same file concurrently.  A row expires at
+-- until.
 
 CREATE TABLE xet.hub_proofs (
     file_id  bigint      PRIMARY KEY,
     upload   bytea       NOT NULL,
-    owner    bytea       NOT NULL,        -- as of xet.usage
+    owner    bytea       NOT NULL,        -- as in xet.usage
     size     bigint      NOT NULL,
     until    timestamptz NOT NULL
 );
@@ -1095,8 +1099,8 @@ CREATE TABLE xet.hub_proofs (
 CREATE INDEX hub_proofs_upload ON xet.hub_proofs (upload);
 
 
--- How many bytes were read in vain for an owner on a day: the claim was false,
--- or the client left.
+-- The bytes that were read for an owner on a day without use: the claim was
+-- false, or the client disconnected.
 
 CREATE TABLE xet.hub_vain (
     owner  bytea  PRIMARY KEY,

@@ -1,9 +1,10 @@
--- Requests that are sent again, days and times: for all other files.
+-- Retried statements, days and times: used by all other files.
 
 
--- What a statement has said that was sent before with this id, and may have
--- ended after its session was lost; NULL: it is the first.  The lock waits for
--- one that is under way, and the statement behind it sees what that did.
+-- The recorded result of an earlier statement with this id, which may have
+-- finished after its session was lost; NULL if this is the first one.  The
+-- lock waits for a statement in progress with the same id; the query that
+-- follows the lock sees what that statement did.
 
 CREATE FUNCTION xet.act_said(act bytea)
     RETURNS jsonb
@@ -30,14 +31,14 @@ AS $$
 $$;
 
 
--- Before a statement that acts for a client, in one transaction with it:
--- whether it may begin still, by this clock, in ms since 1970.  The client of
--- one that has lain in a socket, while PostgreSQL stood still, may have gone on
--- elsewhere.  Returns what the clock says, or says it in the detail of the
--- error.
+-- Runs before a statement for a client, in the same transaction: checks by the
+-- clock of PostgreSQL, in ms since 1970, whether the statement may still
+-- start.  A statement may have waited in a socket while PostgreSQL was halted,
+-- and its client may meanwhile have retried elsewhere.  Returns the clock; the
+-- error has the clock in its detail.
 --
--- SQLSTATE 40XT2: nothing was done, and the module sends it again for a client
--- that waits, with what it knows of the clock now.
+-- SQLSTATE 40XT2: nothing was done.  If the client still waits, the module
+-- retries the statement with a deadline by the clock that it has now learned.
 
 CREATE FUNCTION xet.in_time(until bigint)
     RETURNS bigint
@@ -56,7 +57,7 @@ END;
 $$;
 
 
--- Days are those of UTC: sessions may have any time zone, and several.
+-- Days are in UTC: sessions may have different time zones.
 
 CREATE FUNCTION xet.today()
     RETURNS date
@@ -66,7 +67,7 @@ AS $$
 $$;
 
 
--- The end of a day; NULL of none.
+-- The end of a day; NULL for NULL.
 
 CREATE FUNCTION xet.day_ends(day date)
     RETURNS timestamptz
@@ -76,10 +77,10 @@ AS $$
 $$;
 
 
--- A time that was stored, as far as it is to be believed: one in the future is
--- of a clock that was wrong, then or now, and nobody waits until it comes.  The
--- rule for all that waits for a time which is stored: it goes through this, or
--- is bounded by the longest time that there is to wait.
+-- Returns a stored time, or NULL if it is in the future: then a clock was or
+-- is wrong, and nothing should wait until that time comes.  Everything that
+-- waits for a stored time must either use this function or bound the wait by
+-- its longest regular value.
 
 CREATE FUNCTION xet.past(at timestamptz)
     RETURNS timestamptz
@@ -89,7 +90,7 @@ AS $$
 $$;
 
 
--- As the core writes 32 bits.
+-- 32 bits, little-endian, as the core writes them.
 
 CREATE FUNCTION xet.le4(n integer)
     RETURNS bytea
@@ -101,9 +102,9 @@ AS $$
 $$;
 
 
--- Whether PostgreSQL takes writes, for who asks after health: a commit of its
--- own, and half a MiB that does not fit into memory and goes to its disk.  It
--- leaves nothing, and waits for no lock.
+-- For the health check: tests whether PostgreSQL accepts writes, by a commit
+-- and by half a MiB that exceeds work_mem and is written to disk.  Leaves no
+-- data, and waits for no lock.
 
 CREATE FUNCTION xet.write_probe()
     RETURNS bigint

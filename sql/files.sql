@@ -1,19 +1,18 @@
--- Files: their terms for readers, and who sees them.
+-- Files: their terms for readers, and which callers see them.
 
 
--- Whose files a caller sees is given by two parameters.  With any_repo the
--- caller sees the whole store.  Otherwise the caller sees the files of the repo
--- and those of public repos; the empty name stands for a token without a repo.
--- Both are always given: a NULL is no right, and refuses.
+-- Two parameters say which files a caller sees.  With any_repo the caller sees
+-- the whole store.  Otherwise the caller sees the files of the repo and those
+-- of public repos; the empty name stands for a token without a repo.  Both are
+-- always set: NULL grants nothing and is refused.
 --
--- Whether the caller sees a file is asked by EXISTS (SELECT FROM xet.seen(...)
--- OFFSET 0), which PostgreSQL makes a part of the statement: a function of a
--- value would be called, and makes a lookup five times as expensive.  There is
--- one look-up for the repo's files and one for public ones, in however many
--- repos the file is.  Both are made for a file that is not there, id -1, as
--- well: else time tells what others have.  OFFSET 0 keeps the planner from
--- hashing all of repo_files for one file, which looks cheap to a plan made
--- while the table was small.
+-- Use this as EXISTS (SELECT FROM xet.seen(...) OFFSET 0), which PostgreSQL
+-- inlines.  A scalar function would be called, and would make a look-up five
+-- times as expensive.  There is one look-up for the repo's files and one for
+-- public files, however many repos have the file.  Both are made for a file
+-- that does not exist, id -1, as well: otherwise the response time reveals
+-- what others have.  OFFSET 0 keeps the planner from hashing all of repo_files
+-- for one file, which looks cheap to a plan made while the table was small.
 
 CREATE FUNCTION xet.seen(file_id bigint, repo text)
     RETURNS SETOF boolean
@@ -32,9 +31,9 @@ $$;
 
 
 -- The size of a file and the packed terms that overlap bytes
--- first_byte..last_byte, in order, as far as 8 rows hold them; the caller asks
--- for the rest from there on.  A known file always gives a row; packed is NULL
--- when nothing of it overlaps.  One index probe for a usual file.
+-- first_byte..last_byte, in order, up to 8 rows; the caller requests the rest
+-- from there on.  A known file always returns a row; packed is NULL if no
+-- terms overlap.  A usual file takes one index probe.
 
 CREATE FUNCTION xet.file_terms(file bytea, first_byte bigint,
     last_byte bigint, any_repo boolean, repo text)
@@ -72,9 +71,9 @@ AS $$
 $$;
 
 
--- A file for a reader: its size, its SHA-256 where that is proven, and the
--- packed terms around a byte, up to 256 of them.  A usual file gives all of
--- its terms, wherever the byte is.
+-- A file for a reader: its size, its SHA-256 if proven, and the packed terms
+-- around a byte, up to 256 of them.  A usual file returns all of its terms,
+-- for any byte.
 
 CREATE FUNCTION xet.file_open(file bytea, byte_at bigint, any_repo boolean,
     repo text)
@@ -107,8 +106,8 @@ $$;
 
 
 -- Several whole files in one statement, from byte first_byte of file
--- first_file on, likewise as far as 8 rows hold them; n is the place in the
--- array, files that are not visible give no row.
+-- first_file on, likewise up to 8 rows; n is the index in the array.  Files
+-- that are not visible return no row.
 
 CREATE FUNCTION xet.files_terms(files bytea[], first_file bigint,
     first_byte bigint, any_repo boolean, repo text)
@@ -153,9 +152,10 @@ AS $$
 $$;
 
 
--- The store lets go of a file, for readers at once, since what has no hash is
--- not found.  0: there is no such file; 1: it is deleted; 2: repos have it, and
--- nothing is changed, for who may write to the store need not be one of them.
+-- Deletes a file from the store.  Readers stop finding it immediately, since
+-- its hash is NULL.  Returns 0: there is no such file; 1: it is deleted; 2:
+-- repos have it, and nothing is changed: a caller with write access to the
+-- store may have no access to these repos.
 
 CREATE FUNCTION xet.file_delete(file bytea, act bytea DEFAULT NULL)
     RETURNS integer
@@ -177,7 +177,7 @@ BEGIN
         RETURN 0;
     END IF;
 
-    -- a statement of its own, which sees what was committed before the lock
+    -- a separate statement, which sees everything committed before the lock
 
     IF EXISTS (SELECT FROM xet.repo_files rf WHERE rf.file_id = found_id) THEN
         RETURN 2;
@@ -195,7 +195,7 @@ END;
 $$;
 
 
--- The files of a repo, or with any_repo all of them; oldest first.
+-- The files of a repo, or with any_repo all files; oldest first.
 
 CREATE FUNCTION xet.file_list(any_repo boolean, repo text)
     RETURNS TABLE (hash bytea, size bigint, created_at timestamptz,
@@ -215,8 +215,8 @@ AS $$
 $$;
 
 
--- Somebody has read all of the file, and this is its SHA-256, whatever was
--- claimed for it; whether that was news.
+-- Records the SHA-256 of a file that was read completely, in place of any
+-- claim.  Returns whether the digest was not proven before.
 
 CREATE FUNCTION xet.file_prove(file bytea, digest bytea)
     RETURNS boolean
@@ -232,7 +232,8 @@ END;
 $$;
 
 
--- The same of some files, in one order everywhere; how many they are.
+-- The same for several files, in the same order everywhere; returns their
+-- number.
 
 CREATE FUNCTION xet.files_prove(files bytea[], digests bytea[])
     RETURNS bigint
@@ -246,10 +247,10 @@ AS $$
 $$;
 
 
--- For a store whose every location has "xet_access repo" now, and had another
--- access before: the store holds files that were registered without a repo.
--- This releases them, so that the collector removes those that no repo has.
--- Returns how many files were held.
+-- For a store in which every location now has "xet_access repo", and some had
+-- another access before: the store holds files that were registered without a
+-- repo.  Releases these files, so that the collector removes those that no
+-- repo has.  Returns how many files were held.
 
 CREATE FUNCTION xet.files_release()
     RETURNS bigint

@@ -1,20 +1,21 @@
 -- The collector.
 --
--- Three steps, each a transaction of bounded size that may be repeated, by as
--- many collectors at a time as there are: files that nobody has, xorbs that no
--- file needs, and stored copies whose row is gone.  The notes in xet.gc_* say
--- where to look; the row that a note is about is locked, and then looked at by
--- a statement of its own, which sees all that was committed before the lock was
--- had.  Whoever is about to need the row holds a lock on it until he has
--- committed (xet.shard_stay, xet.shard_terms, references), so there is no
--- moment between looking and deleting.  A collector waits for nobody: what
--- others have locked it leaves for the next time.
+-- Three steps, each a transaction of bounded size that may be repeated, and
+-- run by any number of collectors concurrently: they delete files that nobody
+-- has, xorbs that no file refers to, and stored copies without a row.  The
+-- notes in xet.gc_* say where to look.  The row that a note names is locked
+-- first, and then checked by a separate statement, which sees everything
+-- committed before the lock was granted.  A transaction that will refer to a
+-- row locks it until its commit (xet.shard_stay, xet.shard_terms, references).
+-- So no reference can be added between the check and the deletion.  A
+-- collector does not wait: rows that others have locked are left for the next
+-- run.
 
 
 -- Deletes files that nobody has: their references and terms, as many as a
--- transaction should hold, and then the rows.  seen: notes that were looked
--- at; kept: files that somebody has; busy: files that others have locked;
--- files and bytes: that are gone; refs: references and segments of terms.
+-- transaction should hold, and then the rows.  seen: notes that were reviewed;
+-- kept: files in use; busy: files that others have locked; files and bytes:
+-- what was deleted; refs: references and segments of terms.
 
 CREATE FUNCTION xet.gc_files(batch integer)
     RETURNS TABLE (seen bigint, files bigint, bytes bigint, refs bigint,
@@ -52,7 +53,7 @@ BEGIN
       FROM unnest(recorded) AS u(id)
      WHERE NOT EXISTS (SELECT FROM xet.files f WHERE f.id = u.id);
 
-    -- the first of them in the order of the key
+    -- delete the first ones in the order of the key
 
     SELECT l.file_id, l.xorb_id AS place INTO last
       FROM (SELECT d.file_id, d.xorb_id
@@ -97,7 +98,8 @@ BEGIN
     SELECT count(*), coalesce(sum(e.size), 0)::bigint INTO files, bytes
       FROM ends e;
 
-    -- one that is not done yet has lost references, and is not found any more
+    -- a file that is not complete yet has lost references: no request may find
+    -- it
 
     UPDATE xet.files f SET hash = NULL
      WHERE f.id = ANY (dead) AND f.hash IS NOT NULL;
@@ -113,8 +115,8 @@ BEGIN
 
     RETURN NEXT;
 
--- Two that note what they let go of in several statements may wait for each
--- other; the batch is for the next time then.
+-- Transactions that write such notes in several statements may deadlock with
+-- each other or with this one.  The batch is then left for the next run.
 
 EXCEPTION WHEN deadlock_detected THEN
     RETURN QUERY
@@ -123,14 +125,14 @@ END;
 $$;
 
 
--- Deletes xorbs that no file needs, and have been so, and unknown to clients,
--- for grace seconds: since they came or lost their last reference, and since
--- the day after the one on which they were last advertised.  With a grace of 0
--- it does not matter what clients remember.  Their copies are for
+-- Deletes xorbs that no file refers to and that clients have forgotten, both
+-- for grace seconds: since they were stored or lost their last reference, and
+-- since the end of the day on which they were last advertised.  With a grace
+-- of 0, advertised xorbs are deleted, too.  Their copies are left to
 -- xet.gc_copies().
 --
--- needed: xorbs that files need, told: that were advertised too lately, busy:
--- that others have locked; bytes: stored.
+-- needed: xorbs that files refer to; told: xorbs that were advertised too
+-- recently; busy: xorbs that others have locked; bytes: stored bytes.
 
 CREATE FUNCTION xet.gc_xorbs(grace bigint, batch integer)
     RETURNS TABLE (seen bigint, xorbs bigint, bytes bigint, needed bigint,
@@ -161,7 +163,7 @@ BEGIN
              ORDER BY x.id
                FOR UPDATE SKIP LOCKED) l;
 
-    -- one look-up each, by OFFSET 0, and never a join with all there are
+    -- one look-up per xorb, by OFFSET 0, and never a join with the whole table
 
     SELECT coalesce(array_agg(u.id), '{}') INTO free
       FROM unnest(mine) AS u(id)
@@ -215,8 +217,8 @@ BEGIN
 
     RETURN NEXT;
 
--- Two that note what they let go of in several statements may wait for each
--- other; the batch is for the next time then.
+-- Transactions that write such notes in several statements may deadlock with
+-- each other or with this one.  The batch is then left for the next run.
 
 EXCEPTION WHEN deadlock_detected THEN
     RETURN QUERY
@@ -225,15 +227,15 @@ END;
 $$;
 
 
--- Copies whose files are to be removed, as many as batch, in the order of the
--- store's folders.  None while a backup goes on, which holds the lock in shared
--- mode from before its snapshot: a copy that its snapshot knows is given here
--- only after it has ended.  A backup that begins now has a snapshot without
--- the rows of these copies.
+-- Returns copies whose files are to be removed, up to batch, in the order of
+-- the store's folders.  Returns none during a backup, which holds the lock in
+-- shared mode from before its snapshot: a copy that is in the snapshot is
+-- returned only after the backup has ended.  A backup that starts now has a
+-- snapshot without the rows of these copies.
 --
--- Nor any while this database came from a dump, and nobody has said that the
--- store is its own (xet.store_suspects()): then what it does not need may be
--- needed by the one that the dump is of.
+-- Returns none either if this database was restored from a dump, and nobody
+-- has confirmed that the store belongs to it (xet.store_suspects()): a copy
+-- that it does not use may be in use by the original database.
 
 CREATE FUNCTION xet.gc_copies(batch integer)
     RETURNS TABLE (hash bytea, tag integer, stored_size bigint)
@@ -259,7 +261,8 @@ END;
 $$;
 
 
--- Their files are gone, durably.  How many this is news of, and their bytes.
+-- Records that the files of copies were removed durably.  Returns how many
+-- notes this has dropped, and their bytes.
 
 CREATE FUNCTION xet.gc_removed(hashes bytea[], tags integer[])
     RETURNS TABLE (copies bigint, bytes bigint)
@@ -275,8 +278,9 @@ AS $$
 $$;
 
 
--- The steps of the collector for servers, which may send a statement again:
--- what it did is told again, and counted.  What a step does not tell is NULL.
+-- The steps of the collector for servers, which may retry a statement: a retry
+-- returns the recorded result, and counts it.  Columns that a step does not
+-- have are NULL.
 
 CREATE FUNCTION xet.gc_once(act bytea, step text, batch integer,
     grace bigint DEFAULT NULL, hashes bytea[] DEFAULT NULL,
@@ -315,8 +319,8 @@ END;
 $$;
 
 
--- What a collection would do now: files that nobody has, xorbs that would be
--- deleted, and why others that no file needs stay.
+-- A preview of a collection: files that nobody has, xorbs that would be
+-- deleted, and why other xorbs without references stay.
 
 CREATE FUNCTION xet.gc_preview(grace bigint)
     RETURNS TABLE (files bigint, file_bytes bigint, xorbs bigint,
@@ -373,8 +377,8 @@ AS $$
 $$;
 
 
--- Drops what crashed uploads have staged, and old results of zTensor files; to
--- be called now and then, from cron for one.
+-- Deletes staged rows of crashed uploads, and old results of zTensor files; to
+-- be called now and then, for example from cron.
 
 CREATE FUNCTION xet.sweep(age interval DEFAULT '1 day',
     zt_age interval DEFAULT '90 days')

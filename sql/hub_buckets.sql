@@ -1,9 +1,10 @@
--- Batches of a bucket, which has no commits.
+-- Batches of operations of a bucket, which has no commits.
 
 
--- What xet.hub_batch() does for one operation, under its settings.
+-- Parts of xet.hub_batch() for one operation, under its settings.
 --
--- The size of a file that is to be put into a bucket, or why it can't be.
+-- The size of a file to be put into a bucket; or in bad, why the file can't be
+-- put there.
 
 CREATE FUNCTION xet.hub_bucket_file(repo bigint, target bigint,
     asked xet.hub_asked, subject bytea, path text, hash bytea, source text,
@@ -45,8 +46,8 @@ END;
 $$;
 
 
--- Takes a path out of a bucket, and says what it was and who has put it there.
--- Its file is looked at a day later: another path may lead to it.
+-- Removes a path from a bucket, and returns what it was and who put it there.
+-- Its file is reviewed a day later: another path may refer to it.
 
 CREATE FUNCTION xet.hub_bucket_take(repo bigint, target bigint, path text,
     OUT files integer, OUT bytes bigint, OUT subject bytea)
@@ -96,10 +97,11 @@ AS $$
 $$;
 
 
--- Folders above paths that were deleted are gone, too, where they have nothing
--- any more, from below; returns what that changes of the metadata of a subject,
--- that of others is counted here.  Once for all of them: what this transaction
--- has deleted is in the index still, and is gone through for each folder.
+-- Removes the folders above deleted paths that have become empty, deepest
+-- first.  Returns the change of the metadata of the subject "mine"; that of
+-- other subjects is counted here.  Called once for all paths: rows that this
+-- transaction has deleted are still in the index, and are scanned for each
+-- folder.
 
 CREATE FUNCTION xet.hub_bucket_prune(repo bigint, paths text[], mine bytea)
     RETURNS bigint
@@ -139,9 +141,9 @@ END;
 $$;
 
 
--- Does what is staged to a bucket, one operation after the other: each is done,
--- or told of.  The answer is kept in the place of what was staged, for a
--- statement that is sent again, until who sends it drops that.
+-- Applies the staged operations to a bucket, one by one; each is done or
+-- reported as failed.  The response replaces the staged rows, for a retry of
+-- the statement, until the caller drops it.
 
 CREATE FUNCTION xet.hub_batch(asked xet.hub_asked, upload bytea,
     batches integer, subject bytea DEFAULT NULL, most integer DEFAULT 500000)
@@ -185,7 +187,7 @@ BEGIN
     PERFORM FROM xet.hub_lines x
       WHERE x.repo_id = r.id AND x.line = 0 FOR UPDATE;
 
-    -- what it has told before is told again
+    -- a retry gets the recorded response
 
     SELECT s.sizes[1], s.paths[1] INTO status, body
       FROM xet.hub_staged s
@@ -219,7 +221,7 @@ BEGIN
                                      o.hash, o.source);
             added := added + coalesce(f.added, 0);
 
-            -- a folder that it meets may have nothing any more
+            -- the folder in its way may be empty by now
 
             IF f.bad IS NOT NULL AND cardinality(gone) > 0 THEN
                 bytes := bytes + xet.hub_bucket_prune(r.id, gone, mine);

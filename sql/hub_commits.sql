@@ -1,9 +1,10 @@
 -- Commits to a branch.
 
 
--- What is wrong with a request that writes rows of paths, and of the folders
--- that they are in; NULL where it keeps within most.  Files may be in folders
--- of their own, but hardly in eight each: rows have to do with what was sent.
+-- The error of a request that would write too many rows of paths and of the
+-- folders above them; NULL if it is within "most".  A file may be in a folder
+-- of its own, but rarely in more than eight: the number of rows must be in
+-- proportion to the request.
 
 CREATE FUNCTION xet.hub_too_many(paths bigint, folders bigint, most bigint)
     RETURNS text
@@ -18,9 +19,10 @@ AS $$
 $$;
 
 
--- Whether all is staged still that was: what was dropped, or done before by the
--- same statement, whose answer was lost, must not be taken for nothing to do.
--- It stays until the transaction ends.
+-- Checks that all staged rows still exist.  Rows that were dropped, or
+-- consumed by an earlier try of the same statement, whose response was lost,
+-- must not be taken for an empty commit.  The rows are locked until the
+-- transaction ends.
 
 CREATE FUNCTION xet.hub_whole(upload bytea, batches integer)
     RETURNS void
@@ -40,7 +42,7 @@ END;
 $$;
 
 
--- The file that a path is at a revision, for a copy of it.
+-- The file at a path at a revision, as the source of a copy.
 
 CREATE FUNCTION xet.hub_source(repo bigint, rev text, path text)
     RETURNS TABLE (size bigint, sha256 bytea)
@@ -60,8 +62,8 @@ END;
 $$;
 
 
--- What is staged of copies, by a path of the repo, becomes what is staged of
--- the files; returns a path that is none.
+-- Replaces staged copies, by a path of the repo, by staged files; returns a
+-- path that is not a file, or NULL.
 
 CREATE FUNCTION xet.hub_copies(repo bigint, rev text, upload bytea)
     RETURNS text
@@ -92,7 +94,7 @@ END;
 $$;
 
 
--- Whether somebody has changed what a commit changes, since the one that its
+-- Whether someone has changed what a commit changes, since the commit that its
 -- author has seen: a file at one of its paths, or files in a folder that it
 -- deletes.
 
@@ -125,8 +127,8 @@ END;
 $$;
 
 
--- The files that a commit deletes, no more than one more than most; bad is what
--- it would delete that is not there.
+-- The files that a commit deletes, at most one more than "most"; bad is a path
+-- that it would delete and that does not exist.
 
 CREATE FUNCTION xet.hub_gone(repo bigint, lines integer[], seqs integer[],
     upload bytea, most bigint, OUT gone text[], OUT bad text)
@@ -154,8 +156,7 @@ BEGIN
         RETURN;
     END IF;
 
-    -- as sets: to go through all of gone for each of them would take the square
-    -- of their number
+    -- as sets: a scan of gone for each operation would take quadratic time
 
     SELECT k.path INTO bad
       FROM (
@@ -172,9 +173,9 @@ END;
 $$;
 
 
--- The files that a commit writes, the last one where a path comes twice, and
--- none that stands there already; ids are theirs, NULL of one without bytes.  A
--- file that was deleted since it was looked at is XT003.
+-- The files that a commit writes: the last one if a path occurs twice, and
+-- none that is already at its path.  ids are those of the files, NULL for an
+-- empty file.  A file that was deleted since it was looked up is XT003.
 
 CREATE FUNCTION xet.hub_puts(repo bigint, lines integer[], seqs integer[],
     upload bytea, gone text[], OUT paths text[], OUT hashes bytea[],
@@ -222,8 +223,8 @@ END;
 $$;
 
 
--- A path that would be a file and a folder, once files are written to puts,
--- which are in the folders of above, and those of gone are deleted; or NULL.
+-- A path that would be both a file and a folder, once files are written to
+-- puts, in the folders of above, and those of gone are deleted; or NULL.
 
 CREATE FUNCTION xet.hub_clash(repo bigint, lines integer[], seqs integer[],
     puts text[], above text[], gone text[])
@@ -239,7 +240,7 @@ BEGIN
 
         UNION ALL
 
-        -- what is left in a folder that becomes a file
+        -- paths that remain in a folder that becomes a file
 
         SELECT (SELECT a FROM xet.hub_above(k.path) AS a
                  WHERE a = ANY (puts) LIMIT 1)
@@ -268,8 +269,8 @@ END;
 $$;
 
 
--- Holds the files of a commit, which have to be files of the repo, until its
--- end.
+-- Locks the entries of a commit's files in the repo until the end of the
+-- transaction; XT003 if the repo does not have them all.
 
 CREATE FUNCTION xet.hub_hold(repo bigint, ids bigint[])
     RETURNS void
@@ -296,11 +297,12 @@ END;
 $$;
 
 
--- Writes the rows of a commit, the next one of its line.  It ends rows at the
--- paths of told and in the folders of above; new rows are files, at paths, and
--- folders: those of "files", where these files are, and those of above that are
--- not empty then.  A row of another line can't be ended: a tombstone hides it,
--- if no new row does.  Returns the weight of all rows that were written.
+-- Writes the rows of a commit, the next one of its line.  Ends the valid rows
+-- at the paths of told and in the folders of above.  The new rows are the
+-- files, at paths, and folders: those of "files", which have these files, and
+-- those of above that are not empty after the commit.  A row of another line
+-- can't be ended: a tombstone hides it, unless a new row does.  Returns the
+-- weight of all rows that were written.
 
 CREATE FUNCTION xet.hub_write(repo bigint, lines integer[], seqs integer[],
     ref text, made bytea, told text[], above text[], files text[],
@@ -328,8 +330,8 @@ BEGIN
          WHERE k.line <> here;
     END IF;
 
-    -- by where they are, which the lock on the line keeps: a join with the
-    -- paths may walk through the whole line
+    -- by ctid, which the lock on the line keeps unchanged: a join with the
+    -- paths might scan the whole line
 
     WITH ended AS (
         UPDATE xet.hub_paths h SET till = seq
@@ -361,8 +363,8 @@ BEGIN
     weight := (SELECT sum(xet.hub_weight(p)) FROM unnest(paths) AS p);
     weight := coalesce(weight, 0);
 
-    -- tombstones of files come first: folders are those that have any still, or
-    -- are where a file was
+    -- tombstones of files come first: a path is then a folder if it still has
+    -- files, or is where a file was
 
     IF shared THEN
         weight := weight + xet.hub_tombstones(
@@ -417,7 +419,7 @@ END;
 $$;
 
 
--- Hides what other lines have at paths, where the commit writes nothing.
+-- Hides the rows of other lines at paths for which the commit writes no row.
 
 CREATE FUNCTION xet.hub_tombstones(repo bigint, line integer, seq integer,
     made bytea, paths text[])
@@ -436,20 +438,20 @@ AS $$
 $$;
 
 
--- Commits what is staged to a branch, as a whole or not at all.  Rows are
--- counted, and refused, before the first of them is written.
+-- Commits the staged operations to a branch, completely or not at all.  Rows
+-- are counted, and the commit refused, before the first one is written.
 --
--- Who has seen another commit than the one that the branch has, and says so,
--- may go on where nobody has changed since what he changes; else it is 412.
--- What changes nothing makes no commit.  An upload that has made its commit is
--- answered with that.  message is how many rows were changed, and how many
--- bytes of metadata that has added.
+-- A caller may name a parent that is not the current commit of the branch.
+-- The commit is accepted if nobody has changed since what it changes; else the
+-- status is 412.  A request that changes nothing makes no commit.  For an
+-- upload that was committed before, that commit is returned.  message is the
+-- number of changed rows, and the added bytes of metadata.
 --
--- seen is the commit that the branch had when the request came, or when it was
--- last looked at whether its client waits.  Who has said no parent, and meets
--- what came since, is told so by 409 and the commit of now: the server looks
--- whether the client waits still, and sends it again.  So what comes here long
--- after it was sent, from a session that was given up, is not put over what its
+-- seen is the commit of the branch when the request arrived, or when the
+-- server last checked that its client still waits.  Without a parent, a
+-- conflict with later commits is reported as 409 with the current commit: the
+-- server checks whether the client still waits, and retries.  So a statement
+-- that arrives late, from an abandoned session, does not overwrite what its
 -- client has done since.
 
 CREATE FUNCTION xet.hub_commit(asked xet.hub_asked, rev text, upload bytea,
@@ -482,7 +484,7 @@ BEGIN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
-    -- who deletes the repo comes before or after
+    -- a deletion of the repo is serialized before or after
 
     PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
 
@@ -584,8 +586,8 @@ BEGIN
                             bad || ' is both a file and a folder');
     END IF;
 
-    -- what has no room left is refused before it is written; who comes at the
-    -- same time is seen at the end
+    -- a commit beyond the quota is refused before it is written; concurrent
+    -- ones are detected at the end
 
     weight := xet.hub_weight(title || text);
 
@@ -646,15 +648,16 @@ END;
 $$;
 
 
--- The lines of a commit that follows on base, whose lines are given, by the
--- branch ref: those of base, whose line is locked then, or these behind a new
--- one, which has no row yet; NULL where it would be one of too many.
+-- The lines of a new commit of the branch ref, on top of the commit base,
+-- whose lines are given.  Returns those of base, whose line is locked then, or
+-- these after a new line, which has no paths yet; NULL if there would be too
+-- many lines.
 --
--- A line is for the branch that has made its last commit.  So a branch that
--- begins at the last commit of another one leaves it as soon as it has a commit
--- of its own, and the other one goes on as before, however many do this, and
--- whoever comes first.  Where there would be too many lines it takes over this
--- one instead.
+-- A line belongs to the branch that made its last commit.  A branch that
+-- starts at the last commit of another branch leaves that line with its first
+-- own commit.  The other branch continues as before, however many branches do
+-- this, and whichever commits first.  If there would be too many lines, the
+-- branch takes over the line instead.
 
 CREATE FUNCTION xet.hub_fork(repo bigint, lines integer[],
     base xet.hub_commits, ref text)

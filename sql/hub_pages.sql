@@ -1,9 +1,9 @@
--- What the pages of a Hub show.
+-- Data for the pages of a Hub.
 
 
--- What the pages of a Hub are made of.  Repos, the newest first, of a kind or,
--- for 4, of all; the rest is as for xet.hub_list().  after is where the page
--- before has ended, in microseconds since 1970 and the id.
+-- Repos, recently changed first, of a kind, or of all kinds for 4; the rest is
+-- as for xet.hub_list().  after is the end of the previous page, in
+-- microseconds since 1970 and the id.
 
 CREATE FUNCTION xet.hub_page_list(asked xet.hub_asked, after text,
     most integer)
@@ -49,9 +49,10 @@ END;
 $$;
 
 
--- A repo at a revision, and the folder or file that a path leads to; in readme
--- the path of the text that belongs to it, if there is one: README.md of the
--- folder, or the file.  rev becomes what of the path belongs to it, too.
+-- A repo at a revision, and the folder or file at a path.  readme is the path
+-- of the text to show, if there is one: README.md of the folder, or the file
+-- itself.  rev is returned with the parts of the path that belong to the
+-- revision.
 
 CREATE FUNCTION xet.hub_page_repo(asked xet.hub_asked, INOUT rev text,
     INOUT path text, OUT status integer, OUT code text, OUT message text,
@@ -118,7 +119,7 @@ END;
 $$;
 
 
--- The entries of a folder, each with the title of its last commit; of a file,
+-- The entries of a folder, each with the title of its last commit; for a file,
 -- its own entry.
 
 CREATE FUNCTION xet.hub_page_tree(asked xet.hub_asked, rev text, path text,
@@ -145,7 +146,7 @@ AS $$
 $$;
 
 
--- Branches and tags, with "heads/" and "tags/"; the main branch is the first.
+-- Branches and tags, with "heads/" and "tags/"; the main branch first.
 
 CREATE FUNCTION xet.hub_page_refs(asked xet.hub_asked, most integer)
     RETURNS TABLE (ref text)

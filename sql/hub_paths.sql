@@ -1,23 +1,24 @@
 -- Paths of a Hub's repo.
 
 
--- Lines.  A commit is the commit seq of a line.  What it has was written by
--- commits of that line, and of those that the line goes on from (bases and upto
--- of xet.hub_lines).  So what is at a commit is asked for by two arrays: lines,
--- the nearest first, and for each of them the last commit that counts, seqs.
--- Numbers of commits go up along the way, whatever the line.
+-- Lines.  A commit is commit number seq of a line.  Its content was written by
+-- commits of that line, and of the lines that it continues (bases and upto of
+-- xet.hub_lines).  So functions take the position of a commit as two arrays:
+-- lines, the nearest first, and seqs, the last commit that counts for each of
+-- them.  Commit numbers increase along this way, across lines.
 --
--- A path is what the first of these lines says that has a row of the path at
--- all, since a commit that counts: by the last such row.  The path is there if
--- the row holds still, till > seq.  A row that does not hold, a tombstone where
--- the line itself had nothing else to end, hides what farther lines have.
+-- The state of a path is given by the first of these lines that has a row of
+-- the path, since a commit that counts; the last such row decides.  The path
+-- exists if that row is still valid, till > seq.  An ended row hides the rows
+-- of farther lines.  A tombstone is such a row, written if the line itself had
+-- no row to end.
 --
--- All reads go by xet.hub_at(), of one path, and xet.hub_walk(), of a folder or
--- of all below one; but those of the last commit of a line that goes on from
--- none, as nearly all are: these read the rows that hold now, by indexes of
--- nothing else.
+-- All reads use xet.hub_at(), for one path, or xet.hub_walk(), for a folder or
+-- a whole subtree.  The exceptions are reads of the last commit of a line that
+-- continues no other one, as nearly all lines are: these read the currently
+-- valid rows, by indexes of only such rows.
 
--- The lines of a commit.  Line 0 goes on from none.
+-- The lines of a commit.  Line 0 continues no other line.
 
 CREATE FUNCTION xet.hub_line(repo bigint, line integer, seq integer,
     OUT lines integer[], OUT seqs integer[])
@@ -37,8 +38,8 @@ END;
 $$;
 
 
--- What a path is at a commit; no row for a path that is not there.  Part of the
--- statement that asks (it is written so that PostgreSQL makes it that).
+-- The entry of a path at a commit; no row if the path does not exist.  Written
+-- so that PostgreSQL inlines it into the calling statement.
 
 CREATE FUNCTION xet.hub_at(repo bigint, lines integer[], seqs integer[],
     path text)
@@ -66,14 +67,14 @@ AS $$
 $$;
 
 
--- What is in a folder at a commit, or for NULL all that is between above and
--- below, behind above, in the order of paths: no more than most, and files
--- only, if this is set.
+-- The entries of a folder at a commit, after the path "above" and before
+-- "below"; for a NULL folder, all paths in that range.  In the order of paths,
+-- up to "most", and files only if "files" is set.
 --
--- This goes by parts of so many rows of each line: up to the first path that a
--- line may have more rows of behind its part; that one is looked up.  So a path
--- of ten thousand commits is one part, and a look.  Where nothing is there any
--- more parts become larger.
+-- This reads each line in parts of "part" rows, up to the first path at which
+-- the part of any line ends; that path is looked up on its own.  So a path of
+-- ten thousand commits takes one part and one look-up.  While parts find no
+-- entries, they become larger.
 
 CREATE FUNCTION xet.hub_walk(repo bigint, lines integer[], seqs integer[],
     folder text, above text, below text, files boolean, most bigint)
@@ -92,7 +93,7 @@ DECLARE
     more     bigint;
     ending   text;
 BEGIN
-    -- no path is as long as this one
+    -- longer than any path
 
     below := coalesce(below, repeat(U&'\+10FFFF', 1024));
 
@@ -117,7 +118,7 @@ BEGIN
                     OFFSET part - 1 LIMIT 1)
                ) e;
 
-        -- with one line, no row hides another one
+        -- with one line, no row hides another row
 
         RETURN QUERY
         SELECT d.path, d.hash, d.size, d.sha256, d.made, d.made_at, d.mtime
@@ -168,21 +169,20 @@ END;
 $$;
 
 
--- A page of a tree: what is in a folder, or all below it, behind a path.  The
--- first row is the answer, the others are the entries, in their order, with the
--- title of the commit that they come from if expand is set; JSON is made of
--- them by who asks, in a third of the time.  Of a bucket, where all below a
--- folder has no folders, a path that is a file is this file, and one that is
--- nothing is empty.
+-- A page of a tree: the entries of a folder, or of its whole subtree, after a
+-- path.  The first row is the response, the others are the entries, in order,
+-- with the titles of their commits if expand is set.  The caller makes JSON of
+-- them, which takes a third of the time needed in SQL.  The subtree of a
+-- bucket's folder is listed without folders.  In a bucket, a path of a file
+-- lists this file, and an unknown path is an empty page.
 --
--- Of a page of "most" entries that is, the first "part" are given.  The first
--- row has what the rest of the page is asked for by: in code the commit, in
--- message
--- the path in it, and in more the last path of the page, where the page goes on
--- behind this part and is full.
+-- Returns the first "part" entries of a page of "most" entries.  The first row
+-- has what is needed to request the rest of the page: in code the commit, in
+-- message the path in it.  more has the last path of the page, if the page
+-- continues after this part and is full.
 --
--- What holds at the last commit of a line is found without what held before,
--- by indexes of it alone (hub_paths_now, hub_paths_now_folder).
+-- Rows valid at the last commit of a line are found without reading older
+-- rows, by indexes of only such rows (hub_paths_now, hub_paths_now_folder).
 
 CREATE FUNCTION xet.hub_tree_rows(asked xet.hub_asked, rev text, path text,
     deep boolean, expand boolean, after text, most integer, part integer)
@@ -226,8 +226,8 @@ BEGIN
     above := greatest(after COLLATE "C", CASE WHEN r.path = '' THEN ''
                                               ELSE r.path || '/' END);
 
-    -- the last character comes in names, too: a row of it that is longer than
-    -- any path comes after all of them
+    -- names may contain the last character of Unicode: a string of it that is
+    -- longer than any path sorts after all paths
 
     below := CASE WHEN r.path = '' THEN repeat(U&'\+10FFFF', 1024)
                   ELSE r.path || '0' END;
@@ -296,7 +296,7 @@ END;
 $$;
 
 
--- The path that a page ends with; NULL where there are not so many.
+-- The last path of a full page; NULL if there are fewer entries.
 
 CREATE FUNCTION xet.hub_tree_end(repo bigint, lines integer[], seqs integer[],
     now boolean, path text, deep boolean, bucket boolean, above text,
@@ -330,8 +330,8 @@ END;
 $$;
 
 
--- Whether a commit is the last one of its line, and all that it has is in this
--- line: the rows that hold now.
+-- Whether a commit is the last one of its line, and that line continues no
+-- other: then its content is the currently valid rows.
 
 CREATE FUNCTION xet.hub_is_last(repo bigint, lines integer[], seqs integer[])
     RETURNS boolean
@@ -359,8 +359,8 @@ END;
 $$;
 
 
--- The title of the commit that an entry comes from.  Part of the statement that
--- asks.
+-- The title of the commit that made an entry.  Inlined into the calling
+-- statement.
 
 CREATE FUNCTION xet.hub_title_of(repo bigint, made bytea)
     RETURNS TABLE (title text)
@@ -374,9 +374,9 @@ AS $$
 $$;
 
 
--- Entries of paths, as rows of hub_tree_rows(); those that are not there are
--- left out.  In code of the first row is the commit, which further paths of the
--- same request are looked up in.
+-- Entries of paths, as rows of hub_tree_rows(); paths that do not exist are
+-- omitted.  code of the first row is the commit, in which further paths of the
+-- same request are looked up.
 
 CREATE FUNCTION xet.hub_paths_rows(asked xet.hub_asked, rev text,
     paths bytea[], expand boolean)
@@ -419,7 +419,7 @@ END;
 $$;
 
 
--- Where a path leads to.
+-- The file at a path.
 
 CREATE FUNCTION xet.hub_resolve(asked xet.hub_asked, rev text, path text,
     OUT status integer, OUT code text, OUT message text, OUT more text,
@@ -459,7 +459,7 @@ END;
 $$;
 
 
--- The folders above a path, none for a path of the root.
+-- The folders above a path; none for a path in the root.
 
 CREATE FUNCTION xet.hub_above(path text)
     RETURNS SETOF text
@@ -479,9 +479,9 @@ AS $$
 $$;
 
 
--- The folders that paths are in, each of them once, and no more of them than
--- one more than most: who finds that many refuses, so that no request makes
--- PostgreSQL name folders that it will not have.
+-- The folders above paths, each once, and at most one more than "most".  A
+-- caller that gets so many refuses the request, so no request makes PostgreSQL
+-- list folders that will not be written.
 
 CREATE FUNCTION xet.hub_folders(paths text[], most bigint)
     RETURNS text[]
@@ -497,7 +497,7 @@ AS $$
 $$;
 
 
--- The file that a path is at a commit; NULL of a folder, too.
+-- The hash of the file at a path at a commit; NULL for a folder, too.
 
 CREATE FUNCTION xet.hub_hash_at(repo bigint, lines integer[], seqs integer[],
     path text)
@@ -508,7 +508,7 @@ AS $$
 $$;
 
 
--- All files below a folder, or most of them.
+-- The files below a folder, up to "most".
 
 CREATE FUNCTION xet.hub_below(repo bigint, lines integer[], seqs integer[],
     folder text, most bigint)

@@ -1,13 +1,13 @@
 -- A Hub: repos with names, their commits and files (tables xet.hub_*).
 --
--- Most functions answer a request, by a xet.hub_answer.  Which repo it is
--- about and the rights of the caller are a xet.hub_asked, and xet.hub_may()
--- decides by it.  Public repos are for every caller.
+-- Most functions handle a request, and return a xet.hub_answer.  The
+-- xet.hub_asked has the repo and the rights of the caller, by which
+-- xet.hub_may() decides.  Every caller may read public repos.
 --
 -- Paths are looked up one by one, by LATERAL with a LIMIT, under settings that
--- leave no other plan: one that was made while the tables were small would walk
--- through all of a repo for each path.  The sessions of the module have them,
--- by which alone these functions are called, but hub_sweep().
+-- allow no other plan: a plan made while the tables were small would scan all
+-- of a repo for each path.  The sessions of the module have these settings.
+-- No other session calls these functions, except hub_sweep().
 
 CREATE FUNCTION xet.hub_date(at timestamptz)
     RETURNS text
@@ -17,8 +17,8 @@ AS $$
 $$;
 
 
--- A hash from the order of its bytes to that of its digits, or back: those of
--- each of four words are the other way round.
+-- Converts a hash from the order of its bytes to that of its digits, or back:
+-- each of its four 8-byte words is reversed.
 
 CREATE FUNCTION xet.hub_hash(hash bytea)
     RETURNS bytea
@@ -29,9 +29,9 @@ AS $$
 $$;
 
 
--- What uploads of a repo belong to: its row in xet.repos, by hub_repos.store or
--- by the id of the repo.  All that is given out for the repo, tokens and URLs,
--- is for this name; so nothing of that is good any more when the name changes.
+-- The name in xet.repos that uploads to a repo belong to, by hub_repos.store.
+-- All tokens and URLs issued for the repo are bound to this name, so all of
+-- them are invalid once the name changes.
 
 CREATE FUNCTION xet.hub_store(number bigint)
     RETURNS text
@@ -41,10 +41,10 @@ AS $$
 $$;
 
 
--- Of a repo of the Hub its name in the store, and the id that it has there.
--- These are asked for several times in a commit: each has a plan that a session
--- keeps, and is called before the statement that needs it, since the planner
--- would call it, too.
+-- The name of a Hub repo in the store, and its id there.  Both are needed
+-- several times in a commit.  So each is a function whose plan the session
+-- caches.  It is called before the statement that needs the result, since the
+-- planner would call it, too.
 
 CREATE FUNCTION xet.hub_store_of(repo bigint)
     RETURNS text
@@ -72,7 +72,7 @@ $$;
 
 
 -- Whether a caller has the rights of a repo's owner: to read the repo while it
--- is private, and to write to it.  of_store is NULL for a repo that is still to
+-- is private, and to write to it.  of_store is NULL for a repo that is yet to
 -- be created.
 
 CREATE FUNCTION xet.hub_may(asked xet.hub_asked, owner text, of_store text)
@@ -88,9 +88,9 @@ AS $$
 $$;
 
 
--- About how many bytes of the database a row takes that has such a text, its
--- indexes included: of a path, which is in six of these; of a commit or a
--- reference.
+-- The approximate size in bytes of a row with this text in the database,
+-- including its indexes: for a path, which is in six of these, and for a
+-- commit or a reference.
 
 CREATE FUNCTION xet.hub_weight(path text)
     RETURNS bigint
@@ -100,8 +100,8 @@ AS $$
 $$;
 
 
--- What is said of a repo of the Hub besides its name, which tells nobody
--- anything; NULL for another one.
+-- The name to display for a Hub repo, since its name in the store is only a
+-- number; NULL for other repos.
 
 CREATE FUNCTION xet.hub_title(store text)
     RETURNS text
@@ -115,7 +115,7 @@ AS $$
 $$;
 
 
--- What is counted as metadata of repos: by whose transactions it was written.
+-- The metadata of repos, by the subjects whose transactions wrote it.
 
 CREATE FUNCTION xet.hub_metadata()
     RETURNS TABLE (repo_id bigint, subject bytea, bytes bigint)
@@ -133,8 +133,8 @@ AS $$
 $$;
 
 
--- Counts bytes of metadata for a repo and a subject, whose hash is given, the
--- subject by its sha256().
+-- Counts bytes of metadata for a repo and a subject; subject is the sha256()
+-- of the subject.
 
 CREATE FUNCTION xet.hub_charge(repo bigint, subject bytea, bytes bigint)
     RETURNS void
@@ -149,8 +149,8 @@ END;
 $$;
 
 
--- The name of a repo in the store, by that name or by the one that it has, or
--- had, on the Hub; NULL for none.
+-- The name of a repo in the store, looked up by that name or by its current or
+-- former name on the Hub; NULL if there is none.
 
 CREATE FUNCTION xet.repo_named(in_store text, kind integer, owner text,
     name text)
@@ -180,14 +180,15 @@ AS $$
 $$;
 
 
--- The repo of a name, as the caller sees it: 200, 307 for one that has moved,
--- whose name is in more then, 404 for one that does not exist or is hidden from
--- the caller, 403 for one that the caller may only read.  All look-ups are made
--- for each name, in one order: else time tells which private names there are.
+-- Finds a repo by its name, as the caller may see it: 200; 307 if it has
+-- moved, with the new name in more; 404 if it does not exist or is hidden from
+-- the caller; 403 if the caller may only read it.  All look-ups are made for
+-- each name, in the same order: otherwise the response time reveals private
+-- names.
 --
--- With 404 more is "elsewhere" if another Hub may be asked for the name: if the
--- owner has no repo here.  Otherwise whoever has the same owner's name on that
--- Hub could put a repo in the place of a private one.
+-- With 404, more is "elsewhere" if the request may be passed to another Hub:
+-- only if the owner has no repo here.  Otherwise a user with the same owner's
+-- name on that Hub could substitute a repo for a private one.
 
 CREATE FUNCTION xet.hub_find(asked xet.hub_asked, writes boolean,
     OUT status integer, OUT code text, OUT message text, OUT more text,
@@ -250,8 +251,8 @@ END;
 $$;
 
 
--- What the files belong to that a repo is to be created with, until it is: a
--- row in xet.repos that no token names.
+-- The name of a row in xet.repos that no token names.  Until a repo is
+-- created, its initial files belong to this row.
 
 CREATE FUNCTION xet.hub_nursery(upload bytea)
     RETURNS text
@@ -261,8 +262,9 @@ AS $$
 $$;
 
 
--- Begins to create a repo with files: makes the place that they are uploaded
--- to, which is more; there is none for a repo that is there already.
+-- Prepares the creation of a repo with files: creates the row that the files
+-- are uploaded to, whose name is more.  Returns no name if the repo exists
+-- already.
 
 CREATE FUNCTION xet.hub_begin(asked xet.hub_asked, upload bytea)
     RETURNS xet.hub_answer
@@ -290,10 +292,9 @@ END;
 $$;
 
 
--- A repo that is made, with its first commit: of the files that are staged, or
--- empty; 409 for one that is there.  upload is drawn by the worker: the name of
--- the commit, and whoever sends the statement again is told what it told
--- before.
+-- Creates a repo with its initial commit: of the staged files, or empty; 409
+-- if the repo exists.  upload is drawn by the worker and determines the id of
+-- the commit; a retry of the statement gets the same response.
 
 CREATE FUNCTION xet.hub_create(asked xet.hub_asked, private boolean, who text,
     upload bytea, batches integer DEFAULT 0, subject bytea DEFAULT NULL,
@@ -330,7 +331,7 @@ BEGIN
                             more => there.more);
     END IF;
 
-    -- a name that is used again leads nowhere else
+    -- a name that is used again no longer redirects
 
     DELETE FROM xet.hub_moved m
      WHERE m.kind = asked.kind AND m.owner = lower(asked.owner)
@@ -358,7 +359,7 @@ BEGIN
         RETURN xet.hub_says(200, more => asked.owner || '/' || asked.name);
     END IF;
 
-    -- the first lock: who drops what is staged comes before or after
+    -- the first lock: a drop of the staged rows is serialized before or after
 
     PERFORM xet.hub_whole(upload, batches);
 
@@ -380,7 +381,7 @@ BEGIN
     PERFORM xet.hub_charge(repo, sha256(subject),
                            xet.hub_weight('heads/main'));
 
-    -- the empty one before it is none
+    -- removes the empty commit before it
 
     DELETE FROM xet.hub_commits c WHERE c.repo_id = repo AND c.seq = 1;
     UPDATE xet.hub_commits c SET seq = 1, parent = NULL
@@ -397,8 +398,8 @@ END;
 $$;
 
 
--- A repo with all that it has; the bytes that nobody else has are for the
--- collector.
+-- Deletes a repo and everything in it; bytes that nobody else has are left to
+-- the collector.
 
 CREATE FUNCTION xet.hub_delete(asked xet.hub_asked, act bytea)
     RETURNS xet.hub_answer
@@ -419,7 +420,7 @@ BEGIN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
-    -- who commits holds a lock on the repo until then
+    -- a commit holds a lock on the repo until it ends
 
     SELECT xet.hub_store(h.store) INTO uploads
       FROM xet.hub_repos h
@@ -431,7 +432,7 @@ BEGIN
         RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
     END IF;
 
-    -- in the order in which all who delete a repo count it
+    -- in the order that all deletions of repos use
 
     FOR m IN SELECT w.subject, sum(w.bytes)::bigint AS bytes
                FROM xet.hub_metadata() w
@@ -454,9 +455,9 @@ END;
 $$;
 
 
--- Another name; the one before leads to it.  A private repo that comes to
--- another name space is seen by other people, which takes the right admin, as
--- xet.hub_settings() does.
+-- Renames a repo; the old name redirects.  If a private repo moves to another
+-- name space, other users can see it.  This requires the right admin, as in
+-- xet.hub_settings().
 
 CREATE FUNCTION xet.hub_move(asked xet.hub_asked, admin boolean, to_owner text,
     to_name text, act bytea)
@@ -473,7 +474,7 @@ BEGIN
 
     r := xet.hub_find(asked, true);
 
-    -- it was done before, by whomever
+    -- the repo has been renamed already, by this or another request
 
     IF r.status = 307
        AND lower(r.more) = lower(to_owner || '/' || to_name)
@@ -491,8 +492,8 @@ BEGIN
             'You may not create a repository in this name space');
     END IF;
 
-    -- of two at once the second one finds the name that it asks for gone; what
-    -- takes back what was given out waits for commits, and nothing else does
+    -- of two concurrent renames, the second one no longer finds the old name;
+    -- only a rename that revokes tokens and URLs waits for commits
 
     IF r.private AND lower(asked.owner) <> lower(to_owner) THEN
         PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR UPDATE;
@@ -508,8 +509,8 @@ BEGIN
         RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
     END IF;
 
-    -- a private repo that other people see then; what its readers of before
-    -- were given is taken back
+    -- other users can see the private repo then; tokens and URLs of its former
+    -- readers are revoked
 
     others := others AND lower(asked.owner) <> lower(to_owner);
 
@@ -556,9 +557,9 @@ END;
 $$;
 
 
--- Takes back all that was given out for a repo, whose row is locked: its
--- uploads get a name that there never was.  This waits for uploads that are
--- being committed, as xet.repo_delete() does; those behind it find no repo.
+-- Revokes all tokens and URLs issued for a repo, whose row is locked: its
+-- uploads get a name that was never used.  This waits for uploads that are
+-- being committed, as xet.repo_delete() does; later ones find no repo.
 
 CREATE FUNCTION xet.hub_close(repo bigint)
     RETURNS void
@@ -584,7 +585,8 @@ END;
 $$;
 
 
--- admin: the token has the scope that a change of who may see the repo takes.
+-- Changes the settings of a repo.  admin: the token has the scope that a
+-- change of the visibility requires.
 
 CREATE FUNCTION xet.hub_settings(asked xet.hub_asked, admin boolean,
     private boolean, act bytea)
@@ -639,7 +641,7 @@ END;
 $$;
 
 
--- A repo as JSON, at a commit; files with their sizes, or none.
+-- A repo at a commit, as JSON; files is the JSON of its files, or empty.
 
 CREATE FUNCTION xet.hub_describe(r xet.hub_repos, oid bytea, files text)
     RETURNS text
@@ -660,9 +662,9 @@ AS $$
 $$;
 
 
--- What a repo is, with its files, where these are not very many: a part of the
--- answer at a time.  rest is where the next part goes on, of the same commit,
--- and NULL behind the last one.
+-- Describes a repo, with its files unless there are very many, in parts.  rest
+-- is where the next part continues, at the same commit, and NULL after the
+-- last one.
 
 CREATE FUNCTION xet.hub_info(asked xet.hub_asked, rev text, blobs boolean,
     rest text)
@@ -709,7 +711,8 @@ BEGIN
         RETURN xet.hub_says(200, body => body, more => r.more);
     END IF;
 
-    -- of very many files a list is of no use to who asks what a repo is
+    -- a list of very many files is of no use to a caller who wants to know
+    -- what the repo is
 
     SELECT CASE WHEN k.seq = l.last THEN l.files ELSE k.files END,
            CASE WHEN k.seq = l.last THEN l.bytes ELSE k.bytes END
@@ -765,14 +768,15 @@ END;
 $$;
 
 
--- Repos of some kinds that the caller sees, the newest first, behind the one
--- that at and last are of, and most of them at most; of an owner and with a
--- part of a name, where these are given.
+-- Repos of some kinds that the caller may see, recently changed first, after
+-- the position (at, last), up to "most" repos; of one owner and with a part of
+-- a name, if these are given.
 --
--- This looks at 5,000 repos of a kind: where there are more, and few are found,
--- the last row is no repo of the page but the one where it has stopped.  The
--- indexes hub_repos_changed and hub_repos_owner have this order, and the plan
--- is made for the arguments: a generic plan would leave out that of the owner.
+-- This checks up to 5,000 repos of a kind.  If there are more, and few of them
+-- match, the last row is not a repo of the page but the position where the
+-- search stopped.  The indexes hub_repos_changed and hub_repos_owner have this
+-- order.  The plan is made for the arguments: a generic plan would not use the
+-- index of the owner.
 
 CREATE FUNCTION xet.hub_newest(kinds integer[], asked xet.hub_asked,
     at timestamptz, last bigint, most integer)
@@ -844,9 +848,9 @@ END;
 $$;
 
 
--- Repos of a kind, the newest first, a page of them.  after is where the page
--- before has ended; one of a search may have few repos, or none, and a next
--- page.
+-- A page of the repos of a kind, recently changed first.  after is the end of
+-- the previous page; a page of a search may have few repos, or none, and still
+-- a next page.
 
 CREATE FUNCTION xet.hub_list(asked xet.hub_asked, most integer, after text)
     RETURNS xet.hub_answer
@@ -897,9 +901,9 @@ END;
 $$;
 
 
--- Whether the caller may read a repo, or write to it, at a revision where one
--- is given; more is what its uploads belong to, body the commit of the revision
--- for who writes.
+-- Whether the caller may read a repo, or write to it, at a revision if one is
+-- given.  more is the name that its uploads belong to; body is the commit of
+-- the revision, for a caller who writes.
 
 CREATE FUNCTION xet.hub_enter(asked xet.hub_asked, rev text, writes boolean)
     RETURNS xet.hub_answer

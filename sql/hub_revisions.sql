@@ -1,8 +1,8 @@
 -- Revisions of a Hub's repo: commits, branches and tags.
 
 
--- Commits of a repo whose ids begin with these digits, seven at least, in any
--- case: two of them where there are more.
+-- Commits of a repo whose ids begin with these digits, at least seven, in
+-- either case: at most two of them.
 
 CREATE FUNCTION xet.hub_ids(repo bigint, digits text)
     RETURNS TABLE (oid bytea)
@@ -19,7 +19,7 @@ AS $$
 $$;
 
 
--- The commit that digits name; NULL where that is none, or not only one.
+-- The commit that the digits name; NULL if there is none, or more than one.
 
 CREATE FUNCTION xet.hub_oid(repo bigint, digits text)
     RETURNS bytea
@@ -31,7 +31,7 @@ $$;
 
 
 -- Whether a revision begins with digits that only a commit can have: 40, or
--- those of a commit that there is.  No name of a branch or a tag counts then.
+-- those of an existing commit.  Then names of branches and tags are ignored.
 
 CREATE FUNCTION xet.hub_is_id(repo bigint, rev text)
     RETURNS boolean
@@ -45,9 +45,9 @@ AS $$
 $$;
 
 
--- The commit that a revision is, by the table "Revisions" of docs/hub.md.  Of a
--- path that goes on behind a name the first parts may belong to the name; the
--- longest one that there is counts.
+-- The commit of a revision, by the table "Revisions" of docs/hub.md.  The
+-- first parts of a path after a name may belong to the name; the longest
+-- existing name counts.
 
 CREATE FUNCTION xet.hub_rev(repo bigint, rev text, INOUT path text,
     OUT lines integer[], OUT seqs integer[], OUT oid bytea,
@@ -74,8 +74,8 @@ BEGIN
         RETURN;
     END IF;
 
-    -- a "/" in it has come as %2F, which says where the revision ends; and
-    -- nothing belongs to HEAD
+    -- a "/" in rev was sent as %2F, so the revision ends with rev; and no part
+    -- of the path belongs to HEAD
 
     IF rev = 'HEAD' OR strpos(rev, '/') > 0 THEN
         most := 0;
@@ -112,9 +112,9 @@ END;
 $$;
 
 
--- The repo of a name at a revision, and the path in it, as xet.hub_find() and
--- xet.hub_rev() have them; 404, too, for a revision that does not exist.
--- Without one this is the repo.
+-- A repo by its name at a revision, and the path in it, as in xet.hub_find()
+-- and xet.hub_rev(); 404, too, for a revision that does not exist.  Without a
+-- revision, only the repo is returned.
 
 CREATE FUNCTION xet.hub_open(asked xet.hub_asked, writes boolean, rev text,
     INOUT path text, OUT status integer, OUT code text, OUT message text,
@@ -143,8 +143,8 @@ END;
 $$;
 
 
--- The branch, as a row of xet.hub_refs has it, that a revision says to write
--- to; NULL where that can't be one, by the same table.
+-- The branch to write to, by its name in xet.hub_refs, for a revision; NULL if
+-- the revision can't be a branch, by the same table.
 
 CREATE FUNCTION xet.hub_branch(repo bigint, rev text)
     RETURNS text
@@ -159,10 +159,10 @@ AS $$
 $$;
 
 
--- What there is already that a branch or a tag can't be beside: one of its name
--- of the other kind, one that its name begins with as with a folder, or that
--- begins so with its name; NULL for nothing.  Else "a/b/c" would be the file
--- "b/c" or "c", as names come and go.
+-- An existing branch or tag that conflicts with a new one: one of the same
+-- name and the other kind, one whose name is a folder of the new name, or one
+-- in a folder of the new name; NULL if there is none.  Otherwise "a/b/c" could
+-- be the file "b/c" or "c", depending on which names exist.
 
 CREATE FUNCTION xet.hub_ref_beside(repo bigint, ref text)
     RETURNS text
@@ -194,8 +194,8 @@ END;
 $$;
 
 
--- Branches and tags, a part of the answer at a time; rest is the last name of a
--- part, and NULL behind the last one.
+-- Branches and tags, in parts; rest is the last name of a part, and NULL after
+-- the last one.
 
 CREATE FUNCTION xet.hub_refs_get(asked xet.hub_asked, rest text)
     RETURNS xet.hub_answer
@@ -248,8 +248,8 @@ END;
 $$;
 
 
--- A branch or a tag ("heads/" or "tags/" and its name) that is made at a
--- revision, moved there if over is set, or removed where there is none.
+-- Creates a branch or a tag ("heads/" or "tags/" and its name) at a revision,
+-- or moves it there if over is set; deletes it if there is no revision.
 
 CREATE FUNCTION xet.hub_ref_put(asked xet.hub_asked, ref text, rev text,
     over boolean, act bytea, subject bytea DEFAULT NULL)
@@ -272,7 +272,8 @@ BEGIN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
-    -- who makes another one comes before or after: names don't meet
+    -- creations of other names are serialized before or after, so names can't
+    -- conflict
 
     IF rev IS NULL THEN
         PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
@@ -347,10 +348,10 @@ END;
 $$;
 
 
--- The history of a revision, the newest first; more is where the next page
--- begins, and in message is how many there are.  A part of the page at a time,
--- of some 64 KiB: rest is how many follow, and the first of them, and NULL
--- behind the last one.
+-- The history of a revision, newest first; more is the first commit of the
+-- next page, and message has the number of commits.  Returned in parts of some
+-- 64 KiB: rest is the number of remaining commits and the first of them, and
+-- NULL after the last part.
 
 CREATE FUNCTION xet.hub_commits_get(asked xet.hub_asked, rev text, after text,
     most integer, rest text)

@@ -1,10 +1,10 @@
--- What is uploaded to a Hub's repo, from its operations to the proof of its
--- SHA-256, and to the sweep of what no commit took.
+-- Uploads to a Hub's repo: from the operations of a commit to the proof of the
+-- SHA-256 of files, and the sweep of files that no commit used.
 
 
--- Files that repos have had for a day, and that no path leads to, are let go
--- of.  Locks come first: who commits such a file holds its place, and what is
--- committed by then is seen by the next statement.
+-- Removes files from repos if they were added a day ago and no path refers to
+-- them.  The locks come first: a commit of such a file locks its entry, and
+-- the next statement sees what is committed by then.
 
 CREATE FUNCTION xet.hub_sweep(age interval, most integer)
     RETURNS bigint
@@ -32,7 +32,7 @@ BEGIN
              LIMIT most
                FOR UPDATE OF l, rf SKIP LOCKED) d;
 
-    -- a repo of another kind may be called so by whoever gives out tokens
+    -- an issuer of tokens may have given a repo of another kind such a name
 
     DELETE FROM xet.repo_files rf
      USING unnest(repos, files) AS d(repo_id, file_id), xet.repos r,
@@ -51,7 +51,7 @@ BEGIN
 
     GET DIAGNOSTICS n = ROW_COUNT;
 
-    -- files that a repo has lost by other ways
+    -- notes of files that are no longer in the repo
 
     DELETE FROM xet.hub_loose l
      USING (SELECT k.repo_id, k.file_id
@@ -65,7 +65,7 @@ BEGIN
                FOR UPDATE SKIP LOCKED) d
      WHERE l.repo_id = d.repo_id AND l.file_id = d.file_id;
 
-    -- those of repos that were never created
+    -- files of repos that were never created
 
     FOR place IN SELECT r.name
                    FROM xet.repos r
@@ -82,10 +82,10 @@ END;
 $$;
 
 
--- How the files of an upload are to be sent: all but empty ones before the
--- commit, as LFS files are; and what of each there is already.  The entries of
--- the answer, and in code the commit, which further paths of the same request
--- are looked up in.
+-- How the files of an upload are to be sent: all except empty ones before the
+-- commit, as LFS files; and the current oid of each path.  Returns the entries
+-- of the response, and in code the commit, in which further paths of the same
+-- request are looked up.
 
 CREATE FUNCTION xet.hub_preupload(asked xet.hub_asked, rev text, paths bytea[],
     sizes bigint[])
@@ -123,7 +123,7 @@ END;
 $$;
 
 
--- How many bytes of operations may be staged for one caller: those of two of
+-- The maximum of staged operations of one caller, in bytes: enough for two of
 -- the largest commits, 100,000 paths of 1 KiB each.
 
 CREATE FUNCTION xet.hub_staged_most()
@@ -134,8 +134,8 @@ AS $$
 $$;
 
 
--- Some operations of a commit, on their way; 1, or 0 where too much is staged
--- for the caller.  Callers without a name are one.
+-- Stages some operations of a commit; returns 1, or 0 if too many bytes are
+-- staged for the caller.  Callers without a name count as one.
 
 CREATE FUNCTION xet.hub_stage(upload bytea, seq integer, ops integer[],
     paths bytea[], sizes bigint[], hashes bytea[], sha256 bytea[],
@@ -154,7 +154,7 @@ BEGIN
       INTO weight
       FROM unnest($4, $9, $10) AS u(p, t, s);
 
-    -- sent twice: it is there
+    -- a retry of rows that are staged already is accepted
 
     IF weight + (SELECT coalesce(sum(s.bytes), 0) FROM xet.hub_staged s
                   WHERE s.owner = whose) > xet.hub_staged_most()
@@ -182,10 +182,10 @@ END;
 $$;
 
 
--- Drops what is staged for a commit that is not made, and the files of a repo
--- that was not created.  Who makes it holds a lock on what is staged
--- (xet.hub_whole), so this comes before, or finds nothing.  So many bytes of
--- the file that was being read for it were read in vain.
+-- Drops the staged rows of a commit that is not made, and the files of a repo
+-- that was not created.  A commit in progress locks its staged rows
+-- (xet.hub_whole), so this runs before it, or finds no rows.  bytes: how much
+-- was read in vain of the file that was being read for the commit.
 
 CREATE FUNCTION xet.hub_unstage(upload bytea, bytes bigint DEFAULT 0)
     RETURNS integer
@@ -217,7 +217,7 @@ END;
 $$;
 
 
--- All operations of a commit in their order.
+-- All operations of a commit, in order.
 
 CREATE FUNCTION xet.hub_staged_ops(upload bytea)
     RETURNS TABLE (n bigint, op integer, path text, size bigint, hash bytea,
@@ -236,8 +236,8 @@ AS $$
 $$;
 
 
--- The file that an upload of the repo has called so: one of which that is
--- proven before one of which it is only said.  Part of the statement that asks.
+-- The file of a repo for which an upload claimed this SHA-256: preferably one
+-- whose SHA-256 is proven.  Inlined into the calling statement.
 
 CREATE FUNCTION xet.hub_claimed(repo bigint, sha256 bytea)
     RETURNS TABLE (id bigint, hash bytea, size bigint, proven bytea)
@@ -259,7 +259,7 @@ AS $$
 $$;
 
 
--- Those of some SHA-256 that uploads of the repo have brought.
+-- The files of some SHA-256 that were uploaded to the repo.
 
 CREATE FUNCTION xet.hub_known(store text, digests bytea[])
     RETURNS TABLE (sha256 bytea, hash bytea, proven boolean)
@@ -276,9 +276,10 @@ AS $$
 $$;
 
 
--- Which of some SHA-256 a repo has files of that are proven, from 0 on.  Those
--- that nothing leads to are as if they came now: a sweep that has one of them
--- comes first, and what it has taken is not found.
+-- The indexes, from 0, of those SHA-256 for which the repo has a file with a
+-- proven digest.  Files that no path refers to are kept for another day, as if
+-- they were uploaded now.  A sweep that has locked one of them finishes first;
+-- files that it has removed are not found.
 
 CREATE FUNCTION xet.hub_here(store text, digests bytea[])
     RETURNS TABLE (n integer)
@@ -323,8 +324,8 @@ END;
 $$;
 
 
--- What a shard says of its files, for the repo that it came to.  Files that are
--- looked up by their hashes, whatever the plan was made for.
+-- Records the claims of a shard for its files in the repo that it was uploaded
+-- to.  Files are looked up by their hashes, whatever the plan was made for.
 
 CREATE FUNCTION xet.hub_claim(repo bigint, hashes bytea[], sha256 bytea[])
     RETURNS void
@@ -353,8 +354,8 @@ AS $$
 $$;
 
 
--- Notes bytes that were read in vain for somebody; the notes of a day are
--- forgotten on the next one.
+-- Counts bytes that were read in vain for an owner; the counts of a day are
+-- dropped on the next day.
 
 CREATE FUNCTION xet.hub_vain_add(owner bytea, bytes bigint)
     RETURNS void
@@ -369,8 +370,8 @@ AS $$
 $$;
 
 
--- Whether nothing more is read for somebody today: as many bytes as all that he
--- has uploaded, and a gigabyte, were read in vain.
+-- Whether an owner has exhausted the reads of today: the bytes read in vain
+-- exceed all that the owner has uploaded, plus one GiB.
 
 CREATE FUNCTION xet.hub_vain_much(owner bytea)
     RETURNS boolean
@@ -384,9 +385,8 @@ AS $$
 $$;
 
 
--- What is wrong with the files of a commit, as far as it is known: one that was
--- not uploaded to the repo, or has another size or another SHA-256 than the
--- commit says; or NULL.
+-- The first known error of a commit's files: one that was not uploaded to the
+-- repo, or whose size or SHA-256 differs from that in the commit; or NULL.
 
 CREATE FUNCTION xet.hub_claims_bad(repo bigint, upload bytea)
     RETURNS text
@@ -410,12 +410,14 @@ AS $$
 $$;
 
 
--- The files of a commit whose SHA-256 nobody has computed yet, up to 4096, that
--- the caller reads now, and nobody else meanwhile; or one row with a status and
--- what is wrong.  202: others read all that is left, so ask again.
+-- The files of a commit whose SHA-256 is not proven yet, up to 4096, that the
+-- caller is to read now, and no other request meanwhile; or one row with a
+-- status and an error.  202: other requests are reading all remaining files,
+-- so retry.
 --
--- A file is read once, whatever is claimed of it: what it has is known then to
--- all.  Who has had too much read in vain has to wait for the next day.
+-- A file is read once, whatever SHA-256 is claimed for it: the computed one is
+-- then known for all repos.  An owner with too many bytes read in vain has to
+-- wait for the next day.
 
 CREATE FUNCTION xet.hub_claims(store text, upload bytea, subject bytea)
     RETURNS TABLE (status integer, message text, hash bytea, sha256 bytea)
@@ -441,7 +443,8 @@ BEGIN
                AND f.proven IS NULL
              LIMIT 4096) f;
 
-    -- behind that: what others have found out meanwhile is wrong, or is right
+    -- after that query: what others have proven meanwhile either contradicts
+    -- the commit or agrees with it
 
     message := xet.hub_claims_bad(repo, $2);
 
@@ -464,7 +467,8 @@ BEGIN
         RETURN;
     END IF;
 
-    -- who is late reads on: what he finds out is true all the same
+    -- a request that exceeds its time may continue to read: its result is
+    -- valid all the same
 
     WITH taken AS (
         INSERT INTO xet.hub_proofs AS p (file_id, upload, owner, size, until)
@@ -505,8 +509,9 @@ END;
 $$;
 
 
--- A file was read, and this is its SHA-256: for all repos.  A claim of this
--- repo that is another one is dropped, and what was read for it was in vain.
+-- Records the SHA-256 of a file that was read, for all repos.  A different
+-- claim of this repo is replaced, and the bytes read for it count as read in
+-- vain.
 
 CREATE FUNCTION xet.hub_proven(store text, file bytea, digest bytea)
     RETURNS boolean
@@ -540,10 +545,10 @@ END;
 $$;
 
 
--- Files of a repo become files of another one, as if they had been uploaded to
--- it, so that a commit there may name them: those that a commit of this one
--- leads to, and that have the SHA-256 which is asked for because somebody has
--- computed it.  Who asks may read this repo and write to the other one.
+-- Adds files of a repo to another repo, as if they had been uploaded there, so
+-- that a commit there may name them.  Only files that a commit of the first
+-- repo refers to, and whose SHA-256 is proven and equals the requested one.
+-- The caller may read the first repo and write to the other one.
 
 CREATE FUNCTION xet.hub_duplicate(asked xet.hub_asked, to_kind integer,
     to_owner text, to_name text, subject bytea, hashes bytea[],
@@ -573,7 +578,7 @@ BEGIN
     asked.name := to_name;
     t := xet.hub_find(asked, true);
 
-    -- nobody can be sent to where a body leads
+    -- a redirect is not possible for a repo named in a body
 
     IF t.status = 307 THEN
         asked.owner := split_part(t.more, '/', 1);
@@ -585,7 +590,7 @@ BEGIN
         RETURN xet.hub_says(t.status, t.code, t.message);
     END IF;
 
-    -- who deletes one of them comes before or after
+    -- a deletion of one of the repos is serialized before or after
 
     SELECT count(*) INTO n
       FROM (SELECT FROM xet.hub_repos h
@@ -602,8 +607,8 @@ BEGIN
         RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
     END IF;
 
-    -- a batch of a bucket takes files of others in its own order, and holds
-    -- this lock meanwhile
+    -- a batch of a bucket adds files of other repos in its own order, and
+    -- holds this lock meanwhile
 
     IF to_kind = 3 THEN
         PERFORM FROM xet.hub_lines x
@@ -643,7 +648,7 @@ BEGIN
         ON CONFLICT (file_id, repo_id)
            DO UPDATE SET sha256 = excluded.sha256;
 
-        -- what no commit takes after all is let go of
+        -- files that no commit uses are removed later
 
         INSERT INTO xet.hub_loose AS l (repo_id, file_id)
         SELECT DISTINCT target, u.id FROM unnest(ids) AS u(id)
@@ -677,10 +682,10 @@ END;
 $$;
 
 
--- A file that may be named by its hash: one of the uploads to a repo, or of
--- another repo ("kind/owner/name") that the caller may read, which becomes a
--- file of this one, too, by a subject; added: how many bytes that is more than
--- it had.  Its place stays until the commit.
+-- A file that the caller may name by its hash: one uploaded to the repo, or
+-- one of another repo ("kind/owner/name") that the caller may read.  The
+-- latter is added to this repo, for the subject; added: the bytes added by
+-- this.  The file's entry in the repo is locked until the commit.
 
 CREATE FUNCTION xet.hub_named(target bigint, asked xet.hub_asked,
     subject bytea, hash bytea, source text)
@@ -721,7 +726,7 @@ BEGIN
         ON CONFLICT (file_id, repo_id) DO UPDATE SET repo_id = rf.repo_id
         RETURNING CASE WHEN rf.xmax = 0 THEN f.size ELSE 0 END INTO added;
 
-        -- what the batch does not take after all is let go of
+        -- files that the batch does not use are removed later
 
         INSERT INTO xet.hub_loose AS l (repo_id, file_id)
         VALUES (target, f.id)

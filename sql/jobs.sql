@@ -1,7 +1,7 @@
--- Jobs: work in the background that one worker of all nodes does at a time.
--- The lease is by the clock of PostgreSQL, and an economy only: two workers
--- that do the same at once do no harm.  All of these may run twice, since a
--- statement whose session is lost is sent again.
+-- Background jobs; each is run by one worker of all nodes at a time.  The
+-- lease uses the clock of PostgreSQL, and only saves work: two workers that
+-- run the same job do no harm.  All of these statements may run twice, since a
+-- statement whose session is lost is retried.
 
 CREATE FUNCTION xet.figures_sum(a jsonb, b jsonb)
     RETURNS jsonb
@@ -16,8 +16,8 @@ AS $$
 $$;
 
 
--- How many milliseconds from now a job can be taken at the earliest.  A node
--- may take what it holds itself: a worker of it has gone.
+-- The number of milliseconds until a job can be taken.  A node may take a
+-- lease that it holds itself: one of its workers has exited.
 
 CREATE FUNCTION xet.job_wait(c xet.jobs, holder bytea, every bigint)
     RETURNS bigint
@@ -27,7 +27,7 @@ DECLARE
     at timestamptz := clock_timestamp();
     due timestamptz;
 BEGIN
-    -- no lease is as long as that
+    -- no lease is longer than an hour: ignore one that ends later
 
     IF c.holder <> holder AND c.until > at
        AND c.until <= at + interval '1 hour'
@@ -43,10 +43,10 @@ END;
 $$;
 
 
--- Takes the lease of a job for so many milliseconds, where nobody else has
--- it, and a run is under way or due: one that was left, or whose worker has
--- died, goes on at its cursor.  Runs begin "every" so many milliseconds.  wait
--- is 0 where the lease was taken.
+-- Takes the lease of a job for "lease" milliseconds, if no other node has the
+-- lease, and a run is in progress or due.  A run that was left, or whose
+-- worker has died, continues at its cursor.  A run starts every "every"
+-- milliseconds.  wait is 0 if the lease was taken.
 
 CREATE FUNCTION xet.job_take(name text, holder bytea, every bigint,
     lease bigint)
@@ -93,9 +93,10 @@ END;
 $$;
 
 
--- Keeps the lease, and notes how far the run is; figures are added once for
--- each seq of the turn.  A lease of 0 is given back: another node may go on,
--- and note says why this one does not.  False: somebody else has it.
+-- Extends the lease, and records the progress of the run; figures are added
+-- once for each seq of the turn.  A lease of 0 releases the job: another node
+-- may continue, and note says why this one does not.  False: another node has
+-- the lease.
 
 CREATE FUNCTION xet.job_keep(name text, holder bytea, turn bigint,
     seq integer, lease bigint, cursor text, figures text, note text)
@@ -120,7 +121,7 @@ END;
 $$;
 
 
--- The run is complete; note says what it has left undone, and why.
+-- Ends a complete run; note says what was left undone, and why.
 
 CREATE FUNCTION xet.job_done(name text, holder bytea, turn bigint,
     figures text, note text)
@@ -139,7 +140,7 @@ BEGIN
      WHERE c.name = name AND c.turn = turn AND c.holder = holder
        AND c.cursor IS NOT NULL;
 
-    -- a turn ends once: one without a cursor was ended by this statement
+    -- a turn ends once: if it has no cursor, this statement ended it
 
     RETURN FOUND OR EXISTS (SELECT FROM xet.jobs c
                              WHERE c.name = name AND c.turn = turn
@@ -148,7 +149,7 @@ END;
 $$;
 
 
--- For operators: the next run begins now, unless one is under way.
+-- For operators: starts the next run now, unless a run is in progress.
 
 CREATE FUNCTION xet.job_now(name text)
     RETURNS boolean
@@ -164,10 +165,10 @@ END;
 $$;
 
 
--- For "xet gc": the next run of the collector begins now, and looks for
--- orphans, too.  False: a run is under way, which may be past what it is to
--- collect, so ask again when it has ended.  A note of why that run waits is
--- dropped: the next one is news.
+-- For "xet gc": starts the next run of the collector now, and the search for
+-- orphans, too.  False: a run is in progress, and may be past what it is to
+-- collect, so the caller repeats this call after that run.  The note that says
+-- why that run waits is dropped, so that the next one is reported.
 
 CREATE FUNCTION xet.gc_now()
     RETURNS boolean
@@ -186,8 +187,9 @@ END;
 $$;
 
 
--- What jobs do and have done, a few rows.  figures are of the run under way,
--- or of the last one; totals are of all runs, that one counted.
+-- The state of all jobs, a few rows.  figures are those of the run in
+-- progress, or of the last one; totals are those of all runs, including that
+-- one.
 
 CREATE FUNCTION xet.jobs_show()
     RETURNS TABLE (name text, running boolean, held boolean,
@@ -205,9 +207,9 @@ AS $$
 $$;
 
 
--- The next copies that are to be read, in the order of their rows; what is
--- known to be damaged is left to xet.heal_next().  Of a row without a digest
--- there is the SHA-256 of its stored_ends, which the copy has to have, too.
+-- The next copies to read, in the order of their rows; copies known to be
+-- damaged are left to xet.heal_next().  For a row without a digest, returns
+-- the SHA-256 of its stored_ends, which the copy must match, too.
 
 CREATE FUNCTION xet.scrub_next(after bigint)
     RETURNS TABLE (id bigint, hash bytea, tag integer, stored_size bigint,
@@ -223,7 +225,7 @@ AS $$
 $$;
 
 
--- The same for copies that are known to be damaged, and are to be healed now.
+-- The same for copies that are known to be damaged and are to be healed now.
 
 CREATE FUNCTION xet.heal_next(after bigint)
     RETURNS TABLE (id bigint, hash bytea, tag integer, stored_size bigint,
@@ -242,9 +244,9 @@ AS $$
 $$;
 
 
--- A copy could not be healed: it is tried again after a minute, and after
--- twice the time from try to try, up to an hour.  False: it is not the copy of
--- the row any more.
+-- A copy could not be healed: the next try is after a minute, and the delay
+-- doubles with each try, up to an hour.  False: the row describes another copy
+-- now.
 
 CREATE FUNCTION xet.heal_later(id bigint, tag integer)
     RETURNS boolean
@@ -266,7 +268,7 @@ BEGIN
      WHERE h.tag <> excluded.tag OR h.next_at <= now()
            OR h.next_at > now() + interval '1 hour';
 
-    -- what waits already was sent again: it counts once
+    -- if a try is already scheduled, this statement is a retry: count it once
 
     RETURN EXISTS (SELECT FROM xet.heals h
                     WHERE h.xorb_id = id AND h.tag = heal_later.tag);
@@ -277,10 +279,11 @@ $$;
 -- --------------------------------------------------------------------------
 -- Figures for metrics.
 
--- A part of a walk over all files and xorbs, some thousand rows each: their
--- numbers and sums, and the last id of each, NULL where the walk is at its
--- end.  Nothing that the server shows is worth reading all rows at once.
--- Damaged xorbs and repos are counted at once, as many as one cares about.
+-- One part of a walk over all files and xorbs, some thousand rows each: their
+-- numbers and sums, and the last id of each; NULL at the end of the walk.  No
+-- figure is worth reading all rows in one statement.  Damaged xorbs and repos
+-- are counted in one statement, up to a limit beyond which the exact number
+-- does not matter.
 
 CREATE FUNCTION xet.figures(after_file bigint, after_xorb bigint, part integer)
     RETURNS TABLE (files bigint, file_bytes bigint, last_file bigint,

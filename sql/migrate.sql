@@ -1,25 +1,25 @@
 
 -- Copyright (C) the ngx_http_xet_module authors
 
--- What decides about migrations, for "xet migrate", which runs this file first,
--- in the session in which it then applies the others.
+-- Functions that decide about migrations.  "xet migrate" runs this file first,
+-- in the session that then applies the other files.
 --
 -- Each NNNN_name.sql is applied once, in the order of its number, in one
--- transaction together with its row in xet.migrations: it is there whole or
--- not at all.  functions.sql is applied again whenever its text has changed,
--- and has the row of number 0.  A migration that was applied must never be
--- edited, which the kept SHA-256 tells.  A database that has a migration which
--- the folder does not is left as it is: its functions are newer, too.
+-- transaction together with its row in xet.migrations: completely or not at
+-- all.  functions.sql is applied again whenever its text has changed, and has
+-- the row of number 0.  An applied migration must never be edited; the
+-- recorded SHA-256 detects this.  A database with a migration that the folder
+-- lacks is not changed: its functions are newer, too.
 --
--- All of it is one session under one advisory lock, so several nodes may
--- start at the same time.
+-- All of this runs in one session under one advisory lock, so several nodes
+-- may start at the same time.
 --
--- Servers run meanwhile.  A worker works with the schema of its version, and
--- with a later one when each migration in between says that it is compatible
--- with that version, by a line of its own, "-- compatible from N": what the
--- module of schema N, and of each later one, sends still means the same, also
--- before functions.sql is applied and after.  A migration without that line
--- needs all servers to be stopped or replaced.
+-- Servers may run meanwhile.  A worker runs with the schema of its version,
+-- and with a later schema if each migration in between declares compatibility
+-- with that version.  The declaration is a line of its own, "-- compatible
+-- from N".  It says: what modules of schema N and later send still means the
+-- same, both before and after functions.sql is applied.  A migration without
+-- that line requires that all servers are stopped or replaced.
 
 set client_min_messages = warning;
 
@@ -41,7 +41,7 @@ comment on table xet.migrations is
     'what was applied; 0 is functions.sql, the rest are applied once';
 
 
--- The name of a migration behind the last one of the folder, or null.
+-- The name of a migration after the last one of the folder, or null.
 
 create or replace function pg_temp.migration_newer(newest integer)
 returns text language sql as $$
@@ -50,7 +50,7 @@ returns text language sql as $$
 $$;
 
 
--- 'new': to be applied; 'done'; or 'changed', which it must not be.
+-- 'new': to be applied; 'done'; or 'changed', an error.
 
 create or replace function pg_temp.migration_state(n integer, sum text)
 returns text language sql as $$
@@ -63,7 +63,7 @@ returns text language sql as $$
 $$;
 
 
--- In the transaction that applies it.
+-- Records a migration, in the transaction that applies it.
 
 create or replace function pg_temp.migration_applied(n integer, file text,
     sum text, body text)
@@ -76,9 +76,10 @@ returns void language sql as $$
 $$;
 
 
--- The functions of functions.sql: all that the schema has but those of
--- triggers, which belong to their tables and so to the migrations.  called:
--- what makes two of them the same to callers; whole: all of one.
+-- The functions of functions.sql: all functions of the schema except trigger
+-- functions, which belong to their tables and thus to the migrations.  called:
+-- name, arguments and result; callers need not change while these are the
+-- same.  whole: the full definition.
 
 create or replace function pg_temp.migration_known()
 returns table (name text, called text, whole text) language sql as $$
@@ -104,12 +105,12 @@ end;
 $$;
 
 
--- functions.sql makes all functions, as if there were none.  A statement that
--- another session has prepared would fail where one is dropped and made again,
--- and one that is being executed would not find its function.  So the file is
--- tried out in a subtransaction that is rolled back; then only those functions
--- are dropped that the file does not have, or that are called in another way,
--- and only those are replaced, in their place, whose text has changed.
+-- functions.sql creates all functions, as if there were none.  If a function
+-- were dropped and created again, a prepared statement of another session
+-- would fail, and so would one in execution.  So the file is first run in a
+-- subtransaction that is rolled back.  Then a function is dropped only if the
+-- file lacks it or has another signature.  It is replaced, in place, only if
+-- its text has changed.
 
 create or replace function pg_temp.migration_functions(body text)
 returns void language plpgsql as $$
@@ -129,7 +130,7 @@ begin
         select array_agg(k.called), array_agg(k.whole) into names, texts
         from pg_temp.migration_known() k;
 
-        -- all are there: whatever their order, each one finds what it calls
+        -- now all functions exist, so each finds those that it calls
 
         perform set_config('check_function_bodies', 'on', true);
         perform pg_temp.migration_execute(texts);

@@ -1,19 +1,19 @@
 -- Quotas and usage.
 --
--- 0001_schema.sql says what is counted, and for whom.  A limit is held at the
--- end of the transaction that adds to what it limits, under a lock of the repo
--- and of the subject that goes with the commit: so all that were before are
--- seen, and two at the edge of a limit can not both slip under it.  Without a
--- limit nobody takes the lock.  Nothing is waited for behind it but the commit,
--- and it is taken for the repo first and then for the subject: so nobody waits
--- in a circle.
+-- 0001_schema.sql says what is counted, and for whom.  A limit is checked at
+-- the end of a transaction that adds to the limited sum, under a lock of the
+-- repo and of the subject that is held until the commit.  So all earlier
+-- transactions are seen, and two at the edge of a limit can not both pass.
+-- Without a limit no lock is taken.  A transaction that has the lock waits for
+-- nothing but its commit, and locks the repo first and then the subject: so
+-- there are no deadlocks.
 --
--- XT004: the limit is exceeded.  The detail has kind, what is limited, the
--- limit, and what was used without this transaction.
+-- XT004: the limit is exceeded.  The detail has the kind, the name of the
+-- limit, its value, and what was used without this transaction.
 
 
--- The limits of a repo or of a subject (issuer, zero byte, subject): its row,
--- or the one for all.
+-- The limits of a repo or of a subject (issuer, zero byte, subject): its own
+-- row, or the default row.
 
 CREATE FUNCTION xet.quota_of(kind text, owner bytea)
     RETURNS TABLE (stored bigint, logical bigint, metadata bigint)
@@ -27,7 +27,8 @@ AS $$
 $$;
 
 
--- Whether anybody has a limit; else there is no need to ask before an upload.
+-- Whether any limit is set; if not, there is no need to check before an
+-- upload.
 
 CREATE FUNCTION xet.quota_any()
     RETURNS boolean
@@ -37,7 +38,7 @@ AS $$
 $$;
 
 
--- The sums of an owner, zeros where nothing was counted.
+-- The sums of an owner; zero if nothing was counted.
 
 CREATE FUNCTION xet.usage_of(owner bytea)
     RETURNS TABLE (stored bigint, logical bigint, files bigint,
@@ -53,9 +54,9 @@ AS $$
 $$;
 
 
--- Adds to a row of the owner that no other transaction has locked, or inserts a
--- row where all are locked.  So nobody waits for a long transaction, however
--- many count for one owner at the same time.
+-- Adds to a row of the owner that no other transaction has locked, or inserts
+-- a row if all are locked.  So nobody waits for a long transaction, however
+-- many count for one owner concurrently.
 
 CREATE FUNCTION xet.usage_add(owner bytea, stored bigint, logical bigint,
     files bigint, metadata bigint DEFAULT 0)
@@ -91,8 +92,8 @@ END;
 $$;
 
 
--- Raises XT004 where an owner has a limit that is exceeded by what is added:
--- counted is what of it is in the sums already.
+-- Raises XT004 if the added amounts exceed a limit of the owner.  counted: the
+-- sums include these amounts already.
 
 CREATE FUNCTION xet.quota_check(kind text, owner bytea, key bytea,
     stored bigint, logical bigint, counted boolean, metadata bigint DEFAULT 0)
@@ -121,7 +122,7 @@ BEGIN
                                       hashtext(encode($3, 'hex')));
     END IF;
 
-    -- a statement of its own, which sees all of before the lock
+    -- a separate statement, which sees everything committed before the lock
 
     SELECT u.* INTO used FROM xet.usage_of($3) u;
 
@@ -156,9 +157,9 @@ END;
 $$;
 
 
--- The last act of a transaction that has added so many bytes for a repo and a
--- subject.  Before its rows are written it asks with counted = false: what is
--- refused then costs nothing.
+-- The last step of a transaction that has added bytes for a repo and a
+-- subject.  Before the transaction writes its rows, it checks with counted =
+-- false: then a refusal costs nothing.
 
 CREATE FUNCTION xet.quota_hold(any_repo boolean, repo text, subject bytea,
     stored bigint, logical bigint, metadata bigint DEFAULT 0,
@@ -187,8 +188,8 @@ END;
 $$;
 
 
--- The same for a shard, all of whose places in the repo are as old as the
--- transaction.
+-- The same for a shard: its new entries in the repo are those that were added
+-- at the start time of this transaction.
 
 CREATE FUNCTION xet.quota_shard(last xet.staged, any_repo boolean, repo text,
     repo_row bigint, subject bytea)
@@ -212,12 +213,12 @@ END;
 $$;
 
 
--- Asked before the bytes of an upload are read, with as many as it announces:
--- raises XT004 where they would not be taken now.  what is stored, and hash a
--- xorb that costs nothing if the repo has sent it; or logical, and hash a file,
--- NULL where it is not known, that costs nothing if the repo has it.  That
--- others have a xorb counts in the commit only, for who has sent the bytes: a
--- hash alone must not tell.
+-- Checked before the body of an upload is read, with its announced size:
+-- raises XT004 if these bytes would exceed a limit now.  For "stored", hash is
+-- a xorb, which costs nothing if the repo has sent it.  For "logical", hash is
+-- a file, or NULL if unknown; the file costs nothing if the repo has it.  That
+-- others have a xorb counts at the commit only, for a caller who has sent the
+-- bytes: the response to a hash alone must not reveal it.
 
 CREATE FUNCTION xet.quota_look(what text, size bigint, hash bytea,
     any_repo boolean, repo text, subject bytea)
@@ -274,9 +275,9 @@ $$;
 
 -- For administrators.
 --
--- Sets the limits of a repo or of a subject, NULL for none; without any the row
--- goes.  A NULL owner is for all that have no row.  A repo need not be there
--- yet.
+-- Sets the limits of a repo or of a subject, NULL for none; if all are NULL,
+-- the row is deleted.  A NULL owner is the default for all without a row.  The
+-- repo need not exist yet.
 
 CREATE FUNCTION xet.quota_set(kind text, owner text, issuer text,
     stored bigint, logical bigint, metadata bigint DEFAULT NULL)
@@ -312,7 +313,7 @@ END;
 $$;
 
 
--- What a repo and a subject use, and their limits.
+-- The usage of a repo and a subject, and their limits.
 
 CREATE FUNCTION xet.usage_get(any_repo boolean, repo text, subject bytea)
     RETURNS TABLE (kind text, stored bigint, logical bigint, files bigint,
@@ -334,9 +335,9 @@ AS $$
 $$;
 
 
--- All repos and subjects that use something or have a limit.  Of a subject only
--- a hash is known, in hexadecimal, and its name where it has a limit of its
--- own: with a slash for the zero byte.
+-- All repos, and the subjects with any usage.  Only a hash of a subject is
+-- recorded, shown in hexadecimal; a subject with a limit of its own is shown
+-- by name, with a slash for the zero byte.
 
 CREATE FUNCTION xet.usage_list()
     RETURNS TABLE (kind text, name text, stored bigint, logical bigint,
@@ -370,8 +371,9 @@ AS $$
 $$;
 
 
--- All of the store: bytes of xorbs, bytes of files; of the stored bytes those
--- that nobody is charged for, and those that a collection would free now.
+-- Totals of the store: bytes of xorbs, bytes of files; and of the stored bytes
+-- those that nobody is charged for, and those that a collection would free
+-- now.
 
 CREATE FUNCTION xet.usage_total()
     RETURNS TABLE (xorbs bigint, stored bigint, files bigint, logical bigint,
@@ -394,12 +396,12 @@ AS $$
 $$;
 
 
--- Counts anew, and mends the sums that differ; a row for each of these, with
--- what was wrong.  One statement has one view of the store, in which sums and
--- rows fit, so uploads go on meanwhile.
+-- Recounts everything and corrects the sums that differ; returns a row for
+-- each of these, with the difference.  One statement has one snapshot of the
+-- store, in which sums and rows agree, so uploads may continue.
 --
--- First xorbs get their charge that have none, as when somebody has put rows
--- in by hand, and one of another size is set right.
+-- Before that, inserts missing charges of xorbs, for example of rows that were
+-- inserted manually, and corrects charges of the wrong size.
 
 CREATE FUNCTION xet.usage_recount()
     RETURNS TABLE (kind text, name text, stored bigint, logical bigint,
@@ -476,14 +478,15 @@ END;
 $$;
 
 
--- Looks at who is charged for xorbs of which that is not certain any more, and
--- charges a repo and a subject that use them; what nobody uses stays as it is
--- until it is collected.  How many notes were looked at; 0: none are left.
+-- Reviews the charges of noted xorbs, and charges a repo and a subject that
+-- use them.  The charge of a xorb that nobody uses is unchanged until the xorb
+-- is collected.  Returns the number of notes reviewed; 0: none are left.
 --
--- The work is bounded, or it would run into a timeout each time and never be
--- done.  Of the files of a xorb the 1000 oldest and the 1000 newest are looked
--- at: who is charged then uses it in any case.  There are batch notes at most,
--- and those of 2 * batch xorbs; a file of more is noted anew, by its xorbs.
+-- The work is bounded; otherwise it could time out each time and never finish.
+-- Of the files of a xorb, the 1000 oldest and the 1000 newest are checked:
+-- whoever is charged then uses the xorb in any case.  A call takes at most
+-- batch notes, and those of 2 * batch xorbs.  A file with more xorbs is
+-- replaced by notes of its xorbs.
 
 CREATE FUNCTION xet.usage_settle(batch integer)
     RETURNS bigint
@@ -561,10 +564,10 @@ END;
 $$;
 
 
--- Drops the sums of repos that are gone, where they have come to zero: all that
--- was theirs has been collected, or others are charged for it.  Rows that
--- others are counting in are left; what is removed adds up to nothing, so
--- whoever counts for such a repo meanwhile, in a row of his own, is right.
+-- Deletes the sums of deleted repos that have reached zero: their bytes have
+-- been collected, or others are charged for them.  Rows that other
+-- transactions have locked are kept.  The deleted rows add up to zero, so a
+-- transaction that counts for such a repo in another row stays correct.
 
 CREATE FUNCTION xet.usage_forget()
     RETURNS bigint

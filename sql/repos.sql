@@ -1,12 +1,12 @@
--- Repos, their files, and what operators do with them.
+-- Repos, their files, and the functions for operators.
 
 
--- The row of a repo, which begins with its first upload, and stays until the
--- commit: who deletes the repo comes before or after that.  The advisory lock
--- comes first, as it does for him, or the two could wait for each other.
+-- The row of a repo; the first upload creates it.  The row stays until the
+-- commit: a deletion of the repo is serialized before or after.  The advisory
+-- lock is taken first, as in the deletion; otherwise the two could deadlock.
 --
--- That of a Hub's repo begins with the repo: who has a token for one that was
--- deleted must not make it again.
+-- The row of a Hub's repo is created with the repo: an old token for a deleted
+-- repo must not create it again.
 
 CREATE FUNCTION xet.repo_row(repo text)
     RETURNS bigint
@@ -45,8 +45,8 @@ END;
 $$;
 
 
--- A repo lets go of a file; the file stays as long as somebody has it.  False
--- when the repo did not have it.
+-- Removes a file from a repo; the file stays as long as anyone else has it.
+-- False if the repo did not have it.
 
 CREATE FUNCTION xet.repo_forget(repo text, file bytea, act bytea DEFAULT NULL)
     RETURNS boolean
@@ -75,9 +75,9 @@ $$;
 
 -- For administrators.
 --
--- The advisory lock is fair: shards that begin while this waits for those that
--- are being committed come after it.  Row locks are not, and with shards that
--- overlap it would wait for ever.
+-- The advisory lock is fair: shards that start while this waits for commits of
+-- shards queue after it.  Row locks are not fair: with overlapping shards,
+-- this would wait forever.
 
 CREATE FUNCTION xet.repo_set_public(repo text, public boolean)
     RETURNS boolean
@@ -95,11 +95,12 @@ END;
 $$;
 
 
--- A repo with all of its places; what nobody else has is for the collector.
--- False where there is no such repo.  Nobody waits but who uploads to it.
+-- Deletes a repo with all of its entries; files that nobody else has are left
+-- to the collector.  False if there is no such repo.  Only uploads to this
+-- repo wait.
 --
--- What refers to the repo is deleted before it is: the statements by which the
--- keys would do it may have been planned while the tables were small.
+-- Rows that refer to the repo are deleted explicitly: the cascades of the
+-- foreign keys may use plans that were made while the tables were small.
 
 CREATE FUNCTION xet.repo_delete(repo text, act bytea DEFAULT NULL)
     RETURNS boolean
@@ -137,7 +138,7 @@ END;
 $$;
 
 
--- False when it is there already.
+-- Creates a repo; false if it exists already.
 
 CREATE FUNCTION xet.repo_create(repo text)
     RETURNS boolean
@@ -151,8 +152,7 @@ END;
 $$;
 
 
--- Puts a file that is stored into a repo; false when there is no such file or
--- no such repo.
+-- Adds a stored file to a repo; false if the file or the repo does not exist.
 
 CREATE FUNCTION xet.repo_add(repo text, file bytea)
     RETURNS boolean
@@ -184,9 +184,10 @@ AS $$
 $$;
 
 
--- A part of a walk over the places of files in repos, in the order of repos,
--- some thousand rows: the first and the last repo of the part, of which other
--- parts may have more, and the largest of those in between, in this order.
+-- One part of a walk over the entries of files in repos, in the order of
+-- repos, some thousand rows.  Returns the first and the last repo of the part,
+-- which may have more entries in other parts, and the largest of those in
+-- between, in this order.
 
 CREATE FUNCTION xet.repo_figures(after_repo bigint, after_file bigint,
     part integer)
@@ -222,11 +223,11 @@ AS $$
 $$;
 
 
--- Acts of administrators.  What the API does is in the audit log of nginx; what
--- "xet repo" does comes here, and so into the log of PostgreSQL, as a line of
--- level LOG, which only a superuser can turn off.  It stands around the call of
--- the function that acts: the result of that is returned as it is, and what has
--- failed is not told.
+-- Audits actions of administrators.  The audit log of nginx has the actions of
+-- the API; those of "xet repo" are logged here, to the log of PostgreSQL, as a
+-- line of level LOG, which only a superuser can disable.  The call wraps that
+-- of the function that acts: its result is returned unchanged, and a failed
+-- action is not logged.
 
 CREATE FUNCTION xet.audit_note(action text, repo text, file bytea,
     done anyelement)

@@ -1,16 +1,17 @@
--- Shards: how files come.
+-- Shards: the registration of files.
 
 
--- The slices that the terms of a shard name, for xet.xorb_slices().  own: the
--- term may name them; else its verification hash has to prove that the client
--- has the chunks, and must be of one at least whose hash goes nowhere in clear:
--- it is no name of a xorb, and clients do not ask for it.  With wide they were
--- shown other repos' chunks that they ask for.
+-- The slices that the terms of a shard name, by xet.xorb_slices().  own: the
+-- caller may name the chunks of the term.  Otherwise its verification hash has
+-- to prove that the client has the chunks.  At least one of them must then
+-- have a hash that is never sent in clear: that is not the name of a xorb, and
+-- that clients do not query.  With wide, clients were shown chunks of other
+-- repos that they had queried.
 --
--- With proof asked for, a xorb that a term may not name looks like one that
--- is not stored, and for both there is a slice as large as the one asked for,
--- which takes as long to send and to hash: of noise, so that no verification
--- hash is the one of it.
+-- With proof, a xorb that a term may not name looks like one that is not
+-- stored.  For both, the result is a slice of the requested length, so that it
+-- takes as long to send and to hash.  It consists of noise, so no verification
+-- hash matches it.
 
 CREATE FUNCTION xet.shard_slices(xorbs bytea[], starts integer[],
     ends integer[], proof boolean, wide boolean, any_repo boolean, repo text,
@@ -90,7 +91,7 @@ END;
 $$;
 
 
--- One batch of a shard, put aside.
+-- Stages one batch of a shard.
 
 CREATE FUNCTION xet.shard_stage(upload bytea, seq integer, serials bigint[],
     hashes bytea[], sizes bigint[], sha256 bytea[], counts bigint[],
@@ -119,7 +120,7 @@ AS $$
 $$;
 
 
--- All batches of a shard, the staged ones and the last, in their order.
+-- All batches of a shard, the staged ones and the last one, in order.
 
 CREATE FUNCTION xet.shard_batches(last xet.staged)
     RETURNS SETOF xet.staged
@@ -133,15 +134,15 @@ AS $$
 $$;
 
 
--- The copies that known files of a batch lead to by other terms than those of
--- the batch, of which somebody has just seen that their copies are there: by
--- windows of 1024 pairs of a file and a xorb, so that all windows together
--- read each pair once.  from_file is a place in the batch, from 0; of that file
--- the xorbs up to done are done.  A last row without a hash says where the next
--- window begins.
+-- The copies that known files of a batch refer to by terms other than those of
+-- the batch, whose copies were just checked.  Returned in windows of 1024
+-- pairs of a file and a xorb, so that all windows together read each pair
+-- once.  from_file is an index in the batch, from 0; of that file, the xorbs
+-- up to done are done.  A last row without a hash says where the next window
+-- begins.
 --
--- Files are looked at by 256, so that a window does not look up all of a large
--- batch.  For the settings see xet.shard_known.
+-- Files are looked up 256 at a time, so that a window does not look up all
+-- files of a large batch.  For the settings see xet.shard_known.
 
 CREATE FUNCTION xet.shard_suspects(hashes bytea[], packed bytea[],
     from_file bigint, done bigint)
@@ -208,9 +209,10 @@ END;
 $$;
 
 
--- Known files of a batch that lead to a damaged copy get the terms that come
--- now, which is what makes them readable again; like new ones they are given
--- by their serials, for segments and references to be put in their places.
+-- Replaces the terms of known files that refer to a damaged copy by those of
+-- the batch, which makes the files readable again.  Like new files, they are
+-- returned by their serials, so that the caller inserts their segments and
+-- references.
 
 CREATE FUNCTION xet.shard_mend(serials bigint[], hashes bytea[],
     counts bigint[], packed bytea[])
@@ -251,9 +253,9 @@ END;
 $$;
 
 
--- Inserts the files of one batch, as far as they are new, and gives their
--- ids by their serials.  Of a file that comes twice the first one counts.
--- Without a repo that has them the store holds them itself.
+-- Inserts the new files of one batch, and returns their ids by their serials.
+-- If a file occurs twice, the first one counts.  held: no repo has the files,
+-- so the store holds them.
 
 CREATE FUNCTION xet.shard_files(serials bigint[], hashes bytea[],
     sizes bigint[], sha256 bytea[], counts bigint[], packed bytea[],
@@ -278,10 +280,10 @@ AS $$
 $$;
 
 
--- The files of one batch that were known stay until the commit, and where the
--- store is to hold them it does: their rows are locked, which keeps out the
--- collector and who deletes them.  One that was deleted since it was found
--- known is XT003.  For the settings see xet.shard_known.
+-- Keeps the known files of one batch until the commit, and holds them for the
+-- store if "held" is set.  Their rows are locked, which excludes the collector
+-- and deletions.  A file that was deleted since it was found known is XT003.
+-- For the settings see xet.shard_known.
 
 CREATE FUNCTION xet.shard_stay(hashes bytea[], held boolean)
     RETURNS void
@@ -313,13 +315,14 @@ END;
 $$;
 
 
--- What the files of one batch bring to those that are known: digests that
--- were not, and a place in the repo where one is given; the number of new
--- places.  A row that needs nothing is left alone.
+-- Adds to known files what one batch has for them: missing digests, and an
+-- entry in the repo, if one is given.  Returns the number of new entries.  A
+-- row that needs no change is not updated.
 --
--- The plan may be made while xet.files is empty, and then any way through all
--- of it looks cheap; the same shard fills it.  So no choice is left: files are
--- looked up in the index, what is found is joined by a hash table.
+-- The plan may be made while xet.files is empty, when any scan of it looks
+-- cheap; the same shard then fills the table.  So the settings leave no
+-- choice: files are looked up in the index, and the result is joined by a hash
+-- table.
 
 CREATE FUNCTION xet.shard_known(hashes bytea[], sha256 bytea[], repo bigint,
     subject bytea)
@@ -349,11 +352,11 @@ AS $$
 $$;
 
 
--- Locks the xorbs that packed terms name, so that no collection can take one
--- away before the commit, checks that all are there (else SQLSTATE XT001) and
--- that the terms lead to their copies that stand and are whole (else XT003: one
--- was healed, or found damaged, since it was looked at), notes them as
--- references of the new files, and gives what is used of each.
+-- Locks the xorbs that packed terms name, so that no collection can remove one
+-- before the commit.  Checks that all of them exist (else SQLSTATE XT001) and
+-- that the terms refer to their current, undamaged copies (else XT003: one was
+-- healed, or found damaged, since it was looked up).  Inserts the references
+-- of the new files, and returns the used chunks of each xorb.
 
 CREATE FUNCTION xet.shard_terms(new_serials bigint[], new_ids bigint[],
     serials bigint[], packed bytea[])
@@ -420,8 +423,8 @@ END;
 $$;
 
 
--- A subject has shown that it has chunks, or was given them.  In one order
--- everywhere, or two shards could wait for each other.
+-- Records that a subject has shown that it has chunks, or may read them.  In
+-- the same order everywhere; otherwise two shards could deadlock.
 
 CREATE FUNCTION xet.shard_had(xorbs bigint[], chunks int4multirange[],
     subject bytea)
@@ -443,9 +446,9 @@ AS $$
 $$;
 
 
--- The last batch of a shard, and with it all that were staged: one
--- transaction.  All files, new or known, go into the repo where one is given.
--- 1 when a file or its place in the repo is new, 0 when all were known.
+-- Commits the last batch of a shard and all staged ones in one transaction.
+-- All files, new or known, are added to the repo, if one is given.  Returns 1
+-- if a file or its entry in the repo is new, 0 if all were known.
 
 CREATE FUNCTION xet.shard_put(upload bytea, seq integer, serials bigint[],
     hashes bytea[], sizes bigint[], sha256 bytea[], counts bigint[],
@@ -472,7 +475,7 @@ BEGIN
         RAISE EXCEPTION 'a shard has no repo' USING ERRCODE = '22004';
     END IF;
 
-    -- the same upload: it was committed, and the answer was lost
+    -- a retry: the upload was committed, and the response was lost
 
     SELECT a.said INTO said FROM xet.acts a WHERE a.act = $1;
 
@@ -480,8 +483,8 @@ BEGIN
         RETURN said::integer;
     END IF;
 
-    -- locked, or who drops the batches of an upload that has ended for him
-    -- could do it between two of the statements below
+    -- locked: otherwise a statement that drops the batches of an upload, after
+    -- its session was lost, could do so between two of the statements below
 
     IF $2 > 0 AND (SELECT count(*)
                      FROM (SELECT FROM xet.staged s
@@ -489,7 +492,7 @@ BEGIN
                             ORDER BY s.seq
                               FOR UPDATE) s) <> $2
     THEN
-        -- it may have been under way until now
+        -- an earlier try may have been in progress until now
 
         SELECT a.said INTO said FROM xet.acts a WHERE a.act = $1;
 
@@ -510,7 +513,7 @@ BEGIN
     last := ROW($1, $2, now(), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
                 $14, $15);
 
-    -- files first: terms of one may stand in an earlier batch than its row
+    -- files first: the terms of a file may be in an earlier batch than its row
 
     FOR b IN SELECT s.* FROM xet.shard_batches(last) s LOOP
         SELECT coalesce(array_agg(f.serial), '{}') AS serials,
@@ -552,7 +555,7 @@ BEGIN
         xorb_ids := xorb_ids || used.ids;
         ranges := ranges || used.chunks;
 
-        -- a file known before keeps its own segments
+        -- a file that was known keeps its own segments
 
         INSERT INTO xet.terms (file_id, first_offset, end_offset, packed)
         SELECT n.id, t.first_offset, t.end_offset, t.packed
@@ -561,7 +564,7 @@ BEGIN
           JOIN unnest(new_serials, new_ids) AS n(serial, id)
             ON n.serial = t.serial;
 
-        -- in one order everywhere, or two shards could wait for each other
+        -- in the same order everywhere; otherwise two shards could deadlock
 
         INSERT INTO xet.chunks (hash, xorb_id, idx)
         SELECT c.hash, x.id, min(c.idx)
@@ -584,7 +587,8 @@ BEGIN
         DELETE FROM xet.staged s WHERE s.upload = $1;
     END IF;
 
-    -- one that has changed nothing may do so again, or has waited for itself
+    -- a statement that changed nothing may be repeated, or it was a retry that
+    -- waited for the first try
 
     IF cardinality(new_ids) + inserted = 0 AND $2 = 0 THEN
         RETURN coalesce((SELECT a.said::integer FROM xet.acts a

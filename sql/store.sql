@@ -1,9 +1,10 @@
--- The folder or the bucket that the rows describe, and copies in it that have
+-- The folder or bucket that the rows describe, and the copies in it that have
 -- no row.
 
 
--- The identity of the folder that the rows describe; with one given, that one
--- where there is none yet.  No row: none was given, and there is none.
+-- Returns the identity of the folder that the rows describe.  If identity is
+-- given and none is recorded, records it.  Returns no row if none is given and
+-- none is recorded.
 
 CREATE FUNCTION xet.store_claim(identity text)
     RETURNS TABLE (the_identity text, confirmed boolean)
@@ -33,10 +34,11 @@ AS $$
 $$;
 
 
--- What tells these tables from those that a dump of them is restored to: their
--- ids, and since a new cluster gives the same ids in the same order, the number
--- of the cluster, which not every role may ask for: so the owner asks, and all
--- get the same answer.
+-- A text that differs between these tables and those that a dump of them is
+-- restored to.  It has the oids of the tables.  A new cluster assigns the same
+-- oids in the same order, so it also has the identifier of the cluster.  Not
+-- every role may read that identifier; with SECURITY DEFINER all get the same
+-- text.
 
 CREATE FUNCTION xet.store_tables()
     RETURNS text
@@ -60,14 +62,15 @@ END;
 $$;
 
 
--- A block of 256 tags, the first of which is returned: nobody else gets one of
--- them.  The row is written, so no answer comes before it is durable, and on
--- the standby where that is synchronous.
+-- Allocates a block of 256 tags, exclusively for the caller, and returns the
+-- first one.  The row is updated, so the result is returned only after it is
+-- durable, on a synchronous standby, too.
 --
--- A dump that is restored, and a standby that is promoted before it has all,
--- begin again where they were, and would hand out blocks that others have.  So
--- the order of blocks is another one in each history: that of the tables, and
--- of the timeline of the cluster.  They come back after 2^32 copies.
+-- A restored dump, or a standby that is promoted before it has received
+-- everything, continues with an old number and would allocate blocks a second
+-- time.  So the order of blocks differs in each history, by the identity of
+-- the tables and the timeline of the cluster.  Blocks repeat after 2^32
+-- copies.
 
 CREATE FUNCTION xet.tags_take()
     RETURNS bigint
@@ -98,9 +101,9 @@ END;
 $$;
 
 
--- For a copy of the database that no dump has made, a snapshot of its disk for
--- one, which goes on beside the one that it is of: from here on its tags are
--- others.
+-- For a copy of the database that was not made by a dump, such as a disk
+-- snapshot, and that runs in parallel with the original: from now on its tags
+-- differ.
 
 CREATE FUNCTION xet.tags_anew()
     RETURNS void
@@ -110,8 +113,9 @@ AS $$
 $$;
 
 
--- Why a copy without a row may be the only one of a xorb, and what to do; NULL
--- where this database knows the store.  One that has none yet knows nothing.
+-- Explains why a copy without a row may be the only copy of a xorb, and what
+-- to do; NULL if this database knows all copies.  A database without a row in
+-- xet.store knows nothing.
 
 CREATE FUNCTION xet.store_suspects()
     RETURNS text
@@ -130,8 +134,8 @@ AS $$
 $$;
 
 
--- For xet rebuild, at its end, and for operators who give up copies that have
--- no row: what has none is an orphan from now on.
+-- For "xet rebuild", at its end, and for operators who give up copies without
+-- a row: from now on each copy without a row is an orphan.
 
 CREATE FUNCTION xet.store_known()
     RETURNS void
@@ -141,7 +145,8 @@ AS $$
 $$;
 
 
--- For xet rebuild, before its first row, which is the newest one of all.
+-- For "xet rebuild", before it inserts its first row, which is then the newest
+-- row of all.
 
 CREATE FUNCTION xet.store_unknown()
     RETURNS void
@@ -151,10 +156,11 @@ AS $$
 $$;
 
 
--- Files of the store that have no row.  When whoever has looked for them last
--- has found how many, NULL is not known; swept: he has looked at all, and
--- removed what may be.  started_at is when that was last, so that
--- xet.job_now('orphans') makes a server do it in its next run.
+-- Records the last search for files of the store without a row: when it was,
+-- and how many were found; NULL: unknown.  swept: the search covered all files
+-- and removed those that may be removed.  started_at is the time of the last
+-- such sweep, so that xet.job_now('orphans') makes a server sweep in its next
+-- run.
 
 CREATE FUNCTION xet.orphans_found(n bigint, swept boolean DEFAULT false)
     RETURNS boolean
@@ -173,10 +179,10 @@ AS $$
 $$;
 
 
--- Between which times, in seconds, a file came to the folder that may be an
--- orphan: what came before this database nobody but "xet rebuild" can tell, and
--- what is younger than its newest xorb it may be behind of.  doubts: none is to
--- be removed, and why.
+-- The range of times, in seconds since 1970, in which an orphan was written.
+-- Only "xet rebuild" can judge files older than this database.  The database
+-- may not have caught up with files younger than its newest xorb.  doubts: why
+-- no file may be removed, or NULL.
 
 CREATE FUNCTION xet.orphans_from()
     RETURNS TABLE (since bigint, newest bigint, doubts text)
@@ -193,10 +199,11 @@ AS $$
 $$;
 
 
--- Whether a server is to sweep now, once a day, or to go on with a sweep that
--- has begun, and the times of xet.orphans_from().  why: it is not, empty where
--- that is no news; doubts: for it is not known what may be removed, nor does
--- xet.gc_copies() give anything, until an operator has done something.
+-- Whether a server is to sweep now, once a day, or to continue a sweep in
+-- progress; and the times of xet.orphans_from().  why: the reason not to
+-- sweep, empty if it need not be reported.  doubts: it is unknown which copies
+-- may be removed.  xet.gc_copies() returns none either, until an operator has
+-- intervened.
 
 CREATE FUNCTION xet.orphans_due(begun boolean)
     RETURNS TABLE (due boolean, since bigint, newest bigint, why text,
@@ -233,7 +240,7 @@ END;
 $$;
 
 
--- Which of these copies neither a row nor a note leads to.
+-- Returns those of the copies that neither a row nor a note refers to.
 
 CREATE FUNCTION xet.copies_unknown(hashes bytea[], tags integer[])
     RETURNS TABLE (hash bytea, tag integer)
@@ -248,13 +255,14 @@ AS $$
 $$;
 
 
--- Which of these copies may be removed, since neither a row nor a note leads to
--- them.  None while a backup or a rebuild goes on, as in xet.gc_copies(), nor
--- while the database may not know all of the store.
+-- Returns those of the copies that may be removed, since neither a row nor a
+-- note refers to them.  None during a backup or a rebuild, as in
+-- xet.gc_copies(), nor while the database may not know all copies of the
+-- store.
 --
--- Who removes one asks after he has taken the file aside, so that a rebuild
--- which begins behind this does not find it any more, and one that has read it
--- before has the lock.
+-- A caller must put the file into quarantine before this call.  Then a rebuild
+-- that starts later does not find the file, and one that has read it before
+-- holds the lock.
 
 CREATE FUNCTION xet.orphans(hashes bytea[], tags integer[])
     RETURNS TABLE (hash bytea, tag integer)

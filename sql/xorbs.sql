@@ -1,12 +1,13 @@
--- Xorbs: their chunk lists, who may name them, their copies, and dedup.
+-- Xorbs: their chunk lists, the callers who may name them, their copies, and
+-- dedup.
 
 
--- Parts of the chunk lists of xorbs, one row for each element, in order:
--- hashes and ends of chunks starts[i]..ends[i] - 1.  The ends begin with the
--- one before starts[i], four bytes of zero where there is none.  All NULL
--- for a xorb that is not stored; ends NULL for a range that is not inside.
--- tag and stored_size are of the copy that stored_ends are of; whole is false
--- where it is known to be damaged.
+-- Parts of the chunk lists of xorbs, one row per element, in order: hashes and
+-- ends of chunks starts[i]..ends[i] - 1.  The ends begin with that of the
+-- chunk before starts[i], or four zero bytes if there is none.  All columns
+-- are NULL for a xorb that is not stored; hashes and ends are NULL for a range
+-- beyond the xorb.  tag and stored_size are those of the copy that stored_ends
+-- describe; intact is false if the copy is known to be damaged.
 
 CREATE FUNCTION xet.xorb_slices(xorbs bytea[], starts integer[],
     ends integer[], with_hashes boolean)
@@ -43,21 +44,22 @@ AS $$
 $$;
 
 
--- Which chunks of a xorb a repo and a subject may name without a proof: those
--- that one of them has had, and those of files that the repo sees, of which
--- the 64 oldest and the 64 newest are looked at.  Without a repo all of the
--- store is seen, but that a xorb of one chunk has its hash for a name proves
--- nothing: some file has to use it.
+-- The chunks of a xorb that a repo and a subject may name without a proof:
+-- those that one of them has sent or registered, and those of files that the
+-- repo may see, of which the 64 oldest and the 64 newest are checked.  Without
+-- a repo, the whole store is visible.  But a xorb of one chunk is named by the
+-- hash of that chunk, which proves nothing: so a file must use that xorb.
 --
--- For a xorb that is not stored, id -1 of one chunk, it takes the same work,
--- and whoever asks must ask then, too: else time tells what others have.  So
--- files that do not exist are looked for until there are as many as at_least:
--- 128 where it must not show whether there is anything, else 0.
+-- A xorb that is not stored, with id -1 and one chunk, takes the same work,
+-- and callers must make this call for it, too: otherwise the response time
+-- reveals what others have stored.  So files that do not exist are looked up
+-- until at_least are reached: 128 if the time must not reveal whether the xorb
+-- exists, else 0.
 --
--- The plans are kept, by sessions that have seen the tables empty.  An array of
--- one leaves them one index that gives the order: with "=" the one that begins
--- with the file would, too, and all of it be walked.  So there is an order also
--- where any row would do.
+-- Plans are cached by sessions that may have seen the tables empty.  With "=
+-- ANY" of a one-element array, only one index gives the order.  With "=", the
+-- index that begins with the file would give it, too, and would be scanned
+-- completely.  So there is an ORDER BY even where any row would do.
 
 CREATE FUNCTION xet.xorb_seen(id bigint, chunk_count integer,
     any_repo boolean, repo text, subject bytea, at_least integer)
@@ -132,9 +134,9 @@ END;
 $$;
 
 
--- Whether one chunk of the range at least has a hash that goes nowhere in
--- clear: mostly the last, as the first is asked for.  Of a xorb that is not
--- stored its name is looked for.
+-- Whether at least one chunk of the range has a hash that is never sent in
+-- clear.  The last chunk is checked first, since clients query the first one.
+-- For a xorb that is not stored, the name of the xorb is looked up instead.
 
 CREATE FUNCTION xet.slice_secret(xorb bytea, first integer, last integer)
     RETURNS boolean
@@ -164,8 +166,9 @@ END;
 $$;
 
 
--- A repo and a subject have sent all of a xorb; whether that was news of one
--- of them.  Without a repo only xorbs of one chunk are noted, by subject.
+-- Records that a repo and a subject have sent all of a xorb.  Returns whether
+-- this was new for one of them.  Without a repo only xorbs of one chunk are
+-- recorded, by subject.
 
 CREATE FUNCTION xet.xorb_brought(xorb bytea, any_repo boolean, repo text,
     subject bytea)
@@ -216,9 +219,10 @@ END;
 $$;
 
 
--- How old a copy may be when its row is written: half of the age at which one
--- without a row is removed (XET_XORB_ORPHAN_AGE), so that the clocks of nginx,
--- of PostgreSQL and of the store may differ by the other half.
+-- The maximum age of a copy when its row is inserted: half of the age at which
+-- a copy without a row is removed (XET_XORB_ORPHAN_AGE).  The other half
+-- allows for differences between the clocks of nginx, PostgreSQL and the
+-- store.
 
 CREATE FUNCTION xet.copy_age()
     RETURNS interval
@@ -228,14 +232,14 @@ AS $$
 $$;
 
 
--- The tag of a copy that was made at a time, in seconds since 1970, and is
--- young enough.  An upload may have stood still between its copy and its row,
--- with its worker or its whole machine, while the collector found a copy
--- without a row and removed it.
+-- Returns the tag of a copy that was made at a time, in seconds since 1970, if
+-- the copy is young enough.  An upload may have been halted between its copy
+-- and its row, with its worker or the whole machine.  The collector may
+-- meanwhile have removed the copy, since it had no row.
 --
--- SQLSTATE 40XT1, here and below: the copy does not come back, so the module
--- does not send the statement again.  Of class 40, because of which it leaves
--- the copy where it is, in versions that do send it again, too.
+-- SQLSTATE 40XT1, here and below: the copy can not be restored, so the module
+-- does not retry the statement.  The error is of class 40, for which versions
+-- that do retry the statement leave the copy in place, too.
 
 CREATE FUNCTION xet.copy_made(tag integer, made bigint)
     RETURNS integer
@@ -257,16 +261,18 @@ END;
 $$;
 
 
--- Registers a xorb and its eligible chunks (given by index), whose bytes are
--- durable in the copy of that tag, and who has sent it.  The row that stands:
--- with that tag it is ours, with another one the xorb was there already, by
--- this or by another node, and our copy is not used.  news: it was not there;
--- with a repo, neither it nor the subject had sent it before, since what others
--- have is not told.
+-- Registers a xorb whose bytes are durable in the copy with that tag, its
+-- eligible chunks (given by index), and its sender.  Returns the current row.
+-- If the row has that tag, it was inserted by this statement.  With another
+-- tag, the xorb was stored before, by this or another node, and the new copy
+-- is not used.  inserted: the xorb was not stored before.  With a repo it
+-- means that neither the repo nor the subject had sent the xorb before, since
+-- uploads of others must not be revealed.
 --
--- Of a xorb that was there, whoever has sent it is told so and will refer to
--- it: that is on record like a dedup answer.  The lock waits for a collector
--- that is about to remove the xorb, which is new then.
+-- If the xorb was stored before, the sender learns this and will refer to it,
+-- so it is recorded as advertised, like a xorb of a dedup answer.  The lock
+-- waits for a collector that is about to remove the xorb; the xorb is then
+-- inserted as new.
 
 CREATE FUNCTION xet.xorb_put(xorb bytea, chunk_hashes bytea, raw_ends bytea,
     stored_ends bytea, raw_size bigint, stored_size bigint,
@@ -304,9 +310,9 @@ BEGIN
         EXIT WHEN FOUND;
     END LOOP;
 
-    -- sent again by a session that was lost, for a copy that was collected
-    -- meanwhile: its file may be gone.  Behind the insert, which may have
-    -- waited for that collection.
+    -- this statement may be a retry after a lost session, for a copy that was
+    -- collected meanwhile: its file may be gone.  The check follows the
+    -- insert, which may have waited for that collection.
 
     IF new_id IS NOT NULL AND EXISTS (
            SELECT FROM xet.gc_copies g
@@ -335,7 +341,8 @@ BEGIN
         PERFORM xet.quota_hold(any_repo, repo, subject, stored_size, 0);
     END IF;
 
-    -- a row that has this tag was made by this statement, now or before
+    -- a row with this tag was inserted by this statement, now or in an earlier
+    -- try
 
     RETURN QUERY
     SELECT x.tag, x.stored_size, x.digest, x.damaged_at IS NULL,
@@ -346,21 +353,20 @@ END;
 $$;
 
 
--- Puts another copy of a known xorb in the place of one that is not whole: the
--- row, and with it all terms that lead to it.  The row that stands: with tag
--- it is ours; where the tag was not old_tag any more, somebody else was first
--- and nothing is changed.
+-- Replaces the damaged copy of a known xorb by another copy: updates the row,
+-- and all terms that refer to the copy.  Returns the current row.  If it has
+-- "tag", the new copy is used.  If its tag was no longer old_tag, another
+-- session was first and nothing is changed.
 --
--- The lock keeps out shards that are being committed: they look at the tags of
--- their terms under FOR KEY SHARE (xet.shard_terms), so either their terms are
--- there when these are moved, or they see the new tag and are refused.  That
--- holds where each statement sees what was committed before it began, which is
--- what sessions of the module ask for.
+-- The lock excludes commits of shards.  These check the tags of their terms
+-- under FOR KEY SHARE (xet.shard_terms).  So either their terms exist when
+-- this statement updates them, or they see the new tag and are refused.  This
+-- requires read committed isolation, which sessions of the module set.
 --
--- One heal of a xorb takes one session.  Others that come meanwhile, or who
--- would have to wait for a large shard, give up after three seconds (55P03),
--- and are told to come again.  Who sends or names the xorb meanwhile has the
--- lock_timeout of the session for that.
+-- A heal of a xorb uses one session.  Concurrent heals, or those that would
+-- have to wait for a large shard, give up after three seconds (55P03), and the
+-- caller retries later.  Callers that send or name the xorb meanwhile wait up
+-- to the lock_timeout of their session.
 
 CREATE FUNCTION xet.xorb_heal(xorb bytea, stored_ends bytea,
     stored_size bigint, tag integer, digest bytea, old_tag integer)
@@ -384,7 +390,8 @@ BEGIN
                tag = tag, digest = digest, damaged_at = NULL
          WHERE x.id = xorb_row;
 
-        -- in one order everywhere, or two xorbs could wait for each other
+        -- in the same order everywhere; otherwise heals of two xorbs could
+        -- deadlock
 
         PERFORM 1
            FROM xet.files f
@@ -414,9 +421,9 @@ END;
 $$;
 
 
--- The same for a command, which has time: the tag that stands, the old one
--- where there is no row any more, or NULL where others have the xorb or its
--- files locked, and it is to come again.
+-- The same for a command, which is not in a hurry.  Returns the current tag;
+-- old_tag if the row no longer exists; NULL if others have locked the xorb or
+-- its files, and the caller should retry.
 
 CREATE FUNCTION xet.xorb_healed(xorb bytea, stored_ends bytea,
     stored_size bigint, tag integer, digest bytea, old_tag integer)
@@ -433,9 +440,9 @@ END;
 $$;
 
 
--- Packed terms (src/core/plan/xet_term.h), where those of one xorb lead to
--- another copy of it: chunks and raw lengths stay, stored bytes and tag are
--- those of the copy.
+-- Returns packed terms (src/core/plan/xet_term.h) in which the terms of one
+-- xorb refer to another copy of it: chunks and raw lengths are unchanged,
+-- stored bytes and tag are those of the copy.
 
 CREATE FUNCTION xet.terms_moved(packed bytea, xorb bytea, stored_ends bytea,
     tag integer)
@@ -446,7 +453,7 @@ AS $$
 DECLARE
     moved  bytea := ''::bytea;
     done   integer := 0;                   -- bytes of packed that are in moved
-    found  integer;                        -- behind them, from 1
+    found  integer;                        -- after these bytes, from 1
     start  integer;                        -- of the term
     first  integer;                        -- chunk
     last   integer;
@@ -458,8 +465,8 @@ BEGIN
 
         start := (done + found - 1) / 52 * 52;
 
-        -- all terms before this one are of other xorbs; it may be, too, where
-        -- the bytes of the hash stand across two terms
+        -- all terms before this one are of other xorbs; so may this one be, if
+        -- the bytes of the hash span two terms
 
         moved := moved || substring(packed FROM done + 1 FOR start - done);
 
@@ -489,8 +496,8 @@ END;
 $$;
 
 
--- A row for a xorb that need not be sent, since whoever asks may name all of
--- it in a shard; noted as in xet.chunk_find().
+-- Returns a row for a xorb that need not be sent, since the caller may name
+-- all of it in a shard; recorded is as in xet.chunk_find().
 
 CREATE FUNCTION xet.xorb_grant(xorb bytea, proof boolean, any_repo boolean,
     repo text, subject bytea)
@@ -513,8 +520,8 @@ AS $$
 $$;
 
 
--- The same for a caller who wants the xorb: one who may read all of the store
--- may know each, whether a file uses it or not.
+-- The same for a caller who reads the xorb: with access to the whole store, a
+-- caller may know each xorb, whether or not a file uses it.
 
 CREATE FUNCTION xet.xorb_get(xorb bytea, any_repo boolean, repo text,
     subject bytea)
@@ -527,7 +534,8 @@ AS $$
 $$;
 
 
--- Somebody has found the copies of those tags missing, cut or damaged.
+-- Records that the copies with these tags were found missing, truncated or
+-- damaged.
 
 CREATE FUNCTION xet.xorb_damaged(xorbs bytea[], tags integer[])
     RETURNS integer
@@ -549,7 +557,7 @@ AS $$
 $$;
 
 
--- Somebody has read all of it, and it is as the row says.
+-- Records that a copy was read completely, and matches its row.
 
 CREATE FUNCTION xet.xorb_intact(xorb bytea, tag integer)
     RETURNS boolean
@@ -565,34 +573,35 @@ END;
 $$;
 
 
--- The xorbs that answer a dedup query for a chunk.  First the one with most
--- chunks from there on, since a client extends a match over the rows that
--- follow; then the other xorbs of the newest file that uses it, because who
--- has the beginning of a file mostly has the rest of it, and asks only about
--- one chunk in a thousand.  At most 64 xorbs and 65,536 chunks.
+-- The xorbs of the answer to a dedup query for a chunk.  The first one is the
+-- xorb with the most chunks from that chunk on, since a client extends a match
+-- over the chunks that follow.  Then come the other xorbs of the newest file
+-- that uses this xorb: a client that has the beginning of a file mostly has
+-- the rest of it, and queries only one chunk in a thousand.  At most 64 xorbs
+-- and 65,536 chunks.
 --
--- The hash is looked for as an array of one, and is in the order: so only the
--- primary key gives this order.  chunks_xorb would, too, and a plan made for an
--- empty table took whichever of them was made first, also after a restore.
+-- The hash is looked up as a one-element array, and is part of the order: so
+-- only the primary key gives this order.  With "=", chunks_xorb would give it,
+-- too; a plan made for an empty table used whichever index was created first,
+-- also after a restore.
 --
--- With a repo only what xet.xorb_seen() gives, and what visible files use, is
--- shown: seen has the first chunk and the end of each range, as integers in
--- network byte order; NULL where all may be shown.  With wide all are shown
--- but xorbs of one chunk, whose names are the hashes of chunks.
+-- With a repo, only the chunks of xet.xorb_seen() and those that visible files
+-- use are shown.  seen has the first chunk and the end of each range, as
+-- integers in network byte order; NULL if all may be shown.  With wide all are
+-- shown, except xorbs of one chunk, whose names are the hashes of chunks.
 --
--- The work is bounded, whatever others have stored; what is beyond a bound is
+-- The work is bounded, whatever others have stored; anything beyond a bound is
 -- a miss, which costs an upload and nothing else.  A chunk may be in 100,000
--- xorbs: the 16 oldest are looked at, which nobody can push out, and the 16
--- newest, which a repo that is young has most likely.  A xorb may be in
--- 100,000 files of others: where none of the 32 was sent by who asks, 64 of
--- the oldest and 64 of the newest files are looked at, each used xorb has the
--- same share of them.
+-- xorbs.  The 16 oldest are checked, which nobody can displace, and the 16
+-- newest, which a young repo most likely has.  A xorb may be in 100,000 files
+-- of others.  If the caller sent none of these 32 xorbs, 64 of the oldest and
+-- 64 of the newest files are checked, in equal shares for the xorbs that files
+-- use.
 --
--- A miss is the same work for a chunk of others and for one that is not there:
--- what is missing to 32 xorbs and to 128 files is looked for by ids that do not
--- exist.
+-- A miss takes the same work whether others have the chunk or nobody has: ids
+-- that do not exist are looked up until there are 32 xorbs and 128 files.
 --
--- noted tells whether today's answer is on record already.
+-- recorded: whether the xorb is already recorded as advertised today.
 
 CREATE FUNCTION xet.chunk_find(chunk bytea, wide boolean, any_repo boolean,
     repo text, subject bytea)
@@ -768,8 +777,8 @@ AS $$
 $$;
 
 
--- Puts on record that xorbs are advertised today: a row update a xorb and
--- day, however many queries it answers.  How many of them are there: one may
+-- Records that xorbs are advertised today: one row update per xorb and day,
+-- however many queries name the xorb.  Returns how many of them exist: one may
 -- have been collected since it was found.
 
 CREATE FUNCTION xet.xorb_advertised(xorbs bytea[])
@@ -790,9 +799,9 @@ AS $$
 $$;
 
 
--- Somebody has found copies missing, cut or damaged, and gets those that are:
--- that a row still names.  A copy whose xorb was collected, or healed, since it
--- was looked up is no loss.
+-- Records that copies were found missing, truncated or damaged, and returns
+-- those that a row still names.  If a xorb was collected or healed after the
+-- look-up, its copy is no loss.
 
 CREATE FUNCTION xet.copies_lost(xorbs bytea[], tags integer[])
     RETURNS TABLE (xorb bytea, copy integer)

@@ -1,10 +1,10 @@
--- What is known of files as zTensor files.
+-- Results for files as zTensor files.
 
 
--- What is known of a file as a zTensor file by these rules; no row where
--- nothing is.  Who asks has opened the file, so may see it.  The file is found
--- first: to an empty table, for which plans are made and then kept, a join by
--- the rules alone is as good, and walks through all that was kept.
+-- The result for a file as a zTensor file by these rules; no row if there is
+-- none.  The caller has opened the file, so may see it.  The file is looked up
+-- first: for an empty table, a join by the rules alone seems as good, and that
+-- plan, once cached, would scan all results.
 
 CREATE FUNCTION xet.zt_get(file bytea, rules bigint, with_attributes boolean)
     RETURNS TABLE (verdict bytea, attributes bytea)
@@ -18,7 +18,8 @@ AS $$
 $$;
 
 
--- The last one stands: all who check a file by the same rules find the same.
+-- The last result replaces others: all checks of a file by the same rules have
+-- the same result.
 
 CREATE FUNCTION xet.zt_put(file bytea, rules bigint, verdict bytea,
     attributes bytea)
@@ -38,7 +39,7 @@ AS $$
 $$;
 
 
--- Reports on objects first..last of a file, for those that were verified.
+-- Reports on those of the objects first..last of a file that were verified.
 
 CREATE FUNCTION xet.zt_reports_get(file bytea, rules bigint, first bigint,
     last bigint)
@@ -55,7 +56,7 @@ AS $$
 $$;
 
 
--- In one order everywhere, or two requests could wait for each other.
+-- In the same order everywhere; otherwise two requests could deadlock.
 
 CREATE FUNCTION xet.zt_reports_put(file bytea, rules bigint,
     objects bigint[], reports bytea[])
