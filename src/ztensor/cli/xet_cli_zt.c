@@ -3,16 +3,15 @@
  * xet zt: zTensor files, through the routes of a server.
  *
  *     xet zt ls HASH                   lists the objects
- *     xet zt get HASH OBJECT           downloads the bytes of one
- *     xet zt verify HASH [OBJECT]      has the server check the digests
+ *     xet zt get HASH OBJECT           downloads the bytes of an object
+ *     xet zt verify HASH [OBJECT]      lets the server check the digests
  *
  * A Hub name such as me/model/weights.zt may replace the hash: the Hub returns
- * the hash, and the server to ask.
+ * the hash and the server of the file.
  *
  * For "get", an interrupted transfer is resumed with a range.  Decoded bytes
- * have no ranges: their transfer starts again, if it goes to a file.  The
- * SHA-256 that the server sends in Repr-Digest is compared with the received
- * bytes.
+ * have no ranges: their transfer restarts if the output is a file.  The
+ * SHA-256 of the received bytes is compared with that of Repr-Digest.
  */
 
 
@@ -35,7 +34,7 @@ typedef struct {
     const xet_cli_args_t  *args;
     xet_cli_http_t        *http;
     char                   hash[XET_HASH_STR_LEN + 1];
-    const char            *name;       /* NULL: --index, or none */
+    const char            *name;       /* NULL: --index, or no object */
     int                    json;
 } xet_cli_zt_t;
 
@@ -43,7 +42,7 @@ typedef struct {
 typedef struct {
     xet_cli_zt_t  *zt;
     const char    *output;
-    char          *part;               /* temporary file; NULL: a stream */
+    char          *part;               /* temporary file, or NULL */
     int            fd;
     uint64_t       first;              /* of --range */
     uint64_t       last;               /* of --range, or UINT64_MAX */
@@ -218,7 +217,7 @@ xet_cli_zt_run(xet_cli_zt_t *z, const char *verb)
 }
 
 
-/* Returns the URL of a route of the file, "" or "/data"; NULL: no memory. */
+/* Returns the URL of a route, such as "" or "/data"; NULL if out of memory. */
 
 static char *
 xet_cli_zt_url(xet_cli_zt_t *z, const char *route)
@@ -228,8 +227,8 @@ xet_cli_zt_url(xet_cli_zt_t *z, const char *route)
 
 
 /*
- * Appends an argument, percent-encoded, unless value is NULL.  Takes over url;
- * returns NULL without memory, or if url is NULL.
+ * Appends a percent-encoded argument, unless value is NULL.  Takes ownership
+ * of url.  Returns NULL if out of memory, or if url is NULL.
  */
 
 static char *
@@ -241,7 +240,7 @@ xet_cli_zt_arg(char *url, const char *key, const char *value)
         return url;
     }
 
-    /* with a length of 0 libcurl calls strlen() */
+    /* with a length of 0, libcurl calls strlen() */
 
     escaped = curl_easy_escape(NULL, value, 0);
 
@@ -259,7 +258,7 @@ xet_cli_zt_arg(char *url, const char *key, const char *value)
 }
 
 
-/* Appends object and role from the command line. */
+/* Appends the object and the role of the command line. */
 
 static char *
 xet_cli_zt_object(xet_cli_zt_t *z, char *url)
@@ -272,9 +271,9 @@ xet_cli_zt_object(xet_cli_zt_t *z, char *url)
 
 
 /*
- * GETs a URL, which it takes over.  *answer is the JSON of the response;
- * release it with json_decref().  Returns XET_CLI_OK, or an exit code,
- * reported.
+ * Sends a GET request for url, and takes ownership of url.  *answer is the
+ * JSON of the response; the caller releases it with json_decref().  Returns
+ * XET_CLI_OK, or the exit code of an error that was reported.
  */
 
 static int
@@ -297,7 +296,7 @@ xet_cli_zt_ask(xet_cli_zt_t *z, char *url, json_t **answer)
 
     if (rc == XET_CLI_OK) {
 
-        /* names may have zero bytes, and broken shapes 64-bit numbers */
+        /* names may contain zero bytes, invalid shapes 64-bit numbers */
 
         *answer = json_loadb(r.data ? r.data : "", r.len, JSON_ALLOW_NUL,
                              NULL);
@@ -366,7 +365,7 @@ xet_cli_zt_ls(xet_cli_zt_t *z)
 }
 
 
-/* Prints a page; as JSON the first page starts with a line for the file. */
+/* Prints a page.  In JSON, the first page begins with a line for the file. */
 
 static int
 xet_cli_zt_page(xet_cli_zt_t *z, const json_t *page, int first)
@@ -399,7 +398,7 @@ xet_cli_zt_page(xet_cli_zt_t *z, const json_t *page, int first)
 }
 
 
-/* Prints objects, one per line: as JSON, or with line(). */
+/* Prints objects, one per line, as JSON or with line(). */
 
 static int
 xet_cli_zt_objects(xet_cli_zt_t *z, const json_t *objects,
@@ -430,8 +429,8 @@ xet_cli_zt_objects(xet_cli_zt_t *z, const json_t *objects,
 
 
 /*
- * Prints number, verdict, dtype (of "data", or else of the first component),
- * shape, stored bytes, name.
+ * Prints number, status, dtype (of "data", else of the first component),
+ * shape, stored bytes and name.
  */
 
 static void
@@ -487,7 +486,7 @@ xet_cli_zt_column(const char *text, int width)
 }
 
 
-/* A name may have zero bytes in it. */
+/* A name may contain zero bytes. */
 
 static void
 xet_cli_zt_name(const json_t *object)
@@ -559,7 +558,7 @@ xet_cli_zt_verify(xet_cli_zt_t *z)
 }
 
 
-/* Prints number, verdict, "role=verdict" of components, errors, name. */
+/* Prints number, status, "role=verdict" of components, errors and name. */
 
 static void
 xet_cli_zt_verify_line(const json_t *object)

@@ -2,28 +2,19 @@
 /*
  * The CBOR decoder.
  *
- * Purpose:    bytes to items, one at a time, so that a manifest of any size
- *             can be read through a small piece and never becomes a tree.
- * States:     between two items (a stack of open arrays and maps says what
- *             comes next), inside of a head that a piece has cut, inside of
- *             a string, done, failed.  The first error stays.
- * Ownership:  nothing is allocated; a piece belongs to the caller and is
- *             referred to until xet_cbor_next() asks for another piece.
+ * Purpose:    decodes bytes to items, one at a time.  A manifest of any size
+ *             is read in small pieces, and no tree is built in memory.
+ * States:     between two items (a stack of open arrays and maps tells what
+ *             comes next), inside a head that is split between pieces, inside
+ *             a string, done, failed.  The first error is kept.
+ * Ownership:  nothing is allocated.  A piece belongs to the caller; the
+ *             decoder uses it until xet_cbor_next() returns XET_AGAIN.
  * Threads:    one at a time.
  *
- * Hostile input: a string is never longer and an array never larger than the
- * bytes left allow; open arrays, maps and tags share one limit, whether the
- * caller uses their content or not; each item takes at least a byte or closes
- * a container, so the work is linear in the input.
- *
- * An array's frame counts the items to come, a map's frame twice the pairs:
- * whether a key or a value is next is a bit that turns with every item.  A tag
- * is not an item, but stands before one.
- *
- * A head of 1 to 9 bytes begins an item and holds the kind and the length or
- * value of the item.  A head that lies in one piece is read there; a head
- * that pieces have cut is put together in c->head, which has c->head_len
- * bytes of it so far.
+ * Hostile input: the bytes that are left limit the length of a string and the
+ * size of an array.  Open arrays, maps and tags share one limit, even if the
+ * caller ignores their content.  Each item takes at least one byte or closes a
+ * container, so the work is linear in the input.
  *
  * float and double are those of IEEE 754, as everywhere in this project.
  */
@@ -38,7 +29,7 @@
 #define XET_CBOR_BREAK       0xff
 #define XET_CBOR_INDEFINITE  31
 
-/* majors that are not kinds */
+/* major types that are not values of xet_cbor_kind_t */
 #define XET_CBOR_MAJOR_TAG   6
 #define XET_CBOR_MAJOR_ELSE  7
 
@@ -147,7 +138,7 @@ xet_cbor_next(xet_cbor_t *c, xet_cbor_item_t *item)
 
         c->head_len = 0;
 
-        /* a tag has no item of its own */
+        /* a tag is not an item: continue with the next head */
 
         if (rc != XET_AGAIN) {
             return (rc == XET_OK) ? rc : xet_cbor_error(c, rc);
@@ -206,7 +197,7 @@ xet_cbor_float_shortest(const xet_cbor_item_t *item)
             return mantissa != 0;
         }
 
-        /* normal halves have exponents -14 to 15, subnormal ones to -24 */
+        /* half floats: exponents -14 to 15, subnormal ones down to -24 */
 
         if (exponent >= 113 && exponent <= 142) {
             return (mantissa & 0x1fff) != 0;
@@ -242,7 +233,7 @@ xet_cbor_error(xet_cbor_t *c, xet_status_t status)
 }
 
 
-/* XET_OK with *item; XET_AGAIN after a tag, which is no item; or an error. */
+/* XET_OK: *item is set; XET_AGAIN: a tag, which is no item; or an error. */
 
 static xet_status_t
 xet_cbor_item(xet_cbor_t *c, xet_cbor_item_t *item, const uint8_t *head,
@@ -368,8 +359,12 @@ xet_cbor_tag(xet_cbor_t *c, uint64_t tag)
 
 
 /*
- * Counts the item in the container around it, and sets whether it is a key
- * and which tags stand before it.
+ * Counts the item in the container around it.  Sets item->key and the tags
+ * that precede the item; a tag itself is not an item.
+ *
+ * The frame of an array counts the items that are left, the frame of a map
+ * counts two per pair.  frame->odd flips with every item of a map: it tells
+ * whether a key or a value is next.
  */
 
 static void
@@ -433,8 +428,8 @@ xet_cbor_container(xet_cbor_t *c, xet_cbor_item_t *item)
 
 
 /*
- * The item of a string carries what the piece has of the string; the item of
- * a string in chunks carries no bytes.
+ * The item of a string has the bytes of the string that are in the piece.  The
+ * item of a string in chunks has no bytes.
  */
 
 static xet_status_t
@@ -471,8 +466,8 @@ xet_cbor_string(xet_cbor_t *c, xet_cbor_item_t *item)
 
 
 /*
- * Text is returned as far as it is well-formed, and the error by the next
- * call, so that what the caller sees does not depend on where pieces end.
+ * Returns text up to the first malformed character; the next call returns the
+ * error.  So the caller gets the same text, wherever pieces end.
  */
 
 static xet_status_t
@@ -502,7 +497,7 @@ xet_cbor_data(xet_cbor_t *c, xet_cbor_item_t *item)
     c->pos += n;
     c->left -= n;
 
-    /* no character goes from one chunk into the next */
+    /* a character must not continue in the next chunk */
 
     if (item->len != n || (c->left == 0 && c->text && c->utf8.need)) {
         c->status = XET_ZT_UTF8;
@@ -518,7 +513,7 @@ xet_cbor_data(xet_cbor_t *c, xet_cbor_item_t *item)
 }
 
 
-/* Reads the head of a string's next chunk, or the break after the chunks. */
+/* Reads the head of the next chunk, or the break after the last chunk. */
 
 static xet_status_t
 xet_cbor_chunk(xet_cbor_t *c, xet_cbor_item_t *item)
@@ -557,8 +552,8 @@ xet_cbor_chunk(xet_cbor_t *c, xet_cbor_item_t *item)
 
 
 /*
- * Major type 7: floats and simple values.  Simple values without an assigned
- * meaning are refused, as other readers of zTensor files refuse them.
+ * Major type 7: floats and simple values.  Unassigned simple values are
+ * rejected, as by other readers of zTensor files.
  */
 
 static xet_status_t
@@ -596,10 +591,14 @@ xet_cbor_else(xet_cbor_t *c, xet_cbor_item_t *item, unsigned info)
 
 
 /*
- * Sets *head to a whole head of 1 to 9 bytes, in the piece or in c->head.
- * XET_OK, after which the caller sets c->head_len to 0; XET_AGAIN when the
- * piece ends before the head; XET_ZT_MANIFEST, which stays, when the input
- * ends before the head.
+ * Sets *head to a complete head of 1 to 9 bytes, which holds the kind and the
+ * length or value of an item.  A head inside one piece is read there.  A head
+ * that is split between pieces is collected in c->head, c->head_len bytes so
+ * far.
+ *
+ * XET_OK, after which the caller sets c->head_len to 0; XET_AGAIN if the piece
+ * ends inside the head; XET_ZT_MANIFEST, which is kept, if the input ends
+ * inside the head.
  */
 
 static xet_status_t
@@ -663,8 +662,8 @@ xet_cbor_head(xet_cbor_t *c, const uint8_t **head, size_t *len)
 
 
 /*
- * The value of a head: the low five bits of a single byte, or the big-endian
- * number after the first byte.
+ * Returns the value of a head: the low five bits of a single byte, or the
+ * big-endian number after the first byte.
  */
 
 static uint64_t
@@ -687,7 +686,7 @@ xet_cbor_head_value(const uint8_t *head, size_t len)
 }
 
 
-/* Whether a head with this info is the shortest that can hold the value. */
+/* Returns 1 if no shorter head than one with this info can hold the value. */
 
 static int
 xet_cbor_head_shortest(unsigned info, uint64_t value)
@@ -712,7 +711,7 @@ xet_cbor_head_shortest(unsigned info, uint64_t value)
 }
 
 
-/* Converts a half (a float of 16 bits) to the bits of a float of 32 bits. */
+/* Converts the bits of a 16-bit float to those of a 32-bit float. */
 
 static uint32_t
 xet_cbor_half(uint32_t half)

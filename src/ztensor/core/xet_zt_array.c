@@ -1,16 +1,17 @@
 
 /*
- * Arrays that grow.
+ * Growing arrays.
  *
- * Purpose:    keys, ranges and shards of a manifest come one by one, and a
- *             count in the manifest is not believed before they have come.
+ * Purpose:    holds the keys, ranges and shards of a manifest, which arrive
+ *             one by one.  A count in the manifest is not trusted: memory is
+ *             allocated only for items that have arrived.
  * States:     none.
- * Ownership:  the caller's.
+ * Ownership:  the caller owns the array.
  * Threads:    any.
  *
- * An array grows by half rather than to the double: at 2 million components
- * the array of ranges is the largest thing in memory, and while it is moved
- * there are two of them.
+ * An array grows by half; it does not double.  With 2 million components the
+ * array of ranges is the largest allocation, and realloc() may need memory for
+ * the old and the new array at once.
  */
 
 

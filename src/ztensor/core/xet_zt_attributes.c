@@ -1,19 +1,19 @@
 
 /*
- * Attributes, from CBOR to JSON.
+ * Conversion of attributes from CBOR to JSON.
  *
- * Purpose:    what a writer has noted of a file or an object, for people and
- *             programs that have no CBOR.
- * States:     the stacks of the decoder and of the JSON writer go together;
- *             an item is written, or skipped with all that is inside of it.
- * Ownership:  a string in chunks is put together in memory that all such
- *             strings of one call share, and that the call releases at its
- *             end; all else is written from the caller's bytes.
+ * Purpose:    shows the attributes of a file or an object to people and
+ *             programs without a CBOR decoder.
+ * States:     the stacks of the decoder and of the JSON writer move together.
+ *             An item is written, or skipped with everything inside it.
+ * Ownership:  all strings in chunks of a call are joined in one buffer, which
+ *             is released at the end of the call.  Everything else is written
+ *             from the caller's bytes.
  * Threads:    one at a time.
  *
- * A double is written with as many digits as it takes to read the same double
- * again, a float or a half with as many as it takes to read the same float
- * again.  Numbers that were floats keep a point or an exponent.
+ * A double is written with enough digits to read the same double back, a float
+ * or a half with enough digits to read the same float back.  Floats keep a
+ * decimal point or an exponent in JSON.
  */
 
 
@@ -36,13 +36,13 @@ typedef struct {
     xet_json_t   *json;
     xet_cbor_t    cbor;
 
-    unsigned      skip:1;              /* items are skipped */
-    unsigned      skip_depth;          /* around the skipped values */
+    unsigned      skip:1;              /* skip items */
+    unsigned      skip_depth;          /* depth around the skipped values */
     unsigned      skip_more;           /* values to skip after this one */
 
     unsigned      text:1;              /* the last string is text */
     unsigned      key:1;               /* the last string is a key */
-    uint8_t      *string;              /* a string being put together */
+    uint8_t      *string;              /* joined chunks of a string */
     size_t        string_len;
     size_t        string_room;         /* no string is longer */
 } xet_zt_attributes_t;
@@ -88,7 +88,7 @@ xet_zt_attributes_json(xet_json_t *j, const uint8_t *data, size_t len)
 
     free(a.string);
 
-    /* not expected: the manifest's parser has decoded the map before */
+    /* should not fail: the manifest's parser has decoded the map before */
 
     if (a.cbor.status != XET_OK) {
         j->buf->failed = 1;
@@ -303,7 +303,7 @@ xet_zt_attributes_base64(xet_json_t *j, const uint8_t *s, size_t len)
     for ( /* void */ ; len; len -= n) {
         n = (len < XET_ZT_BASE64_BYTES) ? len : XET_ZT_BASE64_BYTES;
 
-        /* OpenSSL ends the text with a NUL */
+        /* EVP_EncodeBlock() appends a NUL */
 
         p = xet_buf_reserve(j->buf, (n + 2) / 3 * 4 + 1);
         if (p == NULL) {
@@ -355,7 +355,7 @@ xet_zt_attributes_float(xet_json_t *j, const xet_cbor_item_t *item)
         return;
     }
 
-    /* 6 and 15 digits can suffice; 9 and 17 always do */
+    /* 6 or 15 digits may suffice; 9 or 17 digits always suffice */
 
     for (digits = (item->width == 8) ? 15 : 6; /* void */ ; digits++) {
         n = snprintf(text, sizeof(text) - 2, "%.*g", digits, v);
@@ -368,7 +368,7 @@ xet_zt_attributes_float(xet_json_t *j, const xet_cbor_item_t *item)
         }
     }
 
-    /* the locale may have another decimal point than JSON */
+    /* the decimal point of the locale may differ from that of JSON */
 
     point = 0;
 

@@ -1,24 +1,23 @@
 
 /*
- * The verdict on a file as bytes, and reports on its components.
+ * The check result of a file and the reports on its components, as bytes.
  *
- * Purpose:    a file is checked once, and what pages and look-ups need is
- *             read back from where the server keeps it; its data never
- *             changes, so it need not be read again for a report.
+ * Purpose:    a file is checked once, because its data never changes.  Pages,
+ *             lookups and reports then use the bytes that the server stores.
  * States:     none.
- * Ownership:  a restored record owns copies of all that it was made from.
+ * Ownership:  a restored record owns copies of everything it was made from.
  * Threads:    any.
  *
  * Integers are little-endian.  The saved bytes begin with the version of their
- * format, the rules and the file's size, and end with a hash of all bytes
- * before the hash, so damage is noticed.  Forged bytes with a right hash still
- * have to pass the checks of numbers here: marks lie inside the manifest and
- * ascend, and what a walk reads from a mark is parsed like any untrusted
- * input.
+ * format, the rules and the size of the file.  They end with a hash of all
+ * bytes before it, which detects damage.  Forged bytes with a correct hash
+ * must still pass the checks of xet_zt_load_sane(): marks are inside the
+ * manifest and ascend.  A walk parses the manifest from a mark like any
+ * untrusted input.
  *
- * A verdict other than XET_OK is kept by its code in JSON, since the numbers
- * of statuses change with versions; the status of a report by its place in a
- * table of their own, which only grows at its end.
+ * A result other than XET_OK is saved as the code of the status, because the
+ * numbers of statuses change between versions.  The status of a report is
+ * saved as an index of xet_zt_report_statuses[], which grows only at its end.
  */
 
 
@@ -29,13 +28,13 @@
 #include "xet_zt.h"
 
 
-/* Incremented when a check changes, so that old verdicts are made again. */
+/* Increment it when a check changes: older results are then not used. */
 #define XET_ZT_REVISION      2
 
 #define XET_ZT_SAVED_VERSION  1
 
 
-/* The saved bytes on their way: out, or in when buf is NULL. */
+/* Saved bytes, while they are written, or if buf is NULL, read. */
 
 typedef struct {
     xet_buf_t      *buf;
@@ -112,7 +111,7 @@ xet_zt_save(const xet_zt_t *zt, xet_status_t status, xet_buf_t *b)
         return XET_NOMEM;
     }
 
-    /* without names of marks there is no order */
+    /* an order is useless without the names of marks */
 
     copy = *zt;
 
@@ -203,9 +202,9 @@ xet_zt_restore(xet_zt_t **result, uint64_t size,
 
 
 /*
- * Up to the container; each of the functions xet_zt_saved_ says what is saved
- * as well as what is loaded.  Returns 1 unless what was loaded is of other
- * rules or another file.
+ * The bytes up to the container.  Each function xet_zt_saved_*() both saves
+ * and loads, so that the formats agree.  Returns 0 if the loaded bytes have
+ * another format, other rules, another file size or an unknown container.
  */
 
 static int
@@ -231,7 +230,7 @@ xet_zt_saved_head(xet_zt_saved_t *s, xet_zt_t *zt)
 }
 
 
-/* XET_OK, the verdict that was saved, XET_ZT_STALE, or XET_NOMEM. */
+/* XET_OK, the error that was saved, XET_ZT_STALE, or XET_NOMEM. */
 
 static xet_status_t
 xet_zt_load(xet_zt_t *zt, xet_zt_saved_t *s)
@@ -285,7 +284,7 @@ xet_zt_load_verdict(xet_zt_t *zt, xet_zt_saved_t *s)
         return XET_ZT_STALE;
     }
 
-    /* no two of these statuses have the same code */
+    /* the codes of these statuses are distinct */
 
     for (i = XET_ZT_NOT_ZTENSOR; i <= XET_ZT_INDEX_DTYPE; i++) {
         code = xet_status_code((xet_status_t) i);
@@ -333,7 +332,7 @@ xet_zt_saved_info(xet_zt_saved_t *s, xet_zt_info_t *info)
 }
 
 
-/* The marks, and their names if names are in order. */
+/* The marks, with their names if names are ordered. */
 
 static void
 xet_zt_saved_index(xet_zt_saved_t *s, xet_zt_t *zt)
@@ -473,7 +472,7 @@ xet_zt_load_attributes(xet_zt_t *zt, uint64_t hash, const uint8_t *data,
 }
 
 
-/* Return v, or what was loaded in its place. */
+/* Saves v and returns it, or returns the loaded value. */
 
 static unsigned
 xet_zt_saved_u8(xet_zt_saved_t *s, unsigned v)
@@ -499,7 +498,7 @@ xet_zt_saved_u64(xet_zt_saved_t *s, uint64_t v)
 }
 
 
-/* Past the end zeros are loaded, and all that follows fails. */
+/* If too few bytes are left, loads zeros, and all later loads fail. */
 
 static void
 xet_zt_saved_bytes(xet_zt_saved_t *s, void *data, size_t len)

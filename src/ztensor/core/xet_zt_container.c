@@ -1,11 +1,11 @@
 
 /*
- * Both ends of a file.
+ * The header and the footer of a file.
  *
- * Purpose:    four formats of this name differ in their magic numbers and
- *             footers; two are read, two are only recognised.
+ * Purpose:    tells the four formats named zTensor apart, by magic numbers and
+ *             footers.  Two are supported, two are only recognised.
  * States:     none.
- * Ownership:  nothing is kept.
+ * Ownership:  no argument is referenced after a call.
  * Threads:    any.
  *
  *   0.1          "ZTEN0001" ... length of the manifest
@@ -14,10 +14,9 @@
  *   2            89 "ZT2" ...   offset, length and XXH3 of the manifest,
  *                               version, reserved, the magic number again
  *
- * The drawing of the file in the text of 1.1 lacks the magic number at the
- * start, so a file that follows the drawing begins with a component.  Such a
- * file is read, unless strict is set or it begins with the magic number of
- * another format.
+ * The diagram in the specification of 1.1 has no magic number at the start, so
+ * a file that follows it begins with a component.  Such a file is accepted,
+ * unless strict is set or it begins with the magic number of another format.
  */
 
 
@@ -187,9 +186,9 @@ xet_zt_ends_2(xet_zt_ends_t *ends, const uint8_t *head, const uint8_t *footer,
 
 
 /*
- * The file does not end like a format that is read here.  Before 1.1 a file
- * ended with the length of the manifest and no magic number; bytes that can't
- * be a length are taken for damage.
+ * Called for a file whose end has no known magic number.  Before 1.1 a file
+ * ended with the length of the manifest, without a magic number.  If the bytes
+ * cannot be a length, the file is considered damaged.
  */
 
 static xet_status_t

@@ -1,33 +1,22 @@
 
 /*
- * zstd to an exact length, and zstd frames walked without being decoded.
+ * A zstd decoder with an exact output length, and a walk over zstd frames that
+ * does not decode them.
  *
- * Purpose:    a compressed component becomes the bytes of its tensor.  Output
- *             that is shorter than the shape says is an error as much as
- *             output that is longer: some readers pad it with zeros, which is
- *             wrong.
- * States:     between frames or inside of one; failed.  The first error
- *             stays.
- * Ownership:  one context of libzstd, used again for every component; while
- *             it streams it holds a window, whose size the frame demands and
- *             the limit bounds.
+ * Purpose:    decodes a compressed component to the bytes of its tensor.
+ *             Output that is shorter than the shape requires is an error, too:
+ *             some readers pad it with zeros, which is wrong.
+ * States:     between frames, inside a frame, failed.  The first error is
+ *             kept.
+ * Ownership:  a decoder owns one libzstd context, which is reused for every
+ *             component.  For streaming, the context holds a window: the frame
+ *             sets its size, up to the limit.
  * Threads:    one at a time.
  *
- * The head of each frame is parsed here as well, and libzstd gets it alone.
- * It skips its checks of the window and of the size of blocks where a whole
- * frame comes at once, with room for all of its output, and its check of the
- * content size where the last block is empty; so a verdict would depend on how
- * the input is cut into pieces.
- *
- * The writers of the format make frames without a content size, whose window
- * is what their level allows, however short the data: 8 MiB at level 19 and
- * 128 MiB at level 22.  Decoding at once needs no window at all, the output
- * is the window.
- *
- * Stored frames can be sent as they are to a client that decodes them itself,
- * if no window is larger than a client must expect.  The window is in the head
- * of each frame, and the next head is found by walking over the blocks
- * between, whose content is not looked at: it may still fail to decode.
+ * Writers of the format make frames without a content size.  The window of
+ * these frames depends on the compression level alone, even for short data:
+ * 8 MiB at level 19, 128 MiB at level 22.  Decoding in one call needs no
+ * window, because the output serves as the window.
  */
 
 
@@ -42,7 +31,7 @@
 
 
 #define XET_ZT_FRAME_MAGIC      0xfd2fb528
-#define XET_ZT_FRAME_SKIPPABLE  0x184d2a50  /* and the 15 after it */
+#define XET_ZT_FRAME_SKIPPABLE  0x184d2a50  /* to 0x184d2a5f */
 #define XET_ZT_WINDOW_MIN       10          /* log2, by the format */
 
 #define XET_ZT_BLOCK_HEAD       3
@@ -58,9 +47,9 @@ struct xet_zt_decoder_s {
     uint64_t                 expected;
     uint64_t                 decoded;
     unsigned                 known:1;
-    unsigned                 frame:1;      /* inside of a frame */
+    unsigned                 frame:1;      /* inside a frame */
     unsigned                 any:1;        /* a frame has ended */
-    unsigned                 held:1;       /* output waits for room */
+    unsigned                 held:1;       /* libzstd may hold output */
     unsigned                 parsed:1;     /* info is of the open frame */
     xet_status_t             status;
 
@@ -178,8 +167,8 @@ xet_zt_decoder_feed(xet_zt_decoder_t *d, const uint8_t **in, size_t *in_len,
     output.pos = 0;
 
     /*
-     * When all that was expected has come, the end of a frame, or a frame of
-     * nothing, may still follow, but not a byte.
+     * After the last expected byte, the end of a frame or an empty frame may
+     * follow, but no more output.
      */
 
     if (left == 0) {
@@ -205,9 +194,9 @@ xet_zt_decoder_feed(xet_zt_decoder_t *d, const uint8_t **in, size_t *in_len,
 
 
 /*
- * Decodes until the input or the room is used up.  libzstd may hold back
- * output for which there was no room; only then is it called without input,
- * since it takes other calls without input for an endless loop.
+ * Decodes until the input or the room is used up.  libzstd may hold output for
+ * which there was no room.  Only then it is called without input: it reports
+ * other calls without input as an endless loop.
  */
 
 static xet_status_t
@@ -263,8 +252,14 @@ xet_zt_decoder_stream(xet_zt_decoder_t *d, ZSTD_inBuffer *input,
 
 
 /*
- * Collects and parses the head of the frame.  Until the head is complete
- * libzstd takes all the input that it gets, so no byte is collected twice.
+ * Collects and parses the frame header.  Until the header is complete, libzstd
+ * consumes all input, so no byte is collected twice.
+ *
+ * The decoder checks window and content size itself, and the caller passes the
+ * header to libzstd separately.  Otherwise the result would depend on how the
+ * input is split.  If a whole frame comes in one call, with room for all of
+ * its output, libzstd omits its checks of the window and of block sizes.  If
+ * the last block is empty, libzstd omits its check of the content size.
  */
 
 static xet_status_t
@@ -303,8 +298,8 @@ xet_zt_decoder_head(xet_zt_decoder_t *d, const uint8_t *p, size_t len)
 
 
 /*
- * Whether len bytes at p may begin a frame of RFC 8878.  libzstd may be built
- * to decode frames from before the format was fixed; other readers don't.
+ * Returns 1 if len bytes at p may begin a frame of RFC 8878.  libzstd may be
+ * built to decode frames of earlier formats; other readers do not decode them.
  */
 
 static int
@@ -362,7 +357,7 @@ xet_zt_decoder_finish(xet_zt_decoder_t *d)
         return d->status;
     }
 
-    /* end a frame whose output has filled the room; no byte may follow */
+    /* end a frame whose output has filled the room; expect no more output */
 
     if (d->held) {
         p = byte;
@@ -479,7 +474,7 @@ xet_zt_frame_parse(xet_zt_frame_t *f, const uint8_t *data, size_t len)
         return XET_ZT_ZSTD;
     }
 
-    /* a frame of one segment is its own window and always has a content size */
+    /* a single-segment frame is its own window and has a content size */
 
     dictionary = dictionary_len[flags & 0x03];
     content = content_len[flags >> 6];
@@ -521,6 +516,13 @@ xet_zt_frame_parse(xet_zt_frame_t *f, const uint8_t *data, size_t len)
     return XET_OK;
 }
 
+
+/*
+ * Stored frames can be sent unchanged to a client that decodes zstd, if no
+ * window is larger than such a client must support.  Each frame header has the
+ * window.  To find the next header, the walk skips the blocks of a frame
+ * without decoding them, so they may still be invalid.
+ */
 
 void
 xet_zt_frames_init(xet_zt_frames_t *f)

@@ -1,21 +1,22 @@
 
 /*
- * Digests, from their text to a verdict.
+ * Verification of digests, from their text to a verdict.
  *
- * Purpose:    a digest that can't be checked must never pass for one that was
- *             checked: a reader that skips what it can't parse reports
- *             "verified" for anything.
- * States:     the kind of the digest; with XET_ZT_DIGEST_NONE bytes are
- *             ignored, and the verdict is the one on the digest's text.
- * Ownership:  the contexts of SHA-256 and XXH3 are allocated once and reused.
+ * Purpose:    a digest that cannot be checked must never be reported as
+ *             "verified".  A reader that ignores digests it cannot parse
+ *             reports "verified" for any data.
+ * States:     the kind of the digest.  With XET_ZT_DIGEST_NONE bytes are
+ *             ignored, and the verdict depends on the text of the digest only.
+ * Ownership:  the SHA-256 and XXH3 contexts are allocated once and reused.
  * Threads:    one at a time.
  *
- * Container 1: hex of any case; CRC-32C of 8 digits, with or without 0x.
- * Container 2: lower case only, which the manifest's parser has checked.
+ * Container 1: hex in upper or lower case; CRC-32C has 8 digits, with or
+ * without 0x.  Container 2: lower case only; the parser of the manifest has
+ * checked this.
  *
- * CRC-32C is by ISA-L, which picks what the processor is best at.  ISA-L names
- * the sum after iSCSI and leaves the inversions before and after it to the
- * caller.
+ * ISA-L computes CRC-32C and selects the fastest code for the processor.  It
+ * calls the checksum "iscsi", and its caller has to invert the value before
+ * and after the call.
  */
 
 
@@ -295,7 +296,7 @@ xet_crc32c(uint32_t crc, const uint8_t *data, size_t len)
     while (len) {
         n = (len > INT_MAX) ? INT_MAX : (int) len;
 
-        /* not const in the library's declaration, but only read */
+        /* ISA-L declares data without const, but only reads it */
 
         crc = crc32_iscsi((unsigned char *) data, n, crc);
 

@@ -1,33 +1,23 @@
 
 /*
- * A zTensor file, checked as a whole.
+ * The check of a whole zTensor file.
  *
- * Purpose:    the verdict on a file; and what the pages of a listing need to
- *             begin at any object: every stride-th object is marked with its
- *             place in the manifest, at most XET_ZT_INDEX of them, and with
- *             its name where names are in some order.
- * States:     the start of the file, its end, the manifest, done or failed.
- *             The verdict stays.
- * Ownership:  the parser, the hash and the table of shards are released when
- *             the manifest has been read; of the ranges of components, those
- *             that overlap are kept, or all of them after an error.
- * Threads:    one at a time; any number may read a record that is done.
+ * Purpose:    checks a file, and sets marks so that a page of a listing can
+ *             begin at any object.  A mark is the offset of an object in the
+ *             manifest, and its name if names are ordered.  Every stride-th
+ *             object has a mark; there are at most XET_ZT_INDEX marks.
+ * States:     start of the file, end of the file, manifest, done or failed.
+ *             The result is kept.
+ * Ownership:  the parser, the hash and the shard table are released when the
+ *             manifest has been read.  The record keeps only the ranges of
+ *             components that overlap; after an error it keeps all ranges.
+ * Threads:    one at a time; several threads may read a finished record.
  *
- * Memory: the parser's 400 KiB, 16 bytes an object and 24 a component while
- * the manifest is read; 34 KiB and the root's attributes after that.
+ * Memory: while the manifest is read, 400 KiB for the parser, 16 bytes per
+ * object and 24 per component; after that 34 KiB and the root's attributes.
  *
- * A manifest of container 2 has a hash, and the errors of a damaged manifest
- * are not worth reporting: after an error the rest is read for the hash alone.
- *
- * Equal ranges are tied weights and welcome; ranges that overlap in part are
- * two readings of one byte.  When sorted by file and offset, a range overlaps
- * one before it if the furthest end so far lies past its start, and one after
- * it if the next one starts before its end.  Writers emit components in this
- * order or nearly so.
- *
- * The table of shards has the bounds of components that lie in other files.
- * Keys of container 2 ascend, "shards" comes before "objects", so the table is
- * complete and in order by the time it is asked.
+ * If a manifest of container 2 is damaged, the error is XET_ZT_MANIFEST_HASH.
+ * So after a parse error the rest is read, only to compute the hash.
  */
 
 
@@ -40,7 +30,7 @@
 typedef struct {
     uint8_t    name[XET_ZT_SHARD_MAX];
     size_t     len;
-    uint64_t   size;                       /* of the file */
+    uint64_t   size;                       /* of the shard, bytes */
 } xet_zt_shards_row_t;
 
 
@@ -204,7 +194,7 @@ xet_zt_feed(xet_zt_t *zt, const uint8_t *data, size_t len)
 }
 
 
-/* Returns 1 when dst is complete. */
+/* Returns 1 if dst is complete. */
 
 static size_t
 xet_zt_collect(xet_zt_t *zt, uint8_t *dst, size_t want, const uint8_t *data,
@@ -257,7 +247,7 @@ xet_zt_ends(xet_zt_t *zt)
             return XET_NOMEM;
         }
 
-        /* no component may overlap the manifest in part */
+        /* no component may partly overlap the manifest */
 
         rc = xet_zt_extents_add(&zt->extents, 0, ends->manifest_offset,
                                 ends->manifest_length);
@@ -305,7 +295,7 @@ xet_zt_manifest(xet_zt_t *zt, const uint8_t *data, size_t len)
         return xet_zt_finish(zt);
     }
 
-    /* the rest of the manifest can't change the verdict */
+    /* the rest of the manifest cannot change the result */
 
     if (zt->verdict != XET_AGAIN
         && (ends->container != XET_ZT_CONTAINER_2
@@ -349,8 +339,15 @@ xet_zt_finish(xet_zt_t *zt)
 
 
 /*
- * Leaves only the ranges that overlap another, unequal range.  XET_OK;
- * XET_ZT_OVERLAP if any are left.  Nothing may be added after that.
+ * Removes all ranges except those that overlap another, unequal range.
+ * XET_OK; XET_ZT_OVERLAP if any are left.  The caller must not add ranges
+ * after this call.
+ *
+ * Equal ranges are valid: they are tied weights.  Ranges that partly overlap
+ * give one byte two meanings.  The ranges are sorted by file and offset.  A
+ * range overlaps an earlier one if the furthest end so far is past its start.
+ * It overlaps a later one if the next range starts before its end.  Most files
+ * need no sorting: writers emit components in this order, or nearly so.
  */
 
 static xet_status_t
@@ -417,7 +414,7 @@ xet_zt_extents_finish(xet_zt_array_t *e)
         return XET_OK;
     }
 
-    /* the ranges left may stay in memory for long */
+    /* the record may keep the remaining ranges for a long time */
 
     x = realloc(e->items, n * sizeof(xet_zt_extent_t));
     e->items = x ? x : e->items;
@@ -501,7 +498,7 @@ xet_zt_object(void *ctx, xet_zt_object_t *o)
     zt->info.invalid += (o->verdict == XET_ZT_OBJECT_INVALID);
     zt->info.unsupported += (o->verdict == XET_ZT_OBJECT_UNSUPPORTED);
 
-    /* in container 2 an error that makes an object invalid is the file's */
+    /* in container 2 an invalid object makes the file invalid */
 
     return (zt->info.ends.container == XET_ZT_CONTAINER_2)
            ? xet_zt_object_fault(o) : XET_OK;
@@ -611,7 +608,10 @@ xet_zt_extents_order(const void *one, const void *two)
 }
 
 
-/* Adds a copy of the next shard, in the order of the manifest. */
+/*
+ * Adds a copy of the next shard of the manifest.  Keys of container 2 ascend,
+ * so the table is sorted, and complete before "objects" is read.
+ */
 
 static xet_status_t
 xet_zt_shard(void *ctx, const xet_zt_shard_t *shard)
@@ -639,9 +639,9 @@ xet_zt_shard(void *ctx, const xet_zt_shard_t *shard)
 
 
 /*
- * Sets the data_start and data_end of *region to where components of a shard
- * may lie, and *number to the number of the shard, from 1.  XET_OK;
- * XET_ZT_SHARD_REF when there is no such shard.
+ * Sets data_start and data_end of *region to the range of a shard in which
+ * components may lie, and *number to the number of the shard, from 1.  XET_OK;
+ * XET_ZT_SHARD_REF if the manifest has no shard with this name.
  */
 
 static xet_status_t

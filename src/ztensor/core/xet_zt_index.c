@@ -1,14 +1,15 @@
 
 /*
- * Marks in a manifest, where walks begin.
+ * Marks: positions in a manifest where a walk can start.
  *
- * Purpose:    a look-up need not read a manifest from its start. States:
- * while objects come, a mark is set at every stride-th object; when
- *             there are too many marks, every second is dropped and the stride
- *             doubles.  Names are in an order as long as no object has
- *             contradicted it.
- * Ownership:  the names of marks are released by xet_zt_index_destroy(), the
- *             last name by xet_zt_index_end() before.
+ * Purpose:    a lookup does not read the manifest from its start.
+ * States:     while objects arrive, every stride-th object gets a mark.  When
+ *             the table of marks is full, every second mark is dropped and the
+ *             stride doubles.  Names count as ordered until an object
+ *             contradicts the order.
+ * Ownership:  xet_zt_index_end() releases the last name, and the names of
+ *             marks if names are not ordered.  xet_zt_index_destroy() releases
+ *             everything.
  * Threads:    one at a time.
  */
 
@@ -147,10 +148,7 @@ xet_zt_index_destroy(xet_zt_index_t *m)
 }
 
 
-/*
- * Compares names by order, XET_ZT_ORDER_*: < 0 when a comes before b, 0 when
- * they are equal, > 0 when a comes after b.
- */
+/* With several bits in order, names are compared as strings. */
 
 int
 xet_zt_order(unsigned order, const xet_zt_text_t *a, const xet_zt_text_t *b)

@@ -1,18 +1,18 @@
 
 /*
- * Answers as JSON.
+ * JSON responses.
  *
- * Purpose:    the one place that knows the members of the answers.
- * States:     those of the JSON writer; a page counts its objects, an audit
- *             remembers whether anything was wrong.
- * Ownership:  everything is borrowed.
+ * Purpose:    only this file knows the members of the responses.
+ * States:     those of the JSON writer.  A page counts its objects; a
+ *             verification records whether any check failed.
+ * Ownership:  the caller owns all arguments; nothing is copied or released.
  * Threads:    one at a time.
  *
- * Names are any UTF-8 in container 1, zero bytes included; the writer escapes
- * them.  Integers are written exactly, a shape may have 64 bits.
+ * Names of container 1 are any UTF-8, including zero bytes; the JSON writer
+ * escapes them.  Integers are written exactly: a dimension may need 64 bits.
  *
- * A page is bounded by objects and by bytes: a thousand objects may have a
- * name, attributes and errors of any size that the manifest allows.
+ * A page is limited in objects and in bytes, because names, attributes and
+ * errors may be as large as the manifest allows.
  */
 
 
@@ -210,7 +210,7 @@ xet_zt_audit_component(xet_zt_audit_t *a, xet_zt_object_t *o,
 
     if (report->status != XET_OK) {
 
-        /* the verdict is on the description, not on the data */
+        /* the verdict is about the description only, not the data */
 
         verdict = o->verdict;
         xet_zt_object_error(o, report->status);

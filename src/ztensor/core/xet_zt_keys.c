@@ -1,26 +1,22 @@
 
 /*
- * Keys of maps, distinct or in order.
+ * Checks that the keys of maps are distinct (container 1) or sorted
+ * (container 2).
  *
- * Purpose:    two entries of one name let two readers see two tensors; a
- *             manifest with such a map, at whatever level, is refused.
- * States:     a stack with a part for every open map: all keys of the map
- *             (1.x, where their order is free) or its last key (container 2,
- *             where keys ascend, so that comparing with the last suffices).
+ * Purpose:    rejects a manifest with a duplicate key in any map, because two
+ *             readers might see two different tensors under one name.
+ * States:     a stack with a part for every open map: all keys of the map (in
+ *             1.x they have no order), or the last key (in container 2 keys
+ *             ascend, so a key is compared only with the last one).
  * Ownership:  the stack is allocated here and grows with the largest map.
  * Threads:    one at a time.
  *
- * 1.x: a key of up to 15 bytes is kept as it is, its length in byte 15; a
- * longer one as 16 bytes of its BLAKE3 hash, with a mark in byte 15.  When the
- * map ends its keys are sorted and neighbours compared.  A million objects
- * take 16 MB.  Two names of one hash, which take some 2^63 tries to find, only
- * make a file that is refused; so the hash needs no secret key.  Only keys
- * that are text are compared: maps that are not interpreted may have other
- * keys, but nothing is looked up by them.
- *
- * Container 2: keys are compared as they would be encoded, by type, length
- * and bytes (RFC 8949, section 4.2.1); the heads of keys are stored at full
- * width, which has the same order.
+ * 1.x: a key takes 16 bytes.  Up to 15 bytes are stored unchanged, with their
+ * length in byte 15; a longer key is stored as 16 bytes of its BLAKE3 hash,
+ * with a mark in byte 15.  A million objects take 16 MB.  A hash collision,
+ * which takes some 2^63 tries to find, only gets a file rejected, so the hash
+ * needs no secret key.  Only text keys are compared: maps that are not
+ * interpreted may have other keys, but no lookup uses them.
  */
 
 
@@ -34,7 +30,7 @@
 #define XET_ZT_KEY_INLINE  15
 #define XET_ZT_KEY_HASHED  0x80
 
-#define XET_ZT_KEYS_FEW    24              /* compared each with each */
+#define XET_ZT_KEYS_FEW    24              /* compared pairwise, unsorted */
 
 
 static xet_status_t xet_zt_keys_begin(xet_zt_keys_t *k,
@@ -62,7 +58,7 @@ xet_zt_keys_init(xet_zt_keys_t *k, int ordered, size_t limit, size_t key_max)
         return XET_OK;
     }
 
-    /* a last key for each level, and the open one */
+    /* the last key of each level, and the open key */
 
     k->last = malloc((XET_CBOR_DEPTH + 1) * (XET_ZT_KEY_HEAD + key_max));
 
@@ -86,7 +82,7 @@ xet_zt_keys_item(xet_zt_keys_t *k, const xet_cbor_item_t *item, unsigned depth)
 
     if (item->kind == XET_CBOR_END && item->value == XET_CBOR_MAP) {
 
-        /* the map was one level further in */
+        /* the ended map was one level deeper */
 
         if (k->ordered || k->slots.n == k->base[depth + 1]) {
             return XET_OK;
@@ -247,6 +243,12 @@ xet_zt_keys_push(xet_zt_keys_t *k, unsigned depth)
 }
 
 
+/*
+ * Container 2: compares the encoded keys, by type, length and bytes (RFC 8949,
+ * section 4.2.1).  Heads of keys are stored at full width, which has the same
+ * order.
+ */
+
 static xet_status_t
 xet_zt_keys_compare(xet_zt_keys_t *k, unsigned depth)
 {
@@ -263,7 +265,7 @@ xet_zt_keys_compare(xet_zt_keys_t *k, unsigned depth)
 
         rc = memcmp(last, key, n);
 
-        /* equal in n bytes, the keys have one head and hence one length */
+        /* if n bytes are equal, so are the heads, and with them the lengths */
 
         if (rc == 0) {
             return XET_ZT_DUPLICATE;
@@ -281,6 +283,8 @@ xet_zt_keys_compare(xet_zt_keys_t *k, unsigned depth)
     return XET_OK;
 }
 
+
+/* 1.x: sorts the keys of a map that has ended and compares neighbours. */
 
 static xet_status_t
 xet_zt_keys_distinct(xet_zt_key_t *keys, size_t n)

@@ -1,35 +1,23 @@
 
 /*
- * The manifest, from CBOR items to objects.
+ * The parser of a manifest, from CBOR items to objects.
  *
- * Purpose:    one pass over bytes that come in any pieces; an object is given
- *             to the handler when it is complete and is then forgotten, so a
- *             manifest of any number of objects takes the same memory.
- * States:     what the next item has to be: the root, a key or a value of a
- *             record, a number of a shape, a name in a map of records, a
- *             record.  Apart from these, whether a text has parts to come and
- *             whether a value is being skipped.  The first error stays.
- * Ownership:  the parser owns the texts of the object being read, in a buffer
- *             of fixed size, and the attributes.
+ * Purpose:    reads a manifest in one pass, in pieces of any size.  A complete
+ *             object is passed to the handler and then forgotten.  Apart from
+ *             the keys (xet_zt_keys.c), memory does not grow with objects.
+ * States:     what the next item must be: the root, a key or a value of a
+ *             record, a number of a shape, a name in a map of records, or a
+ *             record.  In addition, a text may be incomplete, and a value may
+ *             be skipped.  The first error is kept.
+ * Ownership:  the parser owns the texts of the current object, in a buffer of
+ *             fixed size, and the attributes.
  * Threads:    one at a time.
  *
- * Records nest in one way only (root, object, component; root, shard), so the
- * record that goes on when another has ended needs no stack.
- *
- * A text is put together from its parts: a key says which field is next, a
- * name opens a record, a value has the rules of its field.  A key is in
- * m->key, cut off where it is longer than any field; all other texts are in
- * the buffer m->text until the object ends.  The buffer holds all texts of one
- * object at their largest: no field comes twice, and the components are
- * counted.
+ * Records nest in only one way (root, object, component; root, shard).  So the
+ * parser needs no stack to return to the outer record.
  *
  * The value of an unknown field is skipped item by item, under the same limits
- * as the rest.
- *
- * Attributes are not interpreted by the parser but echoed, and they stand
- * elsewhere in the answer than in the manifest; so their bytes are set aside.
- * A window may cut the map anywhere, even its head.  So the head is not kept:
- * the copy is always a map of indefinite length, whose head is one byte.
+ * as other values.
  */
 
 
@@ -45,9 +33,9 @@
 /* name and format of an object; six texts of a component */
 #define XET_ZT_TEXTS(roles)    (2 + 6 * (size_t) (roles))
 
-#define XET_ZT_OBJECTS_DEPTH   2       /* inside of the map of objects */
+#define XET_ZT_OBJECTS_DEPTH   2       /* inside the map of objects */
 
-#define XET_ZT_FIELD_MAX       24      /* bytes; all names are shorter */
+#define XET_ZT_FIELD_MAX       24      /* bytes; field names are shorter */
 
 #define XET_ZT_CAPTURE_FIRST   256
 #define XET_ZT_CAPTURE_MAP     0xbf
@@ -76,12 +64,12 @@ typedef enum {
 } xet_zt_record_t;
 
 
-/* What a field's value is. */
+/* Kinds of values. */
 
 typedef enum {
     xet_zt_of_text = 0,
     xet_zt_of_version,
-    xet_zt_of_shard,                       /* the name of one */
+    xet_zt_of_shard,                       /* the name of a shard */
     xet_zt_of_digest,
     xet_zt_of_integer,
     xet_zt_of_declared,                    /* an integer that may be absent */
@@ -98,9 +86,9 @@ typedef struct {
     const char             *name;
     size_t                  len;
     xet_zt_record_t         record;
-    unsigned                in;            /* bits: containers that know it */
-    unsigned                required;      /* bits: that ask for it */
-    unsigned                null;          /* bits: where null is absence */
+    unsigned                in;            /* bits: containers with it */
+    unsigned                required;      /* bits: containers require it */
+    unsigned                null;          /* bits: null means absent */
     xet_zt_kind_t           kind;
     size_t                  offset;        /* of a text or an integer */
 } xet_zt_field_t;
@@ -110,9 +98,9 @@ typedef struct {
     uint8_t                *data;
     size_t                  len;
     size_t                  room;
-    size_t                  limit;         /* bytes kept at most */
-    const uint8_t          *mark;          /* bytes from here are not kept */
-    unsigned                cut:1;         /* over the limit: nothing is kept */
+    size_t                  limit;         /* maximum bytes to copy */
+    const uint8_t          *mark;          /* bytes from here: not copied */
+    unsigned                cut:1;         /* limit exceeded: no copy */
 } xet_zt_capture_t;
 
 
@@ -122,22 +110,22 @@ struct xet_zt_manifest_s {
 
     xet_cbor_t              cbor;
     xet_zt_keys_t           keys;
-    unsigned                in;            /* the bit of the container */
+    unsigned                in;            /* bit of the container */
     unsigned                whole:1;       /* read from the start */
     unsigned                text_open:1;
     unsigned                skip:1;
     unsigned                skip_attributes:1;
     unsigned                skip_key:1;
     unsigned                skip_depth;
-    unsigned                name_zero:1;   /* in an attribute's name */
+    unsigned                name_zero:1;   /* attribute name has a NUL */
     uint64_t                name_len;
 
     xet_status_t            status;
     uint64_t                pos;
 
     xet_zt_state_t          state;
-    xet_zt_record_t         record;        /* open, or those of the open map */
-    const xet_zt_field_t   *field;         /* NULL: not known */
+    xet_zt_record_t         record;        /* the open one, or of the map */
+    const xet_zt_field_t   *field;         /* NULL: unknown */
     uint32_t                seen[XET_ZT_RECORD_SHARD + 1];
     uint32_t                required[XET_ZT_RECORD_SHARD + 1];
     unsigned                numbers;
@@ -157,7 +145,7 @@ struct xet_zt_manifest_s {
 
     xet_zt_capture_t        root_attributes;
     xet_zt_capture_t        attributes;
-    xet_zt_capture_t       *capture;       /* the open one, or NULL */
+    xet_zt_capture_t       *capture;       /* the running copy, or NULL */
 };
 
 
@@ -212,8 +200,8 @@ static int xet_zt_digest_valid(const uint8_t *digest, size_t len);
 
 
 /*
- * Container 1 (1.1 with the additions of 1.2) and container 2 differ in little
- * more than names.  A field that is not here is skipped, in all versions.
+ * Container 1 (1.1 with the additions of 1.2) and container 2 differ mostly in
+ * names.  A field that is not in this table is skipped, in all versions.
  */
 
 #define xet_zt_field(s, record)  s, sizeof(s) - 1, XET_ZT_RECORD_##record
@@ -368,7 +356,7 @@ xet_zt_manifest_feed(xet_zt_manifest_t *m, const uint8_t *data, size_t len)
 
         if (rc == XET_OK) {
 
-            /* the place of a string is where it begins, however it is cut */
+            /* the position of a string is its start, in any piece */
 
             if (item.kind != XET_CBOR_DATA) {
                 m->pos = item.pos;
@@ -418,9 +406,9 @@ xet_zt_manifest_root(const xet_zt_manifest_t *m)
 
 
 /*
- * The meaning is checked before the keys: a string that has no place here is
- * found where the string begins, a key that comes twice only where the key
- * ends, and an error must not depend on how much of a string the window has.
+ * Checks the meaning of an item before keys.  An unexpected string is an error
+ * at its start, a duplicate key only at its end.  In this order, the error
+ * does not depend on how strings are split between pieces.
  */
 
 static xet_status_t
@@ -463,8 +451,9 @@ xet_zt_manifest_mean(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 
 /*
  * Skips an item of a value that is not interpreted, or of a key that is not
- * text; m->skip_depth is the depth around the value or key.  Of attributes the
- * names are checked; the head of their map is not passed to this function.
+ * text; m->skip_depth is the depth around the value or key.  The names of
+ * attributes are checked; the head of their map is not passed to this
+ * function.
  */
 
 static xet_status_t
@@ -551,7 +540,15 @@ xet_zt_manifest_skipped(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 }
 
 
-/* The map that begins with item is skipped, and kept if it is wanted. */
+/*
+ * Skips the map that begins with item, and copies it if the caller wants it.
+ * The parser does not interpret attributes; they are a part of the response,
+ * but at another place than in the manifest, so their bytes are copied.
+ *
+ * A piece may end anywhere in the map, even in its head.  So the head is not
+ * copied: the copy is always a map of indefinite length, whose head is one
+ * byte.
+ */
 
 static xet_status_t
 xet_zt_manifest_attributes(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
@@ -579,9 +576,9 @@ xet_zt_manifest_attributes(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 
 
 /*
- * Begins with a map whose head ends at p; ends it at p, where a map of
- * indefinite length has its break before p.  A map over the limit is no error,
- * but sets c->cut.
+ * Starts the copy of a map whose head ends at p.  xet_zt_capture_end() ends it
+ * at p; a map of indefinite length has its break before p.  A map that exceeds
+ * the limit is not an error, but sets c->cut.
  */
 
 static xet_status_t
@@ -597,7 +594,7 @@ xet_zt_capture_begin(xet_zt_capture_t *c, const uint8_t *p)
 }
 
 
-/* Keeps what the window has up to p. */
+/* Copies the bytes of the piece up to p. */
 
 static xet_status_t
 xet_zt_capture_break(xet_zt_capture_t *c, const uint8_t *p)
@@ -668,7 +665,7 @@ xet_zt_capture_add(xet_zt_capture_t *c, const uint8_t *data, size_t len)
 }
 
 
-/* What the items of a record mean; never called while skipping. */
+/* Interprets an item of a record; never called for skipped items. */
 
 static xet_status_t
 xet_zt_record_item(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
@@ -699,7 +696,7 @@ xet_zt_record_item(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 
         return XET_OK;
 
-    default: /* the decoder gives nothing after the root */
+    default: /* not reached: the decoder returns no item after the root */
         return XET_INTERNAL;
     }
 }
@@ -823,7 +820,7 @@ xet_zt_record_list(xet_zt_manifest_t *m, const xet_cbor_item_t *item,
 }
 
 
-/* Dimensions past XET_ZT_RANK_MAX are counted, but not kept. */
+/* Dimensions past XET_ZT_RANK_MAX are counted, but not stored. */
 
 static xet_status_t
 xet_zt_record_number(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
@@ -876,7 +873,7 @@ xet_zt_record_name(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
             m->keys.exempt = 0;
         }
 
-        /* a parser that began amidst the objects reads nothing after them */
+        /* a parser that started at a position stops after the objects */
 
         if (m->record == XET_ZT_RECORD_OBJECT && !m->whole) {
             return XET_DONE;
@@ -934,7 +931,7 @@ xet_zt_record_name(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 }
 
 
-/* Ends the open record; the record around it goes on. */
+/* Ends the open record and returns to the outer one. */
 
 static xet_status_t
 xet_zt_record_close(xet_zt_manifest_t *m)
@@ -943,7 +940,7 @@ xet_zt_record_close(xet_zt_manifest_t *m)
 
     if (m->record == XET_ZT_RECORD_ROOT) {
 
-        /* missing fields are an error only after trailing bytes */
+        /* missing fields are reported only if there are no trailing bytes */
 
         m->state = xet_zt_at_end;
         return XET_OK;
@@ -980,7 +977,7 @@ xet_zt_record_close(xet_zt_manifest_t *m)
 }
 
 
-/* Whether the record has had all fields that it must have. */
+/* Returns 1 if the record has all required fields. */
 
 static int
 xet_zt_record_complete(const xet_zt_manifest_t *m, xet_zt_record_t record)
@@ -1010,7 +1007,15 @@ xet_zt_record_object(xet_zt_manifest_t *m)
 }
 
 
-/* A text begins or goes on. */
+/*
+ * Begins or continues a text.  A key tells which field is next, a name opens a
+ * record, a value follows the rules of its field.
+ *
+ * A key is collected in m->key, truncated if it is longer than every field
+ * name.  Other texts are collected in m->text until the object ends.  That
+ * buffer has room for all texts of an object at their maximum lengths: no
+ * field occurs twice, and the number of components is limited.
+ */
 
 static xet_status_t
 xet_zt_record_text(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
@@ -1180,7 +1185,7 @@ xet_zt_record_set(xet_zt_manifest_t *m, xet_zt_text_t *text)
 }
 
 
-/* The member of the open record that the field fills. */
+/* Returns the member of the open record for the field. */
 
 static void *
 xet_zt_record_member(xet_zt_manifest_t *m)
@@ -1205,7 +1210,7 @@ xet_zt_record_member(xet_zt_manifest_t *m)
 }
 
 
-/* Any 1.x is read; only 1.1 and 1.2 are known to be read as they are meant. */
+/* Any 1.x is accepted; versions other than 1.1 and 1.2 cause a warning. */
 
 static xet_status_t
 xet_zt_record_version(xet_zt_manifest_t *m, xet_zt_text_t *text)
@@ -1231,9 +1236,9 @@ xet_zt_record_version(xet_zt_manifest_t *m, xet_zt_text_t *text)
 
 
 /*
- * The rules of sections 3.5, 7.1 and 3.4 of the specification of container 2;
- * the decoder has checked that text is UTF-8.  1.x has no such rules.  Names
- * of objects and parts have any length.
+ * Rules of sections 3.5, 7.1 and 3.4 of the specification of container 2; 1.x
+ * has no such rules.  The decoder has checked that text is UTF-8.  Names of
+ * objects and parts may have any length.
  */
 
 static int
@@ -1265,7 +1270,7 @@ xet_zt_shard_name_valid(const uint8_t *name, size_t len)
 }
 
 
-/* "algorithm:hex" in lower case; any algorithm. */
+/* Accepts "algorithm:hex" in lower case, with any algorithm. */
 
 static int
 xet_zt_digest_valid(const uint8_t *digest, size_t len)

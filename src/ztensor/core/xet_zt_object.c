@@ -1,37 +1,22 @@
 
 /*
- * What can be said of an object by its description alone; and its copies.
+ * Checks of an object by its description, without its data; copies of objects.
  *
- * Purpose:    the rules of one object: shape, names of types and encodings,
- *             the range of each component; and of its format ("layout" in
- *             container 2): which components there are, of which types, and
- *             how their lengths follow from the shape.
- * States:     none, constant tables.
- * Ownership:  an object is filled by the manifest parser; its texts live as
- *             long as the parser says.  What a walk hands over lives until its
- *             handler returns; a copy, in one piece of memory, is for those
- *             who need to read the data that the object describes.
- * Threads:    any, one at a time per object.
+ * Purpose:    checks the shape, the names of types and encodings, and the
+ *             range of each component.  Checks the rules of the format
+ *             ("layout" in container 2): the components, their types and the
+ *             lengths that follow from the shape.
+ * States:     none; all tables are constant.
+ * Ownership:  the parser fills an object and owns its texts.  The object of a
+ *             walk is valid until the handler returns.  A copy, which is one
+ *             allocation, is for callers that read the data afterwards.
+ * Threads:    any; one at a time per object.
  *
- * An object that breaks a rule is invalid, an object with a name in it that is
- * not known here is unsupported: it is listed, its stored bytes are served,
- * but what they mean is not judged.  In container 1 neither concerns the other
- * objects; in container 2 one invalid object makes the file invalid, and so
- * does an unknown dtype, because the set of dtypes is closed there.
- *
- * No sum and no product is taken before it is known to fit.
- *
- * Types: the text of 1.1 has more stored types than its reference readers,
- * which refuse a whole file because of one float8 tensor; the text is followed
- * here.  From 1.2 on float8 and complex are logical types over bytes and
- * floats; container 2 has them in that form only, and bool too is a logical
- * type there.
- *
- * Formats: lengths are those of the decoded bytes, where they are known:
- * always for raw components, for others by declaration, or because they follow
- * from the shape or from another component.  A component whose type is not
- * known has no rule that could be checked.  The content of indices is looked
- * at when data is verified (xet_zt_sparse.c).
+ * An object that breaks a rule is invalid.  An object with an unknown type,
+ * encoding or format is unsupported: it is listed and its stored bytes are
+ * served, but their meaning is not checked.  In container 1 other objects are
+ * not affected.  In container 2 an invalid object makes the file invalid, and
+ * so does an unknown dtype, because the set of dtypes is closed.
  */
 
 
@@ -48,7 +33,7 @@
 typedef struct {
     const char          *name;
     xet_zt_container_t   container;
-    unsigned             exact:1;      /* no other components */
+    unsigned             exact:1;      /* has no other components */
     const char          *roles[XET_ZT_ROLES_MAX];
     void               (*check)(xet_zt_object_t *o,
                                 xet_zt_component_t **components,
@@ -97,6 +82,14 @@ static void xet_zt_format_length(xet_zt_object_t *o, xet_zt_component_t *c,
     { NULL, NULL, 0, 0, 0, 0, XET_ZT_VALUES_ANY }
 
 
+/*
+ * The specification of 1.1 has more stored types than its reference readers,
+ * which reject a whole file because of one float8 tensor.  These tables follow
+ * the specification.  From 1.2 on, float8 and complex are logical types over
+ * bytes and floats.  Container 2 has them only in that form; bool is a logical
+ * type there, too.
+ */
+
 static const xet_zt_dtype_t  xet_zt_dtypes[] = {
     xet_zt_plain("f32", 4, 0),
     xet_zt_plain("bf16", 2, 0),
@@ -136,6 +129,13 @@ static const xet_zt_dtype_t  xet_zt_types[] = {
     xet_zt_no_type
 };
 
+
+/*
+ * The check functions compare lengths of decoded bytes, if they are known.
+ * Raw components have a known length; that of others is declared, or follows
+ * from the shape or another component.  A component of unknown type has no
+ * rules.  Verification checks the content of indices (xet_zt_sparse.c).
+ */
 
 static const xet_zt_format_t  xet_zt_formats[] = {
 
@@ -226,7 +226,11 @@ xet_zt_object_fault(const xet_zt_object_t *o)
 }
 
 
-/* A zero anywhere makes the count 0, whatever the order of dimensions. */
+/*
+ * Counts the elements.  A dimension of 0 makes the count 0, even if a product
+ * of other dimensions overflows.  All functions of this file test for overflow
+ * before they add or multiply numbers from a manifest.
+ */
 
 static void
 xet_zt_object_shape(xet_zt_object_t *o, unsigned rank_max)
@@ -426,7 +430,7 @@ xet_zt_component_range(const xet_zt_component_t *c,
 
     rc = xet_zt_component_bounds(c, region);
 
-    /* bytes outside of the region, such as the magic number, are no data */
+    /* bytes outside the region, such as the magic number, are not data */
 
     if (rc == XET_OK) {
         range->start = c->offset;
@@ -457,7 +461,7 @@ xet_zt_object_rows(const xet_zt_object_t *o, const xet_zt_component_t *c,
         return XET_RANGE_PAST_END;
     }
 
-    /* two elements may share a byte, two rows may not */
+    /* two elements may share a byte, but two rows must not */
 
     if (c->length % o->shape[0] != 0
         || (c->element->per != 1
@@ -505,7 +509,7 @@ xet_zt_object_copy(const xet_zt_object_t *o)
     xet_zt_text_t    *texts[XET_ZT_COMPONENT_TEXTS];
     xet_zt_object_t  *copy;
 
-    /* one byte more: an empty text at the end still points into the copy */
+    /* one byte more, so that an empty text at the end points into the copy */
 
     copy = malloc(xet_zt_object_size(o) + 1);
     if (copy == NULL) {
@@ -677,8 +681,8 @@ xet_zt_format_check(xet_zt_object_t *o, xet_zt_container_t container)
 
 
 /*
- * The reference writer of 1.1 declares no decoded length; the length then
- * follows from the shape.
+ * The reference writer of 1.1 declares no decoded length.  In this case the
+ * length follows from the shape.
  */
 
 static void
@@ -727,7 +731,7 @@ xet_zt_format_csr(xet_zt_object_t *o, xet_zt_component_t **components,
         return;
     }
 
-    /* indptr has one element more than there are rows */
+    /* indptr has one element per row, and one more */
 
     if (o->shape[0] == UINT64_MAX) {
         xet_zt_object_error(o, XET_ZT_LENGTH);
@@ -757,7 +761,7 @@ xet_zt_format_coo(xet_zt_object_t *o, xet_zt_component_t **components,
 
     if (o->rank == 0) {
 
-        /* without dimensions an element has no coordinates to list */
+        /* an object without dimensions has no coordinates */
 
         xet_zt_object_error(o, XET_ZT_FORMAT_SHAPE);
         return;
@@ -784,7 +788,10 @@ xet_zt_format_coo(xet_zt_object_t *o, xet_zt_component_t **components,
 }
 
 
-/* Whether c can be an index: u32 or u64 in container 2, any integer in 1.x. */
+/*
+ * Returns 1 if c can be an index: u32 or u64 in container 2, any integer in
+ * container 1.
+ */
 
 static int
 xet_zt_format_index(xet_zt_object_t *o, const xet_zt_component_t *c,
@@ -812,8 +819,8 @@ xet_zt_format_index(xet_zt_object_t *o, const xet_zt_component_t *c,
 
 /*
  * Sets *n to the number of elements and returns 1 if the decoded length is
- * known and determines the number, which it does not where elements share
- * bytes.
+ * known and determines the number.  If elements share bytes, the length does
+ * not determine it.
  */
 
 static int
@@ -835,7 +842,7 @@ xet_zt_format_elements(xet_zt_object_t *o, const xet_zt_component_t *c,
 }
 
 
-/* Checks that c has the length of n elements, or sets a length not known. */
+/* Checks that c has the length of n elements; sets the length if unknown. */
 
 static void
 xet_zt_format_length(xet_zt_object_t *o, xet_zt_component_t *c, uint64_t n)

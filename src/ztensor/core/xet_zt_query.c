@@ -1,16 +1,17 @@
 
 /*
- * Arguments of the routes that serve zTensor files.
+ * Parser of query arguments for the routes of zTensor files.
  *
- * Purpose:    "name=a%2Fb&role=scales" into values of their types.
- * States:     none; each argument is taken as it comes.
- * Ownership:  texts are decoded into the room that the caller gives.
+ * Purpose:    parses a query string such as "name=a%2Fb&role=scales" into
+ *             typed values.
+ * States:     none; arguments are processed in their order.
+ * Ownership:  texts are decoded into memory that the caller provides.
  * Threads:    any.
  *
- * Parsing is strict, as a typing error must not select another object: an
- * argument that the route does not have, one that comes twice, and a malformed
- * escape are refused.  Whether a decoded name is UTF-8 is not looked at: names
- * are compared as bytes, with names that are UTF-8.
+ * Parsing is strict, because a typing error must not select another object.
+ * Arguments that the route does not accept, duplicate arguments and malformed
+ * escapes are rejected.  A decoded name is not checked to be UTF-8: it is only
+ * compared, byte by byte, with names of a manifest, which are UTF-8.
  */
 
 
@@ -36,7 +37,7 @@ typedef enum {
 
 typedef struct {
     const char  *name;
-    unsigned     wanted;                   /* XET_ZT_ARG_* it belongs to */
+    unsigned     wanted;                   /* XET_ZT_ARG_* that includes it */
 } xet_zt_arg_row_t;
 
 
@@ -122,7 +123,7 @@ done:
         return XET_ZT_QUERY_NONE;
     }
 
-    /* a role needs an object */
+    /* "role" requires an object */
 
     return (q->role.data && q->name.data == NULL && !q->has_i)
            ? XET_ZT_QUERY_NONE : XET_OK;
@@ -200,7 +201,7 @@ xet_zt_arg(xet_zt_query_t *q, xet_zt_arg_t arg, const xet_zt_text_t *value)
 }
 
 
-/* "a:b", "a:", ":b"; a comma begins another dimension. */
+/* Parses "a:b", "a:" or ":b"; a comma would begin another dimension. */
 
 static xet_status_t
 xet_zt_rows(xet_zt_query_t *q, const xet_zt_text_t *value)
@@ -236,7 +237,7 @@ xet_zt_rows(xet_zt_query_t *q, const xet_zt_text_t *value)
 }
 
 
-/* The text takes no more room than its escaped form. */
+/* The decoded text is never longer than its escaped form. */
 
 static int
 xet_zt_unescape(xet_zt_text_t *text, const uint8_t *p, const uint8_t *end,

@@ -1,25 +1,21 @@
 
 /*
- * What sparse formats ask of their indices.
+ * Checks of the indices of sparse objects.
  *
- * Purpose:    each index lies in the shape, row pointers ascend from 0 to the
- *             number of values, and all components imply that number.  In
- *             container 2 also: indices ascend within a row, and no two
- *             coordinates are the same.  The text of 1.1 does not ask for
- *             either.
- * States:     components of one object, one after the other; "done" has the
- *             roles of those that came to their end.
+ * Purpose:    each index is within the shape, row pointers ascend from 0 to
+ *             the number of values, and all components imply the same number.
+ *             In container 2 also: indices ascend within a row, and no two
+ *             coordinates are equal.  The specification of 1.1 has neither
+ *             rule.
+ * States:     the components of an object are checked one after the other;
+ *             "done" has the roles of those that have ended.
  * Ownership:  the memory for marks is allocated when an object needs it, and
- *             reused for the next object.
+ *             reused for later objects.
  * Threads:    one at a time.
  *
- * A component may be larger than memory, so its bytes are seen once and in
- * their order.  Indices may descend only where a row begins.  Where the
- * indices come first, their descents are marked, one bit an index, and the row
- * pointers clear marks; where the row pointers come first, they set marks, in
- * which descents are looked up.  Coordinates come dimension by dimension: the
- * number of each element's cell is put together in 8 bytes, and these numbers
- * are sorted at the end to find equal ones.
+ * A component may be larger than memory, so its bytes are read once, in order.
+ * Coordinates arrive dimension by dimension: 8 bytes per element collect the
+ * number of its cell.  At the end these numbers are sorted to find equal ones.
  */
 
 
@@ -38,16 +34,16 @@
 
 struct xet_zt_sparse_s {
     size_t                   memory;
-    uint64_t                *marks;        /* bits, or a cell each */
+    uint64_t                *marks;        /* bits, or numbers of cells */
     size_t                   marks_size;   /* bytes allocated */
-    size_t                   cleared;      /* and not yet asked for */
+    size_t                   cleared;      /* bytes, not yet reported */
 
     const xet_zt_object_t   *object;
     uint64_t                 index;        /* of the object */
     unsigned                 strict:1;     /* container 2 */
     unsigned                 counted:1;    /* nonzeros is known */
-    unsigned                 marked:1;     /* marks are of the object */
-    unsigned                 large:1;      /* no memory for marks */
+    unsigned                 marked:1;     /* marks belong to the object */
+    unsigned                 large:1;      /* marks exceed the memory */
     unsigned                 done;         /* roles of ended components */
     uint64_t                 nonzeros;
 
@@ -55,10 +51,10 @@ struct xet_zt_sparse_s {
     const xet_zt_dtype_t    *type;
     xet_status_t             status;
     uint64_t                 n;            /* elements; bytes of values */
-    uint64_t                 last;         /* the element before */
+    uint64_t                 last;         /* the previous element */
     unsigned                 dimension;    /* of coordinates */
-    uint64_t                 place;        /* of a value in the dimension */
-    uint8_t                  part[8];      /* of an element cut in two */
+    uint64_t                 place;        /* of the value in a dimension */
+    uint8_t                  part[8];      /* first part of an element */
     size_t                   part_len;
 };
 
@@ -114,7 +110,7 @@ xet_zt_sparse_destroy(xet_zt_sparse_t *s)
 }
 
 
-/* Whether the rules of its format were applied to the object. */
+/* Returns 1 if the rules of the format were applied to the object. */
 
 static int
 xet_zt_sparse_checked(const xet_zt_object_t *o)
@@ -153,8 +149,9 @@ xet_zt_sparse_start(xet_zt_sparse_t *s, xet_zt_container_t container,
     s->part_len = 0;
 
     /*
-     * An invalid object has been judged, and its lengths may be anything; so
-     * may shape and components where the format is the other container's.
+     * An invalid object is already reported, and its lengths may be wrong.  If
+     * the format belongs to the other container, its rules have not been
+     * applied: shape and components may be wrong, too.
      */
 
     return role && o->verdict != XET_ZT_OBJECT_INVALID && o->has_count
@@ -218,7 +215,7 @@ xet_zt_sparse_role(const xet_zt_object_t *o, const xet_zt_component_t *c)
 }
 
 
-/* The roles that the object's format has; 0 for one that is not sparse. */
+/* Returns the roles of the object's format; 0 if the format is not sparse. */
 
 static unsigned
 xet_zt_sparse_roles(const xet_zt_object_t *o)
@@ -248,8 +245,8 @@ xet_zt_object_sparse(const xet_zt_object_t *o)
 
 
 /*
- * Sets *n to the number of values that follows from the length of c, bytes,
- * and returns 1; returns 0 when no number follows.
+ * Sets *n to the number of values that follows from bytes, the decoded length
+ * of c, and returns 1; returns 0 if the length does not determine the number.
  */
 
 static int
@@ -327,7 +324,7 @@ xet_zt_sparse_feed(xet_zt_sparse_t *s, const uint8_t *data, size_t len)
 }
 
 
-/* A negative element is returned as UINT64_MAX, which is in no shape. */
+/* Returns a negative element as UINT64_MAX, which is outside every shape. */
 
 static uint64_t
 xet_zt_sparse_element(const xet_zt_dtype_t *type, const uint8_t *p)
@@ -384,6 +381,13 @@ xet_zt_sparse_next(xet_zt_sparse_t *s, uint64_t value)
 }
 
 
+/*
+ * In container 2, indices may descend only where a row begins.  If the indices
+ * arrive before the row pointers, each descent sets a mark, one bit per index,
+ * and the row pointers clear marks.  If the row pointers arrive first, they
+ * set marks, and each descent must be at a mark.
+ */
+
 static xet_status_t
 xet_zt_sparse_index(xet_zt_sparse_t *s, uint64_t value)
 {
@@ -400,7 +404,7 @@ xet_zt_sparse_index(xet_zt_sparse_t *s, uint64_t value)
         return XET_OK;
     }
 
-    /* a descent, which only the start of a row may have */
+    /* a descent, which is valid only at the start of a row */
 
     rc = xet_zt_sparse_marks(s);
 
@@ -491,7 +495,7 @@ xet_zt_sparse_coordinate(xet_zt_sparse_t *s, uint64_t value)
             return rc;
         }
 
-        /* the cell's number is below o->count, which fits in 64 bits */
+        /* the number of a cell is below o->count, which fits in 64 bits */
 
         if (!s->large) {
             cell = &s->marks[s->place];
@@ -506,9 +510,9 @@ xet_zt_sparse_coordinate(xet_zt_sparse_t *s, uint64_t value)
 
 
 /*
- * Allocates and zeroes the marks of an object at its first call.  XET_OK, with
- * s->large set if they take too much memory or the number of values is not
- * known; XET_NOMEM.
+ * The first call for an object allocates and zeroes its marks.  XET_OK, with
+ * s->large set if the marks need more than s->memory or the number of values
+ * is unknown; XET_NOMEM.
  */
 
 static xet_status_t
@@ -521,7 +525,7 @@ xet_zt_sparse_marks(xet_zt_sparse_t *s)
         return XET_OK;
     }
 
-    /* eight bytes hold 64 marks, or a cell, of which qsort() needs a copy */
+    /* 8 bytes hold 64 marks or one cell; qsort() may copy all cells */
 
     each = 64;
     room = s->memory / 8;
@@ -595,7 +599,7 @@ xet_zt_sparse_finish(xet_zt_sparse_t *s)
 }
 
 
-/* Checks that the component implies as many values as the others do. */
+/* Checks that the component implies the same number of values as others do. */
 
 static xet_status_t
 xet_zt_sparse_ends(xet_zt_sparse_t *s)
@@ -619,7 +623,7 @@ xet_zt_sparse_ends(xet_zt_sparse_t *s)
 
     case XET_ZT_SPARSE_COORDS:
 
-        /* without coordinates s->counted may still be 0 */
+        /* if there are no coordinates, s->counted may still be 0 */
 
         n = s->n / s->object->rank;
 
@@ -659,7 +663,7 @@ xet_zt_sparse_ends(xet_zt_sparse_t *s)
 }
 
 
-/* Compares elements with each other, once all components needed have ended. */
+/* Compares elements with each other after all required components. */
 
 static xet_status_t
 xet_zt_sparse_compared(xet_zt_sparse_t *s)
@@ -690,7 +694,7 @@ xet_zt_sparse_compared(xet_zt_sparse_t *s)
     case XET_ZT_SPARSE_INDPTR:
         return xet_zt_sparse_wiped(s);
 
-    default: /* XET_ZT_SPARSE_INDICES were looked up */
+    default: /* XET_ZT_SPARSE_INDICES: descents have been looked up */
         return XET_OK;
     }
 }

@@ -2,25 +2,21 @@
 /*
  * Verification of a component.
  *
- * Purpose:    one pass over the stored bytes gives the digest, and for zstd
- *             also the proof that they decode to what the shape asks for;
- *             decoded indices are checked by xet_zt_sparse.c.
- * States:     with or without a digest, with or without a decoder; what one
- *             of them finds does not stop the other.
- * Ownership:  digest, decoder and buffers are allocated once, and reused for
- *             any number of components.
+ * Purpose:    verifies the digest, and that zstd decodes to the length that
+ *             the shape requires, in one pass over the stored bytes.
+ *             xet_zt_sparse.c checks decoded indices.
+ * States:     with or without a digest, with or without a decoder; an error of
+ *             one does not stop the other.
+ * Ownership:  digest, decoder and buffers are allocated once and reused for
+ *             all components.
  * Threads:    one at a time.
  *
- * A digest of container 1 covers the stored bytes, a digest of container 2 the
- * decoded bytes; where the decoded bytes can't be had, there is no verdict on
- * the digest.
+ * A digest covers the stored bytes in container 1 and the decoded bytes in
+ * container 2.  Without decoded bytes, a digest of container 2 is not checked.
  *
- * A small component is decoded as a whole, as it is when its data is
- * requested: no window is too large for that.
- *
- * A kilobyte of zstd may be a megabyte of data, so work is counted in decoded
- * bytes, and in those that the comparison of indices has to clear: who feeds
- * says how much of it may be done at a time, and in all.
+ * A kilobyte of zstd may decode to a megabyte.  So the unit of work is a byte
+ * that was decoded, or cleared to compare indices.  The caller limits the work
+ * of a call and the decoded bytes of a component.
  */
 
 
@@ -31,7 +27,7 @@
 
 
 #define XET_ZT_VERIFIER_BUFFER  65536
-#define XET_ZT_VERIFIER_WHOLE   (1024 * 1024)      /* stored, and decoded */
+#define XET_ZT_VERIFIER_WHOLE   (1024 * 1024)      /* bytes of each form */
 #define XET_ZT_VERIFIER_INDEX   (16 * 1024 * 1024)
 
 
@@ -43,18 +39,18 @@ struct xet_zt_verifier_s {
     size_t                   stored;       /* stored bytes in whole so far */
 
     unsigned                 decode:1;     /* the component is decoded */
-    unsigned                 at_once:1;    /* as a whole, when it has come */
+    unsigned                 at_once:1;    /* in one call, when complete */
     unsigned                 indices:1;    /* of a sparse object */
-    unsigned                 decoded:1;    /* the digest is of decoded bytes */
-    unsigned                 values:1;     /* values are to be checked */
-    unsigned                 skip:1;       /* no verdict on the digest */
+    unsigned                 decoded:1;    /* digest is of decoded bytes */
+    unsigned                 values:1;     /* check values of bool, f4 */
+    unsigned                 skip:1;       /* the digest is not checked */
 
     const xet_zt_object_t   *object;
     const xet_zt_component_t  *component;
     uint64_t                 length;       /* stored bytes */
-    uint64_t                 left;         /* of them, to be fed */
-    uint64_t                 limit;        /* decoded bytes */
-    uint64_t                 produced;     /* of them, by the decoder */
+    uint64_t                 left;         /* stored bytes not yet fed */
+    uint64_t                 limit;        /* of produced, bytes */
+    uint64_t                 produced;     /* bytes from the decoder */
     uint64_t                 work;         /* bytes */
     xet_status_t             status;
     uint8_t                  last;         /* the last decoded byte */
@@ -176,7 +172,13 @@ xet_zt_verifier_start(xet_zt_verifier_t *v, const xet_zt_region_t *region,
 }
 
 
-/* XET_OK, XET_NOMEM; why a component can't be decoded is left in v->status. */
+/*
+ * Starts the decoder.  XET_OK; XET_NOMEM.  If the component cannot be decoded,
+ * v->status is set to the error.
+ *
+ * A small component is decoded in one call, as for a response with its decoded
+ * data, so that no window is too large.
+ */
 
 static xet_status_t
 xet_zt_verifier_coding(xet_zt_verifier_t *v)
@@ -286,7 +288,7 @@ xet_zt_verifier_take(xet_zt_verifier_t *v, const uint8_t **data, size_t *len,
 }
 
 
-/* All of the bytes, or XET_AGAIN when as much work was done as was to be. */
+/* Processes all bytes, or returns XET_AGAIN when v->work has reached stop. */
 
 static xet_status_t
 xet_zt_verifier_some(xet_zt_verifier_t *v, const uint8_t **data, size_t *len,
@@ -390,7 +392,7 @@ xet_zt_verifier_whole(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
         return rc;
     }
 
-    /* it may have been found out with the last byte */
+    /* the error may be in the last byte, after all others were decoded */
 
     v->work += n;
 
@@ -400,7 +402,7 @@ xet_zt_verifier_whole(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
 }
 
 
-/* Takes decoded bytes. */
+/* Processes decoded bytes. */
 
 static xet_status_t
 xet_zt_verifier_plain(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
@@ -438,7 +440,7 @@ xet_zt_verifier_plain(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
         }
     }
 
-    /* stored bytes are decoded bytes where there is no encoding */
+    /* the stored bytes of a raw component are its decoded bytes */
 
     if (v->decoded || v->component->coding == XET_ZT_CODING_RAW) {
         return xet_zt_digest_update(&v->digest, data, len);
@@ -472,7 +474,7 @@ xet_zt_verifier_finish(xet_zt_verifier_t *v, xet_zt_report_t *report)
 
     if (v->digest.kind == XET_ZT_DIGEST_NONE) {
 
-        /* that data can't be read says more than that it has no digest */
+        /* "unreadable" is more important than "absent" */
 
         if (report->digest == XET_ZT_DIGEST_ABSENT
             && (v->status == XET_ZT_ZSTD || v->status == XET_ZT_LENGTH
@@ -500,7 +502,7 @@ xet_zt_verifier_finish(xet_zt_verifier_t *v, xet_zt_report_t *report)
 }
 
 
-/* Checks what only the end of a component can show. */
+/* Makes the checks that need the end of a component. */
 
 static xet_status_t
 xet_zt_verifier_ended(xet_zt_verifier_t *v)
@@ -531,7 +533,7 @@ xet_zt_verifier_ended(xet_zt_verifier_t *v)
 }
 
 
-/* Checks that a spare half of the last byte is 0. */
+/* Checks that the unused half of the last byte is 0. */
 
 static void
 xet_zt_verifier_values(xet_zt_verifier_t *v)
@@ -586,7 +588,7 @@ xet_zt_report_ok(const xet_zt_report_t *report, xet_zt_container_t container)
 
     case XET_ZT_VALUES:
 
-        /* the format left open at first what a bool besides 0 and 1 is */
+        /* early texts of the format leave bools besides 0 and 1 undefined */
 
         return container == XET_ZT_CONTAINER_1;
 

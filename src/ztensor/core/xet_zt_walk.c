@@ -1,21 +1,22 @@
 
 /*
- * A walk over the objects of a file that has been checked.
+ * A walk over the objects of a checked file.
  *
- * Purpose:    pages of a listing, and the look-up of an object by name or by
- *             number.  Both begin at the last mark before it; so a look-up
- *             reads 100 KB of a manifest of 20 MB.
+ * Purpose:    reads the pages of a listing, and finds an object by name or by
+ *             number.  Thanks to the marks, a lookup reads 100 KB of a
+ *             manifest of 20 MB.
  * States:     reading the manifest, done, failed.
- * Ownership:  the walk owns a parser; the file's record is only referred to.
- * Threads:    one at a time; several walks may share a file's record.
+ * Ownership:  a walk owns its parser; it refers to the record of the file.
+ * Threads:    one at a time; several walks may share the record of a file.
  *
- * A walk begins at the mark at or before the first object wanted and ends
- * where the handler, or the name, is satisfied, or no object wanted can
- * follow.
+ * A walk begins at the last mark at or before the first requested object.  It
+ * ends when the handler returns XET_DONE, when the named object was found, or
+ * when no later object can match.
  *
- * Known writers order names as strings (container 1) or by length first
- * (container 2, which demands it).  A look-up in any other manifest reads from
- * the start, and so does a look-up where a mark's name is too long to be kept.
+ * Known writers sort names as strings (container 1), or by length and then as
+ * strings (container 2, which requires this).  In any other manifest, or if
+ * the name of a mark is too long to be stored, a lookup by name reads from the
+ * start.
  */
 
 
@@ -216,13 +217,13 @@ xet_zt_walk_object(void *ctx, xet_zt_object_t *o)
 
     rc = w->handler(w->ctx, o);
 
-    /* names are distinct: no other object has this one */
+    /* names are distinct: no other object has this name */
 
     return (rc == XET_OK && w->select.name.data) ? XET_DONE : rc;
 }
 
 
-/* Whether names are in order and no object that is wanted follows. */
+/* Returns 1 if names are ordered and no object after o can match. */
 
 static int
 xet_zt_walk_past(const xet_zt_walk_t *w, const xet_zt_object_t *o)
@@ -280,8 +281,8 @@ xet_zt_text_begins(const xet_zt_text_t *text, const xet_zt_text_t *prefix)
 
 
 /*
- * The number of the last mark at or before an object of this name; 0 where
- * names have no order.
+ * Returns the number of the last mark at or before the object with this name;
+ * 0 if names are not ordered.
  */
 
 static uint64_t
@@ -302,7 +303,7 @@ xet_zt_index_find(const xet_zt_t *zt, const xet_zt_text_t *name)
     low = 0;
     high = info->index_n;
 
-    /* marks before low are not after the name, marks from high on are */
+    /* marks below low are at or before the name, marks from high on after */
 
     while (low < high) {
         middle = (low + high) / 2;

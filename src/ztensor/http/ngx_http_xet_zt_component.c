@@ -3,9 +3,9 @@
  * The component of a zTensor file that a request names by its arguments:
  * "name" or "i", and "role" if the object has no default one.
  *
- * The object is copied in the job that finds it, since the object of the walk
- * is freed after that.  A copy has some hundred bytes, limited by the maximum
- * lengths of names and roles.
+ * The job that finds the object copies it, because the object of the walk is
+ * invalid after the handler.  A copy takes some hundred bytes, limited by the
+ * maximum lengths of names and roles.
  */
 
 #include "ngx_http_xet.h"
@@ -88,8 +88,8 @@ ngx_http_xet_zt_component_opened(ngx_http_request_t *r, void *data,
 
 
 /*
- * In a thread.  Takes the first object from select.first on: with a number
- * there are no holes, so it is the object with that number.
+ * Runs in a thread.  Copies the first object from select.first on.  Numbers
+ * have no gaps: if the request has "i", this is the object with that number.
  */
 
 static xet_status_t

@@ -1,19 +1,19 @@
 
 /*
- * GET zt/{file}/data and zt/{file}/reconstruction: the bytes of a component,
- * stored or decoded; and the reconstruction of the stored bytes, for Xet
- * clients that fetch them from the xorbs themselves.
+ * GET zt/{file}/data: the bytes of a component, stored or decoded.  GET
+ * zt/{file}/reconstruction: the reconstruction of the stored bytes, for Xet
+ * clients that fetch these bytes from xorbs.
  *
  * Stored bytes, and the decoded bytes of a component that is not compressed,
  * are a range of the file and are served like files (ngx_http_xet_download.h),
- * with ranges and conditions.  "rows" reduces that range.  The decoded bytes
- * of a compressed component are left to the client to decode if it can;
- * otherwise the server decodes them.
+ * with ranges and conditions.  "rows" reduces that range.  If decoded bytes of
+ * a compressed component are requested, the client decodes if it can;
+ * otherwise the server decodes.
  *
- * The stored bytes are the same content in the coding "zstd", if no frame
- * needs a dictionary or a window larger than 8 MiB, the limit of RFC 9659.
- * This is visible in the headers of the frames, so the component is read
- * twice: first here, without decompression, and then to be sent.
+ * The client can decode the stored bytes as the content coding "zstd", if no
+ * frame needs a dictionary or a window larger than 8 MiB, the limit of RFC
+ * 9659.  To check the frame headers, the component is read twice: first
+ * without decoding, then for the response.
  *
  * The Range header of a reconstruction is relative to the component.
  */
@@ -165,7 +165,7 @@ ngx_http_xet_zt_data_digest(ngx_http_xet_zt_component_t *c, u_char *sha256)
 }
 
 
-/* Reads the report: only a verified digest is sent. */
+/* Reads the stored report, because only a verified digest is sent. */
 
 static ngx_int_t
 ngx_http_xet_zt_data_report(ngx_http_request_t *r,
@@ -318,9 +318,9 @@ ngx_http_xet_zt_data_decode(ngx_http_request_t *r,
 
 
 /*
- * Whether the client accepts zstd as a content coding, and the component may
- * qualify: its encoding is known, and it has stored bytes, at most the limit
- * "decode".
+ * Returns 1 if the client accepts zstd as a content coding, and the component
+ * may qualify: its encoding is known, it has stored bytes, and no more of them
+ * than the limit "decode".
  */
 
 static ngx_uint_t
@@ -445,7 +445,7 @@ ngx_http_xet_zt_data_identity(ngx_http_request_t *r,
     ngx_table_elt_t         *h;
     ngx_http_xet_content_t   content;
 
-    /* unavailable content is an error, whatever the conditions */
+    /* an error of the content takes precedence over the conditions */
 
     status = ngx_http_xet_zt_decode_check(r, c);
 
@@ -481,8 +481,9 @@ ngx_http_xet_zt_data_identity(ngx_http_request_t *r,
 
 
 /*
- * Makes the ETag "<file>.<offset>.<length>.<form>", in r's pool.  form: 's'
- * for bytes as in the file, 'd' for decoded ones, 'z' for the coding "zstd".
+ * Makes the ETag "<file>.<offset>.<length>.<form>" in the request's pool.
+ * form: 's' for stored bytes, 'd' for decoded bytes, 'z' for the coding
+ * "zstd".
  */
 
 static ngx_int_t
@@ -581,7 +582,7 @@ ngx_http_xet_zt_data_shape(ngx_http_request_t *r, const xet_zt_object_t *o)
 }
 
 
-/* Adds a header with a text of the file, unless it can't be a header value. */
+/* Adds a header with a text of the file, if it is a valid header value. */
 
 static ngx_int_t
 ngx_http_xet_zt_data_text(ngx_http_request_t *r, const char *name,
@@ -608,7 +609,8 @@ ngx_http_xet_zt_data_text(ngx_http_request_t *r, const char *name,
 
 
 /*
- * Adds a header that has a member in nginx's structure; NULL if out of memory.
+ * Adds a header that nginx also refers to by a member of headers_out.  NULL if
+ * out of memory.
  */
 
 static ngx_table_elt_t *

@@ -2,16 +2,17 @@
 /*
  * The decoded form of a compressed component.
  *
- * A small component is read and decoded as a whole: that takes 100 KiB
- * whatever the window is, and damage is found before the response starts.
+ * A small component is read completely and decoded in one call.  The decoder
+ * takes 100 KiB for any window, and damage is found before the response
+ * starts.
  *
  * A large component goes through a decoder with a window:
  *
- *     read      the reader's job passes a chunk, which is copied, since 64 KiB
- *               of zstd may decode to a thousand times as much
+ *     read      the reader's job passes a chunk, which is copied, because
+ *               64 KiB of zstd may decode to a thousand times as much
  *     fill      in the same job, until a piece of the response is full
  *     send      the piece is sent; the next one is made after that
- *     more      fill again, in a job of its own, while copied input is left;
+ *     more      fill again, in a separate job, while copied input is left;
  *               then read continues
  *
  * The response has a Content-Length, so the last piece is sent only after the
@@ -25,17 +26,17 @@
 
 
 #define NGX_HTTP_XET_ZT_WHOLE  (1024 * 1024)
-#define NGX_HTTP_XET_ZT_PIECE  (256 * 1024)    /* of the answer */
+#define NGX_HTTP_XET_ZT_PIECE  (256 * 1024)    /* of the response */
 #define NGX_HTTP_XET_ZT_ROOM   (64 * 1024)     /* for the decoder at a time */
-#define NGX_HTTP_XET_ZT_INPUT  (128 * 1024)    /* a chunk at most */
+#define NGX_HTTP_XET_ZT_INPUT  (128 * 1024)    /* maximum size of a chunk */
 
 
 typedef struct {
     ngx_http_xet_zt_component_t  *component;
     ngx_http_xet_stream_t         stream;
 
-    ngx_pool_t                   *pool;        /* of in and a whole answer */
-    xet_zt_decoder_t             *decoder;     /* NULL: as a whole */
+    ngx_pool_t                   *pool;        /* of in; of a small response */
+    xet_zt_decoder_t             *decoder;     /* NULL: small component */
 
     u_char                       *in;
     size_t                        in_len;
@@ -47,7 +48,7 @@ typedef struct {
     xet_status_t                  status;      /* of a fill */
 
     unsigned                      pending:1;   /* fill has more to do */
-    unsigned                      ended:1;     /* decoded to the end */
+    unsigned                      ended:1;     /* all is decoded */
 } ngx_http_xet_zt_decode_t;
 
 
@@ -88,7 +89,7 @@ ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
 
     zlcf = c->ztensor->conf;
 
-    /* frames may decode to nothing, but they are still read */
+    /* frames may decode to nothing, but the server must still read them */
 
     if (c->component->decoded > zlcf->decoder.output
         || c->component->length > zlcf->decoder.output)
@@ -96,7 +97,7 @@ ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
         return XET_ZT_DECODE_SIZE;
     }
 
-    /* even an empty frame has some bytes */
+    /* even an empty frame has a header */
 
     return c->component->length ? XET_OK : XET_ZT_ZSTD;
 }
@@ -227,7 +228,7 @@ ngx_http_xet_zt_decode_read(ngx_http_request_t *r, ngx_http_xet_zt_decode_t *d)
 }
 
 
-/* In a thread, as are _whole() and _fill(). */
+/* Runs in a thread, as do _whole() and _fill(). */
 
 static xet_status_t
 ngx_http_xet_zt_decode_consume(void *data, const u_char *p, size_t len)
@@ -287,9 +288,10 @@ ngx_http_xet_zt_decode_whole(ngx_http_xet_zt_decode_t *d, const u_char *p,
 
 
 /*
- * XET_OK: more input is needed, or it is the end; XET_DONE: the piece is full.
- * A full piece with the last expected byte does not stop the decoder: the rest
- * of the input adds nothing to it, but must be read before it is sent.
+ * XET_OK: more input is needed, or the component is decoded; XET_DONE: the
+ * piece is full.  A full piece does not stop the decoder if it has the last
+ * expected byte: the rest of the input must add nothing to the piece, and is
+ * read before the piece is sent.
  */
 
 static xet_status_t
@@ -374,7 +376,7 @@ ngx_http_xet_zt_decode_output(ngx_http_request_t *r,
 }
 
 
-/* The client has taken a piece: makes the next one. */
+/* Makes the next piece, after the previous one was sent. */
 
 static void
 ngx_http_xet_zt_decode_next(ngx_http_request_t *r, void *data)

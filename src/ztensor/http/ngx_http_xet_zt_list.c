@@ -1,7 +1,7 @@
 
 /*
  * GET zt/{file} and zt/{file}/object: a page of the objects of a zTensor file,
- * or one of them, as JSON.  HEAD of the former: whether the file is a zTensor
+ * or one object, as JSON.  HEAD zt/{file} tells whether the file is a zTensor
  * file, and the number of its objects.
  *
  * The page is written in the jobs that read the manifest, into its own pool.
@@ -13,19 +13,19 @@
 #include "ngx_http_xet_ztensor.h"
 
 
-#define NGX_HTTP_XET_ZT_OBJECTS_ASKED  1000    /* without "limit" */
+#define NGX_HTTP_XET_ZT_OBJECTS_ASKED  1000    /* default of "limit" */
 #define NGX_HTTP_XET_ZT_PAGE_BYTES     (8 * 1024 * 1024)
 
 
 typedef struct {
     ngx_http_xet_ztensor_t  *ztensor;
 
-    ngx_pool_t              *pool;             /* of the answer */
+    ngx_pool_t              *pool;             /* of the response */
     xet_buf_t                buf;
     xet_json_t               json;
     xet_zt_page_t            page;
-    unsigned                 one:1;            /* one object is asked for */
-    unsigned                 found:1;          /* and is there */
+    unsigned                 one:1;            /* one object is requested */
+    unsigned                 found:1;          /* the object exists */
 } ngx_http_xet_zt_list_t;
 
 
@@ -215,7 +215,7 @@ ngx_http_xet_zt_list_walk(ngx_http_request_t *r, ngx_http_xet_zt_list_t *list)
 }
 
 
-/* In a thread; nothing else uses list->pool meanwhile. */
+/* Runs in a thread; nothing else uses list->pool at this time. */
 
 static xet_status_t
 ngx_http_xet_zt_list_object(void *ctx, xet_zt_object_t *o)

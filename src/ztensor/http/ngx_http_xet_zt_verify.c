@@ -3,34 +3,20 @@
  * GET zt/{file}/verify: checks the data of one object, or of all objects,
  * against the declarations of the file.  The report is JSON.
  *
- *     open      is the file a zTensor file, and not too large to be verified
+ *     open      rejects a file that is not a zTensor file, or is too large
  *     walk      copies a batch of objects
- *     verify    reads the components of the batch through digests and decoders
- *     send      sends the batch's part of the report; after that the next batch
+ *     verify    reads the components of the batch and checks their data
+ *     send      sends the batch's part of the report, then walks again
  *
- * Components are read in the order of their positions in the file, adjacent
- * ones in one go: most files have many small ones.  A component that shares
- * bytes with another is read separately.  The components of a sparse object
- * are read one after the other, "values" first, since indices are compared
- * with each other.
- *
- * Digests and decoding are done in the reader's jobs; the batch belongs to the
+ * The reader's jobs compute digests and decode; the batch belongs to the
  * thread during a read.  Memory is that of a batch: the copies of objects, a
- * buffer of 64 KiB, a zstd window, 2 MiB when a component is decoded as a
- * whole, up to 16 MiB for indices, and a piece of 128 KiB.
+ * buffer of 64 KiB, a zstd window, 2 MiB when a component is decoded in one
+ * call, up to 16 MiB for indices, and a piece of 128 KiB.
  *
- * A piece from the reader may decode to gigabytes.  When a job has decoded its
- * share, the rest of the piece is kept and decoded in its own job; then the
- * next piece is read.
- *
- * The limits for reading and decoding are checked before each component, by
- * the length in the manifest.  If the manifest has none, all that is left is
- * reserved, and the unused part is returned at the end of the component.
- *
- * Reports are stored in PostgreSQL: the data of a file never changes, so it is
- * read once for this.  A row has the reports on all components of an object;
- * if only one of several was requested, nothing is stored.  Damaged rows are
- * ignored, and their objects are verified again.
+ * Reports are stored in PostgreSQL, so the data of a file, which never
+ * changes, is read only once.  A row has the reports on all components of an
+ * object; a report on one of several components is not stored.  Damaged rows
+ * are ignored, and their objects are verified again.
  */
 
 #include "ngx_http_xet.h"
@@ -43,8 +29,8 @@
 
 #define NGX_HTTP_XET_ZT_BATCH_OBJECTS  64
 #define NGX_HTTP_XET_ZT_BATCH_BYTES    (256 * 1024)    /* of all copies */
-#define NGX_HTTP_XET_ZT_BATCH_WORK     (4 * 1024 * 1024)  /* bytes a job */
-#define NGX_HTTP_XET_ZT_BATCH_GAP      65536   /* bytes read over */
+#define NGX_HTTP_XET_ZT_BATCH_WORK     (4 * 1024 * 1024)  /* bytes per job */
+#define NGX_HTTP_XET_ZT_BATCH_GAP      65536   /* bytes between components */
 
 
 /* A component to be verified. */
@@ -54,7 +40,7 @@ typedef struct {
     const xet_zt_component_t  *component;
     xet_range_t                range;          /* empty: nothing to read */
     uint64_t                   place;          /* sort key: offset to read at */
-    uint64_t                   cost;           /* bytes set aside for it */
+    uint64_t                   cost;           /* bytes reserved for it */
     xet_zt_report_t            report;
     unsigned                   known:1;        /* report is from PostgreSQL */
     unsigned                   values:1;       /* role "values", sparse */
@@ -72,7 +58,7 @@ struct ngx_http_xet_zt_verify_s {
     xet_zt_verifier_t         *verifier;
     uint64_t                   rules;          /* xet_zt_report_rules() */
     uint64_t                   left;           /* bytes to read or to decode,
-                                                  whichever are more */
+                                                  whichever is more */
 
     xet_zt_object_t           *objects[NGX_HTTP_XET_ZT_BATCH_OBJECTS];
     ngx_uint_t                 nobjects;
@@ -83,12 +69,12 @@ struct ngx_http_xet_zt_verify_s {
     ngx_uint_t                 n;              /* of items */
 
     ngx_uint_t                 next;           /* in order: first not done */
-    ngx_uint_t                 end;            /* in order: behind the read */
+    ngx_uint_t                 end;            /* in order: past the read */
     uint64_t                   pos;            /* of the read, in the file */
 
     u_char                    *in;             /* rest of a piece, copied */
     const u_char              *in_pos;
-    size_t                     in_len;         /* not decoded so far */
+    size_t                     in_len;         /* bytes not decoded yet */
     uint64_t                   room;           /* bytes left for this job */
     xet_status_t               status;         /* of a job of the batch */
 
@@ -97,8 +83,8 @@ struct ngx_http_xet_zt_verify_s {
     xet_json_t                 json;
     xet_zt_audit_t             audit;
 
-    unsigned                   one:1;          /* one object is asked for */
-    unsigned                   full:1;         /* batch; more may follow */
+    unsigned                   one:1;          /* one object is requested */
+    unsigned                   full:1;         /* more objects may follow */
     unsigned                   started:1;      /* verifier has order[next] */
     unsigned                   held:1;         /* verifier has output left */
 };
@@ -286,7 +272,7 @@ ngx_http_xet_zt_verify_walk(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v)
 }
 
 
-/* In a thread. */
+/* Runs in a thread. */
 
 static xet_status_t
 ngx_http_xet_zt_verify_object(void *ctx, xet_zt_object_t *o)
@@ -518,7 +504,15 @@ ngx_http_xet_zt_batch_cmp(const void *one, const void *two)
 }
 
 
-/* Starts to read the next adjacent items.  XET_OK if all items are done. */
+/*
+ * Starts to read the next items.  XET_OK if all items are done.
+ *
+ * Components are read in the order of their positions in the file.  Adjacent
+ * components are read together, because most files have many small ones.  A
+ * component that shares bytes with another is read separately.  The components
+ * of a sparse object are read one after the other, "values" first, because
+ * indices are compared with each other.
+ */
 
 static xet_status_t
 ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v)
@@ -583,7 +577,12 @@ ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v)
 }
 
 
-/* If enough is left for a component, reserves it and returns 1. */
+/*
+ * If the limit leaves enough bytes for a component, reserves them and returns
+ * 1.  If the decoded length is unknown, reserves the maximum output of the
+ * decoder, or all bytes left if there are fewer.  The end of the component
+ * releases the unused bytes.
+ */
 
 static ngx_uint_t
 ngx_http_xet_zt_batch_afford(ngx_http_xet_zt_verify_t *v,
@@ -602,7 +601,7 @@ ngx_http_xet_zt_batch_afford(ngx_http_xet_zt_verify_t *v,
     {
         decoded = c->has_decoded ? c->decoded : ngx_min(output, v->left);
 
-        /* bytes beyond the decoder's output are not decoded */
+        /* a component over the decoder's limit is not decoded */
 
         if (decoded <= output) {
             item->cost = ngx_max(item->cost, decoded);
@@ -639,7 +638,13 @@ ngx_http_xet_zt_batch_empty(ngx_http_xet_zt_verify_t *v,
 }
 
 
-/* Runs in a thread, as do the functions up to the end of a component. */
+/*
+ * Runs in a thread, as do the functions up to the end of a component.
+ *
+ * A piece from the reader may decode to gigabytes.  When a job has done its
+ * share, the rest of the piece is copied and decoded in separate jobs; then
+ * the next piece is read.
+ */
 
 static xet_status_t
 ngx_http_xet_zt_batch_consume(void *data, const u_char *p, size_t len)
@@ -675,7 +680,7 @@ ngx_http_xet_zt_batch_consume(void *data, const u_char *p, size_t len)
 }
 
 
-/* XET_OK: it is done; XET_AGAIN: the job has done its share. */
+/* XET_OK: the bytes are processed; XET_AGAIN: the job has done its share. */
 
 static xet_status_t
 ngx_http_xet_zt_batch_work(ngx_http_xet_zt_verify_t *v, const u_char **p,
@@ -931,7 +936,7 @@ ngx_http_xet_zt_reports_apply(ngx_http_xet_zt_verify_t *v, uint64_t index,
     xet_zt_report_t          any;
     ngx_http_xet_zt_item_t  *item;
 
-    /* all reports or none: components are compared with each other */
+    /* use all reports or none: components are compared with each other */
 
     for (place = 0; place < report->len; place += XET_ZT_REPORT_LEN) {
         if (report->len - place < XET_ZT_REPORT_LEN
@@ -1025,7 +1030,7 @@ ngx_http_xet_zt_reports_pack(u_char *dst, ngx_http_xet_zt_item_t *items,
 }
 
 
-/* The part of the response for a batch, when every item has a report. */
+/* Sends the part of the response for a batch: every item has a report. */
 
 static void
 ngx_http_xet_zt_verify_send(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v,
@@ -1077,7 +1082,7 @@ ngx_http_xet_zt_verify_json(ngx_http_xet_zt_verify_t *v)
 }
 
 
-/* The client has taken a part of the response: makes the next one. */
+/* Makes the next part of the response, after the previous one was sent. */
 
 static void
 ngx_http_xet_zt_verify_next(ngx_http_request_t *r, void *data)

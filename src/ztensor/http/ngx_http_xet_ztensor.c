@@ -3,16 +3,16 @@
  * Stored files as zTensor files.
  *
  *     open      the reader finds the file; PostgreSQL may have a check result
- *     queried   the result is restored, or made now:
- *     check     the core names the range that it needs next, and the reader
- *               feeds it in its jobs, until there is a result, which is sent
- *               to PostgreSQL without waiting
+ *     queried   the result is restored; without one, the file is checked:
+ *     check     the core names the range that it needs next, and the reader's
+ *               jobs feed it, until there is a result.  The result is sent to
+ *               PostgreSQL without waiting
  *     walk      reads a part of the manifest in the same way, for the caller's
  *               handler of objects
  *
  * CBOR is parsed in the jobs that decode bytes; the event loop sees only
  * results.  The record of the file and a walk belong to the thread during a
- * read.  All memory belongs to the request's pool.
+ * read.  A cleanup of the request's pool destroys both.
  *
  * A result from PostgreSQL is compared with the size of the file and the
  * limits before it is used (xet_zt_cache.c).  If it passes but contradicts the
@@ -97,7 +97,7 @@ ngx_http_xet_ztensor_create(ngx_http_request_t *r, unsigned wanted,
         z->select.first = z->query.i;
     }
 
-    /* UINT64_MAX is past the last object of any file without the 1 */
+    /* UINT64_MAX without the 1 is already past the last object of any file */
 
     if (z->query.has_after) {
         z->select.first = z->query.after + (z->query.after != UINT64_MAX);
@@ -131,7 +131,7 @@ ngx_http_xet_ztensor_open(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
     status = ngx_http_xet_reader_open(r, z->reader, &z->hash,
                                       ngx_http_xet_ztensor_opened);
 
-    /* the empty file is open at once, and has no cached result */
+    /* the empty file is open immediately, and has no cached result */
 
     if (status == XET_OK) {
         status = ngx_http_xet_ztensor_check(r, z);
@@ -264,7 +264,7 @@ ngx_http_xet_ztensor_check_feed(void *data, const u_char *p, size_t len)
 }
 
 
-/* A range was read, or as much of it as the check needed. */
+/* Called when a range was read, or as much of it as the check needed. */
 
 static void
 ngx_http_xet_ztensor_checked(ngx_http_request_t *r, void *data,

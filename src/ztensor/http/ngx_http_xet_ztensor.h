@@ -1,6 +1,6 @@
 
 /*
- * Stored files as zTensor files: the check of a file, cached or made now, and
+ * Stored files as zTensor files: the check of a file, with cached results, and
  * walks over its objects.
  */
 
@@ -36,7 +36,7 @@ typedef struct {
     ngx_flag_t                 strict;
     uint64_t                   limit[NGX_HTTP_XET_ZT_LIMITS];
 
-    xet_zt_limits_t            limits;         /* made of limit[] */
+    xet_zt_limits_t            limits;         /* set from limit[] */
     xet_zt_decode_limits_t     decoder;
 } ngx_http_xet_ztensor_conf_t;
 
@@ -70,9 +70,9 @@ struct ngx_http_xet_ztensor_s {
     ngx_http_xet_ztensor_conf_t      *conf;
 
     xet_zt_query_t                    query;
-    xet_zt_select_t                   select;      /* of walks, by query */
+    xet_zt_select_t                   select;      /* of walks, from query */
 
-    xet_zt_t                         *zt;          /* NULL: nothing is known */
+    xet_zt_t                         *zt;          /* NULL: not checked yet */
     xet_zt_walk_t                    *walk;
 
     ngx_http_xet_ztensor_pt           handler;     /* of open or walk */
@@ -88,35 +88,36 @@ struct ngx_http_xet_ztensor_s {
 /*
  * Creates the state, which lives as long as the request, and parses the
  * arguments, whose texts are in the request's pool; wanted is XET_ZT_ARG_*.
- * data is passed to the handlers of open and walk; it must live as long.
+ * data is passed to the handlers of open and walk; it must live as long, too.
  * XET_OK, XET_NOMEM, or an error of xet_zt_query_parse().
  */
 xet_status_t ngx_http_xet_ztensor_create(ngx_http_request_t *r,
     unsigned wanted, ngx_http_xet_ztensor_t **z, void *data);
 
 /*
- * The end of a content handler: opens the file of the path with the
- * permissions of the request, and finds its check result under the limits of
- * the location. attributes: 1 if the attributes of the root are needed.
- * Returns the result of a content handler: NGX_AGAIN if the handler will be
- * called, with XET_OK for a file that can be listed, with the check result of
- * any other file, or with an error; otherwise the response to such a result or
- * error.
+ * The last call of a content handler: opens the file of the path with the
+ * permissions of the request, and gets its check result for the limits of the
+ * location.  attributes: 1 if the attributes of the root are needed.
  *
- * The first request for a file reads its whole manifest: memory as
- * xet_zt_limits_t says.  Several first requests at once all do so, and have
- * the same result.
+ * Returns the result of a content handler.  NGX_AGAIN: handler is called later
+ * with XET_OK for a file that can be listed, with the check result of any
+ * other file, or with an error.  Otherwise the result is that of
+ * ngx_http_xet_ztensor_error().
+ *
+ * The first request for a file reads its whole manifest; xet_zt_limits_t
+ * states the memory.  Concurrent first requests all do so, and get the same
+ * result.
  */
 ngx_int_t ngx_http_xet_ztensor_open(ngx_http_request_t *r,
     ngx_http_xet_ztensor_t *z, ngx_uint_t attributes,
     ngx_http_xet_ztensor_pt handler);
 
 /*
- * Reads the objects of a file that can be listed that match z->select.  object
- * is called for each, in a thread, with z->data; it returns XET_OK for more,
- * XET_DONE for no more, or XET_NOMEM.  XET_AGAIN: the handler will be called,
- * with XET_OK at the end of the walk or with an error.  Otherwise returns such
- * a status at once.
+ * Reads the objects that match z->select, of a file that can be listed.
+ * object is called for each of them, in a thread, with z->data; it returns
+ * XET_OK for more, XET_DONE for no more, or XET_NOMEM.  XET_AGAIN: handler is
+ * called later, with XET_OK at the end of the walk or with an error.
+ * Otherwise returns such a status immediately.
  */
 xet_status_t ngx_http_xet_ztensor_walk(ngx_http_request_t *r,
     ngx_http_xet_ztensor_t *z, xet_zt_object_pt object,
@@ -124,10 +125,10 @@ xet_status_t ngx_http_xet_ztensor_walk(ngx_http_request_t *r,
 
 /*
  * Reads a range of the file, which must not be empty; data is passed to
- * consume and handler.  XET_AGAIN: the handler will be called, with XET_OK at
- * a pause, after which ngx_http_xet_ztensor_next() continues, with XET_DONE at
- * the end of the range, or with an error.  Otherwise returns such a status at
- * once.
+ * consume and handler.  XET_AGAIN: handler is called later, with XET_DONE at
+ * the end of the range, with XET_OK at a pause, or with an error.  After a
+ * pause, ngx_http_xet_ztensor_next() continues.  Otherwise returns such a
+ * status immediately.
  */
 xet_status_t ngx_http_xet_ztensor_read(ngx_http_request_t *r,
     ngx_http_xet_ztensor_t *z, const xet_range_t *range,
@@ -138,7 +139,7 @@ xet_status_t ngx_http_xet_ztensor_next(ngx_http_request_t *r,
 
 /*
  * Sends an error, with container and offset if status is a check result of the
- * file.  Returns what ngx_http_finalize_request() takes.
+ * file.  Returns the status for ngx_http_finalize_request().
  */
 ngx_int_t ngx_http_xet_ztensor_error(ngx_http_request_t *r,
     ngx_http_xet_ztensor_t *z, xet_status_t status);
@@ -147,9 +148,9 @@ ngx_int_t ngx_http_xet_ztensor_error(ngx_http_request_t *r,
 /* The component of a file that a request names by its arguments. */
 
 /*
- * Called in the event loop when the component is known.  NGX_AGAIN: the
- * handler finalizes the request later; otherwise the caller does, with the
- * result.
+ * Called in the event loop when the component is found.  NGX_AGAIN: the
+ * handler finalizes the request later; otherwise the caller finalizes it with
+ * the result.
  */
 typedef ngx_int_t (*ngx_http_xet_zt_component_pt)(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);
@@ -180,8 +181,8 @@ ngx_int_t ngx_http_xet_zt_component(ngx_http_request_t *r, unsigned wanted,
 /* The decoded form of a compressed component, as a response. */
 
 /*
- * Whether a component may be sent, by its description: XET_OK, XET_ZT_DECODE,
- * XET_ZT_DECODE_SIZE, XET_ZT_ZSTD.
+ * Checks by the description of a component whether it can be sent decoded:
+ * XET_OK, XET_ZT_DECODE, XET_ZT_DECODE_SIZE, XET_ZT_ZSTD.
  */
 xet_status_t ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);
@@ -190,9 +191,9 @@ xet_status_t ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
  * Sends the decoded component.  The caller has checked it and the conditions
  * of the request, and has set all headers except type and length.  A Range
  * header is ignored.  A component of up to 1 MiB, stored and decoded, is
- * decoded before anything is sent, so invalid zstd is answered with 422.  With
- * a larger one this holds for the first 256 KiB; a later error closes the
- * connection.
+ * decoded before the response starts, so the response to invalid zstd is 422.
+ * For a larger component this is true for the first 256 KiB; a later error
+ * closes the connection.
  *
  * Memory: both forms of a small component; otherwise a piece of each form, the
  * decoder's window and its state.

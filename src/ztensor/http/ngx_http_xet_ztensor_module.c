@@ -16,7 +16,7 @@ typedef struct {
     uint64_t      low;
     uint64_t      high;
     uint64_t      value;                       /* the default */
-    ngx_uint_t    size;                        /* 1: may be "64m" */
+    ngx_uint_t    size;                        /* 1: a size such as "64m" */
 } ngx_http_xet_zt_limit_t;
 
 
@@ -188,7 +188,7 @@ ngx_http_xet_zt_limit_must(ngx_str_t *param, u_char *p, u_char *last)
 }
 
 
-/* NGX_BUSY: it was given before. */
+/* NGX_BUSY: the parameter is a duplicate. */
 
 
 static ngx_int_t
