@@ -1,7 +1,8 @@
 
 /*
- * The protocol core, whole.  No nginx, no libpq, no I/O, no logging, no
- * global state; every object belongs to one thread at a time.
+ * Includes the whole protocol core.  The core uses neither nginx nor libpq,
+ * does no I/O and no logging, and has no global state.  Every object belongs
+ * to one thread at a time.
  */
 
 #ifndef _XET_H_INCLUDED_
@@ -21,7 +22,7 @@
 #include "xet_hub.h"
 #include "xet_route.h"
 
-/* a module that is built with XET_ZTENSOR=NO does not have these */
+/* a module built with XET_ZTENSOR=NO has no ztensor code */
 
 #if (NGX_HTTP_XET_ZTENSOR)
 #include "xet_ztensor.h"

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Filters that put something before an answer and behind it, by subrequests
-# that take their time: to an answer of ours they add nothing, and it is whole.
+# The addition filter with slow subrequests before and after the body.  It adds
+# nothing to a response of the module, which stays complete.
 
 use warnings;
 use strict;
@@ -57,7 +57,7 @@ open(my $out, '>', $t->store() . '/slow.txt') or die "slow.txt: $!\n";
 print $out $head;
 close($out);
 
-# what is not ours gets both
+# responses of other handlers get both additions
 
 my $r = $t->get('/beside/slow.txt', {}, timeout => 60);
 
@@ -82,7 +82,7 @@ for my $round (1 .. 3) {
 		"round $round: its length");
 }
 
-# a plan in pieces
+# a plan that is sent in parts
 
 my $x = send_xorb($t, random_bytes(2, 600000), scheme => 'none',
 	sizes => [ 1000 ]);
@@ -101,7 +101,7 @@ for my $round (1 .. 3) {
 	ok(eval { $r->json() }, "round $round: JSON");
 }
 
-# clients that leave meanwhile
+# clients that disconnect during the subrequests
 
 for my $uri ("/added/v1/files/$hash",
 	"/added/v1/reconstructions/$file->{hash}")

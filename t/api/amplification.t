@@ -2,11 +2,12 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What a request costs is bounded, whatever it asks for: for each route of the
-# tables the statements, the pages that PostgreSQL looks at, its log, the rows
-# that are written, and the memory of a worker for a client that takes
-# nothing.  A new route needs a request here, and has the ceilings of a
-# cheap one unless the table says otherwise (t/lib/Test/Xet/Amplify.pm).
+# The cost of a request is bounded, whatever the request asks for.  For each
+# route of the tables the test measures the statements, the pages that
+# PostgreSQL reads, its log, and the rows written.  It also measures the
+# worker's memory while a client does not read.  A new route needs a request
+# here.  It has the ceilings of a cheap route unless the table says otherwise
+# (t/lib/Test/Xet/Amplify.pm).
 
 use warnings;
 use strict;
@@ -44,7 +45,7 @@ for my $key (@keys) {
 
 	next if $got->{got} < 100_000;
 
-	# more of those whose bodies are read into a tree first
+	# more requests of routes that first read the body into a tree
 
 	my $held = $a->held($key, $key =~ /^GET/ ? 3 : 7);
 

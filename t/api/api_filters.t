@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The API among nginx's other modules: whatever is configured above xet_api or
-# beside it, an answer is what our handler has made.  A file is never a
-# template, whatever name a reader gives it.  gzip is a content coding of whole
-# answers, and takes the digests with it.
+# The API together with nginx's other modules.  Whatever is configured above
+# xet_api or in the same location, the response is what the module's handler
+# wrote.  SSI never expands a file, whatever its name. gzip is a content coding
+# of complete responses and removes the digests.
 
 use warnings;
 use strict;
@@ -22,7 +22,7 @@ use Digest::SHA qw/ sha256_base64 sha256_hex /;
 use IO::Uncompress::Gunzip qw/ gunzip /;
 use JSON::PP ();
 
-# Each would make another body of it.
+# Each of these would change the body.
 
 my %beside = (
 	ssi => 'ssi on; ssi_types *;',
@@ -140,14 +140,14 @@ my $digest = sha256_base64($body) . '=';
 
 is($r->{status}, 200, 'a file');
 
-# the configuration does what it is meant for, elsewhere
+# the same directives work in other locations
 
 $r = $t->get('/static/x.html', {}, port => 8081);
 unlike($r->{body}, qr/<!--#/, 'static: a template');
 unlike($r->{body}, qr/a text, e/, 'static: other bytes');
 
 # --------------------------------------------------------------------------
-# files by all names, in each location and with all of it above
+# files under all names, in each location and with all directives above
 
 for my $case (map({ [ "/$_", 8080 ] } sort keys %beside), [ '/api', 8081 ]) {
 	my ($base, $port) = @$case;
@@ -158,7 +158,7 @@ for my $case (map({ [ "/$_", 8080 ] } sort keys %beside), [ '/api', 8081 ]) {
 		as_made("$base$name", "$base/v1/files/$hash$name", $port);
 	}
 
-	# plans, errors of ours, of nginx, and by xet_error
+	# plans, errors of the module, of nginx, and by xet_error
 
 	for my $path ("v1/reconstructions/$hash", 'v1/nothing',
 		'v1/reconstructions/' . 'ab' x 32, 'health/live',
@@ -216,7 +216,7 @@ for my $case ([ 'api', '/api', 8081 ], [ 'edge', '/api', 8082 ]) {
 		"$name, gzip: a range has Repr-Digest");
 }
 
-# a component of zTensor, which has its digest when it was verified
+# a zTensor component, which has a digest once it is verified
 
 my $tensor = 'ssi ' x 9000;
 my $zt = zt_file([ [ 'a', { shape => [ 9000 ], data => $tensor,
@@ -263,7 +263,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# What is not the same in two answers of one kind.
+# Removes what differs between two responses of one kind.
 
 sub bare { return $_[0]->{body} =~ s/[?&](?:r|e|k|s)=[^"&]*//gr }
 

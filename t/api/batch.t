@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# GET reconstructions?file_id=…: several files in one answer, and answers too
-# large for one piece.
+# GET reconstructions?file_id=…: several files in one response, and responses
+# too large for one buffer.
 
 use warnings;
 use strict;
@@ -76,7 +76,7 @@ is(batch('/api/v2/reconstructions', $files[0])->{status}, 404,
 	'version 2 has none');
 
 # --------------------------------------------------------------------------
-# 100,000 terms: memory of the worker does not follow the 40 MB of JSON
+# 100,000 terms: the worker's memory does not grow with the 40 MB of JSON
 
 my $xorb = make_xorb(random_bytes(9, 1600000), sizes => [ 1000 ]);
 my @chunks = @{ $xorb->{chunks} };

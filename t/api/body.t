@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Request bodies as they come: in any pieces, into buffers of any size, slowly,
-# not to the end, while the server reloads or stops.
+# How request bodies arrive: split anywhere, into buffers of any size, slowly,
+# truncated, and while the server reloads or stops.
 
 use warnings;
 use strict;
@@ -17,12 +17,12 @@ use Test::Xet::Process qw/ patience run_command slurp /;
 
 use Time::HiRes qw/ sleep time /;
 
-# A location for each pair of sizes.
+# One location for each pair of sizes.
 
 my @sizes = map { my $body = $_; map { [ $body, $_ ] } qw/ 1k 8k 1m / }
 	qw/ 16k 100000 2m /;
 
-# the same: then nginx's own buffer becomes the piece, and is not copied
+# equal sizes: nginx's own buffer becomes the job buffer and is not copied
 
 push @sizes, map { [ $_, $_ ] } qw/ 16k 100000 /;
 
@@ -79,7 +79,8 @@ sub length_of {
 	return { 'Content-Length' => length($_[0]->{bytes}) };
 }
 
-# An upload that a worker has taken up for sure, and so much of its body.
+# Starts an upload: a worker has begun to read it, and n bytes of its body are
+# sent.
 
 sub begin {
 	my ($x, $n) = @_;
@@ -94,7 +95,7 @@ sub begin {
 	return $c;
 }
 
-# Files of the store and rows, to find nothing added to.
+# All files of the store and all rows, to show that nothing was added.
 
 sub all {
 	my %rows = %{ $t->rows() };
@@ -104,7 +105,7 @@ sub all {
 }
 
 # --------------------------------------------------------------------------
-# a body in two pieces, cut at each byte around each header
+# a body in two parts, split at each byte around each header
 
 my $x = fresh(40000, sizes => [ 9000 ]);
 my (%wrong, %cuts);
@@ -136,7 +137,7 @@ for my $cut (sort { $a <=> $b } keys %cuts) {
 is_deeply(\%wrong, {}, 'cut at each byte around ' . @{ $x->{chunks} }
 	. ' headers');
 
-# buffers of jobs are cut elsewhere: a header at each place around their edge
+# job buffers are split elsewhere: a header at each offset around their edge
 
 %wrong = ();
 
@@ -157,7 +158,7 @@ for my $first (16384 - 19 .. 16384) {
 
 is_deeply(\%wrong, {}, 'headers at each byte around the edge of a buffer');
 
-# bodies that end where a buffer does
+# bodies that end at the end of a buffer
 
 %wrong = ();
 
@@ -180,8 +181,8 @@ for my $size (16383, 16384, 16385, 32768, 49152, 99999, 100000, 100001) {
 
 is_deeply(\%wrong, {}, 'bodies that end with a buffer');
 
-# a first piece that leaves a job buffer empty, or in any part full, when the
-# rest comes at once: by whole buffers of nginx's
+# a first part that leaves a job buffer empty, or filled to any degree, when
+# the rest arrives at once: nginx's buffers are then full
 
 %wrong = ();
 
@@ -210,7 +211,7 @@ for my $first (0, 1, 700, 16383, 16384, 16385, 24000, 40000) {
 
 is_deeply(\%wrong, {}, 'whole buffers behind any first piece');
 
-# byte by byte
+# one byte at a time
 
 $c->start('POST', uri($x), length_of($x));
 $c->send(substr($x->{bytes}, 0, 300), trickle => 1, pause => 0.0005);
@@ -311,7 +312,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# clients that leave
+# clients that disconnect
 
 # uploads that wait for the row, so that all sessions for writing are open
 
@@ -356,7 +357,7 @@ for my $how (qw/ close abort /) {
 	}
 }
 
-# the whole body is there, the end is not awaited
+# the whole body has arrived; the client does not wait for the response
 
 $c = $t->http_start('POST', uri($x), length_of($x), $x->{bytes});
 $c->half_close();
@@ -388,7 +389,7 @@ is(all(), $want, 'one xorb, nothing else');
 $t->check_fds();
 
 # --------------------------------------------------------------------------
-# slow ones
+# slow clients
 
 my $slow = '/slow/v1/xorbs/default';
 
@@ -414,7 +415,7 @@ ok(wait_for(5, sub { !$t->temp_files() }), 'no temporary files');
 is(all(), $before, 'nothing left');
 $t->check_fds();
 
-# it is not the time of the whole, nor of our own work
+# the timeout limits neither the complete request nor the server's own work
 
 $c = $t->http_start('POST', "$slow/$x->{hash}", length_of($x));
 
@@ -434,8 +435,8 @@ is(answer($c->response('POST')), $false, 'and answers');
 $c->close();
 
 # --------------------------------------------------------------------------
-# an error early in a large body: the client can read the answer, whether it
-# reads while it sends or not
+# an error early in a large body: the client can read the response, whether it
+# reads while sending or not
 
 my $large = random_bytes(7, 20 << 20);
 
@@ -575,7 +576,7 @@ SKIP: {
 	is(all(), $before, 'named: nothing stored');
 	$t->check_fds();
 
-	# a crash leaves them behind, and the next process may get the same
+	# a crash leaves temporary files, and the next process may get the same
 	# number
 
 	my ($pid) = $t->worker_pids();
@@ -593,7 +594,7 @@ SKIP: {
 $t->run() if $t->s3();
 
 # --------------------------------------------------------------------------
-# no patience: clients that still send when a worker must go
+# worker_shutdown_timeout: clients that still send when a worker must exit
 
 $t->write_conf(do { (my $c = $conf) =~ s/events/worker_shutdown_timeout 1s;
 	events/; $c }, main => 'worker_rlimit_nofile 8192;',
@@ -618,7 +619,7 @@ is(answer($t->post(uri($x), \$x->{bytes})), $true, 'a new one can upload');
 ok(wait_for(5, sub { !$t->temp_files() }), 'no temporary files');
 
 # --------------------------------------------------------------------------
-# one thread and a short queue: some are refused, and nothing is lost
+# one thread and a short queue: some uploads are refused, and nothing is lost
 
 $t->write_conf($conf, main => 'thread_pool tiny threads=1 max_queue=2;',
 	directives => { xet_store => $t->conf_store(),
@@ -651,7 +652,7 @@ diag(explain(\%answers)) if $ENV{XET_TEST_VERBOSE};
 is($answers{'200 '} // 0, 40 - ($answers{'503 '} // 0),
 	'a full queue: 200 or 503') or diag(explain(\%answers));
 
-# files of the refused ones are still being closed, which fills the queue
+# closing the files of the refused uploads fills the queue
 
 for my $y (@many) {
 	ok(wait_for(10, sub {

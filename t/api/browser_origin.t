@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What a web page makes a browser send: names that are not the server's (DNS
-# rebinding) on all routes without tokens, writes of foreign origins on all
-# routes, by hand and by a real browser.
+# What a web page can make a browser send: host names that are not the server's
+# (DNS rebinding), on all routes without tokens; and writes from foreign
+# origins, on all routes.  By hand and by a real browser.
 
 use warnings;
 use strict;
@@ -108,7 +108,7 @@ sub ask {
 	return Test::Xet::HTTP->request($port, $method, $uri, $headers, @body);
 }
 
-# names
+# host names
 
 my @routes = ('/api/v1/health', "/api/v1/files/$file->{hash}",
 	"/api/v2/reconstructions/$file->{hash}", '/api/v1/usage',
@@ -241,7 +241,8 @@ is(ask($port, 'PUT', '/cors/v1/files', { Origin => 'https://evil.example',
 is(ask($port, 'GET', '/api/models', $foreign[0])->{status}, 200,
 	'reading is what CORS is for');
 
-# a browser: a page of another port, and a name that leads here
+# a browser: a page on another port, and a host name that resolves to this
+# server
 
 SKIP: {
 	my $b = Test::Xet::Browser->new(

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# GET v2/file-chunk-hashes: answers are those of the core for the terms and
-# chunks of the file, which the unit tests and the oracle check (t/oracle); and
-# every parameter, on its limit and beyond it.
+# GET v2/file-chunk-hashes: responses match those that the core computes from
+# the terms and chunks of the file.  The unit tests and the oracle (t/oracle)
+# check the core.  Every parameter is tested at its limit and beyond it.
 
 use warnings;
 use strict;
@@ -18,7 +18,7 @@ use Test::Xet::Process qw/ build_dir run_command /;
 
 use JSON::PP ();
 
-# 1,025 ranges do not fit into the usual buffers
+# 1,025 ranges do not fit into the default buffers
 
 my $t = Test::Xet->new(workers => 2, log => 'info',
 	http => 'large_client_header_buffers 4 72k;');
@@ -36,7 +36,8 @@ sub ask {
 		defined $dirty ? { 'X-Range-Dirty' => $dirty } : {});
 }
 
-# What the core makes of the same file: terms are lists of [ hash, length ].
+# What the core computes for the same file: terms are lists of [ hash, length
+# ].
 
 sub want {
 	my ($file, $dirty) = @_;
@@ -74,7 +75,7 @@ sub same {
 	is(scalar(@{ $json->{hashRanges} }), @windows + 1,
 		"$name: what is around the windows");
 
-	# whole terms are in a window or outside of all
+	# all of a term is inside one range, or outside of all ranges
 
 	my ($at, $outside, $torn) = (0, 0, 0);
 
@@ -109,7 +110,7 @@ sub refused {
 }
 
 # --------------------------------------------------------------------------
-# a file of some terms, one of 700 short ones in no order, a small one
+# a file of a few terms, one of 700 short terms in no order, a small one
 
 my $data = mix(1, 3000000);
 my $file = $t->upload($data, xorb_chunks => 4);
@@ -134,7 +135,7 @@ my $small = $t->upload(random_bytes(3, 100));
 $small->{parts} = $small->{xorbs};
 
 # --------------------------------------------------------------------------
-# good ones
+# valid requests
 
 for my $name (qw/ some long small /) {
 	my $f = { some => $file, long => $long, small => $small }->{$name};
@@ -159,7 +160,7 @@ for my $name (qw/ some long small /) {
 is(ask($file, 'bytes=0-0', method => 'HEAD')->{status}, 200, 'HEAD');
 
 # --------------------------------------------------------------------------
-# as many ranges as there may be, and one more
+# the largest number of ranges, and one more
 
 sub ranges {
 	my ($n) = @_;
@@ -172,7 +173,7 @@ same('1,024 ranges', $file, ranges(1024));
 refused('1,025 ranges', ask($file, ranges(1025)), 400, 'invalid_range');
 
 # --------------------------------------------------------------------------
-# bad ones
+# invalid requests
 
 refused('no header', ask($file, undef), 400, 'invalid_range');
 refused('two headers', ask($file, [ 'bytes=0-1', 'bytes=4-5' ]), 400,
@@ -215,7 +216,7 @@ for my $method (qw/ POST PUT DELETE /) {
 }
 
 # --------------------------------------------------------------------------
-# a small upload of long runs of one chunk: the answer is bounded
+# a small upload of long runs of one chunk: the response is bounded
 
 {
 	my $x = make_xorb('a' x 60_000_000, large => 1, sizes => [ 32768 ]);
@@ -244,7 +245,7 @@ for my $method (qw/ POST PUT DELETE /) {
 }
 
 # --------------------------------------------------------------------------
-# other terms take the place of those of the first window
+# other terms replace those of the first batch
 
 {
 	my $x = make_xorb(random_bytes(1, 200000), large => 1,
@@ -278,7 +279,7 @@ for my $method (qw/ POST PUT DELETE /) {
 	is(ask($many, 'bytes=0-0')->{status}, 200, 'as before');
 }
 
-# the empty file has no byte that could be dirty
+# the empty file has no byte that could be in a range
 
 $t->upload('');
 is(ask({ hash => '0' x 64 }, 'bytes=0-0')->{status}, 400, 'the empty file');

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Copies of xorbs: the same xorb in different encodings, by every way that
-# uploads take.  What is stored never changes under its name, a row describes
-# the bytes of its copy, and what is missing, cut or damaged is healed by any
-# valid upload, for readers at once.
+# Copies of xorbs: the same xorb in different encodings, by every kind of
+# upload.  A stored copy never changes under its name, and a row describes the
+# bytes of its copy.  Any valid upload repairs a missing, truncated or damaged
+# copy, and readers see the repair at once.
 
 use warnings;
 use strict;
@@ -21,8 +21,9 @@ use Test::Xet::Process qw/ spew /;
 
 use File::Temp qw/ tempdir /;
 
-# open_file_cache as in conf/nginx.conf: a descriptor that is kept must not
-# keep damage.  The second node has no dedup, so all of a file is sent there.
+# open_file_cache as in conf/nginx.conf: a cached descriptor must not keep
+# damage alive.  The second node has no dedup, so clients send it all of a
+# file.
 
 my $cache = 'open_file_cache max=1000 inactive=10m;'
 	. ' open_file_cache_valid 10m; open_file_cache_errors off;';
@@ -58,12 +59,12 @@ sub send_to {
 		->summary();
 }
 
-# Data of which each scheme makes other bytes.
+# Data that each scheme encodes differently.
 
 sub data { return mix(++$seed, 100_000) }
 
-# The file by every way that readers have, at both nodes; and the bytes that
-# the URLs of a plan lead to.
+# Reads the file by every kind of read, at both nodes, and the bytes behind the
+# URLs of a plan.
 
 sub readable {
 	my ($file, $data, $name) = @_;
@@ -87,7 +88,7 @@ sub readable {
 	is_deeply(\@wrong, [], $name);
 }
 
-# What holds at any time: every row's file is there, has the row's size and
+# The invariants: the file of every row exists and has the row's size and
 # digest, and every term leads to the copy that the row names.
 
 sub proven {
@@ -102,7 +103,8 @@ sub proven {
 }
 
 # --------------------------------------------------------------------------
-# a known xorb in another encoding is acknowledged and changes nothing
+# an upload of a known xorb in another encoding is acknowledged and changes
+# nothing
 
 for my $one (@schemes) {
 	for my $two (@schemes) {
@@ -132,7 +134,7 @@ for my $one (@schemes) {
 	}
 }
 
-# by PUT, and by xet put, of what others have sent
+# by PUT, and by xet put, of data that others have sent
 
 for my $scheme (@schemes) {
 	my $data = mix(++$seed, 300_000);
@@ -158,7 +160,7 @@ for my $scheme (@schemes) {
 proven('known ones');
 
 # --------------------------------------------------------------------------
-# damage, and what heals it
+# damage, and the uploads that repair it
 
 sub flip {
 	my ($copy, $at) = @_;
@@ -166,7 +168,7 @@ sub flip {
 	$t->flip_copy($copy, $at);
 }
 
-# Of an object all that can be told is that it has its name.
+# An object has no inode; its name is used instead.
 
 sub inode {
 	my ($copy) = @_;
@@ -184,7 +186,7 @@ my %damage = (
 	'another encoding' => sub { $t->put_copy($_[0], $_[1]{bytes}) }
 );
 
-# Who sends the bytes again: the xorb itself, or the file.
+# What is sent again: the xorb itself, or the file.
 
 my %ways = (
 	'POST' => sub {
@@ -215,7 +217,7 @@ for my $kind (sort keys %damage) {
 		my $how = $ways[$way++ % @ways];
 		my $name = "$kind, healed by $how";
 
-		# what the chunker of PUT makes: one xorb, one file
+		# what the chunker of PUT produces: one xorb, one file
 
 		my $data = mix(++$seed, 400_000);
 		my $file = $t->upload($data, scheme => 'lz4');
@@ -238,7 +240,7 @@ for my $kind (sort keys %damage) {
 		ok(wait_for(10, sub { $t->copies($hash) == 1 }),
 			"$name: one copy is left");
 
-		# only one whose bytes were the row's is still that copy
+		# a copy is the same only if its bytes were those of the row
 
 		isnt($t->copy($hash), $copy, "$name: another copy")
 			unless $kind eq 'another encoding' && $same;
@@ -255,7 +257,7 @@ sub xorb_again {
 
 proven('healed ones');
 
-# a file of many terms, in segments, and others that share the xorb
+# a file of many terms, in segments, and other files that share the xorb
 
 {
 	my $data = data();
@@ -293,7 +295,7 @@ proven('healed ones');
 }
 
 # --------------------------------------------------------------------------
-# what is known must be there
+# a known xorb counts as stored only if its copy exists
 
 {
 	my $data = mix(++$seed, 500_000);
@@ -315,7 +317,7 @@ proven('healed ones');
 	is($r->{status}, 400, 'a shard that refers to it');
 	is($r->json()->{error}{code}, 'unknown_xorb', 'its code');
 
-	# a file that shares its chunks brings them back
+	# a file that shares its chunks restores them
 
 	$r = $t->http('PUT', '/api/v1/files', {}, \$longer);
 	is($r->{status}, 200, 'PUT of a file that shares chunks');
@@ -336,8 +338,8 @@ proven('healed ones');
 }
 
 # --------------------------------------------------------------------------
-# two encodings at the same instant, at two nodes: new ones, and such that
-# heal; with workers killed in between
+# two encodings at the same instant, at two nodes: of new xorbs, and as a
+# repair; with workers killed in between
 
 sub at_once {
 	my (@sends) = @_;
@@ -414,7 +416,8 @@ for my $round (1 .. 8) {
 proven('kills');
 
 # --------------------------------------------------------------------------
-# a shard that was verified against a copy which is healed before it commits
+# a shard that was verified against a copy which is repaired before the shard
+# commits
 
 {
 	my $data = data();
@@ -451,8 +454,8 @@ proven('kills');
 }
 
 # --------------------------------------------------------------------------
-# healed after the rows were read, before the copy that they name is looked at:
-# that it is gone says nothing of the xorb
+# repaired after the rows were read and before the copy that they name is
+# opened: a copy that is gone does not mean that the xorb is gone
 
 {
 	my $data = mix(++$seed, 300_000);
@@ -504,7 +507,7 @@ EOF
 	readable($file->{hash}, $data, 'healed meanwhile');
 }
 
-# lost between the question about its chunks and the end of the file
+# lost between the query about its chunks and the end of the file
 
 {
 	my $data = mix(++$seed, 3_000_000);
@@ -513,7 +516,7 @@ EOF
 		{ 'Content-Length' => length($data) },
 		substr($data, 0, 2_000_000));
 
-	# its chunks are asked about meanwhile, or will be: both are right
+	# the server queries its chunks now or later: both are right
 
 	sleep(1);
 
@@ -531,7 +534,7 @@ EOF
 	readable($file->{hash}, $data, 'lost meanwhile');
 }
 
-# what a grant finds missing is on record, too
+# a copy that a grant finds missing is recorded, too
 
 {
 	my $x = encoded(data(), 'none');
@@ -551,9 +554,9 @@ EOF
 }
 
 # --------------------------------------------------------------------------
-# a damaged copy is on record before the reader that has met it is answered:
-# what is sent right behind that answer is not acknowledged because of it.  A
-# reader that does not wait for its answer takes nothing back.
+# Damage is recorded before the reader that met it gets its response, so the
+# damaged copy does not count as stored for an upload that follows.  A reader
+# that does not wait for its response does not undo the record.
 
 {
 	my $old = $t->sql('SELECT pg_get_functiondef('
@@ -604,7 +607,7 @@ EOF
 		is($put->()->{status}, 200, "$name: sent again");
 		is($t->http('GET', $url)->{body}, $data, "$name: readable");
 
-		# who does not wait
+		# a reader that does not wait
 
 		$damage->();
 
@@ -625,7 +628,8 @@ EOF
 }
 
 # --------------------------------------------------------------------------
-# a row of before there were digests: the next upload takes its place
+# a row without digests, as older versions wrote it: the next upload replaces
+# it
 
 {
 	my $data = data();
@@ -653,7 +657,7 @@ EOF
 }
 
 # --------------------------------------------------------------------------
-# PostgreSQL refuses to write: an upload leaves nothing
+# PostgreSQL refuses to write: an upload leaves nothing behind
 
 {
 	$t->sql('ALTER TABLE xet.xorbs ADD CONSTRAINT no CHECK (raw_size < 0)'
@@ -675,7 +679,7 @@ EOF
 	$t->sql('ALTER TABLE xet.xorbs DROP CONSTRAINT no');
 }
 
-# descriptors that open_file_cache keeps are no leak
+# descriptors that open_file_cache keeps are not a leak
 
 $plain->stop();
 $t->write_conf(undef, http => '');

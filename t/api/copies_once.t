@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Many uploads of a xorb that is known: the stored copy is read once for all
-# that had begun before that reading, and again for who comes later; while one
-# reads the others wait.
+# Many uploads of a known xorb: the stored copy is read once for all uploads
+# that began before that read, and again for those that begin later.  While one
+# upload reads, the others wait.
 
 use warnings;
 use strict;
@@ -70,7 +70,7 @@ sub whole {
 	return rest(half($x), $x);
 }
 
-# Where the machine was too slow for what counts five seconds, again.
+# Retries where the machine was too slow for a limit of five seconds.
 
 sub in_time {
 	my ($what) = @_;
@@ -86,7 +86,7 @@ sub in_time {
 }
 
 # --------------------------------------------------------------------------
-# read once, and not for who sends it first
+# one read, and none for the first upload
 
 my $x = new_xorb();
 my $before = bytes_read();
@@ -121,7 +121,7 @@ is(whole($x), $false, 'one that comes later');
 cmp_ok(bytes_read() - $before, '>=', $size, 'is read for again');
 
 # --------------------------------------------------------------------------
-# the same file by PUT, where no question about its chunks saves its bytes
+# the same file by PUT, where no query about its chunks saves the bytes
 
 $t->write_conf(undef, directives => { xet_dedup_key => undef });
 $t->reload();
@@ -168,8 +168,8 @@ cmp_ok($first, '>=', $size, 'the first is read for');
 cmp_ok($others, '<', $size / 2, 'the others are not');
 
 # --------------------------------------------------------------------------
-# damage behind a reading: who begins then finds it, and who has begun before
-# gets the healed copy, which nobody has read yet
+# damage after a read: an upload that begins later finds it; an upload that
+# began before gets the repaired copy, which nobody has read yet
 
 for my $kind ('a bit', 'gone', 'cut') {
 	my $y = new_xorb();
@@ -205,13 +205,13 @@ for my $kind ('a bit', 'gone', 'cut') {
 }
 
 # --------------------------------------------------------------------------
-# while one reads the others wait: for its result, in whatever way its request
+# while one upload reads, the others wait for its result, however its request
 # ends
 
 my $stall = $t->stall();
 
-# Five uploads by start and end of one, the first of which reads when the last
-# bytes of the others come.
+# Five uploads begin at the beginning of one upload.  The first of them reads
+# when the last bytes of the others arrive.
 
 sub five {
 	my ($start, $end, $meanwhile) = @_;
@@ -300,7 +300,7 @@ for my $way ('POST', 'PUT') {
 		$t->pg_start();
 	});
 
-	# a PUT has more to ask than the copy
+	# a PUT checks more than the copy
 
 	like($answers, $way eq 'POST' ? qr/^200( 200){4}$/
 		: qr/^(200|503)( (200|503)){4}$/, "$way: PostgreSQL restarts");
@@ -317,7 +317,7 @@ for my $way ('POST', 'PUT') {
 	is($t->get('/api/health')->{status}, 200, "$way: health");
 }
 
-# damage that is found for nobody, whose client has left: on record all the same
+# damage found for a client that has disconnected is recorded all the same
 
 {
 	my $y = new_xorb();
@@ -347,7 +347,7 @@ for my $way ('POST', 'PUT') {
 		'for nobody: healed');
 }
 
-# of another encoding, and of another xorb: not the copy that was read
+# other encodings and other xorbs: not the copy that was read
 
 {
 	my $raw = random_bytes(++$seed, 100_000) x 30;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Browsers of other origins: off by default, one origin, a map of origins,
-# and all; what a page may ask for and what it may read, of the API and of the
-# data; and that a preflight request gives nothing else away.
+# Browsers of other origins: off by default, one origin, a map of origins, and
+# all origins.  What a page may request and read, of the API and of the data; a
+# preflight request reveals nothing else.
 
 use warnings;
 use strict;
@@ -57,7 +57,7 @@ EOF
 $t->write_file('token.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/token.key');
 
-# the same store under a second server, whose data is open to a map
+# a second server with the same store, whose data is open to a map of origins
 
 $t->write_conf(Test::Xet::default_conf() =~ s!\}\s*\z!<<'EOC'!er);
     server {
@@ -88,7 +88,7 @@ my $hub = 'https://hub.example';
 my @allowed = map { "Access-Control-Allow-$_" }
 	qw/ Origin Methods Headers Credentials /;
 
-# Everything that CORS has in an answer.
+# The CORS headers of a response.
 
 sub cors {
 	my ($r) = @_;
@@ -135,7 +135,7 @@ sub is_preflight {
 		"$name: headers");
 }
 
-# Where others may be allowed, a cache must know.
+# Where other origins may be allowed, Vary tells caches.
 
 sub is_none {
 	my ($r, $status, $name, $vary) = @_;
@@ -145,7 +145,7 @@ sub is_none {
 	is_deeply($r->{headers}{vary}, $vary, "$name: Vary");
 }
 
-# What a page needs to read of an answer is exposed.
+# The headers that a page needs are exposed.
 
 sub is_open {
 	my ($r, $status, $origin, $name) = @_;
@@ -187,7 +187,7 @@ is_none(preflight("/off/$recon", $hub, port => 8081), 405,
 	'off in a server with it: OPTIONS');
 
 # --------------------------------------------------------------------------
-# one origin, whoever asks: the browser compares
+# one origin, whatever the request's origin is: the browser compares
 
 for my $origin ($hub, 'https://evil.example', 'null', undef) {
 	my $name = 'one origin, ' . ($origin // 'none');
@@ -219,7 +219,7 @@ for my $origin ('https://hub.example.evil', 'http://hub.example', 'null',
 		@vary);
 	is_none($t->get("/map/$recon", \%from), 200, "$name: GET", @vary);
 
-	# what caches keep for a year
+	# responses that caches keep for a year
 
 	my $r = $t->get("/map/v1/files/$file->{hash}", \%from);
 
@@ -228,7 +228,7 @@ for my $origin ('https://hub.example.evil', 'http://hub.example', 'null',
 	is_none($r, 200, "$name: a file", @vary);
 }
 
-# "*" for some and nothing for others
+# "*" for some origins and nothing for others
 
 for my $case ([ '*', '*' ], [ 'off', undef ]) {
 	my ($value, $origin) = @$case;
@@ -239,7 +239,8 @@ for my $case ([ '*', '*' ], [ 'off', undef ]) {
 	is_deeply($r->{headers}{vary}, @vary, "$value of a variable: Vary");
 }
 
-# each kind of answer has it, errors too: a page could not read them else
+# every kind of response has the headers, errors too: a page could not read
+# them otherwise
 
 for my $case (
 	[ 'GET', 'v1/health', 200 ],
@@ -268,7 +269,7 @@ is_open($t->post("/map/v2/shards", \$file->{shard}, { Origin => $hub }), 200,
 	$hub, 'map: POST v2/shards');
 
 # --------------------------------------------------------------------------
-# tokens: a browser sends none with a preflight request
+# tokens: a browser sends no token with a preflight request
 
 is_preflight(preflight("/token/$recon", $hub), $hub, 'tokens: OPTIONS');
 is_preflight(preflight('/token/v1/shards', $hub, method => 'POST'), $hub,
@@ -295,7 +296,7 @@ is_preflight(preflight($uri, $hub, port => 8081), $hub, 'data: OPTIONS');
 is_none(preflight($uri, 'https://evil.example', port => 8081), 405,
 	'data: OPTIONS of another', @vary);
 
-# a preflight request is of the URL, but tells nothing of it
+# a preflight request concerns a URL, but reveals nothing about it
 
 is_preflight(preflight("/xorbs/default/01/$none", $hub, port => 8081), $hub,
 	'data: OPTIONS of nothing');
@@ -319,7 +320,7 @@ is_none($t->get($uri, { %range, Origin => 'https://evil.example' },
 is_open($t->get($uri, { %range, Origin => $hub, 'If-None-Match' =>
 	$r->header_value('ETag') }, port => 8081), 304, $hub, 'data: 304');
 
-# a xorb by way of the API: the header is there once
+# a xorb through the API: the header is sent once
 
 $r = $t->get("/api/v1/xorbs/default/$file->{xorbs}[0]{hash}",
 	{ Range => 'bytes=0-9', Origin => $hub }, port => 8081);
@@ -337,7 +338,7 @@ for my $case ([ 'GET of a xorb', $r ], [ 'data', $t->get($uri,
 		"$name: one Access-Control-Allow-Origin");
 }
 
-# what nginx refuses before the access phase, and what fails behind it
+# what nginx refuses before the access phase, and errors after it
 
 sub too_large {
 	my ($origin) = @_;

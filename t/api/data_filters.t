@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Data locations among nginx's other modules: whatever is configured beside
-# xet_data, in the location or above it, the answer is the signed bytes, 206
-# and as they are stored, or an error.  At an edge as well.
+# Data locations together with nginx's other modules.  Whatever is configured
+# in the location of xet_data or above it, the response is the signed bytes as
+# stored, with 206, or an error.  At an edge as well.
 
 use warnings;
 use strict;
@@ -20,7 +20,7 @@ use Test::Xet::Process qw/ run_command slurp /;
 
 Test::Xet->folder('filters and aliases of nginx over files');
 
-# Each would make another body of it, or another answer.
+# Each of these would change the body or the response.
 
 my %beside = (
 	gzip => 'gzip on; gzip_types *; gzip_min_length 1; gzip_proxied any;
@@ -52,7 +52,7 @@ my %beside = (
 	mirror => 'mirror /text;',
 );
 
-# Not each nginx has all of them.
+# Not every nginx has all of these modules.
 
 my $version = Test::Xet::Nginx::version();
 
@@ -102,7 +102,7 @@ is($first, 0, 'the range begins with text');
 is(length($want), 50008, 'a range of one chunk');
 
 # --------------------------------------------------------------------------
-# what stands beside xet_data
+# directives in the location of xet_data
 
 for my $name (sort keys %beside) {
 	exact("$name:", "/$name$path");
@@ -115,7 +115,7 @@ is($t->get("/if_header$path", { Range => "bytes=$first-$last" })
 is($t->get("/headers$path", { Range => "bytes=$first-$last" })
 	->header_value('X-Other'), 'yes', 'add_header is heeded');
 
-# the form without signed ranges, by which all of a xorb may be had
+# a URL without signed ranges gives all of the xorb
 
 my ($whole) = signed($t, $file->{hash}, '/whole');
 
@@ -131,7 +131,7 @@ for my $case ([ undef, 200, 0, $total - 1 ], [ '5-', 206, 5, $total - 1 ]) {
 }
 
 # --------------------------------------------------------------------------
-# what can't be right any more is an error, and no byte of it goes out
+# what can no longer be right is an error, and no byte of it is sent
 
 my $r = $t->get("/tried$path", { Range => "bytes=$first-$last",
 	'X-Try' => "/tried$other_path" =~ s/\?.*//r });
@@ -180,7 +180,7 @@ wrong('no signature for who has none', $r = $t->get("/redirect$path"), 302);
 unlike($r->header_value('Location'), qr/s=/, 'none');
 
 # --------------------------------------------------------------------------
-# methods: nothing is told, be it there or not
+# methods: the response does not depend on whether the xorb exists
 
 $t->remove_copy($t->copy($other->{xorbs}[0]{hash}));
 is($t->get($other_path, { Range => 'bytes=0-9' })->{status}, 404, 'it is');
@@ -207,7 +207,7 @@ for my $method (qw/ POST PUT DELETE PATCH OPTIONS PROPFIND MKCOL COPY MOVE /,
 exact('all are still there:', $path, port => 8081);
 
 # --------------------------------------------------------------------------
-# how long it may be kept
+# how long caches may keep a response
 
 for my $case ([ '206', {} ], [ '304', { 'If-None-Match' => '*' } ]) {
 	my ($status, $headers) = @$case;
@@ -237,7 +237,7 @@ for my $r ($t->get("/api/v1/xorbs/default/$xorb->{hash}"),
 }
 
 # --------------------------------------------------------------------------
-# an edge with all of it at http level
+# an edge with all directives at http level
 
 my $edge = Test::Xet::Edge::edge($t, http => "$maps\n" . join("\n",
 	grep { !/add_before_body|mirror/ } @transforms) . $gunzip);
@@ -264,7 +264,7 @@ is_deeply($r->{headers}{'cache-control'}, [ 'no-store' ],
 $edge->check();
 $edge->remove();
 
-# a worker of before keeps files open
+# an old worker keeps files open
 
 $t->reload();
 $t->done();
@@ -367,7 +367,7 @@ sub location {
 EOC
 }
 
-# Origins that don't do what they are asked.
+# Origins that ignore what the request asks for.
 
 sub proxies {
 	return <<'EOC';
@@ -385,7 +385,7 @@ sub proxies {
 EOC
 }
 
-# Path of a URL of the first chunk, and its range.
+# The path of the URL of the first chunk, and its range.
 
 sub signed {
 	my ($t, $hash, $base) = @_;
@@ -400,7 +400,7 @@ sub signed {
 		@{ $entry->{url_range} }{qw/ start end /};
 }
 
-# The signed bytes and nothing else, in all the ways that one asks.
+# Exactly the signed bytes, by all ways to request them.
 
 sub exact {
 	my ($name, $uri, %o) = @_;
@@ -458,7 +458,7 @@ sub http2 {
 	ok($status == 0 && slurp($out) eq $want, "$name: bytes");
 }
 
-# Neither a byte of a xorb nor success.
+# Checks that the response has no byte of a xorb and no status of success.
 
 sub wrong {
 	my ($name, $r, $status) = @_;
@@ -476,7 +476,8 @@ sub logged {
 		"a line: $why");
 }
 
-# As long as the URL, and said once.
+# Checks that caches may keep the response as long as its URL is valid, and
+# that one header says so.
 
 sub lives {
 	my ($name, $r, $url) = @_;
@@ -491,7 +492,7 @@ sub lives {
 		=~ /\Apublic, max-age=(\d+), immutable\z/;
 	my $left = $e - time();
 
-	# two clocks, one of which may be some milliseconds behind
+	# two clocks, one of which may be a few milliseconds behind
 
 	ok(defined $age && $age >= $left - 1 && $age < $left + 60,
 		"$name: Cache-Control") or diag("@control, $left");

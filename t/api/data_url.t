@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Signed xorb URLs: what they give, and that nothing which is not signed can
-# be had by any of them; and HEAD of xorbs and files.
+# Signed xorb URLs: what they give, and that no URL gives bytes which are not
+# signed.  Also HEAD of xorbs and files.
 
 use warnings;
 use strict;
@@ -59,7 +59,7 @@ my $size = $x->{stored_size};
 my $late = time() + 600;
 
 # --------------------------------------------------------------------------
-# our own signer
+# the signer of this test
 
 sub mac {
 	my ($k, $path, $e, $list, $key) = @_;
@@ -73,7 +73,7 @@ sub mac {
 }
 
 #     ns, aa, hash, r, e, k, s, key, base
-#     sign  { ... }, where what is signed is other than what is there
+#     sign  { ... }, members that are signed with other values
 
 sub url {
 	my (%o) = @_;
@@ -104,7 +104,7 @@ sub slice {
 	return substr(($xorb || $x)->{bytes}, $first, $last - $first + 1);
 }
 
-# Exactly these bytes.
+# Checks that the response is exactly these bytes.
 
 sub served {
 	my ($name, $r, $first, $last, $xorb) = @_;
@@ -132,7 +132,8 @@ sub refused {
 		[ 403, undef, $code // 'invalid_signature' ], $name);
 }
 
-# Whatever the answer is: no byte but those of the signed ranges.
+# Checks, whatever the response is, that it has no bytes outside of the signed
+# ranges.
 
 sub never_more {
 	my ($name, $r, @signed) = @_;
@@ -165,7 +166,7 @@ sub never_more {
 }
 
 # --------------------------------------------------------------------------
-# what a signature is computed of before anybody has one: the longest of all
+# the length of what is signed: the longest text of all
 
 for my $ns (1, 44, 45, 56, 63, 64, 65) {
 	for my $e (1, $late, '9' x 18, '9223372036854775807') {
@@ -175,7 +176,7 @@ for my $ns (1, 44, 45, 56, 63, 64, 65) {
 }
 
 # --------------------------------------------------------------------------
-# what is right
+# valid URLs
 
 my $r = fetch(url(), '0-9007');
 
@@ -270,7 +271,7 @@ is(fetch(url(), '0-9', { 'If-None-Match' => "\"$x->{name}\"" })->{status},
 is(fetch(url(), '0-9', { 'If-None-Match' => '*' })->{status}, 304,
 	'If-None-Match: *');
 
-# nothing may be kept for longer than its URL is good
+# no response may be kept for longer than its URL is valid
 
 for my $case ([ '206', {} ], [ '304', { 'If-None-Match' => '*' } ],
 	[ 'several ranges', {}, '0-9,20-29', '0-19,20-39' ],
@@ -363,15 +364,15 @@ never_more('two Range headers, a bad one first', $t->get(url(),
 never_more('two Range headers, an empty one', $t->get(url(),
 	[ Range => 'bytes=0-9', Range => '' ]), [ 0, 9007 ]);
 
-# more than max_ranges: nginx would give the whole file
+# more than max_ranges: nginx would send the complete file
 
 parts('max_ranges: as many', fetch(url(base => '/few', r => $list),
 	'0-9,18016-18020'), [ 0, 9 ], [ 18016, 18020 ]);
 refused('max_ranges: one more', fetch(url(base => '/few', r => $list),
 	$list), 'range_not_signed');
 
-# ranges beyond the file, which only a signer can ask for, or of a file that
-# was cut: less than what was signed is not what was signed
+# ranges beyond the file, which only a signer can request, or of a truncated
+# file: fewer bytes than were signed are an error
 
 for my $last ($size, 99999999) {
 	$r = fetch(url(r => "9008-$last"), "9008-$last");
@@ -388,7 +389,7 @@ never_more('several beyond the end', fetch(url(r => "0-9,$size-99999999"),
 	"0-9,$size-99999999"), [ 0, 9 ]);
 
 # --------------------------------------------------------------------------
-# URLs that are not what was signed
+# URLs that differ from what was signed
 
 refused('trap 9: expired', fetch(url(e => time() - 1), '0-9'), 'expired');
 refused('trap 9: expired just now', fetch(url(e => time()), '0-9'),
@@ -507,7 +508,7 @@ refused('an empty query', fetch("$where?", '0-9'));
 refused('an encoded query', fetch("$where%3f"
 	. join('&', @arg{qw/ r e k s /}), '0-9'));
 
-# paths: what nginx makes of them may be the signed one, but nothing else
+# paths: nginx may normalize one to the signed path, but to nothing else
 
 my $query = '?' . join('&', @arg{qw/ r e k s /});
 my $hash = $x->{name};
@@ -597,8 +598,8 @@ $r = fetch($free, undef, {}, method => 'HEAD');
 is_deeply([ $r->{status}, $r->header_value('Content-Length') ],
 	[ 200, $size ], 'cacheable: HEAD');
 
-# URLs of the server for a CDN: its host and a prefix, the same for all who ask
-# within a quantum, good behind any host
+# URLs for a CDN: the CDN's host and a prefix.  All requests within a quantum
+# get the same URL, which is valid behind any host.
 
 $t->write_conf(undef, directives => {
 	xet_url_base => 'https://cdn.example.com/some/prefix/',
@@ -660,7 +661,7 @@ is(fetch(url(ns => 'other'), '0-9')->{status}, 404,
 	'a namespace that is not there');
 
 # --------------------------------------------------------------------------
-# any altered byte
+# any changed byte
 
 my $seed = 7;
 
@@ -691,7 +692,7 @@ for (1 .. 1500) {
 	my ($url, $range) = split(/\|/, $text);
 	my $r = $c->exchange('GET', $url, { Range => $range });
 
-	# the connection may have been closed behind the answer before
+	# the connection may have been closed after the response before
 
 	if ($r->{status} == 0) {
 		$c = $t->connect();
@@ -721,7 +722,7 @@ is($wrong, 0, 'altered requests: nothing that was not signed');
 cmp_ok($statuses{403}, '>', 1000, 'nearly all are refused');
 
 # --------------------------------------------------------------------------
-# what the server signs itself
+# URLs that the server signs itself
 
 my $data = mix(5, 400000);
 my $file = $t->upload($data, xorb_chunks => 3);
@@ -748,7 +749,7 @@ for my $entry (entries()) {
 }
 
 # --------------------------------------------------------------------------
-# other keys, while somebody is fetching
+# keys that change while a client fetches
 
 $c->close();
 $t->check_fds();
@@ -829,7 +830,7 @@ $r = $t->head("/api/v1/xorbs/default/$x->{hash}", { Range => 'bytes=0-9' });
 is_deeply([ $r->{status}, $r->header_value('Content-Length') ],
 	[ 200, $size ], 'HEAD of a xorb with Range');
 
-# whole xorbs, by those who may read
+# complete xorbs, for callers that may read them
 
 my $get = "/api/v1/xorbs/default/$x->{hash}";
 

@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Global dedup: which chunks are known, and the form of an answer.
+# Global dedup: which chunks are known, and the form of a response.
 
 use warnings;
 use strict;
@@ -40,7 +40,8 @@ sub eligible {
 	return (hex(substr($_[0], -3)) & 0x3ff) == 0;
 }
 
-# A whole answer by its bytes: all that a client reads, and what must be zero.
+# Checks every byte of a response: all that a client reads, and the fields that
+# must be zero.
 
 sub hit {
 	my ($name, $hash, $xorb, %o) = @_;
@@ -124,7 +125,7 @@ sub put_xorb {
 }
 
 # --------------------------------------------------------------------------
-# what is not known
+# unknown chunks
 
 for my $prefix (qw/ default default-merkledb x /) {
 	missing("trap 17, 20: a miss under $prefix", $none,
@@ -222,7 +223,7 @@ for my $seed (100 .. 110) {
 
 cmp_ok(scalar @marked, '>=', 3, 'marked chunks');
 
-# a xorb alone, which no file uses
+# a xorb that no file uses
 
 my $full = put_xorb($many, sizes => [ 64 ]);
 
@@ -274,7 +275,7 @@ ok(query($marked)->{body} eq $found->{body}, 'nor does a later one as long');
 hit('the longest run', $marked, around(240, 0, $left + 6));
 
 # --------------------------------------------------------------------------
-# one chunk over and over: one row, the first place
+# one chunk repeated: one row, with the first index
 
 my $over = put_xorb(random_bytes(260, 64 * 2) . $mark x 8000, sizes => [ 64 ]);
 
@@ -309,7 +310,7 @@ missing('first chunk of another term', $middle->{chunks}[7]{hash})
 	if !eligible($middle->{chunks}[7]{hash});
 
 # --------------------------------------------------------------------------
-# a client that believes the answer
+# a client that trusts the response
 
 my $start = 0;
 $start += $_->{raw_length} for @{ $xorb->{chunks} }[0 .. 2];
@@ -319,7 +320,7 @@ my @cut = @{ hash_file($mine, sizes => [
 	map({ $_->{raw_length} } @{ $xorb->{chunks} }[0 .. 2]), 50000 ])
 	->{chunks} };
 
-# what a client knows now: keyed hash => xorb and index
+# what the client knows now: keyed hash => xorb and index
 
 my $shard = parse_shard(query($cut[0]{hash})->{body});
 my %index;
@@ -353,7 +354,7 @@ ok($d->{data} eq $mine, 'its data');
 is($d->{plan}{terms}[0]{hash}, $xorb->{hash}, 'and whose xorb it uses');
 
 # --------------------------------------------------------------------------
-# a file of several xorbs: its first chunk tells of all of them, in order
+# a file of several xorbs: its first chunk names all of them, in order
 
 my $wide = $t->upload(mix(21, 3000000), xorb_chunks => 6);
 my $told = parse_shard(query($wide->{chunks}[0]{hash}
@@ -371,7 +372,8 @@ is($t->sql("select count(*) from xet.xorbs where advertised_on = xet.today()")
 $t->write_conf(undef, directives => { xet_dedup_period => '1h' });
 $t->reload();
 
-# the newest file that uses the xorb has another one, which comes along
+# the newest file that uses the xorb has another xorb, which the response
+# names, too
 
 my $hourly = hit('a period of an hour', $first, $xorb, period => 1,
 	xorbs => 2);
@@ -380,10 +382,10 @@ is($hourly->{created} % 3600, 0, 'created at its begin');
 is($hourly->{expires}, $hourly->{created} + 7200, 'valid for two of them');
 isnt($hourly->{key}, $answer->{key}, 'a key of its own');
 
-# ---- the key changes while nobody reloads anything
+# ---- the key changes without a reload
 
-# A period that ends between 5 and 30 seconds from now: its length, its end.
-# There is always one of some hours.
+# Returns a period that ends between 5 and 30 seconds from now: its length and
+# its end.  Some length of a few hours always fits.
 
 sub ending_period {
 	my $now = time();
@@ -399,7 +401,7 @@ sub ending_period {
 
 my ($period, $end, @before);
 
-# again, where the machine was too slow to ask before the end
+# retries where the machine was too slow to query before the end
 
 for (1 .. 5) {
 	($period, $end) = ending_period();
@@ -432,8 +434,8 @@ isnt($next->{key}, $old->{footer}{key}, 'rotation: another key');
 is($next->{created}, $end, 'rotation: since the end of the other');
 is("@{[ sort $t->worker_pids() ]}", "@workers", 'rotation: without a restart');
 
-# an answer of the period before is as good as the new one: the client finds
-# its chunks by the old key, and what it names is there
+# a response of the previous period is as good as a new one: the client finds
+# its chunks by the old key, and the xorbs that it names exist
 
 cmp_ok($old->{footer}{expires}, '>=', $end + $period,
 	'overlap: good through the next period');
@@ -466,7 +468,7 @@ is($t->head("/api/v1/chunks/default/$first")->{status}, 404,
 is($t->upload(mix(9, 100000))->{result}, 1, 'uploads need none');
 
 # --------------------------------------------------------------------------
-# the work of a query, whatever others have stored: a chunk in 20,000 xorbs,
+# the cost of a query, whatever others have stored: a chunk in 20,000 xorbs,
 # one of them in 20,000 files, one of these in 20,000 repos
 
 sub blocks {

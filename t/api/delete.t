@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # DELETE of files and of repos: what is deleted is gone on all nodes and all
-# routes with the answer, and comes again with the next upload; who may delete;
-# and that what clients were told of xorbs holds on to them.
+# routes once the response is sent, and returns with the next upload.  Also:
+# who may delete, and that xorbs which were reported to clients are kept.
 
 use warnings;
 use strict;
@@ -49,7 +49,7 @@ for my $case ([ 'file', $data ], [ 'zTensor', $zt ]) {
 
 	is(seen($_, $hash), 'all', "$name: there") for $t, $other;
 
-	# both have asked, so whatever they might keep they have
+	# both nodes have served the file, so caches are filled
 
 	is(delete_file($t, $hash)->{status}, 204, "$name: deleted");
 	is(seen($other, $hash), 'none', "$name: gone on the other node");
@@ -64,7 +64,7 @@ for my $case ([ 'file', $data ], [ 'zTensor', $zt ]) {
 	is(seen($t, $hash), 'none', "$name: gone here, too");
 }
 
-# shards, of one version and the other
+# shards, of both versions
 
 {
 	my $file = $t->upload($data);
@@ -90,7 +90,7 @@ for my $case ([ 'file', $data ], [ 'zTensor', $zt ]) {
 	is(delete_file($t, $file->{hash})->{status}, 204, 'shard: cleared');
 }
 
-# a file of more terms than a row has
+# a file of more terms than fit into a row
 
 {
 	my $hash = long_file(3);
@@ -105,14 +105,14 @@ for my $case ([ 'file', $data ], [ 'zTensor', $zt ]) {
 	delete_file($t, $hash);
 }
 
-# bad hashes, and a body that nobody reads
+# bad hashes, and a body that the server does not read
 
 is(refusal(delete_file($t, 'xyz')), '400 invalid_hash', 'no hash');
 is(refusal($t->http('DELETE', '/api/v1/files/' . 'ab' x 32, {}, 'x' x 5000)),
 	'404 file_not_found', 'a body');
 
-# hf_xet remembers what it has sent, and is right in that until the collector
-# has come
+# hf_xet remembers what it has sent, and that memory is valid until the
+# collector runs
 
 {
 	my $machine = tempdir(CLEANUP => 1);
@@ -135,7 +135,7 @@ is(refusal($t->http('DELETE', '/api/v1/files/' . 'ab' x 32, {}, 'x' x 5000)),
 }
 
 # --------------------------------------------------------------------------
-# who may
+# who may delete
 
 {
 	my $hash = put($data)->{hash};
@@ -159,7 +159,7 @@ is(refusal($t->http('DELETE', '/api/v1/files/' . 'ab' x 32, {}, 'x' x 5000)),
 }
 
 # --------------------------------------------------------------------------
-# files that repos have are not for the store to delete
+# the store does not delete files that belong to repos
 
 my %file = (a => repo_put('a/a', 11), both => repo_put('a/a', 12));
 
@@ -229,7 +229,7 @@ cmp_ok(collect($t), '>=', 2, 'what nobody has is collected');
 is(repo_sees('b/b', $file{o}), '200', 'what somebody has is not');
 
 # --------------------------------------------------------------------------
-# locks end
+# waits for locks are bounded
 
 {
 	my $hash = put($data)->{hash};
@@ -285,8 +285,8 @@ sub refusal {
 	return "$r->{status} " . (($r->json() || {})->{error}{code} // 'none');
 }
 
-# Whether all routes of a file give it, or none of them; a batch leaves out
-# what is not there.
+# Whether all routes of a file serve it, or none of them.  A batch omits files
+# that do not exist.
 
 sub seen {
 	my ($node, $hash) = @_;
@@ -319,7 +319,7 @@ sub seen {
 	return join(' ', map { "$_: $ok{$_}" } sort keys %ok);
 }
 
-# Segments of 256 terms, as many as asked for.
+# Segments of 256 terms, as many as requested.
 
 sub long_file {
 	my ($segments) = @_;

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What is deleted and collected while others are at it: between the two looks
-# that a promise takes, between a shard's look-up and its commit, below readers;
-# and many that register and delete the same files at once, on two nodes, held
-# against a model.
+# Deletion and collection while others are at work: between the two look-ups
+# that a promise takes, between a shard's look-up and its commit, and under
+# readers.  Also many clients that register and delete the same files at once,
+# on two nodes, compared with a model.
 
 use warnings;
 use strict;
@@ -42,12 +42,13 @@ $other->run();
 my @nodes = ($t, $other);
 my $dir = tempdir(CLEANUP => 1);
 
-# nginx's own, of a data URL whose copy is gone
+# an error of nginx: a data URL whose copy is gone
 
 $_->allow(qr/open\(\) ".*" failed \(2: No such file/) for @nodes;
 
 # --------------------------------------------------------------------------
-# a xorb that goes between the look-up and the record that it was told of
+# a xorb that is deleted between the look-up and the record that it was
+# reported
 
 {
 	my $data = mix(1, 300000);
@@ -76,7 +77,7 @@ $_->allow(qr/open\(\) ".*" failed \(2: No such file/) for @nodes;
 		$file = $t->upload($data);
 		$xorb = $file->{xorbs}[0];
 
-		# told of: on record, before the answer
+		# a reported xorb is recorded before the response
 
 		if ($want{$name} == 404) {
 			$t->sql('UPDATE xet.xorbs SET advertised_on = NULL');
@@ -114,7 +115,8 @@ $_->allow(qr/open\(\) ".*" failed \(2: No such file/) for @nodes;
 			"$name: all of it was stored");
 	}
 
-	# each look finds another xorb that is not on record: both ways end
+	# each look-up finds another xorb that is not recorded: both outcomes
+	# are bounded
 
 	$t->upload($data);
 	$t->sql(<<'EOC');
@@ -135,7 +137,8 @@ EOC
 }
 
 # --------------------------------------------------------------------------
-# a known file that is deleted before the shard has committed: come again
+# a known file that is deleted before the shard has committed: the client
+# retries
 
 {
 	my $data = mix(2, 300000);
@@ -190,7 +193,7 @@ EOC
 
 		next if $method eq 'PUT';
 
-		# clients come again by themselves
+		# clients retry by themselves
 
 		$r = $uri =~ /v1/
 			? xet_wait($again->(sub {
@@ -234,7 +237,7 @@ EOC
 }
 
 # --------------------------------------------------------------------------
-# below readers
+# deletion under readers
 
 {
 	my $size = 40_000_000;
@@ -251,7 +254,7 @@ EOC
 			grep { !$shared->{$_} } keys %$fetch;
 		my ($path) = $url->{url} =~ m!^http://[^/]+(/.*)!;
 
-		# three that have begun: two take their time
+		# three responses in progress: two clients read slowly
 
 		my @slow = map { my $c = $_->http_start('GET',
 			"/api/v1/files/$hash", {}, undef, close => 1);
@@ -306,8 +309,9 @@ EOC
 	unlike($t->log($begun), qr/\[(?:alert|emerg)\]/, 'readers: no alert');
 }
 
-# a copy that is missing, and a row that goes before that is on record; who
-# waits for longer than a second has not recorded it, and takes it for lost
+# A copy is missing, and its row is deleted before the loss is recorded.  A
+# request that waits for more than a second does not record it and reports a
+# lost copy.
 
 {
 	my $status = 500;
@@ -337,7 +341,7 @@ EOC
 	is($status, 404, 'readers: what is collected is not lost');
 }
 
-# likewise one that is missing when somebody looks whether it is there
+# the same for a missing copy that a check of its existence meets
 
 for my $case (qw/ gone lost /) {
 	my $x = $t->upload(mix(3, 300000))->{xorbs}[0];
@@ -405,7 +409,7 @@ sub put {
 	return $r->json()->{hash};
 }
 
-# Without their files, which are not there.
+# Deletes the rows; their files are already gone.
 
 sub clear_rows {
 	$t->sql('SELECT xet.file_delete(hash) FROM xet.files'
@@ -414,7 +418,7 @@ sub clear_rows {
 	$t->sql('DELETE FROM xet.gc_copies');
 }
 
-# Nothing is left: of what was deleted the collector leaves nothing behind.
+# Checks that the collector leaves nothing behind of what was deleted.
 
 sub clear {
 	$t->sql('SELECT xet.file_delete(hash) FROM xet.files'
@@ -422,8 +426,8 @@ sub clear {
 	collect($t);
 }
 
-# Clients that register, read and delete the same files, and a collector; what
-# each was told, and when, is held against what can have been.
+# Clients register, read and delete the same files while a collector runs.
+# Each response and its time is compared with what was possible.
 
 sub storm {
 	my ($name, @repos) = @_;
@@ -484,7 +488,7 @@ sub storm {
 
 	push @{ $at{$_->{at}} }, $_ for @ops;
 
-	# what is there in the end is one more reader's answer
+	# the final state is one more read
 
 	for my $repo (@repos) {
 		for my $i (0 .. $#files) {
@@ -501,14 +505,14 @@ sub storm {
 		}
 	}
 
-	# the store sees what repos have, too
+	# the store also sees files of repos
 
 	delete @at{grep { m!^/! } keys %at} if $repos[0] eq '' && @repos > 1;
 
 	push @wrong, map { wrong(@{ $at{$_} }) } sort keys %at;
 	is(join("\n", splice(@wrong, 0, 5)), '', "$name: what was told held");
 
-	# and all of it can be had, and be deleted
+	# all of it can be read and deleted
 
 	$t->http('DELETE', '/repo/v1/repo', auth($t, $_))
 		for grep { $_ ne '' } @repos;
@@ -538,7 +542,7 @@ sub storm {
 	is(scalar($t->files_in_store()), $before, "$name: no copy is left");
 }
 
-# Without a repo it is the store.
+# Without a repo: the store.
 
 sub base { return $_[0] eq '' ? '/api' : '/repo' }
 sub auth { return $_[1] eq '' ? {} : $_[0]->auth('delete', $_[1]) }
@@ -609,7 +613,7 @@ sub rage {
 	}
 }
 
-# The collector, as mean as can be.
+# The collector, as aggressive as possible.
 
 sub sweep {
 	my ($end) = @_;
@@ -620,9 +624,9 @@ sub sweep {
 	}
 }
 
-# What can't have been told of one file.  An answer of 503 says nothing of
-# whether it was done.  A reader is told that the file is there when it can't
-# be, or the other way round; so is who deletes.
+# Responses that were impossible for one file.  A 503 does not tell whether the
+# operation was done.  An error is a read or a delete that finds a file which
+# can't exist, or misses one which must exist.
 
 sub wrong {
 	my (@ops) = @_;
@@ -642,7 +646,8 @@ sub wrong {
 
 		my ($for, $against) = $no ? (\@adds, \@dels) : (\@dels, \@adds);
 
-		# the last that was done for certain before, and nothing since
+		# the last operation that surely completed before, with none of
+		# the other kind since
 
 		my ($last) = sort { $b->{start} <=> $a->{start} }
 			grep { $_->{status} =~ /200|204/ && $_ != $r

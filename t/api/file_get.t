@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # GET and HEAD of files as plain HTTP: the bytes, ranges at every border,
-# conditions, names, digests, caches and rights.
+# conditions, names, digests, caches and permissions.
 
 use warnings;
 use strict;
@@ -93,8 +93,8 @@ my $none = '0123456789abcdef' x 4;
 my $empty = '0' x 64;
 my $c = $t->connect();
 
-# All on one connection: a body that is not as long as it says shows in the
-# next answer.
+# All requests on one connection: a body of another length than declared shows
+# in the next response.
 
 sub ask {
 	my ($uri, $headers, $method) = @_;
@@ -106,7 +106,7 @@ sub ask {
 sub uri { return "/api/v1/files/$_[0]->{hash}" . ($_[1] // '') }
 
 # --------------------------------------------------------------------------
-# a whole file
+# a complete file
 
 my $data = mix(1, 3_000_000);
 my $up = $t->upload($data, xorb_chunks => 10);
@@ -192,7 +192,7 @@ for (
 
 part_ok(ask(uri($file), { Range => 'BYTES=1-2' }), $file, 1, 2, 'any case');
 
-# what selects nothing, or is no list of ranges
+# ranges that select nothing, or are no list of ranges
 
 for my $range ("$n-", "$n-$n", ($n + 1) . '-', '-0', "$n-,-0",
 	'9223372036854775807-', '9223372036854775808-', '1-0', '', '-', 'x',
@@ -213,7 +213,7 @@ $r = ask(uri({ hash => $empty }), { Range => 'bytes=0-' });
 is_deeply([ $r->{status}, $r->header_value('Content-Range') ],
 	[ 416, 'bytes */0' ], 'a range of the empty file');
 
-# another unit is none of ours
+# other range units are ignored
 
 for my $range ('lines=0-1', 'bytes', 'bytes 0-1', '0-1', '') {
 	$r = ask(uri($file), { Range => $range });
@@ -256,7 +256,7 @@ isnt(ask(uri($file), { Range => 'bytes=0-0,2-2' })
 is(ask(uri($file), { Range => 'bytes=' . join(',', map { "$_-$_" }
 	0 .. 256) })->{status}, 416, '257 ranges');
 
-# more than the whole is the whole
+# more than the file is the complete file
 
 $r = ask(uri($file), { Range => 'bytes=0-,0-' });
 is_deeply([ $r->{status}, length($r->{body}) ], [ 200, $n ],
@@ -276,7 +276,7 @@ is_deeply([ $r->{status}, scalar $r->header_value('Accept-Ranges') ],
 	[ 200, undef ], 'max_ranges 0');
 
 # --------------------------------------------------------------------------
-# every border: of chunks, of terms, of xorbs, of what is read at once
+# every border: of chunks, of terms, of xorbs, of one read
 
 my $tiny = send_xorb($t, random_bytes(7, 300000), sizes => [ 100 ],
 	scheme => 'none');
@@ -311,7 +311,7 @@ for my $base (qw/ api small /) {
 		"$base: all of it");
 }
 
-# 3000 chunks in a term, of which 1024 are held at a time
+# 3000 chunks in a term, of which 1024 are held in memory at a time
 
 my $long = register_file($t, [ [ $one ], [ $tiny ], [ $tiny, 1, 2900 ],
 	[ $full, 0, 1 ] ]);
@@ -448,7 +448,7 @@ is_deeply([ $r->{status},
 	[ 416, undef ], 'an error has no name');
 
 # --------------------------------------------------------------------------
-# digests: what a shard says is not proven
+# digests: a SHA-256 that a shard claims is not verified
 
 is($_->header_value('Repr-Digest'), undef, 'claimed: no digest')
 	for ask(uri($file)), ask(uri($file), {}, 'HEAD');
@@ -469,7 +469,7 @@ is(ask(uri($file), { Range => "bytes=$n-" })->header_value('Repr-Digest'),
 	undef, 'an error has none');
 
 # --------------------------------------------------------------------------
-# who may see it, and who may keep it
+# who may see a file, and who may cache it
 
 sub bearer {
 	my ($scope, $repo) = @_;
@@ -521,7 +521,7 @@ is(ask("/repo/files/$mine", bearer('delete', 'a/a'), 'DELETE')->{status},
 is(ask("/repo/files/$mine", $write)->{status}, 404, 'gone');
 
 # --------------------------------------------------------------------------
-# filters of nginx in between
+# nginx's filters
 
 $r = $t->get("/gzip/files/$knit->{hash}?filename=x.txt",
 	{ 'Accept-Encoding' => 'gzip' });

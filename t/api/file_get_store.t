@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# GET of files when something is wrong: damage in the store and in the
-# database, clients that leave or read slowly, PostgreSQL away.
+# GET of files under faults: damage in the store and in the database, clients
+# that disconnect or read slowly, PostgreSQL away.
 
 use warnings;
 use strict;
@@ -35,7 +35,7 @@ sub copy {
 }
 
 # --------------------------------------------------------------------------
-# damage: a file of two xorbs, of which the second one is hurt in some way
+# damage: a file of two xorbs, of which the second one is damaged in some way
 
 my $good = send_xorb($t, mix(1, 1_000_000), sizes => [ 100000 ]);
 my $hurt = send_xorb($t, mix(2, 1_000_000), sizes => [ 100000 ]);
@@ -53,7 +53,8 @@ sub flip {
 	return $copy;
 }
 
-# The whole file: cut short in front of the chunk, with a line that names it.
+# The file is truncated before the damaged chunk, and a log line names that
+# chunk.
 
 sub cut_ok {
 	my ($chunk, $reason, $name) = @_;
@@ -80,7 +81,7 @@ sub cut_ok {
 	like($log, qr/\[error\].*a file was truncated .*$file->{hash}/,
 		"$name: and who got it");
 
-	# what is not hurt is not refused
+	# chunks without damage are served
 
 	my $first = length($good->{raw});
 
@@ -90,7 +91,7 @@ sub cut_ok {
 	part_ok($t->get(uri($file), { Range => 'bytes=10-20' }), $file, 10,
 		20, "$name: elsewhere");
 
-	# nothing sent yet: an error of its own
+	# nothing was sent yet: the request gets an error response
 
 	$r = $t->get(uri($file), { Range => "bytes=$limit-$limit" });
 
@@ -125,8 +126,9 @@ for (
 	cut_ok($chunk, $reason, $name);
 }
 
-# In a line with others the answer before it arrives whole, though nginx has
-# not read all requests when it breaks off: it does not reset the connection.
+# Pipelined: the response before the damaged one arrives complete, though nginx
+# has not read all requests when it closes.  nginx does not reset the
+# connection.
 
 my $before = register_file($t, [ [ $good ] ]);
 
@@ -148,7 +150,8 @@ for my $rest (0, 20) {
 	is($out[1]{errno}, 0, "$name: no reset");
 }
 
-# Where only the connection's end tells that of the answer, it is a reset.
+# Where only the end of the connection marks the end of the response, nginx
+# resets it.
 
 {
 	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1',
@@ -170,7 +173,8 @@ for my $rest (0, 20) {
 	is($errno, ECONNRESET, 'HTTP/1.0: reset');
 }
 
-# Requests for files in one write, read slowly through a small window.
+# Sends requests for files in one write and reads slowly through a small
+# window.
 
 sub line_of {
 	my $socket = IO::Socket::INET->new(Proto => 'tcp') or die $!;
@@ -215,13 +219,13 @@ sub line_of {
 $t->remove_copy(copy($hurt));
 cut_ok(0, q{its file can't be opened \(2: No such file}, 'no file');
 
-# an upload heals it
+# an upload repairs it
 
 is($t->http('POST', "/api/v1/xorbs/default/$hurt->{hash}", {}, \$bytes)
 	->{status}, 200, 'sent again');
 ok($t->get(uri($file))->{body} eq $file->{data}, 'healed');
 
-# a chunk of another xorb in its place has its own hash
+# a chunk of another xorb in its place has another hash
 
 $t->put_copy(copy($hurt), $t->copy_bytes(copy($good)));
 is($t->get(uri($file), { Range => 'bytes=-1' })->{status}, 500,
@@ -241,7 +245,8 @@ SKIP: {
 	chmod(0644, $path);
 }
 
-# what was damaged counts as unknown until it is sent again, and then at once
+# a damaged copy counts as unknown until it is uploaded again, and then as
+# known at once
 
 is_deeply([ map { $_->{status} } $t->head("/api/v1/xorbs/default/$_->{hash}") ],
 	[ $_ == $hurt ? 404 : 200 ], 'HEAD') for $good, $hurt;
@@ -251,7 +256,7 @@ is($t->head("/api/v1/xorbs/default/$hurt->{hash}")->{status}, 200,
 	'it is known');
 
 # --------------------------------------------------------------------------
-# damage in the database: an answer of ours, and no bytes
+# damage in the database: an error response of the module, and no bytes
 
 sub row {
 	my ($hash) = @_;
@@ -319,8 +324,8 @@ ok($t->get(uri($large), {}, timeout => 60)->{body} eq $large->{data},
 }
 
 # --------------------------------------------------------------------------
-# clients that leave: at once, in the first piece, in the middle, behind the
-# last byte
+# clients that disconnect: at once, in the first buffer, in the middle, after
+# the last byte
 
 $t->fds_mark();
 
@@ -335,7 +340,7 @@ for my $i (1 .. 60) {
 ok($t->get(uri($file))->{body} eq $file->{data}, 'others go on');
 
 # --------------------------------------------------------------------------
-# slow readers: what one holds does not depend on the file
+# slow readers: the memory for one does not depend on the file
 
 my $pid = ($t->worker_pids())[0];
 my $rss = $t->rss($pid);
@@ -348,15 +353,15 @@ for (1 .. 50) {
 	push @slow, $c;
 }
 
-# each at another place; and then the server has time to run ahead
+# each stops at another offset; then the server has time to read ahead
 
 $slow[$_]->read_some(1000 + $_ * 500, 5) for 0 .. 49;
 sleep(1);
 
 my $grown = $t->rss($pid) - $rss;
 
-# two buffers of 256 KiB, or of 2 MiB where each costs a round trip, 62 KiB, a
-# request of nginx; and decoders of threads
+# KiB: two buffers of 256 KiB, or of 2 MiB where each read costs a round trip;
+# 62 KiB of nginx for a request; and the decoders of threads
 
 my ($two, $threads) = $t->s3() ? (4096, 12 * 1024) : (512, 4 * 1024);
 
@@ -365,7 +370,7 @@ cmp_ok($grown, '<', 50 * ($two + 128) + $threads, '50 slow readers: memory')
 
 ok($t->get(uri($file))->{body} eq $file->{data}, 'others are served');
 
-# old workers finish what they have begun
+# old workers finish the requests that they have begun
 
 $t->reload();
 
@@ -384,7 +389,7 @@ ok($r->{body} eq $large->{data} && !$r->{error}, 'across a reload');
 $c->close();
 
 # --------------------------------------------------------------------------
-# PostgreSQL away: 503, and files that are being sent end early
+# PostgreSQL away: 503, and files in transfer end early
 
 $c = $t->http_start('GET', uri($large), {}, undef, rcvbuf => 65536,
 	timeout => 60);

@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# PUT files: a file as it is.  It gets the hash that a Xet client would give
-# it, comes back from reconstructions, and what the store has of it is not
-# stored again, whoever has brought it; what is wrong registers nothing.
+# PUT files: a file as plain bytes.  It gets the hash that a Xet client would
+# give it, and reconstructions return it.  Chunks that the store already has
+# are not stored again, whoever uploaded them.  A faulty request registers
+# nothing.
 
 use warnings;
 use strict;
@@ -73,7 +74,7 @@ $t->run();
 my $seed = 0;
 my $dir = tempdir(CLEANUP => 1);
 
-# A file by PUT: the answer, which has to be good.
+# Uploads a file by PUT and returns the response, which has to be good.
 
 sub file {
 	my ($data, %o) = @_;
@@ -88,7 +89,7 @@ sub file {
 	return {};
 }
 
-# What the answer says, and what comes back.
+# Checks the fields of the response, and the file as it is read back.
 
 sub is_file {
 	my ($got, $data, $name) = @_;
@@ -129,7 +130,7 @@ sub digest {
 	return 'sha-256=:' . encode_base64($_[0], '') . ':';
 }
 
-# curl, with what it is given: the answer as JSON.
+# Runs curl with these arguments; returns the response as JSON.
 
 sub curl {
 	my (@args) = @_;
@@ -193,7 +194,7 @@ for my $case ([ 'GET', $route, 405 ], [ 'DELETE', $route, 405 ],
 }
 
 # --------------------------------------------------------------------------
-# what is in the store already
+# data that the store already has
 
 my $base = mix(++$seed, 30 * $mib);
 my $got = file($base);
@@ -207,7 +208,7 @@ is_file($got, $second, 'with an insertion');
 cmp_ok($got->{new_bytes}, '<', 500000, 'what is new is stored');
 cmp_ok($got->{new_bytes}, '>=', 100000, 'all of it');
 
-# what clients have uploaded, and the other way round
+# data that clients have uploaded before, and the reverse
 
 my $other = mix(++$seed, 5 * $mib);
 my $file = $t->upload($other);
@@ -226,7 +227,7 @@ is_file($got, "\0" x (20 * $mib), 'zeros');
 cmp_ok($got->{new_bytes}, '<=', 2 * $mib, 'hardly stored');
 cmp_ok((split(/\|/, row($got->{hash})))[1], '<', 150, 'in few terms');
 
-# known chunks one by one among new ones: the file would fall to pieces
+# known chunks one by one between new ones: the file would be fragmented
 
 my @known = @{ hash_file($base)->{chunks} };
 my $noise = random_bytes(++$seed, 30 * $mib);
@@ -244,7 +245,7 @@ $got = file($mixed);
 is_file($got, $mixed, 'in pieces');
 cmp_ok((split(/\|/, row($got->{hash})))[1], '<', 200, 'not many terms');
 
-# the same from several at once
+# the same file in several concurrent uploads
 
 my $same = random_bytes(++$seed, 2 * $mib);
 my %answers;
@@ -263,7 +264,7 @@ is_deeply(\%answers, { '200 ' . hash_file($same)->{hash} => 6 },
 	'six at once');
 
 # --------------------------------------------------------------------------
-# what the client says of the content
+# what the client declares about the content
 
 my $data = random_bytes(++$seed, 200000);
 my $hash = hash_file($data)->{hash};
@@ -305,7 +306,8 @@ for my $case (@bad) {
 	}
 }
 
-# a body that is encoded would be kept as if it were the file: on no route
+# a body with a content coding would be kept as if it were the file: refused on
+# all routes
 
 for my $case ([ PUT => $route ], [ POST => $route ],
 	[ POST => '/api/v1/shards' ], [ POST => "/api/v1/xorbs/default/$hash" ],
@@ -348,7 +350,7 @@ for my $headers ({ 'Repr-Digest' => digest($sha256) },
 		join(' ', %$headers));
 }
 
-# its SHA-256 is told to who gets it, whatever a shard has claimed before
+# readers get its SHA-256, whatever a shard has claimed before
 
 is($t->get("$route/$hash")->header_value('Repr-Digest'), digest($sha256),
 	'its SHA-256 is proven');
@@ -391,7 +393,7 @@ is($r->{status}, 400, 'broken framing');
 $c->close();
 
 # --------------------------------------------------------------------------
-# repos: who may write and read, and what is told by dedup
+# repos: who may write and read, and what dedup reveals
 
 my $mine = random_bytes(++$seed, 3 * $mib);
 my ($reader, $writer, $stranger) = map { $t->auth(split(m!/!, $_, 2)) }
@@ -428,7 +430,7 @@ cmp_ok($got->{new_bytes}, '<', 200000,
 is($t->get("/wide$uri", $stranger)->{status}, 200, 'b: there now');
 
 # --------------------------------------------------------------------------
-# aborted after two whole xorbs: they are found again, one after the other
+# aborted after two complete xorbs: the retry finds both, one after the other
 
 $data = random_bytes(++$seed, 150 * $mib);
 $rows = $t->rows();
@@ -471,8 +473,9 @@ undef $d;
 undef $data;
 
 # --------------------------------------------------------------------------
-# while PostgreSQL keeps a xorb waiting: the body goes on as far as there is
-# room, and who leaves then leaves nothing; who stays gets his answer
+# while PostgreSQL delays a xorb: the server reads the body as far as its
+# buffers reach.  A client that disconnects then leaves nothing; one that stays
+# gets its response.
 
 sub held_up {
 	return wait_for(20, sub { $t->sql('SELECT count(*)'
@@ -512,7 +515,7 @@ is("$r->{status} " . $r->json()->{sha256}, '200 ' . sha256_hex($data),
 $c->close();
 
 # --------------------------------------------------------------------------
-# HTTP/2, which has no length where the body comes from a pipe
+# HTTP/2, without a length where the body comes from a pipe
 
 SKIP: {
 	skip('no HTTP/2', 2) unless $http2;
@@ -549,7 +552,7 @@ $data = random_bytes($seed, 500000);
 is_file(file($data), $data, 'and takes the file');
 
 # --------------------------------------------------------------------------
-# large ones, by curl; memory stays what it is
+# large files, by curl; memory does not grow
 
 my $size = 300 * $mib;
 my $large = make_mix("$dir/large", 7, $size);
@@ -579,7 +582,7 @@ is($got->{hash}, $hash, 'again, without a length');
 cmp_ok($got->{new_bytes}, '<', $size / 100, 'next to nothing is new');
 
 # --------------------------------------------------------------------------
-# and hf_xet, in both orders
+# hf_xet, in both orders
 
 my $endpoint = $t->url('/api');
 my $sent = uploaded($t);

@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The gate of rights, with the recipe of docs/hub.md: every route of the API in
-# its two locations, and every kind of caller (t/rights/expect.def).
+# The test matrix of permissions, with the recipe of docs/hub.md: every route
+# of the API in its two locations, and every kind of caller
+# (t/rights/expect.def).
 
 use warnings;
 use strict;

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Clients that leave while their requests lie in the sockets of a worker which
-# stands still: by a FIN or a reset, with TLS and without, with close_notify and
-# without, and by HTTP/2, where also a stream ends and its connection stays.
-# None of the requests is begun when the worker wakes.
+# Clients that disconnect while their requests wait in the sockets of a stopped
+# worker: by a FIN or a reset, with TLS and without, with close_notify and
+# without.  Also by HTTP/2, where a stream can end while its connection stays.
+# The worker begins none of these requests when it continues.
 
 use warnings;
 use strict;
@@ -54,7 +54,7 @@ $t->run();
 is($t->post('/api/repos/create', '{"name":"r"}')->{status}, 200, 'a repo');
 
 # --------------------------------------------------------------------------
-# the ways to leave, of each kind of connection
+# the ways to disconnect, for each kind of connection
 
 my %ports = (plain => 'http', h2c => 8081, tls => 8082, h2 => 8083);
 my %ways = (
@@ -70,7 +70,7 @@ for my $kind (qw/ plain tls h2c h2 /) {
 	}
 }
 
-# a stream that goes on is served, with another one on its connection that ends
+# a stream that stays is served, while another one on its connection ends
 
 my $c = client('h2');
 
@@ -85,7 +85,7 @@ ok(wait_for(20, sub { refs() =~ m!heads/other! }), 'another stream: is served');
 like(refs(), qr!heads/kept!, 'the one that has ended: not begun');
 $c->{leave}->('close');
 
-# who waits is served
+# clients that wait are served
 
 for my $kind (qw/ plain tls h2c h2 /) {
 	$c = client($kind);
@@ -157,7 +157,7 @@ sub ask {
 }
 
 # --------------------------------------------------------------------------
-# connections: send bytes, and leave
+# connections: send bytes, and disconnect
 
 sub client {
 	my ($kind) = @_;
@@ -165,7 +165,7 @@ sub client {
 	my $port = $kind eq 'plain' ? $t->port() : $t->port($ports{$kind});
 	my $c = $kind =~ /^(tls|h2)$/ ? tls($port, $kind) : tcp($port);
 
-	# the worker knows the connection before it stands still
+	# the worker knows the connection before it is stopped
 
 	if ($kind =~ /h2/) {
 		$c->{send}->("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What others have takes the same look-ups as what is not there, and few of
-# them, whatever PostgreSQL knows of its tables: counted, since time on a busy
-# machine tells too little.
+# Look-ups of what belongs to others are as many as those of what does not
+# exist, and they are few, whatever statistics PostgreSQL has.  The test counts
+# look-ups, since time on a busy machine says too little.
 
 use warnings;
 use strict;
@@ -23,9 +23,9 @@ $t->run();
 my $others = 3000;
 
 # --------------------------------------------------------------------------
-# Repo "mine" has one file, of others' repos there are thousands.  In the
-# folder of all xorbs: "many" and "few" are of others, by files or without;
-# "part" is in a file of a public repo, too.
+# Repo "mine" has one file; other repos have thousands.  In the store: "many"
+# and "few" belong to others, with files or without; "part" is also in a file
+# of a public repo.
 
 $t->sql(<<"EOF_SQL", timeout => 120);
 INSERT INTO xet.repos (name)
@@ -98,14 +98,14 @@ SELECT x.id, r.id
 UPDATE xet.repos SET public = true WHERE name = 'shown';
 EOF_SQL
 
-# What one statement does in a session like ours: rows that it gives, look-ups
-# in indexes by table, rows that these have led to.
+# The cost of one statement in a session like the module's: the rows that it
+# returns, index look-ups by table, and the rows that these have read.
 
 sub work {
 	my ($statement) = @_;
 
-	# the first time it is planned, for which functions may be called, and
-	# not again for the first temporary table
+	# the first run includes planning, which checks which functions may be
+	# called; so does the first temporary table
 
 	my (undef, $rows, $scans, $read) = $t->sql("SET enable_seqscan = off;"
 		. " CREATE TEMP TABLE first ();"
@@ -196,7 +196,7 @@ for my $state ('as it was made', 'analyzed', 'analyzed empty') {
 			sprintf($statement, 'all') =~ s/mine/other$others/r);
 	}
 
-	# xorbs: two rows of these and of repos, 64 files from either end
+	# xorbs: two rows of them and of repos, 64 files from either end
 
 	alike("$state: xorb_get", 130,
 		"xet.xorb_get(sha256('%s'), false, 'mine', 'me')",
@@ -217,7 +217,7 @@ for my $state ('as it was made', 'analyzed', 'analyzed empty') {
 	costs("$state: public chunk", 30,
 		"xet.chunk_find(sha256('part0'), false, false, 'mine', 'me')");
 
-	# terms of shards, and slices that are as large
+	# terms of shards, and slices of the same size
 
 	alike("$state: shard_slices", 132, $shard, qw/ none many few /);
 }
@@ -233,7 +233,7 @@ isnt($t->sql("SELECT hashes FROM " . sprintf($shard =~ s/ WHERE own//r,
 	'none')), $t->sql("SELECT hashes FROM "
 	. sprintf($shard =~ s/ WHERE own//r, 'none')), 'it is noise');
 
-# a range that a xorb has not, and one that none has
+# a range beyond a xorb, and one beyond what any xorb may have
 
 for (qw/ none many few /) {
 	is($t->sql('SELECT count(*) FROM ' . sprintf($shard =~ s/ WHERE own//r
@@ -245,7 +245,7 @@ for (qw/ none many few /) {
 }
 
 # --------------------------------------------------------------------------
-# a store without repos does not pay for them
+# a store without repos does not pay for their checks
 
 my %statements = map { $_->{name} => $_->{sql} }
 	@{ module_table('statements') };
@@ -269,7 +269,7 @@ for my $name (qw/ file_terms file_open files_terms /) {
 }
 
 # --------------------------------------------------------------------------
-# a file is public as long as one of its repos is, in however many it is
+# a file is public as long as one of its repos is, however many repos hold it
 
 sub seen {
 	return scalar $t->sql("SELECT count(*) FROM"
@@ -302,7 +302,7 @@ is(seen('one'), 0, 'and not seen any more');
 is($t->sql("SELECT xet.repo_delete('shown')"), 't', 'deleted');
 is(seen('shown'), 0, 'nor with its repo');
 
-# a repo becomes public while a file is on its way into it, and vice versa
+# a repo becomes public while a file is being added to it, and vice versa
 
 my ($one, $two) = map { $t->pg_session() } 1 .. 2;
 

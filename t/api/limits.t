@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# How much one client may do: uploads at a time and bytes in a while, counted
-# over workers, reloads and crashes; and conf/xet_limits.conf as it is.
+# How much one client may do: concurrent uploads and bytes per time, counted
+# across workers, reloads and crashes; and conf/xet_limits.conf as shipped.
 
 use warnings;
 use strict;
@@ -65,7 +65,7 @@ $t->write_file('token.key', "token:t1:$secret\n");
 chmod(0600, $t->dir() . '/token.key');
 
 # --------------------------------------------------------------------------
-# what nginx -t refuses
+# what "nginx -t" refuses
 
 my $zone = 'xet_upload_zone $xet_client zone=z:64k';
 
@@ -165,7 +165,7 @@ sub token {
 		hmac_sha256($input, pack('H*', $secret)));
 }
 
-# Who asks, as a location wants it.
+# The headers that name the caller, as the location expects them.
 
 sub as {
 	my ($base, $who) = @_;
@@ -182,8 +182,8 @@ sub upload {
 		{ as($base, $who) }, %o);
 }
 
-# An upload that has begun and does not go on: its answer to "Expect" comes
-# from where the body is read.
+# An upload that has begun and does not go on.  The code that reads the body
+# answers "Expect".
 
 sub hold {
 	my ($base, $who, $x, %o) = @_;
@@ -232,7 +232,7 @@ sub pid_of {
 my $x = fresh(100000);
 
 # --------------------------------------------------------------------------
-# uploads at a time
+# concurrent uploads
 
 $t->fds_mark();
 
@@ -288,7 +288,7 @@ ok(wait_for(5, sub { $held[2] = hold('api', 'ann', $x) }), 'likewise');
 
 is(finish($_, $x), 200, 'all end well') for @held;
 
-# its place is free before a client has its answer
+# the slot is free before the client has its response
 
 my $many_in_a_row = 0;
 
@@ -316,14 +316,14 @@ for my $n (1 .. 40) {
 is(join(', ', map { "$_: $shards{$_}" } sort keys %shards),
 	'200 0: 39, 200 1: 1', 'shards, too') or diag(explain(\%shards));
 
-# a refusal gives nothing back that it does not have
+# a refusal returns no slot that it did not take
 
 is(upload('api', 'ann', $x)->{status}, 200, 'one after the other')
 	for 1 .. 5;
 @held = map { hold('api', 'ann', $x) } 1 .. 3;
 is(hold('api', 'ann', $x), undef, 'three, still');
 
-# bad paths, bad tokens: not counted
+# bad paths and bad tokens are not counted
 
 is($t->post('/api/v1/xorbs/default/zz', 'x', { as('api', 'dan') })->{status},
 	400, 'a bad path') for 1 .. 4;
@@ -334,7 +334,7 @@ is(upload('api', 'dan', $x)->{status}, 200, 'do not count');
 
 $_->close() for @held;
 
-# coming and going, in all ways
+# uploads begin and end, in all ways
 
 srand(5);
 
@@ -382,7 +382,7 @@ sub on {
 
 	kill('STOP', $other);
 
-	# until it stands still it might be the one that is woken up
+	# until the worker has stopped, the kernel might wake it
 
 	wait_for(5, sub {
 		slurp("/proc/$other/stat") =~ /^\d+ \(.*\) T /s
@@ -415,7 +415,7 @@ my @on = ([ hold_on($one, 'eve') ], [ hold_on($two, 'eve') ],
 is(join(' ', map { $_->[1] } @on), '100 100 100 429',
 	'counted over both workers');
 
-# the old workers go on with theirs, the new ones know
+# the old workers keep their uploads, and the new ones count them
 
 my @old = $t->reload();
 
@@ -425,7 +425,8 @@ ok(wait_for(5, sub { $held[0] = hold('api', 'eve', $x) }),
 	'which makes room with the new ones');
 is(upload('api', 'eve', $x)->{status}, 429, 'for one');
 
-# an old worker is killed and nobody takes its place: the dead are looked for
+# an old worker is killed and no new one replaces it: the zone finds dead
+# workers
 
 push @{ $t->nginx()->{allow} },
 	map { qr/worker process $_ exited on signal 9/ } @old;
@@ -436,7 +437,7 @@ ok(wait_for(10, sub { $held[1] = hold('api', 'eve', $x) }),
 is(finish($_, $x), 200, 'theirs end well') for $on[2][0], @held[0, 1];
 $_->[0]->close() for @on;
 
-# a worker is killed, and the one in its place frees what it held
+# a worker is killed, and its replacement frees the slots that it held
 
 ($one, $two) = $t->worker_pids();
 @on = ([ hold_on($one, 'fay') ], [ hold_on($one, 'fay') ],
@@ -451,7 +452,7 @@ is(finish($on[2][0], $x), 200, 'the other one lives');
 $_->[0]->close() for @on;
 is(finish($_, $x), 200, 'all end well') for @held;
 
-# zones of other bounds and sizes
+# zones with other limits and sizes
 
 $zones =~ s/three:64k concurrent=3/three:64k concurrent=1/ or die;
 $zones =~ s/one:64k/one:128k/ or die;
@@ -466,7 +467,7 @@ is(upload('api', 'gil', $x)->{status}, 429, 'not two');
 $held[0]->close();
 
 # --------------------------------------------------------------------------
-# a client that says nothing more
+# a client that sends nothing more
 
 my $c = hold('slow', 'hal', $x);
 my $begun = time();
@@ -495,7 +496,7 @@ is(upload('bytes', 'ida', $y)->{status}, 200, 'bytes: room') for 1, 2;
 my $r = upload('bytes', 'ida', $y);
 is_refused($r, 'too_many_bytes', 'bytes: no room');
 
-# what is over, a day a million
+# the excess divided by the rate, which is a million bytes a day
 
 my $after = (3 * $part - 1000000) * 86400 / 1000000;
 
@@ -506,7 +507,7 @@ cmp_ok($r->header_value('Retry-After'), '>=', $after - patience(60),
 is(upload('bytes', 'ida', $x)->{status}, 200, 'less fits');
 is(upload('bytes', 'joe', $y)->{status}, 200, 'another one');
 
-# what is announced is reserved, what did not come is given back
+# announced bytes are reserved, and what did not arrive is returned
 
 my $large = fresh(900000);
 $c = hold('bytes', 'kim', $large);
@@ -519,14 +520,14 @@ ok(wait_for(5, sub { upload('bytes', 'kim', $y)->{status} == 200 }),
 	'given back');
 is(upload('bytes', 'kim', $y)->{status}, 429, 'but for what came');
 
-# more than all of it
+# more than the limit itself
 
 my $huge = fresh(1500000);
 is(upload('bytes', 'lea', $huge)->{status}, 200, 'more than a bucketful');
 is(upload('bytes', 'lea', $x)->{status}, 429, 'is paid for later');
 is(upload('bytes', 'joe', $huge)->{status}, 429, 'only into an empty one');
 
-# chunks: what the location takes is reserved, what came is counted
+# chunked: what the location allows is reserved, what arrived is counted
 
 is(upload('bytes', 'max', $y, chunked => 1)->{status}, 200, 'chunked');
 is(upload('bytes', 'max', $y, chunked => 1)->{status}, 429,
@@ -534,14 +535,14 @@ is(upload('bytes', 'max', $y, chunked => 1)->{status}, 429,
 is(upload('bytes', 'max', $y)->{status}, 200, 'chunked: the real size');
 is(upload('bytes', 'max', $y)->{status}, 429, 'chunked: counted');
 
-# to no use, yet received
+# useless bytes, which were received all the same
 
 $r = $t->post('/bytes/v1/xorbs/default/' . 'ab' x 32, \$large->{bytes},
 	{ 'X-Who' => 'ned' });
 is($r->{status}, 400, 'a wrong hash');
 is(upload('bytes', 'ned', $y)->{status}, 429, 'was received all the same');
 
-# a shard costs what its terms name, not what it is long
+# a shard costs the bytes that its terms name, not its own length
 
 my $wide = make_xorb(random_bytes(++$seed, 100000), scheme => 'none',
 	sizes => [ 100 ]);
@@ -565,7 +566,7 @@ is($t->post('/bytes/v1/shards', \shard(2), { 'X-Who' => 'oda' })->{status},
 	200, 'chunks: known');
 is(upload('bytes', 'oda', $x)->{status}, 429, 'chunks: count as bytes');
 
-# it leaks
+# the bucket leaks
 
 is(upload('soon', 'oda', $x)->{status}, 200, 'soon: room');
 $r = upload('soon', 'oda', $x);
@@ -575,8 +576,7 @@ sleep($r->header_value('Retry-After'));
 is(upload('soon', 'oda', $x)->{status}, 200, 'soon: as it was told');
 
 # --------------------------------------------------------------------------
-# a small zone: the memory of those who do nothing is taken, not that of the
-# running
+# a small zone: nodes of idle callers are reused, not those of active ones
 
 my %many;
 
@@ -616,7 +616,7 @@ ok(wait_for(5, sub { upload('tiny', 'p', $x)->{status} == 200 }), 'all gone');
 $t->check_fds();
 
 # --------------------------------------------------------------------------
-# the sample, as it is, with locations as they are but for tokens
+# the sample as shipped, with its locations except for tokens
 
 my $store = $t->store();
 
@@ -672,7 +672,7 @@ is($t->get("/xorbs/default/ab/$x->{hash}")->{status}, 403,
 ($n) = burst(1000, "/xorbs/default/ab/$x->{hash}");
 is($n->{403}, 1000, 'at all');
 
-# requests at a time: reports that do not end
+# concurrent requests: reports that do not end
 
 sub report {
 	my ($who, $scope) = @_;
@@ -701,7 +701,7 @@ ok(wait_for(5, sub { report('cat', 'read')->{status} == 100 }),
 	'when they are gone');
 $_->close() for splice(@running);
 
-# uploads at a time
+# concurrent uploads
 
 @held = map { hold('api', 'ewe', $x) } 1 .. 128;
 is(scalar(grep { defined } @held), 128, '128 uploads');
@@ -713,7 +713,8 @@ $_->close() for @held;
 ok(wait_for(5, sub { upload('api', 'ewe', $x)->{status} == 200 }),
 	'when they are gone');
 
-# tokens of a repo together; with lower numbers, which take less time to reach
+# all tokens of a repo together; with lower numbers, which take less time to
+# reach
 
 my $lower = slurp(root() . '/conf/xet_limits.conf');
 

@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Locations inside of locations: nginx goes on in the block of an "if" that is
-# true, and in that of "limit_except".  What holds in the location around holds
-# there, too: tokens, their scopes, the refusal of subrequests, the routes.
+# Locations inside of locations: nginx continues in the block of an "if" that
+# is true, and in that of "limit_except".  The settings of the outer location
+# hold there, too: tokens, their scopes, the refusal of subrequests, the
+# routes.
 
 use warnings;
 use strict;
@@ -18,7 +19,7 @@ use Test::Xet::Files;
 
 use IO::Socket::INET;
 
-# What takes a connection and never answers.
+# Accepts a connection and never responds.
 
 my $sink = IO::Socket::INET->new(Listen => 16, LocalAddr => '127.0.0.1')
 	or die "$!\n";
@@ -159,7 +160,7 @@ for my $route ([ 'GET', "v1/reconstructions/$file->{hash}" ],
 }
 
 # --------------------------------------------------------------------------
-# "limit_except": what it lets in reaches the routes
+# "limit_except": a request that it admits reaches the routes
 
 for my $route ([ 'POST', "v1/xorbs/default/$x->{hash}", $x->{bytes} ],
 	[ 'POST', 'v1/shards', $file->{shard} ],
@@ -177,7 +178,7 @@ is($t->get("/$_/v1/files/$file->{hash}")->{body}, $data, "/$_: GET")
 	for qw/ except denied /;
 
 # --------------------------------------------------------------------------
-# "satisfy any" with what needs no token: who is kept out stays out
+# "satisfy any" on a route without tokens: a caller that is denied stays denied
 
 is($t->get('/any/v1/health')->{status}, 403, 'health');
 is($t->get('/any/v1/health/live')->{status}, 403, 'life');
@@ -200,8 +201,9 @@ is($t->get('/proxied/v1/health', $if)->{status}, 299,
 	'what "if" answers itself');
 
 # --------------------------------------------------------------------------
-# "post_action" begins when a client has left, and takes the request away from
-# what is under way for it: there is none in our locations
+# "post_action" would begin when a client has disconnected, and take the
+# request from the operations that are in progress for it.  It never runs in
+# the module's locations.
 
 {
 	my @workers = $t->worker_pids();

@@ -2,13 +2,13 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Every request is answered once, in its place: each route of the router's
-# table, of each version and by each method, for what is empty, of one byte,
-# usual, unknown and malformed, pipelined on connections that are kept, and as
-# streams of one HTTP/2 connection.
+# Every request gets one response, in its order.  Covers each route of the
+# router's table, each version and each method, for objects that are empty, of
+# one byte, usual, unknown and malformed.  Requests are pipelined on keepalive
+# connections, and sent as streams of one HTTP/2 connection.
 #
-# What is right is what the same request gets on a connection of its own.
-# Behind each one goes a marker, whose bytes no other request asks for.
+# The expected response is that of the same request on its own connection.  A
+# marker follows each request; no other request asks for the marker's bytes.
 
 use warnings;
 use strict;
@@ -22,7 +22,7 @@ use Test::Xet::Files;
 use Test::Xet::Process qw/ module_table patience run_command slurp /;
 use Test::Xet::Ztensor;
 
-# Over TLS: curl 7.88 fails to use a connection again that it was told to begin
+# Over TLS: curl 7.88 does not reuse a connection that an option makes it start
 # with HTTP/2.
 
 my $http2 = 1;
@@ -54,7 +54,7 @@ if ($http2) {
 $t->run();
 
 # --------------------------------------------------------------------------
-# the table
+# the routes
 
 sub routes {
 	my (%routes, @order);
@@ -69,7 +69,7 @@ sub routes {
 }
 
 # --------------------------------------------------------------------------
-# what they are about
+# the objects of the requests
 
 my $unknown = '0123456789abcdef' x 4;
 
@@ -94,7 +94,7 @@ my @components = (
 	[ 'zstd/big', { shape => [ 8, 50000 ],
 		data => zstd_frame($plain x 8) } ],
 
-	# frames that hold nothing, more of them than are decoded at once
+	# frames without content, more of them than are decoded at once
 
 	[ 'zstd/skip', { shape => [ 0 ], data => $skip . $skip } ],
 	[ 'zstd/none', { shape => [ 0 ], data => '' } ],
@@ -136,7 +136,7 @@ my %chunk = (%xorb, usual => "default/$known->{chunks}[0]{hash}",
 
 my %body = ('empty' => '', 'one byte' => 'x', 'no JSON' => '[]' x 100);
 
-# A file that a DELETE may have.
+# A file that DELETE may remove.
 
 my $victim = 'to be deleted';
 my $doomed = $t->upload($victim)->{hash};
@@ -146,8 +146,8 @@ my @objects = map { my $name = $_->[0]; map { [ name => $name,
 	$name eq 'csr' ? qw/ values indices indptr coords / : '' }
 	@components;
 
-# of a route's name, which is its form without ":hash" and the like: lists of
-# query arguments
+# lists of query arguments for a route's name, which is its path without
+# ":hash" and the like
 
 my %query = (
 	zt => [ [], [ limit => 1 ], [ limit => 0 ], [ after => 99 ],
@@ -166,7 +166,7 @@ my %query = (
 
 my @none = ([]);
 
-# and request headers
+# request headers for a route's name
 
 my @ranges = ([], [ Range => 'bytes=0-0' ], [ Range => 'bytes=-1' ],
 	[ Range => 'bytes=0-0,2-3' ], [ Range => 'bytes=9999999-' ],
@@ -226,7 +226,8 @@ sub of_object {
 
 		my $at = $uri;
 
-		# one of the files that there are
+		# DELETE must not delete the shared files; it gets $doomed
+		# instead
 
 		if ($method eq 'DELETE' && $name eq 'files') {
 			next if $object ne 'usual' && stored($uri);
@@ -248,17 +249,17 @@ sub of_object {
 	return @requests;
 }
 
-# of files: of reconstructions without a hash
+# the files of reconstructions without a hash
 
 sub batches {
 	return [ [], map { [ file_id => $file{$_} ] } sort keys %file ];
 }
 
 # --------------------------------------------------------------------------
-# answers
+# responses
 
-# Without what changes from one answer to the next: signatures, times in a
-# shard, and how many sessions there are.
+# Removes what differs between two responses: signatures, times in a shard, and
+# the number of sessions.
 
 sub fingerprint {
 	my ($q, $r) = @_;
@@ -269,7 +270,8 @@ sub fingerprint {
 	$body =~ s/.{56}\z//s if $body =~ /^HFRepoMetaData/;
 	$body =~ s/:\d+/:n/g if $body =~ /"postgres"/;
 
-	# as many digits as the numbers of the moment have, for HEAD, too
+	# the current numbers differ in digits, so the length varies, for HEAD,
+	# too
 
 	my $length = $q->[1] =~ m!/health\z! ? undef
 		: ($r->header_value('Content-Length'))[0];
@@ -280,7 +282,7 @@ sub fingerprint {
 		$r->{error} // '', masked($body));
 }
 
-# A boundary is a random one.
+# Masks the boundary, which is random.
 
 sub masked {
 	my ($body) = @_;
@@ -315,7 +317,8 @@ sub restore {
 	$t->upload($victim) if $q->[0] eq 'DELETE' && $q->[1] =~ /$doomed/;
 }
 
-# Alone, on a connection that ends with it: undef where that is wrong already.
+# A request on its own connection, which is closed after it; undef where this
+# already fails.
 
 sub alone {
 	my ($q, $wrong) = @_;
@@ -340,7 +343,7 @@ sub alone {
 	return $r;
 }
 
-# The marker of a place: eight bytes of a file.
+# The marker for index i: eight bytes of a file.
 
 sub marker {
 	my ($i) = @_;
@@ -368,9 +371,9 @@ sub request_text {
 	return "$text\r\n" . ($body // '');
 }
 
-# All of them on connections that are kept, some sent at once with a marker
-# behind each; a server that closes says so, and what it has not answered is
-# sent again.
+# Sends all requests on keepalive connections, some at once with a marker after
+# each.  A server that closes announces it, and unanswered requests are sent
+# again.
 
 sub pipelined {
 	my ($cases, $wrong) = @_;
@@ -405,7 +408,8 @@ sub pipelined {
 	return $closes;
 }
 
-# Whether the connection is of no more use.
+# Reads one response and its marker; returns 1 if the connection is of no more
+# use.
 
 sub one_answer {
 	my ($c, $case, $i, $wrong) = @_;
@@ -473,7 +477,7 @@ sub multiplexed {
 	}
 }
 
-# For curl's own reader: a quote and a backslash are escaped.
+# For curl's config parser: a quote and a backslash are escaped.
 
 sub curl_config {
 	my ($q, $base, $file) = @_;
@@ -538,7 +542,8 @@ sub hold {
 
 	for my $q (@requests) {
 
-		# what is sent for the first time may be new
+		# the first upload may create an object, and its response says
+		# so
 
 		alone($q, []) if $q->[0] =~ /^P/;
 
@@ -577,7 +582,7 @@ hold('telemetry of the root', of_object('telemetry', '',
 	'/v1/telemetry'));
 
 # --------------------------------------------------------------------------
-# URLs of data, which are not of the router
+# data URLs, which the router does not serve
 
 sub data_requests {
 	my ($hash) = @_;
@@ -603,7 +608,7 @@ hold('data URLs', map { data_requests($_) } $usual->{hash}, $one->{hash},
 cmp_ok($n, '>', 1000, "$n requests");
 
 # --------------------------------------------------------------------------
-# an answer that breaks off resets its stream, and no other (HTTP/1.1 is in
+# a truncated response resets its stream, and no other one (HTTP/1.1 is in
 # t/api/file_get_store.t)
 
 SKIP: {

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Plans of very many terms: they keep the rules of small ones, take a bounded
-# memory however slow the client, and what fails while they are made is told
-# by a status.
+# Plans of very many terms: they follow the rules of small ones and use a
+# bounded amount of memory, however slow the client.  A failure while a plan is
+# made is reported by a status.
 
 use warnings;
 use strict;
@@ -40,7 +40,7 @@ $t->fds_mark();
 my ($worker) = $t->worker_pids();
 
 # --------------------------------------------------------------------------
-# 10,000 terms of two chunks, of four xorbs, many of them several times
+# 10,000 terms of two chunks, from four xorbs, many of them repeated
 
 my @xorbs = map { send_xorb($t, mix($_, 600000), scheme => 'none',
 	sizes => [ 1000 ]) } 1 .. 4;
@@ -102,7 +102,7 @@ is_deeply($r->json()->{files}{$_->{hash}},
 	'batch: terms') for $file, $other;
 
 # --------------------------------------------------------------------------
-# more than there may be
+# more terms than allowed
 
 for my $uri ("/few/v1/$path", "/few/v2/$path",
 	"/few/v1/reconstructions?file_id=$file->{hash}")
@@ -120,7 +120,7 @@ is($t->get("/few/v2/$path", { Range => 'bytes=0-10000000' })->{status}, 200,
 	'a range of the same file');
 
 # --------------------------------------------------------------------------
-# what goes wrong between two windows
+# faults between two batches
 
 sub between {
 	my ($name, $body, $status, $code) = @_;
@@ -174,7 +174,7 @@ wait_for(30, sub { $t->get("/api/v2/$path")->{status} == 200 })
 	or fail('it goes on');
 
 # --------------------------------------------------------------------------
-# 1,600,000 terms, none of which touch, and clients that take their time
+# 1,600,000 terms, none adjacent, and slow clients
 
 my $large = insert_file($t, 1, 1600000, 1000);
 my $uri = "/api/v2/reconstructions/$large->{hash}";
@@ -190,14 +190,15 @@ is(scalar(grep { m!\AHTTP/1.1 200 ! } @heads), 4, 'slow clients: answers');
 
 my $grown = $t->rss($worker) - $before;
 
-# each could hold a plan's buffer and a piece; a plan in memory has 80 MB
+# each client could hold a plan's buffer and an output buffer; a plan in memory
+# takes 80 MB
 
 diag("4 slow clients of 1,600,000 terms: $grown KiB more");
 cmp_ok($grown, '<', 16384, 'slow clients: memory');
 
 is($t->get('/api/health')->{status}, 200, 'others are served');
 
-# nothing of an answer that has begun depends on PostgreSQL
+# a response that has begun does not depend on PostgreSQL
 
 my $c = $t->http_start('GET', "/api/v2/$path", {}, undef, rcvbuf => 16384);
 
@@ -213,7 +214,7 @@ is($t->get("/api/v2/$path")->{status}, 503,
 	'another one does not begin');
 $t->pg_start();
 
-# clients that leave while their plan is made, or sent
+# clients that disconnect while their plan is made, or sent
 
 $_->abort() for @slow;
 

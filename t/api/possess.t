@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Who may name a xorb: the hash of a chunk is the name of a xorb that has no
-# other, so it proves nothing.  A tenant who was shown names reads no byte
-# that he has neither sent nor been given, and is not told what others have.
+# Who may name a xorb.  A xorb of one chunk has the hash of that chunk as its
+# name, so knowing the hash proves nothing.  A tenant who was shown names reads
+# no byte that they have neither sent nor been given, and learns nothing of
+# what others have.
 
 use warnings;
 use strict;
@@ -48,8 +49,8 @@ my $seed = 0;
 my $r;
 
 # --------------------------------------------------------------------------
-# the attack: the beginning of a file is public, its tail is in a xorb of one
-# chunk, and one dedup query about the first chunk tells that one's name
+# The attack: the beginning of a file is public, and its tail is in a xorb of
+# one chunk.  One dedup query about the first chunk names that xorb.
 
 my $head = xorb(600000, sizes => [ 60000 ]);
 my $tail = xorb(40000);
@@ -80,7 +81,7 @@ for my $base (qw! /api /wide !) {
 }
 
 # --------------------------------------------------------------------------
-# not there and not his are told alike
+# an absent xorb and a xorb of others get the same response
 
 my $none = xorb(40000);
 my $other = xorb(600000, sizes => [ 60000 ]);
@@ -130,7 +131,7 @@ is(get("/api/v1/xorbs/default/$_->{hash}", 'a/a', 'HEAD')->{status}, 200,
 	'HEAD xorb: own') for $tail, $other;
 
 # --------------------------------------------------------------------------
-# chunks that a larger xorb has, too: their names are told as well
+# chunks that a larger xorb also has: their names are shown as well
 
 my $bytes = random_bytes(++$seed, 40000);
 my $alone = make_xorb($bytes, sizes => [ 40000 ]);
@@ -148,7 +149,7 @@ is(try_shard([ [ $among, 2, 3 ] ], 'b/b@bob')->{status}, 200,
 is(try_shard([ [ $among, 0, 4 ] ], 'c/c@cat')->{status}, 200,
 	'and one with a name among such');
 
-# first chunks of files are asked for in clear
+# first chunks of files are queried in clear
 
 my $small = xorb(120000, sizes => [ 40000 ]);
 
@@ -159,7 +160,8 @@ is(try_shard([ [ $small, 0, 3 ] ], 'b/b@bob')->{status}, 400,
 	'chunks that are asked for by their hashes prove nothing together');
 
 # --------------------------------------------------------------------------
-# who may: the repo, the subject, who sees a file; whoever sends it himself
+# who may name it: the repo, the subject, a reader of the file, and anyone who
+# sends the bytes
 
 is(try_shard([ [ $tail, 0, 1 ] ], 'a/a@eve')->{status}, 200,
 	'the repo has sent it');
@@ -202,7 +204,8 @@ is(send_xorb($seen, 'b/b@bob')->json()->{was_inserted}, JSON::PP::false,
 is(try_shard([ [ $seen, 0, 1 ] ], 'b/b@bob')->{status}, 200,
 	'a full upload is a proof, of what was known, too');
 
-# a repo of the same name that comes later has nothing of the first
+# a repo that is created later under the same name has no access of the first
+# one
 
 my $left = xorb(40000);
 
@@ -212,7 +215,7 @@ is(try_shard([ [ $left, 0, 1 ] ], 'g/g@bob')->{status}, 400,
 	'a repo that was deleted has nothing');
 
 # --------------------------------------------------------------------------
-# what dedup answers tell: nothing of chunks that no visible file uses
+# what dedup responses reveal: nothing of chunks that no visible file uses
 
 my $mixed = xorb(600000, sizes => [ 50000 ]);
 my @chunks = @{ $mixed->{chunks} };
@@ -256,7 +259,7 @@ is(try_shard([ [ $mixed, 6, 7 ] ], 'b/b@bob')->{status}, 400,
 is(try_shard([ [ $mixed, 6, 7 ] ], 'b/b@bob', base => '/wide')->{status}, 200,
 	'xet_dedup_scope store: and what was shown may be used');
 
-# what a file by PUT finds is as little
+# a file by PUT deduplicates against no more than that
 
 my $data = random_bytes(++$seed, 300000);
 my @put = map { $t->http('PUT', '/api/v1/files', who($_), \$data)->json()
@@ -266,7 +269,7 @@ is_deeply(\@put, [ 300000, 300000, 0 ],
 	'PUT: what others have is new to who brings it');
 
 # --------------------------------------------------------------------------
-# grants: what need not be sent
+# grants: bytes that need not be sent
 
 sub grant {
 	my ($xorb, $who, $base) = @_;
@@ -329,7 +332,7 @@ send_xorb($plain, 'x', '/store');
 is(try_shard([ [ $plain, 0, 1 ] ], 'x', base => '/store')->{status}, 200,
 	'store: tokens without a subject are one');
 
-# without tokens nothing is noted, and nothing asked
+# without tokens nothing is recorded and nothing is checked
 
 my $rows = 'select count(*) from xet.xorb_subjects';
 my $before = $t->sql($rows);
@@ -344,7 +347,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Of one chunk, unless sizes are given.
+# A xorb of one chunk, unless sizes are given.
 
 sub xorb {
 	my ($size, %o) = @_;
@@ -371,7 +374,7 @@ sub send_xorb {
 	return $r;
 }
 
-# A shard of one file, from what its maker knows of the xorbs.  A range past
+# A shard of one file, from what its author knows of the xorbs.  A range past
 # the end has made-up chunks.
 
 sub shard {
@@ -418,7 +421,7 @@ sub register {
 	return name($terms);
 }
 
-# The xorbs of a dedup answer, each with the key of the answer and its sum.
+# The xorbs of a dedup response, each with the key of the response and its sum.
 
 sub dedup {
 	my ($chunk, $who, $base) = @_;

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Quotas and usage: what is counted for whom, also when bytes are stored once
-# and used by many; limits are held in the transaction that adds, and before an
-# upload is read; what is deleted is free again; and a recount finds and mends
-# what is wrong.
+# and used by many.  Limits are enforced in the transaction that adds, and
+# before an upload is read.  Deleted bytes are free again, and a recount finds
+# and repairs wrong sums.
 
 use warnings;
 use strict;
@@ -62,7 +62,7 @@ is(put('a/a@bob', $data)->{status}, 200, 'another subject, the same repo');
 is(usage('subject', 'bob'), '0 300000 1', 'that has added nothing');
 
 # --------------------------------------------------------------------------
-# who asks
+# who may read usage
 
 $r = $t->get('/api/v1/usage', $t->auth('read', 'a/a@ann'));
 
@@ -83,7 +83,7 @@ is_deeply($t->get('/api/v1/usage', $t->auth('read', 'c/c'))->json(),
 is($t->get('/api/v1/usage')->{status}, 401, 'without a token');
 
 # --------------------------------------------------------------------------
-# logical bytes: in the commit, of a PUT and of shards
+# logical bytes are checked in the commit, of a PUT and of shards
 
 limit('repo', 'a/a', undef, 400000);
 
@@ -110,14 +110,14 @@ is(shard('a/a@ann', $x, 0, 5)->{status}, 200, 'again, which adds nothing');
 over(shard('a/a@ann', $x, 5, 6), 'full', quota => 'repo',
 	bytes => 'logical', limit => 400000, used => 400000, left => 0);
 
-# the last number in a shard of several files: all or none
+# the refused shard has counted nothing
 
 $r = $t->get('/api/v1/usage', $t->auth('read', 'a/a'))->json();
 is_deeply($r->{repo}{logical}, { used => 400000, limit => 400000,
 	left => 0 }, 'usage tells what is left');
 
 # --------------------------------------------------------------------------
-# what is deleted can be used at once
+# deleted bytes are free at once
 
 my $small = make_file($x, 0, 5);
 
@@ -127,7 +127,7 @@ is(usage('repo', 'a/a') =~ s/^\d+ //r, '300000 1', 'and free');
 is(shard('a/a@ann', $x, 5, 10)->{status}, 200, 'others take the place');
 
 # --------------------------------------------------------------------------
-# before a body is read: a worker knows of limits some seconds later
+# before a body is read: a worker learns of limits within seconds
 
 my $refused;
 
@@ -182,7 +182,7 @@ over($refused, 'a xorb before it is sent', quota => 'repo',
 	bytes => 'stored', limit => 150000, used => $used,
 	left => 150000 - $used);
 
-# who knows a hash and has no bytes learns nothing of others
+# a caller who knows a hash and has no bytes learns nothing of others
 
 my $others = make_xorb(random_bytes(10, 100000), scheme => 'none');
 
@@ -199,7 +199,7 @@ is_deeply($t->get('/api/v1/usage', $t->auth('read', 'c/c'))->json()->{repo}
 	{stored}, { used => $used, limit => 150000,
 	left => 150000 - $used }, 'where there is a limit it is told');
 
-# subjects, and those that have no limit of their own
+# subjects, with and without a limit of their own
 
 limit('subject', undef, 50000, undef);
 limit('subject', 'ann', undef, 900000);
@@ -219,7 +219,7 @@ limit('repo', 'c/c', undef, undef);
 is($t->sql('SELECT count(*) FROM xet.quotas'), 0, 'no limits are left');
 
 # --------------------------------------------------------------------------
-# one deletes, others go on: who uses it pays
+# one user of a file deletes it, others keep it: they are charged
 
 my $ann = usage('repo', 'a/a');
 
@@ -233,7 +233,7 @@ like(usage('repo', 'b/b'), qr/^\d+ 301000 2$/, 'one that has it still');
 cmp_ok((usage('repo', 'b/b') =~ /^(\d+)/)[0], '>=', $stored, 'pays now');
 sums('settled');
 
-# the rest delete it, too: it goes with the collection
+# the others delete it, too: the collection frees the bytes
 
 $t->http('DELETE', "/api/v1/files/$first", $t->auth('delete', $_))
 	for qw! b/b c/c !;
@@ -244,7 +244,7 @@ unlike(usage('repo', 'b/b'), qr/^$stored/, 'and given back');
 is(usage('repo', 'b/b') =~ s/^\d+ //r, '1000 1', 'to the byte');
 sums('collected');
 
-# a repo that goes as a whole
+# a repo that is deleted with all of its files
 
 my $gone = 'int8send(' . $t->sql('SELECT id FROM xet.repos'
 	. " WHERE name = 'a/a'") . '::bigint)';
@@ -254,7 +254,7 @@ collect();
 is(usage('repo', 'a/a'), '', 'nothing is told of it');
 sums('deleted');
 
-# its sums go when they are zero, and nobody is counting in them
+# its sums are deleted when they are zero and no transaction counts in them
 
 {
 	my $rows = "SELECT count(*) FROM xet.usage WHERE owner = $gone";
@@ -286,7 +286,7 @@ sums('deleted');
 }
 
 # --------------------------------------------------------------------------
-# a heal by another encoding
+# a repair by another encoding
 
 my $text = 'all work and no play ' x 20000;
 my $packed = make_xorb($text, scheme => 'lz4');
@@ -306,7 +306,7 @@ is(usage('repo', 'f/f'), '0 0 0', 'of who had it first');
 sums('healed');
 
 # --------------------------------------------------------------------------
-# whatever writes, and what is wrong is found
+# every kind of write, and wrong sums are found
 
 limit('repo', 'e/e', undef, undef);
 $t->sql("DELETE FROM xet.files WHERE size = 1000");
@@ -322,7 +322,7 @@ is($t->sql('SELECT kind, name, stored, logical, files'
 sums('recounted');
 
 # --------------------------------------------------------------------------
-# the command
+# the command-line tool
 
 $ENV{XET_POSTGRES} = $t->conninfo();
 
@@ -370,7 +370,7 @@ is($t->sql("SELECT count(*) FROM xet.usage_list()
 	WHERE name = 'g/g' AND logical = 0"), 1, 'is listed');
 
 # --------------------------------------------------------------------------
-# who is charged is looked at by batches, however many xorbs a file has
+# the owners to charge are looked up in batches, however many xorbs a file has
 
 my ($many, $few) = map { $t->sql(<<EOF_SQL) } 9, 2;
 WITH f AS (
@@ -419,7 +419,8 @@ cmp_ok($charged[0], '<=', 8, 'in batches');
 is($t->sql('SELECT count(*) FROM xet.usage_left'), 0, 'and no note stays');
 
 # --------------------------------------------------------------------------
-# what counts costs so much by the planner's settings that it would be compiled
+# the planner's estimate for the counting statements is so high that JIT would
+# compile them
 
 $t->sql($_) for 'ALTER SYSTEM SET jit = on', 'SELECT pg_reload_conf()',
 	'CREATE TABLE public.seen (jit text)',
@@ -488,8 +489,8 @@ sub shard {
 		$t->auth('write', $who));
 }
 
-# The headers of an upload, and an answer before there is a body; none where
-# the server waits for it.
+# Sends the headers of an upload.  Returns the response that comes before the
+# body, or nothing where the server waits for the body.
 
 sub early {
 	my ($method, $uri, $size, $who) = @_;
@@ -548,7 +549,8 @@ sub collect {
 	settle();
 }
 
-# A recount finds nothing, and who is charged uses it, where anybody does.
+# A recount finds nothing, and an owner that is charged uses the bytes, if
+# anyone does.
 
 sub sums {
 	my ($name) = @_;

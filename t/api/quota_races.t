@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Quotas where much happens at once: uploads at the edge of a limit on two
-# nodes, a session that dies in between, long transactions that nobody waits
-# for; and the sums after 2,000 operations of several sessions, drawn by lot,
-# with deletions, heals and collections among them.
+# Quotas under concurrency: uploads at the edge of a limit on two nodes, a
+# session that dies in between, long transactions that nobody waits for.  Also
+# the sums after 2,000 random operations of several sessions, among them
+# deletions, repairs and collections.
 
 use warnings;
 use strict;
@@ -38,7 +38,8 @@ $_->allow(qr/413 quota_exceeded|is retried|terminating connection/)
 	for @nodes;
 
 # --------------------------------------------------------------------------
-# room for two of six, which come to two nodes at once: stored, then logical
+# room for two of six uploads, which arrive at two nodes at once: stored bytes,
+# then logical bytes
 
 my $room = 20000;
 
@@ -72,7 +73,7 @@ for my $round (1 .. 8) {
 
 sums('at the edge');
 
-# the same bytes from two repos at once: one pays
+# the same bytes from two repos at once: one is charged
 
 for my $round (1 .. 8) {
 	my $x = make_xorb(random_bytes(5000 + $round, $room),
@@ -90,7 +91,7 @@ for my $round (1 .. 8) {
 }
 
 # --------------------------------------------------------------------------
-# a session that dies at the lock has counted nothing
+# a session that dies while it waits for the lock has counted nothing
 
 my $lone = make_xorb(random_bytes(7000, $room), scheme => 'none');
 
@@ -98,7 +99,7 @@ limit('repo', 'k/k', 1000000, undef);
 
 my $holder = $t->pg_session();
 
-# the row of the repo first, or its creation is waited for
+# creates the row of the repo first, since sessions would wait for its creation
 
 $t->sql("SELECT xet.repo_row('k/k')");
 $holder->send("BEGIN; SELECT pg_advisory_xact_lock("
@@ -111,7 +112,7 @@ my $c = begin($t, 'POST', "/api/v1/xorbs/default/$lone->{hash}",
 $c->[0]->send($c->[1]);
 ok(wait_for(20, sub { $t->pg_blocked() == 1 }), 'an upload at the lock');
 
-# another repo does not wait, nor does who deletes
+# neither another repo nor a deletion waits
 
 is(put($other, 'l/l', random_bytes(7001, $room))->{status}, 200,
 	'other repos go on');
@@ -125,7 +126,7 @@ is(used('k/k'), "$lone->{stored_size} 0 0", 'once');
 sums('a session that dies');
 
 # --------------------------------------------------------------------------
-# without a limit nobody waits for a transaction that takes long
+# without a limit nobody waits for a long transaction
 
 $t->sql("SELECT xet.usage_add(int8send(xet.repo_row('m/m')), 1, 0, 0)");
 $holder->send("BEGIN; SELECT xet.usage_add(int8send(xet.repo_row('m/m')),"
@@ -138,7 +139,7 @@ cmp_ok($t->sql("SELECT count(*) FROM xet.usage WHERE owner ="
 sums('a long transaction');
 
 # --------------------------------------------------------------------------
-# by lot: the sums while it goes on, and after it
+# random operations: the sums during and after them
 
 my @repos = map { "z/$_" } 1 .. 4;
 my @xorbs = map { my $d = substr("line $_ of a text " x 2000, 0, 12000);
@@ -148,7 +149,7 @@ my @xorbs = map { my $d = substr("line $_ of a text " x 2000, 0, 12000);
 limit('repo', $repos[0], 60000, 60000);
 limit('subject', 'u1', undef, 90000);
 
-# while they are at work, a recount of one moment is right
+# a recount from one snapshot is right while they run
 
 my @sessions = map { $t->pg_session() } 1 .. $writers;
 my ($during, $odd, %done) = (0, '');
@@ -190,7 +191,7 @@ cmp_ok($t->sql("SELECT sum(logical) FROM xet.usage WHERE owner ="
 	. " int8send(xet.repo_row('$repos[0]'))"), '<=', 60000,
 	'the limit of logical bytes');
 
-# all goes, and all is given back
+# everything is deleted, and all bytes are returned
 
 $t->sql("DELETE FROM xet.repo_files");
 collect();
@@ -226,7 +227,7 @@ sub put {
 
 sub auth { return $t->auth('write', $_[0]) }
 
-# All of a request but its last byte.
+# Sends all of a request but its last byte.
 
 sub begin {
 	my ($node, $method, $uri, $body, $who) = @_;
@@ -246,8 +247,8 @@ sub at_once {
 		push @c, [ $_->[0], @{ begin($nodes[$n++ % 2], @$_, $who) } ];
 	}
 
-	# at the table of sums they wait for each other, and go on together;
-	# those that only read it, before a body comes, do not
+	# sessions wait for each other at the table of sums, and continue
+	# together; those that only read it, before a body arrives, do not wait
 
 	my $lock = $t->pg_lock('xet.usage', 'EXCLUSIVE');
 
@@ -282,7 +283,7 @@ sub operation {
 	my $zeros = "'\\x" . '00' x 16 . "'";
 	my $who = "false, '$repo', '\\x00' || '$subject'::bytea";
 
-	# a file of the first chunks of the xorb, by the copy that stands
+	# a file of the first chunks of the xorb, by its current copy
 
 	my $k = 1 + int(rand(@c));
 	my $size = $c[$k - 1]{raw_start} + $c[$k - 1]{raw_length};

@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# "xet_read_only on": every route of routes.def, in the shipped
-# locations, with tokens and without: what changes something is refused, what
-# reads is answered, and the database is as before.  "xet_delete off": what
-# takes something away for good is refused, and writing goes on.  Where the two
-# would hold for nothing nginx refuses them.
+# "xet_read_only on": every route of routes.def, in the shipped locations, with
+# tokens and without.  Requests that change something are refused, reads are
+# answered, and the database stays as it was.  "xet_delete off": requests that
+# delete something for good are refused, and writes go on.  nginx refuses both
+# directives where they would have no effect.
 
 use warnings;
 use strict;
@@ -61,7 +61,7 @@ my $repo = $t->auth('delete', 'r/r@alice');
 my $content = mix(1, 200_000);
 
 # --------------------------------------------------------------------------
-# what is there
+# the contents of the store
 
 my $file = $t->upload($content, headers => $repo);
 
@@ -86,7 +86,7 @@ my $put = $t->upload('of a bucket', base => '/cas/v1', headers => $write);
 is(batch($all, { type => 'addFile', path => 'f', xetHash => $put->{hash},
 	mtime => 0 })->{status}, 200, 'a file in it');
 
-# a URL of LFS, from a server where it may be sent
+# an LFS URL, from a server that accepts uploads
 
 my $oid = sha256_hex('by LFS');
 my $lfs = $json->encode({ operation => 'upload', objects => [ { oid => $oid,
@@ -117,7 +117,7 @@ for my $route (api_routes(), hub_routes()) {
 			: $r->{status} == 403 ? code($r) : '';
 		my $want = qr/^read_only$/;
 
-		# a scope that this token lacks is told first
+		# a scope that this token lacks is reported first
 
 		$want = qr/^(?:read_only|insufficient_scope)$/
 			if $scope eq 'admins' && $port == $closed;
@@ -137,7 +137,7 @@ for my $route (api_routes(), hub_routes()) {
 cmp_ok($kinds{$_} // 0, '>=', 10, "routes: $_")
 	for 'api 0', 'api 1', 'hub 0', 'hub 1';
 
-# what the body or a signature decides
+# routes where the body or a signature decides
 
 for my $port ($closed, $open) {
 	my $who = $port == $open ? {} : $alice;
@@ -167,7 +167,7 @@ for my $scope (qw/ read write delete /) {
 		"a token to $scope from there reads");
 }
 
-# what reads does
+# reads are answered
 
 is($t->get("/api/v1/files/$file->{hash}", $repo, port => $closed)->{body},
 	$content, 'a file by its hash');
@@ -309,7 +309,7 @@ sub batch {
 	return ndjson($port, '/api/buckets/alice/b/batch', @lines);
 }
 
-# [ name, method, uri, whether it changes something, table, who may come ]
+# [ name, method, uri, whether it changes something, table, callers ]
 
 sub api_routes {
 	my @routes;
@@ -360,7 +360,7 @@ sub hub_routes {
 	return @routes;
 }
 
-# All rows that requests leave behind.
+# The rows of all tables that requests write.
 
 sub contents {
 	my @tables = grep { !/^(?:jobs|store|migrations)$/ }

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Reconstructions: what every client relies on in them, for whole files and
-# for ranges, in both versions.
+# Reconstructions: all that clients rely on, for complete files and for ranges,
+# in both versions.
 
 use warnings;
 use strict;
@@ -102,7 +102,7 @@ sub chunks {
 		$last->{raw_start} + $last->{raw_length} - $start);
 }
 
-# No chunk in a range that no term needs.
+# No range has a chunk that no term needs.
 
 sub surplus {
 	my ($plan) = @_;
@@ -145,7 +145,7 @@ sub good {
 }
 
 # --------------------------------------------------------------------------
-# a usual file
+# a typical file
 
 my $data = mix(1, 1500000);
 my $file = $t->upload($data, xorb_chunks => 4, scheme => 'none');
@@ -280,7 +280,7 @@ for my $range ('', 'bytes', 'bytes=', 'bytes=-', 'bytes=-5', 'bytes=-0',
 		. substr($range, 0, 40));
 }
 
-# numbers that no file reaches, and empty elements: RFC 9110
+# numbers beyond the size of any file, and empty elements: RFC 9110
 
 refused(ask("bytes=$_-"), 416, 'range_not_satisfiable', 'from '
 	. substr($_, 0, 40))
@@ -293,7 +293,7 @@ for my $range ('0-9223372036854775808', '0-18446744073709551616',
 		'all of it: ' . substr($range, 0, 40));
 }
 
-# other conditions mean nothing here
+# other conditions have no effect here
 
 for my $header ([ 'If-None-Match', '*' ], [ 'If-None-Match', '"x"' ],
 	[ 'If-Match', '"x"' ], [ 'If-Range', '"x"' ],
@@ -396,7 +396,7 @@ for my $state ('unknown', 'registered') {
 }
 
 # --------------------------------------------------------------------------
-# terms that repeat, overlap and run backward
+# terms that repeat, overlap and run backwards
 
 my $x = put_xorb(mix(10, 20 * 9000), sizes => [ 9000 ], scheme => 'none');
 my $y = put_xorb(random_bytes(11, 15 * 8500), sizes => [ 8500 ],
@@ -427,7 +427,7 @@ for my $base (qw/ api many most slash cacheable /) {
 	}
 }
 
-# the terms of a middle part only, so that ranges of x stay apart
+# only the terms of a middle part, so that ranges of x stay separate
 
 my @starts = (0);
 push @starts, $starts[-1] + length(chunks(@$_)) for @terms;
@@ -513,7 +513,7 @@ SKIP: {
 		'trap 8: two of the ranges');
 }
 
-# URLs that hold for the whole xorb are still told apart
+# URLs for a complete xorb still differ from each other
 
 for my $version (1, 2) {
 	my $d = good("trap 6: cacheable URLs, version $version",
@@ -526,7 +526,7 @@ for my $version (1, 2) {
 		if $d->{plan};
 }
 
-# one URL each
+# one URL for each
 
 my $d = good('trap 6: 100 entries', $sparser->{hash},
 	join('', map { chunks(@$_) } @every), size => 10000, twice => 0);
@@ -566,7 +566,7 @@ refused(ask("bytes=$long->{size}-",
 	"/api/v2/reconstructions/$long->{hash}"), 416,
 	'range_not_satisfiable', 'trap 2: of 20,000 terms');
 
-# 1,200 entries
+# a plan with 1,200 entries
 
 my @apart = map { [ $small, 5 * $_, 5 * $_ + 2 ] } 0 .. 1199;
 my $apart = put_file(@apart);
@@ -578,7 +578,7 @@ is(scalar @{ $d->{plan}{xorbs}{$small->{hash}} }, 1200, 'all of them');
 is(surplus($d->{plan}), 0, 'no surplus');
 
 # --------------------------------------------------------------------------
-# offsets of 64 bits
+# 64-bit offsets
 
 my $large = put_xorb(join('', map { chr(1 + $_ % 251) x 131072 } 0 .. 511),
 	sizes => [ 131072 ], scheme => 'lz4');
@@ -627,7 +627,7 @@ is($d->{plan}{terms}[99]{unpacked_length}, 512 * 131072,
 	'trap 32: unpacked_length');
 
 # --------------------------------------------------------------------------
-# the base of URLs
+# the host and path of URLs
 
 sub urls {
 	my ($r) = @_;
@@ -674,7 +674,7 @@ ok($r->{status} != 200 || bases($r) =~ m!\Ahttps?://[^/]+\z!,
 is($r->{error}, undef, 'and its answer');
 
 # --------------------------------------------------------------------------
-# the same form as answers of the service that clients know
+# the same form as responses of the service that clients know
 
 sub form {
 	my ($value) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Repos: a file is seen by tokens of the repos that hold it, and by all when
-# one of them is public; whatever else somebody asks, it is not there.  Xorbs
-# are shared underneath, and a reader of one file gets nothing of another.
+# Repos: a file is visible to tokens of the repos that hold it, and to everyone
+# when one of them is public.  For any other caller, on any route, it does not
+# exist.  Repos share xorbs, and a reader of one file gets no byte of another.
 
 use warnings;
 use strict;
@@ -32,7 +32,7 @@ $t->run();
 $t->fds_mark();
 
 # --------------------------------------------------------------------------
-# one xorb, a file of each repo in it, and one that both have
+# one xorb, a file of each repo in it, and one file that both repos have
 
 my $xorb = make_xorb(random_bytes(1, 2000000), sizes => [ 50000 ]);
 my @chunks = @{ $xorb->{chunks} };
@@ -48,7 +48,7 @@ my %files = (
 is(file('b/b', 20, 30), $files{both}, 'the same file in both');
 
 # --------------------------------------------------------------------------
-# who sees what
+# which token sees which file
 
 my %sees = (
 	'a/a' => [ qw/ a both / ], 'b/b' => [ qw/ b both / ], 'c/c' => [],
@@ -76,7 +76,7 @@ for my $repo (sort keys %sees) {
 	}
 }
 
-# not to be seen and not to be there look the same, down to the headers
+# hidden and missing files look the same, down to the headers
 
 my $r;
 
@@ -97,7 +97,7 @@ for my $case ([ 'GET', '/api/v1/reconstructions/' ],
 	my @told = map { get("$route$_", 'a/a', $method, $more) }
 		$files{b}, 'd' x 64;
 
-	# the batch names the files that it was asked for
+	# the batch names the requested files
 
 	is($told[0]{status}, $told[1]{status}, "$method $route: status");
 	is($told[0]{body} =~ s/$files{b}//gr, $told[1]{body} =~ s/d{64}//gr,
@@ -117,8 +117,8 @@ my ($first, $last) = @{ $entry->{url_range} }{qw/ start end /};
 is($first, 0, 'own range: begins');
 is($last, $chunks[9]{stored_end} - 1, 'own range: ends');
 
-# from each chunk to each: whole, a byte more and a byte less on either side;
-# and behind a range that is good, where one was signed
+# from each chunk to each other: the exact range, a byte more and a byte less
+# on either side; and the same after a range that is signed
 
 my ($leaks, $own, $asked, $refused) = (0, 0, 0, 0);
 my ($c, $requests);
@@ -203,7 +203,7 @@ is(get("/api/v1/reconstructions/$files{a}", 'c/c')->{status}, 200,
 	'now it sees it');
 
 # --------------------------------------------------------------------------
-# deleting: the reference goes, others keep theirs
+# deleting: the reference of one repo goes, others keep theirs
 
 is(get("/api/v1/files/$files{a}", 'b/b', 'DELETE')->{status}, 404,
 	'delete: not of others');

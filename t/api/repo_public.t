@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A repo that becomes private is private, with all of its files: while a shard
-# is being committed to it, and also where PostgreSQL isolates transactions
-# otherwise.
+# A repo that becomes private is private with all of its files: while a shard
+# is being committed to it, and also where PostgreSQL uses another isolation
+# level by default.
 
 use warnings;
 use strict;
@@ -19,7 +19,7 @@ use Test::Xet::Files;
 use Test::Xet::Process qw/ wait_for /;
 
 # --------------------------------------------------------------------------
-# the command, behind the commit of a shard
+# the command waits for the commit of a shard
 
 for my $level ('read committed', 'repeatable read', 'serializable') {
 	my ($t, $x, $file) = server("default_transaction_isolation = '$level'");
@@ -27,7 +27,7 @@ for my $level ('read committed', 'repeatable read', 'serializable') {
 	$t->sql("BEGIN ISOLATION LEVEL READ COMMITTED;"
 		. " SELECT xet.repo_set_public('a/a', true); COMMIT");
 
-	# a commit that takes its time
+	# a slow commit
 
 	$t->sql(<<'EOF');
 CREATE TABLE public.slow (n integer);
@@ -62,7 +62,8 @@ EOF
 			. " WHERE wait_event_type = 'Lock'") == 1
 	}), "$level: the command waits");
 
-	# who does it by SQL, in a transaction as the database makes it
+	# the same by SQL, in a transaction of the database's default isolation
+	# level
 
 	my $sql = $t->pg_session();
 
@@ -78,7 +79,7 @@ EOF
 	$t->remove();
 }
 
-# a snapshot of before would not see what it has waited for
+# an older snapshot would not see the commit that the command has waited for
 
 {
 	my ($t) = server("default_transaction_isolation = 'repeatable read'");
@@ -124,7 +125,7 @@ sub server {
 		xorbs => [ { %$x, raw => '', bytes => '' } ] }));
 }
 
-# What another repo gets, and how many files are public.
+# What another repo gets, and the number of public files.
 
 sub private {
 	my ($t, $file) = @_;

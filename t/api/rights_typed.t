@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Rights are typed parameters of SQL functions, and a NULL in one of them is no
-# right.  Each function that takes rights, as the catalog of PostgreSQL has
-# them, is called with good ones, which it accepts, and with each of them NULL
-# in turn, which it refuses; so a new function is in this test by itself.
+# Permissions are typed parameters of SQL functions, and a NULL in one of them
+# is no permission.  Each function of PostgreSQL's catalog that takes them is
+# called with good ones, which it accepts.  It is then called with each of them
+# NULL in turn, which it refuses.  A new function is covered automatically.
 
 use warnings;
 use strict;
@@ -21,8 +21,8 @@ my $t = Test::Xet->new(xet => 0, pg => 1);
 $t->pg_start();
 $t->pg()->migrate();
 
-# Private repos of alice, a model and a bucket, with a file that is proven and
-# one that is not; a repo of the store with a xorb and a file.
+# Private repos of alice: a model and a bucket, with a verified file and an
+# unverified one.  Also a repo of the store with a xorb and a file.
 
 $t->sql(<<'EOF_SQL');
 INSERT INTO xet.store VALUES (true, 'store', true, xet.store_tables());
@@ -78,7 +78,8 @@ my @rights = qw/ any_space spaces any_store store admin any_repo repo wide
 my @asked = qw/ kind owner name any_space spaces any_store store /;
 my %right = map { $_ => 1 } @rights;
 
-# A caller of one name space; one of all; one whose token is for the repo.
+# A caller of one name space, one of all name spaces, and one whose token is
+# for the repo.
 
 my %space = (any_space => 'false', spaces => "'{bob,alice}'",
 	any_store => 'true', store => "''");
@@ -88,7 +89,7 @@ my @hub = (\%space,
 my @api = ({ any_repo => 'false', repo => "'r'" },
 	{ any_repo => 'true', repo => "''" });
 
-# what the other parameters are, by their names, and where that differs
+# the other parameters by name, and the functions that need different ones
 
 my $file = "sha256('f')";
 my $zeros = "decode(repeat('00', 16), 'hex')";
@@ -142,12 +143,12 @@ my %special = (
 	quota_shard => { last => 'NULL::xet.staged', repo_row => 1 }
 );
 
-# of a xorb of one chunk it is noted who has sent it also without a repo
+# for a xorb of one chunk the uploader is recorded even without a repo
 
 $t->sql("SELECT xet.xorb_put(sha256('x1'), $file, '\\xe8030000', '\\xe8030000',"
 	. " 1000, 1000, '{0}', 9, $zeros, false, 'r', NULL)");
 
-# the rights of a repo that does not exist yet are not those of its token
+# a token for a repo gives no permissions before that repo exists
 
 my %whole = map { $_ => 1 } qw/ hub_begin hub_create hub_move hub_duplicate
 	hub_batch hub_bucket_file hub_named /;
@@ -239,8 +240,8 @@ sub call {
 		. ') t' . ($out->{status} ? ' LIMIT 1' : '');
 }
 
-# A status of 200, a list that has the private repo, a row, or a value that is
-# not false, NULL or empty.
+# A status of 200, a list that contains the private repo, a row, or a value
+# that is not false, NULL or empty.
 
 sub accepted {
 	my ($answer, $out) = @_;

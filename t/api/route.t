@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The router: which paths and methods there are, with and without a version,
-# behind a generation, and what all others get; long headers; answers that
-# nginx makes itself.
+# The router: which paths and methods exist, with and without a version, and
+# after a generation; what all others get; long headers; and responses that
+# nginx itself makes.
 
 use warnings;
 use strict;
@@ -16,7 +16,7 @@ use lib "$FindBin::Bin/../lib";
 use Test::Xet;
 use Test::Xet::Process qw/ module_table root slurp /;
 
-# trap 43: what users have in http{}
+# trap 43: the buffers that users set in http{}
 
 my ($buffers) = slurp(root() . '/conf/nginx.conf')
 	=~ /^\s*(large_client_header_buffers\s+\d+\s+\w+;)/m
@@ -50,7 +50,7 @@ my $xorb = $file->{xorbs}[0]{hash};
 my $chunk = $file->{xorbs}[0]{chunks}[0]{hash};
 my $none = '0123456789abcdef' x 4;
 
-# An answer of the router's own: JSON with this code.
+# A response of the router itself: JSON with this code.
 
 sub is_error {
 	my ($r, $status, $code, $name) = @_;
@@ -67,7 +67,7 @@ sub is_error {
 }
 
 # --------------------------------------------------------------------------
-# what there is
+# existing routes
 
 my %hash = (chunk => $chunk, xorb => $xorb, shard => $none,
 	'xorb-grant' => $xorb, 'xorb-commit' => $xorb);
@@ -75,7 +75,7 @@ my %body = (shard => $file->{shard}, xorb => $file->{xorbs}[0]{bytes},
 	telemetry => '{"time":"2026-01-01T00:00:00Z","event":"xet_upload_'
 	. 'summary","session_id":"s","user_agent":"u","metrics":{}}');
 
-# what these say to so little is tested elsewhere
+# routes whose response to such a short request is tested elsewhere
 
 my $other = qr!^(?:xorb-|zt/|usage\z|reconstructions\z|file-)!;
 
@@ -129,7 +129,7 @@ for my $route (@routes) {
 		is($r->header_value('Content-Encoding'), undef,
 			'trap 30: no coding') if $there;
 
-		# behind a generation all is as it is without
+		# with a generation the response is the same as without
 
 		my $other = $t->http($method, $uri =~ s!^/api!/api/g17!r, {},
 			$body);
@@ -164,7 +164,7 @@ is_error($t->get("/api/$_"), 404, 'no_route', "$_: no route")
 	for qw! g1 g1/ g1// g1/v1 g1/v1/ g1/shards/g1 !;
 is($t->get("/g1/api/v1/health")->{status}, 404, 'before the base: none');
 
-# a version decides on the form of the answer
+# the version selects the form of the response
 
 my ($v0, $v1, $v2) = map {
 	$t->get("/api/${_}reconstructions/$file->{hash}")->json()
@@ -183,7 +183,7 @@ is($t->post('/api/v2/shards', \$file->{shard})->header_value('Content-Type'),
 	'application/x-ndjson', 'trap 24: frames of v2/shards');
 
 # --------------------------------------------------------------------------
-# what there is not
+# paths that do not exist
 
 for my $path ('', 'v1', 'v1/', 'v1/v1/shards', 'v1/v2/shards', 'v2/v1/health',
 	'index.html', 'v1/x', 'shards/x', 'shards/', 'v1/shards/',
@@ -230,7 +230,7 @@ my %allow = (
 	'telemetry' => 'POST'
 );
 
-# files may be had, put and deleted
+# routes of files have GET, PUT and DELETE
 
 for my $path (sort keys %allow) {
 	my ($name) = $path =~ /^(\w+)/;
@@ -306,7 +306,7 @@ for my $hash ('x', substr($none, 1), "${none}0", substr($none, 1) . 'g',
 		\$file->{xorbs}[0]{bytes})->{status}, 400,
 		"POST of xorb $hash");
 
-	# those of their own, and the names of before 1.1.10
+	# routes with checks of their own, and the paths before 1.1.10
 
 	for my $route ("GET v1/xorbs/default/$hash",
 		"GET v2/file-chunk-hashes/$hash", "DELETE v1/files/$hash",
@@ -347,7 +347,7 @@ is($t->get('/api/v1/../../health')->{status}, 404, 'above the base');
 is($t->get('/../api/v1/health')->{status}, 400, 'above the root');
 
 # --------------------------------------------------------------------------
-# bodies that nobody reads
+# bodies that the server does not read
 
 my $c = $t->connect();
 
@@ -398,7 +398,7 @@ $r = $t->get('/api/v1/health?' . 'x' x 80000);
 is($r->{status}, 414, 'a request line beyond the buffers');
 is($r->{error}, undef, 'and its answer');
 
-# what nginx refuses in the location is JSON, too
+# errors of nginx inside the location are JSON, too
 
 is_error($t->http('POST', '/api/v1/shards', {
 	'Content-Length' => 81 << 20 }), 413, 'body_too_large',

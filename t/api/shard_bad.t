@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Bad shards: each gets its 4xx in JSON and one line in the error log, leaves
-# nothing, and the next good one is taken.
+# Invalid shards: each gets its 4xx in JSON and one line in the error log, and
+# stores nothing.  The next valid shard is accepted.
 
 use warnings;
 use strict;
@@ -28,7 +28,7 @@ my $one = '200 {"result":1}';
 my $zero = '200 {"result":0}';
 
 # --------------------------------------------------------------------------
-# a xorb of five chunks, one of three that nobody uploads, a good shard
+# a xorb of five chunks, one of three that is never uploaded, a valid shard
 
 sub xorb {
 	my ($seed, $chunks, $size, %o) = @_;
@@ -52,8 +52,8 @@ my $file = {
 
 my $good = make_shard({ files => [ $file ], xorbs => [ $x ] })->{bytes};
 
-# Offsets in it: header, file, segments, verification, metadata, end, xorb,
-# its chunks, end.
+# Offsets in the shard: header, file, segments, verification, metadata, end,
+# xorb, its chunks, end.
 
 my %at = (file => 48, segment => 96, second => 144, verification => 192,
 	metadata => 288, end => 336, xorb => 384, chunks => 432, last => 672);
@@ -61,7 +61,7 @@ my $length = 720;
 
 is(length($good), $length, 'a good shard');
 
-# The good ones are new each time: terms like these, more and more of them.
+# Every valid shard is new: terms like these, more and more of them.
 
 my $n = 2;
 
@@ -72,7 +72,7 @@ sub next_good {
 
 my @next = map { next_good() } 1 .. 20;
 
-# The rows of all tables, by a session that stays: "files 1 terms 0 ...".
+# The rows of all tables, by a session that stays open: "files 1 terms 0 ...".
 
 my @tables = sort keys %{ $t->rows() };
 my $session = $t->pg_session();
@@ -102,7 +102,7 @@ sub send_shard {
 my $few = 0;
 my $rows = rows();
 
-# What is wrong with the refusal of a shard, '' when nothing is.
+# What is wrong with the refusal of a shard; '' if nothing is.
 
 sub refusal {
 	my ($code, $bytes, %o) = @_;
@@ -142,7 +142,7 @@ sub bad {
 		"$name, v2");
 }
 
-# The good shard with some bytes replaced.
+# The valid shard with some bytes replaced.
 
 sub with {
 	my ($offset, $format, $value) = @_;
@@ -171,7 +171,7 @@ sub shard {
 }
 
 # --------------------------------------------------------------------------
-# the form
+# the format
 
 bad('no bytes', 'invalid_shard', '');
 bad('text', 'invalid_shard', "hello, world\n" x 100);
@@ -239,7 +239,7 @@ bad('without the flag of verification', 'invalid_shard',
 	with($at{file} + 32, 'V', 0x40000000));
 
 # --------------------------------------------------------------------------
-# the end may be anywhere
+# truncated at any byte
 
 %wrong = ();
 
@@ -253,7 +253,7 @@ for my $len (1 .. $length - 1) {
 is_deeply(\%wrong, {}, "truncated at each of $length bytes");
 
 # --------------------------------------------------------------------------
-# the meaning
+# the contents
 
 bad('a term past its xorb', 'invalid_shard', shard(sub {
 	$_[0]{terms}[1] = { xorb => $x->{hash}, start => 4, end => 6,
@@ -314,7 +314,7 @@ bad('terms in another order', 'hash_mismatch',
 bad('other chunks, well verified', 'hash_mismatch', with($at{file}, 'a32',
 	substr(shard(sub { pop @{ $_[0]{terms} } }), $at{file}, 32)));
 
-# the empty file that is not
+# a file of no bytes with another hash
 
 bad('an empty file of another hash', 'invalid_shard', make_shard({
 	files => [ { terms => [], hash => 'ab' x 32 } ] })->{bytes});
@@ -353,7 +353,7 @@ for my $version (1, 2) {
 		"v$version: file and xorb are named");
 }
 
-# hf_xet shows the words behind a status; they are of this answer alone
+# hf_xet shows the reason phrase of a status; only this response has one
 
 for my $uri ('v1/shards', 'shards', "shard/default/$absent->{hash}") {
 	is($t->post("/api/$uri", of_absent())->{reason}, 'Unknown Xorb; remove '
@@ -380,7 +380,7 @@ bad('the zero hash is no xorb', 'unknown_xorb', shard(sub {
 		chunks => [ $x->{chunks}[0] ] } ];
 }));
 
-# what is right but for another file
+# a valid shard except for another file
 
 bad('verified and not', 'invalid_shard', make_shard({ xorbs => [ $x ],
 	files => [ $file, { %$file, verification => JSON::PP::false,
@@ -397,7 +397,7 @@ bad('a bad file and a good one', 'hash_mismatch', make_shard({
 	xorbs => [ $x ], files => [ { %$file, hash => 'ab' x 32 },
 		{ terms => [ ($file->{terms}[0]) x 7 ] } ] })->{bytes});
 
-# shards of others, whose xorbs are not here
+# shards of other clients, whose xorbs are not stored here
 
 SKIP: {
 	my $dir = ($ENV{XET_TEST_DATA} || root() . '/../shared/data') . '/xet';
@@ -411,7 +411,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# large ones: batches of them are in xet.staged when the end turns out bad
+# large ones: batches are in xet.staged when the end of the shard is invalid
 
 my $w = xorb(5, 5000, 12);
 
@@ -433,7 +433,7 @@ for my $uri (qw! /api/v1/shards /api/v2/shards !) {
 	my $r = $t->post($uri, \$bad, {}, timeout => 30);
 	my @lines = $refusal->lines();
 
-	# frames have begun when it took long
+	# frames have begun if it took long
 
 	if ($r->{status} == 200) {
 		is($r->frames()->[-1]{data}{type}, 'error', "$uri: a frame");
@@ -450,7 +450,7 @@ for my $uri (qw! /api/v1/shards /api/v2/shards !) {
 
 cmp_ok($t->pg()->inserted(), '>', 0, 'but it was staged');
 
-# a client that leaves while a batch is put aside: a trigger holds it there
+# a client that disconnects while a batch is being staged: a trigger blocks it
 
 $t->sql('CREATE FUNCTION xet.hold() RETURNS trigger LANGUAGE plpgsql AS'
 	. ' $$ BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NEW; END $$');
@@ -481,7 +481,7 @@ for my $how (qw/ close abort /) {
 
 $t->sql('DROP TRIGGER hold ON xet.staged');
 
-# the same shard, good
+# the same shard, valid
 
 my $files = row_count('files');
 
@@ -491,7 +491,7 @@ is(row_count('files'), $files + 5000, 'its rows');
 is(row_count('staged'), 0, 'nothing staged');
 
 # --------------------------------------------------------------------------
-# a xorb that goes away between the verification and the commit
+# a xorb that is deleted between the verification and the commit
 
 my $gone = xorb(6, 3, 100);
 my $body = make_shard({ files => [ { terms => [ { xorb => $gone->{hash},

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A client that leaves while its large shard is being committed: what it has
-# staged goes with it, but not out of the middle of the commit.
+# A client that disconnects while its large shard is being committed: its
+# staged rows are removed, but not in the middle of the commit.
 
 use warnings;
 use strict;
@@ -37,7 +37,7 @@ sub shard {
 	} 1 .. 25000 ] } $n, $n + 1 ]);
 }
 
-# Terms that files lack, of all that they declare.
+# The number of files that have fewer terms than they declare.
 
 sub lacking {
 	return $t->sql('SELECT count(*) FROM xet.files f WHERE f.packed IS NULL'

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The body of a shard goes to a thread in pieces: wherever a piece ends, also
-# inside of the record that ends the files, the shard is stored.  A piece ends
-# where a buffer does, and the first one where that of the headers did.
+# The body of a shard goes to a thread in parts.  Wherever a part ends, even
+# inside the record that ends the files, the shard is stored.  A part ends
+# where a buffer does, and the first one where the buffer of the headers did.
 
 use warnings;
 use strict;
@@ -41,7 +41,7 @@ $t->run();
 my $x = send_xorb($t, random_bytes(1, 5000), scheme => 'none',
 	sizes => [ 1000 ]);
 
-# A shard whose file section has n records, before the one that ends it.
+# A shard whose file section has n records before the final one.
 
 sub shard {
 	my ($n, $end) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Good shards in all the forms that clients send them in, what is registered,
-# the same from many at once, large ones.
+# Valid shards in all the forms that clients send: what is registered, the same
+# shard from many clients at once, large shards.
 
 use warnings;
 use strict;
@@ -55,7 +55,7 @@ sub xorb {
 	return $x;
 }
 
-# A file in a description of a shard, of terms [ xorb, start, end ].
+# One file of a shard's description, with terms [ xorb, start, end ].
 
 sub file {
 	my ($terms, @more) = @_;
@@ -81,7 +81,7 @@ sub data {
 	} @$terms);
 }
 
-# Both versions of a reconstruction, whole and a part, give the data.
+# Both versions of a reconstruction, complete and partial, give the data.
 
 sub downloads {
 	my ($name, $hash, $data, @ranges) = @_;
@@ -142,7 +142,7 @@ for my $footer (qw/ none js full /) {
 	ok(index($file->{shard}, $digest) < 0, 'the shard has it swapped');
 }
 
-# what the header says of a footer, and what stands there, is of no interest
+# the server ignores the header's word on a footer, and the footer itself
 
 my $x = xorb(4, 1000);
 my $n = 0;
@@ -197,8 +197,8 @@ for my $sha256 (undef, '0' x 64, $sum) {
 	}
 }
 
-# a file that is known learns its SHA-256 from a later shard, keeps the first
-# one, and its row is not written anew by shards that bring nothing
+# A known file gets its SHA-256 from a later shard and keeps the first one.
+# Shards that add nothing do not rewrite its row.
 
 sub version {
 	return scalar $t->sql("SELECT xmin FROM xet.files WHERE hash = '\\x"
@@ -235,7 +235,7 @@ is_deeply([ map { version($_) } $first, $second ], \@versions,
 	'no row was written');
 
 # --------------------------------------------------------------------------
-# files of nothing and nothing of files
+# empty files, and shards without files
 
 my $empty = '0' x 64;
 my $all = make_shard({ files => [ {
@@ -301,7 +301,7 @@ is(shard($s->{bytes}), $one, 'trap 32: terms of 8,192 chunks');
 is(row($s->{files}[0]{hash}), '196620|3|-|156', 'its row');
 
 # --------------------------------------------------------------------------
-# the same file twice in one shard: one stays, and whole
+# the same file twice in one shard: it is registered once, and complete
 
 my $terms = [ [ $x, 0, 1 ], [ $y, 0, 2 ] ];
 $s = make_shard({ files => [ (file($terms)) x 2 ] });
@@ -340,7 +340,7 @@ for my $uri (qw! /api/v1/shards /api/shards !) {
 		})), $zero, 'and again');
 }
 
-# a route that is not there: the client that still sends gets to know
+# an unknown route: a client that is still sending gets the response
 
 my $body = random_bytes(1, 3 << 20);
 
@@ -361,7 +361,7 @@ for my $uri (qw! /api/v3/shards /api/v1/nothing !) {
 	$c->close();
 }
 
-# v2 tells its progress in frames; here it has none before the end
+# v2 reports its progress in frames; here it sends none before the end
 
 $s = make_shard({ files => [ file([ [ $y, 1, 2 ], [ $x, 0, 1 ] ]) ] });
 
@@ -385,7 +385,7 @@ for my $result (1, 0) {
 downloads('v2', $s->{files}[0]{hash}, data([ [ $y, 1, 2 ], [ $x, 0, 1 ] ]));
 
 # --------------------------------------------------------------------------
-# at once
+# concurrent uploads
 
 sub at_once {
 	my ($uri, @bodies) = @_;
@@ -417,7 +417,7 @@ my %pids = map { /^(\d+) 200 POST/ ? ($1 => 1) : () }
 is(scalar keys %pids, 2, 'both workers took part');
 
 # the same files in another order, and other files that begin with the same
-# chunks in another order: sessions must not lock each other out
+# chunks in another order: sessions must not deadlock
 
 for my $round (1 .. 4) {
 	my $w = xorb(200, 10);
@@ -434,7 +434,8 @@ for my $round (1 .. 4) {
 	is(sum0(values %$answers), 12, 'all of them');
 }
 
-# a xorb on one connection, the shard at once on another, the plan on a third
+# a xorb on one connection, then at once the shard on another, and the plan on
+# a third
 
 my %worker;
 
@@ -450,13 +451,13 @@ for my $i (1 .. 30) {
 is_deeply(\%worker, { good => 30 }, 'trap 35: one after the other');
 
 # --------------------------------------------------------------------------
-# large ones; their descriptions are long too, and JSON::PP takes its time
+# large shards; their descriptions are long too, and JSON::PP is slow
 
 $t->pg()->count_inserts('xet.staged');
 
 sub staged { return $t->pg()->inserted() }
 
-# A shard of files of terms [ start, end ] of one xorb, and of one SHA-256.
+# A shard of files with terms [ start, end ] of one xorb, and one SHA-256.
 
 sub large_shard {
 	my ($w, @files) = @_;
@@ -556,7 +557,7 @@ is($t->rows()->{files}, $files + 26000, 'no more rows');
 ok(wait_for(5, sub { $t->rows()->{staged} == 0 }), 'nothing left staged');
 
 # --------------------------------------------------------------------------
-# shards of real clients; their xorbs are not here, so rows stand for them
+# shards of real clients; rows without bytes replace their xorbs
 
 SKIP: {
 	my $dir = ($ENV{XET_TEST_DATA} || root() . '/../shared/data') . '/xet';
@@ -601,7 +602,7 @@ sub xorb_of {
 	return parse_shard(slurp($_[0]))->{xorbs}[0]{hash};
 }
 
-# The row of a xorb whose bytes nobody has.
+# Inserts the row of a xorb whose bytes are not available.
 
 sub register {
 	my ($hash, @chunks) = @_;

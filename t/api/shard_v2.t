@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# POST v2/shards: frames that tell the truth while the database is slow, and
-# statuses where the verdict comes before the first frame.
+# POST v2/shards: correct frames while the database is slow, and statuses where
+# the result is known before the first frame.
 
 use warnings;
 use strict;
@@ -24,7 +24,7 @@ my $t = Test::Xet->new(workers => 2, server => 'xet_progress_interval 1s;',
 $t->run();
 
 # --------------------------------------------------------------------------
-# quick: one frame, the result
+# fast: one frame, the result
 
 my $xorb = xorb(1, 300000);
 my $shard = shard($xorb);
@@ -43,7 +43,7 @@ is($t->head("/api/v1/files/$shard->{files}[0]{hash}")->{status}, 200,
 is(post($shard->{bytes})->frames()->[-1]{data}{result}, 0, 'again: known');
 
 # --------------------------------------------------------------------------
-# what is wrong at once is a status
+# an error that is found at once is a status
 
 $r = post('x' x 100);
 
@@ -90,7 +90,7 @@ is($t->head("/api/v1/files/$shard->{files}[0]{hash}")->{status}, 200,
 	'slow: the file is there');
 
 # --------------------------------------------------------------------------
-# the database goes away in the middle: an error frame, to be tried again
+# the database stops in the middle: an error frame that asks for a retry
 
 $t->write_conf(undef, directives => {
 	xet_postgres => '"' . $t->conninfo() . '" write_timeout=2s writes=1'
@@ -115,7 +115,7 @@ is(post($shard->{bytes})->frames()->[-1]{data}{type}, 'result',
 	'gone: the retry succeeds');
 
 # --------------------------------------------------------------------------
-# a client that leaves in mid-stream
+# a client that disconnects in mid-stream
 
 $t->write_conf(undef, directives => {});
 $t->reload();

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Clients that take an answer slowly, with a socket that is full at once: all
-# of it comes, whatever route it is of.
+# Clients that read a response slowly, through a socket that is full at once:
+# the response arrives complete, on every route.
 
 use warnings;
 use strict;
@@ -23,13 +23,13 @@ my $t = Test::Xet->new(server => 'listen 127.0.0.1:%%PORT_8081%% sndbuf=2k;');
 
 $t->run();
 
-# a plan that is made in one piece, and one that a thread makes in several
+# a plan that is made in one buffer, and one that a thread makes in several
 
 my @files = map { Test::Xet::Hub::multi_file({ t => $t },
 	size => 2 * $_ * 3000, chunk => 3000, step => 2) } 240, 600;
 my ($one, $several) = map { $_->{hash} } @files;
 
-# The answer, taken in sips.
+# Reads the response in small amounts.
 
 sub slowly {
 	my ($uri, @headers) = @_;
@@ -79,7 +79,7 @@ sub same {
 		}
 	}
 
-	# what is signed has its time and its place, and a boundary is random
+	# signed URLs have their time and position, and a boundary is random
 
 	for ($want->{body}, $body) {
 		s/[?&]e=\d+[^"]*//g;
@@ -114,8 +114,8 @@ $_ = join('', map { scalar reverse($_) =~ s/(.)(.)/$2$1/gr }
 same('xorb', "/api/v1/xorbs/default/$xorb", 'Range: bytes=0-100000');
 same('dedup', "/api/v1/chunks/default-merkledb/$chunk");
 
-# one after the other on one connection, without a look at the answers: some
-# answer of a header alone is the one that does not fit
+# Pipelined on one connection, without reading the responses: one of the
+# responses without a body does not fit.
 
 my @small = map { $t->put('/api/v1/files', "file $_")->json()->{hash} } 1 .. 60;
 my $answers = sips(join('', map { "DELETE /api/v1/files/$_ HTTP/1.1\r\n"

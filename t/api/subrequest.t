@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Subrequests have no access phase, and whose page they are a part of decides
-# when they end: none gets into a location of ours, by no way that nginx has.
+# Subrequests have no access phase, and the main request decides when they end.
+# The module's locations refuse them, however nginx makes them.
 
 use warnings;
 use strict;
@@ -93,7 +93,7 @@ my ($entry) = map { @$_ } values %{ $t->get("$v1/reconstructions/"
 my ($signed) = $entry->{url} =~ m!^http://[^/]+(/.*)!;
 my ($plain) = $signed =~ /^([^?]+)/;
 
-# all that could be asked for by a page
+# all that a page could request
 
 my %targets = (
 	'a file' => "$v1/files/$file->{hash}",
@@ -148,14 +148,14 @@ for my $name (sort keys %targets) {
 	}), "auth_request, mirror: $name: lines");
 }
 
-# an error as the location has it is a part of the page
+# the error of the location is included in the page
 
 $t->write_file('page/json.html',
 	"(<!--# include virtual=\"/json/health\" -->)");
 is($t->get('/page/json.html')->{body}, '({"error":{"code":"forbidden",'
 	. '"message":"forbidden"}})', 'error_page of the location');
 
-# uploads, by a body that is not theirs
+# uploads, with the body of the main request
 
 my $new = make_xorb(random_bytes(5, 100000));
 my $r = $t->post('/mirrored/text', $new->{bytes},
@@ -176,7 +176,7 @@ is($t->get('/after/text')->{body}, "a text\n" x 100, 'post_action');
 ok($t->wait_log(qr!subrequest rejected: "/api/health"!, 10, $from),
 	'post_action: refused');
 
-# slow clients, and such that leave, of pages with much in them
+# slow clients, and clients that disconnect, of pages with many subrequests
 
 $t->write_file('page/much.html', join("\n", map {
 	"<!--# include virtual=\"$targets{$_}\" -->" }
@@ -193,7 +193,7 @@ for my $n (1 .. 20) {
 is($t->get('/api/health')->{status}, 200, 'all workers are well');
 is(scalar(() = $t->log() =~ /exited on signal/g), 0, 'none has died');
 
-# the requests themselves, and a way inside of nginx that has its checks
+# the main requests, and an internal redirect, which has its checks
 
 is($t->get($targets{'a file'})->{body}, $data, 'a file');
 is($t->get($targets{'a xorb'})->{status}, 200, 'a xorb');

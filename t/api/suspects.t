@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Known files that are sent again by other terms, when copies that their old
-# terms lead to are lost and nobody has noticed: all of them get the new terms,
-# however many files and xorbs there are.
+# Known files are uploaded again with other terms, after copies behind their
+# old terms were lost and before anyone has noticed.  All of the files get the
+# new terms, however many files and xorbs there are.
 
 use warnings;
 use strict;
@@ -23,7 +23,7 @@ $t->run();
 $t->allow(qr/can't be read/, qr/is missing or has another size/);
 
 # --------------------------------------------------------------------------
-# more lost copies than are noted at a time
+# more lost copies than are recorded at a time
 
 {
 	my ($n, $size) = (1100, 3000);
@@ -51,7 +51,7 @@ $t->allow(qr/can't be read/, qr/is missing or has another size/);
 }
 
 # --------------------------------------------------------------------------
-# one lost copy behind thousands of references to others
+# one lost copy after thousands of references to other copies
 
 {
 	my ($n, $k, $size) = (850, 10, 100);
@@ -100,7 +100,7 @@ $t->allow(qr/can't be read/, qr/is missing or has another size/);
 }
 
 # --------------------------------------------------------------------------
-# however many windows there are, each reference is read once
+# each reference is read once, however many batches there are
 
 {
 	my ($xorbs, $files) = (20000, 600);
@@ -175,7 +175,7 @@ EOF
 	cmp_ok($windows, '<=', $pairs / 1024 + 1,
 		'windows: as many as need be');
 
-	# the pairs, the xorbs of each window, and the files of a window
+	# the pairs, the xorbs of each batch, and the files of a batch
 
 	cmp_ok($read, '<=', 2 * $pairs + 256 * $windows + 2 * $files,
 		'windows: each reference is read once');

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Telemetry: which reports are accepted and which are refused, that they are
-# counted, and that none of them waits for the database.
+# Telemetry: which reports are accepted and which are refused.  Reports are
+# counted, and none of them waits for the database.
 
 use warnings;
 use strict;
@@ -35,7 +35,7 @@ sub report {
 		{ 'Content-Type' => 'application/json' }, %o);
 }
 
-# How many reports the metrics have counted, by the class of their status.
+# The number of reports in the metrics, by the class of their status.
 
 sub counted {
 	my ($class) = @_;
@@ -68,7 +68,7 @@ sub is_refused {
 }
 
 # --------------------------------------------------------------------------
-# what is accepted
+# accepted reports
 
 for my $uri ('/api/v1/telemetry', '/api/telemetry', '/v1/telemetry') {
 	is_taken(report($uri, { event => 'where' . ++$n, session_id => "s$n",
@@ -100,13 +100,13 @@ for my $case (
 is_taken(report('/api/v1/telemetry', '{"event":"' . ('e' x 128) . '"}'),
 	'the longest event');
 
-# UTF-8, in escapes and plain
+# UTF-8, escaped and plain
 
 is_taken(report('/api/v1/telemetry', "{\"event\":\"utf\",\"session_id\":"
 	. "\"\xc3\xbc\\u00fc\",\"metrics\":{\"\xe2\x82\xac\":\"\\u20ac\"}}"),
 	'UTF-8');
 
-# in pieces, and much besides
+# split, and with much other data
 
 is_taken(report('/api/v1/telemetry', { event => 'pieces', pad => 'x' x 9000,
 	session_id => 'p' }, chunked => 7), 'in pieces');
@@ -119,7 +119,7 @@ is(length($full), 1048576, '1 MiB');
 is_taken(report('/api/v1/telemetry', $full), '1 MiB');
 
 # --------------------------------------------------------------------------
-# what is refused
+# refused reports
 
 for my $case (
 	[ 'nothing', '' ],
@@ -169,7 +169,7 @@ for my $case (
 		if length(ref $case->[1] ? '' : $case->[1]);
 }
 
-# nginx's own limit holds at the root
+# at the root nginx's own limit applies
 
 is(report('/v1/telemetry', "$full ")->{status}, 413, 'root: more than 1 MiB');
 is(report('/v1/telemetry', 'x')->{status}, 400, 'root: no JSON');
@@ -180,7 +180,7 @@ for my $method (qw/ GET HEAD PUT DELETE /) {
 }
 
 # --------------------------------------------------------------------------
-# all of them are counted, also the two that came to the root
+# all of them are counted, including the two that were sent to the root
 
 ok(wait_for(5, sub { counted('2xx') == $taken }), 'counted: taken')
 	or diag(counted('2xx') . " and not $taken");
@@ -188,7 +188,7 @@ ok(wait_for(5, sub { counted('4xx') == $refused + 2 }), 'counted: refused')
 	or diag(counted('4xx') . " and not $refused and 2");
 
 # --------------------------------------------------------------------------
-# PostgreSQL hangs, and is away: no report waits for it
+# PostgreSQL hangs, then is away: no report waits for it
 
 $t->pg_freeze();
 

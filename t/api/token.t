@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Access tokens: who gets in, who may write, what a token location mints, and
-# that neither keys nor tokens are ever seen in a log.
+# Access tokens: who gets in, who may write, and what a token location mints.
+# No log ever shows a key or a token.
 
 use warnings;
 use strict;
@@ -97,7 +97,7 @@ my $path = '/api/v1/reconstructions/' . 'a' x 64;
 my $good = token('t1');
 
 # --------------------------------------------------------------------------
-# who gets in
+# which tokens are accepted
 
 is(get($path)->{status}, 401, 'no token');
 like(get($path)->header_value('WWW-Authenticate'), qr/^Bearer /,
@@ -139,7 +139,7 @@ is($t->get($path, { Authorization => 'Basic YTpi' })->{status}, 401,
 is($t->get($path, { Authorization => "bearer $good" })->{status}, 404,
 	'the scheme in lower case');
 
-# each character of the signature counts
+# every character of the signature counts
 
 my ($head) = $good =~ /^(.*\.)/;
 my $failed = 0;
@@ -170,8 +170,8 @@ is(get($path, token('t1', scope => 'root'))->{status}, 403,
 is(post('/api/v1/telemetry', '{"event":"e"}', $good)->{status}, 200,
 	'telemetry of a reader');
 
-# each verdict comes twice, the second time from the cache: a file that is not
-# there is 404 to who may delete it
+# each result comes twice, the second time from the cache: a caller that may
+# delete gets 404 for a missing file
 
 for my $case ([ 'read' => 403 ], [ 'write' => 403 ], [ 'read write' => 403 ],
 	[ 'delete' => 404 ], [ 'read delete' => 404 ],
@@ -205,7 +205,7 @@ for my $case ([ 'read' => 403 ], [ 'write' => 403 ], [ 'read write' => 403 ],
 }
 
 # --------------------------------------------------------------------------
-# names and clocks
+# issuer, audience and clocks
 
 $path =~ s/api/strict/;
 
@@ -223,7 +223,8 @@ is(get($path, token('t1', iss => 'us', aud => 'them',
 is(get($path, token('t1', iss => 'us', aud => 'them',
 	exp => time() - 90))->{status}, 401, 'strict: beyond it');
 
-# what passed there does not pass here by the cache, and the other way round
+# a token accepted in one location is not accepted in another because of the
+# cache, and the reverse
 
 my $strict = token('t1', iss => 'us', aud => 'them', exp => time() - 30);
 
@@ -258,7 +259,8 @@ my $json = $r->json();
 is($r->{status}, 200, 'mint');
 is($json->{casUrl}, $t->url('/api'), 'mint: casUrl, no slash at the end');
 
-# time() is that of the last tick, and may be behind the clock of nginx
+# time() has the resolution of the clock's tick, and may be behind nginx's
+# clock
 
 ok($json->{exp} >= $from + 599 && $json->{exp} <= time() + 601, 'mint: exp');
 is($r->header_value('X-Xet-Cas-Url'), $json->{casUrl}, 'mint: header casUrl');
@@ -279,7 +281,7 @@ is(post($to, $xorb->{bytes}, $json->{accessToken})->{status}, 403,
 is($t->get('/api/models/team/model/xet-root-token/main')->{status}, 403,
 	'mint: no such scope');
 
-# nginx says who it is, a map what they may
+# nginx authenticates the caller, and a map gives the permissions
 
 for my $case ([ alice => 200, 200 ], [ bob => 200, 403 ], [ carol => 403 ],
 	[ dave => 401 ])
@@ -306,7 +308,8 @@ is($t->post('/api/models/team/model/xet-read-token/main', \'')->{status}, 405,
 is($t->get('/api/models/team/../xet-read-token/main')->{status}, 401,
 	'mint: dots are gone before');
 
-# repo and subject may come from the request: what no token can name is refused
+# repo and subject may come from the request: values that a token can't hold
+# are refused
 
 for my $path ('team/a%20b/xet-read-token/main',
 	'te%FFam/xet-read-token/main', 'x' x 257 . '/xet-read-token/main',
@@ -323,7 +326,7 @@ like($t->read_file('who.log'), qr!^alice\|team/model\|write\|xorbs$!m,
 	'variables');
 
 # --------------------------------------------------------------------------
-# the real client, with an expired token and a place to get another
+# the real client, with an expired token and a location that mints another
 
 my $dir = tempdir(CLEANUP => 1);
 my $file = make_mix("$dir/file", 5, 3000000);
@@ -421,7 +424,7 @@ sub post {
 		? { Authorization => "Bearer $token" } : {});
 }
 
-# A token by our own hands.
+# A token made by this test itself.
 
 sub token {
 	my ($key, %claims) = @_;

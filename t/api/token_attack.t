@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Tokens of every kind of key over HTTP, and what somebody without a key may
-# try with them: other algorithms, claims that are malformed or twice there,
-# other clocks; keys that come and go by a reload; the cache, up to the second
-# a token expires; and that no token is seen anywhere, not in a debug log of
-# ours, not in an answer, not in PostgreSQL.
+# Tokens of every kind of key over HTTP, and what an attacker without a key may
+# try with them: other algorithms, malformed or duplicate claims, other clocks.
+# Also keys that a reload adds and removes, and the cache, up to the second a
+# token expires.  No token appears anywhere: not in the module's debug log, not
+# in a response, not in PostgreSQL.
 
 use warnings;
 use strict;
@@ -114,7 +114,8 @@ my $path = '/api/v1/reconstructions/' . 'a' x 64;
 my @sent;
 
 # --------------------------------------------------------------------------
-# each kind of key, with and without its id; 404 is what a good one gets
+# each kind of key, with and without its id; 404 means that the token is
+# accepted
 
 my %algs = (h1 => 'HS256', ed => 'EdDSA', e1 => 'ES256', e2 => 'ES256',
 	r1 => 'RS256');
@@ -137,7 +138,7 @@ for my $key (sort keys %algs) {
 }
 
 # --------------------------------------------------------------------------
-# another algorithm than the key's
+# an algorithm other than the key's
 
 for my $key (qw/ h1 ed e1 r1 /) {
 	for my $alg (qw/ none None NONE HS384 HS512 PS256 ES384 /, '',
@@ -151,7 +152,7 @@ for my $key (qw/ h1 ed e1 r1 /) {
 	}
 }
 
-# what everybody knows, used as a secret
+# public data, used as a secret
 
 for my $key (qw/ ed e1 r1 /) {
 	my $pem = public_pem($key);
@@ -203,7 +204,7 @@ is(status(token('h1', header => '{"alg":"HS256","kid":"h1"} {}')), 401,
 	'a header and more');
 
 # --------------------------------------------------------------------------
-# claims: right in the signature, wrong in themselves
+# claims: the signature is valid, the claims are not
 
 my $late = time() + 600;
 
@@ -245,7 +246,7 @@ is(status(token('h1', claims => "{\"exp\":$late,\"scope\":1}")), 401,
 is(status(token('h1', claims => "{\"exp\":$late,\"scope\":\"owner\"}")), 403,
 	'a scope that is not known');
 
-# nothing in the first one allows to read; the others are too long
+# the first token has no scope; the others are too long
 
 for my $case ([ 7000, 403 ], [ 20000, '400|401' ], [ 60000, '400|401' ]) {
 	my ($n, $status) = @$case;
@@ -256,7 +257,7 @@ for my $case ([ 7000, 403 ], [ 20000, '400|401' ], [ 60000, '400|401' ]) {
 }
 
 # --------------------------------------------------------------------------
-# who it is from and for, and when
+# issuer, audience and times
 
 my $us = '/us/v1/reconstructions/' . 'a' x 64;
 
@@ -282,8 +283,8 @@ for my $case (
 		$want, 'us: ' . JSON::PP->new->canonical->encode(\%claims));
 }
 
-# a verdict is by the rules of one location, and none for another, whoever has
-# asked for it before
+# a cached result is valid under the rules of one location only, whoever has
+# used the token before
 
 for my $case ([ 'one', 'one', 404 ], [ 'two', 'two', 404 ],
 	[ 'one', 'two', 401 ], [ 'two', 'one', 401 ])
@@ -308,7 +309,7 @@ for my $case ([ 'one', 'one', 404 ], [ 'two', 'two', 404 ],
 }
 
 # --------------------------------------------------------------------------
-# TLS: a token in clear is refused, be it good or not
+# TLS: a token over plain HTTP is refused, valid or not
 
 for my $token (token('h1'), 'x.y.z') {
 	my $r = $t->get($path, { Authorization => "Bearer $token" },
@@ -338,7 +339,7 @@ my $r = get($path, $short);
 is($r->json()->{error}{code}, 'expired_token', 'and the answer says so');
 
 # --------------------------------------------------------------------------
-# keys come and go
+# a reload adds and removes keys
 
 my %tokens = map { $_ => token($_) } qw/ h1 e1 e2 e3 r1 /;
 
@@ -351,7 +352,7 @@ $t->reload();
 is(status($tokens{$_}), $_ =~ /^(?:e1|r1)$/ ? 401 : 404, "after: $_")
 	for sort keys %tokens;
 
-# one id, two keys: while clocks and caches of others catch up
+# two keys with one id: while the clocks and caches of others catch up
 
 key_file('keys.json', jwks('e2', [ 'e2', 'e3' ], 'r1'));
 $t->reload();
@@ -362,7 +363,7 @@ is(status(token('e3', header => { kid => 'e2' })), 404,
 is(status($tokens{e3}), 401, 'two of one id: by its own');
 
 # --------------------------------------------------------------------------
-# what is not a key file is refused, and its contents stay untold
+# a file that is no key file is refused, and no log shows its contents
 
 for my $case ([ 'ed.key', 'private', 0600 ], [ 'open.pem', 'public', 0644 ],
 	[ 'secrets.json', 'oct', 0600 ])
@@ -384,8 +385,8 @@ for my $case ([ 'ed.key', 'private', 0600 ], [ 'open.pem', 'public', 0644 ],
 }
 
 # --------------------------------------------------------------------------
-# nowhere to be seen.  nginx's own debug log has each header of a request, so
-# it is no log for others; no line of ours has one.
+# Tokens appear nowhere. nginx's own debug log has each header of a request, so
+# it must stay private; no line of the module has a token.
 
 my $xorb = make_xorb(random_bytes(1, 100000));
 my $write = token('h1', claims => { exp => $late, scope => 'write',
@@ -519,9 +520,9 @@ sub text {
 		? JSON::PP->new->canonical->encode($value) : $value);
 }
 
-#     header   { ... } over the right one, undef to leave a member out; text
-#     claims   { ... } over a scope to read; text
-#     secret   instead of ours
+#     header   { ... } added to the valid one, undef omits a member; or text
+#     claims   { ... } added to a read scope; or text
+#     secret   replaces the right one
 
 sub token {
 	my ($key, %o) = @_;
@@ -566,7 +567,7 @@ sub signature {
 
 	return $sig if $key eq 'r1';
 
-	# two integers of ASN.1, as 32 bytes each
+	# two integers in ASN.1, converted to 32 bytes each
 
 	my ($r, $s) = unpack('x3 C/a x1 C/a', $sig);
 

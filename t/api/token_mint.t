@@ -2,7 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Tokens given out behind what nginx asks: a subrequest, a client's certificate.
+# Tokens that are minted after nginx has authenticated the caller: by a
+# subrequest, or by a client certificate.
 
 use warnings;
 use strict;
@@ -85,7 +86,7 @@ is(claims($r->json())->{scope}, 'write', 'its scope');
 is(claims($r->json())->{sub}, 'session=good', 'its subject');
 
 # --------------------------------------------------------------------------
-# a client's certificate
+# a client certificate
 
 is(asked()->[0], 403, 'no certificate');
 is(asked('stranger')->[0], 400, 'a certificate of another authority');
@@ -97,7 +98,7 @@ is(claims(decode_json($got->[1]))->{scope}, 'read', 'its scope');
 is(claims(decode_json($got->[1]))->{sub}, 'CN=bob', 'its subject');
 
 # --------------------------------------------------------------------------
-# a server that only gives out tokens: no store, no database, no key of URLs
+# a server that only mints tokens: no store, no database, no key for URLs
 
 $t->write_conf(<<'EOF');
 %%MAIN%%
@@ -140,7 +141,7 @@ for (1, 2) {
 		'tokens alone: elsewhere');
 }
 
-# no host that a URL could name
+# a request without a host for the URL
 
 {
 	my %refused = ('/token' => 400, '/elsewhere' => 200);

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The terms of a large file are asked for by windows: PostgreSQL reads each row
-# once or twice, whatever it knows of its tables, and not what is left of the
-# file for each window.
+# The terms of a large file are fetched in batches.  PostgreSQL reads each row
+# once or twice, whatever its table statistics are, and does not read the rest
+# of the file for each batch.
 
 use warnings;
 use strict;
@@ -27,7 +27,7 @@ my $small = insert_file($t, 2, 3, 1);
 
 is($t->sql('SELECT count(*) FROM xet.terms'), $rows + 1, 'rows of terms');
 
-# Rows of terms that were read: told by sessions when they end.
+# Rows of terms that were read; sessions report them when they end.
 
 sub rows_read {
 	return $t->sql('SELECT sum(coalesce(idx_tup_fetch, 0)'
@@ -82,8 +82,8 @@ for my $state ('as it was made', 'analyzed', 'analyzed empty') {
 		"bytes=$middle-" . ($middle + 999), 1, 20);
 }
 
-# The terms of the file are replaced by others, or the file is taken away, when
-# the first windows are read: the answer says that one should come again.
+# The terms of the file are replaced, or the file is deleted, after the first
+# batch is read: the response asks for a retry.
 
 sub replaced {
 	my ($name, $function, $arguments, $real) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Bad xorbs: each gets its 4xx in JSON and one line in the error log, leaves
-# nothing, and the next good one is taken, on the same connection where that
-# goes on.
+# Invalid xorbs: each gets its 4xx in JSON and one line in the error log, and
+# stores nothing.  The next valid xorb is accepted, on the same connection
+# where that stays open.
 
 use warnings;
 use strict;
@@ -34,7 +34,7 @@ $t->fds_mark();
 my $route = '/api/v1/xorbs/default';
 my $small = '/small/v1/xorbs/default';
 
-# The good ones are these, again and again.
+# The valid xorbs, used again and again.
 
 my @good = map { make_xorb(random_bytes($_, 30000), sizes => [ 10000 ]) }
 	1, 2;
@@ -51,7 +51,7 @@ is(@files, 2, 'two xorbs');
 my $refusal = Test::Xet::Refusal->new($t);
 my ($reused, $few);
 
-# What is wrong with the refusal of a body, '' when nothing is.
+# What is wrong with the refusal of a body; '' if nothing is.
 
 sub refusal {
 	my ($status, $code, $body, %o) = @_;
@@ -64,7 +64,7 @@ sub refusal {
 	push @wrong, "files: @{[ $t->files_in_store() ]}"
 		if $t->files_in_store() != @files;
 
-	# each is written out and synced: not after each byte of a loop
+	# each valid upload is synced to disk: not after every byte of a loop
 
 	return join('; ', @wrong) if $o{few} && ++$few % 10;
 
@@ -79,8 +79,8 @@ sub refusal {
 	return join('; ', @wrong);
 }
 
-# A body that is refused because of what is in it, with its length given and
-# in chunks.
+# A body that is refused because of its contents, sent with Content-Length and
+# chunked.
 
 sub bad {
 	my ($name, $code, $body, %o) = @_;
@@ -96,7 +96,7 @@ sub bad {
 		"$name, chunked");
 }
 
-# The records of a xorb, for bad ones made by hand.
+# The records of a xorb, for invalid ones made by hand.
 
 sub u24 {
 	return substr(pack('V', $_[0]), 0, 3);
@@ -183,7 +183,7 @@ bad('text', 'invalid_xorb', "hello, world\n" x 100);
 bad('zeros', 'invalid_xorb', "\0" x 5000);
 bad('noise', 'invalid_xorb', random_bytes(11, 50000));
 
-# the largest ones that are good, so that the limits are where they are
+# the largest valid values, so that the limits are exact
 
 for my $y (make_xorb(random_bytes(12, 131072), scheme => 'none',
 	sizes => [ 131072 ]))
@@ -228,14 +228,14 @@ for my $scheme (1, 2) {
 		chunk($scheme, 950, substr($frame, 0, 4)));
 }
 
-# a frame of more than 128 KiB, by hand: blocks of the first that repeat one
-# byte 65,536 times; and one that says that it is of 2^40 bytes
+# Frames of more than 128 KiB, by hand: blocks of the first one repeat one byte
+# 65,536 times.  Another one declares a size of 2^40 bytes.
 
 my $block = lz4_run(65536);
 my $magic = "\x04\x22\x4d\x18";
 my $bomb = "$magic\x60\x40\x82" . ($block x 3) . "\0\0\0\0";
 
-# A block: one literal, a match of that one, five literals to end with.
+# A block: one literal, a match of that literal, five final literals.
 
 sub lz4_run {
 	my ($n) = @_;
@@ -261,11 +261,11 @@ bad('a frame of 16 MiB', 'invalid_xorb', chunk(1, 131072,
 	"$magic\x60\x40\x82" . ($block x 256) . "\0\0\0\0"));
 
 # --------------------------------------------------------------------------
-# the end may be anywhere
+# truncated at any byte
 
 my %wrong;
 
-# three chunks each, of which two are cut; all stored, or compressed
+# three chunks each, of which two are truncated; all stored, or compressed
 
 sub truncated {
 	my ($name, $y) = @_;
@@ -354,7 +354,8 @@ is(refusal(413, 'body_too_large', $more->{bytes},
 	uri => "$small/$more->{hash}", line => qr/too large body/,
 	expect => 1), '', 'that of one who expects 100');
 
-# here nginx says why and we say what; good so far, by the footer too large
+# nginx writes the log line and the module the response; the body is valid,
+# except for a footer that is too large
 
 $more = make_xorb(random_bytes(13, 130000), scheme => 'none', sizes => [ 100 ],
 	footer => 'v1');
@@ -447,7 +448,7 @@ sub framing {
 		"$name: nothing left");
 	$c->close();
 
-	# without a body there is no location yet
+	# without a body no location is selected yet
 
 	return unless @pieces;
 
@@ -472,7 +473,7 @@ framing('two lengths', [ 'Content-Length' => 5, 'Content-Length' => 6 ]);
 framing('no number', { 'Content-Length' => 'abc' });
 framing('a negative length', { 'Content-Length' => '-1' });
 
-# nothing at all is an empty body
+# no bytes at all is an empty body
 
 my $r = $t->http('POST', "$route/$hash", {});
 is($r->{status}, 400, 'neither length nor coding');

@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Uploads of good xorbs: forms of body, what is stored and when it is
-# answered, the same xorb from many at once, sizes at the limit, crashes.
+# Uploads of valid xorbs: forms of bodies, what is stored and when the response
+# is sent, the same xorb from many clients at once, sizes at the limit,
+# crashes.
 
 use warnings;
 use strict;
@@ -34,7 +35,7 @@ sub answer { return $_[0]->summary() }
 my $true = '200 {"was_inserted":true}';
 my $false = '200 {"was_inserted":false}';
 
-# A small xorb of its own.
+# A small xorb that no other test uses.
 
 my $seed = 100;
 
@@ -43,7 +44,7 @@ sub fresh {
 }
 
 # --------------------------------------------------------------------------
-# one upload and what is left of it
+# one upload and what it stores
 
 my $x = make_xorb(mix(1, 500000), scheme => 'auto');
 my $r = $t->post("$route/$x->{hash}", \$x->{bytes});
@@ -78,7 +79,7 @@ is($r->header_value('Content-Length'), $x->{stored_size}, 'its length');
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $false, 'once more');
 is($t->rows()->{xorbs}, 1, 'still one row');
 
-# a file that was damaged is healed by the next upload
+# the next upload repairs a damaged file
 
 my $damaged = $t->copy($x->{hash});
 
@@ -142,7 +143,7 @@ is($t->sql('SELECT count(*) FROM xet.xorbs WHERE stored_size'
 	. ' + get_byte(stored_ends, length(stored_ends) - 2) * 65536'), 0,
 	'trap 11: stored_size is the end of the last chunk');
 
-# a footer, and its spare bytes, are the client's; a chunk may come twice
+# a footer, and its spare bytes, are the client's; a chunk may occur twice
 
 $x = fresh(footer => 'v1');
 substr($x->{bytes}, -20, 16, 'n' x 16);
@@ -161,7 +162,7 @@ is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $true,
 is($x->{hash}, $x->{chunks}[0]{hash}, 'its hash is that of the chunk');
 
 # --------------------------------------------------------------------------
-# requests
+# headers of requests
 
 for my $type (undef, 'application/octet-stream', 'text/plain',
 	'application/x-www-form-urlencoded')
@@ -183,7 +184,7 @@ is($c->response('POST', interim => 1)->{status}, 100, '100 Continue');
 $c->send($x->{bytes});
 is(answer($c->response('POST')), $true, 'after 100 Continue');
 
-# on the same connection, one after the other and two at once
+# on the same connection, one after the other; then two at once
 
 my @xorbs = map { fresh() } 1 .. 4;
 
@@ -203,7 +204,7 @@ is(answer($c->response('POST')), $true, 'pipelined, second');
 $c->close();
 
 # --------------------------------------------------------------------------
-# nothing is there too early, all of it with the answer
+# nothing is visible too early, and all of it with the response
 
 $x = fresh();
 $c = $t->http_start('POST', "$route/$x->{hash}",
@@ -226,7 +227,7 @@ is($t->sql("SELECT count(*) FROM xet.xorbs WHERE hash = '\\x"
 $c->close();
 
 # --------------------------------------------------------------------------
-# many at once: held until the last byte, then all go on together
+# many at once: each lacks its last byte, then all continue together
 
 my @c;
 
@@ -257,7 +258,7 @@ my %pids = map { /^(\d+) 200 POST/ ? ($1 => 1) : () }
 is(scalar keys %pids, 2, 'both workers took part');
 
 # --------------------------------------------------------------------------
-# crashes: a file without a row hurts nobody, whatever is in it
+# crashes: a file without a row does no harm, whatever its contents
 
 $x = fresh();
 $t->put_copy("xorbs/default/@{[ substr($x->{hash}, 0, 2) ]}/$x->{hash}",
@@ -282,7 +283,7 @@ ok(wait_for(5, sub { $t->pg_blocked() }), 'its insert');
 
 $t->kill_worker('KILL', $_) for $t->worker_pids();
 
-# which PostgreSQL has seen by itself where this takes long
+# PostgreSQL may have noticed by itself, where this takes long
 
 $t->sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
 	. " WHERE usename = 'xet' AND wait_event_type = 'Lock'");
@@ -299,8 +300,8 @@ is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $false, 'another');
 $c->close();
 
 # --------------------------------------------------------------------------
-# sizes: 64 MiB that do not compress, in as many chunks as may be, are as
-# large on the wire as it gets; with the footer of an old client besides
+# sizes: 64 MiB that do not compress, in as many chunks as allowed: the largest
+# body possible, plus the footer of an old client
 
 $x = make_xorb(random_bytes(2, 64 << 20), scheme => 'none',
 	sizes => [ 8192 ], footer => 'v0', large => 1);
@@ -314,8 +315,8 @@ is($t->sql('SELECT max(chunk_count), max(raw_size), max(stored_size)'
 	'its row');
 undef $x;
 
-# all zeros: the body is that of the same chunk again and again; the hash was
-# computed from a whole gigabyte
+# all zeros: the body repeats one chunk; the hash was computed from a full
+# gigabyte
 
 my $zeros = make_xorb("\0" x 131072, scheme => 'lz4', sizes => [ 131072 ]);
 my $body = $zeros->{bytes} x 8192;
@@ -327,7 +328,7 @@ is(answer($r), $true, 'trap 16: 1 GiB of data in ' . length($body)
 is($t->sql('SELECT max(raw_size) FROM xet.xorbs'), 1 << 30, 'its row');
 
 # --------------------------------------------------------------------------
-# memory: each worker holds parts of bodies only
+# memory: a worker holds only parts of bodies
 
 $x = make_xorb(random_bytes(3, 12 << 20), scheme => 'none');
 my $y = make_xorb(random_bytes(4, 12 << 20), scheme => 'none');

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The routes of zTensor files: arguments, pages, bytes and their headers,
-# reconstructions, verification, and what is kept.
+# reconstructions, verification, and cached results.
 
 use warnings;
 use strict;
@@ -35,7 +35,7 @@ sub kept {
 }
 
 # --------------------------------------------------------------------------
-# a file with everything, over several chunks
+# a file with every feature, over several chunks
 
 my $big = random_bytes(7, 400000);
 my $csr = [ [ 'values', { data => 'v' x 8 } ],
@@ -83,7 +83,7 @@ is($r->{status}, 200, 'HEAD');
 is($r->header_value('X-Zt-Objects'), 8, 'HEAD: how many');
 is($r->header_value('X-Zt-Container'), '1.1', 'HEAD: container');
 
-# the second time it is read from what is kept
+# the second request reads the cached listing
 
 wait_for(10, sub { kept() == 1 });
 
@@ -286,7 +286,7 @@ is($t->get("/api/v1/zt/$hash/data?name=big&rows=1:2",
 	'a range of rows');
 
 # --------------------------------------------------------------------------
-# reconstruction: that of its range of the file
+# reconstruction: that of the component's range of the file
 
 sub plan_of {
 	my ($path, $range) = @_;
@@ -294,7 +294,7 @@ sub plan_of {
 	my $r = $t->get("/api/$path", $range
 		? { Range => sprintf('bytes=%s-%s', @$range) } : {});
 
-	# URLs have a time in them
+	# URLs contain a time
 
 	my $text = JSON::PP->new()->canonical()->encode($r->json());
 
@@ -342,7 +342,7 @@ is(zt($hash, '/verify', i => 4, role => 'data')->code(),
 	'404 no_such_component', 'no such role');
 is(zt($hash, '/verify', i => 8)->code(), '404 no_such_object', 'no such');
 
-# several batches, side by side
+# several batches in parallel
 
 my @many = map { [ sprintf('t%04d', $_), { shape => [ 1 ],
 	data => pack('V', $_), digest => 'sha256:'
@@ -356,7 +356,7 @@ is_deeply([ map { $_->{i} } grep { $_->{components}{data} ne 'verified' }
 	@{ $r->{objects} } ], [ 777 ], 'one differs');
 is($r->{objects}[777]{components}{data}, 'mismatch', 'it is told how');
 
-# the second time it is not read
+# the second request does not read the file
 
 wait_for(10, sub { $t->sql('select count(*) from xet.zt_reports') == 1008 });
 
@@ -370,7 +370,7 @@ $t->sql("update xet.zt_reports set report = '\\xff00' where object = 777");
 is(zt($many, '/verify', i => 777)->json()->{objects}[0]{components}{data},
 	'mismatch', 'what can not be is made again');
 
-# and its digest goes out
+# the response has its digest
 
 my $digest = 'sha-256=:' . sha256_base64($big) . '=:';
 
@@ -394,7 +394,7 @@ is(scalar(grep { $_->{components}{data} eq 'mismatch' }
 	@{ $r->{objects} }), 10, 'tied ones are read again');
 
 # --------------------------------------------------------------------------
-# what is kept
+# cached results
 
 wait_for(10, sub { kept() == 3 });
 
@@ -414,7 +414,7 @@ my %bodies = map { $_->response()->{body} => 1 } @c;
 
 is(scalar(keys %bodies), 1, 'eight first requests at once');
 
-# without PostgreSQL nothing is known, and nothing breaks
+# without PostgreSQL there are no cached results, and nothing fails
 
 $t->pg_stop();
 $r = zt($hash, '/data', i => 0);

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# zTensor files of repos: who may not see a file can't tell it from one that
-# is not there, also when somebody else has asked for it before.
+# zTensor files of repos: a caller that may not see a file can't distinguish it
+# from a missing one, also when another caller has requested it before.
 
 use warnings;
 use strict;
@@ -28,7 +28,7 @@ my $none = '0123456789abcdef' x 4;
 my %routes = ('' => 200, '/object?i=0' => 200, '/data?i=0' => 200,
 	'/reconstruction?i=0' => 200, '/verify' => 200);
 
-# before and after somebody else has asked, and by nobody at all
+# before and after another caller's request, and without a token
 
 for my $round (1, 2) {
 	for my $route (sort keys %routes) {

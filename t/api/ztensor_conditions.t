@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# If-Match, If-None-Match and dates, of each form of a component: as GET files
-# answers them, whoever decodes and whatever its size.  Dates are not looked
-# at, and no condition turns an error into another answer.
+# If-Match, If-None-Match and dates, for each form of a component.  The
+# responses are those of GET files, whoever decodes and whatever the size.
+# Dates are ignored, and no condition turns an error into another response.
 
 use warnings;
 use strict;
@@ -141,7 +141,7 @@ for my $form (@forms) {
 is(scalar keys %etags, 5, 'five forms of different bytes');
 
 # --------------------------------------------------------------------------
-# what is an error without a condition is that with one
+# an error without a condition is the same error with one
 
 for (
 	[ '422 decode_unavailable', uri('unknown', 'decoded') ],

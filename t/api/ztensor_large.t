@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A zTensor file of 5 GiB with 100,000 tensors, most of them zeros, so that
-# the store holds little of it: lists page by page, finds by name and number,
-# and serves tensors, all of it in a few megabytes of memory.
+# A zTensor file of 5 GiB with 100,000 tensors, most of them zeros, so that the
+# store holds little of it.  The server lists it page by page, finds tensors by
+# name and number, and serves them, all in a few megabytes of memory.
 
 use warnings;
 use strict;
@@ -38,12 +38,12 @@ sub read_bytes {
 	return (slurp("/proc/$worker/io") =~ /^rchar:\s+(\d+)/m)[0];
 }
 
-# The heap keeps what requests of other kinds have used; only what comes on
-# top of it is ours.
+# The heap keeps what other kinds of requests have used; only the growth from
+# here on counts.
 
 my $before = peak();
 
-# a sanitizer keeps for a while what was freed
+# a sanitizer keeps freed memory for a while
 
 my $room = length($ENV{ASAN_OPTIONS} // '') ? 3 : 1;
 
@@ -55,7 +55,8 @@ is($r->json()->{size}, $file->{size}, 'its size');
 
 my $first = peak() - $before;
 
-# 16 bytes an object, 24 a component, twice as they grow; the reader's buffers
+# 16 bytes an object, 24 a component, twice that while they grow; and the
+# reader's buffers
 
 cmp_ok($first, '<', 24 * $room, "$first MiB to check it");
 
@@ -70,7 +71,7 @@ while (1) {
 		. (defined $after ? "&after=$after" : ''), {}, timeout => 60);
 	last if $r->{status} != 200;
 
-	# a parser in Perl would take half a minute
+	# a JSON parser in Perl would take half a minute
 
 	while ($r->{body} =~ /"i":(\d+),"name":"([^"]+)".*?"offset":(\d+)/g) {
 		$wrong++ if $1 != $n || $2 ne $file->{names}[$n]

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Each limit of zTensor files, at its end and one past it; codes of files that
-# the reference files do not have; damage of a file of 300 tensors.
+# Each limit of zTensor files, exactly and exceeded by one; codes that the
+# reference files do not have; damage in a file of 300 tensors.
 
 use warnings;
 use strict;
@@ -45,14 +45,14 @@ sub verdict {
 	return $t->get(($base // '/api') . '/v1/zt/' . put($bytes))->code();
 }
 
-# Objects of these names, four bytes each.
+# Objects with these names, four bytes each.
 
 sub named {
 	return zt_file([ map { [ $_, { shape => [ 1 ],
 		data => '1234' } ] } @_ ])->{bytes};
 }
 
-# Objects with so many components.
+# Objects with this number of components.
 
 sub parts {
 	my $n = 0;
@@ -116,7 +116,7 @@ for my $n (64, 65) {
 		"verify: $n, by number");
 }
 
-# one frame of one RLE block, with its length in the head
+# one frame of one RLE block, with its length in the frame header
 
 for my $n (64, 65) {
 	my $frame = "\x28\xb5\x2f\xfd\x20" . pack('C', $n)
@@ -134,7 +134,8 @@ for my $n (64, 65) {
 		'application/zstd', "decode: $n, stored");
 }
 
-# four bytes, and frames that give nothing: what is read for them has the limit
+# four bytes, and frames that decode to nothing: their stored size has the
+# limit
 
 for my $n (64, 65) {
 	my $frame = zstd_frame('1234');
@@ -159,7 +160,7 @@ for my $n (64, 65) {
 		"decode: $n stored, as it is");
 }
 
-# two MiB are streamed; a window of 4 KiB is too large for one of 1 KiB
+# two MiB are streamed; a window of 4 KiB exceeds a limit of 1 KiB
 
 my $frame = "\x28\xb5\x2f\xfd\x00\x10"
 	. join('', map { substr(pack('V', 4096 << 3 | 2 | ($_ == 511)), 0, 3)
@@ -187,7 +188,7 @@ is($t->get("/api/v1/zt/$hash/data?i=0&form=decoded",
 is($t->head("/api/v1/zt/$hash/data?i=0&form=decoded")
 	->header_value('Content-Length'), 2 << 20, 'HEAD of it');
 
-# a client that knows zstd gets the frames, unless a window is over 8 MiB
+# a client that accepts zstd gets the frames, unless a window exceeds 8 MiB
 
 sub coded {
 	my ($hash, %headers) = @_;
@@ -234,7 +235,7 @@ is(coded(put(zt_file([ [ 'a', { shape => [ 8 ], dtype => 'u8',
 	encoding => 'zstd', data => 'no frame' } ] ])->{bytes}))->code(),
 	'422 bad_zstd', 'coded: no frames');
 
-# cut in the middle: noticed after a part is out
+# truncated in the middle: detected after a part has been sent
 
 my $cut = put(zt_file([ [ 'a', { shape => [ 2 << 20 ], dtype => 'u8',
 	encoding => 'zstd', data => substr($frame, 0, 1500) } ] ])->{bytes});
@@ -272,7 +273,7 @@ is(verdict('ZTEN1000' . 'x' x 10 . zt_footer(18)),
 	'422 manifest_overlaps_header', 'over the header');
 
 # --------------------------------------------------------------------------
-# 300 tensors, damaged; the core's own tests take every byte
+# 300 tensors, damaged; the core's own tests damage every byte
 
 my @tensors = map { [ sprintf('w.%03d', $_), { shape => [ 16 ],
 	data => "\0" x 64 } ] } 0 .. 299;
@@ -314,7 +315,7 @@ ok($codes{'200'} && $codes{'422 bad_manifest'}, 'whatever the verdict')
 is(scalar(grep { !$_ } $t->worker_pids()), 0, 'no worker has died');
 
 # --------------------------------------------------------------------------
-# wrong configurations
+# invalid configurations
 
 for my $limits ('', 'objects=0', 'objects=x', 'objects', 'rank=65',
 	'depth=33', 'window=3000', 'manifest=2g', 'page=0', 'nothing=1',

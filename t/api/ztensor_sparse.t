@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Sparse objects: what is compressed without a length decodes where the length
-# follows from something else, indices are verified, and "ok" means that
-# nothing was left out.
+# Sparse objects: a component that is compressed without a length is decoded
+# where the length follows from other fields.  Indices are verified, and "ok"
+# means that nothing was skipped.
 
 use warnings;
 use strict;
@@ -35,7 +35,7 @@ sub zt {
 	return $t->get("/api/v1/zt/$hash$route" . zt_args(@args));
 }
 
-# A component of 64-bit integers, or of what there is.
+# A component of 64-bit integers, or of the given data.
 
 sub c {
 	my ($role, $dtype, @values) = @_;
@@ -80,7 +80,7 @@ my @known = (
 	sparse('coo coords', 'coo', [ 2, 4 ], $coords, zstd($values))
 );
 
-# the rows tell of their pointers, and nothing of the rest
+# the rows determine the length of their pointers only
 
 my @unknown = (
 	sparse('all', 'csr', [ 2, 4 ], zstd($indptr), zstd($indices),
@@ -175,7 +175,7 @@ for (@bad) {
 verify('as 1.1 leaves it: descending, and twice', sparse('t', 'csr', [ 2, 4 ],
 	$values, c('indices', 'u64', 3, 3, 1), $indptr), []);
 
-# components of two objects in turns, and over many chunks; each digest is of
+# components of two objects in turns, over many chunks; each digest belongs to
 # the right one
 
 my $n = 300000;
@@ -208,7 +208,7 @@ my $turns = zt_file([
 		0 .. 3,
 ] );
 
-# all of them lie over the same bytes
+# all of them share the same bytes
 
 my $shared = join('', map { $_->[1]{data} . "\0" x (-length($_->[1]{data})
 	% 64) } $values, $indices, $indptr);
@@ -221,7 +221,7 @@ is($r->{checked}, 12, 'four objects of the same bytes');
 ok($r->{ok}, 'and they are sound');
 
 # --------------------------------------------------------------------------
-# what was not checked
+# unchecked parts
 
 my $small = zt_file([ [ 'd', { shape => [ 101 ], dtype => 'u8',
 	encoding => 'zstd', data => zstd_frame('x' x 101) } ] ]);
@@ -247,8 +247,8 @@ for ([ 'a digest of an unknown kind', { digest => 'blake3:00' } ],
 }
 
 # --------------------------------------------------------------------------
-# the format's name in the other container: its rules do not hold there, and
-# what they would have refused is not counted with
+# The format's name in the other container: its rules do not apply there, and
+# values that they would have refused are not used in arithmetic.
 
 for my $shape ([], [ 2 ], [ 2, 4 ], [ 0 ]) {
 	for my $format ('zt.sparse_coo/1', 'zt.sparse_csr/1', 'sparse_coo',

@@ -2,10 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Every reference zTensor file, stored and asked for over HTTP, gives the
-# outcome that its table proposes; tables and files are those of the shared
-# data.  Each file is asked for twice: the second answer is made from what was
-# kept, and says the same.
+# Every reference zTensor file, stored and read over HTTP, gives the outcome of
+# its table.  Tables and files come from the shared data.  Each file is
+# requested twice: the second response uses the cached result and is equal.
 
 use warnings;
 use strict;
@@ -37,21 +36,21 @@ EOF
 
 $t->run();
 
-# names of tables that are not our codes
+# codes of the tables that differ from the module's
 
 my %codes = (
 	component_overlaps_header => 'overlaps_header',
 	overlaps_manifest => 'out_of_bounds'
 );
 
-# errors of objects, by which the file is listed all the same
+# errors of objects, which do not prevent the listing
 
 my %object = map { $_ => 1 } qw/
 	bad_index_dtype length_mismatch misaligned missing_component
 	out_of_bounds overlaps_header rank_too_large shape_overflow
 /;
 
-# what is left to the server by a table, or said in other words
+# outcomes that a table leaves to the server, or words differently
 
 my %settled = (
 	'c03-no-header-blob-at-0' => 'OK',
@@ -74,7 +73,7 @@ my %settled = (
 	'd11-unknown-algo' => 'VERIFY unsupported',
 	'x31-zstd-fcs-1TiB' => 'DECODE 413 decode_too_large',
 
-	# eight bytes are decoded as a whole, whatever the window
+	# eight bytes are decoded at once, whatever the window
 
 	'x33-zstd-window-2GiB' => 'OK'
 );
@@ -98,7 +97,7 @@ sub zt {
 	return $t->get("/api/v1/zt/$hash$route" . zt_args(@args));
 }
 
-# The listing, asked for twice.
+# The listing, requested twice.
 
 sub list {
 	my ($name, $bytes) = @_;
@@ -120,7 +119,7 @@ sub list {
 	return $list{$name} = $second;
 }
 
-# The string form of a hash has its four numbers in reverse.
+# The string form of a hash has its four numbers in reverse byte order.
 
 sub file_key {
 	my ($hash) = @_;
@@ -168,7 +167,7 @@ sub objects {
 # --------------------------------------------------------------------------
 # container 1
 
-# By the outcome, what there is to be seen.
+# What is visible, by the outcome.
 
 sub decoded {
 	my ($name, $bytes, $status, $code) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What a verification costs: a few kilobytes that decode to gigabytes are
-# bounded by the limit, what was left out is reported and gets its turn when
-# one asks again, and others get the threads meanwhile.
+# The cost of a verification: the limit bounds a few kilobytes that decode to
+# gigabytes.  What was skipped is reported and verified by the next request,
+# and other requests get the threads meanwhile.
 
 use warnings;
 use strict;
@@ -31,7 +31,7 @@ EOC
 
 $t->run();
 
-# A frame of zstd that gives a byte so many times, without its size.
+# A zstd frame that repeats one byte this many times, without a content size.
 
 sub bomb {
 	my ($n, $byte) = @_;
@@ -76,8 +76,8 @@ sub kept {
 }
 
 # --------------------------------------------------------------------------
-# a plan is made when the tables are empty, and stays: it must not walk through
-# what was kept of all files
+# a plan is made while the tables are empty, and is kept: it must not scan the
+# cached results of all files
 
 my $session = 'SET enable_seqscan = off; SET enable_bitmapscan = off;'
 	. ' SET plan_cache_mode = force_generic_plan;';
@@ -98,7 +98,7 @@ for ([ 'zt_reports_get', 'zt_reports', 'bigint, bigint', '1, 2' ],
 }
 
 # --------------------------------------------------------------------------
-# 5 MiB of data in some hundred bytes
+# 5 MiB of data in a few hundred bytes
 
 my $size = 1280 << 10;
 my $hash = put([ (map { packed("large $_", $size) } 1 .. 4),
@@ -115,7 +115,7 @@ ok(defined $json->{ok} && !$json->{ok}, 'not ok');
 is($json->{checked}, 3, 'what was checked');
 is($json->{bytes}, 2 * length(bomb($size, 'x')) + 4, 'and its bytes');
 
-# what was found is kept and costs nothing; what was not is not
+# results are cached and cost nothing; what was skipped is not cached
 
 ok(kept(3), 'three are kept');
 
@@ -125,7 +125,7 @@ is_deeply(objects($json), [ ('absent ok') x 5 ], 'the others, asked again');
 ok($json->{ok}, 'which is ok');
 is($json->{checked}, 5, 'all of them');
 
-# one that is too large by itself never is
+# a component that alone exceeds the limit is never verified
 
 $hash = put([ packed('huge', 4 << 20) ]);
 
@@ -141,7 +141,7 @@ is_deeply(objects($t->get("/api/v1/zt/$hash/verify")->json()),
 	[ 'absent ok' ], 'it is by others');
 
 # --------------------------------------------------------------------------
-# lengths that are not declared, or not true
+# lengths that are not declared, or wrong
 
 my @coo = map { [ $_->[0], { dtype => $_->[1], encoding => 'zstd',
 	data => bomb($_->[2], "\0") } ] }
@@ -169,8 +169,8 @@ is_deeply(objects($json), [ 'unreadable ok length_mismatch', 'absent ok' ],
 	'more than was declared is not decoded');
 
 # --------------------------------------------------------------------------
-# a piece of the file that is gigabytes of data: the only thread of reads is
-# not kept
+# a slice of the file that decodes to gigabytes: it does not occupy the only
+# read thread
 
 my $data = 'data of another file';
 my $file = $t->upload($data)->{hash};
@@ -183,7 +183,7 @@ my $c = $t->http_start('GET', "/api/v1/zt/$hash/verify", {}, undef,
 	timeout => 120);
 my ($n, $wrong) = (0, 0);
 
-# the answer has begun when it is all verified: it is one batch
+# the response begins when all is verified, since it is one batch
 
 while ($n < 40 && $c->{buffer} eq '') {
 	$wrong++ if $t->get("/api/v1/files/$file")->{body} ne $data;
@@ -192,7 +192,7 @@ while ($n < 40 && $c->{buffer} eq '') {
 	$c->fill(0);
 }
 
-# of a bucket each of these is several requests to a store of the tests
+# with a bucket each of these is several requests to a test store
 
 cmp_ok($n, '>=', $t->s3() ? 2 : 20, 'answers to others meanwhile');
 is($wrong, 0, 'with the bytes');

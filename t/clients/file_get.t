@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# GET of files by programs that have never heard of Xet: curl and wget resume,
-# aria2c fetches in parallel, pandas reads a column, a browser seeks in a sound.
+# GET of files by programs that know nothing of Xet: curl and wget resume,
+# aria2c fetches in parallel, pandas reads a column, and a browser seeks in an
+# audio file.
 
 use warnings;
 use strict;
@@ -64,7 +65,7 @@ sub have {
 	return grep { -x "$_/$program" } split(/:/, $ENV{PATH});
 }
 
-# What the server has logged since the last call.
+# Lines that the server has logged since the last call.
 
 my $seen = 0;
 
@@ -78,7 +79,7 @@ sub requests {
 }
 
 # --------------------------------------------------------------------------
-# 40 MB, and a part of them that is there already
+# 40 MB, of which the client already has a part
 
 my $xorb = send_xorb($t, mix(1, 4_000_000));
 my $file = register_file($t, [ map { [ $xorb ] } 1 .. 10 ]);
@@ -120,7 +121,7 @@ for (
 	}
 }
 
-# nothing is left to fetch: what curl takes for the end
+# nothing is left to fetch, which wget and curl accept as the end
 
 SKIP: {
 	skip 'no wget', 2 unless have('wget');
@@ -134,7 +135,7 @@ SKIP: {
 	is(-s "$dir/all", $file->{size}, 'and stays as it is');
 }
 
-# HTTP/2, four at a time (each has a connection: curl 7.88 fails to share one)
+# HTTP/2, four at a time on one connection each: curl 7.88 fails to share one
 
 my $two = "http://127.0.0.1:" . $t->port(8082) . '/api/v1/files/';
 my ($status, $text) = run_command([ qw/ curl -sS --fail
@@ -186,7 +187,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# a browser: 100 MB of sound, 567 seconds, heard from near its end
+# a browser: 100 MB of audio, 567 seconds, played from near its end
 
 SKIP: {
 	skip 'no chromium', 3 unless have('chromium');

@@ -2,10 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What clients remember of xorbs that were collected since: with one endpoint
-# their shards are refused, in words that reach the user; with another
-# generation of the endpoint they know nothing of it, send all, and the file
-# comes back.  Real clients: hf_xet, hf, and @huggingface/hub.
+# What clients remember of xorbs that were collected since.  With the same
+# endpoint the server refuses their shards, with a message that reaches the
+# user.  With another generation of the endpoint they remember nothing of it
+# and send everything, and the file can be downloaded.  Real clients: hf_xet,
+# hf, and @huggingface/hub.
 
 use warnings;
 use strict;
@@ -88,7 +89,7 @@ $t->token_key();
 $t->write_conf(undef, generation(1));
 $t->run();
 
-# Takes away all files and all xorbs, as the collector does.
+# Deletes all files and all xorbs, as the collector does.
 
 sub collect {
 	my ($t) = @_;
@@ -114,7 +115,7 @@ sub collect {
 
 sub machine { return tempdir(CLEANUP => 1) }
 
-# An upload: (answer, bytes of xorbs that were sent).
+# An upload: (result, bytes of xorbs that were sent).
 
 sub upload {
 	my ($machine, $where, $file) = @_;
@@ -161,7 +162,8 @@ sub refused {
 	cmp_ok($sent, '<', $size / 4, "$name: what it remembers was not sent");
 }
 
-# a period: it has to pass, which is looked at in the end
+# generations by period: the period has to pass, which the end of this test
+# checks
 
 my %machines = map { $_ => machine() } qw/ fixed old number period /;
 
@@ -172,7 +174,7 @@ my $period = $t->get('/token/period')->json()->{casUrl};
 
 collect($t);
 
-# an endpoint that stays
+# an endpoint that does not change
 
 sent_whole('fixed', $files[0], upload($machines{fixed}, '/api', $files[0]));
 collect($t);
@@ -186,14 +188,14 @@ sent_whole('fixed, another cache', $files[1],
 	upload(machine(), '/api', $files[1]));
 collect($t);
 
-# a server without v2 has no words but those of the status
+# a server without v2 has only the reason phrase for its message
 
 sent_whole('v1', $files[0], upload($machines{old}, '/old', $files[0]));
 collect($t);
 refused('v1', qr/\(400 Unknown Xorb; remove HF_XET_CACHE \(~\/\.cache(?#
 	)\/huggingface\/xet\)\)/, upload($machines{old}, '/old', $files[1]));
 
-# an old client, with a generation in the endpoint that it is given
+# an old client, whose endpoint contains a generation
 
 my %old = (machine => machine(), env => { XET_TELL => 1 },
 	python => Test::Xet::Real::build()
@@ -226,7 +228,7 @@ sent_whole('1.1.9, next generation', $files[1],
 	upload_old('/api/g2', $files[1]));
 collect($t);
 
-# a number, in processes of their own and in one that goes on
+# generations by number: each upload in its own process, and all in one process
 
 my $pid;
 my $serve = do {
@@ -271,8 +273,8 @@ for my $run (@run) {
 cmp_ok(scalar(() = $t->read_file('bytes.log')
 	=~ m!^POST /api/g2/v1/xorbs/!mg), '>', 0, 'number: by way of its path');
 
-# nothing was collected: what a new generation costs is what dedup answers do
-# not name
+# nothing was collected: a new generation costs the bytes that dedup responses
+# do not name
 
 for my $case ([ 2, $files[2] ], [ 3, $files[3] ]) {
 	my ($number, $file) = @$case;
@@ -293,8 +295,8 @@ for my $case ([ 2, $files[2] ], [ 3, $files[3] ]) {
 kill('TERM', $pid);
 waitpid($pid, 0);
 
-# a session that is under way stays where it is, also when a token that it
-# fetches names the next one
+# a session in progress keeps its endpoint, even if a token that it fetches
+# names the next one
 
 {
 	my $from = length($t->read_file('bytes.log'));
@@ -343,7 +345,7 @@ $t->check();
 $t = Test::Xet->new(conf => '', workers => 2, log => 'info',
 	allow => [ qr/unknown_xorb/ ], http => 'xet_token_generation 1;');
 
-# one of its servers keeps no xorb, and says that it does
+# one of the Hub's servers stores no xorb, but says that it does
 
 sub hub_conf {
 	return Test::Xet::Hub::conf() =~ s!(?<=xet_url_ranges 8;)!<<'EOF'!er;

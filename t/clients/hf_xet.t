@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The real hf_xet, newest release, unmodified: both of its interfaces, sizes
-# around every limit, a large mix, dedup of a second version, ranges, and
-# many clients at once.
+# around every limit, a large mixed file, dedup of a second version, ranges,
+# and many concurrent clients.
 
 use warnings;
 use strict;
@@ -125,7 +125,7 @@ is(sha256_file("$dir/out"), sha256_file($second),
 	'second version: comes back');
 
 # --------------------------------------------------------------------------
-# a third version from a second machine, which knows nothing: global dedup
+# a third version from another machine without a cache: global dedup
 
 my $third = "$dir/third";
 

@@ -2,10 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What is too old for t/clients/hub_rows.t and t/hub/data.t, against a server that is
-# the Hub: older releases of huggingface_hub, which have the upload of a large
-# folder; as a table, which t/README.md has.  Run by "make clients", which has
-# installed them; rows named as arguments are run alone ("huggingface_hub").
+# A table of clients that are too old for t/clients/hub_rows.t and
+# t/hub/data.t, against a server that is the Hub: older releases of
+# huggingface_hub, which have the upload of a large folder.  The table is in
+# t/README.md.  "make clients" installs them and runs this; arguments name the
+# rows to run ("huggingface_hub").
 
 use warnings;
 use strict;

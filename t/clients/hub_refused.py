@@ -48,7 +48,7 @@ forbidden = raises(HfHubHTTPError, 403)
 unknown = raises(HfHubHTTPError, 401)
 no_such = raises(FileNotFoundError)
 
-# of hf_xet, which asks for the token of an upload into a bucket
+# hf_xet reports this while it fetches the token for an upload to a bucket
 
 
 def not_sent(status):
@@ -177,7 +177,7 @@ def reads():
         row(name + ": list_buckets",
             lambda: [b.id for b in api.list_buckets("alice")], ["alice/bo"])
 
-        # what is open, is
+        # public repos are readable
 
         row(name + ": hf_hub_download of an open one",
             lambda: text(api.hf_hub_download("alice/open", "f.txt",
@@ -380,8 +380,8 @@ def kept():
                  [m.id for m in bob.list_models(author="bob")]],
         [[], [], ["bob/own"]])
 
-    # made private, an open one is gone for others at once, and for all when
-    # it was deleted
+    # a repo that becomes private is gone for others at once; a deleted one is
+    # gone for everyone
 
     row("update_repo_settings: by alice, to delete",
         lambda: deleter.update_repo_settings("alice/open", private=True),

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A table of what unmodified clients do with a server that is their Hub, no
-# other one anywhere: huggingface_hub with Xet and without, its command hf,
-# @huggingface/hub in Node and in Chromium, curl, wget, aria2c and git-lfs.
-# Clients turn silently to what is not Xet, so the requests are looked at, too.
+# A table of what unmodified clients do with a server that is their only Hub:
+# huggingface_hub with Xet and without, its command hf, @huggingface/hub in
+# Node and in Chromium, curl, wget, aria2c and git-lfs.  Clients fall back
+# silently to other ways than Xet, so the requests are checked, too.
 
 use warnings;
 use strict;
@@ -120,7 +120,8 @@ sub hf_account {
 		prints => qr/not logged in/i, fails => 1 }, qw/ auth whoami /);
 }
 
-# A folder, a second version of it from another machine, and both back.
+# Uploads a folder, then a second version of it from another machine, and
+# downloads both.
 
 sub hf_upload {
 	my ($env, $name) = @_;
@@ -150,7 +151,8 @@ sub hf_upload {
 
 	is($sent, 0, "$name upload: the same again: nothing is sent");
 
-	# 50,000 bytes in the middle; without Xet a file is sent as a whole
+	# changes 50,000 bytes in the middle; without Xet all of the file is
+	# sent
 
 	system('cp', '-r', $one, $two) == 0 or die;
 	rename(insert_into($file, $size / 2, make_mix("$dir/new", 2, 50000)),
@@ -372,7 +374,7 @@ sub hf_buckets {
 		prints => qr/not found/i }, qw! buckets list me/bk !);
 }
 
-# That bytes went by Xet and came by it.
+# Checks that bytes were sent and fetched by Xet.
 
 sub by_xet {
 	my ($name) = @_;
@@ -386,7 +388,7 @@ sub by_xet {
 }
 
 # --------------------------------------------------------------------------
-# what knows nothing of a Hub
+# clients that do not know a Hub
 
 sub plain {
 	my $w = "$url/me/up/resolve/main/w.bin";
@@ -442,8 +444,8 @@ sub plain {
 		'aria2c: four connections: the bytes');
 }
 
-# There are no git objects here, so git-lfs is given the objects by hand: they
-# come with a repo of git that has no server.
+# The server has no git objects, so git-lfs gets the objects by hand: they come
+# with a git repo that has no server.
 
 sub git_lfs {
 	my $lfs_url = "$url/me/lfs.git/info/lfs";
@@ -492,7 +494,7 @@ sub git_lfs {
 	is(Test::Xet::Table::sent($lfs, $table->requests()), 0,
 		'git lfs push: again: not sent');
 
-	# the same objects of git elsewhere, with pointers for files
+	# the same git objects in another clone, with pointers for files
 
 	$git->('git clone: without the files', $dir, 'clone', '-q', $from,
 		$to);
@@ -501,7 +503,7 @@ sub git_lfs {
 	$git->('git lfs pull', $to, qw/ lfs pull /);
 	is(sha256_file("$to/w.bin"), $oid, 'git lfs pull: the bytes');
 
-	# LFS brings bytes, and a commit gives them a name
+	# LFS stores bytes, and a commit gives them a path
 
 	my $body = join("\n", map { JSON::PP::encode_json($_) }
 		{ key => 'header', value => { summary => 'of LFS' } },
@@ -519,7 +521,7 @@ sub git_lfs {
 
 # --------------------------------------------------------------------------
 
-# The files below a folder, but for those of clients.
+# The files below a folder, except for those that clients create.
 
 sub files {
 	my ($root) = @_;

@@ -122,7 +122,7 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    # ---- answers
+    # ---- responses
 
     def send(self, status, body=b"", kind="application/json", headers=()):
         if not isinstance(body, bytes):
@@ -418,7 +418,7 @@ class Handler(BaseHTTPRequestHandler):
 
         self.send(200, found)
 
-    # ---- trouble
+    # ---- faults
 
     def trouble(self, what):
         url = self.path[len("/shim/" + what):]

@@ -31,7 +31,7 @@ base = os.environ["HF_ENDPOINT"]
 command, folder = sys.argv[1:]
 
 ODD = "x/y z#?%41ä.bin"
-# with Xet a folder is sent by more than one commit, without by one
+# with Xet a folder is uploaded in more than one commit, without it in one
 
 WITHOUT = int(os.environ.get("HF_HUB_DISABLE_XET", "0"))
 

@@ -2,16 +2,16 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Every client of the package registries against one server: what works, as a
-# table; docs/clients.md has the last one.  Run by "make clients", which has
-# installed them; rows named as arguments are run alone ("hf_xet 1.1").
+# Every client of the package registries against one server: a table of what
+# works; docs/clients.md has the latest.  "make clients" installs the clients
+# and runs this; arguments name the rows to run ("hf_xet 1.1").
 #
-# A cell is "pass", with what was seen where that differs, "-" where the client
-# has no such operation, "no" where it lacks what others have, or "FAIL".  A
-# pass means that the bytes were right and that the requests of which the
-# operation consists have been seen.
+# A cell is "pass", with details where they vary.  It is "-" if the client has
+# no such operation, "no" if it lacks what others have, or "FAIL".  A pass
+# means that the bytes were right and that the requests of the operation were
+# seen.
 #
-# Environment: XET_CLIENTS_MIB, the size of the file whose second version is
+# Environment: XET_CLIENTS_MIB is the size of the file whose second version is
 # sent from another machine, for all rows.
 
 use warnings;
@@ -39,7 +39,7 @@ my @columns = ('upload', 'download', 'range', 'dedup', 'edit',
 my $t = Test::Xet->new(conf => '', workers => 2, log => 'info',
 	timeout => 7200);
 
-# what computes longer may do so
+# a larger file may take longer
 
 $ENV{XET_CLIENT_SECONDS} ||= 120 + 4 * ($ENV{XET_CLIENTS_MIB} || 0);
 
@@ -478,7 +478,7 @@ sub edits {
 }
 
 # --------------------------------------------------------------------------
-# what the requests say: notes, or death
+# what the requests show: a note, or die()
 
 sub same {
 	my ($got, $expected) = @_;
@@ -499,7 +499,7 @@ sub how_shards {
 	return join(' ', map { m!^/! ? $_ : "/$_" } sort keys %seen);
 }
 
-# Versions of the reconstruction that a download has used.
+# The versions of the reconstructions that a download has used.
 
 sub api_versions {
 	my %seen;
@@ -574,7 +574,7 @@ sub new_file {
 	return make_mix("$dir/" . $seed, $seed, $size);
 }
 
-# The file with new bytes put in.
+# The file with new bytes inserted.
 
 sub edited {
 	my ($file, $where, $bytes) = @_;
@@ -582,8 +582,8 @@ sub edited {
 	return insert_into($file, $where, new_file($bytes));
 }
 
-# The same of the file of a dedup cell: of the one that the row has sent
-# already, or of one of XET_CLIENTS_MIB that is sent before.
+# The second version of the file of a dedup cell: of the file that the row has
+# already sent, or of one of XET_CLIENTS_MIB, which is sent first.
 
 sub second_version {
 	my ($file, $upload) = @_;

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Real clients that need a Hub, with tokens: the command hf of huggingface_hub
-# and @huggingface/hub; and an hf_xet of long ago.  The short form of "make
-# clients".  Clients of a Hub fall back silently to what is not Xet, so each
-# test looks for the requests, too.
+# Real clients that need a Hub, with tokens: the command hf of huggingface_hub,
+# @huggingface/hub, and an old hf_xet.  The short form of "make clients".
+# Clients of a Hub fall back silently to other ways than Xet, so each test
+# checks the requests, too.
 
 use warnings;
 use strict;
@@ -88,7 +88,7 @@ is(-s "$dir/all/small.txt", 6, 'hf: the small file, too');
 cmp_ok(asked('GET', qr!^/api/v2/reconstructions/!, 200, $hub->requests()),
 	'>', 0, 'hf: by a reconstruction');
 
-# what goes wrong on the way
+# faults during the download
 
 for my $owner (qw/ expire break old /) {
 	ok($hub->hf('', 'upload', "$owner/f", $file, 'w.bin'),
@@ -121,7 +121,7 @@ for my $owner (qw/ expire break old /) {
 	}
 }
 
-# a reader may not write, nor see what is another's
+# a reader may neither write nor see the repos of others
 
 ok(!$hub->hf('', 'download', 'alice/none', 'w.bin', '--local-dir',
 	"$dir/none"), 'hf: another repo has no such file');
@@ -196,7 +196,7 @@ for (
 }
 
 # --------------------------------------------------------------------------
-# hf_xet of other routes: /chunk, /xorb, /shard
+# the routes of an old hf_xet: /chunk, /xorb, /shard
 
 my $python = (glob("$build/clients/hf_xet-1.1.9/bin/python"))[0] || '';
 
@@ -230,8 +230,8 @@ cmp_ok(asked('GET', qr!^/api/reconstructions?/!, 200, @r), '>', 0,
 unlike($t->log(), qr/\[(crit|alert|emerg)\]/, 'nothing grave logged');
 
 # --------------------------------------------------------------------------
-# connections that break in the middle of an upload: the workers are killed
-# while they wait for the row of a xorb, and hf goes on with the next ones
+# connections that break during an upload: the workers are killed while they
+# wait for the row of a xorb, and hf continues with new workers
 
 my $fourth = make_mix("$dir/fourth", 40, $size);
 my $lock = $t->pg_lock('xet.xorbs');

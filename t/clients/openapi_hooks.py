@@ -1,7 +1,8 @@
 # Hooks of schemathesis for t/code/openapi.t: bodies that a schema cannot make.
-# XET_BODIES is a folder of files named by hash, and one named "shard"; what is
-# sent to a known hash is its content, and every other shard is the good one.
-# Two more are lists: of files that have to stay, and of two that go.
+# XET_BODIES is a folder of files named by hash, and one named "shard".  The
+# body for a known hash is its content, and every other shard is the valid one.
+# Two more files are lists: of files that have to stay, and of two that may be
+# deleted.
 
 import os
 
@@ -36,7 +37,7 @@ def before_call(context, case, kwargs):
         if isinstance(case.body, (bytes, str)) and len(case.body) % 2:
             return
 
-    # the names are ours: nothing that was made up is opened
+    # only known names are opened, never a generated one
 
     if name in os.listdir(BODIES):
         with open(os.path.join(BODIES, name), "rb") as file:

@@ -1,7 +1,7 @@
-# Reads a parquet file over HTTP, whole, and a column of it by ranges.
+# Reads a parquet file over HTTP: all of it, and one column by ranges.
 #
-#   pandas_read.py make FILE    writes one
-#   pandas_read.py read URL     prints what is in it, as JSON
+#     pandas_read.py make FILE    writes one
+#     pandas_read.py read URL     prints its contents as JSON
 
 import json
 import sys
@@ -26,7 +26,7 @@ def make(path):
 def read(url):
     whole = pandas.read_parquet(url)
 
-    # by default it reads 5 MiB ahead
+    # the default reads 5 MiB ahead
 
     http = fsspec.filesystem("http", block_size=256 * 1024)
     some = pandas.read_parquet(url, columns=["i"], filesystem=http)

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The real hf_xet where repos are kept from each other: the same data to one
-# repo after another, from machines that remember, small files and large ones,
-# and from somebody who has it by himself.
+# The real hf_xet with repos that are isolated from each other: the same data
+# to one repo after another, from machines that remember, small files and large
+# ones.  Also from a user who has the same data independently.
 
 use warnings;
 use strict;
@@ -34,7 +34,7 @@ $t->run();
 my $endpoint = $t->url('/api');
 my $dir = tempdir(CLEANUP => 1);
 
-# one chunk, some chunks, some xorbs of them; and a folder of small files
+# one chunk, some chunks, some xorbs; and a folder of small files
 
 my @large = map { make_mix("$dir/file-$_", $_, $_) } 5000, 3 * $mib,
 	20 * $mib;
@@ -43,7 +43,7 @@ my $bytes = 0;
 
 $bytes += -s $_ for @large, @small;
 
-# each large file is a session of its own, the small ones are one
+# each large file is a session, the small ones share one
 
 sub upload {
 	my ($who, $machine) = @_;
@@ -93,13 +93,13 @@ cmp_ok(sends('a/two@ann', $machine{ann}, 'second repo'), '<', $bytes / 50,
 cmp_ok(sends('a/three@ann', tempdir(CLEANUP => 1), 'another machine'), '<',
 	$bytes / 2, 'another machine: shown what the subject has sent');
 
-# a colleague, who has sent nothing of it himself
+# a colleague who has sent nothing of it
 
 cmp_ok(sends('a/one@bea', $machine{bea}, 'colleague'), '<', $bytes / 2,
 	'colleague: shown what the repo has');
 sends('b/own@bea', $machine{bea}, 'his own repo');
 
-# what was deleted is remembered by the machine
+# the machine still remembers what was deleted
 
 my $r = $t->get('/api/v1/files/' . hash_file(slurp($large[0]))->{hash},
 	$t->auth('read', 'b/own'));
@@ -110,14 +110,14 @@ is($t->http('DELETE', '/api/v1/files/'
 	->{status}, 204, 'deleted');
 sends('b/own@bea', $machine{bea}, 'again after that');
 
-# a stranger with the same data sends it, and nobody notices
+# a stranger with the same data sends it, and learns nothing
 
 cmp_ok(sends('z/z@zed', $machine{zed}, 'stranger'), '>', $bytes / 2,
 	'stranger: shown nothing');
 cmp_ok(sends('z/y@zed', $machine{zed}, 'his second repo'), '<', $bytes / 50,
 	'his second repo: not sent again');
 
-# what is public is known to all
+# data of a public repo is known to everyone
 
 $t->sql("select xet.repo_set_public('a/one', true)");
 cmp_ok(sends('p/one@pat', $machine{pat}, 'public'), '<', $bytes / 2,
@@ -125,7 +125,7 @@ cmp_ok(sends('p/one@pat', $machine{pat}, 'public'), '<', $bytes / 2,
 $t->sql("select xet.repo_set_public('a/one', false)");
 sends('p/two@pat', $machine{pat}, 'no longer public');
 
-# clients ask for grants before they send
+# clients request grants before they send
 
 like(slurp($t->dir() . '/bytes.log'), qr!POST /api/v1/xorb-grants/\S+ 404!,
 	'grants are asked for');

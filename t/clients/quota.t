@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The real hf_xet over a quota: it gives up at once with a text that says why,
-# uploads again when there is room, and others go on meanwhile.
+# The real hf_xet over a quota: it gives up at once with a message that says
+# why, and uploads again when there is room.  Other clients continue meanwhile.
 
 use warnings;
 use strict;

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The real clients and a file of 1,300 ranges of one xorb, more than an entry
-# of a reconstruction holds: one range an entry, a few, as many as there may
-# be; asked for one by one or all at once.
+# of a reconstruction holds.  An entry has one range, a few, or the maximum;
+# clients request them one by one or all at once.
 
 use warnings;
 use strict;
@@ -23,7 +23,7 @@ use List::Util qw/ max sum0 /;
 
 my $MULTI = 'HF_XET_CLIENT_ENABLE_MULTIRANGE_FETCHING';
 
-# headers of 512 ranges do not fit into the usual buffers
+# headers of 512 ranges do not fit into the default buffers
 
 my $t = Test::Xet->new(workers => 2, log => 'info',
 	http => 'large_client_header_buffers 8 72k;'
@@ -42,7 +42,7 @@ my $seen = 0;
 
 is($file->{ranges}, 1300, 'ranges of the file');
 
-# How many ranges each request for data has had, since the last time.
+# The number of ranges in each request for data, since the last call.
 
 sub requests {
 	my $log = $t->read_file('ranges.log');
@@ -72,7 +72,7 @@ for my $group (1, $t->s3() ? () : (8, 512)) {
 	is(sum0(@counts), 1300, "$group ranges an entry: all of them");
 	cmp_ok(scalar(@counts), '>', 2, "$group ranges an entry: entries");
 
-	# with so many it is the length of the URL that ends an entry
+	# with so many ranges the length of the URL limits an entry
 
 	cmp_ok($most, '>', 400, '512 ranges an entry: a long one')
 		if $group == 512;

@@ -1,10 +1,10 @@
 # Copyright (C) the ngx_http_xet_module authors
 
-# What a real store checks of a request before it does anything, and moto does
-# not: the signature (AWS Signature Version 4, in the header or in the URL),
-# its time and its scope, the SHA-256 of the body that is signed, and checksums
-# that are said.  Nothing but the standard library, but for checksums, and none
-# of the code that is tested by it.
+# The checks of a real store before it handles a request, which moto lacks.
+# They cover the signature (AWS Signature Version 4, in the header or in the
+# URL), its time and scope.  They also cover the SHA-256 of the signed body,
+# and declared checksums.  Uses only the standard library, except for
+# checksums, and none of the code under test.
 
 import base64
 import binascii
@@ -65,7 +65,7 @@ class Request:
         self.headers = {}
         self.body = body
 
-        # the same name twice is one header with a comma
+        # headers of the same name are joined with a comma
 
         for name, value in headers:
             name = name.lower()
@@ -188,7 +188,7 @@ def check_time(signed, now):
         raise Refused(403, 'AccessDenied', 'Request is not yet valid')
 
 
-# Whoever carries a signed request must not be able to add to it.
+# A client with a signed request must not be able to add headers to it.
 
 def check_names(request, signed):
     needed = {'host'} | {name for name in request.headers
@@ -237,7 +237,7 @@ def check_body(request, payload):
         raise Refused(400, 'BadDigest', 'The Content-MD5 you specified did '
                       'not match what we received.')
 
-    # with CompleteMultipartUpload it is the one of the object
+    # with CompleteMultipartUpload the checksum is that of the object
 
     if request.method != 'PUT' or payload.startswith('STREAMING-'):
         return
@@ -253,7 +253,7 @@ def check_body(request, payload):
 def check(request, keys, region, now):
     """keys: { access key: (secret, session token or '') }"""
 
-    # a browser asks before it sends, and signs nothing
+    # a browser's preflight is not signed
 
     if request.method == 'OPTIONS':
         return

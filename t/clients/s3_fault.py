@@ -1,12 +1,12 @@
 # Copyright (C) the ngx_http_xet_module authors
 
-# A proxy before a store that breaks what it is told to break.  It is run, and
-# the rules are said, by t/lib/Test/Xet/S3Fault.pm.
+# A proxy in front of a store that injects faults. t/lib/Test/Xet/S3Fault.pm
+# runs it and sends the rules.
 #
 #     python3 s3_fault.py PORT UPSTREAM_PORT CONTROL [CERTIFICATE KEY]
 #
-# Bytes pass as they come, heads as they are, so that signatures hold.  CONTROL
-# is a Unix socket: a line of JSON in, a line of JSON out.
+# Bytes and headers pass unchanged, so that signatures stay valid.  CONTROL is
+# a Unix socket: a line of JSON in, a line of JSON out.
 
 import asyncio
 import collections
@@ -262,7 +262,7 @@ class Body:
             if rest:
                 raise Cut
 
-        # a body without a byte is cut, too
+        # an empty body is cut, too
 
         if self.cut is not None and at <= self.cut:
             raise Cut
@@ -424,8 +424,9 @@ class Proxy:
                     {head} if task.done() else {head, task},
                     return_when=asyncio.FIRST_COMPLETED)
 
-                # a store that has closed may have said why; a client that
-                # has gone, or a cut of ours, is the end
+                # a store that has closed the connection may have sent an error
+                # before; a client that has closed it, or an injected cut, ends
+                # the request
 
                 if task.done() and not head.done() and task.exception():
                     if isinstance(task.exception(), ConnectionError):
@@ -489,7 +490,7 @@ class Proxy:
             await body.carry(pieces(up_reader, answer, True), writer, rule,
                              account, wait)
 
-        # the rest of a request that was answered early is nobody's
+        # the rest of a request that got an early response is discarded
 
         await asyncio.wait({task}, timeout=0.5)
 
@@ -545,7 +546,7 @@ class Proxy:
         return not (early or request.closes())
 
     # ----------------------------------------------------------------------
-    # what the test says
+    # commands of the test
 
     async def control(self, reader, writer):
         while True:

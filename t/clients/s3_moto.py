@@ -1,14 +1,14 @@
 # Copyright (C) the ngx_http_xet_module authors
 
-# A store for tests: moto's S3, with signatures, clocks and checksums checked
-# before it (s3_check.py), and behind a server that keeps connections alive.
+# A store for tests: moto's S3, with checks of signatures, clocks and checksums
+# (s3_check.py), and a server that keeps connections alive.
 #
 #     python s3_moto.py PORT KEYS REGION [ADDRESS]
 #
-# KEYS is a file like the credentials of the AWS tools; each profile of it may
-# do everything.  A section [clock] with "seconds" makes our clock that much
-# fast, for signatures and in the header Date.  Objects are in memory, so that
-# "the store is away and comes back" is two signals:
+# KEYS is a file like the credentials of the AWS tools; each profile in it has
+# full access.  A section [clock] with "seconds" sets the clock ahead by that
+# much, for signatures and in the header Date.  Objects are in memory, so two
+# signals take the store away and bring it back:
 #
 #     USR1  closes the port and resets all connections
 #     USR2  opens the port again
@@ -28,7 +28,7 @@ import threading
 import time
 import traceback
 
-# buckets are in paths, and in host names below these only
+# buckets are in paths, and in host names below these domains only
 
 os.environ.setdefault('AWS_ACCESS_KEY_ID', 'unused')
 os.environ.setdefault('AWS_SECRET_ACCESS_KEY', 'unused')
@@ -75,8 +75,8 @@ class Handler(MotoRequestHandler):
         environ['CONTENT_LENGTH'] = str(len(body))
         environ.pop('HTTP_TRANSFER_ENCODING', None)
 
-        # moto looks whether there is an object, and then writes: with others
-        # in between, If-None-Match would hold nothing
+        # moto checks that the object exists, and then writes: without the
+        # lock, concurrent requests would defeat If-None-Match
 
         lock = (contextlib.nullcontext() if self.command in ('GET', 'HEAD')
                 else self.server.lock)
@@ -130,7 +130,7 @@ class Handler(MotoRequestHandler):
     def date_time_string(self, timestamp=None):
         return super().date_time_string(time.time() + self.server.clock)
 
-    # werkzeug's log is for terminals, and a URL has a signature
+    # werkzeug's log is for terminals, and a URL contains a signature
 
     def log_request(self, code='-', size='-'):
         print('%s %s %s' % (self.command, self.path.partition('?')[0],

@@ -8,11 +8,12 @@
 #     sh t/clients/s3_setup.sh BUILD                    all
 #     sh t/clients/s3_setup.sh BUILD garage radosgw     some
 #
-# moto needs python3-venv.  The others are too heavy for every run of the tests:
-# s3proxy needs java and mvn; garage and s3s a cargo, newer than that of Debian
-# 12 or 13; radosgw is unpacked from Debian's packages beside the system, which
-# stays as it is, and needs their lists (apt-get update).  Which of these can't
-# be had is said, and is no error.  Done once.
+# moto needs python3-venv.  The others are too heavy for every test run:
+# s3proxy needs java and mvn; garage and s3s need a cargo newer than that of
+# Debian 12 or 13. radosgw is unpacked from Debian's packages into BUILD/s3,
+# without changing the system, and needs the package lists (apt-get update).  A
+# store that is unavailable is reported, and is no error.  An installed store
+# is not installed again.
 
 set -eu
 
@@ -40,8 +41,8 @@ have()
 }
 
 
-# moto without its services that are not S3; awscrt has checksums; boto3 is a
-# client to test with.
+# moto without its services other than S3; awscrt computes checksums; boto3 is
+# a client to test with.
 
 install_moto()
 {
@@ -57,7 +58,8 @@ install_moto()
 }
 
 
-# A debug build takes a third of the time of another one; tests need no more.
+# A debug build takes a third of the time of an optimized one, and tests need
+# no more.
 
 install_crate()
 {
@@ -109,8 +111,8 @@ install_s3proxy()
 }
 
 
-# What mon, osd and gateway need and the system does not have, without what
-# would manage disks.
+# The packages that mon, osd and the gateway need and the system lacks, without
+# those that manage disks.
 
 install_radosgw()
 {

@@ -2,10 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What the stores of Test::Xet::S3 do, by asking them: the table of t/README.md.
+# Queries the stores of Test::Xet::S3 for their behaviour: the table of
+# t/README.md.
 #
-#     perl t/clients/s3_table.pl            of those that are installed
-#     perl t/clients/s3_table.pl garage     of one
+#     perl t/clients/s3_table.pl            all that are installed
+#     perl t/clients/s3_table.pl garage     one
 
 use warnings;
 use strict;
@@ -24,7 +25,7 @@ $SIG{PIPE} = 'IGNORE';
 
 my ($s3, $n);
 
-# of "123456789"; the check value of the algorithm
+# CRC-64/NVME of "123456789", the check value of the algorithm
 
 my $digits = '123456789';
 my $crc64nvme = 'rosUhgp5mIg=';
@@ -224,7 +225,7 @@ sub column {
 	undef $s3;
 }
 
-# An object x that is as it was, whatever the row before has done.
+# Restores object x, whatever the row before has done.
 
 sub again {
 	my $r = get('x');
@@ -246,7 +247,7 @@ sub get {
 	return $s3->get(@_);
 }
 
-# A new object; its name is kept for stored().
+# Uploads a new object; its name is kept for stored().
 
 sub put {
 	my ($data, %o) = @_;
@@ -277,7 +278,7 @@ sub same {
 	return keys %cells == 1 ? "$_[0], all" : join(', ', @_);
 }
 
-# A refusal that has stored the object all the same is none.
+# Reports a refusal that has stored the object all the same.
 
 sub stored {
 	my ($r) = @_;
@@ -301,7 +302,7 @@ sub exists_put {
 		headers => { 'If-None-Match' => '*' }));
 }
 
-# In ten rounds, since this is a race.
+# Ten rounds, since this is a race.
 
 sub won {
 	my $most = 0;
@@ -341,7 +342,7 @@ sub checksum {
 		$right, $wrong);
 }
 
-# The URL is for $said, and $sent is what comes.
+# The URL is signed for $said, and the body is $sent.
 
 sub signed_put {
 	my ($sent, $said) = @_;
@@ -406,7 +407,7 @@ sub begin {
 		query => { uploads => '' })->{body}, 'UploadId');
 }
 
-# An object in parts: what completing it says.
+# A multipart upload: the response that completes it.
 
 sub parts {
 	my ($parts, %o) = @_;
@@ -432,13 +433,14 @@ sub parts {
 	return copied($s3->request(@complete));
 }
 
-# As a client does that has not got the first answer.
+# Completes the upload twice, like a client that did not get the first
+# response.
 
 sub twice {
 	return said(parts([ 'a' x (5 << 20), 'b' ], twice => 1));
 }
 
-# With nothing signed of the body, so that its length is all there is.
+# The body is not signed, so only its length can be checked.
 
 sub half {
 	my $name = name();
@@ -454,7 +456,7 @@ sub half {
 	return $s3->get($name)->{status} == 200 ? 'yes' : 'no';
 }
 
-# A 200 may say in its body that it is none.
+# A response with status 200 may have an error in its body.
 
 sub copied {
 	my ($r) = @_;

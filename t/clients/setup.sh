@@ -1,14 +1,16 @@
 #!/bin/sh
 
-# Installs the real clients into BUILD (build): hf_xet for Python into venv,
-# @huggingface/hub for Node into npm, with a newer Node where the system's is
-# too old, and below clients huggingface_hub, what stands on it into datasets
-# (570 MB), of hf_xet one older release for t/clients/matrix.t, and the ztensor
-# package in three releases; what validates docker/kubernetes into kubernetes;
-# and by s3_setup.sh one of the stores of the tests of S3 into s3/moto.  With
-# "all" as the second argument the older releases of "make clients", too, and
-# xtool where there is a cargo.  Done once; "newest" is what there is when it is
-# done.
+# Installs the real clients into BUILD (build).  These are hf_xet for Python
+# into venv, and @huggingface/hub for Node into npm, with a newer Node where
+# the system's is too old.  Into clients go huggingface_hub, the packages built
+# on it (datasets, 570 MB), an older hf_xet for t/clients/matrix.t, and the
+# ztensor package in three releases.  The validator of docker/kubernetes goes
+# into kubernetes, and one of the S3 test stores into s3/moto, by s3_setup.sh.
+#
+# With "all" as the second argument it also installs the older releases of
+# "make clients", and xtool where there is a cargo.  An installed client is not
+# installed again: "newest" is the newest release at that time.
+#
 # Needs python3-venv, node and npm.
 
 set -eu
@@ -16,7 +18,7 @@ set -eu
 build=${1:-build}
 what=${2:-test}
 
-# One release for each way that clients have found through the routes.
+# One release for each set of routes that clients have used.
 
 older="1.1.9"
 all="1.1.3 1.1.5 1.1.10 1.2.0 1.3.2 1.4.3 1.5.2 1.6.0 1.7.1"
@@ -24,7 +26,8 @@ all="1.1.3 1.1.5 1.1.10 1.2.0 1.3.2 1.4.3 1.5.2 1.6.0 1.7.1"
 mkdir -p "$build/clients"
 
 
-# $1 folder, $2 what to install (words), $3 module that shows that it is there
+# $1 folder, $2 packages to install (words), $3 module that shows that they are
+# installed
 
 install_python()
 {
@@ -50,7 +53,7 @@ install_node()
 
 
 # Node 18, of Debian 12, aborts inside of Blob when a file is edited.  A newer
-# one comes as a package like the others, its binary inside.
+# one comes as an npm package with its binary inside.
 
 install_newer_node()
 {
@@ -67,32 +70,32 @@ exec < /dev/null
 
 install_python "$build/venv" hf_xet hf_xet
 
-# of README.md
+# for README.md
 
 "$build/venv/bin/python" -c 'import huggingface_hub' 2> /dev/null \
     || "$build/venv/bin/pip" install -q --disable-pip-version-check \
         huggingface_hub
 
-# of t/code/openapi.t
+# for t/code/openapi.t
 
 "$build/venv/bin/python" -c 'import schemathesis' 2> /dev/null \
     || "$build/venv/bin/pip" install -q --disable-pip-version-check \
         schemathesis
 
-# of t/ops/deploy.t
+# for t/ops/deploy.t
 
 install_python "$build/kubernetes" kubernetes-validate kubernetes_validate \
     || echo "kubernetes-validate: not installed" >&2
 
-# of Test::Xet::S3
+# for Test::Xet::S3
 
 sh "$(dirname "$0")/s3_setup.sh" "$build" moto
 
 install_python "$build/clients/huggingface_hub" huggingface_hub \
     huggingface_hub
 
-# of t/hub/data.t, what stands on huggingface_hub, and with it what
-# t/clients/file_get.t needs; no torch
+# for t/hub/data.t, the packages built on huggingface_hub, which
+# t/clients/file_get.t also needs; without torch
 
 install_python "$build/clients/datasets" \
     "datasets transformers safetensors Jinja2 pandas pyarrow fsspec aiohttp" \
@@ -100,7 +103,7 @@ install_python "$build/clients/datasets" \
 install_node
 install_newer_node
 
-# of t/clients/ztensor.t: one writer for each container, with one numpy
+# for t/clients/ztensor.t: one writer for each container, with one numpy
 
 install_python "$build/clients/ztensor" "numpy cffi" numpy
 
@@ -119,8 +122,8 @@ done
 
 [ "$what" = all ] || exit 0
 
-# The command of the Rust sources, where there is a cargo that is new enough;
-# not optimised, or it would take the better part of an hour.
+# The command of the Rust sources, where a new enough cargo is installed; not
+# optimized, since that would take most of an hour.
 
 if [ ! -x "$build/clients/xtool/bin/xtool" ] && command -v cargo > /dev/null
 then
@@ -132,7 +135,7 @@ then
         || echo "xtool: not built" >&2
 fi
 
-# of hub_matrix.pl: releases that still had the upload of a large folder
+# for hub_matrix.pl: releases that still had the upload of a large folder
 
 for version in 0.36.2 1.33.0; do
     install_python "$build/clients/huggingface_hub-$version" \
@@ -140,7 +143,7 @@ for version in 0.36.2 1.33.0; do
         || echo "huggingface_hub $version: not installed" >&2
 done
 
-# An old release that a new Python has no wheel for is no row.
+# An old release without a wheel for a new Python is skipped.
 
 for version in $all; do
     install_python "$build/clients/hf_xet-$version" "hf_xet==$version" \

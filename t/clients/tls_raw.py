@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A connection with TLS whose bytes a test makes.  By lines: "send HEX", "read"
-# (answers with a line: what came, in hex), "notify" (close_notify, and the end
-# of the connection), "close" (the end, and nothing before it), "reset".
+# A TLS connection whose bytes a test controls, by lines: "send HEX"; "read"
+# (prints a line: the received bytes in hex); "notify" (close_notify, then the
+# end of the connection); "close" (the end without close_notify); "reset".
 #
 #     tls_raw.py PORT PROTOCOL
 

@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Real clients whose token expires while they work: hf_xet, which asks a
-# token location itself, and huggingface_hub, which asks a Hub.  A token is
-# good for four seconds, and each session pauses for longer than that.
+# Real clients whose token expires while they work: hf_xet, which requests
+# tokens from a token location, and huggingface_hub, which requests them from a
+# Hub.  A token is valid for four seconds, and each session pauses for longer
+# than that.
 
 use warnings;
 use strict;
@@ -90,7 +91,7 @@ is_deeply([ map { $_->{sha256} } @{ $got || [] } ],
 	'hf_xet: three ranges in a session');
 ages('hf_xet, download');
 
-# and the expiry is one
+# an expired token is refused
 
 is($t->get('/api/v1/reconstructions/' . 'a' x 64, { Authorization =>
 	"Bearer $token->{accessToken}" })->{status}, 401,
@@ -152,8 +153,8 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# What the API was asked since the last time: no token would have done for
-# all, and none was refused.
+# Requests to the API since the last call: no single token was valid for all of
+# them, and none was refused.
 
 sub ages {
 	my ($name) = @_;

@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Files written by the ztensor package, one release for each container, list,
-# verify, and give each tensor as the package itself reads it.
+# Files written by the ztensor package, one release for each container: the
+# server lists and verifies them, and returns each tensor as the package reads
+# it.
 
 use warnings;
 use strict;

@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# clang's analyzer finds nothing in src that is not explained.
+# clang's analyzer finds nothing in src that has no explanation.
 
 use warnings;
 use strict;

@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# "make check" refuses what would break the floors of the house: a circle, an
-# arrow up, a wing in the header that all include, a header of another wing
-# that is private to it, libpq outside of its wing.
+# "make check" refuses changes that break the layers ("floors") of the source:
+# a cycle, an include of a higher floor, a wing in the header that all files
+# include.  Also a private header of another wing, and libpq outside of its
+# wing.
 
 use warnings;
 use strict;
@@ -34,7 +35,7 @@ is($out, "dependencies: ok\n", 'and nothing is said');
 
 my $http = 'src/http';
 
-# What is added to a file, and what is said of it.
+# The line that is added to a file, and the error that reports it.
 
 for ([ 'src/core/xorb/xet_xorb.h', '#include "xet_xorb_chunks.h"',
 		qr/a circle of headers:/ ],

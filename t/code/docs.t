@@ -2,31 +2,26 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The documents against the code: directives, routes, error codes, log lines
-# and files are all there and nothing else is; claims about security have
-# their tests; configurations load; examples run and print what they are said
-# to print.
+# The documents match the code: directives, routes, error codes, log lines and
+# files are all documented and nothing else is.  Claims about security have
+# tests, configurations load, and examples run and print what the document
+# says.
 #
-# In the documents, a comment in the line above a fenced block says what to do
-# with it:
+# A comment <!-- MARK --> above a fenced block says what to do with it:
 #
-#     <!-- test -->           sh, python or perl: is run, and has to end with 0
-#     <!-- output -->         what the block before has printed; "…" is
-#                             anything within a line
-#     <!-- nginx: LEVEL -->   nginx: a part, to be put at http or server
-#                             level, or into a location; without it the block
-#                             is a whole nginx.conf
-#     <!-- recipe: NAME -->   sh, or nginx at http level: the blocks of one
-#                             name are typed one after the other; those of
-#                             docs/tls.md go on where docs/access.md ends
-#     <!-- package: NAME -->  sh: t/ops/package.t runs it
-#     <!-- cors -->           json, the rules of a bucket: t/s3/cors.t
-#     <!-- quickstart -->     sh, in docs/quickstart.md or docs/hub.md, which
-#                             t/ops/quickstart.t types
+#     test           sh, python or perl: runs, and has to end with 0
+#     output         output of the block before; "…" is any text in a line
+#     nginx: LEVEL   a part, for http or server level, or for a location;
+#                    without it an nginx block is a whole nginx.conf
+#     recipe: NAME   sh, or nginx at http level: typed one after the other;
+#                    those of docs/tls.md continue those of docs/access.md
+#     package: NAME  sh: t/ops/package.t runs it
+#     cors           json, the rules of a bucket: t/s3/cors.t
+#     quickstart     sh, which t/ops/quickstart.t types
 #
-# Every nginx block is tested.  Blocks of one document run in its order, in
-# one shell, in an empty folder, with ENDPOINT, CONNINFO and STORE set; those
-# of a recipe with TOKEN, on a server that was just installed.
+# Every nginx block is tested.  Blocks of one document run in order, in one
+# shell in an empty folder, with ENDPOINT, CONNINFO and STORE set; those of a
+# recipe with TOKEN, on a new server.
 
 use warnings;
 use strict;
@@ -75,7 +70,7 @@ my $code = code(@http);
 my $sql = join('', map { text(s!^\Q$root/!!r) } glob("$root/sql/*.sql"));
 my $core = code(glob("$root/src/core/*/*.c $root/src/ztensor/core/*.c"));
 
-# Two sets of names: what is missing on either side.
+# Compares two sets of names, and reports what each of them lacks.
 
 sub same {
 	my ($is, $said, $name) = @_;
@@ -123,14 +118,14 @@ for my $row (@{ module_table('directives') }) {
 	};
 }
 
-# What a merge or an init sets when nobody else has.
+# The default that a merge or an init sets.
 
 sub default_of {
 	my ($field) = @_;
 
 	return undef unless defined $field;
 
-	# a member of a part of the configuration
+	# a member of a struct in the configuration
 
 	$field =~ s/^\w+\.//;
 
@@ -155,7 +150,7 @@ sub value_c {
 	return $kind eq 'MSEC' ? $n / 1000 : $n;
 }
 
-# As nginx reads it; times in seconds.
+# A value as nginx parses it; times in seconds.
 
 my %units = (ms => 0.001, s => 1, m => 60, h => 3600, d => 86400);
 my %sizes = (k => 1024, m => 1048576, g => 1 << 30);
@@ -203,7 +198,7 @@ for my $name (sort grep { $commands{$_} } keys %described) {
 	is($said->{Syntax} eq "$name;" ? 'none' : 'some',
 		$is->{none} ? 'none' : 'some', "$name: arguments");
 
-	# without arguments a flag is off where the directive is not
+	# a directive without arguments is off where it is absent
 
 	if ($is->{none}) {
 		is($said->{Default}, "\x{2014}", "$name: default");
@@ -277,7 +272,7 @@ while ($doc{'docs/api.md'} =~
 same(\%routes, \%listed, 'routes');
 
 # --------------------------------------------------------------------------
-# error codes, each with its statuses
+# error codes with their statuses
 
 my %names = (BAD_REQUEST => 400, UNAUTHORIZED => 401, FORBIDDEN => 403,
 	NOT_FOUND => 404, NOT_ALLOWED => 405, CONFLICT => 409,
@@ -313,7 +308,7 @@ while ($code =~ /\{ \s* (\d\d\d), \s* "(\w+)", \s* "[^"]+" \s* \}/gx) {
 	$codes{$2}{$1 == 494 ? 400 : $1} = 1;
 }
 
-# those of a Hub that PostgreSQL gives
+# errors of a Hub that PostgreSQL returns
 
 while ($sql =~ /(?:status := |hub_says\()(\d\d\d)[;,]\s+(?:code := )?'(\w+)'/g)
 {
@@ -340,14 +335,14 @@ while ($doc{'docs/api.md'} =~ /^\| `(\w+)` \| (\d+(?:, \d+)*) \|/mg) {
 	$coded{$1} = $2;
 }
 
-# where a query without a row is our own fault, 500 goes with 404
+# a query without a row is 500 where that is the server's own fault
 
 delete $codes{internal_error}{404};
 
 same({ map { $_ => join(', ', sort keys %{ $codes{$_} }) } keys %codes },
 	\%coded, 'error codes');
 
-# codes that the text speaks of exist
+# the codes that the text mentions exist
 
 my %spoken = map { $_ => 1 } map { $doc{$_} =~
 	/\b\d\d\d `([a-z]+(?:_[a-z]+)+)`/g } @docs;
@@ -408,7 +403,7 @@ for my $name (@docs) {
 	is("@bad", '', "$name: links");
 }
 
-# as a web page of the document has them
+# anchors as a web page of the document has them
 
 sub anchors {
 	my ($file) = @_;
@@ -419,7 +414,7 @@ sub anchors {
 		$text =~ /^#+ (.*)$/mg;
 }
 
-# names of functions, tables and files that the text uses
+# names of functions, tables and files in the text
 
 for my $name (@docs) {
 	my @bad;
@@ -436,7 +431,7 @@ for my $name (@docs) {
 	is("@bad", '', "$name: names");
 }
 
-# the life of a request: functions without their prefix, and of SQL
+# the life of a request: functions without their prefix, and functions of SQL
 
 {
 	my ($life) = $doc{'docs/hacking.md'}
@@ -449,7 +444,7 @@ for my $name (@docs) {
 			|| $code =~ /\bngx_http_xet_$name\(/;
 	}
 
-	# a row begins in its file, or in one of the row before: "the same"
+	# a row begins in its file, or in that of the row before: "the same"
 
 	my $row = '';
 
@@ -473,7 +468,7 @@ for my $name (@docs) {
 	is("@bad", '', 'the life of a request');
 }
 
-# what the sources refer to in the documents
+# references from the sources to the documents
 
 {
 	my @bad;
@@ -512,7 +507,7 @@ for my $name (@docs) {
 	is(join(', ', @bad), '', 'files that the sources name');
 }
 
-# the traps: a test that is said to hold one says so itself
+# the traps: a test that is listed for one names it
 
 my %traps = $doc{'docs/protocol.md'} =~ /^\| (\d+) \| .* \| ([^|]*) \|$/mg;
 
@@ -539,7 +534,7 @@ for my $n (sort { $a <=> $b } keys %traps) {
 		'all traps of the tests are in the list');
 }
 
-# what is claimed about security is checked by tests that have the words
+# claims about security: their tests contain the quoted words
 
 {
 	my ($claims, @bad) = 0;
@@ -650,7 +645,7 @@ sub prepare_conf {
 	is($status, 0, 'certificate') or diag($out);
 }
 
-# The paths and ports of an installed server become those of the test.
+# Replaces the paths and ports of an installed server by those of the test.
 
 sub here {
 	my ($text, $etc) = @_;
@@ -686,7 +681,7 @@ sub conf_of {
 	$text = "server {\nlisten 127.0.0.1:%%PORT_8080%%;\n$text}\n"
 		unless $level eq 'http';
 
-	# a part that is about all that is needed has its own
+	# a complete configuration sets xet_store itself
 
 	my $xet = $text =~ /^xet_store /m ? '' : '%%XET%%';
 
@@ -713,7 +708,7 @@ my $python = File::Spec->rel2abs(build_dir() . '/venv/bin/python');
 my $has_client = -x $python
 	&& (run_command([ $python, '-c', 'import hf_xet' ]))[0] == 0;
 
-# The runnable blocks of a document, one script.
+# The runnable blocks of a document as one script.
 
 sub run_examples {
 	my ($name, @blocks) = @_;
@@ -755,7 +750,7 @@ sub run_examples {
 	check_blocks($work, $status, @blocks);
 }
 
-# Each of them has run, and printed what is said.
+# Checks that each of them has run, and printed what the document says.
 
 sub check_blocks {
 	my ($work, $status, @blocks) = @_;
@@ -784,7 +779,7 @@ sub check_blocks {
 }
 
 # --------------------------------------------------------------------------
-# recipes: one shell types all of it, in a copy of what "make install" has made
+# recipes: one shell types all of it, in a copy of what "make install" created
 
 sub run_recipe {
 	my ($name, @blocks) = @_;
@@ -824,8 +819,8 @@ sub run_recipe {
 	check_blocks($work, $status // 'none', @blocks);
 }
 
-# What is not the test's own is stood in for: the service manager, and the name
-# of the server.
+# Replaces what the test can't use: the service manager, and the name of the
+# server.
 
 sub recipe_shell {
 	my ($work, $etc) = @_;
@@ -933,7 +928,7 @@ for my $name (@docs) {
 
 cmp_ok(scalar(keys %runs), '>=', 3, 'documents with examples');
 
-# for what runs xet gc; not ours, whose health is looked at
+# a second server for what runs xet gc; the first one's health is checked
 
 my $collector = Test::Xet->new(beside => $t, directives => {
 	xet_gc => 'on' });

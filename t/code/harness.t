@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The harness itself: nginx and PostgreSQL under its hands, and that what is
-# to fail a test does fail it.
+# The test harness itself: it controls nginx and PostgreSQL, and what should
+# fail a test does fail it.
 
 use warnings;
 use strict;
@@ -113,7 +113,7 @@ for my $i (1 .. 6) {
 		spew("$scratch/new.$i", $ports);
 		rename("$scratch/new.$i", "$scratch/ports.$i");
 
-		# a port stays ours as long as we live
+		# a process keeps its ports as long as it lives
 
 		wait_for(10, sub { -f "$scratch/done" });
 		POSIX::_exit(0);
@@ -132,7 +132,7 @@ $ports{$_}++ for map { split /\n/, slurp($_) } glob("$scratch/ports.*");
 is(keys %ports, 150, 'no port given twice');
 
 # --------------------------------------------------------------------------
-# harnesses that are to fail, and some at once with a template still to make
+# harnesses that should fail, some of them at once while the template is made
 
 my %started;
 
@@ -220,7 +220,7 @@ our $c = $t->http_start('GET', '/large', undef, undef, rcvbuf => 4096);
 $c->read_some(100);
 EOF
 
-# as if the module were there, which would have masked it
+# without the module, which would have masked the secret
 
 start('secret', 'xet => 0, server => "set \$a\nxet_b;"', <<'EOF');
 $t->get('/?s=' . 'a1' x 22);
@@ -235,7 +235,7 @@ fails('descriptors', 'no descriptors left open');
 fails('files', 'no files left open');
 passes('allowed');
 
-# a test that dies, one that is killed: nothing may run on
+# a test that dies, and one that is killed: no process may survive
 
 ok(reap($started{dies}, 10), 'a test that dies');
 output('dies') =~ /#dir:(.*?):pid:(\d+)\n/ or die output('dies');

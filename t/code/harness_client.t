@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The protocol client of the harness, and its makers of bytes: what a good
-# server gives passes, and each broken rule is noticed.  The server is a plain
-# nginx with files in place of answers.
+# The protocol client of the harness, and its generators of bytes: valid
+# responses pass, and each broken rule is noticed.  The server is a plain nginx
+# with files as responses.
 
 use warnings;
 use strict;
@@ -337,7 +337,7 @@ $t->reload();
 broken(qr/Content-Type text/, 'content type', whole(), sub {});
 broken(qr/Accept-Ranges/, 'ranges of a plan', whole(), sub {});
 
-# every other connection gets another answer
+# every other connection gets another response
 
 $t->write_conf(undef, http => <<'EOF', locations => <<'EOF');
 map $connection $other {

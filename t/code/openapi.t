@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# docs/openapi.yaml: it has the routes of the router, no others, and the error
-# statuses of the core; and schemathesis, which makes requests from it, good
-# and bad ones, gets nothing from a running server that it does not say.
+# docs/openapi.yaml has exactly the routes of the router and the error statuses
+# of the core. schemathesis generates valid and invalid requests from it.  A
+# running server sends only responses that it describes.
 
 use warnings;
 use strict;
@@ -24,12 +24,12 @@ use File::Spec ();
 my $yaml = slurp(root() . '/docs/openapi.yaml');
 
 # --------------------------------------------------------------------------
-# the parts of it: its form is our own, so no parser is needed
+# the parts of the document: its layout is fixed, so no parser is needed
 
 my ($path_part) = $yaml =~ /^paths:\n(.*?)^components:$/ms;
 my ($response_part) = $yaml =~ /^  responses:\n(.*?)^  schemas:$/ms;
 
-# an item stands with its first path; the others are aliases of it
+# a path item is at its first path; other paths are aliases of it
 
 my %items = $path_part =~ m!^  (/\S*):(?: &\w+)?\n((?:    .*\n)+)!gm;
 my %anchors = reverse $path_part =~ m!^  (/\S*): &(\w+)\n!gm;
@@ -91,7 +91,7 @@ my %used = map { $_ => 1 } values %aliases;
 is(join(', ', grep { !$used{$_} } sort keys %anchors), '',
 	'all anchors are used');
 
-# every status of the core that routes can answer with
+# every error status of the core that a route can send
 
 my $status_h = slurp(root() . '/src/core/base/xet_base.h');
 my %core = map { $_ => 1 } $status_h =~
@@ -102,7 +102,7 @@ cmp_ok(scalar(keys %core), '>', 8, 'the core has statuses');
 is(join(', ', grep { !$there{$_} } sort keys %core), '',
 	'all statuses of the core are described');
 
-# references lead somewhere
+# every reference resolves
 
 my @dead;
 
@@ -116,7 +116,7 @@ while ($yaml =~ m!\$ref: '#/components/(\w+)/(\w+)'!g) {
 is("@dead", '', 'references');
 
 # --------------------------------------------------------------------------
-# a server with something in it
+# a server with contents
 
 my $st = File::Spec->rel2abs(build_dir() . '/venv/bin/st');
 
@@ -164,7 +164,7 @@ $t->write_file('bodies/goes', join("\n", map { $t->upload(mix($_, 1000))
 	->{hash} } 4, 5));
 
 # --------------------------------------------------------------------------
-# a copy with what is here as examples, and likely to be asked for otherwise
+# a copy with the existing objects as examples, which schemathesis often uses
 
 my %known = (
 	File => [ map { $_->{hash} } @files ],
@@ -205,10 +205,11 @@ ok($copy =~ s!^(    FileIds:\n)!$1      example: ['@{[ join("', '",
 my $file = $t->write_file('openapi.yaml', $copy);
 
 # --------------------------------------------------------------------------
-# Not run: the stateful phase, for there are no links.  The checks that are
-# left out judge a policy and not the description: whether bad input must be
-# refused (negative_data_rejection: nginx and the routes ignore what they need
-# not know) and good input taken (a hash of the right form need not exist).
+# Not run: the stateful phase, since there are no links.  The omitted checks
+# judge a policy and not the description.  These are whether invalid input must
+# be refused (negative_data_rejection) and whether valid input must be
+# accepted.  nginx and the routes ignore what they need not know, and a hash of
+# the right form need not exist.
 
 $ENV{SCHEMATHESIS_HOOKS} = root() . '/t/clients/openapi_hooks.py';
 $ENV{XET_BODIES} = $t->dir() . '/bodies';
@@ -226,7 +227,7 @@ my ($status, $out) = run_command([ $st, 'run', $file, '--url', $t->url(''),
 is($status, 0, 'schemathesis finds nothing') or diag($out);
 
 # --------------------------------------------------------------------------
-# it has been where it should
+# every route was requested
 
 my %met;
 
@@ -251,12 +252,12 @@ for my $path (sort keys %paths) {
 			next;
 		}
 
-		# there are no repos here: t/api/delete.t has them
+		# the server has no repos: t/api/delete.t has them
 
 		my $want = $method ne 'DELETE' ? 200
 			: $path =~ /repo/ ? 403 : 204;
 
-		# nor is there a bucket: t/s3/grants.t has one
+		# the server has no bucket: t/s3/grants.t has one
 
 		$want = 404 if $path =~ m!/grant/!;
 

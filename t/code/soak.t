@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Two minutes of t/soak/soak.pl, under ASan: half of them with tenants that
-# are kept apart, the rest without; and half a minute of t/soak/hub.pl.  Each
-# run has another seed; a failure prints it, and which steps show it.  Another
-# run has a guard taken away, which it has to miss.
+# Two minutes of t/soak/soak.pl, under ASan: half of them with isolated
+# tenants, the rest without; and half a minute of t/soak/hub.pl.  Each run has
+# another seed, and a failure prints the seed and the steps that show it.  One
+# more run removes a guard, and has to fail.
 
 use warnings;
 use strict;
@@ -17,7 +17,7 @@ use FindBin;
 my $build = $ENV{XET_BUILD} || "$FindBin::Bin/../../build";
 my $nginx = "$build/nginx-address/nginx";
 
-# seconds of each mode, and it takes some more to end
+# seconds of each mode; each takes some more to end
 
 my %modes = (repo => 50, token => 25, store => 25);
 
@@ -30,7 +30,7 @@ for my $mode (sort keys %modes) {
 	note($out[0], $out[-1]);
 }
 
-# names, rights and bytes of a Hub
+# names, permissions and bytes of a Hub
 
 {
 	my ($status, @out) = soak('hub', SECONDS => 30);
@@ -39,7 +39,7 @@ for my $mode (sort keys %modes) {
 	note($out[0], $out[-1]);
 }
 
-# a busy machine may be too slow for the moment that a seed has
+# a busy machine may miss the moment that a seed depends on
 
 my ($status, @out);
 
@@ -69,7 +69,7 @@ sub soak {
 
 	my @lines;
 
-	# at once, so that a run that is cut off has told what it found
+	# prints at once, so that an interrupted run has reported its findings
 
 	while (my $line = <$out>) {
 		print STDERR "# $mode: $line"

@@ -16,7 +16,7 @@ use File::Basename qw/dirname/;
 
 ###############################################################################
 
-# A program that hangs fails by itself, not by the patience of the caller.
+# A program that hangs fails by its own timeout, not by the caller's.
 
 use constant TIMEOUT => 300;
 
@@ -54,7 +54,7 @@ sub program {
 		open(STDERR, '>&', \*STDOUT);
 		open(STDIN, '<', '/dev/null');
 
-		# survives exec, as handlers do not
+		# an alarm survives exec, unlike signal handlers
 		alarm(TIMEOUT);
 
 		exec { $path } $path or die "exec $path: $!\n";

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# conf/xet_hub.conf beside the API, with tokens, and what nginx and the module
-# have around it: errors of nginx in the form of a Hub, the audit log,
-# $xet_route, browsers of other origins, TLS, limits, codings, subrequests, log
-# levels.
+# conf/xet_hub.conf together with the API, with tokens, and with the features
+# of nginx and the module around it.  These are nginx's errors in the form of a
+# Hub, the audit log, $xet_route, browsers of other origins, TLS, limits,
+# codings, subrequests and log levels.
 
 use warnings;
 use strict;
@@ -86,7 +86,7 @@ $t->fds_mark();
 my $r;
 
 # --------------------------------------------------------------------------
-# the API is beside it, and has its own form
+# the API next to the Hub keeps its own form
 
 is($t->get('/api/health')->{status}, 200, 'the API: health');
 $r = $t->get('/api/v1/files/' . 'f' x 64);
@@ -94,7 +94,7 @@ is($r->{status}, 401, 'the API: asks for a token');
 is(ref $r->json()->{error}, 'HASH', 'the API: an object');
 
 # --------------------------------------------------------------------------
-# who did what
+# the audit log
 
 $r = post('/api/repos/create', { name => 'm', private => JSON::PP::true },
 	'alice');
@@ -186,7 +186,7 @@ $r = $t->http('DELETE', '/api/whoami-v2', who('alice'));
 is_deeply([ $r->{status}, $r->header_value('Allow') ], [ 405, 'GET, HEAD' ],
 	'405: which methods');
 
-# what clients ask for to learn that it is there is nothing for the operator
+# requests by which clients detect a Hub are not logged as errors
 
 my $from = $t->log_size();
 
@@ -215,7 +215,7 @@ like($r->header_value('Access-Control-Expose-Headers'), qr/\b$_\b/,
 	"exposed: $_") for qw/ X-Error-Code X-Repo-Commit Link X-Linked-Size /;
 
 # --------------------------------------------------------------------------
-# a token that comes in clear
+# a token over plain HTTP
 
 my %plain = ('X-Plain' => 1);
 
@@ -228,7 +228,8 @@ is($t->get('/api/models', \%plain)->{status}, 200, 'TLS: without one');
 told();
 
 # --------------------------------------------------------------------------
-# a token as a password, which browsers send wherever a page makes them ask
+# a token as a password: browsers also send it with requests that a page of
+# another origin triggers
 
 my %basic = (Authorization => 'Basic '
 	. encode_base64('x:' . token('alice'), ''));
@@ -257,7 +258,7 @@ is($t->get('/alice/m/resolve/main/a', { %basic,
 told();
 
 # --------------------------------------------------------------------------
-# uploads at a time
+# concurrent uploads
 
 my @slow = map {
 	my $c = $t->http_start('POST', '/api/models/alice/m/commit/main',
@@ -282,7 +283,7 @@ ok(wait_for(10, sub {
 }), 'and then: 200');
 
 # --------------------------------------------------------------------------
-# a login of a front: who has a name has a name space, and no other
+# a front with a login: a user has the name space of that name, and no other
 
 sub front {
 	my ($user, $name, %o) = @_;
@@ -321,7 +322,8 @@ is(seen_by($_, 'carol/p'), 404, "front: '$_' does not") for 'dan', '', '*';
 is(seen_by('', 'carol/c'), 200, 'front: what is public nobody sees, too');
 
 # --------------------------------------------------------------------------
-# without a token nobody has name spaces, whatever is said of those who come
+# without a token nobody has name spaces, whatever the configuration says of
+# the caller
 
 for my $owners ('alice', '*', 'x,alice') {
 	my %said = ('X-Owners' => $owners, 'X-User' => 'alice');
@@ -338,7 +340,7 @@ is($t->get('/team/api/models/alice/m', { %{ who('dan') },
 	'X-Owners' => 'alice' })->{status}, 200, 'with a token: they count');
 
 # --------------------------------------------------------------------------
-# what is given out for a token is good no longer than the token
+# what is minted for a token does not outlive the token
 
 sub given {
 	return $t->get('/api/models/alice/m/xet-write-token/main', $_[0])
@@ -353,7 +355,8 @@ is(given({ Authorization => "Bearer $given->{accessToken}" })->{exp},
 told();
 
 # --------------------------------------------------------------------------
-# a page of another origin writes nothing where the browser says who it is
+# the Hub refuses a write from a page of another origin, if the browser names
+# the origin
 
 for my $case ([ 'https://evil.example', 403 ], [ 'null', 403 ],
 	[ 'http://evil.localhost', 403 ], [ 'http://localhost', 200 ],
@@ -367,7 +370,7 @@ for my $case ([ 'https://evil.example', 403 ], [ 'null', 403 ],
 }
 
 # --------------------------------------------------------------------------
-# a type of media is one line
+# a media type is one line
 
 for my $type ("text/html\r\n\r\n<script>", "a\nb", "a\x{e9}") {
 	$r = $t->post('/front/api/buckets/carol/types', '{}', {
@@ -382,8 +385,8 @@ for my $type ("text/html\r\n\r\n<script>", "a\nb", "a\x{e9}") {
 }
 
 # --------------------------------------------------------------------------
-# "me" is who asks, in lists, too; and a repo that has moved is found by a name
-# that stands in its path more than once
+# "me" is the caller, in lists, too; a repo that was moved is found by a name
+# that occurs several times in its path
 
 is_deeply([ sort map { $_->{id} } @{ $t->get('/api/models?author=me',
 	who('alice'))->json() } ], [ map { "alice/$_" } qw/ b1 b2 m / ],
@@ -408,7 +411,7 @@ for my $name (qw/ s d datas et /) {
 }
 
 # --------------------------------------------------------------------------
-# a repo of the Hub has no name that a token of "xet_token" could have
+# no token of "xet_token" can have the name of a Hub's repo
 
 is($t->get("/token/write/$_")->{status}, 400, "no token for $_")
 	for '_hub/1', '_hub/', '_hub/1@x';
@@ -475,14 +478,14 @@ sub commit {
 		{ %{ who($who) }, 'Content-Type' => 'application/x-ndjson' });
 }
 
-# Lines of the audit log that no one has asked for yet; the last one alone,
-# without what is another each time.
+# Lines of the audit log since the last call; the last line alone, without the
+# fields that vary.
 
 my $seen;
 
 sub lines {
 
-	# a line is written behind its answer, and before the next request
+	# a line is written after its response and before the next request
 
 	$t->get('/api/health');
 

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What a Hub is asked wrongly: each gets its 4xx with a text in JSON, a code
-# where clients have an exception for it, and one line in the error log; nothing
-# is changed by it, and nobody is told of what is not his.
+# Invalid requests to a Hub: each gets its 4xx with a text in JSON, a code
+# where clients have an exception for it, and one line in the error log.
+# Nothing is changed, and no caller learns anything that belongs to others.
 
 use warnings;
 use strict;
@@ -37,7 +37,8 @@ my $bob = $t->auth('write', '@bob');
 my $reader = $t->auth('read', '@alice');
 my $ours = $t->auth('delete', '@alice');
 
-# All that is seen; what is uploaded is let go of a day later.
+# All that is visible.  Uploaded files without a commit are deleted a day
+# later.
 
 sub state {
 	return join("\n", map { $t->sql('SELECT md5(coalesce(string_agg('
@@ -48,7 +49,8 @@ sub state {
 
 my $state;
 
-# [ name, method, uri, body, status, code ], by whom; what is sent is wrong.
+# [ name, method, uri, body, status, code ], by which caller; the request is
+# invalid.
 
 sub bad {
 	my ($name, $method, $uri, $body, $status, $code, %o) = @_;
@@ -199,7 +201,7 @@ sub cas {
 }
 
 # --------------------------------------------------------------------------
-# a public and a private repo of alice's, one of bob's
+# a public and a private repo of alice, one of bob
 
 for ([ $alice, name => 'm' ], [ $alice, name => 'p', private => \1 ],
 	[ $bob, name => 'b' ], [ $bob, name => 'q', private => \1 ])
@@ -214,7 +216,7 @@ good(commit($alice, 'alice/m', inline('a.txt', 'hello'),
 good(commit($bob, 'bob/q', inline('secret', 'of bob')), 'commit of bob');
 
 # --------------------------------------------------------------------------
-# what is not there, and what is not his
+# what does not exist, and what belongs to others
 
 for my $path (qw{ no/m alice/no bob/q }) {
 	for my $uri ("/api/models/$path", "/api/models/$path/tree/main",
@@ -259,7 +261,7 @@ for my $uri (map { "/api/models/alice/m/$_" } 'tree/no', 'commits/no',
 	bad($uri, 'GET', $uri, undef, 404, 'RevisionNotFound', reads => 1);
 }
 
-# what others may read, and not write
+# what others may read, but not write
 
 for ([ 'POST', 'commit/main', lines(inline('x', 'y')) ],
 	[ 'POST', 'preupload/main', { files => [] } ],
@@ -321,7 +323,7 @@ bad('a token for a repo: move', 'POST', '/api/repos/move',
 	'insufficient_scope', who => $bound);
 
 # --------------------------------------------------------------------------
-# paths
+# invalid paths
 
 for my $path ('a%0ab', '%7f', 'd%5c..%5ca.txt', '..%5ca.txt', '%ff%fe',
 	'%c0%ae%c0%ae/a.txt', '%ed%a0%80', 'a.txt/x', 'a.txt/', 'A.TXT', 'D/x',
@@ -338,8 +340,8 @@ for my $path ('a%0ab', '%7f', 'd%5c..%5ca.txt', '..%5ca.txt', '%ff%fe',
 		404, 'EntryNotFound', reads => 1);
 }
 
-# dots and slashes are resolved by nginx, for all locations, before anybody
-# looks at the path: it ends above the folder, and never above the repo's files
+# nginx resolves dots and slashes, for all locations, before the module sees
+# the path: it ends above the folder, and never above the files of the repo
 
 is(text_of($alice, "/alice/m/resolve/main/$_"), 'hello', "$_ is a.txt")
 	for 'd/../a.txt', 'd%2f..%2fa.txt', './a.txt', '/a.txt';
@@ -405,7 +407,7 @@ is(text_of($alice, '/alice/m/resolve/main/Case')
 $refusal->all();
 
 # --------------------------------------------------------------------------
-# names
+# invalid names
 
 for my $name ('x' x 97, '', '.', '..', '-a', 'a-', '.a', 'a.', 'a--b', 'a..b',
 	'a b', "a\nb", 'a/b/c', 'a.git', 'ä', 'a%2fb', '/a', 'a/')
@@ -452,7 +454,7 @@ bad('a tag that is not there', 'DELETE', '/api/models/alice/m/tag/no', undef,
 	404, 'RevisionNotFound');
 
 # --------------------------------------------------------------------------
-# arguments
+# invalid arguments
 
 bad("a cursor: $_", 'GET', "/api/models?cursor=$_", undef, 400,
 	'invalid_cursor', reads => 1)
@@ -481,7 +483,7 @@ is($t->get('/api/models/alice/m/tree/main/d?recursive=true&cursor=A', $alice)
 $refusal->all();
 
 # --------------------------------------------------------------------------
-# lines of a commit
+# invalid lines of a commit
 
 my $uri = '/api/models/alice/m/commit/main';
 my $file = inline('new', 'x');
@@ -552,7 +554,7 @@ bad('a pull request', 'POST', "$uri?create_pr=1", lines($file), 501,
 bad("to $_", 'POST', "/api/models/alice/m/commit/$_", lines($file), 404,
 	'RevisionNotFound') for 'no', 'a' x 40, 'refs%2Ftags%2Fmain';
 
-# a commit that is cut changes nothing, wherever it is cut
+# a truncated commit changes nothing, wherever it ends
 
 for my $cut (1, length($header) - 3, length($header) + 10,
 	length(lines($file)) - 1)
@@ -577,7 +579,7 @@ is(text_of($alice, '/alice/m/resolve/main/new'), 'x', 'is one');
 $refusal->all();
 
 # --------------------------------------------------------------------------
-# what a SHA-256 says is a claim
+# a SHA-256 in a request is a claim
 
 my $secret = sha256_hex('of bob');
 my $p = cas($alice, 'alice/p');
@@ -628,7 +630,7 @@ bad('a wrong claim, of another size', 'POST',
 ok(objects($alice, 'alice/p', 'upload', $secret, 6)->{actions}{upload},
 	'and is dropped');
 
-# whether bob has such a file makes no difference to what alice is told
+# alice's response does not depend on whether bob has such a file
 
 for my $size (undef, 0, 6, 7) {
 	my @told = map { my $sha256 = $_;
@@ -653,7 +655,7 @@ for my $operation (qw/ upload download /) {
 is(commit($alice, 'alice/p', lfs_line('x', sha256_hex('no'), 0))->{status},
 	400, 'no bytes have one SHA-256');
 
-# the right one is taken: both repos have the same file then
+# a right claim is accepted: both repos then have the same file
 
 my $right = mix(2, 5000);
 
@@ -662,7 +664,7 @@ good(commit($alice, 'alice/p', lfs_line('right', sha256_hex($right), 5000)),
 	'a claim that is true');
 ok(text_of($alice, '/alice/p/resolve/main/right') eq $right, 'its bytes');
 
-# which is no reason to give it to others, who know all of its names
+# others who know all of its names do not get it for that
 
 bad('of another repo of his own', 'POST', '/api/models/alice/m/commit/main',
 	lines(lfs_line('x', sha256_hex($right), 5000)), 400, 'unknown_file');
@@ -680,7 +682,7 @@ is($t->get("/cas/v1/files/$xet", $p)->{status}, 404, 'nor its bytes');
 $refusal->all();
 
 # --------------------------------------------------------------------------
-# URLs of LFS
+# LFS URLs
 
 my $put = objects($alice, 'alice/p', 'upload', sha256_hex('lfs'), 3)
 	->{actions}{upload}{href} =~ s!^http://[^/]+!!r;
@@ -710,7 +712,8 @@ bad('a URL: to get', 'PUT', $get, $right, 403, 'invalid_signature',
 	who => {});
 bad('other bytes', 'PUT', $put, 'lsf', 400, 'digest_mismatch', who => {});
 
-# another key signs now, and the one before still counts; then it is gone
+# a new key signs, and the old one is still accepted; then the old one is
+# removed
 
 my $keys = $t->read_file('token.key');
 

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What a Hub does has to do with what it was sent: folders, rows, deletions,
-# each refused before it is written, and counted where it is not.  Another
-# tenant's commit waits for none of them.
+# The cost of a request to a Hub depends on the size of the request: folders,
+# rows, deletions.  Each is refused before it is written, and counted
+# otherwise.  The commit of another tenant waits for none of them.
 
 use warnings;
 use strict;
@@ -59,7 +59,7 @@ my $json = JSON::PP->new()->canonical();
 create($_) for qw/ m m1 m2 m3 m4 m5 other /;
 
 # --------------------------------------------------------------------------
-# what was sent, and what came of it
+# large requests and their results
 
 my $deep = join('/', map { 'd' } 1 .. 508);
 
@@ -68,7 +68,7 @@ attack('folders that are allowed, without end',
 	map { empty("f$_/" . join('/', map { 'd' } 1 .. 31) . '/f') }
 	1 .. 2000);
 
-# a real repo: a file in each of thousands of folders
+# a realistic repo: a file in each of thousands of folders
 
 my $r = commit('m', map { empty("data/part-$_/year=2020/a.parquet") }
 	1 .. 1000);
@@ -76,7 +76,7 @@ my $r = commit('m', map { empty("data/part-$_/year=2020/a.parquet") }
 is($r->{status}, 200, 'a folder or two for each file') or diag($r->summary());
 
 # --------------------------------------------------------------------------
-# limits of a location: the body is refused where it exceeds them
+# limits of a location: the body is refused at the point where it exceeds them
 
 is(small('m', empty('a/b/c/d'))->{status}, 200, 'three folders');
 refused('four folders', 400, 'path_too_deep', empty('a/b/c/d/e'));
@@ -125,7 +125,7 @@ is($t->sql('SELECT count(*) FROM xet.hub_staged'), 0, 'nothing is staged')
 		$t->sql('SELECT count(*) FROM xet.hub_staged') == 0 });
 
 # --------------------------------------------------------------------------
-# commits that do not end: what is staged for a caller has a bound
+# commits that never end: the staged rows of a caller are bounded
 
 staged_most(150_000);
 
@@ -163,8 +163,8 @@ staged_most(268435456);
 is(commit('m2', @many)->{status}, 200, 'sent again: done');
 
 # --------------------------------------------------------------------------
-# a branch that leaves another one behind a commit shares its rows, also where a
-# copy of them would be more than is allowed (t/hub/lines.t)
+# a branch that starts one commit behind another branch shares its rows, also
+# where a copy of them would exceed the limit (t/hub/lines.t)
 
 is($t->post('/api/models/me/m/branch/side', '{}')->{status}, 200,
 	'a branch of many files');
@@ -178,7 +178,7 @@ is($t->sql('SELECT count(*) FROM xet.hub_paths') - $were, 2,
 	'by a file and a folder');
 
 # --------------------------------------------------------------------------
-# bytes of metadata: what is counted is what is there, and has limits
+# bytes of metadata: the count is exact, and has limits
 
 is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
 	'what was counted is what is there');
@@ -238,8 +238,8 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# A commit is refused, or writes rows that have to do with its size; another
-# tenant's one does not wait for it.
+# A commit is refused, or writes rows in proportion to its size.  Another
+# tenant's commit does not wait for it.
 
 sub attack {
 	my ($name, @ops) = @_;
@@ -250,7 +250,7 @@ sub attack {
 	my $n = 0;
 	my $worst = 0;
 
-	# as many as a worker has sessions for them, and one more
+	# as many as a worker has sessions for such requests, and one more
 
 	for (1 .. 5) {
 		my ($c, $len) = start_commit('', "m$_", @ops);

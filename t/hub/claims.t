@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A commit names files by their SHA-256, which is a claim that the server proves
-# by reading: it reads a file once, however many commits claim something of it
-# and whatever that is, and in vain for nobody more than he has uploaded.
+# A commit names files by their SHA-256, a claim that the server verifies by
+# reading.  It reads a file once, however many commits make claims about it.
+# It reads for nobody more bytes in vain than they have uploaded.
 
 use warnings;
 use strict;
@@ -45,7 +45,7 @@ is($t->post("/cas/v1/xorbs/default/$xorb->{hash}", \$xorb->{bytes}, $cas)
 	->{status}, 200, 'a xorb');
 
 # --------------------------------------------------------------------------
-# many at once
+# many claims at once
 
 my $file = claim($times, $lie);
 my $before = bytes_read();
@@ -62,7 +62,7 @@ cmp_ok($read, '<', 1.5 * $file->{size}, 'the file was read once');
 is($t->sql('SELECT count(*) FROM xet.hub_proofs'), 0, 'nobody reads it');
 
 # --------------------------------------------------------------------------
-# one after the other, each with the claim made anew
+# one after the other; each commit repeats the claim
 
 $before = bytes_read();
 
@@ -82,7 +82,7 @@ is(start_commit('right', $digest, $file->{size})->response()->{status}, 200,
 	'the right SHA-256, by now');
 cmp_ok(bytes_read() - $before, '<', $file->{size} / 2, 'reads nothing');
 
-# two that are right, at once, for two repos
+# two valid claims at once, for two repos
 
 is($t->sql('SELECT bytes FROM xet.hub_vain'), $file->{size},
 	'what was read in vain is noted once');
@@ -100,7 +100,7 @@ is($t->sql('SELECT bytes FROM xet.hub_vain'), $times * length($data),
 	'and not in vain');
 
 # --------------------------------------------------------------------------
-# who has had more read in vain than he has uploaded
+# a caller for whom more was read in vain than they have uploaded
 
 $t->sql('UPDATE xet.hub_vain SET bytes = bytes + 5368709120');
 $file = claim(4, $lie);
@@ -119,7 +119,7 @@ is(start_commit('late', $lie, $file->{size})->response()->{status}, 400,
 is($t->sql('SELECT bytes FROM xet.hub_vain'), $file->{size},
 	'the notes begin anew');
 
-# a commit whose worker is gone holds up others for a time
+# a commit whose worker is gone delays others for a while
 
 $file = claim(5, sha256_hex($data x 5));
 $t->sql("INSERT INTO xet.hub_proofs SELECT id, 'another', '', size,"
@@ -133,7 +133,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# A file that has the xorb so many times, and what is said of it.
+# A file that repeats the xorb this many times, and the claim about it.
 
 sub claim {
 	my ($times, $sha256) = @_;
@@ -162,7 +162,7 @@ sub start_commit {
 		'Content-Length' => length($body) }, $body, timeout => 120);
 }
 
-# What the worker has read, wherever the pages were.
+# Bytes that the worker has read, from disk or page cache.
 
 sub bytes_read {
 	my $sum = 0;

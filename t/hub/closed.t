@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A repo that becomes private takes back all that was given out for it: tokens,
-# also those of its owner and those that nobody in particular has, and URLs of
-# LFS.  They read nothing by hashes that they know, dedup tells them nothing of
-# what is added, and what they send goes nowhere.
+# A repo that becomes private revokes all that was given out for it: tokens,
+# including those of its owner and of anonymous callers, and LFS URLs.  With
+# them nobody can read by known hashes, learn by dedup what is added, or add
+# data.
 
 use warnings;
 use strict;
@@ -57,7 +57,7 @@ my $store = store();
 $t->sql("SELECT xet.quota_set('repo', '$store', NULL, NULL, 1000000000)");
 
 # --------------------------------------------------------------------------
-# what is given out for it
+# what is given out for the repo
 
 my %given = map { $_ => token('read', $who{$_}) } keys %who;
 my %lfs = map { $_ => lfs($_) } qw/ download upload /;
@@ -75,7 +75,8 @@ is($t->get("/cas/v1/chunks/default/$chunk", $given{nobody})->{status}, 200,
 
 # --------------------------------------------------------------------------
 
-# an upload that is being committed comes before, one that begins then behind
+# an upload whose commit is in progress completes before the change; one that
+# begins then comes after it
 
 my $session = $t->pg_session();
 
@@ -100,7 +101,7 @@ my %chunks = (old => $chunk, new => chunk_of('new'));
 isnt(store(), $store, 'its uploads have another name');
 closed('private');
 
-# the owner, by what is given out from now on
+# the owner, with what is given out from now on
 
 my %mine = map { $_ => token($_, $alice) } qw/ read write /;
 
@@ -118,7 +119,7 @@ is($t->get(lfs('download'))->{body}, $old, 'the owner: by a URL of LFS');
 is($t->http('PUT', '/cas/v1/files', $mine{write}, \'mine')->{status}, 200,
 	'the owner: an upload');
 
-# the limits of the repo are its limits still, for administrators, too
+# the limits of the repo stay the same, for administrators, too
 
 is($t->sql("SELECT count(*) FROM xet.quotas WHERE kind = 'repo'"
 	. " AND owner = convert_to('" . store() . "', 'UTF8')"), 1,
@@ -128,7 +129,7 @@ is($t->sql("SELECT xet.hub_title('" . store() . "')"), "models/$repo",
 is($t->sql("SELECT xet.repo_named(NULL, 0, 'alice', 'open')"), store(),
 	'its name, for administrators');
 
-# public again: what was given out before is that of the repo no more
+# public again: what was given out before no longer belongs to the repo
 
 is($t->http('PUT', "$info/settings", $alice, \'{"private":false}')->{status},
 	200, 'public again');
@@ -140,7 +141,7 @@ $given{late} = token('read', {});
 is($t->get("/cas/v1/files/$fresh", $given{late})->{body}, $new,
 	'public again: what is given out now');
 
-# private is what it was, twice
+# private twice has no further effect
 
 for (1 .. 2) {
 	is($t->http('PUT', "$info/settings", $alice, \'{"private":true}')
@@ -157,7 +158,8 @@ is($t->http('PUT', "$info/settings", $alice, \'{"private":true}')->{status},
 	200, 'private, and made so');
 is(store(), $name, 'private, and made so: nothing is taken back');
 
-# a repo that is deleted leaves nothing, and none comes to a name of before
+# a repo that is deleted leaves nothing, and no later repo gets its name in the
+# store
 
 my $names = $t->sql('SELECT max(store) FROM xet.hub_repos');
 
@@ -175,7 +177,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# What was given out before does nothing.
+# Tokens and URLs that were given out before have no effect.
 
 sub closed {
 	my ($state) = @_;
@@ -236,7 +238,7 @@ sub commit {
 			'application/x-ndjson' });
 }
 
-# The path of a signed URL: of the old file, or of another one to be sent.
+# The path of a signed URL: of the old file, or of another one to upload.
 
 sub lfs {
 	my ($operation) = @_;
@@ -251,7 +253,7 @@ sub lfs {
 		=~ m!^http://[^/]+(/.*)! ? $1 : undef;
 }
 
-# The first chunk of a file, which clients ask for.
+# The first chunk of a file, which clients query.
 
 sub chunk_of {
 	my ($path) = @_;

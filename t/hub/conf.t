@@ -3,11 +3,11 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The files of conf with tokens: nginx.conf with xet_location.conf,
-# xet_hub.conf and the mirror of another Hub, and two tenants and nobody who
-# come to it, also by a cache before it that keeps all that it may.  A private
-# repo and none are alike on all routes, by all headers; what was given out for
-# a repo is of no use for the next one of its name; what has become private is
-# in no cache.
+# xet_hub.conf and the mirror of another Hub.  The callers are two tenants and
+# an anonymous one, also through a cache that keeps all it may.  A private repo
+# and a missing one look alike on all routes, in all headers.  What was given
+# out for a repo is useless for a later repo of the same name.  A repo that
+# became private is in no cache.
 
 use warnings;
 use strict;
@@ -30,7 +30,7 @@ plan(skip_all => 'nginx without sub')
 my $json = JSON::PP->new()->canonical();
 
 # --------------------------------------------------------------------------
-# another Hub, which all may write to
+# another Hub, which everyone may write to
 
 my $far = Test::Xet->new(Test::Xet::Table::hub());
 
@@ -38,7 +38,7 @@ $far->token_key();
 $far->run();
 
 # --------------------------------------------------------------------------
-# the shipped one, with what docs/hub.md says of tokens and of a mirror
+# the shipped configuration, with the tokens and the mirror of docs/hub.md
 
 my $t = Test::Xet->new(workers => 1);
 
@@ -54,7 +54,7 @@ my $sha256 = sha256_hex($secret);
 $t->allow(qr/xet: (?:4\d\d|501) /);
 
 # --------------------------------------------------------------------------
-# a private repo, and one that is not there
+# a private repo, and a missing one
 
 my %oid;
 
@@ -67,7 +67,7 @@ for my $kind (qw/ model dataset space /) {
 	$oid{"${kind}s"} = $t->get("/api/${kind}s/alice/secret", $alice)
 		->json()->{sha};
 
-	# one that was called otherwise leads nobody else to its name
+	# a repo that was renamed leads nobody else to its name
 
 	create('alice', 'was', type => $kind, private => 1);
 	is(send_json('POST', '/api/repos/move', $alice, { fromRepo =>
@@ -81,7 +81,8 @@ is($t->post('/api/buckets/alice/secret', \'{"private":true}', $alice)
 my $xet = $t->head('/alice/secret/resolve/main/d/f.bin', $alice)
 	->header_value('X-Xet-Hash');
 
-# With a mirror both are asked for elsewhere, and have the answers of there.
+# With a mirror both names are requested from the other Hub, and get its
+# responses.
 
 for my $mirror (0, 1) {
 	$t->write_conf(conf('alice team; bob team;', $mirror));
@@ -99,7 +100,7 @@ for my $mirror (0, 1) {
 	}
 }
 
-# they are there, or it would be no wonder
+# alice can read them, so the comparison means something
 
 for my $kind (qw/ models datasets spaces /) {
 	for my $route (reads($kind)) {
@@ -112,7 +113,7 @@ for my $kind (qw/ models datasets spaces /) {
 	}
 }
 
-# nor in what tells of many
+# lists do not name them either
 
 for my $uri ('/api/models?author=alice', '/api/datasets?search=secret',
 	'/api/spaces', '/api/buckets/alice', '/', '/alice', '/models',
@@ -126,7 +127,7 @@ for my $uri ('/api/models?author=alice', '/api/datasets?search=secret',
 }
 
 # --------------------------------------------------------------------------
-# what one tenant has, by the other one's name or into his own
+# one tenant's data, by the other one's name or into the other one's repo
 
 create('bob', 'own');
 
@@ -172,7 +173,7 @@ for my $name (qw/ alice bob /) {
 }
 
 # --------------------------------------------------------------------------
-# a repo that is deleted, and made again by another one of the team
+# a repo is deleted, and another member of the team creates it again
 
 my $r;
 my %old = team('alice', 'what alice had ' . random_bytes(8, 90_000));
@@ -183,7 +184,7 @@ is(send_json('DELETE', '/api/repos/delete', who('alice', 'delete'),
 
 given_out('gone', \%old, 404);
 
-# alice is of the team no more
+# alice is no longer in the team
 
 $t->write_conf(conf('bob team;', 1));
 $t->reload();
@@ -196,8 +197,8 @@ given_out('another one: its file', { %old, hash => $new{hash},
 is($t->get("/cas/v1/files/$new{hash}", $new{read})->{body}, $new{data},
 	'another one: who has a token of its own reads it');
 
-# a signed URL is good for what it was made for, until it expires, as
-# docs/security.md says, and for nothing else
+# a signed URL is valid for its own data until it expires, as docs/security.md
+# says, and for nothing else
 
 $r = data(\%old, $old{xorb});
 is_deeply([ @$r{qw/ status body /} ], [ 206, $old{bytes} ],
@@ -205,14 +206,14 @@ is_deeply([ @$r{qw/ status body /} ], [ 206, $old{bytes} ],
 is(data(\%old, $new{xorb})->{status}, 403,
 	'another one: a signed URL with its xorb');
 
-# the same bytes once more, by bob: no token of alice's leads to them
+# bob uploads the same bytes: alice's tokens do not lead to them
 
 commit($bob, 'models', 'team/again', 'the same' => $old{data});
 given_out('the same bytes', \%old, 404);
 is($t->get('/team/again/resolve/main/the%20same', $bob)->{body}, $old{data},
 	'the same bytes: bob reads them');
 
-# a token of a repo at the Hub
+# a token of a repo, used at the Hub
 
 for my $token (qw/ read write /) {
 	is($t->get($_, $old{$token})->{status}, 404, "the old $token token: $_")
@@ -222,7 +223,7 @@ for my $token (qw/ read write /) {
 is(commit($old{write}, 'models', 'team/again', x => 'x')->{status}, 404,
 	'the old write token: no commit');
 
-# what it still brings to the server is of no repo
+# what it uploads to the server belongs to no repo
 
 $r = $t->http('PUT', '/cas/v1/files', $old{write}, \'brought late');
 
@@ -233,8 +234,8 @@ is(ndjson($bob, '/api/models/team/again/commit/main', { key => 'header',
 	size => 12 } })->{status}, 400, 'the old write token: brings nothing');
 
 # --------------------------------------------------------------------------
-# private, public, private, and a cache before the server that keeps what it
-# may for an hour
+# private, public, private again, with a cache in front of the server that
+# keeps responses for up to an hour
 
 my $front = $t->port(8084);
 
@@ -257,7 +258,7 @@ for my $state ('private', 'public', 'private again', 'public again', 'gone') {
 				: JSON::PP::true });
 	is($r->{status}, 200, "it is $state");
 
-	# what was given out when all could read it
+	# tokens that were given out while everyone could read it
 
 	%given = map { $_ => { Authorization => 'Bearer ' . $t->get(
 		'/api/models/alice/open/xet-read-token/main', $who{$_})
@@ -276,7 +277,7 @@ for my $state ('private', 'public', 'private again', 'public again', 'gone') {
 			"$state: what $name was given: by a hash");
 	}
 
-	# who may see it comes first
+	# the caller with access comes first
 
 	for my $name (qw/ alice nobody /) {
 		my $sees = $there || $name eq 'alice' && $state ne 'gone';
@@ -300,7 +301,7 @@ for my $state ('private', 'public', 'private again', 'public again', 'gone') {
 }
 
 # --------------------------------------------------------------------------
-# the same of the other Hub, of which the mirror keeps what it has said
+# the same with the other Hub, whose responses the mirror keeps
 
 $far->post('/api/repos/create', \'{"organization":"there","name":"far"}');
 is(commit({}, 'models', 'there/far', [ $far ], f => 'from afar')->{status}, 200,
@@ -328,8 +329,8 @@ for my $uri (grep { !/$commit/ } @far) {
 is($t->get($far[1])->{body}, 'from afar',
 	'the mirror: gone: a commit is kept, as docs/hub.md says');
 
-# what is there under a name of an owner of here is not taken for what is here,
-# nor shown to who may not see that
+# a remote repo under the name of a local owner is not taken for the local
+# repo, and is not shown to callers without access
 
 $far->post('/api/repos/create', \'{"name":"secret","organization":"alice"}');
 is(commit({}, 'models', 'alice/secret', [ $far ], 'd/f.bin' => 'of afar')
@@ -356,7 +357,7 @@ for my $header (values %who, @old{qw/ read write /}) {
 	unlike($logs, qr/\Q$token\E/, 'no token in a log');
 }
 
-# open_file_cache keeps what done() would take for forgotten
+# done() would report descriptors in open_file_cache as leaked
 
 $t->write_conf(undef);
 $t->reload();
@@ -365,7 +366,7 @@ $t->done();
 # --------------------------------------------------------------------------
 
 # conf/nginx.conf with tokens and a mirror, as the documents have it, and a
-# cache before all of it.
+# cache in front of all.
 
 sub conf {
 	my ($owners, $mirror) = @_;
@@ -439,7 +440,7 @@ sub ndjson {
 		. "\n" } @lines), 'application/x-ndjson');
 }
 
-# To another server where its harness is given as a reference.
+# To another server if its harness is given as a reference.
 
 sub commit {
 	my ($who, $type, $repo, @files) = @_;
@@ -456,7 +457,7 @@ sub commit {
 			sort keys %files));
 }
 
-# [ method, path with % for the repo, body, type of it or what is accepted ]
+# [ method, path with % for the repo, body, its type or the accepted type ]
 
 sub reads {
 	my ($type) = @_;
@@ -519,8 +520,8 @@ sub buckets {
 		[ DELETE => '/api/buckets/%' ]);
 }
 
-# What somebody is told of a private repo is what he is told of none, but for
-# its name, and the same of one that was called otherwise.
+# Checks that a caller gets the same response for a private repo, a missing one
+# and a renamed one, except for the name.
 
 sub alike {
 	my ($name, $who, $type, $route) = @_;
@@ -539,7 +540,7 @@ sub alike {
 				: "$header: $value"
 		} headers($r)), $r->{body});
 
-		# of another length, where the name is in it
+		# lengths differ where the name is included
 
 		$text =~ s!\Q$repo\E!alice/%!g;
 		$text =~ s!/(?:nothing|secret|was)\b!/%!g;
@@ -564,7 +565,7 @@ sub headers {
 		@{ $r->{headers}{$name} } } sort keys %{ $r->{headers} };
 }
 
-# A private repo of the team with a file, and what its owner was given out.
+# A private repo of the team with a file, and the tokens and URLs of its owner.
 
 sub team {
 	my ($name, $data) = @_;
@@ -619,7 +620,7 @@ sub team {
 	return %given;
 }
 
-# What is had by a signed URL, with a xorb in the place of the one in it.
+# The response to a signed URL, with the xorb in it replaced.
 
 sub data {
 	my ($given, $xorb) = @_;
@@ -637,7 +638,7 @@ sub reconstruction {
 	return $t->get("/cas/v2/reconstructions/$hash", $who);
 }
 
-# That is of no use any more.
+# Checks that tokens and URLs are no longer accepted.
 
 sub given_out {
 	my ($name, $given, $status) = @_;

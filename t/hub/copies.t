@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Files that come to a repo of a Hub by no upload to it: those of another repo,
-# which the caller has to be allowed to read, with the SHA-256 that somebody has
-# computed; and those that a repo is created with.
+# Files that get into a repo of a Hub without an upload to it.  They come from
+# another repo that the caller may read, with a SHA-256 that the server has
+# computed; or a repo is created with them.
 
 use warnings;
 use strict;
@@ -44,7 +44,7 @@ my $bob = $t->auth('delete', '@bob');
 my $reader = $t->auth('read', '@alice');
 
 # --------------------------------------------------------------------------
-# one of alice's with a past, which everybody may read, and a private one
+# a repo of alice with a history, which everyone may read, and a private one
 
 for ([ $alice, 'm' ], [ $alice, 'p', private => \1 ], [ $alice, 'to' ],
 	[ $bob, 'b' ], [ $bob, 'q', private => \1 ])
@@ -70,7 +70,7 @@ my $bobs = entry($bob, 'bob/q', 'secret')->{xetHash};
 my $hello = [ $hash{'a.txt'}, sha256_hex('hello') ];
 my $secret = [ $hash{secret}, sha256_hex('of alice') ];
 
-# what is committed without it is not there
+# a commit finds the file only after it was copied
 
 is(commit($bob, 'bob/b', lfs_line('x', $hello->[1]))->{status}, 400,
 	'nobody names the file of another repo');
@@ -99,7 +99,7 @@ is(copied($alice, 'alice/m', 'ME/TO', $hello), '', 'in another case');
 is(copied($alice, 'alice/m', 'to', $hello), '', 'to one of his own');
 
 # --------------------------------------------------------------------------
-# what is wrong is told of each, and nothing comes of it
+# each faulty file is reported, and nothing is copied
 
 my $before = $t->sql('SELECT count(*) FROM xet.repo_files');
 
@@ -116,14 +116,14 @@ for ([ 'another SHA-256', $hello->[0], sha256_hex('hallo') ],
 		"$name: the other one is well");
 }
 
-# what was uploaded, and is in no commit
+# uploaded, and in no commit
 
 my $loose = lfs_put($alice, 'alice/m', 'uploaded');
 
 is(copied($alice, 'alice/m', 'alice/to', [ $loose, sha256_hex('uploaded') ]),
 	sha256_hex('uploaded'), 'what no commit has');
 
-# a claim that nobody has computed
+# a SHA-256 that the server has not computed
 
 is(commit($alice, 'alice/m', inline('doubt', 'a doubt'))->{status}, 200,
 	'a file');
@@ -137,7 +137,7 @@ is($t->sql('SELECT count(*) FROM xet.repo_files'), $before + 2,
 	'no repo has got a file');
 
 # --------------------------------------------------------------------------
-# who may
+# who may copy
 
 for ([ 'a private repo of another', $bob, 'alice/p', 'bob/b', 404,
 		'RepoNotFound' ],
@@ -178,7 +178,7 @@ for ([ '[]', 400 ], [ '{"target":{"name":"alice/to"}}', 400 ],
 }
 
 # --------------------------------------------------------------------------
-# names that have changed
+# renamed repos
 
 is(post($alice, '/api/repos/move', { fromRepo => 'alice/to',
 	toRepo => 'alice/to2' })->{status}, 200, 'the target moves');
@@ -218,7 +218,7 @@ is(copied($bob, 'alice/m', 'bob/b', $five, $hello), '',
 	'what is there costs nothing');
 $t->sql("SELECT xet.quota_set('repo', '$store', NULL, NULL, NULL)");
 
-# the same of a bucket, and for a subject
+# the same for a bucket, and for a subject
 
 is(post($bob, '/api/buckets/bob/k', {})->{status}, 200, 'a bucket');
 $store = store('bob/k');
@@ -244,7 +244,7 @@ is($t->sql("SELECT count(*) FROM xet.repo_files WHERE subject IS NULL"), 0,
 	'each place counts for a subject');
 
 # --------------------------------------------------------------------------
-# many at once, and repos that go meanwhile
+# many copies at once, and repos that are deleted meanwhile
 
 my @all = map { $_->response() } map { start_copies($bob, 'alice/m', 'bob/b',
 	$_ % 2 ? ($six, $five, $hello) : ($hello, $five, $six)) } 1 .. 20;
@@ -326,7 +326,7 @@ is($all[1]->header_value('X-Error-Code'), 'RepoNotFound', 'as no repo is');
 	$t->sql('DELETE FROM xet.hub_staged');
 }
 
-# what no commit takes is let go of
+# files that no commit takes are deleted
 
 is(copied($alice, 'alice/m', 'bob/b', $six), '403', 'not by another');
 $t->sql("UPDATE xet.hub_loose SET since = now() - interval '2 days'");
@@ -417,8 +417,8 @@ my ($won) = grep { $all[$_ - 1]{status} == 200 } 1 .. 8;
 is(text($alice, 'alice/race', 'n'), "of $won", 'with its file');
 empty('one of eight');
 
-# an answer that is lost: by then a repo with its files is there, and nothing is
-# dropped that has become its own
+# a lost response: the repo with its files exists by then, and nothing that
+# belongs to it is deleted
 
 {
 	my $session = $t->pg_session();
@@ -441,7 +441,7 @@ empty('one of eight');
 	is(text($alice, 'alice/left', 'a'), 'of who left', 'with its file');
 }
 
-# the statement, sent again
+# the statement is sent again
 
 my $again = "SELECT status FROM xet.hub_create(ROW(0, 'me', '%s', true,"
 	. " '{}', true, ''), false, 'me', '%s', 1)";
@@ -473,7 +473,7 @@ ok(!eval { $t->sql(sprintf($again, 'never', 'never')); 1 },
 	'what was dropped is not made');
 like($@, qr/were dropped/, 'and says so');
 
-# what a crash has left
+# what a crash leaves behind
 
 $t->sql("SELECT xet.hub_begin(ROW(0, 'me', 'crash', true, '{}', true, ''), '"
 	. '0123456789abcdef' . "')");
@@ -485,7 +485,7 @@ is(nurseries(), 0, 'before what a crash has left is gone');
 is(text($alice, 'alice/left', 'a'), 'of who left', 'others stay');
 
 # --------------------------------------------------------------------------
-# a file of the repo by its path, in a commit of it
+# a file of the repo is copied by its path, in a commit to the repo
 
 sub copy {
 	my ($path, $from, $rev) = @_;
@@ -545,7 +545,7 @@ is(commit($bob, 'alice/c', copy('x', 'e'))->{status}, 403,
 is($t->get('/api/models/alice/c', $alice)->json()->{sha}, $last,
 	'paths: nothing was changed');
 
-# what nothing leads to any more but the copy stays, and only that
+# a file that only the copy refers to stays, and others are deleted
 
 $t->sql("UPDATE xet.hub_loose SET since = now() - interval '2 days'");
 $t->sql('SELECT xet.sweep()');
@@ -577,7 +577,7 @@ sub commit {
 		{ %$who, 'Content-Type' => 'application/x-ndjson' });
 }
 
-# Of [ hash, SHA-256 ] of one repo to another.
+# Copies [ hash, SHA-256 ] from one repo to another.
 
 sub duplicate {
 	my ($to, @files) = @_;
@@ -614,7 +614,7 @@ sub start_delete {
 		'Content-Length' => length($text) }, $text, timeout => 60);
 }
 
-# Which of them were not, or the status.
+# The SHA-256 of the files that were not copied, or the status.
 
 sub copied {
 	my ($who, $from, $to, @files) = @_;
@@ -645,7 +645,7 @@ sub taken_by_batch {
 		. " '{}', true, ''), $upload, 1)";
 }
 
-# What waits for a lock, and what comes behind it.
+# A statement that waits for a lock, and the requests that follow it.
 
 sub meets {
 	my ($sql, @starts) = @_;
@@ -717,7 +717,7 @@ sub start_create {
 		'Content-Length' => length($text) }, $text, timeout => 60);
 }
 
-# A file of a body that creates a repo.
+# A file in the body that creates a repo.
 
 sub stands {
 	my ($path, $data) = @_;
@@ -730,7 +730,7 @@ sub nurseries {
 		. " WHERE name LIKE '\\_hub/new/%'");
 }
 
-# Nothing is on its way any more.
+# No request has staged rows any more.
 
 sub empty {
 	my ($name) = @_;
@@ -742,7 +742,7 @@ sub empty {
 		"$name: nothing stays on its way");
 }
 
-# Uploads without a commit; the hash.
+# Uploads a file without a commit; returns the hash.
 
 sub lfs_put {
 	my ($who, $repo, $data) = @_;

@@ -2,10 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A Hub that is struck while people write to it: workers killed, all of nginx,
-# PostgreSQL, its sessions.  Who got no answer, or one of our faults, sends the
-# same again until it is done.  In the end every repo and bucket is what its
-# writer was told, no commit is there twice or in halves, and nothing is left.
+# Crashes of a Hub while clients write to it: of workers, of all of nginx, of
+# PostgreSQL, of its sessions.  A client that got no response, or a server
+# error, retries until it succeeds.  In the end every repo and bucket has the
+# contents that were acknowledged to its writer.  No commit is there twice or
+# in part, and nothing is left.
 
 use warnings;
 use strict;
@@ -33,7 +34,7 @@ my $t = Test::Xet->new(Test::Xet::Table::hub());
 
 $t->token_key();
 
-# nginx tries again where threads of those before are on their way out
+# nginx retries bind() while threads of old workers exit
 
 $t->allow(qr/worker process \d+ exited on signal 9/,
 	qr/bind\(\) to \S+ failed .*in use/);
@@ -48,7 +49,7 @@ my $crowd = Test::Xet::Crowd->new(files => {
 $crowd->fork_off(\&write_something, $_) for 1 .. $writers;
 
 # --------------------------------------------------------------------------
-# strokes, each when all have got something done since the one before
+# crashes, each after every writer has made progress since the one before
 
 my %stroke = (
 	'a worker' => sub { $t->kill_worker('KILL') },
@@ -83,7 +84,7 @@ for my $n (1 .. $strokes) {
 $crowd->quit();
 
 # --------------------------------------------------------------------------
-# what the writers were told
+# the responses that the writers got
 
 my %told;
 my %again;
@@ -147,7 +148,7 @@ for my $who (1 .. $writers) {
 }
 
 # --------------------------------------------------------------------------
-# what is left
+# what is left behind
 
 is($t->sql('SELECT count(*) FROM xet.hub_lines l WHERE (l.files, l.bytes) IS'
 	. ' DISTINCT FROM (SELECT (count(*), coalesce(sum(p.size), 0)::bigint)'
@@ -167,7 +168,8 @@ $t->sql("UPDATE xet.hub_staged SET created_at = now() - interval '2 days'");
 $t->sql('SELECT xet.sweep()');
 is($t->sql('SELECT count(*) FROM xet.hub_staged'), 0, 'nothing is staged');
 
-# of bytes whose row was not written there may be some, for the collector
+# there may be stored bytes whose row was not written, which the collector
+# deletes
 
 my $v = xet(undef, { env => { XET_POSTGRES => $t->conninfo() } }, 'verify',
 	'--json', '--store', $t->store());
@@ -182,7 +184,7 @@ $t->done();
 # --------------------------------------------------------------------------
 # a writer, in a process of its own
 
-# One write, sent until it is acknowledged, and then on record.
+# One write, repeated until it is acknowledged, and then recorded.
 
 sub write_something {
 	my ($self) = @_;
@@ -236,7 +238,7 @@ sub write_something {
 		$paths ]));
 }
 
-# How often it took.
+# Returns the number of attempts.
 
 sub until_done {
 	my ($name, $send) = @_;
@@ -311,7 +313,7 @@ sub commit_delete {
 	});
 }
 
-# A file of the repo to the bucket.
+# Copies a file of the repo to the bucket.
 
 sub copy {
 	my ($who, $n, $model, $path) = @_;
@@ -377,13 +379,14 @@ sub history {
 		split(/\n/, slurp($crowd->{history}));
 }
 
-# The last write of each.
+# The last write of each writer.
 
 sub done {
 	return map { ($_->[0] => $_->[1]) } history();
 }
 
-# The files of a tree, by their SHA-256; those of a bucket are read for it.
+# The files of a tree, by their SHA-256; files of a bucket are read to compute
+# it.
 
 sub tree {
 	my ($uri) = @_;
@@ -429,7 +432,7 @@ sub commits {
 	return @commits;
 }
 
-# Commits at which the three files of a set are not the same.
+# Commits in which the three files of a set differ.
 
 sub halves {
 	my ($who) = @_;

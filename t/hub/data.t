@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What stands on huggingface_hub, with a server that is the Hub: datasets,
-# transformers and safetensors, unmodified and as the registry has them.  What
-# they sent and fetched went by Xet.
+# Packages that are built on huggingface_hub, with this server as the Hub:
+# datasets, transformers and safetensors, unmodified releases.  All that they
+# send and fetch goes by Xet.
 
 use warnings;
 use strict;

@@ -2,11 +2,12 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The configurations that people get: the recipe of docs/hub.md, what xet-setup
-# writes, and what the container writes, each with tokens.  Nobody reads,
-# confirms or registers what is in a private repo: not by a token that the Hub
-# gave to somebody without one, for a public repo, not by a token for another
-# repo, not by a token of a person, on no route of /api/ and /cas/.
+# The configurations that users get: the recipe of docs/hub.md, and what
+# xet-setup and the container write, each with tokens.  Nobody reads, confirms
+# or registers what is in a private repo.  This holds for a user's own token
+# and for a token for another repo.  It holds for a token that the Hub gave to
+# an anonymous caller for a public repo.  All routes of /api/ and /cas/ are
+# covered.
 
 use warnings;
 use strict;
@@ -45,7 +46,7 @@ for my $name (sort keys %confs) {
 	shared($name, $t);
 	works($name, $t);
 
-	# open_file_cache keeps what done() would take for forgotten
+	# done() would report descriptors in open_file_cache as leaked
 
 	$t->write_conf(Test::Xet::default_conf());
 	$t->reload();
@@ -57,8 +58,8 @@ done_testing();
 # --------------------------------------------------------------------------
 # the configurations
 
-# The server of docs/hub.md, in the place of that of conf/nginx.conf, without
-# the lines of TLS.
+# The server of docs/hub.md replaces that of conf/nginx.conf, without the TLS
+# lines.
 
 sub conf_recipe {
 	my ($t) = @_;
@@ -78,8 +79,8 @@ sub conf_recipe {
 	return $text;
 }
 
-# What a function of a script in docker/ writes; those that it calls, and its
-# variables.
+# The output of a function of a script in docker/; the functions that it calls,
+# and its variables.
 
 sub of_script {
 	my ($script, $calls, $run, %variables) = @_;
@@ -225,13 +226,13 @@ sub attack {
 		}
 	}
 
-	# what is alice's is as it was
+	# alice's repo is unchanged
 
 	is($t->get('/alice/secret/resolve/main/f.bin', $alice)->{body},
 		$secret, "$conf: alice reads it");
 }
 
-# What leads to a file and what to one that is not there is told alike.
+# Responses for an existing file and for a missing one are alike.
 
 sub reads {
 	my ($name, $t, $who, $base, $file, $known) = @_;
@@ -259,7 +260,7 @@ sub reads {
 		my @told = map { $t->http($method, "$base/$_", $who) } $path,
 			$path =~ s/$hash|$xorb|$known/$none/r;
 
-		# no bytes of files in a failure's words
+		# no bytes of files in the message of a failure
 
 		is(short($told[0]), short($told[1]) =~ s/$none/$hash/gr,
 			"$name: $method $base/" . $path =~ s/[0-9a-f]{64}/_/r);
@@ -275,8 +276,8 @@ sub short {
 		: length($r->{body}) . ' bytes');
 }
 
-# Contents that are guessed: whether they are there is not told, and nothing
-# that is not sent is registered.
+# Guessed contents: the response does not tell whether they exist, and nothing
+# is registered that was not sent.
 
 sub writes {
 	my ($name, $t, $who, $base, $file, $secret) = @_;
@@ -295,7 +296,7 @@ sub writes {
 		like($r->{status}, qr/^40[134]$/, "$name: PUT $base/v1/files");
 	}
 
-	# nobody can name a xorb whose bytes he does not have
+	# a caller can't name a xorb without having its bytes
 
 	my $guess = make_shard({ files => [ { verification => JSON::PP::true,
 		terms => [ { xorb => $file->{xorbs}[0]{hash}, start => 0,
@@ -317,8 +318,8 @@ sub writes {
 }
 
 # --------------------------------------------------------------------------
-# files of one commit share a xorb: one of them becomes public, the other one
-# does not
+# files of one commit share a xorb: one file becomes public, the other one does
+# not
 
 sub shared {
 	my ($conf, $t) = @_;
@@ -407,7 +408,7 @@ sub commit {
 }
 
 # --------------------------------------------------------------------------
-# what is documented works
+# the documented use works
 
 sub works {
 	my ($conf, $t) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Branches that leave each other share their rows: whatever is committed to
-# them, by any order and any depth of branches, each branch, tag and commit has
-# exactly what a model has that keeps all files of each commit by themselves.
+# Branches that start from each other share their rows.  Each branch, tag and
+# commit has exactly the files of a model, which keeps all files of each commit
+# separately.  Commits come in any order, and branches have any depth.
 #
 #     SEED=1 STEPS=100 prove t/hub/forks.t
 
@@ -39,7 +39,7 @@ $t->run();
 my $json = JSON::PP->new()->canonical();
 my $base = '/api/models/me/m';
 
-# what files may be: empty ones, and some with contents
+# contents of files: empty ones, and some with data
 
 my @data = ('', map { "content $_\n" x $_ } 1 .. 6);
 my @paths = ('a', 'b', 'x y', 'd', 'd/a', 'd/b', 'd/e', 'd/e/a', 'd/e/f/a',
@@ -82,7 +82,7 @@ while ($step < $steps && time() < $until) {
 
 cmp_ok($step, '>=', 40, "$step steps");
 
-# all that there is, at the end
+# everything, at the end
 
 $errors = '';
 check(Test::Xet::Soak::Random->new($seed, 0), $_) for sort(keys %heads),
@@ -174,7 +174,7 @@ sub act_commit {
 	return $branch;
 }
 
-# An operation that can be done, and [ path, data ] of what it changes.
+# A valid operation, and [ path, data ] of what it changes.
 
 sub operation {
 	my ($rng, $files, $seen) = @_;
@@ -201,7 +201,7 @@ sub operation {
 
 		return () if grep { m!^\Q$folder\E/! } keys %$seen;
 
-		# nothing else of this commit is below it
+		# this commit has nothing else below it
 
 		$seen->{$_} = 1 for grep { m!^\Q$folder\E/! } @paths;
 
@@ -302,7 +302,7 @@ sub commit {
 		{ 'Content-Type' => 'application/x-ndjson' });
 }
 
-# A branch, a tag, or a commit of any time.
+# A branch, a tag, or any commit of the history.
 
 sub any {
 	my ($rng) = @_;
@@ -333,7 +333,7 @@ sub above {
 sub wrong { $errors .= "$_[0]; " }
 
 # --------------------------------------------------------------------------
-# what is told of a revision is what the model has
+# what the Hub reports of a revision matches the model
 
 sub check {
 	my ($rng, $rev) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The gate of rights, with conf/edge.conf before a Hub, and with a Hub that is
-# a mirror of another one (t/rights/expect.def).
+# The gate of rights, with conf/edge.conf in front of a Hub, and with a Hub
+# that is a mirror of another one (t/rights/expect.def).
 
 use warnings;
 use strict;
@@ -44,8 +44,8 @@ SKIP: {
 
 done_testing();
 
-# Another Hub that has nothing: what is here and not for somebody, and what is
-# nowhere, are alike by that way, too.
+# The other Hub is empty: a local repo without access and a missing one look
+# alike through it, too.
 
 sub mirror {
 	my $t = server();

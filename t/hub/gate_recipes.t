@@ -3,9 +3,10 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The gate of rights, with the recipes of docs/access.md, docs/tls.md and
-# docs/directives.md (t/rights/expect.def): tokens alone, another service that
-# decides, a front with a login, whoever has all name spaces; keys whose public
-# half alone is here, with an issuer and an audience.
+# docs/directives.md (t/rights/expect.def).  They cover tokens alone, another
+# service that decides, a front with a login, and callers with all name spaces.
+# They also cover keys of which only the public half is here, with an issuer
+# and an audience.
 
 use warnings;
 use strict;
@@ -74,7 +75,7 @@ gate('no deletes, with tokens', sub { beside($_[0], recipe($_[0],
 
 done_testing();
 
-# The same server once more, which is as if nobody had restricted it.
+# The same server again, without the restrictions.
 
 sub beside {
 	my ($t, $text) = @_;
@@ -109,7 +110,7 @@ sub gate {
 	});
 }
 
-# The other service: whom it lets in, and whom it names.
+# The other service: which callers it lets in, and their names.
 
 sub check {
 	my ($who) = @_;
@@ -126,7 +127,7 @@ server {
 EOC
 }
 
-# The map of the one recipe in the other.
+# Puts the map of one recipe into the other.
 
 sub owners {
 	my ($t) = @_;
@@ -142,7 +143,7 @@ sub owners {
 	return $hub;
 }
 
-# Whoever makes tokens has the private key, and this server the public one.
+# The token issuer has the private key, and this server the public one.
 
 sub public_keys {
 	my ($t) = @_;

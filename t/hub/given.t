@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A token that a Hub has given to nobody, where the configuration has name
-# spaces for all who come with one: it opens no names of a repo that became
-# private.
+# A token that a Hub has given to an anonymous caller, where the configuration
+# gives name spaces to all callers with a token.  It does not open the names of
+# a repo that became private.
 
 use warnings;
 use strict;

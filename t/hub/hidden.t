@@ -2,10 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Whether a private name is there is not told by time either: for who may not
-# see it, each function that a route of a Hub calls makes the same look-ups in
-# the same tables for a private repo, for the former name of one, and for a name
-# that there never was.  The functions are those of the catalog.
+# Response times do not reveal whether a private name exists.  For a caller
+# without access, each function that a route of a Hub calls makes the same
+# look-ups in the same tables in three cases.  These are a private repo, the
+# former name of one, and a name that never existed.  The functions are those
+# of the catalog.
 
 use warnings;
 use strict;
@@ -24,7 +25,7 @@ $t->pg()->migrate();
 
 my $alice = "false, '{alice}', true, ''";
 
-# many others, for plans that are not those of an empty table
+# many other rows, so that plans are not those of an empty table
 
 $t->sql(<<"EOF_SQL");
 INSERT INTO xet.store VALUES (true, 'store', true, xet.store_tables());
@@ -42,8 +43,8 @@ SELECT xet.hub_move(ROW(k, 'alice', 'was', $alice), true, 'alice', 'moved',
 ANALYZE;
 EOF_SQL
 
-# What bob asks for, or nobody, or who has the token of another repo; the rest
-# of the parameters by name.
+# The callers: bob, an anonymous one, and one with the token of another repo;
+# the other parameters by name.
 
 my %who = (bob => "false, '{bob}', true, ''",
 	nobody => "false, '{}', true, ''",
@@ -58,7 +59,7 @@ my %value = (rev => "'main'", path => "'x'", blobs => 'true',
 	writes => 'true', act => 'NULL', seen => 'NULL', metadata => 0,
 	counted => 'true', part => 10, rest => 'NULL');
 
-# These look at many repos, or at the name space alone.
+# These read many repos, or only the name space.
 
 my %none = map { $_ => 1 } qw/ hub_list hub_page_list /;
 my %called = map { $_->{name} => 1 } @{ module_table('statements') };
@@ -97,8 +98,8 @@ for my $f (@functions) {
 	}
 }
 
-# Look-ups by table, and rows that these have led to; the second time, when all
-# is planned, and nothing stays of it.
+# Look-ups by table, and rows that they have read; of the second run, when all
+# plans exist and nothing of the first run is left.
 
 my @work = $t->sql(<<'EOF_SQL'
 CREATE TEMP TABLE first ();

@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A Hub on the wire: repos, commits, trees and files by their names, as clients
-# ask for them; what is refused, and how clients are told.
+# A Hub on the wire: repos, commits, trees and files by name, as clients
+# request them; which requests are refused, and how errors are reported to
+# clients.
 
 use warnings;
 use strict;
@@ -134,7 +135,7 @@ is($t->get('/me/m/resolve/main/a.txt', { 'If-None-Match' => '"'
 	. sha256_hex('hello') . '"' })->{status}, 304, 'resolve: 304');
 
 # --------------------------------------------------------------------------
-# a file that stands in the commit
+# a file inside the commit
 
 is(commit('me/m', inline('in.txt', 'inline'), inline('in0', ''))->{status},
 	200, 'inline');
@@ -153,14 +154,14 @@ is(commit('me/m', lfs_line('s', sha256_hex('never'), 5))->{status}, 400,
 	'what was never sent');
 is(paths('/api/models/me/other/tree/main'), '', 'nothing of it is there');
 
-# half of a commit is none
+# a commit is complete or does not happen
 
 is(commit('me/m', inline('half', 'x'), lfs_line('s', sha256_hex('never')))
 	->{status}, 400, 'half of a commit');
 refused('/me/m/resolve/main/half', 'EntryNotFound', 'is none');
 
 # --------------------------------------------------------------------------
-# who else has been there
+# concurrent changes
 
 my $first = $t->get('/api/models/me/m')->json()->{sha};
 
@@ -177,7 +178,7 @@ is(commit('me/m', inline('w', '1'))->json()->{commitOid}, $same,
 	'the same again is no commit');
 
 # --------------------------------------------------------------------------
-# paths that can't be
+# impossible paths
 
 for my $bad ('../x', 'a/../x', '/x', 'a//b', './x', 'a/.', "a\nb", '') {
 	is(commit('me/m', inline($bad, 'x'))->{status}, 400,
@@ -191,7 +192,7 @@ is(commit('me/m', delete_line('nope'))->{status}, 404,
 	'what is not there can\'t be deleted');
 
 # --------------------------------------------------------------------------
-# changes: a folder goes, a file takes its place, the past stays
+# changes: a folder is deleted, a file replaces it, the history stays
 
 is(commit('me/m', { key => 'deletedFolder', value => { path => 'd/' } },
 	inline('d', 'a file'))->{status}, 200, 'a file for a folder');
@@ -200,7 +201,7 @@ is($t->get("/me/m/resolve/$oid/d/e/" . escape('f g#?.bin'))->{status}, 200,
 	'and the past');
 
 # --------------------------------------------------------------------------
-# what has no page, for a browser and for a client
+# paths without a page, for a browser and for a client
 
 for ([ 'text/html', qr/<h1>Not a page/ ], [ '*/*', qr/^\{"error":/ ]) {
 	my ($accept, $body) = @$_;
@@ -236,7 +237,7 @@ sub refused {
 	ok(!ref $r->json()->{error}, "$name: with a text");
 }
 
-# Lines of a commit, or the parent of one before them.
+# Lines of a commit; the parent may come first.
 
 sub commit {
 	my ($repo, @lines) = @_;
@@ -254,7 +255,7 @@ sub commit {
 		{ 'Content-Type' => 'application/x-ndjson' });
 }
 
-# Sends a file as LFS does, and gives its line.
+# Uploads a file as LFS does, and returns its line.
 
 sub lfs {
 	my ($repo, $path, $data) = @_;

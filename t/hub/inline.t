@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Files that stand in a commit are taken in together: the statements, rows and
-# xorbs of a commit have to do with its bytes, not with how many files they are.
-# What is there already is not stored again.
+# Files inside a commit are stored together: statements, rows and xorbs of a
+# commit depend on its bytes, not on the number of files.  Known contents are
+# not stored again.
 
 use warnings;
 use strict;
@@ -38,7 +38,7 @@ $t->run();
 create('r');
 create('first_upload');
 
-# the first upload of a worker waits for tags in the middle of its body
+# the first upload of a worker waits for copy ids in the middle of its body
 
 my $slow = body(map { inline("f$_", random_bytes(7000 + $_, 18_000)) }
 	1 .. 150);
@@ -66,7 +66,7 @@ is($t->sql('SELECT count(*) FROM xet.files WHERE NOT sha256_proven'), 0,
 is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
 	'what is counted is what is there');
 
-# ten times as many bytes in as many files
+# ten times as many bytes in the same number of files
 
 my %larger = map { ("d/g$_" => random_bytes(1000 + $_, 180_000)) } 1 .. 20;
 
@@ -86,7 +86,7 @@ is(commit('r', map { inline("n/$_", "new $_") } 1 .. 1001)->{status}, 413,
 	'more than that: refused');
 
 # --------------------------------------------------------------------------
-# what is there
+# known contents
 
 $got = measure('r', %files);
 is($got->{xorbs}, 0, 'the same files: no xorb');
@@ -99,7 +99,7 @@ is($t->sql('SELECT stored_size < 1000 FROM xet.xorbs ORDER BY id DESC LIMIT 1'),
 	't', 'which has this file only');
 same('r', { map { ($_ => $files{$_}) } qw! d/f1 d/f7 d/f200 ! });
 
-# of another repo too, where nothing of this one is told
+# the same contents in another repo, without revealing anything of this one
 
 create('s');
 $got = measure('s', 'd/f1' => $files{'d/f1'}, 'd/copy' => $files{'d/f1'});
@@ -107,7 +107,7 @@ cmp_ok($got->{xorbs}, '<=', 1,
 	'another repo, one file twice: a xorb at most');
 same('s', { 'd/f1' => $files{'d/f1'}, 'd/copy' => $files{'d/f1'} });
 
-# a larger file that has changed at its end has the old chunks
+# a larger file with a changed end keeps its old chunks
 
 my $data = random_bytes(5000, 700_000);
 
@@ -118,7 +118,7 @@ cmp_ok($t->sql('SELECT sum(stored_size) FROM xet.xorbs') - $bytes, '<',
 	200_000, 'a large file that has changed: what is new of it');
 same('s', { large => substr($data, 0, 650_000) . 'other', small => 'x' });
 
-# one that nothing leads to is kept for the commit that has it again
+# a file without a reference is kept for the commit that names it again
 
 my $loose = 'a file that goes';
 
@@ -144,7 +144,7 @@ is(commit('s', { key => 'deletedFile', value => { path => 'o' } },
 same('s', { o => 'three', p => 'four', empty => '' });
 is($t->get('/me/s/resolve/main/q')->{status}, 404, 'in their order');
 
-# a repo with files, and nothing of it when it is refused
+# a repo is created with files; if it is refused, nothing is left
 
 my $r = $t->post('/api/repos/create', $json->encode({ name => 'first',
 	files => [ map { { path => "f$_", content => "first $_" } }
@@ -153,7 +153,7 @@ my $r = $t->post('/api/repos/create', $json->encode({ name => 'first',
 is($r->{status}, 200, 'a repo with files') or diag($r->summary());
 same('first', { map { ("f$_" => "first $_") } 1 .. 50 });
 
-# a client that gives up in between leaves nothing
+# a client that disconnects in between leaves nothing
 
 my $body = body(map { inline("x$_", random_bytes(9000 + $_, 18_000)) }
 	1 .. 200);

@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What a branch costs that leaves another one: the rows of its commits, however
-# many files the repo has; what reading it costs; which of two branches goes on
-# with a line, and how many branches may go on from each other.
+# The cost of a branch that starts from another one: it writes the rows of its
+# commits, however many files the repo has.  Also the cost of reading it; which
+# of two branches continues a line; and how many branches may start from each
+# other.
 
 use warnings;
 use strict;
@@ -40,8 +41,8 @@ my $json = JSON::PP->new()->canonical();
 my $files = 20_000;
 
 # --------------------------------------------------------------------------
-# a small commit to a branch of a large repo, by a location that allows 1,000
-# rows for a commit, and a limit of metadata that has room for less than a copy
+# a small commit to a branch of a large repo: the location allows 1,000 rows
+# for a commit, and the limit of metadata has room for less than a copy
 
 create('m');
 is(commit('m', 'main', map { empty(sprintf('d%02d/f%05d', $_ % 100, $_)) }
@@ -116,8 +117,8 @@ is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
 	'what was counted is what is there');
 
 # --------------------------------------------------------------------------
-# what a page reads: of main as if there were no branches, of a branch what it
-# shows and the same of what it leaves out
+# what a page reads: of main, as if there were no branches; of a branch, what
+# it shows and as much of what it skips
 
 my $all = "ROW(0, 'me', 'm', true, '{}', true, '')";
 
@@ -153,8 +154,8 @@ for my $when ('before ANALYZE', 'behind ANALYZE') {
 }
 
 # --------------------------------------------------------------------------
-# a file that 10,000 commits have changed, at one in the middle, and on a branch
-# of it: a page reads a few of its rows
+# a file that 10,000 commits have changed, at a commit in the middle, and on a
+# branch of it: a page reads a few of its rows
 
 create('log');
 $t->sql(<<'EOF_SQL', timeout => 120);
@@ -188,8 +189,9 @@ for (($middle) x 3, ('side') x 3) {
 }
 
 # --------------------------------------------------------------------------
-# whose commit is the first one goes on with no line of another branch: main,
-# and any other one that many begin at, stays where it is
+# A branch that commits first does not take over the line of the branch that it
+# starts from: main, and any other branch that many start from, keeps its own
+# line.
 
 create('rounds');
 is(commit('rounds', 'main', empty('a'))->{status}, 200, 'a file');
@@ -218,7 +220,7 @@ is(scalar(my @dev = tree('rounds', 'dev')), 41, 'dev has its files');
 is(scalar(my @main = tree('rounds', 'main')), 201, 'main has its files');
 
 # --------------------------------------------------------------------------
-# each branch begins at the one before
+# each branch starts from the one before
 
 create('chain');
 commit('chain', 'main', empty('a'));
@@ -264,8 +266,8 @@ branch('chain', 'again', $large = head('chain', 'c9'));
 is(commit('chain', 'again', empty('b'))->{status}, 200, 'one of before');
 
 # --------------------------------------------------------------------------
-# two branches that leave a line at once, one that is deleted meanwhile, and a
-# commit that is sent again
+# two branches start from a line at once, one is deleted meanwhile, and a
+# commit is sent again
 
 create('twice');
 commit('twice', 'main', empty($_)) for qw/ a b /;
@@ -322,7 +324,7 @@ is($t->sql('SELECT count(*) FROM xet.hub_lines WHERE repo_id = (SELECT id'
 is(join(' ', map { $_->{path} } tree('twice', 'again')), 'b', 'done once');
 
 # --------------------------------------------------------------------------
-# a commit has the number of its files and their bytes
+# a commit has the number of its files and of their bytes
 
 is(commit('twice', 'main', { key => 'file', value => { path => 'e/f',
 	encoding => 'base64', content => 'YWJj' } })->{status}, 200, 'bytes');
@@ -410,7 +412,7 @@ sub tree {
 	return @all;
 }
 
-# The line of a branch, and how many it goes on from.
+# The line of a branch, and the number of lines below it.
 
 sub line {
 	my ($repo, $branch) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# conf/xet_hub_mirror.conf: what is read of a repo that is not here comes from
-# another Hub, once, and from the cache when that one is away.  That Hub is one
-# of our own, or one that sends clients to a CDN, as others do.
+# conf/xet_hub_mirror.conf: reads of a repo that is not local come from another
+# Hub, once, and from the cache while that Hub is away.  That Hub runs this
+# module, or it redirects clients to a CDN, as others do.
 
 use warnings;
 use strict;
@@ -36,7 +36,7 @@ sub locations {
 }
 
 # --------------------------------------------------------------------------
-# the other Hub, and one that leads clients to a CDN
+# the other Hub, and one that redirects clients to a CDN
 
 my $data = mix(1, 300_000);
 my $sha256 = sha256_hex($data);
@@ -126,7 +126,7 @@ $t->write_file('xet_hub.conf', $hub_conf);
 $t->write_file('mirror_location.conf', $t->expand(locations(
 	'include %%DIR%%/xet_hub_upstream.conf;')));
 
-# the names that may go there, as the document has it, and one owner more
+# the names that may be requested there, as in the document, and one more owner
 
 my ($some) = slurp(root() . '/docs/hub.md')
 	=~ /^(map \$uri \$xet_hub_asked \{\n.*?^\}\n)/ms;
@@ -146,7 +146,7 @@ commit($far, 'me/m', %files);
 my $head = $far->get('/api/models/me/m')->json()->{sha};
 
 # --------------------------------------------------------------------------
-# one of our own: each answer once
+# another Hub with this module: each response is fetched once
 
 my $asked = settled();
 
@@ -183,7 +183,7 @@ for my $time (1, 2) {
 unlike($t->get("/api/models/me/m/tree/$head?recursive=true")->{body},
 	qr/"xetHash"/, 'tree: no Xet');
 
-# what is not there, as that Hub says it
+# missing files, as the other Hub reports them
 
 my $r = $t->get('/me/m/resolve/main/none');
 
@@ -193,7 +193,7 @@ $r = $t->get('/api/models/no/one');
 is_deeply([ $r->{status}, $r->header_value('X-Error-Code') ],
 	[ 404, 'RepoNotFound' ], 'a repo that is nowhere');
 
-# pages lead to pages here
+# links between pages lead to the mirror
 
 create($far, 'many');
 commit($far, 'me/many', map { $_ => '' } 1 .. 1005);
@@ -210,7 +210,7 @@ while ($next) {
 
 is(scalar @paths, 1005, 'pages: all of them');
 
-# tokens and cookies stay here
+# the mirror does not forward tokens and cookies
 
 my $seen = $far->log_size();
 
@@ -221,7 +221,8 @@ is($t->get('/api/models/me/m/xet-read-token/main')->{status}, 404,
 is($t->post('/api/models/me/m/commit/main', '')->{status}, 404,
 	'nothing is written there');
 
-# which form of an answer somebody would like is not kept for others
+# the Accept of one request does not decide the response that is kept for
+# others
 
 commit($far, 'me/m', e2 => 'for all');
 
@@ -233,7 +234,7 @@ for my $accept ('application/vnd.xet-fileinfo+json', 'text/html', '*/*') {
 		"Accept: $accept");
 }
 
-# a name that has changed there
+# a repo that was renamed there
 
 create($far, 'old');
 commit($far, 'me/old', f => 'moved');
@@ -255,7 +256,7 @@ my $tree = $t->get('/api/models/me/old/tree/main');
 is($tree->{status}, 200, 'moved: tree');
 unlike($tree->{body}, qr/"xetHash"/, 'moved: no Xet');
 
-# what is here is not asked for there
+# local repos are not requested there
 
 create($t, 'm');
 commit($t, 'me/m', a => 'mine');
@@ -265,7 +266,7 @@ is($t->http('DELETE', '/api/repos/delete', {}, \'{"name":"m"}')->{status}, 200,
 is($t->get("/me/m/resolve/$head/a")->{body}, 'one', 'that of the other one');
 
 # --------------------------------------------------------------------------
-# what is pinned
+# responses that are kept for good
 
 for my $case ([ "$oid/good", 'good', 1 ], [ "$oid/other", 'other', 2 ],
 	[ "$oid%2Fd/f", 'name', 2 ], [ "$oid%2fd%2Ff", 'name', 2 ])
@@ -278,7 +279,7 @@ for my $case ([ "$oid/good", 'good', 1 ], [ "$oid/other", 'other', 2 ],
 	is(settled() - $before, $n, "pinned: $rest: asked for $n times");
 }
 
-# somebody's branch that begins like a commit, of an older time of that Hub
+# a branch named like a commit, which an older version of that Hub allowed
 
 commit($far, 'me/m', 'p/x' => 'pinned x', 'p/y' => 'pinned y');
 
@@ -301,7 +302,7 @@ is(pinned($t, 'p/y', 'after'), 'pinned y', 'by the mirror: a branch');
 is($t->get("/me/m/resolve/$pinned/p/x")->{body}, 'pinned x',
 	'it stays so');
 
-# what clients should not write does not come from there
+# paths that clients should not write are not fetched from there
 
 $seen = settled();
 
@@ -321,7 +322,7 @@ for my $uri (qw! /me/m/resolve/main/.git/config /o/m/raw/main/a/.GIT/x
 is(settled(), $seen, 'unsafe: nothing goes there');
 
 # --------------------------------------------------------------------------
-# only names of some owners go there
+# only names of some owners are requested there
 
 $seen = settled();
 
@@ -390,7 +391,7 @@ SKIP: {
 	client($python, 'first');
 }
 
-# what is good for a second only, to be asked for again below
+# responses that are valid for a second only, to be requested again below
 
 Test::Xet::Table::mirror($t, $here, '1s');
 $t->reload();
@@ -404,7 +405,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# that Hub is away
+# the other Hub is away
 
 $t->allow(qr/connect\(\) failed|no live upstreams/);
 
@@ -418,7 +419,7 @@ ok(!ref $r->json()->{error}, 'away: a text');
 is($t->get('/api/models/me/m/commits/main')->{status}, 200,
 	'away: what was good for a second');
 
-# nor can its name be resolved, from the start
+# its name can't be resolved, from the start
 
 Test::Xet::Table::mirror($t, 'http://none.example', '1s');
 $t->allow(qr/could not be resolved|(?:recv|send)\(\) failed/);
@@ -435,10 +436,10 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Requests that have reached the other Hub, and its CDN.
+# requests to the other Hub, and to its CDN
 
-# What the other one was asked, which it notes when it has answered: who waits
-# for so many gets them, or what there is.
+# The number of logged requests.  A request is logged after its response, so
+# this waits for at least $least of them.
 
 sub requests {
 	my ($least) = @_;
@@ -453,7 +454,7 @@ sub requests {
 	return $n;
 }
 
-# The same when nothing has come for a while.
+# The same once no more requests arrive.
 
 sub settled {
 	my ($n, $before) = (requests(), -1);
@@ -492,8 +493,8 @@ sub commit {
 		->{status}, 200, "commit to $repo");
 }
 
-# What "hf download" of a commit brings, with nothing that it had before; plain
-# bytes where there is no such command.
+# What "hf download" of a commit gives, into an empty cache; plain bytes where
+# that command is missing.
 
 sub pinned {
 	my ($at, $path, $name) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A mirror of a Hub that is hostile: where it leads to, whose bytes it gives for
-# whose, what a browser would run of it, and what it is told.
+# A mirror of a hostile Hub: where its redirects lead, which bytes are kept for
+# which file, what a browser would execute, and what the Hub learns.
 
 use warnings;
 use strict;
@@ -24,8 +24,8 @@ use Time::HiRes qw/ time /;
 plan(skip_all => 'nginx without sub')
 	if Test::Xet::Nginx::version() !~ /--with-http_sub_module/;
 
-# The other Hub: /lead/… redirects to what its argument says.  What listens at
-# 8081 of it is of this machine alone; 8082 is its CDN.
+# The other Hub: /lead/… redirects to the URL in its argument.  Its port 8081
+# is internal to this machine; 8082 is its CDN.
 
 my $far = Test::Xet->new(log => 'info', xet => 0, pg => 0, conf => <<'END');
 %%MAIN%%
@@ -107,7 +107,7 @@ EOC
 $t->write_file('xet_hub.conf', slurp(root() . '/conf/xet_hub.conf'));
 Test::Xet::Table::mirror($t, "http://$here", '1m');
 
-# its CDN has no certificate, so it is named besides; what is tried is the rule
+# its CDN has no certificate, so its URL is added; the test concerns the rule
 
 my $upstream = slurp($t->dir() . '/xet_hub_upstream.conf');
 
@@ -120,7 +120,7 @@ $t->token_key();
 $t->allow(qr/could not be resolved|(?:recv|send)\(\) failed|no resolver/);
 $t->run();
 
-# where it leads to
+# redirects
 
 for my $to ("http://$inside/x", "https://$inside/x", "http://127.0.0.1/x",
 	"https://hf.co\@$inside/x", "https://hf.co:443\@$inside/x",
@@ -149,14 +149,14 @@ is($t->get("/o/lead/resolve/main/a?to=http://$cdn/a")->{body}, 'of /a',
 is($t->get("/o/lead/resolve/main/b?to=/api/models/x/y")->{body},
 	'{"from":"there"}', 'a place of that Hub');
 
-# whose bytes are for whose
+# which bytes are kept for which file
 
 for my $name (qw/ one other one other /) {
 	is($t->get("/o/$name/resolve/main/file")->{body}, "of /$name",
 		"the same ETag: that of $name");
 }
 
-# what a browser makes of it
+# what a browser makes of a response
 
 for my $uri ('/o/page/resolve/main/x.html', '/o/gone/resolve/main/x.html',
 	"/o/lead/resolve/main/c?to=http://$cdn/c", '/api/models/o/any')
@@ -177,7 +177,7 @@ for my $uri ('/o/page/resolve/main/x.html', '/o/gone/resolve/main/x.html',
 	}
 }
 
-# what it is told, and whose names are of here alone
+# what the other Hub learns, and which names are only local
 
 sub asked { return scalar(() = slurp($far->dir() . '/access.log', 1) =~ /\n/g) }
 
@@ -211,7 +211,7 @@ for my $who ({}, \%bob) {
 select(undef, undef, undef, 0.5);
 is(asked(), $before, 'neither goes there');
 
-# a body that does not come
+# a body that does not arrive
 
 my $c = Test::Xet::HTTP->new($t->port(8080), timeout => 20);
 my $began = time();

@@ -2,10 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Pages of a Hub: what they show and to whom, page by page; that nothing which
-# somebody has chosen gets into one as markup, or into a line to copy as a
-# command; that links lead to the right file; and in a browser, on a phone, with
-# a token for a password.
+# Pages of a Hub: what they show and to whom, page by page.  User data never
+# becomes markup, or a command in a line to copy.  Links lead to the right
+# file.  Also in a browser, on a phone, with a token as the password.
 
 use warnings;
 use strict;
@@ -118,7 +117,7 @@ like($html, qr!<bdi>d</bdi>/</a>!, 'a folder');
 unlike($html, qr!f g#!, 'nothing of what is in it');
 
 # --------------------------------------------------------------------------
-# its links lead where they should: to each file, whatever it is called
+# links lead to each file, whatever its name
 
 my %got;
 
@@ -149,7 +148,7 @@ $html = clean(page('/me/m/blob/main/' . escape($odd[0])), 'a file');
 like($html, qr/number 0/, 'a file: its text');
 unlike($html, qr/README/, 'a file: no other');
 
-# its size, age and title, as in its folder
+# its size, age and title, as in its folder's page
 
 my @alone = $html =~ /<td[ >]/g;
 my @beside = clean(page('/me/m/tree/main/d/e'), 'a folder of one')
@@ -160,7 +159,7 @@ is(scalar @alone, scalar @beside, 'a file: a row');
 like(clean(page("/me/m/commit/$oid"), 'a commit'), qr/\Q$oid\E/,
 	'a commit: its links have it');
 
-# bytes that are no text
+# bytes that are not text
 
 is(commit('me/m', {}, inline('bin', "a\0b"),
 	inline('latin', "\xe9\xff<\x1b"))->{status}, 200, 'commit: bytes');
@@ -169,7 +168,7 @@ like(clean(page('/me/m/blob/main/bin'), 'bytes'), qr/Binary file, no preview/,
 like(clean(page('/me/m/blob/main/latin'), 'no UTF-8'),
 	qr/>\x{fffd}\x{fffd}&lt;\x{fffd}</, 'what is no UTF-8 is replaced');
 
-# a long one is cut, between characters
+# a long text is truncated between characters
 
 my $long = 'x' . "\x{e4}" x 40000;
 
@@ -190,7 +189,7 @@ like($html, qr/snapshot_download\(&quot;me\/m&quot;, endpoint=&quot;\Q$base\E/,
 	'Python');
 like($html, qr!curl -fLOJ \Q$base\E/me/m/resolve/main/README.md<!, 'curl');
 
-# a branch is a command to nobody
+# the name of a branch never becomes a command
 
 my $branch = q{$(touch${IFS}here);'x'"y};
 
@@ -215,7 +214,7 @@ $html = clean(page('/me/m/blob/main/' . escape($odd[7])), 'a file of commands');
 is(shell($line), join("\n", 'hf', qw/ download me\/m -- /, $odd[7]),
 	'a file: the shell takes it as a word');
 
-# the lines do what they say
+# the lines do what they promise
 
 my $bin = build_dir() . '/clients/huggingface_hub/bin';
 
@@ -281,7 +280,7 @@ is(page('/me/m', 'If-None-Match' => $r->header_value('ETag'))->{status}, 200,
 	'a change is seen');
 
 # --------------------------------------------------------------------------
-# what is not there: a page for people, JSON for programs
+# missing pages: a page for people, JSON for programs
 
 for my $uri ('/me/no', '/nobody', '/me/m/tree/no', '/me/m/tree/main/no',
 	'/a/b/c/d/e', '/favicon.ico', '/me/m/tree/main/%ff')
@@ -305,14 +304,14 @@ is(page("/?$_")->{status}, 400, "?$_") for 'cursor=x', 'cursor=1/',
 is(page('/me/m?cursor=../x')->{status}, 400, 'a cursor that is no path');
 is($t->post('/me/m', 'x')->{status}, 404, 'POST');
 
-# search, and what it does not do
+# search, and its limits
 
 like(clean(page('/?search=ME%2FM'), 'search'), qr!href="/me/m"!, 'found');
 $html = clean(page('/?search=%22%3E%3Cscript%3E%25_'), 'search: markup');
 unlike($html, qr!href="/me/m"!, 'not found');
 like($html, qr!value="&quot;&gt;&lt;script&gt;%_"!, 'what was searched for');
 
-# moved
+# a repo that was moved
 
 is($t->post('/api/repos/move', \'{"fromRepo":"me/m","toRepo":"me/moved"}',
 	{ 'Content-Type' => 'application/json' })->{status}, 200, 'move');
@@ -374,7 +373,7 @@ like($html, qr!hf buckets sync hf://buckets/me/b ./b<!, 'a bucket: hf');
 is(page('/buckets/me/b/tree/no')->{status}, 404, 'a bucket: no folder');
 
 # --------------------------------------------------------------------------
-# who may see what
+# access
 
 create(name => 'secret', organization => 'alice', private => JSON::PP::true);
 create(name => 'open', organization => 'alice');
@@ -401,7 +400,7 @@ for my $uri ('/', '/models', '/alice', '/?search=alice', '/?search=secret')
 		"$uri: nor does anybody");
 }
 
-# a private repo, and the owner of nothing else, are as those that are not there
+# a private repo, and an owner with private repos only, look like missing ones
 
 for ([ '/bob/no', '/alice/secret' ], [ '/nobody', '/carol' ],
 	[ '/alice/no/tree/main', '/alice/secret/tree/main' ])
@@ -416,7 +415,7 @@ is(page('/hub/alice/secret', as('alice'))->{status}, 200, 'alice opens hers');
 is(page('/hub/bob', as('bob'))->{status}, 200, 'bob has an empty page');
 
 # --------------------------------------------------------------------------
-# 401: a browser asks for a password, a client is told of tokens
+# 401: a browser asks for a password, a client learns that it needs a token
 
 for my $uri ('/', '/alice', '/alice/open', '/nobody',
 	'/alice/open/resolve/main/x')
@@ -447,7 +446,7 @@ is(page('/pub/?sign-in=1')->{status}, 401, 'public: to sign in');
 is(page('/pub/?sign-in=1', as('alice'))->{status}, 200, 'public: signed in');
 
 # --------------------------------------------------------------------------
-# none of them
+# xet_hub_pages off
 
 is(page('/bare/')->{status}, 404, 'xet_hub_pages off');
 is(ref(page('/bare/me/moved')->json()), 'HASH', 'xet_hub_pages off: JSON');
@@ -468,7 +467,7 @@ if ($b) {
 }
 
 # --------------------------------------------------------------------------
-# a text that can't be read
+# a text that can't be read from the store
 
 is(commit('alice/open', {}, inline('README.md', 'x' x 100))->{status}, 200,
 	'commit: a text');
@@ -513,7 +512,7 @@ sub browse {
 	$b->call('Page.setDownloadBehavior', { behavior => 'allow',
 		downloadPath => $down });
 
-	# nothing is loaded, and nothing is refused
+	# the page loads nothing else, and the browser blocks nothing
 
 	for my $uri ('/', '/me', '/me/moved', '/me/moved/tree/main/d',
 		'/buckets/me/b', '/me/no')
@@ -534,7 +533,7 @@ sub browse {
 		isnt($b->js('getComputedStyle(document.body).maxWidth'), 'none',
 			"$uri: with its style");
 
-		# a phone, and letters twice as large
+		# a phone, and text of twice the size
 
 		for my $width (360, 320) {
 			$b->size($width, 640);
@@ -550,7 +549,7 @@ sub browse {
 		readers($uri);
 	}
 
-	# all on the page, in the colours of day and of night
+	# everything on the page, in light and dark colours
 
 	$b->size(1200, 900);
 	$b->open($t->url('/me/moved'));
@@ -564,7 +563,7 @@ sub browse {
 		$b->screenshot("$shot-$scheme.png");
 	}
 
-	# by keyboard, each place that it comes to is marked
+	# every element that the keyboard focuses shows the focus
 
 	for my $n (1 .. 12) {
 		$b->key('Tab');
@@ -572,7 +571,7 @@ sub browse {
 			.outlineStyle'), 'solid', "Tab $n: shows where it is");
 	}
 
-	# a search, typed in
+	# a search by typing
 
 	$b->open($t->url('/'));
 	$b->js('document.getElementById("search").value = "me/mov"');
@@ -581,13 +580,13 @@ sub browse {
 		+ document.querySelectorAll("tbody tr").length') } // '')
 		eq '?search=me%2Fmov1' }), 'a search, and what is found');
 
-	# a download, by a click
+	# a download by a click
 
 	$b->open($t->url('/me/moved/tree/main/d/e'));
 	click('a[href*="/resolve/"]');
 	is(downloaded($down), $data{$odd[3]}, 'a click downloads the file');
 
-	# a token for a password, given once
+	# a token as the password, entered once
 
 	my $page = $t->url('/hub/alice/secret/tree/main');
 
@@ -602,7 +601,8 @@ sub browse {
 		'another page, with the same password');
 }
 
-# Behind the answer of the browser, which the click may take to another page.
+# Clicks after the browser has responded, since the click may open another
+# page.
 
 sub click {
 	my ($selector) = @_;
@@ -611,7 +611,7 @@ sub click {
 		document.querySelector(`$selector`).click(), 0)");
 }
 
-# The one file that was downloaded, which is removed.
+# The only file that was downloaded; it is removed.
 
 sub downloaded {
 	my ($down) = @_;
@@ -633,8 +633,8 @@ sub downloaded {
 
 sub width { return $b->js('document.documentElement.scrollWidth') }
 
-# What a screen reader meets: landmarks, one title, names of links, and a table
-# with heads, on a phone, too.
+# What a screen reader finds: landmarks, one title, names of links, and tables
+# with headers, on a phone, too.
 
 sub readers {
 	my ($uri) = @_;
@@ -676,7 +676,7 @@ sub as {
 		. encode_base64("any:$token{$who}", ''));
 }
 
-# The page as text, if it is well-formed: no markup but ours.
+# The page as text, if it is well-formed and has no markup but the module's.
 
 sub clean {
 	my ($r, $name) = @_;
@@ -718,7 +718,7 @@ sub clean {
 	return $html // '';
 }
 
-# What a shell makes of a line: a word a line.
+# What a shell makes of a line: one word a line.
 
 sub shell {
 	my ($line) = @_;
@@ -735,7 +735,7 @@ sub shell {
 	return decode('UTF-8', $out);
 }
 
-# The revision in a call of Python.
+# The revision in a call of the Python library.
 
 sub python {
 	my ($line) = @_;

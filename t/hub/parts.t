@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Answers of a Hub that grow with a repo come in parts: the same bytes as in one
-# piece, of one commit whatever is committed meanwhile, at the pace of the
-# client, and broken off where the rest can't be had.
+# Responses of a Hub that grow with a repo are sent in parts.  They have the
+# same bytes as in one part, come from one commit whatever is committed
+# meanwhile, and follow the pace of the client.  They are truncated where the
+# rest is unavailable.
 
 use warnings;
 use strict;
@@ -30,8 +31,8 @@ my $t = Test::Xet->new(%hub, workers => 1,
 $t->token_key();
 $t->run();
 
-# a repo of 700 files, names and titles with what JSON has to escape, 600
-# branches and tags, 130 commits with texts; and a bucket
+# A repo of 700 files, with names and titles that JSON has to escape, 600
+# branches and tags, and 130 commits with texts.  Also a bucket.
 
 my $files = 700;
 
@@ -82,7 +83,7 @@ my ($head) = $t->sql("SELECT encode(substr(sha256(int8send(130)), 1, 20),"
 	. " 'hex')");
 
 # --------------------------------------------------------------------------
-# all of it, in several statements
+# complete responses, in several statements
 
 my %body;
 
@@ -137,7 +138,7 @@ is(join(' ', map { utf8($_->{rfilename}) }
 is(join(' ', map { $_->{path} } @{ $body{preupload}->json()->{files} }),
 	join(' ', map { "n$_" } 1 .. 700), 'preupload: all files');
 
-# a batch of LFS: which objects are there is asked for a part at a time
+# an LFS batch: the existence of objects is queried one part at a time
 
 create(name => 'lfs', organization => 'me', files => [ map {
 	{ path => "f$_", content => "object $_" } } 0, 255, 256, 699 ]);
@@ -170,7 +171,7 @@ is(join(' ', sort keys %$refs), 'branches converts pullRequests tags',
 	'refs: and what else there is');
 
 # --------------------------------------------------------------------------
-# a page and its parts are what small pages are, which are one part each
+# large pages match small pages, which have one part each
 
 for my $case ([ tree => "$m/tree/main?recursive=1&limit=" ],
 	[ titles => "$m/tree/main?recursive=1&expand=1&limit=" ],
@@ -195,7 +196,7 @@ for my $case ([ tree => "$m/tree/main?recursive=1&limit=" ],
 		"$name: the same bytes");
 }
 
-# the next page begins behind a page, however many parts that had
+# the next page begins after the last entry, however many parts a page had
 
 for my $limit (64, 100, 255, 256, 257, 512, 600, 703, 704) {
 	for my $more ('', '&expand=1') {
@@ -225,7 +226,7 @@ is(scalar @$rest, 30, 'commits: the rest of them');
 is($rest->[0]{title}, "title \"30\" \xe4", 'commits: behind the page');
 
 # --------------------------------------------------------------------------
-# a search looks at so many repos a page, and goes on behind these
+# a search reads a limited number of repos a page, and continues after them
 
 $t->sql(<<'EOF_SQL');
 INSERT INTO xet.hub_repos (kind, owner, name, changed_at)
@@ -255,8 +256,8 @@ is(join(' ', @pages), '1 2', 'search: in pages');
 $t->sql('DELETE FROM xet.hub_repos WHERE kind = 1');
 
 # --------------------------------------------------------------------------
-# at the pace of the client: the next part is asked for when one is taken; of
-# one commit, though others come meanwhile
+# The pace of the client: the next part is queried when one is read.  All parts
+# come from one commit, though others are added meanwhile.
 
 my @slow = ([ 'info', $m ], [ 'titles', "$m/tree/main?recursive=1&expand=1" ],
 	[ 'blobs', "$m/revision/$head?blobs=true" ]);
@@ -291,7 +292,7 @@ for my $case (@slow) {
 }
 
 # --------------------------------------------------------------------------
-# what can't be had is no end: a database that goes away, a repo that does
+# an unavailable rest is not an end: the database stops, or the repo is deleted
 
 my $error = $t->log_size();
 my $old = "$m/revision/$head?blobs=true";
@@ -324,7 +325,7 @@ $t->sql("UPDATE xet.hub_repos SET name = 'm' WHERE id = 1");
 
 is($t->get($old)->{body}, $body{blobs}{body}, 'there again');
 
-# errors are still those of the first part
+# errors of the first part still have their status
 
 is($t->get("$m/tree/$head/nope")->{status}, 404, 'no folder: 404');
 is($t->get("$m/tree/nope")->{status}, 404, 'no revision: 404');
@@ -355,7 +356,7 @@ sub escape {
 	return $_[0] =~ s/([^A-Za-z0-9._\/-])/sprintf('%%%02X', ord($1))/ger;
 }
 
-# The next page, or nothing.
+# The URL of the next page; undef if there is none.
 
 sub link_of {
 	my ($r) = @_;
@@ -377,7 +378,7 @@ sub statements {
 	return $n // -1;
 }
 
-# A connection that has asked, and takes nothing before taken() is called.
+# A connection that sends a request and reads nothing before taken() is called.
 
 sub slow {
 	my ($uri, $version) = @_;
@@ -396,7 +397,7 @@ sub slow {
 	return $s;
 }
 
-# "whole" or "broken", and what of the body has come.
+# "whole" or "broken", and the part of the body that arrived.
 
 sub taken {
 	my ($s) = @_;

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Paths that mean something else to those who write them: ".git/config" and its
-# like get into no repo and no bucket, by no route; what was stored before can
-# be read, deleted and copied to another name, is reported by "xet verify" and
-# not written by "xet get".
+# Paths that have a meaning to the programs that write them: ".git/config" and
+# similar ones get into no repo and no bucket, by no route.  A path that was
+# stored before can be read, deleted and copied to another name.  "xet verify"
+# reports it, and "xet get" does not write it.
 
 use warnings;
 use strict;
@@ -64,14 +64,14 @@ is(commit(inline('ok', 'all is well'))->{status}, 200, 'a file');
 
 my $hash = $t->get('/api/models/me/m/tree/main')->json()->[0]{xetHash};
 
-# a file of the bucket, which came with the repo's
+# a file of the bucket, uploaded with those of the repo
 
 is(batch({ type => 'copyFile', path => 'ok', xetHash => $hash, mtime => 0,
 	sourceRepoType => 'model', sourceRepoId => 'me/m' })->{status}, 200,
 	'one in a bucket');
 
 # --------------------------------------------------------------------------
-# paths, and the part that is told
+# paths, and the part that the error names
 
 my @unsafe = (
 	[ '.git/config', '.git' ], [ '.git', '.git' ],
@@ -130,7 +130,7 @@ for my $case (@unsafe) {
 			'400 unsafe_path', "$route: $name")
 			or diag($r->summary());
 
-		# what terminals would obey, or not show, is in no log
+		# no log has characters that terminals obey or hide
 
 		my $shown = $part =~ s/\x{9b}/??/r
 			=~ s/[\x{200c}\x{feff}]/???/r;
@@ -160,9 +160,9 @@ is(batch(map { { type => 'copyFile', path => $_, xetHash => $hash, mtime => 0,
 	200, 'nor in a bucket');
 
 # --------------------------------------------------------------------------
-# from a time when they were allowed
+# from an older version that allowed them
 
-# a file and a folder of one name there can't be
+# a file and a folder of the same name are impossible there
 
 my @stored = grep { $_->[0] ne '.git' } @unsafe;
 
@@ -192,7 +192,8 @@ for my $case (@stored) {
 	my ($path, $part) = @$case;
 	my $name = escape($path);
 
-	# what nginx takes for a dot, or for the end of a path, is sent as it is
+	# characters that nginx takes for a dot or for the end of a path are
+	# escaped
 
 	is($t->get("/me/m/resolve/main/$name")->{body}, 'all is well',
 		"stored: $name can be read");
@@ -215,7 +216,7 @@ is(commit({ key => 'copyFile', value => { path => 'config.txt',
 is($t->get('/me/m/resolve/main/config.txt')->{body}, 'all is well',
 	'stored: to a name that is one');
 
-# xet: what is not written
+# xet: files that it does not write
 
 my $r = run('get', 'me/m', '-o', 'all');
 
@@ -258,7 +259,7 @@ like($r->{err}, qr/unsafe path for clients: "@{[ shown($_->[1])
 like($r->{out}, qr/^ok 11 bytes/m, 'xet verify: the others are well');
 is(run('ls', '-r', 'me/m')->{code}, 0, 'xet ls: shows them');
 
-# put and import leave them out
+# put and import skip them
 
 mkdir("$dir/in");
 mkdir("$dir/in/$_") for '.git', 'sub', 'sub/.GIT';
@@ -279,7 +280,7 @@ for my $verb ('put', 'import') {
 		"xet $verb: and nothing else");
 }
 
-# a manifest may be a stranger's
+# a manifest may come from an attacker
 
 my $manifest = join('', map { $json->encode($_) . "\n" }
 	{ file => '.git/config', hash => $hash, size => 11 },
@@ -298,7 +299,7 @@ ok(!-e "$dir/m2/.git" && -e "$dir/m2/fine" && !-e "$dir/m2/sub",
 is(run(@get, '-o', 'm3', '--names', 'any')->{code}, 0, 'a manifest: any');
 is(slurp("$dir/m3/.git/config"), 'all is well', 'a manifest of his own');
 
-# what is stored can go
+# stored ones can be deleted
 
 for my $case (@stored) {
 	my $name = escape($case->[0]);

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Statements of a Hub over 200 repos, one of them of 100,000 paths: what a
-# statement reads has to do with what it answers, also by a plan that was made
+# Statements of a Hub with 200 repos, one of them with 100,000 paths.  What a
+# statement reads depends on what it returns, even by a plan that was made
 # while the tables were empty, and is kept.
 
 use warnings;
@@ -62,7 +62,8 @@ SELECT public.some(1, 10);
 EOF_SQL
 
 # --------------------------------------------------------------------------
-# the statements, each with what a request asks, and how many rows that may cost
+# the statements, each with the arguments of a request, and the rows that it
+# may read
 
 my $who = "true, '{}', true, ''";
 my $hub = "0, 'me', 'm', $who";
@@ -79,7 +80,7 @@ sub staged {
 		. " ARRAY[NULL::bytea], 'me'";
 }
 
-# a branch that has left the first commit, and this one
+# a branch that has left the first commit, and the id of that commit
 
 my @other = ('side', $t->sql("SELECT encode(c.oid, 'hex')"
 	. ' FROM xet.hub_commits c WHERE c.repo_id = 1'));
@@ -185,7 +186,7 @@ is(join(' ', map { $_->{name} } grep { $most{$_->{name}} && !$_->{long} }
 
 my @calls = map { "PREPARE $_ AS $sql{$_}" } @order;
 
-# six times while all is empty; then plans are not made again
+# six runs while all tables are empty; after that plans are not made again
 
 sub calls {
 	my ($round) = @_;
@@ -211,8 +212,8 @@ $t->sql("ALTER ROLE postgres SET session_preload_libraries = 'auto_explain'");
 $t->sql('ALTER SYSTEM SET autovacuum = off');
 $t->sql('SELECT pg_reload_conf()');
 
-# the last one is what ANALYZE finds while a large commit is on its way: many
-# pages, and no row that anybody sees
+# the last case is what ANALYZE sees during a large commit: many pages, and no
+# visible row
 
 for my $how ('by plans of empty tables', 'by new plans',
 	'by plans of rows that are not seen yet')
@@ -279,7 +280,7 @@ sub plans {
 	return @found;
 }
 
-# Rows that were looked at, in all turns.
+# Rows that were read, in all loops.
 
 sub rows_read {
 	my ($node) = @_;
@@ -293,7 +294,7 @@ sub rows_read {
 	return $read;
 }
 
-# The large table that is read from its begin to its end, or nothing.
+# The large table that is read sequentially; '' if there is none.
 
 sub whole {
 	my ($node) = @_;

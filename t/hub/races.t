@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Commits to a Hub that meet others, and very large ones: each is in the history
-# once or is refused, what is deleted stays so, and a worker goes on meanwhile.
+# Concurrent commits to a Hub, and very large ones.  Each is in the history
+# once or is refused, deleted files stay deleted, and the worker serves others
+# meanwhile.
 
 use warnings;
 use strict;
@@ -21,7 +22,7 @@ use Digest::SHA qw/ sha256_hex /;
 use JSON::PP ();
 use MIME::Base64 ();
 
-# memory is looked at, of which a sanitizer keeps what was freed
+# memory is measured, and a sanitizer keeps freed memory
 
 $ENV{ASAN_OPTIONS} .= ':quarantine_size_mb=1'
 	if length($ENV{ASAN_OPTIONS} // '');
@@ -35,7 +36,7 @@ my $json = JSON::PP->new()->canonical();
 my $tables = 'hub_moved hub_lines hub_commits hub_refs hub_paths';
 
 # --------------------------------------------------------------------------
-# two at once, and twenty
+# two at once, then twenty
 
 my @made = map { $_->response() } map { start('/api/repos/create',
 	{ name => 'm' }) } 1 .. 8;
@@ -88,7 +89,7 @@ is(scalar @{ history('m') }, 42, 'each makes a commit');
 
 is($t->get('/me/m/resolve/main/any')->{body}, "of $won", 'the last one counts');
 
-# a folder that is deleted while files come into it
+# a folder is deleted while files are added to it
 
 $parent = head('m');
 is(commit('m', inline('at-once/new', 'new'))->{status}, 200, 'a new file');
@@ -117,7 +118,7 @@ is(commit('m', { parent => $old }, inline('q', 'r'))->{status}, 412,
 is(commit('m', { parent => substr($old, 0, 6) . 'g' }, inline('s', 's'))
 	->{status}, 412, 'no digits');
 
-# of two commits that begin so nobody knows which one it is
+# a short parent with which two commits begin is ambiguous
 
 $t->sql("INSERT INTO xet.hub_commits (repo_id, line, seq, oid, who, title)"
 	. " SELECT repo_id, 1000, 1, overlay(oid PLACING '\\x00'::bytea"
@@ -129,8 +130,8 @@ $t->sql('DELETE FROM xet.hub_commits WHERE line = 1000');
 is(commit('m', { parent => $old }, inline('s', 's'))->{status}, 200,
 	'and that may not');
 
-# what was staged for a commit that is refused is not kept, and no commit is
-# made of half of it
+# rows that were staged for a refused commit are deleted, and no commit has
+# only a part of them
 
 ok(wait_for(20, sub { !staged() }), 'refused: nothing stays on its way');
 
@@ -162,7 +163,7 @@ is($t->sql('SELECT count(*) FROM xet.hub_loose WHERE file_id = -1'), 0,
 	'a note of a file that the repo has lost is swept');
 
 # --------------------------------------------------------------------------
-# the last operation on a path counts
+# the last operation on a path wins
 
 is(commit('m', inline('one', 'new'), gone('one'))->{status}, 200,
 	'a file that is put and deleted');
@@ -175,7 +176,7 @@ is(commit('m', inline('any', 'x'), inline('any', 'y'))->{status}, 200,
 is($t->get('/me/m/resolve/main/any')->{body}, 'y', 'is the second');
 
 # --------------------------------------------------------------------------
-# a commit that waits, and what comes in between
+# a commit that waits, and other requests in the meantime
 
 sub meets {
 	my ($name, $sql, @starts) = @_;
@@ -231,7 +232,7 @@ is($t->sql("SELECT count(*) FROM xet.$_ x WHERE NOT EXISTS (SELECT FROM"
 	. ' xet.hub_repos r WHERE r.id = x.repo_id)'), 0, "$_: nothing left")
 	for split(' ', $tables);
 
-# moving one waits for nobody
+# a move waits for nobody
 
 create('mw');
 
@@ -291,7 +292,7 @@ is($t->get("/me/b/resolve/$_/same")->{body}, "of $_", "$_ has its own")
 	for qw/ l r main /;
 
 # --------------------------------------------------------------------------
-# a file that is collected before its commit
+# a file that the collector deletes before its commit
 
 my $data = 'to be collected';
 my $oid = lfs_put('m', $data);
@@ -334,7 +335,7 @@ $t->sql("UPDATE xet.hub_loose SET since = now() - interval '2 days'");
 $t->sql('SELECT xet.sweep()');
 is($t->get('/me/m/resolve/main/late')->{body}, $data, 'and stays');
 
-# a repo of somebody's who calls his like those of the Hub does not stop that
+# a user's repo that is named like those of the Hub does not stop the sweep
 
 $t->sql("INSERT INTO xet.repos (name) VALUES ('_hub/x'), ('_hub/99999999')");
 $t->sql("INSERT INTO xet.repo_files (repo_id, file_id) SELECT r.id, f.id"
@@ -406,8 +407,8 @@ is($t->sql('SELECT count(*) FROM xet.hub_staged'), $staged,
 	'nothing stays on its way');
 
 # --------------------------------------------------------------------------
-# an answer that is lost: PostgreSQL has committed, and the statement is sent
-# again by another session
+# a lost response: PostgreSQL has committed, and another session sends the
+# statement again
 
 sub twice {
 	my ($name, $statement, $start, $lock) = @_;
@@ -417,7 +418,7 @@ sub twice {
 		. " AND query LIKE '%xet.$statement(%'";
 	my ($c, $session);
 
-	# what is staged before it goes through
+	# staging, which comes before it, is not delayed
 
 	if ($lock) {
 		$session = $t->pg_session();
@@ -508,7 +509,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# The most that the worker has had, KiB, from now on if it is told so.
+# The worker's peak memory in KiB, counted from now on if asked to.
 
 sub peak {
 	my ($anew) = @_;
@@ -548,7 +549,7 @@ sub start_delete {
 		'Content-Length' => length($text) }, $text, timeout => 60);
 }
 
-# The request is sent; { parent, rev } may come before the lines.
+# Sends the request; { parent, rev } may precede the lines.
 
 sub start_commit {
 	my ($repo, @lines) = @_;

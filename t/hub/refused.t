@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What a Hub with tokens refuses, as unmodified clients see it: private repos
-# are not there for others, somebody else's token, no token where the open ones
-# may be read by all and where not, a scope that is too small.
+# What a Hub with tokens refuses, as unmodified clients see it.  Private repos
+# do not exist for others; a token is someone else's, missing, or of too small
+# a scope.  Without a token public repos may be readable or not.
 
 use warnings;
 use strict;
@@ -64,7 +64,7 @@ python('Python', 'refused');
 python('Python without Xet', 'refused', HF_HUB_DISABLE_XET => 1);
 python('Python', 'closed', HF_ENDPOINT => "$url/closed");
 
-# others
+# other clients
 
 hf();
 $table->script('Node', { token => '' }, Test::Xet::Real::node_program(),
@@ -175,7 +175,7 @@ sub hf {
 		qw! repos delete alice/open -y !);
 }
 
-# curl and wget tell a status; a token is a header.
+# curl and wget report a status; a token is a header.
 
 sub plain {
 	my $path = 'alice/secret/resolve/main/f.txt';
@@ -209,7 +209,7 @@ sub plain {
 			qr/^$status$/ }, @curl, '-I', @auth, "$url/$what");
 	}
 
-	# what is private can't be told from what is not there
+	# private repos and missing ones look alike
 
 	my @head = map { my $r = $t->get($_); [ $r->{status}, $r->{body},
 		map { $r->header_value($_) // '' } qw/ X-Error-Code
@@ -228,8 +228,8 @@ sub plain {
 		'wget: alice: the bytes');
 }
 
-# git-lfs comes with a header that git is told to send, or with a user and the
-# token for a password, as to other Hubs.
+# git-lfs sends a header that git is configured to add, or a user with the
+# token as the password, as to other Hubs.
 
 sub git_lfs {
 	my $where = "$dir/git";
@@ -311,7 +311,7 @@ sub git_lfs {
 		'git lfs: push: alice: not again');
 }
 
-# The route that git-lfs asks, of what is private.
+# The route that git-lfs calls, for private repos.
 
 sub lfs_batch {
 	my $batch = sub {
@@ -345,7 +345,8 @@ sub lfs_batch {
 		'LFS batch: alice');
 }
 
-# Whoever is refused before his body is there has not sent the next request.
+# A refused caller may not have sent the body.  The server does not take that
+# body for the next request.
 
 sub unread {
 	my $js = { 'Content-Type' => 'application/json',
@@ -357,7 +358,7 @@ sub unread {
 		fromRepo => 'alice/was', toRepo => 'alice/is' }), $js)
 		->{status}, 200, 'a repo with another name');
 
-	# the first ones are told before they have sent it
+	# the first ones get the response before they have sent the body
 
 	for (
 		[ 307, 'POST', '/api/models/alice/was/commit/main', 'WRITE',

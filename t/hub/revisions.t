@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Which commit a revision is: each row of the table in docs/hub.md,
-# "Revisions", in each route that takes a revision.  What names a commit by its
-# id leads to that commit, whatever branches and tags there are, also those of
-# a time when such names were allowed.
+# How a revision is resolved to a commit: each row of the table in docs/hub.md,
+# "Revisions", in each route that takes a revision.  The id of a commit leads
+# to that commit, whatever branches and tags exist, including those from a
+# version that allowed such names.
 
 use warnings;
 use strict;
@@ -38,8 +38,9 @@ $t->run();
 my $json = JSON::PP->new()->canonical();
 
 # --------------------------------------------------------------------------
-# Commits "one" to "five" have d/f.txt with their own name in it.  Branches and
-# tags that could be made are made; the others are those of an older time.
+# Commits "one" to "five" have d/f.txt, which contains the commit's name.
+# Branches and tags with allowed names are created; the others are inserted, as
+# by an older version.
 
 post('/api/repos/create', { name => 'm' });
 
@@ -58,7 +59,7 @@ for my $label (qw/ one two three four five /) {
 	$label{sha256_hex($label)} = $label;
 }
 
-# a second commit whose id begins as that of "four", and the other way round
+# a second commit whose id begins like that of "four", and the reverse
 
 my $short = substr($oid{one}, 0, 7);
 my $twice = substr($oid{four}, 0, 9);
@@ -98,8 +99,7 @@ $t->sql('INSERT INTO xet.hub_refs (repo_id, name, oid) VALUES '
 	. join(', ', map { "(1, '$_', '\\x$oid{$old{$_}}')" } sort keys %old));
 
 # --------------------------------------------------------------------------
-# The revision as it stands in the path, and what it is.  "path" rows are of
-# routes with a path behind the revision, and say where it ends.
+# The revision as written in the path, and the result.
 
 my $one = $oid{one};
 my $ab = 'ab' x 20;
@@ -107,7 +107,7 @@ my $none = 'RevisionNotFound';
 
 my @rows = (
 
-	# a commit by its id, and nothing else
+	# the full id of a commit, and nothing else
 
 	[ $one, 'one' ], [ uc($one), 'one' ], [ $ab, $none ],
 	[ "$one%2Fd", $none ], [ "$ab%2Fd", $none ],
@@ -115,7 +115,7 @@ my @rows = (
 	[ $one . 'x', 'four' ],
 	[ "$short%2F" . 'x' x 32, $none ],
 
-	# the digits that it begins with
+	# the first digits of an id
 
 	[ $short, 'one' ], [ uc($short), 'one' ], [ $twice, $none ],
 	[ substr($oid{four}, 0, 12), 'four' ], [ 'beefbee', 'two' ],
@@ -125,7 +125,7 @@ my @rows = (
 
 	[ 'HEAD', 'five' ], [ 'HEAD%2Fd', $none ], [ 'head', $none ],
 
-	# names that say what they are of
+	# names with a kind
 
 	[ 'refs%2Fheads%2Fmain', 'five' ], [ 'refs%2fheads%2fdev', 'two' ],
 	[ 'refs%2Fheads%2Fa%2Fb', 'two' ], [ 'refs%2Ftags%2Fv1', 'three' ],
@@ -148,17 +148,18 @@ my @rows = (
 	[ 'a%2Fb%2Fd', 'four' ], [ 'dev-2%2Fx', 'three' ],
 	[ 'dev-2%2fx', 'three' ], [ 'Dev', $none ],
 
-	# decoded once
+	# percent-decoded once
 
 	[ 'pr%252F1', 'four' ], [ 'a%252Fb', $none ],
 	[ 'refs%252Fheads%252Fdev', $none ], [ "$one%252Fd", $none ],
 
-	# what is no name
+	# invalid names
 
 	[ 'dev.', $none ], [ '%20dev', $none ],
 	(map { [ $_, $none, bad => 1 ] } 'dev%0A', '%ff', 'x' x 256),
 
-	# as some clients send it: the path goes on behind the longest one
+	# without escapes, as some clients send it: the longest revision wins,
+	# and the path follows
 
 	[ 'dev-2/x', 'three', sent => 1 ], [ 'v2/rc', 'two', sent => 1 ],
 	[ 'refs/heads/dev', 'two', sent => 1 ],
@@ -179,7 +180,7 @@ for my $row (@rows) {
 		or diag(explain(\%got));
 }
 
-# of "a", "a/b" and "a/b/d", which could not be made beside each other
+# "a", "a/b" and "a/b/d", which could not be created together
 
 is(text("/me/m/resolve/$_->[0]/f.txt"), $_->[1], "$_->[0]/f.txt")
 	for [ 'a/d', 'one' ], [ 'a%2Fb/d', 'two' ],
@@ -189,7 +190,7 @@ is(text("/me/m/resolve/$_->[0]/f.txt"), $_->[1], "$_->[0]/f.txt")
 	[ 'refs%2Fheads%2Fa/b/d', 'EntryNotFound' ],
 	[ 'refs%2Fheads%2Fa/d', 'one' ];
 
-# two slashes and dots are what nginx makes of them, and then no %2F is left
+# nginx merges slashes and resolves dots, and then no %2F is left
 
 is(text("/me/m/resolve/$_->[0]/f.txt"), $_->[1], "as nginx has it: $_->[0]")
 	for [ 'a%2F/d', 'one' ], [ '%2Fdev/d', 'two' ],
@@ -198,7 +199,7 @@ is(text("/me/m/resolve/$_->[0]/f.txt"), $_->[1], "as nginx has it: $_->[0]")
 	[ "$one//d", 'one' ];
 
 # --------------------------------------------------------------------------
-# what writes names a branch
+# a write names a branch
 
 for ([ 'main', 200 ], [ 'HEAD', 200 ], [ 'refs%2Fheads%2Fmain', 200 ],
 	[ 'refs/heads/main', 200 ], [ 'dev', 200 ], [ 'a%2Fb', 200 ],
@@ -221,7 +222,7 @@ is(text("/me/m/resolve/$one/w"), 'EntryNotFound', 'the commit is as it was');
 is(text("/me/m/resolve/refs%2Fheads%2F$one/w"), "to refs%2Fheads%2F$one",
 	'the branch of this name is not');
 
-# a path is copied from the branch that is committed to, and no other
+# a path is copied from the branch of the commit, and from no other
 
 is(commit('main', { key => 'file', value => { path => 'only-main',
 	encoding => 'utf-8', content => 'x' } })->{status}, 200, 'a file');
@@ -232,7 +233,7 @@ is(commit('main', { key => 'copyFile', value => { path => 'copy',
 	'a copy is of the branch, and not of one called heads/main');
 $t->sql("DELETE FROM xet.hub_refs WHERE name = 'heads/heads/main'");
 
-# a short parent that two commits begin with is none
+# a short parent with which two commits begin is refused
 
 my $file = { key => 'file', value => { path => 'd/f.txt',
 	encoding => 'utf-8', content => 'parent' } };
@@ -274,7 +275,8 @@ for my $name ('abcdef', 'abcdefg', 'ab' x 20 . 'a', 'x/abcdef0', 'heads/y',
 	is(unmake('branch', $name)->{status}, 200, 'and none');
 }
 
-# as git has it, a name is no folder of names; and each is one of both
+# as in git, no name is a folder of another name; and no name is both a branch
+# and a tag
 
 make('tag', 'w1', 'main');
 
@@ -296,7 +298,7 @@ is(make('branch', 'dev-2/x', 'main')->{status}, 409, 'what is there: 409');
 is(make('branch', 'both', 'main')->{status}, 400, 'also as a tag: 400');
 is(make('branch', 'devx', 'main')->{status}, 200, 'no part of a name');
 
-# two at once
+# both at once
 
 {
 	my $session = $t->pg_session();
@@ -320,13 +322,13 @@ is(make('branch', 'devx', 'main')->{status}, 200, 'no part of a name');
 		'two of one name at once: one');
 }
 
-# what is there goes by its name
+# existing ones are usable by name
 
 is(unmake('branch', "$one/d")->{status}, 200, 'the old one can go');
 is(unmake('tag', $one)->{status}, 200, 'so can a tag');
 is(text("/me/m/resolve/$one/d/f.txt"), 'one', 'the commit is as it was');
 
-# a path that nginx has changed on its way is decoded once, too
+# a path that nginx has normalized is decoded once, too
 
 is(commit('main', map { { key => 'file', value => { path => $_,
 	encoding => 'utf-8', content => $_ } } } 'p%41', 'pA', '100%')
@@ -387,7 +389,7 @@ sub text {
 		: $r->header_value('X-Error-Code') // $r->{status};
 }
 
-# The commit that an answer is of, or its code.
+# The commit of a response, or its error code.
 
 sub seen {
 	my ($r, $how) = @_;
@@ -400,7 +402,7 @@ sub seen {
 	return $label{$what // ''} // $what // 'nothing';
 }
 
-# What a page says of its commit.
+# The commit that a page shows.
 
 sub shown { return ($_[0]{body} =~ m!commit <code>([0-9a-f]{10})<!)[0] }
 
@@ -440,14 +442,15 @@ sub asked {
 	$seen{preupload} = seen(post("$m/preupload/$rev",
 		{ files => [ { path => 'd/f.txt', size => 1 } ] }),
 		sub { $_[0]->json()->{files}[0]{oid} });
-	# a token is for the repo, and clients write "None" there, too
+	# a token is for the repo, and clients send "None" here, too
 
 	$seen{"$_ token"} = seen($t->get("$m/xet-$_-token/$rev"),
 		sub { 'ok' }) for qw/ read write /;
 	$seen{'page of a commit'} = seen($t->get("/me/m/commit/$rev"),
 		\&shown);
 
-	# bodies have it as it is, and what is no text is no JSON
+	# in a body the name is not escaped, and a name that is not text is no
+	# JSON
 
 	return \%seen if $sent || $plain =~ /[\x00-\x1f\x80-\xff]/;
 
@@ -458,7 +461,7 @@ sub asked {
 	});
 	unmake('branch', 'scratch');
 
-	# what is no name at all is a body that is wrong
+	# an invalid name makes the body invalid
 
 	$seen{branch} = $none if $seen{branch} eq '400';
 

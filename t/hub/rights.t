@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Who may do what with a repo of a Hub: the scopes, each of which has less than
-# the next one, at the Hub and at the API; who may change who sees a repo; names
-# that are not in canonical form, which have no name space.
+# Permissions on a repo of a Hub: the scopes, each a subset of the next one, at
+# the Hub and at the API.  Also who may change the visibility of a repo, and
+# names that are not canonical, which have no name space.
 
 use warnings;
 use strict;
@@ -61,7 +61,7 @@ my $json = JSON::PP->new()->canonical();
 my %alice = map { $_ => $t->auth($_, '@alice') } qw/ read write delete admin /;
 
 # --------------------------------------------------------------------------
-# who sees a repo
+# visibility
 
 create($alice{write}, 'm');
 is(commit($alice{write}, 'alice/m', f => 'bytes of f')->{status}, 200,
@@ -88,7 +88,7 @@ for my $scope (qw/ read write delete /) {
 	is(listed('alice/m'), 0, "$scope: still private");
 }
 
-# what the Hub gives out, and tokens for the repo alone
+# tokens that the Hub mints, and tokens for the repo alone
 
 my $store = $t->sql("SELECT xet.repo_named(NULL, 0, 'alice', 'm')");
 my $f = $t->head('/alice/m/resolve/main/f', $alice{read})
@@ -112,7 +112,7 @@ is(settings($alice{admin}, 'alice/m', 'true')->{status}, 200, 'private');
 	"/api/models/alice/m/xet-$_-token/main", $alice{admin})->json()
 	->{accessToken} } } qw/ read write /;
 
-# to another name space, whose people see it then
+# to another name space, whose members then see it
 
 sub move {
 	my ($who, $from, $to, $base) = @_;
@@ -146,7 +146,7 @@ is(request('POST', "$team/api/repos/move?owners=team", $alice{write},
 	{ fromRepo => 'alice/p', toRepo => 'team/p' })->{status}, 200,
 	'write: a public repo to another name space');
 
-# without tokens everybody has it
+# without tokens everyone has full access
 
 is(request('POST', '/open/api/repos/create', {}, { name => 'o' })->{status},
 	200, 'xet_auth off: a repo');
@@ -184,7 +184,7 @@ is(commit($alice{write}, 'alice/kept', g => 'more of it')->{status}, 200,
 	'and the repo takes commits');
 
 # --------------------------------------------------------------------------
-# Dora is not dora
+# the names Dora and dora differ
 
 my %dora = map { $_ => $t->auth('admin', "\@$_") } qw/ Dora dora DORA /;
 
@@ -231,7 +231,7 @@ is($t->get('/api/models/dora/shown', $dora{dora})->json()->{id},
 is(commit($dora{dora}, 'DORA/SHOWN', f => 'x')->{status}, 200,
 	'dora: whatever the case');
 
-# the same rule for what the configuration says
+# the same rule for names in the configuration
 
 for my $case ([ 'dora' => 200 ], [ 'lab,dora' => 200 ], [ 'Dora' => 404 ],
 	[ 'lab,DORA' => 404 ], [ 'dora%2Fx' => 404 ], [ '' => 404 ])
@@ -250,7 +250,7 @@ for my $case ([ 'dora' => 200 ], [ 'Dora' => 404 ], [ 'alice' => 404 ]) {
 		for '/user', '/open/user';
 }
 
-# and bytes of the one are not those of the other: whose uploads they are
+# uploads are recorded for one name, not for the other
 
 my %subject = map { $_ => $t->sql("SELECT count(*) FROM xet.repo_files"
 	. " WHERE subject = sha256('\\x00'::bytea || '$_'::bytea)") }
@@ -297,7 +297,7 @@ sub commit {
 			'application/x-ndjson' });
 }
 
-# As an administrator makes one, for a repo by its name in the store.
+# Makes a token as an administrator does, for a repo by its name in the store.
 
 sub cli_token {
 	my ($scope, $repo) = @_;

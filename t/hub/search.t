@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A search looks at 5,000 repos a page, of the API and of the web, however many
-# there are: the next page goes on behind them, and all pages together have all
-# that is to be found.
+# A search, by the API or on a page, reads 5,000 repos a page, however many
+# there are.  The next page continues after them, and all pages together have
+# every match.
 
 use warnings;
 use strict;
@@ -21,7 +21,7 @@ my $t = Test::Xet->new(Test::Xet::Table::hub('xet_auth off;'), workers => 1);
 $t->token_key();
 $t->run();
 
-# 12,000 models and 300 datasets, of which every 1,000th is to be found
+# 12,000 models and 300 datasets, of which every 1,000th matches
 
 $t->sql(<<'EOF_SQL', timeout => 120);
 INSERT INTO xet.hub_repos (kind, owner, name, changed_at)

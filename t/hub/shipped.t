@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What unmodified clients do with what "make run" starts, as README.md tells
-# people to: HF_ENDPOINT of DIR/env, and nothing else that is set up.  2 GiB, of
-# which a second version and other names send what is new; 3,000 small files; an
-# upload that is killed and goes on; the table of t/clients/hub_rows.t but for
-# what needs a page; then all of the store is read.
+# What unmodified clients do with a server that "make run" starts, as README.md
+# describes: HF_ENDPOINT of DIR/env and no other setup. 2 GiB, of which a
+# second version and renamed files send only what is new; 3,000 small files; an
+# upload that is killed and resumed.  Then the table of t/clients/hub_rows.t,
+# except for what needs a page; finally the whole store is read.
 
 use warnings;
 use strict;
@@ -37,7 +37,7 @@ $ENV{XET_CLIENT_SECONDS} ||= 400;
 
 is($s->env()->{HF_ENDPOINT}, $s->url(''), 'DIR/env: HF_ENDPOINT');
 
-# who has logged in, and comes without HF_TOKEN from then on
+# a user who has logged in, and needs no HF_TOKEN from then on
 
 my %one = (machine => 'one', token => '');
 
@@ -45,7 +45,7 @@ $table->hf('hf auth login', { %one, prints => qr/successful/ },
 	qw/ auth login --token hf_any /);
 $table->hf('hf auth whoami', { %one, prints => qr/\bme\b/ }, qw/ auth whoami /);
 
-# the tables begin with a Hub that is empty
+# the tables begin with an empty Hub
 
 tables();
 large();
@@ -68,7 +68,7 @@ sub large {
 	make_mix("$src/d/b.bin", 2, 512 * $mib);
 	random("$src/c.bin", 3, 512 * $mib);
 
-	# the same again and again, and a part of another
+	# repeated contents, and a part of another file
 
 	system("for i in 1 2 3; do head -c 64M $src/c.bin;"
 		. " head -c 64M $src/a.bin; done > $src/d/again.bin") == 0
@@ -94,8 +94,8 @@ sub large {
 	cmp_ok($sent, '<', 1700 * $mib,
 		'hf upload: 2 GiB: and not what comes again');
 
-	# some bytes into a large file: who has sent it knows all of its chunks,
-	# a machine that has never been here asks for one of a thousand
+	# bytes inserted into a large file: the client that sent it knows all
+	# of its chunks; a new machine queries one chunk in a thousand
 
 	my %two = (machine => 'two', token => 'hf_other');
 
@@ -116,7 +116,7 @@ sub large {
 		cmp_ok($sent, '<', $most * $mib, "$name: and no more");
 	}
 
-	# other names
+	# renamed files
 
 	rename("$src/d", "$src/e") or die "rename: $!\n";
 
@@ -156,7 +156,7 @@ sub large {
 	script('Python', { machine => 'two' }, 'revision', 'me/big', 'main',
 		'c.bin', 512 * $mib + 140_000);
 
-	# what is deleted
+	# deleted files
 
 	$table->hf('hf repos delete-files', \%one,
 		qw! repos delete-files me/big e/* !);
@@ -174,7 +174,7 @@ sub large {
 	took('2 GiB');
 }
 
-# What knows nothing of a Hub.
+# Clients that do not know a Hub.
 
 sub plain {
 	my ($file) = @_;
@@ -207,7 +207,7 @@ sub small {
 	is(scalar(paths('me/small')), 3000, 'hf upload: 3,000 files: there');
 	took('3,000 files: upload');
 
-	# another machine, into its cache, which is asked again
+	# another machine downloads into its cache, and asks again
 
 	my %other = (machine => 'reader');
 
@@ -227,7 +227,7 @@ sub small {
 	took('snapshot_download');
 }
 
-# Requests for bytes, or for where they are, since the last time.
+# Requests for bytes, or for their location, since the last call.
 
 sub fetched {
 	return scalar(grep { $_->[0] eq 'GET' && $_->[1]
@@ -235,7 +235,7 @@ sub fetched {
 }
 
 # --------------------------------------------------------------------------
-# An upload of a folder that is killed between two of its commits, and goes on.
+# An upload of a folder that is killed between two of its commits, and resumed.
 
 sub killed {
 	my ($files, $each) = (800, 250_000);
@@ -248,7 +248,7 @@ sub killed {
 		or die "split: $?\n";
 	unlink("$dir/random");
 
-	# a machine on which it has ended before that is seen tries again
+	# where the upload ends before the kill, try again
 
 	for my $try (1 .. 4) {
 		$repo = "me/killed$try";
@@ -322,7 +322,7 @@ sub tables {
 	took('the table of Node');
 }
 
-# What docs/install.md has people look at, with DIR/env.
+# The check that docs/install.md recommends, with DIR/env.
 
 sub stored {
 	my ($status, $out) = run_command([ build_dir() . '/xet', 'verify',
@@ -337,8 +337,8 @@ sub stored {
 
 # --------------------------------------------------------------------------
 
-# Bytes of xorbs that are sent meanwhile, with their headers; and nothing comes
-# by a way that is not Xet.
+# Bytes of xorbs that are sent meanwhile, with their headers.  All uploads go
+# by Xet.
 
 sub sent {
 	my ($work) = @_;
@@ -374,7 +374,7 @@ sub json {
 	return $r->json();
 }
 
-# The files of a repo, whose tree is in pages.
+# The files of a repo, whose tree comes in pages.
 
 sub paths {
 	my ($repo) = @_;
@@ -416,7 +416,7 @@ sub same {
 	is($status, 0, $name) or diag($out);
 }
 
-# Where the time goes.
+# Notes the time of each step.
 
 sub took {
 	note(sprintf('%.0f s: %s', time() - $begun, $_[0]));

@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A Hub with a standby: names are of the primary while it answers, and of the
-# standby when it does not; what the standby does not know is 503 then, not 404.
+# A Hub with a standby: names come from the primary while it responds, and from
+# the standby otherwise.  A name that the standby does not know is then 503,
+# not 404.
 
 use warnings;
 use strict;
@@ -44,7 +45,7 @@ is($t->post('/api/repos/create', '{"name":"r"}', js())->{status}, 200, 'repo');
 is(commit('a', 'zero')->{status}, 200, 'a commit');
 ok(wait_for(30, sub { $t->log() =~ /xet: reading from/ }), 'a standby');
 
-# what was just committed is found, whatever the standby has by then
+# a new commit is found, however far the standby lags
 
 $standby->sql('SELECT pg_wal_replay_pause()', user => 'postgres');
 is(commit('a', 'one')->{status}, 200, 'another commit');
@@ -78,7 +79,7 @@ my @reads = (
 
 looks('with a primary');
 
-# the primary dies
+# the primary is killed
 
 $t->pg()->kill();
 

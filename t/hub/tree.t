@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What a Hub tells of the files of a repo or a bucket: byte by byte what
-# PostgreSQL makes of the rows by to_json(), whatever the names are, at any
-# commit and however it is cut into pages; and that a page does not read what
-# its paths were before, nor a list of repos those that it does not show.
+# Listings of files in a repo or a bucket: byte by byte what PostgreSQL makes
+# of the rows by to_json(), whatever the names, at any commit and with any
+# pages.  A page does not read former versions of its paths, and a list of
+# repos does not read the repos that it does not show.
 
 use warnings;
 use strict;
@@ -35,8 +35,8 @@ is($t->post('/api/repos/create', \'{"name":"m"}',
 is($t->post('/api/buckets/me/m', \'{}',
 	{ 'Content-Type' => 'application/json' })->{status}, 200, 'a bucket');
 
-# Two commits.  Names have all that JSON has to escape in them, or need not,
-# and titles have what no name may.
+# Two commits.  Names have all characters that JSON must or may escape, and
+# titles have those that no name may have.
 
 $t->sql(<<'EOF_SQL', timeout => 120);
 CREATE TABLE public.names AS
@@ -150,7 +150,7 @@ for my $folder ('', 'd%22ir', 'd%E2%80%A8') {
 	}
 }
 
-# a path that is a file, of a bucket; alone on a page, too
+# a path that is a file, in a bucket; alone on a page, too
 
 for my $args ('', 'recursive=true', 'limit=1') {
 	my $r = $t->get("/api/buckets/me/m/tree/d%22ir/a%20b?$args");
@@ -200,8 +200,8 @@ is($t->post('/api/models/me/m/paths-info/no', \'paths=x',
 	'paths of no revision');
 
 # --------------------------------------------------------------------------
-# README.md of 20,000 commits, in the root and in a folder of a hundred files;
-# then it is gone
+# README.md is changed by 20,000 commits, in the root and in a folder of a
+# hundred files; then it is deleted
 
 $t->sql(<<'EOF_SQL', timeout => 120);
 SELECT xet.hub_create(ROW(0, 'me', 'old', true, '{}', true, ''), false, 'me',
@@ -345,7 +345,8 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# A tree in one page, and in many small ones, as PostgreSQL would write it.
+# A tree in one page, and in many small ones, compared with PostgreSQL's
+# output.
 
 sub same {
 	my ($uri, $repo, $seq, $folder, $args) = @_;
@@ -375,7 +376,7 @@ sub same {
 	alike("[$all]", $r->{body}, "$uri: in pages");
 }
 
-# A text of 200 KiB is not to be shown for a byte.
+# A difference of one byte does not print a text of 200 KiB.
 
 sub alike {
 	my ($got, $expected, $name) = @_;
@@ -393,7 +394,7 @@ sub alike {
 		. substr($expected, $at, 80) . "'");
 }
 
-# psql leaves out characters that it can't show.
+# psql omits characters that it can't show.
 
 sub entries {
 	my ($where, $expand) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The command line over a bucket: what it does with a folder, it does with this.
-# verify, gc, rebuild, backup and restore, each to and fro.
+# The command-line tool with a bucket: verify, gc, rebuild, backup and restore
+# behave as with a folder, in both directions.
 
 use warnings;
 use strict;
@@ -41,7 +41,7 @@ my @copies = copies();
 cmp_ok(scalar(@copies), '>', 3, 'copies');
 
 # --------------------------------------------------------------------------
-# what --store takes
+# values of --store
 
 for ([ 's3://xet' => qr/needs endpoint=URL and credentials=FILE/ ],
 	[ "$store connections=0" => qr/parameter "connections=0"; expected/ ],
@@ -101,7 +101,7 @@ is(verify()->{code}, 0, 'repaired');
 is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 0,
 	'it is not marked any more');
 
-# a store that does not answer says nothing about its copies
+# a store that does not respond says nothing about its copies
 
 {
 	my $fault = fault();
@@ -115,7 +115,7 @@ is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 0,
 }
 
 # --------------------------------------------------------------------------
-# orphans, by the clock of the store
+# orphans, by the store's clock
 
 my $orphan = $prefix . 'xorbs/default/ab/' . 'ab' x 32 . '.00000001';
 my $young = $prefix . 'xorbs/default/ab/' . 'ab' x 32 . '.00000002';
@@ -126,16 +126,16 @@ sleep(2);
 is(verify('--orphans')->{json}[-1]{orphans}, 2, 'orphans');
 is(collect($t)->{json}[-1]{orphans}, 0, 'too young for gc');
 
-# those that are old go, see t/cluster/nodes_bucket.t
+# old orphans are deleted: see t/cluster/nodes_bucket.t
 
 $s3->delete($_) for $orphan, $young;
 
-# an upload in parts that was broken off
+# an interrupted multipart upload
 
 {
 	$s3->must('POST', $copies[0], query => { uploads => '' });
 
-	# moto says of all of them that they began in 2010
+	# moto reports that all of them began in 2010
 
 	is(scalar(() = $s3->uploads()), 1, 'an upload in parts');
 	is(collect($t)->{code}, 0, 'gc');
@@ -155,7 +155,7 @@ is_deeply([ copies() ], [ @copies ], 'and its object');
 is($t->sql('SELECT count(*) FROM xet.gc_copies'), 0, 'no note is left');
 
 # --------------------------------------------------------------------------
-# backup to a folder and to a bucket, and from there into a folder and a bucket
+# backup to a folder and to a bucket, and from each into a folder and a bucket
 
 my $folder = $t->dir() . '/backup';
 my $bucket = $store =~ s!/a/prefix!/backup!r;
@@ -212,7 +212,7 @@ like(xet(undef, { %pg }, 'backup', $store =~ s!/prefix!!r)->{err},
 	is_deeply([ @{ $r->{json}[-1] }{qw/ xorbs faults /} ], [ $n, 0 ],
 		'verified');
 
-	# young ones had another name given, since a server runs
+	# recent ones got other names, since a server is running
 
 	is($t->upload($data, xorb_chunks => 8)->{hash}, $file->{hash},
 		'sent again');
@@ -235,7 +235,7 @@ sub copies {
 	return @names;
 }
 
-# The store by way of a proxy that breaks things.
+# The store through a proxy that injects faults.
 
 sub fault { return Test::Xet::S3Fault->new($s3) }
 
@@ -246,7 +246,7 @@ sub at {
 		=~ s/timeout=\S+/timeout=2s/r;
 }
 
-# Into another database, with a store of either kind, served there.
+# Restores into another database, with a store of either kind, and serves it.
 
 sub restored {
 	my ($what, $from) = @_;

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The client of S3, src/store/s3, by build/tools/xet_s3: objects, uploads in
-# parts, lists, signatures; a store that fails in all the ways that there are,
-# keys that change, a clock that is off, a certificate of one's own.  A build of
-# the tool with a sanitizer is tested by XET_TEST_S3_TOOL.
+# The S3 client, src/store/s3, by build/tools/xet_s3: objects, multipart
+# uploads, lists, signatures.  Also a store that fails in every way, keys that
+# change, a clock that is off, and a private certificate.  XET_TEST_S3_TOOL is
+# a build of the tool with a sanitizer to test instead.
 
 use warnings;
 use strict;
@@ -41,12 +41,12 @@ my $s3 = Test::Xet::S3->new(dir => "$dir/s3");
 my $moto = $s3->name() eq 'moto';
 my $fault = Test::Xet::S3Fault->new($s3, dir => "$dir/fault");
 
-# what a store does not honour is not asked of it
+# conditions are not sent to a store that does not support them
 
 my $conditional = $s3->name() ne 'garage';
 
 # --------------------------------------------------------------------------
-# a process with a client, told a verb after another
+# a process with a client, which gets one verb after another
 
 sub options {
 	my (%o) = @_;
@@ -69,7 +69,7 @@ sub client {
 	return $self;
 }
 
-# The result, with what came before in {data} and the time in {took}.
+# The result; {data} has what came before it, and {took} the time.
 
 sub ask {
 	my ($c, @words) = @_;
@@ -117,7 +117,7 @@ sub leave {
 	reap($c->{pid}, 20) // kill('KILL', $c->{pid});
 }
 
-# One verb, a process of its own.
+# One verb in its own process.
 
 sub once {
 	my ($options, @words) = @_;
@@ -192,7 +192,7 @@ is_result($c, [ 'put', 'a!$&()*+,;=:@[]~%2F', 'x' ], 'OK', 'a wild name');
 is($s3->get('a!$&()*+,;=:@[]~%2F')->{body}, 'x', 'which is whole');
 is_result($c, [ 'copy', 'a!$&()*+,;=:@[]~%2F', 'w' ], 'OK', 'and copied');
 
-# a prefix, and a bucket of the same name in no path
+# a prefix, and a bucket of the same name without one
 
 my $p = client(url => $s3->url() . '/p/q/');
 
@@ -202,7 +202,7 @@ is_result($p, [ qw/ ls - / ], 'OK', 'a list below the prefix');
 like("@{ $p->{data} }", qr/^a\/b 4 -?\d{1,2}$/, 'has names below it');
 leave($p);
 
-# the bucket in the name of the host
+# the bucket in the host name
 
 SKIP: {
 	skip('the store knows paths only', 6) if $s3->name() eq 's3proxy';
@@ -219,7 +219,7 @@ SKIP: {
 	is($s3->get('v/c')->{body}, 'virtual', 'is in the same bucket');
 }
 
-# one connection, which is kept
+# one connection, which is reused
 
 $fault->zero();
 ask($c, 'cat', 'a/b') for 1 .. 5;
@@ -252,7 +252,7 @@ SKIP: {
 	is(scalar @{ $c->{data} }, 1024, 'all of both');
 }
 
-# one that goes round in a circle
+# a list that never ends
 
 my $xml = '<ListBucketResult><IsTruncated>true</IsTruncated><Contents><Key>'
 	. 'l/0</Key><Size>1</Size></Contents></ListBucketResult>';
@@ -304,7 +304,7 @@ SKIP: {
 	ok(wait_for(20, sub { !$s3->uploads() }), 'and nothing is left of it');
 	leave($c);
 
-	# one that crashes
+	# an upload that crashes
 
 	$fault->add(op => 'UploadPart', do => 'wait', ms => 60000);
 	$c = client();
@@ -328,7 +328,7 @@ SKIP: {
 	leave($c);
 }
 
-# eight at once, over four connections
+# eight uploads at once, over four connections
 
 $fault->drop();
 $fault->zero();
@@ -341,11 +341,11 @@ is(join(' ', map { $s3->head("v/$_")->header_value('Content-Length') }
 leave($c);
 
 # --------------------------------------------------------------------------
-# a store that fails, and comes round
+# a store that fails, and recovers
 
 $c = client(timeout => 8000);
 
-# as radosgw ends an upload
+# the end of an upload as radosgw reports it
 
 my $no_etag = '<CompleteMultipartUploadResult><Key>f</Key><ETag></ETag>'
 	. '</CompleteMultipartUploadResult>';
@@ -414,7 +414,7 @@ for (
 	ok(sha256_hex($s3->get($words->[1])->{body}) eq $sum, "$name: whole");
 }
 
-# a byte that is not what was sent
+# a byte that differs from what was sent
 
 SKIP: {
 	skip('the store takes other bytes', 2) if $s3->name() eq 's3s';
@@ -426,7 +426,7 @@ SKIP: {
 	$fault->clear();
 }
 
-# the store says what it has got
+# the store reports what it has received
 
 $fault->add(op => 'PutObject', do => 'status', status => 200, body => '',
 	headers => [ 'x-amz-checksum-sha256: ' . 'A' x 43 . '=' ],
@@ -435,7 +435,7 @@ is_result($c, [ qw/ put f\/sum hello / ], 'OK', 'and it is something else');
 is($s3->get('f/sum')->{body}, 'hello', 'sent again');
 $fault->clear();
 
-# what was there before is not ours
+# an object that existed before is not taken for this upload
 
 $s3->put('f/other', 'other');
 $fault->add(op => 'PutObject', do => 'drop', count => 1);
@@ -454,7 +454,7 @@ SKIP: {
 	$fault->clear();
 }
 
-# what says nothing of an ETag is believed only as far as there is an object
+# a response without an ETag is accepted only if the object exists
 
 $fault->add(op => 'CompleteMultipartUpload', do => 'status', status => 200,
 	body => $no_etag, count => 1);
@@ -462,7 +462,7 @@ is_result($c, [ 'upload', 'f/16', $big ], 'BAD', '200, and no object');
 is($s3->head('f/16')->{status}, 404, 'so there is none');
 $fault->clear();
 
-# an upload that somebody has swept away is not there, and not acknowledged
+# an upload that someone has deleted is missing, and not acknowledged
 
 $fault->add(op => 'CompleteMultipartUpload', do => 'status', status => 404,
 	code => 'NoSuchUpload', count => 1);
@@ -471,7 +471,7 @@ $fault->clear();
 leave($c);
 
 # --------------------------------------------------------------------------
-# a store that fails for good
+# a store that fails permanently
 
 $c = client(timeout => 1500);
 
@@ -539,7 +539,7 @@ for (
 is($s3->head("g/$_")->{status}, 404, "g/$_ was not put") for 1 .. 5;
 
 # --------------------------------------------------------------------------
-# nobody answers
+# no response
 
 $fault->close();
 is_result($c, [ qw/ cat a\/b / ], 'AWAY', 'no store');
@@ -556,7 +556,7 @@ ok(wait_for(5, sub { return ask($c, qw/ cat a\/b /) eq 'OK' }),
 is(ask($c, qw/ many 8 head a\/b /), join(' ', ('OK') x 8),
 	'for all threads');
 
-# frozen
+# the store is frozen
 
 $s3->freeze();
 is_result($c, [ qw/ cat a\/b / ], 'AWAY', 'a store that says nothing');
@@ -567,8 +567,8 @@ ok(wait_for(10, sub { return ask($c, qw/ cat a\/b /) eq 'OK' }),
 leave($c);
 
 # --------------------------------------------------------------------------
-# the end of a process, whose other threads may still want something: nothing
-# that an operator is to be woken for
+# the end of a process whose other threads still work: nothing that should
+# alert an operator
 
 $c = client();
 is_result($c, [ qw/ cat a\/b / ], 'OK', 'before the end');
@@ -579,7 +579,7 @@ is_result($c, [ qw/ stop / ], 'OK', 'twice');
 leave($c);
 
 # --------------------------------------------------------------------------
-# keys
+# keys that change
 
 my %old = (key => $s3->key(), secret => $s3->secret());
 
@@ -608,7 +608,7 @@ is_result($c, [ qw/ cat a\/b / ], 'DENIED', 'the file is not there yet');
 $s3->write_credentials();
 is_result($c, [ qw/ cat a\/b / ], 'OK', 'now it is');
 
-# a file that can't be used leaves the keys as they are
+# an unusable file leaves the keys as they are
 
 my $good = slurp($s3->credentials());
 
@@ -644,7 +644,7 @@ is(once({ profile => 'two' }, qw/ cat a\/b /), 'OK', 'another profile');
 $s3->write_credentials();
 leave($c);
 
-# keys of a session, and others after them
+# keys of a session, then others
 
 SKIP: {
 	skip('the store has no sessions', 3) unless $moto;
@@ -659,7 +659,7 @@ SKIP: {
 	leave($c);
 }
 
-# a token of a session is sent, and under the signature
+# a session token is sent, and signed
 
 $s3->write_credentials(token => 'a+token/of==');
 $fault->zero();
@@ -672,7 +672,7 @@ like($sent{authorization}, qr/signedheaders=[^,]*x-amz-security-token/,
 $s3->write_credentials();
 
 # --------------------------------------------------------------------------
-# a clock that is off: the store's word counts
+# a clock that is off: the store's clock counts
 
 $c = client();
 
@@ -711,7 +711,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# the bucket is gone
+# the bucket was deleted
 
 $c = client();
 $s3->drop_bucket();
@@ -734,7 +734,7 @@ is_result($c, [ qw/ put a\/b hello / ], 'OK', 'a new bucket');
 leave($c);
 
 # --------------------------------------------------------------------------
-# signatures for others
+# presigned URLs
 
 $c = client(endpoint => $s3->endpoint());
 
@@ -793,7 +793,7 @@ is_result($c, [ qw/ cat a\/b / ], 'AWAY', 'nor with a file that is not there');
 leave($c);
 
 # --------------------------------------------------------------------------
-# configurations
+# invalid configurations
 
 for (
 	[ { url => 'xet' }, 's3://bucket' ],

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The real clients over a bucket: what hf_xet sends comes back by hf_xet,
-# @huggingface/hub, curl and xet, in each mode of xet_data_mode, by the way that
-# the mode says.
+# The real clients with a bucket: hf_xet, @huggingface/hub, curl and xet
+# download what hf_xet has uploaded, in each mode of xet_data_mode.  The
+# requests take the path of that mode.
 
 use warnings;
 use strict;
@@ -65,7 +65,7 @@ for my $mode (qw/ proxy presigned /) {
 		"$mode: \@huggingface/hub: slice");
 	way($mode, '@huggingface/hub');
 
-	# nginx makes the file, whatever the mode
+	# nginx assembles the file in every mode
 
 	my $url = $t->url("/api/v1/files/$hash");
 
@@ -82,7 +82,7 @@ for my $mode (qw/ proxy presigned /) {
 	way($mode, 'xet get');
 	unlink("$dir/xet");
 
-	# and of one that sends a file to nginx
+	# a client that sends a file to nginx
 
 	make_mix("$dir/put", ++$seed, $size);
 
@@ -99,8 +99,8 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Since the last call: data URLs that nginx was asked for, and what the store
-# was asked for by somebody who is not nginx.
+# Since the last call: data URLs that nginx served, and requests to the store
+# that did not come from nginx.
 
 my ($log, $requests);
 

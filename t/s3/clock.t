@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Clocks of nginx and of the store that differ by more than the store allows:
-# all goes on, signed for the clock of the store, and the log names the
-# difference; where that is of no use, clients get 503 and the log says why.
+# Clocks of nginx and of the store that differ by more than the store allows.
+# Everything works, signed for the store's clock, and the log reports the
+# difference.  Where that does not help, clients get 503 and the log says why.
 
 use warnings;
 use strict;
@@ -49,7 +49,7 @@ for my $seconds (7200, -7200) {
 
 	is($file->{status}, 200, "$way: an upload");
 
-	# an identity that was seen is good for some seconds
+	# the store's identity is cached for a few seconds
 
 	ok($t->wait_log($told, 20, $from) || (sleep(6), put(),
 		$t->wait_log($told, 20, $from))[-1], "$way: the log tells");
@@ -84,7 +84,7 @@ ok($t->wait_log(qr/and of this machine agree again/, 3, $from)
 	|| (sleep(6), put(), $t->wait_log(qr/and of this machine agree again/,
 		20, $from))[-1], 'right again: told');
 
-# whatever clock it is signed for
+# whatever time it is signed for
 
 my $rows = rows();
 

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Pages of other origins that go to the store itself: the rules of
-# docs/scaling.md are put to it, a preflight and requests are answered by
-# them, to no other origin, and a browser reads by a presigned URL and puts by
-# a grant.
+# Pages of other origins that access the store directly.  The rules of
+# docs/scaling.md are set on the bucket; it applies them to a preflight and to
+# requests, and to no other origin.  A browser reads by a presigned URL and
+# uploads by a grant.
 
 use warnings;
 use strict;
@@ -23,7 +23,8 @@ use Test::Xet::S3;
 use JSON::PP ();
 use MIME::Base64 qw/ encode_base64 /;
 
-# Garage and radosgw honour rules, too; s3proxy and s3s have none for a bucket.
+# Garage and radosgw support rules, too; s3proxy and s3s have none for a
+# bucket.
 
 my $s3 = Test::Xet::S3->new();
 my $size = 3_000_000;
@@ -69,7 +70,7 @@ is(value('access-control-allow-origin'), '',
 	'no rules: and nothing for a page');
 
 # --------------------------------------------------------------------------
-# with them
+# with rules
 
 is($s3->request('PUT', '', query => { cors => '' }, body => xml($rules),
 	headers => { 'content-type' => 'application/xml' })->{status}, 200,
@@ -169,7 +170,7 @@ EOC
 	is($got->{put}, 200, 'browser: PUT: status');
 	is($got->{commit}, 200, 'browser: PUT: it is committed');
 
-	# another origin: the browser keeps the answer from the page
+	# another origin: the browser hides the response from the page
 
 	$b->open("http://localhost:@{[ $t->port(8081) ]}/");
 	$got = $page->(<<"EOC");
@@ -194,7 +195,7 @@ sub ask {
 		{ Host => $s3->host(), %headers });
 }
 
-# A header of the last answer.
+# A header of the last response.
 
 sub value {
 	my ($name) = @_;
@@ -202,7 +203,7 @@ sub value {
 	return scalar($r->header_value($name)) // '';
 }
 
-# Those of the document, for the page of the test.
+# The rules of the document, for the page of the test.
 
 sub rules {
 	my ($json) = slurp(root() . '/docs/scaling.md')

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Data of a bucket: by way of nginx, which checks signatures and caches slices,
-# and by presigned URLs; what each refuses.
+# Data of a bucket: through nginx, which checks signatures and caches slices,
+# and by presigned URLs; what each of them refuses.
 
 use warnings;
 use strict;
@@ -52,7 +52,7 @@ my $file = $t->upload(mix(1, $size));
 my ($xorb) = grep { m!/xorbs/! } keys %{ $s3->objects() };
 
 # --------------------------------------------------------------------------
-# by way of nginx
+# through nginx
 
 my $d = $t->download($file->{hash}, size => $size);
 
@@ -91,8 +91,8 @@ nothing_of_it('the cache', $r);
 is($r->header_value('Content-Type'), 'application/octet-stream',
 	'proxy: the type of a folder');
 
-# edges take pieces of another ETag for those of another file, and the store
-# may have been a folder yesterday
+# The ETag is that of a folder, since the store may have been one before: an
+# edge takes slices with another ETag for another file.
 
 my ($tag) = $xorb =~ m!([^/]+)\z!;
 
@@ -111,8 +111,8 @@ for my $case ([ 'If-None-Match', $tag, 304 ], [ 'If-None-Match', 'x', 206 ],
 
 is($r->json()->{error}{code}, 'precondition_failed', 'proxy: 412: JSON');
 
-# a store that says more than the one of this test: fetched, from the cache, and
-# with each status that has an answer of its own
+# a store that sends more headers than this test's: fetched, from the cache,
+# and with each status that has a response of its own
 
 {
 	my $told = $t->upload(mix(3, 2_000_000));
@@ -133,7 +133,7 @@ is($r->json()->{error}{code}, 'precondition_failed', 'proxy: 412: JSON');
 		nothing_of_it($name, $r);
 	}
 
-	# once, or more often where a connection to it was lost
+	# once, or more often where a connection to the store was lost
 
 	my $said = $fault->used($rule);
 
@@ -143,7 +143,7 @@ is($r->json()->{error}{code}, 'precondition_failed', 'proxy: 412: JSON');
 	$fault->clear();
 }
 
-# several ranges at once are more than slices can serve: each has a URL
+# slices can't serve several ranges at once: each range has its own URL
 
 {
 	my $data = random_bytes(20, 600000);
@@ -168,8 +168,8 @@ is($r->json()->{error}{code}, 'precondition_failed', 'proxy: 412: JSON');
 		'several ranges: the bytes');
 }
 
-# the same bytes with another ETag in the store, as after a move: what is cached
-# and what is fetched are one xorb
+# the same bytes with another ETag in the store, as after a move: cached and
+# fetched slices form one xorb
 
 {
 	my $moved = $t->upload(mix(4, $size));
@@ -204,7 +204,7 @@ is($r->json()->{error}{code}, 'precondition_failed', 'proxy: 412: JSON');
 }
 
 # --------------------------------------------------------------------------
-# past nginx
+# without nginx
 
 $entry = entry('/direct');
 
@@ -244,7 +244,7 @@ for my $api (qw/ session legacy /) {
 }
 
 # --------------------------------------------------------------------------
-# the store refuses or lacks what nginx asks for
+# the store refuses nginx's request, or lacks the object
 
 my $new = $t->upload(mix(2, 3_000_000));
 
@@ -297,7 +297,7 @@ sub entry {
 		@{ $entry->{url_range} }{qw/ start end /}) };
 }
 
-# What stores say of an object beside its bytes.
+# Headers that stores send with an object.
 
 sub said {
 	return (qw/ ETag Server Set-Cookie Vary Cache-Control x-amzn-RequestId
@@ -311,7 +311,7 @@ sub said {
 		X-From-Nowhere /);
 }
 
-# No header of the store's, by its name or by what it says.
+# No header of the store is in the response, by name or by value.
 
 sub nothing_of_it {
 	my ($name, $r) = @_;

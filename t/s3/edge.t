@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Edges of a store in a bucket: conf/edge.conf before an nginx that asks the
-# bucket, and an nginx with the keys of the bucket, conf/xet_bucket.conf and no
-# database.  What each asks of whom, and what goes on when the bucket, the
-# database, or the nginx behind the edge has died.
+# Edges of a store in a bucket: conf/edge.conf in front of an nginx that reads
+# the bucket; and an nginx with the bucket's keys, conf/xet_bucket.conf and no
+# database.  What each requests from whom, and what still works when the
+# bucket, the database, or the nginx behind the edge has failed.
 
 use warnings;
 use strict;
@@ -57,7 +57,7 @@ my $file = $origin->upload(mix(1, $size), xorb_chunks => 40);
 my $old = $origin->upload(mix(2, $size), xorb_chunks => 40);
 
 # --------------------------------------------------------------------------
-# each piece leaves the bucket once for an edge, whoever asks
+# an edge reads each slice from the bucket once, whoever requests it
 
 my %urls;
 
@@ -96,7 +96,7 @@ for my $name (sort keys %edges) {
 is($bare->get('/api/v1/reconstructions/' . $file->{hash})->{status}, 404,
 	'an edge of the bucket has no plans');
 
-# uploads by way of an edge end in the bucket
+# uploads through an edge end in the bucket
 
 my $edge = $edges{'edge of an nginx'};
 my $new = $edge->upload(mix(3, 3_000_000));
@@ -105,7 +105,7 @@ ok($origin->download($new->{hash})->{data} eq mix(3, 3_000_000),
 	'an upload by way of an edge');
 
 # --------------------------------------------------------------------------
-# the bucket is away: what an edge has it serves, and the rest is 503
+# the bucket is away: an edge serves what it has cached, and the rest is 503
 
 my @others = entries($old);
 my @last = entries($new);
@@ -126,7 +126,8 @@ for my $name (sort keys %edges) {
 }
 
 # --------------------------------------------------------------------------
-# the database is away: data go on, also what nobody has asked for
+# the database is away: data is still served, even if nobody has requested it
+# before
 
 $origin->pg_stop('immediate');
 
@@ -141,7 +142,7 @@ is($edge->get('/api/v1/reconstructions/' . $file->{hash})->{status}, 503,
 $origin->pg_start();
 
 # --------------------------------------------------------------------------
-# nginx behind the edge is gone: plans are, and data that are cached are not
+# nginx behind the edge is away: plans fail, and cached data does not
 
 $origin->stop();
 
@@ -162,7 +163,7 @@ done_testing();
 
 # --------------------------------------------------------------------------
 
-# Paths and ranges of all data of a file, with URLs of the time.
+# Paths and ranges of all data of a file, with current URLs.
 
 sub entries {
 	my ($of) = @_;

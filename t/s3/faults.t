@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# An object store that fails: what clients get, that nothing acknowledged is
-# lost, and that all goes on by itself afterwards.
+# An object store that fails: what clients get.  Nothing acknowledged is lost,
+# and everything recovers by itself.
 
 use warnings;
 use strict;
@@ -34,7 +34,7 @@ my $n = 0;
 my %files;
 
 # --------------------------------------------------------------------------
-# what passes by itself
+# temporary faults
 
 for my $case (
 	[ 'a 500', do => 'status', status => 500 ],
@@ -70,7 +70,7 @@ for my $case (
 }
 
 # --------------------------------------------------------------------------
-# what does not pass: 503, and then all is well
+# permanent faults: 503, then recovery
 
 my $rows = rows();
 
@@ -109,7 +109,7 @@ for my $case (
 }
 
 # --------------------------------------------------------------------------
-# a bit that was changed on the way back is not handed on
+# a bit that flips while it is read is not passed on
 
 $fault->add(op => 'GetObject', match => 'xorbs', do => 'flip',
 	way => 'answer', at => 20000);
@@ -123,7 +123,8 @@ isnt($r->{status}, 200, 'wrong bytes: no 200');
 $fault->clear();
 $t->allow(qr/\[alert\] .* can't be read: /);
 
-# once only: it is read again before anybody is told, or anything is marked
+# one bad read: it is repeated before an error is reported or a copy is marked
+# damaged
 
 $t->sql('UPDATE xet.xorbs SET damaged_at = NULL');
 
@@ -137,7 +138,7 @@ for my $at (20, 20000) {
 	$fault->clear();
 }
 
-# by an upload of what is there, and by the scrub
+# the same by an upload of a known xorb, and by the scrub
 
 my $again = random_bytes(77, 100_000);
 my $x = make_xorb($again, scheme => 'none');
@@ -169,7 +170,7 @@ $t->write_conf(undef, directives => {});
 $t->reload();
 
 # --------------------------------------------------------------------------
-# other keys
+# keys that change
 
 $s3->rotate();
 $t->give_credentials();
@@ -187,7 +188,7 @@ $t->give_credentials();
 ok(wait_for(10, sub { put()->{status} == 200 }), 'and is now');
 
 # --------------------------------------------------------------------------
-# another bucket, without anything
+# another bucket, which is empty
 
 my $rows_before = rows();
 my $damaged = damaged();
@@ -199,7 +200,7 @@ is($t->get("/api/v1/files/$files{1}")->{status}, 503, 'no bucket: no file');
 
 $s3->make_bucket();
 
-# the answer of before is good for five seconds
+# the cached identity is valid for five seconds
 
 sleep(6);
 

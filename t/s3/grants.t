@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Upload grants: xorbs that clients put into the bucket themselves, and which
-# are believed no more than those that come through nginx.
+# Upload grants: clients upload xorbs to the bucket themselves.  The server
+# verifies them like those that come through nginx.
 
 use warnings;
 use strict;
@@ -25,7 +25,7 @@ use File::Temp qw/ tempdir /;
 my $s3 = Test::Xet::S3->new();
 my $fault = Test::Xet::S3Fault->new($s3);
 
-# what stores do not know: a condition of a PUT, and this checksum
+# what some stores do not support: a condition on PUT, and this checksum
 
 my $once = $s3->name() ne 'garage';
 my $sums = $s3->name() ne 'radosgw';
@@ -58,7 +58,7 @@ $t->token_key();
 $t->run();
 
 # --------------------------------------------------------------------------
-# the newest client, as it is
+# the newest client, unmodified
 
 my $size = 20_000_000;
 my $dir = tempdir(CLEANUP => 1);
@@ -114,8 +114,8 @@ is(put_granted($grant, $tail->{bytes})->{status}, 200, 'footer: put');
 is(commit($tail, $grant)->{status}, 200, 'footer: commit');
 is(object($tail), $bare->{bytes}, 'footer: is not stored');
 
-# What no signature covers, whoever has the URL may say, and a store keeps it
-# with the object; a copy is the bytes only.
+# A client can set what no signature covers, and a store keeps that with the
+# object.  A copy has the bytes only.
 
 my $coded = make_xorb(mix(9, 300000));
 
@@ -136,7 +136,7 @@ is($r->header_value($_), undef, "coding: no $_ of the client")
 	for qw/ Content-Encoding Content-Disposition /;
 
 # --------------------------------------------------------------------------
-# what is not right
+# faulty uploads
 
 my $bad = make_xorb(mix(4, 400000));
 my $rows = rows();
@@ -187,10 +187,10 @@ is(ask($bad, body => '{"length":100,"checksum":{"algo":"md5",'
 is(ask($bad, body => 'x' x 5000)->{status}, 413, 'grant: a long request');
 
 # --------------------------------------------------------------------------
-# the bytes become others while they are looked at
+# the bytes change while they are verified
 
-# Whoever has the URL may use it again, with bytes of that checksum; of what
-# other bytes could have, the test puts some itself.
+# A client can use its URL again, with bytes of the same checksum.  The test
+# itself stores the other bytes that could have that checksum.
 
 my $attack = make_xorb(mix(5, 600000));
 my $rule = $fault->add(op => 'GetObject', match => 'staging', do => 'hold',
@@ -229,7 +229,7 @@ ok((grep { $_ == 200 } @status), "at once: @status");
 is(object($twice), $twice->{bytes}, 'at once: what was looked at');
 
 # --------------------------------------------------------------------------
-# who asks
+# permissions
 
 my $mine = make_xorb(mix(7, 200000));
 
@@ -246,7 +246,7 @@ is(ask($mine, who => 'b/b@bob')->{status}, 201,
 is(ask($mine, who => 'a/a@ann')->{status}, 200, 'but who has put it');
 
 # --------------------------------------------------------------------------
-# bytes that went past nginx count like others
+# bytes that were uploaded without nginx count like others
 
 {
 	my %who = ('X-Who' => 'eve');

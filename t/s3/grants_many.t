@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Many commits of upload grants at once: the memory is that of the threads that
-# read, and not of the commits that wait for one.
+# Many commits of upload grants at once: memory depends on the threads that
+# read, and not on the commits that wait for a thread.
 
 use warnings;
 use strict;
@@ -38,7 +38,7 @@ my $body = '{"length":' . length($xorb->{bytes})
 my @grants = map { $t->post("/api/v1/xorb-grants/default/$xorb->{hash}",
 	\$body)->json() } 1 .. $commits;
 
-# what the store has checked of the bytes is not of interest here
+# the checksum that the store would verify does not matter here
 
 $s3->put($_->{url} =~ m!^http://[^/]+/xet/([^?]+)!, $xorb->{bytes})
 	for @grants;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What was put by grants and nobody asked for: one sweep removes all that is
-# old, however much it is.
+# Objects that were uploaded by grants and never committed: one sweep removes
+# all old ones, however many there are.
 
 use warnings;
 use strict;
@@ -39,13 +39,13 @@ $s3->put($prefix . sprintf('staging/%064x.%032x', $_ % 7, $_), 'x')
 	for 1 .. 600;
 $s3->put($prefix . sprintf('staging/ours/%064x.%032x', 1, 1), 'x');
 
-# not a day old
+# less than a day old
 
 sweep();
 
 is(staged(), 601, 'young: all are there');
 
-# the clock of the store is a day fast
+# the store's clock is a day ahead
 
 $s3->set_clock(90000);
 sweep();
@@ -57,7 +57,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Until the sweep is over, which is when it is on record.
+# Waits for the end of the sweep, which is recorded.
 
 sub sweep {
 	$t->sql("SELECT xet.job_now('orphans')");

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The stores and the fault proxy that tests of S3 stand on: signatures are
-# checked, keys change, the store goes away and comes back.
+# The stores and the fault proxy of the S3 tests: signatures are checked, keys
+# change, the store goes away and comes back.
 
 use warnings;
 use strict;
@@ -31,7 +31,7 @@ my $moto = $s3->name() eq 'moto';
 
 *code = \&Test::Xet::S3::code;
 
-# Of the same refusal each store has words of its own, and some another status;
+# Stores word the same refusal differently, and some use another status;
 # t/README.md has a table.
 
 sub refused {
@@ -43,7 +43,7 @@ sub refused {
 		$name) or diag("$r->{status} $r->{body}");
 }
 
-# Without a page of bytes where it fails.
+# Prints no page of bytes on failure.
 
 sub same {
 	my ($r, $expected, $name) = @_;
@@ -143,7 +143,7 @@ SKIP: {
 	is(won(8), 1, 'of eight at once one puts it');
 }
 
-# How many of n that put the same at the same time are told that they did.
+# The number of n concurrent PUTs of one object that succeed.
 
 sub won {
 	my ($n) = @_;
@@ -165,7 +165,7 @@ sub won {
 }
 
 # --------------------------------------------------------------------------
-# the bucket in the name of the host
+# the bucket in the host name
 
 SKIP: {
 	skip('the store takes buckets from paths', 4)
@@ -185,7 +185,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# another client, which is not ours: signatures of ours are those of AWS
+# another client, which shows that the harness signs as AWS does
 
 SKIP: {
 	my $python = Test::Xet::Process::build_dir() . '/s3/moto/bin/python';
@@ -224,7 +224,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# parts
+# multipart uploads
 
 my $xml = $s3->must('POST', 'parts', query => { uploads => '' })->{body};
 my $id = Test::Xet::S3::text($xml, 'UploadId');
@@ -360,7 +360,7 @@ sub str2time {
 }
 
 # --------------------------------------------------------------------------
-# the bucket is gone
+# the bucket was deleted
 
 $s3->drop_bucket();
 
@@ -377,7 +377,7 @@ $s3->make_bucket();
 is_deeply($s3->objects(), {}, 'a new one is empty');
 
 # --------------------------------------------------------------------------
-# the fault proxy: what passes, passes
+# the fault proxy: requests pass unchanged
 
 my $fault = Test::Xet::S3Fault->new($s3, dir => "$dir/fault");
 
@@ -427,7 +427,7 @@ $fault->drop();
 ok($c->closed(), 'proxy: all connections dropped');
 
 # --------------------------------------------------------------------------
-# answers that are not the store's
+# responses that the store did not send
 
 my $rule = $fault->add(op => 'PUT', do => 'status', status => 503,
 	retry_after => 7, count => 2);
@@ -545,7 +545,7 @@ ok(wait_for(10, sub { return $fault->stats()->{open} == 0 }),
 $fault->clear();
 
 # --------------------------------------------------------------------------
-# which requests
+# which requests a rule matches
 
 $rule = $fault->add(do => 'status', match => '^/xet/m', skip => 1,
 	count => 1);
@@ -591,7 +591,7 @@ $_->close() for @connections;
 $fault->clear();
 
 # --------------------------------------------------------------------------
-# nobody there
+# no proxy
 
 $fault->close();
 

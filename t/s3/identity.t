@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A new bucket and a new database that get their identity while somebody looks
-# for it: what was answered before that says nothing.
+# A new bucket and a new database that get their identity while a request looks
+# it up: a result from before that is not used.
 
 use warnings;
 use strict;
@@ -22,8 +22,8 @@ my $fault = Test::Xet::S3Fault->new($s3);
 my $t = Test::Xet->new(s3 => $s3, log => 'info',
 	s3_endpoint => $fault->endpoint());
 
-# a look at the bucket, by who asks for health, whose answer is on its way for
-# less than the 5 seconds after which a store is slow
+# a health request reads the bucket; its response takes less than the 5 seconds
+# after which a store counts as slow
 
 my $rule = $fault->add(op => 'GetObject', match => 'identity', count => 1,
 	do => 'hold', ms => 3500);
@@ -34,7 +34,7 @@ my $c = $t->http_start('GET', '/api/health', {});
 
 ok(wait_for(10, sub { $fault->used($rule) }), 'a look at the bucket');
 
-# the database comes, and with it the identity
+# the database starts, and with it the identity
 
 $t->pg_start();
 
@@ -57,7 +57,7 @@ is($r->json()->{error}{code}, 'database_unavailable',
 	'when it comes the bucket is not a wrong one');
 unlike($t->log(), qr/is not the store of this database/, 'and no alert');
 
-# what is another one is told ever after
+# another identity is reported from then on
 
 $s3->must('PUT', 'a/prefix/identity', body => '0' x 32 . "\n");
 $t->allow(qr/is not the store of this database: it has another identity/);

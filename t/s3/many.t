@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Many objects of a bucket at once: heads and deletes of the client,
-# src/store/s3, by build/tools/xet_s3, with a store that fails for some of them
-# or for all; and who asks for many: a shard's commit, a dedup answer, the
+# Many objects of a bucket at once: HEAD and DELETE by the client,
+# src/store/s3, by build/tools/xet_s3, with a store that fails for some or all
+# of them.  Also the callers: a shard's commit, a dedup response, the
 # collectors.
 
 use warnings;
@@ -53,7 +53,7 @@ my @here = map { $_ == 3 || $_ == 17 ? 'NOT_FOUND' : "OK:$_" } 0 .. 39;
 
 is_deeply(all('head-all', 40), [ 'OK', @here ], 'two that are not there');
 
-# some that fail, once and for good
+# some that fail, once and permanently
 
 my $rule = $fault->add(op => 'HEAD', match => '00[5-9]', do => 'status',
 	status => 503, count => 5);
@@ -78,7 +78,7 @@ is($all->[4], 'AWAY', 'what is not there may be so for any reason');
 is($all->[40], 'AWAY', 'nothing more is begun');
 $fault->clear();
 
-# those before have gone, the next attempt goes on
+# the ones before are deleted, and the next attempt continues
 
 $fault->add(op => 'DELETE', match => '030', do => 'status', status => 403,
 	code => 'AccessDenied');
@@ -91,7 +91,7 @@ is_deeply(all('rm-all', 40), [ 'OK', ('OK') x 40 ], 'again');
 is_deeply($s3->objects('many/'), {}, 'none is left');
 is_deeply(all('rm-all', 40), [ 'OK', ('OK') x 40 ], 'nor is that an error');
 
-# a store that says nothing: nobody waits longer than for one
+# a store that does not respond: the wait is no longer than for one object
 
 $s3->put(name($_), 'x') for 0 .. 39;
 $s3->freeze();
@@ -104,7 +104,7 @@ $s3->thaw();
 
 is(all('rm-all', 40)->[0], 'OK', 'it is back');
 
-# without the bucket nothing is called missing
+# without the bucket no object is reported as missing
 
 is_deeply(all('head-all', 3, url => 's3://nobucket'), [ 'NO_BUCKET',
 	('NO_BUCKET') x 3 ], 'no bucket');
@@ -123,7 +123,8 @@ is(scalar(copies()), 30, 'xorbs in the bucket');
 cmp_ok(delayed('HEAD', 30, sub { is(shard()->{status}, 200,
 	'a shard of them') }), '>=', 8, 'is looked at, many at once');
 
-# two are missing: the first one of the file is told of, both are known of
+# two are missing: the response names the first one of the file, and both are
+# recorded
 
 my @lost = @{ $file->{xorbs} }[7, 20];
 
@@ -143,7 +144,7 @@ $file = $t->upload($data, sizes => [ (20000) x 30 ], xorb_chunks => 1);
 is(scalar(copies()), 30, 'sent again');
 is(shard()->{status}, 200, 'and the shard is taken');
 
-# what is wrong with the shard is told of when the copies before it are there
+# an error of the shard is reported if the copies before it exist
 
 $rule = $fault->add(op => 'HEAD', match => $lost[0]{hash}, do => 'status',
 	status => 403, code => 'AccessDenied');
@@ -152,7 +153,7 @@ $fault->clear();
 is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 0,
 	'is not lost');
 
-# a dedup answer
+# a dedup response
 
 $r = $t->get("/api/v1/chunks/default-merkledb/"
 	. $file->{xorbs}[0]{chunks}[0]{hash});
@@ -189,7 +190,7 @@ sub name {
 	return sprintf('many/%03d', $_[0]);
 }
 
-# [ the result of all, those of each ]
+# [ the overall result, the result of each ]
 
 sub all {
 	my ($verb, $n, %o) = @_;
@@ -206,8 +207,8 @@ sub all {
 	return [ $result // $out, split(' ', $each // '') ];
 }
 
-# Does something with a store that takes its time: how many requests of a method
-# were under way at the same time.  There are to be so many.
+# Runs something with a slow store.  Returns how many requests of a method were
+# in progress at the same time.
 
 sub delayed {
 	my ($method, $n, $code) = @_;

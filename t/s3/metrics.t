@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What is counted of an object store: each request that it sees, by method and
-# outcome, and what becomes of upload grants.
+# Metrics of an object store: each request that it gets, by method and outcome,
+# and the results of upload grants.
 
 use warnings;
 use strict;
@@ -32,7 +32,7 @@ my $xorb = make_xorb(mix(1, 20_000_000));
 my $file;
 
 # --------------------------------------------------------------------------
-# as many as the store has seen
+# as many as the store has counted
 
 is(post($xorb)->{status}, 200, 'an upload');
 $file = $t->upload(mix(2, 3_000_000));
@@ -60,7 +60,7 @@ cmp_ok(value('xet_s3_request_duration_seconds_sum', method => 'PUT'), '>', 0,
 is(value('xet_s3_connections'), 0, 'connections: none is in use');
 
 # --------------------------------------------------------------------------
-# what fails
+# failures
 
 $fault->add(op => 'PutObject', do => 'status', status => 500, count => 1);
 is(post(make_xorb(mix(3, 300_000)))->{status}, 200, 'a 500');
@@ -98,7 +98,7 @@ $fault->clear();
 ok(wait_for(20, sub { post(make_xorb(mix(6, 300_000)))->{status} == 200 }),
 	'a store that is away: over');
 
-# a worker that has not asked since withholds for a second what comes to it
+# a worker that has sent no request since then withholds requests for a second
 
 select(undef, undef, undef, 1.5);
 
@@ -120,7 +120,7 @@ is(commit($good, $one), 404, 'grants: nothing there');
 is(grants(), 'given 3, committed 1, refused 1, swept 0', 'grants: all');
 
 # --------------------------------------------------------------------------
-# over the end of a worker
+# counts survive the end of a worker
 
 my $requests = requests();
 
@@ -128,7 +128,7 @@ $t->reload();
 ok(wait_for(20, sub { value('xet_workers') == 2 }), 'a reload');
 cmp_ok(requests(), '>=', $requests, 'a reload: nothing is forgotten');
 
-# without a bucket there is none of it
+# without a bucket there are no such metrics
 
 my $folder = Test::Xet->new(workers => 1,
 	server => "location = /metrics {\nxet_metrics;\n}");
@@ -162,7 +162,7 @@ sub start {
 	return $c;
 }
 
-# Workers tell every second; the one that is asked at once.
+# Workers report every second; the one that serves the request reports at once.
 
 sub text {
 	return $t->get('/metrics')->{body};
@@ -225,7 +225,7 @@ sub grants {
 	return $said;
 }
 
-# A grant for one xorb, with the length and sum of the bytes of another one.
+# A grant for one xorb, with the length and checksum of another one.
 
 sub grant {
 	my ($xorb, $bytes) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A store that clients reach under another name than nginx does: what they are
-# given leads there, and is signed for it; nginx itself never goes there.
+# A store whose public name for clients differs from nginx's.  The URLs for
+# clients have that name, and are signed for it; nginx itself never uses it.
 
 use warnings;
 use strict;
@@ -43,7 +43,7 @@ EOC
 $t->run();
 
 # --------------------------------------------------------------------------
-# the newest client, as it is
+# the newest client, unmodified
 
 my $dir = tempdir(CLEANUP => 1);
 
@@ -69,7 +69,7 @@ is(scalar(grep { $_->{target} =~ /X-Amz-Signature=/ } $inside->seen()), 0,
 cmp_ok(scalar($inside->seen()), '>', 0, 'nginx does');
 
 # --------------------------------------------------------------------------
-# the signature is one for the host of the URL
+# the signature is for the host of the URL
 
 my ($entry) = map { @$_ } values %{ $t->get("/direct/v1/reconstructions/$hash")
 	->json()->{fetch_info} };
@@ -95,7 +95,7 @@ my $grant = $t->post("/api/v1/xorb-grants/default/$xorb->{hash}",
 
 like($grant->{url}, qr!^\Q$public\E/xet/a/prefix/staging/!, 'grant: whose');
 
-# by way of nginx the client sees no name of the store
+# through nginx the client sees no name of the store
 
 ($entry) = map { @$_ } values %{ $t->get("/api/v1/reconstructions/$hash")
 	->json()->{fetch_info} };

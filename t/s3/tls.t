@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# TLS to the store: only a certificate of the CA that is trusted, for this host
-# and for today, will do.  With any other clients get 503, nothing is
-# acknowledged, and the log says what is wrong.
+# TLS to the store: only a certificate of the trusted CA, for this host and
+# valid today, is accepted.  With any other one clients get 503, nothing is
+# acknowledged, and the log says why.
 
 use warnings;
 use strict;
@@ -118,8 +118,8 @@ sub authority {
 	chmod(0644, "$dir/$name.pem");
 }
 
-# The store behind a certificate of a CA for a name, good for so many days from
-# two days before today on.
+# The store with a certificate of a CA for a name, valid for this number of
+# days, starting two days ago.
 
 sub store {
 	my ($ca, $name, $days) = @_;

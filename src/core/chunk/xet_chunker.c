@@ -2,40 +2,45 @@
 /*
  * The content-defined chunker.
  *
- * Purpose:    finds where chunks end in a stream that arrives in any pieces.
+ * Purpose:    finds where chunks end in a stream that arrives in pieces of any
+ *             size.
  * States:     given by the number of bytes in the open chunk:
  *               skip   size < min - 65      bytes are only counted
  *               warm   size < min - 1       bytes are hashed, no cut allowed
  *               look   size < max           every byte may end the chunk
  *             One call may pass through all three, or stop anywhere in one;
  *             after a cut the size and the hash are 0 again.
- * Ownership:  the caller's structure and data, nothing is allocated.
+ * Ownership:  the caller owns the structure and the data; nothing is
+ *             allocated.
  * Threads:    one at a time.
  *
- * The hash of a byte is shifted left once for every byte after it, so the
- * state depends on the last 64 bytes alone.  A cut looks at the state after
- * byte number min at the earliest, so the first min - 64 bytes can't matter;
- * 65 are hashed as the reference implementation does.
- *
- * The hash is made at four places at a time, at twice the speed of a loop from
- * byte to byte.  Each hash waits for the hash of the byte before, and a
- * processor that could do more sits idle.  But a byte is shifted out of the
- * hash by the 64 bytes after it, so a lane may begin anywhere once the 64
- * bytes before the lane are hashed.  A block is four lanes, which follow each
- * other in the data and are hashed side by side.  The place that is found
- * first need not be the first one in the data: the lanes before that place,
- * which had nothing up to the same step, are then looked through to their
- * ends, one after the other.
- *
- * A lane is long enough for its 64 bytes more to matter little, and short
- * enough for the part of the last block that is hashed in vain not to matter
- * either, as a chunk has some 14 blocks.  More lanes, or gathering by AVX2,
- * were slower; gathering by AVX-512 was no faster.
+ * Each byte shifts the hash of the bytes before it left by one, so the hash
+ * depends on the last 64 bytes alone.  A cut needs the hash after byte number
+ * min at the earliest, so the first min - 64 bytes can't matter.  The chunker
+ * hashes 65 bytes, as the reference implementation does.
  */
 
 
 #include "xet_chunk.h"
 
+
+/*
+ * The hash is computed in four lanes at a time, twice as fast as in a loop
+ * over the bytes.  In such a loop each hash waits for the hash of the byte
+ * before, and a processor that could do more sits idle.  But 64 bytes later a
+ * byte is shifted out of the hash.  So a lane may begin anywhere, once the 64
+ * bytes before it are hashed.
+ *
+ * A block is four lanes, which follow each other in the data and are hashed in
+ * parallel.  The cut that is found first need not be the first one in the
+ * data.  So the lanes before it, which had no cut up to the same step, are
+ * then searched to their ends, one after the other.
+ *
+ * A lane is long enough for its 64 extra bytes to matter little.  It is short
+ * enough for the wasted part of the last block not to matter either, because a
+ * chunk has about 14 blocks.  More lanes, or AVX2 gather instructions, were
+ * slower; AVX-512 gather instructions were no faster.
+ */
 
 #define XET_CHUNKER_WINDOW   65
 
@@ -114,7 +119,7 @@ xet_chunker_feed(xet_chunker_t *c, const uint8_t *data, size_t len, int *cut)
 }
 
 
-/* How many of len bytes a phase takes that ends when the chunk has limit. */
+/* Returns how many of len bytes fit until the chunk has limit bytes. */
 
 static size_t
 xet_chunker_room(const xet_chunker_t *c, size_t len, uint32_t limit)
@@ -144,9 +149,9 @@ xet_gearhash_update(const uint64_t *gear, uint64_t hash, const uint8_t *p,
 
 
 /*
- * Hashes from p up to the first byte after which the hash has no bit of mask,
- * sets *found to 1 and returns the position after that byte; *hash is
- * undefined then.  Without such a byte before end, sets *found to 0 and *hash
+ * Hashes from p up to the first byte after which the hash has no bit of mask.
+ * Then sets *found to 1 and returns the position after that byte; *hash is
+ * undefined.  If there is no such byte before end, sets *found to 0 and *hash
  * to the hash after the last byte, and returns end.
  */
 
@@ -190,10 +195,10 @@ xet_gearhash_find(const uint64_t *gear, uint64_t mask, uint64_t *hash,
 
 
 /*
- * Looks through the lanes of the block at p, with hash[0] given as the hash
- * before the block, and leaves the hash of each lane in hash.  Sets *lane to
- * the lane where the mask was met, or to XET_GEARHASH_LANES.  Returns the
- * number of bytes taken of *lane and of each lane before it.
+ * Searches the lanes of the block at p.  hash[0] is the hash before the block;
+ * on return hash has the hash of each lane.  Sets *lane to the lane where the
+ * mask matched, or to XET_GEARHASH_LANES.  Returns the number of bytes hashed
+ * in *lane and in each lane before it.
  */
 
 static size_t
@@ -253,7 +258,7 @@ xet_gearhash_block(const uint64_t *gear, uint64_t mask, uint64_t *hash,
 }
 
 
-/* The same as xet_gearhash_find(), one byte after the other. */
+/* Does the same as xet_gearhash_find(), byte by byte. */
 
 static const uint8_t *
 xet_gearhash_scan(const uint64_t *gear, uint64_t mask, uint64_t *hash,

@@ -1,11 +1,12 @@
 
 /*
- * Chunk codecs: the schemes of a suite, and no compression.
+ * Chunk codecs: calls the schemes of a suite; and the scheme without
+ * compression.
  *
- * Purpose:    one chunk in memory to one chunk in memory, either way, by the
- *             scheme that the suite has under a number.
- * States:     what the schemes keep, one context each; see their files.
- * Ownership:  the creator owns the codec, the codec the contexts.
+ * Purpose:    encodes or decodes one chunk in memory, by the scheme that has
+ *             the given number in the suite.
+ * States:     none but the contexts of the schemes, one each; see their files.
+ * Ownership:  the creator owns the codec, and the codec owns the contexts.
  * Threads:    one at a time.
  */
 

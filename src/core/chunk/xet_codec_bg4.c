@@ -2,10 +2,11 @@
 /*
  * Byte grouping of 4, then an LZ4 frame: the codec of XET_SCHEME_BG4_LZ4.
  *
- * Purpose:    arrays of numbers, of which bytes of the same significance are
- *             alike.
+ * Purpose:    compresses arrays of numbers, whose bytes of the same
+ *             significance are alike.
  * States:     none.
- * Ownership:  the context is the codec's: the bytes of one chunk, grouped.
+ * Ownership:  the codec owns the context, a buffer for the grouped bytes of
+ *             one chunk.
  * Threads:    one at a time.
  */
 
@@ -19,7 +20,7 @@
 #include "xet_chunk.h"
 
 
-/* Groups of four bytes that one step of the byte grouping takes. */
+/* Groups of four bytes that one step of the byte grouping processes. */
 #define XET_CODEC_BG4_BLOCK    16
 
 #define XET_CODEC_BG4_SAMPLES  1024
@@ -89,10 +90,10 @@ xet_codec_bg4_decode(xet_codec_t *c, const uint8_t *in, size_t len,
 
 
 /*
- * Whether the bytes at one of the four positions are much less mixed than
- * all bytes together.  The measure is the chance that two samples share their
- * high half: 1/16 for noise; text has the same chance at all positions, the
- * exponents of floats and the high bytes of small integers stand out.
+ * Whether the bytes at one of the four positions vary much less than all bytes
+ * together.  The measure is the probability that two samples share their high
+ * nibble: 1/16 for noise.  Text has the same probability at all positions; the
+ * exponents of floats and the high bytes of small integers have a higher one.
  */
 
 static int
@@ -137,7 +138,7 @@ xet_codec_bg4_suits(const uint8_t *data, size_t len)
         all += n * n;
     }
 
-    /* chances: best / samples^2 > 3/2 * all / (4 * samples)^2 */
+    /* probabilities: best / samples^2 > 3/2 * all / (4 * samples)^2 */
 
     return best * 32 > all * 3;
 }
@@ -199,9 +200,9 @@ xet_codec_bg4_bases(size_t base[4], size_t n)
 #if defined(__SSE2__)
 
 /*
- * By hand: compilers use vectors for the loops below only at some levels of
- * optimisation, and without them regrouping is eight times slower and a third
- * of the time a chunk takes.
+ * Written with intrinsics, because compilers vectorize the loops below only at
+ * some optimization levels.  Without vectors the grouping is eight times
+ * slower and takes a third of the time of a chunk.
  */
 
 static void

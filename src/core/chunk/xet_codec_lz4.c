@@ -2,21 +2,20 @@
 /*
  * LZ4 frames, the codec of XET_SCHEME_LZ4.
  *
- * Purpose:    one frame a chunk.
+ * Purpose:    encodes a chunk as one frame, and decodes it.
  * States:     one LZ4F context for all decoding.  The whole frame and the
- *             whole output are at hand, so LZ4F sets nothing aside except
- *             where the frame's block size is larger than the room left;
- *             then it decodes a block into a buffer of its own, which it
- *             allocates by the block size that the frame declares.  A context
- *             that failed inside a frame is reset, so every decode starts
- *             clean.
- * Ownership:  the context is the codec's; nothing is kept between calls.
+ *             whole output are available, so LZ4F buffers nothing, unless the
+ *             block size of the frame is larger than the room left.  Then LZ4F
+ *             decodes a block into a buffer of its own, of the block size that
+ *             the frame declares.  A context that failed inside a frame is
+ *             reset, so every decode starts clean.
+ * Ownership:  the codec owns the context; no data is kept between calls.
  * Threads:    one at a time.
  *
  * Encoding makes one frame of independent blocks without checksums or content
- * size.  The block size is the smallest that holds the chunk, so that the
- * frame has one block.  The work buffer is larger than a chunk because LZ4F
- * asks for room for the worst case.
+ * size.  The block size is the smallest that holds the chunk, so the frame has
+ * one block.  The work buffer is larger than a chunk because LZ4F requires
+ * room for the worst case.
  */
 
 #include <stdlib.h>
@@ -31,7 +30,7 @@
 #define XET_CODEC_LZ4_HEADER  7            /* the shortest frame header */
 #define XET_CODEC_LZ4_DICT    0x01         /* a dictionary ID, in FLG */
 
-/* LZ4F_compressFrameBound() of the largest chunk is some 40 bytes over. */
+/* LZ4F_compressFrameBound() of the largest chunk is about 40 bytes larger. */
 #define XET_CODEC_FRAME_MAX   (XET_CHUNK_MAX + 128)
 
 
@@ -108,7 +107,7 @@ xet_codec_lz4_encode(xet_codec_t *c, const uint8_t *in, size_t len,
 
     memset(&prefs, 0, sizeof(LZ4F_preferences_t));
 
-    /* an upper limit, LZ4F takes 64 KiB where that holds the chunk */
+    /* an upper limit: LZ4F uses 64 KiB if the chunk fits */
     prefs.frameInfo.blockSizeID = LZ4F_max256KB;
     prefs.frameInfo.blockMode = LZ4F_blockIndependent;
 
@@ -200,8 +199,8 @@ xet_codec_lz4_frame(LZ4F_dctx *dctx, const uint8_t *in, size_t len,
     } while (in_len != 0 || out_len != 0);
 
     /*
-     * Stuck inside the frame: either the output is full and there is more, or
-     * the input has ended.
+     * No progress inside the frame: either the output is full and there is
+     * more data, or the input has ended.
      */
 
     if (out_pos == raw_len) {
@@ -237,7 +236,7 @@ xet_codec_lz4_error(size_t rc)
 }
 
 
-/* Where LZ4 finds nothing to do it is fast, so it is always worth a try. */
+/* LZ4 is fast on data that it can't compress, so it is always worth a try. */
 
 static int
 xet_codec_lz4_suits(const uint8_t *data, size_t len)

@@ -1,23 +1,23 @@
 
 /*
- * The digest of a stored copy of a xorb: XXH3 of 128 bits.
+ * The digest of a stored copy of a xorb: 128-bit XXH3.
  *
- * Purpose:    computed while the copy is written, and again when it is read to
- *             see if it is whole.  The digest finds damage, at a fifth of the
- *             price of BLAKE3; against forgery there are the chunk hashes.  A
- *             client that could make two copies with one digest still can't
- *             choose which bytes are under the name of a copy, because a name
- *             is random and written once.
+ * Purpose:    the digest is computed while a copy is written, and again when
+ *             it is read, to detect damage at a fifth of the cost of BLAKE3.
+ *             It does not protect against forgery; the chunk hashes do.  A
+ *             client that could make two copies with the same digest still
+ *             can't choose which bytes are under the name of a copy: the
+ *             server allocates a name for each copy and writes it only once.
  * States:     created or reset, updated any number of times, finished.
- * Ownership:  the caller's, about 600 bytes on the heap, because the structure
- *             is the library's.
+ * Ownership:  the caller owns the state, about 600 bytes on the heap, because
+ *             the library defines the structure.
  * Threads:    one at a time.
  */
 
 
 #include <xxhash.h>
 
-/* the widest vectors of this processor: the library alone uses what all have */
+/* selects the widest vectors of this processor; the library alone does not */
 
 #if (defined __x86_64__ && defined __has_include)
 #if __has_include(<xxh_x86dispatch.h>)

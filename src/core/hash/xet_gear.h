@@ -1,7 +1,7 @@
 
 /*
- * The gear table of XET-BLAKE3-GEARHASH-LZ4 (draft-denis-xet, "Gearhash
- * Lookup Table").  Data: only xet_suite.c includes it.
+ * The gear table of XET-BLAKE3-GEARHASH-LZ4 (draft-denis-xet, "Gearhash Lookup
+ * Table").  The header defines data, so only xet_suite.c includes it.
  */
 
 #ifndef _XET_GEAR_H_INCLUDED_

@@ -2,17 +2,18 @@
 /*
  * Hashes: print, parse, compare, and the keyed BLAKE3 functions.
  *
- * Purpose:    everything that is done to a single hash.  Each keyed function
- *             is the same BLAKE3 call with another key of the suite.
+ * Purpose:    all operations on a single hash.  Each keyed function is the
+ *             same BLAKE3 call with another key of the suite.
  * States:     none.
- * Ownership:  the caller owns all buffers; nothing is allocated, a BLAKE3
+ * Ownership:  the caller owns all buffers.  Nothing is allocated; a BLAKE3
  *             state of about 2 KiB is on the stack during a call.
- * Threads:    any.  (BLAKE3 finds out the CPU's features on first use and
- *             keeps them in a word of its own; every thread finds the same.)
+ * Threads:    any.  (BLAKE3 detects the features of the CPU on first use and
+ *             caches them in a word of its own; every thread detects the
+ *             same.)
  *
- * A hash string is four little-endian words in hexadecimal, so its digits
- * come from the bytes 7 6 5 4 3 2 1 0, 15 14 ... 24 of the hash: byte i is
- * printed at position i ^ 7, and parsed from there.
+ * A hash string is four little-endian words in hexadecimal, so its digits come
+ * from the bytes 7 6 5 4 3 2 1 0, 15 14 ... 24 of the hash: byte i is printed
+ * at position i ^ 7, and parsed from there.
  */
 
 

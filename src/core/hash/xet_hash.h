@@ -17,14 +17,14 @@
 /*
  * xet_suite.c: algorithm suites (draft-denis-xet, section "Algorithm Suites").
  * One table holds every key, size, table and compression scheme of the
- * protocol; nothing else in the project spells a key or a chunk size, or lists
- * the schemes.  One suite is defined.
+ * protocol.  No other file contains a key or a chunk size, or lists the
+ * schemes.  One suite is defined.
  */
 
 /*
- * The compression schemes, X(symbol, number, codec): the number is that of
- * chunk headers, and xet_scheme_<codec> is in src/core/chunk.  A scheme is a
- * row, in the order of the numbers, and a codec.
+ * The compression schemes, X(symbol, number, codec).  number is the value in
+ * chunk headers; xet_scheme_<codec> is defined in src/core/chunk.  To add a
+ * scheme, add a row, in the order of the numbers, and a codec.
  */
 
 #define XET_SCHEME_MAP(X)                                                     \
@@ -38,7 +38,7 @@
 typedef enum {
     XET_SCHEME_MAP(XET_SCHEME_ENUM)
     XET_SCHEMES,                       /* one past the last number */
-    XET_SCHEME_AUTO = 256              /* whatever makes a chunk smallest */
+    XET_SCHEME_AUTO = 256              /* the scheme that compresses best */
 } xet_scheme_e;
 
 #undef XET_SCHEME_ENUM
@@ -47,15 +47,15 @@ typedef enum {
 typedef struct xet_codec_s  xet_codec_t;
 
 /*
- * encode and decode are xet_codec_encode() and xet_codec_decode(), which have
- * checked lengths and room.  An encode that gives up, or whose result is not
- * smaller, leaves out alone.
+ * encode and decode implement xet_codec_encode() and xet_codec_decode(), which
+ * have already checked lengths and room.  An encode that fails, or whose
+ * result is not smaller than the input, does not write to out.
  */
 
 typedef struct {
-    const char      *name;             /* in tools */
+    const char      *name;             /* shown by tools */
 
-    /* the context of a codec, NULL when out of memory; both may be NULL */
+    /* create returns NULL when out of memory; both functions may be NULL */
     void          *(*create)(void);
     void           (*destroy)(void *ctx);
 
@@ -64,7 +64,7 @@ typedef struct {
     xet_status_t   (*decode)(xet_codec_t *c, const uint8_t *in, size_t len,
                              uint8_t *out, size_t raw_len);
 
-    /* whether XET_SCHEME_AUTO tries it on a chunk; NULL: on none */
+    /* whether XET_SCHEME_AUTO tries the scheme on a chunk; NULL: never */
     int            (*suits)(const uint8_t *data, size_t len);
 } xet_scheme_t;
 
@@ -91,12 +91,12 @@ typedef struct {
     uint32_t         chunk_target;
     uint32_t         chunk_max;
 
-    /* two chunks in a row of stable_min <= size < stable_max: xet_plan.h */
+    /* a stable size: stable_min <= size < stable_max, see xet_plan.h */
     uint32_t         chunk_stable_min;
     uint32_t         chunk_stable_max;
 
     uint32_t         xorb_chunks_max;
-    uint32_t         xorb_raw_target;  /* a writer closes a xorb there */
+    uint32_t         xorb_raw_target;  /* bytes at which a xorb is full */
 
     uint32_t         dedup_modulus;    /* hash mod this == 0: eligible */
     uint32_t         merge_modulus;    /* hash mod this == 0: a group ends */
@@ -109,7 +109,7 @@ typedef struct {
 
 /*
  * Compile-time copies of the two limits that size arrays and columns; a unit
- * test holds them against the table.
+ * test compares them with the suite.
  */
 #define XET_CHUNK_MAX        131072
 #define XET_XORB_CHUNKS_MAX  8192
@@ -119,7 +119,7 @@ typedef struct {
 extern const xet_suite_t  xet_suite_default;
 
 
-/* The scheme of a number, which may be any, or NULL. */
+/* Returns the scheme with this number, or NULL when there is none. */
 
 static inline const xet_scheme_t *
 xet_suite_scheme(const xet_suite_t *suite, unsigned number)
@@ -129,7 +129,7 @@ xet_suite_scheme(const xet_suite_t *suite, unsigned number)
 
 
 /*
- * xet_hash.c: hashes: 32 bytes, their string form, and the keyed BLAKE3
+ * xet_hash.c: hashes of 32 bytes, their string form, and the keyed BLAKE3
  * functions of the suite.  The string form is four little-endian 64-bit words
  * in hexadecimal (draft-denis-xet, "Hash String Representation"), so each
  * group of 8 bytes is reversed relative to plain hex.
@@ -148,8 +148,8 @@ typedef struct {
 uint8_t *xet_hash_print(uint8_t *dst, const xet_hash_t *hash);
 
 /*
- * Reads a hash string of len digits.  XET_HASH_SYNTAX unless len is 64 and all
- * are hex digits, of either case; *hash is set on XET_OK only.
+ * Parses a hash string of len digits, in upper or lower case.  XET_HASH_SYNTAX
+ * unless len is 64 and all are hex digits; *hash is set only on XET_OK.
  */
 xet_status_t xet_hash_parse(xet_hash_t *hash, const uint8_t *src, size_t len);
 
@@ -164,13 +164,13 @@ xet_hash_equal(const xet_hash_t *a, const xet_hash_t *b)
 }
 
 
-/* The order of the four words, which is the order of hash strings. */
+/* Compares the four words in order, which is the order of hash strings. */
 int xet_hash_cmp(const xet_hash_t *a, const xet_hash_t *b);
 
 int xet_hash_is_zero(const xet_hash_t *hash);
 
 
-/* The number that "hash mod n" means: the last 8 bytes, little-endian. */
+/* The number in "hash mod n": the last 8 bytes, little-endian. */
 
 static inline uint64_t
 xet_hash_tail(const uint8_t *bytes)
@@ -205,8 +205,8 @@ void xet_hash_verification(const xet_suite_t *suite, const uint8_t *hashes,
 
 
 /*
- * xet_checksum.c: the digest of a stored copy of a xorb, of bytes that come in
- * pieces: XXH3 of 128 bits, big-endian.
+ * xet_checksum.c: the digest of a stored copy of a xorb, computed in pieces:
+ * 128-bit XXH3, big-endian.
  */
 
 #define XET_CHECKSUM_LEN  16
@@ -220,7 +220,7 @@ typedef struct {
 typedef struct xet_checksum_state_s  xet_checksum_state_t;
 
 
-/* A new state is reset, NULL when out of memory; destroy takes NULL. */
+/* create returns a reset state, NULL when out of memory; destroy takes NULL */
 xet_checksum_state_t *xet_checksum_create(void);
 void xet_checksum_destroy(xet_checksum_state_t *s);
 void xet_checksum_reset(xet_checksum_state_t *s);
@@ -235,9 +235,8 @@ int xet_checksum_equal(const xet_checksum_t *a, const xet_checksum_t *b);
 
 /*
  * xet_merkle.c: the aggregated hash tree (draft-denis-xet, "Merkle Tree
- * Construction"), streamed: leaves come one by one, a level holds only its
- * open group, so the state is a constant of some KiB whatever the number of
- * leaves.
+ * Construction"), streamed.  Leaves come one by one and each level holds only
+ * its open group, so the state takes about 15 KiB for any number of leaves.
  */
 
 #define XET_MERKLE_GROUP   9           /* merge_max of the suite */
@@ -271,23 +270,23 @@ void xet_merkle_group(const xet_suite_t *suite,
     const xet_merkle_node_t *nodes, size_t n, xet_merkle_node_t *parent);
 
 /*
- * Sets *root to the root: zeros without leaves, the leaf's own hash with one
- * leaf.  Another tree in m needs xet_merkle_init() again.
+ * Sets *root to the root of the tree: zeros for no leaves, the leaf's own hash
+ * for one leaf.  Before another tree in m, call xet_merkle_init() again.
  */
 void xet_merkle_finish(xet_merkle_t *m, xet_hash_t *root);
 
 
 /*
- * xet_subtree.c: subtrees of the aggregated hash tree: what a run of
- * consecutive leaves of a file settles, whatever stands before and after it.
- * The subtrees of runs that follow each other, and single leaves between them,
- * join into the subtree of the whole run, in the end into the root of the
- * file, so that a client that replaces a part of a file gets the new hash of
- * the file without the other chunks (docs/protocol.md, range edits).
+ * xet_subtree.c: subtrees of the aggregated hash tree.  A subtree is the part
+ * of the tree that a run of consecutive leaves determines, whatever leaves
+ * come before and after the run.  Subtrees of adjacent runs, and single leaves
+ * between them, join into the subtree of the whole run, and finally into the
+ * root of the file.  So a client that replaces a part of a file can compute
+ * the new file hash without the other chunks (docs/protocol.md, range edits).
  *
- * A level keeps on its left the nodes whose group may still begin before the
- * run and on its right those whose group may still end after it; what lies
- * between is grouped and makes the level above.  Both ends of that middle are
+ * A level keeps on its left the nodes whose group may begin before the run,
+ * and on its right the nodes whose group may end after the run.  The nodes
+ * between are grouped and make the level above.  Both ends of this middle are
  * stable cuts; a stable cut is the end of a group wherever grouping began.
  */
 
@@ -298,10 +297,10 @@ typedef struct {
 
 
 typedef struct {
-    xet_merkle_node_t     *nodes;      /* left ones of level 0, of level 1 and
-                                          so on, then right ones from the top
-                                          level down */
-    size_t                 n;          /* 0: a run of no leaves */
+    xet_merkle_node_t     *nodes;      /* left nodes of level 0, level 1 and
+                                          so on, then right nodes from the
+                                          top level down */
+    size_t                 n;          /* 0: the run has no leaves */
     xet_subtree_level_t   *levels;
     unsigned               nlevels;    /* 1 .. XET_MERKLE_LEVELS */
 
@@ -310,7 +309,7 @@ typedef struct {
 } xet_subtree_t;
 
 
-/* A level in the making, private to the builder. */
+/* A level under construction, private to the builder. */
 
 typedef struct {
     xet_merkle_node_t     *nodes;
@@ -318,22 +317,22 @@ typedef struct {
     size_t                 room;
     size_t                 left;       /* nodes before the first stable cut */
     size_t                 scanned;    /* nodes looked at for stable cuts */
-    size_t                 cut;        /* after the last natural cut */
+    size_t                 cut;        /* index after the last natural cut */
 
     unsigned               started:1;  /* the first stable cut is known */
-    unsigned               merged:1;   /* groups went up */
-    unsigned               natural:1;  /* there is a last natural cut */
-    unsigned               gap:1;      /* a valid gap is before the last cut */
+    unsigned               merged:1;   /* groups were moved up */
+    unsigned               natural:1;  /* a natural cut was seen */
+    unsigned               gap:1;      /* the gap before that cut is valid */
 } xet_subtree_row_t;
 
 
 /*
- * The builder holds what the subtree of the leaves so far would hold, and
- * less than a group more on each level, never the leaves themselves.  That is
- * some dozens of nodes on each of O(log n) levels when hashes fall at random.
+ * The builder holds the nodes that the subtree of the leaves so far would
+ * hold, and on each level less than one more group, but not all leaves.  With
+ * random hashes that is some dozens of nodes on each of O(log n) levels.
  * Leaves without stable cuts (one chunk repeated, as in a file of zeros) are
- * all kept, in the subtree as well, so a caller that takes leaves from clients
- * has to set max.
+ * all kept, in the subtree too.  So a caller that takes leaves from clients
+ * must set max.
  */
 
 typedef struct {
@@ -341,15 +340,15 @@ typedef struct {
     xet_alloc_pt           alloc;
     void                  *data;
 
-    size_t                 max;        /* nodes at most, SIZE_MAX for any */
-    size_t                 kept;       /* nodes of all subtrees finished */
+    size_t                 max;        /* limit of nodes; SIZE_MAX: none */
+    size_t                 kept;       /* nodes of all finished subtrees */
     size_t                 held;       /* nodes of the subtree being built */
 
     unsigned               levels;
     unsigned               at_start:1;
     unsigned               at_end:1;
     unsigned               any:1;      /* something was added */
-    unsigned               ended:1;    /* a subtree at the end was added */
+    unsigned               ended:1;    /* a subtree with at_end was added */
     unsigned               over:1;     /* max was the reason for XET_NOMEM */
 
     xet_subtree_row_t      level[XET_MERKLE_LEVELS];
@@ -357,47 +356,49 @@ typedef struct {
 
 
 /*
- * max bounds the nodes held here and in all subtrees finished, together; one
- * more gives XET_NOMEM and sets over.  A node takes 40 bytes in arrays that
- * grow by doubling, and another 40 in the finished subtree.
+ * max limits the total number of nodes in the builder and in all finished
+ * subtrees.  A node above the limit gives XET_NOMEM and sets over.  A node
+ * takes 40 bytes in arrays that grow by doubling, and another 40 bytes in the
+ * finished subtree.
  */
 void xet_subtree_init(xet_subtree_builder_t *b, const xet_suite_t *suite,
     xet_alloc_pt alloc, void *data, size_t max);
 
 /*
- * Begins a run; one builder makes many runs, one after the other.  at_start:
- * the first leaf of the run is the first one of the file.  at_end: the last
- * leaf of the run will be the last one of the file.
+ * Begins a run; one builder can make many runs, one after the other.
+ * at_start: the first leaf of the run is the first leaf of the file.  at_end:
+ * the last leaf of the run will be the last leaf of the file.
  */
 void xet_subtree_start(xet_subtree_builder_t *b, int at_start, int at_end);
 
 /*
- * Adds a leaf, or all leaves of the subtree s; s is read only and may come
- * from anywhere.  XET_NOMEM; XET_PLAN_DAMAGED when s contradicts itself or its
- * place in the run, or when anything follows a subtree at the end of the file.
- * After an error the builder can't be used any more.
+ * Adds a leaf, or all leaves of the subtree s.  s is only read, and need not
+ * come from this builder.  Errors: XET_NOMEM; XET_PLAN_DAMAGED when s is
+ * inconsistent or does not fit its position in the run, or when anything
+ * follows a subtree that ends the file.  After an error the builder must not
+ * be used any more.
  */
 xet_status_t xet_subtree_add(xet_subtree_builder_t *b, const uint8_t *hash,
     uint64_t size);
 xet_status_t xet_subtree_join(xet_subtree_builder_t *b,
     const xet_subtree_t *s);
 
-/* Ends the run; the arrays of s are the allocator's.  XET_NOMEM. */
+/* Ends the run; the arrays of s come from the allocator.  XET_NOMEM. */
 xet_status_t xet_subtree_finish(xet_subtree_builder_t *b, xet_subtree_t *s);
 
 /*
- * XET_PLAN_DAMAGED when s can't come from a builder: the counts of its levels
- * do not add up to n, or do not suit at_start and at_end.
+ * XET_PLAN_DAMAGED when no builder can have made s: the counts of its levels
+ * do not add up to n, or contradict at_start or at_end.
  */
 xet_status_t xet_subtree_check(const xet_subtree_t *s);
 
 /*
- * The root of a subtree with at_start and at_end, as xet_merkle_finish()
- * gives it; XET_PLAN_DAMAGED for any other subtree.
+ * Sets *root to the root of a subtree with at_start and at_end, the same as
+ * xet_merkle_finish() gives; XET_PLAN_DAMAGED for any other subtree.
  */
 xet_status_t xet_subtree_root(const xet_subtree_t *s, xet_hash_t *root);
 
-/* Writes s as an object with nodes, levels, at_start and at_end. */
+/* Writes s as a JSON object with nodes, levels, at_start and at_end. */
 void xet_subtree_json(xet_json_t *j, const xet_subtree_t *s);
 
 

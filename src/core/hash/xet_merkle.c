@@ -2,25 +2,19 @@
 /*
  * The aggregated hash tree, streamed.
  *
- * Purpose:    the root over any number of (hash, size) leaves in constant
- *             memory.
- * States:     a level has an open group of less than merge_max nodes.  A node
- *             that completes its group (the group then has merge_max nodes,
- *             or at least merge_min and the node's hash is a natural end)
- *             closes it: the group becomes one node of the level above.
- * Ownership:  the caller's structure, nothing is allocated.  A level is set
- *             up when its first node arrives, so a small tree touches little
- *             of it.
+ * Purpose:    computes the root over any number of (hash, size) leaves in
+ *             constant memory.
+ * States:     a level has an open group of fewer than merge_max nodes.  A node
+ *             completes its group when the group then has merge_max nodes, or
+ *             has at least merge_min nodes and the node's hash is a natural
+ *             end.  The group is then closed and becomes one node of the level
+ *             above.
+ * Ownership:  the caller owns the structure; nothing is allocated.  A level is
+ *             initialized when its first node arrives, so a small tree touches
+ *             little of the structure.
  * Threads:    one at a time.
  *
- * Why streaming gives the same tree as the draft's level-by-level loop: where
- * a group ends depends only on its own nodes, except at the end of a level,
- * and there both take whatever is left, even a single node, as the last
- * group.  The one node that is not taken into a group is the root, the only
- * node of its level.  A group that is closed before the end of its level has
- * at least merge_min nodes, so its level is never the root's level.
- *
- * The size of a node is the sum of its leaves' sizes; callers bound it far
+ * The size of a node is the sum of its leaves' sizes.  Callers keep it far
  * below 2^64 (a wrapped sum would only change the text that is hashed).
  */
 
@@ -58,13 +52,22 @@ xet_merkle_add(xet_merkle_t *m, const uint8_t *hash, uint64_t size)
 }
 
 
+/*
+ * Streaming gives the same tree as the draft's level-by-level loop.  Where a
+ * group ends depends only on its own nodes, except at the end of a level.
+ * There both algorithms take all remaining nodes, even a single one, as the
+ * last group.  Only the root belongs to no group; it is the only node of its
+ * level.  A group that is closed before the end of its level has at least
+ * merge_min nodes, so its level is never the root's level.
+ */
+
 void
 xet_merkle_finish(xet_merkle_t *m, xet_hash_t *root)
 {
     unsigned           i;
     xet_merkle_node_t  parent;
 
-    /* m->levels grows in here while the open groups move up */
+    /* m->levels grows in this loop, while the open groups move up */
 
     for (i = 0; i < m->levels; i++) {
 
@@ -93,7 +96,7 @@ xet_merkle_put(xet_merkle_t *m, unsigned i, const xet_merkle_node_t *node)
     suite = m->suite;
     parent = *node;
 
-    /* 3^41 leaves fill the levels, more than total can count */
+    /* it takes 3^41 leaves to fill all levels, more than total can count */
 
     while (i < XET_MERKLE_LEVELS) {
 

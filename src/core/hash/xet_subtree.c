@@ -1,38 +1,24 @@
 
 /*
- * Subtrees of the aggregated hash tree, built in one pass; and their JSON.
+ * Subtrees of the aggregated hash tree, built in one pass, and their JSON.
  *
- * Purpose:    from the leaves of a run, or subtrees of its parts, to the
- *             nodes that the rest of the file has to be joined with.  The keys
- *             of the JSON form are those of the reference, in snake case,
- *             whatever the rest of a body has.
+ * Purpose:    turns the leaves of a run, or subtrees of its parts, into the
+ *             nodes that must be joined with the rest of the file.  The keys
+ *             of the JSON form are those of the reference implementation, in
+ *             snake case, even where the rest of a body uses another style.
  * States:     a level first looks for its first stable cut, unless the run
- *             begins the file; then each further stable cut sends the groups
- *             before it to the level above.  Where the run ends the file,
- *             each group that is complete goes up at once.
- * Ownership:  nodes are in arrays of the allocator, which grow by doubling
- *             and serve the next run again; a finished subtree has its own.
+ *             begins the file.  Then each further stable cut sends the groups
+ *             before it to the level above.  Where the run ends the file, each
+ *             complete group goes up at once.
+ * Ownership:  nodes are in arrays from the allocator, which grow by doubling
+ *             and are used again for the next run.  A finished subtree has its
+ *             own arrays.
  * Threads:    one at a time.
  *
- * A natural cut is a node whose hash is a multiple of merge_modulus.  Of
- * three in a row, no gap smaller than merge_min or greater than merge_max - 2,
- * the middle one ends a group in any case: a group that contains the first
- * one ends there, or, when it began too late for that, at the middle one,
- * which is near enough; and a group that begins behind the first one sees the
- * middle one first, and not too early.  So what is before such a cut can be
- * grouped when the cut is seen and never again matters on its level: the last
- * stable cut of a run is found from the left.
- *
- * A subtree that is joined lacks the middle of its levels.  The left nodes of
- * a level end at a stable cut, whose third natural cut is missing; the right
- * nodes begin at a stable cut, whose third natural cut is among them.  The cut
- * in between is forced, and the scan goes on as if the missing middle had been
- * seen.
- *
- * The shape of every subtree that was built: each level but the top one has
- * groups that went up, so it keeps nodes on its left exactly when the run does
- * not begin the file, and on its right exactly when the run does not end the
- * file.  The top level has no nodes on its right.
+ * Every finished subtree has this shape.  Each level but the top one has sent
+ * groups up.  So it keeps nodes on its left exactly when the run does not
+ * begin the file, and on its right exactly when the run does not end the file.
+ * The top level has no nodes on its right.
  */
 
 
@@ -119,10 +105,10 @@ xet_subtree_add(xet_subtree_builder_t *b, const uint8_t *hash, uint64_t size)
 
 
 /*
- * Adds the left nodes from level 0 up, with a forced cut after those of each
- * level but the top one, then the right nodes from the top level down: a node
- * comes to its level after all nodes that precede it in the file have come to
- * theirs.
+ * Adds the left nodes from level 0 up, then the right nodes from the top level
+ * down.  The left nodes of each level but the top one are followed by a forced
+ * cut.  In this order, a node reaches its level after all nodes that precede
+ * it in the file have reached theirs.
  */
 
 xet_status_t
@@ -381,7 +367,7 @@ xet_subtree_put(xet_subtree_builder_t *b, unsigned i,
 }
 
 
-/* Sends up what can go up, from level i on. */
+/* Moves complete groups to the level above, from level i on. */
 
 static xet_status_t
 xet_subtree_settle(xet_subtree_builder_t *b, unsigned i)
@@ -418,7 +404,23 @@ xet_subtree_settle(xet_subtree_builder_t *b, unsigned i)
 }
 
 
-/* Returns the end of the nodes that can be grouped, which follow row->left. */
+/*
+ * Returns the end of the nodes after row->left that can be grouped.
+ *
+ * A natural cut is a node whose hash is a multiple of merge_modulus.  Take
+ * three natural cuts in a row, with no gap smaller than merge_min or greater
+ * than merge_max - 2.  The middle cut always ends a group, so it is a stable
+ * cut:
+ *
+ *   - A group that contains the first cut ends there.  If the group began too
+ *     late for that, it ends at the middle cut, with at most merge_max nodes.
+ *   - A group that begins after the first cut meets the middle cut first, with
+ *     at least merge_min nodes.
+ *
+ * So the nodes before a stable cut can be grouped as soon as the cut is seen,
+ * and never matter on their level again.  This also finds the last stable cut
+ * of a run from the left.
+ */
 
 static size_t
 xet_subtree_scan(const xet_subtree_builder_t *b, xet_subtree_row_t *row)
@@ -452,7 +454,7 @@ xet_subtree_scan(const xet_subtree_builder_t *b, xet_subtree_row_t *row)
                 row->started = 1;
                 row->left = row->cut;
 
-                /* the next three natural cuts begin with this one */
+                /* the next three natural cuts begin with the last of these */
 
                 valid = 0;
             }
@@ -470,9 +472,9 @@ xet_subtree_scan(const xet_subtree_builder_t *b, xet_subtree_row_t *row)
 
 
 /*
- * Groups the nodes between the left ones and end; stops at a group that may
- * not be complete, unless rest is set: then the nodes that are left make the
- * last group of their level.
+ * Groups the nodes between the left nodes and end.  Stops at a group that may
+ * be incomplete; if rest is set, the remaining nodes make the last group of
+ * their level instead.
  */
 
 static xet_status_t
@@ -528,8 +530,14 @@ xet_subtree_promote(xet_subtree_builder_t *b, unsigned i, size_t end, int rest)
 
 
 /*
- * Puts a stable cut after the last node of level i, where a subtree that is
+ * Sets a stable cut after the last node of level i, where the subtree that is
  * being joined has a stable cut.
+ *
+ * A joined subtree lacks the middle of its levels.  The left nodes of a level
+ * end at a stable cut, whose third natural cut is missing.  The right nodes
+ * begin at a stable cut, whose third natural cut is among them.  With the cut
+ * between them forced, the scan continues as if it had seen the missing
+ * middle.
  */
 
 static xet_status_t
@@ -571,7 +579,7 @@ xet_subtree_force(xet_subtree_builder_t *b, unsigned i)
 }
 
 
-/* The size of the group that begins at nodes, 0 when more may belong to it. */
+/* Returns the size of the group at nodes, 0 when it may need more nodes. */
 
 static size_t
 xet_subtree_group(const xet_suite_t *suite, const xet_merkle_node_t *nodes,
@@ -633,7 +641,7 @@ xet_subtree_append(xet_subtree_builder_t *b, unsigned i,
 }
 
 
-/* In a run that ends the file, makes a last group of what each level has. */
+/* In a run that ends the file, groups the remaining nodes of each level. */
 
 static xet_status_t
 xet_subtree_close(xet_subtree_builder_t *b)
@@ -646,7 +654,7 @@ xet_subtree_close(xet_subtree_builder_t *b)
         return XET_OK;
     }
 
-    /* b->levels grows in here */
+    /* b->levels grows in this loop */
 
     for (i = 0; i < b->levels; i++) {
         row = &b->level[i];

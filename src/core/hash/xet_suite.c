@@ -2,16 +2,15 @@
 /*
  * The algorithm suites.
  *
- * Purpose:    one row per suite with every key, size, table, modulus and
- *             compression scheme of the protocol; all other files take a
- *             suite and read it.
+ * Purpose:    one row per suite has every key, size, table, modulus and
+ *             compression scheme of the protocol.  All other files read these
+ *             values from the suite that they are given.
  * States:     none.
- * Ownership:  constants, they live as long as the program.
- * Threads:    any, nothing is ever written.
+ * Ownership:  constants, valid as long as the program runs.
+ * Threads:    any; nothing is ever written.
  *
- * Keys are given in the byte order in which BLAKE3 takes them.  A new suite
- * is a row here; XET_CHUNK_MAX and XET_XORB_CHUNKS_MAX have to cover the
- * largest suite.
+ * Keys are in the byte order that BLAKE3 takes.  To add a suite, add a row
+ * here; XET_CHUNK_MAX and XET_XORB_CHUNKS_MAX must cover the largest suite.
  */
 
 

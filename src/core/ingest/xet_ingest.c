@@ -1,33 +1,19 @@
 
 /*
- * Taking in a file.
+ * The ingest of files.
  *
- * Purpose:    decides for each chunk whether it is stored already, and puts
- *             together the terms.
- * States:     of the chunk at hand:
- *               idle    there is none, the chunker goes on
- *               look    what is known of the chunk?  may ask, once
+ * Purpose:    decides for each chunk whether it is stored already, and
+ *             assembles the terms.
+ * States:     of the current chunk:
+ *               idle    there is none, the chunker continues
+ *               look    is the chunk known?  may ask the caller, once
  *               held    the held run was too short: its chunks are stored
- *               store   the chunk is new: into the xorb, which may be full
- *                       first
- * Ownership:  the creator's; a chunk that lies whole in the caller's data is
- *             used there, any other is put together in the carry.
+ *               store   the chunk is new: into the xorb; a full xorb is
+ *                       completed first
+ * Ownership:  the creator owns the ingest.  A chunk that lies whole in the
+ *             caller's data is used there; any other chunk is assembled in the
+ *             carry.
  * Threads:    one at a time.
- *
- * Fragmentation.  A read of a file costs a request a term, so terms must not
- * be short.  As long as the last 128 terms have 8 chunks on average a known
- * chunk is taken at once.  When they don't, a known run is held back until it
- * has 8 chunks (which are 1 MiB at most); a run that ends before is stored
- * again, and the xorb being written has a longer run in its place.
- *
- * A thrifty ingest takes a short run only after 8 chunks for each term of the
- * file, the term of that run included; at the beginning it holds every run
- * back.  So a small file with a chunk that it has twice is stored as it is,
- * and its xorb is that of another client, whose damaged copy the xorb heals.
- *
- * A chunk that follows the last chunk of a term in the same xorb extends the
- * term.  Terms wait until the xorb being written has its hash.  Where more
- * wait than there is room for, the xorb is closed early.
  */
 
 
@@ -39,10 +25,27 @@
 #include "xet_hash.h"
 
 
-#define XET_INGEST_TERMS   2048        /* that wait at most */
-#define XET_INGEST_RECENT  128         /* whose lengths are looked at */
+/*
+ * Fragmentation.  Reading a file costs a request a term, so terms must not be
+ * short.  While the last 128 terms have at least 8 chunks on average, a known
+ * chunk is used at once.  Otherwise a run of known chunks is held back until
+ * it has 8 chunks (at most 1 MiB).  A run that ends before is stored again,
+ * and the xorb being written has a longer run in its place.
+ *
+ * A thrifty ingest uses a short run only after 8 chunks for each term of the
+ * file, including the term of that run; at the beginning it holds every run
+ * back.  So a small file that has a chunk twice is stored as it is.  Its xorb
+ * is then the same as that of another client, and heals a damaged copy of it.
+ *
+ * A chunk that follows the last chunk of a term in the same xorb extends the
+ * term.  Terms wait until the xorb being written has its hash.  When too many
+ * terms wait, the xorb is closed early.
+ */
+
+#define XET_INGEST_TERMS   2048        /* waiting terms, at most */
+#define XET_INGEST_RECENT  128         /* terms whose lengths are averaged */
 #define XET_INGEST_RUN     8           /* chunks that a term should have */
-#define XET_INGEST_SAVED   256         /* chunks that count as saved, at most */
+#define XET_INGEST_SAVED   256         /* saved chunks counted, at most */
 
 #define XET_INGEST_HELD    (XET_INGEST_RUN - 1)
 
@@ -60,11 +63,11 @@ typedef struct {
     uint32_t              len;
     xet_hash_t            hash;
     unsigned              asked:1;     /* the caller was asked about it */
-    xet_known_ref_t       ref;         /* where it is known */
+    xet_known_ref_t       ref;         /* its known position */
 } xet_ingest_piece_t;
 
 
-/* Terms that wait for their xorbs; the last one is open until another comes. */
+/* A term that waits for its xorb; only the last one can be extended. */
 
 typedef struct {
     xet_ingest_term_t   term;
@@ -77,11 +80,11 @@ typedef struct {
     xet_ingest_term_pt    handler;
     void                 *ctx;
 
-    uint32_t              file;        /* the number of the file at hand */
+    uint32_t              file;        /* the number of the current file */
     uint64_t              closed;      /* complete terms of this file */
-    uint32_t              recent[XET_INGEST_RECENT];  /* their chunks */
+    uint32_t              recent[XET_INGEST_RECENT];  /* chunks of each */
     uint64_t              recent_sum;
-    uint32_t              saved;       /* chunks of this file */
+    uint32_t              saved;       /* chunks saved in this file */
     unsigned              thrifty:1;
 
     unsigned              n;
@@ -105,9 +108,9 @@ struct xet_ingest_s {
 
     xet_ingest_piece_t   *cut;         /* chunks, conf.ahead at most */
     unsigned              cut_n;
-    unsigned              cut_placed;  /* of these chunks, so far */
+    unsigned              cut_placed;  /* how many of them are placed */
 
-    xet_ingest_piece_t    chunk;       /* at hand */
+    xet_ingest_piece_t    chunk;       /* the current chunk */
     xet_known_ref_t       last;        /* where the previous chunk is */
     uint32_t              xorb;        /* the open xorb's number in known */
 
@@ -155,7 +158,7 @@ static xet_status_t xet_ingest_terms_flush(xet_ingest_terms_t *t,
 static int xet_ingest_terms_fragmented(const xet_ingest_terms_t *t);
 
 
-/* Whether the index may have a chunk that was just cut. */
+/* Whether the dedup index may have a chunk that was just cut. */
 
 static inline int
 xet_ingest_indexed(const xet_ingest_t *in, const xet_ingest_piece_t *chunk)
@@ -177,7 +180,7 @@ xet_ingest_create(const xet_ingest_conf_t *conf)
         return NULL;
     }
 
-    /* the carry is left alone: a small file never touches it */
+    /* the carry is not cleared: a small file never touches it */
 
     memset(in, 0, offsetof(xet_ingest_t, carry));
 
@@ -241,8 +244,8 @@ xet_ingest_feed(xet_ingest_t *in, const uint8_t *data, size_t len,
 
 
 /*
- * Cuts chunks, up to one that is to be asked about.  A chunk that was put
- * together in the carry is placed before another chunk needs the carry.
+ * Cuts chunks, up to one that the caller must be asked about.  A chunk that
+ * was assembled in the carry is placed before another chunk needs the carry.
  */
 
 static xet_status_t
@@ -350,7 +353,7 @@ xet_ingest_end(xet_ingest_t *in)
         return rc;
     }
 
-    /* a held run at the end of the file is taken: it may be short there */
+    /* a held run at the end of the file is used, however short it is */
 
     xet_ingest_take_held(in);
 
@@ -412,7 +415,7 @@ xet_ingest_slot(xet_ingest_t *in)
 }
 
 
-/* Finds a place for the chunk at hand. */
+/* Adds the current chunk to a term or a held run, or stores it. */
 
 static xet_status_t
 xet_ingest_step(xet_ingest_t *in)
@@ -450,7 +453,10 @@ xet_ingest_step(xet_ingest_t *in)
 }
 
 
-/* A chunk that follows the previous one in a known xorb is taken there. */
+/*
+ * Looks up the current chunk.  A chunk that follows the previous one in a
+ * known xorb is used there, even if it is known elsewhere too.
+ */
 
 static xet_status_t
 xet_ingest_look(xet_ingest_t *in)
@@ -556,7 +562,7 @@ xet_ingest_hold(xet_ingest_t *in)
 }
 
 
-/* A chunk that is known becomes a part of a term. */
+/* Adds a known chunk to the terms. */
 
 static void
 xet_ingest_take(xet_ingest_t *in, const xet_ingest_piece_t *piece)
@@ -605,7 +611,7 @@ xet_ingest_store_held(xet_ingest_t *in)
 }
 
 
-/* A chunk that is new goes into the xorb being written. */
+/* Adds a new chunk to the xorb being written. */
 
 static xet_status_t
 xet_ingest_store(xet_ingest_t *in, const xet_ingest_piece_t *piece)
@@ -645,7 +651,7 @@ xet_ingest_store(xet_ingest_t *in, const xet_ingest_piece_t *piece)
 }
 
 
-/* Room for the terms that one chunk and a held run can make. */
+/* Makes room for the terms that one chunk and a held run can make. */
 
 static xet_status_t
 xet_ingest_room(xet_ingest_t *in)
@@ -744,7 +750,10 @@ xet_ingest_learn(xet_ingest_t *in, const xet_xorb_list_t *xorb, unsigned key,
     xet_status_t    rc;
     const uint8_t  *hash;
 
-    /* a chunk that is not seen keeps its place under a hash that none has */
+    /*
+     * a chunk that is not seen gets a hash that no chunk has, to keep its
+     * index
+     */
 
     static const uint8_t  hidden[XET_HASH_LEN];
 
@@ -817,7 +826,7 @@ xet_ingest_terms_next(xet_ingest_terms_t *t)
 }
 
 
-/* Whether a chunk begins in its xorb where the last term of the file ends. */
+/* Whether a chunk in its xorb follows the last term of the file. */
 
 static int
 xet_ingest_terms_extends(const xet_ingest_terms_t *t,
@@ -837,8 +846,8 @@ xet_ingest_terms_extends(const xet_ingest_terms_t *t,
 
 
 /*
- * Adds the next chunk of the file, for which there must be room.  xorb: the
- * name of the chunk's xorb, NULL as long as the xorb has none.
+ * Adds the next chunk of the file; the caller has made room.  xorb is the name
+ * of the chunk's xorb, NULL while the xorb has none.
  */
 
 static void
@@ -890,7 +899,9 @@ xet_ingest_terms_save(xet_ingest_terms_t *t)
 }
 
 
-/* Counts the last term, if it is of this file: it is extended no more. */
+/*
+ * Counts the last term, if it is of this file; it can't be extended any more.
+ */
 
 static void
 xet_ingest_terms_closed(xet_ingest_terms_t *t)
@@ -912,9 +923,9 @@ xet_ingest_terms_closed(xet_ingest_terms_t *t)
 
 
 /*
- * Hands all terms to the handler, whose error is returned; xorb is the name of
- * the xorb of all terms added with NULL.  XET_INTERNAL when there are such
- * terms and xorb is NULL.
+ * Passes all terms to the handler, and returns its error.  xorb is the name of
+ * the xorb of all terms that were added with NULL.  XET_INTERNAL when there
+ * are such terms and xorb is NULL.
  */
 
 static xet_status_t
@@ -952,10 +963,11 @@ xet_ingest_terms_flush(xet_ingest_terms_t *t, const xet_hash_t *xorb)
 
 
 /*
- * Whether the last XET_INGEST_RECENT terms of the file have fewer chunks than
- * XET_INGEST_RUN on average; 0 while the file has fewer terms.  Of thrifty
- * terms: whether fewer than XET_INGEST_RUN chunks are saved.  Each chunk saves
- * one, and each term costs XET_INGEST_RUN, or all that is saved.
+ * Whether the last XET_INGEST_RECENT terms of the file have fewer than
+ * XET_INGEST_RUN chunks on average; 0 while the file has fewer terms.  If
+ * thrifty: whether fewer than XET_INGEST_RUN chunks are saved.  Each chunk
+ * saves one; each term costs XET_INGEST_RUN, or all that are saved if they are
+ * fewer.
  */
 
 static int

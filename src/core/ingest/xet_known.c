@@ -2,18 +2,19 @@
 /*
  * The table of known chunks.
  *
- * Purpose:    from a chunk's hash to a place where it is stored.
- * States:     none but what is in it.
- * Ownership:  the creator's; everything is copied in.
+ * Purpose:    maps the hash of a chunk to a position where the chunk is
+ *             stored.
+ * States:     none but the contents of the table.
+ * Ownership:  the creator owns the table; all data is copied into it.
  * Threads:    one at a time.
  *
- * Entries are a ring in the order in which they came, so that the next chunk
- * of a xorb is the next entry, and the oldest entry is forgotten.  A hash
- * leads to the first entry that had it: of a chunk that comes again and again
- * the later entries are in the ring, where a run through their xorb passes
- * over them, but in no chain.  Chains are short whatever the data is.
+ * Entries are a ring, in the order in which they were added.  So the next
+ * chunk of a xorb is the next entry, and the oldest entry is dropped first.
+ * The chain of a bucket has only the first entry of a hash.  Later entries of
+ * a repeated chunk are in no chain, but in the ring, where a run through their
+ * xorb finds them.  So chains are short for any data.
  *
- * Xorbs that have a name are in chains, too, by their names.
+ * Xorbs that have a name are also in chains, by their names.
  */
 
 
@@ -22,14 +23,14 @@
 #include "xet_ingest.h"
 
 
-#define XET_KNOWN_NONE   UINT32_MAX    /* of xorbs */
-#define XET_KNOWN_XORBS  16            /* at first; a power of two */
+#define XET_KNOWN_NONE   UINT32_MAX    /* no xorb */
+#define XET_KNOWN_XORBS  16            /* initial; a power of two */
 #define XET_KNOWN_MIX    UINT64_C(0x9e3779b97f4a7c15)
 
 
 typedef struct {
     uint8_t     hash[XET_HASH_LEN];
-    uint32_t    next;                  /* of the chain, plus one; 0: none */
+    uint32_t    next;                  /* next in chain, plus one; 0: none */
     uint32_t    xorb;
     unsigned    chunk:31;
     unsigned    chained:1;
@@ -40,12 +41,12 @@ typedef struct {
     xet_hash_t  hash;
     uint64_t    serial;
     uint32_t    chunk_count;
-    uint32_t    entries;               /* in the ring; free: 0 and named */
-    uint32_t    next;                  /* free xorb; or of the chain, as in
-                                          entries */
+    uint32_t    entries;               /* in the ring; if 0 and named: free */
+    uint32_t    next;                  /* next free xorb, or next in chain,
+                                          as in entries */
     unsigned    named:1;
     unsigned    made:1;
-    unsigned    key:8;                 /* its number; 0: in clear */
+    unsigned    key:8;                 /* number of the key; 0: plain */
 } xet_known_xorb_t;
 
 
@@ -61,9 +62,9 @@ struct xet_known_s {
     uint32_t            free;
 
     xet_known_entry_t  *entries;
-    uint32_t           *buckets;       /* first of a chain, as next */
+    uint32_t           *buckets;       /* first of each chain, as next */
     xet_known_xorb_t   *xorbs;
-    uint32_t           *names;         /* buckets of xorbs, xorbs_max of them */
+    uint32_t           *names;         /* buckets of named xorbs, xorbs_max */
 
     unsigned            nkeys;
     uint8_t             keys[XET_KNOWN_KEYS][XET_HASH_LEN];
@@ -82,7 +83,7 @@ static void xet_known_ref(const xet_known_t *k, uint32_t entry,
 static int xet_known_valid(const xet_known_t *k, const xet_known_ref_t *ref);
 
 
-/* For any two hashes one seed in 2^32 makes the same number of both. */
+/* Any two hashes have the same number for one seed in 2^32. */
 
 static inline uint32_t
 xet_known_number(const xet_known_t *k, const uint8_t *hash)
@@ -133,7 +134,7 @@ xet_known_create(uint32_t max, const uint64_t *seed)
     k->xorbs_max = XET_KNOWN_XORBS;
     k->free = XET_KNOWN_NONE;
 
-    /* any seed will do, also zeroes */
+    /* any seed works, even zeroes */
 
     for (i = 0; i < XET_KNOWN_SEED; i++) {
         k->seed[i] = seed[i] ^ (XET_KNOWN_MIX * (2 * i + 1));
@@ -211,7 +212,7 @@ xet_known_xorb(xet_known_t *k, const xet_hash_t *hash, uint32_t chunk_count,
 }
 
 
-/* Makes room for twice as many xorbs, of which none is free. */
+/* Doubles the room for xorbs, when none is free. */
 
 static xet_status_t
 xet_known_grow(xet_known_t *k)
@@ -339,7 +340,9 @@ xet_known_add(xet_known_t *k, uint32_t xorb, uint32_t chunk,
     xet_known_ref_t     other;
     xet_known_entry_t  *e;
 
-    /* counted first: the oldest chunk may be the only one of this xorb */
+    /*
+     * counted first: the chunk that is dropped may be the only one of the xorb
+     */
 
     k->xorbs[xorb].entries++;
 
@@ -437,7 +440,7 @@ xet_known_find(const xet_known_t *k, const uint8_t *hash,
 }
 
 
-/* Finds a hash as a xorb has it, in clear or keyed. */
+/* Finds a hash as the table has it, plain or keyed. */
 
 static int
 xet_known_look(const xet_known_t *k, const uint8_t *hash,
@@ -473,7 +476,7 @@ xet_known_ref(const xet_known_t *k, uint32_t entry, xet_known_ref_t *ref)
 }
 
 
-/* Whether the entry of *ref is in the ring and still of the same chunk. */
+/* Whether the entry of *ref is in the ring and still has the same chunk. */
 
 static int
 xet_known_valid(const xet_known_t *k, const xet_known_ref_t *ref)

@@ -1,21 +1,22 @@
 
 /*
- * A reader's way through a file.
+ * A reader's position in a file.
  *
  * Purpose:    turns terms and chunk lists, fetched in parts of bounded size,
  *             into the chunks of a byte range.
- * States:     c->position says all: the segment has it or terms are needed,
- *             the buffer has it or lists are needed.  A list of more chunks
- *             than a buffer is entered at its beginning or at a known point;
- *             where the position lies far behind that, its ends are asked
- *             for first, without hashes, to find the chunk ("locate").  The
- *             end of a buffer is such a point, so reading on never locates.
- * Ownership:  everything is copied into the structure, nothing is allocated.
+ * States:     c->position decides.  If it is outside the segment, terms are
+ *             needed; if it is outside the buffer, lists are needed.  A list
+ *             of more chunks than a buffer is entered at its beginning or at a
+ *             known point.  If the position is far after that, the ends are
+ *             requested first, without hashes, to find the chunk ("locate").
+ *             The end of a buffer is a known point, so sequential reading
+ *             never locates.
+ * Ownership:  all data is copied into the structure; nothing is allocated.
  * Threads:    one at a time.
  *
  * Rows are not trusted: a list must fill its term, in raw and in stored bytes,
- * and no chunk may be larger than a chunk can be.  Sums are of 64 bits, the
- * sizes of terms and chunks are bounded by xet_term_unpack() and here.
+ * and no chunk may exceed the maximum sizes.  Sums have 64 bits;
+ * xet_term_unpack() and this file limit the sizes of terms and chunks.
  */
 
 
@@ -157,7 +158,7 @@ xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists, size_t *n)
     chunk = at.chunk;
     count = term->chunk_end - chunk;
 
-    /* a chunk that was located begins less than XET_CHUNK_MAX before */
+    /* a chunk that was located begins less than XET_CHUNK_MAX bytes before */
 
     c->locate = (count > XET_CURSOR_CHUNKS
                  && c->position - at.offset >= XET_CHUNK_MAX);
@@ -166,7 +167,7 @@ xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists, size_t *n)
 
     for (i = 0; i < *n; i++) {
 
-        /* only the first list may be cut: then it is a buffer of its own */
+        /* only the first list may be cut; then it fills the buffer alone */
 
         if (i && count > room) {
             break;
@@ -197,7 +198,7 @@ xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists, size_t *n)
 }
 
 
-/* Finds the last known point up to the position, and the end of its term. */
+/* Finds the last known point at or before the position, and its term's end. */
 
 static void
 xet_cursor_find(const xet_cursor_t *c, xet_cursor_point_t *at,
@@ -258,7 +259,9 @@ xet_cursor_answer(xet_cursor_t *c, const xet_plan_ends_t *ends,
 }
 
 
-/* The list at c->next must be as long as asked for, and fill its term. */
+/*
+ * Checks that the list at c->next has the requested length and fills its term.
+ */
 
 static xet_status_t
 xet_cursor_check(const xet_cursor_t *c, const xet_plan_ends_t *ends)
@@ -277,7 +280,9 @@ xet_cursor_check(const xet_cursor_t *c, const xet_plan_ends_t *ends)
         n = XET_CURSOR_CHUNKS - c->n;
     }
 
-    /* a term from before a healing has the stored bytes of the old copy */
+    /*
+     * a term that is older than a healing has the stored bytes of the old copy
+     */
 
     same = (ends->tag == term->tag);
 

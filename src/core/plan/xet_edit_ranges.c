@@ -2,21 +2,22 @@
 /*
  * From the terms of a file and its dirty ranges to the windows of an edit.
  *
- * Purpose:    the answer to "which bytes do I have to chunk anew": windows,
- *             subtrees of the gaps, verification hashes of the terms in them.
- * States:     in a gap or in a window, decided anew at each term, since both
- *             begin and end with terms.  In a window the clean chunks of a
- *             stable size in a row are counted up to two, which lets the
- *             window end with the term; a dirty chunk starts the count again,
- *             and before two so does a clean chunk of another size.
- * Ownership:  all memory is the allocator's; a term's arrays are only read
- *             during the call.
+ * Purpose:    computes which bytes a client must chunk again: the windows, the
+ *             subtrees of the gaps, and the verification hashes of the terms
+ *             in the gaps.
+ * States:     in a gap or in a window, decided at each term, since both begin
+ *             and end with terms.  In a window, consecutive clean chunks of a
+ *             stable size are counted up to two, which lets the window end
+ *             with the term.  A dirty chunk resets the count; below two, so
+ *             does a clean chunk of another size.
+ * Ownership:  all memory comes from the allocator; the arrays of a term are
+ *             only read during the call.
  * Threads:    one at a time.
  *
- * One pass; what is held is the answer itself: at most a window and a gap per
- * range, a hash per clean term, and the nodes of the gaps (see xet_hash.h on
- * their number).  A gap ends the file exactly when no dirty range follows, so
- * this is known when the gap begins.
+ * The terms are read in one pass, and only the result is kept: at most a
+ * window and a gap per range, a hash per clean term, and the nodes of the gaps
+ * (see xet_hash.h on their number).  A gap ends the file exactly when no dirty
+ * range follows, so this is known when the gap begins.
  */
 
 
@@ -286,7 +287,7 @@ xet_edit_ranges_check(const xet_edit_ranges_t *w, const xet_edit_ranges_term_t
 }
 
 
-/* Whether a byte of [start, end) is dirty; start never goes back. */
+/* Whether a byte of [start, end) is dirty; start must not decrease. */
 
 static int
 xet_edit_ranges_is_dirty(xet_edit_ranges_t *w, uint64_t start, uint64_t end)
@@ -327,14 +328,14 @@ xet_edit_ranges_close(xet_edit_ranges_t *w)
     w->open = 0;
     w->stable = 0;
 
-    /* the gap ends the file when nothing dirty is left */
+    /* the gap ends the file when no dirty range is left */
 
     xet_subtree_start(&w->gap, 0,
                       !xet_edit_ranges_is_dirty(w, w->position, w->size));
 }
 
 
-/* Takes a term of a window; its chunks decide where the window may end. */
+/* Counts the stable chunks of a term in a window, after which it may end. */
 
 static void
 xet_edit_ranges_follow(xet_edit_ranges_t *w, const xet_edit_ranges_term_t *term)
@@ -372,7 +373,7 @@ xet_edit_ranges_follow(xet_edit_ranges_t *w, const xet_edit_ranges_term_t *term)
 }
 
 
-/* Takes a term of a gap: its verification hash and its leaves. */
+/* Adds a term to a gap: its verification hash and its leaves. */
 
 static xet_status_t
 xet_edit_ranges_pass(xet_edit_ranges_t *w, const xet_edit_ranges_term_t *term)

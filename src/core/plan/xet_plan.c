@@ -1,18 +1,19 @@
 
 /*
- * The terms of a plan: the terms of a file that are needed, cut to whole
+ * The terms of a plan: the terms of a file that are needed, trimmed to whole
  * chunks.
  *
- * States, in this order: adding (the terms that touch the range are kept, the
- * others only counted), trimming (the first and the last term lose the chunks
- * that lie outside; a term in the middle never does), finished (see
- * xet_plan_ranges.c).  While adding, position is where the next term starts,
- * so after the last term that matters position is the end of the plan; later
- * terms are not looked at.
+ * States, in this order: adding (terms that touch the range are kept, others
+ * are only counted), trimming (the first and the last term lose the chunks
+ * outside the range; a term in the middle never does), finished (see
+ * xet_plan_ranges.c).  While adding, position is where the next term starts.
+ * So after the last needed term, position is the end of the plan; later terms
+ * are not examined.
  *
- * A plan of several files is a row of plans for all bytes of each: naming a
- * file closes the previous one and starts the position anew.  The terms of all
- * files are in one array, and a file knows where its terms end in the array.
+ * A plan of several files is a series of plans for all bytes of each file.
+ * xet_plan_file() closes the previous file and resets the position to 0.  The
+ * terms of all files are in one array, and each file records where its terms
+ * end.
  *
  * All memory comes from the allocator of the plan and is never freed here.
  * One thread at a time.
@@ -23,7 +24,7 @@
 
 
 #define XET_PLAN_NOWHERE    UINT64_MAX
-#define XET_PLAN_TERMS_MAX  (1u << 25)     /* what a key has bits for, see
+#define XET_PLAN_TERMS_MAX  (1u << 25)     /* the limit of a sort key, see
                                               xet_plan_ranges.c */
 
 
@@ -173,7 +174,7 @@ xet_plan_add(xet_plan_t *p, const uint8_t *packed, size_t len,
     if (p->several) {
         p->files[p->nfiles - 1].end = p->before + p->n;
 
-        /* the last term of the file ends where the file does */
+        /* the last term of the file must end where the file does */
 
         if (len || p->position > p->want.end) {
             return XET_PLAN_DAMAGED;
@@ -369,7 +370,9 @@ xet_plan_ends_check(const xet_term_t *term, const xet_plan_ends_t *ends)
 }
 
 
-/* The chunk that holds the byte at offset of the term, or the last one. */
+/*
+ * Returns the chunk that has the byte at offset of the term, or the last one.
+ */
 
 static uint32_t
 xet_plan_chunk(const xet_plan_ends_t *ends, uint64_t offset)

@@ -1,6 +1,6 @@
 
 /*
- * Plans: the terms of files, and which bytes of which xorbs they are.
+ * Plans: the terms of files, and the bytes of xorbs that hold them.
  */
 
 #ifndef _XET_PLAN_H_INCLUDED_
@@ -12,7 +12,7 @@
 
 
 /*
- * xet_term.c: terms in their packed form, as PostgreSQL keeps them: 52 bytes a
+ * xet_term.c: the packed form of terms, as PostgreSQL stores it: 52 bytes a
  * term, all integers little-endian.
  *
  *      0  xorb hash            32
@@ -21,11 +21,11 @@
  *     36  stored start         u32    bytes in the chunk region
  *     40  stored end           u32    exclusive
  *     44  raw length           u32
- *     48  tag                  u32    which stored copy: xet_xorb.h
+ *     48  tag                  u32    of the stored copy: xet_xorb.h
  */
 
 #define XET_TERM_LEN          52
-#define XET_TERM_RAW          44       /* where the raw length is */
+#define XET_TERM_RAW          44       /* offset of the raw length */
 #define XET_TERM_SEGMENT_MAX  256      /* terms in a row of the table */
 
 
@@ -51,7 +51,7 @@ typedef struct {
     const uint8_t  *hashes;
     const uint8_t  *raw_ends;
     const uint8_t  *stored_ends;
-    const uint8_t  *seen;              /* NULL: all, see xet_plan.h */
+    const uint8_t  *seen;              /* NULL: all chunks; see xet_seen_t */
     uint32_t        seen_n;
     const uint8_t  *noise;             /* 32 bytes: key for chunks not seen */
 } xet_xorb_list_t;
@@ -60,15 +60,16 @@ typedef struct {
 void xet_term_pack(uint8_t *dst, const xet_term_t *term);
 
 /*
- * XET_OK, or XET_PLAN_DAMAGED when a field contradicts another (empty or
- * reversed range, no bytes).
+ * Returns XET_OK, or XET_PLAN_DAMAGED when fields contradict each other (empty
+ * or reversed range, no bytes).
  */
 xet_status_t xet_term_unpack(xet_term_t *term, const uint8_t *src);
 
 /*
- * Whether these can be the ends of n chunks from chunk_start on, behind the
- * ends before: 0 at the start of the xorb, and rising, the raw ones by
- * XET_CHUNK_MAX at most.
+ * Whether the arrays can be the ends of n chunks from chunk_start on.
+ * raw_before and stored_before are the ends of the chunk before chunk_start, 0
+ * at the start of the xorb.  The ends must ascend, raw_ends by at most
+ * XET_CHUNK_MAX.
  */
 int xet_term_ends_ok(uint32_t chunk_start, uint32_t n, uint32_t raw_before,
     uint32_t stored_before, const uint8_t *raw_ends,
@@ -76,10 +77,10 @@ int xet_term_ends_ok(uint32_t chunk_start, uint32_t n, uint32_t raw_before,
 
 
 /*
- * Which chunks of a xorb may be reported to somebody: ranges in ascending
- * order, each two integers of 32 bits in network byte order, the first chunk
- * and the end.  The seen of a list is NULL where all its chunks may be
- * reported; without ranges none of them may be.
+ * The chunks of a xorb that may be reported to a client: ranges in ascending
+ * order.  A range is two 32-bit integers in network byte order: the first
+ * chunk and the end, exclusive.  If seen of a list is NULL, all its chunks may
+ * be reported; if seen has no ranges, none may.
  */
 
 #define XET_SEEN_LEN  8                /* bytes of a range */
@@ -128,7 +129,7 @@ xet_seen_chunk(xet_seen_t *s, uint32_t chunk)
 }
 
 
-/* The end of the last range of a list that has seen, 0 without ranges. */
+/* The end of the last range of a list with seen not NULL; 0 without ranges. */
 
 static inline uint32_t
 xet_seen_end(const xet_xorb_list_t *xorb)
@@ -146,22 +147,22 @@ xet_seen_end(const xet_xorb_list_t *xorb)
 
 
 /*
- * xet_plan.c: reconstruction plans: which terms a byte range of a file needs,
- * or several whole files, and which byte ranges of which xorbs hold them
- * (docs/protocol.md, reconstruction rules).
+ * xet_plan.c: reconstruction plans.  A plan says which terms a byte range of a
+ * file needs, or several whole files, and which byte ranges of which xorbs
+ * hold these terms (docs/protocol.md, reconstruction rules).
  *
- * Life for a range: init; add every packed segment that covers the range, in
- * order; ask for the edges (the first and last term may need trimming to
- * chunks, for which their xorb's chunk ends must be fetched); trim; finish;
- * print (xet_plan.h).
+ * Calls for a range: init; add for every packed segment that covers the range,
+ * in order; edges; trim; finish; print (xet_plan_writer.c).  The edges are the
+ * first and the last term.  They may need trimming to chunks, for which the
+ * caller must fetch the chunk ends of their xorbs.
  *
- * Life for files: init_files; for each file name it and add its segments;
- * finish; print.
+ * Calls for files: init_files; file and add for each file; finish; print.
  *
- * Memory comes from the allocator: 56 bytes a term that is kept (more when
- * terms come in several calls without a xet_plan_reserve() before), 8 a term
- * in finish, 36 a file.  Nothing else grows, however many xorbs the terms are
- * of.  Where this is too much, the terms go into a file: xet_plan.h.
+ * Memory comes from the allocator: 56 bytes a term that is kept, 8 bytes a
+ * term in finish, 36 bytes a file.  Terms take more when they come in several
+ * calls without a xet_plan_reserve() before.  The number of xorbs does not
+ * matter.  If this is too much memory, the terms go into a file:
+ * xet_plan_spool.c.
  */
 
 /* One range to fetch: chunks and bytes of a stored copy of a xorb. */
@@ -172,11 +173,11 @@ typedef struct {
     uint32_t           stored_start;
     uint32_t           stored_end;     /* exclusive */
     uint32_t           tag;            /* of the copy: the same in all ranges
-                                          that a plan has of a xorb */
+                                          of a xorb in a plan */
 } xet_plan_range_t;
 
 
-/* A file of a plan for several. */
+/* A file in a plan for several files. */
 
 typedef struct {
     xet_hash_t         hash;
@@ -185,10 +186,10 @@ typedef struct {
 
 
 /*
- * The caller's two files for terms that are too many for memory.
+ * The caller's two files, for more terms than fit in memory.
  * XET_PLAN_SPOOL_PLAN has the terms in the order of the file and then the
- * ranges; XET_PLAN_SPOOL_RUNS is needed only while sorting, and may be dropped
- * after that.
+ * ranges.  XET_PLAN_SPOOL_RUNS is needed only while sorting, and may be
+ * removed after that.
  */
 
 typedef enum {
@@ -209,8 +210,9 @@ typedef struct {
 
 
 /*
- * The records of a plan in a file, terms first, then ranges: which of them are
- * in memory, in a buffer that moves as they are asked for.
+ * Access to the records of a plan in a file: terms first, then ranges.  A
+ * buffer holds some records in memory; it is refilled when another record is
+ * needed.
  */
 
 typedef struct {
@@ -223,7 +225,7 @@ typedef struct {
     uint32_t                    size;  /* records that the buffer can hold */
     uint32_t                    from;
     uint32_t                    have;  /* records in the buffer */
-    xet_hash_t                  xorb;  /* of the range asked for last */
+    xet_hash_t                  xorb;  /* of the range returned last */
     xet_status_t                status;    /* of a read that failed */
 } xet_plan_records_t;
 
@@ -237,8 +239,8 @@ typedef struct {
 
     xet_range_t          want;         /* bytes of the (current) file */
     uint64_t             offset;       /* of the first term kept */
-    uint64_t             position;     /* where the next added term starts,
-                                          so the end of the last one kept */
+    uint64_t             position;     /* start of the next term to be added,
+                                          so the end of the last term kept */
 
     xet_term_t          *terms;
     uint32_t             n;
@@ -247,7 +249,7 @@ typedef struct {
     xet_plan_file_t     *files;
     uint32_t             nfiles;
     uint32_t             files_max;
-    unsigned             several:1;    /* of xet_plan_init_files() */
+    unsigned             several:1;    /* by xet_plan_init_files() */
 
     uint64_t             skip;         /* offset_into_first_range */
 
@@ -258,68 +260,71 @@ typedef struct {
 
 
 /*
- * want: 0 <= start < end, clamped to the file's size by the caller.  For the
- * empty file start == end, and finish is called without any add.
+ * want: 0 <= start < end, clamped to the size of the file by the caller.  For
+ * the empty file start == end, and the caller calls finish without any add.
  */
 void xet_plan_init(xet_plan_t *p, xet_alloc_pt alloc, void *data,
     const xet_range_t *want);
 
 /*
- * A plan for whole files, max of them at most, none to begin with.  XET_NOMEM.
+ * Initializes a plan for at most max whole files, which has no file yet.
+ * XET_NOMEM.
  */
 xet_status_t xet_plan_init_files(xet_plan_t *p, xet_alloc_pt alloc,
     void *data, size_t max);
 
 /*
- * The terms added from here on are those of this file, of size bytes; offsets
- * begin at 0 again.  A file without terms has size 0.  The caller sees to it
- * that no file comes twice.  XET_PLAN_DAMAGED when the previous file is not
- * complete; XET_INTERNAL when there are max files already, or the plan is not
- * for files.
+ * Begins a file of size bytes: the terms added from now on are those of this
+ * file, and offsets begin at 0 again.  A file without terms has size 0.  The
+ * caller ensures that no file comes twice.  XET_PLAN_DAMAGED when the previous
+ * file is not complete; XET_INTERNAL when there are max files already, or the
+ * plan is not for files.
  */
 xet_status_t xet_plan_file(xet_plan_t *p, const xet_hash_t *hash,
     uint64_t size);
 
 /*
- * Room for n terms in all.  A plan without it doubles its room when it has to,
- * and the allocator keeps the smaller arrays as well.  A single call of
- * xet_plan_add() needs no reserve.  XET_PLAN_DAMAGED for more terms than a
+ * Reserves room for n terms in total.  Without it a plan doubles its room when
+ * needed, and the allocator keeps the smaller arrays as well.  A single call
+ * of xet_plan_add() needs no reserve.  XET_PLAN_DAMAGED for more terms than a
  * plan may have (2^25), XET_NOMEM.
  */
 xet_status_t xet_plan_reserve(xet_plan_t *p, size_t n);
 
 /*
- * Adds the packed terms that begin at first_offset of the file; terms wholly
- * outside the range are dropped.  The first call begins at or before the
- * range, each further call where the previous one ended (XET_PLAN_DAMAGED
- * otherwise); what comes after the range is not looked at, but terms behind
- * the end of one of several files are damage.  XET_PLAN_DAMAGED, XET_NOMEM;
- * XET_INTERNAL for an empty range, or before the first of several files.
+ * Adds the packed terms that begin at first_offset of the file; drops terms
+ * wholly outside the range.  The first call must begin at or before the range,
+ * and each further call where the previous one ended.  Terms after the range
+ * are not examined, but terms after the end of one of several files are
+ * damage.  Errors: XET_PLAN_DAMAGED, XET_NOMEM; XET_INTERNAL for an empty
+ * range, or before the first of several files.
  */
 xet_status_t xet_plan_add(xet_plan_t *p, const uint8_t *packed, size_t len,
     uint64_t first_offset);
 
 /*
- * The terms to trim: bit 0 the first, bit 1 the last one of the plan; 0 when
- * both lie inside the range.  The two may be the same term.  To be asked once,
- * before trimming: a trimmed term may still begin outside, in its first chunk.
+ * The terms to trim: XET_PLAN_FIRST, XET_PLAN_LAST or both, or 0 when both
+ * terms lie inside the range.  Both may be the same term.  Call this once,
+ * before trimming: a trimmed term may still begin outside the range, in its
+ * first chunk.
  */
 #define XET_PLAN_FIRST  1
 #define XET_PLAN_LAST   2
 
 unsigned xet_plan_edges(const xet_plan_t *p);
 
-/* The first or the last term: which is XET_PLAN_FIRST or XET_PLAN_LAST. */
+/* Returns the term that which selects: XET_PLAN_FIRST or XET_PLAN_LAST. */
 xet_term_t *xet_plan_edge(const xet_plan_t *p, unsigned which);
 
 /*
- * Trims the first or the last term, as which says, to whole chunks.  The ends
- * are those of the chunks [chunk_start, chunk_end) that the term had before it
- * was trimmed, with the ends before chunk_start (0 at the xorb's start).  When
- * first and last are the same term, trim XET_PLAN_FIRST | XET_PLAN_LAST in one
- * call.  XET_PLAN_DAMAGED when the ends contradict the term, XET_PLAN_CHANGED
- * when the ends are of another stored copy; XET_INTERNAL for a plan that has
- * no term in memory, or is of several files, which are never trimmed.
+ * Trims the first or the last term, selected by which, to whole chunks.  ends
+ * has the ends of the chunks [chunk_start, chunk_end) that the term had before
+ * it was trimmed, and the ends before chunk_start (0 at the start of the
+ * xorb).  When first and last are the same term, trim XET_PLAN_FIRST |
+ * XET_PLAN_LAST in one call.  XET_PLAN_DAMAGED when the ends contradict the
+ * term, XET_PLAN_CHANGED when the ends are of another stored copy;
+ * XET_INTERNAL for a plan without a term in memory, and for a plan of several
+ * files, which are never trimmed.
  */
 typedef struct {
     uint32_t           n;
@@ -334,33 +339,35 @@ xet_status_t xet_plan_trim(xet_plan_t *p, unsigned which,
     const xet_plan_ends_t *ends);
 
 /*
- * Finds the ranges that each xorb needs, over all files.  XET_PLAN_DAMAGED
- * when the terms do not cover the range or the last file, or place a chunk of
- * a xorb at different bytes; XET_PLAN_CHANGED when the terms of a xorb are of
- * different copies, one of which has healed the xorb meanwhile; XET_NOMEM.
+ * Computes the ranges that are needed of each xorb, over all files.
+ * XET_PLAN_DAMAGED when the terms do not cover the range or the last file, or
+ * place a chunk of a xorb at different bytes.  XET_PLAN_CHANGED when the terms
+ * of a xorb are of different copies, because the xorb was healed meanwhile.
+ * XET_NOMEM.
  */
 xet_status_t xet_plan_finish(xet_plan_t *p);
 
 /*
  * The checks of xet_plan_finish(), for xet_plan_spool_sort() as well.
- * xet_plan_cover() checks that the terms cover what is wanted, and sets skip.
- * xet_plan_agree() checks that t is stored where it can be after two terms of
- * the same xorb: prev, the previous term in the order of chunks, and last, the
- * term of the range so far that ends last.  XET_PLAN_DAMAGED if not,
- * XET_PLAN_CHANGED when t is of another copy of the xorb.
+ * xet_plan_cover() checks that the terms cover the wanted bytes, and sets
+ * skip.  xet_plan_agree() checks that the stored position of t is consistent
+ * with two terms of the same xorb: prev, the previous term in the order of
+ * chunks, and last, the term that ends last in the range so far.
+ * XET_PLAN_DAMAGED if not, XET_PLAN_CHANGED when t is of another copy of the
+ * xorb.
  */
 xet_status_t xet_plan_cover(xet_plan_t *p);
 xet_status_t xet_plan_agree(const xet_term_t *t, const xet_term_t *prev,
     const xet_term_t *last);
 
-/* Term i < n; the pointer is good until the next call for a term or a range. */
+/* Returns term i < n, valid until the next call for a term or a range. */
 const xet_term_t *xet_plan_term_at(const xet_plan_t *p, uint32_t i);
 
 /*
- * Sets *range to range i < nranges and returns its xorb, which is good until
+ * Sets *range to range i < nranges and returns its xorb, which is valid until
  * the next call for another xorb.  The ranges of a xorb follow each other,
- * sorted, and neither touch nor overlap; xorbs are in the order of their first
- * use, in a plan in a file in the order of their hashes.
+ * sorted, and neither touch nor overlap.  Xorbs are in the order of their
+ * first use; in a plan in a file, in the order of their hashes.
  */
 const xet_hash_t *xet_plan_range(const xet_plan_t *p, uint32_t i,
     xet_plan_range_t *range);
@@ -369,27 +376,28 @@ const xet_hash_t *xet_plan_range(const xet_plan_t *p, uint32_t i,
 int xet_plan_xorb_begins(const xet_plan_t *p, uint32_t i);
 
 /*
- * After finish: leaves each xorb max ranges at most (at least 1) by fetching
- * across the narrowest gaps, so clients get chunks that they have no use for.
+ * To be called after finish: reduces each xorb to at most max ranges (at least
+ * 1) by fetching across the narrowest gaps, so that clients get chunks which
+ * they do not need.
  *
- * It is for URLs that name the xorb and not the ranges, as no two entries of a
- * body may have the same URL: with max 1 every v1 entry is the only one of
- * its xorb, with max up to the writer's group every v2 entry is.  (A further
- * entry for what is left would repeat the URL.)  A range is still whole chunks
- * and the bytes of just these, every term still lies in one range, and no two
- * of a xorb begin at the same chunk.  Plans in a file can't be limited.
+ * This is for URLs that name the xorb and not the ranges, because no two
+ * entries of a body may have the same URL.  With max 1 every v1 entry is the
+ * only one of its xorb; with max up to the writer's group every v2 entry is.
+ * (A second entry for the remaining ranges would repeat the URL.)  A range
+ * still is whole chunks and exactly their bytes, every term still lies in one
+ * range, and no two ranges of a xorb begin at the same chunk.
  *
- * A client that asks a v2 entry for all ranges at once names them in one
- * header of up to 18 bytes a range: 400 fit in the 8 KiB that nginx accepts
- * by default.  XET_INTERNAL for max 0, or a plan in a file.
+ * A client that requests all ranges of a v2 entry at once names them in one
+ * header of up to 18 bytes a range: 400 ranges fit in the 8 KiB that nginx
+ * accepts by default.  XET_INTERNAL for max 0, or a plan in a file.
  */
 xet_status_t xet_plan_limit(xet_plan_t *p, uint32_t max);
 
 
 /*
- * xet_plan_writer.c: the body of a reconstruction answer, written piece by
- * piece: a plan of 100,000 terms prints as some 50 MB, which never need be in
- * memory at once.
+ * xet_plan_writer.c: the body of a reconstruction response, written in pieces:
+ * a plan of 100,000 terms prints as about 50 MB, which are never in memory at
+ * once.
  *
  *     xet_plan_writer_init(&w, plan, XET_PLAN_V2, url, ctx, group);
  *
@@ -399,7 +407,7 @@ xet_status_t xet_plan_limit(xet_plan_t *p, uint32_t max);
  *         ... send b, wait until its memory is free again
  *     } while (status == XET_AGAIN);
  *
- * The pieces put together do not depend on where they end.
+ * The body as a whole does not depend on where its pieces end.
  */
 
 #define XET_PLAN_GROUP_MAX   512
@@ -414,15 +422,15 @@ typedef enum {
 
 
 /*
- * Writes the URL for ranges of a xorb, n >= 1: characters that need no escape
- * in JSON, onto b.  XET_AGAIN and XET_DONE are no errors and not to be
- * returned.
+ * Appends to b the URL for ranges of a xorb, n >= 1, in characters that need
+ * no escape in JSON.  Must not return XET_AGAIN or XET_DONE, which are not
+ * errors.
  *
- * The URLs of different ranges must differ as text: clients know a download by
- * its URL (hf_xet up to 1.2 even over several answers, where the bytes of one
- * range would be taken for another range).  Where ranges are not signed, a
- * fragment that names them is enough, as in "...#0-4095": clients do not send
- * the fragment, so servers and caches see one URL per xorb.
+ * The URLs of different ranges must differ as text, because clients identify a
+ * download by its URL.  hf_xet up to 1.2 does so even across responses, and
+ * would use the bytes of one range for another.  Where ranges are not signed,
+ * a fragment that names them is enough, as in "...#0-4095": clients do not
+ * send the fragment, so servers and caches see one URL per xorb.
  */
 typedef xet_status_t (*xet_plan_url_pt)(void *ctx, xet_buf_t *b,
     const xet_hash_t *xorb, const xet_plan_range_t *ranges, size_t n);
@@ -459,47 +467,49 @@ typedef struct {
 
 
 /*
- * The plan is finished, and with ctx stays as it is until the last piece is
- * written; several writers may share it.  Plans of xet_plan_init_files() are
- * for XET_PLAN_BATCH, all others for the other two kinds.
+ * The plan must be finished.  The plan and ctx must not change until the last
+ * piece is written; several writers may share a plan.  Plans of
+ * xet_plan_init_files() need XET_PLAN_BATCH, all others one of the other two
+ * kinds.
  *
- * group: the most ranges in one v2 entry, so the largest n of url;
- * XET_PLAN_GROUP_MAX for anything above.  An entry has fewer ranges where the
- * list of them would be longer than XET_PLAN_GROUP_TEXT: a URL with this list,
- * or a Range header, stays under the 8 KiB that most servers and proxies
- * accept.  The other kinds have one URL per range and ignore group.
+ * group: the maximum number of ranges in a v2 entry, so the largest n for url;
+ * values above XET_PLAN_GROUP_MAX mean XET_PLAN_GROUP_MAX.  An entry has fewer
+ * ranges if the list of them would be longer than XET_PLAN_GROUP_TEXT.  So a
+ * URL with this list, or a Range header, stays under the 8 KiB that most
+ * servers and proxies accept.  The other kinds have one URL per range and
+ * ignore group.
  */
 void xet_plan_writer_init(xet_plan_writer_t *w, const xet_plan_t *plan,
     xet_plan_kind_t kind, xet_plan_url_pt url, void *ctx, size_t group);
 
 /*
- * Appends whole elements to b, one at least, until limit bytes or more have
- * been added or all is written.  Beyond limit go less than 512 bytes and what
- * url writes once.  b is used during the call only; it has just been
- * initialised, or is the buffer of the piece before.
+ * Appends whole elements to b, at least one, until limit bytes or more have
+ * been added or the body is complete.  The excess over limit is less than 512
+ * bytes plus one URL.  b is used only during the call.  It is either newly
+ * initialized, or the buffer of the previous piece.
  *
- * XET_AGAIN: there is more to come.  XET_OK: b has the last byte; further
- * calls add nothing.  Else an error, after which the whole body is of no use:
- * XET_NOMEM, what url returned, the error of a plan's file that can't be read,
- * or XET_INTERNAL for a kind that is not the plan's, for a v2 group of 0, and
- * for a call after an error.
+ * XET_AGAIN: more pieces follow.  XET_OK: b has the last byte; further calls
+ * add nothing.  Any other status is an error, after which the whole body is
+ * useless: XET_NOMEM, the error of url, or the error of reading the plan's
+ * file.  XET_INTERNAL for a kind that does not match the plan, for a v2 group
+ * of 0, and for a call after an error.
  */
 xet_status_t xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b,
     size_t limit);
 
 
 /*
- * xet_plan_spool.c: plans of more terms than memory is for: the terms lie in a
- * temporary file, and the ranges that hold them are found by sorting there.
+ * xet_plan_spool.c: plans with more terms than fit in memory.  The terms are
+ * in a temporary file, and are sorted there to find the ranges that hold them.
  *
- * Life: the plan's init; xet_plan_spool_init(); then for each part of the
- * terms add, and xet_plan_spool_put() as often as the caller likes, once at
- * least, but not between the last add and trim; trim; xet_plan_spool_sort() in
- * place of xet_plan_finish(), until it is done; for each piece of the answer
+ * Calls: the plan's init; xet_plan_spool_init(); then for each part of the
+ * terms add, and xet_plan_spool_put() at least once, at any time except
+ * between the last add and trim; trim; xet_plan_spool_sort() instead of
+ * xet_plan_finish(), until it is done; for each piece of the response
  * xet_plan_spool_read(), and the writer.
  *
- * Memory is what the caller gives: an array of terms while adding, room while
- * sorting, a buffer while writing.  None of it depends on the file.
+ * The caller provides the memory: an array of terms while adding, room while
+ * sorting, a buffer while writing.  Their sizes do not depend on the file.
  */
 
 /* A run of sorted terms, while it is merged with the other runs. */
@@ -528,76 +538,79 @@ typedef struct {
     uint32_t             done;         /* terms that are in runs */
     xet_plan_spool_state_e  state;
 
-    /* the merge: a heap, the least first; and the ranges that are made */
+    /* the merge: a heap of runs, smallest term first; the ranges it makes */
 
     xet_plan_run_t      *runs;
     uint32_t             nruns;
     uint32_t             slice;        /* terms of a run in memory */
     xet_term_t          *out;
     uint32_t             nout;
-    xet_term_t           range;        /* the range that grows */
+    xet_term_t           range;        /* the range that can still grow */
     xet_term_t           prev;
     xet_term_t           last;
 } xet_plan_spool_t;
 
 
-/* The plan has been initialised; s, io and ctx live as long as the plan. */
+/*
+ * The plan must be initialized; s, io and ctx must live as long as the plan.
+ */
 void xet_plan_spool_init(xet_plan_spool_t *s, xet_plan_t *plan,
     const xet_plan_spool_io_t *io, void *ctx);
 
 /*
  * Appends the terms that the plan holds in memory to the file, which frees the
- * plan's array for more terms.  The errors of append.
+ * plan's array for more terms.  Returns the errors of append.
  */
 xet_status_t xet_plan_spool_put(xet_plan_spool_t *s);
 
 /*
- * Does a part of what xet_plan_finish() does for a plan in memory: puts the
- * terms that are left, sorts parts of size bytes in room, merges the parts to
- * ranges.  XET_AGAIN asks for another call, with the same room; after XET_OK
- * neither room nor the file of runs is needed.  The errors of
- * xet_plan_finish() and of the files; XET_NOMEM for a room smaller than
- * xet_plan_spool_room() says.
+ * Does one step of what xet_plan_finish() does for a plan in memory: puts the
+ * remaining terms, sorts parts of size bytes in room, merges the parts into
+ * ranges.  XET_AGAIN: call again, with the same room.  After XET_OK neither
+ * room nor the file of runs is needed.  Returns the errors of
+ * xet_plan_finish() and of the files; XET_NOMEM when room is smaller than
+ * xet_plan_spool_room() bytes.
  */
 xet_status_t xet_plan_spool_sort(xet_plan_spool_t *s, void *room,
     size_t size);
 
-/* Bytes of room that n terms need at least. */
+/* The minimum size of room for n terms, in bytes. */
 size_t xet_plan_spool_room(uint32_t n);
 
 /*
- * Gives the plan a buffer of n terms to read records into, before each piece
- * that is written.  A failure to read is returned by xet_plan_writer_next().
+ * Sets the buffer of n terms that records are read into.  To be called before
+ * each piece is written.  xet_plan_writer_next() returns an error of a read.
  */
 void xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *buffer, uint32_t n);
 
 
 /*
  * xet_edit_ranges.c: windows of a file for range edits (docs/protocol.md,
- * range edits): the parts that a client who rewrites some bytes has to chunk
- * anew, and of the parts in between, the gaps, what it needs to make the new
- * file's hash and its shard without them.
+ * range edits).  A window is a part of the file that a client that rewrites
+ * some bytes must chunk again.  For the gaps, the parts between the windows,
+ * the client gets what it needs to make the hash and the shard of the new file
+ * without them.
  *
- * Life: the ranges of the X-Range-Dirty header (xet_range_parse(), then
- * xet_edit_ranges_ranges()); init; add every term of the file in order;
+ * Calls: the ranges of the X-Range-Dirty header (xet_range_parse(), then
+ * xet_edit_ranges_ranges()); init; add for every term of the file in order;
  * finish; print.
  *
  * A window begins and ends at term boundaries.  It begins with the first term
  * that has a dirty byte.  The chunker of the client is in step with the old
- * chunks again after two chunks in a row that are clean and of a stable
- * size (see xet_suite_t); the window ends with the term where that happens,
- * or with the file, unless the next term is dirty.
+ * chunks again after two consecutive clean chunks of a stable size (see
+ * xet_suite_t).  The window ends with the term where that happens, unless the
+ * next term is dirty, or with the file.
  *
- * Real clients ask for whole terms, and need a window to begin at a term
- * boundary.  A request that does not is answered as if it did, so a client
- * finds its bytes inside a window, whatever it asked for.
+ * Real clients request whole terms, and need a window to begin at a term
+ * boundary.  Any other request gets the same response as if it had asked for
+ * whole terms, so a client always finds its bytes inside a window.
  */
 
 /*
- * Clamps *n specs to a file of size bytes, sorts and merges them to ranges,
- * which has room for *n.  On XET_OK the *n ranges that are left are not empty,
- * in order, and neither touch nor overlap.  XET_RANGE_PAST_END when no range
- * is left.
+ * Clamps *n specs to a file of size bytes, sorts them and merges them into
+ * ranges, which has room for *n.  On XET_OK the *n ranges that remain are not
+ * empty, are in order, and neither touch nor overlap.  XET_RANGE_PAST_END when
+ * no range remains.
  */
 xet_status_t xet_edit_ranges_ranges(const xet_range_spec_t *specs,
     xet_range_t *ranges, size_t *n, uint64_t size);
@@ -608,12 +621,12 @@ xet_status_t xet_edit_ranges_ranges(const xet_range_spec_t *specs,
 typedef struct {
     uint32_t               n;          /* chunks, 1 .. xorb_chunks_max */
     uint32_t               raw_length; /* bytes of all of them */
-    uint32_t               raw_before; /* raw end of the chunk before the first
-                                          one in the xorb, 0 when none is */
+    uint32_t               raw_before; /* raw end of the chunk before these in
+                                          the xorb, 0 if there is none */
     const uint8_t         *raw_ends;   /* n little-endian u32 */
     const uint8_t         *hashes;     /* n packed chunk hashes */
 
-    /* NULL: computed here, and only for the terms that need it */
+    /* NULL: computed here for the terms that need it */
     const xet_hash_t      *verification;
 } xet_edit_ranges_term_t;
 
@@ -632,12 +645,12 @@ typedef struct {
     unsigned               open:1;     /* the last window has not ended */
     unsigned               stable;     /* clean stable chunks in a row, <= 2 */
 
-    /* the answer, complete after finish */
+    /* the result, complete after finish */
 
     xet_range_t           *edits;
     size_t                 n;
 
-    xet_subtree_t         *gaps;       /* n + 1, those of no nodes are empty */
+    xet_subtree_t         *gaps;       /* n + 1; empty gaps have no nodes */
 
     xet_hash_t            *verifications;
     size_t                 nverifications;
@@ -648,47 +661,49 @@ typedef struct {
 
 
 /*
- * ranges: as made by xet_edit_ranges_ranges() for the same size, n of them;
- * they live until finish.  max: the nodes of all gaps at most, a limit on
- * memory and on the body (some 100 bytes a node), SIZE_MAX for none; see
- * xet_subtree_init().  XET_NOMEM; XET_INTERNAL when ranges are not as said.
+ * ranges: n ranges of xet_edit_ranges_ranges() for the same size, which must
+ * live until finish.  max: the limit of nodes in all gaps, which bounds memory
+ * and the body (about 100 bytes a node), SIZE_MAX for none; see
+ * xet_subtree_init().  XET_NOMEM; XET_INTERNAL when ranges are not in the form
+ * that xet_edit_ranges_ranges() gives.
  */
 xet_status_t xet_edit_ranges_init(xet_edit_ranges_t *w, const xet_suite_t
     *suite, xet_alloc_pt alloc, void *data, const xet_range_t *ranges, size_t
     n, uint64_t size, size_t max);
 
 /*
- * Adds the next term of the file, which is read and not kept.
+ * Adds the next term of the file, which is read only during the call.
  * XET_PLAN_DAMAGED when its fields contradict each other or the file's size;
  * XET_NOMEM, with w->gap.over set when max is the reason.  After an error w
- * can't be used any more.
+ * must not be used any more.
  */
 xet_status_t xet_edit_ranges_add(xet_edit_ranges_t *w, const
     xet_edit_ranges_term_t *term);
 
-/* XET_PLAN_DAMAGED when the terms are not the whole file; XET_NOMEM. */
+/* XET_PLAN_DAMAGED when the terms do not make up the whole file; XET_NOMEM. */
 xet_status_t xet_edit_ranges_finish(xet_edit_ranges_t *w);
 
-/* Writes the body of the answer to b.  XET_NOMEM. */
+/* Writes the body of the response to b.  XET_NOMEM. */
 xet_status_t xet_edit_ranges_json(const xet_edit_ranges_t *w, xet_buf_t *b);
 
 
 /*
- * xet_cursor.c: a reader's way through a file: which chunks of which xorbs
- * make up a byte range, one after the other, and which part of each is wanted.
+ * xet_cursor.c: a reader's position in a file: which chunks of which xorbs
+ * make up a byte range, one after the other, and which part of each chunk is
+ * wanted.
  *
- * Life: init; then for each range seek, and until XET_DONE
+ * Calls: init; then for each range seek, and until XET_DONE
  *
- *     xet_cursor_chunk()      XET_OK: take it, xet_cursor_advance()
+ *     xet_cursor_chunk()      XET_OK: use it, xet_cursor_advance()
  *                             XET_AGAIN: xet_cursor_ask()
  *     xet_cursor_ask()        XET_OK: fetch the lists, xet_cursor_answer()
  *                             for each in order
- *                             XET_AGAIN: fetch the segment of terms that has
- *                             xet_cursor_t.position, xet_cursor_terms()
+ *                             XET_AGAIN: fetch the segment of terms that
+ *                             contains xet_cursor_t.position,
+ *                             xet_cursor_terms()
  *
- * Terms are held a segment at a time and chunks a buffer at a time, so memory
- * is one structure of 64 KiB, whatever the file.  What is held serves a later
- * range as well.
+ * The structure holds one segment of terms and one buffer of chunks, so it
+ * takes 64 KiB for any file.  Both are used again for a later range.
  */
 
 #define XET_CURSOR_CHUNKS  1024        /* in a buffer at most */
@@ -700,7 +715,7 @@ typedef struct {
     xet_hash_t         xorb;
     uint32_t           start;
     uint32_t           end;
-    unsigned           hashes:1;       /* wanted as well as the ends */
+    unsigned           hashes:1;       /* hashes requested besides the ends */
 } xet_cursor_list_t;
 
 
@@ -730,18 +745,18 @@ typedef struct {
     uint64_t           position;       /* the next byte wanted */
     uint64_t           end;            /* exclusive */
 
-    /* the segment: terms of [first, last) of the file */
+    /* the segment: the terms of bytes [first, last) of the file */
 
     uint64_t           first;
     uint64_t           last;
     uint32_t           nterms;
     xet_term_t         terms[XET_TERM_SEGMENT_MAX];
 
-    /* a known point besides the terms' beginnings; term is nterms for none */
+    /* a known point besides the starts of terms; term is nterms for none */
 
     xet_cursor_point_t point;
 
-    /* the buffer: chunks one after the other in the file */
+    /* the buffer: consecutive chunks of the file */
 
     uint32_t           n;
     uint32_t           i;              /* the chunk that begins at offset */
@@ -755,7 +770,7 @@ typedef struct {
     uint16_t           owners[XET_CURSOR_CHUNKS];   /* terms */
     uint32_t           tags[XET_TERM_SEGMENT_MAX];  /* of the terms' lists */
 
-    /* what was asked for and is not yet answered */
+    /* the lists that were requested and have not arrived */
 
     xet_cursor_point_t next;
     uint32_t           asked;
@@ -769,50 +784,53 @@ void xet_cursor_init(xet_cursor_t *c);
 void xet_cursor_seek(xet_cursor_t *c, uint64_t start, uint64_t end);
 
 /*
- * Takes the packed terms of a row, XET_TERM_SEGMENT_MAX at most, which begin
- * at first_offset of the file and reach over c->position.  XET_PLAN_DAMAGED
- * when the terms contradict themselves or lie elsewhere.
+ * Sets the segment to the packed terms of a row, at most XET_TERM_SEGMENT_MAX,
+ * which begin at first_offset of the file and contain c->position.
+ * XET_PLAN_DAMAGED when the terms are inconsistent or do not contain it.
  */
 xet_status_t xet_cursor_terms(xet_cursor_t *c, const uint8_t *packed,
     size_t len, uint64_t first_offset);
 
 /*
- * What to fetch next: *n is the room in lists, at least 1, and their number
- * on XET_OK.  XET_AGAIN when the terms at c->position are needed, XET_DONE at
- * the end of the range.
+ * Sets lists to what to fetch next.  *n is the room in lists on entry, at
+ * least 1, and the number of lists on XET_OK.  XET_AGAIN when the terms at
+ * c->position are needed, XET_DONE at the end of the range.
  */
 xet_status_t xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists,
     size_t *n);
 
 /*
- * Copies the next of the lists asked for; hashes is NULL where they were not
- * wanted.  XET_PLAN_DAMAGED when the list contradicts the terms; XET_INTERNAL
- * when none is asked for.  A list may be of another stored copy than the terms
- * name: it has all that a reader needs of that copy.
+ * Copies the next requested list; hashes is NULL when they were not requested.
+ * XET_PLAN_DAMAGED when the list contradicts the terms; XET_INTERNAL when no
+ * list was requested.  A list may be of another stored copy than the terms
+ * name; it has everything that a reader needs to know about that copy.
  */
 xet_status_t xet_cursor_answer(xet_cursor_t *c, const xet_plan_ends_t *ends,
     const uint8_t *hashes);
 
 /*
- * The chunk at c->position; its pointers are good until the next
- * xet_cursor_ask() or xet_cursor_terms().  XET_AGAIN when lists have to be
+ * Sets *chunk to the chunk at c->position; its pointers are valid until the
+ * next xet_cursor_ask() or xet_cursor_terms().  XET_AGAIN when lists must be
  * fetched first, XET_DONE at the end of the range.
  */
 xet_status_t xet_cursor_chunk(xet_cursor_t *c, xet_cursor_chunk_t *chunk);
 
 /*
- * The stored bytes [*start, *end) of that chunk and of those behind it that
- * the range needs, as far as they are known, follow each other in the same
- * copy, and make up raw_max decoded bytes at most; the chunk itself always.
- * Only after XET_OK of xet_cursor_chunk().
+ * Sets [*start, *end) to the stored bytes of the current chunk, and of the
+ * chunks after it that the range needs.  Chunks are added while they are
+ * known, follow in the same copy, and the sum of decoded bytes is at most
+ * raw_max.  The current chunk is always included.  May be called only after
+ * xet_cursor_chunk() has returned XET_OK.
  */
 void xet_cursor_run(const xet_cursor_t *c, size_t raw_max, uint64_t *start,
     uint64_t *end);
 
-/* Moves c->position behind the chunk that xet_cursor_chunk() has given. */
+/*
+ * Moves c->position to the end of the chunk that xet_cursor_chunk() returned.
+ */
 void xet_cursor_advance(xet_cursor_t *c);
 
-/* Forgets all lists: the lists from c->position on are asked for anew. */
+/* Drops all lists: the lists from c->position on are requested again. */
 void xet_cursor_forget(xet_cursor_t *c);
 
 

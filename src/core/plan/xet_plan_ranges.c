@@ -2,29 +2,32 @@
 /*
  * From the terms of a plan to the ranges of xorbs that hold them.
  *
- * The terms are put in the order of their xorbs' first use and of their
- * chunks; then terms that touch or overlap merge, so that every term lies
- * inside one range and no two ranges of a xorb begin at the same chunk;
- * clients rely on both.  The order depends on nothing but the terms, so equal
- * requests give equal plans.  Terms of one xorb that contradict each other are
- * refused: the bytes of one of them would be wrong.
+ * The terms are sorted by the first use of their xorbs and by their chunks.
+ * Then terms that touch or overlap are merged.  So every term lies inside one
+ * range, and no two ranges of a xorb begin at the same chunk; clients rely on
+ * both.  The order depends only on the terms, so equal requests give equal
+ * plans.  Terms of a xorb that contradict each other are an error: the bytes
+ * of one of them would be wrong.
  *
- * All of it happens in one array of 64 bits a term.  First it holds keys,
- * where the lowest bits are the number of the term and the others decide the
- * order; no two keys are equal, so a sort in place will do.  Then it holds
- * ranges, each as the two terms where it begins and ends: a range is written
- * over keys that have been read.
- *
- *     by xorb    | 4 bytes of its hash 32    | term 25 |
- *     by use     | first term of the xorb 25 | chunk 13 | term 25 |
- *     a range    | new xorb 1 | first term 31     | last term 32 |
- *
- * The plan owns the array, its allocator the memory.  One thread at a time.
+ * The plan owns the array of keys and ranges, its allocator the memory.  One
+ * thread at a time.
  */
 
 
 #include "xet_plan.h"
 
+
+/*
+ * One array of 64 bits a term is enough.  First it holds keys, where the
+ * lowest bits are the number of the term and the others determine the order.
+ * No two keys are equal, so the sort can be in place.  Then the array holds
+ * ranges, each as the two terms where it begins and ends; a range overwrites
+ * keys that have been read.
+ *
+ *     by xorb    | 4 bytes of its hash 32    | term 25 |
+ *     by use     | first term of the xorb 25 | chunk 13 | term 25 |
+ *     a range    | new xorb 1 | first term 31     | last term 32 |
+ */
 
 #define XET_PLAN_TERM_BITS   25
 #define XET_PLAN_CHUNK_BITS  13
@@ -150,7 +153,7 @@ xet_plan_limit(xet_plan_t *p, uint32_t max)
             /* void */
         }
 
-        /* gaps wider than low stay, and gaps of that width as max allows */
+        /* keep gaps wider than low, and as many of that width as max allows */
 
         low = 0;
         high = (end - i > max) ? UINT32_MAX : 0;
@@ -191,7 +194,9 @@ xet_plan_limit(xet_plan_t *p, uint32_t max)
 }
 
 
-/* The terms kept must begin at or before the range and reach its end. */
+/*
+ * Checks that the terms kept begin at or before the range and reach its end.
+ */
 
 xet_status_t
 xet_plan_cover(xet_plan_t *p)
@@ -221,7 +226,9 @@ xet_plan_cover(xet_plan_t *p)
 }
 
 
-/* Record i of a plan in a file; all zeros where the file can't be read. */
+/*
+ * Returns record i of a plan in a file; all zeros if the file can't be read.
+ */
 
 static const xet_term_t *
 xet_plan_record(const xet_plan_t *p, uint32_t i)
@@ -268,8 +275,8 @@ xet_plan_record(const xet_plan_t *p, uint32_t i)
 
 /*
  * Sorts keys so that the terms of a xorb are together, in the order of the
- * file: by the 4 bytes of the hash at offset at, all bytes before being the
- * same.  Xorbs that share these 4 bytes as well are sorted by the next 4.
+ * file.  Sorts by the 4 bytes of the hash at offset at; all bytes before are
+ * equal.  Xorbs that share these 4 bytes too are sorted by the next 4.
  */
 
 static void
@@ -310,7 +317,7 @@ xet_plan_by_xorb(const xet_plan_t *p, uint64_t *keys, uint32_t n, size_t at)
 }
 
 
-/* Sorts keys that are in the order by xorb by use, and counts the xorbs. */
+/* Sorts keys, which are sorted by xorb, by use, and counts the xorbs. */
 
 static void
 xet_plan_by_use(xet_plan_t *p, uint64_t *keys)
@@ -342,9 +349,9 @@ xet_plan_by_use(xet_plan_t *p, uint64_t *keys)
 
 
 /*
- * Sorts by the byte at shift and the bytes below it: each key is moved to
+ * Sorts by the byte at shift and the bytes below it.  Each key is moved to
  * where the keys with its byte begin, and the key found there is moved on in
- * the same way; then the keys of each byte are sorted by the next byte.
+ * the same way.  Then the keys with each byte are sorted by the next byte.
  */
 
 static void
@@ -414,7 +421,7 @@ xet_plan_sort_short(uint64_t *keys, uint32_t n)
 }
 
 
-/* Turns keys in the order by use into the ranges, in the same array. */
+/* Turns keys, which are sorted by use, into ranges in the same array. */
 
 static xet_status_t
 xet_plan_merge(xet_plan_t *p, uint64_t *keys)
@@ -493,8 +500,9 @@ xet_plan_agree(const xet_term_t *t, const xet_term_t *prev,
 
 
 /*
- * Whether two chunk edges of a xorb and the bytes where they are stored agree:
- * equal edges lie at equal bytes, and n chunks need n bytes at least.
+ * Whether two chunk boundaries of a xorb are consistent with their stored
+ * positions: equal boundaries have equal positions, and n chunks take at least
+ * n bytes.
  */
 
 static int
@@ -525,7 +533,7 @@ xet_plan_gap(const xet_plan_t *p, uint32_t i)
 }
 
 
-/* How many of the gaps between the ranges [i, end) are wider than gap. */
+/* Returns how many gaps between the ranges [i, end) are wider than gap. */
 
 static uint32_t
 xet_plan_wider(const xet_plan_t *p, uint32_t i, uint32_t end, uint32_t gap)

@@ -2,19 +2,19 @@
 /*
  * Plans in a temporary file.
  *
- * States of the sort: putting (what is left in memory) -> sorting (as many
- * terms as the room holds are read, sorted and appended as a run) -> merging
- * (all runs at once, the room divided among them) -> sorted.  A call does the
- * work of one run, or of XET_PLAN_SPOOL_STEP terms of the merge.
+ * States of the sort; a call does the work of one run, or of
+ * XET_PLAN_SPOOL_STEP terms of the merge:
  *
- * The order is by xorb and chunk, so the ranges of a xorb follow each other
- * and can be made from the terms one by one, by the rules of
- * xet_plan_ranges.c.  A range is kept as a term whose raw length says whether
- * it is the first one of its xorb.
+ *     putting   the terms still in memory go into the file
+ *     sorting   as many terms as the room holds are read, sorted, and
+ *               appended as a run
+ *     merging   all runs at once, with the room divided among them
+ *     sorted
  *
- * The first term may be trimmed when it is in the file already, so a copy in
- * memory is trimmed and stands for the term in the file.  The last term is
- * trimmed while it is still in memory only.
+ * The order is by xorb and chunk.  So the ranges of a xorb follow each other,
+ * and are made from the terms one by one, by the rules of xet_plan_ranges.c.
+ * A range is kept as a term whose raw length says whether it is the first one
+ * of its xorb.
  *
  * The caller owns the files and the memory.  One thread at a time.
  */
@@ -62,6 +62,12 @@ xet_plan_spool_init(xet_plan_spool_t *s, xet_plan_t *plan,
 }
 
 
+/*
+ * The first term may be trimmed when it is in the file already.  So a copy in
+ * memory is trimmed, and used instead of the term in the file.  The last term
+ * is trimmed only while it is still in memory.
+ */
+
 xet_status_t
 xet_plan_spool_put(xet_plan_spool_t *s)
 {
@@ -96,7 +102,7 @@ xet_plan_spool_room(uint32_t n)
 {
     size_t  size, runs;
 
-    /* twice as much room makes half as many runs */
+    /* twice the room gives half the runs */
 
     for (size = 16384; /* void */ ; size *= 2) {
         runs = 1 + (size_t) n / (size / sizeof(xet_term_t));
@@ -229,7 +235,7 @@ xet_plan_spool_cmp(const void *one, const void *two)
 }
 
 
-/* Divides the room among the runs and the ranges that are made of them. */
+/* Divides the room among the runs and the buffer of the resulting ranges. */
 
 static xet_status_t
 xet_plan_spool_runs(xet_plan_spool_t *s, uint8_t *room, size_t size)
@@ -374,7 +380,7 @@ xet_plan_spool_merge(xet_plan_spool_t *s)
 }
 
 
-/* Takes the next term in order into the ranges, as xet_plan_merge() does. */
+/* Merges the next term in order into the ranges, as xet_plan_merge() does. */
 
 static xet_status_t
 xet_plan_spool_take(xet_plan_spool_t *s, const xet_term_t *t)

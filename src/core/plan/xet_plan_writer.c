@@ -1,6 +1,6 @@
 
 /*
- * The three bodies of a reconstruction answer, one element a step.
+ * The three bodies of a reconstruction response, written one element a step.
  *
  *     v1 and v2   offset_into_first_range, terms
  *     batch       files: the terms of each
@@ -8,28 +8,33 @@
  *     v1, batch   fetch_info: an entry with its own URL for every range
  *     v2          xorbs: an entry is a URL and up to group ranges
  *
- * Chunk ranges end exclusively and byte ranges inclusively, relative to the
- * xorb's chunk region.  Clients plan by the text of the URL, so no two entries
- * may carry the same one; see xet_plan_url_pt and xet_plan_limit().
- *
- * States, named after what the next step writes; a list that is at its end is
- * closed instead, and the state goes back to the list around:
+ * States are named after what the next step writes.  At the end of a list the
+ * step closes the list instead, and returns to the state of the list around
+ * it:
  *
  *     begin -> term -> xorb -> entry -> (v2) range -> done
  *     begin -> file -> term -> file ... -> xorb ...
  *
- * How the JSON is nested so far is known to the writer of JSON, which is given
- * the buffer of each piece.  The plan is read only, the buffers are the
- * caller's; the writer has no memory of its own.  One thread at a time.
- * Where the plan is in a file that can't be read, a step ends with the error
- * of the file and what the step has written is of no use.
+ * The caller owns the plan, which is only read, and the buffers; the writer
+ * has no memory of its own.  One thread at a time.
  */
 
 
 #include "xet_plan.h"
 
 
-/* Elements at their longest. */
+/*
+ * Chunk ranges have exclusive ends.  Byte ranges have inclusive ends, and are
+ * relative to the chunk region of the xorb.  Clients identify downloads by the
+ * text of the URL, so no two entries may have the same one; see
+ * xet_plan_url_pt and xet_plan_limit().
+ *
+ * The writer of JSON tracks the nesting, and gets the buffer of each piece.
+ * If the file of a plan can't be read, a step ends with the error of the file,
+ * and what the step has written is useless.
+ */
+
+/* The maximum lengths of elements. */
 
 #define XET_PLAN_SPAN                                                         \
     (sizeof("{\"start\":,\"end\":}") - 1 + 2 * XET_DECIMAL_MAX)
@@ -333,7 +338,7 @@ xet_plan_writer_v1_entry(xet_plan_writer_t *w)
 }
 
 
-/* Writes an entry up to its ranges, which follow one by one. */
+/* Writes an entry up to its ranges, which later steps write one by one. */
 
 static xet_status_t
 xet_plan_writer_v2_entry(xet_plan_writer_t *w)
@@ -373,7 +378,7 @@ xet_plan_writer_v2_entry(xet_plan_writer_t *w)
 }
 
 
-/* Characters of a range as "first-last". */
+/* The length of a range as "first-last". */
 
 static size_t
 xet_plan_writer_text(const xet_plan_range_t *range)

@@ -2,13 +2,14 @@
 /*
  * Terms to and from their packed form.
  *
- * The form is what rows of the database and the plan cache hold; it has no
- * version and no padding, so its length counts terms.  Packing takes a term
- * that the shard verifier has passed.  Unpacking trusts nothing: a row that
- * was damaged, or written by something else, must end as an error of ours and
- * never as wrong bytes for a client.
+ * Rows of the database and the plan cache hold terms in this form.  It has no
+ * version and no padding, so the length gives the number of terms.  The packer
+ * expects a term that the shard verifier has accepted.  The unpacker trusts
+ * nothing: a row that was damaged, or written by another program, must cause
+ * an error and never wrong bytes for a client.
  *
- * No state, no memory, any thread.
+ * The functions have no state and allocate no memory; any thread may call
+ * them.
  */
 
 
@@ -49,7 +50,7 @@ xet_term_unpack(xet_term_t *term, const uint8_t *src)
         return XET_PLAN_DAMAGED;
     }
 
-    /* a chunk has at least a byte, decoded and stored */
+    /* a chunk has at least one byte, decoded and stored */
 
     n = term->chunk_end - term->chunk_start;
 

@@ -1,12 +1,13 @@
 
 /*
  * Shards (draft-denis-xet, "Shard Format"; what real clients send is in
- * docs/protocol.md).  Every record is 48 bytes.  Three nouns:
+ * docs/protocol.md).  Every record is 48 bytes.  There are three parts:
  *
- *   parser    structure: push, any split of the input, one record callback;
- *   verifier  meaning: holds the terms of one file against the chunk lists
- *             of the xorbs, and packs them;
- *   builder   writes shards (dedup answers, tests, the command line).
+ *   parser    checks the structure; takes input in pieces of any size, and
+ *             calls a handler for each record;
+ *   verifier  checks the meaning: compares the terms of one file with the
+ *             chunk lists of the xorbs, and packs the terms;
+ *   builder   writes shards (dedup responses, tests, the command line).
  */
 
 #ifndef _XET_SHARD_H_INCLUDED_
@@ -35,7 +36,9 @@
 extern const uint8_t  xet_shard_tag[XET_SHARD_TAG_LEN];
 
 
-/* REC, because names without it are statuses, as XET_SHARD_XORB is. */
+/*
+ * The names have REC because names without REC are statuses: XET_SHARD_XORB.
+ */
 
 typedef enum {
     XET_SHARD_REC_HEADER = 0,
@@ -98,17 +101,22 @@ typedef enum {
 
 
 /*
- * The parser checks: tag and version; per file, a segment count within bounds
- * that is not zero, or the empty file (zero hash, no segments; XET_SHARD_COUNT
- * otherwise); per xorb, a chunk count within bounds (XET_SHARD_COUNT);
- * chunk_start < chunk_end <= XET_XORB_CHUNKS_MAX, segment and chunk lengths
- * within bounds (XET_SHARD_RECORD), so that sums do not overflow;
- * either all files with segments carry verification rows or none do
- * (XET_SHARD_NO_VERIFICATION); no more than chunks_max chunks in all terms
- * (XET_SHARD_CHUNKS); both bookends.  Everything after the second
- * bookend is ignored (footers and lookup tables of any client).  The parser
- * does not judge the meaning, nor totals, offsets and sizes that clients fill
- * with anything.
+ * The parser checks
+ *
+ *   - tag and version;
+ *   - per file, a segment count within bounds that is not zero, except for
+ *     the empty file (zero hash, no segments): XET_SHARD_COUNT;
+ *   - per xorb, a chunk count within bounds: XET_SHARD_COUNT;
+ *   - chunk_start < chunk_end <= XET_XORB_CHUNKS_MAX, and segment and chunk
+ *     lengths within bounds, so that sums do not overflow: XET_SHARD_RECORD;
+ *   - that all files with segments have verification rows, or none has:
+ *     XET_SHARD_NO_VERIFICATION;
+ *   - that all terms have at most chunks_max chunks: XET_SHARD_CHUNKS;
+ *   - both bookends.
+ *
+ * It ignores everything after the second bookend (footers and lookup tables of
+ * any client).  It checks neither the meaning, nor totals, offsets and sizes,
+ * which clients fill with arbitrary values.
  */
 
 typedef struct {
@@ -130,8 +138,8 @@ typedef struct {
     uint64_t             files;        /* seen so far */
     uint64_t             xorbs;
     uint64_t             terms;
-    uint64_t             chunks;       /* that terms name, with repeats */
-    uint64_t             chunks_max;   /* the caller's; 0: any */
+    uint64_t             chunks;       /* in all terms, repeats included */
+    uint64_t             chunks_max;   /* set by the caller; 0: no limit */
     uint64_t             files_end;    /* offset of the first bookend */
 } xet_shard_parser_t;
 
@@ -147,18 +155,18 @@ xet_status_t xet_shard_parser_feed(xet_shard_parser_t *p,
 xet_status_t xet_shard_parser_finish(xet_shard_parser_t *p);
 
 /*
- * Decodes one 48-byte record as kind, without any check; for reading back a
- * shard that the parser has passed.
+ * Decodes one 48-byte record as kind, without any check; for reading a shard
+ * again that the parser has accepted.
  */
 void xet_shard_record_decode(xet_shard_record_t *rec, xet_shard_kind_t kind,
     const uint8_t *data);
 
 
 /*
- * The chunk range of a term as the store knows it: entries
+ * The chunk range of a term as the store has it: entries
  * chunk_start..chunk_end of the xorb's lists (see xet_xorb_info_t).
- * raw_before and stored_before are the end of the chunk before chunk_start,
- * 0 at the start of the xorb.
+ * raw_before and stored_before are the ends of the chunk before chunk_start, 0
+ * at the start of the xorb.
  */
 
 typedef struct {
@@ -176,7 +184,7 @@ typedef struct {
 } xet_shard_slice_t;
 
 
-/* State of the file being verified: some KiB, whatever its size. */
+/* The state of the file being verified: about 15 KiB for any file size. */
 
 typedef struct {
     const xet_suite_t  *suite;
@@ -194,13 +202,15 @@ void xet_shard_verifier_init(xet_shard_verifier_t *v,
     const xet_suite_t *suite, const xet_hash_t *file_hash);
 
 /*
- * Checks one term: xorb known (XET_SHARD_XORB), range inside it
- * (XET_SHARD_TERM), length (XET_SHARD_TERM_LEN), verification hash where given
- * (XET_SHARD_VERIFICATION); feeds the merkle tree; fills *term.  Where
- * slice->own is not set, the verification hash must be given, and each of
+ * Checks one term: the xorb is known (XET_SHARD_XORB), the range lies inside
+ * it (XET_SHARD_TERM), the length is right (XET_SHARD_TERM_LEN), and so is the
+ * verification hash where given (XET_SHARD_VERIFICATION).  Adds the chunks to
+ * the merkle tree and fills *term.
+ *
+ * If slice->own is not set, the verification hash must be given, and each of
  * these errors is reported as XET_SHARD_XORB, which does not disclose what is
- * stored. XET_INTERNAL when the slice contradicts itself.  After an error v
- * can only be initialised anew.
+ * stored.  XET_INTERNAL when the slice contradicts itself.  After an error v
+ * can only be initialized again.
  */
 xet_status_t xet_shard_verifier_term(xet_shard_verifier_t *v,
     const xet_shard_record_t *segment, const xet_hash_t *verification,
@@ -211,15 +221,15 @@ xet_status_t xet_shard_verifier_finish(xet_shard_verifier_t *v);
 
 
 /*
- * Builder: records in their order onto a xet_buf_t.  The caller writes
- * header, file blocks, bookend, xorb blocks, bookend, footer.
+ * Builder: appends records to a xet_buf_t.  The caller writes header, file
+ * blocks, bookend, xorb blocks, bookend, footer, in this order.
  */
 
 typedef struct {
     uint64_t         files_offset;
     uint64_t         xorbs_offset;
     uint64_t         footer_offset;    /* also of the three empty tables */
-    uint8_t          key[32];          /* zeros: chunk hashes in clear */
+    uint8_t          key[32];          /* zeros: chunk hashes are plain */
     uint64_t         created;          /* seconds since the epoch */
     uint64_t         expires;
     uint64_t         stored_on_disk;
@@ -244,14 +254,14 @@ void xet_shard_build_chunk(xet_buf_t *b, const uint8_t *hash,
 void xet_shard_build_footer(xet_buf_t *b, const xet_shard_footer_t *f);
 
 /*
- * A whole xorb block; with key not NULL every chunk hash is replaced by its
- * keyed hash (docs/protocol.md, dedup answers).  A key of zeros means "in
- * clear" in the footer, so pass NULL then.
+ * Writes a whole xorb block.  If key is not NULL, every chunk hash is replaced
+ * by its keyed hash (docs/protocol.md, dedup answers).  In the footer a key of
+ * zeros means plain hashes, so pass NULL for it.
  *
- * With xorb->seen (see xet_plan.h), the chunks after the last one that is seen
- * are left out, and noise stands for every other chunk that is not seen: a
- * hash of the xorb hash and the chunk's number, keyed with xorb->noise, and a
- * usual length.  key must not be NULL then.
+ * If xorb->seen is not NULL (see xet_plan.h), the chunks after the last seen
+ * chunk are omitted.  Every other chunk that is not seen is replaced by noise:
+ * a usual length, and a hash of the xorb hash and the chunk's number, keyed
+ * with xorb->noise.  key must not be NULL then.
  */
 void xet_shard_build_xorb_block(xet_buf_t *b, const xet_xorb_list_t *xorb,
     const uint8_t *key);

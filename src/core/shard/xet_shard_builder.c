@@ -1,12 +1,12 @@
 
 /*
- * Writes shards, record by record, onto a buffer.
+ * Writes shards, record by record, to a buffer.
  *
- * Every function puts one record of 48 bytes (the footer: 200) with all its
- * reserved bytes zero, and xet_shard_build_xorb_block() the records of a
- * block. The order is the caller's: header, file blocks, bookend, xorb blocks,
- * bookend, and a footer where one is wanted. There is no state besides the
- * buffer.  Writes onto a failed buffer are ignored, so the caller looks at
+ * Every function appends one record of 48 bytes (the footer: 200) with all its
+ * reserved bytes zero; xet_shard_build_xorb_block() appends the records of a
+ * block.  The caller chooses the order: header, file blocks, bookend, xorb
+ * blocks, bookend, and a footer if one is wanted.  There is no state except
+ * the buffer.  Writes to a failed buffer are ignored, so the caller checks
  * xet_buf_status() once, at the end.
  *
  * The caller owns the buffer; one thread at a time.
@@ -119,8 +119,9 @@ xet_shard_build_footer(xet_buf_t *b, const xet_shard_footer_t *f)
     xet_put_u64(p + 16, f->xorbs_offset);
 
     /*
-     * Clients subtract these from each other even where the tables are empty:
-     * they must point to where the tables would be, zeros break the reader.
+     * Clients subtract these offsets from each other even when the tables are
+     * empty.  So the offsets must point to where the tables would be; zeros
+     * break the reader.
      */
 
     xet_put_u64(p + 24, f->footer_offset);
@@ -188,7 +189,7 @@ xet_shard_build_xorb_block(xet_buf_t *b, const xet_xorb_list_t *xorb,
 }
 
 
-/* The size of a block with noise: the sum of the lengths shown. */
+/* The size of a block with noise: the sum of the lengths in the block. */
 
 static uint32_t
 xet_shard_shown_size(const xet_xorb_list_t *xorb, uint32_t n)
@@ -206,7 +207,7 @@ xet_shard_shown_size(const xet_xorb_list_t *xorb, uint32_t n)
 }
 
 
-/* The length that a chunk is given, its own where it is seen. */
+/* The length of a chunk in the block: its own length if the chunk is seen. */
 
 static uint32_t
 xet_shard_shown(const xet_xorb_list_t *xorb, xet_seen_t *seen, uint32_t chunk)

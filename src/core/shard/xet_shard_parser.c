@@ -1,26 +1,26 @@
 
 /*
- * The structure of shards, pushed in pieces of any size.
+ * A push parser of the structure of shards; takes pieces of any size.
  *
- * A shard is a row of 48-byte records, so the only thing carried from one
- * feed to the next is a part of one record; whole records are read where they
- * lie.  What a record is follows from the state alone:
+ * A shard is a sequence of 48-byte records, so only a part of one record is
+ * kept from one feed to the next; whole records are read in place.  The state
+ * alone determines what a record is:
  *
  *   header -> file* -> files end -> xorb* -> xorbs end -> (ignored)
  *   file   =  head, n segments, n verification rows?, metadata?
  *   xorb   =  head, n chunks
  *
- * A bookend differs from a file or xorb head by a hash of 0xff
- * bytes.  The verdict is reached on whole records only, so it does not depend
- * on how the input was split.  The first error stays: every later feed and
- * the finish repeat it.  A parser owns no memory and belongs to one thread.
+ * A bookend differs from a file or xorb head by a hash of 0xff bytes.  The
+ * result is decided on whole records only, so it does not depend on how the
+ * input was split.  The first error stays: every later feed and the finish
+ * repeat it.  A parser owns no memory and belongs to one thread.
  */
 
 
 #include "xet_shard.h"
 
 
-/* What each state, but the last one, takes a record for. */
+/* The kind of record in each state, except the last one. */
 
 static const xet_shard_kind_t  xet_shard_kinds[] = {
     XET_SHARD_REC_HEADER,
@@ -192,7 +192,7 @@ xet_shard_parser_record(xet_shard_parser_t *p, const uint8_t *data)
 
     if (status != XET_OK) {
 
-        /* an early "done" of the handler must not pass for the end */
+        /* XET_DONE from the handler must not look like the end of the shard */
 
         p->status = (status == XET_DONE) ? XET_INTERNAL : status;
         return;
@@ -204,7 +204,7 @@ xet_shard_parser_record(xet_shard_parser_t *p, const uint8_t *data)
 }
 
 
-/* Decodes the record, checks it and goes to the state after it. */
+/* Decodes the record, checks it, and moves to the next state. */
 
 static xet_status_t
 xet_shard_parser_check(xet_shard_parser_t *p, const uint8_t *data,
@@ -244,7 +244,7 @@ xet_shard_parser_check(xet_shard_parser_t *p, const uint8_t *data,
 }
 
 
-/* The bookend of the file info section or of the CAS info section. */
+/* Checks the bookend of the file info section or the CAS info section. */
 
 static xet_status_t
 xet_shard_parser_bookend(xet_shard_parser_t *p, const uint8_t *data,
@@ -396,7 +396,7 @@ xet_shard_parser_chunk(xet_shard_parser_t *p, const xet_shard_record_t *rec)
 }
 
 
-/* Leaves a list that has no record left. */
+/* Leaves the list if it has no records left. */
 
 static void
 xet_shard_parser_next(xet_shard_parser_t *p)

@@ -1,15 +1,15 @@
 
 /*
- * The meaning of a file block: its terms held against the chunk lists that
- * the store has for their xorbs, never against what the shard itself says of
- * them.
+ * Verifies the meaning of a file block: compares its terms with the chunk
+ * lists that the store has for their xorbs, never with what the shard says
+ * about them.
  *
- * One verifier is one file.  Terms come in their order, each with the slice
- * of its xorb's lists that it covers; nothing of a slice is kept, and the
- * file hash is aggregated while the chunks pass, so the state does not grow.
- * The slice comes from our own tables: where it contradicts itself the fault
- * is ours (XET_INTERNAL), every other fault is the shard's.  After an error
- * the verifier can only be initialised anew.
+ * One verifier checks one file.  Terms come in their order, each with the
+ * slice of its xorb's lists that the term covers.  Nothing of a slice is kept,
+ * and the file hash is aggregated while the chunks pass, so the state does not
+ * grow.  The slice comes from our own tables.  If it contradicts itself, the
+ * fault is ours (XET_INTERNAL); every other fault is the shard's.  After an
+ * error the verifier can only be initialized again.
  *
  * A verifier owns no memory and belongs to one thread.
  */
@@ -50,7 +50,9 @@ xet_shard_verifier_term(xet_shard_verifier_t *v,
 
     if (status != XET_OK) {
 
-        /* a client that may not read a xorb must not learn that it is here */
+        /*
+         * a client without access to a xorb must not learn that it is stored
+         */
 
         return (slice->own || status == XET_INTERNAL) ? status
                                                       : XET_SHARD_XORB;
@@ -118,7 +120,10 @@ xet_shard_term_check(xet_shard_verifier_t *v,
         return XET_SHARD_TERM;
     }
 
-    /* first of all: before it, time would tell what is wrong besides */
+    /*
+     * comes before the checks below, whose results the response time would
+     * otherwise disclose
+     */
 
     if (!slice->own && !xet_shard_slice_proven(v, verification, slice)) {
         return XET_SHARD_VERIFICATION;

@@ -1,17 +1,19 @@
 
 /*
- * Names of stored xorbs, and which chunks of a xorb go into the dedup index.
+ * Names of stored xorbs, and the chunks of a xorb for the dedup index.
  *
- * A name has one spelling: lower case, and no tag where the tag is 0.  So two
- * names are of the same copy exactly when they are the same text, which is
- * what caches and signatures go by.  The same holds for the names of copies
- * that a sweep has taken aside.
+ * A name has one spelling: lower case, and no tag if the tag is 0.  So two
+ * names are of the same copy exactly when they are the same text, which caches
+ * and signatures rely on.  The same holds for the names of copies in
+ * quarantine.
  *
- * Whoever makes a xorb chooses what is in it, and one eligible chunk may be in
- * all of its places.  A table of the eligible chunks so far, with open
- * addressing and at most half full, finds repeats with about one look a chunk.
+ * The client that makes a xorb chooses its content, so one eligible chunk may
+ * be at all positions.  A hash table of the eligible chunks so far, with open
+ * addressing and at most half full, finds repeats with about one look-up a
+ * chunk.
  *
- * No state, no memory, any thread.
+ * The functions have no state and allocate no memory; any thread may call
+ * them.
  */
 
 
@@ -162,7 +164,7 @@ xet_xorb_eligible(const xet_suite_t *suite, const xet_xorb_info_t *info,
             continue;
         }
 
-        /* the first bytes: the last ones are alike in all eligible hashes */
+        /* the first bytes: the last ones are similar in all eligible hashes */
 
         slot = xet_get_u32(hash) % XET_XORB_SEEN_SIZE;
 

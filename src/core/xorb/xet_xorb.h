@@ -1,8 +1,8 @@
 
 /*
  * Xorbs (draft-denis-xet, "Xorb Format"; what real clients send is in
- * docs/protocol.md): chunks of an 8-byte header and data, back to back, and
- * from old clients a footer that begins with "XETBLOB".
+ * docs/protocol.md).  A xorb is a sequence of chunks, each an 8-byte header
+ * and data.  Old clients append a footer that begins with "XETBLOB".
  */
 
 #ifndef _XET_XORB_H_INCLUDED_
@@ -15,7 +15,7 @@
 
 #define XET_XORB_HEADER_LEN  8
 
-/* The most that a chunk takes in a xorb, its header counted. */
+/* The maximum size of a chunk in a xorb, including its header. */
 #define XET_XORB_CHUNK_MAX   (XET_XORB_HEADER_LEN + XET_CHUNK_MAX)
 
 #define XET_XORB_NAME_MAX    (XET_HASH_STR_LEN + 1 + 8)
@@ -43,49 +43,51 @@ typedef struct xet_xorb_verifier_s  xet_xorb_verifier_t;
 
 
 /*
- * A push verifier: takes the body in pieces of any size, decodes every chunk,
- * hashes it, and at the end holds the root against expected (NULL: no check,
- * the hash is only computed).  Verdicts do not depend on how the input is
- * split.  Memory is a constant of 850 KiB plus the buffers of LZ4 (see
- * xet_chunk.h).  size_max bounds the chunk region.  NULL when out of memory.
- * suite outlives v, expected is copied.
+ * A push verifier: takes the body in pieces of any size, decodes and hashes
+ * every chunk, and at the end compares the root with expected (NULL: the hash
+ * is computed and not checked).  The result does not depend on how the input
+ * is split.  Memory is a constant of 850 KiB plus the buffers of LZ4 (see
+ * xet_chunk.h).  size_max limits the chunk region, in bytes.  Returns NULL
+ * when out of memory.  suite must outlive v; expected is copied.
  */
 xet_xorb_verifier_t *xet_xorb_verifier_create(const xet_suite_t *suite,
     const xet_hash_t *expected, uint64_t size_max);
 void xet_xorb_verifier_destroy(xet_xorb_verifier_t *v);
 
 /*
- * XET_OK, or the first error, which every later call repeats.  *stored is
- * how many leading bytes of data belong to the chunk region, so are to be
- * kept; the rest is footer.  Bytes of a chunk that fails later may already
- * have been counted; their sum does not depend on the split either.
+ * Returns XET_OK, or the first error, which every later call repeats.  *stored
+ * is set to the number of leading bytes of data that belong to the chunk
+ * region and must be stored; the rest is footer.  Bytes of a chunk that fails
+ * later may already have been counted; their sum does not depend on the split
+ * either.
  *
- * A footer must be complete, with its length behind it, and agree with the
- * chunks in every byte but its 16 spare ones.
+ * A footer must be complete, be followed by its length, and agree with the
+ * chunks in every byte except its 16 spare bytes.
  */
 xet_status_t xet_xorb_verifier_feed(xet_xorb_verifier_t *v,
     const uint8_t *data, size_t len, size_t *stored);
 
-/* Ends the body; XET_OK when all of it was right, or the first error. */
+/* Ends the body; XET_OK when all of it was valid, or the first error. */
 xet_status_t xet_xorb_verifier_finish(xet_xorb_verifier_t *v);
 
-/* The chunks verified so far, all of them after finish; lives as long as v. */
+/* The chunks verified so far, all of them after finish; valid as long as v. */
 const xet_xorb_info_t *xet_xorb_verifier_info(const xet_xorb_verifier_t *v);
 
 
 /*
- * The chunks for the dedup index, by number and in order: those that are
- * eligible by their hash, each once, where it comes first.  chunks has room
- * for info->chunk_count numbers; returns how many were written.
+ * Writes to chunks the numbers of the chunks for the dedup index, in order:
+ * those that are eligible by their hash; of equal hashes only the first.
+ * chunks has room for info->chunk_count numbers.  Returns how many were
+ * written.
  */
 uint32_t xet_xorb_eligible(const xet_suite_t *suite,
     const xet_xorb_info_t *info, uint16_t *chunks);
 
 
 /*
- * A writer for tests, the command line and server-side ingest: chunks in,
- * the chunk region out by a callback.  NULL when out of memory; suite outlives
- * the writer.
+ * A writer for tests, the command line and server-side ingest: takes chunks,
+ * and passes the chunk region to a callback.  create returns NULL when out of
+ * memory; suite must outlive the writer.
  */
 
 typedef struct xet_xorb_writer_s  xet_xorb_writer_t;
@@ -102,18 +104,19 @@ int xet_xorb_writer_fits(const xet_xorb_writer_t *w, size_t len);
 
 /*
  * Adds a chunk of 1..XET_CHUNK_MAX bytes.  scheme is one of XET_SCHEME_*, or
- * XET_SCHEME_AUTO to take the smallest; what does not shrink is stored plain.
- * hash may be NULL (computed), or the chunk's hash where it is known.
+ * XET_SCHEME_AUTO for the one with the smallest result; a chunk that does not
+ * shrink is stored plain.  hash is the chunk's hash, or NULL to compute it.
+ *
  * XET_XORB_RAW_LEN, XET_XORB_CHUNKS or XET_XORB_SIZE when the chunk does not
- * fit, XET_XORB_SCHEME, XET_NOMEM: these leave the writer as it was.  An error
- * of the callback stays until reset.
+ * fit, XET_XORB_SCHEME, XET_NOMEM: these errors leave the writer unchanged.
+ * An error of the callback stays until reset.
  */
 xet_status_t xet_xorb_writer_add(xet_xorb_writer_t *w, const uint8_t *data,
     size_t len, unsigned scheme, const xet_hash_t *hash);
 
 /*
- * Computes info->hash.  footer: 0 none, 1 the v1 CasObjectInfo footer and
- * its length, which old clients send.  XET_XORB_EMPTY without chunks.
+ * Computes info->hash.  footer: 0 for none, 1 for the v1 CasObjectInfo footer
+ * and its length, which old clients send.  XET_XORB_EMPTY without chunks.
  */
 xet_status_t xet_xorb_writer_finish(xet_xorb_writer_t *w, int footer);
 const xet_xorb_info_t *xet_xorb_writer_info(const xet_xorb_writer_t *w);
@@ -121,16 +124,16 @@ void xet_xorb_writer_reset(xet_xorb_writer_t *w);
 
 
 /*
- * One stored chunk on its own, for readers, who know from metadata where a
- * chunk lies.
+ * Decodes a single stored chunk, for readers, which know the position of a
+ * chunk from metadata.
  *
- * Decodes the len bytes of a chunk as stored, which must be all of it, into
- * raw_len bytes of out.  XET_OK means that out has the hash given, of 32
- * bytes.  Otherwise the content of out is undefined: XET_XORB_TRUNCATED when
- * len is less than a header, XET_XORB_STORED_LEN and XET_XORB_RAW_LEN when the
- * header gives other lengths, XET_XORB_VERSION, _SCHEME, _DATA, _DATA_LEN as
- * for an upload, XET_XORB_EMPTY where a footer begins, XET_CHUNK_HASH,
- * XET_NOMEM.
+ * stored has the chunk with its header and nothing else, len bytes; out has
+ * room for raw_len bytes.  XET_OK means that out has the given hash, of 32
+ * bytes.  After an error the content of out is undefined.  Errors:
+ * XET_XORB_TRUNCATED when len is less than a header; XET_XORB_STORED_LEN and
+ * XET_XORB_RAW_LEN when the header has other lengths; XET_XORB_VERSION,
+ * _SCHEME, _DATA, _DATA_LEN as for an upload; XET_XORB_EMPTY when a footer
+ * begins here; XET_CHUNK_HASH; XET_NOMEM.
  */
 xet_status_t xet_xorb_chunk_decode(const xet_suite_t *suite,
     xet_codec_t *codec, const uint8_t *stored, size_t len,
@@ -138,40 +141,42 @@ xet_status_t xet_xorb_chunk_decode(const xet_suite_t *suite,
 
 
 /*
- * The name under which a xorb's bytes are stored: the hash string, and behind
- * a dot the tag, 8 hex digits.
+ * The name of a stored copy of a xorb: the hash string, a dot, and the tag in
+ * 8 hex digits.
  *
- * A xorb's hash covers its chunks and not how they are compressed and laid
- * out, so the same xorb can arrive in many encodings.  The tag tells the
- * copies apart: it is drawn anew for every stored copy, and a name never comes
- * to mean other bytes.  Tag 0 is the tag of copies from before there were
- * tags; their names are the hash string alone.
+ * A xorb's hash covers its chunks, but not their compression and layout, so
+ * the same xorb can arrive in many encodings.  The tag distinguishes the
+ * copies.  Every stored copy gets a new tag, so a name never refers to other
+ * bytes later.  Tag 0 is the tag of copies that are older than tags; their
+ * names are the hash string alone.
  *
- * Writes XET_XORB_NAME_MAX bytes at most, no NUL; returns their end.
+ * Writes at most XET_XORB_NAME_MAX bytes, no NUL; returns their end.
  */
 uint8_t *xet_xorb_name_print(uint8_t *dst, const xet_hash_t *xorb,
     uint32_t tag);
 
 /*
- * Parses the one spelling that xet_xorb_name_print() writes.  XET_HASH_SYNTAX
- * for any other text; *xorb and *tag are left alone then.
+ * Parses a name, only in the spelling that xet_xorb_name_print() writes.
+ * XET_HASH_SYNTAX for any other text; *xorb and *tag do not change then.
  */
 xet_status_t xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *tag,
     const uint8_t *src, size_t len);
 
 /*
- * Orphans are copies without a row that are older than this, in seconds.
- * Never younger than the other one, by whatever an operator says: a server
- * gives up the statement that puts a row long before.
+ * An orphan is a copy that has no row and is older than XET_XORB_ORPHAN_AGE
+ * seconds.  An operator may choose another age, but at least
+ * XET_XORB_ORPHAN_AGE_MIN: by then a server has long given up the statement
+ * that inserts the row.
  */
 #define XET_XORB_ORPHAN_AGE      86400
 #define XET_XORB_ORPHAN_AGE_MIN  3600
 
 /*
- * Before a sweep removes an orphan it takes it aside, to a name that nobody
- * asks for, in the folder of temporary files: this, a decimal number that
- * tells sweeps apart, a dot, and the name of the copy.  Writes
- * XET_XORB_QUARANTINE_MAX bytes at most, no NUL; returns their end.
+ * A sweep puts an orphan in quarantine before it removes the orphan: the copy
+ * gets a name, in the folder of temporary files, that nothing refers to.  The
+ * name is XET_XORB_QUARANTINE, a decimal number that differs between sweeps, a
+ * dot, and the name of the copy.  Writes at most XET_XORB_QUARANTINE_MAX
+ * bytes, no NUL; returns their end.
  */
 #define XET_XORB_QUARANTINE      "orphan."
 #define XET_XORB_QUARANTINE_MAX                                               \
@@ -180,16 +185,16 @@ xet_status_t xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *tag,
 uint8_t *xet_xorb_quarantine_print(uint8_t *dst, uint64_t sweep,
     const xet_hash_t *xorb, uint32_t tag);
 
-/* As xet_xorb_name_parse(), of what xet_xorb_quarantine_print() writes. */
+/* Does xet_xorb_name_parse() for names of xet_xorb_quarantine_print(). */
 xet_status_t xet_xorb_quarantine_parse(uint64_t *sweep, xet_hash_t *xorb,
     uint32_t *tag, const uint8_t *src, size_t len);
 
 
 /*
- * xet_xorb_footer.c: the CasObjectInfo footer that old clients put behind the
- * chunks: compared with what the chunks say while it comes in, or written.
- * Internal to the core.  The ident "XETBLOB" in front belongs to the parser
- * when reading.
+ * xet_xorb_footer.c: the CasObjectInfo footer that old clients append to the
+ * chunks.  Compares a footer with the chunks while the footer arrives, or
+ * writes one.  Internal to the core.  When a footer is read, the parser has
+ * already consumed the ident "XETBLOB" before it.
  */
 
 #define XET_XORB_FOOTER_FIXED  12
@@ -207,12 +212,12 @@ typedef struct {
 } xet_xorb_footer_t;
 
 
-/* info is complete, with its hash, and outlives f. */
+/* info must be complete, with its hash, and must outlive f. */
 void xet_xorb_footer_init(xet_xorb_footer_t *f, const xet_xorb_info_t *info);
 
 /*
- * Takes the bytes behind the ident, in pieces of any size: XET_OK, or
- * XET_XORB_FOOTER with the first byte that disagrees.
+ * Takes the bytes after the ident, in pieces of any size.  Returns XET_OK, or
+ * XET_XORB_FOOTER at the first byte that differs.
  */
 xet_status_t xet_xorb_footer_feed(xet_xorb_footer_t *f, const uint8_t *data,
     size_t len);
@@ -221,26 +226,26 @@ xet_status_t xet_xorb_footer_feed(xet_xorb_footer_t *f, const uint8_t *data,
 xet_status_t xet_xorb_footer_finish(const xet_xorb_footer_t *f);
 
 /*
- * Writes the ident, the footer and the length of both.  XET_INTERNAL for a
- * version other than 0 and 1, the first error of write, or XET_OK.
+ * Writes the ident, the footer and the length of both.  Returns XET_OK,
+ * XET_INTERNAL for a version other than 0 and 1, or the first error of write.
  */
 xet_status_t xet_xorb_footer_write(const xet_xorb_info_t *info,
     unsigned version, xet_xorb_write_pt write, void *ctx);
 
 
 /*
- * xet_xorb_parser.c: a push parser of xorb bodies: finds the chunks and the
- * footer, checks the headers, looks at no payload.  Internal to the core; the
- * verifier uses it.
+ * xet_xorb_parser.c: a push parser of xorb bodies.  It finds the chunks and
+ * the footer and checks the headers, but not the payloads.  Internal to the
+ * core; the verifier uses it.
  *
- * The caller hands in a piece of the body and takes events until XET_AGAIN:
+ * The caller passes a piece of the body and gets events until XET_AGAIN:
  *
  *     while ((rc = xet_xorb_parser_next(p, &pos, end, &ev)) == XET_OK) {
  *         ...
  *     }
  *
- * Where the pieces are cut changes how payloads and footers are split into
- * events, and nothing else.
+ * The split of the body into pieces changes only how payloads and footers are
+ * split into events.
  */
 
 #define XET_XORB_IDENT      "XETBLOB"
@@ -300,17 +305,18 @@ void xet_xorb_parser_init(xet_xorb_parser_t *p, const xet_suite_t *suite,
     uint64_t size_max);
 
 /*
- * XET_OK with an event, XET_AGAIN when *pos has reached end, or an error of
- * a header: XET_XORB_VERSION, _SCHEME, _STORED_LEN, _RAW_LEN, _DATA_LEN,
- * _CHUNKS, _SIZE, or _EMPTY for a footer without chunks.  An error comes with
- * the byte that shows it, and ends the use of the parser.
+ * Returns XET_OK with an event, XET_AGAIN when *pos has reached end, or an
+ * error of a header: XET_XORB_VERSION, _SCHEME, _STORED_LEN, _RAW_LEN,
+ * _DATA_LEN, _CHUNKS, _SIZE, or _EMPTY for a footer without chunks.  An error
+ * is returned at the byte that shows it, and the parser must not be used after
+ * that.
  */
 xet_status_t xet_xorb_parser_next(xet_xorb_parser_t *p, const uint8_t **pos,
     const uint8_t *end, xet_xorb_event_t *ev);
 
 /*
- * Whether the body may end here: XET_OK behind a chunk or anywhere in a
- * footer, XET_XORB_EMPTY, or XET_XORB_TRUNCATED.
+ * Whether the body may end here: XET_OK after a chunk or anywhere in a footer,
+ * otherwise XET_XORB_EMPTY or XET_XORB_TRUNCATED.
  */
 xet_status_t xet_xorb_parser_finish(const xet_xorb_parser_t *p);
 

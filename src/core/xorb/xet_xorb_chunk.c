@@ -1,14 +1,13 @@
 
 /*
- * One stored chunk on its own.
+ * Decodes a single stored chunk.
  *
- * Purpose:    stored bytes that were right once are not trusted to be so
- *             still: a disk, a copy or an operator may have changed any of
- *             them.  The header is read by the parser of uploads and must say
- *             what the metadata says; the data must decode; the decoded
- *             bytes must have the hash.
+ * Purpose:    stored bytes that were once valid may have been changed by a
+ *             disk, a copy or an operator.  So the parser of uploads reads the
+ *             header, which must agree with the metadata; the data must
+ *             decode; and the decoded bytes must have the hash.
  * States:     none.
- * Ownership:  all buffers are the caller's.
+ * Ownership:  the caller owns all buffers.
  * Threads:    any; a codec belongs to one thread at a time.
  */
 

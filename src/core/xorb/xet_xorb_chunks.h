@@ -1,7 +1,7 @@
 
 /*
- * The chunks of a xorb that is verified or written, one after the other: their
- * tables and their tree.  Internal to the core.
+ * The tables and the hash tree of the chunks of a xorb that is being verified
+ * or written.  Internal to the core.
  */
 
 #ifndef _XET_XORB_CHUNKS_H_INCLUDED_
@@ -35,7 +35,7 @@ xet_xorb_chunks_init(xet_xorb_chunks_t *c, const xet_suite_t *suite)
 }
 
 
-/* Adds a chunk, for which there is room. */
+/* Adds a chunk; the caller has checked that there is room. */
 
 static inline void
 xet_xorb_chunks_add(xet_xorb_chunks_t *c, const xet_hash_t *hash,

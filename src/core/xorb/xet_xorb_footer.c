@@ -3,19 +3,19 @@
  * The CasObjectInfo footer (draft-denis-xet, "CasObjectInfo Footer"; version 0
  * is older and described in docs/protocol.md).
  *
- * Purpose:    compares a footer with what the chunks say, or writes one.
- *             All of a footer follows from the chunks, so it is a row of fields
- *             whose bytes are known beforehand: a layout lists the fields, one
- *             function gives the bytes of a field.  The tables of the chunks
- *             are kept in the footer's own byte order, only small fields are
- *             built.  The footer's own counts are never used.
+ * Purpose:    compares a footer with the chunks, or writes one.  The chunks
+ *             determine all of a footer, so it is a sequence of fields whose
+ *             bytes are known.  A layout lists the fields, and one function
+ *             gives the bytes of a field.  The tables of the chunks are kept
+ *             in the byte order of the footer, so only small fields are built.
+ *             The counts in a received footer are never used.
  * States:     no version yet; in a field; after the last field.  Nothing is
  *             buffered.
- * Ownership:  a plain struct of the caller's, which points to its info.
+ * Ownership:  the caller owns the structure, which points to its info.
  * Threads:    one at a time.
  *
- * The 16 spare bytes are taken as they come: the draft has zeros there, others
- * put a nonce.
+ * The 16 spare bytes may have any value: the draft has zeros there, other
+ * implementations a nonce.
  */
 
 #include <string.h>
@@ -256,7 +256,7 @@ xet_xorb_footer_small(xet_xorb_footer_t *f, unsigned field)
 
     count = f->info->chunk_count;
 
-    /* how far before the end of a v1 footer its sections begin */
+    /* the distances of the sections from the end of a v1 footer */
 
     bound = XET_XORB_FOOTER_SECTION_LEN + count * 8
             + XET_XORB_FOOTER_TRAILER_LEN + XET_XORB_FOOTER_SPARE_LEN;

@@ -2,17 +2,17 @@
 /*
  * A push parser of xorb bodies.
  *
- * Purpose:    to find chunks and footer, and to check the headers.
+ * Purpose:    finds chunks and footer, and checks the headers.
  * States:     HEADER ---> PAYLOAD ---> HEADER ...  a header begins with 0
  *             HEADER ---> IDENT ---> FOOTER        any other byte must begin
  *                                                  "XETBLOB"; FOOTER is final
- * Ownership:  a plain struct of the caller's; no pointer into the input is
- *             kept between calls.
+ * Ownership:  the caller owns the structure; no pointer into the input is kept
+ *             between calls.
  * Threads:    one at a time.
  *
- * Headers are taken byte by byte and each field is checked when its last byte
- * is there.  That costs nothing next to the payload, and makes the verdict on
- * a body, and the count of bytes taken before it, the same for any split.
+ * Headers are read byte by byte, and each field is checked at its last byte.
+ * This costs nothing compared with the payload.  It makes the result for a
+ * body, and the count of bytes taken before it, the same for any split.
  */
 
 #include <string.h>

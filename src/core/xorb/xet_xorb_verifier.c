@@ -2,20 +2,20 @@
 /*
  * A push verifier of xorbs.
  *
- * Purpose:    body in, verdict and chunk table out.  The parser cuts the body
- *             into events.  A payload that lies whole in the caller's buffer
- *             is decoded from there (a plain one is hashed there), only one
- *             that straddles feeds is put together in v->stored first.  Each
- *             chunk is hashed, its ends go to the tables, its hash to the
- *             tree.  The body's end or the beginning of a footer closes the
- *             tree: the root is held against the expected hash, then the
- *             footer against the tables.
- * States:     those of the parser; the first error stays, feed and finish
- *             repeat it; after finish nothing more may come.
- * Ownership:  one allocation of about 600 KiB, and the codec.  The tables
- *             cost resident memory only as far as chunks fill them.  Nothing
- *             is allocated by a length that the body declares, except by LZ4F
- *             (see xet_chunk.h).
+ * Purpose:    turns a body into a result and a chunk table.  The parser splits
+ *             the body into events.  A payload that lies whole in the caller's
+ *             buffer is decoded there (a plain one is hashed there); only a
+ *             payload that spans feeds is assembled in v->stored first.  The
+ *             ends of each chunk go to the tables, its hash to the tree.  At
+ *             the end of the body, or the beginning of a footer, the tree is
+ *             closed.  Its root is compared with the expected hash, then the
+ *             footer with the tables.
+ * States:     those of the parser.  The first error stays; feed and finish
+ *             repeat it.  Nothing may come after finish.
+ * Ownership:  one allocation of about 600 KiB, and the codec.  The tables use
+ *             resident memory only as far as chunks fill them.  No length that
+ *             the body declares causes an allocation, except in LZ4F (see
+ *             xet_chunk.h).
  * Threads:    one at a time.
  */
 

@@ -2,17 +2,18 @@
 /*
  * A writer of xorbs.
  *
- * Purpose:    chunks in, the chunk region and on demand a footer out by a
- *             callback.  A chunk that is stored plain goes out from the
+ * Purpose:    takes chunks, and passes the chunk region and an optional footer
+ *             to a callback.  A chunk that is stored plain is written from the
  *             caller's memory, a compressed one from the writer's.
  * States:     open, and finished until reset.  An error of the callback stays
- *             until reset, since the output is in doubt; a chunk that is
- *             refused changes nothing.
- * Ownership:  the creator owns the writer, the caller the callback's context.
+ *             until reset, since the state of the output is unknown.  A chunk
+ *             that is refused changes nothing.
+ * Ownership:  the creator owns the writer, the caller the context of the
+ *             callback.
  * Threads:    one at a time.
  *
- * XET_SCHEME_AUTO tries the schemes that say of themselves that they suit a
- * chunk; the smallest result wins, the first one of equal results.
+ * XET_SCHEME_AUTO tries the schemes whose suits() accepts the chunk; the
+ * smallest result wins, and of equal results the first.
  */
 
 #include <stdlib.h>
@@ -41,7 +42,7 @@ struct xet_xorb_writer_s {
     xet_status_t             status;   /* of the callback, or of finish */
     unsigned                 finished:1;
 
-    xet_xorb_writer_slot_t  *best;     /* of the two, for the chunk at hand */
+    xet_xorb_writer_slot_t  *best;     /* of the two, for the current chunk */
     xet_xorb_writer_slot_t  *other;
     xet_xorb_writer_slot_t   slot[2];
 
@@ -133,7 +134,7 @@ xet_xorb_writer_check(const xet_xorb_writer_t *w, size_t len)
         return XET_XORB_CHUNKS;
     }
 
-    /* the draft has one limit, and clients apply it to either size */
+    /* the draft has one limit, and clients apply it to both sizes */
 
     max = w->suite->xorb_raw_target;
 
@@ -190,8 +191,9 @@ xet_xorb_writer_add(xet_xorb_writer_t *w, const uint8_t *data, size_t len,
 
 
 /*
- * Sets w->best to the chunk as it is to be stored, by the scheme or by the
- * one that makes it smallest; what nothing shrinks is stored plain.
+ * Sets w->best to the chunk as it will be stored: encoded by the given scheme,
+ * or by the one with the smallest result.  A chunk that does not shrink is
+ * stored plain.
  */
 
 static xet_status_t
