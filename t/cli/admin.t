@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The verbs of administration: xet ls, repo, rm, token, url, migrate, and info
-# of what a server has.
+# The administrative commands: xet ls, repo, rm, token, url and migrate, and
+# xet info for data on a server.
 
 use warnings;
 use strict;
@@ -76,7 +76,7 @@ $t->run();
 my %pg = (env => { XET_POSTGRES => $t->conninfo() });
 
 # --------------------------------------------------------------------------
-# token: what it mints is taken
+# token: the server accepts the tokens that xet token mints
 
 my $r = xet($t, 'token', '--key', $key, '--scope', 'write', '--repo', 'a/a',
 	'--subject', 'me', '--lifetime', '5m', '--json');
@@ -193,7 +193,7 @@ is(repo('add', 'c/c', 'xyz')->{code}, 2, 'no hash');
 is(repo('burn', 'c/c')->{code}, 2, 'no verb');
 is(repo('public')->{code}, 2, 'no repo');
 
-# what was done is told by the log of PostgreSQL, and what was not, too
+# PostgreSQL logs each administrative action, also those that change nothing
 
 my @acts = map { JSON::PP->new->utf8->decode($_) }
 	$t->pg()->log() =~ /^.*LOG:  xet audit: (\{.*\})$/mg;
@@ -298,7 +298,7 @@ for my $range ([], [ '--range', '0-' . ($size - 1) ]) {
 		slurp($path), 'it works');
 }
 
-# the name is that of the file: a hash alone is that of another one
+# HASH.TAG names a copy; HASH alone is the name of another file
 
 for my $what ($xorb, $xorb . '.' . '0' x 7 . '1') {
 	my $url = xet(undef, 'url', '--key', $t->dir() . '/url.key', $what);
@@ -382,7 +382,7 @@ spew("$dir/sql/9001_bad.sql", "create table public.half (i int);\n");
 is(xet(undef, { %empty }, 'migrate', '--sql', "$dir/sql")->{out},
 	"9001_bad.sql\n", 'it had left nothing');
 
-# an older release leaves a newer database alone, its functions, too
+# an older release does not change a newer database, nor its functions
 
 my $functions = "select sha256 from xet.migrations where version = 0";
 my $sum = $t->sql($functions, db => 'empty');

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet backup and xet restore: to a folder, which tar may pack, one generation
-# after the other, with damage in the store and in the backup.
+# xet backup and xet restore: successive generations in one folder, which tar
+# may pack, with damage in the store and in the backup.
 
 use warnings;
 use strict;
@@ -27,7 +27,7 @@ Test::Xet->folder(
 my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 600);
 my $r = Test::Xet->new(workers => 1, log => 'info', timeout => 600);
 
-# what comes back is looked at as a user would, who knows nothing of tags
+# restored files are read through a server, as clients do, not by copy names
 
 my %data = map { $_ => mix($_, 700000 + $_) } 1 .. 4;
 my %file;
@@ -76,7 +76,7 @@ is(scalar(generations()), 2, 'again: two generations');
 is(backup()->{json}[0]{new}, 0, 'again: nothing new');
 
 # --------------------------------------------------------------------------
-# the way back
+# restore
 
 my $back = restore($backup);
 
@@ -87,12 +87,12 @@ whole('restore', 1, 2, 3);
 is_deeply([ sort { $a cmp $b } grep { !/^xorbs/ } below($r->store()) ],
 	[ 'identity' ], 'restore: nothing else is in the store');
 
-# uploads go on there, and the clients of before need not send all of it
+# uploads work on the restored store; clients need not resend known xorbs
 
 is($r->upload($data{1}, xorb_chunks => 4)->{hash}, $file{1}{hash},
 	'restore: an upload');
 
-# what is there is not overwritten
+# restore does not overwrite existing data
 
 $r->nginx()->stop();
 
@@ -130,7 +130,7 @@ is(xet(undef, { @to }, 'restore', @sql,
 	'--generation', '../x', $backup)->{code}, 2,
 	'a name that is no generation');
 
-# the copies that are there stay there: a database that was lost alone
+# only the database was lost: restore leaves existing copies in place
 
 %was = map { $_ => inode($r->store() . "/$_") } names($r->store());
 $back = restore('--force', $backup);
@@ -159,7 +159,7 @@ is_deeply([ grep { !/^xorbs/ } below($r->store()) ], [ 'identity' ],
 	'tar: nothing else is in the store');
 empty();
 
-# an archive that was cut short
+# a truncated archive
 
 spew("$backup.tar", substr(slurp("$backup.tar"), 0, 2000000));
 mkdir("$backup.cut") or die "mkdir: $!";
@@ -168,7 +168,7 @@ is(xet(undef, 'backup', '--verify', "$backup.cut")->{code}, 1,
 	'tar: cut short, and verified');
 
 # --------------------------------------------------------------------------
-# damage in the store: what the backup has stays good
+# damage in the store: the backup keeps its good copies
 
 my $path = named($t->store(), $file{1}{xorbs}[0]{hash});
 my $good = slurp($t->store() . "/$path");
@@ -190,13 +190,13 @@ is(restore($backup)->{code}, 0, 'and what is restored');
 whole('gone', 1, 2, 3);
 empty();
 
-# put back by hand, as its report says
+# an operator puts the good copy back, as the report says
 
 run_command([ 'cp', '-p', "$backup/$path", $t->store() . "/$path" ]);
 is(xet(undef, { env => env() }, 'verify', '--json', '--store', $t->store())
 	->{code}, 0, 'put back');
 
-# damage before there is a backup
+# a copy that is damaged before the first backup
 
 $file{4} = $t->upload($data{4}, xorb_chunks => 4);
 
@@ -222,7 +222,8 @@ whole('healed', 1 .. 4);
 empty();
 
 # --------------------------------------------------------------------------
-# a copy that was healed takes the place of another one, until --keep
+# the backup keeps both copies of a healed xorb until --keep removes the old
+# one
 
 $t->upload($data{4}, xorb_chunks => 4, scheme => 'none');
 
@@ -238,7 +239,7 @@ my $kept = backup('--keep', 2);
 is(scalar(generations()), 2, 'two are kept');
 is($kept->{json}[0]{removed}, 0, 'and all copies');
 
-# a copy that no row of the two knows, as one of a generation that is gone
+# a copy that neither generation refers to, as if of a removed generation
 
 my $old = "xorbs/default/ab/" . 'ab' x 32 . '.00000001';
 
@@ -250,7 +251,7 @@ is(scalar(generations()), 1, 'one is kept');
 is_deeply([ grep { !/notes/ } names($backup) ], [ names($t->store()) ],
 	'with all that it needs');
 
-# nobody removes what somebody reads
+# a backup removes nothing while another process reads the folder
 
 my $run = xet_start(undef, 'backup', '--verify', '--rate', '50k', $backup);
 
@@ -269,7 +270,7 @@ xet_wait($run);
 ok(!being_read(), 'and nobody reads it any more');
 empty();
 
-# a list decides what is removed, so it must be the whole list
+# the list decides which copies are removed, so a truncated list removes none
 
 my ($last_list) = reverse(sort(glob("$backup/generations/*.list")));
 my $lines = slurp($last_list);
@@ -281,7 +282,7 @@ like($kept->{err}, qr/no generation was removed/, 'a list: what comes of it');
 is(scalar(generations()), 3, 'all are there');
 spew($last_list, $lines);
 
-# what is named otherwise is no generation
+# files with other names are not generations
 
 spew("$backup/generations/$_.json", '{}') for qw/ zero 20261399 /;
 $kept = backup('--keep', 1);
@@ -333,7 +334,7 @@ is_deeply([ below($r->store()) ], [], 'nor was anything written of it');
 spew($json, $bytes);
 
 # --------------------------------------------------------------------------
-# what is refused
+# refused command lines
 
 is(xet(undef, { env => { XET_POSTGRES => $t->conninfo(), XET_STORE => '' } },
 	'backup', $backup)->{code}, 2, 'no store');
@@ -348,7 +349,7 @@ is(xet(undef, { env => env() }, 'backup', '--rate', 'fast', $backup)->{code},
 is(xet(undef, { env => env() }, 'backup', '--keep', 0, $backup)->{code}, 2,
 	'none to keep');
 
-# a backup is a folder, "-" is none
+# a backup is a folder; "-" is refused
 
 for my $verb ([ 'backup' ], [ 'backup', '--verify' ],
 	[ 'restore', @sql, '--force' ])
@@ -382,7 +383,7 @@ sub backup {
 	return xet(undef, { env => env() }, 'backup', '--json', @_, $backup);
 }
 
-# whether somebody has the lock
+# whether another process holds the readers lock
 
 sub being_read {
 	open(my $fh, '<', "$backup/readers") or return 0;
@@ -408,7 +409,7 @@ sub names {
 		glob("$folder/xorbs/default/*/*");
 }
 
-# The copy of a xorb.
+# The path of the copy of a xorb, below the folder.
 
 sub named {
 	my ($folder, $hash) = @_;
@@ -416,7 +417,7 @@ sub named {
 	return (grep { index($_, $hash) >= 0 } names($folder))[0];
 }
 
-# All files below a folder but those of folders of a store.
+# All files below a folder; the folders themselves are not listed.
 
 sub below {
 	my ($folder) = @_;
@@ -427,7 +428,7 @@ sub below {
 
 sub inode { return join(' ', (stat($_[0]))[1, 9]) }
 
-# The files come back from a real server, and all is right in the store.
+# A real server returns the files, and verification of the store succeeds.
 
 sub whole {
 	my ($test, @which) = @_;
@@ -451,7 +452,7 @@ sub whole {
 		or diag($v->{out}, $v->{err});
 }
 
-# The machine that is restored to has nothing again.
+# Empties the machine to which backups are restored.
 
 sub empty {
 	$r->nginx()->stop();

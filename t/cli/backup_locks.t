@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet restore and collectors, in both orders, and who else has to wait for its
-# end; a store that is not lost beside a database that is put back, by
-# xet restore and by pg_restore: what came later is no orphan.
+# xet restore and collectors, in both orders; other commands refuse to run
+# during a restore.  Then the database alone is restored, by xet restore or
+# pg_restore, while the store is intact: copies newer than the backup are no
+# orphans.
 
 use warnings;
 use strict;
@@ -38,8 +39,8 @@ my $gone = send_xorb($t, random_bytes(310, 200000));
 is(xet(undef, { env => { %env } }, 'backup', $backup)->{code}, 0, 'a backup');
 
 # --------------------------------------------------------------------------
-# a collector that has begun: it has just dropped the row of a xorb that the
-# backup has, and is to remove its copy
+# a collector has begun: it has just deleted the row of a xorb that the backup
+# contains, and is about to remove the copy
 
 $t->nginx()->stop();
 
@@ -64,14 +65,14 @@ my $gc = collect($t, grace => '0s', meanwhile => sub {
 is($gc->{code}, 0, 'gc first: it ends') or diag($gc->{err});
 is($gc->{json}[0]{copies}, 1, 'gc first: the copy is gone');
 
-# a copy that the backup needs comes back with the restore
+# the restore brings back a copy that the backup needs
 
 $r = restore('--force');
 is($r->{code}, 0, 'gc first: then it restores') or diag($r->{err});
 is(scalar($t->xorb_files($gone->{hash})), 1, 'gc first: the copy as well');
 verified('gc first');
 
-# one who removes orphans alone
+# a process that only removes orphans
 
 $lock->run("SELECT pg_advisory_lock(hashtext('xet.copies'), 0)");
 $r = restore('--force');
@@ -80,7 +81,7 @@ like($r->{err}, qr/copies are being removed/, 'orphans first: why');
 $lock->run('SELECT pg_advisory_unlock_all()');
 
 # --------------------------------------------------------------------------
-# a restore that has begun
+# a restore has begun
 
 my $run = held('pg_restore', 'restore', @sql, '--force', $backup);
 
@@ -88,7 +89,7 @@ $r = xet(undef, { env => { %env } }, 'gc', '--json');
 is($r->{code}, 3, 'restore first: gc is refused');
 like($r->{err}, qr/a restore is running/, 'restore first: why');
 
-# as the folder has no identity now; and where it has one
+# refused because the folder has no identity now; also refused with one
 
 spew($t->store() . '/identity', identity() . "\n");
 
@@ -107,7 +108,7 @@ $r = xet_wait($run);
 is($r->{code}, 0, 'restore first: it ends') or diag($r->{err});
 verified('restore first');
 
-# copies are being written: the rows are there, and so is the schema
+# the restore is writing copies: the schema and the rows exist already
 
 $t->sql('SELECT count(*) FROM xet.store');
 system('rm', '-rf', $t->store() . '/xorbs') == 0 or die "rm\n";
@@ -133,7 +134,7 @@ is($r->{code}, 0, 'copies: it ends') or diag($r->{err});
 verified('copies');
 
 # --------------------------------------------------------------------------
-# the store was not lost: xorbs of later stay until xet rebuild has found them
+# the store was not lost: newer xorbs stay until xet rebuild has found them
 
 for my $way ('xet restore', 'pg_restore') {
 	my $n = $way eq 'xet restore' ? 3 : 4;
@@ -197,8 +198,8 @@ for my $way ('xet restore', 'pg_restore') {
 }
 
 # --------------------------------------------------------------------------
-# a clone of the database, made from a dump, that is led to the folder of the
-# other one: whatever is deleted there
+# a clone of the database, made from a dump, that uses the original's folder:
+# deletions in the clone remove no copies
 
 my $clone = $t->conninfo() =~ s/dbname=xet/dbname=clone/r;
 my $all = join(' ', glob($t->store() . '/xorbs/default/*/*'));
@@ -218,7 +219,7 @@ is(join(' ', glob($t->store() . '/xorbs/default/*/*')), $all,
 	'clone: all are there');
 verified('clone');
 
-# a restore into an empty folder knows all of it
+# a restore into an empty folder knows every copy in it
 
 $t->nginx()->stop();
 system('rm', '-rf', $t->store() . '/xorbs') == 0 or die "rm\n";
@@ -245,7 +246,7 @@ sub slurp_line {
 	return $line;
 }
 
-# A command whose program of PostgreSQL waits before it begins.
+# Starts a command whose pg_dump or pg_restore waits before it begins.
 
 sub held {
 	my ($program, @args) = @_;

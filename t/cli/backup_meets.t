@@ -2,9 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A backup and what happens meanwhile: uploads, heals, the collector, a session
-# that is lost, and a machine that dies, in the middle of a backup and in the
-# middle of a restore.
+# Concurrent events during a backup: uploads, heals, the collector and a lost
+# session.  Also kill -9 in the middle of a backup and of a restore.
 
 use warnings;
 use strict;
@@ -42,14 +41,14 @@ $file{$_} = $t->upload($data{$_}, xorb_chunks => 3, scheme => 'lz4')
 	for 1 .. 3;
 
 # --------------------------------------------------------------------------
-# the snapshot is taken, pg_dump is held up, and copies are still to be read
+# the snapshot is taken, pg_dump waits, and copies are not read yet
 
 my ($run, $lock) = held('backup', '--json', $backup);
 
 is($t->sql("SELECT pg_try_advisory_xact_lock(hashtext('xet.copies'), 0)"),
 	'f', 'the collector has to wait');
 
-# an upload that comes now is not in it, one that heals takes a copy away
+# the backup misses an upload that comes now; a heal replaces a copy
 
 $file{4} = $t->upload($data{4}, xorb_chunks => 3);
 
@@ -60,7 +59,7 @@ my $new = heal($file{2}, $data{2});
 isnt($new, $old, 'healed: another copy');
 ok(!-e $old, 'healed: the old one is gone');
 
-# one that is damaged and stays so
+# a copy that is damaged, and is not healed
 
 my $hurt = $t->xorb_file($file{3}{xorbs}[1]{hash});
 
@@ -89,7 +88,7 @@ is($r->get("/api/v1/files/$file{4}{hash}")->{status}, 404,
 is($r->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 1,
 	'what is lost is marked');
 
-# a client that remembers later xorbs is told so, and others may send them
+# a client that remembers newer xorbs gets an error, and may send them again
 
 my $shard = $r->post('/api/v1/shards', \make_shard({ files => [ { terms =>
 	[ { xorb => $file{4}{xorbs}[0]{hash}, start => 0, end => 1,
@@ -109,7 +108,7 @@ spew($hurt, '');
 heal($file{3}, $data{3}, 1);
 
 # --------------------------------------------------------------------------
-# the session that holds the lock is lost
+# the backup loses the session that holds the lock
 
 ($run, $lock) = held('backup', '--json', $backup);
 $t->sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE"
@@ -121,7 +120,7 @@ my $two = xet_wait($run);
 is($two->{code}, 3, 'a session that is lost') or diag($two->{out});
 is(generations(), 1, 'is no generation');
 
-# lost while copies are read: after the dump nothing else asks the database
+# lost while copies are read: after the dump, the backup sends no other queries
 
 $run = xet_start(undef, { @from }, 'backup', '--json', '--rate', '400k',
 	"$backup.slow");
@@ -136,7 +135,7 @@ is_deeply([ glob("$backup.slow/generations/*.json") ], [],
 	'is no generation either');
 
 # --------------------------------------------------------------------------
-# kill -9 in the middle of a backup; a second one meanwhile
+# kill -9 in the middle of a backup; a second backup runs at the same time
 
 $run = xet_start(undef, { @from }, 'backup', '--json', '--rate', '60k',
 	"$backup.kill");
@@ -150,7 +149,7 @@ is(xet_wait($run)->{code}, undef, 'killed');
 is(xet(undef, 'backup', '--verify', "$backup.kill")->{code}, 1,
 	'nothing of it is a backup');
 
-# what it may have left under names: one is whole, one is not
+# a killed backup may leave copies under final names: one intact, one not
 
 my @names = map { substr($_, length($t->store() . '/')) }
 	glob($t->store() . '/xorbs/default/*/*');
@@ -180,7 +179,7 @@ ok(wait_for(20, sub { coming($r->store() . '/tmp/copy.*') }),
 kill('KILL', $run->{pid});
 xet_wait($run);
 
-# a server that starts now does not take it for its store
+# a server that starts now does not accept the folder as its store
 
 $r->run();
 is($r->get('/api/health')->{status}, 503, 'killed: not served');
@@ -198,7 +197,7 @@ is($r->sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'xet_restore'"),
 empty();
 
 # --------------------------------------------------------------------------
-# uploads all the time: what was acknowledged before it began is in it
+# uploads all the time: a backup has every upload acknowledged before it began
 
 pipe(my $in, my $out) or die "pipe: $!\n";
 
@@ -268,7 +267,7 @@ sub held {
 	return ($xet, "$bin/go");
 }
 
-# Whether some of a copy has been written below a folder.
+# Whether a copy below a folder is partly written.
 
 sub coming {
 	my ($path) = @_;
@@ -285,8 +284,8 @@ sub restore {
 	'--json', @_ ? @_ : $backup);
 }
 
-# Sends a xorb again, without compression, after its copy has gone; the path of
-# the new one.
+# Sends a xorb again, without compression, after its copy is removed; returns
+# the path of the new copy.
 
 sub heal {
 	my ($what, $bytes, $n) = @_;

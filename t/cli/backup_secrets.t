@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What pg_dump and pg_restore are given of a connection with secrets: TLS with a
-# client's key that has a password, which is on no command line, in no variable
-# and in no file.
+# How pg_dump and pg_restore receive connection secrets: a TLS client key has a
+# password, which appears on no command line, in no environment variable and in
+# no file.
 
 use warnings;
 use strict;
@@ -27,7 +27,7 @@ my $tls = $t->dir() . '/tls';
 my $bin = $t->dir() . '/bin';
 my $secret = "s'e cr=et\\1";
 
-# an address of our own: the port is that of the socket
+# an address of this test only: PostgreSQL uses the port number of its socket
 
 my $address = join('.', 127, map { 1 + int(rand(250)) } 1 .. 3);
 
@@ -47,7 +47,7 @@ my $data = mix(1, 300000);
 my $file = $t->upload($data, xorb_chunks => 2);
 
 # --------------------------------------------------------------------------
-# the connection needs the key, and the key its password
+# the connection requires the key, and the key requires its password
 
 my $open = "host=$address dbname=xet user=xet sslmode=verify-ca"
 	. " sslrootcert=$tls/ca.crt sslcert=$tls/xet.crt sslkey=$tls/xet.key";
@@ -67,7 +67,7 @@ is($r->{code}, 0, 'a backup') or diag($r->{err});
 seen('pg_dump');
 unlike($r->{out} . $r->{err}, qr/\Q$secret\E|\Q$quoted\E/, 'nor is it told');
 
-# from a service file of the operator, with another secret
+# from the operator's service file, with another secret
 
 spew("$tls/service", "[mine]\n" . join("\n", split(/ /, $open))
 	. "\nsslpassword=$secret\n");
@@ -76,7 +76,7 @@ $r = run('service=mine', { PGSERVICEFILE => "$tls/service" }, 'backup',
 is($r->{code}, 0, 'a service') or diag($r->{err});
 seen('pg_dump');
 
-# the way back
+# restore
 
 $t->nginx()->stop();
 $r = run($conninfo, 'restore', @sql, '--force', $t->dir() . '/backup');
@@ -87,7 +87,7 @@ is_deeply($t->download($file->{hash}, size => length($data))->{errors}, [],
 	'and the file is there');
 
 # --------------------------------------------------------------------------
-# what no service file can hold
+# passwords that a service file cannot hold
 
 for my $bad ("'ends with a space '", "'two\nlines'", 'x' x 1000) {
 	$r = run($t->conninfo() . " sslpassword=$bad", 'backup',
@@ -99,7 +99,7 @@ for my $bad ("'ends with a space '", "'two\nlines'", 'x' x 1000) {
 		'without the password');
 }
 
-# without any of it there is no service
+# without a password there is no service
 
 unlink("$bin/pg_dump.seen");
 is(run($t->conninfo(), 'backup', $t->dir() . '/backup')->{code}, 0, 'none');
@@ -119,7 +119,7 @@ sub run {
 		@args);
 }
 
-# The program notes what anybody could see of it, and the service.
+# Wraps the program: it records what other users could see, and the service.
 
 sub watched {
 	my ($program) = @_;

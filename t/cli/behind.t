@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet verify --store and the collector beside a database that is behind: a
-# standby is refused, and one that was copied before others wrote has nothing
-# removed that it does not know of.
+# xet verify --store and the collector with a database that is behind the
+# store: a standby is refused.  With a clone made before later uploads, no copy
+# that is unknown to the clone is removed.
 
 use warnings;
 use strict;
@@ -26,7 +26,7 @@ $t->let_age();
 
 my $store = $t->store();
 
-# files from two days ago, and their rows; what is not named is of now
+# ages a file and its rows by some days; other files are new
 
 sub age {
 	my ($file, $days) = @_;
@@ -68,7 +68,7 @@ my $one = $t->upload(mix(3, 300000));
 
 age($one, 5);
 
-# one that nobody knew of, and no backup will; it is really an orphan
+# a copy that no database knows: it is really an orphan
 
 my $stray = "$store/xorbs/default/ab/" . 'ab' x 32 . '.12345678';
 
@@ -79,7 +79,7 @@ my $copy = $t->pg()->copy($t->dir() . '/copy', standby => 1);
 
 $copy->start();
 
-# what came since, of before yesterday
+# an upload after the copy of the database, aged to two days ago
 
 my $two = $t->upload(mix(7, 400000));
 
@@ -103,7 +103,7 @@ for my $args ([ '--orphans' ], [], [ '--sha256' ])
 is_deeply(files(), $all, 'standby: nothing was removed');
 
 # --------------------------------------------------------------------------
-# a clone, which takes itself for the primary
+# a clone, which is a primary to itself
 
 $copy->promote();
 is($copy->sql('SELECT pg_is_in_recovery()'), 'f', 'a clone');
@@ -116,7 +116,7 @@ is_deeply(files(), [ grep { $_ ne $stray } @$all ],
 	'clone: what is older than all is removed');
 is(xet($t, 'verify', $two->{hash})->{code}, 0, 'clone: no byte is lost');
 
-# one that knows of nothing at all
+# a database without any xorb
 
 my $n = @{ $one->{xorbs} } + @{ $two->{xorbs} };
 
@@ -124,7 +124,7 @@ $copy->sql('TRUNCATE xet.xorbs CASCADE');
 is_deeply(removed($copy), [ 0, 0, $n, '' ], 'a database without xorbs');
 
 # --------------------------------------------------------------------------
-# the database itself
+# the original database
 
 is_deeply(removed($t->pg()), [ 0, 0, 0, '' ], 'the primary');
 is(xet($t, 'verify', $_->{hash})->{code}, 0, 'all is there') for $one, $two;

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The command line: hashes as clients compute them, verdicts on xorbs and
-# shards, exit codes, help, completion and the manual.
+# shards, exit codes, help, completion and the manual page.
 
 use warnings;
 use strict;
@@ -44,7 +44,7 @@ like(run('info', "$dir/" . 'ab' x 32), qr/does not match the xorb hash/,
 	'xorb under another name');
 is($? >> 8, 1, 'xorb under another name: exit code');
 
-# names of stored copies have a tag
+# the file names of stored copies end in a tag
 
 spew("$dir/$xorb->{hash}.0a1b2c3d", $xorb->{bytes});
 like(run('info', "$dir/$xorb->{hash}.0a1b2c3d"),
@@ -111,21 +111,21 @@ is(xet(undef, { stdin => "$dir/file" }, 'hash', '-')->{out},
 	"$hash->{hash} 3000000 -\n", 'the standard input');
 is(xet(undef, 'info', '/dev/null')->{code}, 0, 'info of nothing');
 
-# names of files are anything
+# names of files may contain any byte
 
 like(xet(undef, 'hash', "$dir/a\nb\e[1m")->{err},
 	qr/\Axet: \Q$dir\E\/a\\x0ab\\x1b\[1m: No such file or directory\n\z/,
 	'one line, and no escapes');
 
-# a reader that goes away
+# output that cannot be written
 
 is(system("$xet hash $dir/file > /dev/full 2> $dir/err") >> 8, 3,
 	'a full disk');
 like(slurp("$dir/err"), qr/^xet: standard output: /, 'what it says');
 
 # --------------------------------------------------------------------------
-# the help has all verbs, one per line, and the manual has every verb and option
-# of the help, and no others
+# the help lists each verb on one line; the manual page has exactly the verbs
+# and options of the help
 
 my $help = xet(undef, 'help')->{out};
 my $man = slurp(root() . '/docs/xet.1') =~ s/\\-/-/gr =~ s/\\f.//gr;
@@ -176,14 +176,14 @@ sub run {
 	return scalar `$xet @args 2>&1`;
 }
 
-# The verbs of verbs.def, in order.
+# The verbs of verbs.def, sorted.
 
 sub verbs_of_the_table {
 	return sort(slurp(root() . '/src/cli/base/verbs.def')
 		=~ /^XET_CLI_VERB\("(\w+)"/mg);
 }
 
-# What bash offers for the last of these words behind "xet".
+# The completions that bash offers for the last of these words after "xet".
 
 sub complete {
 	my (@words) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet put and xet get when things go wrong: downloads that break off are
-# resumed, URLs that expire are asked for again, damage is noticed, and every
-# failure has its exit code and one line.
+# Failures of xet put and xet get: truncated downloads are resumed, expired
+# URLs are requested again and damage is detected.  Every failure has an exit
+# code and prints one line.
 
 use warnings;
 use strict;
@@ -106,7 +106,7 @@ system('openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1'
 $t->run();
 
 # --------------------------------------------------------------------------
-# the server is away, or has not got it
+# the server is down, or the file is not found
 
 my $none = 'ab' x 32;
 
@@ -181,7 +181,7 @@ fails(1, qr/: 404 file_not_found/, '--cacert', { endpoint => $tls },
 	'get', '--cacert', "$cert.pem", $none);
 
 # --------------------------------------------------------------------------
-# version 1 of reconstructions
+# version 1 of the reconstruction API
 
 my $data = mix(3, 9000000);
 my $file = $t->upload($data, xorb_chunks => 40);
@@ -193,7 +193,7 @@ ok(slurp($out) eq $data, 'its file');
 unlink($out);
 
 # --------------------------------------------------------------------------
-# a download that is killed goes on where it was
+# a killed download is resumed
 
 my $large = random_bytes(8, 24000000);
 my $big = $t->upload($large);
@@ -224,7 +224,7 @@ my $kept = (-s "$out.xet-state") / 48 - 1;
 
 unlink($t->dir() . '/slow');
 
-# two at a time on one target
+# two downloads to one target
 
 open(my $lock, '+<', "$out.xet-state") or die;
 flock($lock, 2) or die;
@@ -243,7 +243,7 @@ cmp_ok($got, '<', 24000000 - ($kept - 2) * 8192, "$kept chunks were there");
 cmp_ok($got, '>', 1000000, 'and some were not');
 is_deeply([ glob("$out.xet-*") ], [], 'nothing left beside');
 
-# a part that was damaged, or is of another file, is not believed
+# a part that is damaged, or belongs to another file, is not used
 
 spew("$out.xet-part", 'x' x 100000);
 spew("$out.xet-state", slurp_state($big->{hash}));
@@ -257,7 +257,7 @@ is(xet($t, 'get', '-o', $out, $big->{hash})->{code}, 0, 'another part');
 ok(slurp($out) eq $large, 'its file');
 
 # --------------------------------------------------------------------------
-# the server dies in mid-answer
+# the server dies in the middle of a response
 
 spew($t->dir() . '/slow', '');
 unlink($out);
@@ -271,7 +271,7 @@ is(xet_wait($run)->{code}, 0, 'a worker is killed');
 ok(slurp($out) eq $large, 'the whole file');
 
 # --------------------------------------------------------------------------
-# URLs expire in mid-download: here their key is taken away
+# URLs expire during a download: here their key is removed
 
 spew($t->dir() . '/slow', '');
 unlink($out);
@@ -303,7 +303,7 @@ ok(!-e $out, 'nothing under the name');
 unlink($t->dir() . '/refuse', "$out.xet-part", "$out.xet-state");
 
 # --------------------------------------------------------------------------
-# a server that ignores ranges, by a URL base of its own
+# a server that ignores ranges; a URL base leads to it
 
 SKIP: {
 	skip('the location has files', 2) if $t->s3();
@@ -338,7 +338,7 @@ is(xet($t, 'get', '-o', $out, $hash)->{code}, 0, 'repaired: resumed');
 ok(slurp($out) eq $data, 'the whole file');
 unlink($out);
 
-# a plain chunk decodes whatever is in it: the hash of the file tells
+# any bytes decode as an uncompressed chunk: the hash of the file shows damage
 
 my $plain = $t->upload(random_bytes(9, 300000));
 
@@ -359,8 +359,8 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Runs it, in a folder of its own: the exit code, and one line that says why.
-# What had come by then is kept, which is said in another one.
+# Runs xet in its own folder; checks the exit code, and that stderr has one
+# line with the reason.  A line about kept bytes is not counted.
 
 sub fails {
 	my ($code, $line, $name, @args) = @_;
@@ -383,7 +383,7 @@ sub flip {
 	$t->flip_copy($copy, int($pos));
 }
 
-# Bytes of xorbs that were sent from a place of the log on.
+# Bytes of xorbs sent since an offset of the log.
 
 sub received {
 	my ($from) = @_;
@@ -397,7 +397,7 @@ sub received {
 	return $sum;
 }
 
-# A state that says that the first 50,000 bytes of a file are there.
+# A state file for the first 50,000 bytes of a file.
 
 sub slurp_state {
 	my ($hash) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet against a server that wants its memory, its time or its disk: plans, URLs
-# and errors without end, lists that are made to be searched, files larger than
-# they were said to be.
+# xet against a server that tries to exhaust memory, time or disk: endless
+# reconstructions, URLs and errors, lists that are slow to search, files larger
+# than announced.
 
 use warnings;
 use strict;
@@ -136,7 +136,7 @@ my $url = $t->url('/files/xorb', 8081);
 $t->write_file('lies/xorb', $xorb->{bytes});
 
 # --------------------------------------------------------------------------
-# memory: little more than an honest server needs is enough
+# memory: xet needs little more than it does with an honest server
 
 my $room = 40000;
 my $r;
@@ -149,7 +149,7 @@ for (1 .. 40) {
 	$room += 20000;
 }
 
-# a sanitizer wants more than there is
+# a sanitizer needs more memory
 
 $room = $room > 800000 ? 'unlimited' : $room + 60000;
 
@@ -177,7 +177,7 @@ refused('text without end', $large, '{"a":"' . 'x' x 60000000 . '"}');
 refused('chunks without end', $large, { %{ answer() },
 	terms => [ (term(0, 8192, 8192)) x 8000 ] });
 
-# an answer that is an error
+# a long error response
 
 $t->write_file('lies/lists', '[' . '{},' x 20000000 . '{}]');
 
@@ -189,8 +189,8 @@ like($r->{err}, qr/\Axet: server: \S+: 400\n\z/, 'is not read');
 like(limited({ endpoint => $t->url('/small', 8081) })->{err},
 	qr/: 500 of_the_server: no\n\z/, 'a short one is');
 
-# URLs that have expired, all of them, each with something to say, before the
-# answer comes that has others
+# all URLs have expired, each with a long error response, before the response
+# with new URLs arrives
 
 $t->write_file('lies/big', 'x' x 30000000);
 
@@ -209,7 +209,7 @@ is($r->{code}, 4, 'errors of expired URLs');
 like($r->{err}, qr!/forbidden: 403\n\z!, 'are not kept') or diag($r->{err});
 
 # --------------------------------------------------------------------------
-# a file of very many chunks is fetched all the same, in smaller parts
+# a file of very many chunks is downloaded nevertheless, in smaller parts
 
 {
 	my @xorbs = map { send_xorb($t, mix($_, 600000), scheme => 'none',
@@ -237,8 +237,8 @@ like($r->{err}, qr!/forbidden: 403\n\z!, 'are not kept') or diag($r->{err});
 }
 
 # --------------------------------------------------------------------------
-# time: lists that are made to be searched, of a length that makes a search of
-# each for each take a quarter of an hour
+# time: lists that are slow to search; at this length a quadratic search would
+# take a quarter of an hour
 
 my $short = 100;
 
@@ -274,7 +274,7 @@ for my $case ([ 'of no chunks', 1300000 ], [ 'of one chunk each', 300000 ],
 	is($r->{code}, 0, "known xorbs $name") or diag($r->{err});
 }
 
-# pages that lead to each other
+# pages that refer to each other
 
 for my $case ([ same => 4 ], [ back => 4 ], [ last => 0 ]) {
 	my ($name, $code) = @$case;
@@ -287,7 +287,7 @@ for my $case ([ same => 4 ], [ back => 4 ], [ last => 0 ]) {
 }
 
 # --------------------------------------------------------------------------
-# the disk: a file that never ends, of one chunk
+# the disk: an endless file that repeats one chunk
 
 my $one = make_xorb(mix(9, 131072), sizes => [ 131072 ]);
 
@@ -334,7 +334,7 @@ sub term {
 		range => { start => $start, end => $end } };
 }
 
-# A dedup answer: n xorbs, each without a chunk or with one.
+# A dedup response: n xorbs, each with no chunk or with one.
 
 sub known {
 	my ($n, $chunk, $alike) = @_;
@@ -364,7 +364,7 @@ sub answer {
 		end => $last } }, @{ $o{spare} || [] } ] } ] } };
 }
 
-# Downloads with so much memory and no more.
+# Downloads with a limit on memory.
 
 sub limited {
 	my ($o, @args) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet against a server that lies: reconstructions, xorbs and dedup answers
-# with any fault end with an exit code and one line, or with the right bytes.
+# xet against a server that lies: a faulty reconstruction, xorb or dedup
+# response leads to an exit code and one line, or to the right bytes.
 
 use warnings;
 use strict;
@@ -94,7 +94,7 @@ my $out = "$dir/out";
 my $told = '';
 my $json = JSON::PP->new->canonical();
 
-# an honest answer: two terms of one xorb, the second before the first
+# an honest response: two terms of one xorb, the second range first
 
 my $xorb = make_xorb(mix(5, 300000), sizes => [ 30000 ]);
 my @chunks = @{ $xorb->{chunks} };
@@ -187,7 +187,7 @@ for my $fault (
 	ok(!-e $out, "$name: nothing under the name");
 }
 
-# URLs of data are shown without what lets others in
+# data URLs are shown without their user names, passwords and queries
 
 for my $where ('all/x', 'none') {
 	my $data = $t->url("/$where?secret=1", 8082);
@@ -234,7 +234,7 @@ for my $n (1 .. 120) {
 is($wrong, 0, "flipped bytes: no wrong ones came out ($right were no harm)");
 
 # --------------------------------------------------------------------------
-# dedup answers: whatever they say, what is put is right or refused
+# dedup responses: whatever they contain, the put is correct or fails
 
 my $half = substr($data, 0, 150000) . random_bytes(6, 150000);
 
@@ -245,7 +245,7 @@ my $answer = $t->get("/api/v1/chunks/default/$first")->{body};
 
 is(substr($answer, 0, 14), 'HFRepoMetaData', 'an answer');
 
-# one that has expired, or is of another version, is not used
+# an expired shard, or one of another version, is not used
 
 my %footer = (honest => sub { }, expires => sub { put64($_[0], 112, 1) },
 	'expires never' => sub { put64($_[0], 112, 0) },
@@ -305,7 +305,7 @@ for my $n (0 .. 60) {
 pass('dedup answers');
 
 # --------------------------------------------------------------------------
-# who answers 200 has not stored anything yet
+# status 200 alone does not mean that the data are stored
 
 for my $what ([ all => 4, 'xorbs' ], [ empty => 4, 'xorbs' ],
 	[ shards => 4, 'shards' ], [ says => 0 ])
@@ -329,8 +329,8 @@ is($rm->{code}, 4, '200 to a DELETE');
 is($rm->{out}, '', 'nothing is said to be removed');
 
 # --------------------------------------------------------------------------
-# a file of two windows: the second one has the right chunks, and says that the
-# bytes which were asked for begin inside of the first of them
+# a file in two batches: the second response has the right chunks, but claims
+# that the requested bytes begin inside its first chunk
 
 {
 	my $pairs = 230;
@@ -379,7 +379,7 @@ sub term {
 		range => { start => 4, end => 10 }, %change };
 }
 
-# Has the server answer so, and downloads: the exit code.
+# Sets the server's response, and downloads; returns the exit code.
 
 sub get {
 	my ($plan, $bytes, %o) = @_;

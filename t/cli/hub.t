@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet and a Hub: folders go up by their names and come back, what is there is
-# not sent, what was broken off goes on, tokens go where they belong, and no
-# answer of a Hub leads out of the folder.
+# xet with a Hub: folders are uploaded by name and downloaded; known data are
+# not resent, interrupted runs are resumed, tokens reach only their own
+# servers.  No response of a Hub leads out of the target folder.
 
 use warnings;
 use strict;
@@ -25,8 +25,8 @@ use JSON::PP ();
 
 my $mib = 1048576;
 
-# A Hub without tokens, one with them over the same repos, and one that says
-# what the test has written down.
+# A Hub without tokens, a Hub with tokens over the same repos, and one that
+# returns responses that the test has written.
 
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
 	http => Test::Xet::Token::token_directive()
@@ -91,7 +91,7 @@ EOC
 sub server {
 	my ($port, $auth, $lifetime) = @_;
 
-	# the end of a token says which one it is, and is of no use
+	# the end of a token identifies the token, and cannot be used as one
 
 	return ($port == 8081 ? "map \$http_authorization \$sent {\n"
 		. "        '~(?<end>.{12})\$' \$end;\n    }\n"
@@ -148,7 +148,7 @@ my $dir = tempdir(CLEANUP => 1);
 my $json = JSON::PP->new()->canonical();
 
 # --------------------------------------------------------------------------
-# a folder of odd names, there and back
+# a folder with odd file names, uploaded and downloaded
 
 my %files = (empty => '', 'a/b/empty' => '', '.gitattributes' => 'x',
 	"\xc3\xa4 b#?%&+\"'" => 'odd', '%2e%2e' => 'dots', '-o' => 'option',
@@ -210,7 +210,7 @@ is_deeply([ sort map { $_->{file} } grep { $_->{received_bytes} }
 same('in', 'model', 'get: as they are');
 
 # --------------------------------------------------------------------------
-# what is there is not sent
+# known data are not resent
 
 spew($t->dir() . '/hub.log', '');
 $r = hub_xet('put', '--json', '-r', 'in', 'me/model');
@@ -233,7 +233,7 @@ is($r->{json}[-1]{unchanged}, $count - 3, 'put of changes: and no others');
 my $changed = $r->{json}[-1]{commit};
 
 # --------------------------------------------------------------------------
-# one file, and what its name leads to
+# single files, folders and ranges by name; then ls, info, verify and rm
 
 is(hub_xet('put', 'in/-o', 'me/model/deep/er')->{code}, 0, 'put: one file');
 is(hub_xet({ stdin => "$dir/in/new" }, 'put', '-', 'hf://me/model/deep/est')
@@ -286,7 +286,7 @@ is(hub_xet('rm', '-r', 'me/model/deep')->{code}, 0, 'rm -r');
 is(hub_xet('ls', 'me/model/deep')->{code}, 1, 'rm -r: nothing is left');
 
 # --------------------------------------------------------------------------
-# files without bytes, and those that only seem so
+# empty files, and files that only seem empty
 
 put_file("no/$_", '') for 1 .. 10_001;
 spew($t->dir() . '/hub.log', '');
@@ -311,7 +311,7 @@ hub_xet('rm', 'me/model/system');
 unlink("$dir/in/none");
 
 # --------------------------------------------------------------------------
-# other kinds, and branches
+# other repo types, and branches
 
 is(hub_xet('put', 'in/new', 'datasets/me/d/x', '--revision', 'dev/x')
 	->{code}, 0, 'put: a branch of a dataset');
@@ -335,7 +335,7 @@ is_deeply([ map { $_->{file} } @{ hub_xet('ls', '-r', '--json',
 is(join(' ', map { /(\S+)$/ } split(/\n/, hub_xet('ls', 'me')->{out})),
 	'me/model datasets/me/d buckets/me/b', 'ls: of an owner');
 
-# two at once, and what each of them has stands
+# two puts at once: the files of both are committed
 
 put_file("pair$_/file$_", "of $_") for 1, 2;
 
@@ -347,7 +347,7 @@ is_deeply([ sort map { $_->{file} } @{ hub_xet('ls', '--json', 'me/pair')
 	->{json} } ], [ 'file1', 'file2' ], 'two at once: both are there');
 
 # --------------------------------------------------------------------------
-# what stays at home
+# files that are never uploaded
 
 put_file("odd/$_", 'x') for '.git/config', 'a/.git/x', 'b/.git',
 	'.cache/huggingface/x', 'a/.cache/huggingface/x', 'kept', '.cache/y',
@@ -427,7 +427,7 @@ is(xet($t, { dir => $dir }, 'get', 'me/model')->{err}, "xet: me/model: set"
 	. " --hub or HF_ENDPOINT\n", 'no Hub');
 
 # --------------------------------------------------------------------------
-# who may what
+# permissions
 
 my %token = map { $_ => token($_) } qw/ alice bob /;
 my %end = map { $_ => substr($token{$_}, -12) } keys %token;
@@ -458,7 +458,7 @@ is(hub_xet({ env => { HF_ENDPOINT => '', HF_TOKEN => $token{alice} } }, 'ls',
 	'--hub', $t->url('', 8081), 'alice/own')->{code}, 4,
 	'token: HF_TOKEN is for HF_ENDPOINT alone');
 
-# two servers, and a token for each
+# two servers, each with its own token
 
 my @two = (HF_ENDPOINT => $t->url('', 8081), XET_ENDPOINT => $t->url('/api'));
 
@@ -498,7 +498,7 @@ like($t->read_file('hub.log'), qr/\Q$end{alice}\E/,
 unlike(join("\n", $t->read_file('hub.log') =~ m!^(\d+ \S+ /cas/.*)!mg),
 	qr/\Q$end{alice}\E/, 'token: the contents get another one');
 
-# what is given out for the contents is renewed for as long as it takes
+# a put renews its data token for as long as it runs
 
 my $asks = qr!GET /api/models/alice/own/xet-write-token!;
 
@@ -513,7 +513,7 @@ ok(wait_for(120, sub { requests($asks) >= 3 }), 'token: renewed');
 unlink($t->dir() . '/held');
 is(xet_wait($run)->{code}, 0, 'token: and used');
 
-# one that is good for a while is used for that long
+# a token that is still valid is used although no new one can be had
 
 spew($t->dir() . '/hub.log', '');
 spew($t->dir() . '/held', '');
@@ -532,7 +532,7 @@ is(xet_wait($run)->{code}, 0, 'token: what there is is used');
 unlink($t->dir() . '/dry');
 
 # --------------------------------------------------------------------------
-# broken off
+# interrupted runs
 
 system(build_dir() . '/tools/xet_make random 11 ' . 200 * $mib
 	. " > $dir/two") == 0 or die;
@@ -562,7 +562,7 @@ is($r->{code}, 0, 'resumed') or diag($r->{err});
 is(requests(qr/POST \S+xorbs/), 0, 'resumed: no xorb is sent again');
 is($r->{json}[-1]{files}, 1, 'resumed: the file is committed');
 
-# an import of many repos: what one has got is its own
+# an interrupted import of many repos: each repo is resumed by itself
 
 for my $name (qw/ one two /) {
 	my $repo = "half/models--half--$name";
@@ -599,7 +599,7 @@ is(join(' ', map { "$_->{repo} $_->{files}" } grep { $_->{repo} }
 	@{ $r->{json} }), 'half/one 0 half/two 1', 'import: both of them');
 is(requests(qr/POST \S+xorbs/), 0, 'import: no xorb is sent again');
 
-# broken off, and begun again to another repo, or kind, or branch
+# interrupted, and started again with another repo, type or branch
 
 my @half = ('half/models--half--two/snapshots/' . '01' x 20);
 
@@ -670,7 +670,8 @@ for my $change ([ { lfs => { oid => 'ab' x 32 } }, 1 ],
 	refused($change->[1], $json->encode($change->[0]));
 }
 
-# a link that is there, a page that is this one, and one that is elsewhere
+# a link in the target folder, a next page on another host, and a page that
+# follows itself
 
 lie([ { %$one, path => 'up/one' } ]);
 $lied++;
@@ -752,7 +753,7 @@ like($r->{err}, qr/: 403 Refused: not \\x5c+ for \\x1b\[1m you\n\z/,
 	'refused: the reason, without escapes');
 
 # --------------------------------------------------------------------------
-# a cache of huggingface_hub
+# a cache folder of huggingface_hub
 
 is(hub_xet('import', 'in/a', 'me/folder')->{code}, 0, 'import: a folder');
 is(hub_xet('get', 'me/folder')->{code}, 0, 'import: a folder comes back');
@@ -784,7 +785,7 @@ SKIP: {
 		HF_HOME => "$dir/home", HF_HUB_DISABLE_TELEMETRY => 1,
 		HF_HUB_DISABLE_PROGRESS_BARS => 1, no_proxy => '*');
 
-	# one of the old layout, one whose repos share blobs
+	# a cache of the old layout, and one whose repos share blobs
 
 	hub_xet('put', '-r', 'in/a', 'datasets/me/d');
 	system("HF_HUB_DISABLE_SHARED_BLOBS=1 $python -c '$script' "
@@ -896,7 +897,7 @@ sub lying {
 	return (env => { HF_ENDPOINT => $t->url('', 8082) }, timeout => 60);
 }
 
-# Has the Hub say so: a tree, and whatever is another than it was.
+# Sets the Hub's responses: a tree, and any other parts that differ.
 
 sub lie {
 	my ($tree, %other) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Names of a Hub where the database has numbers, and where other verbs of xet
-# take hashes: repositories, limits, tokens, zTensor files.
+# Names of Hub repos where the database has numbers and other verbs of xet take
+# hashes: repositories, limits, tokens, zTensor files.
 
 use warnings;
 use strict;
@@ -116,7 +116,7 @@ for my $called (@called) {
 	is($r->{json}[0]{files}, 2, "usage: $name: its files");
 }
 
-# a name of the store comes first, one with hf:// does not
+# a repo of the store takes precedence over a Hub name without hf://
 
 is(db_xet('repo', 'add', 'me/model')->{code}, 0, 'one of the store');
 is(db_xet('repo', 'files', 'me/model')->{out}, '', 'it comes first');
@@ -135,7 +135,7 @@ for my $bad ([ 'repo', 'files', 'hf://me/none' ], [ 'repo', 'files', 'none' ],
 	is($r->{out} =~ s/^kind .*\n//r, '', "@$bad: nothing else");
 }
 
-# limits, and what is shown
+# limits, and the names that usage shows
 
 is(db_xet('usage', '--repo', 'hf://me/model', '--set', 'logical=1G')->{code},
 	0, 'a limit');
@@ -155,7 +155,7 @@ $t->sql('DELETE FROM xet.usage');
 like(db_xet('usage', '--recount')->{out},
 	qr/^repo +files \+2 .* $shown$/m, 'usage: counted anew');
 
-# what the Hub's own tables say is not changed here
+# xet repo does not change what the Hub's own tables manage
 
 for my $verb (qw/ add rm public private /) {
 	for my $name ('hf://me/model', $store{'models/me/model'}) {
@@ -169,7 +169,7 @@ for my $verb (qw/ add rm public private /) {
 is(db_xet('repo', 'add', 'hf://me/none')->{code}, 2, 'repo add: not there');
 is($t->get('/me/model/resolve/main/b')->{body}, 'b' x 1000, 'all is there');
 
-# but a file may be taken out of all commits
+# but an administrator may remove a file from all commits
 
 my ($b) = grep { $_->{size} == 1000 }
 	@{ db_xet('repo', 'files', '--json', 'me/new')->{json} };
@@ -179,7 +179,7 @@ is(scalar(@{ db_xet('repo', 'files', '--json', 'me/new')->{json} }), 1,
 	'a file is out: of the repo');
 
 # --------------------------------------------------------------------------
-# tokens, made for repos that are private: one that becomes so takes them back
+# tokens, created after the repos become private, which revokes earlier ones
 
 for my $type (qw/ model dataset /) {
 	is($t->http('PUT', "/api/${type}s/me/model/settings", {},
@@ -251,7 +251,7 @@ is(hub_xet('zt', 'ls', 'me/none/a.zt')->{code}, 1, 'zt: no repo');
 is(hub_xet('zt', 'ls', 'me/model')->{code}, 2, 'zt: a repo');
 
 # --------------------------------------------------------------------------
-# the help tells which verbs take names
+# the help says which verbs take names
 
 for my $verb (qw/ get import info ls put rm verify zt /) {
 	like(xet(undef, 'help', $verb)->{out}, qr/^usage: .*\bNAME\b/,

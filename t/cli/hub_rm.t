@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet rm of names of a Hub: a bucket of many files, page by page, and what was
-# deleted though the answer was lost.
+# xet rm of Hub names: a bucket of many files, page by page, and deletions
+# whose response is lost.
 
 use warnings;
 use strict;
@@ -96,7 +96,7 @@ for my $line ($t->read_file('hub.log') =~ /^(\S+ \S+) 200$/mg) {
 
 is($most, 10, 'many: ten pages are held');
 
-# what was deleted is not looked at again for each of the following ones
+# later deletions do not read again the entries that are already deleted
 
 ok(wait_for(60, sub { $t->sql("SELECT idx_tup_read >= $files"
 	. " FROM pg_stat_user_indexes"
@@ -112,7 +112,7 @@ is(hub_xet('rm', '-r', 'buckets/me/many/d')->{code}, 1,
 	'many: nothing is left');
 
 # --------------------------------------------------------------------------
-# the answer is lost
+# the response is lost
 
 for my $n (1 .. 3) {
 	commit("a$n", "d/b$n");
@@ -195,7 +195,7 @@ sub hub_xet {
 		env => { HF_ENDPOINT => $t->url('') } }, @args);
 }
 
-# By the way on which answers are lost.
+# Runs xet through the proxy that loses responses.
 
 sub lost {
 	my (@args) = @_;

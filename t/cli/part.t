@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What a download has kept: a signal does not take it away, a server that has
-# stored a xorb anew meanwhile does not make it wrong, a name of any length has
-# room for it, and what has its name is on the disk.
+# The partial data that a download keeps: a signal does not remove them, and a
+# xorb that the server has stored again does not spoil them.  Names of any
+# length leave room for theirs.  A file has its final name only after a sync.
 
 use warnings;
 use strict;
@@ -52,7 +52,7 @@ my $out = "$dir/out";
 my $slow = $t->dir() . '/slow';
 my $seed = 20;
 
-# Begins to download, and is broken off when some chunks have come.
+# Starts a download, and interrupts it after some chunks have arrived.
 
 sub broken_off {
 	my ($hash, $name) = @_;
@@ -73,7 +73,7 @@ sub broken_off {
 	unlink($slow);
 }
 
-# Bytes of all that tells of chunks.
+# Total size of the state files, which record chunks.
 
 sub noted {
 	my $sum = 0;
@@ -83,8 +83,8 @@ sub noted {
 	return $sum;
 }
 
-# Sends the xorbs of a file once more, without compression, after their copies
-# have gone: the server stores them anew.
+# Uploads the xorbs of a file again, without compression, after their copies
+# are removed: the server stores new copies.
 
 sub healed {
 	my ($file, $data, @which) = @_;
@@ -136,8 +136,8 @@ sub received {
 }
 
 # --------------------------------------------------------------------------
-# a signal while what was kept is looked at: in front of the records that are
-# right are so many that are not that the signal comes among them
+# a signal while kept data are verified: so many wrong records precede the
+# right ones that the signal arrives during verification
 
 my $data = random_bytes($seed++, 12000000);
 my $hash = $t->upload($data)->{hash};
@@ -179,7 +179,7 @@ ok(slurp($out) eq $data, 'has the file');
 cmp_ok(received($from), '<', 12000000 - 10 * 8192, 'and goes on');
 
 # --------------------------------------------------------------------------
-# the server has stored the xorbs anew, in another encoding
+# the server has stored the xorbs again, in another encoding
 
 for my $chunks (1000, 30) {
 	unlink($out);
@@ -197,7 +197,7 @@ for my $chunks (1000, 30) {
 	is_deeply([ glob("$out.xet-*") ], [], 'nothing is left');
 }
 
-# while it is downloaded: the last one of them, which nobody has asked for yet
+# a heal during the download: of the last xorb, not requested yet
 
 unlink($out);
 $data = mix($seed++, 12000000);
@@ -221,8 +221,8 @@ ok((slurp($out, 1) // '') eq $data, 'the file');
 like(substr(slurp($t->dir() . '/bytes.log'), $from), qr!^/xorbs/\S+ 404 !m,
 	'a copy was gone');
 
-# a copy was damaged, so that it could be decoded, and is right again: of the
-# damage there are chunks in the part
+# a damaged copy that still decodes, and is then repaired: the part contains
+# damaged chunks
 
 unlink($out);
 $data = random_bytes($seed++, 9000000);
@@ -242,7 +242,7 @@ is($r->{code}, 0, 'a copy that was damaged: resumed');
 is($r->{err}, '', 'without a word');
 ok((slurp($out, 1) // '') eq $data, 'the file');
 
-# what is damaged still is reported as ever
+# a copy that is still damaged is reported as usual
 
 unlink($out);
 $t->put_copy($copy, $bad);
@@ -290,7 +290,7 @@ is($r->{code}, 3, '256 bytes: refused');
 like($r->{err}, qr/: File name too long\n\z/, '256 bytes: reported');
 is_deeply([ glob("$dir/aa*") ], [], '256 bytes: nothing is left');
 
-# two that begin alike keep what each has, and go on
+# two long names with the same beginning: each keeps its data and is resumed
 
 my @alike = map { "$dir/" . 'd' x 254 . $_ } 1, 2;
 
@@ -308,7 +308,7 @@ for (@alike) {
 
 cmp_ok(received($from), '<', 2 * (6000000 - 10 * 8192), 'and goes on');
 
-# what others put there is not followed, however long the name is
+# links that others place at these names are not followed, even for long names
 
 spew("$dir/victim", 'mine');
 
@@ -324,7 +324,7 @@ is_deeply(\%codes, { 0 => 1, 3 => 1 }, 'a link at one of the names');
 is(slurp("$dir/victim"), 'mine', 'the victim has what it had');
 
 # --------------------------------------------------------------------------
-# what has its name is on the disk: a disk that hangs holds up the name
+# a file gets its name only after a sync: while a sync hangs, it has none
 
 my $stall = Test::Xet::Stall->new(dir => $dir);
 

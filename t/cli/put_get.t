@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet put and xet get: files of all sizes come back, in every way that they
-# can be asked for; what the server has is not sent again.
+# xet put and xet get: files of all sizes, in every form of request; data that
+# the server has are not sent again.
 
 use warnings;
 use strict;
@@ -71,7 +71,7 @@ for my $size (0, 1, 8191, 8192, 8193, 65536, 131072, 131073, $mib + 1,
 is_deeply([ glob("$dir/*.xet-*") ], [], 'nothing is left beside');
 
 # --------------------------------------------------------------------------
-# many at once, the same twice, and one that is not there
+# many files at once, duplicates, and one file that does not exist
 
 my @files = map { make_mix("$dir/many-$_", 50 + $_, 300000 + $_) } 1 .. 20;
 
@@ -89,13 +89,13 @@ for my $j (@{ $r->{json} }[0, 7, 20]) {
 	is(sha256_file("$dir/out"), sha256_file($j->{file}), "$j->{file}");
 }
 
-# by a pipe
+# from a pipe
 
 $r = xet($t, { stdin => $files[3] }, 'put', '--json', '-');
 is($r->{json}[0]{sha256}, sha256_file($files[3]), 'put of a pipe');
 
 # --------------------------------------------------------------------------
-# ranges, against the file
+# ranges, compared with the file
 
 my $size = 40 * $mib + 12345;
 make_mix("$dir/ranges", 77, $size);
@@ -136,7 +136,7 @@ is(xet($t, 'get', '--range', '7', '-o', "$dir/out", $hash)->{code}, 2,
 	'no range');
 
 # --------------------------------------------------------------------------
-# a progress bar, on a terminal alone and without --quiet
+# a progress bar: only on a terminal, and not with --quiet
 
 SKIP: {
 	skip 'no script(1)', 2 unless -x '/usr/bin/script';
@@ -189,7 +189,7 @@ is(sha256_file("$dir/out"), sha256_file("$dir/second"),
 	'second version: comes back');
 
 # --------------------------------------------------------------------------
-# a file that repeats itself: 64 MiB of zeros, 60 MiB of one MiB
+# repetitive files: 64 MiB of zeros, and one MiB repeated 60 times
 
 system("head -c " . 64 * $mib . " /dev/zero > $dir/zeros") == 0 or die;
 $r = xet($t, 'put', '--json', "$dir/zeros");

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet rebuild: a store whose database is lost, or is older than the store, gets
-# rows for its xorbs, so that nothing has to be sent again.
+# xet rebuild: a store whose database is lost, or older than the store, gets
+# rows for its xorbs, so that clients need not resend them.
 
 use warnings;
 use strict;
@@ -37,7 +37,7 @@ my $was = xorbs();
 my $chunks = $t->sql('SELECT count(*) FROM xet.chunks');
 
 # --------------------------------------------------------------------------
-# beside a good database there is nothing to do
+# with a good database there is nothing to do
 
 my $r = rebuild();
 
@@ -47,7 +47,7 @@ is_deeply($r->{json}[0], { copies => $copies, known => $copies, added => 0,
 is(xorbs(), $was, 'its rows are as they were');
 
 # --------------------------------------------------------------------------
-# the database is lost; one file of the store is damaged, one is no xorb
+# the database is lost; one file of the store is damaged, one is not a xorb
 
 my $hurt = $t->xorb_file($file{2}{xorbs}[1]{hash});
 my $good = slurp($hurt);
@@ -77,7 +77,7 @@ cmp_ok($t->sql('SELECT count(*) FROM xet.chunks'), '>=', $chunks,
 is($t->sql('SELECT identity FROM xet.store') . "\n",
 	slurp($t->store() . '/identity'), 'lost: the identity');
 
-# the server starts, and a shard alone brings a file back
+# the server starts, and a shard alone restores a file
 
 $t->run();
 is($t->get('/api/health')->{status}, 200, 'lost: it serves');
@@ -96,7 +96,7 @@ is(scalar(() = $t->files_in_store()), $copies + 1,
 is(xet(undef, { @env }, 'verify', '--store')->{code}, 0, 'lost: all is well');
 
 # --------------------------------------------------------------------------
-# a database that is behind: what came since, and what was healed since
+# a database that is behind: it lacks later uploads and later heals
 
 $t->sql('CREATE SCHEMA old; CREATE TABLE old.xorbs AS TABLE xet.xorbs');
 
@@ -122,7 +122,7 @@ $t->sql('DELETE FROM xet.files WHERE id = (SELECT max(id) FROM xet.files);'
 isnt($t->sql('SELECT packed FROM xet.files ORDER BY id LIMIT 1'), $packed,
 	'behind: terms of before');
 
-# sums that are wrong, and a charge that is missing
+# wrong sums, and a missing charge
 
 $t->sql("INSERT INTO xet.usage (owner, stored, logical, files)"
 	. " VALUES ('\\x0000000000000063', 5, 5, 5);"

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet rebuild and who comes meanwhile or before its end: a collector behind one
-# that was broken off, uploads of the same and of other xorbs, one of which is
-# refused in the end, heals, and a database that is not that of the store.
+# Concurrent events during xet rebuild, and after an interrupted one:
+# collectors; uploads of the same and of other xorbs, one of them refused at
+# its end; heals.  Also a database that does not belong to the store.
 
 use warnings;
 use strict;
@@ -36,7 +36,7 @@ my %file = map { $_ => $t->upload($data{$_}, xorb_chunks => 2) } 1 .. 4;
 my $copies = () = copies();
 
 # --------------------------------------------------------------------------
-# broken off in the middle, and a day later
+# interrupted in the middle, and all copies a day old
 
 lose();
 age();
@@ -50,7 +50,7 @@ my $run = xet_start(undef, { @env }, 'rebuild', '--json');
 
 ok(wait_for(30, sub { waits() == 1 }), 'some rows are there');
 
-# nobody collects beside it
+# collectors remove nothing during a rebuild
 
 my $r = collect($t);
 
@@ -64,7 +64,7 @@ $t->pg()->terminate();
 $lock->run('SELECT pg_advisory_unlock(77)');
 go();
 
-# what the server does next is younger than all copies
+# the server's next upload is younger than all copies
 
 $t->run();
 is($t->put('/api/v1/files', \random_bytes(9, 60000))->{status}, 200,
@@ -82,13 +82,13 @@ like($r->{err}, qr/complete "xet rebuild", .*SELECT xet.store_known\(\)/,
 	'broken off: what to do');
 is(join(' ', copies()), $before, 'broken off: all copies are there');
 
-# a sweeper that asks the database alone has the same answer
+# a query of the database alone has the same result: there are no orphans
 
 my ($hash, $tag) = row_less();
 
 is(orphans($hash, $tag), 0, 'broken off: the database says no');
 
-# nor does a backup drop what it can't know to be needless
+# a backup removes no copies either: it cannot know which are needed
 
 my $backup = $t->dir() . '/backup';
 
@@ -122,7 +122,7 @@ is(scalar(() = glob("$backup/generations/*.json")), 1,
 shards('complete', 1 .. 4);
 
 # --------------------------------------------------------------------------
-# a damaged copy may be the only one: it is put back, or given up
+# a damaged copy may be the only one: it is repaired, or given up
 
 my ($hurt) = $t->xorb_files($file{1}{xorbs}[0]{hash});
 my $good = slurp($hurt);
@@ -140,13 +140,14 @@ like($r->{err}, qr/a rebuild is not complete/, 'damaged: why');
 ok(-e $hurt, 'damaged: it is there');
 $t->sql('SELECT xet.store_known()');
 
-# the other one is the first name of a young copy
+# the other orphan is the first name of a young copy, which the rebuild gave a
+# second name
 
 is(collect($t)->{json}[0]{orphans}, 2, 'damaged: given up');
 ok(!-e $hurt, 'damaged: it is gone');
 
 # --------------------------------------------------------------------------
-# a row whose copy is damaged takes a good one that has none
+# a row with a damaged copy is switched to a good copy without a row
 
 my $xorb = send_xorb($t, random_bytes(40, 200000));
 my ($old) = $t->xorb_files($xorb->{hash});
@@ -160,7 +161,7 @@ verified('a damaged row');
 unlink($old);
 
 # --------------------------------------------------------------------------
-# an upload whose row is refused behind the rebuild, which has seen its copy
+# the rebuild has seen a copy whose upload is refused afterwards
 
 $lock->run('SELECT pg_advisory_lock(77)');
 refuse();
@@ -192,14 +193,14 @@ ok(wait_for(10, sub { $t->xorb_files($late->{hash}) == 1 }),
 verified('beside an upload');
 
 # --------------------------------------------------------------------------
-# uploads of the same xorbs and of others all the time, heals, and a collector
+# constant uploads of the same xorbs and of others, heals, and a collector
 
 lose();
 is(rebuild()->{code}, 0, 'the folder gets its database');
 $t->run();
 
-# rows go again, as in a database that was put back, and half of the copies
-# are of before
+# the rows are deleted again, as in a restored database, and half of the copies
+# become old
 
 $t->sql('DELETE FROM xet.xorbs; DELETE FROM xet.gc_xorbs');
 utime((time() - 90000) x 2, $_) for grep { rand() < 0.5 } copies();
@@ -231,7 +232,7 @@ waitpid($_, 0) for @pids;
 is($bad, undef, 'uploads: none has failed');
 cmp_ok(keys %acked, '>', 5, 'uploads: files');
 
-# what we have removed is healed by who sends it again
+# copies that this test removed are healed by another upload
 
 $t->upload($data{$_}, xorb_chunks => 2, scheme => 'none') for keys %acked;
 is(rebuild()->{code}, 0, 'uploads: at the end');
@@ -239,7 +240,7 @@ is(scalar(grep { my $d = $t->download(name($_), size => length($data{$_}));
 	@{ $d->{errors} } || $d->{data} ne $data{$_} } keys %acked), 0,
 	'uploads: every file is there');
 
-# a xorb that nobody needs may be among those that were removed
+# copies that this test removed may include a xorb without files
 
 xet(undef, { @env }, 'verify', '--store');
 $t->sql('DELETE FROM xet.xorbs x WHERE damaged_at IS NOT NULL AND NOT EXISTS'
@@ -247,8 +248,8 @@ $t->sql('DELETE FROM xet.xorbs x WHERE damaged_at IS NOT NULL AND NOT EXISTS'
 verified('uploads');
 
 # --------------------------------------------------------------------------
-# another database takes the folder, by the file "identity" that somebody has
-# removed: all that was there before is not its own
+# the file "identity" is removed, and another database takes over the folder:
+# existing copies do not belong to that database
 
 $t->nginx()->stop();
 age();
@@ -266,8 +267,8 @@ is($r->{json}[-1]{orphans}, 0, 'another database: no orphans');
 is($r->{json}[-1]{orphans_left}, $copies - 1, 'another database: all are left');
 is(scalar(() = copies()), $copies, 'another database: they are there');
 
-# a file that came after it is one; those from before have a time of their inode
-# that is new, as after a change of the owner, and only that
+# a file that came after the database is an orphan; older files only have a new
+# inode change time, as after chown
 
 $t->sql("UPDATE xet.store SET since = now() - interval '2 days'");
 utime((time() - 5 * 86400) x 2, copies());
@@ -279,8 +280,8 @@ is(rebuild()->{code}, 0, 'another database: rebuilt');
 verified('another database');
 
 # --------------------------------------------------------------------------
-# what is older than the database is left, until somebody says that the database
-# knows the store
+# files older than the database stay until an administrator declares that the
+# database knows the store
 
 $t->nginx()->stop();
 $t->sql('UPDATE xet.store SET since = now()');
@@ -294,7 +295,7 @@ collect($t);
 ok(!-e $stray, 'known: orphans are removed');
 
 # --------------------------------------------------------------------------
-# what a sweep that died has aside is seen by a rebuild
+# a rebuild finds copies that an interrupted sweep has moved to quarantine
 
 $t->run();
 
@@ -329,7 +330,7 @@ sub copies {
 
 sub age { utime((time() - 2 * 86400) x 2, copies()) }
 
-# The database is lost, and another one is made.
+# The database is lost, and a new one is created.
 
 sub lose {
 	$t->nginx()->stop() if $t->nginx()->pid();
@@ -337,7 +338,7 @@ sub lose {
 	$t->pg()->migrate();
 }
 
-# New rows of xorbs wait for the lock 77 if that holds.
+# New rows of xorbs wait while the lock 77 is held.
 
 sub pause {
 	my ($name, $if) = @_;
@@ -349,7 +350,7 @@ sub pause {
 		. ' EXECUTE FUNCTION public.hold()');
 }
 
-# Those of the server wait and are refused.
+# Rows that the server inserts wait, and are then refused.
 
 sub refuse {
 	$t->sql('CREATE FUNCTION public.hold() RETURNS trigger LANGUAGE plpgsql'
@@ -368,7 +369,7 @@ sub waits {
 		. " 'advisory' AND objid = 77 AND NOT granted");
 }
 
-# A copy that has no row, as hash and tag.
+# The hash and tag of a copy without a row.
 
 sub row_less {
 	my %rows = map { $_ => 1 } $t->sql("SELECT encode(hash, 'hex') || ' '"
@@ -402,7 +403,7 @@ sub verified {
 	is($sum->{faults}, 0, "$test: no faults") or diag($v->{out}, $v->{err});
 }
 
-# Whoever has the files sends shards, and no xorb.
+# A client that has the files sends only shards, no xorbs.
 
 sub shards {
 	my ($test, @which) = @_;
@@ -422,8 +423,8 @@ sub name {
 	return $t->upload($data{$_[0]}, xorb_chunks => 2, send => 0)->{hash};
 }
 
-# Two that send the same files, and two that send others, over and over; a file
-# that is refused since a xorb of it went is sent again.
+# Two clients send the same files, and two send others, repeatedly.  If a file
+# is refused because one of its xorbs is missing, the client sends it again.
 
 sub clients {
 	pipe(my $from, my $to) or die "pipe: $!\n";

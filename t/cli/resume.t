@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A put that was killed goes on: what the server has acknowledged is not sent
-# again, what it has lost is, and what is written down of it is not trusted.
+# A killed put is resumed: acknowledged data are not resent, data that the
+# server has lost are, and the journal is not trusted.
 
 use warnings;
 use strict;
@@ -21,9 +21,9 @@ use File::Temp qw/ tempdir /;
 
 my $mib = 1048576;
 
-# Shards are refused for a while, so that there is a time at which all xorbs
-# are there and no file is.  There is no dedup, by which nothing would be sent
-# again, either.
+# The server refuses shards for a while, so that all xorbs are stored and no
+# file exists.  There is no dedup, which would also keep xorbs from being
+# resent.
 
 my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 400,
 	http => 'log_format bytes "$request_method $uri $status";'
@@ -94,7 +94,7 @@ is_deeply([ glob("$cache/xet/*") ], [], 'nothing is left to resume');
 comes_back('killed');
 
 # --------------------------------------------------------------------------
-# the state of a put that waits for its shard
+# the journal of a put that waits for its shard
 
 my $n = 40;
 
@@ -127,7 +127,7 @@ is(xet($t, @put)->{code}, 0, 'all xorbs were sent');
 is(sent(), $before, 'none is sent again');
 comes_back('only the shard was missing');
 
-# what is cut or changed is sent again
+# truncated or changed journals: the data are sent again
 
 for my $damage (
 	[ 'cut' => sub { truncate($_[0], (-s $_[0]) - 7) } ],
@@ -146,7 +146,7 @@ for my $damage (
 	comes_back($name);
 }
 
-# one that is old
+# an old journal
 
 my $old = time() - 8 * 86400;
 
@@ -165,7 +165,7 @@ is(sent(), $before + 1, 'a folder of all: sent again');
 chmod(0700, "$cache/xet");
 unlink(glob("$cache/xet/*"));
 
-# another command is another journal
+# each command line has its own journal
 
 $journal = broken_off();
 spew("$dir/small", 'abc');
@@ -177,7 +177,7 @@ is(xet($t, @put)->{code}, 0, 'the first one goes on');
 is(sent(), $before, 'and sends nothing');
 
 # --------------------------------------------------------------------------
-# the server has lost it all: noticed by the shard, and sent
+# the server has lost all data: the shard reveals it, and xet resends them
 
 broken_off();
 $t->sql('DELETE FROM xet.chunks');
@@ -191,7 +191,7 @@ is($r->{err}, '', 'an emptied server: without a word');
 is(sent(), $before + 1, 'an emptied server: sent again, once');
 comes_back('an emptied server');
 
-# a current folder that is gone has nothing to resume, which is no fault
+# a deleted current folder: nothing to resume, and no error
 
 mkdir("$dir/gone");
 is(system('cd ' . "$dir/gone && rmdir ../gone && XDG_CACHE_HOME=$cache"
@@ -199,7 +199,7 @@ is(system('cd ' . "$dir/gone && rmdir ../gone && XDG_CACHE_HOME=$cache"
 	. Test::Xet::Cli::binary() . " put $file > $dir/put 2>&1"), 0,
 	'a put in a folder that is gone') or diag(slurp("$dir/put"));
 
-# what comes by a pipe is not read twice: the next time sends it
+# data from a pipe cannot be read twice: the next run sends them
 
 for my $code (4, 0) {
 	if ($code) {

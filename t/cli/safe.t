@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet where others may write and answer: links and pipes in a shared folder,
-# texts with control characters, tokens on the way, readers that go away, and
-# what the compiler does against overruns.
+# xet where other users can write or respond: links and pipes in a shared
+# folder, control characters in texts, tokens in transit, closed outputs.  Also
+# the compiler's protection against overruns.
 
 use warnings;
 use strict;
@@ -143,7 +143,7 @@ my $hash = $t->upload($data)->{hash};
 my $out = "$dir/out";
 
 # --------------------------------------------------------------------------
-# what others have put at the names of temporary files
+# other users' files at the names of temporary files
 
 spew("$dir/victim", 'mine');
 
@@ -218,7 +218,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# of a get that fails nothing is left
+# a failed get leaves no files
 
 is(xet($t, 'get', '-o', $out, 'ab' x 32)->{code}, 1, 'no such file');
 is_deeply([ glob("$out*") ], [], 'nothing is left');
@@ -229,7 +229,7 @@ like(slurp("$dir/err"), qr/\Axet: \S+: File too large\n\z/, 'reported');
 is_deeply([ glob("$out*") ], [], 'nothing is left');
 
 # --------------------------------------------------------------------------
-# control characters of others
+# control characters from servers and other users
 
 my $r = xet($t, { endpoint => $t->url('/evil', 8081) }, 'get', '-o', $out,
 	$hash);
@@ -272,7 +272,7 @@ like(xet($t, 'token', '--url', $t->url('/token', 8081))->{err},
 	qr/the response has no token$/, 'a token with control characters');
 
 # --------------------------------------------------------------------------
-# tokens; 0.0.0.0 is this machine, too, but no name of it
+# tokens; 0.0.0.0 reaches this machine, but is not accepted as a local name
 
 my $far = 'http://0.0.0.0:' . $t->port(8081);
 
@@ -288,8 +288,8 @@ sub get {
 	return ($result, who());
 }
 
-# What the worker has logged: behind an answer, so one more request, of which
-# the line is waited for.
+# The worker's log.  A line is logged after its response, so this sends one
+# more request and waits for its line.
 
 sub who {
 	my $log;
@@ -346,13 +346,13 @@ like(xet(undef, 'token', '--url', 'http://example.invalid/token')->{err},
 	qr/without TLS/, 'nor is one fetched');
 
 # --------------------------------------------------------------------------
-# what ~/.netrc has, or a URL, is for the origin that is asked; nginx is told
-# nothing of the user but in the header
+# credentials of ~/.netrc or a URL go only to the origin they are for, and
+# reach nginx only in the header
 
 my $home = tempdir(CLEANUP => 1);
 my $tls = 'https://127.0.0.1:' . $t->port(8443);
 
-# The token that comes, and who was told what on the way to it.
+# The token received, and which requests carried credentials.
 
 sub login {
 	my ($url, $netrc, @args) = @_;
@@ -407,7 +407,7 @@ is(login($user, ''), '0 got 8081/login/here! 8081/login/there! 8081/got!',
 is(login($user =~ s/here/port/r, ''), '0 other 8081/login/port! 8082/got',
 	'a user in a URL, elsewhere');
 
-# it is the same one after a redirection, whatever is in it
+# redirections keep the user name and password, whatever characters they have
 
 is(login($user =~ s/secret/s%40c%2Fr%3At%25/r, ''),
 	'0 got 8081/login/here! 8081/login/there! 8081/got!',
@@ -416,7 +416,7 @@ is_deeply([ slurp($t->dir() . '/who.log') =~ /(Basic \S+)/g ],
 	[ ('Basic ' . encode_base64('me:s@c/r:t%', '')) x 3 ],
 	'the password does not change on the way');
 
-# and is sent as a token is: by TLS, or to this machine
+# credentials are sent like tokens: only by TLS, or to this machine
 
 for my $who ('me:secret', 'me', ':secret') {
 	for my $scheme ('http://', '') {
@@ -470,7 +470,7 @@ like(xet($t, { endpoint => $t->url('/evil', 8081)
 	qr!^xet: server: \Q@{[ $t->url('/evil', 8081) ]}\E/v!,
 	'the rest of the URL is');
 
-# a token, too
+# the same with a token
 
 truncate($t->dir() . '/who.log', 0);
 is(xet($t, { endpoint => "$tls/api", env => { XET_TOKEN => 'secret' } },
@@ -480,7 +480,7 @@ is((grep { !/^@{[ $t->port(8443) ]} / }
 	split(/\n/, slurp($t->dir() . '/who.log'))), 0, 'asks nobody else');
 
 # --------------------------------------------------------------------------
-# a reader that goes away
+# a reader that closes its end of a pipe
 
 SKIP: {
 	skip 'no bash', 6 unless -x '/bin/bash';
@@ -498,7 +498,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# what is closed at the start is no place for bytes, and none to get any from
+# streams that are closed at the start are neither written to nor read from
 
 for ([ "get -o - $hash >&-", 3 ], [ "get -o - --range 0-99 $hash >&-", 3 ],
 	[ "get --json -o $out $hash >&-", 3 ], [ "get -o $out $hash >&-", 0 ],

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # xet store copy: from a folder to a bucket and back while the server runs, the
-# switch with its window, who else is at work meanwhile, and kills.
+# switch and the window before it, concurrent work, and kills.
 
 use warnings;
 use strict;
@@ -43,7 +43,7 @@ my $n = rows();
 cmp_ok($n, '>', 10, 'copies');
 
 # --------------------------------------------------------------------------
-# what is refused
+# refused command lines
 
 is(xet(undef, { %pg }, 'store', 'move')->{code}, 2, 'no such thing');
 is(copy('--from', $from)->{code}, 2, 'without a target');
@@ -70,8 +70,8 @@ like(copy('--from', $t->dir() . '/wrong', '--to', $to)->{err},
 is_deeply([ objects('moved') ], [], 'nothing was written');
 
 # --------------------------------------------------------------------------
-# killed at any time: what is there is whole, the rest comes later, and until
-# all is there a server does not take it
+# killed at any time: every copy in the target is intact, the next run copies
+# the rest, and no server accepts an incomplete target
 
 my $killed = 0;
 
@@ -128,7 +128,7 @@ $s3->put("moved/$first", substr($bad, 1));
 is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 	'another size is seen');
 
-# a damaged copy of the source is not copied, and told
+# a damaged copy in the source is reported, and not copied
 
 {
 	my $path = "$from/$first";
@@ -145,7 +145,7 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 	$r = copy('--from', $from, '--to', $to);
 	is_deeply([ $r->{code}, $r->{json}[0]{lost} ], [ 1, 1 ], 'missing');
 
-	# a source without its disk has no copies, which says nothing
+	# a source whose disk is not mounted says nothing about its copies
 
 	rename("$from/identity", "$from/identity.away");
 	is(copy('--from', $from, '--to', $to)->{code}, 3, 'without its disk');
@@ -155,8 +155,8 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 	is(copy('--from', $from, '--to', $to)->{code}, 0, 'it is back');
 }
 
-# the disk of the source goes away when a run has begun: what is not there is
-# not lost
+# the disk of the source is unmounted during a run: missing copies are not
+# reported as lost
 
 {
 	my $run = xet_start(undef, { %pg }, 'store', 'copy', '--from', $from,
@@ -177,7 +177,7 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 	unlike($r->{err}, qr/is in neither store/, 'nothing is called lost');
 }
 
-# a bucket by another name is known by its mark
+# a bucket under another name is recognized by its mark
 
 {
 	my $fault = Test::Xet::S3Fault->new($s3);
@@ -189,7 +189,7 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 }
 
 # --------------------------------------------------------------------------
-# two at once, while there are uploads, deletions and a collector
+# two runs at once, during uploads, deletions and a collector run
 
 {
 	my @runs = map { xet_start(undef, { %pg }, 'store', 'copy', '--json',
@@ -223,7 +223,7 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 }
 
 # --------------------------------------------------------------------------
-# a copy is healed while it is copied: the row has another tag by then
+# a xorb is healed while its copy is copied: the row then has another tag
 
 {
 	my $fault = Test::Xet::S3Fault->new($s3);
@@ -259,8 +259,8 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 }
 
 # --------------------------------------------------------------------------
-# the switch: what came to the folder after the last run is not in the bucket,
-# is answered as a fault of the store, and comes with the next run
+# the switch: uploads after the last run are missing in the bucket; requests
+# for them fail as store errors, until the next run copies them
 
 is(copy('--from', $from, '--to', $to)->{code}, 0, 'the second run');
 
@@ -279,7 +279,8 @@ $t->allow(qr/./);
 ok($t->get("/api/v1/files/$file{2}")->{body} eq $data{2},
 	'those of before are');
 
-# an upload to the bucket, and one of what the bucket lacks
+# an upload to the bucket; xorbs that the bucket lacks stay marked until the
+# next run
 
 my $fresh = mix(41, 400_000);
 my $new = $t->upload($fresh, xorb_chunks => 2)->{hash};
@@ -311,7 +312,7 @@ $r = copy('--from', $from, '--to', $to);
 is($r->{json}[0]{copied}, 0, 'there is nothing more');
 
 # --------------------------------------------------------------------------
-# and back into a folder
+# the way back, to a folder
 
 my $back = $t->dir() . '/back';
 
@@ -347,7 +348,7 @@ sub bucket {
 
 sub rows { return $t->sql('SELECT count(*) FROM xet.xorbs') }
 
-# Names of copies, below the store or the prefix.
+# Names of copies, relative to the store or the prefix.
 
 sub names {
 	my @names = grep { !m!^(?:identity|tmp/)! } $t->files_in_store();
@@ -365,7 +366,7 @@ sub objects {
 	return @names;
 }
 
-# Those that are as in the folder, and those that are not.
+# Copies that equal those of the folder, and copies that differ.
 
 sub same {
 	my ($prefix) = @_;

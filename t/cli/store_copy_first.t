@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Two first runs of xet store copy at once, each held where it hurts: of one
-# store both work, of two stores one does and the other one says why, and a
-# store by two names is refused to both.
+# Two first runs of xet store copy at once, each held at a critical point.  Two
+# runs of one store both succeed.  With two stores one run succeeds, and the
+# other one reports why not.  If source and target are one store by two names,
+# both are refused.
 
 use warnings;
 use strict;
@@ -26,7 +27,7 @@ my %conf = (s3 => 0, workers => 1, log => 'info');
 my @t = map { Test::Xet->new(%conf) } 0, 1;
 my $s3 = Test::Xet::S3->new(dir => $t[0]->dir() . '/s3');
 
-# a way to the bucket for each run, to be held by itself
+# one proxy to the bucket for each run, so that each can be held by itself
 
 my @way = map { Test::Xet::S3Fault->new($s3) } 0, 1;
 
@@ -41,7 +42,7 @@ my @identity = map { slurp($_->store() . '/identity') } @t;
 isnt($identity[0], $identity[1], 'two stores');
 
 # --------------------------------------------------------------------------
-# one store twice: both stand before a table and are let go together
+# one store twice: both runs wait for a table, and are released together
 
 for my $case ([ 'xet.store', 'bucket' ], [ 'xet.xorbs', 'bucket' ],
 	[ 'xet.store', 'folder' ], [ 'xet.xorbs', 'folder' ])
@@ -76,7 +77,7 @@ for my $case ([ 'xet.store', 'bucket' ], [ 'xet.xorbs', 'bucket' ],
 	}
 }
 
-# one has come to its end when the other one begins to write
+# one run has ended when the other one begins to write
 
 {
 	my $r = beside(0, 0, 'late', PutObject => 'late/copying');
@@ -94,8 +95,8 @@ my $one = join('|', 'is a different store',
 	'is the target of a copy from another store',
 	'is neither empty nor a store');
 
-# the first has seen that the target is empty, and then the second one comes
-# and goes; both have seen it; one is at its copies, or at its end
+# the first run has seen an empty target, then the second run starts and ends;
+# both have seen it empty; the first one is at its copies, or at its end
 
 for my $case ([ 'before its mark', PutObject => 'copying' ],
 	[ 'at its copies', PutObject => 'xorbs' ],
@@ -126,7 +127,7 @@ for my $round (1 .. 3) {
 	$_->clear() for @way;
 }
 
-# into a folder, from where both were let go
+# into a folder: both runs are released together
 
 for my $round (1 .. 3) {
 	my $to = $t[0]->dir() . "/both-$round";
@@ -152,7 +153,7 @@ for my $round (1 .. 3) {
 }
 
 # --------------------------------------------------------------------------
-# the source by another name: both put a mark, and take it away
+# the source by another name: both runs write a mark, and remove it
 
 for my $case ([ 'the other one has gone', 2000, 0 ],
 	[ 'the mark is of the other one', 1000, 2500 ])
@@ -196,7 +197,7 @@ sub bucket {
 		'credentials=' . $s3->credentials(), 'path_style');
 }
 
-# A run of one of the stores.
+# Starts a run of one of the stores.
 
 sub start {
 	my ($store, $to, $from) = @_;
@@ -214,8 +215,7 @@ sub hold {
 		do => $do || 'wait', count => 1);
 }
 
-# The run of one store is held at a request until that of another one has come
-# to its end.
+# One run is held at a request until the other run has ended.
 
 sub beside {
 	my ($first, $second, $at, $op, $match) = @_;
@@ -244,8 +244,8 @@ sub object {
 		? $s3->get($name)->{body} : undef;
 }
 
-# One of both works, and the target is its store; results are of the store
-# $first and of the other one.
+# Exactly one run succeeds, and the target becomes a copy of its store.  The
+# results are those of the run of store $first, then of the other run.
 
 sub alone {
 	my ($name, $at, $first, $r) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet put --recursive and xet get --recursive: a folder goes up in few xorbs
-# and comes back as it was, and no manifest and no link leads out of it.
+# xet put --recursive and xet get --recursive: a folder is stored in few xorbs
+# and comes back unchanged; no manifest and no link leads out of it.
 
 use warnings;
 use strict;
@@ -32,7 +32,7 @@ my $dir = tempdir(CLEANUP => 1);
 my $json = JSON::PP->new()->canonical()->utf8();
 
 # --------------------------------------------------------------------------
-# what a tree may have in it
+# the entries that a tree may have
 
 make_path("$dir/in/a/b/c", "$dir/in/empty/deep", "$dir/in/.dot");
 
@@ -67,7 +67,7 @@ my $manifest = $r->{out};
 
 spew("$dir/manifest", $manifest);
 
-# a name of the tree has what a stranger's might do harm with
+# the tree contains a name that would be dangerous in a stranger's manifest
 
 my @any = qw/ --names any /;
 
@@ -83,7 +83,7 @@ ok(-d "$dir/back/empty/deep", 'empty folders, too');
 ok(-x "$dir/back/a/run", 'programs are programs');
 ok(!-x "$dir/back/one", 'and others are not');
 
-# again: nothing is fetched but what has changed
+# a second get fetches only what has changed
 
 spew("$dir/back/one", 'abd');
 unlink("$dir/back/a/b/same");
@@ -132,7 +132,7 @@ for my $line ('', '{', '[]', '1', $json->encode({ %$one, hash => 'x' }),
 is_deeply([ map { s!.*/!!r } glob("$dir/jail/* $dir/jail/in/*") ],
 	[ 'in', 'victim' ], 'nothing was made');
 
-# links that are there
+# links that exist in the target
 
 symlink("$dir/jail", "$dir/jail/in/up");
 symlink("$dir/jail/victim", "$dir/jail/in/one");
@@ -152,7 +152,7 @@ is(hostile($json->encode({ %$one, file => 'two' }))->{code}, 3,
 	'a link at a temporary file');
 is(slurp("$dir/jail/victim"), 'mine', 'is not followed');
 
-# one that is not there leaves the others alone
+# a missing file does not affect the others
 
 $r = hostile(join("\n", $json->encode({ %$one, file => 'gone',
 	hash => 'ab' x 32 }), $json->encode({ %$one, file => 'there' }), ''));
@@ -161,7 +161,7 @@ is($r->{code}, 1, 'a file that the server has not');
 ok(-f "$dir/jail/in/there", 'the next one is there');
 is_deeply([ glob("$dir/jail/in/gone*") ], [], 'and nothing is left of it');
 
-# a size that the file has not, and what hides behind a zero byte
+# a wrong size, and a line that continues after a zero byte
 
 $r = hostile($json->encode({ %$one, file => 'sized',
 	size => $one->{size} + 1 }));
@@ -180,8 +180,8 @@ is(xet($t, 'put', '-r', "$dir/in", "$dir/in")->{code}, 2, 'two trees');
 is(xet($t, 'put', '-r', "$dir/manifest")->{code}, 3, 'no tree');
 is(xet($t, 'put', '-r', "$dir/jail/none")->{code}, 3, 'no such tree');
 
-# what has its name is on the disk: a disk that hangs holds up the names, and
-# what has come before is found again
+# files get their names only after a sync; an interrupted run finds the data
+# that have arrived
 
 {
 	my $stall = Test::Xet::Stall->new(dir => tempdir(CLEANUP => 1));
@@ -217,8 +217,8 @@ is(xet($t, 'put', '-r', "$dir/jail/none")->{code}, 3, 'no such tree');
 	is(slurp("$dir/jail/in/n/$_"), 'abc', "n/$_") for 1 .. 3;
 	unlink("$dir/jail/in/n/$_") for 1 .. 3;
 
-	# one that fails does not keep the names from the others, nor does the
-	# same name twice
+	# neither a failed file nor a repeated name keeps other files from
+	# their names
 
 	my $line = $json->encode({ %$one, file => 'n/4', hash => 'ab' x 32 });
 
@@ -229,8 +229,8 @@ is(xet($t, 'put', '-r', "$dir/jail/none")->{code}, 3, 'no such tree');
 	is_deeply($there->(), [ 1 .. 3 ], 'the others have their names');
 }
 
-# a file system that is mounted in the folder is synced, too: a disk that hangs
-# holds up the file
+# a file system mounted inside the folder is synced, too: while that sync
+# hangs, the file has no name
 
 SKIP: {
 	my $binary = Test::Xet::Cli::binary();

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet verify: of files on a server, and of a whole store beside its database;
-# whatever is done to the one or the other is found.
+# xet verify: files on a server, and a whole store with its database; damage in
+# either of them is found.
 
 use warnings;
 use strict;
@@ -27,7 +27,7 @@ my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 300);
 $t->run();
 $t->let_age();
 
-# one of several terms, one with more than fit a row, one of none
+# files of several terms, of more terms than fit one row, and of none
 
 my $data = mix(3, 9000000);
 my $file = $t->upload($data, xorb_chunks => 20);
@@ -38,7 +38,7 @@ my @store = ('--store', $t->store());
 my %pg = (env => { XET_POSTGRES => $t->conninfo() });
 
 # --------------------------------------------------------------------------
-# of a server
+# files on a server
 
 my $r = xet($t, 'verify', '--json', $file->{hash}, '0' x 64);
 
@@ -50,7 +50,7 @@ is(xet($t, 'verify')->{code}, 2, 'nothing to verify');
 is(xet($t, 'verify', @store, 'ab' x 32)->{code}, 2, 'too much to verify');
 
 # --------------------------------------------------------------------------
-# all is right
+# an undamaged store
 
 $r = store();
 
@@ -105,7 +105,7 @@ spew($path, $good);
 is(store()->{code}, 0, 'repaired');
 
 # --------------------------------------------------------------------------
-# files without a row are reported, but are no fault
+# files without a row are reported, but are not faults
 
 my $stray = $t->store() . '/xorbs/default/ab/' . 'ab' x 32;
 
@@ -123,7 +123,7 @@ rename($t->store() . '/xorbs/default/ab/junk',
 	$t->store() . "/xorbs/default/ab/$xorb");
 is(store()->{json}[-1]{orphans}, 1, 'a xorb in another folder');
 
-# names of files are what somebody else has made them
+# file names may be chosen by other users
 
 {
 	my $strange = $t->store() . "/xorbs/default/ab/\e[31mred\a\xc2\x9b";
@@ -138,7 +138,7 @@ is(store()->{json}[-1]{orphans}, 1, 'a xorb in another folder');
 }
 unlink($t->store() . "/xorbs/default/ab/$xorb");
 
-# by age
+# orphans by age
 
 sub orphans {
 	my $result = xet(undef, { %pg }, 'verify', '--json', '--orphans', @_,
@@ -167,7 +167,7 @@ is_deeply(orphans('--older', '1d'), [ 0, 3, 0 ], 'those of a day');
 is_deeply([ glob($t->store() . '/xorbs/default/*/*') ], \@kept,
 	'all are there');
 
-# another database, or a folder without identity, would make orphans of all
+# with another database, or no identity, all copies would look like orphans
 
 my $identity = $t->store() . '/identity';
 
@@ -237,7 +237,7 @@ rows('create table gone as select * from xet.terms where first_offset > 0;'
 	'insert into xet.terms select * from gone; drop table gone',
 	'a missing segment', 'file', $many, qr/terms are incomplete/);
 
-# a row that is missing: its file has none then, and who needs it fails
+# a missing row: the copy has no row, and files that need the row fail
 
 rows("create table gone as select hash, id from xet.xorbs $row; update"
 	. " xet.xorbs set hash = decode(repeat('cd', 32), 'hex') $row",
@@ -249,9 +249,9 @@ rows("create table gone as select hash, id from xet.xorbs $row; update"
 is(store()->{code}, 0, 'all is right again');
 
 # --------------------------------------------------------------------------
-# a xorb that is healed after the rows were read and before the file is: the
-# copy of the last xorb, which no file needs, is a pipe that holds up the only
-# thread meanwhile
+# a xorb is healed after its row was read and before its file is verified.  The
+# copies of two xorbs that no file needs are pipes, which hold up the only
+# thread.
 
 {
 	my @files = map { $t->upload(mix(30 + $_, 400000), scheme => 'lz4') }
@@ -263,7 +263,7 @@ is(store()->{code}, 0, 'all is right again');
 	my @pipes = map { $t->xorb_file($_) } $mark, $last;
 	my $gone = $t->xorb_file($xorbs[1]);
 
-	# the only thread waits at a pipe until somebody opens it, too
+	# until somebody opens a pipe for writing, the only thread waits there
 
 	for (@pipes) {
 		rename($_, "$_.aside") or die $!;
@@ -290,7 +290,7 @@ is(store()->{code}, 0, 'all is right again');
 
 	ok($passes->($pipes[0]), 'so are the xorbs');
 
-	# one of two is healed
+	# one of the two files is healed
 
 	heal($files[0], mix(31, 400000));
 	rename($gone, "$gone.aside") or die $!;
@@ -321,8 +321,8 @@ is(store()->{code}, 0, 'all is right again');
 }
 
 # --------------------------------------------------------------------------
-# the disk of the store goes away when it has begun: what is not there says
-# nothing of the xorbs.  The first one is a pipe that holds up the only thread.
+# the disk of the store is unmounted during a run: missing copies do not count
+# as damage.  The first copy is a pipe, which holds up the only thread.
 
 {
 	my $store = $t->store();
@@ -348,7 +348,7 @@ is(store()->{code}, 0, 'all is right again');
 	mkdir("$store/away") or die $!;
 	rename("$store/$_", "$store/away/$_") or die $! for @disk;
 
-	# on a busy machine the thread may not have come to the pipe before
+	# on a busy machine the thread may not have reached the pipe yet
 
 	ok(wait_for(60, sub {
 		sysopen(my $fh, $away, O_WRONLY | O_NONBLOCK)
@@ -379,7 +379,7 @@ sub store {
 	return xet(undef, { %pg }, 'verify', '--json', '--sha256', @store);
 }
 
-# A fault must be found, alone or with others, and change the exit code.
+# The fault is found, alone or with others, and changes the exit code.
 
 sub fault {
 	my ($test, @faults) = @_;
@@ -405,8 +405,8 @@ sub rows {
 	$t->sql($undo);
 }
 
-# Sends the only xorb of a file again, without compression, after its copy has
-# gone.
+# Sends the only xorb of a file again, without compression, after its copy is
+# removed.
 
 sub heal {
 	my ($what, $bytes) = @_;
@@ -418,7 +418,7 @@ sub heal {
 		])->{hash}, $what->{xorbs}[0]{hash}, 'healed');
 }
 
-# A file of that many terms, each a chunk of one xorb.
+# A file of n terms, each one chunk of the same xorb.
 
 sub many {
 	my ($n) = @_;
@@ -439,7 +439,7 @@ sub many {
 	return $shard->{files}[0]{hash};
 }
 
-# Xorbs once, and once more for the files with a SHA-256.
+# Xorbs are read once, and those of files with a SHA-256 twice.
 
 sub bytes_read {
 	my @sizes = map { $_->{stored_size} } @{ $file->{xorbs} };

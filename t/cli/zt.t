@@ -23,7 +23,7 @@ use File::Temp qw/ tempdir /;
 my $big = random_bytes(7, 400000);
 my $digest = sha256_base64($big) . '=';
 
-# a server that is slow, and vouches for each object with the digest of one
+# a slow server, which sends the digest of one object with every object
 
 my $t = Test::Xet->new(workers => 1, log => 'info', http => <<"EOC");
 server {
@@ -43,7 +43,7 @@ $t->run();
 my $dir = tempdir(CLEANUP => 1);
 my $out = "$dir/out";
 
-# one frame of one block: 50 times the same byte
+# one frame of one block: the same byte 50 times
 
 my $frame = "\x28\xb5\x2f\xfd\x20" . pack('C', 50)
 	. substr(pack('V', 50 << 3 | 3), 0, 3) . 'r';
@@ -86,7 +86,7 @@ is($r->{json}[0]{count}, 6, 'ls --json: the file');
 is_deeply([ map { $_->{name} } @{ $r->{json} }[1 .. $#{ $r->{json} }] ],
 	[ 'a/b', "a\0b" ], 'its objects with a prefix');
 
-# more than a page
+# more objects than one page
 
 my $many = zt_file([ map { [ "t$_", { shape => [ 1 ],
 	data => pack('V', $_), digest => 'sha256:'
@@ -125,7 +125,7 @@ ok(xet($t, 'zt', 'get', '--rows', '10:12', $hash, 'big')->{out}
 ok(xet($t, 'zt', 'get', '--range', '5-70000', $hash, 'big')->{out}
 	eq substr($big, 5, 69996), '--range');
 
-# what has its name is on the disk: a disk that hangs holds up the name
+# an object gets its name only after a sync: while a sync hangs, it has none
 
 {
 	my $stall = Test::Xet::Stall->new(dir => $dir);
@@ -143,8 +143,8 @@ ok(xet($t, 'zt', 'get', '--range', '5-70000', $hash, 'big')->{out}
 	ok((slurp($out, 1) // '') eq $big, 'it is right');
 }
 
-# a server that dies in mid-answer: stored bytes go on, with their digest;
-# decoded ones, which come from the same file here, begin anew
+# a server that dies in the middle of a response: stored bytes are resumed,
+# with their digest; decoded bytes, here from the same file, start again
 
 for my $args ([], [ '--decoded' ]) {
 	unlink($out);

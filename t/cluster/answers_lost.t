@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Each statement that may be sent again says what it did the first time.  The
-# session is cut when PostgreSQL has done it, so nginx sends it again by another
-# one; the client is told what was done, and what was done is done once.  Which
-# statements there are is told by src/http/query/statements.def: one that acts
-# and is not looked at here fails.
+# Each statement that may be retried returns the result of its first run.  The
+# test cuts the session after PostgreSQL has run the statement, so nginx sends
+# it again in another session.  The client gets the result of the first run,
+# and the statement takes effect once.  src/http/query/statements.def lists the
+# statements; one that writes and is not tested here fails.
 
 use warnings;
 use strict;
@@ -50,7 +50,7 @@ my %volatile = map { $_ => 1 } split(' ', $t->sql("SELECT string_agg(proname,"
 	. " ' ') FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace"
 	. " WHERE n.nspname = 'xet' AND p.provolatile = 'v'"));
 
-# locks and nothing else
+# these functions take locks, and write nothing
 
 my %locks = map { $_ => 1 } qw/ gc_copies orphans orphans_due shard_slices
 	shard_suspects hub_claims chunk_find xorb_get xorb_grant /;
@@ -62,7 +62,7 @@ for my $name (sort grep { $rule{$_} eq 'READ' } keys %rule) {
 }
 
 # --------------------------------------------------------------------------
-# acts of clients
+# writes by client requests
 
 create('r');
 create('gone');
@@ -137,7 +137,7 @@ ok(wait_for(10, sub { slurp($t->dir() . '/audit.log')
 	=~ /"result":"removed"/ }), 'the deletion is in the audit log');
 
 # --------------------------------------------------------------------------
-# what PostgreSQL is told twice, as by a session that was lost
+# statements that run twice, as after a lost session
 
 my $act = "'\\x" . '0a' x 16 . "'";
 my $other = "'\\x" . '0b' x 16 . "'";
@@ -189,7 +189,8 @@ for my $name (qw/ job_keep job_done heal_later repo_forget repo_delete
 {
 	my $args = $said{$name};
 
-	# what is asked for is the same, whatever there is by then
+	# both runs have the same arguments, whatever the table contains by
+	# then
 
 	if ($name eq 'gc_removed') {
 		my $copies = $t->sql('SELECT quote_literal(array_agg(hash'
@@ -210,7 +211,7 @@ for my $name (qw/ job_keep job_done heal_later repo_forget repo_delete
 
 is($t->sql("SELECT max(tries) FROM xet.heals"), 1, 'heal_later: counted once');
 
-# each once more for a reason: it is looked at elsewhere, or has no answer
+# each of the others for a reason: it is tested elsewhere, or returns no result
 
 my %elsewhere = map { $_ => 1 } qw/ xorb_heal shard_stage zt_put
 	zt_reports_put job_take hub_begin hub_proven hub_duplicate tags_take

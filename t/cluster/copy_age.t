@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A copy whose upload stands still, while a sweep of another node finds that it
-# has no row and removes it: the row is refused, once, and nothing is
-# acknowledged.  In a folder and in a bucket; the ages are shortened.  And an
-# upload that takes so long that its first part has such an age.
+# An upload is halted; meanwhile a sweep of another node finds its copy without
+# a row, and removes the copy.  PostgreSQL refuses the row, once, and nothing
+# is acknowledged.  In a folder and in a bucket, with shortened ages.  Also an
+# upload that is so slow that its first part reaches such an age.
 
 use warnings;
 use strict;
@@ -36,7 +36,7 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 
 	$node->run();
 
-	# something that has a row, or the database counts as too old
+	# one xorb with a row; without any, the database would count as too old
 
 	is(post($t, make_xorb(mix(1, 300_000)))->{status}, 200, 'an upload');
 
@@ -75,7 +75,7 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 	is(row($t, $xorb), 1, 'a row');
 	is(scalar($t->xorb_files($xorb->{hash})), 1, 'and its copy');
 
-	# the clock of this machine is the one of the copy
+	# the age of the copy is measured by the clock of this machine
 
 	my $ahead = make_xorb(mix(3, 300_000));
 
@@ -83,7 +83,8 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 	is(post($t, $ahead)->{status}, 503, 'clocks that differ: 503');
 	is(row($t, $ahead), 0, 'clocks that differ: no row');
 
-	# somebody else may have put a row of that copy, so it is for a sweep
+	# another process may have inserted a row for the copy: only a sweep
+	# removes it
 
 	is(scalar($t->xorb_files($ahead->{hash})), 1,
 		'clocks that differ: the copy stays');
@@ -94,8 +95,8 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 }
 
 # --------------------------------------------------------------------------
-# while an upload stands still "xet rebuild" puts a row of its copy, which is so
-# old that it needs no other name: the upload is refused, and the copy stays
+# while an upload is halted, "xet rebuild" inserts a row for its copy, which is
+# old enough to keep its name: the upload is refused, and the copy stays
 
 {
 	my $t = Test::Xet->new(workers => 1, log => 'info', stalls => 1);
@@ -141,7 +142,7 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 }
 
 # --------------------------------------------------------------------------
-# a bucket: an object in one piece, and one in parts
+# a bucket: an object in one piece, and an object in several parts
 
 for my $size (300_000, 20_000_000) {
 	my $s3 = Test::Xet::S3->new();
@@ -172,9 +173,10 @@ for my $size (300_000, 20_000_000) {
 	$t->stop();
 }
 
-# an upload that takes hours: an object in parts is as old as the first of them,
-# so when that is six hours old all is sent anew, as another object.  The clock
-# of nginx is moved; the last case is refused by PostgreSQL, if it is not.
+# an upload that takes hours: a multipart object is as old as its first part,
+# so after six hours the upload starts again as another object.  nginx's clock
+# is moved.  In the last case PostgreSQL would refuse an upload that was not
+# started again.
 
 {
 	my $s3 = Test::Xet::S3->new();
@@ -199,8 +201,8 @@ for my $size (300_000, 20_000_000) {
 			scheme => 'none');
 		my $rest = length($xorb->{bytes}) - 2_000_000;
 
-		# what is signed for the clock of before is refused once, which
-		# an abort, that is tried once, must not meet
+		# the store refuses one request signed by the former clock;
+		# that must not be an abort, which is tried only once
 
 		my $moved = sub {
 			$t->stall()->set_clock($_[0]);
@@ -241,7 +243,7 @@ for my $size (300_000, 20_000_000) {
 	$t->stop();
 }
 
-# what stands still between the first statement and the one that heals
+# a delay between the first statement and the statement that heals
 
 my $s3 = Test::Xet::S3->new();
 my $fault = Test::Xet::S3Fault->new($s3);
@@ -293,7 +295,7 @@ sub post {
 		\$xorb->{bytes});
 }
 
-# The requests of an operation that the store has done.
+# The requests of an operation that the store accepted.
 
 sub taken {
 	my ($fault, $op) = @_;
@@ -315,8 +317,8 @@ sub whole {
 		. ' WHERE damaged_at IS NULL');
 }
 
-# How old a copy may be, from now on.  A sequence counts who asks, and does so
-# where the transaction is undone.
+# Sets how old a copy may be from now on.  A sequence counts the calls, also
+# those in transactions that are rolled back.
 
 sub age {
 	my ($t, $age) = @_;

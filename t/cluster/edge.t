@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Two edges and an origin, with conf/edge.conf: signatures are checked at the
-# edge, the cache is keyed by path whoever asks, ranges are exact, uploads are
-# verified, and what is cached outlives the origin.
+# edge, clients share cache entries by path, ranges are exact, uploads are
+# verified, and cached data outlive the origin.
 
 use warnings;
 use strict;
@@ -51,7 +51,7 @@ EOC
 
 	my @edges = map { Test::Xet::Edge::edge($origin) } 1 .. 2;
 
-	# URLs lead to the first edge, and to the second later on
+	# URLs lead to the first edge, and later to the second one
 
 	Test::Xet::Edge::base($origin, $edges[0]);
 
@@ -68,7 +68,7 @@ EOC
 	my $file = $origin->upload($data, xorb_chunks => 40);
 
 	# ------------------------------------------------------------------
-	# through the edge, several times: the origin is asked once
+	# through the edge, several times: the origin is asked only once
 
 	for my $range (undef, [ 5, 4999999 ], [ 4000000, 8999999 ],
 		[ 8999999, 8999999 ], undef)
@@ -87,8 +87,8 @@ EOC
 	$origin->download($file->{hash}, size => 9000000);
 	is(asked($origin), $asked, "$mode: nothing more from the origin");
 
-	# other clients, with tokens of their own: the signatures that they
-	# get differ from those before, the bytes are the same
+	# other clients with their own tokens: their signatures differ from the
+	# earlier ones, the bytes do not
 
 	for my $who (qw/ alice bob /) {
 		my $d = download_as($origin, $edges[0], $who, $file->{hash});
@@ -110,7 +110,7 @@ EOC
 	cmp_ok($sent, '<', 1.2 * stored($origin),
 		"$mode: each byte left the origin once");
 
-	# another edge has a cache of its own
+	# the second edge has its own cache
 
 	Test::Xet::Edge::base($origin, $edges[1]);
 	$origin->reload();
@@ -119,14 +119,14 @@ EOC
 	ok($d->{data} eq $data, "$mode: other edge");
 	cmp_ok(asked($origin), '>', $asked, "$mode: other edge asks");
 
-	# and serves from it a second client, whose URLs are this edge's
+	# and serves another client from it, whose URLs lead to this edge
 
 	$asked = asked($origin);
 	$d = download_as($origin, $edges[1], 'bob', $file->{hash});
 	ok($d->{data} eq $data, "$mode: other edge, second client");
 	is(asked($origin), $asked, "$mode: other edge: its cache is hit");
 
-	# every byte of it, as it was before the origin goes
+	# all bytes of the file, read before the origin stops
 
 	my @whole = whole($origin, $file->{hash});
 	my $raw = join('', map { raw($edges[1], $_) } @whole);
@@ -134,7 +134,7 @@ EOC
 	cmp_ok(length($raw), '>', 4000000, "$mode: bytes of the file");
 
 	# ------------------------------------------------------------------
-	# what the edge refuses
+	# requests that the edge refuses
 
 	my $url = url($origin, $file->{hash});
 	my ($path) = $url->{url} =~ m!^http://[^/]+(/.*)!;
@@ -151,7 +151,7 @@ EOC
 		"$mode: edge: one Cache-Control");
 	is(scalar(@{ $r->{headers}{etag} }), 1, "$mode: edge: one ETag");
 
-	# from the cache, too: no answer has the id of another one
+	# also from the cache: no response repeats the id of another request
 
 	my @answers = ($r, $edge->get($path, \%range), $edge->get($path),
 		map { $edge->get($_) } '/api/health', '/api/health', '/x');
@@ -184,7 +184,7 @@ EOC
 	}
 
 	# ------------------------------------------------------------------
-	# several ranges, past the cache; the edge serves them all the same
+	# several ranges are not cached; the edge serves them nevertheless
 
 	my $half = int(($first + $last) / 2);
 
@@ -217,7 +217,7 @@ EOC
 			->{status}, 403, "$mode: several of one");
 	}
 
-	# the ETag is the name of the xorb's copy, through the cache, too
+	# the ETag is the name of the xorb's copy, also through the cache
 
 	my ($name) = $path =~ m!/(\w{64}\.\w{8})\?!;
 
@@ -226,7 +226,7 @@ EOC
 	is($edge->head($path, \%range)->{status}, 206, "$mode: edge: HEAD");
 
 	# ------------------------------------------------------------------
-	# uploads by way of the edge: what is bad ends there
+	# uploads through the edge: bad ones do not reach the origin
 
 	my $xorb = make_xorb(random_bytes(8, 500000));
 	my $broken = $xorb->{bytes};
@@ -262,7 +262,7 @@ EOC
 	is($r->json()->{size}, 81 << 20, "$mode: PUT of a file: its size");
 
 	# ------------------------------------------------------------------
-	# the origin dies, the cache does not
+	# the origin stops, and the cache still serves
 
 	$origin->stop();
 
@@ -290,7 +290,7 @@ done_testing();
 
 # --------------------------------------------------------------------------
 
-# Requests for data, and their bytes, that the origin has answered.
+# Log lines of data requests, with the bytes that the origin sent.
 
 sub lines {
 	my ($origin) = @_;
@@ -316,7 +316,7 @@ sub uploads {
 		$origin->read_file('access.log'));
 }
 
-# By way of an edge, with a token of one's own.
+# Downloads through an edge, with a token of the named user.
 
 sub download_as {
 	my ($origin, $edge, $who, $hash) = @_;
@@ -328,7 +328,7 @@ sub download_as {
 		size => 9000000);
 }
 
-# Paths and ranges of all data of a file; the bytes of one of them.
+# Paths and ranges of all data of a file; then the bytes of one range.
 
 sub whole {
 	my ($origin, $hash) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Pages of several origins behind one cache, with conf/edge.conf: what is
-# cached for one of them serves the others, and says of each what its own
-# request is allowed.
+# Pages of several origins behind one cache, with conf/edge.conf: data cached
+# for one page serve the others, and each response has the CORS headers for its
+# own request.
 
 use warnings;
 use strict;
@@ -36,7 +36,7 @@ my $entry = $plan->{fetch_info}{$xorb}[0];
 my $path = $entry->{url} =~ s!^http://[^/]+!!r;
 my $range = 'bytes=' . join('-', @{ $entry->{url_range} }{qw/ start end /});
 
-# the first one fills the cache, and each asks twice
+# the first request fills the cache; each page asks twice
 
 for my $round (1, 2) {
 	for my $from ('https://hub.example', undef, 'https://lab.example',
@@ -60,8 +60,8 @@ my @asked = grep { m!^/xorbs/! } split(/\n/, $t->read_file('args.log'));
 cmp_ok(scalar(@asked), '>', 0, 'the origin was asked');
 cmp_ok(scalar(@asked), '<=', 2, 'once for each piece');
 
-# the arguments of the edge's own are good for longer than the lock of its
-# cache may hold the request
+# URLs signed by the edge stay valid for longer than its cache lock may delay a
+# request
 
 my ($lock) = $edge->read_file('nginx.conf')
 	=~ /proxy_cache_lock_timeout (\d+)s;/;
@@ -72,7 +72,7 @@ for (@asked) {
 	cmp_ok($expires - time(), '>', $lock + 60, 'good for long enough');
 }
 
-# a page asks first
+# a preflight request
 
 my $r = $edge->http('OPTIONS', $path, { Origin => $origins[1],
 	'Access-Control-Request-Method' => 'GET',

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# An edge whose cache has pieces of a xorb from a time when the origin gave the
-# same bytes another ETag, as one did whose store was a bucket: with
-# conf/edge.conf what is cached and what is fetched are one answer.
+# The origin once sent the same bytes with another ETag, as an origin with a
+# bucket did, and the cache of an edge still has parts of a xorb from then.
+# With conf/edge.conf, cached and fetched parts form one response.
 
 use warnings;
 use strict;
@@ -21,7 +21,7 @@ use Test::Xet::Process qw/ slurp spew /;
 my $origin = Test::Xet->new(workers => 1, log => 'info');
 my $between = Test::Xet->new(pg => 0, xet => 0, allow => [ qr/upstream/ ]);
 
-# What the edge asks: the origin, or one of before.
+# The upstream of the edge: the origin itself, or with its former ETag.
 
 sub between {
 	my ($before) = @_;

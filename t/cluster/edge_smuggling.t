@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What a client writes into the path of a signed URL stays a path: an edge with
-# conf/edge.conf sends its origin one request for one of its own, whatever is
-# escaped in front of what is signed.
+# The path of a signed URL stays a path, whatever a client writes into it.  An
+# edge with conf/edge.conf sends its origin one request for each of its own,
+# whatever escapes precede the signed part.
 
 use warnings;
 use strict;
@@ -19,7 +19,7 @@ use Test::Xet::Process qw/ slurp /;
 
 my %modes = (strict => '', cacheable => 'xet_url_mode cacheable;');
 
-# what "%0d%0a" and others would make of the edge's request line
+# escapes such as "%0d%0a", which would change the request line of the edge
 
 my $head = 'x%20HTTP/1.1%0d%0aHost:%20a%0d%0a%0d%0a';
 my %attacks = (
@@ -93,12 +93,12 @@ for my $mode (sort keys %modes) {
 		}
 	}
 
-	# an answer that is not of the range which the edge has asked for
+	# a response whose range differs from the one that the edge requested
 
 	unlike($edge->get($path, { Range => "bytes=$range", 'X-Lie' => 1 })
 		->{status}, qr/^206$/, "$mode: another answer than asked for");
 
-	# through a cache that was never asked for the xorb before
+	# through a cache that does not have the xorb
 
 	my $r = $edge->get($path, { Range => "bytes=$range" });
 
@@ -106,7 +106,7 @@ for my $mode (sort keys %modes) {
 	is(length($r->{body}), $range =~ /^(\d+)-(\d+)$/ ? $2 - $1 + 1 : -1,
 		"$mode: all of the range");
 
-	# a prefix that is one is not refused for itself
+	# a harmless prefix is not refused as such
 
 	is($edge->get("/xorbs/a-b.c_d~1/%7Eb$path",
 		{ Range => "bytes=$range" })->{status}, 404,

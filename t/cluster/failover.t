@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A primary that dies, and a synchronous standby that takes its place, beside
-# uploads and reads: nothing that was acknowledged is lost, writes are back
-# without a restart of nginx, data URLs never stop.  And a primary that takes no
-# writes any more but lives, and commits that nobody waits for.
+# A primary fails during uploads and reads, and a synchronous standby replaces
+# it.  No acknowledged data are lost, writes resume without a restart of nginx,
+# and data URLs work all the time.  Also a primary that stays up but refuses
+# writes, and commits whose wait for the standby is cancelled.
 
 use warnings;
 use strict;
@@ -43,7 +43,7 @@ for my $n (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
-# the old primary lives, but takes no writes: its sessions are left
+# the old primary stays up, but refuses writes: nginx leaves its sessions
 
 {
 	my ($old, $new) = ($f->primary(), $f->follower());
@@ -63,7 +63,7 @@ for my $n (1 .. 4) {
 	is($put->{status}, 503, 'an upload meanwhile');
 	is(scalar $put->header_value('Retry-After'), 5, 'may come again');
 
-	# by the statement of the upload, or by a ping before it
+	# detected by the upload's statement, or by a ping before it
 
 	like($t->log($from), qr/is retried: .*read-only transaction(?#
 		)|does not accept writes;/, 'the old one is found out');
@@ -91,7 +91,7 @@ for my $n (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
-# the machine of the primary hangs: it refuses nothing, and answers nothing
+# the machine of the primary hangs: it neither refuses nor responds
 
 {
 	my ($old, $new) = ($f->primary(), $f->follower());
@@ -117,7 +117,7 @@ for my $n (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
-# a commit that waits for the standby, until somebody cancels the waiting
+# a commit waits for the standby, until the wait is cancelled
 
 {
 	my ($primary, $standby) = ($f->primary(), $f->follower());
@@ -136,7 +136,7 @@ for my $n (1 .. 4) {
 
 	ok(wait_for(10, sub { $waits->() }), 'a commit waits for the standby');
 
-	# each statement of the upload
+	# this cancels the wait of each statement of the upload
 
 	my $r;
 	my $end = time() + patience(20);
@@ -151,7 +151,7 @@ for my $n (1 .. 4) {
 	is($r && $r->{status}, 503, 'it is not acknowledged');
 	$c->close();
 
-	# what the primary alone has is not acknowledged a second time either
+	# data that only the primary has are not acknowledged at a retry either
 
 	$c = $t->http_start('PUT', '/api/v1/files',
 		{ 'Content-Length' => length($body) }, $body);

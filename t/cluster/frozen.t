@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A node that is frozen with whole requests in its sockets, while their clients
-# give up, repeat them at another node and go on.  When it wakes, none of them
-# is begun: what was done since stays as it is.
+# A node is frozen with complete requests in its sockets; the clients give up,
+# repeat the requests at another node, and go on.  The node starts none of
+# these requests when it wakes: later changes stay as they are.
 
 use warnings;
 use strict;
@@ -52,7 +52,7 @@ is($t->post('/api/models/me/r/branch/left', '{}', js())->{status}, 200,
 my $put = $t->put('/api/v1/files', 'a file of the store')->json()->{hash};
 my $kept = $t->put('/api/v1/files', 'a file that stays')->json()->{hash};
 
-# name, the request, what its client does elsewhere, what must hold then
+# the name; the request; what its client does elsewhere; the check afterwards
 
 my @acts = (
 	[ 'older content', commit_of('r', inline('a', 'one')), sub {
@@ -109,7 +109,7 @@ ok($_->[3]->(), "$_->[0]: nothing is changed") for @acts;
 like($two->log(), qr/client prematurely closed|client closed the connection/,
 	'which is logged');
 
-# one that is behind another request on its connection
+# a request that follows another one on its connection
 
 my $c = $two->connect();
 
@@ -145,7 +145,7 @@ is($two->get('/me/r/resolve/main/c')->{body}, 'c', 'reads go on');
 sleep(1.5);
 is(commit($two, 'r', inline('d', 'd'))->{status}, 200, 'sent again: 200');
 
-# a client that has sent all, and says so, is taken for gone by nginx
+# nginx treats a client that half-closes after its request as gone
 
 $c = $two->http_start('POST', '/api/models/me/r/branch/half', js(2));
 $c->send('{', more => 1);
@@ -155,8 +155,8 @@ $c->half_close();
 settle();
 
 # --------------------------------------------------------------------------
-# a commit that says no parent is one behind what its request has seen: who
-# meets it there comes first, and what PostgreSQL gets too late is nothing
+# a commit without a parent follows the head that its request has seen; if the
+# branch has another head when PostgreSQL gets the commit, it has no effect
 
 my $head = head();
 
@@ -174,7 +174,8 @@ for my $seen ([ $head, '409' ], [ head(), '200' ]) {
 		$seen->[1], "by who has seen $seen->[0]: $seen->[1]");
 }
 
-# two at once, with no parent, to one path: both are done, in some order
+# two concurrent commits without a parent to one path: both succeed, in any
+# order
 
 my $lock = $t->pg_session();
 $lock->run('BEGIN');
@@ -204,7 +205,7 @@ sub frozen {
 	kill('CONT', @pids);
 }
 
-# What the node has begun is done.
+# Waits until everything that the node has begun is done.
 
 sub settle {
 	sleep(0.5);

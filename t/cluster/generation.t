@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Generations: what the token location makes of number and period, who gets
-# one, and that all that holds for the API holds behind one, too: limits, CORS,
-# variables, the shipped configuration and the edge.
+# Generations in API paths: how the token location combines number and period,
+# and which tokens get a generation.  All rules of the API also apply to paths
+# with a generation: limits, CORS, variables, the shipped configuration and the
+# edge.
 
 use warnings;
 use strict;
@@ -80,7 +81,7 @@ $t->token_key();
 $t->run();
 
 # --------------------------------------------------------------------------
-# the endpoint
+# the endpoint that the token location returns
 
 sub endpoint {
 	my ($uri) = @_;
@@ -105,7 +106,7 @@ is(endpoint('/with/scope?scope=read'), $api, 'none for who may only read');
 is(endpoint('/url?url=https://cas.example.com/x/'),
 	'https://cas.example.com/x/g1795300000', 'behind xet_token_cas_url');
 
-# of a period: the minute in which it has begun, which may change meanwhile
+# a period: the minute in which it began, which may change during the request
 
 sub starts {
 	my ($period, @at) = @_;
@@ -129,7 +130,7 @@ for my $case ([ '/minute', '', 60 ], [ '/odd', '99', 61 ],
 		"$uri: a path of the API");
 }
 
-# what was handed out is good: a token with it, and a file up and down
+# the token works at its endpoint, and a file can be uploaded and downloaded
 
 my $token = $t->get('/with/both')->json();
 my $closed = $token->{casUrl} =~ s!.*/api!/closed!r;
@@ -165,7 +166,7 @@ is($routes{"$closed/v1/files"}, 'files write', '$xet_route and $xet_scope');
 is($routes{'/closed/g1/g2/v1/files/' . $hash}, '- -', 'of no route');
 
 # --------------------------------------------------------------------------
-# pages of others, and limits
+# cross-origin pages, and limits
 
 my $r = $t->http('OPTIONS', "$closed/v1/shards", {
 	Origin => 'https://hub.example',
@@ -186,7 +187,7 @@ is_deeply(\@status, [ 200, 200, 429, 429 ],
 	'bytes are counted whatever the generation');
 
 # --------------------------------------------------------------------------
-# the shipped configuration: what is large, with and without a generation
+# the shipped configuration: large bodies, with and without a generation
 
 $t->write_conf($t->shipped_conf());
 $t->reload();
@@ -245,7 +246,7 @@ is($done->{code}, 0, 'xet get') or diag($done->{err});
 ok($t->read_file('up') eq $t->read_file('up-out'), 'it comes back');
 
 # --------------------------------------------------------------------------
-# an edge as it is shipped: it verifies what comes behind a generation
+# the shipped edge configuration verifies uploads with a generation, too
 
 my $edge = Test::Xet::Edge::edge($t);
 
@@ -273,7 +274,7 @@ for my $generation ('', '/g7') {
 unlike(substr($t->log(), $from), qr/hash_mismatch/,
 	'the origin has not seen them');
 
-# open_file_cache keeps what done() would take for forgotten
+# open_file_cache keeps files open that done() would report as leaked
 
 $t->write_conf(undef);
 $t->reload();

@@ -2,10 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Statements that lie in the sockets of PostgreSQL while its sessions stand
-# still.  Their clients give up, send the same to another node and go on: what
-# lay there for more than five seconds is not begun when the sessions wake.  Of
-# a client that waits it is sent again, and done once.
+# Statements wait in the sockets of PostgreSQL while its sessions are halted.
+# The clients give up, repeat the requests at another node, and go on.
+# Statements older than five seconds are not started when the sessions wake.
+# If the client still waits, the statement is sent again, and takes effect
+# once.
 
 use warnings;
 use strict;
@@ -42,7 +43,7 @@ is($t->post('/api/models/me/r/tag/main', '{"tag":"old"}', js())->{status}, 200,
 
 my $kept = $t->put('/api/v1/files', 'a file that stays')->json()->{hash};
 
-# as many sessions as statements, of which each waits for a lock
+# opens a session for each statement: each one waits for a lock
 
 my @acts = (
 	[ 'a branch', 'POST', '/api/models/me/r/branch/late', '{}',
@@ -104,7 +105,7 @@ is(join(' ', map { $_->response('POST')->{status} } @c),
 	join(' ', map { 200 } 2 .. @acts) . ' 204', 'who waits is served');
 ok(!$_->[4]->(), "$_->[0]: is changed") for @acts;
 
-# a short halt is none
+# a short halt has no effect
 
 frozen(1, sub {
 	@c = (begin('POST', '/api/models/me/r/branch/short', '{}'));
@@ -113,7 +114,7 @@ frozen(1, sub {
 is($c[0]->response('POST')->{status}, 200, 'a short halt');
 
 # --------------------------------------------------------------------------
-# by the clock of PostgreSQL
+# deadlines by the clock of PostgreSQL
 
 my $now = 'extract(epoch FROM clock_timestamp()) * 1000';
 
@@ -126,7 +127,7 @@ for my $until ("($now - 1000)::bigint", 'NULL') {
 	like($text, qr/too late/, "until $until: too late");
 }
 
-# each statement whose order counts is looked at
+# each statement whose order matters is covered
 
 my %acts = map { $_->{name} => 1 } grep { $_->{whom} eq 'WAITS' }
 	rules();
@@ -148,7 +149,7 @@ sub frozen {
 	$t->pg_thaw();
 }
 
-# What was begun is done.
+# Waits until all statements that were begun are done.
 
 sub settle {
 	wait_for(20, sub { $t->sql('SELECT count(*) FROM pg_stat_activity'

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Two nodes, each an nginx of its own, with one store and one database: the
-# same xorb and the same shard come to both of them at the same instant.
+# Two nodes, each a separate nginx, with one store and one database: the same
+# xorb and the same shard arrive at both nodes at the same time.
 
 use warnings;
 use strict;
@@ -35,9 +35,9 @@ isnt($other->port(), $t->port(), 'two nodes');
 
 # --------------------------------------------------------------------------
 
-# The same body from several clients of each node.  All but its last byte is
-# there when the first of them sends that.  With a lock the statements wait for
-# it together, and go on together.
+# Sends the same body from several clients to each node.  All clients send
+# everything but the last byte, then all send the last byte.  With a lock,
+# their statements wait for it together, and continue together.
 
 sub at_once {
 	my ($uri, $bodies, $table) = @_;
@@ -77,7 +77,7 @@ sub at_once {
 	return \%answers;
 }
 
-# Status and result, from the last frame where there are such.
+# The status and the result, which is in the last frame if there are frames.
 
 sub result {
 	my ($r, $uri) = @_;
@@ -104,7 +104,7 @@ for my $round (1 .. $rounds) {
 		[ ($x->{bytes}) x 2 ], $locked ? 'xet.xorbs' : undef);
 	$xorbs{join(', ', map { "$answers->{$_} $_" } sort keys %$answers)}++;
 
-	# one file that both have, and one more of each, in another order
+	# the same two files in both shards, in opposite order
 
 	delete $x->{bytes};
 
@@ -153,7 +153,7 @@ for my $file (@files) {
 is($wrong, undef, 'each node gives out what came to either');
 
 # --------------------------------------------------------------------------
-# a xorb at one node, its shard at the other, the file from the first
+# a xorb to one node, its shard to the other, the file from the first
 
 $wrong = undef;
 
@@ -175,7 +175,7 @@ for my $round (1 .. 20) {
 
 is($wrong, undef, 'what one has stored the other knows at once');
 
-# a node that goes away takes nothing with it
+# a node that is stopped takes no data with it
 
 $_->check_fds() for @nodes;
 $other->stop();

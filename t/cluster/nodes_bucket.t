@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Two nodes with one bucket: the same xorb to both at once, both heal the same
-# copy, and upload grants beside a collector without mercy and beside the sweep
-# of what has no row, held between any two of their steps.  Nothing that was
-# acknowledged is lost, and no name of a copy is used twice.
+# Two nodes with one bucket: both get the same xorb at once, and both heal the
+# same copy.  Upload grants meet a collector without a grace period, and the
+# sweep of copies without rows, held between any two of their steps.  No
+# acknowledged data are lost, and no name of a copy is used twice.
 
 use warnings;
 use strict;
@@ -44,12 +44,12 @@ my $serial = 0;
 
 $_->run() for @nodes;
 
-# nobody collects but where it is said
+# the collector runs only where the test says so
 
 collector(0);
 
 # --------------------------------------------------------------------------
-# the same xorb to both, in two encodings
+# the same xorb to both nodes, in two encodings
 
 for my $round (1 .. 4) {
 	my @x = encodings(50000);
@@ -65,7 +65,7 @@ for my $round (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
-# both heal it
+# both nodes heal it
 
 for my $round (1 .. 4) {
 	my @x = encodings(60000);
@@ -96,7 +96,7 @@ for my $round (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
-# grants: two commits of one, at both nodes
+# grants: two commits of one grant, at both nodes
 
 for my $round (1 .. 4) {
 	my ($x) = encodings(50000);
@@ -115,7 +115,7 @@ for my $round (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
-# a commit beside the collector, which has its old row in hand
+# a commit meets the collector, which is removing the xorb's old row
 
 {
 	my ($x) = encodings(70000);
@@ -125,7 +125,7 @@ for my $round (1 .. 4) {
 
 	is(put_granted($grant, $x->{bytes})->{status}, 200, 'collected: put');
 
-	# its row is deleted, and not yet committed
+	# the row is deleted, and the deletion is not committed yet
 
 	my $gate = $t->pg_session();
 
@@ -155,7 +155,8 @@ for my $round (1 .. 4) {
 	same('collected: it is there', $file);
 }
 
-# what a grant says to be there, and is collected: no shard is taken for it
+# a grant request reports that the xorb exists; it is then collected, and its
+# shard is refused
 
 {
 	my ($x) = encodings(70000);
@@ -177,8 +178,8 @@ for my $round (1 .. 4) {
 	same('told: and taken', register_file($two, [ [ $made ] ]));
 }
 
-# an upload of what is to be removed: the collector has a note of a copy that a
-# row names after all
+# an upload of a copy that is to be removed: the collector has recorded the
+# copy, but a row refers to it
 
 {
 	my ($x) = encodings(70000);
@@ -200,8 +201,8 @@ for my $round (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
-# a sweep while an upload has its copy and not yet its row, and another client
-# has put what is not yet committed: both are young
+# a sweep while one upload has a copy and no row yet, and another client has a
+# staged object and no commit yet: both are young
 
 {
 	my ($x) = encodings(60000);
@@ -211,8 +212,8 @@ for my $round (1 .. 4) {
 	put_granted($grant, $y->{bytes});
 	$t->let_age();
 
-	# until the sweep has ended, or the collector, which has no grace,
-	# finds a row that no file needs
+	# held until the sweep has ended; otherwise the collector, which has no
+	# grace period, finds a row that no file needs
 
 	my $rule = $fault->add(op => 'PutObject', match => $x->{hash},
 		do => 'hold', ms => 90000, count => 1, free => 1);
@@ -222,7 +223,7 @@ for my $round (1 .. 4) {
 	ok(wait_for(10, sub { objects($x) == 1 }), 'young: a copy');
 	is(rows($x), 0, 'young: without a row');
 
-	# its newest row is of the future, so that only their age saves them
+	# the newest row is in the future, so that only their age protects both
 
 	newest("interval '3 hours'");
 	sweep('young');
@@ -240,8 +241,8 @@ for my $round (1 .. 4) {
 	newest("interval '0'");
 }
 
-# a backup begins between the two looks at what has no row and is old: it may
-# have read one
+# a backup begins between the two checks of an old copy without a row, and may
+# have read that copy
 
 {
 	my ($x) = encodings(40000);
@@ -286,7 +287,8 @@ for my $round (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
-# a commit beside the sweep: what was put, and the copy that is read, are gone
+# a commit meets the sweep: its staged object disappears before or during the
+# commit
 
 for my $which ('before', 'reading', 'made') {
 	my ($x) = encodings(80000);
@@ -316,7 +318,7 @@ for my $which ('before', 'reading', 'made') {
 
 	$fault->clear();
 
-	# a commit that has all bytes already may be right
+	# a commit that has read all bytes before may succeed
 
 	like($r->{status}, !$rule ? qr/^404$/
 		: qr/^(?:200|404|500|503)$/, "swept $which: $r->{status}");
@@ -335,8 +337,8 @@ for my $which ('before', 'reading', 'made') {
 	}
 }
 
-# the same by a sweep, to which all that was put is old: the clock of the store
-# is a day fast
+# the same by a real sweep, to which all staged objects are old: the clock of
+# the store is a day fast
 
 {
 	my $swept = 0;
@@ -355,7 +357,8 @@ for my $which ('before', 'reading', 'made') {
 		$t->sql("SELECT xet.job_now('orphans')");
 		collector(1);
 
-		# some of them when the sweep is there
+		# in later rounds the commits start when the sweep has removed
+		# some of them
 
 		wait_for(10, sub { staged() < @x }) if $round > 1;
 
@@ -367,7 +370,7 @@ for my $which ('before', 'reading', 'made') {
 			"old, round $round: "
 			. join(' ', map { $_->{status} } @r));
 
-		# what a commit has left behind a sweep is for the next one
+		# the next sweep removes what a commit has left behind this one
 
 		ok(wait_for(30, sub {
 			return 1 if !staged();
@@ -376,7 +379,8 @@ for my $which ('before', 'reading', 'made') {
 		}), "old, round $round: nothing is staged") or diag(staged());
 		$swept += grep { $_->{status} != 200 } @r;
 
-		# what was taken may be collected meanwhile, and is told so
+		# a committed xorb may be collected before its shard, which
+		# then gets an error
 
 		for (grep { $r[$_]{status} == 200 } 0 .. $#x) {
 			my $file = eval { register_file($t, [ [ $x[$_] ] ]) };
@@ -395,7 +399,7 @@ for my $which ('before', 'reading', 'made') {
 }
 
 # --------------------------------------------------------------------------
-# all of it, with the collector at work and sweeps one after the other
+# all of this, with the collector running and one sweep after the other
 
 collector(1);
 
@@ -409,7 +413,8 @@ for my $round (1 .. 12) {
 
 	my @tries;
 
-	# it may be collected before its shard comes, on a slow machine often
+	# the xorb may be collected before its shard arrives, often on a slow
+	# machine
 
 	while (@tries < 60) {
 		my $ask = ask($one, $x);
@@ -428,7 +433,7 @@ for my $round (1 .. 12) {
 			push @tries, "told $ask->{status}";
 		}
 
-		# now and then the collector is first
+		# sometimes the collector is first
 
 		sleep(rand(1.2)) if @tries == 1 && $round % 4 == 0;
 
@@ -444,7 +449,7 @@ for my $round (1 .. 12) {
 
 	diag("round $round: @tries") if @tries;
 
-	# an older one goes, and its xorb
+	# an older file is deleted, and its xorb is collected
 
 	if (@files > 4) {
 		my $gone = shift @files;
@@ -461,7 +466,7 @@ is_deeply([ staged() ], [], 'nothing is staged');
 ok(wait_for(30, sub { objects() == $t->sql('SELECT count(*) FROM xet.xorbs')
 	}), 'an object for each row') or diag(objects());
 
-# the store would refuse a name that is there, so none of them may have met one
+# the store would refuse an existing name, so no copy may have tried one
 
 {
 	my (%made, @twice);
@@ -488,7 +493,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# A xorb in two encodings, of one hash.
+# One xorb in two encodings, which have the same hash.
 
 sub encodings {
 	my ($size) = @_;
@@ -499,7 +504,8 @@ sub encodings {
 		qw/ none lz4 /;
 }
 
-# [ node, method, uri, body ] each: all but the last byte, and then that.
+# Takes [ node, method, uri, body ] each; sends all but the last byte of every
+# body, and then the last bytes.
 
 sub at_once {
 	my @c = map {
@@ -532,7 +538,7 @@ sub grant {
 	return $r->json();
 }
 
-# One for a xorb that is there, as it was given before that.
+# A grant for a stored xorb, as if it was given before the upload.
 
 sub forced {
 	my ($x) = @_;
@@ -558,7 +564,7 @@ sub staged {
 	return grep { m!/staging/! } sort keys %{ $s3->objects() };
 }
 
-# The copies of a xorb, or of all.
+# The copies of one xorb, or of all.
 
 sub objects {
 	my ($x) = @_;
@@ -602,7 +608,7 @@ sub same {
 	is("@wrong", '', "$name: at both nodes");
 }
 
-# The chore may run, or is somebody's who does nothing.
+# Lets the collector job run, or gives it to a holder that does nothing.
 
 sub collector {
 	my ($on) = @_;
@@ -614,7 +620,7 @@ sub collector {
 		. ", holder = decode(md5('test'), 'hex') WHERE name = 'gc'");
 }
 
-# A sweep from its beginning to its end.
+# Runs a sweep from beginning to end.
 
 sub sweep {
 	my ($name) = @_;
@@ -629,7 +635,7 @@ sub sweep {
 	collector(0);
 }
 
-# Two runs of the collector that begin behind this.
+# Waits for two runs of the collector that begin after this call.
 
 sub rounds {
 	my $at = sub { $t->sql("SELECT coalesce(finished_at, 'epoch')"
@@ -643,8 +649,8 @@ sub rounds {
 	}
 }
 
-# How far from now the newest row is, by which a sweep goes.  A row of the
-# future counts for nothing; here it stands for hours of waiting.
+# Sets how far the newest row is from now, on which a sweep depends.  Rows in
+# the future are normally ignored; here such a row replaces hours of waiting.
 
 sub newest {
 	my ($far) = @_;

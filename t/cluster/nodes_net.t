@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Four nodes, each on a machine of its own, with one store and one database, and
-# clients of all of them at once, while nodes come and leave: in order, killed,
-# and cut off from the network.  What was acknowledged is there at every node.
+# Four nodes, each on its own machine, with one store and one database, and
+# clients of all nodes at once.  Meanwhile nodes join and leave: in order,
+# killed, and cut off from the network.  Acknowledged data are available at
+# every node.
 
 use warnings;
 use strict;
@@ -61,7 +62,7 @@ for (1 .. 3) {
 
 $nodes[1]->run();
 
-# what the partition and the deaths leave in logs, and nothing else
+# log messages that the partition and the deaths cause, and no others
 
 $_->allow(qr/PostgreSQL|"\w+" failed|timed out/,
 	qr/413 quota_exceeded/) for @nodes;
@@ -73,7 +74,7 @@ my $load = Test::Xet::Load->new($t, tokens => \%tokens,
 	pool => [ Test::Xet::Load::make($t, 12) ]);
 
 # --------------------------------------------------------------------------
-# under load: two nodes, four, and three less
+# under load: two nodes, then four, and three of them go away in turn
 
 my %at = (begin => time());
 
@@ -86,7 +87,7 @@ $load->nodes(@nodes);
 $at{four} = time();
 progress('four nodes', 60);
 
-# in order: what it has begun it ends
+# in order: the node ends the requests that it has begun
 
 $at{quit} = time();
 ok($nodes[2]->stop(), 'a node leaves in order');
@@ -94,7 +95,7 @@ $load->nodes(@nodes[0, 1, 3]);
 $at{quitted} = time();
 progress('three nodes', 20);
 
-# killed, all of its processes at once
+# killed, with all of its processes at once
 
 $at{kill} = time();
 crash($nodes[3]);
@@ -106,7 +107,7 @@ $_->run() for @nodes[2, 3];
 $load->nodes(@nodes);
 progress('both are back', 40);
 
-# cut off: whoever is on its side gets no false answer
+# cut off: clients on the side of that node get no false response
 
 $at{cut} = time();
 $machines[1]->cut();
@@ -129,7 +130,7 @@ progress('it is back: all go on', 40);
 $load->stop();
 
 # --------------------------------------------------------------------------
-# what was told
+# the responses that clients got
 
 is(join("\n", $load->bad()), '', 'no answer that is false');
 
@@ -171,7 +172,7 @@ for my $node (@nodes) {
 is(join(', ', sort keys %missing), '', 'all of them, at every node');
 
 # --------------------------------------------------------------------------
-# a limit, with room for one of four, which come to four nodes at once
+# a limit, with room for one of four uploads, sent to four nodes at once
 
 for my $round (1 .. 3) {
 	my $used = $t->sql("SELECT logical FROM xet.usage_list()"
@@ -191,8 +192,8 @@ for my $round (1 .. 3) {
 
 	my @status = map { $_->response('PUT', timeout => 30)->{status} } @c;
 
-	# a collector without grace may take a xorb before its file is there;
-	# who is told so comes again
+	# a collector without a grace period may remove a xorb before its file
+	# exists; the upload then gets 503, and is repeated
 
 	for my $i (grep { $status[$_] == 503 } 0 .. $#put) {
 		$status[$i] = $put[$i][0]->http('PUT', '/api/v1/files',
@@ -208,9 +209,10 @@ for my $round (1 .. 3) {
 }
 
 # --------------------------------------------------------------------------
-# what is stored
+# stored data
 
-# which says nothing while the collector is between a row and its copy
+# verification says nothing while the collector has deleted a row, but not the
+# copy
 
 ok(wait_for(60, sub { settled() }), 'the collector has nothing to do')
 	or diag($t->sql("SELECT * FROM xet.jobs WHERE name = 'gc'"));
@@ -225,7 +227,7 @@ is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
 is($t->sql('SELECT sum(stored_size) FROM xet.xorbs'),
 	$t->sql('SELECT sum(bytes) FROM xet.charges'), 'all is charged once');
 
-# those of the node that was killed and of the one that was cut off are left
+# copies remain of the killed node and of the node that was cut off
 
 my @orphans = orphans();
 
@@ -263,7 +265,8 @@ sub upload {
 	return $r || { status => 0 };
 }
 
-# From the machine of a node, for those who are cut off with it.
+# Sends a request from the machine of a node, as clients that are cut off with
+# it.
 
 sub inside {
 	my ($node, $token) = @_;
@@ -289,7 +292,7 @@ sub crash {
 	$nginx->kill();
 }
 
-# More is acknowledged, by so much.
+# Waits until clients have received that many more acknowledgements.
 
 sub progress {
 	my ($name, $n) = @_;
@@ -305,8 +308,8 @@ sub progress {
 sub allowed {
 	my ($failure) = @_;
 
-	# a request of before that meets it is none that has failed without
-	# reason, unless the node leaves in order
+	# a request that began before the event may fail because of it, unless
+	# the node leaves in order
 
 	for (@{ $allowed{$failure->{addr}} }) {
 		my ($from, $to, $status) = @$_;
@@ -338,7 +341,7 @@ sub orphans {
 	return grep { !m!identity! && !$rows{key($_)} } names();
 }
 
-# Of a name, as the rows have it.
+# The hash and tag of a copy's name, as rows have them.
 
 sub key {
 	my ($hash, $tag) = $_[0] =~ m!/([0-9a-f]{64})\.([0-9a-f]{8})\z!

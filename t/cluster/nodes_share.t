@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Two nodes with a folder that each knows as by NFS: what it has looked up it
-# keeps for a while, and what the other one removes becomes stale.
+# Two nodes with a folder that each one mounts, as by NFS: look-ups are cached
+# for a while, and files that the other node removes become stale.
 
 use warnings;
 use strict;
@@ -45,7 +45,7 @@ my $two = Test::Xet->new(%conf, folder => $shares[1]->path(),
 my @nodes = ($t, $two);
 
 # --------------------------------------------------------------------------
-# both start at once, and nothing is there yet
+# both start at once, with an empty store
 
 $t->pg()->start();
 $_->nginx()->run() for @nodes;
@@ -93,15 +93,16 @@ is($verify->{code}, 0, 'the store is right') or diag($verify->{out},
 is(scalar(names()), $t->sql('SELECT count(*) FROM xet.xorbs'),
 	'a copy for each row');
 
-# from here on nobody collects: a xorb might be gone before its shard comes
+# the collector is off from here: it might remove a xorb before its shard
+# arrives
 
 $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 	. " turn = turn + 1, holder = decode(md5('x'), 'hex')"
 	. " WHERE name = 'gc'");
 
 # --------------------------------------------------------------------------
-# a copy that is not there when a node looks, and is there when it looks again:
-# from a backup, or by xet store copy
+# a copy that is missing at the first look-up, and exists at the next one:
+# restored from a backup, or by xet store copy
 
 {
 	my $data = mix(1, 200000);
@@ -124,13 +125,14 @@ $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 	ok($r->{body} eq $data, 'back: its bytes');
 	is(damaged(), 0, 'back: it is not called damaged');
 
-	# the same for who only asks whether it is there
+	# the same for a HEAD request
 
 	rename($copy, "$dir/away") or die;
 	is($two->head("/api/v1/xorbs/default/$file->{xorbs}[0]{hash}")
 		->{status}, 404, 'back: asked for while it is away');
 
-	# of what is only asked for the mark comes behind the answer
+	# after a HEAD request the row is marked later than the response is
+	# sent
 
 	ok(wait_for(10, sub { damaged() == 1 }), 'back: and on record again');
 	rename("$dir/away", $copy) or die;
@@ -140,13 +142,13 @@ $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 }
 
 # --------------------------------------------------------------------------
-# stale: opened or read once more, and only then a fault
+# stale: the file is opened or read again before this counts as a fault
 
 {
 	my $data = mix(2, 300000);
 	my $file = $two->upload($data, scheme => 'none');
 
-	# the system asks once more by itself when it opens, not when it reads
+	# the kernel itself retries a stale open, but not a stale read
 
 	for my $n (1 .. 3) {
 		drop_caches();
@@ -163,7 +165,7 @@ $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 	is(damaged(), 0, 'stale: it is not called damaged');
 }
 
-# healed by one node, while the other has the file open
+# one node heals the xorb while the other node has the file open
 
 {
 	my $data = random_bytes(3, 6_000_000);
@@ -171,14 +173,14 @@ $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 	my $xorb = $file->{xorbs}[0]{hash};
 	my ($copy) = copies($xorb);
 
-	# a reader that is slow: the file is opened for each piece
+	# a slow reader: the file is opened again for each piece
 
 	my $c = $two->http_start('GET', "/api/v1/files/$file->{hash}", {},
 		undef, rcvbuf => 32768);
 
 	sleep(0.5);
 
-	# cut, so that the next upload replaces it
+	# truncated, so that the next upload replaces the copy
 
 	$_->allow(qr/\Q$xorb\E/) for @nodes;
 	truncate($copy, 100) or die;
@@ -204,7 +206,7 @@ $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 }
 
 # --------------------------------------------------------------------------
-# what NFS leaves of files that were removed while a node had them open
+# files that NFS leaves when files are removed while a node has them open
 
 {
 	my $young = "$real/tmp/.nfs000000010000002a";
@@ -249,7 +251,7 @@ sub settled {
 		. ' + (SELECT count(*) FROM xet.gc_xorbs)') == 0;
 }
 
-# The pages of the system, or no share is asked for what was read before.
+# Drops the page cache: the share gets no requests for data in that cache.
 
 sub drop_caches {
 	open(my $out, '>', '/proc/sys/vm/drop_caches') or return;

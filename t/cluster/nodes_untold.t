@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A node that is cut off while PostgreSQL commits the row of its xorb, and sends
-# the statement again when it is back: the collector of another node has removed
-# row and copy meanwhile.  Nothing is acknowledged that is not there, and a row
-# without its copy is on record, also when the client has left.
+# A node is cut off while PostgreSQL commits the row of its xorb, and sends the
+# statement again when it is back.  Meanwhile the collector of another node has
+# removed the row and the copy.  Only stored data are acknowledged, and a row
+# without a copy is marked as damaged, also if the client has left.
 
 use warnings;
 use strict;
@@ -39,7 +39,8 @@ my %conf = (log => 'info', workers => 2, net => $net, s3 => $s3,
 my $t = Test::Xet->new(%conf, machine => $machines[0],
 	directives => { xet_gc => 'on grace=0s interval=1s' });
 
-# The node that is cut off does not notice, or its statements fail meanwhile.
+# Without these timeouts the node does not notice that it is cut off; with them
+# its statements would fail meanwhile.
 
 my $patient = $t->conninfo() =~ s/ (?:tcp_user_timeout|keepalives_\w+)=\d+//gr;
 
@@ -75,12 +76,12 @@ for my $how (qw/ xorb file /) {
 }
 
 # --------------------------------------------------------------------------
-# the client leaves: when the statement was sent again and is not answered; the
-# same, and the answer is lost again; when its copy is looked for.  Not of a
-# file, of whose client nobody hears before there is an answer for him.
+# the client leaves: while the repeated statement waits; the same, and its
+# result is lost again; or while the node looks for the copy.  Not for a file:
+# the node learns nothing of its client before it has a response to send.
 
-# The mark needs a session, which may not be back by then: what has no mark is
-# found by whoever comes again.  So it may take more than one time to see one.
+# The mark needs a session, which may not be back by then; the next upload
+# finds a row without a mark.  So several attempts may be needed to see a mark.
 
 for my $when (qw/ waits lost looks /) {
 	my $marked;
@@ -131,7 +132,7 @@ sub left {
 }
 
 # --------------------------------------------------------------------------
-# a row that PostgreSQL never writes: the node gives up, and says so
+# a row that PostgreSQL never writes: the node gives up, and responds with 503
 
 for my $how (qw/ xorb file /) {
 	my $data = random_bytes(10 + length($how), 40000);
@@ -148,7 +149,7 @@ for my $how (qw/ xorb file /) {
 	ok($two->wait_log(qr/database_unavailable|connecting to PostgreSQL/,
 		60, $from), "never, $how: there is no session");
 
-	# PostgreSQL looks each second who is still there
+	# PostgreSQL checks every second whether clients are still connected
 
 	ok(wait_for(30, sub { $t->pg_blocked() == 0 }),
 		"never, $how: nobody waits for the lock any more");
@@ -178,7 +179,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# An upload of the xorb, or of the file, to the node that will be cut off.
+# Starts an upload of the xorb or the file to the node that will be cut off.
 
 sub begun {
 	my ($how, $data, $x) = @_;
@@ -192,8 +193,8 @@ sub begun {
 	return ($c, $method);
 }
 
-# Begins an upload, whose row is committed and collected, with the copy, while
-# the answer is on its way.  Nobody collects any more then, or it would be gone
+# Starts an upload; its row is committed, and is collected with the copy before
+# the result arrives.  Then the collector is off, or it would remove them
 # again.
 
 sub untold {
@@ -220,14 +221,15 @@ sub untold {
 	return ($c, $method);
 }
 
-# What PostgreSQL has said meanwhile must not come.
+# Reconnects the node; results that PostgreSQL has sent meanwhile do not
+# arrive.
 
 sub back {
 	$machines[1]->reset($net, 5432);
 	$machines[1]->mend();
 }
 
-# Whoever comes again has all of it there.
+# Repeats the upload, reads the file, and deletes it.
 
 sub again {
 	my ($name, $data) = @_;
@@ -248,7 +250,7 @@ sub again {
 		"$name: all is gone");
 }
 
-# A look at a copy hangs, until thaw().
+# Look-ups of copies hang until thaw().
 
 sub freeze {
 	$bucket ? kill('STOP', $s3->pid()) : $two->stall()->hold('stat');
@@ -257,7 +259,7 @@ sub freeze {
 sub frozen {
 	return $two->stall()->wait_held('stat', 1, 30) if !$bucket;
 
-	# the row is there first
+	# the row exists before the look-up
 
 	return wait_for(30, sub { rows() == 1 }) && sleep(1);
 }

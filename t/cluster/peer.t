@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Damage is healed from a peer node, over HTTP: whatever that sends, only the
-# very xorb is taken; whatever it does not send, readers and the other chores
-# are not held up, and the next peer is asked.
+# Damage is healed from a peer node over HTTP: only the exact xorb is accepted,
+# whatever the peer sends.  A peer that does not respond delays neither readers
+# nor other background jobs, and the next peer is asked.
 
 use warnings;
 use strict;
@@ -27,7 +27,7 @@ use Time::HiRes qw/ sleep time /;
 Test::Xet->folder('files that peers heal');
 
 # --------------------------------------------------------------------------
-# the peer, a server of its own; a node whose files these are; and a liar
+# the peer, a separate server; the node with the files; and a peer that lies
 
 my $peer = Test::Xet->new(log => 'info',
 	http => 'xet_token_key %%DIR%%/token.key;'
@@ -108,8 +108,9 @@ chmod(0600, map { $t->dir() . "/$_" } qw/ token bad_token /);
 
 $t->allow(qr/xet: xorb \S+ is damaged and treated as not stored/);
 
-# What the liar does with a xorb is a file of the name of its hash, and, for the
-# liar of "/lies/1", ".1": bytes that it sends, or "#" and what it does then.
+# The liar's response for a xorb is in a file named after the hash, with ".1"
+# at the end for the liar of "/lies/1".  The file has the bytes to send, or "#"
+# and an action.
 
 sub lie {
 	my ($name, $what) = @_;
@@ -206,8 +207,8 @@ sub answer {
 	}
 }
 
-# 40 KB a second in small segments, paced by the kernel: a thread that waits for
-# more within milliseconds gets some.
+# 40 KB a second in small segments, paced by the kernel: a reader that waits
+# some milliseconds for more bytes gets some.
 
 sub drip {
 	my ($client) = @_;
@@ -255,7 +256,7 @@ sub damaged {
 		. ' WHERE damaged_at IS NOT NULL');
 }
 
-# Marks them as a reader would, and makes the next try one of now.
+# Marks the xorbs as a reader would, and makes the next heal due now.
 
 sub mark {
 	$t->sql('UPDATE xet.xorbs SET damaged_at = now()'
@@ -312,7 +313,7 @@ my $good = $peer->url('/api');
 my $lies = $t->url('/lies', 9000);
 
 # --------------------------------------------------------------------------
-# healed over HTTP, small and as large as xorbs are, in another encoding
+# healed over HTTP: small xorbs and a very large one, and in another encoding
 
 peers(peers => [ "http://127.0.0.1:$nobody/", "$good/" ]);
 
@@ -325,7 +326,7 @@ damage($small[2], 'remove');
 damage($large, 'remove');
 
 {
-	# at the peer it is compressed, and has another size
+	# the peer's copy is compressed, and has another size
 
 	my $other = make_xorb("\1\2" x 200_000, scheme => 'lz4',
 		sizes => [ 65536 ]);
@@ -364,11 +365,11 @@ like($t->log($start),
 	'a peer that is away is told, and the next one asked');
 
 # --------------------------------------------------------------------------
-# lies: each is told, none is taken, and the good one is asked behind it
+# lies: each is reported, none is accepted, and the good peer is asked next
 
 my $ok = "HTTP/1.1 200 OK\r\n";
 
-# such that the peer is left alone for a while, and others
+# lies after which a peer is not asked for a while; the other lies follow below
 
 my @down = (
 	[ 'cut short of its length', qr/request to peer/, sub {
@@ -405,7 +406,7 @@ my @down = (
 				. substr($_[0]{x}{bytes}, 0, 1)
 				. "\r\n0\r\n#trailers";
 	} ],
-	# libcurl 8 refuses it by itself, in its own words
+	# libcurl 8 itself refuses this, with its own message
 
 	[ 'compressed on the way', qr/to peer .*Transfer-Encoding/,
 		sub {
@@ -514,7 +515,7 @@ for my $i (0 .. $#lies) {
 		"$name: asked without a token");
 }
 
-# a peer that is down or refuses costs its timeout once, and not for each xorb
+# a peer that is down or refuses costs its timeout once, not once per xorb
 
 {
 	my @f = map { fresh(100_000) } 1 .. 4;
@@ -563,7 +564,7 @@ for my $i (0 .. $#lies) {
 	is(scalar(keys %by), 1, 'connection: one for all xorbs');
 }
 
-# what nobody has is told once, and put off
+# a xorb that no peer has is reported once, and its next heal is postponed
 
 {
 	my $f = fresh(100_000, peer => 0);
@@ -584,7 +585,7 @@ for my $i (0 .. $#lies) {
 }
 
 # --------------------------------------------------------------------------
-# a peer that sends nothing holds up nobody, though there is one thread only
+# a peer that sends nothing delays nobody, although there is only one thread
 
 peers(peers => [ "$lies timeout=1h", $good ]);
 
@@ -608,7 +609,7 @@ peers(peers => [ "$lies timeout=1h", $good ]);
 
 	cmp_ok(time() - $began, '<', 10, '50 readers meanwhile');
 
-	# a reload, and the death of the worker, end the fetch
+	# a reload, and the death of the workers, end the fetch
 
 	my $at = $t->log_size();
 	my @old = $t->worker_pids();

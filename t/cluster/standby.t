@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Reads from a standby: what it has not replayed is asked for at the primary,
-# what it has is served without one, and what it shows of the past is bounded;
-# conflicts, copies that were healed, standbys that are behind, away, strange or
-# promoted.
+# Reads from a standby: misses are asked again at the primary, known data are
+# served without a primary, and outdated data are shown for a limited time.
+# Also conflicts, healed copies, and standbys that lag, are down, belong to
+# another database or are promoted.
 
 use warnings;
 use strict;
@@ -52,7 +52,7 @@ my $seed = 0;
 $t->token_key();
 $t->run();
 
-# something that both know
+# files that both servers have
 
 my @old = map { $t->upload(random_bytes(++$seed, 60000), scheme => 'none') }
 	1 .. 4;
@@ -91,7 +91,7 @@ sub readable {
 sub figure {
 	my ($name) = @_;
 
-	# they are of a second ago
+	# levels may be one second old
 
 	my $m = metrics($t);
 
@@ -106,7 +106,8 @@ sub again {
 
 sub uri { return "/api/v2/reconstructions/$_[0]{hash}" }
 
-# The status and what has answered: standby, primary or both in turn.
+# The status, and which server answered: standby, primary, or one after the
+# other.
 
 sub asked {
 	my ($uri, %o) = @_;
@@ -132,7 +133,7 @@ sub frozen {
 }
 
 # --------------------------------------------------------------------------
-# a standby that follows
+# a standby that follows the primary
 
 ok(readable(1), 'a standby is found to be readable')
 	or diag(substr($t->log(), -2000));
@@ -167,7 +168,7 @@ unlike($sb->log(), qr/cannot execute|read-only transaction/,
 	'nothing was written to it');
 
 # --------------------------------------------------------------------------
-# lag hides nothing that was acknowledged
+# lag hides no acknowledged data
 
 frozen(sub {
 	my $rounds = 8;
@@ -183,7 +184,7 @@ frozen(sub {
 		is($other->get("/api/v1/files/$file->{hash}")->{body},
 			random_bytes($seed, 30000 + $n), "its bytes, $n");
 
-		# one that the standby has and one that it has not
+		# one file that the standby has, and one that it lacks
 
 		my $batch = $other->get('/api/v1/reconstructions?file_id='
 			. "$old[1]{hash}&file_id=$file->{hash}"
@@ -197,7 +198,7 @@ frozen(sub {
 });
 
 # --------------------------------------------------------------------------
-# what it shows of the past, and for how long
+# how long the standby shows outdated data
 
 ok(readable(1), 'read from again');
 
@@ -226,7 +227,7 @@ frozen(sub {
 ok(readable(1), 'a standby that has caught up is read from');
 is($t->get(uri($gone))->{status}, 404, 'the file stays deleted');
 
-# rights: a link that is new is found, one that is old is hidden in time
+# permissions: new ones apply at once, revoked ones end in the time of lag=
 
 my $mine = $t->upload(random_bytes(++$seed, 40000), scheme => 'none',
 	base => '/repo/v1', headers => $t->auth('write', 'a/a'));
@@ -264,7 +265,7 @@ frozen(sub {
 });
 
 # --------------------------------------------------------------------------
-# a copy that was healed: the row of the standby names one that is gone
+# a healed copy: the row of the standby names a copy that is gone
 
 ok(readable(1), 'the healed copy: read from');
 
@@ -294,14 +295,14 @@ frozen(sub {
 });
 
 # --------------------------------------------------------------------------
-# a conflict with what is replayed
+# a conflict between a query and replay
 
 ok(readable(1), 'a conflict: read from');
 
 {
 	my $before = again('conflict');
 
-	# the lock comes by the log, and the standby cancels what holds it up
+	# replay takes the lock, and the standby cancels the query in its way
 
 	my $lock = $pg->session();
 
@@ -309,7 +310,7 @@ ok(readable(1), 'a conflict: read from');
 		db => 'postgres');
 	$sb->sql('SELECT pg_reload_conf()', db => 'postgres');
 
-	# a statement of ours that takes long: the copy of the function sleeps
+	# a slow statement: the function that replaces the original one sleeps
 
 	$t->sql('ALTER FUNCTION xet.xorb_slices RENAME TO xorb_slices_fast');
 	$t->sql(<<'EOS');
@@ -328,7 +329,7 @@ EOS
 	$t->sql('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA xet TO xet');
 	$pg->followed($sb);
 
-	# sessions that have planned with the old one go on with it
+	# existing sessions keep their plans for the old function
 
 	$sb->terminate();
 	$t->pg_terminate();
@@ -364,7 +365,7 @@ EOS
 }
 
 # --------------------------------------------------------------------------
-# no standby
+# no standby is available
 
 ok(wait_for(10, sub { $t->get(uri($old[0]))->{status} == 200 })
 	&& readable(1), 'read from before it goes');
@@ -383,7 +384,7 @@ $sb->start();
 ok(readable(1), 'the standby is back');
 is(asked(uri($old[1])), '200 standby', 'and is asked');
 
-# one that hangs
+# a standby that hangs
 
 $sb->freeze();
 
@@ -403,7 +404,7 @@ $sb->thaw();
 ok(readable(1, 20), 'it goes on');
 
 # --------------------------------------------------------------------------
-# no primary
+# the primary is down
 
 {
 	my $plan = $t->reconstruct($old[0]{hash})->{plan};
@@ -448,7 +449,7 @@ ok(readable(1, 20), 'it goes on');
 	is($t->get(uri($_))->{status}, 200, 'no primary for long: known files')
 		for @old;
 
-	# a worker that has never seen it
+	# workers that have never connected to the primary
 
 	$t->reload();
 	ok(wait_for(15, sub { $t->get(uri($old[0]))->{status} == 200 }),
@@ -462,7 +463,7 @@ ok(readable(1, 20), 'it goes on');
 }
 
 # --------------------------------------------------------------------------
-# a standby that is promoted while it is read from
+# a standby that is promoted while reads use it
 
 is($t->get(uri($old[0]))->{status}, 200, 'before it is promoted');
 

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# How old the rows of a standby are: one that follows is young, whatever others
-# may be and however much is written; and one that does not is old, too, where
-# the primary commits what it is told and can't be asked for its place.
+# The age of a standby's rows: a standby that follows stays young, whatever age
+# another one has, and however much is written.  A standby that lags gets old,
+# also when the primary commits writes but cannot be asked for its position.
 
 use warnings;
 use strict;
@@ -39,7 +39,7 @@ my $sb = $pg->standby($t->dir() . '/sb');
 $sb->start();
 $pg->followed($sb);
 
-# one server under two names
+# one server by two names
 
 my @read = map { '"host=' . $sb->socket_dir() . "$_ user=xet dbname=xet\"" }
 	'', '/.';
@@ -70,8 +70,8 @@ sub status {
 }
 
 # --------------------------------------------------------------------------
-# two that follow, beside writes, until no place is left for what the primary
-# has said
+# two standbys that follow during writes, for longer than the recorded
+# positions of the primary last
 
 reads("$read[0] lag=2s;\n    xet_postgres_read $read[1] lag=1h");
 ok(readable($_, 1), "standby $_ is read from") for 1, 2;
@@ -103,7 +103,7 @@ $sb->sql('SELECT pg_wal_replay_resume()');
 $pg->followed($sb);
 
 # --------------------------------------------------------------------------
-# a primary that has a session for writes, and none to be asked by
+# a primary with a session for writes, and none to ask for its position
 
 reads("$read[0] lag=2s", 'writes=1');
 is($t->upload(random_bytes(2, 60000), scheme => 'none')->{result}, 1,

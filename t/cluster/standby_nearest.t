@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Two standbys, of which each is the nearer one in turn: reads go to the one
-# that answers sooner, move to the other one in the documented time, stay where
-# two are alike, and go to the far one when the near one is away.
+# Two standbys, each of them nearer in turn: reads go to the faster one, and
+# move within the documented time.  They stay where both are alike, and use the
+# far one while the near one is down.
 
 use warnings;
 use strict;
@@ -43,8 +43,8 @@ $pg->followed($_) for @standby;
 my @way = map { Test::Xet::Delay->new($standby[$_]->socket_dir(),
 	$t->dir() . "/way$_") } 0, 1;
 
-# the one that is named first is the far one, so that the first one that can be
-# read from is not taken for the nearest
+# the first name in the list is the far one; so the test can tell "first
+# readable" from "nearest"
 
 far(0);
 
@@ -56,7 +56,7 @@ $t->nginx()->run();
 ok(readable(1, 1), 'two standbys are read from');
 
 # --------------------------------------------------------------------------
-# each of them in turn
+# each of them is nearer in turn
 
 ok(moved(1, 15), 'the second one is nearer: reads go there') or told();
 
@@ -71,7 +71,7 @@ for my $near (0, 1, 0) {
 	only($near, 'and stay there');
 }
 
-# two that are nearly alike do not alternate, wherever it is
+# reads do not move between two standbys that are nearly alike
 
 for my $seconds ([ 0.05, 0.04 ], [ 0.05, 0.05 ]) {
 	$way[$_]->seconds($seconds->[$_]) for 0, 1;
@@ -89,7 +89,7 @@ for my $seconds ([ 0.05, 0.04 ], [ 0.05, 0.05 ]) {
 }
 
 # --------------------------------------------------------------------------
-# the near one is away, and comes back
+# the near one stops, and comes back
 
 far(1);
 ok(moved(0, 30), 'the first one is nearer') or told();
@@ -111,7 +111,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# One of them is far, the other one is not.
+# Makes one standby far, and the other one near.
 
 sub far {
 	my ($n) = @_;
@@ -148,7 +148,7 @@ sub nearest {
 	return $second ? 1 : $first ? 0 : -1;
 }
 
-# How many of ten reads each has answered.
+# How many of ten reads each standby has answered.
 
 sub answered {
 	my @before = figures('xet_standby_answers_total');

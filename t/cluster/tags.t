@@ -2,9 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The tags of copies: no two copies get the same one, from whatever worker, and
-# whatever becomes of the database; where no tags are to be had uploads are
-# refused, until there are some.
+# The tags of copies: no two copies get the same tag, from any worker, whatever
+# happens to the database.  Uploads are refused while there are no tags.
 
 use warnings;
 use strict;
@@ -24,7 +23,7 @@ my $t = Test::Xet->new(workers => 3, log => 'info',
 	allow => [ qr/no tags today/ ]);
 $t->run();
 
-# A file that nobody has.
+# Uploads a file that is new to the store.
 
 sub file {
 	my $data = random_bytes(++$seed, 100);
@@ -32,7 +31,7 @@ sub file {
 	return $t->put('/api/v1/files', \$data);
 }
 
-# So many of them, on a connection: the statuses, and how often.
+# Uploads n files on one connection; returns how often each status occurred.
 
 sub put {
 	my ($n) = @_;
@@ -87,7 +86,7 @@ sub blocks {
 is_deeply(put(60), { 200 => 60 }, 'files by three workers');
 like(tags(), qr/^60\|60\|\d\|0$/, 'each with a tag');
 
-# one worker, which needs another block now and then
+# one worker, which sometimes needs another block
 
 my $before = blocks();
 
@@ -103,7 +102,7 @@ like(tags(), qr/^(\d+)\|\1\|\d\|0$/, 'each with another tag');
 cmp_ok(blocks(), '>', $before, 'more blocks');
 
 # --------------------------------------------------------------------------
-# none to be had
+# no tags are available
 
 my $old = $t->sql("SELECT pg_get_functiondef('xet.tags_take'::regproc)");
 
@@ -128,7 +127,7 @@ ok(wait_for(20, sub {
 
 like(tags(), qr/^(\d+)\|\1\|\d+\|0$/, 'no two are alike');
 
-# a worker that starts then
+# a worker that starts without tags
 
 $t->sql('CREATE OR REPLACE FUNCTION xet.tags_take() RETURNS bigint'
 	. " LANGUAGE plpgsql AS \$\$ BEGIN RAISE 'no tags today'; END \$\$");
@@ -142,7 +141,7 @@ ok(wait_for(20, sub {
 	file()->{status} == 200
 }), 'and does when it has some');
 
-# one that is asked before it has had any: what has come waits for them
+# an upload before the first tags of a worker waits for them
 
 $t->pg_freeze();
 $t->reload();
@@ -158,7 +157,7 @@ is($early->response('PUT', timeout => 20)->{status}, 200,
 	'an upload that is there before the first tags');
 $early->close();
 
-# and has closed its side, which a client that still waits does not do
+# the same with a half-closed connection: nginx treats the client as gone
 
 my $files = $t->sql('SELECT count(*) FROM xet.files');
 
@@ -177,7 +176,7 @@ is($early->response('PUT', timeout => 20)->{status}, 0,
 $early->close();
 is($t->sql('SELECT count(*) FROM xet.files'), $files, 'and nothing is stored');
 
-# more of them than a block is for, while PostgreSQL takes its time
+# more early uploads than a block has tags, while PostgreSQL is slow
 
 $t->sql('ALTER FUNCTION xet.tags_take() RENAME TO tags_take_quickly');
 $t->sql('CREATE FUNCTION xet.tags_take() RETURNS bigint LANGUAGE plpgsql AS'
@@ -201,8 +200,8 @@ $early{ $_->response('PUT', timeout => 30)->{status} }++ for @early;
 is_deeply(\%early, { 200 => $block + 150 }, 'more than a block is for');
 $_->close() for @early;
 
-# a block that nobody waits for keeps no worker from ending; the one that the
-# worker before has asked for last is there by then
+# a pending block that no upload waits for does not delay the exit of a worker;
+# the last block that the earlier worker has asked for arrives first
 
 ok(wait_for(20, sub { asking() == 0 }), 'all that was asked for is there');
 $t->sql('CREATE OR REPLACE FUNCTION xet.tags_take() RETURNS bigint LANGUAGE'
@@ -221,7 +220,7 @@ ok(wait_for(20, sub { !grep { kill(0, $_) } @old }),
 $t->sql('DROP FUNCTION xet.tags_take()');
 $t->sql('ALTER FUNCTION xet.tags_take_quickly() RENAME TO tags_take');
 
-# reads need none, in a worker that starts where nothing can be committed
+# reads need no tags, also in a worker that starts while no commit succeeds
 
 my $known = file()->json()->{hash};
 
@@ -236,7 +235,7 @@ $t->pg()->synchronous('');
 
 ok(wait_for(20, sub { file()->{status} == 200 }), 'and written to again');
 
-# a table without its row has nothing to give
+# a table without its row yields no tags
 
 $t->sql('CREATE TABLE xet.tags_were AS TABLE xet.tags; DELETE FROM xet.tags');
 $t->allow(qr/xet\.tags has no row/);
@@ -250,13 +249,13 @@ $t->sql('INSERT INTO xet.tags TABLE xet.tags_were; DROP TABLE xet.tags_were');
 ok(wait_for(20, sub { file()->{status} == 200 }), 'no row: over');
 
 # --------------------------------------------------------------------------
-# a database that goes on from where it was
+# databases that continue from an earlier state
 
 my $pg = $t->pg();
 
 $t->stop();
 
-# restored from a dump, beside the one that goes on
+# restored from a dump, while the original is still in use
 
 my $dump = $t->dir() . '/xet.dump';
 
@@ -272,14 +271,14 @@ $first{ take() }++ for 1 .. 50;
 $first{ take('other') }++ for 1 .. 50;
 is(keys(%first), 100, 'a dump: other blocks');
 
-# restored over the one that it is of: what was taken since is not given again
+# restored over the original: blocks taken since the dump are not given again
 
 $t->sql('DROP SCHEMA xet CASCADE');
 run_command([ $pg->bin() . '/pg_restore', '-d', $t->conninfo(), $dump ]);
 $first{ take() }++ for 1 .. 50;
 is(keys(%first), 150, 'a dump in its place: other blocks');
 
-# a standby that has not all of it when it is promoted
+# a standby that lacks the latest blocks when it is promoted
 
 my $late = $pg->copy($t->dir() . '/late', standby => 1);
 
@@ -296,7 +295,7 @@ is(keys(%first), 250, 'and gives other blocks');
 
 $late->stop();
 
-# a snapshot of its disk, which has the same history, and is told so
+# a snapshot of the disk has the same history, and tags_anew() tells them apart
 
 my $snap = $pg->copy($t->dir() . '/snap');
 
@@ -311,7 +310,7 @@ $snap->stop();
 is(scalar(grep { $_ % $block || $_ < 0 || $_ >= 2 ** 32 } keys %first), 0,
 	'all are blocks');
 
-# of those that have not taken any role's rights
+# tags_take() needs no right to the table
 
 $pg->sql('CREATE ROLE server LOGIN', db => 'postgres');
 $t->sql('GRANT USAGE ON SCHEMA xet TO server');

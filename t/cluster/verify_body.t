@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# An edge that verifies uploads on their way: the origin gets what is good, as
-# it is, and never a whole request with a body that is bad; streaming and
-# buffered, with a length and in chunks, HTTP/1.1 and HTTP/2, slow clients and
-# slow origins, and memory that does not grow with the body.
+# An edge that verifies uploads in transit: the origin gets good bodies
+# unchanged, and never a complete request with a bad body.  Streaming and
+# buffered, with a length and chunked, HTTP/1.1 and HTTP/2, slow clients and
+# slow origins; memory does not grow with the body.
 
 use warnings;
 use strict;
@@ -34,7 +34,7 @@ sub location {
 		@more) . "\n        }\n\n        ";
 }
 
-# without a store, a database, keys: an edge that only verifies has none
+# without a store, a database or keys: an edge that only verifies needs none
 
 my $t = Test::Xet->new(pg => 0, log => 'info', timeout => 900,
 	http => 'client_max_body_size 80m;',
@@ -81,7 +81,7 @@ my $bad = $x->{bytes};
 substr($bad, $_, 1) ^= "\x10" for 700000 % length($bad);
 
 # --------------------------------------------------------------------------
-# ways to send a body: [ status, body of the answer ]
+# ways to send a body; each returns [ status, body of the response, ... ]
 
 my %ways = (
 	length => sub {
@@ -140,7 +140,7 @@ sub uri {
 	return "/$location/v1/xorbs/default/$hash";
 }
 
-# The origin has got exactly this.
+# The origin has received exactly this body.
 
 sub passes {
 	my ($name, $got, $body) = @_;
@@ -152,7 +152,7 @@ sub passes {
 	is($seen->{sha256}, sha256_hex($body), "$name: whole, and as it is");
 }
 
-# A refusal of the edge; the origin has nothing whole, if anything.
+# The edge has refused the request.
 
 sub refused {
 	my ($name, $got, $code, $status) = @_;
@@ -177,7 +177,7 @@ sub nothing_whole {
 }
 
 # --------------------------------------------------------------------------
-# good ones pass, bad ones do not, whichever way
+# good bodies pass and bad bodies are refused, however they are sent
 
 my $junk = $y->{bytes} . 'x';
 my $first = $y->{bytes};
@@ -214,7 +214,7 @@ for my $location (qw/ stream buffer small small-buffer large any /) {
 	nothing_whole($location);
 }
 
-# an empty one, with and without a length
+# an empty body, with and without a length
 
 refused('empty', h1(uri('stream', $x->{hash}), ''), 'invalid_xorb');
 refused('empty, in chunks', h1(uri('stream', $x->{hash}), '', chunked => 1),
@@ -242,7 +242,7 @@ for my $way (sort keys %ways) {
 nothing_whole('too large');
 
 # --------------------------------------------------------------------------
-# by way of a named location
+# through a named location
 
 passes('named location', h1(uri('there', $x->{hash}), $x->{bytes}),
 	$x->{bytes});
@@ -253,7 +253,7 @@ refused('named location: empty', h1(uri('there', $x->{hash}), ''),
 nothing_whole('named location');
 
 # --------------------------------------------------------------------------
-# shards: their structure
+# shards: their structure is verified
 
 my $file = $t->upload(mix(7, 400000), send => 0);
 my $shard = $file->{shard};
@@ -277,7 +277,7 @@ for my $location (qw/ stream buffer small /) {
 }
 
 # --------------------------------------------------------------------------
-# what is no upload, or not to be verified, is the origin's
+# requests that are no uploads, or not to be verified, pass to the origin
 
 for my $case ([ 'GET', '/stream/v1/health' ],
 	[ 'POST', '/stream/v1/telemetry', '{}' ],
@@ -315,7 +315,8 @@ is($r->header_value('Connection'), 'close', 'and the last');
 $c->close();
 ok($origin->seen(0), 'it was broken off');
 
-# the edge answers when it knows, not when it has all
+# the edge responds as soon as the verdict is known, before the body is
+# complete
 
 $c = $t->http_start('POST', uri('stream', $x->{hash}),
 	{ 'Content-Length' => 60 << 20 }, random_bytes(5, 600000));
@@ -343,7 +344,7 @@ for my $location (qw/ stream buffer /) {
 
 $t->wait_log(qr/prematurely closed|reset by peer|499/i, 5);
 
-# one that sends nothing more
+# a client that stops sending
 
 $c = $t->http_start('POST', uri('slow', $x->{hash}),
 	{ 'Content-Length' => length($x->{bytes}) },
@@ -354,12 +355,12 @@ $c->close();
 
 nothing_whole('clients that leave');
 
-# a client that trickles
+# a client that sends slowly
 
 passes('a slow client', h1(uri('small', $y->{hash}), $y->{bytes},
 	trickle => 5000, pause => 0.005), $y->{bytes});
 
-# many at once, good and bad
+# many requests at once, good and bad
 
 my (@open, %seen);
 
@@ -389,8 +390,8 @@ for (1 .. 16) {
 nothing_whole('many at once');
 
 # --------------------------------------------------------------------------
-# HTTP/2: a body may be all there, and its end come later; to an origin that
-# counts bytes it would be whole
+# HTTP/2: a body may be complete before its end is signalled; an origin that
+# counts bytes would take the request as complete
 
 SKIP: {
 	skip 'no HTTP/2', 18 unless $http2;
@@ -430,7 +431,7 @@ SKIP: {
 		}
 	}
 
-	# clients that leave, one with a bad body that is being dropped
+	# clients that leave, one with a bad body that is being discarded
 
 	for my $body ($x->{bytes}, "x$x->{bytes}") {
 		for my $location (qw/ stream buffer /) {
@@ -448,7 +449,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# origins that are slow, early, or gone; and memory
+# origins that are slow, respond early, or are gone; and memory
 
 my $full = make_xorb(random_bytes(9, 63 << 20));
 
@@ -513,7 +514,8 @@ for my $location (qw/ stream buffer /) {
 	$origin = origin();
 }
 
-# the origin has gone while a job verifies: nginx has answered before it is done
+# the origin is gone while a job verifies: nginx responds before the job is
+# done
 
 $origin->stop();
 $origin = origin(hangup => 1);
@@ -543,7 +545,7 @@ is(join(' ', grep { $_ ne 'closed' } keys %seen), 502,
 $origin->stop();
 $origin = origin();
 
-# a bad one in the middle of a slow one's body: it is broken off
+# a bad body, found while a slow origin receives it: the request is aborted
 
 my $broken = $full->{bytes};
 
@@ -568,7 +570,7 @@ $origin->stop();
 $origin = origin();
 
 # --------------------------------------------------------------------------
-# a reload and a quit while jobs run
+# a reload and an exit while jobs run
 
 $c = $t->http_start('POST', uri('stream', $x->{hash}),
 	{ 'Content-Length' => length($x->{bytes}), Connection => 'close' },
@@ -603,7 +605,7 @@ sub h2_frame {
 		. pack('CCN', $type, $flags, $stream // 1) . $payload;
 }
 
-# A request with a length and all of its body, but for the flag of its end.
+# Sends a request with a length and its whole body, but no END_STREAM flag.
 
 sub h2_start {
 	my ($uri, $body) = @_;

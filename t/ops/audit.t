@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The audit log of conf/xet_audit.conf: one line for each act, as JSON whatever
-# clients send, with who, what and what has come of it, and without secrets;
-# none for what is no act.
+# The audit log of conf/xet_audit.conf: one line for each action, in JSON
+# whatever clients send, with the caller, the action and its result, and
+# without secrets.  Other requests write no line.
 
 use warnings;
 use strict;
@@ -116,7 +116,7 @@ my $key = $t->write_file('token.key', "token:t1:$secret\n");
 chmod(0600, $key);
 $t->run();
 
-# A token of ours, of any claims.
+# A token signed by this test, with any claims.
 
 sub jwt {
 	my (%claims) = @_;
@@ -136,7 +136,7 @@ my %reader = %{ jwt(scope => 'read', repo => 'team/a', sub => 'bob') };
 my $read = 0;
 my @texts;
 
-# The lines since the last call, n at least, every one parsed.
+# The lines since the last call, at least n of them, all parsed.
 
 sub lines {
 	my ($n) = @_;
@@ -157,8 +157,8 @@ sub lines {
 	return map { JSON::PP->new->utf8->decode($_) } @new;
 }
 
-# What the request makes of the log: one line with these members and no
-# others but those that all have.
+# The request writes one line, with these members and the members of every
+# line.
 
 sub act {
 	my ($name, $r, %want) = @_;
@@ -190,7 +190,7 @@ sub nothing {
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	# one that is told comes behind what is not
+	# a request with a line follows those that must have none
 
 	$t->http('DELETE', '/api/v1/files/' . '1' x 64, { %alice });
 
@@ -202,7 +202,7 @@ sub nothing {
 my %who = (repo => 'team/a', subject => 'alice', issuer => 'hub', key => 't1');
 
 # --------------------------------------------------------------------------
-# what is done
+# actions
 
 my $x = make_xorb([ mix(1, 70000), mix(2, 30000) ]);
 my $r;
@@ -242,7 +242,7 @@ act('file again', $r, action => 'file.put', status => 200, result => 'known',
 	}
 }
 
-# an error behind a status that is out already
+# an error after the status has been sent
 
 {
 	my $file = $t->upload(mix(11, 100000), base => '/open/v1', send => 0);
@@ -278,7 +278,7 @@ act('no token', $r, action => 'token.mint', status => 403,
 	code => 'insufficient_scope');
 
 # --------------------------------------------------------------------------
-# what is refused
+# refused requests
 
 my $file = "/api/v1/files/$hash";
 my %any = (bytes => qr/^\d+$/);
@@ -327,7 +327,7 @@ act('a bad shard', $r, action => 'shard.put', status => 400, code => qr/^\w+$/,
 	bytes => 100, %who);
 
 # --------------------------------------------------------------------------
-# what is no act
+# requests that are not actions
 
 $t->get('/api/v1/health');
 $t->get("/api/v1/reconstructions/$hash", { %reader });
@@ -342,13 +342,13 @@ $t->http('OPTIONS', '/api/v1/files');
 $t->get('/' . 'x' x 80000);
 nothing('others');
 
-# what nginx asks itself, in the name of a request that is another's
+# subrequests that nginx makes for another request
 
 $t->get('/asks/');
 nothing('subrequests');
 
 # --------------------------------------------------------------------------
-# all
+# xet_audit all
 
 my $stored = $t->put('/open/v1/files', mix(7, 100000))->json()->{hash};
 
@@ -384,7 +384,7 @@ $t->post('/all/v1/telemetry', '{"event":"x"}', { %reader });
 nothing('health and telemetry');
 
 # --------------------------------------------------------------------------
-# whatever clients send
+# arbitrary input of clients
 
 my @subjects = ('"}', 'a\\', '\\u0022\\n', '{"a":1}', "\x{2028}\x{feff}",
 	"\x{1f600}" x 64, 'x' x 256, '$xet_audit', '%0a', "<script>'");

@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The audit log under load: each answer that clients have has its line, whatever
-# is done to the log and to nginx meanwhile: rotation by USR1, reloads; where a
-# worker is killed, all but those that it was answering at that moment.
+# The audit log under load: each response that clients received has a line,
+# whatever happens to the log and nginx meanwhile: rotation by USR1, reloads.
+# If a worker is killed, only the requests that it was answering may be
+# missing.
 
 use warnings;
 use strict;
@@ -32,8 +33,7 @@ $t->run();
 
 my $rotated = 0;
 
-# The way of logrotate: the file gets another name, and nginx opens a new one
-# when it is told.
+# Rotates like logrotate: renames the file, and tells nginx to open a new one.
 
 sub rotate {
 	$rotated++;
@@ -42,8 +42,8 @@ sub rotate {
 	wait_for(10, sub { -e $t->dir() . '/audit.log' });
 }
 
-# Clients that write one file after the other on connections that are kept,
-# until they are told to stop; each notes the ids of what was answered.
+# Clients that write one file after the other on persistent connections until
+# they are stopped; each records the ids of its successful requests.
 
 sub load {
 	my ($name, $during) = @_;
@@ -90,7 +90,7 @@ sub load {
 		1 .. $clients;
 }
 
-# How often each request is told, in all files, every line of which is parsed.
+# How often each request is logged, in all files; every line must parse.
 
 sub told {
 	my (%n, $bad);
@@ -115,7 +115,7 @@ sub lost {
 
 	my ($n, @lost);
 
-	# a line is written when its request has ended, behind its answer
+	# a line is written when its request has ended, after the response
 
 	wait_for(10, sub {
 		my $all = join('', map { slurp($_) }

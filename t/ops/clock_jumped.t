@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The clock of PostgreSQL was two days fast for a moment, and times of then are
-# stored: nothing waits until they come, and nothing is deleted early for them.
+# The clock of PostgreSQL was two days fast for a moment, and such times are
+# stored: nothing waits for them to come, and nothing is deleted early because
+# of them.
 
 use warnings;
 use strict;
@@ -32,7 +33,7 @@ $t->sql("UPDATE xet.jobs SET started_at = $later WHERE name = 'orphans'");
 is(due(), 't', 'one of the day after tomorrow is none');
 $t->sql("DELETE FROM xet.jobs WHERE name = 'orphans'");
 
-# leases, and when a chore has begun
+# leases, and the start times of background jobs
 
 $t->sql("SELECT * FROM xet.job_take('t', $node, '60000', '30000')");
 cmp_ok(take($other), '>', 20000, 'a lease is heeded');
@@ -58,13 +59,13 @@ $t->sql("SELECT xet.heal_later('$id', $tag)");
 is(heals(), 0, 'and waits as others when it was tried');
 $t->sql('UPDATE xet.xorbs SET damaged_at = NULL');
 
-# the newest copy, behind which a file may be of an upload under way
+# the newest row: younger files may belong to uploads under way
 
 $t->sql("UPDATE xet.xorbs SET created_at = $later");
 cmp_ok($t->sql('SELECT newest - extract(epoch FROM now()) FROM'
 	. ' xet.orphans_from()'), '<=', 0, 'no copy is newer than now');
 
-# what is deleted when it is old is not when its time has not come
+# entries that are deleted by age stay while their time is in the future
 
 $t->sql("INSERT INTO xet.acts (act, at, said) VALUES ($node, $later, '1')");
 $t->sql('SELECT xet.sweep()');

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Directives: what is accepted, what is refused and with which words, that
-# secrets stay secret, and that what is accepted works.
+# Directives: which values are accepted, which are refused and with what
+# message.  Secrets stay secret, and accepted configurations work.
 
 use warnings;
 use strict;
@@ -56,7 +56,7 @@ sub good {
 	return $out;
 }
 
-# Refused with these words, and a file and a line where to look.
+# The configuration is refused with this message, and with a file and a line.
 
 sub bad {
 	my ($name, $regex, %o) = @_;
@@ -82,7 +82,7 @@ sub location {
 }
 
 # --------------------------------------------------------------------------
-# what is there as it is
+# the usual configuration
 
 no_secrets('the usual one', good('the usual one'));
 
@@ -125,7 +125,7 @@ bad("xet_auth $_", qr/invalid value "$_"/,
 bad('xet_auth token', qr/"xet_auth token" needs "xet_token_key"/,
 	locations => 'location /api/ { xet_api; xet_auth token; }');
 
-# what a token that we mint can not have; a token of others may
+# too long for tokens that nginx issues; tokens of others may have such values
 
 $t->write_file('sign.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/sign.key');
@@ -389,7 +389,7 @@ for my $name (qw/ xet_url_key xet_dedup_key /) {
 	bad("$name unreadable", qr/open\(\) "\S+" failed.*denied/,
 		with($name => key_file('closed', $content, 0)), weak => 1);
 
-	# relative to the folder of the configuration
+	# relative to the folder of the configuration file
 
 	key_file('relative', $content);
 	good("$name relative", with($name => 'keys/relative'));
@@ -491,7 +491,7 @@ unlike(good("xet_store_peer $_", with(xet_store_peer => $_)), qr/\[warn\]/,
 # --------------------------------------------------------------------------
 # values
 
-# both sides of each bound that the table of directives has in numbers
+# both sides of each numeric bound in the table of directives
 
 my $bounded = 0;
 
@@ -592,7 +592,7 @@ bad('an unknown pool of reads', qr/unknown thread pool "nope"/,
 good('nginx\'s own pool for reads', with(xet_read_thread_pool => 'default'));
 
 # --------------------------------------------------------------------------
-# twice
+# duplicate directives
 
 for my $name (qw/ xet_store xet_postgres xet_url_key xet_dedup_key
 	xet_dedup_period xet_thread_pool xet_read_thread_pool /)
@@ -624,7 +624,7 @@ bad('xet_data twice', qr/"xet_data" directive is duplicate/,
 	locations => 'location /x/ { xet_data; xet_data; }');
 
 # --------------------------------------------------------------------------
-# places, numbers of arguments
+# contexts, and numbers of arguments
 
 my %main = (xet_store => '/tmp', xet_postgres => $conninfo,
 	xet_postgres_read => $conninfo,
@@ -728,7 +728,7 @@ for my $line ('xet_auth off', 'xet_api_base /x', 'xet_url_base http://x',
 		main => "$line;");
 }
 
-# beside directives of nginx
+# together with directives of nginx
 
 for my $line ('max_ranges 2', 'etag off', 'etag on', 'limit_rate 1m') {
 	good("$line before xet_data",
@@ -738,7 +738,7 @@ for my $line ('max_ranges 2', 'etag off', 'etag on', 'limit_rate 1m') {
 }
 
 # --------------------------------------------------------------------------
-# conf/nginx.conf, as docker/run.sh makes it
+# conf/nginx.conf, as docker/run.sh writes it
 
 my $sample = $t->shipped_conf();
 my $location = $t->read_file('xet_location.conf');
@@ -774,7 +774,7 @@ sub works {
 
 works('conf/nginx.conf');
 
-# who may come in is said by the server, never by what it includes
+# the server controls access, never the file that it includes
 
 $t->write_file('token.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/token.key');
@@ -860,7 +860,7 @@ my $r = $t->get("/other/v1/reconstructions/$file->{hash}");
 is_deeply([ $r->{status}, $r->json()->{error}{code} ], [ 404, 'no_route' ],
 	'a location that is not the base');
 
-# names of temporary files, and a relative store
+# named temporary files, and a relative path of the store
 
 $t->write_conf(undef, locations => undef, directives => {
 	xet_store => 'store temp=named', xet_thread_pool => undef });
@@ -870,7 +870,7 @@ works('a relative store');
 is($t->upload(random_bytes(5, 300000))->{result}, 1, 'temp=named');
 ok(wait_for(5, sub { !$t->temp_files() }), 'temp=named: nothing left');
 
-# a reload that fails changes nothing
+# a failed reload changes nothing
 
 my $from = $t->log_size();
 
@@ -887,7 +887,7 @@ $t->reload();
 works('a reload with a good one');
 
 # --------------------------------------------------------------------------
-# secrets, with all that can go wrong
+# secrets stay secret, whatever goes wrong
 
 my $password = 'Pa55w0rd-of-the-test';
 
@@ -916,7 +916,7 @@ no_secrets('the access log', $t->read_file('access.log'));
 is(index($log, $password), -1, 'no password in the log');
 
 # --------------------------------------------------------------------------
-# one process alone
+# a single process
 
 $t->stop();
 $t->write_conf(undef, directives => {}, main => 'master_process off;');

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Which configurations let callers past a Hub: nginx refuses them with the line
-# of the directive, in whichever server they are, unless "xet_hub_expose" allows
-# it, which is refused in its turn where it has nothing to allow.
+# Configurations that let callers bypass a Hub: nginx refuses them with the
+# line of the directive, whichever server they are in, unless "xet_hub_expose"
+# allows them.  Where "xet_hub_expose" has nothing to allow, nginx refuses it.
 
 use warnings;
 use strict;
@@ -36,7 +36,8 @@ sub api {
 		. "client_max_body_size 80m;\n$lines\n}\n";
 }
 
-# A configuration of servers, each with its own address; "!!" marks a line.
+# Tests a configuration of servers, each with its own address; "!!" marks a
+# line.
 
 sub said {
 	my (@servers) = @_;
@@ -77,7 +78,7 @@ sub taken {
 }
 
 # --------------------------------------------------------------------------
-# what lets callers past, and what does not
+# what lets callers bypass the Hub, and what does not
 
 my %leaks = (
 	'without tokens' => [ 'xet_auth off', '!!xet_auth off;' ],
@@ -137,7 +138,7 @@ refused('one URI that is read', qr/xet_auth off/,
 	. "xet_api_base \"\";\n}\n");
 
 # --------------------------------------------------------------------------
-# which Hub has something to protect
+# which Hubs have something to protect
 
 for my $lines ("xet_hub_user \$http_x_user;", 'xet_hub_owners team;',
 	"xet_hub_owners \$http_x;")
@@ -153,7 +154,7 @@ taken('all name spaces are everybody\'s', ($open =~
 	. api('xet_auth off;'));
 
 # --------------------------------------------------------------------------
-# what has nothing to allow
+# "xet_hub_expose" where it has nothing to allow
 
 for (
 	[ 'no Hub', api("xet_auth off;\n!!xet_hub_expose on;") ],

@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What "nginx -t" says: for configurations that load and do not do what was
-# meant a warning with the line of the directive and what to write, for those
-# that don't load which values there are; and nothing for those that are right.
+# The output of "nginx -t".  A configuration that loads but does not do what
+# was meant gets a warning, with the line of the directive and what to write.
+# If it does not load, the error names the valid values.  A correct one gets no
+# output.
 
 use warnings;
 use strict;
@@ -23,9 +24,9 @@ my $t = Test::Xet->new(workers => 1);
 $t->write_file('sign.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/sign.key');
 
-# The lines of a level that says something, with the number of the one that
-# has the mark, which is taken out.  The module is made to tell the line of
-# the very directive, so everything stands on a line of its own.
+# The output lines that have a level, and the number of the marked line, whose
+# mark is removed.  The module reports the line of the directive itself, so
+# each directive is on its own line.
 
 my @level = qw/ emerg warn /;
 
@@ -52,7 +53,7 @@ sub said {
 		marked => $marked, file => $file };
 }
 
-# server: what is in a server, or the whole if it has one.
+# $server: the contents of one server, or complete server blocks.
 
 sub conf {
 	my ($server, $http) = @_;
@@ -62,7 +63,7 @@ sub conf {
 	$server = "server {\nlisten 127.0.0.1:%%PORT_8080%%;\n$server\n}\n"
 		unless $server =~ /^\s*server\b/m;
 
-	# none of another base than that of the test
+	# without the default "xet_url_base" if the test sets one
 
 	my $xet = join("\n", grep {
 		"$http$server" !~ /xet_url_base/ || !/xet_url_base/
@@ -87,7 +88,7 @@ $server
 EOF2
 }
 
-# These words; "..." is anything.
+# Matches this text; "..." matches anything.
 
 sub words {
 	my $text = join('.*', map { quotemeta($_) } split(/\.\.\./,
@@ -144,7 +145,7 @@ my $api = "location /api/ {\nxet_api;\nxet_auth off;\n"
 	. "client_max_body_size 80m;\n}\n";
 
 # --------------------------------------------------------------------------
-# what is right
+# correct configurations
 
 silent('the usual one', undef);
 silent('what is shipped', $t->shipped_conf());
@@ -152,7 +153,7 @@ silent('with what it includes', included());
 silent('the edge that is shipped', edge());
 silent('two locations', conf($api . $data));
 
-# The lines that are there to be taken in.
+# The shipped configuration, with its optional includes enabled.
 
 sub included {
 	my $text = $t->shipped_conf();
@@ -429,7 +430,7 @@ silent('ranges: an edge', conf("xet_url_ranges 8;\n$api location /xorbs/ {\n"
 	. "xet_data;\nmax_ranges 1;\nproxy_pass http://127.0.0.1:9;\n}"));
 
 # --------------------------------------------------------------------------
-# two that answer
+# two directives that respond to the same requests
 
 my $place = qr/"xet_api" replaces another directive of the location/;
 my $lost = words('"xet_api" of location "/api/" has no effect: a later ',
@@ -483,7 +484,7 @@ silent("errors: $_->[0]", conf("$data$api$_->[1]"))
 		. "xet_error;\n}" ];
 
 # --------------------------------------------------------------------------
-# and others
+# other warnings
 
 warns('errors of the cache', words('"open_file_cache_errors" is on in ',
 	'location "/xorbs/"...stays 404; write "open_file_cache_errors off;"'),
@@ -528,7 +529,7 @@ silent('TLS elsewhere', conf("$data location /api/ {\nxet_api;\n"
 	. "xet_require_tls \$http_x_forwarded_proto;\n}",
 	'xet_token_key %%DIR%%/sign.key;'));
 
-# an included file, in its lines
+# an included file, with its own line numbers
 
 $t->write_file('part.conf', "# one\n\nlocation /api/ {\n    xet_api;\n"
 	. "    xet_auth off;\n}\n");
@@ -542,8 +543,8 @@ $t->write_file('part.conf', "# one\n\nlocation /api/ {\n    xet_api;\n"
 }
 
 # --------------------------------------------------------------------------
-# what is refused: which values there are, and the line, also of what can be
-# judged only at the end of the block
+# refused: the error names the valid values and the line, also if the value can
+# be judged only at the end of the block
 
 sub wrong {
 	my ($name, $regex, $directive) = @_;
@@ -695,7 +696,7 @@ silent("bucket: $_->[0]", conf("xet_auth off;\n$_->[1]", "$cache$s3;"))
 	[ 'another name', "$api location /xorbs/ {\nxet_data;\n"
 		. "rewrite ^ /other break;\n}" ];
 
-# "!!" is the first of the line, which is that of the directive
+# "!!" is at the beginning of the line, which must be that of the directive
 
 my $ca = $t->dir() . '/ca.pem';
 my $refuse = sub {
@@ -752,7 +753,7 @@ SKIP: {
 			conf("xet_data_mode presigned;\n$api", "$s3;"));
 	}
 
-	# the file may be read, and nobody gets there
+	# the file itself is readable, but nobody can enter its folder
 
 	mkdir($t->dir() . '/closed', 0700);
 	rename($keys, my $closed = $t->dir() . '/closed/keys');
@@ -781,7 +782,8 @@ SKIP: {
 		conf("xet_data_mode presigned;\n$api",
 			"$s3 trusted_certificate=$ca;"));
 
-	# as root nothing is refused, and later "user" is not known
+	# root can read any file; a "user" directive that follows is not known
+	# here
 
 	$mode->(0, 0, 0600);
 	silent('keys: workers of root', conf("xet_data_mode presigned;\n$api",
@@ -790,7 +792,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# the start says it, too
+# nginx also warns at a start and at a reload
 
 $t->write_conf(conf("$data location /api/ {\nxet_api;\nxet_auth off;\n}"
 	=~ s/!!//gr));

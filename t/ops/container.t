@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# docker/Dockerfile and docker/entrypoint.sh, without an engine: the steps of
-# the file are run in folders of their own, and what it starts as the user that
-# it names, with nothing to write to but the volume and /tmp and without any
-# rights.  Tokens by default, a graceful stop, a restart with the same data,
-# an edge, a PostgreSQL elsewhere.
+# docker/Dockerfile and docker/entrypoint.sh, without a container engine: the
+# test runs the steps of the file in separate folders.  It starts the
+# entrypoint as the user that the file names, without capabilities; only the
+# volume and /tmp are writable.  Tokens by default, a graceful stop, a restart
+# with the same data, an edge, an external PostgreSQL.
 
 use warnings;
 use strict;
@@ -27,7 +27,7 @@ use File::Temp qw/ tempdir /;
 use IO::Socket::INET ();
 
 # --------------------------------------------------------------------------
-# the file: stages, each with its instructions
+# the Dockerfile: its stages, each with its instructions
 
 sub parse {
 	my ($text) = @_;
@@ -70,7 +70,7 @@ is(join(' ', map { "$_->{name}:$_->{from}" } @stages),
 like($args->{DEBIAN}, qr/^1[23]$/, 'a Debian that we build for');
 
 # --------------------------------------------------------------------------
-# their steps; an instruction that is not here fails
+# the steps; an instruction that the test does not know fails
 
 my %images;
 my $context = tempdir('xet-context-XXXXXX', TMPDIR => 1, CLEANUP => 1);
@@ -164,7 +164,7 @@ sub step {
 
 like(step({}, 'ONBUILD', 'RUN true'), qr/not known/, 'others are noticed');
 
-# What .dockerignore leaves of the tree.
+# Copies the part of the tree that .dockerignore does not exclude.
 
 sub make_context {
 	my %ignored = map { $_ => 1 } split(/\n/, slurp(root()
@@ -194,7 +194,7 @@ sub make_image {
 		plan(skip_all => $c->{lacks}) if $c->{lacks};
 		$c->start(online => 1);
 
-		# what images of Debian leave out
+		# files that the Debian images omit
 
 		spew($c->path('/etc/dpkg/dpkg.cfg.d/docker'), join('', map {
 			"path-exclude /usr/share/$_/*\n" } qw/ doc man /));
@@ -233,7 +233,7 @@ is($image->{volume}, '/data', 'its volume');
 is($image->{stopsignal}, 'SIGTERM', 'its signal');
 
 # --------------------------------------------------------------------------
-# a container: without rights, all of it read-only but /tmp and its volume
+# a container: no capabilities, and read-only except /tmp and its volume
 
 my $script = << 'END';
 r=$1; volume=$2; shift 2
@@ -271,7 +271,7 @@ sub container {
 		main => sub { (children($pid))[0] } };
 }
 
-# A command in a container that runs, as "docker exec".
+# Runs a command in a running container, like "docker exec".
 
 sub inside {
 	my ($box, @command) = @_;
@@ -338,7 +338,7 @@ my $data = join('', map { pack('N', $_ * 2654435761 % 4294967296) }
 	1 .. 300000);
 my $files = '/api/v1/files';
 
-# tokens, unless it is said otherwise
+# tokens are the default
 
 my $box = container(volume('one'), PORT => free_port());
 
@@ -372,7 +372,7 @@ sub there {
 
 there('first', $box, %auth);
 
-# a second one on the same volume would be the end of its database
+# a second container on the same volume would destroy the database
 
 my $second = container("$tmp/one", log => "$tmp/second.log",
 	PORT => free_port());
@@ -382,7 +382,7 @@ like(slurp($second->{log}), qr!/data is in use by another container!,
 	'second: says so');
 there('second', $box, %auth);
 
-# nobody is root, no key is for others, nothing is written elsewhere
+# no process runs as root, keys are private, nothing else is writable
 
 my @all = ($box->{main}->());
 
@@ -402,7 +402,7 @@ my $log = slurp($box->{log});
 like($log, qr!"PUT /api/v1/files HTTP/1\.1" 200 !, 'the log is the output');
 unlike($log, qr/\Q$token\E/, 'no token in it');
 
-# an upload that is under way ends well
+# an upload in flight completes
 
 my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1',
 	PeerPort => $box->{port}) or die "connect: $!\n";
@@ -449,7 +449,7 @@ there('again', $box, %auth);
 $r = ask($box, 'GET', "/api/v1/reconstructions/$hash", { %auth });
 like($r->{body}, qr!"url":"https://xet\.example/xorbs/!, 'URL_BASE');
 
-# an edge before it, with one key of the three
+# an edge in front of the server, with one of the three keys
 
 mkdir("$tmp/edge-keys");
 spew("$tmp/edge-keys/url.key", slurp("$tmp/one/keys/url.key"));
@@ -474,7 +474,7 @@ is($r->{status}, 206, 'edge: a data URL') or diag($r->{body});
 ok(scalar(() = `find $tmp/edge/cache -type f`), 'edge: has cached it');
 stop('edge', $edge);
 
-# PostgreSQL dies, and so does all of it
+# when PostgreSQL dies, the container ends
 
 my ($postgres) = grep { (slurp("/proc/$_/cmdline", 1) // '')
 	=~ m!/bin/postgres\0! } children($box->{main}->());
@@ -483,14 +483,14 @@ ok($postgres, 'PostgreSQL is there');
 kill('KILL', $postgres) if $postgres;
 is(ended($box), 1, 'PostgreSQL is killed: the end, with 1');
 
-# everybody may, when it is said
+# with AUTH=off everyone has access
 
 $box = container(volume('one'), PORT => free_port(), AUTH => 'off');
 up('AUTH=off', $box);
 there('AUTH=off', $box);
 like(slurp($box->{log}), qr/^xet-server: AUTH=off: /m, 'AUTH=off: is said');
 
-# a server whose database is elsewhere, which it asks with a password
+# a server with an external database, which requires a password
 
 my ($out, $pg_port) = ('', free_port());
 
@@ -513,7 +513,7 @@ $box = container("$tmp/server", PORT => free_port(), AUTH => 'off',
 	POSTGRES => "host=127.0.0.1 port=$pg_port dbname=xet user=xet",
 	POSTGRES_PASSWORD_FILE => '/data/secret/password');
 
-# the store is another one than that of the database
+# the store does not belong to this database
 
 wait_for(90, sub {
 	$r = ask($box, 'GET', '/api/health');
@@ -537,15 +537,15 @@ stop('elsewhere', $box);
 kill('INT', $elsewhere->{main}->());
 is(ended($elsewhere), 0, 'elsewhere: PostgreSQL ends');
 
-# what can't be is said, and not begun
+# invalid settings are reported, and nothing starts
 
 for (
 	[ 'a URL', { URL_BASE => 'http://x;' }, qr/characters in URL_BASE/ ],
 	[ 'a database', { POSTGRES => 'host=x"; y' }, qr/in POSTGRES/ ],
-	[ 'AUTH', { AUTH => 'none' }, qr/AUTH is token or off/ ],
-	[ 'a port', { PORT => 'http' }, qr/PORT and GRACE are numbers/ ],
+	[ 'AUTH', { AUTH => 'none' }, qr/AUTH must be token or off/ ],
+	[ 'a port', { PORT => 'http' }, qr/PORT and GRACE must be num/ ],
 	[ 'an edge without a key', { EDGE => '127.0.0.1:1', KEYS => '/usr/k' },
-		qr!/usr/k/url\.key is not there! ])
+		qr!/usr/k/url\.key is missing! ])
 {
 	my ($name, $env, $why) = @$_;
 

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# docker/kubernetes and docker/compose.yaml: their schemas, and that they fit to
-# the image: its user, port, volume, variables and times; no container has more
+# docker/kubernetes and docker/compose.yaml: they are valid, and match the
+# image: its user, port, volume, variables and times.  No container has more
 # rights or secrets than it needs.
 
 use warnings;
@@ -47,7 +47,7 @@ END
 }
 
 # --------------------------------------------------------------------------
-# what the image has
+# properties of the image
 
 my $dockerfile = docker('Dockerfile');
 my ($uid) = $dockerfile =~ /^USER (\d+):\d+$/m;
@@ -59,7 +59,7 @@ my ($documented) = slurp(root() . '/docs/containers.md')
 my %documented = map { $_ => 1 } map { /`([A-Z_]+)`/g }
 	map { (split(/\|/, $_))[1] } $documented =~ /^(\|.*)$/mg;
 
-# those of tests and of an older image
+# except those for tests, and one of an older image
 
 delete @variables{qw/ DATA RUN SHARE URL /};
 
@@ -101,7 +101,7 @@ sub valid {
 is(valid($all), '', 'valid for the newest');
 is(valid($all, '-k', '1.28'), '', 'valid for 1.28');
 
-# one that notices nothing would be of no use
+# the validator must detect errors
 
 spew("$work/bad.yaml", slurp($all) =~ s/periodSeconds/periodsSeconds/r);
 isnt(valid("$work/bad.yaml"), '', 'another is refused');
@@ -138,7 +138,7 @@ is($security->{seccompProfile}{type}, 'RuntimeDefault', 'system calls');
 ok(defined $pod->{automountServiceAccountToken}
 	&& !$pod->{automountServiceAccountToken}, 'no token of the cluster');
 
-# Every folder that is written to or named has its volume.
+# Every folder that is written to or named has a volume.
 
 my %mounts = map { $_->{mountPath} => $_ } @{ $c->{volumeMounts} };
 my %volumes = map { $_->{name} => $_ } @{ $pod->{volumes} };
@@ -187,7 +187,7 @@ for my $probe (qw/ startup liveness readiness /) {
 isnt($c->{livenessProbe}{httpGet}{path}, $c->{readinessProbe}{httpGet}{path},
 	'a database that is away restarts nobody');
 
-# A stop takes as long as it may.
+# The grace period is long enough for a stop.
 
 my ($sleep) = grep { /^\d+$/ } @{ $c->{lifecycle}{preStop}{exec}{command} };
 
@@ -201,7 +201,7 @@ is($annotations->{"$nginx/proxy-body-size"}, 0, 'ingress: bodies of any size');
 is($annotations->{"$nginx/proxy-$_"}, 'off', "ingress: no $_")
 	for qw/ request-buffering buffering /;
 
-# The example of a kustomization, with the base beside it.
+# The example of a kustomization, with the base next to it.
 
 SKIP: {
 	skip('no kubectl', 2) unless $kubectl;
@@ -258,7 +258,7 @@ is_deeply([ grep { $services{$_}{ports} } sort keys %services ], [ 'edge' ],
 like($services{edge}{ports}[0], qr/^\$\{LISTEN:-127\.0\.0\.1:\d+\}:$port$/,
 	'to this machine, if nothing else is said');
 
-# Secrets: those that secrets.sh makes, each where it is needed.
+# Secrets: those that secrets.sh creates, each only where it is needed.
 
 is_deeply($services{edge}{secrets}, [ 'url.key' ], 'the edge has one');
 
@@ -285,7 +285,7 @@ is(join('', map { slurp($_) } sort glob("$work/secrets/*")), $before,
 like(docker('Dockerfile.dockerignore'), qr!^docker/secrets$!m,
 	'none comes into an image');
 
-# The tool itself, where there is one; it needs no engine for this.
+# The compose tool itself, if it is installed; this needs no engine.
 
 SKIP: {
 	my ($tool) = grep { (run_command([ @$_, 'version' ]))[0] == 0 }

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Descriptors: the configuration that comes with the module outlives more xorbs
-# than a worker may usually have open; limits that do not fit are reported at
-# start-up; and where there are none left, nothing is taken for lost.
+# File descriptors: with the shipped configuration a worker serves more xorbs
+# than it may usually have files open.  Limits that do not fit are reported at
+# start-up.  When descriptors run out, no data count as lost.
 
 use warnings;
 use strict;
@@ -18,7 +18,8 @@ use Test::Xet::Process qw/ run_command /;
 
 use constant XORBS => 1100;
 
-# What nginx gets from most shells and services; the hard limit stays.
+# The limit that nginx gets from most shells and services; the hard limit
+# stays.
 
 my ($status, $out) = run_command([ 'prlimit', '--pid', $$,
 	'--nofile=1024:' ]);
@@ -63,7 +64,7 @@ cmp_ok(descriptors(), '>', XORBS, 'they are open, all of them');
 $t->stop();
 
 # --------------------------------------------------------------------------
-# limits that do not fit: said at start-up
+# limits that do not fit are reported at start-up
 
 sub warned {
 	my ($http, $main, %o) = @_;
@@ -88,7 +89,7 @@ is(warned($cache, 'worker_rlimit_nofile 11088;'), '', 'as many as it needs');
 is(warned('', ''), '', 'no cache');
 is(warned('open_file_cache off;', 'worker_rlimit_nofile 10;'), '', 'off');
 
-# the worker keeps what is left for connections
+# the worker reduces the cache to keep descriptors for connections
 
 $t->write_conf(undef, log => 'info', connections => 64, http => $cache,
 	main => 'worker_rlimit_nofile 400;');
@@ -104,7 +105,7 @@ cmp_ok(descriptors(), '<', 272, 'descriptors');
 $t->stop();
 
 # --------------------------------------------------------------------------
-# none left: 503, nothing is lost, and it passes
+# no descriptors are left: 503, nothing counts as lost, and service resumes
 
 $t->write_conf(undef, log => 'info', connections => 300, http => '',
 	main => 'worker_rlimit_nofile 100;');
@@ -121,7 +122,7 @@ my @idle = map { $t->connect() } 1 .. 120;
 
 ok($t->wait_log(qr/accept4?\(\) failed \(24: /, 10, $from), 'none left');
 
-# what the PUT had open is closed by a thread, and a connection has it then
+# a thread closes the file of the PUT, then a connection takes its descriptor
 
 ok(wait_for(10, sub {
 	return descriptors() >= 100 && sleep(1) && descriptors() >= 100;

@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# make dist: the sources that it packs, and the tag of a release.
+# make dist: which sources it packs, and the tag of a release.
 
 use warnings;
 use strict;
@@ -25,7 +25,7 @@ $ENV{"GIT_${_}_NAME"} = 't', $ENV{"GIT_${_}_EMAIL"} = 't@localhost'
 my $name = "ngx_http_xet_module-$version";
 
 # --------------------------------------------------------------------------
-# what is packed
+# the contents of the archive
 
 my ($code, $out) = dist(root());
 
@@ -44,7 +44,7 @@ ok(-e "$tree/$_", "has $_")
 ok(!-e "$tree/$_", "does not have $_") for qw! build .git docker/secrets !;
 
 # --------------------------------------------------------------------------
-# a release of that tree
+# a release from that tree
 
 git('init -q -b main');
 git('add -A');
@@ -63,13 +63,13 @@ is($code, 0, 'the release again') or diag($out);
 spew("$tree/README.md", "changed\n");
 ($code, $out) = dist($tree, TAG => 1);
 isnt($code, 0, 'a tree with changes');
-like($out, qr/the tree has changes/, 'is refused');
+like($out, qr/the working tree has changes/, 'is refused');
 is((dist($tree))[0], 0, 'and packed without a tag');
 
 git('commit -q -a -m two');
 ($code, $out) = dist($tree, TAG => 1);
 isnt($code, 0, 'another commit of the same version');
-like($out, qr/the tag v\Q$version\E names another commit/, 'is refused');
+like($out, qr/the tag v\Q$version\E points to another commit/, 'is refused');
 is(git("rev-parse 'v$version^{commit}'"), $first, 'the tag stays');
 
 spew("$tree/src/core/base/xet_base.h", "#define XET_VERSION  \"7.0.0\"\n");

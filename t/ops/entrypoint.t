@@ -2,10 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What docker/entrypoint.sh refuses, before it has changed anything: variables
-# that would write into a configuration, a password that is not there, and data
-# in the place of its PostgreSQL that it has not made, which docker/run.sh does
-# not touch either.
+# What docker/entrypoint.sh refuses before it changes anything: variables that
+# would inject into a configuration, a missing password, and foreign data in
+# the place of its PostgreSQL.  docker/run.sh does not touch such data either.
 
 use warnings;
 use strict;
@@ -19,7 +18,7 @@ use Test::Xet::Process qw/ build_dir free_port root run_command slurp spew /;
 use File::Path qw/ make_path /;
 use File::Temp qw/ tempdir /;
 
-# below /tmp, where postgres and www-data get at it when we are root
+# below /tmp, which postgres and www-data can reach if the test runs as root
 
 my $dir = tempdir('xet-entry-XXXXXX', DIR => '/tmp', CLEANUP => 1);
 
@@ -41,7 +40,7 @@ sub entrypoint {
 }
 
 # --------------------------------------------------------------------------
-# a configuration is not to be written into
+# variables cannot inject directives into a configuration
 
 my @bad = ('http://x;y', "http://x\ny", 'http://x"', "http://x'",
 	'http://x{', 'http://x}', 'http://$host', 'http://x#', 'http://x\\');
@@ -49,24 +48,24 @@ my @bad = ('http://x;y', "http://x\ny", 'http://x"', "http://x'",
 for my $name (qw/ URL_BASE ADDR EDGE KEYS POSTGRES /) {
 	my @taken = grep {
 		my ($code, $out) = entrypoint($name => $_);
-		$code != 1 || $out !~ /unusual characters in $name$/m;
+		$code != 1 || $out !~ /unsupported character in $name;/;
 	} @bad;
 
 	is_deeply(\@taken, [], "$name: what is special in a configuration");
 }
 
 # --------------------------------------------------------------------------
-# a password that can't be read is no password
+# a password that cannot be read is an error
 
 my ($code, $out) = entrypoint(POSTGRES => 'host=/none dbname=x',
 	MIGRATE => 'no', POSTGRES_PASSWORD_FILE => "$dir/none");
 
 is($code, 1, 'no password');
-like($out, qr!^xet-server: \Q$dir\E/none can not be read$!m,
+like($out, qr!^xet-server: cannot read \Q$dir\E/none; set POSTGRES_PASS!m,
 	'no password: said');
 
 # --------------------------------------------------------------------------
-# a cluster a folder deeper, as others lay it out
+# a database cluster one folder deeper, as in other layouts
 
 my $version = "$dir/data/pg/pgdata/PG_VERSION";
 
@@ -77,7 +76,7 @@ spew($version, "17\n");
 ($code, $out) = entrypoint();
 
 is($code, 1, 'data of others');
-like($out, qr!data/pg is there, and is no data of PostgreSQL$!m,
+like($out, qr!data/pg exists and is not a PostgreSQL cluster;!,
 	'data of others: said');
 is(slurp($version, 1), "17\n", 'data of others: left');
 
@@ -85,7 +84,7 @@ is(slurp($version, 1), "17\n", 'data of others: left');
 	BUILD => build_dir());
 
 is($code, 1, 'make run: data of others');
-like($out, qr!data/pg is there, and is no data of PostgreSQL$!m,
+like($out, qr!data/pg exists and is not a PostgreSQL cluster;!,
 	'make run: data of others: said');
 is(slurp($version, 1), "17\n", 'make run: data of others: left');
 

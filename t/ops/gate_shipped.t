@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The gate of rights, with what is shipped and what programs write: conf/
-# nginx.conf, xet-setup, docker/entrypoint.sh, an edge before it
+# The gate of rights, with shipped and generated configurations:
+# conf/nginx.conf, xet-setup, docker/entrypoint.sh, and an edge in front of it
 # (t/rights/expect.def).
 
 use warnings;
@@ -29,7 +29,7 @@ gate('the container, AUTH=off', sub { container($_[0], AUTH => 'off') }, %off);
 
 done_testing();
 
-# A server of its own for each.
+# A separate server for each configuration.
 
 sub gate {
 	my ($name, $conf, %o) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet gc and the collector that it asks: what is deleted, what stays and why,
-# and who comes at the same time: shards, known files, xorbs that are sent
-# again, a backup, a second xet gc.
+# xet gc and the collector that it asks: what is deleted, what stays and why.
+# Concurrent activity: shards, known files, xorbs that are sent again, a
+# backup, a second xet gc.
 
 use warnings;
 use strict;
@@ -37,7 +37,7 @@ is_deeply([ @{ $r->{json}[0] }{qw/ files xorbs copies orphans /} ],
 	[ 0, 0, 0, 0 ], 'nothing');
 
 # --------------------------------------------------------------------------
-# a file goes, and of its xorbs those that no other file needs
+# a file is deleted, with those of its xorbs that no other file needs
 
 my $shared = send_xorb($t, mix(1, 600_000));
 my $own = send_xorb($t, mix(2, 600_000));
@@ -72,7 +72,7 @@ is_deeply([ @{ $r->{json}[0] }{qw/ files xorbs copies /} ], [ 1, 0, 0 ],
 	'the file, and its xorb later');
 is($t->sql('SELECT count(*) FROM xet.file_xorbs'), 1, 'without references');
 
-# clients remember what they were told
+# clients remember the xorbs that the server has advertised
 
 ok(advertise($own), 'told');
 
@@ -97,7 +97,7 @@ whole($two, 'the other is whole');
 is(verify()->{code}, 0, 'and the store');
 
 # --------------------------------------------------------------------------
-# sent again, it is a new file, of new and old xorbs
+# a file that is sent again is new, and consists of new and old xorbs
 
 send_xorb($t, $own->{raw});
 is(register_file($t, [ [ $shared ], [ $own ] ])->{hash}, $one->{hash},
@@ -105,7 +105,7 @@ is(register_file($t, [ [ $shared ], [ $own ] ])->{hash}, $one->{hash},
 whole($one, 'there again');
 
 # --------------------------------------------------------------------------
-# a xorb that nobody has named yet, and one that was sent again
+# a xorb that no shard refers to yet, and one that was sent again
 
 my $alone = send_xorb($t, mix(3, 300_000));
 
@@ -116,8 +116,8 @@ is(gc('--grace', '1d')->{json}[0]{told}, 1,
 	'who has sent it again will name it');
 is(gc('--grace', '0s')->{json}[0]{xorbs}, 1, 'without grace it goes');
 
-# the day is that of UTC, whatever the zone of a session: at any time one of
-# these zones has another one
+# the date is that of UTC, whatever the time zone of a session: at any time one
+# of these zones has another date
 
 {
 	my $x = send_xorb($t, mix(8, 100_000));
@@ -135,8 +135,9 @@ is(gc('--grace', '0s')->{json}[0]{xorbs}, 1, 'without grace it goes');
 			. plain_hash($x->{hash}) . "', true, '', NULL)"), 't',
 			"$zone: and is known as that");
 
-		# told the day before yesterday; an hour before that day's
-		# end, and an hour after it
+		# advertised the day before yesterday; the grace period reaches
+		# back to an hour before the end of that day, and to an hour
+		# after it
 
 		$t->sql('UPDATE xet.xorbs SET advertised_on = advertised_on'
 			. ' - 2; UPDATE xet.gc_xorbs SET since = since'
@@ -163,7 +164,7 @@ is(gc('--grace', '0s')->{json}[0]{xorbs}, 1, 'without grace it goes');
 # --------------------------------------------------------------------------
 # orphans
 
-# an object is as old as its bucket says
+# the age of an object is what its bucket says
 
 my $orphan = 'xorbs/default/ab/' . 'ab' x 32 . '.00000001';
 
@@ -207,7 +208,8 @@ $t->remove_copy($orphan) if $t->s3();
 	is(verify('--orphans')->{json}[-1]{orphans}, 0, 'it is no orphan');
 	is(verify()->{json}[-1]{orphans}, 0, 'nor is it for one who reads all');
 
-	# what has no row may get one from a rebuild, which has the same lock
+	# a rebuild, which takes the same lock, may give a row to a copy
+	# without one
 
 	$t->put_copy($orphan, 'x');
 	age($orphan, $t->copies($x->{hash})) unless $t->s3();
@@ -217,7 +219,7 @@ $t->remove_copy($orphan) if $t->s3();
 	is($r->{json}[0]{orphans}, 0, 'orphans of a rebuild are left');
 	ok(defined $t->copy_bytes($orphan), 'they are there');
 
-	# the same xorb meanwhile is another copy
+	# the same xorb, sent meanwhile, gets another copy
 
 	send_xorb($t, $x->{raw});
 	is(scalar($t->copies($x->{hash})), 2, 'two copies');
@@ -254,7 +256,7 @@ $t->remove_copy($orphan) if $t->s3();
 }
 
 # --------------------------------------------------------------------------
-# who holds a lock is passed over, and nothing waits
+# locked rows are skipped, and nothing waits
 
 {
 	my $x = send_xorb($t, mix(6, 100_000));
@@ -300,7 +302,7 @@ is_deeply([ @{ $r->{json}[0] }{qw/ files xorbs copies /} ], [ 1, 1, 1 ],
 	'then it goes') or diag($r->{out});
 
 # --------------------------------------------------------------------------
-# a file of very many references goes in steps, and is not found meanwhile
+# a file of very many references is deleted in steps, and not found meanwhile
 
 SKIP: {
 	skip('each copy costs a request', 5) if $t->s3();
@@ -324,7 +326,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# two at once, an interruption, and a server that ends in the middle
+# two runs at once, an interrupted run, and a server that exits in the middle
 
 {
 	# each copy in a bucket costs a request
@@ -375,7 +377,7 @@ is($r->{code}, 3, 'no server');
 like($r->{err}, qr/no server collects; set "xet_gc on"/, 'is said');
 
 # --------------------------------------------------------------------------
-# another store comes into the folder's place in the middle of a sweep
+# another store replaces the folder in the middle of a sweep
 
 SKIP: {
 	skip('nobody can make an object old', 7) if $t->s3();
@@ -427,7 +429,7 @@ sub gc {
 	return collect($t, map { s/^--//r } @args);
 }
 
-# Xorbs of one byte that are left.
+# The number of one-byte xorbs that are left.
 
 sub tiny { return $t->sql('SELECT count(*) FROM xet.xorbs WHERE raw_size = 1') }
 
@@ -445,7 +447,7 @@ sub whole {
 	ok($r->{body} eq $file->{data}, $name) or diag($r->summary());
 }
 
-# Xorbs of one byte, as rows only.
+# One-byte xorbs, as rows only.
 
 sub rows {
 	my ($name, $n) = @_;

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # xet_gc: the server collects by itself, on one of two nodes at a time, through
-# killed workers, a restart of PostgreSQL and a store that is away; nothing that
-# somebody has goes, and nothing that nobody has stays.
+# killed workers, a restart of PostgreSQL and an unavailable store.  Data in
+# use stay, and unused data do not.
 
 use warnings;
 use strict;
@@ -62,7 +62,7 @@ is($t->sql("SELECT count(*) FROM xet.jobs WHERE name = 'gc'"), 1,
 	'one of two nodes at a time');
 
 # --------------------------------------------------------------------------
-# a killed worker, PostgreSQL that restarts: it goes on
+# workers are killed, and PostgreSQL restarts: the collection continues
 
 {
 	my $lock = $t->pg_lock('xet.gc_copies',
@@ -96,7 +96,7 @@ is($t->sql("SELECT count(*) FROM xet.jobs WHERE name = 'gc'"), 1,
 }
 
 # --------------------------------------------------------------------------
-# a backup keeps copies; a store that is away keeps their notes
+# a backup keeps copies; while the store is unavailable, their records stay
 
 {
 	my $backup = $t->pg_session();
@@ -132,7 +132,7 @@ is($t->sql("SELECT count(*) FROM xet.jobs WHERE name = 'gc'"), 1,
 }
 
 # --------------------------------------------------------------------------
-# a grace, and off
+# a grace period
 
 {
 	$_->stop() for @nodes;
@@ -160,7 +160,7 @@ sub chore {
 	return $t->sql("SELECT $_[0] FROM xet.jobs WHERE name = 'gc'");
 }
 
-# Of all runs, and of the one that is under way.
+# The sum over all runs, including the run under way.
 
 sub total {
 	my ($figure) = @_;

@@ -3,9 +3,10 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Files of the store that never had a row: xet_gc removes those that are old
-# enough, once a day, and nothing else, whoever comes between two of its steps:
-# an upload, a row, a backup, a second node, a death, another disk.  What a
-# sweep has left aside the next one looks after; and who asks by xet gc is told.
+# enough, once a day, and nothing else.  Between two of its steps come an
+# upload, a row, a backup, a second node, a crash, another disk.  The next
+# sweep handles files that an earlier one left in quarantine, and xet gc
+# reports them.
 
 use warnings;
 use strict;
@@ -39,7 +40,7 @@ my $serial = 0;
 age($t->xorb_files($xorb->{hash}));
 
 # --------------------------------------------------------------------------
-# old ones go, and only these
+# old orphans are removed, and nothing else
 
 my @old = map { orphan() } 1 .. 300;
 my $young = orphan(age => 0);
@@ -63,7 +64,7 @@ is(scalar(asides()), 0, 'nothing is left aside');
 whole('what has a row is there');
 
 # --------------------------------------------------------------------------
-# once a day, or when an operator says so
+# once a day, or when an operator requests it
 
 my $orphan = orphan();
 
@@ -72,7 +73,7 @@ ok(-e $orphan, 'once a day');
 sweep('when it is said');
 ok(!-e $orphan, 'it is gone');
 
-# a database from an older dump does not know what came later
+# a database from an older dump does not know later files
 
 {
 	$orphan = orphan(age => 2 * 86400);
@@ -86,7 +87,7 @@ ok(!-e $orphan, 'it is gone');
 }
 
 # --------------------------------------------------------------------------
-# what the collector has a note of is no orphan
+# a copy that the collector has recorded is not an orphan
 
 is($t->sql("INSERT INTO xet.gc_copies (hash, tag, stored_size) VALUES"
 	. " ('\\x" . 'ab' x 32 . "', 7, 1); SELECT count(*) FROM"
@@ -96,7 +97,7 @@ ok(wait_for(60, sub { $t->sql('SELECT count(*) FROM xet.gc_copies') == 0 }),
 	'is followed');
 
 # --------------------------------------------------------------------------
-# a backup, or a rebuild
+# a backup, which takes the same lock as a rebuild
 
 {
 	my $backup = $t->pg_session();
@@ -115,20 +116,21 @@ ok(wait_for(60, sub { $t->sql('SELECT count(*) FROM xet.gc_copies') == 0 }),
 }
 
 # --------------------------------------------------------------------------
-# left aside by one that has died, for the next run and for that of xet gc
+# files that a crashed sweep left in quarantine: for the next sweep, and for
+# xet gc
 
 for my $how ('server', 'command') {
 	my $dead = aside(orphan(), 77);
 	my ($copy) = $t->xorb_files($xorb->{hash});
 	my $back = aside($copy, 4711);
 
-	# and one that had its name back when that died
+	# and a file that already had its name back when the sweep crashed
 
 	my $both = orphan(age => 0);
 	age($both);
 	link($both, "$store/tmp/" . name_aside($both, 5)) or die;
 
-	# a start removes what is old in this folder, but not these
+	# a start removes old files of this folder, but not these
 
 	my $calm = Test::Xet->new(workers => 1, beside => $t);
 
@@ -158,7 +160,8 @@ for my $how ('server', 'command') {
 }
 
 # --------------------------------------------------------------------------
-# between "taken aside" and the second look: the function waits for a gate
+# between the move to quarantine and the second check: the function waits at a
+# gate
 
 my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	. " integer[])'::regprocedure)");
@@ -166,7 +169,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 (my $gated = $function) =~ s/^BEGIN$/BEGIN PERFORM
 	pg_advisory_xact_lock(4711);/m or die $function;
 
-# a row that names the file after all
+# a row names the file after all
 
 {
 	my ($copy) = $t->xorb_files($xorb->{hash});
@@ -185,7 +188,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	ok(wait_for(60, sub { swept() }), 'a row: the next run looks again');
 }
 
-# an upload of the very xorb
+# an upload of the same xorb
 
 {
 	my $raw = mix(2, 200_000);
@@ -212,7 +215,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 		diag($r->summary());
 }
 
-# the worker is killed: the next one goes on in the middle
+# the worker is killed: the next one continues in the middle
 
 {
 	my @more = map { orphan() } 1 .. 40;
@@ -231,13 +234,14 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	is(scalar(grep { -e } @more), 0, 'killed: all are gone');
 }
 
-# a second node that believes to be alone
+# a second node that believes it is alone
 
 {
 	my @more = map { orphan() } 1 .. 40;
 	my $two = node();
 
-	# who waits at the gate is late, and goes on beside the other one
+	# the node at the gate is late, and continues in parallel with the
+	# other one
 
 	meanwhile('two nodes', sub {
 		my $turn = chore('turn');
@@ -257,7 +261,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 }
 
 # --------------------------------------------------------------------------
-# another disk: what is there has no row
+# another disk: its files have no rows
 
 {
 	my $theirs = "$store/xorbs/default/ef/" . 'ef' x 32 . '.00000001';
@@ -300,8 +304,9 @@ sub node {
 	return $n;
 }
 
-# A copy of a xorb that nobody has uploaded, of the user whom copies are of: a
-# file of somebody else gets no second name, and so not its own one back.
+# A copy of a xorb that nobody has uploaded.  It has the owner of all copies: a
+# file of another user cannot be linked to a second name, and so not be
+# restored.
 
 sub orphan {
 	my (%o) = @_;
@@ -349,7 +354,7 @@ sub asides {
 	return @asides;
 }
 
-# A sweep, with something aside while the code runs.
+# Starts a sweep, and runs the code while a file is in quarantine.
 
 sub meanwhile {
 	my ($name, $code) = @_;
@@ -370,7 +375,7 @@ sub meanwhile {
 	$gate->close();
 }
 
-# Whether a sweep has come to its end since it was asked for.
+# Whether the requested sweep has ended.
 
 sub swept {
 	return $t->sql('SELECT count(*) FROM xet.jobs WHERE'
@@ -384,7 +389,7 @@ sub sweep {
 	ok(wait_for(60, sub { swept() }), "$name: a sweep") or diag(chore('*'));
 }
 
-# So many runs of the collector from beginning to end.
+# Waits for n complete runs of the collector.
 
 sub runs {
 	my ($n) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The collector against uploads, deletions, damage, deaths of whoever is at
-# work and of PostgreSQL, between any two steps: t/soak/gc.pl for ten thousand
-# rounds; and once with a guard taken away, which it has to miss.
+# The collector against uploads, deletions, damage, and crashes of the active
+# processes and of PostgreSQL, between any two steps: t/soak/gc.pl for ten
+# thousand rounds.  Then with a guard removed, which the rounds must detect.
 
 use warnings;
 use strict;

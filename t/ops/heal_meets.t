@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Heals and commits that meet, also where PostgreSQL is told to isolate
-# transactions otherwise; damage that is found while a shard waits; a heal that
-# others wait for.
+# Concurrent heals and commits, also with other default isolation levels of
+# PostgreSQL; damage that is found while a shard waits; a heal that others wait
+# for.
 
 use warnings;
 use strict;
@@ -17,7 +17,7 @@ use Test::Xet;
 use Test::Xet::Files;
 
 # --------------------------------------------------------------------------
-# a heal that waits for the commit of a shard sees what that has committed
+# a heal that waits for the commit of a shard sees the committed rows
 
 for my $level ('read committed', 'repeatable read', 'serializable') {
 	my $t = Test::Xet->new(workers => 2, log => 'info',
@@ -52,7 +52,7 @@ for my $level ('read committed', 'repeatable read', 'serializable') {
 	is($r->{status}, 200, "$level: the commit")
 		or diag($r->summary());
 
-	# where the machine took too long the heal has given up
+	# on a slow machine the heal may have given up
 
 	like($s->{status}, qr/^(?:200|503)$/, "$level: the heal")
 		or diag($s->summary());
@@ -70,7 +70,7 @@ for my $level ('read committed', 'repeatable read', 'serializable') {
 }
 
 # --------------------------------------------------------------------------
-# what is found damaged while a shard waits counts
+# damage that is found while a shard waits stops the shard
 
 my $t = Test::Xet->new(workers => 2, log => 'info');
 
@@ -107,7 +107,7 @@ $t->allow(qr/can't be read/, qr/is missing or has another size/);
 }
 
 # --------------------------------------------------------------------------
-# one heal takes one session, and other uploads go on
+# heals that wait for a lock give up, and a later upload heals the xorb
 
 {
 	my $data = random_bytes(5, 100_000);
@@ -116,7 +116,7 @@ $t->allow(qr/can't be read/, qr/is missing or has another size/);
 
 	$t->remove_copy($t->copy($x->{hash}));
 
-	# who heals is held up by somebody's lock on the file
+	# another session's lock on the rows holds up the heals
 
 	my $hold = $t->pg_session();
 
@@ -144,7 +144,7 @@ $t->allow(qr/can't be read/, qr/is missing or has another size/);
 }
 
 # --------------------------------------------------------------------------
-# terms are moved at their places, whatever is beside them
+# only whole terms of the xorb are changed, whatever bytes are next to them
 
 {
 	my $hash = 'ab' x 32;

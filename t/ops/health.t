@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Health: 503 with the reason in words when PostgreSQL or the store does not
-# serve, 200 again when it does; what a flood of it costs; life alone.
+# Health: 503 with the reason in words while PostgreSQL or the store does not
+# work, and 200 afterwards; the cost of many health requests; liveness alone.
 
 use warnings;
 use strict;
@@ -23,7 +23,7 @@ Test::Xet->folder('rights and mounts of a folder');
 my $t = Test::Xet->new(workers => 1, log => 'info');
 my $dir = $t->dir();
 
-# A file system that is full, or does not answer, when the test says so.
+# A file system that is full, or does not respond, when the test says so.
 
 my $preload = $t->write_file('preload.c', <<'EOC');
 #define _GNU_SOURCE
@@ -94,7 +94,7 @@ sub well {
 }
 
 # --------------------------------------------------------------------------
-# as it should be
+# all is well
 
 my $r = health();
 
@@ -119,7 +119,7 @@ $t->pg_start();
 well('PostgreSQL');
 
 # --------------------------------------------------------------------------
-# the store: what was found is good for a second
+# the store: a result is valid for one second
 
 my $failed = qr/\[crit\].*xet: open ".*" failed \(13: /;
 
@@ -147,7 +147,7 @@ SKIP: {
 	well('writable');
 }
 
-# a folder that is not there, or without its disk
+# a store folder that is missing, or without its disk
 
 $t->allow(qr/xet: the folder ".*" is not the store of this database/);
 $t->allow(qr/connecting to PostgreSQL failed: the .*store folder/);
@@ -167,7 +167,7 @@ rmdir($t->store()) or die $!;
 rename($t->store() . '.away', $t->store()) or die $!;
 well('the folder is back');
 
-# another store, also for sessions that come later
+# another store, also for later sessions
 
 rename($identity, "$identity.gone") or die $!;
 spew($identity, '0' x 32 . "\n");
@@ -191,7 +191,7 @@ unlink("$dir/full");
 well('room');
 
 # --------------------------------------------------------------------------
-# a disk that does not answer holds one thread, and nobody for long
+# a disk that does not respond blocks one thread, and no client for long
 
 $t->allow(qr/\[crit\].*xet: the store has not responded for 5 seconds/);
 
@@ -212,7 +212,7 @@ is($t->http('PUT', '/api/v1/files', {}, \random_bytes(1, 1000))->{status}, 200,
 unlink("$dir/hangs");
 well('it answers');
 
-# who asks and leaves is forgotten
+# requests of clients that have left are dropped
 
 spew("$dir/hangs", '');
 select(undef, undef, undef, 1.1);
@@ -227,7 +227,7 @@ unlink("$dir/hangs");
 well('others stay');
 
 # --------------------------------------------------------------------------
-# who waits for the store is answered over a reload, too
+# a request that waits for the store gets a response across a reload, too
 
 {
 	sleep(1.5);
@@ -238,7 +238,7 @@ well('others stay');
 
 	my $c = $t->http_start('GET', '/api/v1/health', {});
 
-	# not the patience of a loaded machine: the probe itself has 5 seconds
+	# a fixed time, not patience(): the probe itself has only 5 seconds
 
 	ok(!IO::Select->new($c->{socket})->can_read(0.7), 'the store hangs');
 

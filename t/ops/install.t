@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# "make install": what is put where, and that what an operator has changed is
-# his, however often it is run and whichever version is installed.
+# "make install": which files go where.  Files that an operator has changed
+# stay, however often it runs, and whichever version is installed.
 
 use warnings;
 use strict;
@@ -18,7 +18,7 @@ use Test::Xet::Process qw/ build_dir root run_command slurp spew /;
 use File::Path qw/ make_path /;
 use File::Temp qw/ tempdir /;
 
-# a tree of its own, whose files may be changed: all but what is built
+# a separate tree, whose files may be changed: everything but build results
 
 my $tree = tempdir('xet-tree-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $dest = tempdir('xet-dest-XXXXXX', TMPDIR => 1, CLEANUP => 1);
@@ -28,7 +28,7 @@ my $share = "$dest/usr/share/xet";
 system('cp', '-R', (map { root() . "/$_" } qw/ Makefile conf sql docs /),
 	$tree) == 0 or die "cp: $?\n";
 
-# The module and the client are there, "make build cli" has nothing to do.
+# The module and the client exist, so "make build cli" has nothing to do.
 
 make_path("$tree/built/nginx");
 spew("$tree/built/nginx/ngx_http_xet_module.so", "module\n");
@@ -71,7 +71,8 @@ is(slurp("$dest/usr/bin/xet"), "client\n", 'the client');
 is(scalar(() = `find $dest -name ngx_http_xet_module.so`), 1, 'the module');
 unlike($out, qr/was changed/, 'nothing was changed');
 
-# the operator changes one; the next version changes that, another, and SQL
+# the operator changes a file; the next version changes it, another one, and
+# SQL
 
 append("$conf/xet_location.conf", "# mine\n");
 append("$tree/conf/$_", "# next\n") for qw/ xet_location.conf edge.conf /;
@@ -97,7 +98,7 @@ for my $time ('the next version', 'the next version again') {
 		"$time: functions of all files");
 }
 
-# he takes the new one
+# the operator takes the new file
 
 rename("$conf/xet_location.conf.dist", "$conf/xet_location.conf") or die;
 unlike(install('taken'), qr/was changed/, 'taken: nothing to say');
@@ -105,13 +106,13 @@ append("$tree/conf/xet_location.conf", "# and one more\n");
 unlike(install('one more'), qr/was changed/, 'one more: nothing to say');
 same("$conf/xet_location.conf", 'conf/xet_location.conf', 'one more: is there');
 
-# back to the first one: what only the later has had is not among its SQL
+# back to the first version: migrations of the later one are not in its SQL
 
 unlink("$tree/sql/0999_next.sql") or die;
 install('the version before');
 ok(!-e "$share/sql/0999_next.sql", 'a migration of another version is gone');
 
-# a version from before there were copies in share
+# upgraded from a version that kept no copies in share
 
 unlink(glob("$share/conf/*"));
 append("$conf/xet_limits.conf", "# mine\n");

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A chore is done by one worker of all nodes, survives whoever dies, and goes on
-# where it was: two nodes, killed ones, reloads, a PostgreSQL that restarts or
-# has the table locked.
+# One worker of all nodes runs a background job; the job survives crashes, and
+# continues where it was.  Two nodes, killed workers, reloads, and a PostgreSQL
+# that restarts or whose table is locked.
 
 use warnings;
 use strict;
@@ -16,8 +16,8 @@ use lib "$FindBin::Bin/../lib";
 use Test::Xet;
 use Test::Xet::Files;
 
-# A pass takes long enough for all of this to happen in it: 2 MiB at 64 KiB a
-# second, of which the lease, that runs out after 30 seconds, takes most.
+# A pass takes long enough for all of this: 4.8 MB at 64 KiB a second.  A lease
+# expires after 30 seconds.
 
 my $slow = { xet_scrub => 'on rate=64k interval=1s' };
 
@@ -39,7 +39,8 @@ sub chore {
 		. ($name // 'scrub') . "'");
 }
 
-# What is not kept in the row is done again; kept is every five seconds.
+# Work that the row does not have is repeated; the row is updated every five
+# seconds.
 
 sub moves {
 	my ($name, $from) = @_;
@@ -53,7 +54,7 @@ sub moves {
 sub at { return chore("coalesce(nullif(cursor, ''), '0')::bigint") || 0 }
 
 # --------------------------------------------------------------------------
-# one of two nodes does it
+# one of two nodes runs the job
 
 ok(wait_for(60, sub { at() > 0 }), 'a pass is under way');
 
@@ -70,7 +71,7 @@ is($t->sql('SELECT count(*) FROM xet.jobs_show() WHERE running AND held'
 {
 	my $started = chore('started_at');
 
-	# a holder that is neither of them, for a moment
+	# for a moment, a holder that is neither of the nodes
 
 	$t->sql("UPDATE xet.jobs SET turn = turn + 1,"
 		. " holder = decode(md5('x'), 'hex'),"
@@ -84,9 +85,9 @@ is($t->sql('SELECT count(*) FROM xet.jobs_show() WHERE running AND held'
 }
 
 # --------------------------------------------------------------------------
-# a worker is killed: the run goes on, here or there
+# a worker is killed: the run continues, on either node
 
-# The node that has taken the lease last, by its log.
+# The node that took the lease last, according to its log.
 
 sub owner {
 	my $turn = chore('turn');
@@ -104,7 +105,8 @@ sub owner {
 	$turn = chore('turn');
 	$holder = chore("encode(holder, 'hex')");
 
-	# all of its workers, so that none of it comes back for a while
+	# kills all of its workers; its master is stopped, so none comes back
+	# for a while
 
 	kill('STOP', $n->nginx()->pid());
 	$n->allow(qr/exited on signal 9/);
@@ -125,8 +127,8 @@ sub owner {
 $other->stop();
 
 # --------------------------------------------------------------------------
-# a worker of the only node is killed, and the configuration loaded anew: the
-# next worker is of the same node, and need not wait for the lease
+# a worker of the only node is killed, and the configuration reloaded: the next
+# worker belongs to the same node, and need not wait for the lease
 
 ok(wait_for(90, sub { at() > 0 && chore('holder IS NOT NULL AND until > now()')
 	eq 't' }), 'the one node has it');
@@ -153,7 +155,7 @@ for my $how (qw/ kill reload /) {
 	moves($how);
 }
 
-# a worker that has a client stays after a reload, and leaves the chore alone
+# an old worker that has a client after a reload leaves the job alone
 
 {
 	my $c = $t->http_start('PUT', '/api/v1/files',

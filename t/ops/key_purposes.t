@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# No key of one purpose is accepted for another: not in a file, where each line
-# names its purpose, and not in what is sent, by any of the bytes that somebody
-# with a file can make of it.  Purposes are data URLs (an edge has their key),
-# tokens, answers about chunks, and the URLs of LFS, whose keys are derived from
+# A key of one purpose is not accepted for another: neither in files, where
+# each line names its purpose, nor in requests, by any bytes that can be
+# derived from a file.  The purposes are data URLs (whose key an edge has),
+# tokens, dedup responses, and LFS URLs.  The keys of LFS URLs are derived from
 # those of tokens.
 
 use warnings;
@@ -75,7 +75,7 @@ for my $to (sort keys %line) {
 	}
 }
 
-# the second line of a file, and the same bytes for two purposes
+# a second line of another purpose, and the same bytes for two purposes
 
 for my $to (sort keys %line) {
 	for my $from (grep { $_ ne $to } sort keys %line) {
@@ -96,7 +96,7 @@ for my $to (sort keys %line) {
 	}
 }
 
-# other files with a secret: none is a key, and no key is one of them
+# a key file is not accepted as another secret
 
 for my $key (sort keys %line) {
 	my ($ok, $out) = $t->config_test(undef, http => $t->{o}{http}
@@ -148,7 +148,7 @@ for ([ 'token', 'token' ], [ 'url', 'url', $xorb ]) {
 }
 
 # --------------------------------------------------------------------------
-# what is sent
+# requests
 
 $t->run();
 
@@ -164,8 +164,8 @@ my $data = 'what only alice has';
 my $sha256 = sha256($data);
 my ($store) = action('upload')->{href} =~ /[?&]r=([^&]+)/;
 
-# all that can be made of the files by the labels of the server, and of the
-# bytes as they are
+# all keys that the server's labels derive from the files, and the bytes
+# themselves
 
 my @labels = ('xet data url 1', 'xet dedup 1', 'xet token seed 1',
 	'xet lfs url 1', 'xet grant 1', 'xet key mark 1', 'xet hub lfs 1');
@@ -185,7 +185,7 @@ my %right = (data => 'url.key for xet data url 1',
 	token => 'token.key as it is',
 	lfs => 'token.key, its seed for xet lfs url 1');
 
-# first with the key that is right, so that the rest is refused for its key
+# first with the right key, so that later refusals are due to the key
 
 is(lfs('PUT', $made{$right{lfs}}), 200, 'LFS: a PUT by the right key');
 is($t->post('/api/models/alice/m/commit/main', \join("\n", map {
@@ -210,14 +210,14 @@ for my $name (sort keys %made) {
 	is(who($key), 401, "token: $name") if $name ne $right{token};
 }
 
-# the rule of before: one key for data and for LFS
+# the former rule: one key for data URLs and for LFS
 
 is(lfs('PUT', pack('H*', $hex{url})), 403, 'an edge writes nothing by LFS');
 is(lfs('GET', derived_key(pack('H*', $hex{url}))), 403,
 	'an edge reads nothing by LFS');
 
 # --------------------------------------------------------------------------
-# the bytes of one purpose in the file of another, on another server
+# the bytes of one purpose in the file of another one, on another server
 
 my $edge = Test::Xet->new(pg => 0, log => 'info', directives => {
 	map { $_ => undef } qw/ xet_postgres xet_dedup_key xet_store
@@ -253,7 +253,7 @@ sub action {
 	return $r->json()->{objects}[0]{actions}{$operation};
 }
 
-# The status that a URL of LFS gets which is signed by these bytes.
+# The status for an LFS URL that is signed with these bytes.
 
 sub lfs {
 	my ($method, $key) = @_;
@@ -266,7 +266,7 @@ sub lfs {
 		: undef)->{status};
 }
 
-# The same for a data URL, of a copy that is not there.
+# The status for a data URL of a missing copy, signed with these bytes.
 
 sub data {
 	my ($key, $server) = @_;

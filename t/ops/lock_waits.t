@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What others have locked for long: damage is on record before anybody gives
-# up, uploads that have nothing to do with it go on, and a repo becomes private
-# however many shards are being committed to it.
+# Locks that other sessions hold for long: damage is recorded before anyone
+# gives up, unrelated uploads continue, and a repo becomes private however many
+# shards are being committed to it.
 
 use warnings;
 use strict;
@@ -18,13 +18,13 @@ use Test::Xet::Files;
 use Test::Xet::Process qw/ wait_for /;
 
 # --------------------------------------------------------------------------
-# an upload finds damage, and the heal gives up
+# an upload finds damage, and its heal gives up
 
 {
 	my $t = server();
 	my $x = damaged_xorb($t);
 
-	# what the transaction of a large shard that names the xorb holds
+	# the lock of the transaction of a large shard that refers to the xorb
 
 	my $hold = held($t, 'SELECT id FROM xet.xorbs FOR KEY SHARE');
 
@@ -55,7 +55,7 @@ use Test::Xet::Process qw/ wait_for /;
 	released($hold);
 	ok(wait_for(10, sub { $t->pg_blocked() == 0 }), 'left: nobody waits');
 
-	# the statement of who has left may still have healed it
+	# the statement of the client that left may still have healed the xorb
 
 	put($t, $x);
 	is(readable($t, $x), '200 200', 'left: readable in the end');
@@ -64,7 +64,7 @@ use Test::Xet::Process qw/ wait_for /;
 }
 
 # --------------------------------------------------------------------------
-# a reader meets damage that is being healed, and the heal gives up behind it
+# a reader meets damage that is being healed, and then the heal gives up
 
 {
 	my $t = server();
@@ -87,7 +87,7 @@ use Test::Xet::Process qw/ wait_for /;
 }
 
 # --------------------------------------------------------------------------
-# who wants what is locked gives up, and its session serves others
+# requests for locked rows give up, and their sessions serve others
 
 {
 	my $t = server(Test::Xet::Token::repos());
@@ -127,7 +127,7 @@ use Test::Xet::Process qw/ wait_for /;
 
 	$t->sql("SELECT xet.repo_set_public('a/a', true)");
 
-	# a commit that takes its time, and waits for nobody's lock
+	# a slow commit, which waits for no other session's lock
 
 	$t->sql(<<'EOF');
 CREATE TABLE public.slow (xorb bytea);
@@ -161,8 +161,9 @@ EOF
 	ok(wait_for(10, sub { waiting($t) == 1 }),
 		'private: who makes it private waits for it');
 
-	# behind it, and not before it with the first one; it waits for three
-	# seconds, and what looks at it may be held up for longer
+	# this shard queues behind the change, not in front of it like the
+	# first one.  A shard waits for only three seconds, and the check may
+	# come later than that.
 
 	my (@behind, $seen);
 
@@ -183,7 +184,7 @@ EOF
 	is($t->sql("SELECT public FROM xet.repos WHERE name = 'a/a'"), 'f',
 		'private: and the repo');
 
-	# others are not held up by one that is changed for long
+	# a long change of one repo does not delay other repos
 
 	my $hold = held($t, "SELECT xet.repo_set_public('a/a', true)");
 	my @c = map { begin_shard($t, $xorbs[2], 'a/a') } 1 .. 4;
@@ -220,7 +221,7 @@ sub server {
 	return $t;
 }
 
-# A xorb of a file, and of its stored bytes one is another.
+# Uploads a xorb with a file, and changes one of its stored bytes.
 
 sub damaged_xorb {
 	my ($t) = @_;
@@ -304,7 +305,7 @@ sub marked {
 		. ' WHERE damaged_at IS NOT NULL');
 }
 
-# Nothing new refers to it until it is healed.
+# No new file refers to the xorb until it is healed.
 
 sub refused {
 	my ($t, $x, $name) = @_;
@@ -317,7 +318,7 @@ sub refused {
 		"$name: nor is its file there");
 }
 
-# The file that was there, and with more one that is new.
+# The statuses of the existing file and, unless $more is 0, of a new one.
 
 sub readable {
 	my ($t, $x, $more) = @_;

@@ -2,10 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# No log has what opens something: messages of all kinds are provoked with
-# signatures and tokens in the request, at an origin and at an edge, by HTTP/1.1
-# and HTTP/2; each message is there, and every signature and token is masked.
-# Beyond what done() looks for, the edge's own signatures count here.
+# No log contains secrets.  The test provokes messages of all kinds, with
+# signatures and tokens in the requests, at an origin and at an edge, by
+# HTTP/1.1 and HTTP/2.  Each message appears, with every signature and token
+# masked.  In addition to the check in done(), the edge's own signatures count
+# here.
 
 use warnings;
 use strict;
@@ -64,7 +65,7 @@ $t->run();
 $edge->run();
 
 # --------------------------------------------------------------------------
-# what opens something
+# the secrets
 
 my $token = $t->get('/token/write/@alice')->json()->{accessToken};
 my $alice = { Authorization => "Bearer $token" };
@@ -90,7 +91,7 @@ my ($path) = glob($t->store() . '/xorbs/default/*/*');
 my ($xorb) = $path =~ m!([^/]+)\z!;
 
 # --------------------------------------------------------------------------
-# messages: each must be there, with something masked in its line
+# messages: each must appear, with something masked in its line
 
 my ($ok_url, $old_url) = (data_url($late), data_url(time() - 10));
 my $no_file = data_url($late, $xorb =~ s/^(.)/$1 eq 'a' ? 'b' : 'a'/er);
@@ -184,7 +185,7 @@ provoke($t, 'rewritten', qr/rewritten data/, sub {
 	$t->get("/rewritten$ok_url", { %range });
 }, 'rewrite.log');
 
-# names of users, tokens in places where none belongs
+# names of users, and tokens in wrong places
 
 for my $who ("x:$token", "$token:x", "hf_$token:x") {
 	$t->get('/api/whoami-v2', { Authorization => 'Basic '
@@ -209,7 +210,7 @@ for ([ 'expired', $old_url ], [ 'no signature of ours', $wrong ],
 	});
 }
 
-# an origin that is gone, one that breaks off; what is cached is not asked for
+# the origin is down; requests that are not cached fail
 
 my $elsewhere = data_url($late, $xorb, '100-199');
 
@@ -224,7 +225,7 @@ provoke($edge, 'edge: no origin for LFS', qr/connect\(\) failed/, sub {
 });
 
 # --------------------------------------------------------------------------
-# what there is in the logs
+# the contents of the logs
 
 my $n = 0;
 
@@ -254,8 +255,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Whether there is a new line in the error log that matches, and in it nothing
-# but what was masked.
+# A new line of the error log matches, and all secrets in it are masked.
 
 sub provoke {
 	my ($server, $name, $regex, $what, $log) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Long reads have sessions of their own: no reconstruction and no file by its
-# name is ever behind one, what takes too long is ended, callers take turns, and
-# one caller does not fill the queue of all.
+# Long reads have their own sessions: no reconstruction and no file by name
+# waits for them.  A read that takes too long is ended, callers take turns, and
+# no caller can fill the whole queue.
 
 use warnings;
 use strict;
@@ -50,7 +50,7 @@ is($head->{status}, 200, 'a file by its name');
 is($t->get($plan, \%bearer)->{status}, 200, 'its reconstruction');
 
 # --------------------------------------------------------------------------
-# what of a Hub is a long read
+# requests of a Hub that are long reads
 
 my @long = (
 	[ 'hub_refs_get', 'GET', '/api/models/me/m/refs' ],
@@ -64,8 +64,8 @@ my @long = (
 		'{"files":[{"path":"b","size":1}]}', 'application/json' ]
 );
 
-# long reads that take for ever: somebody has locked a table that neither a
-# reconstruction nor a file by its name needs
+# long reads that do not end: another session has locked a table that neither
+# reconstructions nor files by name need
 
 my $lock = $t->pg_lock('xet.hub_lines');
 my @asked = map { $t->http_start('GET', '/api/models/me/m', {}, undef,
@@ -92,7 +92,7 @@ is(join(' ', map { $_->response('GET')->{status} } @asked),
 	join(' ', (200) x @asked), 'unlocked: all are answered');
 
 # --------------------------------------------------------------------------
-# each of them
+# each of these requests is a long read
 
 for my $row (@long) {
 	my ($name, $method, $uri, $body, $type) = @$row;
@@ -107,7 +107,7 @@ for my $row (@long) {
 }
 
 # --------------------------------------------------------------------------
-# what takes too long is ended by PostgreSQL: 503, and the session is kept
+# PostgreSQL ends a read that takes too long: 503, and the session is kept
 
 conf('long=1 long_timeout=500ms timeout=60s');
 $t->get('/api/models/me/m');
@@ -126,7 +126,7 @@ $lock->unlock();
 is($t->get('/api/models/me/m')->{status}, 200, 'unlocked');
 
 # --------------------------------------------------------------------------
-# callers take turns: one request of somebody is not behind thirty of another
+# callers take turns: a request does not wait for thirty of another caller
 
 conf('long=1 long_timeout=60s timeout=60s');
 $t->get('/api/models/me/m');
@@ -147,7 +147,7 @@ $lock->unlock();
 is(join(' ', map { $_->response('GET')->{status} } @asked, @few),
 	join(' ', (200) x 32), 'turns: all are answered');
 
-# a line is written when a request has ended, which is behind its answer
+# a log line is written when the request has ended, after its response
 
 my @order;
 
@@ -165,7 +165,7 @@ cmp_ok($at[0], '<=', 2, 'turns: the first one of two comes soon');
 cmp_ok($at[1], '<=', 4, 'turns: and the second one');
 
 # --------------------------------------------------------------------------
-# a queue that one caller has filled to his part, and not to its end
+# one caller has used its share of a queue, and others still have room
 
 conf('long=1 long_timeout=60s timeout=60s queue=40');
 $t->get('/api/models/me/m');
@@ -224,7 +224,7 @@ sub health {
 	return $r->{status} == 200 ? $r->json()->{postgres} : undef;
 }
 
-# Statements of long reads so far, in all sessions.
+# The number of long-read statements so far, in all sessions.
 
 sub long_count {
 	my ($n) = $t->get('/metrics')->{body}

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Metrics: what is counted, in both forms, over all workers; promtool and the
-# document find nothing wrong; methods, formats, other modules of nginx, servers
-# without an API; PostgreSQL and the store away.
+# Metrics: what is counted, in both formats, over all workers; promtool and the
+# document find no errors.  Methods, formats, other modules of nginx, servers
+# without an API; PostgreSQL and the store unavailable.
 
 use warnings;
 use strict;
@@ -70,7 +70,7 @@ $t->allow(qr/xet: 4\d\d|client intended to send too large/);
 $t->run();
 
 # --------------------------------------------------------------------------
-# the form
+# the format
 
 my $r = $t->get('/metrics');
 
@@ -119,7 +119,7 @@ my @rows = $def =~ /^XET_METRIC\([^"]*"(xet_\w+)"/mg;
 is_deeply([ sort keys %told ], [ sort 'xet_build_info', @rows ],
 	'and all that may be told');
 
-# the reasons are the codes of the document
+# the reasons are the error codes of docs/api.md
 
 my %codes = map { $_ => 1 } slurp(root() . '/docs/api.md')
 	=~ /^\| `(\w+)` \| \d+(?:, \d+)* \|/mg;
@@ -128,7 +128,7 @@ my $m = parse_metrics($r->{body});
 is_deeply([ sort map { /^xet_refusals_total\{reason="(\w+)"/ ? $1 : () }
 	keys %$m ], [ sort 'other', keys %codes ], 'reasons');
 
-# routes are those of the table
+# the routes are those of the route table
 
 is(scalar(grep { /^xet_requests_total\{route="file_get",/ } keys %$m), 4,
 	'a route has four classes');
@@ -191,7 +191,7 @@ sub change {
 
 	my (%got, $now);
 
-	# a request is counted when it ends, which a client may not wait for
+	# a request is counted when it ends, which may be after its response
 
 	wait_for(10, sub {
 		$now = metrics($t);
@@ -210,7 +210,7 @@ sub requests {
 	return qq/xet_requests_total{route="$route",class="$class"}/;
 }
 
-# a request on each of both workers
+# one request to each of the two workers
 
 change('both workers', sub {
 	for my $port (8080, 8081) {
@@ -267,7 +267,7 @@ change('a path of a client is no label', sub {
 
 unlike($t->get('/metrics')->{body}, qr/evil/, 'nowhere');
 
-# what is under way
+# requests under way
 
 {
 	my $c = $t->http_start('PUT', '/api/v1/files',
@@ -288,13 +288,13 @@ unlike($t->get('/metrics')->{body}, qr/evil/, 'nowhere');
 	is($now->{xet_uploads_in_flight_bytes}, 0, 'and so have the bytes');
 }
 
-# two locations are one and the same
+# two locations report the same metrics
 
 is(parse_metrics($t->get('/also')->{body})->{'xet_workers_started_total'}, 2,
 	'two locations');
 
 # --------------------------------------------------------------------------
-# what is asked for: it is there after a while
+# figures that are queried in the background appear after a while
 
 sub later {
 	my ($name, $ok, $seconds) = @_;
@@ -321,7 +321,7 @@ is($now->{xet_store_writable}, 1, 'the store is writable');
 cmp_ok($now->{xet_store_size_bytes}, '>', $now->{xet_store_free_bytes},
 	'the store has a size');
 
-# asked once in a while, however often metrics are read
+# queried at intervals, however often metrics are read
 
 {
 	my $asked = 'xet_statements_total{lane="write",result="ok"}';
@@ -335,7 +335,7 @@ cmp_ok($now->{xet_store_size_bytes}, '>', $now->{xet_store_free_bytes},
 	cmp_ok($n, '<=', 1 + (time() - $start) / 10, 'asked once in a while');
 }
 
-# PostgreSQL goes away
+# PostgreSQL is down
 
 $t->allow(qr/connecting to PostgreSQL failed|terminating connection/);
 $t->allow(qr/xet: 503|did not respond|failed, SQLSTATE/);
@@ -351,7 +351,7 @@ is($now->{'xet_sessions{lane="read"}'}, 0, 'no sessions');
 $t->pg_start();
 later('PostgreSQL is back', sub { $_[0]->{xet_postgres_up} });
 
-# and the store
+# the store is unavailable, too
 
 $t->allow(qr/xet: open ".*" failed|is not the store of this database/);
 

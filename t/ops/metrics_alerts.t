@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Alerts and the board of conf: promtool likes the rules, each fires when it
-# should and none on a server that is well; every metric that they name is
-# told by a server, and every alert is in the document.
+# The alerts and the dashboard in conf: promtool accepts the rules; each alert
+# fires when it should, and none on a healthy server.  A server reports every
+# metric that they name, and every alert is documented.
 
 use warnings;
 use strict;
@@ -45,7 +45,7 @@ wait_for(40, sub {
 
 $told{$_} = 1 for $scrape =~ /^(\w+)(?:\{.*\})? /mg;
 
-# what only background jobs set is shown when they have run
+# gauges that only background jobs set appear after the first run
 
 my %gauge = map { $_ => 1 } slurp(root() . '/src/http/base/metrics.def')
 	=~ /^XET_METRIC\(\w+, GAUGE,[^"]*"(\w+)"/mg;
@@ -83,7 +83,7 @@ queries($board);
 cmp_ok(@queries, '>', 30, 'queries of the board');
 is(join(' ', map { unknown($_) } @queries), '', 'metrics of the board');
 
-# labels, too: those that a server tells, and those of Prometheus
+# labels, too: those that a server reports, and those of Prometheus
 
 $labels{$_} = 1 for $scrape =~ /(\w+)="/g, qw/ instance job le /;
 
@@ -121,7 +121,7 @@ if ($status >> 8 == 127) {
 
 is($status, 0, 'promtool finds nothing wrong') or diag($out);
 
-# Series of a server that is well, a value a minute; time begins at 0.
+# The series of a healthy server, one value a minute; time begins at 0.
 
 my $a = 'instance="a"';
 my @well = (
@@ -147,7 +147,7 @@ my @well = (
 	qq/xet_refusals_total{$a,reason="overloaded"}/ => '0x'
 );
 
-# [ what, { series that are otherwise }, minute, alert ]
+# [ name, { series that differ }, minute, expected alert ]
 
 my @cases = (
 	[ 'all is well', {}, 1500 ],

@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Metrics over reloads, killed workers and a binary upgrade: no count is lost or
-# counted twice, none goes back, and what is gone is no longer under way.
+# Metrics across reloads, killed workers and a binary upgrade: no count is
+# lost, repeated or decreased, and nothing that has ended is shown as under
+# way.
 
 use warnings;
 use strict;
@@ -29,7 +30,7 @@ my $live = 'xet_requests_total{route="live",class="2xx"}';
 
 $t->run();
 
-# Somebody who asks all the time, and says how many answers there were.
+# Sends requests all the time, and reports the number of responses.
 
 sub load {
 	my ($name) = @_;
@@ -84,7 +85,7 @@ sub onward {
 }
 
 # --------------------------------------------------------------------------
-# reloads under load, with other numbers of workers: exact
+# reloads under load, with other numbers of workers: the counts are exact
 
 my $before = metrics($t)->{$live};
 my @load = map { load("reload$_") } 1 .. 3;
@@ -111,7 +112,7 @@ is($got, $n, 'reloads: each answer is counted once');
 is("@back", '', 'reloads: nothing goes back');
 
 # --------------------------------------------------------------------------
-# an upload in a worker of before a reload
+# an upload in a worker that is older than a reload
 
 {
 	my $c = $t->http_start('PUT', '/api/v1/files',
@@ -145,8 +146,8 @@ is("@back", '', 'reloads: nothing goes back');
 }
 
 # --------------------------------------------------------------------------
-# workers are killed under load: what was answered is counted, but for the
-# requests that a kill meets between the answer and its count
+# workers are killed under load: responses are counted, except for requests
+# that a kill meets between the response and its count
 
 {
 	my $kills = 5;
@@ -184,8 +185,7 @@ is("@back", '', 'reloads: nothing goes back');
 
 is("@back", '', 'nothing has gone back');
 
-# a worker is killed, and no other one takes its place: the last of before a
-# reload
+# a worker is killed and not replaced: the last one from before a reload
 
 {
 	my $c = $t->http_start('PUT', '/api/v1/files',
@@ -233,7 +233,8 @@ is("@back", '', 'nothing has gone back');
 }
 
 # --------------------------------------------------------------------------
-# without metrics in between: the counts of before are gone, as is told
+# a configuration without metrics in between: earlier counts are gone, and the
+# start time shows this
 
 {
 	my $o = $t->{o}{locations};
@@ -254,8 +255,9 @@ is("@back", '', 'nothing has gone back');
 }
 
 # --------------------------------------------------------------------------
-# a binary upgrade, and back: either master tells its own counts.  A master that
-# is the child of who has started it takes no other binary.
+# a binary upgrade, and back: each master reports its own counts.  nginx is a
+# daemon here, because a master that is a child of its starter accepts no other
+# binary.
 
 $t->nginx()->stop();
 

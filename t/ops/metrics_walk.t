@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Figures of a store that takes several questions to walk through: the sums of
-# all parts, once each, also when the worker that asks is killed or locked out;
-# and the largest repos, whatever their names are.
+# Figures of a store that need several queries: the sums cover all parts, once
+# each, also if the asking worker is killed or locked out.  And the largest
+# repos, whatever their names are.
 
 use warnings;
 use strict;
@@ -61,7 +61,7 @@ my $m;
 my %size = map { $_ => $_ * ($_ + 1) / 2 } 1 .. 13;
 my $large = (20001 + 65000) * 45000 / 2;
 
-# while it walks a worker is killed, whichever asks
+# the workers are killed during the walk, whichever of them asks
 
 my $killed = 0;
 my (@seen, $repos);
@@ -114,7 +114,7 @@ ok(!exists $t->get('/status?format=json')->json()->{repos},
 unlike($t->get('/metrics')->{body}, qr/team/, 'no names in metrics');
 is($t->get('/status')->{status}, 200, 'still there');
 
-# in a browser, when the script has put them there, too
+# in a browser, also after the script has inserted them
 
 my $b = Test::Xet::Browser->new();
 
@@ -141,7 +141,7 @@ if ($b) {
 }
 
 # --------------------------------------------------------------------------
-# a table that is locked: figures stay as they are, and nobody waits
+# a locked table: the figures keep their values, and no request waits
 
 {
 	my $lock = $t->pg_lock('xet.files');

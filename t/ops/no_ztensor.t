@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The module without what knows zTensor files: built so, it needs fewer
-# libraries, has no such routes and directives, and stores and serves files.
+# The module built without zTensor support: it needs fewer libraries, has no
+# such routes and directives, and stores and serves files.
 
 use warnings;
 use strict;

@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The packages, built for the Debian that the test runs on and installed in a
-# small one of its own: a server in one command, data there and back; an
-# upgrade with data and a configuration that was changed; a schema that is
-# another; removed, installed again, purged.  What systemd is told is checked as
-# far as that is possible without it.
+# The packages, built for the Debian release of this machine and installed in a
+# small separate Debian: a server with one command, files stored and read.
+# Then an upgrade with data and a changed configuration; another schema;
+# removal, reinstallation, purge.  The systemd units are checked as far as
+# possible without systemd.
 
 use warnings;
 use strict;
@@ -34,7 +34,7 @@ my $api = 'http://127.0.0.1:8080/api';
 my @names = qw/ libnginx-mod-http-xet xet-tools /;
 
 # --------------------------------------------------------------------------
-# built, twice: a version and the next one
+# built twice: a version, and the next one
 
 sub build {
 	my ($revision) = @_;
@@ -60,7 +60,7 @@ SKIP: {
 	is($status, 0, 'lintian') or diag($out);
 }
 
-# Both are hardened, whatever flags came from where.
+# Both are hardened, wherever the compiler flags come from.
 
 for my $deb (@{ $debs[0] }) {
 	my $dir = tempdir('xet-deb-XXXXXX', TMPDIR => 1, CLEANUP => 1);
@@ -77,7 +77,7 @@ for my $deb (@{ $debs[0] }) {
 	like(`readelf -d $file`, qr/\bBIND_NOW\b/, "$name: bound at start");
 }
 
-# The version is said in one place.
+# The version is defined in one place.
 
 my ($version) = slurp(root() . '/src/core/base/xet_base.h')
 	=~ /^#define XET_VERSION\s+"(.*)"$/m;
@@ -139,7 +139,7 @@ sub master {
 	return $pid;
 }
 
-# What docs/install.md types, with "yes" to what apt asks.
+# The commands of docs/install.md, with "yes" to the questions of apt.
 
 sub typed {
 	my ($name) = @_;
@@ -171,7 +171,7 @@ good('PostgreSQL runs', 'pg_lsclusters -h | grep -q online');
 good('nginx runs', 'service nginx status > /dev/null');
 is(code('http://127.0.0.1/'), 200, 'the page of nginx');
 
-# What it can't do it says, and other sites go on.
+# xet-setup reports what it cannot do, and other sites still work.
 
 sub bad {
 	my ($name, $code, $why, $text) = @_;
@@ -182,18 +182,19 @@ sub bad {
 	like($out, $why, "$name: says so");
 }
 
-bad('no such option', 2, qr/^xet-setup \[--url URL\]/, 'xet-setup --nonsense');
-bad('a URL', 1, qr/unusual characters in --url/,
+bad('no such option', 2, qr/^xet-setup: unknown option --non.*\nxet-setup \[/,
+	'xet-setup --nonsense');
+bad('a URL', 1, qr/unsupported value "[^"]*" of --url/,
 	'xet-setup --url "http://x;"');
-bad('a certificate for nobody', 1, qr!--cert needs the name!,
+bad('a certificate for nobody', 1, qr!--cert requires --url https:!,
 	'xet-setup --cert /etc/passwd --cert-key /etc/passwd');
-bad('a certificate without its key', 1, qr!need each other!,
+bad('a certificate without its key', 1, qr!must be set together!,
 	'xet-setup --url https://x --cert /etc/passwd');
-bad('no such certificate', 1, qr!no file /mnt/none!,
+bad('no such certificate', 1, qr!cannot read /mnt/none!,
 	'xet-setup --url https://x --cert /mnt/none --cert-key /mnt/none');
 bad('a path', 1, qr!without a path!, 'xet-setup --url https://x/y'
 	. ' --cert /etc/passwd --cert-key /etc/passwd');
-bad('a mistake of others', 1, qr!does not take the configuration in /etc!,
+bad('a mistake of others', 1, qr!rejects its configuration with .* in /etc!,
 	'echo nonsense > /etc/nginx/conf.d/mistake.conf; xet-setup');
 good('a mistake of others: nothing of ours is enabled',
 	'rm /etc/nginx/conf.d/mistake.conf && nginx -t -q &&
@@ -225,12 +226,14 @@ good('the store is for the workers',
 good('xet-setup once more', 'xet-setup > /dev/null 2>&1');
 is(good('what it left', $sums), $before, 'nothing was changed');
 
-# The database is that of the configuration, in one line or in several.
+# The database is the one of the configuration, given in one line or in
+# several.
 
 good('another database', 'cd /etc/nginx/xet && cp server.conf kept &&
 	sed -i "/^xet_postgres /s/ dbname/\n    port=1 dbname/" server.conf &&
 	grep -qx "    port=1 dbname=xet user=xet\";" server.conf');
-bad('another database', 1, qr/xet-setup: the schema is not there/, 'xet-setup');
+bad('another database', 1, qr/xet-setup: cannot migrate the database/,
+	'xet-setup');
 good('no database', 'cd /etc/nginx/xet && sed "/xet_postgres/,/;/d" kept \
 	> server.conf');
 bad('no database', 1, qr/server\.conf has no xet_postgres/, 'xet-setup');
@@ -240,7 +243,7 @@ like(good('what docs/install.md tries', typed('try')),
 	qr/"hash":"\w{64}"/, 'a file is stored');
 
 # --------------------------------------------------------------------------
-# data there and back
+# a file stored and read
 
 my $token = good('a token', 'xet token --key /etc/nginx/xet/token.key \
 	--scope write --repo team --lifetime 1d');
@@ -271,8 +274,8 @@ sub there {
 there('first');
 
 # --------------------------------------------------------------------------
-# what systemd is told, where there is none: the units as they are read, and
-# an nginx that has the paths and the capabilities that it is left
+# the systemd units, without systemd: their syntax, and an nginx with the paths
+# and the capabilities that they leave
 
 sub unit {
 	my ($file, $key) = @_;
@@ -290,7 +293,7 @@ SKIP: {
 	make_path("$unit.d");
 	spew($unit, slurp($c->path('/lib/systemd/system/nginx.service')));
 
-	# an ExecStart of ours is not looked for
+	# our drop-ins have no ExecStart
 
 	for my $file (qw/ xet.conf xet-hardening.conf /) {
 		spew("$unit.d/$file", slurp(root() . "/docker/systemd/$file"));
@@ -334,7 +337,7 @@ good('hardened: over', 'service nginx restart > /dev/null');
 # --------------------------------------------------------------------------
 # upgraded, with a file that the administrator has changed
 
-# What a next version may bring: another configuration, another schema.
+# Builds a next version, which may have another configuration or schema.
 
 sub next_version {
 	my ($deb, $version, %change) = @_;
@@ -382,7 +385,7 @@ $out = install('another schema', next_version($debs[1][0], "$version-3",
 	"etc/nginx/xet/xet_limits.conf" => sub { $_ .= "# theirs\n" },
 	'usr/share/xet/module-schema' => sub { $_ = "999\n" }));
 
-like($out, qr/needs schema 999 .* had \d+\.\s*$/m,
+like($out, qr/needs database schema 999; .* needed \d+\.\s*$/m,
 	'another schema: it is said');
 is(master(), $master, 'another schema: nginx goes on with the old module');
 there('another schema');
@@ -390,13 +393,13 @@ good('another schema: mine stays', "tail -n 1 $location | grep -qx '# mine'");
 good('another schema: the other one is new',
 	"tail -n 1 $limits | grep -qx '# theirs'");
 
-# The schema is still that of before with the next upgrade, which has the same
-# as this one, and xet-setup ends with the module that has the new schema.
+# The next upgrade needs the same new schema, and the database still has the
+# old one; xet-setup then starts the module that has the new schema.
 
 $out = install('once more', next_version($debs[1][0], "$version-4",
 	'usr/share/xet/module-schema' => sub { $_ = "999\n" }));
 
-like($out, qr/needs schema 999 /, 'once more: it is said');
+like($out, qr/needs database schema 999;/, 'once more: it is said');
 is(master(), $master, 'once more: nginx goes on with the old module');
 there('once more');
 
@@ -408,7 +411,7 @@ there('xet-setup after it');
 
 $master = master();
 
-# one that nginx does not take leaves the nginx that runs
+# nginx refuses the configuration: the running nginx stays
 
 good('a mistake', 'echo nonsense > /etc/nginx/conf.d/mistake.conf');
 install('with a mistake', next_version($debs[1][0], "$version-5",

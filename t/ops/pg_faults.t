@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# PostgreSQL that is down, slow, frozen, restarted, wrong or busy: what clients
-# get meanwhile, that all comes back by itself, and that nothing is left.
+# PostgreSQL is down, slow, frozen, restarted, wrong or busy: what clients get
+# meanwhile, that everything recovers by itself, and that nothing is left
+# behind.
 
 use warnings;
 use strict;
@@ -23,7 +24,7 @@ my $t = Test::Xet->new(workers => 1);
 $t->run();
 
 # --------------------------------------------------------------------------
-# something to ask for
+# files to request
 
 my @files = map { $t->upload(random_bytes($_, 50000 + 1000 * $_),
 	scheme => 'none') } 1 .. 8;
@@ -40,7 +41,7 @@ my ($signed) = $entry->{url} =~ m!//[^/]+(/.*)!;
 my $range = "bytes=$entry->{ranges}[0]{bytes}{start}-"
 	. $entry->{ranges}[0]{bytes}{end};
 
-# Data need no PostgreSQL, and wait for nobody.
+# Data requests need no PostgreSQL, and wait for nothing.
 
 sub data_served {
 	my ($name) = @_;
@@ -167,8 +168,8 @@ is($t->upload(random_bytes(50, 30000), scheme => 'none')->{result}, 1,
 ok($t->wait_log(qr/reconnected to PostgreSQL/, 1), 'logged');
 
 # --------------------------------------------------------------------------
-# back for one kind of statement is back for all: each lane has waited for a
-# time of its own
+# when one kind of statement works again, all do, although each pool has its
+# own delay before it reconnects
 
 for my $round (1 .. 3) {
 	$t->pg_stop();
@@ -323,11 +324,11 @@ my $c = ask(uri($file));
 data_served('frozen sessions');
 timely('frozen sessions', 0.9, 2, $c->response());
 
-# the session is given up; PostgreSQL itself is there, so is the next one
+# the session is given up; PostgreSQL runs, and accepts the next session
 
 recovers('a frozen session is replaced', 4);
 
-# so was that for writes, by the probe of health
+# the health probe has replaced the session for writes, too
 
 ok($t->pg_freeze(backends => 1), 'frozen sessions, once more');
 
@@ -449,12 +450,12 @@ $keep->close();
 $t->check_fds();
 
 # --------------------------------------------------------------------------
-# many at once: every answer is for its own request
+# many at once: every response belongs to its own request
 
 for my $params ('reads=1 depth=2', 'reads=2', 'reads=3 depth=1') {
 	postgres($params);
 
-	# status, text that only the right answer has, URI, headers
+	# status, text that only the right response has, URI, headers
 
 	my @want;
 
@@ -529,7 +530,7 @@ for my $params ('reads=1 writes=1', 'reads=2 writes=4') {
 }
 
 # --------------------------------------------------------------------------
-# no more sessions than there may be
+# the number of sessions is limited
 
 postgres('reads=2 writes=3', workers => 2);
 
@@ -558,7 +559,7 @@ cmp_ok(sessions(), '>=', 4, 'and they stay');
 is($t->sql("SELECT DISTINCT application_name FROM pg_stat_activity"
 	. " WHERE usename = 'xet'"), 'nginx-xet', 'name of the sessions');
 
-# fewer than we want
+# fewer sessions than configured
 
 $t->sql('ALTER ROLE xet CONNECTION LIMIT 2');
 postgres('reads=2 writes=3', workers => 1);
@@ -566,8 +567,8 @@ ok(wait_for(8, sub { healthy() }), 'two sessions are enough to read');
 is(join(' ', map { $t->get(uri($_))->{status} } @files),
 	join(' ', (200) x 8), 'two sessions: reads');
 
-# The one of a ping is not worth more than that of reads: it goes back when
-# these have none, and a server that can't read is not healthy.
+# A ping must not keep the session that reads need: its session is released
+# when reads have none, and a server that cannot read is unhealthy.
 
 $t->sql('ALTER ROLE xet CONNECTION LIMIT -1');
 postgres('reads=1 writes=1', workers => 1);
@@ -600,7 +601,7 @@ $t->sql('ALTER ROLE xet CONNECTION LIMIT -1');
 recovers('sessions again');
 writes('sessions again');
 
-# a standby instead of the primary
+# read-only sessions, as on a standby instead of the primary
 
 $t->sql('ALTER ROLE xet SET default_transaction_read_only = on');
 $t->pg_terminate();
@@ -694,7 +695,7 @@ $c->close();
 ok($t->stop(), 'QUIT: exit');
 ok(wait_for(5, sub { sessions() == 0 }), 'QUIT: no session is left');
 
-# with a limit of time, and a statement that does not end
+# with worker_shutdown_timeout, and a statement that does not end
 
 $t->write_conf(undef, main => 'worker_shutdown_timeout 1s;');
 $t->run();
@@ -716,7 +717,7 @@ $lock->unlock();
 ok(wait_for(5, sub { sessions() == 0 }),
 	'worker_shutdown_timeout: no session is left');
 
-# TERM at once, and with all frozen
+# TERM and QUIT while all of PostgreSQL is frozen
 
 $t->write_conf(undef, main => '');
 

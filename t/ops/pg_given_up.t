@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Sessions that the module gives up, and such that the network has forgotten:
-# PostgreSQL does not keep the former, and the latter are found dead in time.
+# Sessions that the module gives up, and sessions that the network has
+# forgotten: PostgreSQL ends the former, and the latter are detected in time.
 
 use warnings;
 use strict;
@@ -25,9 +25,9 @@ my $file = $t->upload(random_bytes(5, 100000), scheme => 'none');
 my $uri = "/api/v2/reconstructions/$file->{hash}";
 
 # --------------------------------------------------------------------------
-# A session is given up while its statement waits for a lock: PostgreSQL would
-# wait on in its place, as long as a statement may take, and where clients come
-# all the time there would be one more for each.
+# A session is given up while its statement waits for a lock.  Otherwise
+# PostgreSQL would wait on as long as a statement may take, and with constant
+# requests such sessions would accumulate.
 
 $t->allow(qr/exited on signal 9/);
 $t->stop();
@@ -57,8 +57,8 @@ for my $case ([ 'a read', 'xet.files', 'GET', $uri ],
 }
 
 # --------------------------------------------------------------------------
-# a flow that a firewall forgets: the system asks for it after half a minute,
-# and not after two hours
+# a connection that a firewall forgets: the kernel probes it after half a
+# minute, not after two hours
 
 my $port = free_port();
 my $silent = IO::Socket::INET->new(Listen => 64, ReuseAddr => 1,
@@ -84,7 +84,7 @@ close($silent);
 
 $t->done();
 
-# The timers of connections to a port: their kinds, 2 for keepalive, and the
+# The timers of connections to a port: their kinds (2 is keepalive), and the
 # seconds that are left.
 
 sub timers {

@@ -2,15 +2,15 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# docs/quickstart.md as a new operator types it: all of its blocks, in one shell
-# of root in a small Debian of its own, with the packages; what is printed is
-# what the document says.  Behind it the team of docs/hub.md, which goes on from
-# there, and what hf does with its tokens.
+# docs/quickstart.md as a new operator types it: all of its blocks, in one root
+# shell in a small separate Debian, with the packages; the output is what the
+# document says.  Then the team of docs/hub.md, which continues from there, and
+# hf with the tokens of that team.
 #
-# What is not typed, or not as it is there: apt is told "yes"; what systemctl
-# is asked for does service(8), as there is no systemd; and the times of
-# Prometheus are shorter, for t/ops/metrics_alerts.t has those of the alerts
-# themselves.  XET_QUICKSTART_SLOW=1 leaves them as they are.
+# Differences from the document: apt gets "yes"; service(8) does the work of
+# systemctl, as there is no systemd; and Prometheus has shorter times, because
+# t/ops/metrics_alerts.t checks those of the alerts.  XET_QUICKSTART_SLOW=1
+# keeps the original times.
 
 use warnings;
 use strict;
@@ -39,7 +39,7 @@ my $c = Test::Xet::Chroot->new();
 plan(skip_all => $c->{lacks}) if $c->{lacks};
 
 # --------------------------------------------------------------------------
-# the document: its blocks, and what it says of their length
+# the document: its blocks, and the lengths that it states
 
 my $doc = decode('UTF-8', slurp(root() . '/docs/quickstart.md'));
 my @blocks = blocks($doc);
@@ -113,7 +113,7 @@ for my $deb (@debs) {
 }
 
 # --------------------------------------------------------------------------
-# the shell of the operator, which gets a block at a time, and notes commands
+# the shell of the operator: it gets one block at a time, and records commands
 # that fail
 
 $c->put('shell', << 'END');
@@ -180,7 +180,7 @@ sub type {
 		-e "$c->{dir}/out/done.$n");
 }
 
-# Prometheus asks every two seconds, and an alert has to hold for ten.
+# Prometheus scrapes every two seconds, and an alert fires after ten.
 
 sub hurried {
 	my ($text) = @_;
@@ -193,7 +193,7 @@ sub hurried {
 	return $text;
 }
 
-# "…" is anything within a line, and a line of it any lines.
+# "…" matches anything within a line; as a line of its own, any lines.
 
 sub expected {
 	my ($text) = @_;
@@ -205,7 +205,7 @@ sub expected {
 	return qr/\A$re\z/;
 }
 
-# What was typed for cron runs as cron runs it, and what it keeps is for root.
+# The cron job of the document runs as under cron, and its backup is for root.
 
 sub cron {
 	my ($status, $out) = $c->sh('run-parts --regex "^xet-" /etc/cron.daily',
@@ -220,8 +220,8 @@ sub cron {
 	is($out, '', 'the backup is for root');
 }
 
-# The client that most people have is not in Debian: this one comes from outside
-# and has the network of those inside, their names and their certificates.
+# The most common client is not in Debian: this one runs outside, with the
+# network, the host names and the certificates of the Debian inside.
 
 sub hf_xet {
 	my $python = build_dir() . '/venv/bin/python';
@@ -256,7 +256,7 @@ sub hf_xet {
 	}
 }
 
-# The same for names: Alice and the machine upload, and eve may not.
+# The same with Hub names: alice and ci upload, and eve may not.
 
 sub hf {
 	my $hf = build_dir() . '/venv/bin/hf';

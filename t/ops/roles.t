@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A server with a role of its own, made and granted as docs/install.md says:
-# it does all that the server does, also beside damage, and owns nothing.
+# A server with its own database role, created and granted as docs/install.md
+# says: the role can do all that the server does, also with damage, and owns
+# nothing.
 
 use warnings;
 use strict;
@@ -58,7 +59,7 @@ sub works {
 
 works('at first', 10);
 
-# a xorb that is found to be gone
+# a xorb whose copy is gone
 
 my $x = $files[1]{xorbs}[0];
 
@@ -76,7 +77,7 @@ is($t->post("/api/v1/xorbs/default/$x->{hash}", \$x->{bytes})->{status}, 200,
 is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 0,
 	'healed');
 
-# it may delete
+# the role may delete
 
 is($t->http('DELETE', "/api/v1/files/$files[2]{hash}")->{status}, 204,
 	'a file is deleted');
@@ -89,7 +90,7 @@ $t->sql("INSERT INTO xet.xorb_repos (xorb_id, repo_id) SELECT x.id, r.id"
 is($t->sql("SELECT xet.repo_delete('a/a')", user => 'xet_server'), 't',
 	'a repo is deleted');
 
-# a shard of many batches, by other terms than those that are known
+# a shard of many batches, with terms that differ from the known ones
 
 my $y = send_xorb($t, random_bytes(7, 640), scheme => 'none', sizes => [ 10 ]);
 my $large = make_large_shard($y, [ [ map { my $start = $_ * 7 % 60;
@@ -105,7 +106,7 @@ ok(eval { $t->sql("SET ROLE xet_server; SELECT xet.repo_create('a/a');"
 	. " SELECT xet.repo_set_public('a/a', true)"); 1 },
 	'a file in a repo, which becomes public') or diag($@);
 
-# it collects
+# the role may collect
 
 $t->sql('UPDATE xet.files SET held = false');
 

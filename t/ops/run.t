@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# "make run" and "make stop", in folders and at ports of their own: there and
-# back, two side by side, a second run that takes up what is there, a stop that
-# stops one of them; what a kill has left, ports that are taken, addresses.  And
-# the commands of README.md behind the first one, in one shell.
+# "make run" and "make stop", with separate folders and ports: start and stop,
+# two servers at once, a second run that takes over a running server, a stop of
+# one server.  Also leftovers of a kill, ports in use, and addresses.  And the
+# commands that follow "sh docker/run.sh" in README.md, in one shell.
 
 use warnings;
 use strict;
@@ -24,7 +24,7 @@ use File::Path qw/ remove_tree /;
 use File::Temp qw/ tempdir /;
 use IO::Socket::INET ();
 
-# below /tmp, where postgres and www-data get at it when we are root
+# below /tmp, which postgres and www-data can reach if the test runs as root
 
 my @dirs = map { tempdir('xet-run-XXXXXX', DIR => '/tmp') } 1, 2;
 my @ports = map { free_port() } @dirs;
@@ -40,7 +40,7 @@ sub script {
 		timeout => 300, dir => root());
 }
 
-# A run that has to work.
+# A run that must succeed.
 
 sub runs {
 	my ($name, $i, %env) = @_;
@@ -54,7 +54,7 @@ sub runs {
 	return $out;
 }
 
-# The process and its children, and theirs.
+# The process and all of its descendants.
 
 sub family {
 	my ($pid) = @_;
@@ -62,7 +62,7 @@ sub family {
 	return ($pid, map { family($_) } children($pid));
 }
 
-# What the URLs of xorbs begin with, for who asks with this Host.
+# The beginning of xorb URLs in a response to a request with this Host.
 
 sub base {
 	my ($i, $hash, $host) = @_;
@@ -94,12 +94,12 @@ for my $i (0, 1, 0) {
 	my ($status, $out) = script('run', $i);
 
 	is($status, 0, "$name: runs") or diag($out);
-	like($out, qr!^Serving at http://127\.0\.0\.1:$ports[$i]/api!m,
+	like($out, qr!^The server runs at http://127\.0\.0\.1:$ports[$i]/api!m,
 		"$name: its URL");
 	is(scalar(() = $out =~ /^  (?:curl|\S+python) /mg), 3,
 		"$name: three examples");
-	like($out, qr/^Stop it with: /m, "$name: how to stop it");
-	like($out, qr/bytes, as signed$/m, "$name: there and back");
+	like($out, qr/^Stop the server with: /m, "$name: how to stop it");
+	like($out, qr/bytes, the signed range$/m, "$name: there and back");
 
 	$hash ||= ($out =~ /^hash (\w{64})$/m)[0];
 
@@ -109,7 +109,7 @@ for my $i (0, 1, 0) {
 }
 
 # --------------------------------------------------------------------------
-# what README.md types behind "sh docker/run.sh", in its order
+# the commands of README.md after "sh docker/run.sh", in their order
 
 SKIP: {
 	my ($text) = slurp(root() . '/README.md')
@@ -153,7 +153,7 @@ is(scalar(grep { alive($_) } @second), 2, 'the other one goes on');
 is(get(1, '/api/health')->{status}, 200, 'and answers');
 is((script('stop', 0))[0], 0, 'stop where nothing runs');
 
-# what is in the folder is all that it needs
+# the folder has everything that the server needs
 
 ($status, $out) = script('run', 0);
 
@@ -166,7 +166,7 @@ is(base(0, $hash, 'localhost:1'), "http://127.0.0.1:$ports[0]",
 is(base(0, $hash, 'other.example'), undef, 'and it has no other name');
 
 # --------------------------------------------------------------------------
-# a master that is killed leaves its workers, which have the port
+# a killed master leaves its workers, which hold the port
 
 sub killed_master {
 	my ($pid) = pids(0);
@@ -192,7 +192,7 @@ is(get(0, "/api/v1/reconstructions/$hash")->{status}, 200,
 is((script('stop', 0))[0], 0, 'nginx killed: stop');
 is(scalar(grep { alive($_) } @left), 0, 'nginx killed: nothing is left');
 
-# the number of either may be another's by now
+# either process id may belong to another process by now
 
 runs('stopped', 0);
 (undef, my $postmaster) = pids(0);
@@ -204,7 +204,7 @@ spew("$dirs[0]/pg/postmaster.pid", "$$\n$dirs[0]/pg\n");
 runs('numbers of others', 0);
 ok(alive($$), 'numbers of others: they live');
 
-# a postmaster that is killed, with a child that does not notice
+# a killed postmaster, and a child of it that does not notice
 
 (undef, $postmaster) = pids(0);
 @left = family($postmaster);
@@ -219,7 +219,7 @@ is(get(0, "/api/v1/reconstructions/$hash")->{status}, 200,
 	'PostgreSQL killed: the file');
 
 # --------------------------------------------------------------------------
-# a port that somebody has, which is said before anything is built
+# a port that is in use, which is reported before anything is built
 
 my $taken = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1)
 	or die "socket: $!\n";
@@ -232,16 +232,16 @@ for my $i (0, 1) {
 	($status, $out) = script('run', 0, PORT => $port, BUILD => $none);
 
 	is($status >> 8, 1, "$name: does not run");
-	like($out, qr/^run: 127\.0\.0\.1:$port can't be had: .*in use/m,
+	like($out, qr/^run: port $port of 127\.0\.0\.1 is in use; set PORT/m,
 		"$name: says so");
 	ok(!-e $none, "$name: has built nothing");
 	is(get(0, '/api/health')->{status}, 200, "$name: what runs goes on");
 }
 
 for (
-	[ 'no port', { PORT => 'http' }, qr/^run: PORT is not a number/ ],
-	[ 'no address', { ADDR => '192.0.2.1' }, qr/192\.0\.2\.1:\d+ can't/ ],
-	[ 'no URL', { URL => 'http://x;' }, qr/^run: unusual characters in/ ])
+	[ 'no port', { PORT => 'http' }, qr/^run: PORT must be a number/ ],
+	[ 'no address', { ADDR => '192.0.2.1' }, qr/cannot listen on 192/ ],
+	[ 'no URL', { URL => 'http://x;' }, qr/^run: unsupported character/ ])
 {
 	my ($name, $env, $why) = @$_;
 
@@ -252,7 +252,7 @@ for (
 }
 
 # --------------------------------------------------------------------------
-# addresses, and what clients are told
+# addresses, and the URLs that clients get
 
 runs('all addresses', 0, ADDR => '0.0.0.0', HOSTS => 'xet.example b.example');
 is(base(0, $hash, 'xet.example:99'), 'http://xet.example:99',
@@ -261,13 +261,14 @@ is(base(0, $hash, 'xet.example:99'), 'http://xet.example:99',
 $out = runs('all addresses, a URL', 0, ADDR => '0.0.0.0',
 	URL => 'https://xet.example');
 is(base(0, $hash, 'b.example'), undef, 'a URL: no name of before');
-like($out, qr!^Serving at https://xet\.example/api,!m, 'a URL: it is shown');
+like($out, qr!^The server runs at https://xet\.example/api,!m,
+	'a URL: it is shown');
 is(base(0, $hash, 'localhost'), 'https://xet.example',
 	'a URL: is what clients are told');
 
 ($status, $out) = script('run', 0, ADDR => '127.0.0.2');
 is($status, 0, 'another address: runs') or diag($out);
-like($out, qr!^Serving at http://127\.0\.0\.2:$ports[0]/api,!m,
+like($out, qr!^The server runs at http://127\.0\.0\.2:$ports[0]/api,!m,
 	'another address: it is shown');
 like($out, qr/^hash $hash$/m, 'another address: there and back');
 

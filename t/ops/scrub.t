@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The scrub finds damage before a client does, and marks nothing else; what is
-# marked is healed from a peer's folder, of which nothing is taken that is not
-# that very xorb; and both leave the store alone where it is another one.
+# The scrub finds damage before a client does, and marks nothing else.  Marked
+# xorbs are healed from a peer's folder, of which only the exact xorb is
+# accepted.  Both jobs leave the store alone if it is not the store of this
+# database.
 
 use warnings;
 use strict;
@@ -44,7 +45,7 @@ sub fresh {
 sub copy { return $t->copy($_[0]{x}{hash}) }
 sub path { return $t->store() . '/' . copy(@_) }
 
-# For the second peer.
+# Copies the xorb to the second peer.
 
 sub keep {
 	my ($f) = @_;
@@ -54,7 +55,7 @@ sub keep {
 	spew("$dir/backup/$copy", $t->copy_bytes($copy));
 }
 
-# The bytes of a hash string, each eight of them reversed; also back again.
+# The bytes of a hash string, reversed in groups of eight; also the inverse.
 
 sub bytes_of {
 	return join('', map { unpack('H*', reverse(pack('H*', $_))) }
@@ -88,7 +89,7 @@ sub figure {
 		. " FROM xet.jobs_show() WHERE name = '$chore'") || 0;
 }
 
-# A run that began after this, to its end.
+# Requests a run, and waits for its end.
 
 sub run_of {
 	my ($chore) = @_;
@@ -115,7 +116,7 @@ sub proven {
 }
 
 # --------------------------------------------------------------------------
-# what is damaged is found, and nothing else
+# damage is found, and nothing else
 
 my @good = map { fresh() } 1 .. 4;
 
@@ -123,8 +124,8 @@ ok(run_of('scrub'), 'a pass over a store that is whole');
 is(marked(), '', 'nothing is marked');
 ok(figure('scrub', 'bytes') >= 400_000, 'its bytes are counted');
 
-# a pass is many jobs, none of which is left when it has ended; a worker tells
-# how many there are every second
+# a pass consists of many jobs, none of which remains when it ends; a worker
+# reports their number every second
 
 my $m;
 
@@ -158,7 +159,7 @@ my $log = $t->log();
 like($log, qr/\Q$bad[0]{x}{hash}\E\S* is damaged.*: its file has other content/,
 	'told: flipped');
 
-# a bucket answers both with its size
+# a bucket reports both in the same way
 
 my $size = 'it is missing or has another size';
 
@@ -174,7 +175,7 @@ is($t->post("/api/v1/xorbs/default/$_->{x}{hash}", \$_->{x}{bytes})->{status},
 	200, 'an upload heals it') for @bad;
 is(marked(), '', 'all are healed by uploads');
 
-# what is not to be read is no damage, and does not hold up a pass
+# an unreadable copy is not damage, and does not hold up a pass
 
 SKIP: {
 	skip 'an object has no rights', 8 if $t->s3();
@@ -197,8 +198,8 @@ SKIP: {
 	$t->post("/api/v1/xorbs/default/$behind->{x}{hash}",
 		\$behind->{x}{bytes});
 
-	# more of them than a pass takes for single ones: it waits, tries again,
-	# and gets past them
+	# more unreadable copies than a pass treats as single faults: it waits,
+	# retries, and gets past them
 
 	my $was = $seed;
 
@@ -230,7 +231,7 @@ SKIP: {
 		\$behind->{x}{bytes});
 }
 
-# rows of before there were digests: tag 0, which is not in the name
+# rows from before there were digests: tag 0, which is not in the file name
 
 {
 	my @old = map { fresh() } 1 .. 3;
@@ -248,7 +249,8 @@ SKIP: {
 
 	flip($old[1]{copy});
 
-	# whole as a xorb, and not as the row says: the chunks are elsewhere
+	# intact as a xorb, but not as the row says: its chunks have other
+	# offsets
 
 	my $other = make_xorb($old[2]{data}, scheme => 'lz4',
 		sizes => [ 8192 ]);
@@ -269,14 +271,14 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# a row that goes while its copy is read is no damage
+# a row that is deleted while its copy is read is not damage
 
 {
 	my $gone = fresh();
 	my $alerts = () = $t->log() =~ /\[alert\]/g;
 	my $before = figure('scrub', 'damaged');
 
-	# an UPDATE waits for this, and a SELECT does not
+	# an UPDATE waits for this lock, and a SELECT does not
 
 	my $lock = $t->pg_lock('xet.xorbs', 'SHARE ROW EXCLUSIVE');
 
@@ -292,7 +294,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# the store goes away in the middle of a pass
+# the store disappears in the middle of a pass
 
 {
 	$t->allow(qr/xet: the \w+ ".*" is not the store of this database/,
@@ -325,7 +327,7 @@ SKIP: {
 proven('so far');
 
 # --------------------------------------------------------------------------
-# a mark that is wrong
+# a wrong mark
 
 {
 	my $f = $good[0];
@@ -338,15 +340,15 @@ proven('so far');
 }
 
 # --------------------------------------------------------------------------
-# peers: the second one is a copy of the store, the first one is full of lies
+# peers: the second one is a copy of the store, the first one has bad copies
 
 my @healing = map { fresh(file => 1) } 1 .. 6;
 
 $t->save_store("$dir/backup");
 mkdir("$dir/liar");
 
-# of number 0 the liar has a copy that is damaged, one that is another xorb
-# and one that is cut; of 1 a fifo and a folder
+# of xorb 0 the liar has copies that are damaged, another xorb, truncated, too
+# long and empty; of xorb 1 a fifo and a folder
 
 sub lie {
 	my ($f, $tag, $bytes) = @_;
@@ -374,7 +376,7 @@ sub lie {
 	system('mkfifo', lie($healing[1], '00000001'));
 	mkdir(lie($healing[1], '00000002'));
 
-	# in another encoding it is as good, and 3 is nowhere but there
+	# another encoding is as good, and xorb 2 exists only there
 
 	my $other = make_xorb($healing[2]{data}, scheme => 'lz4',
 		sizes => [ 8192 ]);
@@ -383,14 +385,14 @@ sub lie {
 	unlink(glob("$dir/backup/xorbs/default/*/$healing[2]{x}{hash}*"))
 		or die;
 
-	# with the footer of old clients
+	# with the footer that old clients write
 
 	my $footer = make_xorb($healing[3]{data}, scheme => 'none',
 		sizes => [ 8192 ], footer => 'v1');
 
 	lie($healing[3], '00000001', $footer->{bytes});
 
-	# and 5 is nowhere
+	# and xorb 5 is at neither peer
 
 	unlink(glob("$dir/backup/xorbs/default/*/$healing[5]{x}{hash}*"))
 		or die;
@@ -451,8 +453,8 @@ is(marked(), '', 'all is healed');
 proven('healed');
 
 # --------------------------------------------------------------------------
-# an upload of the same xorb at the same time: a lock on the row lets the two
-# heals wait for each other, and where the machine is slow they give up
+# an upload of the same xorb at the same time: a row lock makes both heals wait
+# for each other, and on a slow machine they give up
 
 for my $round (1 .. 3) {
 	my $f = fresh(file => 1);
@@ -497,7 +499,7 @@ for my $round (1 .. 3) {
 		"$name: GET");
 }
 
-# the row goes while a heal waits for it: its copy goes, too
+# the row is deleted while a heal waits for it: the new copy is removed, too
 
 {
 	my $f = fresh();

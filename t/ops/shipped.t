@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Answers with the configuration in conf: each has its X-Request-Id, whoever
-# makes it, and what is not there is no error in the log.
+# Responses with the configuration in conf: each has its X-Request-Id,
+# whichever module sends it, and missing resources cause no errors in the log.
 
 use warnings;
 use strict;
@@ -29,7 +29,7 @@ my $bytes = $entry->{ranges}[0]{bytes};
 my %range = (Range => "bytes=$bytes->{start}-$bytes->{end}");
 
 # --------------------------------------------------------------------------
-# what is not there
+# missing resources
 
 my $from = $t->log_size();
 
@@ -59,7 +59,7 @@ unlike(substr($t->log(), $from), qr/\[(?:error|crit|alert)\]/,
 	'and no error');
 
 # --------------------------------------------------------------------------
-# X-Request-Id: what is there, what we refuse, what nginx does
+# X-Request-Id: existing resources, refusals of the module, errors of nginx
 
 my %seen;
 
@@ -111,7 +111,7 @@ ok(wait_for(20, sub { $t->get('/api/health')->{status} == 503 }),
 id('no database', 503, $t->get('/api/health'));
 $t->pg_start();
 
-# open_file_cache keeps what done() would take for forgotten
+# open_file_cache keeps files open that done() would report as leaked
 
 $t->write_conf(undef);
 $t->reload();

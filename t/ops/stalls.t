@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What hangs holds up nothing else: a disk that takes no write, somebody's lock
-# of a table, a PostgreSQL that accepts and says nothing, a resolver.
+# Whatever hangs delays nothing else: a disk that completes no write, another
+# session's table lock, a PostgreSQL that accepts connections and is silent, a
+# resolver.
 
 use warnings;
 use strict;
@@ -53,8 +54,7 @@ sub health {
 	return $r->{status} == 200 ? $r->json()->{postgres} : undef;
 }
 
-# Answered with 200 well before what hangs would let it be, which is when the
-# test says so.
+# The response is 200, and arrives well before the test releases what hangs.
 
 sub served {
 	my ($name, $r) = @_;
@@ -64,13 +64,13 @@ sub served {
 }
 
 # --------------------------------------------------------------------------
-# a disk that takes no write: more uploads than threads
+# a disk that completes no write: more uploads than threads
 
 my $stall = $t->stall();
 
 $stall->hold('fdatasync');
 
-# which health is right to tell of, see t/ops/health.t
+# the health check rightly reports this, see t/ops/health.t
 
 $t->allow(qr/xet: the store has not responded for 5 seconds/);
 
@@ -102,7 +102,7 @@ is(join(' ', map { $_->response('POST')->{status} } @posts),
 is($put->response('PUT')->{status}, 200, 'fdatasync: a file by PUT, too');
 
 # --------------------------------------------------------------------------
-# one pool for both is what the configuration says then
+# uploads and reads share a pool only if the configuration says so
 
 my ($good, $out) = $t->config_test(undef,
 	directives => { xet_read_thread_pool => 'xet' });
@@ -121,7 +121,7 @@ $t->reload();
 is($t->get(file_uri($file))->{status}, 200, 'no pool named');
 
 # --------------------------------------------------------------------------
-# somebody's lock: dedup queries wait for it, others don't wait for them
+# another session's lock: dedup queries wait for it, other requests do not
 
 my $pg = '"' . $t->conninfo() . '"';
 
@@ -156,13 +156,13 @@ is($put->response('PUT')->{status}, 200, 'lock: and is stored as new');
 is($t->get("/api/v1/chunks/default/$chunk")->{status}, 200,
 	'unlocked: known again');
 
-# the time is PostgreSQL's as well: nothing goes on there
+# the timeout also applies in PostgreSQL: no statement is active there
 
 is($t->sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'xet'"
 	. " AND state = 'active'"), 0, 'nothing goes on in PostgreSQL');
 
 # --------------------------------------------------------------------------
-# a ping is not behind a lock, and tells the truth
+# a ping does not wait behind a lock, and reports the true state
 
 $t->write_conf(undef, directives => { xet_postgres =>
 	"$pg reads=2 writes=1 timeout=60s ping_timeout=2s" });
@@ -199,7 +199,7 @@ is(join(' ', map { $_->response()->{status} } @asked),
 ok(wait_for(10, sub { my $h = health(); $h && $h->{read}{oldest_ms} == 0 }),
 	'and nothing is old');
 
-# idle sessions, and PostgreSQL is frozen: the time of a ping, not of a read
+# idle sessions, and PostgreSQL is frozen: the timeout of a ping, not of a read
 
 $t->pg_freeze();
 $r = $t->get('/api/v1/health', {}, timeout => 60);
@@ -210,13 +210,13 @@ $t->pg_thaw();
 ok(wait_for(20, sub { health() }), 'thawed');
 
 # --------------------------------------------------------------------------
-# connecting that does not end: a worker ends, whatever PostgreSQL does
+# connection attempts that do not end: a worker exits, whatever PostgreSQL does
 
 my $port = free_port();
 my $silent = IO::Socket::INET->new(Listen => 128, ReuseAddr => 1,
 	LocalAddr => '127.0.0.1', LocalPort => $port) or die "$!\n";
 
-# as many connections as it takes in its backlog: others get no answer at all
+# fills the backlog: further connections get no response at all
 
 my $port_full = free_port();
 my $full = IO::Socket::INET->new(Listen => 1, ReuseAddr => 1,
@@ -233,7 +233,7 @@ sub established {
 		split(/\n/, slurp('/proc/net/tcp'));
 }
 
-# name => [ conninfo, what has happened when it hangs ]
+# name => [ conninfo, check that the connection attempt hangs ]
 
 my %hangs = (
 	'a silent server' => [ "host=127.0.0.1 port=$port",
@@ -263,7 +263,7 @@ for my $name (sort keys %hangs) {
 
 		ok(wait_for(10, $hanging), "$name: hangs");
 
-		# somebody waits for it as well
+		# a request waits for it as well
 
 		my $c = $signal eq 'TERM' ? ask(plan_uri($file)) : undef;
 		my $start = time();
@@ -296,7 +296,7 @@ for my $name (sort keys %hangs) {
 	$stall->release('getaddrinfo');
 }
 
-# a first statement that hangs has its time, and does not cost the worker
+# a first statement that hangs has a timeout, and the worker survives
 
 $t->write_conf(undef, directives => { xet_postgres =>
 	"$pg connect_timeout=1s" });

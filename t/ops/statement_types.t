@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A function of the database that takes or returns other types than the module
-# knows: no session is opened, the log says of which statement, and all is well
-# when the function is right again.
+# The argument or result types of a database function differ from those that
+# the module expects: no session is opened, and the log names the statement.
+# The server recovers when the function is right again.
 
 use warnings;
 use strict;
@@ -63,7 +63,7 @@ for my $case (
 
 $t->done();
 
-# The body of one that returns other types may not fit them.
+# The body may not fit other result types, so PostgreSQL does not check it.
 
 sub replace {
 	my ($name, $text) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The status page: its figures with and without a script, what it may load, on a
-# phone, by keyboard, to a screen reader, in the dark; and that nothing which a
-# client has chosen gets into it as markup.
+# The status page: its figures with and without a script, what it may load, on
+# a phone, by keyboard, with a screen reader, in dark mode.  No input of a
+# client gets into it as markup.
 
 use warnings;
 use strict;
@@ -31,13 +31,13 @@ $t->run();
 
 my $file = $t->upload(mix(1, 300000));
 
-# figures are there when they were asked for once
+# figures appear after the first request for them
 
 ok(wait_for(40, sub { ($t->get('/status?format=json')->json()
 	->{text}{files} // '') eq '1' }), 'a file is counted');
 
 # --------------------------------------------------------------------------
-# the answer
+# the response
 
 my $r = $t->get('/status');
 
@@ -67,7 +67,7 @@ like($t->get('/based')->{body}, qr!value="https://cas.example.com/x/api"!,
 	'the endpoint that is configured');
 
 # --------------------------------------------------------------------------
-# what a client chooses: its Host
+# the input of a client: its Host header
 
 for my $host ('a"><script>evil()', q{a'onclick='evil()}, '<img>', 'a&lt;b') {
 	my $c = $t->connect();
@@ -109,7 +109,7 @@ is($b->js('document.getElementById("copy").hidden'), 1,
 	'no script: no button that does nothing');
 $b->call('Emulation.setScriptExecutionDisabled', { value => \0 });
 
-# with it: the figures live
+# with the script: live figures
 
 my $shot = build_dir() . '/status';
 
@@ -127,7 +127,7 @@ ok(wait_for(30, sub { text('requests') == $requests + 7 }), 'live');
 $b->screenshot("$shot-wide.png");
 cmp_ok(-s "$shot-wide.png", '>', 10000, "a picture: $shot-wide.png");
 
-# where it was loaded from, and what the policy has refused
+# which URLs the page has loaded, and what the policy has refused
 
 my @urls = map { $_->{request}{url} } $b->events('Network.requestWillBeSent');
 my $base = $t->url('/status');
@@ -139,7 +139,7 @@ my @log = map { $_->{entry}{text} } $b->events('Log.entryAdded');
 
 is(join("\n", grep { !/favicon/ } @log), '', 'nothing is refused');
 
-# PostgreSQL goes away: in words, and not by colour alone
+# PostgreSQL is down: shown in words, and not by colour alone
 
 $t->allow(qr/connecting to PostgreSQL failed|terminating connection/);
 $t->allow(qr/failed, SQLSTATE|did not respond/);
@@ -156,7 +156,7 @@ $b->screenshot("$shot-bad.png");
 $t->pg_start();
 ok(wait_for(40, sub { text('summary') eq 'All checks passed.' }), 'it is back');
 
-# the server goes away, and says nothing any more
+# the server is down, and no longer responds
 
 $t->stop();
 ok(wait_for(30, sub { $b->js('document.getElementById("stale").textContent')
@@ -167,7 +167,7 @@ ok(wait_for(30, sub { $b->js('document.getElementById("stale").textContent')
 	eq '' }), 'the server is back');
 
 # --------------------------------------------------------------------------
-# a phone, and letters twice as large
+# a phone, and text twice as large
 
 for ([ 360, 740 ], [ 320, 568 ]) {
 	$b->size(@$_);
@@ -231,7 +231,7 @@ is_deeply($roles{textbox}, [ 'Endpoint for clients' ],
 is($b->js(q{document.querySelector('header [role="status"]').ariaLive}),
 	'polite', 'the summary is read when it changes');
 
-# figures that change all the time are not read out
+# a screen reader does not read out figures that change all the time
 
 is($b->js(q{document.querySelectorAll('main [aria-live], main dl [role]')
 	.length}), 0, 'and figures are not');

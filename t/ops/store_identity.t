@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A store has an identity, in its folder and in the database: an empty folder
-# where a disk is not mounted, or the folder of another store, acknowledges
-# nothing, loses nothing, and says why; and all is well when the right one is
-# back, without a restart.
+# A store has an identity, in its folder and in the database.  An empty folder,
+# where a disk is not mounted, or the folder of another store acknowledges
+# nothing, loses nothing, and the error says why.  The server recovers without
+# a restart when the right folder is back.
 
 use warnings;
 use strict;
@@ -33,7 +33,7 @@ sub put_status {
 	return $t->http('PUT', '/api/v1/files', {}, \$data)->{status};
 }
 
-# An empty folder in the place of the store, as of a disk not mounted.
+# Replaces the store by an empty folder, like that of a disk not mounted.
 
 sub swap_out {
 	rename($store, $away) or die "$store: $!\n";
@@ -64,7 +64,7 @@ is($t->sql('SELECT identity, confirmed FROM xet.store'),
 	substr($identity, 0, 32) . '|t', 'and the database the same');
 
 # --------------------------------------------------------------------------
-# the disk goes away while workers run
+# the disk is unmounted while workers run
 
 swap_out();
 
@@ -98,7 +98,7 @@ is(put_status(), 200, 'and takes files');
 unlike($out, qr/identity|store folder/, 'nginx -t has nothing to say');
 
 # --------------------------------------------------------------------------
-# it is away at the start
+# the disk is not mounted at the start
 
 $t->stop();
 swap_out();
@@ -133,7 +133,7 @@ ok(wait_for(20, sub { $t->log() =~ /not the one recorded in the database/ }),
 	'another store at the start');
 is(put_status(), 503, 'PUT');
 
-# a database that is new, and the folder of another one
+# a new database, and a folder that belongs to another database
 
 $t->sql('DELETE FROM xet.store');
 ($code, $out) = $t->config_test();
@@ -145,7 +145,7 @@ ok(wait_for(30, sub { $t->log() =~ /belongs to another database/ }),
 	'is not let in');
 is(put_status(), 503, 'PUT');
 
-# not confirmed: what a crash leaves between the row and the file
+# an identity without confirmation, as after a crash between row and file
 
 $t->stop();
 swap_in();

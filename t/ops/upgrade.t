@@ -3,10 +3,10 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # An upgrade from schema 1 to 2, of a release that does not exist, while a
-# server of schema 1 runs: requests go on, in open sessions and in new ones,
-# until the next reload and after it, if the migration says that it is
-# compatible.  A function that has not changed keeps its identity, and one that
-# has is replaced in its place.
+# server of schema 1 runs.  If the migration says that it is compatible,
+# requests succeed in open and new sessions, before and after the next reload.
+# An unchanged function keeps its identity, and a changed one is replaced in
+# place.
 
 use warnings;
 use strict;
@@ -37,18 +37,18 @@ my ($two, $three) = ($one + 1, $one + 2);
 mkdir($sql) or die "$sql: $!\n";
 system('cp', '-r', glob(build_dir() . '/sql/*.sql'), $sql) == 0 or die "cp\n";
 
-# as the module reads it, from the line that the code has
+# the version in the module's source
 
 is((slurp(root() . '/src/http/pg/ngx_http_xet_pg_session.h')
 	=~ /NGX_HTTP_XET_SCHEMA\s+"(\d+)"/)[0], $one, 'the version');
 
 # --------------------------------------------------------------------------
-# requests of all kinds, one after the other, in four processes
+# four processes send requests of all kinds, one after the other
 
 my ($in, @pids) = clients();
 
-# functions alone, as in a release without a migration: once without a change
-# of any, then some that change over and over
+# functions only, as in a release without a migration: first without any
+# change, then some functions change repeatedly
 
 my %was = functions();
 my $rounds = 12;
@@ -69,7 +69,7 @@ is_deeply({ functions() }, \%was, 'functions: in their places');
 like(source('xorb_put'), qr/-- round $rounds$/m, 'functions: replaced');
 
 # schema 2: a column that the server of schema 1 does not know, filled by a
-# trigger, a table, and functions that use them.  Three nodes migrate at once.
+# trigger; a table; and functions that use them.  Three nodes migrate at once.
 
 spew(migration($two, 'next'), <<"EOF_SQL");
 -- compatible from $one
@@ -126,7 +126,7 @@ is($t->sql('SELECT max(version), max(compatible_from) FROM xet.migrations'),
 like(source('xorb_put'), qr/-- schema 2$/m, 'schema 2: functions');
 is($t->sql('SELECT xet.files_seen() > 0'), 't', 'schema 2: a new function');
 
-# the server goes on: with a new file, in sessions that are open
+# the server still works: with a new file, in open sessions
 
 my $new = $t->upload(mix(6, 400000), xorb_chunks => 4);
 
@@ -135,8 +135,8 @@ is_deeply($t->download($new->{hash}, size => 400000)->{errors}, [],
 is($t->sql('SELECT count(*) FROM xet.files WHERE terms <> term_count'), 0,
 	'schema 2: its new column');
 
-# a function that is called in another way, and one that has gone: none that a
-# module calls
+# a function with another signature, and a removed one; modules call neither of
+# them
 
 $text =~ s/files_seen\(\)\n/files_seen(n bigint DEFAULT 7)\n/;
 $text =~ s/SELECT count\(\*\) FROM xet\.seen/SELECT n/;
@@ -169,7 +169,7 @@ is_deeply($t->download($file->{hash}, size => length($data))->{errors}, [],
 	'compatible: a file');
 
 # --------------------------------------------------------------------------
-# what is refused: a migration that was changed, and a folder that is older
+# refused: a migration that was changed, and a folder that is older
 
 my $next = migration($two, 'next');
 my $was = slurp($next);
@@ -190,7 +190,8 @@ like($r->{err}, qr/_next\.sql: is applied, but unknown to this version/,
 is($t->sql($functions), $sum, 'an older folder: changes nothing');
 
 # --------------------------------------------------------------------------
-# a migration that is not compatible, and one that is only with those after it
+# a migration that is not compatible, and one that is compatible from schema 2
+# on
 
 spew(migration($three, 'other'), 'CREATE TABLE xet.other ();');
 is(migrate()->{code}, 0, 'not compatible');
@@ -212,7 +213,7 @@ $t->sql("UPDATE xet.migrations SET compatible_from = $one"
 ok(wait_for(60, sub { $t->get('/api/health')->{status} == 200 }),
 	'compatible with this one');
 
-# an older database is refused as before
+# an older database is refused, as before
 
 $t->sql("DELETE FROM xet.migrations WHERE version >= $one");
 $t->pg_terminate();
@@ -235,7 +236,7 @@ sub migrate_start {
 
 sub migrate { return xet_wait(migrate_start()) }
 
-# The functions, each with a comment in its body.
+# The functions, each with a comment added to its body.
 
 sub changed {
 	my ($comment) = @_;
@@ -252,7 +253,7 @@ sub source {
 		. " WHERE proname = '$_[0]'");
 }
 
-# The functions and what PostgreSQL knows them by.
+# The functions and their OIDs.
 
 sub functions {
 	return map { split(/ = /) } $t->sql("SELECT oid::regprocedure || ' = '"

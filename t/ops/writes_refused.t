@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# PostgreSQL answers, and its disk is full: health says so, and says when it is
-# over.  Reads go on.
+# PostgreSQL responds, but its disk is full: health reports this, and reports
+# the end of it.  Reads continue.
 
 use warnings;
 use strict;
@@ -16,7 +16,7 @@ use Test::Xet;
 
 use Time::HiRes qw/ sleep /;
 
-# Each worker knows what its own last write has found.
+# Each worker knows only the result of its own last write.
 
 my $t = Test::Xet->new(workers => 1, log => 'info');
 
@@ -28,7 +28,7 @@ my $file = $t->put('/api/v1/files', 'a file')->json()->{hash};
 
 is(health(), 200, 'health') for 1 .. 4;
 
-# files of PostgreSQL that may not grow: temporary ones, and those of rows
+# PostgreSQL can write no more temporary files
 
 full('64kB');
 ok(wait_for(30, sub { health() == 503 }), 'full: 503');
@@ -55,7 +55,7 @@ ok(wait_for(30, sub {
 	return $good == 6;
 }), 'room again: 200');
 
-# a lock that is held is no failure
+# a held lock is not a failure
 
 my $lock = $t->pg_lock('xet.files');
 
