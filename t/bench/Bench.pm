@@ -2,20 +2,20 @@ package Bench;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What the benchmarks of this folder share: a quiet network, processors for
-# each party, the CPU time and memory of processes, wrk, and tables.
+# Shared code of the benchmarks: a quiet network, processors for each party,
+# the CPU time and memory of processes, wrk, and tables.
 #
 #     use Bench;
 #
-#     bench_start('what is measured');        # may run the script once more
+#     bench_start('what is measured');        # may restart the script
 #     my $t = bench_server(store => 'tmpfs', locations => '...');
 #     ...
 #     bench_end($t);
 #
-# Environment, besides that of Test::Xet:
+# Environment, in addition to that of Test::Xet:
 #
-#     XET_BENCH_NET      "host" stays in the network of the machine
-#     XET_BENCH_REPEATS  repetitions, where a script has no other reason
+#     XET_BENCH_NET      "host": stay in the network of the machine
+#     XET_BENCH_REPEATS  repetitions, unless the script sets them
 #     XET_BENCH_SERVER_CPU, XET_BENCH_LOAD_CPU  0 and 1
 
 use warnings;
@@ -49,12 +49,12 @@ sub load_cpu { return $ENV{XET_BENCH_LOAD_CPU} // 1 }
 sub repeats { return $ENV{XET_BENCH_REPEATS} || $_[0] || 5 }
 
 # --------------------------------------------------------------------------
-# the surroundings
+# the environment
 
-# Two traps of a loopback interface: BBR paces a client that is on the same
-# machine, and with an MTU of 65536 tcp_nopush can wait for 44 ms.  So, where
-# we may, all runs in a network of its own with neither.  We are the load and
-# get its processor, unless pin is 0.
+# Two traps of a loopback interface: BBR paces a client on the same machine,
+# and with an MTU of 65536 tcp_nopush can wait for 44 ms.  Where permitted,
+# everything therefore runs in a private network with neither.  This process is
+# the load and gets the load's processor, unless pin is 0.
 
 sub bench_start {
 	my ($what, %o) = @_;
@@ -96,7 +96,7 @@ sub network {
 	my $control = slurp($sysctl, 1) // '?';
 	my $mtu = slurp('/sys/class/net/lo/mtu', 1) // '?';
 
-	# sysfs keeps showing the network it was mounted in
+	# sysfs keeps showing the network that it was mounted in
 
 	$mtu = $1 if `ip -o link show lo 2>/dev/null` =~ / mtu (\d+)/;
 	chomp($control, $mtu);
@@ -141,8 +141,9 @@ sub need {
 # --------------------------------------------------------------------------
 # the server
 
-# Options of Test::Xet->new(), and store: "tmpfs" or "disk".  One worker, on
-# a processor of its own unless pin is 0; no log that would be measured too.
+# Options of Test::Xet->new(), and store: "tmpfs" or "disk".  One worker, on a
+# processor of its own unless pin is 0; without logs, which would be measured
+# too.
 
 sub bench_server {
 	my (%o) = @_;
@@ -172,8 +173,8 @@ sub bench_server {
 	return $t;
 }
 
-# As bench_server(), running, with a PUT of nginx's own beside for bodies of
-# this size at most, and PostgreSQL on the processor of the load.
+# Like bench_server(), already running, with a plain nginx PUT location for
+# bodies up to this size, and PostgreSQL on the processor of the load.
 
 sub bench_dav_server {
 	my ($max, %o) = @_;
@@ -202,7 +203,7 @@ sub move {
 		or die "$to: $!\n";
 }
 
-# Forgets all xorbs and files, so that the next upload is a new one.
+# Deletes all xorbs and files, so that the next upload is a new one.
 
 sub bench_reset {
 	my ($t) = @_;
@@ -214,8 +215,8 @@ sub bench_reset {
 	}
 }
 
-# One file of 20 terms by the way of clients, and its terms under many other
-# names: an answer, and the file of all names.
+# Uploads one file of 20 terms as clients do, and inserts its terms under many
+# other names: returns a response, and the file of all names.
 
 sub bench_files {
 	my ($t, $files, $dir) = @_;
@@ -241,7 +242,7 @@ sub bench_files {
 	return ($r->{body}, "$dir/hashes");
 }
 
-# What wrk does with these names.
+# The wrk script for these names.
 
 sub files_script {
 	my ($names) = @_;
@@ -276,7 +277,7 @@ END { local $?; clean() if $$ == $owner }
 # --------------------------------------------------------------------------
 # processes
 
-# All threads of a process onto one processor, or of none.
+# Pins all threads of a process to one processor, or to none.
 
 sub pin {
 	my ($pid, $cpu) = @_;
@@ -286,7 +287,7 @@ sub pin {
 }
 
 # Microseconds of CPU that a process has used with all its threads, user and
-# system: to the nanosecond where the kernel says it, else in ticks.
+# system: with nanosecond precision where the kernel reports it, else in ticks.
 
 sub cpu_us {
 	my ($pid) = @_;
@@ -322,7 +323,7 @@ sub pg_pids {
 	return ($pid, children($pid));
 }
 
-# KiB: resident now, and at most since the process began or memory_reset().
+# KiB: resident now, and the peak since the process began or memory_reset().
 
 sub memory {
 	my ($pid) = @_;
@@ -354,10 +355,10 @@ function done(summary, latency, requests)
 end
 EOL
 
-#     url      where to
+#     url      the URL
 #     script   Lua
 #     c, s     connections, seconds
-#     pids     [ ... ] whose CPU time is taken around the run
+#     pids     [ ... ] processes whose CPU time during the run is measured
 #
 # { n, rps, bytes (a second), p50, p99, max (microseconds), cpu => [ ... ] of
 # microseconds a request }.
@@ -390,8 +391,8 @@ sub wrk {
 	};
 }
 
-# A script of wrk that asks for what the lines of a file say, in turn: what
-# makes a request of each "line", in Lua.
+# A wrk script that requests the lines of a file in turn; the Lua code given
+# builds the request of each "line".
 
 sub wrk_script {
 	my ($file, $code) = @_;

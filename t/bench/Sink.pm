@@ -2,8 +2,8 @@ package Sink;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The store of s3_sink.pl, as those of Test::Xet::S3: what a client costs, with
-# a store that costs nearly nothing.
+# The store of s3_sink.pl with the interface of Test::Xet::S3, to measure the
+# cost of a client with a store of almost no cost.
 
 use warnings;
 use strict;

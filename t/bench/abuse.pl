@@ -2,16 +2,16 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Reading while others misbehave: reconstructions of 20 terms before and
-# during a thousand uploads that stop in the middle, a thousand bodies of a
-# byte a second, a thousand requests of a header line a second, and floods of
-# headers.  "return 200" by the same worker is the measure of what nginx and
-# the machine make of it themselves.
+# Measures reads while other clients misbehave: reconstructions of 20 terms
+# before and during a thousand uploads that stop halfway, a thousand bodies
+# sent at one byte a second, a thousand requests sent at one header line a
+# second, and floods of headers.  "return 200" by the same worker shows what
+# nginx and the machine contribute.
 #
 #     perl t/bench/abuse.pl
 #
-# Needs "make build tools cli".  Twelve minutes.  Those who misbehave have what
-# those who read leave of their processor.
+# Needs "make build tools cli".  Twelve minutes.  The misbehaving clients get
+# the processor time that the readers leave.
 
 use warnings;
 use strict;
@@ -103,7 +103,7 @@ report();
 bench_end($t);
 
 # --------------------------------------------------------------------------
-# those who read
+# readers
 
 sub measure {
 	return map {
@@ -131,7 +131,7 @@ sub quiet {
 }
 
 # --------------------------------------------------------------------------
-# those who misbehave, in a process of their own; they say when they have
+# misbehaving clients, in a process of their own, which reports when they have
 # begun
 
 sub misbehave {
@@ -174,7 +174,7 @@ sub head {
 		. "Content-Length: $length\r\n\r\n";
 }
 
-# Everything, however long the server takes.
+# Sends everything, however long the server takes.
 
 sub say_all {
 	my ($socket, $text) = @_;
@@ -198,8 +198,8 @@ sub start {
 	} 1 .. $n;
 }
 
-# Half of the body, which is more than the server holds: it is verified as far
-# as it has come, and written.
+# Half of the body, which is more than the server buffers: it is verified as
+# far as received, and written.
 
 sub start_idle {
 	return start(head(length($xorb->{bytes}))
@@ -209,7 +209,7 @@ sub start_idle {
 sub start_bodies { return start(head(length($xorb->{bytes})) . 'x') }
 sub start_lines { return start("GET / HTTP/1.1\r\nHost: localhost\r\n") }
 
-# A round a second.
+# One round a second.
 
 sub drip {
 	my ($next, @groups) = @_;
@@ -253,7 +253,7 @@ sub lines {
 	drip(\&pause, [ "X-Line: x\r\n", @sockets ]);
 }
 
-# Heads of lines until the server will not have more, on and on.
+# Sends header lines until the server rejects them, repeatedly.
 
 sub flood {
 	my ($begun) = @_;

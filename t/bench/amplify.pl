@@ -2,12 +2,12 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The table of amplification: for each route the bytes that a client sends, the
-# bytes of the answer, CPU milliseconds of nginx and PostgreSQL, statements,
-# pages of 8 KiB that PostgreSQL looked at, KiB of its log, rows written, and
-# KiB that a worker holds for each of four clients that take nothing.  What is
-# asked for is what t/api/amplification.t asks for, which has ceilings for all but
-# the time.
+# Prints the table of amplification.  For each route: the bytes that a client
+# sends, the bytes of the response, CPU milliseconds of nginx and PostgreSQL,
+# statements, pages of 8 KiB that PostgreSQL accessed, KiB of WAL, rows
+# written, and KiB that a worker holds for each of four clients that read
+# nothing.  The requests are those of t/api/amplification.t, which has upper
+# limits for everything but the time.
 #
 #     perl t/bench/amplify.pl
 

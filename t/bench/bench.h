@@ -1,7 +1,7 @@
 
 /*
- * What benchmarks have in common: CPU time, medians, files to read, and
- * data that are the same each time.
+ * Shared code of the benchmarks: CPU time, medians, input files, and data that
+ * are the same in each run.
  */
 
 #ifndef _BENCH_H_INCLUDED_
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 
-/* Seconds of CPU that the process has taken, of all its threads. */
+/* Seconds of CPU that all threads of the process have used. */
 
 static inline double
 bench_cpu(void)
@@ -31,7 +31,7 @@ bench_cpu(void)
 }
 
 
-/* For qsort() of doubles. */
+/* Compares doubles, for qsort(). */
 
 static inline int
 bench_compare(const void *one, const void *two)
@@ -42,7 +42,7 @@ bench_compare(const void *one, const void *two)
 }
 
 
-/* xorshift64, from the same seed in each run. */
+/* xorshift64, with the same seed in each run. */
 
 static inline uint32_t
 bench_random(void)
@@ -65,7 +65,7 @@ bench_fail(const char *what)
 }
 
 
-/* A whole file, read into memory already; to the end of the process. */
+/* Reads a whole file into memory; never freed. */
 
 static inline const uint8_t *
 bench_open(const char *name, size_t *len)

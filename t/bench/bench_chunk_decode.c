@@ -1,12 +1,13 @@
 
 /*
- * How fast the chunks of a xorb are decoded and held against their hashes, one
- * by one, from memory to memory: what a server that sends files can't beat.
+ * Measures how fast the chunks of a xorb are decoded and checked against their
+ * hashes, one by one, from memory to memory: the upper limit for a server that
+ * sends files.
  *
  *     bench_chunk_decode <file> <raw bytes>
  *
- * The file is the chunk region of a xorb; it is gone through until that many
- * bytes were decoded.  Printed are the bytes and the CPU seconds.
+ * The file is the chunk region of a xorb; it is decoded repeatedly until the
+ * given number of bytes is reached.  Prints the bytes and the CPU seconds.
  */
 
 
@@ -31,7 +32,7 @@ static bench_chunk_t  bench_chunks[XET_XORB_CHUNKS_MAX];
 static uint8_t        bench_raw[XET_CHUNK_MAX];
 
 
-/* Where the chunks are, and their hashes. */
+/* The offsets of the chunks, and their hashes. */
 
 static unsigned
 bench_list(xet_codec_t *codec, const uint8_t *data, size_t len)
@@ -76,7 +77,7 @@ main(int argc, char **argv)
 
     if (argc != 3) {
 
-        /* "make bench" runs it without a file to read */
+        /* "make bench" runs it without a file */
 
         printf("bench_chunk_decode <file> <raw bytes>\n");
         return 0;

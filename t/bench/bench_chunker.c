@@ -1,13 +1,13 @@
 
 /*
- * Where chunks end: GB/s on one core of the loop of the draft, which hashes
- * every byte, of the same loop with the minimum of a chunk skipped, and of the
- * core's chunker, by turns over the same data.  All three must agree.
+ * Measures chunking in GB/s on one core: the loop of the draft, which hashes
+ * every byte; the same loop without the minimum of a chunk; and the core's
+ * chunker, by turns over the same data.  All three must agree.
  *
  *     bench_chunker [MiB]
  *
- * Without an argument 64 MiB: noise; text, which is this machine's C headers;
- * and zeros, where each chunk is as long as may be.
+ * By default 64 MiB: noise; text, from this machine's C headers; and zeros,
+ * where each chunk has the maximum length.
  */
 
 
@@ -21,7 +21,7 @@
 
 
 #define BENCH_RUNS    9
-#define BENCH_PIECE   262144           /* bytes that a client feeds */
+#define BENCH_PIECE   262144           /* bytes passed at once */
 #define BENCH_WINDOW  64
 
 
@@ -34,7 +34,7 @@ typedef struct {
 } bench_loop_t;
 
 
-/* What all boundaries come down to. */
+/* A hash of all boundaries. */
 
 static uint64_t
 bench_sum(uint64_t sum, size_t end)
@@ -168,7 +168,10 @@ bench_noise(uint8_t *data, size_t len)
 }
 
 
-/* Fills up with files of a folder, again and again.  0 without any. */
+/*
+ * Fills the buffer with the files of a folder, repeatedly.  Returns 0 if there
+ * are none.
+ */
 
 static int
 bench_text(uint8_t *data, size_t len, const char *path)

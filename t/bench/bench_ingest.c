@@ -1,15 +1,15 @@
 
 /*
- * What the core needs to take a file in, in memory: the limit that PUT files
- * stands on.  By parts (chunks alone, their hashes, SHA-256, compression into
- * xorbs) and whole, as the server does it, SHA-256 included; the xorbs are
- * dropped.  Printed are CPU milliseconds for the file and MB (10^6 bytes) per
+ * Measures the core's ingest of a file in memory, which is the limit of PUT
+ * files.  Parts (chunking alone, hashing the chunks, SHA-256, compression into
+ * xorbs) and the whole, as the server does it, with SHA-256; the xorbs are
+ * discarded.  Prints CPU milliseconds for the file and MB (10^6 bytes) per
  * second of CPU.
  *
  *     bench_ingest [piece bytes] [file]
  *
- * Without a file it is 256 MiB: a quarter each of noise, of text, of bfloat16
- * and of the noise again.
+ * The default file has 256 MiB: a quarter each of noise, of text, of bfloat16
+ * and of the same noise again.
  */
 
 
@@ -78,7 +78,7 @@ bench_made(bench_file_t *f)
 }
 
 
-/* Cuts alone, with their hashes, or into xorbs. */
+/* Chunks alone, chunks with their hashes, or chunks packed into xorbs. */
 
 static xet_status_t
 bench_write(void *ctx, const uint8_t *data, size_t len)

@@ -1,8 +1,9 @@
 
 /*
- * Ways to HMAC-SHA256 a short text again and again under one key, by the
- * interfaces that OpenSSL 3 does not deprecate; nanoseconds a text, by turns.
- * The last but one is how URLs are signed, the last one all of a URL.
+ * Compares ways to compute HMAC-SHA256 of short texts under one key, with
+ * interfaces that OpenSSL 3 does not deprecate.  Prints nanoseconds a text, by
+ * turns.  The last but one is how URLs are signed, the last one builds a whole
+ * URL.
  *
  *     bench_mac
  */
@@ -83,7 +84,7 @@ bench_dup(bench_t *b)
 }
 
 
-/* In the pieces that a URL has. */
+/* In the pieces of a URL. */
 
 static int
 bench_pieces(bench_t *b)

@@ -1,8 +1,9 @@
 
 /*
- * What a reconstruction costs the core: 20 packed terms become a plan and its
- * JSON, with a signed URL for each xorb.  The terms name 20 xorbs, or ranges
- * of 2.  Signing is measured alone, too: the rest is the plan and the text.
+ * Measures the core's cost of a reconstruction: 20 packed terms become a plan
+ * and its JSON, with a signed URL for each xorb.  The terms name 20 xorbs, or
+ * ranges of 2.  Signing is also measured alone: the rest is the plan and the
+ * text.
  *
  *     bench_plan [seconds]
  */
@@ -59,7 +60,10 @@ bench_alloc(void *data, size_t size)
 }
 
 
-/* Chunks 5..104 of a xorb each, or every fourth run of chunks of two. */
+/*
+ * Term i has 10 + i chunks: from chunk 5 of a xorb of its own, or, with two
+ * xorbs, from every 40th chunk of them.
+ */
 
 static void
 bench_terms(bench_t *b, unsigned xorbs)
@@ -159,7 +163,7 @@ bench_plan(bench_t *b)
 }
 
 
-/* Microseconds a plan: median, and the range of all runs. */
+/* Microseconds per plan: median, and the range of all runs. */
 
 static void
 bench_run(bench_t *b, double seconds, double *us)

@@ -1,18 +1,18 @@
 
 /*
- * How fast a xorb of 64 MiB is verified, by kind of content: stored noise,
- * text as LZ4, bfloat16 as BG4+LZ4.  The chunks are 8..128 KiB, 64 KiB on
- * average; the body is fed in pieces of the size given (64 KiB by default).
- * Printed are MB (10^6 bytes) of body per second of CPU, CPU milliseconds a
- * xorb, the shares of decoding and hashing alone, and the resident memory
- * that the verifiers have cost.
+ * Measures how fast a xorb of 64 MiB is verified, by kind of content: stored
+ * noise, text as LZ4, bfloat16 as BG4+LZ4.  The chunks are 8..128 KiB, 64 KiB
+ * on average; the body is passed in pieces of the given size (64 KiB by
+ * default).  Prints MB (10^6 bytes) of body per second of CPU, CPU
+ * milliseconds a xorb, the shares of decoding and hashing alone, and the
+ * resident memory of the verifiers.
  *
  *     bench_xorb_verify [piece bytes] [runs] [folder]
  *     bench_xorb_verify <piece bytes> <runs> <file>
  *
- * With a folder, the bodies are left there as <stored|lz4|bg4>.<hash>, for
- * who wants to send the very same bytes through a server; with one of these
- * files, it alone is verified.
+ * With a folder, the bodies are written there as <stored|lz4|bg4>.<hash>, to
+ * send the same bytes through a server; with one of these files, only this
+ * file is verified.
  */
 
 
@@ -72,7 +72,7 @@ bench_noise(uint8_t *p, size_t n)
 }
 
 
-/* Words of a small vocabulary, the frequent ones more often. */
+/* Words of a small vocabulary, with unequal frequencies. */
 
 static void
 bench_text(uint8_t *p, size_t n)
@@ -120,7 +120,7 @@ bench_bf16(uint8_t *p, size_t n)
 }
 
 
-/* By hand, since the writer holds to 64 MiB of raw bytes. */
+/* Built by hand, because the writer has a limit of 64 MiB of raw bytes. */
 
 static bench_body_t
 bench_body(bench_fill_pt fill, unsigned scheme)
@@ -206,7 +206,7 @@ bench_verify(const bench_body_t *b, size_t piece, xet_xorb_info_t *info)
 }
 
 
-/* Decoding and hashing of the same chunks with nothing around them. */
+/* Only decodes and hashes the same chunks. */
 
 static void
 bench_parts(const bench_body_t *b, double *decode, double *hash)
@@ -306,7 +306,7 @@ bench_load(const char *path)
 }
 
 
-/* Verifies one body, prints its row. */
+/* Verifies one body and prints its row. */
 
 static void
 bench_run(const bench_body_t *b, const char *name, size_t piece, size_t runs,

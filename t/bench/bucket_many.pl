@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What asks a bucket for many objects, where each request takes 20 ms more: the
-# commit of a shard and a dedup answer that look at their xorbs, and "xet gc",
-# which removes them.  By turns with an older module and command line.
+# Measures operations on many objects of a bucket where each request takes 20
+# ms more: the commit of a shard and a dedup request, which check their xorbs,
+# and "xet gc", which removes them.  By turns with an older module and command
+# line client.
 #
 #     XET_BENCH_OLD=OLD.so XET_BENCH_OLD_CLI=OLD perl t/bench/bucket_many.pl
 #
@@ -106,7 +107,7 @@ sub measure {
 
 	$one{"xet gc of $xorbs copies"} = took(sub { gc($which, $xorbs) });
 
-	# from the first request to the last answer; the rest are lists
+	# from the first request to the last response; the rest are lists
 
 	my @seen = sort { $a->{began} <=> $b->{began} } $fault->seen('DELETE');
 	my ($last) = sort { $b <=> $a } map { $_->{began} + $_->{took} } @seen;

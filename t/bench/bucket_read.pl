@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Ranges of xorbs by signed URLs: from a bucket by way of conf/xet_bucket.conf
-# with a warm cache, against the same bytes from a folder.  Two servers of one
-# worker each, on the same processor by turns; the store is s3_sink.pl, which
-# is not asked any more once the cache is warm.
+# Measures ranges of xorbs by signed URLs: from a bucket through
+# conf/xet_bucket.conf with a warm cache, against the same bytes from a folder.
+# Two servers of one worker each run on the same processor by turns; the store
+# is s3_sink.pl, which gets no more requests once the cache is warm.
 #
 #     perl t/bench/bucket_read.pl
 #
@@ -43,7 +43,7 @@ chmod(0755, $dir);
 
 my $s3 = Sink->new(dir => "$dir/s3", keep => $size);
 
-# what both get: a cache of descriptors, as docs/trouble.md has it
+# both servers get a cache of descriptors, as docs/trouble.md recommends
 
 my $open = 'open_file_cache max=10000 inactive=10m;'
 	. ' open_file_cache_valid 10m;';
@@ -153,7 +153,7 @@ sub signed {
 			derived_key("\x5e" x 32)));
 }
 
-# Each of the requests once beforehand, so that all slices are in the cache.
+# Sends each request once beforehand, so that all slices are in the cache.
 
 sub script {
 	my ($from, $length) = @_;

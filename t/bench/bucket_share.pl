@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The real hf_xet downloads files whose data is in a bucket, with "xet_data_mode
-# presigned": the bytes that nginx sends, heads and plans and all, for those
-# that the object store sends.
+# The real hf_xet downloads files whose data is in a bucket, with
+# "xet_data_mode presigned".  Compares the bytes that nginx sends, headers and
+# reconstructions included, with those that the object store sends.
 #
 #     perl t/bench/bucket_share.pl
 #

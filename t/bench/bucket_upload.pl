@@ -2,12 +2,12 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What an upload of a xorb of 64 MiB to a bucket costs the server: CPU of all
-# its threads against the core verifying the same bytes in memory plus a bare
-# client's PUT of them to the same store.  That is t/tools/xet_s3.c, with the
-# bytes under the signature and one connection; beside it curl, which leaves
-# them out of it and is for s3_sink.pl alone.  The store is that, or one of
-# Test::Xet::S3.
+# Measures the server's cost of an upload of a 64 MiB xorb to a bucket: CPU of
+# all its threads, against the core verifying the same bytes in memory plus a
+# bare client's PUT of them to the same store.  That client is
+# t/tools/xet_s3.c, which signs the bytes and uses one connection.  curl is
+# measured too; it does not sign the bytes and works with s3_sink.pl alone.
+# The store is s3_sink.pl, or one of Test::Xet::S3.
 #
 #     XET_BENCH_OLD=OLD.so perl t/bench/bucket_upload.pl [STORE]
 #
@@ -159,7 +159,7 @@ sub server {
 	return $t;
 }
 
-# The temporary files of the server in another folder.
+# Moves the server's temporary files to another folder.
 
 sub move_temp {
 	my ($t, $folder) = @_;
@@ -213,7 +213,7 @@ sub verify {
 	return (split(' ', (split(/\n/, $out))[-1]))[5];
 }
 
-# The client with parts of a size, which waits for lines.
+# Starts the client with parts of a given size; it waits for lines.
 
 sub bare {
 	my ($size) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Ranges of a xorb by signed URLs against the same ranges of the same file
-# from a location of the same nginx that checks nothing: processor time of the
-# worker a request, requests and bytes a second.
+# Measures ranges of a xorb by signed URLs against the same ranges of the same
+# file from an unprotected location of the same nginx: processor time of the
+# worker per request, requests and bytes a second.
 #
 #     perl t/bench/data_url.pl
 #
@@ -62,7 +62,7 @@ my ($worker) = $t->worker_pids();
 
 check_signer();
 
-# the bytes are what matters, so any name will do
+# only the bytes matter, so any name will do
 
 my $hash = '5a' x 32;
 my $path = "/xorbs/default/5a/$hash";
@@ -134,7 +134,7 @@ sub signed {
 			derived_key("\x5e" x 32)));
 }
 
-# Ours is what the server itself signs.
+# Checks that our URL is the one that the server itself signs.
 
 sub check_signer {
 	my $file = $t->upload(random_bytes(2, 100000));
@@ -151,8 +151,8 @@ sub check_signer {
 		if $ours ne $entry->{url};
 }
 
-# wrk takes one of many requests, each with a signature of its own; a plain
-# location gets the same bytes to parse.
+# wrk picks one of many requests, each with a signature of its own; a plain
+# location has to parse the same bytes.
 
 sub script {
 	my ($prefix, $length) = @_;

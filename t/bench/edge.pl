@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Ten real hf_xet clients, with a token each, fetch the same file of 300 MiB by
-# way of an edge (conf/edge.conf): how much of it comes from the origin, one
-# client after another and all at once, with URLs of both modes.
+# Ten real hf_xet clients, with a token each, fetch the same file of 300 MiB
+# through an edge (conf/edge.conf).  Measures how much of it comes from the
+# origin, one client after another and all at once, with URLs of both modes.
 #
 #     perl t/bench/edge.pl
 #
@@ -81,7 +81,7 @@ EOC
 	$origin->write_file('token.key', 'token:t1:' . '70' x 32 . "\n");
 	chmod(0600, $origin->dir() . '/token.key');
 
-	# a piece is a subrequest; what a client gets is told by the request
+	# a slice is a subrequest; the main request shows what the client gets
 
 	my $edge = Test::Xet::Edge::edge($origin, timeout => 900,
 		http => 'log_subrequest on; log_format pieces'

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The real hf_xet uploads and downloads a file of 300 MiB: MB/s, and the CPU
-# seconds of the client, of nginx and of PostgreSQL, with the store in memory
-# and on the disk.  Nobody is given a processor; two workers.
+# The real hf_xet uploads and downloads a file of 300 MiB.  Measures MB/s, and
+# the CPU seconds of the client, of nginx and of PostgreSQL, with the store in
+# memory and on the disk.  No process is pinned to a processor; two workers.
 #
 #     perl t/bench/end_to_end.pl
 #

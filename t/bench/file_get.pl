@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A file of 1 GiB by GET files, against what the core needs to decode it and
-# what nginx needs to send the same bytes from a plain file; with several sizes
-# of buffers; and the memory of a thousand clients that read slowly.
+# Measures GET files of a file of 1 GiB, against the core decoding it and nginx
+# sending the same bytes from a plain file; with several sizes of buffers; and
+# the memory of a thousand slow clients.
 #
 #     perl t/bench/file_get.pl
 #
@@ -111,7 +111,7 @@ bench_end($t);
 
 # --------------------------------------------------------------------------
 
-# The body of a xorb as often as 1 GiB takes, and the same as a plain file.
+# The body of a xorb repeated up to 1 GiB, and the same as a plain file.
 
 sub store {
 	my ($path) = @_;
@@ -154,7 +154,7 @@ sub fetch {
 sub slow_readers {
 	my ($buffer) = @_;
 
-	# what threads and allocator keep is there before
+	# memory that threads and allocator keep is allocated before
 
 	fetch("/$buffer/files/$files{bg4}{hash}", $files{bg4});
 

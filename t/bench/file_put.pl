@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What PUT of a file of 1 GiB costs the server: CPU against the core doing the
-# same in memory (chunks, hashes, SHA-256, compression into xorbs) and against
-# nginx itself taking the file by PUT; throughput; memory; and the same file
-# again, which is in the store then.
+# Measures the server's cost of PUT of a file of 1 GiB: CPU, against the core
+# doing the same in memory (chunks, hashes, SHA-256, compression into xorbs)
+# and against nginx itself storing the file by PUT; throughput; memory; and a
+# second PUT of the same file, which is then in the store.
 #
 #     perl t/bench/file_put.pl [MiB]
 #
@@ -127,7 +127,8 @@ sub core {
 	return \%ms;
 }
 
-# Each repetition has all of it, so that a busy machine is busy for all.
+# Each repetition measures all cases, so that other load of the machine affects
+# all.
 
 sub measure {
 	my ($kind, $file) = @_;
@@ -176,8 +177,8 @@ sub measure {
 	return \%m;
 }
 
-# The disk may be throttled: then this measures the throttle, so what the same
-# bytes cost without us is beside it.
+# A throttled disk would dominate this result, so the cost of the same bytes
+# without the module is printed too.
 
 sub on_disk {
 	my (@rate, @plain);

@@ -2,17 +2,17 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What look-ups and registrations cost while the tables grow: the dedup index has
-# ten times the rows from step to step, and xorbs and files a thousandth of that.
-# Statements are those of the module, as one of its sessions sends them;
-# PostgreSQL alone is measured: microseconds of its CPU for each, and behind it
-# those that the client has waited, the median.
+# Measures lookups and registrations while the tables grow: each step has ten
+# times the rows of the dedup index, and a thousandth of that in xorbs and
+# files.  The statements are those of the module, sent as one of its sessions
+# does.  Only PostgreSQL is measured: microseconds of its CPU per statement,
+# then the client's median waiting time.
 #
 #     perl t/bench/growth.pl [to [from]]
 #
-# From 1e5 to 1e8 rows, if nothing is said: 18 GB of disk, removed at the end, and
-# up to 15 minutes, after which it stops with what it has.  Needs "make cli" and
-# pgbench.
+# The default is 1e5 to 1e8 rows: 18 GB of disk, removed at the end, and up to
+# 15 minutes, after which it stops with the results so far.  Needs "make cli"
+# and pgbench.
 
 use warnings;
 use strict;
@@ -83,7 +83,7 @@ sub step {
 	my $fill = time();
 
 	fill($n);
-	sleep(2);                # until its session has ended, which took CPU
+	sleep(2);                # until its session has ended, which takes CPU
 	printf("%.0e rows: filled in %.0f s\n", $n, time() - $fill);
 
 	my ($table, $indexes) = split(/\|/, $pg->sql('SELECT'
@@ -139,8 +139,9 @@ EOC
 
 sub xorbs { return $_[0] / 1000 }
 
-# All rows of a step.  Triggers and keys sleep: what they would look up is there.
-# What is put into a table that is emptied in the same transaction needs no log.
+# Inserts all rows of a step.  Triggers and keys are disabled: the rows that
+# they would look up exist.  Filling a table that the same transaction has
+# truncated needs no WAL.
 
 sub fill {
 	my ($n) = @_;
@@ -183,8 +184,8 @@ CHECKPOINT;
 EOF_SQL
 }
 
-# Of a statement that one session repeats for three seconds, CPU and median of
-# time, in microseconds; :n is a number up to n.
+# CPU and median time, in microseconds, of a statement that one session repeats
+# for three seconds; :n is a number up to n.
 
 sub bench {
 	my ($n, $statement) = @_;
@@ -210,10 +211,10 @@ sub bench {
 	return [ (ticks() - $before) * 10000 / @times, median(@times) ];
 }
 
-# Of CPU that sessions have had, all of which have ended, 100 a second.
+# CPU ticks of the sessions so far, all of which have ended, 100 a second.
 
 sub ticks {
-	# a process that is about to end has no name any more
+	# an exiting process has no name any more
 
 	sleep(0.1) while grep { cmdline($_) =~ /\A(?:\z|.*\[local\])/ }
 		children($pg->pid());

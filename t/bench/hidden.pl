@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# How well the time of an answer tells a file that is there, but of another
-# repo, from one that is not: requests for both by turns, on one connection.
+# Measures whether the response time distinguishes an existing file of another
+# repo from a missing file: requests for both by turns, on one connection.
 #
 #     perl t/bench/hidden.pl
 #

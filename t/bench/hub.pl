@@ -2,28 +2,30 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A Hub with a repo of 100,000 files in a folder: pages of its tree of 1,000
-# entries, HEAD of a file, commits of one file and of 1,000, each against the
-# same statements by pgbench and against "return 200" with a body of the same
-# size.  nginx and PostgreSQL share one processor, the load has the other.
+# Measures a Hub with a repo of 100,000 files in a folder: pages of its tree of
+# 1,000 entries, HEAD of a file, commits of one file and of 1,000.  Each is
+# compared with the same statements by pgbench and with "return 200" with a
+# body of the same size.  nginx and PostgreSQL share one processor, the load
+# has the other.
 #
 #     perl t/bench/hub.pl [files]
 #
-# Another server with the same routes is measured beside it, by the same load:
+# Another server with the same routes can be measured, too, with the same load:
 #
 #     XET_BENCH_HUB=http://127.0.0.1:8081 perl t/bench/hub.pl
 #
-# It has to have the repo me/m with the files data/000001.bin ... already; only
-# what reads is asked of it.  Its processes are not pinned here.
+# That server must already have the repo me/m with the files data/000001.bin
+# ...; only reads are sent to it.  Its processes are not pinned here.
 #
-# hfd, of matrixhub-ai, keeps repos in git and lists a folder in one piece.  Its
-# binary is started here, on the processor of our server, with a repo of 1,000
-# files in a folder, and the page of 1,000 of such a repo is asked of both:
+# hfd, of matrixhub-ai, keeps repos in git and lists a folder in one piece.
+# This script starts its binary, on the processor of our server, with a repo of
+# 1,000 files in a folder, and requests the page of 1,000 of such a repo from
+# both:
 #
 #     XET_BENCH_HFD=/usr/local/bin/hfd perl t/bench/hub.pl
 #
-# Needs "make build tools cli", wrk, pgbench, and ab for HEAD, of which wrk waits
-# for the body; for hfd git.  Three minutes, and two with hfd.
+# Needs "make build tools cli", wrk, pgbench, and ab for HEAD, because wrk
+# waits for the body; for hfd git.  Three minutes, and two with hfd.
 
 use warnings;
 use strict;
@@ -77,7 +79,7 @@ spew("$dir/pages", join('', map { "$uri?cursor=" . name($_ * 1000) . "\n" }
 my $get = 'local request = wrk.format("GET", line)' . "\n";
 my $who = "ROW(0, 'me', 'm', true, '{}', true, ''), 'main'";
 
-# a row: what is asked, how, with how many connections, the bare statement
+# a row: the request, its method, the number of connections, the bare statement
 
 my @rows = (
 	[ 'page of 1,000', 'page', wrk_script("$dir/pages", $get), $uri,
@@ -158,7 +160,7 @@ EOC
 	return $server;
 }
 
-# nginx takes no word of more than 4 KiB.
+# nginx accepts no configuration word of more than 4 KiB.
 
 sub constant {
 	my ($size) = @_;
@@ -182,8 +184,8 @@ sub constant {
 
 sub name { return sprintf('data/%06d.bin', $_[0]) }
 
-# A repo as so many commits have made it, and one for commits; the files have
-# no bytes, which nobody asks for.
+# A repo after so many commits, and one for commits; the files have no data,
+# which no request reads.
 
 sub fill {
 	for my $name (qw/ m c k /) {
@@ -216,7 +218,7 @@ EOF_SQL
 	$t->sql('VACUUM ANALYZE', timeout => 300);
 }
 
-# The repo of commits, as it was made, behind a commit whose client has gone.
+# Restores the repo of commits, after a commit whose client has gone.
 
 sub empty {
 	$t->sql('LOCK TABLE xet.hub_refs;'
@@ -229,7 +231,8 @@ sub empty {
 	$t->sql('VACUUM xet.hub_paths, xet.hub_commits, xet.hub_staged');
 }
 
-# Commits of new files, each in a folder of its own, of bytes that are there.
+# Commits of new files, each in a folder of its own, with data that is already
+# stored.
 
 sub commits {
 	my ($n) = @_;
@@ -249,7 +252,7 @@ end
 EOL
 }
 
-# The statements that such a commit takes, in the same order.
+# The statements of such a commit, in the same order.
 
 sub bare_commit {
 	my ($n) = @_;
@@ -275,7 +278,7 @@ SELECT * FROM xet.hub_commit(ROW(0, 'me', 'c', true, '{}', true, ''), 'main',
 EOF_SQL
 }
 
-# As wrk() of Bench; without a script it is HEAD.
+# Like wrk() of Bench; without a script it sends HEAD.
 
 sub load {
 	my ($url, $c, $script, $long) = @_;
@@ -300,7 +303,7 @@ sub load {
 		map { ($after[$_] - $before[$_]) / $n } 0 .. $#after ] };
 }
 
-# Transactions a second by pgbench: of a commit all of its statements.
+# Transactions a second by pgbench: for a commit, all of its statements.
 
 sub bare {
 	my ($sql, $c) = @_;
@@ -346,7 +349,7 @@ sub report {
 }
 
 # --------------------------------------------------------------------------
-# hfd, by turns with us, on one processor; it takes seconds for a page
+# hfd, by turns with the module, on one processor; it takes seconds for a page
 
 sub beside {
 	my $port = free_port();
@@ -387,7 +390,7 @@ sub beside {
 		ratio(\@ours, \@theirs));
 }
 
-# A repo of 1,000 files of LFS, in git.
+# A git repo of 1,000 LFS files.
 
 sub hfd_repo {
 	my ($repo) = @_;

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # huggingface_hub fetches a snapshot of a repo of 3,000 small files, with Xet
-# and without: seconds, and the CPU seconds of the client, of nginx and of
-# PostgreSQL, so how much of the time is the server's.  Nobody is given a
+# and without.  Measures seconds, and the CPU seconds of the client, of nginx
+# and of PostgreSQL, which show the server's share.  No process is pinned to a
 # processor; two workers, all files in memory.
 #
 #     perl t/bench/hub_snapshot.pl [files]
@@ -131,7 +131,7 @@ sub same {
 }
 
 # Seconds: wall, and CPU of the client, of nginx and of PostgreSQL; each time
-# it is another machine.
+# on a new simulated machine, with empty caches.
 
 sub timed {
 	my ($env, $verb, $folder) = @_;

@@ -1,10 +1,11 @@
 
 /*
- * How long the event loop of a worker is held: for LD_PRELOAD.  The time of
- * its thread on the processor from one epoll_wait() to the next goes into the
- * file that XET_LOOP_HELD names: the most, in microseconds, and how many were
- * above 1 ms, above 5 ms, and there at all, as u64 that may be reset.  It is
- * processor time because a busy machine makes everybody wait.
+ * Measures how long a worker's event loop is blocked: for LD_PRELOAD.  The
+ * processor time of the worker's thread from one epoll_wait() to the next goes
+ * into the file that XET_LOOP_HELD names.  The file has the maximum in
+ * microseconds and the counts above 1 ms, above 5 ms, and in total, as u64
+ * that may be reset.  Processor time is used because wall time grows on a busy
+ * machine.
  */
 
 #define _GNU_SOURCE
@@ -35,7 +36,10 @@ held_init(void)
     wait_next = (int (*)(int, struct epoll_event *, int, int))
                 (uintptr_t) dlsym(RTLD_NEXT, "epoll_wait");
 
-    /* PostgreSQL, which is started with the same environment, waits, too */
+    /*
+     * PostgreSQL also calls epoll_wait(), and is started with the same
+     * environment
+     */
 
     if (strcmp(program_invocation_short_name, "nginx") != 0) {
         return;

@@ -2,14 +2,14 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What counting costs: the processor time of a worker for a request, of a module
-# that counts, with "xet_metrics", against another module of before it; by
-# turns, so that what else the machine does meets both.
+# Measures the cost of the metrics: the worker's processor time per request of
+# this module with "xet_metrics", against an older module without metrics.
+# Both are measured by turns, so other load of the machine affects both.
 #
 #     XET_BENCH_OLD=OLD.so perl t/bench/metrics.pl
 #
-# Without OLD.so it is the same module without "xet_metrics".  Needs "make build
-# tools cli".  Two minutes.
+# Without OLD.so the other side is this module without "xet_metrics".  Needs
+# "make build tools cli".  Two minutes.
 
 use warnings;
 use strict;
@@ -72,7 +72,7 @@ bench_table([ 'request', 'before', 'counting', 'more', 'ratio' ],
 	map { [ $_, map { spread(@$_) }
 		@{ $m{$_} }{qw/ old new more ratio /} ] } sort keys %m);
 
-# what a scrape takes of the event loop, which does nothing else meanwhile
+# the time that a scrape blocks the event loop
 
 my @scrape = map { wrk(url => $servers[1]{t}->url('/metrics'), c => 1,
 	s => $seconds, pids => [ $servers[1]{worker} ])->{cpu}[0] }

@@ -2,25 +2,26 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What one tenant makes of another: the time of a reconstruction, one after the
-# other on one connection, while nobody else is there and while clients without
-# a token ask all that a Hub can be asked for: p50 and p99, and how many times
-# the idle p99 that is.
+# Measures how one tenant slows down another: the time of a reconstruction, one
+# after the other on one connection, on an idle server and while clients
+# without a token send every kind of request to a Hub.  Prints p50 and p99, and
+# the ratio to the idle p99.
 #
 #     perl t/bench/neighbour.pl [seconds [attack ...]]
 #     XET_BENCH_POSTGRES='long=1' perl t/bench/neighbour.pl
 #
-# "(4 compute)" is what the machine's scheduler alone does to a reconstruction:
-# processes that send nothing to the server and compute all the time, as many as
-# an attack keeps busy: two workers, two sessions of PostgreSQL for long reads.
-# "(8 compute)" has four more, as many as there are clients.
+# "(4 compute)" shows the effect of the machine's scheduler alone on a
+# reconstruction: processes that compute all the time and send nothing to the
+# server.  Their number is what an attack keeps busy: two workers and two
+# PostgreSQL sessions for long reads.  "(8 compute)" adds four, as many as
+# there are clients.
 #
-# The attacks are of four clients each, of a repo of 10,000 files whose commit
-# has the longest title; "commit" is of one client with a token, which commits
-# 5,000 files and deletes them.  Two workers; nothing is pinned.  Attackers have
-# machines of their own in life: here their processes have nice 19, or
-# XET_BENCH_NICE, so that what they compute themselves takes little from the
-# server.  8 seconds for each attack.
+# Each attack has four clients, on a repo of 10,000 files whose commit has the
+# longest title; "commit" has one client with a token, which commits 5,000
+# files and deletes them.  Two workers; nothing is pinned.  Real attackers have
+# their own machines: here their processes run with nice 19, or XET_BENCH_NICE,
+# so that their own computing takes little from the server.  8 seconds for each
+# attack.
 
 use warnings;
 use strict;
@@ -119,8 +120,8 @@ sub row {
 		$p99 / $idle[$#idle * 0.99], @times / $seconds);
 }
 
-# Milliseconds of reconstructions, sorted; a pause between them, so that they
-# meet whatever else is there.
+# Milliseconds of reconstructions, sorted; pauses between them let them meet
+# all phases of the other load.
 
 sub measure {
 	my ($for) = @_;
@@ -132,7 +133,7 @@ sub measure {
 
 	while (time() < $end) {
 
-		# nginx closes a connection that has had 1,000 requests
+		# nginx closes a connection after 1,000 requests
 
 		$c = $t->connect() if @times && @times % 900 == 0;
 
@@ -204,7 +205,7 @@ sub create {
 	die $r->summary() . "\n" if $r->{status} != 200;
 }
 
-# What another one has: a file of 4 MB, and a token to read it.
+# The data of the other tenant: a file of 4 MB, and a token to read it.
 
 sub victim {
 	create('you', 'v');
@@ -238,8 +239,8 @@ sub victim {
 		Authorization => "Bearer $token->{accessToken}" ];
 }
 
-# Two repos of somebody who means harm, one of them with 10,000 files, 200
-# commits and 2,000 branches; and 10,000 repos to search.
+# Two repos of an attacker, one of them with 10,000 files, 200 commits and
+# 2,000 branches; and 10,000 repos to search.
 
 sub fill {
 	create('me', $_) for qw/ m c /;

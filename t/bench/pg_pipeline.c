@@ -1,9 +1,9 @@
 
 /*
  * A bare client of PostgreSQL: one prepared statement over one session in
- * pipeline mode, for a number of them in flight, each with a sync of its own
- * as the module sends them.  This is the limit that a server in front of the
- * same PostgreSQL is held against.
+ * pipeline mode, with DEPTH of them in flight, each with a sync of its own as
+ * the module sends them.  Its rate is the limit for a server in front of the
+ * same PostgreSQL.
  *
  *     pg_pipeline CONNINFO STATEMENT DEPTH SECONDS [PER_SYNC]
  *
@@ -11,8 +11,8 @@
  * terms in their row, at most 10000, one after another), $2 zero and $3 the
  * largest bigint, more of them NULL.  PER_SYNC statements share a sync.
  *
- * Printed: queries a second; latency in microseconds, median, 99th percentile
- * and maximum; microseconds of CPU a query of the client and of the server's
+ * Prints queries a second; latency in microseconds, median, 99th percentile
+ * and maximum; microseconds of CPU per query of the client and of the server's
  * process (where /proc can be read); bytes of the last column.
  *
  *     cc -O2 -I$(pg_config --includedir) -o pg_pipeline pg_pipeline.c -lpq
@@ -45,7 +45,7 @@ typedef struct {
     uint64_t       done;
     int            bytes;              /* of the last column */
 
-    double         since[PIPE_DEPTH];  /* when each in flight was sent */
+    double         since[PIPE_DEPTH];  /* send time of each in flight */
     float         *samples;            /* latencies, seconds */
     uint64_t       nsamples;
 } pipe_t;
@@ -70,7 +70,7 @@ pipe_clock(clockid_t id)
 }
 
 
-/* Seconds of CPU of another process, 0 when it can't be known. */
+/* Seconds of CPU of another process, 0 if unknown. */
 
 static double
 pipe_server_cpu(int pid)
@@ -182,7 +182,7 @@ pipe_send(pipe_t *p)
 }
 
 
-/* Takes what has come. */
+/* Consumes the received results. */
 
 static void
 pipe_take(pipe_t *p)
@@ -306,7 +306,7 @@ main(int argc, char *const *argv)
 
     pipe_connect(p, argv[1], argv[2]);
 
-    /* the plan settles, caches fill */
+    /* warm up: PostgreSQL chooses its plan, caches fill */
 
     pipe_run(p, depth, pipe_clock(CLOCK_MONOTONIC) + 0.2);
 

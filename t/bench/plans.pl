@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Reconstructions of a file of very many terms, none of which touch: what they
-# take of the worker's memory, read at once and by slow clients, alone and in a
-# batch; and how long the event loop is held meanwhile, from one epoll_wait() to
-# the next, in processor time (loop_held.c).
+# Measures reconstructions of a file of very many terms, none of which are
+# adjacent: the worker's memory, with fast and slow clients, alone and in a
+# batch; and how long the event loop is blocked, from one epoll_wait() to the
+# next, in processor time (loop_held.c).
 #
 #     perl t/bench/plans.pl [terms]
 #
@@ -93,7 +93,7 @@ sub whole {
 		int($size / 1000000), $before, $most, $after ];
 }
 
-# All of them have the first bytes, and take no more for a while.
+# All clients have read the first bytes, and read no more for a while.
 
 sub slowly {
 	my ($name, $path) = @_;
@@ -121,12 +121,12 @@ sub slowly {
 	$_->abort() for @c;
 }
 
-# How long the loop was held while work was done.
+# How long the loop was blocked during the work.
 
 sub held {
 	my ($name, $work) = @_;
 
-	# not made anew: it is mapped
+	# the file is not recreated, because it is mapped
 
 	open(my $out, '+<', "$dir/held") or die "$dir/held: $!\n";
 	print $out "\0" x 4096;

@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# GET v2/reconstructions of a file of 20 terms in 20 xorbs, against its parts:
-# the same statement by a bare pipelined client of the same PostgreSQL, and
-# "return 200" with a body of the same size by the same nginx.  nginx and
-# PostgreSQL share one processor, the load has the other: so the time of a
-# request is the sum of what its parts take.
+# Measures GET v2/reconstructions of a file of 20 terms in 20 xorbs, against
+# its parts: the same statement by a bare pipelined client of the same
+# PostgreSQL, and "return 200" with a body of the same size by the same nginx.
+# nginx and PostgreSQL share one processor, the load has the other, so the time
+# of a request is the sum of its parts.
 #
 #     perl t/bench/reconstruction.pl
 #
@@ -38,7 +38,7 @@ my $source = root() . '/t/bench/pg_pipeline.c';
 system("cc -std=c99 -D_GNU_SOURCE -O2 -I\$(pg_config --includedir)"
 	. " -o $loop $source -lpq") == 0 or die "cannot compile $source\n";
 
-# the statement is what the module prepares
+# the statement that the module prepares
 
 my ($statement) = map { $_->{sql} } grep { $_->{name} eq 'file_terms_all' }
 	@{ module_table('statements') } or die "no statement\n";
@@ -114,7 +114,7 @@ sub server {
 	return $server;
 }
 
-# nginx takes no word of more than 4 KiB.
+# nginx accepts no configuration word of more than 4 KiB.
 
 sub constant {
 	my ($size) = @_;
@@ -153,7 +153,7 @@ sub bare {
 		server => $v[4] };
 }
 
-# Microseconds that the core takes for such a plan.
+# Microseconds that the core needs for such a plan.
 
 sub plan {
 	my $cpu = server_cpu();

@@ -2,13 +2,13 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# An object store that costs next to nothing: small objects are kept, of large
-# ones and of parts only the length.  Nothing is verified, so it is for
-# measuring what a client of it costs, and for nothing else.
+# An object store of almost no cost: it keeps small objects, and only the
+# length of large ones and of parts.  It verifies nothing, so it only serves to
+# measure the cost of its client.
 #
 #     s3_sink.pl PORT [KEPT]
 #
-# KEPT bytes and less are small, 65536 without.
+# Objects of at most KEPT bytes are small; the default is 65536.
 
 use warnings;
 use strict;
@@ -47,7 +47,7 @@ while (1) {
 	}
 }
 
-# 0 at the end of the connection.
+# Returns 0 at the end of the connection.
 
 sub take {
 	my ($c, $s) = @_;
@@ -134,7 +134,7 @@ sub handle {
 		return ('204 No Content', '');
 	}
 
-	# nothing is listed
+	# lists are always empty
 
 	return ('200 OK', $args =~ /(?:^|&)uploads/
 		? '<ListMultipartUploadsResult><IsTruncated>false'

@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# GET v2/reconstructions of a file of 20 terms, one after the other on one
-# connection: from the primary, from a standby of the same machine, and for a
-# file that only the primary has, or nobody, which is asked for at both.
+# Measures GET v2/reconstructions of a file of 20 terms, one after the other on
+# one connection: from the primary, from a standby on the same machine, and for
+# a file that only the primary has, or that is missing, which both are queried
+# for.
 #
 #     perl t/bench/standby.pl
 #
@@ -62,7 +63,7 @@ for my $n (0 .. $repeats) {
 			->{'xet_standby_readable{standby="1"}'} // 0) == 1 })
 			or die $t->log() if $from eq 'standby';
 
-		# what the standby lacks
+		# files that the standby lacks
 
 		$standby->sql('SELECT pg_wal_replay_pause()');
 

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What an upload of a xorb of 64 MiB costs the server: CPU against the core
-# verifying the same bytes in memory and against nginx itself taking them by
-# PUT; throughput; memory; and for how long the event loop is held.
+# Measures the server's cost of an upload of a 64 MiB xorb: CPU, against the
+# core verifying the same bytes in memory and against nginx itself storing them
+# by PUT; throughput; memory; and how long the event loop is blocked.
 #
 #     perl t/bench/upload.pl
 #
@@ -115,7 +115,8 @@ sub verify {
 	return $fields[5];
 }
 
-# Each repetition has all three, so that a busy machine is busy for all.
+# Each repetition measures all three, so that other load of the machine affects
+# all.
 
 sub measure {
 	my ($kind) = @_;
@@ -198,8 +199,8 @@ sub many {
 	return 32 * length(${ $body->{data} }) / 1e6 / (time() - $wall);
 }
 
-# The disk may be throttled: then this measures the throttle, so what the same
-# bytes cost without us is beside it.
+# A throttled disk would dominate this result, so the cost of the same bytes
+# without the module is printed too.
 
 sub on_disk {
 	my (@cpu, @rate, @dav, @plain);
@@ -297,13 +298,13 @@ sub memory_held {
 # --------------------------------------------------------------------------
 # the event loop
 
-# A request for a constant answer every millisecond: it waits for as long as
-# the loop is held, and for the processor, which the loop shares with the
-# threads that verify.  What part the loop has is seen from outside: its
-# thread's time on the processor between two times that it went to sleep, as
-# /proc says it at each probe.  The sum over probes without a sleep, and over
-# the two at its ends, is no less than the longest turn of the loop.  Where
-# perf is, each turn is taken from the system calls.
+# Sends a request for a constant response every millisecond: it waits as long
+# as the loop is blocked, and for the processor, which the loop shares with the
+# verifying threads.  The loop's share is measured from outside: its thread's
+# processor time between two sleeps, read from /proc at each probe.  The sum
+# over the probes without a sleep, and over the two at its ends, is an upper
+# bound of the longest turn of the loop.  Where perf is available, each turn is
+# taken from the system calls.
 
 sub event_loop {
 	my $body = $bodies{lz4};
@@ -453,8 +454,8 @@ sub turns {
 	return sort { $a <=> $b } @turns;
 }
 
-# Nanoseconds the loop's thread has run and waited to run, and how often it
-# has gone to sleep.
+# Nanoseconds that the loop's thread has run and waited to run, and its number
+# of sleeps.
 
 sub loop_times {
 	my $task = "/proc/$worker/task/$worker";
@@ -478,8 +479,8 @@ sub connected {
 	return $c;
 }
 
-# Requests [ method, uri, \body ], all at once, a connection each; all must
-# succeed.  With again => 1 each is followed by the same, forever.
+# Sends the requests [ method, uri, \body ] concurrently, a connection each;
+# all must succeed.  With again => 1 each is repeated forever.
 
 sub send_all {
 	my ($requests, %o) = @_;

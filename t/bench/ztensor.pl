@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# One tensor of 4 KiB out of a zTensor file of 5 GiB with 100,000 tensors, by
-# its name: with the help of the server, and by clients that read footer,
-# manifest and tensor themselves, over plain HTTP and as Xet clients do.
-# What clients do with 14 MB of manifest is not counted.
+# Reads one tensor of 4 KiB from a zTensor file of 5 GiB with 100,000 tensors,
+# by its name: with the server's help, and by clients that read footer,
+# manifest and tensor themselves, over plain HTTP and as Xet clients do.  The
+# clients' own work on 14 MB of manifest is not counted.
 #
 #     perl t/bench/ztensor.pl
 #

@@ -1,11 +1,13 @@
 /* libs: -lcbor */
 
 /*
- * The CBOR decoder against libcbor: what we accept it accepts, and both see
- * the same tree; pieces of any size give the same items.
+ * The CBOR decoder against libcbor: libcbor accepts everything that the
+ * decoder accepts, and both see the same tree; pieces of any size give the
+ * same items.
  *
- * Input: a byte for the flags and the size of pieces, then CBOR.  libcbor is
- * asked only about what we have accepted, it believes counts without proof.
+ * Input: a byte for the flags and the size of pieces, then CBOR.  libcbor only
+ * gets input that the decoder has accepted, because it trusts counts
+ * unchecked.
  */
 
 
@@ -36,7 +38,7 @@ fuzz_next(fuzz_t *f)
 }
 
 
-/* The item begins a string, which goes on in further ones. */
+/* The item begins a string, which further items continue. */
 
 static void
 fuzz_bytes(fuzz_t *f, const uint8_t *want, size_t len)
@@ -194,7 +196,7 @@ fuzz_compare(fuzz_t *f, const cbor_item_t *want, int key)
         tag = cbor_tag_value(want);
         tags++;
 
-        /* the reference is given back, the parent has one of its own */
+        /* releases the reference; the parent has one of its own */
 
         inner = cbor_tag_item(want);
         cbor_decref(&inner);
@@ -239,7 +241,7 @@ fuzz_compare(fuzz_t *f, const cbor_item_t *want, int key)
 }
 
 
-/* Items by a number that does not depend on how strings are cut. */
+/* A hash of items that does not depend on how strings are split. */
 
 static xet_status_t
 fuzz_digest(const uint8_t *data, size_t size, size_t step, unsigned flags,
@@ -308,7 +310,7 @@ fuzz_digest(const uint8_t *data, size_t size, size_t step, unsigned flags,
 }
 
 
-/* libcbor 0.8 refuses tags of one byte that were not assigned in its time. */
+/* libcbor 0.8 rejects one-byte tags that were unassigned at its release. */
 
 static int
 fuzz_small_tags(const uint8_t *data, size_t size)
@@ -354,7 +356,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
 
-    /* what is deterministic is well-formed */
+    /* deterministic input is well-formed */
 
     check(!flags
           || fuzz_digest(data + 1, size - 1, size, 0, &two, &two_pos)

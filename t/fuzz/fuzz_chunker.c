@@ -1,15 +1,15 @@
 
 /*
- * The chunker: fed in any pieces it cuts where it cuts in one piece, and
- * where the draft's loop cuts.
+ * The chunker: pieces of any size give the same chunks as one piece, and as
+ * the draft's loop.
  *
- * Real chunks are long and inputs are not, so the data is a program: the first
- * 32 bytes give the pieces, each 4 bytes after them say "repeat so many bytes
- * of that kind".  That is slow and only done when a bit asks for it, with the
- * default suite and with one whose boundaries come often, in any of the lanes
- * that are looked through side by side.  A small suite is tried always: there
- * the phases of a chunk are a few bytes long and every byte of the input
- * counts.
+ * Real chunks are long and inputs are short, so the input is a program.  The
+ * first 32 bytes give the sizes of the pieces; each 4 bytes after them repeat
+ * a number of bytes of one kind.  That is slow and only done when a bit
+ * selects it, with the default suite and with a suite whose boundaries come
+ * often, in any of the lanes that are scanned in parallel.  A small suite is
+ * always tried: its phases of a chunk are a few bytes long, so every byte of
+ * the input counts.
  */
 
 
@@ -21,7 +21,7 @@
 
 
 #define DATA_MAX    (160 * 1024)
-#define LONG        0x20           /* in the first byte behind the pieces */
+#define LONG        0x20           /* in the first byte after the pieces */
 #define CUTS_MAX    4096
 #define PIECES      32
 

@@ -2,9 +2,9 @@
 /*
  * Chunk codecs.  The first byte chooses:
  *
- *   even   the rest is a scheme, a raw length and stored bytes, decoded: the
- *          verdict and the output must not depend on what the codec did
- *          before or on what the output held, and stay within bounds (the
+ *   even   the rest is a scheme, a raw length and stored bytes, to decode: the
+ *          verdict and the output must not depend on earlier work of the codec
+ *          or on the old contents of the output, and stay within bounds (the
  *          buffers are heap blocks of the exact size)
  *   odd    the rest describes a chunk that is encoded and decoded, and
  *          regrouped and back
@@ -30,7 +30,7 @@ static void fuzz_decode(const uint8_t *data, size_t size);
 static void fuzz_encode(const uint8_t *data, size_t size);
 
 
-static xet_codec_t  *fuzz_codec;       /* used through all inputs */
+static xet_codec_t  *fuzz_codec;       /* used for all inputs */
 
 
 int
@@ -117,7 +117,7 @@ fuzz_encode(const uint8_t *data, size_t size)
     uint64_t       s;
     xet_status_t   rc;
 
-    /* the bytes over and over, with more or less noise in between */
+    /* the bytes repeated, with more or less noise in between */
 
     scheme = 1 + data[0] % (XET_SCHEMES - 1);
     noise = data[0] >> 1;

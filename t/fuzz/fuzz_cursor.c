@@ -1,7 +1,8 @@
 
 /*
- * A cursor over arbitrary terms and chunk lists: no crash, an end in a bounded
- * number of steps, and chunks that fill the range without gaps.
+ * A cursor over arbitrary terms and chunk lists: it never crashes, ends after
+ * a bounded number of steps, and returns chunks that fill the range without
+ * gaps.
  *
  * Bytes: flags, terms in a segment; u32 start of the range, u32 its length;
  * then packed terms.  The chunks of a term are spread evenly over its bytes,
@@ -71,7 +72,10 @@ fuzz_fetch_terms(xet_cursor_t *c)
 }
 
 
-/* The term that the list is of is not known here: the first of its xorb. */
+/*
+ * The list does not say which term it belongs to: takes the first term of its
+ * xorb.
+ */
 
 static xet_status_t
 fuzz_fetch_list(xet_cursor_t *c, const xet_cursor_list_t *list)
@@ -181,7 +185,7 @@ fuzz_range(xet_cursor_t *c, uint64_t start, uint64_t end)
 
         if (rc == XET_AGAIN) {
 
-            /* terms, a place, and windows of 1024 chunks up to it */
+            /* terms, a position, and batches of 1024 chunks up to it */
 
             check(waits++ < 16);
 

@@ -1,12 +1,12 @@
 /* libs: -lzstd */
 
 /*
- * Compressed components: pieces of any size and rooms of any size give the
- * same bytes and the same verdict, never more bytes than expected; what comes
- * out well is what decoding at once gives, and libzstd's own way.
+ * Compressed components: input pieces and output buffers of any size give the
+ * same bytes and the same verdict, and never more bytes than expected.  Valid
+ * output equals that of decoding in one call, and of libzstd.
  *
  * Input: 2 bytes of flags and limits, 2 of expected bytes, 2 of pieces, 1 of
- * rooms; then frames.
+ * output buffers; then frames.
  */
 
 
@@ -47,7 +47,7 @@ static fuzz_output_t  fuzz_whole, fuzz_pieces, fuzz_again;
 static uint8_t        fuzz_room[OUTPUT_MAX + 1];
 
 
-/* A room of exact size, so that a byte too many is seen. */
+/* A buffer of the exact size, so that an access beyond it is detected. */
 
 static xet_status_t
 fuzz_feed(xet_zt_decoder_t *d, const uint8_t **in, size_t *in_len,
@@ -74,7 +74,7 @@ fuzz_feed(xet_zt_decoder_t *d, const uint8_t **in, size_t *in_len,
     memcpy(out->data + out->len, block, n);
     out->len += n;
 
-    /* whoever calls is to call again as long as the room was used up */
+    /* the caller must call again as long as the buffer was filled */
 
     free(block);
 
@@ -119,8 +119,8 @@ fuzz_stream(xet_zt_decoder_t *d, const fuzz_input_t *f, size_t piece,
 
 
 /*
- * All ways agree, and on the bytes as far as they go.  Which of two faults is
- * told may depend on the room there is.
+ * All ways must agree on the verdict, and on the bytes decoded so far.  Which
+ * of two faults is reported may depend on the buffer's size.
  */
 
 static void

@@ -1,6 +1,7 @@
 
 /*
- * Digest headers: what is accepted says the same when it is spelled anew.
+ * Digest headers: an accepted value keeps its meaning when it is printed and
+ * parsed again.
  *
  * Input: the value of a header.
  */
@@ -44,7 +45,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(xet_digest_sha256(text, n, again) == XET_OK);
     check(memcmp(sha256, again, XET_DIGEST_SHA256_LEN) == 0);
 
-    /* its characters stand in the input */
+    /* its characters occur in the input */
 
     for (i = 0; i + n <= size; i++) {
         if (memcmp(data + i, text, n) == 0) {

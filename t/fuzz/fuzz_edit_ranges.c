@@ -1,15 +1,15 @@
 
 /*
- * Windows of any terms and ranges, and subtrees of any numbers: windows begin
- * and end at terms, hold every dirty byte, do not touch; the terms outside
- * have a verification hash each; gaps and windows join to the root of all
- * chunks; a subtree from elsewhere is joined or refused.
+ * Edit ranges of any terms and ranges, and subtrees of any numbers.  Edit
+ * ranges begin and end at terms, hold every dirty byte, and do not touch.
+ * Each term outside has a verification hash.  Gaps and edit ranges join to the
+ * root of all chunks.  A foreign subtree is joined or rejected.
  *
- * Input: the number of ranges, and each as two u24 in chunks of 16 bytes
- * (the first and the length); then chunks of three bytes: bits 0-16 the size
- * less one, bits 17-20 a natural cut where 0, bits 21-23 a new term where 0.
- * The first byte of all, where odd, has the rest read as a subtree instead:
- * flags, the number of levels, two bytes a level, then nodes of one byte.
+ * Input: the number of ranges, and each as two u24 in chunks of 16 bytes (the
+ * first and the length); then chunks of three bytes: bits 0-16 the size less
+ * one, bits 17-20 a natural cut where 0, bits 21-23 a new term where 0.  If
+ * the very first byte is odd, the rest is a subtree instead: flags, the number
+ * of levels, two bytes a level, then nodes of one byte.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * An allocator for what is written under test: a piece of memory that is
- * emptied by used = 0, and runs out at its limit.
+ * An allocator for code under test: a block of memory that used = 0 empties,
+ * and that is out of memory at its limit.
  */
 
 #ifndef _FUZZ_HEAP_H_INCLUDED_

@@ -1,7 +1,7 @@
 
 /*
- * What programs without Xet send: names of downloads and lists of entity tags.
- * A name that is taken makes a header that ends where it should and hides
+ * Values from clients without Xet: names of downloads and lists of entity
+ * tags.  An accepted name gives a header that ends where it should and injects
  * nothing; a tag is found where it was put.
  *
  * Bytes: the argument of a URL, or an If-None-Match header; both.
@@ -74,7 +74,7 @@ fuzz_etag(const uint8_t *data, size_t size)
 
     check(!strong || weak);
 
-    /* in front of anything the tag is found */
+    /* the tag is found before any other text */
 
     list = malloc(size + 6);
     memcpy(list, tag, 5);

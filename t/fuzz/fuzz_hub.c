@@ -1,8 +1,7 @@
 
 /*
- * What clients of a Hub send: what is taken for a path, a name or an operation
- * keeps the rules of names, whatever comes, and a body means the same in one
- * piece and in many.
+ * Values from clients of a Hub: every accepted path, name or operation keeps
+ * the rules of names, and a body means the same in one piece and in many.
  *
  * Input: a byte that says which parser, then the text.
  */
@@ -156,8 +155,8 @@ fuzz_route(const uint8_t *data, size_t size)
 
 
 /*
- * A part is told that is one of the path, and refused alone, in capitals, and
- * in any folder, too.
+ * The part that the parser reports is one of the path, and is rejected alone,
+ * in capitals, and in any folder, too.
  */
 
 static void

@@ -1,7 +1,7 @@
 
 /*
- * What a Hub answers: whatever is taken for an entry, a repo, a token, a next
- * page or a name keeps the rules, for its texts become names and URLs here.
+ * Responses of a Hub: every accepted entry, repo, token, next page or name
+ * keeps the rules, because its texts become names and URLs here.
  *
  * Input: a byte that says which parser, then the text.
  */

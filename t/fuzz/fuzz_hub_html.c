@@ -1,8 +1,8 @@
 
 /*
- * Values in HTML: whatever the bytes are, no markup of theirs is left and all
- * of it is UTF-8; a URL decodes to them, and a shell and Python read from what
- * is quoted for them what is shown as text.
+ * Values in HTML: for any bytes, the result contains none of their markup and
+ * is valid UTF-8.  A URL decodes to the bytes; a shell and Python read the
+ * quoted form as the text shown.
  *
  * Input: the bytes.
  */
@@ -55,7 +55,9 @@ fuzz_write(fuzz_text_t *out, const char *format, const uint8_t *data,
 }
 
 
-/* As a browser reads it; nothing but entities of ours may stand there. */
+/*
+ * Parses the text as a browser does; only entities of our own are permitted.
+ */
 
 static void
 fuzz_unescape(fuzz_text_t *out, const fuzz_text_t *in)
@@ -102,7 +104,7 @@ fuzz_unescape(fuzz_text_t *out, const fuzz_text_t *in)
 }
 
 
-/* As a shell reads a word: quotes, and "\'" between them. */
+/* Parses a word as a shell does: quotes, and "\'" between them. */
 
 static void
 fuzz_word(fuzz_text_t *out, const fuzz_text_t *in)

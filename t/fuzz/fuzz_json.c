@@ -1,9 +1,9 @@
 
 /*
- * The JSON writer: whatever is written in an allowed order is JSON, jansson
- * reads it, and writing what jansson read gives the same text.
+ * The JSON writer: any allowed order of calls writes valid JSON, which jansson
+ * can read; writing the values that jansson read gives the same text.
  *
- * Input: a program of calls; keys get a number so that none comes twice.
+ * Input: a program of calls; keys get a number so that all are different.
  */
 
 
@@ -56,7 +56,7 @@ fuzz_number(fuzz_program_t *program)
 }
 
 
-/* Up to 31 bytes of the program; *p is never past its end. */
+/* Takes up to 31 bytes of the program; *p never passes its end. */
 
 static size_t
 fuzz_string(fuzz_program_t *program, const uint8_t **p)
@@ -200,7 +200,7 @@ fuzz_container(fuzz_program_t *program, xet_json_t *j, unsigned object)
 }
 
 
-/* What jansson has read, written again. */
+/* Writes the values that jansson has read. */
 
 static void
 fuzz_write(xet_json_t *j, json_t *value)

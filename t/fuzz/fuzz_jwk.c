@@ -1,7 +1,7 @@
 
 /*
- * Keys: whatever the document, a set holds all of its keys or none, each key
- * is of a known kind and verifies nothing that was not signed.
+ * Keys: for any document, a set holds all of its keys or none; each key is of
+ * a known kind and verifies nothing that was not signed.
  *
  * Input: a byte of mode, the rest is the document: 0 a JWK set, 1 a PEM file
  * of public keys, 2 a PEM file of a private key, 3 a secret.
@@ -42,7 +42,9 @@ fuzz_key(const xet_jwk_t *key)
         check(memcmp(a, b, sizeof(a)) == 0);
     }
 
-    /* what anybody could make: zeros and ones, of every length that is */
+    /*
+     * forgeries that anyone can make: zeros and ones, of every possible length
+     */
 
     for (len = 0; len <= sizeof(signature); len += 32) {
         memset(signature, 0, sizeof(signature));
@@ -104,7 +106,7 @@ fuzz_document(const uint8_t *data, size_t size, int pem)
         fuzz_key(xet_jwk_set_get(set, i));
     }
 
-    /* the same again: added behind, and nothing changes before */
+    /* the same again: appended, and nothing changes before */
 
     if (status == XET_OK && n <= 2) {
         check((pem ? xet_jwk_set_add_pem(set, NULL, 0, data, size, &index)

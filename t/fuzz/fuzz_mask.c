@@ -1,10 +1,10 @@
 
 /*
- * Masking: what is overwritten is overwritten with "*" and nothing else, and a
- * signature or a token does not survive, whatever stands before and behind it.
+ * Masking: bytes are only overwritten with "*"; a signature or a token does
+ * not survive, whatever text precedes and follows it.
  *
- * Input: one byte that chooses the secret and the function, one byte of how
- * much of the rest stands before the secret.
+ * Input: one byte that selects the secret and the function, one byte that says
+ * how much of the rest precedes the secret.
  */
 
 
@@ -21,7 +21,7 @@
 #define check(cond)  if (!(cond)) { __builtin_trap(); }
 
 
-/* Each is what a log has: with what leads to it, and what ends it. */
+/* Secrets as a log contains them, with the text before and after them. */
 
 static const char *const  secrets[] = {
     "?s=" SIGNATURE " ",
@@ -32,7 +32,7 @@ static const char *const  secrets[] = {
 };
 
 
-/* A copy of its own size, behind which nothing may be read. */
+/* A copy of the exact size, so that a read past its end is detected. */
 
 static uint8_t *
 fuzz_copy(const uint8_t *data, size_t size)
@@ -91,7 +91,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     data += 2;
     size -= 2;
 
-    /* as it comes */
+    /* the plain input */
 
     text = fuzz_copy(data, size);
     fuzz_mask(text, size, args);

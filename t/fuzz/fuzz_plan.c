@@ -1,14 +1,14 @@
 
 /*
- * Plans of arbitrary packed terms: no crash, and what is finished keeps the
- * rules that clients rely on and prints as JSON that says the same, in pieces
- * of any length.
+ * Plans of arbitrary packed terms: no crash; a finished plan keeps the rules
+ * that clients rely on, and prints as equivalent JSON, in pieces of any
+ * length.
  *
  * Bytes: flags, group, terms in a segment, shift of the first offset; u32
- * start of the range within the file, u32 its length; then packed terms.  For
- * a plan of files every segment is one, its size that of the terms, but of
- * the last one the size is off by the start.  The limit on ranges is the
- * shift, those on pieces grow out of the start.
+ * start of the range within the file, u32 its length; then packed terms.  In a
+ * plan of files every segment is a file whose size is that of its terms; only
+ * the size of the last one is off by the start.  The limit on ranges is the
+ * shift; the limits on pieces derive from the start.
  */
 
 
@@ -33,7 +33,7 @@ static uint8_t  fuzz_raw[65536 * 4];
 static uint8_t  fuzz_stored[65536 * 4];
 
 
-/* Chunk ends for a term: spread evenly, or whatever the input has. */
+/* Chunk ends for a term: spread evenly, or bytes of the input. */
 
 static void
 fuzz_ends(xet_plan_ends_t *ends, const xet_term_t *t, unsigned flags,
@@ -182,7 +182,7 @@ fuzz_rules(const xet_plan_t *p)
 }
 
 
-/* Ranges of each xorb are at most max, and as many as there were below it. */
+/* Each xorb has at most max ranges, as many as there were below that limit. */
 
 static void
 fuzz_limit(xet_plan_t *p, uint32_t max)
@@ -203,7 +203,7 @@ fuzz_limit(xet_plan_t *p, uint32_t max)
 }
 
 
-/* Whether a xorb has got another copy between two terms: it has two tags. */
+/* Whether a xorb got another copy between two terms: it then has two tags. */
 
 static int
 fuzz_changed(const xet_plan_t *p)
@@ -277,7 +277,7 @@ fuzz_parse(const char *text, size_t len, const xet_plan_t *p,
 }
 
 
-/* URLs are as many as they have to be, and none is there twice. */
+/* There are as many URLs as needed, and none occurs twice. */
 
 static void
 fuzz_urls(json_t *root, const xet_plan_t *p, size_t group, size_t calls)

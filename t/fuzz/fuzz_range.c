@@ -1,9 +1,9 @@
 
 /*
- * Ranges: what either parser accepts prints to the same ranges again, and
- * resolving stays in bounds for any size.
+ * Ranges: a value that either parser accepts prints to the same ranges again,
+ * and resolving stays in bounds for any size.
  *
- * Input: 8 bytes of size, one byte of room, the rest is the text, given to
+ * Input: 8 bytes of size, one byte of capacity; the rest is the text, given to
  * both parsers.
  */
 
@@ -60,7 +60,7 @@ fuzz_resolve(const xet_range_spec_t *spec, uint64_t size)
 }
 
 
-/* Prints specs as a header would spell them. */
+/* Prints specs in the form of a header. */
 
 static size_t
 fuzz_print(uint8_t *text, const xet_range_spec_t *specs, size_t n)
@@ -101,7 +101,9 @@ fuzz_header(const uint8_t *text, size_t len, size_t room, uint64_t size)
     xet_status_t       status;
     xet_range_spec_t  *specs, other[ROOM_MAX];
 
-    /* a block of exactly the room, so that one past it is seen */
+    /*
+     * a block of exactly the capacity, so that an access past it is detected
+     */
 
     specs = malloc(room * sizeof(xet_range_spec_t) + 1);
     check(specs != NULL);
@@ -171,7 +173,7 @@ fuzz_list(const uint8_t *text, size_t len, size_t room)
         check(ranges[i].start < ranges[i].end);
     }
 
-    /* the one spelling: byte for byte */
+    /* the canonical form: byte for byte */
 
     end = xet_range_list_print(buf, ranges, n);
 
@@ -198,7 +200,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_header(data + 9, size - 9, room, length);
     fuzz_list(data + 9, size - 9, room);
 
-    /* a spec that no parser made */
+    /* a spec that no parser returns */
 
     if (size >= 9 + 17) {
         spec.kind = (xet_range_kind_t) (data[9] % 3);

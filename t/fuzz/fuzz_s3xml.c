@@ -1,7 +1,8 @@
 
 /*
- * Answers of S3 stores: whatever comes, strings end in their room, and what is
- * taken for an answer has something of one; a text that is cut is none.
+ * Responses of S3 stores: for any input, strings end within their buffers, an
+ * accepted response has its required elements, and a truncated text is
+ * rejected.
  *
  * Input: a document.
  */

@@ -1,7 +1,7 @@
 
 /*
  * Shards: any split of the input gives the same verdict and the same records,
- * and what is accepted can be built again from its records.
+ * and an accepted shard can be built again from its records.
  *
  * The first byte chooses the pieces, the rest is the shard.
  */
@@ -18,11 +18,11 @@ typedef struct {
     uint64_t    digest;
     uint64_t    n;
     uint64_t    last;              /* kind of the last record */
-    xet_buf_t  *build;             /* NULL: only look */
+    xet_buf_t  *build;             /* NULL: parse only */
 } fuzz_log_t;
 
 
-/* FNV-1a over a record; members that the builder leaves out are not in. */
+/* FNV-1a over a record, without the members that the builder leaves out. */
 
 static uint64_t
 fuzz_digest(uint64_t digest, const xet_shard_record_t *rec)

@@ -1,11 +1,12 @@
 
 /*
- * Signed URLs: nothing is accepted that the signer would not write to the
- * letter, all that it writes is accepted, and no byte of it can be changed.
+ * Signed URLs: a URL is accepted only if the signer would write it to the
+ * letter, every URL of the signer is accepted, and no byte of it can be
+ * changed.
  *
- * An input that begins with a slash is a path and, behind a question mark,
- * arguments; behind a newline, a Range header.  Any other input is a program
- * that makes a URL, spoils it and asks for ranges.
+ * An input that begins with a slash is a path with arguments after a question
+ * mark and a Range header after a newline.  Any other input is a program that
+ * builds a URL, damages it and requests ranges.
  */
 
 
@@ -44,7 +45,7 @@ fuzz_keys_create(void)
 }
 
 
-/* What the signer writes for url, in one piece. */
+/* The text that the signer writes for url, in one piece. */
 
 static char *
 fuzz_sign(xet_test_pool_t *pool, unsigned key, const xet_sign_url_t *url,
@@ -84,7 +85,7 @@ fuzz_check(const char *text, size_t len, uint64_t now, xet_sign_url_t *url)
 }
 
 
-/* The answer of the range check, by looking at each range alone. */
+/* The expected result of the range check: checks each range alone. */
 
 static xet_status_t
 fuzz_range_expected(const xet_sign_url_t *url, const uint8_t *value,
@@ -193,7 +194,7 @@ fuzz_text_input(const uint8_t *data, size_t size)
 
     memset(&pool, 0, sizeof(pool));
 
-    /* of its exact size, so that a read past it is seen */
+    /* of the exact size, so that a read past it is detected */
 
     text = malloc(len + 1);
     check(text != NULL);
@@ -293,7 +294,7 @@ fuzz_program(const uint8_t *data, size_t size)
 
     fuzz_ranges(&back, data, size);
 
-    /* a byte changed, then one taken away */
+    /* one byte changed, then one removed */
 
     if (size) {
         at %= len;

@@ -1,7 +1,7 @@
 
 /*
- * Tokens: nothing verifies but what was signed, whatever is signed yields
- * claims within bounds, and these mint to a token that yields them again.
+ * Tokens: only signed tokens verify, every signed token yields claims within
+ * bounds, and minting these claims gives a token that yields them again.
  *
  * Input: a byte of mode, a byte of conditions, then
  *   0  a token
@@ -28,7 +28,7 @@
 
 static const uint8_t      fuzz_secret[] = "a secret of 32 bytes and no more";
 
-/* The only two tokens that are good. */
+/* The only two valid tokens. */
 
 static char               fuzz_good[2][1024];
 
@@ -36,7 +36,7 @@ static xet_jwk_set_t     *fuzz_set;
 static const xet_jwk_t   *fuzz_keys[2];
 
 
-/* Our keys: a secret, a private one, and those of the RFCs. */
+/* The server's keys: a secret, a private key, and those of the RFCs. */
 
 static void
 fuzz_init(void)
@@ -161,7 +161,10 @@ fuzz_verify(const xet_token_params_t *params, const void *token, size_t len,
 }
 
 
-/* Mints the claims and has them back; what can't be minted must say so. */
+/*
+ * Mints the claims and verifies the token; claims that can't be minted must
+ * give an error.
+ */
 
 static void
 fuzz_mint(const xet_token_params_t *params, const xet_token_claims_t *claims,

@@ -2,12 +2,12 @@
 /*
  * Xorbs.  The first byte chooses:
  *
- *   0, 3..  the rest is a body: whatever the split, the verdict, the bytes to
- *           keep and the tables are the same; a good xorb satisfies the
- *           relations of its tables, is good again with a footer of either
- *           version, and is not with another hash
- *   1       the rest is a good region and two bytes of where to damage a
- *           footer that is put behind it
+ *   0, 3..  the rest is a body: for any split, the verdict, the bytes to keep
+ *           and the tables are the same; a valid xorb satisfies the relations
+ *           of its tables, is also valid with a footer of either version, and
+ *           is invalid with another hash
+ *   1       the rest is a valid region and two bytes that say where to damage
+ *           a footer appended to it
  *   2       the rest describes chunks for the writer, whose output must
  *           verify with the same tables
  */

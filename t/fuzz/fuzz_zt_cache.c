@@ -1,10 +1,10 @@
 
 /*
- * Kept verdicts: whatever is restored can be saved and restored again, and
+ * Cached verdicts: every restored verdict can be saved and restored again, and
  * walked, over any bytes.
  *
- * Input: 8 bytes of the file's size, then what follows version, rules and size
- * in a kept verdict, without the hash at its end: a fuzzer does not guess it.
+ * Input: 8 bytes of the file's size, then the part of a cached verdict after
+ * version, rules and size, without the final hash, which a fuzzer can't guess.
  */
 
 
@@ -34,7 +34,7 @@ fuzz_object(void *ctx, xet_zt_object_t *o)
 }
 
 
-/* Zeros and a bit of the input, as if it were the manifest. */
+/* Zeros and a part of the input, in place of the manifest. */
 
 static void
 fuzz_walk(const xet_zt_t *zt, const uint8_t *data, size_t size,

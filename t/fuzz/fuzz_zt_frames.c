@@ -1,9 +1,9 @@
 
 /*
- * zstd frames: the verdict does not depend on how bytes come, and what is
- * taken for whole frames is by libzstd, too.
+ * zstd frames: the verdict does not depend on the split of the input, and
+ * libzstd also accepts all frames that are found complete.
  *
- * Input: a byte of the size of pieces, then frames.
+ * Input: a byte with the size of the pieces, then frames.
  */
 
 
@@ -53,7 +53,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
 
-    /* it does not even look for the end of what needs more memory than this */
+    /*
+     * libzstd does not look for the end of a frame that needs more memory than
+     * this
+     */
 
     if (one.window > (uint64_t) 1 << 31) {
         return 0;

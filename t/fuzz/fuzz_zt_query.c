@@ -1,10 +1,10 @@
 
 /*
- * Arguments of the zTensor routes: texts stay inside of the room, what is
- * accepted keeps its rules, and a name that is written out again reads the
- * same.
+ * Arguments of the zTensor routes: texts stay within their buffers, accepted
+ * arguments keep their rules, and a name that is printed again parses to the
+ * same name.
  *
- * Input: a byte that selects arguments, then what follows "?" in a URL.
+ * Input: a byte that selects arguments, then the part of a URL after "?".
  */
 
 
@@ -29,7 +29,7 @@ fuzz_inside(const xet_zt_text_t *text, const uint8_t *room, size_t len)
 }
 
 
-/* "name=" and every byte of it as an escape. */
+/* "name=" and every byte of the name as an escape. */
 
 static void
 fuzz_again(const xet_zt_text_t *name)

@@ -1,12 +1,12 @@
 
 /*
- * Indices of sparse objects: whether they are sound does not depend on how
- * bytes come, nor on the order of components, and is what the plain rules say.
+ * Indices of sparse objects: the verdict depends neither on the split of the
+ * input nor on the order of components, and is that of a plain implementation
+ * of the rules.
  *
- * Input: flags (1 coo, 2 container 2, 4 signed, 8 lengths are not known, 16
- * the other order), log of an index' width, the size of pieces, two
- * dimensions, the number of values; then the row pointers and indices, or the
- * coordinates.
+ * Input: flags (1 coo, 2 container 2, 4 signed, 8 lengths are unknown, 16 the
+ * other order), log of an index' width, the size of pieces, two dimensions,
+ * the number of values; then the row pointers and indices, or the coordinates.
  */
 
 
@@ -25,7 +25,7 @@
 typedef struct {
     int                  coo;
     int                  strict;
-    int                  negative;     /* may be */
+    int                  negative;     /* allowed */
     unsigned             width;
     uint64_t             shape[2];
     size_t               n;            /* values */
@@ -120,7 +120,7 @@ sound(input_t *in, xet_zt_sparse_t *s, const unsigned *order, size_t step)
 }
 
 
-/* UINT64_MAX for a negative one. */
+/* UINT64_MAX for a negative index. */
 
 static uint64_t
 element(const input_t *in, unsigned part, size_t i)

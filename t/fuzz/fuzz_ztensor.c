@@ -1,12 +1,12 @@
 /* libs: -lzstd */
 
 /*
- * The zTensor reader: a verdict does not depend on how bytes come and is
- * never our fault; what is listed lies inside of the file, can be found again
- * by name and by number, makes JSON, and can be verified.
+ * The zTensor reader: a verdict does not depend on the split of the input and
+ * is never an internal error.  Every listed object lies inside the file, is
+ * found by name and by number, prints as JSON, and can be verified.
  *
- * Input: two bytes of options, then a file as it is, or a manifest around
- * which a file is made (a fuzzer does not guess hashes).
+ * Input: two bytes of options, then a plain file, or a manifest that the
+ * fuzzer wraps into a file (it can't guess hashes).
  */
 
 
@@ -90,7 +90,7 @@ fuzz_make(fuzz_file_t *f, unsigned kind, const uint8_t *data, size_t size)
         memcpy(p + 32, "\x89ZT2\r\n\x1a\n", 8);
     }
 
-    /* something for the digests and the decoder to work on */
+    /* data for the digests and the decoder */
 
     if (kind) {
         memcpy(f->data + start - 64, "\x28\xb5\x2f\xfd\x20\x08\x41\0\0"
@@ -169,7 +169,7 @@ fuzz_walk(const fuzz_file_t *f, const xet_zt_t *zt,
 }
 
 
-/* A component again, a little at a time: the report is the same. */
+/* Reads a component again in small pieces: the report is the same. */
 
 static void
 fuzz_turns(fuzz_walk_t *w, const xet_zt_object_t *o,
@@ -241,7 +241,7 @@ fuzz_component(fuzz_walk_t *w, const xet_zt_object_t *o,
     check(xet_zt_verifier_finish(w->verifier, &report) == XET_OK);
     check(report.status == XET_OK || xet_status_http(report.status) < 500);
 
-    /* components of sparse objects are held against those before */
+    /* components of sparse objects are checked against earlier ones */
 
     if (rc == XET_AGAIN && !xet_zt_object_sparse(o)) {
         fuzz_turns(w, o, c, &report);
@@ -354,7 +354,7 @@ fuzz_page(const fuzz_file_t *f, const xet_zt_t *zt)
         n += (size_t) (node->pos - node->start);
     }
 
-    /* jansson has neither 64 bits without a sign nor zero bytes in keys */
+    /* jansson has neither unsigned 64-bit integers nor zero bytes in keys */
 
     root = json_loadb(text, n, JSON_ALLOW_NUL|JSON_DECODE_INT_AS_REAL, &error);
 
@@ -395,14 +395,14 @@ fuzz_readable(const fuzz_file_t *f, const xet_zt_t *zt)
     check(fuzz_walk(f, zt, &select, fuzz_object, &w) == XET_OK);
     check(w.next == info->count && w.found <= info->count);
 
-    /* overlap counts in the walk, when strict, and not in the check */
+    /* an overlap is a fault in a strict walk, and not in the check */
 
     check(f->limits.strict || w.invalid == info->invalid);
     check(info->ends.container != XET_ZT_CONTAINER_2 || w.invalid == 0);
 
     fuzz_look_up(&w);
 
-    /* from amidst of it */
+    /* from the middle of it */
 
     if (info->count) {
         select.first = w.next = info->count / 2;

@@ -43,7 +43,7 @@ main(int argc, char *const *argv)
         return 2;
     }
 
-    /* one past an object: not a byte of it may be read */
+    /* one past an object: no byte of it may be read */
 
     (void) LLVMFuzzerTestOneInput(end + 1, 0);
 
@@ -92,7 +92,7 @@ replay_dir(const char *path, unsigned *n)
     char            name[4096];
     struct dirent  **entries;
 
-    /* in order, so that a crash is found at the same place again */
+    /* in order, so that a crash is reproducible */
 
     count = scandir(path, &entries, NULL, alphasort);
     if (count == -1) {
@@ -140,7 +140,7 @@ replay_file(const char *path, size_t size)
 
     if (data != NULL && fread(data, 1, size, f) == size) {
 
-        /* known before a crash, even where standard output is a pipe */
+        /* flushed before a crash, even if standard output is a pipe */
 
         fprintf(stderr, "# %s\n", path);
 

@@ -2,28 +2,29 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A primary that is killed again and again, and a synchronous standby that takes
-# its place, beside uploads, reads and data URLs:
+# Kills a primary again and again and promotes its synchronous standby, during
+# uploads, reads and data URLs:
 #
 #     perl t/soak/failover.pl ROUNDS=200 SEED=1
 #
 # In each round all processes of the primary are killed at a time that the seed
-# gives, and the standby is promoted at once or some seconds later.  The one
-# that was killed comes back as a standby, by pg_rewind or as a new copy.  What
-# must hold:
+# determines, and the standby is promoted at once or some seconds later.  The
+# killed server returns as a standby, by pg_rewind or as a new copy.  What must
+# hold:
 #
-#     history  what was acknowledged can be read, by the round's end and at the
-#              end of all, with all of its bytes
+#     history  acknowledged files can be read, at the round's end and at the
+#              end of the run, with all their bytes
 #     reads    of such files are 200 or 503 and never 404
-#     data     URLs that were signed answer 206, always
+#     data     signed URLs always return 206
 #     writes   are back 15 seconds after the promotion at most
 #
-# Its last line has the figures; a violation is a line each, and exit code 1.
+# The last line of the output has the figures.  Each violation prints a line;
+# the exit code is then 1.
 #
-#     UPLOADS=N READS=N  processes, 2 and 1
-#     STANDBY=0          reads are asked of the primary alone
-#     LATE=N             a round out of N is promoted late, 8
-#     SECONDS=N          ends after that many, with the rounds that were had
+#     UPLOADS=N READS=N  number of processes, 2 and 1
+#     STANDBY=0          reads use the primary alone
+#     LATE=N             one round out of N is promoted late, 8
+#     SECONDS=N          ends after N seconds, with the rounds done so far
 
 use warnings;
 use strict;

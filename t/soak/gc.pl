@@ -2,42 +2,42 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The collector against whoever may come between any two of its steps, in an
-# order that a seed gives:
+# Runs the collector against other actors, which may act between any two of its
+# steps, in an order that a seed determines:
 #
 #     perl t/soak/gc.pl ROUNDS=1000000 SEED=1
 #
-# A round is one step of one of the actors: a statement, a COMMIT, a link or an
-# unlink, as a node makes them, one after the other and in this order, on real
-# sessions of a real PostgreSQL and on real files.
+# A round is one step of one actor: a statement, a COMMIT, a link or an unlink,
+# as a node executes them.  The steps run one after the other in this order, on
+# real sessions of a real PostgreSQL and on real files.
 #
-#     upload   links copies of xorbs, puts their rows, or relies on what it was
-#              told earlier; looks at the copies that the rows name; registers
-#              a file of them, in a repo or in the store; waits with each COMMIT
-#     dedup    is told of a xorb, and remembers it
+#     upload   links copies of xorbs, inserts their rows, or relies on an older
+#              response; checks the copies that the rows name; registers a file
+#              of them, in a repo or in the store; waits with each COMMIT
+#     dedup    gets a dedup response for a xorb, and remembers it
 #     delete   of a file of the store, out of a repo, or of a repo
 #     collect  xet.gc_files(), xet.gc_xorbs(), xet.gc_copies(), an unlink for
-#              each copy, xet.gc_removed(); as small batches as can be
-#     sweep    takes an orphan aside, asks again, removes it or gives it back; or
-#              what an earlier one has left aside
+#              each copy, xet.gc_removed(); in the smallest possible batches
+#     sweep    quarantines an orphan, checks again, removes or restores it; or
+#              continues with the quarantine of an earlier sweep
 #     damage   removes a copy that a row names, as a disk may
 #
-# An actor that has to wait for a lock is left alone until it has it.  Any actor
-# dies between any two steps with its session; PostgreSQL is killed and started
-# again, which ends all of them.  What must hold:
+# An actor that waits for a lock is skipped until it has the lock.  Any actor
+# may die between any two steps, with its session.  PostgreSQL is killed and
+# restarted, which ends all actors.  What must hold:
 #
-#     files    that are acknowledged, and that no acknowledged deletion has
-#              taken, are there, with all rows and copies that they lead to,
-#              but for copies that we have damaged
-#     rows     lead to copies, always
-#     end      when all is over, and collected, there are no xorbs that no file
-#              needs, no copies without a row, and no notes
+#     files    acknowledged files without an acknowledged deletion exist, with
+#              all rows and copies that they lead to, except for copies that
+#              the run has damaged
+#     rows     always lead to copies
+#     end      after a final collection, no unneeded xorb, no copy without a
+#              row and no note is left
 #
-# Where operations on one file and its holder have met, or an answer was lost,
-# nobody knows who was last; when they are over, what is there must stay.
+# If operations on one file and its holder overlap, or a response was lost,
+# their order is unknown; after they have ended, the state found must persist.
 #
-#     SECONDS=N   ends after that many, with the rounds that were had
-#     BREAK=stay|notes|needs  takes a guard out of the database, to be found
+#     SECONDS=N   ends after N seconds, with the rounds done so far
+#     BREAK=stay|notes|needs  removes a database guard; must be found
 
 use warnings;
 use strict;
@@ -85,7 +85,7 @@ sub main {
 
 	$main = session();
 
-	# a database without a store does not know which copies are orphans
+	# a database without a store can't tell which copies are orphans
 
 	query("SELECT xet.store_claim('" . '11' x 16 . "')");
 
@@ -139,7 +139,7 @@ sub run {
 	}
 }
 
-# All come to their end, and what is left is collected: nothing is left over.
+# All actors finish, and a collection runs: nothing unneeded may be left.
 
 sub finish {
 	for (1 .. 100000) {
@@ -214,7 +214,7 @@ sub collect_all {
 	}
 }
 
-# The sweep takes what no upload owns; at the end no upload is left.
+# The sweep takes copies that no upload owns; at the end no upload is left.
 
 sub gone_for_good { return !$owner{$_[0]} }
 
@@ -239,7 +239,7 @@ sub look {
 
 	my $bad = lost($file, $holder) or return;
 
-	# a statement that has waited may have gone on meanwhile
+	# a statement that has waited may have continued meanwhile
 
 	poll($_) for grep { $_->{waits} } @actors;
 
@@ -250,7 +250,8 @@ sub look {
 		. "$bad\n" . history($file);
 }
 
-# What nobody knew, and what nobody is about to change, stays as it is found.
+# Files in an unknown state that no running operation changes must keep the
+# state found.
 
 sub observe {
 	my ($key) = @_;
@@ -295,7 +296,8 @@ sub lost {
 	return undef;
 }
 
-# Those whose heal is under way are ours.
+# Every row must lead to a copy, except rows of xorbs that the run has damaged,
+# also while their repair is in progress.
 
 sub rows_lead_to_copies {
 	my $out = query("SELECT encode(hash, 'hex') || '.' || tag"
@@ -311,7 +313,8 @@ sub rows_lead_to_copies {
 # --------------------------------------------------------------------------
 # operations of the model
 
-# An operation on a file and its holder begins; two at a time spoil each other.
+# An operation on a file and its holder begins; the results of two overlapping
+# ones are unknown.
 
 sub begin_op {
 	my ($actor, $value, @keys) = @_;
@@ -330,7 +333,7 @@ sub begin_op {
 	}
 }
 
-# done: acknowledged; nothing: sure to have had no effect; unknown.
+# done: acknowledged; nothing: certainly without effect; unknown.
 
 sub end_op {
 	my ($actor, $how) = @_;
@@ -349,7 +352,7 @@ sub end_op {
 
 		delete $k->{value};
 
-		# one that began meanwhile is not alone either
+		# an operation that began meanwhile overlaps, too
 
 		$_->{met} = 1 for values %{ $k->{ops} };
 	}
@@ -384,13 +387,14 @@ sub actor {
 	return $actor;
 }
 
-# The next step of an actor: a function that returns a statement to be sent, or
-# nothing when it has done its work; the answer is its argument the next time.
+# The next step of an actor: a function that returns a statement to send, or
+# nothing when the actor is done.  It gets the response as its argument on the
+# next call.
 
 sub step {
 	my ($actor) = @_;
 
-	# look() may have waited for its end
+	# look() may have waited for the actor's end
 
 	return if $actor->{ended};
 
@@ -455,7 +459,7 @@ sub poll {
 	advance($actor, $answer);
 }
 
-# An actor that dies with a statement under way, or with a COMMIT that was sent,
+# An actor that dies with a statement in flight, or after it has sent a COMMIT,
 # may have had its effect.
 
 sub end {
@@ -473,7 +477,7 @@ sub end {
 
 	if ($actor->{pg}) {
 
-		# the server may go on with what it was sent
+		# the server may continue with the statements that it received
 
 		if ($actor->{waits} || $actor->{open} || $how ne 'done') {
 			kill('KILL', $actor->{pg}{pid});
@@ -488,7 +492,7 @@ sub end {
 	note($actor, "ends $how, $sure, @{ $actor->{keys} }");
 	end_op($actor, $sure);
 
-	# its steps know it, and so would keep it, with the pipe of its session
+	# its steps refer to it, and would keep it and the pipe of its session
 
 	delete @$actor{qw/ do pg /};
 
@@ -497,8 +501,8 @@ sub end {
 
 sub refuse { die { how => 'refused' } }
 
-# A file, of two to four blocks, each of which lies in two xorbs.  The steps of
-# an upload are those of ngx_http_xet_xorb.c and ngx_http_xet_xorb_commit.c, and of
+# A file of two to four blocks, each of which is in two xorbs.  The steps of an
+# upload are those of ngx_http_xet_xorb.c, ngx_http_xet_xorb_commit.c and
 # ngx_http_xet_register.c.
 
 sub upload {
@@ -612,7 +616,7 @@ sub upload {
 			$actor->{open} = 0;
 			$count{heals}++;
 
-			# the row is gone: put it again, with our copy
+			# the row is gone: insert it again, with our copy
 
 			if ($tags{healed} eq '') {
 				$state = 'put';
@@ -683,7 +687,8 @@ sub upload {
 			delete $remembered{$client}{$_} for @xorbs;
 
 			# rows that have changed meanwhile are not counted; the
-			# answer may come so late that somebody has healed them
+			# response may come so late that another actor has
+			# repaired them
 
 			die "a copy of xorb @gone is gone, and its row is not\n"
 				if $answer > $spoilt;
@@ -800,7 +805,7 @@ sub remove {
 		$actor->{open} = 0;
 		$actor->{over} = 1;
 
-		# repos have it: nothing was done
+		# repos have the file: nothing was done
 
 		if ($result ne '2') {
 			$actor->{acked} = 1;
@@ -901,8 +906,9 @@ sub removed {
 	return $session->run(removed_statement(@copies));
 }
 
-# As "xet gc" and the server: a copy without a row that belongs to no upload,
-# which the age of the file tells there; and what one that died has left aside.
+# As "xet gc" and the server do: takes a copy without a row that belongs to no
+# upload, which the server tells by the age of the file; and the quarantine of
+# a dead sweep.
 
 sub sweep {
 	my ($actor) = @_;
@@ -985,7 +991,7 @@ sub kill_postgres {
 
 	for (@actors) {
 
-		# what was under way may have been committed
+		# the transaction in flight may have been committed
 
 		end($_, 'died');
 	}
@@ -995,7 +1001,7 @@ sub kill_postgres {
 	$main = session();
 }
 
-# Sessions whose clients were killed may still be at work.
+# Sessions of killed clients may still be running.
 
 sub wait_sessions {
 	my $mine = join(', ', map { "'$_'" } grep { defined }
@@ -1076,7 +1082,7 @@ sub spew {
 	close($file);
 }
 
-# The guards that must be missed.
+# The guards whose removal must be noticed.
 
 sub break_it {
 	my ($what) = @_;

@@ -2,28 +2,29 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A Hub at random, against a model of names and rights: what t/soak/soak.pl does
-# for hashes.
+# Random operations on a Hub, checked against a model of names and rights: what
+# t/soak/soak.pl does for hashes.
 #
 #     SECONDS=3600 SEED=1 perl t/soak/hub.pl
 #
-# Two tenants and somebody without a token create, move, delete, open and close
-# repos, commit, make branches and tags, fetch and keep tokens, upload by them,
-# and read a mirrored Hub.  A collector without grace runs beside them; workers
-# are killed now and then.  A step is up to four acts on different repos at once.
+# Two tenants and a caller without a token create, move, delete, open and close
+# repos, commit, create branches and tags, fetch and keep tokens, upload with
+# them, and read a mirrored Hub.  A collector without grace runs meanwhile;
+# workers are killed now and then.  A step is up to four acts on different
+# repos at once.
 #
 # What must hold after each step:
 #
-#     rights    an act is done for who may do it, and for nobody else
-#     names     each caller lists and reads exactly the repos that are public or
-#               its own; a hidden repo and a missing one are told alike
+#     rights    an act succeeds for permitted callers, and for no other caller
+#     names     each caller lists and reads exactly its own and the public
+#               repos; a hidden repo and a missing one give the same response
 #     bytes     a path at a branch has the bytes of its last commit, and at a
-#               commit those that it was made with, whatever came behind
-#     given     a token that was given out for a repo opens it until the repo is
-#               deleted or becomes private, and then nothing
-#     hashes    no token of a tenant reads by a hash what is in a repo of the Hub,
-#               and nobody without one
-#     answers   no 5xx that stays, no alert, no report of a sanitizer
+#               commit those of that commit, whatever came later
+#     given     a token issued for a repo opens it until the repo is deleted or
+#               becomes private, and nothing after that
+#     hashes    neither a tenant's token nor a caller without a token reads by
+#               its hash a file of a repo of the Hub
+#     answers   no lasting 5xx, no alert, no report of a sanitizer
 #     left      when all repos are deleted, a collection leaves no xorb
 #
 #     SEED      a number; random
@@ -69,7 +70,7 @@ my $json = JSON::PP->new()->utf8()->canonical();
 # A repo keeps its object when it is moved; gone is set when it is deleted.
 
 my %repos;
-my %used;             # names that were ever taken: none is taken twice
+my %used;             # names ever used: none is used twice
 my @given;            # { headers, repo, epoch, scope }
 my (%bytes, %answers);
 my ($step, $serial) = (0, 0);
@@ -82,7 +83,7 @@ my ($end, $again) = (time() + $env{SECONDS}, 0);
 while (time() < $end && (!$env{STEPS} || $step < $env{STEPS})) {
 	$step++;
 
-	# a token is good for an hour
+	# a token is valid for an hour
 
 	if (time() > $again) {
 		delete $t->{tokens};
@@ -189,8 +190,8 @@ sub send_act {
 		=> length($act->{body} // '') }, $act->{body}, timeout => 60);
 }
 
-# An answer that is lost, or says "later", is asked for again, as clients do:
-# the act may have been done, which is what "again" has besides.
+# A lost response, or one that says "later", is retried, as clients do: the act
+# may have been done, and "again" has the additional results allowed then.
 
 sub finish {
 	my ($act) = @_;
@@ -234,7 +235,7 @@ sub violation {
 # --------------------------------------------------------------------------
 # acts
 
-# A repo that no other act of this step is about.
+# A repo that no other act of this step uses.
 
 sub repo {
 	my ($rng, $busy) = @_;
@@ -252,7 +253,7 @@ sub repo {
 
 sub api { return "/api/$_[0]{kind}/$_[0]{owner}/$_[0]{name}" }
 
-# What an act that writes is told, of who may and who may not.
+# The statuses expected of a writing act, for permitted and other callers.
 
 sub expected {
 	my ($repo, $who, @good) = @_;
@@ -262,7 +263,7 @@ sub expected {
 		: $repo->{private} ? [ 404 ] : [ 403 ];
 }
 
-# What an act that was done already is told, when it is sent again.
+# The additional statuses of an act that was done already and is sent again.
 
 sub again { return $_[1] eq $_[0]{owner} ? [ 404 ] : [] }
 
@@ -374,7 +375,7 @@ sub act_drop {
 		} };
 }
 
-# Of an act that was done though its answer was lost.
+# The result of an act that was done although its response was lost.
 
 sub head {
 	my ($repo, $branch) = @_;
@@ -424,7 +425,7 @@ sub act_unbranch {
 		done => sub { delete $repo->{branches}{$name} } };
 }
 
-# A name that could be taken for a commit is nobody's.
+# A name that looks like a commit belongs to no branch or tag.
 
 sub act_tag {
 	my ($rng, $busy) = @_;
@@ -521,7 +522,7 @@ sub act_token {
 
 sub good { return !$_[0]{repo}{gone} && $_[0]{epoch} == $_[0]{repo}{epoch} }
 
-# By a token that was kept: what it sends belongs to its repo, or nowhere.
+# Uploads with a kept token: the data belongs to its repo, or to none.
 
 sub act_upload {
 	my ($rng, $busy) = @_;

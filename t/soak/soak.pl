@@ -2,70 +2,69 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Requests of several tenants at once, in an order that a seed gives, against
-# a model of who may read what:
+# Concurrent requests of several tenants, in an order that a seed determines,
+# checked against a model of who may read what:
 #
 #     make soak SECONDS=3600 SEED=1 SANITIZE=address
 #
-# Two nodes of two workers each have one store and one database.  Three
+# Two nodes of two workers each share one store and one database.  Three
 # subjects with tokens, and one without, send xorbs in all encodings, shards
-# and files, break off, delete files and whole repos, read in ranges, slowly, in
-# a line on one connection, through SSI, auth_request and mirror; they ask for
-# dedup and grants, and try to register what they know the hash of only, and to
-# delete with tokens that do not say so.  In half of all seeds of mode repo a
-# fourth one uses a location without repos, for which the store itself holds
-# what he registers.
+# and files, abort requests, and delete files and whole repos.  They read
+# ranges, slowly, pipelined on one connection, through SSI, auth_request and
+# mirror.  They ask for dedup and grants.  They try to register files of which
+# they know only the hash, and to delete with tokens without that permission.
+# In half of all seeds of mode repo a fourth subject uses a location without
+# repos, where the store itself holds what the subject registers.
 #
 # Meanwhile workers are killed, nginx is reloaded, sessions of PostgreSQL are
-# ended and it is restarted, files of the store are cut, flipped and removed,
-# and the store is another, empty folder for a while.  "xet gc" has one node
-# collect beside the requests, and is killed in the middle; in a third of all
-# seeds xet_gc collects all the time, without a grace, on one node or on both; in
-# another third a node scrubs.  Audit log and metrics are on.
+# ended, PostgreSQL is restarted, files of the store are truncated, flipped and
+# removed, and the store is another, empty folder for a while.  "xet gc" makes
+# one node collect during the requests, and is killed halfway.  In a third of
+# all seeds xet_gc collects all the time, without a grace, on one node or on
+# both; in another third a node scrubs.  Audit log and metrics are on.
 #
 # What must hold (Test::Xet::Soak::Model has the rules):
 #
-#     readable  what was acknowledged is readable by those who could read it,
-#               until we damage it, and again once it is acknowledged again
-#     bytes     never other bytes than were sent, by no way, under no URL
-#     privacy   nobody reads or registers what he neither has sent nor sees
-#     told      nobody is told of it: refusals are alike for what is there and
-#               what is not, dedup answers name no chunk that is not his
-#     refused   what is right is accepted; where a collector or a deletion has
-#               come between it may have to be sent again, and is told so
-#     deleted   what is deleted is gone with the answer, on both nodes, for
-#               whom it concerns, until it is registered again
-#     left      in the end, when all is collected, there are no xorbs that no
-#               file needs, no copies without a row, no notes; and nothing at
-#               all when all files are deleted
-#     verify    "xet verify --store" finds nothing but what we have damaged
-#     gc        a collector ends well, whatever happens beside it
-#     metrics   parse, and counters never go back, by whatever is killed
-#     audit     whole lines, and one for each deletion
-#     answers   each request is answered once, on its connection, in its order
+#     readable  acknowledged data is readable by those who could read it, until
+#               the run damages it, and again after the next acknowledgement
+#     bytes     no route and no URL ever returns other bytes than were sent
+#     privacy   nobody reads or registers data that they neither sent nor see
+#     told      nobody learns of such data: rejections are alike for existing
+#               and missing data, dedup responses name no foreign chunk
+#     refused   valid requests are accepted; after a concurrent collection or
+#               deletion the response may ask for a retry
+#     deleted   deleted data is gone with the response, on both nodes, for the
+#               callers concerned, until it is registered again
+#     left      after a final collection there are no xorbs that no file needs,
+#               no copies without a row, no notes; and nothing at all when all
+#               files are deleted
+#     verify    "xet verify --store" finds only damage that the run caused
+#     gc        a collector ends well, whatever happens meanwhile
+#     metrics   parse, and counters never go back, whatever process is killed
+#     audit     complete lines, and one for each deletion
+#     answers   each request gets one response, on its connection, in order
 #     log       no alert, no report of a sanitizer, no worker that died
 #
-# A run is a number of steps.  Each draws its own random numbers from the seed
-# and its number, and files and xorbs follow from the seed too, so any subset
-# of steps can be run again: what is chosen never depends on an answer.  The
-# times at which things happen to the server are not ours, so where a
-# violation is a race, a seed finds it again often, not always.
+# A run is a number of steps.  Each step draws its own random numbers from the
+# seed and its number; files and xorbs derive from the seed too.  Any subset of
+# steps can therefore be run again: no choice depends on a response.  The times
+# of server events vary, so a seed reproduces a race often, not always.
 #
-# A violation ends the run with what the log has on its object, and then the
-# steps are made fewer, as long as they show it (SHRINK=0: not).
+# A violation ends the run and prints the log lines about its object.  The
+# steps are then reduced as long as they reproduce it (SHRINK=0: they are not).
 #
-#     SEED      a number; random
-#     SECONDS   how long, 120
-#     STEPS     how many steps, endless
+#     SEED      a number; by default random
+#     SECONDS   duration, 120
+#     STEPS     number of steps, unlimited
 #     ONLY      these steps, 3,17,22
-#     MODE      repo, token or store, by the seed; see the model
+#     MODE      repo, token or store, by default from the seed; see the model
 #     WITHOUT   operations and faults to leave out, a list; "encodings" is for
 #               one encoding a xorb, "filters" for no gzip and the like, which
 #               a third of all seeds have
-#     BREAK     stay, look, lock, needed, copies, delete or notes: takes a
-#               guard out of the database, to be found
-#     VERBOSE   prints every answer
-#     SHRINK    0
+#     BREAK     stay, look, lock, needed, copies, delete or notes: removes a
+#               guard of the database; the run must find it
+#     VERBOSE   prints every response
+#     SHRINK    0: do not reduce the steps
 #
 # t/code/soak.t runs it for two minutes, under ASan.
 
@@ -90,7 +89,7 @@ my %env = (SECONDS => 120, STEPS => 0, ONLY => '', WITHOUT => '',
 $env{SEED} //= int(rand(1 << 30));
 $env{MODE} //= (qw/ repo repo token store /)[$env{SEED} % 4];
 
-# Those that know of them are nginx-address and the like.
+# The builds with sanitizers are nginx-address and the like.
 
 $ENV{ASAN_OPTIONS} //= 'detect_leaks=0:detect_odr_violation=0';
 $ENV{UBSAN_OPTIONS} //= 'print_stacktrace=1';
@@ -168,8 +167,9 @@ sub attempt {
 	return $e;
 }
 
-# Fewer steps that show the same class of violation, each try in a new server:
-# those on record for the object alone, or else halves, quarters and so on.
+# Finds fewer steps that show the same class of violation, each attempt in a
+# new server: first the steps logged for the object, then halves, quarters and
+# so on.
 
 sub shrink {
 	my ($of) = @_;

@@ -1,9 +1,9 @@
 
 /*
- * Preloaded into a server: a call hangs as long as there is a file of its name
- * in the folder $XET_STALL; one byte is added to NAME.hangs for each that
- * does. time() is ahead by as many seconds as the file "clock" there has. The
- * folder is looked up at the start, for nginx clears its environment.
+ * Preloaded into a server. A call hangs as long as the folder $XET_STALL has a
+ * file with the name of the call; each such call adds one byte to NAME.hangs.
+ * time() is ahead by the number of seconds in the file "clock" of that folder.
+ * The folder is read at the start, because nginx clears its environment.
  */
 
 
@@ -123,7 +123,7 @@ getaddrinfo(const char *node, const char *service,
 }
 
 
-/* Those of a copy, to see if it is there. */
+/* Calls for a copy, to check that it exists. */
 
 int
 lstat64(const char *path, struct stat64 *st)
@@ -170,7 +170,7 @@ time(time_t *t)
 }
 
 
-/* Large ones: those of a copy that is read to see if it is whole. */
+/* Large reads: those that check whether a copy is intact. */
 
 ssize_t
 pread64(int fd, void *buf, size_t len, off_t offset)

@@ -1,6 +1,7 @@
 
 /*
- * xet_make: protocol bytes for tests, from descriptions, and back.
+ * xet_make: builds protocol bytes for tests from descriptions, and parses
+ * them.
  *
  *     schemes
  *     xorb [--scheme NAME|auto] [--footer v0|v1] [--sizes a,b,c]
@@ -19,10 +20,9 @@
  * output as one line of JSON, raw bytes as they are.  Hashes are in the
  * protocol's string form, keys in plain hex.
  *
- * "serve" runs one command after the other for who has many of them: it reads
- * lines "LENGTH COMMAND ARGUMENTS", each followed by LENGTH bytes for the
- * command's standard input, and answers "STATUS LENGTH" and what the command
- * has written.
+ * "serve" runs many commands in one process: it reads lines "LENGTH COMMAND
+ * ARGUMENTS", each followed by LENGTH bytes for the command's standard input,
+ * and responds with "STATUS LENGTH" and the output of the command.
  */
 
 
@@ -36,7 +36,10 @@
 
 #include "xet_make/xet_make.h"
 
-/* "make tools" builds a program from each file, so the parts come in here. */
+/*
+ * "make tools" builds a program from each file, so this file includes the
+ * parts.
+ */
 
 #include "xet_make/xet_make_data.c"
 #include "xet_make/xet_make_xorb.c"
@@ -100,7 +103,7 @@ xet_make_run(int argc, char **argv)
 }
 
 
-/* A child for each command: they leave their memory to the end of a process. */
+/* Forks a child for each command: commands free no memory before they exit. */
 
 static int
 xet_make_serve(int argc, char **argv)
@@ -117,7 +120,7 @@ xet_make_serve(int argc, char **argv)
 
     for ( ;; ) {
 
-        /* not by stdio, whose buffer the child would find full */
+        /* not with stdio, because the child would find its buffer filled */
 
         for (p = line; p < line + sizeof(line) - 1; p++) {
             if (read(STDIN_FILENO, p, 1) != 1) {

@@ -1,33 +1,33 @@
 
 /*
- * The client of S3 by hand, for tests:
+ * Runs the S3 client from the command line, for tests:
  *
  *     xet_s3 OPTION=VALUE ... -- VERB ARGUMENT ...
  *     xet_s3 OPTION=VALUE ... --
  *
- * The second form takes a line of verb and arguments after another from its
- * standard input, with one client for all of them.  A verb ends with a line
- * of its result and, behind a failure, the status of HTTP and the text.
+ * The second form reads lines of a verb and arguments from its standard input,
+ * and uses one client for all of them.  Each verb prints a line with its
+ * result and, after a failure, the HTTP status and the text.
  *
  *     get NAME START LENGTH          the SHA-256 of the bytes
  *     cat NAME                       a small object, on a line
  *     head NAME                      size, modified, now
  *     put NAME TEXT [new]            a small object
  *     rm NAME
- *     rm-all PREFIX N                PREFIX0 ... together, a result each
+ *     rm-all PREFIX N                PREFIX0 ... at once, a result each
  *     head-all PREFIX N
  *     copy FROM TO [new]
  *     ls PREFIX [MAX [AFTER]]        names and sizes; "-" for an empty prefix
  *     upload NAME FILE [new]         while the file "grows" by 1 MiB
- *     drop NAME FILE                 the same without an end
- *     rename NAME NEW FILE           the end is under another name
+ *     drop NAME FILE                 the same, but never completed
+ *     rename NAME NEW FILE           the same, completed under another name
  *     sweep PREFIX AGE
  *     presign METHOD NAME EXPIRES [HEADER VALUE]
  *     sign METHOD NAME
  *     reload
- *     stop                           nothing is taken any more
+ *     stop                           the client accepts no more requests
  *     sleep MS
- *     many N VERB ...                the verb in N threads, {} is their number
+ *     many N VERB ...                the verb in N threads, {}: thread number
  */
 
 #include <errno.h>
@@ -58,7 +58,7 @@ typedef struct {
     xet_s3_t        *s3;
     int              argc;
     char            *argv[TOOL_ARGS];
-    char            *own[TOOL_ARGS];   /* of argv, allocated */
+    char            *own[TOOL_ARGS];   /* allocated ones of argv */
     xet_s3_rc_t      rc;
 } tool_job_t;
 
@@ -167,7 +167,7 @@ tool_put(tool_job_t *job, xet_s3_error_t *error)
 }
 
 
-/* The names have three digits, 000 first. */
+/* The number in the name has three digits, from 000. */
 
 static xet_s3_rc_t
 tool_all(tool_job_t *job, int heads, xet_s3_error_t *error)
@@ -248,7 +248,7 @@ tool_ls(tool_job_t *job, xet_s3_error_t *error)
 }
 
 
-/* The file is said to be ready a step at a time. */
+/* The file is reported as ready one step at a time. */
 
 static xet_s3_rc_t
 tool_upload(tool_job_t *job, const char *name, const char *end,
@@ -482,7 +482,7 @@ tool_thread(void *data)
 }
 
 
-/* A number takes the place of {} at the end of an argument. */
+/* A number replaces {} at the end of an argument. */
 
 static void
 tool_number(tool_job_t *job, unsigned number)

@@ -1,18 +1,19 @@
 
 /*
- * xet_subtree: subtrees and windows of what is on the standard input, for
- * t/oracle/subtree.mjs.  Any number of cases, one line of JSON for each:
+ * xet_subtree: computes subtrees and edit ranges of the cases on the standard
+ * input, for t/oracle/subtree.mjs.  Any number of cases; each prints one line
+ * of JSON:
  *
  *     subtree AT_START AT_END     builds a subtree of the leaves that follow
  *     HASH SIZE                   a leaf
- *     / AT_START AT_END           a part begins, to be built by itself and
+ *     / AT_START AT_END           begins a part, which is built separately and
  *                                 then joined; leaves before the first part
  *                                 are added one by one
  *     .                           ends the case
  *
- *     windows SIZE RANGE          the answer to "X-Range-Dirty: RANGE"
- *     term HASH                   a term and its verification hash, "-" to
- *                                 have it computed
+ *     windows SIZE RANGE          the response to "X-Range-Dirty: RANGE"
+ *     term HASH                   a term and its verification hash; "-":
+ *                                 compute it
  *     HASH SIZE                   its chunks
  *     .
  *
@@ -64,7 +65,7 @@ tool_error(xet_status_t status)
 }
 
 
-/* The next line without its end; 0 at the end of the case. */
+/* The next line without its newline; 0 at the end of the case. */
 
 static int
 tool_line(tool_t *t)
@@ -144,7 +145,7 @@ main(void)
             tool_fail("unknown case");
         }
 
-        /* the next case may wait for the answer */
+        /* the caller may wait for the result before it sends the next case */
 
         fflush(stdout);
 

@@ -1,6 +1,7 @@
 
 /*
- * xet_tables: the tables of the module as JSON, for the tests of documents.
+ * xet_tables: prints the tables of the module as JSON, for the tests of the
+ * documents.
  *
  *     xet_tables routes        [{"form","versions","methods","access","act",
  *                                "handler"}], those of the API
@@ -10,7 +11,7 @@
  *     xet_tables directives    [{"name","context","kind","default","post"}]
  *     xet_tables postgres      [{"name","kind","default","min","max","must"}]
  *
- * The rows are those that the module is made of.
+ * The rows come from the sources that the module is built of.
  */
 
 #include <stdio.h>
@@ -90,7 +91,7 @@ print_route(const char *form, unsigned version, unsigned method,
 
 
 /*
- * The text as ngx_http_xet_statements.c makes it; columns end with NULL, and a
+ * The text as ngx_http_xet_statements.c builds it; columns end with NULL, a
  * value has none.
  */
 
@@ -132,7 +133,7 @@ print_statement(const char *name, unsigned all, unsigned params,
 }
 
 
-/* The last two are C, as the row has them. */
+/* The last two are C source, as in the row. */
 
 static void
 print_directive(const char *name, const char *context, const char *kind,
@@ -168,7 +169,7 @@ print_param(const char *name, const char *kind, long value, long min,
 }
 
 
-/* The text of a statement that has one of its own, or NULL. */
+/* The text of a statement with a text of its own, or NULL. */
 
 static const char *
 statement_text(const char *name)

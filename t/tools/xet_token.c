@@ -18,11 +18,11 @@
  *     --exp SECONDS  --nbf SECONDS  --iat SECONDS
  *     --sub TEXT  --repo TEXT  --write  --delete
  *
- * "verify" reads a token a line and answers each with a line: "ok" and the
- * claims in JSON, or the symbol of the status, as TOKEN_EXPIRED.  "mint"
- * signs with the last secret or private key and prints the token.  Keys that
- * can't be loaded are told of in one line, "key " and the symbol of the
- * status, with exit code 1.
+ * "verify" reads one token a line and prints a line for each: "ok" and the
+ * claims in JSON, or the symbol of the status, as TOKEN_EXPIRED.  "mint" signs
+ * with the last secret or private key and prints the token.  If a key can't be
+ * loaded, the tool prints "key " and the symbol of the status, and exits with
+ * 1.
  */
 
 
@@ -249,7 +249,7 @@ xet_token_key(xet_token_tool_t *t, const char *kind, const char *id,
 }
 
 
-/* All keys fit; a file that is longer is read up to where it is too long. */
+/* All keys fit; a longer file is read up to the point where it is too long. */
 
 static uint8_t *
 xet_token_read(const char *path, size_t *len)

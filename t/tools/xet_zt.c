@@ -1,6 +1,6 @@
 
 /*
- * xet_zt: zTensor files on the local disk, through the core.
+ * xet_zt: reads zTensor files on the local disk with the core.
  *
  *     list FILE [AFTER [LIMIT]]
  *     object FILE NAME
@@ -71,7 +71,7 @@ zt_alloc(void *data, size_t size)
 }
 
 
-/* The tool ends soon, what it has allocated ends with it. */
+/* Nothing is freed, because the tool exits soon. */
 
 static void
 zt_json_begin(zt_job_t *job)
@@ -109,7 +109,10 @@ zt_complain(zt_job_t *job, xet_status_t rc)
 }
 
 
-/* Up to a step of bytes from the range; a local file gives them all. */
+/*
+ * Reads up to one step of bytes from the range; a local file returns all of
+ * them.
+ */
 
 static size_t
 zt_read(zt_file_t *f, const xet_range_t *range)
@@ -298,7 +301,7 @@ zt_copy(zt_file_t *f, xet_range_t *range)
 }
 
 
-/* At once if the length is known, else through a window. */
+/* In one piece if the length is known, else through a window. */
 
 static xet_status_t
 zt_decode(zt_file_t *f, const xet_zt_component_t *c, xet_range_t *range)
@@ -538,7 +541,7 @@ zt_verify(zt_job_t *job)
 
 typedef struct {
     const char   *name;
-    int           args;                    /* after FILE at least */
+    int           args;                    /* minimum after FILE */
     int         (*run)(zt_job_t *job);
 } zt_command_t;
 

@@ -1,8 +1,7 @@
 
 /*
- * What the unit tests read of the reference data, real files of production
- * that are not in this repository.  Where they are not at hand a test is
- * skipped.
+ * Reads reference data for the unit tests: real production files that are not
+ * in this repository.  Without them a test is skipped.
  */
 
 #ifndef _XET_REFERENCE_H_INCLUDED_
@@ -24,7 +23,10 @@ typedef struct {
 } xet_reference_chunk_t;
 
 
-/* A file and a zero byte; NULL, with a skipped test, when it is absent. */
+/*
+ * Reads a file and adds a zero byte; NULL, with a skipped test, when it is
+ * absent.
+ */
 
 static inline uint8_t *
 xet_reference_load(const char *name, size_t *len)
@@ -48,8 +50,8 @@ xet_reference_load(const char *name, size_t *len)
 
 
 /*
- * The list of chunks of ev-population.csv, lines of a hash and a length: how
- * many there are, up to max; 0 when it is absent or not well formed.
+ * Reads the list of chunks of ev-population.csv, lines of a hash and a length.
+ * Returns their number, up to max; 0 if the list is absent or malformed.
  */
 
 static inline size_t

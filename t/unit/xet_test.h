@@ -73,7 +73,7 @@ xet_skip(const char *why)
 }
 
 
-/* The path of a reference file, or NULL where the data is not at hand. */
+/* The path of a reference file, or NULL without the reference data. */
 
 static inline const char *
 xet_test_data(const char *name)

@@ -1,7 +1,7 @@
 
 /*
- * Memory for the objects under test that take an allocator: freed as a whole,
- * and able to run out.
+ * Memory for objects under test that use an allocator: freed as a whole, and
+ * able to fail.
  */
 
 #ifndef _XET_TEST_POOL_H_INCLUDED_
@@ -73,7 +73,7 @@ xet_test_pool_free(xet_test_pool_t *pool)
 }
 
 
-/* All that was written, in one piece. */
+/* All the text written, in one piece. */
 
 static inline uint8_t *
 xet_test_flatten(xet_test_pool_t *pool, const xet_buf_t *b, size_t *len)
@@ -102,7 +102,7 @@ xet_test_flatten(xet_test_pool_t *pool, const xet_buf_t *b, size_t *len)
 }
 
 
-/* Numbers that are the same in every run: SplitMix64. */
+/* Random numbers, the same in every run: SplitMix64. */
 
 static inline uint64_t
 xet_test_random(uint64_t *state)

@@ -1,6 +1,6 @@
 
 /*
- * What the unit tests share to read JSON vectors and to make their data.
+ * Shared by the unit tests: reads JSON vectors and builds their data.
  */
 
 #ifndef _XET_VECTORS_H_INCLUDED_
@@ -14,7 +14,7 @@
 #include "xet_hash.h"
 
 
-/* NULL, with a skipped test in the output, when the file is not at hand. */
+/* NULL, with a skipped test in the output, if the file is absent. */
 
 static inline json_t *
 xet_vectors_load(const char *name)
@@ -40,7 +40,7 @@ xet_vectors_load(const char *name)
 }
 
 
-/* The hash of a JSON string, all 0xee when it is none. */
+/* The hash of a JSON string, all 0xee if it is not a string. */
 
 static inline xet_hash_t
 xet_vectors_hash(const json_t *string)
@@ -60,7 +60,7 @@ xet_vectors_hash(const json_t *string)
 }
 
 
-/* Plain hex of n bytes; 0 when the string is anything else. */
+/* Parses plain hex of n bytes; 0 if the string is anything else. */
 
 static inline int
 xet_vectors_hex(const json_t *string, uint8_t *dst, size_t n)

@@ -19,7 +19,7 @@ package Test::Xet;
 #
 #     $t->done();
 #
-# done() stops everything, adds the tests that hold for each run (exit, log,
+# done() stops everything, adds the tests that apply to every run (exit, log,
 # sanitizers, temporary files, descriptors) and ends the plan.
 #
 # Environment:
@@ -28,15 +28,15 @@ package Test::Xet;
 #     XET_TEST_NGINX     /usr/sbin/nginx
 #     XET_TEST_MODULE    $XET_BUILD/nginx/ngx_http_xet_module.so; empty when
 #                        it is linked in
-#     XET_TEST_USER      of the workers when we are root, nobody
+#     XET_TEST_USER      user of the workers when run as root, nobody
 #     XET_TEST_PG_BIN    folder of initdb, postgres, psql
 #     XET_TEST_TEMPLATE  where template clusters are kept, $XET_BUILD/t-template
-#     XET_TEST_STORE     s3: the store of each test is in a bucket
-#     XET_TEST_S3        which store Test::Xet::S3 starts, moto
-#     XET_TEST_DATA      presigned: clients of a bucket get bytes from it
-#     XET_TEST_PATIENCE  factor for all timeouts, by the load of the machine
-#     XET_TEST_LEAVE     keeps the folder of the test
-#     XET_TEST_CATLOG    prints the error log at the end
+#     XET_TEST_STORE     s3: the store of each test is a bucket
+#     XET_TEST_S3        the server that Test::Xet::S3 starts, moto
+#     XET_TEST_DATA      presigned: clients read data from the bucket itself
+#     XET_TEST_PATIENCE  factor for all timeouts; by default from the load
+#     XET_TEST_LEAVE     keep the folder of the test
+#     XET_TEST_CATLOG    print the error log at the end
 
 use warnings;
 use strict;
@@ -69,12 +69,12 @@ my @live;
 
 # Options:
 #
-#     conf        the whole nginx.conf instead of ours, with %%...%%
+#     conf        a complete nginx.conf instead of the default, with %%...%%
 #     main, http, server  lines to add at these levels
 #     locations   instead of conf/xet_location.conf
 #     directives  { xet_... => value, undef to leave it out } at http level
 #     workers     1
-#     connections  512, of a worker
+#     connections  of a worker, 512
 #     threads     4
 #     log         debug, info
 #     xet         0: neither the module nor its directives
@@ -83,21 +83,21 @@ my @live;
 #     pg_conf     lines for postgresql.conf
 #     allow       [ regexes ] for lines of the error log
 #     timeout     seconds for the whole test, 600
-#     stalls      calls of nginx can be made to hang, see Test::Xet::Stall
-#     beside      another one of these, whose store and database are ours too
-#     machine     of Test::Xet::Net, where nginx runs
-#     net         a Test::Xet::Net: PostgreSQL can be had from its machines
-#     folder      the store by another path, as another machine has it
+#     stalls      lets a test make calls of nginx hang, see Test::Xet::Stall
+#     beside      another Test::Xet object; shares its store and database
+#     machine     a machine of Test::Xet::Net, where nginx runs
+#     net         a Test::Xet::Net whose machines can reach PostgreSQL
+#     folder      another path of the store, as another machine mounts it
 #
 # In conf and the additions:
 #
-#     %%MAIN%% %%HTTP%% %%XET%% %%SERVER%% %%LOCATIONS%%  what ours has there
-#     %%PORT_8080%%  a free port, the same for the same number
+#     %%MAIN%% %%HTTP%% %%XET%% %%SERVER%% %%LOCATIONS%%  default contents
+#     %%PORT_8080%%  a free port; one number always gives the same port
 #     %%ADDR%%  127.0.0.1, or that of the machine
 #     %%DIR%% %%ROOT%% %%STORE%% %%CONNINFO%% %%URL_KEY%% %%DEDUP_KEY%%
 #     %%CONNECTIONS%%
-#     %%CAS%%  the locations /cas/, what a Hub's tokens lead to, and /xorbs/
-#     %%DATA%% %%DATA_ALIAS%%  xet_data with the store of the test behind it, in
+#     %%CAS%%  the locations /cas/, the target of a Hub's tokens, and /xorbs/
+#     %%DATA%% %%DATA_ALIAS%%  xet_data, serving the store of the test, in
 #                    a location whose path is that of the store, or any that
 #                    ends in xorbs/
 
@@ -125,7 +125,7 @@ sub new {
 
 	$self->make_store($o{pg} // $o{xet} // 1) unless $self->{beside};
 
-	# any key will do; these are no secrets
+	# any key works; these are not secrets
 
 	$self->write_file('url.key', 'url:k1:' . '5e' x 32 . "\n");
 	$self->write_file('dedup.key', 'dedup:' . 'd0' x 32 . "\n");
@@ -164,7 +164,7 @@ sub make_store {
 	$self->give_credentials() if $s3;
 }
 
-# Workers read them again when the store denies a request.
+# Workers read the credentials again when the store denies a request.
 
 sub give_credentials {
 	my ($self) = @_;
@@ -176,7 +176,7 @@ sub give_credentials {
 	chown((getpwnam($user))[2, 3], $file);
 }
 
-# Where the bytes are, for xet_store.
+# The value of xet_store.
 
 sub conf_store {
 	my ($self) = @_;
@@ -221,8 +221,7 @@ sub store {
 		? $self->{beside}->store() : "$self->{dir}/store");
 }
 
-# The files of a xorb, of its row's copy and of others; and the one that there
-# is, which has the plain hash for a name where there is none.
+# The files of a xorb: all its copies in the store.
 
 sub xorb_files {
 	my ($self, $hash) = @_;
@@ -233,8 +232,9 @@ sub xorb_files {
 	return @files;
 }
 
-# The one file of a xorb.  A replaced copy is removed behind the answer, by a
-# job of its own, so for a moment there may be two.
+# The only file of a xorb; if there is none, the path with the plain hash.  A
+# background job removes a replaced copy after the response, so for a moment
+# there may be two files.
 
 sub xorb_file {
 	my ($self, $hash) = @_;
@@ -263,7 +263,7 @@ sub addr {
 	return $self->{o}{machine} ? $self->{o}{machine}->addr() : '127.0.0.1';
 }
 
-# The port that stands for a number in the configuration, 8080 by default.
+# The port for a number in the configuration; 8080 by default.
 
 sub port {
 	my ($self, $n) = @_;
@@ -293,8 +293,8 @@ sub read_file {
 	return slurp("$self->{dir}/$name");
 }
 
-# Another configuration, for the next run() or reload(); options of new()
-# replace those of before.
+# Sets another configuration for the next run() or reload(); options of new()
+# replace the earlier ones.
 
 sub write_conf {
 	my ($self, $text, %o) = @_;
@@ -303,8 +303,8 @@ sub write_conf {
 	$self->{nginx}->write_conf($self->expand($text // default_conf()));
 }
 
-# nginx -t with a configuration: (good, output).  With weak => 1 a root that
-# permissions of files hold for.
+# Runs nginx -t with a configuration: (valid, output).  With weak => 1 nginx
+# runs as a root that file permissions apply to.
 
 sub config_test {
 	my ($self, $text, %o) = @_;
@@ -339,8 +339,8 @@ http {
 EOF
 }
 
-# conf/nginx.conf with the paths and ports of the test, as docker/run.sh makes
-# it, for write_conf(); xet_location.conf is beside it.
+# conf/nginx.conf with the paths and ports of the test, as docker/run.sh writes
+# it, for write_conf(); xet_location.conf is in the same folder.
 
 sub shipped_conf {
 	my ($self) = @_;
@@ -441,7 +441,7 @@ sub conf_http {
 			fastcgi uwsgi scgi /), $http);
 }
 
-# What conf/xet_bucket.conf needs at the level of http.
+# Configuration that conf/xet_bucket.conf needs at the http level.
 
 sub conf_bucket {
 	my ($self) = @_;
@@ -475,7 +475,7 @@ sub conf_xet {
 		grep { defined $directives{$_} } sort keys %directives);
 }
 
-# What users get, with the store of the test in it.
+# The shipped configuration with the store of the test.
 
 sub conf_locations {
 	my ($self) = @_;
@@ -497,8 +497,8 @@ sub conf_locations {
 	return "xet_auth off; include $text; $bucket";
 }
 
-# What is in a location of data.  Where the bytes are in a bucket that is the
-# location of conf/xet_bucket.conf, whose errors the test sees to.
+# The contents of a data location.  If the store is a bucket, this is the
+# location of conf/xet_bucket.conf, and the test handles its errors.
 
 sub conf_data {
 	my ($self, $alias) = @_;
@@ -519,7 +519,7 @@ sub conf_data {
 }
 
 # Options for two workers that share the connections to port 8081, and a log
-# that tells which of them has answered.
+# that shows which of them has responded.
 
 sub two_workers {
 	return (workers => 2,
@@ -540,8 +540,8 @@ sub run {
 	return $self;
 }
 
-# Files that a test makes old by utime() would be older than the database, which
-# leaves these; with this it knows of them.
+# Files that a test ages by utime() would be older than the store in the
+# database, and the server ignores such files; this backdates the store.
 
 sub let_age {
 	my ($self) = @_;
@@ -612,7 +612,7 @@ sub put {
 	return $self->http('PUT', $uri, $headers, $body, %o);
 }
 
-# A connection to send requests on in pieces.
+# A connection for requests that are sent in pieces.
 
 sub connect {
 	my ($self, %o) = @_;
@@ -621,7 +621,7 @@ sub connect {
 		addr => $self->addr(), %o);
 }
 
-# The head of a request, and as much of the body as is given.
+# The head of a request, and the given part of its body.
 
 sub http_start {
 	my ($self, $method, $uri, $headers, $part, %o) = @_;
@@ -640,7 +640,7 @@ sub reconstruct { return Test::Xet::Client::reconstruct(@_) }
 # --------------------------------------------------------------------------
 # the end
 
-# Lines of the error log that are expected.
+# Permits lines of the error log.
 
 sub allow {
 	my ($self, @regexes) = @_;
@@ -648,7 +648,7 @@ sub allow {
 	push @{ $self->{allow} }, @regexes;
 }
 
-# Stops all and adds the tests; done() calls it.
+# Stops everything and adds the tests; done() calls it.
 
 sub check {
 	my ($self) = @_;
@@ -691,7 +691,7 @@ sub check {
 	$self->remove();
 }
 
-# The log without its debug lines: all of them are more than anyone reads.
+# The log without debug lines, which are too many to print.
 
 sub show_log {
 	my ($self) = @_;
@@ -710,7 +710,7 @@ sub done {
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	# those beside another one before that
+	# a server that shares another's store and database ends before it
 
 	$_->check() for grep { defined && $_->{owner} == $$ } reverse(@live);
 	alarm(0);
@@ -731,7 +731,7 @@ sub remove {
 	remove_tree($self->{dir}, { safe => 0, error => \my $errors });
 }
 
-# A test that died or was broken off.
+# For a test that died or was interrupted.
 
 END {
 	my $code = $?;

@@ -1,7 +1,7 @@
 
 /*
- * What the parts of xet_make share.  It is a tool for tests: whatever goes
- * wrong ends the process with a message and status 1.
+ * Declarations shared by the parts of xet_make.  It is a tool for tests: any
+ * error ends the process with a message and status 1.
  */
 
 #ifndef _XET_MAKE_H_INCLUDED_
@@ -20,19 +20,19 @@
 void xet_make_fatal(const char *fmt, ...)
     __attribute__((noreturn, format(printf, 1, 2)));
 
-/* Fatal unless status is XET_OK. */
+/* Exits with a message unless status is XET_OK. */
 void xet_make_check(xet_status_t status, const char *what);
 
-/* Zeroed memory, never NULL; freed by the end of the process. */
+/* Zeroed memory, never NULL; it is freed when the process ends. */
 void *xet_make_alloc(size_t n, size_t size);
 
-/* xet_alloc_pt over the same. */
+/* An xet_alloc_pt with the same behavior. */
 void *xet_make_buf_alloc(void *data, size_t size);
 
-/* A whole file; "-" is the standard input. */
+/* Reads a whole file; "-" is the standard input. */
 uint8_t *xet_make_read(const char *path, size_t *len);
 
-/* "-" is the standard output. */
+/* Writes a file; "-" is the standard output. */
 FILE *xet_make_open(const char *path);
 void xet_make_put(FILE *f, const void *data, size_t len);
 void xet_make_close(FILE *f);
@@ -47,8 +47,8 @@ void xet_make_json_print(json_t *j);
 
 
 /*
- * The lengths of the chunks of data: by the chunker when sizes is NULL, else
- * by a list "a,b,c", whose last number repeats.
+ * The lengths of the chunks of data: from the chunker when sizes is NULL, else
+ * from a list "a,b,c", whose last number repeats.
  */
 uint32_t *xet_make_cut(const uint8_t *data, size_t len, const char *sizes,
     size_t *n);

@@ -1,7 +1,7 @@
 
 /*
- * Deterministic data.  Both commands give a prefix of one endless stream per
- * seed, so a shorter file is the beginning of a longer one.
+ * Deterministic data.  Both commands print a prefix of one endless stream per
+ * seed, so a shorter file is a prefix of a longer one.
  */
 
 
@@ -70,7 +70,7 @@ xet_make_fill_text(xet_make_rng_t *rng, uint8_t *p, size_t len)
 
 
 /*
- * Floats of width bytes as weights have them: the low bytes are noise, sign
+ * Floats of width bytes that resemble weights: the low bytes are noise, sign
  * and exponent take few values.
  */
 
@@ -123,7 +123,7 @@ xet_make_random(int argc, char **argv)
 
 /*
  * Runs of 4 KiB to 512 KiB: random, text, 2-byte floats, 4-byte floats, one
- * byte over and over, or an earlier run once more.
+ * byte repeated, or an earlier run again.
  */
 
 int

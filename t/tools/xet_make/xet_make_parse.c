@@ -1,6 +1,6 @@
 
 /*
- * A shard as JSON: an upload, or a dedup answer with its footer.
+ * Prints a shard as JSON: an upload, or a dedup response with its footer.
  */
 
 

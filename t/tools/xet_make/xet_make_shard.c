@@ -1,6 +1,6 @@
 
 /*
- * Shards from a description, and back.  The description:
+ * Builds shards from a description.  The description:
  *
  *     { "files": [
  *           { "hash": H, "sha256": hex, "verification": true,
@@ -14,11 +14,12 @@
  *       "footer": "none" | "js" | "full",
  *       "key": hex, "created": n, "expires": n }
  *
- * Hashes and lengths that are left out are computed.  A term without chunks
- * takes them from the xorb of that hash in the same description; stored_size
- * is 0 when left out, as hf_xet has it; "key" replaces the chunk hashes of
- * the xorbs by their keyed hashes, as dedup answers do.  The footer of "js"
- * has no totals and no lookup offsets, "full" has tables too, as old clients.
+ * Omitted hashes and lengths are computed.  A term without chunks takes them
+ * from the xorb of that hash in the same description.  An omitted stored_size
+ * is 0, as hf_xet writes it.  With "key", the chunk hashes of the xorbs are
+ * replaced by their keyed hashes, as in dedup responses.  The footer "js" has
+ * no totals and no lookup offsets; "full" also has the tables that old clients
+ * write.
  */
 
 
@@ -30,7 +31,7 @@
 
 typedef struct {
     uint64_t             hash;         /* truncated */
-    uint32_t             record;       /* of its block, from the section */
+    uint32_t             record;       /* of its block, in the section */
     uint32_t             index;        /* of a chunk in its xorb */
 } xet_make_lookup_t;
 
@@ -140,7 +141,7 @@ xet_make_lookup_cmp(const void *one, const void *two)
 }
 
 
-/* The chunks of a term; *start is the index of its first one in them. */
+/* The chunks of a term; *start is the index of the first one. */
 
 static json_t *
 xet_make_term_chunks(xet_make_shard_t *s, json_t *term, uint32_t *start,
@@ -239,8 +240,8 @@ xet_make_sha256(xet_buf_t *b, const char *hex)
 
 
 /*
- * The file's block comes before its terms but its hash only after them: the
- * terms go to a buffer of their own first.
+ * The file's block comes before its terms but its hash is known only after
+ * them, so the terms are first built in a buffer of their own.
  */
 
 static json_t *
@@ -353,7 +354,7 @@ xet_make_xorb_block(xet_make_shard_t *s, json_t *xorb)
 }
 
 
-/* Written by hand, not by the core's builder: most of it is for no reader. */
+/* Written by hand, not by the core's builder: no reader uses most of it. */
 
 static void
 xet_make_footer(xet_make_shard_t *s, int full)

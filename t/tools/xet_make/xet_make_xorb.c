@@ -1,7 +1,7 @@
 
 /*
- * Xorbs: one from the data at the standard input, the table of one, and the
- * raw bytes of chunk records.
+ * Xorbs: builds one from the data on the standard input, prints the table of
+ * one, and decodes chunk records to raw bytes.
  */
 
 
@@ -42,7 +42,7 @@ xet_make_scheme(const char *s)
 }
 
 
-/* The names of the schemes, by number; null where a number has none. */
+/* The names of the schemes, by number; null for a number without a scheme. */
 
 int
 xet_make_schemes(int argc, char **argv)
@@ -66,7 +66,7 @@ xet_make_schemes(int argc, char **argv)
 }
 
 
-/* No client of today writes it, so the core has no writer for it. */
+/* No present client writes it, so the core has no writer for it. */
 
 static void
 xet_make_footer_v0(FILE *f, const xet_xorb_info_t *info)
@@ -102,7 +102,7 @@ xet_make_footer_v0(FILE *f, const xet_xorb_info_t *info)
 }
 
 
-/* records: the chunk headers are read there when it is not NULL. */
+/* records: if not NULL, the chunk headers are read from there. */
 
 static json_t *
 xet_make_chunks(const xet_xorb_info_t *info, const uint8_t *records)
@@ -140,7 +140,7 @@ xet_make_chunks(const xet_xorb_info_t *info, const uint8_t *records)
 }
 
 
-/* What several writers in a row have written, as one xorb. */
+/* The output of several consecutive writers, as one xorb. */
 
 typedef struct {
     xet_xorb_info_t  info;
@@ -203,8 +203,8 @@ xet_make_sum_hash(xet_make_sum_t *sum)
 
 
 /*
- * With large set a xorb may exceed every limit of the writer: then another
- * one goes on where the first is full.
+ * With large set, a xorb may exceed every limit of the writer: another writer
+ * continues where the first one is full.
  */
 
 static void
@@ -361,7 +361,7 @@ xet_make_xorb_info(int argc, char **argv)
 
 
 /*
- * Takes any run of chunk records, not only a whole xorb: START and END count
+ * Accepts any run of chunk records, not only a whole xorb: START and END count
  * from its first record.
  */
 

@@ -107,7 +107,7 @@ test_extremes(void)
     xet_is_u64(xet_bucket_put(&b, &fast, 2, (uint64_t) 1 << 53), 0,
                "leaked in a millisecond");
 
-    /* who asks often does not wait longer */
+    /* a caller with frequent requests does not wait longer */
 
     memset(&b, 0, sizeof(b));
 

@@ -1,7 +1,7 @@
 
 /*
  * Keys: the vectors of the RFCs, secrets, signatures of every kind, private
- * keys, and that OpenSSL's queue of errors is left alone.
+ * keys, and that OpenSSL's error queue stays unchanged.
  */
 
 
@@ -13,7 +13,7 @@
 #include "xet_test_keys.h"
 
 
-/* A token of the RFCs: the text that is signed, and the signature. */
+/* A token of the RFCs: the signed text, and the signature. */
 
 static xet_status_t
 test_signed(const xet_jwk_t *key, const char *input, const char *signature)
@@ -81,7 +81,7 @@ test_vectors(void)
 
         xet_is_u64(xet_jwk_alg(key), tokens[i].alg, "algorithm");
 
-        /* every key with every signature */
+        /* verifies every signature with every key */
 
         for (k = 0, good = 0; k < 4; k++) {
             good += test_signed(key, tokens[k].input, tokens[k].signature)
@@ -179,7 +179,7 @@ test_secrets(void)
 }
 
 
-/* Every kind of key, there and back by PEM, with each signature spoilt. */
+/* Writes and reads every kind of key as PEM, and damages each signature. */
 
 static void
 test_kinds(void)
@@ -261,7 +261,7 @@ test_kinds(void)
 }
 
 
-/* Numbers of ES256 that are out of range, and an S of EdDSA that is. */
+/* ES256 numbers that are out of range, and an EdDSA S that is. */
 
 static void
 test_numbers(void)
@@ -330,7 +330,7 @@ test_numbers(void)
                    XET_TOKEN_SIGNATURE, "r or s is 0 or the order");
     }
 
-    /* S plus the order is the same number and must not do */
+    /* S plus the order is an equivalent number and must be rejected */
 
     key = xet_jwk_set_get(set, 1);
 
@@ -479,7 +479,7 @@ test_names(void)
 }
 
 
-/* An error that was there before is there afterwards, and alone. */
+/* An earlier error is still in the queue afterwards, and no other. */
 
 static void
 test_queue(void)

@@ -1,7 +1,8 @@
 
 /*
- * Key documents: what a JWK set may hold, PEM files of several blocks, what
- * is skipped, what is refused and where, and that nothing is half loaded.
+ * Key documents: the contents of a JWK set, PEM files of several blocks,
+ * skipped and rejected keys and their position, and that a rejected document
+ * adds no key.
  */
 
 
@@ -41,7 +42,7 @@
 #define OKP(x)     "{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"" x "\"}"
 #define RSA(n, e)  "{\"kty\":\"RSA\",\"n\":\"" n "\",\"e\":\"" e "\"}"
 
-/* a good key with members more */
+/* a valid key with additional members */
 
 #define WITH(more)                                                            \
     "{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"" ED_X "\"," more "}"
@@ -76,7 +77,7 @@ test_jwks(xet_jwk_set_t *set, const char *text, size_t *index)
 typedef struct {
     const char    *name;
     const char    *member;
-    xet_status_t   want;           /* of the member between two good ones */
+    xet_status_t   want;           /* of the member between two valid ones */
 } test_member_t;
 
 
@@ -282,7 +283,7 @@ test_documents(void)
         xet_jwk_set_destroy(set);
     }
 
-    /* what was there stays when a document is thrown away */
+    /* earlier keys stay when a document is rejected */
 
     set = xet_jwk_set_create();
 
@@ -345,7 +346,7 @@ test_limits(void)
         xet_jwk_set_destroy(set);
     }
 
-    /* blanks in front, up to the limit and one past */
+    /* leading blanks, up to the limit and one past it */
 
     for (i = 0; i < 2; i++) {
         memset(text, ' ', XET_JWK_DOCUMENT_MAX + 1);
@@ -374,7 +375,7 @@ test_blocks(const char *a, const char *b, const char *private)
     static const struct {
         const char    *format;     /* of two public keys and a private one */
         xet_status_t   want;
-        size_t         n;          /* keys, or the block at fault */
+        size_t         n;          /* keys, or the faulty block */
     } files[] = {
         { "%1$s", XET_OK, 1 },
         { "%1$s%2$s", XET_OK, 2 },
@@ -436,7 +437,7 @@ test_blocks(const char *a, const char *b, const char *private)
     xet_is_u64(test_pem(set, "a\xc3\xa4", a, &index), XET_JWK_KID,
                "an id that is not ASCII");
 
-    /* a byte behind the key, inside of the base64 */
+    /* a byte after the key, inside the base64 */
 
     snprintf(text, sizeof(text), "%s", a);
     p = strstr(text, "=\n-----END");

@@ -1,6 +1,6 @@
 
 /*
- * Keys that must not be used: of other kinds, curves and sizes, and such that
+ * Keys that must be rejected: of other kinds, curves and sizes, and keys that
  * make signatures worthless.
  */
 
@@ -13,7 +13,7 @@
 #include "xet_test_jwt.h"
 
 
-/* The status of a set of nothing but one key; takes the key. */
+/* The status of a set with this one key; frees the key. */
 
 static xet_status_t
 test_pkey(EVP_PKEY *pkey)
@@ -78,7 +78,7 @@ test_rsa(const char *modulus, unsigned long exponent)
 }
 
 
-/* A new key of OpenSSL's, with one parameter set. */
+/* A new key by OpenSSL, with one parameter set. */
 
 static EVP_PKEY *
 test_generated(const char *algorithm, int (*set)(EVP_PKEY_CTX *ctx))
@@ -98,7 +98,7 @@ test_generated(const char *algorithm, int (*set)(EVP_PKEY_CTX *ctx))
 }
 
 
-/* P-256, but with all of its parameters in place of its name. */
+/* P-256, but with explicit parameters instead of its name. */
 
 static int
 test_explicit(EVP_PKEY_CTX *ctx)
@@ -151,7 +151,7 @@ test_unfit(void)
     xet_is_u64(test_pkey(test_rsa(modulus + 1, 65537)), XET_JWK_VALUE,
                "RSA, an even modulus");
 
-    /* exponents, with a modulus that is good */
+    /* exponents, with a valid modulus */
 
     n = NULL;
     pkey = EVP_RSA_gen(2048);
@@ -172,7 +172,7 @@ test_unfit(void)
 }
 
 
-/* Points of small order, and second spellings of y. */
+/* Points of small order, and non-canonical encodings of y. */
 
 static void
 test_small_order(void)

@@ -1,7 +1,8 @@
 
 /*
- * Key files: which lines are keys of which purpose, what is said of others and
- * what never is; and derived keys, by known answers.
+ * Key files: which lines are keys of which purpose, the errors for other
+ * lines, the text that errors never contain; and derived keys, by known
+ * answers.
  */
 
 
@@ -23,7 +24,7 @@
 
 typedef struct {
     const char         *text;
-    xet_key_purpose_e   good;          /* for this one only, or NONE */
+    xet_key_purpose_e   good;          /* valid for this one, or NONE */
 } test_line_t;
 
 
@@ -45,7 +46,7 @@ test_is_hex(const uint8_t *bytes, size_t len, const char *hex)
 }
 
 
-/* The file is a copy of exact length: a read past it is found by ASan. */
+/* The file is a copy of exact length, so that ASan detects a read past it. */
 
 static int
 test_first(xet_key_file_t *f, xet_key_purpose_e purpose, const char *text)
@@ -67,7 +68,7 @@ test_first(xet_key_file_t *f, xet_key_purpose_e purpose, const char *text)
 }
 
 
-/* No line is a key of two purposes. */
+/* No line is a key for two purposes. */
 
 static void
 test_purposes(void)
@@ -230,7 +231,7 @@ test_derived(void)
 }
 
 
-/* What is derived from keys of tokens. */
+/* The keys derived from token keys. */
 
 static void
 test_jwk(void)

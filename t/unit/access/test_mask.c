@@ -1,7 +1,7 @@
 
 /*
- * What of a line of a log is masked, and what stays: a table; and lines that
- * are cut off anywhere.
+ * The masked and the unchanged parts of log lines: a table; and lines
+ * truncated at every place.
  */
 
 
@@ -16,7 +16,7 @@
                "ZCJ9.SRBg9NoKdCRDMqgKrGhjPnOdn0-XgX2Tbl4N6HlshSI"
 
 
-/* In "text" a secret stands in braces, which are not part of the line. */
+/* In "text" braces mark a secret; they are not part of the line. */
 
 static const char *const  test_lines[] = {
 
@@ -59,7 +59,7 @@ static const char *const  test_lines[] = {
     "ab={" JWT "}",
     "{ewoJImFsZyI6ICJIUzI1NiIKfQ.eyJleHAiOjE3ODYxOTI4MTAsI.x}",
 
-    /* what is none */
+    /* text without secrets */
     "/xorbs/default/ab/" HEX64 ".00000001?r=0-9&e=1&k=k1",
     "?s=a+search+for+something",
     "?q=" HEX64 "&as=" HEX64,
@@ -110,7 +110,7 @@ test_line(const char *text)
 }
 
 
-/* A line that is cut off anywhere shows nothing of a signature. */
+/* A line truncated at any place shows nothing of a signature. */
 
 static void
 test_cut(void)

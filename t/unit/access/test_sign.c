@@ -1,6 +1,6 @@
 
 /*
- * Signed URLs: known answers, a table of attacks, every byte spoilt, expiry,
+ * Signed URLs: known answers, a table of attacks, every byte changed, expiry,
  * rotation of keys, limits.
  */
 
@@ -16,7 +16,7 @@
 #define ARGS  "r=0-50468&e=1786192810&k=k1&s=" MAC
 #define NOW   UINT64_C(1786192809)
 
-/* over two ranges, and over none */
+/* for two ranges, and for none */
 #define MAC_TWO   "Jc3Rj5msOLvor_qRjZEetGvN3S1oI1kSwdZ0qE_XQqU"
 #define MAC_NONE  "Grvl9GhuzwH2HY9jv-yTSOHMYTJJOp-sd282dpmBvGE"
 
@@ -24,7 +24,7 @@
 static xet_sign_asked_t  test_asked;
 
 
-/* The secret is 32 bytes from first on. */
+/* The secret is 32 consecutive byte values that begin with first. */
 
 static xet_sign_key_t *
 test_key(const char *id, uint8_t first)
@@ -61,7 +61,7 @@ test_check(xet_sign_key_t *const *keys, size_t n, const char *path,
     uint8_t       *p, *a;
     xet_status_t   status;
 
-    /* copies of exact length: a read past them is an error of the test */
+    /* copies of exact length, so that the test detects a read past them */
 
     path_len = strlen(path);
     args_len = strlen(args);
@@ -86,7 +86,7 @@ test_check(xet_sign_key_t *const *keys, size_t n, const char *path,
 static const char  *test_name = HASH;
 
 
-/* The whole URL of test_name, cut in two at the question mark. */
+/* The whole URL of test_name, split at the question mark. */
 
 static char *
 test_url(xet_test_pool_t *pool, xet_sign_key_t *key, const char *ns,
@@ -391,7 +391,7 @@ test_attack(xet_sign_key_t *key)
 }
 
 
-/* Every other character at every place, and every shorter form. */
+/* Every other character at every position, and every truncation. */
 
 static void
 test_spoilt(xet_sign_key_t *key)
@@ -530,7 +530,7 @@ test_keys(xet_sign_key_t *key)
     xet_is_u64(test_check(keys, 2, PATH, ARGS, NOW, NULL), XET_OK,
                "two secrets of one id");
 
-    /* the context starts anew each time, also after another key's */
+    /* the context starts anew each time, also after a use of another key */
 
     for (i = 0, good = 0; i < 1000; i++) {
         good += test_check(keys, 2, PATH, ARGS, NOW, NULL) == XET_OK;
@@ -589,7 +589,7 @@ test_keys(xet_sign_key_t *key)
 }
 
 
-/* Refused as an error of ours, and nothing is written. */
+/* Rejected as an internal error, and nothing is written. */
 
 static int
 test_refused(xet_test_pool_t *pool, xet_sign_key_t *key, const char *ns,
@@ -612,7 +612,7 @@ test_refused(xet_test_pool_t *pool, xet_sign_key_t *key, const char *ns,
 }
 
 
-/* What the signer refuses to sign, and the most it signs. */
+/* Values that the signer rejects, and the longest that it signs. */
 
 static void
 test_limits(xet_sign_key_t *key)

@@ -1,7 +1,7 @@
 
 /*
- * What a signed list of ranges admits: a table, and random lists against a
- * map of the bytes.
+ * The requests that a signed list of ranges permits: a table, and random lists
+ * against a map of the bytes.
  */
 
 
@@ -113,7 +113,7 @@ test_range_checks(void)
                t->want ? "yes" : "no");
     }
 
-    /* 512 ranges and 513, signed and free */
+    /* 512 ranges and 513, signed and unsigned */
 
     text = malloc(513 * 20 + 10);
 
@@ -144,7 +144,7 @@ test_range_checks(void)
 }
 
 
-/* Against a map of the bytes: small numbers, all kinds of lists. */
+/* Checks against a map of the bytes: small numbers, all kinds of lists. */
 
 static void
 test_range_model(void)

@@ -1,7 +1,7 @@
 
 /*
- * Signatures of the AWS kind: the examples that AWS has published for S3, in
- * the header and in a URL, those of its test suite, and the limits.
+ * AWS signatures: the published examples for S3, in the header and in a URL,
+ * those of the AWS test suite, and the limits.
  */
 
 

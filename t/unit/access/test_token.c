@@ -1,7 +1,7 @@
 
 /*
- * Tokens: what claims may be, time, issuer and audience, scopes, sizes, and
- * the tokens of our own making.
+ * Tokens: the values of claims, time, issuer and audience, scopes, sizes, and
+ * tokens minted by the server.
  */
 
 
@@ -12,7 +12,7 @@
 #define NOW      UINT64_C(1700000000)
 #define HEADER   "{\"alg\":\"HS256\"}"
 
-/* what is needed, and more claims */
+/* the required claims, and more */
 #define C(more)  "{\"exp\":1700000600,\"scope\":\"read\"" more "}"
 #define E(exp)   "{\"exp\":" exp ",\"scope\":\"read\"}"
 #define S(scope) "{\"exp\":1700000600,\"scope\":" scope "}"
@@ -341,7 +341,7 @@ test_parties(const xet_test_ring_t *ring)
     xet_token_params_t  params;
 
     static const struct {
-        const char    *iss;        /* asked for */
+        const char    *iss;        /* required */
         const char    *aud;
         const char    *claims;
         xet_status_t   want;
@@ -391,7 +391,7 @@ test_parties(const xet_test_ring_t *ring)
                    parties[i].want, parties[i].claims);
     }
 
-    /* all that can be wrong, wrong at once: the order of the refusals */
+    /* everything wrong at once: the order of the errors */
 
     params.iss.data = (const uint8_t *) "me";
     params.iss.len = 2;
@@ -451,7 +451,7 @@ test_repos(void)
 }
 
 
-/* A header and a payload of so many bytes, by a member that nobody knows. */
+/* A header and a payload of so many bytes, padded with an unknown member. */
 
 static size_t
 test_padded(char *token, const xet_test_signer_t *s, size_t header,
@@ -528,7 +528,7 @@ test_sizes(const xet_test_ring_t *ring)
                                NULL),
                XET_TOKEN_SIZE, "one longer");
 
-    /* 16384 characters to the last, of 59 and 43 and two dots */
+    /* exactly 16384 characters, of 59 and 43 and two dots */
 
     len = test_padded(token, &ring->signers[0], 44, 12209);
     xet_is_u64(len, 59 + 1 + 16279 + 1 + 43, "a token of 16383 characters");

@@ -1,8 +1,8 @@
 
 /*
- * Tokens: whatever somebody who has no key may try.  Every byte spoilt, every
- * algorithm with every key, the games with "alg", "kid", "crit" and "jwk",
- * second spellings; and that many may verify at a time.
+ * Tokens: the attacks of a caller without a key.  Every byte changed, every
+ * algorithm with every key, tricks with "alg", "kid", "crit" and "jwk",
+ * alternative encodings; and concurrent verification.
  */
 
 
@@ -37,7 +37,7 @@ test_verify(const xet_jwk_set_t *set, const char *token, size_t len)
 }
 
 
-/* Signed by one of the ring, under any header. */
+/* Signed by a key of the ring, with any header. */
 
 static xet_status_t
 test_header(const xet_test_ring_t *ring, size_t signer, const char *header)
@@ -125,7 +125,7 @@ test_matrix(const xet_test_ring_t *ring)
 }
 
 
-/* The public key, which everybody has, as the secret of a MAC. */
+/* The public key, which an attacker has, as the secret of a MAC. */
 
 static void
 test_confusion(const xet_test_ring_t *ring)
@@ -291,7 +291,7 @@ test_header_table(const xet_test_ring_t *ring)
 }
 
 
-/* A key that comes with the token is no key of ours. */
+/* A key inside the token is never used. */
 
 static void
 test_foreign(const xet_test_ring_t *ring)
@@ -323,7 +323,7 @@ test_foreign(const xet_test_ring_t *ring)
 }
 
 
-/* The whole of a token: dots, alphabet, padding, spare bits. */
+/* The form of a token: dots, alphabet, padding, spare bits. */
 
 static void
 test_structure(const xet_test_ring_t *ring)
@@ -385,7 +385,7 @@ test_structure(const xet_test_ring_t *ring)
                    forms[i].want, "form of a token");
     }
 
-    /* 43 characters of signature: the last has two bits to spare */
+    /* a signature of 43 characters: the last has two spare bits */
 
     p[-1] = '.';
     s[-1] = '.';
@@ -399,7 +399,7 @@ test_structure(const xet_test_ring_t *ring)
 
     xet_is_u64(accepted, 1, "one last character of 64");
 
-    /* a signature, though of a spelling with bits that say nothing */
+    /* a valid signature, but encoded with nonzero spare bits */
 
     memcpy(other, "eyJhbGciOiJIUzI1NiJ9", 21);
     xet_ok(strncmp(token, other, 20) == 0, "spelling of the header");
@@ -411,7 +411,7 @@ test_structure(const xet_test_ring_t *ring)
 }
 
 
-/* Header and payload that are signed as they are, spare bits and all. */
+/* Header and payload signed as they are, with their spare bits. */
 
 static void
 test_spelling(const xet_test_ring_t *ring)
@@ -455,7 +455,7 @@ test_spelling(const xet_test_ring_t *ring)
 }
 
 
-/* Signatures of the right key in another form or by another scheme. */
+/* Signatures by the right key in another form or by another scheme. */
 
 static void
 test_schemes(const xet_test_ring_t *ring)
@@ -512,7 +512,7 @@ test_schemes(const xet_test_ring_t *ring)
 }
 
 
-/* How many keys are tried, with an id and without, and keys of one id. */
+/* The number of keys tried, with an id and without, and keys of one id. */
 
 static void
 test_many(void)
@@ -553,7 +553,7 @@ test_many(void)
                    "one of many keys of an id");
     }
 
-    /* behind all of them, but of an id of its own */
+    /* after all of them, but with an id of its own */
 
     secret[0] = 99;
     (void) xet_jwk_create_secret(&key, (const uint8_t *) "other", 5, secret,
@@ -568,7 +568,7 @@ test_many(void)
 }
 
 
-/* One set for several threads, and for a process that was forked. */
+/* One set in several threads, and in a forked process. */
 
 typedef struct {
     const xet_jwk_set_t  *set;

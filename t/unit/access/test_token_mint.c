@@ -1,7 +1,7 @@
 
 /*
- * Tokens of our own making: the very text, that they verify, and that nothing
- * is minted that would not.
+ * Minted tokens: the exact text, that they verify, and that claims which would
+ * not verify are never minted.
  */
 
 
@@ -132,7 +132,7 @@ test_known(const xet_test_ring_t *ring)
 }
 
 
-/* There and back with both kinds of key, under the same params. */
+/* Mints and verifies with both kinds of key, under the same params. */
 
 static void
 test_round(const xet_test_ring_t *ring)
@@ -191,7 +191,7 @@ test_round(const xet_test_ring_t *ring)
 }
 
 
-/* The longest there is, and the room it needs to the byte. */
+/* The longest token, and its exact buffer size. */
 
 static void
 test_room(void)
@@ -333,7 +333,7 @@ test_refused(const xet_test_ring_t *ring)
 }
 
 
-/* The id of the key in a header, whatever comes behind it. */
+/* The id of the key in a header, with any text after it. */
 
 static void
 test_key_id(const xet_test_ring_t *ring)

@@ -11,7 +11,7 @@
 #include "xet_access.h"
 
 
-/* From memory of just that size. */
+/* Loads from memory of exactly that size. */
 
 static inline xet_status_t
 test_pem(xet_jwk_set_t *set, const char *id, const char *pem, size_t *index)

@@ -1,8 +1,8 @@
 
 /*
- * Tokens of any kind for the tests of them: what header and payload say is up
- * to the test, the signature is always right.  Made with OpenSSL directly,
- * not with the code under test.
+ * Builds tokens of any kind for tests: the test chooses header and payload,
+ * the signature is always right.  Uses OpenSSL directly, not the code under
+ * test.
  */
 
 #ifndef _XET_TEST_JWT_H_INCLUDED_
@@ -126,7 +126,7 @@ xet_test_sign(uint8_t *dst, const xet_test_signer_t *s, const void *data,
 }
 
 
-/* A whole token, terminated; returns its length. */
+/* Writes a whole token, terminated; returns its length. */
 
 static inline size_t
 xet_test_jwt_n(char *dst, const xet_test_signer_t *s, const void *header,
@@ -157,7 +157,7 @@ xet_test_jwt(char *dst, const xet_test_signer_t *s, const char *header,
 }
 
 
-/* "PUBLIC KEY", or "PRIVATE KEY" of PKCS#8; to be freed. */
+/* "PUBLIC KEY", or "PRIVATE KEY" of PKCS#8; the caller frees it. */
 
 static inline char *
 xet_test_pem(EVP_PKEY *pkey, int private)

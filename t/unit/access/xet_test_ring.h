@@ -1,6 +1,6 @@
 
 /*
- * A set of one key of each kind, and who can sign for them.
+ * A set with one key of each kind, and the signers for these keys.
  */
 
 #ifndef _XET_TEST_RING_H_INCLUDED_
@@ -21,7 +21,7 @@ typedef struct {
 } xet_test_ring_t;
 
 
-/* Their ids, in the order of the signers. */
+/* The ids of the keys, in the order of the signers. */
 
 static const char *const  xet_test_ids[RING] = { "hs", "ed", "es", "rs" };
 
@@ -92,7 +92,10 @@ xet_test_ring_free(xet_test_ring_t *ring)
 }
 
 
-/* Token and room are blocks of exact size: a byte past them is seen. */
+/*
+ * Token and output are blocks of exact size, so that an access past them is
+ * detected.
+ */
 
 static inline xet_status_t
 xet_test_verify(const xet_jwk_set_t *set, const xet_token_params_t *params,

@@ -1,6 +1,6 @@
 
 /*
- * base64url: known answers, every length, and that there is one spelling.
+ * base64url: known answers, every length, and that there is one encoding.
  */
 
 
@@ -15,7 +15,7 @@ test_decode(const char *text, uint8_t *dst)
     size_t    len, room;
     uint8_t  *src, *out;
 
-    /* of exact length, so that a byte more is seen */
+    /* of exact length, so that an access past it is detected */
 
     len = strlen(text);
     room = (len % 4 == 1) ? 0 : xet_base64_decoded(len);
@@ -101,7 +101,7 @@ test_lengths(void)
 }
 
 
-/* All texts of 2 and 3 characters; as many are good as there are bytes. */
+/* All texts of 2 and 3 characters; as many are valid as there are values. */
 
 static void
 test_spellings(void)

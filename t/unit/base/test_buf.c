@@ -1,6 +1,6 @@
 
 /*
- * The chained buffer: contents whatever the writes, node sizes, reserve and
+ * The chained buffer: contents after any writes, node sizes, reserve and
  * advance, failed allocations.
  */
 
@@ -14,7 +14,7 @@ typedef struct {
     void      *block[64];
     unsigned   n;
     unsigned   limit;              /* allocations that succeed */
-    size_t     last;               /* size of the last one asked for */
+    size_t     last;               /* size of the last request */
 } test_heap_t;
 
 

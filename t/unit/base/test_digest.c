@@ -15,7 +15,7 @@
 #define WRONG  "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFV="
 
 
-/* In a block of its own, so that a sanitizer sees what is read past it. */
+/* In a block of its own, so that a sanitizer detects a read past it. */
 
 static xet_status_t
 parse(const char *value, uint8_t *sha256)

@@ -1,6 +1,6 @@
 
 /*
- * Entity tags in lists: strong and weak, several, and what is none.
+ * Entity tags in lists: strong and weak, several, and invalid ones.
  */
 
 
@@ -60,7 +60,7 @@ main(void)
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 
-        /* at its length, so that ASan sees a byte too many */
+        /* of exact length, so that ASan detects a read past it */
 
         len = strlen(rows[i].list);
         list = malloc(len ? len : 1);

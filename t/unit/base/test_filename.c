@@ -1,6 +1,6 @@
 
 /*
- * Names of downloads: percent-encoding, what is not a name, and the header.
+ * Names of downloads: percent-encoding, invalid names, and the header.
  */
 
 
@@ -10,8 +10,8 @@
 
 static const struct {
     const char  *arg;
-    const char  *name;                 /* NULL: refused */
-    const char  *header;               /* behind "attachment; filename=" */
+    const char  *name;                 /* NULL: rejected */
+    const char  *header;               /* after "attachment; filename=" */
 } rows[] = {
     { "a.txt", "a.txt", "\"a.txt\"" },
     { "a%20b.txt", "a b.txt", "\"a b.txt\"" },
@@ -30,7 +30,7 @@ static const struct {
     { "%c3%a4!#$&+-.^_`|~", "\xc3\xa4!#$&+-.^_`|~",
       "\"_!#$&+-.^_`|~\"; filename*=UTF-8''%C3%A4!#$&+-.^_`|~" },
 
-    /* made harmless */
+    /* sanitized */
 
     { "..%2f..%2Fetc%2fpasswd", "_._.._etc_passwd", "\"_._.._etc_passwd\"" },
     { "a/b", "a_b", "\"a_b\"" },
@@ -43,7 +43,7 @@ static const struct {
     { "%00", "_", "\"_\"" },
     { "a%7f%1f%09", "a___", "\"a___\"" },
 
-    /* refused */
+    /* rejected */
 
     { "", NULL, NULL },
     { "%", NULL, NULL },
@@ -120,7 +120,7 @@ test_lengths(void)
     xet_is_u64(xet_filename_decode(name, &len, arg, 256 * 3), XET_FILENAME,
                "256 are too many");
 
-    /* at its size: nothing needs more room than a name of quotes */
+    /* of exact size: no name needs more space than one of quotes */
 
     header = malloc(XET_FILENAME_HEADER(len));
     end = xet_filename_header(header, name, len);

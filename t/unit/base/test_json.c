@@ -1,7 +1,7 @@
 
 /*
  * The JSON writer: exact text, escapes and UTF-8 repair, exact integers,
- * nesting to the limit, other buffers on the way; jansson reads all of it.
+ * nesting to the limit, a change of the buffer; jansson reads all of it.
  */
 
 
@@ -42,7 +42,7 @@ test_alloc(void *data, size_t size)
 }
 
 
-/* Nodes of 7 bytes at first, so that text crosses from node to node. */
+/* Nodes of 7 bytes at first, so that text spans nodes. */
 
 static xet_json_t *
 test_begin(void)
@@ -155,7 +155,10 @@ test_structure(void)
 }
 
 
-/* Elements that the caller writes: in one piece, with a comma or without. */
+/*
+ * Elements that the caller writes into reserved space, with a comma or
+ * without.
+ */
 
 static void
 test_reserve(void)
@@ -219,7 +222,7 @@ test_integers(void)
     test_is("[0,9,10,9007199254740993,9223372036854775807,0,-1,"
             "9223372036854775807,-9223372036854775808]");
 
-    /* more than jansson's integers hold */
+    /* beyond the integers of jansson */
 
     j = test_begin();
     xet_json_u64(j, UINT64_MAX);
@@ -285,7 +288,7 @@ test_strings(void)
     xet_json_string(j, (const uint8_t *) "a\0b", 3);
     test_is("\"a\\u0000b\"");
 
-    /* a sequence that goes on behind the given length is still cut short */
+    /* a sequence that continues after the given length is truncated, too */
 
     j = test_begin();
     xet_json_string(j, (const uint8_t *) "\xe2\x82\xac", 2);
@@ -307,7 +310,7 @@ test_depth(void)
     unsigned     i, round;
     xet_json_t  *j;
 
-    /* twice on every level: a comma must come, and only there */
+    /* twice on every level: a comma belongs there, and only there */
 
     j = test_begin();
 
@@ -384,7 +387,7 @@ test_out_of_memory(void)
 }
 
 
-/* Step i of a document; 0 behind the last one. */
+/* Step i of a document; 0 after the last one. */
 
 static int
 test_step(xet_json_t *j, unsigned i)
@@ -444,7 +447,7 @@ test_step(xet_json_t *j, unsigned i)
 }
 
 
-/* Every subset of the 13 places between steps has a buffer that begins. */
+/* At every subset of the 13 places between steps, a new buffer begins. */
 
 static void
 test_resume(void)
@@ -480,7 +483,7 @@ test_resume(void)
 
     xet_is_u64(bad, 0, "the same text, whatever the buffers");
 
-    /* an error is the buffer's alone */
+    /* an error belongs to its buffer alone */
 
     xet_buf_init(&failed, test_alloc, &writer, SIZE_MAX);
 

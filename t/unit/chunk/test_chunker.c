@@ -1,7 +1,7 @@
 
 /*
- * The chunker: published boundaries, and the same cuts as the draft's loop
- * over every byte however the data is fed.
+ * The chunker: published boundaries, and the same chunks as the draft's loop
+ * over every byte, for any split of the data.
  */
 
 
@@ -21,7 +21,7 @@ typedef struct {
 } cuts_t;
 
 
-/* The draft's loop: hashes every byte, looks at every byte. */
+/* The draft's loop: hashes and checks every byte. */
 
 static void
 reference(const xet_suite_t *suite, const uint8_t *data, size_t len,
@@ -57,8 +57,8 @@ reference(const xet_suite_t *suite, const uint8_t *data, size_t len,
 
 /*
  * Feeds pieces of step bytes, or of random sizes up to -step, each from a
- * block of its own so that a sanitizer sees what is read past it.  0 when the
- * chunker breaks its promises.
+ * block of its own so that a sanitizer detects a read past it.  Returns 0 if
+ * the chunker breaks its contract.
  */
 
 static int
@@ -141,7 +141,9 @@ same_as_json(const cuts_t *cuts, const json_t *list)
 }
 
 
-/* All in one, 1, 37, 255 bytes at a time, and near the limits of phases. */
+/*
+ * In one piece; in pieces of 1, 37, 255 bytes; and near the limits of phases.
+ */
 
 static unsigned
 wrong_splits(const uint8_t *data, size_t len, const json_t *want)
@@ -167,7 +169,7 @@ wrong_splits(const uint8_t *data, size_t len, const json_t *want)
 }
 
 
-/* Hashes of the chunks, the root and the file hash, where they are known. */
+/* Hashes of the chunks, the root and the file hash, where known. */
 
 static void
 check_hashes(const uint8_t *data, size_t len, const json_t *list,
@@ -417,7 +419,9 @@ test_reference_file(void)
         return;
     }
 
-    /* the prefix ends with chunk 9, so the last cut comes by itself */
+    /*
+     * the prefix ends with chunk 9, so the last boundary needs no end of data
+     */
 
     feed(&xet_suite_default, data, len, 100000000, NULL, &cuts);
     xet_is_u64(cuts.n, 10, "ten chunks of the reference file");
@@ -461,7 +465,7 @@ test_random(void)
         len = (size_t) (xet_splitmix64(&state) % 700000);
         data = xet_splitmix64_data(len, xet_splitmix64(&state));
 
-        /* stretches of one byte: no cut there but the forced one */
+        /* runs of one byte: only the forced boundary */
 
         if (round % 3 == 0 && len > 300000) {
             memset(data + 1000, (int) round, 290000);
@@ -522,7 +526,7 @@ test_small_suite(void)
 }
 
 
-/* 64 bytes behind which the hash meets the mask, whatever stands before. */
+/* 64 bytes after which the hash meets the mask, whatever precedes them. */
 
 static void
 cutter(const xet_suite_t *suite, uint8_t *window)
@@ -545,8 +549,8 @@ cutter(const xet_suite_t *suite, uint8_t *window)
 
 
 /*
- * One place to cut at, everywhere in the first blocks that are looked through
- * side by side; then two and more of them, in any order of lanes.
+ * One possible boundary, at every position of the first blocks that are
+ * scanned in parallel; then two and more of them, in any order of lanes.
  */
 
 static void
@@ -611,7 +615,7 @@ test_places(void)
 }
 
 
-/* A place to cut at wherever a chunk is long enough, and nowhere. */
+/* A possible boundary wherever a chunk is long enough, and nowhere. */
 
 static void
 test_dense(void)

@@ -1,8 +1,8 @@
 
 /*
  * Chunk codecs: the byte grouping against the draft's description and known
- * vectors, round trips, every kind of LZ4 frame that clients may send, and
- * the frames that must be refused.
+ * vectors, round trips, every kind of LZ4 frame that clients may send, and the
+ * frames that must be rejected.
  */
 
 #include <jansson.h>
@@ -117,7 +117,7 @@ refused(const uint8_t *in, size_t len, size_t raw_len, xet_status_t want,
 
     xet_is_u64(decode(in, len, raw_len), want, name);
 
-    /* the context must be clean behind an error */
+    /* the context must be clean after an error */
 
     memset(text, 'a', sizeof(text));
     n = sizeof(good);
@@ -186,7 +186,7 @@ test_bg4_vectors(void)
 }
 
 
-/* As the draft says it: byte i goes to the end of group i % 4. */
+/* As the draft specifies: byte i goes to the end of group i % 4. */
 
 static void
 split_naive(const uint8_t *in, uint8_t *dst, size_t n)
@@ -283,7 +283,7 @@ test_round_trips(void)
 }
 
 
-/* A frame as long as the chunk is no gain: find one. */
+/* Finds a frame as long as the chunk, which saves nothing. */
 
 static void
 test_no_gain(void)
@@ -516,7 +516,7 @@ test_cut_frames(void)
     refused(frame, n, 3000, XET_XORB_DATA, "wrong header checksum");
     frame[6] ^= 1;
 
-    /* with the exact output there, only the end mark is missing */
+    /* all output is decoded, only the end mark is missing */
 
     memset(&prefs, 0, sizeof(prefs));
     n = make_frame(&prefs, raw, 3000);

@@ -1,6 +1,6 @@
 
 /*
- * The digest of stored copies: known values, and the same in any pieces.
+ * The digest of stored copies: known values, and independence of the split.
  */
 
 #include "xet_hash.h"

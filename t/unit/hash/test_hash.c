@@ -1,7 +1,7 @@
 
 /*
- * Hash strings, comparison, and the keyed functions against the vectors of
- * the draft and of the clients.
+ * Hash strings, comparison, and the keyed functions against the vectors of the
+ * draft and of the clients.
  */
 
 
@@ -133,7 +133,7 @@ test_round_trip(void)
             wrong++;
         }
 
-        /* the order of strings, with long common beginnings as well */
+        /* the order of strings, also with long common prefixes */
 
         b.bytes[xet_splitmix64(&state) % XET_HASH_LEN] ^= (uint8_t) round;
 

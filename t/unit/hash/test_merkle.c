@@ -1,7 +1,7 @@
 
 /*
  * The streamed tree: against published roots, and against the draft's loop
- * over whole levels, which is written down here with printf.
+ * over whole levels, reimplemented here with printf.
  */
 
 
@@ -16,7 +16,7 @@
 static xet_merkle_node_t  leaves[LEAVES_MAX];
 
 
-/* Level by level, each one whole. */
+/* Level by level, each one complete. */
 
 static xet_hash_t
 reference_root(const xet_merkle_node_t *in, size_t n)
@@ -53,7 +53,7 @@ streamed_root(const xet_merkle_node_t *in, size_t n)
     xet_hash_t    root;
     xet_merkle_t  m;
 
-    /* what is not initialised must not matter */
+    /* uninitialised memory must not matter */
 
     memset(&m, 0xa5, sizeof(m));
     memset(&root, 0xa5, sizeof(root));
@@ -71,8 +71,8 @@ streamed_root(const xet_merkle_node_t *in, size_t n)
 
 
 /*
- * bias: 0 leaves as they fall, 1 all of them natural ends, 2 none (groups of
- * nine), 3 sizes of 64 bits.
+ * bias: 0 random leaves, 1 all of them natural ends, 2 none (groups of nine),
+ * 3 sizes of 64 bits.
  */
 
 static void
@@ -233,7 +233,7 @@ test_aggregated(void)
                 xet_hash_file(&xet_suite_default, &hash, &file);
 
             } else {
-                /* also for one leaf of zeros, which is no empty file */
+                /* also for one leaf of zeros, which is not an empty file */
                 xet_hash_keyed(salt.bytes, hash.bytes, XET_HASH_LEN, &file);
             }
 

@@ -1,9 +1,9 @@
 
 /*
- * Subtrees: against the rule for whole levels, written down here with arrays,
- * against digests of what the reference client's package makes of the same
- * leaves (t/oracle/subtree.mjs compares many more), and against the streamed
- * tree.
+ * Subtrees: against the rule for whole levels, reimplemented here with arrays;
+ * against digests of the results of the reference client's package for the
+ * same leaves (t/oracle/subtree.mjs compares many more); and against the
+ * streamed tree.
  */
 
 
@@ -34,8 +34,8 @@ static xet_subtree_builder_t  builder, part;
 
 
 /*
- * The node behind the middle one of the first three stable cuts, from the left
- * or, in another way than that of the builder, from the right; 0 for none.
+ * The node after the middle one of the first three stable cuts, from the left,
+ * or, by another algorithm than the builder's, from the right; 0 for none.
  */
 
 static size_t
@@ -161,8 +161,8 @@ differs(const xet_subtree_t *s, size_t n, int at_start, int at_end)
 
 
 /*
- * kind: 0 leaves as they fall, 1 all of them natural cuts, 2 none, 3 every
- * fifth, 4 few, 5 gaps at both limits, 6 sizes of 64 bits, 7 many.
+ * kind: 0 random leaves, 1 all of them natural cuts, 2 none, 3 every fifth, 4
+ * few, 5 gaps at both limits, 6 sizes of 64 bits, 7 many.
  */
 
 static void
@@ -299,7 +299,7 @@ join(size_t n, int at_start, int at_end, uint64_t *state, xet_subtree_t *s)
                               % (xet_test_random(state) % 2 ? 20 : n + 1));
         to = (to > n) ? n : to;
 
-        /* a part may know of the ends, or not */
+        /* a part may know the ends of the file, or not */
 
         last = to == n && at_end && xet_test_random(state) % 2;
 
@@ -496,7 +496,7 @@ test_json(void)
 }
 
 
-/* The builder's memory does not grow with the leaves. */
+/* The builder's memory does not grow with the number of leaves. */
 
 static void
 test_memory(void)
@@ -537,7 +537,7 @@ test_memory(void)
         xet_ok(held == 0 && builder.kept == s.n, "finished: none is held");
     }
 
-    /* one leaf over and over has no stable cut, natural or not */
+    /* one repeated leaf has no stable cut, natural or not */
 
     for (way = 0; way < 8; way++) {
         begin(SIZE_MAX);
@@ -587,7 +587,7 @@ test_limit(void)
         most = (builder.held > most) ? builder.held : most;
     }
 
-    /* a moment before nodes leave a level, their parent is there as well */
+    /* nodes leave a level only after their parent has been added */
 
     begin(most * 3 / 2);
     status = build(&builder, 0, 500, 0, 0, &s);
@@ -697,7 +697,7 @@ test_damaged(void)
     damage(s.n -= s.levels[2].left; damaged_levels[2].left = 0,
            "an empty top level");
 
-    /* the counts are right, but the left ends in no cut */
+    /* the counts are right, but the left part ends in no cut */
 
     s = good;
     s.levels = damaged_levels;
@@ -710,7 +710,7 @@ test_damaged(void)
            && xet_subtree_join(&builder, &s) == XET_PLAN_DAMAGED,
            "left nodes that are no whole groups");
 
-    /* deeper and deeper, until levels run out */
+    /* one more level each time, until the limit */
 
     for (s.n = 0, s.nlevels = 0; s.nlevels < XET_MERKLE_LEVELS; s.nlevels++) {
         damaged_levels[s.nlevels].left = 0;
@@ -800,7 +800,7 @@ test_place(void)
 }
 
 
-/* The published file, cut at two places. */
+/* The published file, split at two places. */
 
 static void
 test_file(void)

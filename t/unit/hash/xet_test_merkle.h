@@ -1,7 +1,7 @@
 
 /*
- * The tree as the draft has it, over whole levels, written down again with
- * printf: what the streamed one and the subtrees are held against.
+ * The tree of the draft, over whole levels, reimplemented with printf: the
+ * reference for the streamed tree and the subtrees.
  */
 
 #ifndef _XET_TEST_MERKLE_H_INCLUDED_
@@ -12,7 +12,7 @@
 #include "xet_hash.h"
 
 
-/* Nodes that are merged next, of n that are left. */
+/* The number of nodes merged next, of n that are left. */
 
 static size_t
 reference_cut(const xet_merkle_node_t *nodes, size_t n)

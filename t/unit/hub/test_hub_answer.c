@@ -1,7 +1,7 @@
 
 /*
- * What a Hub answers, and names as people write them: what is taken, what is
- * refused, and that a link gives its arguments and no place.
+ * Responses of a Hub, and names as people write them: accepted and rejected
+ * ones, and that a link yields its arguments and never its host.
  */
 
 

@@ -1,6 +1,6 @@
 
 /*
- * Names of a Hub: what each rule lets pass and what it refuses.
+ * Names of a Hub: what each rule accepts and rejects.
  */
 
 

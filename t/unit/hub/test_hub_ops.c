@@ -1,7 +1,7 @@
 
 /*
- * Bodies of a Hub: commits and batches as clients write them, cut at every
- * byte, paused behind every operation, and what is refused.
+ * Bodies of a Hub: commits and batches as clients write them, split at every
+ * byte, paused after every operation, and rejected bodies.
  */
 
 
@@ -15,7 +15,7 @@
              "0123456789abcdef0123456789abcdef"
 
 
-/* What came, as text; a handler that pauses does so behind each. */
+/* The operations received, as text; a pausing handler pauses after each. */
 
 typedef struct {
     char      text[4096];
@@ -86,7 +86,7 @@ test_op(void *ctx, const xet_hub_operation_t *op)
 static xet_hub_limits_t  test_limits = { 1000, 512 };
 
 
-/* Feeds body in pieces of step bytes, each a copy of its very length. */
+/* Feeds body in pieces of step bytes, each a copy of exact length. */
 
 static xet_status_t
 test_feed(test_seen_t *s, int bucket, const char *body, size_t len,
@@ -306,7 +306,7 @@ test_commits(void)
 }
 
 
-/* A line may be as long as it may be, and no longer. */
+/* A line of the maximum length is accepted, a longer one is rejected. */
 
 static void
 test_long(void)
@@ -346,7 +346,7 @@ test_long(void)
 }
 
 
-/* Operations beyond the limits, and what is not beyond them. */
+/* Operations beyond the limits, and at the limits. */
 
 static void
 test_limits_kept(void)
@@ -547,7 +547,7 @@ test_files(void)
 }
 
 
-/* Counts files whose hashes are those of the rows below. */
+/* Counts files with the hashes of the rows below. */
 
 static xet_status_t
 test_copy(void *ctx, const xet_hub_operation_t *op)

@@ -1,8 +1,8 @@
 
 /*
- * Paths that mean something else to those who write them: what each rule
- * refuses, in any case, anywhere in a path, and the names of repos that people
- * share, none of which it refuses.
+ * Paths that mean something else on the systems of their readers: what each
+ * rule rejects, in any case, anywhere in a path; and names of real repos,
+ * which no rule rejects.
  */
 
 
@@ -19,7 +19,7 @@ typedef struct {
 
 static const test_path_t  test_unsafe[] = {
 
-    /* git, as it is, as Windows has it, as HFS+ has it */
+    /* git: the plain name, and as Windows and HFS+ read it */
 
     { ".git", XET_HUB_RISK_GIT, NULL },
     { ".git/config", XET_HUB_RISK_GIT, ".git" },
@@ -90,7 +90,7 @@ static const test_path_t  test_unsafe[] = {
 };
 
 
-/* What repos on huggingface.co have, or might. */
+/* Names that repos on huggingface.co have, or might have. */
 
 static const char *const  test_safe[] = {
     "README.md", ".gitattributes", ".gitignore", ".gitmodules", ".gitkeep",
@@ -117,7 +117,7 @@ test_is(const uint8_t *p, size_t len, const char *text)
 }
 
 
-/* The same, with "?" for what is not printed. */
+/* The same, with "?"  for unprintable bytes. */
 
 static int
 test_shown(const uint8_t *p, size_t len, const char *text)
@@ -161,7 +161,7 @@ test_refused(void)
                xet_hub_risk_text(xet_hub_path_risk((const uint8_t *) t->path,
                                                    len, &part)));
 
-        /* with a refusal that outlives the path; such a path can be read */
+        /* with a rejection that outlives the path; such a path can be read */
 
         path.data = (const uint8_t *) text;
         path.len = (size_t) snprintf(text, sizeof(text), "a/%s/b", t->path);

@@ -1,8 +1,8 @@
 
 /*
  * Entries of a tree: each kind of row as the JSON that clients get, dates, and
- * names that JSON has to escape.  t/hub/tree.t holds the same against what
- * PostgreSQL makes of them.
+ * names that JSON must escape.  t/hub/tree.t checks the same with the rows of
+ * PostgreSQL.
  */
 
 
@@ -23,7 +23,7 @@ static xet_test_pool_t  pool;
 static char             text[2 * 1024 * 1024];
 
 
-/* What is in the buffer, as a string; and the buffer empty again. */
+/* The contents of the buffer as a string; empties the buffer. */
 
 static const char *
 flat(void)
@@ -172,7 +172,7 @@ test_dates(void)
 }
 
 
-/* The longest entries, in nodes of any size, and no memory. */
+/* The longest entries, in nodes of any size, and out of memory. */
 
 static void
 test_room(void)

@@ -1,7 +1,7 @@
 
 /*
- * A store in memory for the tests of taking in files: keeps the xorbs, answers
- * what it is asked, and holds the terms against the data.
+ * A store in memory for the tests of ingest: keeps the xorbs, answers dedup
+ * queries, and checks the terms against the data.
  */
 
 #ifndef _XET_INGEST_STORE_H_INCLUDED_
@@ -43,8 +43,8 @@ typedef struct {
 
     uint32_t            ahead;
     unsigned            thrifty;
-    const uint8_t      *key;           /* NULL: answers are in clear */
-    int                 made;          /* tells of all xorbs, as made */
+    const uint8_t      *key;           /* NULL: responses are not keyed */
+    int                 made;          /* reports all xorbs when made */
 
     size_t              asked;
     size_t              told;
@@ -148,7 +148,7 @@ store_find(store_t *s, const xet_hash_t *hash)
 }
 
 
-/* The complete xorb: it is what a client could upload. */
+/* The complete xorb, as a client could upload it. */
 
 static int
 store_keep(store_t *s, const xet_xorb_info_t *info)
@@ -205,7 +205,7 @@ store_keep(store_t *s, const xet_xorb_info_t *info)
 }
 
 
-/* Tells of a xorb, under the key where there is one. */
+/* Reports a xorb, with keyed hashes if there is a key. */
 
 static int
 store_tell(store_t *s, xet_ingest_t *in, const stored_t *x)
@@ -249,7 +249,10 @@ store_tell(store_t *s, xet_ingest_t *in, const stored_t *x)
 }
 
 
-/* What has the chunk, the last xorb with it first, at most told of them. */
+/*
+ * Reports the xorbs that have the chunk, the newest first, at most told of
+ * them.
+ */
 
 static int
 store_answer(store_t *s, xet_ingest_t *in)
@@ -311,7 +314,7 @@ serve(store_t *s, xet_ingest_t *in)
 }
 
 
-/* The hash of the data as the draft says it, in one go. */
+/* The hash of the data by the draft's algorithm, in one call. */
 
 static void
 reference(const xet_suite_t *suite, const uint8_t *data, size_t len,
@@ -376,8 +379,8 @@ comes_back(store_t *s, const uint8_t *data, size_t len)
 
 
 /*
- * Pieces of up to step bytes, each in a block of its own that stays as long
- * as the promise says.  0 when anything is not as it should be.
+ * Feeds pieces of up to step bytes, each in a block of its own that lives as
+ * long as the interface requires.  Returns 0 on any fault.
  */
 
 static int

@@ -1,8 +1,8 @@
 
 /*
- * Taking in files: whatever the pieces, the data comes back from the terms
- * and the xorbs, and the hash is that of the data; what is known is not
- * stored again, unless that would cut the file to pieces.
+ * Ingest of files: for any pieces, the terms and the xorbs give the data, and
+ * the hash is that of the data.  Known chunks are not stored again, unless
+ * that would fragment the file.
  */
 
 
@@ -77,7 +77,7 @@ test_sizes(void)
 }
 
 
-/* Xorbs are full at 64 MiB; who sends them again finds one after the other. */
+/* A xorb is full at 64 MiB; a second ingest finds one xorb after the other. */
 
 static void
 test_large(void)
@@ -101,7 +101,7 @@ test_large(void)
            "each xorb leads to the next");
     xet_ok(res.asked < 12, "with a few questions");
 
-    /* what a failure has left: the first two */
+    /* the leftovers of a failure: the first two xorbs */
 
     store_forget(s, 2);
 
@@ -125,7 +125,7 @@ test_repeats(void)
 
     state = 1;
 
-    /* the same part again and again: its chunks once, and the seams */
+    /* one part repeated: its chunks are stored once, and the seams */
 
     part = noise(3, 3 * MIB);
     data = malloc(30 * MIB);
@@ -159,9 +159,9 @@ test_repeats(void)
 
 
 /*
- * A chunk that a file has twice, with new ones before, between and behind: a
- * thrifty ingest stores the chunk again, unless 16 chunks have come before,
- * and takes long runs as any other does.
+ * A chunk that a file has twice, with new ones before, between and after: a
+ * thrifty ingest stores the chunk again, unless 16 chunks precede it, and
+ * references long runs as any other ingest does.
  */
 
 static void
@@ -215,7 +215,7 @@ test_thrifty(void)
 }
 
 
-/* A stored file whose chunks come back one by one, each among new ones. */
+/* A stored file whose chunks recur one by one, each among new ones. */
 
 static void
 test_fragments(void)
@@ -260,7 +260,7 @@ test_fragments(void)
     xet_ok(res.terms < 200, "does not become terms of one chunk");
     xet_ok(res.info.new_size > len * 3 / 4, "but is stored again");
 
-    /* in runs of twelve it is worth it */
+    /* runs of twelve are worth a term */
 
     xet_chunker_init(&c, s->suite);
     len = 0;
@@ -285,7 +285,7 @@ test_fragments(void)
     xet_ok(take_in(s, mixed, len, MIB, &state, 1, &res), "in long runs");
     xet_ok(res.info.new_size < len * 6 / 10, "what is known is not stored");
 
-    /* in runs of four, taken in before by who was broken off */
+    /* in runs of four, partly stored by an interrupted ingest */
 
     xet_chunker_init(&c, s->suite);
     len = 0;
@@ -323,8 +323,8 @@ test_fragments(void)
 
 
 /*
- * A suite of chunks of some 100 bytes and xorbs of 20: many files out of few
- * parts, with more terms than may wait.
+ * A suite with chunks of some 100 bytes and xorbs of 20 chunks: many files
+ * made of few parts, with more terms than the limit of pending terms.
  */
 
 static void
@@ -376,7 +376,7 @@ test_small_suite(void)
 
     xet_ok(ok, "%zu files of few parts", n);
 
-    /* one open xorb, and known chunks by turns without end */
+    /* one open xorb, and a long alternation with known chunks */
 
     suite.xorb_chunks_max = XET_XORB_CHUNKS_MAX;
     suite.xorb_raw_target = 64 * MIB;
@@ -408,7 +408,7 @@ test_small_suite(void)
 }
 
 
-/* Answers under keys, and what comes before a chunk that the index has. */
+/* Keyed responses, and the chunks before one that the index has. */
 
 static void
 test_keyed_ahead(void)
@@ -464,7 +464,7 @@ test_keyed_ahead(void)
 }
 
 
-/* What the terms of several files add up to. */
+/* The sums over the terms of several files. */
 
 typedef struct {
     store_t    *store;

@@ -1,7 +1,7 @@
 
 /*
- * The table of known chunks: what is found, what follows, what is forgotten;
- * and the same against a list that is searched from end to end.
+ * The table of known chunks: chunks found, their successors, chunks forgotten;
+ * and the same against a linear search.
  */
 
 
@@ -27,7 +27,7 @@ typedef struct {
 static void
 hash_of(uint64_t n, uint8_t *hash)
 {
-    /* hashes that begin alike */
+    /* hashes with a common prefix */
 
     memset(hash, 0, XET_HASH_LEN);
     xet_put_u32(hash, (uint32_t) (n % 3));
@@ -92,7 +92,7 @@ test_order(void)
            && xet_hash_equal(xet_known_hash(k, &ref), &name)
            && xet_known_last(k, &ref), "the name is given later");
 
-    /* the first xorb goes, one by one */
+    /* the first xorb is forgotten, chunk by chunk */
 
     name_of(3, &name);
     xet_ok(xet_known_xorb(k, &name, 9, &a) == XET_OK, "a third one");
@@ -166,7 +166,7 @@ test_keys(void)
 }
 
 
-/* As many xorbs as the table has room for, each with a chunk, and then more. */
+/* As many xorbs as the table can hold, each with a chunk, and then more. */
 
 static void
 test_names(void)
@@ -220,8 +220,8 @@ test_names(void)
 
 
 /*
- * Among the newest max chunks, the one that a hash leads to: it was the only
- * one of its hash when it came.
+ * Among the newest max chunks, the one that a hash leads to: the only one of
+ * its hash when it was added.
  */
 
 static size_t

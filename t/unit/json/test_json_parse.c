@@ -1,6 +1,6 @@
 
 /*
- * JSON input: strictness and the bound of nesting.
+ * JSON input: strictness and the limit of nesting.
  */
 
 

@@ -1,8 +1,8 @@
 
 /*
- * The cursor: random files against a list of all their chunks, ranges at
- * every border, long terms in parts, what a second range spares, and rows
- * that contradict each other.
+ * The cursor: random files against a list of all their chunks, ranges at every
+ * border, long terms in parts, the savings of a second range, and
+ * contradicting rows.
  */
 
 
@@ -137,7 +137,7 @@ new_file(unsigned terms_in_segment)
 }
 
 
-/* What PostgreSQL would give. */
+/* The rows that PostgreSQL would return. */
 
 static xet_status_t
 fetch_terms(void)
@@ -256,7 +256,7 @@ fetch(void)
 
 /*
  * Whether the run at chunk i of term t ends with a chunk that the range needs,
- * without a gap before it, and has no more than was allowed.
+ * has no gap before it, and has at most the permitted number of chunks.
  */
 
 static int
@@ -301,7 +301,7 @@ run_is_right(uint32_t t, uint32_t i, uint64_t offset, uint64_t end)
 }
 
 
-/* Whether [start, end) comes out as the terms say, chunk by chunk. */
+/* Whether [start, end) is read as the terms say, chunk by chunk. */
 
 static int
 read_range(uint64_t start, uint64_t end)
@@ -356,7 +356,7 @@ read_range(uint64_t start, uint64_t end)
                 return 0;
             }
 
-            /* what is read ahead is of the range, and of one copy */
+            /* read-ahead stays within the range, and within one copy */
 
             if (!run_is_right(t, i, offset, end)) {
                 return 0;
@@ -473,7 +473,7 @@ test_long(void)
     xet_ok(read_range(border + 5, border + 6), "and another");
     xet_is_u64(asked_terms + asked_lists, 0, "cost nothing");
 
-    /* one chunk more and less than a window */
+    /* one chunk more and less than a batch */
 
     new_file(XET_TERM_SEGMENT_MAX);
     add_term(0, 0, XET_CURSOR_CHUNKS);

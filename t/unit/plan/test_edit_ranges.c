@@ -1,7 +1,7 @@
 
 /*
- * Windows: tables by hand, random files against the rule written down chunk
- * by chunk, the JSON of a small answer, damage and limits.
+ * Edit ranges: tables by hand, random files against the rule applied chunk by
+ * chunk, the JSON of a small response, damage and limits.
  */
 
 
@@ -50,7 +50,7 @@ layout(file_t *f)
 }
 
 
-/* What a term's verification hash is said to be: anything goes. */
+/* The declared verification hash of a term: any value will do. */
 
 static void
 verification(const file_t *f, unsigned first, unsigned n, xet_hash_t *hash)
@@ -173,8 +173,8 @@ test_ranges(void)
 
 
 /*
- * Sizes by letter, "|" between terms: a, b and c are the ends of what is
- * stable, s is stable, x and y are just outside, m is the largest, t the
+ * Sizes by letter, "|" between terms: a, b and c are the limits of stable
+ * sizes, s is stable, x and y are just outside, m is the largest, t the
  * smallest.
  */
 
@@ -240,7 +240,7 @@ parse(file_t *f, const char *text)
 
 
 /*
- * dirty: chunks by number; windows: chunks from and behind, by number.  Where
+ * dirty, edits: the first chunk, and the one after the last, by number.  Where
  * two numbers of dirty are the same the range is the last byte of that chunk.
  */
 
@@ -358,7 +358,7 @@ test_suite(void)
 }
 
 
-/* The rule chunk by chunk, then out to the terms. */
+/* Applies the rule chunk by chunk, then extends to the terms. */
 
 static size_t
 reference(const file_t *f, const xet_range_t *ranges, size_t n,
@@ -454,7 +454,7 @@ same_subtree(const xet_subtree_t *a, const xet_subtree_t *b)
 }
 
 
-/* Gaps, the terms in them, and the root that gaps and windows make. */
+/* Checks gaps, their terms, and the root of gaps and edit ranges. */
 
 static unsigned
 compare(const file_t *f, const xet_range_t *want, size_t n)
@@ -869,7 +869,7 @@ test_limit(void)
 }
 
 
-/* One pass, with memory for the answer only. */
+/* One pass, with memory for the response only. */
 
 static void
 test_memory(void)

@@ -249,7 +249,7 @@ test_trimming(void)
 }
 
 
-/* Terms of one xorb that place a chunk at different bytes. */
+/* Terms of one xorb that put a chunk at different offsets. */
 
 static void
 test_contradictions(void)
@@ -340,7 +340,7 @@ test_contradictions(void)
         }
     }
 
-    /* a xorb that was healed between two terms, and at an edge */
+    /* a xorb that was repaired between two terms, and at an edge */
 
     xet_test_term(packed, 1, 0, 0, 10);
     xet_test_term(packed + XET_TERM_LEN, 1, 0, 10, 20);
@@ -353,7 +353,7 @@ test_contradictions(void)
     xet_is_u64(xet_plan_finish(&p), XET_PLAN_CHANGED, "two copies of a xorb");
     xet_test_pool_free(&pool);
 
-    /* two xorbs have nothing to do with each other; memory runs out */
+    /* two xorbs are independent; out of memory */
 
     xet_test_term(packed, 1, 0, 0, 10);
     xet_test_term(packed + XET_TERM_LEN, 2, 0, 0, 10);
@@ -403,7 +403,7 @@ test_below(uint64_t *state, uint32_t n)
 }
 
 
-/* 100,000 terms, over one xorb, a thousand and as many as terms. */
+/* 100,000 terms, over one xorb, a thousand, and as many as terms. */
 
 static void
 test_long_files(void)

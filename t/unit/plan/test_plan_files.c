@@ -63,7 +63,7 @@ model_random(uint64_t *state)
 
         xet_test_random_hash(state, x->hash);
 
-        if (i & 1) {                   /* two that differ at the end only */
+        if (i & 1) {                   /* two that differ only at the end */
             memcpy(x->hash, model_xorbs[i - 1].hash, 30);
         }
 
@@ -118,7 +118,7 @@ model_hash(char *text, const uint8_t *hash)
 }
 
 
-/* An entry for every run of used chunks, of which there is one. */
+/* Prints an entry for every run of used chunks; there is at least one. */
 
 static char *
 model_xorb_print(char *text, const model_xorb_t *x)
@@ -409,7 +409,7 @@ test_misuse(void)
                             (uint64_t) INT64_MAX - 999),
                XET_PLAN_DAMAGED, "a file past 2^63 - 1");
 
-    /* two files that place a chunk at different bytes */
+    /* two files that put a chunk at different offsets */
 
     xet_put_u32(packed + 2 * XET_TERM_LEN + 36, 501);
     (void) xet_plan_init_files(&p, xet_test_alloc, &pool, 2);

@@ -1,6 +1,6 @@
 
 /*
- * The bodies of plans, read back with jansson: the captured answers in every
+ * The bodies of plans, read back with jansson: the captured responses in every
  * number and key, groups of ranges, exact integers, errors.
  */
 
@@ -70,7 +70,7 @@ test_body(xet_test_pool_t *pool, const xet_plan_t *p, unsigned version,
 }
 
 
-/* URLs cannot be the same as the captured ones. */
+/* URLs can't equal the captured ones. */
 
 static void
 test_strip(json_t *value)
@@ -136,9 +136,9 @@ test_captured(const char *name)
 
 
 /*
- * The one term of the reference shard; raw lengths from the chunk list,
- * stored lengths of the first ten chunks from the index, the others made up
- * so that the end is that of the captured answer.
+ * The only term of the reference shard: raw lengths from the chunk list,
+ * stored lengths of the first ten chunks from the index, the others made up so
+ * that the end is that of the captured response.
  */
 
 static int
@@ -305,7 +305,7 @@ test_ev_population(void)
     test_same(test_body(&pool, &p, 2, 1, &url), range_v2,
               "is the captured v2 answer");
 
-    /* on the edges of chunks: one byte decides */
+    /* at the edges of chunks: one byte decides */
 
     (void) test_plan(&p, &pool, packed, 1, 0, 0, 237171);
     test_same(test_body(&pool, &p, 2, 1, &url), range_v2,
@@ -331,7 +331,10 @@ test_ev_population(void)
 }
 
 
-/* Nine terms over nine xorbs; the byte ends are those of the answer. */
+/*
+ * Nine terms over nine xorbs; the byte ends are those of the captured
+ * response.
+ */
 
 static void
 test_gpt2(void)
@@ -401,7 +404,8 @@ test_gpt2(void)
 
     /*
      * The range lies in the second term, chunks 417 to 421; the ends of the
-     * chunks are known where the answer shows them, the others are spread.
+     * chunks are known where the response shows them, the others are spread
+     * evenly.
      */
 
     (void) xet_term_unpack(&term, packed + XET_TERM_LEN);
@@ -590,7 +594,7 @@ test_edges(void)
     xet_is_u64(xet_test_plan_json(&p, XET_PLAN_V2, &b, test_url, &url, 0),
                XET_INTERNAL, "groups of none");
 
-    /* the largest numbers that there can be */
+    /* the largest possible numbers */
 
     memset(t.xorb.bytes, 0, XET_HASH_LEN);
     t.chunk_start = 0;
@@ -619,7 +623,7 @@ test_edges(void)
     xet_ok(strstr(text, "\"url_range\":{\"start\":4294957294,"
                         "\"end\":4294967294}") != NULL, "its bytes");
 
-    /* the URL writer fails; memory runs out at any node */
+    /* the URL writer fails; out of memory at any node */
 
     for (k = 1; k < 3; k++) {
         memset(&url, 0, sizeof(url));

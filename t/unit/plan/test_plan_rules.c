@@ -1,7 +1,7 @@
 
 /*
  * The rules that clients rely on: plans of random ranges of random files,
- * held against a model that knows every chunk of the file.
+ * checked against a model that knows every chunk of the file.
  */
 
 
@@ -12,7 +12,7 @@
 
 #define MODEL_XORBS   4
 #define MODEL_CHUNKS  40
-#define MODEL_TERMS   160              /* most have 48 at most */
+#define MODEL_TERMS   160              /* usually at most 48 */
 
 
 typedef struct {
@@ -23,7 +23,7 @@ typedef struct {
 } model_xorb_t;
 
 
-/* One chunk of the file: which it is, and where its bytes go. */
+/* One chunk of the file: its identity, and the position of its bytes. */
 
 typedef struct {
     unsigned    xorb;
@@ -50,7 +50,7 @@ typedef struct {
 
 
 static model_t         model;
-static const char     *test_rule;      /* the first that was broken */
+static const char     *test_rule;      /* the first one broken */
 
 
 static uint32_t
@@ -90,7 +90,7 @@ model_random(uint64_t *state)
 
         xet_test_random_hash(state, x->hash.bytes);
 
-        if (same) {                    /* as far as the sort looks */
+        if (same) {                    /* in the bytes that the sort uses */
             memset(x->hash.bytes, 1, 8);
         }
 
@@ -156,7 +156,7 @@ model_find(const xet_hash_t *hash)
 }
 
 
-/* The ends that a database would send for the term at an edge. */
+/* The ends that the database would return for the term at an edge. */
 
 static void
 model_ends(xet_plan_ends_t *ends, const xet_term_t *t)
@@ -174,7 +174,7 @@ model_ends(xet_plan_ends_t *ends, const xet_term_t *t)
 }
 
 
-/* all: trim both edges, though they may need none. */
+/* all: trim both edges, even if they need none. */
 
 static xet_status_t
 test_trim(xet_plan_t *p, int all)
@@ -206,7 +206,10 @@ test_trim(xet_plan_t *p, int all)
 }
 
 
-/* Adds the file in segments of random length; whole: those aside as well. */
+/*
+ * Adds the file in segments of random length; whole: also those outside the
+ * range.
+ */
 
 static xet_status_t
 test_build(xet_plan_t *p, xet_test_pool_t *pool, const xet_range_t *want,
@@ -248,7 +251,7 @@ test_build(xet_plan_t *p, xet_test_pool_t *pool, const xet_range_t *want,
     }
 
 
-/* Rules 1, 2 and 7: exactly the chunks of the range, and where it begins. */
+/* Checks rules 1, 2 and 7: exactly the chunks of the range, and its start. */
 
 static void
 test_rules_terms(const xet_plan_t *p, const xet_range_t *want)
@@ -312,7 +315,7 @@ test_rules_terms(const xet_plan_t *p, const xet_range_t *want)
 }
 
 
-/* Rules 3, 4, 5: the ranges of each xorb. */
+/* Checks rules 3, 4, 5: the ranges of each xorb. */
 
 static void
 test_rules_ranges(const xet_plan_t *p)
@@ -411,8 +414,8 @@ test_rules_equal(const xet_plan_t *a, const xet_plan_t *b)
 
 
 /*
- * Of the ranges [0, n) of a xorb, which begin one when max are left: the first
- * and those behind the widest gaps, of equal ones the first.
+ * Marks which of the ranges [0, n) of a xorb begin a merged one when max are
+ * left: the first, and those after the widest gaps; of equal gaps the first.
  */
 
 static void
@@ -444,7 +447,7 @@ model_limit(const xet_plan_range_t *ranges, uint8_t *begins, uint32_t n,
 }
 
 
-/* Of the ranges from i on those of one xorb. */
+/* Those of the ranges from i on that belong to one xorb. */
 
 static uint32_t
 model_xorb_ranges(const xet_plan_t *p, xet_plan_range_t *ranges, uint32_t i)
@@ -462,7 +465,7 @@ model_xorb_ranges(const xet_plan_t *p, xet_plan_range_t *ranges, uint32_t i)
 }
 
 
-/* p is limited, and was like all before. */
+/* p is limited, and was equal to all before. */
 
 static void
 test_rules_limit(xet_plan_t *p, const xet_plan_t *all, uint32_t max)

@@ -1,7 +1,7 @@
 
 /*
- * Plans in a file: the same terms and ranges as in memory, in any room; what
- * fails on the way ends as an error.
+ * Plans in a file: the same terms and ranges as in memory, with buffers of any
+ * size; every failure on the way ends as an error.
  */
 
 
@@ -109,7 +109,7 @@ test_terms(uint64_t *state, size_t n, unsigned xorbs, uint32_t max)
 }
 
 
-/* Adds the terms that cover the range, in windows; s may be NULL. */
+/* Adds the terms that cover the range, in batches; s may be NULL. */
 
 static xet_status_t
 test_add(xet_plan_t *p, xet_plan_spool_t *s, size_t n,
@@ -197,7 +197,7 @@ test_trim(xet_plan_t *p)
 }
 
 
-/* All of it, up to a text that is thrown away in pieces. */
+/* Runs all steps, up to a text that is read and discarded in pieces. */
 
 static xet_status_t
 test_spooled(xet_plan_t *p, xet_plan_spool_t *s, test_files_t *f,
@@ -353,7 +353,10 @@ test_random(void)
 }
 
 
-/* The text of a batch, in pieces: that of the plan in memory but for order. */
+/*
+ * The text of a batch, in pieces: equal to that of the plan in memory, except
+ * for the order.
+ */
 
 static void
 test_files(void)

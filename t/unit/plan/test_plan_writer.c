@@ -1,7 +1,7 @@
 
 /*
- * Bodies in pieces: exact text, the same bytes for every limit, what a piece
- * and a writer take of memory, errors and the calls after them.
+ * Bodies in pieces: exact text, the same bytes for every limit, the memory of
+ * a piece and of a writer, errors and the calls after them.
  */
 
 
@@ -224,7 +224,7 @@ test_text(void)
 
 /*
  * The body in pieces of limit, each freed before the next one, or all in one
- * buffer.  The first thing that is wrong, or NULL.
+ * buffer.  Returns the first fault, or NULL.
  */
 
 static const char *
@@ -370,7 +370,7 @@ test_limits(void)
         xet_test_pool_free(&pool);
     }
 
-    /* a limit that the first element meets exactly */
+    /* a limit equal to the first element */
 
     for (kind = XET_PLAN_V1; kind <= XET_PLAN_BATCH; kind++) {
         (void) test_plan(&p, &pool, 3, kind == XET_PLAN_BATCH);
@@ -452,7 +452,7 @@ test_memory(void)
 }
 
 
-/* An entry ends before the list of its ranges is too long for a URL. */
+/* An entry ends before its list of ranges is too long for a URL. */
 
 static void
 test_long_list(void)
@@ -579,7 +579,7 @@ test_errors(void)
         xet_is_u64(b.size, 0, "writes nothing");
     }
 
-    /* memory runs out at every node */
+    /* out of memory at every node */
 
     for (limit = 1, bad = 0; limit < 1000; limit++) {
         small.limit = limit;

@@ -1,6 +1,6 @@
 
 /*
- * Packed terms: the bytes, there and back, every damage.
+ * Packed terms: the bytes, packing and unpacking, every damage.
  */
 
 

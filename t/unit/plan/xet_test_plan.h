@@ -11,11 +11,11 @@
 #include "xet_plan.h"
 
 
-/* What the URLs of a body were asked for. */
+/* The requests for URLs of a body. */
 
 typedef struct {
     unsigned      calls;
-    unsigned      fail;            /* at this call, from 1 */
+    unsigned      fail;            /* the failing call, from 1 */
     size_t        ranges_max;
     size_t        text_max;        /* of a list of ranges */
 } test_url_t;
@@ -32,7 +32,7 @@ xet_test_tag(const xet_hash_t *xorb)
 
 /*
  * A term of chunks of 100 bytes that are stored in 50, the first one at base;
- * every byte of the xorb's hash is xorb.  The size of the term.
+ * every byte of the xorb's hash is xorb.  Returns the size of the term.
  */
 
 static inline uint32_t
@@ -56,7 +56,7 @@ xet_test_term(uint8_t *packed, unsigned xorb, uint32_t base, uint32_t start,
 }
 
 
-/* Writes "0-49,100-149"; its length. */
+/* Writes "0-49,100-149"; returns its length. */
 
 static inline size_t
 xet_test_ranges(xet_buf_t *b, const xet_plan_range_t *ranges, size_t n)
@@ -79,7 +79,7 @@ xet_test_ranges(xet_buf_t *b, const xet_plan_range_t *ranges, size_t n)
 }
 
 
-/* The same as a part of a URL that is counted; 0 where it is to fail. */
+/* The same as a part of a counted URL; returns 0 where it is to fail. */
 
 static inline int
 xet_test_url(test_url_t *url, xet_buf_t *b, const char *before,

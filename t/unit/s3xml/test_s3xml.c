@@ -1,7 +1,7 @@
 
 /*
- * The XML of S3 stores: answers as AWS, Garage, moto and s3proxy have them,
- * lists, and what is refused: DTDs, depth, length, all that is cut.
+ * The XML of S3 stores: responses of AWS, Garage, moto and s3proxy, lists, and
+ * rejected ones: DTDs, depth, length, all truncated texts.
  */
 
 
@@ -16,7 +16,7 @@
 static xet_s3xml_answer_t  answer;
 
 
-/* A copy of the very length, so that a read past it is noticed. */
+/* A copy of the exact length, so that a read past it is detected. */
 
 static xet_status_t
 test_answer_n(const char *text, size_t len)

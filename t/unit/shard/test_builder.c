@@ -1,7 +1,7 @@
 
 /*
- * Shard builder: the reference shards rebuilt byte for byte, from what the
- * parser says of them and from a bare chunk list; records of known bytes.
+ * Shard builder: the reference shards rebuilt byte for byte, from the parser's
+ * records and from a bare chunk list; records of known bytes.
  */
 
 
@@ -167,7 +167,7 @@ test_from_chunks(void)
 }
 
 
-/* Every record that the parser reports goes straight to the builder. */
+/* Passes every record of the parser straight to the builder. */
 
 static xet_status_t
 test_rebuild(void *ctx, const xet_shard_record_t *rec)
@@ -244,7 +244,7 @@ test_zeros(const uint8_t *p, size_t n)
 }
 
 
-/* Fields in their places, one distinct byte each; the rest zero. */
+/* Fields at their offsets, one distinct byte each; the rest zero. */
 
 static void
 test_records(void)
@@ -352,7 +352,7 @@ test_records(void)
 }
 
 
-/* Chunk rows of a block, keyed and not; a buffer that runs out. */
+/* Chunk rows of a block, keyed and not; a buffer that is out of memory. */
 
 static void
 test_block(void)
@@ -417,7 +417,7 @@ test_block(void)
 }
 
 
-/* Chunks 2 and 4 of five, and 5 that is not there, may be told of. */
+/* Chunks 2 and 4 of five, and a missing 5, may be reported. */
 
 static void
 test_part(void)

@@ -24,7 +24,7 @@ typedef struct {
 } test_log_t;
 
 
-/* A shard to spoil: its records, by number. */
+/* A shard to damage: its records, by number. */
 
 typedef struct {
     xet_test_pool_t     pool;
@@ -262,7 +262,7 @@ test_good(void)
 }
 
 
-/* Changes to one field of one record of the good shard. */
+/* Changes to one field of one record of the valid shard. */
 
 typedef struct {
     const char    *name;
@@ -360,7 +360,7 @@ test_errors(void)
         memcpy(p, saved, c->width);
     }
 
-    /* the handler's error is the parser's, at every record */
+    /* the parser returns the handler's error, at every record */
 
     for (i = 1, n = 0; i <= TEST_RECORDS; i++) {
         test_log.stop = (unsigned) i;
@@ -381,7 +381,7 @@ test_errors(void)
 }
 
 
-/* Shards of few records: what may be absent, and which files may mix. */
+/* Shards of few records: which ones may be absent, and which files may mix. */
 
 static void
 test_shapes(void)
@@ -474,7 +474,7 @@ test_shapes(void)
 }
 
 
-/* A xorb of 8192 chunks, a file of many segments: counted to the last. */
+/* A xorb of 8192 chunks, a file of many segments: up to the exact limits. */
 
 static void
 test_long(void)
@@ -617,7 +617,7 @@ test_reference(const test_reference_t *ref)
 }
 
 
-/* The live dedup answer against its published reading. */
+/* The captured dedup response against its published decoding. */
 
 static void
 test_hub(void)

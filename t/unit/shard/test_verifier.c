@@ -14,7 +14,7 @@
 #define TEST_CHUNKS  64
 
 
-/* A xorb as the store knows it. */
+/* A xorb as stored. */
 
 typedef struct {
     xet_hash_t  hash;
@@ -89,7 +89,9 @@ test_slice(xet_shard_slice_t *slice, xet_shard_record_t *seg,
 }
 
 
-/* Random terms; the file hash is computed apart, from the chunks in a row. */
+/*
+ * Random terms; the file hash is computed separately, from the list of chunks.
+ */
 
 static void
 test_random_files(void)
@@ -353,7 +355,7 @@ test_errors(unsigned own)
 
         want = test_faults[fault].want;
 
-        /* of somebody else's: it is not there, whatever is wrong */
+        /* of another owner: it counts as missing, whatever else is wrong */
 
         if (!own && want != XET_OK && want != XET_INTERNAL) {
             want = XET_SHARD_XORB;
@@ -368,7 +370,7 @@ test_errors(unsigned own)
     xet_is_u64(xet_shard_verifier_term(&v, &seg, NULL, &s, &term),
                own ? XET_OK : XET_SHARD_XORB, "no verification hash");
 
-    /* noise, in the place of what is not there, has no ends that rise */
+    /* noise in place of missing data: its ends do not increase */
 
     memset(x->raw_ends, '.', 4 * 10);
     memset(x->stored_ends, '.', 4 * 10);
@@ -493,7 +495,7 @@ test_pass(void *ctx, const xet_shard_record_t *rec)
 }
 
 
-/* A whole reference shard: one file of one term, verified from its list. */
+/* A complete reference shard: one file of one term, verified from its list. */
 
 static void
 test_reference(const char *name, uint64_t size)
@@ -562,7 +564,7 @@ test_references(void)
     test_reference(XET_REFERENCE "ev-population.csv.shard"
                    ".verification-no-footer", XET_REFERENCE_SIZE);
 
-    /* one chunk: the hash of its xorb is its own */
+    /* one chunk: the hash of its xorb is that of the chunk */
 
     (void) xet_hash_parse(&hash,
                           (const uint8_t *) "7ecc173ca401f28f6252d753534e7f88"

@@ -1,7 +1,7 @@
 
 /*
- * A shard from its records as the parser gives them: the builder is to make
- * the same bytes again, but for a footer.
+ * Builds a shard from the records of the parser: the builder must write the
+ * same bytes again, except for a footer.
  */
 
 #ifndef _XET_TEST_SHARD_H_INCLUDED_

@@ -1,7 +1,7 @@
 
 /*
- * A store in a folder: what is written, read, listed, moved and removed.  That
- * of a bucket is in t/s3.
+ * A store in a folder: writes, reads, lists, renames and removes.  The tests
+ * of a store in a bucket are in t/s3.
  */
 
 

@@ -1,6 +1,6 @@
 
 /*
- * One chunk on its own: each scheme, every flip of a bit and every length.
+ * One single chunk: each scheme, every flip of a bit and every length.
  */
 
 
@@ -57,7 +57,7 @@ test_scheme(unsigned scheme, const char *name)
 
     xet_ok(rc == XET_OK && memcmp(raw, out, RAW_LEN) == 0, "decodes");
 
-    /* right bytes may survive a flip in what LZ4 does not look at */
+    /* the bytes may stay right after a flip in bits that LZ4 ignores */
 
     passed = 0;
     wrong = 0;
@@ -78,7 +78,7 @@ test_scheme(unsigned scheme, const char *name)
     xet_is_u64(wrong, 0, "no flip gives wrong bytes");
     xet_ok(passed < 8, "nearly every flip is found");
 
-    /* at its length, so that ASan sees a byte too many */
+    /* of exact length, so that ASan detects a read past it */
 
     for (len = 0, passed = 0; len < body_len; len++) {
         copy = malloc(len ? len : 1);

@@ -1,6 +1,6 @@
 
 /*
- * Names of stored xorbs: one spelling, there and back.
+ * Names of stored xorbs: one form, printed and parsed.
  */
 
 

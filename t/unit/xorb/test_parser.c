@@ -1,7 +1,7 @@
 
 /*
  * The xorb parser: events of whole and split bodies, every check of a header
- * and the byte at which it strikes.
+ * and the byte at which it fails.
  */
 
 #include "xet_test.h"
@@ -176,7 +176,7 @@ test_headers(void)
         unsigned      scheme;
         size_t        raw;
         xet_status_t  status;
-        size_t        taken;           /* bytes before the one that shows it */
+        size_t        taken;           /* bytes before the faulty one */
     } t[] = {
         { 1, 3, 0, 3, XET_XORB_VERSION, 0 },
         { 255, 3, 0, 3, XET_XORB_VERSION, 0 },

@@ -66,7 +66,7 @@ verify(const uint8_t *data, size_t len, size_t first, size_t step)
             rc = xet_xorb_verifier_feed(v, data + pos, n, &stored);
 
         } else {
-            /* a buffer of its own shows reads past the end */
+            /* a buffer of its own reveals reads past the end */
             piece = malloc(n);
             memcpy(piece, data + pos, n);
             rc = xet_xorb_verifier_feed(v, piece, n, &stored);
@@ -175,7 +175,7 @@ footer_v0(xorb_bytes_t *b, const verdict_t *r, const xet_hash_t *hash)
 
     info = *xet_xorb_verifier_info(v);
 
-    /* by hand, not by the code under test */
+    /* built by hand, not by the code under test */
 
     xorb_bytes_put(b, "XETBLOB", 8);
     xorb_bytes_put(b, hash->bytes, 32);
@@ -484,7 +484,7 @@ test_footer_bytes(int version)
 }
 
 
-/* A v1 footer by hand, so that the writer is not the only witness. */
+/* Builds a v1 footer by hand, independently of the writer. */
 
 static void
 test_footer_layout(void)
@@ -583,7 +583,7 @@ test_limits(void)
     r = verify(b.data, b.len, 5, 7);
     xet_is_u64(r.status, XET_XORB_CHUNKS, "  in pieces");
 
-    /* the largest xorb there is: 1 GiB raw */
+    /* the largest possible xorb: 1 GiB raw */
 
     zeros = calloc(1, XET_CHUNK_MAX);
     packed = malloc(XET_CHUNK_MAX);

@@ -1,6 +1,6 @@
 
 /*
- * The xorb writer: what it writes verifies, over schemes, sizes and data; its
+ * The xorb writer: its output verifies, over schemes, sizes and data; its
  * limits, its errors, and the choice of a scheme.
  */
 
@@ -12,7 +12,7 @@
 
 typedef struct {
     unsigned      calls;
-    unsigned      fail_at;             /* the call that fails, from 1 */
+    unsigned      fail_at;             /* the failing call, from 1 */
 } failing_t;
 
 
@@ -49,7 +49,7 @@ same_info(const xet_xorb_info_t *a, const xet_xorb_info_t *b)
 }
 
 
-/* Whether the bytes verify, hold what info says, and stored is the region. */
+/* Whether the bytes verify and match info, and stored is the region. */
 
 static int
 verifies(const xorb_bytes_t *b, const xet_xorb_info_t *info)
@@ -249,7 +249,7 @@ test_auto(void)
 
     is_auto(w, &b, XET_SCHEME_BG4_LZ4, "auto: integers");
 
-    /* looks numeric, but it is the order of the groups that repeats */
+    /* resembles numbers, but the repetition is in the order of the groups */
 
     xorb_bytes_fill(raw, 3200, 'f', 1);
 
@@ -295,7 +295,7 @@ test_errors(void)
     xet_is_u64(xet_xorb_writer_add(w, raw, 10, 0, NULL), XET_INTERNAL,
                "a chunk behind the end");
 
-    /* a hash that the caller has is taken as it is */
+    /* a hash that the caller passes is used unchecked */
 
     b.len = 0;
     memset(&hash, 7, sizeof(hash));

@@ -1,7 +1,7 @@
 
 /*
- * Verdicts that are kept: what is restored answers as what was saved does,
- * and nothing but that is restored.
+ * Cached verdicts: a restored verdict equals the saved one, and only valid
+ * data is restored.
  */
 
 
@@ -91,7 +91,7 @@ on_found(void *ctx, xet_zt_object_t *o)
 }
 
 
-/* Finds an object, and tells how many bytes that took. */
+/* Finds an object, and counts the bytes read for it. */
 
 static uint64_t
 find(const xet_zt_t *zt, const zt_bytes_t *b, const char *name,
@@ -276,7 +276,7 @@ test_same(void)
 }
 
 
-/* Every cut and every changed byte, and the hash made right again. */
+/* Every truncation and every changed byte, with the hash made right again. */
 
 static void
 test_damage(void)
@@ -318,7 +318,7 @@ test_damage(void)
 
     xet_is_u64(bad, 0, "cut or changed, it is not restored");
 
-    /* on purpose: whatever is restored can be used */
+    /* on purpose: every restored verdict can be used */
 
     good = 0;
     copy = malloc(saved_len);
@@ -450,8 +450,8 @@ test_overlaps(void)
 
 
 /*
- * What is saved between the rules and the hash at the end: a byte that moves
- * would make every kept verdict stale, or worse, mean something else.
+ * The bytes saved between the rules and the hash at the end: a moved byte
+ * would make every cached verdict stale, or worse, change its meaning.
  */
 
 static void

@@ -1,7 +1,7 @@
 
 /*
- * The CBOR decoder: items of RFC 8949, appendix A; what is not well-formed;
- * limits; and that pieces of any size give the same items.
+ * The CBOR decoder: items of RFC 8949, appendix A; ill-formed input; limits;
+ * and that pieces of any size give the same items.
  */
 
 
@@ -169,7 +169,7 @@ unhex(uint8_t *dst, const char *hex)
 }
 
 
-/* want: the items, or an error by its name and its place, as "!NAME@0". */
+/* want: the items, or an error by its name and position, as "!NAME@0". */
 
 static void
 check(const char *hex, unsigned flags, const char *want)
@@ -311,12 +311,12 @@ test_malformed(void)
         { "dc", "!bad_manifest@0" },
         { "fc", "!bad_manifest@0" },
 
-        /* what has no indefinite length */
+        /* items without an indefinite length */
         { "1f", "!bad_manifest@0" },
         { "3f", "!bad_manifest@0" },
         { "df", "!bad_manifest@0" },
 
-        /* simple values that mean nothing */
+        /* simple values without a meaning */
         { "e0", "!bad_manifest@0" },
         { "f3", "!bad_manifest@0" },
         { "f800", "!bad_manifest@0" },
@@ -354,7 +354,7 @@ test_malformed(void)
         { "7f01ff", "!bad_manifest@1" },
         { "7f62c3ff", "!invalid_utf8@1" },
 
-        /* tags of nothing */
+        /* tags without an item */
         { "c1", "!bad_manifest@1" },
         { "81c1", "!bad_manifest@2" }
     };
@@ -392,7 +392,7 @@ test_utf8(void)
         { "63e282ac", "\"\xe2\x82\xac\"" },
         { "41ff", "h\"\xff\"" },
 
-        /* a character may not go over chunks, nor be cut by the end */
+        /* a character may not span chunks, nor be truncated by the end */
         { "7f62e28261acff", "!invalid_utf8@1" },
         { "7f61e26282acff", "!invalid_utf8@1" },
         { "7f61616182ff", "!invalid_utf8@3" }
@@ -523,7 +523,7 @@ test_depth(void)
         }
     }
 
-    /* tags add to what is open, and siblings do not */
+    /* tags count as open items, and siblings do not */
 
     len = unhex(data, "8281c10081c100");
     xet_is_u64(decode(data, len, 7, 3, 0, &d, &pos), XET_DONE,

@@ -1,7 +1,6 @@
 
 /*
- * Both ends of a file: the four formats, sizes that lie, and files that end
- * too soon.
+ * Both ends of a file: the four formats, wrong sizes, and truncated files.
  */
 
 
@@ -145,7 +144,7 @@ test_magic(zt_bytes_t *b)
     memcpy(b->data + b->len - 8, "........", 8);
     is(b, b->len, "not_ztensor", "neither");
 
-    /* what the first two formats look like */
+    /* the form of the first two formats */
 
     zt_put(&v1, "ZTEN1000", 8);
     zt_put_fill(&v1, 0, 56);

@@ -1,6 +1,6 @@
 
 /*
- * Container 2: what its manifest may not do that one of 1.x may, shards, and
+ * Container 2: rules of its manifest that 1.x does not have, shards, and
  * seekable zstd.
  */
 
@@ -76,7 +76,7 @@ test_base(zt_bytes_t *b)
     b->data[b->manifest + 20] ^= 1;
     zt_is(b, "manifest_hash_mismatch", "a bit of its manifest");
 
-    /* the hash comes first, whatever else is wrong */
+    /* the hash is checked first, whatever else is wrong */
 
     begin(b);
     zt_put(b, "\xff\xff", 2);
@@ -229,7 +229,7 @@ test_parts(zt_bytes_t *b)
         zt_is(b, cases[i].want, cases[i].name);
     }
 
-    /* no parts; unknown fields, also such whose keys are no text */
+    /* no parts; unknown fields, also with keys that are not text */
 
     zt_begin_2(b, NULL, 0);
     zt_map(b, 1);

@@ -1,7 +1,7 @@
 
 /*
  * Compressed components: frames of all kinds, exact lengths, limits, and that
- * neither the pieces of the input nor the room for the output matter.
+ * the sizes of input pieces and output buffers do not matter.
  */
 
 
@@ -17,7 +17,7 @@
 static uint8_t  plain[PLAIN];
 
 
-/* Decodes in pieces; returns the verdict and the length given. */
+/* Decodes in pieces; returns the verdict and the decoded length. */
 
 static xet_status_t
 stream(const uint8_t *in, size_t in_len, int known, uint64_t expected,
@@ -72,7 +72,7 @@ stream(const uint8_t *in, size_t in_len, int known, uint64_t expected,
 }
 
 
-/* All ways give one verdict and the same bytes. */
+/* All ways must give one verdict and the same bytes. */
 
 static void
 check(const uint8_t *in, size_t in_len, size_t expected, xet_status_t want,
@@ -147,7 +147,7 @@ compress(uint8_t *dst, size_t room, size_t len, int level, int checksum,
 }
 
 
-/* As the writers of the format do: no size known when it begins. */
+/* As the format's writers do: the size is unknown at the start. */
 
 static size_t
 compress_stream(uint8_t *dst, size_t room, size_t len, int level)
@@ -339,7 +339,7 @@ test_limits(uint8_t *buf, size_t room)
     xet_is_u64(xet_zt_decode(buf, 17, out, 8), XET_OK, "but at once");
     xet_ok(memcmp(out, "12345678", 8) == 0, "of eight bytes");
 
-    /* nor does it look at the window when all is there, and room */
+    /* nor does it check the window when it has all input, and space */
 
     n = compress(buf, room, 2000, 3, 0, 1);
     limits.window_log = 10;
@@ -367,7 +367,7 @@ test_again(uint8_t *buf, size_t room)
     xet_zt_decoder_t        *d;
     xet_zt_decode_limits_t   limits;
 
-    /* one decoder for many components, also after errors amidst them */
+    /* one decoder for many components, also after errors in them */
 
     xet_zt_decode_limits_init(&limits);
 

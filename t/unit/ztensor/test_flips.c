@@ -1,8 +1,8 @@
 
 /*
- * A file of 300 tensors, damaged: every prefix of it, every prefix of its
+ * A damaged file of 300 tensors: every prefix of it, every prefix of its
  * manifest, and every byte of it changed.  Nothing crashes, nothing loops, no
- * verdict is our fault, and none depends on how the bytes come.
+ * verdict is an internal error, and none depends on the split of the input.
  */
 
 
@@ -19,7 +19,7 @@ typedef struct {
 } walked_t;
 
 
-/* One in three has data, so that a quarter of a minute is enough. */
+/* One in three has data, so that the test takes only 15 seconds. */
 
 static void
 build(zt_bytes_t *b)
@@ -68,7 +68,7 @@ count(void *ctx, xet_zt_object_t *o)
     walked = ctx;
     walked->n++;
 
-    /* every text is read */
+    /* read every string, so that a sanitizer detects a bad one */
 
     for (i = 0; i < o->name.len; i++) {
         walked->sum += o->name.data[i];
@@ -185,7 +185,7 @@ test_flips(const zt_bytes_t *b)
 
     for (i = 0; i < b->len; i++) {
 
-        /* the blobs are not looked at; one byte in each will do */
+        /* the blobs are not read; one byte in each will do */
 
         if (i >= 64 && i < b->manifest && i % 64 != 0) {
             continue;

@@ -1,7 +1,7 @@
 
 /*
- * Frames walked without being decoded, against libzstd: what it takes for
- * whole frames is, and nothing else; in pieces of any size.
+ * Frames parsed without decoding, against libzstd: both must accept the same
+ * complete frames, in pieces of any size.
  */
 
 
@@ -17,7 +17,7 @@
 static uint8_t  out[ROOM];
 
 
-/* Fed step bytes at a time, from blocks of their own size. */
+/* Feeds step bytes at a time, from blocks of exact size. */
 
 static xet_status_t
 walk(xet_zt_frames_t *f, const uint8_t *data, size_t len, size_t step)
@@ -113,7 +113,7 @@ test_frames(void)
 }
 
 
-/* What libzstd takes for frames, and can decode, for every damaged bit. */
+/* Whether libzstd accepts and decodes the frames, for every damaged bit. */
 
 static void
 test_damage(void)
@@ -166,7 +166,7 @@ test_damage(void)
         rc = (walk(&f, out, n, 5) == XET_OK);
         sound += (rc == 1);
 
-        /* a block of more than 128 KiB is refused at once */
+        /* a block of more than 128 KiB is rejected at once */
 
         wrong += rc && len == 0;
         wrong += !rc && f.n

@@ -1,6 +1,6 @@
 
 /*
- * The answers as JSON: read back with jansson, member by member.
+ * The responses as JSON: read back with jansson, member by member.
  */
 
 
@@ -104,7 +104,7 @@ test_attributes(void)
     attributes("\xa2\x61" "a\xa1\x61" "b\x80\x61" "c\x82\xa0\x9f\xff",
                "{\"a\":{\"b\":[]},\"c\":[{},[]]}");
 
-    /* keys that are no text */
+    /* keys that are not text */
     attributes("\xa1\x61" "a\xa2\x01\x02\x20\x03",
                "{\"a\":{\"1\":2,\"-1\":3}}");
     attributes("\xa1\x61" "a\xa3\x41k\x01\x80\x02\x61" "b\x03",
@@ -114,15 +114,15 @@ test_attributes(void)
     attributes("\xa1\x61" "a\xa2\x5f\x41k\x41l\xff\x5f\x41" "k\xff\xf6\x04",
                "{\"a\":{}}");
 
-    /* what is no map at all, or cut */
+    /* not a map, or truncated */
     attributes("\xa1\x61" "a", "failed");
     attributes("\xa1\xff\x00", "failed");
 }
 
 
-/* As deep as a manifest allows, at the depth where a listing has them. */
+/* The deepest nesting of a manifest, at its depth within a listing. */
 
-/* Bytes of 0 for all lengths around a piece of what is encoded at a time. */
+/* Zero bytes of all lengths near the size of one encoded piece. */
 
 static void
 test_base64(void)
@@ -181,7 +181,7 @@ test_depth(void)
         data[len++] = (char) 0xa1;
         data[len++] = 0x60;
 
-        /* 29 containers; three are around them in a listing */
+        /* 29 containers; a listing adds three around them */
 
         for (i = 1; i < 29; i++) {
             data[len++] = (char) 0x81;
@@ -349,7 +349,7 @@ test_list(zt_bytes_t *b)
 
     xet_is_u64(rc, XET_OK, "the file of the listing");
 
-    /* 2^64 - 1 is more than jansson reads */
+    /* 2^64 - 1 exceeds the integers of jansson */
 
     root = list(b, zt, 0, 2, 1 << 20);
 
@@ -408,7 +408,7 @@ test_list(zt_bytes_t *b)
     xet_ok(is_text(json_array_get(objects, 1), "name", "z"), "the last one");
     json_decref(root);
 
-    /* a page that is full by its bytes, yet never without an object */
+    /* a page limited by bytes still has at least one object */
 
     root = list(b, zt, 0, 1000, 1);
     xet_ok(json_array_size(json_object_get(root, "objects")) == 1

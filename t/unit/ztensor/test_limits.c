@@ -322,7 +322,7 @@ test_rank(zt_bytes_t *b)
 }
 
 
-/* The attributes that are kept, and no byte more. */
+/* The attributes up to the limit, and no byte more. */
 
 static void
 test_cut(zt_bytes_t *b)

@@ -1,6 +1,6 @@
 
 /*
- * Manifests: what is accepted, what is refused and by which name.
+ * Manifests: which ones are accepted, which are rejected, and by which name.
  */
 
 
@@ -101,7 +101,7 @@ test_types(zt_bytes_t *b)
 }
 
 
-/* What serde's packed forms let through elsewhere. */
+/* Forms that serde's packed encoding accepts elsewhere. */
 
 static void
 test_keys_of_records(zt_bytes_t *b)
@@ -356,7 +356,7 @@ test_duplicates(zt_bytes_t *b)
         xet_zt_destroy(zt);
     }
 
-    /* 15 bytes, and 16 that begin with them; zero bytes at the end */
+    /* 15 bytes, and 16 with that prefix; zero bytes at the end */
 
     zt_begin(b, "", 0);
     zt_root(b, 4);

@@ -1,6 +1,6 @@
 
 /*
- * Arguments: each one, escapes, what a route does not have, and numbers.
+ * Arguments: each one, escapes, unsupported ones, and numbers.
  */
 
 
@@ -17,7 +17,7 @@ static uint8_t         room[4096];
 static xet_zt_query_t  q;
 
 
-/* The arguments in a block of their own size. */
+/* The arguments in a block of exact size. */
 
 static xet_status_t
 parse(unsigned wanted, const char *args)

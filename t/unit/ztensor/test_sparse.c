@@ -1,6 +1,6 @@
 
 /*
- * Indices of sparse objects: each rule of each format kept and broken, the
+ * Indices of sparse objects: each rule of each format kept and violated, the
  * components in every order, in pieces of every size, with memory and without;
  * small random ones against a plain count of cells.
  */
@@ -131,7 +131,7 @@ text(xet_zt_text_t *t, const char *s)
 }
 
 
-/* The object; known: the manifest tells the lengths of all components. */
+/* The object; known: the manifest has the lengths of all components. */
 
 static void
 make(const case_t *c, int known)
@@ -180,7 +180,7 @@ make(const case_t *c, int known)
 }
 
 
-/* What is found in the end, with the components in this order. */
+/* The final result, with the components in this order. */
 
 static xet_status_t
 check(xet_zt_sparse_t *s, const case_t *c, const unsigned *order, size_t step)
@@ -252,7 +252,7 @@ test_cases(void)
 
             for (k = 0; k < 6; k++) {
 
-                /* coordinates that nobody has counted: values come first */
+                /* coordinates of unknown number: values come first */
 
                 if ((object.n == 2 && (orders[k][0] == 2
                                        || orders[k][1] == 2))
@@ -276,7 +276,7 @@ test_cases(void)
 }
 
 
-/* What takes memory is said not to be checked where there is none. */
+/* Checks that need memory are reported as not done without it. */
 
 static void
 test_memory(void)
@@ -307,7 +307,7 @@ test_memory(void)
     xet_is_u64(checked, 18, "container 1 takes no memory");
     xet_is_u64(left, 8, "container 2 is not checked without");
 
-    /* coordinates that nobody has counted */
+    /* coordinates of unknown number */
 
     make(&cases[13], 0);
     xet_is_u64(check(s, &cases[13], orders[2], 8), XET_ZT_UNCHECKED,
@@ -346,7 +346,7 @@ test_cleared(void)
 }
 
 
-/* Lengths that differ, which only decoding tells. */
+/* Lengths that differ, which only decoding shows. */
 
 static void
 test_lengths(void)

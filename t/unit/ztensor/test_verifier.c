@@ -1,6 +1,6 @@
 
 /*
- * How much work is done for a component at a time, and in all: a few
+ * The amount of work for a component in one call, and in total: a few
  * kilobytes of zstd are megabytes of data.
  */
 
@@ -90,7 +90,10 @@ start(void)
 }
 
 
-/* In turns of so much room, the data in steps; the most that was done. */
+/*
+ * Runs with a fixed amount of work per call, the data in steps; returns the
+ * maximum done.
+ */
 
 static uint64_t
 take(xet_zt_verifier_t *v, size_t step, uint64_t *turns)
@@ -165,7 +168,7 @@ test_room(void)
 }
 
 
-/* More than was declared ends it at once, and so does the limit. */
+/* Excess data ends the work at once, and so does the limit. */
 
 static void
 test_limit(void)

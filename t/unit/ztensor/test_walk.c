@@ -1,7 +1,7 @@
 
 /*
- * Pages of a large file: any page from any object, look-ups, and the memory
- * that all of it takes.
+ * Pages of a large file: any page from any object, lookups, and the memory of
+ * all of it.
  */
 
 
@@ -15,7 +15,7 @@
 #define MEMORY   (400 * 1024 + OBJECTS * (16 + 24) * 3 / 2)
 
 
-/* There with AddressSanitizer only. */
+/* Defined with AddressSanitizer only. */
 
 size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
@@ -25,7 +25,7 @@ typedef struct {
     uint64_t  n;
     uint64_t  limit;
     unsigned  wrong;
-    size_t    most;                    /* memory while it was called */
+    size_t    most;                    /* peak memory of the call */
 } page_t;
 
 
@@ -132,7 +132,7 @@ test_pages(const zt_bytes_t *b, const xet_zt_t *zt)
 
     xet_is_u64(wrong, 0, "the file in pages of 9973");
 
-    /* a page begins near the place where it is */
+    /* a page is read from near its start */
 
     state = 7;
     bytes = 0;
@@ -272,7 +272,7 @@ test_errors(const zt_bytes_t *b, const xet_zt_t *zt)
     rc = zt_walk_all(zt, b->data, STEP, NULL, on_error, NULL);
     xet_is_u64(rc, XET_NOMEM, "an error of the handler ends the walk");
 
-    /* a file that has changed since */
+    /* a file that has changed meanwhile */
 
     data = malloc(b->len);
     memcpy(data, b->data, b->len);

@@ -1,12 +1,12 @@
 
 /*
  * Every file of the reference data has the outcome that docs/ztensor.md and
- * the tables beside the files propose, in pieces of any size.
+ * the tables shipped with the files define, in pieces of any size.
  *
- * Outcomes are the code of the file, or of each object; then what verifying
- * gave: a verdict per component, what the data has added to the errors, and
- * whether all is well.  Content of indices is not looked at, so three files
- * that the tables reject when assembled are fine here.
+ * An outcome is the code of the file or of each object, then the result of
+ * verification: a verdict per component, the errors added by the data, and the
+ * overall result.  Contents of indices are not checked, so three files that
+ * the tables reject when assembled are valid here.
  */
 
 
@@ -18,7 +18,7 @@
 #define WORDS_MAX  1024
 
 
-/* A row without an outcome begins a folder. */
+/* A row without an outcome starts a folder. */
 
 typedef struct {
     const char         *name;
@@ -367,7 +367,7 @@ warnings(const xet_zt_t *zt)
 }
 
 
-/* got and verify have room for WORDS_MAX bytes and some more. */
+/* got and verify can hold WORDS_MAX bytes and some more. */
 
 static void
 outcome(const uint8_t *data, size_t len, size_t step, char *got, char *verify,
@@ -462,7 +462,7 @@ test_file(const char *folder, const row_t *row)
 }
 
 
-/* A file that is in the folder and not in the table is not tested. */
+/* A file in the folder that the table lacks is not tested. */
 
 static void
 test_folder(const char *folder, unsigned count)

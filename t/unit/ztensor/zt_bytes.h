@@ -1,6 +1,6 @@
 
 /*
- * zTensor files in memory, and the core's readers over them.
+ * Builds zTensor files in memory, and runs the core's readers over them.
  */
 
 #ifndef _XET_ZT_BYTES_H_INCLUDED_
@@ -132,7 +132,7 @@ zt_object(zt_bytes_t *b, unsigned rank, const char *format, unsigned n)
 }
 
 
-/* Header and, aligned to 64, a blob; the manifest may begin. */
+/* Writes the header and a blob aligned to 64; the manifest may follow. */
 
 static inline void
 zt_begin(zt_bytes_t *b, const void *blob, size_t len)
@@ -246,7 +246,7 @@ zt_base(zt_bytes_t *b)
 }
 
 
-/* Checks a file that is fed step bytes at a time. */
+/* Checks a file, fed step bytes at a time. */
 
 static inline xet_zt_t *
 zt_open(const uint8_t *data, size_t len, size_t step,
@@ -286,7 +286,7 @@ zt_open(const uint8_t *data, size_t len, size_t step,
         n = (size_t) (range.end - range.start);
         n = (n < step) ? n : step;
 
-        /* a block of its own size, so that a byte too many is seen */
+        /* a block of exact size, so that a read past it is detected */
 
         memcpy(piece, data + range.start, n);
         (void) xet_zt_feed(zt, piece, n);
@@ -311,7 +311,7 @@ zt_status(const zt_bytes_t *b)
 }
 
 
-/* Adds to bytes what was read. */
+/* Adds the number of bytes read to bytes. */
 
 static inline xet_status_t
 zt_walk_count(const xet_zt_t *zt, const uint8_t *data, size_t step,
@@ -357,7 +357,7 @@ zt_walk_all(const xet_zt_t *zt, const uint8_t *data, size_t step,
 }
 
 
-/* Codes of what is wrong with all objects, as "t:misaligned,u:ok". */
+/* The error codes of all objects, as "t:misaligned,u:ok". */
 
 typedef struct {
     char      text[4096];
@@ -396,7 +396,7 @@ zt_summary_object(void *ctx, xet_zt_object_t *o)
 }
 
 
-/* The verdict in one line: a file's code, or that of its objects. */
+/* The verdict in one line: the file's code, or those of its objects. */
 
 static inline const char *
 zt_outcome(const uint8_t *data, size_t len, size_t step,

@@ -2,24 +2,25 @@ package Test::Xet::Amplify;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What a request of each route costs, against what was sent: a server with a
-# Hub, whose repo has all that makes an answer long, a request for each route of
-# the tables, and what is counted while it is answered.
+# Measures what a request to each route costs, compared with the bytes that the
+# client sends.  The server has a Hub whose repo holds everything that makes a
+# response long.  Each route of the tables gets one request; the counters are
+# read while the server responds.
 #
 #     my $a = Test::Xet::Amplify->new();
 #
 #     for my $key ($a->list()) {
 #         my $got = $a->measure($key);    # status, sent, got, statements,
 #                                         # buffers, wal, rows, nginx, postgres
-#         my $held = $a->held($key, 7);   # KiB a slow client, undef: a short
-#                                         # answer, or one that changes things
+#         my $held = $a->held($key, 7);   # KiB per slow client; undef: a short
+#                                         # response, or one that changes data
 #     }
 #
 # A key is the method and the form of the path, as "GET reconstructions/:hash".
-# ceiling($key) has at most as many statements, buffers (pages of 8
-# KiB that PostgreSQL looked at), KiB of WAL, rows written, and KiB held for a
-# slow client beyond the body that it sent.  None of these depends on time; CPU
-# seconds are for benchmarks.
+# ceiling($key) returns the upper limits: statements, buffers (8 KiB pages that
+# PostgreSQL accessed), KiB of WAL, rows written, and KiB held for a slow
+# client beyond the body that it sent.  None of these limits depends on time;
+# the benchmarks measure CPU seconds.
 
 use warnings;
 use strict;
@@ -40,16 +41,16 @@ my $json = JSON::PP->new()->canonical();
 my $files = 3000;
 my $form = 'application/x-www-form-urlencoded';
 
-# What a request costs at most, where it has no row below: one that reads a few
-# rows, or writes them.
+# The most that a request costs if it has no row below: one that reads or
+# writes a few rows.
 
 my %default = (status => 2, statements => 4, buffers => 400, wal => 64,
 	rows => 40, held => 256);
 
-# The others, with the reason.
+# The other limits, with the reason.
 
 my %ceilings = (
-	# long answers: a statement for 256 entries, or 64 with titles
+	# long responses: a statement for 256 entries, or 64 with titles
 	'GET api/:type/:id/tree/:rev/:path' => { statements => 16,
 		buffers => 40_000, held => 800 },
 	'GET api/buckets/:id/tree/:path' => { statements => 4,
@@ -68,27 +69,27 @@ my %ceilings = (
 	'GET api/:type/:id/commits/:rev' => { statements => 60,
 		buffers => 4000, held => 150 },
 
-	# repos are found by an index, and searched 5,000 a page
+	# an index finds repos; a search reads 5,000 a page
 	'GET api/:type' => { buffers => 2000 },
 	'GET :root' => { buffers => 2000 },
 	'GET :type' => { buffers => 2000 },
 	'GET buckets' => { buffers => 2000 },
 	'GET :owner' => { buffers => 2000 },
 
-	# pages of 200 entries, whole in memory
+	# pages of 200 entries, which are built in memory
 	'GET :repo' => { buffers => 1000 },
 	'GET :repo/tree/:rev/:path' => { buffers => 15_000, held => 1200 },
 	'GET :repo/blob/:rev/:path' => { statements => 6 },
 	'GET :repo/commit/:rev' => { buffers => 1000 },
 	'GET buckets/:id/tree/:path' => { buffers => 15_000, held => 750 },
 
-	# bytes of a file, of which the threads have a chunk and a block
+	# bytes of a file, of which the threads hold a chunk and a block
 	'GET api/lfs/:rev' => { held => 640 },
 	'GET :repo/resolve/:rev/:path' => { held => 640 },
 	'GET :repo/raw/:rev/:path' => { held => 640 },
 	'GET files/:hash' => { held => 640 },
 
-	# what writes: a row, or a few, of each table that it touches
+	# writes: a row, or a few, of each table involved
 	'POST api/repos/create' => { buffers => 1000 },
 	'DELETE api/repos/delete' => { buffers => 2000 },
 	'POST api/:type/:id/branch/:rev' => { buffers => 1000 },
@@ -100,7 +101,7 @@ my %ceilings = (
 	'GET chunks/:prefix/:hash' => { buffers => 1500 },
 	'POST files' => { statements => 8, buffers => 2000 },
 
-	# nothing to be had: no such xorb, no such file, no whole xorb
+	# nothing to return: no such xorb, no such file, no complete xorb
 	'POST xorb-grants/:prefix/:hash' => { status => 404, buffers => 1500 },
 	'POST xorb-commits/:prefix/:hash/grant/:grant' => { status => 404 },
 	'GET buckets/:id/resolve/:path' => { status => 404 },
@@ -115,13 +116,13 @@ my %ceilings = (
 );
 
 # --------------------------------------------------------------------------
-# the server, and what is in it
+# the server and its data
 
 sub new {
 	my ($class, %o) = @_;
 
-	# what a worker has is what it uses: larger pieces have pages of their
-	# own, which are given back at once
+	# a worker's resident memory is what it uses: larger pieces have their
+	# own pages, which are returned to the system at once
 
 	$ENV{MALLOC_MMAP_THRESHOLD_} = 8192;
 	$ENV{MALLOC_TRIM_THRESHOLD_} = 4096;
@@ -156,7 +157,7 @@ sub create {
 		organization => 'me', @owner });
 }
 
-# The answer to JSON, or to a text; it has to be 2xx.
+# The response to a JSON or text body; it must be 2xx.
 
 sub send {
 	my ($self, $method, $uri, $body, %headers) = @_;
@@ -179,7 +180,7 @@ sub fill {
 	$self->create($_) for qw/ m real /;
 	$self->send('POST', '/api/buckets/me/b', '{}');
 
-	# files of a Hub, and what a token of it is for
+	# files of a Hub, and the purpose of its tokens
 
 	my $data = random_bytes(5, 300_000);
 	my $sha256 = sha256_hex($data);
@@ -295,7 +296,7 @@ sub list {
 	return @{ $self->{keys} = \@keys };
 }
 
-# Rows of the table that no route has.
+# Rows of the table without a route.
 
 sub strange { return grep { !$_[0]->{routes}{$_} } sort keys %ceilings }
 
@@ -305,7 +306,7 @@ sub ceiling {
 	return { %default, %{ $ceilings{$key} || {} } };
 }
 
-# method, URI, headers, body; undef where there is no such request here.
+# method, URI, headers, body; undef if there is no such request here
 
 sub request {
 	my ($self, $key) = @_;
@@ -502,7 +503,8 @@ sub hub_read_token { return $_[1]{form} =~ /buckets/ ? () : (id => 'me/real') }
 sub hub_write_token { return $_[1]{form} =~ /buckets/ ? () : (id => 'me/real') }
 
 # --------------------------------------------------------------------------
-# the API, with a token of the Hub; and one of its own for what is in no Hub
+# the API, with a token of the Hub, and with its own token for data outside the
+# Hub
 
 sub api_request {
 	my ($self, $method, $route) = @_;
@@ -588,7 +590,7 @@ sub api_telemetry {
 }
 
 # --------------------------------------------------------------------------
-# what is counted
+# the counters
 
 sub measure {
 	my ($self, $key) = @_;
@@ -634,7 +636,7 @@ sub rows {
 	return $sum;
 }
 
-# Seconds of the processor.
+# CPU seconds.
 
 sub cpu {
 	my ($self) = @_;
@@ -656,10 +658,11 @@ sub ticks {
 	return $f[11] + $f[12];
 }
 
-# KiB that a worker holds for a client which takes nothing of a long answer,
-# besides what the client sent.  Clients come one by one, each when the one
-# before it asks for nothing more, and the median of what they add counts:
-# reading a body leaves memory free in the heap, which a later client uses.
+# KiB that a worker holds for a client that reads nothing of a long response,
+# beyond what the client sent.  Clients connect one by one, each when nginx
+# needs no more for the previous one.  The median of the increments counts,
+# because reading a body leaves free memory in the heap, which a later client
+# uses.
 
 sub held {
 	my ($self, $key, $n) = @_;
@@ -687,7 +690,7 @@ sub held {
 	return $more[$n / 2] - length($body // '') / 1024;
 }
 
-# what a worker has when no statement runs and no more memory is taken
+# the worker's memory when no statement runs and the size is stable
 
 sub still {
 	my ($self, $worker) = @_;

@@ -2,10 +2,9 @@ package Test::Xet::Browser;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A headless Chromium, which does what it is told over a pipe (its DevTools
-# protocol).
+# A headless Chromium, controlled over a pipe (the DevTools protocol).
 #
-#     my $b = Test::Xet::Browser->new();    # undef where there is none
+#     my $b = Test::Xet::Browser->new();    # undef: not installed
 #     my $b = Test::Xet::Browser->new('--host-rules=MAP a.example 127.0.0.1');
 #
 #     $b->open('http://127.0.0.1:8080/');
@@ -41,7 +40,8 @@ sub new {
 
 	if (!$pid) {
 
-		# away from 3 and 4 first, either pipe may have these numbers
+		# move the descriptors away from 3 and 4 first; either pipe may
+		# have them
 
 		my $read = POSIX::dup2(fileno($in), 20);
 		my $write = POSIX::dup2(fileno($out), 21);
@@ -115,7 +115,7 @@ sub readable {
 		|| IO::Select->new($self->{from})->can_read(0.05);
 }
 
-# The next message, if a whole one is there; events are kept.
+# The next complete message, if any; events are kept.
 
 sub message {
 	my ($self) = @_;
@@ -137,7 +137,7 @@ sub message {
 	return $message;
 }
 
-# Events of before that have this name.
+# Earlier events of this name.
 
 sub events {
 	my ($self, $name) = @_;
@@ -198,7 +198,7 @@ sub screenshot {
 		{ captureBeyondViewport => \1 })->{data}));
 }
 
-# [ role, name ] of all that a screen reader meets.
+# [ role, name ] of every element that a screen reader meets.
 
 sub accessible {
 	my ($self) = @_;
@@ -220,7 +220,7 @@ sub roles {
 	return %roles;
 }
 
-# The least contrast of any text to what is behind it, by WCAG 2.
+# The least contrast of any text to its background, by WCAG 2.
 
 sub contrast {
 	my ($self) = @_;

@@ -2,7 +2,7 @@ package Test::Xet::Bytes;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Protocol bytes by way of build/tools/xet_make; see t/tools/xet_make.c.
+# Builds protocol bytes with build/tools/xet_make; see t/tools/xet_make.c.
 
 use warnings;
 use strict;
@@ -45,7 +45,7 @@ sub scratch {
 	return "$dir/" . ++$n;
 }
 
-# For a test with thousands of commands: one process that runs them all.
+# For a test with thousands of commands: one process runs all of them.
 
 my %server;
 
@@ -63,7 +63,7 @@ sub serve {
 		POSIX::_exit(127);
 	}
 
-	# a fork of the test itself would mix its commands with ours
+	# a fork of the test would mix its commands with those of its parent
 
 	@server{qw/ pid owner /} = ($pid, $$);
 	Test::Xet::Process::own($pid);
@@ -93,7 +93,7 @@ sub ask_server {
 	die "xet_make $status: " . substr($text, -300);
 }
 
-# Runs the tool: its output, or dies with what it complains of.
+# Runs the tool: returns its output, or dies with its error message.
 
 sub run_tool {
 	my ($args, $stdin) = @_;
@@ -119,8 +119,8 @@ sub run_json {
 	return JSON::PP->new->utf8->decode(run_tool(@_));
 }
 
-# Deterministic data: noise, or what models and text look like.  A shorter one
-# is the beginning of a longer one of the same seed.
+# Deterministic data: noise, or a mix like models and text.  Shorter data is a
+# prefix of longer data of the same seed.
 
 sub random_bytes {
 	my ($seed, $size) = @_;
@@ -134,8 +134,8 @@ sub mix {
 	return run_tool([ 'mix', $seed, $size ]);
 }
 
-# 32 bytes of HKDF-SHA256 without a salt, as src/core/access/xet_key.c has them:
-# data URLs are signed by such a key with this label.
+# 32 bytes of HKDF-SHA256 without a salt, as in src/core/access/xet_key.c.  A
+# key with this label signs data URLs.
 
 sub derived_key {
 	my ($secret, $label) = @_;
@@ -144,8 +144,8 @@ sub derived_key {
 		hmac_sha256($secret, "\0" x 32));
 }
 
-# The bytes of a hash string, in which each 8 of them are reversed; and these
-# as plain hex, as PostgreSQL prints them.
+# The bytes of a hash string, in which each 8 bytes are reversed; and these
+# bytes as plain hex, as PostgreSQL prints them.
 
 sub raw_hash {
 	return join('', map { scalar reverse(pack('H*', $_)) }
@@ -174,7 +174,7 @@ sub sizes {
 		: $o{sizes});
 }
 
-# The names of the compression schemes, by their numbers.
+# The names of the compression schemes, indexed by number.
 
 my $schemes;
 
@@ -186,11 +186,11 @@ sub schemes {
 
 # A xorb of the data: { hash, bytes, raw_size, stored_size, chunks => [
 # { hash, raw_start, raw_length, stored_start, stored_end } ] }.  stored_size
-# does not count a footer, bytes has it.
+# excludes a footer, bytes includes it.
 #
 #     scheme  one of schemes(), auto
 #     footer  v0, v1
-#     sizes   [ ... ], the last one repeats
+#     sizes   [ ... ] of the chunks; the last one repeats
 #     large   may exceed the limits of a xorb
 
 sub make_xorb {
@@ -227,8 +227,8 @@ sub make_shard {
 	return $shard;
 }
 
-# The same of many files of one xorb, each a list of terms [ start, end ]: by
-# hand, since JSON::PP takes its time.
+# A shard of many files of one xorb, each a list of terms [ start, end ].
+# Written by hand, because JSON::PP is slow.
 #
 #     each, last  members of each file, or of the last one: "name":value,
 
@@ -274,7 +274,7 @@ sub with_file {
 	return $result[0];
 }
 
-# Those that read the bytes of others die where these are bad.
+# Functions that read foreign bytes die if the bytes are invalid.
 
 sub parse_shard {
 	my ($bytes) = @_;

@@ -2,27 +2,27 @@ package Test::Xet::Chroot;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A small Debian of its own, of the release that the test runs on, in
-# namespaces of its own: what is started in it is seen nowhere else, has a
-# network of its own without a way out, and ends with it.
+# A small Debian of the release that the test runs on, in its own namespaces.
+# Processes started in it are invisible outside, have a network without a route
+# out, and end with it.
 #
 #     my $c = Test::Xet::Chroot->new();
 #     plan(skip_all => $c->{lacks}) if $c->{lacks};
 #
 #     my ($status, $out, @debs) = $c->packages(1);
-#                                      ours, of that revision, as files of
-#                                      this test alone
-#     $c->fetch('nginx', ...);         packages and what they need, to be
-#                                      installed later, without a network
-#     $c->start();                     or with (online => 1): the network of
-#                                      the system, and no services
+#                                      our packages, of that revision, as
+#                                      files of this test alone
+#     $c->fetch('nginx', ...);         packages and their dependencies, to
+#                                      install later without a network
+#     $c->start();                     (online => 1): with the network of
+#                                      the system, and without services
 #     my ($status, $out) = $c->run([ 'nginx', '-t' ]);
 #     $c->stop();
 #
-# What debootstrap makes is kept in "chroot" of the build folder, with the
-# packages that were fetched, also by apt in one that is online, which is
-# called within locked(); each test works on a layer above it, which it throws
-# away.
+# The result of debootstrap is kept in "chroot" of the build folder, with the
+# packages that were fetched.  In an online one apt also stores packages there,
+# and must be called within locked().  Each test works on a layer above the
+# folder and discards it.
 
 use warnings;
 use strict;
@@ -57,7 +57,7 @@ sub new {
 	return $self;
 }
 
-# Why there can be none.
+# Why a chroot is not possible here.
 
 sub lacks {
 	my ($self) = @_;
@@ -80,8 +80,8 @@ sub lacks {
 
 	mkdir("$dir/$_") for qw/ a b c d /;
 
-	# Whose root is no mount, as in a chroot, can't make it private, and
-	# need not where no mount is shared.
+	# a process whose root is no mount, as in a chroot, can't make it
+	# private; it need not where no mount is shared
 
 	my @ways = ('private', (slurp('/proc/self/mountinfo', 1) // 'shared:')
 		=~ /\bshared:/ ? () : 'unchanged');
@@ -101,7 +101,7 @@ sub lacks {
 	return 'needs namespaces and overlay mounts';
 }
 
-# Where this system has its packages from: "uri suite component".
+# The package sources of this system: "uri suite component".
 
 sub sources {
 	return grep { length } map { /^(\S+ \S+ \S+) Debian$/ ? $1 : '' }
@@ -110,7 +110,7 @@ sub sources {
 			'Created-By: Packages' 2>/dev/null`);
 }
 
-# Only one at a time makes the base or fetches into it.
+# Only one process at a time creates the base or fetches into it.
 
 sub locked {
 	my ($self, $do) = @_;
@@ -154,7 +154,7 @@ sub bootstrap {
 	});
 }
 
-# The network is that of the system; what is thrown away need not be synced.
+# Uses the network of the system; the layer is discarded, so nothing is synced.
 
 sub configure {
 	my ($self, $dir, @sources) = @_;
@@ -175,7 +175,7 @@ sub configure {
 	}
 }
 
-# A command in a folder, with the network of the system.
+# Runs a command in a folder, with the network of the system.
 
 sub outside {
 	my ($self, $dir, @command) = @_;
@@ -187,7 +187,7 @@ sub outside {
 }
 
 # Our packages.  All tests build in one folder, so that each file is compiled
-# once; one at a time, and the next one may replace what lies there.
+# once.  One test builds at a time, and the next one may replace the packages.
 
 sub packages {
 	my ($self, $revision) = @_;
@@ -217,7 +217,7 @@ sub packages {
 		map { s!.*/!$self->{debs}/!r } @built);
 }
 
-# Packages and all that they need into the base, as files.
+# Fetches packages and their dependencies into the base, as files.
 
 sub fetch {
 	my ($self, @packages) = @_;
@@ -231,9 +231,9 @@ sub fetch {
 	return $status ? "apt-get: $out" : undef;
 }
 
-# The first process of the namespaces waits; it has no other duty than to
-# collect those whose parents are gone.  Where there is no runlevel packages
-# start services only if a policy allows it.
+# The first process of the namespaces only waits, and reaps processes whose
+# parents have ended.  Without runlevel, packages start services only if a
+# policy allows it.
 
 sub start {
 	my ($self, %o) = @_;
@@ -277,8 +277,8 @@ END
 	($self->{init}) = children($self->{pid});
 }
 
-# A command inside: status and output.  Of run_command()'s options "timeout",
-# and "env" besides the usual one.
+# Runs a command inside: status and output.  Accepts "timeout" of
+# run_command()'s options, and "env" in addition to the default environment.
 
 sub run {
 	my ($self, $command, %o) = @_;
@@ -287,7 +287,7 @@ sub run {
 		timeout => $o{timeout} || 120);
 }
 
-# What stands before a command that is to run inside.
+# The command prefix that runs a command inside.
 
 sub inside {
 	my ($self, %o) = @_;
@@ -300,7 +300,7 @@ sub inside {
 		map { "$_=$e{$_}" } sort keys %e);
 }
 
-# A text as a script of sh.
+# Runs a text as a shell script.
 
 sub sh {
 	my ($self, $text, %o) = @_;
@@ -308,7 +308,7 @@ sub sh {
 	return $self->run([ 'sh', '-euc', $text ], %o);
 }
 
-# A file of ours, as /mnt/NAME of those inside.
+# Makes a file of the test visible inside as /mnt/NAME.
 
 sub put {
 	my ($self, $name, $content) = @_;
@@ -319,7 +319,7 @@ sub put {
 	return "/mnt/$name";
 }
 
-# Where we find a path of those inside.
+# The path outside of a path inside.
 
 sub path {
 	my ($self, $path) = @_;

@@ -6,8 +6,8 @@ package Test::Xet::Cli;
 #
 #     my $r = xet($t, 'put', '--json', $file);
 #
-# { code, out, err, json => [ objects ] }; code is undef when it was ended by
-# a signal.  $t, which may be undef, is the server that it talks to.
+# { code, out, err, json => [ objects ] }; code is undef when a signal ended
+# the client.  $t is the server that the client uses, and may be undef.
 #
 # Environment:
 #
@@ -34,8 +34,8 @@ sub binary {
 	return $binary;
 }
 
-# Options in front, as a hash: env => { }, stdin => file, dir => folder,
-# endpoint => URL, timeout => seconds, ulimit => "-v 1000".
+# The first argument may be a hash of options: env => { }, stdin => file, dir
+# => folder, endpoint => URL, timeout => seconds, ulimit => "-v 1000".
 
 sub xet_start {
 	my ($t, @args) = @_;
@@ -49,7 +49,7 @@ sub xet_start {
 	my %env = (XET_ENDPOINT => $endpoint // '', XET_TOKEN => '',
 		XDG_CACHE_HOME => cache(), %{ $o{env} || {} });
 
-	# two outputs: the shell parts them
+	# the shell separates standard output and standard error
 
 	my $limit = $o{ulimit} ? "ulimit $o{ulimit}; " : '';
 
@@ -85,7 +85,7 @@ sub xet_wait {
 		err => $err, json => \@json };
 }
 
-# Where it remembers what it has sent.
+# The folder of the client's record of uploads.
 
 {
 	my $cache;

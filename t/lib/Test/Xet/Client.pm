@@ -2,9 +2,9 @@ package Test::Xet::Client;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A small client of the protocol, apart from the core but for decoding LZ4.
-# It believes nothing: whatever a real client relies on in a reconstruction is
-# checked on the answer that came.
+# A small protocol client that shares no code with the core except LZ4
+# decoding.  It trusts nothing: it checks every property of a reconstruction
+# that a real client relies on.
 
 use warnings;
 use strict;
@@ -27,17 +27,17 @@ my $url_max = 8192;
 # download
 
 # Fetches a file, or bytes [ first, last ] of it, the way clients do, and
-# holds everything against the rules:
+# checks everything against the rules:
 # { status, data, errors => [ ... ], plan, response }.
 #
 #     range    [ first, last ], inclusive
-#     size     of the file, where it is known
+#     size     of the file, if known
 #     version  of the reconstruction, 2 or 1
 #     base     /api, before the version
 #     uri      instead of base, version and hash
 #     headers  for the reconstruction
-#     twice    0: does not ask again to compare
-#     data     0: fetches the plan alone
+#     twice    0: no second request to compare with
+#     data     0: fetches the reconstruction alone
 #     multi    0: no multi-range requests
 
 sub download {
@@ -92,8 +92,8 @@ sub download {
 	return $result;
 }
 
-# The plan alone, in the form of version 2 whatever was asked, with all that
-# can be checked on it without fetching.
+# The reconstruction alone, in the form of version 2 whatever version was
+# requested, with all checks that need no data.
 
 sub reconstruct {
 	my ($t, $hash, %o) = @_;
@@ -145,7 +145,7 @@ sub reconstruct {
 	return $result;
 }
 
-# What must not differ between equal requests (rule 6).
+# The part that must not differ between equal requests (rule 6).
 
 sub shape {
 	my ($plan) = @_;
@@ -230,7 +230,8 @@ sub parse_plan {
 	};
 }
 
-# Rules 1, 2, 3, 4, 7, 8, 10 as far as the plan itself shows them.
+# Checks rules 1, 2, 3, 4, 7, 8, 10 as far as the reconstruction itself shows
+# them.
 
 sub check_plan {
 	my ($plan, $errors, %o) = @_;
@@ -337,7 +338,7 @@ sub check_ranges {
 	}
 }
 
-# Rule 1 once the chunks are known: nothing could be trimmed further.
+# Checks rule 1 once the chunks are known: no range can be trimmed further.
 
 sub check_trim {
 	my ($plan, $errors, %o) = @_;
@@ -357,8 +358,8 @@ sub check_trim {
 			>= $o{range}[1] - $o{range}[0] + 1;
 }
 
-# All ranges of an entry: each alone and, when there are several, all in one
-# request too.  The blocks, or nothing when one could not be had.
+# Fetches all ranges of an entry: each alone and, when there are several, all
+# in one request too.  Returns the blocks, or nothing if one request failed.
 
 sub fetch {
 	my ($entry, $errors, %o) = @_;
@@ -448,8 +449,8 @@ sub fetch_multi {
 	}
 }
 
-# Records as they are when nothing is compressed: the tool, which has the
-# last word on all others, takes its time.
+# Parses uncompressed records here, because the tool, which parses all others,
+# is slow.
 
 sub raw_bytes {
 	my ($bytes) = @_;
@@ -473,7 +474,7 @@ sub raw_bytes {
 	return $raw;
 }
 
-# The chunks of a run of records (rule 5).
+# Checks the chunks of a run of records (rule 5).
 
 sub split_block {
 	my ($bytes, $range, $errors) = @_;

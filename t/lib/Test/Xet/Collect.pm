@@ -2,8 +2,9 @@ package Test::Xet::Collect;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The collector as a test runs it: by its functions in PostgreSQL, and without
-# mercy, as nobody waits until clients have forgotten what they were told.
+# Runs the collector for a test: calls its functions in PostgreSQL, without a
+# grace period, because no test waits until clients have forgotten the answers
+# that they got.
 
 use warnings;
 use strict;
@@ -12,7 +13,8 @@ use parent qw/ Exporter /;
 
 our @EXPORT = qw/ collect collect_rows /;
 
-# Files, xorbs and copies that nobody needs: how many copies were removed.
+# Collects unneeded files, xorbs and copies: returns the number of copies that
+# were removed.
 
 sub collect {
 	my ($t) = @_;
@@ -25,7 +27,7 @@ sub collect {
 	for (@copies) {
 		my ($bytes, $tag) = @$_;
 
-		# as hashes are printed, in four numbers
+		# in the form that hashes are printed in: four numbers
 
 		my $hash = join('', map { unpack('H*', reverse(
 			pack('H*', $_))) } unpack('(a16)*', $bytes));
@@ -46,7 +48,7 @@ sub collect {
 	return scalar @copies;
 }
 
-# The rows of files and xorbs alone.
+# Collects only the rows of files and xorbs.
 
 sub collect_rows {
 	my ($t) = @_;

@@ -2,22 +2,22 @@ package Test::Xet::Collector;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A collection when a test says so, and at no other time:
+# Runs a collection when a test asks for it, and at no other time:
 #
 #     my $r = collect($t, grace => '0s');
 #
-# is what xet() of Test::Xet::Cli returns for "xet gc --json", with a server
-# beside that of the test, with xet_gc, that runs meanwhile.  Options:
+# The result is that of xet() of Test::Xet::Cli for "xet gc --json".  A second
+# server with xet_gc runs meanwhile.  Options:
 #
 #     grace     56d
 #     rate      1000000
 #     pg        another Test::Xet::Postgres
-#     conninfo  of another database
+#     conninfo  connection string of another database
 #     args      [ more arguments of xet gc ]
-#     before    a function that is called before xet gc is started
-#     meanwhile one that is called when it has been
+#     before    a function to call before xet gc starts
+#     meanwhile a function to call after xet gc has started
 #
-# What the log of that server may have is allowed by collector($t)->allow().
+# collector($t)->allow() permits log lines of that server.
 
 use warnings;
 use strict;
@@ -46,7 +46,7 @@ sub collect {
 	my $grace = $o{grace} // '56d';
 	my $rate = $o{rate} // 1000000;
 
-	# a first run would begin by itself
+	# otherwise a first run begins by itself
 
 	$pg->sql("INSERT INTO xet.jobs (name, started_at) VALUES ('gc',"
 		. ' now()) ON CONFLICT DO NOTHING',

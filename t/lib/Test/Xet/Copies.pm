@@ -2,26 +2,26 @@ package Test::Xet::Copies;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Copies of xorbs in the store of a test, whether that is a folder or a bucket:
-# listed, read, damaged, put and removed behind the back of the server.  Methods
-# of Test::Xet.
+# Copies of xorbs in the store of a test, in a folder or in a bucket.  The
+# methods list, read, damage, put and remove them without the server's
+# knowledge.  Methods of Test::Xet.
 #
 #     my ($name) = $t->copies($hash);       # xorbs/default/ab/<hash>.<tag>
-#     my $name = $t->copy($hash);           # the one that there is
+#     my $name = $t->copy($hash);           # the only one
 #
-#     my $bytes = $t->copy_bytes($name);    # undef: it is not there
-#     $t->put_copy($name, $bytes);          # a new one, or in its place
-#     $t->damage_copy($name, 1000, 'xx');   # other bytes from there on
-#     $t->flip_copy($name, 1000);            # a bit of this byte
+#     my $bytes = $t->copy_bytes($name);    # undef: not found
+#     $t->put_copy($name, $bytes);          # creates or replaces it
+#     $t->damage_copy($name, 1000, 'xx');   # overwrites bytes from that offset
+#     $t->flip_copy($name, 1000);            # flips a bit of this byte
 #     $t->cut_copy($name, 500);
 #     $t->remove_copy($name);
 #
-#     $t->hide_store();                     # an empty one is in its place
+#     $t->hide_store();                     # an empty one takes its place
 #     $t->show_store();
 #
-# $t->conf_store() is what the client has in XET_STORE and --store.
+# $t->conf_store() is the value of the client's XET_STORE and --store.
 #
-# A test that is about files as such says so before anything else:
+# A test that needs a folder as its store says so first:
 #
 #     Test::Xet->folder('files that are synced before they are renamed');
 
@@ -34,11 +34,11 @@ use Test::More ();
 use Test::Xet::Process qw/ slurp spew wait_for /;
 use Test::Xet::State ();
 
-# Of the store of a test, in its bucket.
+# The client of the bucket that is the test's store.
 
 sub PREFIX { return 'a/prefix/' }
 
-# Whether tests have their store in a bucket, unless they say otherwise.
+# Whether tests use a bucket as their store by default.
 
 sub in_bucket { return ($ENV{XET_TEST_STORE} // '') eq 's3' }
 
@@ -49,7 +49,7 @@ sub folder {
 		if in_bucket();
 }
 
-# What is in the store besides its identity and what is temporary.
+# The contents of the store, without its identity and temporary data.
 
 sub files_in_store {
 	my ($self) = @_;
@@ -57,7 +57,7 @@ sub files_in_store {
 	return grep { !m!^(?:tmp/|staging/|identity$)! } $self->store_names();
 }
 
-# What was begun: temporary files, uploads in parts, what is staged.
+# Unfinished writes: temporary files, multipart uploads, staged objects.
 
 sub temp_files {
 	my ($self) = @_;
@@ -68,7 +68,7 @@ sub temp_files {
 
 	return () unless $s3->pid();
 
-	# not every store can list them
+	# not every store can list multipart uploads
 
 	my $lists = $s3->get('', query => { uploads => '' })->{status} == 200;
 
@@ -102,7 +102,7 @@ sub store_names {
 	return @names;
 }
 
-# Those of a xorb: of its row, and others.
+# The copies of a xorb: the one that its row names, and others.
 
 sub copies {
 	my ($self, $hash) = @_;
@@ -111,8 +111,8 @@ sub copies {
 		. "/$hash");
 }
 
-# A replaced copy is removed behind the answer, by a job of its own, so for a
-# moment there may be two.
+# A background job removes a replaced copy after the response, so for a moment
+# there may be two.
 
 sub copy {
 	my ($self, $hash) = @_;
@@ -142,8 +142,8 @@ sub copy_bytes {
 	return slurp($self->store() . "/$name", 1);
 }
 
-# A file keeps its owner and what is written over it is the same file: workers
-# that have it open see the change.
+# Overwrites a file in place, with its owner unchanged: workers that have it
+# open see the change.
 
 sub put_copy {
 	my ($self, $name, $bytes) = @_;
@@ -209,7 +209,7 @@ sub save_store {
 	}
 }
 
-# An empty folder or bucket in the place of ours, and ours again.
+# Replaces the store by an empty folder or bucket, and restores it.
 
 sub hide_store {
 	my ($self) = @_;
@@ -219,7 +219,7 @@ sub hide_store {
 			$self->store_names() };
 		$self->remove_copy($_) for keys %{ $self->{hidden} };
 
-		# a bucket is believed to be ours for 5 seconds
+		# the server trusts a bucket's identity for 5 seconds
 
 		sleep(6);
 		return;
@@ -243,8 +243,8 @@ sub show_store {
 	rename($self->store() . '.away', $self->store()) or die "rename: $!\n";
 }
 
-# nginx keeps slices of what it has fetched, which is right, since copies never
-# change; a test that changes one wants to see it.
+# nginx caches slices of copies, because copies never change; a test that
+# changes a copy must see the change.
 
 sub forget_copies {
 	my ($self) = @_;

@@ -2,8 +2,8 @@ package Test::Xet::Crowd;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Processes beside a test, each of which does one thing again and again until it
-# is told to end, and what they put on record.
+# Background processes of a test.  Each repeats one operation until it is told
+# to stop, and records its results in files.
 #
 #     use parent 'Test::Xet::Crowd';
 #
@@ -23,8 +23,8 @@ use POSIX ();
 use Test::Xet::Bytes;
 use Test::Xet::Process qw/ spew /;
 
-#     files   { name => path }, empty at first; members of the object as well as
-#             all other options
+#     files   { name => path }, initially empty; members of the object, as are
+#              all other options
 
 sub new {
 	my ($class, %o) = @_;
@@ -38,7 +38,7 @@ sub new {
 	return $self;
 }
 
-# {who} of the object is a name of the process there.
+# In each process, {who} of the object is the name of that process.
 
 sub fork_off {
 	my ($self, $run, $who) = @_;
@@ -53,7 +53,7 @@ sub fork_off {
 	my $parent = getppid();
 	my $ended;
 
-	# between two requests, so that what was acknowledged is on record
+	# between two requests, so that every acknowledged upload is recorded
 
 	$SIG{TERM} = sub { $ended = 1 };
 	$SIG{ALRM} = 'DEFAULT';
@@ -79,7 +79,7 @@ sub quit {
 	waitpid($_, 0) for splice(@{ $self->{pids} });
 }
 
-# A name that nobody else has had.
+# A name that no other process has used.
 
 sub fresh {
 	my ($self) = @_;
@@ -87,7 +87,7 @@ sub fresh {
 	return ($self->{who} // 'main') . "-$$-" . ++$self->{serial};
 }
 
-# A line at the end of a file that others write to as well.
+# Appends a line to a file that other processes append to as well.
 
 sub tell {
 	my ($self, $where, $line) = @_;
@@ -99,7 +99,7 @@ sub tell {
 	syswrite($out, $line) == length($line) or die "$!\n";
 }
 
-# One of its lines, undef when it has none that is whole.
+# One line of the file, undef if it has no complete line.
 
 sub any_line {
 	my ($self, $where) = @_;
@@ -119,7 +119,7 @@ sub any_line {
 	return $line;
 }
 
-# Bytes that follow from the name, and how many they are as well.
+# Bytes that derive from the name, as does their number.
 
 sub body {
 	my ($name, $most) = @_;

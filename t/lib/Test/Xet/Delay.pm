@@ -2,15 +2,16 @@ package Test::Xet::Delay;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A way to a PostgreSQL on which its answers take time, as one to another room.
+# A proxy to PostgreSQL that delays the responses, as a network between two
+# machines would.
 #
 #     my $way = Test::Xet::Delay->new($pg->socket_dir(), $t->dir() . '/way');
 #
 #     ... 'host=' . $way->dir() ...
 #     $way->seconds(0.05);              # from now on
-#     $way->lose('hub_delete');         # the next answer to this statement,
-#     $way->lost();                     # and whether it was: PostgreSQL has
-#                                       # done it, and the session is cut
+#     $way->lose('hub_delete');         # drop the response to this one:
+#     $way->lost();                     # whether it was: PostgreSQL has
+#                                       # run it, and the session ends
 
 use warnings;
 use strict;
@@ -30,7 +31,7 @@ sub new {
 
 	my $self = bless { dir => $dir, delay => "$dir/delay" }, $class;
 
-	# nginx's workers may be of another user
+	# nginx's workers may run as another user
 
 	mkdir($dir) or die "$dir: $!\n";
 	chmod(0755, $dir);
@@ -66,7 +67,7 @@ sub seconds {
 }
 
 # --------------------------------------------------------------------------
-# the program: what is not yet due waits in a queue of its connection
+# the program: data that is not yet due waits in a queue of its connection
 
 sub serve {
 	my ($path, $to, $delay) = @_;
@@ -120,8 +121,8 @@ sub serve {
 	}
 }
 
-# Whether what has come is the answer that is to be lost: what goes to the
-# server names the statement, and its answer is the next that comes.
+# Whether the received data is the response to drop: the next response after a
+# message to the server that names the statement.
 
 sub loses {
 	my ($of, $socket, $delay) = @_;
@@ -143,7 +144,7 @@ sub asks {
 
 	my $name = slurp("$delay.lose");
 
-	# of a message Bind: no portal, and the name
+	# in a Bind message: an empty portal, then the name
 
 	return if index($data, "\0$name\0") < 0;
 
@@ -151,7 +152,7 @@ sub asks {
 	$way->{drop} = 1;
 }
 
-# What came, and when it goes on: never before what came before it.
+# Queues received data with its due time, never before earlier data.
 
 sub heard {
 	my ($all, $way, $socket, $delay, $peer, $file) = @_;

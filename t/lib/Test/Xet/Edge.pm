@@ -2,12 +2,13 @@ package Test::Xet::Edge;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# An edge with conf/edge.conf as it is, in a place of its own and for an
+# An edge server with conf/edge.conf unchanged, in a folder of its own, for an
 # origin of the test.
 #
 #     my $edge = Test::Xet::Edge::edge($origin, http => '...');
 #
-# http is what to add at that level.  The origin's URLs are to lead to it:
+# http is additional configuration at the http level.  Make the origin's URLs
+# point to the edge:
 #
 #     Test::Xet::Edge::base($origin, $edge);
 
@@ -62,8 +63,8 @@ sub base {
 		directives => { xet_url_base => $edge->url('') });
 }
 
-# A URL of several ranges, of a file that is uploaded for it, and these; the
-# API that gives such ones is at /several.
+# A URL of several ranges of a file that is uploaded for it, and these ranges;
+# the API that returns such URLs is at /several.
 
 sub several {
 	my ($origin) = @_;

@@ -2,8 +2,8 @@ package Test::Xet::Failover;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A primary and its standby that change places, beside uploads and reads, and
-# what was acknowledged meanwhile.
+# A primary and its standby that change roles during uploads and reads, and the
+# record of what was acknowledged meanwhile.
 #
 #     my $f = Test::Xet::Failover->new($t);     # of Test::Xet, not yet run
 #
@@ -11,9 +11,9 @@ package Test::Xet::Failover;
 #     my $round = $f->round();                  # kill, promote, check, rebuild
 #     my $end = $f->stop();
 #
-# A round has: writes, seconds from the kill to the first upload that was
-# acknowledged and had begun behind it; acknowledged, files of the round; lost,
-# those that can't be read; data, attempts and errors of data URLs.
+# A round has: writes, seconds from the kill to the first acknowledged upload
+# that began after the kill; acknowledged, the files of the round; lost, those
+# of them that can't be read; data, attempts and errors of data URLs.
 
 use warnings;
 use strict;
@@ -27,10 +27,10 @@ use Time::HiRes qw/ sleep time /;
 use Test::Xet::HTTP;
 use Test::Xet::Process qw/ root slurp spew wait_for /;
 
-#     uploads  processes that upload, 2
-#     reads    processes that read, 1
-#     rewind   the old primary comes back by pg_rewind, else by pg_basebackup
-#     standby  0: reads come from the primary alone
+#     uploads  number of processes that upload, 2
+#     reads    number of processes that read, 1
+#     rewind   rebuild the old primary by pg_rewind, else by pg_basebackup
+#     standby  0: reads use the primary alone
 
 sub new {
 	my ($class, $t, %o) = @_;
@@ -44,16 +44,15 @@ sub new {
 		});
 }
 
-# What both PostgreSQL have: one that was killed is rewound, and finds what it
-# has missed.
+# Settings of both PostgreSQL servers: a killed one is rewound, and fetches the
+# WAL that it missed.
 
 sub pg_conf {
 	return "wal_log_hints = on\nwal_keep_size = 64MB\n";
 }
 
-# The configuration of docs/scaling.md, with the folders of our sockets in the
-# place of its hosts: in an order that has nothing to do with who is the
-# primary.
+# The configuration of docs/scaling.md, with our socket folders instead of its
+# hosts.  Their order does not depend on which server is the primary.
 
 sub directives {
 	my ($self) = @_;
@@ -75,7 +74,7 @@ sub directives {
 sub primary { return $_[0]->{primary} }
 sub follower { return $_[0]->{follower} }
 
-# PostgreSQL and nginx; what loads them comes with load().
+# Starts PostgreSQL and nginx; load() starts the clients.
 
 sub start {
 	my ($self) = @_;
@@ -102,7 +101,7 @@ sub load {
 	$self->fork_off(\&fetcher, 'fetcher');
 }
 
-# A standby in this folder, that commits wait for from now on.
+# A standby in this folder; from now on commits wait for it.
 
 sub follow {
 	my ($self, $dir) = @_;
@@ -121,7 +120,8 @@ sub follow {
 		or die "no synchronous standby:\n" . $self->{follower}->log();
 }
 
-# The old primary, whose log may have ends that the new one never had.
+# Rebuilds the old primary, whose WAL may end with records that the new one
+# never received.
 
 sub rewind {
 	my ($self, $old) = @_;
@@ -129,8 +129,8 @@ sub rewind {
 	my $new = $self->{primary};
 	my $conf = slurp($old->data() . '/postgresql.conf');
 
-	# until then its timeline is that of before in the file that is
-	# compared, and nothing is taken back
+	# until then the new primary's control file has the old timeline;
+	# pg_rewind compares it and would do nothing
 
 	$new->sql('CHECKPOINT', db => 'postgres');
 
@@ -139,7 +139,7 @@ sub rewind {
 		'--source-server', "host=$new->{dir} user=postgres"
 		. ' dbname=postgres' ], timeout => 120);
 
-	# it has taken the settings of the other one
+	# pg_rewind has copied the settings of the other server
 
 	$conf =~ s/^primary_conninfo.*\n//mg;
 	$conf .= "primary_conninfo = 'host=$new->{dir} user=postgres'\n"
@@ -200,7 +200,7 @@ sub round {
 	};
 }
 
-# Ends the load; looks for all that was ever acknowledged.
+# Ends the load and checks every file that was ever acknowledged.
 
 sub stop {
 	my ($self) = @_;
@@ -214,8 +214,8 @@ sub stop {
 		reading => $self->misread() };
 }
 
-# When the first upload was acknowledged that was sent after this time, in
-# seconds after it; undef: none was.
+# Seconds from this time to the acknowledgement of the first upload that was
+# sent after it; undef if there was none.
 
 sub wait_writes {
 	my ($self, $since, $seconds) = @_;
@@ -240,7 +240,7 @@ sub wait_writes {
 	return undef;
 }
 
-# What was acknowledged since the last call: [ hash, name of its bytes ].
+# The files acknowledged since the last call: [ hash, name of its bytes ].
 
 sub acknowledged {
 	my ($self) = @_;
@@ -259,7 +259,7 @@ sub acknowledged {
 	return @lines;
 }
 
-# Some of those before an offset.
+# Some of the files before an offset.
 
 sub some {
 	my ($self, $end, $n) = @_;
@@ -278,7 +278,7 @@ sub readable {
 	my ($hash, $name) = @$file;
 	my $r;
 
-	# a 503 says nothing of the file; it passes
+	# a 503 says nothing about the file, and passes
 
 	wait_for(20, sub {
 		$r = $self->{t}->get("/api/v1/files/$hash", {}, timeout => 20);
@@ -288,7 +288,8 @@ sub readable {
 	return $r->{status} == 200 && $r->{body} eq body($name);
 }
 
-# The URL of a range, which stays good; PostgreSQL is not asked for it again.
+# The URL of a range, which stays valid; PostgreSQL is not queried for it
+# again.
 
 sub sign {
 	my ($self) = @_;
@@ -323,7 +324,7 @@ sub data {
 	return (delete $n{ok}, $n{bad});
 }
 
-# Answers to reads that an acknowledged file must not have.
+# Responses to reads that an acknowledged file must not have.
 
 sub misread {
 	my ($self) = @_;
@@ -352,7 +353,7 @@ sub uploader {
 	sleep($r->{status} == 200 ? 0.15 : 0.1);
 }
 
-# On record once the client has the answer.
+# Recorded once the client has the response.
 
 sub note {
 	my ($self, $r, $name) = @_;
@@ -362,7 +363,7 @@ sub note {
 	$self->tell('history', "$json->{hash} $name " . time());
 }
 
-# Known files: 200, or 503 while nobody can say; never 404.
+# Known files return 200, or 503 while no server can tell; never 404.
 
 sub reader {
 	my ($self) = @_;

@@ -2,8 +2,8 @@ package Test::Xet::Files;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Files for tests of GET files/{file}: made of terms as a test wants them, and
-# looked at as plain HTTP.
+# Files for tests of GET files/{file}: built of the terms that a test gives,
+# and checked as plain HTTP.
 
 use warnings;
 use strict;
@@ -17,8 +17,8 @@ use Test::Xet::Bytes;
 our @EXPORT = qw/ borders insert_file part_ok parts_ok register_file
 	send_xorb /;
 
-# A xorb of the data with chunks of these sizes, sent: that of make_xorb() with
-# the data in "raw".
+# Sends a xorb of the data with chunks of these sizes: the result of
+# make_xorb() with the data in "raw".
 
 sub send_xorb {
 	my ($t, $data, %o) = @_;
@@ -32,9 +32,9 @@ sub send_xorb {
 	return { %$xorb, raw => $data };
 }
 
-# A file of the terms [ xorb, first chunk, end ], registered:
+# Registers a file of the terms [ xorb, first chunk, end ]:
 # { hash, size, data, terms => [ { start, chunks => [ offsets ] } ] }.  With
-# data => 0 the bytes are not put together.
+# data => 0 the data is not assembled.
 
 sub register_file {
 	my ($t, $terms, %o) = @_;
@@ -80,8 +80,8 @@ sub register_file {
 		data => $data, terms => \@terms };
 }
 
-# A file as rows only, of so many terms of 1000 bytes, each a chunk of one of so
-# many xorbs, which are not there, and no two of them touch: { hash, size }.
+# A file as rows only: so many terms of 1000 bytes, each a chunk of one of so
+# many xorbs, which do not exist.  No two terms are adjacent: { hash, size }.
 
 sub insert_file {
 	my ($t, $id, $terms, $xorbs) = @_;
@@ -111,7 +111,7 @@ EOF_SQL
 	return { hash => $hash, size => $size };
 }
 
-# Where terms and chunks begin, inside the file.
+# The offsets of terms and chunks in the file.
 
 sub borders {
 	my ($file) = @_;
@@ -121,7 +121,7 @@ sub borders {
 	return grep { $_ } sort { $a <=> $b } keys %at;
 }
 
-# One range, first and last inclusive, with all that a 206 says.
+# Checks one range, first and last inclusive, with all headers of a 206.
 
 sub part_ok {
 	my ($r, $file, $first, $last, $name) = @_;
@@ -146,7 +146,7 @@ sub part_ok {
 	return Test::More::is("@wrong", '', $name);
 }
 
-# Several ranges, [ first, last ] each, in the order of the answer.
+# Checks several ranges, [ first, last ] each, in the order of the response.
 
 sub parts_ok {
 	my ($r, $file, $ranges, $name) = @_;

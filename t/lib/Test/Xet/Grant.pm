@@ -2,7 +2,7 @@ package Test::Xet::Grant;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Upload grants, as clients use them.
+# Upload grants, used the way clients do.
 
 use warnings;
 use strict;
@@ -13,7 +13,7 @@ use Test::Xet::HTTP;
 
 our @EXPORT = qw/ commit_path crc64 grant_body put_granted /;
 
-# What is asked for: so many bytes of this checksum.
+# The request: so many bytes of this checksum.
 
 sub grant_body {
 	my ($bytes) = @_;

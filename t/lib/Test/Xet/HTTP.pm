@@ -2,9 +2,9 @@ package Test::Xet::HTTP;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A raw HTTP/1.1 client, for requests that no proper client would send.  A
-# connection is an object; requests may be sent in pieces.  Nothing waits for
-# longer than its timeout.
+# A raw HTTP/1.1 client, for requests that no proper client would send.  An
+# object is a connection; a request may be sent in pieces.  Every wait has a
+# timeout.
 #
 #     my $r = Test::Xet::HTTP->request(8080, 'GET', '/', { Range => '...' });
 #
@@ -49,7 +49,7 @@ sub new {
 	$socket->setsockopt(SOL_SOCKET, SO_RCVBUF, $o{rcvbuf}) if $o{rcvbuf};
 	$socket->setsockopt(SOL_SOCKET, SO_SNDBUF, $o{sndbuf}) if $o{sndbuf};
 
-	# a head and a body are two packets, and none of them is to wait
+	# head and body are two packets, and neither may be delayed
 
 	$socket->setsockopt(IPPROTO_TCP, TCP_NODELAY, 1);
 	$socket->blocking(0);
@@ -61,14 +61,14 @@ sub new {
 }
 
 # --------------------------------------------------------------------------
-# whole requests
+# complete requests
 
-# One request on a connection of its own.  Options of new() and of send_body(),
-# and
+# One request on a connection of its own.  Options are those of new(), those of
+# send_body(), and
 #
-#     keep    keep-alive, where the connection would be closed otherwise
-#     expect  sends "Expect: 100-continue" and heeds the answer
-#     host    other than localhost
+#     keep    keep-alive; by default the connection is closed
+#     expect  sends "Expect: 100-continue" and waits for the response
+#     host    instead of localhost
 
 sub request {
 	my ($class, $port, $method, $uri, $headers, $body, %o) = @_;
@@ -81,7 +81,7 @@ sub request {
 	return $response;
 }
 
-# The same on a connection that is open, kept alive.
+# A request on an open connection, which is kept alive.
 
 sub exchange {
 	my ($self, $method, $uri, $headers, $body, %o) = @_;
@@ -128,8 +128,8 @@ sub body_length {
 	return length($body);
 }
 
-# The request line and headers.  "Host" and "Connection" are added unless
-# they are there; a header with an undefined value is left out.
+# Sends the request line and headers.  "Host" and "Connection" are added unless
+# given; a header with an undefined value is omitted.
 
 sub start {
 	my ($self, $method, $uri, $headers, %o) = @_;
@@ -162,11 +162,11 @@ sub start {
 	return $self->send("$text\r\n", %o, trickle => 0);
 }
 
-# A body: a string, a reference to one, or a list of pieces.
+# Sends a body: a string, a reference to one, or a list of pieces.
 #
-#     chunked  as chunks: of pieces as they are, of a string in pieces of
-#              this size (1: all of it in one)
-#     trickle  bytes in one go, with
+#     chunked  as chunks: a list as its pieces, a string in pieces of this size
+#              (1: in one piece)
+#     trickle  bytes to send at once, with
 #     pause    seconds after each
 
 sub send_body {
@@ -205,8 +205,9 @@ sub send_chunk {
 		. "$piece\r\n", %o);
 }
 
-# Raw bytes.  A server may answer and close before it has read all: what it
-# says meanwhile is kept, and false is returned when no more can be sent.
+# Sends raw bytes.  A server may respond and close before it has read
+# everything: its response is kept, and false is returned when no more can be
+# sent.
 
 sub send {
 	my ($self, $data, %o) = @_;
@@ -253,9 +254,9 @@ sub send {
 }
 
 # --------------------------------------------------------------------------
-# answers
+# responses
 
-# Reads more into the buffer: false at the end of input or of the time.
+# Reads more into the buffer: false at the end of input or on timeout.
 
 sub fill {
 	my ($self, $timeout) = @_;
@@ -283,12 +284,12 @@ sub fill {
 	return 0;
 }
 
-# A whole response, as Test::Xet::HTTP::Response.  Never dies on what the
-# server does: a response that is cut short, malformed or late has "error"
-# set, and status 0 when there is no status line.  1xx are skipped, unless
-# interim is set, and counted.
+# A complete response, as Test::Xet::HTTP::Response.  Never dies on a server's
+# error: a truncated, malformed or late response has "error" set, and status 0
+# when there is no status line.  1xx responses are counted and, unless interim
+# is set, skipped.
 #
-#     rate  bytes per second to read at most
+#     rate  most bytes to read per second
 
 sub response {
 	my ($self, $method, %o) = @_;
@@ -330,7 +331,7 @@ sub response {
 	return $response;
 }
 
-# As many raw bytes as come in time, at most $n.
+# The raw bytes received before the timeout, at most $n.
 
 sub read_some {
 	my ($self, $n, $timeout) = @_;
@@ -348,7 +349,8 @@ sub read_some {
 	return substr($self->{buffer}, 0, $n, '');
 }
 
-# Whether the server closes the connection, without a further byte, in time.
+# Whether the server closes the connection before the timeout, without a
+# further byte.
 
 sub closed {
 	my ($self, $timeout) = @_;
@@ -366,7 +368,7 @@ sub closed {
 }
 
 # --------------------------------------------------------------------------
-# goodbyes
+# closing
 
 sub close {
 	my ($self) = @_;
@@ -375,7 +377,7 @@ sub close {
 	$self->{socket} = undef;
 }
 
-# By a reset.
+# Closes with a reset.
 
 sub abort {
 	my ($self) = @_;
@@ -385,7 +387,7 @@ sub abort {
 	$self->close();
 }
 
-# No more from us, but we still listen.
+# Shuts down the sending side; reading goes on.
 
 sub half_close {
 	my ($self) = @_;

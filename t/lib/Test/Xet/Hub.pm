@@ -2,8 +2,8 @@ package Test::Xet::Hub;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A server that is several, and a Hub in front of it (t/clients/hub_shim.py),
-# for the real clients.
+# Several servers, and a Hub in front of them (t/clients/hub_shim.py), for the
+# real clients.
 #
 #     my $t = Test::Xet->new(conf => '');
 #     Test::Xet::Hub::prepare($t);
@@ -13,15 +13,15 @@ package Test::Xet::Hub;
 #     $hub->node('alice/a', 'upload', 'w.bin', $file);
 #     $hub->hf({}, 'download', 'alice/a', 'w.bin');
 #
-# The servers have one store and one database.  Which of them is asked is
-# said by the owner of the repo, or by endpoint(name):
+# The servers share one store and one database.  The owner of the repo, or
+# endpoint(name), selects the server:
 #
-#     alice    tokens needed, repos told apart
+#     alice    tokens required, repos separated
 #     plain    no tokens
 #     old      /v2/ is 404
 #     ranges   up to 8 ranges an entry
-#     expire   every data URL is refused once, and good when asked for again
-#     break    the first answer with data of each xorb ends in the middle
+#     expire   every data URL is rejected once and works after a new request
+#     break    the first data response of each xorb is truncated
 
 use warnings;
 use strict;
@@ -143,7 +143,7 @@ sub new {
 sub url { return $_[0]->{t}->url('', $SHIM) }
 sub endpoint { return $_[0]->{t}->url('/api', $ports{$_[1]}) }
 
-# What the Hub was asked since the last time: [ method, path, status, Range ].
+# The requests to the Hub since the last call: [ method, path, status, Range ].
 
 sub calls {
 	my ($self) = @_;
@@ -152,7 +152,7 @@ sub calls {
 		->json() };
 }
 
-# What the servers were asked since the last time.
+# The requests to the servers since the last call.
 
 sub requests {
 	my ($self) = @_;
@@ -179,7 +179,7 @@ sub requests {
 	return @found;
 }
 
-# The bytes of all xorbs among these requests that were taken.
+# The bytes of all accepted xorbs among these requests.
 
 sub xorb_bytes {
 	my $sum = 0;
@@ -192,12 +192,12 @@ sub xorb_bytes {
 	return $sum;
 }
 
-# A file whose terms are every third chunk of a xorb, backwards: as many ranges
-# as there are terms.  { hash, data, ranges }
+# A file whose terms are every third chunk of a xorb, backwards, so it has as
+# many ranges as terms.  { hash, data, ranges }
 #
 #     size   of the data of the xorb, 6 MiB
-#     chunk  size of its chunks, as the chunker cuts them where it is missing
-#     step   from chunk to chunk, 3
+#     chunk  size of its chunks; by default the chunker cuts them
+#     step   distance of the chunks, 3
 
 sub multi_file {
 	my ($self, %o) = @_;
@@ -246,7 +246,7 @@ sub node {
 	return hf_xet_wait($fh);
 }
 
-# As node(), on a page in a browser, whose origin is the Hub's.
+# Like node(), on a page in a browser, whose origin is the Hub's.
 
 sub browser {
 	my ($self, @args) = @_;
@@ -283,8 +283,8 @@ sub browser {
 	return undef;
 }
 
-# The hf command; true when it has succeeded.  What it has printed is in
-# {printed}.  A machine is a folder.
+# Runs the hf command; true on success.  Its output is in {printed}.  A machine
+# is a folder.
 
 sub hf {
 	my ($self, @args) = @_;

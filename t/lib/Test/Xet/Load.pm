@@ -2,23 +2,23 @@ package Test::Xet::Load;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Clients of several nodes, at random: files by PUT, xorbs and shards, each
-# request to another node, the same bytes to several of them at once, reads,
-# deletions; and what they were told.
+# Random clients of several nodes: PUT of files, xorbs and shards, each request
+# to another node, the same bytes to several nodes at once, reads and
+# deletions; and a record of the responses.
 #
 #     my $l = Test::Xet::Load->new($t, tokens => { NAME => token });
 #
-#     $l->nodes(@nodes);              # who is asked, from now on
+#     $l->nodes(@nodes);              # the nodes to use from now on
 #     $l->start(uploads => 3, reads => 1, deletes => 1);
 #     ...
 #     $l->stop();
 #     $l->acknowledged();             # [ hash, body, token ], not deleted
-#     $l->bad();                      # answers that nobody may be given
+#     $l->bad();                      # responses that no client may get
 #     $l->failures();                 # { time, addr, what, status } of requests
 #
-# What a client may rely on: a file that was acknowledged and not deleted is 200
-# at every node that answers, with its bytes, and one whose deletion was
-# acknowledged is 404 at every node.  "503" says nothing, anywhere.
+# Guarantees: every node that responds returns 200 and the bytes for a file
+# that was acknowledged and not deleted, and 404 for a file whose deletion was
+# acknowledged.  "503" says nothing about the file, on any node.
 
 use warnings;
 use strict;
@@ -31,8 +31,8 @@ use Test::Xet::Bytes;
 use Test::Xet::HTTP;
 use Test::Xet::Process qw/ slurp spew /;
 
-#     tokens  { name => token }, of repos to which uploads go
-#     pool    files of make() to be sent as xorbs and shards
+#     tokens  { name => token }, of the repos that receive uploads
+#     pool    files of make(), to send as xorbs and shards
 #     base    /api
 
 sub new {
@@ -66,7 +66,7 @@ sub start {
 
 sub stop { $_[0]->quit() }
 
-# What must be there: [ hash, name of its body, token's name ].
+# The files that must exist: [ hash, name of its body, token's name ].
 
 sub acknowledged {
 	my ($self) = @_;
@@ -86,7 +86,7 @@ sub acknowledged {
 
 sub bad { return split(/\n/, slurp($_[0]->{bad})) }
 
-# Requests without an answer of 2xx or 503: { time (of its begin), addr, what,
+# Requests without a 2xx or 503 response: { time (of its begin), addr, what,
 # status }, where status may be "refused" and "cut".
 
 sub failures {
@@ -99,8 +99,8 @@ sub failures {
 # --------------------------------------------------------------------------
 # processes
 
-# Another upload each time: by PUT, one that others send at the same time, or a
-# xorb and a shard that others may send as well.
+# A different upload each time: by PUT; a PUT that other processes send at the
+# same time; or a xorb and a shard that others may send as well.
 
 sub uploader {
 	my ($self) = @_;
@@ -131,8 +131,8 @@ sub put {
 	return $r;
 }
 
-# Xorbs to one node each and the shard to another; what was collected in
-# between, as the grace says, is sent once more.
+# Sends each xorb to one node and the shard to another; what was collected in
+# between, despite the grace period, is sent once more.
 
 sub send_made {
 	my ($self, $token) = @_;
@@ -158,7 +158,7 @@ sub send_made {
 		if $r->{status} == 200;
 }
 
-# A file that is there at each node, and then at none.
+# A file that exists on each node, and then on none.
 
 sub deleter {
 	my ($self) = @_;
@@ -171,7 +171,7 @@ sub deleter {
 
 	my $hash = $r->json()->{hash};
 
-	# from here on its end is open
+	# from here on the result is open
 
 	$self->note('U', $hash, $name, $token);
 
@@ -226,7 +226,8 @@ sub token {
 	return @names ? $names[rand(@names)] : '-';
 }
 
-# To any of the nodes: a response, of status 0 where there was none.
+# Sends a request to any of the nodes: returns a response, of status 0 if there
+# was none.
 
 sub request {
 	my ($self, $method, $path, $token, $body, %o) = @_;
@@ -265,7 +266,7 @@ sub request {
 	return $r;
 }
 
-# On record once the client has the answer.
+# Recorded once the client has the response.
 
 sub note {
 	my ($self, @words) = @_;
@@ -273,7 +274,7 @@ sub note {
 	$self->tell('history', "@words");
 }
 
-# Of a name: those of the pool, or what follows from it.
+# The body of a name: from the pool, or derived from the name.
 
 sub bytes {
 	my ($self, $name) = @_;
@@ -285,7 +286,7 @@ sub bytes {
 
 sub body { return Test::Xet::Crowd::body($_[0], 60000) }
 
-# Files for the pool, each of a xorb in two encodings.
+# Files for the pool, each with one xorb in two encodings.
 
 sub make {
 	my ($t, $n) = @_;

@@ -2,7 +2,7 @@ package Test::Xet::Metrics;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Metrics of a server, read as Prometheus reads them.
+# Reads the metrics of a server the way Prometheus does.
 #
 #     my $m = metrics($t);
 #

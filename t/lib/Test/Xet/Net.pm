@@ -2,25 +2,25 @@ package Test::Xet::Net;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Machines: network namespaces with an address each, on a bridge in a namespace
-# that the test itself is in.  Nothing of it is seen outside, and all of it is
-# gone with the test.
+# Simulated machines: network namespaces with one address each, on a bridge in
+# a namespace that the test process has entered.  Nothing of them is visible
+# outside, and all of them end with the test.
 #
 #     use Test::Xet::Net;
 #
-#     Test::Xet::Net->enter();        # first, or skips the test and says why
+#     Test::Xet::Net->enter();        # first; skips the test if unsupported
 #
 #     my $net = Test::Xet::Net->new();
 #     my $machine = $net->machine();
-#     my $t = Test::Xet->new(net => $net);            # PostgreSQL is ours,
+#     my $t = Test::Xet->new(net => $net);            # with PostgreSQL
 #     my $other = Test::Xet->new(beside => $t, machine => $machine);
 #
-#     $machine->cut();                # nothing comes or goes
+#     $machine->cut();                # no packet gets in or out
 #     $machine->mend();
 #
-# Folders and Unix sockets all of them see, so what is to be cut off has to be
-# had over the network: PostgreSQL with net => is, and Test::Xet::S3 with
-# addr => $net->addr().
+# All machines share folders and Unix sockets.  A service that is to be cut off
+# must therefore be reached over the network: PostgreSQL with net =>, and
+# Test::Xet::S3 with addr => $net->addr().
 
 use warnings;
 use strict;
@@ -29,7 +29,7 @@ use Test::More ();
 
 use Test::Xet::Process qw/ reap run_command spawn wait_for /;
 
-# A network of nobody else, as it is ours alone.
+# No conflict with other networks: the namespace is private.
 
 my $prefix = '10.77.0';
 
@@ -49,7 +49,7 @@ sub enter {
 		or die "unshare: $!\n";
 }
 
-# Why there can be no machines here.
+# Why machines are not possible here.
 
 sub lacks {
 	return 'namespaces need root' if $> != 0;
@@ -80,7 +80,7 @@ sub new {
 	return bless { n => 1 }, $class;
 }
 
-# Of the test, of PostgreSQL and of object stores.
+# The address of the test, of PostgreSQL and of object stores.
 
 sub addr { return ref $_[0] && $_[0]->{addr} || "$prefix.1" }
 
@@ -115,7 +115,7 @@ sub machine {
 	return $machine;
 }
 
-# What a command begins with that is to run there.
+# The prefix of a command that is to run on the machine.
 
 sub command {
 	my ($self) = @_;
@@ -126,7 +126,8 @@ sub command {
 sub cut { run('ip', 'link', 'set', $_[0]->{link}, 'down') }
 sub mend { run('ip', 'link', 'set', $_[0]->{link}, 'up') }
 
-# Its connections to a port of another machine are lost, and it knows it.
+# Kills the machine's connections to a port of another machine, and the machine
+# notices.
 
 sub reset {
 	my ($self, $other, $port) = @_;

@@ -2,8 +2,8 @@ package Test::Xet::Nginx;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# An nginx with its prefix in a folder of its own: start, stop, reload, and
-# what it left in its log.
+# An nginx with its prefix in a folder of its own: start, stop, reload, and the
+# contents of its log.
 
 use warnings;
 use strict;
@@ -14,9 +14,9 @@ use Test::Xet::Process qw/
 /;
 
 #     dir     the prefix
-#     module  to be loaded unless it is linked in
-#     env     more of its environment
-#     prefix  [ what its command begins with ]
+#     module  to load, unless it is linked in
+#     env     additional environment
+#     prefix  [ prefix of its command ]
 
 sub new {
 	my ($class, %o) = @_;
@@ -27,7 +27,7 @@ sub new {
 	}, $class;
 
 	mkdir("$self->{dir}/temp");
-	mkdir("$self->{dir}/logs");	# where an nginx of one's own has them
+	mkdir("$self->{dir}/logs");	# where a self-built nginx has them
 
 	return $self;
 }
@@ -45,7 +45,7 @@ sub module {
 	die "no module at $module: run make first\n";
 }
 
-# Whom the workers run as when we are root, with the group.
+# The user that the workers run as when the test is root, with the group.
 
 sub user {
 	return () if $> != 0;
@@ -77,8 +77,9 @@ sub args {
 		"$self->{dir}/" . ($conf || 'nginx.conf'));
 }
 
-# nginx -t with another configuration: whether it is good, and the output.
-# Its complaints do not get into our log.  Options of spawn().
+# Runs nginx -t with another configuration: whether it is valid, and the
+# output.  Its messages do not get into the log of the test.  Options of
+# spawn().
 
 sub config_test {
 	my ($self, $text, %o) = @_;
@@ -135,8 +136,8 @@ sub workers {
 	return $self->{conf} =~ /^\s*worker_processes\s+(\d+);/m ? $1 : 1;
 }
 
-# Whether as many workers run as configured, none of them of @old: those of
-# before a reload go on for a moment when the new ones are there.
+# Whether as many workers run as configured, none of them of @old: the workers
+# from before a reload live on for a moment after the new ones start.
 
 sub complete {
 	my ($self, @old) = @_;
@@ -146,7 +147,7 @@ sub complete {
 	return keys %now == $self->workers() && !grep { $now{$_} } @old;
 }
 
-# Workers that take connections; all => 1 adds those that are shutting down.
+# Workers that accept connections; all => 1 adds those that are shutting down.
 
 sub worker_pids {
 	my ($self, %o) = @_;
@@ -160,7 +161,7 @@ sub worker_pids {
 	return grep { cmdline($_) =~ $title } children($self->{pid});
 }
 
-# A graceful stop: true when it came in time and with status 0.
+# A graceful stop: true when it ended in time and with status 0.
 
 sub stop {
 	my ($self, %o) = @_;
@@ -195,7 +196,7 @@ sub end {
 	return $status == 0;
 }
 
-# What is left of it when things went wrong.
+# Kills the remaining processes after a failure.
 
 sub kill {
 	my ($self) = @_;
@@ -210,8 +211,8 @@ sub kill {
 	$self->{pid} = undef;
 }
 
-# With wait => 0 it returns at once.  Returns the workers of before, which may
-# still be busy with their requests.
+# With wait => 0 it returns at once.  Returns the old workers, which may still
+# be busy with their requests.
 
 sub reload {
 	my ($self, %o) = @_;
@@ -261,7 +262,7 @@ sub log {
 	return $from ? substr($log, $from) : $log;
 }
 
-# What went to the standard error before the log was open, and reports of
+# The output on standard error before the log was open, and reports of
 # sanitizers.
 
 sub output {
@@ -274,7 +275,7 @@ sub wait_log {
 	return wait_for($timeout || 10, sub { $self->log($from) =~ $regex });
 }
 
-# Lines that no run should leave behind.
+# Log lines that no run should have.
 
 sub complaints {
 	my ($self, @allow) = @_;

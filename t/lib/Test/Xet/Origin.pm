@@ -2,7 +2,7 @@ package Test::Xet::Origin;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# An origin that is none: it tells what came to it, whole or not.
+# A fake origin: it records the requests that reach it, complete or truncated.
 #
 #     my $origin = Test::Xet::Origin->new($port, rate => 1 << 20);
 #     ...
@@ -11,20 +11,20 @@ package Test::Xet::Origin;
 #
 # Options:
 #
-#     rate    bytes a second that it reads of a body at most
-#     early   answers with this status when it has the head
-#     hangup  closes when it has so many bytes of a body
+#     rate    most bytes of a body that it reads a second
+#     early   responds with this status after the head
+#     hangup  closes after so many bytes of a body
 #
-# What it has seen of a request, on record when its connection has ended:
+# The record of a request, written when its connection has ended:
 #
-#     head, method, uri  the head as it came, and of its first line
-#     length             Content-Length, undef for chunks
-#     received           bytes of the body, framing not counted
-#     sha256             of them
-#     complete           whether the body was whole
+#     head, method, uri  the head as received, and parts of its first line
+#     length             Content-Length, undef for a chunked body
+#     received           bytes of the body, without framing
+#     sha256             of these bytes
+#     complete           whether the body was complete
 #
-# A whole request gets 200 and {"was_inserted":true}.  A connection is for one
-# request.
+# A complete request gets 200 and {"was_inserted":true}.  A connection serves
+# one request.
 
 use warnings;
 use strict;
@@ -61,8 +61,7 @@ sub new {
 	return $self;
 }
 
-# The next request that was whole, or that was broken off; undef when none
-# comes in five seconds.
+# The next complete or aborted request; undef when none comes in five seconds.
 
 sub seen {
 	my ($self, $complete) = @_;
@@ -85,7 +84,7 @@ sub seen {
 	return $found;
 }
 
-# All that is there and was not asked for before.
+# All records that no earlier call returned.
 
 sub rest {
 	my ($self) = @_;
@@ -96,7 +95,7 @@ sub rest {
 sub fresh {
 	my ($self) = @_;
 
-	# a line that is being written may be there in part
+	# a line may be incomplete while it is written
 
 	my @lines = (slurp($self->{file}, 1) // '') =~ /^(.*)\n/mg;
 	my @new = splice(@lines, $self->{told});
@@ -142,7 +141,7 @@ sub record {
 	close($fh);
 }
 
-# Nothing for a connection without a request.
+# No record for a connection without a request.
 
 sub exchange {
 	my ($client, %o) = @_;
@@ -197,7 +196,7 @@ sub fill {
 	return $n;
 }
 
-# n bytes of a body: whether they came.
+# Reads n bytes of a body: whether all were received.
 
 sub take {
 	my ($self, $n) = @_;

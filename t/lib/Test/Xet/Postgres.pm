@@ -2,8 +2,8 @@ package Test::Xet::Postgres;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A private PostgreSQL cluster on a Unix socket, copied from a template that
-# has the schema already and is made once for each version of it.
+# A private PostgreSQL cluster on a Unix socket.  It is copied from a template
+# cluster that already has the schema and is built once per schema version.
 
 use warnings;
 use strict;
@@ -19,14 +19,14 @@ use Test::Xet::Process qw/
 /;
 use Test::Xet::Postgres::Session;
 
-# to be raised when make_template() or init() change
+# raise it when make_template() or init() change
 
 my $recipe = 1;
 
 #     dir      for the cluster, its socket and its log; short
 #     durable  fsync on
-#     conf     more lines for postgresql.conf
-#     net      a Test::Xet::Net whose machines may come, by TCP
+#     conf     additional lines for postgresql.conf
+#     net      a Test::Xet::Net whose machines may connect, by TCP
 #     empty    no schema: a cluster as initdb leaves it
 
 sub new {
@@ -57,8 +57,8 @@ sub new {
 	return $self;
 }
 
-# Another cluster, as this one is at the moment; with standby it stays so, as
-# one does that follows and is behind.
+# Another cluster, a copy of the present state of this one; with standby it
+# keeps that state, like a standby that lags behind.
 
 sub copy {
 	my ($self, $dir, %o) = @_;
@@ -83,16 +83,16 @@ sub copy {
 	return $copy;
 }
 
-# A standby of this one that follows it, once it is started.  synchronous() has
-# commits wait for one.
+# A standby of this cluster, which follows it once started.  synchronous()
+# makes commits wait for a standby.
 
 sub standby {
 	my ($self, $dir, %o) = @_;
 
 	my $standby = $self->copy($dir, standby => 1);
 
-	# what the primary has set for itself: a standby that is promoted would
-	# wait for one of its own
+	# undo the primary's own setting: a promoted standby would wait for a
+	# standby of its own
 
 	spew($standby->data() . '/postgresql.auto.conf', '');
 
@@ -112,12 +112,12 @@ sub synchronous {
 		db => 'postgres');
 	$self->sql('SELECT pg_reload_conf()', db => 'postgres');
 
-	# the checkpointer tells commits to wait, when it has read that
+	# the checkpointer makes commits wait, after it has read the setting
 
 	$self->sql('CHECKPOINT', db => 'postgres');
 }
 
-# Waits until a standby of ours has replayed all that there is.
+# Waits until a standby of this cluster has replayed all WAL.
 
 sub followed {
 	my ($self, $standby) = @_;
@@ -128,7 +128,7 @@ sub followed {
 		. "'$lsn'::pg_lsn") eq 't' }) or die "no standby follows\n";
 }
 
-# It is a standby no longer.
+# Promotes a standby.
 
 sub promote {
 	my ($self) = @_;
@@ -136,7 +136,7 @@ sub promote {
 	$self->sql('SELECT pg_promote()', db => 'postgres');
 }
 
-# All of its processes are gone at once, as with their machine.
+# Kills all its processes at once, as a crash of the machine would.
 
 sub crash {
 	my ($self) = @_;
@@ -186,14 +186,15 @@ sub pid {
 	return $_[0]->{pid};
 }
 
-# What the module and the migrations use; not a superuser.
+# The connection string of the module and the migrations; its role is no
+# superuser.
 
 sub conninfo {
 	my ($self) = @_;
 
 	return "host=$self->{dir} user=xet dbname=xet" unless $self->{net};
 
-	# a machine that is cut off is to know it soon
+	# a disconnected machine must notice it soon
 
 	return 'host=' . $self->{net}->addr() . ' user=xet dbname=xet'
 		. ' tcp_user_timeout=2000 keepalives_idle=1'
@@ -212,7 +213,7 @@ sub command {
 sub init {
 	my ($self) = @_;
 
-	# segments of 1 MiB: a copy of 16 MiB of zeros takes time
+	# segments of 1 MiB: copying 16 MiB of zeros is slow
 
 	$self->command([ "$self->{bin}/initdb", '-A', 'trust', '-U', 'postgres',
 		'-E', 'UTF8', '--locale=C', '--no-sync', '--wal-segsize=1',
@@ -277,7 +278,7 @@ sub start {
 	die "PostgreSQL is not ready:\n" . $self->log() . "\n" unless $ready;
 }
 
-# fast (sessions are broken off), smart (waits for them), immediate (as in a
+# fast (sessions are aborted), smart (waits for them), immediate (as in a
 # crash: the next start recovers).
 
 sub stop {
@@ -309,7 +310,7 @@ sub restart {
 	$self->start();
 }
 
-# Without any goodbye, for the end of a test.
+# Stops without a shutdown, for the end of a test.
 
 sub kill {
 	my ($self) = @_;
@@ -330,8 +331,8 @@ sub kill {
 	$self->{pid} = undef;
 }
 
-# The machine of the database hangs: connections are accepted by the kernel,
-# nobody answers.  With backends => 1 only the sessions of clients hang.
+# Simulates a database machine that hangs: the kernel accepts connections, and
+# no process responds.  With backends => 1 only the sessions of clients hang.
 
 sub freeze {
 	my ($self, %o) = @_;
@@ -353,7 +354,7 @@ sub thaw {
 	CORE::kill('CONT', $_) for @{ delete $self->{frozen} || [] };
 }
 
-# The process numbers of the sessions of a user, ours not counted.
+# The process ids of a user's sessions, without the test's own.
 
 sub backends {
 	my ($self, $user) = @_;
@@ -381,8 +382,8 @@ sub terminate {
 		. ($user || 'xet') . "'");
 }
 
-# A query as superuser: rows as psql prints them unaligned, "a|b"; one string
-# or, in list context, a list.  Dies when it fails.
+# Runs a query as superuser: rows as psql prints them unaligned, "a|b"; one
+# string or, in list context, a list.  Dies when it fails.
 
 sub sql {
 	my ($self, $query, %o) = @_;
@@ -400,12 +401,12 @@ sub sql {
 	return wantarray ? split(/\n/, $out) : $out;
 }
 
-# Options of a session that plans as those of the module.
+# Options of a session that plans like those of the module.
 
 our $session = join(' ', map { "-c $_" } 'enable_seqscan=off',
 	'enable_bitmapscan=off', 'plan_cache_mode=force_generic_plan');
 
-# How many pages a call of a function reads, by a plan that is kept.
+# The number of pages that a call of a function reads, with a cached plan.
 
 sub buffers {
 	my ($self, $call) = @_;
@@ -440,7 +441,7 @@ sub lock {
 	return $session;
 }
 
-# How many rows each table of the schema has.
+# The number of rows of each table of the schema.
 
 sub rows {
 	my ($self) = @_;
@@ -455,8 +456,8 @@ sub rows {
 		map { "SELECT '$_', count(*) FROM xet.\"$_\"" } @tables)) };
 }
 
-# Has the rows counted that are put into a table from now on, whether they stay
-# or not: inserted() tells how many.
+# Counts the rows inserted into a table from now on, whether they stay or not;
+# inserted() returns the number.
 
 sub count_inserts {
 	my ($self, $table) = @_;
@@ -508,8 +509,9 @@ sub copy_template {
 
 	open(my $lock, '>>', "$base/lock") or die "$base/lock: $!\n";
 
-	# shared while copying, alone while making one or removing old ones; who
-	# has made one stays alone, or another might remove it before the copy
+	# a shared lock while copying, an exclusive one while making a template
+	# or removing old ones; the maker keeps the exclusive lock, or another
+	# process might remove the template before the copy
 
 	flock($lock, LOCK_SH);
 
@@ -542,7 +544,7 @@ sub make_template {
 	$pg->sql('CHECKPOINT');
 	$pg->stop();
 
-	# the settings of this run are none of its copies'
+	# the settings of this run do not belong into its copies
 
 	my $conf = $pg->data() . '/postgresql.conf';
 	my $text = slurp($conf);

@@ -2,7 +2,7 @@ package Test::Xet::Process;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Processes, ports and waiting: what every part of the harness needs.
+# Processes, ports and waiting, for every part of the harness.
 
 use warnings;
 use strict;
@@ -21,8 +21,8 @@ our @EXPORT_OK = qw/
 	patience reap root rss run_command slurp spawn spew wait_for
 /;
 
-# Children to be ended with us, and who started them: a fork of the test must
-# not end what belongs to the test itself.
+# Children to end with this process, and the process that started them: a fork
+# of the test must not end children of the test itself.
 
 my %owner;
 
@@ -34,7 +34,7 @@ sub owned {
 	return ($owner{$_[0]} || 0) == $$;
 }
 
-# of the repository; while __FILE__, which may be relative, still holds
+# root of the repository; set while __FILE__, which may be relative, is valid
 
 my $root = abs_path(dirname(__FILE__) . '/../../../..');
 
@@ -59,8 +59,8 @@ sub module_table {
 	return JSON::PP::decode_json($json);
 }
 
-# All times are multiplied by this: sanitizers are slow, and a machine is where
-# more wants to run than it has processors.
+# The factor for all timeouts: sanitizers are slow, and so is a machine with
+# more runnable processes than processors.
 
 sub patience {
 	return ($ENV{XET_TEST_PATIENCE} || load()) * $_[0];
@@ -85,11 +85,11 @@ sub load {
 }
 
 # Starts a program in the background, its output in a file.  The program is
-# told to end when we die, whatever the reason.
+# told to end when this process dies, for whatever reason.
 #
-#     user   to run as, when we are root
-#     weak   root that permissions of files hold for, as for all others
-#     death  signal that it gets when we die, TERM
+#     user   to run as, when this process is root
+#     weak   run as a root that file permissions apply to
+#     death  signal that it gets when this process dies, TERM
 #     stdin  a file to read, /dev/null
 
 sub spawn {
@@ -141,8 +141,8 @@ sub spawn {
 	return $pid;
 }
 
-# Waits for a child of spawn(): its status as in $?, undef when it still runs
-# after the time given.
+# Waits for a child of spawn(): returns its status as in $?, undef if it still
+# runs after the timeout.
 
 sub reap {
 	my ($pid, $timeout) = @_;
@@ -180,7 +180,7 @@ sub wait_for {
 	}
 }
 
-# Runs a program to its end: its status and all of its output.
+# Runs a program to its end: returns its status and all of its output.
 
 sub run_command {
 	my ($command, %o) = @_;
@@ -201,9 +201,9 @@ sub run_command {
 	return ($status, slurp($out->filename()));
 }
 
-# A TCP port of 127.0.0.1 that nobody else of the tests takes: while we live
-# a UDP socket on the same port of 127.0.0.2 says that it is ours.  Ports are
-# below those that the system gives to clients.
+# A TCP port of 127.0.0.1 that no other test uses.  A UDP socket on the same
+# port of 127.0.0.2 reserves it while this process lives.  Ports are below
+# those that the system gives to clients.
 
 my %ports;
 
@@ -240,7 +240,7 @@ sub children {
 	for my $file (glob('/proc/[0-9]*/stat')) {
 		my $stat = slurp($file, 1);
 
-		# the name in parentheses may hold anything
+		# the name in parentheses may contain anything
 
 		next unless defined $stat
 			&& $stat =~ /^(\d+) \(.*\) (\S) (\d+) /s;
@@ -269,8 +269,8 @@ sub cmdline {
 	return $line;
 }
 
-# Open descriptors of a process: number => what it is.  Local sockets, as those
-# of sessions of PostgreSQL are, begin with "unix".
+# Open descriptors of a process: number => target.  Local sockets, such as
+# those of PostgreSQL sessions, begin with "unix".
 
 sub fds {
 	my ($pid) = @_;
@@ -326,7 +326,7 @@ sub spew {
 	close($out) or die "cannot write $file: $!\n";
 }
 
-# A test that dies must not leave a server behind, nor lose its exit code.
+# A test that dies must neither leave a server running nor lose its exit code.
 
 END {
 	my $code = $?;

@@ -2,8 +2,8 @@ package Test::Xet::Program;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# An object with a program of its own, {pid} of spawn(): it ends when the object
-# goes, or when it is told to.
+# An object that owns a program, {pid} of spawn().  The program ends when the
+# object is destroyed, or on request.
 
 use warnings;
 use strict;

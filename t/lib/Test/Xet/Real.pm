@@ -21,8 +21,8 @@ our @EXPORT = qw/
 	insert_into make_mix sha256_file uploaded xtool
 /;
 
-# What ends a client that takes too long; they compute a lot, and are many
-# times slower on a busy machine.  XET_CLIENT_SECONDS is for larger files.
+# The timeout of a client; clients compute a lot, and are many times slower on
+# a busy machine.  XET_CLIENT_SECONDS is for larger files.
 
 sub client_limit {
 	return ('timeout', int(patience($ENV{XET_CLIENT_SECONDS} || 120)));
@@ -30,8 +30,8 @@ sub client_limit {
 
 sub build { return $ENV{XET_BUILD} || root() . '/build' }
 
-# Starts one; every call with the same machine shares a client's cache, one
-# without it is a machine of its own.
+# Starts a client.  Calls with the same machine share a client's cache; a call
+# without it gets a machine of its own.
 
 sub hf_xet_start {
 	my ($o, @args) = @_;
@@ -53,8 +53,8 @@ sub hf_xet_start {
 	return $fh;
 }
 
-# Its answer, undef when it has failed.  Old releases of hf_xet log to their
-# standard output, so it is the last line.
+# The client's result, undef on failure.  Old releases of hf_xet log to their
+# standard output, so the result is the last line.
 
 sub hf_xet_wait {
 	my ($fh) = @_;
@@ -71,7 +71,7 @@ sub hf_xet_wait {
 
 sub hf_xet { return hf_xet_wait(hf_xet_start(@_)) }
 
-# xtool of the Rust sources, with the arguments and answers of hf_xet_run.py.
+# xtool of the Rust sources, with the arguments and results of hf_xet_run.py.
 
 sub xtool {
 	my ($o, $command, @args) = @_;
@@ -132,7 +132,7 @@ sub run_xtool {
 		@args) == 0;
 }
 
-# The system's, but for one that is too old: see t/clients/setup.sh.
+# The system's program, unless it is too old: see t/clients/setup.sh.
 
 sub node_program {
 	my $newer = build() . '/npm/node_modules/.bin/node';
@@ -154,8 +154,8 @@ sub hub_blob {
 	return hf_xet_wait($fh);
 }
 
-# Bytes of all xorb uploads so far, from a log of theirs; options of a harness
-# to have one.
+# Bytes of all xorb uploads so far, from the log of the servers; options of a
+# server with such a log.
 
 sub log_bytes {
 	return (http => 'log_format bytes "$request_method $uri $status '
@@ -175,7 +175,7 @@ sub uploaded {
 	return $sum;
 }
 
-# A file of mixed data, too large for memory's taste.
+# A file of mixed data, which may be too large for memory.
 
 sub make_mix {
 	my ($path, $seed, $size) = @_;
@@ -187,7 +187,7 @@ sub make_mix {
 	return $path;
 }
 
-# A file and bytes of another one put into it: the name of a third.
+# Inserts bytes of one file into another: returns the name of a third file.
 
 sub insert_into {
 	my ($file, $where, $new) = @_;

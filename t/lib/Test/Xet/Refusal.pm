@@ -2,8 +2,8 @@ package Test::Xet::Refusal;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Bad uploads, one after the other on a connection that goes on where it can:
-# what is sent, and what is wrong with the refusal.
+# Sends bad uploads one after the other, on a connection that stays open where
+# possible, and checks how the server rejects them.
 #
 #     my $refusal = Test::Xet::Refusal->new($t);
 #
@@ -20,7 +20,7 @@ sub new {
 	return bless { t => $t }, $class;
 }
 
-# POST, or another method; further options are those of exchange().
+# By default a POST; further options are those of exchange().
 
 sub send {
 	my ($self, $uri, $body, %o) = @_;
@@ -40,7 +40,7 @@ sub send {
 	return $r;
 }
 
-# Whether the next one goes on the same connection.
+# Whether the next upload uses the same connection.
 
 sub open {
 	my ($self) = @_;
@@ -56,7 +56,7 @@ sub close {
 	$c->close() if $c;
 }
 
-# The lines of the log that an operator sees, since the last time.
+# The log lines that an operator sees, since the last call.
 
 sub lines {
 	my ($self) = @_;
@@ -74,14 +74,15 @@ sub lines {
 	return grep { /\[(?:warn|error|crit|alert|emerg)\]/ } <$log>;
 }
 
-# Whether it is JSON with this status and code, told in one line of the log,
-# and nothing temporary is left: a list of what is not so.
+# Checks that the response is JSON with this status and code, that the log has
+# one line about it, and that nothing temporary is left: returns a list of
+# faults.
 #
-# A shard that names an unknown xorb is told in words for the user, too, and on
-# v2 in a frame.
+# The rejection of a shard that names an unknown xorb also has a text for the
+# user, and on v2 comes in a frame.
 #
 #     line   regex for the last line
-#     lines  how many there may be, 1
+#     lines  maximum number of lines, 1
 #     frame  it is the last frame of a 200
 
 sub wrong {

@@ -2,8 +2,8 @@ package Test::Xet::Rights;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The gate of rights: every route, method and kind of caller against a server,
-# by the expectations of t/rights/expect.def.
+# Tests of rights: every route, method and kind of caller against a server,
+# with the expectations of t/rights/expect.def.
 #
 #     my $rights = Test::Xet::Rights->new($t, hub => 'hub',
 #         api => { '/api' => 'repo', '/cas' => 'repo' });
@@ -14,27 +14,28 @@ package Test::Xet::Rights;
 #
 #     hub      the matrix of the Hub, if there is one
 #     api      { location => its matrix }
-#     cas      a location that takes files for repos, /cas
-#     base     of the paths of the Hub, ''
-#     space    the name space of the private repo, alice
-#     owner    the subject whose it is, alice
-#     iss, aud what tokens have to say
-#     public   the private key, of EdDSA, that tokens are signed with
+#     cas      a location that accepts files for repos; default /cas
+#     base     prefix of the Hub's paths; default ''
+#     space    the namespace of the private repo; default alice
+#     owner    the subject that owns it; default alice
+#     iss, aud the claims that tokens need
+#     public   the EdDSA private key that signs the tokens
 #     headers  of each request
-#     port     number in the configuration
-#     maker    port of a server that makes what is asked for, where the one
-#              that is asked lets nobody
-#     keys     the folder of the keys, that of the test
-#     only     api: not the routes of the Hub
-#     makes    headers of who makes files for repos of the API, where there
-#              are none
-#     names    a header says who it is
+#     port     its number in the configuration
+#     maker    port of a server that creates the data, where the server under
+#              test permits no caller to do so
+#     keys     the folder of the keys; by default that of the test
+#     only     api: without the routes of the Hub
+#     makes    headers of the caller that creates files for repos of the API,
+#              where there are none
+#     names    a header names the caller
 #     brief    some callers, one version of each route, no HEAD
-#     through  [ server, port ] to ask, when the world is made by way of $t
+#     through  [ server, port ] to ask, when $t creates the data
 #
-# A row of the table is some results: that all are told what the table says,
-# that nobody who may not see a thing is told of it, that what may not be seen
-# and what is not there are alike, and that who is refused changes nothing.
+# A row of the table is several results.  All callers get the response that the
+# table states.  No caller without access learns anything of a thing.  A hidden
+# thing and a missing one give the same response.  A rejected request changes
+# nothing.
 
 use warnings;
 use strict;
@@ -124,7 +125,7 @@ sub run {
 # --------------------------------------------------------------------------
 # callers and things
 
-# SPACE and OWNER stand for those of the configuration.
+# SPACE and OWNER stand for the namespace and owner of the configuration.
 
 sub expand {
 	my ($self, $text) = @_;
@@ -135,7 +136,7 @@ sub expand {
 		=~ s/OWNER/$self->{owner}/r =~ s/SPACE/$self->{space}/r;
 }
 
-# The name of a caller, who may have none.
+# The name of a caller; undef if there is none.
 
 sub who {
 	my ($caller) = @_;
@@ -143,7 +144,7 @@ sub who {
 	return $caller->{sub} // (($caller->{header} // '') =~ /:(.*)/)[0];
 }
 
-# What S, O, A and N are to a caller.
+# The things that S, O, A and N mean for a caller.
 
 sub thing {
 	my ($self, $letter, $caller) = @_;
@@ -155,9 +156,9 @@ sub thing {
 		: $letter eq 'A' ? $self->{scenes}{api} : $self->{none};
 }
 
-# The headers by which a caller comes, who is the same each time unless what is
-# asked for was made just now.  A token for a repo is one for a bucket where
-# buckets are asked for.
+# The headers of a caller.  They stay the same unless the caller is marked
+# fresh, for data that was created just now.  In requests for buckets, a token
+# for a repo becomes one for a bucket.
 
 sub headers {
 	my ($self, $caller, $kind) = @_;
@@ -194,7 +195,7 @@ sub new_headers {
 		defined $c{header} ? split(/:/, $c{header}) : () };
 }
 
-# The callers that have a row in a matrix, and are to be had here.
+# The callers that have a row in a matrix and are possible here.
 
 sub callers {
 	my ($self, $matrix) = @_;
@@ -214,7 +215,7 @@ sub callers {
 # --------------------------------------------------------------------------
 # requests
 
-# The connection, which nginx ends after so many requests.
+# The connection, which nginx closes after so many requests.
 
 sub connection {
 	my ($self, $n) = @_;
@@ -234,7 +235,7 @@ sub connection {
 	return $self->{connection};
 }
 
-# What is done by the other server, if there is one.
+# Sends a request to the other server, if there is one.
 
 sub made_by {
 	my ($self, $code) = @_;
@@ -270,7 +271,7 @@ sub letter {
 	my $letter = $r->{status} =~ /^2/ ? 'o'
 		: $letters{ $r->{status} } // "($r->{status})";
 
-	# a list has a name in it
+	# a list contains a name
 
 	return $letter eq 'o' && $want eq 's' && ($r->{method} eq 'HEAD'
 		|| $r->{body} =~ /zsecretz/) ? 's' : $letter;
@@ -304,7 +305,7 @@ sub method {
 	my (@bad, @told, @unlike);
 	my $before = $self->state();
 
-	# whatever is refused comes first
+	# rejected requests come first
 
 	for my $allowed (0, 1) {
 		my @jobs = $self->jobs($matrix, $route, $allowed);
@@ -328,8 +329,8 @@ sub method {
 	verdict("$name: hidden and not there are alike", @unlike);
 }
 
-# Who asks for what.  Those who are told 401 or 403 whatever they ask for, ask
-# for one thing that is there and one that is not.
+# The pairs of callers and things.  Callers that always get 401 or 403 ask for
+# one thing that exists and one that does not.
 
 sub jobs {
 	my ($self, $matrix, $route, $allowed) = @_;
@@ -388,8 +389,8 @@ sub verdict {
 		or Test::More::diag(join("\n", @faults));
 }
 
-# The requests of jobs, all of them on their way at a time: what they need is
-# made before the first one is sent.
+# Sends the requests of jobs concurrently: the data that they need is created
+# before the first one is sent.
 
 sub ask {
 	my ($self, $place, $route, $method, @jobs) = @_;
@@ -434,7 +435,7 @@ sub pipeline {
 
 		$job->{r} = $c ? $c->response($method) : undef;
 
-		# nginx closes a connection behind some of its errors
+		# nginx closes a connection after some of its errors
 
 		if (!$job->{r} || !$job->{r}{status}) {
 			$c = delete $self->{connection} if $c;
@@ -447,7 +448,8 @@ sub pipeline {
 	}
 }
 
-# What nobody may change: all that has a name or an owner.
+# The state that no rejected request may change: everything with a name or an
+# owner.
 
 sub state {
 	my ($self) = @_;
@@ -468,7 +470,7 @@ EOQ
 }
 
 # --------------------------------------------------------------------------
-# what an answer tells
+# what a response reveals
 
 # The private things that a caller may see by a matrix.
 
@@ -481,7 +483,7 @@ sub sees {
 	my @all = keys %{ $self->{scenes} };
 	my %sees;
 
-	# where nobody is told from anybody
+	# where callers are not distinguished
 
 	return { map { $_ => 1 } @all } if $cell =~ /^oo/
 		&& ($table->cell($matrix, 'nobody', 'look')
@@ -493,7 +495,8 @@ sub sees {
 		|| (who($caller) // '') =~ /^(?:bob|root)$/
 		|| ($caller->{by} // '') =~ /^bob/;
 
-	# what somebody has sent, and by a token for one repo, that one
+	# the data that the caller has sent; with a token for one repo, that
+	# repo's
 
 	if ((who($caller) // $caller->{by} // '') =~ /^owner|^OWNER$/
 		|| $cell =~ /^o/ && !$caller->{repo} && !$caller->{given})
@@ -544,7 +547,8 @@ sub marks_of {
 	};
 }
 
-# How a hidden thing and one that is not there differ, but for their names.
+# The differences between responses for a hidden thing and for a missing one,
+# except for their names.
 
 sub unlike {
 	my ($self, @jobs) = @_;
@@ -556,7 +560,7 @@ sub unlike {
 	for my $job (grep { $_->{want} eq 'm' && $_->{thing} ne 'N' } @jobs) {
 		my $none = $none{ $job->{caller}{name} };
 
-		# another status was told already
+		# another status has been reported already
 
 		next if !$none || $job->{is} ne $none->{is};
 
@@ -587,9 +591,9 @@ sub plain {
 }
 
 # --------------------------------------------------------------------------
-# what is by no row
+# what no row covers
 
-# The other methods of a path say nothing, and do nothing.
+# The other methods of a path return nothing and change nothing.
 
 sub other_methods {
 	my ($self) = @_;
@@ -657,7 +661,8 @@ sub other_method {
 	return @bad;
 }
 
-# URLs of LFS: good for one object of one repo, one way, and no longer.
+# URLs of LFS: valid for one object of one repo, one direction, and a limited
+# time.
 
 sub row_urls {
 	my ($self) = @_;
@@ -700,7 +705,7 @@ sub row_urls {
 		'no longer public' => [ $urls->{turned}{upload}, 'm' ],
 		'made again' => [ $urls->{again}{upload}, 'm' ]);
 
-	# a server that is for readers takes none
+	# a read-only server accepts none
 
 	my $closed = ($self->{table}->cell($self->{hub}, 'owner.admin',
 		'change') // '') =~ /^f/;
@@ -715,7 +720,7 @@ sub row_urls {
 	verdict('URLs of LFS: each for what it was made for', @bad);
 }
 
-# A URL signed as the server does it, by a key of another purpose.
+# A URL signed the way the server does, but with a key of another purpose.
 
 sub forged {
 	my ($self, $key, $writes) = @_;

@@ -3,14 +3,14 @@ package Test::Xet::S3;
 # Copyright (C) the ngx_http_xet_module authors
 
 # A private S3-compatible store on a port of 127.0.0.1, with a bucket.  All of
-# them check signatures.
+# the servers check signatures.
 #
 #     my $s3 = Test::Xet::S3->new(dir => $t->dir() . '/s3');
 #
 #     $s3->url();              # s3://xet
 #     $s3->endpoint();         # http://127.0.0.1:12345
 #     $s3->region();           # us-east-1
-#     $s3->credentials();      # a file, as the tools of AWS have it
+#     $s3->credentials();      # a file in the form of the AWS tools
 #
 #     $s3->put('a/b', 'data');
 #     is($s3->get('a/b')->{body}, 'data');
@@ -20,14 +20,14 @@ package Test::Xet::S3;
 #
 #     server  moto, s3proxy, garage, s3s, radosgw; $XET_TEST_S3, else moto.
 #             t/clients/setup.sh installs moto, "make s3-servers" the others
-#     dir     where all of it is; a folder of its own that goes with it
+#     dir     its folder; by default its own, removed with it
 #     bucket  xet
-#     port    a free one
-#     addr    127.0.0.1, or another one of moto
-#     user    who owns the file of credentials, when we are root
-#     start   0: not yet
+#     port    by default a free one
+#     addr    127.0.0.1; moto also supports another
+#     user    owner of the credentials file, when the test is root
+#     start   0: do not start it yet
 #
-# What each of them does and does not is a table in t/README.md, printed by
+# t/README.md has a table of what each server supports, printed by
 # t/clients/s3_table.pl.
 
 use warnings;
@@ -96,7 +96,7 @@ sub class_of {
 	return "Test::Xet::S3::$server";
 }
 
-# Why a server can't be had on this machine, '' where it can.
+# Why the server is unavailable on this machine, '' if it is available.
 
 sub missing {
 	my ($class, $name) = @_;
@@ -118,7 +118,7 @@ sub secret { return $_[0]->{secret} }
 sub credentials { return "$_[0]->{dir}/credentials" }
 sub pid { return $_[0]->{pid} }
 
-# In the form that all of them take, Garage is the one with rules.
+# Keys in a form that all servers accept; Garage has the strictest rules.
 
 sub new_keys {
 	my ($self) = @_;
@@ -129,7 +129,8 @@ sub new_keys {
 		sha256_hex("secret $n"));
 }
 
-# The file of the client: with our keys, or what a test wants in their place.
+# The credentials file of the client: with the valid keys, or those that a test
+# gives.
 
 sub write_credentials {
 	my ($self, %o) = @_;
@@ -155,13 +156,14 @@ sub write_credentials {
 }
 
 # --------------------------------------------------------------------------
-# the process; a server says how, and may do all of it in a way of its own
+# the process; each server's class defines how to run it, and may override
+# everything
 
 #     lacks()    why it can't run here
 #     prepare()  files that it needs, before its first start
 #     command()  ([ program and arguments ], options of spawn())
-#     ready()    after a start that was the first: keys, and the like
-#     rekey()    only the keys in {key} and {secret} are good from now on
+#     ready()    after the first start: keys, and the like
+#     rekey()    only the keys in {key} and {secret} are valid from now on
 
 sub time { return CORE::time() }
 sub lacks { return '' }
@@ -182,7 +184,7 @@ sub start {
 	$self->ready() unless $self->{was_ready}++;
 }
 
-# Any answer will do, that to nobody is 403.
+# Any response will do; an anonymous request gets 403.
 
 sub wait_answer {
 	my ($self) = @_;
@@ -206,7 +208,7 @@ sub log {
 	return substr(slurp("$self->{dir}/server.log", 1) // '', -4000);
 }
 
-# In order, as a service is stopped.
+# A graceful stop, like that of a service.
 
 sub stop {
 	my ($self) = @_;
@@ -234,7 +236,7 @@ sub end {
 	reap($pid, 5);
 }
 
-# Connections stay, and nothing is said on them.
+# Connections stay open, without any response on them.
 
 sub freeze {
 	my ($self) = @_;
@@ -254,9 +256,9 @@ sub processes {
 	return $self->{pid} ? ($self->{pid}) : ();
 }
 
-# New keys, and the old ones are no longer good.  With file => 0 those in the
-# file of the client are the old ones.  With token, which moto knows only, they
-# are of a session.
+# Sets new keys and makes the old ones invalid.  With file => 0 the client's
+# file keeps the old ones.  With token, which only moto supports, they are
+# those of a session.
 
 sub rotate {
 	my ($self, %o) = @_;
@@ -280,14 +282,14 @@ sub DESTROY {
 }
 
 # --------------------------------------------------------------------------
-# requests, past whatever is between a client and us
+# requests that bypass any proxy between a client and the store
 
-# Of an object, or of the bucket for ''.  Options:
+# A request for an object, or for the bucket if the name is ''.  Options:
 #
 #     query, headers, body
-#     port     of what is between
+#     port     of a proxy
 #     bucket   another one, '' for none
-#     presign  the signature is in the URL, for so many seconds
+#     presign  the signature is in the URL, valid for so many seconds
 #     vhost    1: the bucket is in the name of the host, xet.localhost, which
 #              is 127.0.0.1 to curl; an endpoint for that is vhost_endpoint()
 #     http     { options of Test::Xet::HTTP }
@@ -352,7 +354,7 @@ sub delete {
 	return $self->request('DELETE', $name, %o);
 }
 
-# The same, for what has to go well.
+# The same, for requests that must succeed.
 
 sub must {
 	my ($self, $method, $name, %o) = @_;
@@ -371,12 +373,12 @@ sub make_bucket {
 	$self->must('PUT', '');
 }
 
-# With all that is in it.
+# Removes the bucket with its contents.
 
 sub drop_bucket {
 	my ($self) = @_;
 
-	# a store that does not know what is under way does not mind it
+	# a store that can't list multipart uploads deletes the bucket anyway
 
 	my $lists = $self->get('', query => { uploads => '' })->{status} != 501;
 
@@ -389,7 +391,7 @@ sub drop_bucket {
 	$self->must('DELETE', '');
 }
 
-# { name => size } of those that begin with a prefix.
+# { name => size } of the objects whose names begin with a prefix.
 
 sub objects {
 	my ($self, $prefix) = @_;
@@ -412,7 +414,7 @@ sub objects {
 	return \%objects;
 }
 
-# Uploads in parts that are neither done nor given up: ({ name, id }).
+# Multipart uploads that are neither completed nor aborted: ({ name, id }).
 
 sub uploads {
 	my ($self, $prefix) = @_;
@@ -440,7 +442,7 @@ sub text {
 	return $text;
 }
 
-# The code of an error of S3.
+# The code of an S3 error.
 
 sub code {
 	my ($r) = @_;

@@ -2,12 +2,12 @@ package Test::Xet::S3Fault;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A proxy between a client and a store that breaks what it is told to break.
-# Host and all other headers pass as they are, so signatures hold.
+# A proxy between a client and a store that injects the faults it is told to.
+# Host and all other headers pass unchanged, so signatures stay valid.
 #
 #     my $fault = Test::Xet::S3Fault->new($s3, dir => $t->dir() . '/fault');
 #
-#     ... $fault->endpoint() ...                  # what the client is given
+#     ... $fault->endpoint() ...                  # for the client
 #
 #     my $rule = $fault->add(op => 'PUT', do => 'status', status => 503,
 #         retry_after => 1, count => 2);
@@ -17,38 +17,38 @@ package Test::Xet::S3Fault;
 #
 # Options of new():
 #
-#     dir     of its own that goes with it
-#     port    a free one
-#     tls     1: speaks TLS; certificate() is the file to trust.  Or files
-#             { pem => ..., key => ... } of a certificate that there is
+#     dir     its own folder, removed with the proxy
+#     port    by default a free one
+#     tls     1: TLS; certificate() is the file to trust.  Or the files
+#             { pem => ..., key => ... } of an existing certificate
 #
-# A rule holds for requests of a kind, until it was used or is cleared; of more
-# than one that fit the oldest is used:
+# A rule applies to matching requests until it is used up or cleared.  If
+# several rules match, the oldest applies:
 #
-#     op      a method, or an operation of S3: PutObject, UploadPart,
-#             CopyObject, CompleteMultipartUpload, ListObjectsV2 ...; any
-#     match   a regular expression (of Python) of the target as it was sent
-#     skip    so many that fit are left alone
-#     count   so many are broken, undef: all
-#     do      what happens:
+#     op      a method, or an S3 operation: PutObject, UploadPart,
+#             CopyObject, CompleteMultipartUpload, ListObjectsV2 ...; or any
+#     match   a Python regular expression for the target as it was sent
+#     skip    number of matching requests that pass first
+#     count   number of requests that fail, undef: all
+#     do      the fault:
 #
-#       status   answers for the store, when it has read the request: status
-#                (500), code of S3, retry_after, body, headers => [ 'A: b' ].
-#                early => 1 before it reads the body, and closes.  done => 1
-#                when the store has done it
-#       drop     closes when it has the head, the store sees nothing
-#       wait     for ms, then goes on: nothing reaches the store before that
-#       hold     the same with the answer, when the store has done it.  Both
-#                end before that with free => 1 when the rule is cleared
-#       lost     closes when the store has done it and has answered
-#       cut      closes within the body, at half of it or at so many bytes
-#       stall    stops there for ms, and goes on
-#       flip     changes a bit (mask) of the byte there
-#       slow     passes a body on with rate bytes a second
+#       status   responds instead of the store, after the request: status
+#                (500), S3 code, retry_after, body, headers => [ 'A: b' ].
+#                early => 1: before the body, then closes.  done => 1:
+#                after the store has executed the request
+#       drop     closes after the head; the store sees nothing
+#       wait     waits ms before anything reaches the store
+#       hold     waits ms before the response, after the store is done.  Both
+#                end early when the rule is cleared, with free => 1
+#       lost     closes after the store has responded, without a response
+#       cut      closes within the body, at half of it or after "at" bytes
+#       stall    pauses there for ms, then continues
+#       flip     changes bits (mask) of the byte there
+#       slow     forwards a body at rate bytes a second
 #
-#     way     which body: answer, or request
-#     at      bytes of it
-#     reset   1: a connection ends by a reset, not in order
+#     way     which body: answer (the response), or request
+#     at      offset in it, in bytes
+#     reset   1: the connection is reset instead of closed
 
 use warnings;
 use strict;
@@ -150,7 +150,7 @@ my %does = map { $_ => 1 } qw/
 sub add {
 	my ($self, %rule) = @_;
 
-	# a rule that is misspelled breaks nothing, and a test would pass
+	# a misspelled rule would never match, and the test would pass
 
 	$known{$_} or die "no \"$_\" in a rule\n" for keys %rule;
 	$does{$rule{do} // ''} or die "a rule has to do something\n";
@@ -162,7 +162,7 @@ sub add {
 	return $self->say('add', %rule)->{rule};
 }
 
-# One of them, or all.
+# Clears one rule, or all.
 
 sub clear {
 	my ($self, $rule) = @_;
@@ -170,7 +170,7 @@ sub clear {
 	$self->say('clear', $rule ? (rule => $rule) : ());
 }
 
-# How often a rule has broken something.
+# The number of requests that a rule has failed.
 
 sub used {
 	my ($self, $rule) = @_;
@@ -178,16 +178,16 @@ sub used {
 	return $self->say('used', rule => $rule)->{used};
 }
 
-# Counts since zero(): requests; op and method, { name => how many }; bytes of
-# bodies sent to and got from the store; connections, open, most_open (at once),
-# and the same of requests: busy, most_busy.
+# Counters since zero(): requests; op and method, { name => count }; bytes of
+# bodies sent to and received from the store; connections, open, most_open (the
+# peak), and the same of requests: busy, most_busy.
 
 sub stats { return $_[0]->say('stats') }
 sub zero { $_[0]->say('zero') }
 
-# Requests that have ended since zero(), of an operation or method, or all:
-# { method, op, target, headers, status, fault (number of the rule, 0),
-# sent, got, began, took }.
+# The requests of an operation or method, or all, that have ended since zero():
+# { method, op, target, headers, status, fault (number of the rule, 0), sent,
+# got, began, took }.
 
 sub seen {
 	my ($self, $op) = @_;
@@ -196,7 +196,7 @@ sub seen {
 		@{ $self->say('seen')->{seen} };
 }
 
-# Resets all connections; closes the port, too, and opens it again.
+# Resets all connections; also closes the port, and opens it again.
 
 sub drop { $_[0]->say('drop') }
 sub close { $_[0]->say('close') }

@@ -2,13 +2,13 @@ package Test::Xet::Secrets;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What a test has sent or got that opens something: signatures of URLs and
-# tokens; none of it may be in a log of nginx when the test is done.
+# The secrets that a test sent or received: signatures of URLs, and tokens.
+# None of them may be in a log of nginx at the end of the test.
 #
 #     note_secrets($text);
 #     my @lines = secrets_in($file);
 #
-# Lines of debug logs, which are nginx's own, do not count.
+# Lines of the debug log are nginx's own and do not count.
 
 use warnings;
 use strict;
@@ -19,7 +19,7 @@ our @EXPORT = qw/ note_secrets secrets_in secret_logs /;
 
 my %seen;
 
-# Bodies of files are no texts: only what is short is looked at.
+# Only short bodies are searched, because bodies of files are not text.
 
 sub note_secrets {
 	my ($text) = @_;
@@ -34,8 +34,8 @@ sub note_secrets {
 		/^Authorization: Basic ([\w+\/]{32,})/mgi;
 }
 
-# The words of a line are looked up, so that it does not matter how many secrets
-# there are.
+# The words of a line are looked up in a hash, so the number of secrets does
+# not matter.
 
 sub secrets_in {
 	my ($file) = @_;
@@ -47,7 +47,7 @@ sub secrets_in {
 	while (my $line = <$f>) {
 		next if $line =~ /\[debug\]/;
 
-		# of a message of a debug log that has several lines
+		# continuation lines of a message in a debug log
 
 		next if $file =~ /error/ && $line !~ m!^\d{4}/\d\d/\d\d !;
 		next unless grep { $seen{$_} || $seen{s/^hf_//r} }
@@ -59,7 +59,7 @@ sub secrets_in {
 	return @lines;
 }
 
-# The logs that a configuration names; none of an nginx without the module.
+# The logs that a configuration names; none for an nginx without the module.
 
 sub secret_logs {
 	my ($conf) = @_;

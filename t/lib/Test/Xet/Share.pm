@@ -2,31 +2,32 @@ package Test::Xet::Share;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A folder as a machine has it that mounts it by NFS: a file system of FUSE over
-# the folder, which knows no more than such a machine.
+# A folder as an NFS client sees it: a FUSE file system over the folder that
+# has only the knowledge of such a client.
 #
 #     Test::Xet::Net->enter();          # mounts are ours alone
 #
 #     my $share = Test::Xet::Share->new($folder, $mount);
 #
-#     $share->stale(2);                 # so many opens or reads are ESTALE
-#     $share->seen('negative');         # how often an old ENOENT was told
+#     $share->stale(2);                 # the next 2 opens or reads: ESTALE
+#     $share->seen('negative');         # count of outdated ENOENT results
 #     $share->stop();
 #
-# What it has of NFS:
+# It imitates these properties of NFS:
 #
-#     - close-to-open: a file that is opened has the bytes that were there when
-#       it was closed elsewhere; its size may be older until then
-#     - what was looked for and not there is not there for "negative" seconds,
-#       also when another machine has made it since, until the folder is opened
-#       and has changed
-#     - attributes and names are kept for "cache" seconds
-#     - what another machine has removed is ESTALE to who has it open; what this
-#       one has removed stays for who has it open, under another name
+#     - close-to-open: an opened file has the bytes that it had when another
+#       machine closed it; its size may be older until then
+#     - a name that was not found stays missing for "negative" seconds, even
+#       after another machine has created it, until the folder is opened and
+#       has changed
+#     - attributes and names are cached for "cache" seconds
+#     - a file that another machine has removed is ESTALE to a process that has
+#       it open; one that this machine has removed stays open to the process,
+#       under another name
 #     - no files without a name (O_TMPFILE)
 #
-# What it has not: the protocol, locks, delegations, and what a server does that
-# comes back after a crash.
+# It does not imitate the protocol, locks, delegations, and the restart of a
+# server after a crash.
 
 use warnings;
 use strict;
@@ -38,7 +39,7 @@ use Time::HiRes qw/ time /;
 
 use Test::Xet::Process qw/ own owned reap slurp spew wait_for /;
 
-# Why there can be none.
+# Why a share is not possible here.
 
 sub lacks {
 	return 'no /dev/fuse' unless -w '/dev/fuse';
@@ -49,7 +50,7 @@ sub lacks {
 
 #     cache     seconds, 30
 #     negative  seconds, 30
-#     hard      no other names for what is removed here and open
+#     hard      files removed here while open get no other names
 
 sub new {
 	my ($class, $folder, $mount, %o) = @_;
@@ -102,14 +103,14 @@ sub stop {
 sub serve {
 	my ($self) = @_;
 
-	my %missing;		# path => when it was not there
-	my %changed;		# folder => its time when it was opened
+	my %missing;		# path => time of its ENOENT
+	my %changed;		# folder => its mtime when opened
 
 	my $real = sub { return "$self->{folder}$_[0]" };
 	my $told = sub { return $_[0] ? 0 : -($! + 0 || EIO) };
 	my $is = sub { delete $missing{$_[0]} };
 
-	# what is done here is known here at once
+	# changes by this machine are visible to it at once
 
 	my $do = sub {
 		my ($name, $code) = @_;
@@ -177,7 +178,7 @@ sub serve {
 			my $now = (Time::HiRes::stat($real->($path)))[9]
 				or return -($! + 0);
 
-			# close-to-open, of a folder
+			# close-to-open consistency of a folder
 
 			if (($changed{$path} // 0) != $now) {
 				delete $missing{$_} for grep {

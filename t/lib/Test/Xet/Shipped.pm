@@ -2,17 +2,17 @@ package Test::Xet::Shipped;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What "make run" starts, by docker/run.sh, in a folder and at a port of its
-# own: the files of conf as they are shipped.
+# Starts the server of "make run" by docker/run.sh, in a folder and at a port
+# of its own, with the shipped files of conf.
 #
 #     my $s = Test::Xet::Shipped->new();
 #
 #     $s->url('/api/health');
-#     $s->env()->{XET_STORE};      of DIR/env
+#     $s->env()->{XET_STORE};      variables of DIR/env
 #     $s->get('/status')->{status};
-#     $s->requests();              since the last time
+#     $s->requests();              since the last call
 #     $s->received('xorbs');       bytes, by the metrics
-#     $s->done();                  stops it, and looks at what it has left
+#     $s->done();                  stops it, and checks what is left
 
 use warnings;
 use strict;
@@ -29,7 +29,7 @@ use Test::Xet::Process qw/
 
 my @live;
 
-# Below /tmp, where postgres and www-data get at it when we are root.
+# Below /tmp, which postgres and www-data can access when the test is root.
 
 sub new {
 	my ($class, %env) = @_;
@@ -71,7 +71,7 @@ sub script {
 sub dir { return $_[0]->{dir} }
 sub url { return "http://127.0.0.1:$_[0]->{port}$_[1]" }
 
-# What DIR/env sets, as a shell reads it.
+# The variables that DIR/env sets, as a shell reads them.
 
 sub env {
 	my ($self) = @_;
@@ -92,13 +92,13 @@ sub http {
 
 sub get { return shift->http('GET', @_) }
 
-# Lines of the error log that have to be there.
+# Lines that the error log must have.
 
 sub allow { $_[0]->{allow} = $_[1] }
 
 sub log { return slurp("$_[0]->{dir}/nginx/logs/error.log", 1) // '' }
 
-# The requests since the last time, [ method, path, status, bytes sent ].
+# The requests since the last call, [ method, path, status, bytes sent ].
 
 sub requests {
 	my ($self) = @_;
@@ -119,7 +119,8 @@ sub received {
 		"xet_received_bytes_total{route=\"$route\"}" } // 0;
 }
 
-# Whatever runs in the folder: nginx by its prefix, PostgreSQL by where it is.
+# The processes that run in the folder: nginx by its prefix, PostgreSQL by its
+# directory.
 
 sub processes {
 	my ($self) = @_;

@@ -2,8 +2,9 @@ package Test::Xet::Sigv4;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# AWS Signature Version 4 of a request of S3, once more: tests send with it what
-# our client would not, and it shares no line with what they test.
+# A second implementation of AWS Signature Version 4 for S3 requests.  Tests
+# use it to send requests that our client never sends.  It shares no code with
+# the implementation under test.
 #
 #     my $r = sign({ method => 'GET', host => '127.0.0.1:9000',
 #         path => "/bucket/a b", query => { partNumber => 1 },
@@ -12,14 +13,15 @@ package Test::Xet::Sigv4;
 #
 #     Test::Xet::HTTP->request($port, 'GET', $r->{target}, $r->{headers});
 #
-# presign() wants the same and expires => seconds: the target has all of it, and
-# headers are those that are signed.  More for both:
+# presign() takes the same arguments and expires => seconds: the target then
+# carries the whole signature, and headers are the signed headers.  More
+# arguments for both:
 #
-#     time     of the signature, seconds since 1970; now
-#     token    of a session
-#     payload  what x-amz-content-sha256 says; of the body, UNSIGNED-PAYLOAD in
-#              a URL; undef for a request without that header
-#     loose    [ names ] of headers that are sent and not signed
+#     time     of the signature, seconds since 1970; by default now
+#     token    session token
+#     payload  value of x-amz-content-sha256; by default the body's hash, in
+#              a URL UNSIGNED-PAYLOAD; undef sends no such header
+#     loose    [ names ] of headers that are sent but not signed
 
 use warnings;
 use strict;
@@ -95,7 +97,7 @@ sub scope {
 	return substr($date, 0, 8) . "/$o->{region}/s3/aws4_request";
 }
 
-# In lower case, without those that are loose.
+# In lower case, without the loose ones.
 
 sub signed_headers {
 	my ($o, %headers) = @_;
@@ -113,7 +115,7 @@ sub query_string {
 		. s3_encode($query->{$_} // '') } sort keys %{ $query || {} });
 }
 
-# Bytes; in a path a slash stays what it is.
+# Percent-encodes bytes; in a path a slash stays unchanged.
 
 sub s3_encode {
 	my ($text, $path) = @_;

@@ -2,23 +2,23 @@ package Test::Xet::Soak;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Two nodes with one store and one database, and requests to them that run at
-# once, in an order that the seed gives.  See t/soak/soak.pl.
+# Two nodes share one store and one database; the requests to them run
+# concurrently, in an order that the seed determines.  See t/soak/soak.pl.
 #
 # A request is
 #
 #     { text, subject, node, method, uri, headers, body,
-#       add, del  files that it registers or takes away
-#       done      sub { response, unknown }; unknown: it may have been done
+#       add, del  files that it registers or removes
+#       done      sub { response, unknown }; unknown: it may have taken effect
 #       chunked   1
-#       abort     breaks off after so many bytes of the body, or of the answer
-#       del_all   1: takes away all files of the subject's repo
-#       gc        1 instead of all this: a collection beside the others
-#       slow      bytes a second that are read
-#       line      requests to send on one connection, all at once }
+#       abort     aborts after so many bytes of the body, or of the response
+#       del_all   1: removes all files of the subject's repo
+#       gc        1, and no other member: a collection during the others
+#       slow      read rate, in bytes a second
+#       line      requests to pipeline on one connection }
 #
-# and a phase a list of these.  What nobody should have seen is a violation:
-# it dies with { class, text, about }.
+# and a phase is a list of requests.  A result that no client should have seen
+# is a violation: it dies with { class, text, about }.
 
 use warnings;
 use strict;
@@ -39,8 +39,8 @@ use Test::Xet::Soak::Random;
 
 #     mode      of the model
 #     seed, subjects, part_steps
-#     without   { what is not to be done => 1 }
-#     verbose   all answers
+#     without   { operation or fault to leave out => 1 }
+#     verbose   print all responses
 
 sub new {
 	my ($class, %o) = @_;
@@ -85,7 +85,7 @@ sub new {
 	return $self;
 }
 
-# Takes a guard out of the database, to be found.
+# Removes a guard of the database; the run must find it.
 
 sub break {
 	my ($t, $what) = @_;
@@ -111,7 +111,7 @@ sub break {
 	$t->sql($text);
 }
 
-# What an operator may have switched on for his other pages.
+# Options that an operator may have enabled for other pages.
 
 sub filters {
 	return ('gzip on;', 'gzip_types *;', 'gzip_min_length 1;',
@@ -126,7 +126,7 @@ sub locations {
 	$api =~ s/xet_access repo/xet_access store/ if $mode ne 'repo';
 	$api =~ s/xet_auth token;/xet_auth off;/ if $mode eq 'store';
 
-	# the same again for all that there is
+	# the same API for the whole
 
 	my $store = $whole ? $api : '';
 
@@ -165,8 +165,8 @@ location /ssi/ {
 EOF
 }
 
-# What must hold in the end: all is sent again that is damaged, all files are
-# as they should be, and nginx ends as it should.
+# The checks at the end: all damaged data is sent again, all files are right,
+# and nginx stops cleanly.
 
 sub last_step {
 	my ($self) = @_;
@@ -199,7 +199,7 @@ sub summary {
 		sort keys %{ $self->{answers} });
 }
 
-# The end, without the tests that Test::Xet has for one.
+# Stops without the tests that Test::Xet adds for a single test.
 
 sub finish {
 	my ($self) = @_;
@@ -216,7 +216,7 @@ sub finish {
 }
 
 # --------------------------------------------------------------------------
-# what is told
+# output
 
 sub note {
 	my ($self, $text) = @_;
@@ -238,7 +238,7 @@ sub violation {
 		step => $self->{step}, steps => [ keys %steps ] };
 }
 
-# What the servers have said last, above notices.
+# The last log lines of the servers above the level notice.
 
 sub said {
 	my ($self) = @_;
@@ -275,7 +275,7 @@ sub lines {
 	return @lines;
 }
 
-# The lines of the log that have to do with files and xorbs.
+# The log lines about files and xorbs.
 
 sub history {
 	my ($self, @about) = @_;
@@ -314,7 +314,7 @@ sub headers {
 	return \%headers;
 }
 
-# The whole asks elsewhere.
+# The whole uses another location.
 
 sub uri_of {
 	my ($self, $req) = @_;
@@ -338,7 +338,8 @@ sub head_of {
 	my $headers = $self->headers($req);
 	my $body = $req->{body};
 
-	# who reads a part only is not to wait for more than there is
+	# a client that reads only a part must not wait for more data than
+	# exists
 
 	$headers->{Connection} = 'close' if defined $req->{abort};
 
@@ -351,7 +352,7 @@ sub head_of {
 			sort keys %$headers), '', '');
 }
 
-# What to send of a request, in pieces.  The last one ends it.
+# The bytes of a request, in pieces.  The last one ends it.
 
 sub pieces {
 	my ($self, $rng, $req) = @_;
@@ -378,10 +379,10 @@ sub pieces {
 	return ($head, @pieces);
 }
 
-# Runs requests at once.  All but the last piece of each are sent in turns,
-# then the last pieces in a row.
+# Runs requests concurrently.  All but the last piece of each are sent in
+# turns, then the last pieces in a row.
 #
-#     fault  sub { } to run in the middle, whose answers may be lost
+#     fault  sub { } to run halfway; it may cause lost responses
 
 sub phase {
 	my ($self, $rng, $reqs, %o) = @_;
@@ -441,7 +442,7 @@ sub phase {
 		delete $_->{fault} for map { $_, @{ $_->{line} || [] } } @$reqs;
 	}
 
-	# each refers to itself by what it does in the end, and is never freed
+	# each object refers to itself by its final callback and is never freed
 
 	delete @$_{qw/ before done /}
 		for map { $_, @{ $_->{line} || [] } } @$reqs;
@@ -496,12 +497,12 @@ sub answer {
 
 		$self->judge($_, $r);
 
-		# nothing can follow what was cut off
+		# nothing can follow an aborted request
 
 		return if $r->{error} || !$r->{status};
 	}
 
-	# a further request on the connection gets the next answer, its own
+	# a further request on the connection gets its own response next
 
 	my $fault = $reqs[-1]{fault};
 
@@ -551,8 +552,8 @@ sub judge {
 	$req->{done}->($r, $unknown);
 }
 
-# Whether something else that runs at once adds or deletes the same file for
-# the same tenant, or for any that he meets.
+# Whether a concurrent request adds or deletes the same file for the same
+# tenant, or for any tenant that it affects.
 
 sub races {
 	my ($self, $req, $file, $what, $meets) = @_;
@@ -592,8 +593,8 @@ sub settle {
 	}
 }
 
-# Workers with a session that PostgreSQL has refused, and that is not back: the
-# others may have answered for all.  The numbers of processes come again.
+# Workers that still lack a session that PostgreSQL refused; other workers may
+# have answered the checks.  Process ids are reused.
 
 sub cut_off {
 	my ($node) = @_;
@@ -612,9 +613,9 @@ sub cut_off {
 	return grep { $failed{$_} } $node->worker_pids();
 }
 
-# A virtual machine that is stopped for a while, or has to fetch its memory,
-# looks to everybody like a PostgreSQL that does not answer.  A process that
-# does nothing but sleep tells such a moment from a busy one.
+# To the server, a virtual machine that is paused, or that swaps, looks like a
+# PostgreSQL that does not respond.  A process that only sleeps distinguishes
+# such a pause from a busy machine.
 
 sub watch {
 	my ($file) = @_;
@@ -642,7 +643,8 @@ sub watch {
 	return $pid;
 }
 
-# In the last minute; who has slept too long may need a moment to tell.
+# A pause in the last minute; the sleeping process may need a moment to report
+# it.
 
 sub stood_still {
 	my ($self) = @_;
@@ -658,7 +660,7 @@ sub stood_still {
 	return 1;
 }
 
-# Lines of the logs that no run should have, since the last time.
+# Log lines that no run should have, since the last call.
 
 sub complaints {
 	my ($self) = @_;
@@ -688,7 +690,7 @@ sub complaints {
 		!grep { $line =~ $_ } @{ $self->{allow} || [] } } @lines;
 }
 
-# nginx itself is none of what UBSan is asked about.
+# UBSan does not check nginx itself.
 
 sub bad_line {
 	my ($line) = @_;

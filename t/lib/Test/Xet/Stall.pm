@@ -2,15 +2,15 @@ package Test::Xet::Stall;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# System calls of a server that hang when a test wants it, and its clock:
-# t/tools/stall.c, which is preloaded.
+# Makes system calls of a server hang, and moves its clock, with the preloaded
+# t/tools/stall.c.
 
 use warnings;
 use strict;
 
 use Test::Xet::Process qw/ root run_command spew wait_for /;
 
-#     dir  of the test
+#     dir  folder of the test
 
 sub new {
 	my ($class, %o) = @_;
@@ -18,7 +18,7 @@ sub new {
 	my $self = bless { dir => "$o{dir}/stall", lib => "$o{dir}/stall.so" },
 		$class;
 
-	# workers, which may be nobody, leave marks in it
+	# workers, which may run as nobody, create files in it
 
 	mkdir($self->{dir});
 	chmod(0777, $self->{dir});
@@ -34,14 +34,14 @@ sub new {
 sub env {
 	my ($self) = @_;
 
-	# ASan wants to be the first library, and may be linked in
+	# ASan must be the first library, and may be linked in
 
 	return { LD_PRELOAD => $self->{lib}, XET_STALL => $self->{dir},
 		ASAN_OPTIONS => join(':', $ENV{ASAN_OPTIONS} || (),
 			'verify_asan_link_order=0') };
 }
 
-# From now on calls hang, until release().
+# Makes calls hang until release().
 
 sub hold {
 	my ($self, $call) = @_;
@@ -50,7 +50,7 @@ sub hold {
 	spew("$self->{dir}/$call", '');
 }
 
-# How many calls have begun to hang since hold(); waits for as many.
+# The number of calls that hang since hold(); waits for as many.
 
 sub wait_held {
 	my ($self, $call, $n, $timeout) = @_;
@@ -60,7 +60,7 @@ sub wait_held {
 	});
 }
 
-# The clock of the server, as its time() has it: so many seconds ahead.
+# Sets the clock of the server, as returned by time(), so many seconds ahead.
 
 sub set_clock {
 	my ($self, $seconds) = @_;

@@ -2,8 +2,8 @@ package Test::Xet::State;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What is there while a test runs: files, descriptors and memory of the workers;
-# and what must not be left.  Methods of Test::Xet.
+# The state while a test runs (files, descriptors and memory of the workers)
+# and what must not be left after it.  Methods of Test::Xet.
 
 use warnings;
 use strict;
@@ -41,21 +41,22 @@ sub rss {
 	return Test::Xet::Process::rss($pid // ($self->worker_pids())[0]);
 }
 
-# From here on the workers' descriptors must not grow in number, but by sessions
-# of PostgreSQL; connections of the test itself are to be closed at the end.
+# From now on the number of the workers' descriptors must not grow, except for
+# sessions of PostgreSQL; the test must close its own connections before the
+# end.
 
 sub fds_mark {
 	my ($self) = @_;
 
-	# in this order: a session has its socket before the server knows of it
+	# in this order: a session has its socket before the server lists it
 
 	$self->{marks_sessions} = { map { $_ => 1 } $self->sessions() };
 	$self->{marks} = { map { $_ => $self->own_fds($_) }
 		$self->worker_pids() };
 }
 
-# All but connections to the bucket, which are kept for the next request, up to
-# a number of them.
+# All except connections to the bucket, of which a limited number is kept for
+# reuse.
 
 sub own_fds {
 	my ($self, $pid) = @_;
@@ -78,7 +79,7 @@ sub own_fds {
 		keys %$fds };
 }
 
-# Sessions that the server has now, none where it cannot be asked.
+# The present sessions of the server; none if it can't be queried.
 
 sub sessions {
 	my ($self) = @_;
@@ -98,8 +99,8 @@ sub check_fds {
 	my $then = $self->{marks_sessions};
 	my @grown;
 
-	# sockets and sessions that are new, each by itself: a session of psql
-	# that was about to end would be missing in a difference of sums
+	# new sockets and sessions, each by identity: a psql session that was
+	# about to end would falsify a difference of counts
 
 	wait_for(5, sub {
 		my $sessions = 0;
@@ -135,8 +136,8 @@ sub check_fds {
 	}
 }
 
-# No file of the store may be open when nobody asks for it any more; sockets
-# that are left open nginx itself tells of when it stops.
+# No file of the store may stay open after the last request; nginx itself
+# reports sockets left open when it stops.
 
 sub check_files {
 	my ($self) = @_;

@@ -2,8 +2,8 @@ package Test::Xet::Table;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A server that is a Hub, and what real clients do with it: a row each, which
-# is a result of the test with the row's name.
+# Runs real clients against a server that is a Hub.  Each row is one result of
+# the test, with the row's name.
 #
 #     my $t = Test::Xet->new(Test::Xet::Table::hub());
 #     my $table = Test::Xet::Table->new($t);
@@ -14,18 +14,18 @@ package Test::Xet::Table;
 #
 # Options of all three:
 #
-#     machine  whose caches it has, one of its own where it is not named
-#     token    to come with; hf_test, none if it is ''
-#     env      { more of the environment }
+#     machine  name of the machine whose caches it uses; by default its own
+#     token    its token; by default hf_test, none if it is ''
+#     env      { additional environment }
 #
-# of the first two:
+# Options of hf() and program():
 #
-#     fails    it has to fail
-#     prints   what it has to print
+#     fails    the program must fail
+#     prints   its output must match
 #
-# and of the last:
+# Options of script():
 #
-#     faults   { row => why it fails, which is known }
+#     faults   { row => reason of a known failure }
 
 use warnings;
 use strict;
@@ -40,9 +40,9 @@ use Test::Xet::Real;
 # --------------------------------------------------------------------------
 # the server
 
-# Options of Test::Xet->new(): whoever comes is "me", or needs a token where
-# lines for the Hub's location are given; more locations.  What it is asked for
-# is logged, and below /page/ is what a browser needs.
+# Options of Test::Xet->new(): every caller is "me", or needs a token where
+# lines for the Hub's location are given; more locations.  The requests are
+# logged, and /page/ has the files that a browser needs.
 
 sub hub {
 	my ($who, $more) = @_;
@@ -72,8 +72,8 @@ $more
 EOF
 }
 
-# The two files of conf by which a server is a mirror of another Hub, for a
-# configuration that includes them; what is good for a minute is so for a time.
+# The two files of conf that make a server a mirror of another Hub, for a
+# configuration that includes them; cache times of a minute become $valid.
 
 sub mirror {
 	my ($t, $hub, $valid) = @_;
@@ -98,7 +98,7 @@ sub new {
 
 sub dir { return $_[0]->{dir} }
 
-# The requests since the last time, [ method, path, status, bytes ].
+# The requests since the last call, [ method, path, status, bytes ].
 
 sub requests {
 	my ($self) = @_;
@@ -111,7 +111,7 @@ sub requests {
 	return map { [ (split(/ /))[0 .. 3] ] } split(/\n/, $new);
 }
 
-# The bytes that were sent to paths, with Xet or without.
+# The bytes that were sent for paths, with Xet or without.
 
 sub sent {
 	my ($path, @requests) = @_;
@@ -155,7 +155,7 @@ sub machine {
 	return "$self->{dir}/$name";
 }
 
-# A whole environment: nothing of who runs the test.
+# A complete environment, without variables of the caller.
 
 sub env {
 	my ($self, $o) = @_;
@@ -177,7 +177,7 @@ sub env {
 	);
 }
 
-# A program that is run once; what it has printed.
+# Runs a program once; returns its output.
 
 sub program {
 	my ($self, $name, $o, @command) = @_;
@@ -196,8 +196,8 @@ sub program {
 	return $printed;
 }
 
-# A script of t/clients that tells its rows itself, see hub_row.py; those that
-# have passed.
+# Runs a script of t/clients that reports its rows itself, see hub_row.py;
+# returns those that have passed.
 
 sub script {
 	my ($self, $name, $o, $program, $script, @args) = @_;
@@ -215,7 +215,7 @@ sub script {
 	while (defined(my $line = <$fh>)) {
 		my $row = eval { JSON::PP::decode_json($line) };
 
-		# clients print by themselves, JSON, too
+		# clients print output of their own, including JSON
 
 		if (ref($row) ne 'HASH' || !($row->{row} || $row->{end})) {
 			print "# $line";
@@ -238,7 +238,7 @@ sub script {
 	return @passed;
 }
 
-# The same on a page of the server, in a browser.
+# Runs a script on a page of the server, in a browser.
 
 sub page {
 	my ($self, $name, $o, $browser, $command) = @_;
@@ -255,7 +255,7 @@ sub page {
 		or Test::More::diag($@);
 }
 
-# A row becomes a result.
+# Turns a row into a result.
 
 sub result {
 	my ($name, $o, $row, $said) = @_;

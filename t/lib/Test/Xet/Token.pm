@@ -2,8 +2,8 @@ package Test::Xet::Token;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Repos told apart by tokens, which the server itself hands out to all who ask;
-# a part of Test::Xet.
+# Repos separated by tokens, which the server itself issues to every caller; a
+# part of Test::Xet.
 #
 #     my $t = Test::Xet->new(Test::Xet::Token::repos());
 #
@@ -23,7 +23,7 @@ sub repos {
 		repo_api(), $more // (), token_location()));
 }
 
-# The same beside an API without tokens: /api/ is for all who ask, /repo/ for
+# The same with an API without tokens: /api/ is for all callers, /repo/ for
 # tokens of a repo, /token-api/ for those of the store.
 
 sub beside {
@@ -60,7 +60,7 @@ sub token_directive { return 'xet_token_key %%DIR%%/token.key;' }
 
 sub repo_api { return api('/api/', '') }
 
-# %%CAS%% of a configuration: the API that a Hub's tokens lead to.
+# %%CAS%% of a configuration: the API that a Hub's tokens give access to.
 
 sub cas { return api('/cas/', 'xet_api_base /cas;') }
 
@@ -82,7 +82,7 @@ location $path {
 EOF
 }
 
-# Where auth() asks.
+# The location that auth() uses.
 
 sub token_location {
 	return <<'EOF';
@@ -95,7 +95,7 @@ location ~ ^/token/(?<scope>[a-z]+)/(?<repo>[^@]*)@?(?<subject>.*)$ {
 EOF
 }
 
-# The file of token_directive(), any key will do.
+# The file of token_directive(); any key works.
 
 sub token_key {
 	my ($self) = @_;
@@ -104,8 +104,8 @@ sub token_key {
 		'token:t1:' . 'ab' x 32 . "\n"));
 }
 
-# Headers with a token, of one that is asked for once; the repo may have a
-# subject behind an "@".
+# Headers with a token, which is requested once and reused; the repo may be
+# followed by "@" and a subject.
 
 sub auth {
 	my ($self, $scope, $repo) = @_;

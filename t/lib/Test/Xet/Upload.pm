@@ -2,8 +2,8 @@ package Test::Xet::Upload;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Files, xorbs and shards sent to a server the way clients do, made by
-# build/tools/xet_make.  Methods of Test::Xet.
+# Sends files, xorbs and shards to a server the way clients do;
+# build/tools/xet_make builds them.  Methods of Test::Xet.
 
 use warnings;
 use strict;
@@ -14,18 +14,18 @@ use Test::More ();
 
 use Test::Xet::Bytes;
 
-# Sends a file as its xorbs and one shard, dies when an answer is not 200:
+# Sends a file as its xorbs and one shard; dies unless every response is 200:
 # { hash, size, sha256, terms, xorbs (with "bytes" and "inserted"), shard,
 # result }.
 #
 #     scheme, sizes, footer  of the xorbs, see make_xorb()
-#     xorb_chunks            chunks in a xorb at most
+#     xorb_chunks            most chunks in a xorb
 #     shard_footer           none, js, full
 #     sha256                 0: without a metadata row
 #     base                   /api/v1
-#     headers                { ... } to add to each request
+#     headers                { ... } of each request
 #     port                   of another server
-#     send                   0: makes all, sends nothing
+#     send                   0: builds everything, sends nothing
 
 sub upload {
 	my ($t, $data, %o) = @_;
@@ -84,8 +84,8 @@ sub send_ok {
 	return $r;
 }
 
-# Uploads a xorb of the data, which is a result of the test: what make_xorb()
-# gives, and data.
+# Uploads a xorb of the data as a result of the test: returns the result of
+# make_xorb(), and the data.
 
 sub put_xorb {
 	my ($t, $data, %o) = @_;
@@ -122,8 +122,8 @@ sub put_file {
 		$t->post('/api/v1/shards', \$shard->{bytes}));
 }
 
-# Xorbs are full at 64 MiB of data, as those of hf_xet: stored they are larger
-# when it does not compress.
+# A xorb is full at 64 MiB of data, as those of hf_xet: incompressible data
+# takes more than that when stored.
 
 sub xorbs {
 	my ($data, %o) = @_;

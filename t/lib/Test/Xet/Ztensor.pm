@@ -2,7 +2,7 @@ package Test::Xet::Ztensor;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# zTensor files of container 1, from descriptions.
+# Builds zTensor files of container 1 from descriptions.
 #
 #     my $file = zt_file([
 #         [ 'w', { shape => [ 2, 3 ], data => $bytes } ],
@@ -13,9 +13,9 @@ package Test::Xet::Ztensor;
 #
 #     $file->{bytes}; $file->{offset}{'w/data'};
 #
-# A component has dtype (f32), data, and offset, length, encoding, digest to
-# declare something else than what is true.  Objects have attributes, a list
-# of pairs of encoded CBOR.  Options: version, attributes, header (the magic),
+# A component has dtype (f32) and data.  offset, length, encoding and digest
+# declare other values than the true ones.  Objects have attributes, a list of
+# pairs of encoded CBOR.  Options: version, attributes, header (the magic),
 # manifest => sub { changed manifest }.
 
 use warnings;
@@ -70,8 +70,8 @@ sub attributes {
 	return $pairs ? (attributes => cbor_map(@$pairs)) : ();
 }
 
-# The bytes as a zstd frame that does not tell its size, as the reference
-# writer makes them; blocks are not compressed.
+# The bytes as a zstd frame without a content size, as the reference writer
+# makes them; blocks are not compressed.
 
 sub zstd_frame {
 	my ($data) = @_;
@@ -140,9 +140,9 @@ sub zt_file {
 	};
 }
 
-# A large file in the store of $t, that is, one whose chunks are few: random
-# bytes, then zeros over and over, then a manifest of its own.  Its tensors
-# are of 4 KiB, in order of their names, the first ones random:
+# A large file in the store of $t that has few different chunks: random bytes,
+# then repeated zeros, then a manifest of its own.  Its tensors have 4 KiB
+# each, in the order of their names, the first ones random:
 # { hash, size, manifest, names, random, data => sub { of a tensor } }.
 #
 #     tensors  100000
@@ -155,7 +155,7 @@ sub zt_large {
 	my $xorb = 64 << 20;
 	my $zeros = int(($o{size} || 5 << 30) / $xorb);
 
-	# the first xorb has all that is not zero: its tensors fill it
+	# the first xorb holds all nonzero data: its tensors fill it
 
 	my $random = 'ZTEN1000' . "\0" x 56 . random_bytes(17, 256 * 4096);
 
@@ -222,7 +222,7 @@ sub zt_large {
 
 sub zt_footer { return pack('Q<', $_[0]) . 'ZTEN1000' }
 
-# "?name=a%2Fb&i=..." of pairs; undefined values are left out.
+# Builds "?name=a%2Fb&i=..."  of pairs; undefined values are omitted.
 
 sub zt_args {
 	my @pairs = @_;

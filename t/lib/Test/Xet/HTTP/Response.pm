@@ -2,15 +2,15 @@ package Test::Xet::HTTP::Response;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# One response, parsed as it comes in and strictly.  Fields:
+# One response, parsed incrementally and strictly.  Fields:
 #
 #     status, reason, version, headers (lower-case name => [ values ]), body
-#     raw       header and body as they came
-#     interim   how many 1xx came before
-#     complete  all of it has come
-#     error     what is wrong with it
+#     raw       header and body as received
+#     interim   number of 1xx responses before it
+#     complete  the whole response was received
+#     error     the protocol error, if any
 #     time      seconds from the request to the end of the headers
-#     segments  [ seconds, length of body by then ], one for each piece
+#     segments  [ seconds, length of the body so far ], one for each piece
 
 use warnings;
 use strict;
@@ -46,7 +46,8 @@ sub fail {
 	return 'done';
 }
 
-# Takes from the buffer what belongs to this response: "done" or "more".
+# Consumes the part of the buffer that belongs to this response: "done" or
+# "more".
 
 sub feed {
 	my ($self, $buffer, $eof) = @_;
@@ -68,7 +69,7 @@ sub feed {
 	return 'more';
 }
 
-# Cuts $n bytes off the buffer.
+# Removes $n bytes from the buffer.
 
 sub take {
 	my ($self, $buffer, $n) = @_;
@@ -218,7 +219,7 @@ sub header {
 
 # --------------------------------------------------------------------------
 
-# The value of a header, undef when absent; of all of them in list context.
+# The value of a header, undef when absent; all values in list context.
 
 sub header_value {
 	my ($self, $name) = @_;
@@ -228,7 +229,7 @@ sub header_value {
 	return wantarray ? @$values : $values->[0];
 }
 
-# The body as JSON: undef when it is none.  Integers stay exact.
+# The parsed JSON body: undef if it is not JSON.  Integers stay exact.
 
 sub json {
 	my ($self) = @_;
@@ -236,7 +237,7 @@ sub json {
 	return scalar eval { JSON::PP->new->utf8->decode($self->{body}) };
 }
 
-# Status and body, and what went wrong, in a line.
+# Status, body and error, in one line.
 
 sub summary {
 	my ($self) = @_;
@@ -244,7 +245,7 @@ sub summary {
 	return "$self->{status} $self->{body}" . ($self->{error} // '');
 }
 
-# An error as clients see it: [ status, type, code ], the body where there is no
+# An error as clients see it: [ status, type, code ]; the body if there is no
 # code.
 
 sub refusal {
@@ -260,7 +261,7 @@ sub refusal {
 # The frames of newline-delimited JSON: [ { time => seconds, data => ... } ].
 # The last one may lack its newline.
 
-# The status, and with an error of ours its code: "404 no_such_object".
+# The status, and for an error of the module its code: "404 no_such_object".
 
 sub code {
 	my ($self) = @_;
@@ -300,7 +301,7 @@ sub frames {
 }
 
 # The parts of multipart/byteranges: [ { headers, start, end (inclusive),
-# total, body } ].  Dies with what is wrong with it.
+# total, body } ].  Dies with the fault of an invalid body.
 
 sub parts {
 	my ($self) = @_;

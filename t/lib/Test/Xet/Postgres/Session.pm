@@ -2,7 +2,7 @@ package Test::Xet::Postgres::Session;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A psql that stays open, to hold a transaction or a lock.
+# A psql session that stays open, to hold a transaction or a lock.
 
 use warnings;
 use strict;
@@ -56,7 +56,7 @@ sub send {
 	return $mark;
 }
 
-# The output of what was sent last; undef when it is not done in time.
+# The output of the last statements; undef if they do not finish in time.
 
 sub wait {
 	my ($self, $timeout) = @_;
@@ -107,7 +107,7 @@ sub unlock {
 	$self->close();
 }
 
-# A transaction still open is rolled back.
+# An open transaction is rolled back.
 
 sub close {
 	my ($self) = @_;

@@ -2,16 +2,16 @@ package Test::Xet::Rights::Conf;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Configurations for the gate of rights: what is shipped, and recipes as the
-# documents have them, with the paths and ports of a test.
+# Configurations for the tests of rights: the shipped ones, and recipes taken
+# from the documents, with the paths and ports of the test.
 #
 #     my $text = recipe($t, 'docs/hub.md', 'recipe: hub');
 #     my $text = recipe($t, 'docs/access.md', qr/^## Deletes\n/m);
 #
 #     $t->write_conf($text);
 #
-# A recipe is the first block of nginx behind a mark or a text.  TLS is what a
-# header says, so that a request needs no handshake.
+# A recipe is the first nginx block after a marker or a text.  A header tells
+# the server that the request came over TLS, so no request needs a handshake.
 #
 #     my $text = container($t, AUTH => 'off');    docker/entrypoint.sh
 #     my $text = setup($t);                       xet-setup
@@ -58,7 +58,7 @@ sub recipe {
 	return wrap($t, $block, %o);
 }
 
-# A part of a configuration at the level of http, or of a server.
+# Configuration at the http or server level.
 
 sub wrap {
 	my ($t, $block, %o) = @_;
@@ -90,17 +90,17 @@ sub here {
 	return $text;
 }
 
-# What each request has then.
+# Headers that each request then has.
 
 sub tls {
 	return { 'X-Forwarded-Proto' => 'https' };
 }
 
 # --------------------------------------------------------------------------
-# what programs write
+# configurations that programs write
 
-# What docker/entrypoint.sh makes of conf/nginx.conf, with its variables, for
-# write_conf().
+# The configuration that docker/entrypoint.sh makes of conf/nginx.conf with its
+# variables, for write_conf().
 
 sub container {
 	my ($t, %env) = @_;
@@ -108,7 +108,7 @@ sub container {
 	my $run = $t->dir() . '/run';
 	my $script = slurp(root() . '/docker/entrypoint.sh');
 
-	# its functions, and none of what it goes on with
+	# its functions, without the main part
 
 	$script =~ s/^check_variables\n.*//ms or die "entrypoint.sh\n";
 	make_path("$run/keys", "$run/temp", $t->dir() . '/data');
@@ -139,7 +139,7 @@ sub container {
 	return ours($t, slurp("$run/nginx.conf") =~ s!\Q$data\E!$store!gr);
 }
 
-# What xet-setup writes for the level of http.
+# The http level configuration that xet-setup writes.
 
 sub setup {
 	my ($t, %o) = @_;
@@ -166,7 +166,7 @@ sub setup {
 		. $out =~ s!^large_client.*!!mr . "}\n";
 }
 
-# As a test runs nginx.
+# Adapts a configuration to the way a test runs nginx.
 
 sub ours {
 	my ($t, $text) = @_;

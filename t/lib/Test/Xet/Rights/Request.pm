@@ -2,14 +2,16 @@ package Test::Xet::Rights::Request;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A request for a thing by a route of the table, with all that the route needs
-# to say 2xx to who may.  A part of Test::Xet::Rights.
+# Builds a request for a thing by a route of the table, with everything that
+# the route needs to return 2xx to a permitted caller.  A part of
+# Test::Xet::Rights.
 #
 #     my ($method, $uri, $headers, $body) = $self->request($place, $route,
 #         $method, $caller, $thing, $letter);
 #
-# What a request takes away, or makes, is a thing of its own: it is made before
-# the request, when the table says that the caller may.
+# A request that deletes or creates something has a thing of its own.  That
+# thing is prepared before the request, when the table says that the caller is
+# permitted.
 
 use warnings;
 use strict;
@@ -21,7 +23,7 @@ use Test::Xet::Bytes;
 
 my $json = JSON::PP->new()->canonical();
 
-# What the last part of a path is, by the form, where it is not the file.
+# The last part of a path, by its form, where it is not the file.
 
 my %paths = ('tree' => 'd', 'blob' => 'd/f.bin');
 
@@ -70,7 +72,7 @@ sub hub_path {
 	return "/$path" . ($o->{args} // '');
 }
 
-# A private or public repo that may go, and what to send for it.
+# A private or public repo that may be deleted, and the body to send for it.
 
 sub fresh {
 	my ($self, $thing, $kind) = @_;
@@ -100,7 +102,8 @@ sub fresh {
 	return $s;
 }
 
-# As whom a caller comes who is bound to what was made just now.
+# The identity of a caller whose token is bound to data that was created just
+# now.
 
 sub as_bound {
 	my ($self, $caller, $s, $letter) = @_;
@@ -128,7 +131,7 @@ sub hub_bucket_create {
 			. ++$self->{fresh} });
 }
 
-# The name space of S; for another thing, that of the caller if there is one.
+# The namespace of S; for another thing, that of the caller, if any.
 
 sub space_of {
 	my ($self, $s, $caller) = @_;
@@ -168,8 +171,8 @@ sub hub_move {
 		headers => $self->as_bound($caller, $s, $letter));
 }
 
-# Another visibility than it has: where that is granted, of something that was
-# made for it.
+# Changes the visibility: where the change is permitted, of a repo that was
+# created for it.
 
 sub hub_settings {
 	my ($self, $s, $caller, $letter, $route) = @_;
@@ -239,7 +242,7 @@ sub hub_commit {
 			content => 'eA==' } }));
 }
 
-# To a repo that the caller may write to, where there is one.
+# To a repo that the caller may write to, if any.
 
 sub hub_duplicate {
 	my ($self, $s, $caller) = @_;
@@ -325,7 +328,7 @@ sub api_zt_object { return (args => '?i=0') }
 sub api_zt_data { return (args => '?i=0') }
 sub api_zt_reconstruction { return (args => '?i=0') }
 
-# New content: a xorb, and a shard with a file of it.
+# New content: a xorb, and a shard with a file of that xorb.
 
 sub content {
 	my ($self) = @_;
@@ -350,7 +353,7 @@ sub api_xorb_post {
 	return (hash => $xorb->{hash}, body => $xorb->{bytes});
 }
 
-# A xorb that nobody has sent.
+# A xorb that no caller has sent.
 
 sub api_grant {
 	return (hash => 'ef' x 32);
@@ -360,7 +363,7 @@ sub api_grant_commit {
 	return (hash => 'ef' x 32);
 }
 
-# The repo has to have the xorb, or to have the file already.
+# The repo must have the xorb or already have the file.
 
 sub api_shard {
 	my ($self, $s, $caller, $letter, $route, $place) = @_;
@@ -380,7 +383,7 @@ sub api_file_put {
 	return (body => 'zputz' . ++$self->{fresh});
 }
 
-# A file that may go: of the repo of the caller's token.
+# A file that may be deleted, of the repo of the caller's token.
 
 sub api_file_delete {
 	my ($self, $s, $caller, $letter, $route, $place) = @_;

@@ -2,8 +2,8 @@ package Test::Xet::Rights::Table;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The table of expectations, t/rights/expect.def: its own first lines say what
-# is in it.  The other two are those of xet_tables: the routes that there are.
+# The table of expectations, t/rights/expect.def; its first lines describe its
+# form.  The other two tables are the routes that xet_tables prints.
 #
 #     my $table = Test::Xet::Rights::Table->new($file, api => $routes,
 #         hub => $hub);
@@ -14,8 +14,8 @@ package Test::Xet::Rights::Table;
 #     $table->cell('hub', 'bob.read', 'look');    'mom'
 #     $table->faults();
 #
-# The last one says what is missing on either side and what is malformed, a line
-# each.
+# faults() returns what is missing on either side and what is malformed, one
+# line each.
 
 use warnings;
 use strict;
@@ -44,8 +44,8 @@ sub new {
 	return $self;
 }
 
-# What is expected of each method of each route: what a line says, or what
-# follows from the right that the route asks for.
+# The expectations for each method of each route: those of a line, or those
+# that follow from the permission that the route requires.
 
 sub expect {
 	my ($self, $kind, $routes) = @_;
@@ -86,8 +86,8 @@ sub expect {
 		grep { !$used{$_} } sort keys %$lines;
 }
 
-# undef: a route that asks nobody who they are, or that changes something and
-# asks for the right to read, is one that somebody has to mean.
+# Returns undef for a route that needs no token, or that changes data with the
+# read permission only: such a route needs a line in the table.
 
 sub by_right {
 	my ($self, $kind, $route, $method) = @_;
@@ -108,7 +108,7 @@ sub by_right {
 	);
 	my $column = $columns{$right};
 
-	# a page of another origin may make a browser look, and nothing else
+	# a page of another origin may only make a browser read
 
 	my %more = $looks && $column eq 'change' ? ('owner.page' => 'oom') : ();
 
@@ -186,7 +186,7 @@ sub line_cells {
 	return !grep { !exists $self->{columns}{$_} } @columns;
 }
 
-# Callers that have a name together.
+# Groups of callers.
 
 sub line_group {
 	my ($self, $name, @callers) = @_;
@@ -199,9 +199,8 @@ sub line_group {
 	return @callers > 0;
 }
 
-# A row of a matrix: a caller, a group of them, "all", or the first part of the
-# names of some with a ".*"; of a matrix that is of another one, all who have a
-# row there.
+# A row of a matrix: a caller, a group of callers, "all", or a prefix of names
+# with ".*".  In a matrix based on another one: all callers with a row there.
 
 sub cells {
 	my ($self, $who, @cells) = @_;
@@ -240,7 +239,7 @@ sub callers { return $_[0]->{callers} }
 sub things { return $_[0]->{columns}{$_[1]} }
 sub matrices { return $_[0]->{order} }
 
-# A column that has no cells of its own has those of the one that it is as.
+# A column without cells uses those of the column that it refers to.
 
 sub cell {
 	my ($self, $matrix, $who, $column) = @_;
@@ -260,7 +259,7 @@ sub faults {
 	return (@{ $self->{faults} }, $self->empty_cells());
 }
 
-# A caller who is in a matrix has a cell in each of its columns.
+# A caller in a matrix has a cell in each of its columns.
 
 sub empty_cells {
 	my ($self) = @_;

@@ -2,15 +2,16 @@ package Test::Xet::Rights::Token;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Tokens as a service makes them, and as an attacker would: the header
-# Authorization of a caller of t/rights/expect.def.
+# Tokens as a service issues them, and as an attacker would forge them: the
+# Authorization header of a caller of t/rights/expect.def.
 #
 #     my $maker = Test::Xet::Rights::Token->new($dir, iss => 'hub');
 #
-#     $maker->header(%caller);    undef: none
+#     $maker->header(%caller);    undef: no header
 #
-# The keys are those of DIR/token.key, url.key and dedup.key.  With public the
-# secret of a key that the server has the public half of alone signs.
+# The keys are DIR/token.key, url.key and dedup.key.  With public, tokens are
+# signed with the private key whose public half is the only one that the server
+# has.
 
 use warnings;
 use strict;
@@ -28,7 +29,7 @@ sub new {
 
 	my %secrets = (wrong => '77' x 32);
 
-	# whatever is before a secret, its purpose and its id
+	# any text before a secret, its purpose and its id
 
 	for my $name (qw/ token url dedup /) {
 		my $text = slurp("$dir/$name.key", 1) // '';
@@ -55,7 +56,7 @@ sub header {
 	return "Bearer $token";
 }
 
-# The claims of a token, whoever made it.
+# The claims of a token, whatever its issuer.
 
 sub claims {
 	my ($token) = @_;
@@ -116,7 +117,7 @@ sub signature {
 	return $out;
 }
 
-# What a token has lost, or got, on its way.
+# Damage of a token on its way.
 
 sub spoil {
 	my ($token, $how) = @_;

@@ -2,20 +2,20 @@ package Test::Xet::Rights::World;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What the callers of the gate of rights ask for: repos of a Hub and of the
-# API, private and public, with files whose names, hashes, sizes and bytes are
-# found again wherever they come out.  A part of Test::Xet::Rights.
+# The data that the callers of the rights tests ask for: private and public
+# repos of a Hub and of the API.  The names, hashes, sizes and bytes of their
+# files are recognizable wherever they leak.  A part of Test::Xet::Rights.
 #
-# A scene is a private repo with a bucket of the same name, and what was given
-# out for it:
+# A scene is a private repo, a bucket of the same name, and the tokens and URLs
+# issued for it:
 #
-#     secret   is private and was always
-#     turned   was public when the tokens for it were given out
-#     again    was deleted since and made again
-#     other    of bob
+#     secret   has always been private
+#     turned   was public when its tokens were issued
+#     again    has since been deleted and created again
+#     other    belongs to bob
 #
-# open is the public one, api a repo of the API that no name leads to, and none
-# is not there.
+# open is the public repo, api is a repo of the API without a Hub name, and
+# none does not exist.
 
 use warnings;
 use strict;
@@ -33,7 +33,7 @@ my $json = JSON::PP->new()->canonical();
 my %seeds = (secret => 11, turned => 12, again => 13, other => 14, open => 15,
 	api => 16);
 
-# Everything of a scene that it has before it is sent.
+# The properties that a scene has before it is sent.
 
 sub scene {
 	my ($self, $name) = @_;
@@ -59,7 +59,7 @@ sub scene {
 	};
 }
 
-# A thing that is not there, of the same form.
+# A thing of the same form that does not exist.
 
 sub none {
 	my ($self) = @_;
@@ -72,7 +72,7 @@ sub none {
 		store => 'none/none' };
 }
 
-# By what a thing may be known, as expressions; of the store's name, too.
+# Expressions that identify a thing, by the store's names too.
 
 sub marks {
 	my ($s) = @_;
@@ -106,7 +106,7 @@ sub make {
 	$self->make_hub('open', 0);
 	$self->make_hub('other', 1);
 
-	# what was given out stays with the scene
+	# issued tokens and URLs stay with the scene
 
 	$self->make_hub('turned', 0);
 	$self->give('turned');
@@ -127,7 +127,7 @@ sub make {
 	}
 }
 
-# The header of somebody who may do all in a name space.
+# The header of a caller with all permissions in a namespace.
 
 sub admin {
 	my ($self, $name) = @_;
@@ -138,7 +138,7 @@ sub admin {
 		sub => $name eq $self->{space} ? $self->{owner} : $name });
 }
 
-# A request that has to be granted.
+# A request that must succeed.
 
 sub send {
 	my ($self, $method, $uri, $headers, $body, $type) = @_;
@@ -168,7 +168,7 @@ sub make_hub {
 		name => $s->{name}, organization => $s->{owner},
 		private => $private }));
 
-	# files of one commit share a xorb, and this one has its own
+	# files of one commit share a xorb; this file has its own
 
 	$self->commit($s, $admin, file('d/f.bin', $s->{data}));
 	$self->commit($s, $admin, file('d/t.zt', $s->{zt}),
@@ -203,7 +203,7 @@ sub file {
 		encoding => 'base64', content => encode_base64($data, '') } };
 }
 
-# The repo of the API that a repo of the Hub has its files in.
+# The repo of the API that holds the files of a Hub repo.
 
 sub store {
 	my ($self, $path, $rev, $admin) = @_;
@@ -232,8 +232,8 @@ sub fill_bucket {
 			'd/f.bin', $s->{hidden}), 'application/x-ndjson');
 }
 
-# What the Hub gives out for a scene, to all who ask, some of whom may not get
-# it later; for the repo and for the bucket.
+# The tokens and URLs that the Hub issues for a scene to all callers, including
+# callers that lose access later; for the repo and for the bucket.
 
 sub give {
 	my ($self, $name) = @_;
@@ -260,7 +260,7 @@ sub give {
 		}
 	}
 
-	# tokens for the repo, from somebody who has the key
+	# tokens for the repo, issued by an owner of the key
 
 	$self->{bound}{models}{$name} = $s->{store};
 	$self->{bound}{buckets}{$name} = $s->{bucket_store};
@@ -281,8 +281,8 @@ sub visible {
 	$s->{bucket_store} = $self->store("buckets/$s->{id}", '', $admin);
 }
 
-# Makes good what somebody was let do who must not: a fault is told once.  Of
-# what was deleted by the API the names are left.
+# Repairs the effect of a request that should have been rejected, so that a
+# fault is reported once.  Names of data deleted by the API stay.
 
 sub repair {
 	my ($self, $all) = @_;
@@ -330,7 +330,7 @@ sub gone {
 	$self->send('DELETE', "$self->{base}/api/buckets/$s->{id}", $admin);
 }
 
-# URLs of LFS for a file of the scene, and for one that is to come.
+# URLs of LFS for a file of the scene, and for one that is yet to be uploaded.
 
 sub urls {
 	my ($self, $s) = @_;
@@ -367,7 +367,7 @@ sub make_api {
 	$self->put($s);
 }
 
-# Where there is no Hub, three more of them.
+# Without a Hub, three more repos of the API.
 
 sub make_plain {
 	my ($self, $name) = @_;

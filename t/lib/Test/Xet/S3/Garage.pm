@@ -2,7 +2,7 @@ package Test::Xet::S3::Garage;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Garage, of Rust, a cluster of one node.
+# Garage, written in Rust, as a cluster of one node.
 
 use warnings;
 use strict;
@@ -53,7 +53,7 @@ sub command {
 sub ready {
 	my ($self) = @_;
 
-	# the node has to have its place in the cluster before it takes a key
+	# the node needs its layout in the cluster before it accepts a key
 
 	wait_for(30, sub { return $self->add_key() })
 		or die "garage takes no key:\n$self->{said}";
@@ -77,7 +77,7 @@ sub say {
 	return $status == 0;
 }
 
-# A bucket that S3 makes has its name for one key only.
+# The name of a bucket created by an S3 request is valid for one key only.
 
 sub make_bucket {
 	my ($self) = @_;
@@ -98,7 +98,7 @@ sub rekey {
 
 	$self->add_key() or die "garage: $self->{said}";
 
-	# there is no bucket when it was dropped
+	# there is no bucket after it was dropped
 
 	$self->allow();
 

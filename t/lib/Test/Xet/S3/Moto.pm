@@ -2,9 +2,9 @@ package Test::Xet::S3::Moto;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# moto, of Python, with what it does not check in front of it:
-# t/clients/s3_moto.py.  Its objects are in memory, so it is never ended: to be
-# away it closes its port and resets all connections.
+# moto, written in Python, behind t/clients/s3_moto.py, which adds the checks
+# that moto lacks.  Its objects are in memory, so the process is never ended:
+# to be unreachable, it closes its port and resets all connections.
 
 use warnings;
 use strict;
@@ -62,7 +62,7 @@ sub rekey {
 	}) or die "moto does not take new keys\n";
 }
 
-# From now on its clock is so many seconds fast.
+# Sets its clock so many seconds fast.
 
 sub set_clock {
 	my ($self, $seconds) = @_;
@@ -71,7 +71,7 @@ sub set_clock {
 	$self->rekey();
 }
 
-# Requests of ours are right by it.
+# The test's own requests use that clock.
 
 sub time {
 	my ($self) = @_;

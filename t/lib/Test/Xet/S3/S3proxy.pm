@@ -2,8 +2,8 @@ package Test::Xet::S3::S3proxy;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# s3proxy, of Java, over a folder.  It takes the name of a bucket either from
-# paths or from hosts, here from paths.
+# s3proxy, written in Java, storing in a folder.  It takes the bucket name
+# either from the path or from the host; here from the path.
 
 use warnings;
 use strict;
@@ -53,7 +53,7 @@ sub command {
 		"$self->{dir}/s3proxy.conf" ]);
 }
 
-# It knows one key, which it reads at its start.
+# It accepts one key, which it reads at its start.
 
 sub rekey {
 	my ($self) = @_;

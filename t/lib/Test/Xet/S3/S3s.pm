@@ -2,7 +2,7 @@ package Test::Xet::S3::S3s;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# s3s-fs, of Rust, over a folder.
+# s3s-fs, written in Rust, storing in a folder.
 
 use warnings;
 use strict;
@@ -34,7 +34,7 @@ sub command {
 		"$self->{dir}/data" ]);
 }
 
-# It knows one key, that of its command line.
+# It accepts one key, that of its command line.
 
 sub rekey {
 	my ($self) = @_;

@@ -2,7 +2,7 @@ package Test::Xet::Soak::Checks;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Answers held against the model.  Methods of Test::Xet::Soak.
+# Checks responses against the model.  Methods of Test::Xet::Soak.
 
 use warnings;
 use strict;
@@ -15,7 +15,7 @@ use Test::Xet::Client ();
 # --------------------------------------------------------------------------
 # reading
 
-# A request for a file by a subject, held against what he may read.
+# A read of a file by a subject, checked against the subject's permissions.
 #
 #     range   [ first, last ]
 #     method  HEAD
@@ -84,7 +84,7 @@ sub got {
 		$self->violation('bytes', "$req->{text}: wrong bytes", $file)
 			if $req->{method} eq 'GET' && $r->{body} ne $want;
 
-		# what the whole sees may be collected all the same
+		# data that the whole sees may still be collected
 
 		$model->see($subject, $file, 'yes')
 			if $state eq 'maybe' && !$races
@@ -95,7 +95,7 @@ sub got {
 
 	return if $status == 404 && ($state ne 'yes' || $races);
 
-	# an error, or not there: of what is damaged
+	# damaged data gives an error or is missing
 
 	$self->violation($state eq 'no' ? 'answers' : 'readable',
 		"$req->{text}: $status " . ($r->{error} // '')
@@ -104,7 +104,7 @@ sub got {
 			|| $self->might_fail($req, $file);
 }
 
-# It may have read before what was acknowledged while it ran, and by the terms
+# The read may precede what was acknowledged while it ran, and use the terms
 # that the file had then.
 
 sub might_fail {
@@ -126,7 +126,7 @@ sub may_fail {
 	return $model->may_fail($file, @{ $self->damageable($subject, $file) });
 }
 
-# The xorbs of a file, asked for only while some are damaged.
+# The xorbs of a file, requested only while some are damaged.
 
 sub damageable {
 	my ($self, $subject, $file) = @_;
@@ -138,7 +138,7 @@ sub damageable {
 	return $self->plan($subject, $file) || [ keys %{ $model->{damage} } ];
 }
 
-# The xorbs that a file uses, as the server says, or has said.
+# The xorbs that a file uses, from a present or earlier response of the server.
 
 sub plan {
 	my ($self, $subject, $file) = @_;
@@ -153,7 +153,7 @@ sub plan {
 	return $self->{plans}{$file->{hash}};
 }
 
-# One request outside of a phase.
+# A single request outside of a phase.
 
 sub ask {
 	my ($self, $req) = @_;
@@ -169,8 +169,8 @@ sub ask {
 	return $r;
 }
 
-# A file as all subjects find it: by one request each, and for one of them in
-# every way that there is.
+# Checks a file for all subjects: one request each, and for one subject every
+# kind of read.
 
 sub check_file {
 	my ($self, $rng, $file) = @_;
@@ -189,7 +189,7 @@ sub check_file {
 	$self->check_plan($rng, $deep, $file);
 }
 
-# The reconstruction, and the signed ranges of it.
+# Checks the reconstruction and its signed ranges.
 
 sub check_plan {
 	my ($self, $rng, $subject, $file) = @_;
@@ -224,11 +224,12 @@ sub check_plan {
 		return;
 	}
 
-	# flipped bits are the client's to notice here
+	# here only the client can notice flipped bits
 
 	return if $self->may_fail($subject, $file);
 
-	# a deletion whose answer was lost may be done between plan and data
+	# a deletion whose response was lost may take effect between plan and
+	# data
 
 	return if $state eq 'maybe' && $self->{collecting};
 
@@ -237,7 +238,7 @@ sub check_plan {
 }
 
 # --------------------------------------------------------------------------
-# URLs, which stay good for a while: what they give never changes
+# URLs stay valid for a while: the data that they return never changes
 
 sub keep_url {
 	my ($self, $rng, $plan, $file) = @_;

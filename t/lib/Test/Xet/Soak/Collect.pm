@@ -2,9 +2,9 @@ package Test::Xet::Soak::Collect;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What goes on in the background of a run and beside its requests: collectors
-# without mercy, the scrub, the audit log and the metrics; and that nothing is
-# left in the end that nobody needs.  Methods of Test::Xet::Soak.
+# The background of a run: collectors without grace, the scrub, the audit log
+# and the metrics; and the check that no unneeded data is left at the end.
+# Methods of Test::Xet::Soak.
 
 use warnings;
 use strict;
@@ -21,9 +21,9 @@ use Test::Xet::Process qw/ reap slurp spawn wait_for /;
 # --------------------------------------------------------------------------
 # configuration
 
-# Directives of both nodes: for a third of all seeds a collector that runs all
-# the time, in one of them or in both, and for another third a scrub.  In all
-# seeds the last node collects when it is asked to.
+# Directives of both nodes: in a third of all seeds a collector that runs all
+# the time, in one node or in both; in another third a scrub.  In all seeds the
+# last node collects on request.
 
 sub draw_jobs {
 	my ($self) = @_;
@@ -54,7 +54,7 @@ sub draw_jobs {
 	return @chores;
 }
 
-# As it is shipped, and everything that there is to tell.
+# The shipped configuration, with all logs and metrics.
 
 sub audit {
 	my $conf = slurp(Test::Xet::Process::root() . '/conf/xet_audit.conf');
@@ -65,7 +65,7 @@ sub audit {
 }
 
 # --------------------------------------------------------------------------
-# a collector beside the requests
+# a collector during the requests
 
 sub op_gc {
 	my ($self, $rng, $world) = @_;
@@ -73,7 +73,7 @@ sub op_gc {
 	my $kill = $rng->chance(30) ? (5 + $rng->int(120)) / 1000 : undef;
 	my @phases = map { [] } 1 .. $rng->int(3);
 
-	# what a crash has left some time ago
+	# leftovers of an earlier crash
 
 	$self->age(60) if $rng->chance(30);
 
@@ -117,8 +117,9 @@ sub end_collector {
 		if $status && !$one->{kill} && !$fault && !$self->{swapped};
 }
 
-# The server goes on without the one who has asked, and in another folder once
-# the right one is back.
+# Waits for a collection.  The server continues it without the client that
+# asked; while another folder is in place, it goes on once the right one is
+# back.
 
 sub wait_collection {
 	my ($self) = @_;
@@ -133,8 +134,8 @@ sub wait_collection {
 		or $self->violation('gc', 'a collection stays');
 }
 
-# Files of the store that are older than so many seconds become older than any
-# upload may be.  Nothing runs.
+# Ages the files of the store that are older than so many seconds beyond the
+# duration of any upload.  No request runs.
 
 sub age {
 	my ($self, $seconds) = @_;
@@ -159,8 +160,8 @@ sub copies {
 	return @files;
 }
 
-# What a term that proves the possession of its only chunk depends on: that the
-# chunk is a xorb of its own.  Its row, or nothing.
+# A term that proves the possession of its only chunk depends on that chunk
+# being a xorb of its own.  Returns its row, or nothing.
 
 sub name_known {
 	my ($self, $hash) = @_;
@@ -172,8 +173,8 @@ sub name_known {
 # --------------------------------------------------------------------------
 # the end
 
-# Nothing is left but what files need, and all that is whole; and when all files
-# are deleted, nothing.
+# At the end only the data that files need is left, and all of it is intact;
+# when all files are deleted, nothing is left.
 
 sub last_collection {
 	my ($self, $rng) = @_;
@@ -254,15 +255,15 @@ sub nothing_left_over {
 			unless delete $named{$_};
 	}
 
-	# we remove some ourselves
+	# the test itself removes some
 
 	my @gone = grep { !$self->{touched}{substr($_, 0, 64)} } keys %named;
 
 	$self->violation('readable', "rows without a copy: @gone") if @gone;
 }
 
-# Whatever we have damaged and is not read by files that are left to us may be
-# so still.
+# Data that the run has damaged and that no remaining file reads may still be
+# damaged.
 
 sub verify_store {
 	my ($self) = @_;
@@ -289,7 +290,8 @@ sub verify_store {
 	$self->note("xet verify --store: $status $text");
 }
 
-# By whoever has them; what is not ours any more is found in the database.
+# Deletes them as their holders; data without a holder in the model is found in
+# the database.
 
 sub delete_all {
 	my ($self, $rng) = @_;
@@ -334,9 +336,9 @@ sub delete_one {
 }
 
 # --------------------------------------------------------------------------
-# what it tells of itself
+# metrics and audit log
 
-# Figures that are sound, and counters that never go back.
+# Metrics must be plausible, and counters must never go back.
 
 sub check_metrics {
 	my ($self, $n) = @_;
@@ -378,7 +380,7 @@ sub check_metrics {
 	$self->{metrics}[$n] = $now;
 }
 
-# Lines that are whole, and one for each deletion that was acknowledged.
+# Lines must be complete, with one for each acknowledged deletion.
 
 sub check_audit {
 	my ($self, $node) = @_;

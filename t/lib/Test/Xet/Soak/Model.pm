@@ -2,31 +2,33 @@ package Test::Xet::Soak::Model;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Who may read what, what must be readable, and what we have damaged.
+# Models who may read what, what must be readable, and what the run has
+# damaged.
 #
-# A subject has a chunk that he has sent, in whatever body, or may have: what
-# he then reads is no news to him.  He has brought a xorb, or a file, when it
-# was acknowledged.  A file is seen by him, "yes", "no", or "maybe" after a
-# request whose answer was lost, or two that ran at once.
+# A subject has a chunk if it sent the chunk in any body, or may have sent it:
+# reading that chunk tells the subject nothing new.  A subject has brought a
+# xorb or a file once the upload was acknowledged.  A subject sees a file:
+# "yes", "no", or "maybe" after a request whose response was lost, or after two
+# concurrent requests.
 #
-# mode is "repo", where each subject is a tenant; "token", where all that have
-# a token may read all; "store", where nobody needs one.
+# mode is "repo": each subject is a tenant; "token": every caller with a token
+# may read everything; "store": no token is needed.
 #
-# What a subject has brought may be collected as long as no file needs it, so
-# it counts until a collector has run, and until his repo is deleted; he who
-# is refused then sends it again.  A file that was acknowledged is there until
-# a deletion is.
+# A brought xorb may be collected as long as no file needs it.  It therefore
+# counts until a collector has run, or until the subject's repo is deleted; a
+# subject that is rejected then sends it again.  An acknowledged file exists
+# until its deletion is acknowledged.
 #
-# In mode repo there may be one subject, the whole, who asks where nobody is
-# told apart: he sees what any repo has, what he registers is held by the
-# store, and he deletes what no repo has.  What the last repo has let go of he
-# may see until it is collected.
+# In mode repo one subject may be "the whole", which uses a location without
+# repos.  It sees what any repo has; the store holds what it registers; it
+# deletes what no repo has.  It may still see what the last repo has released
+# until that is collected.
 #
-# Damage is known by the hash of the xorb.  What a file gives that uses a
-# damaged xorb is an error or the right bytes.  It ends with an acknowledged
-# upload: of the xorb, or of a file that is acknowledged after the damage.
-# Only a flipped bit may stay unnoticed until somebody has read it, and what
-# is acknowledged up to then counts as if before.
+# Damage is recorded by the hash of the xorb.  A read of a file that uses a
+# damaged xorb returns an error or the right bytes.  The damage ends with an
+# acknowledged upload of the xorb, or of a file that is acknowledged after the
+# damage.  Only a flipped bit may stay unnoticed until it is read; until then
+# an acknowledgement counts as if it came before the damage.
 
 use warnings;
 use strict;
@@ -39,7 +41,7 @@ sub new {
 		damage => {}, broken => {} }, $class;
 }
 
-# Of requests that run at once no one is before another.
+# Concurrent requests have no order.
 
 sub tick { return ++$_[0]->{clock} }
 
@@ -80,7 +82,7 @@ sub brought {
 		&& $at > ($self->{dropped}{$subject} // -1);
 }
 
-# A collector without mercy has run, or a repo may have been deleted.
+# After a collection without grace, or when a repo may have been deleted.
 
 sub collected { $_[0]->{collected} = $_[0]->{clock} }
 
@@ -117,7 +119,7 @@ sub in_repos {
 		: (grep { $_ eq 'maybe' } @states) ? 'maybe' : 'no';
 }
 
-# Whether what one subject does may be seen by another one.
+# Whether another subject may see the effect of a subject's request.
 
 sub meet {
 	my ($self, @two) = @_;
@@ -146,7 +148,7 @@ sub seen {
 		&& $sees->{$_} ne 'no' } sort keys %$sees;
 }
 
-# A registration that was acknowledged: readable from now on, whatever was
+# An acknowledged registration: the file is readable from now on, whatever was
 # damaged before.
 
 sub acked_file {
@@ -174,8 +176,8 @@ sub damaged {
 		noticed => $kind ne 'flip', uploads => 0 };
 }
 
-# The mark of what was noticed may come after the answer that told of it, so
-# the second upload after that is the one that counts.
+# The server may record noticed damage after the response that reported it, so
+# the second upload after that response is the one that counts.
 
 sub healed {
 	my ($self, $hash) = @_;
@@ -186,7 +188,8 @@ sub healed {
 		|| $damage->{noticed} && ++$damage->{uploads} >= 2;
 }
 
-# Whether a file of these xorbs may fail, which is noticed then.
+# Whether a read of a file of these xorbs may fail; a failure counts as notice
+# of the damage.
 
 sub may_fail {
 	my ($self, $file, @xorbs) = @_;

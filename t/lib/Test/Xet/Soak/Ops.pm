@@ -2,9 +2,9 @@ package Test::Xet::Soak::Ops;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What happens in a run.  An operation gives a list of phases, each a list of
-# requests; what is chosen follows from the seed, the step and what was sent
-# before, never from an answer.  Methods of Test::Xet::Soak.
+# The operations of a run.  An operation returns a list of phases, each a list
+# of requests.  The choice depends on the seed, the step and earlier requests,
+# never on a response.  Methods of Test::Xet::Soak.
 
 use warnings;
 use strict;
@@ -22,7 +22,7 @@ my %weights = (
 	handover => 4
 );
 
-# These run alone.
+# These operations run alone.
 
 my %alone = (damage => 5, heal => 5, swap => 1);
 
@@ -81,7 +81,7 @@ sub step {
 	$self->violation('log', $line) if defined $line;
 }
 
-# Files and xorbs live for so many steps; part of them are asked for later.
+# Files and xorbs live for so many steps; part of them are read later.
 
 sub world {
 	my ($self, $step) = @_;
@@ -103,7 +103,7 @@ sub touch {
 	$self->{files}{$_->{hash}} = $_ for @files;
 }
 
-# Files of the world that use a xorb, some of them.
+# Some files of the world that use a xorb.
 
 sub touch_xorb {
 	my ($self, $rng, $world, $xorb) = @_;
@@ -116,7 +116,7 @@ sub touch_xorb {
 	$self->touch(grep { $_->{root} == $xorb } @using);
 }
 
-# Not the whole: what he holds stays, and hides what becomes of the rest.
+# Not the whole: what it holds stays, and hides the fate of the rest.
 
 sub subject {
 	my ($self, $rng) = @_;
@@ -131,7 +131,8 @@ sub subject {
 sub refused {
 	my ($self, $req, $r, @about) = @_;
 
-	# what is registered while its xorb is healed is to be sent again
+	# a file that is registered while its xorb is repaired must be sent
+	# again
 
 	return if $r->{status} == 503
 		&& $r->{body} =~ /replaced or removed|of the file is locked/
@@ -144,8 +145,8 @@ sub refused {
 		unless $self->{swapped};
 }
 
-# What was deleted or collected while it was registered is to be sent again, and
-# says so: that much is right about an answer.
+# Data that was deleted or collected during its registration must be sent
+# again, and the response says so: such a response is correct.
 
 sub meanwhile {
 	my ($self, $req, $r, @files) = @_;
@@ -230,7 +231,7 @@ sub shard_req {
 
 		$self->touch(@$files);
 
-		# of a name that was collected the server knows nothing
+		# the server knows nothing of a collected name
 
 		if (defined $result && !$may && defined $o{name}
 			&& $self->name_known($o{name}) ne $name)
@@ -274,7 +275,7 @@ sub shard_req {
 	return $req;
 }
 
-# The result of v1, or of the last frame of v2; undef for a refusal.
+# The result of v1, or of the last frame of v2; undef for a rejection.
 
 sub shard_result {
 	my ($r) = @_;
@@ -328,7 +329,7 @@ sub put_req {
 # --------------------------------------------------------------------------
 # operations
 
-# As hf_xet does: the xorbs of a file at once, then a shard.
+# As hf_xet does: sends the xorbs of a file concurrently, then a shard.
 
 sub op_send {
 	my ($self, $rng, $world) = @_;
@@ -337,7 +338,7 @@ sub op_send {
 	my $file = $rng->pick(@{ $world->{files} });
 	my %xorbs = map { $_->[0]{hash} => $_->[0] } @{ $file->{terms} };
 
-	# another file of the same xorbs may come with it
+	# the shard may also hold another file of the same xorbs
 
 	my @more = grep { $_ != $file && !grep { !$xorbs{$_->[0]{hash}} }
 		@{ $_->{terms} } } @{ $world->{files} };
@@ -360,8 +361,8 @@ sub send_reqs {
 				$subject, $files) }) ]);
 }
 
-# Where a collector has come between, he who sends does so once more, alone: it
-# is refused again only where one runs all the time, and not for ever.
+# After a concurrent collection the subject retries, alone.  The retry is
+# rejected only where a collector runs all the time, and not forever.
 
 sub once_more {
 	my ($self, $n, $reqs, @what) = @_;
@@ -386,7 +387,7 @@ sub come_again {
 	delete $self->{repeats};
 }
 
-# One xorb in two encodings at the same instant, on both nodes.
+# Sends one xorb in two encodings at the same time, to both nodes.
 
 sub op_twice {
 	my ($self, $rng, $world) = @_;
@@ -399,7 +400,7 @@ sub op_twice {
 		$xorb, node => $_) } 0, 1 ];
 }
 
-# One that was sent before, in whatever encoding.
+# Sends a known xorb again, in any encoding.
 
 sub op_reencode {
 	my ($self, $rng, $world) = @_;
@@ -413,8 +414,8 @@ sub op_reencode {
 	return [ $self->xorb_req($rng, $world, $self->subject($rng), $xorb) ];
 }
 
-# A file of chunks that the subject has, with nothing sent before: the xorbs
-# may be there, or not, or damaged.
+# Registers a file of chunks that the subject has, without sending them: the
+# xorbs may exist, be missing, or be damaged.
 
 sub op_register {
 	my ($self, $rng, $world) = @_;
@@ -511,8 +512,8 @@ sub delete_reqs {
 	return [ $req ];
 }
 
-# A whole repo, with its name or with another one; the next upload begins it
-# anew.
+# Deletes a whole repo, with its name or with another one; the next upload
+# creates it again.
 
 sub op_drop {
 	my ($self, $rng, $world) = @_;
@@ -561,7 +562,7 @@ sub op_drop {
 	return [ $req ];
 }
 
-# One has a file, another one registers it, and the first one deletes it.
+# One subject has a file, another registers it, and the first deletes it.
 
 sub op_handover {
 	my ($self, $rng, $world) = @_;
@@ -604,7 +605,7 @@ sub op_get {
 	return [ $req ];
 }
 
-# Several requests on one connection, sent before the first is answered.
+# Pipelines several requests on one connection.
 
 sub op_line {
 	my ($self, $rng, $world) = @_;
@@ -625,7 +626,7 @@ sub op_line {
 	];
 }
 
-# What tells nothing, but must be answered.
+# Requests that reveal nothing, but must be answered.
 
 sub small_req {
 	my ($self, $rng, $world, $subject) = @_;
@@ -661,7 +662,7 @@ sub op_abort {
 		$rng->pick(@{ $world->{xorbs} }), abort => $rng->int(50000)) ];
 }
 
-# Bodies that are not what they say; they change nothing.
+# Bodies that do not match their hash or format; they change nothing.
 
 sub op_bad {
 	my ($self, $rng, $world) = @_;
@@ -691,9 +692,9 @@ sub op_bad {
 # --------------------------------------------------------------------------
 # attacks
 
-# A file of chunks that the subject does not have, by what he may have heard
-# of: hashes of xorbs, which are hashes of chunks where there is but one.  The
-# same with a xorb that nobody has is to be refused in the same words.
+# Registers a file of chunks that the subject does not have, from knowledge
+# that may have leaked: hashes of xorbs, which are the hashes of their only
+# chunks.  A xorb that does not exist must be rejected in the same words.
 
 sub op_attack {
 	my ($self, $rng, $world) = @_;
@@ -709,7 +710,7 @@ sub op_attack {
 
 	my $xorb = $rng->pick(@foreign);
 
-	# a name that the server does not know is no secret that it can keep
+	# the server can't keep a name secret that it does not know
 
 	my ($at) = grep { $self->{stored}{$xorb->{chunks}[$_]{hash}}
 		&& !$model->has($subject, $xorb->{chunks}[$_]) }
@@ -756,7 +757,7 @@ sub op_attack {
 				. $r->{body} =~ s/[0-9a-f]{64}/HASH/gr
 				unless $unknown;
 
-			# he may send them himself at the same time
+			# the subject may itself send them at the same time
 
 			$self->violation('told', "$req->{text}: "
 				. join(' but ', @told), $xorb)
@@ -782,7 +783,7 @@ sub ghost {
 		chunks => \@chunks };
 }
 
-# An answer tells of no chunk that the subject does not have.
+# A dedup response names no chunk that the subject does not have.
 
 sub op_dedup {
 	my ($self, $rng, $world) = @_;
@@ -837,7 +838,7 @@ sub told {
 	}
 }
 
-# Only what a subject may use already need not be sent.
+# Only data that a subject may already use need not be sent.
 
 sub op_grant {
 	my ($self, $rng, $world) = @_;
@@ -861,8 +862,9 @@ sub op_grant {
 			unless $self->{model}->has($subject,
 				@{ $xorb->{chunks} });
 
-		# he sends nothing now, so it must be there; a PUT of its
-		# bytes may have healed it, of which the model knows nothing
+		# the subject sends nothing now, so the xorb must exist; a PUT
+		# of its bytes may have repaired it without the model's
+		# knowledge
 
 		my $damage = $self->{model}{damage}{$xorb->{hash}};
 
@@ -888,8 +890,8 @@ sub op_url {
 	return;
 }
 
-# A file by way of another location's subrequest: whatever comes of it, not
-# what the subject may not read.
+# Reads a file through another location's subrequest: any response is right,
+# except data that the subject may not read.
 
 sub op_include {
 	my ($self, $rng, $world) = @_;
@@ -937,7 +939,7 @@ sub stored {
 		. substr($xorb->{hash}, 0, 2) . "/$xorb->{hash}*");
 }
 
-# Whether the copy that the row names is there with its size.
+# Whether the copy that the row names exists with its size.
 
 sub copy_there {
 	my ($self, $xorb) = @_;
@@ -967,11 +969,11 @@ sub op_damage {
 	my @files = $self->stored($xorb) or return;
 
 	for my $file (@files) {
-		# a collector may come first
+		# a collector may have removed it
 
 		my $bytes = slurp($file, 1) // next;
 
-		# what was cut to nothing can only go
+		# a file truncated to zero can only be removed
 
 		next if $kind ne 'gone' && !length($bytes);
 
@@ -980,7 +982,7 @@ sub op_damage {
 		$bytes = substr($bytes, 0, $at % length($bytes))
 			if $kind eq 'cut';
 
-		# in place: it may be open somewhere
+		# in place: a process may have it open
 
 		unlink($file), next if $kind eq 'gone';
 		open(my $out, '+<:raw', $file) or next;
@@ -993,7 +995,7 @@ sub op_damage {
 	$self->touch_xorb($rng, $world, $xorb);
 }
 
-# All that is damaged is sent again, by one who has it.
+# Sends all damaged data again, by a subject that has it.
 
 sub op_heal {
 	my ($self, $rng, $world) = @_;
@@ -1028,8 +1030,8 @@ sub op_heal {
 	}
 }
 
-# An empty folder in the place of the store, as of a disk that is not mounted:
-# nothing is acknowledged that is not there afterwards.
+# Replaces the store by an empty folder, as a disk that is not mounted: the
+# server acknowledges nothing that is missing later.
 
 sub op_swap {
 	my ($self, $rng, $world) = @_;

@@ -2,8 +2,8 @@ package Test::Xet::Soak::Random;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Numbers that follow from a label alone: a step of a run draws the same ones
-# whatever the steps before it were.
+# Random numbers derived from a label alone: a step of a run draws the same
+# numbers whatever steps ran before.
 
 use warnings;
 use strict;

@@ -2,18 +2,18 @@ package Test::Xet::Soak::World;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What there is to be stored in a part of a run: chunks, each in several
-# encodings, xorbs of them and files of these.  All follows from the seed and
-# the number of the part.
+# The data of one part of a run: chunks, each in several encodings, xorbs of
+# them, and files of these xorbs.  Everything derives from the seed and the
+# number of the part.
 #
 #     chunks  { n, data, hash, len, records => { none, lz4, ... } }
 #     xorbs   { name, hash, chunks => [ ... ], root of a file or not }
 #     files   { name, hash, data, chunks => [ ... ], put => by PUT, too,
 #               terms => [ [ xorb, first chunk, end ] ], root => xorb }
 #
-# The data of chunks is cut out of streams by the server's own rule, so that a
-# PUT of a file finds the very chunks that its xorbs are made of; those of
-# {tails} are shorter, and only the last of a file.
+# The chunks are cut from streams by the server's own rule, so a PUT of a file
+# yields the very chunks of its xorbs.  The chunks of {tails} are shorter, and
+# only end a file.
 
 use warnings;
 use strict;
@@ -61,7 +61,7 @@ sub make_chunks {
 		$at += $_->{raw_length};
 	}
 
-	# the last one ends where the stream does
+	# the last chunk ends with the stream
 
 	pop @pieces;
 	@pieces = grep { !$seen{$_}++ } @pieces;
@@ -93,8 +93,8 @@ sub make_chunks {
 	}
 }
 
-# Chunks of xorbs, by number: some of one chunk, some of chunks that others
-# have, too, one with the same chunk twice.
+# Chunks of xorbs, by number: some xorbs with one chunk, some that share chunks
+# with others, one with the same chunk twice.
 
 sub make_xorbs {
 	my ($self) = @_;
@@ -177,9 +177,9 @@ sub add_file {
 # --------------------------------------------------------------------------
 # encodings
 
-# A xorb's bytes, each chunk as the encoding says: none, lz4, bg4, the one of
-# these that the server itself would take (auto), an LZ4
-# frame of stored blocks of "raw" bytes each, or "mix" of these.
+# A xorb's bytes, with each chunk in the given encoding: none, lz4, bg4, the
+# encoding of these that the server itself would choose (auto), an LZ4 frame of
+# stored blocks of "raw" bytes each, or "mix" of these.
 
 sub encode {
 	my ($self, $xorb, $encoding, $rng) = @_;
@@ -206,7 +206,8 @@ sub record {
 	};
 }
 
-# At most 64 blocks; a record that is far longer than its chunk is refused.
+# At most 64 blocks; the server rejects a record that is far longer than its
+# chunk.
 
 sub frame {
 	my ($data, $size) = @_;
@@ -226,7 +227,7 @@ sub frame {
 		length($data) >> 16) . $frame;
 }
 
-# of less than four bytes
+# data of less than four bytes
 
 sub xxh32 {
 	my ($data) = @_;
