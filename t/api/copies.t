@@ -474,7 +474,7 @@ CREATE OR REPLACE FUNCTION xet.shard_slices(xorbs bytea[], starts integer[],
     subject bytea)
     RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
                    stored_ends bytea, tag integer, stored_size bigint,
-                   whole boolean, own boolean)
+                   intact boolean, own boolean)
     LANGUAGE sql STABLE
 AS $$
     SELECT s.chunk_count, s.hashes, s.raw_ends, s.stored_ends, s.tag # 1,

@@ -318,7 +318,7 @@ CREATE FUNCTION xet.xorb_slices(xorbs bytea[], starts integer[],
     ends integer[], with_hashes boolean)
     RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
                    stored_ends bytea, tag integer, stored_size bigint,
-                   whole boolean)
+                   intact boolean)
     LANGUAGE sql STABLE
 AS $$
     SELECT s.* FROM (SELECT pg_sleep(CASE WHEN pg_is_in_recovery() THEN 1.5
