@@ -478,7 +478,7 @@ CREATE OR REPLACE FUNCTION xet.shard_slices(xorbs bytea[], starts integer[],
     LANGUAGE sql STABLE
 AS $$
     SELECT s.chunk_count, s.hashes, s.raw_ends, s.stored_ends, s.tag # 1,
-           s.stored_size, s.whole, s.own
+           s.stored_size, s.intact, s.own
       FROM xet.shard_slices_real(xorbs, starts, ends, proof, wide, any_repo,
                                  repo, subject) s;
 $$;

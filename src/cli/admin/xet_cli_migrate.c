@@ -2,8 +2,9 @@
 /*
  * xet migrate: upgrades the database to the schema of this version.
  *
- * What is applied, and when, is decided by migrate.sql in the migrations
- * folder.
+ * The migrations folder has numbered migration files, functions.sql, and
+ * migrate.sql, whose SQL functions decide which files are applied.  Each file
+ * is applied in a transaction of its own.
  */
 
 
@@ -19,9 +20,12 @@
 #include "xet_cli_admin.h"
 
 
-#define XET_CLI_MIGRATE_MAX  (16 * 1024 * 1024)   /* bytes of a file */
+#define XET_CLI_MIGRATE_MAX  (16 * 1024 * 1024)   /* maximum file size */
 
-/* The number of a migration file as a parameter; 0 for functions.sql. */
+/*
+ * The number in the name of a migration file, as a parameter of a statement; 0
+ * for functions.sql.
+ */
 
 #define xet_cli_migrate_number(name)                                          \
     xet_cli_as_number(strtoul(name, NULL, 10))
@@ -80,7 +84,10 @@ xet_cli_migrate(const xet_cli_args_t *args)
 
     while (m.n--) {
 
-        /* from the last entry: migrations by number, then functions.sql */
+        /*
+         * entries are in descending order: the last entry is the oldest
+         * migration, the first entry is functions.sql
+         */
 
         rc = rc ? rc : xet_cli_migrate_file(&m, m.entries[m.n]->d_name);
 
@@ -128,8 +135,9 @@ xet_cli_migrate_newest(const xet_cli_args_t *args, uint64_t *newest)
 
 
 /*
- * Returns the folder in --sql, else ../share/xet/sql of an installation, else
- * sql beside the program, where make builds both; malloc()ed, or NULL.
+ * Returns the migrations folder, malloc()ed, or NULL if there is none: the
+ * folder of --sql; or, relative to the folder of the program,
+ * ../share/xet/sql, as installed; or sql, as built by make.
  */
 
 static char *
@@ -173,8 +181,9 @@ xet_cli_migrate_folder(const xet_cli_args_t *args)
 
 
 /*
- * Checks the numbers of all migrations before the first one is applied.  The
- * entries are in descending order: functions.sql, then the newest migration.
+ * Lists the files, and checks the numbers of all migrations before the first
+ * migration is applied.  The entries are in descending order: functions.sql,
+ * then the newest migration.
  */
 
 static int
@@ -245,8 +254,9 @@ xet_cli_migrate_filter(const struct dirent *entry)
 
 
 /*
- * Runs migrate.sql, which takes the lock and creates the functions that decide
- * what is applied.  A database that is newer than the folder is refused.
+ * Runs migrate.sql, which takes a lock and creates the functions that decide
+ * which files are applied.  A database with a migration that the folder lacks
+ * is newer than this version and is rejected.
  */
 
 static int
@@ -321,8 +331,9 @@ xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
 
 
 /*
- * Reads a file of the folder; sets sum to its SHA-256 in hexadecimal.  Returns
- * the text, malloc()ed, with a zero byte at the end, or NULL on an error.
+ * Reads a file of the folder, and sets sum to its SHA-256 in hexadecimal.
+ * Returns the text, malloc()ed, with a zero byte at the end, or NULL on an
+ * error.
  */
 
 static char *
@@ -393,7 +404,7 @@ xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
                                                xet_cli_as_text(text)),
                                NULL, NULL);
 
-    /* a failed transaction is rolled back when the session ends */
+    /* after a failure, the end of the session rolls the transaction back */
 
     rc = rc ? rc : xet_cli_pg_exec(m->pg, "COMMIT");
 

@@ -1,10 +1,10 @@
 
 /*
  * Finds a repository by its name in the store, or by its name on a Hub in the
- * same database; the store keeps a Hub repository under a number.
+ * same database.  The name of a Hub repository in the store is a number.
  *
- * A name in the store takes precedence over the same name on the Hub; with
- * "hf://" the name is always one of the Hub.
+ * A name in the store takes precedence over the same name on the Hub.  A name
+ * that starts with "hf://" is always a Hub name.
  */
 
 

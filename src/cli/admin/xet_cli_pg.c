@@ -1,5 +1,8 @@
 
-/* PostgreSQL for the verbs of administration: the only caller of libpq. */
+/*
+ * A session of PostgreSQL for the verbs that administer a server.  This is the
+ * only file of the command line that calls libpq.
+ */
 
 
 #include <ctype.h>
@@ -13,8 +16,8 @@
 
 
 #define XET_CLI_PG_PARAMS   8
-#define XET_CLI_PG_BYTEA    17         /* oid */
-#define XET_CLI_PG_LINE     960        /* bytes of a value */
+#define XET_CLI_PG_BYTEA    17         /* OID of the type bytea */
+#define XET_CLI_PG_LINE     960        /* see xet_cli_pg_plain() */
 
 
 struct xet_cli_pg_s {
@@ -186,9 +189,11 @@ xet_cli_pg_primary(xet_cli_pg_t *pg)
 
 
 /*
- * If a row handler fails, the statement is cancelled, but its remaining
- * results must still be read.  COPY would wait for this side, which sends
- * nothing, so the session is opened again.
+ * Reads all results of a statement.  If the row handler fails, the statement
+ * is cancelled, but its remaining results must still be read.
+ *
+ * COPY is unsupported: the server would wait for data that this program does
+ * not send.  Therefore the connection is reset.
  */
 
 static int
@@ -382,8 +387,9 @@ xet_cli_pg_secrets(const PQconninfoOption *options, char **password,
 
 
 /*
- * Whether a value can be stored in a service file: libpq reads lines of less
- * than 1024 bytes, and drops spaces at their ends.
+ * Returns 1 if a value can be stored in a service file, else 0.  libpq reads
+ * lines of less than 1024 bytes and drops trailing spaces; the keyword and "="
+ * fit into the bytes beyond XET_CLI_PG_LINE.
  */
 
 static int
@@ -399,9 +405,9 @@ xet_cli_pg_plain(const char *value)
 
 
 /*
- * Returns the value of an option of the connection, NULL for none and for
- * secrets.  Of several hosts it is the one in use, since a snapshot is valid
- * only there.
+ * Returns the value of a connection option, or NULL if the option is not set
+ * or is a secret.  If the connection string lists several hosts, returns the
+ * host of this connection, because a snapshot is valid only on that host.
  */
 
 static const char *
@@ -423,7 +429,10 @@ xet_cli_pg_option(const xet_cli_pg_t *pg, const PQconninfoOption *o)
 }
 
 
-/* Reports the first line, the error; the next lines only say where. */
+/*
+ * Prints only the first line of a message of libpq, which is the error; the
+ * other lines are context.
+ */
 
 static int
 xet_cli_pg_fail(const char *text)
@@ -440,7 +449,10 @@ xet_cli_pg_null(const xet_cli_pg_row_t *row, int column)
 }
 
 
-/* Integers are big-endian, with 4 or 8 bytes; a boolean is a byte. */
+/*
+ * In the binary format an integer has 4 or 8 bytes, big-endian; a boolean has
+ * one byte.
+ */
 
 uint64_t
 xet_cli_pg_u64(const xet_cli_pg_row_t *row, int column)

@@ -1,8 +1,8 @@
 
 /*
  * xet repo and xet ls: list and manage repositories and files in the database,
- * by the functions of sql/repos.sql.  Changes are written to the log of
- * PostgreSQL by xet.audit_note().
+ * with the functions of sql/repos.sql.  xet.audit_note() writes each change to
+ * the log of PostgreSQL.
  *
  *     xet ls
  *     xet repo ls
@@ -11,8 +11,9 @@
  *     xet repo public|private NAME
  *     xet repo files NAME
  *
- * A Hub repository is shown by its name, and files can be removed from it.
- * All else that the Hub records about it is changed by the Hub only.
+ * A Hub repository is listed with its name on the Hub, and its files can be
+ * listed and removed.  Only the Hub creates, deletes and publishes Hub
+ * repositories.
  */
 
 
@@ -26,16 +27,16 @@ typedef struct {
     const xet_cli_args_t  *args;
     xet_cli_pg_t          *pg;
     const char            *name;
-    char                  *store;      /* its name in the store, or NULL */
-    const char            *sql;        /* of the verb */
+    char                  *store;      /* name in the store, or NULL */
+    const char            *sql;        /* statement of the verb */
     int                    json;
 } xet_cli_repo_t;
 
 
 typedef struct {
     const char  *name;
-    int          min;                  /* operands */
-    int          max;
+    int          min;                  /* operands after the verb */
+    int          max;                  /* -1: no limit */
     int        (*run)(xet_cli_repo_t *r);
     const char  *sql;                  /* for xet_cli_repo_set() */
 } xet_cli_repo_verb_t;
@@ -123,7 +124,7 @@ xet_cli_repo(const xet_cli_args_t *args)
                             "invalid repository name");
     }
 
-    /* all hashes are checked before the first one is used */
+    /* check all hashes before the first hash is used */
 
     for (i = 2; i < args->count; i++) {
         rc = xet_cli_args_hash(args->operands[i], &hash);
@@ -168,7 +169,7 @@ xet_cli_repo_verb(xet_cli_repo_t *r, const xet_cli_repo_verb_t *verb)
 }
 
 
-/* Replaces a Hub name by the name in the store. */
+/* Replaces r->name, which may be a Hub name, by the name in the store. */
 
 static int
 xet_cli_repo_find(xet_cli_repo_t *r)
@@ -187,7 +188,10 @@ xet_cli_repo_find(xet_cli_repo_t *r)
 }
 
 
-/* Refuses repositories of the Hub, which has tables of its own for them. */
+/*
+ * Rejects Hub repositories: the Hub has tables of its own for them, which the
+ * functions of sql/repos.sql do not update.
+ */
 
 static int
 xet_cli_repo_ours(xet_cli_repo_t *r)
@@ -305,8 +309,8 @@ xet_cli_repo_rm(xet_cli_repo_t *r)
 
 
 /*
- * Prints the files of a repository, or all files of the store if there is no
- * name, in the order of their registration.
+ * Prints the files of a repository, or all files of the store if r->name is
+ * NULL, in the order of their registration.
  */
 
 static int

@@ -1,11 +1,11 @@
 
 /*
- * xet rm: deletes files from the repository of the token if the server has
- * repositories, or with --repo that whole repository.
+ * xet rm: deletes files, from the repository of the token if the server has
+ * repositories.  With --repo, deletes the whole repository of the token.
  *
- * There is no confirmation.  The token selects the repository; --repo must
- * name the same one, and the server compares them, so a wrong token deletes
- * nothing.
+ * The command does not prompt for confirmation.  The token selects the
+ * repository.  The server compares the name of that repository with --repo, so
+ * a token of another repository deletes nothing.
  */
 
 
@@ -92,8 +92,8 @@ xet_cli_rm_ask(xet_cli_http_t *h, char *url, const char *gone)
     rc = xet_cli_http_ask(h, &r, "DELETE", url);
 
     /*
-     * The API returns 204 and nothing else.  If the first response was lost,
-     * the retry does not find the file any more, which is success.
+     * Success is status 204.  If the first response was lost, a retry returns
+     * "not found", which is also success.
      */
 
     if (rc == XET_CLI_OK && r.status != 204 && !xet_cli_http_gone(&r, gone)) {

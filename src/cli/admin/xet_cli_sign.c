@@ -1,10 +1,11 @@
 
 /*
- * xet token and xet url: sign tokens and data URLs with a key of the server,
- * and fetch tokens from a URL that issues them.
+ * xet token signs a token with a key of the server, or fetches a token from a
+ * URL that issues tokens.  xet url signs a data URL.
  *
- * A signed data URL is for a copy of a xorb, as in reconstructions.  The copy
- * is named as its file in the store; its existence is not checked.
+ * A data URL gives access to a copy of a xorb, like the URLs in a
+ * reconstruction.  The operand of xet url is the file name of the copy in the
+ * store.  xet url does not check that the copy exists.
  */
 
 
@@ -17,13 +18,13 @@
 #include "xet_cli_admin.h"
 
 
-#define XET_CLI_SIGN_LIFETIME   3600   /* s */
+#define XET_CLI_SIGN_LIFETIME   3600   /* seconds */
 
 
 /* A key file, in the format of the directives xet_url_key and xet_token_key. */
 
 typedef struct {
-    uint8_t         *file;             /* whole */
+    uint8_t         *file;             /* contents, malloc()ed */
     size_t           len;
     xet_key_file_t   line;             /* the first key */
 } xet_cli_key_t;
@@ -33,7 +34,7 @@ typedef struct {
     const char  *token;
     size_t       len;
     uint64_t     exp;
-    const char  *url;                  /* of the API, or NULL */
+    const char  *url;                  /* URL of the API, or NULL */
 } xet_cli_token_t;
 
 
@@ -179,7 +180,11 @@ xet_cli_token_text(xet_token_text_t *text, const char *value)
 }
 
 
-/* A token has the number of a Hub repository, which survives a rename. */
+/*
+ * A token refers to a Hub repository by its number, which a rename does not
+ * change.  Sets *repo to that number as a string, malloc()ed; *repo does not
+ * change if --repo is not a Hub name.
+ */
 
 static int
 xet_cli_token_repo(const xet_cli_args_t *args, char **repo)
@@ -235,7 +240,10 @@ xet_cli_token_key(xet_cli_key_t *key, const xet_cli_args_t *args,
 }
 
 
-/* Fetches a token from a Hub or from a location with xet_token. */
+/*
+ * Fetches a token from --url: a Hub, or an nginx location with the directive
+ * xet_token.
+ */
 
 static int
 xet_cli_token_fetch(const xet_cli_args_t *args)
@@ -349,7 +357,10 @@ xet_cli_url(const xet_cli_args_t *args)
 }
 
 
-/* Without --range *n is 0, and the URL is valid for any range. */
+/*
+ * Parses --range.  Without --range, sets *n to 0: the URL is then valid for
+ * any range.
+ */
 
 static int
 xet_cli_url_ranges(const xet_cli_args_t *args, xet_range_t *ranges,
@@ -473,8 +484,9 @@ xet_cli_url_print(const xet_cli_args_t *args, xet_buf_t *b, uint64_t expires)
 
 
 /*
- * Reads the file of --key.  Returns XET_CLI_OK; XET_CLI_USAGE without --key,
- * or XET_CLI_ERROR, reported.  Call xet_cli_key_free() in any case.
+ * Reads the file of --key.  Returns XET_CLI_OK, or an exit code after printing
+ * the error: XET_CLI_USAGE without --key, else XET_CLI_ERROR.  The caller
+ * calls xet_cli_key_free() in any case.
  */
 
 static int
@@ -528,8 +540,9 @@ xet_cli_key_read(xet_cli_key_t *key, const xet_cli_args_t *args)
 
 
 /*
- * Takes the first key of the file.  Returns XET_CLI_OK, or XET_CLI_ERROR,
- * reported, also for a key for another purpose.
+ * Sets key->line to the first key of the file.  Returns XET_CLI_OK, or
+ * XET_CLI_ERROR after printing the error.  A key for another purpose is an
+ * error.
  */
 
 static int
@@ -555,7 +568,7 @@ xet_cli_key_first(xet_cli_key_t *key, const xet_cli_args_t *args,
 }
 
 
-/* Wipes the secret and the file, and frees the file. */
+/* Wipes the secret and the contents of the key file, and frees the memory. */
 
 static void
 xet_cli_key_free(xet_cli_key_t *key)

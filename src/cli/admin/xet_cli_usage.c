@@ -1,15 +1,17 @@
 
 /*
- * xet usage: usage and limits of repositories and subjects, and totals of the
- * store, by the functions of sql/quota.sql.
+ * xet usage: prints usage and limits of repositories and subjects, and totals
+ * of the store; sets limits.  Uses the functions of sql/quota.sql.
  *
- *     xet usage                                   all, and the store
- *     xet usage --repo NAME                       one
- *     xet usage --subject NAME [--issuer NAME]
+ *     xet usage                                   everything
+ *     xet usage --repo NAME                       one repository
+ *     xet usage --subject NAME [--issuer NAME]    one subject
  *     xet usage --repo NAME --set stored=1T,logical=2T,metadata=1G
- *     xet usage --repo '*' --set none             default for all without
- *                                                 limits of their own
- *     xet usage --recount
+ *     xet usage --repo '*' --set none             default limits
+ *     xet usage --recount                         correct the counters
+ *
+ * Default limits apply to repositories, or subjects, without limits of their
+ * own.
  */
 
 
@@ -26,7 +28,7 @@
 typedef struct {
     xet_cli_pg_t  *pg;
     const char    *repo;
-    char          *store;              /* its name in the store, or NULL */
+    char          *store;              /* name in the store, or NULL */
     const char    *subject;
     const char    *issuer;
     int            json;
@@ -45,7 +47,7 @@ enum {
     xet_cli_usage_logical_max,
     xet_cli_usage_stored_max,
     xet_cli_usage_metadata_max,
-    xet_cli_usage_title                /* on the Hub, or empty */
+    xet_cli_usage_title                /* name on the Hub, or "" */
 };
 
 
@@ -106,7 +108,11 @@ xet_cli_usage(const xet_cli_args_t *args)
 }
 
 
-/* Limits can be set before a repository exists, but not for one of the Hub. */
+/*
+ * Replaces the name of an existing repository by its name in the store.  A
+ * name that is not found stays, so that limits can be set before a repository
+ * exists; but a Hub repository must exist.
+ */
 
 static int
 xet_cli_usage_find(xet_cli_usage_t *u)
@@ -144,7 +150,7 @@ xet_cli_usage_run(xet_cli_usage_t *u, const xet_cli_args_t *args)
 }
 
 
-/* Sets limits; a limit that is not given is removed. */
+/* Sets limits; removes each limit that the text does not give. */
 
 static int
 xet_cli_usage_set(xet_cli_usage_t *u, const char *text)
@@ -202,7 +208,10 @@ xet_cli_usage_set(xet_cli_usage_t *u, const char *text)
 }
 
 
-/* Converts a size such as "500G" to digits; returns 0 if it is invalid. */
+/*
+ * Converts a size such as "500G" to a decimal number of bytes.  Returns 1, or
+ * 0 if the size is invalid.
+ */
 
 static int
 xet_cli_usage_limit(const char *text, size_t len, char *limit, size_t size)
@@ -266,7 +275,7 @@ xet_cli_usage_recount(xet_cli_usage_t *u)
 }
 
 
-/* Prints the corrections of a sum. */
+/* Prints one row of xet.usage_recount(): the corrections of the counters. */
 
 static int
 xet_cli_usage_mended(void *ctx, const xet_cli_pg_row_t *row)
@@ -408,7 +417,9 @@ xet_cli_usage_row(void *ctx, const xet_cli_pg_row_t *row)
 }
 
 
-/* The same JSON as the API, see src/http/routes/ngx_http_xet_usage.c. */
+/*
+ * Writes the same JSON as the API, see src/http/routes/ngx_http_xet_usage.c.
+ */
 
 static void
 xet_cli_usage_json(const xet_cli_pg_row_t *row, xet_json_t *j,
@@ -445,7 +456,10 @@ xet_cli_usage_number(const xet_cli_pg_row_t *row, int column)
 }
 
 
-/* The number of a Hub repository is followed by its name on the Hub. */
+/*
+ * Prints a name.  For a Hub repository the name is a number, so its title, the
+ * name on the Hub, is printed, too.
+ */
 
 static void
 xet_cli_usage_name_print(const char *name, const char *title)

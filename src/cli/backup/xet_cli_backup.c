@@ -2,24 +2,22 @@
 /*
  * xet backup: copies the database and the store while the server runs.
  *
- * One session holds the advisory lock that the collector needs for removing
- * files of copies, in shared mode, from before the snapshot until the last
- * copy is done.  A snapshot is taken in that session; the list of copies is
- * read in it, and pg_dump uses it.  A row is written after its file is
- * durable, so every copy on the list had its file, and the lock keeps the
- * file.
+ * One session exports a snapshot; pg_dump and the list of copies use this
+ * snapshot.  From before the snapshot until the last copy is saved, the
+ * session holds an advisory lock in shared mode: meanwhile garbage collection
+ * removes no copies.  A row is written after its file is durable, so each
+ * listed copy has a file.  If the session is lost, the backup fails.
  *
- * The exception is an upload that heals a xorb: it replaces a damaged or
- * missing copy.  If the row has another tag by now, that copy is saved, and a
- * note records it; xet restore gives the row the new tag.  If the row still
- * has the same tag, the copy is lost, which is reported and noted; xet restore
- * marks the row as damaged.
+ * A listed copy may be missing or damaged in the store.  If an upload has
+ * healed the xorb, its row has a new tag: the copy with the new tag is saved,
+ * and recorded in the notes.  Otherwise the copy is lost: this is reported and
+ * recorded in the notes.  xet restore updates the tag of a healed row, and
+ * marks the row of a lost copy as damaged.
  *
- * A copy that the backup has is not copied again, if the newest generation
- * lists it with the same size and digest; otherwise it is read and compared,
- * as are copies of an interrupted backup.  A copy gets its name after it was
- * compared and synced, so a bad copy never replaces a good one.
- * If the session ends before the last copy, the backup fails.
+ * A copy in the backup is not copied again if the newest generation lists it
+ * with the same size and digest.  Other copies in the backup, such as those of
+ * an interrupted run, are first read and verified.  A file gets its name after
+ * it is verified and synced, so a damaged copy never replaces an intact copy.
  */
 
 
@@ -164,7 +162,7 @@ xet_cli_backup_options(xet_cli_backup_t *b)
 }
 
 
-/* Opens the store and its database, and locks the copies. */
+/* Opens the store and its database, and locks copies against removal. */
 
 static int
 xet_cli_backup_source(xet_cli_backup_t *b)
@@ -181,7 +179,7 @@ xet_cli_backup_source(xet_cli_backup_t *b)
 }
 
 
-/* Opens the folder of the backup and its newest generation. */
+/* Opens the target of the backup and its newest generation. */
 
 static int
 xet_cli_backup_target(xet_cli_backup_t *b)
@@ -195,7 +193,7 @@ xet_cli_backup_target(xet_cli_backup_t *b)
 }
 
 
-/* Writes the dump of a snapshot and the list of its copies. */
+/* Writes the dump and the list of copies, both from one snapshot. */
 
 static int
 xet_cli_backup_database(xet_cli_backup_t *b)
@@ -208,7 +206,7 @@ xet_cli_backup_database(xet_cli_backup_t *b)
 }
 
 
-/* Copies everything on the list, and unlocks the copies of the store. */
+/* Saves all listed copies, then releases the lock against removal. */
 
 static int
 xet_cli_backup_store(xet_cli_backup_t *b)
@@ -228,8 +226,9 @@ xet_cli_backup_store(xet_cli_backup_t *b)
 
 
 /*
- * A standby may lag behind, and has its own locks.  The lock belongs to the
- * session, so it outlives the transactions in it.
+ * Checks that the database and the store belong together, and takes the lock
+ * against removal of copies.  A standby is rejected: it may lag behind, and
+ * has its own locks.  The lock belongs to the session, not to a transaction.
  */
 
 static int
@@ -285,7 +284,10 @@ xet_cli_backup_files(xet_cli_backup_t *b)
 }
 
 
-/* Opens a new file of the generation; the caller closes the descriptor. */
+/*
+ * Creates a file of the generation.  Returns a descriptor, which the caller
+ * closes, or -1 after printing the error.
+ */
 
 static int
 xet_cli_backup_file(xet_cli_backup_t *b, const char *suffix,
@@ -302,7 +304,7 @@ xet_cli_backup_file(xet_cli_backup_t *b, const char *suffix,
 
     fd = (*writer)->fd;
 
-    /* unlike copies, not readable by everybody */
+    /* copies are world-readable; files of a generation are not */
 
     fd = (fchmod(fd, 0640) == 0) ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
 
@@ -333,7 +335,7 @@ xet_cli_backup_snapshot(xet_cli_backup_t *b)
     rc = rc ? rc : xet_cli_pg_number(b->pg, "SELECT count(*) FROM xet.files",
                                      NULL, &b->m.files);
 
-    /* in the order of xet_cli_list_order() */
+    /* sort as xet_cli_list_order() does */
 
     rc = rc ? rc : xet_cli_pg_query(b->pg,
                                     "SELECT hash, tag, stored_size, digest"
@@ -378,7 +380,11 @@ xet_cli_backup_row(void *ctx, const xet_cli_pg_row_t *row)
 }
 
 
-/* Names are in the order of time, even if the clock was set back. */
+/*
+ * Sets the name of the generation, which is the time in UTC.  The name is
+ * always later than that of the newest generation, even if the clock was set
+ * back.
+ */
 
 static int
 xet_cli_backup_name(xet_cli_backup_t *b)
@@ -458,7 +464,8 @@ xet_cli_backup_finish(xet_cli_backup_t *b)
 
 
 /*
- * The manifest gets its name after all other files have theirs and are synced.
+ * Gives the files of the generation their names.  The manifest is last, when
+ * all other files and their names are durable.
  */
 
 static int
@@ -486,7 +493,8 @@ xet_cli_backup_name_all(xet_cli_backup_t *b, const char *text)
 
 
 /*
- * Copies that the database does not know may exist in older generations only.
+ * Removes old generations, unless the store may have copies that the database
+ * has lost: only an older generation may list such a copy.
  */
 
 static int

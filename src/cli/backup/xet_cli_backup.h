@@ -1,25 +1,23 @@
 
 /*
- * Backups of a database and its store.
+ * Backups of a database and its store.  Layout of a backup:
  *
- * The folder of a backup:
- *
- *     backup                          the identity of the store
+ *     backup                          identity of the store
  *     xorbs/default/<aa>/<hash>.<tag> copies, named as in the store
  *     generations/<time>.dump         pg_dump -Fc
- *     generations/<time>.list         the copies that the dump refers to
- *     generations/<time>.notes        copies that are missing, and why
- *     generations/<time>.json         the manifest, written last
+ *     generations/<time>.list         copies that the dump refers to
+ *     generations/<time>.notes        listed copies that are lost or replaced
+ *     generations/<time>.json         manifest, written last
  *     tmp/                            incomplete files
- *     lock, readers                   locks of the writer and of readers
+ *     lock, readers                   locks of the writer and of the readers
  *
- * A generation exists when its manifest does.  The manifest has the SHA-256 of
- * the three other files, and the list has size and digest of each copy: so it
- * is a digest of everything.  Copies are shared by all generations, since a
- * name in a store never gets other bytes.
+ * A generation exists when its manifest exists.  The manifest has the SHA-256
+ * of the three other files, and the list has the size and digest of each copy,
+ * so the manifest verifies the whole generation.  Generations share copies: a
+ * name in a store always refers to the same bytes.
  *
  * A list is sorted by the folders of the store, and within a folder by hash.
- * Several lists are read in parallel; none is held in memory.
+ * Lists are compared line by line; no list is held in memory.
  */
 
 #ifndef _XET_CLI_BACKUP_H_INCLUDED_
@@ -32,19 +30,25 @@
 
 
 #define XET_CLI_BACKUP_FORMAT  1
-#define XET_CLI_BACKUP_BATCH   64      /* files synced together */
-#define XET_CLI_BACKUP_PATH    128     /* bytes of a path, with the zero byte */
-#define XET_CLI_BACKUP_NAME    32      /* bytes of a generation name,
+#define XET_CLI_BACKUP_BATCH   64      /* files of a batch, at most */
+#define XET_CLI_BACKUP_PATH    128     /* size of a path with its zero byte */
+#define XET_CLI_BACKUP_NAME    32      /* size of a generation name,
                                           likewise */
 
 #define XET_CLI_BACKUP_COPIES  "xorbs/default"
 #define XET_CLI_BACKUP_READERS "readers"
 
-/* While it is held in shared mode, copies are not removed: xet.gc_copies(). */
+/*
+ * Arguments for the advisory lock functions of PostgreSQL.  While a session
+ * holds this lock in shared mode, xet.gc_copies() returns no copies to remove.
+ */
 
 #define XET_CLI_BACKUP_LOCK    "(hashtext('xet.copies'), 0)"
 
-/* For a session that must hold a lock as long as the command runs. */
+/*
+ * Disables timeouts in a session that must hold a lock as long as the command
+ * runs.
+ */
 
 #define XET_CLI_BACKUP_PATIENCE                                               \
     "SET statement_timeout = 0; SET lock_timeout = 0;"                        \
@@ -52,21 +56,20 @@
     " SET idle_in_transaction_session_timeout = 0;"
 
 
-/* A copy in a list; digested is 0 if its row has no digest. */
+/* A copy of a list. */
 
 typedef struct {
     xet_hash_t             hash;
     uint32_t               tag;
     uint64_t               size;
-    unsigned               digested:1;
+    unsigned               digested:1; /* digest is set */
     xet_checksum_t         digest;
 } xet_cli_copy_t;
 
 
 /*
- * A file of lines that is read once: a list, or with notes set the notes on
- * it. copy is the last line read; of notes, the copy on the list. healed:
- * other replaced it, else it is lost.
+ * A reader of a list of copies, or, if notes is set, of the notes about a
+ * list.  The lines are read once, in order.
  */
 
 typedef struct {
@@ -74,10 +77,11 @@ typedef struct {
     const char            *name;       /* for messages */
     int                    notes;
 
-    unsigned               ended:1;    /* at the end */
-    unsigned               healed:1;
-    xet_cli_copy_t         copy;
-    xet_cli_copy_t         other;
+    unsigned               ended:1;    /* at the end of the file */
+    unsigned               healed:1;   /* of a note: other has replaced the
+                                          copy; 0: the copy is lost */
+    xet_cli_copy_t         copy;       /* the copy of the last line read */
+    xet_cli_copy_t         other;      /* set if healed is set */
 } xet_cli_list_t;
 
 
@@ -90,42 +94,44 @@ typedef struct {
 typedef struct {
     char                   name[XET_CLI_BACKUP_NAME];
     char                   identity[64];
-    uint64_t               created;    /* seconds of Unix */
-    uint64_t               schema;
-    uint64_t               files;      /* rows */
-    uint64_t               copies;
-    uint64_t               bytes;
-    uint64_t               faults;     /* copies that are lost */
+    uint64_t               created;    /* seconds since 1970 */
+    uint64_t               schema;     /* number of the newest migration */
+    uint64_t               files;      /* rows of xet.files */
+    uint64_t               copies;     /* copies on the list */
+    uint64_t               bytes;      /* total size of these copies */
+    uint64_t               faults;     /* number of lost copies */
     xet_cli_sum_t          dump;
     xet_cli_sum_t          list;
     xet_cli_sum_t          notes;
-    xet_cli_sum_t          self;       /* of the manifest */
+    xet_cli_sum_t          self;       /* the manifest itself */
 } xet_cli_manifest_t;
 
 
 /*
- * Reads copies, compares them, and writes them to a place.  Files are
- * complete, but neither durable nor visible by their names, until their batch
- * is flushed.
+ * Reads copies, verifies their bytes, and writes them to a storage.  A written
+ * file becomes durable and gets its name when its batch is flushed.  Each
+ * thread has its own copier.
  */
 
 typedef struct {
-    xet_store_t           *to;         /* or NULL */
+    xet_store_t           *to;         /* NULL: read only */
     xet_cli_pace_t        *pace;
 
     uint8_t               *buffer;
     xet_checksum_state_t  *checksum;
-    xet_store_writer_t    *writer;     /* of the copy being read, or NULL */
+    xet_store_writer_t    *writer;     /* of the current copy, or NULL */
 
     uint64_t               done;       /* bytes read */
-    void                 (*tell)(uint64_t bytes);  /* gets done; or NULL */
+    void                 (*tell)(uint64_t bytes);  /* progress, or NULL */
+
+    /* the batch: files that are written, but not flushed */
 
     unsigned               npending;
     xet_store_writer_t    *pending[XET_CLI_BACKUP_BATCH];
 } xet_cli_copier_t;
 
 
-/* The state of a copy. */
+/* The state of a copy in a storage. */
 
 typedef enum {
     XET_CLI_COPY_GOOD = 0,
@@ -140,132 +146,172 @@ typedef struct {
     const xet_cli_args_t  *args;
     int                    json;
     uint64_t               rate;       /* bytes a second; 0: no limit */
-    uint64_t               keep;       /* generations; 0: all */
-    xet_store_t           *store;
-    xet_store_t           *to;
-    int                    dump;       /* file */
+    uint64_t               keep;       /* generations to keep; 0: all */
+    xet_store_t           *store;      /* source */
+    xet_store_t           *to;         /* target */
+    int                    dump;       /* descriptor, or -1 */
     FILE                  *list;
     FILE                  *notes;
-    xet_store_writer_t    *files[3];   /* writers of these three */
+    xet_store_writer_t    *files[3];   /* writers of dump, list and notes */
     xet_cli_pg_t          *pg;
     xet_cli_pace_t         pace;
     xet_cli_manifest_t     m;
     xet_cli_copier_t       copier;
 
-    xet_cli_list_t         known;      /* the newest generation */
-    xet_cli_list_t         unknown;    /* its notes */
-    char                   newest[XET_CLI_BACKUP_NAME];
+    xet_cli_list_t         known;      /* list of the newest generation */
+    xet_cli_list_t         unknown;    /* notes of the newest generation */
+    char                   newest[XET_CLI_BACKUP_NAME];  /* generation name */
 
-    uint64_t               asked;      /* xet_cli_now() */
-    uint64_t               fresh;      /* copies that are new */
+    uint64_t               asked;      /* xet_cli_now() of the last check
+                                          of the session */
+    uint64_t               fresh;      /* number of new copies */
     uint64_t               fresh_bytes;
-    uint64_t               damaged;    /* bad in the store, good in the
-                                          backup */
-    uint64_t               pruned;
+    uint64_t               damaged;    /* copies that are bad in the store,
+                                          but good in the backup */
+    uint64_t               pruned;     /* number of removed copies */
 } xet_cli_backup_t;
 
 
 /* xet_cli_copier.c */
 
+/*
+ * xet_cli_copier_begin() returns XET_CLI_OK, or XET_CLI_ERROR after printing
+ * the error.  xet_cli_copier_end() frees the copier and discards files that
+ * are not flushed.
+ */
 int xet_cli_copier_begin(xet_cli_copier_t *c, xet_store_t *to,
     xet_cli_pace_t *pace);
 void xet_cli_copier_end(xet_cli_copier_t *c);
 
 /*
- * Reads a copy from a place and compares it with its size and digest, or with
- * its name if it has no digest.  Returns XET_CLI_OK with *what, or an exit
- * code, reported.
+ * Reads a copy from a storage, and compares its bytes with copy->size and
+ * copy->digest; without a digest, verifies that they are the xorb of
+ * copy->hash.  Returns XET_CLI_OK and sets *what, or returns an exit code
+ * after printing the error.
  */
 int xet_cli_copier_read(xet_cli_copier_t *c, xet_store_t *from,
     const xet_cli_copy_t *copy, xet_cli_copy_e *what);
 
 /*
- * The same, but always compares it with its name.  *verifier describes a good
- * copy, and the caller destroys it; otherwise it is NULL.
+ * Like xet_cli_copier_read(), but also verifies a copy with a digest against
+ * copy->hash.  For XET_CLI_COPY_GOOD, *verifier has the layout of the xorb,
+ * and the caller destroys the verifier; otherwise *verifier is NULL.
  */
 int xet_cli_copier_verify(xet_cli_copier_t *c, xet_store_t *from,
     const xet_cli_copy_t *copy, xet_cli_copy_e *what,
     xet_xorb_verifier_t **verifier);
 
 /*
- * Reads the copy in the same way and writes it to the place of the copier,
- * replacing a file of that name; a copy that is not good is not written.
+ * Like xet_cli_copier_read(), but also writes the copy to c->to, where it
+ * replaces a file of the same name.  Only an intact copy is written.
  */
 int xet_cli_copier_copy(xet_cli_copier_t *c, xet_store_t *from,
     const xet_cli_copy_t *copy, xet_cli_copy_e *what);
 
-/* Syncs all files of the batch, and gives them their names. */
+/*
+ * Syncs all files of the batch, and gives them their names.  Returns
+ * XET_CLI_OK, or an exit code after printing the error.
+ */
 int xet_cli_copier_flush(xet_cli_copier_t *c);
 
 /*
- * Reads the size of a copy, UINT64_MAX if it is missing.  Returns the exit
- * code.
+ * Sets *size to the size of a copy in a storage, or to UINT64_MAX if the copy
+ * is missing.  Returns XET_CLI_OK, or an exit code after printing the error.
  */
 int xet_cli_copier_size(xet_store_t *storage, const xet_cli_copy_t *copy,
     uint64_t *size);
 
-/* *there: a file of that name and size exists. */
+/*
+ * Sets *there to 1 if the storage has a file with the name and the size of the
+ * copy, else to 0.  Returns the same codes as xet_cli_copier_size().
+ */
 int xet_cli_copier_there(xet_store_t *storage, const xet_cli_copy_t *copy,
     int *there);
 
 
 /* xet_cli_list.c */
 
-/* The path of a copy below the folder of a store or of a backup. */
+/* Writes the path of a copy below a store or a backup; returns path. */
 const char *xet_cli_copy_path(const xet_cli_copy_t *copy,
     char path[XET_CLI_BACKUP_PATH]);
 
-/* Takes tag, size and digest from three columns of a row. */
+/* Sets tag, size and digest from three columns of a row, in this order. */
 void xet_cli_copy_row(xet_cli_copy_t *copy, const xet_cli_pg_row_t *row,
     int column);
 
-/* Writes the line of a copy. */
+/* Writes a copy as a line of a list. */
 void xet_cli_list_put(FILE *file, const xet_cli_copy_t *copy);
 
-/* Compares by the order of lists: negative, 0 or positive. */
+/*
+ * Compares two copies in the order of a list.  Returns a negative number, 0 or
+ * a positive number, like memcmp().
+ */
 int xet_cli_list_order(const xet_cli_copy_t *one, const xet_cli_copy_t *two);
 
+/*
+ * Opens the list, or the notes, of a generation, and reads the first line.
+ * Returns XET_CLI_OK, or an exit code after printing the error.  The caller
+ * calls xet_cli_list_close() in any case.
+ */
 int xet_cli_list_open(xet_cli_list_t *l, xet_store_t *storage,
     const char *generation, int notes);
 void xet_cli_list_close(xet_cli_list_t *l);
 
 /*
- * Reads the next line.  Returns XET_CLI_OK, also at the end; or XET_CLI_FAULT.
+ * Reads the next line; sets l->ended at the end.  Returns XET_CLI_OK, or after
+ * printing the error XET_CLI_FAULT for an invalid line, XET_CLI_ERROR for a
+ * read error.
  */
 int xet_cli_list_next(xet_cli_list_t *l);
 
-/* Advances to the copy; *found: it is on the list.  Returns the same codes. */
+/*
+ * Reads lines until the position of the copy in the order of the list.  Sets
+ * *found to 1 if the list has the copy, else to 0.  Returns the same codes as
+ * xet_cli_list_next().
+ */
 int xet_cli_list_find(xet_cli_list_t *l, const xet_cli_copy_t *copy,
     int *found);
 
 
 /* xet_cli_manifest.c */
 
-/* Computes size and SHA-256 of an open file, from its start. */
+/*
+ * Computes the size and the SHA-256 of an open file, from its start; name is
+ * for messages.  Returns the same codes as xet_cli_sha256().
+ */
 int xet_cli_manifest_sum(int fd, const char *name, xet_cli_sum_t *sum);
 
-/* Returns the text of a manifest, malloc()ed; NULL: no memory, reported. */
+/*
+ * Returns the text of a manifest, malloc()ed, or NULL if out of memory, after
+ * printing the error.
+ */
 char *xet_cli_manifest_text(const xet_cli_manifest_t *m);
 
 /*
- * Reads the manifest of a generation and checks the files that it names.
- * Returns XET_CLI_FAULT, reported, if they do not match.
+ * Reads the manifest of a generation, and compares dump, list and notes with
+ * their sizes and SHA-256 in the manifest.  Returns XET_CLI_OK, or an exit
+ * code after printing the error: XET_CLI_FAULT if a file is missing or
+ * different.
  */
 int xet_cli_manifest_read(xet_store_t *storage, const char *generation,
     xet_cli_manifest_t *m);
 
-/* The same without the dump, which may be large. */
+/*
+ * Like xet_cli_manifest_read(), but does not read the dump, which may be
+ * large.
+ */
 int xet_cli_manifest_lists(xet_store_t *storage, const char *generation,
     xet_cli_manifest_t *m);
 
 /*
- * Returns the number of complete generations, and their names, the oldest
- * first, as one malloc()ed block; -1 on an error, reported.
+ * Returns the number of complete generations, and sets *names to their names,
+ * the oldest first, in one malloc()ed block.  Returns -1 after printing the
+ * error.
  */
 int xet_cli_manifest_all(xet_store_t *storage,
     char (**names)[XET_CLI_BACKUP_NAME]);
 
-/* Writes the path of a file of a generation. */
+/* Writes the path of a file of a generation; returns path. */
 const char *xet_cli_manifest_path(const char *generation, const char *suffix,
     char path[XET_CLI_BACKUP_PATH]);
 
@@ -273,14 +319,16 @@ const char *xet_cli_manifest_path(const char *generation, const char *suffix,
 /* xet_cli_backup_to.c */
 
 /*
- * Opens and locks the place of the backup: it must be empty or a backup of the
- * store of b->m.
+ * Opens and locks the target of the backup, b->to.  The target must be empty,
+ * or a backup of the store with the identity b->m.identity.  Returns
+ * XET_CLI_OK, or an exit code after printing the error.
  */
 int xet_cli_backup_to(xet_cli_backup_t *b, const char *name);
 
 /*
- * Removes what an interrupted backup has left, except copies, and opens the
- * newest generation.
+ * Removes the files that an interrupted backup has left, except copies, and
+ * opens the newest generation.  Returns XET_CLI_OK, or an exit code after
+ * printing the error.
  */
 int xet_cli_backup_clear(xet_cli_backup_t *b);
 
@@ -289,21 +337,29 @@ int xet_cli_backup_clear(xet_cli_backup_t *b);
 
 /* xet_cli_backup_copies.c */
 
-/* Puts all copies of the list into the backup, durably. */
+/*
+ * Saves all listed copies in the backup, durably.  Returns XET_CLI_OK, even if
+ * some copies are lost; or an exit code after printing the error.
+ */
 int xet_cli_backup_copies(xet_cli_backup_t *b);
 
 
 /* xet_cli_backup_check.c */
 
-/* xet backup --verify. */
+/*
+ * Runs xet backup --verify.  Returns XET_CLI_OK, XET_CLI_FAULT if the backup
+ * is damaged, or another exit code.
+ */
 int xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *storage);
 
 
 /* xet_cli_backup_prune.c */
 
 /*
- * Removes all but the newest generations, and then the copies that none of
- * them lists; nothing while the backup is being read.
+ * Keeps the newest "keep" generations, and removes the older generations.
+ * Then removes the copies that no remaining generation lists.  *removed is the
+ * number of removed copies.  Removes nothing while another command reads the
+ * backup.  Returns XET_CLI_OK, or an exit code after printing the error.
  */
 int xet_cli_backup_prune(xet_store_t *storage, uint64_t keep,
     uint64_t *removed);
@@ -312,32 +368,36 @@ int xet_cli_backup_prune(xet_store_t *storage, uint64_t keep,
 /* xet_cli_backup_run.c */
 
 /*
- * Rejects "-", which is not a backup, and says what to do instead.  Returns
- * XET_CLI_OK, or XET_CLI_USAGE, reported.
+ * Rejects the operand "-" with a hint what to do instead.  Returns XET_CLI_OK,
+ * or XET_CLI_USAGE after printing the error.
  */
 int xet_cli_backup_operand(const char *name, const char *instead);
 
 /*
- * Runs a program of PostgreSQL and waits for it.  The option -d and the
- * connection of the session are appended to the arguments.  The password is
- * passed in the environment, other secrets in a file in memory. in is the
- * standard input of the program, -1: that of this one; out is its standard
- * output, -1: the standard error of this one.
+ * Runs a program of PostgreSQL, such as pg_dump, and waits for its end.  The
+ * options -w and -d with the connection string of pg are appended to argv.
+ * The password is passed in the environment, other secrets in a memfd.
+ *
+ * in is the descriptor of the program's standard input; -1: the standard input
+ * of xet.  out is the descriptor of its standard output; -1: the standard
+ * error of xet.  Returns XET_CLI_OK, XET_CLI_INTERRUPTED after a signal, or
+ * XET_CLI_ERROR after printing the error.
  */
 int xet_cli_backup_run(const char *const *argv, int in, int out,
     xet_cli_pg_t *pg);
 
 /*
- * Locks a backup for reading, until this program ends: its generations are not
- * removed.
+ * Locks a backup for reading until this process ends, so that no generation is
+ * removed.  Returns XET_CLI_OK, or an exit code after printing the error.
  */
 int xet_cli_backup_reads(xet_store_t *storage);
 
 /*
- * Makes the row of a xorb, and all terms, refer to this copy, which info
- * describes, if they still refer to the copy of the old tag.  *the_tag is the
- * tag that they have then.  Waits for sessions that have the xorb or its files
- * locked.
+ * If the row of a xorb still refers to the copy with old_tag, makes the row
+ * and all terms of the xorb refer to this copy.  info is the layout of this
+ * copy.  *the_tag is the tag of the row after the call.  Waits for sessions
+ * that have locked the xorb or its files.  Returns XET_CLI_OK, or an exit code
+ * after printing the error.
  */
 int xet_cli_backup_heal(xet_cli_pg_t *pg, uint32_t old_tag,
     const xet_cli_copy_t *copy, const xet_xorb_info_t *info,

@@ -2,8 +2,8 @@
 /*
  * xet backup --verify: reads and checks a whole backup, and writes nothing.
  *
- * A copy of several generations is read once, for the newest of them: lines
- * that the next newer list also has are skipped.
+ * Generations are checked from the newest to the oldest.  A copy that the next
+ * newer generation also lists is skipped, so each copy is read once.
  */
 
 
@@ -73,7 +73,7 @@ xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *storage)
                                       (n + 1 < (int) k.generations)
                                       ? names[n + 1] : NULL);
 
-        /* a damaged generation says nothing about the others */
+        /* continue: the other generations may be intact */
 
         if (rc == XET_CLI_FAULT) {
             k.faults++;
@@ -112,7 +112,7 @@ xet_cli_check_generation(xet_cli_check_t *k, const char *name,
     rc = xet_cli_list_open(&list, k->storage, name, 0);
     rc = rc ? rc : xet_cli_list_open(&notes, k->storage, name, 1);
 
-    /* if the newer list cannot be read, copies are read again */
+    /* if the newer list is unreadable, no copy is skipped */
 
     other.ended = (newer == NULL
                    || xet_cli_list_open(&other, k->storage, newer, 0)
@@ -150,7 +150,10 @@ xet_cli_check_list(xet_cli_check_t *k, xet_cli_list_t *list,
 }
 
 
-/* A copy that the notes call lost is not a fault of the backup. */
+/*
+ * Checks a copy, or the copy that has replaced it while the backup was made.
+ * A copy that is lost according to the notes is not a fault.
+ */
 
 static int
 xet_cli_check_copy(xet_cli_check_t *k, xet_cli_list_t *list,

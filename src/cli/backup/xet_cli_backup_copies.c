@@ -1,12 +1,15 @@
 
 /*
- * The copies of a backup: each copy on the list that the backup lacks is
- * copied.
+ * Saves the copies of a backup: each listed copy that the backup lacks is
+ * copied from the store.
  *
- * If the store lacks it, another copy may have replaced it, which a note
- * records; otherwise it is lost, which is reported and noted.  A copy that the
- * backup has is not copied again, if the newest generation lists it with the
- * same size and digest; otherwise it is read and compared.
+ * If the store has no intact file, an upload may have replaced the copy by a
+ * copy with another tag: the new copy is saved, and recorded in the notes.
+ * Otherwise the copy is lost: this is reported and recorded in the notes.
+ *
+ * A copy in the backup is not copied again if the newest generation lists it
+ * with the same size and digest.  Other copies in the backup are first read
+ * and verified.
  */
 
 
@@ -16,7 +19,7 @@
 #include "xet_cli_backup.h"
 
 
-#define XET_CLI_BACKUP_ASK    30000    /* milliseconds */
+#define XET_CLI_BACKUP_ASK    30000    /* ms between checks of the session */
 #define XET_CLI_BACKUP_TRIES  4
 
 
@@ -58,7 +61,10 @@ xet_cli_backup_copies(xet_cli_backup_t *b)
 }
 
 
-/* If the backup has the copy, only its existence in the store is checked. */
+/*
+ * Saves one copy.  If the backup has it already, only checks that the store
+ * still has a file of this name and size.
+ */
 
 static int
 xet_cli_backup_copy(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
@@ -171,7 +177,10 @@ xet_cli_backup_fetch(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
 }
 
 
-/* Sets *copy to the copy that the row names now; *other: it has changed. */
+/*
+ * Sets *copy to the copy that the row of the xorb refers to now.  Sets *other
+ * to 1 if the tag has changed, else to 0.
+ */
 
 static int
 xet_cli_backup_named(xet_cli_backup_t *b, xet_cli_copy_t *copy, int *other)
@@ -201,7 +210,7 @@ xet_cli_backup_named_row(void *ctx, const xet_cli_pg_row_t *row)
 }
 
 
-/* Pings the database now and then, to notice a lost session early. */
+/* Pings the database every 30 seconds, to detect a lost session early. */
 
 static int
 xet_cli_backup_ask(xet_cli_backup_t *b)

@@ -2,12 +2,13 @@
 /*
  * Removes old generations, and copies that no generation needs.
  *
- * A manifest is removed before the files that it names, and generations before
- * copies: after an interruption each remaining generation is intact.  The
- * lists decide what is removed, so those of the generations to keep are first
- * checked against their manifests.  While a restore or a check holds the lock
- * of readers, no generation is removed.  Copies are processed folder by
- * folder, so memory holds the names of one folder.
+ * The manifest of a generation is removed before its other files, and
+ * generations are removed before copies.  So each remaining generation is
+ * intact after an interruption.  Copies that are not on a list are removed, so
+ * the lists of the generations to keep are first compared with their
+ * manifests.  While a restore or a check holds the readers lock, nothing is
+ * removed.  Copies are processed folder by folder, so memory holds the names
+ * of one folder.
  */
 
 
@@ -19,15 +20,16 @@
 
 typedef struct {
     xet_store_t     *storage;
-    char             folder[32];       /* being scanned */
+    char             folder[32];       /* current folder of copies */
     char             gone[XET_CLI_STORAGE_MANY][XET_CLI_STORAGE_NAME];
-    size_t           ngone;            /* to be removed in one batch */
-    uint64_t         removed;
-    xet_cli_list_t  *lists;            /* of the kept generations, and notes */
+    size_t           ngone;            /* names in gone, to be removed */
+    uint64_t         removed;          /* number of removed copies */
+    xet_cli_list_t  *lists;            /* lists and notes to keep */
     int              nlists;
-    uint8_t         *names;            /* of one folder, XET_CLI_STORE_NAME */
+    uint8_t         *names;            /* listed names of the folder, each of
+                                          XET_CLI_STORE_NAME bytes */
     size_t           nnames;
-    size_t           room;
+    size_t           room;             /* capacity of names */
 } xet_cli_prune_t;
 
 
@@ -188,7 +190,10 @@ xet_cli_prune_copies(xet_cli_prune_t *p)
 }
 
 
-/* Reads the names of one folder from all lists. */
+/*
+ * Reads the lines of one folder from all lists and notes, and sorts the names
+ * of these copies.
+ */
 
 static int
 xet_cli_prune_names(xet_cli_prune_t *p, int number)
@@ -243,7 +248,10 @@ xet_cli_prune_note(xet_cli_prune_t *p, const xet_cli_copy_t *copy)
 }
 
 
-/* Files that are not named like a copy are left alone. */
+/*
+ * Removes a file of the folder, in batches, if no list has its name.  Files
+ * that do not have the name of a copy are kept.
+ */
 
 static int
 xet_cli_prune_copy(void *ctx, const char *name)

@@ -1,7 +1,7 @@
 
 /*
- * Shared by backup and restore: their operand, programs of PostgreSQL, locks,
- * and healing of rows.
+ * Functions that backup and restore share: check of the operand, programs of
+ * PostgreSQL, the readers lock, and updates of rows of healed xorbs.
  */
 
 
@@ -19,15 +19,14 @@
 
 
 #define XET_CLI_BACKUP_ARGS   16
-#define XET_CLI_BACKUP_HEALS  40       /* tries, of 3 seconds at most */
+#define XET_CLI_BACKUP_HEALS  40       /* tries, at most 3 seconds each */
 
 
 /* Secrets for a program that connects to PostgreSQL. */
 
 typedef struct {
     char  *password;                   /* NULL: none */
-    int    service;                    /* descriptor of a file in memory, or
-                                          -1 */
+    int    service;                    /* memfd with a service file, or -1 */
 } xet_cli_backup_secrets_t;
 
 
@@ -98,9 +97,9 @@ xet_cli_backup_run(const char *const *argv, int in, int out, xet_cli_pg_t *pg)
 
 
 /*
- * Secrets without an environment variable of libpq are passed in a service
- * file.  A file in memory has no name that others could open, and ends with
- * this program.
+ * Creates the service file for secrets that libpq does not read from the
+ * environment.  A memfd has no name that other users could open, and vanishes
+ * when its last descriptor is closed.
  */
 
 static int
@@ -121,7 +120,10 @@ xet_cli_backup_secrets(xet_cli_backup_secrets_t *s, const char *service)
 }
 
 
-/* PR_SET_PDEATHSIG: the program ends when this one does. */
+/*
+ * Runs in the child process.  With PR_SET_PDEATHSIG the program ends when xet
+ * ends.
+ */
 
 static void
 xet_cli_backup_exec(char *const *argv, int in, int out,

@@ -1,7 +1,7 @@
 
 /*
- * The target of a backup: checks its owner, removes what an interrupted backup
- * has left, and opens the newest generation.
+ * The target of a backup: checks which store it belongs to, removes the files
+ * that an interrupted backup has left, and opens the newest generation.
  */
 
 
@@ -16,7 +16,7 @@ static int xet_cli_backup_alone(xet_cli_backup_t *b, int *had);
 static int xet_cli_backup_newest(xet_cli_backup_t *b);
 
 
-/* Opens and locks the place, which must be empty or a backup of this store. */
+/* An empty target may have lock files and a folder of temporary files. */
 
 int
 xet_cli_backup_to(xet_cli_backup_t *b, const char *name)
@@ -70,7 +70,9 @@ xet_cli_backup_to(xet_cli_backup_t *b, const char *name)
 }
 
 
-/* A bucket has no locks, so the database session takes one. */
+/*
+ * Takes an advisory lock in the database, too, because buckets have no locks.
+ */
 
 static int
 xet_cli_backup_alone(xet_cli_backup_t *b, int *had)
@@ -91,7 +93,7 @@ xet_cli_backup_alone(xet_cli_backup_t *b, int *had)
 }
 
 
-/* Removes what an interrupted backup has left, except copies. */
+/* Creates folders and the files "backup" and "readers" if they are missing. */
 
 int
 xet_cli_backup_clear(xet_cli_backup_t *b)
@@ -103,7 +105,8 @@ xet_cli_backup_clear(xet_cli_backup_t *b)
     rc = xet_cli_storage_folders(b->to);
 
     /*
-     * the mark is first: after any interruption the next run knows the folder
+     * write the mark first: after any interruption the next run recognizes the
+     * target
      */
 
     rc = rc ? rc : xet_cli_storage_line(b->to, "backup", text, sizeof(text));
@@ -115,7 +118,7 @@ xet_cli_backup_clear(xet_cli_backup_t *b)
         rc = xet_cli_storage_put(b->to, "backup", text, 1);
     }
 
-    /* the lock of readers, see xet_cli_backup_prune() */
+    /* the file of the readers lock, see xet_cli_backup_prune() */
 
     rc = rc ? rc : xet_cli_storage_stat(b->to, XET_CLI_BACKUP_READERS, &entry);
 
@@ -153,7 +156,7 @@ xet_cli_backup_newest(xet_cli_backup_t *b)
 
     if (rc == XET_CLI_FAULT) {
 
-        /* then all copies are read */
+        /* damaged, not used: copies in the backup are read and verified */
 
         return XET_CLI_OK;
     }

@@ -1,10 +1,11 @@
 
 /*
- * Reads copies, compares them with their size and digest, and writes them.
+ * Reads copies, compares them with their sizes and digests, and writes them.
  *
- * A file gets its name after it was compared and synced, so a file with a name
- * is intact.  In a folder, 64 files are synced one after the other: the first
- * sync makes the file system write what the others need, too.
+ * A file gets its name after it is verified and synced, so each file with the
+ * name of a copy is intact.  In a folder, up to 64 files are synced one after
+ * the other, in a batch: the first sync makes the file system write much of
+ * what the other files need, too.
  */
 
 
@@ -132,7 +133,11 @@ xet_cli_copier_verify(xet_cli_copier_t *c, xet_store_t *from,
 }
 
 
-/* The digest is sufficient if the copy has one. */
+/*
+ * Reads a copy, and writes it if writer is not NULL.  A copy with a digest is
+ * compared with the digest only; without a digest, its bytes are verified
+ * against the hash of the xorb.
+ */
 
 static int
 xet_cli_copier_pass(xet_cli_copier_t *c, xet_store_t *from,
@@ -201,7 +206,7 @@ xet_cli_copier_scan(xet_cli_copier_t *c, xet_store_t *from,
 
     xet_cli_reader_close(scan.reader);
 
-    /* a read error is damage of this file, and does not end the run */
+    /* a read error counts as damage of this file; the run continues */
 
     if (rc == XET_CLI_OK && scan.status == XET_OK
         && xet_cli_copier_judge(c, copy, scan.size))
@@ -290,7 +295,7 @@ xet_cli_copier_copy(xet_cli_copier_t *c, xet_store_t *from,
 
     c->pending[c->npending++] = writer;
 
-    /* a batch has no advantage in a bucket */
+    /* in a bucket a batch is not faster */
 
     return (c->to->ops->batch == 1) ? xet_cli_copier_flush(c)
                                              : XET_CLI_OK;

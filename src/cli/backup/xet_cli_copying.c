@@ -1,25 +1,24 @@
 
 /*
- * xet store copy: copies everything that rows name from one store to another,
- * while the server takes uploads, deletes, heals and collects.
+ * xet store copy: copies all copies that the database refers to from one store
+ * to another.  The server keeps running.
  *
- * Rows are read in pages, in the order of their creation, so those of
- * concurrent uploads come last.  A copy that the target has with the right
- * size is skipped, unless --check is given or it is marked as damaged.  Other
- * copies are read, compared with the digest in their row, and get their names
- * in the target if they are right.  So every file there is intact, however a
- * run ends, and the next one resumes.
+ * Rows are read in pages, ordered by id, so rows of concurrent uploads come
+ * last.  A copy is skipped if the target has a file of this name and size,
+ * unless --check is given or the row is marked as damaged.  Other copies are
+ * compared with the digest of the row; only intact copies get their names in
+ * the target.  After an interruption the next run resumes.
  *
- * Only a restore is locked out.  If a copy is missing or damaged in the
- * source, its row is read again: without a row it was collected; with another
- * tag it was healed, and that copy is used.  A copy that is collected after it
- * was copied becomes an orphan in the target, for its collector.
+ * A lock excludes only restores.  If a copy is missing or damaged in the
+ * source, its row is read again.  No row: the copy was collected.  A row with
+ * another tag: the xorb was healed, and the new copy is used.  A copy that is
+ * collected after it was copied becomes an orphan in the target.
  *
- * The target gets the identity of the store at the end of the first run: until
- * then a server refuses it.  Before that it has a mark with the identity of
- * the source and a random number of the run.  If the source shows the same
- * mark, source and target are the same store.  Of concurrent runs the first
- * one gets the mark and the identity; each checks again after writing.
+ * Until the target has the identity of the store, servers reject it.  A run
+ * first writes a mark: the identity of the source and a random number.  If the
+ * source has the same mark, source and target are the same store.  A run
+ * checks the mark again after writing it, because another run may be
+ * concurrent.
  */
 
 
@@ -33,16 +32,16 @@
 
 
 #define XET_CLI_COPYING_MARK   "copying"
-#define XET_CLI_COPYING_PAGE   1000    /* rows */
+#define XET_CLI_COPYING_PAGE   1000    /* rows of a page */
 #define XET_CLI_COPYING_TRIES  4
-#define XET_CLI_COPYING_BEGIN  32      /* attempts at the mark */
+#define XET_CLI_COPYING_BEGIN  32      /* tries to write the mark */
 #define XET_CLI_COPYING_LINE   128
 
 
 typedef struct {
     uint64_t              id;
     unsigned              marked:1;    /* marked as damaged in the row */
-    unsigned              found:1;
+    unsigned              found:1;     /* the row still exists */
     xet_cli_copy_t        copy;
 } xet_cli_copying_row_t;
 
@@ -52,25 +51,25 @@ typedef struct {
     xet_store_t           *from;
     xet_store_t           *to;
     int                    check;      /* --check */
-    int                    named;      /* the target has the identity */
+    int                    named;      /* target has the identity */
     char                   mark[XET_CLI_COPYING_LINE];
-    xet_cli_store_t        store;      /* the source, of the database */
+    xet_cli_store_t        store;      /* the source and its identity */
     xet_cli_pace_t         pace;
 
     pthread_mutex_t       pg_mutex;
     xet_cli_pg_t         *pg;
 
-    pthread_mutex_t       mutex;       /* protects what follows */
+    pthread_mutex_t       mutex;       /* for the members below */
     int                   rc;          /* the first failure */
     xet_cli_copying_row_t rows[XET_CLI_COPYING_PAGE];
     size_t                n;
-    size_t                next;        /* first row not taken */
+    size_t                next;        /* index of the next row to copy */
     uint64_t              copies;
     uint64_t              bytes;
     uint64_t              copied;
     uint64_t              copied_bytes;
-    uint64_t              there;
-    uint64_t              gone;
+    uint64_t              there;       /* in the target already */
+    uint64_t              gone;        /* collected meanwhile */
     uint64_t              lost;
 } xet_cli_copying_t;
 
@@ -180,7 +179,7 @@ xet_cli_copying_all(xet_cli_copying_t *c)
 
     rc = rc ? rc : xet_cli_copying_finish(c);
 
-    /* print the result also after a failure */
+    /* print the counters also after a failure */
 
     return c->copies ? xet_cli_worse(rc, xet_cli_copying_print(c)) : rc;
 }
@@ -274,16 +273,19 @@ xet_cli_copying_target(xet_cli_copying_t *c)
     rc = xet_cli_copying_begin(c);
     rc = rc ? rc : xet_cli_storage_folders(c->to);
 
-    /* left by killed runs; files of running ones are younger */
+    /*
+     * remove temporary files of killed runs; files of concurrent runs are
+     * younger
+     */
 
     return rc ? rc : xet_cli_storage_sweep(c->to, XET_CLI_STORE_AGE);
 }
 
 
 /*
- * Writes the mark first: after any interruption the next run knows the target.
- * Other runs may write or remove marks between any two steps; if a check is
- * inconclusive for that reason, it is repeated.
+ * Checks the target and writes the mark, so that the next run recognizes the
+ * target after an interruption.  Concurrent runs may write or remove marks
+ * between any two steps; if a check is inconclusive, all steps are repeated.
  */
 
 static int
@@ -305,8 +307,8 @@ xet_cli_copying_begin(xet_cli_copying_t *c)
         }
 
         /*
-         * the run of another store may have finished before the mark was
-         * written
+         * a concurrent run for another store may have finished before this run
+         * wrote its mark
          */
 
         rc = xet_cli_copying_owner(c, line);
@@ -332,9 +334,10 @@ xet_cli_copying_begin(xet_cli_copying_t *c)
 
 
 /*
- * Fails if the target belongs to another store, or is neither empty nor
- * marked.  Another run may start or finish between two checks, so a target
- * that is not empty is checked twice.
+ * Fails if the target belongs to another store, or is not empty and has
+ * neither an identity nor a mark.  A concurrent run may write its mark between
+ * the check for a mark and the check for names, so a target that is not empty
+ * is checked twice.
  */
 
 static int
@@ -366,7 +369,10 @@ xet_cli_copying_foreign(xet_cli_copying_t *c, int *empty)
 }
 
 
-/* Writes the mark.  XET_CLI_THERE: the target is no longer empty. */
+/*
+ * Writes the mark.  XET_CLI_THERE: the target was empty, but another run has
+ * written its mark.
+ */
 
 static int
 xet_cli_copying_mark(xet_cli_copying_t *c, int empty)
@@ -383,7 +389,7 @@ xet_cli_copying_mark(xet_cli_copying_t *c, int empty)
 }
 
 
-/* Removes the mark, if it is that of this run. */
+/* Removes the mark if this run has written it. */
 
 static int
 xet_cli_copying_unmark(xet_cli_copying_t *c)
@@ -398,7 +404,11 @@ xet_cli_copying_unmark(xet_cli_copying_t *c)
 }
 
 
-/* Reads the owner of the target.  XET_CLI_GONE: it does not have one. */
+/*
+ * Reads the identity and the mark of the target; sets c->named and line.
+ * Fails if the identity or the mark is that of another store.  XET_CLI_GONE:
+ * the target has neither.
+ */
 
 static int
 xet_cli_copying_owner(xet_cli_copying_t *c, char *line)
@@ -444,10 +454,11 @@ xet_cli_copying_owner(xet_cli_copying_t *c, char *line)
 
 
 /*
- * Fails if source and target are the same store under two names: then both
- * show the same mark.  Concurrent runs may replace or remove the mark, so it
- * is read from the target before and after the source; *sure: it did not
- * change.
+ * Fails if source and target are the same store under two names, which is the
+ * case if both have the same mark.  Concurrent runs may replace or remove the
+ * mark, so the mark of the target is read before and after the mark of the
+ * source.  Sets *sure to 1 if the mark of the target did not change, else to
+ * 0.
  */
 
 static int
@@ -480,7 +491,7 @@ xet_cli_copying_itself(xet_cli_copying_t *c, int *sure)
 }
 
 
-/* Reads the mark of a place; empty if it has none. */
+/* Reads the mark of a store; an empty string if the store has none. */
 
 static int
 xet_cli_copying_line(xet_store_t *storage, char *line)
@@ -600,7 +611,7 @@ xet_cli_copying_threads(xet_cli_copying_t *c, uint64_t threads)
 }
 
 
-/* A thread: takes rows of the page until there are none left. */
+/* The function of a thread: copies rows of the page until none is left. */
 
 static void *
 xet_cli_copying_thread(void *data)
@@ -676,7 +687,7 @@ xet_cli_copying_one(xet_cli_copying_t *c, xet_cli_copier_t *copier,
             return rc;
         }
 
-        /* if its disk is unmounted, the source has no copies at all */
+        /* all copies are missing if the disk of the source is unmounted */
 
         tag = row->copy.tag;
         rc = xet_cli_storage_still(c->from, c->store.identity);
@@ -703,9 +714,9 @@ xet_cli_copying_one(xet_cli_copying_t *c, xet_cli_copier_t *copier,
 
 
 /*
- * Whether the target has the copy.  If its row is marked as damaged, the copy
- * is read in both stores: if both are intact, the mark is wrong and is
- * removed.
+ * Sets *there to 1 if the target has the copy, else to 0.  If the row is
+ * marked as damaged, the copy is read in both stores; if both files are
+ * intact, the damage mark is removed.
  */
 
 static int
@@ -741,7 +752,10 @@ xet_cli_copying_there(xet_cli_copying_t *c, xet_cli_copier_t *copier,
 }
 
 
-/* Copies one copy; a marked one is made durable before its mark is removed. */
+/*
+ * Copies one copy to the target.  If its row is marked as damaged, the copy is
+ * made durable before the damage mark is removed.
+ */
 
 static int
 xet_cli_copying_copy(xet_cli_copying_t *c, xet_cli_copier_t *copier,
@@ -766,7 +780,10 @@ xet_cli_copying_copy(xet_cli_copying_t *c, xet_cli_copier_t *copier,
 }
 
 
-/* Reads the row again; it may be gone, or name another copy. */
+/*
+ * Reads the row again, because it may be deleted or refer to another copy.
+ * Sets row->found, and the other members if the row exists.
+ */
 
 static int
 xet_cli_copying_again(xet_cli_copying_t *c, xet_cli_copying_row_t *row)
@@ -804,8 +821,8 @@ xet_cli_copying_again_row(void *ctx, const xet_cli_pg_row_t *row)
 
 
 /*
- * Removes the damage mark of an intact copy.  A server that used the target
- * before the copy was there may have set it.
+ * Removes the damage mark from the row of an intact copy.  A server that uses
+ * the target sets this mark if it reads a copy that is not copied yet.
  */
 
 static int
@@ -870,7 +887,7 @@ xet_cli_copying_count(xet_cli_copying_t *c, uint64_t *counter,
 }
 
 
-/* Writes the identity: from now on a server accepts the target. */
+/* Writes the identity, so that servers accept the target. */
 
 static int
 xet_cli_copying_finish(xet_cli_copying_t *c)
@@ -885,9 +902,10 @@ xet_cli_copying_finish(xet_cli_copying_t *c)
 
 
 /*
- * Writes the identity, unless another run has written it or has taken the
- * target for another store.  A run that finished between two checks has left
- * no mark.
+ * Writes the identity, unless another run has written it.  Fails if another
+ * run has claimed the target for another store.  XET_CLI_GONE may mean that
+ * another run removed the mark and wrote the identity after the check: check
+ * again.
  */
 
 static int

@@ -1,10 +1,12 @@
 
 /*
- * Lists of copies, and notes on them.
+ * Lists of copies, and notes about listed copies.
  *
- * A line of a list has name, size and digest of a copy; "-" for no digest.  A
- * line of notes is "lost" and a name; or "healed", a name, and the line of the
- * copy that replaced it while the backup was made.
+ * A line of a list: NAME SIZE DIGEST, with "-" for no digest.  Lines of notes:
+ *
+ *     lost NAME                          the copy is missing or damaged
+ *     healed NAME NAME2 SIZE2 DIGEST2    an upload has replaced the copy by
+ *                                        NAME2 while the backup was made
  */
 
 
@@ -17,7 +19,7 @@
 #include "xet_cli_backup.h"
 
 
-#define XET_CLI_LIST_LINE  320
+#define XET_CLI_LIST_LINE  320         /* size of a line */
 
 
 static int xet_cli_list_copy(char **text, xet_cli_copy_t *copy);
@@ -78,8 +80,9 @@ xet_cli_list_put(FILE *file, const xet_cli_copy_t *copy)
 
 
 /*
- * The folder of a copy is named by the first two digits of its hash, which are
- * its eighth byte.  The statement that reads the rows sorts in the same way.
+ * The name of a copy's folder is the first two hex digits of the hash string,
+ * which are byte 7 of the hash.  The statement in xet_cli_backup_snapshot()
+ * sorts in the same order.
  */
 
 int
@@ -186,7 +189,9 @@ xet_cli_list_find(xet_cli_list_t *l, const xet_cli_copy_t *copy, int *found)
 }
 
 
-/* These parsers return 1 for invalid input. */
+/*
+ * xet_cli_list_note() and the parsers below return 0, or 1 for invalid input.
+ */
 
 static int
 xet_cli_list_note(xet_cli_list_t *l, char *line)

@@ -1,6 +1,7 @@
 
 /*
- * Generations of a backup and their manifests.
+ * Writes, reads and checks the manifests of a backup, and lists its complete
+ * generations.  A generation is complete when its manifest exists.
  */
 
 
@@ -14,13 +15,13 @@
 #include "xet_cli_backup.h"
 
 
-#define XET_CLI_MANIFEST_MAX  65536
+#define XET_CLI_MANIFEST_MAX  65536    /* bytes that are read */
 
 
 typedef struct {
     char      (*names)[XET_CLI_BACKUP_NAME];
     size_t      n;
-    size_t      room;
+    size_t      room;                  /* capacity of names */
 } xet_cli_manifests_t;
 
 
@@ -184,7 +185,10 @@ xet_cli_manifest_load(xet_store_t *storage, const char *path,
 }
 
 
-/* Returns 1 if it is not what xet_cli_manifest_text() writes. */
+/*
+ * Parses a manifest of this format.  Returns 0, or 1 if a member is missing or
+ * invalid.
+ */
 
 static int
 xet_cli_manifest_parse(const json_t *root, xet_cli_manifest_t *m)
@@ -335,7 +339,10 @@ xet_cli_manifest_name(void *ctx, const char *name)
 }
 
 
-/* Whether a name is a time; other files in the folder are not generations. */
+/*
+ * Returns 1 if a name has the form of a time, else 0.  Other names in the
+ * folder are not generations.
+ */
 
 static int
 xet_cli_manifest_time(const char *name, size_t len)

@@ -1,23 +1,22 @@
 
 /*
- * xet rebuild: adds rows for the xorbs of a store that its database lacks.
+ * xet rebuild: adds rows for xorbs that are in a store, but not in its
+ * database.
  *
- * Each copy is verified, and its row is written, as in an upload, so a xorb
- * that has a row keeps it.  Only if the copy of that row is missing or known
- * to be damaged, as with a database from an older dump, the row gets this
- * copy.  The store does not record what files consist of: their owners upload
- * them again, without the bytes that are in xorbs.
+ * Each copy is verified, and its row is inserted, as in an upload.  A row that
+ * exists changes only if its copy is missing or marked as damaged: then it
+ * refers to the verified copy.  A store does not record the contents of files:
+ * users upload files again, but without the bytes of known xorbs.
  *
- * A database without an identity takes that of the store.  The lock keeps the
- * collector from removing copies, also those without a row.  As soon as the
- * first row exists, copies without one look like orphans.  So the database
- * notes before the first row that it does not know the store, and after the
- * last one that it does: until a rebuild is complete, copies without a row are
- * not removed.  Copies that a sweep has put aside get their names back first.
+ * A database without an identity gets the identity of the store.  While the
+ * rebuild runs, a lock keeps copies from being removed.  xet.store_unknown()
+ * and xet.store_known() record that the rebuild is incomplete or complete:
+ * until it is complete, copies without a row are not orphans.  First, copies
+ * in quarantine get their names back.
  *
- * A server may run.  A young copy may belong to an upload that is about to
- * write its row, or to remove the file because the row was refused.  So a
- * young copy gets a second name, with a new tag, which nobody else removes.
+ * A server may run.  The upload of a young copy may be about to insert its
+ * row, or to remove the file because the row is rejected.  So a young copy
+ * gets a second name with a new tag, which the upload does not remove.
  */
 
 
@@ -28,31 +27,31 @@
 #include "xet_cli_backup.h"
 
 
-#define XET_CLI_TAGS_BLOCK  256       /* as in xet.tags_take() */
+#define XET_CLI_TAGS_BLOCK  256       /* tags of xet.tags_take() */
 
 
 typedef struct {
     const xet_cli_args_t  *args;
     xet_store_t           *storage;
-    int                    began;      /* noted in the database */
-    unsigned               number;     /* of a folder */
+    int                    began;      /* recorded as incomplete */
+    unsigned               number;     /* of the current folder, 0 to 255 */
     xet_cli_pg_t          *pg;
     xet_cli_copier_t       copier;
-    uint32_t               tag;        /* the next one */
-    unsigned               tags;       /* that are left */
+    uint32_t               tag;        /* next unused tag */
+    unsigned               tags;       /* unused tags of the block */
     uint64_t               copies;
-    uint64_t               known;
-    uint64_t               added;
-    uint64_t               bad;
-    uint64_t               back;       /* files put back */
+    uint64_t               known;      /* copies that had a row before */
+    uint64_t               added;      /* copies that got a row */
+    uint64_t               bad;        /* damaged copies */
+    uint64_t               back;       /* copies moved from quarantine */
 } xet_cli_rebuild_t;
 
 
-/* The copy that the row of a xorb names. */
+/* The copy that the row of a xorb refers to. */
 
 typedef struct {
     int                    known;      /* the xorb has a row */
-    int                    intact;
+    int                    intact;     /* not marked as damaged */
     uint32_t               tag;
 } xet_cli_rebuild_named_t;
 
@@ -124,7 +123,7 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
     back = 0;
     rc = xet_cli_rebuild_session(b);
 
-    /* no row may refer to a file that a crash could remove */
+    /* a row must not refer to a file that a crash could remove */
 
     rc = rc ? rc : xet_cli_storage_sync(b->storage, NULL);
     rc = rc ? rc : xet_cli_copier_begin(&b->copier, NULL, NULL);
@@ -134,7 +133,7 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
 
     rc = rc ? rc : xet_cli_rebuild_quarantines(b, &back);
 
-    /* a running sweep may have put more aside in the meantime */
+    /* repeat if a concurrent sweep has put more copies in quarantine */
 
     for (back = 1; rc == XET_CLI_OK && back; /* void */) {
 
@@ -153,7 +152,10 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
 }
 
 
-/* Gives copies that are aside their names back; adds their number to *n. */
+/*
+ * Renames copies in quarantine to their original names; adds their number to
+ * *n.
+ */
 
 static int
 xet_cli_rebuild_quarantines(xet_cli_rebuild_t *b, uint64_t *n)
@@ -170,7 +172,10 @@ xet_cli_rebuild_quarantines(xet_cli_rebuild_t *b, uint64_t *n)
 }
 
 
-/* XET_CLI_GONE: the sweep was faster. */
+/*
+ * Renames one copy.  If the sweep has already removed it, the storage returns
+ * XET_CLI_GONE, which is not an error.
+ */
 
 static int
 xet_cli_rebuild_quarantine(void *ctx, const char *name)
@@ -226,7 +231,7 @@ xet_cli_rebuild_walk(xet_cli_rebuild_t *b)
         }
     }
 
-    /* rows of an earlier pass are known by now */
+    /* do not count rows that an earlier pass has added as known */
 
     b->known -= (b->known < added) ? b->known : added;
 
@@ -234,7 +239,10 @@ xet_cli_rebuild_walk(xet_cli_rebuild_t *b)
 }
 
 
-/* The locks come first: no removal of copies is running then. */
+/*
+ * Takes the locks first, so that no copies are being removed afterwards, then
+ * records that the rebuild is incomplete.
+ */
 
 static int
 xet_cli_rebuild_session(xet_cli_rebuild_t *b)
@@ -329,7 +337,10 @@ xet_cli_rebuild_copy(xet_cli_rebuild_t *b, xet_cli_copy_t *copy)
     rc = xet_cli_rebuild_link(b, copy, &linked);
     rc = rc ? rc : xet_cli_rebuild_take(b, copy, &named, &taken);
 
-    /* if the database's response was lost, a row may have that name */
+    /*
+     * remove the second name if no row uses it; after an error it stays,
+     * because a row may have been inserted before the connection was lost
+     */
 
     if (rc == XET_CLI_OK && linked && !taken) {
         rc = xet_cli_storage_remove(b->storage,
@@ -344,8 +355,9 @@ xet_cli_rebuild_copy(xet_cli_rebuild_t *b, xet_cli_copy_t *copy)
 
 
 /*
- * Whether the xorb needs this copy: it has no row, or its row names a missing
- * or damaged copy.
+ * Sets *needed to 1 if the xorb has no row, or its row refers to another copy
+ * that is missing or damaged; else to 0.  A copy that garbage collection will
+ * remove is not needed.
  */
 
 static int
@@ -399,7 +411,10 @@ xet_cli_rebuild_named_row(void *ctx, const xet_cli_pg_row_t *row)
 }
 
 
-/* Whether the collector has deleted its row, and will remove the file. */
+/*
+ * Sets *given_up to 1 if garbage collection has deleted the row of the copy
+ * and will remove its file, else to 0.
+ */
 
 static int
 xet_cli_rebuild_given_up(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
@@ -416,9 +431,10 @@ xet_cli_rebuild_given_up(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
 
 
 /*
- * Gives a copy that may belong to an upload a second name, and uses that from
- * now on.  Without other database sessions there is no server, and so no
- * upload.
+ * Gives a young copy, which may belong to an upload, a second name with a new
+ * tag: sets copy->tag to the new tag, and *linked to 1.  If the
+ * database has no other sessions, no server is running, and the copy keeps its
+ * name.
  */
 
 static int
@@ -462,13 +478,16 @@ xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy, int *linked)
 
     *linked = (rc == XET_CLI_OK);
 
-    /* removed by its upload */
+    /* the upload has removed the copy */
 
     return (rc == XET_CLI_GONE) ? XET_CLI_OK : rc;
 }
 
 
-/* Returns an unused tag, never 0, which old copies have; from blocks. */
+/*
+ * Sets *tag to an unused tag; tags are taken from the database in blocks.
+ * Skips tag 0, which is the tag of copies from versions without tags.
+ */
 
 static int
 xet_cli_rebuild_tag(xet_cli_rebuild_t *b, uint32_t *tag)
@@ -500,7 +519,8 @@ xet_cli_rebuild_tag(xet_cli_rebuild_t *b, uint32_t *tag)
 
 
 /*
- * Verifies a copy and makes the row of its xorb refer to it; *taken: it does.
+ * Verifies a copy, and makes the row of its xorb refer to this copy.  Sets
+ * *taken to 1 if the row refers to this copy afterwards.
  */
 
 static int
@@ -518,7 +538,7 @@ xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
     v = NULL;
     copy->digested = 0;
 
-    /* only the file itself knows its size */
+    /* no row has the size, so use the size of the file */
 
     what = XET_CLI_COPY_GONE;
     rc = xet_cli_copier_size(b->storage, copy, &copy->size);
@@ -554,7 +574,10 @@ xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
 }
 
 
-/* Writes a row; *the_tag is the tag of the row that exists then. */
+/*
+ * Inserts a row for the copy.  Sets *the_tag to the tag in the row of the
+ * xorb, which is not copy->tag if another row already exists.
+ */
 
 static int
 xet_cli_rebuild_row(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
@@ -611,8 +634,10 @@ xet_cli_rebuild_row(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
 
 
 /*
- * The chunks for the dedup index, as in PUT of files: the first chunk of each
- * xorb is always included, because the first chunks of files are not known.
+ * Returns the chunks for the dedup index as an array literal of PostgreSQL,
+ * malloc()ed, or NULL if out of memory.  Chunks are selected as in an upload
+ * of files; the first chunk of each xorb is always included, because it is not
+ * known which chunks are the first of a file.
  */
 
 static char *
@@ -647,9 +672,10 @@ xet_cli_rebuild_eligible(const xet_xorb_info_t *info)
 
 
 /*
- * Counts usage again, since nobody is charged for the new rows.  A damaged
- * copy may be the only one of its xorb and be replaced by a good one, so with
- * damaged copies the store does not count as known.
+ * Counts usage again, since no repository or subject is charged for the new
+ * rows.  Records that the rebuild is complete, unless there are damaged
+ * copies: a damaged copy may be the only copy of its xorb, and be replaced
+ * later by an intact copy.
  */
 
 static int

@@ -2,24 +2,22 @@
 /*
  * xet restore: restores a backup to an empty database and an empty store.
  *
- * The database is restored first, in one transaction by pg_restore; then the
- * copies, each compared with the list while it is copied; and the file
- * "identity" last.  Until then a server refuses the folder, so a partly
- * restored store is never served.
+ * pg_restore first restores the database, in one transaction.  Then the copies
+ * are copied and compared with the list.  The file "identity" is written last:
+ * servers reject a store without it, so a partial store is never served.
  *
- * After an interruption the same command resumes.  The schema xet_restore in
- * the database and the file "restore" in the folder have the name of the
- * generation: their contents are from this restore and may be replaced.
- * Existing copies are read and compared.
+ * After an interruption the same command resumes.  The comment of the schema
+ * xet_restore and the file "restore" in the store contain the name of the
+ * generation: so the contents of database and store are known to be from this
+ * restore, and may be replaced.  Existing copies are read and verified.
  *
- * If a copy was healed while the backup was made, its row and all terms get
- * the new tag.  If the backup lacks a copy, its row is marked as damaged, so
- * that the next upload heals it.
+ * A xorb that was healed while the backup was made gets the new tag, in its
+ * row and all terms.  If the backup lacks a copy, its row is marked as
+ * damaged, and the next upload heals the xorb.
  *
- * Collection is locked out: a copy that the old database has given up may be
- * needed by the backup.  If the store has copies that the backup lacks, these
- * are newer, not orphans: the database says so until xet rebuild has added
- * their rows.
+ * Locks exclude removal of copies.  Copies in the store that the backup lacks
+ * are newer, not orphans: they are kept until xet rebuild has added their
+ * rows.
  */
 
 
@@ -44,10 +42,10 @@ typedef struct {
     xet_cli_pg_t          *pg;
     xet_cli_manifest_t     m;
     xet_cli_pace_t         pace;
-    xet_cli_copier_t       copier;     /* to the store */
-    uint64_t               there;      /* copies that were in the store */
-    uint64_t               healed;
-    uint64_t               lost;
+    xet_cli_copier_t       copier;     /* writes to the store */
+    uint64_t               there;      /* copies already in the store */
+    uint64_t               healed;     /* copies with a new tag */
+    uint64_t               lost;       /* copies that are not intact */
     uint64_t               others;     /* copies that the backup lacks */
 } xet_cli_restore_t;
 
@@ -141,8 +139,9 @@ xet_cli_restore_all(xet_cli_restore_t *r)
 
 
 /*
- * The first lock keeps collections, backups, rebuilds and restores from
- * starting; the second one shows whether copies are being removed now.
+ * Takes two locks.  The first lock keeps other commands that read or change
+ * many copies from starting.  The second lock is not granted while copies are
+ * being removed from the store.
  */
 
 static int
@@ -183,7 +182,10 @@ xet_cli_restore_store(xet_cli_restore_t *r)
 }
 
 
-/* The store must be empty, or of an interrupted restore. */
+/*
+ * Checks that the store is empty, or has the mark of an interrupted restore of
+ * this generation.
+ */
 
 static int
 xet_cli_restore_empty(xet_cli_restore_t *r)
@@ -249,7 +251,7 @@ xet_cli_restore_manifest(xet_cli_restore_t *r)
 
     free(names);
 
-    /* check before anything is dropped */
+    /* check the schema version before anything is dropped */
 
     newest = 0;
 
@@ -265,8 +267,8 @@ xet_cli_restore_manifest(xet_cli_restore_t *r)
 
 
 /*
- * Removes the identity, so from now on no server accepts the folder as the
- * store of this database.
+ * Writes the mark of this restore, and removes the identity, so that servers
+ * reject the store until the restore is complete.
  */
 
 static int
@@ -298,7 +300,7 @@ xet_cli_restore_db(xet_cli_restore_t *r)
 
     rc = xet_cli_restore_state(r, &done);
 
-    /* done: the database is restored, the copies may be incomplete */
+    /* if done, an earlier run has restored the database */
 
     if (rc == XET_CLI_OK && !done) {
         rc = xet_cli_restore_dump(r);
@@ -307,9 +309,10 @@ xet_cli_restore_db(xet_cli_restore_t *r)
     rc = rc ? rc : xet_cli_migrate(r->args);
 
     /*
-     * It is not recorded which xorbs were advertised to clients between the
-     * dump and now.  So every xorb counts as advertised today, and is kept as
-     * long as clients may remember it.  The store may also have newer copies.
+     * The server may have advertised xorbs to clients since the dump, which
+     * the dump does not record.  So each xorb counts as advertised today, and
+     * is kept as long as clients may remember it.  tables = '' protects newer
+     * copies in the store from removal, see xet.store_suspects().
      */
 
     return rc ? rc
@@ -324,9 +327,9 @@ xet_cli_restore_db(xet_cli_restore_t *r)
 
 
 /*
- * *done: this generation was already restored to the database.  A database
- * with other files or repositories is refused, unless --force is given, and so
- * is a database that a server uses.
+ * Sets *done to 1 if this generation is already restored to the database, else
+ * to 0.  Rejects a database that a server uses; without --force, also rejects
+ * a database with other files or repositories.
  */
 
 static int
@@ -336,7 +339,10 @@ xet_cli_restore_state(xet_cli_restore_t *r, int *done)
     char      text[128];
     uint64_t  used, rows;
 
-    /* as a text, a missing table is not an error */
+    /*
+     * query_to_xml() runs this statement only if the tables exist; in a plain
+     * statement a missing table is an error
+     */
 
     static const char  rows_sql[] =
         "SELECT (SELECT count(*) FROM (SELECT FROM xet.xorbs LIMIT 1) x)"
@@ -470,7 +476,10 @@ xet_cli_restore_copy(xet_cli_restore_t *r, xet_cli_list_t *list,
         return xet_cli_restore_heal(r, &list->copy, &notes->other);
     }
 
-    /* another restore may have brought a copy of a lost one */
+    /*
+     * do not skip a copy that the notes record as lost: a restore of another
+     * generation may have copied an intact file to the store
+     */
 
     rc = rc ? rc : xet_cli_restore_file(r, &list->copy, &what);
 
@@ -504,7 +513,10 @@ xet_cli_restore_file(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
 }
 
 
-/* The copy must be durable before a row refers to it. */
+/*
+ * Restores the copy "other" that has replaced "copy", and updates the tag in
+ * the row.  The file must be durable before the row refers to it.
+ */
 
 static int
 xet_cli_restore_heal(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
@@ -586,7 +598,11 @@ xet_cli_restore_finish(xet_cli_restore_t *r)
 }
 
 
-/* Counts copies that no row of the backup refers to; damaged ones included. */
+/*
+ * Counts copies in the store, intact or damaged, that the backup does not
+ * list.  If there are none, records that the database knows all copies of the
+ * store.
+ */
 
 static int
 xet_cli_restore_others(xet_cli_restore_t *r)

@@ -1,7 +1,7 @@
 
 /*
- * Shared by all verbs of the command line: exit codes and messages, options,
- * output, stores, JSON, digests.
+ * Declarations that all verbs of the command line share: exit codes and
+ * messages, options, output, stores, JSON, digests.
  */
 
 #ifndef _XET_CLI_H_INCLUDED_
@@ -23,32 +23,31 @@
 /*
  * Exit codes and error messages.
  *
- * The function that detects an error reports it, in one line on the standard
- * error, and returns the exit code.  Its callers do not report it again.  In
- * the comments below "reported" means just that.
+ * The function that detects an error prints one line on the standard error and
+ * returns the exit code.  Its callers do not print the error again.
  */
 
 
 #define XET_CLI_OK           0
-#define XET_CLI_FAULT        1         /* data are wrong or missing */
+#define XET_CLI_FAULT        1         /* data is wrong or missing */
 #define XET_CLI_USAGE        2
-#define XET_CLI_ERROR        3         /* a local file, memory, database */
-#define XET_CLI_NETWORK      4         /* the network, or the server */
-#define XET_CLI_INTERRUPTED  130       /* a signal, as shells have it */
-#define XET_CLI_CLOSED       141       /* reader is gone: end by SIGPIPE */
+#define XET_CLI_ERROR        3         /* local file, memory, database */
+#define XET_CLI_NETWORK      4         /* network or server error */
+#define XET_CLI_INTERRUPTED  130       /* 128 + SIGINT, as in shells */
+#define XET_CLI_CLOSED       141       /* 128 + SIGPIPE: pipe is closed */
 
 
 /*
- * Prints "xet: <name>: <text>" on the standard error, without the name if it
- * is NULL; returns code.
+ * Prints "xet: <name>: <text>" on the standard error, or "xet: <text>" if name
+ * is NULL.  Returns code.
  */
 int xet_cli_fail(int code, const char *name, const char *text);
 
-/* The same as xet_cli_fail(), with a format for the text. */
+/* Like xet_cli_fail(), with a printf() format for the text. */
 int xet_cli_failf(int code, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Reports errno for an operation on name; returns XET_CLI_ERROR. */
+/* Prints the error message of errno for name; returns XET_CLI_ERROR. */
 int xet_cli_fail_errno(const char *name);
 
 /* Returns the worse of two exit codes. */
@@ -56,23 +55,24 @@ int xet_cli_worse(int a, int b);
 
 /*
  * Flushes the standard output.  Returns XET_CLI_OK; XET_CLI_CLOSED if the
- * reader is gone; or XET_CLI_ERROR, reported once.
+ * reader has closed the pipe; or XET_CLI_ERROR for other failures.  Only the
+ * first of these failures is printed.
  */
 int xet_cli_flush(void);
 
-/* Reports "out of memory"; returns XET_CLI_ERROR. */
+/* Prints "out of memory"; returns XET_CLI_ERROR. */
 int xet_cli_no_memory(void);
 
 
 /*
  * Options and operands of the command line.
  *
- * One table has all options; each verb lists the ones it takes.  If an option
- * is given several times, the last one counts.
+ * One table has all options; each verb lists the options that it accepts.  If
+ * an option is given several times, the last value is used.
  */
 
 
-/* X(symbol, name, value, short option or 0, text of the help) */
+/* X(symbol, name, value or NULL, short option or 0, help text) */
 
 #define XET_CLI_OPTION_MAP(X)                                                 \
     X(AUDIENCE, "audience", "TEXT", 0,                                        \
@@ -188,7 +188,7 @@ typedef enum {
 
 typedef struct {
     const char  *name;
-    const char  *value;                /* NULL: a flag */
+    const char  *value;                /* for the help; NULL: a flag */
     int          letter;
     const char  *text;
 } xet_cli_option_row_t;
@@ -210,7 +210,8 @@ typedef struct {
 
 /*
  * Sets *number to the value of an option, from min to max, or to def if the
- * option is not given.  Returns XET_CLI_OK, or XET_CLI_USAGE, reported.
+ * option is not given.  Returns XET_CLI_OK, or XET_CLI_USAGE after printing
+ * the error.
  */
 int xet_cli_args_number(const xet_cli_args_t *args, xet_cli_option_t option,
     uint64_t min, uint64_t max, uint64_t def, uint64_t *number);
@@ -218,28 +219,31 @@ int xet_cli_args_number(const xet_cli_args_t *args, xet_cli_option_t option,
 /*
  * Sets *seconds to the value of an option, such as "90", "90s", "15m", "2h" or
  * "7d", from 1 second to 36,500 days, or to def if the option is not given.
- * Returns XET_CLI_OK, or XET_CLI_USAGE, reported.
+ * Returns XET_CLI_OK, or XET_CLI_USAGE after printing the error.
  */
 int xet_cli_args_time(const xet_cli_args_t *args, xet_cli_option_t option,
     uint64_t def, uint64_t *seconds);
 
 /*
  * Sets *bytes to the value of an option, such as "500", "100k", "50m" or "1g",
- * or to 0 if the option is not given.  Returns XET_CLI_OK, or XET_CLI_USAGE,
- * reported.
+ * or to 0 if the option is not given.  Returns XET_CLI_OK, or XET_CLI_USAGE
+ * after printing the error.
  */
 int xet_cli_args_bytes(const xet_cli_args_t *args, xet_cli_option_t option,
     uint64_t *bytes);
 
-/* Parses a hash.  Returns XET_CLI_OK, or XET_CLI_USAGE, reported. */
+/*
+ * Parses a hash into an xet_hash_t.  Returns XET_CLI_OK, or XET_CLI_USAGE
+ * after printing the error.
+ */
 int xet_cli_args_hash(const char *text, void *hash);
 
 
 /*
  * Verbs.
  *
- * A verb gets its options and operands, prints its results to the standard
- * output and returns an exit code.
+ * The function of a verb gets the options and operands, prints its results to
+ * the standard output and returns an exit code.
  */
 
 
@@ -254,7 +258,10 @@ int xet_cli_args_hash(const char *text, void *hash);
 
 #undef XET_CLI_VERB
 
-/* The verbs without Hub names, called by the verbs that also take Hub names. */
+/*
+ * Variants of verbs for operands that are not Hub names; a verb that also
+ * accepts Hub names calls its variant.
+ */
 
 int xet_cli_get(const xet_cli_args_t *args);
 int xet_cli_get_tree(const xet_cli_args_t *args);
@@ -265,243 +272,277 @@ int xet_cli_rm(const xet_cli_args_t *args);
 int xet_cli_verify(const xet_cli_args_t *args);
 
 
-/* Set by SIGINT, SIGTERM and SIGHUP; long loops check it and end. */
+/* Set on SIGINT, SIGTERM and SIGHUP; long loops end when this flag is set. */
 extern volatile sig_atomic_t  xet_cli_interrupted;
 
 
 /*
- * Grows an array of n elements of size bytes, so that one more fits; *room is
- * its capacity in elements.  Returns the array, which may have moved, or NULL
- * if out of memory; then the old array is still valid.
+ * Grows an array of n elements of size bytes, so that one more element fits;
+ * *room is the capacity in elements.  Returns the array, which may have moved,
+ * or NULL if out of memory.  After NULL the old array is still valid.
  */
 void *xet_cli_grow(void *array, size_t n, size_t *room, size_t size);
 
-/* Writes the 64 digits of a hash and a zero byte to text; returns text. */
+/* Writes the 64 hex digits of a hash and a zero byte; returns text. */
 const char *xet_cli_hash_string(const xet_hash_t *hash,
     char text[XET_HASH_STR_LEN + 1]);
 
 
 /*
- * Untrusted texts: file names, server responses, database values.
+ * Untrusted strings: file names, server responses, database values.
  *
- * All of them are printed by these functions.  Characters that a terminal
- * obeys (ASCII and Unicode controls), that change the direction of writing or
- * break a line, bytes that are not UTF-8, and the backslash are printed as
- * \xNN for each byte.  In JSON such characters are printed as \uNNNN and a
- * byte that is not UTF-8 as \ufffd; a backslash is part of the syntax.  All
- * other characters are printed unchanged.
+ * The functions below escape unsafe characters: ASCII and Unicode control
+ * characters, line breaks, characters that change the direction of writing,
+ * invalid UTF-8, and the backslash.  Each byte of an unsafe character is
+ * printed as \xNN.  In JSON an unsafe character is printed as \uNNNN, and an
+ * invalid byte as \ufffd; a backslash is JSON syntax and is not escaped.
  */
 
 
 /*
- * Writes as much of the text as fits into size bytes, in whole characters and
- * escapes, and a zero byte.  Returns the number of bytes consumed.
+ * Escapes as much of the text as fits into size bytes of out, and adds a zero
+ * byte.  Characters and escapes are never split.  Returns the number of bytes
+ * of text that were consumed.
  */
 size_t xet_cli_text_escape(char *out, size_t size, const char *text,
     size_t len);
 
-/* Print a text, or a string ("-" for NULL), escaped. */
+/* Print len bytes, or a C string ("-" for NULL), escaped. */
 void xet_cli_text_write(FILE *out, const char *text, size_t len);
 void xet_cli_text_print(FILE *out, const char *text);
 
-/* Prints a text that is already JSON, escaped. */
+/* Prints text that is already JSON; escapes what JSON leaves unescaped. */
 void xet_cli_text_json(FILE *out, const char *text, size_t len);
 
-/* Whether all of a text is UTF-8. */
+/* Returns 1 if all of the text is valid UTF-8, else 0. */
 int xet_cli_text_valid(const char *text, size_t len);
 
 
 /*
- * The progress bar: one line on the standard error, if that is a terminal and
- * --quiet was not given.  One at a time.
+ * The progress bar: one line on the standard error, if the standard error is a
+ * terminal and --quiet is not given.  A process has one progress bar.
  */
 
 
-/* total is in bytes, 0: not known.  The name is not copied. */
+/*
+ * Begins a progress bar.  total is in bytes, 0 if unknown.  The name is not
+ * copied and must stay valid.
+ */
 void xet_cli_progress_begin(int quiet, const char *name, uint64_t total);
 
-/* Sets the bytes done so far; draws at most ten times a second. */
+/* Sets the number of bytes done; draws at most ten times a second. */
 void xet_cli_progress_set(uint64_t done);
 
-/* Sets the total when it becomes known after the beginning. */
+/* Sets the total, if it becomes known after xet_cli_progress_begin(). */
 void xet_cli_progress_total(uint64_t total);
 
-/* Clears the line before a message; xet_cli_progress_set() draws it again. */
+/*
+ * Clears the line, so that a message can be printed.  xet_cli_progress_set()
+ * draws the progress bar again.
+ */
 void xet_cli_progress_clear(void);
 
 void xet_cli_progress_end(void);
 
-/* Returns milliseconds of a monotonic clock. */
+/* Returns the time of a monotonic clock, in milliseconds. */
 uint64_t xet_cli_now(void);
 
 
 /*
- * Output files, also in folders where other users can write, such as /tmp.
+ * Output files, with protection against other users who can write to the same
+ * folder, such as /tmp.
  *
- * Names that the program chooses are opened without following symbolic links,
- * and only if they are regular files of this user with a single link: files
- * that others have put there are refused.
+ * A file whose name the program chooses is opened without following symbolic
+ * links, and must be a regular file of this user with a single link.  Files
+ * that other users have created under this name are rejected.
  */
 
 
 /*
- * Functions that return a descriptor return -1 on an error, reported.  Names
- * are relative to the descriptor of a folder, which may be AT_FDCWD.
+ * Functions that return a descriptor return -1 after printing the error.
+ * Names are relative to the descriptor "folder", which may be AT_FDCWD.
  */
 
 /*
  * Returns the target's name with a suffix, malloc()ed; a name that would be
- * too long is cut.  NULL on an error, reported.
+ * too long is shortened.  Returns NULL after printing the error.
  */
 char *xet_cli_output_beside(int folder, const char *target,
     const char *suffix);
 
-/* Whether a name is "-", a pipe or a device, so that the output is a stream. */
+/* Returns 1 for "-" and for an existing file that is not a regular file. */
 int xet_cli_output_special(const char *name);
 
 /*
- * Opens the target of a verb for writing, relative to the current folder: the
- * standard output for "-", the pipe or device, or a temporary file of a random
- * name beside the target.  *part is the name of that file, else NULL.
+ * Opens the target of a verb for writing; its name is relative to the current
+ * folder.  With special set, opens the standard output for "-", else the pipe
+ * or device.  Otherwise creates a temporary file with a random name in the
+ * folder of the target, and sets *part to that name, else to NULL.
  */
 int xet_cli_output_begin(const char *target, int special, char **part);
 
 /*
- * Ends that output: the temporary file is synced and renamed to the target, or
- * removed if rc is a failure or this fails.  Closes the descriptor, unless it
- * is the standard output, and frees part.  Returns the exit code.
+ * Ends the output that xet_cli_output_begin() opened.  Syncs the temporary
+ * file and renames it to the target; removes it if rc is a failure or a step
+ * fails.  Closes fd, unless fd is the standard output, and frees part.
+ * Returns rc, or another exit code after printing the error.
  */
 int xet_cli_output_finish(int fd, char *part, const char *target, int rc);
 
 /*
- * Syncs the folder of a target.  Returns XET_CLI_OK or XET_CLI_ERROR,
- * reported.
+ * Syncs the folder that has the target.  Returns XET_CLI_OK, or XET_CLI_ERROR
+ * after printing the error.
  */
 int xet_cli_output_sync(int folder, const char *target);
 
 /*
- * Opens the file that an earlier run has left under a name, or creates it with
- * this mode; then *made is set.
+ * Opens the file that an earlier run has left under this name, or creates the
+ * file with this mode.  Sets *made to 1 if the file was created, else to 0.
+ * Returns the descriptor.
  */
 int xet_cli_output_open(int folder, const char *name, mode_t mode,
     int *made);
 
 
 /*
- * Writes all of the data; name is for messages.  Returns XET_CLI_OK or
- * XET_CLI_ERROR, reported; or, not reported, XET_CLI_CLOSED for a closed pipe
- * and XET_CLI_INTERRUPTED after a signal.
+ * Writes all of the data; name is for messages.  Returns XET_CLI_OK, or
+ * XET_CLI_ERROR after printing the error.  Prints nothing and returns
+ * XET_CLI_CLOSED if the pipe is closed, XET_CLI_INTERRUPTED after a signal.
  */
 int xet_cli_output_write(int fd, const char *name, const uint8_t *data,
     size_t len);
 
 
 /*
- * Places: a store or a backup, in a folder or in a bucket.  These functions
- * wrap those of xet_store.h and report errors.
+ * Storage: a store or a backup, in a folder or in a bucket.  These functions
+ * wrap the functions of xet_store.h and print error messages.
  *
- * A place is opened by a text: the path of a folder, or "s3://bucket[/prefix]
- * endpoint=URL credentials=FILE ...", as in the directive xet_store.
+ * A storage is specified by a string: the path of a folder, or
+ * "s3://bucket[/prefix] endpoint=URL credentials=FILE ...", as in the
+ * directive xet_store.
  *
- * Besides exit codes, for errors that were reported, functions return the
- * codes below.  The caller decides whether these are errors, and reports them.
+ * Functions that return int return XET_CLI_OK; or an exit code after printing
+ * the error; or, without printing anything, one of the codes below.  The
+ * caller decides whether such a code is an error, and prints it.
  */
 
-#define XET_CLI_GONE        (-1)       /* no such name */
+#define XET_CLI_GONE        (-1)       /* the name does not exist */
 #define XET_CLI_UNREADABLE  (-2)       /* see errno; EUCLEAN: not a file */
-#define XET_CLI_THERE       (-3)       /* the name exists */
+#define XET_CLI_THERE       (-3)       /* the name already exists */
 
-#define XET_CLI_STORAGE_NAME  256      /* bytes of a name, with the zero byte */
-#define XET_CLI_STORAGE_MANY  64       /* names removed at a time */
-#define XET_CLI_IDENTITY      64       /* bytes of an identity, likewise */
+#define XET_CLI_STORAGE_NAME  256      /* size of a name with its zero byte */
+#define XET_CLI_STORAGE_MANY  64       /* names removed per call, at most */
+#define XET_CLI_IDENTITY      64       /* size of an identity, likewise */
 
 
-/* Takes the last part of a name.  Any result but XET_CLI_OK ends the list. */
+/*
+ * Handles one name of a list: the part below the folder.  Any result but
+ * XET_CLI_OK ends the list.
+ */
 
 typedef int (*xet_cli_storage_name_pt)(void *ctx, const char *name);
 
 
-/*
- * Flags: create a missing folder; give files that root writes to the owner of
- * the folder; wait at a pipe in the place of a file, instead of rejecting it.
- */
+/* Flags of xet_cli_storage_open() for folders. */
 
-#define XET_CLI_STORAGE_MAKE   1
-#define XET_CLI_STORAGE_OWNED  2
-#define XET_CLI_STORAGE_WAITS  4
+#define XET_CLI_STORAGE_MAKE   1       /* create a missing folder */
+#define XET_CLI_STORAGE_OWNED  2       /* as root, give new files to the
+                                          owner of the folder */
+#define XET_CLI_STORAGE_WAITS  4       /* open a FIFO, which may block;
+                                          otherwise FIFOs are rejected */
 
 /*
- * Returns NULL on an error, reported, with the exit code in *rc.  Close the
- * place by xet_store_destroy().
+ * Opens a storage, which the caller frees by xet_store_destroy().  Returns
+ * NULL after printing the error; *rc is the exit code.
  */
 xet_store_t *xet_cli_storage_open(const char *text, int flags, int *rc);
 
-/* Reads the identity of a store; empty if it has none. */
+/* Reads the identity of a store; an empty string if the store has none. */
 int xet_cli_storage_identity(xet_store_t *storage,
     char identity[XET_CLI_IDENTITY]);
 
 /*
- * Checks that the store still has this identity, and reports if not: its disk
- * may have been unmounted.
+ * Checks that the store still has this identity; its disk may have been
+ * unmounted.  Returns XET_CLI_OK, or an exit code after printing the error.
  */
 int xet_cli_storage_still(xet_store_t *storage, const char *identity);
 
 /*
- * Report that the place has no identity, or not that of the store of the
- * database, in words for a folder or a bucket.  Both return the exit code.
+ * Print errors for a storage without an identity, and for a storage with
+ * another identity than the database has.  Both functions return
+ * XET_CLI_ERROR.
  */
 int xet_cli_storage_bare(const xet_store_t *storage);
 int xet_cli_storage_other(const xet_store_t *storage);
 
-/* Lists the names in a folder, in no order; XET_CLI_GONE: no such folder. */
+/*
+ * Calls the handler for each name in a folder, in no particular order.
+ * Returns the result of the handler; XET_CLI_GONE: the folder does not exist.
+ */
 int xet_cli_storage_list(xet_store_t *storage, const char *folder,
     xet_cli_storage_name_pt handler, void *ctx);
 
 /*
- * Whether the place is empty except for these names: files, or folders with
- * their contents.
+ * Sets *empty to 1 if the storage is empty except for the names in the array
+ * "but", which ends with NULL; else to 0.  The names are files, or folders
+ * with their contents.
  */
 int xet_cli_storage_empty(xet_store_t *storage, const char *const *but,
     int *empty);
 
-/* XET_CLI_GONE: missing, or not a regular file. */
+/*
+ * Reads the attributes of a name.  XET_CLI_GONE: the name does not exist, or
+ * is not a regular file.
+ */
 int xet_cli_storage_stat(xet_store_t *storage, const char *name,
     xet_store_item_t *item);
 
-/* XET_CLI_GONE: the first name does not exist. */
+/*
+ * xet_cli_storage_link() adds the second name "to" to a file.
+ * xet_cli_storage_back() renames a file from its name in quarantine to its
+ * original name.  XET_CLI_GONE: from or quarantine does not exist.
+ */
 int xet_cli_storage_link(xet_store_t *storage, const char *from,
     const char *to);
 int xet_cli_storage_back(xet_store_t *storage, const char *quarantine,
     const char *name);
 
-/* Remove one name, or up to XET_CLI_STORAGE_MANY; missing ones are no error. */
+/*
+ * Remove one name, or up to XET_CLI_STORAGE_MANY names.  A missing name is not
+ * an error.
+ */
 int xet_cli_storage_remove(xet_store_t *storage, const char *name);
 int xet_cli_storage_remove_all(xet_store_t *storage,
     char (*names)[XET_CLI_STORAGE_NAME], size_t n);
 
-/* Makes the names in a folder durable; NULL: the whole place. */
+/* Makes the names in a folder durable; NULL: the whole storage. */
 int xet_cli_storage_sync(xet_store_t *storage, const char *folder);
 
-/* The same for all folders of copies. */
+/* Makes the names in all folders of copies durable. */
 int xet_cli_storage_settle(xet_store_t *storage);
 
-/* Removes files of interrupted uploads that are older than age, in seconds. */
+/* Removes files of interrupted uploads that are at least age seconds old. */
 int xet_cli_storage_sweep(xet_store_t *storage, uint64_t age);
 
-/* Creates a folder, unless the place is a bucket; and those of copies. */
+/*
+ * xet_cli_storage_make() creates a folder; in a bucket it does nothing.
+ * xet_cli_storage_folders() creates all folders of copies.
+ */
 int xet_cli_storage_make(xet_store_t *storage, const char *folder);
 int xet_cli_storage_folders(xet_store_t *storage);
 
 /*
- * Locks a file, which is created, against other programs until this one ends.
- * *had is 0 if another program has the lock.  In a bucket it always succeeds.
+ * Locks a file until this process ends; a missing file is created.  Sets *had
+ * to 0 if another process has the lock, else to 1.  Buckets have no locks:
+ * *had is always 1.
  */
 int xet_cli_storage_lock(xet_store_t *storage, const char *name,
     int exclusive, int *had);
 
 /*
- * Reads a file of a place, in pieces and in any order; reader->size is the
- * size of the file.  *n is less than len at the end only.
+ * Read a file of a storage, at any offset; reader->size is the size of the
+ * file.  *n is the number of bytes read, less than len only at the end of the
+ * file.
  */
 int xet_cli_reader_open(xet_store_t *storage, const char *name,
     xet_store_reader_t **reader);
@@ -509,18 +550,25 @@ int xet_cli_reader_read(xet_store_reader_t *reader, uint8_t *buf, size_t len,
     uint64_t offset, size_t *n);
 void xet_cli_reader_close(xet_store_reader_t *reader);
 
-/* Reads the first line of a file; XET_CLI_GONE if it is missing or empty. */
+/*
+ * Reads the first line of a file.  XET_CLI_GONE: the file does not exist or is
+ * empty.
+ */
 int xet_cli_storage_line(xet_store_t *storage, const char *name, char *line,
     size_t size);
 
-/* Opens a file for reading by a descriptor; from a bucket it is downloaded. */
+/*
+ * Opens a file for reading and sets *fd to its descriptor.  A file in a bucket
+ * is first downloaded to a temporary file.
+ */
 int xet_cli_storage_fetch(xet_store_t *storage, const char *name, int *fd);
 
 /*
- * Writes a file that gets its name by xet_cli_writer_keep().  Then its bytes
- * are durable; the name is durable when its folder is synced.  XET_CLI_THERE:
- * the name existed and stays as it was; with replace it is overwritten.  The
- * last two functions end the writer.  The caller may also write to writer->fd.
+ * Write a file, which gets its name by xet_cli_writer_keep().  After that its
+ * bytes are durable; the name is durable when its folder is synced.  With
+ * replace, an existing file is replaced; XET_CLI_THERE: the name exists, and
+ * replace is not set.  xet_cli_writer_keep() and xet_cli_writer_drop() free
+ * the writer.  The caller may also write to writer->fd.
  */
 int xet_cli_writer_open(xet_store_t *storage, const char *name,
     xet_store_writer_t **writer);
@@ -529,11 +577,17 @@ int xet_cli_writer_write(xet_store_writer_t *writer, const uint8_t *data,
 int xet_cli_writer_keep(xet_store_writer_t *writer, int replace);
 void xet_cli_writer_drop(xet_store_writer_t *writer);
 
-/* Writes a file of this content, durably; XET_CLI_THERE as above. */
+/*
+ * Writes text as a file, durably.  XET_CLI_THERE: the name exists, and replace
+ * is not set.
+ */
 int xet_cli_storage_put(xet_store_t *storage, const char *name,
     const char *text, int replace);
 
-/* Opens a temporary file without a name; -1 on an error, reported. */
+/*
+ * Creates a temporary file without a name in folder; NULL: in TMPDIR or
+ * /var/tmp.  Returns the descriptor, or -1 after printing the error.
+ */
 int xet_cli_output_scratch(const char *folder);
 
 
@@ -542,20 +596,20 @@ int xet_cli_output_scratch(const char *folder);
 typedef struct {
     pthread_mutex_t  mutex;
     uint64_t         rate;             /* bytes a second; 0: no limit */
-    uint64_t         began;            /* xet_cli_now() */
-    uint64_t         moved;            /* bytes since then */
+    uint64_t         began;            /* start, by xet_cli_now() */
+    uint64_t         moved;            /* bytes since the start */
 } xet_cli_pace_t;
 
 
 void xet_cli_pace_begin(xet_cli_pace_t *pace, uint64_t rate);
 
-/* Adds bytes, and sleeps until they fit into the rate. */
+/* Counts bytes, and sleeps until the average rate is within the limit. */
 void xet_cli_pace_wait(xet_cli_pace_t *pace, uint64_t bytes);
 
 
 /*
- * JSON: results are written as one object per line, by the writer of the core;
- * responses are parsed by jansson.
+ * JSON.  Results are written as one object per line, with the JSON writer of
+ * src/core; responses are parsed by jansson.
  */
 
 
@@ -565,16 +619,16 @@ typedef struct {
 } xet_cli_json_t;
 
 
-/* Begins the object of a line; returns the writer of its members. */
+/* Begins the object of a line; returns the JSON writer for its members. */
 xet_json_t *xet_cli_json_begin(xet_cli_json_t *o);
 
-/* Like the functions xet_json_put_...() of the core. */
+/* Writes a hash as a member, like the xet_json_put_...() functions. */
 void xet_cli_json_put_hash(xet_json_t *j, const char *key,
     const xet_hash_t *hash);
 
 /*
- * Ends the object, prints it as a line, escaped for a terminal, and frees it.
- * Returns XET_CLI_OK, or an exit code of xet_cli_flush() or
+ * Ends the object, prints it as a line, escaped for a terminal, and frees the
+ * buffer.  Returns XET_CLI_OK, or the exit code of xet_cli_flush() or
  * xet_cli_no_memory().
  */
 int xet_cli_json_end(xet_cli_json_t *o);
@@ -583,11 +637,12 @@ int xet_cli_json_end(xet_cli_json_t *o);
 /*
  * Results, as a JSON object or as text, from one list of members.
  *
- * The object has the members that have a key.  The text has the members that
- * have a tail: the value, padded to width characters, and the tail after it.
- * Members with a label are printed as a line "  LABEL VALUE", with the label
- * padded to width.  A text of NULL is null in JSON; as text it is "-", or with
- * a label no line.
+ * A member with a key is in the JSON object.  A member with a tail is in the
+ * text: its value, padded to width characters, then its tail.  A member with a
+ * label is printed as a line "  LABEL VALUE", with the label padded to width.
+ *
+ * A NULL value of XET_CLI_OUT_TEXT is null in JSON and "-" in text; a member
+ * with a label is then omitted from the text.
  */
 
 typedef enum {
@@ -603,8 +658,8 @@ typedef enum {
 typedef struct {
     xet_cli_out_e   kind;
     const char     *key;
-    const void     *value;             /* text or hash */
-    uint64_t        number;            /* number, or bytes of the text */
+    const void     *value;             /* string, bytes or hash */
+    uint64_t        number;            /* number; or length of bytes */
     int             width;             /* negative: left-aligned */
     const char     *tail;
     const char     *label;
@@ -632,7 +687,10 @@ typedef struct {
 #define xet_cli_out_hash_line(key, width, label, hash)                        \
     { XET_CLI_OUT_HASH, key, hash, 0, -(width), "\n", label }
 
-/* Print a result; or one row of many, for which text is not flushed. */
+/*
+ * Print members: a single result, or one row of many.  Text of a row is not
+ * flushed.
+ */
 
 #define xet_cli_print(json, ...)                                              \
     xet_cli_print_members(json, 1, (const xet_cli_out_t[])                    \
@@ -642,30 +700,40 @@ typedef struct {
         { __VA_ARGS__, { .kind = XET_CLI_OUT_END } })
 
 /*
- * Returns XET_CLI_OK, or an exit code of xet_cli_flush() or
- * xet_cli_no_memory().
+ * Prints the members up to XET_CLI_OUT_END.  Returns XET_CLI_OK, or the exit
+ * code of xet_cli_flush() or xet_cli_no_memory().
  */
 int xet_cli_print_members(int json, int flush, const xet_cli_out_t *m);
 
 #define xet_cli_json(args)  ((args)->value[XET_CLI_OPT_JSON] != NULL)
 
 
-/* An xet_alloc_pt by malloc(), and the function that frees its nodes. */
+/*
+ * xet_cli_buf_alloc() is an xet_alloc_pt that calls malloc();
+ * xet_cli_buf_free() frees the nodes of a buffer that uses it.
+ */
 void *xet_cli_buf_alloc(void *data, size_t size);
 void xet_cli_buf_free(xet_buf_t *b);
 
-/* Copies the bytes of a buffer into one malloc()ed block; NULL: no memory. */
+/*
+ * Copies the bytes of a buffer into one block, malloc()ed.  Returns NULL if
+ * out of memory.
+ */
 uint8_t *xet_cli_buf_bytes(const xet_buf_t *b, size_t *len);
 
 
 /*
- * Parses untrusted JSON.  Returns NULL if it is not JSON; also, with *large
- * set, if it would need more than about room bytes of memory.
+ * Parses untrusted JSON.  Returns NULL if the data is invalid, or if parsing
+ * would need more than about "room" bytes of memory.  Sets *large to 1 in the
+ * second case, else to 0.
  */
 json_t *xet_cli_json_load(const char *data, size_t len, size_t flags,
     size_t room, int *large);
 
-/* Read a member; return 0 if it is missing, negative or of another type. */
+/*
+ * Read a member.  Return 1, or 0 if the member is missing, negative or of
+ * another type.
+ */
 
 int xet_cli_json_get_u64(const json_t *object, const char *key,
     uint64_t *value);
@@ -674,8 +742,8 @@ int xet_cli_json_get_hash(const json_t *object, const char *key,
 
 
 /*
- * Digest of a local file: its Xet hash, its size, its number of chunks and its
- * SHA-256, computed in one pass, in constant memory.
+ * Digest of a local file: Xet hash, size, number of chunks and SHA-256, all
+ * computed in one pass and in constant memory.
  */
 
 
@@ -686,15 +754,15 @@ int xet_cli_json_get_hash(const json_t *object, const char *key,
 typedef struct {
     xet_chunker_t   chunker;
     xet_merkle_t    merkle;
-    EVP_MD_CTX     *sha256;            /* NULL: not wanted */
+    EVP_MD_CTX     *sha256;            /* NULL: no SHA-256 */
     uint8_t         chunk[XET_CHUNK_MAX];
-    size_t          len;               /* of the open chunk */
-    uint8_t         buffer[XET_CLI_DIGEST_BUFFER];  /* of a stream */
+    size_t          len;               /* bytes in chunk */
+    uint8_t         buffer[XET_CLI_DIGEST_BUFFER];  /* for fread() */
 
     uint64_t        size;
     uint64_t        chunks;
 
-    /* after the end */
+    /* set by xet_cli_digest_end() */
 
     xet_hash_t      hash;
     uint8_t         digest[XET_CLI_SHA256_LEN];
@@ -702,9 +770,9 @@ typedef struct {
 
 
 /*
- * Digest a file in pieces, with its SHA-256 if sha256 is set.
- * xet_cli_digest_begin() returns XET_CLI_OK, or XET_CLI_ERROR, reported;
- * xet_cli_digest_end() sets the results and frees what begin has allocated.
+ * Digest a file piece by piece, with SHA-256 if sha256 is set.
+ * xet_cli_digest_begin() returns XET_CLI_OK, or XET_CLI_ERROR after printing
+ * the error.  xet_cli_digest_end() sets the results and frees the memory.
  */
 int xet_cli_digest_begin(xet_cli_digest_t *d, int sha256);
 void xet_cli_digest_feed(xet_cli_digest_t *d, const uint8_t *data,
@@ -713,23 +781,25 @@ void xet_cli_digest_end(xet_cli_digest_t *d);
 
 /*
  * Digests a stream from its position to its end; name is for messages.
- * Returns XET_CLI_OK, XET_CLI_INTERRUPTED, or XET_CLI_ERROR, reported.
+ * Returns XET_CLI_OK; XET_CLI_INTERRUPTED after a signal; or XET_CLI_ERROR
+ * after printing the error.
  */
 int xet_cli_digest_file(xet_cli_digest_t *d, FILE *file, const char *name,
     int sha256);
 
 /*
- * Computes the SHA-256 of at most the first most bytes of a file, and their
- * number; name is for messages.  Returns XET_CLI_OK, XET_CLI_INTERRUPTED, or
- * XET_CLI_ERROR, reported.
+ * Computes the SHA-256 of a file, or of its first "most" bytes; sets *size to
+ * the number of bytes read.  name is for messages.  Returns XET_CLI_OK;
+ * XET_CLI_INTERRUPTED after a signal; or XET_CLI_ERROR after printing the
+ * error.
  */
 int xet_cli_sha256(int fd, const char *name, uint64_t most,
     uint8_t sha256[XET_CLI_SHA256_LEN], uint64_t *size);
 
 /*
- * Opens a file for reading; "-" is the standard input.  Returns NULL on an
- * error, reported. xet_cli_close() accepts NULL, and leaves the standard input
- * open.
+ * xet_cli_open() opens a file for reading; "-" is the standard input.  Returns
+ * NULL after printing the error.  xet_cli_close() accepts NULL, and leaves the
+ * standard input open.
  */
 FILE *xet_cli_open(const char *name);
 void xet_cli_close(FILE *file);

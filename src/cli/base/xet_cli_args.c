@@ -1,6 +1,6 @@
 
 /*
- * Options: the table, and parsers for values that are numbers, times or
+ * The table of options, and parsers for numbers, times, sizes in bytes and
  * hashes.
  */
 

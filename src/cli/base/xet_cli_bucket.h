@@ -1,5 +1,5 @@
 
-/* The parameters of a bucket, given as text. */
+/* The configuration of a bucket, parsed from a string. */
 
 #ifndef _XET_CLI_BUCKET_H_INCLUDED_
 #define _XET_CLI_BUCKET_H_INCLUDED_
@@ -9,7 +9,7 @@
 #include "xet_s3.h"
 
 
-/* Strings point into words, which is malloc()ed. */
+/* All strings point into words, which is malloc()ed. */
 
 typedef struct {
     xet_s3_conf_t   s3;
@@ -19,8 +19,9 @@ typedef struct {
 
 
 /*
- * Parses the arguments of xet_store.  Returns XET_CLI_OK, or an exit code,
- * reported; the caller frees conf->words in any case.
+ * Parses text, which has the form of the arguments of the directive xet_store.
+ * Returns XET_CLI_OK, or an exit code after printing the error.  The caller
+ * frees conf->words in any case.
  */
 int xet_cli_bucket_conf(xet_cli_bucket_conf_t *conf, const char *text);
 

@@ -1,14 +1,15 @@
 
 /*
- * The arguments of xet_store for a bucket, as one text:
+ * Parses the configuration of a bucket, in one string:
  *
  *     s3://bucket[/prefix] endpoint=URL credentials=FILE
  *     [public_endpoint=URL] [profile=NAME] [region=NAME] [path_style]
  *     [trusted_certificate=FILE] [timeout=TIME] [connections=N] [part=SIZE]
  *     [condition=on|off] [temp_path=FOLDER] [temp=anonymous|named]
  *
- * as src/http/module/ngx_http_xet_conf_store.c has them for the server.  Files
- * are relative to the current folder.
+ * These are the arguments of the directive xet_store; the server parses them
+ * in src/http/module/ngx_http_xet_conf_store.c.  Here, paths of files are
+ * relative to the current folder.
  */
 
 
@@ -26,7 +27,9 @@
 #define XET_CLI_BUCKET_CONNECTIONS_MAX  1024
 
 /*
- * Dumps of large databases are large, and have at most XET_S3_PARTS_MAX parts.
+ * Default and maximum bytes of a part of an upload.  An object has at most
+ * XET_S3_PARTS_MAX parts, so large parts are needed for dumps of large
+ * databases.
  */
 
 #define XET_CLI_BUCKET_PART         (64 * 1024 * 1024)
@@ -116,7 +119,7 @@ xet_cli_bucket_word(xet_cli_bucket_conf_t *conf, const char *word)
 
     } else if ((value = xet_cli_bucket_value(word, "temp")) != NULL) {
 
-        /* for the server only: temporary files have no name here */
+        /* checked, but ignored: temporary files have no names here */
 
         good = strcmp(value, "anonymous") == 0 || strcmp(value, "named") == 0;
     }
@@ -179,7 +182,10 @@ xet_cli_bucket_value(const char *word, const char *name)
 }
 
 
-/* Times as in nginx: "500ms", "30s" or "30", "2m". */
+/*
+ * Parses a time in the syntax of nginx, such as "500ms", "30s", "30" or "2m".
+ * Returns 1, or 0 if the time is invalid or out of range.
+ */
 
 static int
 xet_cli_bucket_time(const char *text, uint32_t *ms)

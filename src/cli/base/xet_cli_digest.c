@@ -1,5 +1,7 @@
 
-/* Digests of local files: Xet hash, size, number of chunks, SHA-256. */
+/*
+ * Computes digests of local files: Xet hash, size, number of chunks, SHA-256.
+ */
 
 
 #include <stdlib.h>
@@ -54,7 +56,7 @@ xet_cli_digest_feed(xet_cli_digest_t *d, const uint8_t *data, size_t len)
     while (len) {
         n = xet_chunker_feed(&d->chunker, data, len, &cut);
 
-        /* a chunk is never longer than the suite allows */
+        /* the chunker ends a chunk at XET_CHUNK_MAX bytes at the latest */
 
         memcpy(d->chunk + d->len, data, n);
         d->len += n;

@@ -1,5 +1,5 @@
 
-/* Exit codes and error messages. */
+/* Exit codes and error messages, and growing of arrays. */
 
 
 #include <errno.h>
@@ -22,7 +22,10 @@ xet_cli_fail(int code, const char *name, const char *text)
 }
 
 
-/* Untrusted names and texts are escaped, so the message is one line. */
+/*
+ * Escapes the name and the text, which are untrusted, so the message is always
+ * one line.
+ */
 
 int
 xet_cli_failf(int code, const char *name, const char *fmt, ...)
@@ -57,7 +60,10 @@ xet_cli_fail_errno(const char *name)
 }
 
 
-/* A reader that closes the pipe has read enough: that is not reported. */
+/*
+ * A reader that closes the pipe, such as head(1), has read enough, so no error
+ * is printed.
+ */
 
 int
 xet_cli_flush(void)

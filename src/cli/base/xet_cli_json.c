@@ -1,5 +1,5 @@
 
-/* Results as JSON or text, and parsing of untrusted JSON. */
+/* Prints results as JSON or text, and parses untrusted JSON. */
 
 
 #include <inttypes.h>
@@ -161,8 +161,9 @@ xet_cli_print_text(const xet_cli_out_t *m)
 
 
 /*
- * Prints the tail of a count of 1 in the singular: " files, " as " file, " and
- * " copies, " as " copy, ".  The noun is the first or the second word.
+ * Prints the tail after the number 1 with the noun in the singular: "file" for
+ * "files", "copy" for "copies".  The noun is the first word with a final "s",
+ * if that is the first or the second word of the tail.
  */
 
 static void
@@ -240,8 +241,8 @@ xet_cli_buf_free(xet_buf_t *b)
 
 
 /*
- * The memory is estimated first, because jansson has no limit for it: an empty
- * object is two bytes of text and 240 bytes of memory.
+ * Estimates the memory before parsing, because jansson cannot limit its
+ * memory: an empty object has 2 bytes of text, but takes 240 bytes of memory.
  */
 
 json_t *

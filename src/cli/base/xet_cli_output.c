@@ -1,7 +1,7 @@
 
 /*
- * Output files: temporary files that are renamed to their target when they are
- * complete, parts of downloads, pipes and devices.
+ * Output files of verbs: temporary files that are renamed to their targets
+ * when they are complete, files of interrupted downloads, pipes and devices.
  */
 
 
@@ -19,7 +19,7 @@
 
 
 #define XET_CLI_OUTPUT_TRIES  100
-#define XET_CLI_OUTPUT_HASH   16       /* digits */
+#define XET_CLI_OUTPUT_HASH   16       /* hex digits in a name */
 
 
 static int xet_cli_output_create(const char *target, char **name);
@@ -53,7 +53,11 @@ xet_cli_output_begin(const char *target, int special, char **part)
 }
 
 
-/* Creates a file of a random name beside the target; *name is malloc()ed. */
+/*
+ * Creates a file with a random name in the folder of the target.  Returns the
+ * descriptor, and sets *name, malloc()ed; or returns -1 after printing the
+ * error.
+ */
 
 static int
 xet_cli_output_create(const char *target, char **name)
@@ -145,7 +149,7 @@ xet_cli_output_sync(int folder, const char *target)
 
     fd = openat(folder, dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    /* not every file system syncs folders */
+    /* EINVAL: this file system does not support fsync() of folders */
 
     rc = (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
          ? xet_cli_fail_errno(target)
@@ -162,8 +166,9 @@ xet_cli_output_sync(int folder, const char *target)
 
 
 /*
- * A name that is too long is cut between two characters, and a hash of the
- * whole name is added: two long names with the same start stay different.
+ * A name that would be too long is cut between two characters, and digits of a
+ * hash of the whole name are added.  So two long names with the same beginning
+ * stay different.
  */
 
 char *
@@ -214,7 +219,10 @@ xet_cli_output_beside(int folder, const char *target, const char *suffix)
 }
 
 
-/* The limit of the file system for names, at most that of Linux. */
+/*
+ * Returns the maximum length of a file name in the folder of the target, in
+ * bytes: the limit of the file system, but at most NAME_MAX.
+ */
 
 static size_t
 xet_cli_output_longest(int folder, const char *target, size_t len)
@@ -235,7 +243,10 @@ xet_cli_output_longest(int folder, const char *target, size_t len)
 }
 
 
-/* O_NONBLOCK: a pipe must not block open(); it is rejected by fstat() then. */
+/*
+ * With O_NONBLOCK, open() of a FIFO does not block; the check of the file type
+ * then rejects the FIFO.
+ */
 
 int
 xet_cli_output_open(int folder, const char *name, mode_t mode, int *made)
@@ -277,7 +288,11 @@ xet_cli_output_open(int folder, const char *name, mode_t mode, int *made)
 }
 
 
-/* The pipe or device may have been replaced since it was found. */
+/*
+ * Opens a pipe or a device for writing.  Returns the descriptor, or -1 after
+ * printing the error.  The file type is checked again, because the file may
+ * have been replaced after xet_cli_output_special().
+ */
 
 static int
 xet_cli_output_stream(const char *name)
@@ -311,8 +326,9 @@ xet_cli_output_stream(const char *name)
 
 
 /*
- * The rule of the sysctl fs.protected_fifos: in a sticky folder a pipe must
- * belong to this user or to the owner of the folder.
+ * Returns 1 if a FIFO must not be written to, else 0.  As with the sysctl
+ * fs.protected_fifos, a FIFO in a sticky folder must belong to this user or to
+ * the owner of the folder.
  */
 
 static int

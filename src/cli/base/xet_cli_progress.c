@@ -1,6 +1,6 @@
 
 /*
- * The progress bar.
+ * The progress bar of a transfer, on the standard error.
  */
 
 
@@ -17,13 +17,13 @@
 
 static struct {
     const char  *name;
-    uint64_t     total;
-    uint64_t     start;
+    uint64_t     total;                /* bytes; 0: unknown */
+    uint64_t     start;                /* time of the start, ms */
     uint64_t     first;                /* bytes done at the start */
-    uint64_t     drawn;                /* when */
-    unsigned     active:1;
-    unsigned     begun:1;
-    unsigned     shown:1;
+    uint64_t     drawn;                /* time of the last drawing, ms */
+    unsigned     active:1;             /* a terminal, without --quiet */
+    unsigned     begun:1;              /* first is set */
+    unsigned     shown:1;              /* the bar is on the terminal */
 } xet_cli_progress;
 
 

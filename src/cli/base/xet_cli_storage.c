@@ -1,7 +1,7 @@
 
 /*
- * Stores and backups for the command line: src/store does the work; errors are
- * reported here, with their exit codes.
+ * Wrappers of src/store for the command line: they print error messages, and
+ * return exit codes instead of statuses.
  */
 
 
@@ -16,8 +16,8 @@
 #include "xet_cli_bucket.h"
 
 
-#define XET_CLI_STORAGE_FETCH  (1024 * 1024)
-#define XET_CLI_STORAGE_AHEAD  (4 * 1024 * 1024)  /* of a bucket */
+#define XET_CLI_STORAGE_FETCH  (1024 * 1024)      /* buffer of a download */
+#define XET_CLI_STORAGE_AHEAD  (4 * 1024 * 1024)  /* read-ahead of a bucket */
 
 
 static xet_store_t *xet_cli_storage_folder(const char *text, int flags,
@@ -102,7 +102,10 @@ xet_cli_storage_begin(xet_store_t *storage, int flags)
 }
 
 
-/* temp_path may be that of the server: it is used only if it is writable. */
+/*
+ * temp_path is used only if it is writable: the arguments may be those of a
+ * server, which has other permissions.
+ */
 
 static xet_store_t *
 xet_cli_storage_bucket(const char *text, int *rc)
@@ -137,7 +140,10 @@ xet_cli_storage_bucket(const char *text, int *rc)
 }
 
 
-/* Maps a status to an exit code, and reports errors that no caller handles. */
+/*
+ * Converts a status to an exit code, after printing the error; or, without
+ * printing anything, to XET_CLI_GONE or XET_CLI_THERE.
+ */
 
 static int
 xet_cli_storage_rc(xet_status_t status, const xet_store_error_t *error)
@@ -174,7 +180,11 @@ xet_cli_storage_rc(xet_status_t status, const xet_store_error_t *error)
 }
 
 
-/* The same for reads: the caller may take an errno for damage of the file. */
+/*
+ * Like xet_cli_storage_rc(), for reads: for an error with an errno, prints
+ * nothing, sets errno and returns XET_CLI_UNREADABLE.  The caller decides
+ * whether the file is damaged.
+ */
 
 static int
 xet_cli_storage_unread(xet_status_t status, const xet_store_error_t *error)
@@ -312,9 +322,11 @@ xet_cli_storage_empty(xet_store_t *storage, const char *const *but, int *empty)
 
 
 /*
- * Whether a name is in the list, or in a folder of the list.  In a bucket the
- * listing then continues after that folder: none of its names sorts after
- * "~~~~".
+ * Returns 1 if the array "but" has the name, or a folder that contains the
+ * name; else 0.  In a folder, also returns 1 for "lost+found".
+ *
+ * In a bucket, the listing then skips the rest of that folder: it continues
+ * after "folder/~~~~", because no name in the folder sorts after that.
  */
 
 static int
@@ -550,7 +562,10 @@ xet_cli_reader_open(xet_store_t *storage, const char *name,
 }
 
 
-/* From a bucket, sequential reads fetch ahead; reads elsewhere do not. */
+/*
+ * In a bucket, a sequential read fetches up to XET_CLI_STORAGE_AHEAD bytes; a
+ * read elsewhere fetches only len bytes.
+ */
 
 int
 xet_cli_reader_read(xet_store_reader_t *reader, uint8_t *buf, size_t len,
@@ -588,7 +603,7 @@ xet_cli_reader_read(xet_store_reader_t *reader, uint8_t *buf, size_t len,
 
     rc = xet_cli_storage_unread(status, &error);
 
-    /* it was removed after it was opened */
+    /* the file was removed after it was opened */
 
     if (rc == XET_CLI_GONE) {
         errno = ENOENT;

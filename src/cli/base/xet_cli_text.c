@@ -1,5 +1,5 @@
 
-/* Escaping of untrusted texts. */
+/* Escapes untrusted strings for a terminal, and formats hashes. */
 
 
 #include <string.h>
@@ -59,7 +59,10 @@ xet_cli_text_escape(char *out, size_t size, const char *text, size_t len)
 }
 
 
-/* Returns the length in bytes of the character at p; 0: not valid. */
+/*
+ * Decodes the UTF-8 character at p: sets *c to its code point and returns its
+ * length in bytes.  Returns 0 if the bytes are invalid.
+ */
 
 static size_t
 xet_cli_text_char(const uint8_t *p, size_t len, uint32_t *c)
@@ -95,7 +98,7 @@ xet_cli_text_plain(uint32_t c)
         { 0x007f, 0x009f },
         { 0x061c, 0x061c },            /* direction of writing */
         { 0x200e, 0x200f },
-        { 0x2028, 0x202e },            /* lines, and direction */
+        { 0x2028, 0x202e },            /* line breaks, direction */
         { 0x2066, 0x2069 },
         { 0xfff9, 0xfffb }             /* annotations */
     };
@@ -148,7 +151,7 @@ xet_cli_text_json(FILE *out, const char *text, size_t len)
 
     for (run = p; p < end; p += n) {
 
-        /* JSON writers have only escaped controls below 0x20 */
+        /* the JSON writer has escaped only controls below 0x20 */
 
         n = xet_cli_text_char(p, (size_t) (end - p), &c);
 

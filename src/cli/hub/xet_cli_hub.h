@@ -1,11 +1,13 @@
 
 /*
- * Client of a Hub: repositories with names, for verbs that take a Hub name
- * instead of a hash.
+ * Client of a Hub, for verbs that take the name of a repository instead of a
+ * hash.
  *
- * A name is [hf://][datasets/|spaces/|buckets/|models/]owner/name[/path].  A
- * Hub is not trusted: its responses are parsed by the core, its paths are
- * checked by the rules for names, and only the arguments of its links are
+ * The form of a name is
+ * [hf://][datasets/|spaces/|buckets/|models/]owner/name[/path].
+ *
+ * A Hub is not trusted: the core parses all responses, and paths are checked
+ * by the rules for names.  Of the link to a next page, only the arguments are
  * used.
  */
 
@@ -17,18 +19,19 @@
 #include "xet_hub.h"
 
 
-#define XET_CLI_HUB_ANSWER  (8 * 1024 * 1024)      /* bytes of JSON */
-#define XET_CLI_HUB_ROOM    (128 * 1024 * 1024)    /* of memory for it */
-#define XET_CLI_HUB_PATHS   500                    /* per request */
+#define XET_CLI_HUB_ANSWER  (8 * 1024 * 1024)      /* bytes of a response */
+#define XET_CLI_HUB_ROOM    (128 * 1024 * 1024)    /* bytes of parsed JSON */
+#define XET_CLI_HUB_PATHS   500                    /* paths in a request */
 
 #define XET_CLI_HUB_JSON    "Content-Type: application/json"
 #define XET_CLI_HUB_LINES   "Content-Type: application/x-ndjson"
 
 
 /*
- * A repository, or a namespace, of a Hub.  It has two HTTP clients: one for
- * the Hub, with the user's token, and one for the server of the contents that
- * the Hub names, with the tokens that the Hub issues.
+ * A repository of a Hub, or a namespace (owner).  The client http sends
+ * requests to the Hub, with the user's token.  The client cas sends requests
+ * to the server of the contents; the Hub issues the URL of that server and the
+ * tokens for it.
  */
 
 typedef struct {
@@ -36,50 +39,57 @@ typedef struct {
     xet_cli_http_t        *http;
     xet_cli_http_t        *cas;        /* NULL: not created yet */
     xet_hub_kind_e         kind;
-    unsigned               said:1;     /* the kind was given */
+    unsigned               said:1;     /* the user gave the kind */
     unsigned               writes:1;   /* tokens must allow writing */
-    unsigned               made:1;     /* the repository is new */
+    unsigned               made:1;     /* this run created the repository */
     char                  *owner;
     char                  *id;         /* owner/name; NULL: a namespace */
-    char                  *path;       /* in the repository, or empty */
-    char                  *base;       /* last name of the operand */
+    char                  *path;       /* path in the repository, or empty */
+    char                  *base;       /* last part of the operand */
     char                  *rev;
-    char                   oid[XET_HUB_OID_LEN + 1];  /* or empty */
+    char                   oid[XET_HUB_OID_LEN + 1];  /* commit id, or empty */
 
-    char                  *token;      /* for the contents */
+    char                  *token;      /* token for cas */
     uint64_t               expires;    /* s since 1970 */
-    uint64_t               asked;      /* xet_cli_now() */
+    uint64_t               asked;      /* time of the last renewal, in ms */
 
-    long                  *status;     /* of the last response, or NULL */
+    long                  *status;     /* where to store the status of a
+                                          response; NULL: nowhere */
 } xet_cli_hub_t;
 
 
-/* Whether an operand is a Hub name, for verbs with other operands, too. */
+/*
+ * Whether an operand is a Hub name.  Verbs that also accept other operands use
+ * this function.
+ */
 int xet_cli_hub_is(const xet_cli_args_t *args, const char *operand);
 
 /*
- * For an operand that is not a Hub name: fails if an option is for one.
- * Returns the exit code, reported.
+ * Checks the options for an operand that is not a Hub name: --revision and
+ * --type are errors.  Returns XET_CLI_OK, or XET_CLI_USAGE after printing the
+ * error.
  */
 int xet_cli_hub_unnamed(const xet_cli_args_t *args, const char *operand);
 
 /*
- * Zeroes *hub, and sets it up from an operand and the options of the verb.
- * Returns the exit code, reported.  Call xet_cli_hub_close() in any case.
+ * Zeroes *hub, and initializes it from an operand and the options of the verb.
+ * Returns XET_CLI_OK, or an exit code after printing the error.  Call
+ * xet_cli_hub_close() also after an error.
  */
 int xet_cli_hub_open(xet_cli_hub_t *hub, const xet_cli_args_t *args,
     const char *operand);
 void xet_cli_hub_close(xet_cli_hub_t *hub);
 
-/* The same for a verb that needs a repository. */
+/* Like xet_cli_hub_open(), but an operand without a repository is an error. */
 int xet_cli_hub_open_repo(xet_cli_hub_t *hub, const xet_cli_args_t *args,
     const char *operand);
 
 /*
- * Handles operands that are Hub names, hashes or local files, one by one:
- * named handles a name, and other everything else.  One token is not sent to
- * both servers, the Hub and the endpoint.  An exit code worse than most ends
- * the loop; returns the worst one.
+ * Runs a verb for each of its operands, which may be Hub names, hashes or
+ * local files.  is() returns the type of an operand; named() handles a Hub
+ * name, and other() everything else.  It is an error if the same token would
+ * be sent to two servers, the Hub and the endpoint.  An exit code above most
+ * ends the loop.  Returns the worst exit code.
  */
 
 typedef enum {
@@ -101,63 +111,80 @@ int xet_cli_hub_operands(const xet_cli_args_t *args,
     const xet_cli_hub_operands_t *o);
 
 /*
- * Returns the URL of a route of the repository, malloc()ed; NULL: no memory.
- * With rev it has the revision, except for a bucket; path may be NULL.
+ * Returns the URL of the API route "what" of the repository, malloc()ed; NULL
+ * if out of memory.  With rev the URL includes the revision, except for a
+ * bucket.  path is appended, unless it is NULL.
  */
 char *xet_cli_hub_url(const xet_cli_hub_t *hub, const char *what, int rev,
     const char *path);
 
 /*
- * Sends a request with a body of this type, or none; the caller frees *r, and
- * url with it.  Returns XET_CLI_OK for any response.
+ * Sends a request to the Hub.  body may be NULL; type is the Content-Type
+ * header line of the body.  The caller must free *r, which frees url.  Returns
+ * XET_CLI_OK for any response, else another exit code.
  */
 int xet_cli_hub_ask(const xet_cli_hub_t *hub, xet_cli_request_t *r, char *url,
     const xet_buf_t *body, const char *type);
 
-/* Returns the JSON of a 2xx response; NULL on an error, reported. */
+/*
+ * Returns the JSON of a 2xx response.  On an error, prints a message, sets *rc
+ * to the exit code and returns NULL.
+ */
 json_t *xet_cli_hub_answer(const xet_cli_request_t *r, int *rc);
 
-/* Whether a response is 404 with this X-Error-Code. */
+/* Whether a response has status 404 and this value of X-Error-Code. */
 int xet_cli_hub_lacks(const xet_cli_request_t *r, const char *code);
 
 /*
- * Looks up the repository and its revision, and stores its id and its commit.
- * With make, a missing repository or branch is created.
+ * Looks up the repository and its revision at the Hub, and stores the
+ * repository id in hub->id and the commit id in hub->oid.  With make, creates
+ * a missing repository or branch.  Returns XET_CLI_OK, or an exit code after
+ * printing the error.
  */
 int xet_cli_hub_look(xet_cli_hub_t *hub, int make);
 
-/* Returns the client for the contents, or NULL on an error, reported. */
+/*
+ * Returns the client hub->cas, which the first call creates.  On an error,
+ * prints a message, sets *rc to the exit code and returns NULL.
+ */
 xet_cli_http_t *xet_cli_hub_cas(xet_cli_hub_t *hub, int *rc);
 
 
 /*
- * Lists.  A handler gets one value at a time, valid until it returns; any
- * result but XET_CLI_OK ends the list.
+ * Lists.  The handler is called for each value, which is valid until the
+ * handler returns.  Any result other than XET_CLI_OK ends the list.
  */
 
 typedef int (*xet_cli_hub_value_pt)(void *ctx, const json_t *value);
 typedef int (*xet_cli_hub_entry_pt)(void *ctx, const xet_hub_entry_t *entry);
 
-/* Reads all pages of a list, from url, which is freed. */
+/*
+ * Requests all pages of a list.  url is the URL of the first page, and is
+ * freed.
+ */
 int xet_cli_hub_pages(const xet_cli_hub_t *hub, char *url,
     xet_cli_hub_value_pt handler, void *ctx);
 
-/* Lists a folder of the repository; with deep everything below it. */
+/*
+ * Lists a folder of the repository; with deep also all its subfolders.  With
+ * dates, the entries contain their dates.
+ */
 int xet_cli_hub_tree(const xet_cli_hub_t *hub, const char *path, int deep,
     int dates, xet_cli_hub_entry_pt handler, void *ctx);
 
 /*
- * Lists the file or the folder that hub->path names; with deep everything
- * below the folder.  *n counts the entries that the handler has accepted.
+ * Lists the file or the folder hub->path; with deep also all subfolders.  *n
+ * is a counter that the handler increments for each accepted entry.  If no
+ * entry was accepted, hub->path is reported as not found.
  */
 int xet_cli_hub_list(const xet_cli_hub_t *hub, int deep, int dates,
     xet_cli_hub_entry_pt handler, void *ctx, const size_t *n);
 
-/* Lists those of n paths that exist; a path of NULL is skipped. */
+/* Looks up n paths and lists those that exist.  A path of NULL is skipped. */
 int xet_cli_hub_paths(const xet_cli_hub_t *hub, char *const *paths, size_t n,
     xet_cli_hub_entry_pt handler, void *ctx);
 
-/* The file that hub->path names, if it exists. */
+/* The result of xet_cli_hub_file(): the file hub->path, if it exists. */
 
 typedef struct {
     const char  *path;                 /* requested path */
@@ -176,13 +203,14 @@ int xet_cli_hub_file(const xet_cli_hub_t *hub, xet_cli_hub_file_t *file);
 
 
 /*
- * A commit, or a batch of a bucket.  A large one is sent in parts.  An
- * operation needs 1 KiB.
+ * A commit to a repository, or a batch of operations on a bucket.  Many
+ * operations are sent as several commits or batches.  Memory is 1 KiB for each
+ * operation.
  */
 
 typedef struct {
-    const char           *path;        /* not copied */
-    xet_cli_file_t        file;        /* without terms and name */
+    const char           *path;        /* owned by the caller */
+    xet_cli_file_t        file;        /* its segments are NULL */
     int64_t               mtime;       /* ms since 1970; -1: unknown */
     unsigned              removed:1;
     unsigned              folder:1;
@@ -197,32 +225,43 @@ typedef struct {
     size_t                room;
     size_t                sent;
     unsigned              part;
-    uint64_t              began;       /* time of the first operation */
+    uint64_t              began;       /* time of the first operation, in ms */
     char                  oid[XET_HUB_OID_LEN + 1];
 } xet_cli_hub_commit_t;
 
 
-/* Adds a file that was sent; a file of NULL is an empty one. */
+/*
+ * Adds an uploaded file to the commit.  If file is NULL, adds an empty file.
+ * The path is not copied.
+ */
 int xet_cli_hub_commit_put(xet_cli_hub_commit_t *c, const char *path,
     const xet_cli_file_t *file, int64_t mtime);
 int xet_cli_hub_commit_remove(xet_cli_hub_commit_t *c, const char *path,
     int folder);
 
-/* Whether there are so many or so old operations that they should be sent. */
+/*
+ * Whether the pending operations should be sent now: there are many of them,
+ * or the first one is old.
+ */
 int xet_cli_hub_commit_due(const xet_cli_hub_commit_t *c);
 
-/* Sends the pending operations, and prints them. */
+/*
+ * Sends the pending operations, and prints them after the Hub has confirmed
+ * them.  Returns XET_CLI_OK, or an exit code after printing the error.
+ */
 int xet_cli_hub_commit_send(xet_cli_hub_commit_t *c);
 void xet_cli_hub_commit_free(xet_cli_hub_commit_t *c);
 
 
 /*
- * What to upload to a repository: a file, or a folder with its contents.  For
- * a snapshot of a cache, whose files are links, blobs is its folder of blobs.
+ * A file, or a folder with its contents, to upload to a repository.  In a
+ * cache of huggingface_hub, the files of a snapshot are symbolic links; for
+ * such a snapshot, blobs is a descriptor of the folder that these links point
+ * to.
  */
 
 typedef struct {
-    const char           *file;        /* or NULL */
+    const char           *file;        /* NULL: upload folder */
     const char           *folder;
     int                   blobs;       /* -1: links are skipped */
     int                   make;        /* create a missing repository */
@@ -232,23 +271,37 @@ int xet_cli_hub_send(xet_cli_hub_t *hub, const xet_cli_hub_source_t *source);
 
 
 /*
- * A cache of huggingface_hub: folders "models--owner--name", with refs that
- * name commits, and snapshots with links to blobs.
+ * A cache of huggingface_hub has a folder "models--owner--name" for each
+ * repository.  Such a folder has refs, which contain commit ids, and
+ * snapshots, whose files are links to blobs.
  */
 
 /* Whether a folder is the cache of one repository. */
 int xet_cli_hub_cache_one(const char *folder);
 
-/* Returns the repository name of a folder in a cache, malloc()ed, or NULL. */
+/*
+ * Returns the name of the repository that the folder "base" of a cache belongs
+ * to, malloc()ed, or NULL.  owner, unless NULL, replaces the owner in the
+ * name.
+ */
 char *xet_cli_hub_cache_name(const char *base, const char *owner);
 
-/* Returns the folder of the snapshot of a revision, malloc()ed, or NULL. */
+/*
+ * Returns the path of the snapshot of a revision, malloc()ed, or NULL after
+ * printing the error.
+ */
 char *xet_cli_hub_cache_snapshot(const char *folder, const char *rev);
 
-/* Opens the blobs folder of a cache; -1 on an error, reported. */
+/*
+ * Opens the folder of blobs in the cache of a repository.  Returns a
+ * descriptor, or -1 after printing the error.
+ */
 int xet_cli_hub_cache_blobs(const char *folder);
 
-/* Opens the blob that a link of a snapshot names; NULL, reported. */
+/*
+ * Opens the blob that a link of a snapshot points to.  Returns NULL after
+ * printing the error.
+ */
 FILE *xet_cli_hub_cache_open(const xet_cli_tree_t *t, const char *path,
     int blobs);
 

@@ -2,14 +2,14 @@
 /*
  * Reads a cache of huggingface_hub.
  *
- *     models--owner--name/refs/main              40 digits of a commit
+ *     models--owner--name/refs/main              commit id, 40 digits
  *     models--owner--name/snapshots/COMMIT/path  -> ../../blobs/BLOB
- *     models--owner--name/blobs/BLOB             the bytes, or since 2.4
+ *     models--owner--name/blobs/BLOB             content; or, from 2.4 on,
  *                                                -> ../../blobs/XX/HASH
- *     blobs/XX/HASH                              the bytes, for all repos
+ *     blobs/XX/HASH                              content, for all repos
  *
- * A link is followed into the blobs of its own cache, and nowhere else.  On
- * file systems without links, files are regular files.
+ * Only links to blobs of the same cache are followed.  On a file system
+ * without symbolic links, the files of a snapshot are regular files.
  */
 
 
@@ -66,7 +66,9 @@ xet_cli_hub_cache_has(const char *folder, const char *name)
 }
 
 
-/* Parses "models--owner--name"; a given owner replaces the one in it. */
+/*
+ * Parses "models--owner--name".  owner, unless NULL, replaces the owner in it.
+ */
 
 char *
 xet_cli_hub_cache_name(const char *base, const char *owner)
@@ -306,7 +308,10 @@ xet_cli_hub_cache_link(int folder, const char *base, char *link)
 }
 
 
-/* Opens a shared blob; -1 with ELOOP for a link to anything else. */
+/*
+ * Opens the shared blob that the link blobs/BLOB points to.  Returns -1 on an
+ * error; errno is ELOOP if the link points to anything else.
+ */
 
 static int
 xet_cli_hub_cache_shared(int blobs, const char *blob)
@@ -353,9 +358,9 @@ xet_cli_hub_cache_shared(int blobs, const char *blob)
 
 
 /*
- * Returns the blob name in a link, which must go up one step for each folder
- * of the path, two more to leave the snapshots, and then into the blobs; or
- * NULL.
+ * Returns the name of the blob in the target of a link, or NULL if the target
+ * is anything else.  The target must have one "../" for each folder of the
+ * path, two more to leave the snapshot and the snapshots, and then "blobs/".
  */
 
 static const char *

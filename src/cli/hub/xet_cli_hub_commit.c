@@ -1,16 +1,16 @@
 
 /*
- * Commits: give names to files that were sent.
+ * Commits: add uploaded files to a repository, and delete files from it.
  *
- * Purpose:    builds the operations of a commit, or of a batch of a bucket, as
- *             NDJSON, and prints them when the Hub has confirmed the commit.
- * States:     operations are added -> sent, when there are enough or old ones,
- *             or at the end -> printed, and dropped.
- * Ownership:  the commit owns its operations; paths are the caller's.
+ * Purpose:    builds the operations of a commit, or of a batch for a bucket,
+ *             as NDJSON; prints them after the Hub has confirmed the commit.
+ * States:     operations are added -> sent, if there are many or old ones, or
+ *             at the end -> printed and dropped.
+ * Ownership:  the commit owns its operations; the caller owns the paths.
  *
- * Nothing is printed before the Hub has confirmed it.  The same commit twice
- * is one commit, so a lost response does no harm; nor does it if the second
- * one finds nothing to delete.
+ * If the response to a commit is lost, the commit is sent again.  This is
+ * safe: an identical commit is applied once, and a second deletion that finds
+ * no file is a success.
  */
 
 
@@ -152,7 +152,7 @@ xet_cli_hub_commit_send(xet_cli_hub_commit_t *c)
         xet_buf_write(&b, "\n", 1);
     }
 
-    /* commit to the branch, not to the commit that was looked up */
+    /* commit to the branch, not to the commit that xet_cli_hub_look() found */
 
     c->hub->oid[0] = '\0';
 
@@ -216,7 +216,7 @@ xet_cli_hub_commit_header(xet_cli_hub_commit_t *c, xet_buf_t *b)
 }
 
 
-/* The content of an empty file is part of the commit. */
+/* Writes one operation.  An empty file is sent within the commit itself. */
 
 static void
 xet_cli_hub_commit_line(xet_cli_hub_op_t *op, xet_buf_t *b)
@@ -280,7 +280,7 @@ xet_cli_hub_commit_object(xet_cli_hub_op_t *op, xet_buf_t *b)
 }
 
 
-/* Parses the response; 422 of a bucket has the same body as 200. */
+/* Parses the response.  For a bucket, 422 has the same body as 200. */
 
 static int
 xet_cli_hub_commit_taken(xet_cli_hub_commit_t *c, const xet_cli_request_t *r)
@@ -299,7 +299,7 @@ xet_cli_hub_commit_taken(xet_cli_hub_commit_t *c, const xet_cli_request_t *r)
         return rc ? rc : xet_cli_http_fail(r);
     }
 
-    /* deleted by a request whose response was lost */
+    /* an earlier attempt, whose response was lost, has deleted the file */
 
     if (c->n == 1 && c->ops[0].removed
         && xet_cli_http_gone(r, "EntryNotFound"))
@@ -342,7 +342,9 @@ xet_cli_hub_commit_taken(xet_cli_hub_commit_t *c, const xet_cli_request_t *r)
 }
 
 
-/* Reports the failed operations of a batch; XET_CLI_OK if there are none. */
+/*
+ * Prints the failed operations of a batch.  Returns XET_CLI_OK if none failed.
+ */
 
 static int
 xet_cli_hub_commit_failed(const json_t *failed)

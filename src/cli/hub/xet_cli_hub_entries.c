@@ -2,12 +2,13 @@
 /*
  * Lists of a Hub: pages of a tree or of repositories, and lookups of paths.
  *
- * Purpose:    passes on one entry after the other, across pages.
- * States:     request -> page -> request for the next page, by its arguments.
- * Ownership:  a page is valid until all of its entries were handled.
+ * Purpose:    calls a handler for each entry of all pages.
+ * States:     request -> page -> request for the next page, with the arguments
+ *             of the link in the response.
+ * Ownership:  a page is valid until all its entries were handled.
  *
- * Memory is one page.  A handler for lists of any length must print entries,
- * or keep little of them.
+ * Memory is one page.  The length of a list is unlimited, so a handler must
+ * print its entries, or keep only little data of each.
  */
 
 
@@ -17,12 +18,12 @@
 #include "xet_cli_hub.h"
 
 
-/* Passes entries of a tree to a handler. */
+/* The handler for the entries of a list, and the entries to accept. */
 
 typedef struct {
     xet_cli_hub_entry_pt   handler;
     void                  *ctx;
-    const char            *prefix;     /* that paths must begin with */
+    const char            *prefix;     /* all paths must be in this folder */
     char *const           *paths;      /* requested paths, or NULL */
     size_t                 n;
 } xet_cli_hub_entries_t;
@@ -60,7 +61,7 @@ xet_cli_hub_pages(const xet_cli_hub_t *hub, char *url,
 
     for (n = 1; url && rc == XET_CLI_OK; n++) {
 
-        /* a repeated page is found by comparing with pages 1, 2, 4, 8, ... */
+        /* to detect a loop, compare with pages 1, 2, 4, 8, ... */
 
         if ((n & (n - 1)) == 0) {
             free(past);
@@ -118,7 +119,10 @@ xet_cli_hub_page(const json_t *page, xet_cli_hub_value_pt handler, void *ctx)
 }
 
 
-/* Returns the URL of the next page, or NULL. */
+/*
+ * Returns the URL of the next page; NULL after the last page, or after an
+ * error, which is printed and stored in *rc.
+ */
 
 static char *
 xet_cli_hub_next(const xet_cli_request_t *r, const char *base,
@@ -254,7 +258,10 @@ xet_cli_hub_paths(const xet_cli_hub_t *hub, char *const *paths, size_t n,
 }
 
 
-/* Rejects a path that is not below the requested folder. */
+/*
+ * Calls the handler for an entry; fails if the path of the entry is not in the
+ * requested folder.
+ */
 
 static int
 xet_cli_hub_entry(void *ctx, const json_t *value)
@@ -287,7 +294,7 @@ xet_cli_hub_entry(void *ctx, const json_t *value)
 }
 
 
-/* Whether a path was requested; others are skipped. */
+/* Whether a path was requested.  Other paths are skipped. */
 
 static int
 xet_cli_hub_asked(const xet_cli_hub_entries_t *e, const xet_hub_text_t *path)

@@ -2,11 +2,11 @@
 /*
  * xet get of a file or a folder of a Hub repository.
  *
- * Purpose:    downloads the files that are listed at one commit, and verifies
- *             them by their hash and by the SHA-256 in the list.
- * States:     the revision is resolved to a commit -> one file, or a folder
- *             page by page.
- * Ownership:  the page, and the state of xet_cli_get_tree.
+ * Purpose:    downloads the files in the list of one commit, and verifies each
+ *             by its hash and by the SHA-256 in the list.
+ * States:     the revision is resolved to a commit -> one file is downloaded,
+ *             or a folder page by page.
+ * Ownership:  owns the page of the list, and the state of xet_cli_get_tree.
  */
 
 
@@ -21,7 +21,7 @@ typedef struct {
     xet_cli_hub_t        *hub;
     xet_cli_http_t       *cas;
     xet_cli_get_tree_t   *tree;        /* NULL: not started */
-    size_t                cut;         /* length to cut off from paths */
+    size_t                cut;         /* bytes to cut off from each path */
     size_t                n;
     int                   rc;          /* worst exit code of files */
 } xet_cli_hub_get_t;
@@ -127,7 +127,10 @@ xet_cli_hub_get_file(xet_cli_hub_t *hub, const xet_cli_hub_file_t *file)
 }
 
 
-/* The local folder is named after the folder, or after the repository. */
+/*
+ * Downloads a folder.  The local folder is named after the remote folder, or
+ * after the repository.
+ */
 
 static int
 xet_cli_hub_get_folder(xet_cli_hub_t *hub)
@@ -147,7 +150,7 @@ xet_cli_hub_get_folder(xet_cli_hub_t *hub)
 
     rc = xet_cli_hub_tree(hub, hub->path, 1, 0, xet_cli_hub_get_entry, &g);
 
-    /* a bucket has no folders: a missing one has an empty list */
+    /* a bucket has no folders: the list of a missing folder is empty */
 
     if (rc == XET_CLI_OK && g.n == 0) {
         rc = *hub->path
@@ -161,7 +164,10 @@ xet_cli_hub_get_folder(xet_cli_hub_t *hub)
 }
 
 
-/* The local folder is created when the remote one is known to exist. */
+/*
+ * Creates the local folder.  This must wait until the remote folder is known
+ * to exist.
+ */
 
 static int
 xet_cli_hub_get_begin(xet_cli_hub_get_t *g)
@@ -181,7 +187,7 @@ xet_cli_hub_get_begin(xet_cli_hub_get_t *g)
 }
 
 
-/* A failure of one file does not stop the others. */
+/* Downloads one file.  A failure does not stop the download of other files. */
 
 static int
 xet_cli_hub_get_entry(void *ctx, const xet_hub_entry_t *entry)

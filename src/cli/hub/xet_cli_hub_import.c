@@ -90,7 +90,10 @@ xet_cli_hub_import_folder(const xet_cli_args_t *args, const char *folder,
 }
 
 
-/* The revision selects the snapshot; it is uploaded to the main branch. */
+/*
+ * Uploads the snapshot that --revision selects to the branch main of the
+ * repository.
+ */
 
 static int
 xet_cli_hub_import_one(const xet_cli_args_t *args, const char *folder,
@@ -139,7 +142,10 @@ xet_cli_hub_import_one(const xet_cli_args_t *args, const char *folder,
 }
 
 
-/* One by one; a failure of one repository does not stop the others. */
+/*
+ * Imports the repositories of a cache one by one.  A repository that fails for
+ * a reason of its own does not stop the others.
+ */
 
 static int
 xet_cli_hub_import_many(const xet_cli_args_t *args, struct dirent **names,
@@ -180,7 +186,7 @@ xet_cli_hub_import_many(const xet_cli_args_t *args, struct dirent **names,
 }
 
 
-/* Whether the Hub has refused one repository, but may accept others. */
+/* Whether the Hub has refused only this repository, and may accept others. */
 
 static int
 xet_cli_hub_import_refused(long status)

@@ -1,5 +1,7 @@
 
-/* xet info of a Hub name: a repository, or a file and how it is stored. */
+/*
+ * xet info of a Hub name: shows a repository, or a file and how it is stored.
+ */
 
 
 #include <stdlib.h>
@@ -31,7 +33,10 @@ xet_cli_hub_info(const xet_cli_args_t *args)
 }
 
 
-/* A local file needs no token, and has no revision. */
+/*
+ * Returns the type of an operand.  An existing local file is never looked up
+ * on a Hub.
+ */
 
 static xet_cli_hub_operand_e
 xet_cli_hub_info_is(const xet_cli_args_t *args, const char *operand)
@@ -74,7 +79,10 @@ xet_cli_hub_info_any(const xet_cli_args_t *args, const char *operand)
 }
 
 
-/* Prints the entry in the list, and then the same as for a hash. */
+/*
+ * Prints the file's entry in the list, and then the same as xet info of its
+ * hash.
+ */
 
 static int
 xet_cli_hub_info_file(xet_cli_hub_t *hub, const char *operand,

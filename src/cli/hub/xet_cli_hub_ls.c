@@ -1,6 +1,6 @@
 
 /*
- * xet ls of a Hub name: the repositories of an owner, or files of a
+ * xet ls of a Hub name: lists the repositories of an owner, or the files of a
  * repository.
  */
 
@@ -72,8 +72,9 @@ xet_cli_hub_ls(const xet_cli_args_t *args)
 
 
 /*
- * Replaces "me" by the user's name, which the list of an owner needs.  A Hub
- * without users answers 401, and "me" is the name there.
+ * Replaces the owner "me" by the user's name, since the Hub lists repositories
+ * only for a name.  A Hub without users returns 401; there the owner is in
+ * fact "me".
  */
 
 static int
@@ -198,7 +199,7 @@ xet_cli_hub_ls_entry(void *ctx, const xet_hub_entry_t *entry)
     const char        *date;
     xet_cli_hub_ls_t  *l = ctx;
 
-    /* the folder itself, from the lookup of its path */
+    /* the lookup of a folder's path returns the folder itself: skip it */
 
     if (entry->folder && entry->path.len == strlen(l->hub->path)) {
         return XET_CLI_OK;

@@ -2,15 +2,16 @@
 /*
  * xet put of a file or a folder to a Hub repository.
  *
- * Purpose:    uploads what the repository does not have, and commits it.
- * States:     the repository exists -> files are compared, a window of paths
- * at
- *             a time -> those that differ are sent -> one or several commits.
- * Ownership:  a path for each file, until all are committed.
+ * Purpose:    uploads the files that differ from the repository, and commits
+ *             these files.
+ * States:     the repository exists -> files are compared with the repository,
+ *             in batches of paths -> files that differ are sent -> one or
+ *             several commits.
+ * Ownership:  owns one path for each file, until all files are committed.
  *
- * A file is read twice, first for its SHA-256, only if the repository has a
- * file of that path and size.  So most files are read once, and never as a
- * whole in memory.
+ * If the repository has a file of the same path and size, the local file is
+ * read twice, the first time for its SHA-256.  All other files are read once.
+ * A file is never completely in memory.
  */
 
 
@@ -25,7 +26,7 @@
 typedef struct {
     char                  *path;       /* in the repository; NULL: skipped */
     int64_t                mtime;
-    uint64_t               size;       /* of the file in the repository */
+    uint64_t               size;       /* size of the file in the repository */
     xet_hash_t             hash;
     uint8_t                sha256[XET_CLI_SHA256_LEN];
     unsigned               asked:1;
@@ -40,11 +41,11 @@ typedef struct {
     xet_cli_hub_t               *hub;
     const xet_cli_hub_source_t  *source;
     xet_cli_tree_t               tree;
-    FILE                        *in;          /* already open, or NULL */
+    FILE                        *in;          /* open source->file, or NULL */
     xet_cli_hub_item_t          *items;
     size_t                       count;
-    size_t                       next;        /* next to be registered */
-    size_t                       window;      /* first of the window */
+    size_t                       next;        /* next item to be registered */
+    size_t                       window;      /* first item of the batch */
     size_t                       unchanged;
     xet_cli_hub_commit_t         commit;
 } xet_cli_hub_put_t;
@@ -143,7 +144,7 @@ xet_cli_hub_operand(const xet_cli_args_t *args)
 
 
 /*
- * Whether the last operand can only be a Hub name.  Otherwise it may be a
+ * Whether the last operand must be a Hub name.  Otherwise the operand may be a
  * mistyped file name, for which no repository is created.
  */
 
@@ -202,7 +203,7 @@ xet_cli_hub_send(xet_cli_hub_t *hub, const xet_cli_hub_source_t *source)
 }
 
 
-/* Checks local errors before the Hub is asked to change anything. */
+/* Checks options and the local file, before a request changes the Hub. */
 
 static int
 xet_cli_hub_put_check(xet_cli_hub_put_t *p)
@@ -236,7 +237,9 @@ xet_cli_hub_put_check(xet_cli_hub_put_t *p)
 }
 
 
-/* Whether a path is skipped, as by other clients: .git, .cache/huggingface. */
+/*
+ * Whether a path is skipped: .git and .cache/huggingface, as in other clients.
+ */
 
 static int
 xet_cli_hub_skip(const char *path)
@@ -380,7 +383,10 @@ xet_cli_hub_put_run(xet_cli_hub_put_t *p)
 }
 
 
-/* *in is NULL if the repository has the file, or if it is empty. */
+/*
+ * Opens file i.  *in stays NULL if the repository has the same file, or if the
+ * file is empty: then there is nothing to upload.
+ */
 
 static int
 xet_cli_hub_put_open(void *ctx, size_t i, FILE **in, const char **name,
@@ -419,7 +425,7 @@ xet_cli_hub_put_open(void *ctx, size_t i, FILE **in, const char **name,
 
         empty = (st.st_size == 0 && xet_cli_hub_put_empty(file));
 
-        /* the standard input may start anywhere, and is read once */
+        /* stdin may start at any offset, and cannot be read twice */
 
         if (file != stdin && item->there
             && item->size == (uint64_t) st.st_size && (item->size || empty))
@@ -450,7 +456,10 @@ xet_cli_hub_put_open(void *ctx, size_t i, FILE **in, const char **name,
 }
 
 
-/* Files such as those in /proc have data, though their size is 0. */
+/*
+ * Whether a file of size 0 is empty: files in /proc have size 0, but have
+ * data.
+ */
 
 static int
 xet_cli_hub_put_empty(FILE *in)
@@ -466,7 +475,7 @@ xet_cli_hub_put_empty(FILE *in)
 
     if (ferror(in)) {
 
-        /* reported by the next read */
+        /* the next read reports the error */
 
         clearerr(in);
         return 0;
@@ -476,7 +485,7 @@ xet_cli_hub_put_empty(FILE *in)
 }
 
 
-/* Adds a file to the commit, and sends it if it is due. */
+/* Adds a file to the commit, and sends the commit if it is due. */
 
 static int
 xet_cli_hub_put_add(xet_cli_hub_put_t *p, const xet_cli_hub_item_t *item,
@@ -512,7 +521,7 @@ xet_cli_hub_put_file(xet_cli_hub_put_t *p, size_t i, int *executable)
 }
 
 
-/* Looks up this path and the following ones in the repository. */
+/* Looks up the path of item i and the paths after it in the repository. */
 
 static int
 xet_cli_hub_put_look(xet_cli_hub_put_t *p, size_t i)
@@ -566,7 +575,10 @@ xet_cli_hub_put_there(void *ctx, const xet_hub_entry_t *entry)
 }
 
 
-/* Compares the file by SHA-256, or by the hash in a bucket without SHA-256. */
+/*
+ * Compares a file with the repository, by SHA-256, or by its hash in a bucket
+ * without SHA-256.  Sets *same if they are equal.
+ */
 
 static int
 xet_cli_hub_put_same(const xet_cli_hub_item_t *item, FILE *in, int *same)

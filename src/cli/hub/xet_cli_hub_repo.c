@@ -1,14 +1,14 @@
 
 /*
- * A Hub repository by its name.
+ * A Hub repository, addressed by its name.
  *
- * Purpose:    decides which server gets a request, with which token.
- * States:     opened -> looked up, which gives the commit -> with a client for
- *             the contents, whose tokens are renewed as long as it is used.
- * Ownership:  the caller's structure owns all texts and both clients.
+ * Purpose:    decides which server gets a request, and with which token.
+ * States:     opened -> looked up, so that the commit is known -> with a
+ *             client for the contents, which renews its token during its use.
+ * Ownership:  the caller's xet_cli_hub_t owns all strings and both clients.
  *
- * The user's token goes to the Hub only.  The Hub says where the contents are,
- * and issues the token that is sent there.
+ * The user's token is sent only to the Hub.  The Hub returns the URL of the
+ * server of the contents, and issues tokens for that server.
  */
 
 
@@ -20,7 +20,7 @@
 #include "xet_cli_hub.h"
 
 
-#define XET_CLI_HUB_EARLY   60         /* s before a token expires */
+#define XET_CLI_HUB_EARLY   60         /* renewal, s before a token expires */
 #define XET_CLI_HUB_PERIOD  1000       /* ms between two renewals */
 
 
@@ -77,8 +77,8 @@ xet_cli_hub_unnamed(const xet_cli_args_t *args, const char *operand)
 
 
 /*
- * Returns the URL of the Hub, or NULL; *ours: it is from --hub.  HF_ENDPOINT
- * belongs together with HF_TOKEN.
+ * Returns the URL of the Hub, or NULL.  *ours is set if the URL is from --hub.
+ * HF_TOKEN is used only with the URL in HF_ENDPOINT.
  */
 
 static const char *
@@ -141,7 +141,10 @@ xet_cli_hub_open(xet_cli_hub_t *hub, const xet_cli_args_t *args,
 }
 
 
-/* XET_TOKEN is for XET_ENDPOINT, or for a Hub on the same server. */
+/*
+ * Returns the token for the Hub in HF_ENDPOINT: HF_TOKEN, else XET_TOKEN
+ * unless another server is the endpoint; or NULL.
+ */
 
 static const char *
 xet_cli_hub_token(const xet_cli_args_t *args, const char *endpoint)
@@ -225,8 +228,8 @@ xet_cli_hub_apart(const xet_cli_args_t *args, int names, int hashes)
 
 
 /*
- * Parses a Hub name.  Local names are made from the user's name, not the
- * Hub's.
+ * Parses a Hub name.  A local file is named after the operand, never after a
+ * name that the Hub returns.
  */
 
 static int
@@ -351,7 +354,7 @@ xet_cli_hub_url(const xet_cli_hub_t *hub, const char *what, int rev,
 }
 
 
-/* Percent-encodes a text; with slashes, slashes are kept. */
+/* Percent-encodes a string; with slashes, a slash is not encoded. */
 
 static char *
 xet_cli_hub_escape(const char *text, int slashes)
@@ -405,7 +408,7 @@ xet_cli_hub_ask(const xet_cli_hub_t *hub, xet_cli_request_t *r, char *url,
             return xet_cli_no_memory();
         }
 
-        /* a commit reads the files that it names, which takes time */
+        /* the Hub reads the files of a commit, which may take long */
 
         r->body = bytes;
         r->patient = 1;
@@ -415,7 +418,7 @@ xet_cli_hub_ask(const xet_cli_hub_t *hub, xet_cli_request_t *r, char *url,
 
     if (rc != XET_CLI_OK) {
 
-        /* the request may be running, and refers to bytes */
+        /* the request may still be running, and uses bytes */
 
         xet_cli_http_free(r);
     }
@@ -519,7 +522,10 @@ xet_cli_hub_look(xet_cli_hub_t *hub, int make)
 }
 
 
-/* Creates the repository or the branch; 409: it was just created by another. */
+/*
+ * Creates the repository or the branch.  409 is no error: another client has
+ * just created the same.
+ */
 
 static int
 xet_cli_hub_make(xet_cli_hub_t *hub, int branch)
@@ -572,7 +578,10 @@ xet_cli_hub_make(xet_cli_hub_t *hub, int branch)
 }
 
 
-/* Whether the revision is a commit id, so that the Hub must return it. */
+/*
+ * Whether the revision is a commit id: then the Hub must return the same
+ * commit.
+ */
 
 static int
 xet_cli_hub_pinned(const xet_cli_hub_t *hub)
@@ -583,7 +592,7 @@ xet_cli_hub_pinned(const xet_cli_hub_t *hub)
 }
 
 
-/* Stores id and commit; a repository that was moved has a new id. */
+/* Stores the ids of repository and commit; a moved repository has a new id. */
 
 static int
 xet_cli_hub_looked(xet_cli_hub_t *hub, const xet_cli_request_t *r)
@@ -645,7 +654,10 @@ xet_cli_hub_cas(xet_cli_hub_t *hub, int *rc)
 }
 
 
-/* Gets a token; the first one comes with the URL of the contents. */
+/*
+ * Requests a token for the contents.  The first response also provides the URL
+ * of the server of the contents.
+ */
 
 static int
 xet_cli_hub_grant(xet_cli_hub_t *hub)
@@ -707,9 +719,9 @@ xet_cli_hub_grant(xet_cli_hub_t *hub)
 
 
 /*
- * Returns the current token, renewed before it expires.  With a wrong clock
- * there is at most one renewal per second.  If the renewal fails, the old
- * token is used until it expires.
+ * Returns the current token, after renewing it if it expires soon; or NULL.
+ * Even with a wrong local clock, there is at most one renewal per second.  If
+ * a renewal fails, the old token is used until it expires.
  */
 
 static const char *

@@ -1,11 +1,11 @@
 
 /*
- * xet rm of a Hub name: deletes a file, or with --recursive a folder, by a
- * commit.
+ * xet rm of a Hub name: commits the deletion of a file, or with --recursive of
+ * a folder.
  *
- * Earlier commits keep the files.  For a bucket, memory holds the paths of one
- * batch.  A whole repository is not deleted by its name, since there is no
- * confirmation and names are easily mistyped.
+ * Earlier commits still contain the files.  For a bucket, memory holds the
+ * paths of one batch.  xet rm cannot delete a whole repository, since there is
+ * no confirmation, and names are easily mistyped.
  */
 
 
@@ -15,11 +15,14 @@
 #include "xet_cli_hub.h"
 
 
-/* Paths of a bucket, in which folders cannot be deleted as such. */
+/*
+ * A recursive deletion in a bucket, where each file must be deleted by its
+ * path.
+ */
 
 typedef struct {
     xet_cli_hub_commit_t  *commit;
-    char                 **paths;      /* of the operations */
+    char                 **paths;      /* paths of pending operations */
     size_t                 n;
     size_t                 room;
     size_t                 found;
@@ -115,9 +118,9 @@ xet_cli_hub_rm_path(xet_cli_hub_t *hub, int folder)
 
 
 /*
- * Paths are deleted while they are listed, so a Hub may continue the listing
- * anywhere.  A listing of more than one batch is therefore repeated until
- * nothing is left.
+ * Deletes a folder of a bucket.  Files are deleted while the Hub lists them,
+ * so later pages may miss some.  If a batch was sent before the end of the
+ * list, the folder is therefore listed again.
  */
 
 static int

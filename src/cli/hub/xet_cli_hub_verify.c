@@ -1,8 +1,8 @@
 
 /*
- * xet verify of Hub names: reads a file, or all files of a folder, and
- * compares them with the hash and the SHA-256 in the list.  Paths that can no
- * longer be committed are reported.
+ * xet verify of a Hub name: downloads a file, or all files of a folder, and
+ * compares each file with its hash and its SHA-256 in the list.  Also reports
+ * paths that are unsafe for clients.
  */
 
 
@@ -78,7 +78,7 @@ xet_cli_hub_verify_name(const xet_cli_args_t *args, const char *operand)
 }
 
 
-/* A failure of one file does not stop the others. */
+/* Verifies one file.  A failure does not stop the verification of others. */
 
 static int
 xet_cli_hub_verify_entry(void *ctx, const xet_hub_entry_t *entry)
@@ -99,7 +99,7 @@ xet_cli_hub_verify_entry(void *ctx, const xet_hub_entry_t *entry)
         return xet_cli_no_memory();
     }
 
-    /* from a Hub, or an earlier version, that allows it */
+    /* other Hubs, and earlier versions of this one, may allow such a path */
 
     if (!xet_cli_tree_safe(path, "unsafe path for clients")) {
         v->rc = xet_cli_worse(v->rc, XET_CLI_FAULT);

@@ -1,10 +1,11 @@
 
 /*
- * xet: the command line of an XET storage server.
+ * The command xet: client and administration tool of an XET storage server.
  *
- * Parses the verb and its options, runs the verb, and prints help and scripts
- * for completion.  All three are made from the table of verbs, verbs.def, and
- * the table of options in xet_cli.h.
+ * Parses the command line, runs the verb, and prints the help and the
+ * completion scripts for shells.  The table of verbs (verbs.def) and the table
+ * of options (xet_cli.h) are the source of the parser, the help and the
+ * scripts.
  */
 
 
@@ -20,7 +21,7 @@
 
 #define xet_cli_takes(symbol)  ((uint64_t) 1 << XET_CLI_OPT_##symbol)
 
-/* Options of all verbs, and of the verbs that talk to a server. */
+/* Options of all verbs, and options of the verbs that use a server. */
 
 #define XET_CLI_TAKES_ALL     xet_cli_takes(HELP)
 #define XET_CLI_TAKES_SERVER                                                  \
@@ -28,7 +29,7 @@
      | xet_cli_takes(INSECURE_TOKEN) | xet_cli_takes(RETRIES)                 \
      | xet_cli_takes(TOKEN_FILE))
 
-/* Options of the verbs that also take Hub names. */
+/* Options of the verbs that also accept Hub names. */
 
 #define XET_CLI_TAKES_HUB                                                     \
     (xet_cli_takes(CACERT) | xet_cli_takes(HUB)                               \
@@ -37,7 +38,7 @@
      | xet_cli_takes(TYPE))
 
 
-/* The headings of the help, in its order. */
+/* The groups of verbs, in the order of the help. */
 
 typedef enum {
     XET_CLI_GROUP_FILES = 0,
@@ -51,19 +52,19 @@ typedef enum {
 
 typedef struct {
     const char   *name;
-    const char   *operands;            /* for the help, as what follows */
-    const char   *summary;             /* one line */
+    const char   *operands;            /* operands, as the help shows them */
+    const char   *summary;             /* one line of help */
     const char   *text;
     const char   *examples;
     int           group;               /* xet_cli_group_e */
-    uint64_t      options;             /* xet_cli_takes() */
-    int           min;                 /* operands, at least */
-    int           max;                 /* operands, at most; -1: any number */
+    uint64_t      options;             /* mask of xet_cli_takes() */
+    int           min;                 /* minimum number of operands */
+    int           max;                 /* maximum number; -1: no limit */
     int         (*run)(const xet_cli_args_t *args);
 } xet_cli_verb_t;
 
 
-/* The options of a verb, in the two forms that getopt_long() takes. */
+/* The options of a verb, in the two formats that getopt_long() requires. */
 
 typedef struct {
     struct option  rows[XET_CLI_OPT_MAX + 1];
@@ -90,17 +91,18 @@ static const char *const  xet_cli_groups[XET_CLI_GROUPS] = {
 
 
 /*
- * The texts of a completion script.  Between start and end there is one case
- * for the verbs, and one for the options of each verb; their words become a
- * list, which the end offers.
+ * The parts of a completion script for one shell.  Between start and end, the
+ * script has one case for the list of verbs, and for each verb a case for the
+ * list of its options.  The code in end completes a word from the selected
+ * list.
  */
 
 typedef struct {
     const char  *name;
     const char  *start;
-    const char  *verbs;                /* the pattern of the first case */
-    const char  *open;                 /* of the list */
-    const char  *close;
+    const char  *verbs;                /* pattern of the case for verbs */
+    const char  *open;                 /* start of a list of words */
+    const char  *close;                /* end of a list of words */
     const char  *end;
 } xet_cli_shell_t;
 
@@ -178,7 +180,7 @@ main(int argc, char **argv)
 
     if (rc == XET_CLI_CLOSED) {
 
-        /* end as a program that does not catch SIGPIPE */
+        /* end by SIGPIPE, like a program that does not ignore the signal */
 
         signal(SIGPIPE, SIG_DFL);
         raise(SIGPIPE);
@@ -190,9 +192,9 @@ main(int argc, char **argv)
 
 /*
  * If a standard stream is closed at the start, the first file or socket that
- * is opened would get its number, and output would go there.  So /dev/null is
- * opened in its place: for writing as the input and for reading as an output,
- * so that reads and writes fail.
+ * is opened would get the number of that stream, and output would go there.
+ * So /dev/null is opened in place of the stream: write-only for the input and
+ * read-only for an output, so that reads and writes fail.
  */
 
 static int
@@ -229,7 +231,7 @@ xet_cli_signals(void)
     sigaction(SIGTERM, &sa, NULL);
     sigaction(SIGHUP, &sa, NULL);
 
-    /* if the reader of a pipe goes away, write() returns EPIPE */
+    /* writing to a pipe without a reader must fail with EPIPE */
 
     sa.sa_handler = SIG_IGN;
     sa.sa_flags = 0;
@@ -372,9 +374,9 @@ xet_cli_parse(xet_cli_args_t *args, const xet_cli_verb_t *verb,
 
 
 /*
- * Whether the value of --store is missing and XET_STORE is set.  If the next
- * argument is an option, getopt_long() has taken it for the value: it is
- * parsed again.
+ * Whether the value of --store is missing and XET_STORE is set.  getopt_long()
+ * takes an option after --store for its value; then optind is moved back, so
+ * that this option is parsed.
  */
 
 static int
@@ -509,7 +511,9 @@ xet_cli_synopsis(FILE *out, const xet_cli_verb_t *verb)
 }
 
 
-/* Prints the options of a mask of xet_cli_takes(), one per line. */
+/*
+ * Prints the help of the options in a mask of xet_cli_takes(), one per line.
+ */
 
 static void
 xet_cli_options_help(FILE *out, uint64_t options)
@@ -536,7 +540,7 @@ xet_cli_options_help(FILE *out, uint64_t options)
 }
 
 
-/* Prints lines that end with "\n", indented. */
+/* Prints each line of text indented; every line must end with "\n". */
 
 static void
 xet_cli_examples(const char *text)

@@ -1,6 +1,7 @@
 
 /*
- * Downloads: requests plans for the spans of a file, and fetches their units.
+ * Downloads: requests a plan for each span of a file, and fetches the units of
+ * the span.
  */
 
 
@@ -12,17 +13,18 @@
 
 
 #define XET_CLI_DOWNLOAD_REFRESHES  5
-#define XET_CLI_DOWNLOAD_LEAST      2048   /* bytes of a span */
+#define XET_CLI_DOWNLOAD_LEAST      2048   /* smallest span, in bytes */
 
 
 /*
- * A span: the part of the file that one reconstruction describes, from the
- * start of a chunk to the end of a chunk, and the units that fetch it.
+ * A span is the part of the file that one reconstruction describes, from the
+ * start of a chunk to the end of a chunk.  A span is fetched by its units.
  *
  *     planning -> fetching -> finished
  *
  * Chunks arrive in any order.  Spans are finished in the order of the file,
- * because the hash of the file takes the chunk hashes in that order.
+ * because the hash of the file is computed from the chunk hashes in that
+ * order.
  */
 
 typedef struct xet_cli_fetch_s   xet_cli_fetch_t;
@@ -32,27 +34,28 @@ struct xet_cli_span_s {
     xet_cli_span_t         *next;
     xet_cli_fetch_t        *fetch;
 
-    uint64_t                first;     /* requested bytes */
-    uint64_t                last;      /* inclusive */
-    uint64_t                start;     /* of the first chunk */
-    uint64_t                end;       /* of the last chunk */
+    uint64_t                first;     /* first requested byte */
+    uint64_t                last;      /* last requested byte */
+    uint64_t                start;     /* start of the first chunk */
+    uint64_t                end;       /* end of the last chunk */
 
-    xet_cli_request_t       request;   /* for the plan */
+    xet_cli_request_t       request;   /* request for the plan */
     xet_cli_plan_t          plan;
     unsigned                planned:1;
     unsigned                refreshing:1;
-    unsigned                refreshes;  /* without a chunk in between */
+    unsigned                refreshes;  /* new plans since the last chunk */
 
     xet_cli_range_fetch_t  *units;     /* one for each range of the plan */
     size_t                  left;      /* units that are not done */
     xet_cli_range_fetch_t  *expired;
     xet_cli_use_t          *uses;
 
-    xet_cli_chunk_t        *chunks;    /* received */
+    xet_cli_chunk_t        *chunks;    /* received chunks */
     size_t                  nchunks;
     size_t                  room;
 
-    uint8_t                *data;      /* start..end if ordered, or NULL */
+    uint8_t                *data;      /* raw bytes start..end if ordered, or
+                                          NULL */
 };
 
 
@@ -64,17 +67,17 @@ struct xet_cli_fetch_s {
     unsigned                 nspans;
     xet_cli_range_fetch_t   *queue;
     xet_cli_range_fetch_t  **queue_end;
-    uint64_t                 running;  /* units */
+    uint64_t                 running;  /* running units */
 
     uint64_t                 next;     /* first byte of the next span */
-    uint64_t                 size;     /* of the next span */
+    uint64_t                 size;     /* bytes of the next span */
     uint64_t                 done;     /* bytes, for the progress bar */
-    unsigned                 version;  /* of reconstructions */
+    unsigned                 version;  /* version of reconstructions */
     unsigned                 known:1;  /* the server supports version */
     unsigned                 planning:1;
     unsigned                 last:1;   /* no span follows */
     unsigned                 kept:1;   /* some chunks were kept */
-    int                      rc;       /* the first failure */
+    int                      rc;       /* exit code of the first failure */
 
     xet_merkle_t             merkle;
     xet_cli_decoder_t        decoder;
@@ -359,7 +362,7 @@ xet_cli_download_planned(xet_cli_request_t *r)
     if (r->status == 416 && !w->planned
         && (w->first > f->d->first || xet_hash_is_zero(&f->d->hash)))
     {
-        /* the file is empty, or ends with the previous span */
+        /* the file is empty, or its end is that of the previous span */
 
         f->planning = 0;
         f->last = 1;
@@ -414,9 +417,10 @@ xet_cli_download_planned(xet_cli_request_t *r)
 
 
 /*
- * A plan of very many chunks may exceed the limits of plans.  Then the span is
- * halved, and each later span is twice as large as the one before it, up to
- * the usual size.
+ * Requests a smaller span after a plan with very many chunks has exceeded a
+ * limit of plans.  The span is halved; then each later span is twice as large
+ * as the previous one, up to the usual size.  Returns 0 if the span cannot be
+ * halved.
  */
 
 static int
@@ -450,7 +454,9 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_span_t *w)
         return;
     }
 
-    /* a later span starts at a chunk, right after the previous span */
+    /*
+     * all spans but the first start at a chunk, where the previous span ends
+     */
 
     if (w->first > f->d->first && w->plan.offset != 0) {
         f->rc = xet_cli_fail(XET_CLI_NETWORK, "server",
@@ -464,7 +470,7 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_span_t *w)
         return;
     }
 
-    /* checked before any data are fetched, which could fill the disk */
+    /* checked now, because fetching the data could fill the disk */
 
     if (w->end > f->d->most) {
         f->rc = xet_cli_failf(XET_CLI_FAULT, f->d->name,
@@ -513,8 +519,8 @@ xet_cli_download_sum(xet_cli_download_t *d, const xet_cli_span_t *w)
 
 /*
  * Creates the units of w->plan, and w->data if the download is ordered.
- * Returns XET_CLI_OK; XET_CLI_ERROR without memory, or XET_CLI_NETWORK if the
- * plan is not for the requested bytes, reported.
+ * Returns XET_CLI_OK, or after printing the error: XET_CLI_ERROR if out of
+ * memory, XET_CLI_NETWORK if the plan is not for the requested bytes.
  */
 
 static int
@@ -532,7 +538,7 @@ xet_cli_span_open(xet_cli_span_t *w)
     w->start = w->first - w->plan.offset;
     w->end = w->start + w->plan.raw_length;
 
-    /* at least one requested byte, and at most one chunk more */
+    /* the span must have a requested byte, and at most one chunk too much */
 
     if (w->end <= w->first || w->end > w->last + XET_CHUNK_MAX) {
         return xet_cli_fail(XET_CLI_NETWORK, "server",
@@ -565,7 +571,10 @@ xet_cli_span_open(xet_cli_span_t *w)
 }
 
 
-/* Creates the uses from the terms; those of a unit are contiguous. */
+/*
+ * Creates the uses from the terms, sorted so that the uses of each unit are
+ * contiguous.
+ */
 
 static int
 xet_cli_span_uses(xet_cli_span_t *w)
@@ -653,8 +662,9 @@ xet_cli_download_fetches(xet_cli_fetch_t *f, xet_cli_span_t *w)
 
 
 /*
- * A xorb that was stored again has another URL and may have other bytes;
- * running units that still get the old bytes continue.
+ * Applies a new plan for a span.  A xorb that was stored again has another URL
+ * and may have other bytes.  Units that are still receiving the old bytes
+ * continue.
  */
 
 static void
@@ -690,7 +700,7 @@ xet_cli_download_refreshed(xet_cli_fetch_t *f, xet_cli_span_t *w,
         }
     }
 
-    /* keep only the URLs of the new plan */
+    /* take only the URLs from the new plan */
 
     before = *plan;
 
@@ -753,7 +763,7 @@ xet_cli_download_fetched(xet_cli_request_t *r)
     u->running = 0;
     f->running--;
 
-    /* 404: the copy of the xorb may have been replaced */
+    /* 404: another copy may have replaced the copy in the URL */
 
     if ((r->status == 403 || r->status == 404)
         && w->refreshes < XET_CLI_DOWNLOAD_REFRESHES)
@@ -767,7 +777,7 @@ xet_cli_download_fetched(xet_cli_request_t *r)
         return;
     }
 
-    /* only the first failure is reported; it ends the download */
+    /* the first failure ends the download; only this failure is reported */
 
     if (f->rc == XET_CLI_OK) {
         f->d->passing = (u->rc == XET_CLI_OK && xet_cli_http_passing(r));
@@ -785,7 +795,7 @@ xet_cli_download_expired(xet_cli_fetch_t *f, xet_cli_range_fetch_t *u)
 {
     xet_cli_span_t  *w = u->span;
 
-    /* many units may wait, and the response is not needed */
+    /* many units may wait: free the response, which is not needed */
 
     xet_cli_range_fetch_free(u);
 
@@ -864,7 +874,7 @@ xet_cli_span_add(xet_cli_span_t *w, const xet_cli_chunk_t *chunk)
 
 /*
  * Finishes the complete spans at the start of the list: adds their chunks to
- * the hash of the file, and in an ordered download passes their data to the
+ * the hash of the file, and in an ordered download passes the data to the
  * sink.
  */
 
@@ -909,8 +919,8 @@ xet_cli_download_finish(xet_cli_fetch_t *f)
 
 
 /*
- * Sorts the chunks by offset.  Returns XET_CLI_OK if they fill the span
- * without a gap, else XET_CLI_NETWORK, reported.
+ * Sorts the chunks by offset.  Returns XET_CLI_OK if the chunks fill the span
+ * without a gap, else XET_CLI_NETWORK after printing the error.
  */
 
 static int

@@ -1,13 +1,14 @@
 
 /*
- * xet get: downloads a file, or bytes of it.
+ * xet get: downloads a file, or bytes of a file.
  *
- * A whole file is written to NAME.xet-part, which is renamed to NAME after it
- * was verified.  A download that was interrupted by a signal, the network or a
- * failing server is resumed; any other failure removes the part.  A range of a
- * file is written to a temporary file, and never resumed.  To a pipe or a
- * device data are written in order, as they arrive: whether the file was
- * correct is known only at the end.
+ * A whole file is written to NAME.xet-part, which is renamed to NAME after the
+ * file was verified.  A download is resumed if it was interrupted by a signal,
+ * the network or a failing server.  Any other failure removes the part file.
+ *
+ * A range of a file is written to a temporary file, and never resumed.  Data
+ * for a pipe or a device are written in order, as they arrive: whether the
+ * file was correct is known only at the end.
  */
 
 
@@ -23,11 +24,11 @@ typedef struct {
     const xet_cli_args_t  *args;
     xet_cli_http_t        *http;
     const char            *output;
-    int                    fd;         /* of a stream or of a range */
+    int                    fd;         /* output of a stream or a range */
     unsigned               stream:1;
     unsigned               ranged:1;
     uint64_t               size;       /* 0: unknown */
-    const xet_cli_want_t  *want;       /* NULL: the file is named by its hash */
+    const xet_cli_want_t  *want;       /* NULL: the operand is a hash */
     xet_cli_download_t     download;
     xet_cli_part_t         part;
 } xet_cli_get_t;
@@ -165,8 +166,8 @@ xet_cli_get_open(xet_cli_get_t *g)
     }
 
     /*
-     * Only a given name may be a pipe or a device: one with the default name
-     * was put there by somebody else.
+     * Only a name that the user gave may be a pipe or a device.  If the
+     * default name is one, somebody else has created it.
      */
 
     g->stream = args->value[XET_CLI_OPT_OUTPUT]
@@ -174,7 +175,10 @@ xet_cli_get_open(xet_cli_get_t *g)
 
     g->download.name = g->output;
 
-    /* for the progress bar and as a limit; not all servers have this route */
+    /*
+     * for the progress bar, and to limit the size; optional, as not all
+     * servers have this route
+     */
 
     if (!args->value[XET_CLI_OPT_RANGE]
         && xet_cli_download_size(g->http, &g->download.hash, 1, &g->size)
@@ -191,7 +195,7 @@ xet_cli_get_open(xet_cli_get_t *g)
 }
 
 
-/* Parses "A-B", "A-" or "-N", with the parser of Range headers. */
+/* Parses "A-B", "A-" or "-N" with the parser of Range headers. */
 
 static int
 xet_cli_get_range(xet_cli_get_t *g, const char *text)
@@ -239,7 +243,7 @@ xet_cli_get_range(xet_cli_get_t *g, const char *text)
 }
 
 
-/* Writes to a stream, or writes a range to a file. */
+/* Downloads to a stream, or a range to a file. */
 
 static int
 xet_cli_get_bytes(xet_cli_get_t *g)
@@ -258,7 +262,7 @@ xet_cli_get_bytes(xet_cli_get_t *g)
     d->sink = xet_cli_get_sink;
     d->ctx = g;
 
-    /* the SHA-256 of a stream is checked at its end */
+    /* the download verifies the SHA-256 at the end of a stream */
 
     if (g->stream && g->want && !g->ranged) {
         d->sha256 = g->want->sha256;
@@ -270,7 +274,10 @@ xet_cli_get_bytes(xet_cli_get_t *g)
 }
 
 
-/* Cuts off the bytes of the first and last chunk outside the range. */
+/*
+ * Writes data, except the bytes of the first and the last chunk that are
+ * outside of the range.
+ */
 
 static int
 xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
@@ -304,7 +311,9 @@ xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
 }
 
 
-/* Prints nothing if the file was written to the standard output. */
+/*
+ * Prints the result; nothing if the file was written to the standard output.
+ */
 
 static int
 xet_cli_get_print(xet_cli_get_t *g)

@@ -1,22 +1,22 @@
 
 /*
- * xet get --recursive: downloads the files of a manifest, which "xet put
- * --json" has printed.  Other members are ignored.
+ * xet get --recursive: downloads the files in a manifest, the output of "xet
+ * put --json".  Other members of the JSON are ignored.
  *
  *     {"file":"a/b","hash":"...","size":1,"executable":true}
  *     {"folder":"c"}
  *
- * A name that git, Windows or a client treats specially (xet_hub_path.c) ends
- * the get, or with --names skip is skipped: a manifest or a Hub may be
- * untrusted.
+ * A manifest or a Hub may be untrusted.  If git, Windows or a client treats a
+ * name specially (xet_hub_path.c), the download ends, or with --names skip the
+ * name is skipped.
  *
- * An existing file with the same content is left alone, so an interrupted get
- * is resumed.  The data of a failed file are kept for the next get if the
- * failure may be temporary, else removed.  A signal or a failure of the
- * network or the server ends the get; after any other failure the next file is
- * fetched.  Files get their names in batches, after a sync, except files on
- * other file systems that are mounted in the folder, which are synced one by
- * one.
+ * An existing file with the same content is not downloaded, so a second run
+ * resumes the first.  Data of a failed file are kept if the failure may be
+ * temporary.  A signal or a failure of the network or the server ends the run;
+ * any other failure does not stop the next file.
+ *
+ * Complete files are synced and renamed in batches.  Files on another file
+ * system, mounted in the folder, are synced one by one.
  */
 
 
@@ -36,13 +36,14 @@
 
 
 /*
- * A file of the tree.  Complete files wait for their names: a file gets its
- * name after a sync, and one sync for many files takes hardly longer than for
- * one.  A waiting file holds two descriptors, for its folder and its lock.
+ * A file of the tree.  A file is renamed from its part file after a sync, and
+ * one sync for many files takes hardly longer than for one.  So complete files
+ * wait for a common sync.  A waiting file holds two descriptors: for its
+ * folder and its lock.
  */
 
 typedef struct {
-    xet_cli_want_t           want;     /* without a SHA-256 while waiting */
+    xet_cli_want_t           want;     /* sha256 is NULL while waiting */
     uint64_t                 received;
     xet_cli_part_t           part;
 } xet_cli_get_tree_file_t;
@@ -53,19 +54,19 @@ struct xet_cli_get_tree_s {
     xet_cli_http_t          *http;
     uint64_t                 parallel;
     int                      root;
-    dev_t                    device;   /* of the root */
-    const char              *name;     /* of the manifest or the folder */
+    dev_t                    device;   /* device of the root */
+    const char              *name;     /* name of the manifest or folder */
 
-    unsigned                 line;     /* of the manifest */
-    xet_cli_get_tree_file_t  file;     /* of this line */
+    unsigned                 line;     /* line of the manifest */
+    xet_cli_get_tree_file_t  file;     /* file that is being fetched */
 
-    unsigned                 skip:1;   /* --names */
+    unsigned                 skip:1;   /* --names skip */
     unsigned                 any:1;
     unsigned                 refused:1;        /* an unsafe name was found */
 
     xet_cli_get_tree_file_t  waiting[XET_CLI_GET_TREE_FILES];
     unsigned                 count;
-    unsigned                 most;     /* limit of waiting files */
+    unsigned                 most;     /* maximum of waiting files */
     uint64_t                 bytes;
 };
 
@@ -163,7 +164,10 @@ xet_cli_get_tree_begin(const xet_cli_args_t *args, xet_cli_http_t *h,
 }
 
 
-/* Also after a failure, the waiting files are complete and get their names. */
+/*
+ * Even after a failure (rc), the waiting files are complete, so they are
+ * renamed.
+ */
 
 int
 xet_cli_get_tree_end(xet_cli_get_tree_t *g, int rc)
@@ -212,7 +216,7 @@ xet_cli_get_tree_open(xet_cli_get_tree_t *g, const char *folder)
     g->device = st.st_dev;
     g->most = XET_CLI_GET_TREE_FILES;
 
-    /* use half of the descriptors */
+    /* use half of the descriptors, two for each file */
 
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0
         && limit.rlim_cur / 4 < g->most)
@@ -244,7 +248,10 @@ xet_cli_get_tree_names(xet_cli_get_tree_t *g)
 }
 
 
-/* Whether a path may be written; if not, *rc says whether this is a failure. */
+/*
+ * Whether a path may be written.  If not, sets *rc to XET_CLI_FAULT if the
+ * download must end, or to XET_CLI_OK if the path is skipped.
+ */
 
 static int
 xet_cli_get_tree_safe(xet_cli_get_tree_t *g, const char *path, int *rc)
@@ -285,7 +292,7 @@ xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in)
         return xet_cli_no_memory();
     }
 
-    /* a network failure would also affect the next file */
+    /* a failure of the network would also affect the next file */
 
     while (rc < XET_CLI_NETWORK && !g->refused
            && fgets(line, XET_CLI_GET_TREE_LINE, in) != NULL)
@@ -447,7 +454,7 @@ xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
         return xet_cli_get_tree_fetch(g, folder, base, far);
     }
 
-    /* an earlier get may have been interrupted before its sync */
+    /* an earlier run may have been interrupted before its sync */
 
     g->file.received = 0;
 
@@ -491,9 +498,9 @@ xet_cli_get_tree_fetch(xet_cli_get_tree_t *g, int folder, const char *base,
 
 
 /*
- * Lets a complete file wait for its name; if enough files wait, all get their
- * names.  Returns XET_CLI_OK, or the worst exit code of all failures,
- * reported.
+ * Adds a complete file to the waiting files.  If enough files wait, renames
+ * all of them.  Returns XET_CLI_OK, or the worst exit code after printing the
+ * errors.
  */
 
 static int
@@ -532,7 +539,9 @@ xet_cli_get_tree_wait(xet_cli_get_tree_t *g)
 }
 
 
-/* Syncs, and gives all waiting files their names. */
+/*
+ * Syncs the file system, and renames all waiting files from their part files.
+ */
 
 static int
 xet_cli_get_tree_name(xet_cli_get_tree_t *g)
@@ -579,8 +588,9 @@ xet_cli_get_tree_name(xet_cli_get_tree_t *g)
 
 
 /*
- * Whether the file exists with the same content; if so, makes it executable if
- * needed.  A file that cannot be opened is replaced without a report.
+ * Whether the file exists with the same content.  If so, makes the file
+ * executable if needed.  A file that cannot be opened is replaced, without a
+ * message.
  */
 
 static int
@@ -625,8 +635,8 @@ xet_cli_get_tree_there(xet_cli_get_tree_t *g, int folder, const char *base)
 
 
 /*
- * Prints a finished file.  Unless folder is -1, first syncs its file system:
- * the file and all folders that were created for it.
+ * Prints a finished file.  Unless folder is -1, first syncs the file system of
+ * the folder: the file and all folders that were created for the file.
  */
 
 static int

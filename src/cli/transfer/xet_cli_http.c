@@ -2,8 +2,8 @@
 /*
  * HTTP client: credentials, redirections, retries, delays.
  *
- * A request is in one of three places: running (src/store/net), in the list of
- * requests that wait for their next attempt, or with its owner.
+ * A request is in one of three states: running (src/store/net), in the list of
+ * requests that wait for their next attempt, or owned by the caller.
  */
 
 
@@ -22,27 +22,27 @@
 
 
 #define XET_CLI_HTTP_RETRIES      5
-#define XET_CLI_HTTP_BACKOFF      500  /* ms, before the second attempt */
+#define XET_CLI_HTTP_BACKOFF      500  /* ms before the second attempt */
 #define XET_CLI_HTTP_BACKOFF_MAX  60000
 
-#define XET_CLI_REQUEST_CONNECT   30000  /* ms */
-#define XET_CLI_REQUEST_SILENCE   300  /* s without data */
+#define XET_CLI_REQUEST_CONNECT   30000  /* ms, timeout to connect */
+#define XET_CLI_REQUEST_SILENCE   300  /* s, timeout without data */
 #define XET_CLI_REQUEST_BUFFER    (256 * 1024)
-#define XET_CLI_REQUEST_PLACES    5    /* redirections of a request */
+#define XET_CLI_REQUEST_PLACES    5    /* redirections, at most */
 
 
-/* Shared by all requests of a command. */
+/* The client, which all requests of a command share. */
 
 struct xet_cli_http_s {
     xet_net_t          *net;
     char               *endpoint;
     const char         *token_file;
     const char         *token;
-    xet_cli_renew_pt    renew;         /* NULL: the token does not change */
+    xet_cli_renew_pt    renew;         /* NULL: token is used */
     void               *renew_ctx;
     unsigned            insecure:1;    /* tokens may be sent without TLS */
     unsigned            retries;
-    unsigned            active;        /* running or waiting */
+    unsigned            active;        /* requests running or waiting */
     unsigned            seed;
     xet_cli_request_t  *waiting;
 };
@@ -248,8 +248,9 @@ xet_cli_http_start(xet_cli_http_t *h, xet_cli_request_t *r)
 
 
 /*
- * A request that cannot be set up also ends in xet_cli_http_step(): its done
- * handler is never called from here.
+ * Starts an attempt.  If this fails, the request is put on the list of waiting
+ * requests and ends in xet_cli_http_step(): this function never calls a done
+ * handler.
  */
 
 static void
@@ -352,7 +353,7 @@ xet_cli_http_ended(xet_net_request_t *net)
 
     if (r->large) {
 
-        /* libcurl reports it as a write error */
+        /* libcurl reports a write error, which would mislead */
 
         strcpy(r->error, "the response is too long");
 
@@ -402,7 +403,7 @@ xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r)
     shift = (r->attempts < 8) ? r->attempts - 1 : 7;
     wait = (uint64_t) XET_CLI_HTTP_BACKOFF << shift;
 
-    /* random, so that requests that failed together are not retried together */
+    /* random, so that requests that failed together do not retry together */
 
     wait = wait * 3 / 4 + (uint64_t) rand_r(&h->seed) % (wait / 2);
 
@@ -413,7 +414,7 @@ xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r)
 
     r->due = xet_cli_now() + wait;
 
-    /* the attempt may have succeeded on the server */
+    /* the attempt may have succeeded, although there is no response */
 
     r->lost = r->lost || (r->net.rc == XET_NET_OK
                           ? r->status >= 500 : r->net.rc != XET_NET_UNSENT);
@@ -504,7 +505,7 @@ xet_cli_http_free(xet_cli_request_t *r)
 
     if (r->http) {
 
-        /* the caller cancels a running request */
+        /* the request has not ended: cancel it */
 
         for (link = &r->http->waiting; *link; link = &(*link)->next) {
 
@@ -539,7 +540,8 @@ xet_cli_http_passing(const xet_cli_request_t *r)
 
 
 /*
- * If libcurl cannot parse the text, everything before an @ may be a password.
+ * If libcurl cannot parse the URL, everything before an @ may be a password
+ * and is left out.
  */
 
 const char *
@@ -610,7 +612,9 @@ xet_cli_http_gone(const xet_cli_request_t *r, const char *code)
 }
 
 
-/* A Hub sends code and message in headers, or the error as a string. */
+/*
+ * A Hub sends code and message in headers, or the error as a string in JSON.
+ */
 
 int
 xet_cli_http_fail(const xet_cli_request_t *r)
@@ -652,8 +656,8 @@ xet_cli_http_fail(const xet_cli_request_t *r)
 
 
 /*
- * Starts an attempt.  Returns XET_CLI_OK, or XET_CLI_ERROR with the reason in
- * r->error; an empty reason: no memory.
+ * Passes an attempt to libcurl.  Returns XET_CLI_OK, or XET_CLI_ERROR with the
+ * reason in r->error.  If r->error is empty, the reason is: out of memory.
  */
 
 static int
@@ -716,7 +720,10 @@ xet_cli_request_credentials(xet_cli_request_t *r)
 }
 
 
-/* Adds the token, if any; that of a Hub may have 64,000 characters. */
+/*
+ * Adds the header with the token, if there is one.  A token of a Hub may have
+ * 64,000 characters.
+ */
 
 static int
 xet_cli_request_authorize(xet_cli_request_t *r)
@@ -792,7 +799,7 @@ xet_cli_request_authorize(xet_cli_request_t *r)
 }
 
 
-/* Reads the token file; returns the number of bytes, or -1. */
+/* Reads the token file.  Returns the number of bytes, or -1 with r->error. */
 
 static int
 xet_cli_request_token(xet_cli_request_t *r, char *buffer, size_t size)
@@ -830,7 +837,8 @@ xet_cli_request_token_ok(const char *token)
 
 
 /*
- * Parses the URL of a request by libcurl, as for the transfer; NULL: invalid.
+ * Parses the URL of a request with libcurl, as the transfer does.  Returns
+ * NULL if the URL is invalid.
  */
 
 static CURLU *
@@ -860,7 +868,9 @@ xet_cli_url_parse(const char *text)
 }
 
 
-/* Whether the URL has a user or a password; 0 if it is invalid. */
+/*
+ * Whether the URL has a user or a password.  Returns 0 if the URL is invalid.
+ */
 
 static int
 xet_cli_request_user(const xet_cli_request_t *r)
@@ -885,8 +895,9 @@ xet_cli_request_user(const xet_cli_request_t *r)
 
 /*
  * Returns XET_CLI_OK if the credentials of a request may be sent: by TLS, to
- * this machine, or anywhere with --insecure-token.  A request to this machine
- * must not use a proxy; "localhost" is this machine without a lookup.
+ * this machine, or anywhere with --insecure-token.  Otherwise returns
+ * XET_CLI_ERROR with r->error.  A request to this machine must not use a
+ * proxy.  "localhost" always is this machine: the name is not looked up.
  */
 
 static int
@@ -943,7 +954,7 @@ xet_cli_request_local(const char *host)
 }
 
 
-/* Drops redirections: the next attempt goes to r->url. */
+/* Forgets redirections, so that the next attempt is sent to r->url. */
 
 static void
 xet_cli_request_origin(xet_cli_request_t *r)
@@ -958,8 +969,8 @@ xet_cli_request_origin(xet_cli_request_t *r)
 
 
 /*
- * Whether the response was a redirection, so that the request must be sent
- * again, to r->place.  Only a GET is redirected.
+ * Whether the response was a redirection; if so, the request must be sent
+ * again, to r->storage.  Only a GET is redirected.
  */
 
 static int
@@ -993,8 +1004,9 @@ xet_cli_request_redirect(xet_cli_request_t *r)
 
 
 /*
- * Keeps user and password of the URL for the same origin only. libcurl returns
- * and takes both in encoded form.
+ * Sets r->storage to the URL of a redirection.  User and password of the
+ * request are kept only for the same origin.  libcurl returns and accepts both
+ * in encoded form.
  */
 
 static int

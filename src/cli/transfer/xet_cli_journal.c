@@ -1,5 +1,5 @@
 
-/* The journal of a put, for resuming it. */
+/* The journal of a put: an interrupted put is resumed from its journal. */
 
 
 #include <dirent.h>
@@ -68,7 +68,7 @@ xet_cli_journal_open(xet_cli_journal_t *j, const xet_cli_args_t *args,
     if (flock(j->fd, LOCK_EX | LOCK_NB) != 0 || fstat(j->fd, &st) != 0
         || st.st_nlink == 0)
     {
-        /* another process runs the same command, or has just finished */
+        /* another process is running the same command, or has just ended */
 
         xet_cli_journal_close(j, 0);
         return XET_CLI_OK;
@@ -84,8 +84,9 @@ xet_cli_journal_open(xet_cli_journal_t *j, const xet_cli_args_t *args,
 
 
 /*
- * Opens the folder of journals, which is created with its parents.  Returns -1
- * if it cannot be created, or if others own it or may write to it.
+ * Opens the folder of journals, and creates it with its parents.  Returns -1
+ * if the folder cannot be created, or if other users own it or may write to
+ * it.
  */
 
 static int
@@ -149,7 +150,7 @@ xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
 
     if (cwd == NULL && errno != ENOMEM) {
 
-        /* the current folder was deleted: nothing can be resumed here */
+        /* the current folder was deleted: a put in it cannot be resumed */
 
         xet_cli_journal_close(j, 0);
         return XET_CLI_OK;
@@ -175,7 +176,7 @@ xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
 
     if (storage) {
 
-        /* the zero byte distinguishes it from operands */
+        /* the zero byte distinguishes storage from an operand */
 
         EVP_DigestUpdate(ctx, "", 1);
         EVP_DigestUpdate(ctx, storage, strlen(storage) + 1);
@@ -195,7 +196,9 @@ xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
 }
 
 
-/* Reads the records, and truncates the journal after the last valid one. */
+/*
+ * Reads all valid records, and truncates the journal after the last of them.
+ */
 
 static int
 xet_cli_journal_load(xet_cli_journal_t *j, xet_cli_xorbs_t *x)
@@ -235,7 +238,9 @@ xet_cli_journal_load(xet_cli_journal_t *j, xet_cli_xorbs_t *x)
 }
 
 
-/* Reads the record at j->size; returns 0 if there is no valid one. */
+/*
+ * Reads the record at j->size.  Returns 1, or 0 if there is no valid record.
+ */
 
 static int
 xet_cli_journal_record(xet_cli_journal_t *j, uint8_t *buffer,
@@ -279,10 +284,11 @@ xet_cli_journal_record(xet_cli_journal_t *j, uint8_t *buffer,
 
 
 /*
- * Builds the lists of a xorb from the pairs of chunk hash and length in its
- * record.  The hashes are moved together at the start of the buffer, the raw
- * ends are written after the room for the longest record.  Returns 1, or 0 if
- * the chunks do not have the hash and the raw size of the xorb.
+ * Builds the lists of a xorb from its record, which has pairs of chunk hash
+ * and length.  The hashes are moved to the start of the buffer, without gaps.
+ * The raw ends are written to the buffer, after the space of the longest
+ * record.  Returns 1, or 0 if the chunks do not have the hash and the raw size
+ * of the xorb.
  */
 
 static int
@@ -326,7 +332,9 @@ xet_cli_journal_parse(uint8_t *record, xet_xorb_list_t *xorb)
 }
 
 
-/* A failed write is no error: the xorb would only be sent again. */
+/*
+ * A failed write is not an error: the next run would only send the xorb again.
+ */
 
 void
 xet_cli_journal_add(xet_cli_journal_t *j, const xet_xorb_list_t *xorb)
@@ -379,7 +387,9 @@ xet_cli_journal_add(xet_cli_journal_t *j, const xet_xorb_list_t *xorb)
 }
 
 
-/* Creates the journal, for the first acknowledged xorb. */
+/*
+ * Creates the journal file, after the server has acknowledged the first xorb.
+ */
 
 static int
 xet_cli_journal_make(xet_cli_journal_t *j)

@@ -14,7 +14,8 @@
 
 
 #define XET_CLI_PACKER_PIECE  (8 * 1024 * 1024)
-#define XET_CLI_PACKER_AHEAD  1024     /* chunks: a whole piece */
+#define XET_CLI_PACKER_AHEAD  1024     /* maximum number of chunks in a
+                                          piece */
 #define XET_CLI_PACKER_KNOWN  (8 * 1024 * 1024)   /* chunks, about 500 GB */
 
 
@@ -24,11 +25,11 @@
 #define XET_CLI_PACKER_FOOTER_EXPIRES  112
 
 
-/* Parses the response to a dedup query. */
+/* Parser of the response to a dedup query, which is a shard. */
 
 typedef struct {
     xet_ingest_t     *in;
-    const uint8_t    *key;             /* NULL: hashes are not keyed */
+    const uint8_t    *key;             /* key of the hashes; NULL: not keyed */
     xet_xorb_list_t   xorb;
     uint32_t          n;               /* chunks of the xorb so far */
     uint8_t          *hashes;
@@ -83,7 +84,7 @@ xet_cli_packer_free(xet_cli_packer_t *p)
 }
 
 
-/* Creates the core, and tells it the xorbs of the upload. */
+/* Creates the core, and adds the xorbs of the upload to its known xorbs. */
 
 static int
 xet_cli_packer_open(xet_cli_packer_t *p)
@@ -124,7 +125,10 @@ xet_cli_packer_open(xet_cli_packer_t *p)
 }
 
 
-/* A random seed for hash tables, since the server chooses dedup hashes. */
+/*
+ * Makes a random seed for hash tables.  With a known seed, a server could
+ * choose dedup hashes that make the tables slow.
+ */
 
 static void
 xet_cli_packer_seed(uint64_t *seed)
@@ -138,7 +142,7 @@ xet_cli_packer_seed(uint64_t *seed)
         return;
     }
 
-    /* without randomness a put can only be slower */
+    /* without a random seed, a put is at worst slower */
 
     for (i = 0; i < XET_KNOWN_SEED; i++) {
         seed[i] = (xet_cli_now() + i) * UINT64_C(0x9e3779b97f4a7c15);
@@ -275,8 +279,9 @@ xet_cli_packer_feed(xet_cli_packer_t *p, size_t len)
 
 
 /*
- * Does what the core wants after a call that returned status.  Returns 1 if
- * the call must be repeated, else 0 with the exit code in *rc.
+ * Serves the core after a call that returned status: sends a xorb, or queries
+ * a chunk.  Returns 1 if the call must be repeated, else 0 with the exit code
+ * in *rc.
  */
 
 static int
@@ -314,9 +319,9 @@ xet_cli_packer_serve(xet_cli_packer_t *p, xet_status_t status, int *rc)
 
 
 /*
- * Asks the server for the chunk that the core wants, while xorbs are sent.  A
- * failed query is a miss: then the chunk is sent, and the upload reports what
- * is wrong.
+ * Sends a dedup query for the chunk that the core wants, while xorbs are being
+ * sent.  If the query fails, the chunk counts as new and is sent; the upload
+ * then reports the error.
  */
 
 static int
@@ -345,11 +350,13 @@ xet_cli_packer_query(xet_cli_packer_t *p)
 
 
 /*
- * Adds the xorbs of a dedup response to those known to the core.  The response
- * is a shard that lists xorbs on the server, with chunk hashes under a key.
- * It is ignored if it has no footer of XET_SHARD_FOOTER_VERSION, is malformed
- * or has expired: then its key is no longer that of other responses, and its
- * xorbs may be gone.
+ * Adds the xorbs of a dedup response to the known xorbs of the core.  The
+ * response is a shard that lists xorbs on the server, with chunk hashes under
+ * a key.
+ *
+ * The response is ignored if it is malformed, has no footer of
+ * XET_SHARD_FOOTER_VERSION, or has expired.  After its expiry, other responses
+ * may have another key, and the xorbs may be gone.
  */
 
 static int
@@ -443,7 +450,10 @@ xet_cli_packer_write(void *ctx, const uint8_t *data, size_t len)
 }
 
 
-/* Terms arrive in the order of the chunks, so p->hashes is a queue. */
+/*
+ * Appends a chunk hash to p->hashes, which is a queue: terms arrive in the
+ * order of the chunks.
+ */
 
 static xet_status_t
 xet_cli_packer_chunk(void *ctx, const xet_hash_t *hash)
@@ -501,7 +511,7 @@ xet_cli_packer_term(void *ctx, const xet_ingest_term_t *term)
     p->hash_first += n;
     p->terms++;
 
-    /* moved only if at most half of the hashes are left */
+    /* move the hashes only if at most half of them are left */
 
     if (p->hash_first >= p->hash_end - p->hash_first) {
         p->hash_end -= p->hash_first;

@@ -17,7 +17,7 @@
 #define XET_CLI_PART_MAGIC    "XETPART1"
 #define XET_CLI_PART_RECORD   48
 #define XET_CLI_PART_BUFFER   (1024 * XET_CLI_PART_RECORD)
-#define XET_CLI_PART_PERIOD   1000     /* ms */
+#define XET_CLI_PART_PERIOD   1000     /* ms between two writes of records */
 
 
 static int xet_cli_part_open(xet_cli_part_t *p, int folder,
@@ -78,10 +78,10 @@ xet_cli_part_fetch(xet_cli_part_t *p, xet_cli_http_t *h,
 
 
 /*
- * Opens or creates both files for a target, whose name is copied; data of a
+ * Opens or creates both files for a target, whose name is copied.  Data of a
  * file with another hash are dropped.  Returns XET_CLI_OK,
- * XET_CLI_INTERRUPTED, or XET_CLI_ERROR, reported; then nothing needs to be
- * closed.
+ * XET_CLI_INTERRUPTED, or XET_CLI_ERROR after printing the error; after an
+ * error nothing needs to be closed.
  */
 
 static int
@@ -140,10 +140,11 @@ xet_cli_part_open(xet_cli_part_t *p, int folder, const char *target,
 
 
 /*
- * The lock of the state is the lock of both files.  A state file without a
- * link belongs to a download that has just ended: then it is opened again.  A
- * part is created after its state and removed before it, so a file of its name
- * without a state is not from a download.
+ * Opens and locks both files; the lock of the state file also protects the
+ * part file.  A state file without a link is left from a download that has
+ * just ended: the state file is opened again.  A part file is created after
+ * its state file, and removed before it.  So a file with the name of a part
+ * file, but without a state file, is not from a download.
  */
 
 static int
@@ -239,7 +240,7 @@ xet_cli_part_load(xet_cli_part_t *p, const xet_hash_t *hash)
         rc = xet_cli_part_records(p, data + XET_CLI_PART_RECORD,
                                   len / XET_CLI_PART_RECORD - 1);
 
-        /* an incomplete record at the end is overwritten */
+        /* the next record overwrites an incomplete record at the end */
 
         if (lseek(p->state_fd, (off_t) (len - len % XET_CLI_PART_RECORD),
                   SEEK_SET) < 0)
@@ -337,8 +338,8 @@ xet_cli_part_reset(xet_cli_part_t *p, const xet_hash_t *hash)
 
 
 /*
- * Downloads what is missing.  If the file is wrong, kept chunks may be from a
- * copy that was damaged then: so the whole file is downloaded again.
+ * Downloads the missing data.  If the hash of the file is wrong, the kept
+ * chunks may be from a damaged copy, so the whole file is downloaded again.
  */
 
 static int
@@ -453,8 +454,8 @@ xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk)
 
 
 /*
- * Reads the data and compares their SHA-256.  Chunks arrive in any order, so
- * this is a second pass; a small file is still in memory.
+ * Compares the SHA-256 of the data.  Chunks arrive in any order, so this needs
+ * a second pass; the data of a small file are still in memory.
  */
 
 static int
@@ -477,7 +478,7 @@ xet_cli_part_sha256(xet_cli_part_t *p, uint64_t size, const uint8_t *sha256,
 }
 
 
-/* Makes a file executable for all who may read it. */
+/* Makes a file executable for all users who may read it. */
 
 int
 xet_cli_part_mode(int fd, const char *name)
@@ -490,14 +491,16 @@ xet_cli_part_mode(int fd, const char *name)
 }
 
 
-/* Truncates the part to its size, and with sync syncs it. */
+/*
+ * Truncates the part file to the size of the file; with sync, syncs the data.
+ */
 
 static int
 xet_cli_part_ready(xet_cli_part_t *p, uint64_t size, int sync)
 {
     int  rc;
 
-    /* a waiting part may still be kept, and then needs its records */
+    /* a waiting part may still be resumed, which needs its records */
 
     rc = sync ? XET_CLI_OK : xet_cli_part_flush(p);
 
@@ -511,7 +514,7 @@ xet_cli_part_ready(xet_cli_part_t *p, uint64_t size, int sync)
         return xet_cli_fail_errno(p->part);
     }
 
-    /* many parts may wait for their names */
+    /* many parts may wait to be renamed: free memory and a descriptor */
 
     close(p->part_fd);
     free(p->records);
@@ -558,7 +561,7 @@ xet_cli_part_stop(xet_cli_part_t *p, int keep)
 
     if (keep && p->unread) {
 
-        /* the amount is unknown */
+        /* not all records were read, so the number of bytes is unknown */
 
         (void) xet_cli_failf(XET_CLI_OK, p->target,
                              "earlier data are kept in %s; run the same "

@@ -1,5 +1,5 @@
 
-/* Parses reconstructions. */
+/* Plans: parses reconstructions. */
 
 
 #include <stdlib.h>
@@ -247,7 +247,7 @@ xet_cli_plan_range(xet_cli_plan_t *plan, const xet_hash_t *xorb,
     range->chunk_start = (uint32_t) start;
     range->chunk_end = (uint32_t) end;
 
-    /* the end of a byte range is its last byte, as in HTTP */
+    /* a byte range of a response includes its last byte, as in HTTP */
 
     if (!xet_cli_plan_span(bytes, XET_CLI_PLAN_XORB_MAX, &start, &end)
         || start > end)
@@ -265,7 +265,7 @@ xet_cli_plan_range(xet_cli_plan_t *plan, const xet_hash_t *xorb,
 }
 
 
-/* Copies the URL of an entry, once for all of its ranges. */
+/* Copies the URL of an entry once, for all ranges of the entry. */
 
 static const char *
 xet_cli_plan_url(xet_cli_plan_t *plan, const char *url)
@@ -318,9 +318,9 @@ xet_cli_plan_order(const void *one, const void *two)
 
 
 /*
- * Sorts the ranges by xorb and first chunk.  Overlapping ranges should have
- * been merged, but are accepted: the reach of a range is the range that ends
- * last among those of its xorb that start no later.
+ * Sorts the ranges by xorb and first chunk, and sets the reach of each range.
+ * Ranges of a xorb may overlap.  The reach of a range is the index of the
+ * range that ends last, among the ranges of the same xorb that start no later.
  */
 
 static void
@@ -349,8 +349,8 @@ xet_cli_plan_reach(xet_cli_plan_t *plan)
 
 
 /*
- * Finds the range of each term: the one that ends last among those of its xorb
- * that start no later than the term.
+ * Finds the range of each term: the range of the same xorb that ends last,
+ * among those that start no later than the term.
  */
 
 static const char *
@@ -413,7 +413,7 @@ xet_cli_plan_drop(xet_cli_plan_t *plan)
         r[plan->terms[i].range].reach = 0;
     }
 
-    /* new numbers first: a move overwrites a range */
+    /* compute new indexes first, because a move overwrites a range */
 
     n = 0;
 

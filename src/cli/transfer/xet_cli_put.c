@@ -2,10 +2,10 @@
 /*
  * xet put: uploads files.
  *
- * All files share xorbs.  They are registered together at the end, or when
- * they have many terms, and printed after that: what is printed can be
- * downloaded.  The JSON of a tree is a manifest, which "xet get --recursive"
- * reads.
+ * All files share xorbs.  Files are registered together at the end, or when
+ * they have many terms.  A file is printed only after its registration, so
+ * every printed file can be downloaded.  The JSON of a tree is a manifest for
+ * "xet get --recursive".
  */
 
 
@@ -16,7 +16,7 @@
 #include "xet_cli_transfer.h"
 
 
-#define XET_CLI_PUT_PARALLEL  3        /* xorbs */
+#define XET_CLI_PUT_PARALLEL  3        /* xorbs sent at a time */
 #define XET_CLI_PUT_COMMIT    200000   /* terms, each of 96 bytes in a shard */
 
 
@@ -91,8 +91,8 @@ xet_cli_put(const xet_cli_args_t *args)
 
 
 /*
- * Finds the files to put.  An exit code may be for a part of a tree that
- * cannot be read: the rest is still put.
+ * Finds the files to put.  If a part of a tree cannot be read, returns an exit
+ * code, and the other files are still put.
  */
 
 static int
@@ -270,9 +270,9 @@ xet_cli_puts_init(xet_cli_putting_t *p)
 
 
 /*
- * A file that cannot be opened does not stop the others.  If files refer to
- * xorbs of an earlier run that the server has lost, all files from the first
- * unregistered one on are read again.
+ * Sends all files.  A file that cannot be opened does not stop the others.  If
+ * the server has lost xorbs of an earlier run that files refer to, all files
+ * that are not yet registered are read again.
  */
 
 static int

@@ -37,9 +37,9 @@ xet_cli_chunk_order(const void *one, const void *two)
 
 
 /*
- * A chunk is skipped if an earlier run has kept it at all of its places in the
- * file, at least one.  A kept chunk also has its length in the xorb, and so
- * gives the start of the next one.
+ * A chunk is skipped if an earlier run has kept it at all its positions in the
+ * file, and there is at least one position.  The record of a kept chunk has
+ * the stored length, which gives the start of the next chunk in the xorb.
  */
 
 int
@@ -71,7 +71,7 @@ xet_cli_range_fetch_skip(xet_cli_range_fetch_t *u, xet_cli_range_fetch_kept_pt
                 return XET_CLI_OK;
             }
 
-            /* an earlier plan may have put another chunk there */
+            /* an earlier plan may have had another chunk at this offset */
 
             if (!xet_cli_range_fetch_fits(u, use, chunk.raw_length)) {
                 return XET_CLI_OK;
@@ -121,7 +121,7 @@ xet_cli_range_fetch_prepare(xet_cli_range_fetch_t *u)
 
     if (u->pos >= u->range->byte_end) {
 
-        /* no bytes are left for the missing chunks */
+        /* the kept chunks leave no bytes for the missing chunks */
 
         xet_cli_range_fetch_moved(u, u->range->byte_start, u->range->byte_end);
     }
@@ -199,8 +199,8 @@ xet_cli_range_fetch_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
 
 
 /*
- * A server without ranges sends the whole xorb with 200, which is correct only
- * if it has the requested length.
+ * Checks the status.  A server without support for ranges sends the whole xorb
+ * with 200.  This is correct only if the xorb has the length of the range.
  */
 
 static int
@@ -282,13 +282,13 @@ xet_cli_range_fetch_next(xet_cli_range_fetch_t *u)
     u->pos += XET_XORB_HEADER_LEN + u->have;
     u->have = 0;
 
-    /* after progress an interruption gets all attempts again */
+    /* after a complete chunk, an interruption gets all attempts again */
 
     u->request.attempts = 1;
 }
 
 
-/* Passes the next chunk to the handler, once for each of its places. */
+/* Passes the next chunk to the handler, once for each of its positions. */
 
 static int
 xet_cli_range_fetch_storage(xet_cli_range_fetch_t *u, xet_cli_chunk_t *chunk,
@@ -332,7 +332,7 @@ xet_cli_range_fetch_storage(xet_cli_range_fetch_t *u, xet_cli_chunk_t *chunk,
 }
 
 
-/* Whether the next chunk of a term may have this length. */
+/* Whether the next chunk of a term may have the length raw_length. */
 
 static int
 xet_cli_range_fetch_fits(const xet_cli_range_fetch_t *u, const xet_cli_use_t
@@ -346,7 +346,10 @@ xet_cli_range_fetch_fits(const xet_cli_range_fetch_t *u, const xet_cli_use_t
 }
 
 
-/* Data that start at a wrong offset also look damaged, and are not reported. */
+/*
+ * Returns XET_CLI_FAULT.  Prints an error, unless chunks were skipped: then
+ * the data may only have been requested from a wrong offset.
+ */
 
 static int
 xet_cli_range_fetch_damaged(xet_cli_range_fetch_t *u, const char *text)

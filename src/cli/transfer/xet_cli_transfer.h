@@ -15,14 +15,16 @@
 /*
  * An HTTP request and its response.
  *
- * A 2xx response goes to the write handler if there is one, else it is kept in
- * data, and a response longer than max bytes ends the request.  Of other
- * responses the first XET_CLI_REQUEST_SHORT bytes are kept.
+ * The body of a 2xx response is passed to the write handler.  If there is no
+ * handler, the body is kept in data; a body longer than max bytes ends the
+ * request.  Of any other response, the first XET_CLI_REQUEST_SHORT bytes are
+ * kept.
  *
  * The token file is read again for each attempt, so the token can be renewed
- * in the meantime.  Tokens are sent to the API only, by TLS or to this
- * machine, unless --insecure-token is given.  The same holds for a user and a
- * password in a URL.
+ * in the meantime.  A token is sent only to the API, and only by TLS or to
+ * this machine, unless --insecure-token is given.  A user and a password in a
+ * URL are also sent only by TLS or to this machine, unless --insecure-token is
+ * given.
  *
  * Redirections are followed here, not by libcurl, which would send credentials
  * of ~/.netrc to any host, or to any port of this machine.  After a
@@ -32,7 +34,7 @@
 
 
 #define XET_CLI_REQUEST_MAX    (64 * 1024 * 1024)   /* bytes of a response */
-#define XET_CLI_REQUEST_SHORT  (64 * 1024)          /* of a short response */
+#define XET_CLI_REQUEST_SHORT  (64 * 1024)          /* bytes, short response */
 
 
 typedef struct xet_cli_http_s     xet_cli_http_t;
@@ -47,31 +49,31 @@ struct xet_cli_request_s {
     char               *url;           /* malloc()ed; freed with the request */
     const uint8_t      *body;
     size_t              body_len;
-    const char         *type;          /* header line with its Content-Type;
-                                          NULL: bytes */
+    const char         *type;          /* Content-Type header line of the body;
+                                          NULL: octet-stream */
     char                range[48];     /* "a-b", or empty */
     size_t              max;           /* bytes; 0: XET_CLI_REQUEST_MAX */
-    unsigned            api:1;         /* gets the token */
-    unsigned            patient:1;     /* the response may take any time */
+    unsigned            api:1;         /* send the token */
+    unsigned            patient:1;     /* no timeout for the response */
     unsigned            netrc:1;       /* may use ~/.netrc */
 
-    /* takes bytes of a 2xx response; a result other than 0 ends the request */
+    /* called for data of a 2xx body; a result other than 0 ends the request */
     int               (*write)(xet_cli_request_t *r, const uint8_t *data,
                                size_t len);
-    /* called before each attempt; NULL: nothing to do */
+    /* called before each attempt; may be NULL */
     void              (*restart)(xet_cli_request_t *r);
     /* called once, when the request has ended; may be NULL */
     void              (*done)(xet_cli_request_t *r);
     void               *ctx;
 
-    /* for the done handler */
+    /* results, for the done handler */
 
     long                status;        /* 0: no response, see error */
-    unsigned            refused:1;     /* by write, or longer than max */
-    unsigned            large:1;       /* longer than max */
+    unsigned            refused:1;     /* write failed, or body too long */
+    unsigned            large:1;       /* body longer than max */
     unsigned            lost:1;        /* an earlier attempt may have
                                           succeeded: its response was lost */
-    char               *data;          /* followed by a zero byte */
+    char               *data;          /* body, and a zero byte */
     size_t              len;
     int64_t             length;        /* Content-Length, or -1 */
     char                error[XET_NET_TEXT_MAX];
@@ -94,55 +96,61 @@ struct xet_cli_request_s {
 /*
  * HTTP client: many requests at a time, in one thread.
  *
- * The caller owns a request.  It must not move until its done handler is
- * called, which may free it or start it again.  Broken connections, 408, 429
- * and 5xx except 501 are retried here, after a delay that doubles, or that
- * Retry-After gives, up to a minute.  A POST is retried like a GET: all
- * requests of the API are idempotent.
+ * The caller owns a request, and must not move the structure until the done
+ * handler is called.  The done handler may free the request or start it again.
+ *
+ * Broken connections and the statuses 408, 429 and 5xx except 501 are retried.
+ * The delay before a retry doubles, or is taken from Retry-After, up to a
+ * minute.  A POST is retried like a GET: all requests of the API are
+ * idempotent.
  */
 
 
 #define XET_CLI_HTTP_TEXT  1024        /* bytes of a URL in messages */
 
 
-/* Handles name, one operand of a verb; returns the exit code. */
+/* Runs a verb for one operand, name; returns the exit code. */
 typedef int (*xet_cli_operand_pt)(const xet_cli_args_t *args,
     xet_cli_http_t *h, const char *name);
 
 
 /*
  * Creates the HTTP client of a verb from its options and the environment,
- * which must give an endpoint or --url.  Returns NULL on an error, reported;
- * *rc is the exit code.
+ * which must contain an endpoint or --url.  On an error, prints a message,
+ * sets *rc to the exit code and returns NULL.
  */
 xet_cli_http_t *xet_cli_http_create(const xet_cli_args_t *args, int *rc);
 
-/* The same for a given endpoint. */
+/* Like xet_cli_http_create(), but for the given endpoint. */
 xet_cli_http_t *xet_cli_http_create_at(const xet_cli_args_t *args,
     const char *endpoint, int *rc);
 
-/* Returns a token that is still valid for some time; NULL: none, reported. */
+/* Returns a token that does not expire soon; NULL after printing the error. */
 typedef const char *(*xet_cli_renew_pt)(void *ctx);
 
 /*
- * Uses the tokens of this function, and no others.  It is called for each
- * attempt, and may wait for another HTTP client, not for this one.
+ * Sets a function that returns the token for each attempt; no other token is
+ * used.  The function may wait for requests of another HTTP client, but not
+ * for requests of this one.
  */
 void xet_cli_http_renew(xet_cli_http_t *h, xet_cli_renew_pt renew,
     void *ctx);
 
-/* Sets the token, or none; a token file takes precedence.  It is not copied. */
+/*
+ * Sets the token; NULL: none.  A token file takes precedence.  The token is
+ * not copied.
+ */
 void xet_cli_http_token(xet_cli_http_t *h, const char *token);
 
-/* Returns the endpoint of the options or the environment, or "". */
+/* Returns the endpoint in the options or the environment, or "". */
 const char *xet_cli_http_endpoint(const xet_cli_args_t *args);
 
 /* Whether two URLs have the same scheme, host and port. */
 int xet_cli_http_same(const char *one, const char *two);
 
 /*
- * Returns the value of a header of the last response, valid until the next
- * call or the next attempt; NULL: none.
+ * Returns the value of a header of the last response, or NULL.  The value is
+ * valid until the next call or the next attempt.
  */
 const char *xet_cli_http_header(const xet_cli_request_t *r,
     const char *name);
@@ -150,27 +158,30 @@ const char *xet_cli_http_header(const xet_cli_request_t *r,
 /* Whether a token has only printable ASCII characters and no blanks. */
 int xet_cli_request_token_ok(const char *token);
 
-/* All requests must have been freed. */
+/* Destroys the client.  All its requests must have been freed. */
 void xet_cli_http_destroy(xet_cli_http_t *h);
 
 /*
- * Returns the endpoint followed by a path, malloc()ed; NULL: no memory.  The
- * format of the path starts with a slash.
+ * Returns the endpoint followed by a path, malloc()ed; NULL if out of memory.
+ * The format of the path starts with a slash.
  */
 char *xet_cli_http_url(xet_cli_http_t *h, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /*
- * Writes a URL for messages: without user, password and arguments, because the
- * arguments of a data URL are a capability.  Returns text.
+ * Copies a URL to text, for a message.  User, password and arguments are left
+ * out, because the arguments of a data URL are a capability.  Returns text.
  */
 const char *xet_cli_http_text(const char *url, char text[XET_CLI_HTTP_TEXT]);
 
-/* Starts a request; it ends in xet_cli_http_step(), even if it fails. */
+/*
+ * Starts a request.  The done handler is called in xet_cli_http_step(), even
+ * if the request could not be sent.
+ */
 void xet_cli_http_start(xet_cli_http_t *h, xet_cli_request_t *r);
 
 /*
- * Drives all requests, and calls the done handlers of those that end.  Waits
+ * Runs all requests, and calls the done handlers of requests that end.  Waits
  * up to wait milliseconds for events; 0: does not wait.  Returns XET_CLI_OK,
  * or XET_CLI_INTERRUPTED after a signal.
  */
@@ -183,16 +194,16 @@ int xet_cli_http_step(xet_cli_http_t *h, int wait);
 int xet_cli_http_call(xet_cli_http_t *h, xet_cli_request_t *r);
 
 /*
- * Zeroes *r, sets it up as a request of the API and calls xet_cli_http_call().
- * A method of NULL is GET. url is malloc()ed, and freed with the request; with
- * a url of NULL the request fails.
+ * Zeroes *r, initializes it as a request to the API and calls
+ * xet_cli_http_call().  The default method (NULL) is GET.  url is malloc()ed,
+ * and freed with the request; if url is NULL, the request fails.
  */
 int xet_cli_http_ask(xet_cli_http_t *h, xet_cli_request_t *r,
     const char *method, char *url);
 
 /*
- * Creates an HTTP client and calls the handler for each operand, until one
- * returns something worse than XET_CLI_FAULT.  Returns the worst exit code.
+ * Creates an HTTP client and calls the handler for each operand, until an exit
+ * code is worse than XET_CLI_FAULT.  Returns the worst exit code.
  */
 int xet_cli_http_operands(const xet_cli_args_t *args,
     xet_cli_operand_pt handler);
@@ -207,22 +218,23 @@ void xet_cli_http_free(xet_cli_request_t *r);
 int xet_cli_http_passing(const xet_cli_request_t *r);
 
 /*
- * Whether a request to delete has found nothing (404 with this code) after an
- * attempt whose response was lost: then that attempt has succeeded.
+ * Whether a request to delete got 404 with this code, after the response of an
+ * earlier attempt was lost.  This counts as success: the earlier attempt must
+ * have deleted the object.
  */
 int xet_cli_http_gone(const xet_cli_request_t *r, const char *code);
 
 /*
- * Reports a failed request, with the code and the message of the API if the
- * response has them.  Returns XET_CLI_FAULT for 404 and 416, else
- * XET_CLI_NETWORK.
+ * Prints the error of a failed request, with the code and the message of the
+ * API if the response contains them.  Returns XET_CLI_FAULT for 404 and 416,
+ * else XET_CLI_NETWORK.
  */
 int xet_cli_http_fail(const xet_cli_request_t *r);
 
 
 /*
- * Plans: parsed reconstructions, version 2 or 1, with the terms of a part of a
- * file, and the ranges of xorbs to fetch for them.
+ * A plan is a parsed reconstruction of version 2 or 1: the terms of a part of
+ * a file, and the ranges of xorbs to fetch for these terms.
  */
 
 
@@ -231,7 +243,7 @@ typedef struct {
     uint32_t          chunk_start;
     uint32_t          chunk_end;       /* exclusive */
     uint64_t          raw_length;
-    size_t            range;           /* index of its range */
+    size_t            range;           /* index in plan->ranges */
 } xet_cli_term_t;
 
 
@@ -239,27 +251,28 @@ typedef struct {
     xet_hash_t        xorb;
     uint32_t          chunk_start;
     uint32_t          chunk_end;       /* exclusive */
-    uint64_t          byte_start;      /* in the xorb */
+    uint64_t          byte_start;      /* offset in the xorb */
     uint64_t          byte_end;        /* exclusive */
-    const char       *url;             /* in plan->urls */
-    size_t            reach;           /* while the plan is parsed */
+    const char       *url;             /* one of plan->urls */
+    size_t            reach;           /* used only by the parser */
 } xet_cli_range_t;
 
 
 typedef struct {
-    uint64_t          offset;          /* of the first requested byte, in the
-                                          first term */
-    uint64_t          raw_length;      /* of all terms */
+    uint64_t          offset;          /* offset of the first requested byte in
+                                          the first term */
+    uint64_t          raw_length;      /* sum of all terms */
     xet_cli_term_t   *terms;
     size_t            nterms;
-    xet_cli_range_t  *ranges;          /* by xorb and first chunk; a term
-                                          uses each */
+    xet_cli_range_t  *ranges;          /* sorted by xorb and first chunk; each
+                                          is used by a term */
     size_t            nranges;
     size_t            ranges_room;
-    char            **urls;            /* one for each entry */
+    char            **urls;            /* one for each entry of the
+                                          reconstruction */
     size_t            nurls;
     size_t            urls_room;
-    unsigned          large:1;         /* rejected for its size only */
+    unsigned          large:1;         /* rejected only for its size */
 } xet_cli_plan_t;
 
 
@@ -271,69 +284,70 @@ typedef struct {
  */
 
 #define XET_CLI_PLAN_BODY    (2 * 1024 * 1024)     /* bytes of JSON */
-#define XET_CLI_PLAN_ROOM    (16 * 1024 * 1024)    /* of memory for the JSON */
+#define XET_CLI_PLAN_ROOM    (16 * 1024 * 1024)    /* bytes of parsed JSON */
 #define XET_CLI_PLAN_URL     (16 * 1024)           /* bytes of a URL */
 #define XET_CLI_PLAN_RANGES  4096
-#define XET_CLI_PLAN_CHUNKS  32768                 /* of all terms */
+#define XET_CLI_PLAN_CHUNKS  32768                 /* sum of all terms */
 
 
 /*
- * Parses a body of version 1 or 2.  Returns XET_CLI_OK if all numbers are
- * within the limits of the protocol and each term lies in its range; then the
- * plan must be freed.  Returns XET_CLI_NETWORK for an invalid body and
- * XET_CLI_ERROR without memory, not reported; *error is the reason.  If
- * plan->large is set, the plan of a smaller part of the file may be accepted.
+ * Parses a reconstruction of version 1 or 2.  Returns XET_CLI_OK if all
+ * numbers are within the limits of the protocol and each term lies in its
+ * range; then the caller must free the plan.  Otherwise sets *error to the
+ * reason, prints nothing, and returns XET_CLI_NETWORK for an invalid body or
+ * XET_CLI_ERROR if out of memory.  If plan->large is set, the plan of a
+ * smaller part of the file may be accepted.
  */
 int xet_cli_plan_parse(xet_cli_plan_t *plan, unsigned version,
     const char *data, size_t len, const char **error);
 
 void xet_cli_plan_free(xet_cli_plan_t *plan);
 
-/* Whether two plans have the same chunks, at whatever byte ranges. */
+/* Whether two plans have the same chunks.  The byte ranges may differ. */
 int xet_cli_plan_same(const xet_cli_plan_t *a, const xet_cli_plan_t *b);
 
 
 /*
  * A unit of a download: one range of one xorb, streamed.
  *
- * The chunks of the range arrive in order; each is decoded, hashed and passed
- * to the handler once for each of its places in the file.  An interrupted
- * transfer is resumed after the last complete chunk.  Memory is one stored
- * chunk for each running unit, one decoder for all units of a download, and
- * what libcurl needs.
+ * The chunks of the range arrive in order.  Each chunk is decoded, hashed and
+ * passed to the handler once for each of its positions in the file.  An
+ * interrupted transfer is resumed after the last complete chunk.  Memory is
+ * one stored chunk for each running unit, one decoder for all units of a
+ * download, and the buffers of libcurl.
  *
  *     waiting -> running -> done
  *                        -> expired (the URL: 403, 404) -> waiting
  *                        -> rewound -> waiting
  *
- * If an earlier run has kept chunks, the next chunk starts where they ended in
- * the xorb at that time.  The server may have stored the xorb again since
- * then, as other bytes of the same chunks: then the range is fetched from its
- * start, and the kept chunks are skipped.
+ * If an earlier run has kept chunks at the start of the range, only the bytes
+ * after these chunks are requested.  The server may have stored the xorb again
+ * since that run, with the same chunks at other offsets.  In this case the
+ * whole range is fetched, and the kept chunks are skipped.
  */
 
 
-/* A chunk at one of its places; also a record of NAME.xet-state. */
+/* A chunk at one of its positions; also a record of NAME.xet-state. */
 
 typedef struct {
-    uint64_t              offset;      /* in the file */
+    uint64_t              offset;      /* offset in the file */
     uint32_t              raw_length;
     uint32_t              stored_length;  /* in the xorb, without header */
     xet_hash_t            hash;
 } xet_cli_chunk_t;
 
 
-/* By offset, for qsort() and bsearch(). */
+/* Compares two chunks by offset, for qsort() and bsearch(). */
 int xet_cli_chunk_order(const void *one, const void *two);
 
 
-/* A term of the file, and how much of it was received. */
+/* A term of the file, and the position of the next chunk to receive. */
 
 typedef struct {
-    size_t                range;       /* of the plan */
-    uint32_t              start;       /* chunks of the xorb */
-    uint32_t              end;
-    uint64_t              pos;         /* of the next chunk in the file */
+    size_t                range;       /* index in plan.ranges */
+    uint32_t              start;       /* first chunk in the xorb */
+    uint32_t              end;         /* exclusive */
+    uint64_t              pos;         /* next chunk, as offset in the file */
     uint64_t              stop;        /* end of the term in the file */
 } xet_cli_use_t;
 
@@ -341,16 +355,16 @@ typedef struct {
 typedef struct xet_cli_range_fetch_s  xet_cli_range_fetch_t;
 
 
-/* What all units of a download share. */
+/* The data that all units of a download share. */
 
 typedef struct {
     xet_codec_t          *codec;
     uint8_t               raw[XET_CHUNK_MAX];
 
     /*
-     * Takes a chunk at one place; raw is NULL if an earlier run has kept it
-     * there.  Returns XET_CLI_OK, or the exit code that ends the unit,
-     * reported.
+     * Called for a chunk at one position; raw is NULL if an earlier run has
+     * kept the chunk there.  Returns XET_CLI_OK; or an exit code, which ends
+     * the unit, after printing the error.
      */
     int                 (*handler)(xet_cli_range_fetch_t *u,
                                    const xet_cli_chunk_t *chunk,
@@ -359,39 +373,40 @@ typedef struct {
 
 
 /*
- * Whether an earlier run has kept a chunk at chunk->offset; then it fills the
- * rest of *chunk.
+ * Whether an earlier run has kept a chunk at chunk->offset; if so, fills the
+ * other members of *chunk.
  */
 typedef int (*xet_cli_range_fetch_kept_pt)(void *ctx, xet_cli_chunk_t *chunk);
 
 
 struct xet_cli_range_fetch_s {
     xet_cli_request_t       request;
-    xet_cli_range_fetch_t  *next;      /* in the queue or in expired */
+    xet_cli_range_fetch_t  *next;      /* in the queue, or in span->expired */
     void                   *span;
     xet_cli_decoder_t      *decoder;
 
     xet_cli_range_t        *range;
-    xet_cli_use_t          *uses;      /* by start */
+    xet_cli_use_t          *uses;      /* sorted by start */
     size_t                  nuses;
-    size_t                  passed;    /* uses that are complete */
+    size_t                  passed;    /* number of complete uses */
 
-    uint32_t                chunk;     /* number of the next one */
-    uint32_t                placed;    /* chunks before it are in place */
-    uint64_t                pos;       /* of the next chunk in the xorb */
+    uint32_t                chunk;     /* index of the next chunk */
+    uint32_t                placed;    /* all chunks before were passed on */
+    uint64_t                pos;       /* next chunk, as offset in the xorb */
     int                     rc;        /* why the write handler stopped */
     unsigned                running:1;
-    unsigned                skipped:1;  /* kept chunks; pos is a guess */
+    unsigned                skipped:1;  /* chunks were skipped: pos is a
+                                           guess */
 
     xet_xorb_parser_t       parser;
-    uint8_t                *payload;   /* while running */
+    uint8_t                *payload;   /* stored chunk, while running */
     size_t                  have;
 };
 
 
 /*
  * Skips kept chunks at the start of the range, and passes them to the handler.
- * Returns XET_CLI_OK, or the result of the handler.
+ * Returns XET_CLI_OK, or the exit code of the handler.
  */
 int xet_cli_range_fetch_skip(xet_cli_range_fetch_t *u,
     xet_cli_range_fetch_kept_pt kept, void *ctx);
@@ -400,27 +415,28 @@ int xet_cli_range_fetch_skip(xet_cli_range_fetch_t *u,
 int xet_cli_range_fetch_complete(const xet_cli_range_fetch_t *u);
 
 /*
- * Sets up u->request, except its done handler.  Returns XET_CLI_OK, or
- * XET_CLI_ERROR without memory, reported.
+ * Initializes u->request, except its done handler.  Returns XET_CLI_OK, or
+ * XET_CLI_ERROR after printing the error: out of memory.
  */
 int xet_cli_range_fetch_prepare(xet_cli_range_fetch_t *u);
 
 /*
- * The range has moved in the xorb, so all of it must be fetched again.  Not to
- * be called while a request is running.
+ * Sets a new byte range after the xorb was stored again, so that the whole
+ * range is fetched.  Must not be called while the request is running.
  */
 void xet_cli_range_fetch_moved(xet_cli_range_fetch_t *u, uint64_t start,
     uint64_t end);
 
 /*
- * After a request: whether it must be sent again from the start of the range,
- * because the data do not continue the kept chunks.
+ * To be called when the request has ended.  If the data do not continue the
+ * kept chunks, resets the unit to the start of the range and returns 1: the
+ * request must be sent again.  Otherwise returns 0.
  */
 int xet_cli_range_fetch_rewind(xet_cli_range_fetch_t *u);
 
 /*
- * Call it when the request is done.  Returns XET_CLI_OK if the unit is
- * complete, else the exit code of a failure, reported.
+ * To be called when the request has ended.  Returns XET_CLI_OK if the unit is
+ * complete, or an exit code after printing the error.
  */
 int xet_cli_range_fetch_result(xet_cli_range_fetch_t *u);
 
@@ -430,17 +446,17 @@ void xet_cli_range_fetch_free(xet_cli_range_fetch_t *u);
 /*
  * Downloads: a file, or bytes of it, by reconstructions and data URLs.
  *
- * The file is fetched in spans that start and end at chunk borders; several
- * are in progress, each with several units.  Every chunk is decoded and hashed
- * when it arrives; the hashes of a whole file must give its hash.  A part of a
- * file cannot be verified like this: only its decompression and the lengths of
- * its terms are checked.
+ * The file is fetched in spans, which start and end at chunk borders.  Several
+ * spans are in progress, each with several units.  Every chunk is decoded and
+ * hashed when it arrives; together, the hashes of a whole file must give the
+ * hash of the file.  The hash of a part of a file is unknown, so for a part
+ * only the decompression and the lengths of the terms are checked.
  */
 
 
 #define XET_CLI_DOWNLOAD_ALL       UINT64_MAX
 
-/* Bytes of a span; a span of an ordered download is kept in memory. */
+/* Bytes of a span.  An ordered download keeps a whole span in memory. */
 
 #define XET_CLI_DOWNLOAD_BATCH    (64 * 1024 * 1024)
 #define XET_CLI_DOWNLOAD_ORDERED   (16 * 1024 * 1024)
@@ -449,12 +465,12 @@ void xet_cli_range_fetch_free(xet_cli_range_fetch_t *u);
 #define XET_CLI_DOWNLOAD_PARALLEL  8
 
 
-/* Totals of what would be fetched. */
+/* Totals of a download, without fetching the data. */
 
 typedef struct {
     uint64_t               terms;
-    uint64_t               ranges;     /* of xorbs */
-    uint64_t               stored;     /* bytes of them */
+    uint64_t               ranges;     /* ranges of xorbs */
+    uint64_t               stored;     /* bytes of these ranges */
 } xet_cli_download_sum_t;
 
 
@@ -463,30 +479,30 @@ typedef struct {
     /* set by the caller */
 
     xet_hash_t             hash;
-    uint64_t               first;      /* byte */
+    uint64_t               first;      /* first byte */
     uint64_t               end;        /* exclusive, or ..._ALL */
-    uint64_t               most;       /* maximal size of the file, or
+    uint64_t               most;       /* maximum size of the file, or
                                           ..._ALL */
     const char            *name;       /* of the file, for messages */
-    uint64_t               parallel;   /* transfers */
-    const char            *list;       /* source that gives most as the size
-                                          of the whole file; or NULL */
-    const uint8_t         *sha256;     /* of the whole file, ordered; or NULL */
-    xet_cli_download_sum_t  *sum;      /* add up plans, and fetch nothing; or
-                                          NULL */
-    unsigned               ordered:1;  /* the sink wants a stream */
+    uint64_t               parallel;   /* number of parallel transfers */
+    const char            *list;       /* source of most, if most is the exact
+                                          size; or NULL */
+    const uint8_t         *sha256;     /* only if whole and ordered; or NULL */
+    xet_cli_download_sum_t  *sum;      /* only add up the plans, do not fetch;
+                                          or NULL */
+    unsigned               ordered:1;  /* call the sink in order */
 
     /*
-     * Takes bytes of the file, in order only if ordered is set.  They are
-     * whole chunks, so some may lie before first or after end.  NULL: the
-     * bytes are dropped.  Returns XET_CLI_OK, or the exit code to end with,
-     * reported.
+     * Called for bytes of the file, in order only if ordered is set.  The
+     * bytes are whole chunks, so some may lie before first or after end.
+     * NULL: the bytes are dropped.  Returns XET_CLI_OK; or an exit code, which
+     * ends the download, after printing the error.
      */
     int                  (*sink)(void *ctx, uint64_t offset,
                                  const uint8_t *data, size_t len);
     /*
-     * Takes each fetched chunk: after the sink, or before it if ordered is
-     * set.  NULL: not needed.
+     * Called for each fetched chunk: after the sink, or before the sink if
+     * ordered is set.  May be NULL.
      */
     int                  (*note)(void *ctx, const xet_cli_chunk_t *chunk);
     xet_cli_range_fetch_kept_pt  kept;  /* NULL: no chunks are kept */
@@ -496,35 +512,35 @@ typedef struct {
 
     uint64_t                     size;  /* end of the last span */
     uint64_t                     chunks;
-    uint64_t                     received;  /* bytes of xorbs */
+    uint64_t                     received;  /* bytes received of xorbs */
     unsigned                     passing:1;  /* a later run may succeed */
-    unsigned                     doubted:1;  /* kept chunks may be wrong; not
-                                          reported */
+    unsigned                     doubted:1;  /* kept chunks may be wrong; the
+                                                error was not printed */
 
     EVP_MD_CTX            *digest;     /* private */
 } xet_cli_download_t;
 
 
 /*
- * Zeroes *d and sets it up for a whole file, from its hash and the options of
- * the verb.  Returns XET_CLI_OK, or XET_CLI_USAGE, reported.
+ * Zeroes *d and initializes it for a whole file, from its hash and the options
+ * of the verb.  Returns XET_CLI_OK, or XET_CLI_USAGE after printing the error.
  */
 int xet_cli_download_init(xet_cli_download_t *d, const xet_cli_args_t *args,
     const char *hash);
 
 /*
- * Downloads a file or a part of it, and verifies the hash of a whole file.
- * Returns XET_CLI_OK, XET_CLI_INTERRUPTED, or the exit code of a failure,
- * reported.
+ * Downloads a file or a part of a file, and verifies the hash of a whole file.
+ * Returns XET_CLI_OK, XET_CLI_INTERRUPTED, or an exit code after printing the
+ * error; if d->doubted is set, the error was not printed.
  */
 int xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d);
 
-/* Reports that the SHA-256 of a file is wrong; returns XET_CLI_FAULT. */
+/* Prints that the SHA-256 of a file is wrong; returns XET_CLI_FAULT. */
 int xet_cli_download_other(const char *name, const uint8_t *sha256);
 
 /*
- * A file from a manifest or a Hub.  A file of size 0 has the hash zero, and is
- * not requested.
+ * A file to download, from a manifest or a Hub.  A file of size 0 has a hash
+ * of zeroes, and is not requested.
  */
 
 typedef struct {
@@ -536,18 +552,25 @@ typedef struct {
     unsigned               given:1;    /* path was given, and may be a pipe */
 } xet_cli_want_t;
 
-/* "xet get" of such a file, with the options of that verb. */
+/* Downloads such a file as "xet get" does, with the options of that verb. */
 int xet_cli_get_file(const xet_cli_args_t *args, xet_cli_http_t *h,
     const xet_cli_want_t *want);
 
 
 /*
- * "xet get --recursive" of files, one by one; paths are relative to the
- * folder. xet_cli_get_tree_begin() returns NULL on an error, reported, with
- * the exit code in *rc. xet_cli_get_tree_end() gives the pending files their
- * names, and frees everything; it takes the exit code so far, and returns the
- * worse one.  The client may be NULL until a file is to be fetched, and is not
- * destroyed.
+ * Downloads files into a folder, one by one, for "xet get --recursive".  Paths
+ * are relative to the folder.
+ *
+ * xet_cli_get_tree_begin() opens or creates the folder.  On an error, prints a
+ * message, sets *rc to the exit code and returns NULL.  The client h may be
+ * NULL until a file must be fetched; the caller destroys the client.
+ *
+ * xet_cli_get_tree_want() downloads one file, which may be renamed from its
+ * part file later, together with other files.
+ *
+ * xet_cli_get_tree_end() renames all pending files and frees everything.  rc
+ * is the exit code so far.  Returns the worse of rc and the exit code of this
+ * function.
  */
 
 typedef struct xet_cli_get_tree_s  xet_cli_get_tree_t;
@@ -557,79 +580,86 @@ xet_cli_get_tree_t *xet_cli_get_tree_begin(const xet_cli_args_t *args,
 int xet_cli_get_tree_want(xet_cli_get_tree_t *g, const xet_cli_want_t *want);
 int xet_cli_get_tree_end(xet_cli_get_tree_t *g, int rc);
 
-/* Whether an unsafe name has ended the get, see --names. */
+/* Whether an unsafe name has ended the download, see --names. */
 int xet_cli_get_tree_refused(const xet_cli_get_tree_t *g);
 
 /*
  * Gets the size of a file in bytes, by a HEAD request of its files route.
- * Returns XET_CLI_OK or XET_CLI_INTERRUPTED.  A failure is reported and
- * returned as by xet_cli_http_fail(); with quiet every failure is
- * XET_CLI_FAULT, not reported.
+ * Returns XET_CLI_OK or XET_CLI_INTERRUPTED.  On a failure, calls
+ * xet_cli_http_fail() and returns its exit code; with quiet, returns
+ * XET_CLI_FAULT and prints nothing.
  */
 int xet_cli_download_size(xet_cli_http_t *h, const xet_hash_t *hash,
     int quiet, uint64_t *size);
 
 
 /*
- * An incomplete download: NAME.xet-part with the received data, each chunk in
- * its place, and NAME.xet-state with a record of 48 bytes for each of these
- * chunks.
+ * An incomplete download consists of two files.  NAME.xet-part has the
+ * received data, each chunk at its offset.  NAME.xet-state has a record of 48
+ * bytes for each of these chunks.
  *
  *     state   =  "XETPART1", 8 spare bytes, file hash, record*
  *     record  =  offset u64, raw length u32, stored length u32, chunk hash
  *
- * A record is written after the data of its chunk, and counts only if they
- * have the chunk hash in the record: nothing depends on what reached the disk
- * before a crash.  The state is locked, so that two downloads do not share it.
- * Memory is 48 bytes for each chunk that an earlier run has left.
+ * A record is written after the data of its chunk.  A record counts only if
+ * the data have the chunk hash in the record, so it does not matter which
+ * writes had reached the disk before a crash.  The state file is locked, so
+ * that two downloads do not share it.  Memory is 48 bytes for each chunk that
+ * an earlier run has left.
  */
 
 
 typedef struct {
-    int               folder;          /* names are relative to it */
+    int               folder;          /* descriptor of the target's folder */
     char             *target;
-    char             *part;            /* name of the part */
-    char             *state;           /* name of the state */
+    char             *part;            /* name of the part file */
+    char             *state;           /* name of the state file */
 
     int               part_fd;
     int               state_fd;
 
-    xet_cli_chunk_t  *kept;            /* of an earlier run, by offset */
+    xet_cli_chunk_t  *kept;            /* kept by an earlier run, by offset */
     size_t            nkept;
     uint64_t          have;            /* bytes of kept and new chunks */
 
-    uint8_t          *records;         /* to be written */
+    uint8_t          *records;         /* records to be written */
     size_t            len;
     uint64_t          written;         /* time of the last write, in ms */
 
-    int               state_made;      /* created by this run */
+    int               state_made;      /* this run created the state file */
     int               part_made;
     unsigned          unread:1;        /* interrupted while reading records */
 } xet_cli_part_t;
 
 
 /*
- * Fetches a whole file for a target in a folder, and applies want, if that is
- * not NULL.  With now it is synced and gets its name at once; otherwise
- * xet_cli_part_name() gives it the name after a sync that many parts share.  A
- * part without a name is resumed by the next download.  Returns XET_CLI_OK, or
- * the exit code of a failure, reported; then both files are removed, or kept
- * for the next run if the failure may be temporary.
+ * Fetches a whole file to the name target in a folder, and applies want,
+ * unless want is NULL.  With now, the file is synced and renamed to target at
+ * once.  Otherwise the caller must call xet_cli_part_name() after a sync,
+ * which many parts can share.  A part that was not renamed is resumed by the
+ * next download.
+ *
+ * Returns XET_CLI_OK, or an exit code after printing the error.  On an error
+ * both files are removed, or kept for the next run if the failure may be
+ * temporary.
  */
 int xet_cli_part_fetch(xet_cli_part_t *p, xet_cli_http_t *h,
     xet_cli_download_t *d, int folder, const char *target,
     const xet_cli_want_t *want, int now);
 
 /*
- * Makes a file executable for all who may read it; XET_CLI_ERROR is reported.
+ * Makes a file executable for all who may read it.  Returns XET_CLI_OK, or
+ * XET_CLI_ERROR after printing the error.
  */
 int xet_cli_part_mode(int fd, const char *name);
 
 /*
- * Renames a part to its target and removes the state; with sync it syncs the
- * folder.  Returns XET_CLI_OK, or XET_CLI_ERROR, reported: then the caller
- * must call xet_cli_part_stop(), which removes both files.  With keep it keeps
- * them for the next run if they have any chunks, and reports that.
+ * xet_cli_part_name() renames a part file to its target and removes the state
+ * file; with sync, the folder is synced.  Returns XET_CLI_OK, or XET_CLI_ERROR
+ * after printing the error; then the caller must call xet_cli_part_stop().
+ *
+ * xet_cli_part_stop() removes both files.  With keep, both files are kept for
+ * the next run if they have any chunks, and a message is printed.
  */
 int xet_cli_part_name(xet_cli_part_t *p, int sync);
 void xet_cli_part_stop(xet_cli_part_t *p, int keep);
@@ -638,17 +668,17 @@ void xet_cli_part_stop(xet_cli_part_t *p, int keep);
 /*
  * Trees: folders with their contents.
  *
- * A path is relative to the root of a tree, with slashes.  It is followed
- * folder by folder, and never through a symbolic link: whatever a manifest
- * says, and whatever others write into the tree, nothing outside of it is read
- * or written.
+ * A path is relative to the root of a tree, with slashes.  Each folder of a
+ * path is opened separately, without following symbolic links.  So nothing
+ * outside of the tree is read or written, whatever a manifest contains and
+ * whatever other users write into the tree.
  */
 
 
 typedef struct {
     char                *path;
-    unsigned             folder:1;     /* this is an empty folder */
-    unsigned             link:1;       /* this is a symbolic link */
+    unsigned             folder:1;     /* is an empty folder */
+    unsigned             link:1;       /* is a symbolic link */
 } xet_cli_tree_entry_t;
 
 
@@ -656,8 +686,8 @@ typedef struct {
 
     /* set by the caller, who zeroes the other members */
 
-    int                  (*skip)(const char *path);  /* paths to skip; NULL:
-                                                        none */
+    int                  (*skip)(const char *path);  /* whether to skip a path;
+                                                        NULL: skip none */
     unsigned               links:1;    /* include symbolic links */
 
     int                    root;
@@ -669,25 +699,25 @@ typedef struct {
 
 /*
  * Finds the files and the empty folders in a folder and below it.  Devices,
- * pipes, files of interrupted downloads, and unwanted links are skipped, which
- * is reported.  Returns XET_CLI_OK, XET_CLI_INTERRUPTED, or the worst exit
- * code of what could not be read, reported; the rest is still found.  Call
- * xet_cli_tree_free() in any case.
+ * pipes, files of interrupted downloads, and unwanted links are skipped, with
+ * a message.  Files that cannot be read do not stop the search.  Returns
+ * XET_CLI_OK, XET_CLI_INTERRUPTED, or the worst exit code after printing the
+ * errors.  Call xet_cli_tree_free() also after an error.
  */
 int xet_cli_tree_read(xet_cli_tree_t *t, const char *name);
 void xet_cli_tree_free(xet_cli_tree_t *t);
 
 /*
- * Opens a file of the tree for reading; *executable: its owner may run it.
- * Returns NULL on an error, reported.
+ * Opens a file of the tree for reading.  Sets *executable if its owner may
+ * execute the file.  Returns NULL after printing the error.
  */
 FILE *xet_cli_tree_open(const xet_cli_tree_t *t, const char *path,
     int *executable);
 
 /*
- * Opens the folder of a path; with make, missing folders are created.  *base
- * becomes the last part of the path, not copied.  Returns a descriptor, which
- * the caller closes, or -1 with errno, not reported.
+ * Opens the folder of a path; with make, creates missing folders.  Sets *base
+ * to the last part of the path, not copied.  Returns a descriptor, which the
+ * caller must close; or -1 with errno, and prints nothing.
  */
 int xet_cli_tree_parent(int root, const char *path, int make,
     const char **base);
@@ -699,15 +729,16 @@ int xet_cli_tree_parent(int root, const char *path, int make,
 int xet_cli_tree_path_ok(const char *path);
 
 /*
- * Whether no part of a path has a special meaning for git, Windows or a client
- * (xet_hub_path_risk()); otherwise reported as "PATH: WHAT: why".
+ * Whether a path is safe: no part has a special meaning for git, Windows or a
+ * client (xet_hub_path_risk()).  If the path is unsafe, prints "PATH: WHAT:
+ * reason".
  */
 int xet_cli_tree_safe(const char *path, const char *what);
 
 
 /*
- * Xorbs of a put: their chunk lists, for the shard that will list them and for
- * the journal of the put. 36 bytes for each chunk.
+ * The xorbs of a put.  Their chunk lists are needed for the next shard, and
+ * for the journal of the put.  Memory is 36 bytes for each chunk.
  */
 
 
@@ -726,8 +757,9 @@ typedef struct {
 
 
 /*
- * Appends a copy of a list; resumed: an earlier run has sent the xorb.
- * Returns XET_CLI_OK, or XET_CLI_ERROR without memory, reported.
+ * Appends a copy of a list.  With resumed, an earlier run has sent the xorb.
+ * Returns XET_CLI_OK, or XET_CLI_ERROR after printing the error: out of
+ * memory.
  */
 int xet_cli_xorbs_add(xet_cli_xorbs_t *x, const xet_xorb_list_t *list,
     int resumed);
@@ -735,20 +767,20 @@ int xet_cli_xorbs_add(xet_cli_xorbs_t *x, const xet_xorb_list_t *list,
 /* Marks the resumed xorb with this hash, if any, as wanted. */
 void xet_cli_xorbs_want(xet_cli_xorbs_t *x, const xet_hash_t *hash);
 
-/* Frees the wanted xorbs, the resumed ones or both; the others move up. */
+/* Removes the wanted xorbs, the resumed xorbs or both, and closes the gaps. */
 void xet_cli_xorbs_drop(xet_cli_xorbs_t *x, unsigned wanted,
     unsigned resumed);
 
 
 /*
- * The journal of a put: the xorbs that the server has acknowledged, so that
- * the next run need not send them again if the put is interrupted.
+ * The journal of a put lists the xorbs that the server has acknowledged.  If
+ * the put is interrupted, the next run need not send these xorbs again.
  *
- * A journal is a file in $XDG_CACHE_HOME/xet, by default ~/.cache/xet, a
- * folder that this user owns and nobody else may write to.  Its name is
+ * A journal is a file in $XDG_CACHE_HOME/xet, by default ~/.cache/xet.  Only
+ * this user may own that folder and write to it.  The name of a journal is
  * derived from the endpoint, the current folder and the operands, so that the
- * same command finds it; and from the target of the files, since one import
- * goes to many repositories, each with a journal of its own.  A put that
+ * same command finds the same journal.  The name also depends on the target of
+ * the files, since one import has many target repositories.  A put that
  * succeeds removes its journal; a put that creates a journal removes those
  * that are a week old.
  *
@@ -757,9 +789,9 @@ void xet_cli_xorbs_drop(xet_cli_xorbs_t *x, unsigned wanted,
  *                bytes, (chunk hash, length u32)*
  *
  * A record counts only if its chunks have the hash of the xorb, so an
- * incomplete one is ignored.  It does not prove that the server still has the
- * xorb: the response to the shard shows that.  A put also works without a
- * journal: failures to write it are not reported.
+ * incomplete record is ignored.  A record does not prove that the server still
+ * has the xorb: the response to the shard shows that.  A put also works
+ * without a journal: failures to write the journal are not reported.
  */
 
 
@@ -772,20 +804,20 @@ typedef struct {
 
 
 /*
- * Opens the journal of this command, if any, and adds its xorbs to x as
- * resumed ones.  Returns XET_CLI_OK, also without a journal, or XET_CLI_ERROR,
- * reported.
+ * Opens the journal of this command, if there is one, and adds its xorbs to x
+ * as resumed xorbs.  Returns XET_CLI_OK, even without a journal, or
+ * XET_CLI_ERROR after printing the error.
  */
 int xet_cli_journal_open(xet_cli_journal_t *j, const xet_cli_args_t *args,
     const char *endpoint, const char *storage, xet_cli_xorbs_t *x);
 
-/* Appends a record; the first one creates the file. */
+/* Appends a record; the first record creates the file. */
 void xet_cli_journal_add(xet_cli_journal_t *j, const xet_xorb_list_t *xorb);
 
 /* Removes all records. */
 void xet_cli_journal_reset(xet_cli_journal_t *j);
 
-/* Closes the journal; with done also removes it. */
+/* Closes the journal; with done also removes the file. */
 void xet_cli_journal_close(xet_cli_journal_t *j, int done);
 
 
@@ -803,7 +835,7 @@ void xet_cli_journal_close(xet_cli_journal_t *j, int done);
 
 typedef struct {
     xet_hash_t          xorb;
-    uint32_t            start;         /* chunks of the xorb */
+    uint32_t            start;         /* first chunk in the xorb */
     uint32_t            end;           /* exclusive */
     uint32_t            raw_length;
     xet_hash_t          verification;
@@ -829,18 +861,18 @@ typedef struct xet_cli_upload_xorb_s  xet_cli_upload_xorb_t;
 typedef struct {
     xet_cli_http_t     *http;
     xet_cli_journal_t   journal;
-    xet_cli_xorbs_t     xorbs;         /* not yet listed by a shard */
+    xet_cli_xorbs_t     xorbs;         /* xorbs that no shard has listed yet */
     unsigned            once:1;        /* the files cannot be read again */
     unsigned            resumed:1;     /* files use xorbs of an earlier run */
-    unsigned            refused:1;     /* the server has lost those */
-    unsigned            ended:1;       /* nothing to resume */
+    unsigned            refused:1;     /* the server has lost resumed xorbs */
+    unsigned            ended:1;       /* the put was complete */
 
     uint64_t            parallel;
-    xet_cli_upload_xorb_t  *sends;     /* being sent */
+    xet_cli_upload_xorb_t  *sends;     /* xorbs being sent */
     unsigned            sending;       /* the number of sends */
-    int                 rc;            /* the first failure */
+    int                 rc;            /* exit code of the first failure */
 
-    uint8_t            *body;          /* of the xorb being written, or NULL */
+    uint8_t            *body;          /* the xorb being written, or NULL */
     size_t              len;
 } xet_cli_upload_t;
 
@@ -850,60 +882,61 @@ void xet_cli_upload_init(xet_cli_upload_t *u, xet_cli_http_t *h,
 void xet_cli_upload_free(xet_cli_upload_t *u);
 
 /*
- * Appends to the xorb being written.  XET_OK, XET_NOMEM, or XET_XORB_SIZE over
- * 64 MiB.
+ * Appends data to the xorb being written.  Returns XET_OK, XET_NOMEM, or
+ * XET_XORB_SIZE if the xorb would exceed 64 MiB.
  */
 xet_status_t xet_cli_upload_write(xet_cli_upload_t *u, const uint8_t *data,
     size_t len);
 
 /*
- * The following return XET_CLI_OK, XET_CLI_INTERRUPTED, or the exit code of a
- * failure, reported.
+ * The next two functions return XET_CLI_OK, XET_CLI_INTERRUPTED, or an exit
+ * code after printing the error.
  */
 
 /*
- * Sends the xorb that was written.  First waits until fewer than --parallel
- * xorbs are being sent.
+ * Starts to send the xorb that was written, after waiting until fewer than
+ * --parallel xorbs are being sent.
  */
 int xet_cli_upload_xorb(xet_cli_upload_t *u, const xet_xorb_info_t *info);
 
 /*
- * Waits for all xorbs, and registers the files.  If u->refused is set then,
- * the server does not have xorbs of an earlier run that the files refer to.
- * The upload has dropped these xorbs, and the files must be read again; this
- * failure is reported only if u->once says that they cannot.
+ * Waits for all xorbs, and registers the files.  If u->refused is set on
+ * return, files refer to xorbs of an earlier run that the server no longer
+ * has.  These xorbs were dropped, and the files must be read again.  This
+ * failure is reported only if u->once is set, so that the files cannot be read
+ * again.
  */
 int xet_cli_upload_commit(xet_cli_upload_t *u, const xet_cli_file_t *files,
     size_t n);
 
 
 /*
- * Packs files for an upload: reads them and drives the core, which cuts them
- * into chunks and builds xorbs and terms; keeps what is needed to register
- * each file.
+ * Packs files for an upload: reads files, and passes their data to the core,
+ * which cuts them into chunks and builds xorbs and terms.  Keeps the data that
+ * are needed to register each file.
  *
- * A file is read once and may be a pipe.  The packer asks the server about
- * chunks for the core, and sends the xorbs that the core completes, while
- * other xorbs are being sent.  Memory is 48 bytes for each known chunk, and 32
- * bytes for each chunk whose term waits for its xorb.
+ * A file is read once and may be a pipe.  When the core needs to know whether
+ * the server has a chunk, the packer queries the server.  The packer also
+ * sends completed xorbs, several at a time.  Memory is 48 bytes for each known
+ * chunk, and 32 bytes for each chunk whose term waits for its xorb.
  */
 
 
 typedef struct {
     xet_cli_upload_t   *upload;
-    xet_ingest_t       *core;          /* NULL: until the next file */
+    xet_ingest_t       *core;          /* NULL: created for the next file */
     unsigned            begun:1;       /* the core has read a file */
 
     EVP_MD_CTX         *sha256;
-    uint8_t            *piece;         /* of the file being read */
+    uint8_t            *piece;         /* buffer for the file being read */
 
-    xet_cli_file_t     *files;         /* not registered yet */
+    xet_cli_file_t     *files;         /* files to be registered */
     size_t              nfiles;
     size_t              room;
-    size_t              first;         /* the core's number of files[0] */
-    size_t              terms;         /* of all these files */
+    size_t              first;         /* index of files[0] in the core */
+    size_t              terms;         /* terms of all these files */
 
-    uint8_t            *hashes;        /* of chunks without a term */
+    uint8_t            *hashes;        /* hashes of chunks without a term */
     size_t              hash_first;
     size_t              hash_end;
     size_t              hash_room;
@@ -911,60 +944,62 @@ typedef struct {
 
 
 /*
- * Returns XET_CLI_OK, or XET_CLI_ERROR, reported.  Call xet_cli_packer_free()
- * in any case.
+ * Returns XET_CLI_OK, or XET_CLI_ERROR after printing the error.  Call
+ * xet_cli_packer_free() also after an error.
  */
 int xet_cli_packer_init(xet_cli_packer_t *p, xet_cli_upload_t *upload);
 void xet_cli_packer_free(xet_cli_packer_t *p);
 
 /*
- * Reads a stream to its end, as the next of p->files; its terms may follow
- * later.  The name is not copied and must outlive p->files.  Returns
- * XET_CLI_OK, XET_CLI_INTERRUPTED, or the exit code of a failure, reported.
+ * Appends a file to p->files and reads its data from a stream.  Terms of the
+ * file may be added later.  The name is not copied and must outlive p->files.
+ * Returns XET_CLI_OK, XET_CLI_INTERRUPTED, or an exit code after printing the
+ * error.
  */
 int xet_cli_packer_file(xet_cli_packer_t *p, FILE *in, const char *name,
     int executable);
 
 /*
- * Completes the last xorb and registers all files, see
- * xet_cli_upload_commit().
+ * Completes the last xorb and registers all files by xet_cli_upload_commit().
+ * Returns the result of that function.
  */
 int xet_cli_packer_commit(xet_cli_packer_t *p);
 
-/* Frees the terms of all files and empties p->files, after a commit. */
+/* After a commit: frees the terms of all files and empties p->files. */
 void xet_cli_packer_clear(xet_cli_packer_t *p);
 
 
 /*
- * A put of many files: reads and sends them, and reports those that are
- * registered.
+ * A put of many files: reads and sends the files, and reports each file after
+ * its registration.
  */
 
 typedef struct {
     size_t               count;
 
     /*
-     * Opens file i, whose name is not copied; NULL in *in: nothing to send.
-     * XET_CLI_ERROR, reported, does not stop the others.  A file may be opened
-     * again, with all later ones, until it is registered.
+     * Opens file i.  The name is not copied.  *in stays NULL if there is
+     * nothing to send.  XET_CLI_ERROR, after printing the error, does not stop
+     * other files.  Until a file is registered, it may be opened again, with
+     * all later files.
      */
     int                (*open)(void *ctx, size_t i, FILE **in,
                                const char **name, int *executable);
-    /* called for each file that was sent, in order */
+    /* called for each registered file, in order */
     int                (*registered)(void *ctx, const xet_cli_file_t *file);
-    /* called after the last file; until then a put can be resumed */
+    /* called after the last file; before this, a put can be resumed */
     int                (*end)(void *ctx);
     void                *ctx;
-    const char          *storage;      /* target of the files, for the
-                                          journal; NULL: given by the
-                                          operands */
+    const char          *storage;      /* target repository, for the name of
+                                          the journal; NULL: the operands are
+                                          enough */
     unsigned             once:1;       /* the files cannot be read again */
 } xet_cli_puts_t;
 
 int xet_cli_puts(const xet_cli_args_t *args, xet_cli_http_t *h,
     const xet_cli_puts_t *puts);
 
-/* Prints a file that was sent, as text or as JSON. */
+/* Prints an uploaded file, as text or as JSON. */
 int xet_cli_put_print(const xet_cli_args_t *args,
     const xet_cli_file_t *file);
 

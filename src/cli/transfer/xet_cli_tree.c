@@ -114,7 +114,10 @@ xet_cli_tree_filter(const struct dirent *entry)
 }
 
 
-/* By bytes, not by locale: a resumed put reads files in the same order. */
+/*
+ * Sorts by bytes, not by locale, so that a resumed put reads files in the same
+ * order.
+ */
 
 static int
 xet_cli_tree_order(const struct dirent **one, const struct dirent **two)
@@ -210,7 +213,10 @@ xet_cli_tree_add(xet_cli_tree_t *t, const char *path, int folder, int link)
 }
 
 
-/* A file may have been replaced since xet_cli_tree_read(). */
+/*
+ * Checks the type again: the file may have been replaced since
+ * xet_cli_tree_read().
+ */
 
 FILE *
 xet_cli_tree_open(const xet_cli_tree_t *t, const char *path, int *executable)
@@ -348,7 +354,7 @@ xet_cli_tree_safe(const char *path, const char *what)
 }
 
 
-/* Whether xet_cli_part.c uses such a name. */
+/* Whether a name is one that xet_cli_part.c uses. */
 
 static int
 xet_cli_tree_left(const char *name, size_t len)

@@ -9,8 +9,9 @@
 
 
 /*
- * Bytes of a xorb: the core also limits its stored size to xorb_raw_target.  A
- * shard ends with the xorb that reaches its limit.
+ * Limits of a xorb and of a shard, in bytes.  The core also limits the stored
+ * size of a xorb to xorb_raw_target.  The xorb that reaches the limit of a
+ * shard is the last one in that shard.
  */
 
 #define XET_CLI_UPLOAD_XORB   (64 * 1024 * 1024)
@@ -111,7 +112,7 @@ xet_cli_upload_xorb(xet_cli_upload_t *u, const xet_xorb_info_t *info)
 }
 
 
-/* The request takes over the body of the upload. */
+/* Sends the xorb in u->body.  The request takes over the body. */
 
 static int
 xet_cli_upload_send(xet_cli_upload_t *u, const xet_hash_t *hash)
@@ -194,7 +195,7 @@ xet_cli_upload_remove(xet_cli_upload_xorb_t *x)
 }
 
 
-/* Waits until at most sending xorbs are being sent. */
+/* Waits until at most "sending" xorbs are being sent. */
 
 static int
 xet_cli_upload_wait(xet_cli_upload_t *u, unsigned sending)
@@ -220,7 +221,10 @@ xet_cli_upload_commit(xet_cli_upload_t *u, const xet_cli_file_t *files,
 
     rc = xet_cli_upload_wait(u, 0);
 
-    /* shards list only those xorbs of an earlier run that files refer to */
+    /*
+     * of the xorbs of an earlier run, shards list only those that files refer
+     * to
+     */
 
     for (i = 0; i < n; i++) {
         for (k = 0; k < files[i].count; k++) {
@@ -236,7 +240,7 @@ xet_cli_upload_commit(xet_cli_upload_t *u, const xet_cli_file_t *files,
 
     xorb = 0;
 
-    /* xorbs may take several shards; the last shard has the files */
+    /* the xorbs may need several shards; the last shard lists the files */
 
     while (rc == XET_CLI_OK) {
         rc = xet_cli_upload_shard(u, &xorb, files, n);
@@ -248,7 +252,7 @@ xet_cli_upload_commit(xet_cli_upload_t *u, const xet_cli_file_t *files,
 
     if (u->refused) {
 
-        /* xorbs sent by this run are kept, also in the journal */
+        /* keep the xorbs that this run has sent, also in the journal */
 
         xet_cli_journal_reset(&u->journal);
         xet_cli_xorbs_drop(&u->xorbs, 0, 1);
@@ -382,8 +386,8 @@ xet_cli_upload_post(xet_cli_upload_t *u, const xet_buf_t *b)
 
 
 /*
- * A proxy may return 200 for anything: only a response of the API confirms
- * that the data are stored.
+ * Checks a response.  A proxy may return 200 for anything: only a response of
+ * the API confirms that the data are stored.
  */
 
 static int

@@ -1,7 +1,7 @@
 
 /*
- * The xorbs that a shard will list: those that were sent, and those on the
- * server whose chunks files refer to.
+ * The xorbs that a shard will list: xorbs that this run has sent, and xorbs on
+ * the server whose chunks files refer to.
  */
 
 
@@ -50,7 +50,9 @@ xet_cli_xorbs_add(xet_cli_xorbs_t *x, const xet_xorb_list_t *list,
 }
 
 
-/* Resumed xorbs come first; those of this run are always wanted. */
+/*
+ * Resumed xorbs come first in the list; xorbs of this run are always wanted.
+ */
 
 void
 xet_cli_xorbs_want(xet_cli_xorbs_t *x, const xet_hash_t *hash)

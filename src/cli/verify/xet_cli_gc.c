@@ -1,16 +1,17 @@
 
 /*
- * xet gc: asks the servers of a database for a run of the collector, and
- * follows it to its end (src/http/bg_jobs).  Both sides meet in the database:
+ * xet gc: requests a run of the collector (src/http/bg_jobs) and waits for its
+ * end.  xet and the server communicate through the database:
  *
- *     ask      xet.gc_now(); if a run is in progress, which may have passed
- *              what it should collect, again when that has ended
- *     follow   the row of the collector in xet.jobs_show(), until the
- *              requested run has ended, or a server reports why it waits
- *     print    what was done since then
+ *     request  xet.gc_now(); again after the end of a run in progress, which
+ *              may have passed data that it should collect
+ *     wait     read the row of the collector in xet.jobs_show(), until the
+ *              requested run ends, or a server reports why the run waits
+ *     print    what was collected since the request
  *
- * A server with xet_gc looks for a request every few seconds, so if no server
- * takes it, there is none.  An interruption ends this program, not the run.
+ * A server with xet_gc checks for a request every few seconds.  So if the run
+ * does not start in time, no server has xet_gc.  An interruption ends only
+ * xet; the server continues the run.
  */
 
 
@@ -25,13 +26,16 @@
 
 #define XET_CLI_GC_POLL     200            /* ms */
 
-/* How long to wait for a server to start the run, or to try it again. */
+/* How long to wait until a server starts the run, or retries a waiting run. */
 
 #define XET_CLI_GC_NOBODY   20000          /* ms */
 #define XET_CLI_GC_WAITS    90000
 
 
-/* Totals of all runs, what the last run has kept, and what is left now. */
+/*
+ * Figures: totals of all runs, up to XET_CLI_GC_DONE; then what the last run
+ * has kept; then what is left now, from XET_CLI_GC_WAITING on.
+ */
 
 typedef enum {
     XET_CLI_GC_FILES = 0,
@@ -58,9 +62,9 @@ typedef struct {
 
     int                     running;       /* a run is in progress */
     int                     held;          /* a server is working on it */
-    int                     begun;         /* since it was requested */
-    char                    note[256];     /* why it waits, or what it has
-                                              left */
+    int                     begun;         /* started since the request */
+    char                    note[256];     /* why the run waits, or what the
+                                              run has left */
 
     uint64_t                n[XET_CLI_GC_N];
     uint64_t                before[XET_CLI_GC_DONE];
@@ -194,7 +198,10 @@ xet_cli_gc_run(xet_cli_gc_t *g)
 }
 
 
-/* Follows the run.  A run that was already waiting gets another try first. */
+/*
+ * Requests a run and waits for its end.  A run that is already waiting first
+ * gets time for a retry.
+ */
 
 static int
 xet_cli_gc_follow(xet_cli_gc_t *g)
@@ -301,7 +308,9 @@ xet_cli_gc_nobody(const xet_cli_gc_t *g)
 }
 
 
-/* Counts copies that wait for the end of a backup, and orphans that stay. */
+/*
+ * Counts the copies that wait for the end of a backup, and the orphans left.
+ */
 
 static int
 xet_cli_gc_left(xet_cli_gc_t *g)

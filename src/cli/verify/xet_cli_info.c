@@ -1,13 +1,13 @@
 
 /*
- * xet info: shows what an operand is, and verifies it; and xet hash: the hash
- * and the size of a file.
+ * xet info: shows what an operand is, and verifies it; and xet hash: prints
+ * the hash and the size of a file.
  *
- * An operand of xet info that is a local file is read here.  A file that
- * starts with the tag of a shard is a shard; a file that starts with the
- * header of a chunk, or whose name ends in a hash, is a xorb; any other is a
- * file as for xet put.  A hash that is not a local file is looked up on the
- * server, as a file and then as a xorb.
+ * xet info reads an operand that is a local file.  A file that starts with the
+ * tag of a shard is a shard.  A file that starts with the header of a chunk,
+ * or whose name ends in a hash, is a xorb.  Any other file is a plain file, as
+ * for xet put.  A hash that is not the name of a local file is looked up on
+ * the server, as a file and then as a xorb.
  */
 
 
@@ -21,7 +21,7 @@
 
 #define XET_CLI_INFO_BUFFER  65536
 
-/* Members, and lines of text with the same names. */
+/* Members of the JSON output, which are also lines of the text output. */
 
 #define xet_cli_info_text(key, text)                                          \
     xet_cli_out_text_line(key, 12, key, text)
@@ -30,7 +30,10 @@
 #define xet_cli_info_hash(key, hash)                                          \
     xet_cli_out_hash_line(key, 12, key, hash)
 
-/* Prints what an operand is; returns the exit code of xet_cli_info_end(). */
+/*
+ * Prints the result for an operand; returns the exit code of
+ * xet_cli_info_end().
+ */
 
 #define xet_cli_info_print(in, kind, status, ...)                             \
     xet_cli_info_end(in, status,                                              \
@@ -53,7 +56,7 @@ typedef struct {
 
     xet_cli_http_t        *http;       /* NULL: not created yet */
 
-    xet_json_t            *j;          /* of a shard */
+    xet_json_t            *j;          /* JSON output of a shard */
 } xet_cli_info_t;
 
 
@@ -435,7 +438,10 @@ xet_cli_info_xorb(xet_cli_info_t *in, const xet_hash_t *named)
 }
 
 
-/* Starts with the data in the buffer: a pipe cannot be read again. */
+/*
+ * Hashes a file.  The buffer already has the start of the data, since a pipe
+ * cannot be read twice.
+ */
 
 static int
 xet_cli_info_file(xet_cli_info_t *in)
@@ -561,8 +567,9 @@ xet_cli_info_xorb_size(xet_cli_info_t *in, const xet_hash_t *hash,
 
 
 /*
- * Returns the exit code of a printed result: XET_CLI_FAULT, reported, for a
- * status other than XET_OK; or that of a failure to print, if that is worse.
+ * Reports a status other than XET_OK, after the result was printed.  rc is the
+ * exit code of printing the result.  Returns the worse of rc and, if an error
+ * was reported, XET_CLI_FAULT.
  */
 
 static int

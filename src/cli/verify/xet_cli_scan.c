@@ -1,7 +1,7 @@
 
 /*
- * Reads a copy to its end, or to its first fault, with the checksum and the
- * verifier of the core.
+ * Scans: reads a copy to its end, or to its first fault, and passes the data
+ * to the checksum and the verifier of the core.
  */
 
 

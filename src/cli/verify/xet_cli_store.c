@@ -1,7 +1,7 @@
 
 /*
- * The store of "xet verify --store": names of its files, its identity, and the
- * faults that threads find.
+ * The store that "xet verify --store" checks: names of its copies, its
+ * identity, and the output of faults.
  */
 
 
@@ -100,11 +100,11 @@ xet_cli_store_named(xet_cli_pg_t *pg, const xet_hash_t *hash, uint64_t *tag)
 
 
 /*
- * Compares the identity of the store with that in the database: a wrong folder
- * would look like a store that has lost all copies.  A standby may lag behind:
- * newer xorbs would look like orphans, and healed ones like damage, which a
- * standby could not record either.  Every session is checked, because a
- * connection string may name several machines.
+ * Checks store and database of a session.  In a wrong folder, all copies would
+ * seem to be lost, so the identities are compared.  A standby is refused: it
+ * may lag behind, so new xorbs would look like orphans and replaced copies
+ * like damage, and a standby cannot record damage.  Every session is checked,
+ * because a connection string may name several hosts.
  */
 
 int

@@ -1,8 +1,9 @@
 
 /*
- * Checks one file of a store: its terms against the chunk lists of their
- * xorbs, by the verifier that shards use; and its contents against the claimed
- * SHA-256, which is then recorded as proven.
+ * Checks one file of a store.  The verifier of shards compares the terms of
+ * the file with the chunk lists of the xorbs.  With --sha256, the contents are
+ * compared with the SHA-256 that the uploader claimed; if both are equal, the
+ * SHA-256 is recorded as proven.
  */
 
 
@@ -16,8 +17,8 @@
 
 
 /*
- * Bytes of an array literal in a statement: "{" or a comma and, for each term,
- * a hash of 64 digits after "\\x" in quotes; and "}".
+ * Bytes of an array literal in a statement.  For each term: "{" or a comma,
+ * and in quotes "\\x" and 64 digits.  At the end: "}" and a zero byte.
  */
 
 #define XET_CLI_STORE_LITERAL  (XET_TERM_SEGMENT_MAX * 72 + 3)
@@ -26,12 +27,12 @@
 typedef struct {
     xet_cli_checker_t     *checker;
     const xet_cli_job_t   *job;
-    const char            *fault;      /* the fault, or NULL */
+    const char            *fault;      /* fault found, or NULL */
 
     xet_cli_store_terms_t  row;
-    xet_cli_store_terms_t  again;      /* the row read again */
+    xet_cli_store_terms_t  again;      /* row after reading it again */
 
-    const uint8_t         *term;       /* the next one */
+    const uint8_t         *term;       /* next term to check */
     const uint8_t         *end;
     xet_shard_verifier_t   verifier;
 } xet_cli_store_file_t;
@@ -53,9 +54,10 @@ static int xet_cli_store_file_chunks(xet_cli_checker_t *c,
 
 
 /*
- * An upload may have healed a xorb since the row was read, with all terms that
- * refer to it, or given the file other terms.  So a fault counts only if the
- * row still has the same terms; otherwise the new terms are checked.
+ * Checks one file.  Since its row was read, an upload may have replaced a
+ * copy, and changed all terms that refer to the copy; or the file may have
+ * other terms.  So a fault counts only if the row still has the same terms;
+ * otherwise the new terms are checked.
  */
 
 int
@@ -108,8 +110,8 @@ xet_cli_store_file(xet_cli_checker_t *c, xet_cli_job_t *job)
 
 
 /*
- * Reads the row with all its terms again, in one statement.  A file that is
- * gone has no fault.
+ * Reads the row with all its terms again, in one statement.  Sets *changed if
+ * the row or its terms have changed.  A file that was deleted has no fault.
  */
 
 static int
@@ -363,7 +365,7 @@ xet_cli_store_file_term(xet_cli_store_file_t *f, const xet_cli_pg_row_t *row)
         return "a chunk list has the wrong length";
     }
 
-    /* both lists of ends start with the end before the first chunk */
+    /* the first element of each list is the end before the first chunk */
 
     slice.raw_before = xet_get_u32(slice.raw_ends);
     slice.stored_before = xet_get_u32(slice.stored_ends);

@@ -1,9 +1,10 @@
 
 /*
- * Files of the store without a row: a crash leaves them, or a server whose
- * database refuses writes.  They are only reported here; a server with xet_gc
- * removes them (src/http/bg_jobs).  A copy that is noted for the collector is
- * not an orphan: a backup may need it.
+ * Orphans: files of the store without a row in the database.  A crash leaves
+ * orphans, or a server whose database refuses writes.  xet only reports
+ * orphans; a server with xet_gc removes them (src/http/bg_jobs).  A copy that
+ * is listed for the collector is not an orphan, since a backup may need the
+ * copy.
  */
 
 
@@ -15,7 +16,7 @@
 #include "xet_cli_verify.h"
 
 
-/* A folder of copies being scanned. */
+/* The scan of one folder of copies. */
 
 typedef struct {
     xet_cli_store_t   *store;
@@ -65,7 +66,10 @@ xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
 }
 
 
-/* A young file may get its row at any moment, or after the rows were read. */
+/*
+ * Reports a file that has no row, unless the file is young: the row of a young
+ * file may be written at any time, even after the rows were read.
+ */
 
 static int
 xet_cli_orphans_entry(void *ctx, const char *name)
@@ -107,8 +111,8 @@ xet_cli_orphans_entry(void *ctx, const char *name)
 
 
 /*
- * Whether a file has a row.  The rows were read some time ago, so the database
- * is asked about names that are not among them.
+ * Sets *known if a file has a row.  The rows were read some time ago, so a
+ * name that is not among them is looked up in the database.
  */
 
 static int
@@ -154,7 +158,7 @@ xet_cli_orphans_named(xet_cli_orphans_t *o, const char *name, int *known)
 }
 
 
-/* Records the number, for the metrics of the server. */
+/* Records the number of orphans, for the metrics of the server. */
 
 static int
 xet_cli_orphans_tell(xet_cli_store_t *s, xet_cli_pg_t *pg)

@@ -1,7 +1,7 @@
 
 /*
- * Checks one xorb of a store: its file by the verifier of the core, and its
- * row against the result.
+ * Checks one xorb of a store: the verifier of the core checks the copy, and
+ * its results are compared with the row of the xorb.
  */
 
 
@@ -46,7 +46,10 @@ xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job)
 }
 
 
-/* Returns XET_CLI_FAULT if the file is missing or cannot be opened, printed. */
+/*
+ * Opens the copy.  If the file is missing or cannot be opened, prints a fault
+ * and returns XET_CLI_FAULT.
+ */
 
 static int
 xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job,
@@ -131,7 +134,7 @@ xet_cli_store_xorb_verify(xet_cli_checker_t *c, const xet_cli_job_t *job,
 
     if (rc != XET_CLI_OK) {
 
-        /* this says nothing about the copy */
+        /* the scan failed for a reason other than the copy */
 
     } else if (scan.status == XET_OK) {
         xet_checksum_finish(scan.checksum, &digest);
@@ -172,8 +175,8 @@ xet_cli_store_xorb_piece(void *data, const uint8_t *bytes, size_t n)
 
 
 /*
- * Prints a fault of the copy and marks the copy as damaged, unless the row of
- * the xorb names another copy by now.
+ * Prints a fault of the copy and marks the copy as damaged.  Does neither if
+ * the row of the xorb now refers to another copy.
  */
 
 static void

@@ -3,9 +3,9 @@
  * xet verify: reads and verifies files of a server, or a whole store and its
  * database.
  *
- * Rows of the database become jobs for threads.  The main thread reads the
- * rows of a snapshot and waits while the queue is full.  A failure in one
- * thread ends all of them.
+ * The main thread reads rows of the database in one snapshot, and queues each
+ * row as a job for the other threads.  While the queue is full, the main
+ * thread waits.  A failure in one thread ends all threads.
  */
 
 

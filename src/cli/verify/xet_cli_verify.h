@@ -1,5 +1,5 @@
 
-/* Checks of stored data. */
+/* Verification of files on a server, and of a store with its database. */
 
 #ifndef _XET_CLI_VERIFY_H_INCLUDED_
 #define _XET_CLI_VERIFY_H_INCLUDED_
@@ -11,29 +11,32 @@
 #include "xet_cli_admin.h"
 
 
-/* Prints that a file of a server is correct; with named also its name. */
+/*
+ * Prints that a file on a server is correct; if named is set, with its name.
+ */
 int xet_cli_verify_told(const xet_cli_args_t *args,
     const xet_cli_download_t *d, const char *name, int named);
 
-/* "xet info" of a hash on a server, with a name to print. */
+/* Prints what "xet info" shows for a hash on a server, with the given name. */
 int xet_cli_info_stored(const xet_cli_args_t *args, xet_cli_http_t *h,
     const char *name, const xet_hash_t *hash);
 
 
 /*
- * The store and the database, as "xet verify --store" checks them.
+ * The state of "xet verify --store", which checks a store and its database.
  *
- * Rows of xorbs and of files are passed to threads as jobs; each thread has
- * its own database session.  A thread holds the lists of one xorb (330 KB),
- * the terms of one file (52 bytes each) and a verifier (about 1 MB); the main
- * thread holds the names of all copies, 36 bytes each, to find files without a
- * row.
+ * Each row of a xorb or of a file becomes a job for a thread.  Each thread has
+ * its own database session, and holds the chunk lists of one xorb (330 KB),
+ * the terms of one file (52 bytes each) and a verifier (about 1 MB).  The main
+ * thread holds the names of all copies, 36 bytes each, to find files that have
+ * no row.
  *
  * The server may keep running.  So if a copy seems wrong, its row is read
- * again: a copy that the row no longer names was healed, and is no fault; a
- * file that has other terms by now is checked with these.  A wrong copy is
- * marked as damaged in its row, and the next upload of the xorb heals it; if a
- * marked copy is correct, the mark is removed.
+ * again.  If the row refers to another copy now, the wrong copy was replaced,
+ * and this is not a fault.  If a file has other terms now, the new terms are
+ * checked.  A wrong copy is marked as damaged in its row, so that the next
+ * upload of the xorb replaces the copy.  If a marked copy is correct, the mark
+ * is removed.
  */
 
 
@@ -51,7 +54,7 @@ typedef struct {
 } xet_cli_store_terms_t;
 
 
-/* A job: the copy of a row, of a xorb or of a file. */
+/* A job: the check of one xorb and its row, or of one file and its row. */
 
 typedef struct xet_cli_job_s  xet_cli_job_t;
 
@@ -61,18 +64,18 @@ struct xet_cli_job_s {
     xet_hash_t            hash;
     unsigned              file:1;
 
-    /* a file; without terms: they are in segments */
+    /* for a file; terms may be empty: then they are read from xet.terms */
 
     xet_cli_store_terms_t terms;
 
-    /* a xorb */
+    /* for a xorb */
 
-    uint64_t              size;        /* raw */
+    uint64_t              size;        /* raw size */
     uint64_t              stored_size;
     uint32_t              tag;
     unsigned              digested:1;  /* digest is set */
     unsigned              marked:1;    /* marked as damaged in the row */
-    xet_checksum_t        digest;      /* of the copy */
+    xet_checksum_t        digest;      /* checksum of the copy */
     uint32_t              chunk_count;
     uint8_t              *lists;       /* hashes, raw ends, stored ends */
 };
@@ -81,8 +84,8 @@ struct xet_cli_job_s {
 typedef struct {
     const xet_cli_args_t  *args;
     xet_store_t           *storage;
-    char                   identity[XET_CLI_IDENTITY]; /* of the place;
-                                                          empty: none */
+    char                   identity[XET_CLI_IDENTITY]; /* identity of the
+                                                          store; empty: none */
     int                    json;
     int                    sha256;
     int                    strict;     /* an identity is required */
@@ -91,20 +94,20 @@ typedef struct {
     pthread_mutex_t       mutex;
     pthread_cond_t        filled;
     pthread_cond_t        emptied;
-    xet_cli_job_t        *jobs;        /* the queue */
+    xet_cli_job_t        *jobs;        /* queue of jobs */
     xet_cli_job_t       **jobs_end;
     unsigned              waiting;     /* jobs in the queue */
     unsigned              closed:1;
-    int                   rc;          /* the first failure */
+    int                   rc;          /* exit code of the first failure */
 
     uint64_t              faults;
     uint64_t              orphans;
     uint64_t              xorbs;
     uint64_t              files;
     uint64_t              proven;      /* files whose SHA-256 is correct */
-    uint64_t              bytes;       /* read */
+    uint64_t              bytes;       /* bytes read */
 
-    uint8_t              *names;       /* of all copies: hash, tag */
+    uint8_t              *names;       /* hash and tag of each copy */
     size_t                nnames;
     size_t                room;
 } xet_cli_store_t;
@@ -113,29 +116,29 @@ typedef struct {
 #define XET_CLI_STORE_NAME  (XET_HASH_LEN + 4)
 
 
-/* What a thread needs for its jobs. */
+/* The resources of one thread. */
 
 typedef struct {
     xet_cli_store_t      *store;
     xet_cli_pg_t         *pg;
     xet_codec_t          *codec;
-    uint8_t              *buffer;      /* XET_CLI_STORE_BUFFER */
-    uint8_t              *raw;         /* room for a raw chunk */
+    uint8_t              *buffer;      /* XET_CLI_STORE_BUFFER bytes */
+    uint8_t              *raw;         /* buffer for a raw chunk */
 } xet_cli_checker_t;
 
 
 #define XET_CLI_STORE_BUFFER  (1024 * 1024)
 
 
-/* A scan of a copy to its end, or to its first fault. */
+/* A scan reads a copy to its end, or to its first fault. */
 
 typedef struct {
     xet_store_reader_t    *reader;
-    uint8_t               *buffer;     /* XET_CLI_STORE_BUFFER */
-    xet_checksum_state_t  *checksum;   /* of the bytes read */
+    uint8_t               *buffer;     /* XET_CLI_STORE_BUFFER bytes */
+    xet_checksum_state_t  *checksum;   /* checksum of the bytes read */
     xet_xorb_verifier_t   *verifier;   /* or NULL */
 
-    /* takes each piece; any result but XET_CLI_OK ends the scan */
+    /* called for each piece; a result other than XET_CLI_OK ends the scan */
 
     int                  (*piece)(void *data, const uint8_t *bytes, size_t n);
     void                  *data;
@@ -147,82 +150,98 @@ typedef struct {
 } xet_cli_scan_t;
 
 
-/* Returns XET_CLI_OK with a status, or an exit code, reported. */
+/*
+ * Runs a scan.  Returns XET_CLI_OK and sets scan->status, which is a fault of
+ * the copy or XET_OK; or returns an exit code after printing the error.
+ */
 int xet_cli_scan(xet_cli_scan_t *scan);
 
 
 /*
- * Check one xorb, or one file.  Return XET_CLI_OK, also with faults, which are
- * printed; or the exit code of an error that prevents the check, reported.
+ * Check one xorb, or one file, and print the faults that are found.  Return
+ * XET_CLI_OK also if there are faults.  If the check cannot be completed,
+ * return an exit code after printing the error.
  */
 int xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job);
 int xet_cli_store_file(xet_cli_checker_t *c, xet_cli_job_t *job);
 
 /*
- * Takes size, term_count, sha256 and packed from the first four columns of a
- * row; packed terms are appended.  Returns XET_CLI_OK, or XET_CLI_ERROR
- * without memory, reported.
+ * Row handler; ctx is a xet_cli_store_terms_t.  Stores size, term_count and
+ * sha256, and appends packed, from the first four columns of a row.  Returns
+ * XET_CLI_OK, or XET_CLI_ERROR after printing the error: out of memory.
  */
 int xet_cli_store_terms(void *ctx, const xet_cli_pg_row_t *row);
 
 /*
- * Files of interrupted uploads are at least as old as the first; for files
- * younger than the second a server may be about to write a row.
+ * Ages of files that have no row.  A file of an interrupted upload is at least
+ * XET_CLI_STORE_AGE old.  For a file younger than XET_CLI_STORE_AGE_MIN, a
+ * server may be about to write the row.
  */
 #define XET_CLI_STORE_AGE      XET_XORB_ORPHAN_AGE      /* seconds */
 #define XET_CLI_STORE_AGE_MIN  XET_XORB_ORPHAN_AGE_MIN
 
-/* Selects the identity of the store in the database, or an empty text. */
+/* SQL: the identity of the store in the database, or an empty string. */
 #define XET_CLI_STORE_CLAIMED                                                 \
     "SELECT coalesce(max(the_identity), '') FROM xet.store_claim(NULL)"
 
 /*
- * Compares the identity of the store with that in the database: a wrong store
- * would look like one that has lost all copies.  A standby is refused, since
- * it may lag behind.  Returns XET_CLI_OK, or an exit code, reported.
+ * Compares the identity of the store with the identity in the database.
+ * Without this check, a wrong store would look like a store that has lost all
+ * its copies.  A standby is refused, since it may lag behind.  Returns
+ * XET_CLI_OK, or an exit code after printing the error.
  */
 int xet_cli_store_session(const xet_cli_store_t *s, xet_cli_pg_t *pg);
 
 /*
- * Reads the names of all copies that the database knows into s->names, which
- * the caller frees: those that rows name, and those that will be removed.
+ * Reads the names of all copies in the database into s->names, which the
+ * caller frees.  These are the copies of xorb rows, and the copies that the
+ * collector will remove.  Returns XET_CLI_OK, or an exit code after printing
+ * the error.
  */
 int xet_cli_store_names(xet_cli_store_t *s, xet_cli_pg_t *pg);
 
-/* Adds a name to s->names.  Returns XET_CLI_ERROR without memory. */
+/*
+ * Adds a copy to s->names.  Returns XET_CLI_OK, or XET_CLI_ERROR after
+ * printing the error: out of memory.
+ */
 int xet_cli_store_note(xet_cli_store_t *s, const xet_hash_t *hash,
     uint32_t tag);
 
 /*
  * Prints the files of the store that have no row and are older than s->before.
- * s->names has the copies that rows name, and is sorted here.  Returns the
- * exit code.
+ * s->names must contain the copies that rows refer to; this function sorts
+ * s->names.  Returns XET_CLI_OK, or an exit code.
  */
 int xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg);
 
 /*
- * Takes the lock that keeps a restore out until the session ends, for verbs
- * that read or change many rows and copies; or with restore the lock that
- * keeps all of these out.  Returns XET_CLI_OK, or XET_CLI_ERROR, reported, if
- * the other side holds its lock.
+ * Takes a lock until the session ends.  Without restore, the lock is shared,
+ * for verbs that read or change many rows and copies.  With restore, the lock
+ * is exclusive: no such verb can run during a restore.  Returns XET_CLI_OK, or
+ * XET_CLI_ERROR after printing the error, if another session holds a
+ * conflicting lock.
  */
 int xet_cli_store_enter(xet_cli_pg_t *pg, int restore);
 
 /*
- * Sets *tag to the tag of the copy that the row of a xorb names now, or to
- * UINT64_MAX if there is no row.  Returns like xet_cli_pg_query().
+ * Sets *tag to the tag of the copy that the row of a xorb refers to now, or to
+ * UINT64_MAX if there is no row.  Returns the result of the query: XET_CLI_OK,
+ * or an exit code.
  */
 int xet_cli_store_named(xet_cli_pg_t *pg, const xet_hash_t *hash,
     uint64_t *tag);
 
 /*
- * Prints a finding, without counting it as a fault.  It does not lock the
- * mutex: threads call xet_cli_store_fault().
+ * Prints a finding, but does not count it as a fault and does not lock the
+ * mutex.  Threads must call xet_cli_store_fault() instead.
  */
 void xet_cli_store_report(xet_cli_store_t *s, const char *kind,
     const char *name, const char *text);
 
-/* Writes hash and tag of a copy as XET_CLI_STORE_NAME sortable bytes. */
+/*
+ * Writes hash and tag of a copy to name, as XET_CLI_STORE_NAME bytes that can
+ * be sorted.
+ */
 void xet_cli_store_name(uint8_t *name, const xet_hash_t *hash, uint32_t tag);
 
 /* Prints and counts a fault of a xorb or of a file, under the mutex. */
@@ -234,8 +253,8 @@ void xet_cli_store_fault(xet_cli_store_t *s, const char *kind,
 void xet_cli_store_read(xet_cli_store_t *s, uint64_t bytes);
 
 /*
- * Opens the store of --store or XET_STORE.  Returns NULL on an error,
- * reported, with the exit code in *rc.
+ * Opens the store in --store or XET_STORE.  On an error, prints a message,
+ * sets *rc to the exit code and returns NULL.
  */
 xet_store_t *xet_cli_store_open(const xet_cli_args_t *args, int flags,
     int *rc);

@@ -2,14 +2,14 @@
 /*
  * Authenticates a request, and checks its permissions.
  *
- * A token is verified at first use: in the access phase, or earlier when a
- * zone of limit_req needs the subject.  The request keeps the verdict as long
- * as it stays in a location with the same rules.  All workers share verdicts
- * on valid tokens in the token cache until the tokens expire.  Verifying a
+ * A token is verified at first use: in the access phase, or earlier if a zone
+ * of limit_req needs the subject.  The request keeps the result as long as it
+ * stays in a location with the same rules.  All workers share the results for
+ * valid tokens in the token cache until the tokens expire.  Verifying a
  * signature takes 10 to 100 microseconds, so it is done in the event loop.
  *
- * 401 means that the token is missing or invalid, and clients give up.  403
- * means that a valid token does not allow the request.
+ * Status 401 means that the token is missing or invalid; clients do not retry.
+ * Status 403 means that a valid token does not permit the request.
  */
 
 #include "ngx_http_xet.h"
@@ -37,7 +37,7 @@ ngx_http_xet_auth(ngx_http_request_t *r)
         return NULL;
     }
 
-    /* a rewrite rule of the server may have verified it by other rules */
+    /* in another location, the token must be verified again with its rules */
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
@@ -60,7 +60,7 @@ ngx_http_xet_auth(ngx_http_request_t *r)
         auth->repo.len = auth->claims.repo.data ? auth->claims.repo.len : 0;
     }
 
-    /* SQL and logs get an empty string, never NULL */
+    /* SQL and logs need an empty string, not NULL */
 
     if (auth->repo.data == NULL) {
         ngx_str_set(&auth->repo, "");
@@ -154,7 +154,7 @@ ngx_http_xet_auth_bearer(ngx_http_request_t *r, ngx_str_t *token)
         return NGX_DECLINED;
     }
 
-    /* clients of a Hub accept only tokens with the usual prefix */
+    /* clients of a Hub accept only tokens with the prefix "hf_" */
 
     if (xlcf->hub && token->len > 3
         && ngx_strncmp(token->data, "hf_", 3) == 0)
@@ -242,7 +242,7 @@ ngx_http_xet_closed(ngx_http_request_t *r, xet_scope_e scope,
     ngx_uint_t                i;
     ngx_http_xet_loc_conf_t  *xlcf;
 
-    /* t/code/docs.t compares the rows with docs/api.md */
+    /* t/code/docs.t compares these rows with docs/api.md */
 
     static const struct {
         ngx_uint_t            status;
@@ -272,9 +272,10 @@ ngx_http_xet_closed(ngx_http_request_t *r, xet_scope_e scope,
 
 
 /*
- * git and browsers (for pages) send a token as a password.  Browsers do this
- * by themselves, even when a foreign page causes the request.  So where pages
- * are served, such a token permits only reading.
+ * Accepts a token in the password of basic authentication, from git and from
+ * browsers.  Browsers add the password even if a foreign page causes the
+ * request.  So such a token does not permit writes with an Origin header,
+ * which browsers send.
  */
 
 static ngx_int_t
@@ -296,7 +297,7 @@ ngx_http_xet_auth_basic(ngx_http_request_t *r)
 }
 
 
-/* A token sent in clear text is compromised, so it is rejected. */
+/* A token sent in clear text may be stolen, so the request is rejected. */
 
 ngx_int_t
 ngx_http_xet_auth_tls(ngx_http_request_t *r)
@@ -415,7 +416,7 @@ ngx_http_xet_subject(ngx_http_request_t *r)
         return subject;
     }
 
-    /* uploads to a Hub by a URL of LFS have a subject without a name */
+    /* on a Hub, uploads with an LFS URL have a subject without a name */
 
     if (auth->subject.len == 0 && xlcf->repos && !xlcf->hub) {
         return subject;
@@ -446,7 +447,7 @@ ngx_http_xet_proof(ngx_http_request_t *r)
 }
 
 
-/* The scope is that of "xet_access" unless "xet_dedup_scope" sets another. */
+/* "xet_dedup_scope" has the value of "xet_access" by default. */
 
 ngx_uint_t
 ngx_http_xet_dedup_wide(ngx_http_request_t *r)

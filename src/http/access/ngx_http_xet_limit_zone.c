@@ -1,24 +1,24 @@
 
 /*
- * Counts the uploads and bytes of each subject, in shared memory.
+ * Counts the running uploads and the bytes of each subject, in shared memory.
  *
- * A subject is a digest of the value of the key, in a tree.  A subject without
- * running uploads is also in a queue, ordered by last use.  Each running
- * upload is a slot of its subject, and reserves the announced bytes.  When the
- * upload ends, the bytes received replace the reserved ones.  A subject is
- * kept while it has slots, and then until its bytes have leaked or its memory
- * is needed. Subjects and slots have the same size, so either can use the
- * memory of the other.
+ * Each subject is a node of a tree, found by a digest of the value of the key.
+ * A subject without running uploads is also in a queue, ordered by last use.
+ * Each running upload is a slot of its subject, and reserves the announced
+ * bytes.  At the end of the upload, the received bytes replace the reserved
+ * ones.  A subject is kept while it has slots, and afterwards until its bytes
+ * have leaked or its memory is needed.  Subjects and slots have the same size,
+ * so either can use the memory of the other.
  *
- * A slot belongs to a worker, which frees it when the upload is answered or
- * the request ends.  A killed worker frees nothing, so a slot has the process
- * id of its worker and the index in the master's process table.  A new worker
- * frees the slots that its predecessor has left at the same index.  An index
- * may stay unused after a reload; so before an upload is rejected, the owners
- * of the subject's slots are checked, once a second for each subject.  The
- * master releases the mutex of a dead process.
+ * A worker owns the slots of its uploads.  It frees a slot when the upload is
+ * answered or the request ends.  A killed worker frees nothing, so each slot
+ * stores the process id of its worker and the index in the master's process
+ * table.  A new worker frees the slots that its predecessor has left at the
+ * same index.  An index may stay unused after a reload, so the owners of a
+ * subject's slots are checked before an upload is rejected, at most once a
+ * second.  The master releases a mutex that a dead process holds.
  *
- * The zone's mutex protects everything.  The sections under it are short,
+ * The zone's mutex protects all data.  Sections under the mutex are short,
  * except when a worker starts, and threads never take it.
  */
 
@@ -27,26 +27,26 @@
 #include "ngx_http_xet_zone.h"
 
 
-#define NGX_HTTP_XET_LIMIT_LAYOUT  0x7802      /* no other zone's */
+#define NGX_HTTP_XET_LIMIT_LAYOUT  0x7802      /* unique among all zones */
 
 
-/* 128 bytes, which is a size of the slab allocator. */
+/* 128 bytes, so that the slab allocator wastes no memory. */
 
 typedef struct {
     ngx_http_xet_zone_node_t        node;      /* in the queue while idle */
     ngx_queue_t                     slots;
-    uint32_t                        n;         /* of slots */
-    uint32_t                        checked;   /* for dead owners; seconds */
+    uint32_t                        n;         /* number of slots */
+    uint32_t                        checked;   /* time of owner check, s */
     xet_bucket_t                    bytes;
 } ngx_http_xet_limit_subject_t;
 
 
 struct ngx_http_xet_limit_slot_s {
-    ngx_queue_t                     queue;     /* slots of the subject */
-    ngx_queue_t                     all;       /* slots of the zone */
+    ngx_queue_t                     queue;     /* in slots of the subject */
+    ngx_queue_t                     all;       /* in slots of the zone */
     ngx_http_xet_limit_subject_t   *subject;
     ngx_pid_t                       pid;
-    ngx_int_t                       place;     /* of the process */
+    ngx_int_t                       place;     /* ngx_process_slot */
     uint64_t                        reserved;  /* bytes */
 };
 
@@ -58,7 +58,7 @@ typedef union {
 
 
 typedef struct {
-    ngx_http_xet_zone_t             zone;      /* queue: idle subjects */
+    ngx_http_xet_zone_t             zone;      /* queue of idle subjects */
     ngx_queue_t                     slots;
 } ngx_http_xet_limit_shared_t;
 
@@ -193,7 +193,7 @@ ngx_http_xet_limit_zone_slot(ngx_slab_pool_t *shpool,
 
     sh = shpool->data;
 
-    /* remove it from the queue of idle subjects: the allocation may free one */
+    /* the allocation below may free an idle subject, which must not be s */
 
     if (s->n++ == 0) {
         ngx_queue_remove(&s->node.queue);
@@ -222,7 +222,7 @@ ngx_http_xet_limit_zone_slot(ngx_slab_pool_t *shpool,
 }
 
 
-/* Finds a subject, or creates an idle one.  NULL if out of memory. */
+/* Finds a subject, or creates an idle one.  Returns NULL if out of memory. */
 
 static ngx_http_xet_limit_subject_t *
 ngx_http_xet_limit_zone_subject(ngx_slab_pool_t *shpool,
@@ -260,8 +260,8 @@ ngx_http_xet_limit_zone_subject(ngx_slab_pool_t *shpool,
 
 
 /*
- * Allocates a subject or a slot; if there is no memory, reuses that of the
- * least recently used idle subject.
+ * Allocates a subject or a slot.  If the zone is full, frees the least
+ * recently used idle subject to get memory.
  */
 
 static void *
@@ -340,7 +340,7 @@ ngx_http_xet_limit_zone_try(ngx_http_xet_limit_t *limit,
 }
 
 
-/* Frees the slots of dead workers; returns whether there were any. */
+/* Frees the subject's slots of dead workers; returns 1 if it has freed any. */
 
 static ngx_uint_t
 ngx_http_xet_limit_zone_bury(ngx_http_xet_limit_t *limit,

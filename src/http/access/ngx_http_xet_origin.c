@@ -1,17 +1,18 @@
 
 /*
- * Checks requests that a web page may have sent by a browser: from another
+ * Checks requests that a web page may send through a browser: from another
  * origin, or to a name that an attacker's DNS points to this server (DNS
  * rebinding).
  *
- *     check   Host must be a name of this server           -> else 421
- *             a write must not come from a foreign page    -> else 403
+ *     Host must be a name of this server                   otherwise 421
+ *     a write must not come from a page of another origin  otherwise 403
  *
- * Where tokens are required a foreign page has none.  So the name is checked
- * only where authentication is off, and for metrics and the status page.
+ * Where tokens are required, a foreign page has no token.  So the host name is
+ * checked only where authentication is off, and for metrics and the status
+ * page.
  *
- * Everything runs in the event loop, before the access phase, without state
- * and allocations.  A rejected request is answered and finalized.
+ * The checks run in the event loop, before the access phase, without state and
+ * allocations.  A rejected request is answered and finalized.
  */
 
 #include "ngx_http_xet.h"
@@ -66,7 +67,10 @@ ngx_http_xet_origin_check(ngx_http_request_t *r)
 }
 
 
-/* A request without a host name does not come from a browser. */
+/*
+ * Whether the host name of the request is a name of this server.  Browsers
+ * always send a host name, so requests without one pass.
+ */
 
 static ngx_uint_t
 ngx_http_xet_origin_named(ngx_http_request_t *r)
@@ -76,7 +80,7 @@ ngx_http_xet_origin_named(ngx_http_request_t *r)
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    /* nginx has lower-cased the name and removed the port */
+    /* nginx has converted the name to lower case and removed the port */
 
     name = &r->headers_in.server;
 
@@ -90,7 +94,10 @@ ngx_http_xet_origin_named(ngx_http_request_t *r)
 }
 
 
-/* A base with variables may contain the very name that is checked. */
+/*
+ * Whether "xet_url_base" has this host name.  A value with variables is not
+ * used, since it may contain the host name of the request.
+ */
 
 static ngx_uint_t
 ngx_http_xet_origin_base(ngx_http_xet_loc_conf_t *xlcf, const ngx_str_t *name)
@@ -144,8 +151,8 @@ ngx_http_xet_origin_listed(ngx_array_t *names, const ngx_str_t *name)
 
 
 /*
- * A loopback address, or the address of the connection.  A page that was
- * loaded from an address comes from there, without DNS.
+ * Whether the name is a loopback address, or the local address of the
+ * connection.  DNS is not involved if a page is loaded from an address.
  */
 
 static ngx_uint_t
@@ -197,7 +204,7 @@ ngx_http_xet_origin_address(ngx_http_request_t *r, const ngx_str_t *name)
 
 #if (NGX_HAVE_INET6)
 
-    /* a dual-stack socket has an IPv4 address inside an IPv6 one */
+    /* on a dual-stack socket, an IPv4 address is mapped to an IPv6 one */
 
     sin6 = (struct sockaddr_in6 *) c->local_sockaddr;
 
@@ -216,9 +223,9 @@ ngx_http_xet_origin_address(ngx_http_request_t *r, const ngx_str_t *name)
 
 
 /*
- * Whether a page of another origin made a browser send a write.  Browsers say
- * so in Sec-Fetch-Site, which pages can't set; older ones send only Origin. A
- * client that sends neither is not a browser.
+ * Whether a page of another origin made a browser send a write.  Browsers
+ * report the origin in Sec-Fetch-Site, which pages can't set; older browsers
+ * send only Origin.  A client that sends neither header is not a browser.
  */
 
 static ngx_uint_t
@@ -256,7 +263,10 @@ ngx_http_xet_origin_foreign(ngx_http_request_t *r)
 }
 
 
-/* The scheme is not compared: a proxy may terminate TLS. */
+/*
+ * Whether an origin is this server.  The scheme is not compared, because a
+ * proxy may terminate TLS.
+ */
 
 static ngx_uint_t
 ngx_http_xet_origin_own(ngx_http_request_t *r, const ngx_str_t *origin)
@@ -283,7 +293,7 @@ ngx_http_xet_origin_own(ngx_http_request_t *r, const ngx_str_t *origin)
 }
 
 
-/* The part of a URL between its scheme and its path, or empty. */
+/* Returns the host and port of a URL, or an empty string. */
 
 static ngx_str_t
 ngx_http_xet_origin_authority(const ngx_str_t *url)

@@ -1,15 +1,15 @@
 
 /*
- * Verified tokens in shared memory.
+ * A cache of verified tokens in shared memory.
  *
  * Nodes are found by digest, and are in a queue ordered by last use.  An
  * insertion drops up to two expired nodes at the end of the queue, and the
- * eight oldest nodes when memory is short.  Only verdicts on valid tokens are
- * kept, until the token expires; tokens are not stored.  The digest covers the
- * keys and rules of the verification, so after a reload with other keys no
- * older verdict is found.
+ * eight oldest nodes if memory is short.  Only results for valid tokens are
+ * kept, until the token expires; the tokens themselves are not stored.  The
+ * digest covers the keys and rules of the verification, so a reload with other
+ * keys invalidates all older results.
  *
- * The zone's mutex protects everything; the sections under it are short, and
+ * The zone's mutex protects all data.  Sections under the mutex are short, and
  * threads never take it.
  */
 
@@ -18,7 +18,7 @@
 #include "ngx_http_xet_zone.h"
 
 
-#define NGX_HTTP_XET_TOKEN_CACHE_LAYOUT  4     /* no other zone's */
+#define NGX_HTTP_XET_TOKEN_CACHE_LAYOUT  4     /* unique among all zones */
 
 
 typedef struct {
@@ -28,7 +28,7 @@ typedef struct {
     u_short                    sub_len;
     u_short                    repo_len;
     u_char                     contents;
-    u_char                     text[1];        /* subject, repo */
+    u_char                     text[1];        /* subject, then repo */
 } ngx_http_xet_token_node_t;
 
 
@@ -168,8 +168,8 @@ done:
 
 
 /*
- * Drops up to two expired nodes at the tail; with force the eight oldest
- * nodes, expired or not.  Returns their number.
+ * Drops up to two expired nodes at the end of the queue; with force the eight
+ * oldest nodes, even if they are valid.  Returns the number of dropped nodes.
  */
 
 static ngx_uint_t

@@ -1,14 +1,14 @@
 
 /*
- * Nodes, found by digest, in a zone of shared memory.
+ * Lookup of nodes by digest in a zone of shared memory.
  *
  * All nodes are in a tree.  The digest is keyed with a random key of the zone,
  * so clients can't choose the position of a node.  Nodes that may be dropped
- * are also in a queue, ordered by last use.  The user of the zone decides
- * about the contents, the lifetime and the memory of nodes.
+ * are also in a queue, ordered by last use.  The owner of the zone allocates
+ * the nodes, and decides about their contents and lifetime.
  *
- * Shared memory survives a reload, even with another version of the module.  A
- * layout number of the user identifies its contents.
+ * Shared memory survives a reload, even if the new module has another version.
+ * A layout number of the owner identifies the contents.
  */
 
 #include "ngx_http_xet.h"

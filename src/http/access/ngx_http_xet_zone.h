@@ -1,6 +1,6 @@
 
 /*
- * Nodes, found by digest, in a zone of shared memory.
+ * Lookup of nodes by digest in a zone of shared memory.
  */
 
 #ifndef _NGX_HTTP_XET_ZONE_H_INCLUDED_
@@ -13,23 +13,25 @@
 #include "xet.h"
 
 
-/* The first member of each node; a user of the zone adds its own data. */
+/*
+ * The first member of each node; the module that owns the zone adds its data.
+ */
 
 typedef struct {
-    ngx_rbtree_node_t    node;                 /* key: head of the digest */
+    ngx_rbtree_node_t    node;                 /* key: start of the digest */
     ngx_queue_t          queue;
     xet_hash_t           digest;
 } ngx_http_xet_zone_node_t;
 
 
-/* The first member of the shared data; a user of the zone adds its own. */
+/* The first member of the shared data; the owner of the zone adds its data. */
 
 typedef struct {
     ngx_uint_t           layout;
-    u_char               key[XET_HASH_LEN];    /* random, for the digests */
+    u_char               key[XET_HASH_LEN];    /* random, keys the digests */
     ngx_rbtree_t         tree;
     ngx_rbtree_node_t    sentinel;
-    ngx_queue_t          queue;                /* last used first */
+    ngx_queue_t          queue;                /* most recently used first */
 } ngx_http_xet_zone_t;
 
 
@@ -38,34 +40,34 @@ typedef struct {
 
 
 /*
- * Called by zone->init.  If data is NULL, creates shared data of size bytes:
- * an ngx_http_xet_zone_t followed by zeros.  Otherwise keeps the shared data
- * of the zone if its layout is the same.  layout is a unique number for each
- * user and version of the data.  NGX_OK, or NGX_ERROR; a different layout is
- * logged.
+ * Initializes the zone from zone->init.  If data is NULL, creates shared data
+ * of size bytes: an ngx_http_xet_zone_t followed by zeros.  Otherwise keeps
+ * the existing shared data if it has the same layout, a number that is unique
+ * for each owner and version of the data.  Returns NGX_OK, or NGX_ERROR if out
+ * of memory or if the layout is different, which is logged.
  */
 ngx_int_t ngx_http_xet_zone_init(ngx_shm_zone_t *zone, void *data,
     ngx_uint_t layout, size_t size);
 
 
-/* The caller of the following functions holds the mutex of the zone. */
+/* The caller of these functions must hold the mutex of the zone. */
 
 /* Returns the node with this digest, or NULL. */
 ngx_http_xet_zone_node_t *ngx_http_xet_zone_find(ngx_http_xet_zone_t *z,
     const xet_hash_t *digest);
 
 /*
- * Adds n with a digest that the zone does not have yet, as the last used node
- * of the queue.
+ * Adds n as the most recently used node.  The zone must not contain a node
+ * with this digest.
  */
 void ngx_http_xet_zone_insert(ngx_http_xet_zone_t *z,
     ngx_http_xet_zone_node_t *n, const xet_hash_t *digest);
 
-/* Marks n, which is in the queue, as the last used node. */
+/* Makes n, which is in the queue, the most recently used node. */
 void ngx_http_xet_zone_touch(ngx_http_xet_zone_t *z,
     ngx_http_xet_zone_node_t *n);
 
-/* The least recently used node of the queue, or NULL. */
+/* Returns the least recently used node of the queue, or NULL. */
 ngx_http_xet_zone_node_t *ngx_http_xet_zone_oldest(ngx_http_xet_zone_t *z);
 
 /* Removes n, which is in the queue, from the zone and frees it. */

@@ -1,7 +1,7 @@
 
 /*
- * Shared by all files of the nginx part: configurations, and the context of a
- * request.  Each folder has a header of its own.
+ * Shared by all files of the nginx module: the configurations, and the context
+ * of a request.  Each folder also has its own header.
  */
 
 #ifndef _NGX_HTTP_XET_H_INCLUDED_
@@ -20,7 +20,7 @@
 
 typedef struct ngx_http_xet_ctx_s         ngx_http_xet_ctx_t;
 
-/* data of other folders in the context of a request or in a configuration */
+/* types that other folders define, for contexts and configurations */
 
 typedef struct ngx_http_xet_match_s       ngx_http_xet_match_t;
 typedef struct ngx_http_xet_task_s        ngx_http_xet_task_t;
@@ -48,7 +48,7 @@ typedef struct ngx_http_xet_reconstruct_s       ngx_http_xet_reconstruct_t;
 typedef struct ngx_http_xet_ztensor_s     ngx_http_xet_ztensor_t;
 typedef struct ngx_http_xet_hub_s         ngx_http_xet_hub_t;
 
-/* data of a route in the context of its request */
+/* types that routes define, for the context of a request */
 
 typedef struct ngx_http_xet_xorb_head_s   ngx_http_xet_xorb_head_t;
 typedef struct ngx_http_xet_chunk_s       ngx_http_xet_chunk_t;
@@ -59,7 +59,7 @@ typedef struct ngx_http_xet_zt_component_s  ngx_http_xet_zt_component_t;
 typedef struct ngx_http_xet_zt_verify_s   ngx_http_xet_zt_verify_t;
 
 
-/* The values of directives that take words; stored as ngx_uint_t. */
+/* The values of directives with fixed words; stored as ngx_uint_t. */
 
 typedef enum {
     NGX_HTTP_XET_AUTH_OFF = 0,
@@ -68,7 +68,7 @@ typedef enum {
 
 #define NGX_HTTP_XET_AUTH_UNSET  NGX_CONF_UNSET_UINT
 
-/* A "xet_token_generation" without a number; NGX_CONF_UNSET is -1. */
+/* The value of "xet_token_generation" without a number; -1 means unset. */
 
 #define NGX_HTTP_XET_NO_NUMBER   -2
 
@@ -103,7 +103,7 @@ typedef enum {
 } ngx_http_xet_audit_e;
 
 
-/* The format of the responses of "xet_error". */
+/* The format of the error responses that "xet_error" sends. */
 
 typedef enum {
     NGX_HTTP_XET_ERROR_OFF = 0,
@@ -111,7 +111,7 @@ typedef enum {
     NGX_HTTP_XET_ERROR_HUB
 } ngx_http_xet_error_e;
 
-/* Whether requests of a location are those of a Hub, errors included. */
+/* Whether a location serves a Hub, or sends errors in the format of a Hub. */
 
 #define ngx_http_xet_of_hub(xlcf)                                             \
     ((xlcf)->hub || (xlcf)->error == NGX_HTTP_XET_ERROR_HUB)
@@ -124,13 +124,13 @@ typedef enum {
     NGX_HTTP_XET_MONITOR_PROMETHEUS,
     NGX_HTTP_XET_MONITOR_JSON,
     NGX_HTTP_XET_MONITOR_STATUS,
-    NGX_HTTP_XET_MONITOR_REPOS                 /* like the others, and repos */
+    NGX_HTTP_XET_MONITOR_REPOS                 /* status page with repos */
 } ngx_http_xet_monitor_e;
 
 
 /*
- * A key of "xet_url_key", derived from the bytes in the file.  Its MAC context
- * may be used only in the event loop of a worker.
+ * A key of "xet_url_key", derived from the secret in the key file.  Only the
+ * event loop of a worker may use the MAC context of the key.
  */
 
 typedef struct {
@@ -139,7 +139,7 @@ typedef struct {
 } ngx_http_xet_key_t;
 
 
-/* Keys for the URLs of LFS, XET_KEY_LEN bytes each; the first one signs. */
+/* Keys for LFS URLs, XET_KEY_LEN bytes each; the first one signs. */
 
 typedef struct {
     u_char                    *elts;
@@ -147,20 +147,20 @@ typedef struct {
 } ngx_http_xet_lfs_keys_t;
 
 
-/* A source of "xet_store_peer" for repairs: a folder, or a node. */
+/* A peer of "xet_store_peer" for repairs: a folder, or a node. */
 
 typedef struct {
-    ngx_str_t                  path;           /* absolute, no slash at end */
-    ngx_str_t                  url;            /* of its API; path is empty */
+    ngx_str_t                  path;           /* absolute, no final slash */
+    ngx_str_t                  url;            /* of a node; path is empty */
     ngx_str_t                  header;         /* "Authorization: ..." */
-    ngx_str_t                  trusted;        /* file of certificates */
+    ngx_str_t                  trusted;        /* file of CA certificates */
     ngx_msec_t                 timeout;
-    u_char                    *file;           /* of the directive */
+    u_char                    *file;           /* position of the directive */
     ngx_uint_t                 line;
 } ngx_http_xet_peer_t;
 
 
-/* Expands rows of directives.def to members, by the kind of the value. */
+/* Member types for the kinds of directives.def. */
 
 #define XET_KIND_FLAG   ngx_flag_t
 #define XET_KIND_NUM    ngx_uint_t
@@ -180,34 +180,34 @@ typedef struct {
 
 #include "directives.def"
 
-    ngx_http_xet_store_t      *store;          /* NULL: none */
+    ngx_http_xet_store_t      *store;          /* NULL: no xet_store */
 
     ngx_http_xet_pg_host_t    *primary;        /* NULL: no xet_postgres */
     ngx_array_t               *standbys;       /* ngx_http_xet_standby_conf_t */
 
-    ngx_thread_pool_t         *pool;           /* uploads */
+    ngx_thread_pool_t         *pool;           /* for uploads */
     ngx_thread_pool_t         *read_pool;
 
     ngx_array_t               *url_keys;       /* ngx_http_xet_key_t */
-    xet_sign_key_t           **sign;           /* a worker's, of url_keys */
+    xet_sign_key_t           **sign;           /* MAC contexts of url_keys */
 
     ngx_str_t                  dedup_secret;   /* XET_KEY_LEN bytes */
 
     xet_jwk_set_t             *token_keys;
-    xet_jwk_t                 *token_sign;     /* of token_keys, or NULL */
+    xet_jwk_t                 *token_sign;     /* one of token_keys, or NULL */
     xet_hash_t                 token_mark;     /* hash of the key files */
-    ngx_http_xet_lfs_keys_t    lfs_keys;       /* of all that can sign */
-    u_char                     grant_key[XET_KEY_LEN];  /* of token_sign */
+    ngx_http_xet_lfs_keys_t    lfs_keys;       /* from keys that sign tokens */
+    u_char                     grant_key[XET_KEY_LEN];  /* from token_sign */
     ngx_shm_zone_t            *token_cache;
 
     ngx_array_t               *upload_zones;   /* ngx_http_xet_limit_t * */
 
-    ngx_shm_zone_t            *metrics_zone;   /* NULL: no readers */
+    ngx_shm_zone_t            *metrics_zone;   /* NULL: not shared */
 
     const xet_suite_t         *suite;
 
-    ngx_http_xet_pg_pools_t   *pg_pools;       /* a worker's */
-    ngx_http_xet_standbys_t   *reading;        /* the same, of standbys */
+    ngx_http_xet_pg_pools_t   *pg_pools;       /* sessions of the worker */
+    ngx_http_xet_standbys_t   *reading;        /* sessions with standbys */
 
     ngx_array_t                caches;         /* ngx_open_file_cache_t * */
 
@@ -224,18 +224,18 @@ typedef struct {
     ngx_uint_t                 data;           /* some location has xet_data */
     ngx_uint_t                 mint;           /* some location has xet_token */
     ngx_uint_t                 hub;            /* some location has xet_hub */
-    ngx_uint_t                 verify_body;    /* also xet_verify_body */
+    ngx_uint_t                 verify_body;    /* some has xet_verify_body */
     ngx_uint_t                 monitor;        /* xet_metrics or xet_status */
-    u_char                    *file;           /* first xet_api or xet_data */
-    ngx_uint_t                 line;           /* in file */
+    u_char                    *file;           /* of first xet_api/xet_data */
+    ngx_uint_t                 line;           /* line in file */
 
-    ngx_int_t                  request_id;     /* index of the variable */
+    ngx_int_t                  request_id;     /* index of $request_id */
 
-    ngx_array_t                logs;           /* ngx_log_t *, all of http */
-    ngx_uint_t                 masked;         /* they get a writer */
-    ngx_array_t               *key_marks;      /* while it is parsed */
-    ngx_array_t               *lines;          /* the same */
-    ngx_array_t               *places;         /* the same */
+    ngx_array_t                logs;           /* ngx_log_t *, of all levels */
+    ngx_uint_t                 masked;         /* logs get a masking writer */
+    ngx_array_t               *key_marks;      /* temporary: hashes of keys */
+    ngx_array_t               *lines;          /* temporary: directives */
+    ngx_array_t               *places;         /* temporary: locations */
 } ngx_http_xet_main_conf_t;
 
 
@@ -251,28 +251,28 @@ typedef struct {
     ngx_int_t                  error;          /* NGX_HTTP_XET_ERROR_* */
     ngx_flag_t                 hub;
     ngx_int_t                  monitor;        /* NGX_HTTP_XET_MONITOR_* */
-    ngx_uint_t                 repos;          /* "xet_access repo" holds */
+    ngx_uint_t                 repos;          /* "xet_access repo" applies */
 
     ngx_uint_t                 tls;            /* NGX_HTTP_XET_TLS_* */
     ngx_http_complex_value_t  *tls_value;
 
     xet_token_params_t         token;          /* issuer, audience, leeway */
-    xet_hash_t                 token_mark;     /* keys and token, hashed */
+    xet_hash_t                 token_mark;     /* hash of keys and token */
 
-    off_t                      token_number;   /* NGX_HTTP_XET_NO_NUMBER */
-    time_t                     token_period;   /* 0: none */
+    off_t                      token_number;   /* or NGX_HTTP_XET_NO_NUMBER */
+    time_t                     token_period;   /* seconds; 0: no period */
 
     ngx_http_complex_value_t  *url_base;
     ngx_array_t               *hosts;          /* ngx_str_t, or NULL */
-    ngx_array_t               *names;          /* the same, of the server */
+    ngx_array_t               *names;          /* ngx_str_t, of the server */
 
     ngx_flag_t                 verify_body;
-    ngx_http_xet_limit_t      *upload_limit;   /* NULL: none */
-    ngx_uint_t                 serves;         /* its server has xet_api */
+    ngx_http_xet_limit_t      *upload_limit;   /* NULL: no limit */
+    ngx_uint_t                 serves;         /* server: has API locations */
 } ngx_http_xet_loc_conf_t;
 
 
-/* The single namespace of xorbs: a folder of the store and a part of URLs. */
+/* The only namespace of xorbs: a folder of the store, and a part of URLs. */
 #define NGX_HTTP_XET_NAMESPACE  "default"
 
 
@@ -285,66 +285,66 @@ typedef ngx_int_t (*ngx_http_xet_handler_pt)(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 
 
-/* The parameters of an error response; members that are not named are 0. */
+/* The parameters of an error response; omitted members are 0. */
 
 typedef struct {
-    xet_status_t                core;           /* if those below are 0 */
+    xet_status_t                core;           /* default of the next three */
     ngx_uint_t                  status;
     const char                 *code;
     const char                 *message;
 
     time_t                      after;          /* 0: "xet_retry_after" */
-    xet_buf_t                  *body;           /* NULL: made of the above */
+    xet_buf_t                  *body;           /* NULL: code and message */
     const char                 *type;           /* of body; NULL: JSON */
-    const char                 *line;           /* see below, or NULL */
-    unsigned                    logged:1;       /* nginx has logged it */
+    const char                 *line;           /* status line, or NULL */
+    unsigned                    logged:1;       /* error is already logged */
 } ngx_http_xet_error_t;
 
 
 /*
- * Sends an error in another format; the result is that of
+ * Sends an error in another format, and returns the same values as
  * ngx_http_xet_error().
  */
 typedef ngx_int_t (*ngx_http_xet_refuse_pt)(ngx_http_request_t *r,
     const ngx_http_xet_error_t *error);
 
 
-/* What the signature of a data URL permits. */
+/* The permissions in a signed data URL. */
 
 typedef struct {
     ngx_str_t                   uri;
     time_t                      expires;
-    off_t                       size;           /* of the file, -1: unknown */
+    off_t                       size;           /* of the file; -1: unknown */
     ngx_str_t                   etag;           /* of the copy */
-    unsigned                    ranges:1;       /* the URL names ranges */
-    unsigned                    asked:1;        /* the client has this URL */
+    unsigned                    ranges:1;       /* URL for ranges only */
+    unsigned                    asked:1;        /* the client sent this URL */
 } ngx_http_xet_data_t;
 
 
 /*
- * The context of a request.  The first handler or variable of the module that
- * needs it creates it.  A request has at most one job and one statement in
+ * The context of a request, created by the first handler or variable of the
+ * module that needs it.  A request has at most one job and one statement in
  * flight.
  */
 
 struct ngx_http_xet_ctx_s {
     ngx_uint_t                   version;       /* NGX_HTTP_XET_V* */
-    xet_hash_t                   hash;          /* in the path */
-    ngx_str_t                    id;            /* after the prefix, or empty */
-    ngx_str_t                    repo;          /* found by the Hub */
+    xet_hash_t                   hash;          /* hash in the path */
+    ngx_str_t                    id;            /* id of a grant, or empty */
+    ngx_str_t                    repo;          /* set by the Hub, or empty */
 
-    ngx_http_xet_match_t        *match;         /* of path and method */
+    ngx_http_xet_match_t        *match;         /* route, by path and method */
     ngx_http_xet_auth_t         *auth;
-    ngx_http_xet_data_t         *data;          /* NULL: no signature checked */
+    ngx_http_xet_data_t         *data;          /* NULL: signature unchecked */
 
     ngx_http_xet_audit_t        *audit;         /* NULL: not logged */
-    const char                  *code;          /* of an error, or NULL */
+    const char                  *code;          /* error code, or NULL */
     ngx_http_xet_refuse_pt       refuse;        /* NULL: errors are JSON */
 
     ngx_http_xet_task_t         *task;
     ngx_http_xet_query_t        *query;
     ngx_http_xet_body_t         *body;
-    ngx_http_event_handler_pt    drained;       /* when the rest was dropped */
+    ngx_http_event_handler_pt    drained;       /* after dropping the body */
     ngx_http_xet_ingest_t       *ingest;
     ngx_http_xet_xorb_commit_t  *xorb_commit;
     ngx_http_xet_verify_t       *verify;
@@ -354,12 +354,12 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_register_t     *reg;
     ngx_http_xet_reconstruct_t  *recon;
     ngx_http_xet_ztensor_t      *ztensor;
-    ngx_http_xet_hold_t         *hold;          /* a limit counts the upload */
-    ngx_pool_cleanup_pt          release;       /* of hold */
-    uint64_t                     began;         /* ngx_http_xet_clock() */
-    uint64_t                     worth;         /* in addition to the body */
-    ngx_http_xet_look_t         *look;          /* at the quota */
-    ngx_http_xet_signed_t       *store;         /* for nginx's own requests */
+    ngx_http_xet_hold_t         *hold;          /* slot of a limit, or NULL */
+    ngx_pool_cleanup_pt          release;       /* frees hold */
+    uint64_t                     began;         /* time of creation, in ms */
+    uint64_t                     worth;         /* extra bytes for the limit */
+    ngx_http_xet_look_t         *look;          /* the check of the quota */
+    ngx_http_xet_signed_t       *store;         /* headers of store requests */
 
     union {
         ngx_http_xet_xorb_head_t     *xorb_head;
@@ -382,34 +382,34 @@ extern ngx_module_t  ngx_http_xet_module;
 /* ngx_http_xet_ctx.c */
 ngx_http_xet_ctx_t *ngx_http_xet_ctx(ngx_http_request_t *r);
 
-/* The context of a request that is known to have one. */
+/* The context of a request that already has one. */
 #define ngx_http_xet_ctx_of(r)                                                \
     ((ngx_http_xet_ctx_t *) ngx_http_get_module_ctx(r, ngx_http_xet_module))
 
 /*
  * Releases the slot of an upload in its limit, which the request holds until
- * it is answered.  Call this before sending the end of the response: the
- * client may start its next upload before nginx has freed the request.
+ * it is answered.  Must be called before the end of the response is sent,
+ * because the client may start its next upload before nginx frees the request.
  */
 void ngx_http_xet_release(ngx_http_request_t *r);
 
 /*
- * Allocates zeroed data of a given size that lives as long as the request's
- * pool.  Then handler is called, which frees what the data refers to.  NULL if
- * out of memory.
+ * Allocates size bytes of zeroed data in the request's pool.  When the pool is
+ * destroyed, handler is called to free resources that the data refers to.
+ * Returns NULL if out of memory.
  */
 void *ngx_http_xet_state(ngx_http_request_t *r, size_t size,
     ngx_pool_cleanup_pt handler);
 
 
-/* ngx_http_xet_client.c: whether a write still has a waiting client. */
+/* ngx_http_xet_client.c: whether the client of a write still waits. */
 
 void ngx_http_xet_client_init(ngx_cycle_t *cycle);
 
-/* Whether the client has closed the connection, or its side of it. */
+/* Whether the client has closed the connection, at least for sending. */
 ngx_uint_t ngx_http_xet_client_gone(ngx_http_request_t *r);
 
-/* Whether the worker was halted for long after that time, or just before it. */
+/* Whether the worker was halted after the time began, or shortly before. */
 ngx_uint_t ngx_http_xet_halted(uint64_t began);
 
 /* A clock in milliseconds, with an arbitrary start. */
@@ -423,8 +423,9 @@ ngx_int_t ngx_http_xet_header(ngx_http_request_t *r, const char *key,
     const char *value);
 
 /*
- * The same for a string without a terminating zero; returns the header for
- * further changes.  NULL if out of memory.
+ * Adds a header like ngx_http_xet_header(), from a string without a
+ * terminating zero.  Returns the header for further changes, or NULL if out of
+ * memory.
  */
 ngx_table_elt_t *ngx_http_xet_header_add(ngx_http_request_t *r,
     const char *key, const ngx_str_t *value);
@@ -442,7 +443,7 @@ ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
     const char *name, ngx_uint_t n);
 
 
-/* ngx_http_xet_error.c: errors as JSON, and their lines in the log. */
+/* ngx_http_xet_error.c: sends errors as JSON, and logs them. */
 
 /*
  * All except ngx_http_xet_error_begin() and _end() send a complete response.
@@ -451,31 +452,27 @@ ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
  */
 
 /*
- * All but ngx_http_xet_error_begin() and _end() send a complete answer and
- * return what ngx_http_finalize_request() takes, so both a content handler and
- * a callback end with them.  A body that was not read yet is discarded.
- */
-
-/*
- * Sends {"error":{"code":…,"message":…}}, or what ctx->refuse makes, and
- * logs a line.  429 and 5xx but 501 have a Retry-After.
+ * Sends {"error":{"code":…,"message":…}}, or the format of ctx->refuse, and
+ * logs a line.  Responses with status 429 or 5xx, except 501, have a
+ * Retry-After header.
  */
 ngx_int_t ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
 
 /*
- * As ngx_http_xet_error(), with code, message and HTTP status of a core
- * status.
+ * Sends an error like ngx_http_xet_error(), with the code, message and HTTP
+ * status of a core status.
  */
 ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
     xet_status_t status);
 
 /*
- * The same for an error with more members of ngx_http_xet_error_t: .member =
- * value, …  "body" is JSON made with ngx_http_xet_error_begin() and _end(), or
- * content of another type.  "line" is a text for users: clients do not show
- * the message of an error.  It is sent as "error_description", which
- * JavaScript shows, and with HTTP/1 as the reason phrase, which hf_xet shows.
+ * Sends an error with further members of ngx_http_xet_error_t, given as
+ * .member = value, …  "body" is JSON made with ngx_http_xet_error_begin() and
+ * _end(), or content of another type.  "line" is the status line of HTTP/1,
+ * for clients such as hf_xet that show users the reason phrase and not the
+ * message.  With "line", the message is also sent as "error_description", for
+ * clients in JavaScript.
  */
 #define ngx_http_xet_error_more(r, ...)                                       \
     ngx_http_xet_error_send(r, &(ngx_http_xet_error_t) { __VA_ARGS__ })
@@ -483,13 +480,16 @@ ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_error_send(ngx_http_request_t *r,
     const ngx_http_xet_error_t *error);
 
-/* 404: no route has the path; or 405: it has only these methods, if not 0. */
+/*
+ * Sends 404 if methods is 0, since no route has the path.  Otherwise sends 405
+ * with the methods that the path allows.
+ */
 ngx_int_t ngx_http_xet_error_route(ngx_http_request_t *r,
     ngx_uint_t methods);
 
 /*
- * Begin and end the JSON of an error in b, in the request's pool.  In between,
- * the caller may add further members to j.
+ * Begin and end the JSON of an error in the buffer b, in the request's pool.
+ * In between, the caller may add members to j.
  */
 void ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b,
     xet_json_t *j, const char *code, const char *message);
@@ -500,7 +500,7 @@ void ngx_http_xet_error_end(xet_json_t *j);
 ngx_int_t ngx_http_xet_error_handler(ngx_http_request_t *r);
 
 
-/* ngx_http_xet_output.c: bodies of responses, and how responses end. */
+/* ngx_http_xet_output.c: response bodies, and ends of responses. */
 
 /*
  * ngx_http_xet_send(), _send_literal() and _send_head() send a complete
@@ -509,19 +509,20 @@ ngx_int_t ngx_http_xet_error_handler(ngx_http_request_t *r);
  */
 
 /*
- * Aborts a response that has started and can't be completed.  The client
- * notices the missing end.  Data sent so far still arrives, also that of
- * earlier responses, because nginx lingers before it closes the connection:
- * closing it with unread requests would reset it.  A response with neither a
- * length nor chunked coding is reset, or the client would consider it
- * complete. Returns what ngx_http_finalize_request() takes; for a subrequest
- * NGX_ERROR, which ends the main request.
+ * Aborts a response that has started and can't be completed, so that the
+ * client notices the missing end.  Data already sent still arrives, including
+ * earlier responses, because nginx lingers before it closes the connection.
+ * Closing a connection with unread requests would reset it.  A response with
+ * neither a length nor chunked encoding is reset: the client would take a
+ * normal close as its end.  Returns a value for ngx_http_finalize_request(),
+ * or NGX_ERROR for a subrequest, which ends the main request.
  */
 ngx_int_t ngx_http_xet_break_off(ngx_http_request_t *r);
 
 /*
- * Lets nginx discard an unread body.  A client that waits for "100 Continue"
- * gets the final response instead.  NGX_OK, or what the handler must return.
+ * Makes nginx discard an unread body.  A client that waits for "100 Continue"
+ * gets the final response instead.  Returns NGX_OK, or a value that the
+ * handler must return.
  */
 ngx_int_t ngx_http_xet_drop_body(ngx_http_request_t *r);
 
@@ -530,88 +531,84 @@ ngx_int_t ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, xet_buf_t *b);
 
 /*
- * Sets *out to a chain of the bytes of b, which are not copied, and *last to
- * its last buffer.  Even without bytes there is one, to mark the end of the
- * response.  NGX_ERROR if out of memory, or if b has failed.
+ * Sets *out to a chain of buffers that refer to the bytes of b, and *last to
+ * the last buffer.  If b is empty, the chain has one buffer, which ends the
+ * response.  Returns NGX_OK, or NGX_ERROR if out of memory or if b has failed.
  */
 ngx_int_t ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b,
     ngx_chain_t **out, ngx_buf_t **last);
 
 /*
- * Sets status, type and length of a response; -1 is an unknown length.  It
- * then ignores Range and If-* headers of the request.
+ * Sets the status, type and length of a response; length -1 means unknown.
+ * nginx does not apply Range and If-* headers to this response.
  */
 void ngx_http_xet_output_type(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, off_t length);
 
 /*
- * Converts the result of nginx for the last part of a response.  NGX_AGAIN,
- * which means that the client has not taken everything yet, becomes NGX_OK: a
- * request finalized with NGX_OK sends the rest by itself.  In this module
- * NGX_AGAIN means that the request will be finalized later.
+ * Converts the result of sending the last part of a response.  nginx returns
+ * NGX_AGAIN if the client has not taken all data yet.  The result becomes
+ * NGX_OK, because nginx sends the rest itself after the request is finalized.
+ * In this module NGX_AGAIN means that the request will be finalized later.
  */
 ngx_int_t ngx_http_xet_sent(ngx_int_t rc);
 
 /* Sends 200 and a copy of json, which is zero-terminated. */
 ngx_int_t ngx_http_xet_send_literal(ngx_http_request_t *r, const char *json);
 
-/* Answers HEAD: sends 200 and the headers of a body of length bytes. */
+/* Responds to HEAD: sends 200 and the headers for a body of length bytes. */
 ngx_int_t ngx_http_xet_send_head(ngx_http_request_t *r, off_t length);
 
-/* xet_alloc_pt over an ngx_pool_t. */
+/* An xet_alloc_pt that allocates from an ngx_pool_t. */
 void *ngx_http_xet_alloc(void *pool, size_t size);
 
 
-/*
- * ngx_http_xet_cors.c: requests of browsers from other origins.
- */
+/* ngx_http_xet_cors.c: requests by web pages of other origins. */
 
 /*
- * Adds CORS headers for the origin allowed by "xet_cors", unless they are
- * present.  NGX_OK, NGX_DECLINED if "xet_cors" is off or allows no origin for
- * the request, or NGX_ERROR.
+ * Adds CORS headers for the origin that "xet_cors" allows, unless the response
+ * already has them.  Returns NGX_OK; NGX_DECLINED if "xet_cors" is off or
+ * allows no origin for this request; or NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_cors(ngx_http_request_t *r);
 
-/* Whether "xet_cors" allows this origin; adds no header. */
+/* Whether "xet_cors" allows this origin. */
 ngx_uint_t ngx_http_xet_cors_allows(ngx_http_request_t *r,
     const ngx_str_t *origin);
 
-/* Answers a preflight request, after ngx_http_xet_cors() for it. */
+/* Responds to a preflight request; call ngx_http_xet_cors() before. */
 ngx_int_t ngx_http_xet_cors_preflight(ngx_http_request_t *r);
 
 
-/* The backlog: parts of a response that the client has not taken yet. */
+/* The backlog: parts of a response that wait for the client to read. */
 
 /*
- * Call this after output.  NGX_OK if the client has taken everything.
- * NGX_AGAIN if not; then handler, unless NULL, gets the write events of the
- * socket.  NGX_ERROR if the request was finalized.
+ * Call this after sending output.  Returns NGX_OK if the client has taken all
+ * data, NGX_AGAIN if data remains, or NGX_ERROR if the request was finalized.
+ * With NGX_AGAIN, write events of the socket call handler, unless it is NULL.
  */
 ngx_int_t ngx_http_xet_backlog_wait(ngx_http_request_t *r,
     ngx_http_event_handler_pt handler);
 
 /*
- * Call this in a handler of write events.  It sends what the socket takes;
- * then the handler calls ngx_http_xet_backlog_wait() again.  NGX_OK, or
- * NGX_ERROR if the request was finalized, also because the client has taken
- * nothing for "send_timeout".
+ * Sends as much of the backlog as the socket accepts.  Call this in a handler
+ * of write events, and ngx_http_xet_backlog_wait() afterwards.  Returns
+ * NGX_OK, or NGX_ERROR if the request was finalized, for example because the
+ * client has taken no data for "send_timeout".
  */
 ngx_int_t ngx_http_xet_backlog_send(ngx_http_request_t *r);
 
 
-/*
- * ngx_http_xet_task.c: jobs of a request in the thread pools.
- */
+/* ngx_http_xet_task.c: jobs of requests in thread pools. */
 
 /* Runs in a thread; must not use a request, its pool or its log. */
 typedef void (*ngx_http_xet_job_pt)(void *data, ngx_log_t *log);
 
-/* Called in the event loop after the job, unless the request has died. */
+/* Runs in the event loop after the job, unless the request was terminated. */
 typedef void (*ngx_http_xet_done_pt)(ngx_http_request_t *r, void *data);
 
 
-/* A waiting or running job. */
+/* Records a waiting or running job for the gauges. */
 
 typedef struct {
     ngx_queue_t                 queue;
@@ -620,7 +617,7 @@ typedef struct {
 } ngx_http_xet_mark_t;
 
 
-/* One per request, used by all its jobs, one after the other. */
+/* A request has one task, which runs its jobs one after the other. */
 
 struct ngx_http_xet_task_s {
     ngx_http_request_t         *request;
@@ -631,57 +628,60 @@ struct ngx_http_xet_task_s {
     ngx_http_xet_mark_t         mark;
 
     /*
-     * Gets the write events of the client's socket during a job and after it,
-     * so that the response continues meanwhile; NULL: they are ignored.
+     * Handles write events of the client's socket during and after a job, so
+     * that the response continues meanwhile.  If NULL, these events are
+     * ignored.
      */
     ngx_http_event_handler_pt   write;
 
-    unsigned                    upload:1;  /* in the pool of uploads */
-    unsigned                    busy:1;    /* in a pool */
+    unsigned                    upload:1;  /* use the pool for uploads */
+    unsigned                    busy:1;    /* a job is posted */
     unsigned                    ready:1;   /* finished, done not called yet */
-    unsigned                    beside:1;  /* with another module's handlers */
-    unsigned                    dead:1;    /* the request has died */
+    unsigned                    beside:1;  /* another module's handlers */
+    unsigned                    dead:1;    /* the request was terminated */
 };
 
 
 /*
- * Posts a job; data must live until the request's pool is destroyed.  NGX_OK,
- * or NGX_ERROR if the queue of the pool is full, out of memory, or if the
- * request has a job already; then neither job nor done is called.
+ * Posts a job; data must live until the request's pool is destroyed.  Returns
+ * NGX_OK, or NGX_ERROR if the queue of the pool is full, if out of memory, or
+ * if the request already has a job.  With NGX_ERROR, neither job nor done is
+ * called.
  */
 ngx_int_t ngx_http_xet_task_post(ngx_http_request_t *r,
     ngx_http_xet_job_pt job, ngx_http_xet_done_pt done, void *data);
 
-/* Whether a job of the request is posted and its done was not called yet. */
+/* Whether the request has a job whose done handler was not called yet. */
 ngx_uint_t ngx_http_xet_task_busy(ngx_http_request_t *r);
 
 /*
- * As ngx_http_xet_task_post(), for a request with the content handler of
- * another module, whose event handlers stay set.  The caller provides t,
- * zeroed before its first job, which must live as long as data.  done is
- * called directly from the event loop, but not after the request was
- * finalized.  It has to check whether a response is being sent.
+ * Posts a job like ngx_http_xet_task_post(), for a request whose content
+ * handler belongs to another module.  The event handlers of that module stay
+ * set.  The caller provides t, zeroed before its first job, which must live as
+ * long as data.  The event loop calls done directly, but not after the request
+ * was finalized.  done must check whether a response is already being sent.
  */
 ngx_int_t ngx_http_xet_task_post_beside(ngx_http_request_t *r,
     ngx_http_xet_task_t *t, ngx_http_xet_job_pt job,
     ngx_http_xet_done_pt done, void *data);
 
 /*
- * Runs a job outside of requests (closing or removing files) in the pool of
- * uploads, with a copy of size bytes of data.  If it can't be posted, it runs
- * at once in the event loop, with data itself.
+ * Runs a job that belongs to no request (closing or removing files) in the
+ * pool of uploads, with a copy of data, size bytes long.  If the job can't be
+ * posted, it runs at once in the event loop, with data itself.
  */
 void ngx_http_xet_task_detached(ngx_http_xet_job_pt job, const void *data,
     size_t size);
 
 
-/* Called in the event loop after a job outside of requests. */
+/* Runs in the event loop after a job that belongs to no request. */
 typedef void (*ngx_http_xet_lone_pt)(void *data);
 
 /*
- * As ngx_http_xet_task_detached(); after the job done gets the copy.  An
- * exiting worker waits for both.  NGX_OK, or NGX_ERROR if the job can't be
- * posted; then neither is called.
+ * Posts a job like ngx_http_xet_task_detached(), and calls done with the copy
+ * of data after the job.  An exiting worker waits for both.  Returns NGX_OK,
+ * or NGX_ERROR if the job can't be posted; then neither job nor done is
+ * called.
  */
 ngx_int_t ngx_http_xet_task_detached_done(ngx_http_xet_job_pt job,
     ngx_http_xet_lone_pt done, const void *data, size_t size);
@@ -696,10 +696,11 @@ typedef struct {
 
 
 /*
- * Runs a job outside of requests in the pool of reads, and then calls done. t,
- * zeroed before its first job, and data must live until then.  An exiting
- * worker waits for the job.  NGX_OK, or NGX_ERROR if the queue of the pool is
- * full or out of memory; then neither job nor done is called.
+ * Runs a job that belongs to no request in the pool of reads, and then calls
+ * done.  t, zeroed before its first job, and data must live until done is
+ * called.  An exiting worker waits for the job.  Returns NGX_OK, or NGX_ERROR
+ * if the queue of the pool is full or if out of memory; then neither job nor
+ * done is called.
  */
 ngx_int_t ngx_http_xet_task_lone(ngx_http_xet_lone_t *t,
     ngx_http_xet_job_pt job, ngx_http_xet_lone_pt done, void *data);
@@ -711,52 +712,50 @@ struct ngx_http_xet_audit_s {
     ngx_uint_t                  mode;          /* NGX_HTTP_XET_AUDIT_* */
     const char                 *action;        /* NULL: no route */
     const char                 *result;        /* of the operation, or NULL */
-    const char                 *code;          /* of an error after a 200 */
+    const char                 *code;          /* error after status 200 */
     ngx_http_xet_auth_t        *auth;          /* NULL: not checked yet */
 
     ngx_str_t                   hub;           /* "models/owner/name" */
 
-    ngx_str_t                   repo;          /* of an issued token */
+    ngx_str_t                   repo;          /* repo of an issued token */
     ngx_str_t                   subject;
     ngx_str_t                   key;
     xet_scope_e                 scope;
     uint64_t                    expires;
 
-    xet_hash_t                  hash;          /* of the file or the xorb */
-    uint64_t                    files;         /* of a shard */
+    xet_hash_t                  hash;          /* of the file or xorb */
+    uint64_t                    files;         /* number in a shard */
     uint64_t                    new_bytes;
-    uint64_t                    rows;          /* of files and folders */
-    uint64_t                    metadata;      /* bytes of these */
+    uint64_t                    rows;          /* files and folders written */
+    uint64_t                    metadata;      /* bytes of these rows */
 
     unsigned                    write:1;       /* the route writes */
     unsigned                    mint:1;
     unsigned                    silent:1;      /* logged only if refused */
     unsigned                    has_hash:1;
     unsigned                    stored:1;      /* new_bytes is known */
-    unsigned                    named:1;       /* the path names the object */
+    unsigned                    named:1;       /* log the path as the object */
 };
 
 
 /*
- * Creates the record of a request, or finds it.  NULL if nothing is to be
- * logged, or if out of memory.
+ * Finds or creates the record of a request.  Returns NULL if the request is
+ * not logged, or if out of memory.
  */
 ngx_http_xet_audit_t *ngx_http_xet_audit_begin(ngx_http_request_t *r);
 
-/* The record in r's pool, or NULL. */
+/* Returns the record in r's pool, or NULL. */
 ngx_http_xet_audit_t *ngx_http_xet_audit_find(ngx_http_request_t *r);
 
-/* The record to fill; never NULL. */
+/* Returns the record to fill; never NULL. */
 ngx_http_xet_audit_t *ngx_http_xet_audit(ngx_http_request_t *r);
 
 
-/* Sets the gauges of this worker's jobs. */
+/* Sets the gauges of this worker's thread pool jobs. */
 void ngx_http_xet_task_measure(void);
 
 
-/*
- * ngx_http_xet_param.c: parameters of directives: name=value.
- */
+/* ngx_http_xet_param.c: parameters of directives, in the form name=value. */
 
 typedef enum {
     NGX_HTTP_XET_PARAM_NUM = 0,                /* ngx_uint_t */
@@ -768,22 +767,22 @@ typedef enum {
 } ngx_http_xet_param_e;
 
 
-/* A parameter that sets a member; an array of these ends with name NULL. */
+/* A parameter that sets a member.  An array ends with a NULL name. */
 
 typedef struct {
     const char                *name;
     ngx_http_xet_param_e       kind;
     size_t                     offset;         /* of the member */
-    off_t                      min;            /* of a number */
+    off_t                      min;            /* for numeric types */
     off_t                      max;
-    const char                *must;           /* for a value out of bounds */
+    const char                *must;           /* allowed values, for errors */
 } ngx_http_xet_param_t;
 
 /*
- * Reads the arguments of a directive, starting at an index, and sets members
- * of conf.  "must" describes the allowed parameters, for errors about unknown
- * ones and about values of parameters without a text of their own.  Returns
- * what a setter returns; a duplicate parameter is an error.
+ * Parses the arguments of a directive from index first on, and sets members of
+ * conf.  "must" describes the allowed parameters in errors about unknown
+ * parameters, and about invalid values of parameters whose own "must" is NULL.
+ * Returns the result of a setter; a duplicate parameter is an error.
  */
 char *ngx_http_xet_params(ngx_conf_t *cf, ngx_uint_t first,
     const ngx_http_xet_param_t *params, void *conf, const char *must);
@@ -793,8 +792,8 @@ ngx_uint_t ngx_http_xet_param(ngx_str_t *arg, const char *name,
     ngx_str_t *value);
 
 /*
- * Log that arg is an invalid parameter, with what it must be, or a duplicate
- * one; return NGX_CONF_ERROR.
+ * Log that arg is invalid, with a description of the allowed values, or that
+ * arg is a duplicate.  Return NGX_CONF_ERROR.
  */
 char *ngx_http_xet_param_invalid(ngx_conf_t *cf, ngx_str_t *arg,
     const char *must);

@@ -1,14 +1,14 @@
 
 /*
- * The audit record of a request: data that is logged at its end.
+ * The audit record of a request: data that is logged when the request ends.
  *
  * A record is created when the request is known to write, or when reads are
- * logged too ("xet_audit all").  The router, the access rules and the routes
- * fill it.  It belongs to the pool of the request and is found among the
- * pool's cleanups.  It is not in the context, because nginx drops contexts
- * when a request moves to another location, for example by "error_page".  A
- * request without a record is judged by its location
- * (ngx_http_xet_audit_line.c).
+ * logged too ("xet_audit all").  The router, the access checks and the routes
+ * fill the record.  The record belongs to the pool of the request and is found
+ * among the pool's cleanups.  The context can't hold it, because nginx drops
+ * contexts when a request moves to another location, for example by
+ * "error_page".  For a request without a record, the location decides whether
+ * it is logged (ngx_http_xet_audit_line.c).
  */
 
 #include "ngx_http_xet.h"
@@ -74,7 +74,7 @@ ngx_http_xet_audit_find(ngx_http_request_t *r)
 }
 
 
-/* Identifies a record; there is nothing to free. */
+/* Identifies the record among the cleanups; frees nothing. */
 
 static void
 ngx_http_xet_audit_cleanup(void *data)

@@ -1,22 +1,22 @@
 
 /*
- * Whether the client of a request still waits, and whether the worker was
- * halted.  Both are checked before a statement is sent that changes data
+ * Detects whether the client of a request still waits, and whether the worker
+ * was halted.  Both are checked before each statement that changes data
  * (ngx_http_xet_query_send.c).
  *
- * When a frozen process (SIGSTOP, a paused machine, a hanging disk) wakes up,
- * it finds requests in its sockets whose clients have given up, have retried
- * them at another node, and have continued.  They are recognized by
+ * A process may be frozen by SIGSTOP, a paused machine or a hanging disk.
+ * When it wakes up, its sockets contain requests whose clients have given up
+ * and may have retried them at another node.  Such requests are recognized by
  *
- *     the FIN    the kernel acknowledges and shows it even if unread bytes
- *                precede it.  A client that shuts down its side and waits for a
- *                response counts as gone, as in nginx's proxy
- *     the beat   a timer that is late by more than clients wait shows that the
- *                worker was halted.  Requests that were there when it woke are
- *                rejected, because a client whose machine has died, or whose
- *                network was halted too, sends no FIN
+ *     the FIN    The kernel reports a FIN even behind unread bytes.  A client
+ *                that shuts down its side and waits for a response counts as
+ *                gone, as in nginx's proxy.
+ *     the beat   If a timer is later than clients wait, the worker was halted.
+ *                Requests that arrived before or shortly after the worker woke
+ *                up are rejected, because a client whose machine or network is
+ *                down sends no FIN.
  *
- * Each worker has one timer with its times, in the event loop.
+ * Each worker has one such timer.  All functions run in the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -24,9 +24,9 @@
 #include <poll.h>
 
 
-#define NGX_HTTP_XET_BEAT    500       /* ms from beat to beat */
-#define NGX_HTTP_XET_HALT   5000       /* longer than that is a halt */
-#define NGX_HTTP_XET_WAKING 1000       /* a request so soon is an old one */
+#define NGX_HTTP_XET_BEAT    500       /* interval of the timer, ms */
+#define NGX_HTTP_XET_HALT   5000       /* ms late: the worker was halted */
+#define NGX_HTTP_XET_WAKING 1000       /* ms after a halt: requests are old */
 
 
 static void ngx_http_xet_beat_handler(ngx_event_t *ev);
@@ -36,8 +36,8 @@ static uint64_t ngx_http_xet_beat_look(void);
 static ngx_event_t       ngx_http_xet_beat_event;
 static ngx_connection_t  ngx_http_xet_beat_dummy;
 
-static uint64_t          ngx_http_xet_beat;        /* the last one */
-static uint64_t          ngx_http_xet_woke;        /* 0: never halted */
+static uint64_t          ngx_http_xet_beat;        /* time of the last beat */
+static uint64_t          ngx_http_xet_woke;        /* end of a halt; 0: none */
 
 
 void
@@ -45,7 +45,7 @@ ngx_http_xet_client_init(ngx_cycle_t *cycle)
 {
     ngx_http_xet_beat = ngx_http_xet_clock();
 
-    /* debug logs of timers read a descriptor */
+    /* nginx logs the fd of a timer's connection in debug logs */
 
     ngx_http_xet_beat_dummy.fd = (ngx_socket_t) -1;
 
@@ -68,8 +68,8 @@ ngx_http_xet_beat_handler(ngx_event_t *ev)
 
 
 /*
- * Events are processed before timers: the first caller after a halt detects
- * it.
+ * Detects a halt, and returns the current time in ms.  Requests call this too,
+ * because nginx processes events before timers.
  */
 
 static uint64_t
@@ -141,7 +141,7 @@ ngx_http_xet_client_gone(ngx_http_request_t *r)
 
 #else
 
-    /* does not detect a FIN after unread bytes */
+    /* recv() does not detect a FIN behind unread bytes */
 
     return recv(c->fd, buf, 1, MSG_PEEK) == 0;
 
@@ -150,8 +150,8 @@ ngx_http_xet_client_gone(ngx_http_request_t *r)
 
 
 /*
- * In ms.  A clock that is never set, and that runs while the machine is
- * suspended, if the system has one.
+ * Returns milliseconds of a clock that is never set.  If the system supports
+ * it, the clock also runs while the machine is suspended.
  */
 
 uint64_t

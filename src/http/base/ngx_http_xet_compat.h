@@ -1,6 +1,6 @@
 
 /*
- * All differences between nginx versions that matter here, from 1.22.1 on.
+ * All differences between the supported nginx versions, 1.22.1 and later.
  */
 
 #ifndef _NGX_HTTP_XET_COMPAT_H_INCLUDED_
@@ -20,7 +20,7 @@
 #endif
 
 
-/* Headers are linked lists since 1.23.0. */
+/* nginx 1.23.0 and later link headers with the same name. */
 
 #if (nginx_version >= 1023000)
 #define ngx_http_xet_header_last(h)  (h)->next = NULL

@@ -1,9 +1,9 @@
 
 /*
- * Requests of browsers from other origins.
+ * CORS: requests by web pages of other origins.
  *
- * "xet_cors" is off by default: on a server without tokens, any web page could
- * otherwise use the network of its visitor.
+ * "xet_cors" is off by default.  Otherwise any web page could use a server
+ * without tokens through the browser of a visitor in the server's network.
  */
 
 #include "ngx_http_xet.h"
@@ -28,7 +28,7 @@ ngx_http_xet_cors(ngx_http_request_t *r)
         return NGX_ERROR;
     }
 
-    /* a cached response without CORS headers must not be used for others */
+    /* with variables, the response may depend on the origin */
 
     if (xlcf->cors->lengths && ngx_http_xet_cors_vary(r) != NGX_OK) {
         return NGX_ERROR;
@@ -93,7 +93,7 @@ ngx_http_xet_cors_allows(ngx_http_request_t *r, const ngx_str_t *origin)
 }
 
 
-/* Once: an error calls this again. */
+/* Adds "Vary: Origin", unless the response has it. */
 
 static ngx_int_t
 ngx_http_xet_cors_vary(ngx_http_request_t *r)

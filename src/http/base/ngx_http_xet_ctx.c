@@ -1,13 +1,14 @@
 
 /*
- * The context of a request, and data with the lifetime of a request.
+ * Contexts of requests, and data that lives as long as a request.
  */
 
 #include "ngx_http_xet.h"
 
 
 /*
- * The context of a request, created at the first call; NULL if out of memory.
+ * Returns the context of a request; the first call creates it.  Returns NULL
+ * if out of memory.
  */
 
 ngx_http_xet_ctx_t *

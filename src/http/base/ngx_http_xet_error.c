@@ -1,6 +1,6 @@
 
 /*
- * Errors as JSON, and their lines in the log.
+ * Sends errors as JSON, and logs them.
  */
 
 #include "ngx_http_xet.h"
@@ -33,11 +33,6 @@ ngx_http_xet_error_status(ngx_http_request_t *r, xet_status_t status)
     return ngx_http_xet_error_more(r, .core = status);
 }
 
-
-/*
- * Sends the error instead of the response.  line is the text of the status
- * line of HTTP/1, status and reason phrase.
- */
 
 ngx_int_t
 ngx_http_xet_error_send(ngx_http_request_t *r,
@@ -104,7 +99,7 @@ ngx_http_xet_error_send(ngx_http_request_t *r,
 
     if (e.line && !r->header_sent) {
 
-        /* nginx's own responses have their own status */
+        /* if nginx replaces the response, it must use its own status line */
 
         ngx_str_null(&r->headers_out.status_line);
     }
@@ -114,8 +109,8 @@ ngx_http_xet_error_send(ngx_http_request_t *r,
 
 
 /*
- * Removes headers that describe the content.  nginx discards an unread body;
- * otherwise there is nothing to do.
+ * Removes headers that describe the content, and adds Cache-Control and
+ * Retry-After.  Returns NGX_OK, or a value that the handler must return.
  */
 
 static ngx_int_t
@@ -152,7 +147,7 @@ ngx_http_xet_error_headers(ngx_http_request_t *r,
         ngx_http_xet_header_remove(r, names[i]);
     }
 
-    /* a cache would keep a 404, although the object may be added later */
+    /* otherwise a cache could keep a 404 after the object is added */
 
     if (ngx_http_xet_header(r, "Cache-Control", "no-store") != NGX_OK) {
         return NGX_ERROR;
@@ -182,8 +177,8 @@ ngx_http_xet_error_headers(ngx_http_request_t *r,
 
 
 /*
- * Clients of a Hub expect a text where those of the API expect an object, and
- * a header if there is no body.
+ * In the API, "error" is an object.  Clients of a Hub expect a string in
+ * "error", and a header for responses without a body.
  */
 
 void
@@ -215,7 +210,7 @@ ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b, xet_json_t *j,
 }
 
 
-/* A header is one line.  If out of memory, it is omitted. */
+/* Adds a header of one line with the message; omits it if out of memory. */
 
 static void
 ngx_http_xet_error_message(ngx_http_request_t *r, const char *message)
@@ -249,9 +244,9 @@ ngx_http_xet_error_end(xet_json_t *j)
 
 
 /*
- * Other effects of an error: its code for $xet_audit, omitted if out of
- * memory, and in the header for clients of a Hub, if it has the form of the
- * codes that they know; a count; and a line in the log.
+ * Records an error: saves the code for $xet_audit, unless out of memory,
+ * counts it and logs a line.  Codes in the form of a Hub, with an initial
+ * capital, are also sent in a header.
  */
 
 static ngx_int_t
@@ -280,9 +275,9 @@ ngx_http_xet_error_note(ngx_http_request_t *r, const ngx_http_xet_error_t *e)
 
 /*
  * Errors of the server, rejected uploads, and requests to an unknown host name
- * are logged as errors, for the operator.  Errors that anyone can cause by a
- * URL are logged at level "info", as nginx logs errors of clients; and so are
- * requests with which clients of a Hub test whether something exists.
+ * are logged at level "error", for the operator.  Errors that anyone can cause
+ * by a URL are logged at level "info", like nginx's client errors.  On a Hub,
+ * this includes requests by which clients test whether something exists.
  */
 
 static ngx_uint_t
@@ -322,7 +317,7 @@ ngx_http_xet_error_route(ngx_http_request_t *r, ngx_uint_t methods)
 }
 
 
-/* The Allow header of a 405. */
+/* Adds the Allow header of a 405 response. */
 
 static ngx_int_t
 ngx_http_xet_error_allow(ngx_http_request_t *r, ngx_uint_t methods)
@@ -391,7 +386,7 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
         { 500, "internal_error", "internal error" }
     };
 
-    /* errors before the access phase have no headers for browsers yet */
+    /* errors before the access phase have no CORS headers yet */
 
     if (ngx_http_xet_cors(r) == NGX_ERROR) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -399,7 +394,7 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
 
     status = r->err_status ? r->err_status : NGX_HTTP_NOT_FOUND;
 
-    /* the last entry is for all statuses that are not listed */
+    /* the last entry is for all other statuses */
 
     for (i = 0; i < sizeof(errors) / sizeof(errors[0]) - 1; i++) {
         if (errors[i].status == status) {
@@ -409,13 +404,13 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
 
     r->err_status = 0;
 
-    /* nginx closes the connection after an error of its body filters */
+    /* after an error of its body filters, nginx must close the connection */
 
     if (r->filter_finalize) {
         r->keepalive = 0;
     }
 
-    /* nginx's own status 494 goes out as 400 */
+    /* 494 is internal to nginx and is sent as 400 */
 
     return ngx_http_xet_error_more(r, .status = (status == 494) ? 400 : status,
                                    .code = errors[i].code,

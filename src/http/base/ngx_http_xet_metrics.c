@@ -4,23 +4,23 @@
  *
  * Each index in the master's process table has a block of cells.  No two live
  * workers have the same index, so a worker counts in its block without locks
- * and atomic operations.  Its successor continues with the same counters: no
- * count is lost when a worker exits or is killed, and the sum over all blocks
- * never decreases.  Gauges belong to the worker: they start at zero, and are
- * left out of sums after the worker is gone.  During a reload old and new
- * workers have different indexes.
+ * and atomic operations.  The next worker at that index continues with the
+ * same counters.  So no count is lost when a worker exits or is killed, and
+ * the sum over all blocks never decreases.  Gauges of a worker start at zero,
+ * and are omitted from sums after the worker has exited.  During a reload, old
+ * and new workers have different indexes.
  *
- * The memory survives reloads.  Its name contains a mark of its layout, so
+ * The memory survives reloads.  Its name contains a hash of its layout, so
  * another version of the module starts with new memory.  Another master
  * process, for example after a binary upgrade, counts from zero in its own
- * memory; START_TIME shows which one has answered.
+ * memory; START_TIME shows which master has responded.
  *
- * If nothing reads the metrics, and in the master, cells are counted in memory
- * of the process, so that counting needs no condition.
+ * If metrics are not configured, and in the master, cells are in private
+ * memory, so counting needs no condition.
  *
  * Readers take no lock: a cell is a word, which is read and written atomically
- * on 64-bit machines.  The zone's mutex is taken when a worker starts, and by
- * the owner of the room, see ngx_http_xet_metrics.h.
+ * on 64-bit machines.  The zone's mutex is taken when a worker starts, and to
+ * use the memory that ngx_http_xet_metrics_room() returns.
  */
 
 #include "ngx_http_xet.h"
@@ -37,7 +37,7 @@ typedef struct {
 
 
 typedef struct {
-    ngx_uint_t             n;                  /* places used so far */
+    ngx_uint_t             n;                  /* end of the used indexes */
     ngx_http_xet_block_t  *blocks[NGX_MAX_PROCESSES];
     uint64_t               gauges[NGX_HTTP_XET_CELLS];
     uint64_t               room[NGX_HTTP_XET_METRICS_ROOM / sizeof(uint64_t)];
@@ -132,17 +132,17 @@ static const char *const  ngx_http_xet_methods[] = {
 };
 
 
-/* Without an object store it has no values, and so no metrics. */
+/* Set if there is no object store, so that its metrics are not shown. */
 
 static ngx_uint_t  ngx_http_xet_no_bucket;
 
 
-/* The standbys of the configuration. */
+/* The labels of the configured standbys. */
 
 static const char  *ngx_http_xet_standbys[NGX_HTTP_XET_STANDBY_MAX + 1];
 
 
-/* "other", and each code once; made at the first use. */
+/* "other", and each error code once; filled at the first use. */
 
 static const char  *ngx_http_xet_reasons[NGX_HTTP_XET_REASON_MAX + 1];
 
@@ -237,7 +237,10 @@ ngx_http_xet_metrics_standbys(ngx_uint_t n)
 }
 
 
-/* The number of a code; a new one is added if there is room. */
+/*
+ * Returns the index of an error code.  With add, adds an unknown code unless
+ * the table is full.  Returns 0, the index of "other", for other codes.
+ */
 
 static ngx_uint_t
 ngx_http_xet_metrics_reason(const char *code, ngx_uint_t add)
@@ -353,13 +356,13 @@ ngx_http_xet_metrics_zone(ngx_conf_t *cf)
         return NULL;
     }
 
-    /* the blank keeps it from being a name of the configuration */
+    /* a blank, so that no zone of the configuration has the same name */
 
     name.data = p;
     name.len = ngx_sprintf(p, "xet metrics %ui", ngx_http_xet_metrics_mark())
                - p;
 
-    /* address space for the maximum number of processes, used as needed */
+    /* reserves addresses for all processes; unused pages take no memory */
 
     size = NGX_MAX_PROCESSES * NGX_HTTP_XET_METRICS_BLOCK
            + ngx_align(sizeof(ngx_http_xet_blocks_t), ngx_pagesize)
@@ -378,7 +381,7 @@ ngx_http_xet_metrics_zone(ngx_conf_t *cf)
 }
 
 
-/* A mark of the layout of the cells. */
+/* Returns a hash of the layout of the cells. */
 
 static ngx_uint_t
 ngx_http_xet_metrics_mark(void)
@@ -540,7 +543,7 @@ ngx_http_xet_metrics_init_process(ngx_shm_zone_t *zone)
 }
 
 
-/* Counts of threads and late handlers after that are lost. */
+/* Counts by handlers that run later are lost. */
 
 void
 ngx_http_xet_metrics_exit_process(void)
@@ -594,7 +597,7 @@ ngx_http_xet_metrics_read(uint64_t *cells)
 }
 
 
-/* Whether a cell belongs to the running worker only, and is not a counter. */
+/* Whether a metric is a gauge of one worker, and not a counter. */
 
 static ngx_uint_t
 ngx_http_xet_metrics_own(const ngx_http_xet_metric_t *m)
@@ -623,7 +626,10 @@ ngx_http_xet_metrics_add(uint64_t *cells, const ngx_http_xet_metric_t *m,
 }
 
 
-/* A killed worker has left its pid; its index may stay unused. */
+/*
+ * Whether the worker of the block runs.  A killed worker leaves its pid in the
+ * block, and its index may stay unused.
+ */
 
 static ngx_uint_t
 ngx_http_xet_metrics_alive(ngx_http_xet_block_t *block)

@@ -11,7 +11,7 @@
 #include <ngx_core.h>
 
 
-/* The labels, and the maximum number of values of each. */
+/* The labels, and the maximum number of values of each label. */
 
 typedef enum {
     NGX_HTTP_XET_LABEL_NONE = 0,
@@ -44,13 +44,13 @@ typedef enum {
 #define NGX_HTTP_XET_POOL_MAX    2
 #define NGX_HTTP_XET_STANDBY_MAX  8
 #define NGX_HTTP_XET_AGAIN_MAX   4
-#define NGX_HTTP_XET_METHOD_MAX  5             /* as xet_s3_method_t */
-#define NGX_HTTP_XET_END_MAX     7             /* as xet_s3_end_t */
+#define NGX_HTTP_XET_METHOD_MAX  5             /* see xet_s3_method_t */
+#define NGX_HTTP_XET_END_MAX     7             /* see xet_s3_end_t */
 #define NGX_HTTP_XET_WAY_MAX     2
 #define NGX_HTTP_XET_GRANT_MAX   4
 
 
-/* Routes that are not in routes.def; the rows of that file follow. */
+/* Routes that are not in routes.def; the rows of routes.def follow. */
 
 typedef enum {
     NGX_HTTP_XET_ROUTE_OTHER = 0,  /* no route, or an error page */
@@ -71,22 +71,22 @@ typedef enum {
 
 typedef enum {
     NGX_HTTP_XET_RESULT_OK = 0,
-    NGX_HTTP_XET_RESULT_REFUSED,   /* by PostgreSQL, permanently */
-    NGX_HTTP_XET_RESULT_AWAY       /* lost, late, or to be retried */
+    NGX_HTTP_XET_RESULT_REFUSED,   /* error of PostgreSQL, no retry */
+    NGX_HTTP_XET_RESULT_AWAY       /* no response, or to be retried */
 } ngx_http_xet_result_e;
 
 
-/* Why a statement to a standby is repeated at another server. */
+/* Why a statement is sent again, after a standby, to another server. */
 
 typedef enum {
     NGX_HTTP_XET_AGAIN_MISSING = 0,    /* no rows, or too few */
-    NGX_HTTP_XET_AGAIN_CONFLICT,   /* conflict with the replay */
-    NGX_HTTP_XET_AGAIN_AWAY,       /* lost, late or refused */
-    NGX_HTTP_XET_AGAIN_CHANGED     /* rows contradict others, or the disk */
+    NGX_HTTP_XET_AGAIN_CONFLICT,   /* conflict with replay */
+    NGX_HTTP_XET_AGAIN_AWAY,       /* no response, or an error */
+    NGX_HTTP_XET_AGAIN_CHANGED     /* rows contradict other data */
 } ngx_http_xet_again_e;
 
 
-/* Bytes to and from an object store. */
+/* Direction of the bytes between nginx and an object store. */
 
 typedef enum {
     NGX_HTTP_XET_WAY_SENT = 0,
@@ -94,13 +94,13 @@ typedef enum {
 } ngx_http_xet_way_e;
 
 
-/* Results of upload grants and of their uploads. */
+/* Results of upload grants, and of the uploads with a grant. */
 
 typedef enum {
     NGX_HTTP_XET_GRANT_GIVEN = 0,
     NGX_HTTP_XET_GRANT_COMMITTED,
     NGX_HTTP_XET_GRANT_REFUSED,
-    NGX_HTTP_XET_GRANT_SWEPT       /* uploaded, and never committed */
+    NGX_HTTP_XET_GRANT_SWEPT       /* uploaded, but never committed */
 } ngx_http_xet_grant_e;
 
 
@@ -120,8 +120,8 @@ typedef enum {
 
 
 /*
- * A histogram has a cell for each bucket, the last one unbounded, and one for
- * the sum.
+ * A histogram has a cell for each bucket and one cell for the sum.  The last
+ * bucket has no upper bound.
  */
 
 #define NGX_HTTP_XET_BUCKETS     10
@@ -133,7 +133,7 @@ typedef enum {
 #define NGX_HTTP_XET_CELLS_GAUGE      1
 
 
-/* NGX_HTTP_XET_M_SYMBOL is the first cell of a metric. */
+/* The enumerator NGX_HTTP_XET_M_symbol is the first cell of a metric. */
 
 #define XET_METRIC(symbol, type, one, two, name, help)                        \
     NGX_HTTP_XET_M_##symbol,                                                  \
@@ -158,24 +158,24 @@ typedef struct {
     ngx_http_xet_label_e         labels[2];
     ngx_uint_t                   cell;
     ngx_uint_t                   sizes[2];     /* NGX_HTTP_XET_…_MAX */
-    ngx_uint_t                   cells;        /* for one pair of values */
+    ngx_uint_t                   cells;        /* per pair of label values */
 } ngx_http_xet_metric_t;
 
 
-/* The cells of this worker; written by its event loop only. */
+/* The cells of this worker; only its event loop writes them. */
 extern uint64_t  *ngx_http_xet_cells;
 
 /* The rows of metrics.def; the last one has no name. */
 extern const ngx_http_xet_metric_t  ngx_http_xet_metrics[];
 
-/* The upper bounds of the buckets in ms, except of the last one. */
+/* The upper bounds of the buckets in ms; the last bucket has none. */
 extern const ngx_msec_t  ngx_http_xet_buckets[NGX_HTTP_XET_BUCKETS - 1];
 
 
 /*
- * Counting is done in the event loop, never in a thread: a job leaves its
- * numbers for its done handler.  A metric with labels takes the numbers of
- * their values.
+ * Counts are added in the event loop, never in a thread: a job leaves its
+ * counts to its done handler.  A metric with labels takes the index of the
+ * label values.
  */
 
 #define ngx_http_xet_count(symbol, n)                                         \
@@ -188,7 +188,7 @@ extern const ngx_msec_t  ngx_http_xet_buckets[NGX_HTTP_XET_BUCKETS - 1];
 #define ngx_http_xet_level_at(symbol, i, v)                                   \
     (ngx_http_xet_cells[NGX_HTTP_XET_M_##symbol + (i)] = (uint64_t) (v))
 
-/* Sets a GAUGE, for all workers. */
+/* Sets a GAUGE of all workers. */
 #define ngx_http_xet_gauge(symbol, v)                                         \
     ngx_http_xet_metrics_gauge(NGX_HTTP_XET_M_##symbol, v)
 
@@ -210,46 +210,52 @@ void ngx_http_xet_metrics_refusal(const char *code);
 
 /*
  * Adds the shared memory to a configuration with "xet_metrics" or
- * "xet_status". NULL if out of memory.  All routes must have names by then.
+ * "xet_status".  Returns NULL if out of memory.  All routes must have names
+ * before this call.
  */
 ngx_shm_zone_t *ngx_http_xet_metrics_zone(ngx_conf_t *cf);
 
-/* Names the routes from NGX_HTTP_XET_ROUTE_FIRST on; keeps the pointers. */
+/*
+ * Sets the names of routes from NGX_HTTP_XET_ROUTE_FIRST on; keeps pointers.
+ */
 void ngx_http_xet_metrics_routes(const char *const *names, ngx_uint_t n);
 
-/* Returns the cell of a HISTOGRAM for a time in ms; for any thread. */
+/*
+ * Returns the index of the bucket for a time in ms.  Any thread may call this.
+ */
 ngx_uint_t ngx_http_xet_metrics_slot(uint64_t ms);
 
-/* Whether there is an object store; without it its metrics are not shown. */
+/* Sets whether metrics of an object store are shown. */
 void ngx_http_xet_metrics_bucket(ngx_uint_t there);
 
-/* Names the standbys of the configuration by their numbers. */
+/* Sets the labels of n standbys: "1", "2" and so on. */
 void ngx_http_xet_metrics_standbys(ngx_uint_t n);
 
-/* Called when a worker starts, and when it ends. */
+/* Run when a worker starts and when it ends. */
 void ngx_http_xet_metrics_init_process(ngx_shm_zone_t *zone);
 void ngx_http_xet_metrics_exit_process(void);
 
 /*
- * Sums up all workers into NGX_HTTP_XET_CELLS cells.  A GAUGE is its value
- * plus one, or 0 if it was never set.
+ * Sums up the cells of all workers, NGX_HTTP_XET_CELLS in number.  The cell of
+ * a GAUGE is its value plus one, or 0 if the gauge was never set.
  */
 void ngx_http_xet_metrics_read(uint64_t *cells);
 
 /*
- * Returns NGX_HTTP_XET_METRICS_ROOM bytes of the shared memory, initially
- * zero, for the worker that queries PostgreSQL on behalf of all.  *mutex
- * protects them. NULL if nothing is shared.
+ * Returns a buffer of NGX_HTTP_XET_METRICS_ROOM bytes in the shared memory,
+ * initially zero, and sets *mutex to the mutex that protects it.  The buffer
+ * is for the worker that queries PostgreSQL on behalf of all workers.  Returns
+ * NULL if metrics are not shared.
  */
 #define NGX_HTTP_XET_METRICS_ROOM  16384
 
 void *ngx_http_xet_metrics_room(ngx_shmtx_t **mutex);
 
-/* The n-th value of a label, or NULL if it has fewer. */
+/* Returns the n-th value of a label, or NULL if the label has fewer values. */
 const char *ngx_http_xet_metrics_value(ngx_http_xet_label_e label,
     ngx_uint_t n);
 
-/* The name of a label. */
+/* Returns the name of a label. */
 const char *ngx_http_xet_metrics_label(ngx_http_xet_label_e label);
 
 

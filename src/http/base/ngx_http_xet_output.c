@@ -1,12 +1,12 @@
 
 /*
- * Responses: headers, bodies, and how they end.
+ * Headers, bodies and ends of responses.
  *
- * nginx waits for a slow client when a request is finalized.  A response whose
- * next piece is made after the previous one was sent has to wait itself, as
- * nginx's writer does: for the socket's write event, and for "send_timeout",
- * which restarts with each successful write.  While a rate limit delays the
- * response, the timer is that of the limit.
+ * nginx waits for a slow client after a request is finalized.  A response that
+ * is made piece by piece must wait itself, like nginx's writer, for the
+ * socket's write event, and for "send_timeout", which restarts with each
+ * successful write.  While a rate limit delays the response, the timer is used
+ * for the delay.
  */
 
 #include "ngx_http_xet.h"
@@ -121,7 +121,7 @@ ngx_http_xet_break_off(ngx_http_request_t *r)
     if (r->http_version < NGX_HTTP_VERSION_20 && !r->chunked
         && r->headers_out.content_length_n == -1)
     {
-        /* an orderly end of the connection would complete the response */
+        /* reset the connection: the client takes a normal close as the end */
 
         linger.l_onoff = 1;
         linger.l_linger = 0;
@@ -134,7 +134,7 @@ ngx_http_xet_break_off(ngx_http_request_t *r)
                                  "setsockopt(SO_LINGER) failed");
         }
 
-        /* no close_notify of TLS either */
+        /* prevents close_notify of TLS */
 
         r->connection->error = 1;
 
@@ -152,7 +152,7 @@ ngx_http_xet_drop_body(ngx_http_request_t *r)
 {
     if (r->headers_in.expect && !r->expect_tested) {
 
-        /* no "100 Continue" was sent: the body may or may not come, so close */
+        /* without "100 Continue" the client may send the body or not */
 
         r->expect_tested = 1;
         r->keepalive = 0;
@@ -211,7 +211,7 @@ ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b, ngx_chain_t **out,
 
     if (buf == NULL) {
 
-        /* an empty body needs an end, too, or the request would never end */
+        /* the end of the response needs a buffer, even if the body is empty */
 
         buf = ngx_http_xet_output_buf(pool, &out);
         if (buf == NULL) {
@@ -230,7 +230,8 @@ ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b, ngx_chain_t **out,
 
 
 /*
- * Links a new buffer at *out, and moves *out after it; NULL if out of memory.
+ * Links a new buffer at *out, and moves *out behind the buffer.  Returns NULL
+ * if out of memory.
  */
 
 static ngx_buf_t *
@@ -280,7 +281,7 @@ ngx_http_xet_output_type(ngx_http_request_t *r, ngx_uint_t status,
     r->headers_out.content_type_len = strcspn(content_type, ";");
     r->headers_out.content_type_lowcase = NULL;
 
-    /* nginx must never apply Range and If-* headers of the request here */
+    /* nginx must not apply Range and If-* headers to this response */
 
     r->allow_ranges = 0;
     r->disable_not_modified = 1;

@@ -1,6 +1,6 @@
 
 /*
- * Parameters of directives: name=value.
+ * Parameters of directives, in the form name=value.
  */
 
 #include "ngx_http_xet.h"

@@ -1,27 +1,28 @@
 
 /*
- * Jobs of requests in thread pools.  Uploads have one pool and all others
- * another one, so that reads don't wait for slow writes.
+ * Jobs of requests in thread pools.  Uploads have one pool, and all other jobs
+ * have another one, so that reads don't wait for slow writes.
  *
  * Only this file knows how nginx keeps a request alive while a thread works
  * for it.  "blocked" holds the request, and a timer on the task's event keeps
  * an exiting worker alive.  Completion goes through r->write_event_handler,
- * which nginx replaces when the request dies.  So no done handler is called
- * for a dead request, and data of a job is freed only by pool cleanups.
+ * which nginx replaces when it terminates the request.  So no done handler
+ * runs for a terminated request, and only pool cleanups free the data of a
+ * job.
  *
- * A job beside another module's handler leaves r->write_event_handler to that
- * module, which may finalize the request meanwhile.  So the job holds a
- * reference too, and nginx continues with the connection when the job releases
- * it.  A cleanup of the request, which runs when the request dies even while
- * it is blocked, marks the task as dead: then nothing waits for the job, and
- * the references don't count.
+ * If another module has the content handler, r->write_event_handler belongs to
+ * that module, which may finalize the request during the job.  So the job also
+ * holds a reference to the request, and nginx continues with the connection
+ * when the job releases it.  If nginx terminates the request, even while it is
+ * blocked, a cleanup marks the task as dead.  Then nothing waits for the job,
+ * and the references don't count.
  *
  * A lone job belongs to no request but has a waiting caller, so the timer on
  * its event also keeps an exiting worker alive.  The same applies to a
- * detached job with a done function.
+ * detached job with a done handler.
  *
- * States of a task: idle -> busy (post) -> ready (thread finished) -> idle
- * (done handler called).  The event loop owns the structure; the thread sees
+ * States of a task: idle -> busy (job posted) -> ready (job finished) -> idle
+ * (done handler called).  The event loop owns the structure; the thread uses
  * only job and data.
  */
 
@@ -66,8 +67,8 @@ static void ngx_http_xet_task_taken(ngx_http_xet_mark_t *mark);
 
 
 /*
- * Waiting and running jobs, the oldest first, and the number of running ones,
- * which threads count.
+ * Waiting and running jobs, the oldest first; the number of all these jobs;
+ * and the number of running jobs, which the threads count.
  */
 
 static ngx_queue_t   ngx_http_xet_task_jobs[NGX_HTTP_XET_POOL_MAX];
@@ -231,7 +232,7 @@ ngx_http_xet_task_give(ngx_uint_t pool, ngx_thread_task_t *task,
 }
 
 
-/* A thread has finished a job. */
+/* Removes a job that a thread has finished. */
 
 static void
 ngx_http_xet_task_taken(ngx_http_xet_mark_t *mark)
@@ -293,8 +294,8 @@ ngx_http_xet_task_job(void *data, ngx_log_t *log)
     static __thread ngx_int_t  nice;
 
     /*
-     * Hashing must not take the processor from an event loop; on Linux each
-     * thread has its own priority.
+     * event loops must have priority over hashing; on Linux each thread has
+     * its own priority
      */
 
     if (nice != tctx->nice) {
@@ -349,13 +350,13 @@ ngx_http_xet_task_event_handler(ngx_event_t *ev)
     if (!t->beside || t->dead) {
         t->ready = 1;
 
-        /* our handler, or nginx's finalizer if the request died meanwhile */
+        /* our handler, or nginx's finalizer if the request was terminated */
 
         r->write_event_handler(r);
 
     } else if (r->done) {
 
-        /* finalized meanwhile: only our reference is left */
+        /* the request is finalized, and only our reference is left */
 
         ngx_http_finalize_request(r, NGX_DONE);
 

@@ -1,27 +1,28 @@
 
 /*
- * The lease and the steps of a background job (a background job).  Each node
- * runs its background jobs in one worker.
+ * The lease and the steps of a background job.  One worker of each node tries
+ * to run the jobs.
  *
- *     idle    --timer-->  takes   asks PostgreSQL for the lease
- *     takes   --taken-->  runs    begin, and the first step
- *             --not----->  idle   until the background job may be due
- *     runs    --next--->  keeps   renews the lease at times; else pauses
- *             --finish->  ends -> idle
- *             --retry-->  ends -> idle, after a backoff
- *     keeps   --ours--->  pauses, or ends if the worker exits
- *             --not----->  idle   another worker has taken over
- *     pauses  --timer-->  runs    the next step
+ *     idle    --timer-->   takes   requests the lease from PostgreSQL
+ *     takes   --taken-->   runs    begin, and the first step
+ *             --denied-->  idle    until the job may be due
+ *     runs    --next-->    keeps   renews the lease if it is old
+ *             --next-->    pauses  otherwise
+ *             --finish-->  ends -> idle
+ *             --retry-->   ends -> idle, after a backoff
+ *     keeps   --kept-->    pauses, or ends if the worker exits
+ *             --lost-->    idle    another worker has the lease
+ *     pauses  --timer-->   runs    the next step
  *
- * The lease carries the name of the node: a random name that the master has
- * drawn and that all its workers know.  So after a reload or a crash, another
- * worker of the same node takes the lease at once.  Another node takes it when
- * it has expired.  The turn is a number that grows each time the lease is
- * taken.  It keeps a late worker from overwriting the work of its successor.
+ * The lease contains a random id of the node, which the master draws for all
+ * workers.  So after a reload or a crash, another worker of the same node can
+ * take the lease at once.  Another node can take the lease after it expires.
+ * The turn is a number that grows with each new lease.  It prevents a late
+ * worker from overwriting the work of its successor.
  *
- * Timers are cancelable: an exiting worker does not wait for a pause, but it
- * does wait for a job or a statement in flight.  Everything here belongs to
- * the event loop; a thread sees only bg_job->data.
+ * Timers are cancelable: an exiting worker does not wait for a pause, but for
+ * a job or a statement in flight.  Everything here belongs to the event loop;
+ * a thread uses only bg_job->data.
  */
 
 #include "ngx_http_xet.h"
@@ -31,9 +32,9 @@
 
 
 #define NGX_HTTP_XET_HOLDER_LEN     16         /* random bytes */
-#define NGX_HTTP_XET_BG_JOB_FIRST    1000       /* ms, until a first asking */
+#define NGX_HTTP_XET_BG_JOB_FIRST    1000       /* ms before the first query */
 
-/* Bytes of figures as JSON, 64 of each. */
+/* Size of the figures as JSON, at most 64 bytes each. */
 #define NGX_HTTP_XET_BG_JOB_JSON     (64 * (NGX_HTTP_XET_BG_JOB_FIGURES + 1))
 
 
@@ -113,7 +114,9 @@ ngx_http_xet_bg_job_add(ngx_cycle_t *cycle,
 }
 
 
-/* nodes that were started together must not ask at the same time */
+/*
+ * A random delay: nodes that start together must not query at the same time.
+ */
 
 static void
 ngx_http_xet_bg_job_wait(ngx_http_xet_bg_job_t *bg_job,
@@ -384,7 +387,7 @@ ngx_http_xet_bg_job_keep(ngx_http_xet_bg_job_t *bg_job)
 }
 
 
-/* Saves the state, and renews the lease; 0 gives the lease back. */
+/* Saves the state and renews the lease; a lease of 0 ms releases it. */
 
 static void
 ngx_http_xet_bg_job_put(ngx_http_xet_bg_job_t *bg_job, ngx_msec_t lease,
@@ -489,7 +492,7 @@ ngx_http_xet_bg_job_failed(ngx_http_xet_bg_job_t *bg_job, xet_status_t status,
 }
 
 
-/* Gives the lease back; if this fails, the lease expires. */
+/* Releases the lease; if the statement fails, the lease expires by itself. */
 
 static void
 ngx_http_xet_bg_job_leave(ngx_http_xet_bg_job_t *bg_job, ngx_msec_t delay)
@@ -564,7 +567,7 @@ ngx_http_xet_bg_job_end(ngx_http_xet_bg_job_t *bg_job)
 }
 
 
-/* Writes the figures since they were last sent as JSON to buf. */
+/* Writes the figures counted since the last statement to buf, as JSON. */
 
 static ngx_str_t
 ngx_http_xet_bg_job_figures(ngx_http_xet_bg_job_t *bg_job, u_char *buf)
@@ -593,7 +596,10 @@ ngx_http_xet_bg_job_figures(ngx_http_xet_bg_job_t *bg_job, u_char *buf)
 }
 
 
-/* They are sent with the next statement, and may then be counted twice. */
+/*
+ * Adds the figures of a failed statement to the next statement.  If the failed
+ * statement has taken effect after all, these figures count twice.
+ */
 
 static void
 ngx_http_xet_bg_job_unsent(ngx_http_xet_bg_job_t *bg_job)

@@ -1,25 +1,26 @@
 
 /*
- * A scan of the copies that rows name, in the order of the rows.
+ * Scans the copies of xorbs that have a row, in the order of the rows.
  *
- *     rows    (query)   the next few rows; none: the scan is complete
- *     read    (thread)  a piece of the copy, then a pause to keep the rate,
- *                       until the whole copy was read
- *     judge             done by the background job: handles an intact or a
+ *     rows    (query)   fetches the next few rows; the scan is complete if
+ *                       there are none
+ *     read    (thread)  reads a piece of a copy, and pauses to keep the rate,
+ *                       until the whole copy is read
+ *     judge             callback of the background job, for an intact or a
  *                       damaged copy
  *
  * The cursor is the last row that is done.  If the worker exits while it reads
- * a copy, the copy is read again from its beginning.
+ * a copy, the next worker reads this copy from the beginning.
  *
- * A read error that affects one copy is logged and counted, and the copy is
+ * If one copy can't be read, the error is logged and counted, and the copy is
  * skipped.  If several consecutive copies can't be read, or if the cause is
- * not the copy (wrong store, no descriptors, no memory), the pass goes back
- * and waits.  If the same copies fail again while the identity of the store
- * can be read, they are skipped too: a "." after the cursor records the first
- * attempt.
+ * not the copy (wrong store, no descriptors, no memory), the scan goes back
+ * and waits.  If these copies still can't be read, but the identity of the
+ * store can, they are skipped too.  A "." after the cursor records that these
+ * copies were tried before.
  *
- * The structure belongs to the event loop; a running job owns scan, taken,
- * limit and status.
+ * The structure belongs to the event loop; a running thread job owns scan,
+ * taken, limit and status.
  */
 
 #include "ngx_http_xet.h"
@@ -29,8 +30,8 @@
 #define NGX_HTTP_XET_COPY_SCAN_UNREADS    8
 #define NGX_HTTP_XET_COPY_SCAN_LIMIT_MIN  (64 * 1024)
 #define NGX_HTTP_XET_COPY_SCAN_LIMIT_MAX  (4 * 1024 * 1024)
-#define NGX_HTTP_XET_COPY_SCAN_DRY        10        /* ms */
-#define NGX_HTTP_XET_COPY_SCAN_COPY       4096      /* overhead of a copy */
+#define NGX_HTTP_XET_COPY_SCAN_DRY        10        /* ms, for a slow peer */
+#define NGX_HTTP_XET_COPY_SCAN_COPY       4096      /* bytes added per copy */
 
 
 static void ngx_http_xet_copy_scan_rows(ngx_http_xet_bg_job_t *bg_job,
@@ -57,7 +58,7 @@ ngx_http_xet_copy_scan_begin(ngx_http_xet_bg_job_t *bg_job, ngx_uint_t damaged,
 
     scan = bg_job->data;
 
-    /* several jobs per second, so that the rate of reading is even */
+    /* several thread jobs a second, so that the rate of reading is even */
 
     limit = xmcf->scrub_rate / 8;
     limit = ngx_max(limit, NGX_HTTP_XET_COPY_SCAN_LIMIT_MIN);
@@ -80,7 +81,10 @@ ngx_http_xet_copy_scan_end(ngx_http_xet_bg_job_t *bg_job)
 }
 
 
-/* A file in progress has no name unless a row may name it. */
+/*
+ * Drops the copy that is being read or made.  An unfinished file needs no
+ * removal: it has a name only if a row may refer to it.
+ */
 
 void
 ngx_http_xet_copy_scan_drop(ngx_http_xet_copy_scan_t *scan)
@@ -157,8 +161,8 @@ ngx_http_xet_copy_scan_rows(ngx_http_xet_bg_job_t *bg_job, ngx_http_xet_ask_t
 
 
 /*
- * The rows of scrub_next and heal_next have the same columns.  NGX_ERROR for a
- * malformed row; its id is set.
+ * Converts row i of scrub_next or heal_next, which have the same columns.
+ * Returns NGX_OK, or NGX_ERROR for a malformed row; row->id is always set.
  */
 
 static ngx_int_t
@@ -255,7 +259,7 @@ ngx_http_xet_copy_scan_done(ngx_http_xet_bg_job_t *bg_job)
 
     scan = bg_job->data;
 
-    /* wait for a slow peer here, not in a thread */
+    /* wait here for a slow peer, so that no thread is blocked */
 
     least = (scan->scan.fetch && scan->taken < NGX_HTTP_XET_FETCH_LITTLE)
             ? NGX_HTTP_XET_COPY_SCAN_DRY : 0;
@@ -268,7 +272,7 @@ ngx_http_xet_copy_scan_done(ngx_http_xet_bg_job_t *bg_job)
         return;
     }
 
-    /* a marked copy that can't be read is to be healed */
+    /* "heal" also replaces a damaged copy that can't be read */
 
     if (scan->copy || (scan->damaged && scan->status == XET_STORE_FAILED)) {
         scan->judge(bg_job, scan->status);
@@ -297,8 +301,9 @@ ngx_http_xet_copy_scan_done(ngx_http_xet_bg_job_t *bg_job)
 
 
 /*
- * The cursor stays before unreadable copies until one can be read, or they
- * were tried once more.
+ * Handles a copy that can't be read.  The cursor stays before such copies
+ * until another copy can be read, or until the scan has tried them a second
+ * time.
  */
 
 static void
@@ -326,7 +331,7 @@ ngx_http_xet_copy_scan_unread(ngx_http_xet_bg_job_t *bg_job)
 }
 
 
-/* The unreadable copies are skipped. */
+/* Counts the unreadable copies so far, which are skipped. */
 
 static void
 ngx_http_xet_copy_scan_left(ngx_http_xet_bg_job_t *bg_job)
@@ -384,7 +389,7 @@ ngx_http_xet_copy_scan_pace(ngx_http_xet_copy_scan_t *scan)
         return (ngx_msec_t) wait;
     }
 
-    /* lost time is not made up for */
+    /* a delay is not made up for by faster reading */
 
     scan->due = ngx_current_msec;
 

@@ -1,25 +1,27 @@
 
 /*
  * The background job "gc" deletes files and xorbs that are no longer used.
- * PostgreSQL decides what is unused, one batch per statement (sql/gc.sql, "The
- * collector").
+ * SQL functions decide what is unused, one batch per statement (sql/gc.sql,
+ * "The collector").
  *
- *     files     (query)   files that no repo has, with their references
- *     xorbs     (query)   xorbs that no file has needed for the grace period
- *     settle    (query)   who is charged for the rest, see xet.usage_settle()
- *     copies    (query)   copies whose rows are gone
+ *     files     (query)   deletes files that no repo has, and their references
+ *     xorbs     (query)   deletes xorbs that no file has needed for the grace
+ *                         period
+ *     settle    (query)   charges xorbs to a repo and a subject that still use
+ *                         them, see xet.usage_settle()
+ *     copies    (query)   lists copies whose rows are deleted
  *     remove    (thread)  removes their files, and syncs the folders
- *     removed   (query)   drops the notes of these copies
- *     orphans   (ngx_http_xet_gc_orphans.c)  files that never had a row
+ *     removed   (query)   deletes the notes of these copies
+ *     orphans   (ngx_http_xet_gc_orphans.c)  removes files without a row
  *
- * A batch in which nothing could be done ends its phase; locked rows are left
- * for the next run.  For each copy the row is deleted first, then the file,
- * then the note.  So after a crash every row still has its file, and no file
- * is forgotten.  Several collectors may run at once: a file that another one
- * has removed is not an error, and a note is counted once.
+ * A phase ends with a batch in which nothing can be done; locked rows are left
+ * for the next run.  Each copy is deleted in this order: row, file, note.  So
+ * after a crash every row still has its file, and a note remains for every
+ * file.  Several collectors may run at once.  A file that another collector
+ * has removed is not an error, and each note is counted once.
  *
- * The state belongs to the thread while a job runs, else to the event loop.
- * The cursor is the phase, followed by a dot and the folder of orphans.
+ * The state belongs to the thread while a thread job runs, otherwise to the
+ * event loop.  The cursor is the phase, and the folder of orphans after a dot.
  */
 
 #include "ngx_http_xet.h"
@@ -144,7 +146,7 @@ ngx_http_xet_gc_step(ngx_http_xet_bg_job_t *bg_job)
 }
 
 
-/* Sets the phase of the next step. */
+/* Sets the phase for the next step. */
 
 static void
 ngx_http_xet_gc_phase(ngx_http_xet_bg_job_t *bg_job, ngx_http_xet_gc_e phase)
@@ -232,7 +234,7 @@ ngx_http_xet_gc_copies(ngx_http_xet_bg_job_t *bg_job, ngx_http_xet_ask_t *ask)
 
     if (n == 0) {
 
-        /* there are none, or a running backup needs them */
+        /* there are no such copies, or a running backup needs them */
 
         ngx_http_xet_gc_phase(bg_job, NGX_HTTP_XET_GC_ORPHANS);
         ngx_http_xet_bg_job_next(bg_job, 0);
@@ -279,7 +281,7 @@ ngx_http_xet_gc_gone(ngx_http_xet_bg_job_t *bg_job)
 {
     ngx_http_xet_gc_t *gc = bg_job->data;
 
-    /* a failed removal must not keep other copies from being deleted */
+    /* retry from the first phase: a failed removal must not block it */
 
     if (gc->status != XET_OK) {
         ngx_http_xet_gc_phase(bg_job, NGX_HTTP_XET_GC_FILES);

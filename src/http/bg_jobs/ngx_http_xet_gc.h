@@ -1,7 +1,7 @@
 
 /*
- * Internal to background jobs: the state of the collector that its phases
- * share, those for rows and copies and the one for files without a row.
+ * Private to background jobs: the state of "gc", shared by its phases for rows
+ * and copies and its phase for files without a row.
  */
 
 #ifndef _NGX_HTTP_XET_GC_H_INCLUDED_
@@ -13,7 +13,7 @@
 
 
 #define NGX_HTTP_XET_GC_BATCH   256            /* rows */
-#define NGX_HTTP_XET_GC_COPIES  32             /* a job */
+#define NGX_HTTP_XET_GC_COPIES  32             /* copies per thread job */
 
 
 typedef enum {
@@ -25,7 +25,7 @@ typedef enum {
 } ngx_http_xet_gc_e;
 
 
-/* Figures, in the order of their names. */
+/* The figures, in the order of their names in ngx_http_xet_gc. */
 
 typedef enum {
     NGX_HTTP_XET_GC_N_FILES = 0,
@@ -50,24 +50,25 @@ typedef struct {
 
     ngx_http_xet_copy_name_t  copies[NGX_HTTP_XET_GC_COPIES];
     ngx_uint_t               n;
-    ngx_http_xet_array_t     hashes;           /* of copies or orphans */
+    ngx_http_xet_array_t     hashes;           /* hashes of copies/orphans */
     ngx_http_xet_array_t     tags;
 
     ngx_http_xet_orphans_t   orphans;
-    int64_t                  left;             /* of the orphans */
-    unsigned                 begun:1;          /* another worker has */
+    int64_t                  left;             /* remaining orphans */
+    unsigned                 begun:1;          /* continues another run */
     unsigned                 due:1;
 
     ngx_http_xet_store_t    *store;
-    xet_status_t             status;           /* of the job */
+    xet_status_t             status;           /* of the last thread job */
 } ngx_http_xet_gc_t;
 
 
-/*
- * ngx_http_xet_gc_orphans.c: the phase of files without a row.
- */
+/* ngx_http_xet_gc_orphans.c: the phase that removes files without a row. */
 
-/* folder is the position of the previous worker; or NGX_ERROR. */
+/*
+ * Starts the phase at a folder where the previous worker stopped, or from the
+ * beginning if folder is NGX_ERROR.
+ */
 void ngx_http_xet_gc_orphans_begin(ngx_http_xet_gc_t *gc, ngx_int_t folder);
 void ngx_http_xet_gc_orphans_step(ngx_http_xet_bg_job_t *bg_job);
 

@@ -1,23 +1,25 @@
 
 /*
- * The last phase of the background job "gc": files of the store that never had
- * a row, for example after a crash.  Once a day it looks at all names in the
- * store.
+ * The last phase of the background job "gc": removes files of the store that
+ * never had a row, for example after a crash.  Once a day the phase checks the
+ * names of all files in the store.
  *
- *     due      (query)   whether it is time; no file is removed while a backup
- *                        or a rebuild is running
- *     list     (thread)  some names (ngx_http_xet_store_orphans.c explains why
- *                        this is safe)
- *     suspect  (query)   names that appear in no row and in no note
- *     take     (thread)  moves old ones into quarantine, a few at a time
- *     sure     (query)   asks once more which of them may be removed
- *     settle   (thread)  removes these, and restores the others
- *     swept    (query)   at the end: records the time and how many are left
+ *     due      (query)   checks whether a day has passed; no file is removed
+ *                        while a backup or a rebuild is running
+ *     list     (thread)  lists some names (ngx_http_xet_store_orphans.c
+ *                        explains why this is safe)
+ *     suspect  (query)   finds names that are in no row and in no note
+ *     take     (thread)  moves old files with such names into quarantine, a
+ *                        few at a time
+ *     sure     (query)   checks again which of these files may be removed
+ *     settle   (thread)  removes these files, and restores the others
+ *     swept    (query)   at the end: records the time, and the number of
+ *                        remaining files
  *
- * The cursor is the folder.  Each run first deals with files that an
- * interrupted run has left in quarantine.  If a file gets its name back, for
- * example because a backup has started, the run ends and the next one starts
- * from the beginning.
+ * The cursor is the folder.  Each run starts with the files that an
+ * interrupted run has left in quarantine.  If a file is restored, for example
+ * because a backup has started, the run ends, and the next run starts from the
+ * beginning.
  */
 
 #include "ngx_http_xet.h"
@@ -87,7 +89,7 @@ ngx_http_xet_gc_orphans_step(ngx_http_xet_bg_job_t *bg_job)
 
     } else {
 
-        /* another worker has counted some of the remaining files */
+        /* -1: another worker has started the run, so the total is unknown */
 
         ngx_http_xet_bg_job_ask(bg_job, orphans_found,
                                ngx_http_xet_gc_orphans_swept,
@@ -215,9 +217,9 @@ ngx_http_xet_gc_orphans_names(ngx_http_xet_gc_t *gc,
 
 
 /*
- * Whether the copy is in the rows; those of orphans and of copies_unknown have
- * the same columns.  *at is the row after the last one found, since the rows
- * mostly come in the order of the names.
+ * Whether a result contains this orphan; orphans and copies_unknown return the
+ * same columns.  *at is the row to start with, and becomes the row after the
+ * match, because the rows usually have the order of the names.
  */
 
 static ngx_uint_t
@@ -278,7 +280,7 @@ ngx_http_xet_gc_orphans_take_job(void *data, ngx_log_t *log)
 }
 
 
-/* If a job has failed, files in quarantine are left to the next sweep. */
+/* If the thread job has failed, the next sweep handles files in quarantine. */
 
 static void
 ngx_http_xet_gc_orphans_taken(ngx_http_xet_bg_job_t *bg_job)
@@ -387,7 +389,10 @@ ngx_http_xet_gc_orphans_settled(ngx_http_xet_bg_job_t *bg_job)
 }
 
 
-/* A job has failed: the run starts again; rows are deleted nevertheless. */
+/*
+ * Retries after a failed thread job, from the first phase, so that unused rows
+ * are still deleted.
+ */
 
 static void
 ngx_http_xet_gc_orphans_stuck(ngx_http_xet_bg_job_t *bg_job, const char *why)

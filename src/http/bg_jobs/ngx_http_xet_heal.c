@@ -4,25 +4,25 @@
  * have marked as damaged.  It replaces them from the folders and nodes of
  * "xet_store_peer".
  *
- *     read      (ngx_http_xet_copy_scan.c)  the copy, which may be
- *                       intact after all
+ *     read      (thread)  reads the copy (ngx_http_xet_copy_scan.c), which may
+ *                         be intact after all
  *     intact    (query)   clears the mark
- *     list      (thread)  finds copies of the xorb in a peer's folder; a peer
- *                       node is asked for the xorb itself
- *     fetch     (as read)  decodes one into a temporary file.  If it is not
- *                       the xorb, the next copy or peer is tried.  A node that
- *                       is down is not asked again for a minute
+ *     list      (thread)  lists copies of the xorb in the folder of a peer; a
+ *                         peer node is sent a request for the xorb instead
+ *     fetch     (thread)  decodes a copy into a temporary file.  If the copy
+ *                         is not of the xorb, tries the next copy or peer.  A
+ *                         node that is down is not tried for a minute
  *     commit    (thread)  makes the file a durable copy with its own tag
- *     heal      (query)   replaces the damaged copy, if the row still names it
- *     remove    (thread)  removes the replaced copy
+ *     heal      (query)   updates the row, if it still has the damaged copy
+ *     remove    (thread)  removes the damaged copy
  *     later     (query)   if no peer has the xorb: schedules the next attempt
  *
- * The order and its guarantees are those of an upload that heals
- * (ngx_http_xet_xorb_commit.c).  The copy is durable before a row names it.
- * PostgreSQL decides in one transaction between this background job, uploads
- * and other nodes; the loser removes its own copy.  A crash leaves only a file
- * that no row names.  While the statement is in flight our copy stays, since a
- * row may name it.
+ * The order and its guarantees are those of an upload that repairs a xorb
+ * (ngx_http_xet_xorb_commit.c).  The new copy is durable before a row refers
+ * to it.  One transaction decides between this background job, uploads and
+ * other nodes; the loser removes its own copy.  A crash leaves only a file
+ * without a row.  The new copy is kept while the statement is in flight, since
+ * a row may already refer to it.
  */
 
 #include "ngx_http_xet.h"
@@ -35,11 +35,11 @@
 #define NGX_HTTP_XET_HEAL_HEALED  (NGX_HTTP_XET_COPY_SCAN_OWN + 1)
 #define NGX_HTTP_XET_HEAL_FAILED  (NGX_HTTP_XET_COPY_SCAN_OWN + 2)
 
-/* The maximum size of a peer's file: the same xorb in any encoding. */
+/* The maximum size of a xorb in a peer's file, in any encoding. */
 
 #define NGX_HTTP_XET_HEAL_MAX     (64 * 1024 * 1024 + 64 * 1024)
 
-/* How long a node that is down, or rejects requests, is not asked. */
+/* How long a node that is down or rejects requests is not tried. */
 
 #define NGX_HTTP_XET_HEAL_LEFT_OUT  60000      /* ms */
 
@@ -188,7 +188,7 @@ ngx_http_xet_heal_intact(ngx_http_xet_bg_job_t *bg_job, ngx_http_xet_ask_t *ask)
 }
 
 
-/* Asks the next peer, if there is one. */
+/* Tries the next peer, or schedules the next attempt if there is none. */
 
 static void
 ngx_http_xet_heal_list(ngx_http_xet_bg_job_t *bg_job)
@@ -276,7 +276,11 @@ ngx_http_xet_heal_list_job(void *data, ngx_log_t *log)
 }
 
 
-/* A copy of a mirror with the same tag is tried first: it is put last. */
+/*
+ * Adds the tag of a copy that the peer has.  The tags are tried from the last
+ * to the first.  A copy with the tag of the damaged copy, as a mirror has, is
+ * put last.
+ */
 
 static void
 ngx_http_xet_heal_found(ngx_http_xet_copy_scan_t *scan, const char *name)
@@ -315,7 +319,7 @@ ngx_http_xet_heal_found(ngx_http_xet_copy_scan_t *scan, const char *name)
 }
 
 
-/* Starts to read the next copy of the peer; the pass reads it. */
+/* Prepares the scan to read the next copy of the peer. */
 
 static void
 ngx_http_xet_heal_fetch(ngx_http_xet_bg_job_t *bg_job)
@@ -413,7 +417,7 @@ ngx_http_xet_heal_fetched(ngx_http_xet_bg_job_t *bg_job, xet_status_t status)
 }
 
 
-/* a peer that is down would cost its timeout for each xorb */
+/* Leaves out a peer that is down, which would cost a timeout for each xorb. */
 
 static void
 ngx_http_xet_heal_leave_out(ngx_http_xet_copy_scan_t *scan)
@@ -488,7 +492,7 @@ ngx_http_xet_heal_answered(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
     if (rc == NGX_OK || rc == NGX_DECLINED) {
 
-        /* an upload or another node was first, or the row is gone */
+        /* an upload or another node was faster, or the row was deleted */
 
         ngx_http_xet_store_keep(scan->copy, 0);
         ngx_http_xet_copy_scan_next(bg_job);
@@ -500,7 +504,7 @@ ngx_http_xet_heal_answered(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
     if (ngx_strcmp(ask->sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0) {
 
-        /* another request heals it, or commits terms that refer to it */
+        /* another request repairs the xorb, or commits terms that use it */
 
         ngx_http_xet_copy_scan_next(bg_job);
         return;
@@ -571,7 +575,9 @@ ngx_http_xet_heal_peer(ngx_http_xet_copy_scan_t *scan)
 }
 
 
-/* name has XET_XORB_NAME_MAX + 1 bytes. */
+/*
+ * Writes the name of the current copy to name, of XET_XORB_NAME_MAX + 1 bytes.
+ */
 
 static void
 ngx_http_xet_heal_name(ngx_http_xet_copy_scan_t *scan, u_char *name)

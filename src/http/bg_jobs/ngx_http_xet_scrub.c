@@ -1,14 +1,14 @@
 
 /*
- * The background job "scrub" reads all copies that rows name, over and over,
- * to find damage before a client does.
+ * The background job "scrub" reads all copies that have a row, in endless
+ * runs, to find damage before a client does.
  *
- *     read    (ngx_http_xet_copy_scan.c)
- *     mark    (query)   marks a damaged copy, if the row still names it: a copy
- *                       that was repaired or deleted meanwhile does not count
+ *     read    (thread)  reads the copy (ngx_http_xet_copy_scan.c)
+ *     mark    (query)   marks a damaged copy, unless the copy was repaired or
+ *                       deleted meanwhile
  *
- * Copies that are already marked are left to the background job "heal".  Two
- * workers that read the same copy at once mark it once.
+ * Copies that are already marked are left to the background job "heal".  If
+ * two workers read the same copy at once, it is marked only once.
  */
 
 #include "ngx_http_xet.h"

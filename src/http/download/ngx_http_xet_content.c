@@ -4,25 +4,26 @@
  *
  *     conditions   If-Match -> 412, If-None-Match -> 304.  Files have no
  *                  modification date, so conditions on dates are ignored
- *     ranges       Range, unless If-Range names another tag -> 416, or the
- *                  parts of a 206; units other than bytes are ignored
+ *     ranges       Range, unless If-Range has another tag -> 416, or the parts
+ *                  of a 206; units other than bytes are ignored
  *     headers      sent when the first piece is ready, so that an earlier
  *                  error is still an error response
- *     body         the parts, one piece after the other
+ *     body         the parts, one piece after another
  *
  * nginx's range filter would need the whole decoded file; here only the
- * requested ranges are read.  With several ranges each has a text before it:
- * these texts are the only memory that grows with the request, 256 at most.
+ * requested ranges are read.  If there are several ranges, a text precedes
+ * each of them.  Only these texts grow with the request; there are at most
+ * 256.
  *
  * States of a piece: being read -> ready -> sent (in transit) -> released.
  * While one piece is in transit the next one is read, so that a thread decodes
- * while the loop sends; no further piece is read.  So a request holds at most
- * two pieces, however slow its client is.  A client that takes nothing for
- * "send_timeout" is dropped.  After an error of the store behind the header
- * the connection is closed; all bytes sent are right, and the length shows the
- * client that some are missing.
+ * while the event loop sends; no further piece is read.  So a request holds at
+ * most two pieces, however slow its client is.  A client that receives nothing
+ * for "send_timeout" is disconnected.  After an error of the store the
+ * connection is closed if the header was already sent.  All bytes sent are
+ * right, and the client detects the truncation by the length.
  *
- * Lives in the event loop.  It gets the write events of the socket whether or
+ * Runs in the event loop.  It gets the write events of the socket whether or
  * not a job runs (ngx_http_xet_task_t).
  */
 
@@ -33,14 +34,14 @@
 #define NGX_HTTP_XET_CONTENT_RANGES    256
 #define NGX_HTTP_XET_CONTENT_BOUNDARY  32
 
-/* "bytes first-last/size" */
+/* length of "bytes first-last/size" */
 #define NGX_HTTP_XET_CONTENT_RANGE_LEN                                        \
     (sizeof("bytes -/") - 1 + 3 * NGX_INT64_LEN)
 
 
 typedef struct {
-    ngx_str_t                text;             /* in front of the bytes */
-    xet_range_t              range;            /* of the file, not empty */
+    ngx_str_t                text;             /* text before the bytes */
+    xet_range_t              range;            /* in the file, not empty */
 } ngx_http_xet_part_t;
 
 
@@ -48,17 +49,17 @@ struct ngx_http_xet_parts_s {
     ngx_http_xet_reader_t         *reader;
     ngx_http_xet_part_t           *parts;      /* n, at least one */
     ngx_uint_t                     n;
-    ngx_str_t                      end;        /* behind the last part */
-    void                          *data;       /* for the header */
+    ngx_str_t                      end;        /* text after the last part */
+    void                          *data;       /* state of the response */
 
     /* while the parts are sent */
 
-    ngx_uint_t                     i;          /* the part that is read */
-    ngx_http_xet_piece_t          *sent;       /* on its way */
-    ngx_http_xet_piece_t          *ready;      /* the next to be sent */
+    ngx_uint_t                     i;          /* part being read */
+    ngx_http_xet_piece_t          *sent;       /* in transit */
+    ngx_http_xet_piece_t          *ready;      /* the next piece to send */
     ngx_uint_t                     ready_part;
     xet_status_t                   status;     /* why no piece follows */
-    ngx_buf_t                      bufs[3];    /* of the piece on its way */
+    ngx_buf_t                      bufs[3];    /* of the piece in transit */
     ngx_chain_t                    chain[3];
     unsigned                       begun:1;
 };
@@ -230,7 +231,7 @@ ngx_http_xet_content_condition(ngx_http_request_t *r,
 }
 
 
-/* nginx rejects a second line of either header. */
+/* nginx rejects a request that repeats If-Match or If-None-Match. */
 
 static ngx_uint_t
 ngx_http_xet_content_match(ngx_table_elt_t *h, const ngx_str_t *etag,
@@ -241,7 +242,10 @@ ngx_http_xet_content_match(ngx_table_elt_t *h, const ngx_str_t *etag,
 }
 
 
-/* XET_DONE: the whole file, as without a Range header. */
+/*
+ * Sets the ranges to send.  Returns XET_DONE for the whole content, as without
+ * a Range header.
+ */
 
 static xet_status_t
 ngx_http_xet_content_ranges(ngx_http_request_t *r,
@@ -283,7 +287,7 @@ ngx_http_xet_content_ranges(ngx_http_request_t *r,
         return status;
     }
 
-    /* heavily overlapping ranges are better served by the whole file */
+    /* the whole content is cheaper than ranges that overlap heavily */
 
     for (i = 0, sum = 0; i < *n; i++) {
         sum += ranges[i].end - ranges[i].start;
@@ -297,7 +301,10 @@ ngx_http_xet_content_ranges(ngx_http_request_t *r,
 }
 
 
-/* A date never matches: there is none to compare it with. */
+/*
+ * Returns whether If-Range matches.  A date never matches, because files have
+ * no date.
+ */
 
 static ngx_uint_t
 ngx_http_xet_content_if_range(ngx_http_request_t *r, const ngx_str_t *etag)
@@ -339,7 +346,7 @@ ngx_http_xet_content_past(ngx_http_request_t *r, uint64_t size,
 }
 
 
-/* Responses without a body: HEAD, 304, no bytes. */
+/* Sends a response without a body: to HEAD, 304, or empty content. */
 
 static ngx_int_t
 ngx_http_xet_content_head(ngx_http_request_t *r,
@@ -364,7 +371,8 @@ ngx_http_xet_content_head(ngx_http_request_t *r,
 
 
 /*
- * Each range of the content is a part; several parts have texts between them.
+ * Makes a part of each range of the content.  Several parts have texts between
+ * them.
  */
 
 static ngx_int_t
@@ -425,7 +433,10 @@ ngx_http_xet_content_texts(ngx_http_request_t *r,
           + NGX_HTTP_XET_CONTENT_BOUNDARY + s->content.type.len
           + NGX_HTTP_XET_CONTENT_RANGE_LEN;
 
-    /* the texts of all parts, the text behind them, and the Content-Type */
+    /*
+     * for the texts of all parts, the text after the last one, and the
+     * Content-Type
+     */
 
     p = ngx_pnalloc(r->pool, (n + 2) * len
                              + sizeof("multipart/byteranges; boundary="));
@@ -470,7 +481,10 @@ ngx_http_xet_content_range(u_char *p, const xet_range_t *range, uint64_t size)
 }
 
 
-/* 124 random bits: no file can be made to contain this boundary. */
+/*
+ * Writes 124 random bits, so that nobody can make a file that contains the
+ * boundary.
+ */
 
 static void
 ngx_http_xet_content_boundary(u_char *boundary)
@@ -536,7 +550,7 @@ ngx_http_xet_content_header(ngx_http_request_t *r,
 }
 
 
-/* Sends header and parts; the reader now belongs to p. */
+/* Sends header and parts.  The reader belongs to p from now on. */
 
 static ngx_int_t
 ngx_http_xet_parts_send(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -576,7 +590,10 @@ ngx_http_xet_parts_range(ngx_http_xet_parts_t *p)
 }
 
 
-/* XET_AGAIN if a piece is being read, XET_DONE after the last part. */
+/*
+ * Reads the next piece.  Returns XET_AGAIN if a piece is being read, XET_DONE
+ * after the last part.
+ */
 
 static xet_status_t
 ngx_http_xet_parts_next(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -616,7 +633,10 @@ ngx_http_xet_parts_piece(ngx_http_request_t *r, void *data,
 }
 
 
-/* Continues until it has to wait for the client, a job or a statement. */
+/*
+ * Sends and reads pieces until the client, a job or a statement makes the
+ * request wait.
+ */
 
 static void
 ngx_http_xet_parts_pump(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -633,7 +653,7 @@ ngx_http_xet_parts_pump(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
 
         if (p->sent) {
 
-            /* during a job write events come through the task */
+            /* while a job runs, write events come through the task */
 
             handler = ngx_http_xet_task_busy(r)
                       ? NULL : ngx_http_xet_parts_write_handler;
@@ -677,7 +697,7 @@ ngx_http_xet_parts_fail(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
 }
 
 
-/* NGX_DONE if the request was finalized. */
+/* Sends the header.  Returns NGX_DONE if the request was finalized. */
 
 static ngx_int_t
 ngx_http_xet_parts_begin(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -702,7 +722,7 @@ ngx_http_xet_parts_begin(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
 }
 
 
-/* Sends the ready piece; NGX_DONE if the request was finalized. */
+/* Sends the ready piece.  Returns NGX_DONE if the request was finalized. */
 
 static ngx_int_t
 ngx_http_xet_parts_output(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -722,7 +742,7 @@ ngx_http_xet_parts_output(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
     p->sent = p->ready;
     p->ready = NULL;
 
-    /* a thread may start the next piece before this one is sent */
+    /* a thread may read the next piece before this one is sent */
 
     if (!last) {
         p->status = ngx_http_xet_parts_next(r, p);
@@ -743,7 +763,10 @@ ngx_http_xet_parts_output(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
 }
 
 
-/* Links the ready piece and its texts; returns whether it is the last piece. */
+/*
+ * Links the ready piece and its texts.  Returns whether the piece is the last
+ * one.
+ */
 
 static ngx_uint_t
 ngx_http_xet_parts_chain(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -819,8 +842,8 @@ ngx_http_xet_parts_write_handler(ngx_http_request_t *r)
 
 
 /*
- * The bytes never change, but permissions do: a repo can lose a file, so its
- * readers revalidate, and get 304.
+ * The bytes never change, but permissions do: a repo can lose a file.  So
+ * clients must revalidate, and get 304.
  */
 
 const char *
@@ -847,7 +870,7 @@ ngx_http_xet_content_cache(ngx_http_request_t *r)
 }
 
 
-/* RFC 9530, and RFC 3230 for older clients. */
+/* Adds the header of RFC 9530, and that of RFC 3230 for older clients. */
 
 ngx_int_t
 ngx_http_xet_content_digest(ngx_http_request_t *r, const u_char *sha256)

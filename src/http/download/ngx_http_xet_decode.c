@@ -2,10 +2,11 @@
 /*
  * Decodes chunks from the files of the store.
  *
- * A codec and its buffers take half a MiB.  They belong to the few threads of
+ * A codec and its buffers need half a MiB.  They belong to the few threads of
  * the pool, not to requests, of which thousands may wait for slow clients.  A
- * thread creates them in its first job and never frees them: threads end with
- * the process, when nginx may have unloaded the module with the destructor.
+ * thread creates its codec in its first job and never frees it: threads end
+ * with the process, when nginx may already have unloaded the module with the
+ * destructor.
  *
  * A job has one copy of a xorb open at a time, and closes the last one at its
  * end, so the number of threads also bounds the number of descriptors.

@@ -1,32 +1,32 @@
 
 /*
- * Makes reconstruction plans: reads terms window by window, merges ranges,
- * signs URLs, and writes JSON.
+ * Makes reconstruction plans: reads terms in batches, merges ranges, signs
+ * URLs, and writes JSON.
  *
- * A window is the result of one statement, a few thousand terms at most, so
+ * A batch is the result of one statement, a few thousand terms at most, so
  * that a large file delays neither PostgreSQL nor the event loop.  Plans of a
- * few windows stay in memory.  Larger plans go into a temporary file of the
- * store, window by window, before anything is sent: a slow client holds a file
- * and not memory, and an earlier failure is still an HTTP status.
+ * few batches stay in memory.  A larger plan is first written, batch by batch,
+ * to a temporary file of the store.  So a slow client holds a file and not
+ * memory, and an error before the response is still an HTTP status.
  *
  * Memory of a request: first NGX_HTTP_XET_PLAN_TERMS terms and the rows of a
- * window; for sorting "xet_plan_buffer"; then a piece of the response.  All
- * memory and files are freed with the request.
+ * batch; "xet_plan_buffer" for sorting; after that a piece of the response.
+ * All memory and files are freed with the request.
  *
- * A usual plan is finished and written at once in the event loop, which takes
- * some 100 microseconds.  A large one is finished and written by jobs, one
- * piece of JSON at a time, with a MAC context of their own.  A plan in a file
- * is finished by several jobs, so that the thread can serve other requests in
- * between.  The plan belongs to the thread while a job runs.
+ * A plan of usual size is finished and written at once in the event loop,
+ * which takes some 100 microseconds.  A large plan is finished and written by
+ * jobs, one piece of JSON at a time, with their own MAC context.  A plan in a
+ * file is finished by several jobs, so that the thread can serve other
+ * requests in between.  The plan belongs to the thread while a job runs.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_download.h"
 
 
-#define NGX_HTTP_XET_PLAN_INLINE  256          /* terms */
+#define NGX_HTTP_XET_PLAN_INLINE  256          /* terms; more: in a thread */
 #define NGX_HTTP_XET_PLAN_PIECE   65536        /* bytes of JSON */
-#define NGX_HTTP_XET_PLAN_READ    256          /* terms of a file at once */
+#define NGX_HTTP_XET_PLAN_READ    256          /* terms read at once */
 
 
 typedef struct {
@@ -35,10 +35,10 @@ typedef struct {
     xet_plan_writer_t       writer;
     ngx_http_xet_url_t      url;
     ngx_http_xet_stream_t   stream;
-    ngx_pool_t             *pool;              /* of the piece being made */
+    ngx_pool_t             *pool;              /* of the current piece */
     xet_buf_t               buf;
     xet_status_t            status;
-    unsigned                finished:1;        /* the plan is */
+    unsigned                finished:1;        /* the plan is finished */
 } ngx_http_xet_plan_t;
 
 
@@ -124,7 +124,7 @@ ngx_http_xet_plan_send(ngx_http_request_t *r, xet_plan_t *plan,
 static ngx_int_t
 ngx_http_xet_plan_headers(ngx_http_request_t *r)
 {
-    /* the URLs are capabilities */
+    /* anyone who has the URLs may read the data */
 
     return ngx_http_xet_header(r, "Cache-Control", "private, no-store");
 }
@@ -177,7 +177,10 @@ ngx_http_xet_plan_piece(ngx_http_request_t *r, void *data)
 
     if (ngx_http_xet_plan_post(r, p) != NGX_AGAIN) {
 
-        /* a part of the response was sent: the connection can only be closed */
+        /*
+         * a part of the response was sent, so an error can only close the
+         * connection
+         */
 
         ngx_http_finalize_request(r, ngx_http_xet_break_off(r));
     }
@@ -236,7 +239,10 @@ ngx_http_xet_plan_job(void *data, ngx_log_t *log)
 }
 
 
-/* Finishes the plan, or a part of it: XET_AGAIN requests another job. */
+/*
+ * Finishes the plan, or a part of it.  Returns XET_AGAIN if another job is
+ * needed.
+ */
 
 static xet_status_t
 ngx_http_xet_plan_finish_job(ngx_http_xet_plan_t *p, ngx_log_t *log)
@@ -444,8 +450,8 @@ ngx_http_xet_plan_spool_put_done(ngx_http_request_t *r, void *data)
 
 
 /*
- * Does a part of finishing a plan in a file.  XET_AGAIN: call it again, in
- * another job; XET_OK: the plan is finished; else the error.
+ * Does a part of finishing a plan in a file.  Returns XET_AGAIN if it must be
+ * called again, in another job; XET_OK if the plan is finished; or the error.
  */
 
 static xet_status_t
@@ -478,8 +484,8 @@ ngx_http_xet_plan_spool_sort_job(ngx_http_xet_plan_spool_t *ps,
 
 
 /*
- * Called in the event loop when the plan is finished: frees its terms in
- * memory, because they are all in the file.
+ * Called in the event loop when the plan is finished.  Frees the terms in
+ * memory, because the file contains all terms.
  */
 
 static void

@@ -2,31 +2,32 @@
 /*
  * Reads byte ranges of a stored file in pieces.
  *
- *     open      terms around byte 0 -> size, and data for a first range
+ *     open      reads the terms around byte 0, which include the size and are
+ *               the data of a first range
  *     range     moves the cursor of the core
- *     next      terms or chunk lists from PostgreSQL, as long as the cursor
- *               needs them -> job: decodes chunks into a free buffer, or
- *               passes them to the consume function -> handler
+ *     next      reads terms or chunk lists from PostgreSQL as long as the
+ *               cursor needs them -> job: decodes chunks into a free buffer,
+ *               or passes them to the consume function -> handler
  *
- * States: closed -> opening -> resting <-> busy (a statement or a job of next
- * is running).  While a job runs, the cursor and the buffer that is being
- * filled belong to the thread.  Held pieces belong to the caller, in the event
- * loop.  The rest belongs to the event loop.
+ * States: closed -> opening -> idle <-> busy (a statement or a job of next is
+ * running).  While a job runs, the cursor and the buffer being filled belong
+ * to the thread.  Held pieces belong to the caller, in the event loop.  The
+ * rest belongs to the event loop.
  *
  * If a copy of a xorb is damaged, it may have been repaired since its chunk
- * list was read: the lists are read again, and then the new copy.  If they
- * still name the same copy, the chunk is lost.  The damage is recorded in
- * PostgreSQL before the caller learns of it.  So an upload of the same data
- * right after our response is not acknowledged because of this copy.
+ * list was read.  So the chunk lists are read again, and then the new copy.
+ * If they still refer to the same copy, the chunk is lost.  The damage is
+ * recorded in PostgreSQL before the handler is called.  So an upload of the
+ * same data right after our response is not acknowledged because of this copy.
  *
- * If the row of a xorb is gone, the file was deleted or has other terms now.
- * The file is looked up again; if it still exists, reading continues with the
- * new terms.  Other terms lead to the same chunks, so the bytes before and
- * after match.
+ * If the row of a xorb is missing, the file was deleted or has other terms
+ * now.  The file is looked up again; if it still exists, reading continues
+ * with the new terms.  Other terms refer to the same chunks, so the bytes
+ * before and after match.
  *
  * The memory of a request does not depend on the file: terms are read by
- * segments and chunk lists by windows into the cursor, and rows are released
- * at once.
+ * segments and chunk lists in batches into the cursor, and rows are freed at
+ * once.
  */
 
 #include "ngx_http_xet.h"
@@ -37,8 +38,8 @@
 
 #define NGX_HTTP_XET_READER_LISTS    64
 #define NGX_HTTP_XET_READER_CONSUME  (4 * 1024 * 1024)  /* bytes in a job */
-#define NGX_HTTP_XET_READER_HEALED   4         /* damaged copies in a row */
-#define NGX_HTTP_XET_READER_GONE     4         /* times, without a chunk */
+#define NGX_HTTP_XET_READER_HEALED   4         /* consecutive damaged copies */
+#define NGX_HTTP_XET_READER_GONE     4         /* look-ups without a chunk */
 
 
 typedef struct {
@@ -51,7 +52,7 @@ typedef struct {
 struct ngx_http_xet_reader_s {
     const xet_suite_t               *suite;
     ngx_http_xet_store_t            *store;
-    size_t                           size;         /* of a buffer */
+    size_t                           size;         /* size of a buffer */
 
     xet_hash_t                       file;
     uint64_t                         file_size;
@@ -63,21 +64,21 @@ struct ngx_http_xet_reader_s {
     ngx_http_xet_reader_open_pt      opened;
     ngx_http_xet_reader_piece_pt     handler;
     ngx_http_xet_reader_consume_pt   consume;
-    void                            *data;         /* of the three */
+    void                            *data;         /* argument of the above */
 
     ngx_http_xet_reader_buffer_t     buffers[2];
-    ngx_http_xet_reader_buffer_t    *buffer;       /* that is filled */
-    xet_status_t                     status;       /* of the job */
+    ngx_http_xet_reader_buffer_t    *buffer;       /* being filled */
+    xet_status_t                     status;       /* result of the job */
 
-    ngx_http_xet_decode_lost_t       lost;         /* XET_STORE_DAMAGED */
-    ngx_http_xet_decode_lost_t       before;       /* the loss before lost */
-    ngx_uint_t                       losses;       /* in a row */
-    ngx_uint_t                       gone;         /* xorbs, in a row */
-    ngx_http_xet_damage_t            damage;       /* going on record */
+    ngx_http_xet_decode_lost_t       lost;         /* if XET_STORE_DAMAGED */
+    ngx_http_xet_decode_lost_t       before;       /* previous lost chunk */
+    ngx_uint_t                       losses;       /* consecutive losses */
+    ngx_uint_t                       gone;         /* xorbs without a row */
+    ngx_http_xet_damage_t            damage;       /* to be recorded */
 
     unsigned                         proven:1;
     unsigned                         busy:1;
-    unsigned                         hashes:1;     /* in the lists asked for */
+    unsigned                         hashes:1;     /* lists include hashes */
 };
 
 
@@ -281,7 +282,10 @@ ngx_http_xet_reader_next(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 }
 
 
-/* A buffer that is not held, preferably one with memory. */
+/*
+ * Returns a buffer that is not held, preferably one that is allocated; NULL if
+ * both are held, or if out of memory.
+ */
 
 static ngx_http_xet_reader_buffer_t *
 ngx_http_xet_reader_buffer(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
@@ -331,7 +335,7 @@ ngx_http_xet_reader_data(ngx_http_xet_reader_t *rd, void *data)
 
 /*
  * Starts the job or the statement that the cursor needs, and returns
- * XET_AGAIN.
+ * XET_AGAIN, or an error.
  */
 
 static xet_status_t
@@ -446,7 +450,10 @@ ngx_http_xet_reader_listed(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* XET_DONE: one of them no longer has a row. */
+/*
+ * Passes the chunk lists to the cursor.  Returns XET_DONE if a xorb no longer
+ * has a row.
+ */
 
 static xet_status_t
 ngx_http_xet_reader_answers(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
@@ -488,7 +495,7 @@ ngx_http_xet_reader_answers(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 }
 
 
-/* Looks the file up again. */
+/* Looks the file up again, because the row of a xorb is missing. */
 
 static xet_status_t
 ngx_http_xet_reader_again(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
@@ -563,7 +570,7 @@ ngx_http_xet_reader_job(void *data, ngx_log_t *log)
 /*
  * Decodes as many whole chunks as fit into the buffer.  The piece excludes the
  * bytes of the first chunk before the range, and those of the last chunk after
- * it.
+ * the range.
  */
 
 static xet_status_t
@@ -610,8 +617,8 @@ ngx_http_xet_reader_fill(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d)
 
 
 /*
- * Decodes the chunk at the cursor.  First announces the following reads to the
- * store, for up to room decoded bytes.
+ * Decodes the chunk at the cursor.  If its bytes were not announced to the
+ * store, first announces the following reads, up to room decoded bytes.
  */
 
 static xet_status_t
@@ -636,7 +643,10 @@ ngx_http_xet_reader_decode(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d,
 }
 
 
-/* XET_AGAIN to continue in another job: others need the thread, too. */
+/*
+ * Passes decoded chunks to the consume function.  Returns XET_AGAIN to
+ * continue in another job, because other requests need the thread, too.
+ */
 
 static xet_status_t
 ngx_http_xet_reader_feed(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d,
@@ -729,8 +739,8 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
 
 
 /*
- * Returns 0 to fetch the chunk lists again, as the copy may have been
- * repaired; else records the loss.
+ * Returns 0 if the chunk lists must be read again, because the copy may have
+ * been repaired; returns 1 if the chunk is lost.
  */
 
 static ngx_uint_t
@@ -774,8 +784,8 @@ ngx_http_xet_reader_record(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 
 
 /*
- * The copy is lost, even if PostgreSQL could not record that, unless no row
- * names it any more.
+ * Called after the damage was recorded.  The chunk is lost, even if PostgreSQL
+ * could not record that, unless no row refers to the copy any more.
  */
 
 static void

@@ -3,11 +3,11 @@
  * Finds the ranges of xorbs that make up a byte range of a file.
  *
  *     send      requests the terms that overlap the range
- *     queried   adds a window of terms to the plan; if there are more, makes
- *               room and requests the next window, until the range is covered
- *     covered   if the first term begins before the range, or the last one ends
- *               after it, fetches the chunk ends of their xorbs
- *     edges     trims both terms
+ *     queried   adds a batch of terms to the plan; if there are more, requests
+ *               the next batch, until the range is covered
+ *     covered   if the first term begins before the range, or the last one
+ *               ends after it, fetches the chunk ends of their xorbs
+ *     edges     trims these two terms
  *     plan      the plan service sends the plan, always with 200: the body is
  *               not a part of the file, so a 206 or Content-Range would be
  *               wrong
@@ -26,9 +26,9 @@ struct ngx_http_xet_reconstruct_s {
     xet_plan_t                 plan;
     unsigned                   edges;
 
-    ngx_http_xet_slices_t      slices;         /* of the edges */
+    ngx_http_xet_slices_t      slices;         /* chunk ends of the edges */
 
-    ngx_pool_t                *pool;           /* of the plan */
+    ngx_pool_t                *pool;           /* memory of the plan */
 };
 
 
@@ -82,7 +82,10 @@ ngx_http_xet_reconstruct_send(ngx_http_request_t *r, const xet_hash_t *file,
 }
 
 
-/* Without the header, the whole file; clients send a closed or open range. */
+/*
+ * Without a Range header the range is the whole file.  Clients send a closed
+ * or an open range, no suffix.
+ */
 
 xet_status_t
 ngx_http_xet_reconstruct_range(ngx_http_request_t *r, xet_range_t *want)
@@ -141,7 +144,7 @@ ngx_http_xet_reconstruct_cleanup(void *data)
 }
 
 
-/* Requests the first window of terms, or the next one. */
+/* Requests the first batch of terms, or the next one. */
 
 static ngx_int_t
 ngx_http_xet_reconstruct_ask(ngx_http_request_t *r)
@@ -189,7 +192,7 @@ ngx_http_xet_reconstruct_terms(ngx_http_request_t *r)
     for (i = 0; i < terms.n && status == XET_OK; i++) {
         (void) ngx_http_xet_row(r, file_terms, i, &row);
 
-        /* other terms have replaced those of the previous window */
+        /* other terms have replaced those of the previous batch */
 
         if (later && i == 0 && row.packed.len
             && row.first_offset < rec->plan.position)
@@ -224,8 +227,9 @@ ngx_http_xet_reconstruct_terms(ngx_http_request_t *r)
 
 
 /*
- * Rows are inconsistent.  If some came from a standby, which lags behind, and
- * their results are only in memory, everything is requested again.
+ * Handles inconsistent rows.  If some of them came from a standby, which may
+ * lag behind, and all results are still in memory, everything is requested
+ * again.
  */
 
 static ngx_int_t
@@ -258,7 +262,9 @@ ngx_http_xet_reconstruct_changed(ngx_http_request_t *r,
 }
 
 
-/* The first window has the size of the file, and starts the plan. */
+/*
+ * Starts the plan with the first batch, which contains the size of the file.
+ */
 
 static xet_status_t
 ngx_http_xet_reconstruct_first(ngx_http_xet_reconstruct_t *rec,
@@ -361,7 +367,9 @@ ngx_http_xet_reconstruct_trim(ngx_http_request_t *r)
 
         if (slice.n == 0) {
 
-            /* the row of the xorb is gone: the file was deleted meanwhile */
+            /*
+             * the row of the xorb is missing: the file was deleted meanwhile
+             */
 
             return ngx_http_xet_reconstruct_changed(r, rec, slice.chunk_count
                                                       ? XET_PLAN_DAMAGED

@@ -2,12 +2,13 @@
 /*
  * A response in pieces: each piece is made after the previous one was sent.
  *
- * States: making (the owner makes a piece) -> sending (the client takes it) ->
- * making ... -> done.  There is one piece at a time, in a pool of its own, so
- * the memory is that of one piece.  While sending, the write events of the
- * socket come here; a client that takes nothing for "send_timeout" is dropped.
+ * States: making (the owner makes a piece) -> sending (the client receives it)
+ * -> making ... -> done.  There is one piece at a time, in a pool of its own,
+ * so only one piece is in memory.  While sending, the stream handles the write
+ * events of the socket; a client that receives nothing for "send_timeout" is
+ * disconnected.
  *
- * Lives in the event loop; while making, a thread may fill the piece's pool.
+ * Runs in the event loop.  While making, a thread may fill the piece's pool.
  */
 
 #include "ngx_http_xet.h"

@@ -11,9 +11,9 @@
 
 
 /*
- * How long an internal redirect may take, or how long an edge may wait before
- * it asks its origin: it makes the request first, and then waits for the lock
- * of its cache.  In seconds.
+ * Seconds for an internal redirect, and for an edge: the edge makes the
+ * request to its origin first, and may then wait for the lock of its cache
+ * before it sends the request.
  */
 #define NGX_HTTP_XET_URL_INTERNAL_TTL  300
 
@@ -36,7 +36,7 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
     url->expires = ngx_http_xet_url_expires(xlcf);
     url->whole = (xlcf->url_mode == NGX_HTTP_XET_URL_CACHEABLE);
 
-    /* slices of a cache can't serve several ranges at once */
+    /* a slice of a cache can't contain several ranges */
 
     url->group = (url->whole || (xmcf->store && xmcf->store->s3))
                  ? 1 : xlcf->url_ranges;
@@ -56,7 +56,7 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
     if (xmcf->url_keys) {
         key = xmcf->url_keys->elts;
 
-        /* workers without "xet_api" and "xet_data" have no MAC contexts */
+        /* a worker without "xet_api" and "xet_data" has no MAC contexts */
 
         url->sign = xmcf->sign ? xmcf->sign[0] : NULL;
         url->id = key->id;
@@ -73,8 +73,9 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
 
 
 /*
- * The time is rounded up.  So all URLs of a range made within a quantum are
- * the same, and caches in front of the server see one URL.
+ * Returns the time when a URL expires, rounded up to a multiple of the quantum
+ * ("xet_url_quantum").  So all URLs of a range made within a quantum are the
+ * same, and caches in front of the server see one URL.
  */
 
 static time_t
@@ -134,8 +135,8 @@ ngx_http_xet_url_base(ngx_http_request_t *r, ngx_str_t *base)
     }
 
     /*
-     * The base goes into JSON without escaping, and comes back as the prefix
-     * of a path.
+     * The base is written into JSON without escaping, and clients return it as
+     * the prefix of a path.
      */
 
     if (!xet_sign_base_ok(base->data, base->len)) {
@@ -208,7 +209,7 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
         /*
          * Clients distinguish entries by their URLs (docs/protocol.md,
          * reconstruction rules), and old clients share the download of a URL
-         * between responses.
+         * between responses.  So the ranges are added to the URL, unsigned.
          */
 
         p = xet_buf_reserve(b, 3 + n * XET_RANGE_PRINT_MAX);
@@ -226,7 +227,10 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
 }
 
 
-/* An edge sends these to its origin: they allow any range of the copy. */
+/*
+ * An edge sends these arguments to its origin; they allow any range of the
+ * copy.
+ */
 
 ngx_int_t
 ngx_http_xet_url_args(ngx_http_request_t *r, ngx_str_t *args)
@@ -286,7 +290,7 @@ ngx_http_xet_url_internal(ngx_http_request_t *r, const xet_hash_t *xorb,
         return NGX_ERROR;
     }
 
-    /* everything is in the first node, which has room for 1024 bytes */
+    /* the whole URL is in the first node, which has 1024 bytes */
 
     p = b.first->start;
     last = b.first->pos;

@@ -2,13 +2,13 @@
 /*
  * Dispatches a request to a Hub.
  *
- *     router    path as it was sent -> route
- *     here      caller -> permission by scope -> name in the path
- *     router    the handler of the route
+ *     router     the path of the request line -> a route
+ *     this file  the caller -> permission by scope -> names in the path
+ *     router     calls the handler of the route
  *
- * With each statement PostgreSQL decides whether the caller may see or change
- * a repo (xet.hub_find()).  This file finds out what that needs: the name
- * spaces of the caller, and the repo that the token is bound to.
+ * PostgreSQL decides in each statement whether the caller may see or change a
+ * repo (xet.hub_find()).  This file provides what the decision needs: the name
+ * spaces of the caller, and the repo that the token is limited to.
  */
 
 #include "ngx_http_xet.h"
@@ -19,7 +19,7 @@
 #include "ngx_http_xet_upload.h"
 
 
-#define NGX_HTTP_XET_HUB_ME  "me"              /* the caller */
+#define NGX_HTTP_XET_HUB_ME  "me"              /* alias of the caller */
 
 
 static ngx_int_t ngx_http_xet_hub_names(ngx_http_request_t *r,
@@ -100,7 +100,7 @@ ngx_http_xet_hub_open(ngx_http_request_t *r, xet_scope_e scope)
 }
 
 
-/* Parses the names in the path. */
+/* Parses the names of owner, repo, revision and file in the path. */
 
 static ngx_int_t
 ngx_http_xet_hub_names(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
@@ -194,7 +194,10 @@ ngx_http_xet_hub_owner(ngx_http_xet_hub_t *hub, ngx_str_t *owner)
 }
 
 
-/* Finds out the caller, their name spaces, and the URLs that they know. */
+/*
+ * Determines the base URLs of this server, the caller, and the caller's name
+ * spaces.
+ */
 
 static ngx_int_t
 ngx_http_xet_hub_caller(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
@@ -233,8 +236,8 @@ ngx_http_xet_hub_caller(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
 
 /*
- * The caller's user name.  Without a valid token a caller has no name and no
- * name spaces, whatever the configuration says about callers.
+ * Determines the caller's user name.  A caller without a valid token has no
+ * name and no name spaces, whatever the configuration grants.
  */
 
 static ngx_int_t
@@ -263,7 +266,7 @@ ngx_http_xet_hub_who(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
             return NGX_OK;
         }
 
-        /* a token for a repo need not have a subject */
+        /* a token that is limited to a repo may lack a subject */
 
         if (auth->subject.len) {
             hub->who = auth->subject;
@@ -290,7 +293,9 @@ ngx_http_xet_hub_who(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
 
-        /* a name that is not text counts as none, also for PostgreSQL */
+        /*
+         * a name that is not valid text is ignored; PostgreSQL would reject it
+         */
 
         if (xet_hub_text_ok(value.data, value.len)) {
             hub->who = value;
@@ -304,7 +309,7 @@ ngx_http_xet_hub_who(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 }
 
 
-/* No name space, and no repo of a token. */
+/* Starts with the least permissions: no name spaces, no repo of a token. */
 
 static ngx_int_t
 ngx_http_xet_hub_rights(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
@@ -342,7 +347,7 @@ ngx_http_xet_hub_rights_cleanup(void *data)
 }
 
 
-/* The name spaces of the caller: their own, and those of the configuration. */
+/* Adds the name spaces of the caller: their own and the configured ones. */
 
 static ngx_int_t
 ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
@@ -365,7 +370,7 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* all of them, also if callers can't be distinguished */
+    /* all name spaces; also if the server can't distinguish callers */
 
     if ((others.len == 1 && others.data[0] == '*')
         || (xlcf->auth != NGX_HTTP_XET_AUTH_TOKEN && xlcf->hub_user == NULL
@@ -399,8 +404,9 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
 
 /*
- * Whether the caller has no name space, whatever the configuration says; a
- * token may also permit all of them.
+ * Returns 1 if the caller has no name space, whatever the configuration
+ * grants.  For a token that is limited to a repo, sets any_space and returns
+ * 0.
  */
 
 static ngx_uint_t
@@ -410,10 +416,11 @@ ngx_http_xet_hub_nobody(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     ngx_http_xet_auth_t  *auth;
 
     /*
-     * A token for a repo opens it to its holder.  A token that a Hub has
-     * issued, maybe to an anonymous caller while the repo was public, is for
-     * the contents only: it does not open names that are closed to the holder,
-     * and gives an anonymous holder none of the configuration's name spaces.
+     * A token that is limited to a repo opens the repo to its holder.  A token
+     * that a Hub has issued grants access to contents only, because an
+     * anonymous caller could get one while the repo was public.  Such a token
+     * does not open private repos to the holder, and an anonymous holder gets
+     * none of the configured name spaces.
      */
 
     auth = hub->asked.any_store ? NULL : ngx_http_xet_auth(r);
@@ -428,8 +435,9 @@ ngx_http_xet_hub_nobody(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     }
 
     /*
-     * A name that is not in canonical form has no name space, not even one of
-     * the configuration: "map" takes "Dora" for "dora".
+     * A name that is not in canonical form has no name space, not even a
+     * configured one: nginx's "map" ignores case, so "Dora" would match
+     * "dora".
      */
 
     for (i = 0; i < hub->who.len; i++) {
@@ -442,7 +450,7 @@ ngx_http_xet_hub_nobody(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 }
 
 
-/* Adds a name space, if it is in canonical form. */
+/* Adds a name space, unless its name is not in canonical form. */
 
 static ngx_int_t
 ngx_http_xet_hub_space(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
@@ -507,9 +515,9 @@ ngx_http_xet_hub_allowed(ngx_http_request_t *r,
 
 
 /*
- * The response without a valid token.  A browser can't send a token as clients
- * do, but asks its user for a password: for pages, and for the files that they
- * link to.
+ * Responds to a request without a valid token.  A browser can't send a bearer
+ * token, so for pages and for the files that pages link to, the response makes
+ * the browser ask for a password.
  */
 
 static ngx_int_t
@@ -547,7 +555,7 @@ ngx_http_xet_hub_unknown(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* clients know this text, and don't take it for a missing repo */
+    /* clients recognize this text; without it they report a missing repo */
 
     return ngx_http_xet_hub_deny(r, NGX_HTTP_UNAUTHORIZED,
                                  xet_status_code(status),

@@ -14,24 +14,30 @@
 #include "ngx_http_xet_upload.h"
 
 
-/* The subject of a request to a Hub, and its caller. */
+/*
+ * The state of a request to a Hub: the route, the caller, and the names in the
+ * path.
+ */
 
 struct ngx_http_xet_hub_s {
     const ngx_http_xet_match_t      *match;
     ngx_http_xet_hub_asked_t         asked;
-    ngx_str_t                        rev;      /* "main" if none */
-    ngx_str_t                        path;     /* in the repo, not NULL */
+    ngx_str_t                        rev;      /* "main" by default */
+    ngx_str_t                        path;     /* in the repo; not NULL */
     ngx_str_t                        who;
-    ngx_array_t                      spaces;   /* of who: ngx_str_t */
-    ngx_str_t                        origin;   /* "http://host" */
-    ngx_str_t                        base;     /* with "xet_hub_base" */
-    ngx_uint_t                       writes;   /* the route does */
+    ngx_array_t                      spaces;   /* ngx_str_t of the caller */
+    ngx_str_t                        origin;   /* such as http://host */
+    ngx_str_t                        base;     /* origin + xet_hub_base */
+    ngx_uint_t                       writes;   /* whether the route writes */
 
-    /* the body's path for errors of XET_HUB_UNSAFE; NULL: no body was read */
+    /*
+     * the unsafe path in the body, for errors of XET_HUB_UNSAFE; NULL if no
+     * body was read
+     */
     const xet_hub_refusal_t         *refusal;
 
-    struct ngx_http_xet_hub_files_s *files;    /* that are taken in */
-    void                            *state;    /* of the route */
+    struct ngx_http_xet_hub_files_s *files;    /* files in the body */
+    void                            *state;    /* state of the handler */
 };
 
 
@@ -43,69 +49,72 @@ ngx_int_t ngx_http_xet_hub_##name##_handler(ngx_http_request_t *r,            \
 
 
 /*
- * Creates the description of a request to a Hub, before access is checked.
+ * Creates the state of a request to a Hub, before access is checked.  Returns
  * NULL if out of memory.
  */
 ngx_http_xet_hub_t *ngx_http_xet_hub_create(ngx_http_request_t *r,
     const ngx_http_xet_match_t *match);
 
 /*
- * Identifies the caller, checks that the route is open to the caller and
- * allowed on this server, and parses the names in the path.  NGX_OK, or the
- * result of the content handler.
+ * Identifies the caller, checks that the caller may use the route and that
+ * this server allows it, and parses the names in the path.  Returns NGX_OK, or
+ * the result of the content handler if the request is rejected.
  */
 ngx_int_t ngx_http_xet_hub_enter(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, xet_scope_e does);
 
 /*
- * ngx_http_xet_hub_path.c: the path below "xet_hub_base", as it was sent,
- * starting with "/"; empty if the path is not below it.
+ * ngx_http_xet_hub_path.c: gets the path below "xet_hub_base" as the client
+ * has sent it, starting with "/".  The path is empty if the request is not
+ * below "xet_hub_base".
  */
 ngx_int_t ngx_http_xet_hub_path(ngx_http_request_t *r, ngx_str_t *path);
 
-/* Whether the route is a web page. */
+/* Returns whether the path leads to a web page. */
 ngx_uint_t ngx_http_xet_hub_people(ngx_http_request_t *r,
     const ngx_str_t *path);
 
 /*
- * Whether the token allows the scope, for any repo: NGX_OK, or the result of
- * ngx_http_xet_hub_deny().
+ * Checks that the token has the scope, whatever repo it is for.  Returns
+ * NGX_OK, or the result of ngx_http_xet_hub_deny().
  */
 ngx_int_t ngx_http_xet_hub_allowed(ngx_http_request_t *r,
     ngx_http_xet_right_e right);
 
 /*
- * Whether the server allows requests with this scope, by
- * ngx_http_xet_closed(): NGX_OK, or the result of ngx_http_xet_hub_deny().
+ * Checks with ngx_http_xet_closed() that this server allows requests with the
+ * scope.  Returns NGX_OK, or the result of ngx_http_xet_hub_deny().
  */
 ngx_int_t ngx_http_xet_hub_open(ngx_http_request_t *r, xet_scope_e scope);
 
-/* Replaces the name space "me" by that of the caller. */
+/* Replaces the name space "me" by the caller's name space. */
 void ngx_http_xet_hub_owner(ngx_http_xet_hub_t *hub, ngx_str_t *owner);
 
-/* Records the repo of the request for $xet_audit. */
+/* Records the repo of the request in $xet_audit. */
 void ngx_http_xet_hub_note(ngx_http_request_t *r, ngx_http_xet_hub_t *hub);
 
-/* The state of a request after its handler was called. */
+/*
+ * Returns the state of a request, after the handler of its route was called.
+ */
 #define ngx_http_xet_hub_get(r)                                               \
     ((ngx_http_xet_ctx_t *)                                                   \
      ngx_http_get_module_ctx(r, ngx_http_xet_module))->route.hub
 
 
 /*
- * ngx_http_xet_hub_answer.c: responses of all routes.  The results are those
- * of the functions in ngx_http_xet.h that send a response.
+ * ngx_http_xet_hub_answer.c: responses of all routes.  Functions that send a
+ * response return what the functions of ngx_http_xet.h return.
  */
 
 /*
- * As ngx_http_xet_error_status(), for the result of parsing a body: the error
- * of XET_HUB_UNSAFE names the unsafe part of the path.
+ * Sends the error of a body that was parsed, as ngx_http_xet_error_status().
+ * For XET_HUB_UNSAFE the message contains the unsafe part of the path.
  */
 ngx_int_t ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status);
 
 /*
- * For a check after which the caller continues if the result is NGX_OK.
- * Otherwise the request was answered and finalized, and a content handler, or
+ * For checks: returns NGX_OK if the caller may continue.  Otherwise the
+ * functions send the error and finalize the request, and a content handler, or
  * a callback that finalizes, must return NGX_DONE.
  */
 ngx_int_t ngx_http_xet_hub_deny(ngx_http_request_t *r, ngx_uint_t status,
@@ -114,20 +123,20 @@ ngx_int_t ngx_http_xet_hub_deny_status(ngx_http_request_t *r,
     xet_status_t status);
 
 /*
- * The response if the caller has too many staged operations, see
+ * Sends the error for a caller with too many staged operations, see
  * xet.hub_stage().
  */
 ngx_int_t ngx_http_xet_hub_much(ngx_http_request_t *r);
 
 /*
- * The end of a callback that has sent a statement; rc is the result of
- * sending. Finalizes the request, unless a handler will be called.
+ * Ends a callback that has sent a statement; rc is the result of sending.
+ * Finalizes the request, unless the handler of the statement will be called.
  */
 void ngx_http_xet_hub_wait(ngx_http_request_t *r, ngx_int_t rc);
 
 /*
- * Responds to a row of PostgreSQL whose status is not 200: with its error, or
- * for 307 with the new location of the repo.
+ * Responds to a row whose status is not 200: sends the error in the row, or
+ * for 307 the new location of the repo.
  */
 ngx_int_t ngx_http_xet_hub_refuse(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer);
@@ -136,107 +145,117 @@ ngx_int_t ngx_http_xet_hub_refuse(ngx_http_request_t *r,
     ((text)->len == sizeof(literal) - 1                                       \
      && ngx_memcmp((text)->data, literal, sizeof(literal) - 1) == 0)
 
-/* Sends JSON, which must live as long as the request. */
+/* Sends JSON; the caller keeps it in memory until the request ends. */
 ngx_int_t ngx_http_xet_hub_json(ngx_http_request_t *r, ngx_uint_t status,
     const ngx_str_t *json);
 
-/* The same for generated content, of any media type. */
+/* Sends generated content with the media type "type". */
 ngx_int_t ngx_http_xet_hub_send(ngx_http_request_t *r, ngx_uint_t status,
     const char *type, xet_buf_t *json);
 
 /*
- * Called before the headers of each response: drops an unread body, and
- * disables caches.  NGX_OK, or as above.
+ * Prepares the headers of each response: discards an unread body, and disables
+ * caches.  Returns NGX_OK, or the result of the content handler.
  */
 ngx_int_t ngx_http_xet_hub_headers(ngx_http_request_t *r);
 
 /*
- * Handlers of statements whose body is the response: send it, or the error.
- * That of a page adds a link to the next page, if there is one.
+ * Handlers of statements that return the response body: send the body, or the
+ * error.  ngx_http_xet_hub_paged() also adds a link to the next page, if one
+ * exists.
  */
 void ngx_http_xet_hub_answered(ngx_http_request_t *r, ngx_int_t rc);
 void ngx_http_xet_hub_paged(ngx_http_request_t *r, ngx_int_t rc);
 
-/* The same for a statement that adds to a repo, which may exceed a quota. */
+/* The handler of a statement that adds data and may exceed a quota. */
 void ngx_http_xet_hub_added(ngx_http_request_t *r, ngx_int_t rc);
 
 /*
- * NGX_DONE if a quota was exceeded and the request was finalized; else NGX_OK.
+ * Checks whether the statement has exceeded a quota.  Returns NGX_DONE if it
+ * has, after finalizing the request, else NGX_OK.
  */
 ngx_int_t ngx_http_xet_hub_over(ngx_http_request_t *r, ngx_int_t rc);
 
 /*
- * Reads the row of a statement: NGX_OK.  After an error the request was
- * finalized, and NGX_DONE is returned.
+ * Reads the row of a statement.  Returns NGX_OK, or NGX_DONE after an error,
+ * for which the request was finalized.
  */
 ngx_int_t ngx_http_xet_hub_row(ngx_http_request_t *r, ngx_int_t rc,
     ngx_http_xet_hub_answer_t *answer);
 
-/* "/me/m", "/datasets/me/d": the path of a web page.  NULL: out of memory. */
+/*
+ * Makes the path of a repo's web page, such as "/me/m" or "/datasets/me/d".
+ * Returns NGX_ERROR if out of memory.
+ */
 ngx_int_t ngx_http_xet_hub_page(ngx_http_request_t *r, xet_hub_kind_e kind,
     const ngx_str_t *id, ngx_str_t *page);
 
-/* The URL of the web page of the requested repo, or of a commit of it. */
+/* Makes the URL of the web page of the requested repo, or of its commit. */
 ngx_int_t ngx_http_xet_hub_url(ngx_http_request_t *r, const ngx_str_t *id,
     const ngx_str_t *commit, ngx_str_t *url);
 
-#define NGX_HTTP_XET_HUB_HEADER  4096          /* a longer one is cut */
+#define NGX_HTTP_XET_HUB_HEADER  4096          /* bytes; the rest is cut */
 
-/* Adds a header, formatted as by ngx_sprintf(); NGX_ERROR if out of memory. */
+/* Adds a header, formatted by ngx_sprintf().  NGX_ERROR if out of memory. */
 ngx_int_t ngx_http_xet_hub_header(ngx_http_request_t *r, const char *key,
     const char *format, ...);
 
-/* Adds a link to the next page, which starts after the entry "after". */
+/* Adds a Link header with the next page, which starts after entry "after". */
 ngx_int_t ngx_http_xet_hub_next(ngx_http_request_t *r,
     const ngx_str_t *after);
 
-/* An argument of the request, decoded; data is NULL if it is missing. */
+/* Gets an argument of the request, decoded; data is NULL if it is missing. */
 ngx_int_t ngx_http_xet_hub_arg(ngx_http_request_t *r, const char *name,
     ngx_str_t *value);
 
-/* Whether the client accepts HTML. */
+/* Returns whether the client accepts HTML. */
 ngx_uint_t ngx_http_xet_hub_browser(ngx_http_request_t *r);
 
-/* Whether an argument is "true" or "1". */
+/* Returns whether an argument is "true" or "1". */
 ngx_uint_t ngx_http_xet_hub_flag(ngx_http_request_t *r, const char *name);
 
 
 /*
- * ngx_http_xet_hub_read.c: the arguments limit, cursor, recursive and expand;
- * a limit larger than "most" becomes "most".  NGX_OK, or the result of the
- * handler.
+ * ngx_http_xet_hub_read.c: reads the arguments limit, cursor, recursive and
+ * expand; limit is at most "most".  Returns NGX_OK, or the result of the
+ * content handler after an error.
  */
 ngx_int_t ngx_http_xet_hub_page_args(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, ngx_uint_t most, ngx_http_xet_hub_page_t **page);
 
 
 /*
- * ngx_http_xet_hub_token.c: the claims of a token for a repo; store is the
- * repo of its uploads, and lives as long as the claims.
+ * ngx_http_xet_hub_token.c: fills the claims of a token for a repo.  store is
+ * the internal name of the repo, and must live as long as the claims.
  */
 void ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
     ngx_uint_t writes, xet_token_claims_t *claims);
 
-/* The expiry time of a token or URL that is issued to the caller now. */
+/*
+ * Returns the expiry time of a token or URL that is issued to the caller now.
+ */
 uint64_t ngx_http_xet_hub_until(ngx_http_request_t *r);
 
 
-/* ngx_http_xet_hub_commit.c: limits of a commit and similar requests. */
+/* ngx_http_xet_hub_commit.c: gets the limits of requests with operations. */
 void ngx_http_xet_hub_limits(ngx_http_request_t *r, xet_hub_limits_t *limits);
 
 
-/* ngx_http_xet_hub_files.c: files that are contained in a request. */
+/* ngx_http_xet_hub_files.c: files contained in a request body. */
 
-/* Called once, in the event loop; as ngx_http_xet_ingest_pt. */
+/*
+ * Called once, in the event loop, with the arguments of
+ * ngx_http_xet_ingest_pt.
+ */
 typedef void (*ngx_http_xet_hub_files_pt)(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status);
 
 typedef struct ngx_http_xet_hub_files_s {
-    ngx_http_xet_ingest_file_t  *files;        /* malloc()ed, as their data */
+    ngx_http_xet_ingest_file_t  *files;        /* malloc()ed, also the data */
     ngx_uint_t                   n;
     ngx_uint_t                   room;
-    size_t                       size;         /* bytes */
-    ngx_http_xet_array_t         sha256;       /* requested */
+    size_t                       size;         /* total bytes of files */
+    ngx_http_xet_array_t         sha256;       /* digests to look up */
     ngx_http_xet_hub_files_pt    done;
 } ngx_http_xet_hub_files_t;
 
@@ -244,97 +263,100 @@ typedef struct ngx_http_xet_hub_files_s {
 void ngx_http_xet_hub_files_destroy(ngx_http_xet_hub_files_t *f);
 
 /*
- * Adds a file with path and content, in a thread, and sets its size and
- * SHA-256, as for an uploaded file.  XET_OK, XET_NOMEM.
+ * Adds a file with its path and content, and sets its size and SHA-256, as for
+ * an uploaded file.  Runs in a thread.  Returns XET_OK or XET_NOMEM.
  */
 xet_status_t ngx_http_xet_hub_files_add(ngx_http_xet_hub_files_t *f,
     xet_hub_operation_t *op);
 
-/* Whether the added files should be stored before more are added. */
+/* Returns whether the files should be stored before more are added. */
 ngx_uint_t ngx_http_xet_hub_files_full(const ngx_http_xet_hub_files_t *f);
 
 /*
- * Stores all added files in the request's repo, and clears the list; f lives
- * as long as the request.
+ * Stores all added files in the repo of the request, empties the list, and
+ * calls done.  f must live as long as the request.
  */
 void ngx_http_xet_hub_files_take(ngx_http_request_t *r,
     ngx_http_xet_hub_files_t *f, ngx_http_xet_hub_files_pt done);
 
 
-/* ngx_http_xet_hub_initial.c: the files of a new repo. */
+/* ngx_http_xet_hub_initial.c: files of a repo that is being created. */
 
 typedef struct ngx_http_xet_hub_initial_s  ngx_http_xet_hub_initial_t;
 
-/* upload is the id of the staged files, and lives as long as r->pool. */
+/* upload is the id of the staged files; it must live as long as r->pool. */
 ngx_http_xet_hub_initial_t *ngx_http_xet_hub_initial_create(
     ngx_http_request_t *r, const u_char *upload);
 
-/* Adds a file; an xet_hub_op_pt, for a thread.  ctx is the structure above. */
+/*
+ * Adds a file, in a thread; an xet_hub_op_pt whose ctx is the structure above.
+ */
 xet_status_t ngx_http_xet_hub_initial_add(void *ctx,
     const xet_hub_operation_t *op);
 
 /*
- * Stores and stages the files, and calls done with the number of batches;
- * finalizes the request after an error.
+ * Stores and stages the files, and calls done with the number of staged
+ * batches.  Finalizes the request after an error.
  */
 void ngx_http_xet_hub_initial_take(ngx_http_request_t *r,
     ngx_http_xet_hub_initial_t *first,
     void (*done)(ngx_http_request_t *r, ngx_uint_t batches));
 
-/* The repo was created: nothing must be dropped. */
+/* Called after the repo was created: the staged files must not be dropped. */
 void ngx_http_xet_hub_initial_done(ngx_http_xet_hub_initial_t *first);
 
 
-/* ngx_http_xet_hub_stream.c: responses that grow with a repo, sent in parts. */
+/* ngx_http_xet_hub_stream.c: long responses, sent in parts. */
 
 typedef struct {
     ngx_http_xet_stream_t     stream;
-    xet_buf_t                 buf;             /* of the part */
-    ngx_uint_t                last;            /* it is */
-    const char               *type;            /* of media */
+    xet_buf_t                 buf;             /* JSON of the current part */
+    ngx_uint_t                last;            /* buf has the last part */
+    const char               *type;            /* media type */
     ngx_int_t               (*ask)(ngx_http_request_t *r);
 } ngx_http_xet_hub_stream_t;
 
 
 /*
- * s lives as long as the request.  ask() sends the statement of the next part,
- * and returns the result of sending; the caller requests the first part.
+ * Initializes s, which must live as long as the request.  ask() sends the
+ * statement for the next part, and returns the result of sending.  The caller
+ * calls ask() for the first part.
  */
 ngx_int_t ngx_http_xet_hub_stream_init(ngx_http_request_t *r,
     ngx_http_xet_hub_stream_t *s, ngx_int_t (*ask)(ngx_http_request_t *r));
 
-/* As ngx_http_xet_hub_row(), for any part. */
+/* Reads the row of any part, as ngx_http_xet_hub_row(). */
 ngx_int_t ngx_http_xet_hub_stream_row(ngx_http_request_t *r,
     ngx_http_xet_hub_stream_t *s, ngx_int_t rc,
     ngx_http_xet_hub_answer_t *answer);
 
 /*
- * Starts the JSON of a part, in pieces of size bytes.  NULL: the request was
- * finalized.
+ * Begins the JSON of a part, with buffers of size bytes.  Returns NULL after
+ * an error, for which the request was finalized.
  */
 xet_buf_t *ngx_http_xet_hub_stream_part(ngx_http_request_t *r,
     ngx_http_xet_hub_stream_t *s, size_t size, ngx_uint_t last);
 
-/* The part can't be made; finalizes the request. */
+/* Finalizes the request after an error in making a part. */
 void ngx_http_xet_hub_stream_fail(ngx_http_request_t *r,
     ngx_http_xet_hub_stream_t *s, xet_status_t status);
 
 /*
- * Frees the rows and sends the part.  Headers must be added before the first
- * part.
+ * Frees the rows and sends the part.  The caller adds headers before it sends
+ * the first part.
  */
 void ngx_http_xet_hub_stream_send(ngx_http_request_t *r,
     ngx_http_xet_hub_stream_t *s);
 
 
-/* ngx_http_xet_hub_body.c: small request bodies. */
+/* ngx_http_xet_hub_body.c: small request bodies in memory. */
 
 typedef struct {
     u_char        *text;               /* malloc()ed */
     size_t         len;
     size_t         size;
     size_t         max;
-    void          *data;               /* of the route */
+    void          *data;               /* argument of parse and done */
 
     xet_status_t (*parse)(void *data, u_char *text, size_t len);
     void         (*done)(ngx_http_request_t *r, void *data);
@@ -342,9 +364,10 @@ typedef struct {
 
 
 /*
- * Reads a body of at most max bytes, calls parse in a thread, and then done in
- * the event loop; after an error the request is answered.  data lives as long
- * as the request's pool, text until it is parsed.
+ * Reads a body of at most max bytes, calls parse in a thread, and then calls
+ * done in the event loop.  After an error the error response is sent instead.
+ * data must live as long as the request's pool; text lives until parse
+ * returns.
  */
 ngx_int_t ngx_http_xet_hub_read(ngx_http_request_t *r, size_t max,
     xet_status_t (*parse)(void *data, u_char *text, size_t len),

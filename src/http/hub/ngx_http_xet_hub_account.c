@@ -1,7 +1,7 @@
 
 /*
- * Requests of clients that are not about repos: who the caller is, and the
- * small routes that clients expect of a Hub.
+ * Routes that are not about a repo: the caller's account, and small routes
+ * that clients expect of every Hub.
  */
 
 #include "ngx_http_xet.h"
@@ -59,7 +59,7 @@ ngx_http_xet_hub_whoami_handler(ngx_http_request_t *r,
 }
 
 
-/* The name spaces of the caller except their own. */
+/* Adds the name spaces of the caller, without the one of the user name. */
 
 static void
 ngx_http_xet_hub_orgs(xet_json_t *j, ngx_http_xet_hub_t *hub)
@@ -89,7 +89,9 @@ ngx_http_xet_hub_orgs(xet_json_t *j, ngx_http_xet_hub_t *hub)
 }
 
 
-/* A list of AI tools: each Python process asks for it first. */
+/*
+ * Responds with an empty list of AI tools; huggingface_hub requests it first.
+ */
 
 ngx_int_t
 ngx_http_xet_hub_harnesses_handler(ngx_http_request_t *r,
@@ -101,8 +103,8 @@ ngx_http_xet_hub_harnesses_handler(ngx_http_request_t *r,
 
 
 /*
- * The metadata of a README is not checked.  Clients ask before they upload
- * one, and stop at any other response.
+ * Accepts any metadata of a README, without a check.  Clients send this
+ * request before they upload a README, and abort if it fails.
  */
 
 ngx_int_t

@@ -1,7 +1,7 @@
 
 /*
- * Responses of a Hub: JSON and errors made by PostgreSQL, links to the next
- * page, and arguments of requests.
+ * Responses of a Hub: JSON and errors that PostgreSQL returns, links to the
+ * next page, and arguments of requests.
  */
 
 #include "ngx_http_xet.h"
@@ -9,7 +9,7 @@
 #include "ngx_http_xet_upload.h"
 
 
-/* XET_HUB_PART_MAX and the text around it */
+/* room for XET_HUB_PART_MAX bytes and the words around them */
 #define NGX_HTTP_XET_HUB_UNSAFE  384
 
 
@@ -36,7 +36,7 @@ ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status)
 }
 
 
-/* Names the unsafe part of a path, and the reason. */
+/* Sends an error that contains the unsafe part of the path, and the reason. */
 
 static ngx_int_t
 ngx_http_xet_hub_unsafe(ngx_http_request_t *r, ngx_uint_t status,
@@ -139,8 +139,8 @@ ngx_http_xet_hub_refuse(ngx_http_request_t *r,
 
 
 /*
- * Explains that a name that is not in canonical form has no name space:
- * otherwise it would not be clear why "Dora" may not write to "dora/m".
+ * Explains in the message that a name must be in canonical form to have a name
+ * space; without that, users can't see why "Dora" may not write to "dora/m".
  */
 
 static void
@@ -176,11 +176,11 @@ ngx_http_xet_hub_why(ngx_http_request_t *r, ngx_str_t *message)
 
 
 /*
- * Reads of a repo that does not exist here go to another Hub, if
- * "xet_hub_upstream" names a location for it.  NGX_DECLINED: not this one;
- * else the code is for ngx_http_finalize_request().  A path that can't be
- * committed here, because clients would misuse it, is not fetched from there
- * either.
+ * Redirects a read of a repo that does not exist here to the location named by
+ * "xet_hub_upstream", which proxies to another Hub.  Returns NGX_DECLINED if
+ * this request is not redirected, else the code for
+ * ngx_http_finalize_request().  Paths that can't be committed here, because
+ * they are unsafe for clients, are not fetched from the other Hub either.
  */
 
 static ngx_int_t
@@ -224,8 +224,8 @@ ngx_http_xet_hub_upstream(ngx_http_request_t *r)
 
 
 /*
- * The same path with the new name of the repo.  307 keeps the method; after a
- * 301 clients would send a GET.
+ * Redirects to the same path with the new name of the repo.  The status is
+ * 307, which keeps the method; after a 301 clients would send a GET.
  */
 
 static ngx_int_t
@@ -240,7 +240,10 @@ ngx_http_xet_hub_moved(ngx_http_request_t *r, const ngx_str_t *id)
 
     start = (u_char *) hub->match->args.target.id.data;
 
-    /* a name in a body, or a rewritten path, does not exist */
+    /*
+     * if the name is in the body, or the path was rewritten, the new URL is
+     * unknown
+     */
 
     if (start == NULL || start < uri->data
         || start + hub->match->args.target.id.len > uri->data + uri->len)
@@ -306,7 +309,7 @@ ngx_http_xet_hub_headers(ngx_http_request_t *r)
 {
     ngx_int_t  rc;
 
-    /* an unread body must not become the next request */
+    /* unread bytes of the body must not be parsed as the next request */
 
     rc = ngx_http_xet_drop_body(r);
 
@@ -382,7 +385,7 @@ ngx_http_xet_hub_over(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* The same for a page, with a link to the next one. */
+/* Sends the body of a statement, with a link to the next page. */
 
 void
 ngx_http_xet_hub_paged(ngx_http_request_t *r, ngx_int_t rc)
@@ -405,8 +408,8 @@ ngx_http_xet_hub_paged(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * The URL of the request with another cursor, absolute: clients use it
- * unchanged.
+ * Adds a Link header with the URL of the request and another cursor.  The URL
+ * is absolute, because clients use it unchanged.
  */
 
 ngx_int_t
@@ -438,7 +441,7 @@ ngx_http_xet_hub_next(ngx_http_request_t *r, const ngx_str_t *after)
 
     p = ngx_sprintf(link.data, "<%V%V?", &hub->origin, &path);
 
-    /* all arguments except the cursor */
+    /* keep all arguments except the cursor */
 
     arg = r->args.data;
     last = arg + r->args.len;

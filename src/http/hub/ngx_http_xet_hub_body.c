@@ -1,11 +1,13 @@
 
 /*
- * Small request bodies: JSON and forms, held in memory and parsed in a thread.
+ * Small request bodies: JSON and forms, collected in memory and parsed in a
+ * thread.
  *
- *     read -> feed (thread: collects; with the last piece, parses) -> done
+ *     read -> feed (thread: collects the pieces, parses after the last one)
+ *          -> done
  *
- * If a body is too large, what has arrived is dropped and the request ends
- * with 413.
+ * If a body is too large, the received bytes are dropped and the response is
+ * 413.
  */
 
 #include "ngx_http_xet.h"
@@ -92,7 +94,7 @@ ngx_http_xet_hub_body_feed(void *data, u_char *buf, size_t len,
 
     status = b->parse(b->data, b->text, b->len);
 
-    /* the response may take long, and needs only the parsed data */
+    /* free the text now: the response may take long, and does not need it */
 
     ngx_http_xet_hub_body_cleanup(b);
 

@@ -1,28 +1,29 @@
 
 /*
- * POST commit/{revision}, and POST batch of a bucket: uploaded files get their
- * paths.
+ * POST commit/{revision}, and POST batch of a bucket: a commit adds uploaded
+ * files to a repo under their paths.
  *
  *     handler -> may the caller write? (PostgreSQL)
  *     feed    (thread) parses operations into a batch
- *     take    stores files that are contained in the commit, when they have
- *                      many bytes and at the end (ngx_http_xet_hub_files.c)
- *     stage   (query)  stores a full batch, and the last one
- *     claims  (query)  looks up the files that the commit names by SHA-256
- *                      among the uploads of the repo: reports errors, and
+ *     take    stores the files contained in the body, whenever they have many
+ *             bytes, and at the end (ngx_http_xet_hub_files.c)
+ *     stage   (query)  stores each full batch, and the last one
+ *     claims  (query)  looks up the files that the commit refers to by SHA-256
+ *                      among the uploads of the repo; returns errors, and the
  *                      files whose SHA-256 was never computed
- *     prove   (jobs)   reads these files one by one; if another commit reads
- *                      one already, waits for it and asks again
- *     commit  (query)  applies everything or nothing; if another commit has
+ *     prove   (jobs)   reads these files one by one, and repeats "claims"; if
+ *                      another commit is reading them, repeats it later
+ *     commit  (query)  applies all operations or none; if another commit has
  *                      changed the same files since the branch was read, and
- *                      the client has named no parent, tries once more
+ *                      the client has sent no parent, repeats "commit"
  *
- * The SHA-256 in a shard is only a claim, so no visible commit relies on one.
- * If the request ends before the commit, staged operations are dropped; those
- * that a crash has left are swept by age.
+ * The SHA-256 in a shard is only a claim of the client, so a commit becomes
+ * visible only after all SHA-256 were computed from the data.  If the request
+ * ends before the commit, the staged operations are dropped.  After a crash,
+ * the sweep drops them when they are old.
  *
  * Memory: two buffers of the body, a batch of up to 1,000 operations, a line
- * of up to 1 MiB, and up to 2 MiB of files that are contained in the commit.
+ * of up to 1 MiB, and up to 2 MiB of files contained in the body.
  */
 
 #include "ngx_http_xet.h"
@@ -35,13 +36,13 @@
 #include <openssl/rand.h>
 
 
-#define NGX_HTTP_XET_HUB_OPERATIONS  1000      /* of a batch */
-#define NGX_HTTP_XET_HUB_INLINES     1000      /* files in a commit */
-#define NGX_HTTP_XET_HUB_LOOKS         32      /* at a branch that moves */
-#define NGX_HTTP_XET_HUB_AGAIN       500       /* ms */
+#define NGX_HTTP_XET_HUB_OPERATIONS  1000      /* operations in a batch */
+#define NGX_HTTP_XET_HUB_INLINES     1000      /* files in the body */
+#define NGX_HTTP_XET_HUB_LOOKS         32      /* attempts to commit */
+#define NGX_HTTP_XET_HUB_AGAIN       500       /* ms, to repeat claims */
 
 
-/* A file whose SHA-256 is to be proven. */
+/* A file whose SHA-256 must be computed. */
 
 typedef struct {
     xet_hash_t                   hash;
@@ -51,35 +52,35 @@ typedef struct {
 
 typedef struct {
     u_char                       upload[NGX_HTTP_XET_UPLOAD_LEN];
-    ngx_uint_t                   seq;          /* batches staged */
+    ngx_uint_t                   seq;          /* number of batches */
 
     xet_hub_ops_t                ops;
-    size_t                       taken;        /* of the piece */
+    size_t                       taken;        /* parsed bytes of the piece */
     ngx_http_xet_hub_batch_t     batch;
-    ngx_http_xet_hub_message_t   message;      /* malloc()ed texts */
+    ngx_http_xet_hub_message_t   message;      /* malloc()ed strings */
 
-    ngx_http_xet_hub_files_t     files;        /* that stand in the commit */
-    ngx_uint_t                   inlines;      /* so far */
+    ngx_http_xet_hub_files_t     files;        /* files in the body */
+    ngx_uint_t                   inlines;      /* number of these so far */
 
-    ngx_http_xet_hub_claim_t    *claims;       /* to be proven */
+    ngx_http_xet_hub_claim_t    *claims;       /* files to be read */
     ngx_uint_t                   n;
     ngx_uint_t                   next;
     ngx_http_xet_reader_t       *reader;
     EVP_MD_CTX                  *sha256;
-    uint64_t                     hashed;       /* bytes of this one */
+    uint64_t                     hashed;       /* bytes of the file read */
     ngx_event_t                  again;
 
-    ngx_uint_t                   looks;        /* at the branch */
+    ngx_uint_t                   looks;        /* attempts to commit so far */
 
-    ngx_int_t                    rc;           /* of the query that failed */
-    ngx_str_t                    store;        /* the repo of its uploads */
+    ngx_int_t                    rc;           /* rc of the failed query */
+    ngx_str_t                    store;        /* internal repo name */
 
     ngx_http_xet_query_t        *query;
 
-    unsigned                     staged:1;     /* is to be dropped */
-    unsigned                     keeps:1;      /* a bucket, "xet_delete off" */
-    unsigned                     deletes:1;    /* a file of that */
-    unsigned                     much:1;       /* of the caller is staged */
+    unsigned                     staged:1;     /* cleanup must unstage */
+    unsigned                     keeps:1;      /* deleting is forbidden */
+    unsigned                     deletes:1;    /* a deletion was found */
+    unsigned                     much:1;       /* too much is staged */
 } ngx_http_xet_hub_commit_t;
 
 
@@ -166,7 +167,10 @@ ngx_http_xet_hub_commit_handler(ngx_http_request_t *r,
                      ngx_http_xet_hub_commit_op, c);
     hub->refusal = &c->ops.refusal;
 
-    /* a deleted file stays in earlier commits; a bucket has none */
+    /*
+     * with "xet_delete off": a deletion in a repo keeps the file in earlier
+     * commits, but a bucket has no earlier commits
+     */
 
     c->keeps = (c->ops.bucket
                 && ngx_http_xet_closed(r, XET_SCOPE_DELETE, &message));
@@ -189,7 +193,7 @@ ngx_http_xet_hub_commit_cleanup(void *data)
 {
     ngx_http_xet_hub_commit_t *c = data;
 
-    /* a statement in flight drops it at its end */
+    /* a statement in flight drops the staged operations when it is complete */
 
     if (c->staged && !c->query->inherited) {
         (void) ngx_http_xet_post(hub_unstage, .upload = c->upload,
@@ -248,7 +252,10 @@ ngx_http_xet_hub_commit_entered(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* Called again with the same piece after a pause: skip what was taken. */
+/*
+ * After a pause feed() is called again with the same piece: skips the bytes
+ * that were parsed before.
+ */
 
 static xet_status_t
 ngx_http_xet_hub_commit_feed(void *data, u_char *buf, size_t len,
@@ -299,7 +306,10 @@ ngx_http_xet_hub_commit_op(void *ctx, const xet_hub_operation_t *op)
 }
 
 
-/* A full batch is staged before more is parsed. */
+/*
+ * Adds an operation.  XET_AGAIN: the batch must be staged before parsing goes
+ * on.
+ */
 
 static xet_status_t
 ngx_http_xet_hub_commit_add(ngx_http_xet_hub_commit_t *c,
@@ -342,7 +352,10 @@ ngx_http_xet_hub_commit_header(ngx_http_xet_hub_commit_t *c,
 }
 
 
-/* Stored together with others, before they need too much memory. */
+/*
+ * Adds a contained file.  Such files are stored together, when they have many
+ * bytes.
+ */
 
 static xet_status_t
 ngx_http_xet_hub_commit_inline(ngx_http_xet_hub_commit_t *c,
@@ -540,7 +553,10 @@ ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
 {
     if (c->ops.bucket) {
 
-        /* it names its files by their hashes */
+        /*
+         * operations of a bucket refer to files by xet hashes: no proof is
+         * needed
+         */
 
         ngx_http_xet_hub_wait(r,
             ngx_http_xet_query_leave(r,
@@ -559,8 +575,9 @@ ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
 
 
 /*
- * 422 has the same body as 200: which operations have failed.  The answer is
- * staged, and is dropped now that it was read.
+ * Sends the list of failed operations, which is the body of both 200 and 422.
+ * PostgreSQL has staged this response for a retry; cleanup drops the staged
+ * response.
  */
 
 static void
@@ -612,7 +629,10 @@ ngx_http_xet_hub_commit_claimed(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* Reads the files to be proven; NGX_DONE if the commit was rejected. */
+/*
+ * Reads the rows of the files to be proven.  Returns NGX_DONE if the request
+ * was finalized, or waits for other commits.
+ */
 
 static ngx_int_t
 ngx_http_xet_hub_commit_suspects(ngx_http_request_t *r,
@@ -669,7 +689,10 @@ ngx_http_xet_hub_commit_suspects(ngx_http_request_t *r,
 }
 
 
-/* Other commits read all remaining files: their results count here, too. */
+/*
+ * Waits, because other commits are reading all remaining files: their results
+ * also count for this commit.
+ */
 
 static void
 ngx_http_xet_hub_commit_pause(ngx_http_request_t *r,
@@ -702,7 +725,7 @@ ngx_http_xet_hub_commit_again(ngx_event_t *ev)
 }
 
 
-/* Reads the next file; after the last one asks whether there are more. */
+/* Reads the next file.  After the last one, repeats hub_claims. */
 
 static void
 ngx_http_xet_hub_commit_prove(ngx_http_request_t *r,
@@ -816,7 +839,10 @@ ngx_http_xet_hub_commit_hashed(ngx_http_request_t *r, void *data,
 }
 
 
-/* xet.hub_claims() finds out whether the claim was right. */
+/*
+ * The SHA-256 is stored: reads the next file.  xet.hub_claims() later compares
+ * the SHA-256 with the claim.
+ */
 
 static void
 ngx_http_xet_hub_commit_proven(ngx_http_request_t *r, ngx_int_t rc)
@@ -900,7 +926,9 @@ ngx_http_xet_hub_commit_made(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* The current commit of the branch, for a client that names no parent. */
+/*
+ * Records the current commit of the branch, for a client that sends no parent.
+ */
 
 static ngx_int_t
 ngx_http_xet_hub_commit_seen(ngx_http_request_t *r,
@@ -924,7 +952,10 @@ ngx_http_xet_hub_commit_seen(ngx_http_request_t *r,
 }
 
 
-/* The number of changed rows, and of bytes added: "12 5040". */
+/*
+ * Records the numbers of changed rows and of added bytes, such as "12 5040",
+ * for $xet_audit.
+ */
 
 static void
 ngx_http_xet_hub_commit_note(ngx_http_request_t *r,

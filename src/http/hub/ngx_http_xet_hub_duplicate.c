@@ -1,11 +1,12 @@
 
 /*
- * POST lfs-files/duplicate: makes files of one repo available to another one,
- * so that a commit there may name them without an upload.
+ * POST lfs-files/duplicate: makes files of one repo available to another repo,
+ * so that a commit there can refer to them without an upload.
  *
- *     handler -> body -> one statement, whose text is the response
+ *     handler -> body -> one statement, which returns the response body
  *
- * The path names the repo that has the files, the body names the other one.
+ * The path has the name of the source repo, the body has the name of the
+ * target repo.
  */
 
 #include "ngx_http_xet.h"

@@ -1,18 +1,19 @@
 
 /*
- * Files that are contained in a request: in a commit, or in the creation of a
+ * Files that are contained in the body of a commit, or of the creation of a
  * repo.
  *
- *     add    (thread)   a file of the body: its SHA-256, a copy of its bytes
- *     here   (query)    which of them the repo has already
- *     take   (the ingest service) stores the others, together
+ *     add    (thread)   copies a file of the body, and computes its SHA-256
+ *     here   (query)    looks up which of the files the repo already has
+ *     take   (the ingest service) stores the other files together
  *
- * Many small files are stored together, so their cost depends on their bytes.
- * A file that the repo has already is not stored again; it is kept as long as
- * a new one.
+ * Many small files are stored together, so that their cost depends on their
+ * bytes, not on their number.  A file that the repo already has is not stored
+ * again; PostgreSQL keeps it as long as a new one.
  *
  * Memory: NGX_HTTP_XET_HUB_FILES_SIZE bytes of contents, plus one file.  The
- * structure belongs to the thread while it adds, else to the event loop.
+ * structure belongs to the thread while the thread adds files, else to the
+ * event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -55,7 +56,10 @@ ngx_http_xet_hub_files_destroy(ngx_http_xet_hub_files_t *f)
 }
 
 
-/* An empty file needs no upload, and duplicate files need one. */
+/*
+ * Adds a file.  An empty file needs no upload, and duplicate files need only
+ * one.
+ */
 
 xet_status_t
 ngx_http_xet_hub_files_add(ngx_http_xet_hub_files_t *f,

@@ -1,18 +1,20 @@
 
 /*
- * The first commit of a repo that is created with files.
+ * The first commit of a repo that is created together with files.
  *
- *     add    (thread)   a file of the body
- *     begin  (query)    may the caller create the repo?  Makes a temporary
+ *     add    (thread)   adds a file of the body
+ *     begin  (query)    may the caller create the repo?  Creates a temporary
  *                       repo for the uploads
  *     take   stores all files together (ngx_http_xet_hub_files.c)
- *     stage  (query)    the same files, for the statement that creates the repo
+ *     stage  (query)    stages the files, for the statement that creates the
+ *                       repo
  *
- * No token leads to the temporary repo.  When the repo is created, it becomes
- * the place of its uploads.  Otherwise it is dropped with the staged files
- * when the request ends, or by the sweep.
+ * No token is issued for the temporary repo.  When the repo is created, the
+ * temporary repo becomes its internal store.  If the request fails, the
+ * temporary repo and the staged files are dropped when the request ends, or by
+ * the sweep.
  *
- * Memory: the contents of the files, which fit into a body of 1 MiB.
+ * Memory: the contents of the files, which come from a body of at most 1 MiB.
  */
 
 #include "ngx_http_xet.h"
@@ -27,8 +29,8 @@ struct ngx_http_xet_hub_initial_s {
     ngx_http_xet_query_t        *query;
     void                       (*done)(ngx_http_request_t *r,
                                        ngx_uint_t batches);
-    void                        *state;        /* of the route */
-    unsigned                     begun:1;      /* is to be dropped */
+    void                        *state;        /* state of the route */
+    unsigned                     begun:1;      /* cleanup must unstage */
 };
 
 
@@ -65,7 +67,7 @@ ngx_http_xet_hub_initial_cleanup(void *data)
 {
     ngx_http_xet_hub_initial_t *first = data;
 
-    /* a statement in flight drops it at its end */
+    /* a statement in flight drops the staged files when it is complete */
 
     if (first->begun && !first->query->inherited) {
         (void) ngx_http_xet_post(hub_unstage, .upload = first->upload);
@@ -110,7 +112,7 @@ ngx_http_xet_hub_initial_take(ngx_http_request_t *r,
     first->done = done;
     first->begun = 1;
 
-    /* lent, until it is done */
+    /* replaces the state of the route until the files are staged */
 
     first->state = hub->state;
     hub->state = first;
@@ -138,7 +140,10 @@ ngx_http_xet_hub_initial_begun(ngx_http_request_t *r, ngx_int_t rc)
 
     if (answer.more.data == NULL) {
 
-        /* it exists, as the statement will find; if it is deleted now, XT003 */
+        /*
+         * the repo exists: hub_create returns that error, or XT003 if the repo
+         * is deleted in the meantime
+         */
 
         ngx_http_xet_hub_initial_end(r, first, 1);
         return;

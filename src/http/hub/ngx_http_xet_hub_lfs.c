@@ -1,19 +1,22 @@
 
 /*
- * LFS: transfers for git-lfs, and for clients of a Hub without Xet.
+ * LFS transfers, for git-lfs and for clients of a Hub that do not support Xet.
  *
- *     batch   handler -> body -> may the caller? -> which objects exist?
- *             (PostgreSQL) -> for each object nothing, or a URL -> the next
- *             objects ...
- *     put     the URL's signature -> the file, stored as by PUT files
- *     get     the URL's signature -> the file with this SHA-256 -> its bytes
+ *     batch   handler -> body -> permission -> which objects exist?
+ *             (PostgreSQL) -> a URL for each object that needs a transfer
+ *             -> the next part of the objects ...
+ *     put     checks the URL's signature -> stores the file, as PUT files
+ *     get     checks the URL's signature -> finds the file by SHA-256
+ *             -> sends its bytes
  *
- * Clients upload objects without any header, so the URL carries the
- * permission: for one object of one repo, valid as long as a token.  An upload
- * that asks for the transfer "xet" gets a token of the repo instead of a URL.
+ * Clients upload objects without any authentication header, so the URL carries
+ * the permission: for one object of one repo, valid as long as a token.  An
+ * upload that requests the transfer "xet" gets a token for the repo instead of
+ * a URL.
  *
- * Memory of a batch: its objects, from a body of 1 MiB, and a part of the
- * response, NGX_HTTP_XET_HUB_LFS_PART objects (ngx_http_xet_hub_stream.c).
+ * Memory of a batch: its objects, from a body of at most 1 MiB, and one part
+ * of the response, with NGX_HTTP_XET_HUB_LFS_PART objects
+ * (ngx_http_xet_hub_stream.c).
  */
 
 #include "ngx_http_xet.h"
@@ -28,13 +31,13 @@
 
 
 #define NGX_HTTP_XET_HUB_LFS_BODY   (1024 * 1024)
-#define NGX_HTTP_XET_HUB_LFS_PART   256            /* of objects */
+#define NGX_HTTP_XET_HUB_LFS_PART   256            /* objects in a part */
 #define NGX_HTTP_XET_HUB_LFS_LABEL  "xet hub lfs 1"
 #define NGX_HTTP_XET_HUB_LFS_MAC    32
 #define NGX_HTTP_XET_HUB_LFS_TYPE   "application/vnd.git-lfs+json"
 
 
-/* An object that a client offers or requests. */
+/* An object that a client wants to upload or download. */
 
 typedef struct {
     u_char      sha256[XET_HUB_SHA256_LEN];
@@ -45,20 +48,20 @@ typedef struct {
 
 typedef struct {
     ngx_http_xet_hub_stream_t   stream;
-    xet_json_t                  json;          /* of the answer */
+    xet_json_t                  json;          /* writer of the response */
     xet_hub_list_t              list;
     ngx_http_xet_hub_object_t  *objects;       /* malloc()ed */
     ngx_uint_t                  n;
     ngx_uint_t                  room;
-    ngx_uint_t                  next;          /* the first of the part */
+    ngx_uint_t                  next;          /* index of first object */
     ngx_http_xet_array_t        sha256;
     ngx_str_t                   store;
-    ngx_str_t                   header;        /* JSON, with a token */
-    ngx_str_t                   refresh;       /* URL for another one */
+    ngx_str_t                   header;        /* JSON with a token */
+    ngx_str_t                   refresh;       /* URL that renews the token */
 } ngx_http_xet_hub_lfs_t;
 
 
-/* The contents of an object's URL. */
+/* The signed contents of an object's URL. */
 
 typedef struct {
     u_char                  sha256[XET_HUB_SHA256_LEN];
@@ -284,8 +287,9 @@ ngx_http_xet_hub_lfs_looked(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * The rows are in the order of the objects.  An object whose SHA-256 is not
- * proven exists for an upload, whose commit proves it, but not for a download.
+ * Marks the objects that exist; the rows are in the order of the objects.  An
+ * object whose SHA-256 is not proven exists for an upload, because the commit
+ * will prove it, but not for a download.
  */
 
 static ngx_int_t
@@ -374,7 +378,7 @@ ngx_http_xet_hub_lfs_begin(ngx_http_xet_hub_lfs_t *l, xet_buf_t *b)
 }
 
 
-/* temporary data is in the pool of the part */
+/* Writes the JSON of an object; temporary data is in the pool of the part. */
 
 static ngx_int_t
 ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_pool_t *pool,
@@ -403,7 +407,8 @@ ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_pool_t *pool,
     } else if (!l->list.upload || !o->known) {
 
         /*
-         * an object that exists already has no actions, not even an empty list
+         * an object that exists already has no "actions" member, not even an
+         * empty one
          */
 
         ngx_str_set(&header, "{}");
@@ -440,7 +445,7 @@ ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_pool_t *pool,
 }
 
 
-/* One token for all objects; the URL issues another one when it expires. */
+/* Makes one token for all objects, and the URL that renews it. */
 
 static ngx_int_t
 ngx_http_xet_hub_lfs_token(ngx_http_request_t *r, ngx_http_xet_hub_lfs_t *l,
@@ -464,7 +469,7 @@ ngx_http_xet_hub_lfs_token(ngx_http_request_t *r, ngx_http_xet_hub_lfs_t *l,
         return NGX_ERROR;
     }
 
-    /* endpoints and tokens need no escapes in JSON */
+    /* an endpoint or a token has no characters that JSON escapes */
 
     p = ngx_pnalloc(r->pool, endpoint.len + token.len + 160);
     if (p == NULL) {
@@ -540,7 +545,10 @@ ngx_http_xet_hub_lfs_mac(ngx_pool_t *pool, const u_char *key,
     u_char        *text, *p, full[EVP_MAX_MD_SIZE];
     unsigned int   len;
 
-    /* all but the last one have fixed lengths, so this is unambiguous */
+    /*
+     * only the last field has a variable length, so the input of the MAC is
+     * unambiguous
+     */
 
     text = ngx_pnalloc(pool, sizeof(NGX_HTTP_XET_HUB_LFS_LABEL)
                                 + XET_HUB_SHA256_LEN + 9 + store->len);
@@ -568,8 +576,9 @@ ngx_http_xet_hub_lfs_mac(ngx_pool_t *pool, const u_char *key,
 
 
 /*
- * Whether this server, or a node that can sign tokens, has made the URL: the
- * first key signs, and the following keys have signed before.
+ * Checks the URL's signature, which this server or another node with the same
+ * keys has made.  The first key signs new URLs; the other keys are older, and
+ * their signatures stay valid.
  */
 
 static xet_status_t
@@ -604,7 +613,10 @@ ngx_http_xet_hub_lfs_signed(ngx_http_request_t *r,
 }
 
 
-/* NGX_OK, or the result of the handler for a foreign URL. */
+/*
+ * Checks the URL of an object.  Returns NGX_OK, or the result of the content
+ * handler if the signature is invalid.
+ */
 
 static ngx_int_t
 ngx_http_xet_hub_lfs_check(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,

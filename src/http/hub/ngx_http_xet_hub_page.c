@@ -1,14 +1,14 @@
 
 /*
- * Common parts of the web pages of a Hub: the frame, the headers, and errors.
+ * Common parts of the web pages of a Hub: frame, headers, and errors.
  *
- * Pages have no scripts and load nothing: the style is inside the page, and
- * the content security policy contains its digest.  The contents depend on the
- * caller, so only the browser may cache a page.  The browser revalidates it
- * each time; the entity tag is a digest of the page, so an unchanged page is
- * 304.
+ * Pages have no scripts and load nothing: the style sheet is inline, and the
+ * content security policy contains its digest.  The contents depend on the
+ * caller, so only the browser may cache a page, and it revalidates the page
+ * each time.  The entity tag is a digest of the page, so the response for an
+ * unchanged page is 304.
  *
- * xet_hub_html() escapes everything that is not markup.
+ * xet_hub_html() escapes all inserted values.
  */
 
 #include "ngx_http_xet.h"
@@ -18,7 +18,7 @@
 #include <openssl/evp.h>
 
 
-#define NGX_HTTP_XET_HUB_DIGEST  32            /* of SHA-256 */
+#define NGX_HTTP_XET_HUB_DIGEST  32            /* bytes of a SHA-256 */
 
 
 static void ngx_http_xet_hub_page_end(ngx_http_request_t *r, xet_buf_t *b);
@@ -86,7 +86,10 @@ ngx_http_xet_hub_page_begin(ngx_http_request_t *r, xet_buf_t *b,
 }
 
 
-/* Shows the caller's name, except if all callers are anonymous. */
+/*
+ * Shows the caller's name, or a link to sign in.  Without tokens shows
+ * nothing.
+ */
 
 static void
 ngx_http_xet_hub_page_who(ngx_http_request_t *r, xet_buf_t *b)
@@ -134,7 +137,7 @@ ngx_http_xet_hub_page_send(ngx_http_request_t *r, xet_buf_t *b)
     ngx_int_t               rc;
     ngx_http_xet_content_t  content;
 
-    /* after the headers of a page were added, a later error is not a page */
+    /* the headers of the page are set: a later error must not be a page */
 
     ngx_http_xet_ctx(r)->refuse = NULL;
 

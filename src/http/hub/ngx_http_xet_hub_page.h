@@ -3,9 +3,9 @@
  * Internal to the Hub: its web pages.
  *
  * A page is written into one buffer and sent when it is complete.  It has at
- * most NGX_HTTP_XET_HUB_ROWS rows.  PostgreSQL truncates titles; a path has at
- * most 1,024 bytes, a text 64 KiB, and an escaped character six bytes.  So a
- * page takes 200 KiB with usual names, and at most 4 MiB, until it is sent.
+ * most NGX_HTTP_XET_HUB_ROWS rows.  PostgreSQL truncates titles, a path has at
+ * most 1,024 bytes, a text 64 KiB, and an escaped character six bytes.  So the
+ * buffer has about 200 KiB with usual names, and at most 4 MiB.
  */
 
 #ifndef _NGX_HTTP_XET_HUB_PAGE_H_INCLUDED_
@@ -16,70 +16,72 @@
 
 
 #define NGX_HTTP_XET_HUB_ROWS  200
-#define NGX_HTTP_XET_HUB_TEXT  65536           /* bytes of a file */
+#define NGX_HTTP_XET_HUB_TEXT  65536           /* shown bytes of a file */
 
 
-/* The arguments of xet_hub_html() for an ngx_str_t. */
+/* An ngx_str_t as two arguments of xet_hub_html(). */
 #define ngx_http_xet_hub_str(s)  (s)->len, (s)->data
 
 
-/* A repo at a revision, and a folder or file of it. */
+/* What a page shows: a repo at a revision, and a folder or file in it. */
 
 typedef struct {
-    ngx_http_xet_hub_answer_t  answer;         /* status 200 for the rest */
+    ngx_http_xet_hub_answer_t  answer;         /* the rest: if status 200 */
     ngx_str_t                  repo;           /* owner/name */
     ngx_str_t                  rev;
     ngx_str_t                  path;           /* empty: the root */
     ngx_str_t                  oid;
     ngx_str_t                  title;
     ngx_str_t                  who;
-    ngx_str_t                  readme;         /* path of the text, or NULL */
+    ngx_str_t                  readme;         /* path of a README */
     ngx_str_t                  store;
-    xet_hash_t                 hash;           /* of the text */
+    xet_hash_t                 hash;           /* hash of the file to show */
     uint64_t                   size;
     int64_t                    made_at;        /* seconds since 1970 */
-    int64_t                    files;          /* -1: not known */
+    int64_t                    files;          /* -1: unknown */
     int64_t                    bytes;
     ngx_uint_t                 private;
     ngx_uint_t                 folder;
 } ngx_http_xet_hub_view_t;
 
 
-/* The state of a repo page that is being made. */
+/* The state of a repo's page while it is generated. */
 
 typedef struct {
     xet_buf_t                 b;
     ngx_http_xet_hub_view_t   view;
-    ngx_str_t                 after;           /* data NULL: the first page */
-    ngx_str_t                 file;            /* one that can be fetched */
+    ngx_str_t                 after;           /* data NULL: first page */
+    ngx_str_t                 file;            /* for sample commands */
 
     ngx_http_xet_reader_t    *reader;
     u_char                   *text;
     size_t                    len;
-    size_t                    most;            /* bytes of it to show */
+    size_t                    most;            /* bytes of text to show */
 } ngx_http_xet_hub_paper_t;
 
 
 /* ngx_http_xet_hub_page.c: common parts of pages: frame, headers, errors. */
 
-/* Initializes b and writes everything up to "<main>". */
+/* Initializes b and writes the page up to "<main>". */
 void ngx_http_xet_hub_page_begin(ngx_http_request_t *r, xet_buf_t *b,
     const ngx_str_t *title);
 
-/* Completes and sends the page: 200, or 304.  As ngx_http_xet_send(). */
+/*
+ * Completes and sends the page, 200 or 304.  Returns as ngx_http_xet_send().
+ */
 ngx_int_t ngx_http_xet_hub_page_send(ngx_http_request_t *r, xet_buf_t *b);
 
-/* Sends an error as a page: ctx->refuse for routes that are web pages. */
+/* Sends an error as a page; set as ctx->refuse by the routes of web pages. */
 ngx_int_t ngx_http_xet_hub_page_refuse(ngx_http_request_t *r,
     const ngx_http_xet_error_t *error);
 
 /*
- * Checks the result of a statement: NGX_OK, even without rows; or NGX_DONE if
- * the request was answered with an error and finalized.
+ * Checks the result of a statement.  Returns NGX_OK, even without rows, or
+ * NGX_DONE after an error, for which the request was finalized.
  */
 ngx_int_t ngx_http_xet_hub_page_result(ngx_http_request_t *r, ngx_int_t rc);
 
-/* The number of rows of the statement. */
+/* Returns the number of rows of the statement. */
 ngx_uint_t ngx_http_xet_hub_page_rows(ngx_http_request_t *r, ngx_int_t rc);
 
 /* Writes the path of a repo page, without a trailing "/". */
@@ -87,30 +89,31 @@ void ngx_http_xet_hub_page_repo_url(ngx_http_request_t *r, xet_buf_t *b,
     xet_hub_kind_e kind, const ngx_str_t *repo);
 
 /*
- * Writes the path of a folder or file; verb is "tree" or "resolve".  A bucket
- * has no revision.
+ * Writes the path of a folder or file; verb is "tree" or "resolve".  The path
+ * in a bucket has no revision.
  */
 void ngx_http_xet_hub_page_url(ngx_http_request_t *r, xet_buf_t *b,
     xet_hub_kind_e kind, const ngx_http_xet_hub_view_t *view,
     const char *verb, const ngx_str_t *path);
 
 
-/* ngx_http_xet_hub_page_tree.c: writes the rows of the statement as a table. */
+/* ngx_http_xet_hub_page_tree.c: writes the entries of a folder as a table. */
 void ngx_http_xet_hub_page_tree(ngx_http_request_t *r, ngx_uint_t rows,
     ngx_http_xet_hub_paper_t *paper);
 
 
 /*
- * ngx_http_xet_hub_page_use.c: writes commands that fetch the repo or the
- * file.
+ * ngx_http_xet_hub_page_use.c: writes sample commands that download the repo
+ * or the file.
  */
 void ngx_http_xet_hub_page_use(ngx_http_request_t *r,
     ngx_http_xet_hub_paper_t *paper);
 
 
 /*
- * ngx_http_xet_hub_page_text.c: reads the text of the page, writes it, and
- * sends the page.  NGX_AGAIN: the request will be finalized later.
+ * ngx_http_xet_hub_page_text.c: reads and writes the text that the page shows,
+ * and sends the page.  Returns NGX_AGAIN if the request will be finalized
+ * later.
  */
 ngx_int_t ngx_http_xet_hub_page_text(ngx_http_request_t *r,
     ngx_http_xet_hub_paper_t *paper);

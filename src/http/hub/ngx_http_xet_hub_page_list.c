@@ -1,16 +1,16 @@
 
 /*
- * Pages that list repos: all repos that the caller may see, those of a kind or
- * of an owner, optionally filtered by a part of the name.  The most recently
- * changed comes first.
+ * Pages that list repos: all repos that the caller may see, or only those of
+ * one kind or one owner, optionally filtered by a part of the name.  Recently
+ * changed repos come first.
  *
  *     handler -> arguments -> one statement -> a table
  *
- * A page shows no total, only a link to the next page, if there is one.  The
- * next page continues after the last repo of this one.  So a repo that changes
- * meanwhile moves to the first page, and none is left out.  A page examines
- * 5,000 repos: if few of them match, it has fewer rows and a link to the next
- * page.
+ * A page shows no total, only a link to the next page, if one exists.  The
+ * next page continues after the last repo of this page.  A repo that is
+ * changed meanwhile moves to the first page, and no other repo is skipped.  A
+ * statement examines at most 5,000 repos: if few of them match, the page has
+ * fewer rows and still a link to the next page.
  */
 
 #include "ngx_http_xet.h"
@@ -20,8 +20,8 @@
 typedef struct {
     ngx_str_t   title;
     ngx_str_t   after;                         /* data NULL: the first page */
-    ngx_uint_t  owner;                         /* of an owner */
-    ngx_uint_t  looked;                        /* the last row is no repo */
+    ngx_uint_t  owner;                         /* list of one owner's repos */
+    ngx_uint_t  looked;                        /* the last row has no repo */
 } ngx_http_xet_hub_page_list_t;
 
 
@@ -128,7 +128,7 @@ ngx_http_xet_hub_page_list(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
         ngx_str_null(&hub->asked.name);
     }
 
-    /* one row more than shown tells whether there is a next page */
+    /* one row more than a page shows, to detect a next page */
 
     return ngx_http_xet_query_wait(r,
                ngx_http_xet_query(r, hub_page_list,
@@ -138,7 +138,7 @@ ngx_http_xet_hub_page_list(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 }
 
 
-/* Two numbers of PostgreSQL's bigint, "/" between them. */
+/* Checks a cursor: two numbers of type bigint, separated by "/". */
 
 static ngx_uint_t
 ngx_http_xet_hub_page_cursor(const ngx_str_t *after)
@@ -181,7 +181,7 @@ ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc)
         rows -= list->looked;
     }
 
-    /* an owner without visible repos is not found */
+    /* an owner without repos that the caller may see: not found */
 
     if (rows == 0 && list->owner && hub->asked.name.data == NULL
         && list->after.data == NULL && !ngx_http_xet_hub_page_mine(hub))
@@ -214,7 +214,7 @@ ngx_http_xet_hub_page_mine(ngx_http_xet_hub_t *hub)
 }
 
 
-/* The form reloads the page that it is on. */
+/* Writes the search form, which reloads the current page. */
 
 static void
 ngx_http_xet_hub_page_search(xet_buf_t *b, ngx_http_xet_hub_t *hub)
@@ -272,9 +272,9 @@ ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
 
 
 /*
- * How to create the first repo from a folder, for callers who may.  Without
- * authentication hf needs a token nevertheless, and must not send one of
- * another Hub.
+ * Shows a command that creates the first repo from a folder, if the caller may
+ * create one.  hf always sends a token, so without authentication the command
+ * contains a dummy: hf must not send the user's token of another Hub.
  */
 
 static void

@@ -1,13 +1,13 @@
 
 /*
- * The page of a repo: a folder of it at a revision, or a file.
+ * The page of a repo: a folder or a file, at a revision.
  *
  *     handler -> the repo -> branches and tags -> contents of the folder
- *             -> the text to show -> sent
+ *             -> the text to show -> response
  *
- * Each step is a statement.  It writes its rows into the page before the next
- * statement, which frees them.  The first step finds the commit, and the
- * others name it, so a page shows one state of the repo.
+ * Each step is one statement, whose rows are written into the page before the
+ * next statement frees them.  The first statement finds the commit, and the
+ * other ones use its id, so a page shows one state of the repo.
  */
 
 #include "ngx_http_xet.h"
@@ -102,7 +102,7 @@ ngx_http_xet_hub_page_found(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* The view is a copy, since the next statement frees the rows. */
+/* Copies the row into the view, because the next statement frees the rows. */
 
 static ngx_int_t
 ngx_http_xet_hub_page_view(ngx_http_request_t *r,
@@ -205,7 +205,10 @@ ngx_http_xet_hub_page_refs(ngx_http_request_t *r, ngx_int_t rc)
         name.data = ref.data + (tag ? 5 : 6);
         name.len = ref.len - (tag ? 5 : 6);
 
-        /* a tag with the name of a branch is found only by this name */
+        /*
+         * the plain name of a tag may refer to a branch, so a tag keeps its
+         * "tags/"
+         */
 
         view.rev = tag ? ref : name;
 
@@ -301,7 +304,7 @@ ngx_http_xet_hub_page_head(ngx_http_request_t *r,
 }
 
 
-/* The owner, the repo, and the folders down to the path. */
+/* Writes links to the owner, the repo, and each folder of the path. */
 
 static void
 ngx_http_xet_hub_page_crumbs(ngx_http_request_t *r,

@@ -1,12 +1,11 @@
 
 /*
- * The text on a page: README.md of a folder, or the file of the page.  It is
- * shown as plain text, at most NGX_HTTP_XET_HUB_TEXT bytes.
+ * The text on a page: README.md of a folder, or the file of the page.  At most
+ * NGX_HTTP_XET_HUB_TEXT bytes are shown, as plain text.
  *
- *     open (PostgreSQL) -> range -> next (a thread reads) ... -> sent
+ *     open (PostgreSQL) -> range -> next (a thread reads) ... -> response
  *
- * If the text can't be read, the page says so; the rest of the page is
- * complete.
+ * If the text can't be read, the page contains an error message instead.
  */
 
 #include "ngx_http_xet.h"
@@ -126,7 +125,7 @@ ngx_http_xet_hub_page_piece(ngx_http_request_t *r, void *data,
 }
 
 
-/* XET_AGAIN: there is more to come. */
+/* Handles the result of reading.  XET_AGAIN: more bytes will be read. */
 
 static ngx_int_t
 ngx_http_xet_hub_page_read(ngx_http_request_t *r,
@@ -168,7 +167,7 @@ ngx_http_xet_hub_page_show(ngx_http_xet_hub_paper_t *paper)
 
     if (paper->view.size > paper->most) {
 
-        /* not half a character */
+        /* drop an incomplete UTF-8 character at the end */
 
         for (n = 0; n < 3 && (paper->text[paper->len - 1 - n] & 0xc0) == 0x80;
              n++)
@@ -183,7 +182,7 @@ ngx_http_xet_hub_page_show(ngx_http_xet_hub_paper_t *paper)
 
     xet_hub_html(&paper->b, "<pre dir=\"auto\">");
 
-    /* the first newline after the tag would be lost */
+    /* browsers ignore the first newline after <pre> */
 
     if (paper->text[0] == '\n' || paper->text[0] == '\r') {
         xet_hub_html(&paper->b, "\n");

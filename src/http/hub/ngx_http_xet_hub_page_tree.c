@@ -1,9 +1,9 @@
 
 /*
- * A folder as a table: its folders and files, with sizes, commits and dates. A
- * folder links to its page, a file to its bytes.  Files are sent as an
- * attachment, so the link has no "download" attribute: with it, browsers make
- * a request that can't ask for a password.
+ * A folder as a table: its folders and files, with sizes, commits and dates.
+ * A folder links to its page, a file to its contents.  Files are sent as
+ * attachments, so the link needs no "download" attribute, which would make
+ * browsers send a request that can't ask for a password.
  */
 
 #include "ngx_http_xet.h"
@@ -139,7 +139,7 @@ ngx_http_xet_hub_page_entry(ngx_http_request_t *r,
 }
 
 
-/* The commands to copy fetch the first file; its row is not kept. */
+/* Copies the path of the first file, which the sample commands download. */
 
 static ngx_int_t
 ngx_http_xet_hub_page_fetched(ngx_http_request_t *r,

@@ -1,10 +1,11 @@
 
 /*
- * Commands to copy that fetch a repo or a file: for hf, Python and curl.  They
- * contain the URL of this server as the caller knows it.
+ * Sample commands that download a repo or a file, for hf, Python and curl.
+ * They contain the URL of this server as the caller reaches it.
  *
- * A branch may be named "$(rm -rf ~)", and the client chooses the host.  So
- * every value is quoted as one word of the shell, or as a string of Python.
+ * A branch may have the name "$(rm -rf ~)", and the client chooses the host
+ * name.  So every value is quoted, as one word of the shell or as a string of
+ * Python.
  */
 
 #include "ngx_http_xet.h"
@@ -72,7 +73,7 @@ ngx_http_xet_hub_page_use_hf(ngx_http_request_t *r,
         xet_hub_html(b, " --revision %w", ngx_http_xet_hub_str(&view->rev));
     }
 
-    /* the name of a file may look like an option */
+    /* after "--": a file name may look like an option */
 
     if (!view->folder) {
         xet_hub_html(b, " -- %w", ngx_http_xet_hub_str(&view->path));
@@ -132,7 +133,7 @@ ngx_http_xet_hub_page_use_bucket(ngx_http_request_t *r,
     hub = ngx_http_xet_hub_get(r);
     view = &paper->view;
 
-    /* names of repos need no quotes, and have one "/" */
+    /* the name of a repo has one "/", and no characters that need quotes */
 
     name = view->repo;
 
@@ -170,7 +171,7 @@ ngx_http_xet_hub_page_use_curl(ngx_http_request_t *r,
     hub = ngx_http_xet_hub_get(r);
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    /* the URL is one word */
+    /* the URL is quoted as one word */
 
     xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 1024);
     ngx_http_xet_hub_page_url(r, &b, hub->asked.kind, &paper->view, "resolve",

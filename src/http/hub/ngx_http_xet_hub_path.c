@@ -2,11 +2,12 @@
 /*
  * The path of a request to a Hub.
  *
- * It is taken from the request line: in nginx's decoded path the end of the
- * revision in "refs%2Fpr%2F1/file" is lost.  If the URI was rewritten, or if
- * nginx has merged slashes or dot segments, the location was not chosen by the
- * path as it was sent.  Then the decoded path is used, with its percent signs
- * encoded again, so that it is decoded once.
+ * The path comes from the request line: in nginx's decoded path
+ * "refs%2Fpr%2F1/file" becomes "refs/pr/1/file", and the end of the revision
+ * is lost.  If the URI was rewritten, or if nginx has merged slashes or dot
+ * segments, the request line is not the path that nginx used to choose the
+ * location.  In these cases the decoded path is used, with percent signs
+ * encoded again, so that it is decoded only once.
  */
 
 #include "ngx_http_xet.h"
@@ -84,7 +85,7 @@ ngx_http_xet_hub_path(ngx_http_request_t *r, ngx_str_t *path)
 }
 
 
-/* nginx's decoded path, encoded again. */
+/* Encodes the percent signs in nginx's decoded path. */
 
 static ngx_int_t
 ngx_http_xet_hub_path_encode(ngx_http_request_t *r, ngx_str_t *path)

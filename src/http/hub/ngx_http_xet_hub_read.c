@@ -1,16 +1,17 @@
 
 /*
- * Reading repos and their history.
+ * Routes that read repos and their history.
  *
- *     handler -> arguments -> one statement, whose text is the response
+ *     handler -> arguments -> one statement, which returns the response body
  *
  * The description of a repo with its files, lists of branches and tags, and
- * pages of commits are sent in parts.  A part is the text of one statement:
- * 256 files or branches, or commits of some 64 KiB.  A request holds one part,
- * and two while it is copied: 20 to 70 KB with usual names, at most 600 KB.
+ * pages of commits are sent in parts.  Each part is the result of one
+ * statement: 256 files or branches, or about 64 KiB of commits.  A request
+ * holds one part, and two while it copies a part: 20 to 70 KB with usual
+ * names, at most 600 KB.
  *
- * The cursor of a page is the last entry of the page before.  So new commits
- * cause neither repeated nor missing entries.
+ * The cursor is the last entry of the previous page, so new commits cause
+ * neither repeated nor missing entries.
  */
 
 #include "ngx_http_xet.h"
@@ -22,7 +23,7 @@
 #define NGX_HTTP_XET_HUB_REF_TEXT   192
 
 
-/* A branch or a tag. */
+/* A request that creates or deletes a branch or a tag. */
 
 typedef struct {
     xet_hub_ref_t             ref;
@@ -31,14 +32,14 @@ typedef struct {
 } ngx_http_xet_hub_named_t;
 
 
-/* An answer in parts. */
+/* A response in parts. */
 
 #define NGX_HTTP_XET_HUB_REST  (XET_HUB_OID_LEN + XET_HUB_PATH_MAX)
 
 typedef struct {
     ngx_http_xet_hub_stream_t   stream;
-    ngx_http_xet_hub_page_t    *page;          /* of commits */
-    ngx_str_t                   rest;          /* data NULL: the first part */
+    ngx_http_xet_hub_page_t    *page;          /* page of commits */
+    ngx_str_t                   rest;          /* data NULL: first part */
     u_char                      room[NGX_HTTP_XET_HUB_REST];
 } ngx_http_xet_hub_parts_t;
 
@@ -110,7 +111,10 @@ ngx_http_xet_hub_parts_answered(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    /* the rows of hub_refs_get and hub_commits_get have the same columns */
+    /*
+     * the rows of hub_refs_get and hub_commits_get have the same columns as
+     * hub_info
+     */
 
     (void) ngx_http_xet_row(r, hub_info, 0, &row);
 
@@ -193,7 +197,10 @@ ngx_http_xet_hub_list_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 }
 
 
-/* Text that PostgreSQL would reject is not a part of any name. */
+/*
+ * Gets an argument that is part of a name.  No name contains text that
+ * PostgreSQL would reject.
+ */
 
 static ngx_int_t
 ngx_http_xet_hub_list_arg(ngx_http_request_t *r, const char *name,
@@ -247,8 +254,8 @@ ngx_http_xet_hub_commits_ask(ngx_http_request_t *r)
 
 
 /*
- * The link to the next page, and the total number of commits, which is all
- * that some clients need.
+ * Adds the link to the next page, and the total number of commits; some
+ * clients read only the total.
  */
 
 static ngx_int_t
@@ -390,7 +397,9 @@ ngx_http_xet_hub_named_parse(void *data, u_char *text, size_t len)
 }
 
 
-/* The path names the branch, and the body its starting point. */
+/*
+ * Parses the body: the branch is in the path, its starting point in the body.
+ */
 
 static void
 ngx_http_xet_hub_branch_read(ngx_http_request_t *r, void *data)
@@ -410,8 +419,8 @@ ngx_http_xet_hub_branch_read(ngx_http_request_t *r, void *data)
 
 
 /*
- * The path names the revision and the body the tag; in a DELETE the path names
- * the tag.
+ * Parses the body: the revision is in the path, the tag in the body.  For
+ * DELETE the tag is in the path.
  */
 
 static void
@@ -446,7 +455,7 @@ ngx_http_xet_hub_ref_put(ngx_http_request_t *r, ngx_http_xet_hub_named_t *n,
 
     hub = ngx_http_xet_hub_get(r);
 
-    /* old names that are no longer allowed can be deleted */
+    /* names that were allowed by older versions can be deleted */
 
     if (r->method != NGX_HTTP_DELETE) {
         rc = ngx_http_xet_hub_ref_check(r, name, &n->rev);
@@ -477,7 +486,10 @@ ngx_http_xet_hub_ref_put(ngx_http_request_t *r, ngx_http_xet_hub_named_t *n,
 }
 
 
-/* NGX_DECLINED if a branch or tag may have this name, at this revision. */
+/*
+ * Checks the name and the revision.  NGX_DECLINED: a branch or tag may have
+ * them.
+ */
 
 static ngx_int_t
 ngx_http_xet_hub_ref_check(ngx_http_request_t *r, const ngx_str_t *name,

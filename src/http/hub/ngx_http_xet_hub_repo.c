@@ -4,7 +4,7 @@
  *
  *     handler -> body -> permission (PostgreSQL) -> the response
  *
- * A body without an owner refers to the name space of the caller.
+ * If the body has no owner, the caller's name space is used.
  */
 
 #include "ngx_http_xet.h"
@@ -14,7 +14,7 @@
 
 
 #define NGX_HTTP_XET_HUB_REPO_BODY   65536
-#define NGX_HTTP_XET_HUB_FILES_BODY  (1024 * 1024)     /* with files in it */
+#define NGX_HTTP_XET_HUB_FILES_BODY  (1024 * 1024)     /* body with files */
 
 
 typedef struct {
@@ -125,7 +125,7 @@ ngx_http_xet_hub_settings_handler(ngx_http_request_t *r,
 }
 
 
-/* The path names a bucket, and the body contains only its visibility. */
+/* The name of the bucket is in the path; the body has only its visibility. */
 
 ngx_int_t
 ngx_http_xet_hub_bucket_create_handler(ngx_http_request_t *r,
@@ -231,7 +231,7 @@ ngx_http_xet_hub_settings_parse(void *data, u_char *text, size_t len)
 }
 
 
-/* The repo that the body names. */
+/* Sets the requested repo from the body. */
 
 static void
 ngx_http_xet_hub_asked(ngx_http_request_t *r, ngx_http_xet_hub_change_t *c)
@@ -350,7 +350,10 @@ ngx_http_xet_hub_created(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* Clients read the URL of an existing repo from the error. */
+/*
+ * Sends the created repo, or an error.  If the repo exists already, clients
+ * read its URL from the error.
+ */
 
 static ngx_int_t
 ngx_http_xet_hub_create_send(ngx_http_request_t *r,

@@ -1,13 +1,15 @@
 
 /*
- * GET and HEAD resolve/{revision}/{path}: a file by its name.
+ * GET and HEAD resolve/{revision}/{path}: sends a file that is requested by
+ * path.
  *
- *     handler -> the path (PostgreSQL) -> headers
- *     HEAD     done: a Xet client has what it needs to fetch the file itself
- *     GET      the file, as by GET files/{file}: ranges, conditions
+ *     handler -> looks up the path (PostgreSQL) -> headers
+ *     HEAD     sends only headers, with which a Xet client fetches the file
+ *     GET      sends the file as GET files/{file} does: ranges, conditions
  *
- * There are no redirects that could lose a header or a token.  A client that
- * asks for it in Accept gets the data of Xet as JSON instead of the bytes.
+ * The file is sent without redirects, which could lose a header or a token.  A
+ * client can request the xet hash and size as JSON, instead of the bytes, with
+ * the Accept header.
  */
 
 #include "ngx_http_xet.h"
@@ -25,8 +27,8 @@
 typedef struct {
     ngx_http_xet_hub_resolve_row_t  file;
     ngx_http_xet_reader_t          *reader;
-    ngx_str_t                       etag;      /* with quotes */
-    ngx_str_t                       type;      /* of media */
+    ngx_str_t                       etag;      /* in quotes */
+    ngx_str_t                       type;      /* media type */
     u_char                          xet[XET_HASH_STR_LEN];
 } ngx_http_xet_hub_resolve_t;
 
@@ -73,7 +75,7 @@ ngx_http_xet_hub_resolve_handler(ngx_http_request_t *r,
 }
 
 
-/* Every file has a hash; the SHA-256 of some is not known. */
+/* Reads the row.  Every file has a xet hash; the SHA-256 may be unknown. */
 
 static ngx_int_t
 ngx_http_xet_hub_resolve_row(ngx_http_request_t *r,
@@ -113,7 +115,7 @@ ngx_http_xet_hub_resolved(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    /* clients cache missing files of a commit, under the commit */
+    /* clients cache that this commit lacks the file */
 
     if (f->file.oid.len && hub->asked.kind != XET_HUB_BUCKET
         && ngx_http_xet_hub_header(r, "X-Repo-Commit", "%V", &f->file.oid)
@@ -161,7 +163,10 @@ ngx_http_xet_hub_resolve_send(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 }
 
 
-/* The next statement frees the rows, so values are copied. */
+/*
+ * Adds the headers.  Values are copied, because the next statement frees the
+ * rows.
+ */
 
 static ngx_int_t
 ngx_http_xet_hub_resolve_headers(ngx_http_request_t *r,
@@ -200,8 +205,8 @@ ngx_http_xet_hub_resolve_headers(ngx_http_request_t *r,
     f->etag.len = p - f->etag.data;
 
     /*
-     * One URL has two responses with the same ETag: a browser with one in its
-     * cache must not use it for the other.
+     * The JSON and the file have the same URL and ETag: a browser must not use
+     * a cached one for the other.
      */
 
     if (ngx_http_xet_hub_header(r, "X-Linked-Etag", "%V", &f->etag) != NGX_OK
@@ -218,7 +223,7 @@ ngx_http_xet_hub_resolve_headers(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    /* there is nothing to fetch of an empty file */
+    /* an empty file has no data that a Xet client could fetch */
 
     return (f->file.size || hub->asked.kind == XET_HUB_BUCKET)
            ? ngx_http_xet_hub_resolve_xet(r, hub, f) : NGX_OK;
@@ -242,7 +247,10 @@ ngx_http_xet_hub_resolve_xet(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
         return NGX_ERROR;
     }
 
-    /* a URL with the commit is requested once for all its files */
+    /*
+     * the URL contains the commit, so clients get one token for all files of
+     * it
+     */
 
     if (hub->asked.kind == XET_HUB_BUCKET) {
         return ngx_http_xet_hub_header(r, "Link",
@@ -257,7 +265,7 @@ ngx_http_xet_hub_resolve_xet(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 }
 
 
-/* The last part of the path; its type depends on the extension. */
+/* Finds the file name, the last part of the path, and its media type. */
 
 static ngx_int_t
 ngx_http_xet_hub_resolve_name(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
@@ -325,8 +333,8 @@ ngx_http_xet_hub_wants_info(ngx_http_request_t *r)
 
 
 /*
- * The data with which @huggingface/hub fetches the file itself, mostly in
- * headers, since it ignores the JSON.
+ * Sends what @huggingface/hub needs to fetch the file: mainly headers, because
+ * that client ignores the JSON.
  */
 
 static ngx_int_t
@@ -360,7 +368,7 @@ ngx_http_xet_hub_resolve_info(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 }
 
 
-/* Everything is known; the file is not looked up. */
+/* Responds to HEAD with the row, without opening the file. */
 
 static ngx_int_t
 ngx_http_xet_hub_resolve_head(ngx_http_request_t *r,
@@ -389,7 +397,10 @@ ngx_http_xet_hub_resolve_head(ngx_http_request_t *r,
 }
 
 
-/* The standard says 416, but clients that ask for the size can't use that. */
+/*
+ * Responds to a range of an empty file with 200.  The standard status is 416,
+ * but clients that request a range to learn the size do not accept 416.
+ */
 
 static ngx_int_t
 ngx_http_xet_hub_resolve_empty(ngx_http_request_t *r,
@@ -409,7 +420,7 @@ ngx_http_xet_hub_resolve_empty(ngx_http_request_t *r,
 }
 
 
-/* NGX_AGAIN: the request will be finalized later. */
+/* Opens the file.  NGX_AGAIN: the request will be finalized later. */
 
 static ngx_int_t
 ngx_http_xet_hub_resolve_open(ngx_http_request_t *r,

@@ -1,21 +1,22 @@
 
 /*
- * Responses of a Hub that grow with the repo, sent in parts.
+ * Responses of a Hub whose length depends on the repo, sent in parts.
  *
  *     asking (a statement reads the rows of a part) -> sending (the client
- *     takes the part) -> asking ... -> done
+ *     receives the part) -> asking ... -> done
  *
- * An error in the first part becomes a status.  A response of a single part
- * has a length and is sent like any other.  Otherwise the next part is
- * requested when the client has taken the one before.  So a request holds the
- * rows and then the JSON of one part, however long the response and slow the
- * client. The first part chooses the commit, and the others name it.
+ * An error in the first part is sent as a status.  A response of a single part
+ * has a Content-Length and is sent like any other.  Otherwise the next part is
+ * requested when the client has received the previous one.  So a request holds
+ * the rows of one part and then its JSON, however long the response is and
+ * however slow the client.  The first statement chooses the commit, and the
+ * other ones use its id.
  *
- * If a later part fails, the connection is closed, so that the truncated
- * response does not look complete.  This also happens if the caller loses the
- * permission to read the repo, since each statement checks it again.
+ * If a later part fails, the connection is closed, so that the client notices
+ * the truncated response.  The same happens if the caller loses the permission
+ * to read the repo, because each statement checks it again.
  *
- * Lives in the event loop.
+ * Everything runs in the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -49,7 +50,9 @@ ngx_http_xet_hub_stream_next(ngx_http_request_t *r, void *data)
 }
 
 
-/* A part of the response was sent: the connection can only be closed. */
+/*
+ * Closes the connection: the status was sent, so an error can't be reported.
+ */
 
 static void
 ngx_http_xet_hub_stream_end(ngx_http_request_t *r)
@@ -92,7 +95,7 @@ ngx_http_xet_hub_stream_part(ngx_http_request_t *r,
 
     s->last = last;
 
-    /* if it is also the first part, the whole response */
+    /* a single part is the whole response, and may use the request's pool */
 
     pool = (last && !s->stream.begun) ? r->pool
                                       : ngx_http_xet_stream_pool(&s->stream);

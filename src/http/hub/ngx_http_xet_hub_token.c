@@ -1,13 +1,14 @@
 
 /*
  * Tokens for uploads and downloads.  The Hub decides who may read or write a
- * repo; the location of "xet_api" that its tokens point to transfers the data.
+ * repo; the data is transferred by the location with "xet_api" whose URL is
+ * sent with the token.
  *
- *     handler -> permission (PostgreSQL) -> a token for this repo only
+ *     handler -> permission (PostgreSQL) -> a token for one repo
  *
- * The repo in the token is an internal name.  It stays when the repo is
- * renamed, and is never reused: a token for a deleted repo is useless for a
- * new repo of the same name.
+ * The repo in the token is an internal name, which does not change when the
+ * repo is renamed, and is never reused.  So a token for a deleted repo gives
+ * no access to a new repo of the same name.
  */
 
 #include "ngx_http_xet.h"
@@ -38,7 +39,10 @@ ngx_http_xet_hub_write_token_handler(ngx_http_request_t *r,
 }
 
 
-/* A missing revision is not an error: clients also send "None". */
+/*
+ * Issues a token.  A revision that does not exist is accepted: clients may
+ * send "None".
+ */
 
 static ngx_int_t
 ngx_http_xet_hub_token(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
@@ -87,9 +91,9 @@ ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
     claims->repo.len = store->len;
 
     /*
-     * A client remembers its uploads, and refers to them in other repos too.
-     * That is rejected unless its tokens have the same subject, even if all
-     * are "me".
+     * Clients remember their uploads, and refer to them in other repos too.
+     * The server accepts that only if both tokens have the same subject, which
+     * may be "me" for all callers.
      */
 
     if (hub->who.len) {
@@ -102,7 +106,7 @@ ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
 }
 
 
-/* A token issued for another token does not outlive it. */
+/* A new token does not outlive the token with which it was requested. */
 
 uint64_t
 ngx_http_xet_hub_until(ngx_http_request_t *r)

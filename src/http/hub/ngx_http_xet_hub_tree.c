@@ -1,15 +1,15 @@
 
 /*
- * Lists files of a repo: a folder, or everything below it, page by page; and
- * files at given paths.
+ * Lists files of a repo: a folder, or everything below it, page by page; or
+ * the entries at given paths.
  *
- *     handler -> arguments -> a statement for each part -> rows -> JSON
+ *     handler -> arguments -> one statement for each part -> rows -> JSON
  *
- * A response is sent in parts of 256 entries, or of 64 when each has the title
- * of a commit.  The rows of a part are in memory and then its JSON, which is
- * sent in pieces after the rows are freed.  With usual names this is 100 KB of
- * rows and 90 KB of JSON; with the longest names, which need escapes, up to
- * 700 KB.
+ * A response is sent in parts of 256 entries, or of 64 if each entry has the
+ * title of a commit.  A request holds the rows of one part until the JSON of
+ * the part is written, and then sends the JSON.  The rows of a part have about
+ * 100 KB and the JSON 90 KB with usual names; at most 700 KB with the longest
+ * names that need escapes.
  */
 
 #include "ngx_http_xet.h"
@@ -23,7 +23,7 @@
 #define NGX_HTTP_XET_HUB_PATHS_BODY  (8 * 1024 * 1024)
 
 
-/* Shared by both routes: the parts, and the commit of all parts. */
+/* State of both routes: the parts, and the commit that all parts refer to. */
 
 typedef struct {
     ngx_http_xet_hub_stream_t  stream;
@@ -42,7 +42,7 @@ typedef struct {
 } ngx_http_xet_hub_folder_t;
 
 
-/* Requested paths, in a form or in JSON. */
+/* The requested paths, from a form or from JSON. */
 
 typedef struct {
     ngx_http_xet_hub_listed_tree_t  listed;
@@ -97,7 +97,7 @@ ngx_http_xet_hub_tree_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* objects of a bucket have no commit */
+    /* objects of a bucket have no commit to show */
 
     page->expand = (page->expand && hub->asked.kind != XET_HUB_BUCKET);
     page->part = ngx_http_xet_hub_tree_part(page->expand);
@@ -143,7 +143,7 @@ ngx_http_xet_hub_tree_answered(ngx_http_request_t *r, ngx_int_t rc)
     f = ngx_http_xet_hub_get(r)->state;
     page = f->page;
 
-    /* the commit without the folder is named, so that clients can cache that */
+    /* send the id of the commit with the 404, so that clients can cache it */
 
     if (rc == NGX_OK && !f->listed.stream.stream.begun) {
         ngx_http_xet_query_hub_get(r, &answer);
@@ -193,7 +193,7 @@ ngx_http_xet_hub_tree_answered(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* Adds the link to the next page, and keeps the commit for other parts. */
+/* Adds the link to the next page, and copies the commit for other parts. */
 
 static ngx_int_t
 ngx_http_xet_hub_tree_first(ngx_http_request_t *r,
@@ -228,7 +228,10 @@ ngx_http_xet_hub_tree_first(ngx_http_request_t *r,
 }
 
 
-/* Copies a text whose rows are freed before it is used. */
+/*
+ * Copies a string, because the rows that contain it are freed before it is
+ * used.
+ */
 
 static void
 ngx_http_xet_hub_tree_keep(ngx_str_t *text, u_char *room, size_t size,
@@ -311,7 +314,7 @@ ngx_http_xet_hub_paths_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
     p->listed.rev = hub->rev;
 
-    /* Python sends a form, JavaScript sends JSON */
+    /* Python clients send a form, JavaScript clients send JSON */
 
     type = r->headers_in.content_type ? &r->headers_in.content_type->value
                                       : NULL;
@@ -352,7 +355,10 @@ ngx_http_xet_hub_paths_parse(void *data, u_char *text, size_t len)
 }
 
 
-/* An invalid path of a file does not exist. */
+/*
+ * Adds a requested path; an invalid path is treated as one that does not
+ * exist.
+ */
 
 static xet_status_t
 ngx_http_xet_hub_paths_add(void *ctx, const xet_hub_operation_t *op)

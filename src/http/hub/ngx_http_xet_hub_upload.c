@@ -1,12 +1,13 @@
 
 /*
- * POST preupload/{revision}: how the client is to send the files of an upload.
+ * POST preupload/{revision}: tells the client how to send each file.
  *
- *     handler -> body -> a statement for each 256 files, whose text is a part
- *     of the response
+ *     handler -> body -> one statement for each 256 files, which returns a
+ *     part of the response
  *
- * All files except empty ones are uploaded before the commit, which names
- * them.  So no file has to be contained in the commit, and each is a Xet file.
+ * The client uploads all files, except empty ones, before the commit, which
+ * refers to them.  So no file has to be contained in the commit, and each file
+ * is stored as a Xet file.
  */
 
 #include "ngx_http_xet.h"

@@ -1,14 +1,14 @@
 
 /*
- * The access phase: checks tokens where the API is, and signatures where the
- * data is.  Before it: what an edge is to verify, and requests without an
- * access phase.  nginx's static handler then sends the bytes of xorbs.
+ * The access phase: checks tokens in locations of the API, and signatures in
+ * locations of data.  The preaccess phase verifies bodies of uploads at an
+ * edge, and checks requests that skip the access phase.
  *
- * nginx's range filter answers 200 with the whole file if it does not accept a
- * range: with too many ranges, with an If-Range that fails, or with ranges
- * larger than the file in total.  So everything that is not exactly covered by
- * the signature is rejected here first.  The data filter checks the final
- * response.
+ * nginx's static handler sends the bytes of xorbs.  nginx's range filter sends
+ * 200 with the whole file if it does not accept the ranges: too many ranges,
+ * an If-Range that fails, or ranges that are larger than the file in total.
+ * So a request that the signature does not exactly cover is rejected before
+ * the filter.  The data filter checks the final response.
  */
 
 #include "ngx_http_xet.h"
@@ -32,12 +32,12 @@ static ngx_int_t ngx_http_xet_data_etag(ngx_http_request_t *r,
 
 
 /*
- * Subrequests, requests of foreign pages and bodies to verify are handled
- * before the access phase: "satisfy any" may bypass a handler of the access
- * phase, and nginx skips that phase for subrequests.  So a subrequest is
- * rejected where tokens or signatures are checked.  Clones, with which nginx
- * fetches slices and updates a cache, start after this phase: their main
- * request was checked.
+ * Handles subrequests, requests of foreign pages, and bodies to verify.  They
+ * need the preaccess phase: "satisfy any" may bypass a handler of the access
+ * phase, and nginx skips the access phase for subrequests.  So a subrequest is
+ * rejected where tokens or signatures are required.  The subrequests by which
+ * nginx fetches slices and updates a cache start after this phase, when their
+ * main request is already checked.
  */
 
 ngx_int_t
@@ -58,7 +58,7 @@ ngx_http_xet_preaccess_handler(ngx_http_request_t *r)
         return NGX_HTTP_FORBIDDEN;
     }
 
-    /* an error that is being answered is kept */
+    /* nginx is already sending an error, which must not be replaced */
 
     if (r != r->main || r->err_status) {
         return NGX_DECLINED;
@@ -122,7 +122,7 @@ ngx_http_xet_access_handler(ngx_http_request_t *r)
 
         ctx->cors = 1;
 
-        /* browsers send no token with a preflight request */
+        /* browsers send preflight requests without a token */
 
         if (r->method == NGX_HTTP_OPTIONS) {
             return NGX_DECLINED;
@@ -135,8 +135,8 @@ ngx_http_xet_access_handler(ngx_http_request_t *r)
 
 
 /*
- * Routes of the Hub check permissions themselves; but no token may come in
- * clear text.
+ * Checks only "xet_require_tls" for tokens, because the routes of the Hub
+ * check permissions themselves.
  */
 
 static ngx_int_t
@@ -162,8 +162,8 @@ ngx_http_xet_hub_access(ngx_http_request_t *r)
 
 
 /*
- * Records what the request is about to do, if that will be logged.  The first
- * record stays when the request comes here from another location.
+ * Creates the audit record with the action of the request, if the action is
+ * logged.  A request from another location keeps its first record.
  */
 
 static void
@@ -185,7 +185,7 @@ ngx_http_xet_audit_access(ngx_http_request_t *r)
         ngx_http_xet_route_audit(r, &now);
     }
 
-    /* a rejected read is logged without a record */
+    /* reads need no record: rejected reads are logged without one */
 
     if (!now.write && xlcf->audit != NGX_HTTP_XET_AUDIT_ALL) {
         return;
@@ -199,7 +199,7 @@ ngx_http_xet_audit_access(ngx_http_request_t *r)
     now.mode = audit->mode;
     *audit = now;
 
-    /* a limit may have needed the subject before */
+    /* a limit may already have verified the token */
 
     audit->auth = ngx_http_xet_ctx_of(r)->auth;
 }
@@ -214,7 +214,7 @@ ngx_http_xet_api_access(ngx_http_request_t *r)
 
     ngx_http_xet_route_access(r, &token, &scope);
 
-    /* other handlers of this phase must agree too, even with "satisfy any" */
+    /* with "satisfy any", NGX_OK would skip the other access handlers */
 
     if (!token) {
         return NGX_DECLINED;
@@ -278,7 +278,10 @@ ngx_http_xet_data_access(ngx_http_request_t *r)
 }
 
 
-/* Whether nginx would send the whole file: more ranges than "max_ranges". */
+/*
+ * Whether a request has more than "max_ranges" ranges; nginx responds to such
+ * a request with the whole file.
+ */
 
 static ngx_uint_t
 ngx_http_xet_data_too_many(ngx_http_request_t *r)
@@ -304,7 +307,7 @@ ngx_http_xet_data_too_many(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_xet_data_refuse(ngx_http_request_t *r, xet_status_t status)
 {
-    /* "satisfy any" must not let anyone in here: this is the final response */
+    /* finalize, because "satisfy any" could override an error code */
 
     ngx_http_finalize_request(r, ngx_http_xet_error_status(r, status));
 
@@ -312,7 +315,10 @@ ngx_http_xet_data_refuse(ngx_http_request_t *r, xet_status_t status)
 }
 
 
-/* Rejects a method before the URL is checked, so that nothing is revealed. */
+/*
+ * Rejects methods other than GET and HEAD before the URL is checked, so that
+ * the response reveals nothing about the data.
+ */
 
 static ngx_int_t
 ngx_http_xet_data_method(ngx_http_request_t *r)
@@ -348,7 +354,10 @@ ngx_http_xet_data_checked(ngx_http_request_t *r, xet_sign_url_t *url)
     data->size = -1;
     data->ranges = (url->n != 0);
 
-    /* "GET xorbs" comes here with a URL that the client has never seen */
+    /*
+     * the arguments of an internal redirect, from "GET xorbs", are not sent by
+     * the client
+     */
 
     uri = &r->unparsed_uri;
 
@@ -368,7 +377,7 @@ ngx_http_xet_data_checked(ngx_http_request_t *r, xet_sign_url_t *url)
 }
 
 
-/* The bytes under a name never change, so the name of the copy is the ETag. */
+/* Sets the ETag to the name of the copy, whose bytes never change. */
 
 static ngx_int_t
 ngx_http_xet_data_etag(ngx_http_request_t *r, ngx_http_xet_data_t *data,
@@ -391,7 +400,7 @@ ngx_http_xet_data_etag(ngx_http_request_t *r, ngx_http_xet_data_t *data,
 
     if (r->content_handler) {
 
-        /* an ETag is added later, see ngx_http_xet_data_etag.c */
+        /* ngx_http_xet_data_etag.c sets the ETag of the response */
 
         return NGX_OK;
     }

@@ -1,17 +1,17 @@
 
 /*
- * $xet_audit: who did what to which repo, as one JSON object per request, for
- * an access log.
+ * The variable $xet_audit: one JSON object per request, for an access log,
+ * with the caller, the action, the repo and the result.
  *
- * nginx evaluates it in the log phase, when the request is done, so the result
- * is known.  The details are in the record of ngx_http_xet_audit.c.  A request
- * that was rejected before a record existed (by nginx itself, by "deny" or
- * "limit_req") is judged by its location and its path.  The variable is empty
- * if there is nothing to log: no write, no rejection, another location, a
- * subrequest.
+ * nginx evaluates the variable in the log phase, when the result is known.
+ * The details are in the record of ngx_http_xet_audit.c.  A request may be
+ * rejected before it has a record (by nginx itself, by "deny" or "limit_req").
+ * Its location and path then decide whether it is logged.  The variable is
+ * empty if nothing is logged: the request is not a write and was not rejected,
+ * has another location, or is a subrequest.
  *
- * A line contains no token, no arguments and no header of the client.  Text
- * from outside (subject, repo, path) is written as JSON without control
+ * A line contains no token, no arguments and no header of the client.  Strings
+ * from outside (subject, repo, path) are written as JSON, without control
  * characters and invalid UTF-8, so a record is always one line.
  */
 
@@ -22,7 +22,7 @@
 #include "ngx_http_xet_upload.h"
 
 
-#define NGX_HTTP_XET_AUDIT_PATH  256           /* bytes of a path, at most */
+#define NGX_HTTP_XET_AUDIT_PATH  256           /* maximum bytes of a path */
 
 
 static ngx_uint_t ngx_http_xet_audit_ours(ngx_http_request_t *r,
@@ -45,7 +45,7 @@ ngx_http_xet_audit_init(ngx_conf_t *cf)
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
-    /* with an index all users get the same value */
+    /* an indexed variable has the same value for all users */
 
     xmcf->request_id = ngx_http_get_variable_index(cf, &name);
 
@@ -136,9 +136,9 @@ ngx_http_xet_audit_line(ngx_http_request_t *r, ngx_str_t *line)
 
 
 /*
- * Whether a request without a record belongs to this module: it is in our
- * locations, was answered by "xet_error", or was rejected before it had a
- * location, in a server with such locations.
+ * Whether a request without a record belongs to this module.  Either it is in
+ * a location of this module, or "xet_error" has answered it, or it was
+ * rejected before it had a location, in a server with such locations.
  */
 
 static ngx_uint_t
@@ -162,8 +162,8 @@ ngx_http_xet_audit_ours(ngx_http_request_t *r, ngx_http_xet_loc_conf_t *xlcf)
 
 
 /*
- * Writes and tokens always, rejections of access too, and everything if
- * configured.
+ * Whether a request is logged: writes and tokens, rejections with 401 or 403,
+ * and with "xet_audit all" everything else.
  */
 
 static ngx_uint_t
@@ -172,7 +172,7 @@ ngx_http_xet_audit_reported(ngx_http_request_t *r, ngx_http_xet_audit_t *audit,
 {
     ngx_http_xet_loc_conf_t  *xlcf;
 
-    /* a preflight request of a browser */
+    /* preflight requests of browsers are not logged */
 
     if (r->method == NGX_HTTP_OPTIONS) {
         return 0;
@@ -180,7 +180,7 @@ ngx_http_xet_audit_reported(ngx_http_request_t *r, ngx_http_xet_audit_t *audit,
 
     if (status == NGX_HTTP_UNAUTHORIZED || status == NGX_HTTP_FORBIDDEN) {
 
-        /* rejections in other parts of the server are not ours */
+        /* rejections in other locations are not logged */
 
         xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
@@ -301,7 +301,7 @@ ngx_http_xet_audit_what(ngx_http_request_t *r, xet_json_t *j,
 
     ngx_http_xet_audit_text(j, "hub", &audit->hub);
 
-    /* without a route: the path without arguments, which is ASCII */
+    /* the path as escaped ASCII, without arguments */
 
     if (audit->action == NULL || audit->named) {
         path.data = uri;

@@ -1,7 +1,7 @@
 
 /*
- * Configurations: creation, defaults, inheritance, and the checks that need
- * the complete configuration.
+ * Configurations: creation, defaults and inheritance; and checks that need the
+ * complete configuration.
  */
 
 #include "ngx_http_xet.h"
@@ -14,12 +14,12 @@
 
 #define NGX_HTTP_XET_READ_POOL     "xet read"
 #define NGX_HTTP_XET_READ_THREADS  "threads=8"
-#define NGX_HTTP_XET_PRESIGN_MAX   (7 * 24 * 60 * 60)   /* of S3 */
-#define NGX_HTTP_XET_READ_FILES    (256 * 1024)         /* bytes a job */
+#define NGX_HTTP_XET_PRESIGN_MAX   (7 * 24 * 60 * 60)   /* limit of S3 */
+#define NGX_HTTP_XET_READ_FILES    (256 * 1024)         /* bytes per job */
 #define NGX_HTTP_XET_READ_OBJECTS  (2 * 1024 * 1024)
 
 
-/* The unset value of each kind of directives.def, and how it is merged. */
+/* The unset value and the merge function of each kind of directives.def. */
 
 #define XET_UNSET_FLAG(value)    value = NGX_CONF_UNSET;
 #define XET_UNSET_NUM(value)     value = NGX_CONF_UNSET_UINT;
@@ -28,7 +28,7 @@
 #define XET_UNSET_SEC(value)     value = NGX_CONF_UNSET;
 #define XET_UNSET_MSEC(value)    value = NGX_CONF_UNSET_MSEC;
 #define XET_UNSET_STR(value)     /* by ngx_pcalloc() */
-#define XET_UNSET_VALUE(value)   /* the same */
+#define XET_UNSET_VALUE(value)   /* by ngx_pcalloc() */
 
 #define XET_MERGE_FLAG           ngx_conf_merge_value
 #define XET_MERGE_NUM            ngx_conf_merge_uint_value
@@ -145,7 +145,7 @@ ngx_http_xet_init_main_conf(ngx_conf_t *cf, void *conf)
 {
     ngx_http_xet_main_conf_t *xmcf = conf;
 
-    /* the http level has no outer level */
+    /* the http level inherits from no other level */
 
 #define XET_HTTP_DIRECTIVE(name, kind, member, value, post)                   \
     XET_MERGE_##kind(xmcf->member, xmcf->member, value)
@@ -246,9 +246,10 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
 
 /*
- * The role of a location.  Handlers are not inherited, but the blocks of "if"
- * and "limit_except" are locations, too: nginx uses the handler of the
- * location around "if", and that of "limit_except", which has none.
+ * Merges the role of a location.  Handlers are not inherited.  But the blocks
+ * of "if" and "limit_except" are also locations.  nginx runs the handler of
+ * the location around an "if", but the handler of the "limit_except" block
+ * itself, so that block needs a copy.
  */
 
 static void
@@ -310,7 +311,7 @@ ngx_http_xet_conf_merge_values(ngx_http_xet_main_conf_t *xmcf,
 
 #include "directives.def"
 
-    /* "xet_data" is inherited, as access rules are */
+    /* "xet_data" is inherited, like access rules */
 
     ngx_conf_merge_value(conf->data, prev->data, 0);
 
@@ -320,7 +321,7 @@ ngx_http_xet_conf_merge_values(ngx_http_xet_main_conf_t *xmcf,
 
     XET_MERGE_VALUE(conf->url_base, prev->url_base, NULL)
 
-    /* one directive sets both */
+    /* "xet_token_generation" sets the number and the period */
 
     ngx_conf_merge_off_value(conf->token_number, prev->token_number,
                              NGX_HTTP_XET_NO_NUMBER);
@@ -336,7 +337,7 @@ ngx_http_xet_conf_merge_values(ngx_http_xet_main_conf_t *xmcf,
                   ? conf->auth == NGX_HTTP_XET_AUTH_TOKEN
                   : conf->access == NGX_HTTP_XET_ACCESS_REPO;
 
-    /* a request to an object store costs a round trip, whatever its size */
+    /* each request to an object store costs a round trip, so read more */
 
     if (conf->read_buffer == NGX_CONF_UNSET_SIZE) {
         conf->read_buffer = (xmcf->store && xmcf->store->s3)
@@ -346,7 +347,7 @@ ngx_http_xet_conf_merge_values(ngx_http_xet_main_conf_t *xmcf,
 }
 
 
-/* Restricts what nginx's core does in a location of this module. */
+/* Restricts directives of nginx's core in a location of this module. */
 
 static ngx_int_t
 ngx_http_xet_conf_core(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
@@ -360,8 +361,8 @@ ngx_http_xet_conf_core(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
         && clcf->post_action.len)
     {
         /*
-         * It would start when a client has left, and take the request away
-         * from running statements and jobs.
+         * post_action would start when a client disconnects, and take the
+         * request away from running statements and jobs
          */
 
         if (!clcf->noname) {
@@ -377,11 +378,11 @@ ngx_http_xet_conf_core(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
         return NGX_OK;
     }
 
-    /* the ETag is the copy's name; nginx's own would be a second one */
+    /* the ETag is the name of the copy; nginx must not add its own */
 
     clcf->etag = 0;
 
-    /* a configured limit also keeps newer nginx from judging by overhead */
+    /* with a limit, newer nginx does not reject ranges by their overhead */
 
     clcf->max_ranges = ngx_min(clcf->max_ranges, XET_SIGN_RANGES_MAX);
 
@@ -389,7 +390,7 @@ ngx_http_xet_conf_core(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
 }
 
 
-/* Checks that the buffer has room to sort a plan of so many terms. */
+/* Checks that "xet_plan_buffer" can sort plans of "xet_plan_terms" terms. */
 
 static char *
 ngx_http_xet_conf_plan(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *prev,
@@ -416,7 +417,7 @@ ngx_http_xet_conf_plan(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *prev,
 }
 
 
-/* The required claims of tokens in a location, accepted and issued ones. */
+/* Sets the required claims of tokens that a location accepts and issues. */
 
 static char *
 ngx_http_xet_conf_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
@@ -433,7 +434,7 @@ ngx_http_xet_conf_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
     conf->token.aud.len = conf->audience.len;
     conf->token.skew = (uint64_t) conf->leeway;
 
-    /* verdicts of one location must not be used in another with other rules */
+    /* cached results are valid only in locations with the same rules */
 
     xet_hash_keyed(xmcf->token_mark.bytes, conf->issuer.data,
                    conf->issuer.len, &mark);
@@ -464,7 +465,7 @@ ngx_http_xet_conf_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
 }
 
 
-/* Whether a base path is valid: empty, or "/name". */
+/* Whether a base path is valid: empty, or "/name" without a final slash. */
 
 static ngx_uint_t
 ngx_http_xet_conf_base_ok(const ngx_str_t *base)
@@ -475,8 +476,8 @@ ngx_http_xet_conf_base_ok(const ngx_str_t *base)
 
 
 /*
- * Returns an error in the configuration of a location, with the directive; or
- * NULL.
+ * Checks the configuration of a location.  Returns an error message and sets
+ * the name of the directive, or returns NULL.
  */
 
 static const char *
@@ -671,7 +672,10 @@ ngx_http_xet_fault_size(ngx_http_xet_loc_conf_t *conf, const char **name)
 }
 
 
-/* Lists each cache once: locations inherit the cache of the http level. */
+/*
+ * Adds an open file cache to the list of caches, if it is not there yet: many
+ * locations inherit the same cache.
+ */
 
 static ngx_int_t
 ngx_http_xet_conf_cache(ngx_conf_t *cf, ngx_open_file_cache_t *cache)
@@ -704,7 +708,10 @@ ngx_http_xet_conf_cache(ngx_conf_t *cf, ngx_open_file_cache_t *cache)
 }
 
 
-/* Whether the main configuration has everything that some location needs. */
+/*
+ * Checks that the main configuration has all directives that any location
+ * needs.
+ */
 
 ngx_int_t
 ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
@@ -754,14 +761,14 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 
 
 /*
- * The thread pools: one for uploads and one for reads.
+ * Finds the thread pool for uploads and the thread pool for reads.
  *
- * A disk that blocks writes for a while blocks as many threads as there are
- * uploads, and reads must not wait for them.  So there are two pools even if
- * the configuration does not name a pool for reads.  That pool is then made
- * here by nginx's own directive, since nginx has a default size only for its
- * pool "default".  The blank in its name keeps it from being the name of
- * another pool by chance.
+ * A disk that blocks writes also blocks one thread per upload, and reads must
+ * not wait for these threads.  So there are two pools even if the
+ * configuration has no pool for reads.  In this case the directive
+ * "thread_pool" of nginx is called to create the pool, since nginx has a
+ * default size only for the pool "default".  The name has a blank, so that no
+ * configured pool has the same name.
  */
 
 static ngx_int_t
@@ -773,7 +780,7 @@ ngx_http_xet_conf_pools(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
         return NGX_ERROR;
     }
 
-    /* an edge that only verifies bodies has no jobs of reads */
+    /* an edge that only verifies bodies runs no read jobs */
 
     if (!xmcf->api) {
         return NGX_OK;
@@ -840,7 +847,9 @@ ngx_http_xet_conf_read_pool(ngx_conf_t *cf)
 }
 
 
-/* Whether <store>/tmp and <store>/xorbs, if both exist, are on one device. */
+/*
+ * Checks that <store>/tmp and <store>/xorbs, if both exist, are on one device.
+ */
 
 static ngx_int_t
 ngx_http_xet_conf_same_device(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)

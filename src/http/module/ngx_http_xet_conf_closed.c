@@ -2,9 +2,9 @@
 /*
  * Rejects "xet_read_only on" and "xet_delete off" where they have no effect.
  *
- * The locations of this module implement the two directives.  A server without
- * such locations, for example an edge, passes requests on, and its operator
- * would rely on a directive that does nothing.
+ * Only locations of this module implement the two directives.  A server
+ * without such locations, for example an edge, passes requests on.  Its
+ * operator would rely on a directive that has no effect.
  *
  * Runs once, in postconfiguration, in the master, when all locations are
  * merged.
@@ -32,7 +32,7 @@ ngx_http_xet_conf_closed(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     main = ngx_http_conf_get_module_loc_conf(cf, ngx_http_xet_module);
     p = xmcf->places->elts;
 
-    /* the last round is for the http level, which has no place */
+    /* the last round is for the http level, which is not in the list */
 
     for (i = 0; i <= xmcf->places->nelts; i++) {
 
@@ -61,7 +61,10 @@ ngx_http_xet_conf_closed(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 }
 
 
-/* Whether a location of the server, or of any server, uses the directive. */
+/*
+ * Whether a location of the server, or of any server if NULL, implements the
+ * directives.
+ */
 
 static ngx_uint_t
 ngx_http_xet_closed_used(ngx_http_xet_main_conf_t *xmcf,

@@ -1,14 +1,14 @@
 
 /*
- * A rule for all locations: where a Hub distinguishes its callers, no other
- * location exposes private repos, unless this is allowed explicitly.
+ * A rule for all locations: if a Hub distinguishes its callers, no other
+ * location may expose private repos, unless "xet_hub_expose" allows this.
  *
  * All locations of an http block share a store and a database.  A location
  * that reads by hash alone gives its callers the contents of the Hub's repos,
- * and so does a Hub that is open to everyone.  Such a location is rejected
- * beside a Hub with private repos, in whichever servers they are, unless
- * "xet_hub_expose on" is in the location or its server.  The directive is
- * rejected where it has no effect: it would allow later mistakes.
+ * and so does a Hub that is open to everyone.  If any server has a Hub with
+ * private repos, such a location is rejected, unless the location or its
+ * server has "xet_hub_expose on".  The directive is rejected where it has no
+ * effect, because there it would hide later mistakes.
  *
  * Runs once, in postconfiguration, in the master, when all locations are
  * merged.
@@ -18,12 +18,12 @@
 #include "ngx_http_xet_module.h"
 
 
-/* Why a location gives its callers the contents of private repos. */
+/* A way in which a location exposes private repos, for the error message. */
 
 typedef struct {
-    const char                *name;           /* of a directive */
-    const char                *what;           /* the location does */
-    const char                *write;          /* in its place */
+    const char                *name;           /* the directive at fault */
+    const char                *what;           /* what the location does */
+    const char                *write;          /* the correction */
 } ngx_http_xet_leak_t;
 
 
@@ -116,7 +116,7 @@ ngx_http_xet_conf_expose(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 }
 
 
-/* A Hub with something to protect, or NULL. */
+/* Returns the first Hub that distinguishes its callers, or NULL. */
 
 static ngx_http_xet_conf_location_t *
 ngx_http_xet_expose_hub(ngx_http_xet_main_conf_t *xmcf)
@@ -140,8 +140,9 @@ ngx_http_xet_expose_hub(ngx_http_xet_main_conf_t *xmcf)
 
 
 /*
- * Whether a Hub distinguishes its callers: by tokens, or by what a front end
- * has found out.  If all name spaces belong to everyone, it does not.
+ * Whether a Hub distinguishes its callers: by tokens, or by the user or the
+ * owners that a front end has determined.  If everyone owns all namespaces,
+ * the Hub does not distinguish callers.
  */
 
 static ngx_uint_t
@@ -165,7 +166,10 @@ ngx_http_xet_expose_guarded(ngx_http_xet_loc_conf_t *conf)
 }
 
 
-/* The blocks of "if" and "limit_except" are checked with their location. */
+/*
+ * Returns the way in which a location exposes private repos, or NULL.  Blocks
+ * of "if" and "limit_except" are covered by the location around them.
+ */
 
 static const ngx_http_xet_leak_t *
 ngx_http_xet_expose_leak(ngx_http_xet_conf_location_t *loc)
@@ -207,7 +211,10 @@ ngx_http_xet_expose_leak(ngx_http_xet_conf_location_t *loc)
 }
 
 
-/* A location for a single URI may be that of a route that reads nothing. */
+/*
+ * Whether a location reads data; an exact location may have a route that
+ * doesn't.
+ */
 
 static ngx_uint_t
 ngx_http_xet_expose_reads(ngx_http_xet_conf_location_t *loc)
@@ -246,7 +253,10 @@ ngx_http_xet_expose_reads(ngx_http_xet_conf_location_t *loc)
 }
 
 
-/* Whether the directive of a place allows something there, or inside it. */
+/*
+ * Whether "xet_hub_expose" of loc has an effect, in loc or in a location
+ * inside.
+ */
 
 static ngx_uint_t
 ngx_http_xet_expose_used(ngx_http_xet_main_conf_t *xmcf,

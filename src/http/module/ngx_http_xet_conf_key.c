@@ -1,11 +1,11 @@
 
 /*
- * Key files: for signed URLs, for dedup answers and for tokens; and how a file
- * with a secret is read.  The data read is wiped when the keys are made, and
- * the keys are wiped with the configuration.
+ * Key files, with keys for signed URLs, for dedup responses and for tokens;
+ * and reading of files with a secret.  The data read is wiped when the keys
+ * are made, and the keys are wiped with the configuration.
  *
- * URLs of LFS and ids of grants permit writing, so their keys are derived from
- * the keys that sign tokens: the holder of these may write anyway.
+ * LFS URLs and ids of grants permit writing, so their keys are derived from
+ * the keys that sign tokens: who has these keys may write anyway.
  */
 
 #include "ngx_http_xet.h"
@@ -18,7 +18,7 @@
 #define NGX_HTTP_XET_GRANT_KEY     "xet grant 1"
 
 
-/* Where a key was read, and a mark that is the same for the same bytes. */
+/* The position of a key, and a hash of its bytes to find duplicates. */
 
 typedef struct {
     xet_key_purpose_e          purpose;
@@ -58,8 +58,8 @@ static void ngx_http_xet_conf_free_token_keys(void *data);
 
 
 /*
- * xet_url_key file; one "url:<id>:<hex of 32 to 64 bytes>" per line; the first
- * signs, all verify.
+ * xet_url_key file; one "url:<id>:<hex of 32 to 64 bytes>" per line.  The
+ * first key signs; all keys verify.
  */
 
 char *
@@ -96,7 +96,7 @@ ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Reads the keys of a file, and calls add for each. */
+/* Reads the keys of a file, and calls add for each key. */
 
 static char *
 ngx_http_xet_conf_keys(ngx_conf_t *cf, xet_key_purpose_e purpose,
@@ -114,7 +114,7 @@ ngx_http_xet_conf_keys(ngx_conf_t *cf, xet_key_purpose_e purpose,
     } while (more == 1 && ngx_http_xet_conf_other(cf, &f, file) == NGX_OK
              && add(cf, &f, file) == NGX_OK);
 
-    /* a line may have a secret: none of it is logged */
+    /* a line may contain a secret, so the error contains no part of it */
 
     if (more == -1) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -134,8 +134,8 @@ ngx_http_xet_conf_keys(ngx_conf_t *cf, xet_key_purpose_e purpose,
 
 
 /*
- * The same bytes must not be used as keys for two purposes: the holder of one
- * would have the other.
+ * Rejects a key that is already used for another purpose: who has one of the
+ * two keys would have the other key as well.
  */
 
 static ngx_int_t
@@ -225,7 +225,7 @@ ngx_http_xet_conf_add_url(ngx_conf_t *cf, xet_key_file_t *f, ngx_str_t *file)
 }
 
 
-/* Copies a secret, which is wiped with the configuration. */
+/* Copies a secret; the copy is wiped with the configuration. */
 
 static ngx_int_t
 ngx_http_xet_conf_secret(ngx_conf_t *cf, ngx_str_t *secret, xet_key_file_t *f)
@@ -299,9 +299,9 @@ ngx_http_xet_conf_add_dedup(ngx_conf_t *cf, xet_key_file_t *f, ngx_str_t *file)
 
 
 /*
- * Reads a key file of at most max bytes; one that others can access, or the
- * group can write, is rejected.  name becomes an absolute path; the content is
- * in the pool of the configuration, and the caller wipes it.
+ * Reads a key file of at most max bytes.  Rejects a file that others can
+ * access or that the group can write.  Makes the path name absolute.  The
+ * content is in the pool of the configuration, and the caller must wipe it.
  */
 
 ngx_int_t
@@ -381,8 +381,9 @@ ngx_http_xet_conf_wipe(ngx_str_t *s)
 
 
 /*
- * If no key signs tokens, everyone who can connect may upload: then any key
- * works that all nodes have.
+ * Derives the key for upload grants from a URL key if no key signs tokens.
+ * Everyone who can connect may upload then, so any key that all nodes share is
+ * sufficient.
  */
 
 ngx_int_t
@@ -468,9 +469,9 @@ ngx_http_xet_conf_free_keys(void *data)
 
 
 /*
- * xet_token_key file; may be repeated.  The format is recognized: a JWK set,
- * PEM of public keys, PEM of one private Ed25519 key, or lines of
- * "token:<id>:<hex of the secret>".
+ * xet_token_key file; may be repeated.  The format is detected: a JWK set, PEM
+ * of public keys, PEM of one private Ed25519 key, or lines of "token:<id>:<hex
+ * of the secret>".
  */
 
 char *
@@ -495,7 +496,7 @@ ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    /* cached verdicts are marked with the keys that were used */
+    /* cached results are valid only for the same keys */
 
     xet_hash_keyed(xmcf->token_mark.bytes, content.data, content.len,
                    &xmcf->token_mark);
@@ -508,7 +509,10 @@ ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Memory for keys of LFS is allocated at once, so that no copies remain. */
+/*
+ * Allocates memory for token keys and LFS keys, all LFS keys at once: growing
+ * the array would leave copies of keys in memory.
+ */
 
 static char *
 ngx_http_xet_conf_token_keys(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
@@ -625,8 +629,8 @@ ngx_http_xet_conf_add_secret(ngx_conf_t *cf, xet_key_file_t *f,
 
 
 /*
- * Adds a key that can sign; the first one of all files signs.  Takes
- * ownership: on failure the key is destroyed.
+ * Adds a key that can sign; the first one of all files is used to sign.  Takes
+ * ownership of key: on failure the key is destroyed.
  */
 
 static xet_status_t

@@ -1,13 +1,13 @@
 
 /*
  * The positions of directives and locations in the configuration files, for
- * errors that are found only when the whole configuration is read.
+ * errors that are found after these files are parsed.
  *
- * While nginx parses, its errors name the current line.  Conflicts between
- * directives are found when blocks are merged, and the targets of requests
- * when all blocks are; by then nginx is at the end of "http".  So the
- * directives of this module record their file and line here, each for the
- * configuration that it was written into.  Every location is recorded when it
+ * While nginx parses, its errors contain the current line.  Conflicts between
+ * directives are found when blocks are merged, and targets of requests when
+ * all blocks are merged.  At that time the current line is the end of "http".
+ * So each directive of this module records its file and line here, for the
+ * configuration that the directive sets.  Every location is recorded when it
  * is merged, with its outer location.  Both lists are in the temporary pool of
  * the configuration, and are freed after loading.
  *
@@ -23,7 +23,7 @@
 #define NGX_HTTP_XET_COMPLAINT_MAX  2048
 
 
-/* A directive, in the configuration of a location, a server or "http". */
+/* The position of a directive in a location, a server or "http". */
 
 typedef struct {
     const void                *conf;
@@ -104,7 +104,7 @@ ngx_http_xet_conf_location(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *outer,
 }
 
 
-/* Of several in one block, such as zones, it is the first one. */
+/* Returns the first directive of this name in a block, or NULL. */
 
 static ngx_http_xet_line_t *
 ngx_http_xet_conf_line(ngx_http_xet_main_conf_t *xmcf, const void *conf,
@@ -198,7 +198,7 @@ ngx_http_xet_conf_say(ngx_conf_t *cf, ngx_uint_t level, const void *conf,
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
-    /* a default is not written anywhere: use the directive that needs it */
+    /* a default has no position: use the directive that needs the default */
 
     names[0] = name;
     names[1] = "xet_api";
@@ -245,8 +245,8 @@ ngx_http_xet_conf_location_find(ngx_http_xet_main_conf_t *xmcf,
 
 
 /*
- * Sets *final if nginx would not continue with the regular expressions of the
- * outer locations.
+ * Finds the location of a URI below outer, or returns NULL.  Sets *final if
+ * nginx would not continue with the regular expressions of outer levels.
  */
 
 static ngx_http_xet_conf_location_t *
@@ -296,7 +296,7 @@ ngx_http_xet_conf_location_inner(ngx_http_xet_main_conf_t *xmcf, const void
 
 #if (NGX_PCRE)
 
-/* The first matching regular expression of a level. */
+/* Returns the first location of a level whose regular expression matches. */
 
 static ngx_http_xet_conf_location_t *
 ngx_http_xet_conf_location_regex(ngx_http_xet_main_conf_t *xmcf, const void
@@ -322,7 +322,10 @@ ngx_http_xet_conf_location_regex(ngx_http_xet_main_conf_t *xmcf, const void
 #endif
 
 
-/* The exact or the longest location of a level. */
+/*
+ * Returns the location of a level that matches exactly, or with the longest
+ * prefix.
+ */
 
 static ngx_http_xet_conf_location_t *
 ngx_http_xet_conf_location_prefix(ngx_http_xet_main_conf_t *xmcf, const void

@@ -1,6 +1,6 @@
 
 /*
- * The directive "xet_store_peer": folders and nodes to repair copies from.
+ * The directive "xet_store_peer": a folder or a node to repair copies from.
  *
  *     xet_store_peer path;
  *     xet_store_peer url [token=file] [trusted_certificate=file]
@@ -24,11 +24,11 @@
 #define NGX_HTTP_XET_PEER_TIMEOUT_MAX  (60 * 60 * 1000)
 
 
-/* The parameters of a node. */
+/* The parameters of a peer node. */
 
 typedef struct {
-    ngx_str_t    token;                        /* a file */
-    ngx_str_t    trusted;                      /* the same */
+    ngx_str_t    token;                        /* path of a file */
+    ngx_str_t    trusted;                      /* path of a file */
     ngx_msec_t   timeout;
 } ngx_http_xet_conf_peer_t;
 
@@ -173,7 +173,7 @@ ngx_http_xet_conf_peer_node(ngx_conf_t *cf, ngx_http_xet_peer_t *peer)
 }
 
 
-/* An address in nginx's format, without secrets. */
+/* Sets the URL of a peer node; rejects a user, a query and a fragment. */
 
 static char *
 ngx_http_xet_conf_peer_url(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
@@ -251,7 +251,7 @@ ngx_http_xet_conf_peer_token(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
         /* void */
     }
 
-    /* RFC 6750; a key file, whose lines have colons, must not be sent */
+    /* the syntax of RFC 6750, which also excludes key files with ":" */
 
     for (p = content.data; p < content.data + len; p++) {
         if (!xet_is_alnum(*p)
@@ -298,7 +298,10 @@ ngx_http_xet_conf_peer_wipe(void *data)
 }
 
 
-/* libcurl reads the file again, in a worker, when it connects. */
+/*
+ * Makes the path of a certificate file absolute, and checks the file.  libcurl
+ * reads it again, in a worker, when it connects.
+ */
 
 char *
 ngx_http_xet_conf_trusted(ngx_conf_t *cf, ngx_str_t *file)
@@ -330,7 +333,7 @@ ngx_http_xet_conf_trusted(ngx_conf_t *cf, ngx_str_t *file)
 }
 
 
-/* The length of the scheme, or 0 for a path. */
+/* Returns the length of the scheme of a URL, or 0 for a path. */
 
 static size_t
 ngx_http_xet_conf_peer_scheme(ngx_str_t *value)
@@ -357,7 +360,7 @@ ngx_http_xet_conf_peer_local(ngx_str_t *host)
 }
 
 
-/* A store that is its own peer would have its own damage as the backup. */
+/* Rejects the store as its own peer: its copies have the same damage. */
 
 ngx_int_t
 ngx_http_xet_conf_peers(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)

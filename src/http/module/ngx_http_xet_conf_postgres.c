@@ -82,7 +82,7 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Checks the syntax of a connection string, and warns of a password. */
+/* Checks the syntax of a connection string, and warns if it has a password. */
 
 static ngx_int_t
 ngx_http_xet_conf_password(ngx_conf_t *cf, ngx_str_t *conninfo)
@@ -173,7 +173,7 @@ ngx_http_xet_conf_postgres_read(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-/* Checked at the end: standbys need a primary. */
+/* Checks that standbys have a primary, after all directives are read. */
 
 ngx_int_t
 ngx_http_xet_conf_standbys(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)

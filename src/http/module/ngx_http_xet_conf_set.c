@@ -1,7 +1,7 @@
 
 /*
- * Directive setters, except those for keys: the store, sessions, the handler
- * of a location, shared memory zones and their use.
+ * Directive setters, except those for keys: background jobs, roles of a
+ * location, host names, shared memory zones and their use.
  */
 
 #include "ngx_http_xet.h"
@@ -12,9 +12,9 @@
 #include "ngx_http_xet_store.h"
 
 
-#define NGX_HTTP_XET_ZONE_PAGES      8         /* at least */
+#define NGX_HTTP_XET_ZONE_PAGES      8         /* minimum */
 
-/* A generation has up to ten digits, eight of which are the period. */
+/* A generation has up to ten digits; with a period, the period takes eight. */
 
 #define NGX_HTTP_XET_GENERATION_NUMBER    9999999999LL
 #define NGX_HTTP_XET_GENERATION_PERIODIC  99
@@ -93,7 +93,7 @@ ngx_http_xet_conf_scrub(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* The flag of a background job, at the offset of cmd, and its parameters. */
+/* Sets the flag of a background job, at cmd->offset, and its parameters. */
 
 static char *
 ngx_http_xet_conf_bg_job(ngx_conf_t *cf, ngx_command_t *cmd, void *conf,
@@ -124,9 +124,9 @@ ngx_http_xet_conf_bg_job(ngx_conf_t *cf, ngx_command_t *cmd, void *conf,
 
 
 /*
- * xet_api, xet_data, xet_token: the role of the location, in cmd->post.  The
- * first position of "xet_api" or "xet_data" is recorded: missing directives
- * can be reported only at the end.
+ * xet_api, xet_data, xet_token: set the role of the location, in cmd->post.
+ * The position of the first "xet_api" or "xet_data" is recorded for errors
+ * about missing directives, which are found after parsing.
  */
 
 char *
@@ -199,7 +199,10 @@ ngx_http_xet_conf_hub(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* A location has one content handler: the last one that was set. */
+/*
+ * Sets the content handler of a location.  A location has one: the last one
+ * that was set.  Warns if another handler was set before.
+ */
 
 static void
 ngx_http_xet_conf_handler(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -234,7 +237,7 @@ ngx_http_xet_conf_monitor(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "is duplicate";
     }
 
-    /* the first row is the default without an argument */
+    /* without an argument, the first row applies */
 
     e = cmd->post;
     value = cf->args->elts;
@@ -375,7 +378,9 @@ ngx_http_xet_conf_compile(ngx_conf_t *cf, ngx_str_t *value,
 }
 
 
-/* xet_url_base url; a value with variables is checked at each request. */
+/*
+ * xet_url_base url; if it contains variables, it is checked at each request.
+ */
 
 char *
 ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -406,7 +411,7 @@ ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* xet_hosts name ...; nginx compares names without a port. */
+/* xet_hosts name ...; without ports, which nginx removes from Host. */
 
 char *
 ngx_http_xet_conf_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -452,8 +457,8 @@ ngx_http_xet_conf_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * A "server_name" counts if it is a name, not a pattern.  nginx frees its list
- * after the configuration was read.
+ * Records the names in "server_name", except patterns.  nginx frees its own
+ * list of server names after the configuration is read.
  */
 
 ngx_int_t
@@ -561,8 +566,8 @@ ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 /*
  * xet_token_generation off | [number] [period=time];
  *
- * ngx_http_xet_token.c explains what is made of both, and why the number must
- * be small if there is a period.
+ * ngx_http_xet_token.c explains how number and period are used, and why the
+ * number must be small if there is a period.
  */
 
 char *
@@ -765,7 +770,10 @@ ngx_http_xet_conf_upload_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Adds the zone of zone=name:size; NULL for a zone that is in use already. */
+/*
+ * Adds the zone of zone=name:size.  Returns NULL after logging an error, also
+ * if the zone is already in use.
+ */
 
 static ngx_shm_zone_t *
 ngx_http_xet_conf_zone(ngx_conf_t *cf, ngx_str_t *value)
@@ -823,7 +831,7 @@ invalid:
 }
 
 
-/* size/time */
+/* Parses "size/time".  Returns NGX_OK or NGX_ERROR. */
 
 static ngx_int_t
 ngx_http_xet_conf_bytes(ngx_str_t *value, xet_bucket_rate_t *rate)

@@ -1,7 +1,7 @@
 
 /*
- * Value setters, like nginx's own, that record the line of the directive; and
- * one for enumerations whose error lists the allowed words.
+ * Setters like those of nginx that also record the line of the directive; and
+ * a setter for enumerations whose error lists the allowed words.
  */
 
 #include "ngx_http_xet.h"

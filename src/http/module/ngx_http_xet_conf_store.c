@@ -10,7 +10,8 @@
  *               [temp_path=path] [temp=anonymous|named];
  *
  * Errors of the object store client are logged with the file and the line of
- * the directive.  The store itself is not contacted here.
+ * the directive.  nginx does not contact the store when it reads the
+ * directive.
  */
 
 #include "ngx_http_xet.h"
@@ -37,7 +38,7 @@ typedef struct {
     off_t           part;
     ngx_flag_t      path_style;
     ngx_str_t       temp_path;
-    ngx_str_t       temp;                      /* "anonymous", "named" */
+    ngx_str_t       temp;                      /* "anonymous" or "named" */
     ngx_str_t       condition;
     ngx_str_t       region;
     ngx_str_t       profile;
@@ -218,7 +219,7 @@ ngx_http_xet_conf_store_bucket(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 }
 
 
-/* Sets defaults of missing parameters; makes paths absolute. */
+/* Sets defaults of missing parameters, and makes paths absolute. */
 
 static char *
 ngx_http_xet_conf_s3_check(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3)
@@ -282,7 +283,7 @@ ngx_http_xet_conf_s3_check(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3)
 }
 
 
-/* An absolute path without trailing slashes, with a zero byte. */
+/* Makes a path absolute, without trailing slashes, and zero-terminated. */
 
 static ngx_int_t
 ngx_http_xet_conf_store_full(ngx_conf_t *cf, ngx_str_t *path)

@@ -1,14 +1,14 @@
 
 /*
- * Warnings of "nginx -t": configurations that load but do not do what was
- * meant.
+ * Warnings of "nginx -t" about configurations that load but do not work as
+ * intended.
  *
- * Each check knows what happens to clients, and says so together with the
- * correction.  It warns only when it is sure: values with variables, URLs of
- * other machines, and locations that no such request can reach are not judged.
- * The checks route sample requests with ngx_http_xet_conf_location_find()
- * rather than compare names of locations, so that nested locations and regular
- * expressions work as at run time.
+ * Each warning states the effect on clients and the correction.  A check warns
+ * only when it is sure.  It ignores values with variables, URLs of other
+ * machines, and locations that no such request can reach.  The checks route
+ * sample requests with ngx_http_xet_conf_location_find() instead of comparing
+ * names of locations, so that nested locations and regular expressions work as
+ * at run time.
  *
  * Runs once, in postconfiguration, in the master, when locations are merged
  * and the listening addresses of servers are known.
@@ -22,13 +22,13 @@
 #include "ngx_http_xet_routes.h"
 
 
-/* The maximum size of the footer in a xorb of an old client. */
+/* The maximum size of a xorb's footer, which old clients send. */
 #define NGX_HTTP_XET_FOOTER_MAX  (3 * 1024 * 1024)
 #define NGX_HTTP_XET_SHARD_MAX   (64 * 1024 * 1024)
 
-#define NGX_HTTP_XET_LINE_ROOM   512           /* of a request, at least */
+#define NGX_HTTP_XET_LINE_ROOM   512           /* bytes besides arguments */
 #define NGX_HTTP_XET_ARG_LEN     (sizeof("file_id=&") - 1 + XET_HASH_STR_LEN)
-#define NGX_HTTP_XET_RANGE_LEN   22            /* of a range in a header */
+#define NGX_HTTP_XET_RANGE_LEN   22            /* bytes for one range */
 
 
 static void ngx_http_xet_warn_location(ngx_http_xet_warn_t *w,
@@ -77,7 +77,7 @@ ngx_http_xet_conf_warn(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
             continue;
         }
 
-        /* a server, and its contents */
+        /* check the locations of the server */
 
         for (j = 0; j < xmcf->places->nelts; j++) {
 
@@ -102,7 +102,7 @@ ngx_http_xet_warn_location(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 
     clcf = loc->core;
 
-    /* the blocks of "if" and "limit_except" are checked with their location */
+    /* blocks of "if" and "limit_except" share the checks of their location */
 
     if (clcf->noname) {
         return;
@@ -122,7 +122,7 @@ ngx_http_xet_warn_location(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
         ngx_http_xet_warn_hub(w, server, loc);
     }
 
-    /* set at http level, it is also on for other sites */
+    /* "xet_verify_body" at http level also applies to unrelated sites */
 
     if (loc->conf->api
         || (loc->conf->verify_body
@@ -150,7 +150,7 @@ ngx_http_xet_warn_location(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 }
 
 
-/* Checks for directives that bypass the handler of the location. */
+/* Warns of directives that bypass the handler of the location. */
 
 static void
 ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
@@ -210,7 +210,9 @@ ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 }
 
 
-/* A token without a repo can't write if files belong to repos. */
+/*
+ * Warns of tokens without a repo, which can't write if files belong to repos.
+ */
 
 static void
 ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
@@ -237,7 +239,7 @@ ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 
         if (p[i].conf->api) {
 
-            /* it may be meant for these */
+            /* the tokens may be meant for such locations */
 
             if (!p[i].conf->repos) {
                 return;
@@ -258,7 +260,10 @@ ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 }
 
 
-/* A URI of the location starts with its name, and a route with the base. */
+/*
+ * Warns if no route of the API, which starts with "xet_api_base", can reach
+ * the location.
+ */
 
 static void
 ngx_http_xet_warn_api_base(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
@@ -310,7 +315,7 @@ ngx_http_xet_warn_body(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     clcf = loc->core;
     size = clcf->client_max_body_size;
 
-    /* a location for reads only needs no room */
+    /* a location that only reads receives no bodies */
 
     if (size == 0 || (clcf->limit_except & NGX_HTTP_POST)
         || loc->conf->read_only)
@@ -402,8 +407,9 @@ ngx_http_xet_warn_tls(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t *loc)
 
 
 /*
- * The request line is read with the settings of the default server of the
- * address, the headers after "Host" with those of the named server.
+ * Warns of header buffers that are too small.  nginx reads the request line
+ * with the settings of the default server of the address, and the headers
+ * after "Host" with the settings of the named server.
  */
 
 static void
@@ -454,7 +460,10 @@ ngx_http_xet_warn_headers(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 }
 
 
-/* The longest line that the directives in force allow. */
+/*
+ * Returns the length of the longest line of a request that the configured
+ * limits allow.
+ */
 
 static size_t
 ngx_http_xet_warn_header_room(ngx_http_xet_warn_t *w,
@@ -488,7 +497,7 @@ ngx_http_xet_warn_header_room(ngx_http_xet_warn_t *w,
                                  + NGX_HTTP_XET_LINE_ROOM);
         }
 
-        /* our own tokens are short */
+        /* tokens issued by "xet_token" are short */
 
         if (p[i].conf->auth == NGX_HTTP_XET_AUTH_TOKEN && !w->xmcf->mint) {
             room = ngx_max(room, XET_TOKEN_MAX + NGX_HTTP_XET_LINE_ROOM);
@@ -499,7 +508,10 @@ ngx_http_xet_warn_header_room(ngx_http_xet_warn_t *w,
 }
 
 
-/* Targets of "error_page", and what they should be. */
+/*
+ * Warns of targets of "error_page" that do not exist, and of locations with
+ * "xet_error" that are not such a target.
+ */
 
 static void
 ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
@@ -550,8 +562,8 @@ ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
                                   page[j].status, &page[j].value.value);
 
             /*
-             * inner locations, and the next statuses, would get the same
-             * warning
+             * one warning: inner locations and the other statuses have the
+             * same target
              */
 
             return;
@@ -560,7 +572,7 @@ ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 }
 
 
-/* A location of "xet_error" works only as a target of "error_page". */
+/* Warns if no "error_page" points to a location with "xet_error". */
 
 static void
 ngx_http_xet_warn_error(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t

@@ -1,6 +1,6 @@
 
 /*
- * Shared by the checks of a configuration.
+ * Functions shared by the checks for warnings of "nginx -t".
  */
 
 #ifndef _NGX_HTTP_XET_CONF_WARN_H_INCLUDED_
@@ -20,7 +20,7 @@
 typedef struct {
     ngx_conf_t                *cf;
     ngx_http_xet_main_conf_t  *xmcf;
-    ngx_http_xet_loc_conf_t   *main;           /* of the level of http */
+    ngx_http_xet_loc_conf_t   *main;           /* of the http level */
     ngx_array_t               *ports;          /* ngx_http_conf_port_t */
 } ngx_http_xet_warn_t;
 
@@ -29,27 +29,27 @@ typedef struct {
  * ngx_http_xet_conf_warn_url.c
  */
 
-/* Whether requests with a path below the base reach this location. */
+/* Whether requests for a path below "xet_api_base" of loc reach loc. */
 ngx_uint_t ngx_http_xet_warn_leads(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc,
     const char *path);
 
-/* Whether data URLs with some known base reach this location. */
+/* Whether data URLs with any known base reach the location loc. */
 ngx_uint_t ngx_http_xet_warn_data(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 
 /*
- * Whether the place has directives of the rewrite module; with first, one that
- * precedes all others and ends every request.
+ * Whether a location or server has directives of the rewrite module.  With
+ * first, whether the first of these directives is "return".
  */
 ngx_uint_t ngx_http_xet_warn_returns(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t *loc, ngx_uint_t first);
 
-/* Whether the server has a named location, whose name starts with "@". */
+/* Whether the server has this named location; the name starts with "@". */
 ngx_uint_t ngx_http_xet_warn_has_name(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t *server, ngx_str_t *name);
 
-/* The n-th listening address of a server, or NULL. */
+/* Returns the n-th listening address of a server, or NULL. */
 ngx_http_conf_addr_t *ngx_http_xet_warn_addr(ngx_http_xet_warn_t *w,
     ngx_http_core_srv_conf_t *cscf, ngx_uint_t n);
 
@@ -66,13 +66,16 @@ void ngx_http_xet_warn_ranges(ngx_http_xet_warn_t *w,
  * ngx_http_xet_conf_warn_store.c
  */
 
-/* Checks a location of data that nginx serves from files. */
+/*
+ * Warns if a data location looks for xorbs in a folder, but the store is a
+ * bucket.
+ */
 void ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 
 /*
- * Checks that workers can read the file in the parameter name of the current
- * directive; what describes the consequence if they can't.
+ * Warns if workers can't read the file in the parameter name of the current
+ * directive; what is the consequence, for the message.
  */
 void ngx_http_xet_warn_reader(ngx_conf_t *cf, const char *name,
     ngx_str_t *file, const char *what);

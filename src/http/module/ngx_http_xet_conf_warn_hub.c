@@ -1,8 +1,8 @@
 
 /*
- * Warnings of "nginx -t" about a Hub: tokens that point to no API, or to an
- * API in which uploads do not belong to the repo; and an upstream Hub whose
- * location does not exist.
+ * Warnings of "nginx -t" about a Hub: tokens whose endpoint is not an API, or
+ * is an API in which uploads do not belong to the repo; and an upstream Hub
+ * whose location does not exist.
  */
 
 #include "ngx_http_xet.h"
@@ -24,7 +24,7 @@ ngx_http_xet_warn_hub(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 
     ngx_http_xet_warn_hub_upstream(w, server, loc);
 
-    /* a warning of another server covers tokens that lead there */
+    /* "xet_token_cas_url" points to a server with its own warnings */
 
     if (loc->conf->token_cas_url) {
         return;

@@ -1,8 +1,8 @@
 
 /*
- * Warnings of "nginx -t" about a bucket: a location of data that would look
- * for xorbs in a folder, and files that the master can read as root but
- * workers, which read them again, can't.
+ * Warnings of "nginx -t" about a bucket as the store: a data location that
+ * looks for xorbs in a folder, and files that the master, as root, can read,
+ * but workers, which read them again, can't.
  */
 
 #include "ngx_http_xet.h"
@@ -37,7 +37,7 @@ static ngx_uint_t ngx_http_xet_warn_may(ngx_http_xet_warn_user_t *u,
     const char *path, ngx_uint_t bit);
 
 
-/* A bucket that is mounted at the root is a folder in this case. */
+/* The warning does not apply if the root is a bucket mounted with FUSE. */
 
 void
 ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
@@ -77,7 +77,10 @@ ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
 }
 
 
-/* Whether clients are sent here for data; an edge has no "xet_api". */
+/*
+ * Whether data URLs point to nginx: "xet_data_mode proxy", or an edge, which
+ * has no "xet_api".
+ */
 
 static ngx_uint_t
 ngx_http_xet_warn_proxied(ngx_http_xet_warn_t *w)
@@ -105,7 +108,10 @@ ngx_http_xet_warn_proxied(ngx_http_xet_warn_t *w)
 }
 
 
-/* "try_files" is the first member of its module's configuration. */
+/*
+ * Whether a location has "try_files", whose configuration starts with the list
+ * of files.
+ */
 
 static ngx_uint_t
 ngx_http_xet_warn_tried(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
@@ -132,7 +138,10 @@ ngx_http_xet_warn_tried(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 }
 
 
-/* "error_page 404 = @elsewhere;": missing files are fetched there. */
+/*
+ * Whether "error_page 404" sends requests for missing files to another
+ * location.
+ */
 
 static ngx_uint_t
 ngx_http_xet_warn_sent_on(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
@@ -176,10 +185,7 @@ ngx_http_xet_warn_sent_on(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 }
 
 
-/*
- * The user of the workers is set by "user" before "http"; otherwise it is not
- * known yet.
- */
+/* The user of the workers is known here only if "user" precedes "http". */
 
 void
 ngx_http_xet_warn_reader(ngx_conf_t *cf, const char *name, ngx_str_t *file,
@@ -240,7 +246,10 @@ ngx_http_xet_warn_reads(ngx_http_xet_warn_user_t *u, char *path)
 }
 
 
-/* With an access control list the mode bits are not enough. */
+/*
+ * Whether the mode bits permit the access.  If the file has an access control
+ * list, which may grant more, the access counts as permitted.
+ */
 
 static ngx_uint_t
 ngx_http_xet_warn_may(ngx_http_xet_warn_user_t *u, const char *path,

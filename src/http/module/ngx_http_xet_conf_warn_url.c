@@ -2,12 +2,12 @@
 /*
  * Warnings of "nginx -t" about URLs that do not lead to the data.
  *
- * The URL of a xorb is made of xet_url_base and a path, reaches a server and a
- * location of some nginx, and ends at a file below root or alias.  Each of
- * these is configured somewhere else.  Here the whole way is checked, as far
- * as it is in this nginx; ngx_http_xet_conf_warn.c has the other checks.  The
- * sample requests for this, and code shared with the other checks, are also
- * here.
+ * The URL of a xorb consists of "xet_url_base" and a path.  A request for the
+ * URL reaches a server and a location of some nginx, and ends at a file below
+ * root or alias.  Each of these steps is configured in another place.  The
+ * checks in this file follow the steps, as far as they are in this nginx;
+ * other checks are in ngx_http_xet_conf_warn.c.  This file also has the sample
+ * requests and functions that other checks use.
  */
 
 #include "ngx_http_xet.h"
@@ -19,7 +19,7 @@
                                  NGX_HTTP_XET_WARN_HASH
 
 
-/* The target of "xet_url_base", and its path. */
+/* The parts of "xet_url_base". */
 
 typedef struct {
     ngx_str_t                  host;           /* with the port, if any */
@@ -48,9 +48,10 @@ static ngx_uint_t ngx_http_xet_warn_served(ngx_http_xet_warn_t *w,
 
 
 /*
- * A data URL is a base, from xet_url_base, and the path of a xorb in the
- * store. The base for this location may follow from the name of the location
- * or from any xet_url_base; one that leads to the store is enough.
+ * Warns if a data location does not serve the folder of "xet_store".  A data
+ * URL consists of a base and the path of a xorb in the store.  The base may be
+ * empty, the start of the location's name, or any "xet_url_base".  There is no
+ * warning if any of these leads to the store.
  */
 
 void
@@ -180,8 +181,9 @@ ngx_http_xet_warn_comes(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 
 
 /*
- * NGX_OK: the xorb below prefix is looked up in the store.  NGX_ERROR: it is
- * looked up elsewhere.  NGX_DECLINED: its requests do not reach this location.
+ * Returns NGX_OK if a request for a xorb below prefix is served from the
+ * store, NGX_ERROR if it is served from elsewhere, or NGX_DECLINED if it does
+ * not reach this location.
  */
 
 static ngx_int_t
@@ -228,8 +230,9 @@ ngx_http_xet_warn_root_of(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 
 
 /*
- * Resolves symbolic links in the existing part of the path: the folders of the
- * store are created later, at the first start.  real has NGX_MAX_PATH bytes.
+ * Resolves symbolic links in the existing part of the path; nginx creates
+ * missing folders of the store at its first start.  real has NGX_MAX_PATH
+ * bytes.
  */
 
 static void
@@ -266,7 +269,7 @@ ngx_http_xet_warn_resolve(u_char *path, u_char *real)
 }
 
 
-/* A folder mounted at two places is still one folder. */
+/* Whether two paths are the same folder, possibly mounted twice. */
 
 static ngx_uint_t
 ngx_http_xet_warn_same(u_char *one, u_char *two)
@@ -279,7 +282,7 @@ ngx_http_xet_warn_same(u_char *one, u_char *two)
     path[0] = one;
     path[1] = two;
 
-    /* the parent of the folders of the first two digits */
+    /* compare the folders above "/00/" */
 
     for (i = 0; i < 2; i++) {
         len = ngx_strlen(path[i]);
@@ -299,7 +302,10 @@ ngx_http_xet_warn_same(u_char *one, u_char *two)
 }
 
 
-/* "max_ranges" is known only if this server also serves the data. */
+/*
+ * Warns if "max_ranges" of the data location is less than "xet_url_ranges".
+ * This is known only if the same server also serves the data.
+ */
 
 void
 ngx_http_xet_warn_ranges(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
@@ -353,7 +359,7 @@ ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     ngx_http_xet_base_t            base;
     ngx_http_xet_conf_location_t  *first;
 
-    /* once for all locations that inherit it from a server or from http */
+    /* warn once for all locations that inherit the same "xet_url_base" */
 
     first = w->xmcf->places->elts;
 
@@ -363,7 +369,7 @@ ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
         first++;
     }
 
-    /* without any location of data, other servers have it */
+    /* if no location has "xet_data", another machine serves the data */
 
     if (first != loc || !w->xmcf->data
         || ngx_http_xet_warn_base(loc, &base) != NGX_OK
@@ -382,7 +388,10 @@ ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 }
 
 
-/* NGX_DECLINED if it is not known, or not a URL. */
+/*
+ * Parses "xet_url_base".  Returns NGX_OK, or NGX_DECLINED if it is not set,
+ * has variables, or is not a URL.
+ */
 
 static ngx_int_t
 ngx_http_xet_warn_base(ngx_http_xet_conf_location_t *loc, ngx_http_xet_base_t
@@ -451,9 +460,9 @@ ngx_http_xet_warn_base(ngx_http_xet_conf_location_t *loc, ngx_http_xet_base_t
 
 
 /*
- * Whether the URL certainly leads here, and nginx sees its path: scheme and
- * port are those of a listening address of a server with this name.  A proxy
- * or a CDN might remove a part of the path.
+ * Whether the URL certainly leads to this nginx, with its path unchanged:
+ * scheme and port are those of a listening address of a server with this name.
+ * Otherwise a proxy or a CDN might change the path.
  */
 
 static ngx_uint_t
@@ -546,7 +555,10 @@ ngx_http_xet_warn_named(ngx_http_conf_addr_t *addr, ngx_http_xet_base_t *base)
 }
 
 
-/* Another handler, or a rewrite, may lead to the data. */
+/*
+ * Whether a location may serve data under a path: it has "xet_data", another
+ * handler, or rewrite directives.
+ */
 
 static ngx_uint_t
 ngx_http_xet_warn_served(ngx_http_xet_warn_t *w, ngx_str_t *path)
@@ -643,13 +655,13 @@ ngx_http_xet_warn_returns(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     ngx_http_script_code_pt   *code;
 
     /*
-     * The module is looked up by name, since nginx may have been built without
-     * it; in all versions the codes are the first member of its configuration.
+     * nginx may be built without the rewrite module, so look it up by name; in
+     * all versions its configuration starts with the array of codes
      */
 
     modules = w->cf->cycle->modules;
 
-    /* a server has no list of its own in the core's configuration */
+    /* the core configuration of a server has no loc_conf */
 
     confs = loc->core->loc_conf ? loc->core->loc_conf
                                   : loc->server->ctx->loc_conf;

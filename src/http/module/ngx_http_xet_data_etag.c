@@ -1,21 +1,21 @@
 
 /*
- * The ETag of data from elsewhere, a bucket or an origin, and other headers
- * that reveal the origin.
+ * Sets the ETag of data that nginx fetches from a bucket or an origin, and
+ * removes headers that reveal the origin.
  *
- * The ETag is the name of the copy, as in a folder, and not the ETag of the
- * store: that one is different if the same bytes were uploaded in other parts,
- * or were moved.  The bytes of a name never change, so all pieces in a cache
- * belong together, whatever ETags the store has sent.  For this reason
- * conf/xet_bucket.conf and conf/edge.conf drop the ETag of a response, which
- * nginx's slices would compare.
+ * The ETag is the name of the copy, as for a folder, and not the ETag of the
+ * store.  The store's ETag changes if the same bytes are uploaded in other
+ * parts, or moved.  The bytes under a name never change, so all slices in a
+ * cache fit together, whatever ETags the store has sent.  For this reason
+ * conf/xet_bucket.conf and conf/edge.conf hide the store's ETag, which nginx's
+ * slice filter would compare.
  *
- * The ETag is set after the slices, and before nginx's conditions, which use
- * the tags of the client.
+ * The ETag is set after the slice filter, and before nginx evaluates the
+ * conditions of the client, which use this ETag.
  *
  * A store sends headers "x-amz-*" and "x-amzn-*" with versions, encryption
- * keys, checksums and more.  They are internal, and "proxy_hide_header" would
- * need all of their names.
+ * keys, checksums and more.  These headers are internal, and
+ * "proxy_hide_header" would need the names of all of them.
  */
 
 #include "ngx_http_xet.h"
@@ -45,7 +45,7 @@ ngx_http_xet_etag_init(ngx_conf_t *cf)
 }
 
 
-/* A subrequest is a slice, with the unchanged response of the store. */
+/* Skips subrequests: a slice needs the unchanged headers of the store. */
 
 static ngx_int_t
 ngx_http_xet_etag_header_filter(ngx_http_request_t *r)
@@ -109,7 +109,7 @@ ngx_http_xet_etag_set(ngx_http_request_t *r, ngx_http_xet_data_t *data)
         return NGX_ERROR;
     }
 
-    /* that of the store is hidden, and clients could not have it */
+    /* the store's Content-Type is hidden, so a default is needed */
 
     if (r->headers_out.content_type.len == 0) {
         ngx_str_set(&r->headers_out.content_type, "application/octet-stream");

@@ -1,47 +1,48 @@
 
 /*
- * Guarantees that a data location sends exactly what was signed, or an error;
+ * Guarantees that a data location sends exactly the signed bytes, or an error;
  * and that the API sends exactly what its handlers have made.
  *
  * The access phase has checked the request, but nginx's filters and the
  * configuration affect the response.  gzip, sub_filter, ssi, addition and
- * others change the body, and then the range filter sends all of it; charset
- * changes the bytes of a range and keeps the headers.  For files it is worse:
- * uploaders choose the content and, with "filename", clients choose the media
- * type, so ssi would execute files as templates.
+ * others change the body, and the range filter then sends the whole body.
+ * charset changes the bytes of a range without changing the headers.  Uploaded
+ * files are even more dangerous: uploaders choose the content and, with
+ * "filename", clients choose the media type, so ssi would execute files as
+ * templates.
  *
  * So these modules are in nginx's chain of header filters, which run from the
  * bottom of this list to its top:
  *
  *     ngx_http_xet_guard_module             checks the final header
  *     ngx_http_range_header_filter_module
- *     ngx_http_xet_range_module             knows the range filter
+ *     ngx_http_xet_range_module             stores the range filter
  *         gzip
- *     ngx_http_xet_coding_module            knows gzip, or the range filter
+ *     ngx_http_xet_coding_module            stores gzip, or the range filter
  *         ssi, charset, sub, ...
- *     ngx_http_xet_data_module              skips ahead: data to the range
- *                                           filter, the API to gzip
+ *     ngx_http_xet_data_module              skips filters: data continues at
+ *                                           the range filter, the API at gzip
  *     ngx_http_headers_filter_module
  *     ngx_http_not_modified_filter_module
  *         ngx_http_xet_etag_module          (ngx_http_xet_data_etag.c)
  *         ngx_http_slice_filter_module
  *
- * A filter whose header filter was skipped has no context of the request, and
+ * A filter whose header filter was skipped has no context for the request, and
  * passes the body unchanged.
  *
- * gzip codes a whole response and does not touch ranges.  The digests of a
- * file are those of its bytes, not of gzip's output, so they are not sent with
- * a coding.
+ * gzip compresses only whole responses, never ranges.  The digest headers of a
+ * file are for its bytes, not for the output of gzip, so they are removed from
+ * compressed responses.
  *
- * "config" gives a dynamic module its position in the order of modules; the
- * positions are checked at start.
+ * "config" gives a dynamic module its position in the order of modules.  The
+ * positions are checked when the configuration is loaded.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_module.h"
 
 
-/* As long as the "max" of nginx's own "expires". */
+/* The same maximum as "expires max" of nginx, in seconds. */
 #define NGX_HTTP_XET_DATA_AGE_MAX  315360000
 
 
@@ -161,7 +162,7 @@ ngx_http_xet_data_init(ngx_conf_t *cf)
 }
 
 
-/* Also skips the filters for subrequests: a slice is one. */
+/* Skips the filters, also for subrequests, which may be slices. */
 
 static ngx_int_t
 ngx_http_xet_data_header_filter(ngx_http_request_t *r)
@@ -190,7 +191,7 @@ ngx_http_xet_data_header_filter(ngx_http_request_t *r)
 }
 
 
-/* Also for responses of nginx itself instead of our handler. */
+/* Whether the response belongs to the API, even if nginx itself made it. */
 
 static ngx_uint_t
 ngx_http_xet_data_ours(ngx_http_request_t *r, ngx_http_xet_loc_conf_t *xlcf)
@@ -200,7 +201,7 @@ ngx_http_xet_data_ours(ngx_http_request_t *r, ngx_http_xet_loc_conf_t *xlcf)
 }
 
 
-/* The lifetime in caches is set here, and nowhere else. */
+/* Sets the lifetime of data in caches; other cache headers are removed. */
 
 static ngx_int_t
 ngx_http_xet_data_cache(ngx_http_request_t *r)
@@ -250,7 +251,7 @@ ngx_http_xet_data_life(ngx_http_request_t *r, ngx_http_xet_data_t *data)
     expires.len = ngx_http_time(expires.data, ngx_time() + left)
                   - expires.data;
 
-    /* "Expires" is for HTTP/1.0 */
+    /* clients with HTTP/1.0 need "Expires" */
 
     return (ngx_http_xet_header_add(r, "Cache-Control", &control)
             && ngx_http_xet_header_add(r, "Expires", &expires))
@@ -279,9 +280,9 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     /*
-     * RFC 9530: a digest is that of the coded content.  Our own coded
-     * responses have none, so a coding with a digest comes from a filter, here
-     * or at an edge.
+     * RFC 9530: a digest is computed from the encoded content.  Encoded
+     * responses of this module have no digest.  So if there are both, a filter
+     * has encoded the response, in this nginx or at an edge.
      */
 
     if ((xlcf->api || xlcf->verify_body) && ngx_http_xet_guard_coded(r)) {
@@ -289,7 +290,7 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
         ngx_http_xet_header_remove(r, "Repr-Digest");
     }
 
-    /* errors and redirects contain no byte of a xorb */
+    /* errors and redirects contain no bytes of a xorb */
 
     if (!xlcf->data || r != r->main
         || r->headers_out.status == NGX_HTTP_NO_CONTENT
@@ -315,7 +316,7 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
 }
 
 
-/* Whether the response has a content coding; an empty header is none. */
+/* Whether the response has a content coding in a header that is not empty. */
 
 static ngx_uint_t
 ngx_http_xet_guard_coded(ngx_http_request_t *r)
@@ -338,7 +339,7 @@ ngx_http_xet_guard_coded(ngx_http_request_t *r)
 }
 
 
-/* What is wrong with the response, or NULL. */
+/* Returns a description of the error in the response, or NULL. */
 
 static const char *
 ngx_http_xet_guard_fault(ngx_http_request_t *r)
@@ -376,10 +377,10 @@ ngx_http_xet_guard_fault(ngx_http_request_t *r)
 
 
 /*
- * Whether the ranges of the response are those of the request, each of which
- * is inside a signed one; of several ranges only the type of the response is
- * checked. Of a truncated file the range filter sends the existing bytes: this
- * is another range, too.
+ * Whether the response has the requested ranges, each of which is inside a
+ * signed range.  For several ranges, only the type of the response is checked.
+ * If a file is truncated, the range filter sends the existing bytes, which is
+ * a different range.
  */
 
 static ngx_uint_t
@@ -441,7 +442,7 @@ ngx_http_xet_guard_ranges(ngx_http_request_t *r, ngx_http_xet_data_t *data)
 }
 
 
-/* "bytes first-last/size" */
+/* Parses "bytes first-last/size".  Returns NGX_OK or NGX_ERROR. */
 
 static ngx_int_t
 ngx_http_xet_guard_content_range(ngx_http_request_t *r, xet_range_t *range,

@@ -1,21 +1,22 @@
 
 /*
- * Masks secrets in logs: what xet_mask() recognizes as a secret is overwritten
- * in the lines that nginx logs.
+ * Masks secrets in logs: overwrites secrets, which xet_mask() recognizes, in
+ * the lines that nginx logs.
  *
  * The error log: each log of the configuration gets a writer, which nginx
  * calls with the complete line.  nginx adds the request line, the URL of the
  * upstream and the referrer to every message.  Connections inherit the writer
  * from the log of their server.  Debug logs are not changed.
  *
- * The access log: before nginx's own handler of the log phase the request
- * line, the arguments and the referrer are overwritten in place.  So it does
- * not matter which variables a format uses, and which were evaluated before.
- * The request is over by then and nothing else needs them.  A subrequest gets
- * copies, because its main request continues.
+ * The access log: the request line, the arguments and the referrer are
+ * overwritten in place before nginx's own handler of the log phase.  So it
+ * does not matter which variables a format uses, or which are already
+ * evaluated.  The request is finished at this time, and nothing else needs the
+ * strings.  In a subrequest, copies are masked, because the main request
+ * continues.
  *
  * The logs belong to the cycle.  The writers are removed before the cycle is
- * destroyed, because the module is unloaded then.
+ * destroyed, because nginx also unloads the module then.
  */
 
 #include "ngx_http_xet.h"
@@ -34,7 +35,7 @@ static void ngx_http_xet_mask_line(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_mask_copy(ngx_http_request_t *r, ngx_str_t *s);
 
 
-/* Records the log of a location, or of an outer level. */
+/* Records the log of a location, a server or "http". */
 
 ngx_int_t
 ngx_http_xet_mask_log(ngx_http_xet_main_conf_t *xmcf, ngx_log_t *log)
@@ -104,7 +105,7 @@ ngx_http_xet_mask_logs_end(void *data)
 }
 
 
-/* A line goes to all logs of a chain. */
+/* Sets or removes the writer in all logs of a chain. */
 
 static void
 ngx_http_xet_mask_logs(ngx_log_t *log, ngx_uint_t on)
@@ -127,7 +128,7 @@ ngx_http_xet_mask_logs(ngx_log_t *log, ngx_uint_t on)
 }
 
 
-/* Writes a line to a file as nginx does. */
+/* Masks a line, and writes it to the file as nginx does. */
 
 static void
 ngx_http_xet_mask_write(ngx_log_t *log, ngx_uint_t level, u_char *buf,
@@ -163,7 +164,7 @@ ngx_http_xet_mask_syslog(ngx_log_t *log, ngx_uint_t level, u_char *buf,
 }
 
 
-/* Puts the handler before the existing ones of the log phase. */
+/* Inserts the handler before the existing handlers of the log phase. */
 
 ngx_int_t
 ngx_http_xet_mask_init(ngx_conf_t *cf)
@@ -209,7 +210,7 @@ ngx_http_xet_mask_handler(ngx_http_request_t *r)
 
     xet_mask(r->request_line.data, r->request_line.len);
 
-    /* usually a part of the request line */
+    /* the URI is usually a part of the request line */
 
     if (r->unparsed_uri.data < r->request_line.data
         || r->unparsed_uri.data + r->unparsed_uri.len
@@ -223,7 +224,7 @@ ngx_http_xet_mask_handler(ngx_http_request_t *r)
         xet_mask(referer->data, referer->len);
     }
 
-    /* arguments may be text of the configuration */
+    /* arguments may be a constant string of the configuration */
 
     return (ngx_http_xet_mask_user(r) == NGX_OK
             && ngx_http_xet_mask_copy(r, &r->args) == NGX_OK)
@@ -232,8 +233,9 @@ ngx_http_xet_mask_handler(ngx_http_request_t *r)
 
 
 /*
- * Some clients send a token as a user name.  nginx decodes the header each
- * time the name is used, so the header is encoded again.
+ * Masks the user name, since some clients send a token as the user name.
+ * nginx decodes the header each time the name is used, so the header is
+ * replaced by an encoded masked name.
  */
 
 static ngx_int_t
@@ -282,7 +284,10 @@ ngx_http_xet_mask_user(ngx_http_request_t *r)
 }
 
 
-/* As nginx does for a line that it could not parse. */
+/*
+ * If nginx could not parse the request line, sets it to the first line of the
+ * request, as nginx's own variables do.
+ */
 
 static void
 ngx_http_xet_mask_line(ngx_http_request_t *r)

@@ -1,7 +1,7 @@
 
 /*
- * Metrics of each request, counted at its end; and the gauges that a worker
- * sets every second: its pools and its jobs.
+ * Counts the metrics of each request at its end; and sets the gauges of a
+ * worker, for its pools and jobs, once a second.
  */
 
 #include "ngx_http_xet.h"
@@ -55,8 +55,9 @@ ngx_http_xet_measure_handler(ngx_http_request_t *r)
 
 
 /*
- * An error page has another location than the failed request, and knows only
- * its URI.
+ * Returns the index of the request's route.  An error page is in another
+ * location than the failed request, so requests for data are recognized by
+ * URI.
  */
 
 static ngx_uint_t
@@ -107,7 +108,7 @@ ngx_http_xet_measure_init_process(ngx_cycle_t *cycle)
 
     ngx_http_xet_metrics_init_process(xmcf->metrics_zone);
 
-    /* debug logs of timers read a descriptor */
+    /* nginx logs the fd of a timer's connection in debug logs */
 
     ngx_http_xet_measure_dummy.fd = (ngx_socket_t) -1;
 

@@ -1,7 +1,7 @@
 
 /*
- * The module: its directives, its phases, and the start and end of processes:
- * folders of the store, keys, sessions, and the timer of the sweep.
+ * The module: its directives, its phases, and the start and end of processes,
+ * with the folders of the store, keys, sessions, and the timer of the sweep.
  */
 
 #include "ngx_http_xet.h"
@@ -21,7 +21,7 @@
 
 #define NGX_HTTP_XET_SWEEP_INTERVAL  3600000   /* ms */
 
-/* Descriptors for logs, listening sockets, and files of threads. */
+/* File descriptors for logs, listening sockets, and jobs of threads. */
 #define NGX_HTTP_XET_FILES           64
 
 
@@ -128,7 +128,7 @@ static ngx_http_xet_mount_t  ngx_http_xet_data_mount = {
 #define XET_BOUNDS(low, high)                                                 \
     &(ngx_conf_num_bounds_t) { ngx_conf_check_num_bounds, low, high }
 
-/* The setter of a kind, and the arguments that it takes. */
+/* The allowed arguments and the setter of each kind of directives.def. */
 
 #define XET_SET_FLAG   NGX_CONF_FLAG, ngx_conf_set_flag_slot
 #define XET_SET_NUM    NGX_CONF_TAKE1, ngx_http_xet_conf_num
@@ -371,8 +371,8 @@ ngx_http_xet_init(ngx_conf_t *cf)
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
     /*
-     * directives that would protect nothing are rejected, also without the
-     * rest
+     * security directives without effect are errors, even if the module is not
+     * used otherwise
      */
 
     if (ngx_http_xet_conf_expose(cf, xmcf) != NGX_OK
@@ -485,7 +485,10 @@ ngx_http_xet_check_postgres(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
 }
 
 
-/* A connection may also have an open file: an upload, or a file being sent. */
+/*
+ * Warns if a worker may open too few files.  Besides its socket, a connection
+ * may have an open file: an upload, or a file that is being sent.
+ */
 
 static void
 ngx_http_xet_check_files(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
@@ -526,10 +529,10 @@ ngx_http_xet_check_files(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
 
 
 /*
- * A cache with more files than the worker may open would finally take the last
- * descriptor and never give it back.  So the caches share equally what
- * connections leave of the worker's limit of open files, and at least a
- * quarter of the limit.
+ * Reduces the open file caches.  A cache for more files than the worker may
+ * open would take all file descriptors and never close them.  So the caches
+ * share the descriptors that connections leave free, but at least a quarter of
+ * the worker's limit.
  */
 
 static void
@@ -615,7 +618,7 @@ ngx_http_xet_init_process(ngx_cycle_t *cycle)
 
     ngx_http_xet_client_init(cycle);
 
-    /* one worker of a node runs the sweep and the background jobs */
+    /* only one worker of a node runs the sweep and the background jobs */
 
     if (ngx_worker == 0) {
 
@@ -623,7 +626,7 @@ ngx_http_xet_init_process(ngx_cycle_t *cycle)
             return NGX_ERROR;
         }
 
-        /* debug logs of timers read a descriptor */
+        /* nginx logs the fd of a timer's connection in debug logs */
 
         ngx_http_xet_sweep_dummy.fd = (ngx_socket_t) -1;
 
@@ -661,11 +664,11 @@ ngx_http_xet_exit_process(ngx_cycle_t *cycle)
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
 
     /*
-     * Threads may still run: those that connect to PostgreSQL, and those of
-     * the pools, for which nginx waits only until they start to end.  At exit
-     * OpenSSL frees data that is used at the end of a thread, so its exit
-     * handler must not run. Our handler is registered last, so it runs first
-     * and exits.
+     * Threads may still run: threads that connect to PostgreSQL, and threads
+     * of the pools, which nginx tells to end but does not join.  OpenSSL's
+     * exit handler frees data that a thread uses when it ends, so this handler
+     * must not run.  Our handler is registered last, so it runs first, and it
+     * ends the process.
      */
 
     if (xmcf && xmcf->pg_pools) {
@@ -674,7 +677,7 @@ ngx_http_xet_exit_process(ngx_cycle_t *cycle)
 }
 
 
-/* nginx's workers all exit with 0. */
+/* Ends the process with status 0, like all workers of nginx. */
 
 static void
 ngx_http_xet_exit(void)

@@ -12,8 +12,8 @@
 
 
 /*
- * A module that only takes a position in the chain of filters, in its
- * postconfiguration: ngx_http_xet_NAME_init().
+ * Defines a module that takes a position in the chain of filters, with its
+ * postconfiguration handler ngx_http_xet_NAME_init().
  */
 
 #define NGX_HTTP_XET_FILTER(name)                                             \
@@ -35,9 +35,9 @@
 /* The role that "xet_api", "xet_data" or "xet_token" gives a location. */
 
 typedef struct {
-    ngx_uint_t                used;            /* offset of the main flag */
-    ngx_uint_t                keys;            /* needs keys of URLs */
-    ngx_http_handler_pt       handler;         /* NULL: nginx's, or a proxy */
+    ngx_uint_t                used;            /* offset in the main conf */
+    ngx_uint_t                keys;            /* role needs URL keys */
+    ngx_http_handler_pt       handler;         /* NULL: handler of nginx */
 } ngx_http_xet_mount_t;
 
 
@@ -45,7 +45,7 @@ typedef struct {
 
 typedef struct {
     ngx_http_xet_loc_conf_t   *conf;
-    ngx_http_xet_loc_conf_t   *outer;          /* of what is around it */
+    ngx_http_xet_loc_conf_t   *outer;          /* of the outer level */
     ngx_http_core_loc_conf_t  *core;
     ngx_http_core_srv_conf_t  *server;
 } ngx_http_xet_conf_location_t;
@@ -56,15 +56,16 @@ ngx_int_t ngx_http_xet_api_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_hub_handler(ngx_http_request_t *r);
 
 /*
- * The name of the request's route, for $xet_route.  NGX_DECLINED if path and
- * method match no route, or if out of memory.
+ * Sets *name to the name of the request's route, for $xet_route.  Returns
+ * NGX_OK, or NGX_DECLINED if path and method match no route, or if out of
+ * memory.
  */
 ngx_int_t ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name);
 
-/* Gives the routes numbers for metrics; with hub also those of a Hub. */
+/* Assigns the routes indexes for metrics; with hub also the Hub's routes. */
 void ngx_http_xet_route_count_init(ngx_uint_t hub);
 
-/* The number of the request's route for metrics, by path and method. */
+/* Returns the index in metrics of the route for the path and method. */
 ngx_uint_t ngx_http_xet_route_number(ngx_http_request_t *r);
 
 /*
@@ -74,13 +75,13 @@ ngx_uint_t ngx_http_xet_route_number(ngx_http_request_t *r);
 void ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
     xet_scope_e *scope);
 
-/* Records the action and the object of the request's route for $xet_audit. */
+/* Sets the action and the object of the request's route for $xet_audit. */
 void ngx_http_xet_route_audit(ngx_http_request_t *r,
     ngx_http_xet_audit_t *audit);
 
 /*
- * What the request uploads, by path and method; sets hash for a xorb.  The
- * location need not have "xet_api": it may be a proxy.
+ * Returns the kind of upload, by path and method; sets hash for a xorb.  The
+ * location may be a proxy without "xet_api".
  */
 ngx_http_xet_upload_e ngx_http_xet_route_upload(ngx_http_request_t *r,
     xet_hash_t *hash);
@@ -91,10 +92,10 @@ ngx_int_t ngx_http_xet_access_handler(ngx_http_request_t *r);
 
 /* ngx_http_xet_measure.c */
 
-/* The handler of the log phase: counts the request. */
+/* The handler of the log phase, which counts the request. */
 ngx_int_t ngx_http_xet_measure_handler(ngx_http_request_t *r);
 
-/* Called when a worker starts, and when it ends. */
+/* Run when a worker starts and when it ends. */
 void ngx_http_xet_measure_init_process(ngx_cycle_t *cycle);
 void ngx_http_xet_measure_exit_process(ngx_cycle_t *cycle);
 
@@ -102,8 +103,8 @@ void ngx_http_xet_measure_exit_process(ngx_cycle_t *cycle);
 ngx_int_t ngx_http_xet_data_filter_init(ngx_conf_t *cf);
 
 /*
- * ngx_http_xet_audit_line.c: the line of $xet_audit, in r's pool.
- * NGX_DECLINED if nothing is to be logged.
+ * ngx_http_xet_audit_line.c: makes the line of $xet_audit, in r's pool.
+ * Returns NGX_OK, NGX_DECLINED if nothing is logged, or NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_audit_init(ngx_conf_t *cf);
 ngx_int_t ngx_http_xet_audit_line(ngx_http_request_t *r, ngx_str_t *line);
@@ -122,7 +123,7 @@ ngx_int_t ngx_http_xet_conf_check(ngx_conf_t *cf,
 
 /*
  * ngx_http_xet_conf_location.c: positions of directives and locations, for
- * errors in a completely read configuration.
+ * errors found after parsing.
  */
 
 /* Creates the lists in the temporary pool of the configuration. */
@@ -130,47 +131,49 @@ ngx_int_t ngx_http_xet_conf_lists(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
 /*
- * Records file and line of the current directive for conf.  Returns the result
- * of a setter.
+ * Records the file and line of the current directive for conf.  Returns the
+ * result of a setter.
  */
 char *ngx_http_xet_conf_keep(ngx_conf_t *cf, ngx_command_t *cmd,
     const void *conf);
 
-/* Records a server or a location that is merged, and its outer level. */
+/* Records a server or a location when it is merged, with its outer level. */
 ngx_int_t ngx_http_xet_conf_location(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *outer, ngx_http_xet_loc_conf_t *conf);
 
 /*
- * Logs as ngx_conf_log_error(), with file and line of the directive name in
- * conf or in an outer level.  If it is written nowhere, those of the directive
- * that gave the location its role.
+ * Logs like ngx_conf_log_error(), with the file and line of the directive name
+ * in conf or in an outer level.  If the directive is not in the configuration,
+ * uses the position of the directive that gave the location its role.
  */
 void ngx_cdecl ngx_http_xet_conf_say(ngx_conf_t *cf, ngx_uint_t level,
     const void *conf, const char *name, const char *fmt, ...);
 
 /*
- * Whether the directive is written in the location of conf, or in an outer
- * level below http.
+ * Whether the directive is in the location of conf, or in an outer level below
+ * "http".
  */
 ngx_uint_t ngx_http_xet_conf_within(ngx_http_xet_main_conf_t *xmcf,
     const void *conf, const char *name);
 
 /*
- * The location that nginx finds in a server for a URI, which ends with a zero
- * byte; NULL: none.
+ * Returns the location that nginx finds in a server for a URI, or NULL.  The
+ * URI must be followed by a zero byte.
  */
 ngx_http_xet_conf_location_t
     *ngx_http_xet_conf_location_find(ngx_http_xet_main_conf_t *xmcf,
     ngx_http_xet_conf_location_t *server, ngx_str_t *uri);
 
-/* Whether URIs of the place start with its name. */
+/* Whether loc is a prefix or exact location, not a regex or a named one. */
 ngx_uint_t ngx_http_xet_conf_location_plain(ngx_http_xet_conf_location_t *loc);
 
-/* Whether the directive is written in the configuration of conf itself. */
+/* Whether the directive is in the block of conf itself. */
 ngx_uint_t ngx_http_xet_conf_written(ngx_http_xet_main_conf_t *xmcf,
     const void *conf, const char *name);
 
-/* The place with this configuration; NULL: none, for that of http. */
+/*
+ * Returns the server or location with this configuration, or NULL for "http".
+ */
 ngx_http_xet_conf_location_t
     *ngx_http_xet_conf_location_of(ngx_http_xet_main_conf_t *xmcf, const void
     *conf);
@@ -183,15 +186,15 @@ ngx_int_t ngx_http_xet_conf_expose(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
 /*
- * ngx_http_xet_conf_closed.c: rejects "xet_read_only" and "xet_delete" without
- * effect.
+ * ngx_http_xet_conf_closed.c: rejects "xet_read_only" and "xet_delete" where
+ * they have no effect.
  */
 ngx_int_t ngx_http_xet_conf_closed(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
 /*
- * ngx_http_xet_conf_warn.c: warns of configurations that do not do what was
- * meant.
+ * ngx_http_xet_conf_warn.c: warns of configurations that load but do not work
+ * as intended.
  */
 void ngx_http_xet_conf_warn(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf);
 
@@ -223,7 +226,7 @@ char *ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* Records the names of a location's server, which nginx does not keep. */
+/* Records the names of a location's server, which nginx frees later. */
 ngx_int_t ngx_http_xet_conf_names(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *conf);
 
@@ -252,14 +255,14 @@ ngx_int_t ngx_http_xet_mask_init_module(ngx_cycle_t *cycle,
     ngx_http_xet_main_conf_t *xmcf);
 
 /*
- * ngx_http_xet_conf_key.c: reads a file with a secret, only if others can't
- * read it; the caller must wipe the data.
+ * ngx_http_xet_conf_key.c: reads a file with a secret; rejects files that
+ * others can read.  The caller must wipe the content.
  */
 ngx_int_t ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, size_t max,
     ngx_str_t *content);
 void ngx_http_xet_conf_wipe(ngx_str_t *s);
 
-/* ngx_http_xet_conf_peer.c: the full name of a certificate file. */
+/* ngx_http_xet_conf_peer.c: makes the path of a certificate file absolute. */
 char *ngx_http_xet_conf_trusted(ngx_conf_t *cf, ngx_str_t *file);
 char *ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

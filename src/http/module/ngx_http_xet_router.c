@@ -3,13 +3,13 @@
  * Finds the row of routes.def for a URI and a method, and calls its handler.
  *
  * The path after "xet_api_base" is [/v1|/v2] and the form of a route.  It may
- * start with a generation, /g<digits>, which is ignored here: clients keep
- * their cache by the text of the endpoint, so another generation makes them
- * start over (ngx_http_xet_token.c).  A prefix may have any name: there is one
- * namespace, and clients name it differently (docs/protocol.md).
+ * start with a generation, /g<digits>, which the router ignores.  Clients
+ * cache by endpoint, so another generation makes them start with an empty
+ * cache (ngx_http_xet_token.c).  A xorb path may have any namespace prefix:
+ * there is one namespace, and clients name it differently (docs/protocol.md).
  *
- * All users look the match up when they need it: the phases, the handler,
- * variables, metrics and the audit log.
+ * The phases, the handler, variables, metrics and the audit log look the match
+ * up when they need it.
  */
 
 #include "ngx_http_xet.h"
@@ -42,7 +42,7 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
     (sizeof(ngx_http_xet_routes) / sizeof(ngx_http_xet_routes[0]))
 
 
-/* The numbers of the rows in metrics. */
+/* The index of each row in metrics. */
 
 static u_char  ngx_http_xet_route_numbers[NGX_HTTP_XET_ROUTES];
 
@@ -134,7 +134,7 @@ ngx_http_xet_hub_handler(ngx_http_request_t *r)
         return rc;
     }
 
-    /* a DELETE may have a body with parameters */
+    /* a DELETE may have parameters in its body */
 
     rc = ngx_http_xet_route_body(r, match->route,
                                  NGX_HTTP_GET|NGX_HTTP_HEAD);
@@ -143,7 +143,10 @@ ngx_http_xet_hub_handler(ngx_http_request_t *r)
 }
 
 
-/* NGX_DECLINED and the route of the request, or the response. */
+/*
+ * Sets the context and the match of the request.  Returns NGX_DECLINED, or the
+ * result of a response that was sent.
+ */
 
 static ngx_int_t
 ngx_http_xet_route_begin(ngx_http_request_t *r, ngx_http_xet_ctx_t **ctx,
@@ -161,7 +164,7 @@ ngx_http_xet_route_begin(ngx_http_request_t *r, ngx_http_xet_ctx_t **ctx,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* the access phase has added the headers of "xet_cors" */
+    /* the access phase has already added CORS headers */
 
     return (r->method == NGX_HTTP_OPTIONS && (*ctx)->cors)
            ? ngx_http_xet_cors_preflight(r) : NGX_DECLINED;
@@ -169,8 +172,9 @@ ngx_http_xet_route_begin(ngx_http_request_t *r, ngx_http_xet_ctx_t **ctx,
 
 
 /*
- * Checks the body: NGX_DECLINED if it is allowed, else the result of the
- * response.  A body of the methods in "without" is dropped.
+ * Checks the request body.  Discards the body if the method is in "without".
+ * Returns NGX_DECLINED if the route's handler may run, or the result of an
+ * error response.
  */
 
 static ngx_int_t
@@ -193,9 +197,9 @@ ngx_http_xet_route_body(ngx_http_request_t *r,
 
 
 /*
- * Rejects routes that write on a server that allows no writes, whoever the
- * caller is: an object of LFS is sent without a token.  A token, or a positive
- * answer to a permission check, would be useless.
+ * Returns the scope of what the route does, to reject writes on a read-only
+ * server.  This applies to all callers: LFS objects are sent without a token,
+ * and a token or a positive permission check would be useless.
  */
 
 static xet_scope_e
@@ -214,7 +218,10 @@ ngx_http_xet_route_does(ngx_http_request_t *r,
 }
 
 
-/* The match of the request, looked up if needed; NULL if out of memory. */
+/*
+ * Returns the match of the request, or NULL if out of memory.  Looks it up if
+ * needed.
+ */
 
 static const ngx_http_xet_match_t *
 ngx_http_xet_match(ngx_http_request_t *r)
@@ -270,7 +277,10 @@ ngx_http_xet_match(ngx_http_request_t *r)
 }
 
 
-/* The version, and the path after it; that is empty for a foreign path. */
+/*
+ * Sets the version, and the path after the version.  The path stays empty if
+ * the URI does not start with "xet_api_base".
+ */
 
 static void
 ngx_http_xet_api_path(ngx_http_request_t *r, ngx_http_xet_match_t *match)
@@ -305,8 +315,8 @@ ngx_http_xet_api_path(ngx_http_request_t *r, ngx_http_xet_match_t *match)
 
 
 /*
- * The position after a generation and before the following slash, or p if
- * there is none.  A number has one form: 0, or without a leading zero.
+ * Returns the position of the slash after a generation, or p if there is none.
+ * The number is 0, or has no leading zero.
  */
 
 static u_char *
@@ -335,7 +345,7 @@ ngx_http_xet_skip_generation(u_char *p, u_char *last)
 }
 
 
-/* Sets the route, if there is one, and the values in the path. */
+/* Sets the route, if there is one, and the arguments in the path. */
 
 static ngx_int_t
 ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_match_t *match)
@@ -375,7 +385,10 @@ ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_match_t *match)
 }
 
 
-/* The constant parts of the form; a route of a Hub has its label. */
+/*
+ * The name consists of the constant parts of the route's form, such as
+ * /v1/xorbs; the name of a Hub route is its label.
+ */
 
 ngx_int_t
 ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name)
@@ -422,7 +435,7 @@ ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name)
 }
 
 
-/* Rows with the same label are one route: other names, other versions. */
+/* Rows with the same label, for other names or versions, share an index. */
 
 void
 ngx_http_xet_route_count_init(ngx_uint_t hub)
@@ -481,7 +494,9 @@ ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
 {
     const ngx_http_xet_match_t  *match;
 
-    /* a client without a token must not learn which routes exist */
+    /*
+     * require a token by default: without one, clients can't discover routes
+     */
 
     *token = 1;
     *scope = XET_SCOPE_READ;

@@ -1,9 +1,9 @@
 
 /*
- * Variables: the caller, and what is requested.  They may be evaluated before
- * the access phase, for example by limit_req, so evaluating them verifies the
- * token.  Their values depend on the rules of a location.  They are not
- * cached, since the request may move to another location.
+ * Variables with the caller, and with the object of the request.  They may be
+ * evaluated before the access phase, for example by limit_req, so evaluating
+ * them verifies the token.  Their values depend on the rules of a location.
+ * Values are not cached, since the request may move to another location.
  */
 
 #include "ngx_http_xet.h"
@@ -30,7 +30,8 @@ typedef enum {
 
 
 /*
- * The headers of a request for a copy, made together, because they must match.
+ * The headers of a request for a copy in the object store.  They are made
+ * together, because the signature covers all of them.
  */
 
 struct ngx_http_xet_signed_s {
@@ -211,8 +212,9 @@ ngx_http_xet_variable_route(ngx_http_request_t *r,
 
 
 /*
- * Arguments with which an edge fetches from its origin; only if the signature
- * of the main request was checked.  The subrequest of a slice has them, too.
+ * The arguments with which an edge sends a request to its origin.  Empty
+ * unless the signature of the main request was checked.  Subrequests for
+ * slices have the same value.
  */
 
 static ngx_int_t
@@ -238,9 +240,9 @@ ngx_http_xet_variable_args(ngx_http_request_t *r,
 
 
 /*
- * The headers of a request of nginx to the object store; only if the signature
- * of the main request was checked, as above.  The path is needed to look into
- * the cache, the others only for a miss.
+ * The path and headers of nginx's request to the object store.  Empty unless
+ * the signature of the main request was checked.  The path is also needed for
+ * a cache lookup, the headers only for a miss.
  */
 
 static ngx_int_t
@@ -334,8 +336,8 @@ ngx_http_xet_variable_store_uri(ngx_http_request_t *r,
 
 
 /*
- * Slices of one response may be requested for hours, so these are renewed
- * every second.
+ * Signs a request to the object store.  A response may need slices for hours,
+ * so signatures older than a second are renewed.
  */
 
 static ngx_int_t

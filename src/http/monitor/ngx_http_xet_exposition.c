@@ -1,9 +1,9 @@
 
 /*
- * The metrics as text: the exposition format of Prometheus, and JSON.
+ * Writes the metrics in the exposition format of Prometheus, and as JSON.
  *
- * The buckets of a histogram are summed up here, and its count is the last
- * sum, so that the numbers in one response are consistent.
+ * The count of a histogram is computed from its buckets, so that the numbers
+ * in one response are consistent.
  */
 
 #include "ngx_http_xet.h"
@@ -71,7 +71,7 @@ ngx_http_xet_exposition(xet_buf_t *b, const uint64_t *cells)
 }
 
 
-/* Labels from fixed sets, whose values need no escaping. */
+/* Writes the labels; their values are fixed strings that need no escaping. */
 
 static void
 ngx_http_xet_exposition_labels(u_char *labels, const ngx_http_xet_metric_t *m,
@@ -155,7 +155,7 @@ ngx_http_xet_exposition_histogram(xet_buf_t *b,
 }
 
 
-/* A metric whose name ends in "_seconds" has milliseconds. */
+/* Writes a value, in seconds if the name of the metric ends in "_seconds". */
 
 static u_char *
 ngx_http_xet_exposition_number(u_char *p, const ngx_http_xet_metric_t *m,

@@ -1,9 +1,10 @@
 
 /*
- * The locations of "xet_metrics" and "xet_status".
+ * The content handler of "xet_metrics" and "xet_status".
  *
- * A response is made at once from shared memory.  It also starts the questions
- * to PostgreSQL and the store, whose answers are for the next responses.
+ * A response is made at once from data in shared memory.  Each request also
+ * starts queries to PostgreSQL and the store; the results are for later
+ * responses.
  */
 
 #include "ngx_http_xet.h"
@@ -82,7 +83,10 @@ ngx_http_xet_monitor_handler(ngx_http_request_t *r)
 }
 
 
-/* The argument "format", else the setting of the location. */
+/*
+ * Sets *form from the argument "format", or from the location.  Returns
+ * NGX_OK, or NGX_DECLINED for an unknown format.
+ */
 
 static ngx_int_t
 ngx_http_xet_monitor_form(ngx_http_request_t *r, ngx_uint_t *form)

@@ -11,9 +11,9 @@
 #include "ngx_http_xet_query.h"
 
 
-/* A repo, or the part of its files that was counted in one part of a walk. */
+/* The size of a repo; during a walk, of the part that is counted so far. */
 
-#define NGX_HTTP_XET_REPO_NAME  255            /* longer ones are cut */
+#define NGX_HTTP_XET_REPO_NAME  255            /* bytes; cut if longer */
 
 typedef struct {
     uint64_t  id;
@@ -28,19 +28,20 @@ typedef struct {
 /* The content handler of "xet_metrics" and "xet_status". */
 ngx_int_t ngx_http_xet_monitor_handler(ngx_http_request_t *r);
 
-/* Sets the gauges of this worker: its pools and its jobs. */
+/* Sets the gauges of this worker, for its pools and jobs. */
 void ngx_http_xet_monitor_levels(void);
 
 
 /*
- * Queries PostgreSQL and the store for metrics, if the interval has passed;
- * also for the largest repos.  Does not wait: the results are for the next
- * responses.
+ * Sends queries for metrics to PostgreSQL and the store, unless the last ones
+ * were sent less than an interval ago.  With repos, also queries the largest
+ * repos.  Does not wait; the results are for later responses.
  */
 void ngx_http_xet_monitor_ask(ngx_uint_t repos);
 
 /*
- * Returns up to n of the largest repos, by the last results, and their number.
+ * Copies up to n of the largest repos from the last complete walk to repos.
+ * Returns the number of copied repos.
  */
 ngx_uint_t ngx_http_xet_monitor_top(ngx_http_xet_repo_size_t *repos,
     ngx_uint_t n);
@@ -49,15 +50,16 @@ ngx_uint_t ngx_http_xet_monitor_top(ngx_http_xet_repo_size_t *repos,
 void ngx_http_xet_exposition(xet_buf_t *b, const uint64_t *cells);
 
 /*
- * Writes them as members of an open JSON object.  A label is an object of its
- * values; a histogram is an object of its bounds, "count" and "sum".
+ * Writes the metrics as members of an open JSON object.  A metric with a label
+ * is an object with a member per value; a histogram is an object with its
+ * bounds, "count" and "sum".
  */
 void ngx_http_xet_exposition_json(xet_json_t *j, const uint64_t *cells);
 
 
 /*
- * ngx_http_xet_status.c: the page of "xet_status", and the data for its
- * script, as members of an open JSON object.
+ * ngx_http_xet_status.c: sends the page of "xet_status"; and writes the data
+ * for its script as members of an open JSON object.
  */
 ngx_int_t ngx_http_xet_status_page(ngx_http_request_t *r,
     const uint64_t *cells);

@@ -1,19 +1,22 @@
 
 /*
- * Metrics that come from PostgreSQL and the store: whether they are available,
- * and what they contain.
+ * Metrics from PostgreSQL and the store: their availability, and the number
+ * and size of their objects.
  *
- * Each request for metrics makes the worker ask, and reads the results of
- * earlier questions; nothing waits.  One worker asks at a time, and only when
- * an interval has passed since the last question of any worker.
+ * Each request for metrics lets its worker send queries, and reads the results
+ * of earlier queries without waiting.  A query is sent only when an interval
+ * has passed since the last query of any worker, so one worker at a time waits
+ * for results.
  *
- * Files and xorbs are counted by a walk over their rows.  Each question counts
- * a part, and the sums are published when the walk is complete; then the next
- * walk starts.  A small store is counted with each question, one with a
- * hundred million files within a day.
+ * Files and xorbs are counted by a walk over their rows.  Each query counts
+ * one part of the rows.  The sums are published when the walk is complete;
+ * then the next walk starts.  A small store is counted by each query, a store
+ * with a hundred million files within a day.
  *
- *     idle -> asked (a ticket is issued) -> idle (the answer has the ticket)
- *          -> asked again (no answer for a while: a late one is dropped)
+ *     idle    -> waiting   a query is sent with a new ticket
+ *     waiting -> idle      the result with this ticket arrives
+ *             -> waiting   no result for 60 s: a new query; a late result of
+ *                          the old one is dropped
  *
  * The state is in shared memory, protected by the zone's mutex.
  */
@@ -27,7 +30,7 @@
 #define NGX_HTTP_XET_FIGURES_INTERVAL  10000   /* ms */
 #define NGX_HTTP_XET_FIGURES_LATE      60000   /* ms */
 
-/* The rows of a question, which takes some 50 ms. */
+/* Rows per query, which takes about 50 ms. */
 #define NGX_HTTP_XET_FIGURES_PART      50000
 #define NGX_HTTP_XET_REPOS_PART        20000
 
@@ -39,9 +42,9 @@
 
 
 typedef struct {
-    uint64_t                   asked;          /* ms */
+    uint64_t                   asked;          /* time of the last query, ms */
     uintptr_t                  ticket;
-    uint64_t                   waiting;        /* for the answer of ticket */
+    uint64_t                   waiting;        /* a result is expected */
 } ngx_http_xet_due_t;
 
 
@@ -52,13 +55,13 @@ typedef struct {
 
 
 typedef struct {
-    uint64_t                    pinged;        /* ms */
+    uint64_t                    pinged;        /* time of the last ping, ms */
     ngx_http_xet_due_t          files;
-    ngx_http_xet_figures_row_t  sum;           /* last_…: walked up to */
+    ngx_http_xet_figures_row_t  sum;           /* last_…: last counted row */
 
     ngx_http_xet_due_t          repos;
-    ngx_http_xet_repo_size_t    open;          /* parts may follow */
-    ngx_http_xet_top_t          top;           /* of this walk */
+    ngx_http_xet_repo_size_t    open;          /* repo being counted */
+    ngx_http_xet_top_t          top;           /* of the current walk */
     ngx_http_xet_top_t          told;          /* of the previous walk */
 } ngx_http_xet_walk_t;
 
@@ -117,8 +120,8 @@ ngx_http_xet_monitor_ask(ngx_uint_t repos)
 
 
 /*
- * A ticket for the next question, or 0 if the interval has not passed.  If
- * statements are waiting for PostgreSQL, the question counts as unanswered.
+ * Returns a ticket for the next query, or 0 if the interval has not passed, or
+ * if statements are already waiting for PostgreSQL.
  */
 
 static uintptr_t
@@ -141,7 +144,7 @@ ngx_http_xet_monitor_due(ngx_http_xet_due_t *due)
 }
 
 
-/* Whether an answer is the expected one. */
+/* Whether a result has the expected ticket. */
 
 static ngx_uint_t
 ngx_http_xet_monitor_taken(ngx_http_xet_due_t *due, void *ticket)
@@ -259,7 +262,7 @@ ngx_http_xet_monitor_answer(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 }
 
 
-/* Results of background jobs that never ran are not shown. */
+/* Sets the gauges of background jobs, except of those that never ran. */
 
 static void
 ngx_http_xet_monitor_bg_jobs(const ngx_http_xet_figures_row_t *f)
@@ -346,7 +349,7 @@ ngx_http_xet_monitor_repos(ngx_http_xet_walk_t *walk, ngx_shmtx_t *mutex)
 }
 
 
-/* No rows: there are no repos. */
+/* Handles the sizes of repos; a result without rows means no repos. */
 
 static void
 ngx_http_xet_monitor_sized(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
@@ -393,8 +396,8 @@ ngx_http_xet_monitor_sized(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
 
 /*
- * Repos come in the order of their ids, so all parts of a repo are adjacent
- * and only the last one is incomplete.
+ * Adds a part of a repo.  Rows come in the order of repo ids, so all parts of
+ * a repo are adjacent, and only the last repo may be incomplete.
  */
 
 static void

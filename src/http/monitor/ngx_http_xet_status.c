@@ -2,10 +2,10 @@
 /*
  * The status page: status.html with values for its {{names}}.
  *
- * All visible texts are made here: the page is complete without a script, and
- * its script only reads the same texts as JSON and inserts them.  Every text
- * is escaped, because some contain foreign data: the host of the request, the
- * names of repos.
+ * All visible strings are made here.  The page is complete without a script;
+ * its script only fetches the same strings as JSON and inserts them.  Every
+ * string is escaped, because some contain data from outside: the host of the
+ * request, and names of repos.
  *
  * The build turns status.html into a C string.
  */
@@ -20,11 +20,11 @@
 
 
 #define NGX_HTTP_XET_STATUS_TEXTS   48
-#define NGX_HTTP_XET_STATUS_TEXT    160        /* bytes, but for the endpoint */
+#define NGX_HTTP_XET_STATUS_TEXT    160        /* bytes; not the endpoint */
 #define NGX_HTTP_XET_STATUS_NONCE   16
 #define NGX_HTTP_XET_STATUS_REPOS   10
 
-/* Waiting longer than this is a fault, in ms. */
+/* A statement or job that waits longer, in ms, is reported as stalled. */
 #define NGX_HTTP_XET_STATUS_LONG    30000
 
 
@@ -39,8 +39,8 @@ typedef struct {
     const uint64_t            *cells;
     ngx_http_xet_text_t        texts[NGX_HTTP_XET_STATUS_TEXTS];
     ngx_uint_t                 n;
-    ngx_uint_t                 bad;            /* parts that are */
-    ngx_uint_t                 none;           /* parts not known */
+    ngx_uint_t                 bad;            /* number of failed checks */
+    ngx_uint_t                 none;           /* number of unknown checks */
     ngx_uint_t                 failed;         /* out of memory */
     ngx_uint_t                 named;          /* repos are shown */
     ngx_http_xet_repo_size_t   repos[NGX_HTTP_XET_STATUS_REPOS];
@@ -48,7 +48,7 @@ typedef struct {
 } ngx_http_xet_status_t;
 
 
-/* The checks of the page, with the text for each state. */
+/* The checks of the page, with the string for each state. */
 
 enum {
     NGX_HTTP_XET_PART_POSTGRES = 0,
@@ -67,7 +67,7 @@ enum {
 static const struct {
     const char                *name;
     const char                *state;
-    const char                *away;           /* the server has no API */
+    const char                *away;           /* if the server has no API */
     const char                *texts[NGX_HTTP_XET_STATE_BAD + 1];
 } ngx_http_xet_status_parts[] = {
     { "postgres", "postgres_state", "This server has no database.",
@@ -122,7 +122,7 @@ static const char  ngx_http_xet_status_html[] =
 #define ngx_http_xet_status_cell(s, symbol)                                   \
     ((s)->cells[NGX_HTTP_XET_M_##symbol])
 
-/* A gauge that is set is stored as its value plus one. */
+/* Returns the value of a gauge, which is stored plus one. */
 #define ngx_http_xet_status_gauge(s, symbol)                                  \
     ((s)->cells[NGX_HTTP_XET_M_##symbol] - 1)
 
@@ -455,7 +455,7 @@ ngx_http_xet_status_stored(ngx_http_xet_status_t *s)
 }
 
 
-/* Requests for metrics and for this page are not counted. */
+/* Shows the traffic, without requests for metrics and for this page. */
 
 static void
 ngx_http_xet_status_traffic(ngx_http_xet_status_t *s)
@@ -516,7 +516,7 @@ ngx_http_xet_status_since(ngx_http_xet_status_t *s)
 }
 
 
-/* The endpoint for clients, or "none" without the API. */
+/* Shows the endpoint for clients, or "none" without the API. */
 
 static void
 ngx_http_xet_status_endpoint(ngx_http_xet_status_t *s)
@@ -552,7 +552,9 @@ ngx_http_xet_status_endpoint(ngx_http_xet_status_t *s)
 }
 
 
-/* state NULL: unknown on this server, which is not a fault. */
+/*
+ * Shows a check.  If state is NULL, the check does not apply to this server.
+ */
 
 static void
 ngx_http_xet_status_part(ngx_http_xet_status_t *s, const char *name,
@@ -635,7 +637,7 @@ ngx_http_xet_status_sum(const uint64_t *cells, ngx_uint_t cell, ngx_uint_t n)
 }
 
 
-/* Writes how long ago the time of a gauge is, or "never" if it is not set. */
+/* Writes the time since a gauge's time, or "never" if the gauge is not set. */
 
 static u_char *
 ngx_http_xet_status_age(u_char *p, uint64_t ms)

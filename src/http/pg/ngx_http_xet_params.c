@@ -1,12 +1,12 @@
 
 /*
- * The parameters of a statement, in PostgreSQL's binary form.
+ * Encodes the parameters of a statement in PostgreSQL's binary format.
  *
- * An array is built in that form from its first element on: dimensions (1),
- * has nulls, OID of the element, length, lower bound (1), then each element
- * with its length.  Memory comes from malloc(), because threads fill arrays.
- * A failed allocation marks the array as failed; the user checks that once, at
- * the end.
+ * Array elements are appended in this format: number of dimensions (1),
+ * has-nulls flag, OID of the element type, length, lower bound (1), then each
+ * element with its length.  The memory comes from malloc(), because threads
+ * fill arrays.  After a failed allocation the array is marked as failed; the
+ * caller checks the mark once, before sending.
  */
 
 #include "ngx_http_xet_pg_session.h"
@@ -233,7 +233,7 @@ ngx_http_xet_array_take(ngx_http_xet_array_t *a, uint32_t type, ngx_uint_t n,
         return 0;
     }
 
-    /* the header overwrites the end of the elements taken before */
+    /* the header overwrites the end of the elements that were taken before */
 
     start = p - NGX_HTTP_XET_ARRAY_HEADER;
 

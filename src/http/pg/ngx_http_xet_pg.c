@@ -1,50 +1,50 @@
 
 /*
- * One PostgreSQL session as nginx events.
+ * One PostgreSQL session, driven by nginx events.
  *
  * A thread connects (ngx_http_xet_pg_connect.c).  The event loop then sends
- * the settings and prepares all statements in one round trip, and after that
+ * the settings and prepares all statements in one round trip; afterwards it
  * only sends statements and reads results.  The session is in pipeline mode:
  * each statement has its own sync, so a failing statement does not affect
  * others, and results arrive in the order of sending.
  *
- * States: closed -> connecting -> ready -> closed, and closed -> backoff ->
+ * States: closed -> connecting -> ready -> closed; and closed -> backoff ->
  * connecting while PostgreSQL is unreachable.  While pg->connect is set, the
  * PGconn belongs to the thread, else to the event loop.
  *
- * libpq owns the socket.  The socket is watched level-triggered, because
- * PQconsumeInput() reads only once.  nginx's connection is released before
+ * The socket belongs to libpq.  nginx watches it level-triggered, because
+ * PQconsumeInput() calls recv() only once, and frees its connection before
  * libpq closes the descriptor.
  *
  * The settings of a session:
  *
  * - No sequential scans and no bitmap scans: each statement finds its rows by
- *   an index.  A plan that was made while a table was tiny would otherwise scan
- *   the grown table, and a bitmap scan would sort all remaining rows for each
+ *   an index.  A generic plan made while a table was tiny would scan the table
+ *   after it has grown.  A bitmap scan would sort all remaining rows for each
  *   window.
- * - Generic plans: plans that can't avoid a scan get a penalty, which would
- *   make PostgreSQL plan the statement again each time.
+ * - Generic plans: a plan that can't avoid a scan has a penalty in its cost,
+ *   so PostgreSQL would plan the statement again for each execution.
  * - Read committed: a heal and the commit of a shard lock each other out, and
- *   each must see what the other has committed.
- * - statement_timeout ends a statement whose caller is gone;
- *   client_connection_check_interval makes PostgreSQL notice that while the
- *   statement waits for a lock.
+ *   each statement must see what the other one has committed.
+ * - statement_timeout ends a statement whose caller is gone.
+ *   client_connection_check_interval lets PostgreSQL detect a closed
+ *   connection while a statement waits for a lock.
  * - lock_timeout keeps requests that wait for a long-held lock from occupying
  *   all sessions.
  *
- * A statement that acts for a client follows xet.in_time() in its transaction.
- * That function rejects a statement that has lain in a socket for more than
- * NGX_HTTP_XET_PG_BEGINS.  The time is measured by PostgreSQL's clock, which
- * is read when the session starts and with each such statement.  After a clock
- * change or a slow response the rejection contains the current time, and the
- * statement is sent again.
+ * A statement that acts for a client follows xet.in_time() in the same
+ * transaction.  That function raises an error if the statement was in the
+ * socket for more than NGX_HTTP_XET_PG_BEGINS.  The time is that of
+ * PostgreSQL's clock, which is read when the session starts and with each such
+ * statement.  After a clock change or a slow response the error contains the
+ * current time, and the statement is sent again.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_pg_session.h"
 
 
-#define NGX_HTTP_XET_PG_BEGINS  5000           /* ms, after it is sent */
+#define NGX_HTTP_XET_PG_BEGINS  5000           /* ms after sending */
 
 
 static void ngx_http_xet_pg_connected(void *data, PGconn *conn,
@@ -85,7 +85,7 @@ static const char  ngx_http_xet_pg_setup_sql[] =
 #define NGX_HTTP_XET_PG_SETTINGS  8            /* columns before the clock */
 
 
-/* it may be promoted: it must not write even then */
+/* a standby may be promoted: this session must not write even then */
 
 static const char  ngx_http_xet_pg_standby_sql[] =
     "SELECT set_config('default_transaction_read_only', 'on', false)";
@@ -151,7 +151,10 @@ ngx_http_xet_pg_connected(void *data, PGconn *conn, const char *error)
 
     PQsetNoticeReceiver(conn, ngx_http_xet_pg_notice, pg);
 
-    /* the descriptor is libpq's: nginx neither closes nor forgets it */
+    /*
+     * the descriptor belongs to libpq: nginx must not close it, and
+     * ngx_http_xet_pg_close() removes its events
+     */
 
     pg->connection->shared = 1;
     pg->connection->write->handler = ngx_http_xet_pg_write_handler;
@@ -168,10 +171,11 @@ ngx_http_xet_pg_connected(void *data, PGconn *conn, const char *error)
 
 
 /*
- * A commit waits for a synchronous standby.  If this wait is canceled,
- * PostgreSQL only warns and answers as if the standby had the commit.  The
- * warning comes before the end of the statement.  Its text depends on the
- * language of the server, but not its source.
+ * Detects a commit that may exist only on the primary.  A commit waits for a
+ * synchronous standby; if the wait is canceled, PostgreSQL commits and reports
+ * success, with only a warning.  The warning precedes the end of the
+ * statement.  It is recognized by its source function, because its text
+ * depends on the language of the server.
  */
 
 static void
@@ -253,7 +257,10 @@ ngx_http_xet_pg_setup_timer_handler(ngx_event_t *ev)
 }
 
 
-/* NGX_OK: the session is ready; NGX_AGAIN: not yet; NGX_DECLINED: it failed. */
+/*
+ * Reads results until the session is ready.  Returns NGX_OK when the session
+ * is ready, NGX_AGAIN before, and NGX_DECLINED after an error.
+ */
 
 static ngx_int_t
 ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg)
@@ -313,9 +320,10 @@ ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg)
 
 
 /*
- * Compares the columns of a statement with PostgreSQL's descriptions, in the
- * order of the requests; the result of preparing, which has no columns, is
- * skipped.  Returns NULL, or an error.
+ * Compares the column types of a statement with those that PostgreSQL has
+ * described; the descriptions arrive in the order of sending.  A result
+ * without columns, of preparing a statement, is skipped.  Returns NULL, or an
+ * error.
  */
 
 static const char *
@@ -425,7 +433,10 @@ ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 }
 
 
-/* Sends the latest start time of q, if it has one; 1 or 0, as libpq. */
+/*
+ * Sends the statement with the latest start time, if q has one.  Returns 1, or
+ * 0 after an error, as libpq does.
+ */
 
 static int
 ngx_http_xet_pg_guard(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
@@ -512,7 +523,7 @@ ngx_http_xet_pg_read_handler(ngx_event_t *rev)
         return;
     }
 
-    /* decrypted bytes in the TLS buffer raise no event: check for them */
+    /* no event is raised for bytes in the TLS buffer: look for them */
 
     i = PQsslInUse(pg->conn) ? 3 : 1;
 
@@ -566,9 +577,9 @@ ngx_http_xet_pg_write_handler(ngx_event_t *wev)
 
 
 /*
- * Takes the available results.  A statement gives a result, a NULL, and a
- * sync, which ends it; the check of its start time is a result before that.
- * NGX_DECLINED: the session is not ready any more.
+ * Reads the available results.  A statement has a result, a NULL, and a sync,
+ * which ends the statement; the result of xet.in_time() comes first.  Returns
+ * NGX_DECLINED if the session is not ready any more, else NGX_OK.
  */
 
 static ngx_int_t
@@ -615,7 +626,10 @@ ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg)
 }
 
 
-/* A late statement was rejected before, and has no result of its own. */
+/*
+ * Stores the result of q.  A statement that xet.in_time() has rejected has no
+ * result of its own.
+ */
 
 static void
 ngx_http_xet_pg_take(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q,
@@ -656,8 +670,8 @@ ngx_http_xet_pg_take(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q,
 
 
 /*
- * The next available result, or NULL.  libpq ends each result with a NULL; a
- * dead connection has nothing else.
+ * Returns the next available result, or NULL.  libpq returns a NULL after each
+ * result, which is skipped; after a connection error only NULL follows.
  */
 
 static PGresult *

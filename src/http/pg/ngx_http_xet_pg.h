@@ -1,6 +1,6 @@
 
 /*
- * Statements to PostgreSQL, and the rows that they return.
+ * Sends statements to PostgreSQL, and reads the rows of results.
  */
 
 #ifndef _NGX_HTTP_XET_PG_H_INCLUDED_
@@ -13,32 +13,32 @@
 
 
 /*
- * ngx_http_xet_params.c: parameters of statements in PostgreSQL's binary form;
- * arrays first.
+ * ngx_http_xet_params.c: parameters of statements in PostgreSQL's binary
+ * format.
  */
 
 /*
- * An array parameter in PostgreSQL's binary form of a[].  A zeroed structure
- * is an array without elements; the element type is that of the parameter.
+ * An array parameter.  A zeroed structure is an array without elements; the
+ * element type is that of the parameter.
  */
 
 typedef struct {
     u_char     *start;
     u_char     *pos;
     u_char     *end;
-    uint32_t    n;                             /* also those that failed */
-    u_char     *taken;                         /* the next to be taken */
-    u_char      none[12];                      /* the array without elements */
+    uint32_t    n;                             /* also failed elements */
+    u_char     *taken;                         /* next element to take */
+    u_char      none[12];                      /* header of an empty array */
     unsigned    nulls:1;
     unsigned    failed:1;                      /* out of memory */
 } ngx_http_xet_array_t;
 
 
 /*
- * The memory of an array comes from malloc(), so that a thread may fill it.
- * destroy frees it; reset only removes the elements.  If out of memory,
- * "failed" is set; the caller checks it before it sends the array, and reset
- * does not clear it.
+ * The memory of an array comes from malloc(), so that a thread may fill the
+ * array.  destroy frees the memory; reset only removes the elements.  If out
+ * of memory, "failed" is set; the caller checks "failed" before sending the
+ * array, and reset does not clear it.
  */
 void ngx_http_xet_array_reset(ngx_http_xet_array_t *a);
 void ngx_http_xet_array_destroy(ngx_http_xet_array_t *a);
@@ -49,7 +49,7 @@ void ngx_http_xet_array_int4(ngx_http_xet_array_t *a, int32_t v);
 void ngx_http_xet_array_int8(ngx_http_xet_array_t *a, int64_t v);
 
 /*
- * The same for the columns of rows: c points to a structure that contains only
+ * The same for the columns of rows; c points to a structure that contains only
  * arrays.
  */
 #define ngx_http_xet_columns_reset(c)                                         \
@@ -67,18 +67,18 @@ void ngx_http_xet_arrays_destroy(ngx_http_xet_array_t *a, ngx_uint_t n);
 ngx_uint_t ngx_http_xet_arrays_failed(ngx_http_xet_array_t *a, ngx_uint_t n);
 
 /*
- * Returns the next n elements, or fewer, as an array of their own with this
- * element type; the result is their number.  The array overwrites the elements
- * taken before, and is valid until the next call.  No more elements may be
- * added.
+ * Takes the next n elements, or fewer, and returns their number.  value and
+ * length are these elements as an array with the element type "type".  The
+ * array overwrites the elements taken before, and is valid until the next
+ * call.  After the first call no elements may be added.
  */
 ngx_uint_t ngx_http_xet_array_take(ngx_http_xet_array_t *a, uint32_t type,
     ngx_uint_t n, const char **value, int *length);
 
-/* Whether there are elements left to take. */
+/* Returns whether there are elements left to take. */
 ngx_uint_t ngx_http_xet_array_left(ngx_http_xet_array_t *a);
 
-/* Returns value and length for libpq; both are valid while a is unchanged. */
+/* Gets value and length for libpq, which are valid until a is changed. */
 void ngx_http_xet_array_value(ngx_http_xet_array_t *a, uint32_t type,
     const char **value, int *length);
 
@@ -86,15 +86,16 @@ void ngx_http_xet_array_value(ngx_http_xet_array_t *a, uint32_t type,
 
 
 /*
- * Bytes stay in the caller's memory, numbers are stored in the structure: both
- * must live until the statement is answered.
+ * The parameters of a statement.  Bytes stay in the caller's memory, numbers
+ * are stored in this structure: both must live until the statement is
+ * complete.
  */
 
 typedef struct {
     ngx_uint_t   n;
     ngx_uint_t   numbered;
-    uint32_t     caller;           /* takes turns; 0: no caller */
-    ngx_uint_t   acts;             /* for a client: not begun late */
+    uint32_t     caller;           /* for taking turns; 0: no caller */
+    ngx_uint_t   acts;             /* acts for a client */
     const char  *values[NGX_HTTP_XET_PARAMS_MAX];
     int          lengths[NGX_HTTP_XET_PARAMS_MAX];
     int64_t      numbers[NGX_HTTP_XET_PARAMS_MAX];    /* big-endian */
@@ -102,7 +103,8 @@ typedef struct {
 
 
 /*
- * Each adds the next parameter; there is room for every row of statements.def.
+ * Each function adds the next parameter.  The structure has room for the
+ * longest row of statements.def.
  */
 
 #define ngx_http_xet_params_init(p)                                           \
@@ -120,17 +122,22 @@ void ngx_http_xet_params_int8(ngx_http_xet_params_t *p, uint64_t v);
  * ngx_http_xet_pg_pools.c: the pools of PostgreSQL sessions of a worker.
  */
 
-/* In the order in which pools get sessions when PostgreSQL has few. */
+/*
+ * The pools, in the order in which they get sessions if PostgreSQL allows only
+ * a few.
+ */
 
 typedef enum {
-    NGX_HTTP_XET_READ = 0,         /* short, pipelined */
-    NGX_HTTP_XET_WRITE,            /* one statement at a time */
-    NGX_HTTP_XET_DEDUP,            /* queries about chunks, pipelined */
-    NGX_HTTP_XET_LONG,             /* long reads, one statement at a time */
-    NGX_HTTP_XET_PING,             /* when all read sessions are busy */
+    NGX_HTTP_XET_READ = 0,         /* short reads, pipelined */
+    NGX_HTTP_XET_WRITE,            /* writes, one at a time */
+    NGX_HTTP_XET_DEDUP,            /* dedup queries, pipelined */
+    NGX_HTTP_XET_LONG,             /* long reads, one at a time */
+    NGX_HTTP_XET_PING,             /* if all read sessions are busy */
     NGX_HTTP_XET_PG_POOLS,
 
-    /* all standbys, in metrics; nothing is sent to it */
+    /*
+     * label of all standbys in metrics; statements are not sent to this pool
+     */
 
     NGX_HTTP_XET_STANDBY = NGX_HTTP_XET_PG_POOLS
 } ngx_http_xet_pg_pool_e;
@@ -141,15 +148,15 @@ typedef struct {
     ngx_uint_t  ready;
     ngx_uint_t  inflight;
     ngx_uint_t  waiting;
-    ngx_msec_t  oldest;            /* age of the oldest statement */
+    ngx_msec_t  oldest;            /* age in ms of the oldest one */
 } ngx_http_xet_pg_pool_stat_t;
 
 
-/* A column of a statement; the types are OIDs of PostgreSQL. */
+/* A column of a statement's result. */
 
 typedef struct {
-    const char                *name;           /* NULL: of a value */
-    uint32_t                   type;           /* 0: the end of the list */
+    const char                *name;           /* NULL: a single value */
+    uint32_t                   type;           /* OID; 0: end of the list */
 } ngx_http_xet_column_t;
 
 
@@ -159,54 +166,55 @@ typedef struct {
     const char                   *name;
     const char                   *sql;
     ngx_uint_t                    params;
-    const uint32_t               *types;       /* of the parameters */
+    const uint32_t               *types;       /* OIDs of the parameters */
     const ngx_http_xet_column_t  *columns;
-    ngx_uint_t                    longs;       /* a read is a long one */
+    ngx_uint_t                    longs;       /* this read is a long one */
 } ngx_http_xet_pg_stmt_t;
 
 
-/* A server for sessions; xet_postgres may name several. */
+/* A server to connect to; xet_postgres may list several hosts. */
 
 struct ngx_http_xet_pg_host_s {
     ngx_str_t                  conninfo;       /* zero-terminated */
     ngx_str_t                  name;           /* for the log */
-    char                      *host;           /* these win over conninfo, */
-    char                      *hostaddr;       /* NULL: they are as there */
+    char                      *host;           /* these override conninfo; */
+    char                      *hostaddr;       /* NULL: as in conninfo */
     char                      *port;
     unsigned                   standby:1;      /* read-only, may lag */
-    unsigned                   several:1;      /* conninfo names several */
+    unsigned                   several:1;      /* several in conninfo */
 };
 
 
 /* A standby of "xet_postgres_read". */
 
-#define NGX_HTTP_XET_STANDBYS  8               /* the maximum of the label */
+#define NGX_HTTP_XET_STANDBYS  8               /* maximum */
 
 typedef struct {
     ngx_http_xet_pg_host_t     host;
-    ngx_uint_t                 reads;          /* sessions a worker */
-    ngx_msec_t                 lag;            /* at most */
-    ngx_msec_t                 timeout;        /* of a statement */
-    u_char                    *file;           /* of the directive */
+    ngx_uint_t                 reads;          /* sessions per worker */
+    ngx_msec_t                 lag;            /* maximum lag */
+    ngx_msec_t                 timeout;        /* statement timeout */
+    u_char                    *file;           /* position of the directive */
     ngx_uint_t                 line;
 } ngx_http_xet_standby_conf_t;
 
 
-#define NGX_HTTP_XET_PG_CANCELLED  "57014"     /* SQLSTATE: out of time */
-#define NGX_HTTP_XET_PG_LOCKED     "55P03"     /* out of time, at a lock */
-#define NGX_HTTP_XET_PG_READ_ONLY  "25006"     /* the server takes no writes */
-#define NGX_HTTP_XET_PG_RETRIED    "08007"     /* done, and maybe done before */
+#define NGX_HTTP_XET_PG_CANCELLED  "57014"     /* SQLSTATE of a timeout */
+#define NGX_HTTP_XET_PG_LOCKED     "55P03"     /* lock timeout */
+#define NGX_HTTP_XET_PG_READ_ONLY  "25006"     /* the server is read-only */
+#define NGX_HTTP_XET_PG_RETRIED    "08007"     /* maybe executed twice */
 
 /*
- * Our own SQLSTATE: the copy that a statement names is too old, or was
- * collected, and retrying does not help.  Its class is that of conflicts.
- * Servers that don't know it keep the copy, since it may have a row already
- * (ngx_http_xet_query_unnamed()).
+ * An SQLSTATE of this module: the copy that a statement refers to is too old,
+ * or was collected, and a retry does not help.  Its class is that of
+ * conflicts.  Servers that don't know this SQLSTATE keep the copy, because a
+ * row may refer to it (ngx_http_xet_query_unnamed()).
  */
 #define NGX_HTTP_XET_PG_TOO_LATE   "40XT1"
 
 /*
- * Our own SQLSTATE: the statement has lain in a socket, see ngx_http_xet_pg.c.
+ * An SQLSTATE of this module: the statement was in a socket for too long, see
+ * ngx_http_xet_pg.c.
  */
 #define NGX_HTTP_XET_PG_LATE       "40XT2"
 
@@ -215,28 +223,28 @@ typedef struct ngx_http_xet_pg_query_s  ngx_http_xet_pg_query_t;
 
 
 /*
- * Called once for each statement.  With rc NGX_OK, res is the result, which
- * the callee frees.  A verdict of our own functions is such a result, with a
- * detail and no rows; the callee frees it too.  Otherwise res is NULL, and rc
- * is
+ * The handler of a statement, called once.  If rc is NGX_OK, res is the
+ * result, which the handler frees.  An error that the module's SQL functions
+ * raise with class XT (a verdict) is also passed in res, with a detail and
+ * without rows.  Otherwise res is NULL, and rc is
  *
  *     NGX_BUSY      PostgreSQL is unreachable or too slow, or has rejected the
  *                   statement for a temporary reason: 503
  *     NGX_ERROR     PostgreSQL has rejected the statement: 500
  *
  * sqlstate is set if PostgreSQL has definitely rejected the statement.  It is
- * NULL if an attempt was lost in transit, which may have been committed.  With
- * NGX_OK it is NGX_HTTP_XET_PG_RETRIED if an attempt was lost before this
- * result, else NULL.
+ * NULL if the result was lost: the statement may have been committed.  If rc
+ * is NGX_OK, sqlstate is NGX_HTTP_XET_PG_RETRIED if the result of an earlier
+ * attempt was lost, else NULL.
  */
 typedef void (*ngx_http_xet_pg_handler_pt)(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 
 
 /*
- * Called in init_process of a worker.  Sessions connect by themselves, and
- * prepare the statements of the array, which ends with an element without a
- * name.
+ * Called in init_process of a worker.  Sessions connect when they are needed,
+ * and prepare the statements of the array, which ends with an element without
+ * a name.
  */
 ngx_int_t ngx_http_xet_pg_pools_init(ngx_cycle_t *cycle,
     const ngx_http_xet_pg_stmt_t *stmts);
@@ -244,41 +252,43 @@ void ngx_http_xet_pg_pools_exit(ngx_cycle_t *cycle);
 
 /*
  * Queues a statement.  The data of its parameters, and the numbers in p, must
- * live until the handler is called or the query is detached.  p is NULL for a
- * statement without parameters.  Returns NULL if the queue is full, PostgreSQL
- * is known to be unavailable, or out of memory; then the handler is not
- * called. A long read (statements.def) uses its own pool, in which callers
- * take turns, by p->caller.  A ping uses the pool of reads, unless all its
- * ready sessions are busy.
+ * live until the handler is called or the statement is detached.  p is NULL
+ * for a statement without parameters.  Returns NULL, and does not call the
+ * handler, if the queue is full, PostgreSQL is known to be unavailable, or out
+ * of memory.  A long read (statements.def) uses its own pool, in which callers
+ * take turns, by p->caller.  A ping uses the pool of reads, unless all ready
+ * sessions of that pool are busy.
  */
 ngx_http_xet_pg_query_t *ngx_http_xet_pg_pools_send(ngx_http_xet_pg_pool_e
     pg_pool, const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
     ngx_http_xet_pg_handler_pt handler, void *data);
 
 /*
- * Calls fit() with the data of the handler each time before the statement is
- * sent.  If it returns 0, the statement is not sent, and ends as if PostgreSQL
- * were unavailable.
+ * Sets a function that is called with the data of the handler each time before
+ * the statement is sent.  If fit() returns 0, the statement is not sent, and
+ * its handler is called with NGX_BUSY.
  */
 typedef ngx_uint_t (*ngx_http_xet_pg_fit_pt)(void *data);
 
 void ngx_http_xet_pg_pools_watch(ngx_http_xet_pg_query_t *q,
     ngx_http_xet_pg_fit_pt fit);
 
-/* Drops a waiting statement, or lets a sent one complete; calls no handler. */
+/*
+ * Drops a waiting statement, or lets a sent one complete.  No handler is
+ * called.
+ */
 void ngx_http_xet_pg_pools_detach(ngx_http_xet_pg_query_t *q);
 
 /*
- * Called when the data of q's parameters is about to be freed.  NGX_OK: q is
- * in flight, will not be sent again, and its result goes to handler.
- * Otherwise nothing was changed, and the caller detaches q: NGX_DECLINED if q
- * was never sent, NGX_AGAIN if an attempt was lost, which may have been
- * committed.
+ * Called before the data of q's parameters is freed.  Returns NGX_OK if q is
+ * in flight: q is not sent again, and its result goes to handler.  Otherwise
+ * nothing was changed, and the caller must detach q: NGX_DECLINED if q was
+ * never sent, NGX_AGAIN if an attempt was lost, which may have been committed.
  */
 ngx_int_t ngx_http_xet_pg_pools_bequeath(ngx_http_xet_pg_query_t *q,
     ngx_http_xet_pg_handler_pt handler, void *data);
 
-/* Sets whether an exiting worker may exit before q is answered. */
+/* Sets whether an exiting worker may exit before q is complete. */
 void ngx_http_xet_pg_pools_spare(ngx_http_xet_pg_query_t *q, ngx_uint_t spare);
 
 
@@ -286,16 +296,17 @@ void ngx_http_xet_pg_pools_stat(ngx_http_xet_pg_pool_e pg_pool,
     ngx_http_xet_pg_pool_stat_t *stat);
 
 /*
- * Whether an error is a conflict, with the replay of a standby or with others.
+ * Returns whether an error is a conflict, with the replay on a standby or with
+ * other transactions.
  */
 ngx_uint_t ngx_http_xet_pg_pools_conflict(const char *sqlstate);
 
 
-/* ngx_http_xet_standby.c: standbys, which answer reads and may lag behind. */
+/* ngx_http_xet_standby.c: standbys, which execute reads and may lag behind. */
 
 /*
- * Called in init_process of a worker, after ngx_http_xet_pg_pools_init(); wal
- * is the statement that returns the position of a host.
+ * Called in init_process of a worker, after ngx_http_xet_pg_pools_init().  wal
+ * is the statement that returns a server's position in the log.
  */
 ngx_int_t ngx_http_xet_standbys_init(ngx_cycle_t *cycle,
     const ngx_http_xet_pg_stmt_t *stmts, const ngx_http_xet_pg_stmt_t *wal);
@@ -310,38 +321,41 @@ void ngx_http_xet_standbys_exit(ngx_cycle_t *cycle);
  */
 ngx_uint_t ngx_http_xet_standbys_nearest(ngx_uint_t but);
 
-/* Whether the primary is known to be unreachable. */
+/* Returns whether the primary is known to be unreachable. */
 ngx_uint_t ngx_http_xet_standbys_alone(void);
 
-/* Whether a standby is usable now. */
+/* Returns whether standby n is usable now. */
 ngx_uint_t ngx_http_xet_standbys_fit(ngx_uint_t n);
 
 /*
  * Queues a statement of the pool of reads or of dedup for standby n, as
- * ngx_http_xet_pg_pools_send().  After a conflict with the replay of the
- * standby it is not sent again.
+ * ngx_http_xet_pg_pools_send().  A statement that conflicts with the replay on
+ * the standby is not sent to it again.
  */
 ngx_http_xet_pg_query_t *ngx_http_xet_standbys_send(ngx_uint_t n,
     ngx_http_xet_pg_pool_e pg_pool, const ngx_http_xet_pg_stmt_t *stmt,
     ngx_http_xet_params_t *p,
     ngx_http_xet_pg_handler_pt handler, void *data);
 
-/* Reports a missing answer: n is not used until it was measured again. */
+/*
+ * Reports a missing response: standby n is not used until the next
+ * measurement.
+ */
 void ngx_http_xet_standbys_suspect(ngx_uint_t n);
 
-/* Sums up all standbys. */
+/* Fills stat with the sums over all standbys. */
 void ngx_http_xet_standbys_stat(ngx_http_xet_pg_pool_stat_t *stat);
 
-/* Sets the metrics. */
+/* Sets the metrics of standbys. */
 void ngx_http_xet_standbys_measure(void);
 
 
-/* The version of the schema that this module needs. */
+/* Returns the schema version that this module needs. */
 const char *ngx_http_xet_pg_schema(void);
 
 
 /*
- * Access to rows of binary results.  A NULL or missing value is 0 or has len
+ * Reads values of binary results.  A NULL or missing value is 0, or has length
  * 0.
  */
 
@@ -352,41 +366,42 @@ void ngx_http_xet_pg_bytes(PGresult *res, ngx_int_t row, ngx_int_t col,
 int64_t ngx_http_xet_pg_int(PGresult *res, ngx_int_t row, ngx_int_t col);
 void ngx_http_xet_pg_clear(PGresult *res);
 
-/* The detail of a verdict of our own functions, or "". */
+/* Returns the detail of a verdict (an error of class XT), or "". */
 const char *ngx_http_xet_pg_detail(PGresult *res);
 
 
-/* ngx_http_xet_pg_host.c: the hosts of connection strings. */
+/* ngx_http_xet_pg_host.c: hosts in connection strings. */
 
 /*
- * Checks the syntax of a connection string.  NGX_OK, NGX_DECLINED if it has a
- * password, or NGX_ERROR with the reason in err, of len bytes.
+ * Checks the syntax of a connection string.  Returns NGX_OK, NGX_DECLINED if
+ * it contains a password, or NGX_ERROR with the reason in err, of len bytes.
  */
 ngx_int_t ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err,
     size_t len);
 
 /*
- * Creates the host of the primary from a connection string.  NGX_ERROR with
- * the reason in err, of len bytes.
+ * Creates the host of the primary from a connection string.  Returns NGX_OK,
+ * or NGX_ERROR with the reason in err, of len bytes.
  */
 ngx_int_t ngx_http_xet_pg_primary(ngx_http_xet_pg_host_t *host,
     ngx_str_t *conninfo, u_char *err, size_t len);
 
 /*
  * Adds an ngx_http_xet_standby_conf_t for each host in a connection string of
- * standbys, with the other settings of "like".
+ * standbys; the other settings are copied from "like".
  */
 ngx_int_t ngx_http_xet_pg_standbys(ngx_array_t *standbys,
     const ngx_http_xet_standby_conf_t *like, ngx_str_t *conninfo,
     ngx_pool_t *pool, u_char *err, size_t len);
 
-/* Whether both strings name the same database. */
+/* Returns whether two connection strings may refer to the same database. */
 ngx_uint_t ngx_http_xet_pg_same_database(ngx_str_t *one, ngx_str_t *other);
 
 /*
- * For "nginx -t": checks the schema and the folder of the store as a new
- * session does, and logs a warning.  Does nothing if PostgreSQL is
- * unreachable, and never changes anything.  Blocks for some seconds at most.
+ * For "nginx -t": checks the schema and the folder of the store, as a new
+ * session does, and logs a warning if they don't match.  Does nothing if
+ * PostgreSQL is unreachable, and never changes anything.  Blocks for some
+ * seconds at most.
  */
 void ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
     const ngx_http_xet_pg_host_t *host, ngx_http_xet_store_t *store);

@@ -1,11 +1,11 @@
 
 /*
  * Checks a new connection: the database must have the schema version that this
- * module needs, and must describe this store.
+ * module needs, and the identity of the configured store.
  *
- * The check reads and writes files step by step, so the connecting thread does
- * it.  It waits for each response at most as long as for the connection: a
- * lock or a halted server must not block the thread for ever.
+ * The check reads and writes files, so the connecting thread runs it.  Each
+ * wait for a result has the same limit as the connection attempt: a lock or a
+ * halted server must not block the thread for ever.
  */
 
 #include "ngx_http_xet.h"
@@ -18,7 +18,7 @@
 #define NGX_HTTP_XET_PG_TEST_TIMEOUT  "2"      /* seconds */
 
 
-/* Error messages about a store. */
+/* Error messages for a kind of store. */
 
 typedef struct {
     const char  *unread;
@@ -155,7 +155,7 @@ ngx_http_xet_pg_check_schema_job(PGconn *conn, ngx_msec_t timeout)
         return error;
     }
 
-    /* a later version, which may be compatible with this one */
+    /* the schema is newer: it may be compatible with this module */
 
     if (version > needed) {
         error = ngx_http_xet_pg_exec_job(conn, compatible, 1,
@@ -177,10 +177,11 @@ ngx_http_xet_pg_check_schema_job(PGconn *conn, ngx_msec_t timeout)
 
 
 /*
- * The folder and the database must have the same identity.  A new database and
- * a folder without an identity get one together: first an unconfirmed row,
- * then the file, then the confirmation.  So after a crash in between, the next
- * session completes this, and all nodes take the first identity.
+ * Compares the identities of the folder and of the database.  If neither has
+ * one, creates an identity for both: first an unconfirmed row, then the file,
+ * then the confirmation.  After a crash in between, the next session completes
+ * these steps.  Several nodes that start together use the identity that was
+ * created first.
  */
 
 static const char *
@@ -218,8 +219,9 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, ngx_http_xet_store_t *store,
         }
 
         /*
-         * read again: this session, or another one at the same time, has made
-         * it; or another one has made file and row since the file was read
+         * Read the file again: this session or another one has just created
+         * it, or another session has created file and row after the file was
+         * read.
          */
 
         if (!confirmed
@@ -230,7 +232,10 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, ngx_http_xet_store_t *store,
         }
     }
 
-    /* recorded even if the folder lacks it: jobs that check it report that */
+    /*
+     * recorded even if the folder has no identity: jobs that compare it report
+     * that
+     */
 
     if (named[0]) {
         ngx_http_xet_store_identity_note(named);
@@ -253,8 +258,9 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, ngx_http_xet_store_t *store,
 
 
 /*
- * rc is the status of reading found, the identity of the folder; named is the
- * identity of the database, "" for none.
+ * Compares the identities.  rc is the status of reading found, the identity of
+ * the folder; named is the identity of the database, or "".  Returns NULL, or
+ * an error.
  */
 
 static const char *
@@ -300,7 +306,7 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
 
     conn = PQconnectdbParams(keys, values, 1);
 
-    /* an unreachable server is not an error of the configuration */
+    /* an unreachable server does not make the configuration invalid */
 
     if (PQstatus(conn) != CONNECTION_OK) {
         PQfinish(conn);
@@ -313,12 +319,12 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
         error = ngx_http_xet_pg_claim_job(conn, NULL, named, &confirmed, 2000);
     }
 
-    /* only workers contact an object store: it may be slow */
+    /* an object store may be slow: only workers connect to it */
 
     if (error == NULL && store->s3 == NULL) {
         rc = ngx_http_xet_store_identity_read_job(store, found, cycle->log);
 
-        /* if both have no identity, the first start creates one */
+        /* if neither has an identity, the first worker will create one */
 
         if ((named[0] || rc != XET_DONE) && (confirmed || rc != XET_DONE)) {
             error = (rc == XET_STORE_FAILED)
@@ -343,8 +349,8 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
 
 
 /*
- * Reads the identity of the database, "" for none; a database without one gets
- * name as its identity, unless name is NULL.
+ * Reads the identity of the database, or "".  A database without one gets
+ * "name" as its identity, unless name is NULL.  Returns NULL, or an error.
  */
 
 static const char *
@@ -376,7 +382,10 @@ ngx_http_xet_pg_claim_job(PGconn *conn, const u_char *name, u_char *identity,
 }
 
 
-/* Returns NULL with the rows in *res, or an error with NULL in *res. */
+/*
+ * Executes a statement.  Returns NULL with the rows in *res, or an error with
+ * NULL in *res.
+ */
 
 static const char *
 ngx_http_xet_pg_exec_job(PGconn *conn, const char *sql, int params,
@@ -418,7 +427,7 @@ ngx_http_xet_pg_exec_job(PGconn *conn, const char *sql, int params,
 }
 
 
-/* Waits until PQgetResult() does not block. */
+/* Waits until PQgetResult() can return without blocking. */
 
 static ngx_int_t
 ngx_http_xet_pg_wait_job(PGconn *conn, ngx_msec_t timeout)

@@ -1,17 +1,18 @@
 
 /*
- * Connecting to PostgreSQL.
+ * Opens connections to PostgreSQL.
  *
- * One blocking call of libpq does name lookups, file reads, TLS and
- * authentication; then the thread checks the database.  This may take any
- * time, so each attempt has its own thread: it would occupy a thread of
- * nginx's pools, and nginx waits for its pools when a worker exits.
+ * Name lookups, file reads, TLS and authentication happen in one blocking call
+ * of libpq; then the thread checks the database.  This may take any time, so
+ * each attempt has its own thread: it would occupy a thread of nginx's pools,
+ * and a worker that exits waits for its pools.
  *
- * The thread owns the context until it writes a byte into a pipe; after the
- * event loop has read the byte, it owns the context.  An exiting process
- * leaves a running thread and its context behind until the process ends.
- * nginx unloads its modules before that, so the module is pinned before the
- * first thread starts; see also ngx_http_xet_exit_process().
+ * The thread owns the context until it writes a byte into a pipe; when the
+ * event loop has read the byte, the event loop owns the context.  An exiting
+ * process does not wait for a running thread, which keeps its context until
+ * the process ends.  nginx unloads its modules before that, so the module is
+ * pinned in memory before the first thread starts; see also
+ * ngx_http_xet_exit_process().
  */
 
 #include "ngx_http_xet.h"
@@ -24,8 +25,8 @@
 
 struct ngx_http_xet_pg_connect_s {
     pthread_t                      thread;
-    ngx_connection_t              *connection; /* the loop's end of the pipe */
-    int                            end;        /* the thread's end */
+    ngx_connection_t              *connection; /* read end of the pipe */
+    int                            end;        /* write end of the pipe */
 
     ngx_http_xet_pg_connected_pt   handler;
     void                          *data;
@@ -34,7 +35,7 @@ struct ngx_http_xet_pg_connect_s {
     char                           error[NGX_HTTP_XET_PG_ERROR_LEN];
 
     ngx_http_xet_store_t          *store;
-    ngx_http_xet_pg_host_t         host;       /* its texts are copies */
+    ngx_http_xet_pg_host_t         host;       /* its strings are copies */
     ngx_msec_t                     timeout;
 };
 
@@ -72,7 +73,7 @@ ngx_http_xet_pg_connect_start(const ngx_http_xet_pg_host_t *host,
         len += texts[i] ? ngx_strlen(texts[i]) + 1 : 0;
     }
 
-    /* copies, since a remaining thread outlives the cycle's pool */
+    /* the strings are copied, because a thread may outlive the cycle's pool */
 
     ctx = ngx_calloc(len, ngx_cycle->log);
     if (ctx == NULL) {
@@ -190,7 +191,7 @@ ngx_http_xet_pg_connect_pin(void)
 }
 
 
-/* The thread blocks all signals: they are for the event loop's thread. */
+/* Starts the thread with all signals blocked: the main thread handles them. */
 
 static ngx_int_t
 ngx_http_xet_pg_connect_thread(ngx_http_xet_pg_connect_t *ctx)
@@ -260,7 +261,7 @@ ngx_http_xet_pg_connect_job(void *data)
 
     if (write(end, "", 1) != 1) {
 
-        /* the process exits, and nothing reads the pipe */
+        /* the process is exiting, and nobody reads the pipe */
 
     }
 
@@ -273,7 +274,7 @@ ngx_http_xet_pg_connect_job(void *data)
 static void
 ngx_http_xet_pg_connect_notice(void *arg, const PGresult *res)
 {
-    /* may run in the connecting thread: the cycle's log is safe to use */
+    /* may run in the connecting thread, which may use the cycle's log */
 
     ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0, "xet: PostgreSQL: %s",
                   PQresultErrorMessage(res));

@@ -1,12 +1,12 @@
 
 /*
- * Hosts: what connection strings name, and the parameters of libpq for each.
+ * Hosts of connection strings, and the parameters of libpq for each host.
  *
- * The primary has one string with all hosts that may be the primary: each time
- * a session is opened, libpq looks for the one that is not a standby.  A
- * string of standbys is split into its hosts, because each standby has its own
- * distance and lag.  The values of one host are passed to libpq after the
- * string, and override it.
+ * The primary has one string with all hosts that may be the primary: for each
+ * new session libpq looks for the host that is not a standby.  A string of
+ * standbys is split into its hosts, because each standby has its own lag and
+ * response time.  libpq gets the values of one host after the string, so that
+ * they override it.
  */
 
 #include "ngx_http_xet.h"
@@ -40,10 +40,11 @@ static ngx_uint_t ngx_http_xet_pg_text_same(const char *a, const char *b);
 
 
 /*
- * Detects a connection that a firewall has dropped: within a minute when idle,
- * and in half a minute after a statement was sent; the system's defaults take
- * hours.  If there is another host, it is detected in some seconds.  The
- * conninfo comes last, so its values win.
+ * Makes the parameters of libpq, with timeouts that detect a connection
+ * dropped by a firewall: within a minute when idle, and within half a minute
+ * after a statement was sent.  The system's defaults take hours.  If another
+ * host is available, the timeouts are some seconds.  conninfo comes last, so
+ * its values override the timeouts.
  */
 
 void
@@ -87,8 +88,8 @@ ngx_http_xet_pg_keywords(const ngx_http_xet_pg_host_t *host,
 
 
 /*
- * NULL with the reason in err; the caller frees the result, into which named
- * points.
+ * Parses a connection string.  Returns the options, which the caller frees and
+ * to which named points, or NULL with the reason in err.
  */
 
 static PQconninfoOption *
@@ -185,7 +186,7 @@ ngx_http_xet_pg_primary(ngx_http_xet_pg_host_t *host, ngx_str_t *conninfo,
                     || ngx_http_xet_pg_list_n(named.hostaddr) > 1;
     rc = NGX_OK;
 
-    /* an answer of a standby must never count as one of the primary */
+    /* a result of a standby must never be taken for one of the primary */
 
     if (named.target && ngx_strcmp(named.target, "primary") != 0
         && ngx_strcmp(named.target, "read-write") != 0)
@@ -257,7 +258,7 @@ ngx_http_xet_pg_standbys(ngx_array_t *standbys,
 }
 
 
-/* NGX_DECLINED: it is already in the list. */
+/* Adds a standby.  Returns NGX_DECLINED if it is already in the list. */
 
 static ngx_int_t
 ngx_http_xet_pg_standby_add(ngx_array_t *standbys,
@@ -301,7 +302,10 @@ ngx_http_xet_pg_standby_add(ngx_array_t *standbys,
 }
 
 
-/* "standby 2 (db-b:5433)": metrics use the same number. */
+/*
+ * Makes the name for the log, such as "standby 2 (db-b:5433)".  Metrics use
+ * the same number.
+ */
 
 static ngx_int_t
 ngx_http_xet_pg_standby_name(ngx_http_xet_pg_host_t *host, ngx_uint_t number,
@@ -358,7 +362,10 @@ ngx_http_xet_pg_same_database(ngx_str_t *one, ngx_str_t *other)
     opts[0] = ngx_http_xet_pg_parse(one, &named[0], err, sizeof(err));
     opts[1] = ngx_http_xet_pg_parse(other, &named[1], err, sizeof(err));
 
-    /* the default is the name of the user, which may be the same */
+    /*
+     * without dbname libpq uses the user name, which may be the same: assume
+     * so
+     */
 
     same = opts[0] && opts[1]
            && (named[0].dbname == NULL || named[1].dbname == NULL
@@ -371,7 +378,7 @@ ngx_http_xet_pg_same_database(ngx_str_t *one, ngx_str_t *other)
 }
 
 
-/* The number of values in a list of libpq; one if there is no list. */
+/* Counts the values in a comma-separated list; a NULL list has one value. */
 
 static ngx_uint_t
 ngx_http_xet_pg_list_n(const char *list)
@@ -401,7 +408,7 @@ ngx_http_xet_pg_list_holes(const char *list)
 }
 
 
-/* A copy of value i; NULL if there is no list. */
+/* Copies value i of a comma-separated list; *value is NULL for a NULL list. */
 
 static ngx_int_t
 ngx_http_xet_pg_list_get(const char *list, ngx_uint_t i, ngx_pool_t *pool,
@@ -444,7 +451,7 @@ ngx_http_xet_pg_list_get(const char *list, ngx_uint_t i, ngx_pool_t *pool,
 }
 
 
-/* Copies a message of libpq without trailing newlines and blanks. */
+/* Copies a message of libpq without newlines and spaces at its end. */
 
 void
 ngx_http_xet_pg_text(char *dst, size_t size, const char *text)

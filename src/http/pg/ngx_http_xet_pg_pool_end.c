@@ -1,18 +1,19 @@
 
 /*
- * The end of a statement in its pool.  The result is one of
+ * Ends a statement of a pool.  The result is one of
  *
- *     answer     PostgreSQL has executed the statement
- *     verdict    an error of class XT, raised by our own functions, for the
- *                caller only
- *     refused    the caller learns whether PostgreSQL was unavailable or has
- *                rejected the statement; the log gets the message
+ *     result     PostgreSQL has executed the statement
+ *     verdict    an error of class XT, raised by the module's SQL functions,
+ *                which only the caller evaluates
+ *     refused    the statement has failed: the caller learns whether
+ *                PostgreSQL was unavailable or has rejected the statement;
+ *                the message is logged
  *
- * A pool retries the statement if another attempt may succeed, if the caller
- * is still waiting, and if the statement has attempts left.
+ * A pool retries a failed statement if a retry may succeed, if the caller is
+ * still waiting, and if the statement has attempts left.
  *
- * A statement is counted and freed before its caller is called, because the
- * caller may send another one.
+ * A statement is counted and freed before its handler is called, because the
+ * handler may send another statement.
  */
 
 #include "ngx_http_xet.h"
@@ -99,7 +100,10 @@ ngx_http_xet_pg_pool_again(ngx_http_xet_pg_query_t *q, const char *sqlstate)
 }
 
 
-/* Class 40: a row that was read is gone, a lock timeout, or a deadlock. */
+/*
+ * Returns whether the error is of class 40: a row that was read is gone, a
+ * lock timed out, or a deadlock occurred.
+ */
 
 ngx_uint_t
 ngx_http_xet_pg_pools_conflict(const char *sqlstate)
@@ -109,10 +113,10 @@ ngx_http_xet_pg_pools_conflict(const char *sqlstate)
 
 
 /*
- * Errors that another attempt may cure: connection and resource problems,
- * shutdown, serialization failures.  Two of these are not sent again: a
- * timeout that has canceled the statement, and a copy that is too old, which
- * needs another upload.
+ * Returns whether the error is transient: connection and resource errors,
+ * shutdown, serialization failures.  Two of these errors are not retried: the
+ * statement timeout, and a copy that is too old, which the client must upload
+ * again.
  */
 
 static ngx_uint_t
@@ -128,7 +132,7 @@ ngx_http_xet_pg_pool_transient(const char *sqlstate)
         }
     }
 
-    /* read-only after a failover; a stale plan; a missing statement */
+    /* read-only after a failover; outdated plan; statement not prepared */
 
     return ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_READ_ONLY) == 0
            || ngx_strcmp(sqlstate, "0A000") == 0
@@ -136,7 +140,10 @@ ngx_http_xet_pg_pool_transient(const char *sqlstate)
 }
 
 
-/* A statement that was dropped unsent is not counted; class XT is a result. */
+/*
+ * Counts the result of a statement, unless the statement was dropped before it
+ * was sent.  An error of class XT counts as success.
+ */
 
 static void
 ngx_http_xet_pg_pool_counted(ngx_http_xet_pg_query_t *q, ngx_int_t rc,

@@ -1,41 +1,43 @@
 
 /*
- * The pools of a worker: pools of PostgreSQL sessions.
+ * The pools of PostgreSQL sessions of a worker.
  *
- * A pool is one of reads (pipelined), writes, dedup queries (pipelined, so
- * that their varying cost does not delay other reads), long reads and pings.
- * Writes and long reads run one statement per session.  In the pool of long
- * reads (see statements.def) callers take turns, and one caller may fill at
- * most a quarter of the queue.
+ * There are pools for reads (pipelined), writes, dedup queries (pipelined,
+ * apart from other reads because their cost varies), long reads and pings.
+ * The pools of writes and long reads run one statement at a time per session.
+ * In the pool of long reads (see statements.def) callers take turns, and one
+ * caller may fill at most a quarter of the queue.
  *
- * A statement waits in the queue of its pool, is in flight on a session, or is
- * done.  One deadline covers waiting and execution.  A statement that misses
- * the deadline in flight closes its session, because nothing else ends a
- * session that PostgreSQL has forgotten.  When a session is lost, its
- * statements are sent again, at most as many times as the pool has sessions;
- * all of them are idempotent.  If a pool can't get any session, its statements
- * fail at once and callers answer 503.
+ * States of a statement: waiting in the queue of its pool, in flight on a
+ * session, done.  One deadline covers waiting and execution.  If a statement
+ * misses its deadline in flight, its session is closed, because nothing else
+ * would end a session that PostgreSQL has forgotten.  If a session is lost,
+ * its statements are sent again, at most as many times as the pool has
+ * sessions; all statements are idempotent.  If a pool can't open any session,
+ * its statements fail at once and the response is 503.
  *
  * A ping must not wait behind a statement that waits for a lock.  It uses an
- * idle read session, or if all are busy, a session of the ping pool, which is
- * opened for it.  Without any read session the ping waits like a read.
+ * idle read session; if all are busy, a session of the ping pool, which is
+ * opened on demand.  Without any read session the ping waits as a read does.
  *
  * If PostgreSQL allows fewer sessions than the pools want, each pool gets one
- * before another gets two, in the order read and write, dedup, long, ping.
+ * session before another pool gets two.  The order is read and write, dedup,
+ * long, ping.
  *
- * A refused session is retried with growing delays.  A statement for a pool
- * without a session retries at once, unless an attempt has failed in the last
- * half second.  When a pool gets a session, pools without one retry at once.
+ * A refused connection is retried with growing delays.  A new statement for a
+ * pool without a session causes a retry at once, unless an attempt has failed
+ * in the last half second.  When a pool gets a session, pools without one
+ * retry at once.
  *
- * If a server does not accept writes, all sessions with it are closed, those
- * of reads too, and their statements are sent again elsewhere: the next host
- * of the connection string may be the primary now.
+ * If a server does not accept writes, all sessions with this server are
+ * closed, also those of reads.  Their statements are sent again on new
+ * sessions: the next host of the connection string may be the primary now.
  *
- * The pool of a standby (ngx_http_xet_standby.c) is like a pool of reads, with
- * one exception: a statement that conflicts with the replay is not sent to the
- * same host again.
+ * The pool of a standby (ngx_http_xet_standby.c) works as a pool of reads,
+ * with one exception: a statement that conflicts with the replay is not sent
+ * to the same host again.
  *
- * Everything here lives in the event loop of one worker.
+ * Everything runs in the event loop of one worker.
  */
 
 #include "ngx_http_xet.h"
@@ -57,8 +59,8 @@
 struct ngx_http_xet_pg_pools_s {
     ngx_http_xet_pg_pool_t     pg_pool[NGX_HTTP_XET_PG_POOLS];
 
-    ngx_msec_t                 answered;   /* of any statement */
-    unsigned                   heard:1;    /* there was one */
+    ngx_msec_t                 answered;   /* time of the last result */
+    unsigned                   heard:1;    /* there was a result */
 };
 
 
@@ -145,7 +147,9 @@ ngx_http_xet_pg_pools_init(ngx_cycle_t *cycle,
 
     xmcf->pg_pools = pg_pools;
 
-    /* so that the first requests find a session for reads and one for writes */
+    /*
+     * open one session for reads and one for writes before the first requests
+     */
 
     (void) ngx_http_xet_pg_pool_grow(&pg_pool[NGX_HTTP_XET_READ]);
     (void) ngx_http_xet_pg_pool_grow(&pg_pool[NGX_HTTP_XET_WRITE]);
@@ -169,7 +173,7 @@ ngx_http_xet_pg_pool_set(ngx_http_xet_pg_pool_t *pg_pool,
     pg_pool[NGX_HTTP_XET_WRITE].running = xmcf->write_timeout;
     pg_pool[NGX_HTTP_XET_WRITE].locks = xmcf->lock_timeout;
 
-    /* PostgreSQL cancels a slow query, so that the session survives */
+    /* PostgreSQL cancels a slow query before its session would be closed */
 
     pg_pool[NGX_HTTP_XET_DEDUP].n = xmcf->dedups;
     pg_pool[NGX_HTTP_XET_DEDUP].depth = xmcf->depth;
@@ -182,7 +186,7 @@ ngx_http_xet_pg_pool_set(ngx_http_xet_pg_pool_t *pg_pool,
     pg_pool[NGX_HTTP_XET_LONG].running = xmcf->long_timeout;
     pg_pool[NGX_HTTP_XET_LONG].turns = 1;
 
-    /* two sessions, so that a lost one is replaced at once */
+    /* two sessions: if one is lost, the other one is used at once */
 
     pg_pool[NGX_HTTP_XET_PING].n = 2;
     pg_pool[NGX_HTTP_XET_PING].depth = xmcf->depth;
@@ -363,7 +367,8 @@ ngx_http_xet_pg_pool_queue(ngx_http_xet_pg_pool_t *pg_pool, ngx_msec_t timeout,
 
 /*
  * Adds a statement to the queue.  If callers take turns, the first statement
- * of a caller gets the current turn, and each further one the next turn.
+ * of a caller gets the current turn, and each further statement one turn
+ * later.
  */
 
 static void
@@ -400,7 +405,7 @@ ngx_http_xet_pg_pool_line_up(ngx_http_xet_pg_pool_t *pg_pool,
 }
 
 
-/* The statements of a caller in a queue. */
+/* Returns the number of the caller's statements in a queue. */
 
 static ngx_uint_t
 ngx_http_xet_pg_pool_of_caller(ngx_queue_t *queue, uint32_t caller)
@@ -425,8 +430,8 @@ ngx_http_xet_pg_pool_of_caller(ngx_queue_t *queue, uint32_t caller)
 
 
 /*
- * Whether the queue has room for this caller, and a session is ready or may
- * become ready.
+ * Returns whether the queue has room for a statement of this caller, and a
+ * session is ready or may become ready.
  */
 
 static ngx_uint_t
@@ -557,7 +562,10 @@ ngx_http_xet_pg_pool_stat(ngx_http_xet_pg_pool_t *pg_pool,
 }
 
 
-/* The age of the first statement of a queue, the oldest one, in ms. */
+/*
+ * Returns the age in ms of the first statement in a queue, which is the
+ * oldest.
+ */
 
 static ngx_msec_t
 ngx_http_xet_pg_pool_age(ngx_queue_t *queue)
@@ -574,7 +582,7 @@ ngx_http_xet_pg_pool_age(ngx_queue_t *queue)
 }
 
 
-/* The number of sessions in this state. */
+/* Returns the number of sessions in the given state. */
 
 static ngx_uint_t
 ngx_http_xet_pg_pool_count(ngx_http_xet_pg_pool_t *pg_pool,
@@ -628,7 +636,7 @@ ngx_http_xet_pg_pool_drop(ngx_http_xet_pg_pool_t *pg_pool)
 }
 
 
-/* Whether no session is ready and none is connecting. */
+/* Returns whether no session is ready or connecting. */
 
 static ngx_uint_t
 ngx_http_xet_pg_pool_hopeless(ngx_http_xet_pg_pool_t *pg_pool)
@@ -638,7 +646,7 @@ ngx_http_xet_pg_pool_hopeless(ngx_http_xet_pg_pool_t *pg_pool)
 }
 
 
-/* The least busy ready session, or NULL. */
+/* Returns the ready session with the fewest statements, or NULL. */
 
 static ngx_http_xet_pg_t *
 ngx_http_xet_pg_pool_session(ngx_http_xet_pg_pool_t *pg_pool)
@@ -663,8 +671,8 @@ ngx_http_xet_pg_pool_session(ngx_http_xet_pg_pool_t *pg_pool)
 
 
 /*
- * Starts the first closed session, unless one before it is connecting already.
- * NGX_OK if a session is now ready or connecting, else NGX_ERROR.
+ * Connects the first closed session, unless a session before it is connecting.
+ * Returns NGX_OK if a session is now ready or connecting, else NGX_ERROR.
  */
 
 static ngx_int_t
@@ -705,9 +713,9 @@ ngx_http_xet_pg_pool_grow(ngx_http_xet_pg_pool_t *pg_pool)
 
 
 /*
- * If no session of the pool is ready or connecting, makes one in backoff
- * connect now.  NGX_OK if a session is now ready or connecting, else
- * NGX_DECLINED.
+ * If no session of the pool is ready or connecting, ends the backoff of one
+ * session and connects it.  Returns NGX_OK if a session is now ready or
+ * connecting, else NGX_DECLINED.
  */
 
 static ngx_int_t
@@ -723,7 +731,10 @@ ngx_http_xet_pg_pool_hurry(ngx_http_xet_pg_pool_t *pg_pool)
     for (i = 0; i < pg_pool->n; i++) {
         pg = &pg_pool->sessions[i];
 
-        /* not one with statements in flight after a failed send */
+        /*
+         * skip sessions that still have statements in flight after a failed
+         * send
+         */
 
         if (pg->state == NGX_HTTP_XET_PG_BACKOFF
             && ngx_queue_empty(&pg->inflight)
@@ -741,7 +752,10 @@ ngx_http_xet_pg_pool_hurry(ngx_http_xet_pg_pool_t *pg_pool)
 }
 
 
-/* Makes another pool close an idle session, the least important pool first. */
+/*
+ * Closes an idle session of another pool, the least important pool first, so
+ * that this pool can open one.
+ */
 
 static void
 ngx_http_xet_pg_pool_starved(ngx_http_xet_pg_pool_t *pg_pool)
@@ -798,7 +812,10 @@ ngx_http_xet_pg_pool_dispatch(ngx_http_xet_pg_pool_t *pg_pool)
 
         if (q->fit && q->handler && !q->fit(q->data)) {
 
-            /* its timer ends it in the next turn of the loop */
+            /*
+             * the timer ends the statement in the next iteration of the event
+             * loop
+             */
 
             q->unfit = 1;
             ngx_add_timer(&q->timer, 0);
@@ -816,8 +833,9 @@ ngx_http_xet_pg_pool_dispatch(ngx_http_xet_pg_pool_t *pg_pool)
         if (ngx_http_xet_pg_send(pg, q) != NGX_OK) {
 
             /*
-             * Delivering within a caller's send could call that caller back;
-             * so the retry timer does it in the next turn of the loop.
+             * Ending the statements here could call the handler of the caller
+             * that is sending now.  So the retry timer ends them, in the next
+             * iteration of the event loop.
              */
 
             ngx_http_xet_pg_close(pg);
@@ -877,7 +895,10 @@ ngx_http_xet_pg_pool_failed(ngx_http_xet_pg_t *pg)
 
     pg_pool = pg->pg_pool;
 
-    /* a lost session may be reopened at once, a refused one later */
+    /*
+     * the first reconnect of a lost session is immediate, later ones are
+     * delayed
+     */
 
     delay = pg->backoff / 2 + ngx_random() % (pg->backoff / 2 + 1);
 
@@ -909,7 +930,7 @@ ngx_http_xet_pg_pool_failed(ngx_http_xet_pg_t *pg)
         pg_pool->n && pg->backoff > NGX_HTTP_XET_BACKOFF_MIN &&
         !ngx_queue_empty(&pg_pool->waiting))
     {
-        /* no session is left for the waiting statements */
+        /* no session is left that could send the waiting statements */
 
         ngx_queue_add(&lost, &pg_pool->waiting);
         ngx_queue_init(&pg_pool->waiting);
@@ -929,7 +950,7 @@ ngx_http_xet_pg_pool_failed(ngx_http_xet_pg_t *pg)
 }
 
 
-/* Sends lost statements again, and fails those without attempts left. */
+/* Queues lost statements again, and ends those without attempts left. */
 
 static void
 ngx_http_xet_pg_pool_recycle(ngx_http_xet_pg_pool_t *pg_pool, ngx_queue_t *lost)
@@ -937,7 +958,10 @@ ngx_http_xet_pg_pool_recycle(ngx_http_xet_pg_pool_t *pg_pool, ngx_queue_t *lost)
     ngx_queue_t              *e;
     ngx_http_xet_pg_query_t  *q;
 
-    /* detaching must not confuse statements in "lost" with waiting ones */
+    /*
+     * mark waiting statements as sent: if a handler detaches one, it must not
+     * be removed from the queue
+     */
 
     for (e = ngx_queue_head(lost);
          e != ngx_queue_sentinel(lost);
@@ -962,7 +986,7 @@ ngx_http_xet_pg_pool_recycle(ngx_http_xet_pg_pool_t *pg_pool, ngx_queue_t *lost)
             q->res = NULL;
         }
 
-        /* the next session may be lost too, which is not known yet */
+        /* the next session may also be lost, so count the attempts */
 
         if (q->handler && q->tries < pg_pool->n) {
             q->tries++;
@@ -999,7 +1023,7 @@ ngx_http_xet_pg_pool_retry_handler(ngx_event_t *ev)
 
     if (ngx_exiting && ngx_queue_empty(&pg_pool->waiting)) {
 
-        /* no longer needed */
+        /* the worker is exiting and needs no session */
 
         ngx_http_xet_pg_close(pg);
         return;
@@ -1036,7 +1060,7 @@ ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
         if (pg->unsure) {
 
             /*
-             * committed here, and maybe nowhere else: must not be acknowledged
+             * the commit may be lost with this server: report it as failed
              */
 
             pg->unsure = 0;
@@ -1055,7 +1079,9 @@ ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
     if (sqlstate == NULL) {
 
-        /* an error of libpq, such as out of memory: the result is unknown */
+        /*
+         * an error of libpq, such as out of memory: the statement may be done
+         */
 
         sqlstate = "08000";
         q->lost = 1;
@@ -1087,9 +1113,9 @@ ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
 
 /*
- * The server is now read-only.  The session is closed, and another one sends q
- * and the other statements of this session again: libpq tries the hosts of the
- * connection string in turn.
+ * Handles a server that has become read-only.  Closes the session; q and the
+ * other statements of the session are sent again on a new one, for which libpq
+ * tries the hosts of the connection string in turn.
  */
 
 static void
@@ -1178,9 +1204,9 @@ ngx_http_xet_pg_pools_abandon(const char *why)
 
 
 /*
- * Closes all sessions with the server of this one: its reads would miss what
- * others write to the primary.  The retry timers handle statements in flight,
- * in the next turn of the loop.
+ * Closes all sessions with the server of this session: reads there would miss
+ * what other clients write to the new primary.  The retry timers end or resend
+ * the statements in flight, in the next iteration of the event loop.
  */
 
 static void
@@ -1230,7 +1256,7 @@ ngx_http_xet_pg_pool_drained(ngx_http_xet_pg_t *pg)
         return;
     }
 
-    /* idle: nginx closes it on quit */
+    /* nginx closes idle connections when a worker quits */
 
     pg->connection->idle = 1;
 }

@@ -1,42 +1,42 @@
 
 /*
- * The standbys of a worker: which one answers reads, and how old its rows may
- * be.
+ * The standbys of a worker: chooses the standby for a read, and limits the age
+ * of its rows.
  *
- * The state of a host is a position in PostgreSQL's log (LSN).  The primary is
- * asked for its position at intervals; the answer is kept with the time of the
- * question.  Everything acknowledged before that time is before that position.
- * The age of a standby's rows is the age of the newest question whose answer
- * it has replayed.  So no clocks are compared, a primary without writes does
- * not make a standby look old, and a standby that has lost its primary ages.
+ * The state of a server is its position in PostgreSQL's log (LSN).  The
+ * primary is polled for its position at intervals; each sample has the
+ * position and the time when the poll was sent.  Everything that was committed
+ * before this time is before this position.  The age of a standby's rows is
+ * the age of the newest sample whose position the standby has replayed.  So no
+ * clocks are compared, a primary without writes does not make a standby look
+ * old, and a standby that has lost its primary ages.
  *
- * While the primary is unreachable the age stays what it was when the primary
- * was last heard of, by any statement: nothing new is committed as far as we
- * know, so reads continue.  If the primary answers other statements but not
- * this question, standbys age as usual.
+ * While the primary is unreachable, the age stays as it was at the primary's
+ * last result, of any statement: as far as this worker knows, nothing new is
+ * committed, so reads continue.  If the primary executes other statements but
+ * not the poll, standbys age as usual.
  *
- * A standby that has replayed more than the primary had at a later time
- * follows another primary.  It is not used until that ends.  The same applies
- * to a host that is no longer a standby, while xet_postgres leads to a server
- * of another timeline.
+ * A standby that has replayed more than the primary had written at a later
+ * time follows another primary.  Such a standby is not used until this state
+ * ends.  The same applies to a host that is no longer a standby while
+ * xet_postgres connects to a server of another timeline.
  *
  * The nearest standby is the one with the shortest average response time.
- * Another one replaces it when it is faster by a third and by a quarter of a
- * millisecond, so that similar standbys do not alternate.
+ * Another standby becomes the nearest when it is faster by a third and by at
+ * least a quarter of a millisecond, so that similar standbys do not alternate.
  *
- * The same question shows whether the primary still accepts writes; reads
- * would not notice that.  Everything here lives in the event loop of one
- * worker.
+ * The poll also shows whether the primary still accepts writes, which reads
+ * would not detect.  Everything runs in the event loop of one worker.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_pg_session.h"
 
 
-#define NGX_HTTP_XET_STANDBY_TICK      1000    /* ms between questions, */
-#define NGX_HTTP_XET_STANDBY_TICKS     4       /* or so many in "lag" */
-#define NGX_HTTP_XET_STANDBY_PATIENCE  2000    /* ms for an answer */
-#define NGX_HTTP_XET_STANDBY_SILENT    2       /* pings without an answer */
+#define NGX_HTTP_XET_STANDBY_TICK      1000    /* ms between polls, */
+#define NGX_HTTP_XET_STANDBY_TICKS     4       /* at least 4 polls per "lag" */
+#define NGX_HTTP_XET_STANDBY_PATIENCE  2000    /* ms for a result */
+#define NGX_HTTP_XET_STANDBY_SILENT    2       /* pings without a result */
 #define NGX_HTTP_XET_STANDBY_SAMPLES   64
 #define NGX_HTTP_XET_STANDBY_NEARER    250     /* microseconds */
 #define NGX_HTTP_XET_STANDBY_NEVER     ((ngx_msec_t) 0x7fffffff)
@@ -47,18 +47,17 @@
 
 
 /*
- * The question for the position of a host in the log: when it was asked, and
- * whether it is open.
+ * A poll for the log position of a server.
  */
 
 typedef struct {
-    ngx_http_xet_pg_query_t    *query;         /* NULL: it is not */
+    ngx_http_xet_pg_query_t    *query;         /* NULL: no poll is open */
     ngx_msec_t                  at;
     uint64_t                    start;         /* microseconds */
 } ngx_http_xet_standby_ask_t;
 
 
-/* The primary's answer to a question of that time. */
+/* The primary's log position, and the time when the poll was sent. */
 
 typedef struct {
     uint64_t                    lsn;
@@ -68,19 +67,19 @@ typedef struct {
 
 typedef struct {
     ngx_http_xet_pg_pool_t      pg_pool;
-    ngx_http_xet_pg_pool_t      dedup;         /* queries about chunks */
+    ngx_http_xet_pg_pool_t      dedup;         /* dedup queries */
     ngx_http_xet_pg_pool_t      longs;         /* long reads */
     ngx_http_xet_standby_ask_t  ask;
-    ngx_msec_t                  lag;           /* that it may have */
+    ngx_msec_t                  lag;           /* maximum lag */
 
     uint64_t                    lsn;           /* replayed; 0: not known */
     uint64_t                    timeline;      /* 0 for a standby */
-    ngx_msec_t                  at;            /* the time of that answer */
-    uint64_t                    distance;      /* microseconds, on average */
+    ngx_msec_t                  at;            /* time of the last result */
+    uint64_t                    distance;      /* mean response, in us */
 
-    unsigned                    measured:1;    /* its last answer came */
+    unsigned                    measured:1;    /* the last poll succeeded */
     unsigned                    strange:1;     /* follows another primary */
-    unsigned                    fit:1;         /* was, when last looked at */
+    unsigned                    fit:1;         /* usable at the last check */
 } ngx_http_xet_standby_t;
 
 
@@ -89,18 +88,18 @@ struct ngx_http_xet_standbys_s {
     ngx_http_xet_standby_t         *standby;
     ngx_uint_t                      current;
     ngx_msec_t                      tick;
-    ngx_msec_t                      lag;       /* the longest one */
+    ngx_msec_t                      lag;       /* maximum of all standbys */
 
     const ngx_http_xet_pg_stmt_t   *wal;
     ngx_event_t                     timer;
 
-    /* of the primary; the newest sample is the last one */
+    /* samples of the primary, oldest first */
 
     ngx_http_xet_standby_ask_t      ask;
     ngx_http_xet_standby_sample_t   samples[NGX_HTTP_XET_STANDBY_SAMPLES];
     ngx_uint_t                      nsamples;
     uint64_t                        timeline;
-    ngx_uint_t                      silent;    /* pings, one after the other */
+    ngx_uint_t                      silent;    /* consecutive lost pings */
     unsigned                        away:1;
 };
 
@@ -145,7 +144,7 @@ ngx_http_xet_standbys_init(ngx_cycle_t *cycle,
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
 
-    /* if several hosts may be the primary, ask whether it still is */
+    /* poll also without standbys, if several hosts may be the primary */
 
     if (xmcf->standbys == NULL && !xmcf->primary->several) {
         return NGX_OK;
@@ -232,7 +231,9 @@ ngx_http_xet_standby_create(ngx_http_xet_standbys_t *s,
     sb->pg_pool.timeout = conf->timeout;
     sb->pg_pool.running = conf->timeout;
 
-    /* separate, as with the primary: their cost depends on others */
+    /*
+     * a pool of its own, as on the primary: the cost of dedup queries varies
+     */
 
     sb->dedup = sb->pg_pool;
     sb->dedup.n = xmcf->dedups;
@@ -319,8 +320,8 @@ ngx_http_xet_standbys_timer_handler(ngx_event_t *ev)
 
 
 /*
- * The question is a ping, so it is not behind a slow statement.  One that is
- * open for long means that the primary is unreachable, like one that fails.
+ * Polls the primary with a ping, which does not wait behind a slow statement.
+ * A poll that fails or takes too long means that the primary is unreachable.
  */
 
 static void
@@ -378,8 +379,8 @@ ngx_http_xet_standbys_answered(void *data, PGresult *res, ngx_int_t rc,
     if (timeline != s->timeline) {
 
         /*
-         * another primary: the samples of the old one are useless, and its
-         * statements would wait for long
+         * Another primary: the samples of the old one are useless, and
+         * statements on its sessions would wait for a long time.
          */
 
         if (s->timeline && timeline > s->timeline && xmcf->primary->several) {
@@ -396,9 +397,10 @@ ngx_http_xet_standbys_answered(void *data, PGresult *res, ngx_int_t rc,
 
 
 /*
- * A machine that hangs or is cut off does not refuse anything: its sessions
- * look ready, and a write would wait for minutes.  If another host may be the
- * primary by now, two pings without an answer are enough.
+ * Handles a failed poll.  A server that hangs or is cut off refuses nothing:
+ * its sessions look ready, and a write would wait for minutes.  If
+ * xet_postgres lists several hosts, all sessions are closed after two pings
+ * without a result.
  */
 
 static void
@@ -410,7 +412,7 @@ ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s)
 
     if (ngx_current_msec - s->ask.at < xmcf->ping_timeout) {
 
-        /* it was rejected; a broken session is noticed anyway */
+        /* the ping was rejected; broken sessions are detected anyway */
 
         s->silent = 0;
         return;
@@ -423,7 +425,9 @@ ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s)
 }
 
 
-/* Adds a sample, which may replace the least useful one. */
+/*
+ * Adds a sample of the primary, and removes another one if the array is full.
+ */
 
 static void
 ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
@@ -436,7 +440,7 @@ ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
         sb = &s->standby[i];
 
         /*
-         * it had answered before the primary was asked, with a later position
+         * the standby has reported a later position at an earlier time
          */
 
         if (sb->lsn > lsn && sb->timeline == 0
@@ -449,7 +453,7 @@ ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
     n = s->nsamples;
     sample = s->samples;
 
-    /* nothing was written meanwhile: the sample just gets a later time */
+    /* nothing was written since the last sample: update its time */
 
     if (n && sample[n - 1].lsn == lsn) {
         sample[n - 1].at = s->ask.at;
@@ -469,10 +473,10 @@ ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
 
 
 /*
- * Removes one of all samples: the oldest, if the next one is older than any
- * allowed lag; else the one that leaves the smallest gap, relative to its age.
- * So recent ages are known to the second, and an age of an hour to some
- * minutes, however far standbys lag.
+ * Removes a sample: the oldest one, if the next one is older than every
+ * allowed lag; else the one whose removal leaves the smallest gap, relative to
+ * its age.  So recent ages are known to the second, and an age of an hour to
+ * some minutes, whatever lag is allowed.
  */
 
 static void
@@ -512,7 +516,7 @@ ngx_http_xet_standby_ask(ngx_http_xet_standbys_t *s,
 {
     if (sb->ask.query) {
 
-        /* no answer: waiting statements are sent elsewhere */
+        /* no result: waiting statements are sent to other servers */
 
         if (ngx_current_msec - sb->ask.at >= NGX_HTTP_XET_STANDBY_PATIENCE) {
             sb->measured = 0;
@@ -568,7 +572,9 @@ ngx_http_xet_standby_answered(void *data, PGresult *res, ngx_int_t rc,
 
     lsn = (uint64_t) ngx_http_xet_pg_int(res, 0, 1);
 
-    /* a host that advances, and is not ahead of the primary, may follow it */
+    /*
+     * a host that advances, and is not ahead of the primary, is usable again
+     */
 
     newest = s->nsamples ? &s->samples[s->nsamples - 1] : NULL;
 
@@ -587,7 +593,10 @@ ngx_http_xet_standby_answered(void *data, PGresult *res, ngx_int_t rc,
 }
 
 
-/* The latest time of a possible commit; there are samples. */
+/*
+ * Returns the time up to which the primary may have committed.  Called only if
+ * there are samples.
+ */
 
 static ngx_msec_t
 ngx_http_xet_standbys_now(ngx_http_xet_standbys_t *s)
@@ -606,7 +615,10 @@ ngx_http_xet_standbys_now(ngx_http_xet_standbys_t *s)
 }
 
 
-/* The maximum age of its rows, as far as the primary was heard of. */
+/*
+ * Returns the maximum age of the standby's rows, as far as the primary's state
+ * is known.
+ */
 
 static ngx_msec_t
 ngx_http_xet_standby_age(ngx_http_xet_standbys_t *s,
@@ -625,7 +637,9 @@ ngx_http_xet_standby_age(ngx_http_xet_standbys_t *s,
 
     if (n == 0) {
 
-        /* nothing to compare with: accepted, since no other host is better */
+        /*
+         * without samples and without any result of the primary: use this host
+         */
 
         return (s->away && !ngx_http_xet_pg_pools_answered(&answered))
                ? 0 : NGX_HTTP_XET_STANDBY_NEVER;
@@ -635,7 +649,7 @@ ngx_http_xet_standby_age(ngx_http_xet_standbys_t *s,
 
     if (sb->timeline) {
 
-        /* not a standby: the primary, or a promoted one */
+        /* not a standby: the primary itself, or a promoted standby */
 
         return (s->away || sb->timeline == s->timeline)
                ? 0 : NGX_HTTP_XET_STANDBY_NEVER;
@@ -661,7 +675,7 @@ ngx_http_xet_standby_fit(ngx_http_xet_standbys_t *s,
 }
 
 
-/* Logs when a standby becomes usable, or stops being usable. */
+/* Logs when a standby becomes usable or unusable. */
 
 static void
 ngx_http_xet_standby_look(ngx_http_xet_standbys_t *s,
@@ -828,7 +842,7 @@ ngx_http_xet_standbys_measure(void)
 }
 
 
-/* A clock in microseconds, with an arbitrary start. */
+/* Returns a monotonic time in microseconds. */
 
 static uint64_t
 ngx_http_xet_standby_clock(void)

@@ -1,20 +1,21 @@
 
 /*
- * Copies of xorbs that were found missing, truncated or damaged.
+ * Records copies of xorbs that were found missing, truncated or damaged, and
+ * reports them to PostgreSQL.
  *
  * PostgreSQL knows which xorbs are registered; the store knows which copies
- * exist.  Before a registered xorb saves a client an upload, its copy is
- * checked: requests that ask about chunks, register files or upload a xorb do
- * one stat() per xorb in their own jobs.  A missing copy is recorded, and the
- * event loop reports it to PostgreSQL after the job.  From then on the xorb
- * counts as not stored, and its next upload repairs it
+ * exist.  A client may skip the upload of a registered xorb only if its copy
+ * exists.  So requests that look up chunks, register files or upload a xorb
+ * call stat() once per xorb, in their own jobs.  A job records a missing copy,
+ * and after the job the event loop reports it to PostgreSQL.  From then on the
+ * xorb counts as not stored, and its next upload repairs it
  * (ngx_http_xet_xorb_commit.c).
  *
- * A copy that no row names any more is not a loss: the xorb was collected or
- * repaired in the meantime.  Only the report to PostgreSQL shows that, so the
- * log contains the result of the report, not what was recorded.
+ * A copy to which no row refers any more is not a loss: the xorb was collected
+ * or repaired in the meantime.  Only the report to PostgreSQL shows that, so
+ * the result of the report is logged, not the record.
  *
- * The structure belongs to the job while it runs, else to the event loop.
+ * The structure belongs to the job while the job runs, else to the event loop.
  */
 
 #include "ngx_http_xet.h"

@@ -1,8 +1,9 @@
 
 /*
- * Takes a statement from its arguments to the sessions of PostgreSQL.  A
- * statement of a request goes the way that its row of statements.def names;
- * any other one uses a pool of its own.
+ * Sends a statement of a request to PostgreSQL: packs its arguments, and
+ * chooses the pool and the servers by the statement's row in statements.def.
+ * Statements outside of requests have their own functions
+ * (ngx_http_xet_query_post.c).
  */
 
 #include "ngx_http_xet.h"

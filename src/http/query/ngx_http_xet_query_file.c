@@ -1,6 +1,6 @@
 
 /*
- * The terms of files, in the form that their readers need.
+ * Reads the terms of files into the structures that the callers use.
  */
 
 #include "ngx_http_xet.h"

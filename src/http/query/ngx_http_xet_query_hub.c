@@ -1,7 +1,7 @@
 
 /*
- * Helpers for statements of the Hub: batches of operations, and rows that are
- * copied.
+ * Helpers for statements of the Hub: batches of operations, and rows whose
+ * values are copied.
  */
 
 #include "ngx_http_xet.h"
@@ -67,7 +67,7 @@ ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
 }
 
 
-/* A number, or NULL if the client has not sent it. */
+/* Adds a number, or NULL if the client has not sent the number. */
 
 static void
 ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n)
@@ -133,7 +133,10 @@ ngx_http_xet_query_hub_nodes(ngx_http_request_t *r)
 }
 
 
-/* The rows of both statements have the same columns. */
+/*
+ * Reads an entry.  The rows of hub_tree_rows and hub_paths_rows have the same
+ * columns.
+ */
 
 ngx_int_t
 ngx_http_xet_query_hub_node(ngx_http_request_t *r, ngx_uint_t i,

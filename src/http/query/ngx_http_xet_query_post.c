@@ -1,8 +1,9 @@
 
 /*
  * Statements outside of requests.  Their parameters are copied into a pool,
- * which is destroyed when the statement is answered, or at once if it can't be
- * queued.  Some have a caller that gets the rows (ngx_http_xet_ask_t).
+ * which is destroyed when the statement is complete, or at once if it can't be
+ * queued.  Some callers have a handler that gets the rows
+ * (ngx_http_xet_ask_t).
  */
 
 #include "ngx_http_xet.h"
@@ -11,17 +12,17 @@
 
 
 /*
- * Optional statements are not sent while so many are waiting: a locked table
- * must not occupy the sessions of uploads.
+ * Optional statements are not sent while so many statements are waiting: a
+ * locked table must not occupy the sessions that uploads need.
  */
 
 #define NGX_HTTP_XET_POST_WAITING  16
 
 
-/* Staged data of a dead request. */
+/* The staged data of a request that has ended. */
 
 typedef struct {
-    ngx_uint_t   hub;                          /* operations of a commit */
+    ngx_uint_t   hub;                          /* 1: operations of a commit */
     u_char       id[NGX_HTTP_XET_UPLOAD_LEN];
 } ngx_http_xet_staged_t;
 
@@ -37,7 +38,7 @@ static void ngx_http_xet_query_lost(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
 
 
-/* One handler gets the answers of two statements in flight. */
+/* The handler of the test; two statements may be in flight. */
 
 static void  (*ngx_http_xet_query_alive_handler)(ngx_int_t rc);
 
@@ -144,7 +145,7 @@ ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler, void *data)
         return NGX_BUSY;
     }
 
-    /* nothing waits for it, not even an exiting worker */
+    /* an exiting worker need not wait for this statement */
 
     ngx_http_xet_pg_pools_spare(q, 1);
 
@@ -193,8 +194,9 @@ ngx_http_xet_query_leave(ngx_http_request_t *r, ngx_int_t rc,
 
 
 /*
- * The request dies.  A batch that is being staged can be dropped only after
- * its statement is complete.  The sweep drops what can't be dropped then.
+ * Called when the request ends.  A batch that is being staged can be dropped
+ * only after its statement is complete.  If that fails, the sweep drops the
+ * batch later.
  */
 
 static ngx_uint_t

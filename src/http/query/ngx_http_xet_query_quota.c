@@ -2,14 +2,15 @@
 /*
  * Quotas and usage.
  *
- * When a limit is exceeded our functions raise XT004.  Its detail names the
- * limit in four words: kind, what is limited, the limit, and the usage.
+ * When a limit is exceeded, the module's SQL functions raise XT004.  The
+ * detail of this error describes the limit in four words: kind, what is
+ * limited, the limit, and the usage.
  *
- * No request waits for the question whether any limits exist: every few
- * seconds a request sends the question and uses the previous answer.  So a
- * store without limits costs each worker one statement every five seconds.  A
- * new limit is checked before uploads are read with that delay; the commit of
- * an upload enforces it at once.
+ * No request waits to learn whether any limits exist: every few seconds a
+ * request sends this statement, and uses the previous result.  So a store
+ * without limits costs each worker one statement every five seconds.  The
+ * check before an upload is read notices a new limit with that delay; the
+ * commit of an upload enforces it at once.
  */
 
 #include "ngx_http_xet.h"
@@ -26,9 +27,9 @@ static const char *ngx_http_xet_query_quota_word(const char *p, u_char *word,
     size_t size);
 
 
-static ngx_uint_t  ngx_http_xet_quotas;        /* there are some */
-static ngx_uint_t  ngx_http_xet_quotas_asked;  /* ever */
-static ngx_uint_t  ngx_http_xet_quotas_sent;   /* the answer is to come */
+static ngx_uint_t  ngx_http_xet_quotas;        /* whether limits exist */
+static ngx_uint_t  ngx_http_xet_quotas_asked;  /* sent at least once */
+static ngx_uint_t  ngx_http_xet_quotas_sent;   /* waiting for the result */
 static ngx_msec_t  ngx_http_xet_quotas_at;
 
 
@@ -106,7 +107,9 @@ ngx_http_xet_query_quota_over(ngx_http_request_t *r, ngx_http_xet_over_t *over)
 }
 
 
-/* Copies the word at p and a zero; returns the position after it. */
+/*
+ * Copies the word at p, zero-terminated.  Returns the position after the word.
+ */
 
 static const char *
 ngx_http_xet_query_quota_word(const char *p, u_char *word, size_t size)

@@ -1,24 +1,25 @@
 
 /*
- * Reads that a standby may answer.
+ * Reads that a standby may execute.
  *
- * A standby lags behind: its rows are right, or were right a moment ago, but
- * rows may be missing.  If anything is missing in its answer, the statement is
- * sent to the primary, and only what the primary lacks is missing.  The same
- * happens when an answer is lost, late, or canceled by the replay; then
- * another standby is tried before the primary.
+ * A standby lags behind: its rows are correct, or were correct a moment ago,
+ * but rows may be missing.  If the result of a standby is incomplete, the
+ * statement is sent to the primary, whose result is final.  If the result of a
+ * standby is lost, late, or canceled by the replay, another standby is tried
+ * before the primary.
  *
- * All statements of a request go to one standby, whose rows only get newer.
- * After the first statement to the primary, all others of the request go there
- * too: the request sees its own writes, and never mixes older with newer rows.
+ * All statements of a request use the same standby, whose rows only get newer.
+ * After the first statement on the primary, all later statements of the
+ * request use the primary too.  So a request sees its own writes, and never
+ * combines older with newer rows.
  *
- * For names of the Hub a standby would return old values rather than nothing.
- * They are read from the primary, so that clients see their own commits.  A
- * standby is used only if the primary is unreachable; "lag" bounds the age of
- * its rows, as far as it is known.
+ * For names of the Hub a standby would return old values, not missing rows.
+ * So names are read from the primary, and clients see their own commits.  A
+ * standby is used only if the primary is unreachable; "lag" limits the age of
+ * its rows, as far as the age is known.
  *
- * A caller that finds rows inconsistent with each other or with the store
- * calls ngx_http_xet_query_again() before it draws conclusions.
+ * A caller that finds rows inconsistent with each other or with the store must
+ * call ngx_http_xet_query_again() before it reports an error.
  */
 
 #include "ngx_http_xet.h"
@@ -133,7 +134,7 @@ ngx_http_xet_query_named_result(void *data, PGresult *res, ngx_int_t rc,
 
     q->query = NULL;
 
-    /* a statement that took too long would take as long elsewhere */
+    /* a statement that took too long would also be slow on a standby */
 
     if (rc == NGX_BUSY
         && (sqlstate == NULL
@@ -214,7 +215,10 @@ ngx_http_xet_query_standby_result(void *data, PGresult *res, ngx_int_t rc,
 }
 
 
-/* A request with rows of a standby continues with the primary. */
+/*
+ * Sends the statement to another standby, if its result was lost and the
+ * request has no rows yet; else sends it to the primary.
+ */
 
 static void
 ngx_http_xet_query_elsewhere(ngx_http_xet_query_t *q,

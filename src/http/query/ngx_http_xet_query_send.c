@@ -1,16 +1,16 @@
 
 /*
- * The query of a request: the one statement that it may have in flight, and
- * the ways to continue the request when the rows have arrived.
+ * The query of a request: sends its statement, of which at most one is in
+ * flight, and continues the request when the rows have arrived.
  *
  * The rows stay in the query until the next statement, a release, or the end
- * of the request.  A request that dies detaches its statement: PostgreSQL
- * completes it, and the result is dropped.
+ * of the request.  A request that ends detaches its statement: PostgreSQL
+ * completes the statement, and the result is dropped.
  *
  * A statement that acts for a client is sent only while the client is waiting.
- * With HTTP/2 the worker may have read more bytes after the request, which may
- * contain the end of the stream.  So the statement is sent after these were
- * processed, in the same turn of the event loop.
+ * With HTTP/2 the worker may have received bytes that it has not parsed yet,
+ * and they may reset the stream.  So the statement is sent after these bytes
+ * were parsed, in the same iteration of the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -19,7 +19,7 @@
 #include "ngx_http_xet_query_send.h"
 
 
-/* A statement that is about to be sent. */
+/* A statement that will be sent in this iteration of the event loop. */
 
 typedef struct {
     ngx_event_t                     event;
@@ -97,7 +97,10 @@ ngx_http_xet_query_prepare(ngx_http_request_t *r,
 
     if (!q->cleanup) {
 
-        /* a request that dies detaches; destroying its pool frees the rows */
+        /*
+         * frees the rows: a request that ends detaches its statement, and
+         * destroys its pool
+         */
 
         cln = ngx_http_cleanup_add(r, 0);
         if (cln == NULL) {
@@ -157,7 +160,9 @@ ngx_http_xet_query_turns(ngx_http_request_t *r, ngx_http_xet_stmt_e stmt)
 #if (NGX_HAVE_INET6)
         case AF_INET6:
 
-            /* the owner of one address of a network has all of them */
+            /*
+             * the owner of one IPv6 address has the whole network of 64 bits
+             */
 
             hash = ngx_murmur_hash2(
                        ((struct sockaddr_in6 *) sa)->sin6_addr.s6_addr, 8);
@@ -298,7 +303,7 @@ ngx_http_xet_query_now(ngx_http_request_t *r, ngx_http_xet_pg_pool_e pg_pool,
 }
 
 
-/* Whether a statement that acts for a client may still be sent. */
+/* Returns whether a statement that acts for a client may still be sent. */
 
 static ngx_uint_t
 ngx_http_xet_query_fit(void *data)

@@ -1,10 +1,11 @@
 
 /*
- * Batches of files to be registered.
+ * Builds batches of files to be registered.
  *
- * The terms of a usual file are in the row of the file.  A file with more than
- * 256 terms has rows of its own for them, segments of 256 terms.  That shows
- * only at the 257th term, when the terms are moved there.
+ * The terms of most files are in the row of the file.  A file with more than
+ * 256 terms has rows of segments instead, each with up to 256 terms.  The
+ * number of terms is not known before: at the 257th term, the previous ones
+ * are moved to a segment.
  */
 
 #include "ngx_http_xet.h"
@@ -12,7 +13,7 @@
 #include "ngx_http_xet_query_send.h"
 
 
-#define NGX_HTTP_XET_BATCH_FILE  320           /* bytes of a file's columns */
+#define NGX_HTTP_XET_BATCH_FILE  320           /* estimated bytes of a file */
 
 
 static void ngx_http_xet_batch_flush(ngx_http_xet_batch_t *b);
@@ -43,7 +44,7 @@ ngx_http_xet_batch_term(ngx_http_xet_batch_t *b, const xet_term_t *term)
 }
 
 
-/* Adds the packed terms as a segment, a row of its own. */
+/* Moves the packed terms to a segment, which becomes a row of its own. */
 
 static void
 ngx_http_xet_batch_flush(ngx_http_xet_batch_t *b)

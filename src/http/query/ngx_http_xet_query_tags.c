@@ -1,9 +1,9 @@
 
 /*
- * Tags for copies, fetched in blocks from PostgreSQL, one request at a time,
- * whenever there is room for a block.  Callers that find no tags wait for the
- * answer.  A block serves as many of them as it has tags; the others wait for
- * the next block.
+ * Gets tags for copies from PostgreSQL, in blocks.  At most one statement is
+ * in flight, and it is sent whenever there is room for a block.  Callers that
+ * find no tags wait for the result.  A block serves as many callers as it has
+ * tags; other callers wait for the next block.
  */
 
 #include "ngx_http_xet.h"
@@ -17,7 +17,7 @@ static void ngx_http_xet_query_tags_answered(void *data,
     ngx_http_xet_ask_t *ask, ngx_int_t rc);
 
 
-/* the open question, or NULL */
+/* the statement in flight, or NULL */
 
 static ngx_http_xet_pg_query_t  *ngx_http_xet_query_tags_asked;
 static ngx_queue_t               ngx_http_xet_query_tags_waiting;
@@ -42,7 +42,7 @@ ngx_http_xet_query_tags(void)
 }
 
 
-/* An exiting worker does not wait for an answer without waiting callers. */
+/* Lets an exiting worker exit before the result, if no caller waits for it. */
 
 static void
 ngx_http_xet_query_tags_spare(void)
@@ -84,7 +84,10 @@ ngx_http_xet_query_tags_leave(ngx_http_xet_tags_wait_t *wait)
 }
 
 
-/* A called handler may remove others from the queue, and ask again. */
+/*
+ * Adds the block and calls the waiting handlers.  A handler may remove other
+ * callers from the queue, and request tags again.
+ */
 
 static void
 ngx_http_xet_query_tags_answered(void *data, ngx_http_xet_ask_t *ask,

@@ -1,8 +1,7 @@
 
 /*
- * Statements about xorbs: chunk lists, read in slices; rows, each of which
- * names the stored copy that it describes; permission to name a xorb; and
- * answers to dedup queries.
+ * Statements about xorbs: slices of chunk lists; rows, each of which refers to
+ * one stored copy; permission to refer to a xorb; and dedup queries.
  */
 
 #include "ngx_http_xet.h"
@@ -11,13 +10,16 @@
 #include "ngx_http_xet_query_send.h"
 
 
-/* A copy of a dead request, while a statement may make a row name it. */
+/*
+ * A copy whose request has ended, while a statement may make a row refer to
+ * it.
+ */
 
 typedef struct {
     ngx_http_xet_store_t      *store;
     ngx_http_xet_copy_name_t   name;
     uint64_t                   size;
-    xet_status_t               status;         /* of the look at it */
+    xet_status_t               status;         /* of checking the copy */
 } ngx_http_xet_left_t;
 
 
@@ -88,8 +90,8 @@ ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 
 
 /*
- * A slice has one more end, that of the chunk before the slice, which is zero
- * for the first chunk of a xorb.
+ * Reads the row of a slice.  The row has one more end, that of the chunk
+ * before the slice, which is 0 for the first chunk of a xorb.
  */
 
 void
@@ -107,11 +109,11 @@ ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     slice->stored_size = (uint32_t) row.stored_size;
     slice->chunk_count = row.chunk_count;
 
-    /* a xorb that is not stored has no chunks, and is not damaged */
+    /* a xorb that is not stored has no chunks, and is not marked as damaged */
 
     slice->known = row.intact && row.chunk_count;
 
-    /* n includes the end before the slice; none: a range outside */
+    /* n counts the end before the slice; without ends the range is outside */
 
     n = row.raw_ends.len / 4;
 
@@ -221,7 +223,10 @@ ngx_http_xet_query_heal_args(ngx_http_xet_xorb_heal_args_t *args,
 }
 
 
-/* Keeps the file after a statement was sent that may make a row name it. */
+/*
+ * Keeps the file while a statement is in flight that may make a row refer to
+ * it.
+ */
 
 static ngx_int_t
 ngx_http_xet_query_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
@@ -244,10 +249,10 @@ ngx_http_xet_query_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
 
 
 /*
- * The request dies during a statement that may make a row name the copy.  A
- * waiting statement will never be sent.  One in flight can't be sent again,
- * since its parameters die with the request, but its result tells whether a
- * row names the copy.
+ * Called when the request ends during a statement that may make a row refer to
+ * the copy.  A waiting statement will not be sent.  A statement in flight
+ * can't be retried, because its parameters are freed, but its result shows
+ * whether a row refers to the copy.
  */
 
 static ngx_uint_t
@@ -273,7 +278,7 @@ ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q)
     }
 
     if (rc == NGX_DECLINED) {
-        ngx_http_xet_store_keep(q->copy, 0);       /* no row can name it */
+        ngx_http_xet_store_keep(q->copy, 0);       /* no row can refer to it */
     }
 
     ngx_free(left);
@@ -290,9 +295,10 @@ ngx_http_xet_query_unnamed(const u_char *sqlstate)
 
 
 /*
- * If an earlier attempt was lost, the row may be a second one, after a
- * collection of the first row and the copy (ngx_http_xet_xorb_commit.c).  The
- * request would have checked the copy; now nothing else does.
+ * Removes the copy unless a row refers to it, now that the request has ended.
+ * If an earlier attempt was lost, the first row and the copy may have been
+ * collected, and this row be a second one (ngx_http_xet_xorb_commit.c).  The
+ * request would have checked the copy for that reason, so a job does it.
  */
 
 static void

@@ -1,7 +1,7 @@
 
 /*
- * Check results of zTensor files, cached in PostgreSQL as far as there is
- * room.
+ * Caches check results of zTensor files in PostgreSQL, while few statements
+ * are waiting.
  */
 
 #include "ngx_http_xet.h"
@@ -57,7 +57,9 @@ ngx_http_xet_query_zt_reports_put(ngx_http_request_t *r,
 }
 
 
-/* The result can be found again: on demand, or elsewhere. */
+/*
+ * Returns whether results may be stored; a lost result can be computed again.
+ */
 
 static ngx_uint_t
 ngx_http_xet_query_zt_keeps(ngx_http_request_t *r)

@@ -1,16 +1,16 @@
 
 /*
- * The table of statements, made of statements.def.  For each statement it has
- * the text, its way to PostgreSQL, and the functions that pack its arguments
- * and read its rows.
+ * The table of statements, generated from statements.def.  It contains for
+ * each statement the SQL, the pool and servers, and the functions that pack
+ * its arguments and read its rows.
  *
- * The text follows from the row: "SELECT columns FROM xet.NAME($1, ...)", or
- * "SELECT xet.NAME($1, ...)" for a function that returns one value.
- * PostgreSQL learns the types of parameters when it prepares a statement, and
- * rejects the session if the function has others.  pg compares the types of
- * columns.
+ * The SQL is generated from the row: "SELECT columns FROM xet.NAME($1, ...)",
+ * or "SELECT xet.NAME($1, ...)" for a function that returns one value.
+ * PostgreSQL gets the types of the parameters when it prepares a statement,
+ * and returns an error if the function has other types.  pg compares the types
+ * of columns.
  *
- * The table is written once, when a worker starts.  Afterwards the event loop
+ * The table is written once, when a worker starts.  After that the event loop
  * and threads only read it.
  */
 
@@ -22,7 +22,7 @@
 #include <openssl/rand.h>
 
 
-/* PostgreSQL counts from the year 2000, in microseconds. */
+/* PostgreSQL's times are microseconds since 2000 */
 #define NGX_HTTP_XET_PG_EPOCH  946684800000000LL
 
 #define NGX_HTTP_XET_OF_hash    17
@@ -50,38 +50,38 @@
 #define NGX_HTTP_XET_OF_bytea_part      NGX_HTTP_XET_OF_byteas
 
 
-/* The arguments of a statement, while they are packed into parameters. */
+/* State of packing the arguments of a statement into parameters. */
 
 typedef struct {
     ngx_http_xet_params_t  *params;
-    ngx_http_request_t     *request;           /* NULL: of no request */
-    ngx_pool_t             *copies;            /* of what is pointed to */
-    ngx_uint_t              all;               /* NAME_all is to be sent */
+    ngx_http_request_t     *request;           /* NULL: not of a request */
+    ngx_pool_t             *copies;            /* NULL: values not copied */
+    ngx_uint_t              all;               /* send NAME_all */
     ngx_uint_t              failed;            /* out of memory */
 } ngx_http_xet_pack_t;
 
 
-/* A row that is being read. */
+/* State of reading a row. */
 
 typedef struct {
     PGresult   *res;
     ngx_int_t   row;
-    ngx_int_t   column;                        /* the next one */
+    ngx_int_t   column;                        /* index of the next column */
     ngx_int_t   rc;
 } ngx_http_xet_cells_t;
 
 
 typedef struct {
     const char                    *name;
-    const char                    *text;       /* NULL: made of the rest */
+    const char                    *text;       /* SQL; NULL: generate it */
     void                         (*pack)(ngx_http_xet_pack_t *p,
                                          const void *args);
     void                         (*read)(ngx_http_xet_cells_t *c, void *row);
     const uint32_t                *types;      /* ends with 0 */
     const ngx_http_xet_column_t   *columns;    /* ends with type 0 */
     ngx_http_xet_way_t             way;
-    ngx_uint_t                     all;        /* it is NAME_all */
-    ngx_uint_t                     asked;      /* so many are xet.hub_asked */
+    ngx_uint_t                     all;        /* whether it is NAME_all */
+    ngx_uint_t                     asked;      /* members of xet.hub_asked */
     ngx_uint_t                     acts;
 } ngx_http_xet_statement_t;
 
@@ -100,14 +100,17 @@ static ngx_uint_t ngx_http_xet_complete_all(ngx_http_xet_query_t *q,
     PGresult *res);
 
 
-/* Packing: each adds the parameters for a type, or for the request. */
+/*
+ * Functions that pack: each adds the parameters for one type, or values of the
+ * request.
+ */
 
 static ngx_inline void
 ngx_http_xet_pack_some(ngx_http_xet_pack_t *p, const void *data, size_t len)
 {
     u_char  *copy;
 
-    /* one byte more, since an empty value is not NULL */
+    /* one more byte, because a NULL pointer would mean SQL NULL */
 
     if (data && p->copies) {
         copy = ngx_pnalloc(p->copies, len + 1);
@@ -243,7 +246,7 @@ ngx_http_xet_pack_array(ngx_http_xet_pack_t *p, ngx_http_xet_array_t *a,
     ngx_http_xet_pack_array(p, a, NGX_HTTP_XET_OF_text)
 
 
-/* Sets the number of rows, if each element has one. */
+/* Tells the query how many rows to expect, if each element has a row. */
 
 static void
 ngx_http_xet_pack_part(ngx_http_xet_pack_t *p, ngx_http_xet_taken_t part,
@@ -326,7 +329,7 @@ ngx_http_xet_pack_asked(ngx_http_xet_pack_t *p,
 }
 
 
-/* The arrays are only read; their headers are written when they are packed. */
+/* Packs a batch.  The arrays are not changed, except for their headers. */
 
 static ngx_inline void
 ngx_http_xet_pack_batch(ngx_http_xet_pack_t *p,
@@ -382,7 +385,7 @@ ngx_http_xet_pack_seen(ngx_http_xet_pack_t *p)
 }
 
 
-/* Reading: each takes the next column. */
+/* Functions that read: each reads the next column. */
 
 static ngx_inline void
 ngx_http_xet_read_text(ngx_http_xet_cells_t *c, ngx_str_t *text)
@@ -401,7 +404,10 @@ ngx_http_xet_read_text(ngx_http_xet_cells_t *c, ngx_str_t *text)
 #define ngx_http_xet_read_bytes  ngx_http_xet_read_text
 
 
-/* NULL for none: if a fixed length was expected, the row is malformed. */
+/*
+ * Returns NULL if the value is missing; the row is malformed if its length is
+ * not len, or if it is NULL and or_null is 0.
+ */
 
 static ngx_inline const u_char *
 ngx_http_xet_read_fixed(ngx_http_xet_cells_t *c, size_t len, ngx_uint_t or_null)
@@ -496,7 +502,7 @@ ngx_http_xet_read_answer(ngx_http_xet_cells_t *c,
 }
 
 
-/* The expansion of each row. */
+/* What each row of statements.def expands to. */
 
 #define XET_PARAM(type, name)  ngx_http_xet_pack_##type(p, a->name);
 #define XET_FROM(what, types)  ngx_http_xet_pack_##what(p);
@@ -631,7 +637,7 @@ ngx_http_xet_statements_init(ngx_pool_t *pool)
         }
 
         if (s->all) {
-            stmt->params -= 2;                 /* those of XET_SEEN */
+            stmt->params -= 2;                 /* XET_SEEN is constant */
         }
 
         if (ngx_http_xet_statement_text(stmt, s, pool) != NGX_OK) {
@@ -643,7 +649,7 @@ ngx_http_xet_statements_init(ngx_pool_t *pool)
 }
 
 
-/* Makes the name and the text of a statement. */
+/* Makes the name and the SQL of a statement. */
 
 static ngx_int_t
 ngx_http_xet_statement_text(ngx_http_xet_pg_stmt_t *stmt,
@@ -711,7 +717,7 @@ ngx_http_xet_statement_pack(ngx_http_xet_stmt_e *stmt, const void *args,
 
     ngx_http_xet_statements[*stmt].pack(&p, args);
 
-    /* NAME_all follows NAME */
+    /* NAME_all is the element after NAME */
 
     *stmt += p.all;
 
@@ -750,7 +756,9 @@ ngx_http_xet_read_row(ngx_http_xet_stmt_e stmt, PGresult *res, ngx_uint_t i,
 }
 
 
-/* Whether the rows of a standby are complete. */
+/*
+ * For statements of which any row is useful: rows of a standby are complete.
+ */
 
 static ngx_uint_t
 ngx_http_xet_complete_any(ngx_http_xet_query_t *q, PGresult *res)
@@ -759,7 +767,7 @@ ngx_http_xet_complete_any(ngx_http_xet_query_t *q, PGresult *res)
 }
 
 
-/* Each file has a row, up to the last one or to the end of the window. */
+/* Each file has a row, up to the last file or to the end of the window. */
 
 static ngx_uint_t
 ngx_http_xet_complete_files(ngx_http_xet_query_t *q, PGresult *res)
@@ -784,7 +792,10 @@ ngx_http_xet_complete_files(ngx_http_xet_query_t *q, PGresult *res)
 }
 
 
-/* Rows that a standby lacks may exist. */
+/*
+ * Complete if the first row has status 200; otherwise the standby may lack
+ * rows.
+ */
 
 static ngx_uint_t
 ngx_http_xet_complete_found(ngx_http_xet_query_t *q, PGresult *res)
@@ -800,7 +811,7 @@ ngx_http_xet_complete_all(ngx_http_xet_query_t *q, PGresult *res)
 }
 
 
-/* Every xorb has a row, and every range is inside it. */
+/* Each xorb has a row, and each range is inside its xorb. */
 
 static ngx_uint_t
 ngx_http_xet_complete_slices(ngx_http_xet_query_t *q, PGresult *res)

@@ -1,16 +1,16 @@
 
 /*
- * What the rows of statements.def expand to: for each statement a number, a
- * structure of its arguments, a structure of a row, and the functions that
+ * The code that each row of statements.def expands to: an enumerator, a
+ * structure of the arguments, a structure of a row, and the functions that
  * send the statement and read a row.  The structures have the members that the
- * row names, so the compiler checks all callers.
+ * row lists, so the compiler checks all callers.
  */
 
 #ifndef _NGX_HTTP_XET_STATEMENTS_H_INCLUDED_
 #define _NGX_HTTP_XET_STATEMENTS_H_INCLUDED_
 
 
-/* The next n elements of an array, or fewer: ngx_http_xet_array_take(). */
+/* The next n elements of an array, or fewer; see ngx_http_xet_array_take(). */
 
 typedef struct {
     ngx_http_xet_array_t  *array;
@@ -20,8 +20,9 @@ typedef struct {
 
 /*
  * The types of parameters and columns, in C and in PostgreSQL.  Values that
- * are read point into the rows.  A NULL pointer, or a string without data, is
- * SQL NULL both ways; a NULL number or bool is read as 0.
+ * are read point into the rows.  A NULL pointer, or a string whose data is
+ * NULL, is SQL NULL in both directions; an integer or boolean that is NULL is
+ * read as 0.
  */
 
 typedef const xet_hash_t      *ngx_http_xet_of_hash;    /* bytea */
@@ -32,11 +33,11 @@ typedef ngx_str_t              ngx_http_xet_of_bytes;   /* bytea */
 typedef ngx_str_t              ngx_http_xet_of_text;    /* text */
 typedef uint32_t               ngx_http_xet_of_int4;    /* integer */
 typedef uint64_t               ngx_http_xet_of_int8;    /* bigint */
-typedef uint64_t               ngx_http_xet_of_offset;  /* bigint; cut to it */
+typedef uint64_t               ngx_http_xet_of_offset;  /* bigint; clamped */
 typedef int64_t                ngx_http_xet_of_count;   /* bigint; -1: NULL */
 typedef ngx_uint_t             ngx_http_xet_of_bool;    /* boolean */
 typedef ngx_int_t              ngx_http_xet_of_maybe;   /* boolean; -1: NULL */
-typedef int64_t                ngx_http_xet_of_time;    /* timestamptz, below */
+typedef int64_t                ngx_http_xet_of_time;    /* timestamptz */
 typedef const xet_hash_t      *ngx_http_xet_of_hash_or_null;
 typedef const u_char          *ngx_http_xet_of_sha256_or_null;
 typedef const u_char          *ngx_http_xet_of_oid_or_null;
@@ -48,12 +49,12 @@ typedef ngx_http_xet_taken_t    ngx_http_xet_of_int8_part;
 typedef ngx_http_xet_taken_t    ngx_http_xet_of_bytea_part;
 
 /*
- * A time is in microseconds since 1970, and XET_HUB_NO_TIME if it is NULL.
- * Arrays must not have failed, or nothing is sent.
+ * A time is in microseconds since 1970, or XET_HUB_NO_TIME for SQL NULL.  If
+ * an array is marked as failed, the statement is not sent.
  */
 
 
-/* The numbers of the statements. */
+/* The enumerators of the statements. */
 
 #define XET_STATEMENT(name, way, again, client, params, columns)              \
     ngx_http_xet_stmt_##name,
@@ -83,21 +84,21 @@ typedef struct {                                                              \
 
 
 /*
- * The four ways to use a statement; the functions of each follow.
+ * A statement can be used in four ways; the functions for each follow.
  *
  * send: for a request.  Returns NGX_AGAIN if the handler will be called,
  * NGX_BUSY if PostgreSQL is unavailable or overloaded, NGX_ERROR if out of
- * memory.  The data of args must live until then, or until the request dies;
- * args itself is not needed any more.
+ * memory.  The data to which args points must live until the handler is called
+ * or the request ends; args itself may be freed at once.
  *
- * ask: for other callers.  Copies its arguments.  NGX_AGAIN if the handler
- * will be called, even in an exiting worker, or NGX_BUSY.
+ * ask: for callers without a request; copies the arguments.  Returns NGX_AGAIN
+ * if the handler will be called, even in an exiting worker, or NGX_BUSY.
  *
- * post: the same without a handler.
+ * post: as ask, without a handler.
  *
- * row: reads row i of an answer.  NGX_ERROR if a hash or digest has a wrong
- * length, or is NULL although the column does not allow it; the other members
- * are set nevertheless.
+ * row: reads row i of a result.  Returns NGX_ERROR if a hash or digest has a
+ * wrong length, or is NULL although the column does not allow NULL; the other
+ * members are set nevertheless.
  */
 
 ngx_int_t ngx_http_xet_query_statement(ngx_http_request_t *r,
@@ -108,15 +109,15 @@ ngx_int_t ngx_http_xet_ask_statement(ngx_http_xet_stmt_e stmt,
 ngx_int_t ngx_http_xet_read_row(ngx_http_xet_stmt_e stmt, PGresult *res,
     ngx_uint_t i, void *row);
 
-/* For the last answer of the request. */
+/* Reads row i of the last result of the request. */
 #define ngx_http_xet_row(r, name, i, row)                                     \
     ngx_http_xet_row_##name(ngx_http_xet_ctx_of(r)->query->res, i, row)
 
 
 /*
- * The first three with the arguments inline; those that are not named are 0 or
- * NULL: ngx_http_xet_query(r, file_open, handler, .file = &hash, .byte_at =
- * 0).
+ * send, ask and post with the arguments inline; those that are not listed are
+ * 0 or NULL: ngx_http_xet_query(r, file_open, handler, .file = &hash, .byte_at
+ * = 0).
  */
 
 #define ngx_http_xet_query(r, name, handler, ...)                             \

@@ -1,25 +1,25 @@
 
 /*
- * GET chunks/{prefix}/{chunk}: global dedup.
+ * GET chunks/{prefix}/{chunk}: a query for global deduplication.
  *
- * A miss is always 404: any other response without a usable shard makes a
- * client fail its whole upload.  A hit is a shard with keyed chunk hashes of
- * the xorb that fits best, and of others that the client will probably need
- * next.  The key depends on the period, not on the response: clients search
- * one collection per key, and store equal responses once.
+ * A miss is always 404: after any other response without a usable shard, a
+ * client aborts its whole upload.  A hit is a shard with keyed chunk hashes:
+ * of the xorb that fits best, and of other xorbs that the client will probably
+ * need next.  The key depends on the period, not on the response: clients
+ * search one collection per key, and store equal responses only once.
  *
  *     handler -> queried -> job (thread: keys up to 65536 hashes) -> done
  *                        `-> advertised -> queried, once per xorb and day
  *
  * A registered xorb whose file is missing is left out, so that the client
- * sends its bytes.  If the file of the best xorb is missing, the response is a
- * miss.
+ * uploads its bytes.  If the file of the best xorb is missing, the response is
+ * a miss.
  *
- * A response is a promise: clients keep it and refer to the xorb without an
- * upload.  So the day is recorded for the collector before the first response
- * of the day is sent.  Then the chunk is looked up again, because a xorb may
- * have been collected meanwhile.  If each attempt finds another xorb, the
- * response is finally a miss.
+ * A response is a promise: clients store it, and later refer to the xorb
+ * without an upload.  So, before the first response of a day, the day is
+ * recorded for the collector.  Then the chunk is looked up again, because the
+ * xorb may have been collected in the meantime.  If the look-up finds another
+ * xorb each time, the response is a miss after some attempts.
  */
 
 #include "ngx_http_xet.h"
@@ -33,14 +33,14 @@
 
 struct ngx_http_xet_chunk_s {
     ngx_http_xet_query_t  *query;
-    ngx_http_xet_array_t   xorbs;              /* to be advertised */
+    ngx_http_xet_array_t   xorbs;              /* xorbs to advertise */
     xet_shard_footer_t     footer;
-    xet_hash_t             noise;              /* key for hidden chunks */
+    xet_hash_t             noise;              /* masks hidden chunks */
     ngx_pool_t            *pool;
     xet_buf_t              buf;
     ngx_http_xet_store_t  *store;
     ngx_http_xet_damage_t  damage;
-    xet_status_t           status;             /* of the job */
+    xet_status_t           status;             /* result of the job */
     ngx_uint_t             rounds;
 };
 
@@ -154,8 +154,8 @@ ngx_http_xet_chunk_answer(ngx_http_request_t *r)
 
 
 /*
- * The xorbs are recorded now.  The update has freed the rows of the look-up,
- * so the chunk is looked up again.
+ * The xorbs are recorded as advertised.  Looks up the chunk again, because the
+ * update has freed the rows.
  */
 
 static void
@@ -193,10 +193,10 @@ ngx_http_xet_chunk_cleanup(void *data)
 
 
 /*
- * Sets the key of the period, which is the hash of "xet-dedup-1" and the
- * number of the period, keyed with the secret.  A response stays valid during
- * the next period, so that one at the end of a period is useful.  The key of
- * the noise, made of "xet-noise-1" in the same way, never leaves the server.
+ * Sets the key of the period: a hash, keyed with the secret, of "xet-dedup-1"
+ * and the number of the period.  A response stays valid during the next
+ * period, so that a response at the end of a period is useful, too.  The noise
+ * key is made of "xet-noise-1" in the same way, and never leaves the server.
  */
 
 static void
@@ -280,7 +280,7 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
 
         xet_shard_build_xorb_block(b, &xorb, f->key);
 
-        /* the sums must not reveal hidden chunks */
+        /* the sums must not reveal the sizes of hidden chunks */
 
         if (xorb.seen == NULL) {
             f->stored_on_disk += xorb.stored_size;
@@ -312,7 +312,7 @@ ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data)
 
     if (chunk->damage.xorbs.n && ngx_http_xet_query_again(r)) {
 
-        /* only the primary knows the current copy */
+        /* a standby may have an old row: the primary knows the current copy */
 
         ngx_http_xet_damage_destroy(&chunk->damage);
 

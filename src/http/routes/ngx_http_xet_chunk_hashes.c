@@ -1,21 +1,22 @@
 
 /*
- * GET v2/file-chunk-hashes/{file}: what a client needs to make a new version
- * of a file without reading its unchanged parts.
+ * GET v2/file-chunk-hashes/{file}: what a client needs to upload a new version
+ * of a file without reading the unchanged parts.
  *
  *     handler   X-Range-Dirty header -> the first window of the file's terms
- *     terms     copies the window; the first time, clamps the ranges to the
- *               size of the file
- *     slices    chunk lists of the next terms, a window at a time
- *     job       (thread) feeds the terms and their chunk lists to the core;
- *               with the last term: JSON
- *     done      the next slices, the next terms, or the response
+ *     terms     copies the window; for the first window, limits the ranges to
+ *               the size of the file
+ *     slices    reads the chunk lists of the next terms, a window at a time
+ *     job       (thread) passes the terms and their chunk lists to the core;
+ *               after the last term: makes the JSON
+ *     done      requests the next slices or terms, or sends the response
  *
  * Memory: a window of terms, a window of chunk lists, and the result.  The
- * result is bounded by a number of nodes and of terms that are not dirty: 7 MB
- * as JSON for one range, 15 MB for a thousand.  Real files have some dozen
- * nodes per range; files with long runs of one chunk may have a node for each
- * chunk.  The state belongs to the thread while a job runs.
+ * result is limited by the number of nodes and of unchanged terms: as JSON 7
+ * MB for one range, and 15 MB for a thousand ranges.  Real files have some
+ * dozen nodes per range; a file with long runs of the same chunk may have a
+ * node for each chunk.  The state belongs to the thread while a job runs, else
+ * to the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -27,7 +28,7 @@
 #define NGX_HTTP_XET_DIRTY_MAX     1024
 #define NGX_HTTP_XET_NODES_MAX     16384
 #define NGX_HTTP_XET_NODES_RANGE   64          /* more for each range */
-#define NGX_HTTP_XET_CLEAN_MAX     65536       /* terms */
+#define NGX_HTTP_XET_CLEAN_MAX     65536       /* unchanged terms */
 #define NGX_HTTP_XET_HASHES_TERMS  256
 #define NGX_HTTP_XET_HASHES_CHUNKS (2 * XET_XORB_CHUNKS_MAX)
 
@@ -40,21 +41,21 @@ struct ngx_http_xet_hashes_s {
     xet_range_t            *ranges;
     size_t                  nranges;
 
-    uint64_t                size;              /* of the file */
-    u_char                 *terms;             /* packed, one window */
+    uint64_t                size;              /* file size in bytes */
+    u_char                 *terms;             /* packed terms of a window */
     ngx_uint_t              nterms;
-    ngx_uint_t              next;              /* term not yet fed */
+    ngx_uint_t              next;              /* next term for the core */
     ngx_http_xet_slices_t   window;
 
     ngx_pool_t             *pool;              /* of windows and JSON */
     xet_edit_ranges_t       edits;
     xet_buf_t               buf;
     xet_status_t            status;
-    unsigned                full:1;            /* window of terms */
+    unsigned                full:1;            /* the window is full */
 };
 
 
-/* Whether the file has terms after the window. */
+/* Whether the file has terms after the current window. */
 #define ngx_http_xet_hashes_more(h)                                           \
     ((h)->full && (h)->edits.position < (h)->size)
 
@@ -122,7 +123,7 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
     }
 
     /*
-     * the client will upload with the response, which needs the primary anyway
+     * the client will upload afterwards, which needs the primary anyway
      */
 
     ngx_http_xet_query_primary(r);
@@ -204,8 +205,9 @@ ngx_http_xet_hashes_terms(ngx_http_request_t *r)
 
 
 /*
- * With the first window, which has the size of the file: clamps the ranges and
- * creates the core's state.  Does nothing for later windows.
+ * Handles the first window, which contains the size of the file: limits the
+ * ranges to this size, and creates the core's state.  Does nothing for later
+ * windows.
  */
 
 static xet_status_t
@@ -252,7 +254,7 @@ ngx_http_xet_hashes_copy(ngx_http_request_t *r, ngx_http_xet_hashes_t *h,
     for (i = 0; i < terms->n; i++) {
         (void) ngx_http_xet_row(r, file_terms, i, &row);
 
-        /* other terms have replaced those of the previous window */
+        /* the terms of the file were replaced after the previous window */
 
         if (i == 0 && row.packed.len
             && row.first_offset < h->edits.position)
@@ -398,7 +400,10 @@ ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
 
         if (slice.chunk_count == 0) {
 
-            /* the row of the xorb is gone: the file was deleted meanwhile */
+            /*
+             * the xorb has no row any more: the file was deleted in the
+             * meantime
+             */
 
             return XET_PLAN_CHANGED;
         }
@@ -421,7 +426,7 @@ ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
         if (h->edits.gap.over
             || h->edits.nverifications > NGX_HTTP_XET_CLEAN_MAX)
         {
-            /* a client that gets XET_EDIT_RANGES_SIZE sends the whole file */
+            /* after XET_EDIT_RANGES_SIZE clients upload the whole file */
             return XET_EDIT_RANGES_SIZE;
         }
 

@@ -3,15 +3,15 @@
  * DELETE files/{file} and DELETE repo.
  *
  *     files  handler -> with repos, removes the file from the token's repo;
- *            without repos, removes it from the store, unless some repo has it
- *            -> 204
- *     repo   handler -> deletes the token's repo with all references, in one
- *            transaction -> 204
+ *            without repos, removes the file from the store, unless a repo
+ *            contains it -> 204
+ *     repo   handler -> deletes the token's repo with all its references, in
+ *            one transaction -> 204
  *
- * Both delete rows before the response is sent, so the file can't be found
- * there any more.  The collector finds out which bytes are unused.  A
- * statement that was repeated, because its session was lost, finds nothing to
- * delete and returns 404.
+ * Both routes delete rows before the response is sent, so the file is not
+ * found any more.  The collector later finds the bytes that are unused.  A
+ * statement that is repeated after its session was lost returns the result of
+ * the first execution.
  */
 
 #include "ngx_http_xet.h"
@@ -133,8 +133,8 @@ ngx_http_xet_repo_delete_handler(ngx_http_request_t *r,
 
 
 /*
- * The token names the repo to delete; "?name=" protects the caller from using
- * the token of another repo.
+ * Checks the optional argument "name".  The token names the repo to delete;
+ * "?name=" protects a caller who uses the token of another repo by mistake.
  */
 
 static ngx_int_t

@@ -1,19 +1,19 @@
 
 /*
- * PUT and POST files, GET and HEAD files/{file}: the file itself, for clients
- * without Xet.
+ * PUT and POST files, GET and HEAD files/{file}: whole files, for clients that
+ * do not support Xet.
  *
- *     handler   ?filename -> look-up with the permissions of the request
- *     opened    headers: how long the file may be cached, its digest, its name
- *     content   conditions, ranges, bytes
+ *     handler   ?filename -> looks up the file, if the request may read it
+ *     opened    adds headers: caching, digest, file name
+ *     content   evaluates conditions and ranges, sends the bytes
  *
- * The URL names the content by its hash, so the response never changes, and
- * the hash is the ETag.  A media type is sent only with ?filename: otherwise
+ * The URL contains the hash of the file, so the response never changes, and
+ * the hash is the ETag.  A media type is sent only with ?filename; otherwise
  * the type is application/octet-stream, which a browser does not interpret.
  *
  * PUT and POST: headers about the content -> the ingest service: chunks,
- * dedup, xorbs, registration -> the hash of the file, and how much of it was
- * new.
+ * dedup, xorbs, registration -> a response with the hash of the file, and how
+ * many of its bytes were new.
  */
 
 #include "ngx_http_xet.h"
@@ -139,7 +139,7 @@ ngx_http_xet_file_get_send(ngx_http_request_t *r, ngx_http_xet_file_get_t *f)
 }
 
 
-/* Looks up the media type of the name's extension in nginx's "types". */
+/* Finds the media type for the file extension, in nginx's "types". */
 
 static void
 ngx_http_xet_file_get_type(ngx_http_request_t *r, ngx_http_xet_file_get_t *f,
@@ -213,7 +213,7 @@ ngx_http_xet_file_put_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     xet_status_t                     status;
     ngx_http_xet_ingest_expected_t   expected;
 
-    /* a part of a file would be stored as the whole file */
+    /* the body would be stored as a whole file, not as a part of one */
 
     if (ngx_http_xet_header_find(&r->headers_in.headers, "Content-Range", 0)) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_partial_put",
@@ -269,8 +269,8 @@ ngx_http_xet_file_put_expected(ngx_http_request_t *r,
 
 
 /*
- * Reads the expected SHA-256 from a header, Content-Digest or Repr-Digest. If
- * both are present, they must agree.
+ * Reads the expected SHA-256 from the header "name", Content-Digest or
+ * Repr-Digest.  If the request has both headers, their digests must be equal.
  */
 
 static xet_status_t
@@ -297,7 +297,7 @@ ngx_http_xet_file_put_digest(ngx_http_request_t *r, const char *name,
 
     if (status != XET_OK) {
 
-        /* the header has only unsupported algorithms */
+        /* the header has only unsupported algorithms: it is ignored */
 
         return (status == XET_DONE) ? XET_OK : status;
     }

@@ -1,21 +1,22 @@
 
 /*
- * Upload grants: POST xorb-grants/{prefix}/{xorb} asks whether and how a xorb
- * is to be sent, and POST xorb-commits/{prefix}/{xorb}/grant/{id} follows when
- * it is in the bucket.
+ * Upload grants: with POST xorb-grants/{prefix}/{xorb} a client asks whether
+ * and how it should upload a xorb; POST
+ * xorb-commits/{prefix}/{xorb}/grant/{id} follows when the xorb is in the
+ * bucket.
  *
- *     grant    handler -> feed: the request -> body_done -> as HEAD of the
- *              xorb, if the client may name it without an upload -> 200
- *              -> else 201 with a URL of the object store, if "xet_grants" is
- *              on, or 404, after which the client uploads as usual; nothing is
- *              revealed about xorbs of others
+ *     grant    handler -> feed: reads the request -> body_done: looks up the
+ *              xorb as HEAD does.  If the client may refer to the xorb without
+ *              an upload: 200.  Else, with "xet_grants on": 201 with a URL of
+ *              the object store; otherwise 404, after which the client uploads
+ *              as usual.  Nothing is revealed about xorbs of other users
  *     commit   handler -> job, repeatedly: reads and verifies the object, and
  *              makes it a copy -> the row in PostgreSQL, by the keep service
  *              -> 200
  *
- * The id of a grant is a random number, which names the staged object, and a
- * MAC of the number, the xorb and the caller.  So nobody can commit an object
- * of another caller, and no state is kept for a grant.
+ * The id of a grant is a random number, which is a part of the staged object's
+ * name, and a MAC of the number, the xorb and the caller.  So nobody can
+ * commit an object of another caller, and no state is stored for a grant.
  *
  * The state of a commit belongs to the thread while a job runs, else to the
  * event loop.
@@ -36,7 +37,7 @@
     (NGX_HTTP_XET_STAGE_ID + NGX_HTTP_XET_GRANT_MAC)
 #define NGX_HTTP_XET_GRANT_LABEL  "xet grant 1"
 
-/* The maximum length of a footer: it is not stored. */
+/* The maximum length of a footer, which is not stored. */
 #define NGX_HTTP_XET_GRANT_FOOTER  (XET_XORB_CHUNKS_MAX * 40 + 1024)
 
 
@@ -52,7 +53,7 @@ typedef struct {
     ngx_http_xet_stage_t     stage;
     ngx_http_xet_array_t     eligible;
     const xet_suite_t       *suite;
-    xet_status_t             status;           /* of the job */
+    xet_status_t             status;           /* result of the job */
 } ngx_http_xet_commit_t;
 
 
@@ -84,7 +85,7 @@ ngx_http_xet_grant_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     if (!xlcf->grants) {
 
-        /* the client's description of the xorb is not needed */
+        /* the body describes the xorb for a grant, which is not made here */
 
         rc = ngx_http_xet_drop_body(r);
 
@@ -134,7 +135,7 @@ ngx_http_xet_grant_feed(void *data, u_char *buf, size_t len, ngx_uint_t last,
 
     if (rc == XET_DONE) {
 
-        /* other kinds of checksums can't be signed */
+        /* checksums of other types can't be signed */
 
         g->grant.length = 0;
 
@@ -178,7 +179,10 @@ ngx_http_xet_grant_body_done(ngx_http_request_t *r, void *data,
 }
 
 
-/* The xorb does not exist, as far as the client may know. */
+/*
+ * Responds with a grant: the xorb does not exist, or the client may not know
+ * that it exists.
+ */
 
 static ngx_int_t
 ngx_http_xet_grant_give(ngx_http_request_t *r, void *data)
@@ -237,7 +241,9 @@ ngx_http_xet_grant_send(ngx_http_request_t *r, const u_char *id,
 }
 
 
-/* mac has NGX_HTTP_XET_GRANT_MAC + 1 bytes. */
+/*
+ * Computes the MAC of a grant, NGX_HTTP_XET_GRANT_MAC hex digits and a zero.
+ */
 
 static ngx_int_t
 ngx_http_xet_grant_mac(ngx_http_request_t *r, const xet_hash_t *xorb,
@@ -264,7 +270,9 @@ ngx_http_xet_grant_mac(ngx_http_request_t *r, const xet_hash_t *xorb,
         repo = auth->repo;
     }
 
-    /* all but the last one have fixed lengths, so this is unambiguous */
+    /*
+     * only the last field has an unknown length, so the input is unambiguous
+     */
 
     text = ngx_pnalloc(r->pool, sizeof(NGX_HTTP_XET_GRANT_LABEL)
                                 + XET_HASH_LEN + NGX_HTTP_XET_STAGE_ID + 8
@@ -402,7 +410,7 @@ ngx_http_xet_commit_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_commit_t *c = data;
 
-    /* the upload counts for its caller, right or wrong */
+    /* count the upload for its caller, whether it is valid or not */
 
     ngx_http_xet_ctx_of(r)->worth = c->stage.size;
 
@@ -420,7 +428,7 @@ ngx_http_xet_commit_done(ngx_http_request_t *r, void *data)
 
     if (c->status != XET_OK) {
 
-        /* the upload differs from the announced one, and was removed */
+        /* the object differs from the announced one, and was removed */
 
         if (c->status != XET_NO_GRANT
             && xet_status_http(c->status) / 100 == 4)

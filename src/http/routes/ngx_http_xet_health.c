@@ -1,21 +1,21 @@
 
 /*
- * GET health: 200 if the node serves files and accepts uploads: PostgreSQL
- * answers and accepts writes, and the store is writable.  Otherwise 503.  The
- * checks are a statement that does not wait behind others, a file written by a
- * thread, and the last probing write of the worker.  The statement uses the
- * read pool or, if all of its sessions are busy, the ping pool.  Waiting
- * statements, for a lock or a slow disk, show in the numbers of their pools.
- * They are not a failure: another node would have the same problem, and this
- * node still serves data.
+ * GET health: 200 if this node serves files and accepts uploads, else 503.
+ * PostgreSQL must respond and accept writes, and the store must be writable.
+ * The checks are a statement that does not wait behind others, a file written
+ * by a thread, and the worker's last write test.  The statement uses the read
+ * pool or, if all sessions of that pool are busy, the ping pool.  Statements
+ * that wait for a lock or a slow disk are shown in the numbers of their pools.
+ * They do not make the check fail: another node would have the same problem,
+ * and this node still serves data.
  *
- * The probing write, for example to a full disk, is a statement in the queue
- * of the write pool.  No request waits for it: a health request sends it if
- * the last one is some seconds old, and reports the previous result.  Only a
- * definite rejection by PostgreSQL is a failure.  Owned by the worker: idle ->
- * asked -> idle.
+ * The write test, which fails for example if the disk is full, is a statement
+ * in the queue of the write pool.  No request waits for the result: a health
+ * request sends the statement if the last result is some seconds old, and
+ * reports the previous result.  Only a definite error of PostgreSQL is a
+ * failure.  The state belongs to the worker: idle -> asked -> idle.
  *
- * GET health/live: always 200.  It shows that the event loop runs.
+ * GET health/live: always 200, while the event loop runs.
  */
 
 #include "ngx_http_xet.h"
@@ -25,12 +25,12 @@
 #include "ngx_http_xet_store.h"
 
 
-#define NGX_HTTP_XET_HEALTH_PROBE   2000       /* ms from write to write */
-#define NGX_HTTP_XET_HEALTH_VALID  60000       /* then it tells nothing */
+#define NGX_HTTP_XET_HEALTH_PROBE   2000       /* ms between tests */
+#define NGX_HTTP_XET_HEALTH_VALID  60000       /* ms; older is ignored */
 
 
 typedef struct {
-    ngx_msec_t  at;                            /* of the last result */
+    ngx_msec_t  at;                            /* time of the last result */
     unsigned    asked:1;
     unsigned    known:1;
     unsigned    refused:1;
@@ -111,9 +111,8 @@ ngx_http_xet_health_queried(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     /*
-     * Sessions are rejected if the store does not belong to this database.
-     * The probe finds this out, and then the error of the store is the
-     * response.
+     * If the store does not belong to this database, no session is opened.
+     * The test of the store detects that, and the response is its error.
      */
 
     handler = (rc == NGX_OK) ? ngx_http_xet_health_probed

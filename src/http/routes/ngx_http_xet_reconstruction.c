@@ -1,13 +1,13 @@
 
 /*
- * GET reconstructions/{file}, v1 and v2, by the recon service; and GET
+ * GET reconstructions/{file}, v1 and v2, by the plan service; and GET
  * reconstructions?file_id=...&file_id=...: several whole files in one
  * response, without the files that do not exist.
  *
  *     batch     arguments -> the first window of the terms of all files
- *     queried   adds the terms of the window to one plan; if there are further
- *               windows: makes room in the plan, requests the next window; at
- *               the end: the plan service sends the response
+ *     queried   adds the terms of the window to one plan; if there are more
+ *               windows, makes room in the plan and requests the next one;
+ *               else the plan service sends the response
  */
 
 #include "ngx_http_xet.h"
@@ -18,10 +18,10 @@
 
 
 struct ngx_http_xet_batch_req_s {
-    xet_hash_t             *hashes;            /* as asked, each once */
+    xet_hash_t             *hashes;            /* requested, each once */
     ngx_uint_t              n;
     ngx_http_xet_array_t    files;
-    ngx_uint_t              file;              /* in hashes; n: no row yet */
+    ngx_uint_t              file;              /* index in hashes; n: no row */
     xet_plan_t              plan;
     ngx_pool_t             *pool;
 };
@@ -48,7 +48,7 @@ ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
 
     status = ngx_http_xet_reconstruct_range(r, &want);
 
-    /* the empty file always exists, registered or not */
+    /* the empty file always exists, even if it is not registered */
 
     if (status == XET_OK && xet_hash_is_zero(&ctx->hash)) {
 
@@ -130,7 +130,7 @@ ngx_http_xet_batch_cleanup(void *data)
 }
 
 
-/* Parses the arguments; returns an error, or NULL. */
+/* Parses the arguments.  Returns NULL, or an error message. */
 
 static const char *
 ngx_http_xet_batch_args(ngx_http_request_t *r, ngx_http_xet_batch_req_t *b)
@@ -201,8 +201,8 @@ ngx_http_xet_batch_add(ngx_http_xet_batch_req_t *b, u_char *value, size_t len,
 
 
 /*
- * Requests the next window: from the end of the last term on, or if that term
- * completes its file, from the next file on.
+ * Requests the next window.  It starts at the end of the last term, or at the
+ * next file if that term is the last one of its file.
  */
 
 static ngx_int_t
@@ -241,7 +241,7 @@ ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     b = ctx->route.batch;
 
-    /* NGX_DECLINED: none of the remaining files exists */
+    /* NGX_DECLINED: the remaining files do not exist */
 
     if (rc != NGX_OK && rc != NGX_DECLINED) {
         ngx_http_xet_query_failed(r, rc);
@@ -284,9 +284,9 @@ ngx_http_xet_batch_add_rows(ngx_http_request_t *r,
     ngx_http_xet_files_terms_row_t  row;
 
     /*
-     * A window that starts inside a file must continue where the previous one
-     * has ended; otherwise the file has other terms by now, or is not visible
-     * any more.
+     * A window that starts inside a file must continue at the end of the
+     * previous window.  Otherwise the file has been replaced or deleted, or
+     * the request may not read it any more.
      */
 
     inside = b->plan.nfiles && b->plan.position < b->plan.want.end;

@@ -4,16 +4,18 @@
  *
  *     handler -> feed (thread, for each piece of the body: checks the
  *     structure, writes the file section to a temporary file) -> body_done ->
- *     the register service (verification, commit) -> registered -> 200
+ *     the register service (verifies and commits the files) -> registered ->
+ *     200
  *
- * The CAS info section is only parsed: the store knows its xorbs, so the data
- * of a client about xorbs is never used.
+ * The CAS info section is only parsed: the store knows its own xorbs, and does
+ * not use what a client says about them.
  *
- * v2 reports its progress in frames (docs/protocol.md, shard frames).  An
- * error before the first frame is a status as in v1, and a frame after it:
- * without a final frame clients would fail for good.  An unknown xorb is
- * always reported in a frame: users see only the text of frames, and it tells
- * them to clear the cache that names the xorb.
+ * In v2 the response reports the progress in frames (docs/protocol.md, shard
+ * frames).  An error before the first frame is sent as a status, as in v1; a
+ * later error is sent in a frame.  Without a final frame clients would not
+ * retry.  An unknown xorb is always reported in a frame: clients show only the
+ * text of frames to their users, and this text tells them to clear the cache
+ * with that xorb.
  */
 
 #include "ngx_http_xet.h"
@@ -24,7 +26,9 @@
 #include "ngx_http_xet_upload.h"
 
 
-/* Milliseconds before the first frame; an earlier error is a status. */
+/*
+ * Milliseconds before the first frame; an earlier error is sent as a status.
+ */
 #define NGX_HTTP_XET_SHARD_DELAY  500
 
 /* The reason phrase that hf_xet shows for a rejection without frames. */
@@ -105,7 +109,7 @@ ngx_http_xet_shard_feed(void *data, u_char *buf, size_t len, ngx_uint_t last,
     p = &shard->parser;
     before = (uint64_t) shard->spool->size;
 
-    /* the spool ends with the file section */
+    /* the temporary file ends with the file section */
 
     end = p->files_end;
 
@@ -122,7 +126,9 @@ ngx_http_xet_shard_feed(void *data, u_char *buf, size_t len, ngx_uint_t last,
             end = ngx_min(end, p->files_end);
         }
 
-        /* the record that ends the section may begin in an earlier piece */
+        /*
+         * the final record of the section may have begun in an earlier piece
+         */
 
         if (end > before) {
             rc = ngx_http_xet_store_write_job(shard->spool, buf, end - before,
@@ -273,7 +279,9 @@ ngx_http_xet_shard_frame(ngx_http_request_t *r, ngx_http_xet_frames_t *frames,
         return ngx_http_xet_frames_end(frames, frame, p - frame);
     }
 
-    /* an error of the shard is final; a failure of the server may pass */
+    /*
+     * an error in the shard is permanent, an error of the server is temporary
+     */
 
     if (rc == NGX_DECLINED) {
         code = xet_status_code(status);

@@ -1,13 +1,13 @@
 
 /*
- * POST telemetry: reports of clients, which are checked, counted in the
- * metrics of the route, and not stored.
+ * POST telemetry: accepts reports of clients.  A report is checked and counted
+ * in the metrics of the route, but not stored.
  *
- *     handler -> feed (thread: collects the report, finally checks it)
+ *     handler -> feed (thread: collects the report, checks it at the end)
  *     -> body_done -> 200, or an error
  *
  * A client waits for the response at the end of its transfer, so the response
- * does not wait for anything else.  The state belongs to the thread while a
+ * must not wait for anything else.  The state belongs to the thread while a
  * job runs.
  */
 
@@ -17,7 +17,7 @@
 
 
 typedef struct {
-    u_char  *text;                     /* malloc()ed, grows with the body */
+    u_char  *text;                     /* malloc()ed; grows */
     size_t   len;
     size_t   size;
 } ngx_http_xet_telemetry_t;

@@ -1,20 +1,21 @@
 
 /*
- * The location of "xet_token": issues tokens, after any authentication that
- * nginx does there.
+ * The location of "xet_token", which issues tokens.  nginx may authenticate
+ * the request in any way before.
  *
- * Scope, repo and subject are complex values, so a map can decide about
- * permissions.  An empty scope is a rejection; without "xet_token_scope" the
- * scope is "read".  The response is what clients of a Hub expect
- * (docs/protocol.md, token endpoint), as JSON and in headers.
+ * Scope, repo and subject are complex values, so nginx's "map" can decide
+ * about permissions.  An empty scope is rejected; without "xet_token_scope"
+ * the scope is "read".  The response has the form that clients expect from a
+ * Hub, as JSON and in headers (docs/protocol.md, token endpoint).
  *
- * With "xet_token_generation" the endpoint of a token that may write ends in
- * /g<digits>, which the router skips.  Clients keep their knowledge of uploads
- * by the text of the endpoint, so a new text makes them forget it.  The last
- * eight digits are the minute, since 1970, in which the current period began;
- * the digits before are the configured number.  So a text can recur only with
- * the same number and within the same period, whatever periods and clocks were
- * used before: what clients remember is not older than the period.
+ * With "xet_token_generation" the endpoint of a token with write access ends
+ * in /g<digits>, which the router skips.  Clients cache their uploads under
+ * the text of the endpoint, so they forget them when the text changes.  The
+ * last eight digits are the minute, since 1970, in which the current period
+ * began; the digits before are the configured number.  So a text can recur
+ * only with the same number and within the same period, whatever periods and
+ * clocks were used before, and the cache of a client is never older than the
+ * period.
  */
 
 #include "ngx_http_xet.h"
@@ -22,7 +23,7 @@
 #include "ngx_http_xet_routes.h"
 
 
-#define NGX_HTTP_XET_HUB_REPO  "_hub/"          /* as xet.hub_store() has it */
+#define NGX_HTTP_XET_HUB_REPO  "_hub/"          /* as in xet.hub_store() */
 
 
 static ngx_int_t ngx_http_xet_token_claims(ngx_http_request_t *r,
@@ -72,7 +73,7 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* a repo of a Hub, for which only the Hub issues tokens */
+    /* only the Hub issues tokens for its repos */
 
     repo.data = (u_char *) claims.repo.data;
     repo.len = claims.repo.len;
@@ -128,7 +129,7 @@ ngx_http_xet_token_make(ngx_http_request_t *r, xet_token_claims_t *claims,
     ngx_http_xet_loc_conf_t   *xlcf;
     ngx_http_xet_main_conf_t  *xmcf;
 
-    /* both may come from the request: a path, a certificate, a cookie */
+    /* repo and subject may come from the request: path, certificate, cookie */
 
     if ((claims->repo.data
          && !xet_token_repo_ok(claims->repo.data, claims->repo.len))
@@ -140,7 +141,7 @@ ngx_http_xet_token_make(ngx_http_request_t *r, xet_token_claims_t *claims,
 
     rc = ngx_http_xet_token_endpoint(r, url);
 
-    /* a reader sends nothing, and keeps its cache */
+    /* a client with read access uploads nothing, and may keep its cache */
 
     if (rc == NGX_OK && claims->scope != XET_SCOPE_READ) {
         rc = ngx_http_xet_token_generation(r, url);
@@ -170,7 +171,7 @@ ngx_http_xet_token_make(ngx_http_request_t *r, xet_token_claims_t *claims,
 }
 
 
-/* Records for whom and for what a token was issued; never the token. */
+/* Records the claims of an issued token for $xet_audit, but not the token. */
 
 static void
 ngx_http_xet_token_note(ngx_http_request_t *r, xet_token_claims_t *claims)
@@ -203,8 +204,8 @@ ngx_http_xet_token_note(ngx_http_request_t *r, xet_token_claims_t *claims)
 
 
 /*
- * Fills the claims from the configuration and the time.  NGX_DECLINED for an
- * unknown scope.
+ * Fills the claims from the configuration and the current time.  Returns
+ * NGX_OK, NGX_DECLINED if the scope is unknown, or NGX_ERROR.
  */
 
 static ngx_int_t
@@ -232,7 +233,9 @@ ngx_http_xet_token_claims(ngx_http_request_t *r, xet_token_claims_t *claims)
         return NGX_DECLINED;
     }
 
-    /* a read-only server must not issue tokens for writes elsewhere */
+    /*
+     * a read-only server must not issue tokens that can write on another one
+     */
 
     if (xlcf->read_only) {
         claims->scope = XET_SCOPE_READ;
@@ -306,7 +309,7 @@ ngx_http_xet_token_endpoint(ngx_http_request_t *r, ngx_str_t *url)
         ngx_memcpy(p, xlcf->api_base.data, xlcf->api_base.len);
     }
 
-    /* clients append "/v1/…" to the URL as it is */
+    /* clients append "/v1/..." to the URL, so it must not end with "/" */
 
     while (url->len && url->data[url->len - 1] == '/') {
         url->len--;

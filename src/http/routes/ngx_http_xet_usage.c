@@ -1,11 +1,11 @@
 
 /*
- * GET usage: what the repo and the subject of the token use, and what is left
- * if there are limits.
+ * GET usage: how much the repo and the subject of the token use, and how much
+ * is left if there are limits.
  *
- * The number of stored bytes of a caller reveals whether others have the same
- * bytes.  So it is reported only where a limit reveals it anyway, and where
- * dedup responses name the xorbs of all repos.
+ * The number of a caller's stored bytes reveals whether other users have
+ * stored the same bytes.  So it is reported only if a limit reveals it anyway,
+ * or if dedup responses contain xorbs of all repos.
  */
 
 #include "ngx_http_xet.h"
@@ -31,7 +31,7 @@ ngx_http_xet_usage_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 static void
 ngx_http_xet_usage_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
-    /* no row: there is neither a repo nor a subject */
+    /* without a row: the request has neither a repo nor a subject */
 
     if (rc == NGX_OK || rc == NGX_DECLINED) {
         rc = ngx_http_xet_usage_send(r);

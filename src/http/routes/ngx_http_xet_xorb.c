@@ -2,14 +2,14 @@
 /*
  * POST, HEAD and GET xorbs/{prefix}/{xorb}.
  *
- *     POST   handler -> feed (thread, for each piece of the body: verify,
- *            write) -> feed with the last piece: verdict, fdatasync, name,
- *            fsync of the folder -> body_done -> the row in PostgreSQL, by the
- *            keep service -> 200
- *     HEAD   handler -> the row -> head_job: does the copy exist -> advertised,
- *            once per xorb and day -> 200
- *     ask    as HEAD, for a xorb that the client may name without an upload
- *     GET    handler -> the row -> the data location
+ *     POST   handler -> feed (thread, for each piece of the body: verifies and
+ *            writes) -> feed with the last piece: result of the verification,
+ *            fdatasync, rename, fsync of the folder -> body_done -> the row in
+ *            PostgreSQL, by the keep service -> 200
+ *     HEAD   handler -> the row -> head_job: checks that the copy exists ->
+ *            advertised, once per xorb and day -> 200
+ *     ask    as HEAD, if the client may refer to the xorb without an upload
+ *     GET    handler -> the row -> redirect to the data location
  *
  * Bytes are durable before the row is written, and the row is committed before
  * the response is sent.
@@ -34,21 +34,21 @@ typedef struct {
 } ngx_http_xet_xorb_t;
 
 
-/* The state of a request that asks whether a xorb exists. */
+/* The state of a request that checks whether a xorb exists. */
 
 struct ngx_http_xet_xorb_head_s {
     xet_hash_t              hash;
     ngx_http_xet_store_t   *store;
     ngx_http_xet_copy_t     copy;
     ngx_http_xet_damage_t   damage;
-    ngx_http_xet_array_t    xorbs;             /* to be advertised */
-    xet_status_t            status;            /* of the job */
+    ngx_http_xet_array_t    xorbs;             /* xorbs to advertise */
+    xet_status_t            status;            /* result of the job */
 
     ngx_http_xet_xorb_missing_pt  missing;     /* NULL: 404 */
     void                         *data;
 
-    unsigned                grant:1;           /* not HEAD or GET */
-    unsigned                recorded:1;        /* on record as advertised */
+    unsigned                grant:1;           /* for a grant */
+    unsigned                recorded:1;        /* advertised today */
 };
 
 
@@ -191,8 +191,8 @@ ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
 
 
 /*
- * A whole xorb is served like its parts: through the data location, with a URL
- * that the server signs for itself.
+ * Serves a whole xorb in the same way as its parts: by a redirect to the data
+ * location, with a URL that the server signs.
  */
 
 ngx_int_t
@@ -205,7 +205,7 @@ ngx_http_xet_xorb_get_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     if (!repo.any) {
 
-        /* the xorb may have chunks of other repos' files */
+        /* the xorb may have chunks of files in other repos */
 
         return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "no_whole_xorbs",
                                   "whole xorbs are not served; use "
@@ -244,7 +244,7 @@ ngx_http_xet_xorb_get_known(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* the redirect has its own reference; the waiting one ends here */
+    /* the redirected request has its own reference; release this one */
 
     (void) ngx_http_internal_redirect(r, &uri, &args);
 
@@ -353,7 +353,7 @@ ngx_http_xet_xorb_head_known(ngx_http_request_t *r)
 
     x = ngx_http_xet_ctx_of(r)->route.xorb_head;
 
-    /* the rows of xorb_grant have the same columns */
+    /* the rows of xorb_grant have the same columns as those of xorb_get */
 
     (void) ngx_http_xet_row(r, xorb_get, 0, &row);
 
@@ -431,8 +431,8 @@ ngx_http_xet_xorb_missing(ngx_http_request_t *r)
 
 
 /*
- * Like a dedup response, a 200 is a promise: the client will refer to the xorb
- * without an upload; old clients also take the 200 of HEAD for that.  So the
+ * Sends 200, which is a promise like a dedup response: the client will refer
+ * to the xorb without an upload; old clients do so after HEAD, too.  So the
  * day is recorded for the collector before the 200 is sent.
  */
 
@@ -454,7 +454,10 @@ ngx_http_xet_xorb_promise(ngx_http_request_t *r, ngx_http_xet_xorb_head_t *x)
 }
 
 
-/* A xorb that was collected since it was found does not exist. */
+/*
+ * The xorb is recorded as advertised: sends 200.  If the xorb was collected
+ * before it was recorded, the response is that of a missing xorb.
+ */
 
 static void
 ngx_http_xet_xorb_promised(ngx_http_request_t *r, ngx_int_t rc)

@@ -1,31 +1,34 @@
 
 /*
  * Fetches xorbs from a peer node, by GET v1/xorbs of its API, one after
- * another over one connection.  Each is a source of bytes for a scan
+ * another over one connection.  Each xorb is a source of bytes for a scan
  * (ngx_http_xet_store_scan.c), which verifies all of them.
  *
  *     create (event loop) -> begin (event loop) -> job, XET_AGAIN -> ...
  *                         -> job, XET_OK and no bytes -> end -> begin ...
  *
  * A job transfers one piece (src/store/net).  Between jobs the data stays in
- * the socket, so a peer can't send faster than it is read, and the memory is
+ * the socket, so a peer can't send faster than the jobs read.  The memory is
  * one buffer of the scan and one of libcurl.  A job never waits for the
  * network, since its thread also serves readers: if little data has arrived,
  * the caller pauses before the next job.
  *
- * Only the address of the directive is contacted: no redirects, no proxy of
+ * Only the address in the directive is contacted: no redirects, no proxy from
  * the environment, no other protocols.
  *
- * A peer that sends nothing, or almost nothing, is given up.  Only the pauses
- * after a job with little data are counted: less than LITTLE bytes within a
- * timeout are too few, and one xorb may take WAITS timeouts.  Names are looked
- * up in a thread of libcurl.  That thread may still run when the worker exits,
- * like those that connect to PostgreSQL (ngx_http_xet_pg_connect.c).  The
- * module is pinned for these, and nothing is fetched without such a
- * connection.
+ * The fetch fails if the peer sends less than LITTLE bytes within a timeout
+ * (this is a step), or not the whole xorb within WAITS timeouts.  Only pauses
+ * after a job with little data count towards these timeouts.
  *
- * Owned by the job while it runs, else by the event loop, which only creates,
- * begins and destroys: libcurl is used in threads only.
+ * libcurl looks up host names in a thread, which may still run when the worker
+ * exits, like a thread that connects to PostgreSQL
+ * (ngx_http_xet_pg_connect.c).  The module is pinned in memory for such
+ * threads before the first connection to PostgreSQL, and nothing is fetched
+ * without a connection.
+ *
+ * The structure belongs to a job while the job runs, otherwise to the event
+ * loop.  The event loop only creates, begins and destroys; it never calls
+ * libcurl.
  */
 
 #include "ngx_http_xet.h"
@@ -33,44 +36,44 @@
 #include "xet_net.h"
 
 
-#define NGX_HTTP_XET_FETCH_BUFFER  (128 * 1024)  /* of libcurl */
-#define NGX_HTTP_XET_FETCH_ERROR   (64 * 1024) /* of a body that is dropped */
-#define NGX_HTTP_XET_FETCH_ROUNDS  64          /* of a transfer, of a job */
-#define NGX_HTTP_XET_FETCH_PAUSE   20          /* ms; one that counts */
-#define NGX_HTTP_XET_FETCH_WAITS   10          /* timeouts of a xorb */
+#define NGX_HTTP_XET_FETCH_BUFFER  (128 * 1024)  /* bytes, for libcurl */
+#define NGX_HTTP_XET_FETCH_ERROR   (64 * 1024) /* most bytes discarded */
+#define NGX_HTTP_XET_FETCH_ROUNDS  64          /* libcurl calls in a job */
+#define NGX_HTTP_XET_FETCH_PAUSE   20          /* ms, maximum that counts */
+#define NGX_HTTP_XET_FETCH_WAITS   10          /* timeouts for one xorb */
 #define NGX_HTTP_XET_FETCH_OK      200
 
 
 typedef enum {
     NGX_HTTP_XET_FETCH_NEW = 0,
     NGX_HTTP_XET_FETCH_RUNS,
-    NGX_HTTP_XET_FETCH_PAUSED,                 /* the buffer was full */
-    NGX_HTTP_XET_FETCH_DONE                    /* all has come */
+    NGX_HTTP_XET_FETCH_PAUSED,                 /* the buffer is full */
+    NGX_HTTP_XET_FETCH_DONE                    /* the xorb is complete */
 } ngx_http_xet_fetch_e;
 
 
 struct ngx_http_xet_fetch_s {
     const ngx_http_xet_peer_t  *peer;
     ngx_http_xet_fetch_e        state;
-    const char                 *url;           /* of the caller */
+    const char                 *url;           /* owned by the caller */
 
-    xet_net_t                  *net;           /* has the connection */
+    xet_net_t                  *net;           /* holds the connection */
     xet_net_request_t           request;
 
-    u_char                     *buf;           /* of the job */
+    u_char                     *buf;           /* buffer of the job */
     size_t                      size;
     size_t                      len;
 
-    size_t                      dropped;       /* bytes of a 404 */
+    size_t                      dropped;       /* bytes of a 404 body */
 
-    uint64_t                    paused;        /* since, by the clock; or 0 */
-    uint64_t                    waited;        /* ms, for the step */
-    uint64_t                    total;         /* ms, for the xorb */
-    size_t                      step;          /* bytes of it */
-    size_t                      burst;         /* bytes since a pause */
+    uint64_t                    paused;        /* start of the pause, or 0 */
+    uint64_t                    waited;        /* ms of pauses, this step */
+    uint64_t                    total;         /* ms of pauses, this xorb */
+    size_t                      step;          /* bytes, this step */
+    size_t                      burst;         /* bytes since the pause */
 
-    unsigned                    ended:1;       /* the transfer */
-    unsigned                    bad:1;         /* the peer, not the xorb */
+    unsigned                    ended:1;       /* the transfer has ended */
+    unsigned                    bad:1;         /* the peer failed as a whole */
 };
 
 
@@ -181,7 +184,9 @@ ngx_http_xet_fetch_job(ngx_http_xet_fetch_t *fetch, u_char *buf, size_t size,
 }
 
 
-/* Drops the rest of the last xorb first; the connection may stay. */
+/*
+ * First discards the rest of the previous xorb; the connection may stay open.
+ */
 
 static xet_status_t
 ngx_http_xet_fetch_open(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
@@ -240,8 +245,8 @@ ngx_http_xet_fetch_open(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
 
 /*
- * The body of an error is ignored: that of a 404 is read, so that the
- * connection can be reused.
+ * The body of an error response is discarded: the body of a 404 is read to its
+ * end, so that the connection can be reused.
  */
 
 static xet_net_taken_t
@@ -283,8 +288,8 @@ ngx_http_xet_fetch_done(xet_net_request_t *request)
 
 
 /*
- * XET_OK: the transfer is complete.  A round of libcurl reads at most one TLS
- * record, so it is repeated while data arrives.
+ * XET_OK: the transfer is complete.  A call of libcurl reads at most one TLS
+ * record, so the loop repeats the call while data arrives.
  */
 
 static xet_status_t
@@ -358,7 +363,9 @@ ngx_http_xet_fetch_ended(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
         return XET_STORE_FILES;
     }
 
-    /* also out of memory: a peer can cause it with a header that is too long */
+    /*
+     * out of memory, too: a peer can cause it with a header that is too long
+     */
 
     fetch->bad = 1;
 
@@ -367,8 +374,8 @@ ngx_http_xet_fetch_ended(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
 
 /*
- * A peer without the xorb is not an error; a missing API is one.  The errors
- * of an API are JSON, those of other servers are pages.
+ * A peer that does not have the xorb is not an error; a peer without this API
+ * is one.  The error responses of the API are JSON; other servers send HTML.
  */
 
 static xet_status_t
@@ -423,8 +430,8 @@ ngx_http_xet_fetch_answers(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
 /*
  * Only a pause after little data counts against the peer, and at most its
- * planned length: a busy worker or pool, and the rate, are not the peer's
- * fault.
+ * planned length: a busy worker, a busy thread pool and a rate limit are not
+ * the peer's fault.
  */
 
 static xet_status_t

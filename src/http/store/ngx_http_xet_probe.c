@@ -1,17 +1,17 @@
 
 /*
  * Probes whether the store belongs to this database and is writable.  A thread
- * creates, writes and drops a file like that of an upload.
+ * creates, writes and removes a file, as an upload does.
  *
- * A worker runs one probe at a time, and its result is valid for a second.  So
+ * A worker runs one probe at a time, and the result is valid for a second.  So
  * any number of requests costs one file per second and at most one thread,
  * even if the disk hangs.
  *
  *     idle -> running (a request came, the last result is old) -> idle
  *          -> late (waiting requests got XET_STORE_SLOW) -> idle
  *
- * The state belongs to the event loop; the context of the task belongs to the
- * thread while the job runs.
+ * The structure belongs to the event loop; the context of the task belongs to
+ * the thread while the job runs.
  */
 
 #include "ngx_http_xet.h"
@@ -24,7 +24,7 @@
 #define NGX_HTTP_XET_PROBE_TIMEOUT  5000       /* ms */
 #define NGX_HTTP_XET_PROBE_SIZE     4096       /* bytes */
 
-/* Bytes, about a full xorb: with less free space uploads will fail soon. */
+/* bytes, about one full xorb: with less free space uploads will fail soon */
 #define NGX_HTTP_XET_PROBE_FREE     (64 * 1024 * 1024)
 
 
@@ -32,7 +32,7 @@ typedef struct {
     ngx_http_xet_temp_t      file;
     xet_status_t             status;
     uint64_t                 free;             /* bytes */
-    uint64_t                 size;             /* 0: not known */
+    uint64_t                 size;             /* 0: unknown */
 } ngx_http_xet_probe_job_t;
 
 
@@ -56,7 +56,7 @@ typedef struct {
     ngx_connection_t         dummy;
     ngx_queue_t              waiting;          /* ngx_http_xet_probe_wait_t */
     ngx_msec_t               time;             /* when status was set */
-    xet_status_t             status;           /* result, XET_AGAIN: none */
+    xet_status_t             status;           /* XET_AGAIN: no result yet */
 
     ngx_http_xet_probe_e     state;
 } ngx_http_xet_probe_t;
@@ -170,7 +170,7 @@ ngx_http_xet_probe_init(ngx_http_xet_probe_t *probe)
 
     ngx_queue_init(&probe->waiting);
 
-    /* debug logs of timers read a descriptor */
+    /* the debug log of a timer prints the descriptor of its connection */
 
     probe->dummy.fd = (ngx_socket_t) -1;
 
@@ -218,7 +218,7 @@ ngx_http_xet_probe_start(ngx_http_xet_probe_t *probe)
 }
 
 
-/* The request ends: removes it from the queue of waiting requests. */
+/* When a request ends, it is removed from the queue of waiting requests. */
 
 static void
 ngx_http_xet_probe_cleanup(void *data)
@@ -257,7 +257,7 @@ ngx_http_xet_probe_job(void *data, ngx_log_t *log)
 }
 
 
-/* Returns in which way the folder is not the store. */
+/* Returns why the folder is not the store. */
 
 static xet_status_t
 ngx_http_xet_probe_other_job(const ngx_http_xet_probe_job_t *job)
@@ -370,7 +370,7 @@ ngx_http_xet_probe_tell(ngx_http_xet_probe_t *probe, xet_status_t status)
         q = ngx_queue_head(&probe->waiting);
         w = ngx_queue_data(q, ngx_http_xet_probe_wait_t, queue);
 
-        /* the cleanup of the request removes w again */
+        /* the cleanup handler of the request removes w from its queue again */
 
         ngx_queue_remove(q);
         ngx_queue_init(q);

@@ -1,32 +1,32 @@
 
 /*
- * The files of the store: temporary files, and durable copies of xorbs.
+ * The store: temporary files, and durable copies of xorbs.
  *
  * These rules hold after any crash and with any other writers, on this node or
- * others, in a folder and in an object store:
+ * other nodes, in a folder and in an object store:
  *
  *     The bytes under a name never change.  The name of a copy is the hash of
- *     the xorb and a random tag, and creating it never replaces another copy.
- *     So two uploads can't overwrite each other, and caches of names,
- *     descriptors or URLs never see two versions.
+ *     the xorb and a tag that is never used again, so creating a copy never
+ *     replaces another one.  Caches of names, descriptors or URLs never see
+ *     two versions of a copy.
  *
- *     A row describes the bytes of one copy.  It names the copy by its tag and
- *     has a digest of its bytes.  The copy is durable before the row is
+ *     A row describes the bytes of one copy.  It contains the tag of the copy
+ *     and a digest of its bytes.  The copy is durable before the row is
  *     written.
  *
- *     Of several copies of a xorb, a row in PostgreSQL selects one
- *     (ngx_http_xet_xorb_commit.c).  The request that made another copy, which
- *     no row names, removes it; an earlier crash leaves a harmless copy without
- *     a row.
+ *     If a xorb has several copies, its row in PostgreSQL selects one
+ *     (ngx_http_xet_xorb_commit.c).  A request whose copy was not selected
+ *     removes this copy.  After a crash the copy stays, without a row, which
+ *     is harmless.
  *
- * Until it is committed, a copy is a temporary file on this machine, even if
- * the store is remote.  So failed transfers can be repeated, and no memory
- * grows with an upload.
+ * Until an upload is committed, its data is in a temporary file on this
+ * machine, even if the store is remote.  So failed transfers can be repeated,
+ * and memory does not grow with an upload.
  *
- * Functions that end in _job block and run in a thread; the others create or
- * release the structure, or do no I/O.  A file has one owner at a time: the
- * job of the request, or after the end of the request the detached job that
- * closes the file.  The master creates folders before it starts workers.
+ * Functions whose names end in _job block and run in a thread; the others do
+ * no I/O.  A file has one owner at a time: the job of the request or, after
+ * the end of the request, the detached job that closes the file.  The master
+ * creates folders before it starts workers.
  */
 
 #include "ngx_http_xet.h"
@@ -37,14 +37,14 @@
 #define NGX_HTTP_XET_TAGS_MAX  16
 
 
-/* What remains of a file that is no longer needed. */
+/* The parts of a file that remain to be closed or removed. */
 
 typedef struct {
     ngx_http_xet_store_t  *store;
-    xet_store_writer_t    *writer;             /* NULL: nothing was written */
+    xet_store_writer_t    *writer;             /* NULL: no file is open */
     xet_hash_t             xorb;
     uint32_t               tag;
-    ngx_uint_t             copy;               /* is to be removed */
+    ngx_uint_t             copy;               /* the copy must be removed */
 } ngx_http_xet_store_close_t;
 
 
@@ -115,8 +115,8 @@ ngx_http_xet_store_create(ngx_conf_t *cf, xet_store_t *backend)
 
 
 /*
- * The end of a cycle.  A serving process is about to end with it, and may
- * leave threads behind that use the store.
+ * Called at the end of a cycle.  A process that serves requests is about to
+ * exit, and may leave behind threads that use the store, so it frees nothing.
  */
 
 static void
@@ -148,7 +148,9 @@ ngx_http_xet_store_exit(ngx_cycle_t *cycle)
 }
 
 
-/* Workers own the folders that the master creates. */
+/*
+ * The folders that the master creates must belong to the user of the workers.
+ */
 
 ngx_int_t
 ngx_http_xet_store_init(ngx_cycle_t *cycle)
@@ -284,7 +286,10 @@ ngx_http_xet_store_cleanup(void *data)
         return;
     }
 
-    /* closing the last reference of a large file frees its blocks: slow */
+    /*
+     * closing the last descriptor of a large file frees its blocks, which is
+     * slow
+     */
 
     ngx_http_xet_store_rest(file, &rest);
 
@@ -315,8 +320,8 @@ ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
 
 
 /*
- * Takes what is to be closed and removed; the file is as before the first
- * write.
+ * Moves everything that must be closed or removed from file to rest; after
+ * that the file is as before the first write.
  */
 
 static void
@@ -364,9 +369,9 @@ ngx_http_xet_store_keep(ngx_http_xet_temp_t *file, ngx_uint_t kept)
 
 
 /*
- * If the folder of temporary files is missing, the folder of the store may be
- * another one, or an unmounted disk: this is checked before the error of
- * open() is reported.
+ * If the folder of temporary files is missing, the disk may be unmounted, or
+ * the store may be another one.  So the identity is checked before the error
+ * of open() is returned.
  */
 
 static xet_status_t
@@ -472,7 +477,8 @@ ngx_http_xet_store_read_job(ngx_http_xet_temp_t *file, u_char *data,
 
 
 /*
- * Sets file->committed as soon as there may be a copy, even if it fails later.
+ * Sets file->committed as soon as a copy may exist, even if the job fails
+ * later.
  */
 
 xet_status_t

@@ -1,8 +1,8 @@
 
 /*
- * The files of the store: temporary files, durable copies of xorbs, and their
- * maintenance, in a folder or an object store.  Functions whose names end in
- * _job block and are called in a thread.
+ * The store: temporary files, durable copies of xorbs, and the maintenance of
+ * copies, in a folder or in an object store.  A function whose name ends in
+ * _job blocks, and must be called in a thread.
  */
 
 #ifndef _NGX_HTTP_XET_STORE_H_INCLUDED_
@@ -13,7 +13,7 @@
 #include "xet_store.h"
 
 
-/* A copy of a xorb. */
+/* The name of a copy of a xorb. */
 
 typedef struct {
     xet_hash_t  xorb;
@@ -21,33 +21,33 @@ typedef struct {
 } ngx_http_xet_copy_name_t;
 
 
-/* A check of a copy. */
+/* A copy whose existence and size are checked. */
 
 typedef struct {
     ngx_http_xet_copy_name_t  name;
-    uint64_t                  want;            /* its size, by the row */
-    uint64_t                  size;            /* the result */
+    uint64_t                  want;            /* size from the row */
+    uint64_t                  size;            /* actual size */
     xet_status_t              status;
 } ngx_http_xet_copy_stat_t;
 
 
 /*
- * The store of "xet_store", and its data for the event loop.  It is not in the
- * pool of the configuration, because a thread may outlive that pool.
+ * The store configured by "xet_store".  The structure is not in the pool of
+ * the configuration, because a thread may outlive that pool.
  */
 
 struct ngx_http_xet_store_s {
     xet_store_t  *backend;                     /* for jobs */
-    ngx_str_t     name;                        /* its folder, or "s3://..." */
+    ngx_str_t     name;                        /* path, or "s3://..." */
     ngx_str_t     temp;                        /* folder of temporary files */
     xet_s3_t     *s3;                          /* NULL: a folder */
 };
 
 
 /*
- * Creates a store in a folder, or in an object store; both strings end with a
- * zero byte, not with a slash.  NULL if out of memory, or for an error of
- * conf.
+ * Creates a store in a folder or in an object store.  path ends with a zero
+ * byte, not with a slash.  Returns NULL if out of memory or if the
+ * configuration is wrong.
  */
 ngx_http_xet_store_t *ngx_http_xet_store_files(ngx_conf_t *cf,
     const ngx_str_t *path);
@@ -55,92 +55,98 @@ ngx_http_xet_store_t *ngx_http_xet_store_s3(ngx_conf_t *cf,
     const ngx_str_t *temp, const xet_s3_conf_t *conf, xet_s3_error_t *error);
 
 /*
- * Creates missing folders of the store, durably.  Removes files older than a
- * day, which a crash has left, from the folder of temporary files.  Blocks:
- * called by the master at start and at each reload.
+ * Creates the missing folders of the store, durably, and removes temporary
+ * files older than a day, which a crash has left.  Blocks: the master calls it
+ * at start and at each reload.
  */
 ngx_int_t ngx_http_xet_store_init(ngx_cycle_t *cycle);
 
-/* Counts requests to an object store since the last call. */
+/* Adds the requests to an object store since the last call to the metrics. */
 void ngx_http_xet_store_measure(ngx_http_xet_store_t *store);
 
 /*
- * Called when the worker and its thread pools have ended: no thread of the
- * store may run while libraries are cleaned up.
+ * Called after the worker and its thread pools have ended: no thread may use
+ * the store while libraries are cleaned up.
  */
 void ngx_http_xet_store_exit(ngx_cycle_t *cycle);
 
 
 /*
- * A copy without a row is removed when it is XET_XORB_ORPHAN_AGE old.  So its
- * row must be written long before.  made is a time in seconds since 1970, not
- * later than the age of the copy suggests, and PostgreSQL rejects the row of
- * an older copy (xet.copy_made()).  PostgreSQL decides this, not the worker: a
- * machine that was suspended at any point does not notice the time.
+ * A copy without a row is removed when it is XET_XORB_ORPHAN_AGE old, so the
+ * row of a copy must be written long before.  The member made is a time in
+ * seconds since 1970, not later than the copy was created.  PostgreSQL rejects
+ * the row of an older copy (xet.copy_made()).  PostgreSQL decides this, not
+ * the worker, because the clock of a suspended machine stands still.
  */
 
 /*
- * A temporary file of a request.  It is anonymous if the file system supports
- * O_TMPFILE, so that a crash leaves nothing behind; otherwise it is
- * <store>/tmp/<unique name>.
+ * A temporary file of a request.  The file is anonymous if the file system
+ * supports O_TMPFILE, so that a crash leaves nothing behind.  Otherwise its
+ * path is <store>/tmp/<unique name>.
  */
 
 typedef struct {
     ngx_http_xet_store_t  *store;
-    xet_store_writer_t    *writer;             /* NULL: nothing is written */
+    xet_store_writer_t    *writer;             /* NULL: no file is open */
     off_t                  size;               /* bytes written */
 
     xet_checksum_state_t  *checksum;           /* of the bytes written */
     xet_checksum_t         digest;             /* set by commit */
-    xet_hash_t             xorb;               /* the xorb, or its claim */
+    xet_hash_t             xorb;               /* the xorb, maybe claimed */
     uint32_t               tag;                /* set by commit */
-    uint64_t               began;              /* the upload, a moment */
-    uint64_t               made;               /* set by commit, see below */
+    uint64_t               began;              /* sequence, at its start */
+    uint64_t               made;               /* set by commit, see above */
 
-    unsigned               digested:1;         /* checksum is computed */
-    unsigned               claimed:1;          /* xorb is known before */
-    unsigned               committed:1;        /* there is a copy */
-    unsigned               kept:1;             /* it is not removed */
+    unsigned               digested:1;         /* compute the checksum */
+    unsigned               claimed:1;          /* xorb set in advance */
+    unsigned               committed:1;        /* a copy may exist */
+    unsigned               kept:1;             /* the copy stays after close */
 } ngx_http_xet_temp_t;
 
 
 /*
- * A file of the request, opened at the first write.  After the request a
- * thread closes the file and removes its name, and its copy unless it is
- * kept.  NULL if out of memory.
+ * Returns a temporary file that is opened at the first write.  After the
+ * request a thread closes and removes the file, and also removes its copy
+ * unless the copy is kept.  Returns NULL if out of memory.
  */
 ngx_http_xet_temp_t *ngx_http_xet_store_temp(ngx_http_request_t *r);
 
 /*
- * A file of the request for a copy of a xorb: its bytes are digested when they
- * are written, so they must not be overwritten.  NULL if out of memory.
+ * Returns a file of the request that will become a copy of a xorb.  The
+ * checksum is computed while bytes are written, so no byte may be overwritten.
+ * Returns NULL if out of memory.
  */
 ngx_http_xet_temp_t *ngx_http_xet_store_xorb(ngx_http_request_t *r);
 
-/* The same outside of a request: the file is closed with the pool. */
+/* As ngx_http_xet_store_xorb(), but the file is closed with the pool. */
 ngx_http_xet_temp_t *ngx_http_xet_store_copy(ngx_pool_t *pool);
 
 /*
- * Names the xorb that the file is expected to contain: then an object store
- * gets its bytes while they arrive.  Called before the first write.
+ * Sets the xorb that the file is expected to contain, so that bytes are sent
+ * to an object store while they arrive.  Must be called before the first
+ * write.
  */
 void ngx_http_xet_store_claim(ngx_http_xet_temp_t *file,
     const xet_hash_t *xorb);
 
 /*
- * Moments are sequence numbers, not times: of two moments the larger one was
- * taken later, even within one turn of the event loop.
+ * Returns the next sequence number, which is not a time.  Of two sequence
+ * numbers the larger one was drawn later, even within one iteration of the
+ * event loop.
  */
 uint64_t ngx_http_xet_store_sequence(void);
 
 /*
- * Appends len bytes; the first write opens the file.  XET_STORE_FULL,
- * XET_STORE_FILES, XET_STORE_OTHER, XET_STORE_FAILED, XET_NOMEM.
+ * Appends len bytes; the first write opens the file.  Returns XET_OK,
+ * XET_STORE_FULL, XET_STORE_FILES, XET_STORE_OTHER, XET_STORE_FAILED or
+ * XET_NOMEM.
  */
 xet_status_t ngx_http_xet_store_write_job(ngx_http_xet_temp_t *file,
     const u_char *data, size_t len, ngx_log_t *log);
 
-/* Overwrites len bytes at offset that were written before. */
+/*
+ * Overwrites len bytes at offset; all of these must have been written before.
+ */
 xet_status_t ngx_http_xet_store_patch_job(ngx_http_xet_temp_t *file,
     const u_char *data, size_t len, off_t offset, ngx_log_t *log);
 
@@ -149,40 +155,43 @@ xet_status_t ngx_http_xet_store_read_job(ngx_http_xet_temp_t *file,
     u_char *data, size_t len, off_t offset, ngx_log_t *log);
 
 /*
- * Makes the file a copy of the xorb, durable under a new name; sets digest and
- * tag.  Only for a file of ngx_http_xet_store_xorb().  The copy is removed
- * when the file is closed, unless ngx_http_xet_store_keep() has kept it.
+ * Makes the file a durable copy of the xorb, under a new name, and sets digest
+ * and tag.  The file must be from ngx_http_xet_store_xorb() or
+ * ngx_http_xet_store_copy().  The copy is removed when the file is closed,
+ * unless ngx_http_xet_store_keep() has kept it.
  */
 xet_status_t ngx_http_xet_store_commit_job(ngx_http_xet_temp_t *file,
     const xet_hash_t *xorb, ngx_log_t *log);
 
 /*
- * kept is 1 while a row may name the copy: the copy stays when the file is
- * closed.  0: certainly no row names the copy, and it is removed.
+ * Sets whether the copy stays when the file is closed.  kept must be 1 while a
+ * row may refer to the copy, and may be 0 only if certainly no row does.
  */
 void ngx_http_xet_store_keep(ngx_http_xet_temp_t *file, ngx_uint_t kept);
 
 /*
- * Closes the file, and removes its copy unless it is kept.  The next write
- * starts another file.
+ * Closes the file, and removes its copy unless the copy is kept.  The next
+ * write opens a new file.
  */
 void ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log);
 
 
 /*
- * Two checks of a copy that a row names.  XET_OK; XET_STORE_DAMAGED: the copy
- * is missing, or does not match the row; XET_STORE_OTHER: the store does not
- * belong to this database.  Any other status (XET_STORE_FAILED,
- * XET_STORE_FILES, XET_NOMEM) says nothing about the copy.
+ * Two checks of a copy that a row refers to.  XET_OK: the copy matches the
+ * row.  XET_STORE_DAMAGED: the copy is missing or does not match the row.
+ * XET_STORE_OTHER: the store does not belong to this database.  After any
+ * other status (XET_STORE_FAILED, XET_STORE_FILES, XET_NOMEM) the state of the
+ * copy is unknown.
  */
 
-/* Whether the copy exists and has size bytes. */
+/* Checks that the copy exists and has size bytes. */
 xet_status_t ngx_http_xet_store_stat_job(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, uint64_t size, ngx_log_t *log);
 
 /*
- * The same for n copies: a bucket is asked for several at once.  Each has its
- * own status; the caller sets name and want.
+ * As ngx_http_xet_store_stat_job(), but for n copies; an object store gets
+ * several requests at once.  The caller sets name and want of each copy, and
+ * each copy gets its own status.
  */
 void ngx_http_xet_store_stat_all_job(ngx_http_xet_store_t *store,
     ngx_http_xet_copy_stat_t *stats, ngx_uint_t n, ngx_log_t *log);
@@ -193,62 +202,71 @@ xet_status_t ngx_http_xet_store_check_job(ngx_http_xet_store_t *store,
     ngx_log_t *log);
 
 /*
- * Removes a copy that no row names any more; a missing copy is not an error.
- * Failures are logged.
+ * Removes a copy that no row refers to any more; a missing copy is not an
+ * error.  Failures are logged.
  */
 xet_status_t ngx_http_xet_store_remove_job(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, ngx_log_t *log);
 
-/* The same for n copies; after XET_OK the removal is durable. */
+/*
+ * As ngx_http_xet_store_remove_job(), but for n copies; after XET_OK the
+ * removal is durable.
+ */
 xet_status_t ngx_http_xet_store_remove_all_job(ngx_http_xet_store_t *store,
     const ngx_http_xet_copy_name_t *names, ngx_uint_t n, ngx_log_t *log);
 
 /*
- * ngx_http_xet_store_tags.c: tags, which distinguish copies.  A worker gets
- * tags in blocks: the first tag of the block is added, with the number of
- * tags, some of the first of which may be used already.  Both functions may be
- * called in any thread.
+ * ngx_http_xet_store_tags.c: tags, which distinguish the copies of a xorb.  A
+ * worker gets tags in blocks of consecutive numbers.
+ * ngx_http_xet_store_tags_add() adds the block that starts with the tag first,
+ * and ngx_http_xet_store_tags_blocks() returns the number of blocks that are
+ * not used up.  Both may be called in any thread.
  */
 #define NGX_HTTP_XET_TAGS_BLOCK   256         /* as in xet.tags_take() */
-#define NGX_HTTP_XET_TAGS_BLOCKS  4           /* at most */
+#define NGX_HTTP_XET_TAGS_BLOCKS  4           /* of a worker */
 
 void ngx_http_xet_store_tags_add(uint32_t first);
 ngx_uint_t ngx_http_xet_store_tags_blocks(void);
 
-/* A monotonic clock in milliseconds, for threads. */
+/* Returns a monotonic time in milliseconds; may be called in any thread. */
 uint64_t ngx_http_xet_store_clock(void);
 
 
 /*
- * Signatures for an object store; both functions only compute, and may be
- * called in the event loop.
+ * Signatures for an object store.  These functions only compute, so they may
+ * be called in the event loop.
  */
 
 /*
- * Writes a URL with which anyone may read the bytes [start, end) of the copy,
- * with this range in the header Range, for seconds from made on.  XET_INTERNAL
- * if it is too long.
+ * Appends a URL to b with which anyone may read the bytes [start, end) of the
+ * copy, for the given number of seconds after made.  The request must have
+ * exactly this range in its Range header.  Returns XET_INTERNAL if the URL is
+ * too long.
  */
 xet_status_t ngx_http_xet_store_presign(ngx_http_xet_store_t *store,
     xet_buf_t *b, const xet_hash_t *xorb, uint32_t tag, uint64_t start,
     uint64_t end, time_t made, time_t seconds);
 
 /*
- * The headers of a request for the copy that nginx makes on our behalf.
- * NGX_DECLINED if the store is not an object store.
+ * Signs a request for the copy that nginx sends to the object store.  Returns
+ * NGX_OK; NGX_DECLINED if the store is a folder; or NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_store_sign(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, xet_s3_signed_t *out);
 
-/* Only its path, of XET_S3_URL_MAX bytes, which needs no signature. */
+/*
+ * Writes the path of a request for the copy to path, a buffer of
+ * XET_S3_URL_MAX bytes.  The path needs no signature.  Returns NGX_OK;
+ * NGX_DECLINED if the store is a folder; or NGX_ERROR.
+ */
 ngx_int_t ngx_http_xet_store_uri(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, char *path);
 
 
 /*
- * A copy that one job reads: opened, read any number of times, closed.
- * Statuses are as above.  Errors of the copy are in why and err; only errors
- * that say nothing about the copy are logged.
+ * A copy that one job opens, reads any number of times, and closes.  The
+ * statuses are those of the checks above.  After XET_STORE_DAMAGED why and err
+ * describe the damage, and nothing is logged.  Other errors are logged.
  */
 
 typedef struct {
@@ -259,30 +277,28 @@ typedef struct {
     unsigned               opened:1;
 
     const char            *why;                /* after XET_STORE_DAMAGED */
-    ngx_err_t              err;                /* 0: it is not the system's */
+    ngx_err_t              err;                /* errno, or 0 */
 } ngx_http_xet_opened_t;
 
 
-/*
- * Initializes a structure without an open copy, for which closing does
- * nothing.
- */
+/* Initializes a structure without an open copy; closing it does nothing. */
 void ngx_http_xet_copy_init(ngx_http_xet_opened_t *copy,
     ngx_http_xet_store_t *store);
 
-/* Closes the copy, if it is open. */
+/* Opens a copy for reading, after closing the previous one if it is open. */
 xet_status_t ngx_http_xet_copy_open_job(ngx_http_xet_opened_t *copy,
     const xet_hash_t *xorb, uint32_t tag, ngx_log_t *log);
 
 /*
- * Announces that the bytes [start, end) will be read next, in order: an object
- * store is asked for them once.  They may be some MiB, and are held until the
- * next announcement or the end.
+ * Announces that the caller will read the bytes [start, end) next, in order,
+ * so that an object store gets one request for all of them.  The data may be
+ * some MiB, and stays in memory until the next announcement or until the copy
+ * is closed.
  */
 void ngx_http_xet_copy_ahead(ngx_http_xet_opened_t *copy, uint64_t start,
     uint64_t end);
 
-/* Reads exactly len bytes. */
+/* Reads exactly len bytes at offset. */
 xet_status_t ngx_http_xet_copy_read_job(ngx_http_xet_opened_t *copy,
     u_char *buf, size_t len, uint64_t offset, ngx_log_t *log);
 
@@ -290,9 +306,10 @@ void ngx_http_xet_copy_close_job(ngx_http_xet_opened_t *copy, ngx_log_t *log);
 
 
 /*
- * ngx_http_xet_store_stage.c: a xorb that a client has put into the bucket
- * itself, with a URL from this server, under a staging name.  Jobs read it to
- * its end, verify it, and make it a copy of the store.
+ * ngx_http_xet_store_stage.c: commits of staged xorbs.  A client has uploaded
+ * such a xorb to the bucket itself, under a staging name, with a URL from this
+ * server.  Jobs read the xorb to its end, verify it, and make it a copy of the
+ * store.
  */
 
 #define NGX_HTTP_XET_STAGE_ID  32              /* hex digits */
@@ -303,17 +320,17 @@ typedef struct {
     xet_hash_t             xorb;
     xet_xorb_verifier_t   *verifier;
     xet_checksum_state_t  *checksum;
-    ngx_http_xet_temp_t   *file;               /* the copy, at the end */
-    uint64_t               max;                /* bytes of it */
-    uint64_t               footer;             /* and of its footer */
-    uint64_t               size;               /* of the object, 0: unknown */
+    ngx_http_xet_temp_t   *file;               /* becomes the copy */
+    uint64_t               max;                /* maximum size of the xorb */
+    uint64_t               footer;             /* maximum size of the footer */
+    uint64_t               size;               /* object size; 0: unknown */
     uint64_t               offset;
-    uint64_t               stored;             /* bytes that are the xorb's */
-    unsigned               again:1;            /* it goes through us, too */
+    uint64_t               stored;             /* bytes without the footer */
+    unsigned               again:1;            /* this is a second read */
 } ngx_http_xet_stage_t;
 
 
-/* The URL of a PUT, which also needs the header "If-None-Match: *". */
+/* A URL for a PUT request, which also needs the header "If-None-Match: *". */
 
 typedef struct {
     char                   url[XET_S3_URL_MAX];
@@ -321,33 +338,36 @@ typedef struct {
 } ngx_http_xet_stage_put_t;
 
 
-/* Draws a new random id, followed by a zero byte.  XET_OK, XET_INTERNAL. */
+/*
+ * Writes a new random id, followed by a zero byte.  Returns XET_OK or
+ * XET_INTERNAL.
+ */
 xet_status_t ngx_http_xet_stage_draw(u_char *id);
 
 
 /*
- * Permits the upload of length bytes with this checksum, for seconds from now
- * on, under a name made of the xorb and id.  Only computes.  NGX_OK,
- * NGX_ERROR.
+ * Sets put to a URL that permits the upload of exactly length bytes with this
+ * checksum, for the given number of seconds.  The name of the object consists
+ * of the xorb and id.  Does no I/O.  Returns NGX_OK or NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_stage_put(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, const u_char *id, uint64_t length, uint64_t crc64,
     time_t seconds, ngx_http_xet_stage_put_t *put);
 
 /*
- * Starts; stage must be zeroed.  At most max bytes, and a footer of this
- * length, are allowed; file is from ngx_http_xet_store_xorb().  XET_OK,
- * XET_NOMEM.
+ * Starts the commit of a staged xorb; stage must be zeroed.  max and footer
+ * are the maximum sizes of the xorb and of its footer in bytes.  file must be
+ * from ngx_http_xet_store_xorb().  Returns XET_OK or XET_NOMEM.
  */
 xet_status_t ngx_http_xet_stage_begin(ngx_http_xet_stage_t *stage,
     ngx_http_xet_temp_t *file, const xet_suite_t *suite,
     const xet_hash_t *xorb, const u_char *id, uint64_t max, uint64_t footer);
 
 /*
- * Continues reading.  XET_AGAIN: there is more.  XET_OK: the file is a durable
- * copy, as after ngx_http_xet_store_commit_job().  XET_NO_GRANT: nothing was
- * uploaded.  Errors of the bytes are those of an upload; the object is then
- * removed.
+ * Continues to read.  XET_AGAIN: more data follows.  XET_OK: the file is a
+ * durable copy, as after ngx_http_xet_store_commit_job().  XET_NO_GRANT: the
+ * client has uploaded nothing.  If the data is wrong, the error is that of an
+ * upload, and the object is removed.
  */
 xet_status_t ngx_http_xet_stage_job(ngx_http_xet_stage_t *stage,
     ngx_log_t *log);
@@ -358,48 +378,61 @@ void ngx_http_xet_stage_destroy(ngx_http_xet_stage_t *stage);
 
 /*
  * ngx_http_xet_fetch.c: fetches xorbs from a peer node of "xet_store_peer",
- * one after another, as untrusted bytes.
+ * one after another.  The bytes are not trusted.
  */
 
-#define NGX_HTTP_XET_FETCH_LITTLE  (64 * 1024) /* bytes of a job */
+#define NGX_HTTP_XET_FETCH_LITTLE  (64 * 1024) /* less is little data */
 
 typedef struct ngx_http_xet_fetch_s  ngx_http_xet_fetch_t;
 
-/* Called once in a process, before threads use libcurl. */
+/*
+ * Called once in a process, before threads use libcurl.  Returns NGX_OK or
+ * NGX_ERROR.
+ */
 ngx_int_t ngx_http_xet_fetch_init(ngx_cycle_t *cycle);
 
 /*
- * Creates a client of the peer, which keeps its connection between xorbs;
- * sends nothing yet.  NULL if out of memory.
+ * Creates a client of the peer, which keeps its connection between xorbs.
+ * Sends nothing yet.  Returns NULL if out of memory.
  */
 ngx_http_xet_fetch_t *ngx_http_xet_fetch_create(
     const ngx_http_xet_peer_t *peer);
 
 /*
- * Starts the next xorb.  Its address is written to url, a string of at most
- * size bytes, which must stay until the end.
+ * Starts the next xorb, and writes its URL to url, a buffer of size bytes.
+ * The buffer must live until the transfer ends.
  */
 void ngx_http_xet_fetch_begin(ngx_http_xet_fetch_t *fetch,
     const xet_hash_t *xorb, char *url, size_t size);
 
 /*
- * Moves available data into buf, of at least 128 KiB, without waiting.
- * XET_OK:
- * *len bytes, and there may be more; 0 at the end.  XET_AGAIN: *len bytes, few
- * or none; the next job should come some milliseconds later. XET_STORE_FAILED:
- * the peer does not have the xorb, or does not send it; the reason is logged.
- * XET_STORE_FILES, XET_NOMEM.
+ * Copies the data that has arrived into buf, which has at least 128 KiB,
+ * without waiting, and sets *len to the number of bytes.  Returns:
+ *
+ *     XET_OK            more data may follow; *len is 0 at the end of the xorb
+ *     XET_AGAIN         little or no data has arrived; the next job should
+ *                       start some milliseconds later
+ *     XET_STORE_FAILED  the peer does not have the xorb, or does not send it;
+ *                       the reason is logged
+ *     XET_STORE_FILES   too many open files
+ *     XET_NOMEM         out of memory
  */
 xet_status_t ngx_http_xet_fetch_job(ngx_http_xet_fetch_t *fetch, u_char *buf,
     size_t size, size_t *len, ngx_log_t *log);
 
-/* After XET_STORE_FAILED: whether the peer can't send other xorbs either. */
+/*
+ * Returns whether the last XET_STORE_FAILED also applies to other xorbs of the
+ * peer.
+ */
 ngx_uint_t ngx_http_xet_fetch_bad(ngx_http_xet_fetch_t *fetch);
 
 /* Ends the transfer of the xorb. */
 void ngx_http_xet_fetch_end_job(ngx_http_xet_fetch_t *fetch);
 
-/* Called in the event loop; connections are closed in a thread. */
+/*
+ * Frees the client; called in the event loop.  A thread closes its
+ * connections.
+ */
 void ngx_http_xet_fetch_destroy(ngx_http_xet_fetch_t *fetch);
 
 
@@ -407,43 +440,45 @@ void ngx_http_xet_fetch_destroy(ngx_http_xet_fetch_t *fetch);
  * ngx_http_xet_store_scan.c: reads a copy of a xorb to its end, in jobs of a
  * bounded size.
  *
- * A copy is compared with its row: by digest, or by decoding all of it if the
- * row has no digest.  A foreign file is decoded, and may be copied to a
- * temporary file meanwhile.  Owned by the job while it runs, else by the event
- * loop.
+ * A copy of the store is compared with its row: by its digest or, if the row
+ * has no digest, by decoding all chunks.  A file outside of the store is
+ * decoded, and may be copied to a temporary file at the same time.  The
+ * structure belongs to a job while the job runs, otherwise to the event loop.
  */
 
 #define NGX_HTTP_XET_ENDS_LEN  32              /* SHA-256 */
 
 typedef struct {
-    char                   path[NGX_MAX_PATH]; /* for messages */
-    ngx_http_xet_store_t  *store;              /* NULL for a foreign file */
-    xet_store_t           *foreign;            /* the folder of that */
+    char                   path[NGX_MAX_PATH]; /* path for messages */
+    ngx_http_xet_store_t  *store;              /* NULL: not in our store */
+    xet_store_t           *foreign;            /* folder of a file outside */
     xet_store_reader_t     reader;
     xet_hash_t             xorb;
     uint32_t               tag;
-    uint64_t               size;               /* by the row, 0: any */
-    xet_checksum_t         digest;             /* by the row */
+    uint64_t               size;               /* from the row; 0: any */
+    xet_checksum_t         digest;             /* from the row */
     u_char                 ends[NGX_HTTP_XET_ENDS_LEN];
-    const char            *why;                /* it is damaged */
+    const char            *why;                /* reason of the damage */
 
     u_char                *buf;
     uint64_t               offset;
-    uint64_t               end;                /* of the file */
-    xet_checksum_state_t  *checksum;           /* where digest is known */
-    xet_xorb_verifier_t   *verifier;           /* where it is not */
-    ngx_http_xet_temp_t   *copy;               /* of a foreign file */
-    ngx_http_xet_fetch_t  *fetch;              /* of the caller, or NULL */
+    uint64_t               end;                /* end of the file */
+    xet_checksum_state_t  *checksum;           /* if the row has a digest */
+    xet_xorb_verifier_t   *verifier;           /* otherwise */
+    ngx_http_xet_temp_t   *copy;               /* gets the data, or NULL */
+    ngx_http_xet_fetch_t  *fetch;              /* from the caller, or NULL */
 
     unsigned               opened:1;
-    unsigned               again:1;            /* it was read before */
+    unsigned               again:1;            /* this is the second read */
 } ngx_http_xet_scan_t;
 
 
 /*
- * Starts a scan: of a copy of the store, with digest or else with ends; or of
- * a file in a foreign folder, of at most size_max bytes, with copy NULL or a
- * file of ngx_http_xet_store_copy().  XET_OK, XET_NOMEM.
+ * Starts a scan.  ngx_http_xet_scan_copy() reads a copy of the store, and
+ * compares it with digest or, if digest is NULL, with ends.
+ * ngx_http_xet_scan_foreign() reads a file of at most size_max bytes in
+ * another folder; copy is NULL or a file of ngx_http_xet_store_copy().  Both
+ * return XET_OK or XET_NOMEM.
  */
 xet_status_t ngx_http_xet_scan_copy(ngx_http_xet_scan_t *scan,
     ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
@@ -453,190 +488,206 @@ xet_status_t ngx_http_xet_scan_foreign(ngx_http_xet_scan_t *scan,
     uint64_t size_max, ngx_http_xet_temp_t *copy);
 
 /*
- * The same for data from a peer node; path is its address.  fetch must outlive
- * the scan.
+ * As ngx_http_xet_scan_foreign(), but reads from a peer node.  fetch must
+ * outlive the scan.
  */
 xet_status_t ngx_http_xet_scan_peer(ngx_http_xet_scan_t *scan,
     ngx_http_xet_fetch_t *fetch, const xet_hash_t *xorb, uint64_t size_max,
     ngx_http_xet_temp_t *copy);
 
 /*
- * Continues reading, for 50 ms and up to limit bytes, and adds the bytes read
- * to *taken; from a peer node it takes the available data.  XET_AGAIN: there
- * is more. XET_OK: everything was read and is right.  XET_STORE_DAMAGED: the
- * copy is missing or wrong, with the reason in scan->why; before a copy of the
- * store is called missing, the identity of the store is checked.
- * XET_STORE_OTHER and all others say nothing about the copy.  The file is
- * closed, except after XET_AGAIN.
+ * Continues to read, for at most 50 ms and about limit bytes, and adds the
+ * number of bytes to *taken.  Of a xorb from a peer node it reads the data
+ * that has arrived.  Returns:
+ *
+ *     XET_AGAIN          more data follows; the file stays open
+ *     XET_OK             the whole copy was read, and is intact
+ *     XET_STORE_DAMAGED  the copy is missing or wrong, scan->why says why; a
+ *                        missing copy counts only if the store belongs to this
+ *                        database
+ *     XET_STORE_OTHER    the store does not belong to this database
+ *     otherwise          the state of the copy is unknown
  */
 xet_status_t ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit,
     size_t *taken, ngx_log_t *log);
 
-/* The chunks of a decoded xorb, until the scan is destroyed. */
+/* Returns the chunks of a decoded xorb, valid until the scan is destroyed. */
 const xet_xorb_info_t *ngx_http_xet_scan_info(ngx_http_xet_scan_t *scan);
 
-/* Frees everything except the copy; an open file is closed in a thread. */
+/* Frees everything except the temporary file; a thread closes an open file. */
 void ngx_http_xet_scan_destroy(ngx_http_xet_scan_t *scan);
 
 /*
- * ngx_http_xet_store_orphans.c: files of the store that may have no row, some
- * of them per job.  First come those that an earlier sweep of any node has
- * left in quarantine, then those of the folders, one after another.  Owned by
- * the job while it runs, else by the event loop.
+ * ngx_http_xet_store_orphans.c: finds files of the store without a row, some
+ * of them per job.  It first reads the files that an earlier sweep of any node
+ * has left in quarantine, then the folders of copies, one after another.  The
+ * structure belongs to a job while the job runs, otherwise to the event loop.
  */
 
-#define NGX_HTTP_XET_ORPHANS_NAMES    256      /* of a list */
-#define NGX_HTTP_XET_ORPHANS_TAKEN    32       /* at a time */
+#define NGX_HTTP_XET_ORPHANS_NAMES    256      /* maximum length of names */
+#define NGX_HTTP_XET_ORPHANS_TAKEN    32       /* maximum length of taken */
 #define NGX_HTTP_XET_ORPHANS_FOLDERS  256
-#define NGX_HTTP_XET_ORPHANS_QUARANTINE    (-1)     /* the folder of those */
+#define NGX_HTTP_XET_ORPHANS_QUARANTINE    (-1)     /* in place of a folder */
 
 typedef struct {
     xet_hash_t             xorb;
     uint32_t               tag;
-    uint64_t               sweep;              /* in its name, where aside */
-    uint64_t               size;               /* of one that was taken */
-    int64_t                modified;           /* of an object, by our clock */
-    int64_t                changed;            /* and by its own */
+    uint64_t               sweep;              /* id of the sweep */
+    uint64_t               size;               /* bytes */
+    int64_t                modified;           /* time, by our clock */
+    int64_t                changed;            /* time, by the store's clock */
 
     unsigned               quarantine:1;
     unsigned               suspect:1;          /* no row was found */
-    unsigned               removable:1;        /* none was found once more */
+    unsigned               removable:1;        /* nor at a second check */
 } ngx_http_xet_orphan_t;
 
 
 typedef struct {
     ngx_http_xet_store_t  *store;
-    time_t                 since;              /* those that came later, */
-    time_t                 newest;             /* and are older */
 
-    ngx_int_t              first;              /* folder after quarantine */
-    ngx_int_t              folder;             /* to be read on */
-    xet_store_list_t       list;               /* the same, where open */
+    /* range of the times at which orphans may have been written */
+    time_t                 since;
+    time_t                 newest;
+
+    ngx_int_t              first;              /* folder to start with */
+    ngx_int_t              folder;             /* current folder */
+    xet_store_list_t       list;               /* list of that folder */
     unsigned               open:1;
 
     ngx_http_xet_orphan_t  names[NGX_HTTP_XET_ORPHANS_NAMES];
     ngx_uint_t             n;
-    ngx_uint_t             i;                  /* taken up to there */
+    ngx_uint_t             i;                  /* next index in names */
 
     ngx_http_xet_orphan_t  taken[NGX_HTTP_XET_ORPHANS_TAKEN];
     ngx_uint_t             ntaken;
 
-    /* counted by jobs, cleared by the event loop */
+    /* counters: jobs add, the event loop clears */
 
-    ngx_uint_t             found;              /* old, and without a row */
-    ngx_uint_t             back;               /* have their names again */
+    ngx_uint_t             found;              /* old files without a row */
+    ngx_uint_t             back;               /* files that were restored */
     ngx_uint_t             removed;
-    uint64_t               bytes;              /* of those */
-    ngx_uint_t             staged;             /* were dropped */
+    uint64_t               bytes;              /* size of removed files */
+    ngx_uint_t             staged;             /* staged objects removed */
 } ngx_http_xet_orphans_t;
 
 
 /*
- * Lists up to max names of copies from the position of folder on, for up to 50
- * ms, into names.  At the end folder is NGX_HTTP_XET_ORPHANS_FOLDERS, possibly
- * with names; before that there may be none.  A file whose name is not that of
- * a copy is counted as found.
+ * Lists up to max names of copies into names, from folder on, for up to 50 ms.
+ * It may list none before the end.  At the end folder is
+ * NGX_HTTP_XET_ORPHANS_FOLDERS, and names may still have entries.  A file with
+ * another kind of name is counted in found.
  */
 xet_status_t ngx_http_xet_orphans_list_job(ngx_http_xet_orphans_t *o,
     ngx_uint_t max, ngx_log_t *log);
 
 /*
- * Moves the files of suspect names that are old enough into quarantine, from i
- * on, as many as possible in 50 ms, and lists them in taken.
+ * Moves files of suspect names into quarantine, from index i on, if they are
+ * old enough, and lists them in taken.  Stops after 50 ms or when taken is
+ * full.
  */
 xet_status_t ngx_http_xet_orphans_take_job(ngx_http_xet_orphans_t *o,
     ngx_log_t *log);
 
-/* Removes the removable files in taken; the others get their names back. */
+/*
+ * Removes the removable files in taken, and restores the names of the others.
+ */
 xet_status_t ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o,
     ngx_log_t *log);
 
-/* Closes open folders, in a thread. */
+/* Closes the open folder, in a thread. */
 void ngx_http_xet_orphans_close(ngx_http_xet_orphans_t *o);
 
 
 /*
  * ngx_http_xet_store_log.c: logs why a function of src/store has failed,
- * unless its status says something about the name; returns the status.
+ * unless the status describes the named object.  Returns the status.
  */
 xet_status_t ngx_http_xet_store_log(ngx_http_xet_store_t *store,
     xet_status_t rc, const xet_store_error_t *error, ngx_log_t *log);
 
 
 /*
- * ngx_http_xet_store_identity.c: whether the folder of the store is the one
- * that the database describes.
+ * ngx_http_xet_store_identity.c: checks that the folder of the store is the
+ * one that the database describes.
  */
 
 #define NGX_HTTP_XET_IDENTITY_LEN  XET_STORE_IDENTITY_LEN
 
 
 /*
- * Reads the identity of the folder into NGX_HTTP_XET_IDENTITY_LEN + 1 bytes,
- * the last one zero.  XET_DONE if the folder has no identity; XET_STORE_FAILED
- * or XET_STORE_FILES if the file can't be read.
+ * Reads the identity of the store into a buffer of NGX_HTTP_XET_IDENTITY_LEN +
+ * 1 bytes, with a zero byte at the end.  Returns XET_OK; XET_DONE if the store
+ * has no identity; XET_STORE_FAILED or XET_STORE_FILES if it can't be read.
  */
 xet_status_t ngx_http_xet_store_identity_read_job(ngx_http_xet_store_t *store,
     u_char *identity, ngx_log_t *log);
 
 /*
- * Gives the folder an identity, durably.  XET_OK also if the folder already
- * has one, which stays: the caller reads it again.
+ * Gives the store an identity, durably.  Returns XET_OK also if the store
+ * already has one, which stays; so the caller reads the identity again.
  */
 xet_status_t ngx_http_xet_store_identity_make_job(ngx_http_xet_store_t *store,
     const u_char *identity, ngx_log_t *log);
 
 /*
- * Draws a new random identity, followed by a zero byte.  XET_OK, or
+ * Writes a new random identity, followed by a zero byte.  Returns XET_OK or
  * XET_INTERNAL.
  */
 xet_status_t ngx_http_xet_store_identity_draw(u_char *identity);
 
 
 /*
- * Records the identity of the database, for all threads of the worker; called
+ * Records the identity of the database for all threads of the worker.  Called
  * in any thread, for each new session.
  */
 void ngx_http_xet_store_identity_note(const u_char *identity);
 
 /*
- * Whether the folder has the recorded identity: XET_OK, XET_STORE_OTHER, or an
- * error of reading the file.  XET_OK also if none was recorded: then the
- * worker has had no session yet, and everything that this check protects needs
- * a session, which compares the identities when it connects.
+ * Checks that the store has the recorded identity.  Returns XET_OK,
+ * XET_STORE_OTHER, or the error of reading the identity.  Also returns XET_OK
+ * if the worker has recorded none: then the worker has had no session, and
+ * everything that this check protects needs a session, which compares the
+ * identities when it connects.
  */
 xet_status_t ngx_http_xet_store_identity_check_job(ngx_http_xet_store_t *store,
     ngx_log_t *log);
 
 /*
- * The same without a cache: otherwise the answer of an object store is used
- * for some seconds.
+ * As ngx_http_xet_store_identity_check_job(), but always reads the identity of
+ * the store.  The other function reads it from an object store only every few
+ * seconds.
  */
 xet_status_t ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
     ngx_log_t *log);
 
 
-/* ngx_http_xet_probe.c: whether the store of the worker is writable. */
+/* ngx_http_xet_probe.c: checks that the store of the worker is writable. */
 
 typedef void (*ngx_http_xet_probe_pt)(ngx_http_request_t *r,
     xet_status_t status);
 
 
 /*
- * XET_OK, or the reason why the store is not writable: XET_STORE_SLOW while
- * the disk does not respond, XET_STORE_FULL, ...; XET_STORE_OTHER if the store
- * belongs to another database; XET_STORE_GONE if the folder is missing;
- * XET_STORE_BARE if it has no identity, as without its disk; XET_OVERLOADED or
- * XET_NOMEM if no probe could be started.  XET_AGAIN: a probe is running, and
- * handler is called with its result, unless the request has ended by then.
- * The result of a probe is used for a second.
+ * Returns XET_OK, or why the store is not writable:
+ *
+ *     XET_STORE_SLOW   the disk does not respond
+ *     XET_STORE_OTHER  the store belongs to another database
+ *     XET_STORE_GONE   the folder is missing
+ *     XET_STORE_BARE   the folder has no identity: its disk may be unmounted
+ *     XET_OVERLOADED   no probe could be started, like XET_NOMEM
+ *     XET_AGAIN        a probe is running; handler is called with the result,
+ *                      unless the request ends before
+ *     otherwise        the error of writing a file, e.g. XET_STORE_FULL
+ *
+ * The result of a probe is valid for a second.
  */
 xet_status_t ngx_http_xet_probe(ngx_http_request_t *r,
     ngx_http_xet_probe_pt handler);
 
 /*
- * Starts a probe if none is running and the last one is older than this; the
- * result sets gauges, like that of every probe.
+ * Starts a probe if none is running and the last one is more than older
+ * milliseconds ago.  The result of every probe sets the gauges of the store.
  */
 void ngx_http_xet_probe_look(ngx_msec_t older);
 

@@ -1,10 +1,10 @@
 
 /*
- * Copies that rows name: check, read, remove.
+ * Checks, reads and removes copies that rows refer to.
  *
- * A missing copy counts as damage only if the store belongs to this database;
- * this is checked first.  An error of the system, or of an object store, says
- * nothing about the bytes.
+ * A missing copy counts as damage only if the store belongs to this database,
+ * which is checked first.  After an error of the system or of an object store
+ * the state of the copy is unknown.
  *
  *     init -> open -> (ahead, read, read, ...)* -> close, or open of another
  *
@@ -15,7 +15,7 @@
 #include "ngx_http_xet_store_base.h"
 
 
-#define NGX_HTTP_XET_COPY_CHECK  (4 * 1024 * 1024)     /* bytes ahead */
+#define NGX_HTTP_XET_COPY_CHECK  (4 * 1024 * 1024)     /* bytes read ahead */
 #define NGX_HTTP_XET_COPY_PIECE  (256 * 1024)
 
 
@@ -50,7 +50,10 @@ ngx_http_xet_store_stat_job(ngx_http_xet_store_t *store,
 }
 
 
-/* The identity is checked once for all missing copies, after them. */
+/*
+ * If copies are missing, the identity of the store is checked once for all of
+ * them.
+ */
 
 void
 ngx_http_xet_store_stat_all_job(ngx_http_xet_store_t *store,
@@ -104,7 +107,7 @@ ngx_http_xet_store_stat_all_job(ngx_http_xet_store_t *store,
 }
 
 
-/* The names lie behind the items. */
+/* Allocates n items, and a buffer for their names after the items. */
 
 static xet_store_item_t *
 ngx_http_xet_copy_items(ngx_uint_t n, ngx_log_t *log)
@@ -136,8 +139,8 @@ ngx_http_xet_copy_missing_job(ngx_http_xet_store_t *store, ngx_log_t *log)
 
 
 /*
- * A bit that has flipped in transit from an object store is not damage of the
- * store: damaged data is read once more before it is reported.
+ * Damaged data is read once more before it is reported, because a bit may have
+ * flipped in transit from an object store.
  */
 
 xet_status_t
@@ -252,8 +255,9 @@ ngx_http_xet_store_remove_job(ngx_http_xet_store_t *store,
 
 
 /*
- * Only in the store of this database: without its disk there are no files to
- * remove, and the notes of those on the disk must stay.
+ * The identity of the store is checked first.  If the disk is not mounted,
+ * there are no files to remove, and the notes of the files on the disk must
+ * stay.
  */
 
 xet_status_t

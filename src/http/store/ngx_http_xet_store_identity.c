@@ -1,18 +1,20 @@
 
 /*
- * Checks that the folder of the store is the one that the database describes.
+ * Checks that the store is the one that the database describes.
  *
- * If a disk is not mounted there is an empty folder: an upload acknowledged
- * there disappears when the disk is mounted again.  The folder of another
- * store would seem to have lost all xorbs.  So folder and database have a
- * common identity, in the file <store>/identity and in the row of xet.store.
- * Each new session compares the two (ngx_http_xet_pg_check.c).  The file is
- * read again before a copy is reported as durable or lost.
+ * If a disk is not mounted, the store is an empty folder.  An upload
+ * acknowledged there would disappear when the disk is mounted again.  The
+ * folder of another store would seem to have lost all xorbs.  So the store and
+ * the database have a common identity, in the file <store>/identity and in the
+ * row of xet.store.  Each new session compares the two
+ * (ngx_http_xet_pg_check.c).  The file is read again before a copy is reported
+ * as durable or lost.
  *
- * The file is created once and never changes: a temporary file is written,
- * synced and linked, which does not replace an existing file, and the folder
- * is synced.  The recorded identity belongs to the worker.  It has a lock,
- * because threads that connect and threads that check use it.
+ * The file is created once and never changes.  To create it, a temporary file
+ * is written, synced and linked, which does not replace an existing file, and
+ * the folder is synced.  The recorded identity belongs to the worker.  A lock
+ * protects it, because threads that connect to PostgreSQL write it and threads
+ * that check the store read it.
  */
 
 #include "ngx_http_xet.h"
@@ -22,14 +24,14 @@
 #include <pthread.h>
 
 
-#define NGX_HTTP_XET_IDENTITY_VALID  5000      /* ms, of an object store */
+#define NGX_HTTP_XET_IDENTITY_VALID  5000      /* ms, of a bucket's identity */
 
 
 static pthread_mutex_t  ngx_http_xet_store_identity_lock
     = PTHREAD_MUTEX_INITIALIZER;
 
 static u_char  ngx_http_xet_store_identity[NGX_HTTP_XET_IDENTITY_LEN + 1];
-static uint64_t  ngx_http_xet_store_identity_seen;      /* 0: not yet */
+static uint64_t  ngx_http_xet_store_identity_seen;      /* 0: not yet read */
 
 
 xet_status_t
@@ -140,9 +142,9 @@ ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
     }
 
     /*
-     * An identity recorded during a request may be newer than the response, so
-     * the response is compared with the identity known when the request was
-     * sent.
+     * Another thread may have recorded a newer identity while this one was
+     * read.  So the response is compared with the identity that was recorded
+     * when the request was sent.
      */
 
     same = known[0] == '\0'

@@ -1,28 +1,29 @@
 
 /*
  * Orphans: files of the store without a row, which a crash has left.  The
- * background job "gc" asks PostgreSQL about the names that are listed here.
+ * background job "gc" looks up the listed names in PostgreSQL.
  *
- * A row that names a copy can be added only by the upload that made the copy,
- * because its tag was drawn for that upload; and by "xet rebuild", which holds
- * a lock that is checked each time.  So a copy without a row that is too old
- * for a running upload may be removed.  The order protects even against a row
- * that is added at the same moment:
+ * A row that refers to a copy can be added only by the upload that made the
+ * copy, because the tag was drawn for this upload, and by "xet rebuild", which
+ * holds a lock that is checked each time.  So a copy without a row may be
+ * removed if it is too old for a running upload.  The order of steps is safe
+ * even if a row is added at the same time:
  *
- *     suspect    no row names it
- *     aside      the file is moved to a name in the folder of temporary files
- *                (quarantine); an object, which can't be renamed, stays
- *     removable  again no row names it: the file is removed
- *     back       otherwise it gets its name back, durably, before the other
- *                name is removed
+ *     suspect     no row refers to the copy
+ *     quarantine  the file is renamed into the folder of temporary files; an
+ *                 object can't be renamed, and keeps its name
+ *     removable   still no row refers to the copy: the file is removed
+ *     back        a row refers to the copy: the file gets its old name again,
+ *                 durably, before the name in quarantine is removed
  *
- * Only the name in quarantine is removed, never the name in a row.  So several
- * sweeps may handle the same file: the second one finds it gone, which is not
- * an error.  After a crash the file stays in quarantine for the next sweep.
+ * Only the name in quarantine is removed, never a name that a row refers to.
+ * So several sweeps may handle the same file: for the second one the file is
+ * missing, which is not an error.  After a crash the file stays in quarantine
+ * until the next sweep.
  *
- * The sweep starts with the files in quarantine.  In a bucket it starts with
- * objects that clients have uploaded themselves and never committed, and with
- * parts of unfinished uploads; old ones are dropped.
+ * A sweep starts with the files in quarantine.  In a bucket it starts with
+ * staged objects that were never committed, and with parts of unfinished
+ * uploads; it removes old ones.
  *
  * Each job first checks that the store belongs to this database: on another
  * disk no file would have a row.
@@ -35,7 +36,7 @@
 #define NGX_HTTP_XET_ORPHANS_TIME  50          /* ms */
 
 
-/* Old names that are dropped together. */
+/* Old staged objects, which are removed with one call. */
 
 typedef struct {
     xet_store_item_t  items[NGX_HTTP_XET_ORPHANS_NAMES];
@@ -166,7 +167,10 @@ ngx_http_xet_orphans_read(ngx_http_xet_orphans_t *o,
 }
 
 
-/* A list from a bucket is processed to its end. */
+/*
+ * Returns whether the time of the job is over.  A list that a bucket has
+ * returned is always processed to its end.
+ */
 
 static ngx_uint_t
 ngx_http_xet_orphans_late(ngx_http_xet_orphans_t *o, uint64_t began)
@@ -184,7 +188,9 @@ ngx_http_xet_orphans_next(ngx_http_xet_orphans_t *o)
 }
 
 
-/* A missing folder has no files: the identity was checked. */
+/*
+ * A missing folder is an empty one, because the identity was checked before.
+ */
 
 static xet_status_t
 ngx_http_xet_orphans_open(ngx_http_xet_orphans_t *o, ngx_log_t *log)
@@ -467,14 +473,14 @@ ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
         return rc;
     }
 
-    /* a file that reappears after a crash is found again */
+    /* if a removed file reappears after a crash, the next sweep finds it */
 
     rc = o->store->backend->ops->remove(o->store->backend, items, n, &error);
 
     for (i = 0; i < n; i++) {
         item = &items[i];
 
-        /* a sweep may also have died when a file had its name back */
+        /* a crashed sweep may have restored the old name, and kept this one */
 
         (void) xet_store_copy(copy, &o->taken[i].xorb, o->taken[i].tag);
 
@@ -485,7 +491,7 @@ ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
             continue;
         }
 
-        /* a file may have had several names: the last one counts */
+        /* a file with several names frees its bytes with the last one */
 
         for (k = 0; k < i; k++) {
             item->links -= (item->links > 1 && items[k].id == item->id
@@ -504,7 +510,10 @@ ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 }
 
 
-/* XET_DONE: it is gone, or has its name back. */
+/*
+ * Checks again whether the file may be removed.  XET_OK: remove it.  XET_DONE:
+ * the file is missing, or has its old name again.
+ */
 
 static xet_status_t
 ngx_http_xet_orphans_sure(ngx_http_xet_orphans_t *o,
@@ -533,7 +542,7 @@ ngx_http_xet_orphans_sure(ngx_http_xet_orphans_t *o,
         return rc;
     }
 
-    /* another file may have got the name before the rename */
+    /* another file may have had this name when the file was renamed */
 
     if (taken->removable && ngx_http_xet_orphans_old(item)
         && ngx_http_xet_orphans_known(o, item))
@@ -555,7 +564,10 @@ ngx_http_xet_orphans_sure(ngx_http_xet_orphans_t *o,
 }
 
 
-/* The list has all data of an object. */
+/*
+ * The list of a bucket contains all attributes of an object, so no request is
+ * needed.
+ */
 
 static xet_status_t
 ngx_http_xet_orphans_look(ngx_http_xet_orphans_t *o,
@@ -582,7 +594,7 @@ ngx_http_xet_orphans_look(ngx_http_xet_orphans_t *o,
 }
 
 
-/* Whether the file also has this name. */
+/* Returns whether name is another name of the file. */
 
 static ngx_uint_t
 ngx_http_xet_orphans_two(ngx_http_xet_orphans_t *o, const char *name,
@@ -599,7 +611,10 @@ ngx_http_xet_orphans_two(ngx_http_xet_orphans_t *o, const char *name,
 }
 
 
-/* Whether the file is too old for an upload that is about to add its row. */
+/*
+ * Returns whether the file is too old for an upload that may still add its
+ * row.
+ */
 
 static ngx_uint_t
 ngx_http_xet_orphans_old(const xet_store_item_t *item)
@@ -610,8 +625,9 @@ ngx_http_xet_orphans_old(const xet_store_item_t *item)
 
 
 /*
- * Whether the database must know the file by its age.  The clock of the object
- * store is not compared with that of this machine.
+ * Returns whether the file is of an age at which the database must have its
+ * row.  Times from the clock of an object store are not compared with the
+ * clock of this machine.
  */
 
 static ngx_uint_t
@@ -627,7 +643,9 @@ ngx_http_xet_orphans_known(ngx_http_xet_orphans_t *o,
 }
 
 
-/* Its name in quarantine, now or later: XET_STORE_NAME_MAX bytes. */
+/*
+ * Writes the name of the file in quarantine, XET_STORE_NAME_MAX bytes at most.
+ */
 
 static void
 ngx_http_xet_orphans_name(const ngx_http_xet_orphan_t *orphan, char *name)

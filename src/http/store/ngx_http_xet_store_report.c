@@ -1,8 +1,8 @@
 
 /*
- * Metrics of requests to an object store.  The client reports each request in
- * its own thread.  Only the event loop may count, so it adds up the reports at
- * intervals.
+ * Metrics of requests to an object store.  The client of the object store
+ * reports each request in the thread that has sent it.  Only the event loop
+ * may change metrics, so it adds the reports to the metrics at intervals.
  */
 
 #include "ngx_http_xet.h"
@@ -22,7 +22,7 @@ typedef struct {
 } ngx_http_xet_report_t;
 
 
-/* The labels have as many values. */
+/* The metrics have a label value for each method and each end of a request. */
 
 typedef char  ngx_http_xet_report_methods_t[
     (int) XET_S3_METHODS == NGX_HTTP_XET_METHOD_MAX ? 1 : -1];
@@ -99,9 +99,9 @@ ngx_http_xet_store_measure(ngx_http_xet_store_t *store)
 
 
 /*
- * The client signs with the clock of the store, so nothing fails.  But edges,
- * which sign themselves, need the right time, and so do readers of logs.
- * Logged when it changes, once per worker.
+ * Requests are signed with the clock of the store, so they do not fail.  But
+ * edges, which sign requests themselves, and readers of logs need the right
+ * time.  A change is logged once per worker.
  */
 
 void
@@ -109,7 +109,7 @@ ngx_http_xet_store_skew(ngx_http_xet_store_t *store, ngx_log_t *log)
 {
     int64_t  skew, report;
 
-    static int64_t  last;                      /* last reported */
+    static int64_t  last;                      /* the last logged skew */
 
     skew = xet_s3_skew(store->s3);
     report = __atomic_load_n(&last, __ATOMIC_RELAXED);

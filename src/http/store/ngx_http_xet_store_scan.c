@@ -3,26 +3,26 @@
  * Reads a copy of a xorb to its end, one piece per job, for background jobs
  * that check the store.
  *
- *     begin (event loop) -> job, XET_AGAIN -> ... -> job, the verdict
+ *     begin (event loop) -> job, XET_AGAIN -> ... -> job, the result
  *
- * A copy of the store is compared with the size and the digest of its row.
- * Old rows have no digest but a chunk list: then the copy is decoded, every
- * chunk is hashed, and the ends of the stored chunks are compared, since terms
- * refer to them.  Copies of peers are decoded too, because nothing that they
- * say is trusted.  The end of a file from a peer node is known when it arrives
- * (ngx_http_xet_fetch.c).
+ * A copy of the store is compared with the size and the digest in its row.
+ * Old rows have a chunk list but no digest.  Then the copy is decoded, every
+ * chunk is hashed, and the ends of the stored chunks are compared with the
+ * row, since terms refer to these offsets.  A copy from a peer is decoded too,
+ * because nothing that a peer sends is trusted; the size of such a copy is
+ * unknown until its end arrives (ngx_http_xet_fetch.c).
  *
- * If the file system allows it, reading bypasses the page cache: the data of
+ * If the file system allows it, reads bypass the page cache: the data of
  * readers stays cached, and the disk itself is checked.  Otherwise the kernel
- * is told to drop the pages after they were read.  The thread has a low I/O
- * priority meanwhile.
+ * is told to drop the pages after each read.  The thread has a low I/O
+ * priority during the job.
  *
  * A damaged copy is read once more from its beginning, by another job, before
  * it is reported: a bit may have flipped in transit or in memory.
  *
  * The criteria are those of readers (ngx_http_xet_decode.c): other bytes,
  * another size or a missing file are damage, if the store belongs to this
- * database; an error of the system says nothing about the bytes.
+ * database.  After an error of the system the state of the copy is unknown.
  */
 
 #include "ngx_http_xet.h"
@@ -34,13 +34,13 @@
 
 #define NGX_HTTP_XET_SCAN_BUFFER  (256 * 1024)
 #define NGX_HTTP_XET_SCAN_ALIGN   4096
-#define NGX_HTTP_XET_SCAN_AHEAD   (4 * 1024 * 1024)     /* of an object */
+#define NGX_HTTP_XET_SCAN_AHEAD   (4 * 1024 * 1024)     /* bytes read ahead */
 #define NGX_HTTP_XET_SCAN_TIME    50           /* ms */
 
-/* ioprio_set(): this thread, class "best effort", the last level */
+/* argument of ioprio_set(): class "best effort", lowest priority */
 
 #define NGX_HTTP_XET_SCAN_IOPRIO  ((2 << 13) | 7)
-#define NGX_HTTP_XET_SCAN_IDLE    3            /* a class that is lower */
+#define NGX_HTTP_XET_SCAN_IDLE    3            /* class "idle", even lower */
 
 
 static void ngx_http_xet_scan_init(ngx_http_xet_scan_t *scan,
@@ -179,7 +179,7 @@ ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
 }
 
 
-/* Starts over from the beginning. */
+/* Starts a second read from the beginning. */
 
 static xet_status_t
 ngx_http_xet_scan_again(ngx_http_xet_scan_t *scan, ngx_log_t *log)
@@ -230,7 +230,9 @@ ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
         }
     }
 
-    /* one request per job to a bucket, for everything that the job may read */
+    /*
+     * a bucket gets one request per job, for everything that the job may read
+     */
 
     if (scan->opened) {
         ahead = ngx_max(ngx_min(limit, NGX_HTTP_XET_SCAN_AHEAD),
@@ -318,7 +320,10 @@ ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan, ngx_log_t *log)
             return rc;
         }
 
-        /* the disk may have been mounted between the two checks */
+        /*
+         * the disk may have been mounted since the first attempt to open the
+         * file
+         */
 
         rc = files->ops->open(&scan->reader, &error);
 
@@ -349,7 +354,7 @@ ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan, ngx_log_t *log)
 }
 
 
-/* Fills the buffer from the current position. */
+/* Fills the buffer from the current offset. */
 
 static xet_status_t
 ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan, size_t *len, ngx_log_t *log)
@@ -530,8 +535,8 @@ ngx_http_xet_scan_close_job(void *data, ngx_log_t *log)
 
 
 /*
- * Sets the I/O priority of the thread, and returns the previous one; failures
- * are ignored.
+ * Sets the I/O priority of the thread, and returns the previous priority.
+ * Errors are ignored.
  */
 
 static int

@@ -1,24 +1,27 @@
 
 /*
- * Xorbs that clients have put into the bucket themselves.
+ * Commits xorbs that clients have uploaded to the bucket themselves.
  *
- *     put      a URL for a PUT to <prefix>/staging/<hash>.<id>, with length and
- *              checksum, which the store checks
- *     begin -> job: the object is copied to an internal name, and removed
- *           -> job, XET_AGAIN -> ... -> job: verified, and made a copy
+ *     put      creates a URL for a PUT to <prefix>/staging/<hash>.<id>; the
+ *              bucket checks length and checksum
+ *     begin -> job: copies the object to an internal name, and removes the
+ *              staged object
+ *           -> job, XET_AGAIN -> ... -> job: the xorb is verified, and is a
+ *              copy of the store
  *
  * The object is not trusted: all bytes are read and verified like those of an
- * upload.  The holder of the URL may use it again at any moment, and may
- * request several commits at once.  So the object is first copied to a name
- * without a URL; that copy is verified, and the copy of the xorb is made from
- * it.  The store does the copying, so the bytes are transferred once.  An
- * object with a footer, which copies don't have, is read twice: into a
- * temporary file, which is uploaded like any other.
+ * upload.  The client may use the URL again at any time, and may request
+ * several commits at once.  So the object is first copied to a name without a
+ * URL; that copy is verified, and becomes the copy of the xorb.  The bucket
+ * copies objects itself, so this server transfers the bytes only once.  Copies
+ * have no footer, so an object with a footer is read a second time, into a
+ * temporary file, which is uploaded without the footer.
  *
- * Staged objects are removed at the end; those without a commit are removed by
- * the sweep of orphans (ngx_http_xet_store_orphans.c).
+ * Staged objects are removed at the end; the sweep of orphans removes those
+ * that are never committed (ngx_http_xet_store_orphans.c).
  *
- * Owned by the job while it runs, else by the event loop.
+ * The structure belongs to a job while the job runs, otherwise to the event
+ * loop.
  */
 
 #include "ngx_http_xet.h"
@@ -103,7 +106,10 @@ ngx_http_xet_stage_draw(u_char *id)
 }
 
 
-/* dst has XET_S3_NAME_MAX bytes. */
+/*
+ * Writes the name of a staged object to dst, a buffer of XET_S3_NAME_MAX
+ * bytes.
+ */
 
 static void
 ngx_http_xet_stage_name(char *dst, const char *folder, const xet_hash_t *xorb,
@@ -119,7 +125,10 @@ ngx_http_xet_stage_name(char *dst, const char *folder, const xet_hash_t *xorb,
 }
 
 
-/* Eight bytes in network order, in base64, as the header has them. */
+/*
+ * Writes the value of the header x-amz-checksum-crc64nvme: eight bytes in
+ * network order, as base64.
+ */
 
 static void
 ngx_http_xet_stage_checksum(char *dst, uint64_t crc64)
@@ -175,7 +184,7 @@ ngx_http_xet_stage_job(ngx_http_xet_stage_t *stage, ngx_log_t *log)
              : ngx_http_xet_stage_end(stage, log);
     }
 
-    /* 4xx: the client's bytes are wrong */
+    /* an error 4xx: the client's data is wrong */
 
     if (rc == XET_OK
         || (rc != XET_NO_GRANT && xet_status_http(rc) / 100 == 4))
@@ -243,7 +252,10 @@ ngx_http_xet_stage_open(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 }
 
 
-/* The buffer belongs to the job: commits that wait for a thread have none. */
+/*
+ * The buffer is allocated per job, so a commit that waits for a thread holds
+ * none.
+ */
 
 static xet_status_t
 ngx_http_xet_stage_piece(ngx_http_xet_stage_t *stage, ngx_log_t *log)
@@ -330,7 +342,7 @@ ngx_http_xet_stage_end(ngx_http_xet_stage_t *stage, ngx_log_t *log)
         return ngx_http_xet_stage_copy(stage, log);
     }
 
-    /* through this server, from the beginning */
+    /* reads the object again, to upload it without its footer */
 
     xet_xorb_verifier_destroy(stage->verifier);
 
@@ -383,7 +395,7 @@ ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage, ngx_log_t *log)
             continue;
         }
 
-        /* even without an acknowledgement there may be a copy */
+        /* without a response of the store a copy may exist, too */
 
         file->committed = 1;
 
@@ -395,7 +407,10 @@ ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 }
 
 
-/* Our own object does not disappear or become shorter. */
+/*
+ * XET_DONE and XET_AGAIN say that the object is missing or too short, which
+ * can't happen to an object with an internal name.
+ */
 
 static xet_status_t
 ngx_http_xet_stage_failed(ngx_http_xet_stage_t *stage, xet_status_t rc,
@@ -409,7 +424,7 @@ ngx_http_xet_stage_failed(ngx_http_xet_stage_t *stage, xet_status_t rc,
 }
 
 
-/* The sweep of orphans removes what stays. */
+/* If this fails, the sweep of orphans removes the object. */
 
 static void
 ngx_http_xet_stage_remove(ngx_http_xet_stage_t *stage, ngx_log_t *log)

@@ -1,23 +1,23 @@
 
 /*
- * The tags of copies, which make the names of two copies of a xorb different
- * for ever.
+ * Tags make the names of any two copies of a xorb different, forever.
  *
- * The name of a copy is used once.  In a folder a link ensures that.  Many
- * object stores replace existing objects, whatever the request says, and two
- * uploads can't both check first.  So the database hands out tags in blocks,
- * and each block once (xet.tags_take()): a worker has its blocks to itself,
- * and uploads need not know of each other.
+ * The name of a copy is used only once.  In a folder link() ensures that.  But
+ * many object stores replace an existing object, whatever the request says,
+ * and a check in advance does not help two concurrent uploads.  So the
+ * database hands out tags in blocks, and each block only once
+ * (xet.tags_take()).  A block belongs to one worker, so uploads need no
+ * further coordination.
  *
  * A worker holds at most four blocks, and uses them in the order of arrival.
  * The first upload requests the first block and waits for it
- * (ngx_http_xet_tags.c).  Later ones make the event loop request another block
- * if there is room (ngx_http_xet_query_tags.c), so that hundreds of uploads
- * may arrive before PostgreSQL answers.  If PostgreSQL is away no upload can
- * be acknowledged, and an upload without a tag gets 503.  Unused tags are lost
- * when a worker exits.
+ * (ngx_http_xet_tags.c).  Later uploads make the event loop request another
+ * block if there are fewer than four (ngx_http_xet_query_tags.c), so that
+ * hundreds of uploads can start before PostgreSQL responds.  If PostgreSQL is
+ * unavailable, no upload can be acknowledged, and an upload without a tag gets
+ * 503.  Unused tags are lost when a worker exits.
  *
- * Threads draw and the event loop adds, hence the lock.
+ * Threads draw tags and the event loop adds blocks; a lock protects the list.
  */
 
 #include "ngx_http_xet.h"
@@ -34,7 +34,7 @@ typedef struct {
 
 static pthread_mutex_t  ngx_http_xet_tags_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* a ring: the first block is in use, those after it are complete */
+/* a ring: the first block is in use, the blocks after it are complete */
 
 static ngx_http_xet_block_t  ngx_http_xet_tags[NGX_HTTP_XET_TAGS_BLOCKS];
 static ngx_uint_t            ngx_http_xet_tags_first;
@@ -51,7 +51,7 @@ ngx_http_xet_store_draw_tag(uint32_t *tag)
 
     pthread_mutex_lock(&ngx_http_xet_tags_lock);
 
-    while (*tag == 0) {                        /* used by old copies */
+    while (*tag == 0) {                        /* 0 is used by old copies */
 
         if (ngx_http_xet_tags_n == 0) {
             rc = XET_DATABASE_AWAY;

@@ -1,7 +1,7 @@
 
 /*
- * Signed URLs and requests to an object store, for callers that access a copy
- * on our behalf.  These functions only compute, and may be called in the event
+ * Signed URLs and signed requests, with which others may access a copy in an
+ * object store.  These functions only compute, and may be called in the event
  * loop.
  */
 

@@ -2,27 +2,26 @@
 /*
  * Receives request bodies and passes them to jobs while they arrive.
  *
- * The body is read unbuffered.  nginx's request body filter chain delivers
+ * The body is read unbuffered.  nginx's chain of request body filters delivers
  * each buffer from the socket.  The filter moves what fits into the job buffer
- * that is being filled; the rest stays in r->request_body->bufs, and the pump
- * moves it when there is room.  While both job buffers are full nothing is
- * consumed, nginx's buffer stays busy and the socket is not read, so TCP or
- * the stream's window stops the client.  If one read fills the whole of
- * nginx's buffer, the buffer is not copied but exchanged with an empty job
- * buffer.
+ * being filled.  The rest stays in r->request_body->bufs until the pump moves
+ * it.  While both job buffers are full nothing is consumed, nginx's buffer
+ * stays busy and the socket is not read, so TCP or the stream's window stops
+ * the client.  If one read fills the whole of nginx's buffer, the buffer is
+ * not copied but exchanged with an empty job buffer.
  *
  * The pump is the state machine.  It runs in the event loop whenever data or
  * the end of a job allows progress.  It moves waiting bytes, posts the filled
  * buffer if no job runs, and reads more, until the last piece was fed or an
- * error occurs.
+ * error occurred.
  *
- * A feed function that needs the event loop pauses: its piece stays, the other
- * buffer is filled meanwhile, and ngx_http_xet_body_resume() feeds the piece
- * again.
+ * A feed function that needs the event loop pauses.  Its piece stays, the
+ * other buffer is filled meanwhile, and ngx_http_xet_body_resume() feeds the
+ * piece again.
  *
- * After an error an HTTP/1 client is answered at once, and nginx lingers so
- * that the client can read the response.  An HTTP/2 or HTTP/3 client would see
- * a reset stream, so its body is first read to the end and dropped.
+ * After an error an HTTP/1 client gets the response at once, and nginx lingers
+ * so that the client can read it.  An HTTP/2 or HTTP/3 client would see a
+ * reset stream, so its body is first read to the end and discarded.
  */
 
 #include "ngx_http_xet.h"
@@ -40,12 +39,12 @@ struct ngx_http_xet_body_s {
     ngx_http_xet_double_buffer_t  pieces;      /* pieces.job is being fed */
 
     xet_status_t                  status;      /* first error */
-    uint64_t                      received;    /* bytes, dropped ones, too */
+    uint64_t                      received;    /* bytes, including discarded */
 
-    unsigned                      eof:1;       /* the last byte is buffered */
-    unsigned                      paused:1;    /* the wait handler works */
+    unsigned                      eof:1;       /* the last byte was received */
+    unsigned                      paused:1;    /* the wait handler is active */
     unsigned                      finished:1;
-    unsigned                      counted:1;   /* as an upload in flight */
+    unsigned                      counted:1;   /* in the gauge of uploads */
 };
 
 
@@ -141,7 +140,7 @@ ngx_http_xet_body_post_handler(ngx_http_request_t *r)
     for (cl = r->request_body->bufs; cl; cl = cl->next) {
         if (cl->buf->in_file) {
 
-            /* another module has read the body before, and buffered it */
+            /* another module has read and buffered the body */
 
             ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                           "xet: the request body was read by another module");
@@ -211,7 +210,7 @@ ngx_http_xet_body_pump(ngx_http_xet_body_t *body)
 }
 
 
-/* A failed body ends when no job works on it any more. */
+/* Ends a failed body as soon as no job works on it. */
 
 static void
 ngx_http_xet_body_drop(ngx_http_xet_body_t *body)
@@ -276,8 +275,9 @@ ngx_http_xet_body_drain_handler(ngx_http_request_t *r)
 
 
 /*
- * Posts the filled buffer.  NGX_OK: read more; NGX_AGAIN: it has failed, or
- * waiting bytes have room now; NGX_DONE: continues at the end of a job.
+ * Posts the filled buffer.  Returns NGX_OK to read more; NGX_AGAIN if posting
+ * has failed, or if there is space for waiting bytes; NGX_DONE if the pump has
+ * to wait for a job.
  */
 
 static ngx_int_t
@@ -295,7 +295,7 @@ ngx_http_xet_body_go(ngx_http_xet_body_t *body)
     if (!r->reading_body
         || (ngx_http_xet_body_full(body) && ngx_http_xet_body_busy(body)))
     {
-        /* the server is the slow side: no timeout for the client */
+        /* the server is slower than the client: no timeout for the client */
 
         if (r->connection->read->timer_set) {
             ngx_del_timer(r->connection->read);
@@ -308,7 +308,9 @@ ngx_http_xet_body_go(ngx_http_xet_body_t *body)
 }
 
 
-/* Reading has failed: the client left, timed out, or sent a bad body. */
+/*
+ * Handles an error of reading: the client left, timed out, or sent a bad body.
+ */
 
 static void
 ngx_http_xet_body_failed(ngx_http_xet_body_t *body, ngx_int_t rc)
@@ -327,7 +329,10 @@ ngx_http_xet_body_failed(ngx_http_xet_body_t *body, ngx_int_t rc)
         return;
     }
 
-    /* too large, or bad framing: never while a job runs */
+    /*
+     * the body is too large or has bad framing, which nginx finds while no job
+     * runs
+     */
 
     if (body->status == XET_OK) {
         body->status = (rc == NGX_HTTP_REQUEST_ENTITY_TOO_LARGE)
@@ -341,8 +346,8 @@ ngx_http_xet_body_failed(ngx_http_xet_body_t *body, ngx_int_t rc)
 
 
 /*
- * Moves waiting bytes into the buffer being filled.  NGX_OK: none are left;
- * NGX_AGAIN: there is no room.
+ * Moves waiting bytes into the buffer being filled.  Returns NGX_OK if none
+ * are left, NGX_AGAIN if the buffer is full.
  */
 
 static ngx_int_t
@@ -396,9 +401,10 @@ ngx_http_xet_body_take(ngx_http_xet_body_t *body)
 
 
 /*
- * Whether the link is nginx's own buffer, full, as large as a job buffer, and
- * nothing waits after it.  With HTTP/1 nginx keeps only four pointers to its
- * buffer, so the memory can be exchanged.
+ * Returns whether the memory of nginx's buffer can be exchanged for that of
+ * the job buffer: the link is nginx's own buffer, is full, has the size of a
+ * job buffer, and is the last one.  With HTTP/1 nginx keeps only four pointers
+ * to its buffer.
  */
 
 static ngx_uint_t
@@ -426,8 +432,8 @@ ngx_http_xet_body_whole(ngx_http_xet_body_t *body, ngx_chain_t *cl)
 
 
 /*
- * Exchanges nginx's buffer and the empty job buffer.  NGX_AGAIN: the job
- * buffer is not empty, and has to go to a thread first.
+ * Exchanges nginx's buffer and the empty job buffer.  Returns NGX_OK, or
+ * NGX_AGAIN if the job buffer is not empty and must be passed to a job first.
  */
 
 static ngx_int_t
@@ -461,7 +467,10 @@ ngx_http_xet_body_swap(ngx_http_xet_body_t *body, ngx_buf_t *in)
 }
 
 
-/* Whether a piece is being processed, in a thread or by the wait handler. */
+/*
+ * Returns whether a piece is being processed, by a thread or by the wait
+ * handler.
+ */
 
 static ngx_uint_t
 ngx_http_xet_body_busy(ngx_http_xet_body_t *body)
@@ -470,7 +479,7 @@ ngx_http_xet_body_busy(ngx_http_xet_body_t *body)
 }
 
 
-/* Whether the buffer being filled is full, or bytes are waiting. */
+/* Returns whether the buffer being filled is full, or bytes are waiting. */
 
 static ngx_uint_t
 ngx_http_xet_body_full(ngx_http_xet_body_t *body)
@@ -481,8 +490,8 @@ ngx_http_xet_body_full(ngx_http_xet_body_t *body)
 
 
 /*
- * Posts the paused piece, or else the buffer being filled, if it is full or
- * the last one.  NGX_OK also if there is nothing to post.
+ * Posts the paused piece or, if there is none, the buffer being filled when it
+ * is full or the last one.  Returns NGX_OK also if there is nothing to post.
  */
 
 static ngx_int_t
@@ -573,7 +582,10 @@ ngx_http_xet_body_resume(ngx_http_request_t *r, xet_status_t status)
 }
 
 
-/* The whole body has arrived, or the request ends. */
+/*
+ * Removes the upload from the gauges, when the body is complete or the request
+ * ends.
+ */
 
 static void
 ngx_http_xet_body_ended(void *data)
@@ -609,7 +621,10 @@ ngx_http_xet_body_finish(ngx_http_xet_body_t *body)
 
     } else {
 
-        /* the rest is dropped and the connection closed: say so */
+        /*
+         * nginx discards the rest, and must announce that it closes the
+         * connection
+         */
 
         r->keepalive = 0;
         r->read_event_handler = ngx_http_block_reading;
@@ -620,8 +635,8 @@ ngx_http_xet_body_finish(ngx_http_xet_body_t *body)
 
 
 /*
- * Removes consumed links of the last filter of the chain at once: nginx reuses
- * a buffer as soon as it is consumed, so a consumed one must not stay in the
+ * Takes data from the last filter of the chain at once.  nginx reuses a buffer
+ * as soon as the buffer is consumed, so a consumed buffer must not stay in the
  * list.
  */
 

@@ -1,7 +1,7 @@
 
 /*
- * Rejects content codings of request bodies.  A body is stored as it was sent,
- * and the coding would be lost.
+ * Rejects request bodies with a content coding.  A body is stored as it was
+ * sent, so the information about its coding would be lost.
  */
 
 #include "ngx_http_xet.h"

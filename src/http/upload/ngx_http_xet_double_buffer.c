@@ -26,7 +26,9 @@ ngx_http_xet_double_buffer_buf(ngx_http_request_t *r,
 
     size = xlcf->body_buffer;
 
-    /* for a chunked body content_length_n is the length read so far */
+    /*
+     * for a chunked body content_length_n is the number of bytes read so far
+     */
 
     if (!r->headers_in.chunked
         && r->headers_in.content_length_n >= 0

@@ -12,51 +12,56 @@
 
 
 /*
- * Zeroed by its owner, the event loop, except for feed and data; the job's
- * buffer and status belong to a thread.
+ * The double buffer.  The owner zeroes the structure and sets feed and data.
+ * It belongs to the event loop, except for status and the buffer of the job,
+ * which belong to a thread while the job runs.
  */
 
 typedef struct {
     ngx_http_xet_body_feed_pt   feed;
-    void                       *data;          /* of feed */
-    xet_status_t                status;        /* that feed has returned */
+    void                       *data;          /* argument of feed */
+    xet_status_t                status;        /* status returned by feed */
     ngx_buf_t                   buf[2];
     ngx_uint_t                  filling;       /* index in buf */
-    ngx_buf_t                  *job;           /* the piece, NULL: none */
-    ngx_uint_t                  last;          /* no piece follows the job's */
+    ngx_buf_t                  *job;           /* piece being fed, or NULL */
+    ngx_uint_t                  last;          /* the piece is the last */
 } ngx_http_xet_double_buffer_t;
 
 
 /*
- * The buffer being filled, allocated at its first use: "xet_body_buffer"
- * bytes, or the Content-Length plus one if that is less.  NULL if out of
- * memory.
+ * Returns the buffer being filled, and allocates it at its first use: the size
+ * is "xet_body_buffer", or the Content-Length plus one if that is less.
+ * Returns NULL if out of memory.
  */
 ngx_buf_t *ngx_http_xet_double_buffer_buf(ngx_http_request_t *r,
     ngx_http_xet_double_buffer_t *p);
 
 /*
- * Copies the bytes from pos to last as far as there is room, and moves *pos
- * after them.  NGX_OK: all were copied; NGX_AGAIN: no room; NGX_ERROR: out of
- * memory.
+ * Copies bytes from [*pos, last) until the buffer being filled is full, and
+ * moves *pos after the copied bytes.  Returns NGX_OK if all bytes were copied,
+ * NGX_AGAIN if the buffer is full, NGX_ERROR if out of memory.
  */
 ngx_int_t ngx_http_xet_double_buffer_copy(ngx_http_request_t *r,
     ngx_http_xet_double_buffer_t *p, u_char **pos, u_char *last);
 
-/* Whether the buffer being filled is full. */
+/* Returns whether the buffer being filled is full. */
 ngx_uint_t ngx_http_xet_double_buffer_full(ngx_http_xet_double_buffer_t *p);
 
 /*
- * Passes the buffer being filled to the job, which must have no piece, and
- * continues with the other buffer.
+ * Passes the buffer being filled to the job, which must not have a piece, and
+ * makes the other buffer the one being filled.  last: no piece follows.
  */
 void ngx_http_xet_double_buffer_next(ngx_http_xet_double_buffer_t *p,
     ngx_uint_t last);
 
-/* The job: feeds the piece.  data is the ngx_http_xet_double_buffer_t. */
+/*
+ * The job, which feeds its piece.  data is the ngx_http_xet_double_buffer_t.
+ */
 void ngx_http_xet_double_buffer_job(void *data, ngx_log_t *log);
 
-/* The job has finished its piece: its buffer is empty again. */
+/*
+ * Called in the event loop when the job has fed its piece: empties its buffer.
+ */
 void ngx_http_xet_double_buffer_done(ngx_http_xet_double_buffer_t *p);
 
 

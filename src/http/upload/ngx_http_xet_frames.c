@@ -1,16 +1,15 @@
 
 /*
- * A response in frames: NDJSON, each line flushed, the last one repeated while
- * nothing happens.
+ * A response in frames, which are lines of NDJSON.  Each frame is flushed, and
+ * the last frame is repeated while nothing changes.
  *
- * States: waiting (nothing sent, an error may still be a status) -> begun
- * (header and at least one frame are sent) -> ended.  A new frame replaces the
- * current one, and frames in quick succession are merged: their number depends
- * on time, not on the work.  A client that does not read gets no new frames
- * until it does, so no memory accumulates.
+ * States: waiting (nothing was sent, an error can still be a status) -> begun
+ * (the header and at least one frame were sent) -> ended.  A new frame
+ * replaces the current one, so the number of frames depends on time and not on
+ * the amount of work.  A client that does not read gets no new frames until it
+ * does, so no memory accumulates.
  *
- * Lives in the event loop; the owner keeps the structure in the request's
- * pool.
+ * Runs in the event loop; the owner keeps the structure in the request's pool.
  */
 
 #include "ngx_http_xet.h"
@@ -157,7 +156,7 @@ ngx_http_xet_frames_begin(ngx_http_xet_frames_t *f)
 
     ngx_http_xet_output_type(r, NGX_HTTP_OK, "application/x-ndjson", -1);
 
-    /* no proxy may buffer the frames */
+    /* forbids proxies to buffer the frames */
 
     if (ngx_http_xet_header(r, "Cache-Control", "no-cache") != NGX_OK
         || ngx_http_xet_header(r, "X-Accel-Buffering", "no") != NGX_OK)
@@ -194,7 +193,7 @@ ngx_http_xet_frames_send(ngx_http_xet_frames_t *f, const u_char *frame,
 
     if (!last && r->connection->buffered) {
 
-        /* the client does not read: send what is buffered, add nothing */
+        /* the client does not read: send what is buffered, and no new frame */
 
         rc = ngx_http_output_filter(r, NULL);
 

@@ -2,31 +2,33 @@
 /*
  * Stores plain files: the body of a request, or several files in memory.
  *
- *     feed      (thread)  for each piece of the body: computes SHA-256 and
- *                         chunks, hashes the chunks, looks them up, and packs
- *                         them into the current xorb; with the last piece:
- *                         checks, and the last xorb
- *     take      (thread)  the same for files in memory, one after the other;
- *                         a xorb has chunks of many of them
- *     ask       (query)   when feed needs to know which xorbs have a chunk.  If
- *                         no row says that these xorbs were advertised today,
- *                         adds one and asks again.  feed uses a xorb only if
- *                         its copy exists
- *     keep      (the keep service) when feed has completed a xorb, which is
- *                         durable by then: writes its row
- *     register  (the register service) registers the terms from a temporary
- *                         file, as for any shard
- *     prove     (query)   the SHA-256, which a shard only claims
+ *     feed      (thread)   for each piece of the body: computes the SHA-256,
+ *                          splits the data into chunks, hashes them, looks
+ *                          them up, and packs new ones into the current xorb;
+ *                          after the last piece compares the hashes with the
+ *                          expected ones
+ *     take      (thread)   the same for files in memory, one after another; a
+ *                          xorb may contain chunks of many files
+ *     ask       (query)    finds the xorbs that contain a chunk.  If they were
+ *                          not recorded as advertised today, a statement
+ *                          records that, and the query is repeated.  feed uses
+ *                          a xorb only if its copy exists
+ *     commit    (service)  ngx_http_xet_xorb_commit.c writes the row of a
+ *                          complete xorb, whose copy is already durable
+ *     register  (service)  ngx_http_xet_register.c registers the terms, which
+ *                          are in a temporary file, as for any shard
+ *     prove     (query)    records that the server has computed the SHA-256;
+ *                          in a shard it is only a claim of the client
  *
- * ask and keep pause the body (ngx_http_xet_upload.h).  The bytes of a xorb
+ * ask and commit pause the body (ngx_http_xet_upload.h).  The bytes of a xorb
  * are durable before its row is written, and all xorbs have rows before the
  * file is registered.  An interrupted upload leaves xorbs that the next upload
  * of the same content reuses.
  *
- * Of files in memory only those with many chunks are looked up, and the first
- * chunk of each of these is added to the dedup index.
+ * Of files in memory only the larger ones are looked up, and the first chunk
+ * of each of these is added to the dedup index.
  *
- * The structure belongs to the thread while a job runs, else to the event
+ * The structure belongs to a thread while a job runs, otherwise to the event
  * loop.
  */
 
@@ -40,7 +42,7 @@
 
 
 #define NGX_HTTP_XET_INGEST_ROUNDS  4
-#define NGX_HTTP_XET_INGEST_MANY    65536      /* bytes that are worth asking */
+#define NGX_HTTP_XET_INGEST_MANY    65536      /* bytes; else no look-up */
 
 
 struct ngx_http_xet_ingest_s {
@@ -50,31 +52,31 @@ struct ngx_http_xet_ingest_s {
 
     ngx_http_xet_query_t           *query;
     const xet_suite_t              *suite;
-    ngx_log_t                      *log;       /* of the job that runs */
+    ngx_log_t                      *log;       /* log of the running job */
 
     xet_ingest_t                   *core;
     EVP_MD_CTX                     *sha256;
-    ngx_http_xet_temp_t            *xorb;      /* being written */
+    ngx_http_xet_temp_t            *xorb;      /* the xorb being written */
     ngx_http_xet_spool_t            spool;
-    ngx_http_xet_array_t            eligible;  /* chunks of the xorb */
-    ngx_http_xet_array_t            reported;  /* xorbs to put on record */
-    ngx_http_xet_damage_t           damage;    /* xorbs that are not there */
+    ngx_http_xet_array_t            eligible;  /* chunks for dedup */
+    ngx_http_xet_array_t            reported;  /* xorbs to be recorded */
+    ngx_http_xet_damage_t           damage;    /* copies that are missing */
 
-    ngx_http_xet_ingest_file_t     *files;     /* in memory, and no body */
+    ngx_http_xet_ingest_file_t     *files;     /* in memory; NULL: the body */
     ngx_uint_t                      n;
-    ngx_uint_t                      next;      /* to be taken in */
-    ngx_http_xet_array_t            hashes;    /* to be proven */
+    ngx_uint_t                      next;      /* index of the current file */
+    ngx_http_xet_array_t            hashes;    /* file hashes for prove */
     ngx_http_xet_array_t            digests;
-    xet_status_t                    status;    /* of the job */
+    xet_status_t                    status;    /* result of the job */
 
-    ngx_uint_t                      rounds;    /* of one answer */
-    size_t                          taken;     /* of the piece */
-    ngx_int_t                       rc;        /* of the query that failed */
+    ngx_uint_t                      rounds;    /* repetitions of the query */
+    size_t                          taken;     /* bytes consumed so far */
+    ngx_int_t                       rc;        /* result of a failed query */
 
-    unsigned                        ask:1;     /* dedup is on */
-    unsigned                        digested:1;  /* the piece, by sha256 */
+    unsigned                        ask:1;     /* dedup is enabled */
+    unsigned                        digested:1;  /* sha256 has the piece */
     unsigned                        answered:1;  /* the query has rows */
-    unsigned                        ended:1;   /* the checks were passed */
+    unsigned                        ended:1;   /* the hashes match */
 };
 
 
@@ -156,7 +158,7 @@ ngx_http_xet_ingest_files(ngx_http_request_t *r,
     ngx_http_xet_ingest_t           *ing;
     ngx_http_xet_ingest_expected_t   expected;
 
-    /* a request may store files repeatedly */
+    /* a request may store files several times */
 
     ing = ngx_http_xet_ctx_of(r)->ingest;
 
@@ -276,7 +278,7 @@ ngx_http_xet_ingest_cleanup(void *data)
 }
 
 
-/* Frees what is not needed after the files are known. */
+/* Frees everything that is not needed after the last piece. */
 
 static void
 ngx_http_xet_ingest_release(ngx_http_xet_ingest_t *ing)
@@ -314,7 +316,10 @@ ngx_http_xet_ingest_feed_job(void *data, u_char *buf, size_t len,
 }
 
 
-/* Called with the first piece: an idle upload needs no memory of the core. */
+/*
+ * Called with the first piece, so that an idle upload needs no memory of the
+ * core.
+ */
 
 static xet_status_t
 ngx_http_xet_ingest_begin(ngx_http_xet_ingest_t *ing)
@@ -350,7 +355,10 @@ ngx_http_xet_ingest_begin(ngx_http_xet_ingest_t *ing)
 }
 
 
-/* After a pause: takes the answer about a chunk, or starts the next xorb. */
+/*
+ * Continues after a pause: uses the result of the query, or starts the next
+ * xorb.
+ */
 
 static xet_status_t
 ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing)
@@ -382,7 +390,7 @@ ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing)
 }
 
 
-/* A xorb without its copy is as unknown as any other. */
+/* Passes the found xorbs to the core, except those whose copy is missing. */
 
 static xet_status_t
 ngx_http_xet_ingest_known_job(ngx_http_xet_ingest_t *ing)
@@ -519,7 +527,7 @@ ngx_http_xet_ingest_file_job(ngx_http_xet_ingest_t *ing,
 }
 
 
-/* The first chunk of a file. */
+/* Called by the core for each chunk: records the first chunk of the file. */
 
 static xet_status_t
 ngx_http_xet_ingest_chunk_job(void *ctx, const xet_hash_t *hash)
@@ -562,7 +570,7 @@ ngx_http_xet_ingest_end_job(ngx_http_xet_ingest_t *ing)
 }
 
 
-/* The last xorb and its terms. */
+/* Completes the last xorb and its terms. */
 
 static xet_status_t
 ngx_http_xet_ingest_finish_job(ngx_http_xet_ingest_t *ing)
@@ -613,9 +621,8 @@ ngx_http_xet_ingest_check(ngx_http_xet_ingest_t *ing)
 
 
 /*
- * Commits the complete xorb.  XET_AGAIN: its row comes next.  The first chunk
- * of each xorb is added to the dedup index, eligible or not, so that a
- * repeated upload of the same file finds one xorb after the other.
+ * Makes the file of the complete xorb a durable copy.  Returns XET_AGAIN: the
+ * caller writes the row of the xorb next.
  */
 
 static xet_status_t
@@ -638,7 +645,11 @@ ngx_http_xet_ingest_commit_job(ngx_http_xet_ingest_t *ing)
 }
 
 
-/* The chunks of the xorb for the dedup index. */
+/*
+ * Sets the chunks of the xorb for the dedup index.  The first chunk of each
+ * xorb is added, eligible or not, so that a repeated upload of the same file
+ * finds one xorb after another.
+ */
 
 static void
 ngx_http_xet_ingest_eligible(ngx_http_xet_ingest_t *ing,
@@ -697,7 +708,10 @@ ngx_http_xet_ingest_write_job(void *ctx, const uint8_t *data, size_t len)
 }
 
 
-/* Terms come file by file: the first one of the next file closes this file. */
+/*
+ * Writes a term.  The core passes terms file by file, so the first term of the
+ * next file closes the open file.
+ */
 
 static xet_status_t
 ngx_http_xet_ingest_term_job(void *ctx, const xet_ingest_term_t *term)
@@ -752,7 +766,7 @@ ngx_http_xet_ingest_wait(ngx_http_request_t *r, void *data)
 
     ing->answered = 0;
 
-    /* only existing copies save an upload */
+    /* a standby may still have the row of a removed copy */
 
     ngx_http_xet_query_primary(r);
 
@@ -785,17 +799,18 @@ ngx_http_xet_ingest_answered(ngx_http_request_t *r, ngx_int_t rc)
         }
     }
 
-    /* no row: the store does not have the chunk */
+    /* no row: no xorb contains the chunk */
 
     ngx_http_xet_ingest_resume(r, ing, (rc == NGX_DECLINED) ? NGX_OK : rc);
 }
 
 
 /*
- * The terms of the file will refer to the xorbs of the answer.  As for a dedup
- * response to a client, they are recorded as advertised, so that they are not
- * collected before.  NGX_OK if they are recorded already.  An answer that has
- * another xorb each time is ignored.
+ * The terms of the file will refer to the found xorbs.  Like the xorbs of a
+ * dedup response to a client, these are recorded as advertised, so that the
+ * collector does not remove them before the file is registered.  Returns
+ * NGX_OK if all of them are recorded already.  If the query finds other xorbs
+ * each time, its result is ignored.
  */
 
 static ngx_int_t
@@ -822,7 +837,7 @@ ngx_http_xet_ingest_record(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing)
 }
 
 
-/* The statement has freed the rows of the answer: ask again. */
+/* The statement has freed the rows of the query, so the query is repeated. */
 
 static void
 ngx_http_xet_ingest_recorded(ngx_http_request_t *r, ngx_int_t rc)
@@ -868,7 +883,10 @@ ngx_http_xet_ingest_resume(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing,
 }
 
 
-/* After a pause: the next job, for the body or for bytes in memory. */
+/*
+ * Continues after a pause: starts the next job, for the body or for files in
+ * memory.
+ */
 
 static void
 ngx_http_xet_ingest_go_on(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing,
@@ -932,13 +950,15 @@ ngx_http_xet_ingest_registered(ngx_http_request_t *r, ngx_int_t rc,
 
     ing = ngx_http_xet_ctx_of(r)->ingest;
 
-    /* a xorb known at the time of the query is lost, which is recorded */
+    /*
+     * a xorb that the query has found is lost, and PostgreSQL knows that now
+     */
 
     if (rc == NGX_DECLINED && status == XET_SHARD_XORB) {
         status = XET_PLAN_CHANGED;
     }
 
-    /* the terms are ours: the client is not at fault */
+    /* the server has made the terms, so the client is not at fault */
 
     if (rc == NGX_DECLINED && xet_status_http(status) < 500
         && status != XET_QUOTA && status != XET_NO_REPO)

@@ -1,7 +1,8 @@
 
 /*
- * Limits of uploads: how many a client may run at once, and how many bytes it
- * may send in a period.  A rejection is 429, which clients retry.
+ * Limits how many uploads a client may run at once, and how many bytes it may
+ * send in a period.  The status of a rejection is 429, after which clients
+ * retry.
  */
 
 #include "ngx_http_xet.h"
@@ -11,7 +12,7 @@
 
 struct ngx_http_xet_hold_s {
     ngx_http_xet_limit_t       *limit;
-    ngx_http_xet_limit_slot_t  *slot;          /* NULL: refused, or released */
+    ngx_http_xet_limit_slot_t  *slot;          /* NULL: rejected or released */
     ngx_http_xet_ctx_t         *ctx;
 };
 
@@ -72,8 +73,9 @@ ngx_http_xet_limit_upload(ngx_http_request_t *r)
 
 
 /*
- * The bytes that an upload reserves: its Content-Length, or without it the
- * "client_max_body_size" of the location, where 0 is unlimited.
+ * Returns the number of bytes that an upload reserves: its Content-Length or,
+ * without one, the "client_max_body_size" of the location, where 0 means
+ * unlimited.
  */
 
 static uint64_t

@@ -2,19 +2,19 @@
 /*
  * Rejects uploads that exceed a quota before their body is read.
  *
- * The transactions that register xorbs and files enforce the limits
- * (sql/quota.sql).  Only they can do it exactly, but by then the client has
- * sent the bytes.  So if the length of a body is known, and the worker knows
- * that limits exist, a statement checks first:
+ * The transactions that register xorbs and files enforce the quotas
+ * (sql/quota.sql).  Only these transactions are exact, but the client has sent
+ * all bytes before they run.  So if the length of a body is known, and the
+ * worker knows that quotas exist, a statement checks the length first:
  *
- *     read      (query)   would so many bytes be accepted now?
- *     looked    an error, or the body is read as usual
+ *     read      (query)   checks whether so many bytes would be accepted now
+ *     looked    sends an error, or reads the body
  *
- * If the statement fails otherwise, the upload continues.  The length of a
- * xorb is counted without the longest possible footer, since footers are not
- * stored.
+ * If the statement fails for another reason, the body is read.  Footers of
+ * xorbs are not stored, so the size of the longest possible footer is
+ * subtracted from the length.
  *
- * The status is 413, with which clients give up at once; after a 507 they
+ * The status is 413, after which clients give up at once; after 507 clients
  * would retry for minutes.
  */
 

@@ -2,24 +2,27 @@
 /*
  * Verifies the files of a shard against the store, and commits them.
  *
- * The shard's file section is in a temporary file.  It is read in batches:
+ * The file section of the shard is in a temporary file, and is read in
+ * batches:
  *
  *     collect   (thread)  reads records until the batch is full
- *     slices    (query)   chunk lists of the batch's terms
- *     verify    (thread)  checks lengths, verification hashes, file hashes, and
- *                         the existence of the xorbs' copies, many at a time;
- *                         packs terms into the batch; collects the next batch
- *     doubts    (query)   before a batch is staged or put: copies that files
- *                         which are already known refer to by other terms
- *     look      (thread)  checks that these copies exist.  A missing one is
- *                         marked as damaged (query), and the known file gets
- *                         the terms of the batch
- *     stage     (query)   stores a large batch temporarily
- *     put       (query)   at the end: one transaction for all batches
+ *     slices    (query)   reads the chunk lists of the batch's terms
+ *     verify    (thread)  checks lengths, verification hashes, file hashes,
+ *                         and that the copies of the xorbs exist, many at a
+ *                         time; adds the terms to the packed batch; collects
+ *                         the next batch
+ *     suspects  (query)   before a packed batch is staged or put: if a file is
+ *                         already stored with other terms, finds the copies
+ *                         that these terms refer to
+ *     look      (thread)  checks that these copies exist.  A missing copy is
+ *                         recorded as damaged (query), and the stored file
+ *                         gets the terms of this batch
+ *     stage     (query)   stores a large packed batch temporarily
+ *     put       (query)   at the end: commits all batches in one transaction
  *
  * Nothing is visible before the last step.  An earlier error leaves only
- * staged rows, which are dropped.  The structure belongs to the thread while a
- * job runs, else to the event loop.
+ * staged rows, which are dropped.  The structure belongs to a thread while a
+ * job runs, otherwise to the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -33,20 +36,21 @@
 
 
 #define NGX_HTTP_XET_BATCH_SIZE   (1024 * 1024)
-#define NGX_HTTP_XET_CHUNK_WORTH  512          /* bytes, a verified chunk */
+#define NGX_HTTP_XET_CHUNK_WORTH  512          /* bytes per verified chunk */
 #define NGX_HTTP_XET_SEEN         64           /* a power of two */
-#define NGX_HTTP_XET_LOOKS        64           /* copies at a time */
+#define NGX_HTTP_XET_LOOKS        64           /* copies checked at once */
 
 /*
- * Appended for every xorb that may not be named, so that it does not reveal
- * whether the xorb is stored here.
+ * Appended to the message for every xorb that the client may not refer to,
+ * stored or not, so that the message does not reveal whether the xorb is
+ * stored.
  */
 #define NGX_HTTP_XET_REMEMBERED                                               \
     "; if it was stored before, the Xet cache of this machine still lists "    \
     "it: remove HF_XET_CACHE (~/.cache/huggingface/xet) and upload again"
 
 
-/* A copy whose file existed a moment ago, or is about to be checked. */
+/* A copy that was found to exist, or is about to be checked. */
 
 typedef struct {
     xet_hash_t                 xorb;
@@ -61,29 +65,33 @@ struct ngx_http_xet_register_s {
     ngx_http_xet_query_t       *query;
     const xet_suite_t          *suite;
 
-    uint64_t                    verified;      /* terms */
+    uint64_t                    verified;      /* number of terms */
     uint64_t                    total;
-    uint64_t                    bytes;         /* of the files verified */
+    uint64_t                    bytes;         /* size of verified files */
 
     ngx_http_xet_term_batch_t  *term_batch;
-    xet_shard_verifier_t        verifier;      /* of the open file */
+    xet_shard_verifier_t        verifier;      /* verifies the open file */
     ngx_http_xet_batch_t        batch;
     xet_status_t                status;
-    xet_hash_t                  xorb;          /* of XET_SHARD_XORB */
+    xet_hash_t                  xorb;          /* for XET_SHARD_XORB */
 
     ngx_http_xet_store_t       *store;
     ngx_http_xet_damage_t       damage;
     ngx_http_xet_seen_t         seen[NGX_HTTP_XET_SEEN];
     ngx_http_xet_copy_stat_t    looks[NGX_HTTP_XET_LOOKS];
-    xet_hash_t                  files[NGX_HTTP_XET_LOOKS];  /* that need them */
-    ngx_uint_t                  nlooks;
-    xet_hash_t                  file;          /* of xorb */
-    uint64_t                    suspect_file;  /* where a batch begins: */
-    uint64_t                    suspect_xorb;  /* see sql/shards.sql */
 
-    unsigned                    named:1;       /* xorb is set */
+    /* files that refer to the copies in looks */
+    xet_hash_t                  files[NGX_HTTP_XET_LOOKS];
+    ngx_uint_t                  nlooks;
+    xet_hash_t                  file;          /* for XET_SHARD_XORB */
+
+    /* position where the next query for suspects starts, see sql/shards.sql */
+    uint64_t                    suspect_file;
+    uint64_t                    suspect_xorb;
+
+    unsigned                    named:1;       /* xorb and file are set */
     unsigned                    proof:1;
-    unsigned                    doubted:1;     /* doubts were looked at */
+    unsigned                    doubted:1;     /* suspects were checked */
     unsigned                    finished:1;
 };
 
@@ -193,7 +201,7 @@ ngx_http_xet_register_cleanup(void *data)
 {
     ngx_http_xet_register_t *reg = data;
 
-    /* a statement in flight has its own cleanup, see the query service */
+    /* a running statement has its own cleanup, see the query service */
 
     if (reg->batch.seq && !reg->finished) {
         (void) ngx_http_xet_post(shard_unstage, .upload = reg->batch.id);
@@ -283,7 +291,7 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
 
     } else {
 
-        /* only empty files, or the ends of files */
+        /* the batch contains only empty files, or only the ends of files */
 
         ngx_http_xet_register_queried(r, NGX_OK);
         return;
@@ -296,9 +304,9 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
 
 
 /*
- * A copy in a row is missing.  Either the xorb is lost, or another copy has
- * replaced this one since, or the xorb was collected: then the client may
- * retry.
+ * Reports that the copy of a row is missing.  If the xorb is lost, the client
+ * must upload it.  If another copy has replaced this one, or the xorb was
+ * collected, the client may retry.
  */
 
 static void
@@ -326,9 +334,9 @@ ngx_http_xet_register_missing(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * A term of 96 bytes may name 8192 chunks.  Verifying a chunk costs as much as
- * some hundred bytes of an upload, and counts as that many bytes where uploads
- * are limited.
+ * Adds the cost of a batch to the upload limit of the client.  A term of 96
+ * bytes may refer to 8192 chunks.  Verifying a chunk costs as much as
+ * receiving NGX_HTTP_XET_CHUNK_WORTH bytes.
  */
 
 static void
@@ -343,8 +351,8 @@ ngx_http_xet_register_count(ngx_http_request_t *r, ngx_http_xet_term_batch_t *w)
 
 
 /*
- * The batch is complete: after its doubts it is staged, or put if it is the
- * last.
+ * Handles a complete packed batch: checks its suspects, then stages the batch,
+ * or puts it if it is the last one.
  */
 
 static ngx_int_t
@@ -427,7 +435,7 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
 
         if (rc == NGX_OK && row.hash == NULL) {
 
-            /* not a copy: the next batch of doubts starts here */
+            /* this row is not a copy but the position of the next query */
 
             reg->suspect_file = row.file;
             reg->suspect_xorb = row.xorb;
@@ -457,7 +465,10 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
 }
 
 
-/* A missing copy is recorded, and is not an error. */
+/*
+ * Checks the collected copies.  A missing copy is recorded, and is not an
+ * error.
+ */
 
 static xet_status_t
 ngx_http_xet_register_suspects_job(ngx_http_xet_register_t *reg, ngx_log_t *log)
@@ -506,7 +517,7 @@ ngx_http_xet_register_looked(ngx_http_request_t *r, void *data)
         return;
     }
 
-    /* the statement of the batch depends on the recorded damage */
+    /* the statement for the batch depends on the recorded damage */
 
     rc = ngx_http_xet_query(r, copies_lost, ngx_http_xet_register_marked,
                             .xorbs = &reg->damage.xorbs,
@@ -531,7 +542,7 @@ ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc)
     if (rc == NGX_OK) {
         ngx_http_xet_damage_destroy(&reg->damage);
 
-        /* or the next batch of doubts */
+        /* continues with the next suspects, or stages or puts the batch */
 
         rc = ngx_http_xet_register_batch(r, reg);
 
@@ -541,7 +552,10 @@ ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc)
 
     } else if (ngx_strcmp(reg->query->sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0) {
 
-        /* a heal or the collector holds the lock on its row */
+        /*
+         * another request repairs the xorb, or the collector has locked its
+         * row
+         */
 
         ngx_http_xet_register_finish(r, NGX_DECLINED, XET_XORB_LOCKED);
         return;
@@ -625,7 +639,7 @@ ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
         term += (step->rec.kind == XET_SHARD_REC_SEGMENT);
     }
 
-    /* missing copies of terms before the wrong one are reported first */
+    /* missing copies of earlier terms are reported before the wrong term */
 
     looked = ngx_http_xet_register_looks_job(reg, log);
 
@@ -688,7 +702,10 @@ ngx_http_xet_register_term_job(ngx_http_xet_register_t *reg,
                                  step->has_hash ? &step->hash : NULL, &slice,
                                  &term);
 
-    /* only then: a client that may not name a xorb must not learn of it */
+    /*
+     * checked last, so that a client can't probe xorbs that it may not refer
+     * to
+     */
 
     if (rc == XET_OK) {
         rc = ngx_http_xet_register_seen_job(reg, &step->rec.hash, &slice, log);
@@ -706,9 +723,9 @@ ngx_http_xet_register_term_job(ngx_http_xet_register_t *reg,
 
 
 /*
- * A xorb is known only if its file exists: else the client must send it.
- * Copies to check are collected until there are many, because each check of a
- * bucket is a round trip; a missing copy ends the registration.
+ * Adds a copy to the copies to check: if it is missing, the client must upload
+ * the xorb again.  Many copies are checked at once, because each check of a
+ * bucket is a round trip.
  */
 
 static xet_status_t
@@ -750,7 +767,10 @@ ngx_http_xet_register_seen_job(ngx_http_xet_register_t *reg,
 }
 
 
-/* The error names the first missing one, in the order of the terms. */
+/*
+ * Checks the collected copies.  The error names the first missing copy, in the
+ * order of the terms.
+ */
 
 static xet_status_t
 ngx_http_xet_register_looks_job(ngx_http_xet_register_t *reg, ngx_log_t *log)
@@ -801,7 +821,7 @@ ngx_http_xet_register_file(ngx_http_xet_register_t *reg,
         return rc;
     }
 
-    /* clients send zeros when they have not computed the SHA-256 */
+    /* zeros: the client has not computed the SHA-256 */
 
     claimed = NULL;
 
@@ -839,7 +859,7 @@ ngx_http_xet_register_staged(ngx_http_request_t *r, ngx_int_t rc)
 
     ngx_http_xet_columns_reset(&reg->batch.columns);
 
-    /* the batch collected meanwhile still waits */
+    /* continues with the batch that the last job has collected */
 
     ngx_http_xet_register_collected(r, reg);
 }
@@ -873,7 +893,8 @@ ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc)
     } else if (ngx_strcmp(sqlstate, "XT002") == 0) {
 
         /*
-         * sent again after its answer was lost: the batches are stored already
+         * the statement was sent again because its response was lost, and the
+         * first one has stored the batches
          */
 
         rc = NGX_BUSY;

@@ -1,11 +1,12 @@
 
 /*
- * Writes the terms of stored files to a temporary file, as the file section of
- * a shard.  The register service reads it.  The file has the header of a
- * shard, and for each file its header, its segments and its SHA-256.
+ * Writes the terms of files that the server stores to a temporary file, in the
+ * format of the file section of a shard, for the register service.  It
+ * contains the header of a shard and, for each file, a header, segments and
+ * the SHA-256.
  *
  * The number of segments and the hash of a file are known only when the file
- * is closed; then its header is overwritten.
+ * is closed.  Then its header is overwritten.
  */
 
 #include "ngx_http_xet_spool.h"
@@ -43,7 +44,10 @@ ngx_http_xet_spool_begin_job(ngx_http_xet_spool_t *s, ngx_log_t *log)
 }
 
 
-/* The buffer has one node, s->room: it is flushed when full, and reused. */
+/*
+ * Returns the memory of the only node of the buffer.  A full buffer is flushed
+ * and reused.
+ */
 
 static void *
 ngx_http_xet_spool_alloc(void *data, size_t size)
@@ -98,7 +102,7 @@ ngx_http_xet_spool_open_job(ngx_http_xet_spool_t *s, uint32_t number,
     xet_hash_t    hash;
     xet_status_t  rc;
 
-    /* the header is in the file before it is overwritten there */
+    /* the header must be in the temporary file before it is overwritten */
 
     rc = ngx_http_xet_spool_flush_job(s, log);
 

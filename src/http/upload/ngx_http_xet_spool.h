@@ -1,7 +1,7 @@
 
 /*
- * Internal to upload: the terms of stored files, on their way to the register
- * service.
+ * Internal to src/http/upload: the spool, a temporary file with the terms of
+ * files that the server stores.  The register service reads it.
  */
 
 #ifndef _NGX_HTTP_XET_SPOOL_H_INCLUDED_
@@ -12,41 +12,42 @@
 #include "ngx_http_xet_store.h"
 
 
-#define NGX_HTTP_XET_SPOOL_RECORDS  64         /* in memory */
+#define NGX_HTTP_XET_SPOOL_RECORDS  64         /* records in the buffer */
 
 
 typedef struct {
     ngx_http_xet_temp_t  *file;
-    uint64_t              terms;               /* of all files */
-    uint64_t              end;                 /* files_end, set by the end */
+    uint64_t              terms;               /* terms in all files */
+    uint64_t              end;                 /* end of the file section */
 
-    uint64_t              start;               /* of the open file's header */
-    uint32_t              count;               /* terms of that file */
-    uint32_t              number;              /* of that file */
+    uint64_t              start;               /* offset of the file header */
+    uint32_t              count;               /* terms in the open file */
+    uint32_t              number;              /* index of the open file */
     unsigned              open:1;
 
-    xet_buf_t             buf;                 /* its one node is room */
+    xet_buf_t             buf;                 /* its only node is room */
     uint64_t              room[NGX_HTTP_XET_SPOOL_RECORDS
                                * XET_SHARD_RECORD_LEN / 8
                                + sizeof(xet_buf_node_t) / 8];
 } ngx_http_xet_spool_t;
 
 
-/* NGX_ERROR if out of memory. */
+/* Initializes the spool.  Returns NGX_OK, or NGX_ERROR if out of memory. */
 ngx_int_t ngx_http_xet_spool_init(ngx_http_request_t *r,
     ngx_http_xet_spool_t *s);
 
-/* Drops everything written, before other files. */
+/* Discards everything written, so that other files can be stored. */
 void ngx_http_xet_spool_begin_job(ngx_http_xet_spool_t *s, ngx_log_t *log);
 
 /*
- * Appends a term of the open file; opens a file if none is open. XET_BODY_SIZE
- * if the file has too many terms, or a write error.
+ * Appends a term to the open file, or opens a file if none is open.  Returns
+ * XET_OK; XET_BODY_SIZE if the file has too many terms; or an error of
+ * writing.
  */
 xet_status_t ngx_http_xet_spool_term_job(ngx_http_xet_spool_t *s,
     const xet_ingest_term_t *term, ngx_log_t *log);
 
-/* Closes the open file: XET_OK, or a write error. */
+/* Closes the open file.  Returns XET_OK, or an error of writing. */
 xet_status_t ngx_http_xet_spool_close_job(ngx_http_xet_spool_t *s,
     const xet_hash_t *hash, const u_char *sha256, ngx_log_t *log);
 

@@ -1,15 +1,15 @@
 
 /*
- * The first uploads of a worker, which has no tags for copies yet.
+ * Delays the first uploads of a worker, which has no tags for copies yet.
  *
- *     then      there are tags: the upload continues at once; else
- *     wait      tags are requested, once for all waiting uploads
- *     come      the upload continues
+ *     then      if there are tags, the upload continues at once
+ *     wait      otherwise requests tags, once for all waiting uploads
+ *     come      continues the upload
  *
- * It continues whatever the answer is, and is rejected when it needs a tag and
- * there is none.  While it waits, nothing is read from the client and its
- * connection is not watched: a client that has sent everything may have closed
- * its side.
+ * The upload continues even if no tags were received; it is rejected later,
+ * when it needs a tag.  While the upload waits, nothing is read from the
+ * client, and its connection is not watched: a client that has sent everything
+ * may have closed its side.
  */
 
 #include "ngx_http_xet.h"
@@ -21,7 +21,7 @@ struct ngx_http_xet_tags_s {
     ngx_http_request_t        *request;
     ngx_http_xet_tags_pt       next;
     void                      *data;
-    ngx_http_event_handler_pt  reading;        /* as it was before */
+    ngx_http_event_handler_pt  reading;        /* saved read_event_handler */
     ngx_http_xet_tags_wait_t   wait;
 };
 
@@ -80,7 +80,7 @@ ngx_http_xet_tags_come(void *data)
 
     ngx_http_set_log_request(c->log, r);
 
-    /* the request may be within its body */
+    /* the body of the request may already be partly read */
 
     r->read_event_handler = tags->reading;
 

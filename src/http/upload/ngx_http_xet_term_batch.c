@@ -4,8 +4,8 @@
  *
  * The parser has accepted the shard, so every record is where the header of
  * its file says.  The verification records of a file follow all its segments,
- * so there are two read-ahead buffers, one for each kind.  A file may begin in
- * one batch and end in another.
+ * so there are two read-ahead buffers, one for each kind of record.  A file
+ * may begin in one batch and end in another.
  */
 
 #include "ngx_http_xet_term_batch.h"
@@ -127,7 +127,10 @@ ngx_http_xet_term_batch_open(ngx_http_xet_term_batch_t *w, ngx_log_t *log)
 }
 
 
-/* XET_DONE if the batch has no room for the chunks of the next segment. */
+/*
+ * Adds the next segment.  Returns XET_DONE if its chunks exceed the limit of
+ * the batch.
+ */
 
 static xet_status_t
 ngx_http_xet_term_batch_segment(ngx_http_xet_term_batch_t *w, ngx_log_t *log)

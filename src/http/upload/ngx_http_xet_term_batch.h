@@ -1,9 +1,11 @@
 
 /*
- * The file section of a shard, read from its temporary file in batches.
+ * Batches of terms: the file section of a shard is read from its temporary
+ * file in batches.
  *
- * A batch is bounded in records, terms and chunks.  A thread fills it, and
- * also collects the parameters of the query for the chunk lists of its terms.
+ * A batch is bounded in records, terms and chunks.  A thread fills the batch,
+ * and also collects the parameters of the query for the chunk lists of its
+ * terms.
  */
 
 #ifndef _NGX_HTTP_XET_TERM_BATCH_H_INCLUDED_
@@ -24,16 +26,16 @@
 #define NGX_HTTP_XET_READER_SIZE     (341 * XET_SHARD_RECORD_LEN)
 
 
-/* One record of the file section; kind is one of FILE, SEGMENT, FILES_END. */
+/* A record of the file section, of the kind FILE, SEGMENT or FILES_END. */
 
 typedef struct {
-    xet_shard_record_t     rec;        /* FILES_END: end of one file */
-    xet_hash_t             hash;       /* verification, SHA-256 */
+    xet_shard_record_t     rec;        /* FILES_END: the end of a file */
+    xet_hash_t             hash;       /* verification hash or SHA-256 */
     unsigned               has_hash:1;
 } ngx_http_xet_step_t;
 
 
-/* Records at ascending offsets, read ahead. */
+/* A read-ahead buffer for records at ascending offsets. */
 
 typedef struct {
     u_char                 data[NGX_HTTP_XET_READER_SIZE];
@@ -44,34 +46,34 @@ typedef struct {
 
 typedef struct {
     ngx_http_xet_temp_t   *spool;
-    uint64_t               files_end;  /* bytes of spool to be read */
-    unsigned               proof;      /* verification is required */
+    uint64_t               files_end;  /* size of the file section in bytes */
+    unsigned               proof;      /* verification hashes are required */
 
-    /* the walk */
-    uint64_t               file;       /* offset of the next file's header */
+    /* position in the file section */
+    uint64_t               file;       /* offset of the next file header */
     xet_shard_record_t     header;
-    uint32_t               segment;    /* next of the open file */
+    uint32_t               segment;    /* next segment of the open file */
     unsigned               open;
 
-    ngx_uint_t             nsteps;     /* 0 at the end */
+    ngx_uint_t             nsteps;     /* records in steps; 0 at the end */
     ngx_http_xet_slices_t  terms;
-    ngx_uint_t             chunks;     /* in all of these */
+    ngx_uint_t             chunks;     /* chunks in all terms */
 
     ngx_http_xet_step_t    steps[NGX_HTTP_XET_TERM_BATCH_STEPS];
-    ngx_http_xet_ahead_t   segments;   /* and file headers */
-    ngx_http_xet_ahead_t   hashes;     /* verification and metadata rows */
+    ngx_http_xet_ahead_t   segments;   /* segments and file headers */
+    ngx_http_xet_ahead_t   hashes;     /* verification and metadata records */
 } ngx_http_xet_term_batch_t;
 
 
-/* About 140 KiB from malloc(); NULL if out of memory. */
+/* Allocates about 140 KiB with malloc().  Returns NULL if out of memory. */
 ngx_http_xet_term_batch_t *ngx_http_xet_term_batch_create(ngx_http_xet_temp_t
     *spool, uint64_t files_end, ngx_uint_t proof, ngx_log_t *log);
 void ngx_http_xet_term_batch_destroy(ngx_http_xet_term_batch_t *w);
 
 /*
- * Reads the next batch; w->nsteps is 0 at the end.  XET_OK, a read error, or
- * XET_SHARD_NO_VERIFICATION if proof is required and a file has no
- * verification hashes.
+ * Reads the next batch; after the last one w->nsteps is 0.  Returns XET_OK; an
+ * error of reading; or XET_SHARD_NO_VERIFICATION if proof is set and a file
+ * has no verification hashes.
  */
 xet_status_t ngx_http_xet_term_batch_collect_job(ngx_http_xet_term_batch_t *w,
     ngx_log_t *log);

@@ -1,8 +1,5 @@
 
-/*
- * Uploads: request bodies that are read, verified and stored while they
- * arrive.
- */
+/* Uploads: request bodies are read, verified and stored while they arrive. */
 
 #ifndef _NGX_HTTP_XET_UPLOAD_H_INCLUDED_
 #define _NGX_HTTP_XET_UPLOAD_H_INCLUDED_
@@ -19,23 +16,24 @@
 
 /*
  * Called in a thread with the next piece of the body; last is 1 for the final
- * piece, which may be empty.  XET_OK continues, XET_AGAIN pauses if there is a
- * wait handler, any other status ends the upload.
+ * piece, which may be empty.  Returns XET_OK to continue; XET_AGAIN to pause,
+ * if there is a wait handler; any other status ends the upload.
  */
 typedef xet_status_t (*ngx_http_xet_body_feed_pt)(void *data, u_char *buf,
     size_t len, ngx_uint_t last, ngx_log_t *log);
 
 /*
- * Called in the event loop after feed has returned XET_AGAIN.  It gets what
- * feed needs, by a statement or a job of the request, and then calls
- * ngx_http_xet_body_resume(), at once or later.  Then feed is called again
- * with the same piece at the same address.
+ * Called in the event loop after feed has returned XET_AGAIN.  It obtains what
+ * feed needs, with a statement or a job of the request, and then calls
+ * ngx_http_xet_body_resume(), at once or later.  After that feed is called
+ * again with the same piece at the same address.
  */
 typedef void (*ngx_http_xet_body_wait_pt)(ngx_http_request_t *r, void *data);
 
 /*
- * Called once in the event loop: the whole body was fed (XET_OK), or reading
- * or feeding has failed with status.  Not called if the request has died.
+ * Called once in the event loop: status is XET_OK if the whole body was fed,
+ * otherwise the error of reading or feeding.  Not called if the request ends
+ * before.
  */
 typedef void (*ngx_http_xet_body_done_pt)(ngx_http_request_t *r, void *data,
     xet_status_t status);
@@ -58,24 +56,27 @@ ngx_int_t ngx_http_xet_body_read(ngx_http_request_t *r,
 void ngx_http_xet_body_resume(ngx_http_request_t *r, xet_status_t status);
 
 /*
- * Reads and drops the rest of a body, and then calls drained: an HTTP/2 or
+ * Reads and discards the rest of a body, and then calls drained: an HTTP/2 or
  * HTTP/3 client would otherwise see a reset stream instead of the response.
- * Not called if the client leaves or sends nothing for too long; then the
- * request ends.
+ * If the client leaves or times out, the request ends, and drained is not
+ * called.
  */
 void ngx_http_xet_body_drain(ngx_http_request_t *r,
     ngx_http_event_handler_pt drained);
 
-/* The bytes of the body received, including dropped ones; 0 if none is read. */
+/*
+ * Returns the number of bytes of the body received, including discarded bytes.
+ */
 uint64_t ngx_http_xet_body_received(ngx_http_xet_ctx_t *ctx);
 
-/* Registers the filter; in postconfiguration. */
+/* Adds the body filter to nginx's chain, in postconfiguration. */
 ngx_int_t ngx_http_xet_body_filter_init(ngx_conf_t *cf);
 
 
 /*
- * ngx_http_xet_tags.c: calls next, whose result is that of a handler, when
- * there are tags for copies, or when there will be none.
+ * ngx_http_xet_tags.c: calls next when the worker has tags for copies, or when
+ * it can't get any.  next and ngx_http_xet_tags_then() return the result of a
+ * content handler.
  */
 typedef ngx_int_t (*ngx_http_xet_tags_pt)(ngx_http_request_t *r, void *data);
 
@@ -83,7 +84,7 @@ ngx_int_t ngx_http_xet_tags_then(ngx_http_request_t *r,
     ngx_http_xet_tags_pt next, void *data);
 
 
-/* ngx_http_xet_quota.c: uploads that exceed a quota. */
+/* ngx_http_xet_quota.c: rejects uploads that exceed a quota. */
 
 typedef enum {
     NGX_HTTP_XET_QUOTA_XORB = 0,
@@ -92,9 +93,9 @@ typedef enum {
 
 
 /*
- * As ngx_http_xet_body_read(), but rejects an upload before it is read if its
- * announced length exceeds a limit that the worker knows of.  hash is that of
- * the xorb, or of the file if it is known.
+ * As ngx_http_xet_body_read(), but rejects an upload before its body is read
+ * if the Content-Length exceeds a quota.  hash is the hash of the xorb, or of
+ * the file; NULL if the hash of the file is unknown.
  */
 ngx_int_t ngx_http_xet_quota_read(ngx_http_request_t *r,
     ngx_http_xet_quota_e quota, const xet_hash_t *hash,
@@ -102,13 +103,14 @@ ngx_int_t ngx_http_xet_quota_read(ngx_http_request_t *r,
     ngx_http_xet_body_done_pt done, void *data);
 
 /*
- * Sends the error that has ended an upload: status if rc is NGX_DECLINED;
- * XET_QUOTA with what is left; else the error of a query.
+ * Sends the error response of a failed upload.  rc is NGX_DECLINED if status
+ * is the error; otherwise rc is the error of a query.  The response for
+ * XET_QUOTA says how much of the quota is left.
  */
 ngx_int_t ngx_http_xet_upload_error(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status);
 
-/* The text for XET_QUOTA, in the pool of r. */
+/* Returns the message for XET_QUOTA, in the pool of r. */
 const char *ngx_http_xet_quota_text(ngx_http_request_t *r);
 
 
@@ -121,53 +123,55 @@ typedef enum {
 } ngx_http_xet_upload_e;
 
 
-/* A xorb being received; its owner sets all members except verifier. */
+/* A xorb being received.  The owner sets all members except verifier. */
 
 typedef struct {
     const xet_suite_t    *suite;
     xet_hash_t            hash;
-    uint64_t              max;                 /* bytes */
-    xet_xorb_verifier_t  *verifier;            /* NULL; its owner destroys it */
+    uint64_t              max;                 /* maximum size in bytes */
+    xet_xorb_verifier_t  *verifier;            /* destroyed by the owner */
 } ngx_http_xet_xorb_in_t;
 
 /*
- * Verifies the next piece in a thread, and with the last one the whole xorb;
- * *stored is that of xet_xorb_verifier_feed().
+ * Verifies the next piece in a thread, and after the last piece the whole
+ * xorb.  *stored is set as by xet_xorb_verifier_feed().
  */
 xet_status_t ngx_http_xet_verify_xorb_job(ngx_http_xet_xorb_in_t *in,
     u_char *buf, size_t len, ngx_uint_t last, size_t *stored);
 
 /*
- * Called before the body of r is read: the body will be verified while it
- * passes, a xorb against hash, which is ignored for a shard.  The request uses
- * two buffers of "xet_body_buffer" and, for a xorb, a verifier.  Returns the
- * result of a phase handler: NGX_DECLINED; NGX_DONE if the request was
- * answered, because it has no body or another module has read the body; or
- * NGX_HTTP_INTERNAL_SERVER_ERROR if out of memory.
+ * Prepares to verify the body of r while the body passes; must be called
+ * before the body is read.  A xorb is verified against hash, which is ignored
+ * for a shard.  The request uses two buffers of "xet_body_buffer" and, for a
+ * xorb, a verifier.  Returns the result of a phase handler: NGX_DECLINED to
+ * continue; NGX_DONE if an error was sent, because the request has no body or
+ * another module has read it; NGX_HTTP_INTERNAL_SERVER_ERROR if out of memory.
  */
 ngx_int_t ngx_http_xet_verify(ngx_http_request_t *r,
     ngx_http_xet_upload_e upload, const xet_hash_t *hash);
 
-/* Registers the filter; in postconfiguration. */
+/* Adds the verifying filter to nginx's chain, in postconfiguration. */
 ngx_int_t ngx_http_xet_verify_init(ngx_conf_t *cf);
 
 
 /*
- * ngx_http_xet_coding.c: rejects a body with a content coding.  NGX_DECLINED:
- * it has none; any other code is for ngx_http_finalize_request().
+ * ngx_http_xet_coding.c: rejects a body with a content coding.  Returns
+ * NGX_DECLINED if the body has none; any other code is for
+ * ngx_http_finalize_request().
  */
 ngx_int_t ngx_http_xet_body_plain(ngx_http_request_t *r);
 
 
 /*
- * ngx_http_xet_limit.c: limits of uploads: how many a client may run at once,
- * and how many bytes it may send in a period.
+ * ngx_http_xet_limit.c: limits how many uploads a client may run at once, and
+ * how many bytes it may send in a period.
  */
 
 /*
- * Counts the request as an upload in the zone of its location, until it is
- * answered or ends.  NGX_DECLINED: the upload is allowed; any other code: it
- * was rejected, and the code is for ngx_http_finalize_request().
+ * Counts the request as an upload in the zone of its location, until the
+ * response is sent or the request ends.  Returns NGX_DECLINED if the upload is
+ * allowed.  Otherwise the upload was rejected, and the code is for
+ * ngx_http_finalize_request().
  */
 ngx_int_t ngx_http_xet_limit_upload(ngx_http_request_t *r);
 
@@ -177,22 +181,21 @@ ngx_int_t ngx_http_xet_limit_upload(ngx_http_request_t *r);
 /*
  * Called once, in the event loop.  rc:
  *
- *     NGX_OK        the xorb is stored, intact and durable; new tells whether
- *                   it is new to the store, or with "xet_access repo" whether
- *                   it is new to the repo or to the subject
- *     NGX_DECLINED  the xorb is not stored, and status is the reason
- *     otherwise     the rc of a query, see ngx_http_xet_query.h
+ *     NGX_OK        the xorb is stored, intact and durable; new is 1 if the
+ *                   xorb is new to the store or, with "xet_access repo", new
+ *                   to the repo or to the subject
+ *     NGX_DECLINED  the xorb is not stored; status is the reason
+ *     otherwise     the result of a query, see ngx_http_xet_query.h
  */
 typedef void (*ngx_http_xet_xorb_commit_pt)(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new);
 
 
 /*
- * Writes the row of a xorb whose copy is file, durable under its name;
- * eligible are the numbers of the chunks for the dedup index.  file, info and
- * eligible must live until the handler is called; then the file may be reset,
- * or left to the end of the request.  Uses the request's one statement and one
- * job.
+ * Writes the row of a xorb; file is its durable copy.  eligible contains the
+ * indexes of the chunks for the dedup index.  file, info and eligible must
+ * live until handler is called; after that the file may be reset, or left
+ * until the request ends.  Uses the request's one statement and one job.
  */
 void ngx_http_xet_xorb_commit(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
@@ -207,61 +210,66 @@ void ngx_http_xet_xorb_commit(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
 /*
  * Called once, in the event loop.  rc:
  *
- *     NGX_OK        committed; new tells whether any file is new to the store,
- *                   or to the request's repo
+ *     NGX_OK        committed; new is 1 if any file is new to the store or to
+ *                   the request's repo
  *     NGX_DECLINED  an error of the shard or the store, in status
- *     otherwise     the rc of a query, see ngx_http_xet_query.h
+ *     otherwise     the result of a query, see ngx_http_xet_query.h
  */
 typedef void (*ngx_http_xet_register_pt)(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new);
 
 
 typedef enum {
-    NGX_HTTP_XET_VALIDATING = 0,       /* verified of total terms */
+    NGX_HTTP_XET_VALIDATING = 0,       /* terms are being verified */
     NGX_HTTP_XET_STAGING,              /* a batch is being staged */
-    NGX_HTTP_XET_COMMITTING            /* the last statement is under way */
+    NGX_HTTP_XET_COMMITTING            /* the last statement is running */
 } ngx_http_xet_stage_e;
 
-/* Reports progress, in the event loop; may be NULL. */
+/*
+ * Reports progress, in the event loop: verified of total terms.  May be NULL.
+ */
 typedef void (*ngx_http_xet_progress_pt)(ngx_http_request_t *r,
     ngx_http_xet_stage_e stage, uint64_t verified, uint64_t total);
 
 
 /*
- * Registers the files of a shard that the parser has accepted; spool has the
- * shard's bytes up to files_end, total is the number of its terms.
+ * Registers the files of a shard that the parser has accepted.  spool contains
+ * the shard up to the offset files_end; total is the number of its terms.
  *
- * With proof, all terms need verification hashes: a client that names chunks
- * which it has not sent and may not read proves with them that it knows the
- * chunk hashes, which can be derived only from the data.  If chunk hashes may
- * be known without the data, the client must have sent the chunks, or have
- * permission to read them (sql/shards.sql, xet.shard_slices).
+ * If proof is set, every term needs a verification hash.  A client may refer
+ * to chunks that it has not sent and may not read.  With the verification hash
+ * the client proves that it knows the chunk hashes, which are derived from the
+ * data.  If chunk hashes may be known without the data, the client must have
+ * sent the chunks, or have permission to read them (sql/shards.sql,
+ * xet.shard_slices).
  *
- * Memory is bounded by a batch of terms and a batch of packed terms, whatever
- * the shard's size.
+ * Memory is bounded by one batch of terms and one batch of packed terms,
+ * whatever the size of the shard.
  */
 void ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
     uint64_t files_end, uint64_t total, ngx_uint_t proof,
     ngx_http_xet_progress_pt progress, ngx_http_xet_register_pt handler);
 
 /*
- * The text of a status that the handler was called with.  If a term refers to
- * a xorb that is not stored here, the text names the file and the xorb, and is
- * in r's pool.
+ * Returns the message for a status that the handler was called with.  If a
+ * term refers to a xorb that is not stored, the message contains the hashes of
+ * the file and the xorb, and is in r's pool.
  */
 const char *ngx_http_xet_register_text(ngx_http_request_t *r,
     xet_status_t status);
 
 
 /*
- * ngx_http_xet_ingest.c: plain files that the server chunks, deduplicates,
- * stores and registers.
+ * ngx_http_xet_ingest.c: stores plain files, which the server itself chunks
+ * and deduplicates.
  */
 
-/* The client's claims about the content; checked before it is registered. */
+/*
+ * The hashes that the client expects; checked before the file is registered.
+ */
 
 typedef struct {
-    xet_hash_t    hash;                        /* of the file */
+    xet_hash_t    hash;                        /* file hash */
     u_char        sha256[XET_DIGEST_SHA256_LEN];
     unsigned      has_hash:1;
     unsigned      has_sha256:1;
@@ -272,16 +280,16 @@ typedef struct {
     xet_hash_t    hash;
     u_char        sha256[XET_DIGEST_SHA256_LEN];
     uint64_t      size;                        /* bytes */
-    uint64_t      new_size;                    /* of them stored anew */
+    uint64_t      new_size;                    /* bytes that were not stored */
 } ngx_http_xet_ingest_result_t;
 
 
 /*
  * Called once, in the event loop.  rc:
  *
- *     NGX_OK        the file is durable and registered: result
+ *     NGX_OK        the file is durable and registered; see result
  *     NGX_DECLINED  an error of the content or the store, in status
- *     otherwise     the rc of a query, see ngx_http_xet_query.h
+ *     otherwise     the result of a query, see ngx_http_xet_query.h
  */
 typedef void (*ngx_http_xet_ingest_pt)(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_http_xet_ingest_result_t *result);
@@ -290,7 +298,7 @@ typedef void (*ngx_http_xet_ingest_pt)(ngx_http_request_t *r, ngx_int_t rc,
 /*
  * Stores the body of r as a file of the request's repo, and calls handler with
  * the result, which lives as long as the request.  Memory is bounded by two
- * buffers of the body and the memory of the core (xet_ingest.h); *expected is
+ * buffers of the body and the memory of the core (xet_ingest.h).  *expected is
  * copied.  Returns the result of a content handler.
  */
 ngx_int_t ngx_http_xet_ingest(ngx_http_request_t *r,
@@ -304,17 +312,18 @@ typedef struct {
     size_t         len;                        /* not 0 */
     u_char         sha256[XET_DIGEST_SHA256_LEN];
 
-    xet_hash_t     hash;                       /* set when it is taken in */
-    xet_hash_t     first;                      /* of its first chunk */
+    xet_hash_t     hash;                       /* result: the file hash */
+    xet_hash_t     first;                      /* hash of the first chunk */
     unsigned       begun:1;                    /* first is set */
 } ngx_http_xet_ingest_file_t;
 
 /*
- * The same for one or more files in memory, which must live until the handler
- * is called; sha256 of each is that of its data.  They are stored together, so
- * the cost depends on their bytes.  The body of r may be paused meanwhile, and
- * a request may call this again after the handler.  NGX_DONE if the handler
- * will be called, else an error.
+ * As ngx_http_xet_ingest(), but for one or more files in memory, which must
+ * live until handler is called.  The caller sets sha256 of each file.  The
+ * files are packed into common xorbs, so the cost depends on their total size.
+ * The body of r may be paused meanwhile, and a request may call this function
+ * again after handler was called.  Returns NGX_DONE if handler will be called,
+ * otherwise NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_ingest_files(ngx_http_request_t *r,
     ngx_http_xet_ingest_file_t *files, ngx_uint_t n,
@@ -322,8 +331,8 @@ ngx_int_t ngx_http_xet_ingest_files(ngx_http_request_t *r,
 
 
 /*
- * ngx_http_xet_frames.c: a response in frames: NDJSON, each line flushed, the
- * last one repeated while nothing happens.
+ * ngx_http_xet_frames.c: a response in frames, which are lines of NDJSON.
+ * Each frame is flushed, and the last frame is repeated while nothing changes.
  */
 
 #define NGX_HTTP_XET_FRAME_MAX  512
@@ -333,7 +342,7 @@ typedef struct {
     ngx_http_request_t  *request;
     ngx_event_t          timer;
     ngx_msec_t           interval;     /* ms between repeated frames */
-    ngx_msec_t           sent;         /* when the last frame went out */
+    ngx_msec_t           sent;         /* time of the last frame sent */
 
     ngx_chain_t         *free;
     ngx_chain_t         *busy;
@@ -341,35 +350,36 @@ typedef struct {
     u_char               last[NGX_HTTP_XET_FRAME_MAX];  /* current frame */
     size_t               len;
 
-    unsigned             begun:1;      /* the header is out */
+    unsigned             begun:1;      /* the header was sent */
     unsigned             failed:1;
 } ngx_http_xet_frames_t;
 
 
 /*
  * Starts the timer of f; sends nothing.  The first frame is sent after delay
- * ms, or earlier if one is forced, so that an early failure can still be an
- * HTTP status.  After that the current frame is repeated every interval ms.  f
- * lives as long as the request.  NGX_OK, or NGX_ERROR if out of memory.
+ * ms, or earlier if a frame is forced, so that an early failure can still be
+ * an HTTP status.  After that the current frame is repeated every interval ms.
+ * f must live as long as the request.  Returns NGX_OK, or NGX_ERROR if out of
+ * memory.
  */
 ngx_int_t ngx_http_xet_frames_start(ngx_http_request_t *r,
     ngx_http_xet_frames_t *f, ngx_msec_t delay, ngx_msec_t interval);
 
 /*
- * Sets the current frame, len bytes with the newline, at most
- * NGX_HTTP_XET_FRAME_MAX.  It is sent at once if force is set, or if a frame
- * was sent before, but none in the last 200 ms; else by the timer.
+ * Sets the current frame of len bytes, which include the newline and are at
+ * most NGX_HTTP_XET_FRAME_MAX.  The frame is sent at once if force is set, or
+ * if an earlier frame was sent at least 200 ms ago; otherwise by the timer.
  */
 void ngx_http_xet_frames_put(ngx_http_xet_frames_t *f, const u_char *frame,
     size_t len, ngx_uint_t force);
 
-/* There will be no frame: the response is a status. */
+/* Stops the timer: the caller responds with a status instead of frames. */
 void ngx_http_xet_frames_drop(ngx_http_xet_frames_t *f);
 
 /*
- * Sends the final frame, at most NGX_HTTP_XET_FRAME_MAX bytes, and releases
- * the resources of the request.  Returns what ngx_http_finalize_request()
- * takes.
+ * Sends the final frame, of at most NGX_HTTP_XET_FRAME_MAX bytes, and releases
+ * the resources of the request.  Returns a code for
+ * ngx_http_finalize_request().
  */
 ngx_int_t ngx_http_xet_frames_end(ngx_http_xet_frames_t *f,
     const u_char *frame, size_t len);

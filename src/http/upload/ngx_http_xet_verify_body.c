@@ -2,14 +2,13 @@
 /*
  * Verifies uploads that pass through an edge.
  *
- * In a location that proxies, "xet_verify_body" checks each xorb against the
- * hash of its path, and the structure of each shard.  A request body filter
- * copies the data into two buffers (ngx_http_xet_double_buffer.h): a job
- * verifies one while the other is filled.  Copied buffers are passed on, to
- * the origin or, with "proxy_request_buffering on", to nginx's buffers.  The
- * buffer that completes the body is held until the whole body is verified.  So
- * an origin never gets a complete request with a bad body: it sees a truncated
- * request or none.
+ * In a proxied location "xet_verify_body" checks each xorb against the hash in
+ * its path, and the structure of each shard.  A request body filter copies the
+ * data into two buffers (ngx_http_xet_double_buffer.h): a job verifies one
+ * while the other is filled.  Copied data is passed on, to the origin or, with
+ * "proxy_request_buffering on", to nginx's buffers.  The buffer that completes
+ * the body is held until the whole body is verified.  So an origin never gets
+ * a complete request with a bad body: it gets a truncated request or none.
  *
  * While both buffers are full, arriving data is held, nginx's buffer stays
  * busy and the socket is not read, so TCP or the stream's window stops the
@@ -17,14 +16,14 @@
  *
  * States: passing -> passed (the last job is done), or failed.  A failed
  * request is taken from the proxy module, its connection to the origin is
- * closed, and it is answered here.  HTTP/1 is answered at once, and nginx
- * lingers.  With HTTP/2 and HTTP/3 the body is first read to its end and
- * dropped, because clients would see a reset stream.
+ * closed, and this server sends the error.  With HTTP/1 the error is sent at
+ * once, and nginx lingers.  With HTTP/2 and HTTP/3 the body is first read to
+ * its end and discarded, because clients would see a reset stream.
  *
- * Everything belongs to the event loop, except what a job works on: its
- * buffer, the verifier or the parser, and pieces.status.  The event handlers
- * of the request are those of the proxy module; r->read_event_handler calls
- * the filter again when a job is done.
+ * The structure belongs to the event loop, except for the data of the running
+ * job: its buffer, the verifier or the parser, and pieces.status.  The event
+ * handlers of the request are those of the proxy module; r->read_event_handler
+ * calls the filter again when a job is done.
  */
 
 #include "ngx_http_xet.h"
@@ -40,14 +39,14 @@ struct ngx_http_xet_verify_s {
 
     ngx_http_xet_double_buffer_t  pieces;
 
-    ngx_chain_t                  *held;        /* own links, nginx's bufs */
-    size_t                        copied;      /* bytes of the first one */
-    off_t                         received;    /* bytes that came */
+    ngx_chain_t                  *held;        /* held buffers of nginx */
+    size_t                        copied;      /* bytes of the first buffer */
+    off_t                         received;    /* bytes received */
     off_t                         taken;       /* bytes copied */
 
     xet_status_t                  status;      /* first error */
 
-    unsigned                      last:1;      /* the last buffer came */
+    unsigned                      last:1;      /* last buffer was received */
     unsigned                      passed:1;
 };
 
@@ -94,7 +93,9 @@ ngx_http_xet_verify(ngx_http_request_t *r, ngx_http_xet_upload_e upload,
 
         if (r->error_page) {
 
-            /* a redirect after an error: the body was read before */
+            /*
+             * an internal redirect after an error: the body was already read
+             */
 
             return NGX_DECLINED;
         }
@@ -108,7 +109,7 @@ ngx_http_xet_verify(ngx_http_request_t *r, ngx_http_xet_upload_e upload,
         return NGX_DONE;
     }
 
-    /* nginx calls no body filter for a request without a body */
+    /* nginx calls no body filter if there is no body */
 
     if (r->headers_in.content_length_n <= 0 && !r->headers_in.chunked) {
 
@@ -224,7 +225,7 @@ ngx_http_xet_verify_hold(ngx_http_request_t *r, ngx_http_xet_verify_t *v,
 
 
 /*
- * Copies as many of the held bytes as there is room for, and moves the held
+ * Copies held bytes until the buffer being filled is full, and moves the held
  * buffers that may be passed on to *ll.
  */
 
@@ -269,8 +270,8 @@ ngx_http_xet_verify_take(ngx_http_request_t *r,
 
 
 /*
- * Whether the request to the origin is complete with buffer b.  With a
- * Content-Length that is the buffer with the last byte, although an empty last
+ * Returns whether buffer b completes the request to the origin.  With a
+ * Content-Length this is the buffer with the last byte, although an empty last
  * buffer may follow; a chunked request is complete only with the last buffer.
  */
 
@@ -284,7 +285,10 @@ ngx_http_xet_verify_completes(ngx_http_request_t *r,
 }
 
 
-/* NGX_DECLINED if there is nothing to post, or a job is running. */
+/*
+ * Posts the filled buffer.  Returns NGX_DECLINED if there is nothing to post,
+ * or if a job is running.
+ */
 
 static ngx_int_t
 ngx_http_xet_verify_post(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
@@ -329,7 +333,7 @@ ngx_http_xet_verify_next(ngx_http_request_t *r, ngx_chain_t *out)
 }
 
 
-/* Drops the rest of a failed body; only its last buffer is passed on. */
+/* Discards the rest of a failed body; only its last buffer is passed on. */
 
 static ngx_int_t
 ngx_http_xet_verify_drop(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
@@ -377,7 +381,7 @@ ngx_http_xet_verify_xorb_job(ngx_http_xet_xorb_in_t *in, u_char *buf,
 
     *stored = 0;
 
-    /* not before the first bytes: an idle upload holds no verifier */
+    /* created with the first bytes: an idle upload holds no verifier */
 
     if (in->verifier == NULL) {
         in->verifier = xet_xorb_verifier_create(in->suite, &in->hash, in->max);
@@ -394,7 +398,10 @@ ngx_http_xet_verify_xorb_job(ngx_http_xet_xorb_in_t *in, u_char *buf,
 }
 
 
-/* Bytes after the two sections, the footer of some clients, are ignored. */
+/*
+ * Some clients send a footer after the two sections of a shard, which is
+ * ignored.
+ */
 
 static xet_status_t
 ngx_http_xet_verify_shard(void *data, u_char *buf, size_t len, ngx_uint_t last,
@@ -433,7 +440,7 @@ ngx_http_xet_verify_done(ngx_http_request_t *r, void *data)
     if (r->header_sent && (r->upstream == NULL
                            || r->upstream->cleanup == NULL))
     {
-        /* answered meanwhile, and the response is being sent */
+        /* an error was sent meanwhile */
 
         return;
     }
@@ -457,7 +464,10 @@ ngx_http_xet_verify_refuse(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
 
     if (u && u->cleanup) {
 
-        /* aborts the request to the origin; also drops a reference of r */
+        /*
+         * aborts the request to the origin, which also releases a reference to
+         * r
+         */
 
         r->main->count++;
         (*u->cleanup)(r);
@@ -474,8 +484,8 @@ ngx_http_xet_verify_refuse(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
     }
 
     /*
-     * nothing reads the buffers that were passed on: they count as consumed,
-     * so that nginx opens the stream's window
+     * Nobody reads the buffers that were passed on.  They count as consumed,
+     * so that nginx opens the stream's window.
      */
 
     for (cl = r->request_body->busy; cl; cl = cl->next) {
@@ -499,7 +509,9 @@ ngx_http_xet_verify_answer(ngx_http_request_t *r)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    /* the rest is dropped and the connection closed: say so */
+    /*
+     * nginx discards the rest, and must announce that it closes the connection
+     */
 
     r->keepalive = 0;
     r->lingering_close = 1;

@@ -2,45 +2,43 @@
 /*
  * Commits an uploaded xorb to the store.
  *
- *     put     (query)   writes a row that names our copy, unless the xorb has
- *                       a row already
- *     check   (thread)  reads the copy that the row names and checks its
- *                       digest.  If it is intact, our copy is removed.  The
- *                       result of another upload that has just read the same
- *                       copy, or reads it now, is used as well, see below
+ *     put     (query)   writes a row that refers to our copy, unless the xorb
+ *                       has a row already
+ *     check   (thread)  reads the copy that the row refers to, and checks
+ *                       its digest.  If the copy is intact, ours is removed.
+ *                       Concurrent uploads share the result, see below
  *     mark    (query)   records that the copy is damaged, in case the heal
  *                       fails or the client leaves: otherwise a shard that
- *                       names the xorb would be accepted
+ *                       refers to the xorb would be accepted
  *     heal    (query)   replaces the damaged copy in the row and the terms, if
- *                       the row still names the checked copy; else the new
- *                       copy is checked
+ *                       the row still refers to the checked copy; otherwise
+ *                       the new copy in the row is checked
  *     remove  (thread)  removes the replaced copy
- *     look    (thread)  after put or heal was sent again, see below
+ *     look    (thread)  if put or heal was sent twice, see below
  *
- * A copy is durable before all of this, and only the row decides.  So after
- * any crash, and however many uploads of a xorb meet on any nodes, the row
- * names a durable copy and describes its bytes, and its terms lead there.  A
- * crash leaves only a file that no row names.  Our copy is kept while a
- * statement is in flight, and when its result is unknown, because a row may
- * name the copy.
+ * Our copy is durable before the first step, and only the row selects a copy.
+ * So after any crash, and however many uploads of a xorb meet on any nodes,
+ * the row and the terms refer to a durable copy.  A crash leaves only a file
+ * without a row.  Our copy is kept while a statement is running, and if the
+ * result of the statement is unknown, because a row may refer to the copy.
  *
- * A statement whose answer was lost is sent again.  If the first attempt was
- * committed, a collector may have removed row and copy since then, and the
- * second attempt would add a row for a missing copy.  xet.xorb_put() prevents
- * that as long as there is a note of the copy.  The note is removed after the
- * copy, so if the note is gone too, looking at the copy shows it.  A row
- * without a copy is recorded even if the client leaves.
+ * A statement is sent again if its response was lost.  If the first attempt
+ * was committed, a collector may have removed the row and the copy since, and
+ * the second attempt would add a row for a missing copy.  xet.xorb_put()
+ * prevents that as long as there is a note of the copy.  The note is removed
+ * after the copy, so if the note is missing too, "look" finds that the copy is
+ * missing.  A row without a copy is recorded even if the client leaves.
  *
- * Results of reading are shared by uploads in a worker that started before the
- * read: later damage might also have occurred after a read of their own.  A
- * later upload reads again.  Damaged, healed and removed copies need no
- * invalidation: known damage is in the row, and a healed copy has another tag.
- * A read counts for five seconds, so that long uploads notice damage.  The
- * last 64 reads of intact copies are in a ring.  If a read ends without a
- * result, because its request died, the first of the waiting uploads reads the
- * copy.
+ * An upload uses the result of another upload in the same worker if the copy
+ * was read after this upload started: its own read could not find later damage
+ * either.  Otherwise the upload reads the copy itself.  Damaged, healed and
+ * removed copies need no invalidation: known damage is in the row, and a
+ * healed copy has another tag.  A result is valid for five seconds, so that
+ * long uploads notice damage.  The last 64 reads of intact copies are in a
+ * ring.  If a read ends without a result, because its request ended, the first
+ * of the waiting uploads reads the copy.
  *
- * The structure belongs to the thread while a job runs, else to the event
+ * The structure belongs to a thread while a job runs, otherwise to the event
  * loop.
  */
 
@@ -50,16 +48,19 @@
 
 
 #define NGX_HTTP_XET_XORB_COMMIT_ROUNDS  8
-#define NGX_HTTP_XET_XORB_COMMIT_SEEN    64           /* readings */
+#define NGX_HTTP_XET_XORB_COMMIT_SEEN    64           /* reads in the ring */
 #define NGX_HTTP_XET_XORB_COMMIT_VALID   5000         /* ms */
 
 
-/* The read of the copy: idle -> reads -> idle, or idle -> waits -> idle. */
+/*
+ * Whether the request reads the copy: idle -> reads -> idle, or idle -> waits
+ * -> idle.
+ */
 
 typedef enum {
     NGX_HTTP_XET_XORB_COMMIT_IDLE = 0,
     NGX_HTTP_XET_XORB_COMMIT_READS,
-    NGX_HTTP_XET_XORB_COMMIT_WAITS    /* for another request's */
+    NGX_HTTP_XET_XORB_COMMIT_WAITS    /* waits for another request */
 } ngx_http_xet_xorb_commit_e;
 
 
@@ -71,21 +72,21 @@ struct ngx_http_xet_xorb_commit_s {
     ngx_http_xet_array_t        *eligible;
     ngx_http_xet_xorb_commit_pt  handler;
 
-    ngx_http_xet_copy_t          copy;         /* that the row names */
-    xet_status_t                 status;       /* of the check */
-    ngx_http_xet_damage_t        damage;       /* found, not on record */
+    ngx_http_xet_copy_t          copy;         /* copy in the row */
+    xet_status_t                 status;       /* result of the check */
+    ngx_http_xet_damage_t        damage;       /* not recorded yet */
     ngx_uint_t                   rounds;
     uint32_t                     replaced;     /* tag of the damaged copy */
-    ngx_uint_t                   inserted;     /* see the handler */
-    unsigned                     healed:1;     /* the row named another copy */
+    ngx_uint_t                   inserted;     /* new, for the handler */
+    unsigned                     healed:1;     /* the row had another copy */
     unsigned                     retried:1;    /* a statement was sent again */
-    unsigned                     looks:1;      /* at the copy, because of it */
+    unsigned                     looks:1;      /* the look job is posted */
 
     ngx_http_xet_xorb_commit_e   state;
-    ngx_queue_t                  queue;        /* of readings, or waiting */
-    ngx_queue_t                  waiting;      /* for this reading */
-    uint64_t                     sequence;     /* before this reading */
-    ngx_event_t                  event;        /* another's reading has ended */
+    ngx_queue_t                  queue;        /* link in one of two lists */
+    ngx_queue_t                  waiting;      /* requests that wait */
+    uint64_t                     sequence;     /* drawn before this read */
+    ngx_event_t                  event;        /* a shared read has ended */
 };
 
 
@@ -196,7 +197,7 @@ ngx_http_xet_xorb_commit_cleanup(void *data)
 {
     ngx_http_xet_xorb_commit_t *commit = data;
 
-    /* a job that outlives its request calls no handler */
+    /* no handler is called for a job that ends after its request */
 
     if (commit->looks && commit->status == XET_STORE_DAMAGED) {
         ngx_http_xet_damage_note(&commit->damage, &commit->file->xorb,
@@ -294,7 +295,10 @@ ngx_http_xet_xorb_commit_healed(ngx_http_request_t *r, ngx_int_t rc)
 
     if (ngx_strcmp(commit->query->sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0) {
 
-        /* another request heals it, or commits terms that refer to it */
+        /*
+         * another request is healing the xorb, or commits terms that refer to
+         * it
+         */
 
         commit->handler(r, NGX_DECLINED, XET_XORB_LOCKED, 0);
         return;
@@ -312,9 +316,10 @@ ngx_http_xet_xorb_commit_healed(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * The result of put and heal.  NGX_OK: the row names our copy; NGX_DECLINED:
- * it names another copy, which is in keep->copy, or the row is gone and
- * keep->copy is zeroed; else the rc of the query.
+ * Evaluates the result of put and heal.  Returns NGX_OK if the row refers to
+ * our copy; NGX_DECLINED if the row refers to another copy, which is in
+ * commit->copy, or if the row is missing and commit->copy is zeroed; otherwise
+ * the result of the query.
  */
 
 static ngx_int_t
@@ -352,7 +357,7 @@ ngx_http_xet_xorb_commit_ours(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
 }
 
 
-/* The row names our copy. */
+/* Ends the commit, or first looks at our copy, to which the row refers now. */
 
 static void
 ngx_http_xet_xorb_commit_named(ngx_http_request_t *r,
@@ -405,8 +410,8 @@ ngx_http_xet_xorb_commit_looked(ngx_http_request_t *r, void *data)
     case XET_STORE_DAMAGED:
 
         /*
-         * the row is marked at the end of the request; the next upload heals
-         * it
+         * The row is marked as damaged when the request ends; the next upload
+         * heals the xorb.
          */
 
         ngx_http_xet_damage_note(&commit->damage, &commit->info->hash,
@@ -460,7 +465,7 @@ ngx_http_xet_xorb_commit_known(ngx_http_request_t *r,
 
     if (commit->copy.size == 0) {
 
-        /* the row existed, and has been deleted since */
+        /* the row existed, and was deleted since */
 
         ngx_http_xet_xorb_commit_put(r, commit);
         return;
@@ -511,7 +516,9 @@ ngx_http_xet_xorb_commit_check(ngx_http_request_t *r,
 }
 
 
-/* Whether a read that started after the upload found the copy intact. */
+/*
+ * Returns whether a read that started after the upload found the copy intact.
+ */
 
 static ngx_uint_t
 ngx_http_xet_xorb_commit_seen(ngx_http_xet_xorb_commit_t *commit)
@@ -535,7 +542,10 @@ ngx_http_xet_xorb_commit_seen(ngx_http_xet_xorb_commit_t *commit)
 }
 
 
-/* The request that reads the copy, started after the upload; or NULL. */
+/*
+ * Returns the request that is reading the copy, and started to read after the
+ * upload began; or NULL.
+ */
 
 static ngx_http_xet_xorb_commit_t *
 ngx_http_xet_xorb_commit_reader(ngx_http_xet_xorb_commit_t *commit)
@@ -561,7 +571,10 @@ ngx_http_xet_xorb_commit_reader(ngx_http_xet_xorb_commit_t *commit)
 }
 
 
-/* Reads the copy, unless another request has found it intact. */
+/*
+ * Posts the job that reads the copy, unless another request has read it, and
+ * removes our copy if the copy to which the row refers is intact.
+ */
 
 static void
 ngx_http_xet_xorb_commit_post(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
@@ -580,7 +593,7 @@ ngx_http_xet_xorb_commit_post(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
         return;
     }
 
-    /* our copy is removed at the end of the request */
+    /* our copy is removed when the request ends */
 
     ngx_http_xet_xorb_commit_checked(r, commit);
 }
@@ -630,9 +643,9 @@ ngx_http_xet_xorb_commit_checked(ngx_http_request_t *r, void *data)
 
 
 /*
- * The read has ended: XET_OK if the copy is intact, XET_AGAIN if nothing was
- * read.  Waiting requests are posted, because one may end its request and
- * others with it.
+ * Ends a read.  status is XET_OK if the copy is intact, XET_AGAIN if nothing
+ * was read.  Waiting requests continue in posted events, because each of them
+ * may end its request and others with it.
  */
 
 static void
@@ -723,8 +736,8 @@ ngx_http_xet_xorb_commit_mark(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
 
 
 /*
- * A row that another request has locked is being healed; our heal detects
- * that.
+ * If another request has locked the row, that request is healing the xorb, and
+ * our heal detects the result.
  */
 
 static void
