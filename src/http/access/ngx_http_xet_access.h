@@ -104,9 +104,9 @@ ngx_uint_t ngx_http_xet_dedup_wide(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_token_cache_init_zone(ngx_shm_zone_t *zone, void *data);
 
 /*
- * Computes the digest that identifies a token in the cache.  It covers the
- * token and mark, a hash of the keys and rules of the verification, and is
- * keyed with a random key of the zone.
+ * Computes the digest that identifies a token in the cache.  The digest covers
+ * the token and mark, which is a hash of the keys and rules of the
+ * verification.  It is keyed with a random key of the zone.
  */
 void ngx_http_xet_token_cache_digest(ngx_shm_zone_t *zone,
     const xet_hash_t *mark, ngx_str_t *token, xet_hash_t *digest);

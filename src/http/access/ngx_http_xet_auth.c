@@ -37,7 +37,7 @@ ngx_http_xet_auth(ngx_http_request_t *r)
         return NULL;
     }
 
-    /* in another location, the token must be verified again with its rules */
+    /* after a rewrite to another location, the token is verified again */
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 

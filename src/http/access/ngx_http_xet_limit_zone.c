@@ -14,8 +14,8 @@
  * answered or the request ends.  A killed worker frees nothing, so each slot
  * stores the process id of its worker and the index in the master's process
  * table.  A new worker frees the slots that its predecessor has left at the
- * same index.  An index may stay unused after a reload, so the owners of a
- * subject's slots are checked before an upload is rejected, at most once a
+ * same index.  An index may stay unused after a reload.  So before an upload
+ * is rejected, the owners of the subject's slots are checked, at most once a
  * second.  The master releases a mutex that a dead process holds.
  *
  * The zone's mutex protects all data.  Sections under the mutex are short,

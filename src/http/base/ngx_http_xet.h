@@ -257,7 +257,7 @@ typedef struct {
     ngx_http_complex_value_t  *tls_value;
 
     xet_token_params_t         token;          /* issuer, audience, leeway */
-    xet_hash_t                 token_mark;     /* hash of keys and token */
+    xet_hash_t                 token_mark;     /* hash of keys and rules */
 
     off_t                      token_number;   /* or NGX_HTTP_XET_NO_NUMBER */
     time_t                     token_period;   /* seconds; 0: no period */
@@ -268,7 +268,7 @@ typedef struct {
 
     ngx_flag_t                 verify_body;
     ngx_http_xet_limit_t      *upload_limit;   /* NULL: no limit */
-    ngx_uint_t                 serves;         /* server: has API locations */
+    ngx_uint_t                 serves;         /* server has API locations */
 } ngx_http_xet_loc_conf_t;
 
 
@@ -467,12 +467,12 @@ ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
     xet_status_t status);
 
 /*
- * Sends an error with further members of ngx_http_xet_error_t, given as
- * .member = value, …  "body" is JSON made with ngx_http_xet_error_begin() and
- * _end(), or content of another type.  "line" is the status line of HTTP/1,
- * for clients such as hf_xet that show users the reason phrase and not the
- * message.  With "line", the message is also sent as "error_description", for
- * clients in JavaScript.
+ * Sends an error with other members of ngx_http_xet_error_t (.member = value,
+ * …).  "body" is JSON made with ngx_http_xet_error_begin() and _end(), or
+ * content of another type.  "line" is the status line of HTTP/1, for clients
+ * such as hf_xet that show users the reason phrase and not the message.  With
+ * "line", the message is also sent as "error_description", for clients in
+ * JavaScript.
  */
 #define ngx_http_xet_error_more(r, ...)                                       \
     ngx_http_xet_error_send(r, &(ngx_http_xet_error_t) { __VA_ARGS__ })
@@ -731,7 +731,7 @@ struct ngx_http_xet_audit_s {
 
     unsigned                    write:1;       /* the route writes */
     unsigned                    mint:1;
-    unsigned                    silent:1;      /* logged only if refused */
+    unsigned                    silent:1;      /* logged only if rejected */
     unsigned                    has_hash:1;
     unsigned                    stored:1;      /* new_bytes is known */
     unsigned                    named:1;       /* log the path as the object */
@@ -772,7 +772,7 @@ typedef enum {
 typedef struct {
     const char                *name;
     ngx_http_xet_param_e       kind;
-    size_t                     offset;         /* of the member */
+    size_t                     offset;         /* offset in conf */
     off_t                      min;            /* for numeric types */
     off_t                      max;
     const char                *must;           /* allowed values, for errors */

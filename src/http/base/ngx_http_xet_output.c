@@ -4,9 +4,9 @@
  *
  * nginx waits for a slow client after a request is finalized.  A response that
  * is made piece by piece must wait itself, like nginx's writer, for the
- * socket's write event, and for "send_timeout", which restarts with each
- * successful write.  While a rate limit delays the response, the timer is used
- * for the delay.
+ * socket's write event.  It also must apply "send_timeout", which restarts
+ * with each successful write.  While a rate limit delays the response, the
+ * timer is used for the delay.
  */
 
 #include "ngx_http_xet.h"

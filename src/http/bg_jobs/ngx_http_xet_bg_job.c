@@ -6,8 +6,7 @@
  *     idle    --timer-->   takes   requests the lease from PostgreSQL
  *     takes   --taken-->   runs    begin, and the first step
  *             --denied-->  idle    until the job may be due
- *     runs    --next-->    keeps   renews the lease if it is old
- *             --next-->    pauses  otherwise
+ *     runs    --next-->    keeps   if the lease is old: renews it; else pauses
  *             --finish-->  ends -> idle
  *             --retry-->   ends -> idle, after a backoff
  *     keeps   --kept-->    pauses, or ends if the worker exits

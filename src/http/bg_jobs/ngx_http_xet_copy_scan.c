@@ -2,8 +2,7 @@
 /*
  * Scans the copies of xorbs that have a row, in the order of the rows.
  *
- *     rows    (query)   fetches the next few rows; the scan is complete if
- *                       there are none
+ *     rows    (query)   fetches the next few rows; the scan ends without rows
  *     read    (thread)  reads a piece of a copy, and pauses to keep the rate,
  *                       until the whole copy is read
  *     judge             callback of the background job, for an intact or a
@@ -13,11 +12,11 @@
  * a copy, the next worker reads this copy from the beginning.
  *
  * If one copy can't be read, the error is logged and counted, and the copy is
- * skipped.  If several consecutive copies can't be read, or if the cause is
- * not the copy (wrong store, no descriptors, no memory), the scan goes back
- * and waits.  If these copies still can't be read, but the identity of the
- * store can, they are skipped too.  A "." after the cursor records that these
- * copies were tried before.
+ * skipped.  If several consecutive copies can't be read, the scan goes back
+ * and waits.  It also waits if the cause is not the copy (wrong store, no
+ * descriptors, no memory).  If these copies still can't be read, but the
+ * identity of the store can, they are skipped too.  A "." after the cursor
+ * records that these copies were tried before.
  *
  * The structure belongs to the event loop; a running thread job owns scan,
  * taken, limit and status.

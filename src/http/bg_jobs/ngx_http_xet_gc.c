@@ -5,10 +5,8 @@
  * "The collector").
  *
  *     files     (query)   deletes files that no repo has, and their references
- *     xorbs     (query)   deletes xorbs that no file has needed for the grace
- *                         period
- *     settle    (query)   charges xorbs to a repo and a subject that still use
- *                         them, see xet.usage_settle()
+ *     xorbs     (query)   deletes xorbs that were unused for the grace period
+ *     settle    (query)   charges xorbs to their users: xet.usage_settle()
  *     copies    (query)   lists copies whose rows are deleted
  *     remove    (thread)  removes their files, and syncs the folders
  *     removed   (query)   deletes the notes of these copies

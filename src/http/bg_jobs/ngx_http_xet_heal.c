@@ -576,7 +576,8 @@ ngx_http_xet_heal_peer(ngx_http_xet_copy_scan_t *scan)
 
 
 /*
- * Writes the name of the current copy to name, of XET_XORB_NAME_MAX + 1 bytes.
+ * Writes the name of the current copy to a buffer of XET_XORB_NAME_MAX + 1
+ * bytes.
  */
 
 static void

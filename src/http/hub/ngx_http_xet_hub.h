@@ -325,7 +325,10 @@ typedef struct {
 ngx_int_t ngx_http_xet_hub_stream_init(ngx_http_request_t *r,
     ngx_http_xet_hub_stream_t *s, ngx_int_t (*ask)(ngx_http_request_t *r));
 
-/* Reads the row of any part, as ngx_http_xet_hub_row(). */
+/*
+ * Reads the row of a part, the first or a later one, as
+ * ngx_http_xet_hub_row().
+ */
 ngx_int_t ngx_http_xet_hub_stream_row(ngx_http_request_t *r,
     ngx_http_xet_hub_stream_t *s, ngx_int_t rc,
     ngx_http_xet_hub_answer_t *answer);

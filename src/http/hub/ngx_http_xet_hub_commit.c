@@ -11,8 +11,8 @@
  *     claims  (query)  looks up the files that the commit refers to by SHA-256
  *                      among the uploads of the repo; returns errors, and the
  *                      files whose SHA-256 was never computed
- *     prove   (jobs)   reads these files one by one, and repeats "claims"; if
- *                      another commit is reading them, repeats it later
+ *     prove   (jobs)   reads these files one by one, then repeats "claims"; if
+ *                      another commit is reading them, waits before that
  *     commit  (query)  applies all operations or none; if another commit has
  *                      changed the same files since the branch was read, and
  *                      the client has sent no parent, repeats "commit"

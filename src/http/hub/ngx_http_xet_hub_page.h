@@ -26,7 +26,7 @@
 /* What a page shows: a repo at a revision, and a folder or file in it. */
 
 typedef struct {
-    ngx_http_xet_hub_answer_t  answer;         /* the rest: if status 200 */
+    ngx_http_xet_hub_answer_t  answer;         /* status 200: rest is set */
     ngx_str_t                  repo;           /* owner/name */
     ngx_str_t                  rev;
     ngx_str_t                  path;           /* empty: the root */

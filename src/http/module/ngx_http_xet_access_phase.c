@@ -355,8 +355,8 @@ ngx_http_xet_data_checked(ngx_http_request_t *r, xet_sign_url_t *url)
     data->ranges = (url->n != 0);
 
     /*
-     * the arguments of an internal redirect, from "GET xorbs", are not sent by
-     * the client
+     * after an internal redirect from "GET xorbs", the arguments are not those
+     * that the client has sent
      */
 
     uri = &r->unparsed_uri;

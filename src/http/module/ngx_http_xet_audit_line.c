@@ -136,9 +136,9 @@ ngx_http_xet_audit_line(ngx_http_request_t *r, ngx_str_t *line)
 
 
 /*
- * Whether a request without a record belongs to this module.  Either it is in
- * a location of this module, or "xet_error" has answered it, or it was
- * rejected before it had a location, in a server with such locations.
+ * Whether a request without a record belongs to this module: its location
+ * does, or "xet_error" has answered it, or its server has such locations and
+ * rejected it before it had a location.
  */
 
 static ngx_uint_t

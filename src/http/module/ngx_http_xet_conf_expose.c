@@ -4,11 +4,11 @@
  * location may expose private repos, unless "xet_hub_expose" allows this.
  *
  * All locations of an http block share a store and a database.  A location
- * that reads by hash alone gives its callers the contents of the Hub's repos,
- * and so does a Hub that is open to everyone.  If any server has a Hub with
- * private repos, such a location is rejected, unless the location or its
- * server has "xet_hub_expose on".  The directive is rejected where it has no
- * effect, because there it would hide later mistakes.
+ * that reads by hash alone exposes the contents of the Hub's repos, and so
+ * does a Hub that is open to everyone.  If any server has a Hub with private
+ * repos, such a location is rejected, unless the location or its server has
+ * "xet_hub_expose on".  The directive is rejected where it has no effect,
+ * because there it would hide later mistakes.
  *
  * Runs once, in postconfiguration, in the master, when all locations are
  * merged.

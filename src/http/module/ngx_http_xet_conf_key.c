@@ -5,7 +5,7 @@
  * are made, and the keys are wiped with the configuration.
  *
  * LFS URLs and ids of grants permit writing, so their keys are derived from
- * the keys that sign tokens: who has these keys may write anyway.
+ * the keys that sign tokens, with which one could write anyway.
  */
 
 #include "ngx_http_xet.h"
@@ -134,8 +134,8 @@ ngx_http_xet_conf_keys(ngx_conf_t *cf, xet_key_purpose_e purpose,
 
 
 /*
- * Rejects a key that is already used for another purpose: who has one of the
- * two keys would have the other key as well.
+ * Rejects a key that is already used for another purpose, because the holder
+ * of one key would also have the other key.
  */
 
 static ngx_int_t

@@ -408,8 +408,8 @@ ngx_http_xet_warn_tls(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t *loc)
 
 /*
  * Warns of header buffers that are too small.  nginx reads the request line
- * with the settings of the default server of the address, and the headers
- * after "Host" with the settings of the named server.
+ * with the settings of the default server of the address.  It reads the
+ * headers after "Host" with the settings of the named server.
  */
 
 static void

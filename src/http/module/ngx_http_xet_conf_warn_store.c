@@ -1,8 +1,8 @@
 
 /*
  * Warnings of "nginx -t" about a bucket as the store: a data location that
- * looks for xorbs in a folder, and files that the master, as root, can read,
- * but workers, which read them again, can't.
+ * looks for xorbs in a folder, and files that workers can't read.  The master
+ * reads these files first, usually as root, so nginx starts without an error.
  */
 
 #include "ngx_http_xet.h"

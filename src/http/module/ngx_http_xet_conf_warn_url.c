@@ -181,9 +181,9 @@ ngx_http_xet_warn_comes(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 
 
 /*
- * Returns NGX_OK if a request for a xorb below prefix is served from the
- * store, NGX_ERROR if it is served from elsewhere, or NGX_DECLINED if it does
- * not reach this location.
+ * Finds out where nginx looks up a xorb below prefix.  Returns NGX_OK if this
+ * is in the store, NGX_ERROR if it is elsewhere, or NGX_DECLINED if the
+ * request does not reach this location.
  */
 
 static ngx_int_t

@@ -197,9 +197,10 @@ ngx_http_xet_route_body(ngx_http_request_t *r,
 
 
 /*
- * Returns the scope of what the route does, to reject writes on a read-only
- * server.  This applies to all callers: LFS objects are sent without a token,
- * and a token or a positive permission check would be useless.
+ * Returns the scope that the route's action needs.  A read-only server rejects
+ * writes of all callers, including LFS uploads without a token.  Routes that
+ * issue write tokens or confirm write permissions also need the scope, since
+ * their result would be useless on such a server.
  */
 
 static xet_scope_e

@@ -164,7 +164,10 @@ ngx_http_xet_variable_token(ngx_http_request_t *r,
 }
 
 
-/* The key of limits: "s:" and the token's subject, or "a:" and the address. */
+/*
+ * Sets the key for limits: "s:" and the token's subject, or "a:" and the
+ * address.
+ */
 
 static ngx_int_t
 ngx_http_xet_variable_client(ngx_http_request_t *r,

@@ -4,8 +4,8 @@
  * and size of their objects.
  *
  * Each request for metrics lets its worker send queries, and reads the results
- * of earlier queries without waiting.  A query is sent only when an interval
- * has passed since the last query of any worker, so one worker at a time waits
+ * of earlier queries without waiting.  A query is sent only if an interval has
+ * passed since the last query of any worker.  So one worker at a time waits
  * for results.
  *
  * Files and xorbs are counted by a walk over their rows.  Each query counts

@@ -161,8 +161,10 @@ struct ngx_http_xet_pg_s {
     const ngx_http_xet_pg_stmt_t    *checked;  /* next one to be described */
     ngx_msec_t                       timeout;  /* statement_timeout */
     ngx_msec_t                       locks;    /* lock_timeout; 0: none */
-    int64_t                          clock;    /* PostgreSQL's ms, at least */
-    ngx_msec_t                       clock_at; /* at this local time */
+
+    /* a lower bound of PostgreSQL's clock, in ms, at local time clock_at */
+    int64_t                          clock;
+    ngx_msec_t                       clock_at;
 
     unsigned                         writing:1;
     unsigned                         logged:1; /* a refusal was logged */

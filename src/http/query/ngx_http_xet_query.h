@@ -169,7 +169,7 @@ struct ngx_http_xet_query_s {
                                            PGresult *res);
 
     const u_char                   *upload;    /* id of the staged batches */
-    ngx_http_xet_temp_t            *copy;      /* a row will refer to it */
+    ngx_http_xet_temp_t            *copy;      /* copy for the new row */
     uint64_t                        size;      /* bytes of copy */
 
     /*

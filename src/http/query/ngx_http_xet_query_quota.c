@@ -7,10 +7,10 @@
  * limited, the limit, and the usage.
  *
  * No request waits to learn whether any limits exist: every few seconds a
- * request sends this statement, and uses the previous result.  So a store
- * without limits costs each worker one statement every five seconds.  The
- * check before an upload is read notices a new limit with that delay; the
- * commit of an upload enforces it at once.
+ * request sends the statement quota_any, and uses the result of the previous
+ * one.  So a store without limits costs each worker one statement every five
+ * seconds.  The check before an upload is read notices a new limit with that
+ * delay; the commit of an upload enforces it at once.
  */
 
 #include "ngx_http_xet.h"

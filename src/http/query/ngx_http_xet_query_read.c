@@ -216,8 +216,8 @@ ngx_http_xet_query_standby_result(void *data, PGresult *res, ngx_int_t rc,
 
 
 /*
- * Sends the statement to another standby, if its result was lost and the
- * request has no rows yet; else sends it to the primary.
+ * Sends the statement to another standby if the result was lost or canceled,
+ * and the request has no rows of a standby; else sends it to the primary.
  */
 
 static void

@@ -4,8 +4,8 @@
  *
  * The terms of most files are in the row of the file.  A file with more than
  * 256 terms has rows of segments instead, each with up to 256 terms.  The
- * number of terms is not known before: at the 257th term, the previous ones
- * are moved to a segment.
+ * number of terms is not known in advance: at the 257th term, the previous
+ * terms are moved to a segment.
  */
 
 #include "ngx_http_xet.h"

@@ -27,7 +27,7 @@
 
 #define NGX_HTTP_XET_DIRTY_MAX     1024
 #define NGX_HTTP_XET_NODES_MAX     16384
-#define NGX_HTTP_XET_NODES_RANGE   64          /* more for each range */
+#define NGX_HTTP_XET_NODES_RANGE   64          /* more nodes for each range */
 #define NGX_HTTP_XET_CLEAN_MAX     65536       /* unchanged terms */
 #define NGX_HTTP_XET_HASHES_TERMS  256
 #define NGX_HTTP_XET_HASHES_CHUNKS (2 * XET_XORB_CHUNKS_MAX)

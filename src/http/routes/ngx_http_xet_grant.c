@@ -11,8 +11,8 @@
  *              the object store; otherwise 404, after which the client uploads
  *              as usual.  Nothing is revealed about xorbs of other users
  *     commit   handler -> job, repeatedly: reads and verifies the object, and
- *              makes it a copy -> the row in PostgreSQL, by the keep service
- *              -> 200
+ *              makes it a copy -> ngx_http_xet_xorb_commit(): the row in
+ *              PostgreSQL -> 200
  *
  * The id of a grant is a random number, which is a part of the staged object's
  * name, and a MAC of the number, the xorb and the caller.  So nobody can

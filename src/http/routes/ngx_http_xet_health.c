@@ -26,7 +26,7 @@
 
 
 #define NGX_HTTP_XET_HEALTH_PROBE   2000       /* ms between tests */
-#define NGX_HTTP_XET_HEALTH_VALID  60000       /* ms; older is ignored */
+#define NGX_HTTP_XET_HEALTH_VALID  60000       /* ms a result is valid */
 
 
 typedef struct {

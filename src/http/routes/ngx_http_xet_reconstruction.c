@@ -1,8 +1,8 @@
 
 /*
- * GET reconstructions/{file}, v1 and v2, by the plan service; and GET
- * reconstructions?file_id=...&file_id=...: several whole files in one
- * response, without the files that do not exist.
+ * GET reconstructions/{file}, v1 and v2, which ngx_http_xet_reconstruct_send()
+ * handles; and GET reconstructions?file_id=...&file_id=...: several whole
+ * files in one response, without the files that do not exist.
  *
  *     batch     arguments -> the first window of the terms of all files
  *     queried   adds the terms of the window to one plan; if there are more

@@ -1,7 +1,7 @@
 
 /*
- * The location of "xet_token", which issues tokens.  nginx may authenticate
- * the request in any way before.
+ * The location of "xet_token", which issues tokens.  Before the handler runs,
+ * nginx may authenticate the request in any way.
  *
  * Scope, repo and subject are complex values, so nginx's "map" can decide
  * about permissions.  An empty scope is rejected; without "xet_token_scope"

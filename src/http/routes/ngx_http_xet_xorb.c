@@ -4,8 +4,8 @@
  *
  *     POST   handler -> feed (thread, for each piece of the body: verifies and
  *            writes) -> feed with the last piece: result of the verification,
- *            fdatasync, rename, fsync of the folder -> body_done -> the row in
- *            PostgreSQL, by the keep service -> 200
+ *            fdatasync, final file name, fsync of the folder -> body_done ->
+ *            ngx_http_xet_xorb_commit(): the row in PostgreSQL -> 200
  *     HEAD   handler -> the row -> head_job: checks that the copy exists ->
  *            advertised, once per xorb and day -> 200
  *     ask    as HEAD, if the client may refer to the xorb without an upload
