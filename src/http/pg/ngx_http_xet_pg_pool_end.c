@@ -43,7 +43,7 @@ ngx_http_xet_pg_pool_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
     }
 
     ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
-                   "xet lane: \"%s\" %p ends, rc:%i", q->stmt->name, q, rc);
+                   "xet pool: \"%s\" %p ends, rc:%i", q->stmt->name, q, rc);
 
     handler = q->handler;
     data = q->data;

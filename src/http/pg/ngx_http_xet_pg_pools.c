@@ -52,7 +52,7 @@
 
 
 #if (NGX_HTTP_XET_PG_POOL_MAX != 6)
-#error "lanes are labels of metrics, in the order of ngx_http_xet_pg_pool_e"
+#error "pools are labels of metrics, in the order of ngx_http_xet_pg_pool_e"
 #endif
 
 
@@ -353,7 +353,7 @@ ngx_http_xet_pg_pool_queue(ngx_http_xet_pg_pool_t *pg_pool, ngx_msec_t timeout,
     ngx_add_timer(&q->timer, timeout);
 
     ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
-                   "xet lane: \"%s\" %p waits behind %ui",
+                   "xet pool: \"%s\" %p waits behind %ui",
                    stmt->name, q, pg_pool->nwaiting);
 
     ngx_http_xet_pg_pool_line_up(pg_pool, q);
@@ -486,7 +486,7 @@ ngx_http_xet_pg_pools_detach(ngx_http_xet_pg_query_t *q)
     ngx_http_xet_pg_pool_t  *pg_pool;
 
     ngx_log_debug2(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
-                   "xet lane: \"%s\" %p detached", q->stmt->name, q);
+                   "xet pool: \"%s\" %p detached", q->stmt->name, q);
 
     q->handler = NULL;
 
@@ -827,7 +827,7 @@ ngx_http_xet_pg_pool_dispatch(ngx_http_xet_pg_pool_t *pg_pool)
         pg_pool->turn = ngx_max(pg_pool->turn, q->turn);
 
         ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
-                       "xet lane: \"%s\" %p goes to pg %p",
+                       "xet pool: \"%s\" %p goes to pg %p",
                        q->stmt->name, q, pg);
 
         if (ngx_http_xet_pg_send(pg, q) != NGX_OK) {

@@ -492,7 +492,7 @@ ngx_http_xet_xorb_commit_check(ngx_http_request_t *r,
 
         if (reader) {
             ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
-                           "xet keep: waits for another's reading");
+                           "xet xorb commit: waits for another's reading");
 
             commit->state = NGX_HTTP_XET_XORB_COMMIT_WAITS;
             ngx_queue_insert_tail(&reader->waiting, &commit->queue);
@@ -500,7 +500,7 @@ ngx_http_xet_xorb_commit_check(ngx_http_request_t *r,
         }
 
         ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
-                       "xet keep: reads the copy");
+                       "xet xorb commit: reads the copy");
 
         commit->state = NGX_HTTP_XET_XORB_COMMIT_READS;
         commit->sequence = ngx_http_xet_store_sequence();
@@ -657,7 +657,8 @@ ngx_http_xet_xorb_commit_read(ngx_http_xet_xorb_commit_t *commit, xet_status_t
     ngx_http_xet_xorb_commit_seen_t  *seen;
 
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
-                   "xet keep: the copy is read, status:%d", (int) status);
+                   "xet xorb commit: the copy is read, status:%d",
+                   (int) status);
 
     commit->state = NGX_HTTP_XET_XORB_COMMIT_IDLE;
     ngx_queue_remove(&commit->queue);
