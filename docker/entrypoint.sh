@@ -66,7 +66,8 @@ die()
 check()
 {
     case $2 in *[!][A-Za-z0-9_.:/@%,=\ -]*)
-        die "unusual characters in $1"
+        die "unsupported character in $1; use letters, digits, spaces" \
+            "and []_.:/@%,=-"
     esac
 }
 
@@ -81,29 +82,32 @@ check_variables()
     check POSTGRES "$conninfo"
 
     case $auth in token | off) ;; *)
-        die "AUTH is token or off"
+        die "AUTH must be token or off, not \"$auth\""
     esac
 
     case $port$grace in *[!0-9]* | '')
-        die "PORT and GRACE are numbers"
+        die "PORT and GRACE must be numbers, not \"$port\" and \"$grace\""
     esac
 
     case $workers in auto | [1-9] | [1-9][0-9]) ;; *)
-        die "WORKERS is a number or auto"
+        die "WORKERS must be auto or a number from 1 to 99, not \"$workers\""
     esac
 
     case $cache_size in [1-9]*[kmg]) ;; *)
-        die "CACHE_SIZE is a number with k, m or g"
+        die "CACHE_SIZE must be a number with the suffix k, m or g," \
+            "not \"$cache_size\""
     esac
 
     check CACHE_SIZE "$cache_size"
 
     mkdir -p "$data" "$run" 2>/dev/null || :
 
-    [ -w "$run" ] || die "can not write to $run"
+    [ -w "$run" ] \
+        || die "cannot write to $run; mount a writable folder there or above"
 
     if [ "$auth" = off ]; then
-        echo "xet-server: AUTH=off: whoever reaches this reads and writes" >&2
+        echo "xet-server: AUTH=off: everyone who can connect has full access" \
+            >&2
     fi
 }
 
@@ -117,12 +121,14 @@ take_keys()
 
     for name in "$@"; do
         if [ ! -s "$keys/$name.key" ]; then
-            make_key "$name" || die "$keys/$name.key is not there," \
-                "and can not be made"
+            make_key "$name" \
+                || die "$keys/$name.key is missing and cannot be created;" \
+                       "mount the key, or make $keys writable"
         fi
 
         (umask 077; cat "$keys/$name.key" > "$run/keys/$name.key") \
-            || die "$keys/$name.key can not be read"
+            || die "cannot copy $keys/$name.key to $run/keys; make the key" \
+                   "readable for user $(id -u)"
     done
 }
 
@@ -166,8 +172,8 @@ start_postgresql()
     fi
 
     [ -x "$bin/postgres" ] \
-        || die "no PostgreSQL in $bin: set POSTGRES, or see the upgrade of" \
-               "its data in docs/containers.md"
+        || die "there is no PostgreSQL server in $bin; set POSTGRES to use" \
+               "another database, or upgrade the data: docs/containers.md"
 
     mkdir -p -m 700 "$run/pg"
 
@@ -176,7 +182,8 @@ start_postgresql()
     # that of another process, or of none.
 
     exec 9> "$data/pg.lock"
-    flock -n 9 || die "$data is in use by another container"
+    flock -n 9 || die "$data is in use by another container; stop the other" \
+        "container, or use another volume"
 
     if [ ! -f "$data/pg/PG_VERSION" ]; then
 
@@ -184,13 +191,14 @@ start_postgresql()
 
         if [ -e "$data/pg" ]; then
             rmdir "$data/pg" 2>/dev/null \
-                || die "$data/pg is there, and is no data of PostgreSQL"
+                || die "$data/pg exists and is not a PostgreSQL cluster;" \
+                       "move the folder away"
         fi
 
         rm -rf "$data/pg.new"
         "$bin/initdb" -D "$data/pg.new" -U xet -A trust -E UTF8 \
             --locale=C.UTF-8 --data-checksums > "$run/initdb.log" 2>&1 \
-            || { cat "$run/initdb.log" >&2; die "initdb"; }
+            || { cat "$run/initdb.log" >&2; die "initdb failed; see above"; }
         mv "$data/pg.new" "$data/pg"
     fi
 
@@ -208,7 +216,7 @@ start_postgresql()
     do
         tries=$((tries + 1))
         kill -0 "$pg_pid" 2>/dev/null && [ $tries -lt 600 ] \
-            || die "PostgreSQL does not start"
+            || die "PostgreSQL did not start; see its messages above"
         pause 0.2
     done
 
@@ -236,12 +244,14 @@ take_password()
 
     [ -n "$file" ] || return 0
 
-    [ -r "$file" ] || die "$file can not be read"
+    [ -r "$file" ] \
+        || die "cannot read $file; set POSTGRES_PASSWORD_FILE to a file that" \
+               "user $(id -u) can read"
 
     (umask 077
      printf '*:*:*:*:' > "$run/pgpass"
      head -n 1 "$file" | sed 's/[\\:]/\\&/g' >> "$run/pgpass") \
-        || die "$file can not be read"
+        || die "cannot copy the password from $file to $run/pgpass"
 
     conninfo="$conninfo passfile=$run/pgpass"
 }
@@ -258,7 +268,8 @@ migrate()
 
         if [ $tries -ge 60 ]; then
             cat "$run/migrate.log" >&2
-            die "the schema is not there"
+            die "cannot migrate the database; check POSTGRES and the error" \
+                "above"
         fi
 
         pause 1
@@ -273,7 +284,8 @@ migrate()
 
 replace()
 {
-    grep -qF -- "$2" "$1" || die "$1 lacks \"$2\""
+    grep -qF -- "$2" "$1" \
+        || die "$1 does not contain \"$2\"; use the file of this version"
 
     # escape the text: no character is special
 
@@ -365,8 +377,8 @@ stop()
     if [ -n "$nginx_pid" ]; then
         kill -QUIT "$nginx_pid" 2>/dev/null || :
         wait_gone "$nginx_pid" "$grace" || {
-            echo "xet-server: requests still running after $grace s" \
-                "are cut off" >&2
+            echo "xet-server: aborting requests that are still running" \
+                "after $grace s" >&2
             kill -TERM "$nginx_pid" 2>/dev/null || :
             wait_gone "$nginx_pid" 10 || kill -KILL "$nginx_pid" || :
         }
@@ -399,7 +411,8 @@ check_variables
 trap 'stop 0' TERM INT QUIT
 
 mkdir -p "$run/temp"
-[ -w "$data" ] || die "can not write to $data: it is for $(id -u):$(id -g)"
+[ -w "$data" ] || die "cannot write to $data; make the folder writable for" \
+    "user $(id -u), group $(id -g)"
 
 if [ -n "$edge" ]; then
     take_keys url
@@ -427,7 +440,7 @@ nginx_pid=$!
 
 while kill -0 "$nginx_pid" 2>/dev/null; do
     if [ -n "$pg_pid" ] && ! kill -0 "$pg_pid" 2>/dev/null; then
-        echo "xet-server: PostgreSQL is gone" >&2
+        echo "xet-server: PostgreSQL has exited" >&2
         pg_pid=
         break
     fi
@@ -435,5 +448,5 @@ while kill -0 "$nginx_pid" 2>/dev/null; do
     pause 1
 done
 
-echo "xet-server: a server has ended" >&2
+echo "xet-server: a server has exited; stopping the container" >&2
 stop 1

@@ -61,7 +61,7 @@ original()
 
     mkdir nginx-original
     tar -xf "$1" -C nginx-original --strip-components=1
-    echo "${version%%-*}, without the changes of Debian" > "$work/found"
+    echo "${version%%-*}, without the patches of Debian" > "$work/found"
 }
 
 
@@ -87,7 +87,7 @@ fetch()
 (cd "$work/src" && fetch "$@") > "$work/log" 2>&1 < /dev/null \
     || { tail -n 20 "$work/log" >&2; exit 1; }
 
-echo "nginx-source: nginx $(cat "$work/found")"
+echo "nginx-source: fetched the sources of nginx $(cat "$work/found")"
 
 rm -rf "$to"
 mkdir -p "$to"

@@ -13,7 +13,7 @@
 # "dist" only packs the sources, from which the packages are built, as a tar
 # file with a folder of its own.  TAG makes it a release: it tags the commit
 # with the version, and packs that commit.  It refuses a tree with changes, a
-# version without release notes, and a tag that names another commit.
+# version without release notes, and a tag that points to another commit.
 #
 # The version is that of src/core/base/xet_base.h; docker/debian/changelog must
 # have an entry for it.  The Debian release is appended to the version, so that
@@ -56,11 +56,11 @@ pack()
 tag()
 {
     [ -z "$(git -C "$root" status --porcelain)" ] \
-        || die "the tree has changes; commit or remove them"
+        || die "the working tree has changes; commit or discard them"
     grep -q "^## $version\$" "$root/docs/releases.md" \
-        || die "docs/releases.md has no section $version"
+        || die "docs/releases.md has no section $version; add the release notes"
     grep -qF "($version-1)" "$root/docker/debian/changelog" \
-        || die "docker/debian/changelog has no entry for $version"
+        || die "docker/debian/changelog has no entry for $version; add one"
 
     head=$(git -C "$root" rev-parse HEAD)
     tagged=$(git -C "$root" rev-parse -q --verify "v$version^{commit}") || true
@@ -68,11 +68,12 @@ tag()
     [ -n "$tagged" ] \
         || git -C "$root" tag -a -m "Version $version" "v$version"
     [ "${tagged:-$head}" = "$head" ] \
-        || die "the tag v$version names another commit; raise XET_VERSION"
+        || die "the tag v$version points to another commit;" \
+               "raise XET_VERSION in src/core/base/xet_base.h"
 }
 
 
-[ -n "$version" ] || die "no version in src/core/base/xet_base.h"
+[ -n "$version" ] || die "src/core/base/xet_base.h does not define XET_VERSION"
 
 mkdir -p "$out"
 out=$(cd "$out" && pwd -P)
@@ -86,20 +87,23 @@ if [ "${1:-}" = dist ]; then
 fi
 
 command -v dpkg-buildpackage > /dev/null && command -v dh > /dev/null \
-    || die "needs the packages debhelper and dpkg-dev"
+    || die "dh or dpkg-buildpackage is not installed;" \
+           "install the packages debhelper and dpkg-dev"
 
 head -n 1 "$root/docker/debian/changelog" | grep -qF "($version-1)" \
-    || die "docker/debian/changelog has no entry for $version"
+    || die "docker/debian/changelog has no entry for $version at its top;" \
+           "add one"
 
 . /etc/os-release
 
 case $VERSION_ID in 12 | 13) ;; *)
-    echo "package: made for Debian 12 and 13, this is $PRETTY_NAME" >&2
+    echo "package: warning: $PRETTY_NAME is unsupported;" \
+        "supported are Debian 12 and 13" >&2
 esac
 
 tree=$out/$name-$version
 
-# Objects that were built with other flags or rules can not be reused; make
+# Objects that were built with other flags or rules cannot be reused; make
 # only checks sources.
 
 way=$( (cd "$root" && cat Makefile config docker/debian/rules \
@@ -134,7 +138,7 @@ seconds=$(($(date -d "${first#*>  }" +%s) + revision))
 cd "$tree"
 
 XET_DEB_BUILD=$out/objects dpkg-buildpackage -b -us -uc -nc > "$out/log" 2>&1 \
-    || { tail -n 40 "$out/log" >&2; die "see $out/log"; }
+    || { tail -n 40 "$out/log" >&2; die "the build failed; see $out/log"; }
 
 cd "$out"
 ls "$out"/*_"$version-$revision~deb$VERSION_ID"_*.deb

@@ -70,15 +70,17 @@ die()
 find_urls()
 {
     case $port in *[!0-9]* | '')
-        die "PORT is not a number: $port"
+        die "PORT must be a number, not \"$port\""
     esac
 
     case $addr$base in *[!][A-Za-z0-9_.:/%@-]*)
-        die "unusual characters in ADDR or URL: $addr $base"
+        die "unsupported character in ADDR \"$addr\" or URL \"$base\";" \
+            "use letters, digits and []_.:/%@-"
     esac
 
     case ${HOSTS:-} in *[!A-Za-z0-9_.\ -]*)
-        die "unusual characters in HOSTS: $HOSTS"
+        die "unsupported character in HOSTS \"$HOSTS\"; use names separated" \
+            "by spaces"
     esac
 
     host=${addr#'['}
@@ -135,12 +137,12 @@ find_store()
     [ -n "$bucket" ] || return 0
 
     case $bucket in s3://*) ;; *)
-        die "STORE_URL is no s3://bucket[/prefix]: $bucket"
+        die "STORE_URL must be s3://bucket[/prefix], not \"$bucket\""
     esac
 
     for name in S3_ENDPOINT S3_KEY S3_SECRET; do
         eval "value=\${$name:-}"
-        [ -n "$value" ] || die "STORE_URL needs $name"
+        [ -n "$value" ] || die "STORE_URL requires $name; set $name"
     done
 
     s3_region=${S3_REGION:-us-east-1}
@@ -150,15 +152,16 @@ find_store()
     s3_host=${s3_host%/}
 
     case $s3_scheme in http | https) ;; *)
-        die "S3_ENDPOINT is no URL: $S3_ENDPOINT"
+        die "S3_ENDPOINT must be http[s]://host:port, not \"$S3_ENDPOINT\""
     esac
 
     case $bucket$s3_host$s3_region in *[!][A-Za-z0-9_.:/-]*)
-        die "unusual characters in STORE_URL, S3_ENDPOINT or S3_REGION"
+        die "unsupported character in STORE_URL, S3_ENDPOINT or S3_REGION;" \
+            "use letters, digits and []_.:/-"
     esac
 
     case $s3_mode in proxy | presigned) ;; *)
-        die "S3_MODE is proxy or presigned: $s3_mode"
+        die "S3_MODE must be proxy or presigned, not \"$s3_mode\""
     esac
 }
 
@@ -179,9 +182,10 @@ check_port()
 
     *"in use"*)
         ! is_ours || return 0
+        die "port $port of $addr is in use; set PORT to another port"
     esac
 
-    die "$addr:$port can't be had: $error"
+    die "cannot listen on $addr:$port: $error; change ADDR or PORT"
 }
 
 
@@ -217,14 +221,15 @@ make_dir()
 
     if is_root && ! reachable "$dir"; then
         rmdir "$dir" 2>/dev/null \
-            || die "$dir is out of reach for the users postgres and www-data"
+            || die "the users postgres and www-data cannot enter $dir;" \
+                   "set DIR to another folder"
 
         other=$(mktemp -d /var/lib/ngx-xet.XXXXXX)
         chmod 755 "$other"
         ln -s "$other" "$dir"
 
-        echo "run: $dir is a link to $other, where postgres and www-data" \
-             "can get at it"
+        echo "run: the users postgres and www-data cannot enter $dir;" \
+             "the folder is now a link to $other"
 
         dir=$other
     fi
@@ -232,7 +237,7 @@ make_dir()
     # names are written to configuration files unquoted
 
     case $dir in *[!A-Za-z0-9_./+@=-]*)
-        die "unusual characters in $dir, choose another DIR"
+        die "unsupported character in $dir; set DIR to another folder"
     esac
 }
 
@@ -252,7 +257,9 @@ find_postgresql()
 
     pgbin=/usr/lib/postgresql/$version/bin
 
-    [ -x "$pgbin/postgres" ] || die "no PostgreSQL server in $pgbin"
+    [ -x "$pgbin/postgres" ] \
+        || die "there is no PostgreSQL server in $pgbin; install PostgreSQL" \
+               "$version, or set DIR to another folder"
 }
 
 
@@ -288,7 +295,8 @@ start_postgresql()
 
         if [ -e "$dir/pg" ]; then
             rmdir "$dir/pg" 2>/dev/null \
-                || die "$dir/pg is there, and is no data of PostgreSQL"
+                || die "$dir/pg exists and is not a PostgreSQL cluster;" \
+                       "move the folder away"
         fi
 
         rm -rf "$dir/pg.new"
@@ -300,7 +308,7 @@ start_postgresql()
 
         as_pg "$pgbin/initdb" -D "$dir/pg.new" -U postgres -A trust -E UTF8 \
             --locale=C.UTF-8 --data-checksums > "$dir/initdb.log" 2>&1 \
-            || { cat "$dir/initdb.log" >&2; die initdb; }
+            || { cat "$dir/initdb.log" >&2; die "initdb failed; see above"; }
 
         mv "$dir/pg.new" "$dir/pg"
     fi
@@ -316,7 +324,8 @@ start_postgresql()
             -l "$dir/pg/server.log" \
             -o "-c listen_addresses= -c unix_socket_directories=$socket" \
             start < /dev/null \
-            || { as_pg tail -n 20 "$dir/pg/server.log" >&2; die postgres; }
+            || { as_pg tail -n 20 "$dir/pg/server.log" >&2
+                 die "PostgreSQL did not start; see its log above"; }
     fi
 
     psql="psql -X -q -w -v ON_ERROR_STOP=1 -h $socket -U postgres"
@@ -429,7 +438,8 @@ write_conf()
         "xet_url_base http://127.0.0.1:8080;" /var/lib/xet /run/xet/postgresql \
         /usr/lib/nginx/modules/ngx_http_xet_module.so
     do
-        grep -qF "$text" "$from" || die "$from lacks \"$text\""
+        grep -qF "$text" "$from" \
+            || die "$from does not contain \"$text\"; restore that text"
     done
 
     user='s|^user www-data;||'
@@ -508,13 +518,15 @@ start_nginx()
 
     set -- -e "$dir/nginx/logs/error.log" -p "$dir/nginx" -c conf/nginx.conf
 
-    (cd / && "$nginx" "$@" -t -q) || die "nginx does not take the configuration"
+    (cd / && "$nginx" "$@" -t -q) \
+        || die "nginx rejects the configuration; see the error above"
 
     # The running server may have loaded an older module.
 
     DIR=$dir sh "$root/docker/stop.sh" nginx
 
-    (cd / && "$nginx" "$@") < /dev/null || die "nginx does not start"
+    (cd / && "$nginx" "$@") < /dev/null \
+        || die "nginx did not start; see $dir/nginx/logs/error.log"
 }
 
 
@@ -543,7 +555,8 @@ wait_healthy()
 
         if [ $tries -ge 60 ]; then
             tail -n 20 "$dir/nginx/logs/error.log" >&2
-            die "no answer from $url/api/health"
+            die "the server is not healthy: $url/api/health does not return" \
+                "200; see the log above"
         fi
 
         sleep 0.5
@@ -579,30 +592,31 @@ round_trip()
     file=${FILE:-$pgbin/postgres}
 
     out=$(curl -sSf -m 600 -T "$file" "$url/api/v1/files") \
-        || die "PUT of $file failed"
+        || die "cannot upload $file to $url/api/v1/files"
     hash=$(echo "$out" | sed 's/.*"hash":"\([0-9a-f]*\)".*/\1/')
 
     curl -sSf -m 600 "$url/api/v1/files/$hash" | cmp - "$file" \
-        || die "GET of $file gave another one"
+        || die "the downloaded copy of $file differs from the original"
 
-    echo "PUT and GET $url/api/v1/files: equal"
+    echo "PUT and GET $url/api/v1/files: the contents are equal"
 
     if [ -n "$base" ] && ! curl -sf -o /dev/null -m 10 "$base/api/health"; then
-        echo "run: $base is not reached from here:" \
-             "the round trip was made with curl only"
+        echo "run: $base does not respond to this machine;" \
+             "the server was tested with curl only"
 
     elif "$lock" "$build/.lock" sh "$0" client; then
         out=$("$build/venv/bin/python" "$root/t/tools/roundtrip.py" \
-                  "$url/api" "$file") || die "the round trip failed"
+                  "$url/api" "$file") \
+            || die "the test with hf_xet failed; see the error above"
 
         echo "$out"
 
         [ "$hash" = "$(echo "$out" | sed -n 's/^hash //p')" ] \
-            || die "hf_xet has another hash than $hash"
+            || die "hf_xet reports another hash for $file than $hash"
 
     else
-        echo "run: hf_xet is not to be had (see $build/venv.log):" \
-             "the round trip was made with curl only"
+        echo "run: cannot install hf_xet, see $build/venv.log;" \
+             "the server was tested with curl only"
     fi
 
     # any HTTP client can fetch a part of a xorb by a signed URL
@@ -617,9 +631,9 @@ round_trip()
     want=$((${range#*-} - ${range%-*} + 1))
     got=$(curl -sf -m 60 -r "$range" "$url/xorbs/${part#*/xorbs/}" | wc -c)
 
-    [ "$got" -eq "$want" ] || die "GET $part: $got bytes, not $want"
+    [ "$got" -eq "$want" ] || die "GET $part: received $got bytes, not $want"
 
-    echo "GET $url/xorbs/...: $got bytes, as signed"
+    echo "GET $url/xorbs/...: $got bytes, the signed range"
 }
 
 
@@ -654,7 +668,7 @@ round_trip
 
 cat << END
 
-Serving at ${base:-$url}/api, data in $dir
+The server runs at ${base:-$url}/api, with its data in $dir
 
   curl -s $url/api/health
   curl -s $url/api/v1/reconstructions/$hash
@@ -667,5 +681,5 @@ Serving at ${base:-$url}/api, data in $dir
   $build/xet verify --store
   $build/xet backup FOLDER
 
-Stop it with: DIR=$dir sh docker/stop.sh
+Stop the server with: DIR=$dir sh docker/stop.sh
 END

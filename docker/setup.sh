@@ -65,19 +65,19 @@ list()
 {
     need gcc                'C compiler'
     need libc6-dev          'headers of the C library'
-    need make               'runs the builds'
-    need pkg-config         'finds libpq and BLAKE3'
+    need make               'to run the build'
+    need pkg-config         'to find libpq and BLAKE3'
     need nginx              'the server that loads the module'
-    need nginx-dev          'its sources and configure flags'
+    need nginx-dev          'its headers, build scripts and flags'
     need libpq-dev          'PostgreSQL client library'
-    need liblz4-dev         'LZ4 frames'
+    need liblz4-dev         'LZ4 compression'
     need libjansson-dev     'JSON of tokens and telemetry'
-    need libexpat1-dev      'XML of S3 stores'
-    need libzstd-dev        'compressed tensors'
-    need libxxhash-dev      'XXH3, a checksum of tensors'
-    need libisal-dev        'CRC-32C, a checksum of tensors'
+    need libexpat1-dev      'XML responses of S3 stores'
+    need libzstd-dev        'Zstandard, for compressed tensors'
+    need libxxhash-dev      'XXH3 checksums of tensors'
+    need libisal-dev        'CRC-32C checksums of tensors'
     need libssl-dev         'HMAC and SHA-256'
-    need libcurl4-openssl-dev 'HTTP to peers, and for the client'
+    need libcurl4-openssl-dev 'HTTP requests to peers and of the client'
 
     # Debian 12 has BLAKE3 only as C sources inside a Rust package
 
@@ -85,34 +85,34 @@ list()
 
     case $what in run | test)
         need postgresql         'the database server'
-        need ca-certificates    'TLS, to fetch the test client'
-        need_program openssl openssl            'makes secrets'
-        need_program curl    curl               'asks the server'
-        need_program python3 python3            'runs the test client'
-        need python3-venv       'keeps that client apart from the system'
+        need ca-certificates    'TLS, to download the test client'
+        need_program openssl openssl            'to create keys'
+        need_program curl    curl               'to send requests to the server'
+        need_program python3 python3            'to run the test client'
+        need python3-venv       'a Python environment for the test client'
     esac
 
     case $what in package | test)
-        need debhelper          'builds packages'
-        need build-essential    'what every package is built with'
+        need debhelper          'to build packages'
+        need build-essential    'standard tools to build packages'
     esac
 
     case $what in test)
-        need clang              'the fuzzers, and a second opinion'
-        need libclang-rt-dev    'their sanitizers'
-        need libcbor-dev        'what our CBOR reader is held against'
-        need perl               'prove, which runs the tests'
-        need binutils           'nm, which checks symbols'
-        need iproute2           'networks of several nodes in tests'
-        need libfuse-perl       'a folder as NFS shows it, in tests'
-        need_program debootstrap debootstrap    'a Debian to install them in'
-        need_program jq      jq                 'reads JSON in tests'
-        need_program wget    wget               'downloads in tests'
-        need_program aria2c  aria2              'the same, in parallel'
-        need_program git-lfs 'git git-lfs'      'another client, in tests'
-        need_program node    'nodejs npm'       'the other test client'
-        need_program chromium chromium          'the same in a browser'
-        need_program promtool prometheus        'checks metrics and alerts'
+        need clang              'fuzzers, and a second compiler'
+        need libclang-rt-dev    'sanitizers of clang'
+        need libcbor-dev        'reference for the CBOR reader, in tests'
+        need perl               'prove, to run the tests'
+        need binutils           'nm, to check symbols'
+        need iproute2           'networks of several nodes, in tests'
+        need libfuse-perl       'a folder that behaves like NFS, in tests'
+        need_program debootstrap debootstrap    'a Debian for tests of packages'
+        need_program jq      jq                 'to read JSON, in tests'
+        need_program wget    wget               'downloads, in tests'
+        need_program aria2c  aria2              'parallel downloads, in tests'
+        need_program git-lfs 'git git-lfs'      'Git LFS client, in tests'
+        need_program node    'nodejs npm'       'JavaScript client, in tests'
+        need_program chromium chromium          'browser client, in tests'
+        need_program promtool prometheus        'to check metrics and alerts'
     esac
 
     # an nginx built from source, as by "make asan", links libraries that
@@ -176,7 +176,8 @@ build | package | run | test)
 esac
 
 if ! command -v apt-get > /dev/null; then
-    echo "$0: needs a Debian system; elsewhere install the like of:" >&2
+    echo "$0: apt-get not found; install the equivalents of these Debian" \
+        "packages:" >&2
     blake3=libblake3-dev
     list >&2
     exit 1
@@ -190,7 +191,7 @@ blake3=$(blake3_package)
 list > /dev/null
 
 if [ -z "$missing" ]; then
-    echo "setup: all packages for $what are present"
+    echo "setup: all packages for $what are installed"
     exit 0
 fi
 
@@ -200,11 +201,11 @@ if [ "$(id -u)" -ne 0 ]; then
         exec sudo -n sh "$0" "$what"
     fi
 
-    echo "$0: as root, run: apt-get install$missing" >&2
+    echo "$0: packages are missing; run as root: apt-get install$missing" >&2
     exit 1
 fi
 
-echo "setup: installing what is missing for $what"
+echo "setup: installing missing packages for $what"
 
 DEBIAN_FRONTEND=noninteractive
 export DEBIAN_FRONTEND

@@ -49,7 +49,7 @@ signal()
 
 still()
 {
-    echo "stop: still running:" $($1) >&2
+    echo "stop: processes still running after SIGKILL:" $($1) >&2
     exit 1
 }
 
@@ -68,7 +68,7 @@ stop_nginx()
 
     wait_gone $all "$grace" && return
 
-    echo "stop: requests still running after $grace s are cut off" >&2
+    echo "stop: aborting requests that are still running after $grace s" >&2
 
     signal TERM $all
     wait_gone $all 10 && return
@@ -121,5 +121,5 @@ postgresql)
 *)
     stop_nginx
     stop_postgresql
-    echo "stop: nothing runs in $dir"
+    echo "stop: no server is running in $dir"
 esac
