@@ -4,8 +4,8 @@
 -- schema and the table xet.migrations.  A change of the tables is a new file,
 -- 0002_name.sql, and never an edit of this one; migrate.sql has the rules.
 -- The functions that the module calls are in the other files.  This file has
--- the trigger functions only: they keep the tables consistent whatever program
--- writes.
+-- only the trigger functions, which keep the tables consistent, whatever
+-- program writes to them.
 --
 -- Hashes are the raw 32 bytes.  Integers in packed values are little-endian,
 -- as the core writes them.
@@ -14,17 +14,18 @@
 -- ---------------------------------------------------------------------------
 -- The store
 
--- The folder or bucket that the rows describe: its file "identity" has the
--- same text.  While confirmed is false, that file may not exist yet.
+-- One row, for the folder or bucket that this database describes.  identity
+-- repeats the text of the file "identity" in that folder or bucket.  While
+-- confirmed is false, the file may not exist yet.
 --
--- tables: whether this database knows all copies of the store, except those
--- that a crash has left.  If not, a copy without a row may be the only copy of
--- a xorb, so it is not an orphan, however old it is.  The value is that of
--- xet.store_tables() when all copies were known.  After a dump is restored,
--- the function returns another value.  NULL: "xet rebuild" has started and not
--- finished.
+-- tables: tells whether this database knows all copies of the store, except
+-- copies left by a crash.  Its value is the result of xet.store_tables() at
+-- the time when all copies were known.  After a dump is restored, that
+-- function returns another value: then a copy without a row may be the only
+-- copy of a xorb, and is not an orphan, however old it is.  NULL: "xet
+-- rebuild" has started and not finished.
 --
--- since: copies older than this were stored before this database existed.
+-- since: copies older than this time were stored before this database existed.
 
 CREATE TABLE xet.store (
     one        boolean     PRIMARY KEY DEFAULT true CHECK (one),
@@ -36,8 +37,8 @@ CREATE TABLE xet.store (
 
 
 -- Tags of copies are allocated in blocks of 256; next is the number of the
--- next block.  This is a row because a value of a sequence is not durable
--- before another transaction commits.
+-- next block.  The number is in a row, and not in a sequence, because a value
+-- of a sequence is not durable before another transaction commits.
 
 CREATE TABLE xet.tags (
     one   bigint  PRIMARY KEY DEFAULT 1 CHECK (one = 1),
@@ -61,7 +62,7 @@ CREATE TABLE xet.acts (
     CHECK (length(act) BETWEEN 8 AND 32)
 );
 
--- rows are inserted in chronological order, so this BRIN index is tiny
+-- rows are inserted in the order of time, so this BRIN index is tiny
 
 CREATE INDEX acts_at ON xet.acts USING brin (at) WITH (pages_per_range = 4);
 
@@ -73,13 +74,13 @@ CREATE INDEX acts_at ON xet.acts USING brin (at) WITH (pages_per_range = 4);
 -- is inserted only after the bytes of the xorb are durable under its name.
 --
 -- The hash of a xorb covers its chunks, but not their encoding.  So the row
--- identifies the stored copy that it describes: tag is in the name of the
--- copy's file, and in the terms that refer to the copy; digest is the XXH3 of
--- its bytes.  A copy with tag 0 has no tag in its name.
+-- identifies the stored copy that it describes.  tag is in the name of the
+-- copy's file, and in the terms that refer to the copy; the name of a copy
+-- with tag 0 has no tag.  digest is the XXH3 of the copy's bytes.
 --
--- advertised_on: the last day on which a dedup answer named the xorb.  Clients
--- cache such answers and refer to the xorb without an upload.  So the
--- collector keeps the xorb until these cache entries have expired.
+-- advertised_on: the last day on which a dedup response named the xorb.
+-- Clients cache such responses and refer to the xorb without an upload.  So
+-- the collector keeps the xorb until these cache entries have expired.
 --
 -- damaged_at: the time at which the copy was found missing, truncated or
 -- damaged.  New files must not refer to the xorb until it is healed.
@@ -118,8 +119,8 @@ ALTER TABLE xet.xorbs
 CREATE INDEX xorbs_damaged ON xet.xorbs (id) WHERE damaged_at IS NOT NULL;
 
 
--- The global dedup index.  It has eligible chunks only (hash mod 1024 = 0, or
--- the first chunk of a file), about one in a thousand.
+-- The global dedup index.  It has only eligible chunks, about one in a
+-- thousand: those with hash mod 1024 = 0, and the first chunk of each file.
 --
 -- One row per chunk and xorb, with the first index of the chunk in the xorb.
 -- A xorb that repeats one chunk 8,191 times has one row, so the cost of a
@@ -137,7 +138,7 @@ CREATE INDEX chunks_xorb ON xet.chunks (xorb_id);
 
 
 -- Damaged copies that could not be healed, and the time of the next try.  If
--- the tag differs from that of the xorb, the copy has been replaced since.
+-- tag differs from the tag in xet.xorbs, the copy has been replaced since.
 
 CREATE TABLE xet.heals (
     xorb_id  bigint      PRIMARY KEY REFERENCES xet.xorbs ON DELETE CASCADE,
@@ -152,12 +153,12 @@ CREATE TABLE xet.heals (
 
 -- One row per file.  packed has the terms of a usual file, 52 bytes each: the
 -- hash of the xorb first, the tag of its copy last.  So a reconstruction takes
--- one index probe and one row.  packed is NULL if the file has more than 256
--- terms; these are in xet.terms.
+-- one index probe and one row.  If the file has more than 256 terms, packed is
+-- NULL and the terms are in xet.terms.
 --
--- sha256 is claimed by the uploader; the server may have received no more than
--- the metadata of that file.  If sha256_proven is set, the server has computed
--- it from bytes that it received, and may return it as the digest of the file.
+-- sha256 is claimed by the uploader; the server may have received only the
+-- metadata of the file.  If sha256_proven is set, the server has computed
+-- sha256 from the bytes of the file, and may return it as the file's digest.
 --
 -- A file is in use while held is set, by a registration without a repo, or
 -- while a repo has the file.  A file whose hash is NULL was deleted: no
@@ -202,8 +203,8 @@ ALTER TABLE xet.terms ALTER COLUMN packed SET STORAGE EXTERNAL;
 
 
 -- The xorbs that a file refers to; a reference keeps the xorb from being
--- collected.  chunks are those that the file uses of the xorb: a caller who
--- may see the file may know these chunks.
+-- collected.  chunks are the ranges of the xorb's chunks that the file uses: a
+-- caller who may see the file may know these chunks.
 
 CREATE TABLE xet.file_xorbs (
     file_id  bigint         NOT NULL REFERENCES xet.files ON DELETE CASCADE,
@@ -213,7 +214,7 @@ CREATE TABLE xet.file_xorbs (
     PRIMARY KEY (file_id, xorb_id)
 );
 
--- used to read the newest files of a xorb, in order
+-- this index is used to read the newest files of a xorb, in order
 
 CREATE INDEX file_xorbs_newest ON xet.file_xorbs (xorb_id, file_id);
 
@@ -221,8 +222,8 @@ CREATE INDEX file_xorbs_newest ON xet.file_xorbs (xorb_id, file_id);
 -- ---------------------------------------------------------------------------
 -- Shards
 
--- Batches of a shard that is too large for one statement; the last batch
--- commits all of them.  Rows left by a crash are swept by age.
+-- Batches of a shard that is too large for one statement; the statement with
+-- the last batch commits all batches.  Rows left by a crash are swept by age.
 
 CREATE TABLE xet.staged (
     upload       bytea       NOT NULL,    -- 16 random bytes
@@ -266,8 +267,8 @@ CREATE TABLE xet.repos (
 --
 -- subject is the user who put the file into the repo; files have no owner.
 -- sha256 is the digest that an upload to the repo claims for the file: a
--- commit of the Hub names its files by it.  The claim counts for this repo
--- only, and is proven before it is used.
+-- commit of the Hub names its files by this digest.  The claim counts for this
+-- repo only, and the server proves it before a commit uses it.
 
 CREATE TABLE xet.repo_files (
     repo_id      bigint      NOT NULL REFERENCES xet.repos ON DELETE CASCADE,
@@ -295,9 +296,9 @@ CREATE INDEX repo_files_sha256 ON xet.repo_files (repo_id, sha256)
     WHERE sha256 IS NOT NULL;
 
 
--- The repos that have received all of a xorb.  The hash of a chunk is no
--- secret if the chunk is a whole file: then the hash is also a name.  So a
--- caller who knows the hash need not have the bytes.
+-- The repos that have received all of a xorb, as a proof that they have its
+-- bytes.  A hash alone proves nothing: if a chunk is a whole file, the hash of
+-- the chunk is a public name, so a caller who knows it may not have the bytes.
 
 CREATE TABLE xet.xorb_repos (
     xorb_id  bigint  NOT NULL REFERENCES xet.xorbs ON DELETE CASCADE,
@@ -306,14 +307,14 @@ CREATE TABLE xet.xorb_repos (
     PRIMARY KEY (xorb_id, repo_id)
 );
 
--- for the same reason as repo_files_once
+-- a second index with both columns, for the reason given at repo_files_once
 
 CREATE INDEX xorb_repos_once ON xet.xorb_repos (repo_id, xorb_id);
 
 
 -- The subjects that have sent a xorb, or have registered files with chunks of
--- it, as ranges of chunks: [0,) is the whole xorb.  A subject is the SHA-256
--- of issuer and subject, since both may be long.
+-- the xorb.  chunks are the ranges of these chunks; [0,) is the whole xorb.
+-- subject is the SHA-256 of issuer and subject, since both may be long.
 
 CREATE TABLE xet.xorb_subjects (
     xorb_id  bigint         NOT NULL REFERENCES xet.xorbs ON DELETE CASCADE,
@@ -325,7 +326,7 @@ CREATE TABLE xet.xorb_subjects (
 );
 
 
--- A file that is added to a repo, or moved to another repo, gets the
+-- Gives a file that is added to a repo, or moved to another repo, the
 -- visibility of that repo.  The row lock on the repo serializes this statement
 -- with a concurrent change of the visibility.
 --
@@ -392,12 +393,13 @@ CREATE TRIGGER public AFTER UPDATE ON xet.repos
 -- ---------------------------------------------------------------------------
 -- Garbage collection and jobs
 
--- The collector does not search.  A statement that removes a reference leaves
--- a note in one of these tables, by a trigger.  The collector (xet.gc_*() in
--- gc.sql) reviews the notes, under locks of the rows that they name.  A note
--- is no verdict: the review may find that the file or xorb is in use.
+-- The collector does not search the store.  When a statement removes a
+-- reference, a trigger writes a note to one of the tables xet.gc_*.  The
+-- collector (xet.gc_*() in gc.sql) reviews the notes, under locks of the rows
+-- that they name.  The review may find that the file or xorb is in use.
 
--- Files that were removed from a repo, or that the store no longer holds.
+-- Notes of files that were removed from a repo, or that the store no longer
+-- holds.
 
 CREATE TABLE xet.gc_files (
     file_id  bigint      PRIMARY KEY,
@@ -405,7 +407,7 @@ CREATE TABLE xet.gc_files (
 );
 
 
--- Xorbs that are new, or have lost a reference.
+-- Notes of xorbs that are new, or have lost a reference.
 
 CREATE TABLE xet.gc_xorbs (
     xorb_id  bigint      PRIMARY KEY,
@@ -415,7 +417,7 @@ CREATE TABLE xet.gc_xorbs (
 CREATE INDEX gc_xorbs_since ON xet.gc_xorbs (since, xorb_id);
 
 
--- Stored copies whose rows are deleted, and whose files are to be removed.
+-- Stored copies whose rows are deleted, and whose files must be removed.
 
 CREATE TABLE xet.gc_copies (
     hash         bytea       NOT NULL,
@@ -434,8 +436,8 @@ CREATE TABLE xet.gc_copies (
 -- of the lease.  turn is incremented each time the lease is taken, so that a
 -- worker that has lost the lease can't overwrite the state of the next holder.
 -- cursor is the position at which the current run continues, NULL if there is
--- no run.  figures are the counts of the current or the last run, totals those
--- of all finished runs.
+-- no run.  figures are the counts of the current run, or of the last run if
+-- none is in progress.  totals are the counts of all finished runs.
 
 CREATE TABLE xet.jobs (
     name         text        PRIMARY KEY,
@@ -454,12 +456,12 @@ CREATE TABLE xet.jobs (
 ) WITH (fillfactor = 50);
 
 
--- The triggers.  An existing note is written again: the collector may be about
--- to drop it because of a reference that it still sees and that this
--- transaction removes.  Then either this transaction waits for the collector,
--- or the collector skips the note.
+-- The following triggers write the notes.  An existing note is written again:
+-- the collector may be about to drop the note because it still sees the
+-- reference that this transaction removes.  Then either this transaction waits
+-- for the collector, or the collector skips the note.
 --
--- Notes are written in the order of ids everywhere; otherwise two transactions
+-- All statements write notes in the order of ids; otherwise two transactions
 -- could deadlock.
 
 CREATE FUNCTION xet.repo_files_gone()
@@ -537,10 +539,11 @@ CREATE TRIGGER new AFTER INSERT ON xet.xorbs
 -- Usage and quotas
 
 -- The bytes of a xorb are charged to one repo and one subject, however many
--- use the xorb.  The first to be charged are those that sent it.  When these
--- no longer use it, a repo and a subject that do are charged
--- (xet.usage_settle() in quota.sql).  NULL: nobody is charged.  This is a
--- table of its own because the rows of xet.xorbs are wide.
+-- use the xorb.  The repo and the subject that sent the xorb are charged
+-- first.  When they no longer use the xorb, another repo and subject that use
+-- it are charged (xet.usage_settle() in quota.sql).  NULL: nobody is charged.
+-- The charges have a table of their own because the rows of xet.xorbs are
+-- wide.
 
 CREATE TABLE xet.charges (
     xorb_id  bigint PRIMARY KEY REFERENCES xet.xorbs ON DELETE CASCADE,
@@ -552,13 +555,13 @@ CREATE TABLE xet.charges (
 );
 
 
--- Running sums: a query of the usage need not read all files.  The owner is a
--- repo, by the 8 bytes of its id, or a subject.  An owner has as many rows as
--- transactions have counted for it concurrently.  Only the sum of these rows
--- is meaningful; a single row may be below zero.
+-- Running sums of the usage, so that a query need not read all files.  owner
+-- is the id of a repo, as 8 bytes, or the SHA-256 of a subject.  An owner has
+-- as many rows as transactions have counted for it concurrently.  Only the sum
+-- of these rows is meaningful; a single row may be below zero.
 --
 -- metadata is the approximate size of the Hub rows in the database, including
--- those of folders, commits and references (xet.hub_weight() in
+-- the rows of folders, commits and references (xet.hub_weight() in
 -- hub_repos.sql).
 
 CREATE TABLE xet.usage (
@@ -574,8 +577,8 @@ CREATE TABLE xet.usage (
 
 
 -- Files that were removed from a repo, and xorbs that the collector has
--- reviewed and kept: their charges have to be reviewed.  Transactions only
--- insert rows here, so none has to wait.
+-- reviewed and kept: their charges must be reviewed.  Transactions only insert
+-- rows into this table, so no transaction has to wait.
 
 CREATE TABLE xet.usage_left (
     id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -585,8 +588,8 @@ CREATE TABLE xet.usage_left (
 
 
 -- Limits in bytes; NULL means no limit.  The owner is the name of a repo, or a
--- subject as issuer, a zero byte, subject.  An empty owner is the default for
--- all that have no row of their own.
+-- subject as issuer, zero byte, subject.  The row with an empty owner has the
+-- default for all owners without a row of their own.
 
 CREATE TABLE xet.quotas (
     kind      text   NOT NULL CHECK (kind IN ('repo', 'subject')),
@@ -599,7 +602,8 @@ CREATE TABLE xet.quotas (
 );
 
 
--- Counts the stored bytes of charges.
+-- Updates the stored bytes of repos and subjects in xet.usage when their
+-- charges change.
 
 CREATE FUNCTION xet.charges_count()
     RETURNS trigger
@@ -666,7 +670,8 @@ CREATE TRIGGER moved AFTER UPDATE ON xet.charges
     EXECUTE FUNCTION xet.charges_moved();
 
 
--- The copy that replaces a damaged one may have another size.
+-- Corrects the charge of a healed xorb: the copy that replaces a damaged one
+-- may have another size.
 
 CREATE FUNCTION xet.xorbs_healed()
     RETURNS trigger
@@ -684,9 +689,9 @@ CREATE TRIGGER healed AFTER UPDATE OF stored_size ON xet.xorbs
     EXECUTE FUNCTION xet.xorbs_healed();
 
 
--- Counts the logical bytes and the number of the files of repos.  A session
--- caches the plan, and may have made it while xet.files was empty.  So the
--- setting leaves the index as the only choice.
+-- Counts the logical bytes and the number of files of repos.  A session caches
+-- the plan, and may have made it while xet.files was empty.  So the setting
+-- leaves an index scan as the only choice.
 
 CREATE FUNCTION xet.repo_files_count()
     RETURNS trigger
@@ -791,8 +796,9 @@ CREATE TRIGGER places BEFORE DELETE ON xet.files
     FOR EACH ROW EXECUTE FUNCTION xet.files_places();
 
 
--- Handles xorbs that the collector has reviewed and kept, because files refer
--- to them: the charged repo and subject may have none of these files.
+-- Records that a charge must be reviewed when the collector has reviewed a
+-- xorb and kept it, because files refer to the xorb: the charged repo and
+-- subject may have none of these files.
 
 CREATE FUNCTION xet.gc_xorbs_reviewed()
     RETURNS trigger
@@ -816,9 +822,9 @@ CREATE TRIGGER reviewed AFTER DELETE ON xet.gc_xorbs
 -- ---------------------------------------------------------------------------
 -- zTensor
 
--- Results for files as zTensor files, if a client has requested them: the
--- verdict, or the positions of objects in the manifest.  All of this can be
--- recomputed from the file; old rows are swept.
+-- Cached checks of files as zTensor files that clients have requested: the
+-- verdict and the positions of objects in the manifest.  The server can
+-- recompute these columns from the file; old rows are swept.
 --
 -- rules identifies the limits and the code version that made the verdict.
 
@@ -833,8 +839,8 @@ CREATE TABLE xet.zt_files (
 );
 
 
--- Results of the verification of an object's data: two bytes per component, in
--- the order of the manifest.
+-- Cached results of the verification of an object's data: two bytes per
+-- component, in the order of the manifest.
 
 CREATE TABLE xet.zt_reports (
     file_id     bigint      NOT NULL REFERENCES xet.files ON DELETE CASCADE,
@@ -853,25 +859,27 @@ CREATE TABLE xet.zt_reports (
 -- Repos with names, their commits and paths.  Without a Hub these tables are
 -- empty.
 --
--- A history without branches is a line: its commits 1, 2, 3 …, and rows for
--- each path with the commit since which and the commit before which they are
--- valid.  So a commit writes the paths that it changes and the folders above
--- them, whatever the size of the repo.  A branch refers to a commit of the
--- same line.  The first commit to a branch that is not at the end of its line
--- creates a new line, which continues the other one ("Lines" in
--- hub_paths.sql).  A bucket is a line with one commit that never ends.
+-- A history without branches is a line, which has the commits 1, 2, 3 and so
+-- on.  Each row of a path is valid from the commit "since" until before the
+-- commit "till".  So a commit writes rows for the paths that it changes and
+-- for the folders above them, whatever the size of the repo.  A new branch
+-- refers to a commit of an existing line.  If that is not the last commit of
+-- the line, the first commit to the branch creates a new line, which continues
+-- the existing one ("Lines" in hub_paths.sql).  A bucket is a line with one
+-- commit that never ends.
 --
--- All keys begin with the repo, so that a distributed PostgreSQL can partition
--- the tables by it.  The exceptions are the indexes of folders: the planner
--- must not confuse them with those of paths.
+-- All keys start with the repo, so that a distributed PostgreSQL can partition
+-- the tables by repo.  The exceptions are the indexes of folders: the planner
+-- must not confuse these with the indexes of paths.
 
--- The repo of a request, by its name, and the rights of the caller.  spaces
--- are the name spaces of the caller, in canonical form, which is lower case
--- ASCII; with any_space the caller has all of them.  store is the repo that
--- the caller's token was issued for; with any_store the token is not limited
--- to one repo.  Both conditions apply: a token that a Hub issued for a public
--- repo does not open the repo after it becomes private.  These four fields are
--- always set: NULL grants nothing and is refused.
+-- The repo that a request names, and the rights of the caller.  spaces are the
+-- name spaces of the caller in canonical form, which is lower-case ASCII; with
+-- any_space the caller has all name spaces.  store is the repo that the
+-- caller's token was issued for; with any_store the token is not limited to
+-- one repo.  The name space and the token must both permit the access: a token
+-- that a Hub issued for a public repo does not open the repo after the repo
+-- becomes private.  These four fields are always set: NULL grants nothing and
+-- is refused.
 
 CREATE TYPE xet.hub_asked AS (
     kind        integer,
@@ -884,10 +892,10 @@ CREATE TYPE xet.hub_asked AS (
 );
 
 
--- The response to a request: its status; for an error the code and the message
--- that clients know, else the JSON of the body.  The meaning of more depends
--- on the function.  rest is the position of the next part, in a response of
--- several parts.
+-- The response to a request.  status is the HTTP status.  An error has the
+-- code and the message that clients know; any other response has the JSON of
+-- the body.  The meaning of more depends on the function.  If the response has
+-- several parts, rest is the position of the next part.
 
 CREATE TYPE xet.hub_answer AS (
     status      integer,
@@ -899,9 +907,9 @@ CREATE TYPE xet.hub_answer AS (
 );
 
 
--- A repo.  store is the number of the row in xet.repos that its uploads belong
--- to, see xet.hub_store().  The repo gets a new number when it becomes
--- private; no number is reused.
+-- Repos of the Hub.  store is a number: xet.hub_store() makes of it the name
+-- of the row in xet.repos that uploads to the repo belong to.  The repo gets a
+-- new number when it becomes private; no number is reused.
 
 CREATE TABLE xet.hub_repos (
     id          bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -919,7 +927,7 @@ CREATE TABLE xet.hub_repos (
 CREATE UNIQUE INDEX hub_repos_name
     ON xet.hub_repos (kind, lower(owner), lower(name));
 
--- for lists of the repos of a kind or an owner, recently changed first
+-- indexes for lists of the repos of a kind or an owner, recently changed first
 
 CREATE INDEX hub_repos_changed
     ON xet.hub_repos (kind, changed_at DESC, id DESC);
@@ -944,8 +952,9 @@ CREATE TABLE xet.hub_moved (
 CREATE INDEX hub_moved_repo ON xet.hub_moved (repo_id);
 
 
--- A line continues other lines, the nearest first: line bases[i], up to its
--- commit upto[i]. branch is the branch that made the last commit of the line.
+-- Lines of commits.  A line continues the lines in bases, the nearest first:
+-- line bases[i] counts up to its commit upto[i].  branch is the branch that
+-- the last commit of the line was made to.
 
 CREATE TABLE xet.hub_lines (
     repo_id  bigint    NOT NULL REFERENCES xet.hub_repos ON DELETE CASCADE,
@@ -962,9 +971,10 @@ CREATE TABLE xet.hub_lines (
 );
 
 
--- upload is drawn by the worker, so that a retried statement finds its commit.
--- metadata is counted for the subject, as in xet.usage.  files and bytes are
--- the totals at the commit: a line that starts there begins with them.
+-- Commits.  upload is a random id from the worker, by which a retried
+-- statement finds its commit.  metadata is counted for the subject, as in
+-- xet.usage.  files and bytes are the totals of the repo at the commit: a line
+-- that continues this commit starts with these totals.
 
 CREATE TABLE xet.hub_commits (
     repo_id   bigint      NOT NULL REFERENCES xet.hub_repos ON DELETE CASCADE,
@@ -998,11 +1008,12 @@ CREATE TABLE xet.hub_refs (
 );
 
 
--- A file, or a folder, whose hash is NULL.  The bytes of a hash are in the
--- order of its hash string, see xet.hub_hash().
+-- Files and folders; the hash of a folder is NULL.  The bytes of a hash are in
+-- the order of its hash string, see xet.hub_hash().
 --
--- subject is the user that metadata is counted for.  A row of a bucket can be
--- freed alone, the rows of a commit only together with their repo.
+-- subject is the user that the metadata of a row is counted for.  It is set in
+-- rows of a bucket, which can be freed one by one.  The rows of a commit are
+-- freed only with their repo, and are counted in xet.hub_commits.
 
 CREATE TABLE xet.hub_paths (
     repo_id  bigint  NOT NULL REFERENCES xet.hub_repos ON DELETE CASCADE,
@@ -1026,7 +1037,7 @@ CREATE TABLE xet.hub_paths (
 CREATE INDEX hub_paths_folder
     ON xet.hub_paths (folder, repo_id, line, path, since);
 
--- to find out whether any path still refers to a file
+-- this index is used to find out whether any path still refers to a file
 
 CREATE INDEX hub_paths_hash ON xet.hub_paths (repo_id, hash)
     WHERE hash IS NOT NULL;
@@ -1043,10 +1054,10 @@ CREATE INDEX hub_paths_now_folder
     WHERE till = 2147483647;
 
 
--- Operations of a commit that is not made yet.  Rows left by a crash are swept
--- by age.  owner is as in xet.usage, and bytes is the size of the row.  An
--- owner with too many bytes must first finish some commits (xet.hub_stage() in
--- hub_uploads.sql).
+-- Operations of a commit that is not complete yet.  Rows left by a crash are
+-- swept by age.  owner is as in xet.usage, and bytes is the size of the row.
+-- An owner with too many bytes must first finish some commits
+-- (xet.hub_stage() in hub_uploads.sql).
 
 CREATE TABLE xet.hub_staged (
     upload      bytea       NOT NULL,     -- 16 random bytes
@@ -1069,9 +1080,9 @@ CREATE TABLE xet.hub_staged (
 CREATE INDEX hub_staged_owner ON xet.hub_staged (owner) INCLUDE (bytes);
 
 
--- Files that a repo may no longer use: files that were uploaded and not
--- committed yet, and files that were removed from a bucket.  They are reviewed
--- a day later.
+-- Files that a repo may not use: files that were uploaded and not committed
+-- yet, and files that were removed from a bucket.  xet.hub_sweep() reviews
+-- these rows a day later.
 
 CREATE TABLE xet.hub_loose (
     repo_id  bigint      NOT NULL REFERENCES xet.repos ON DELETE CASCADE,
@@ -1099,8 +1110,8 @@ CREATE TABLE xet.hub_proofs (
 CREATE INDEX hub_proofs_upload ON xet.hub_proofs (upload);
 
 
--- The bytes that were read for an owner on a day without use: the claim was
--- false, or the client disconnected.
+-- The number of bytes that were read in vain for an owner on a day: the claim
+-- was false, or the client disconnected.
 
 CREATE TABLE xet.hub_vain (
     owner  bytea  PRIMARY KEY,

@@ -1,10 +1,10 @@
--- Retried statements, days and times: used by all other files.
+-- Functions for retried statements, days and times; all other files use them.
 
 
--- The recorded result of an earlier statement with this id, which may have
--- finished after its session was lost; NULL if this is the first one.  The
--- lock waits for a statement in progress with the same id; the query that
--- follows the lock sees what that statement did.
+-- Returns the recorded result of an earlier statement with this id, which may
+-- have finished after its session was lost; NULL if there is no such result.
+-- The lock waits for a statement in progress with the same id; the query after
+-- the lock sees the result of that statement.
 
 CREATE FUNCTION xet.act_said(act bytea)
     RETURNS jsonb
@@ -34,8 +34,8 @@ $$;
 -- Runs before a statement for a client, in the same transaction: checks by the
 -- clock of PostgreSQL, in ms since 1970, whether the statement may still
 -- start.  A statement may have waited in a socket while PostgreSQL was halted,
--- and its client may meanwhile have retried elsewhere.  Returns the clock; the
--- error has the clock in its detail.
+-- and its client may meanwhile have retried on another server.  Returns the
+-- clock; an error has the clock in its detail.
 --
 -- SQLSTATE 40XT2: nothing was done.  If the client still waits, the module
 -- retries the statement with a deadline by the clock that it has now learned.
@@ -67,7 +67,7 @@ AS $$
 $$;
 
 
--- The end of a day; NULL for NULL.
+-- Returns the end of a day in UTC; NULL if the day is NULL.
 
 CREATE FUNCTION xet.day_ends(day date)
     RETURNS timestamptz
@@ -77,8 +77,8 @@ AS $$
 $$;
 
 
--- Returns a stored time, or NULL if it is in the future: then a clock was or
--- is wrong, and nothing should wait until that time comes.  Everything that
+-- Returns a stored time, or NULL if the time is in the future: then a clock
+-- was or is wrong, and nothing should wait until that time.  Any code that
 -- waits for a stored time must either use this function or bound the wait by
 -- its longest regular value.
 
@@ -90,7 +90,7 @@ AS $$
 $$;
 
 
--- 32 bits, little-endian, as the core writes them.
+-- Returns the 4 bytes of an integer, little-endian, as the core writes them.
 
 CREATE FUNCTION xet.le4(n integer)
     RETURNS bytea
@@ -102,9 +102,10 @@ AS $$
 $$;
 
 
--- For the health check: tests whether PostgreSQL accepts writes, by a commit
--- and by half a MiB that exceeds work_mem and is written to disk.  Leaves no
--- data, and waits for no lock.
+-- For the health check: tests whether PostgreSQL can write.  The transaction
+-- gets an id, so its commit is written to the WAL.  The sort of half a MiB
+-- exceeds work_mem, so PostgreSQL writes a temporary file.  Leaves no data,
+-- and waits for no lock.
 
 CREATE FUNCTION xet.write_probe()
     RETURNS bigint

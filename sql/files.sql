@@ -1,18 +1,21 @@
--- Files: their terms for readers, and which callers see them.
+-- Functions for files: the terms that readers need, and the callers that may
+-- see a file.
 
 
--- Two parameters say which files a caller sees.  With any_repo the caller sees
--- the whole store.  Otherwise the caller sees the files of the repo and those
--- of public repos; the empty name stands for a token without a repo.  Both are
--- always set: NULL grants nothing and is refused.
+-- Two parameters, any_repo and repo, say which files a caller sees.  With
+-- any_repo the caller sees the whole store.  Otherwise the caller sees the
+-- files of the repo and the files of public repos; the empty name stands for a
+-- token without a repo.  Both parameters are always set: NULL grants nothing
+-- and is refused.
 --
--- Use this as EXISTS (SELECT FROM xet.seen(...) OFFSET 0), which PostgreSQL
--- inlines.  A scalar function would be called, and would make a look-up five
--- times as expensive.  There is one look-up for the repo's files and one for
--- public files, however many repos have the file.  Both are made for a file
--- that does not exist, id -1, as well: otherwise the response time reveals
--- what others have.  OFFSET 0 keeps the planner from hashing all of repo_files
--- for one file, which looks cheap to a plan made while the table was small.
+-- Call xet.seen() as EXISTS (SELECT FROM xet.seen(...) OFFSET 0), which
+-- PostgreSQL inlines.  A scalar function would not be inlined, and a look-up
+-- would cost five times as much.  There is one look-up for the repo's files
+-- and one for public files, however many repos have the file.  For a file that
+-- does not exist, callers pass id -1, and both look-ups are made: otherwise
+-- the response time would reveal what others have.  OFFSET 0 keeps the planner
+-- from hashing all of repo_files for one file: while the table is small, such
+-- a plan looks cheap, and the session would cache it.
 
 CREATE FUNCTION xet.seen(file_id bigint, repo text)
     RETURNS SETOF boolean
@@ -30,10 +33,11 @@ AS $$
 $$;
 
 
--- The size of a file and the packed terms that overlap bytes
--- first_byte..last_byte, in order, up to 8 rows; the caller requests the rest
--- from there on.  A known file always returns a row; packed is NULL if no
--- terms overlap.  A usual file takes one index probe.
+-- Returns the size of a file and the packed terms that overlap bytes
+-- first_byte..last_byte, in order, in up to 8 rows.  For more terms, the
+-- caller calls again with the end of these rows as first_byte.  A known file
+-- always returns a row; packed is NULL if no terms overlap.  A usual file
+-- takes one index probe.
 
 CREATE FUNCTION xet.file_terms(file bytea, first_byte bigint,
     last_byte bigint, any_repo boolean, repo text)
@@ -71,9 +75,9 @@ AS $$
 $$;
 
 
--- A file for a reader: its size, its SHA-256 if proven, and the packed terms
--- around a byte, up to 256 of them.  A usual file returns all of its terms,
--- for any byte.
+-- Opens a file for a reader: returns its size, its SHA-256 if that is proven,
+-- and up to 256 packed terms around a byte.  For a usual file, returns all of
+-- its terms, whatever the byte.
 
 CREATE FUNCTION xet.file_open(file bytea, byte_at bigint, any_repo boolean,
     repo text)
@@ -105,9 +109,9 @@ AS $$
 $$;
 
 
--- Several whole files in one statement, from byte first_byte of file
--- first_file on, likewise up to 8 rows; n is the index in the array.  Files
--- that are not visible return no row.
+-- Returns the packed terms of several whole files in one statement, in up to 8
+-- rows, starting at byte first_byte of file first_file.  n is the index of the
+-- file in the array.  A file that the caller may not see returns no row.
 
 CREATE FUNCTION xet.files_terms(files bytea[], first_file bigint,
     first_byte bigint, any_repo boolean, repo text)
@@ -152,10 +156,10 @@ AS $$
 $$;
 
 
--- Deletes a file from the store.  Readers stop finding it immediately, since
--- its hash is NULL.  Returns 0: there is no such file; 1: it is deleted; 2:
--- repos have it, and nothing is changed: a caller with write access to the
--- store may have no access to these repos.
+-- Deletes a file from the store.  Readers no longer find the file, since its
+-- hash is then NULL.  Returns 0 if there is no such file, and 1 if the file is
+-- deleted.  Returns 2, and changes nothing, if repos have the file: a caller
+-- with write access to the store may have no access to these repos.
 
 CREATE FUNCTION xet.file_delete(file bytea, act bytea DEFAULT NULL)
     RETURNS integer
@@ -195,7 +199,7 @@ END;
 $$;
 
 
--- The files of a repo, or with any_repo all files; oldest first.
+-- Lists the files of a repo, or with any_repo all files; oldest first.
 
 CREATE FUNCTION xet.file_list(any_repo boolean, repo text)
     RETURNS TABLE (hash bytea, size bigint, created_at timestamptz,
@@ -232,8 +236,9 @@ END;
 $$;
 
 
--- The same for several files, in the same order everywhere; returns their
--- number.
+-- Calls xet.file_prove() for several files, and returns the number of files
+-- whose digest was not proven before.  All sessions use the same order of
+-- files; otherwise two of them could deadlock.
 
 CREATE FUNCTION xet.files_prove(files bytea[], digests bytea[])
     RETURNS bigint
@@ -247,10 +252,10 @@ AS $$
 $$;
 
 
--- For a store in which every location now has "xet_access repo", and some had
--- another access before: the store holds files that were registered without a
--- repo.  Releases these files, so that the collector removes those that no
--- repo has.  Returns how many files were held.
+-- Releases the files that were registered without a repo, so that the
+-- collector removes those that no repo has.  Returns the number of released
+-- files.  This is for a store in which every location has "xet_access repo"
+-- now, and some locations had another access before.
 
 CREATE FUNCTION xet.files_release()
     RETURNS bigint

@@ -1,21 +1,22 @@
--- The collector.
+-- The garbage collector.
 --
--- Three steps, each a transaction of bounded size that may be repeated, and
--- run by any number of collectors concurrently: they delete files that nobody
--- has, xorbs that no file refers to, and stored copies without a row.  The
--- notes in xet.gc_* say where to look.  The row that a note names is locked
--- first, and then checked by a separate statement, which sees everything
--- committed before the lock was granted.  A transaction that will refer to a
--- row locks it until its commit (xet.shard_stay, xet.shard_terms, references).
--- So no reference can be added between the check and the deletion.  A
--- collector does not wait: rows that others have locked are left for the next
--- run.
+-- The collector has three steps: it deletes files that nobody has, xorbs that
+-- no file refers to, and stored copies without a row.  Each step is a
+-- transaction of bounded size, may be repeated, and may run in any number of
+-- sessions concurrently.  The notes in xet.gc_* list the rows to check.  The
+-- row that a note names is locked first, and then checked by a separate
+-- statement, which sees everything committed before the lock was granted.  A
+-- transaction that adds a reference to a row locks the row until its commit
+-- (xet.shard_stay(), xet.shard_terms(), foreign keys).  So no reference can be
+-- added between the check and the deletion.  The collector does not wait: rows
+-- that other sessions have locked are left for the next run.
 
 
--- Deletes files that nobody has: their references and terms, as many as a
--- transaction should hold, and then the rows.  seen: notes that were reviewed;
--- kept: files in use; busy: files that others have locked; files and bytes:
--- what was deleted; refs: references and segments of terms.
+-- Deletes files that nobody has: first their references and terms, as many as
+-- a transaction should delete, and then their rows.  The result columns are
+-- numbers.  seen: reviewed notes; kept: files in use; busy: files that other
+-- sessions have locked; files and bytes: deleted files and their sizes; refs:
+-- deleted references and segments of terms.
 
 CREATE FUNCTION xet.gc_files(batch integer)
     RETURNS TABLE (seen bigint, files bigint, bytes bigint, refs bigint,
@@ -53,7 +54,7 @@ BEGIN
       FROM unnest(recorded) AS u(id)
      WHERE NOT EXISTS (SELECT FROM xet.files f WHERE f.id = u.id);
 
-    -- delete the first ones in the order of the key
+    -- delete the first references in the order of the key
 
     SELECT l.file_id, l.xorb_id AS place INTO last
       FROM (SELECT d.file_id, d.xorb_id
@@ -98,8 +99,8 @@ BEGIN
     SELECT count(*), coalesce(sum(e.size), 0)::bigint INTO files, bytes
       FROM ends e;
 
-    -- a file that is not complete yet has lost references: no request may find
-    -- it
+    -- a file whose deletion is not complete yet has lost references, so no
+    -- request may find it
 
     UPDATE xet.files f SET hash = NULL
      WHERE f.id = ANY (dead) AND f.hash IS NOT NULL;
@@ -115,8 +116,8 @@ BEGIN
 
     RETURN NEXT;
 
--- Transactions that write such notes in several statements may deadlock with
--- each other or with this one.  The batch is then left for the next run.
+-- Transactions that write notes in several statements may deadlock with each
+-- other or with this one.  The batch is then left for the next run.
 
 EXCEPTION WHEN deadlock_detected THEN
     RETURN QUERY
@@ -125,14 +126,15 @@ END;
 $$;
 
 
--- Deletes xorbs that no file refers to and that clients have forgotten, both
--- for grace seconds: since they were stored or lost their last reference, and
--- since the end of the day on which they were last advertised.  With a grace
--- of 0, advertised xorbs are deleted, too.  Their copies are left to
--- xet.gc_copies().
+-- Deletes xorbs that no file refers to and that clients have forgotten.  Both
+-- must be true for grace seconds: since the xorb was stored or lost its last
+-- reference, and since the end of the day on which it was last advertised.
+-- With a grace of 0, advertised xorbs are deleted as well.  xet.gc_copies()
+-- then returns the copies of deleted xorbs.
 --
--- needed: xorbs that files refer to; told: xorbs that were advertised too
--- recently; busy: xorbs that others have locked; bytes: stored bytes.
+-- The result columns are numbers.  needed: xorbs that files refer to; told:
+-- xorbs that were advertised too recently; busy: xorbs that other sessions
+-- have locked; bytes: stored bytes of the deleted xorbs.
 
 CREATE FUNCTION xet.gc_xorbs(grace bigint, batch integer)
     RETURNS TABLE (seen bigint, xorbs bigint, bytes bigint, needed bigint,
@@ -163,7 +165,7 @@ BEGIN
              ORDER BY x.id
                FOR UPDATE SKIP LOCKED) l;
 
-    -- one look-up per xorb, by OFFSET 0, and never a join with the whole table
+    -- OFFSET 0 forces one look-up per xorb: a join might scan the whole table
 
     SELECT coalesce(array_agg(u.id), '{}') INTO free
       FROM unnest(mine) AS u(id)
@@ -217,8 +219,8 @@ BEGIN
 
     RETURN NEXT;
 
--- Transactions that write such notes in several statements may deadlock with
--- each other or with this one.  The batch is then left for the next run.
+-- Transactions that write notes in several statements may deadlock with each
+-- other or with this one.  The batch is then left for the next run.
 
 EXCEPTION WHEN deadlock_detected THEN
     RETURN QUERY
@@ -227,15 +229,16 @@ END;
 $$;
 
 
--- Returns copies whose files are to be removed, up to batch, in the order of
--- the store's folders.  Returns none during a backup, which holds the lock in
--- shared mode from before its snapshot: a copy that is in the snapshot is
--- returned only after the backup has ended.  A backup that starts now has a
--- snapshot without the rows of these copies.
+-- Returns up to batch copies whose files must be removed, in the order of the
+-- store's folders.  Returns no copies during a backup, which holds the
+-- advisory lock in shared mode from before its snapshot: a copy in the
+-- snapshot is returned only after the backup has ended.  A backup that starts
+-- after this statement has a snapshot without the rows of these copies.
 --
--- Returns none either if this database was restored from a dump, and nobody
--- has confirmed that the store belongs to it (xet.store_suspects()): a copy
--- that it does not use may be in use by the original database.
+-- Returns no copies either if this database was restored from a dump, and
+-- nobody has confirmed that the store belongs to this database
+-- (xet.store_suspects()).  The original database may still use a copy that
+-- this database does not use.
 
 CREATE FUNCTION xet.gc_copies(batch integer)
     RETURNS TABLE (hash bytea, tag integer, stored_size bigint)
@@ -261,8 +264,8 @@ END;
 $$;
 
 
--- Records that the files of copies were removed durably.  Returns how many
--- notes this has dropped, and their bytes.
+-- Records that the files of copies were removed durably.  Returns the number
+-- of notes that were dropped, and the bytes of their copies.
 
 CREATE FUNCTION xet.gc_removed(hashes bytea[], tags integer[])
     RETURNS TABLE (copies bigint, bytes bigint)
@@ -278,9 +281,9 @@ AS $$
 $$;
 
 
--- The steps of the collector for servers, which may retry a statement: a retry
--- returns the recorded result, and counts it.  Columns that a step does not
--- have are NULL.
+-- Runs one step of the collector for a server, which may retry the statement:
+-- a retry returns the recorded result of the first try.  Columns that the step
+-- does not have are NULL.
 
 CREATE FUNCTION xet.gc_once(act bytea, step text, batch integer,
     grace bigint DEFAULT NULL, hashes bytea[] DEFAULT NULL,
@@ -319,8 +322,8 @@ END;
 $$;
 
 
--- A preview of a collection: files that nobody has, xorbs that would be
--- deleted, and why other xorbs without references stay.
+-- Returns a preview of a collection: the files that nobody has, the xorbs that
+-- would be deleted, and why other xorbs without references are kept.
 
 CREATE FUNCTION xet.gc_preview(grace bigint)
     RETURNS TABLE (files bigint, file_bytes bigint, xorbs bigint,
@@ -377,8 +380,10 @@ AS $$
 $$;
 
 
--- Deletes staged rows of crashed uploads, and old results of zTensor files; to
--- be called now and then, for example from cron.
+-- Deletes old rows: staged rows of crashed uploads, recorded results of
+-- statements, and results of zTensor files.  Also reviews charges of xorbs,
+-- and files that no commit of the Hub uses.  Call this function regularly, for
+-- example from cron.  Returns the number of deleted rows of xet.staged.
 
 CREATE FUNCTION xet.sweep(age interval DEFAULT '1 day',
     zt_age interval DEFAULT '90 days')

@@ -1,10 +1,12 @@
--- Batches of operations of a bucket, which has no commits.
+-- Batches of operations that change a bucket; a bucket has no commits.
 
 
--- Parts of xet.hub_batch() for one operation, under its settings.
+-- The following functions are parts of xet.hub_batch() for one operation, and
+-- run with the settings of xet.hub_batch().
 --
--- The size of a file to be put into a bucket; or in bad, why the file can't be
--- put there.
+-- Returns the size of a file that an operation puts into a bucket, and in
+-- added the bytes that are new in the repo.  If the file can't be put at its
+-- path, returns the reason in bad.
 
 CREATE FUNCTION xet.hub_bucket_file(repo bigint, target bigint,
     asked xet.hub_asked, subject bytea, path text, hash bytea, source text,
@@ -46,8 +48,9 @@ END;
 $$;
 
 
--- Removes a path from a bucket, and returns what it was and who put it there.
--- Its file is reviewed a day later: another path may refer to it.
+-- Removes a file at a path from a bucket.  files is 1 if there was a file,
+-- else 0; bytes is its size; subject is the user who put it there.  The file
+-- is reviewed a day later, since another path may refer to it.
 
 CREATE FUNCTION xet.hub_bucket_take(repo bigint, target bigint, path text,
     OUT files integer, OUT bytes bigint, OUT subject bytea)
@@ -97,11 +100,11 @@ AS $$
 $$;
 
 
--- Removes the folders above deleted paths that have become empty, deepest
--- first.  Returns the change of the metadata of the subject "mine"; that of
--- other subjects is counted here.  Called once for all paths: rows that this
--- transaction has deleted are still in the index, and are scanned for each
--- folder.
+-- Removes folders that have become empty after paths were deleted, deepest
+-- first.  Returns the change of the metadata of the subject "mine"; for other
+-- subjects, this function counts the change itself.  Callers pass all paths in
+-- one call: rows that this transaction has deleted are still in the index, and
+-- each call scans them for each folder.
 
 CREATE FUNCTION xet.hub_bucket_prune(repo bigint, paths text[], mine bytea)
     RETURNS bigint
@@ -141,9 +144,9 @@ END;
 $$;
 
 
--- Applies the staged operations to a bucket, one by one; each is done or
--- reported as failed.  The response replaces the staged rows, for a retry of
--- the statement, until the caller drops it.
+-- Applies the staged operations to a bucket, one by one; each operation is
+-- done or reported as failed.  The response replaces the staged rows until the
+-- caller drops it, so that a retry of the statement finds the response.
 
 CREATE FUNCTION xet.hub_batch(asked xet.hub_asked, upload bytea,
     batches integer, subject bytea DEFAULT NULL, most integer DEFAULT 500000)
@@ -221,7 +224,7 @@ BEGIN
                                      o.hash, o.source);
             added := added + coalesce(f.added, 0);
 
-            -- the folder in its way may be empty by now
+            -- a folder at the path of the file may have become empty
 
             IF f.bad IS NOT NULL AND cardinality(gone) > 0 THEN
                 bytes := bytes + xet.hub_bucket_prune(r.id, gone, mine);

@@ -1,10 +1,10 @@
--- Commits to a branch.
+-- Functions that commit staged operations to a branch.
 
 
--- The error of a request that would write too many rows of paths and of the
--- folders above them; NULL if it is within "most".  A file may be in a folder
--- of its own, but rarely in more than eight: the number of rows must be in
--- proportion to the request.
+-- Returns the error of a request that would write too many rows for paths and
+-- for the folders above them; NULL if the number of rows is within "most".  A
+-- file may be in a folder of its own, but rarely in more than eight: the
+-- number of rows must be in proportion to the request.
 
 CREATE FUNCTION xet.hub_too_many(paths bigint, folders bigint, most bigint)
     RETURNS text
@@ -19,10 +19,10 @@ AS $$
 $$;
 
 
--- Checks that all staged rows still exist.  Rows that were dropped, or
--- consumed by an earlier try of the same statement, whose response was lost,
--- must not be taken for an empty commit.  The rows are locked until the
--- transaction ends.
+-- Checks that all staged rows of an upload still exist, and locks them until
+-- the transaction ends.  The rows may have been dropped, or used by an earlier
+-- try of the same statement whose response was lost.  Such an upload must not
+-- become an empty commit.
 
 CREATE FUNCTION xet.hub_whole(upload bytea, batches integer)
     RETURNS void
@@ -42,7 +42,8 @@ END;
 $$;
 
 
--- The file at a path at a revision, as the source of a copy.
+-- Returns the file at a path at a revision, which a commit copies to another
+-- path; no row if there is no file.
 
 CREATE FUNCTION xet.hub_source(repo bigint, rev text, path text)
     RETURNS TABLE (size bigint, sha256 bytea)
@@ -62,8 +63,8 @@ END;
 $$;
 
 
--- Replaces staged copies, by a path of the repo, by staged files; returns a
--- path that is not a file, or NULL.
+-- Turns staged copies of paths of the repo into staged files.  Returns the
+-- first path to copy that is not a file; NULL if all of these paths are files.
 
 CREATE FUNCTION xet.hub_copies(repo bigint, rev text, upload bytea)
     RETURNS text
@@ -94,9 +95,9 @@ END;
 $$;
 
 
--- Whether someone has changed what a commit changes, since the commit that its
--- author has seen: a file at one of its paths, or files in a folder that it
--- deletes.
+-- Returns whether a staged commit conflicts with later commits than "seen",
+-- the last commit that its author has seen.  It conflicts if they changed the
+-- file at one of its paths, or files in a folder that it deletes.
 
 CREATE FUNCTION xet.hub_meets(repo bigint, lines integer[], seqs integer[],
     seen text, upload bytea)
@@ -127,8 +128,8 @@ END;
 $$;
 
 
--- The files that a commit deletes, at most one more than "most"; bad is a path
--- that it would delete and that does not exist.
+-- Returns in gone the files that a commit deletes, at most "most" + 1 of them.
+-- bad is a path that the commit deletes and that does not exist, or NULL.
 
 CREATE FUNCTION xet.hub_gone(repo bigint, lines integer[], seqs integer[],
     upload bytea, most bigint, OUT gone text[], OUT bad text)
@@ -156,7 +157,8 @@ BEGIN
         RETURN;
     END IF;
 
-    -- as sets: a scan of gone for each operation would take quadratic time
+    -- compares sets: a scan of gone for each operation would take quadratic
+    -- time
 
     SELECT k.path INTO bad
       FROM (
@@ -173,9 +175,10 @@ END;
 $$;
 
 
--- The files that a commit writes: the last one if a path occurs twice, and
--- none that is already at its path.  ids are those of the files, NULL for an
--- empty file.  A file that was deleted since it was looked up is XT003.
+-- Returns the files that a commit writes.  If a path occurs twice, its last
+-- operation counts.  A file that is already at its path is omitted.  ids has
+-- the ids of the files, NULL for an empty file.  Raises XT003 if a file was
+-- deleted since the commit was checked.
 
 CREATE FUNCTION xet.hub_puts(repo bigint, lines integer[], seqs integer[],
     upload bytea, gone text[], OUT paths text[], OUT hashes bytea[],
@@ -223,8 +226,9 @@ END;
 $$;
 
 
--- A path that would be both a file and a folder, once files are written to
--- puts, in the folders of above, and those of gone are deleted; or NULL.
+-- Returns a path that would be both a file and a folder after the commit, or
+-- NULL.  The commit writes files to the paths of puts, whose folders are
+-- above, and deletes the files of gone.
 
 CREATE FUNCTION xet.hub_clash(repo bigint, lines integer[], seqs integer[],
     puts text[], above text[], gone text[])
@@ -269,8 +273,8 @@ END;
 $$;
 
 
--- Locks the entries of a commit's files in the repo until the end of the
--- transaction; XT003 if the repo does not have them all.
+-- Locks the repo's entries of the files of a commit until the end of the
+-- transaction.  Raises XT003 if the repo lacks one of the files.
 
 CREATE FUNCTION xet.hub_hold(repo bigint, ids bigint[])
     RETURNS void
@@ -297,12 +301,13 @@ END;
 $$;
 
 
--- Writes the rows of a commit, the next one of its line.  Ends the valid rows
--- at the paths of told and in the folders of above.  The new rows are the
--- files, at paths, and folders: those of "files", which have these files, and
--- those of above that are not empty after the commit.  A row of another line
--- can't be ended: a tombstone hides it, unless a new row does.  Returns the
--- weight of all rows that were written.
+-- Writes the rows of a commit, which becomes the next commit of its line.
+-- First ends the valid rows of the changed paths (told), and of all folders
+-- above them (above).  Then inserts rows for the files at paths, for their
+-- folders (files), and for those folders of above that are not empty after the
+-- commit.  A row of another line can't be ended: if no new row hides it, the
+-- commit writes a tombstone that hides it.  Returns the weight of all rows
+-- that were written (xet.hub_weight()).
 
 CREATE FUNCTION xet.hub_write(repo bigint, lines integer[], seqs integer[],
     ref text, made bytea, told text[], above text[], files text[],
@@ -330,8 +335,8 @@ BEGIN
          WHERE k.line <> here;
     END IF;
 
-    -- by ctid, which the lock on the line keeps unchanged: a join with the
-    -- paths might scan the whole line
+    -- the update finds its rows by ctid, which the lock on the line keeps
+    -- unchanged: a join with the paths might scan the whole line
 
     WITH ended AS (
         UPDATE xet.hub_paths h SET till = seq
@@ -363,8 +368,8 @@ BEGIN
     weight := (SELECT sum(xet.hub_weight(p)) FROM unnest(paths) AS p);
     weight := coalesce(weight, 0);
 
-    -- tombstones of files come first: a path is then a folder if it still has
-    -- files, or is where a file was
+    -- tombstones of deleted files are written first: then the next statement
+    -- finds the folders that still have files
 
     IF shared THEN
         weight := weight + xet.hub_tombstones(
@@ -419,7 +424,8 @@ END;
 $$;
 
 
--- Hides the rows of other lines at paths for which the commit writes no row.
+-- Writes a tombstone for each of the paths, which hides the rows of other
+-- lines at that path.  Returns the weight of the tombstones.
 
 CREATE FUNCTION xet.hub_tombstones(repo bigint, line integer, seq integer,
     made bytea, paths text[])
@@ -438,17 +444,17 @@ AS $$
 $$;
 
 
--- Commits the staged operations to a branch, completely or not at all.  Rows
--- are counted, and the commit refused, before the first one is written.
+-- Commits the staged operations to a branch, completely or not at all.  A
+-- commit of too many rows is refused before its first row is written.
 --
--- A caller may name a parent that is not the current commit of the branch.
--- The commit is accepted if nobody has changed since what it changes; else the
--- status is 412.  A request that changes nothing makes no commit.  For an
--- upload that was committed before, that commit is returned.  message is the
--- number of changed rows, and the added bytes of metadata.
+-- A caller may name a parent that is not the current commit of the branch.  If
+-- later commits changed the same files, the commit is refused with status 412.
+-- A request that changes nothing creates no commit.  If the upload was
+-- committed before, returns that commit.  message is the number of changed
+-- rows, and the added bytes of metadata.
 --
 -- seen is the commit of the branch when the request arrived, or when the
--- server last checked that its client still waits.  Without a parent, a
+-- server last checked that the client still waits.  Without a parent, a
 -- conflict with later commits is reported as 409 with the current commit: the
 -- server checks whether the client still waits, and retries.  So a statement
 -- that arrives late, from an abandoned session, does not overwrite what its
@@ -484,7 +490,7 @@ BEGIN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
-    -- a deletion of the repo is serialized before or after
+    -- this lock serializes the commit with a deletion of the repo
 
     PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
 
@@ -586,8 +592,8 @@ BEGIN
                             bad || ' is both a file and a folder');
     END IF;
 
-    -- a commit beyond the quota is refused before it is written; concurrent
-    -- ones are detected at the end
+    -- a commit beyond the quota is refused before it is written; the check at
+    -- the end also counts concurrent commits
 
     weight := xet.hub_weight(title || text);
 
@@ -648,16 +654,17 @@ END;
 $$;
 
 
--- The lines of a new commit of the branch ref, on top of the commit base,
--- whose lines are given.  Returns those of base, whose line is locked then, or
--- these after a new line, which has no paths yet; NULL if there would be too
--- many lines.
+-- Returns the lines of a new commit to the branch ref, on top of the commit
+-- base.  "lines" are the lines of base.  If the new commit continues the line
+-- of base, returns "lines", and that line is locked.  Otherwise creates a
+-- line without paths, and returns it followed by "lines".  Returns NULL if
+-- there would be too many lines.
 --
--- A line belongs to the branch that made its last commit.  A branch that
--- starts at the last commit of another branch leaves that line with its first
--- own commit.  The other branch continues as before, however many branches do
--- this, and whichever commits first.  If there would be too many lines, the
--- branch takes over the line instead.
+-- A line belongs to the branch that its last commit was made to.  A branch
+-- that starts at the last commit of another branch gets a line of its own with
+-- its first commit.  So the other branch keeps its line, however many branches
+-- start there, and whichever branch commits first.  If there would be too many
+-- lines, the branch takes over the existing line instead.
 
 CREATE FUNCTION xet.hub_fork(repo bigint, lines integer[],
     base xet.hub_commits, ref text)

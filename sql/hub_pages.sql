@@ -1,9 +1,10 @@
--- Data for the pages of a Hub.
+-- Functions that return the data for the web pages of a Hub.
 
 
--- Repos, recently changed first, of a kind, or of all kinds for 4; the rest is
--- as for xet.hub_list().  after is the end of the previous page, in
--- microseconds since 1970 and the id.
+-- Returns a page of repos, recently changed first, of the kind in asked, or of
+-- all kinds if it is 4.  The other arguments are those of xet.hub_list().
+-- after is the end of the previous page: the time in microseconds since 1970,
+-- "/", and the id of the repo.
 
 CREATE FUNCTION xet.hub_page_list(asked xet.hub_asked, after text,
     most integer)
@@ -49,10 +50,10 @@ END;
 $$;
 
 
--- A repo at a revision, and the folder or file at a path.  readme is the path
--- of the text to show, if there is one: README.md of the folder, or the file
--- itself.  rev is returned with the parts of the path that belong to the
--- revision.
+-- Returns a repo at a revision, and the folder or file at a path.  readme is
+-- the path of the text to show, if there is one: README.md of the folder, or
+-- the file itself.  The returned rev includes the parts of the path that
+-- belong to the name of the revision.
 
 CREATE FUNCTION xet.hub_page_repo(asked xet.hub_asked, INOUT rev text,
     INOUT path text, OUT status integer, OUT code text, OUT message text,
@@ -119,8 +120,8 @@ END;
 $$;
 
 
--- The entries of a folder, each with the title of its last commit; for a file,
--- its own entry.
+-- Returns the entries of a folder, each with the title of its last commit; if
+-- the path is a file, returns its own entry.
 
 CREATE FUNCTION xet.hub_page_tree(asked xet.hub_asked, rev text, path text,
     after text, most integer)
@@ -146,7 +147,8 @@ AS $$
 $$;
 
 
--- Branches and tags, with "heads/" and "tags/"; the main branch first.
+-- Lists branches and tags, with their prefixes "heads/" and "tags/"; the main
+-- branch is first.
 
 CREATE FUNCTION xet.hub_page_refs(asked xet.hub_asked, most integer)
     RETURNS TABLE (ref text)

@@ -1,24 +1,26 @@
--- Paths of a Hub's repo.
+-- Functions that look up the paths of a Hub's repo at a commit.
 
 
 -- Lines.  A commit is commit number seq of a line.  Its content was written by
--- commits of that line, and of the lines that it continues (bases and upto of
--- xet.hub_lines).  So functions take the position of a commit as two arrays:
--- lines, the nearest first, and seqs, the last commit that counts for each of
--- them.  Commit numbers increase along this way, across lines.
+-- commits of that line, and of the lines that this line continues (bases and
+-- upto of xet.hub_lines).  So functions take the position of a commit as two
+-- arrays.  lines has these lines, the nearest first.  seqs has, for each line,
+-- the number of the last commit that counts.  Commit numbers increase from the
+-- farthest line to the nearest.
 --
--- The state of a path is given by the first of these lines that has a row of
--- the path, since a commit that counts; the last such row decides.  The path
--- exists if that row is still valid, till > seq.  An ended row hides the rows
--- of farther lines.  A tombstone is such a row, written if the line itself had
--- no row to end.
+-- To look up a path, take the first of these lines that has a row of the path
+-- with since <= seq; the last such row in that line decides.  The path exists
+-- if till > seq in that row.  An ended row hides the rows of farther lines.  A
+-- tombstone is an ended row that a commit writes if its line had no row to
+-- end.
 --
--- All reads use xet.hub_at(), for one path, or xet.hub_walk(), for a folder or
--- a whole subtree.  The exceptions are reads of the last commit of a line that
--- continues no other one, as nearly all lines are: these read the currently
--- valid rows, by indexes of only such rows.
+-- All reads use xet.hub_at() for one path, or xet.hub_walk() for a folder or a
+-- whole subtree, with one exception.  Nearly all lines continue no other line.
+-- Reads of the last commit of such a line use only the currently valid rows,
+-- for which there are partial indexes.
 
--- The lines of a commit.  Line 0 continues no other line.
+-- Returns the position of a commit: its lines and their last commits that
+-- count.  Line 0 continues no other line.
 
 CREATE FUNCTION xet.hub_line(repo bigint, line integer, seq integer,
     OUT lines integer[], OUT seqs integer[])
@@ -38,8 +40,9 @@ END;
 $$;
 
 
--- The entry of a path at a commit; no row if the path does not exist.  Written
--- so that PostgreSQL inlines it into the calling statement.
+-- Returns the entry of a path at a commit; no row if the path does not exist.
+-- This is a single SELECT, so that PostgreSQL inlines it into the calling
+-- statement.
 
 CREATE FUNCTION xet.hub_at(repo bigint, lines integer[], seqs integer[],
     path text)
@@ -67,14 +70,15 @@ AS $$
 $$;
 
 
--- The entries of a folder at a commit, after the path "above" and before
--- "below"; for a NULL folder, all paths in that range.  In the order of paths,
--- up to "most", and files only if "files" is set.
+-- Returns the entries of a folder at a commit, in the order of paths, after
+-- the path "above" and before "below".  If folder is NULL, returns all paths
+-- in that range.  Returns up to "most" entries, and only files if "files" is
+-- set.
 --
--- This reads each line in parts of "part" rows, up to the first path at which
--- the part of any line ends; that path is looked up on its own.  So a path of
--- ten thousand commits takes one part and one look-up.  While parts find no
--- entries, they become larger.
+-- The function reads each line in parts of "part" rows.  A part ends at the
+-- first path at which the rows of any line are used up; that path is looked up
+-- separately.  So a path of ten thousand commits takes one part and one
+-- look-up.  While parts contain no entries, "part" grows.
 
 CREATE FUNCTION xet.hub_walk(repo bigint, lines integer[], seqs integer[],
     folder text, above text, below text, files boolean, most bigint)
@@ -93,7 +97,7 @@ DECLARE
     more     bigint;
     ending   text;
 BEGIN
-    -- longer than any path
+    -- a string of the last character of Unicode, longer than any path
 
     below := coalesce(below, repeat(U&'\+10FFFF', 1024));
 
@@ -118,7 +122,8 @@ BEGIN
                     OFFSET part - 1 LIMIT 1)
                ) e;
 
-        -- with one line, no row hides another row
+        -- with one line, an ended row hides no other row, so only valid rows
+        -- are read
 
         RETURN QUERY
         SELECT d.path, d.hash, d.size, d.sha256, d.made, d.made_at, d.mtime
@@ -169,20 +174,20 @@ END;
 $$;
 
 
--- A page of a tree: the entries of a folder, or of its whole subtree, after a
--- path.  The first row is the response, the others are the entries, in order,
--- with the titles of their commits if expand is set.  The caller makes JSON of
--- them, which takes a third of the time needed in SQL.  The subtree of a
--- bucket's folder is listed without folders.  In a bucket, a path of a file
--- lists this file, and an unknown path is an empty page.
+-- Returns a page of a tree: the entries of a folder, or of its whole subtree,
+-- after a path.  The first row is the response.  The other rows are the
+-- entries, in order, with the titles of their commits if expand is set.  The
+-- caller makes the JSON, in a third of the time that SQL would need.  The
+-- subtree of a bucket's folder is listed without folders.  In a bucket, the
+-- path of a file lists that file, and an unknown path lists nothing.
 --
 -- Returns the first "part" entries of a page of "most" entries.  The first row
--- has what is needed to request the rest of the page: in code the commit, in
--- message the path in it.  more has the last path of the page, if the page
--- continues after this part and is full.
+-- has the arguments for a request of the rest of the page: code is the commit,
+-- and message is the path at that commit.  If the page continues after this
+-- part and is full, more is the last path of the page.
 --
--- Rows valid at the last commit of a line are found without reading older
--- rows, by indexes of only such rows (hub_paths_now, hub_paths_now_folder).
+-- The partial indexes hub_paths_now and hub_paths_now_folder find the rows
+-- that are valid at the last commit of a line without reading older rows.
 
 CREATE FUNCTION xet.hub_tree_rows(asked xet.hub_asked, rev text, path text,
     deep boolean, expand boolean, after text, most integer, part integer)
@@ -226,8 +231,8 @@ BEGIN
     above := greatest(after COLLATE "C", CASE WHEN r.path = '' THEN ''
                                               ELSE r.path || '/' END);
 
-    -- names may contain the last character of Unicode: a string of it that is
-    -- longer than any path sorts after all paths
+    -- names may contain the last character of Unicode: only a string of that
+    -- character that is longer than any path sorts after all paths
 
     below := CASE WHEN r.path = '' THEN repeat(U&'\+10FFFF', 1024)
                   ELSE r.path || '0' END;
@@ -296,7 +301,8 @@ END;
 $$;
 
 
--- The last path of a full page; NULL if there are fewer entries.
+-- Returns the last path of a page of "most" entries; NULL if there are fewer
+-- entries.
 
 CREATE FUNCTION xet.hub_tree_end(repo bigint, lines integer[], seqs integer[],
     now boolean, path text, deep boolean, bucket boolean, above text,
@@ -330,8 +336,8 @@ END;
 $$;
 
 
--- Whether a commit is the last one of its line, and that line continues no
--- other: then its content is the currently valid rows.
+-- Returns whether a commit is the last commit of its line, and the line
+-- continues no other line: then its content is the currently valid rows.
 
 CREATE FUNCTION xet.hub_is_last(repo bigint, lines integer[], seqs integer[])
     RETURNS boolean
@@ -345,7 +351,7 @@ END;
 $$;
 
 
--- Whether a path is a folder at a commit.
+-- Returns whether a path is a folder at a commit.
 
 CREATE FUNCTION xet.hub_is_folder(repo bigint, lines integer[],
     seqs integer[], path text)
@@ -359,8 +365,8 @@ END;
 $$;
 
 
--- The title of the commit that made an entry.  Inlined into the calling
--- statement.
+-- Returns the title of the commit that made an entry.  PostgreSQL inlines this
+-- function into the calling statement.
 
 CREATE FUNCTION xet.hub_title_of(repo bigint, made bytea)
     RETURNS TABLE (title text)
@@ -374,9 +380,9 @@ AS $$
 $$;
 
 
--- Entries of paths, as rows of hub_tree_rows(); paths that do not exist are
--- omitted.  code of the first row is the commit, in which further paths of the
--- same request are looked up.
+-- Returns the entries of paths, as rows like those of xet.hub_tree_rows();
+-- paths that do not exist are omitted.  code of the first row is the commit,
+-- which the caller uses as rev for further paths of the same request.
 
 CREATE FUNCTION xet.hub_paths_rows(asked xet.hub_asked, rev text,
     paths bytea[], expand boolean)
@@ -419,7 +425,8 @@ END;
 $$;
 
 
--- The file at a path.
+-- Returns the file at a path at a revision; the status is 404 if the path is
+-- not a file.
 
 CREATE FUNCTION xet.hub_resolve(asked xet.hub_asked, rev text, path text,
     OUT status integer, OUT code text, OUT message text, OUT more text,
@@ -459,7 +466,7 @@ END;
 $$;
 
 
--- The folders above a path; none for a path in the root.
+-- Returns the folders above a path; no rows for a path in the root.
 
 CREATE FUNCTION xet.hub_above(path text)
     RETURNS SETOF text
@@ -479,9 +486,9 @@ AS $$
 $$;
 
 
--- The folders above paths, each once, and at most one more than "most".  A
--- caller that gets so many refuses the request, so no request makes PostgreSQL
--- list folders that will not be written.
+-- Returns the folders above paths, each folder once, and at most "most" + 1 of
+-- them.  A caller that gets more than "most" folders refuses the request.  So
+-- PostgreSQL does not list more folders than a request may write.
 
 CREATE FUNCTION xet.hub_folders(paths text[], most bigint)
     RETURNS text[]
@@ -497,7 +504,8 @@ AS $$
 $$;
 
 
--- The hash of the file at a path at a commit; NULL for a folder, too.
+-- Returns the hash of the file at a path at a commit; NULL if the path is a
+-- folder or does not exist.
 
 CREATE FUNCTION xet.hub_hash_at(repo bigint, lines integer[], seqs integer[],
     path text)
@@ -508,7 +516,7 @@ AS $$
 $$;
 
 
--- The files below a folder, up to "most".
+-- Returns up to "most" files of a folder and its subfolders at a commit.
 
 CREATE FUNCTION xet.hub_below(repo bigint, lines integer[], seqs integer[],
     folder text, most bigint)

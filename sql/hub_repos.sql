@@ -1,13 +1,14 @@
--- A Hub: repos with names, their commits and files (tables xet.hub_*).
+-- Functions for a Hub: repos with names, their commits and files (tables
+-- xet.hub_*).
 --
--- Most functions handle a request, and return a xet.hub_answer.  The
--- xet.hub_asked has the repo and the rights of the caller, by which
--- xet.hub_may() decides.  Every caller may read public repos.
+-- Most functions handle a request, and return xet.hub_answer.  Their argument
+-- xet.hub_asked has the repo and the rights of the caller; xet.hub_may()
+-- checks these rights.  Every caller may read public repos.
 --
 -- Paths are looked up one by one, by LATERAL with a LIMIT, under settings that
 -- allow no other plan: a plan made while the tables were small would scan all
 -- of a repo for each path.  The sessions of the module have these settings.
--- No other session calls these functions, except hub_sweep().
+-- Only these sessions call the functions; xet.hub_sweep() is the exception.
 
 CREATE FUNCTION xet.hub_date(at timestamptz)
     RETURNS text
@@ -17,8 +18,8 @@ AS $$
 $$;
 
 
--- Converts a hash from the order of its bytes to that of its digits, or back:
--- each of its four 8-byte words is reversed.
+-- Converts a hash from the order of its bytes to the order of its digits, or
+-- back: reverses the bytes of each of its four 8-byte words.
 
 CREATE FUNCTION xet.hub_hash(hash bytea)
     RETURNS bytea
@@ -29,9 +30,9 @@ AS $$
 $$;
 
 
--- The name in xet.repos that uploads to a repo belong to, by hub_repos.store.
--- All tokens and URLs issued for the repo are bound to this name, so all of
--- them are invalid once the name changes.
+-- Returns the name in xet.repos that uploads to a Hub repo belong to.  number
+-- is store of xet.hub_repos.  All tokens and URLs issued for the repo are
+-- bound to this name, so they become invalid when the name changes.
 
 CREATE FUNCTION xet.hub_store(number bigint)
     RETURNS text
@@ -41,10 +42,11 @@ AS $$
 $$;
 
 
--- The name of a Hub repo in the store, and its id there.  Both are needed
--- several times in a commit.  So each is a function whose plan the session
--- caches.  It is called before the statement that needs the result, since the
--- planner would call it, too.
+-- The next two functions return the name of a Hub repo in xet.repos, and its
+-- id in that table.  A commit needs the name and the id several times.  So
+-- each is a function whose plan the session caches.  Callers store the result
+-- in a variable before the statement that uses it: inside the statement, the
+-- planner would make a second call.
 
 CREATE FUNCTION xet.hub_store_of(repo bigint)
     RETURNS text
@@ -71,9 +73,9 @@ END;
 $$;
 
 
--- Whether a caller has the rights of a repo's owner: to read the repo while it
--- is private, and to write to it.  of_store is NULL for a repo that is yet to
--- be created.
+-- Returns whether a caller has the rights of a repo's owner: to read the repo
+-- while it is private, and to write to it.  of_store is the name of the repo
+-- in xet.repos; NULL for a repo that does not exist yet.
 
 CREATE FUNCTION xet.hub_may(asked xet.hub_asked, owner text, of_store text)
     RETURNS boolean
@@ -88,9 +90,9 @@ AS $$
 $$;
 
 
--- The approximate size in bytes of a row with this text in the database,
--- including its indexes: for a path, which is in six of these, and for a
--- commit or a reference.
+-- Returns the approximate size in bytes of a row with this text in the
+-- database, including its index entries.  The text is a path, which is in six
+-- indexes, the title and message of a commit, or the name of a reference.
 
 CREATE FUNCTION xet.hub_weight(path text)
     RETURNS bigint
@@ -100,8 +102,8 @@ AS $$
 $$;
 
 
--- The name to display for a Hub repo, since its name in the store is only a
--- number; NULL for other repos.
+-- Returns the name to display for a Hub repo, since its name in xet.repos is
+-- only a number; NULL for other repos.
 
 CREATE FUNCTION xet.hub_title(store text)
     RETURNS text
@@ -115,7 +117,8 @@ AS $$
 $$;
 
 
--- The metadata of repos, by the subjects whose transactions wrote it.
+-- Returns the bytes of metadata of Hub repos, with the subjects whose
+-- transactions wrote them; one row per commit, reference and path of a bucket.
 
 CREATE FUNCTION xet.hub_metadata()
     RETURNS TABLE (repo_id bigint, subject bytea, bytes bigint)
@@ -133,8 +136,8 @@ AS $$
 $$;
 
 
--- Counts bytes of metadata for a repo and a subject; subject is the sha256()
--- of the subject.
+-- Counts bytes of metadata for a repo and a subject.  subject is the SHA-256
+-- of issuer and subject, or NULL.
 
 CREATE FUNCTION xet.hub_charge(repo bigint, subject bytea, bytes bigint)
     RETURNS void
@@ -149,8 +152,9 @@ END;
 $$;
 
 
--- The name of a repo in the store, looked up by that name or by its current or
--- former name on the Hub; NULL if there is none.
+-- Returns the name of a repo in xet.repos.  The repo is given by that name, or
+-- by its current or former name on the Hub.  Returns NULL if there is no such
+-- repo.
 
 CREATE FUNCTION xet.repo_named(in_store text, kind integer, owner text,
     name text)
@@ -180,15 +184,15 @@ AS $$
 $$;
 
 
--- Finds a repo by its name, as the caller may see it: 200; 307 if it has
--- moved, with the new name in more; 404 if it does not exist or is hidden from
--- the caller; 403 if the caller may only read it.  All look-ups are made for
--- each name, in the same order: otherwise the response time reveals private
--- names.
+-- Finds a repo by its name, if the caller may see it.  Status 200: found; 307:
+-- the repo has moved, and more is the new name; 404: the repo does not exist,
+-- or is hidden from the caller; 403: the caller may only read the repo.  All
+-- look-ups are made for each name, in the same order: otherwise the response
+-- time would reveal private names.
 --
 -- With 404, more is "elsewhere" if the request may be passed to another Hub:
--- only if the owner has no repo here.  Otherwise a user with the same owner's
--- name on that Hub could substitute a repo for a private one.
+-- only if the owner has no repo here.  Otherwise a user who has the same owner
+-- name on that Hub could substitute a repo for a private repo.
 
 CREATE FUNCTION xet.hub_find(asked xet.hub_asked, writes boolean,
     OUT status integer, OUT code text, OUT message text, OUT more text,
@@ -251,8 +255,8 @@ END;
 $$;
 
 
--- The name of a row in xet.repos that no token names.  Until a repo is
--- created, its initial files belong to this row.
+-- Returns the name of a row in xet.repos that no token names.  The initial
+-- files of a repo belong to this row until the repo is created.
 
 CREATE FUNCTION xet.hub_nursery(upload bytea)
     RETURNS text
@@ -262,9 +266,9 @@ AS $$
 $$;
 
 
--- Prepares the creation of a repo with files: creates the row that the files
--- are uploaded to, whose name is more.  Returns no name if the repo exists
--- already.
+-- Prepares the creation of a repo with files: creates the row in xet.repos
+-- that the files are uploaded to.  more is the name of that row; NULL if the
+-- repo exists already.
 
 CREATE FUNCTION xet.hub_begin(asked xet.hub_asked, upload bytea)
     RETURNS xet.hub_answer
@@ -292,9 +296,10 @@ END;
 $$;
 
 
--- Creates a repo with its initial commit: of the staged files, or empty; 409
--- if the repo exists.  upload is drawn by the worker and determines the id of
--- the commit; a retry of the statement gets the same response.
+-- Creates a repo with its initial commit, of the staged files or empty.
+-- The status is 409 if the repo exists.  upload is a random id from the
+-- worker, which determines the id of the commit; a retry of the statement gets
+-- the same response.
 
 CREATE FUNCTION xet.hub_create(asked xet.hub_asked, private boolean, who text,
     upload bytea, batches integer DEFAULT 0, subject bytea DEFAULT NULL,
@@ -331,7 +336,7 @@ BEGIN
                             more => there.more);
     END IF;
 
-    -- a name that is used again no longer redirects
+    -- a former name that is used for this repo no longer redirects
 
     DELETE FROM xet.hub_moved m
      WHERE m.kind = asked.kind AND m.owner = lower(asked.owner)
@@ -359,7 +364,8 @@ BEGIN
         RETURN xet.hub_says(200, more => asked.owner || '/' || asked.name);
     END IF;
 
-    -- the first lock: a drop of the staged rows is serialized before or after
+    -- takes the first lock, which serializes this commit with a drop of the
+    -- staged rows
 
     PERFORM xet.hub_whole(upload, batches);
 
@@ -381,7 +387,7 @@ BEGIN
     PERFORM xet.hub_charge(repo, sha256(subject),
                            xet.hub_weight('heads/main'));
 
-    -- removes the empty commit before it
+    -- removes the empty commit before the commit of the staged files
 
     DELETE FROM xet.hub_commits c WHERE c.repo_id = repo AND c.seq = 1;
     UPDATE xet.hub_commits c SET seq = 1, parent = NULL
@@ -398,8 +404,8 @@ END;
 $$;
 
 
--- Deletes a repo and everything in it; bytes that nobody else has are left to
--- the collector.
+-- Deletes a repo and everything in it.  The collector later removes the bytes
+-- that nobody else has.
 
 CREATE FUNCTION xet.hub_delete(asked xet.hub_asked, act bytea)
     RETURNS xet.hub_answer
@@ -432,7 +438,7 @@ BEGIN
         RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
     END IF;
 
-    -- in the order that all deletions of repos use
+    -- subjects are locked in the order that all deletions of repos use
 
     FOR m IN SELECT w.subject, sum(w.bytes)::bigint AS bytes
                FROM xet.hub_metadata() w
@@ -455,9 +461,9 @@ END;
 $$;
 
 
--- Renames a repo; the old name redirects.  If a private repo moves to another
--- name space, other users can see it.  This requires the right admin, as in
--- xet.hub_settings().
+-- Renames a repo; the old name then redirects.  If a private repo moves to
+-- another name space, other users can see it.  So this move requires a token
+-- with the scope admin, like a change of the visibility in xet.hub_settings().
 
 CREATE FUNCTION xet.hub_move(asked xet.hub_asked, admin boolean, to_owner text,
     to_name text, act bytea)
@@ -492,8 +498,8 @@ BEGIN
             'You may not create a repository in this name space');
     END IF;
 
-    -- of two concurrent renames, the second one no longer finds the old name;
-    -- only a rename that revokes tokens and URLs waits for commits
+    -- the second of two concurrent renames no longer finds the old name; a
+    -- rename waits for commits only if it revokes tokens and URLs
 
     IF r.private AND lower(asked.owner) <> lower(to_owner) THEN
         PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR UPDATE;
@@ -509,8 +515,8 @@ BEGIN
         RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
     END IF;
 
-    -- other users can see the private repo then; tokens and URLs of its former
-    -- readers are revoked
+    -- in another name space, other users can see the private repo, and the
+    -- tokens and URLs of its former readers are revoked
 
     others := others AND lower(asked.owner) <> lower(to_owner);
 
@@ -557,9 +563,10 @@ END;
 $$;
 
 
--- Revokes all tokens and URLs issued for a repo, whose row is locked: its
--- uploads get a name that was never used.  This waits for uploads that are
--- being committed, as xet.repo_delete() does; later ones find no repo.
+-- Revokes all tokens and URLs issued for a repo: gives its uploads a name that
+-- was never used.  The caller has locked the row of the repo.  Waits for the
+-- commits of uploads in progress, as xet.repo_delete() does; later uploads
+-- with an old token find no repo.
 
 CREATE FUNCTION xet.hub_close(repo bigint)
     RETURNS void
@@ -585,8 +592,8 @@ END;
 $$;
 
 
--- Changes the settings of a repo.  admin: the token has the scope that a
--- change of the visibility requires.
+-- Changes the settings of a repo.  admin: the token has the scope admin, which
+-- a change of the visibility requires.
 
 CREATE FUNCTION xet.hub_settings(asked xet.hub_asked, admin boolean,
     private boolean, act bytea)
@@ -641,7 +648,8 @@ END;
 $$;
 
 
--- A repo at a commit, as JSON; files is the JSON of its files, or empty.
+-- Returns a repo at a commit, as JSON; files is the JSON of its files, or
+-- empty.
 
 CREATE FUNCTION xet.hub_describe(r xet.hub_repos, oid bytea, files text)
     RETURNS text
@@ -662,9 +670,9 @@ AS $$
 $$;
 
 
--- Describes a repo, with its files unless there are very many, in parts.  rest
--- is where the next part continues, at the same commit, and NULL after the
--- last one.
+-- Returns the description of a repo, in parts.  It lists the files of the
+-- repo, unless there are very many.  rest is the position of the next part, at
+-- the same commit; NULL after the last part.
 
 CREATE FUNCTION xet.hub_info(asked xet.hub_asked, rev text, blobs boolean,
     rest text)
@@ -711,8 +719,7 @@ BEGIN
         RETURN xet.hub_says(200, body => body, more => r.more);
     END IF;
 
-    -- a list of very many files is of no use to a caller who wants to know
-    -- what the repo is
+    -- a list of very many files is useless in a description of the repo
 
     SELECT CASE WHEN k.seq = l.last THEN l.files ELSE k.files END,
            CASE WHEN k.seq = l.last THEN l.bytes ELSE k.bytes END
@@ -768,15 +775,15 @@ END;
 $$;
 
 
--- Repos of some kinds that the caller may see, recently changed first, after
--- the position (at, last), up to "most" repos; of one owner and with a part of
--- a name, if these are given.
+-- Returns up to "most" repos of some kinds that the caller may see, recently
+-- changed first, after the position (at, last).  asked may limit the repos to
+-- one owner, and to names that contain a string.
 --
--- This checks up to 5,000 repos of a kind.  If there are more, and few of them
--- match, the last row is not a repo of the page but the position where the
--- search stopped.  The indexes hub_repos_changed and hub_repos_owner have this
--- order.  The plan is made for the arguments: a generic plan would not use the
--- index of the owner.
+-- The search checks up to 5,000 repos of each kind.  If there are more, and
+-- few of them match, the last row is not a repo of the page but the position
+-- where the search stopped.  The indexes hub_repos_changed and hub_repos_owner
+-- have the order of the result.  The plan is made for the arguments: a generic
+-- plan would not use the index of the owner.
 
 CREATE FUNCTION xet.hub_newest(kinds integer[], asked xet.hub_asked,
     at timestamptz, last bigint, most integer)
@@ -848,9 +855,9 @@ END;
 $$;
 
 
--- A page of the repos of a kind, recently changed first.  after is the end of
--- the previous page; a page of a search may have few repos, or none, and still
--- a next page.
+-- Returns a page of the repos of a kind, recently changed first.  after is the
+-- end of the previous page.  A page of a search may have few repos, or no
+-- repos, and still have a next page.
 
 CREATE FUNCTION xet.hub_list(asked xet.hub_asked, most integer, after text)
     RETURNS xet.hub_answer
@@ -901,9 +908,10 @@ END;
 $$;
 
 
--- Whether the caller may read a repo, or write to it, at a revision if one is
--- given.  more is the name that its uploads belong to; body is the commit of
--- the revision, for a caller who writes.
+-- Checks whether the caller may read a repo, or write to it, at a revision if
+-- one is given; the status is 200 if so.  more is the name in xet.repos that
+-- uploads to the repo belong to.  If the caller may write, body is the commit
+-- of the revision.
 
 CREATE FUNCTION xet.hub_enter(asked xet.hub_asked, rev text, writes boolean)
     RETURNS xet.hub_answer

@@ -1,8 +1,8 @@
--- Revisions of a Hub's repo: commits, branches and tags.
+-- Functions for the revisions of a Hub's repo: commits, branches and tags.
 
 
--- Commits of a repo whose ids begin with these digits, at least seven, in
--- either case: at most two of them.
+-- Returns up to two commits of a repo whose ids start with these hex digits;
+-- there must be at least seven digits, in upper or lower case.
 
 CREATE FUNCTION xet.hub_ids(repo bigint, digits text)
     RETURNS TABLE (oid bytea)
@@ -19,7 +19,8 @@ AS $$
 $$;
 
 
--- The commit that the digits name; NULL if there is none, or more than one.
+-- Returns the only commit whose id starts with these digits; NULL if there is
+-- no such commit, or more than one.
 
 CREATE FUNCTION xet.hub_oid(repo bigint, digits text)
     RETURNS bytea
@@ -30,8 +31,9 @@ AS $$
 $$;
 
 
--- Whether a revision begins with digits that only a commit can have: 40, or
--- those of an existing commit.  Then names of branches and tags are ignored.
+-- Returns whether a revision starts with 40 hex digits, or with the first
+-- digits of an existing commit.  Such a revision means a commit, even if a
+-- branch or a tag has that name.
 
 CREATE FUNCTION xet.hub_is_id(repo bigint, rev text)
     RETURNS boolean
@@ -45,9 +47,9 @@ AS $$
 $$;
 
 
--- The commit of a revision, by the table "Revisions" of docs/hub.md.  The
--- first parts of a path after a name may belong to the name; the longest
--- existing name counts.
+-- Returns the commit of a revision, by the table "Revisions" of docs/hub.md.
+-- The first parts of the path after a branch or tag may belong to its name;
+-- the longest existing name counts.
 
 CREATE FUNCTION xet.hub_rev(repo bigint, rev text, INOUT path text,
     OUT lines integer[], OUT seqs integer[], OUT oid bytea,
@@ -74,8 +76,8 @@ BEGIN
         RETURN;
     END IF;
 
-    -- a "/" in rev was sent as %2F, so the revision ends with rev; and no part
-    -- of the path belongs to HEAD
+    -- a "/" in rev was sent as %2F, so rev is the whole revision; HEAD is
+    -- also a whole revision, without further parts in the path
 
     IF rev = 'HEAD' OR strpos(rev, '/') > 0 THEN
         most := 0;
@@ -112,9 +114,9 @@ END;
 $$;
 
 
--- A repo by its name at a revision, and the path in it, as in xet.hub_find()
--- and xet.hub_rev(); 404, too, for a revision that does not exist.  Without a
--- revision, only the repo is returned.
+-- Finds a repo by its name with xet.hub_find(), and a revision and the path in
+-- it with xet.hub_rev().  The status is that of xet.hub_find(), or 404 if the
+-- revision does not exist.  If rev is NULL, returns only the repo.
 
 CREATE FUNCTION xet.hub_open(asked xet.hub_asked, writes boolean, rev text,
     INOUT path text, OUT status integer, OUT code text, OUT message text,
@@ -143,8 +145,8 @@ END;
 $$;
 
 
--- The branch to write to, by its name in xet.hub_refs, for a revision; NULL if
--- the revision can't be a branch, by the same table.
+-- Returns the name in xet.hub_refs of the branch that a revision means; NULL
+-- if the revision can't be a branch, by the table "Revisions" of docs/hub.md.
 
 CREATE FUNCTION xet.hub_branch(repo bigint, rev text)
     RETURNS text
@@ -159,10 +161,10 @@ AS $$
 $$;
 
 
--- An existing branch or tag that conflicts with a new one: one of the same
--- name and the other kind, one whose name is a folder of the new name, or one
--- in a folder of the new name; NULL if there is none.  Otherwise "a/b/c" could
--- be the file "b/c" or "c", depending on which names exist.
+-- Returns an existing branch or tag that conflicts with a new one; NULL if
+-- there is none.  A tag conflicts with a branch of the same name.  "a"
+-- conflicts with "a/b": otherwise "a/b/c" could be the file "b/c" or "c",
+-- depending on which names exist.
 
 CREATE FUNCTION xet.hub_ref_beside(repo bigint, ref text)
     RETURNS text
@@ -194,8 +196,8 @@ END;
 $$;
 
 
--- Branches and tags, in parts; rest is the last name of a part, and NULL after
--- the last one.
+-- Lists branches and tags, in parts.  rest is the last name of a part; NULL
+-- after the last part.
 
 CREATE FUNCTION xet.hub_refs_get(asked xet.hub_asked, rest text)
     RETURNS xet.hub_answer
@@ -248,8 +250,9 @@ END;
 $$;
 
 
--- Creates a branch or a tag ("heads/" or "tags/" and its name) at a revision,
--- or moves it there if over is set; deletes it if there is no revision.
+-- Creates a branch or a tag at a revision.  If over is set, moves an existing
+-- one to the revision.  If there is no revision, deletes the branch or tag.
+-- ref is "heads/" or "tags/", followed by the name.
 
 CREATE FUNCTION xet.hub_ref_put(asked xet.hub_asked, ref text, rev text,
     over boolean, act bytea, subject bytea DEFAULT NULL)
@@ -272,8 +275,8 @@ BEGIN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
-    -- creations of other names are serialized before or after, so names can't
-    -- conflict
+    -- the lock serializes this with the creation of other names, which might
+    -- conflict with this one
 
     IF rev IS NULL THEN
         PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
@@ -348,10 +351,10 @@ END;
 $$;
 
 
--- The history of a revision, newest first; more is the first commit of the
--- next page, and message has the number of commits.  Returned in parts of some
--- 64 KiB: rest is the number of remaining commits and the first of them, and
--- NULL after the last part.
+-- Returns the history of a revision, newest commit first.  more is the first
+-- commit of the next page, and message is the number of commits.  A page is
+-- returned in parts of about 64 KiB.  rest is the number of remaining commits
+-- and the first of them; NULL after the last part.
 
 CREATE FUNCTION xet.hub_commits_get(asked xet.hub_asked, rev text, after text,
     most integer, rest text)

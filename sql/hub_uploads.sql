@@ -1,10 +1,12 @@
--- Uploads to a Hub's repo: from the operations of a commit to the proof of the
--- SHA-256 of files, and the sweep of files that no commit used.
+-- Functions for uploads to a Hub's repo: they stage the operations of a
+-- commit, prove the SHA-256 of files, and sweep files that no commit used.
 
 
--- Removes files from repos if they were added a day ago and no path refers to
--- them.  The locks come first: a commit of such a file locks its entry, and
--- the next statement sees what is committed by then.
+-- Removes files from repos if they were noted in xet.hub_loose longer ago than
+-- age, and no path refers to them.  Up to "most" entries are locked first: a
+-- commit of such a file locks its entry, too, and the statement after the lock
+-- sees that commit.  Returns the number of reviewed notes.  Also deletes old
+-- staged rows.
 
 CREATE FUNCTION xet.hub_sweep(age interval, most integer)
     RETURNS bigint
@@ -32,7 +34,8 @@ BEGIN
              LIMIT most
                FOR UPDATE OF l, rf SKIP LOCKED) d;
 
-    -- an issuer of tokens may have given a repo of another kind such a name
+    -- the join with xet.hub_repos skips repos that are not of the Hub: an
+    -- issuer of tokens may have given one of them a name like "_hub/1"
 
     DELETE FROM xet.repo_files rf
      USING unnest(repos, files) AS d(repo_id, file_id), xet.repos r,
@@ -51,7 +54,7 @@ BEGIN
 
     GET DIAGNOSTICS n = ROW_COUNT;
 
-    -- notes of files that are no longer in the repo
+    -- drop the notes of files that are no longer in the repo
 
     DELETE FROM xet.hub_loose l
      USING (SELECT k.repo_id, k.file_id
@@ -65,7 +68,7 @@ BEGIN
                FOR UPDATE SKIP LOCKED) d
      WHERE l.repo_id = d.repo_id AND l.file_id = d.file_id;
 
-    -- files of repos that were never created
+    -- delete the files of repos that were never created
 
     FOR place IN SELECT r.name
                    FROM xet.repos r
@@ -82,10 +85,10 @@ END;
 $$;
 
 
--- How the files of an upload are to be sent: all except empty ones before the
--- commit, as LFS files; and the current oid of each path.  Returns the entries
--- of the response, and in code the commit, in which further paths of the same
--- request are looked up.
+-- Tells a client how to send the files of a commit.  Empty files are sent in
+-- the commit, all other files before it, as LFS files.  body has the entries
+-- of the response, each with the current oid of its path.  code is the commit,
+-- which the caller uses as rev for further paths of the same request.
 
 CREATE FUNCTION xet.hub_preupload(asked xet.hub_asked, rev text, paths bytea[],
     sizes bigint[])
@@ -123,8 +126,8 @@ END;
 $$;
 
 
--- The maximum of staged operations of one caller, in bytes: enough for two of
--- the largest commits, 100,000 paths of 1 KiB each.
+-- Returns the maximum size of the staged operations of one caller, in bytes.
+-- It allows two commits of the largest size, 100,000 paths of 1 KiB each.
 
 CREATE FUNCTION xet.hub_staged_most()
     RETURNS bigint
@@ -134,8 +137,8 @@ AS $$
 $$;
 
 
--- Stages some operations of a commit; returns 1, or 0 if too many bytes are
--- staged for the caller.  Callers without a name count as one.
+-- Stages some operations of a commit.  Returns 1, or 0 if too many bytes are
+-- staged for the caller.  All callers without a name share one limit.
 
 CREATE FUNCTION xet.hub_stage(upload bytea, seq integer, ops integer[],
     paths bytea[], sizes bigint[], hashes bytea[], sha256 bytea[],
@@ -182,10 +185,11 @@ END;
 $$;
 
 
--- Drops the staged rows of a commit that is not made, and the files of a repo
--- that was not created.  A commit in progress locks its staged rows
--- (xet.hub_whole), so this runs before it, or finds no rows.  bytes: how much
--- was read in vain of the file that was being read for the commit.
+-- Drops the staged rows of an abandoned commit, and the files of a repo that
+-- was not created.  A commit in progress locks its staged rows
+-- (xet.hub_whole()): this function either runs before that commit, or finds no
+-- rows.  bytes is the number of bytes read in vain of the file that was being
+-- read for the commit.
 
 CREATE FUNCTION xet.hub_unstage(upload bytea, bytes bigint DEFAULT 0)
     RETURNS integer
@@ -217,7 +221,7 @@ END;
 $$;
 
 
--- All operations of a commit, in order.
+-- Returns all staged operations of a commit, in order.
 
 CREATE FUNCTION xet.hub_staged_ops(upload bytea)
     RETURNS TABLE (n bigint, op integer, path text, size bigint, hash bytea,
@@ -236,8 +240,9 @@ AS $$
 $$;
 
 
--- The file of a repo for which an upload claimed this SHA-256: preferably one
--- whose SHA-256 is proven.  Inlined into the calling statement.
+-- Returns a file of a repo for which an upload claimed this SHA-256,
+-- preferably a file whose SHA-256 is proven.  PostgreSQL inlines this function
+-- into the calling statement.
 
 CREATE FUNCTION xet.hub_claimed(repo bigint, sha256 bytea)
     RETURNS TABLE (id bigint, hash bytea, size bigint, proven bytea)
@@ -259,7 +264,7 @@ AS $$
 $$;
 
 
--- The files of some SHA-256 that were uploaded to the repo.
+-- Returns the files with the given SHA-256 that were uploaded to the repo.
 
 CREATE FUNCTION xet.hub_known(store text, digests bytea[])
     RETURNS TABLE (sha256 bytea, hash bytea, proven boolean)
@@ -276,10 +281,10 @@ AS $$
 $$;
 
 
--- The indexes, from 0, of those SHA-256 for which the repo has a file with a
--- proven digest.  Files that no path refers to are kept for another day, as if
--- they were uploaded now.  A sweep that has locked one of them finishes first;
--- files that it has removed are not found.
+-- Returns the indexes, from 0, of those SHA-256 for which the repo has a file
+-- with a proven digest.  Files that no path refers to are kept for another
+-- day, as if they were uploaded now.  If a sweep has locked one of these
+-- files, this function waits, and does not find files that the sweep removed.
 
 CREATE FUNCTION xet.hub_here(store text, digests bytea[])
     RETURNS TABLE (n integer)
@@ -324,8 +329,9 @@ END;
 $$;
 
 
--- Records the claims of a shard for its files in the repo that it was uploaded
--- to.  Files are looked up by their hashes, whatever the plan was made for.
+-- Records the SHA-256 that a shard claims for its files in the repo that the
+-- shard was uploaded to.  LATERAL with a LIMIT makes any plan look up each
+-- file by its hash.
 
 CREATE FUNCTION xet.hub_claim(repo bigint, hashes bytea[], sha256 bytea[])
     RETURNS void
@@ -354,8 +360,8 @@ AS $$
 $$;
 
 
--- Counts bytes that were read in vain for an owner; the counts of a day are
--- dropped on the next day.
+-- Counts bytes that were read in vain for an owner.  The count starts at 0
+-- each day.
 
 CREATE FUNCTION xet.hub_vain_add(owner bytea, bytes bigint)
     RETURNS void
@@ -370,8 +376,8 @@ AS $$
 $$;
 
 
--- Whether an owner has exhausted the reads of today: the bytes read in vain
--- exceed all that the owner has uploaded, plus one GiB.
+-- Returns whether too many bytes were read in vain today for an owner: more
+-- than all bytes that the owner has uploaded, plus one GiB.
 
 CREATE FUNCTION xet.hub_vain_much(owner bytea)
     RETURNS boolean
@@ -385,8 +391,8 @@ AS $$
 $$;
 
 
--- The first known error of a commit's files: one that was not uploaded to the
--- repo, or whose size or SHA-256 differs from that in the commit; or NULL.
+-- Returns the first known error of the files of a commit, or NULL: a file was
+-- not uploaded to the repo, or its size or SHA-256 differs from the commit.
 
 CREATE FUNCTION xet.hub_claims_bad(repo bigint, upload bytea)
     RETURNS text
@@ -410,14 +416,15 @@ AS $$
 $$;
 
 
--- The files of a commit whose SHA-256 is not proven yet, up to 4096, that the
--- caller is to read now, and no other request meanwhile; or one row with a
--- status and an error.  202: other requests are reading all remaining files,
--- so retry.
+-- Returns up to 4096 files of a commit whose SHA-256 is not proven yet.  The
+-- caller must read these files now; other requests do not get them meanwhile.
+-- Returns no row if all are proven.  Otherwise returns one row with a status:
+-- 400 or 429 and an error, or 202 if other requests are reading all remaining
+-- files, and the caller must retry.
 --
--- A file is read once, whatever SHA-256 is claimed for it: the computed one is
--- then known for all repos.  An owner with too many bytes read in vain has to
--- wait for the next day.
+-- A file is read once, whatever SHA-256 is claimed for it: the computed
+-- SHA-256 is then known for all repos.  An owner for whom too many bytes were
+-- read in vain has to wait for the next day.
 
 CREATE FUNCTION xet.hub_claims(store text, upload bytea, subject bytea)
     RETURNS TABLE (status integer, message text, hash bytea, sha256 bytea)
@@ -443,8 +450,8 @@ BEGIN
                AND f.proven IS NULL
              LIMIT 4096) f;
 
-    -- after that query: what others have proven meanwhile either contradicts
-    -- the commit or agrees with it
+    -- this check follows the query, so it also sees a SHA-256 that another
+    -- request has proven since, and that may contradict the commit
 
     message := xet.hub_claims_bad(repo, $2);
 
@@ -467,8 +474,8 @@ BEGIN
         RETURN;
     END IF;
 
-    -- a request that exceeds its time may continue to read: its result is
-    -- valid all the same
+    -- a request may continue to read after its row has expired: its result is
+    -- still valid
 
     WITH taken AS (
         INSERT INTO xet.hub_proofs AS p (file_id, upload, owner, size, until)
@@ -509,9 +516,9 @@ END;
 $$;
 
 
--- Records the SHA-256 of a file that was read, for all repos.  A different
--- claim of this repo is replaced, and the bytes read for it count as read in
--- vain.
+-- Records the SHA-256 of a file that was read, for all repos.  If this repo
+-- claimed another SHA-256, replaces the claim, and counts the bytes of the
+-- file as read in vain.  Returns whether the claim was true.
 
 CREATE FUNCTION xet.hub_proven(store text, file bytea, digest bytea)
     RETURNS boolean
@@ -545,10 +552,11 @@ END;
 $$;
 
 
--- Adds files of a repo to another repo, as if they had been uploaded there, so
--- that a commit there may name them.  Only files that a commit of the first
--- repo refers to, and whose SHA-256 is proven and equals the requested one.
--- The caller may read the first repo and write to the other one.
+-- Adds files of one repo to another repo, as if they had been uploaded to the
+-- other repo, so that a commit there may name them.  A file is added only if a
+-- commit of the first repo refers to it, and if its SHA-256 is proven and
+-- equals the requested one.  The caller must have the right to read the first
+-- repo and to write to the other repo.
 
 CREATE FUNCTION xet.hub_duplicate(asked xet.hub_asked, to_kind integer,
     to_owner text, to_name text, subject bytea, hashes bytea[],
@@ -578,7 +586,7 @@ BEGIN
     asked.name := to_name;
     t := xet.hub_find(asked, true);
 
-    -- a redirect is not possible for a repo named in a body
+    -- the repo is named in the body, so the client can't be redirected
 
     IF t.status = 307 THEN
         asked.owner := split_part(t.more, '/', 1);
@@ -590,7 +598,7 @@ BEGIN
         RETURN xet.hub_says(t.status, t.code, t.message);
     END IF;
 
-    -- a deletion of one of the repos is serialized before or after
+    -- this lock serializes the statement with a deletion of one of the repos
 
     SELECT count(*) INTO n
       FROM (SELECT FROM xet.hub_repos h
@@ -607,8 +615,9 @@ BEGIN
         RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
     END IF;
 
-    -- a batch of a bucket adds files of other repos in its own order, and
-    -- holds this lock meanwhile
+    -- a concurrent batch of operations of this bucket (xet.hub_batch()) adds
+    -- files in another order; this lock, which it also takes, prevents a
+    -- deadlock
 
     IF to_kind = 3 THEN
         PERFORM FROM xet.hub_lines x
@@ -648,7 +657,7 @@ BEGIN
         ON CONFLICT (file_id, repo_id)
            DO UPDATE SET sha256 = excluded.sha256;
 
-        -- files that no commit uses are removed later
+        -- xet.hub_sweep() later removes the files that no commit uses
 
         INSERT INTO xet.hub_loose AS l (repo_id, file_id)
         SELECT DISTINCT target, u.id FROM unnest(ids) AS u(id)
@@ -682,10 +691,11 @@ END;
 $$;
 
 
--- A file that the caller may name by its hash: one uploaded to the repo, or
--- one of another repo ("kind/owner/name") that the caller may read.  The
--- latter is added to this repo, for the subject; added: the bytes added by
--- this.  The file's entry in the repo is locked until the commit.
+-- Returns a file that the caller may name by its hash; no row if there is no
+-- such file.  If source is NULL, the file is one of the repo.  Otherwise
+-- source is another repo, as "kind/owner/name", that the caller may read; then
+-- the file is added to this repo for the subject.  added is the number of
+-- bytes added.  The file's entry is locked until the commit.
 
 CREATE FUNCTION xet.hub_named(target bigint, asked xet.hub_asked,
     subject bytea, hash bytea, source text)
@@ -726,7 +736,7 @@ BEGIN
         ON CONFLICT (file_id, repo_id) DO UPDATE SET repo_id = rf.repo_id
         RETURNING CASE WHEN rf.xmax = 0 THEN f.size ELSE 0 END INTO added;
 
-        -- files that the batch does not use are removed later
+        -- xet.hub_sweep() later removes the files that the batch does not use
 
         INSERT INTO xet.hub_loose AS l (repo_id, file_id)
         VALUES (target, f.id)

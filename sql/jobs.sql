@@ -1,7 +1,7 @@
--- Background jobs; each is run by one worker of all nodes at a time.  The
--- lease uses the clock of PostgreSQL, and only saves work: two workers that
--- run the same job do no harm.  All of these statements may run twice, since a
--- statement whose session is lost is retried.
+-- Functions for background jobs.  One worker of all nodes runs a job at a
+-- time, under a lease.  The lease uses the clock of PostgreSQL, and only saves
+-- work: two workers that run the same job do no harm.  Any of these functions
+-- may be called twice, since a statement whose session is lost is retried.
 
 CREATE FUNCTION xet.figures_sum(a jsonb, b jsonb)
     RETURNS jsonb
@@ -16,8 +16,9 @@ AS $$
 $$;
 
 
--- The number of milliseconds until a job can be taken.  A node may take a
--- lease that it holds itself: one of its workers has exited.
+-- Returns the number of milliseconds until a job can be taken; 0 means now.  A
+-- node may take a lease that it already holds, since the worker that took the
+-- lease has exited.
 
 CREATE FUNCTION xet.job_wait(c xet.jobs, holder bytea, every bigint)
     RETURNS bigint
@@ -27,7 +28,7 @@ DECLARE
     at timestamptz := clock_timestamp();
     due timestamptz;
 BEGIN
-    -- no lease is longer than an hour: ignore one that ends later
+    -- no lease is longer than an hour: ignore a lease that ends later
 
     IF c.holder <> holder AND c.until > at
        AND c.until <= at + interval '1 hour'
@@ -44,9 +45,10 @@ $$;
 
 
 -- Takes the lease of a job for "lease" milliseconds, if no other node has the
--- lease, and a run is in progress or due.  A run that was left, or whose
--- worker has died, continues at its cursor.  A run starts every "every"
--- milliseconds.  wait is 0 if the lease was taken.
+-- lease, and a run is in progress or due.  A run that a worker has released,
+-- or whose worker has died, continues at its cursor.  A run starts every
+-- "every" milliseconds.  wait is 0 if the lease was taken; otherwise it is the
+-- number of milliseconds until the next try.
 
 CREATE FUNCTION xet.job_take(name text, holder bytea, every bigint,
     lease bigint)
@@ -94,9 +96,9 @@ $$;
 
 
 -- Extends the lease, and records the progress of the run; figures are added
--- once for each seq of the turn.  A lease of 0 releases the job: another node
--- may continue, and note says why this one does not.  False: another node has
--- the lease.
+-- once for each seq of the turn.  A lease of 0 releases the job, so that
+-- another node may continue the run; note says why this node does not.
+-- Returns false if another node has the lease, or if the run has ended.
 
 CREATE FUNCTION xet.job_keep(name text, holder bytea, turn bigint,
     seq integer, lease bigint, cursor text, figures text, note text)
@@ -121,7 +123,8 @@ END;
 $$;
 
 
--- Ends a complete run; note says what was left undone, and why.
+-- Ends a complete run; note says what was left undone, and why.  Returns false
+-- if another worker has taken the lease.
 
 CREATE FUNCTION xet.job_done(name text, holder bytea, turn bigint,
     figures text, note text)
@@ -140,7 +143,8 @@ BEGIN
      WHERE c.name = name AND c.turn = turn AND c.holder = holder
        AND c.cursor IS NOT NULL;
 
-    -- a turn ends once: if it has no cursor, this statement ended it
+    -- only this statement ends the turn: if the turn has no cursor, an earlier
+    -- try of the statement has ended it
 
     RETURN FOUND OR EXISTS (SELECT FROM xet.jobs c
                              WHERE c.name = name AND c.turn = turn
@@ -149,7 +153,8 @@ END;
 $$;
 
 
--- For operators: starts the next run now, unless a run is in progress.
+-- For operators: starts the next run of a job now.  Returns false if a run is
+-- in progress, or if the job has never run.
 
 CREATE FUNCTION xet.job_now(name text)
     RETURNS boolean
@@ -166,9 +171,10 @@ $$;
 
 
 -- For "xet gc": starts the next run of the collector now, and the search for
--- orphans, too.  False: a run is in progress, and may be past what it is to
--- collect, so the caller repeats this call after that run.  The note that says
--- why that run waits is dropped, so that the next one is reported.
+-- orphans, too.  Returns false if a run of the collector is in progress: that
+-- run may already be past the rows that "xet gc" wants to collect, so the
+-- caller repeats this call after the run.  A note that says why the collector
+-- waits is dropped, so that the next note is reported.
 
 CREATE FUNCTION xet.gc_now()
     RETURNS boolean
@@ -187,9 +193,9 @@ END;
 $$;
 
 
--- The state of all jobs, a few rows.  figures are those of the run in
--- progress, or of the last one; totals are those of all runs, including that
--- one.
+-- Returns the state of all jobs, a few rows.  figures are the counts of the
+-- run in progress, or of the last run; totals are the counts of all runs,
+-- including the run in progress.
 
 CREATE FUNCTION xet.jobs_show()
     RETURNS TABLE (name text, running boolean, held boolean,
@@ -207,9 +213,10 @@ AS $$
 $$;
 
 
--- The next copies to read, in the order of their rows; copies known to be
--- damaged are left to xet.heal_next().  For a row without a digest, returns
--- the SHA-256 of its stored_ends, which the copy must match, too.
+-- Returns the next 8 copies to read after the id "after", in the order of
+-- ids, except those known to be damaged (xet.heal_next()).  For a row without
+-- a digest, ends_sha256 is the SHA-256 of its stored_ends, which the copy must
+-- match.
 
 CREATE FUNCTION xet.scrub_next(after bigint)
     RETURNS TABLE (id bigint, hash bytea, tag integer, stored_size bigint,
@@ -225,7 +232,8 @@ AS $$
 $$;
 
 
--- The same for copies that are known to be damaged and are to be healed now.
+-- Returns the next 8 copies that are known to be damaged, and whose next try
+-- of a heal is due; the columns are those of xet.scrub_next().
 
 CREATE FUNCTION xet.heal_next(after bigint)
     RETURNS TABLE (id bigint, hash bytea, tag integer, stored_size bigint,
@@ -244,9 +252,9 @@ AS $$
 $$;
 
 
--- A copy could not be healed: the next try is after a minute, and the delay
--- doubles with each try, up to an hour.  False: the row describes another copy
--- now.
+-- Records that a copy could not be healed.  The next try is after a minute,
+-- and the delay doubles with each try, up to an hour.  Returns false if the
+-- row describes another copy now.
 
 CREATE FUNCTION xet.heal_later(id bigint, tag integer)
     RETURNS boolean
@@ -268,7 +276,8 @@ BEGIN
      WHERE h.tag <> excluded.tag OR h.next_at <= now()
            OR h.next_at > now() + interval '1 hour';
 
-    -- if a try is already scheduled, this statement is a retry: count it once
+    -- if the next try is already scheduled, this statement is a retry, which
+    -- must not count a second time
 
     RETURN EXISTS (SELECT FROM xet.heals h
                     WHERE h.xorb_id = id AND h.tag = heal_later.tag);
@@ -279,11 +288,11 @@ $$;
 -- --------------------------------------------------------------------------
 -- Figures for metrics.
 
--- One part of a walk over all files and xorbs, some thousand rows each: their
--- numbers and sums, and the last id of each; NULL at the end of the walk.  No
--- figure is worth reading all rows in one statement.  Damaged xorbs and repos
--- are counted in one statement, up to a limit beyond which the exact number
--- does not matter.
+-- Returns one part of the figures of all files and xorbs: the numbers and sums
+-- of the next "part" rows of each table.  last_file and last_xorb are the last
+-- ids, for the next call; NULL at the end of the table.  No statement reads
+-- all rows, which would take too long for a metric.  Damaged xorbs and repos
+-- are counted up to a limit beyond which the exact number does not matter.
 
 CREATE FUNCTION xet.figures(after_file bigint, after_xorb bigint, part integer)
     RETURNS TABLE (files bigint, file_bytes bigint, last_file bigint,

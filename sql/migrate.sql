@@ -8,18 +8,19 @@
 -- transaction together with its row in xet.migrations: completely or not at
 -- all.  functions.sql is applied again whenever its text has changed, and has
 -- the row of number 0.  An applied migration must never be edited; the
--- recorded SHA-256 detects this.  A database with a migration that the folder
--- lacks is not changed: its functions are newer, too.
+-- recorded SHA-256 detects an edit.  A database with a migration that the
+-- folder lacks is not changed: its functions are also newer.
 --
--- All of this runs in one session under one advisory lock, so several nodes
--- may start at the same time.
+-- "xet migrate" does all of this in one session under one advisory lock, so
+-- several nodes may start at the same time.
 --
 -- Servers may run meanwhile.  A worker runs with the schema of its version,
 -- and with a later schema if each migration in between declares compatibility
 -- with that version.  The declaration is a line of its own, "-- compatible
--- from N".  It says: what modules of schema N and later send still means the
--- same, both before and after functions.sql is applied.  A migration without
--- that line requires that all servers are stopped or replaced.
+-- from N".  It promises that the statements of modules of schema N and later
+-- still mean the same, both before and after functions.sql is applied.  A
+-- migration without that line requires that all servers are stopped or
+-- replaced.
 
 set client_min_messages = warning;
 
@@ -41,7 +42,8 @@ comment on table xet.migrations is
     'what was applied; 0 is functions.sql, the rest are applied once';
 
 
--- The name of a migration after the last one of the folder, or null.
+-- Returns the name of an applied migration that is newer than the last
+-- migration of the folder, or null.
 
 create or replace function pg_temp.migration_newer(newest integer)
 returns text language sql as $$
@@ -50,7 +52,8 @@ returns text language sql as $$
 $$;
 
 
--- 'new': to be applied; 'done'; or 'changed', an error.
+-- Returns the state of a migration: 'new' if it must be applied, 'done' if it
+-- was applied, or 'changed' if its file was edited since, which is an error.
 
 create or replace function pg_temp.migration_state(n integer, sum text)
 returns text language sql as $$
@@ -76,10 +79,10 @@ returns void language sql as $$
 $$;
 
 
--- The functions of functions.sql: all functions of the schema except trigger
--- functions, which belong to their tables and thus to the migrations.  called:
--- name, arguments and result; callers need not change while these are the
--- same.  whole: the full definition.
+-- Returns the functions of functions.sql: all functions of the schema except
+-- trigger functions, which belong to their tables and thus to the migrations.
+-- called is the signature: name, arguments and result.  whole is the full
+-- definition.
 
 create or replace function pg_temp.migration_known()
 returns table (name text, called text, whole text) language sql as $$
@@ -105,12 +108,12 @@ end;
 $$;
 
 
--- functions.sql creates all functions, as if there were none.  If a function
--- were dropped and created again, a prepared statement of another session
--- would fail, and so would one in execution.  So the file is first run in a
--- subtransaction that is rolled back.  Then a function is dropped only if the
--- file lacks it or has another signature.  It is replaced, in place, only if
--- its text has changed.
+-- Applies functions.sql, which creates all functions as if the database had no
+-- functions.  A function that is dropped and created again would break the
+-- prepared and the running statements of other sessions.  So the file is first
+-- run in a subtransaction that is rolled back.  Then a function is dropped
+-- only if the file lacks it or has another signature.  A function is replaced,
+-- in place, only if its text has changed.
 
 create or replace function pg_temp.migration_functions(body text)
 returns void language plpgsql as $$
@@ -130,7 +133,8 @@ begin
         select array_agg(k.called), array_agg(k.whole) into names, texts
         from pg_temp.migration_known() k;
 
-        -- now all functions exist, so each finds those that it calls
+        -- now all functions exist, so the check of a body finds each function
+        -- that the body calls
 
         perform set_config('check_function_bodies', 'on', true);
         perform pg_temp.migration_execute(texts);

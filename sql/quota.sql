@@ -1,19 +1,19 @@
 -- Quotas and usage.
 --
 -- 0001_schema.sql says what is counted, and for whom.  A limit is checked at
--- the end of a transaction that adds to the limited sum, under a lock of the
--- repo and of the subject that is held until the commit.  So all earlier
--- transactions are seen, and two at the edge of a limit can not both pass.
--- Without a limit no lock is taken.  A transaction that has the lock waits for
--- nothing but its commit, and locks the repo first and then the subject: so
--- there are no deadlocks.
+-- the end of a transaction that adds to the limited sum.  The check locks the
+-- repo and the subject until the commit.  So it sees all earlier transactions,
+-- and two transactions at the edge of a limit can not both pass.  Without a
+-- limit no lock is taken.  Each transaction locks the repo first and then the
+-- subject, and then waits for nothing but its commit: so there are no
+-- deadlocks.
 --
 -- XT004: the limit is exceeded.  The detail has the kind, the name of the
--- limit, its value, and what was used without this transaction.
+-- limit, its value, and the amount that was used before this transaction.
 
 
--- The limits of a repo or of a subject (issuer, zero byte, subject): its own
--- row, or the default row.
+-- Returns the limits of a repo or of a subject (issuer, zero byte, subject):
+-- from its own row if there is one, else from the default row.
 
 CREATE FUNCTION xet.quota_of(kind text, owner bytea)
     RETURNS TABLE (stored bigint, logical bigint, metadata bigint)
@@ -27,8 +27,8 @@ AS $$
 $$;
 
 
--- Whether any limit is set; if not, there is no need to check before an
--- upload.
+-- Returns whether any limit is set; if not, an upload needs no check in
+-- advance.
 
 CREATE FUNCTION xet.quota_any()
     RETURNS boolean
@@ -38,7 +38,7 @@ AS $$
 $$;
 
 
--- The sums of an owner; zero if nothing was counted.
+-- Returns the sums of an owner; they are zero if nothing was counted.
 
 CREATE FUNCTION xet.usage_of(owner bytea)
     RETURNS TABLE (stored bigint, logical bigint, files bigint,
@@ -55,8 +55,8 @@ $$;
 
 
 -- Adds to a row of the owner that no other transaction has locked, or inserts
--- a row if all are locked.  So nobody waits for a long transaction, however
--- many count for one owner concurrently.
+-- a row if all rows are locked.  So no transaction waits for a long one,
+-- however many transactions count for one owner concurrently.
 
 CREATE FUNCTION xet.usage_add(owner bytea, stored bigint, logical bigint,
     files bigint, metadata bigint DEFAULT 0)
@@ -157,9 +157,9 @@ END;
 $$;
 
 
--- The last step of a transaction that has added bytes for a repo and a
--- subject.  Before the transaction writes its rows, it checks with counted =
--- false: then a refusal costs nothing.
+-- Checks the limits of a repo and a subject, as the last step of a transaction
+-- that has added bytes for them.  A transaction may also call this with
+-- counted = false before it writes its rows: then a refusal costs nothing.
 
 CREATE FUNCTION xet.quota_hold(any_repo boolean, repo text, subject bytea,
     stored bigint, logical bigint, metadata bigint DEFAULT 0,
@@ -188,8 +188,8 @@ END;
 $$;
 
 
--- The same for a shard: its new entries in the repo are those that were added
--- at the start time of this transaction.
+-- Calls xet.quota_hold() for a shard.  The bytes are those of the shard's new
+-- files in the repo: their entries have the start time of this transaction.
 
 CREATE FUNCTION xet.quota_shard(last xet.staged, any_repo boolean, repo text,
     repo_row bigint, subject bytea)
@@ -213,12 +213,13 @@ END;
 $$;
 
 
--- Checked before the body of an upload is read, with its announced size:
--- raises XT004 if these bytes would exceed a limit now.  For "stored", hash is
--- a xorb, which costs nothing if the repo has sent it.  For "logical", hash is
--- a file, or NULL if unknown; the file costs nothing if the repo has it.  That
--- others have a xorb counts at the commit only, for a caller who has sent the
--- bytes: the response to a hash alone must not reveal it.
+-- Checks the announced size of an upload before its body is read: raises XT004
+-- if these bytes would exceed a limit now.  Returns false if any_repo or repo
+-- is NULL.  For "stored", hash is a xorb, which costs nothing if the repo has
+-- sent it.  For "logical", hash is a file, or NULL if unknown; the file costs
+-- nothing if the repo has it.  A xorb that only others have sent is free at
+-- the commit only, for a caller who has sent the bytes: the response to a hash
+-- alone must not reveal that the xorb is stored.
 
 CREATE FUNCTION xet.quota_look(what text, size bigint, hash bytea,
     any_repo boolean, repo text, subject bytea)
@@ -273,11 +274,11 @@ END;
 $$;
 
 
--- For administrators.
+-- For administrators: sets the limits of a repo or of a subject.
 --
--- Sets the limits of a repo or of a subject, NULL for none; if all are NULL,
--- the row is deleted.  A NULL owner is the default for all without a row.  The
--- repo need not exist yet.
+-- NULL means no limit; if all limits are NULL, the row is deleted.  A NULL
+-- owner sets the default for all owners without a row.  The repo need not
+-- exist yet.
 
 CREATE FUNCTION xet.quota_set(kind text, owner text, issuer text,
     stored bigint, logical bigint, metadata bigint DEFAULT NULL)
@@ -313,7 +314,7 @@ END;
 $$;
 
 
--- The usage of a repo and a subject, and their limits.
+-- Returns the usage of a repo and a subject, and their limits.
 
 CREATE FUNCTION xet.usage_get(any_repo boolean, repo text, subject bytea)
     RETURNS TABLE (kind text, stored bigint, logical bigint, files bigint,
@@ -335,9 +336,9 @@ AS $$
 $$;
 
 
--- All repos, and the subjects with any usage.  Only a hash of a subject is
--- recorded, shown in hexadecimal; a subject with a limit of its own is shown
--- by name, with a slash for the zero byte.
+-- Lists the usage of all repos, and of the subjects with any usage.  Only the
+-- hash of a subject is recorded, which is shown in hexadecimal.  A subject
+-- with a limit of its own is shown by name, with a slash for the zero byte.
 
 CREATE FUNCTION xet.usage_list()
     RETURNS TABLE (kind text, name text, stored bigint, logical bigint,
@@ -371,9 +372,9 @@ AS $$
 $$;
 
 
--- Totals of the store: bytes of xorbs, bytes of files; and of the stored bytes
--- those that nobody is charged for, and those that a collection would free
--- now.
+-- Returns the totals of the store: bytes of xorbs, and bytes of files; also
+-- the stored bytes that nobody is charged for, and the stored bytes that a
+-- collection would free now.
 
 CREATE FUNCTION xet.usage_total()
     RETURNS TABLE (xorbs bigint, stored bigint, files bigint, logical bigint,
@@ -397,11 +398,11 @@ $$;
 
 
 -- Recounts everything and corrects the sums that differ; returns a row for
--- each of these, with the difference.  One statement has one snapshot of the
--- store, in which sums and rows agree, so uploads may continue.
+-- each corrected sum, with the difference.  One statement has one snapshot of
+-- the store, in which sums and rows agree, so uploads may continue.
 --
--- Before that, inserts missing charges of xorbs, for example of rows that were
--- inserted manually, and corrects charges of the wrong size.
+-- Before the recount, inserts missing charges of xorbs, for example of rows
+-- that were inserted manually, and corrects charges of the wrong size.
 
 CREATE FUNCTION xet.usage_recount()
     RETURNS TABLE (kind text, name text, stored bigint, logical bigint,
@@ -478,15 +479,17 @@ END;
 $$;
 
 
--- Reviews the charges of noted xorbs, and charges a repo and a subject that
--- use them.  The charge of a xorb that nobody uses is unchanged until the xorb
--- is collected.  Returns the number of notes reviewed; 0: none are left.
+-- Reviews the charges of the xorbs that xet.usage_left notes, and charges a
+-- repo and a subject that use each xorb.  The charge of a xorb that nobody
+-- uses is unchanged until the xorb is collected.  Returns the number of notes
+-- reviewed; 0 means that no notes are left.
 --
--- The work is bounded; otherwise it could time out each time and never finish.
--- Of the files of a xorb, the 1000 oldest and the 1000 newest are checked:
--- whoever is charged then uses the xorb in any case.  A call takes at most
--- batch notes, and those of 2 * batch xorbs.  A file with more xorbs is
--- replaced by notes of its xorbs.
+-- The work of a call is bounded; otherwise a call could time out each time and
+-- the review would never finish.  Only the 1000 oldest and the 1000 newest
+-- files of a xorb are checked: any repo and subject found there use the xorb.
+-- A call takes at most batch notes, which cover fewer than 2 * batch xorbs.
+-- The note of a file with more than batch xorbs is replaced by notes of its
+-- xorbs.
 
 CREATE FUNCTION xet.usage_settle(batch integer)
     RETURNS bigint
@@ -564,8 +567,8 @@ END;
 $$;
 
 
--- Deletes the sums of deleted repos that have reached zero: their bytes have
--- been collected, or others are charged for them.  Rows that other
+-- Deletes the sums of deleted repos that are zero: the bytes of such a repo
+-- have been collected, or others are charged for them.  Rows that other
 -- transactions have locked are kept.  The deleted rows add up to zero, so a
 -- transaction that counts for such a repo in another row stays correct.
 

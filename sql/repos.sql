@@ -1,12 +1,13 @@
--- Repos, their files, and the functions for operators.
+-- Functions for repos and their files, and functions for operators.
 
 
--- The row of a repo; the first upload creates it.  The row stays until the
--- commit: a deletion of the repo is serialized before or after.  The advisory
--- lock is taken first, as in the deletion; otherwise the two could deadlock.
+-- Returns the id of a repo, and creates its row for the first upload.  The row
+-- is locked until the commit, which serializes this with a deletion of the
+-- repo.  The advisory lock is taken first, as in the deletion; otherwise an
+-- upload and a deletion could deadlock.
 --
--- The row of a Hub's repo is created with the repo: an old token for a deleted
--- repo must not create it again.
+-- The row of a Hub's repo is created with the repo, and never here: an old
+-- token for a deleted repo must not create the row again.
 
 CREATE FUNCTION xet.repo_row(repo text)
     RETURNS bigint
@@ -45,8 +46,8 @@ END;
 $$;
 
 
--- Removes a file from a repo; the file stays as long as anyone else has it.
--- False if the repo did not have it.
+-- Removes a file from a repo; the store keeps the file as long as another repo
+-- has it.  Returns false if the repo did not have the file.
 
 CREATE FUNCTION xet.repo_forget(repo text, file bytea, act bytea DEFAULT NULL)
     RETURNS boolean
@@ -73,11 +74,11 @@ END;
 $$;
 
 
--- For administrators.
+-- For administrators: makes a repo public or private.
 --
--- The advisory lock is fair: shards that start while this waits for commits of
--- shards queue after it.  Row locks are not fair: with overlapping shards,
--- this would wait forever.
+-- The advisory lock is fair: this statement waits for the commits of shards in
+-- progress, and later shards queue behind it.  Row locks are not fair: with
+-- overlapping shards, the statement would wait forever.
 
 CREATE FUNCTION xet.repo_set_public(repo text, public boolean)
     RETURNS boolean
@@ -95,9 +96,9 @@ END;
 $$;
 
 
--- Deletes a repo with all of its entries; files that nobody else has are left
--- to the collector.  False if there is no such repo.  Only uploads to this
--- repo wait.
+-- Deletes a repo with all of its entries.  The collector later removes files
+-- that nobody else has.  Returns false if there is no such repo.  Only uploads
+-- to this repo wait for the deletion.
 --
 -- Rows that refer to the repo are deleted explicitly: the cascades of the
 -- foreign keys may use plans that were made while the tables were small.
@@ -138,7 +139,7 @@ END;
 $$;
 
 
--- Creates a repo; false if it exists already.
+-- Creates a repo.  Returns false if the repo exists already.
 
 CREATE FUNCTION xet.repo_create(repo text)
     RETURNS boolean
@@ -152,7 +153,8 @@ END;
 $$;
 
 
--- Adds a stored file to a repo; false if the file or the repo does not exist.
+-- Adds a stored file to a repo.  Returns false if the file or the repo does
+-- not exist.
 
 CREATE FUNCTION xet.repo_add(repo text, file bytea)
     RETURNS boolean
@@ -184,10 +186,10 @@ AS $$
 $$;
 
 
--- One part of a walk over the entries of files in repos, in the order of
--- repos, some thousand rows.  Returns the first and the last repo of the part,
--- which may have more entries in other parts, and the largest of those in
--- between, in this order.
+-- Returns one part of the figures of repos: reads the next entries of files in
+-- repos, some thousand rows in the order of repos.  Returns the first and the
+-- last repo of the part, which may have entries in other parts, too.  In
+-- between, returns the largest of the other repos, in the same order.
 
 CREATE FUNCTION xet.repo_figures(after_repo bigint, after_file bigint,
     part integer)
@@ -224,10 +226,10 @@ $$;
 
 
 -- Audits actions of administrators.  The audit log of nginx has the actions of
--- the API; those of "xet repo" are logged here, to the log of PostgreSQL, as a
--- line of level LOG, which only a superuser can disable.  The call wraps that
--- of the function that acts: its result is returned unchanged, and a failed
--- action is not logged.
+-- the API.  This function logs the actions of "xet repo" to the log of
+-- PostgreSQL, as a line of level LOG, which only a superuser can disable.  Its
+-- argument is the result of the function that acts, which it returns
+-- unchanged; so a failed action is not logged.
 
 CREATE FUNCTION xet.audit_note(action text, repo text, file bytea,
     done anyelement)

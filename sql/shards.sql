@@ -1,17 +1,18 @@
--- Shards: the registration of files.
+-- Functions for shards, which register files.
 
 
--- The slices that the terms of a shard name, by xet.xorb_slices().  own: the
--- caller may name the chunks of the term.  Otherwise its verification hash has
--- to prove that the client has the chunks.  At least one of them must then
--- have a hash that is never sent in clear: that is not the name of a xorb, and
--- that clients do not query.  With wide, clients were shown chunks of other
+-- Returns the slices of xorbs that the terms of a shard name, like
+-- xet.xorb_slices().  own: the caller may name the chunks of the term.
+-- Otherwise the verification hash of the term must prove that the client has
+-- the chunks.  Then at least one chunk must have a hash that is never sent in
+-- clear: the hash is not the name of a xorb, and clients do not query it.
+-- This does not apply if wide is set: then clients were shown chunks of other
 -- repos that they had queried.
 --
--- With proof, a xorb that a term may not name looks like one that is not
--- stored.  For both, the result is a slice of the requested length, so that it
--- takes as long to send and to hash.  It consists of noise, so no verification
--- hash matches it.
+-- With proof, a xorb that a term may not name looks like a xorb that is not
+-- stored.  In both cases, the result is a slice of noise of the requested
+-- length, which takes as long to send and to hash as a real slice.  No
+-- verification hash matches noise.
 
 CREATE FUNCTION xet.shard_slices(xorbs bytea[], starts integer[],
     ends integer[], proof boolean, wide boolean, any_repo boolean, repo text,
@@ -120,7 +121,8 @@ AS $$
 $$;
 
 
--- All batches of a shard, the staged ones and the last one, in order.
+-- Returns all batches of a shard in order: the staged batches and the last
+-- batch, which is the argument.
 
 CREATE FUNCTION xet.shard_batches(last xet.staged)
     RETURNS SETOF xet.staged
@@ -134,15 +136,17 @@ AS $$
 $$;
 
 
--- The copies that known files of a batch refer to by terms other than those of
--- the batch, whose copies were just checked.  Returned in windows of 1024
--- pairs of a file and a xorb, so that all windows together read each pair
--- once.  from_file is an index in the batch, from 0; of that file, the xorbs
--- up to done are done.  A last row without a hash says where the next window
--- begins.
+-- Returns the copies that the caller must still check for a batch.  The caller
+-- has checked the copies that the terms of the batch refer to.  But a known
+-- file may have other terms; the function returns the copies of these terms.
 --
--- Files are looked up 256 at a time, so that a window does not look up all
--- files of a large batch.  For the settings see xet.shard_known.
+-- A call covers up to 1024 pairs of a file and a xorb, and all calls together
+-- read each pair once.  The call starts at file from_file, an index in the
+-- batch from 0, after the xorb id "done" of that file.  If more pairs remain,
+-- the last row has no hash, but the arguments of the next call.
+--
+-- Files are looked up 256 at a time, so that a call does not look up all files
+-- of a large batch.  For the settings see xet.shard_known().
 
 CREATE FUNCTION xet.shard_suspects(hashes bytea[], packed bytea[],
     from_file bigint, done bigint)
@@ -209,10 +213,10 @@ END;
 $$;
 
 
--- Replaces the terms of known files that refer to a damaged copy by those of
--- the batch, which makes the files readable again.  Like new files, they are
--- returned by their serials, so that the caller inserts their segments and
--- references.
+-- Replaces the terms of known files that refer to a damaged copy by the terms
+-- of the batch, which makes the files readable again.  Returns the serials and
+-- ids of these files, like xet.shard_files(), so that the caller inserts their
+-- segments and references.
 
 CREATE FUNCTION xet.shard_mend(serials bigint[], hashes bytea[],
     counts bigint[], packed bytea[])
@@ -254,8 +258,8 @@ $$;
 
 
 -- Inserts the new files of one batch, and returns their ids by their serials.
--- If a file occurs twice, the first one counts.  held: no repo has the files,
--- so the store holds them.
+-- If a file occurs twice, its first entry counts.  held: no repo has the
+-- files, so the store holds them.
 
 CREATE FUNCTION xet.shard_files(serials bigint[], hashes bytea[],
     sizes bigint[], sha256 bytea[], counts bigint[], packed bytea[],
@@ -280,10 +284,10 @@ AS $$
 $$;
 
 
--- Keeps the known files of one batch until the commit, and holds them for the
--- store if "held" is set.  Their rows are locked, which excludes the collector
--- and deletions.  A file that was deleted since it was found known is XT003.
--- For the settings see xet.shard_known.
+-- Locks the known files of one batch until the commit, which excludes the
+-- collector and deletions.  If "held" is set, also holds the files for the
+-- store.  Raises XT003 if a file was deleted since it was looked up.  For the
+-- settings see xet.shard_known().
 
 CREATE FUNCTION xet.shard_stay(hashes bytea[], held boolean)
     RETURNS void
@@ -315,14 +319,14 @@ END;
 $$;
 
 
--- Adds to known files what one batch has for them: missing digests, and an
--- entry in the repo, if one is given.  Returns the number of new entries.  A
--- row that needs no change is not updated.
+-- Completes known files from one batch: sets missing digests, and adds the
+-- files to the repo, if a repo is given.  Returns the number of new entries in
+-- the repo.  A row that needs no change is not updated.
 --
--- The plan may be made while xet.files is empty, when any scan of it looks
--- cheap; the same shard then fills the table.  So the settings leave no
--- choice: files are looked up in the index, and the result is joined by a hash
--- table.
+-- The plan may be made while xet.files is empty, when any scan of the table
+-- looks cheap; the same shard then fills the table.  So the settings leave
+-- only one plan: files are looked up in the index, and the result is joined by
+-- a hash table.
 
 CREATE FUNCTION xet.shard_known(hashes bytea[], sha256 bytea[], repo bigint,
     subject bytea)
@@ -353,9 +357,9 @@ $$;
 
 
 -- Locks the xorbs that packed terms name, so that no collection can remove one
--- before the commit.  Checks that all of them exist (else SQLSTATE XT001) and
--- that the terms refer to their current, undamaged copies (else XT003: one was
--- healed, or found damaged, since it was looked up).  Inserts the references
+-- before the commit.  Raises XT001 if a xorb does not exist.  Raises XT003 if
+-- a term does not refer to the current, undamaged copy: the xorb was healed,
+-- or found damaged, since the term was checked.  Inserts the references
 -- of the new files, and returns the used chunks of each xorb.
 
 CREATE FUNCTION xet.shard_terms(new_serials bigint[], new_ids bigint[],
@@ -423,8 +427,9 @@ END;
 $$;
 
 
--- Records that a subject has shown that it has chunks, or may read them.  In
--- the same order everywhere; otherwise two shards could deadlock.
+-- Records that a subject has proven that it has chunks, or may read them.  All
+-- shards insert the rows in the same order; otherwise two shards could
+-- deadlock.
 
 CREATE FUNCTION xet.shard_had(xorbs bigint[], chunks int4multirange[],
     subject bytea)
@@ -446,9 +451,9 @@ AS $$
 $$;
 
 
--- Commits the last batch of a shard and all staged ones in one transaction.
--- All files, new or known, are added to the repo, if one is given.  Returns 1
--- if a file or its entry in the repo is new, 0 if all were known.
+-- Commits the last batch of a shard and all staged batches in one transaction.
+-- All files, new or known, are added to the repo, if a repo is given.  Returns
+-- 1 if a file or its entry in the repo is new, 0 if all were known.
 
 CREATE FUNCTION xet.shard_put(upload bytea, seq integer, serials bigint[],
     hashes bytea[], sizes bigint[], sha256 bytea[], counts bigint[],
@@ -475,7 +480,8 @@ BEGIN
         RAISE EXCEPTION 'a shard has no repo' USING ERRCODE = '22004';
     END IF;
 
-    -- a retry: the upload was committed, and the response was lost
+    -- if there is a result, this statement is a retry: the upload was
+    -- committed, and the response was lost
 
     SELECT a.said INTO said FROM xet.acts a WHERE a.act = $1;
 
@@ -483,8 +489,8 @@ BEGIN
         RETURN said::integer;
     END IF;
 
-    -- locked: otherwise a statement that drops the batches of an upload, after
-    -- its session was lost, could do so between two of the statements below
+    -- lock the batches: otherwise a statement of a lost session that drops
+    -- them could do so between two of the statements below
 
     IF $2 > 0 AND (SELECT count(*)
                      FROM (SELECT FROM xet.staged s
@@ -513,7 +519,8 @@ BEGIN
     last := ROW($1, $2, now(), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
                 $14, $15);
 
-    -- files first: the terms of a file may be in an earlier batch than its row
+    -- insert all files first: the terms of a file may be in an earlier batch
+    -- than its row
 
     FOR b IN SELECT s.* FROM xet.shard_batches(last) s LOOP
         SELECT coalesce(array_agg(f.serial), '{}') AS serials,
@@ -555,7 +562,7 @@ BEGIN
         xorb_ids := xorb_ids || used.ids;
         ranges := ranges || used.chunks;
 
-        -- a file that was known keeps its own segments
+        -- insert segments of new files only: a known file keeps its own
 
         INSERT INTO xet.terms (file_id, first_offset, end_offset, packed)
         SELECT n.id, t.first_offset, t.end_offset, t.packed
@@ -564,7 +571,8 @@ BEGIN
           JOIN unnest(new_serials, new_ids) AS n(serial, id)
             ON n.serial = t.serial;
 
-        -- in the same order everywhere; otherwise two shards could deadlock
+        -- all shards insert chunks in the same order; otherwise two of them
+        -- could deadlock
 
         INSERT INTO xet.chunks (hash, xorb_id, idx)
         SELECT c.hash, x.id, min(c.idx)
@@ -587,8 +595,9 @@ BEGIN
         DELETE FROM xet.staged s WHERE s.upload = $1;
     END IF;
 
-    -- a statement that changed nothing may be repeated, or it was a retry that
-    -- waited for the first try
+    -- if nothing changed and nothing was staged, the result is not recorded:
+    -- the statement may be repeated; if this is a retry that waited for its
+    -- first try, return the result of the first try
 
     IF cardinality(new_ids) + inserted = 0 AND $2 = 0 THEN
         RETURN coalesce((SELECT a.said::integer FROM xet.acts a

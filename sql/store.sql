@@ -1,10 +1,10 @@
--- The folder or bucket that the rows describe, and the copies in it that have
+-- Functions for the folder or bucket that this database describes, and for the
+-- copies there that have no row.
+
+
+-- Returns the identity of the folder or bucket that this database describes.
+-- If no identity is recorded, records the given one; if that is NULL, returns
 -- no row.
-
-
--- Returns the identity of the folder that the rows describe.  If identity is
--- given and none is recorded, records it.  Returns no row if none is given and
--- none is recorded.
 
 CREATE FUNCTION xet.store_claim(identity text)
     RETURNS TABLE (the_identity text, confirmed boolean)
@@ -34,11 +34,11 @@ AS $$
 $$;
 
 
--- A text that differs between these tables and those that a dump of them is
--- restored to.  It has the oids of the tables.  A new cluster assigns the same
--- oids in the same order, so it also has the identifier of the cluster.  Not
--- every role may read that identifier; with SECURITY DEFINER all get the same
--- text.
+-- Returns a string that identifies these tables: it differs after a dump of
+-- them is restored.  The string has the oids of the tables.  A new cluster
+-- assigns the same oids in the same order, so the string also has the
+-- identifier of the cluster.  Not every role may read that identifier; with
+-- SECURITY DEFINER all roles get the same string.
 
 CREATE FUNCTION xet.store_tables()
     RETURNS text
@@ -64,7 +64,7 @@ $$;
 
 -- Allocates a block of 256 tags, exclusively for the caller, and returns the
 -- first one.  The row is updated, so the result is returned only after it is
--- durable, on a synchronous standby, too.
+-- durable, also on a synchronous standby.
 --
 -- A restored dump, or a standby that is promoted before it has received
 -- everything, continues with an old number and would allocate blocks a second
@@ -101,9 +101,9 @@ END;
 $$;
 
 
--- For a copy of the database that was not made by a dump, such as a disk
--- snapshot, and that runs in parallel with the original: from now on its tags
--- differ.
+-- For operators: call this in a copy of the database that was not made by a
+-- dump, such as a disk snapshot, and that runs in parallel with the original.
+-- From then on the copy allocates other tags than the original.
 
 CREATE FUNCTION xet.tags_anew()
     RETURNS void
@@ -115,7 +115,7 @@ $$;
 
 -- Explains why a copy without a row may be the only copy of a xorb, and what
 -- to do; NULL if this database knows all copies.  A database without a row in
--- xet.store knows nothing.
+-- xet.store does not know all copies.
 
 CREATE FUNCTION xet.store_suspects()
     RETURNS text
@@ -134,8 +134,9 @@ AS $$
 $$;
 
 
--- For "xet rebuild", at its end, and for operators who give up copies without
--- a row: from now on each copy without a row is an orphan.
+-- Records that this database knows all copies: from now on each copy without a
+-- row is an orphan.  "xet rebuild" calls this at its end, and operators call
+-- it if they give up the copies without a row.
 
 CREATE FUNCTION xet.store_known()
     RETURNS void
@@ -145,8 +146,8 @@ AS $$
 $$;
 
 
--- For "xet rebuild", before it inserts its first row, which is then the newest
--- row of all.
+-- Records that this database does not know all copies.  "xet rebuild" calls
+-- this before it inserts its first row.
 
 CREATE FUNCTION xet.store_unknown()
     RETURNS void
@@ -156,11 +157,11 @@ AS $$
 $$;
 
 
--- Records the last search for files of the store without a row: when it was,
--- and how many were found; NULL: unknown.  swept: the search covered all files
--- and removed those that may be removed.  started_at is the time of the last
--- such sweep, so that xet.job_now('orphans') makes a server sweep in its next
--- run.
+-- Records that a search for files of the store without a row has ended, and
+-- found n such files; NULL means that the number is unknown.  swept: the
+-- search covered all files, and removed those that may be removed.  started_at
+-- in xet.jobs is the time of the last such sweep: xet.job_now('orphans')
+-- resets it, so that a server sweeps in its next run.
 
 CREATE FUNCTION xet.orphans_found(n bigint, swept boolean DEFAULT false)
     RETURNS boolean
@@ -179,10 +180,11 @@ AS $$
 $$;
 
 
--- The range of times, in seconds since 1970, in which an orphan was written.
--- Only "xet rebuild" can judge files older than this database.  The database
--- may not have caught up with files younger than its newest xorb.  doubts: why
--- no file may be removed, or NULL.
+-- Returns the range of times, in seconds since 1970, in which a file was
+-- written that may be an orphan.  Only "xet rebuild" can judge files older
+-- than this database.  For files younger than its newest xorb, the database
+-- may still be about to receive the rows.  doubts is the reason why no file
+-- may be removed, or NULL.
 
 CREATE FUNCTION xet.orphans_from()
     RETURNS TABLE (since bigint, newest bigint, doubts text)
@@ -199,11 +201,11 @@ AS $$
 $$;
 
 
--- Whether a server is to sweep now, once a day, or to continue a sweep in
--- progress; and the times of xet.orphans_from().  why: the reason not to
--- sweep, empty if it need not be reported.  doubts: it is unknown which copies
--- may be removed.  xet.gc_copies() returns none either, until an operator has
--- intervened.
+-- Tells a server whether to sweep now, which it does once a day, or to
+-- continue a sweep in progress; also returns the times of xet.orphans_from().
+-- why is the reason not to sweep; empty if it need not be reported.  doubts:
+-- it is unknown which copies may be removed, so xet.gc_copies() returns no
+-- copies either, until an operator has intervened.
 
 CREATE FUNCTION xet.orphans_due(begun boolean)
     RETURNS TABLE (due boolean, since bigint, newest bigint, why text,
@@ -240,7 +242,7 @@ END;
 $$;
 
 
--- Returns those of the copies that neither a row nor a note refers to.
+-- Returns those copies to which neither a row nor a note refers.
 
 CREATE FUNCTION xet.copies_unknown(hashes bytea[], tags integer[])
     RETURNS TABLE (hash bytea, tag integer)
@@ -255,14 +257,13 @@ AS $$
 $$;
 
 
--- Returns those of the copies that may be removed, since neither a row nor a
--- note refers to them.  None during a backup or a rebuild, as in
--- xet.gc_copies(), nor while the database may not know all copies of the
--- store.
+-- Returns those copies that may be removed, since neither a row nor a note
+-- refers to them.  Like xet.gc_copies(), returns no copies during a backup or
+-- a rebuild, or while the database may not know all copies of the store.
 --
--- A caller must put the file into quarantine before this call.  Then a rebuild
--- that starts later does not find the file, and one that has read it before
--- holds the lock.
+-- The caller must put the file of a copy into quarantine before this call.
+-- Then a rebuild that starts later does not find the file; a rebuild that has
+-- already read the file holds the lock.
 
 CREATE FUNCTION xet.orphans(hashes bytea[], tags integer[])
     RETURNS TABLE (hash bytea, tag integer)

@@ -1,13 +1,14 @@
--- Xorbs: their chunk lists, the callers who may name them, their copies, and
--- dedup.
+-- Functions for xorbs: their chunk lists, the callers who may name them, their
+-- copies, and dedup.
 
 
--- Parts of the chunk lists of xorbs, one row per element, in order: hashes and
--- ends of chunks starts[i]..ends[i] - 1.  The ends begin with that of the
--- chunk before starts[i], or four zero bytes if there is none.  All columns
--- are NULL for a xorb that is not stored; hashes and ends are NULL for a range
--- beyond the xorb.  tag and stored_size are those of the copy that stored_ends
--- describe; intact is false if the copy is known to be damaged.
+-- Returns parts of the chunk lists of xorbs, one row per element of the
+-- arguments, in order: the hashes and ends of chunks starts[i]..ends[i] - 1.
+-- The ends start with the end of the chunk before starts[i], or with four zero
+-- bytes if there is none.  All columns are NULL for a xorb that is not stored;
+-- hashes and ends are NULL for a range beyond the xorb.  tag and stored_size
+-- belong to the copy that stored_ends describe; intact is false if the copy is
+-- known to be damaged.
 
 CREATE FUNCTION xet.xorb_slices(xorbs bytea[], starts integer[],
     ends integer[], with_hashes boolean)
@@ -44,22 +45,24 @@ AS $$
 $$;
 
 
--- The chunks of a xorb that a repo and a subject may name without a proof:
--- those that one of them has sent or registered, and those of files that the
--- repo may see, of which the 64 oldest and the 64 newest are checked.  Without
--- a repo, the whole store is visible.  But a xorb of one chunk is named by the
--- hash of that chunk, which proves nothing: so a file must use that xorb.
+-- Returns the chunks of a xorb that a repo and a subject may name without a
+-- proof.  These are the chunks that the repo or the subject has sent or
+-- registered, and the chunks of files that the repo may see; the 64 oldest and
+-- the 64 newest files are checked.  Without a repo, the whole store is
+-- visible.  But the name of a xorb of one chunk is the hash of that chunk,
+-- which proves nothing: so a file must use that xorb.
 --
--- A xorb that is not stored, with id -1 and one chunk, takes the same work,
--- and callers must make this call for it, too: otherwise the response time
--- reveals what others have stored.  So files that do not exist are looked up
--- until at_least are reached: 128 if the time must not reveal whether the xorb
--- exists, else 0.
+-- A xorb that is not stored takes the same work.  Callers must make this call
+-- for it, too, with id -1 and one chunk: otherwise the response time would
+-- reveal what others have stored.  The function makes at least at_least
+-- look-ups of files, some of them of files that do not exist.  at_least is 128
+-- if the time must not reveal whether the xorb exists, else 0.
 --
--- Plans are cached by sessions that may have seen the tables empty.  With "=
--- ANY" of a one-element array, only one index gives the order.  With "=", the
--- index that begins with the file would give it, too, and would be scanned
--- completely.  So there is an ORDER BY even where any row would do.
+-- Sessions cache plans, and may have made them while the tables were empty.
+-- With "= ANY" of a one-element array, only one index gives the order.  With
+-- "=", the index that starts with the file would also give the order, and
+-- would be scanned completely.  So there is an ORDER BY even where the order
+-- does not matter.
 
 CREATE FUNCTION xet.xorb_seen(id bigint, chunk_count integer,
     any_repo boolean, repo text, subject bytea, at_least integer)
@@ -134,9 +137,10 @@ END;
 $$;
 
 
--- Whether at least one chunk of the range has a hash that is never sent in
--- clear.  The last chunk is checked first, since clients query the first one.
--- For a xorb that is not stored, the name of the xorb is looked up instead.
+-- Returns whether at least one chunk of the range has a hash that is never
+-- sent in clear.  The last chunk is checked first, since clients query the
+-- first chunk.  For a xorb that is not stored, the function looks up the name
+-- of the xorb instead.
 
 CREATE FUNCTION xet.slice_secret(xorb bytea, first integer, last integer)
     RETURNS boolean
@@ -166,9 +170,9 @@ END;
 $$;
 
 
--- Records that a repo and a subject have sent all of a xorb.  Returns whether
--- this was new for one of them.  Without a repo only xorbs of one chunk are
--- recorded, by subject.
+-- Records that a repo and a subject have sent all of a xorb.  Returns true if
+-- the repo or the subject had not sent it before.  Without a repo, records
+-- only xorbs of one chunk, for the subject.
 
 CREATE FUNCTION xet.xorb_brought(xorb bytea, any_repo boolean, repo text,
     subject bytea)
@@ -219,10 +223,10 @@ END;
 $$;
 
 
--- The maximum age of a copy when its row is inserted: half of the age at which
--- a copy without a row is removed (XET_XORB_ORPHAN_AGE).  The other half
--- allows for differences between the clocks of nginx, PostgreSQL and the
--- store.
+-- Returns the maximum age of a copy at the time when its row is inserted: half
+-- of the age at which a copy without a row is removed (XET_XORB_ORPHAN_AGE).
+-- The other half allows for differences between the clocks of nginx,
+-- PostgreSQL and the store.
 
 CREATE FUNCTION xet.copy_age()
     RETURNS interval
@@ -232,14 +236,15 @@ AS $$
 $$;
 
 
--- Returns the tag of a copy that was made at a time, in seconds since 1970, if
--- the copy is young enough.  An upload may have been halted between its copy
--- and its row, with its worker or the whole machine.  The collector may
--- meanwhile have removed the copy, since it had no row.
+-- Returns the tag of a copy that was made at a time, in seconds since 1970.
+-- Raises 40XT1 if the copy is older than xet.copy_age().  The upload may have
+-- been halted between its copy and its row, with its worker or the whole
+-- machine.  Meanwhile the collector may have removed the copy, since it had no
+-- row.
 --
 -- SQLSTATE 40XT1, here and below: the copy can not be restored, so the module
--- does not retry the statement.  The error is of class 40, for which versions
--- that do retry the statement leave the copy in place, too.
+-- does not retry the statement.  Older versions of the module retry it; for
+-- errors of class 40, they also leave the copy in place.
 
 CREATE FUNCTION xet.copy_made(tag integer, made bigint)
     RETURNS integer
@@ -263,16 +268,16 @@ $$;
 
 -- Registers a xorb whose bytes are durable in the copy with that tag, its
 -- eligible chunks (given by index), and its sender.  Returns the current row.
--- If the row has that tag, it was inserted by this statement.  With another
--- tag, the xorb was stored before, by this or another node, and the new copy
--- is not used.  inserted: the xorb was not stored before.  With a repo it
+-- If the row has that tag, this statement inserted the row.  With another tag,
+-- the xorb was stored before, by this or another node, and the new copy is not
+-- used.  inserted: the xorb was not stored before.  With a repo, inserted
 -- means that neither the repo nor the subject had sent the xorb before, since
 -- uploads of others must not be revealed.
 --
--- If the xorb was stored before, the sender learns this and will refer to it,
--- so it is recorded as advertised, like a xorb of a dedup answer.  The lock
--- waits for a collector that is about to remove the xorb; the xorb is then
--- inserted as new.
+-- If the xorb was stored before, the response says so, and the sender will
+-- refer to the xorb.  So the xorb is recorded as advertised, like a xorb in a
+-- dedup response.  The lock waits for a collector that is about to remove the
+-- xorb; the xorb is then inserted as new.
 
 CREATE FUNCTION xet.xorb_put(xorb bytea, chunk_hashes bytea, raw_ends bytea,
     stored_ends bytea, raw_size bigint, stored_size bigint,
@@ -354,19 +359,20 @@ $$;
 
 
 -- Replaces the damaged copy of a known xorb by another copy: updates the row,
--- and all terms that refer to the copy.  Returns the current row.  If it has
--- "tag", the new copy is used.  If its tag was no longer old_tag, another
--- session was first and nothing is changed.
+-- and all terms that refer to the copy.  Returns the current row.  If the row
+-- has "tag", the new copy is used.  If the tag of the row was no longer
+-- old_tag, another session was first, and nothing is changed.
 --
--- The lock excludes commits of shards.  These check the tags of their terms
--- under FOR KEY SHARE (xet.shard_terms).  So either their terms exist when
--- this statement updates them, or they see the new tag and are refused.  This
--- requires read committed isolation, which sessions of the module set.
+-- The lock excludes commits of shards, which check the tags of their terms
+-- under FOR KEY SHARE (xet.shard_terms()).  So either their terms exist when
+-- this statement updates terms, or the commits see the new tag and are
+-- refused.  This requires read committed isolation, which sessions of the
+-- module set.
 --
--- A heal of a xorb uses one session.  Concurrent heals, or those that would
--- have to wait for a large shard, give up after three seconds (55P03), and the
--- caller retries later.  Callers that send or name the xorb meanwhile wait up
--- to the lock_timeout of their session.
+-- A heal of a xorb uses one session.  A heal that would have to wait for
+-- another heal, or for a large shard, gives up after three seconds (55P03),
+-- and the caller retries later.  Statements that send or name the xorb
+-- meanwhile wait up to the lock_timeout of their session.
 
 CREATE FUNCTION xet.xorb_heal(xorb bytea, stored_ends bytea,
     stored_size bigint, tag integer, digest bytea, old_tag integer)
@@ -390,8 +396,8 @@ BEGIN
                tag = tag, digest = digest, damaged_at = NULL
          WHERE x.id = xorb_row;
 
-        -- in the same order everywhere; otherwise heals of two xorbs could
-        -- deadlock
+        -- all heals lock rows in the same order; otherwise heals of two xorbs
+        -- could deadlock
 
         PERFORM 1
            FROM xet.files f
@@ -421,9 +427,9 @@ END;
 $$;
 
 
--- The same for a command, which is not in a hurry.  Returns the current tag;
--- old_tag if the row no longer exists; NULL if others have locked the xorb or
--- its files, and the caller should retry.
+-- Calls xet.xorb_heal() for a command, which can retry later.  Returns the
+-- current tag, or old_tag if the row no longer exists.  Returns NULL if other
+-- sessions have locked the xorb or its files: then the caller should retry.
 
 CREATE FUNCTION xet.xorb_healed(xorb bytea, stored_ends bytea,
     stored_size bigint, tag integer, digest bytea, old_tag integer)
@@ -440,9 +446,9 @@ END;
 $$;
 
 
--- Returns packed terms (src/core/plan/xet_term.h) in which the terms of one
--- xorb refer to another copy of it: chunks and raw lengths are unchanged,
--- stored bytes and tag are those of the copy.
+-- Returns packed terms (src/core/plan/xet_plan.h) in which all terms of one
+-- xorb refer to another copy of that xorb.  Their chunks and raw lengths are
+-- unchanged; their stored bytes and tag are those of the new copy.
 
 CREATE FUNCTION xet.terms_moved(packed bytea, xorb bytea, stored_ends bytea,
     tag integer)
@@ -465,8 +471,8 @@ BEGIN
 
         start := (done + found - 1) / 52 * 52;
 
-        -- all terms before this one are of other xorbs; so may this one be, if
-        -- the bytes of the hash span two terms
+        -- all terms before this one are of other xorbs; this one may also be,
+        -- if the bytes that match the hash span two terms
 
         moved := moved || substring(packed FROM done + 1 FOR start - done);
 
@@ -520,8 +526,9 @@ AS $$
 $$;
 
 
--- The same for a caller who reads the xorb: with access to the whole store, a
--- caller may know each xorb, whether or not a file uses it.
+-- Returns the row of xet.xorb_grant() for a caller who reads the xorb.  Unlike
+-- there, a caller with access to the whole store may read each xorb, whether
+-- or not a file uses it.
 
 CREATE FUNCTION xet.xorb_get(xorb bytea, any_repo boolean, repo text,
     subject bytea)
@@ -573,30 +580,30 @@ END;
 $$;
 
 
--- The xorbs of the answer to a dedup query for a chunk.  The first one is the
--- xorb with the most chunks from that chunk on, since a client extends a match
--- over the chunks that follow.  Then come the other xorbs of the newest file
--- that uses this xorb: a client that has the beginning of a file mostly has
--- the rest of it, and queries only one chunk in a thousand.  At most 64 xorbs
--- and 65,536 chunks.
+-- Returns the xorbs of the response to a dedup query for a chunk, at most 64
+-- xorbs and 65,536 chunks.  The first row is the xorb with the most chunks
+-- from that chunk on, since a client extends a match over the chunks that
+-- follow.  The other rows are the other xorbs of the newest file that uses the
+-- first xorb.  A client that has the start of a file mostly has the rest of
+-- the file, but queries only one chunk in a thousand.
 --
 -- The hash is looked up as a one-element array, and is part of the order: so
--- only the primary key gives this order.  With "=", chunks_xorb would give it,
--- too; a plan made for an empty table used whichever index was created first,
--- also after a restore.
+-- only the primary key gives this order.  With "=", the index chunks_xorb
+-- would also give the order: a plan made for an empty table uses the index
+-- that was created first, and a restore may change which one that is.
 --
--- With a repo, only the chunks of xet.xorb_seen() and those that visible files
--- use are shown.  seen has the first chunk and the end of each range, as
--- integers in network byte order; NULL if all may be shown.  With wide all are
--- shown, except xorbs of one chunk, whose names are the hashes of chunks.
+-- With a repo, only the chunks of xet.xorb_seen() and the chunks that visible
+-- files use are shown.  seen has the first chunk and the end of each range, as
+-- integers in network byte order; NULL if all chunks may be shown.  With wide,
+-- all chunks are shown, except those of xorbs of one chunk, whose names are
+-- the hashes of chunks.
 --
 -- The work is bounded, whatever others have stored; anything beyond a bound is
--- a miss, which costs an upload and nothing else.  A chunk may be in 100,000
--- xorbs.  The 16 oldest are checked, which nobody can displace, and the 16
--- newest, which a young repo most likely has.  A xorb may be in 100,000 files
--- of others.  If the caller sent none of these 32 xorbs, 64 of the oldest and
--- 64 of the newest files are checked, in equal shares for the xorbs that files
--- use.
+-- a miss, which only costs an upload.  A chunk may be in 100,000 xorbs.  The
+-- 16 oldest are checked, which nobody can displace, and the 16 newest, which a
+-- young repo most likely has.  A xorb may be in 100,000 files of others.  If
+-- the caller sent none of these 32 xorbs, 64 of the oldest and 64 of the
+-- newest files are checked, in equal shares for the xorbs that files use.
 --
 -- A miss takes the same work whether others have the chunk or nobody has: ids
 -- that do not exist are looked up until there are 32 xorbs and 128 files.
@@ -778,8 +785,8 @@ $$;
 
 
 -- Records that xorbs are advertised today: one row update per xorb and day,
--- however many queries name the xorb.  Returns how many of them exist: one may
--- have been collected since it was found.
+-- however many responses name the xorb.  Returns the number of these xorbs
+-- that exist: a xorb may have been collected since it was found.
 
 CREATE FUNCTION xet.xorb_advertised(xorbs bytea[])
     RETURNS integer
@@ -800,8 +807,8 @@ $$;
 
 
 -- Records that copies were found missing, truncated or damaged, and returns
--- those that a row still names.  If a xorb was collected or healed after the
--- look-up, its copy is no loss.
+-- those copies that a row still names.  If a xorb was collected or healed
+-- after the look-up, nothing needs its copy, and the copy is not returned.
 
 CREATE FUNCTION xet.copies_lost(xorbs bytea[], tags integer[])
     RETURNS TABLE (xorb bytea, copy integer)

@@ -1,10 +1,10 @@
--- Results for files as zTensor files.
+-- Functions for the cached checks of zTensor files.
 
 
--- The result for a file as a zTensor file by these rules; no row if there is
--- none.  The caller has opened the file, so may see it.  The file is looked up
--- first: for an empty table, a join by the rules alone seems as good, and that
--- plan, once cached, would scan all results.
+-- Returns the result of the check of a file by these rules; no row if there is
+-- no result.  The caller must have opened the file, and so may see it.  The
+-- file is looked up first: while the table is empty, a join by the rules alone
+-- seems as good, but that plan, once cached, would scan all results.
 
 CREATE FUNCTION xet.zt_get(file bytea, rules bigint, with_attributes boolean)
     RETURNS TABLE (verdict bytea, attributes bytea)
@@ -18,8 +18,8 @@ AS $$
 $$;
 
 
--- The last result replaces others: all checks of a file by the same rules have
--- the same result.
+-- Records the result of a check, which replaces an earlier one: all checks of
+-- a file by the same rules have the same result.
 
 CREATE FUNCTION xet.zt_put(file bytea, rules bigint, verdict bytea,
     attributes bytea)
@@ -39,7 +39,8 @@ AS $$
 $$;
 
 
--- Reports on those of the objects first..last of a file that were verified.
+-- Returns the reports of those objects first..last of a file that were
+-- verified.
 
 CREATE FUNCTION xet.zt_reports_get(file bytea, rules bigint, first bigint,
     last bigint)
@@ -56,7 +57,8 @@ AS $$
 $$;
 
 
--- In the same order everywhere; otherwise two requests could deadlock.
+-- Records reports of objects.  All requests insert rows in the same order;
+-- otherwise two requests could deadlock.
 
 CREATE FUNCTION xet.zt_reports_put(file bytea, rules bigint,
     objects bigint[], reports bytea[])

@@ -51,17 +51,17 @@ typedef struct xet_store_ops_s  xet_store_ops_t;
 
 
 /*
- * Why a function has failed.  If err is set, call failed for path; otherwise
- * text is the complete explanation.
+ * The error of a function that failed.  If err is set, the system call "call"
+ * failed for path; otherwise text explains the error.
  */
 
 typedef struct {
     int          err;                  /* errno, or 0 */
-    const char  *call;                 /* the call that failed, with err */
+    const char  *call;                 /* the system call that failed */
     char         path[PATH_MAX];       /* the full path of the name */
     char         text[XET_S3_TEXT_MAX];
-    unsigned     ours:1;               /* a report is path, then text */
-    unsigned     local:1;              /* of this machine, not the network */
+    unsigned     ours:1;               /* text has no path: print path first */
+    unsigned     local:1;              /* error of this machine, not network */
     unsigned     ended:1;              /* this process is shutting down */
 } xet_store_error_t;
 
@@ -85,10 +85,11 @@ struct xet_store_s {
 
 
 /*
- * One name, as stat, remove and lists use it.  Times are seconds since 1970.
- * modified is by our clock: for an object, our time minus its age by the
- * store's clock.  changed is by the store's clock: when a file got its name
- * (ctime), or an object its bytes.
+ * One name in a store: an argument of stat and remove, or an entry of a list.
+ * Times are seconds since 1970.  modified is a time of our clock; for an
+ * object, it is our time minus the age of the object by the store's clock.
+ * changed is a time of the store's clock: the time when a file got its name
+ * (ctime), or when an object got its bytes.
  */
 
 typedef struct {
@@ -121,7 +122,7 @@ typedef struct {
     int           fd;                  /* of a file in a folder, or -1 */
     uint8_t      *buf;                 /* of a bucket: bytes read ahead */
     size_t        room;
-    unsigned      came:1;              /* buf holds [start, end) */
+    unsigned      came:1;              /* buf holds bytes [start, end) */
     unsigned      past:1;              /* bypass the page cache */
     unsigned      direct:1;            /* O_DIRECT is set */
 } xet_store_reader_t;
@@ -140,8 +141,8 @@ typedef struct {
     int               fd;              /* callers may read and write, too */
     uint64_t          size;            /* bytes appended */
     uint64_t          flushed;         /* bytes handed to the disk */
-    int64_t           made;            /* after keep, s: at most the time
-                                          of the copy */
+    int64_t           made;            /* after keep, s since 1970: the copy
+                                          is not older than this */
     xet_s3_upload_t  *upload;          /* of a bucket */
     unsigned          kept:1;          /* a copy may exist */
     char              name[XET_STORE_NAME_MAX];        /* claimed, or "" */
@@ -168,11 +169,12 @@ typedef struct {
 /*
  * The functions of a kind of store.  An unsupported function is NULL.
  *
- * Statuses: XET_OK; XET_DONE: the name does not exist; XET_AGAIN: the name
- * exists already, or the file is too short; XET_STORE_DAMAGED: not a regular
- * file.  Any other status says nothing about the name, and error says why:
- * XET_STORE_FULL, XET_STORE_FILES (this machine is out of descriptors or
- * memory), XET_STORE_AWAY, XET_STORE_FAILED, XET_NOMEM.
+ * The functions return XET_OK; XET_DONE if the name does not exist; XET_AGAIN
+ * if the name exists already, or the file is too short; XET_STORE_DAMAGED if
+ * the name is not a regular file.  After any other status nothing is known
+ * about the name, and error has the reason: XET_STORE_FULL, XET_STORE_FILES
+ * (this machine is out of descriptors or memory), XET_STORE_AWAY,
+ * XET_STORE_FAILED, XET_NOMEM.
  */
 
 struct xet_store_ops_s {
@@ -181,8 +183,8 @@ struct xet_store_ops_s {
 
     /*
      * Creates the missing folders of copies and of temporary files, durably.
-     * uid and gid own the new folders (-1: no chown()).  XET_OK also if no
-     * folder is missing.
+     * uid and gid own the new folders (-1: no chown()).  Returns XET_OK even
+     * if no folder is missing.
      */
     xet_status_t  (*folders)(xet_store_t *store, uid_t uid, gid_t gid,
                              xet_store_error_t *error);
@@ -195,8 +197,9 @@ struct xet_store_ops_s {
                           size_t n, xet_store_error_t *error);
 
     /*
-     * Reads a small file: *len is the room in buf, then the bytes read.  If
-     * the file is longer, a folder reads its beginning and a bucket fails.
+     * Reads a small file.  *len is the size of buf, and is set to the number
+     * of bytes read.  If the file is longer than buf, a folder reads the start
+     * of the file, and a bucket fails.
      */
     xet_status_t  (*small)(xet_store_t *store, const char *name, void *buf,
                            size_t *len, xet_store_error_t *error);
@@ -210,21 +213,22 @@ struct xet_store_ops_s {
     xet_status_t  (*read)(xet_store_reader_t *reader, void *buf, size_t len,
                           uint64_t offset, xet_store_error_t *error);
 
-    /* starts to send or to flush appended bytes; keep reports failures */
+    /* starts to send or to flush appended bytes; keep returns any error */
     void          (*grown)(xet_store_writer_t *writer, const void *data,
                            size_t len);
 
     /*
      * Stores the bytes of writer->fd durably under name.  If late is set, the
      * name is not yet durable: the caller syncs the folders of many names
-     * later.  XET_AGAIN: name exists, replace is not set, nothing changes.
+     * later.  Returns XET_AGAIN, and changes nothing, if name exists and
+     * replace is not set.
      */
     xet_status_t  (*keep)(xet_store_writer_t *writer, const char *name,
                           int replace, int late, xet_store_error_t *error);
 
     /*
-     * Removes n names, grouped by folder, durably.  A missing name is XET_OK.
-     * Sets the status of all items; the first failure is the result.
+     * Removes n names, grouped by folder, durably.  A missing name is not an
+     * error.  Sets the status of all items, and returns the first error.
      */
     xet_status_t  (*remove)(xet_store_t *store, xet_store_item_t *items,
                             size_t n, xet_store_error_t *error);
@@ -234,8 +238,8 @@ struct xet_store_ops_s {
                           const char *to, xet_store_error_t *error);
 
     /*
-     * Renames name to quarantine, and back.  back leaves a name that exists
-     * already, makes it durable, and removes quarantine.
+     * quarantine renames name to quarantine; back does the reverse.  If name
+     * exists already, back keeps it, makes it durable, and removes quarantine.
      */
     xet_status_t  (*quarantine)(xet_store_t *store, const char *name,
                            const char *quarantine, xet_store_error_t *error);
@@ -246,13 +250,14 @@ struct xet_store_ops_s {
     xet_status_t  (*list)(xet_store_list_t *list, xet_store_error_t *error);
 
     /*
-     * XET_DONE at the end.  item->name is the part below the folder, valid
-     * until the next call.  A bucket sets size and times, too.
+     * Sets item to the next name; returns XET_DONE at the end of the list.
+     * item->name is the part below the folder, valid until the next call.  A
+     * bucket also sets size and times.
      */
     xet_status_t  (*next)(xet_store_list_t *list, xet_store_item_t *item,
                           xet_store_error_t *error);
 
-    /* removes remains of uploads at least age seconds old; *n: how many */
+    /* removes parts of uploads at least age seconds old; *n: their number */
     xet_status_t  (*sweep)(xet_store_t *store, uint64_t age, size_t *n,
                            xet_store_error_t *error);
 
@@ -267,16 +272,17 @@ struct xet_store_ops_s {
 
 
 /*
- * Create a store in a folder or in a bucket, without accessing either.  temp
- * is the folder of temporary files of a bucket.  NULL: out of memory, or
- * error->text says what is wrong with conf.  Strings are copied.
+ * Create a store in a folder or in a bucket, without access to the folder or
+ * bucket.  temp is the folder of temporary files of a bucket.  Return NULL if
+ * out of memory, or if conf is invalid; then error->text says why.  Strings
+ * are copied.
  */
 xet_store_t *xet_store_files(const char *path);
 xet_store_t *xet_store_s3(const xet_s3_conf_t *conf, const char *temp,
     xet_s3_error_t *error);
 void xet_store_destroy(xet_store_t *store);
 
-/* Whether two stores are known to be the same. */
+/* Returns whether two stores are known to be the same. */
 int xet_store_same(const xet_store_t *one, const xet_store_t *two);
 
 /* Writes a copy's name, at most XET_STORE_COPY_MAX bytes; returns name. */
@@ -284,9 +290,9 @@ char *xet_store_copy(char *name, const xet_hash_t *xorb, uint32_t tag);
 
 /*
  * Read and write the identity: XET_STORE_IDENTITY_LEN hex digits and a zero
- * byte.  XET_DONE: the store has none.  XET_STORE_FAILED: an error, or a file
- * that is not an identity.  xet_store_identify() keeps an existing identity
- * and returns XET_OK; the caller reads it again.
+ * byte.  XET_DONE: the store has no identity.  XET_STORE_FAILED: an error, or
+ * the file is not an identity.  xet_store_identify() keeps an existing
+ * identity and returns XET_OK; the caller must then read the identity again.
  */
 xet_status_t xet_store_identity(xet_store_t *store, char *identity,
     xet_store_error_t *error);
@@ -306,7 +312,8 @@ xet_status_t xet_store_remove(xet_store_t *store, const char *name,
 
 
 /*
- * xet_store_reader.c: readers.  The first two do not block.
+ * xet_store_reader.c: readers.  xet_store_reader_init() and
+ * xet_store_reader_ahead() do not block.
  */
 
 void xet_store_reader_init(xet_store_reader_t *reader, xet_store_t *store);
@@ -328,8 +335,8 @@ void xet_store_reader_close(xet_store_reader_t *reader);
 
 /*
  * Opens a temporary file, with O_TMPFILE if it is supported.  name is the
- * claimed name, or "".  If it is set, a bucket gets parts of the file while
- * they are written.
+ * claimed name of the copy, or "".  If a name is given, parts of the file are
+ * sent to a bucket while the file is written.
  */
 xet_status_t xet_store_writer_open(xet_store_t *store, const char *name,
     xet_store_writer_t **writer, xet_store_error_t *error);
@@ -349,13 +356,14 @@ xet_status_t xet_store_writer_patch(xet_store_writer_t *writer,
 xet_status_t xet_store_writer_read(xet_store_writer_t *writer, void *data,
     size_t len, uint64_t offset, xet_store_error_t *error);
 
-/* Frees the writer, also on errors, and removes its temporary file. */
+/* Frees the writer, even on errors, and removes its temporary file. */
 xet_status_t xet_store_writer_close(xet_store_writer_t *writer,
     xet_store_error_t *error);
 
 /*
- * Removes temporary files that were not modified for age seconds.  A crash
- * leaves such files if temporary files have names.
+ * Removes temporary files that were not modified for age seconds, and sets *n
+ * to their number.  A crash leaves temporary files on file systems where they
+ * must have names.
  */
 xet_status_t xet_store_writer_sweep(xet_store_t *store, uint64_t age,
     size_t *n, xet_store_error_t *error);
@@ -365,7 +373,7 @@ xet_status_t xet_store_writer_sweep(xet_store_t *store, uint64_t age,
  * xet_store_reader.c: lists
  */
 
-/* Starts a list; the statuses are those of ops->list(). */
+/* Starts a list; returns the statuses of ops->list(). */
 xet_status_t xet_store_list_open(xet_store_list_t *list, xet_store_t *store,
     const char *folder, xet_store_error_t *error);
 void xet_store_list_close(xet_store_list_t *list);

@@ -287,7 +287,7 @@ xet_store_files_open(xet_store_reader_t *reader, xet_store_error_t *error)
 }
 
 
-/* O_NONBLOCK: opening a FIFO does not block. */
+/* Opens a file to read.  With O_NONBLOCK, opening a FIFO does not block. */
 
 static int
 xet_store_files_fd(const xet_store_t *store, char *path, int flags)
@@ -392,7 +392,7 @@ xet_store_files_pread(xet_store_reader_t *reader, void *buf, size_t len,
 }
 
 
-/* Starts to flush, so that keep waits only for the remaining bytes. */
+/* Starts to flush written bytes, so that keep only waits for the rest. */
 
 static void
 xet_store_files_grown(xet_store_writer_t *writer, const void *data,
@@ -411,7 +411,7 @@ xet_store_files_grown(xet_store_writer_t *writer, const void *data,
 }
 
 
-/* The time of the copy is that of its last write. */
+/* Stores a copy.  The time of the copy is the time of its last write. */
 
 static xet_status_t
 xet_store_files_keep(xet_store_writer_t *writer, const char *name,
@@ -464,7 +464,10 @@ xet_store_files_keep(xet_store_writer_t *writer, const char *name,
 }
 
 
-/* XET_AGAIN: another file has that name; XET_STORE_FAILED: errno is set. */
+/*
+ * Gives the file its name.  XET_AGAIN: another file has that name;
+ * XET_STORE_FAILED: errno is set.
+ */
 
 static xet_status_t
 xet_store_files_named(xet_store_writer_t *writer, const char *path,
@@ -527,8 +530,8 @@ xet_store_files_linkat(const xet_store_writer_t *writer, const char *path)
 
 
 /*
- * A folder is synced after its last name is removed.  Otherwise names could
- * come back after a crash, with no record of them.
+ * Removes names, and syncs a folder after the last of its names.  Without the
+ * sync, names could come back after a crash, with no record of them.
  */
 
 static xet_status_t
@@ -621,7 +624,7 @@ xet_store_files_quarantine(xet_store_t *store, const char *name,
 }
 
 
-/* The name is durable before the quarantine name is removed. */
+/* Makes the name durable before the quarantine name is removed. */
 
 static xet_status_t
 xet_store_files_back(xet_store_t *store, const char *quarantine, const char
@@ -686,7 +689,7 @@ xet_store_files_next(xet_store_list_t *list, xet_store_item_t *item,
 }
 
 
-/* A missing folder needs no sync: no name below it can come back. */
+/* Syncs a folder.  A missing folder needs no sync: no name can come back. */
 
 static xet_status_t
 xet_store_files_sync(xet_store_t *store, const char *folder,
@@ -742,9 +745,9 @@ xet_store_files_above(xet_store_t *store, const char *name,
 
 
 /*
- * The descriptor stays open, and holds the lock, until the process ends.  A
- * shared lock is skipped if its file can't be opened: a folder without writers
- * needs no lock to be read.
+ * Locks a file.  The descriptor stays open, and holds the lock, until the
+ * process ends.  A shared lock is skipped if its file can't be opened: a
+ * folder without writers needs no lock to be read.
  */
 
 static xet_status_t
@@ -776,7 +779,7 @@ xet_store_files_lock(xet_store_t *store, const char *name, int exclusive,
 }
 
 
-/* Returns 0, with errno set, if the path is too long. */
+/* Writes the path of a name.  Returns 0, with errno set, if it is too long. */
 
 static int
 xet_store_files_path(const xet_store_t *store, const char *name, char *path)
@@ -796,9 +799,9 @@ xet_store_files_path(const xet_store_t *store, const char *name, char *path)
 
 
 /*
- * Whether errno may come from a stale NFS cache.  If so, opens the folder of
- * path, so that NFS compares its cache with the server, and returns 1: the
- * caller tries again.  0: errno is final.
+ * Returns whether errno may come from a stale NFS cache.  If so, opens the
+ * folder of path, so that NFS compares its cache with the server, and returns
+ * 1: the caller tries again.  0: errno is final.
  */
 
 static int

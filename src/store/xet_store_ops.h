@@ -22,15 +22,15 @@ extern const xet_store_ops_t  xet_store_s3_ops;
 xet_status_t xet_store_failed(const xet_store_t *store, const char *call,
     const char *name, xet_store_error_t *error);
 
-/* The same for a path. */
+/* Sets error from errno: call failed for a full path.  Returns the status. */
 xet_status_t xet_store_failed_path(const char *call, const char *path,
     xet_store_error_t *error);
 
-/* The same for a failed request to an object store. */
+/* Sets error from the error of an S3 request, "why".  Returns the status. */
 xet_status_t xet_store_s3_failed(const xet_store_t *store, const char *name,
     xet_s3_rc_t rc, const xet_s3_error_t *why, xet_store_error_t *error);
 
-/* Sets error to a text of this code about name.  Returns status. */
+/* Sets error to the message "text" about the file "name".  Returns status. */
 xet_status_t xet_store_says(const xet_store_t *store, const char *name,
     xet_status_t status, const char *text, xet_store_error_t *error);
 

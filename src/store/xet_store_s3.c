@@ -89,7 +89,7 @@ const xet_store_ops_t  xet_store_s3_ops = {
 };
 
 
-/* Only the local folder of temporary files: a bucket has no folders. */
+/* Creates the local folder of temporary files; a bucket has no folders. */
 
 static xet_status_t
 xet_store_s3_folders(xet_store_t *store, uid_t uid, gid_t gid,
@@ -169,7 +169,10 @@ xet_store_s3_head(xet_store_t *store, xet_store_item_t *item,
 }
 
 
-/* Sets the status of all items to XET_NOMEM.  NULL: out of memory. */
+/*
+ * Allocates the items of the S3 client for n items.  Returns NULL if out of
+ * memory, and then sets the status of all items to XET_NOMEM.
+ */
 
 static xet_s3_item_t *
 xet_store_s3_items(xet_store_item_t *items, size_t n)
@@ -263,7 +266,7 @@ xet_store_s3_read(xet_store_reader_t *reader, void *buf, size_t len,
                                 error);
         if (rc == XET_AGAIN) {
 
-            /* the object is shorter than the range; buf may still be in it */
+            /* the object is shorter than the range, but may have this part */
 
             reader->end = reader->start;
 
@@ -299,8 +302,8 @@ xet_store_s3_fetch(xet_store_reader_t *reader, void *buf, size_t len,
 
 
 /*
- * Parts are sent under the name of the future object.  The data was just
- * verified or read, so it is hashed while it is in the processor's cache.
+ * Hashes and sends parts, under the name of the future object.  The data was
+ * just verified or read, so it is still in the processor's cache.
  */
 
 static void
@@ -391,7 +394,7 @@ xet_store_s3_keep(xet_store_writer_t *writer, const char *name, int replace,
 }
 
 
-/* An acknowledged DELETE is durable. */
+/* Removes objects.  An acknowledged DELETE is durable. */
 
 static xet_status_t
 xet_store_s3_remove(xet_store_t *store, xet_store_item_t *items, size_t n,
@@ -532,7 +535,10 @@ xet_store_s3_page(xet_store_list_t *list, const char *prefix,
 }
 
 
-/* XET_S3_BAD: the store can't list uploads, and has to remove them itself. */
+/*
+ * Aborts abandoned uploads.  XET_S3_BAD means that the store can't list
+ * uploads: it must remove them itself, so this is not an error.
+ */
 
 static xet_status_t
 xet_store_s3_sweep(xet_store_t *store, uint64_t age, size_t *n,

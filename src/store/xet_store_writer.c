@@ -96,7 +96,7 @@ xet_store_writer_file(xet_store_writer_t *writer, xet_store_error_t *error)
         }
     }
 
-    /* a file that a crash has left may have this name */
+    /* a file left by a crash may have this name: try the next number */
 
     for (i = 0; i < XET_STORE_WRITER_TRIES; i++) {
 
@@ -279,8 +279,9 @@ xet_store_writer_sweep(xet_store_t *store, uint64_t age, size_t *n,
 
 
 /*
- * NFS renames a file to ".nfs..." if it is removed while a node has it open.
- * If such a file is old, that node has died.
+ * Returns whether a crash may have left a file with this name.  NFS renames a
+ * file to ".nfs..." if it is removed while a node has it open.  If such a file
+ * is old, the node has died.
  */
 
 static int

@@ -123,7 +123,7 @@ typedef struct xet_jwk_s  xet_jwk_t;
  * Creates a key from a secret of raw bytes and an id of 1 to XET_JWK_ID_MAX
  * printable ASCII characters.  Errors: XET_JWK_KID; XET_JWK_SECRET when the
  * secret is too short, too long, or a PEM file, because a public key must not
- * be used as a secret; XET_NOMEM, which the next three functions return, too.
+ * be used as a secret; XET_NOMEM, which the next three functions also return.
  */
 xet_status_t xet_jwk_create_secret(xet_jwk_t **key, const uint8_t *id,
     size_t id_len, const uint8_t *secret, size_t len);
@@ -154,7 +154,7 @@ xet_status_t xet_jwk_create_public(xet_jwk_t **key, const uint8_t *id,
  */
 xet_status_t xet_jwk_create_json(xet_jwk_t **key, const json_t *member);
 
-/* key may be NULL. */
+/* Destroys a key; key may be NULL. */
 void xet_jwk_destroy(xet_jwk_t *key);
 
 
@@ -163,10 +163,13 @@ xet_jwk_alg_t xet_jwk_alg(const xet_jwk_t *key);
 /* Returns the id, which has no NUL and is valid as long as key. */
 const uint8_t *xet_jwk_id(const xet_jwk_t *key, size_t *len);
 
-/* Whether the configuration may give this id to a key. */
+/* Returns whether a key in the configuration may have this id. */
 int xet_jwk_id_ok(const uint8_t *id, size_t len);
 
-/* Returns XET_JWK_ALG_MAX for an unknown name; case-sensitive. */
+/*
+ * Convert between an algorithm and its name, which is case-sensitive.
+ * xet_jwk_alg_find() returns XET_JWK_ALG_MAX for an unknown name.
+ */
 xet_jwk_alg_t xet_jwk_alg_find(const char *name, size_t len);
 const char *xet_jwk_alg_name(xet_jwk_alg_t alg);
 
@@ -221,7 +224,7 @@ xet_status_t xet_jwk_derive(const xet_jwk_t *key, const char *label,
 typedef struct xet_jwk_set_s  xet_jwk_set_t;
 
 
-/* Returns NULL when out of memory. */
+/* Creates an empty set; returns NULL when out of memory. */
 xet_jwk_set_t *xet_jwk_set_create(void);
 
 /* Destroys the set and its keys; set may be NULL. */
@@ -253,7 +256,8 @@ xet_status_t xet_jwk_set_add_pem(xet_jwk_set_t *set, const uint8_t *id,
  * thumbprint if there is no "kid".  Keys with an unsupported type, curve,
  * algorithm or use are skipped.  A malformed key is an error, and so is any
  * private or secret part.  Errors and *index are as for xet_jwk_set_add_pem(),
- * with the elements of "keys" as blocks; XET_JWK_NONE when all are skipped.
+ * with the elements of "keys" as blocks; XET_JWK_NONE when all keys are
+ * skipped.
  */
 xet_status_t xet_jwk_set_add_jwks(xet_jwk_set_t *set, const uint8_t *text,
     size_t len, size_t *index);
@@ -374,19 +378,22 @@ void xet_token_digest(const uint8_t *key, const uint8_t *token, size_t len,
     xet_hash_t *out);
 
 /*
- * Whether a repository may have that name: 1 to XET_TOKEN_REPO_MAX characters
- * of [A-Za-z0-9._/-].  Parts between slashes must not be empty or ".", and the
- * name must not contain "..".
+ * Returns whether a repository may have that name: 1 to XET_TOKEN_REPO_MAX
+ * characters of [A-Za-z0-9._/-].  Parts between slashes must not be empty or
+ * ".", and the name must not contain "..".
  */
 int xet_token_repo_ok(const uint8_t *repo, size_t len);
 
 /* Returns the word of a scope in the claim "scope". */
 const char *xet_scope_name(xet_scope_e scope);
 
-/* Sets *scope and returns 1; returns 0 when the text is not a scope. */
+/* Parses a scope: sets *scope and returns 1; returns 0 for any other text. */
 int xet_scope_parse(xet_scope_e *scope, const uint8_t *text, size_t len);
 
-/* Whether text is at most max bytes of UTF-8 without control characters. */
+/*
+ * Returns whether text is at most max bytes of UTF-8 without control
+ * characters.
+ */
 int xet_token_text_ok(const xet_token_text_t *text, size_t max);
 
 
@@ -415,7 +422,7 @@ xet_status_t xet_token_mint(const xet_jwk_t *key,
  *     "xet-url-1\n" <key id> "\n" <namespace> "/" <name> "\n"
  *     <expiry> "\n" <range list> "\n"
  *
- * where the name is that of one stored copy of a xorb (xet_xorb.h).
+ * where the name is the name of one stored copy of a xorb (xet_xorb.h).
  *
  * The signature covers every field that has a meaning, but not the base: it is
  * valid with any host and any path prefix.  A prefix may contain only
@@ -450,12 +457,12 @@ xet_sign_key_t *xet_sign_key_create(const uint8_t *id, size_t id_len,
 void xet_sign_key_destroy(xet_sign_key_t *key);
 const char *xet_sign_key_id(const xet_sign_key_t *key);
 
-/* Whether a key may have that id. */
+/* Returns whether a key may have that id. */
 int xet_sign_id_ok(const uint8_t *id, size_t len);
 
 /*
- * Whether a base, or its path, has only characters that need no escape (RFC
- * 3986: unreserved, sub-delims, ":@/", and the "[]" of an IPv6 address).
+ * Returns whether a base, or its path, has only characters that need no escape
+ * (RFC 3986: unreserved, sub-delims, ":@/", and the "[]" of an IPv6 address).
  */
 int xet_sign_base_ok(const uint8_t *base, size_t len);
 
@@ -532,9 +539,10 @@ xet_status_t xet_sign_verify(const xet_sign_asked_t *asked,
 /*
  * Checks whether the signed list allows a Range header; returns XET_OK or
  * XET_SIGN_RANGE.  The ranges must be closed, ascending and disjoint, at most
- * as many as the signed ones, and each must lie inside one signed range.  A
- * value of NULL (no header) is refused.  A cacheable URL (n == 0) allows no
- * header, or any well-formed list of at most XET_SIGN_RANGES_MAX ranges.
+ * as many as the signed ranges, and each must lie inside one signed range.  A
+ * value of NULL (no header) is refused.  With a cacheable URL (n == 0), the
+ * header may be absent, or have any well-formed list of at most
+ * XET_SIGN_RANGES_MAX ranges.
  */
 xet_status_t xet_sign_range_check(const xet_sign_url_t *url,
     const uint8_t *value, size_t len);
@@ -546,7 +554,7 @@ xet_status_t xet_sign_range_check(const xet_sign_url_t *url,
  */
 void xet_mask(uint8_t *text, size_t len);
 
-/* The same for the arguments of a URL, from after the "?". */
+/* Does the same as xet_mask() for the arguments of a URL, after the "?". */
 void xet_mask_args(uint8_t *args, size_t len);
 
 
@@ -616,8 +624,8 @@ xet_status_t xet_sigv4_header(char *dst, size_t size, const xet_sigv4_t *r,
 
 /*
  * Writes all arguments of a presigned URL, which is valid for expires seconds
- * from the date: the arguments of r and those of the signature.  The latter
- * include the session token, unless token is NULL or empty.
+ * from the date: the arguments of r and the arguments of the signature, with
+ * the session token, unless token is NULL or empty.
  */
 xet_status_t xet_sigv4_query(char *dst, size_t size, const xet_sigv4_t *r,
     const uint8_t *key, const char *id, const char *token, uint32_t expires);
@@ -645,15 +653,15 @@ typedef struct {
 } xet_bucket_t;
 
 
-/* Lets the bucket leak up to now, in ms; ignores a now in the past. */
+/* Lets the bucket leak up to now, in ms; ignores a time in the past. */
 void xet_bucket_leak(xet_bucket_t *b, const xet_bucket_rate_t *rate,
     uint64_t now);
 
 /*
  * Lets the bucket leak, then adds n bytes and returns 0.  If the bytes do not
  * fit, adds nothing and returns the time in ms, at least 1, after which they
- * would fit.  An empty bucket takes more than its size, so that no n is
- * refused forever.
+ * would fit.  An empty bucket accepts any n, even more than its size:
+ * otherwise such an n would never fit.
  */
 uint64_t xet_bucket_put(xet_bucket_t *b, const xet_bucket_rate_t *rate,
     uint64_t now, uint64_t n);

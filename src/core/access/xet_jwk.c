@@ -705,7 +705,7 @@ xet_jwk_read_private(const uint8_t *pem, size_t len, xet_status_t *status)
 }
 
 
-/* Whether no further block follows; the key in it would be ignored. */
+/* Returns whether no further block follows; the key in it would be ignored. */
 
 static int
 xet_jwk_read_end(BIO *bio)
@@ -726,7 +726,10 @@ xet_jwk_read_end(BIO *bio)
 }
 
 
-/* Returns NULL and sets *status to XET_OK when the numbers are not a key. */
+/*
+ * Makes a key of the numbers in a JWK.  When the numbers are not a key,
+ * returns NULL and sets *status to XET_OK.
+ */
 
 static EVP_PKEY *
 xet_jwk_json_pkey(const json_t *member, xet_status_t *status)
@@ -1132,8 +1135,8 @@ xet_jwk_check_rsa(EVP_PKEY *pkey)
 
 
 /*
- * A point must be on its curve; a modulus must neither have small factors nor
- * be a prime.
+ * Checks a key with OpenSSL: a point must be on its curve; a modulus must not
+ * have small factors and must not be a prime.
  */
 
 static xet_status_t

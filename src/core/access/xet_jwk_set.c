@@ -3,15 +3,15 @@
  * Sets of token keys, read from PEM files and JWK sets.
  *
  * Purpose:    parses documents with public keys of issuers and keeps the keys.
- * States:     being filled, then constant; the set itself has no flag for it.
+ * States:     being filled, then constant; the set does not record its state.
  * Ownership:  the set owns its keys.  A document is only read; on an error the
  *             keys that were already added from it are destroyed.
  * Threads:    one while the set is filled, any number afterwards.
  *
  * Parsing is strict.  Keys for other purposes are skipped, as RFC 7517
- * requires; anything else that is not supported is an error with the index of
- * the key.  A private key is refused, although it could verify: a server that
- * only verifies must not have one.
+ * requires; any other unsupported key is an error with the index of the key.
+ * A private key is refused, although it could verify: a server that only
+ * verifies must not have a private key.
  *
  * The number of keys is small, so they are searched without an index.
  */

@@ -2,10 +2,10 @@
 /*
  * Parser of key files with one key per line.
  *
- * Purpose:    used by the module and by the command line tool; a key is never
- *             used for a purpose other than its own.
- * States:     a reader goes through a file from the beginning to the end, or
- *             to the first invalid line.
+ * Purpose:    reads keys for the module and the command line tool, so that a
+ *             key is never used for a purpose other than its own.
+ * States:     a reader reads a file from the start to the end, or to the first
+ *             invalid line.
  * Ownership:  the caller owns the text of the file, which must outlive the
  *             reader; xet_key_end() wipes the secrets in the reader.
  * Threads:    one thread per reader.
@@ -49,7 +49,7 @@ static int xet_key_secret(xet_key_file_t *f, const uint8_t *p, size_t len);
 static int xet_key_fault(xet_key_file_t *f, const char *fmt, ...);
 
 
-/* Indexed by xet_key_purpose_e. */
+/* The kinds of keys, indexed by xet_key_purpose_e. */
 
 static const xet_key_kind_t  xet_key_kinds[] = {
 
@@ -172,7 +172,7 @@ xet_key_line(xet_key_file_t *f, const uint8_t *p, const uint8_t *end)
 
 
 /*
- * Returns the purpose of a line, or XET_KEY_PURPOSES if the line names none.
+ * Returns the purpose of a line, or XET_KEY_PURPOSES if it names no purpose.
  * PEM and JSON are other formats of token keys.
  */
 

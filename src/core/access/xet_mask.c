@@ -59,9 +59,9 @@ xet_mask_args(uint8_t *args, size_t len)
 
 
 /*
- * query: the text begins with the arguments of a URL.  The function runs on
- * several texts of each request, so bytes that can't begin a secret are
- * skipped first.
+ * Masks the secrets in a text.  query: the text begins with the arguments of a
+ * URL.  The function runs on several texts of each request, so for speed it
+ * skips bytes that can't begin a secret.
  */
 
 static void
@@ -157,7 +157,10 @@ xet_mask_run(uint8_t *p, uint8_t *end)
 }
 
 
-/* Whether an argument may begin at p: at the start or after a delimiter. */
+/*
+ * Returns whether an argument may begin at p: at the start or after a
+ * delimiter.
+ */
 
 static int
 xet_mask_begins(const uint8_t *text, const uint8_t *p)
@@ -342,7 +345,10 @@ xet_mask_fill(uint8_t *p, const uint8_t *end)
 }
 
 
-/* Whether the text begins with word in any case; word is in lower case. */
+/*
+ * Returns whether the text begins with word, in upper or lower case; word is
+ * given in lower case.
+ */
 
 static int
 xet_mask_word(const uint8_t *p, const uint8_t *end, const char *word)
@@ -361,7 +367,7 @@ xet_mask_word(const uint8_t *p, const uint8_t *end, const char *word)
 }
 
 
-/* Whether c is a character of base64url. */
+/* Returns whether c is a character of base64url. */
 
 static int
 xet_mask_char(uint8_t c)

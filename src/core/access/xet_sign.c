@@ -454,7 +454,10 @@ xet_sign_mac(xet_sign_key_t *key, const xet_sign_fields_t *f, uint8_t *mac)
 }
 
 
-/* Whether name is 1 to max characters of [A-Za-z0-9_-], as in base64url. */
+/*
+ * Returns whether name is 1 to max characters of [A-Za-z0-9_-], as in
+ * base64url.
+ */
 
 static int
 xet_sign_name_valid(const uint8_t *name, size_t len, size_t max)
@@ -589,9 +592,9 @@ xet_sign_args(const uint8_t *args, size_t len, xet_sign_fields_t *f,
 
 
 /*
- * Whether the text after the signature is valid: it may be empty, or, in the
- * cacheable form, "&n=" and digits, commas and dashes.  This argument is not
- * signed and not used.
+ * Returns whether the text after the signature is valid: it may be empty, or,
+ * in the cacheable form, "&n=" and digits, commas and dashes.  This argument
+ * is not signed and not used.
  */
 
 static int
@@ -667,7 +670,10 @@ xet_sign_number(const xet_sign_text_t *text, uint64_t *number)
 }
 
 
-/* Whether the ranges are below 2^63, ascending, disjoint and not empty. */
+/*
+ * Returns whether the ranges are below 2^63, ascending, disjoint and not
+ * empty.
+ */
 
 static int
 xet_sign_ranges_ok(const xet_range_t *ranges, size_t n)

@@ -5,9 +5,9 @@
  *
  * The canonical request is never in memory as a whole: only its hash is
  * signed, so the text is hashed while it is generated.  Arguments are sorted
- * by their encoded form ("%7B" sorts before "a", "{" would not), those with
- * equal names by their values.  Headers of the same name are joined with
- * commas between the values.
+ * by their encoded form ("%7B" sorts before "a", "{" would not).  Arguments
+ * with equal names are sorted by their values.  The values of headers with the
+ * same name are joined with commas.
  */
 
 
@@ -416,7 +416,7 @@ xet_sigv4_before(const xet_sigv4_pair_t *a, const xet_sigv4_pair_t *b,
 }
 
 
-/* A stable sort of the indexes of pairs; n is at most XET_SIGV4_PAIRS_MAX. */
+/* Sorts indexes of pairs, keeping the order of equal pairs. */
 
 static void
 xet_sigv4_sort(uint8_t *order, const xet_sigv4_pair_t *pairs, size_t n,
@@ -609,7 +609,7 @@ xet_sigv4_sign(uint8_t *mac, const xet_sigv4_t *r, const uint8_t *key)
 }
 
 
-/* mac and key may be the same buffer. */
+/* Computes HMAC-SHA256; mac and key may be the same buffer. */
 
 static xet_status_t
 xet_sigv4_mac(uint8_t *mac, const uint8_t *key, size_t key_len,

@@ -720,7 +720,7 @@ xet_scope_parse(xet_scope_e *scope, const uint8_t *text, size_t len)
 }
 
 
-/* An absent text is never equal to another. */
+/* Compares two texts; an absent text is not equal to any text. */
 
 static unsigned
 xet_token_equal(const xet_token_text_t *a, const xet_token_text_t *b)
@@ -769,7 +769,7 @@ xet_token_mintable(const xet_token_params_t *params,
 }
 
 
-/* Fails for a second node: the limits XET_TOKEN_MINT_* would be wrong. */
+/* Allocates the only node; fails if XET_TOKEN_MINT_* would not suffice. */
 
 static void *
 xet_token_alloc(void *data, size_t size)

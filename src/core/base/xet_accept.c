@@ -61,7 +61,7 @@ xet_accept_name(const uint8_t *p, const uint8_t *end, const char *coding)
 }
 
 
-/* Whether the parameter of a coding is a weight of zero, as in " q=0.000 ". */
+/* Returns whether the parameter of a coding is a weight of 0: " q=0.000 ". */
 
 static int
 xet_accept_zero(const uint8_t *p, const uint8_t *end)

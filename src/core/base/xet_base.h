@@ -23,7 +23,7 @@
  *
  * Every function of the core that can fail returns one of these codes.  One
  * table gives each code its name in JSON errors, its HTTP status and a message
- * for people; the core itself never logs.  XET_AGAIN and XET_DONE are not
+ * for people; the core never logs.  XET_AGAIN and XET_DONE are not
  * errors.  A code with an HTTP status of 4xx means that the input is invalid,
  * a code with 5xx means that the server failed.
  */
@@ -307,7 +307,10 @@ typedef enum {
 #undef XET_STATUS_ENUM
 
 
-/* Never return NULL; an unknown status is treated as XET_INTERNAL. */
+/*
+ * Return the code or the text of a status, never NULL.  An unknown status is
+ * treated as XET_INTERNAL.
+ */
 
 const char *xet_status_code(xet_status_t status);
 const char *xet_status_text(xet_status_t status);
@@ -486,7 +489,7 @@ xet_get_decimal(const uint8_t *p, size_t len, uint64_t *number)
 }
 
 
-/* Whether a byte is an ASCII letter or digit. */
+/* Returns whether a byte is an ASCII letter or digit. */
 
 static inline int
 xet_is_alnum(unsigned c)
@@ -541,7 +544,7 @@ xet_put_decimal(uint8_t *p, uint64_t v)
 
 /*
  * xet_buf.c: a chained output buffer.  It grows by nodes, never moves bytes
- * once written, and counts them so that Content-Length is known.  Memory comes
+ * once written, and counts them, so Content-Length is known.  Memory comes
  * from a callback (an nginx pool, malloc) and is never freed by the buffer:
  * the owner of the allocator frees it as a whole.  After a failed allocation
  * the buffer stays failed and ignores all writes, so a writer checks the
@@ -592,9 +595,9 @@ void xet_buf_init(xet_buf_t *b, xet_alloc_pt alloc, void *data,
 
 /*
  * Returns contiguous room for n bytes, or NULL when the buffer has failed.
- * The bytes become part of the buffer by xet_buf_advance().  A reserve without
- * an advance has no effect, but may leave an empty last node (pos == start).
- * An advance past the end of the last node makes the buffer fail.
+ * xet_buf_advance() makes the bytes part of the buffer.  A reserve without an
+ * advance has no effect, but may leave an empty last node (pos == start).  An
+ * advance past the end of the last node makes the buffer fail.
  */
 uint8_t *xet_buf_reserve(xet_buf_t *b, size_t n);
 void xet_buf_advance(xet_buf_t *b, size_t n);
@@ -705,9 +708,10 @@ xet_utf8_init(xet_utf8_t *u)
 size_t xet_utf8_feed(xet_utf8_t *u, const uint8_t *p, size_t len);
 
 /*
- * Whether a well-formed character begins at p, which has len bytes, at least
- * one.  Sets *n to the length of the character, or of the ill-formed bytes
- * that one U+FFFD replaces: the longest truncated character, or one byte.
+ * Returns whether a well-formed character begins at p, which has len bytes, at
+ * least one.  Sets *n to the length of the character, or of the ill-formed
+ * bytes that one U+FFFD replaces: the longest truncated character, or one
+ * byte.
  */
 int xet_utf8_character(const uint8_t *p, size_t len, size_t *n);
 
@@ -718,10 +722,10 @@ int xet_utf8_character(const uint8_t *p, size_t len, size_t *n);
  * zero, white space and the standard alphabet are rejected.
  */
 
-/* Number of characters for len bytes; len is at most SIZE_MAX / 4. */
+/* The number of characters that encode len bytes, at most SIZE_MAX / 4. */
 #define xet_base64_encoded(len)  (((len) * 4 + 2) / 3)
 
-/* Number of bytes in len characters, where len mod 4 is not 1. */
+/* The number of bytes that len characters encode; len mod 4 is not 1. */
 #define xet_base64_decoded(len)                                               \
     ((len) / 4 * 3 + ((len) % 4 ? (len) % 4 - 1 : 0))
 
@@ -731,7 +735,7 @@ uint8_t *xet_base64_encode(uint8_t *dst, const uint8_t *src, size_t len);
 
 /*
  * Writes xet_base64_decoded(len) bytes and returns 1.  Returns 0 when src is
- * not valid base64url; dst may have been written to in this case, too.
+ * not valid base64url; even then dst may have been written to.
  */
 int xet_base64_decode(uint8_t *dst, const uint8_t *src, size_t len);
 
@@ -814,10 +818,10 @@ uint8_t *xet_range_list_print(uint8_t *dst, const xet_range_t *ranges,
  */
 
 /*
- * Whether the value of the header lists the coding with a weight other than 0.
- * coding is a NUL-terminated string in lower case; the header may have any
- * case.  "*" does not match: few clients support the codings used here, so a
- * client must name the coding explicitly to get it.
+ * Returns whether the value of the header lists the coding with a weight other
+ * than 0.  coding is a NUL-terminated string in lower case; the header may
+ * have any case.  "*" does not match: few clients support the codings used
+ * here, so a client must name the coding explicitly to get it.
  */
 int xet_accept_coding(const uint8_t *value, size_t len, const char *coding);
 
@@ -854,8 +858,8 @@ typedef enum {
 
 
 /*
- * Whether the list is "*" or contains tag, a strong entity tag including its
- * quotes.  The list is read up to its first syntax error.
+ * Returns whether the list is "*" or contains tag, a strong entity tag
+ * including its quotes.  The list is read up to its first syntax error.
  */
 int xet_etag_match(const uint8_t *list, size_t len, const uint8_t *tag,
     size_t tag_len, xet_etag_compare_t compare);

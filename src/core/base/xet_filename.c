@@ -73,7 +73,7 @@ xet_filename_extension(const uint8_t *name, size_t len, size_t *ext_len)
 }
 
 
-/* Whether all clients take the byte literally in a quoted string. */
+/* Returns whether all clients take the byte literally in a quoted string. */
 
 static int
 xet_filename_plain(uint8_t ch)
@@ -82,7 +82,9 @@ xet_filename_plain(uint8_t ch)
 }
 
 
-/* Whether the byte is an attr-char of RFC 8187, which needs no escape. */
+/*
+ * Returns whether the byte is an attr-char of RFC 8187, which needs no escape.
+ */
 
 static int
 xet_filename_attr(uint8_t ch)

@@ -11,10 +11,10 @@
  * Ownership:  the writer only borrows the buffer.
  * Threads:    one at a time.
  *
- * Errors are kept in the buffer: after a failed write all others are ignored,
- * and xet_buf_status() returns the failure.  The buffer also fails on nesting
- * deeper than XET_JSON_DEPTH, on closing a level that is not open, and on
- * closing a level after a key.
+ * Errors are kept in the buffer: after a failed write all further writes are
+ * ignored, and xet_buf_status() returns the error.  The buffer also fails on
+ * nesting deeper than XET_JSON_DEPTH, on closing a level that is not open, and
+ * on closing a level after a key.
  *
  * Runs of bytes that need no escaping are copied at once.  An ill-formed UTF-8
  * sequence is replaced by one U+FFFD for each maximal part of it that could
@@ -177,7 +177,7 @@ xet_json_i64(xet_json_t *j, int64_t v)
         return;
     }
 
-    /* unsigned negation is correct for INT64_MIN, too */
+    /* unsigned negation is correct even for INT64_MIN */
 
     if (v < 0) {
         *p++ = '-';
@@ -299,7 +299,7 @@ xet_json_string_end(xet_json_t *j)
 }
 
 
-/* Whether the next key or value needs a comma before it. */
+/* Returns whether the next key or value needs a comma before it. */
 
 static int
 xet_json_comma(xet_json_t *j)

@@ -10,7 +10,7 @@
  * Threads:    any.
  *
  * Parsed numbers are at most 2^63 - 1 (the maximum of off_t), so last + 1
- * never wraps.  A spec that another file has created may have any numbers:
+ * never wraps.  A spec that other code has created may have any numbers:
  * xet_range_resolve() relies neither on that bound nor on first <= last.
  */
 

@@ -27,12 +27,12 @@ struct xet_codec_s {
 
 
 /*
- * Returns NULL when out of memory.  suite must outlive the codec.  A codec
- * takes 256 KiB.  To decode, LZ4F allocates buffers for the largest block size
- * that any frame has declared so far, and keeps them.  With the 64 KiB blocks
- * of most clients the buffers take 128 KiB of address space; with the 4 MiB
- * blocks of JavaScript clients, 8.1 MiB.  Of these 8.1 MiB a normal frame
- * touches about 256 KiB, and a frame crafted to touch more, 4.1 MiB.
+ * Creates a codec; NULL means out of memory.  suite must outlive the codec.  A
+ * codec takes 256 KiB.  To decode, LZ4F allocates buffers for the largest
+ * block size that any frame has declared so far, and keeps the buffers.  With
+ * the 64 KiB blocks of most clients, the buffers take 128 KiB of address
+ * space; with the 4 MiB blocks of JavaScript clients, 8.1 MiB.  A normal frame
+ * touches about 256 KiB of these 8.1 MiB; a crafted frame touches 4.1 MiB.
  */
 xet_codec_t *xet_codec_create(const xet_suite_t *suite);
 void xet_codec_destroy(xet_codec_t *c);
@@ -61,7 +61,7 @@ xet_status_t xet_codec_decode(xet_codec_t *c, unsigned scheme,
 xet_status_t xet_codec_encode(xet_codec_t *c, unsigned scheme,
     const uint8_t *in, size_t len, uint8_t *out, size_t *out_len);
 
-/* Only the byte grouping, for any n; in and out must not overlap. */
+/* Group the bytes, or undo it, for any n; in and out must not overlap. */
 void xet_codec_bg4_split(const uint8_t *in, uint8_t *out, size_t n);
 void xet_codec_bg4_join(const uint8_t *in, uint8_t *out, size_t n);
 

@@ -4,12 +4,12 @@
  *
  * Purpose:    finds where chunks end in a stream that arrives in pieces of any
  *             size.
- * States:     given by the number of bytes in the open chunk:
+ * States:     the state follows from the size of the open chunk, in bytes:
  *               skip   size < min - 65      bytes are only counted
  *               warm   size < min - 1       bytes are hashed, no cut allowed
  *               look   size < max           every byte may end the chunk
- *             One call may pass through all three, or stop anywhere in one;
- *             after a cut the size and the hash are 0 again.
+ *             One call may pass through all three states, or end in any of
+ *             them; after a cut the size and the hash are 0 again.
  * Ownership:  the caller owns the structure and the data; nothing is
  *             allocated.
  * Threads:    one at a time.
@@ -37,9 +37,9 @@
  * then searched to their ends, one after the other.
  *
  * A lane is long enough for its 64 extra bytes to matter little.  It is short
- * enough for the wasted part of the last block not to matter either, because a
- * chunk has about 14 blocks.  More lanes, or AVX2 gather instructions, were
- * slower; AVX-512 gather instructions were no faster.
+ * enough that the wasted part of the last block matters little, too, because a
+ * chunk has about 14 blocks.  More lanes, or AVX2 gather instructions, are
+ * slower; AVX-512 gather instructions are not faster.
  */
 
 #define XET_CHUNKER_WINDOW   65
@@ -119,7 +119,7 @@ xet_chunker_feed(xet_chunker_t *c, const uint8_t *data, size_t len, int *cut)
 }
 
 
-/* Returns how many of len bytes fit until the chunk has limit bytes. */
+/* Returns the number of the len bytes that fill the chunk to limit bytes. */
 
 static size_t
 xet_chunker_room(const xet_chunker_t *c, size_t len, uint32_t limit)

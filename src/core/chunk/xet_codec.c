@@ -1,7 +1,7 @@
 
 /*
- * Chunk codecs: calls the schemes of a suite; and the scheme without
- * compression.
+ * Chunk codecs: calls the schemes of a suite, and implements the scheme
+ * without compression.
  *
  * Purpose:    encodes or decodes one chunk in memory, by the scheme that has
  *             the given number in the suite.

@@ -90,10 +90,11 @@ xet_codec_bg4_decode(xet_codec_t *c, const uint8_t *in, size_t len,
 
 
 /*
- * Whether the bytes at one of the four positions vary much less than all bytes
- * together.  The measure is the probability that two samples share their high
- * nibble: 1/16 for noise.  Text has the same probability at all positions; the
- * exponents of floats and the high bytes of small integers have a higher one.
+ * Returns whether the bytes at one of the four positions vary much less than
+ * all bytes together.  The measure is the probability that two samples share
+ * their high nibble: 1/16 for noise.  Text has the same probability at all
+ * positions; the exponents of floats and the high bytes of small integers have
+ * a higher one.
  */
 
 static int
@@ -182,7 +183,7 @@ xet_codec_bg4_join(const uint8_t *in, uint8_t *out, size_t n)
 }
 
 
-/* Sets where the groups begin; the first n % 4 groups are a byte longer. */
+/* Sets the starts of the groups; the first n % 4 groups are a byte longer. */
 
 static void
 xet_codec_bg4_bases(size_t base[4], size_t n)
@@ -200,9 +201,9 @@ xet_codec_bg4_bases(size_t base[4], size_t n)
 #if defined(__SSE2__)
 
 /*
- * Written with intrinsics, because compilers vectorize the loops below only at
- * some optimization levels.  Without vectors the grouping is eight times
- * slower and takes a third of the time of a chunk.
+ * This function uses intrinsics, because compilers vectorize the loops below
+ * only at some optimization levels.  Without vectors the grouping is eight
+ * times slower and takes a third of the time of a chunk.
  */
 
 static void

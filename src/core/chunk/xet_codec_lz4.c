@@ -3,12 +3,12 @@
  * LZ4 frames, the codec of XET_SCHEME_LZ4.
  *
  * Purpose:    encodes a chunk as one frame, and decodes it.
- * States:     one LZ4F context for all decoding.  The whole frame and the
- *             whole output are available, so LZ4F buffers nothing, unless the
- *             block size of the frame is larger than the room left.  Then LZ4F
- *             decodes a block into a buffer of its own, of the block size that
- *             the frame declares.  A context that failed inside a frame is
- *             reset, so every decode starts clean.
+ * States:     the codec has one LZ4F context for all decoding.  The whole
+ *             frame and the whole output are available, so LZ4F buffers
+ *             nothing, unless the block size of the frame is larger than the
+ *             room left.  Then LZ4F decodes a block into a buffer of its own,
+ *             of the block size that the frame declares.  A context that
+ *             failed inside a frame is reset, so every decode starts clean.
  * Ownership:  the codec owns the context; no data is kept between calls.
  * Threads:    one at a time.
  *
@@ -138,8 +138,8 @@ xet_codec_lz4_decode(xet_codec_t *c, const uint8_t *in, size_t len,
     lz4 = c->ctx[XET_SCHEME_LZ4];
 
     /*
-     * LZ4F would skip a skippable frame as if it were a chunk, and decode a
-     * frame with a dictionary ID without the dictionary.
+     * LZ4F accepts skippable frames.  It also accepts frames that need a
+     * dictionary, and decodes them without it.  A chunk must be neither.
      */
 
     if (len < XET_CODEC_LZ4_HEADER

@@ -2,8 +2,8 @@
 /*
  * The digest of a stored copy of a xorb: 128-bit XXH3.
  *
- * Purpose:    the digest is computed while a copy is written, and again when
- *             it is read, to detect damage at a fifth of the cost of BLAKE3.
+ * Purpose:    computes the digest while a copy is written, and again when the
+ *             copy is read, to detect damage at a fifth of the cost of BLAKE3.
  *             It does not protect against forgery; the chunk hashes do.  A
  *             client that could make two copies with the same digest still
  *             can't choose which bytes are under the name of a copy: the

@@ -100,8 +100,8 @@ typedef struct {
 
     uint32_t         dedup_modulus;    /* hash mod this == 0: eligible */
     uint32_t         merge_modulus;    /* hash mod this == 0: a group ends */
-    uint32_t         merge_min;        /* least children at a natural end */
-    uint32_t         merge_max;        /* most children of a node */
+    uint32_t         merge_min;        /* min. children at a natural end */
+    uint32_t         merge_max;        /* max. children of a node */
 
     const xet_scheme_t  *schemes[XET_SCHEMES];  /* by number, or NULL */
 } xet_suite_t;
@@ -170,7 +170,7 @@ int xet_hash_cmp(const xet_hash_t *a, const xet_hash_t *b);
 int xet_hash_is_zero(const xet_hash_t *hash);
 
 
-/* The number in "hash mod n": the last 8 bytes, little-endian. */
+/* Returns the number in "hash mod n": the last 8 bytes, little-endian. */
 
 static inline uint64_t
 xet_hash_tail(const uint8_t *bytes)
@@ -179,7 +179,9 @@ xet_hash_tail(const uint8_t *bytes)
 }
 
 
-/* Whether the hash alone makes a chunk eligible for the dedup index. */
+/*
+ * Returns whether the hash alone makes a chunk eligible for the dedup index.
+ */
 
 static inline int
 xet_hash_eligible(const xet_suite_t *suite, const uint8_t *bytes)
@@ -188,18 +190,21 @@ xet_hash_eligible(const xet_suite_t *suite, const uint8_t *bytes)
 }
 
 
-/* BLAKE3 keyed hash of one buffer; key is 32 bytes. */
+/* Sets *out to the keyed BLAKE3 hash of a buffer; key has 32 bytes. */
 void xet_hash_keyed(const uint8_t *key, const void *data, size_t len,
     xet_hash_t *out);
 
 void xet_hash_chunk(const xet_suite_t *suite, const void *data, size_t len,
     xet_hash_t *out);
 
-/* File hash of a merkle root; a root of zeros (empty file) stays zeros. */
+/*
+ * Sets *out to the file hash of a merkle root.  For a root of zeros, which is
+ * the empty file, *out is zeros.
+ */
 void xet_hash_file(const xet_suite_t *suite, const xet_hash_t *root,
     xet_hash_t *out);
 
-/* Term verification hash: hashes are n packed chunk hashes of 32 bytes. */
+/* Sets *out to the verification hash of a term: hashes has n chunk hashes. */
 void xet_hash_verification(const xet_suite_t *suite, const uint8_t *hashes,
     size_t n, xet_hash_t *out);
 
@@ -220,7 +225,10 @@ typedef struct {
 typedef struct xet_checksum_state_s  xet_checksum_state_t;
 
 
-/* create returns a reset state, NULL when out of memory; destroy takes NULL */
+/*
+ * Create and destroy a state.  The new state is reset; NULL means out of
+ * memory.  xet_checksum_destroy() accepts NULL.
+ */
 xet_checksum_state_t *xet_checksum_create(void);
 void xet_checksum_destroy(xet_checksum_state_t *s);
 void xet_checksum_reset(xet_checksum_state_t *s);
@@ -331,7 +339,7 @@ typedef struct {
  * hold, and on each level less than one more group, but not all leaves.  With
  * random hashes that is some dozens of nodes on each of O(log n) levels.
  * Leaves without stable cuts (one chunk repeated, as in a file of zeros) are
- * all kept, in the subtree too.  So a caller that takes leaves from clients
+ * all kept, even in the subtree.  So a caller that takes leaves from clients
  * must set max.
  */
 
@@ -358,7 +366,7 @@ typedef struct {
 /*
  * max limits the total number of nodes in the builder and in all finished
  * subtrees.  A node above the limit gives XET_NOMEM and sets over.  A node
- * takes 40 bytes in arrays that grow by doubling, and another 40 bytes in the
+ * takes 40 bytes in arrays that double when full, and another 40 bytes in the
  * finished subtree.
  */
 void xet_subtree_init(xet_subtree_builder_t *b, const xet_suite_t *suite,
@@ -383,12 +391,16 @@ xet_status_t xet_subtree_add(xet_subtree_builder_t *b, const uint8_t *hash,
 xet_status_t xet_subtree_join(xet_subtree_builder_t *b,
     const xet_subtree_t *s);
 
-/* Ends the run; the arrays of s come from the allocator.  XET_NOMEM. */
+/*
+ * Ends the run and sets s, whose arrays come from the allocator.  Error:
+ * XET_NOMEM.
+ */
 xet_status_t xet_subtree_finish(xet_subtree_builder_t *b, xet_subtree_t *s);
 
 /*
- * XET_PLAN_DAMAGED when no builder can have made s: the counts of its levels
- * do not add up to n, or contradict at_start or at_end.
+ * Checks s: returns XET_PLAN_DAMAGED when no builder can have made s, because
+ * the counts of its levels do not add up to n, or contradict at_start or
+ * at_end.
  */
 xet_status_t xet_subtree_check(const xet_subtree_t *s);
 

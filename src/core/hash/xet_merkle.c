@@ -1,6 +1,6 @@
 
 /*
- * The aggregated hash tree, streamed.
+ * The aggregated hash tree, computed while leaves arrive.
  *
  * Purpose:    computes the root over any number of (hash, size) leaves in
  *             constant memory.

@@ -49,28 +49,28 @@ typedef struct {
 
 
 /*
- * Whether a repo may have this name: letters, digits, "-", "_" and "."; no "-"
- * or "." at the beginning or at the end, no "--", no "..", no ".git" at the
- * end.  Clients of a Hub have the same rules.
+ * Returns whether a repo may have this name: letters, digits, "-", "_" and
+ * "."; no "-" or "." at the beginning or at the end, no "--", no "..", no
+ * ".git" at the end.  Clients of a Hub have the same rules.
  */
 int xet_hub_name_ok(const uint8_t *p, size_t len);
 
 /*
- * Whether an owner of repos may have this name: as for a repo, but not a
- * reserved path component of the Hub, such as "api", in any case.
+ * Returns whether an owner of repos may have this name: as for a repo, but not
+ * a reserved path component of the Hub, such as "api", in upper or lower case.
  */
 int xet_hub_owner_ok(const uint8_t *p, size_t len);
 
 /*
- * Whether a caller with this name has a name space: the name must be valid for
- * an owner and in canonical form, without upper-case letters.  Permissions are
- * compared in this form only: the caller "Dora" is not the caller "dora", and
- * has no name space.
+ * Returns whether a caller with this name has a name space: the name must be
+ * valid for an owner and in canonical form, without upper-case letters.
+ * Permissions are compared in this form only: the caller "Dora" is not the
+ * caller "dora", and has no name space.
  */
 int xet_hub_space_ok(const uint8_t *p, size_t len);
 
 /*
- * Whether a file in a repo can have this path: UTF-8 without control
+ * Returns whether a file in a repo can have this path: UTF-8 without control
  * characters; no component is empty, "." or "..".  A path to be written must
  * also pass xet_hub_path_check().
  */
@@ -80,38 +80,38 @@ int xet_hub_path_ok(const uint8_t *p, size_t len);
 size_t xet_hub_path_depth(const uint8_t *p, size_t len);
 
 /*
- * Whether a branch or a tag may have this name: UTF-8 that git allows, and not
- * reserved.
+ * Returns whether a branch or a tag may have this name: UTF-8 that git allows,
+ * and not reserved.
  */
 int xet_hub_ref_ok(const uint8_t *p, size_t len);
 
 /*
- * Returns the length of the first component of a name, if it is reserved: 7 to
- * 40 hex digits in any case, which mean a commit, "HEAD" and "refs".  Returns
- * 0 for other names.
+ * Returns the length of the first component of a name if that component is
+ * reserved, else 0.  Reserved components are "HEAD", "refs", and 7 to 40 hex
+ * digits in upper or lower case, which mean a commit.
  */
 size_t xet_hub_ref_reserved(const uint8_t *p, size_t len);
 
-/* Whether the text is UTF-8 without control characters. */
+/* Returns whether the text is UTF-8 without control characters. */
 int xet_hub_text_ok(const uint8_t *p, size_t len);
 
 /*
- * Whether the text may be sent in the header Content-Type: printable ASCII, up
- * to XET_HUB_TYPE_MAX bytes.
+ * Returns whether the text may be sent in the header Content-Type: printable
+ * ASCII, up to XET_HUB_TYPE_MAX bytes.
  */
 int xet_hub_type_ok(const uint8_t *p, size_t len);
 
 /*
- * Whether a request may name this revision, which is a branch, a tag, a commit
- * or "HEAD".
+ * Returns whether a request may name this revision, which is a branch, a tag,
+ * a commit or "HEAD".
  */
 int xet_hub_rev_ok(const uint8_t *p, size_t len);
 
-/* Return "models", "datasets", "spaces", "buckets", or the singular. */
+/* Return the plural of a kind, such as "models", or its singular, "model". */
 const char *xet_hub_kind_plural(xet_hub_kind_e kind);
 const char *xet_hub_kind_name(xet_hub_kind_e kind);
 
-/* Parses the singular; returns XET_HUB_KINDS for any other text. */
+/* Parses the singular of a kind; returns XET_HUB_KINDS for any other text. */
 xet_hub_kind_e xet_hub_kind_parse(const char *name);
 
 #define XET_HUB_SHA256_LEN  32
@@ -145,17 +145,17 @@ typedef struct {
     size_t          len;
 } xet_hub_refusal_t;
 
-/* Sets *part to the first component that is refused; it points into p. */
+/* Returns the risk of a path.  *part is its first unsafe component, in p. */
 xet_hub_risk_e xet_hub_path_risk(const uint8_t *p, size_t len,
     xet_hub_text_t *part);
 
-/* Returns a predicate for a message: "is a folder of git". */
+/* Returns the end of a message about a component: "is a folder of git". */
 const char *xet_hub_risk_text(xet_hub_risk_e risk);
 
 /*
  * Checks whether the server or its client may write a file to this path.
- * Returns XET_HUB_PATH for an invalid path, XET_HUB_UNSAFE for an unsafe one,
- * and then sets *refusal.
+ * Returns XET_HUB_PATH for an invalid path.  Returns XET_HUB_UNSAFE and sets
+ * *refusal for an unsafe path.
  */
 xet_status_t xet_hub_path_check(const xet_hub_text_t *path,
     xet_hub_refusal_t *refusal);
@@ -197,7 +197,7 @@ typedef enum {
 } xet_hub_op_e;
 
 
-/* The texts are valid until the handler returns. */
+/* An operation of a commit; its texts are valid until the handler returns. */
 
 typedef struct {
     xet_hub_op_e     op;
@@ -217,8 +217,8 @@ typedef struct {
 
 
 /*
- * Returns XET_OK to continue, XET_AGAIN to pause the parser after the
- * operation, any other status to stop the parser.
+ * The handler of operations.  Returns XET_OK to continue, XET_AGAIN to pause
+ * the parser after the operation, any other status to stop the parser.
  */
 typedef xet_status_t (*xet_hub_op_pt)(void *ctx,
     const xet_hub_operation_t *op);
@@ -263,8 +263,8 @@ xet_status_t xet_hub_ops_feed(xet_hub_ops_t *ops, const uint8_t *buf,
     size_t len, size_t *n);
 
 /*
- * Ends the body; the last line may have no newline.  Returns XET_AGAIN if the
- * handler pauses, and the next call then returns XET_OK.  Returns
+ * Ends the body; the last line may have no newline.  If the handler pauses,
+ * returns XET_AGAIN, and the next call returns XET_OK.  Returns
  * XET_HUB_OPERATION for a commit without a header.
  */
 xet_status_t xet_hub_ops_end(xet_hub_ops_t *ops);
@@ -273,7 +273,7 @@ xet_status_t xet_hub_ops_end(xet_hub_ops_t *ops);
 /*
  * Parses an inline file, {path, content, encoding}, of a commit or of a new
  * repo.  *content must be NULL before the call; the caller must free() it
- * afterwards, also on errors.  Errors: XET_HUB_OPERATION, XET_HUB_PATH,
+ * afterwards, even on errors.  Errors: XET_HUB_OPERATION, XET_HUB_PATH,
  * XET_HUB_UNSAFE with a refusal, XET_NOMEM.
  */
 xet_status_t xet_hub_file_parse(json_t *value, xet_hub_operation_t *op,
@@ -402,12 +402,15 @@ xet_status_t xet_hub_form_parse(xet_hub_list_t *list, uint8_t *text,
  */
 void xet_hub_html(xet_buf_t *b, const char *format, ...);
 
-/* Writes text as %t does. */
+/* Writes text like the %t of xet_hub_html(). */
 void xet_hub_html_text(xet_buf_t *b, const uint8_t *text, size_t len);
 
-#define XET_HUB_HTML_NUMBER  32        /* room that either of these needs */
+#define XET_HUB_HTML_NUMBER  32        /* size of the buffer at p, bytes */
 
-/* Write a number as %n and %b do, without markup; return the end. */
+/*
+ * Write a number like the %n and %b of xet_hub_html(), but without markup;
+ * return the end of the written text.
+ */
 uint8_t *xet_hub_html_number(uint8_t *p, uint64_t v);
 uint8_t *xet_hub_html_size(uint8_t *p, uint64_t v);
 
@@ -419,7 +422,7 @@ uint8_t *xet_hub_html_size(uint8_t *p, uint64_t v);
 #define XET_HUB_NO_TIME   INT64_MIN
 #define XET_HUB_DATE_LEN  24
 
-/* A row of a tree; an absent digest is NULL. */
+/* A row of a tree.  A pointer to an absent digest is NULL. */
 
 typedef struct {
     xet_hub_text_t   path;
@@ -518,8 +521,9 @@ xet_status_t xet_hub_granted_read(const json_t *value,
     xet_hub_granted_t *granted);
 
 /*
- * Sets *args to the arguments of the next page, from a header Link.  Returns 0
- * when there is no next page, or when its arguments must not be sent.
+ * Parses a header Link.  Returns 1 and sets *args to the arguments of the next
+ * page; they point into link.  Returns 0 if there is no next page, or if the
+ * arguments are too long or have characters that a URL must not contain.
  */
 int xet_hub_next_parse(const char *link, xet_hub_text_t *args);
 

@@ -82,7 +82,7 @@ xet_hub_operand_parse(const char *text, xet_hub_target_t *target)
 }
 
 
-/* Takes the text before the next slash as part, and skips the slash. */
+/* Sets part to the text before the next slash, and skips the slash. */
 
 static int
 xet_hub_operand_part(const char **text, xet_hub_text_t *part)

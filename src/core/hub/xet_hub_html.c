@@ -2,8 +2,8 @@
 /*
  * HTML pages of the Hub.
  *
- * Purpose:    the only way to write untrusted values into a page: names,
- *             paths, titles, texts, the host of the request.
+ * Purpose:    writes untrusted values into a page: names, paths, titles,
+ *             texts, the host of the request.  No other code does this.
  * States:     none.
  * Ownership:  memory belongs to the buffer.
  * Threads:    any.
@@ -59,7 +59,7 @@ xet_hub_html(xet_buf_t *b, const char *format, ...)
 }
 
 
-/* A text has two arguments, its length and its bytes. */
+/* Writes one value.  A text has two arguments: its length and its bytes. */
 
 static void
 xet_hub_html_value(xet_buf_t *b, int code, va_list *args)
@@ -201,7 +201,7 @@ xet_hub_html_entity(const uint8_t *p, const uint8_t *end, size_t *n)
         return unknown;
     }
 
-    /* U+0080 to U+009F are control characters, too */
+    /* U+0080 to U+009F are also control characters */
 
     if (p[0] == 0xc2 && p[1] < 0xa0) {
         return unknown;

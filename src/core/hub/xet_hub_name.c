@@ -7,8 +7,9 @@
  * Ownership:  names are only read.
  * Threads:    any.
  *
- * Names are received in request paths and bodies, and sent in paths, headers
- * and names of files on clients, so the rules are the strictest of all these.
+ * Names are received in request paths and bodies.  They are sent in paths and
+ * headers, and become names of files on clients.  So a name must be valid in
+ * all of these places.
  */
 
 

@@ -4,8 +4,8 @@
  *
  * Purpose:    parses the body of a commit, or of a batch for a bucket: NDJSON,
  *             as huggingface_hub and @huggingface/hub write it (docs/hub.md).
- * States:     before a line, or inside of one; the beginning of an incomplete
- *             line is kept.
+ * States:     before a line, or inside a line; the start of an incomplete line
+ *             is kept.
  * Ownership:  the parser owns the kept line; the data of an operation is valid
  *             until its handler returns.
  * Threads:    any, but one at a time per parser.
@@ -316,8 +316,8 @@ xet_hub_ops_commit(xet_hub_ops_t *ops, json_t *doc, xet_hub_operation_t *op,
 
 
 /*
- * Parses a copy of a file of the repo, at a revision or, without one, as it is
- * before the commit.
+ * Parses a copy of a file of the repo.  The file is that of a revision, or if
+ * no revision is given, the file before this commit.
  */
 
 static xet_status_t
@@ -501,8 +501,9 @@ xet_hub_ops_inline(json_t *value, xet_hub_operation_t *op, uint8_t **content)
 
 
 /*
- * Returns the number of "=" at the end of a base64 text, or -1 for a text that
- * is not valid: an "=" elsewhere, white space around it, a wrong length.
+ * Returns the number of "=" at the end of a base64 text.  Returns -1 for an
+ * invalid text: it has an "=" elsewhere, white space around it, or a wrong
+ * length.
  */
 
 static int

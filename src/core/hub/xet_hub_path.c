@@ -2,9 +2,9 @@
 /*
  * Unsafe file names.
  *
- * Purpose:    one rule for every path that the server stores or its client
- *             writes: a path is refused if any component of it has a special
- *             meaning for git, Windows, macOS or a client.
+ * Purpose:    checks every path that the server stores or its client writes: a
+ *             path is refused if any component of it has a special meaning for
+ *             git, Windows, macOS or a client.
  * States:     none.
  * Ownership:  a reported component points into the path.
  * Threads:    any.
@@ -190,7 +190,7 @@ xet_hub_part_risk(const uint8_t *p, size_t len)
  * Writes the name that a file system may use instead to plain, in lower case,
  * and returns its length.  It omits characters that HFS+ ignores, an NTFS
  * stream, and trailing dots and spaces.  Returns 0 if the result is longer
- * than size, because it then is none of the names that are refused.
+ * than size, because all refused names are shorter.
  */
 
 static size_t
@@ -253,7 +253,7 @@ xet_hub_part_ignored(const uint8_t *p, size_t len)
 }
 
 
-/* U+0080 to U+009F control terminals, too. */
+/* Returns whether a character is a control character, even above U+007F. */
 
 static int
 xet_hub_part_control(const uint8_t *p, size_t len)
@@ -264,8 +264,8 @@ xet_hub_part_control(const uint8_t *p, size_t len)
 
 
 /*
- * Whether the part before the first dot, without trailing spaces, is a device:
- * "CON", "nul.txt", "com1 .tar.gz"; the digit may be a superscript.
+ * Returns whether the part before the first dot, without trailing spaces, is a
+ * device: "CON", "nul.txt", "com1 .tar.gz"; the digit may be a superscript.
  */
 
 static int
@@ -303,7 +303,7 @@ xet_hub_part_device(const uint8_t *p, size_t len)
 }
 
 
-/* Any character and a colon; clients of a Hub refuse this, too. */
+/* Returns whether a component starts with a drive: a character and a colon. */
 
 static int
 xet_hub_part_drive(const uint8_t *p, size_t len)
@@ -321,8 +321,8 @@ xet_hub_part_drive(const uint8_t *p, size_t len)
 
 
 /*
- * "name:stream:$TYPE"; without a type a colon is allowed, because names often
- * include a time of day.
+ * Returns whether a component is "name:stream:$TYPE".  Without a type, a colon
+ * is allowed, because names often include a time of day.
  */
 
 static int

@@ -5,8 +5,8 @@
  * Purpose:    writes the entries of a folder, recursive or not, and of lists
  *             of paths, the most frequent responses of the Hub.  Each entry is
  *             written from the columns of its row.
- * States:     before the first entry, or after it, when each entry begins with
- *             a comma.
+ * States:     before the first entry, or after it: each further entry starts
+ *             with a comma.
  * Ownership:  memory belongs to the buffer, texts belong to the caller.
  * Threads:    one at a time.
  *
@@ -21,7 +21,7 @@
 #include "xet_hub.h"
 
 
-/* Room for each of the parts of an entry around its path and its title. */
+/* Maximum bytes of each part of an entry that is not its path or title. */
 #define XET_HUB_TREE_HEAD  512
 
 /* The oid of an empty file, which has no Xet hash: the blob id of git. */
@@ -197,7 +197,7 @@ xet_hub_tree_string(xet_buf_t *b, const xet_hub_text_t *text)
 
 
 /*
- * Computes the date in eras of 400 years.  A year begins in March, so the leap
+ * Computes the date in eras of 400 years.  A year starts in March, so the leap
  * day is its last day.
  */
 

@@ -1,15 +1,16 @@
 
 /*
- * The ingest of files.
+ * The ingest: turns the bytes of files into xorbs and terms.
  *
  * Purpose:    decides for each chunk whether it is stored already, and
  *             assembles the terms.
- * States:     of the current chunk:
- *               idle    there is none, the chunker continues
- *               look    is the chunk known?  may ask the caller, once
- *               held    the held run was too short: its chunks are stored
- *               store   the chunk is new: into the xorb; a full xorb is
- *                       completed first
+ * States:     the state of the ingest describes the current chunk:
+ *               idle    there is no current chunk; the chunker continues
+ *               look    checks whether the chunk is known; may query the
+ *                       caller once
+ *               held    the held run was too short, so its chunks are stored
+ *               store   the chunk is new and is added to the xorb; a full
+ *                       xorb is completed first
  * Ownership:  the creator owns the ingest.  A chunk that lies whole in the
  *             caller's data is used there; any other chunk is assembled in the
  *             carry.
@@ -26,16 +27,17 @@
 
 
 /*
- * Fragmentation.  Reading a file costs a request a term, so terms must not be
- * short.  While the last 128 terms have at least 8 chunks on average, a known
- * chunk is used at once.  Otherwise a run of known chunks is held back until
- * it has 8 chunks (at most 1 MiB).  A run that ends before is stored again,
- * and the xorb being written has a longer run in its place.
+ * Fragmentation.  Reading a file costs one request per term, so terms must not
+ * be short.  While the last 128 terms have at least 8 chunks on average, a
+ * known chunk is used at once.  Otherwise a run of known chunks is held back
+ * until it has 8 chunks (at most 1 MiB).  A run that ends earlier is stored
+ * again, so that the term of the xorb being written becomes longer.
  *
- * A thrifty ingest uses a short run only after 8 chunks for each term of the
- * file, including the term of that run; at the beginning it holds every run
- * back.  So a small file that has a chunk twice is stored as it is.  Its xorb
- * is then the same as that of another client, and heals a damaged copy of it.
+ * A thrifty ingest uses a short run only if it has saved 8 chunks for each
+ * term of the file, including the term of that run; at the start of a file it
+ * holds every run back.  So a small file that has a chunk twice is stored with
+ * both chunks.  Its xorb is then the same as the xorb of another client, and
+ * heals a damaged copy of that xorb.
  *
  * A chunk that follows the last chunk of a term in the same xorb extends the
  * term.  Terms wait until the xorb being written has its hash.  When too many
@@ -62,8 +64,8 @@ typedef struct {
     const uint8_t        *data;
     uint32_t              len;
     xet_hash_t            hash;
-    unsigned              asked:1;     /* the caller was asked about it */
-    xet_known_ref_t       ref;         /* its known position */
+    unsigned              asked:1;     /* the caller was queried */
+    xet_known_ref_t       ref;         /* the known position of the chunk */
 } xet_ingest_piece_t;
 
 
@@ -158,7 +160,7 @@ static xet_status_t xet_ingest_terms_flush(xet_ingest_terms_t *t,
 static int xet_ingest_terms_fragmented(const xet_ingest_terms_t *t);
 
 
-/* Whether the dedup index may have a chunk that was just cut. */
+/* Returns whether the dedup index may have a chunk that was just cut. */
 
 static inline int
 xet_ingest_indexed(const xet_ingest_t *in, const xet_ingest_piece_t *chunk)
@@ -244,8 +246,8 @@ xet_ingest_feed(xet_ingest_t *in, const uint8_t *data, size_t len,
 
 
 /*
- * Cuts chunks, up to one that the caller must be asked about.  A chunk that
- * was assembled in the carry is placed before another chunk needs the carry.
+ * Cuts chunks, until a chunk requires a query to the caller.  A chunk that was
+ * assembled in the carry is placed before another chunk needs the carry.
  */
 
 static xet_status_t
@@ -454,8 +456,8 @@ xet_ingest_step(xet_ingest_t *in)
 
 
 /*
- * Looks up the current chunk.  A chunk that follows the previous one in a
- * known xorb is used there, even if it is known elsewhere too.
+ * Looks up the current chunk.  If it follows the previous chunk in a known
+ * xorb, that position is used, even if other xorbs also have the chunk.
  */
 
 static xet_status_t
@@ -751,8 +753,8 @@ xet_ingest_learn(xet_ingest_t *in, const xet_xorb_list_t *xorb, unsigned key,
     const uint8_t  *hash;
 
     /*
-     * a chunk that is not seen gets a hash that no chunk has, to keep its
-     * index
+     * the hash of a chunk that the caller may not see is replaced by zeros,
+     * which no chunk has as hash, so that all chunks keep their indexes
      */
 
     static const uint8_t  hidden[XET_HASH_LEN];
@@ -826,7 +828,7 @@ xet_ingest_terms_next(xet_ingest_terms_t *t)
 }
 
 
-/* Whether a chunk in its xorb follows the last term of the file. */
+/* Returns whether a chunk in its xorb follows the last term of the file. */
 
 static int
 xet_ingest_terms_extends(const xet_ingest_terms_t *t,
@@ -847,7 +849,7 @@ xet_ingest_terms_extends(const xet_ingest_terms_t *t,
 
 /*
  * Adds the next chunk of the file; the caller has made room.  xorb is the name
- * of the chunk's xorb, NULL while the xorb has none.
+ * of the chunk's xorb, NULL while the xorb has no name.
  */
 
 static void
@@ -900,7 +902,8 @@ xet_ingest_terms_save(xet_ingest_terms_t *t)
 
 
 /*
- * Counts the last term, if it is of this file; it can't be extended any more.
+ * Counts the last term if it belongs to the current file.  That term can't be
+ * extended any more.
  */
 
 static void
@@ -963,11 +966,11 @@ xet_ingest_terms_flush(xet_ingest_terms_t *t, const xet_hash_t *xorb)
 
 
 /*
- * Whether the last XET_INGEST_RECENT terms of the file have fewer than
- * XET_INGEST_RUN chunks on average; 0 while the file has fewer terms.  If
- * thrifty: whether fewer than XET_INGEST_RUN chunks are saved.  Each chunk
- * saves one; each term costs XET_INGEST_RUN, or all that are saved if they are
- * fewer.
+ * Returns whether short runs must be held back.  In a thrifty ingest: whether
+ * the balance t->saved is below XET_INGEST_RUN.  A saved chunk adds 1 to the
+ * balance; a term subtracts XET_INGEST_RUN, but not below 0.  In any other
+ * ingest: whether the last XET_INGEST_RECENT terms of the file have fewer than
+ * XET_INGEST_RUN chunks on average; 0 while the file has fewer terms.
  */
 
 static int

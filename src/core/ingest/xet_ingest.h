@@ -1,15 +1,15 @@
 
 /*
- * Ingest of files: data goes in; terms, and xorbs of the data that is not
- * stored yet, come out.
+ * Ingest of files: turns the data of files into terms, and into xorbs of the
+ * data that is not stored yet.
  *
  * The data is cut into chunks (draft-denis-xet, "Content-Defined Chunking").
  * A known chunk becomes part of a term; any other chunk goes into the xorb
- * being written.  Known chunks are those ingested so far, and those that the
- * caller reports when the ingest asks.  It asks about the first chunk of the
- * file, and about chunks that are eligible for the dedup index ("Eligibility
- * Criteria").  It also asks about a chunk that follows the end of a known
- * xorb, because the next xorb of a file often begins there.
+ * being written.  Known chunks are the chunks ingested so far, and the chunks
+ * that the caller reports when the ingest queries a chunk.  The ingest queries
+ * the first chunk of the file, and chunks that are eligible for the dedup
+ * index ("Eligibility Criteria").  It also queries a chunk that follows the
+ * end of a known xorb, because the next xorb of a file often begins there.
  *
  * Runs of known chunks that are too short are stored again ("Fragmentation
  * Prevention"): see xet_ingest.c.
@@ -97,7 +97,7 @@ void xet_known_mark(xet_known_t *k, uint32_t xorb, unsigned key,
 void xet_known_add(xet_known_t *k, uint32_t xorb, uint32_t chunk,
     const uint8_t *hash, xet_known_ref_t *ref);
 
-/* Whether a xorb with that name has chunks in the table. */
+/* Returns whether a xorb with that name has chunks in the table. */
 int xet_known_has(const xet_known_t *k, const xet_hash_t *xorb);
 
 /*
@@ -115,13 +115,13 @@ int xet_known_find(const xet_known_t *k, const uint8_t *hash,
 int xet_known_next(const xet_known_t *k, xet_known_ref_t *ref,
     const uint8_t *hash);
 
-/* Whether *ref is the last chunk of a xorb that has a name. */
+/* Returns whether *ref is the last chunk of a xorb that has a name. */
 int xet_known_last(const xet_known_t *k, const xet_known_ref_t *ref);
 
-/* Whether the xorb of *ref was marked as made. */
+/* Returns whether the xorb of *ref was marked as made. */
 int xet_known_made(const xet_known_t *k, const xet_known_ref_t *ref);
 
-/* The name of the xorb of *ref; NULL when the xorb has no name yet. */
+/* Returns the name of the xorb of *ref; NULL when the xorb has no name yet. */
 const xet_hash_t *xet_known_hash(const xet_known_t *k,
     const xet_known_ref_t *ref);
 
@@ -132,7 +132,7 @@ const xet_hash_t *xet_known_hash(const xet_known_t *k,
  *     feed, repeatedly; end; [next, then feed again;] finish
  *
  * feed, end and finish may return XET_AGAIN.  The caller then does what
- * xet_ingest_want() asks for, calls xet_ingest_done(), and calls the same
+ * xet_ingest_want() returns, calls xet_ingest_done(), and calls the same
  * function again.
  *
  * Several files may be ingested one after the other.  They share the known
@@ -153,7 +153,10 @@ typedef struct {
     uint32_t    file;                  /* number of the file, from 0 */
 } xet_ingest_term_t;
 
-/* Returns XET_OK, or an error, which the xet_ingest_*() call then returns. */
+/*
+ * Receives a term.  Returns XET_OK, or an error, which the xet_ingest_*() call
+ * then returns.
+ */
 typedef xet_status_t (*xet_ingest_term_pt)(void *ctx,
     const xet_ingest_term_t *term);
 
@@ -196,28 +199,28 @@ typedef struct {
 } xet_ingest_info_t;
 
 
-/* Enough for one file: the chunks of one dedup response and of two xorbs. */
+/* A value of "known" for one file: a dedup response and two xorbs. */
 #define XET_INGEST_KNOWN  81920
 
 /*
- * Memory is bounded: 1.5 MiB, about 50 bytes for each known chunk, touched
- * only when the chunk becomes known, and 0.9 MiB if the file is fragmented.
- * Returns NULL when out of memory.
+ * Creates an ingest; returns NULL when out of memory.  The ingest takes 1.5
+ * MiB, about 50 bytes for each known chunk, which are touched only when the
+ * chunk becomes known, and 0.9 MiB if the file is fragmented.
  */
 xet_ingest_t *xet_ingest_create(const xet_ingest_conf_t *conf);
 void xet_ingest_destroy(xet_ingest_t *in);
 
 /*
- * Ingests the next bytes of the file; *taken is set to how many of the len
- * bytes were consumed.  XET_OK: all of them.  XET_AGAIN: the ingest wants
- * something, see xet_ingest_want().  The next call then begins after the
+ * Ingests the next bytes of the file, and sets *taken to the number of
+ * consumed bytes.  XET_OK: all len bytes were consumed.  XET_AGAIN: the caller
+ * must do what xet_ingest_want() says.  The next call then begins after the
  * consumed bytes, which must stay in place until a call returns XET_OK.  Any
- * other status is the error of a callback or XET_NOMEM; after it the ingest
- * can only be destroyed.
+ * other status is the error of a callback or XET_NOMEM; after an error the
+ * ingest can only be destroyed.
  *
- * The ingest cuts up to ahead chunks, and asks about those that the index may
- * have, before it stores the first of them: the xorb of an indexed chunk often
- * has the chunks before it, too.
+ * The ingest cuts up to ahead chunks, and queries those that the index may
+ * have, before it stores the first one.  The reason: the xorb of an indexed
+ * chunk often also has the chunks before that chunk.
  */
 xet_status_t xet_ingest_feed(xet_ingest_t *in, const uint8_t *data,
     size_t len, size_t *taken);
@@ -234,7 +237,7 @@ void xet_ingest_next(xet_ingest_t *in);
  */
 xet_status_t xet_ingest_finish(xet_ingest_t *in);
 
-/* The counters of the current file; valid as long as in. */
+/* Returns the counters of the current file; valid as long as in. */
 const xet_ingest_info_t *xet_ingest_info(const xet_ingest_t *in);
 
 
@@ -260,19 +263,19 @@ xet_status_t xet_ingest_known_made(xet_ingest_t *in,
     const xet_xorb_list_t *xorb);
 
 
-/* What the caller must do after XET_AGAIN. */
+/* Returns what the caller must do after XET_AGAIN. */
 
 xet_ingest_want_t xet_ingest_want(const xet_ingest_t *in);
 
 /*
- * The hash of the chunk that XET_INGEST_CHUNK asks about.  The caller may
- * report any number of xorbs, the best one first.
+ * Returns the hash of the chunk to look up for XET_INGEST_CHUNK.  The caller
+ * may report any number of xorbs, the best one first.
  */
 const xet_hash_t *xet_ingest_chunk(const xet_ingest_t *in);
 
 /*
- * The completed xorb of XET_INGEST_XORB, whose chunk region was passed to
- * write; valid until xet_ingest_done().
+ * Returns the completed xorb to store for XET_INGEST_XORB, whose chunk region
+ * was passed to write; valid until xet_ingest_done().
  */
 const xet_xorb_info_t *xet_ingest_xorb(const xet_ingest_t *in);
 

@@ -134,7 +134,7 @@ xet_known_create(uint32_t max, const uint64_t *seed)
     k->xorbs_max = XET_KNOWN_XORBS;
     k->free = XET_KNOWN_NONE;
 
-    /* any seed works, even zeroes */
+    /* any seed works, even zeros */
 
     for (i = 0; i < XET_KNOWN_SEED; i++) {
         k->seed[i] = seed[i] ^ (XET_KNOWN_MIX * (2 * i + 1));
@@ -341,7 +341,8 @@ xet_known_add(xet_known_t *k, uint32_t xorb, uint32_t chunk,
     xet_known_entry_t  *e;
 
     /*
-     * counted first: the chunk that is dropped may be the only one of the xorb
+     * the new chunk is counted first, since the chunk that is dropped may be
+     * the only other chunk of the xorb
      */
 
     k->xorbs[xorb].entries++;
@@ -476,7 +477,10 @@ xet_known_ref(const xet_known_t *k, uint32_t entry, xet_known_ref_t *ref)
 }
 
 
-/* Whether the entry of *ref is in the ring and still has the same chunk. */
+/*
+ * Returns whether the entry of *ref is in the ring and still has the same
+ * chunk.
+ */
 
 static int
 xet_known_valid(const xet_known_t *k, const xet_known_ref_t *ref)

@@ -2,8 +2,8 @@
 /*
  * JSON input.
  *
- * Purpose:    the only place of the module that calls the parser of jansson,
- *             so that all input is parsed with the same strictness.
+ * Purpose:    parses JSON with jansson; no other file of the module calls the
+ *             parser, so all input is parsed with the same strictness.
  * States:     none, except that jansson seeds its hash tables at the first
  *             object of a process, once for all threads.
  * Ownership:  the tree belongs to the caller and does not point into the text.

@@ -48,7 +48,7 @@ xet_telemetry_check(const uint8_t *text, size_t len)
 }
 
 
-/* "event" is required; the others may be absent or null. */
+/* Checks the strings: "event" is required; others may be absent or null. */
 
 static xet_status_t
 xet_telemetry_strings(const json_t *doc)
@@ -86,7 +86,7 @@ xet_telemetry_strings(const json_t *doc)
 }
 
 
-/* The limit is for the metrics as compact JSON. */
+/* Checks the size of the metrics as compact JSON. */
 
 static xet_status_t
 xet_telemetry_metrics(const json_t *doc)

@@ -4,13 +4,13 @@
  *
  * Purpose:    turns terms and chunk lists, fetched in parts of bounded size,
  *             into the chunks of a byte range.
- * States:     c->position decides.  If it is outside the segment, terms are
- *             needed; if it is outside the buffer, lists are needed.  A list
- *             of more chunks than a buffer is entered at its beginning or at a
- *             known point.  If the position is far after that, the ends are
- *             requested first, without hashes, to find the chunk ("locate").
- *             The end of a buffer is a known point, so sequential reading
- *             never locates.
+ * States:     c->position determines the state.  If the position is outside
+ *             the segment, terms are needed; if it is outside the buffer,
+ *             lists are needed.  A list that is longer than a buffer is read
+ *             from its start or from a known point.  If the position is far
+ *             after that, only the ends are requested first, without hashes,
+ *             to find the chunk ("locate").  The end of a buffer is a known
+ *             point, so sequential reading never locates.
  * Ownership:  all data is copied into the structure; nothing is allocated.
  * Threads:    one at a time.
  *
@@ -158,7 +158,7 @@ xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists, size_t *n)
     chunk = at.chunk;
     count = term->chunk_end - chunk;
 
-    /* a chunk that was located begins less than XET_CHUNK_MAX bytes before */
+    /* a located chunk begins less than XET_CHUNK_MAX bytes before position */
 
     c->locate = (count > XET_CURSOR_CHUNKS
                  && c->position - at.offset >= XET_CHUNK_MAX);

@@ -1,6 +1,7 @@
 
 /*
- * From the terms of a file and its dirty ranges to the windows of an edit.
+ * Computes the windows of an edit from the terms of a file and its dirty
+ * ranges.
  *
  * Purpose:    computes which bytes a client must chunk again: the windows, the
  *             subtrees of the gaps, and the verification hashes of the terms
@@ -17,7 +18,7 @@
  * The terms are read in one pass, and only the result is kept: at most a
  * window and a gap per range, a hash per clean term, and the nodes of the gaps
  * (see xet_hash.h on their number).  A gap ends the file exactly when no dirty
- * range follows, so this is known when the gap begins.
+ * range follows, so the code knows this at the start of the gap.
  */
 
 
@@ -287,7 +288,7 @@ xet_edit_ranges_check(const xet_edit_ranges_t *w, const xet_edit_ranges_term_t
 }
 
 
-/* Whether a byte of [start, end) is dirty; start must not decrease. */
+/* Returns whether a byte of [start, end) is dirty; start must not decrease. */
 
 static int
 xet_edit_ranges_is_dirty(xet_edit_ranges_t *w, uint64_t start, uint64_t end)

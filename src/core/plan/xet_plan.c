@@ -1,7 +1,7 @@
 
 /*
- * The terms of a plan: the terms of a file that are needed, trimmed to whole
- * chunks.
+ * Collects the terms of a plan: the terms of a file that a range needs,
+ * trimmed to whole chunks.
  *
  * States, in this order: adding (terms that touch the range are kept, others
  * are only counted), trimming (the first and the last term lose the chunks

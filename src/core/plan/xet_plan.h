@@ -66,7 +66,7 @@ void xet_term_pack(uint8_t *dst, const xet_term_t *term);
 xet_status_t xet_term_unpack(xet_term_t *term, const uint8_t *src);
 
 /*
- * Whether the arrays can be the ends of n chunks from chunk_start on.
+ * Returns whether the arrays can be the ends of n chunks, from chunk_start on.
  * raw_before and stored_before are the ends of the chunk before chunk_start, 0
  * at the start of the xorb.  The ends must ascend, raw_ends by at most
  * XET_CHUNK_MAX.
@@ -129,7 +129,7 @@ xet_seen_chunk(xet_seen_t *s, uint32_t chunk)
 }
 
 
-/* The end of the last range of a list with seen not NULL; 0 without ranges. */
+/* Returns the end of the last range of xorb->seen; 0 if there is no range. */
 
 static inline uint32_t
 xet_seen_end(const xet_xorb_list_t *xorb)
@@ -199,7 +199,10 @@ typedef enum {
 } xet_plan_spool_file_t;
 
 
-/* Both return XET_OK or an error; append writes at the end of the file. */
+/*
+ * The functions that access the two files; both return XET_OK or an error.
+ * append writes at the end of the file.
+ */
 
 typedef struct {
     xet_status_t     (*append)(void *ctx, xet_plan_spool_file_t file,
@@ -260,15 +263,16 @@ typedef struct {
 
 
 /*
- * want: 0 <= start < end, clamped to the size of the file by the caller.  For
- * the empty file start == end, and the caller calls finish without any add.
+ * Initializes a plan for the range want of a file: 0 <= start < end, clamped
+ * to the size of the file by the caller.  For the empty file start == end, and
+ * the caller calls finish without any add.
  */
 void xet_plan_init(xet_plan_t *p, xet_alloc_pt alloc, void *data,
     const xet_range_t *want);
 
 /*
- * Initializes a plan for at most max whole files, which has no file yet.
- * XET_NOMEM.
+ * Initializes a plan for at most max whole files; the plan has no file yet.
+ * Error: XET_NOMEM.
  */
 xet_status_t xet_plan_init_files(xet_plan_t *p, xet_alloc_pt alloc,
     void *data, size_t max);
@@ -303,10 +307,10 @@ xet_status_t xet_plan_add(xet_plan_t *p, const uint8_t *packed, size_t len,
     uint64_t first_offset);
 
 /*
- * The terms to trim: XET_PLAN_FIRST, XET_PLAN_LAST or both, or 0 when both
- * terms lie inside the range.  Both may be the same term.  Call this once,
- * before trimming: a trimmed term may still begin outside the range, in its
- * first chunk.
+ * Returns the terms to trim: XET_PLAN_FIRST, XET_PLAN_LAST or both, or 0 when
+ * the first and the last term lie inside the range.  The first term may also
+ * be the last.  Call this once, before trimming: a trimmed term may still
+ * begin outside the range, in its first chunk.
  */
 #define XET_PLAN_FIRST  1
 #define XET_PLAN_LAST   2
@@ -372,24 +376,25 @@ const xet_term_t *xet_plan_term_at(const xet_plan_t *p, uint32_t i);
 const xet_hash_t *xet_plan_range(const xet_plan_t *p, uint32_t i,
     xet_plan_range_t *range);
 
-/* Whether range i is the first of its xorb; 1 for i == nranges. */
+/* Returns whether range i is the first of its xorb; 1 for i == nranges. */
 int xet_plan_xorb_begins(const xet_plan_t *p, uint32_t i);
 
 /*
- * To be called after finish: reduces each xorb to at most max ranges (at least
- * 1) by fetching across the narrowest gaps, so that clients get chunks which
+ * Reduces the ranges of each xorb to at most max (at least 1), after finish.
+ * The ranges then include the narrowest gaps, so clients also get chunks that
  * they do not need.
  *
  * This is for URLs that name the xorb and not the ranges, because no two
- * entries of a body may have the same URL.  With max 1 every v1 entry is the
- * only one of its xorb; with max up to the writer's group every v2 entry is.
- * (A second entry for the remaining ranges would repeat the URL.)  A range
- * still is whole chunks and exactly their bytes, every term still lies in one
- * range, and no two ranges of a xorb begin at the same chunk.
+ * entries of a body may have the same URL.  With max 1, each xorb has one v1
+ * entry.  With max up to the writer's group, each xorb has one v2 entry; a
+ * second entry for further ranges would repeat the URL.  A range still is
+ * whole chunks and exactly their bytes, every term still lies in one range,
+ * and no two ranges of a xorb begin at the same chunk.
  *
- * A client that requests all ranges of a v2 entry at once names them in one
- * header of up to 18 bytes a range: 400 ranges fit in the 8 KiB that nginx
- * accepts by default.  XET_INTERNAL for max 0, or a plan in a file.
+ * A client that requests all ranges of a v2 entry at once lists the ranges in
+ * one header, with up to 18 bytes per range: 400 ranges fit in the 8 KiB that
+ * nginx accepts by default.  Returns XET_INTERNAL if max is 0, or if the plan
+ * is in a file.
  */
 xet_status_t xet_plan_limit(xet_plan_t *p, uint32_t max);
 
@@ -436,7 +441,7 @@ typedef xet_status_t (*xet_plan_url_pt)(void *ctx, xet_buf_t *b,
     const xet_hash_t *xorb, const xet_plan_range_t *ranges, size_t n);
 
 
-/* What the next step writes. */
+/* The states of the writer, named after the part that is written next. */
 
 typedef enum {
     XET_PLAN_WRITE_BEGIN = 0,
@@ -564,32 +569,32 @@ void xet_plan_spool_init(xet_plan_spool_t *s, xet_plan_t *plan,
 xet_status_t xet_plan_spool_put(xet_plan_spool_t *s);
 
 /*
- * Does one step of what xet_plan_finish() does for a plan in memory: puts the
- * remaining terms, sorts parts of size bytes in room, merges the parts into
- * ranges.  XET_AGAIN: call again, with the same room.  After XET_OK neither
- * room nor the file of runs is needed.  Returns the errors of
- * xet_plan_finish() and of the files; XET_NOMEM when room is smaller than
- * xet_plan_spool_room() bytes.
+ * Does one step of the work that xet_plan_finish() does for a plan in memory:
+ * writes the remaining terms to the file, sorts parts of size bytes in room,
+ * merges the parts into ranges.  XET_AGAIN: call again, with the same room.
+ * After XET_OK neither room nor the file of runs is needed.  Returns the
+ * errors of xet_plan_finish() and of the files; XET_NOMEM when room is smaller
+ * than xet_plan_spool_room() bytes.
  */
 xet_status_t xet_plan_spool_sort(xet_plan_spool_t *s, void *room,
     size_t size);
 
-/* The minimum size of room for n terms, in bytes. */
+/* Returns the minimum size of room for n terms, in bytes. */
 size_t xet_plan_spool_room(uint32_t n);
 
 /*
- * Sets the buffer of n terms that records are read into.  To be called before
- * each piece is written.  xet_plan_writer_next() returns an error of a read.
+ * Sets the buffer of n terms into which records are read.  Call this before
+ * each piece is written.  xet_plan_writer_next() returns errors of reads.
  */
 void xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *buffer, uint32_t n);
 
 
 /*
  * xet_edit_ranges.c: windows of a file for range edits (docs/protocol.md,
- * range edits).  A window is a part of the file that a client that rewrites
- * some bytes must chunk again.  For the gaps, the parts between the windows,
- * the client gets what it needs to make the hash and the shard of the new file
- * without them.
+ * range edits).  A client rewrites some bytes of the file.  A window is a part
+ * of the file that the client must then chunk again.  The parts between the
+ * windows are gaps, whose bytes the client does not need: for each gap, it
+ * gets the data to make the hash and the shard of the new file.
  *
  * Calls: the ranges of the X-Range-Dirty header (xet_range_parse(), then
  * xet_edit_ranges_ranges()); init; add for every term of the file in order;
@@ -626,7 +631,7 @@ typedef struct {
     const uint8_t         *raw_ends;   /* n little-endian u32 */
     const uint8_t         *hashes;     /* n packed chunk hashes */
 
-    /* NULL: computed here for the terms that need it */
+    /* NULL: xet_edit_ranges_add() computes the hash if it needs it */
     const xet_hash_t      *verification;
 } xet_edit_ranges_term_t;
 
@@ -680,10 +685,13 @@ xet_status_t xet_edit_ranges_init(xet_edit_ranges_t *w, const xet_suite_t
 xet_status_t xet_edit_ranges_add(xet_edit_ranges_t *w, const
     xet_edit_ranges_term_t *term);
 
-/* XET_PLAN_DAMAGED when the terms do not make up the whole file; XET_NOMEM. */
+/*
+ * Completes the result.  Errors: XET_PLAN_DAMAGED when the terms are not the
+ * whole file; XET_NOMEM.
+ */
 xet_status_t xet_edit_ranges_finish(xet_edit_ranges_t *w);
 
-/* Writes the body of the response to b.  XET_NOMEM. */
+/* Writes the body of the response to b.  Error: XET_NOMEM. */
 xet_status_t xet_edit_ranges_json(const xet_edit_ranges_t *w, xet_buf_t *b);
 
 
@@ -732,7 +740,7 @@ typedef struct {
 } xet_cursor_chunk_t;
 
 
-/* Where a chunk begins. */
+/* The position where a chunk begins. */
 
 typedef struct {
     uint32_t           term;           /* in the segment */
@@ -792,9 +800,10 @@ xet_status_t xet_cursor_terms(xet_cursor_t *c, const uint8_t *packed,
     size_t len, uint64_t first_offset);
 
 /*
- * Sets lists to what to fetch next.  *n is the room in lists on entry, at
- * least 1, and the number of lists on XET_OK.  XET_AGAIN when the terms at
- * c->position are needed, XET_DONE at the end of the range.
+ * Sets lists to the chunk lists to fetch next.  On entry *n is the number of
+ * elements of lists, at least 1; on XET_OK it is the number of lists to fetch.
+ * Returns XET_AGAIN when the terms at c->position are needed, XET_DONE at the
+ * end of the range.
  */
 xet_status_t xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists,
     size_t *n);

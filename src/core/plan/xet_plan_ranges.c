@@ -1,6 +1,6 @@
 
 /*
- * From the terms of a plan to the ranges of xorbs that hold them.
+ * Computes the ranges of xorbs that hold the terms of a plan.
  *
  * The terms are sorted by the first use of their xorbs and by their chunks.
  * Then terms that touch or overlap are merged.  So every term lies inside one
@@ -9,8 +9,8 @@
  * plans.  Terms of a xorb that contradict each other are an error: the bytes
  * of one of them would be wrong.
  *
- * The plan owns the array of keys and ranges, its allocator the memory.  One
- * thread at a time.
+ * The plan owns the array of keys and ranges; its memory comes from the
+ * allocator of the plan.  One thread at a time.
  */
 
 
@@ -276,7 +276,7 @@ xet_plan_record(const xet_plan_t *p, uint32_t i)
 /*
  * Sorts keys so that the terms of a xorb are together, in the order of the
  * file.  Sorts by the 4 bytes of the hash at offset at; all bytes before are
- * equal.  Xorbs that share these 4 bytes too are sorted by the next 4.
+ * equal.  Xorbs with the same 4 bytes are sorted by the next 4 bytes.
  */
 
 static void
@@ -500,9 +500,9 @@ xet_plan_agree(const xet_term_t *t, const xet_term_t *prev,
 
 
 /*
- * Whether two chunk boundaries of a xorb are consistent with their stored
- * positions: equal boundaries have equal positions, and n chunks take at least
- * n bytes.
+ * Returns whether two chunk boundaries of a xorb are consistent with their
+ * stored positions: equal boundaries have equal positions, and n chunks take
+ * at least n bytes.
  */
 
 static int
@@ -523,7 +523,7 @@ xet_plan_relation(uint32_t chunk, uint32_t stored, uint32_t other_chunk,
 }
 
 
-/* Stored bytes between range i and the range before, of the same xorb. */
+/* Returns the stored bytes between range i and the previous range. */
 
 static uint32_t
 xet_plan_gap(const xet_plan_t *p, uint32_t i)

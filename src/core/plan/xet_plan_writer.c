@@ -1,6 +1,7 @@
 
 /*
- * The three bodies of a reconstruction response, written one element a step.
+ * Writes the body of a reconstruction response, one element per step, in one
+ * of three formats:
  *
  *     v1 and v2   offset_into_first_range, terms
  *     batch       files: the terms of each
@@ -378,7 +379,7 @@ xet_plan_writer_v2_entry(xet_plan_writer_t *w)
 }
 
 
-/* The length of a range as "first-last". */
+/* Returns the length of a range as the text "first-last". */
 
 static size_t
 xet_plan_writer_text(const xet_plan_range_t *range)

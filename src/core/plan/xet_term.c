@@ -1,6 +1,6 @@
 
 /*
- * Terms to and from their packed form.
+ * Packs terms, and unpacks and checks them.
  *
  * Rows of the database and the plan cache hold terms in this form.  It has no
  * version and no padding, so the length gives the number of terms.  The packer

@@ -8,12 +8,12 @@
  * Threads:    any.
  *
  * A path is split before it is decoded: a revision may have a "/", sent as
- * %2F, and after decoding the end of the revision could not be found.  Some
- * clients and proxies send this "/" without encoding it, though.  If no path
- * follows the revision, the rest of the request path is the revision.  If a
- * path follows, only the first part is, and xet.hub_rev(), which knows the
- * existing revisions, corrects the split (sql/hub_revisions.sql; docs/hub.md
- * has the rules).
+ * %2F, and after decoding the end of the revision could not be found.  But
+ * some clients and proxies do not encode this "/".  If no path follows the
+ * revision, the rest of the request path is the revision.  If a path follows,
+ * the revision is only the first part of the request path.  xet.hub_rev() then
+ * corrects the split, since it knows the existing revisions
+ * (sql/hub_revisions.sql; docs/hub.md has the rules).
  */
 
 
@@ -130,7 +130,7 @@ xet_route_parse(const char *form, const uint8_t *raw, size_t len,
             return XET_HUB_PATH;
         }
 
-        /* a folder may have a trailing "/", also an encoded one */
+        /* a folder may have a trailing "/", even an encoded one */
 
         if (target->path.data[target->path.len - 1] == '/') {
             target->path.len--;
@@ -179,7 +179,10 @@ xet_route_walk(const char *form, const uint8_t *raw, size_t len,
 }
 
 
-/* Matches one part of a form; its name has n bytes. */
+/*
+ * Matches the next part of a form, whose n bytes are at form, with the path.
+ * Returns 0 if the path does not match.
+ */
 
 static int
 xet_route_step(xet_route_cut_t *cut, const char *form, size_t n,
@@ -209,7 +212,7 @@ xet_route_step(xet_route_cut_t *cut, const char *form, size_t n,
 }
 
 
-/* Takes the next component of the path. */
+/* Sets *part to the next component of the path; returns 0 at the end. */
 
 static int
 xet_route_part(xet_route_cut_t *cut, xet_hub_text_t *part)

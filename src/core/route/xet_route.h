@@ -24,8 +24,8 @@ typedef struct {
 
 
 /*
- * Whether a path, without arguments, has the form of a route.  A form consists
- * of parts separated by "/":
+ * Returns 1 if a path, without its query string, matches the form of a route,
+ * else 0.  A form consists of parts separated by "/":
  *
  *     :hash    one part, 64 hexadecimal digits
  *     :prefix  one part, 1 to 64 letters, digits, "-", "_" and "."
@@ -33,15 +33,17 @@ typedef struct {
  *     :type    models, datasets or spaces
  *     :id      two parts, owner and name
  *     :repo    :id of a model, or :id after "datasets" or "spaces"
- *     :git     as :repo, and the name ends in ".git"
+ *     :git     like :repo, but the name ends in ".git"
  *     :owner   one part
  *     :rev     one part, with "/" sent as %2F; at the end of a form, the rest
- *     :path    the rest, maybe empty; only at the end of a form
+ *              of the path
+ *     :path    the rest of the path, maybe empty; only at the end of a form
  *     :root    "/" alone
  *
- * Any other part is a literal; "buckets" also sets the kind.  This function
- * accepts any text for the first three, also an empty one: xet_route_parse()
- * checks :hash and :prefix.
+ * Any other part is a literal.  xet_route_parse() sets the kind of the repo to
+ * bucket if the literal is "buckets".  This function accepts any text for
+ * :hash, :prefix and :grant, even an empty one; xet_route_parse() checks :hash
+ * and :prefix.
  */
 int xet_route_match(const char *form, const uint8_t *raw, size_t len);
 

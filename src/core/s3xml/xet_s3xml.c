@@ -2,7 +2,7 @@
 /*
  * XML input.
  *
- * Purpose:    the only place that calls expat.
+ * Purpose:    parses XML with expat; no other file calls expat.
  * States:     the path and the text of the current element.
  * Ownership:  the parser and the walk are allocated and freed by the call.
  * Threads:    any.
@@ -104,8 +104,8 @@ xet_s3xml_walk(const uint8_t *text, size_t len, xet_s3xml_pt handler,
 
 
 /*
- * expat may call handlers after XML_StopParser(), so handlers check w->status
- * first.
+ * Stops the walk.  expat may still call handlers after XML_StopParser(), so
+ * handlers check w->status first.
  */
 
 static void
@@ -188,7 +188,7 @@ xet_s3xml_end(void *data, const XML_Char *name)
 }
 
 
-/* White space before a child is collected, too, and dropped at its start. */
+/* Collects text.  White space before a child is dropped when it starts. */
 
 static void
 xet_s3xml_text(void *data, const XML_Char *text, int len)

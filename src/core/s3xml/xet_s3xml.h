@@ -25,18 +25,18 @@
 
 
 /*
- * Called at the end of each element.  value is NUL-terminated; it is NULL for
- * an element that has children.  A return value other than XET_OK stops the
- * walk, which then returns it.
+ * The handler of elements, called at the end of each element.  value is
+ * NUL-terminated; it is NULL for an element that has children.  A return value
+ * other than XET_OK stops the walk, which then returns that value.
  */
 typedef xet_status_t (*xet_s3xml_pt)(void *data, const char *path,
     const char *value, size_t len);
 
 /*
- * Errors: XET_NOMEM; XET_BODY_SYNTAX for a text that is not well-formed, is
- * truncated, has a DTD, is nested deeper than XET_S3XML_DEPTH, or has a path
- * or a value over its limit.  The handler was already called for the elements
- * before the error.  The caller must limit len.
+ * Walks over the elements of a text.  Errors: XET_NOMEM; XET_BODY_SYNTAX for a
+ * text that is not well-formed, is truncated, has a DTD, is nested deeper than
+ * XET_S3XML_DEPTH, or has a path or a value over its limit.  The handler is
+ * called for the elements before the error.  The caller must limit len.
  */
 xet_status_t xet_s3xml_walk(const uint8_t *text, size_t len,
     xet_s3xml_pt handler, void *data);
@@ -44,7 +44,7 @@ xet_status_t xet_s3xml_walk(const uint8_t *text, size_t len,
 
 /*
  * xet_s3xml_answer.c: responses with one record.  A string that is too long is
- * truncated, except the id of an upload and an ETag, where this is an error.
+ * truncated, but an id of an upload or an ETag that is too long is an error.
  * Absent strings are "".
  */
 
@@ -68,8 +68,9 @@ typedef struct {
 
 /*
  * Parses the response to the start or the completion of a multipart upload, or
- * to a copy, or any error response.  A response with status 200 may contain an
- * error, too.  Errors: XET_NOMEM; XET_BODY_SYNTAX for any other document.
+ * to a copy, or any error response.  Even a response with status 200 may
+ * contain an error.  Errors: XET_NOMEM; XET_BODY_SYNTAX for any other
+ * document.
  */
 xet_status_t xet_s3xml_answer(xet_s3xml_answer_t *answer, const uint8_t *text,
     size_t len);
@@ -88,7 +89,7 @@ typedef struct {
 } xet_s3xml_item_t;
 
 
-/* A status other than XET_OK stops xet_s3xml_list(), which returns it. */
+/* The handler of items; a status other than XET_OK ends xet_s3xml_list(). */
 typedef xet_status_t (*xet_s3xml_item_pt)(void *data,
     const xet_s3xml_item_t *item);
 

@@ -1,6 +1,7 @@
 
 /*
- * Responses with one record: of a multipart upload, of a copy, of an error.
+ * Parses responses with one record: to a multipart upload, to a copy, and
+ * errors.
  */
 
 

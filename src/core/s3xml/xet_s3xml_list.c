@@ -1,8 +1,8 @@
 
 /*
- * Lists of objects and of multipart uploads.  The element that tells whether
- * keys are encoded may follow the keys, so a list is parsed twice: first its
- * head, then its items.
+ * Parses lists of objects and of multipart uploads.  The element that tells
+ * whether keys are encoded may follow the keys, so a list is parsed twice:
+ * first its head, then its items.
  */
 
 

@@ -74,7 +74,10 @@ typedef struct {
 } xet_shard_record_t;
 
 
-/* Returns XET_OK, or an error, which becomes the status of the parser. */
+/*
+ * Receives a record.  Returns XET_OK, or an error, which becomes the status of
+ * the parser.
+ */
 typedef xet_status_t (*xet_shard_record_pt)(void *ctx,
     const xet_shard_record_t *rec);
 
@@ -91,7 +94,7 @@ typedef enum {
 } xet_shard_state_e;
 
 
-/* Whether the files have verification rows. */
+/* Says whether the files have verification rows. */
 
 typedef enum {
     XET_SHARD_VERIFICATION_UNKNOWN = 0,
@@ -147,33 +150,40 @@ typedef struct {
 void xet_shard_parser_init(xet_shard_parser_t *p,
     xet_shard_record_pt handler, void *ctx);
 
-/* XET_OK (more is needed), XET_DONE (both sections read), or the error. */
+/*
+ * Parses the next len bytes.  Returns XET_OK if more bytes are needed,
+ * XET_DONE if both sections were read, or an error.
+ */
 xet_status_t xet_shard_parser_feed(xet_shard_parser_t *p,
     const uint8_t *data, size_t len);
 
-/* XET_OK, the first error, or XET_SHARD_TRUNCATED if a section is missing. */
+/*
+ * Ends the input.  Returns XET_OK, the first error, or XET_SHARD_TRUNCATED if
+ * a section is missing.
+ */
 xet_status_t xet_shard_parser_finish(xet_shard_parser_t *p);
 
 /*
- * Decodes one 48-byte record as kind, without any check; for reading a shard
- * again that the parser has accepted.
+ * Decodes one 48-byte record as kind, without any check.  This is for a second
+ * reading of a shard that the parser has accepted.
  */
 void xet_shard_record_decode(xet_shard_record_t *rec, xet_shard_kind_t kind,
     const uint8_t *data);
 
 
 /*
- * The chunk range of a term as the store has it: entries
- * chunk_start..chunk_end of the xorb's lists (see xet_xorb_info_t).
- * raw_before and stored_before are the ends of the chunk before chunk_start, 0
- * at the start of the xorb.
+ * The chunks of a term as the server has stored them: the entries from
+ * chunk_start to chunk_end - 1 of the xorb's lists (see xet_xorb_info_t).
+ * raw_before and stored_before are the ends of the chunk before chunk_start; 0
+ * if chunk_start is 0.
  */
 
 typedef struct {
     unsigned         known:1;          /* the xorb is stored here */
-    unsigned         own:1;            /* client sent the chunks or may read */
+    unsigned         own:1;            /* the client has sent the chunks, or
+                                          may read them */
     uint32_t         chunk_count;      /* of the whole xorb */
-    uint32_t         n;                /* entries below */
+    uint32_t         n;                /* entries of the three arrays */
     uint32_t         raw_before;
     uint32_t         stored_before;
     uint32_t         stored_size;      /* of the whole xorb */
@@ -202,21 +212,21 @@ void xet_shard_verifier_init(xet_shard_verifier_t *v,
     const xet_suite_t *suite, const xet_hash_t *file_hash);
 
 /*
- * Checks one term: the xorb is known (XET_SHARD_XORB), the range lies inside
- * it (XET_SHARD_TERM), the length is right (XET_SHARD_TERM_LEN), and so is the
- * verification hash where given (XET_SHARD_VERIFICATION).  Adds the chunks to
- * the merkle tree and fills *term.
+ * Checks one term: the xorb is known (else XET_SHARD_XORB), the range lies
+ * inside the xorb (XET_SHARD_TERM), the length is right (XET_SHARD_TERM_LEN),
+ * and the verification hash is right if given (XET_SHARD_VERIFICATION).  Adds
+ * the chunks to the merkle tree and fills *term.
  *
  * If slice->own is not set, the verification hash must be given, and each of
  * these errors is reported as XET_SHARD_XORB, which does not disclose what is
- * stored.  XET_INTERNAL when the slice contradicts itself.  After an error v
- * can only be initialized again.
+ * stored.  Returns XET_INTERNAL when the slice contradicts itself.  After an
+ * error, v must be initialized again before any other use.
  */
 xet_status_t xet_shard_verifier_term(xet_shard_verifier_t *v,
     const xet_shard_record_t *segment, const xet_hash_t *verification,
     const xet_shard_slice_t *slice, xet_term_t *term);
 
-/* XET_OK or XET_SHARD_FILE_HASH. */
+/* Compares the file hash; returns XET_OK or XET_SHARD_FILE_HASH. */
 xet_status_t xet_shard_verifier_finish(xet_shard_verifier_t *v);
 
 
@@ -244,7 +254,7 @@ void xet_shard_build_segment(xet_buf_t *b, const xet_hash_t *xorb,
     uint32_t raw_length, uint32_t chunk_start, uint32_t chunk_end);
 void xet_shard_build_verification(xet_buf_t *b, const xet_hash_t *hash);
 
-/* sha256: the digest in its usual byte order; reversed here per 8 bytes. */
+/* Writes a SHA-256, given in its usual byte order, as four reversed words. */
 void xet_shard_build_metadata(xet_buf_t *b, const uint8_t *sha256);
 void xet_shard_build_bookend(xet_buf_t *b);
 void xet_shard_build_xorb(xet_buf_t *b, const xet_hash_t *hash,

@@ -189,7 +189,7 @@ xet_shard_build_xorb_block(xet_buf_t *b, const xet_xorb_list_t *xorb,
 }
 
 
-/* The size of a block with noise: the sum of the lengths in the block. */
+/* Returns the size of a block with noise: the sum of its chunk lengths. */
 
 static uint32_t
 xet_shard_shown_size(const xet_xorb_list_t *xorb, uint32_t n)
@@ -207,7 +207,7 @@ xet_shard_shown_size(const xet_xorb_list_t *xorb, uint32_t n)
 }
 
 
-/* The length of a chunk in the block: its own length if the chunk is seen. */
+/* Returns the length of a chunk in the block: its own if it is seen. */
 
 static uint32_t
 xet_shard_shown(const xet_xorb_list_t *xorb, xet_seen_t *seen, uint32_t chunk)
@@ -224,7 +224,7 @@ xet_shard_shown(const xet_xorb_list_t *xorb, xet_seen_t *seen, uint32_t chunk)
 }
 
 
-/* Every record is a hash and four words. */
+/* Writes a record: a hash and four words. */
 
 static void
 xet_shard_build_record(xet_buf_t *b, const uint8_t *hash, uint32_t one,

@@ -299,7 +299,7 @@ xet_shard_parser_file(xet_shard_parser_t *p, const xet_shard_record_t *rec)
 
     if (rec->count == 0) {
 
-        /* the empty file has no terms that could lack verification */
+        /* only the empty file has no terms; it needs no verification hashes */
 
         if (!xet_hash_is_zero(&rec->hash)) {
             return XET_SHARD_COUNT;

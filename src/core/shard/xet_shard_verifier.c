@@ -1,15 +1,15 @@
 
 /*
  * Verifies the meaning of a file block: compares its terms with the chunk
- * lists that the store has for their xorbs, never with what the shard says
- * about them.
+ * lists of the stored xorbs, never with the xorb blocks of the shard.
  *
  * One verifier checks one file.  Terms come in their order, each with the
  * slice of its xorb's lists that the term covers.  Nothing of a slice is kept,
  * and the file hash is aggregated while the chunks pass, so the state does not
- * grow.  The slice comes from our own tables.  If it contradicts itself, the
- * fault is ours (XET_INTERNAL); every other fault is the shard's.  After an
- * error the verifier can only be initialized again.
+ * grow.  A slice comes from the tables of the server.  A slice that
+ * contradicts itself is an error of the server (XET_INTERNAL); any other error
+ * is an error of the shard.  After an error, the verifier must be initialized
+ * again before any other use.
  *
  * A verifier owns no memory and belongs to one thread.
  */
@@ -121,8 +121,8 @@ xet_shard_term_check(xet_shard_verifier_t *v,
     }
 
     /*
-     * comes before the checks below, whose results the response time would
-     * otherwise disclose
+     * this check comes before the checks below: otherwise the response time
+     * would disclose their results
      */
 
     if (!slice->own && !xet_shard_slice_proven(v, verification, slice)) {

@@ -1,6 +1,7 @@
 
 /*
- * Names of stored xorbs, and the chunks of a xorb for the dedup index.
+ * Prints and parses names of stored xorbs, and selects the chunks of a xorb
+ * for the dedup index.
  *
  * A name has one spelling: lower case, and no tag if the tag is 0.  So two
  * names are of the same copy exactly when they are the same text, which caches
@@ -164,7 +165,7 @@ xet_xorb_eligible(const xet_suite_t *suite, const xet_xorb_info_t *info,
             continue;
         }
 
-        /* the first bytes: the last ones are similar in all eligible hashes */
+        /* the last bytes of all eligible hashes are similar, not the first */
 
         slot = xet_get_u32(hash) % XET_XORB_SEEN_SIZE;
 

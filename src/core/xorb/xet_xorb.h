@@ -67,18 +67,18 @@ void xet_xorb_verifier_destroy(xet_xorb_verifier_t *v);
 xet_status_t xet_xorb_verifier_feed(xet_xorb_verifier_t *v,
     const uint8_t *data, size_t len, size_t *stored);
 
-/* Ends the body; XET_OK when all of it was valid, or the first error. */
+/* Ends the body; returns XET_OK if the whole body was valid, or an error. */
 xet_status_t xet_xorb_verifier_finish(xet_xorb_verifier_t *v);
 
-/* The chunks verified so far, all of them after finish; valid as long as v. */
+/* Returns the chunks verified so far, after finish all; valid as long as v. */
 const xet_xorb_info_t *xet_xorb_verifier_info(const xet_xorb_verifier_t *v);
 
 
 /*
- * Writes to chunks the numbers of the chunks for the dedup index, in order:
- * those that are eligible by their hash; of equal hashes only the first.
- * chunks has room for info->chunk_count numbers.  Returns how many were
- * written.
+ * Writes to chunks the indexes of the chunks for the dedup index, in order:
+ * chunks that are eligible by their hash, and of equal hashes only the first
+ * chunk.  chunks has room for info->chunk_count indexes.  Returns the number
+ * of indexes written.
  */
 uint32_t xet_xorb_eligible(const xet_suite_t *suite,
     const xet_xorb_info_t *info, uint16_t *chunks);
@@ -99,7 +99,10 @@ xet_xorb_writer_t *xet_xorb_writer_create(const xet_suite_t *suite,
     xet_xorb_write_pt write, void *ctx);
 void xet_xorb_writer_destroy(xet_xorb_writer_t *w);
 
-/* Whether a chunk of len bytes still fits (count, raw and stored size). */
+/*
+ * Returns whether a chunk of len bytes still fits (count, raw and stored
+ * size).
+ */
 int xet_xorb_writer_fits(const xet_xorb_writer_t *w, size_t len);
 
 /*
@@ -141,8 +144,8 @@ xet_status_t xet_xorb_chunk_decode(const xet_suite_t *suite,
 
 
 /*
- * The name of a stored copy of a xorb: the hash string, a dot, and the tag in
- * 8 hex digits.
+ * Writes the name of a stored copy of a xorb: the hash string, a dot, and the
+ * tag in 8 hex digits.
  *
  * A xorb's hash covers its chunks, but not their compression and layout, so
  * the same xorb can arrive in many encodings.  The tag distinguishes the
@@ -212,7 +215,7 @@ typedef struct {
 } xet_xorb_footer_t;
 
 
-/* info must be complete, with its hash, and must outlive f. */
+/* Initializes f.  info must be complete, with its hash, and must outlive f. */
 void xet_xorb_footer_init(xet_xorb_footer_t *f, const xet_xorb_info_t *info);
 
 /*
@@ -222,7 +225,7 @@ void xet_xorb_footer_init(xet_xorb_footer_t *f, const xet_xorb_info_t *info);
 xet_status_t xet_xorb_footer_feed(xet_xorb_footer_t *f, const uint8_t *data,
     size_t len);
 
-/* XET_OK, or XET_XORB_TRUNCATED when bytes are missing. */
+/* Ends the footer: XET_OK, or XET_XORB_TRUNCATED when bytes are missing. */
 xet_status_t xet_xorb_footer_finish(const xet_xorb_footer_t *f);
 
 /*
@@ -315,8 +318,8 @@ xet_status_t xet_xorb_parser_next(xet_xorb_parser_t *p, const uint8_t **pos,
     const uint8_t *end, xet_xorb_event_t *ev);
 
 /*
- * Whether the body may end here: XET_OK after a chunk or anywhere in a footer,
- * otherwise XET_XORB_EMPTY or XET_XORB_TRUNCATED.
+ * Checks whether the body may end here: XET_OK after a chunk or anywhere in a
+ * footer, otherwise XET_XORB_EMPTY or XET_XORB_TRUNCATED.
  */
 xet_status_t xet_xorb_parser_finish(const xet_xorb_parser_t *p);
 

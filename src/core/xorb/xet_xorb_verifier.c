@@ -10,8 +10,8 @@
  *             the end of the body, or the beginning of a footer, the tree is
  *             closed.  Its root is compared with the expected hash, then the
  *             footer with the tables.
- * States:     those of the parser.  The first error stays; feed and finish
- *             repeat it.  Nothing may come after finish.
+ * States:     the states of the parser.  The first error stays; feed and
+ *             finish return it again.  Nothing may be fed after finish.
  * Ownership:  one allocation of about 600 KiB, and the codec.  The tables use
  *             resident memory only as far as chunks fill them.  No length that
  *             the body declares causes an allocation, except in LZ4F (see

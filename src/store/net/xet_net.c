@@ -161,10 +161,11 @@ xet_net_start(xet_net_t *net, xet_net_request_t *r)
 
 
 /*
- * HTTP/1.1: concurrent transfers are faster on a connection each, and with
- * HTTP/2 libcurl would read frames in spite of a pause.  QUICK_EXIT: a close
- * does not wait for a DNS lookup.  "Expect" is not sent, since a server that
- * does not support it would delay the request.
+ * Sets the options of a request.  It uses HTTP/1.1: concurrent transfers are
+ * faster if each has a connection, and with HTTP/2 libcurl would read frames
+ * despite a pause.  With QUICK_EXIT, a close does not wait for a DNS lookup.
+ * "Expect" is not sent, since a server that does not support it would delay
+ * the request.
  */
 
 static CURLcode
@@ -222,8 +223,8 @@ xet_net_options(xet_net_t *net, xet_net_request_t *r)
 
 
 /*
- * Methods with a body are uploads for libcurl, so that libcurl does not add
- * the "Content-Type" of a form to a POST.
+ * Sets the method.  A method with a body is sent as an upload of libcurl;
+ * otherwise libcurl would add the "Content-Type" of a form to a POST.
  */
 
 static CURLcode
@@ -284,7 +285,7 @@ xet_net_functions(xet_net_request_t *r)
 }
 
 
-/* As in libcurl, but saves errno, which libcurl does not report. */
+/* Opens a socket like libcurl, but saves errno, which libcurl loses. */
 
 static curl_socket_t
 xet_net_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
@@ -302,9 +303,9 @@ xet_net_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
 
 
 /*
- * libcurl is about to send the request.  It sends a request again by itself if
- * a kept connection ends before any response, even though the server may have
- * processed the first one.
+ * Called when libcurl is about to send the request.  If a kept connection ends
+ * before any response, libcurl sends the request again by itself, even though
+ * the server may have processed the first try.
  */
 
 static int
@@ -357,7 +358,7 @@ xet_net_read(char *buf, size_t one, size_t len, void *arg)
 }
 
 
-/* libcurl rewinds the body to send it again: a kept connection was dead. */
+/* Called when libcurl sends the body again: a kept connection was dead. */
 
 static int
 xet_net_seek(void *arg, curl_off_t offset, int origin)
@@ -375,9 +376,10 @@ xet_net_seek(void *arg, curl_off_t offset, int origin)
 
 
 /*
- * Called for each line of headers, including those of 1xx, and of trailers,
- * whose number libcurl does not limit.  libcurl would also decode a transfer
- * coding that it has not asked for.
+ * Called for each line of headers, including headers of 1xx, and of trailers.
+ * Limits their total size, since libcurl does not limit their number.  Refuses
+ * transfer codings other than "chunked", which libcurl would decode even
+ * though the request does not accept them.
  */
 
 static size_t
@@ -697,7 +699,10 @@ xet_net_result(const xet_net_request_t *r, CURLcode code)
 }
 
 
-/* Messages of libcurl may contain server text: keeps printable ASCII only. */
+/*
+ * Writes the error message.  Messages of libcurl may contain text of the
+ * server, so only printable ASCII is kept.
+ */
 
 static void
 xet_net_why(xet_net_request_t *r, const char *why)

@@ -44,11 +44,11 @@ typedef enum {
 } xet_net_rc_t;
 
 
-/* What write did with bytes of a response. */
+/* The result of a write function, for the bytes of a response. */
 
 typedef enum {
     XET_NET_TAKEN = 0,
-    XET_NET_PAUSE,                     /* write gets them again on resume */
+    XET_NET_PAUSE,                     /* resume passes the bytes again */
     XET_NET_STOP                       /* refused or err says why */
 } xet_net_taken_t;
 
@@ -84,8 +84,8 @@ struct xet_net_request_s {
     unsigned              tls:1;       /* https only */
     unsigned              netrc:1;     /* may use the login of ~/.netrc */
 
-    /* takes bytes of the body; status and length are already set; NULL: the
-       body is discarded */
+    /* gets bytes of the response body, after status and length are set;
+       NULL: the body is discarded */
     xet_net_taken_t     (*write)(xet_net_request_t *r, const char *data,
                                  size_t len);
     void                (*done)(xet_net_request_t *r);
@@ -94,7 +94,8 @@ struct xet_net_request_s {
     /* set by write */
 
     const char           *refused;
-    int                   err;         /* also of socket() or of pread() */
+    int                   err;         /* errno; also set if socket() or
+                                          pread() fails */
 
     /* set when done is called */
 
@@ -127,45 +128,51 @@ struct xet_net_request_s {
 
 
 /*
- * Called before any thread creates a client; 0: libcurl failed.  Each call
- * that returns 1 needs one xet_net_exit().
+ * Call xet_net_init() before any thread creates a client.  It returns 0 if
+ * libcurl failed.  Each call that returns 1 needs one xet_net_exit().
  */
 int xet_net_init(void);
 void xet_net_exit(void);
 
-/* NULL: out of memory.  No request may be in flight on destroy. */
+/*
+ * Create and destroy a client.  xet_net_create() returns NULL if out of
+ * memory.  No request may be in flight on xet_net_destroy().
+ */
 xet_net_t *xet_net_create(const xet_net_conf_t *conf);
 void xet_net_destroy(xet_net_t *net);
 
-/* Adds a header line, which is copied.  0: out of memory. */
+/* Adds a copy of a header line.  Returns 0 if out of memory. */
 int xet_net_header(xet_net_request_t *r, const char *line);
 
 /*
- * XET_NET_OK: a step will end the request and call done.  Otherwise rc and why
- * are set, and done is not called.
+ * Starts a request.  XET_NET_OK: a later step ends the request and calls done.
+ * Otherwise rc and why are set, and done is not called.
  */
 xet_net_rc_t xet_net_start(xet_net_t *net, xet_net_request_t *r);
 
 /*
- * Waits up to wait ms for events, moves all requests on, and calls done for
- * those that end.  If n is not NULL, *n is the number of requests that ended.
- * Returns NULL, or why libcurl failed.
+ * Waits up to wait ms for events, continues all requests, and calls done for
+ * requests that end.  If n is not NULL, *n is the number of ended requests.
+ * Returns NULL, or a message if libcurl failed.
  */
 const char *xet_net_step(xet_net_t *net, int wait, unsigned *n);
 
-/* Ends the wait of a step; the only function for use by any thread. */
+/* Ends the wait of a step.  Only this function may be called by any thread. */
 void xet_net_wakeup(xet_net_t *net);
 
-/* Ends a pause: calls write from within, for the paused bytes and more. */
+/* Ends a pause: calls write for the paused bytes and for further bytes. */
 void xet_net_resume(xet_net_request_t *r);
 
-/* Appends to body.  0: out of memory, and err is set. */
+/* Appends len bytes to body.  Returns 0 and sets err if out of memory. */
 int xet_net_keep(xet_net_request_t *r, const char *data, size_t len);
 
-/* The last value of a header, valid from done to close; NULL: none. */
+/* Returns the last value of a header, valid from done to close, or NULL. */
 const char *xet_net_value(const xet_net_request_t *r, const char *name);
 
-/* "Location" as an absolute URL, likewise; "Retry-After" in s, 0: none. */
+/*
+ * Return "Location" as an absolute URL, valid from done to close, or NULL; and
+ * "Retry-After" in seconds, 0 if there is no such header.
+ */
 const char *xet_net_location(const xet_net_request_t *r);
 int64_t xet_net_retry_after(const xet_net_request_t *r);
 

@@ -42,7 +42,7 @@ typedef struct xet_s3_s         xet_s3_t;
 typedef struct xet_s3_upload_s  xet_s3_upload_t;
 
 
-/* A report for metrics: one request that was sent or withheld. */
+/* A report for metrics about one request that was sent or withheld. */
 
 typedef enum {
     XET_S3_METHOD_GET = 0,
@@ -76,11 +76,11 @@ typedef struct {
 } xet_s3_report_t;
 
 
-/* Called in any thread. */
+/* The metrics callback; any thread may call it. */
 typedef void (*xet_s3_report_pt)(const xet_s3_report_t *report);
 
 
-/* Strings end with a zero byte; the client copies them. */
+/* The configuration of a client, which copies the strings. */
 
 typedef struct {
     const char  *url;                  /* "s3://bucket[/prefix]" */
@@ -88,8 +88,8 @@ typedef struct {
     const char  *public_endpoint;      /* for presigned URLs, NULL: endpoint */
     const char  *region;               /* "us-east-1" */
     const char  *credentials;          /* a file in the format of AWS tools */
-    const char  *profile;              /* in that file, "default" */
-    const char  *certificate;          /* trusted, NULL: the system's */
+    const char  *profile;              /* section of the file, "default" */
+    const char  *certificate;          /* trusted CAs; NULL: the system's */
     uint32_t     timeout;              /* ms, of a request with its retries */
     uint32_t     connections;          /* limit, further requests wait */
     uint32_t     part;                 /* bytes of a part of an upload */
@@ -99,7 +99,7 @@ typedef struct {
 } xet_s3_conf_t;
 
 
-/* Why a request has failed. */
+/* The result of a request. */
 
 typedef enum {
     XET_S3_OK = 0,
@@ -119,8 +119,8 @@ typedef enum {
 
 
 /*
- * The text is for a log: the request, the object, the response.  It has no
- * secret, no signature, and only printable ASCII.
+ * An error.  The text is for a log: it names the request, the object and the
+ * response.  It has no secret, no signature, and only printable ASCII.
  */
 
 typedef struct {
@@ -132,7 +132,7 @@ typedef struct {
 typedef struct {
     uint64_t  size;                    /* bytes */
     int64_t   modified;                /* s since 1970, by the store's clock */
-    int64_t   now;                     /* that clock, in the response */
+    int64_t   now;                     /* the store's time of the response */
 } xet_s3_object_t;
 
 
@@ -146,13 +146,14 @@ typedef struct {
 
 
 /*
- * Reads and checks the configuration and the credentials; sends no request.
- * NULL: error names the parameter.  The text may name a file that can't be
- * read, but never shows its content.
+ * Creates a client: reads and checks the configuration and the credentials,
+ * and sends no request.  On errors, returns NULL, and error names the invalid
+ * parameter.  The text may name a file that can't be read, but never shows its
+ * content.
  */
 xet_s3_t *xet_s3_create(const xet_s3_conf_t *conf, xet_s3_error_t *error);
 
-/* Waits for the thread of the client; no request may be in flight. */
+/* Ends the thread of the client and frees it; no request may be in flight. */
 void xet_s3_destroy(xet_s3_t *s3);
 
 /*
@@ -162,33 +163,34 @@ void xet_s3_destroy(xet_s3_t *s3);
 void xet_s3_stop(xet_s3_t *s3);
 
 /*
- * Reads the credentials again.  XET_S3_CONF: they can't be read, and the old
- * ones stay.  If the store denies a request, the client does this by itself,
- * at most once a second.
+ * Reads the credentials again.  XET_S3_CONF: the file can't be read, and the
+ * client keeps the old credentials.  If the store denies a request, the client
+ * reads the file by itself, at most once a second.
  */
 xet_s3_rc_t xet_s3_reload(xet_s3_t *s3, xet_s3_error_t *error);
 
 
-/* The number of requests in flight; any thread may call this. */
+/* Returns the number of requests in flight; any thread may call this. */
 uint32_t xet_s3_busy(xet_s3_t *s3);
 
 /*
- * How many seconds the clock of the store is ahead of ours.  0 until the store
- * refuses a request because of that; since then, requests are signed by the
- * clock of the store.
+ * Returns the number of seconds that the clock of the store is ahead of ours.
+ * The number is 0 until the store refuses a request because of a wrong clock.
+ * From then on, requests are signed by the clock of the store.
  */
 int64_t xet_s3_skew(xet_s3_t *s3);
 
 
 /*
- * Names are relative to the prefix, without a leading slash.
+ * Functions for objects.  Names are relative to the prefix, without a leading
+ * slash.
  */
 
 /* Gets bytes [start, start + len); XET_S3_SHORT: the object is shorter. */
 xet_s3_rc_t xet_s3_get(xet_s3_t *s3, const char *name, uint64_t start,
     size_t len, unsigned char *buf, xet_s3_error_t *error);
 
-/* Gets all of a small object: *len is the room, then the size. */
+/* Gets a small object; *len is the size of buf, then the object's size. */
 xet_s3_rc_t xet_s3_get_small(xet_s3_t *s3, const char *name,
     unsigned char *buf, size_t *len, xet_s3_error_t *error);
 
@@ -196,34 +198,38 @@ xet_s3_rc_t xet_s3_head(xet_s3_t *s3, const char *name,
     xet_s3_object_t *object, xet_s3_error_t *error);
 
 /*
- * Puts a small object.  only_new: XET_S3_EXISTS if the object exists.  A store
- * that does not support this condition gets a HEAD before the PUT.
+ * Puts a small object.  If only_new is set, an existing object is not
+ * replaced, and the result is XET_S3_EXISTS.  A store that does not support
+ * this condition gets a HEAD before the PUT.
  */
 xet_s3_rc_t xet_s3_put_small(xet_s3_t *s3, const char *name,
     const unsigned char *data, size_t len, int only_new,
     xet_s3_error_t *error);
 
-/* A missing object is not an error. */
+/* Deletes an object; a missing object is not an error. */
 xet_s3_rc_t xet_s3_delete(xet_s3_t *s3, const char *name,
     xet_s3_error_t *error);
 
 /*
- * Requests for many objects, over at most half of the connections.  After a
- * failure the remaining items are skipped, and get its rc.  The first failure
- * is the result.
+ * Requests for many objects, over at most half of the connections.  After an
+ * error the remaining items are skipped, and get the rc of that error.  The
+ * functions return the first error.
  */
 
 typedef struct {
     const char   *name;
     xet_s3_rc_t   rc;
-    uint64_t      size;                /* by HEAD, with XET_S3_OK */
+    uint64_t      size;                /* set by HEAD if rc is XET_S3_OK */
 } xet_s3_item_t;
 
-/* A missing object is not an error: its rc is XET_S3_OK. */
+/* Deletes n objects; the rc of a missing object is XET_S3_OK. */
 xet_s3_rc_t xet_s3_delete_all(xet_s3_t *s3, xet_s3_item_t *items, size_t n,
     xet_s3_error_t *error);
 
-/* A missing object is not an error: its rc is XET_S3_NOT_FOUND. */
+/*
+ * Sends a HEAD for n objects.  The rc of a missing object is XET_S3_NOT_FOUND,
+ * which is not an error of the batch.
+ */
 xet_s3_rc_t xet_s3_head_all(xet_s3_t *s3, xet_s3_item_t *items, size_t n,
     xet_s3_error_t *error);
 
@@ -233,19 +239,21 @@ xet_s3_rc_t xet_s3_copy(xet_s3_t *s3, const char *from, const char *to,
 
 
 /*
- * Lists up to max names, in order, that begin with prefix and follow after
- * ("": from the first).  *n is less than max only at the end of the list.  If
- * now is not NULL, *now is the store's clock.  Names that other programs have
- * created are listed too, except names of XET_S3_NAME_MAX bytes or more; the
- * other functions may refuse such names (XET_S3_CONF).
+ * Lists up to max names, in order, that start with prefix and come after the
+ * name "after" ("": from the first name).  *n is less than max only at the end
+ * of the list.  If now is not NULL, *now is the time of the store.  The list
+ * also has names that other programs have created, except names of
+ * XET_S3_NAME_MAX bytes or more; the other functions may refuse such names
+ * (XET_S3_CONF).
  */
 xet_s3_rc_t xet_s3_list(xet_s3_t *s3, const char *prefix, const char *after,
     xet_s3_name_t *names, size_t max, size_t *n, int64_t *now,
     xet_s3_error_t *error);
 
 /*
- * Aborts uploads in parts, below the prefix, that a crash has left: those that
- * began age seconds ago or more, by the store's clock.  *n is their number.
+ * Aborts uploads in parts, below the prefix, that a crash has left: uploads
+ * that are at least age seconds old by the store's clock.  *n is the number of
+ * aborted uploads.
  */
 xet_s3_rc_t xet_s3_sweep(xet_s3_t *s3, const char *prefix, uint64_t age,
     size_t *n, xet_s3_error_t *error);
@@ -265,7 +273,7 @@ xet_s3_rc_t xet_s3_sweep(xet_s3_t *s3, const char *prefix, uint64_t age,
  * checksum, it is compared with the bytes sent.
  */
 
-/* name is copied.  NULL: out of memory. */
+/* Creates an upload; copies name.  Returns NULL if out of memory. */
 xet_s3_upload_t *xet_s3_upload_create(xet_s3_t *s3, const char *name);
 
 /*
@@ -276,31 +284,33 @@ xet_s3_upload_t *xet_s3_upload_create(xet_s3_t *s3, const char *name);
 xet_s3_rc_t xet_s3_upload_hash(xet_s3_upload_t *upload,
     const unsigned char *data, size_t len, xet_s3_error_t *error);
 
-/* The number of bytes of the file that were hashed. */
+/* Returns the number of bytes of the file that were hashed. */
 uint64_t xet_s3_upload_hashed(const xet_s3_upload_t *upload);
 
 /*
- * The first size bytes of the file are written, and will not change.  Sends
- * complete parts in the background, from a duplicate of fd, and does not wait
- * for the store.  fd must be readable, for bytes that were not hashed yet.
- * XET_S3_LOCAL on local errors; finish reports errors of the store.
+ * Tells the upload that the first size bytes of the file are written and will
+ * not change.  Sends complete parts in the background, from a duplicate of fd,
+ * and does not wait for the store.  fd must be readable, for bytes that were
+ * not hashed yet.  Returns XET_S3_LOCAL on local errors; finish returns errors
+ * of the store.
  */
 xet_s3_rc_t xet_s3_upload_ready(xet_s3_upload_t *upload, int fd,
     uint64_t size, xet_s3_error_t *error);
 
 /*
- * All of the file is written: makes the object.  name may differ from the name
- * given to create only if nothing was sent yet; else XET_S3_CONF.  Sends
- * failed parts again, and waits until the store has acknowledged the object.
+ * Makes the object, after all of the file is written.  name may differ from
+ * the name given to create only if nothing was sent yet; else the result is
+ * XET_S3_CONF.  Sends failed parts again, and waits until the store has
+ * acknowledged the object.
  *
- * XET_S3_OK: the store has the object, with size bytes.  XET_S3_EXISTS, with
- * only_new: the name has another object.  After any other result it is not
- * known whether the object exists.
+ * XET_S3_OK: the store has the object, with size bytes.  XET_S3_EXISTS, if
+ * only_new is set: another object has the name.  After any other result, it is
+ * unknown whether the object exists.
  */
 xet_s3_rc_t xet_s3_upload_finish(xet_s3_upload_t *upload, const char *name,
     int fd, uint64_t size, int only_new, xet_s3_error_t *error);
 
-/* Whether a request was already sent under the name. */
+/* Returns whether a request was already sent under the name. */
 int xet_s3_upload_begun(xet_s3_upload_t *upload);
 
 /*
@@ -326,10 +336,10 @@ typedef struct {
     const xet_s3_header_t  *headers;   /* required in the request */
     size_t                  nheaders;
     int64_t                 made;      /* seconds since 1970 */
-    uint32_t                seconds;   /* valid for, from made */
+    uint32_t                seconds;   /* lifetime of the URL, from made */
 } xet_s3_grant_t;
 
-/* Writes up to XET_S3_URL_MAX bytes.  Computes only: suits an event loop. */
+/* Writes a URL of up to XET_S3_URL_MAX bytes.  Does no I/O. */
 xet_s3_rc_t xet_s3_presign(xet_s3_t *s3, const xet_s3_grant_t *grant,
     char *url);
 
@@ -338,7 +348,7 @@ xet_s3_rc_t xet_s3_presign(xet_s3_t *s3, const xet_s3_grant_t *grant,
  * values of "Authorization", "x-amz-date" and "x-amz-security-token" ("": no
  * such header).  The request also needs the header
  * "x-amz-content-sha256: UNSIGNED-PAYLOAD".  No other header except "Host" is
- * signed.  Computes only.
+ * signed.  xet_s3_sign() does no I/O.
  */
 
 typedef struct {
@@ -352,7 +362,7 @@ typedef struct {
 xet_s3_rc_t xet_s3_sign(xet_s3_t *s3, const char *method, const char *name,
     int64_t now, xet_s3_signed_t *out);
 
-/* Only the path, XET_S3_URL_MAX bytes: much cheaper than xet_s3_sign(). */
+/* Writes only the path of up to XET_S3_URL_MAX bytes, without a signature. */
 xet_s3_rc_t xet_s3_path(xet_s3_t *s3, const char *name, char *path);
 
 

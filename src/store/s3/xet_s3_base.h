@@ -29,13 +29,16 @@
 
 /* xet_s3_time.c */
 
-/* The time of a monotonic clock, ms. */
+/* Returns the time of a monotonic clock, in ms. */
 uint64_t xet_s3_time_ms(void);
 
-/* "Sun, 06 Nov 1994 08:49:37 GMT" in s since 1970; -1 for other text. */
+/*
+ * Parses a time like "Sun, 06 Nov 1994 08:49:37 GMT".  Returns seconds since
+ * 1970, or -1 for any other text.
+ */
 int64_t xet_s3_time_http(const char *text);
 
-/* The same for "2026-11-23T08:12:06.000Z". */
+/* Parses a time like "2026-11-23T08:12:06.000Z"; returns -1 for other text. */
 int64_t xet_s3_time_iso(const char *text);
 
 /* Writes "20261123T081206Z" to dst, XET_SIGV4_DATE_LEN + 1 bytes. */
@@ -65,7 +68,7 @@ typedef struct {
 xet_s3_rc_t xet_s3_url_parse(xet_s3_url_t *url, const xet_s3_conf_t *conf,
     xet_s3_error_t *error);
 
-/* The same for the public endpoint; inside is the result of the parser. */
+/* Parses the public endpoint; inside is the result of xet_s3_url_parse(). */
 xet_s3_rc_t xet_s3_url_public(xet_s3_url_t *url, const xet_s3_url_t *inside,
     const xet_s3_conf_t *conf, xet_s3_error_t *error);
 
@@ -87,14 +90,14 @@ typedef struct {
 
 
 typedef struct {
-    pthread_mutex_t  lock;             /* protects all below */
+    pthread_mutex_t  lock;             /* protects the members below */
     const char      *file;
     const char      *profile;
     const char      *region;
     xet_s3_keys_t    keys;
     unsigned         generation;       /* incremented for new keys */
     uint64_t         loaded;           /* when the file was read, ms */
-    char             day[XET_SIGV4_DAY_LEN + 1];   /* of key */
+    char             day[XET_SIGV4_DAY_LEN + 1];   /* the day of key */
     uint8_t          key[XET_SIGV4_KEY_LEN];       /* derived */
 } xet_s3_credentials_t;
 
@@ -117,14 +120,17 @@ xet_s3_rc_t xet_s3_credentials_load(xet_s3_credentials_t *c,
     xet_s3_error_t *error);
 
 /*
- * A store has denied a request that was signed with keys of this generation:
- * returns whether other keys are loaded now.  Reads the file again, at most
- * once a second, and waits for that, but not past deadline.
+ * Called when the store has denied a request that was signed with keys of this
+ * generation.  Returns whether other keys are loaded now.  Reads the file
+ * again, at most once a second, and waits for the file, but not past deadline.
  */
 int xet_s3_credentials_renew(xet_s3_credentials_t *c, unsigned generation,
     uint64_t deadline);
 
-/* date is in the format of xet_s3_time_amz().  0: OpenSSL failed. */
+/*
+ * Copies the keys for a date in the format of xet_s3_time_amz().  Returns 0 if
+ * OpenSSL failed.
+ */
 int xet_s3_credentials_signer(xet_s3_credentials_t *c, const char *date,
     xet_s3_signer_t *signer);
 
@@ -183,12 +189,12 @@ void xet_s3_transfers_stop(xet_s3_transfers_t *ts);
 int xet_s3_transfers_stopped(xet_s3_transfers_t *ts);
 
 /*
- * Queues a transfer.  The members of the response must be zero.  0: refused,
- * because there is no thread; done is not called.
+ * Queues a transfer.  The members of the response must be zero.  Returns 0,
+ * and does not call done, if there is no thread.
  */
 int xet_s3_transfers_post(xet_s3_transfers_t *ts, xet_s3_transfer_t *t);
 
-/* The number of transfers in flight. */
+/* Returns the number of transfers in flight. */
 uint32_t xet_s3_transfers_busy(xet_s3_transfers_t *ts);
 
 
@@ -211,7 +217,7 @@ struct xet_s3_s {
 
     pthread_mutex_t        lock;       /* protects this group */
     int64_t                skew;       /* of the store's clock, s */
-    uint64_t               silent;     /* no response since, ms; or 0 */
+    uint64_t               silent;     /* start of the silence, ms; or 0 */
     uint64_t               tried;      /* last opening or trial, ms */
     unsigned               open:1;     /* the circuit breaker is open */
     uint64_t               random;
@@ -254,14 +260,14 @@ void xet_s3_request_arg(xet_s3_request_t *r, const char *name,
 void xet_s3_request_header(xet_s3_request_t *r, const char *name,
     const char *value);
 
-/* Sets a body in memory, and its SHA-256.  0: OpenSSL failed. */
+/* Sets a body in memory, and its SHA-256.  Returns 0 if OpenSSL failed. */
 int xet_s3_request_body(xet_s3_request_t *r, const unsigned char *data,
     size_t len);
 
 /* Sends a request, waits for the response, and retries. */
 xet_s3_rc_t xet_s3_request_send(xet_s3_request_t *r, xet_s3_error_t *error);
 
-/* The same, with a deadline by xet_s3_time_ms(). */
+/* Calls xet_s3_request_send() with a deadline by xet_s3_time_ms(). */
 xet_s3_rc_t xet_s3_request_until(xet_s3_request_t *r, uint64_t deadline,
     xet_s3_error_t *error);
 
@@ -269,7 +275,7 @@ xet_s3_rc_t xet_s3_request_until(xet_s3_request_t *r, uint64_t deadline,
 xet_s3_rc_t xet_s3_request_post(xet_s3_request_t *r, xet_s3_transfer_pt done,
     void *owner, xet_s3_error_t *error);
 
-/* The result of a posted request, for use in done or later. */
+/* Returns the result of a posted request; may be called in done or later. */
 xet_s3_rc_t xet_s3_request_result(xet_s3_request_t *r, xet_s3_error_t *error);
 
 

@@ -6,7 +6,8 @@
  * attempt gets one, of any status.  The breaker opens if a request gives up,
  * and the store has been silent for half of the timeout.  While it is open,
  * one trial a second is sent, and all other requests fail at once.  So no
- * threads wait for the store, and no flood of requests meets its return.
+ * threads wait for the store, and the store gets no flood of requests when it
+ * is available again.
  */
 
 #include "xet_s3_base.h"
@@ -86,8 +87,9 @@ xet_s3_breaker_is_open(xet_s3_t *s3)
 
 
 /*
- * Half of the timeout: a request gives up early if its next pause would pass
- * the deadline.
+ * Opens the breaker if the store has been silent for half of the timeout.  Not
+ * all of it: a request gives up early if its next pause would pass the
+ * deadline.
  */
 
 void

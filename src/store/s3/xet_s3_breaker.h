@@ -1,6 +1,6 @@
 
 /*
- * The circuit breaker: whether requests are sent to the store.
+ * The circuit breaker: decides whether requests are sent to the store.
  */
 
 #ifndef _XET_S3_BREAKER_H_INCLUDED_
@@ -17,16 +17,19 @@ typedef enum {
 } xet_s3_breaker_t;
 
 
-/* *silent: how long the store has sent no response, ms. */
+/*
+ * Returns whether a request may be sent.  *silent is the time for which the
+ * store has sent no response, in ms.
+ */
 xet_s3_breaker_t xet_s3_breaker_ask(xet_s3_t *s3, uint64_t *silent);
 
 /* Records whether a transfer got a response. */
 void xet_s3_breaker_tell(xet_s3_t *s3, const xet_s3_transfer_t *t);
 
-/* Whether only trials are sent. */
+/* Returns whether only trials are sent. */
 int xet_s3_breaker_is_open(xet_s3_t *s3);
 
-/* Opens the breaker if the store is silent: a request got no response. */
+/* Called when a request gives up: opens the breaker if the store is silent. */
 void xet_s3_breaker_open(xet_s3_t *s3);
 
 

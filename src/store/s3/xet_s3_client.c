@@ -113,7 +113,7 @@ xet_s3_reload(xet_s3_t *s3, xet_s3_error_t *error)
 }
 
 
-/* One allocation: the client, followed by copies of the strings of conf. */
+/* Allocates the client together with copies of the strings of conf. */
 
 static xet_s3_t *
 xet_s3_client_alloc(const xet_s3_conf_t *conf)

@@ -120,7 +120,7 @@ xet_s3_credentials_renew(xet_s3_credentials_t *c, unsigned generation,
 
         if (!other && now >= next) {
 
-            /* other threads that wait here don't read the file, too */
+            /* other threads that wait for the lock need not read the file */
             c->loaded = now;
         }
 
@@ -215,7 +215,7 @@ xet_s3_credentials_read(xet_s3_credentials_t *c, xet_s3_keys_t *keys,
 }
 
 
-/* Appends a zero byte, which is not counted in *len. */
+/* Reads the file, and appends a zero byte, which *len does not count. */
 
 static char *
 xet_s3_credentials_file(const char *name, size_t *len)
@@ -336,7 +336,10 @@ xet_s3_credentials_trim(char *text)
 }
 
 
-/* "[name]", or "[profile name]" as in the config file of the AWS tools. */
+/*
+ * Returns whether a line starts the section of a profile: "[name]", or
+ * "[profile name]" as in the config file of the AWS tools.
+ */
 
 static int
 xet_s3_credentials_section(char *line, const char *profile)
@@ -397,8 +400,8 @@ xet_s3_credentials_set(xet_s3_keys_t *keys, char *line)
 
 
 /*
- * Allows visible ASCII only, since the value goes into headers.  Zeroes the
- * rest of dst, since keys are compared with memcmp().
+ * Copies a value.  Allows visible ASCII only, since the value is sent in
+ * headers.  Zeroes the rest of dst, since keys are compared with memcmp().
  */
 
 static int

@@ -1,7 +1,7 @@
 
 /*
- * Texts of errors.  Text of the store is logged, so characters other than
- * printable ASCII become "?".
+ * Error messages.  They may contain text of the store and are logged, so
+ * characters other than printable ASCII become "?".
  */
 
 #include <stdarg.h>

@@ -2,9 +2,9 @@
 /*
  * Lists of objects, and of abandoned uploads in parts.
  *
- * A page of either list is a response of up to a thousand names.  The request
- * for the next page has the last name of this one, so the store keeps no state
- * of a list.
+ * A page of a list is a response with up to a thousand names.  The request for
+ * the next page has the last name of the previous page, so the store keeps no
+ * state of a list.
  */
 
 #include <stdio.h>
@@ -23,7 +23,8 @@ typedef struct {
     size_t          max;
     size_t          n;
     size_t          came;              /* names in the page */
-    unsigned        bad:1;             /* out of order, or not our prefix */
+    unsigned        bad:1;             /* a name is out of order, or does not
+                                          have our prefix */
     char            last[3 * XET_S3_KEY_MAX + 1];      /* the last full key */
 } xet_s3_lister_t;
 
@@ -192,7 +193,7 @@ xet_s3_list_item(void *data, const xet_s3xml_item_t *item)
 }
 
 
-/* Writes the key of a name, or of the beginning of a name. */
+/* Writes the key of a name, or of a prefix of names. */
 
 static xet_s3_rc_t
 xet_s3_list_key(xet_s3_t *s3, const char *name, char *key, size_t size,
@@ -305,7 +306,10 @@ xet_s3_sweep(xet_s3_t *s3, const char *prefix, uint64_t age, size_t *n,
 }
 
 
-/* The age is by the store's clock: the "Date" of a HEAD of the bucket. */
+/*
+ * Reads a page of uploads.  Their age is by the store's clock, the "Date" in
+ * the response to a HEAD of the bucket.
+ */
 
 static xet_s3_rc_t
 xet_s3_sweep_page(xet_s3_sweeper_t *sweeper, const char *prefix, uint64_t age,
@@ -406,7 +410,7 @@ xet_s3_sweep_item(void *data, const xet_s3xml_item_t *item)
 }
 
 
-/* Aborts and frees the uploads of a page; n NULL: only frees them. */
+/* Aborts and frees the uploads of a page; if n is NULL, only frees them. */
 
 static xet_s3_rc_t
 xet_s3_sweep_abort(xet_s3_sweeper_t *sweeper, size_t *n,
@@ -432,7 +436,7 @@ xet_s3_sweep_abort(xet_s3_sweeper_t *sweeper, size_t *n,
 
             xet_s3_request_free(&r);
 
-            /* XET_S3_CONF: the name of another program's upload */
+            /* XET_S3_CONF is ignored: another program made this upload */
 
             if (one == XET_S3_OK) {
                 (*n)++;

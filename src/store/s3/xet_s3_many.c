@@ -5,9 +5,9 @@
  *     post (one per slot) -> landed -> settled, and post the next one
  *
  * A batch uses at most half of the connections, so that concurrent reads need
- * not wait for it.  The caller's thread retries failed requests, one after the
- * other, until the deadline of each.  If a retry fails, too, no more requests
- * are started, and the batch waits for those in flight.
+ * not wait for the batch.  The caller's thread retries failed requests, one
+ * after the other, each until its deadline.  If a retry also fails, no more
+ * requests are started, and the batch waits for requests in flight.
  *
  * If the circuit breaker is open, the first request is sent alone.
  */
@@ -85,9 +85,9 @@ xet_s3_delete_all(xet_s3_t *s3, xet_s3_item_t *items, size_t n,
 
 
 /*
- * As xet_s3_head(): objects may be missing because the bucket is, so one HEAD
- * of the bucket checks that for all.  If the batch or this HEAD fails, nothing
- * is known about missing objects, and they get its rc.
+ * Objects may be missing because the bucket is missing, so one HEAD of the
+ * bucket checks that for all objects.  If the batch or this HEAD fails,
+ * nothing is known about missing objects, and they get the rc of the error.
  */
 
 xet_s3_rc_t
@@ -233,7 +233,7 @@ xet_s3_many_begin(xet_s3_many_t *m)
 
     xet_s3_request_init(&slot->r, m->s3, m->method, slot->item->name);
 
-    /* from here on, the request may land at any moment */
+    /* as soon as the request is posted, another thread may complete it */
 
     rc = xet_s3_request_post(&slot->r, xet_s3_many_done, slot, &error);
 

@@ -63,7 +63,7 @@ xet_s3_get(xet_s3_t *s3, const char *name, uint64_t start, size_t len,
 }
 
 
-/* UINT64_MAX for "*", and for any other text that is not a number. */
+/* Parses a size; returns UINT64_MAX for "*", or if text is not a number. */
 
 static uint64_t
 xet_s3_object_total(const char *text)
@@ -82,7 +82,10 @@ xet_s3_object_total(const char *text)
 }
 
 
-/* A 200 with all bytes is accepted if the range was the whole object. */
+/*
+ * Checks the range of a response.  A 200 with all bytes is accepted if the
+ * requested range is the whole object.
+ */
 
 static xet_s3_rc_t
 xet_s3_object_range(const xet_s3_transfer_t *t, uint64_t start, size_t len,
@@ -157,8 +160,8 @@ xet_s3_head(xet_s3_t *s3, const char *name, xet_s3_object_t *object,
 
 
 /*
- * A HEAD response has no body, so a 404 means a missing object or a missing
- * bucket.  A HEAD of the bucket then tells which.
+ * Sends a HEAD of an object.  The response has no body, so a 404 may mean a
+ * missing object or a missing bucket.  A HEAD of the bucket then tells which.
  */
 
 xet_s3_rc_t
@@ -255,9 +258,9 @@ xet_s3_put_small(xet_s3_t *s3, const char *name, const unsigned char *data,
 
 
 /*
- * If an attempt got no response, an existing object may be the one we sent.
- * It counts as ours only if its size matches and its ETag is the MD5 of the
- * bytes sent; a store may use other ETags.
+ * Sends a PUT.  If an attempt got no response, an existing object may be the
+ * one we sent.  The object counts as ours only if its size matches, and its
+ * ETag is the MD5 of the bytes sent; a store may use other ETags.
  */
 
 xet_s3_rc_t
@@ -296,7 +299,7 @@ xet_s3_object_put(xet_s3_request_t *r, int only_new, xet_s3_error_t *error)
 }
 
 
-/* If the store supports If-None-Match, that decides, and no HEAD is sent. */
+/* Sends a HEAD only if the store does not support If-None-Match. */
 
 xet_s3_rc_t
 xet_s3_object_new(xet_s3_t *s3, const char *name, xet_s3_error_t *error)
@@ -388,8 +391,9 @@ xet_s3_delete(xet_s3_t *s3, const char *name, xet_s3_error_t *error)
 
 
 /*
- * Few stores support a condition for a copy; the others ignore it or refuse
- * the request.  So a HEAD is sent first in any case.
+ * Copies an object.  Few stores support a condition for a copy; other stores
+ * ignore the condition or refuse the request.  So if only_new is set, a HEAD
+ * is always sent first.
  */
 
 xet_s3_rc_t

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 
-/* As xet_s3_head(), and sets etag, XET_S3_TAG_MAX bytes. */
+/* Sends a HEAD of an object; sets object, and etag of XET_S3_TAG_MAX bytes. */
 xet_s3_rc_t xet_s3_object_head(xet_s3_t *s3, const char *name,
     xet_s3_object_t *object, char *etag, xet_s3_error_t *error);
 
-/* Sends a PUT that has its body, as xet_s3_put_small(). */
+/* Sends a PUT whose body is set; only_new is as for xet_s3_put_small(). */
 xet_s3_rc_t xet_s3_object_put(xet_s3_request_t *r, int only_new,
     xet_s3_error_t *error);
 
@@ -34,10 +34,10 @@ xet_s3_rc_t xet_s3_object_new(xet_s3_t *s3, const char *name,
 xet_s3_rc_t xet_s3_object_sized(const xet_s3_request_t *r,
     xet_s3_error_t *error);
 
-/* XET_S3_OK: the bucket exists; XET_S3_NO_BUCKET, or another failure. */
+/* Checks the bucket: XET_S3_OK, XET_S3_NO_BUCKET, or another error. */
 xet_s3_rc_t xet_s3_object_bucket(xet_s3_t *s3, xet_s3_error_t *error);
 
-/* Whether etag is the MD5 of the request body of a transfer. */
+/* Returns whether etag is the MD5 of the request body of a transfer. */
 int xet_s3_object_is(const char *etag, const xet_s3_transfer_t *t);
 
 

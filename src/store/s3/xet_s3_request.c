@@ -88,7 +88,7 @@ xet_s3_request_free(xet_s3_request_t *r)
 }
 
 
-/* No check: callers add at most XET_S3_REQUEST_PAIRS pairs of each kind. */
+/* Adds an argument; callers add at most XET_S3_REQUEST_PAIRS arguments. */
 
 void
 xet_s3_request_arg(xet_s3_request_t *r, const char *name, const char *value)
@@ -163,8 +163,9 @@ xet_s3_request_until(xet_s3_request_t *r, uint64_t deadline,
 
 
 /*
- * If the last attempt ran out of time, the result is that of the last attempt
- * with a response.
+ * Sends the request until it succeeds, or a retry would not help.  If the last
+ * attempt ran out of time, returns the result of the last attempt that got a
+ * response.
  */
 
 static xet_s3_rc_t
@@ -293,7 +294,7 @@ xet_s3_request_result(xet_s3_request_t *r, xet_s3_error_t *error)
 }
 
 
-/* XET_S3_OK: an attempt was made, with any result. */
+/* Sends the request once.  XET_S3_OK: it was sent, whatever the response. */
 
 static xet_s3_rc_t
 xet_s3_request_once(xet_s3_request_t *r, uint64_t deadline,
@@ -648,7 +649,7 @@ xet_s3_request_sum(xet_s3_request_t *r)
 }
 
 
-/* Whether the store's clock is far from the clock used for signing. */
+/* Returns whether the store's clock is far from the clock used for signing. */
 
 static int
 xet_s3_request_skewed(xet_s3_request_t *r)
@@ -666,7 +667,7 @@ xet_s3_request_skewed(xet_s3_request_t *r)
 }
 
 
-/* Sets the skew from the "Date" of the response; 0: nothing changed. */
+/* Sets the skew from the "Date" of the response; returns 0 if unchanged. */
 
 static int
 xet_s3_request_clock(xet_s3_request_t *r)
@@ -693,7 +694,7 @@ xet_s3_request_clock(xet_s3_request_t *r)
 }
 
 
-/* Pauses before a retry; 0: no time is left for a retry. */
+/* Pauses before a retry; returns 0 if no time is left for a retry. */
 
 static int
 xet_s3_request_pause(xet_s3_request_t *r, unsigned n, uint64_t deadline)

@@ -10,10 +10,10 @@
  * until their deadline.  Connections are kept.
  *
  * The first transfer starts the thread, which blocks all signals and ends with
- * the client.  Transfers that are then in flight have one second to complete.
+ * the client.  Transfers in flight at that time have one second to complete.
  *
- * A response body that exceeds its buffer or limit fails the transfer.  So
- * does half of the timeout without a byte sent or received.
+ * A transfer fails if the response body exceeds its buffer or limit, or if no
+ * byte is sent or received for half of the timeout.
  */
 
 #include <signal.h>
@@ -182,7 +182,7 @@ xet_s3_transfers_busy(xet_s3_transfers_t *ts)
 }
 
 
-/* Called with the lock. */
+/* Starts the thread.  The caller holds the lock. */
 
 static int
 xet_s3_transfers_start(xet_s3_transfers_t *ts)
@@ -335,7 +335,10 @@ xet_s3_transfers_close(xet_s3_transfers_t *ts)
 }
 
 
-/* Half of the timeout for a silent store leaves time for a retry. */
+/*
+ * Starts the request.  A store that does not respond may use half of the
+ * timeout only, so that the other half remains for a retry.
+ */
 
 static xet_net_rc_t
 xet_s3_transfer_begin(xet_s3_transfer_t *t, uint64_t now)
@@ -427,7 +430,7 @@ xet_s3_transfer_ended(xet_net_request_t *r)
 }
 
 
-/* Ignores values that are too long. */
+/* Copies the values of headers, and ignores values that are too long. */
 
 static void
 xet_s3_transfer_values(xet_s3_transfer_t *t)

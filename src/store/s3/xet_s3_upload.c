@@ -1,19 +1,20 @@
 
 /*
- * Uploads of files, in parts while the file is written, or in one request.
+ * Uploads a file to S3, in parts while the file is written, or in one request.
  *
  * The owner hashes the bytes of a part as they are written, since the hash
- * precedes them in the request.  A part is complete when a byte follows it, so
- * only finish knows the last part.
+ * precedes the bytes in the request.  A part is sent when a byte follows it,
+ * so finish sends the last part.
  *
- *     begin of the upload (background) -> parts (background) ...
+ *     start of the upload (background) -> parts (background) ...
  *                                      -> finish: missing parts, completion
  *
- * Background requests are not retried.  finish sends failed ones again, with
- * all retries, in the caller's thread.
+ * Background requests are not retried.  finish sends failed requests again,
+ * with all retries, in the caller's thread.
  *
- * While requests are in flight, the owner and the transfers' thread share an
- * upload: the lock protects what both use.  The last of them frees the upload.
+ * While requests are in flight, the owner and the thread of the transfers
+ * share an upload: the lock protects the members that both use.  The last one
+ * to release the upload frees it.
  */
 
 #include <errno.h>
@@ -52,7 +53,7 @@ struct xet_s3_upload_s {
     size_t           len;              /* hashed bytes of the current part */
     int              fd;               /* a duplicate, or -1 */
 
-    pthread_mutex_t  lock;             /* protects all below */
+    pthread_mutex_t  lock;             /* protects the members below */
     pthread_cond_t   cond;             /* signaled when flying is 0 */
     unsigned         flying;           /* requests in flight */
     unsigned         begun:1;
@@ -254,7 +255,7 @@ xet_s3_upload_destroy(xet_s3_upload_t *u)
 }
 
 
-/* A full part is complete as soon as another byte follows it. */
+/* Hashes bytes.  A full part is complete when another byte follows it. */
 
 xet_s3_rc_t
 xet_s3_upload_hash(xet_s3_upload_t *u, const unsigned char *data, size_t len,
@@ -394,7 +395,7 @@ xet_s3_upload_cut(xet_s3_upload_t *u, xet_s3_error_t *error)
 }
 
 
-/* The SHA-256 of the current part so far; md stays usable. */
+/* Writes the SHA-256 of the current part so far; md stays usable. */
 
 static int
 xet_s3_upload_digest(xet_s3_upload_t *u, char *sha256)
@@ -479,7 +480,7 @@ xet_s3_upload_piece(xet_s3_upload_t *u, size_t i)
 }
 
 
-/* Called with the lock, as is xet_s3_upload_part(). */
+/* Called with the lock held, like xet_s3_upload_part(). */
 
 static void
 xet_s3_upload_begin(xet_s3_upload_t *u)
@@ -586,7 +587,7 @@ xet_s3_upload_part_request(xet_s3_upload_t *u, size_t i, char *number,
 }
 
 
-/* Takes the ETag of a part.  0: it is empty, or not safe in XML. */
+/* Stores the ETag of a part; returns 0 if it is empty, or unsafe in XML. */
 
 static int
 xet_s3_upload_part_took(xet_s3_upload_t *u, size_t i,
@@ -794,8 +795,9 @@ xet_s3_upload_wait(xet_s3_upload_t *u)
 
 
 /*
- * If an attempt got no response, the store may have completed the upload.  It
- * then refuses the next attempt: the upload is gone, or the object exists.
+ * Completes the upload.  If an attempt got no response, the store may have
+ * completed the upload, and then refuses the next attempt: the upload does not
+ * exist any more, or the object exists.
  * The ETag of that object, made of the ETags of the parts, tells whether it is
  * this upload.  The same check is made if a success has no ETag, as with
  * radosgw.
@@ -855,7 +857,10 @@ xet_s3_upload_end(xet_s3_upload_t *u, uint64_t size, int only_new,
         u->unsure = 1;
     }
 
-    /* a missing upload, not a missing object: swept, and may be sent again */
+    /*
+     * the upload is missing, not the object: a sweep has aborted the upload,
+     * which may be sent again
+     */
 
     if (rc == XET_S3_NOT_FOUND) {
         rc = XET_S3_AWAY;
@@ -925,7 +930,7 @@ xet_s3_upload_is(xet_s3_upload_t *u, uint64_t size)
 }
 
 
-/* As AWS does: the MD5 of the MD5s of the parts, and the number of parts. */
+/* Writes the ETag of AWS: the MD5 of the MD5s of all parts, their number. */
 
 static int
 xet_s3_upload_etag(xet_s3_upload_t *u, char *etag)
@@ -974,7 +979,7 @@ xet_s3_upload_etag(xet_s3_upload_t *u, char *etag)
 }
 
 
-/* Called when no other reference to the upload is left; frees the upload. */
+/* Aborts and frees the upload when no other reference to it is left. */
 
 static void
 xet_s3_upload_abort(xet_s3_upload_t *u)

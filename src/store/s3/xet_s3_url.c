@@ -101,7 +101,7 @@ xet_s3_url_public(xet_s3_url_t *url, const xet_s3_url_t *inside,
 }
 
 
-/* Removes a default port, which is not in "Host": that header is signed. */
+/* Parses the endpoint.  Removes a default port: the signed "Host" lacks it. */
 
 static xet_s3_rc_t
 xet_s3_url_endpoint(xet_s3_url_t *url, const char *endpoint, const char *what,
@@ -242,7 +242,7 @@ xet_s3_url_name_ok(const char *name, size_t len)
 }
 
 
-/* Excludes user, path, query and fragment; libcurl checks the rest. */
+/* Refuses a user, path, query or fragment; libcurl checks the rest. */
 
 static int
 xet_s3_url_host_ok(const char *host, size_t len)

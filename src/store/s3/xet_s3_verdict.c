@@ -1,10 +1,11 @@
 
 /*
- * The result of a response.  The error code of the response takes precedence
- * over its status, since stores agree more on codes than on statuses.
+ * Determines the result of a request from its response.  The error code of the
+ * response takes precedence over its status, since stores agree more on codes
+ * than on statuses.
  *
  * A 404 without a code does not prove that an object is missing: a proxy, or
- * another server at this address, sends the same.
+ * another server at this address, may also send it.
  */
 
 #include "xet_s3_base.h"

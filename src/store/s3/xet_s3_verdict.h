@@ -18,7 +18,10 @@ typedef enum {
 } xet_s3_verdict_t;
 
 
-/* e is the error in the body, or all zero.  Sets *rc. */
+/*
+ * Sets *rc to the result of a transfer, and returns whether to retry.  e is
+ * the error in the response body, or all zero.
+ */
 xet_s3_verdict_t xet_s3_verdict(const xet_s3_transfer_t *t,
     const xet_s3xml_error_t *e, xet_s3_rc_t *rc);
 

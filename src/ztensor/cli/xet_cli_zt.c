@@ -1,6 +1,6 @@
 
 /*
- * xet zt: zTensor files, through the routes of a server.
+ * xet zt: lists, downloads and verifies zTensor files of a server.
  *
  *     xet zt ls HASH                   lists the objects
  *     xet zt get HASH OBJECT           downloads the bytes of an object
@@ -296,7 +296,10 @@ xet_cli_zt_ask(xet_cli_zt_t *z, char *url, json_t **answer)
 
     if (rc == XET_CLI_OK) {
 
-        /* names may contain zero bytes, invalid shapes 64-bit numbers */
+        /*
+         * names may contain zero bytes; invalid shapes may contain numbers
+         * beyond 64 bits signed, for which the second call parses reals
+         */
 
         *answer = json_loadb(r.data ? r.data : "", r.len, JSON_ALLOW_NUL,
                              NULL);
@@ -429,8 +432,8 @@ xet_cli_zt_objects(xet_cli_zt_t *z, const json_t *objects,
 
 
 /*
- * Prints number, status, dtype (of "data", else of the first component),
- * shape, stored bytes and name.
+ * Prints one line for an object: its number, status, dtype (of the component
+ * "data", else of the first component), shape, stored bytes and name.
  */
 
 static void
@@ -486,7 +489,7 @@ xet_cli_zt_column(const char *text, int width)
 }
 
 
-/* A name may contain zero bytes. */
+/* Prints the name of an object, which may contain zero bytes. */
 
 static void
 xet_cli_zt_name(const json_t *object)
@@ -558,7 +561,10 @@ xet_cli_zt_verify(xet_cli_zt_t *z)
 }
 
 
-/* Prints number, status, "role=verdict" of components, errors and name. */
+/*
+ * Prints one line for an object: its number, its status, "role=verdict" for
+ * each component, its errors, and its name.
+ */
 
 static void
 xet_cli_zt_verify_line(const json_t *object)
@@ -795,8 +801,8 @@ xet_cli_zt_get_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
 
 
 /*
- * Repr-Digest (RFC 9530) covers all bytes of the component, so it is not
- * checked with --range.
+ * Compares Repr-Digest (RFC 9530) with the received bytes.  The digest covers
+ * all bytes of the component, so it is not checked with --range.
  */
 
 static int

@@ -16,7 +16,7 @@
  * caller ignores their content.  Each item takes at least one byte or closes a
  * container, so the work is linear in the input.
  *
- * float and double are those of IEEE 754, as everywhere in this project.
+ * The code requires that float and double are the types of IEEE 754.
  */
 
 
@@ -233,7 +233,10 @@ xet_cbor_error(xet_cbor_t *c, xet_status_t status)
 }
 
 
-/* XET_OK: *item is set; XET_AGAIN: a tag, which is no item; or an error. */
+/*
+ * Decodes the next head.  XET_OK: *item is set; XET_AGAIN: the head is a tag,
+ * which is not an item; or an error.
+ */
 
 static xet_status_t
 xet_cbor_item(xet_cbor_t *c, xet_cbor_item_t *item, const uint8_t *head,
@@ -428,8 +431,8 @@ xet_cbor_container(xet_cbor_t *c, xet_cbor_item_t *item)
 
 
 /*
- * The item of a string has the bytes of the string that are in the piece.  The
- * item of a string in chunks has no bytes.
+ * Starts a string.  Its item has the bytes of the string that are in the
+ * piece.  The item of a string in chunks has no bytes.
  */
 
 static xet_status_t
@@ -552,8 +555,8 @@ xet_cbor_chunk(xet_cbor_t *c, xet_cbor_item_t *item)
 
 
 /*
- * Major type 7: floats and simple values.  Unassigned simple values are
- * rejected, as by other readers of zTensor files.
+ * Decodes major type 7: floats and simple values.  Unassigned simple values
+ * are rejected, as in other readers of zTensor files.
  */
 
 static xet_status_t

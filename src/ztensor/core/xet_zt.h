@@ -1,7 +1,7 @@
 
 /*
- * Internal interfaces of the zTensor core, shared by its files: from the bytes
- * of a manifest to the record of a file, then the data of components.
+ * Internal interfaces that the files of the zTensor core share: parsing of a
+ * manifest, the record of a file, and the data of components.
  */
 
 #ifndef _XET_ZT_H_INCLUDED_
@@ -107,16 +107,17 @@ typedef struct {
 
 
 /*
- * Starts an input of size bytes.  limit: of open arrays, maps and tags; at
- * most XET_CBOR_DEPTH is used.  flags: 0 or XET_CBOR_DETERMINISTIC.
+ * Starts an input of size bytes.  limit: the maximum number of open arrays,
+ * maps and tags, at most XET_CBOR_DEPTH.  flags: 0 or XET_CBOR_DETERMINISTIC.
  */
 void xet_cbor_init(xet_cbor_t *c, uint64_t size, unsigned limit,
     unsigned flags);
 
 /*
- * Called after xet_cbor_init(): starts in the middle of an input that was
- * decoded before.  pos is inside the map at depth (1: the outermost item),
- * which has pairs left.  The caller must not decode past the end of that map.
+ * Starts in the middle of an input that was decoded before; call it after
+ * xet_cbor_init().  pos is inside the map at depth (1: the outermost item),
+ * which has "pairs" pairs left.  The caller must not decode past the end of
+ * that map.
  */
 void xet_cbor_resume(xet_cbor_t *c, uint64_t pos, unsigned depth,
     uint64_t pairs);
@@ -157,7 +158,7 @@ typedef struct {
     size_t            room;            /* items allocated */
 } xet_zt_array_t;
 
-/* Appends an item of size bytes, which the caller fills.  NULL: no memory. */
+/* Appends an item of size bytes for the caller to fill; NULL: no memory. */
 void *xet_zt_array_push(xet_zt_array_t *a, size_t size);
 
 
@@ -200,19 +201,20 @@ typedef struct {
 } xet_zt_keys_t;
 
 
-/* XET_OK or XET_NOMEM; the caller destroys k in both cases. */
+/* Initializes k; XET_OK or XET_NOMEM.  The caller destroys k in both cases. */
 xet_status_t xet_zt_keys_init(xet_zt_keys_t *k, int ordered, size_t limit,
     size_t key_max);
 void xet_zt_keys_destroy(xet_zt_keys_t *k);
 
 /*
- * Must be called for every item, with the depth of the decoder after the item.
- * XET_OK; XET_ZT_DUPLICATE; XET_NOMEM.
+ * Checks the keys; must be called for every item, with the depth of the
+ * decoder after the item.  XET_OK; XET_ZT_DUPLICATE; XET_NOMEM.
  *
- * If ordered: XET_ZT_ORDER; XET_ZT_NAME_LEN for a key of more than key_max
- * bytes; XET_ZT_MANIFEST for an array or a map as a key.  If not ordered:
- * XET_ZT_KEYS for more than limit keys in a map that is not at the depth
- * k->exempt; duplicate keys are found at the end of their map.
+ * If keys are ordered, also XET_ZT_ORDER; XET_ZT_NAME_LEN for a key of more
+ * than key_max bytes; XET_ZT_MANIFEST for an array or a map as a key.  If keys
+ * are not ordered, also XET_ZT_KEYS for more than limit keys in a map that is
+ * not at the depth k->exempt; duplicate keys are found at the end of their
+ * map.
  */
 xet_status_t xet_zt_keys_item(xet_zt_keys_t *k, const xet_cbor_item_t *item,
     unsigned depth);
@@ -319,7 +321,7 @@ typedef struct {
 typedef struct xet_zt_manifest_s  xet_zt_manifest_t;
 
 
-/* NULL if out of memory. */
+/* Creates a parser; returns NULL if out of memory. */
 xet_zt_manifest_t *xet_zt_manifest_create(const xet_zt_manifest_conf_t *conf);
 void xet_zt_manifest_destroy(xet_zt_manifest_t *m);
 
@@ -373,14 +375,15 @@ const xet_zt_root_t *xet_zt_manifest_root(const xet_zt_manifest_t *m);
 #define XET_ZT_FILE_MIN_2  48
 
 
-/* Returns how many bytes of the end of a file xet_zt_ends_parse() needs. */
+/* Returns the bytes of the end of a file that xet_zt_ends_parse() needs. */
 unsigned xet_zt_tail_len(uint64_t size);
 
 /*
- * head: the first XET_ZT_MAGIC_LEN bytes of a file of size bytes; tail: the
- * last xet_zt_tail_len() bytes.  limit: bytes of the manifest.  strict: a file
- * of container 1 must begin with its magic number.  After an error, only the
- * members of *ends that were read before it are set.
+ * Parses the header and the footer of a file of size bytes.  head: its first
+ * XET_ZT_MAGIC_LEN bytes; tail: its last xet_zt_tail_len() bytes.  limit: the
+ * maximum bytes of the manifest.  strict: a file of container 1 must begin
+ * with its magic number.  After an error, only the members of *ends that were
+ * read before the error are set.
  *
  * XET_OK; XET_ZT_NOT_ZTENSOR, XET_ZT_TOO_SHORT, XET_ZT_HEADER_MAGIC,
  * XET_ZT_FOOTER_MAGIC, XET_ZT_VERSION (with the container in ends->container),
@@ -406,7 +409,7 @@ typedef struct {
 xet_status_t xet_zt_extents_add(xet_zt_array_t *e, uint64_t file,
     uint64_t offset, uint64_t length);
 
-/* In a checked file: returns 1 if the range partly overlaps another. */
+/* Returns 1 if the range partly overlaps another; e is of a checked file. */
 int xet_zt_extents_find(const xet_zt_array_t *e, uint64_t file,
     uint64_t offset, uint64_t length);
 
@@ -443,7 +446,7 @@ typedef struct {
 xet_status_t xet_zt_index_add(xet_zt_index_t *m, xet_zt_info_t *info,
     const xet_zt_object_t *o, size_t name_max);
 
-/* Ends the index: releases the last name; if unordered, all names of marks. */
+/* Releases the last name, and if names are unordered, all names of marks. */
 void xet_zt_index_end(xet_zt_index_t *m, const xet_zt_info_t *info);
 
 void xet_zt_index_destroy(xet_zt_index_t *m);
@@ -550,8 +553,8 @@ void xet_zt_digest_init(xet_zt_digest_t *d);
 void xet_zt_digest_destroy(xet_zt_digest_t *d);
 
 /*
- * Starts the digest that text declares (data NULL: no digest).  XET_OK, even
- * if the digest cannot be checked; XET_NOMEM.
+ * Starts the digest that text declares; text->data is NULL if no digest is
+ * declared.  XET_OK, even if the digest cannot be checked; XET_NOMEM.
  */
 xet_status_t xet_zt_digest_start(xet_zt_digest_t *d, const xet_zt_text_t *text,
     xet_zt_container_t container);
@@ -560,22 +563,23 @@ xet_status_t xet_zt_digest_start(xet_zt_digest_t *d, const xet_zt_text_t *text,
 xet_status_t xet_zt_digest_update(xet_zt_digest_t *d, const uint8_t *data,
     size_t len);
 
-/* Sets *verdict.  XET_OK, XET_INTERNAL. */
+/* Ends the digest and sets *verdict.  XET_OK, XET_INTERNAL. */
 xet_status_t xet_zt_digest_finish(xet_zt_digest_t *d,
     xet_zt_digest_verdict_t *verdict);
 
 
 /*
- * Checks of the indices of sparse objects, with the shape and with each other.
- * The decoded bytes are fed, one component after the other.
+ * Checks the indices of sparse objects against the shape, and against each
+ * other.  The caller feeds the decoded bytes, one component after the other.
  */
 
 typedef struct xet_zt_sparse_s  xet_zt_sparse_t;
 
 
 /*
- * memory: maximum bytes to compare elements with each other, which only
- * container 2 requires.  NULL if out of memory.
+ * Creates the state; returns NULL if out of memory.  memory: the maximum
+ * number of bytes to compare elements with each other, which only container 2
+ * requires.
  */
 xet_zt_sparse_t *xet_zt_sparse_create(size_t memory);
 void xet_zt_sparse_destroy(xet_zt_sparse_t *s);
@@ -601,8 +605,9 @@ xet_status_t xet_zt_sparse_feed(xet_zt_sparse_t *s, const uint8_t *data,
 size_t xet_zt_sparse_cleared(xet_zt_sparse_t *s);
 
 /*
- * Called after all bytes.  XET_OK; XET_ZT_INDICES; XET_ZT_UNCHECKED if the
- * check needs too much memory, or if the number of values is unknown.
+ * Ends the component, after all its bytes.  XET_OK; XET_ZT_INDICES;
+ * XET_ZT_UNCHECKED if the check needs too much memory, or if the number of
+ * values is unknown.
  */
 xet_status_t xet_zt_sparse_finish(xet_zt_sparse_t *s);
 

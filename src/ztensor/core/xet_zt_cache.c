@@ -2,15 +2,16 @@
 /*
  * The check result of a file and the reports on its components, as bytes.
  *
- * Purpose:    a file is checked once, because its data never changes.  Pages,
- *             lookups and reports then use the bytes that the server stores.
+ * Purpose:    saves the result of a check, so that a file is checked only
+ *             once: its data never changes.  Pages, lookups and reports then
+ *             use the saved bytes.
  * States:     none.
- * Ownership:  a restored record owns copies of everything it was made from.
+ * Ownership:  a restored record owns copies of all its data.
  * Threads:    any.
  *
  * Integers are little-endian.  The saved bytes begin with the version of their
  * format, the rules and the size of the file.  They end with a hash of all
- * bytes before it, which detects damage.  Forged bytes with a correct hash
+ * preceding bytes, which detects damage.  Forged bytes with a correct hash
  * must still pass the checks of xet_zt_load_sane(): marks are inside the
  * manifest and ascend.  A walk parses the manifest from a mark like any
  * untrusted input.
@@ -28,7 +29,7 @@
 #include "xet_zt.h"
 
 
-/* Increment it when a check changes: older results are then not used. */
+/* The revision of the checks: increment it when a check changes. */
 #define XET_ZT_REVISION      2
 
 #define XET_ZT_SAVED_VERSION  1
@@ -202,9 +203,10 @@ xet_zt_restore(xet_zt_t **result, uint64_t size,
 
 
 /*
- * The bytes up to the container.  Each function xet_zt_saved_*() both saves
- * and loads, so that the formats agree.  Returns 0 if the loaded bytes have
- * another format, other rules, another file size or an unknown container.
+ * Saves or loads the bytes up to the container.  Each function
+ * xet_zt_saved_*() does both, so that the formats agree.  Returns 0 if the
+ * loaded bytes have another format, other rules, another file size or an
+ * unknown container.
  */
 
 static int
@@ -230,7 +232,10 @@ xet_zt_saved_head(xet_zt_saved_t *s, xet_zt_t *zt)
 }
 
 
-/* XET_OK, the error that was saved, XET_ZT_STALE, or XET_NOMEM. */
+/*
+ * Loads a saved result.  Returns XET_OK, or the error that was saved;
+ * XET_ZT_STALE if the bytes are invalid; or XET_NOMEM.
+ */
 
 static xet_status_t
 xet_zt_load(xet_zt_t *zt, xet_zt_saved_t *s)
@@ -332,7 +337,7 @@ xet_zt_saved_info(xet_zt_saved_t *s, xet_zt_info_t *info)
 }
 
 
-/* The marks, with their names if names are ordered. */
+/* Saves or loads the marks, and their names if names are ordered. */
 
 static void
 xet_zt_saved_index(xet_zt_saved_t *s, xet_zt_t *zt)
@@ -472,7 +477,7 @@ xet_zt_load_attributes(xet_zt_t *zt, uint64_t hash, const uint8_t *data,
 }
 
 
-/* Saves v and returns it, or returns the loaded value. */
+/* On a save, writes v and returns it.  On a load, returns the byte read. */
 
 static unsigned
 xet_zt_saved_u8(xet_zt_saved_t *s, unsigned v)
@@ -498,7 +503,7 @@ xet_zt_saved_u64(xet_zt_saved_t *s, uint64_t v)
 }
 
 
-/* If too few bytes are left, loads zeros, and all later loads fail. */
+/* Saves or loads len bytes.  If too few are left, loads zeros, and s fails. */
 
 static void
 xet_zt_saved_bytes(xet_zt_saved_t *s, void *data, size_t len)

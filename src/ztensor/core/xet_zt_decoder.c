@@ -4,8 +4,8 @@
  * does not decode them.
  *
  * Purpose:    decodes a compressed component to the bytes of its tensor.
- *             Output that is shorter than the shape requires is an error, too:
- *             some readers pad it with zeros, which is wrong.
+ *             Output that is shorter than the shape requires is also an error;
+ *             some readers pad such output with zeros, which is wrong.
  * States:     between frames, inside a frame, failed.  The first error is
  *             kept.
  * Ownership:  a decoder owns one libzstd context, which is reused for every
@@ -195,8 +195,8 @@ xet_zt_decoder_feed(xet_zt_decoder_t *d, const uint8_t **in, size_t *in_len,
 
 /*
  * Decodes until the input or the room is used up.  libzstd may hold output for
- * which there was no room.  Only then it is called without input: it reports
- * other calls without input as an endless loop.
+ * which there was no room.  Only in this case the code calls libzstd without
+ * input: libzstd reports other calls without input as an endless loop.
  */
 
 static xet_status_t

@@ -2,17 +2,16 @@
 /*
  * Verification of digests, from their text to a verdict.
  *
- * Purpose:    a digest that cannot be checked must never be reported as
- *             "verified".  A reader that ignores digests it cannot parse
- *             reports "verified" for any data.
+ * Purpose:    computes digests and compares them.  A digest that cannot be
+ *             checked is never reported as "verified".
  * States:     the kind of the digest.  With XET_ZT_DIGEST_NONE bytes are
  *             ignored, and the verdict depends on the text of the digest only.
  * Ownership:  the SHA-256 and XXH3 contexts are allocated once and reused.
  * Threads:    one at a time.
  *
- * Container 1: hex in upper or lower case; CRC-32C has 8 digits, with or
- * without 0x.  Container 2: lower case only; the parser of the manifest has
- * checked this.
+ * In container 1, the hex digits may be in upper or lower case; CRC-32C has 8
+ * digits, with or without 0x.  In container 2, all digits are in lower case,
+ * which the parser of the manifest has checked.
  *
  * ISA-L computes CRC-32C and selects the fastest code for the processor.  It
  * calls the checksum "iscsi", and its caller has to invert the value before

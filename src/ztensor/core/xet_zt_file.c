@@ -194,7 +194,7 @@ xet_zt_feed(xet_zt_t *zt, const uint8_t *data, size_t len)
 }
 
 
-/* Returns 1 if dst is complete. */
+/* Collects bytes in dst; returns 1 if dst is complete. */
 
 static size_t
 xet_zt_collect(xet_zt_t *zt, uint8_t *dst, size_t want, const uint8_t *data,
@@ -340,7 +340,7 @@ xet_zt_finish(xet_zt_t *zt)
 
 /*
  * Removes all ranges except those that overlap another, unequal range.
- * XET_OK; XET_ZT_OVERLAP if any are left.  The caller must not add ranges
+ * XET_OK; XET_ZT_OVERLAP if ranges remain.  The caller must not add ranges
  * after this call.
  *
  * Equal ranges are valid: they are tied weights.  Ranges that partly overlap
@@ -673,7 +673,7 @@ xet_zt_shards_find(const xet_zt_array_t *shards,
 }
 
 
-/* The order of keys in CBOR: shorter ones first. */
+/* Compares shards by name, in the order of keys in CBOR: short ones first. */
 
 static int
 xet_zt_shards_order(const void *one, const void *two)

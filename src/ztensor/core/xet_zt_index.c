@@ -2,7 +2,7 @@
 /*
  * Marks: positions in a manifest where a walk can start.
  *
- * Purpose:    a lookup does not read the manifest from its start.
+ * Purpose:    saves a lookup from reading the manifest from its start.
  * States:     while objects arrive, every stride-th object gets a mark.  When
  *             the table of marks is full, every second mark is dropped and the
  *             stride doubles.  Names count as ordered until an object
@@ -148,7 +148,7 @@ xet_zt_index_destroy(xet_zt_index_t *m)
 }
 
 
-/* With several bits in order, names are compared as strings. */
+/* Compares two names; with several bits in order, compares them as strings. */
 
 int
 xet_zt_order(unsigned order, const xet_zt_text_t *a, const xet_zt_text_t *b)

@@ -2,8 +2,8 @@
 /*
  * JSON responses.
  *
- * Purpose:    only this file knows the members of the responses.
- * States:     those of the JSON writer.  A page counts its objects; a
+ * Purpose:    writes the responses; no other file knows their members.
+ * States:     the states of the JSON writer.  A page counts its objects; a
  *             verification records whether any check failed.
  * Ownership:  the caller owns all arguments; nothing is copied or released.
  * Threads:    one at a time.

@@ -11,12 +11,12 @@
  * Ownership:  the stack is allocated here and grows with the largest map.
  * Threads:    one at a time.
  *
- * 1.x: a key takes 16 bytes.  Up to 15 bytes are stored unchanged, with their
- * length in byte 15; a longer key is stored as 16 bytes of its BLAKE3 hash,
- * with a mark in byte 15.  A million objects take 16 MB.  A hash collision,
- * which takes some 2^63 tries to find, only gets a file rejected, so the hash
- * needs no secret key.  Only text keys are compared: maps that are not
- * interpreted may have other keys, but no lookup uses them.
+ * In 1.x, a key takes 16 bytes.  A key of up to 15 bytes is stored unchanged,
+ * with its length in byte 15.  A longer key is stored as 16 bytes of its
+ * BLAKE3 hash, with a mark in byte 15.  A million objects take 16 MB.  A hash
+ * collision, which takes about 2^63 tries to find, only causes the file to be
+ * rejected, so the hash needs no secret key.  Only text keys are compared:
+ * maps that are not interpreted may have other keys, but no lookup uses them.
  */
 
 
@@ -265,7 +265,7 @@ xet_zt_keys_compare(xet_zt_keys_t *k, unsigned depth)
 
         rc = memcmp(last, key, n);
 
-        /* if n bytes are equal, so are the heads, and with them the lengths */
+        /* if n bytes are equal, the heads, and so the lengths, are equal */
 
         if (rc == 0) {
             return XET_ZT_DUPLICATE;

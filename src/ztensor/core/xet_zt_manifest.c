@@ -1,6 +1,6 @@
 
 /*
- * The parser of a manifest, from CBOR items to objects.
+ * The parser of a manifest: turns CBOR items into objects.
  *
  * Purpose:    reads a manifest in one pass, in pieces of any size.  A complete
  *             object is passed to the handler and then forgotten.  Apart from
@@ -542,8 +542,8 @@ xet_zt_manifest_skipped(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 
 /*
  * Skips the map that begins with item, and copies it if the caller wants it.
- * The parser does not interpret attributes; they are a part of the response,
- * but at another place than in the manifest, so their bytes are copied.
+ * The parser does not interpret attributes.  The response has them at another
+ * position than the manifest, so their bytes are copied.
  *
  * A piece may end anywhere in the map, even in its head.  So the head is not
  * copied: the copy is always a map of indefinite length, whose head is one
@@ -820,7 +820,7 @@ xet_zt_record_list(xet_zt_manifest_t *m, const xet_cbor_item_t *item,
 }
 
 
-/* Dimensions past XET_ZT_RANK_MAX are counted, but not stored. */
+/* Adds a dimension; those past XET_ZT_RANK_MAX are counted, but not stored. */
 
 static xet_status_t
 xet_zt_record_number(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
@@ -1210,7 +1210,7 @@ xet_zt_record_member(xet_zt_manifest_t *m)
 }
 
 
-/* Any 1.x is accepted; versions other than 1.1 and 1.2 cause a warning. */
+/* Checks the version: any 1.x is valid, others than 1.1 and 1.2 warn. */
 
 static xet_status_t
 xet_zt_record_version(xet_zt_manifest_t *m, xet_zt_text_t *text)
@@ -1236,9 +1236,9 @@ xet_zt_record_version(xet_zt_manifest_t *m, xet_zt_text_t *text)
 
 
 /*
- * Rules of sections 3.5, 7.1 and 3.4 of the specification of container 2; 1.x
- * has no such rules.  The decoder has checked that text is UTF-8.  Names of
- * objects and parts may have any length.
+ * Checks a name by sections 3.5, 7.1 and 3.4 of the specification of container
+ * 2; 1.x has no such rules.  The decoder has checked that the name is UTF-8.
+ * Names of objects and parts may have any length.
  */
 
 static int

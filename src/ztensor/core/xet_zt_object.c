@@ -86,8 +86,8 @@ static void xet_zt_format_length(xet_zt_object_t *o, xet_zt_component_t *c,
  * The specification of 1.1 has more stored types than its reference readers,
  * which reject a whole file because of one float8 tensor.  These tables follow
  * the specification.  From 1.2 on, float8 and complex are logical types over
- * bytes and floats.  Container 2 has them only in that form; bool is a logical
- * type there, too.
+ * bytes and floats.  In container 2, these types and bool exist only as
+ * logical types.
  */
 
 static const xet_zt_dtype_t  xet_zt_dtypes[] = {
@@ -132,9 +132,10 @@ static const xet_zt_dtype_t  xet_zt_types[] = {
 
 /*
  * The check functions compare lengths of decoded bytes, if they are known.
- * Raw components have a known length; that of others is declared, or follows
- * from the shape or another component.  A component of unknown type has no
- * rules.  Verification checks the content of indices (xet_zt_sparse.c).
+ * Raw components have a known length; the length of other components is
+ * declared, or follows from the shape or another component.  A component of
+ * unknown type has no rules.  Verification checks the content of indices
+ * (xet_zt_sparse.c).
  */
 
 static const xet_zt_format_t  xet_zt_formats[] = {
@@ -681,8 +682,8 @@ xet_zt_format_check(xet_zt_object_t *o, xet_zt_container_t container)
 
 
 /*
- * The reference writer of 1.1 declares no decoded length.  In this case the
- * length follows from the shape.
+ * Checks the length of a dense object.  The reference writer of 1.1 declares
+ * no decoded length; then the length follows from the shape.
  */
 
 static void
@@ -819,8 +820,8 @@ xet_zt_format_index(xet_zt_object_t *o, const xet_zt_component_t *c,
 
 /*
  * Sets *n to the number of elements and returns 1 if the decoded length is
- * known and determines the number.  If elements share bytes, the length does
- * not determine it.
+ * known and determines the number.  Otherwise returns 0.  If elements share
+ * bytes, the length does not determine their number.
  */
 
 static int

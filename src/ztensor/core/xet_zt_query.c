@@ -237,7 +237,7 @@ xet_zt_rows(xet_zt_query_t *q, const xet_zt_text_t *value)
 }
 
 
-/* The decoded text is never longer than its escaped form. */
+/* Decodes a text, which is never longer than its escaped form. */
 
 static int
 xet_zt_unescape(xet_zt_text_t *text, const uint8_t *p, const uint8_t *end,

@@ -2,11 +2,11 @@
 /*
  * Checks of the indices of sparse objects.
  *
- * Purpose:    each index is within the shape, row pointers ascend from 0 to
- *             the number of values, and all components imply the same number.
- *             In container 2 also: indices ascend within a row, and no two
- *             coordinates are equal.  The specification of 1.1 has neither
- *             rule.
+ * Purpose:    checks that each index is within the shape, that row pointers
+ *             ascend from 0 to the number of values, and that all components
+ *             imply the same number.  In container 2, also checks that indices
+ *             ascend within a row, and that no two coordinates are equal; the
+ *             specification of 1.1 does not have these two rules.
  * States:     the components of an object are checked one after the other;
  *             "done" has the roles of those that have ended.
  * Ownership:  the memory for marks is allocated when an object needs it, and
@@ -151,7 +151,7 @@ xet_zt_sparse_start(xet_zt_sparse_t *s, xet_zt_container_t container,
     /*
      * An invalid object is already reported, and its lengths may be wrong.  If
      * the format belongs to the other container, its rules have not been
-     * applied: shape and components may be wrong, too.
+     * applied: its shape and components may also be wrong.
      */
 
     return role && o->verdict != XET_ZT_OBJECT_INVALID && o->has_count
@@ -382,10 +382,10 @@ xet_zt_sparse_next(xet_zt_sparse_t *s, uint64_t value)
 
 
 /*
- * In container 2, indices may descend only where a row begins.  If the indices
- * arrive before the row pointers, each descent sets a mark, one bit per index,
- * and the row pointers clear marks.  If the row pointers arrive first, they
- * set marks, and each descent must be at a mark.
+ * Checks an index.  In container 2, indices may descend only where a row
+ * begins.  If the indices arrive before the row pointers, each descent sets a
+ * mark, one bit per index, and the row pointers clear marks.  If the row
+ * pointers arrive first, they set marks, and each descent must be at a mark.
  */
 
 static xet_status_t
@@ -510,9 +510,9 @@ xet_zt_sparse_coordinate(xet_zt_sparse_t *s, uint64_t value)
 
 
 /*
- * The first call for an object allocates and zeroes its marks.  XET_OK, with
- * s->large set if the marks need more than s->memory or the number of values
- * is unknown; XET_NOMEM.
+ * The first call for an object allocates and zeroes its marks.  Returns XET_OK
+ * or XET_NOMEM.  Sets s->large, with XET_OK, if the marks need more than
+ * s->memory, or if the number of values is unknown.
  */
 
 static xet_status_t

@@ -288,7 +288,7 @@ xet_zt_verifier_take(xet_zt_verifier_t *v, const uint8_t **data, size_t *len,
 }
 
 
-/* Processes all bytes, or returns XET_AGAIN when v->work has reached stop. */
+/* Processes all bytes; returns XET_AGAIN if v->work reaches stop before. */
 
 static xet_status_t
 xet_zt_verifier_some(xet_zt_verifier_t *v, const uint8_t **data, size_t *len,

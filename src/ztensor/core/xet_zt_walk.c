@@ -3,8 +3,8 @@
  * A walk over the objects of a checked file.
  *
  * Purpose:    reads the pages of a listing, and finds an object by name or by
- *             number.  Thanks to the marks, a lookup reads 100 KB of a
- *             manifest of 20 MB.
+ *             number.  With the marks, a lookup reads 100 KB of a manifest of
+ *             20 MB.
  * States:     reading the manifest, done, failed.
  * Ownership:  a walk owns its parser; it refers to the record of the file.
  * Threads:    one at a time; several walks may share the record of a file.

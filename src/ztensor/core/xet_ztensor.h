@@ -145,7 +145,7 @@ typedef struct {
 } xet_zt_object_t;
 
 
-/* What the check of an object needs to know about its file. */
+/* The properties of a file that the check of an object needs. */
 
 typedef struct {
     xet_zt_container_t       container;
@@ -263,15 +263,19 @@ typedef struct {
 typedef struct xet_zt_s  xet_zt_t;
 
 
-/* size: of the file, bytes.  *limits is copied.  NULL if out of memory. */
+/*
+ * Creates the record of a file of size bytes; returns NULL if out of memory.
+ * *limits is copied.
+ */
 xet_zt_t *xet_zt_create(uint64_t size, const xet_zt_limits_t *limits);
 void xet_zt_destroy(xet_zt_t *zt);
 
 /*
- * XET_AGAIN: *range is the range of the file that is needed next, at most the
- * whole manifest.  XET_OK: the check is done.  Otherwise the file cannot be
- * listed: XET_ZT_NOT_ZTENSOR to XET_ZT_SHARD_REF; in container 2 also errors
- * of objects, XET_ZT_ALIGN to XET_ZT_INDEX_DTYPE; XET_NOMEM; XET_INTERNAL.
+ * Returns the state of the check.  XET_AGAIN: *range is the range of the file
+ * that is needed next, at most the whole manifest.  XET_OK: the check is done.
+ * Otherwise the file cannot be listed: XET_ZT_NOT_ZTENSOR to XET_ZT_SHARD_REF;
+ * in container 2 also errors of objects, XET_ZT_ALIGN to XET_ZT_INDEX_DTYPE;
+ * XET_NOMEM; XET_INTERNAL.
  */
 xet_status_t xet_zt_need(const xet_zt_t *zt, xet_range_t *range);
 
@@ -315,19 +319,19 @@ typedef xet_status_t (*xet_zt_object_pt)(void *ctx, xet_zt_object_t *o);
 
 
 /*
- * zt must have been checked with XET_OK, or restored.  zt and the texts of
- * select are not copied and must outlive the walk.  The handler is called for
- * each selected object, after its check, in the order of the manifest.  NULL
- * if out of memory.
+ * Creates a walk; returns NULL if out of memory.  zt must have been checked
+ * with XET_OK, or restored.  zt and the texts of select are not copied and
+ * must outlive the walk.  The handler is called for each selected object,
+ * after its check, in the order of the manifest.
  */
 xet_zt_walk_t *xet_zt_walk_create(const xet_zt_t *zt,
     const xet_zt_select_t *select, xet_zt_object_pt handler, void *ctx);
 void xet_zt_walk_destroy(xet_zt_walk_t *w);
 
 /*
- * Like xet_zt_need() and xet_zt_feed(); XET_OK: the walk has ended.  If the
- * file has not changed, the only errors are XET_NOMEM and those of the
- * handler.
+ * Work like xet_zt_need() and xet_zt_feed(); XET_OK: the walk has ended.  If
+ * the file has not changed, the only errors are XET_NOMEM and the errors of
+ * the handler.
  */
 xet_status_t xet_zt_walk_need(const xet_zt_walk_t *w, xet_range_t *range);
 xet_status_t xet_zt_walk_feed(xet_zt_walk_t *w, const uint8_t *data,
@@ -362,8 +366,8 @@ xet_status_t xet_zt_save(const xet_zt_t *zt, xet_status_t status,
 /*
  * Restores the record of a checked file from a saved result.  The caller
  * destroys *zt, whatever status is returned; *zt may be NULL after XET_NOMEM.
- * attributes: the attributes of the root, which are copied.  If attributes is
- * NULL, the record has none.
+ * attributes: the attributes of the root, which are copied; NULL: the record
+ * has no attributes.
  *
  * XET_OK; the error that was saved; XET_NOMEM; XET_ZT_STALE if the bytes were
  * saved with other rules or for a file of another size, if they are damaged,
@@ -390,7 +394,10 @@ void xet_zt_decode_limits_init(xet_zt_decode_limits_t *limits);
 typedef struct xet_zt_decoder_s  xet_zt_decoder_t;
 
 
-/* *limits is copied.  NULL if out of memory or if window_log is invalid. */
+/*
+ * Creates a decoder; *limits is copied.  Returns NULL if out of memory, or if
+ * window_log is invalid.
+ */
 xet_zt_decoder_t *xet_zt_decoder_create(const xet_zt_decode_limits_t *limits);
 void xet_zt_decoder_destroy(xet_zt_decoder_t *d);
 
@@ -459,14 +466,14 @@ void xet_zt_frames_init(xet_zt_frames_t *f);
 
 /*
  * Processes the next bytes, in pieces of any size.  XET_OK; XET_ZT_ZSTD, which
- * later calls return, too.
+ * all later calls then return.
  */
 xet_status_t xet_zt_frames_feed(xet_zt_frames_t *f, const uint8_t *data,
     size_t len);
 
 /*
- * All bytes must have been fed.  XET_OK; XET_ZT_ZSTD if they are truncated
- * inside a frame, if no frame holds data, or after an error.
+ * Ends the input, after all bytes were fed.  XET_OK; XET_ZT_ZSTD if the input
+ * is truncated inside a frame, if no frame holds data, or after an error.
  */
 xet_status_t xet_zt_frames_finish(const xet_zt_frames_t *f);
 
@@ -506,7 +513,7 @@ typedef struct {
 typedef struct xet_zt_verifier_s  xet_zt_verifier_t;
 
 
-/* NULL if out of memory. */
+/* Creates a verifier; returns NULL if out of memory. */
 xet_zt_verifier_t *xet_zt_verifier_create(
     const xet_zt_decode_limits_t *limits);
 void xet_zt_verifier_destroy(xet_zt_verifier_t *v);
@@ -537,20 +544,21 @@ xet_status_t xet_zt_verifier_feed(xet_zt_verifier_t *v, const uint8_t *data,
     size_t len);
 
 /*
- * Like xet_zt_verifier_feed(), but with a limit of work.  Advances *data and
- * *len past the processed bytes, and subtracts the work from *room, in bytes.
+ * Works like xet_zt_verifier_feed(), but with a limit of work.  Advances *data
+ * and *len past the processed bytes, and subtracts the work, in bytes, from
+ * *room.
  *
  * XET_AGAIN: *room is used up; the caller calls again with more room and the
- * remaining *len bytes, which may be 0.  The work may exceed the room by one
- * buffer, or by a component that is decoded in one call: up to 1 MiB, and the
+ * remaining *len bytes, which may be 0.  The work may exceed *room by up to 1
+ * MiB, for a buffer or a component that is decoded in one call, and by the
  * memory to compare indices.
  */
 xet_status_t xet_zt_verifier_take(xet_zt_verifier_t *v, const uint8_t **data,
     size_t *len, uint64_t *room);
 
 /*
- * Sets *report.  All bytes of the range must have been fed.  XET_OK;
- * XET_NOMEM; XET_INTERNAL, also if bytes are missing.
+ * Sets *report, after all bytes of the range were fed.  XET_OK; XET_NOMEM;
+ * XET_INTERNAL, for example if bytes are missing.
  */
 xet_status_t xet_zt_verifier_finish(xet_zt_verifier_t *v,
     xet_zt_report_t *report);
@@ -576,7 +584,7 @@ int xet_zt_report_ok(const xet_zt_report_t *report,
 uint64_t xet_zt_report_rules(const xet_zt_limits_t *limits,
     const xet_zt_decode_limits_t *decode);
 
-/* Writes XET_ZT_REPORT_LEN bytes; returns 0 if it must not be stored. */
+/* Packs XET_ZT_REPORT_LEN bytes; returns 0 if report must not be stored. */
 int xet_zt_report_pack(uint8_t *dst, const xet_zt_report_t *report);
 
 /* Reads XET_ZT_REPORT_LEN bytes; returns 0 if they are not a packed report. */
@@ -609,7 +617,7 @@ typedef struct {
     unsigned           more:1;
 } xet_zt_page_t;
 
-/* id: the value of "file"; limit: at least 1. */
+/* Begins a page.  id is the value of "file"; limit is at least 1. */
 void xet_zt_page_begin(xet_zt_page_t *page, xet_json_t *j, const xet_zt_t *zt,
     const uint8_t *id, size_t id_len, uint64_t limit, uint64_t bytes);
 
@@ -716,10 +724,10 @@ typedef struct {
 
 
 /*
- * wanted: XET_ZT_ARG_* of the route.  args: as in the URL; "+" is not a space.
- * room: len bytes for the texts of *q, valid as long as *q is used.  XET_OK,
- * XET_ZT_QUERY, XET_ZT_QUERY_KEY, XET_ZT_QUERY_ESCAPE, XET_ZT_QUERY_BOTH,
- * XET_ZT_QUERY_NONE, XET_ZT_AXES.
+ * Parses the arguments of a request.  wanted: XET_ZT_ARG_* of the route.
+ * args: as in the URL; "+" is not a space.  room: len bytes for the texts of
+ * *q, valid as long as *q is used.  XET_OK, XET_ZT_QUERY, XET_ZT_QUERY_KEY,
+ * XET_ZT_QUERY_ESCAPE, XET_ZT_QUERY_BOTH, XET_ZT_QUERY_NONE, XET_ZT_AXES.
  */
 xet_status_t xet_zt_query_parse(xet_zt_query_t *q, unsigned wanted,
     const uint8_t *args, size_t len, uint8_t *room);

@@ -1,7 +1,7 @@
 
 /*
- * The component of a zTensor file that a request names by its arguments:
- * "name" or "i", and "role" if the object has no default one.
+ * Finds the component of a zTensor file that a request names by its arguments:
+ * "name" or "i", and "role" if the object has no default component.
  *
  * The job that finds the object copies it, because the object of the walk is
  * invalid after the handler.  A copy takes some hundred bytes, limited by the
@@ -176,7 +176,7 @@ ngx_http_xet_zt_component_choose(ngx_http_xet_zt_component_t *c)
 }
 
 
-/* Responds with XET_ZT_ROLE and the roles of the object. */
+/* Sends the error XET_ZT_ROLE, with the roles of the object. */
 
 static ngx_int_t
 ngx_http_xet_zt_component_roles(ngx_http_request_t *r,

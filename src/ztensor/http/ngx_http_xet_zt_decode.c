@@ -1,6 +1,6 @@
 
 /*
- * The decoded form of a compressed component.
+ * Sends the decoded form of a compressed component.
  *
  * A small component is read completely and decoded in one call.  The decoder
  * takes 100 KiB for any window, and damage is found before the response
@@ -48,7 +48,7 @@ typedef struct {
     xet_status_t                  status;      /* of a fill */
 
     unsigned                      pending:1;   /* fill has more to do */
-    unsigned                      ended:1;     /* all is decoded */
+    unsigned                      ended:1;     /* the decoder has finished */
 } ngx_http_xet_zt_decode_t;
 
 
@@ -228,7 +228,7 @@ ngx_http_xet_zt_decode_read(ngx_http_request_t *r, ngx_http_xet_zt_decode_t *d)
 }
 
 
-/* Runs in a thread, as do _whole() and _fill(). */
+/* Decodes input.  Runs in a thread, like _whole() and _fill(). */
 
 static xet_status_t
 ngx_http_xet_zt_decode_consume(void *data, const u_char *p, size_t len)
@@ -288,10 +288,10 @@ ngx_http_xet_zt_decode_whole(ngx_http_xet_zt_decode_t *d, const u_char *p,
 
 
 /*
- * XET_OK: more input is needed, or the component is decoded; XET_DONE: the
- * piece is full.  A full piece does not stop the decoder if it has the last
- * expected byte: the rest of the input must add nothing to the piece, and is
- * read before the piece is sent.
+ * Fills a piece of the response.  XET_OK: more input is needed, or the
+ * component is decoded; XET_DONE: the piece is full.  If a full piece has the
+ * last expected byte, the decoder continues: the rest of the input must decode
+ * to nothing, and is read before the piece is sent.
  */
 
 static xet_status_t

@@ -4,8 +4,8 @@
  * or one object, as JSON.  HEAD zt/{file} tells whether the file is a zTensor
  * file, and the number of its objects.
  *
- * The page is written in the jobs that read the manifest, into its own pool.
- * It ends at "limit" objects or at 8 MiB, whichever comes first.
+ * The jobs that read the manifest write the page into a pool of its own.  The
+ * page ends at "limit" objects or at 8 MiB, whichever comes first.
  */
 
 #include "ngx_http_xet.h"
@@ -215,7 +215,7 @@ ngx_http_xet_zt_list_walk(ngx_http_request_t *r, ngx_http_xet_zt_list_t *list)
 }
 
 
-/* Runs in a thread; nothing else uses list->pool at this time. */
+/* Writes an object.  Runs in a thread, which alone uses list->pool then. */
 
 static xet_status_t
 ngx_http_xet_zt_list_object(void *ctx, xet_zt_object_t *o)

@@ -9,7 +9,7 @@
  *     send      sends the batch's part of the report, then walks again
  *
  * The reader's jobs compute digests and decode; the batch belongs to the
- * thread during a read.  Memory is that of a batch: the copies of objects, a
+ * thread during a read.  A batch takes memory for the copies of objects, a
  * buffer of 64 KiB, a zstd window, 2 MiB when a component is decoded in one
  * call, up to 16 MiB for indices, and a piece of 128 KiB.
  *
@@ -272,7 +272,7 @@ ngx_http_xet_zt_verify_walk(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v)
 }
 
 
-/* Runs in a thread. */
+/* Copies an object to the batch.  Runs in a thread. */
 
 static xet_status_t
 ngx_http_xet_zt_verify_object(void *ctx, xet_zt_object_t *o)
@@ -639,11 +639,12 @@ ngx_http_xet_zt_batch_empty(ngx_http_xet_zt_verify_t *v,
 
 
 /*
- * Runs in a thread, as do the functions up to the end of a component.
+ * Verifies a piece from the reader.  This function and the following ones, up
+ * to the end of a component, run in a thread.
  *
- * A piece from the reader may decode to gigabytes.  When a job has done its
- * share, the rest of the piece is copied and decoded in separate jobs; then
- * the next piece is read.
+ * A piece may decode to gigabytes.  When a job has done its share, the rest of
+ * the piece is copied and decoded in separate jobs; then the next piece is
+ * read.
  */
 
 static xet_status_t
@@ -680,7 +681,10 @@ ngx_http_xet_zt_batch_consume(void *data, const u_char *p, size_t len)
 }
 
 
-/* XET_OK: the bytes are processed; XET_AGAIN: the job has done its share. */
+/*
+ * Processes bytes.  XET_OK: all bytes are processed; XET_AGAIN: the job has
+ * done its share.
+ */
 
 static xet_status_t
 ngx_http_xet_zt_batch_work(ngx_http_xet_zt_verify_t *v, const u_char **p,
@@ -936,7 +940,7 @@ ngx_http_xet_zt_reports_apply(ngx_http_xet_zt_verify_t *v, uint64_t index,
     xet_zt_report_t          any;
     ngx_http_xet_zt_item_t  *item;
 
-    /* use all reports or none: components are compared with each other */
+    /* use either all reports or no report: components are compared */
 
     for (place = 0; place < report->len; place += XET_ZT_REPORT_LEN) {
         if (report->len - place < XET_ZT_REPORT_LEN
@@ -1003,8 +1007,8 @@ ngx_http_xet_zt_reports_keep(ngx_http_request_t *r,
 
 
 /*
- * Packs the reports of an object.  NGX_DECLINED if all of them are stored
- * already, or one of them must not be stored.
+ * Packs the reports of an object.  Returns NGX_DECLINED if all reports are
+ * stored already, or if one of them must not be stored.
  */
 
 static ngx_int_t

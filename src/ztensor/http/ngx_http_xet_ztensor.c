@@ -1,6 +1,6 @@
 
 /*
- * Stored files as zTensor files.
+ * Opens, checks and walks zTensor files for requests.
  *
  *     open      the reader finds the file; PostgreSQL may have a check result
  *     queried   the result is restored; without one, the file is checked:
@@ -97,7 +97,7 @@ ngx_http_xet_ztensor_create(ngx_http_request_t *r, unsigned wanted,
         z->select.first = z->query.i;
     }
 
-    /* UINT64_MAX without the 1 is already past the last object of any file */
+    /* UINT64_MAX + 1 would be 0; UINT64_MAX is already past any object */
 
     if (z->query.has_after) {
         z->select.first = z->query.after + (z->query.after != UINT64_MAX);
@@ -264,7 +264,7 @@ ngx_http_xet_ztensor_check_feed(void *data, const u_char *p, size_t len)
 }
 
 
-/* Called when a range was read, or as much of it as the check needed. */
+/* Called when the check has read a range, or the part that it needed. */
 
 static void
 ngx_http_xet_ztensor_checked(ngx_http_request_t *r, void *data,

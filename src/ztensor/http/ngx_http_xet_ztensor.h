@@ -1,7 +1,7 @@
 
 /*
- * Stored files as zTensor files: the check of a file, with cached results, and
- * walks over its objects.
+ * Requests for zTensor files: checks whether a stored file is a valid zTensor
+ * file, with cached results, and walks over its objects.
  */
 
 #ifndef _NGX_HTTP_XET_ZTENSOR_H_INCLUDED_
@@ -45,9 +45,10 @@ extern ngx_module_t  ngx_http_xet_ztensor_module;
 
 
 /*
- * The handler of an operation below: called once, from the event loop, after
- * the operation has returned XET_AGAIN.  status is one of the reader's
- * (ngx_http_xet_download.h), or one that the operation names.
+ * The handler of open, walk or read: called once, from the event loop, after
+ * that function has returned XET_AGAIN.  status is a status of the reader
+ * (ngx_http_xet_download.h), or a status that the comment of the function
+ * names.
  */
 typedef void (*ngx_http_xet_ztensor_pt)(ngx_http_request_t *r, void *data,
     xet_status_t status);
@@ -88,8 +89,9 @@ struct ngx_http_xet_ztensor_s {
 /*
  * Creates the state, which lives as long as the request, and parses the
  * arguments, whose texts are in the request's pool; wanted is XET_ZT_ARG_*.
- * data is passed to the handlers of open and walk; it must live as long, too.
- * XET_OK, XET_NOMEM, or an error of xet_zt_query_parse().
+ * data is passed to the handlers of open and walk, and must also live as long
+ * as the request.  Returns XET_OK, XET_NOMEM, or an error of
+ * xet_zt_query_parse().
  */
 xet_status_t ngx_http_xet_ztensor_create(ngx_http_request_t *r,
     unsigned wanted, ngx_http_xet_ztensor_t **z, void *data);
@@ -101,12 +103,12 @@ xet_status_t ngx_http_xet_ztensor_create(ngx_http_request_t *r,
  *
  * Returns the result of a content handler.  NGX_AGAIN: handler is called later
  * with XET_OK for a file that can be listed, with the check result of any
- * other file, or with an error.  Otherwise the result is that of
+ * other file, or with an error.  Any other result comes from
  * ngx_http_xet_ztensor_error().
  *
  * The first request for a file reads its whole manifest; xet_zt_limits_t
- * states the memory.  Concurrent first requests all do so, and get the same
- * result.
+ * states the memory.  Concurrent first requests each read the manifest, and
+ * get the same result.
  */
 ngx_int_t ngx_http_xet_ztensor_open(ngx_http_request_t *r,
     ngx_http_xet_ztensor_t *z, ngx_uint_t attributes,
@@ -117,7 +119,7 @@ ngx_int_t ngx_http_xet_ztensor_open(ngx_http_request_t *r,
  * object is called for each of them, in a thread, with z->data; it returns
  * XET_OK for more, XET_DONE for no more, or XET_NOMEM.  XET_AGAIN: handler is
  * called later, with XET_OK at the end of the walk or with an error.
- * Otherwise returns such a status immediately.
+ * Otherwise returns the status of the walk immediately.
  */
 xet_status_t ngx_http_xet_ztensor_walk(ngx_http_request_t *r,
     ngx_http_xet_ztensor_t *z, xet_zt_object_pt object,
@@ -127,8 +129,8 @@ xet_status_t ngx_http_xet_ztensor_walk(ngx_http_request_t *r,
  * Reads a range of the file, which must not be empty; data is passed to
  * consume and handler.  XET_AGAIN: handler is called later, with XET_DONE at
  * the end of the range, with XET_OK at a pause, or with an error.  After a
- * pause, ngx_http_xet_ztensor_next() continues.  Otherwise returns such a
- * status immediately.
+ * pause, ngx_http_xet_ztensor_next() continues.  Otherwise returns the status
+ * of the read immediately.
  */
 xet_status_t ngx_http_xet_ztensor_read(ngx_http_request_t *r,
     ngx_http_xet_ztensor_t *z, const xet_range_t *range,
@@ -181,8 +183,8 @@ ngx_int_t ngx_http_xet_zt_component(ngx_http_request_t *r, unsigned wanted,
 /* The decoded form of a compressed component, as a response. */
 
 /*
- * Checks by the description of a component whether it can be sent decoded:
- * XET_OK, XET_ZT_DECODE, XET_ZT_DECODE_SIZE, XET_ZT_ZSTD.
+ * Checks by the description of a component whether the component can be sent
+ * decoded.  Returns XET_OK, XET_ZT_DECODE, XET_ZT_DECODE_SIZE or XET_ZT_ZSTD.
  */
 xet_status_t ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);

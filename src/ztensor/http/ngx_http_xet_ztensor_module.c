@@ -20,7 +20,7 @@ typedef struct {
 } ngx_http_xet_zt_limit_t;
 
 
-/* In the order of NGX_HTTP_XET_ZT_*. */
+/* The limits, in the order of NGX_HTTP_XET_ZT_*. */
 
 static const ngx_http_xet_zt_limit_t  ngx_http_xet_zt_limits[] = {
     { "manifest", 1024, XET_ZT_MANIFEST_MAX, 64 * 1024 * 1024, 1 },
