@@ -57,7 +57,7 @@ open(my $out, '>', $t->store() . '/slow.txt') or die "slow.txt: $!\n";
 print $out $head;
 close($out);
 
-# responses of other handlers get both additions
+# responses of other handlers do get both additions
 
 my $r = $t->get('/beside/slow.txt', {}, timeout => 60);
 

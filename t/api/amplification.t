@@ -45,7 +45,8 @@ for my $key (@keys) {
 
 	next if $got->{got} < 100_000;
 
-	# more requests of routes that first read the body into a tree
+	# requests of routes that read the whole body into a tree before they
+	# act
 
 	my $held = $a->held($key, $key =~ /^GET/ ? 3 : 7);
 

@@ -76,7 +76,8 @@ is(batch('/api/v2/reconstructions', $files[0])->{status}, 404,
 	'version 2 has none');
 
 # --------------------------------------------------------------------------
-# 100,000 terms: the worker's memory does not grow with the 40 MB of JSON
+# a batch of 100,000 terms: the worker's memory does not grow with the 40 MB of
+# JSON
 
 my $xorb = make_xorb(random_bytes(9, 1600000), sizes => [ 1000 ]);
 my @chunks = @{ $xorb->{chunks} };

@@ -17,7 +17,7 @@ use Test::Xet::Process qw/ patience run_command slurp /;
 
 use Time::HiRes qw/ sleep time /;
 
-# One location for each pair of sizes.
+# One location for each pair of buffer sizes.
 
 my @sizes = map { my $body = $_; map { [ $body, $_ ] } qw/ 1k 8k 1m / }
 	qw/ 16k 100000 2m /;
@@ -95,7 +95,8 @@ sub begin {
 	return $c;
 }
 
-# All files of the store and all rows, to show that nothing was added.
+# Lists all files of the store and all rows; equal results show that nothing
+# was added.
 
 sub all {
 	my %rows = %{ $t->rows() };
@@ -211,7 +212,7 @@ for my $first (0, 1, 700, 16383, 16384, 16385, 24000, 40000) {
 
 is_deeply(\%wrong, {}, 'whole buffers behind any first piece');
 
-# one byte at a time
+# a body that arrives one byte at a time
 
 $c->start('POST', uri($x), length_of($x));
 $c->send(substr($x->{bytes}, 0, 300), trickle => 1, pause => 0.0005);
@@ -314,7 +315,7 @@ SKIP: {
 # --------------------------------------------------------------------------
 # clients that disconnect
 
-# uploads that wait for the row, so that all sessions for writing are open
+# uploads that wait for their rows open all sessions for writing
 
 sub all_sessions {
 	my $y = fresh(1000);
@@ -576,8 +577,8 @@ SKIP: {
 	is(all(), $before, 'named: nothing stored');
 	$t->check_fds();
 
-	# a crash leaves temporary files, and the next process may get the same
-	# number
+	# a crash leaves temporary files, whose names begin with the process
+	# id; a later worker may get the same process id
 
 	my ($pid) = $t->worker_pids();
 	my @left = map { "$pid-$_" } 0 .. 40;
@@ -652,7 +653,7 @@ diag(explain(\%answers)) if $ENV{XET_TEST_VERBOSE};
 is($answers{'200 '} // 0, 40 - ($answers{'503 '} // 0),
 	'a full queue: 200 or 503') or diag(explain(\%answers));
 
-# closing the files of the refused uploads fills the queue
+# the jobs that close files of the refused uploads fill the queue as well
 
 for my $y (@many) {
 	ok(wait_for(10, sub {

@@ -36,7 +36,7 @@ sub ask {
 		defined $dirty ? { 'X-Range-Dirty' => $dirty } : {});
 }
 
-# What the core computes for the same file: terms are lists of [ hash, length
+# Returns what the core computes for a file; terms are lists of [ hash, length
 # ].
 
 sub want {
@@ -75,7 +75,7 @@ sub same {
 	is(scalar(@{ $json->{hashRanges} }), @windows + 1,
 		"$name: what is around the windows");
 
-	# all of a term is inside one range, or outside of all ranges
+	# every term is completely inside one range, or outside of all ranges
 
 	my ($at, $outside, $torn) = (0, 0, 0);
 
@@ -245,7 +245,7 @@ for my $method (qw/ POST PUT DELETE /) {
 }
 
 # --------------------------------------------------------------------------
-# other terms replace those of the first batch
+# the file gets other terms after the first batch is read
 
 {
 	my $x = make_xorb(random_bytes(1, 200000), large => 1,

@@ -22,8 +22,8 @@ use Test::Xet::Process qw/ spew /;
 use File::Temp qw/ tempdir /;
 
 # open_file_cache as in conf/nginx.conf: a cached descriptor must not keep
-# damage alive.  The second node has no dedup, so clients send it all of a
-# file.
+# damage alive.  The second node has no dedup, so clients send all bytes of a
+# file to it.
 
 my $cache = 'open_file_cache max=1000 inactive=10m;'
 	. ' open_file_cache_valid 10m; open_file_cache_errors off;';
@@ -63,7 +63,7 @@ sub send_to {
 
 sub data { return mix(++$seed, 100_000) }
 
-# Reads the file by every kind of read, at both nodes, and the bytes behind the
+# Reads the file by every kind of read, at both nodes, and the bytes at the
 # URLs of a plan.
 
 sub readable {
@@ -134,7 +134,7 @@ for my $one (@schemes) {
 	}
 }
 
-# by PUT, and by xet put, of data that others have sent
+# uploads by PUT, and by xet put, of data that other clients have sent
 
 for my $scheme (@schemes) {
 	my $data = mix(++$seed, 300_000);
@@ -217,7 +217,8 @@ for my $kind (sort keys %damage) {
 		my $how = $ways[$way++ % @ways];
 		my $name = "$kind, healed by $how";
 
-		# what the chunker of PUT produces: one xorb, one file
+		# uploads the xorb and the file that the chunker of a PUT
+		# produces
 
 		my $data = mix(++$seed, 400_000);
 		my $file = $t->upload($data, scheme => 'lz4');
@@ -240,7 +241,8 @@ for my $kind (sort keys %damage) {
 		ok(wait_for(10, sub { $t->copies($hash) == 1 }),
 			"$name: one copy is left");
 
-		# a copy is the same only if its bytes were those of the row
+		# an upload replaces the copy unless it has exactly the bytes
+		# that the row describes
 
 		isnt($t->copy($hash), $copy, "$name: another copy")
 			unless $kind eq 'another encoding' && $same;
@@ -317,7 +319,7 @@ proven('healed ones');
 	is($r->{status}, 400, 'a shard that refers to it');
 	is($r->json()->{error}{code}, 'unknown_xorb', 'its code');
 
-	# a file that shares its chunks restores them
+	# a PUT of another file with the same chunks stores these chunks again
 
 	$r = $t->http('PUT', '/api/v1/files', {}, \$longer);
 	is($r->{status}, 200, 'PUT of a file that shares chunks');
@@ -516,7 +518,8 @@ EOF
 		{ 'Content-Length' => length($data) },
 		substr($data, 0, 2_000_000));
 
-	# the server queries its chunks now or later: both are right
+	# the server may query the chunks of the file now or later; both are
+	# right
 
 	sleep(1);
 
@@ -534,7 +537,7 @@ EOF
 	readable($file->{hash}, $data, 'lost meanwhile');
 }
 
-# a copy that a grant finds missing is recorded, too
+# a copy that a grant finds missing is recorded as damage as well
 
 {
 	my $x = encoded(data(), 'none');

@@ -70,7 +70,7 @@ sub whole {
 	return rest(half($x), $x);
 }
 
-# Retries where the machine was too slow for a limit of five seconds.
+# Retries if the machine was too slow for a limit of five seconds.
 
 sub in_time {
 	my ($what) = @_;
@@ -86,7 +86,7 @@ sub in_time {
 }
 
 # --------------------------------------------------------------------------
-# one read, and none for the first upload
+# the copy is read once; the first upload needs no read
 
 my $x = new_xorb();
 my $before = bytes_read();
@@ -347,7 +347,8 @@ for my $way ('POST', 'PUT') {
 		'for nobody: healed');
 }
 
-# other encodings and other xorbs: not the copy that was read
+# uploads in other encodings, and of other xorbs, do not use the result of that
+# read
 
 {
 	my $raw = random_bytes(++$seed, 100_000) x 30;

@@ -135,7 +135,7 @@ sub is_preflight {
 		"$name: headers");
 }
 
-# Where other origins may be allowed, Vary tells caches.
+# If other origins may be allowed, Vary says so to caches.
 
 sub is_none {
 	my ($r, $status, $name, $vary) = @_;
@@ -187,7 +187,8 @@ is_none(preflight("/off/$recon", $hub, port => 8081), 405,
 	'off in a server with it: OPTIONS');
 
 # --------------------------------------------------------------------------
-# one origin, whatever the request's origin is: the browser compares
+# one allowed origin: the header names it whatever the request's origin is, and
+# the browser compares both
 
 for my $origin ($hub, 'https://evil.example', 'null', undef) {
 	my $name = 'one origin, ' . ($origin // 'none');
@@ -239,8 +240,8 @@ for my $case ([ '*', '*' ], [ 'off', undef ]) {
 	is_deeply($r->{headers}{vary}, @vary, "$value of a variable: Vary");
 }
 
-# every kind of response has the headers, errors too: a page could not read
-# them otherwise
+# every kind of response has the headers, even an error: a page could not read
+# it otherwise
 
 for my $case (
 	[ 'GET', 'v1/health', 200 ],

@@ -4,7 +4,7 @@
 
 # Data locations together with nginx's other modules.  Whatever is configured
 # in the location of xet_data or above it, the response is the signed bytes as
-# stored, with 206, or an error.  At an edge as well.
+# stored, with 206, or an error.  The same holds at an edge.
 
 use warnings;
 use strict;
@@ -131,7 +131,8 @@ for my $case ([ undef, 200, 0, $total - 1 ], [ '5-', 206, 5, $total - 1 ]) {
 }
 
 # --------------------------------------------------------------------------
-# what can no longer be right is an error, and no byte of it is sent
+# a response that other modules have changed becomes an error, and none of its
+# bytes are sent
 
 my $r = $t->get("/tried$path", { Range => "bytes=$first-$last",
 	'X-Try' => "/tried$other_path" =~ s/\?.*//r });

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Signed xorb URLs: what they give, and that no URL gives bytes which are not
-# signed.  Also HEAD of xorbs and files.
+# signed.  HEAD requests for xorbs and files are also tested here.
 
 use warnings;
 use strict;
@@ -508,7 +508,8 @@ refused('an empty query', fetch("$where?", '0-9'));
 refused('an encoded query', fetch("$where%3f"
 	. join('&', @arg{qw/ r e k s /}), '0-9'));
 
-# paths: nginx may normalize one to the signed path, but to nothing else
+# paths: nginx may normalize a path to the signed one, but a path that differs
+# after that is refused
 
 my $query = '?' . join('&', @arg{qw/ r e k s /});
 my $hash = $x->{name};
@@ -552,7 +553,7 @@ for my $path ('/xorbs/../url.key', '/xorbs/%2e%2e/url.key',
 }
 
 # --------------------------------------------------------------------------
-# other access rules
+# other access rules of nginx do not bypass the signature
 
 refused('satisfy any lets nobody in', fetch(url(base => '/any', e => 1),
 	'0-9'), 'expired');
@@ -643,7 +644,7 @@ $t->write_conf(undef, directives => {});
 $t->reload();
 
 # --------------------------------------------------------------------------
-# methods, absence
+# other methods, and xorbs that do not exist
 
 for my $method (qw/ POST PUT DELETE PATCH OPTIONS PROPFIND COPY MKCOL /) {
 	for my $body (undef, 'x' x 100) {
@@ -661,7 +662,7 @@ is(fetch(url(ns => 'other'), '0-9')->{status}, 404,
 	'a namespace that is not there');
 
 # --------------------------------------------------------------------------
-# any changed byte
+# a URL with any byte changed
 
 my $seed = 7;
 

@@ -372,8 +372,8 @@ is($t->sql("select count(*) from xet.xorbs where advertised_on = xet.today()")
 $t->write_conf(undef, directives => { xet_dedup_period => '1h' });
 $t->reload();
 
-# the newest file that uses the xorb has another xorb, which the response
-# names, too
+# the newest file that uses the xorb has another xorb, and the response also
+# names that one
 
 my $hourly = hit('a period of an hour', $first, $xorb, period => 1,
 	xorbs => 2);
@@ -401,7 +401,7 @@ sub ending_period {
 
 my ($period, $end, @before);
 
-# retries where the machine was too slow to query before the end
+# retries if the machine was too slow to query before the period ends
 
 for (1 .. 5) {
 	($period, $end) = ending_period();

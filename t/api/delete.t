@@ -3,8 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # DELETE of files and of repos: what is deleted is gone on all nodes and all
-# routes once the response is sent, and returns with the next upload.  Also:
-# who may delete, and that xorbs which were reported to clients are kept.
+# routes once the response is sent, and returns with the next upload.  The test
+# also covers who may delete, and that xorbs which were reported to clients are
+# kept.
 
 use warnings;
 use strict;
@@ -285,8 +286,8 @@ sub refusal {
 	return "$r->{status} " . (($r->json() || {})->{error}{code} // 'none');
 }
 
-# Whether all routes of a file serve it, or none of them.  A batch omits files
-# that do not exist.
+# Checks that all routes of a file serve it, or that none does.  A batch omits
+# files that do not exist.
 
 sub seen {
 	my ($node, $hash) = @_;

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Deletion and collection while others are at work: between the two look-ups
+# Deletion and collection while other requests run: between the two look-ups
 # that a promise takes, between a shard's look-up and its commit, and under
-# readers.  Also many clients that register and delete the same files at once,
-# on two nodes, compared with a model.
+# readers.  Many clients also register and delete the same files at once, on
+# two nodes; their responses are compared with a model.
 
 use warnings;
 use strict;
@@ -341,7 +341,8 @@ EOC
 	is($status, 404, 'readers: what is collected is not lost');
 }
 
-# the same for a missing copy that a check of its existence meets
+# a check of existence finds that a copy is missing, and its row is deleted
+# before the loss is recorded
 
 for my $case (qw/ gone lost /) {
 	my $x = $t->upload(mix(3, 300000))->{xorbs}[0];
@@ -512,7 +513,7 @@ sub storm {
 	push @wrong, map { wrong(@{ $at{$_} }) } sort keys %at;
 	is(join("\n", splice(@wrong, 0, 5)), '', "$name: what was told held");
 
-	# all of it can be read and deleted
+	# every file can be read and deleted
 
 	$t->http('DELETE', '/repo/v1/repo', auth($t, $_))
 		for grep { $_ ne '' } @repos;
@@ -542,7 +543,7 @@ sub storm {
 	is(scalar($t->files_in_store()), $before, "$name: no copy is left");
 }
 
-# Without a repo: the store.
+# Without a repo, the file belongs to the store.
 
 sub base { return $_[0] eq '' ? '/api' : '/repo' }
 sub auth { return $_[1] eq '' ? {} : $_[0]->auth('delete', $_[1]) }
@@ -557,7 +558,7 @@ sub allowed {
 	return $status =~ /\A(?:$allowed{$op})\z/;
 }
 
-# One client.
+# Runs one client.
 
 sub rage {
 	my ($log, $end, $repos, $data, $files) = @_;

@@ -162,7 +162,7 @@ is(ask("/api/v1/files/x$none")->{status}, 400, 'no hash');
 is(ask("/api/v2/files/$file->{hash}")->{status}, 404, 'no v2');
 
 # --------------------------------------------------------------------------
-# one range
+# requests for one range
 
 my $n = $file->{size};
 
@@ -469,7 +469,7 @@ is(ask(uri($file), { Range => "bytes=$n-" })->header_value('Repr-Digest'),
 	undef, 'an error has none');
 
 # --------------------------------------------------------------------------
-# who may see a file, and who may cache it
+# permissions: who may read a file, and who may cache it
 
 sub bearer {
 	my ($scope, $repo) = @_;

@@ -150,8 +150,8 @@ for my $rest (0, 20) {
 	is($out[1]{errno}, 0, "$name: no reset");
 }
 
-# Where only the end of the connection marks the end of the response, nginx
-# resets it.
+# If only the end of the connection marks the end of the response, nginx resets
+# the connection.
 
 {
 	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1',
@@ -219,7 +219,7 @@ sub line_of {
 $t->remove_copy(copy($hurt));
 cut_ok(0, q{its file can't be opened \(2: No such file}, 'no file');
 
-# an upload repairs it
+# an upload repairs the damaged copy
 
 is($t->http('POST', "/api/v1/xorbs/default/$hurt->{hash}", {}, \$bytes)
 	->{status}, 200, 'sent again');
@@ -353,7 +353,7 @@ for (1 .. 50) {
 	push @slow, $c;
 }
 
-# each stops at another offset; then the server has time to read ahead
+# each reader stops at another offset; then the server has time to read ahead
 
 $slow[$_]->read_some(1000 + $_ * 500, 5) for 0 .. 49;
 sleep(1);

@@ -215,7 +215,7 @@ my $file = $t->upload($other);
 $got = file($other);
 is("$got->{hash} $got->{new_bytes}", "$file->{hash} 0", 'uploaded before');
 
-# its own data again, in long and in short parts
+# a file that repeats its own data, in long and in short parts
 
 my $part = random_bytes(++$seed, 3 * $mib);
 $got = file($part x 5);
@@ -582,7 +582,7 @@ is($got->{hash}, $hash, 'again, without a length');
 cmp_ok($got->{new_bytes}, '<', $size / 100, 'next to nothing is new');
 
 # --------------------------------------------------------------------------
-# hf_xet, in both orders
+# hf_xet and PUT upload the same data, in both orders
 
 my $endpoint = $t->url('/api');
 my $sent = uploaded($t);

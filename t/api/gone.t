@@ -4,8 +4,9 @@
 
 # Clients that disconnect while their requests wait in the sockets of a stopped
 # worker: by a FIN or a reset, with TLS and without, with close_notify and
-# without.  Also by HTTP/2, where a stream can end while its connection stays.
-# The worker begins none of these requests when it continues.
+# without.  The test also uses HTTP/2, where a stream can end while its
+# connection stays.  The worker begins none of these requests when it
+# continues.
 
 use warnings;
 use strict;

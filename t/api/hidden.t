@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Look-ups of what belongs to others are as many as those of what does not
-# exist, and they are few, whatever statistics PostgreSQL has.  The test counts
-# look-ups, since time on a busy machine says too little.
+# Objects of other owners take as many look-ups as missing objects, and only a
+# few, whatever statistics PostgreSQL has.  The test counts look-ups, since
+# time on a busy machine says too little.
 
 use warnings;
 use strict;
@@ -233,7 +233,7 @@ isnt($t->sql("SELECT hashes FROM " . sprintf($shard =~ s/ WHERE own//r,
 	'none')), $t->sql("SELECT hashes FROM "
 	. sprintf($shard =~ s/ WHERE own//r, 'none')), 'it is noise');
 
-# a range beyond a xorb, and one beyond what any xorb may have
+# a range past the end of a xorb, and a range past the maximum of any xorb
 
 for (qw/ none many few /) {
 	is($t->sql('SELECT count(*) FROM ' . sprintf($shard =~ s/ WHERE own//r

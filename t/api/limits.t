@@ -316,7 +316,7 @@ for my $n (1 .. 40) {
 is(join(', ', map { "$_: $shards{$_}" } sort keys %shards),
 	'200 0: 39, 200 1: 1', 'shards, too') or diag(explain(\%shards));
 
-# a refusal returns no slot that it did not take
+# a refused request does not free a slot that it has not taken
 
 is(upload('api', 'ann', $x)->{status}, 200, 'one after the other')
 	for 1 .. 5;
@@ -467,7 +467,7 @@ is(upload('api', 'gil', $x)->{status}, 429, 'not two');
 $held[0]->close();
 
 # --------------------------------------------------------------------------
-# a client that sends nothing more
+# a client that stops sending keeps its slot until the timeout
 
 my $c = hold('slow', 'hal', $x);
 my $begun = time();
@@ -535,7 +535,7 @@ is(upload('bytes', 'max', $y, chunked => 1)->{status}, 429,
 is(upload('bytes', 'max', $y)->{status}, 200, 'chunked: the real size');
 is(upload('bytes', 'max', $y)->{status}, 429, 'chunked: counted');
 
-# useless bytes, which were received all the same
+# bytes of a refused upload count, since they were received
 
 $r = $t->post('/bytes/v1/xorbs/default/' . 'ab' x 32, \$large->{bytes},
 	{ 'X-Who' => 'ned' });

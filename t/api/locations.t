@@ -4,8 +4,8 @@
 
 # Locations inside of locations: nginx continues in the block of an "if" that
 # is true, and in that of "limit_except".  The settings of the outer location
-# hold there, too: tokens, their scopes, the refusal of subrequests, the
-# routes.
+# hold in these blocks as well: tokens, their scopes, the refusal of
+# subrequests, the routes.
 
 use warnings;
 use strict;

@@ -94,7 +94,7 @@ my @components = (
 	[ 'zstd/big', { shape => [ 8, 50000 ],
 		data => zstd_frame($plain x 8) } ],
 
-	# frames without content, more of them than are decoded at once
+	# zstd frames without content, more than are decoded at a time
 
 	[ 'zstd/skip', { shape => [ 0 ], data => $skip . $skip } ],
 	[ 'zstd/none', { shape => [ 0 ], data => '' } ],
@@ -270,8 +270,8 @@ sub fingerprint {
 	$body =~ s/.{56}\z//s if $body =~ /^HFRepoMetaData/;
 	$body =~ s/:\d+/:n/g if $body =~ /"postgres"/;
 
-	# the current numbers differ in digits, so the length varies, for HEAD,
-	# too
+	# the current numbers differ in digits, so the length varies, even for
+	# HEAD
 
 	my $length = $q->[1] =~ m!/health\z! ? undef
 		: ($r->header_value('Content-Length'))[0];
@@ -437,7 +437,7 @@ sub one_answer {
 	return 0;
 }
 
-# The same by curl over one HTTP/2 connection.
+# Sends all requests by curl over one HTTP/2 connection.
 
 sub multiplexed {
 	my ($cases, $wrong) = @_;

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Who may name a xorb.  A xorb of one chunk has the hash of that chunk as its
-# name, so knowing the hash proves nothing.  A tenant who was shown names reads
-# no byte that they have neither sent nor been given, and learns nothing of
-# what others have.
+# name, so knowing the hash proves nothing.  A tenant who has seen names of
+# xorbs can read only bytes that the tenant has sent or been given, and learns
+# nothing of what others have.
 
 use warnings;
 use strict;
@@ -160,8 +160,8 @@ is(try_shard([ [ $small, 0, 3 ] ], 'b/b@bob')->{status}, 400,
 	'chunks that are asked for by their hashes prove nothing together');
 
 # --------------------------------------------------------------------------
-# who may name it: the repo, the subject, a reader of the file, and anyone who
-# sends the bytes
+# who may name the xorb: the repo, the subject, a reader of the file, and
+# anyone who sends the bytes
 
 is(try_shard([ [ $tail, 0, 1 ] ], 'a/a@eve')->{status}, 200,
 	'the repo has sent it');
@@ -347,7 +347,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# A xorb of one chunk, unless sizes are given.
+# Makes a xorb of one chunk, or of the given sizes.
 
 sub xorb {
 	my ($size, %o) = @_;

@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Quotas and usage: what is counted for whom, also when bytes are stored once
+# Quotas and usage: what is counted for whom, even when bytes are stored once
 # and used by many.  Limits are enforced in the transaction that adds, and
 # before an upload is read.  Deleted bytes are free again, and a recount finds
 # and repairs wrong sums.
@@ -233,7 +233,7 @@ like(usage('repo', 'b/b'), qr/^\d+ 301000 2$/, 'one that has it still');
 cmp_ok((usage('repo', 'b/b') =~ /^(\d+)/)[0], '>=', $stored, 'pays now');
 sums('settled');
 
-# the others delete it, too: the collection frees the bytes
+# the other users delete the file as well: the collection frees the bytes
 
 $t->http('DELETE', "/api/v1/files/$first", $t->auth('delete', $_))
 	for qw! b/b c/c !;

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Quotas under concurrency: uploads at the edge of a limit on two nodes, a
-# session that dies in between, long transactions that nobody waits for.  Also
-# the sums after 2,000 random operations of several sessions, among them
-# deletions, repairs and collections.
+# session that dies in between, long transactions that must not delay other
+# sessions.  The test also checks the sums after 2,000 random operations of
+# several sessions, among them deletions, repairs and collections.
 
 use warnings;
 use strict;
@@ -73,7 +73,7 @@ for my $round (1 .. 8) {
 
 sums('at the edge');
 
-# the same bytes from two repos at once: one is charged
+# two repos send the same bytes at once: only one repo is charged
 
 for my $round (1 .. 8) {
 	my $x = make_xorb(random_bytes(5000 + $round, $room),

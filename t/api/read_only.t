@@ -4,9 +4,9 @@
 
 # "xet_read_only on": every route of routes.def, in the shipped locations, with
 # tokens and without.  Requests that change something are refused, reads are
-# answered, and the database stays as it was.  "xet_delete off": requests that
-# delete something for good are refused, and writes go on.  nginx refuses both
-# directives where they would have no effect.
+# answered, and the database stays as it was. "xet_delete off": requests that
+# delete something for good are refused, and writes continue. nginx refuses
+# both directives where they would have no effect.
 
 use warnings;
 use strict;

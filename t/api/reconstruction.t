@@ -293,7 +293,7 @@ for my $range ('0-9223372036854775808', '0-18446744073709551616',
 		'all of it: ' . substr($range, 0, 40));
 }
 
-# other conditions have no effect here
+# other request headers have no effect on reconstructions
 
 for my $header ([ 'If-None-Match', '*' ], [ 'If-None-Match', '"x"' ],
 	[ 'If-Match', '"x"' ], [ 'If-Range', '"x"' ],
@@ -526,7 +526,7 @@ for my $version (1, 2) {
 		if $d->{plan};
 }
 
-# one URL for each
+# one URL for each entry
 
 my $d = good('trap 6: 100 entries', $sparser->{hash},
 	join('', map { chunks(@$_) } @every), size => 10000, twice => 0);

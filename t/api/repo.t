@@ -203,7 +203,7 @@ is(get("/api/v1/reconstructions/$files{a}", 'c/c')->{status}, 200,
 	'now it sees it');
 
 # --------------------------------------------------------------------------
-# deleting: the reference of one repo goes, others keep theirs
+# deleting removes the reference of one repo; other repos keep their references
 
 is(get("/api/v1/files/$files{a}", 'b/b', 'DELETE')->{status}, 404,
 	'delete: not of others');

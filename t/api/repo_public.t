@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # A repo that becomes private is private with all of its files: while a shard
-# is being committed to it, and also where PostgreSQL uses another isolation
-# level by default.
+# is being committed to it, and even if PostgreSQL uses another isolation level
+# by default.
 
 use warnings;
 use strict;
@@ -62,8 +62,8 @@ EOF
 			. " WHERE wait_event_type = 'Lock'") == 1
 	}), "$level: the command waits");
 
-	# the same by SQL, in a transaction of the database's default isolation
-	# level
+	# SQL makes the repo private, in a transaction of the database's
+	# default isolation level
 
 	my $sql = $t->pg_session();
 

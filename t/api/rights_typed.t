@@ -22,7 +22,8 @@ $t->pg_start();
 $t->pg()->migrate();
 
 # Private repos of alice: a model and a bucket, with a verified file and an
-# unverified one.  Also a repo of the store with a xorb and a file.
+# unverified one.  The store also has a repo of its own, with a xorb and a
+# file.
 
 $t->sql(<<'EOF_SQL');
 INSERT INTO xet.store VALUES (true, 'store', true, xet.store_tables());

@@ -398,7 +398,7 @@ $r = $t->get('/api/v1/health?' . 'x' x 80000);
 is($r->{status}, 414, 'a request line beyond the buffers');
 is($r->{error}, undef, 'and its answer');
 
-# errors of nginx inside the location are JSON, too
+# errors of nginx inside the location are JSON as well
 
 is_error($t->http('POST', '/api/v1/shards', {
 	'Content-Length' => 81 << 20 }), 413, 'body_too_large',

@@ -433,7 +433,7 @@ for my $uri (qw! /api/v1/shards /api/v2/shards !) {
 	my $r = $t->post($uri, \$bad, {}, timeout => 30);
 	my @lines = $refusal->lines();
 
-	# frames have begun if it took long
+	# on a slow machine the response has already begun with frames
 
 	if ($r->{status} == 200) {
 		is($r->frames()->[-1]{data}{type}, 'error', "$uri: a frame");
@@ -481,7 +481,7 @@ for my $how (qw/ close abort /) {
 
 $t->sql('DROP TRIGGER hold ON xet.staged');
 
-# the same shard, valid
+# a valid shard of the same contents is accepted
 
 my $files = row_count('files');
 

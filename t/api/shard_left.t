@@ -37,7 +37,7 @@ sub shard {
 	} 1 .. 25000 ] } $n, $n + 1 ]);
 }
 
-# The number of files that have fewer terms than they declare.
+# Returns the number of files that have fewer terms than they declare.
 
 sub lacking {
 	return $t->sql('SELECT count(*) FROM xet.files f WHERE f.packed IS NULL'

@@ -301,7 +301,7 @@ is(shard($s->{bytes}), $one, 'trap 32: terms of 8,192 chunks');
 is(row($s->{files}[0]{hash}), '196620|3|-|156', 'its row');
 
 # --------------------------------------------------------------------------
-# the same file twice in one shard: it is registered once, and complete
+# a shard with the same file twice registers it once, and completely
 
 my $terms = [ [ $x, 0, 1 ], [ $y, 0, 2 ] ];
 $s = make_shard({ files => [ (file($terms)) x 2 ] });
@@ -451,7 +451,7 @@ for my $i (1 .. 30) {
 is_deeply(\%worker, { good => 30 }, 'trap 35: one after the other');
 
 # --------------------------------------------------------------------------
-# large shards; their descriptions are long too, and JSON::PP is slow
+# large shards; their descriptions are long as well, and JSON::PP is slow
 
 $t->pg()->count_inserts('xet.staged');
 
@@ -541,7 +541,7 @@ is($t->sql('SELECT count(sha256) FROM xet.files'), $known + 16000,
 	'all are known');
 $digest = '';
 
-# in two orders at once
+# two sessions register the same files in opposite orders
 
 $w = xorb(5000, 12);
 $s = large_shard($w, @small);
@@ -621,7 +621,7 @@ sub register {
 		. " $stored, '{}', 0, '\\x" . '00' x 16
 		. "', true, '', NULL)"), 't', 'a row for a xorb');
 
-	# and a copy of its size
+	# creates a copy of the size that the row says
 
 	$t->put_copy("xorbs/default/@{[ substr($hash, 0, 2) ]}/$hash",
 		"\0" x $stored);

@@ -24,7 +24,7 @@ my $t = Test::Xet->new(workers => 2, server => 'xet_progress_interval 1s;',
 $t->run();
 
 # --------------------------------------------------------------------------
-# fast: one frame, the result
+# a fast database: the only frame is the result
 
 my $xorb = xorb(1, 300000);
 my $shard = shard($xorb);

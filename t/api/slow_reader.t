@@ -115,7 +115,7 @@ same('xorb', "/api/v1/xorbs/default/$xorb", 'Range: bytes=0-100000');
 same('dedup', "/api/v1/chunks/default-merkledb/$chunk");
 
 # Pipelined on one connection, without reading the responses: one of the
-# responses without a body does not fit.
+# responses without a body does not fit into the socket.
 
 my @small = map { $t->put('/api/v1/files', "file $_")->json()->{hash} } 1 .. 60;
 my $answers = sips(join('', map { "DELETE /api/v1/files/$_ HTTP/1.1\r\n"

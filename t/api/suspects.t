@@ -69,7 +69,7 @@ $t->allow(qr/can't be read/, qr/is missing or has another size/);
 
 	$t->remove_copy($t->copy($lost->{hash}));
 
-	# all of it again, in two xorbs
+	# repeats all of this with two xorbs
 
 	my (@again, @files);
 

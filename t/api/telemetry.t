@@ -106,7 +106,7 @@ is_taken(report('/api/v1/telemetry', "{\"event\":\"utf\",\"session_id\":"
 	. "\"\xc3\xbc\\u00fc\",\"metrics\":{\"\xe2\x82\xac\":\"\\u20ac\"}}"),
 	'UTF-8');
 
-# split, and with much other data
+# reports in several parts, and with much other data
 
 is_taken(report('/api/v1/telemetry', { event => 'pieces', pad => 'x' x 9000,
 	session_id => 'p' }, chunked => 7), 'in pieces');
@@ -180,7 +180,7 @@ for my $method (qw/ GET HEAD PUT DELETE /) {
 }
 
 # --------------------------------------------------------------------------
-# all of them are counted, including the two that were sent to the root
+# all reports are counted, including the two that were sent to the root
 
 ok(wait_for(5, sub { counted('2xx') == $taken }), 'counted: taken')
 	or diag(counted('2xx') . " and not $taken");

@@ -326,7 +326,7 @@ like($t->read_file('who.log'), qr!^alice\|team/model\|write\|xorbs$!m,
 	'variables');
 
 # --------------------------------------------------------------------------
-# the real client, with an expired token and a location that mints another
+# hf_xet, with an expired token and a location that mints another one
 
 my $dir = tempdir(CLEANUP => 1);
 my $file = make_mix("$dir/file", 5, 3000000);

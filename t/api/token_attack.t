@@ -4,9 +4,9 @@
 
 # Tokens of every kind of key over HTTP, and what an attacker without a key may
 # try with them: other algorithms, malformed or duplicate claims, other clocks.
-# Also keys that a reload adds and removes, and the cache, up to the second a
-# token expires.  No token appears anywhere: not in the module's debug log, not
-# in a response, not in PostgreSQL.
+# The test also covers keys that a reload adds and removes, and the cache up to
+# the second when a token expires.  No token appears anywhere: not in the
+# module's debug log, not in a response, not in PostgreSQL.
 
 use warnings;
 use strict;
@@ -46,7 +46,8 @@ xet_token_key    %%DIR%%/secret.key;
     server {
         listen  127.0.0.1:%%PORT_8445%%;
 
-        # the server asks before there is a location, by rules of its own
+        # "set" makes nginx verify a token before it has found a location: the
+        # rules of the server apply
 
         xet_auth token;
         xet_access store;
@@ -352,7 +353,8 @@ $t->reload();
 is(status($tokens{$_}), $_ =~ /^(?:e1|r1)$/ ? 401 : 404, "after: $_")
 	for sort keys %tokens;
 
-# two keys with one id: while the clocks and caches of others catch up
+# two keys may have one id, as long as the clocks and caches of other servers
+# catch up
 
 key_file('keys.json', jwks('e2', [ 'e2', 'e3' ], 'r1'));
 $t->reload();

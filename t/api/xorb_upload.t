@@ -184,7 +184,7 @@ is($c->response('POST', interim => 1)->{status}, 100, '100 Continue');
 $c->send($x->{bytes});
 is(answer($c->response('POST')), $true, 'after 100 Continue');
 
-# on the same connection, one after the other; then two at once
+# two uploads on the same connection, one after the other; then two at once
 
 my @xorbs = map { fresh() } 1 .. 4;
 
@@ -204,7 +204,7 @@ is(answer($c->response('POST')), $true, 'pipelined, second');
 $c->close();
 
 # --------------------------------------------------------------------------
-# nothing is visible too early, and all of it with the response
+# a xorb is not visible before its response, and completely visible with it
 
 $x = fresh();
 $c = $t->http_start('POST', "$route/$x->{hash}",
@@ -227,7 +227,8 @@ is($t->sql("SELECT count(*) FROM xet.xorbs WHERE hash = '\\x"
 $c->close();
 
 # --------------------------------------------------------------------------
-# many at once: each lacks its last byte, then all continue together
+# many uploads at once: each waits before its last byte, then all continue
+# together
 
 my @c;
 
@@ -283,7 +284,7 @@ ok(wait_for(5, sub { $t->pg_blocked() }), 'its insert');
 
 $t->kill_worker('KILL', $_) for $t->worker_pids();
 
-# PostgreSQL may have noticed by itself, where this takes long
+# on a slow machine PostgreSQL may already have noticed that the worker is dead
 
 $t->sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
 	. " WHERE usename = 'xet' AND wait_event_type = 'Lock'");

@@ -383,7 +383,7 @@ ok(!defined scalar zt($hash, '/data', name => 'big', rows => '0:1')
 ok(!defined scalar zt($many, '/data', i => 777)
 	->header_value('Repr-Digest'), 'nor of what differs');
 
-# the same bytes again
+# components that share the same bytes: each one is read and checked
 
 my $tied = zt_file([ [ 'first', { shape => [ 2 ], data => 'tiedtied' } ],
 	map { [ "tied$_", { shape => [ 2 ], data => '', offset => 64,

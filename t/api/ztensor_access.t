@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # zTensor files of repos: a caller that may not see a file can't distinguish it
-# from a missing one, also when another caller has requested it before.
+# from a missing one, even after another caller has requested it.
 
 use warnings;
 use strict;

@@ -141,7 +141,7 @@ for my $form (@forms) {
 is(scalar keys %etags, 5, 'five forms of different bytes');
 
 # --------------------------------------------------------------------------
-# an error without a condition is the same error with one
+# an error of a request stays the same when a condition is added
 
 for (
 	[ '422 decode_unavailable', uri('unknown', 'decoded') ],

@@ -208,7 +208,7 @@ my $turns = zt_file([
 		0 .. 3,
 ] );
 
-# all of them share the same bytes
+# all components share the same bytes
 
 my $shared = join('', map { $_->[1]{data} . "\0" x (-length($_->[1]{data})
 	% 64) } $values, $indices, $indptr);
@@ -247,8 +247,9 @@ for ([ 'a digest of an unknown kind', { digest => 'blake3:00' } ],
 }
 
 # --------------------------------------------------------------------------
-# The format's name in the other container: its rules do not apply there, and
-# values that they would have refused are not used in arithmetic.
+# An object has the format name of the other container version.  The rules of
+# that format do not apply then, and values that those rules would refuse are
+# not used in arithmetic.
 
 for my $shape ([], [ 2 ], [ 2, 4 ], [ 0 ]) {
 	for my $format ('zt.sparse_coo/1', 'zt.sparse_csr/1', 'sparse_coo',

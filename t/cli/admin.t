@@ -76,7 +76,7 @@ $t->run();
 my %pg = (env => { XET_POSTGRES => $t->conninfo() });
 
 # --------------------------------------------------------------------------
-# token: the server accepts the tokens that xet token mints
+# token: the server accepts the tokens that "xet token" mints
 
 my $r = xet($t, 'token', '--key', $key, '--scope', 'write', '--repo', 'a/a',
 	'--subject', 'me', '--lifetime', '5m', '--json');
@@ -193,7 +193,7 @@ is(repo('add', 'c/c', 'xyz')->{code}, 2, 'no hash');
 is(repo('burn', 'c/c')->{code}, 2, 'no verb');
 is(repo('public')->{code}, 2, 'no repo');
 
-# PostgreSQL logs each administrative action, also those that change nothing
+# PostgreSQL logs each administrative action, even one that changes nothing
 
 my @acts = map { JSON::PP->new->utf8->decode($_) }
 	$t->pg()->log() =~ /^.*LOG:  xet audit: (\{.*\})$/mg;

@@ -27,7 +27,8 @@ Test::Xet->folder(
 my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 600);
 my $r = Test::Xet->new(workers => 1, log => 'info', timeout => 600);
 
-# restored files are read through a server, as clients do, not by copy names
+# the test reads restored files through a server, as clients do, and not by the
+# names of copies
 
 my %data = map { $_ => mix($_, 700000 + $_) } 1 .. 4;
 my %file;
@@ -239,7 +240,7 @@ my $kept = backup('--keep', 2);
 is(scalar(generations()), 2, 'two are kept');
 is($kept->{json}[0]{removed}, 0, 'and all copies');
 
-# a copy that neither generation refers to, as if of a removed generation
+# a copy that neither generation refers to, like one of a removed generation
 
 my $old = "xorbs/default/ab/" . 'ab' x 32 . '.00000001';
 
@@ -383,7 +384,7 @@ sub backup {
 	return xet(undef, { env => env() }, 'backup', '--json', @_, $backup);
 }
 
-# whether another process holds the readers lock
+# Whether another process holds the readers lock
 
 sub being_read {
 	open(my $fh, '<', "$backup/readers") or return 0;

@@ -65,14 +65,14 @@ my $gc = collect($t, grace => '0s', meanwhile => sub {
 is($gc->{code}, 0, 'gc first: it ends') or diag($gc->{err});
 is($gc->{json}[0]{copies}, 1, 'gc first: the copy is gone');
 
-# the restore brings back a copy that the backup needs
+# the restore writes the copy again, because the backup needs it
 
 $r = restore('--force');
 is($r->{code}, 0, 'gc first: then it restores') or diag($r->{err});
 is(scalar($t->xorb_files($gone->{hash})), 1, 'gc first: the copy as well');
 verified('gc first');
 
-# a process that only removes orphans
+# another collector is running, which only removes orphans
 
 $lock->run("SELECT pg_advisory_lock(hashtext('xet.copies'), 0)");
 $r = restore('--force');
@@ -89,7 +89,8 @@ $r = xet(undef, { env => { %env } }, 'gc', '--json');
 is($r->{code}, 3, 'restore first: gc is refused');
 like($r->{err}, qr/a restore is running/, 'restore first: why');
 
-# refused because the folder has no identity now; also refused with one
+# the commands are refused because the folder has no identity during the
+# restore; here the folder gets one, and they are still refused
 
 spew($t->store() . '/identity', identity() . "\n");
 

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Concurrent events during a backup: uploads, heals, the collector and a lost
-# session.  Also kill -9 in the middle of a backup and of a restore.
+# session.  A backup and a restore are also killed with SIGKILL in the middle.
 
 use warnings;
 use strict;
@@ -48,7 +48,8 @@ my ($run, $lock) = held('backup', '--json', $backup);
 is($t->sql("SELECT pg_try_advisory_xact_lock(hashtext('xet.copies'), 0)"),
 	'f', 'the collector has to wait');
 
-# the backup misses an upload that comes now; a heal replaces a copy
+# the backup does not contain an upload that arrives now; a heal replaces a
+# copy
 
 $file{4} = $t->upload($data{4}, xorb_chunks => 3);
 
@@ -59,7 +60,7 @@ my $new = heal($file{2}, $data{2});
 isnt($new, $old, 'healed: another copy');
 ok(!-e $old, 'healed: the old one is gone');
 
-# a copy that is damaged, and is not healed
+# another copy is damaged, and nobody heals it
 
 my $hurt = $t->xorb_file($file{3}{xorbs}[1]{hash});
 
@@ -120,7 +121,8 @@ my $two = xet_wait($run);
 is($two->{code}, 3, 'a session that is lost') or diag($two->{out});
 is(generations(), 1, 'is no generation');
 
-# lost while copies are read: after the dump, the backup sends no other queries
+# the session is lost while copies are read: after the dump, the backup sends
+# no other queries
 
 $run = xet_start(undef, { @from }, 'backup', '--json', '--rate', '400k',
 	"$backup.slow");
@@ -197,7 +199,8 @@ is($r->sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'xet_restore'"),
 empty();
 
 # --------------------------------------------------------------------------
-# uploads all the time: a backup has every upload acknowledged before it began
+# clients upload all the time: a backup contains every upload that was
+# acknowledged before the backup started
 
 pipe(my $in, my $out) or die "pipe: $!\n";
 
@@ -246,7 +249,8 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# A backup whose snapshot is taken, and whose pg_dump waits before it connects.
+# Starts a backup, which has taken its snapshot, and whose pg_dump waits before
+# it connects.
 
 sub held {
 	my $bin = $t->dir() . '/bin';

@@ -26,7 +26,7 @@ $t->let_age();
 
 my $store = $t->store();
 
-# ages a file and its rows by some days; other files are new
+# makes a file and its rows some days old; other files are new
 
 sub age {
 	my ($file, $days) = @_;
@@ -68,7 +68,7 @@ my $one = $t->upload(mix(3, 300000));
 
 age($one, 5);
 
-# a copy that no database knows: it is really an orphan
+# a copy that no database knows is a real orphan
 
 my $stray = "$store/xorbs/default/ab/" . 'ab' x 32 . '.12345678';
 
@@ -103,7 +103,8 @@ for my $args ([ '--orphans' ], [], [ '--sha256' ])
 is_deeply(files(), $all, 'standby: nothing was removed');
 
 # --------------------------------------------------------------------------
-# a clone, which is a primary to itself
+# a clone of the database; it is a primary, so it is not refused as a standby
+# is
 
 $copy->promote();
 is($copy->sql('SELECT pg_is_in_recovery()'), 'f', 'a clone');

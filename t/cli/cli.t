@@ -117,7 +117,7 @@ like(xet(undef, 'hash', "$dir/a\nb\e[1m")->{err},
 	qr/\Axet: \Q$dir\E\/a\\x0ab\\x1b\[1m: No such file or directory\n\z/,
 	'one line, and no escapes');
 
-# output that cannot be written
+# an output that cannot be written is an error
 
 is(system("$xet hash $dir/file > /dev/full 2> $dir/err") >> 8, 3,
 	'a full disk');

@@ -243,7 +243,7 @@ cmp_ok($got, '<', 24000000 - ($kept - 2) * 8192, "$kept chunks were there");
 cmp_ok($got, '>', 1000000, 'and some were not');
 is_deeply([ glob("$out.xet-*") ], [], 'nothing left beside');
 
-# a part that is damaged, or belongs to another file, is not used
+# partial data that is damaged, or belongs to another file, is not used
 
 spew("$out.xet-part", 'x' x 100000);
 spew("$out.xet-state", slurp_state($big->{hash}));
@@ -303,7 +303,7 @@ ok(!-e $out, 'nothing under the name');
 unlink($t->dir() . '/refuse', "$out.xet-part", "$out.xet-state");
 
 # --------------------------------------------------------------------------
-# a server that ignores ranges; a URL base leads to it
+# a server that ignores ranges; data URLs lead to that server
 
 SKIP: {
 	skip('the location has files', 2) if $t->s3();

@@ -209,7 +209,7 @@ is($r->{code}, 4, 'errors of expired URLs');
 like($r->{err}, qr!/forbidden: 403\n\z!, 'are not kept') or diag($r->{err});
 
 # --------------------------------------------------------------------------
-# a file of very many chunks is downloaded nevertheless, in smaller parts
+# a file of very many chunks is downloaded despite the limits, in smaller parts
 
 {
 	my @xorbs = map { send_xorb($t, mix($_, 600000), scheme => 'none',
@@ -237,8 +237,8 @@ like($r->{err}, qr!/forbidden: 403\n\z!, 'are not kept') or diag($r->{err});
 }
 
 # --------------------------------------------------------------------------
-# time: lists that are slow to search; at this length a quadratic search would
-# take a quarter of an hour
+# time: responses with lists that are slow to search; at this length a
+# quadratic search would take a quarter of an hour
 
 my $short = 100;
 

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet against a server that lies: a faulty reconstruction, xorb or dedup
-# response leads to an exit code and one line, or to the right bytes.
+# xet against a server with false responses: a faulty reconstruction, xorb or
+# dedup response leads to an exit code and one line, or to the right bytes.
 
 use warnings;
 use strict;

@@ -458,7 +458,7 @@ is(hub_xet({ env => { HF_ENDPOINT => '', HF_TOKEN => $token{alice} } }, 'ls',
 	'--hub', $t->url('', 8081), 'alice/own')->{code}, 4,
 	'token: HF_TOKEN is for HF_ENDPOINT alone');
 
-# two servers, each with its own token
+# two servers: each gets only its own token
 
 my @two = (HF_ENDPOINT => $t->url('', 8081), XET_ENDPOINT => $t->url('/api'));
 
@@ -562,7 +562,8 @@ is($r->{code}, 0, 'resumed') or diag($r->{err});
 is(requests(qr/POST \S+xorbs/), 0, 'resumed: no xorb is sent again');
 is($r->{json}[-1]{files}, 1, 'resumed: the file is committed');
 
-# an interrupted import of many repos: each repo is resumed by itself
+# an interrupted import of many repos: the next run resumes each repo
+# separately
 
 for my $name (qw/ one two /) {
 	my $repo = "half/models--half--$name";
@@ -636,7 +637,7 @@ cmp_ok($r->{json}[0]{received_bytes}, '<', 199 * $mib,
 is(sha256_file("$dir/down/two"), sha256_file("$dir/up/two"), 'get: is right');
 
 # --------------------------------------------------------------------------
-# a Hub that lies
+# a Hub with false responses
 
 my $told = $t->get('/api/models/me/model/xet-read-token/main')->json();
 my $oid = '01' x 20;

@@ -3,8 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The partial data that a download keeps: a signal does not remove them, and a
-# xorb that the server has stored again does not spoil them.  Names of any
-# length leave room for theirs.  A file has its final name only after a sync.
+# xorb that the server has stored again does not spoil them.  File names of any
+# length leave room for the names of partial data.  A file has its final name
+# only after a sync.
 
 use warnings;
 use strict;

@@ -71,7 +71,7 @@ for my $size (0, 1, 8191, 8192, 8193, 65536, 131072, 131073, $mib + 1,
 is_deeply([ glob("$dir/*.xet-*") ], [], 'nothing is left beside');
 
 # --------------------------------------------------------------------------
-# many files at once, duplicates, and one file that does not exist
+# many files in one command, duplicates, and one file that does not exist
 
 my @files = map { make_mix("$dir/many-$_", 50 + $_, 300000 + $_) } 1 .. 20;
 

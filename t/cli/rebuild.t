@@ -37,7 +37,7 @@ my $was = xorbs();
 my $chunks = $t->sql('SELECT count(*) FROM xet.chunks');
 
 # --------------------------------------------------------------------------
-# with a good database there is nothing to do
+# if the database is intact, the rebuild changes nothing
 
 my $r = rebuild();
 

@@ -4,7 +4,8 @@
 
 # Concurrent events during xet rebuild, and after an interrupted one:
 # collectors; uploads of the same and of other xorbs, one of them refused at
-# its end; heals.  Also a database that does not belong to the store.
+# its end; heals.  The test also uses a database that does not belong to the
+# store.
 
 use warnings;
 use strict;
@@ -36,7 +37,7 @@ my %file = map { $_ => $t->upload($data{$_}, xorb_chunks => 2) } 1 .. 4;
 my $copies = () = copies();
 
 # --------------------------------------------------------------------------
-# interrupted in the middle, and all copies a day old
+# the rebuild is interrupted in the middle, and all copies are a day old
 
 lose();
 age();
@@ -64,7 +65,7 @@ $t->pg()->terminate();
 $lock->run('SELECT pg_advisory_unlock(77)');
 go();
 
-# the server's next upload is younger than all copies
+# the next upload to the server makes a row that is younger than all copies
 
 $t->run();
 is($t->put('/api/v1/files', \random_bytes(9, 60000))->{status}, 200,
@@ -82,7 +83,7 @@ like($r->{err}, qr/complete "xet rebuild", .*SELECT xet.store_known\(\)/,
 	'broken off: what to do');
 is(join(' ', copies()), $before, 'broken off: all copies are there');
 
-# a query of the database alone has the same result: there are no orphans
+# xet.orphans() is called directly: it also reports no orphans during a rebuild
 
 my ($hash, $tag) = row_less();
 
@@ -100,7 +101,7 @@ like($r->{err}, qr/no generation was removed: a rebuild is/,
 	'broken off: which keeps all generations');
 is(scalar(() = glob("$backup/generations/*.json")), 2, 'broken off: both');
 
-# complete
+# the next rebuild runs to its end
 
 $r = rebuild();
 is($r->{code}, 0, 'complete') or diag($r->{err});
@@ -122,7 +123,8 @@ is(scalar(() = glob("$backup/generations/*.json")), 1,
 shards('complete', 1 .. 4);
 
 # --------------------------------------------------------------------------
-# a damaged copy may be the only one: it is repaired, or given up
+# a damaged copy may be the only copy of a xorb: an administrator repairs it,
+# or gives it up
 
 my ($hurt) = $t->xorb_files($file{1}{xorbs}[0]{hash});
 my $good = slurp($hurt);
@@ -140,8 +142,8 @@ like($r->{err}, qr/a rebuild is not complete/, 'damaged: why');
 ok(-e $hurt, 'damaged: it is there');
 $t->sql('SELECT xet.store_known()');
 
-# the other orphan is the first name of a young copy, which the rebuild gave a
-# second name
+# the other orphan is the first name of a young copy; the rebuild gave that
+# copy a second name
 
 is(collect($t)->{json}[0]{orphans}, 2, 'damaged: given up');
 ok(!-e $hurt, 'damaged: it is gone');
@@ -330,7 +332,7 @@ sub copies {
 
 sub age { utime((time() - 2 * 86400) x 2, copies()) }
 
-# The database is lost, and a new one is created.
+# Drops the database, and creates a new one.
 
 sub lose {
 	$t->nginx()->stop() if $t->nginx()->pid();

@@ -22,7 +22,7 @@ use File::Temp qw/ tempdir /;
 my $mib = 1048576;
 
 # The server refuses shards for a while, so that all xorbs are stored and no
-# file exists.  There is no dedup, which would also keep xorbs from being
+# file exists.  Dedup is off; otherwise it would also keep xorbs from being
 # resent.
 
 my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 400,
@@ -66,7 +66,7 @@ system(build_dir() . '/tools/xet_make random 7 ' . 200 * $mib . " > $file") == 0
 	or die;
 
 # --------------------------------------------------------------------------
-# killed in the middle
+# the put is killed in the middle
 
 spew($t->dir() . '/held', '');
 
@@ -146,7 +146,7 @@ for my $damage (
 	comes_back($name);
 }
 
-# an old journal
+# an old journal is not used
 
 my $old = time() - 8 * 86400;
 

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # xet where other users can write or respond: links and pipes in a shared
-# folder, control characters in texts, tokens in transit, closed outputs.  Also
-# the compiler's protection against overruns.
+# folder, control characters in texts, tokens in transit, closed outputs.  The
+# test also checks the compiler's protection against overruns.
 
 use warnings;
 use strict;
@@ -470,7 +470,7 @@ like(xet($t, { endpoint => $t->url('/evil', 8081)
 	qr!^xet: server: \Q@{[ $t->url('/evil', 8081) ]}\E/v!,
 	'the rest of the URL is');
 
-# the same with a token
+# the same requests with a token
 
 truncate($t->dir() . '/who.log', 0);
 is(xet($t, { endpoint => "$tls/api", env => { XET_TOKEN => 'secret' } },

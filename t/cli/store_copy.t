@@ -3,7 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # xet store copy: from a folder to a bucket and back while the server runs, the
-# switch and the window before it, concurrent work, and kills.
+# switch from one to the other and the time before it, concurrent work, and
+# kills.
 
 use warnings;
 use strict;
@@ -145,7 +146,8 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 	$r = copy('--from', $from, '--to', $to);
 	is_deeply([ $r->{code}, $r->{json}[0]{lost} ], [ 1, 1 ], 'missing');
 
-	# a source whose disk is not mounted says nothing about its copies
+	# a source whose disk is not mounted has no copies, but they do not
+	# count as lost
 
 	rename("$from/identity", "$from/identity.away");
 	is(copy('--from', $from, '--to', $to)->{code}, 3, 'without its disk');
@@ -366,7 +368,7 @@ sub objects {
 	return @names;
 }
 
-# Copies that equal those of the folder, and copies that differ.
+# Returns how many copies equal those of the folder, and how many differ.
 
 sub same {
 	my ($prefix) = @_;

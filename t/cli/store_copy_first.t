@@ -42,7 +42,7 @@ my @identity = map { slurp($_->store() . '/identity') } @t;
 isnt($identity[0], $identity[1], 'two stores');
 
 # --------------------------------------------------------------------------
-# one store twice: both runs wait for a table, and are released together
+# two runs copy one store: both wait for a table, and are released together
 
 for my $case ([ 'xet.store', 'bucket' ], [ 'xet.xorbs', 'bucket' ],
 	[ 'xet.store', 'folder' ], [ 'xet.xorbs', 'folder' ])
@@ -89,7 +89,7 @@ for my $case ([ 'xet.store', 'bucket' ], [ 'xet.xorbs', 'bucket' ],
 }
 
 # --------------------------------------------------------------------------
-# two stores into one
+# two stores are copied into one target
 
 my $one = join('|', 'is a different store',
 	'is the target of a copy from another store',
@@ -127,7 +127,7 @@ for my $round (1 .. 3) {
 	$_->clear() for @way;
 }
 
-# into a folder: both runs are released together
+# the target is a folder: both runs are released together
 
 for my $round (1 .. 3) {
 	my $to = $t[0]->dir() . "/both-$round";
@@ -153,7 +153,8 @@ for my $round (1 .. 3) {
 }
 
 # --------------------------------------------------------------------------
-# the source by another name: both runs write a mark, and remove it
+# the target is the source by another name: both runs write a mark, and remove
+# it
 
 for my $case ([ 'the other one has gone', 2000, 0 ],
 	[ 'the mark is of the other one', 1000, 2500 ])

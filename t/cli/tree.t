@@ -98,7 +98,7 @@ is_deeply([ sort map { $_->{file} } grep { $_->{received_bytes} }
 	@{ $r->{json} } ], [ 'a/b/same', 'one' ], 'no others are fetched');
 
 # --------------------------------------------------------------------------
-# manifests of others
+# manifests that other people have written
 
 my ($one) = grep { $_->{file} eq 'one' } map { $json->decode($_) }
 	grep { /"file"/ } split(/\n/, $manifest);
@@ -152,7 +152,7 @@ is(hostile($json->encode({ %$one, file => 'two' }))->{code}, 3,
 	'a link at a temporary file');
 is(slurp("$dir/jail/victim"), 'mine', 'is not followed');
 
-# a missing file does not affect the others
+# a missing file does not affect other files
 
 $r = hostile(join("\n", $json->encode({ %$one, file => 'gone',
 	hash => 'ab' x 32 }), $json->encode({ %$one, file => 'there' }), ''));
@@ -229,8 +229,8 @@ is(xet($t, 'put', '-r', "$dir/jail/none")->{code}, 3, 'no such tree');
 	is_deeply($there->(), [ 1 .. 3 ], 'the others have their names');
 }
 
-# a file system mounted inside the folder is synced, too: while that sync
-# hangs, the file has no name
+# xet get also syncs a file system that is mounted inside the target folder:
+# while that sync hangs, the file has no name
 
 SKIP: {
 	my $binary = Test::Xet::Cli::binary();

@@ -167,7 +167,8 @@ is_deeply(orphans('--older', '1d'), [ 0, 3, 0 ], 'those of a day');
 is_deeply([ glob($t->store() . '/xorbs/default/*/*') ], \@kept,
 	'all are there');
 
-# with another database, or no identity, all copies would look like orphans
+# with another database, or without an identity, all copies would look like
+# orphans
 
 my $identity = $t->store() . '/identity';
 

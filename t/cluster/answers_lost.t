@@ -50,7 +50,7 @@ my %volatile = map { $_ => 1 } split(' ', $t->sql("SELECT string_agg(proname,"
 	. " ' ') FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace"
 	. " WHERE n.nspname = 'xet' AND p.provolatile = 'v'"));
 
-# these functions take locks, and write nothing
+# the calls of these functions take locks, and write nothing
 
 my %locks = map { $_ => 1 } qw/ gc_copies orphans orphans_due shard_slices
 	shard_suspects hub_claims chunk_find xorb_get xorb_grant /;
@@ -211,7 +211,8 @@ for my $name (qw/ job_keep job_done heal_later repo_forget repo_delete
 
 is($t->sql("SELECT max(tries) FROM xet.heals"), 1, 'heal_later: counted once');
 
-# each of the others for a reason: it is tested elsewhere, or returns no result
+# each other statement is left out for a reason: it is tested elsewhere, or
+# returns no result
 
 my %elsewhere = map { $_ => 1 } qw/ xorb_heal shard_stage zt_put
 	zt_reports_put job_take hub_begin hub_proven hub_duplicate tags_take

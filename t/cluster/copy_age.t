@@ -4,8 +4,9 @@
 
 # An upload is halted; meanwhile a sweep of another node finds its copy without
 # a row, and removes the copy.  PostgreSQL refuses the row, once, and nothing
-# is acknowledged.  In a folder and in a bucket, with shortened ages.  Also an
-# upload that is so slow that its first part reaches such an age.
+# is acknowledged.  The test does this in a folder and in a bucket, with
+# shortened ages.  It also covers an upload that is so slow that its first part
+# reaches such an age.
 
 use warnings;
 use strict;
@@ -36,7 +37,8 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 
 	$node->run();
 
-	# one xorb with a row; without any, the database would count as too old
+	# one xorb gets a row; without any row the database would count as too
+	# old
 
 	is(post($t, make_xorb(mix(1, 300_000)))->{status}, 200, 'an upload');
 
@@ -174,9 +176,9 @@ for my $size (300_000, 20_000_000) {
 }
 
 # an upload that takes hours: a multipart object is as old as its first part,
-# so after six hours the upload starts again as another object.  nginx's clock
-# is moved.  In the last case PostgreSQL would refuse an upload that was not
-# started again.
+# so after six hours the upload starts again as another object.  The test moves
+# the clock of nginx.  In the last case PostgreSQL would refuse an upload that
+# was not started again.
 
 {
 	my $s3 = Test::Xet::S3->new();
@@ -317,8 +319,8 @@ sub whole {
 		. ' WHERE damaged_at IS NULL');
 }
 
-# Sets how old a copy may be from now on.  A sequence counts the calls, also
-# those in transactions that are rolled back.
+# Sets how old a copy may be from now on.  A sequence counts the calls,
+# including those in transactions that are rolled back.
 
 sub age {
 	my ($t, $age) = @_;

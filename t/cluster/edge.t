@@ -68,7 +68,7 @@ EOC
 	my $file = $origin->upload($data, xorb_chunks => 40);
 
 	# ------------------------------------------------------------------
-	# through the edge, several times: the origin is asked only once
+	# through the edge, several times: the origin gets only one request
 
 	for my $range (undef, [ 5, 4999999 ], [ 4000000, 8999999 ],
 		[ 8999999, 8999999 ], undef)
@@ -119,7 +119,8 @@ EOC
 	ok($d->{data} eq $data, "$mode: other edge");
 	cmp_ok(asked($origin), '>', $asked, "$mode: other edge asks");
 
-	# and serves another client from it, whose URLs lead to this edge
+	# the second edge serves another client from its cache; that client's
+	# URLs lead to this edge
 
 	$asked = asked($origin);
 	$d = download_as($origin, $edges[1], 'bob', $file->{hash});
@@ -151,7 +152,8 @@ EOC
 		"$mode: edge: one Cache-Control");
 	is(scalar(@{ $r->{headers}{etag} }), 1, "$mode: edge: one ETag");
 
-	# also from the cache: no response repeats the id of another request
+	# responses from the cache have their own ids: no response repeats the
+	# id of another request
 
 	my @answers = ($r, $edge->get($path, \%range), $edge->get($path),
 		map { $edge->get($_) } '/api/health', '/api/health', '/x');
@@ -217,7 +219,7 @@ EOC
 			->{status}, 403, "$mode: several of one");
 	}
 
-	# the ETag is the name of the xorb's copy, also through the cache
+	# the ETag is the name of the xorb's copy, even for cached responses
 
 	my ($name) = $path =~ m!/(\w{64}\.\w{8})\?!;
 

@@ -36,7 +36,7 @@ my $entry = $plan->{fetch_info}{$xorb}[0];
 my $path = $entry->{url} =~ s!^http://[^/]+!!r;
 my $range = 'bytes=' . join('-', @{ $entry->{url_range} }{qw/ start end /});
 
-# the first request fills the cache; each page asks twice
+# the first request fills the cache; each page sends two requests
 
 for my $round (1, 2) {
 	for my $from ('https://hub.example', undef, 'https://lab.example',

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The origin once sent the same bytes with another ETag, as an origin with a
-# bucket did, and the cache of an edge still has parts of a xorb from then.
-# With conf/edge.conf, cached and fetched parts form one response.
+# bucket did, and the cache of an edge still has parts of a xorb from that
+# time.  With conf/edge.conf, cached and fetched parts form one response.
 
 use warnings;
 use strict;

@@ -106,7 +106,7 @@ for my $mode (sort keys %modes) {
 	is(length($r->{body}), $range =~ /^(\d+)-(\d+)$/ ? $2 - $1 + 1 : -1,
 		"$mode: all of the range");
 
-	# a harmless prefix is not refused as such
+	# a prefix that needs no escapes is not refused
 
 	is($edge->get("/xorbs/a-b.c_d~1/%7Eb$path",
 		{ Range => "bytes=$range" })->{status}, 404,

@@ -4,8 +4,8 @@
 
 # A primary fails during uploads and reads, and a synchronous standby replaces
 # it.  No acknowledged data are lost, writes resume without a restart of nginx,
-# and data URLs work all the time.  Also a primary that stays up but refuses
-# writes, and commits whose wait for the standby is cancelled.
+# and data URLs work all the time.  The test also covers a primary that stays
+# up but refuses writes, and commits whose wait for the standby is cancelled.
 
 use warnings;
 use strict;
@@ -136,7 +136,7 @@ for my $n (1 .. 4) {
 
 	ok(wait_for(10, sub { $waits->() }), 'a commit waits for the standby');
 
-	# this cancels the wait of each statement of the upload
+	# cancels the wait of each statement of the upload
 
 	my $r;
 	my $end = time() + patience(20);
@@ -151,7 +151,7 @@ for my $n (1 .. 4) {
 	is($r && $r->{status}, 503, 'it is not acknowledged');
 	$c->close();
 
-	# data that only the primary has are not acknowledged at a retry either
+	# a retry does not acknowledge data that only the primary has
 
 	$c = $t->http_start('PUT', '/api/v1/files',
 		{ 'Content-Length' => length($body) }, $body);

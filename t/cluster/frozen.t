@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # A node is frozen with complete requests in its sockets; the clients give up,
-# repeat the requests at another node, and go on.  The node starts none of
+# repeat the requests at another node, and continue.  The node starts none of
 # these requests when it wakes: later changes stay as they are.
 
 use warnings;

@@ -246,7 +246,8 @@ is($done->{code}, 0, 'xet get') or diag($done->{err});
 ok($t->read_file('up') eq $t->read_file('up-out'), 'it comes back');
 
 # --------------------------------------------------------------------------
-# the shipped edge configuration verifies uploads with a generation, too
+# the shipped edge configuration verifies uploads even with a generation in the
+# path
 
 my $edge = Test::Xet::Edge::edge($t);
 

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Statements wait in the sockets of PostgreSQL while its sessions are halted.
-# The clients give up, repeat the requests at another node, and go on.
+# The clients give up, repeat the requests at another node, and continue there.
 # Statements older than five seconds are not started when the sessions wake.
 # If the client still waits, the statement is sent again, and takes effect
 # once.

@@ -77,7 +77,8 @@ sub at_once {
 	return \%answers;
 }
 
-# The status and the result, which is in the last frame if there are frames.
+# Returns the status and the result, which is in the last frame if there are
+# frames.
 
 sub result {
 	my ($r, $uri) = @_;
@@ -104,7 +105,7 @@ for my $round (1 .. $rounds) {
 		[ ($x->{bytes}) x 2 ], $locked ? 'xet.xorbs' : undef);
 	$xorbs{join(', ', map { "$answers->{$_} $_" } sort keys %$answers)}++;
 
-	# the same two files in both shards, in opposite order
+	# both shards have the same two files, in opposite order
 
 	delete $x->{bytes};
 

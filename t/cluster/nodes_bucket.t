@@ -49,7 +49,7 @@ $_->run() for @nodes;
 collector(0);
 
 # --------------------------------------------------------------------------
-# the same xorb to both nodes, in two encodings
+# both nodes get the same xorb, in two encodings
 
 for my $round (1 .. 4) {
 	my @x = encodings(50000);
@@ -65,7 +65,7 @@ for my $round (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
-# both nodes heal it
+# both nodes heal the xorb
 
 for my $round (1 .. 4) {
 	my @x = encodings(60000);
@@ -96,7 +96,7 @@ for my $round (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
-# grants: two commits of one grant, at both nodes
+# grants: one grant is committed at both nodes at once
 
 for my $round (1 .. 4) {
 	my ($x) = encodings(50000);
@@ -241,8 +241,8 @@ for my $round (1 .. 4) {
 	newest("interval '0'");
 }
 
-# a backup begins between the two checks of an old copy without a row, and may
-# have read that copy
+# a backup starts between the two checks of an old copy without a row; the
+# backup may have read that copy, so the sweep keeps it
 
 {
 	my ($x) = encodings(40000);
@@ -337,8 +337,8 @@ for my $which ('before', 'reading', 'made') {
 	}
 }
 
-# the same by a real sweep, to which all staged objects are old: the clock of
-# the store is a day fast
+# the same with a real sweep, for which all staged objects are old: the clock
+# of the store is a day fast
 
 {
 	my $swept = 0;
@@ -358,7 +358,7 @@ for my $which ('before', 'reading', 'made') {
 		collector(1);
 
 		# in later rounds the commits start when the sweep has removed
-		# some of them
+		# some staged objects
 
 		wait_for(10, sub { staged() < @x }) if $round > 1;
 
@@ -399,7 +399,8 @@ for my $which ('before', 'reading', 'made') {
 }
 
 # --------------------------------------------------------------------------
-# all of this, with the collector running and one sweep after the other
+# all of these requests, while the collector runs and one sweep follows the
+# other
 
 collector(1);
 
@@ -433,7 +434,7 @@ for my $round (1 .. 12) {
 			push @tries, "told $ask->{status}";
 		}
 
-		# sometimes the collector is first
+		# the collector may remove the xorb before the commit
 
 		sleep(rand(1.2)) if @tries == 1 && $round % 4 == 0;
 
@@ -564,7 +565,7 @@ sub staged {
 	return grep { m!/staging/! } sort keys %{ $s3->objects() };
 }
 
-# The copies of one xorb, or of all.
+# Lists the copies of one xorb, or of all xorbs.
 
 sub objects {
 	my ($x) = @_;

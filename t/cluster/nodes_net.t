@@ -308,8 +308,8 @@ sub progress {
 sub allowed {
 	my ($failure) = @_;
 
-	# a request that began before the event may fail because of it, unless
-	# the node leaves in order
+	# a request that began before the event may fail because of that event,
+	# unless the node leaves in order
 
 	for (@{ $allowed{$failure->{addr}} }) {
 		my ($from, $to, $status) = @$_;

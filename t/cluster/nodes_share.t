@@ -45,7 +45,7 @@ my $two = Test::Xet->new(%conf, folder => $shares[1]->path(),
 my @nodes = ($t, $two);
 
 # --------------------------------------------------------------------------
-# both start at once, with an empty store
+# both nodes start at once, with an empty store
 
 $t->pg()->start();
 $_->nginx()->run() for @nodes;
@@ -125,7 +125,7 @@ $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 	ok($r->{body} eq $data, 'back: its bytes');
 	is(damaged(), 0, 'back: it is not called damaged');
 
-	# the same for a HEAD request
+	# a HEAD request also finds such a copy
 
 	rename($copy, "$dir/away") or die;
 	is($two->head("/api/v1/xorbs/default/$file->{xorbs}[0]{hash}")

@@ -5,7 +5,7 @@
 # A node is cut off while PostgreSQL commits the row of its xorb, and sends the
 # statement again when it is back.  Meanwhile the collector of another node has
 # removed the row and the copy.  Only stored data are acknowledged, and a row
-# without a copy is marked as damaged, also if the client has left.
+# without a copy is marked as damaged, even if the client has left.
 
 use warnings;
 use strict;
@@ -77,8 +77,9 @@ for my $how (qw/ xorb file /) {
 
 # --------------------------------------------------------------------------
 # the client leaves: while the repeated statement waits; the same, and its
-# result is lost again; or while the node looks for the copy.  Not for a file:
-# the node learns nothing of its client before it has a response to send.
+# result is lost again; or while the node looks for the copy.  A file is not
+# tested like this: the node learns nothing of its client before it has a
+# response to send.
 
 # The mark needs a session, which may not be back by then; the next upload
 # finds a row without a mark.  So several attempts may be needed to see a mark.
@@ -194,8 +195,8 @@ sub begun {
 }
 
 # Starts an upload; its row is committed, and is collected with the copy before
-# the result arrives.  Then the collector is off, or it would remove them
-# again.
+# the result arrives.  Then the collector is turned off; otherwise it would
+# remove both again.
 
 sub untold {
 	my ($name, $how, $data, $x) = @_;

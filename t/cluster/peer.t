@@ -4,7 +4,7 @@
 
 # Damage is healed from a peer node over HTTP: only the exact xorb is accepted,
 # whatever the peer sends.  A peer that does not respond delays neither readers
-# nor other background jobs, and the next peer is asked.
+# nor other background jobs, and the next peer is tried.
 
 use warnings;
 use strict;
@@ -27,7 +27,8 @@ use Time::HiRes qw/ sleep time /;
 Test::Xet->folder('files that peers heal');
 
 # --------------------------------------------------------------------------
-# the peer, a separate server; the node with the files; and a peer that lies
+# the peer, a separate server; the node with the files; and a peer with false
+# responses
 
 my $peer = Test::Xet->new(log => 'info',
 	http => 'xet_token_key %%DIR%%/token.key;'
@@ -108,9 +109,9 @@ chmod(0600, map { $t->dir() . "/$_" } qw/ token bad_token /);
 
 $t->allow(qr/xet: xorb \S+ is damaged and treated as not stored/);
 
-# The liar's response for a xorb is in a file named after the hash, with ".1"
-# at the end for the liar of "/lies/1".  The file has the bytes to send, or "#"
-# and an action.
+# The false response for a xorb is in a file named after the hash, with ".1" at
+# the end for the peer "/lies/1".  The file has the bytes to send, or "#" and
+# an action.
 
 sub lie {
 	my ($name, $what) = @_;
@@ -365,11 +366,13 @@ like($t->log($start),
 	'a peer that is away is told, and the next one asked');
 
 # --------------------------------------------------------------------------
-# lies: each is reported, none is accepted, and the good peer is asked next
+# false responses: each is reported, none is accepted, and the good peer is
+# tried next
 
 my $ok = "HTTP/1.1 200 OK\r\n";
 
-# lies after which a peer is not asked for a while; the other lies follow below
+# after these false responses a peer is skipped for a while; other false
+# responses follow below
 
 my @down = (
 	[ 'cut short of its length', qr/request to peer/, sub {
@@ -546,7 +549,7 @@ for my $i (0 .. $#lies) {
 		'down: an API that has not the xorb');
 }
 
-# one connection is enough
+# one connection to the peer serves all fetches of a heal
 
 {
 	my @f = map { fresh(100_000) } 1 .. 4;
@@ -585,7 +588,8 @@ for my $i (0 .. $#lies) {
 }
 
 # --------------------------------------------------------------------------
-# a peer that sends nothing delays nobody, although there is only one thread
+# a peer that sends nothing delays no other work, although there is only one
+# thread
 
 peers(peers => [ "$lies timeout=1h", $good ]);
 

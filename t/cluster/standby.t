@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Reads from a standby: misses are asked again at the primary, known data are
+# Reads from a standby: misses are repeated at the primary, known data are
 # served without a primary, and outdated data are shown for a limited time.
-# Also conflicts, healed copies, and standbys that lag, are down, belong to
-# another database or are promoted.
+# The test also covers conflicts, healed copies, and standbys that lag, are
+# down, belong to another database or are promoted.
 
 use warnings;
 use strict;
@@ -184,7 +184,8 @@ frozen(sub {
 		is($other->get("/api/v1/files/$file->{hash}")->{body},
 			random_bytes($seed, 30000 + $n), "its bytes, $n");
 
-		# one file that the standby has, and one that it lacks
+		# a request for one file that the standby has, and one that it
+		# lacks
 
 		my $batch = $other->get('/api/v1/reconstructions?file_id='
 			. "$old[1]{hash}&file_id=$file->{hash}"
@@ -442,7 +443,7 @@ ok(readable(1, 20), 'it goes on');
 	is($t->get($signed, { Range => $range })->{status}, 206,
 		'no primary: data');
 
-	# longer than lag=
+	# the primary is down for longer than lag=
 
 	sleep(3);
 

@@ -4,7 +4,8 @@
 
 # The age of a standby's rows: a standby that follows stays young, whatever age
 # another one has, and however much is written.  A standby that lags gets old,
-# also when the primary commits writes but cannot be asked for its position.
+# even when the primary commits writes but does not respond to queries for its
+# position.
 
 use warnings;
 use strict;
@@ -103,7 +104,7 @@ $sb->sql('SELECT pg_wal_replay_resume()');
 $pg->followed($sb);
 
 # --------------------------------------------------------------------------
-# a primary with a session for writes, and none to ask for its position
+# a primary with a session for writes, and no session to query its position
 
 reads("$read[0] lag=2s", 'writes=1');
 is($t->upload(random_bytes(2, 60000), scheme => 'none')->{result}, 1,

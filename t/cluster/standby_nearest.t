@@ -56,7 +56,7 @@ $t->nginx()->run();
 ok(readable(1, 1), 'two standbys are read from');
 
 # --------------------------------------------------------------------------
-# each of them is nearer in turn
+# each of the two standbys is nearer in turn
 
 ok(moved(1, 15), 'the second one is nearer: reads go there') or told();
 
@@ -89,7 +89,7 @@ for my $seconds ([ 0.05, 0.04 ], [ 0.05, 0.05 ]) {
 }
 
 # --------------------------------------------------------------------------
-# the near one stops, and comes back
+# the near standby stops, and comes back
 
 far(1);
 ok(moved(0, 30), 'the first one is nearer') or told();

@@ -86,7 +86,7 @@ sub blocks {
 is_deeply(put(60), { 200 => 60 }, 'files by three workers');
 like(tags(), qr/^60\|60\|\d\|0$/, 'each with a tag');
 
-# one worker, which sometimes needs another block
+# a single worker, which sometimes needs another block
 
 my $before = blocks();
 
@@ -157,7 +157,8 @@ is($early->response('PUT', timeout => 20)->{status}, 200,
 	'an upload that is there before the first tags');
 $early->close();
 
-# the same with a half-closed connection: nginx treats the client as gone
+# the client half-closes its connection before the first tags arrive: nginx
+# treats the client as gone
 
 my $files = $t->sql('SELECT count(*) FROM xet.files');
 
@@ -201,7 +202,7 @@ is_deeply(\%early, { 200 => $block + 150 }, 'more than a block is for');
 $_->close() for @early;
 
 # a pending block that no upload waits for does not delay the exit of a worker;
-# the last block that the earlier worker has asked for arrives first
+# the last block that the earlier worker has requested arrives first
 
 ok(wait_for(20, sub { asking() == 0 }), 'all that was asked for is there');
 $t->sql('CREATE OR REPLACE FUNCTION xet.tags_take() RETURNS bigint LANGUAGE'
@@ -220,7 +221,7 @@ ok(wait_for(20, sub { !grep { kill(0, $_) } @old }),
 $t->sql('DROP FUNCTION xet.tags_take()');
 $t->sql('ALTER FUNCTION xet.tags_take_quickly() RENAME TO tags_take');
 
-# reads need no tags, also in a worker that starts while no commit succeeds
+# reads need no tags, even in a worker that starts while no commit succeeds
 
 my $known = file()->json()->{hash};
 
@@ -255,7 +256,7 @@ my $pg = $t->pg();
 
 $t->stop();
 
-# restored from a dump, while the original is still in use
+# a database restored from a dump, while the original is still in use
 
 my $dump = $t->dir() . '/xet.dump';
 
@@ -271,7 +272,8 @@ $first{ take() }++ for 1 .. 50;
 $first{ take('other') }++ for 1 .. 50;
 is(keys(%first), 100, 'a dump: other blocks');
 
-# restored over the original: blocks taken since the dump are not given again
+# a dump restored over the original: blocks taken since the dump are not issued
+# again
 
 $t->sql('DROP SCHEMA xet CASCADE');
 run_command([ $pg->bin() . '/pg_restore', '-d', $t->conninfo(), $dump ]);

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # An edge that verifies uploads in transit: the origin gets good bodies
-# unchanged, and never a complete request with a bad body.  Streaming and
-# buffered, with a length and chunked, HTTP/1.1 and HTTP/2, slow clients and
-# slow origins; memory does not grow with the body.
+# unchanged, and never a complete request with a bad body.  The test covers
+# streaming and buffering, bodies with a length and chunked ones, HTTP/1.1 and
+# HTTP/2, slow clients and slow origins; memory does not grow with the body.
 
 use warnings;
 use strict;
@@ -242,7 +242,7 @@ for my $way (sort keys %ways) {
 nothing_whole('too large');
 
 # --------------------------------------------------------------------------
-# through a named location
+# uploads through a named location
 
 passes('named location', h1(uri('there', $x->{hash}), $x->{bytes}),
 	$x->{bytes});
@@ -277,7 +277,8 @@ for my $location (qw/ stream buffer small /) {
 }
 
 # --------------------------------------------------------------------------
-# requests that are no uploads, or not to be verified, pass to the origin
+# requests that are no uploads, and uploads that are not verified, pass to the
+# origin
 
 for my $case ([ 'GET', '/stream/v1/health' ],
 	[ 'POST', '/stream/v1/telemetry', '{}' ],
@@ -360,7 +361,7 @@ nothing_whole('clients that leave');
 passes('a slow client', h1(uri('small', $y->{hash}), $y->{bytes},
 	trickle => 5000, pause => 0.005), $y->{bytes});
 
-# many requests at once, good and bad
+# many requests at once, with good and bad bodies
 
 my (@open, %seen);
 

@@ -2,7 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# clang's analyzer finds nothing in src that has no explanation.
+# clang's static analyzer reports nothing in src, apart from findings that are
+# explained as false.
 
 use warnings;
 use strict;

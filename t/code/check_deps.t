@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # "make check" refuses changes that break the layers ("floors") of the source:
-# a cycle, an include of a higher floor, a wing in the header that all files
-# include.  Also a private header of another wing, and libpq outside of its
-# wing.
+# a cycle, an include of a higher floor, or a wing's header included by the
+# header that all files include.  It also refuses an include of another wing's
+# private header, and the use of libpq outside of the wing "pg".
 
 use warnings;
 use strict;

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The documents match the code: directives, routes, error codes, log lines and
-# files are all documented and nothing else is.  Claims about security have
-# tests, configurations load, and examples run and print what the document
-# says.
+# files are all documented, and the documents name no others.  Claims about
+# security have tests, configurations load, and examples run and print what the
+# document says.
 #
 # A comment <!-- MARK --> above a fenced block says what to do with it:
 #
@@ -118,7 +118,7 @@ for my $row (@{ module_table('directives') }) {
 	};
 }
 
-# The default that a merge or an init sets.
+# Returns the default that a merge or an init of the configuration sets.
 
 sub default_of {
 	my ($field) = @_;
@@ -136,7 +136,7 @@ sub default_of {
 	return value_c($2, uc($1));
 }
 
-# A value in C: a number, a word of an enumeration, or a text.
+# Converts a value in C: a number, a word of an enumeration, or a string.
 
 sub value_c {
 	my ($value, $kind) = @_;
@@ -150,7 +150,7 @@ sub value_c {
 	return $kind eq 'MSEC' ? $n / 1000 : $n;
 }
 
-# A value as nginx parses it; times in seconds.
+# Parses a value as nginx does; times are in seconds.
 
 my %units = (ms => 0.001, s => 1, m => 60, h => 3600, d => 86400);
 my %sizes = (k => 1024, m => 1048576, g => 1 << 30);
@@ -288,7 +288,7 @@ while ($status_h =~ /X\((\w+), \s* "(\w+)", \s* (\d+),/gx) {
 	$codes{$2}{$3} = 1 unless $1 =~ /^(?:OK|AGAIN|DONE)$/;
 }
 
-# calls with a status; a query that finds nothing is 404
+# calls with a status; a query that finds nothing returns 404
 
 while ($code =~ /ngx_http_xet_\w+\(\s* \w+, \s* (?:\.status \s = \s)?
 	(NGX_HTTP_\w+|\d+), \s* (?:\.code \s = \s)? "(\w+)"/gx)
@@ -335,14 +335,14 @@ while ($doc{'docs/api.md'} =~ /^\| `(\w+)` \| (\d+(?:, \d+)*) \|/mg) {
 	$coded{$1} = $2;
 }
 
-# a query without a row is 500 where that is the server's own fault
+# a query without a row is 500 if the server itself is at fault
 
 delete $codes{internal_error}{404};
 
 same({ map { $_ => join(', ', sort keys %{ $codes{$_} }) } keys %codes },
 	\%coded, 'error codes');
 
-# the codes that the text mentions exist
+# error codes that the text mentions must exist
 
 my %spoken = map { $_ => 1 } map { $doc{$_} =~
 	/\b\d\d\d `([a-z]+(?:_[a-z]+)+)`/g } @docs;
@@ -403,7 +403,7 @@ for my $name (@docs) {
 	is("@bad", '', "$name: links");
 }
 
-# anchors as a web page of the document has them
+# the anchors that a web page of the document would have
 
 sub anchors {
 	my ($file) = @_;
@@ -444,7 +444,8 @@ for my $name (@docs) {
 			|| $code =~ /\bngx_http_xet_$name\(/;
 	}
 
-	# a row begins in its file, or in that of the row before: "the same"
+	# the first function of a row is in the file that the row names; "the
+	# same" also allows the files of the row above
 
 	my $row = '';
 
@@ -507,7 +508,7 @@ for my $name (@docs) {
 	is(join(', ', @bad), '', 'files that the sources name');
 }
 
-# the traps: a test that is listed for one names it
+# traps of docs/protocol.md: each test listed for a trap names that trap
 
 my %traps = $doc{'docs/protocol.md'} =~ /^\| (\d+) \| .* \| ([^|]*) \|$/mg;
 
@@ -750,7 +751,7 @@ sub run_examples {
 	check_blocks($work, $status, @blocks);
 }
 
-# Checks that each of them has run, and printed what the document says.
+# Checks that each block has run, and has printed what the document says.
 
 sub check_blocks {
 	my ($work, $status, @blocks) = @_;
@@ -779,7 +780,8 @@ sub check_blocks {
 }
 
 # --------------------------------------------------------------------------
-# recipes: one shell types all of it, in a copy of what "make install" created
+# recipes: one shell runs all blocks of a recipe, in a copy of the files that
+# "make install" installs
 
 sub run_recipe {
 	my ($name, @blocks) = @_;
@@ -928,7 +930,8 @@ for my $name (@docs) {
 
 cmp_ok(scalar(keys %runs), '>=', 3, 'documents with examples');
 
-# a second server for what runs xet gc; the first one's health is checked
+# examples that run xet gc use a second server, since examples also check the
+# health of the first one
 
 my $collector = Test::Xet->new(beside => $t, directives => {
 	xet_gc => 'on' });

@@ -195,7 +195,7 @@ start('alert', 'xet => 0', $kill);
 start('allowed', 'xet => 0, allow => [ qr/exited on signal 9/ ]', $kill);
 
 start('exit', 'xet => 0', <<'EOF');
-# the master first: it would log what became of its worker
+# the master is killed first; otherwise it would log the death of its worker
 kill('KILL', $t->nginx()->pid(), $t->worker_pids());
 EOF
 
@@ -220,7 +220,7 @@ our $c = $t->http_start('GET', '/large', undef, undef, rcvbuf => 4096);
 $c->read_some(100);
 EOF
 
-# without the module, which would have masked the secret
+# nginx without the module, which would have masked the secret in the log
 
 start('secret', 'xet => 0, server => "set \$a\nxet_b;"', <<'EOF');
 $t->get('/?s=' . 'a1' x 22);

@@ -158,7 +158,7 @@ $t->get('/t.txt');
 ok($t->wait_log(qr/GET \/t.txt/, 2, $from), 'log from an offset');
 
 # --------------------------------------------------------------------------
-# other servers; each gets one request
+# servers that misbehave; each gets one request
 
 sub server {
 	my ($code, $timeout) = @_;

@@ -24,7 +24,8 @@ use File::Spec ();
 my $yaml = slurp(root() . '/docs/openapi.yaml');
 
 # --------------------------------------------------------------------------
-# the parts of the document: its layout is fixed, so no parser is needed
+# splits the document into its parts; its layout is fixed, so no YAML parser is
+# needed
 
 my ($path_part) = $yaml =~ /^paths:\n(.*?)^components:$/ms;
 my ($response_part) = $yaml =~ /^  responses:\n(.*?)^  schemas:$/ms;
@@ -245,7 +246,7 @@ for my $line (split(/\n/, $t->read_file('met.log'))) {
 for my $path (sort keys %paths) {
 	for my $method (@{ $methods{$paths{$path}} }) {
 
-		# this location has no access log
+		# requests to this location are not in the access log
 
 		if ($path eq '/v1/telemetry') {
 			like($t->log(), qr!"$method $path !, "$method $path");

@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Two minutes of t/soak/soak.pl, under ASan: half of them with isolated
+# Two minutes of t/soak/soak.pl, under ASan: half of the time with isolated
 # tenants, the rest without; and half a minute of t/soak/hub.pl.  Each run has
 # another seed, and a failure prints the seed and the steps that show it.  One
 # more run removes a guard, and has to fail.
@@ -17,7 +17,7 @@ use FindBin;
 my $build = $ENV{XET_BUILD} || "$FindBin::Bin/../../build";
 my $nginx = "$build/nginx-address/nginx";
 
-# seconds of each mode; each takes some more to end
+# the number of seconds for each mode; each run takes some more to end
 
 my %modes = (repo => 50, token => 25, store => 25);
 

@@ -16,7 +16,8 @@ use File::Basename qw/dirname/;
 
 ###############################################################################
 
-# A program that hangs fails by its own timeout, not by the caller's.
+# A program that hangs fails by its own timeout, not by the timeout of its
+# caller.
 
 use constant TIMEOUT => 300;
 

@@ -32,7 +32,7 @@ fuzz_digest(uint64_t digest, const xet_shard_record_t *rec)
 
     r = *rec;
 
-    if (r.kind == XET_SHARD_REC_SEGMENT || r.kind == XET_SHARD_REC_XORB) {
+    if (r.kind == XET_SHARD_REC_TERM || r.kind == XET_SHARD_REC_XORB) {
         r.flags = 0;
     }
 
@@ -53,7 +53,7 @@ fuzz_record(void *ctx, const xet_shard_record_t *rec)
 
     check(rec->offset == log->n * XET_SHARD_RECORD_LEN);
 
-    if (rec->kind == XET_SHARD_REC_SEGMENT) {
+    if (rec->kind == XET_SHARD_REC_TERM) {
         check(rec->chunk_start < rec->chunk_end && rec->chunk_end <= 8192);
         check(rec->raw_length > 0 && rec->raw_length <= 1u << 30);
     }

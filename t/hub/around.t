@@ -385,7 +385,7 @@ for my $type ("text/html\r\n\r\n<script>", "a\nb", "a\x{e9}") {
 }
 
 # --------------------------------------------------------------------------
-# "me" is the caller, in lists, too; a repo that was moved is found by a name
+# "me" is the caller, even in lists; a repo that was moved is found by a name
 # that occurs several times in its path
 
 is_deeply([ sort map { $_->{id} } @{ $t->get('/api/models?author=me',

@@ -49,8 +49,7 @@ sub state {
 
 my $state;
 
-# [ name, method, uri, body, status, code ], by which caller; the request is
-# invalid.
+# Invalid requests: [ name, method, uri, body, status, code ], and the caller.
 
 sub bad {
 	my ($name, $method, $uri, $body, $status, $code, %o) = @_;
@@ -216,7 +215,7 @@ good(commit($alice, 'alice/m', inline('a.txt', 'hello'),
 good(commit($bob, 'bob/q', inline('secret', 'of bob')), 'commit of bob');
 
 # --------------------------------------------------------------------------
-# what does not exist, and what belongs to others
+# requests for repos and files that do not exist, or belong to other callers
 
 for my $path (qw{ no/m alice/no bob/q }) {
 	for my $uri ("/api/models/$path", "/api/models/$path/tree/main",
@@ -261,7 +260,7 @@ for my $uri (map { "/api/models/alice/m/$_" } 'tree/no', 'commits/no',
 	bad($uri, 'GET', $uri, undef, 404, 'RevisionNotFound', reads => 1);
 }
 
-# what others may read, but not write
+# writes by callers who may only read the repo
 
 for ([ 'POST', 'commit/main', lines(inline('x', 'y')) ],
 	[ 'POST', 'preupload/main', { files => [] } ],
@@ -664,7 +663,7 @@ good(commit($alice, 'alice/p', lfs_line('right', sha256_hex($right), 5000)),
 	'a claim that is true');
 ok(text_of($alice, '/alice/p/resolve/main/right') eq $right, 'its bytes');
 
-# others who know all of its names do not get it for that
+# knowing all names of a file does not give access to the file
 
 bad('of another repo of his own', 'POST', '/api/models/alice/m/commit/main',
 	lines(lfs_line('x', sha256_hex($right), 5000)), 400, 'unknown_file');

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The cost of a request to a Hub depends on the size of the request: folders,
-# rows, deletions.  Each is refused before it is written, and counted
-# otherwise.  The commit of another tenant waits for none of them.
+# rows, deletions.  Each of these is either refused before a row is written, or
+# counted.  The commit of another tenant waits for none of them.
 
 use warnings;
 use strict;
@@ -163,7 +163,7 @@ staged_most(268435456);
 is(commit('m2', @many)->{status}, 200, 'sent again: done');
 
 # --------------------------------------------------------------------------
-# a branch that starts one commit behind another branch shares its rows, also
+# a branch that starts one commit behind another branch shares its rows, even
 # where a copy of them would exceed the limit (t/hub/lines.t)
 
 is($t->post('/api/models/me/m/branch/side', '{}')->{status}, 200,

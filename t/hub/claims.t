@@ -119,7 +119,7 @@ is(start_commit('late', $lie, $file->{size})->response()->{status}, 400,
 is($t->sql('SELECT bytes FROM xet.hub_vain'), $file->{size},
 	'the notes begin anew');
 
-# a commit whose worker is gone delays others for a while
+# a commit whose worker is gone delays other commits for a while
 
 $file = claim(5, sha256_hex($data x 5));
 $t->sql("INSERT INTO xet.hub_proofs SELECT id, 'another', '', size,"

@@ -119,7 +119,7 @@ is($t->get(lfs('download'))->{body}, $old, 'the owner: by a URL of LFS');
 is($t->http('PUT', '/cas/v1/files', $mine{write}, \'mine')->{status}, 200,
 	'the owner: an upload');
 
-# the limits of the repo stay the same, for administrators, too
+# the limits of the repo stay the same, and administrators still see its name
 
 is($t->sql("SELECT count(*) FROM xet.quotas WHERE kind = 'repo'"
 	. " AND owner = convert_to('" . store() . "', 'UTF8')"), 1,

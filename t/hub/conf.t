@@ -4,10 +4,10 @@
 
 # The files of conf with tokens: nginx.conf with xet_location.conf,
 # xet_hub.conf and the mirror of another Hub.  The callers are two tenants and
-# an anonymous one, also through a cache that keeps all it may.  A private repo
-# and a missing one look alike on all routes, in all headers.  What was given
-# out for a repo is useless for a later repo of the same name.  A repo that
-# became private is in no cache.
+# an anonymous one, directly and through a cache that keeps all it may.  A
+# private repo and a missing one look alike on all routes, in all headers.
+# What was given out for a repo is useless for a later repo of the same name.
+# A repo that became private is in no cache.
 
 use warnings;
 use strict;
@@ -100,7 +100,7 @@ for my $mirror (0, 1) {
 	}
 }
 
-# alice can read them, so the comparison means something
+# alice can read the repo, so the comparison means something
 
 for my $kind (qw/ models datasets spaces /) {
 	for my $route (reads($kind)) {
@@ -113,7 +113,7 @@ for my $kind (qw/ models datasets spaces /) {
 	}
 }
 
-# lists do not name them either
+# lists do not name the private repo or the missing one
 
 for my $uri ('/api/models?author=alice', '/api/datasets?search=secret',
 	'/api/spaces', '/api/buckets/alice', '/', '/alice', '/models',
@@ -127,7 +127,8 @@ for my $uri ('/api/models?author=alice', '/api/datasets?search=secret',
 }
 
 # --------------------------------------------------------------------------
-# one tenant's data, by the other one's name or into the other one's repo
+# one tenant requests the other tenant's data by name, or writes to the other
+# tenant's repo
 
 create('bob', 'own');
 
@@ -223,7 +224,7 @@ for my $token (qw/ read write /) {
 is(commit($old{write}, 'models', 'team/again', x => 'x')->{status}, 404,
 	'the old write token: no commit');
 
-# what it uploads to the server belongs to no repo
+# an upload with the old write token is refused, and no repo gets its data
 
 $r = $t->http('PUT', '/cas/v1/files', $old{write}, \'brought late');
 
@@ -258,7 +259,7 @@ for my $state ('private', 'public', 'private again', 'public again', 'gone') {
 				: JSON::PP::true });
 	is($r->{status}, 200, "it is $state");
 
-	# tokens that were given out while everyone could read it
+	# tokens that were given out while the repo was public
 
 	%given = map { $_ => { Authorization => 'Bearer ' . $t->get(
 		'/api/models/alice/open/xet-read-token/main', $who{$_})
@@ -301,7 +302,7 @@ for my $state ('private', 'public', 'private again', 'public again', 'gone') {
 }
 
 # --------------------------------------------------------------------------
-# the same with the other Hub, whose responses the mirror keeps
+# the same checks with the other Hub, whose responses the mirror keeps
 
 $far->post('/api/repos/create', \'{"organization":"there","name":"far"}');
 is(commit({}, 'models', 'there/far', [ $far ], f => 'from afar')->{status}, 200,
@@ -440,7 +441,8 @@ sub ndjson {
 		. "\n" } @lines), 'application/x-ndjson');
 }
 
-# To another server if its harness is given as a reference.
+# Commits files to a repo.  If the first of @files is a reference, it holds the
+# harness of another server, which then gets the commit.
 
 sub commit {
 	my ($who, $type, $repo, @files) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Files that get into a repo of a Hub without an upload to it.  They come from
-# another repo that the caller may read, with a SHA-256 that the server has
-# computed; or a repo is created with them.
+# Files that get into a repo of a Hub without an upload to that repo.  They
+# come from another repo that the caller may read, with a SHA-256 that the
+# server has computed; or a repo is created with them.
 
 use warnings;
 use strict;
@@ -218,7 +218,7 @@ is(copied($bob, 'alice/m', 'bob/b', $five, $hello), '',
 	'what is there costs nothing');
 $t->sql("SELECT xet.quota_set('repo', '$store', NULL, NULL, NULL)");
 
-# the same for a bucket, and for a subject
+# the limit also applies to a bucket, and to a subject
 
 is(post($bob, '/api/buckets/bob/k', {})->{status}, 200, 'a bucket');
 $store = store('bob/k');
@@ -279,7 +279,8 @@ is(text($bob, 'bob/b', 'went'), 'gone 1', 'stays');
 is("$all[0]{status} $all[1]{status}", '200 404', 'deleted, then not there');
 is($all[1]->header_value('X-Error-Code'), 'RepoNotFound', 'as no repo is');
 
-# into a bucket, which takes the same files by a batch, in another order
+# copies into a bucket, which then gets the same files by a batch, in another
+# order
 
 {
 	is(create($alice, name => 'two')->{status}, 200, 'two files');
@@ -545,7 +546,7 @@ is(commit($bob, 'alice/c', copy('x', 'e'))->{status}, 403,
 is($t->get('/api/models/alice/c', $alice)->json()->{sha}, $last,
 	'paths: nothing was changed');
 
-# a file that only the copy refers to stays, and others are deleted
+# a file that only the copy refers to stays; unused files are deleted
 
 $t->sql("UPDATE xet.hub_loose SET since = now() - interval '2 days'");
 $t->sql('SELECT xet.sweep()');

@@ -5,8 +5,8 @@
 # Crashes of a Hub while clients write to it: of workers, of all of nginx, of
 # PostgreSQL, of its sessions.  A client that got no response, or a server
 # error, retries until it succeeds.  In the end every repo and bucket has the
-# contents that were acknowledged to its writer.  No commit is there twice or
-# in part, and nothing is left.
+# contents that were acknowledged to its writer.  No commit exists twice or in
+# part, and no temporary data is left.
 
 use warnings;
 use strict;
@@ -148,7 +148,7 @@ for my $who (1 .. $writers) {
 }
 
 # --------------------------------------------------------------------------
-# what is left behind
+# temporary data that crashes may leave behind
 
 is($t->sql('SELECT count(*) FROM xet.hub_lines l WHERE (l.files, l.bytes) IS'
 	. ' DISTINCT FROM (SELECT (count(*), coalesce(sum(p.size), 0)::bigint)'
@@ -168,8 +168,7 @@ $t->sql("UPDATE xet.hub_staged SET created_at = now() - interval '2 days'");
 $t->sql('SELECT xet.sweep()');
 is($t->sql('SELECT count(*) FROM xet.hub_staged'), 0, 'nothing is staged');
 
-# there may be stored bytes whose row was not written, which the collector
-# deletes
+# the collector deletes stored bytes whose row was not written
 
 my $v = xet(undef, { env => { XET_POSTGRES => $t->conninfo() } }, 'verify',
 	'--json', '--store', $t->store());
@@ -184,7 +183,7 @@ $t->done();
 # --------------------------------------------------------------------------
 # a writer, in a process of its own
 
-# One write, repeated until it is acknowledged, and then recorded.
+# Repeats one write until it is acknowledged, and then records it.
 
 sub write_something {
 	my ($self) = @_;

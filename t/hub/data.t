@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Packages that are built on huggingface_hub, with this server as the Hub:
-# datasets, transformers and safetensors, unmodified releases.  All that they
-# send and fetch goes by Xet.
+# datasets, transformers and safetensors, unmodified releases.  These packages
+# send and fetch all data by Xet.
 
 use warnings;
 use strict;

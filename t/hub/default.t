@@ -148,7 +148,7 @@ sub conf_container {
 }
 
 # --------------------------------------------------------------------------
-# the attack
+# the attack on the private repo
 
 sub token {
 	my ($t, @args) = @_;

@@ -45,7 +45,7 @@ SKIP: {
 done_testing();
 
 # The other Hub is empty: a local repo without access and a missing one look
-# alike through it, too.
+# alike through the mirror as well.
 
 sub mirror {
 	my $t = server();

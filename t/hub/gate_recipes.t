@@ -3,10 +3,10 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The gate of rights, with the recipes of docs/access.md, docs/tls.md and
-# docs/directives.md (t/rights/expect.def).  They cover tokens alone, another
-# service that decides, a front with a login, and callers with all name spaces.
-# They also cover keys of which only the public half is here, with an issuer
-# and an audience.
+# docs/directives.md (t/rights/expect.def).  The recipes cover tokens alone,
+# another service that decides, a front with a login, and callers with all name
+# spaces.  The recipes also cover keys of which only the public half is here,
+# with an issuer and an audience.
 
 use warnings;
 use strict;

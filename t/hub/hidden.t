@@ -4,9 +4,8 @@
 
 # Response times do not reveal whether a private name exists.  For a caller
 # without access, each function that a route of a Hub calls makes the same
-# look-ups in the same tables in three cases.  These are a private repo, the
-# former name of one, and a name that never existed.  The functions are those
-# of the catalog.
+# look-ups in the same tables for a private repo, for the former name of one,
+# and for a name that never existed.  The functions are those of the catalog.
 
 use warnings;
 use strict;
@@ -98,8 +97,8 @@ for my $f (@functions) {
 	}
 }
 
-# Look-ups by table, and rows that they have read; of the second run, when all
-# plans exist and nothing of the first run is left.
+# Look-ups by table, and rows that they have read; counted in the second run,
+# when all plans exist and nothing of the first run is left.
 
 my @work = $t->sql(<<'EOF_SQL'
 CREATE TEMP TABLE first ();

@@ -74,7 +74,7 @@ $got = measure('r', %larger);
 cmp_ok($got->{statements}, '<=', 90, '20 large files: statements');
 same('r', \%larger);
 
-# tiny ones
+# many tiny files
 
 my %tiny = map { ("t/$_" => "content of $_") } 1 .. 1000;
 

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The cost of a branch that starts from another one: it writes the rows of its
-# commits, however many files the repo has.  Also the cost of reading it; which
-# of two branches continues a line; and how many branches may start from each
-# other.
+# commits, however many files the repo has.  The test also covers the cost of
+# reading such a branch; which of two branches continues a line; and how many
+# branches may start from each other.
 
 use warnings;
 use strict;
@@ -117,8 +117,8 @@ is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
 	'what was counted is what is there');
 
 # --------------------------------------------------------------------------
-# what a page reads: of main, as if there were no branches; of a branch, what
-# it shows and as much of what it skips
+# the rows that a page reads: of main, as many as without branches; of a
+# branch, the rows that it shows and as many that it skips
 
 my $all = "ROW(0, 'me', 'm', true, '{}', true, '')";
 
@@ -154,8 +154,8 @@ for my $when ('before ANALYZE', 'behind ANALYZE') {
 }
 
 # --------------------------------------------------------------------------
-# a file that 10,000 commits have changed, at a commit in the middle, and on a
-# branch of it: a page reads a few of its rows
+# a file that 10,000 commits have changed, read at a commit in the middle, and
+# on a branch from that commit: a page reads a few of its rows
 
 create('log');
 $t->sql(<<'EOF_SQL', timeout => 120);

@@ -69,8 +69,8 @@ location = /o/m/resolve/main/big {
             return 200 hello;
         }
 
-        # a commit by its id, what names another one, and a name that only
-        # begins so
+        # a commit by its id, a response that names another commit, and a name
+        # that only begins like a commit id
 
         location = /o/m/resolve/$oid/good {
             add_header X-Repo-Commit $oid always;
@@ -454,7 +454,7 @@ sub requests {
 	return $n;
 }
 
-# The same once no more requests arrive.
+# Returns that number when no more requests arrive.
 
 sub settled {
 	my ($n, $before) = (requests(), -1);

@@ -4,7 +4,8 @@
 
 # Pages of a Hub: what they show and to whom, page by page.  User data never
 # becomes markup, or a command in a line to copy.  Links lead to the right
-# file.  Also in a browser, on a phone, with a token as the password.
+# file.  The test also uses a browser, a phone's screen size, and a token as
+# the password.
 
 use warnings;
 use strict;
@@ -148,7 +149,8 @@ $html = clean(page('/me/m/blob/main/' . escape($odd[0])), 'a file');
 like($html, qr/number 0/, 'a file: its text');
 unlike($html, qr/README/, 'a file: no other');
 
-# its size, age and title, as in its folder's page
+# the page of a file has its size, age and title, as the page of its folder
+# does
 
 my @alone = $html =~ /<td[ >]/g;
 my @beside = clean(page('/me/m/tree/main/d/e'), 'a folder of one')
@@ -634,7 +636,7 @@ sub downloaded {
 sub width { return $b->js('document.documentElement.scrollWidth') }
 
 # What a screen reader finds: landmarks, one title, names of links, and tables
-# with headers, on a phone, too.
+# with headers; the same on a phone.
 
 sub readers {
 	my ($uri) = @_;

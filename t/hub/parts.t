@@ -32,7 +32,7 @@ $t->token_key();
 $t->run();
 
 # A repo of 700 files, with names and titles that JSON has to escape, 600
-# branches and tags, and 130 commits with texts.  Also a bucket.
+# branches and tags, and 130 commits with texts.  There is also a bucket.
 
 my $files = 700;
 
@@ -226,7 +226,8 @@ is(scalar @$rest, 30, 'commits: the rest of them');
 is($rest->[0]{title}, "title \"30\" \xe4", 'commits: behind the page');
 
 # --------------------------------------------------------------------------
-# a search reads a limited number of repos a page, and continues after them
+# a search reads a limited number of repos a page, and the next page continues
+# after these repos
 
 $t->sql(<<'EOF_SQL');
 INSERT INTO xet.hub_repos (kind, owner, name, changed_at)
@@ -256,8 +257,9 @@ is(join(' ', @pages), '1 2', 'search: in pages');
 $t->sql('DELETE FROM xet.hub_repos WHERE kind = 1');
 
 # --------------------------------------------------------------------------
-# The pace of the client: the next part is queried when one is read.  All parts
-# come from one commit, though others are added meanwhile.
+# The server follows the pace of the client: it queries the next part when the
+# client has read one.  All parts come from one commit, though others are added
+# meanwhile.
 
 my @slow = ([ 'info', $m ], [ 'titles', "$m/tree/main?recursive=1&expand=1" ],
 	[ 'blobs', "$m/revision/$head?blobs=true" ]);

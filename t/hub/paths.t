@@ -160,7 +160,7 @@ is(batch(map { { type => 'copyFile', path => $_, xetHash => $hash, mtime => 0,
 	200, 'nor in a bucket');
 
 # --------------------------------------------------------------------------
-# from an older version that allowed them
+# creates such paths in the database, as an older version that allowed them did
 
 # a file and a folder of the same name are impossible there
 
@@ -216,7 +216,7 @@ is(commit({ key => 'copyFile', value => { path => 'config.txt',
 is($t->get('/me/m/resolve/main/config.txt')->{body}, 'all is well',
 	'stored: to a name that is one');
 
-# xet: files that it does not write
+# xet get does not write such files
 
 my $r = run('get', 'me/m', '-o', 'all');
 
@@ -259,7 +259,7 @@ like($r->{err}, qr/unsafe path for clients: "@{[ shown($_->[1])
 like($r->{out}, qr/^ok 11 bytes/m, 'xet verify: the others are well');
 is(run('ls', '-r', 'me/m')->{code}, 0, 'xet ls: shows them');
 
-# put and import skip them
+# put and import skip such files
 
 mkdir("$dir/in");
 mkdir("$dir/in/$_") for '.git', 'sub', 'sub/.GIT';
@@ -350,7 +350,7 @@ sub inline {
 		encoding => 'base64', content => encode_base64($data, '') } };
 }
 
-# As xet prints it.
+# Returns a path as xet prints it.
 
 sub shown { return quotemeta($_[0] =~ s/\\/\\x5c/gr) }
 

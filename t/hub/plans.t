@@ -280,7 +280,7 @@ sub plans {
 	return @found;
 }
 
-# Rows that were read, in all loops.
+# Returns the number of rows that were read, in all loops.
 
 sub rows_read {
 	my ($node) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Concurrent commits to a Hub, and very large ones.  Each is in the history
-# once or is refused, deleted files stay deleted, and the worker serves others
-# meanwhile.
+# Concurrent commits to a Hub, and very large ones.  Each commit is in the
+# history exactly once or is refused, deleted files stay deleted, and the
+# worker serves others meanwhile.
 
 use warnings;
 use strict;
@@ -36,7 +36,7 @@ my $json = JSON::PP->new()->canonical();
 my $tables = 'hub_moved hub_lines hub_commits hub_refs hub_paths';
 
 # --------------------------------------------------------------------------
-# two at once, then twenty
+# two commits at once, then twenty
 
 my @made = map { $_->response() } map { start('/api/repos/create',
 	{ name => 'm' }) } 1 .. 8;
@@ -418,7 +418,7 @@ sub twice {
 		. " AND query LIKE '%xet.$statement(%'";
 	my ($c, $session);
 
-	# staging, which comes before it, is not delayed
+	# staging, which precedes the commit, is not delayed
 
 	if ($lock) {
 		$session = $t->pg_session();

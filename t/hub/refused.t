@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # What a Hub with tokens refuses, as unmodified clients see it.  Private repos
-# do not exist for others; a token is someone else's, missing, or of too small
-# a scope.  Without a token public repos may be readable or not.
+# do not exist for other callers; a token is someone else's, missing, or of too
+# small a scope.  Without a token public repos may be readable or not.
 
 use warnings;
 use strict;
@@ -358,7 +358,7 @@ sub unread {
 		fromRepo => 'alice/was', toRepo => 'alice/is' }), $js)
 		->{status}, 200, 'a repo with another name');
 
-	# the first ones get the response before they have sent the body
+	# the first requests get the response before they have sent the body
 
 	for (
 		[ 307, 'POST', '/api/models/alice/was/commit/main', 'WRITE',

@@ -298,7 +298,7 @@ is(make('branch', 'dev-2/x', 'main')->{status}, 409, 'what is there: 409');
 is(make('branch', 'both', 'main')->{status}, 400, 'also as a tag: 400');
 is(make('branch', 'devx', 'main')->{status}, 200, 'no part of a name');
 
-# both at once
+# three requests create conflicting branches at once; one succeeds
 
 {
 	my $session = $t->pg_session();
@@ -328,7 +328,7 @@ is(unmake('branch', "$one/d")->{status}, 200, 'the old one can go');
 is(unmake('tag', $one)->{status}, 200, 'so can a tag');
 is(text("/me/m/resolve/$one/d/f.txt"), 'one', 'the commit is as it was');
 
-# a path that nginx has normalized is decoded once, too
+# a path that nginx has normalized is decoded only once
 
 is(commit('main', map { { key => 'file', value => { path => $_,
 	encoding => 'utf-8', content => $_ } } } 'p%41', 'pA', '100%')
@@ -442,7 +442,8 @@ sub asked {
 	$seen{preupload} = seen(post("$m/preupload/$rev",
 		{ files => [ { path => 'd/f.txt', size => 1 } ] }),
 		sub { $_[0]->json()->{files}[0]{oid} });
-	# a token is for the repo, and clients send "None" here, too
+	# a token is for the repo, and clients send "None" as the revision in
+	# these routes
 
 	$seen{"$_ token"} = seen($t->get("$m/xet-$_-token/$rev"),
 		sub { 'ok' }) for qw/ read write /;

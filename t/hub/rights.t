@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Permissions on a repo of a Hub: the scopes, each a subset of the next one, at
-# the Hub and at the API.  Also who may change the visibility of a repo, and
-# names that are not canonical, which have no name space.
+# the Hub and at the API.  The test also covers who may change the visibility
+# of a repo, and names that are not canonical, which have no name space.
 
 use warnings;
 use strict;
@@ -112,7 +112,7 @@ is(settings($alice{admin}, 'alice/m', 'true')->{status}, 200, 'private');
 	"/api/models/alice/m/xet-$_-token/main", $alice{admin})->json()
 	->{accessToken} } } qw/ read write /;
 
-# to another name space, whose members then see it
+# a move to another name space, whose members then see the repo
 
 sub move {
 	my ($who, $from, $to, $base) = @_;

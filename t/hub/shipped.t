@@ -5,8 +5,9 @@
 # What unmodified clients do with a server that "make run" starts, as README.md
 # describes: HF_ENDPOINT of DIR/env and no other setup. 2 GiB, of which a
 # second version and renamed files send only what is new; 3,000 small files; an
-# upload that is killed and resumed.  Then the table of t/clients/hub_rows.t,
-# except for what needs a page; finally the whole store is read.
+# upload that is killed and resumed.  Then the test runs the table of
+# t/clients/hub_rows.t, except for rows that need a page, and finally reads the
+# whole store.
 
 use warnings;
 use strict;
@@ -207,7 +208,8 @@ sub small {
 	is(scalar(paths('me/small')), 3000, 'hf upload: 3,000 files: there');
 	took('3,000 files: upload');
 
-	# another machine downloads into its cache, and asks again
+	# another machine downloads into its cache, and requests the files
+	# again
 
 	my %other = (machine => 'reader');
 
@@ -248,7 +250,7 @@ sub killed {
 		or die "split: $?\n";
 	unlink("$dir/random");
 
-	# where the upload ends before the kill, try again
+	# if the upload ends before the kill, the test tries again
 
 	for my $try (1 .. 4) {
 		$repo = "me/killed$try";
@@ -416,7 +418,7 @@ sub same {
 	is($status, 0, $name) or diag($out);
 }
 
-# Notes the time of each step.
+# Records the time of each step.
 
 sub took {
 	note(sprintf('%.0f s: %s', time() - $begun, $_[0]));

@@ -150,7 +150,7 @@ for my $folder ('', 'd%22ir', 'd%E2%80%A8') {
 	}
 }
 
-# a path that is a file, in a bucket; alone on a page, too
+# a path that is a file, in a bucket; the file may be the only entry of a page
 
 for my $args ('', 'recursive=true', 'limit=1') {
 	my $r = $t->get("/api/buckets/me/m/tree/d%22ir/a%20b?$args");
@@ -316,7 +316,7 @@ for my $when ('before ANALYZE', 'behind ANALYZE') {
 	$t->sql('ANALYZE');
 }
 
-# all of them, a page at a time, in order
+# reads all repos, a page at a time, in order
 
 my ($uri, %seen, @order) = ('/api/datasets?limit=100&author=o3');
 

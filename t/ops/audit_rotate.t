@@ -2,10 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The audit log under load: each response that clients received has a line,
-# whatever happens to the log and nginx meanwhile: rotation by USR1, reloads.
-# If a worker is killed, only the requests that it was answering may be
-# missing.
+# The audit log under load: each response that clients received has a line, in
+# spite of rotation by USR1 and of reloads.  If a worker is killed, only the
+# requests that it was answering may be missing.
 
 use warnings;
 use strict;

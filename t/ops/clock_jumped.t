@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The clock of PostgreSQL was two days fast for a moment, and such times are
-# stored: nothing waits for them to come, and nothing is deleted early because
-# of them.
+# The clock of PostgreSQL was two days fast for a moment, and times in the
+# future are stored.  Nothing waits until such a time comes, and nothing is
+# deleted early because of it.
 
 use warnings;
 use strict;

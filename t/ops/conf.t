@@ -125,7 +125,8 @@ bad("xet_auth $_", qr/invalid value "$_"/,
 bad('xet_auth token', qr/"xet_auth token" needs "xet_token_key"/,
 	locations => 'location /api/ { xet_api; xet_auth token; }');
 
-# too long for tokens that nginx issues; tokens of others may have such values
+# values that are too long for tokens that nginx issues; tokens of other
+# issuers may have them
 
 $t->write_file('sign.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/sign.key');
@@ -491,7 +492,7 @@ unlike(good("xet_store_peer $_", with(xet_store_peer => $_)), qr/\[warn\]/,
 # --------------------------------------------------------------------------
 # values
 
-# both sides of each numeric bound in the table of directives
+# values on both sides of each numeric bound in the table of directives
 
 my $bounded = 0;
 
@@ -728,7 +729,7 @@ for my $line ('xet_auth off', 'xet_api_base /x', 'xet_url_base http://x',
 		main => "$line;");
 }
 
-# together with directives of nginx
+# directives of the module together with directives of nginx
 
 for my $line ('max_ranges 2', 'etag off', 'etag on', 'limit_rate 1m') {
 	good("$line before xet_data",

@@ -543,7 +543,7 @@ $t->write_file('part.conf', "# one\n\nlocation /api/ {\n    xet_api;\n"
 }
 
 # --------------------------------------------------------------------------
-# refused: the error names the valid values and the line, also if the value can
+# refused: the error names the valid values and the line, even if the value can
 # be judged only at the end of the block
 
 sub wrong {

@@ -437,7 +437,7 @@ like($answer, qr!^HTTP/1\.1 200 .*"hash":"\w{64}"!s,
 	'TERM: what was under way has ended well');
 is(ended($box), 0, 'TERM: exit code');
 
-# the same volume again
+# a new container starts on the same volume
 
 my $keys = `cd $tmp/one/keys && sha256sum *`;
 

@@ -59,7 +59,7 @@ my ($documented) = slurp(root() . '/docs/containers.md')
 my %documented = map { $_ => 1 } map { /`([A-Z_]+)`/g }
 	map { (split(/\|/, $_))[1] } $documented =~ /^(\|.*)$/mg;
 
-# except those for tests, and one of an older image
+# except variables for tests, and a variable of an older image
 
 delete @variables{qw/ DATA RUN SHARE URL /};
 

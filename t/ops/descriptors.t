@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # File descriptors: with the shipped configuration a worker serves more xorbs
-# than it may usually have files open.  Limits that do not fit are reported at
+# than it may usually have open files.  Limits that are too low are reported at
 # start-up.  When descriptors run out, no data count as lost.
 
 use warnings;

@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet gc and the collector that it asks: what is deleted, what stays and why.
+# xet gc and the collector that it starts: what is deleted, what stays and why.
 # Concurrent activity: shards, known files, xorbs that are sent again, a
 # backup, a second xet gc.
 
@@ -105,7 +105,7 @@ is(register_file($t, [ [ $shared ], [ $own ] ])->{hash}, $one->{hash},
 whole($one, 'there again');
 
 # --------------------------------------------------------------------------
-# a xorb that no shard refers to yet, and one that was sent again
+# a xorb that no shard refers to yet, and a xorb that was sent again
 
 my $alone = send_xorb($t, mix(3, 300_000));
 

@@ -124,7 +124,7 @@ for my $how ('server', 'command') {
 	my ($copy) = $t->xorb_files($xorb->{hash});
 	my $back = aside($copy, 4711);
 
-	# and a file that already had its name back when the sweep crashed
+	# a file that already had its name back when the sweep crashed
 
 	my $both = orphan(age => 0);
 	age($both);
@@ -234,7 +234,8 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	is(scalar(grep { -e } @more), 0, 'killed: all are gone');
 }
 
-# a second node that believes it is alone
+# a second node removes orphans at the same time, since it believes that it is
+# alone
 
 {
 	my @more = map { orphan() } 1 .. 40;

@@ -4,7 +4,8 @@
 
 # The collector against uploads, deletions, damage, and crashes of the active
 # processes and of PostgreSQL, between any two steps: t/soak/gc.pl for ten
-# thousand rounds.  Then with a guard removed, which the rounds must detect.
+# thousand rounds.  Then the rounds run with a guard removed, and must detect
+# this.
 
 use warnings;
 use strict;

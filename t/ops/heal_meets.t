@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Concurrent heals and commits, also with other default isolation levels of
+# Concurrent heals and commits, with each default isolation level of
 # PostgreSQL; damage that is found while a shard waits; a heal that others wait
 # for.
 

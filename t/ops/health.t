@@ -167,7 +167,8 @@ rmdir($t->store()) or die $!;
 rename($t->store() . '.away', $t->store()) or die $!;
 well('the folder is back');
 
-# another store, also for later sessions
+# the folder now has another identity; sessions that are opened later notice
+# this as well
 
 rename($identity, "$identity.gone") or die $!;
 spew($identity, '0' x 32 . "\n");
@@ -227,7 +228,7 @@ unlink("$dir/hangs");
 well('others stay');
 
 # --------------------------------------------------------------------------
-# a request that waits for the store gets a response across a reload, too
+# a request that waits for the store gets a response even across a reload
 
 {
 	sleep(1.5);
@@ -238,7 +239,8 @@ well('others stay');
 
 	my $c = $t->http_start('GET', '/api/v1/health', {});
 
-	# a fixed time, not patience(): the probe itself has only 5 seconds
+	# the timeout is fixed and not that of patience(), since the probe
+	# itself has only 5 seconds
 
 	ok(!IO::Select->new($c->{socket})->can_read(0.7), 'the store hangs');
 

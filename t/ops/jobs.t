@@ -54,7 +54,7 @@ sub moves {
 sub at { return chore("coalesce(nullif(cursor, ''), '0')::bigint") || 0 }
 
 # --------------------------------------------------------------------------
-# one of two nodes runs the job
+# only one of two nodes runs the job
 
 ok(wait_for(60, sub { at() > 0 }), 'a pass is under way');
 
@@ -155,7 +155,7 @@ for my $how (qw/ kill reload /) {
 	moves($how);
 }
 
-# an old worker that has a client after a reload leaves the job alone
+# an old worker that still has a client after a reload does not take the job
 
 {
 	my $c = $t->http_start('PUT', '/api/v1/files',

@@ -5,8 +5,8 @@
 # No log contains secrets.  The test provokes messages of all kinds, with
 # signatures and tokens in the requests, at an origin and at an edge, by
 # HTTP/1.1 and HTTP/2.  Each message appears, with every signature and token
-# masked.  In addition to the check in done(), the edge's own signatures count
-# here.
+# masked.  Unlike the check in done(), this test also looks for the signatures
+# that the edge makes.
 
 use warnings;
 use strict;
@@ -255,7 +255,8 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# A new line of the error log matches, and all secrets in it are masked.
+# Checks that a new line of the error log matches, and that all secrets in it
+# are masked.
 
 sub provoke {
 	my ($server, $name, $regex, $what, $log) = @_;

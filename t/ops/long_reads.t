@@ -165,7 +165,7 @@ cmp_ok($at[0], '<=', 2, 'turns: the first one of two comes soon');
 cmp_ok($at[1], '<=', 4, 'turns: and the second one');
 
 # --------------------------------------------------------------------------
-# one caller has used its share of a queue, and others still have room
+# one caller has used its share of a queue, and other callers still have room
 
 conf('long=1 long_timeout=60s timeout=60s queue=40');
 $t->get('/api/models/me/m');

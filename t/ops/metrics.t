@@ -210,7 +210,7 @@ sub requests {
 	return qq/xet_requests_total{route="$route",class="$class"}/;
 }
 
-# one request to each of the two workers
+# sends one request to each of the two workers
 
 change('both workers', sub {
 	for my $port (8080, 8081) {
@@ -351,7 +351,7 @@ is($now->{'xet_sessions{lane="read"}'}, 0, 'no sessions');
 $t->pg_start();
 later('PostgreSQL is back', sub { $_[0]->{xet_postgres_up} });
 
-# the store is unavailable, too
+# now the store is unavailable as well
 
 $t->allow(qr/xet: open ".*" failed|is not the store of this database/);
 

@@ -83,7 +83,7 @@ queries($board);
 cmp_ok(@queries, '>', 30, 'queries of the board');
 is(join(' ', map { unknown($_) } @queries), '', 'metrics of the board');
 
-# labels, too: those that a server reports, and those of Prometheus
+# every label in a rule is one that a server reports, or one of Prometheus
 
 $labels{$_} = 1 for $scrape =~ /(\w+)="/g, qw/ instance job le /;
 

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Figures of a store that need several queries: the sums cover all parts, once
-# each, also if the asking worker is killed or locked out.  And the largest
-# repos, whatever their names are.
+# each, even if the worker that queries them is killed or waits for a lock.
+# The page also lists the largest repos, whatever their names are.
 
 use warnings;
 use strict;
@@ -61,7 +61,7 @@ my $m;
 my %size = map { $_ => $_ * ($_ + 1) / 2 } 1 .. 13;
 my $large = (20001 + 65000) * 45000 / 2;
 
-# the workers are killed during the walk, whichever of them asks
+# the workers are killed during the walk, including the one that runs it
 
 my $killed = 0;
 my (@seen, $repos);
@@ -114,7 +114,7 @@ ok(!exists $t->get('/status?format=json')->json()->{repos},
 unlike($t->get('/metrics')->{body}, qr/team/, 'no names in metrics');
 is($t->get('/status')->{status}, 200, 'still there');
 
-# in a browser, also after the script has inserted them
+# names stay text in a browser, even after the script has inserted them
 
 my $b = Test::Xet::Browser->new();
 

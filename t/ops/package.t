@@ -4,9 +4,9 @@
 
 # The packages, built for the Debian release of this machine and installed in a
 # small separate Debian: a server with one command, files stored and read.
-# Then an upgrade with data and a changed configuration; another schema;
-# removal, reinstallation, purge.  The systemd units are checked as far as
-# possible without systemd.
+# Then they are upgraded with data and a changed configuration, and to another
+# schema; removed, reinstalled and purged.  The systemd units are checked as
+# far as possible without systemd.
 
 use warnings;
 use strict;
@@ -34,7 +34,7 @@ my $api = 'http://127.0.0.1:8080/api';
 my @names = qw/ libnginx-mod-http-xet xet-tools /;
 
 # --------------------------------------------------------------------------
-# built twice: a version, and the next one
+# the packages are built twice: this version, and the next one
 
 sub build {
 	my ($revision) = @_;
@@ -60,7 +60,7 @@ SKIP: {
 	is($status, 0, 'lintian') or diag($out);
 }
 
-# Both are hardened, wherever the compiler flags come from.
+# The module and xet are hardened, wherever the compiler flags come from.
 
 for my $deb (@{ $debs[0] }) {
 	my $dir = tempdir('xet-deb-XXXXXX', TMPDIR => 1, CLEANUP => 1);
@@ -226,8 +226,8 @@ good('the store is for the workers',
 good('xet-setup once more', 'xet-setup > /dev/null 2>&1');
 is(good('what it left', $sums), $before, 'nothing was changed');
 
-# The database is the one of the configuration, given in one line or in
-# several.
+# xet-setup uses the database that the configuration names, whether
+# xet_postgres is on one line or on several.
 
 good('another database', 'cd /etc/nginx/xet && cp server.conf kept &&
 	sed -i "/^xet_postgres /s/ dbname/\n    port=1 dbname/" server.conf &&
@@ -243,7 +243,7 @@ like(good('what docs/install.md tries', typed('try')),
 	qr/"hash":"\w{64}"/, 'a file is stored');
 
 # --------------------------------------------------------------------------
-# a file stored and read
+# a file is stored and read
 
 my $token = good('a token', 'xet token --key /etc/nginx/xet/token.key \
 	--scope write --repo team --lifetime 1d');
@@ -335,9 +335,10 @@ there('hardened, reloaded');
 good('hardened: over', 'service nginx restart > /dev/null');
 
 # --------------------------------------------------------------------------
-# upgraded, with a file that the administrator has changed
+# the packages are upgraded; the administrator has changed a configuration file
 
-# Builds a next version, which may have another configuration or schema.
+# Builds the next version of the packages, which may have another configuration
+# or schema.
 
 sub next_version {
 	my ($deb, $version, %change) = @_;
@@ -421,7 +422,7 @@ there('with a mistake');
 good('no mistake', 'rm /etc/nginx/conf.d/mistake.conf && nginx -t -q');
 
 # --------------------------------------------------------------------------
-# removed, installed again, purged
+# the packages are removed, installed again and purged
 
 my $store = 'find /var/lib/xet -type f | sort | xargs sha256sum';
 my $stored = good('the store', $store);

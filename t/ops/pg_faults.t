@@ -116,7 +116,7 @@ sub ask {
 }
 
 # --------------------------------------------------------------------------
-# down at the start
+# PostgreSQL is down at the start of nginx
 
 $t->stop();
 $t->pg_stop();
@@ -328,7 +328,7 @@ timely('frozen sessions', 0.9, 2, $c->response());
 
 recovers('a frozen session is replaced', 4);
 
-# the health probe has replaced the session for writes, too
+# the health probe has also replaced the session for writes
 
 ok($t->pg_freeze(backends => 1), 'frozen sessions, once more');
 
@@ -450,7 +450,7 @@ $keep->close();
 $t->check_fds();
 
 # --------------------------------------------------------------------------
-# many at once: every response belongs to its own request
+# many requests at once: every response belongs to its own request
 
 for my $params ('reads=1 depth=2', 'reads=2', 'reads=3 depth=1') {
 	postgres($params);

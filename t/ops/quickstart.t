@@ -4,8 +4,8 @@
 
 # docs/quickstart.md as a new operator types it: all of its blocks, in one root
 # shell in a small separate Debian, with the packages; the output is what the
-# document says.  Then the team of docs/hub.md, which continues from there, and
-# hf with the tokens of that team.
+# document says.  Then the shell types the team of docs/hub.md, which continues
+# from there, and the test runs hf with the tokens of that team.
 #
 # Differences from the document: apt gets "yes"; service(8) does the work of
 # systemctl, as there is no systemd; and Prometheus has shorter times, because
@@ -122,7 +122,7 @@ workers() {
 }
 
 # A reload comes back at once, and people are slower than this shell: it waits
-# for new workers, and for those of before to take nothing any more.
+# for new workers, and until old workers accept no more connections.
 
 systemctl() {
     _old=" $(workers 2> /dev/null) "
@@ -256,7 +256,7 @@ sub hf_xet {
 	}
 }
 
-# The same with Hub names: alice and ci upload, and eve may not.
+# Runs hf with names of the Hub: alice and ci upload, and eve may not.
 
 sub hf {
 	my $hf = build_dir() . '/venv/bin/hf';

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # A server with its own database role, created and granted as docs/install.md
-# says: the role can do all that the server does, also with damage, and owns
-# nothing.
+# says: the role can do all that the server does, including the repair of
+# damage, and owns nothing.
 
 use warnings;
 use strict;

@@ -4,8 +4,9 @@
 
 # "make run" and "make stop", with separate folders and ports: start and stop,
 # two servers at once, a second run that takes over a running server, a stop of
-# one server.  Also leftovers of a kill, ports in use, and addresses.  And the
-# commands that follow "sh docker/run.sh" in README.md, in one shell.
+# one server.  The test also covers leftovers of a kill, ports in use, and
+# addresses, and runs the commands that follow "sh docker/run.sh" in README.md,
+# in one shell.
 
 use warnings;
 use strict;

@@ -4,7 +4,7 @@
 
 # The scrub finds damage before a client does, and marks nothing else.  Marked
 # xorbs are healed from a peer's folder, of which only the exact xorb is
-# accepted.  Both jobs leave the store alone if it is not the store of this
+# accepted.  Both jobs do not touch the store if it is not the store of this
 # database.
 
 use warnings;
@@ -55,7 +55,8 @@ sub keep {
 	spew("$dir/backup/$copy", $t->copy_bytes($copy));
 }
 
-# The bytes of a hash string, reversed in groups of eight; also the inverse.
+# Converts a hash string to bytes, reversed in groups of eight, or bytes to a
+# hash string.
 
 sub bytes_of {
 	return join('', map { unpack('H*', reverse(pack('H*', $_))) }
@@ -347,8 +348,8 @@ my @healing = map { fresh(file => 1) } 1 .. 6;
 $t->save_store("$dir/backup");
 mkdir("$dir/liar");
 
-# of xorb 0 the liar has copies that are damaged, another xorb, truncated, too
-# long and empty; of xorb 1 a fifo and a folder
+# the first peer's copies of xorb 0 are damaged, another xorb, truncated, too
+# long and empty; those of xorb 1 are a fifo and a folder
 
 sub lie {
 	my ($f, $tag, $bytes) = @_;
@@ -392,7 +393,7 @@ sub lie {
 
 	lie($healing[3], '00000001', $footer->{bytes});
 
-	# and xorb 5 is at neither peer
+	# neither peer has xorb 5
 
 	unlink(glob("$dir/backup/xorbs/default/*/$healing[5]{x}{hash}*"))
 		or die;
@@ -499,7 +500,7 @@ for my $round (1 .. 3) {
 		"$name: GET");
 }
 
-# the row is deleted while a heal waits for it: the new copy is removed, too
+# the row is deleted while a heal waits for it: the new copy is removed as well
 
 {
 	my $f = fresh();

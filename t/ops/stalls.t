@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Whatever hangs delays nothing else: a disk that completes no write, another
-# session's table lock, a PostgreSQL that accepts connections and is silent, a
-# resolver.
+# A part that hangs delays nothing else: a disk that completes no write,
+# another session's table lock, a PostgreSQL that accepts connections and is
+# silent, a resolver.
 
 use warnings;
 use strict;
@@ -263,7 +263,7 @@ for my $name (sort keys %hangs) {
 
 		ok(wait_for(10, $hanging), "$name: hangs");
 
-		# a request waits for it as well
+		# a request also waits for that connection attempt
 
 		my $c = $signal eq 'TERM' ? ask(plan_uri($file)) : undef;
 		my $start = time();

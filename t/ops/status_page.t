@@ -67,7 +67,7 @@ like($t->get('/based')->{body}, qr!value="https://cas.example.com/x/api"!,
 	'the endpoint that is configured');
 
 # --------------------------------------------------------------------------
-# the input of a client: its Host header
+# the only input of a client on the page is its Host header
 
 for my $host ('a"><script>evil()', q{a'onclick='evil()}, '<img>', 'a&lt;b') {
 	my $c = $t->connect();

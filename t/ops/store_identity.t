@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # A store has an identity, in its folder and in the database.  An empty folder,
-# where a disk is not mounted, or the folder of another store acknowledges
-# nothing, loses nothing, and the error says why.  The server recovers without
-# a restart when the right folder is back.
+# where a disk is not mounted, or the folder of another store is refused: the
+# server acknowledges nothing, marks nothing as lost, and the error says why.
+# The server recovers without a restart when the right folder is back.
 
 use warnings;
 use strict;
@@ -98,7 +98,7 @@ is(put_status(), 200, 'and takes files');
 unlike($out, qr/identity|store folder/, 'nginx -t has nothing to say');
 
 # --------------------------------------------------------------------------
-# the disk is not mounted at the start
+# the disk is not mounted when nginx starts
 
 $t->stop();
 swap_out();

@@ -126,7 +126,7 @@ is($t->sql('SELECT max(version), max(compatible_from) FROM xet.migrations'),
 like(source('xorb_put'), qr/-- schema 2$/m, 'schema 2: functions');
 is($t->sql('SELECT xet.files_seen() > 0'), 't', 'schema 2: a new function');
 
-# the server still works: with a new file, in open sessions
+# the server still works: it stores a new file in open sessions
 
 my $new = $t->upload(mix(6, 400000), xorb_chunks => 4);
 

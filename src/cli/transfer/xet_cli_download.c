@@ -828,7 +828,7 @@ xet_cli_download_chunk(xet_cli_range_fetch_t *u, const xet_cli_chunk_t *chunk,
 
     if (rc == XET_CLI_OK && raw) {
         w->refreshes = 0;
-        d->received += XET_XORB_HEADER_LEN + chunk->stored_length;
+        d->received += XET_XORB_HEADER_LEN + chunk->payload_length;
 
         if (w->data) {
             memcpy(w->data + (chunk->offset - w->start), raw,

@@ -480,15 +480,15 @@ xet_cli_packer_chunk(void *ctx, const xet_hash_t *hash)
 static xet_status_t
 xet_cli_packer_term(void *ctx, const xet_ingest_term_t *term)
 {
-    size_t              n;
-    xet_cli_file_t     *file;
-    xet_cli_packer_t   *p = ctx;
-    xet_cli_segment_t  *s;
+    size_t                  n;
+    xet_cli_file_t         *file;
+    xet_cli_packer_t       *p = ctx;
+    xet_cli_upload_term_t  *s;
 
     file = &p->files[term->file - p->first];
 
     s = xet_cli_grow(file->segments, file->count, &file->room,
-                     sizeof(xet_cli_segment_t));
+                     sizeof(xet_cli_upload_term_t));
 
     if (s == NULL) {
         return XET_NOMEM;

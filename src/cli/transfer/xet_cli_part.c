@@ -276,13 +276,13 @@ xet_cli_part_records(xet_cli_part_t *p, const uint8_t *data, size_t n)
 
         c->offset = xet_get_u64(data);
         c->raw_length = xet_get_u32(data + 8);
-        c->stored_length = xet_get_u32(data + 12);
+        c->payload_length = xet_get_u32(data + 12);
         memcpy(c->hash.bytes, data + 16, XET_HASH_LEN);
 
         data += XET_CLI_PART_RECORD;
 
         if (c->raw_length == 0 || c->raw_length > XET_CHUNK_MAX
-            || c->stored_length == 0 || c->stored_length > XET_CHUNK_MAX
+            || c->payload_length == 0 || c->payload_length > XET_CHUNK_MAX
             || c->offset > INT64_MAX - XET_CHUNK_MAX
             || pread(p->part_fd, raw, c->raw_length, (off_t) c->offset)
                != (ssize_t) c->raw_length)
@@ -402,7 +402,7 @@ xet_cli_part_note(void *ctx, const xet_cli_chunk_t *chunk)
 
     xet_put_u64(r, chunk->offset);
     xet_put_u32(r + 8, chunk->raw_length);
-    xet_put_u32(r + 12, chunk->stored_length);
+    xet_put_u32(r + 12, chunk->payload_length);
     memcpy(r + 16, chunk->hash.bytes, XET_HASH_LEN);
 
     p->len += XET_CLI_PART_RECORD;

@@ -79,7 +79,7 @@ xet_cli_range_fetch_skip(xet_cli_range_fetch_t *u, xet_cli_range_fetch_kept_pt
 
             if (n && (!xet_hash_equal(&chunk.hash, &first.hash)
                       || chunk.raw_length != first.raw_length
-                      || chunk.stored_length != first.stored_length))
+                      || chunk.payload_length != first.payload_length))
             {
                 return XET_CLI_OK;
             }
@@ -92,7 +92,7 @@ xet_cli_range_fetch_skip(xet_cli_range_fetch_t *u, xet_cli_range_fetch_kept_pt
             return XET_CLI_OK;
         }
 
-        u->pos += XET_XORB_HEADER_LEN + chunk.stored_length;
+        u->pos += XET_XORB_HEADER_LEN + chunk.payload_length;
 
         rc = xet_cli_range_fetch_storage(u, &chunk, NULL);
 
@@ -263,7 +263,7 @@ xet_cli_range_fetch_chunk(xet_cli_range_fetch_t *u)
     }
 
     chunk.raw_length = c->raw_len;
-    chunk.stored_length = c->payload_len;
+    chunk.payload_length = c->payload_len;
 
     xet_hash_chunk(&xet_suite_default, u->decoder->raw, c->raw_len,
                    &chunk.hash);

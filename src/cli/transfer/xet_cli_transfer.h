@@ -332,7 +332,7 @@ int xet_cli_plan_same(const xet_cli_plan_t *a, const xet_cli_plan_t *b);
 typedef struct {
     uint64_t              offset;      /* offset in the file */
     uint32_t              raw_length;
-    uint32_t              stored_length;  /* in the xorb, without header */
+    uint32_t              payload_length;  /* in the xorb, without header */
     xet_hash_t            hash;
 } xet_cli_chunk_t;
 
@@ -839,19 +839,19 @@ typedef struct {
     uint32_t            end;           /* exclusive */
     uint32_t            raw_length;
     xet_hash_t          verification;
-} xet_cli_segment_t;
+} xet_cli_upload_term_t;
 
 
 typedef struct {
-    const char         *name;
-    xet_hash_t          hash;
-    uint64_t            size;
-    uint64_t            new_bytes;
-    uint8_t             sha256[32];
-    unsigned            executable:1;
-    xet_cli_segment_t  *segments;
-    size_t              count;
-    size_t              room;
+    const char             *name;
+    xet_hash_t              hash;
+    uint64_t                size;
+    uint64_t                new_bytes;
+    uint8_t                 sha256[32];
+    unsigned                executable:1;
+    xet_cli_upload_term_t  *segments;
+    size_t                  count;
+    size_t                  room;
 } xet_cli_file_t;
 
 

@@ -319,8 +319,8 @@ xet_cli_upload_shard(xet_cli_upload_t *u, size_t *xorb,
 static void
 xet_cli_upload_file(xet_buf_t *b, const xet_cli_file_t *file)
 {
-    size_t                    i;
-    const xet_cli_segment_t  *s;
+    size_t                        i;
+    const xet_cli_upload_term_t  *s;
 
     xet_shard_build_file(b, &file->hash,
                          XET_SHARD_FILE_VERIFICATION
@@ -330,7 +330,7 @@ xet_cli_upload_file(xet_buf_t *b, const xet_cli_file_t *file)
     for (i = 0; i < file->count; i++) {
         s = &file->segments[i];
 
-        xet_shard_build_segment(b, &s->xorb, s->raw_length, s->start, s->end);
+        xet_shard_build_term(b, &s->xorb, s->raw_length, s->start, s->end);
     }
 
     for (i = 0; i < file->count; i++) {

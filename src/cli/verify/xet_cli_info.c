@@ -358,7 +358,7 @@ xet_cli_info_record(void *ctx, const xet_shard_record_t *rec)
         xet_json_put_u64(in->j, "terms", rec->count);
         break;
 
-    case XET_SHARD_REC_SEGMENT:
+    case XET_SHARD_REC_TERM:
         if (!in->json) {
             printf("    %s chunks %u-%u, %u bytes\n", text, rec->chunk_start,
                    rec->chunk_end - 1, rec->raw_length);

@@ -335,7 +335,7 @@ xet_cli_store_file_term(xet_cli_store_file_t *f, const xet_cli_pg_row_t *row)
     (void) xet_term_unpack(&term, f->term);
 
     memset(&rec, 0, sizeof(rec));
-    rec.kind = XET_SHARD_REC_SEGMENT;
+    rec.kind = XET_SHARD_REC_TERM;
     rec.hash = term.xorb;
     rec.chunk_start = term.chunk_start;
     rec.chunk_end = term.chunk_end;

@@ -26,8 +26,8 @@
 #define XET_SHARD_HEADER_VERSION     2
 #define XET_SHARD_FOOTER_VERSION     1
 
-#define XET_SHARD_SEGMENTS_MAX       (1u << 26)  /* of a file */
-#define XET_SHARD_SEGMENT_RAW_MAX    (1u << 30)  /* bytes of a segment */
+#define XET_SHARD_TERMS_MAX          (1u << 26)  /* of a file */
+#define XET_SHARD_TERM_RAW_MAX       (1u << 30)  /* bytes of a term */
 
 #define XET_SHARD_FILE_VERIFICATION  0x80000000u
 #define XET_SHARD_FILE_METADATA      0x40000000u
@@ -43,7 +43,7 @@ extern const uint8_t  xet_shard_tag[XET_SHARD_TAG_LEN];
 typedef enum {
     XET_SHARD_REC_HEADER = 0,
     XET_SHARD_REC_FILE,                /* file block header */
-    XET_SHARD_REC_SEGMENT,
+    XET_SHARD_REC_TERM,
     XET_SHARD_REC_VERIFICATION,
     XET_SHARD_REC_METADATA,
     XET_SHARD_REC_FILES_END,
@@ -85,7 +85,7 @@ typedef xet_status_t (*xet_shard_record_pt)(void *ctx,
 typedef enum {
     XET_SHARD_IN_HEADER = 0,
     XET_SHARD_IN_FILES,
-    XET_SHARD_IN_SEGMENTS,
+    XET_SHARD_IN_TERMS,
     XET_SHARD_IN_VERIFICATION,
     XET_SHARD_IN_METADATA,
     XET_SHARD_IN_XORBS,
@@ -250,7 +250,7 @@ typedef struct {
 void xet_shard_build_header(xet_buf_t *b, uint64_t footer_size);
 void xet_shard_build_file(xet_buf_t *b, const xet_hash_t *hash,
     uint32_t flags, uint32_t segments);
-void xet_shard_build_segment(xet_buf_t *b, const xet_hash_t *xorb,
+void xet_shard_build_term(xet_buf_t *b, const xet_hash_t *xorb,
     uint32_t raw_length, uint32_t chunk_start, uint32_t chunk_end);
 void xet_shard_build_verification(xet_buf_t *b, const xet_hash_t *hash);
 

@@ -45,7 +45,7 @@ xet_shard_build_file(xet_buf_t *b, const xet_hash_t *hash, uint32_t flags,
 
 
 void
-xet_shard_build_segment(xet_buf_t *b, const xet_hash_t *xorb,
+xet_shard_build_term(xet_buf_t *b, const xet_hash_t *xorb,
     uint32_t raw_length, uint32_t chunk_start, uint32_t chunk_end)
 {
     xet_shard_build_record(b, xorb->bytes, 0, raw_length, chunk_start,

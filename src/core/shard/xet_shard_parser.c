@@ -25,7 +25,7 @@
 static const xet_shard_kind_t  xet_shard_kinds[] = {
     XET_SHARD_REC_HEADER,
     XET_SHARD_REC_FILE,
-    XET_SHARD_REC_SEGMENT,
+    XET_SHARD_REC_TERM,
     XET_SHARD_REC_VERIFICATION,
     XET_SHARD_REC_METADATA,
     XET_SHARD_REC_XORB,
@@ -43,7 +43,7 @@ static xet_status_t xet_shard_parser_header(xet_shard_parser_t *p,
     const uint8_t *data, const xet_shard_record_t *rec);
 static xet_status_t xet_shard_parser_file(xet_shard_parser_t *p,
     const xet_shard_record_t *rec);
-static xet_status_t xet_shard_parser_segment(xet_shard_parser_t *p,
+static xet_status_t xet_shard_parser_term(xet_shard_parser_t *p,
     const xet_shard_record_t *rec);
 static xet_status_t xet_shard_parser_xorb(xet_shard_parser_t *p,
     const xet_shard_record_t *rec);
@@ -151,7 +151,7 @@ xet_shard_record_decode(xet_shard_record_t *rec, xet_shard_kind_t kind,
         rec->count = xet_get_u32(data + 36);
         break;
 
-    case XET_SHARD_REC_SEGMENT:
+    case XET_SHARD_REC_TERM:
         rec->flags = xet_get_u32(data + 32);
         rec->raw_length = xet_get_u32(data + 36);
         rec->chunk_start = xet_get_u32(data + 40);
@@ -226,8 +226,8 @@ xet_shard_parser_check(xet_shard_parser_t *p, const uint8_t *data,
     case XET_SHARD_IN_FILES:
         return xet_shard_parser_file(p, rec);
 
-    case XET_SHARD_IN_SEGMENTS:
-        return xet_shard_parser_segment(p, rec);
+    case XET_SHARD_IN_TERMS:
+        return xet_shard_parser_term(p, rec);
 
     case XET_SHARD_IN_XORBS:
         return xet_shard_parser_xorb(p, rec);
@@ -293,7 +293,7 @@ xet_shard_parser_file(xet_shard_parser_t *p, const xet_shard_record_t *rec)
 {
     xet_shard_verification_e  verification;
 
-    if (rec->count > XET_SHARD_SEGMENTS_MAX) {
+    if (rec->count > XET_SHARD_TERMS_MAX) {
         return XET_SHARD_COUNT;
     }
 
@@ -323,7 +323,7 @@ xet_shard_parser_file(xet_shard_parser_t *p, const xet_shard_record_t *rec)
     p->count = rec->count;
     p->left = rec->count;
     p->raw = 0;
-    p->state = XET_SHARD_IN_SEGMENTS;
+    p->state = XET_SHARD_IN_TERMS;
 
     xet_shard_parser_next(p);
 
@@ -332,7 +332,7 @@ xet_shard_parser_file(xet_shard_parser_t *p, const xet_shard_record_t *rec)
 
 
 static xet_status_t
-xet_shard_parser_segment(xet_shard_parser_t *p, const xet_shard_record_t *rec)
+xet_shard_parser_term(xet_shard_parser_t *p, const xet_shard_record_t *rec)
 {
     if (rec->chunk_start >= rec->chunk_end
         || rec->chunk_end > XET_XORB_CHUNKS_MAX)
@@ -340,7 +340,7 @@ xet_shard_parser_segment(xet_shard_parser_t *p, const xet_shard_record_t *rec)
         return XET_SHARD_RECORD;
     }
 
-    if (rec->raw_length == 0 || rec->raw_length > XET_SHARD_SEGMENT_RAW_MAX) {
+    if (rec->raw_length == 0 || rec->raw_length > XET_SHARD_TERM_RAW_MAX) {
         return XET_SHARD_RECORD;
     }
 
@@ -410,7 +410,7 @@ xet_shard_parser_next(xet_shard_parser_t *p)
         return;
     }
 
-    if (p->state == XET_SHARD_IN_SEGMENTS
+    if (p->state == XET_SHARD_IN_TERMS
         && (p->flags & XET_SHARD_FILE_VERIFICATION)
         && p->count)
     {

@@ -636,7 +636,7 @@ ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
 
         rc = ngx_http_xet_register_step_job(reg, step, term, log);
 
-        term += (step->rec.kind == XET_SHARD_REC_SEGMENT);
+        term += (step->rec.kind == XET_SHARD_REC_TERM);
     }
 
     /* missing copies of earlier terms are reported before the wrong term */
@@ -669,7 +669,7 @@ ngx_http_xet_register_step_job(ngx_http_xet_register_t *reg,
         ngx_http_xet_batch_open(&reg->batch);
         return XET_OK;
 
-    case XET_SHARD_REC_SEGMENT:
+    case XET_SHARD_REC_TERM:
         rc = ngx_http_xet_register_term_job(reg, step, i, log);
         break;
 

@@ -78,11 +78,11 @@ ngx_http_xet_spool_term_job(ngx_http_xet_spool_t *s,
         return rc;
     }
 
-    if (s->count == XET_SHARD_SEGMENTS_MAX) {
+    if (s->count == XET_SHARD_TERMS_MAX) {
         return XET_BODY_SIZE;
     }
 
-    xet_shard_build_segment(&s->buf, &term->xorb, term->raw_length,
+    xet_shard_build_term(&s->buf, &term->xorb, term->raw_length,
                             term->chunk_start, term->chunk_end);
     s->count++;
     s->terms++;

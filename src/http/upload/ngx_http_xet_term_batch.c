@@ -147,7 +147,7 @@ ngx_http_xet_term_batch_segment(ngx_http_xet_term_batch_t *w, ngx_log_t *log)
     offset = rows + (uint64_t) w->segment * XET_SHARD_RECORD_LEN;
 
     rc = ngx_http_xet_term_batch_read(w, &w->segments, offset,
-                                  XET_SHARD_REC_SEGMENT, &step->rec, log);
+                                  XET_SHARD_REC_TERM, &step->rec, log);
     if (rc != XET_OK) {
         return rc;
     }

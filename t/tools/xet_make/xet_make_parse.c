@@ -54,7 +54,7 @@ xet_make_parse_file(xet_make_parse_t *p, const xet_shard_record_t *rec)
         json_array_append_new(p->files, p->block);
         break;
 
-    case XET_SHARD_REC_SEGMENT:
+    case XET_SHARD_REC_TERM:
         xet_make_parse_append(p->block, "terms",
             json_pack("{s:o,s:o,s:o,s:o,s:o}", "xorb", hash,
                       "start", xet_make_json_u64(rec->chunk_start),

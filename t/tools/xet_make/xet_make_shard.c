@@ -219,7 +219,7 @@ xet_make_term(xet_make_shard_t *s, json_t *term, xet_merkle_t *merkle,
     free(hashes);
 
     xet_make_need_hash(&hash, term, "xorb");
-    xet_shard_build_segment(&s->b, &hash,
+    xet_shard_build_term(&s->b, &hash,
                             xet_make_u32(term, "raw_length", sum),
                             xet_make_u32(term, "start", 0),
                             xet_make_u32(term, "end", 0));

@@ -123,7 +123,7 @@ test_from_chunks(void)
     hash = test_hash(test_file_hash);
     xet_shard_build_file(&b, &hash, XET_SHARD_FILE_VERIFICATION
                                     | XET_SHARD_FILE_METADATA, 1);
-    xet_shard_build_segment(&b, &test_chunks.list.hash, 63527244, 0, 796);
+    xet_shard_build_term(&b, &test_chunks.list.hash, 63527244, 0, 796);
 
     xet_hash_verification(&xet_suite_default, test_chunks.hashes, 796, &hash);
     xet_shard_build_verification(&b, &hash);
@@ -268,7 +268,7 @@ test_records(void)
 
     xet_shard_build_header(&b, 0x0807060504030201);
     xet_shard_build_file(&b, &h, 0x44332211, 0x88776655);
-    xet_shard_build_segment(&b, &h, 0x44332211, 0x88776655, 0xccbbaa99);
+    xet_shard_build_term(&b, &h, 0x44332211, 0x88776655, 0xccbbaa99);
     xet_shard_build_verification(&b, &h);
     xet_shard_build_metadata(&b, h.bytes);
     xet_shard_build_bookend(&b);

@@ -131,15 +131,15 @@ test_shard_build(test_shard_t *s, int footer)
 
     xet_shard_build_header(&b, footer ? XET_SHARD_FOOTER_LEN : 0);
     xet_shard_build_file(&b, &h[0], 0xc0000000, 2);
-    xet_shard_build_segment(&b, &h[1], 1000, 0, 8192);
-    xet_shard_build_segment(&b, &h[2], 1u << 30, 8191, 8192);
+    xet_shard_build_term(&b, &h[1], 1000, 0, 8192);
+    xet_shard_build_term(&b, &h[2], 1u << 30, 8191, 8192);
     xet_shard_build_verification(&b, &h[3]);
     xet_shard_build_verification(&b, &h[4]);
     xet_shard_build_metadata(&b, h[5].bytes);
     xet_shard_build_file(&b, &zero, 0xc0000000, 0);
     xet_shard_build_metadata(&b, zero.bytes);
     xet_shard_build_file(&b, &h[2], 0x80000001, 1);
-    xet_shard_build_segment(&b, &h[1], 1, 3, 4);
+    xet_shard_build_term(&b, &h[1], 1, 3, 4);
     xet_shard_build_verification(&b, &h[5]);
     xet_shard_build_bookend(&b);
     xet_shard_build_xorb(&b, &h[1], 2, 0xffffffff, 77);
@@ -166,11 +166,11 @@ test_good(void)
     xet_shard_record_t  *r;
 
     static const uint8_t  kinds[TEST_RECORDS] = {
-        XET_SHARD_REC_HEADER, XET_SHARD_REC_FILE, XET_SHARD_REC_SEGMENT,
-        XET_SHARD_REC_SEGMENT, XET_SHARD_REC_VERIFICATION,
+        XET_SHARD_REC_HEADER, XET_SHARD_REC_FILE, XET_SHARD_REC_TERM,
+        XET_SHARD_REC_TERM, XET_SHARD_REC_VERIFICATION,
         XET_SHARD_REC_VERIFICATION, XET_SHARD_REC_METADATA,
         XET_SHARD_REC_FILE, XET_SHARD_REC_METADATA, XET_SHARD_REC_FILE,
-        XET_SHARD_REC_SEGMENT, XET_SHARD_REC_VERIFICATION,
+        XET_SHARD_REC_TERM, XET_SHARD_REC_VERIFICATION,
         XET_SHARD_REC_FILES_END, XET_SHARD_REC_XORB, XET_SHARD_REC_CHUNK,
         XET_SHARD_REC_CHUNK, XET_SHARD_REC_XORB, XET_SHARD_REC_XORBS_END
     };
@@ -438,7 +438,7 @@ test_shapes(void)
             xet_shard_build_file(&b, n ? &h : &zero, flags, n);
 
             for (k = 0; k < n; k++) {
-                xet_shard_build_segment(&b, &h, 10, 0, 1);
+                xet_shard_build_term(&b, &h, 10, 0, 1);
             }
 
             for (k = 0; (flags & 1u << 31) && k < n; k++) {
@@ -496,7 +496,7 @@ test_long(void)
     xet_shard_build_file(&b, &h, 0x80000000, 20000);
 
     for (i = 0; i < 20000; i++) {
-        xet_shard_build_segment(&b, &h, 1u << 30, 0, 8192);
+        xet_shard_build_term(&b, &h, 1u << 30, 0, 8192);
     }
 
     for (i = 0; i < 20000; i++) {

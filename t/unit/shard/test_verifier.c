@@ -81,7 +81,7 @@ test_slice(xet_shard_slice_t *slice, xet_shard_record_t *seg,
     slice->raw_ends = x->raw_ends + start * 4;
     slice->stored_ends = x->stored_ends + start * 4;
 
-    seg->kind = XET_SHARD_REC_SEGMENT;
+    seg->kind = XET_SHARD_REC_TERM;
     seg->hash = x->hash;
     seg->chunk_start = start;
     seg->chunk_end = end;
@@ -474,7 +474,7 @@ test_pass(void *ctx, const xet_shard_record_t *rec)
         xet_shard_verifier_init(&pass->v, &xet_suite_default, &rec->hash);
         return XET_OK;
 
-    case XET_SHARD_REC_SEGMENT:
+    case XET_SHARD_REC_TERM:
         pass->segment = *rec;
         return XET_OK;
 

@@ -27,8 +27,8 @@ xet_test_shard_rebuild(xet_buf_t *b, const xet_shard_record_t *rec)
         xet_shard_build_file(b, &rec->hash, rec->flags, rec->count);
         break;
 
-    case XET_SHARD_REC_SEGMENT:
-        xet_shard_build_segment(b, &rec->hash, rec->raw_length,
+    case XET_SHARD_REC_TERM:
+        xet_shard_build_term(b, &rec->hash, rec->raw_length,
                                 rec->chunk_start, rec->chunk_end);
         break;
 
