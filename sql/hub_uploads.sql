@@ -516,9 +516,12 @@ END;
 $$;
 
 
--- Records the SHA-256 of a file that was read, for all repos.  If this repo
--- claimed another SHA-256, replaces the claim, and counts the bytes of the
--- file as read in vain.  Returns whether the claim was true.
+-- Records the SHA-256 that a server has computed from the bytes of a file.  It
+-- is proven for all repos that have the file.  If the repo "store" has claimed
+-- another SHA-256, the claim was false and is replaced.  The size of the file
+-- is then added to the bytes that were read in vain for the owner who is
+-- recorded in xet.hub_proofs.  Returns whether the claim was true; without a
+-- repo, it counts as false.
 
 CREATE FUNCTION xet.hub_proven(store text, file bytea, digest bytea)
     RETURNS boolean

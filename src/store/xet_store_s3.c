@@ -352,7 +352,11 @@ xet_store_s3_keep(xet_store_writer_t *writer, const char *name, int replace,
         return xet_store_failed_path("fstat", store->temp, error);
     }
 
-    /* an object has the age and the name of its first part */
+    /*
+     * An object keeps the name under which its upload began, and is as old as
+     * its first part.  An upload that has another name, or whose parts are too
+     * old, is dropped, and the file is uploaded again.
+     */
 
     if (writer->upload && xet_s3_upload_begun(writer->upload)
         && (now - writer->made > XET_STORE_UPLOAD_AGE

@@ -107,7 +107,8 @@ sub measure {
 
 	$one{"xet gc of $xorbs copies"} = took(sub { gc($which, $xorbs) });
 
-	# from the first request to the last response; the rest are lists
+	# The removal lasts from the first DELETE request to the last response.
+	# In the rest of its time, "xet gc" lists objects.
 
 	my @seen = sort { $a->{began} <=> $b->{began} } $fault->seen('DELETE');
 	my ($last) = sort { $b <=> $a } map { $_->{began} + $_->{took} } @seen;

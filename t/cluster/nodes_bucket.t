@@ -212,8 +212,9 @@ for my $round (1 .. 4) {
 	put_granted($grant, $y->{bytes});
 	$t->let_age();
 
-	# held until the sweep has ended; otherwise the collector, which has no
-	# grace period, finds a row that no file needs
+	# The response of the bucket is held until the sweep has ended, so that
+	# the xorb has no row yet.  The collector has no grace period, and would
+	# remove a row that no file needs.
 
 	my $rule = $fault->add(op => 'PutObject', match => $x->{hash},
 		do => 'hold', ms => 90000, count => 1, free => 1);
@@ -223,7 +224,9 @@ for my $round (1 .. 4) {
 	ok(wait_for(10, sub { objects($x) == 1 }), 'young: a copy');
 	is(rows($x), 0, 'young: without a row');
 
-	# the newest row is in the future, so that only their age protects both
+	# The sweep keeps every object that is newer than the newest row.  Move
+	# that row to the future, so that only their age protects the copy and
+	# the staged object.
 
 	newest("interval '3 hours'");
 	sweep('young');

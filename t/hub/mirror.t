@@ -234,7 +234,7 @@ for my $accept ('application/vnd.xet-fileinfo+json', 'text/html', '*/*') {
 		"Accept: $accept");
 }
 
-# a repo that was renamed there
+# a repo that was renamed on the other Hub
 
 create($far, 'old');
 commit($far, 'me/old', f => 'moved');
@@ -256,7 +256,8 @@ my $tree = $t->get('/api/models/me/old/tree/main');
 is($tree->{status}, 200, 'moved: tree');
 unlike($tree->{body}, qr/"xetHash"/, 'moved: no Xet');
 
-# local repos are not requested there
+# A local repo hides the repo of the same name on the other Hub, until the
+# local repo is deleted.
 
 create($t, 'm');
 commit($t, 'me/m', a => 'mine');

@@ -111,8 +111,9 @@ for my $case ([ 'If-None-Match', $tag, 304 ], [ 'If-None-Match', 'x', 206 ],
 
 is($r->json()->{error}{code}, 'precondition_failed', 'proxy: 412: JSON');
 
-# a store that sends more headers than this test's: fetched, from the cache,
-# and with each status that has a response of its own
+# The store adds headers of its own to a response.  None of them may reach the
+# client: neither in a response from the store, nor in one from the cache, nor
+# with another status.
 
 {
 	my $told = $t->upload(mix(3, 2_000_000));
@@ -133,7 +134,8 @@ is($r->json()->{error}{code}, 'precondition_failed', 'proxy: 412: JSON');
 		nothing_of_it($name, $r);
 	}
 
-	# once, or more often where a connection to the store was lost
+	# The store sends these headers once, since later responses come from
+	# the cache.  After a lost connection, the request is sent again.
 
 	my $said = $fault->used($rule);
 

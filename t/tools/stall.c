@@ -1,9 +1,10 @@
 
 /*
- * Preloaded into a server. A call hangs as long as the folder $XET_STALL has a
- * file with the name of the call; each such call adds one byte to NAME.hangs.
- * time() is ahead by the number of seconds in the file "clock" of that folder.
- * The folder is read at the start, because nginx clears its environment.
+ * A library for LD_PRELOAD that makes calls of a server hang.  A call
+ * hangs as long as the folder $XET_STALL has a file with the name of the call;
+ * each such call adds one byte to NAME.hangs.  time() is ahead by the number
+ * of seconds in the file "clock" of that folder.  The constructor reads
+ * $XET_STALL, because nginx clears its environment later.
  */
 
 
@@ -123,7 +124,7 @@ getaddrinfo(const char *node, const char *service,
 }
 
 
-/* Calls for a copy, to check that it exists. */
+/* The server calls lstat() on the path of a copy to check that it exists. */
 
 int
 lstat64(const char *path, struct stat64 *st)
@@ -170,7 +171,7 @@ time(time_t *t)
 }
 
 
-/* Large reads: those that check whether a copy is intact. */
+/* Only large reads hang: those with which the server checks a copy. */
 
 ssize_t
 pread64(int fd, void *buf, size_t len, off_t offset)

@@ -91,8 +91,11 @@ print_route(const char *form, unsigned version, unsigned method,
 
 
 /*
- * The text as ngx_http_xet_statements.c builds it; columns end with NULL, a
- * value has none.
+ * Prints a row of statements.def, with the SQL that ngx_http_xet_statements.c
+ * builds for it.  If all is set, the row is that of the statement NAME_all.
+ * asked is the number of members of XET_ASKED, or 0.  columns ends with NULL,
+ * and is empty if the SQL function returns one value.  If text is not NULL, it
+ * is the SQL, from XET_SQL.
  */
 
 static void
@@ -133,7 +136,7 @@ print_statement(const char *name, unsigned all, unsigned params,
 }
 
 
-/* The last two are C source, as in the row. */
+/* Prints a directive; value and post are C source, copied from its row. */
 
 static void
 print_directive(const char *name, const char *context, const char *kind,
@@ -169,7 +172,7 @@ print_param(const char *name, const char *kind, long value, long min,
 }
 
 
-/* The text of a statement with a text of its own, or NULL. */
+/* Returns the SQL from the XET_SQL of a statement, or NULL without XET_SQL. */
 
 static const char *
 statement_text(const char *name)

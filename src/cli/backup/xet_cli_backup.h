@@ -56,7 +56,7 @@
     " SET idle_in_transaction_session_timeout = 0;"
 
 
-/* A copy of a list. */
+/* A line of a list: a copy of a xorb. */
 
 typedef struct {
     xet_hash_t             hash;
@@ -68,8 +68,9 @@ typedef struct {
 
 
 /*
- * A reader of a list of copies, or, if notes is set, of the notes about a
- * list.  The lines are read once, in order.
+ * Reads a file of a generation, once, line by line: its list, or its notes if
+ * notes is set.  A line of the notes says that a listed copy is lost, or that
+ * another copy of the same xorb has replaced it.
  */
 
 typedef struct {
@@ -78,10 +79,10 @@ typedef struct {
     int                    notes;
 
     unsigned               ended:1;    /* at the end of the file */
-    unsigned               healed:1;   /* of a note: other has replaced the
-                                          copy; 0: the copy is lost */
+    unsigned               healed:1;   /* notes only.  1: other has replaced
+                                          copy; 0: copy is lost */
     xet_cli_copy_t         copy;       /* the copy of the last line read */
-    xet_cli_copy_t         other;      /* set if healed is set */
+    xet_cli_copy_t         other;      /* valid if healed is 1 */
 } xet_cli_list_t;
 
 

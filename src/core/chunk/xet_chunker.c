@@ -2,22 +2,22 @@
 /*
  * The content-defined chunker.
  *
- * Purpose:    finds where chunks end in a stream that arrives in pieces of any
- *             size.
- * States:     the state follows from the size of the open chunk, in bytes:
- *               skip   size < min - 65      bytes are only counted
- *               warm   size < min - 1       bytes are hashed, no cut allowed
- *               look   size < max           every byte may end the chunk
- *             One call may pass through all three states, or end in any of
- *             them; after a cut the size and the hash are 0 again.
+ * Purpose:    cuts a stream, which arrives in pieces of any size, into chunks
+ *             of min to max bytes.  A chunk ends where a rolling hash of its
+ *             last bytes is 0 in the bits of chunk_mask, or at max bytes.
+ * States:     by the number of bytes that the current chunk has so far:
+ *               skip   size < min - 65   the next byte is only counted
+ *               warm   size < min - 1    it is hashed, but can't end the chunk
+ *               look   size < max        it is hashed, and may end the chunk
+ *             The hash and the size are set to 0 after each chunk.
  * Ownership:  the caller owns the structure and the data; nothing is
  *             allocated.
  * Threads:    one at a time.
  *
- * Each byte shifts the hash of the bytes before it left by one, so the hash
- * depends on the last 64 bytes alone.  A cut needs the hash after byte number
- * min at the earliest, so the first min - 64 bytes can't matter.  The chunker
- * hashes 65 bytes, as the reference implementation does.
+ * Each byte shifts the 64-bit hash left by one bit, so the hash depends on the
+ * last 64 bytes only.  The hash after min bytes is the first that is tested,
+ * so it does not depend on the first min - 64 bytes of the chunk.  The chunker
+ * skips one byte less, as the reference implementation does.
  */
 
 

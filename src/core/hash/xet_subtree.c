@@ -1,24 +1,22 @@
 
 /*
- * Subtrees of the aggregated hash tree, built in one pass, and their JSON.
+ * Subtrees of the aggregated hash tree of a file, and their JSON form.  The
+ * comment in xet_hash.h defines run, subtree, left, right and stable cut.
  *
- * Purpose:    turns the leaves of a run, or subtrees of its parts, into the
- *             nodes that must be joined with the rest of the file.  The keys
- *             of the JSON form are those of the reference implementation, in
- *             snake case, even where the rest of a body uses another style.
- * States:     a level first looks for its first stable cut, unless the run
- *             begins the file.  Then each further stable cut sends the groups
- *             before it to the level above.  Where the run ends the file, each
- *             complete group goes up at once.
- * Ownership:  nodes are in arrays from the allocator, which grow by doubling
- *             and are used again for the next run.  A finished subtree has its
- *             own arrays.
+ * Purpose:    computes the subtree of a run of chunks, in one pass, from the
+ *             leaves of the run or from the subtrees of its parts.
+ * States:     each level of the tree keeps the nodes up to its first stable
+ *             cut; at the start of a file, it needs no such cut.  Each further
+ *             stable cut moves the groups before it to the level above, as one
+ *             node per group.  If the run ends the file, each group moves as
+ *             soon as it is complete.
+ * Ownership:  the builder keeps nodes in arrays from the allocator, and uses
+ *             them again for the next run.  A subtree has its own arrays.
  * Threads:    one at a time.
  *
- * Every finished subtree has this shape.  Each level but the top one has sent
- * groups up.  So it keeps nodes on its left exactly when the run does not
- * begin the file, and on its right exactly when the run does not end the file.
- * The top level has no nodes on its right.
+ * In every subtree, each level but the top one has left nodes exactly if the
+ * run does not begin the file, and right nodes exactly if it does not end the
+ * file.  The top level has no right nodes.
  */
 
 
@@ -293,6 +291,11 @@ xet_subtree_root(const xet_subtree_t *s, xet_hash_t *root)
     return XET_OK;
 }
 
+
+/*
+ * The keys are in snake case, as in the reference implementation, whatever the
+ * style of the body around the object.
+ */
 
 void
 xet_subtree_json(xet_json_t *j, const xet_subtree_t *s)

@@ -422,12 +422,16 @@ uint8_t *xet_hub_html_size(uint8_t *p, uint64_t v);
 #define XET_HUB_NO_TIME   INT64_MIN
 #define XET_HUB_DATE_LEN  24
 
-/* A row of a tree.  A pointer to an absent digest is NULL. */
+/*
+ * An entry of a tree: a file or a folder, and the commit that changed it last.
+ * hash, sha256 and made point to binary values, or are NULL without a value.
+ */
 
 typedef struct {
     xet_hub_text_t   path;
-    xet_hub_text_t   title;            /* of the commit; NULL: none */
-    const uint8_t   *hash;             /* in text order; NULL: a folder */
+    xet_hub_text_t   title;            /* of the commit; data NULL: none */
+    const uint8_t   *hash;             /* file hash, its bytes in the order of
+                                          the text form; NULL: a folder */
     const uint8_t   *sha256;
     const uint8_t   *made;             /* id of the commit, 20 bytes */
     uint64_t         size;

@@ -2,18 +2,19 @@
 /*
  * The ingest: turns the bytes of files into xorbs and terms.
  *
- * Purpose:    decides for each chunk whether it is stored already, and
- *             assembles the terms.
- * States:     the state of the ingest describes the current chunk:
- *               idle    there is no current chunk; the chunker continues
- *               look    checks whether the chunk is known; may query the
- *                       caller once
- *               held    the held run was too short, so its chunks are stored
- *               store   the chunk is new and is added to the xorb; a full
- *                       xorb is completed first
- * Ownership:  the creator owns the ingest.  A chunk that lies whole in the
- *             caller's data is used there; any other chunk is assembled in the
- *             carry.
+ * Purpose:    cuts the bytes into chunks, refers to a known chunk by a term,
+ *             and adds any other chunk to the xorb being written.
+ * States:     what is done next with the current chunk:
+ *               IDLE        nothing; the chunker cuts the next chunk
+ *               LOOK        look the chunk up in the table of known chunks;
+ *                           the caller may be queried about it once
+ *               STORE_HELD  store the known chunks that were held back, see
+ *                           "Fragmentation": too few of them came in a row
+ *               STORE       add the chunk to the xorb; complete a full xorb
+ *                           before
+ * Ownership:  the creator owns the ingest.  A chunk that lies in one piece of
+ *             the caller's data is not copied; a chunk that spans several
+ *             pieces is assembled in carry.
  * Threads:    one at a time.
  */
 

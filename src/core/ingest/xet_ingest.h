@@ -199,13 +199,16 @@ typedef struct {
 } xet_ingest_info_t;
 
 
-/* A value of "known" for one file: a dedup response and two xorbs. */
+/*
+ * A value of xet_ingest_conf_t.known for an ingest of one file: the chunks of
+ * a dedup response and of two xorbs.
+ */
 #define XET_INGEST_KNOWN  81920
 
 /*
  * Creates an ingest; returns NULL when out of memory.  The ingest takes 1.5
- * MiB, about 50 bytes for each known chunk, which are touched only when the
- * chunk becomes known, and 0.9 MiB if the file is fragmented.
+ * MiB, and 0.9 MiB more if the file is fragmented.  Its table takes about 50
+ * bytes for each of conf->known chunks, touched only when a chunk is added.
  */
 xet_ingest_t *xet_ingest_create(const xet_ingest_conf_t *conf);
 void xet_ingest_destroy(xet_ingest_t *in);

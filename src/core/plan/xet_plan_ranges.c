@@ -153,7 +153,12 @@ xet_plan_limit(xet_plan_t *p, uint32_t max)
             /* void */
         }
 
-        /* keep gaps wider than low, and as many of that width as max allows */
+        /*
+         * max ranges have max - 1 gaps between them, so keep the widest gaps
+         * and merge the ranges at all others.  The search sets low to the
+         * smallest width for which fewer than max gaps are wider.  Gaps of
+         * exactly this width are kept, in order, while max allows it.
+         */
 
         low = 0;
         high = (end - i > max) ? UINT32_MAX : 0;

@@ -51,8 +51,8 @@ static uint8_t *xet_route_decode(xet_hub_text_t *text, uint8_t *room);
 
 
 /*
- * The functions that parse a part of a form; they return 0 when the path has
- * another form.
+ * The functions that parse the names in a path, by the parts of the form that
+ * stand for them.  They return 0 if the path does not match the form.
  */
 
 static const struct {
@@ -180,8 +180,10 @@ xet_route_walk(const char *form, const uint8_t *raw, size_t len,
 
 
 /*
- * Matches the next part of a form, whose n bytes are at form, with the path.
- * Returns 0 if the path does not match.
+ * Matches one part of the form of a route against the path at cut->p, and
+ * moves cut->p past the matched bytes.  The part is n bytes at form: literal
+ * text, or a name such as ":repo", whose value is stored in args.  Returns 0
+ * if the path does not match.
  */
 
 static int

@@ -402,14 +402,20 @@ void *ngx_http_xet_state(ngx_http_request_t *r, size_t size,
     ngx_pool_cleanup_pt handler);
 
 
-/* ngx_http_xet_client.c: whether the client of a write still waits. */
+/*
+ * ngx_http_xet_client.c: whether the client of a request that changes data
+ * still waits for the response.
+ */
 
 void ngx_http_xet_client_init(ngx_cycle_t *cycle);
 
-/* Whether the client has closed the connection, at least for sending. */
+/* Returns 1 if the client has closed the connection, at least for sending. */
 ngx_uint_t ngx_http_xet_client_gone(ngx_http_request_t *r);
 
-/* Whether the worker was halted after the time began, or shortly before. */
+/*
+ * Returns 1 if the worker was halted since the time began, by
+ * ngx_http_xet_clock(), or woke up less than a second before it.
+ */
 ngx_uint_t ngx_http_xet_halted(uint64_t began);
 
 /* A clock in milliseconds, with an arbitrary start. */

@@ -25,8 +25,10 @@
 
 
 #define NGX_HTTP_XET_BEAT    500       /* interval of the timer, ms */
-#define NGX_HTTP_XET_HALT   5000       /* ms late: the worker was halted */
-#define NGX_HTTP_XET_WAKING 1000       /* ms after a halt: requests are old */
+#define NGX_HTTP_XET_HALT   5000       /* ms; if the timer is later than that,
+                                          the worker was halted */
+#define NGX_HTTP_XET_WAKING 1000       /* ms; requests that arrive within that
+                                          time after a halt are rejected */
 
 
 static void ngx_http_xet_beat_handler(ngx_event_t *ev);

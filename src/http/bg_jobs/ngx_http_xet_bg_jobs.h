@@ -1,7 +1,9 @@
 
 /*
- * Background jobs, which maintain the store.  Of all nodes that share a
- * database, one worker at a time runs a background job, step by step.
+ * Background jobs, such as garbage collection, which maintain the store.  Each
+ * job has a lease in PostgreSQL, in xet.jobs.  Of all workers of all nodes
+ * that share the database, only the one that holds the lease runs the job.  It
+ * runs the job in short steps, so that requests do not have to wait long.
  */
 
 #ifndef _NGX_HTTP_XET_BG_JOBS_H_INCLUDED_

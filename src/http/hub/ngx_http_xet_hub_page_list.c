@@ -19,9 +19,13 @@
 
 typedef struct {
     ngx_str_t   title;
-    ngx_str_t   after;                         /* data NULL: the first page */
-    ngx_uint_t  owner;                         /* list of one owner's repos */
-    ngx_uint_t  looked;                        /* the last row has no repo */
+    ngx_str_t   after;                         /* position that the page starts
+                                                  after; data is NULL for the
+                                                  first page */
+    ngx_uint_t  owner;                         /* 1: only repos of one owner */
+    ngx_uint_t  looked;                        /* 1: the statement has examined
+                                                  5,000 repos; its last row is
+                                                  a position, not a repo */
 } ngx_http_xet_hub_page_list_t;
 
 

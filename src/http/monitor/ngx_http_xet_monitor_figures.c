@@ -41,9 +41,11 @@
 #define NGX_HTTP_XET_FIGURES_END       NGX_MAX_OFF_T_VALUE
 
 
+/* When to send the next query of a walk, and which result to expect. */
+
 typedef struct {
     uint64_t                   asked;          /* time of the last query, ms */
-    uintptr_t                  ticket;
+    uintptr_t                  ticket;         /* of the last query */
     uint64_t                   waiting;        /* a result is expected */
 } ngx_http_xet_due_t;
 
@@ -54,15 +56,19 @@ typedef struct {
 } ngx_http_xet_top_t;
 
 
+/* The walk over files and xorbs, and the walk over the files of repos. */
+
 typedef struct {
     uint64_t                    pinged;        /* time of the last ping, ms */
     ngx_http_xet_due_t          files;
-    ngx_http_xet_figures_row_t  sum;           /* last_…: last counted row */
+    ngx_http_xet_figures_row_t  sum;           /* counts of this walk so far;
+                                                  last_file and last_xorb are
+                                                  the last rows counted */
 
     ngx_http_xet_due_t          repos;
     ngx_http_xet_repo_size_t    open;          /* repo being counted */
     ngx_http_xet_top_t          top;           /* of the current walk */
-    ngx_http_xet_top_t          told;          /* of the previous walk */
+    ngx_http_xet_top_t          told;          /* of the last complete walk */
 } ngx_http_xet_walk_t;
 
 

@@ -86,21 +86,29 @@ void ngx_http_xet_damage_stat_all_job(ngx_http_xet_damage_t *d,
 #define NGX_HTTP_XET_UPLOAD_LEN  16            /* bytes of a random id */
 
 
+/*
+ * The arrays have one element per file, those named seg_ one per segment;
+ * chunks, xorbs and indexes have none for an empty file.  A segment is a row
+ * of XET_TERM_SEGMENT_MAX packed terms; the last one of a file may have fewer.
+ * A file with at most this many terms has no segments.
+ */
+
 typedef struct {
-    ngx_http_xet_array_t   serials;            /* one per file: its number */
+    ngx_http_xet_array_t   serials;            /* number of the file */
     ngx_http_xet_array_t   hashes;
     ngx_http_xet_array_t   sizes;
     ngx_http_xet_array_t   sha256;
-    ngx_http_xet_array_t   counts;
-    ngx_http_xet_array_t   packed;             /* NULL: terms are segments */
+    ngx_http_xet_array_t   counts;             /* number of terms */
+    ngx_http_xet_array_t   packed;             /* all terms of the file; NULL
+                                                  if it has segments */
     ngx_http_xet_array_t   chunks;             /* hash of the first chunk */
     ngx_http_xet_array_t   xorbs;              /* xorb of the first chunk */
     ngx_http_xet_array_t   indexes;            /* index of the first chunk */
 
-    ngx_http_xet_array_t   seg_serials;        /* one per segment: its file */
-    ngx_http_xet_array_t   seg_firsts;
-    ngx_http_xet_array_t   seg_ends;
-    ngx_http_xet_array_t   seg_packed;
+    ngx_http_xet_array_t   seg_serials;        /* number of the file */
+    ngx_http_xet_array_t   seg_firsts;         /* offset of the first term */
+    ngx_http_xet_array_t   seg_ends;           /* offset after the last term */
+    ngx_http_xet_array_t   seg_packed;         /* terms of the segment */
 } ngx_http_xet_batch_columns_t;
 
 
@@ -118,7 +126,7 @@ typedef struct {
     uint64_t                       first;      /* offset of terms[0] */
     uint64_t                       end;        /* offset after the terms */
     ngx_uint_t                     nterms;     /* number of terms[] */
-    ngx_uint_t                     segmented;  /* earlier terms are segments */
+    ngx_uint_t                     segmented;  /* the file has segments */
     u_char                         terms[XET_TERM_SEGMENT_MAX * XET_TERM_LEN];
 } ngx_http_xet_batch_t;
 

@@ -90,8 +90,9 @@ ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 
 
 /*
- * Reads the row of a slice.  The row has one more end, that of the chunk
- * before the slice, which is 0 for the first chunk of a xorb.
+ * Reads the row of a slice: a range of the chunks of a xorb.  An end is the
+ * offset after a chunk.  The row has one more end than the slice has chunks:
+ * its first end is that of the chunk before the slice, or 0 if there is none.
  */
 
 void
@@ -113,7 +114,10 @@ ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 
     slice->known = row.intact && row.chunk_count;
 
-    /* n counts the end before the slice; without ends the range is outside */
+    /*
+     * n is the number of ends, including the one before the slice.  A range
+     * outside the xorb has no ends; then slice->n stays 0.
+     */
 
     n = row.raw_ends.len / 4;
 

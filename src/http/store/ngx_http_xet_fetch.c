@@ -364,7 +364,8 @@ ngx_http_xet_fetch_ended(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
     }
 
     /*
-     * out of memory, too: a peer can cause it with a header that is too long
+     * Running out of memory also counts as a failure of the peer, because a
+     * response header that is too long has the same effect.
      */
 
     fetch->bad = 1;

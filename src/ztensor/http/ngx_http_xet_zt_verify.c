@@ -65,18 +65,23 @@ struct ngx_http_xet_zt_verify_s {
     size_t                     size;           /* of all copies */
 
     ngx_http_xet_zt_item_t    *items;
-    ngx_http_xet_zt_item_t   **order;          /* by place in the file */
-    ngx_uint_t                 n;              /* of items */
+    ngx_http_xet_zt_item_t   **order;          /* items, sorted by place */
+    ngx_uint_t                 n;              /* number of items */
 
-    ngx_uint_t                 next;           /* in order: first not done */
-    ngx_uint_t                 end;            /* in order: past the read */
-    uint64_t                   pos;            /* of the read, in the file */
+    ngx_uint_t                 next;           /* index in order of the first
+                                                  item without a report */
+    ngx_uint_t                 end;            /* index in order after the last
+                                                  item of the current read */
+    uint64_t                   pos;            /* offset in the file of the
+                                                  next byte to verify */
 
-    u_char                    *in;             /* rest of a piece, copied */
+    u_char                    *in;             /* copy of the bytes that a job
+                                                  has left of its piece */
     const u_char              *in_pos;
     size_t                     in_len;         /* bytes not decoded yet */
-    uint64_t                   room;           /* bytes left for this job */
-    xet_status_t               status;         /* of a job of the batch */
+    uint64_t                   room;           /* bytes this job may still
+                                                  process */
+    xet_status_t               status;         /* result of the last job */
 
     ngx_http_xet_stream_t      stream;
     xet_buf_t                  buf;

@@ -66,7 +66,10 @@ xet_make_schemes(int argc, char **argv)
 }
 
 
-/* No present client writes it, so the core has no writer for it. */
+/*
+ * Writes a footer of version 0.  xet_xorb_writer_finish() can't write it,
+ * since current clients do not; but the server accepts it from old clients.
+ */
 
 static void
 xet_make_footer_v0(FILE *f, const xet_xorb_info_t *info)

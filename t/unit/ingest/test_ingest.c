@@ -237,7 +237,10 @@ test_fragments(void)
 
     xet_ok(take_in(s, data, 40 * MIB, MIB, &state, 1, &res), "a stored file");
 
-    /* by turns: chunks end where they would alone */
+    /*
+     * Known and new chunks alternate.  Each chunk is cut from its own data, so
+     * that a known chunk ends where it ends in the stored file.
+     */
 
     xet_chunker_init(&c, s->suite);
     len = 0;
@@ -260,7 +263,7 @@ test_fragments(void)
     xet_ok(res.terms < 200, "does not become terms of one chunk");
     xet_ok(res.info.new_size > len * 3 / 4, "but is stored again");
 
-    /* runs of twelve are worth a term */
+    /* a run of twelve known chunks is long enough to become a term */
 
     xet_chunker_init(&c, s->suite);
     len = 0;
@@ -285,7 +288,7 @@ test_fragments(void)
     xet_ok(take_in(s, mixed, len, MIB, &state, 1, &res), "in long runs");
     xet_ok(res.info.new_size < len * 6 / 10, "what is known is not stored");
 
-    /* in runs of four, partly stored by an interrupted ingest */
+    /* runs of four known chunks; an interrupted ingest has stored a part */
 
     xet_chunker_init(&c, s->suite);
     len = 0;
