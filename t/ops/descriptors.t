@@ -82,7 +82,7 @@ my $cache = 'open_file_cache max=10000 inactive=10m;';
 
 like(warned($cache, ''), qr/\[warn\].*xet:\ 512\ worker_connections\ and
 	\ 10000\ files\ of\ open_file_cache\ need\ 11088\ descriptors,
-	\ a\ worker\ has\ 1024:/x, 'the limit of the shell');
+	\ but\ a\ worker\ has\ 1024:/x, 'the limit of the shell');
 like(warned($cache, 'worker_rlimit_nofile 11087;'), qr/ has 11087: /,
 	'worker_rlimit_nofile, one too few');
 is(warned($cache, 'worker_rlimit_nofile 11088;'), '', 'as many as it needs');
