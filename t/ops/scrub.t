@@ -442,7 +442,7 @@ like($t->log($start), qr/\Q$healing[0]{x}{hash}\E was repaired from "\S*backup/,
 like($t->log($start), qr/\Q$healing[2]{x}{hash}\E was repaired from "\S*liar/,
 	'peer: healed from another encoding');
 like($t->log($start),
-	qr/\Q$healing[5]{x}{hash}\E\S* is damaged, and could be had from no/,
+	qr/\Q$healing[5]{x}{hash}\E\S* is damaged and could not be fetched/,
 	'peer: what nobody has is told');
 is($t->sql('SELECT tries FROM xet.heals h JOIN xet.xorbs x ON x.id = h.xorb_id'
 	. ' AND h.tag = x.tag WHERE ' . row_of($healing[5])), 1,
