@@ -304,7 +304,7 @@ SKIP: {
 	$t->hide_store();
 
 	ok(wait_for(60, sub { $t->sql("SELECT note FROM xet.jobs_show()"
-		. " WHERE name = 'scrub'") =~ /not the store/ }),
+		. " WHERE name = 'scrub'") =~ /does not belong/ }),
 		'another folder: the pass waits, and says why');
 	like($t->log(), qr/job "scrub" is waiting: the store does not/,
 		'another folder: told');
