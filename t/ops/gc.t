@@ -403,7 +403,8 @@ SKIP: {
 	});
 
 	is($r->{code}, 3, 'in the middle: an error');
-	like($r->{err}, qr/does not belong to this database/, 'in the middle: why');
+	like($r->{err}, qr/does not belong to this database/,
+		'in the middle: why');
 
 	my @aside = glob($t->store() . '/tmp/orphan.*');
 
