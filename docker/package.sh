@@ -119,7 +119,7 @@ rm -rf "$tree"
 pack "$name-$version" | tar -x -f - -C "$out"
 cp -R "$tree/docker/debian" "$tree/debian"
 
-# an entry for this Debian, a second later than that of the sources
+# an entry for this Debian, one second after the entry of the sources
 
 first=$(sed -n '/^ -- /{p;q}' "$root/docker/debian/changelog")
 seconds=$(($(date -d "${first#*>  }" +%s) + revision))

@@ -184,8 +184,11 @@ sub bad {
 
 bad('no such option', 2, qr/^xet-setup: unknown option --non.*\nxet-setup \[/,
 	'xet-setup --nonsense');
-bad('a URL', 1, qr/unsupported value "[^"]*" of --url/,
+bad('a URL', 1, qr/the value of --url has an unsupported/,
 	'xet-setup --url "http://x;"');
+bad('a connection string, whose password is not shown', 1,
+	qr/\A(?!.*s3cret).*the value of --postgres has an unsupported/s,
+	'xet-setup --postgres "host=x password=s3cret!"');
 bad('a certificate for nobody', 1, qr!--cert requires --url https:!,
 	'xet-setup --cert /etc/passwd --cert-key /etc/passwd');
 bad('a certificate without its key', 1, qr!must be set together!,
