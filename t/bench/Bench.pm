@@ -2,8 +2,8 @@ package Bench;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Shared code of the benchmarks: a quiet network, processors for each party,
-# the CPU time and memory of processes, wrk, and tables.
+# Shared code of the benchmarks: a private network, processes pinned to
+# processors, the CPU time and memory of processes, wrk, and tables.
 #
 #     use Bench;
 #
@@ -51,10 +51,11 @@ sub repeats { return $ENV{XET_BENCH_REPEATS} || $_[0] || 5 }
 # --------------------------------------------------------------------------
 # the environment
 
-# Two traps of a loopback interface: BBR paces a client on the same machine,
+# A loopback interface has two traps: BBR paces a client on the same machine,
 # and with an MTU of 65536 tcp_nopush can wait for 44 ms.  Where permitted,
-# everything therefore runs in a private network with neither.  This process is
-# the load and gets the load's processor, unless pin is 0.
+# everything therefore runs in a private network without BBR and with a small
+# MTU.  This process creates the load; it runs on the load's processor, unless
+# pin is 0.
 
 sub bench_start {
 	my ($what, %o) = @_;
@@ -96,7 +97,7 @@ sub network {
 	my $control = slurp($sysctl, 1) // '?';
 	my $mtu = slurp('/sys/class/net/lo/mtu', 1) // '?';
 
-	# sysfs keeps showing the network that it was mounted in
+	# sysfs shows the network namespace that it was mounted in
 
 	$mtu = $1 if `ip -o link show lo 2>/dev/null` =~ / mtu (\d+)/;
 	chomp($control, $mtu);
@@ -141,9 +142,9 @@ sub need {
 # --------------------------------------------------------------------------
 # the server
 
-# Options of Test::Xet->new(), and store: "tmpfs" or "disk".  One worker, on a
-# processor of its own unless pin is 0; without logs, which would be measured
-# too.
+# Creates a server with one worker, on its own processor unless pin is 0.  Takes
+# the options of Test::Xet->new(), and store: "tmpfs" or "disk".  The access log
+# is off, so that its cost is not measured.
 
 sub bench_server {
 	my (%o) = @_;
@@ -173,8 +174,8 @@ sub bench_server {
 	return $t;
 }
 
-# Like bench_server(), already running, with a plain nginx PUT location for
-# bodies up to this size, and PostgreSQL on the processor of the load.
+# Like bench_server(), but starts the server, adds a PUT location of nginx's dav
+# module for bodies up to $max, and pins PostgreSQL to the load's processor.
 
 sub bench_dav_server {
 	my ($max, %o) = @_;
@@ -215,8 +216,9 @@ sub bench_reset {
 	}
 }
 
-# Uploads one file of 20 terms as clients do, and inserts its terms under many
-# other names: returns a response, and the file of all names.
+# Uploads one file of 20 terms as clients do, and inserts its row again under
+# many other file hashes.  Returns the body of a reconstruction, and the path of
+# a file that lists all hashes.
 
 sub bench_files {
 	my ($t, $files, $dir) = @_;
@@ -242,7 +244,7 @@ sub bench_files {
 	return ($r->{body}, "$dir/hashes");
 }
 
-# The wrk script for these names.
+# A wrk script that requests the reconstructions of the listed hashes.
 
 sub files_script {
 	my ($names) = @_;
@@ -277,7 +279,7 @@ END { local $?; clean() if $$ == $owner }
 # --------------------------------------------------------------------------
 # processes
 
-# Pins all threads of a process to one processor, or to none.
+# Pins all threads of a process to one processor, or prints that it can't.
 
 sub pin {
 	my ($pid, $cpu) = @_;
@@ -286,8 +288,8 @@ sub pin {
 		or print "cannot pin process $pid to processor $cpu\n";
 }
 
-# Microseconds of CPU that a process has used with all its threads, user and
-# system: with nanosecond precision where the kernel reports it, else in ticks.
+# Microseconds of CPU, user and system, that all threads of a process have used.
+# They are exact where the kernel reports nanoseconds, else a multiple of ticks.
 
 sub cpu_us {
 	my ($pid) = @_;
@@ -323,7 +325,8 @@ sub pg_pids {
 	return ($pid, children($pid));
 }
 
-# KiB: resident now, and the peak since the process began or memory_reset().
+# Returns KiB: the resident memory, and its peak since the process started or
+# since memory_reset().
 
 sub memory {
 	my ($pid) = @_;
@@ -360,8 +363,8 @@ EOL
 #     c, s     connections, seconds
 #     pids     [ ... ] processes whose CPU time during the run is measured
 #
-# { n, rps, bytes (a second), p50, p99, max (microseconds), cpu => [ ... ] of
-# microseconds a request }.
+# Returns { n, rps, bytes (per second), p50, p99, max (microseconds), cpu =>
+# [ ... ] (microseconds per request, for each entry of pids) }.
 
 sub wrk {
 	my (%o) = @_;
@@ -391,8 +394,8 @@ sub wrk {
 	};
 }
 
-# A wrk script that requests the lines of a file in turn; the Lua code given
-# builds the request of each "line".
+# A wrk script that sends one request for each line of a file, in turn.  $code
+# is Lua code that builds the request from "line".
 
 sub wrk_script {
 	my ($file, $code) = @_;
@@ -444,7 +447,7 @@ sub number {
 		? sprintf('%.1f', $v) : sprintf('%.2f', $v);
 }
 
-# "median (min..max)"
+# Formats "median (min..max)".
 
 sub spread {
 	my @sorted = sort { $a <=> $b } @_;
@@ -454,7 +457,7 @@ sub spread {
 		. number($sorted[-1]) . ')';
 }
 
-# of medians
+# The ratio of the medians.
 
 sub ratio {
 	my ($a, $b) = @_;
@@ -472,7 +475,7 @@ sub bench_note {
 	printf("%-8s %s\n", $name, $text);
 }
 
-# Rows of cells, the first row their names.
+# Prints rows of cells; the first row has the names of the columns.
 
 sub bench_table {
 	my (@rows) = @_;

@@ -2,8 +2,8 @@ package Sink;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The store of s3_sink.pl with the interface of Test::Xet::S3, to measure the
-# cost of a client with a store of almost no cost.
+# Runs s3_sink.pl with the interface of Test::Xet::S3.  This object store uses
+# almost no CPU time, so a benchmark measures the cost of its client.
 
 use warnings;
 use strict;

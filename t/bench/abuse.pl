@@ -5,8 +5,8 @@
 # Measures reads while other clients misbehave: reconstructions of 20 terms
 # before and during a thousand uploads that stop halfway, a thousand bodies
 # sent at one byte a second, a thousand requests sent at one header line a
-# second, and floods of headers.  "return 200" by the same worker shows what
-# nginx and the machine contribute.
+# second, and floods of headers.  For comparison, "return 200" is measured with
+# the same worker: it shows the effect on nginx and the machine alone.
 #
 #     perl t/bench/abuse.pl
 #
@@ -131,8 +131,8 @@ sub quiet {
 }
 
 # --------------------------------------------------------------------------
-# misbehaving clients, in a process of their own, which reports when they have
-# begun
+# misbehaving clients: they run in another process, which reports when they have
+# started
 
 sub misbehave {
 	my ($abuse) = @_;
@@ -198,8 +198,8 @@ sub start {
 	} 1 .. $n;
 }
 
-# Half of the body, which is more than the server buffers: it is verified as
-# far as received, and written.
+# Sends half of the body.  That is more than the server buffers, so the server
+# verifies and writes what it has received.
 
 sub start_idle {
 	return start(head(length($xorb->{bytes}))
@@ -209,7 +209,7 @@ sub start_idle {
 sub start_bodies { return start(head(length($xorb->{bytes})) . 'x') }
 sub start_lines { return start("GET / HTTP/1.1\r\nHost: localhost\r\n") }
 
-# One round a second.
+# Once a second, sends each group's text on all its sockets, then calls $next.
 
 sub drip {
 	my ($next, @groups) = @_;

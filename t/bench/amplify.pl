@@ -2,12 +2,12 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Prints the table of amplification.  For each route: the bytes that a client
-# sends, the bytes of the response, CPU milliseconds of nginx and PostgreSQL,
-# statements, pages of 8 KiB that PostgreSQL accessed, KiB of WAL, rows
-# written, and KiB that a worker holds for each of four clients that read
-# nothing.  The requests are those of t/api/amplification.t, which has upper
-# limits for everything but the time.
+# Prints what a request costs the server.  For each route: the bytes that a
+# client sends, the bytes of the response, CPU milliseconds of nginx and
+# PostgreSQL, statements, pages of 8 KiB that PostgreSQL accessed, KiB of WAL,
+# rows written, and KiB that a worker holds for each of four clients that read
+# nothing.  t/api/amplification.t sends the same requests and has upper limits
+# for all columns except the CPU time.
 #
 #     perl t/bench/amplify.pl
 

@@ -1,8 +1,7 @@
 
 /*
  * Measures how fast the chunks of a xorb are decoded and checked against their
- * hashes, one by one, from memory to memory: the upper limit for a server that
- * sends files.
+ * hashes, one by one, from memory to memory.  A server can't send files faster.
  *
  *     bench_chunk_decode <file> <raw bytes>
  *
@@ -32,7 +31,7 @@ static bench_chunk_t  bench_chunks[XET_XORB_CHUNKS_MAX];
 static uint8_t        bench_raw[XET_CHUNK_MAX];
 
 
-/* The offsets of the chunks, and their hashes. */
+/* Fills the list of chunks with their offsets and hashes. */
 
 static unsigned
 bench_list(xet_codec_t *codec, const uint8_t *data, size_t len)

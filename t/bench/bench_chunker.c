@@ -1,8 +1,9 @@
 
 /*
- * Measures chunking in GB/s on one core: the loop of the draft, which hashes
- * every byte; the same loop without the minimum of a chunk; and the core's
- * chunker, by turns over the same data.  All three must agree.
+ * Measures chunking in GB/s on one core, in alternation over the same data: the
+ * loop of the draft, which hashes every byte; the same loop, which skips bytes
+ * below the minimum length of a chunk; and our chunker.  All three must find
+ * the same boundaries.
  *
  *     bench_chunker [MiB]
  *

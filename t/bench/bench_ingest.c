@@ -1,10 +1,10 @@
 
 /*
- * Measures the core's ingest of a file in memory, which is the limit of PUT
- * files.  Parts (chunking alone, hashing the chunks, SHA-256, compression into
- * xorbs) and the whole, as the server does it, with SHA-256; the xorbs are
- * discarded.  Prints CPU milliseconds for the file and MB (10^6 bytes) per
- * second of CPU.
+ * Measures how fast the core ingests a file in memory, which is the limit of
+ * "PUT files".  Measures the parts (chunking alone, hashing the chunks,
+ * SHA-256, compression into xorbs), and all of them together, as the server
+ * does it; the xorbs are discarded.  Prints CPU milliseconds for the file and
+ * MB (10^6 bytes) per second of CPU.
  *
  *     bench_ingest [piece bytes] [file]
  *
@@ -78,7 +78,7 @@ bench_made(bench_file_t *f)
 }
 
 
-/* Chunks alone, chunks with their hashes, or chunks packed into xorbs. */
+/* Measures chunks alone, chunks with hashes, or chunks packed into xorbs. */
 
 static xet_status_t
 bench_write(void *ctx, const uint8_t *data, size_t len)

@@ -1,18 +1,18 @@
 
 /*
- * Measures how fast a xorb of 64 MiB is verified, by kind of content: stored
- * noise, text as LZ4, bfloat16 as BG4+LZ4.  The chunks are 8..128 KiB, 64 KiB
- * on average; the body is passed in pieces of the given size (64 KiB by
- * default).  Prints MB (10^6 bytes) of body per second of CPU, CPU
- * milliseconds a xorb, the shares of decoding and hashing alone, and the
- * resident memory of the verifiers.
+ * Measures how fast a xorb of 64 MiB is verified, for three kinds of content:
+ * stored noise, text as LZ4, bfloat16 as BG4+LZ4.  The chunks are 8..128 KiB,
+ * 64 KiB on average; the body is passed in pieces of the given size (64 KiB by
+ * default).  Prints MB (10^6 bytes) of body per second of CPU, CPU milliseconds
+ * per xorb, the shares of decoding and of hashing, and the resident memory of
+ * the verifiers.
  *
  *     bench_xorb_verify [piece bytes] [runs] [folder]
  *     bench_xorb_verify <piece bytes> <runs> <file>
  *
- * With a folder, the bodies are written there as <stored|lz4|bg4>.<hash>, to
- * send the same bytes through a server; with one of these files, only this
- * file is verified.
+ * With a folder, the bodies are written there as <stored|lz4|bg4>.<hash>, so
+ * that the same bytes can be sent to a server; with one of these files, only
+ * this file is verified.
  */
 
 

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures operations on many objects of a bucket where each request takes 20
-# ms more: the commit of a shard and a dedup request, which check their xorbs,
-# and "xet gc", which removes them.  By turns with an older module and command
-# line client.
+# Measures operations on many objects of a bucket, with 20 ms added to each
+# request to the bucket: a shard's commit and a dedup request, which check that
+# their xorbs exist, and "xet gc", which removes the xorbs.  An older module and
+# command line client are measured in alternation.
 #
 #     XET_BENCH_OLD=OLD.so XET_BENCH_OLD_CLI=OLD perl t/bench/bucket_many.pl
 #
@@ -108,7 +108,7 @@ sub measure {
 	$one{"xet gc of $xorbs copies"} = took(sub { gc($which, $xorbs) });
 
 	# The removal lasts from the first DELETE request to the last response.
-	# In the rest of its time, "xet gc" lists objects.
+	# The rest of the time of "xet gc" is used to list objects.
 
 	my @seen = sort { $a->{began} <=> $b->{began} } $fault->seen('DELETE');
 	my ($last) = sort { $b <=> $a } map { $_->{began} + $_->{took} } @seen;

@@ -2,10 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures ranges of xorbs by signed URLs: from a bucket through
-# conf/xet_bucket.conf with a warm cache, against the same bytes from a folder.
-# Two servers of one worker each run on the same processor by turns; the store
-# is s3_sink.pl, which gets no more requests once the cache is warm.
+# Measures reads of xorb ranges by signed URLs: from a bucket through
+# conf/xet_bucket.conf with a warm cache, compared with the same bytes from a
+# folder.  Two servers of one worker each are measured in alternation on one
+# processor.  The object store is s3_sink.pl, which gets no requests once the
+# cache is warm.
 #
 #     perl t/bench/bucket_read.pl
 #
@@ -123,7 +124,7 @@ sub cache_in_memory {
 	symlink("$dir/cache", $cache) or die "$cache: $!\n";
 }
 
-# The same bytes, in the folder and in the bucket.
+# Writes the same bytes to the folder and to the bucket.
 
 sub fill {
 	my ($hash) = @_;
@@ -139,7 +140,8 @@ sub fill {
 	$s3->must('PUT', "a/prefix$path", body => $data);
 }
 
-# As src/core/access/xet_access.h says, with the key of the harness.
+# Signs a URL as described in src/core/access/xet_access.h, with the key of the
+# test harness.
 
 sub signed {
 	my ($hash, $first, $last) = @_;
@@ -153,7 +155,8 @@ sub signed {
 			derived_key("\x5e" x 32)));
 }
 
-# Sends each request once beforehand, so that all slices are in the cache.
+# Writes a wrk script.  Sends each of its requests once, so that all slices are
+# in the cache.
 
 sub script {
 	my ($from, $length) = @_;

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The real hf_xet downloads files whose data is in a bucket, with
-# "xet_data_mode presigned".  Compares the bytes that nginx sends, headers and
-# reconstructions included, with those that the object store sends.
+# "xet_data_mode presigned".  Compares the bytes that nginx sends, including
+# headers and reconstructions, with the bytes that the object store sends.
 #
 #     perl t/bench/bucket_share.pl
 #

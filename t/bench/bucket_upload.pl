@@ -2,19 +2,19 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures the server's cost of an upload of a 64 MiB xorb to a bucket: CPU of
-# all its threads, against the core verifying the same bytes in memory plus a
-# bare client's PUT of them to the same store.  That client is
-# t/tools/xet_s3.c, which signs the bytes and uses one connection.  curl is
-# measured too; it does not sign the bytes and works with s3_sink.pl alone.
-# The store is s3_sink.pl, or one of Test::Xet::S3.
+# Measures the CPU time that all threads of the server need to upload a 64 MiB
+# xorb to a bucket.  It is compared with the sum of two parts: the core verifies
+# the same bytes in memory, and a minimal client sends them to the same store by
+# PUT.  That client is t/tools/xet_s3.c, which signs the bytes and uses one
+# connection.  curl is measured too; it does not sign the bytes and works only
+# with s3_sink.pl.  The store is s3_sink.pl, or a server of Test::Xet::S3.
 #
 #     XET_BENCH_OLD=OLD.so perl t/bench/bucket_upload.pl [STORE]
 #
-# With OLD.so another module is measured by turns with this one.
+# With OLD.so, an older module is measured in alternation with this one.
 #
 # Temporary files are in the folder of the test, or in XET_BENCH_TEMP: pages of
-# a tmpfs cost more than those of ext4.
+# a tmpfs cost more CPU time than those of ext4.
 #
 # Needs "make build tools cli bench-bins".  A minute.
 
@@ -213,7 +213,7 @@ sub verify {
 	return (split(' ', (split(/\n/, $out))[-1]))[5];
 }
 
-# Starts the client with parts of a given size; it waits for lines.
+# Starts xet_s3 with parts of a given size; it reads commands from a pipe.
 
 sub bare {
 	my ($size) = @_;

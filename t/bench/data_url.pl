@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures ranges of a xorb by signed URLs against the same ranges of the same
-# file from an unprotected location of the same nginx: processor time of the
-# worker per request, requests and bytes a second.
+# Measures reads of xorb ranges by signed URLs, compared with the same ranges of
+# the same file from an unprotected location of the same nginx: processor time
+# of the worker per request, and requests and bytes per second.
 #
 #     perl t/bench/data_url.pl
 #
@@ -62,7 +62,7 @@ my ($worker) = $t->worker_pids();
 
 check_signer();
 
-# only the bytes matter, so any name will do
+# only the number of bytes matters, so the hash in the name is made up
 
 my $hash = '5a' x 32;
 my $path = "/xorbs/default/5a/$hash";
@@ -120,7 +120,8 @@ bench_end($t);
 
 # --------------------------------------------------------------------------
 
-# As src/core/access/xet_access.h says, with the key of the harness.
+# Signs a URL as described in src/core/access/xet_access.h, with the key of the
+# test harness.
 
 sub signed {
 	my ($hash, $first, $last, $expires) = @_;
@@ -134,7 +135,7 @@ sub signed {
 			derived_key("\x5e" x 32)));
 }
 
-# Checks that our URL is the one that the server itself signs.
+# Checks that signed() returns the same URL as the server.
 
 sub check_signer {
 	my $file = $t->upload(random_bytes(2, 100000));
@@ -151,8 +152,8 @@ sub check_signer {
 		if $ours ne $entry->{url};
 }
 
-# wrk picks one of many requests, each with a signature of its own; a plain
-# location has to parse the same bytes.
+# Writes a wrk script of many requests, each with another signature.  The plain
+# location gets requests of the same length, so parsing costs the same.
 
 sub script {
 	my ($prefix, $length) = @_;

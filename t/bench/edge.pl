@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Ten real hf_xet clients, with a token each, fetch the same file of 300 MiB
-# through an edge (conf/edge.conf).  Measures how much of it comes from the
-# origin, one client after another and all at once, with URLs of both modes.
+# Ten real hf_xet clients, each with its own token, fetch the same file of
+# 300 MiB through an edge (conf/edge.conf).  Measures how many bytes come from
+# the origin, with one client after another and with all at once, in both modes
+# of xet_url_mode.
 #
 #     perl t/bench/edge.pl
 #

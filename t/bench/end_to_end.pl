@@ -114,7 +114,8 @@ sub note {
 	push @{ $m->{$what}{cores} }, ($client + $nginx + $pg) / $wall;
 }
 
-# Seconds: wall, and CPU of the client, of nginx and of PostgreSQL.
+# Runs a client.  Returns seconds: wall time, and CPU time of the client, of
+# nginx and of PostgreSQL.
 
 sub timed {
 	my ($t, @args) = @_;

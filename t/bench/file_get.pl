@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures GET files of a file of 1 GiB, against the core decoding it and nginx
-# sending the same bytes from a plain file; with several sizes of buffers; and
-# the memory of a thousand slow clients.
+# Measures "GET files" of a file of 1 GiB with several buffer sizes, and the
+# memory of a thousand slow clients.  For comparison, the core decodes the same
+# file in memory, and nginx sends the same bytes from a plain file.
 #
 #     perl t/bench/file_get.pl
 #
@@ -111,7 +111,8 @@ bench_end($t);
 
 # --------------------------------------------------------------------------
 
-# The body of a xorb repeated up to 1 GiB, and the same as a plain file.
+# Stores a file that repeats the chunks of a xorb up to 1 GiB, and a plain file
+# with the same bytes.
 
 sub store {
 	my ($path) = @_;
@@ -134,7 +135,7 @@ sub store {
 		bytes => '' } ] } 1 .. $times ], data => 0);
 }
 
-# Seconds, and CPU seconds of the worker, of one download.
+# Returns the wall seconds of one download, and the worker's CPU seconds.
 
 sub fetch {
 	my ($uri, $file) = @_;
@@ -154,7 +155,8 @@ sub fetch {
 sub slow_readers {
 	my ($buffer) = @_;
 
-	# memory that threads and allocator keep is allocated before
+	# allocates the memory that threads and allocator keep, so that it is
+	# not counted
 
 	fetch("/$buffer/files/$files{bg4}{hash}", $files{bg4});
 

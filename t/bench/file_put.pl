@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures the server's cost of PUT of a file of 1 GiB: CPU, against the core
-# doing the same in memory (chunks, hashes, SHA-256, compression into xorbs)
-# and against nginx itself storing the file by PUT; throughput; memory; and a
-# second PUT of the same file, which is then in the store.
+# Measures a PUT of a file of 1 GiB: CPU time, throughput, memory, and a second
+# PUT of the same file, which is then in the store.  The CPU time is compared
+# with the core, which does the same work in memory (chunks, hashes, SHA-256,
+# compression into xorbs), and with nginx's dav module, which stores the file.
 #
 #     perl t/bench/file_put.pl [MiB]
 #
@@ -95,7 +95,8 @@ bench_end($t);
 
 # --------------------------------------------------------------------------
 
-# Milliseconds of CPU of the worker and of PostgreSQL, and wall seconds.
+# Returns the CPU milliseconds of the worker and of PostgreSQL, and the wall
+# seconds.
 
 sub put {
 	my ($uri, $file, $json) = @_;

@@ -2,17 +2,17 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures lookups and registrations while the tables grow: each step has ten
-# times the rows of the dedup index, and a thousandth of that in xorbs and
-# files.  The statements are those of the module, sent as one of its sessions
-# does.  Only PostgreSQL is measured: microseconds of its CPU per statement,
-# then the client's median waiting time.
+# Measures lookups and registrations while the tables grow.  Each step has ten
+# times as many rows in the dedup index as the one before, and a thousandth of
+# that number of xorbs and of files.  The statements are those of the module,
+# sent in the way its sessions send them.  Only PostgreSQL is measured: its CPU
+# microseconds per statement, then the client's median waiting time.
 #
 #     perl t/bench/growth.pl [to [from]]
 #
-# The default is 1e5 to 1e8 rows: 18 GB of disk, removed at the end, and up to
-# 15 minutes, after which it stops with the results so far.  Needs "make cli"
-# and pgbench.
+# The default is 1e5 to 1e8 rows, which needs 18 GB of disk until the end and up
+# to 15 minutes; then the script stops with the results so far.  Needs "make
+# cli" and pgbench.
 
 use warnings;
 use strict;
@@ -139,8 +139,8 @@ EOC
 
 sub xorbs { return $_[0] / 1000 }
 
-# Inserts all rows of a step.  Triggers and keys are disabled: the rows that
-# they would look up exist.  Filling a table that the same transaction has
+# Inserts all rows of a step.  Triggers and foreign keys are disabled, because
+# the referenced rows exist.  Filling a table that the same transaction has
 # truncated needs no WAL.
 
 sub fill {
@@ -184,8 +184,9 @@ CHECKPOINT;
 EOF_SQL
 }
 
-# CPU and median time, in microseconds, of a statement that one session repeats
-# for three seconds; :n is a number up to n.
+# Returns the CPU time and the median waiting time, in microseconds, of a
+# statement that one session repeats for three seconds.  :n is a random number
+# up to n.
 
 sub bench {
 	my ($n, $statement) = @_;
@@ -211,7 +212,8 @@ sub bench {
 	return [ (ticks() - $before) * 10000 / @times, median(@times) ];
 }
 
-# CPU ticks of the sessions so far, all of which have ended, 100 a second.
+# Returns the CPU ticks, 100 a second, of all sessions so far.  Waits until they
+# have ended.
 
 sub ticks {
 	# an exiting process has no name any more

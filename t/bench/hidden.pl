@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures whether the response time distinguishes an existing file of another
-# repo from a missing file: requests for both by turns, on one connection.
+# Measures whether the response time distinguishes a file of a repo that the
+# caller can't read from a missing file: requests for both alternate on one
+# connection.
 #
 #     perl t/bench/hidden.pl
 #

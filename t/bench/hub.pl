@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures a Hub with a repo of 100,000 files in a folder: pages of its tree of
-# 1,000 entries, HEAD of a file, commits of one file and of 1,000.  Each is
-# compared with the same statements by pgbench and with "return 200" with a
+# Measures a Hub with a repo of 100,000 files in a folder: tree pages of 1,000
+# entries, HEAD of a file, and commits of one file and of 1,000.  Each is
+# compared with the same statements sent by pgbench, and with "return 200" and a
 # body of the same size.  nginx and PostgreSQL share one processor, the load
 # has the other.
 #
@@ -17,15 +17,15 @@
 # That server must already have the repo me/m with the files data/000001.bin
 # ...; only reads are sent to it.  Its processes are not pinned here.
 #
-# hfd, of matrixhub-ai, keeps repos in git and lists a folder in one piece.
-# This script starts its binary, on the processor of our server, with a repo of
-# 1,000 files in a folder, and requests the page of 1,000 of such a repo from
-# both:
+# hfd, of matrixhub-ai, keeps repos in git and lists a whole folder in one
+# response.  This script can also start its binary, on our server's processor,
+# with a repo of 1,000 files in a folder, and request the listing of these files
+# from hfd and from our server:
 #
 #     XET_BENCH_HFD=/usr/local/bin/hfd perl t/bench/hub.pl
 #
-# Needs "make build tools cli", wrk, pgbench, and ab for HEAD, because wrk
-# waits for the body; for hfd git.  Three minutes, and two with hfd.
+# Needs "make build tools cli", wrk, pgbench, and ab for HEAD, because wrk waits
+# for a body; for hfd also git.  Takes three minutes, two more with hfd.
 
 use warnings;
 use strict;
@@ -184,8 +184,8 @@ sub constant {
 
 sub name { return sprintf('data/%06d.bin', $_[0]) }
 
-# A repo after so many commits, and one for commits; the files have no data,
-# which no request reads.
+# Creates repo m with all files, k with 1,000 files, and c to commit to.  The
+# files have no data, because no request reads it.
 
 sub fill {
 	for my $name (qw/ m c k /) {
@@ -218,7 +218,8 @@ EOF_SQL
 	$t->sql('VACUUM ANALYZE', timeout => 300);
 }
 
-# Restores the repo of commits, after a commit whose client has gone.
+# Removes all commits from repo c.  Waits first for a commit whose client has
+# disconnected.
 
 sub empty {
 	$t->sql('LOCK TABLE xet.hub_refs;'
@@ -231,8 +232,8 @@ sub empty {
 	$t->sql('VACUUM xet.hub_paths, xet.hub_commits, xet.hub_staged');
 }
 
-# Commits of new files, each in a folder of its own, with data that is already
-# stored.
+# A wrk script whose requests each commit $n new files in a new folder.  Their
+# data is already stored.
 
 sub commits {
 	my ($n) = @_;
@@ -303,7 +304,8 @@ sub load {
 		map { ($after[$_] - $before[$_]) / $n } 0 .. $#after ] };
 }
 
-# Transactions a second by pgbench: for a commit, all of its statements.
+# Returns the transactions per second of pgbench.  The transaction of a commit
+# has all statements of the commit.
 
 sub bare {
 	my ($sql, $c) = @_;

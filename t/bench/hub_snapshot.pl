@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# huggingface_hub fetches a snapshot of a repo of 3,000 small files, with Xet
-# and without.  Measures seconds, and the CPU seconds of the client, of nginx
-# and of PostgreSQL, which show the server's share.  No process is pinned to a
-# processor; two workers, all files in memory.
+# huggingface_hub fetches a snapshot of a repo of 3,000 small files, with and
+# without Xet.  Measures wall seconds, and the CPU seconds of the client, of
+# nginx and of PostgreSQL, which show the server's share.  No process is pinned
+# to a processor.  The server has two workers, and all files are in memory.
 #
 #     perl t/bench/hub_snapshot.pl [files]
 #
@@ -101,7 +101,7 @@ bench_end($t);
 
 # --------------------------------------------------------------------------
 
-# Files in 30 folders; { name => size }.
+# Commits the files, in 30 folders.  Returns { name => size }.
 
 sub fill {
 	my %made;
@@ -130,8 +130,8 @@ sub same {
 		or die "other bytes came back\n";
 }
 
-# Seconds: wall, and CPU of the client, of nginx and of PostgreSQL; each time
-# on a new simulated machine, with empty caches.
+# Runs a client with a new home folder, so that its caches are empty.  Returns
+# seconds: wall time, and CPU time of the client, of nginx and of PostgreSQL.
 
 sub timed {
 	my ($env, $verb, $folder) = @_;

@@ -1,11 +1,10 @@
 
 /*
- * Measures how long a worker's event loop is blocked: for LD_PRELOAD.  The
- * processor time of the worker's thread from one epoll_wait() to the next goes
- * into the file that XET_LOOP_HELD names.  The file has the maximum in
- * microseconds and the counts above 1 ms, above 5 ms, and in total, as u64
- * that may be reset.  Processor time is used because wall time grows on a busy
- * machine.
+ * A library for LD_PRELOAD that measures how long a worker's event loop is
+ * blocked: the processor time of the worker's thread from one epoll_wait() to
+ * the next.  It is used because wall time grows on a busy machine.  The results
+ * are in the file that XET_LOOP_HELD names: the maximum in microseconds, and
+ * the counts above 1 ms, above 5 ms, and in total, as u64 that may be reset.
  */
 
 #define _GNU_SOURCE

@@ -3,13 +3,13 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Measures the cost of the metrics: the worker's processor time per request of
-# this module with "xet_metrics", against an older module without metrics.
-# Both are measured by turns, so other load of the machine affects both.
+# this module with "xet_metrics", compared with an older module without metrics.
+# Both are measured in alternation, so other load of the machine affects both.
 #
 #     XET_BENCH_OLD=OLD.so perl t/bench/metrics.pl
 #
-# Without OLD.so the other side is this module without "xet_metrics".  Needs
-# "make build tools cli".  Two minutes.
+# Without OLD.so, the comparison is with this module without "xet_metrics".
+# Needs "make build tools cli".  Two minutes.
 
 use warnings;
 use strict;

@@ -2,19 +2,18 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures how one tenant slows down another: the time of a reconstruction, one
-# after the other on one connection, on an idle server and while clients
-# without a token send every kind of request to a Hub.  Prints p50 and p99, and
-# the ratio to the idle p99.
+# Measures how one tenant slows down another.  Reconstructions are requested one
+# after the other on one connection, on an idle server and while clients without
+# a token send every kind of request to a Hub.  Prints the p50 and p99 of their
+# response times, and the ratio to the idle p99.
 #
 #     perl t/bench/neighbour.pl [seconds [attack ...]]
 #     XET_BENCH_POSTGRES='long=1' perl t/bench/neighbour.pl
 #
-# "(4 compute)" shows the effect of the machine's scheduler alone on a
-# reconstruction: processes that compute all the time and send nothing to the
-# server.  Their number is what an attack keeps busy: two workers and two
-# PostgreSQL sessions for long reads.  "(8 compute)" adds four, as many as
-# there are clients.
+# "(4 compute)" shows how the machine's scheduler alone affects a request: four
+# processes compute all the time and send nothing to the server.  An attack
+# keeps as many processes busy: two workers and two PostgreSQL sessions for long
+# reads.  "(8 compute)" has four more, one for each client of an attack.
 #
 # Each attack has four clients, on a repo of 10,000 files whose commit has the
 # longest title; "commit" has one client with a token, which commits 5,000
@@ -120,8 +119,8 @@ sub row {
 		$p99 / $idle[$#idle * 0.99], @times / $seconds);
 }
 
-# Milliseconds of reconstructions, sorted; pauses between them let them meet
-# all phases of the other load.
+# Returns the response times of reconstructions, in milliseconds, sorted.  They
+# have pauses in between, so that all phases of the other load are measured.
 
 sub measure {
 	my ($for) = @_;
@@ -205,7 +204,7 @@ sub create {
 	die $r->summary() . "\n" if $r->{status} != 200;
 }
 
-# The data of the other tenant: a file of 4 MB, and a token to read it.
+# Creates the data of the other tenant: a file of 4 MB, and a token to read it.
 
 sub victim {
 	create('you', 'v');
@@ -239,8 +238,8 @@ sub victim {
 		Authorization => "Bearer $token->{accessToken}" ];
 }
 
-# Two repos of an attacker, one of them with 10,000 files, 200 commits and
-# 2,000 branches; and 10,000 repos to search.
+# Creates two repos of the attacker, one of them with 10,000 files, 200 commits
+# and 2,000 branches; and 10,000 repos to search.
 
 sub fill {
 	create('me', $_) for qw/ m c /;

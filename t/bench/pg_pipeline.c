@@ -1,15 +1,15 @@
 
 /*
- * A bare client of PostgreSQL: one prepared statement over one session in
- * pipeline mode, with DEPTH of them in flight, each with a sync of its own as
- * the module sends them.  Its rate is the limit for a server in front of the
- * same PostgreSQL.
+ * A minimal client of PostgreSQL: executes one prepared statement in pipeline
+ * mode over one session, with DEPTH executions in flight.  Each has its own
+ * sync, as in the module.  A server in front of the same PostgreSQL can't be
+ * faster.
  *
  *     pg_pipeline CONNINFO STATEMENT DEPTH SECONDS [PER_SYNC]
  *
- * Parameters are binary: $1 a file hash (all of those in xet.files that have
- * terms in their row, at most 10000, one after another), $2 zero and $3 the
- * largest bigint, more of them NULL.  PER_SYNC statements share a sync.
+ * Parameters are binary: $1 is a file hash, $2 zero, $3 the largest bigint, and
+ * any others are NULL.  $1 cycles through at most 10000 files of xet.files that
+ * have their terms in their row.  PER_SYNC statements share a sync.
  *
  * Prints queries a second; latency in microseconds, median, 99th percentile
  * and maximum; microseconds of CPU per query of the client and of the server's
@@ -182,7 +182,7 @@ pipe_send(pipe_t *p)
 }
 
 
-/* Consumes the received results. */
+/* Consumes the results received so far. */
 
 static void
 pipe_take(pipe_t *p)

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures reconstructions of a file of very many terms, none of which are
-# adjacent: the worker's memory, with fast and slow clients, alone and in a
-# batch; and how long the event loop is blocked, from one epoll_wait() to the
-# next, in processor time (loop_held.c).
+# Measures reconstructions of a file with very many terms, no two of which can
+# be joined.  Measures the worker's memory, with fast and slow clients, for
+# single and batch requests; and how long the event loop is blocked from one
+# epoll_wait() to the next, in processor time (loop_held.c).
 #
 #     perl t/bench/plans.pl [terms]
 #
@@ -93,7 +93,7 @@ sub whole {
 		int($size / 1000000), $before, $most, $after ];
 }
 
-# All clients have read the first bytes, and read no more for a while.
+# Measures memory while all clients pause after the first bytes.
 
 sub slowly {
 	my ($name, $path) = @_;
@@ -121,7 +121,7 @@ sub slowly {
 	$_->abort() for @c;
 }
 
-# How long the loop was blocked during the work.
+# Prints how long the event loop was blocked while $work ran.
 
 sub held {
 	my ($name, $work) = @_;

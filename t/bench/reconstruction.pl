@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures GET v2/reconstructions of a file of 20 terms in 20 xorbs, against
-# its parts: the same statement by a bare pipelined client of the same
-# PostgreSQL, and "return 200" with a body of the same size by the same nginx.
-# nginx and PostgreSQL share one processor, the load has the other, so the time
-# of a request is the sum of its parts.
+# Measures "GET v2/reconstructions" of a file of 20 terms in 20 xorbs, compared
+# with its parts: the same statement, sent by a minimal pipelined client to the
+# same PostgreSQL, and "return 200" of the same nginx with a body of the same
+# size.  nginx and PostgreSQL share one processor and the load has the other, so
+# the time of a request is the sum of its parts.
 #
 #     perl t/bench/reconstruction.pl
 #
@@ -38,7 +38,7 @@ my $source = root() . '/t/bench/pg_pipeline.c';
 system("cc -std=c99 -D_GNU_SOURCE -O2 -I\$(pg_config --includedir)"
 	. " -o $loop $source -lpq") == 0 or die "cannot compile $source\n";
 
-# the statement that the module prepares
+# the SQL of the statement that the module prepares
 
 my ($statement) = map { $_->{sql} } grep { $_->{name} eq 'file_terms_all' }
 	@{ module_table('statements') } or die "no statement\n";
@@ -46,7 +46,7 @@ my ($statement) = map { $_->{sql} } grep { $_->{name} eq 'file_terms_all' }
 my $t = server(9000);
 my ($body, $hashes) = bench_files($t, $files, $dir);
 
-# once more, with a body of the right size
+# now that the size of a response is known, "return 200" gets the same size
 
 $t->write_conf(undef, server => constant(length($body)));
 $t->reload();
@@ -153,7 +153,7 @@ sub bare {
 		server => $v[4] };
 }
 
-# Microseconds that the core needs for such a plan.
+# Returns the microseconds that the core needs for a plan of 20 xorbs.
 
 sub plan {
 	my $cpu = server_cpu();

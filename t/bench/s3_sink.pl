@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# An object store of almost no cost: it keeps small objects, and only the
-# length of large ones and of parts.  It verifies nothing, so it only serves to
-# measure the cost of its client.
+# An object store that uses almost no CPU time: it keeps the bytes of small
+# objects, but only the length of large objects and of parts.  It verifies no
+# signatures.  Its only purpose is to measure the cost of its client.
 #
 #     s3_sink.pl PORT [KEPT]
 #

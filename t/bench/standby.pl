@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures GET v2/reconstructions of a file of 20 terms, one after the other on
-# one connection: from the primary, from a standby on the same machine, and for
-# a file that only the primary has, or that is missing, which both are queried
-# for.
+# Measures "GET v2/reconstructions" of a file of 20 terms, one request after the
+# other on one connection, with the primary and with a standby on the same
+# machine.  For a file that only the primary has, and for a missing file, the
+# server queries first the standby, then the primary.
 #
 #     perl t/bench/standby.pl
 #
@@ -101,7 +101,7 @@ bench_end($t);
 
 # --------------------------------------------------------------------------
 
-# Microseconds of each request.
+# Returns the microseconds of each request.
 
 sub ask {
 	my ($from, $name, $status) = @_;

@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures the server's cost of an upload of a 64 MiB xorb: CPU, against the
-# core verifying the same bytes in memory and against nginx itself storing them
-# by PUT; throughput; memory; and how long the event loop is blocked.
+# Measures an upload of a 64 MiB xorb: CPU time, throughput, memory, and how
+# long the event loop is blocked.  The CPU time is compared with the core, which
+# verifies the same bytes in memory, and with nginx's dav module, which stores
+# them.
 #
 #     perl t/bench/upload.pl
 #
@@ -78,7 +79,7 @@ sub server {
 		server => 'location = /204 { return 204; }');
 }
 
-# CPU and wall milliseconds of one upload.
+# Returns the CPU and wall milliseconds of one upload.
 
 sub upload {
 	my ($kind, $what) = @_;
@@ -298,13 +299,12 @@ sub memory_held {
 # --------------------------------------------------------------------------
 # the event loop
 
-# Sends a request for a constant response every millisecond: it waits as long
-# as the loop is blocked, and for the processor, which the loop shares with the
-# verifying threads.  The loop's share is measured from outside: its thread's
-# processor time between two sleeps, read from /proc at each probe.  The sum
-# over the probes without a sleep, and over the two at its ends, is an upper
-# bound of the longest turn of the loop.  Where perf is available, each turn is
-# taken from the system calls.
+# Every millisecond, a probe requests a constant response.  It waits while the
+# loop is blocked, and while the verifying threads use the loop's processor.  To
+# find the loop's part, each probe reads from /proc the processor time and the
+# number of sleeps of the loop's thread.  A turn ends with a sleep.  The
+# processor time from the last probe before a turn to the first probe after it
+# is an upper bound for the turn.  perf, if available, measures turns exactly.
 
 sub event_loop {
 	my $body = $bodies{lz4};
@@ -412,8 +412,8 @@ sub probe {
 	};
 }
 
-# The CPU time of each turn of the loop, sorted: from the return of one
-# epoll_wait() to the call of the next, without the time off the processor.
+# Returns the CPU time of each turn of the loop, sorted.  A turn lasts from the
+# return of one epoll_wait() to the call of the next one.
 
 sub turns {
 	my $data = "$dir/perf.data";
@@ -454,8 +454,8 @@ sub turns {
 	return sort { $a <=> $b } @turns;
 }
 
-# Nanoseconds that the loop's thread has run and waited to run, and its number
-# of sleeps.
+# Returns the nanoseconds that the loop's thread has run and has waited for a
+# processor, and its number of sleeps.
 
 sub loop_times {
 	my $task = "/proc/$worker/task/$worker";
@@ -479,8 +479,8 @@ sub connected {
 	return $c;
 }
 
-# Sends the requests [ method, uri, \body ] concurrently, a connection each;
-# all must succeed.  With again => 1 each is repeated forever.
+# Sends the requests [ method, uri, \body ] concurrently, each on its own
+# connection.  All must succeed.  With again => 1 they are repeated forever.
 
 sub send_all {
 	my ($requests, %o) = @_;

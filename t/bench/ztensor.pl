@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Reads one tensor of 4 KiB from a zTensor file of 5 GiB with 100,000 tensors,
-# by its name: with the server's help, and by clients that read footer,
-# manifest and tensor themselves, over plain HTTP and as Xet clients do.  The
-# clients' own work on 14 MB of manifest is not counted.
+# Reads one tensor of 4 KiB by name from a zTensor file of 5 GiB with 100,000
+# tensors.  Either the server looks up the name, or the client itself reads
+# footer, manifest and tensor, over plain HTTP or as a Xet client.  The time for
+# parsing 14 MB of manifest in the client is not counted.
 #
 #     perl t/bench/ztensor.pl
 #

@@ -88,8 +88,8 @@ replay_path(const char *path, unsigned *n)
 static int
 replay_dir(const char *path, unsigned *n)
 {
-    int             i, count, len, rc;
-    char            name[4096];
+    int              i, count, len, rc;
+    char             name[4096];
     struct dirent  **entries;
 
     /* in order, so that a crash is reproducible */

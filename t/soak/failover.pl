@@ -16,10 +16,10 @@
 #              end of the run, with all their bytes
 #     reads    of such files are 200 or 503 and never 404
 #     data     signed URLs always return 206
-#     writes   are back 15 seconds after the promotion at most
+#     writes   succeed again at most 15 seconds after the promotion
 #
-# The last line of the output has the figures.  Each violation prints a line;
-# the exit code is then 1.
+# The last line of the output has the totals.  Each violation prints a line and
+# makes the exit code 1.
 #
 #     UPLOADS=N READS=N  number of processes, 2 and 1
 #     STANDBY=0          reads use the primary alone

@@ -2,28 +2,28 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Random operations on a Hub, checked against a model of names and rights: what
-# t/soak/soak.pl does for hashes.
+# Random operations on a Hub, checked against a model of names and rights.
+# t/soak/soak.pl does the same for data that is addressed by hashes.
 #
 #     SECONDS=3600 SEED=1 perl t/soak/hub.pl
 #
-# Two tenants and a caller without a token create, move, delete, open and close
-# repos, commit, create branches and tags, fetch and keep tokens, upload with
-# them, and read a mirrored Hub.  A collector without grace runs meanwhile;
-# workers are killed now and then.  A step is up to four acts on different
-# repos at once.
+# Two tenants and a caller without a token create, move and delete repos, make
+# them public or private, commit, create branches and tags, get tokens, upload
+# with earlier tokens, and read a mirrored Hub.  Meanwhile garbage is collected
+# without a grace period, and workers are killed now and then.  A step is up to
+# four concurrent acts on different repos.
 #
 # What must hold after each step:
 #
 #     rights    an act succeeds for permitted callers, and for no other caller
 #     names     each caller lists and reads exactly its own and the public
 #               repos; a hidden repo and a missing one give the same response
-#     bytes     a path at a branch has the bytes of its last commit, and at a
-#               commit those of that commit, whatever came later
-#     given     a token issued for a repo opens it until the repo is deleted or
-#               becomes private, and nothing after that
-#     hashes    neither a tenant's token nor a caller without a token reads by
-#               its hash a file of a repo of the Hub
+#     bytes     a path at a branch returns the bytes of the last commit; at a
+#               commit, it returns the bytes of this commit, even after others
+#     given     a token issued for a repo gives access to the repo until the
+#               repo is deleted or becomes private, and never after that
+#     hashes    a file of a Hub repo can't be read by its hash, neither with a
+#               tenant's token nor without a token
 #     answers   no lasting 5xx, no alert, no report of a sanitizer
 #     left      when all repos are deleted, a collection leaves no xorb
 #
@@ -190,8 +190,9 @@ sub send_act {
 		=> length($act->{body} // '') }, $act->{body}, timeout => 60);
 }
 
-# A lost response, or one that says "later", is retried, as clients do: the act
-# may have been done, and "again" has the additional results allowed then.
+# If the response is lost or a 5xx, the request is retried, as clients do.  The
+# act may already have been done, so the statuses in "again" are then allowed,
+# too.
 
 sub finish {
 	my ($act) = @_;
@@ -235,7 +236,7 @@ sub violation {
 # --------------------------------------------------------------------------
 # acts
 
-# A repo that no other act of this step uses.
+# Picks a repo that no other act of this step uses.
 
 sub repo {
 	my ($rng, $busy) = @_;
@@ -253,7 +254,7 @@ sub repo {
 
 sub api { return "/api/$_[0]{kind}/$_[0]{owner}/$_[0]{name}" }
 
-# The statuses expected of a writing act, for permitted and other callers.
+# The expected statuses of an act that writes, for permitted and other callers.
 
 sub expected {
 	my ($repo, $who, @good) = @_;
@@ -263,7 +264,7 @@ sub expected {
 		: $repo->{private} ? [ 404 ] : [ 403 ];
 }
 
-# The additional statuses of an act that was done already and is sent again.
+# The statuses that are also allowed if the request is sent again.
 
 sub again { return $_[1] eq $_[0]{owner} ? [ 404 ] : [] }
 
@@ -375,7 +376,7 @@ sub act_drop {
 		} };
 }
 
-# The result of an act that was done although its response was lost.
+# Reads the result of a commit whose response was lost.
 
 sub head {
 	my ($repo, $branch) = @_;
@@ -425,7 +426,7 @@ sub act_unbranch {
 		done => sub { delete $repo->{branches}{$name} } };
 }
 
-# A name that looks like a commit belongs to no branch or tag.
+# No branch or tag may have a name that looks like a commit.
 
 sub act_tag {
 	my ($rng, $busy) = @_;
@@ -522,7 +523,8 @@ sub act_token {
 
 sub good { return !$_[0]{repo}{gone} && $_[0]{epoch} == $_[0]{repo}{epoch} }
 
-# Uploads with a kept token: the data belongs to its repo, or to none.
+# Uploads with an earlier token.  The data belongs to the token's repo; without
+# access to the repo, the upload fails.
 
 sub act_upload {
 	my ($rng, $busy) = @_;

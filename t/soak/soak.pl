@@ -11,56 +11,59 @@
 # subjects with tokens, and one without, send xorbs in all encodings, shards
 # and files, abort requests, and delete files and whole repos.  They read
 # ranges, slowly, pipelined on one connection, through SSI, auth_request and
-# mirror.  They ask for dedup and grants.  They try to register files of which
-# they know only the hash, and to delete with tokens without that permission.
-# In half of all seeds of mode repo a fourth subject uses a location without
-# repos, where the store itself holds what the subject registers.
+# mirror.  They send dedup and grant requests.  They try to register files of
+# which they know only the hash, and to delete with tokens without that
+# permission.  In half of all seeds of mode repo a fourth subject uses a
+# location without repos: the files that this subject registers belong to the
+# store itself.
 #
 # Meanwhile workers are killed, nginx is reloaded, sessions of PostgreSQL are
 # ended, PostgreSQL is restarted, files of the store are truncated, flipped and
-# removed, and the store is another, empty folder for a while.  "xet gc" makes
+# removed, and an empty folder replaces the store for a while.  "xet gc" makes
 # one node collect during the requests, and is killed halfway.  In a third of
-# all seeds xet_gc collects all the time, without a grace, on one node or on
-# both; in another third a node scrubs.  Audit log and metrics are on.
+# all seeds xet_gc collects all the time, without a grace period, on one node or
+# on both; in another third a node scrubs.  Audit log and metrics are on.
 #
 # What must hold (Test::Xet::Soak::Model has the rules):
 #
 #     readable  acknowledged data is readable by those who could read it, until
 #               the run damages it, and again after the next acknowledgement
-#     bytes     no route and no URL ever returns other bytes than were sent
+#     bytes     no route and no URL ever returns bytes that differ from those
+#               sent
 #     privacy   nobody reads or registers data that they neither sent nor see
-#     told      nobody learns of such data: rejections are alike for existing
+#     told      nobody can detect such data: rejections are equal for existing
 #               and missing data, dedup responses name no foreign chunk
 #     refused   valid requests are accepted; after a concurrent collection or
 #               deletion the response may ask for a retry
-#     deleted   deleted data is gone with the response, on both nodes, for the
-#               callers concerned, until it is registered again
-#     left      after a final collection there are no xorbs that no file needs,
-#               no copies without a row, no notes; and nothing at all when all
-#               files are deleted
+#     deleted   from the response on, the callers concerned can't read deleted
+#               data on either node, until it is registered again
+#     left      a final collection leaves no unneeded xorb, no copy without a
+#               row, and no pending row for the collector; after all files are
+#               deleted, it leaves nothing
 #     verify    "xet verify --store" finds only damage that the run caused
-#     gc        a collector ends well, whatever happens meanwhile
-#     metrics   parse, and counters never go back, whatever process is killed
+#     gc        each "xet gc" succeeds in spite of the faults
+#     metrics   can be parsed; counters never decrease, even if a process dies
 #     audit     complete lines, and one for each deletion
 #     answers   each request gets one response, on its connection, in order
 #     log       no alert, no report of a sanitizer, no worker that died
 #
-# A run is a number of steps.  Each step draws its own random numbers from the
-# seed and its number; files and xorbs derive from the seed too.  Any subset of
-# steps can therefore be run again: no choice depends on a response.  The times
-# of server events vary, so a seed reproduces a race often, not always.
+# A run is a number of steps.  The random numbers of a step depend only on the
+# seed and the step's number; files and xorbs derive from the seed too.  Any
+# subset of steps can therefore be run again: no choice depends on a response.
+# The times of server events vary, so a seed does not always reproduce a race.
 #
-# A violation ends the run and prints the log lines about its object.  The
-# steps are then reduced as long as they reproduce it (SHRINK=0: they are not).
+# A violation ends the run and prints the log lines about its object.  Then the
+# run is repeated with fewer and fewer steps that still reproduce the violation,
+# unless SHRINK=0.
 #
 #     SEED      a number; by default random
 #     SECONDS   duration, 120
 #     STEPS     number of steps, unlimited
 #     ONLY      these steps, 3,17,22
 #     MODE      repo, token or store, by default from the seed; see the model
-#     WITHOUT   operations and faults to leave out, a list; "encodings" is for
-#               one encoding a xorb, "filters" for no gzip and the like, which
-#               a third of all seeds have
+#     WITHOUT   a list of operations and faults to leave out; "encodings": each
+#               xorb has one encoding; "filters": no gzip and sub_filter, which
+#               a third of all seeds use
 #     BREAK     stay, look, lock, needed, copies, delete or notes: removes a
 #               guard of the database; the run must find it
 #     VERBOSE   prints every response
@@ -167,9 +170,9 @@ sub attempt {
 	return $e;
 }
 
-# Finds fewer steps that show the same class of violation, each attempt in a
-# new server: first the steps logged for the object, then halves, quarters and
-# so on.
+# Finds fewer steps that reproduce the same class of violation.  Each attempt
+# starts new servers.  The first attempt runs only the steps logged for the
+# object; the next ones leave out a half, then a quarter of the steps etc.
 
 sub shrink {
 	my ($of) = @_;

@@ -3,9 +3,9 @@
     python t/tools/roundtrip.py ENDPOINT FILE [TOKEN]
 
 ENDPOINT is the base of the Xet API, as http://127.0.0.1:8080/api.  Prints
-the file's Xet hash and its size; exits with 1 where the bytes differ.  The
-client's cache is a folder of this run alone: a cache that knows the file
-from before would answer in the place of the server.
+the file's Xet hash and its size; exits with 1 if the bytes differ.  Each run
+has an empty cache folder: with an older cache, the client would read the file
+from there instead of downloading it.
 """
 
 import filecmp
@@ -58,7 +58,7 @@ def main():
 
     with tempfile.TemporaryDirectory() as work:
 
-        # read by the client when it is loaded
+        # hf_xet reads these variables when it is imported
 
         os.environ["HF_XET_CACHE"] = os.path.join(work, "cache")
         os.environ["HF_XET_CHUNK_CACHE_SIZE_BYTES"] = "0"

@@ -120,7 +120,7 @@ xet_make_serve(int argc, char **argv)
 
     for ( ;; ) {
 
-        /* not with stdio, because the child would find its buffer filled */
+        /* stdio would read ahead input that the child has to read */
 
         for (p = line; p < line + sizeof(line) - 1; p++) {
             if (read(STDIN_FILENO, p, 1) != 1) {

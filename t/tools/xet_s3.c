@@ -5,20 +5,21 @@
  *     xet_s3 OPTION=VALUE ... -- VERB ARGUMENT ...
  *     xet_s3 OPTION=VALUE ... --
  *
- * The second form reads lines of a verb and arguments from its standard input,
- * and uses one client for all of them.  Each verb prints a line with its
- * result and, after a failure, the HTTP status and the text.
+ * The second form reads lines, each with a verb and its arguments, from the
+ * standard input, and executes all of them with one client.  Each verb prints
+ * a line with its result and, after a failure, the HTTP status and an error
+ * text.
  *
  *     get NAME START LENGTH          the SHA-256 of the bytes
- *     cat NAME                       a small object, on a line
+ *     cat NAME                       the bytes of a small object, on a line
  *     head NAME                      size, modified, now
  *     put NAME TEXT [new]            a small object
  *     rm NAME
- *     rm-all PREFIX N                PREFIX0 ... at once, a result each
- *     head-all PREFIX N
+ *     rm-all PREFIX N                PREFIX000 ... at once, a result each
+ *     head-all PREFIX N              likewise
  *     copy FROM TO [new]
  *     ls PREFIX [MAX [AFTER]]        names and sizes; "-" for an empty prefix
- *     upload NAME FILE [new]         while the file "grows" by 1 MiB
+ *     upload NAME FILE [new]         as if the file grew by 1 MiB at a time
  *     drop NAME FILE                 the same, but never completed
  *     rename NAME NEW FILE           the same, completed under another name
  *     sweep PREFIX AGE
@@ -27,7 +28,8 @@
  *     reload
  *     stop                           the client accepts no more requests
  *     sleep MS
- *     many N VERB ...                the verb in N threads, {}: thread number
+ *     many N VERB ...                the verb in N threads; the thread number
+ *                                    replaces {} at the end of an argument
  */
 
 #include <errno.h>
@@ -248,7 +250,7 @@ tool_ls(tool_job_t *job, xet_s3_error_t *error)
 }
 
 
-/* The file is reported as ready one step at a time. */
+/* Reports TOOL_STEP more bytes of the file as ready at a time. */
 
 static xet_s3_rc_t
 tool_upload(tool_job_t *job, const char *name, const char *end,

@@ -1,8 +1,8 @@
 
 /*
- * xet_subtree: computes subtrees and edit ranges of the cases on the standard
- * input, for t/oracle/subtree.mjs.  Any number of cases; each prints one line
- * of JSON:
+ * xet_subtree: computes subtrees and edit ranges, for t/oracle/subtree.mjs.
+ * The standard input has any number of cases.  The result of a case is one
+ * line of JSON:
  *
  *     subtree AT_START AT_END     builds a subtree of the leaves that follow
  *     HASH SIZE                   a leaf

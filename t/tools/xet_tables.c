@@ -4,14 +4,14 @@
  * documents.
  *
  *     xet_tables routes        [{"form","versions","methods","access","act",
- *                                "handler"}], those of the API
- *     xet_tables hub           the same, those of a Hub
+ *                                "handler"}], the routes of the API
+ *     xet_tables hub           the same for the routes of the Hub
  *     xet_tables statements    [{"name","params","long","again","client",
  *                                "sql"}]
  *     xet_tables directives    [{"name","context","kind","default","post"}]
  *     xet_tables postgres      [{"name","kind","default","min","max","must"}]
  *
- * The rows come from the sources that the module is built of.
+ * The rows come from the sources that the module is built from.
  */
 
 #include <stdio.h>
@@ -92,7 +92,7 @@ print_route(const char *form, unsigned version, unsigned method,
 
 /*
  * Prints a row of statements.def, with the SQL that ngx_http_xet_statements.c
- * builds for it.  If all is set, the row is that of the statement NAME_all.
+ * builds for it.  If all is set, the row describes the statement NAME_all.
  * asked is the number of members of XET_ASKED, or 0.  columns ends with NULL,
  * and is empty if the SQL function returns one value.  If text is not NULL, it
  * is the SQL, from XET_SQL.

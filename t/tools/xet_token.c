@@ -5,12 +5,13 @@
  *     verify [OPTION ...] < TOKENS
  *     mint [OPTION ...]
  *
- * Keys, in the order given; FILE is read as it is:
+ * Keys, added in the order given:
  *
- *     --secret ID FILE      of HS256
- *     --private ID FILE     of EdDSA, PEM; "" as ID for the thumbprint
+ *     --secret ID FILE      secret of HS256, the plain bytes of FILE
+ *     --private ID FILE     private key of EdDSA, PEM; if ID is "", the key's
+ *                           thumbprint is the ID
  *     --pem ID FILE         public keys, PEM; "" likewise
- *     --jwks FILE           public keys
+ *     --jwks FILE           public keys, JWKS
  *
  * Others:
  *
@@ -249,7 +250,7 @@ xet_token_key(xet_token_tool_t *t, const char *kind, const char *id,
 }
 
 
-/* All keys fit; a longer file is read up to the point where it is too long. */
+/* Reads one byte more than allowed, so that a longer file is rejected. */
 
 static uint8_t *
 xet_token_read(const char *path, size_t *len)

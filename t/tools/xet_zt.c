@@ -161,7 +161,7 @@ zt_check(zt_file_t *f)
 }
 
 
-/* Handlers read through the same buffer, so the walk has its own. */
+/* Handlers read the file through f->buf, so the walk uses its own buffer. */
 
 static xet_status_t
 zt_walk(zt_file_t *f, const xet_zt_select_t *select, xet_zt_object_pt handler,
@@ -301,7 +301,7 @@ zt_copy(zt_file_t *f, xet_range_t *range)
 }
 
 
-/* In one piece if the length is known, else through a window. */
+/* Decodes at once if the decoded length is known and allowed, else in steps. */
 
 static xet_status_t
 zt_decode(zt_file_t *f, const xet_zt_component_t *c, xet_range_t *range)

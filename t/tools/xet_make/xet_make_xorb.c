@@ -74,7 +74,7 @@ xet_make_schemes(int argc, char **argv)
 static void
 xet_make_footer_v0(FILE *f, const xet_xorb_info_t *info)
 {
-    size_t   n, len;
+    size_t    n, len;
     uint8_t  *p, *footer;
 
     n = info->chunk_count;
@@ -371,10 +371,10 @@ xet_make_xorb_info(int argc, char **argv)
 int
 xet_make_decode_xorb(int argc, char **argv)
 {
-    size_t         len, pos, stored, raw;
-    uint8_t       *data;
-    uint64_t       i, start, end;
-    xet_codec_t   *codec;
+    size_t          len, pos, stored, raw;
+    uint8_t        *data;
+    uint64_t        i, start, end;
+    xet_codec_t    *codec;
     static uint8_t  out[XET_CHUNK_MAX];
 
     if (argc != 1 && argc != 3) {
