@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# conf/xet_hub.conf together with the API, with tokens, and with the features
-# of nginx and the module around it.  These are nginx's errors in the form of a
-# Hub, the audit log, $xet_route, browsers of other origins, TLS, limits,
-# codings, subrequests and log levels.
+# conf/xet_hub.conf together with the API, with tokens, and with other features
+# of nginx and of the module: nginx's errors in the format of a Hub, the audit
+# log, $xet_route, pages of other origins, TLS, limits, content codings,
+# subrequests and log levels.
 
 use warnings;
 use strict;
@@ -86,12 +86,12 @@ $t->fds_mark();
 my $r;
 
 # --------------------------------------------------------------------------
-# the API next to the Hub keeps its own form
+# next to a Hub, errors of the API keep their own format
 
 is($t->get('/api/health')->{status}, 200, 'the API: health');
 $r = $t->get('/api/v1/files/' . 'f' x 64);
-is($r->{status}, 401, 'the API: asks for a token');
-is(ref $r->json()->{error}, 'HASH', 'the API: an object');
+is($r->{status}, 401, 'the API: a token is required');
+is(ref $r->json()->{error}, 'HASH', 'the API: the error is an object');
 
 # --------------------------------------------------------------------------
 # the audit log
@@ -139,7 +139,7 @@ is($t->get('/api/models/alice/m', { Authorization => 'Bearer hf_x' })
 is(told()->{code}, 'invalid_token', 'audit: a bad token');
 
 # --------------------------------------------------------------------------
-# $xet_route, counted by group
+# $xet_route names the group of a route
 
 is($t->get($_->[0], who('alice'))->header_value('X-Route'), $_->[1],
 	"\$xet_route of $_->[0]") for
@@ -154,7 +154,7 @@ is($t->get('/nothing/at/all', who('alice'))->header_value('X-Route'), undef,
 	'$xet_route of nothing');
 
 # --------------------------------------------------------------------------
-# what nginx refuses
+# requests that nginx itself refuses
 
 $t->allow(qr/client intended to send too large body/);
 
@@ -186,7 +186,7 @@ $r = $t->http('DELETE', '/api/whoami-v2', who('alice'));
 is_deeply([ $r->{status}, $r->header_value('Allow') ], [ 405, 'GET, HEAD' ],
 	'405: which methods');
 
-# requests by which clients detect a Hub are not logged as errors
+# requests that clients send to detect a Hub are not logged as errors
 
 my $from = $t->log_size();
 
@@ -283,7 +283,8 @@ ok(wait_for(10, sub {
 }), 'and then: 200');
 
 # --------------------------------------------------------------------------
-# a front with a login: a user has the name space of that name, and no other
+# a front end that authenticates users: a user owns the name space of the same
+# name and those of xet_hub_owners
 
 sub front {
 	my ($user, $name, %o) = @_;
@@ -309,7 +310,7 @@ is(front('carol', 'd', in => 'lab', owners => 'x,lab')->{status}, 200,
 is(front('carol', 'd', in => 'la', owners => 'x,lab')->{status}, 403,
 	'front: of another group');
 is(front('carol', 'd', in => 'dan', owners => '*')->{status}, 200,
-	'front: of anybody');
+	'front: owners "*"');
 is(front($_, 'd')->{status} < 500 && front($_, 'd')->{status} >= 400, 1,
 	"front: '$_' has no name space")
 	for '', '*', ',carol,', '..', 'a/b', "\xff";
@@ -319,11 +320,11 @@ is(front(',carol,', 'x', in => 'carol')->{status}, 403,
 is(seen_by('carol', 'carol/p'), 200, 'front: she sees her own');
 is(seen_by('Carol', 'carol/p'), 404, 'front: upper case is somebody else');
 is(seen_by($_, 'carol/p'), 404, "front: '$_' does not") for 'dan', '', '*';
-is(seen_by('', 'carol/c'), 200, 'front: what is public nobody sees, too');
+is(seen_by('', 'carol/c'), 200, 'front: a public repo without a user');
 
 # --------------------------------------------------------------------------
-# without a token nobody has name spaces, whatever the configuration says of
-# the caller
+# without a token, a caller owns no name space, whatever xet_hub_user and
+# xet_hub_owners contain
 
 for my $owners ('alice', '*', 'x,alice') {
 	my %said = ('X-Owners' => $owners, 'X-User' => 'alice');
@@ -337,10 +338,10 @@ for my $owners ('alice', '*', 'x,alice') {
 }
 
 is($t->get('/team/api/models/alice/m', { %{ who('dan') },
-	'X-Owners' => 'alice' })->{status}, 200, 'with a token: they count');
+	'X-Owners' => 'alice' })->{status}, 200, 'with a token: they apply');
 
 # --------------------------------------------------------------------------
-# what is minted for a token does not outlive the token
+# a token that the Hub issues for another token expires no later than that one
 
 sub given {
 	return $t->get('/api/models/alice/m/xet-write-token/main', $_[0])
@@ -351,7 +352,7 @@ my $given = given(who('alice'));
 
 sleep(2);
 is(given({ Authorization => "Bearer $given->{accessToken}" })->{exp},
-	$given->{exp}, 'a token for a token: until then');
+	$given->{exp}, 'a token for a token: same expiry');
 told();
 
 # --------------------------------------------------------------------------
@@ -370,7 +371,7 @@ for my $case ([ 'https://evil.example', 403 ], [ 'null', 403 ],
 }
 
 # --------------------------------------------------------------------------
-# a media type is one line
+# a media type with a line break or a character outside ASCII is refused
 
 for my $type ("text/html\r\n\r\n<script>", "a\nb", "a\x{e9}") {
 	$r = $t->post('/front/api/buckets/carol/types', '{}', {
@@ -385,8 +386,8 @@ for my $type ("text/html\r\n\r\n<script>", "a\nb", "a\x{e9}") {
 }
 
 # --------------------------------------------------------------------------
-# "me" is the caller, even in lists; a repo that was moved is found by a name
-# that occurs several times in its path
+# "me" is the caller, even in lists.  A moved repo is found even if its old name
+# occurs several times in the path.
 
 is_deeply([ sort map { $_->{id} } @{ $t->get('/api/models?author=me',
 	who('alice'))->json() } ], [ map { "alice/$_" } qw/ b1 b2 m / ],
@@ -422,7 +423,7 @@ is($t->get("/token/write/$_")->{status}, 200, "a token for $_")
 # subrequests
 
 $t->allow(qr/subrequest rejected/);
-unlike($t->get('/page/x.html')->{body}, qr/\[/, 'a subrequest has no answer');
+unlike($t->get('/page/x.html')->{body}, qr/\[/, 'a subrequest has no response');
 
 is($t->http('DELETE', '/api/repos/delete', who('alice', 'delete'),
 	\'{"name":"m","organization":"alice"}')->{status}, 200, 'delete');
@@ -478,8 +479,7 @@ sub commit {
 		{ %{ who($who) }, 'Content-Type' => 'application/x-ndjson' });
 }
 
-# Lines of the audit log since the last call; the last line alone, without the
-# fields that vary.
+# The lines of the audit log since the last call.
 
 my $seen;
 

@@ -37,8 +37,8 @@ my $bob = $t->auth('write', '@bob');
 my $reader = $t->auth('read', '@alice');
 my $ours = $t->auth('delete', '@alice');
 
-# All that is visible.  Uploaded files without a commit are deleted a day
-# later.
+# Digests of all rows that callers can see.  Uploaded files without a commit are
+# not among them; the sweep deletes such files after a day.
 
 sub state {
 	return join("\n", map { $t->sql('SELECT md5(coalesce(string_agg('
@@ -302,7 +302,7 @@ bad('a forged token', 'GET', '/api/models/alice/m', undef, 401,
 	'invalid_token', who => { Authorization => 'Bearer hf_'
 		. ($alice->{Authorization} =~ s/^Bearer //r =~ s/.\z/!/r) });
 
-# a token of the API for one repo: no name space, no other repo
+# a token of the API for one repo gives access to no name space or other repo
 
 my $bound = cas($alice, 'alice/m');
 
@@ -339,8 +339,8 @@ for my $path ('a%0ab', '%7f', 'd%5c..%5ca.txt', '..%5ca.txt', '%ff%fe',
 		404, 'EntryNotFound', reads => 1);
 }
 
-# nginx resolves dots and slashes, for all locations, before the module sees
-# the path: it ends above the folder, and never above the files of the repo
+# nginx resolves dots and slashes before the module sees the path.  Dots may
+# lead out of a folder, but not out of the files of the repo.
 
 is(text_of($alice, "/alice/m/resolve/main/$_"), 'hello', "$_ is a.txt")
 	for 'd/../a.txt', 'd%2f..%2fa.txt', './a.txt', '/a.txt';
@@ -654,7 +654,7 @@ for my $operation (qw/ upload download /) {
 is(commit($alice, 'alice/p', lfs_line('x', sha256_hex('no'), 0))->{status},
 	400, 'no bytes have one SHA-256');
 
-# a right claim is accepted: both repos then have the same file
+# a correct claim is accepted: both repos then have the same file
 
 my $right = mix(2, 5000);
 

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The cost of a request to a Hub depends on the size of the request: folders,
-# rows, deletions.  Each of these is either refused before a row is written, or
-# counted.  The commit of another tenant waits for none of them.
+# The size of a request to a Hub limits its cost in folders, rows and deletions.
+# A request that costs too much is refused before it writes a row; what others
+# write is counted.  Another tenant's commit waits for none of these requests.
 
 use warnings;
 use strict;
@@ -140,11 +140,11 @@ cmp_ok($t->sql('SELECT sum(bytes) FROM xet.hub_staged'), '>', 100_000,
 for my $n (1500, 900) {
 	$r = commit('m2', @many[0 .. $n - 1]);
 	is("$r->{status} " . code($r), '429 too_much_staged',
-		"another one, $n files: refused") or diag($r->summary());
+		"another commit, $n files: refused") or diag($r->summary());
 }
 
 is($t->sql('SELECT count(*) FROM xet.hub_staged'), 1, 'and leaves nothing');
-is(commit('m2', @many[0 .. 99])->{status}, 200, 'a small one: not');
+is(commit('m2', @many[0 .. 99])->{status}, 200, 'a small commit: accepted');
 $r = $t->post('/api/repos/create', $json->encode({ name => 'staged',
 	files => [ map { { path => "$_/" . 'x' x 200, content => '' } }
 		1 .. 600 ] }));
@@ -152,36 +152,36 @@ is("$r->{status} " . code($r), '429 too_much_staged',
 	'a repo with many files: refused') or diag($r->summary());
 is($t->sql("SELECT xet.hub_stage('x', 0, '{5}', ARRAY['a'::bytea], '{0}',"
 	. " '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', 'other')"), 1,
-	'another caller: not');
-is($t->sql("SELECT xet.hub_unstage('x')"), 1, 'which is dropped');
+	'another caller: accepted');
+is($t->sql("SELECT xet.hub_unstage('x')"), 1, 'and the rows are deleted');
 ok(wait_for(20, sub { metric('xet_hub_staged_bytes') > 100_000 }),
-	'which is a metric');
+	'staged bytes are a metric');
 $open->close();
 ok(wait_for(20, sub { $t->sql('SELECT count(*) FROM xet.hub_staged') == 0 }),
-	'it goes');
+	'the client leaves: no staged rows');
 staged_most(268435456);
 is(commit('m2', @many)->{status}, 200, 'sent again: done');
 
 # --------------------------------------------------------------------------
-# a branch that starts one commit behind another branch shares its rows, even
-# where a copy of them would exceed the limit (t/hub/lines.t)
+# a branch that starts one commit behind another branch shares that branch's
+# rows, even if copying the rows would exceed the limit (t/hub/lines.t)
 
 is($t->post('/api/models/me/m/branch/side', '{}')->{status}, 200,
 	'a branch of many files');
-is(commit('m', empty('on/main'))->{status}, 200, 'the other one goes on');
+is(commit('m', empty('on/main'))->{status}, 200, 'a commit to main');
 
 my $were = $t->sql('SELECT count(*) FROM xet.hub_paths');
 
 $r = small('m', { rev => 'side' }, empty('on/side'));
-is($r->{status}, 200, 'so does the branch') or diag($r->summary());
+is($r->{status}, 200, 'a commit to the branch') or diag($r->summary());
 is($t->sql('SELECT count(*) FROM xet.hub_paths') - $were, 2,
-	'by a file and a folder');
+	'two new rows: a file and a folder');
 
 # --------------------------------------------------------------------------
 # bytes of metadata: the count is exact, and has limits
 
 is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
-	'what was counted is what is there');
+	'the count is exact');
 
 my $used = usage('other');
 
@@ -191,11 +191,11 @@ my $all = $t->sql('SELECT sum(metadata) FROM xet.usage'
 	. ' WHERE length(owner) = 8');
 
 ok(wait_for(30, sub { metric('xet_hub_metadata_bytes') == $all }),
-	'that of all repos is a metric');
+	'metadata of all repos is a metric');
 $t->sql('ANALYZE xet.hub_paths, xet.hub_commits, xet.hub_refs');
-ok(wait_for(30, sub { metric('xet_hub_rows') >= 3000 }), 'and the rows are');
+ok(wait_for(30, sub { metric('xet_hub_rows') >= 3000 }), 'and so are the rows');
 like($t->get('/status?format=json')->json()->{text}{metadata},
-	qr/^[\d.]+ [kM]B/, 'on the page of the status');
+	qr/^[\d.]+ [kM]B/, 'on the status page');
 is(commit('other', empty('a/b/c'))->{status}, 200, 'three rows more');
 
 my $three = usage('other') - $used;
@@ -250,7 +250,7 @@ sub attack {
 	my $n = 0;
 	my $worst = 0;
 
-	# as many as a worker has sessions for such requests, and one more
+	# one request more than a worker has sessions for such requests
 
 	for (1 .. 5) {
 		my ($c, $len) = start_commit('', "m$_", @ops);

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A commit names files by their SHA-256, a claim that the server verifies by
-# reading.  It reads a file once, however many commits make claims about it.
-# It reads for nobody more bytes in vain than they have uploaded.
+# A commit names files by their SHA-256.  The server verifies such a claim by
+# reading the file, once for all commits that make a claim about it.  For false
+# claims of a caller, it reads no more bytes than the caller has uploaded.
 
 use warnings;
 use strict;
@@ -56,13 +56,13 @@ my $read = bytes_read() - $before;
 is(join(' ', map { $_->{status} } @all), join(' ', (400) x 6),
 	'six commits with a false SHA-256');
 like($all[$_]->json()->{error}, qr/not uploaded|not have the SHA-256/,
-	'are told so') for 0 .. 5;
+	'the response says why') for 0 .. 5;
 diag("$file->{size} bytes, read $read for six commits");
 cmp_ok($read, '<', 1.5 * $file->{size}, 'the file was read once');
-is($t->sql('SELECT count(*) FROM xet.hub_proofs'), 0, 'nobody reads it');
+is($t->sql('SELECT count(*) FROM xet.hub_proofs'), 0, 'no reader is left');
 
 # --------------------------------------------------------------------------
-# one after the other; each commit repeats the claim
+# one commit after the other, each with the same claim
 
 $before = bytes_read();
 
@@ -85,7 +85,7 @@ cmp_ok(bytes_read() - $before, '<', $file->{size} / 2, 'reads nothing');
 # two valid claims at once, for two repos
 
 is($t->sql('SELECT bytes FROM xet.hub_vain'), $file->{size},
-	'what was read in vain is noted once');
+	'bytes read for a false claim are recorded once');
 
 my $right = sha256_hex($data x 3);
 
@@ -97,10 +97,10 @@ is(join(' ', map { $_->{status} } @all), join(' ', (200) x 4),
 	'four commits of one new file');
 cmp_ok(bytes_read() - $before, '<', 1.9 * $file->{size}, 'it was read once');
 is($t->sql('SELECT bytes FROM xet.hub_vain'), $times * length($data),
-	'and not in vain');
+	'a valid claim is not recorded');
 
 # --------------------------------------------------------------------------
-# a caller for whom more was read in vain than they have uploaded
+# a caller whose false claims have cost more reads than the caller has uploaded
 
 $t->sql('UPDATE xet.hub_vain SET bytes = bytes + 5368709120');
 $file = claim(4, $lie);
@@ -111,13 +111,13 @@ my $r = start_commit('late', $lie, $file->{size})->response();
 is("$r->{status} " . $r->json()->{details}{code}, '429 too_many_claims',
 	'one lie too many');
 is(start_commit('known', $right, 3 * length($data))->response()->{status},
-	200, 'what is known is taken all the same');
+	200, 'a known SHA-256 is still accepted');
 cmp_ok(bytes_read() - $before, '<', $file->{size} / 2, 'nothing is read');
 $t->sql("UPDATE xet.hub_vain SET day = day - 1");
 is(start_commit('late', $lie, $file->{size})->response()->{status}, 400,
 	'on the next day');
 is($t->sql('SELECT bytes FROM xet.hub_vain'), $file->{size},
-	'the notes begin anew');
+	'the day has its own record');
 
 # a commit whose worker is gone delays other commits for a while
 
@@ -127,7 +127,7 @@ $t->sql("INSERT INTO xet.hub_proofs SELECT id, 'another', '', size,"
 
 my $c = start_commit('waits', sha256_hex($data x 5), $file->{size});
 
-is($c->response()->{status}, 200, 'a commit behind one that is gone');
+is($c->response()->{status}, 200, 'a commit after one whose worker is gone');
 
 $t->done();
 

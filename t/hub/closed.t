@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A repo that becomes private revokes all that was given out for it: tokens,
-# including those of its owner and of anonymous callers, and LFS URLs.  With
-# them nobody can read by known hashes, learn by dedup what is added, or add
-# data.
+# When a repo becomes private, all tokens and LFS URLs that were issued for it
+# are revoked, including tokens of its owner and of anonymous callers.  With
+# these tokens and URLs nobody can read known hashes, detect new data by dedup
+# queries, or add data.
 
 use warnings;
 use strict;
@@ -57,7 +57,7 @@ my $store = store();
 $t->sql("SELECT xet.quota_set('repo', '$store', NULL, NULL, 1000000000)");
 
 # --------------------------------------------------------------------------
-# what is given out for the repo
+# tokens and LFS URLs of the repo
 
 my %given = map { $_ => token('read', $who{$_}) } keys %who;
 my %lfs = map { $_ => lfs($_) } qw/ download upload /;
@@ -71,12 +71,12 @@ is($t->get($lfs{download})->{body}, $old, 'public: by the URL of LFS');
 my ($chunk) = chunk_of('old');
 
 is($t->get("/cas/v1/chunks/default/$chunk", $given{nobody})->{status}, 200,
-	'public: dedup tells of its chunks');
+	'public: dedup finds its chunks');
 
 # --------------------------------------------------------------------------
 
-# an upload whose commit is in progress completes before the change; one that
-# begins then comes after it
+# an upload whose commit is in progress completes before the change; an upload
+# that begins during the change comes after it
 
 my $session = $t->pg_session();
 
@@ -101,7 +101,7 @@ my %chunks = (old => $chunk, new => chunk_of('new'));
 isnt(store(), $store, 'its uploads have another name');
 closed('private');
 
-# the owner, with what is given out from now on
+# the owner, with tokens and URLs issued after the change
 
 my %mine = map { $_ => token($_, $alice) } qw/ read write /;
 
@@ -129,7 +129,7 @@ is($t->sql("SELECT xet.hub_title('" . store() . "')"), "models/$repo",
 is($t->sql("SELECT xet.repo_named(NULL, 0, 'alice', 'open')"), store(),
 	'its name, for administrators');
 
-# public again: what was given out before no longer belongs to the repo
+# public again: tokens and URLs issued before the change stay revoked
 
 is($t->http('PUT', "$info/settings", $alice, \'{"private":false}')->{status},
 	200, 'public again');
@@ -139,7 +139,7 @@ my $public = store();
 closed('public again');
 $given{late} = token('read', {});
 is($t->get("/cas/v1/files/$fresh", $given{late})->{body}, $new,
-	'public again: what is given out now');
+	'public again: a new token');
 
 # private twice has no further effect
 
@@ -156,10 +156,9 @@ my $name = store();
 
 is($t->http('PUT', "$info/settings", $alice, \'{"private":true}')->{status},
 	200, 'private, and made so');
-is(store(), $name, 'private, and made so: nothing is taken back');
+is(store(), $name, 'private, and made so: nothing is revoked');
 
-# a repo that is deleted leaves nothing, and no later repo gets its name in the
-# store
+# a deleted repo leaves no name in the store, and no later repo gets that name
 
 my $names = $t->sql('SELECT max(store) FROM xet.hub_repos');
 
@@ -170,14 +169,14 @@ is($t->sql("SELECT count(*) FROM xet.repos WHERE name LIKE '\\_hub/%'"), 0,
 is($t->post('/api/repos/create', \'{"name":"open"}', $alice)->{status}, 200,
 	'and made again');
 cmp_ok($t->sql('SELECT max(store) FROM xet.hub_repos'), '>', $names,
-	'made again: by a name that there never was');
+	'made again: a new name in the store');
 closed('made again');
 
 $t->done();
 
 # --------------------------------------------------------------------------
 
-# Tokens and URLs that were given out before have no effect.
+# Checks that the earlier tokens and URLs have no effect.
 
 sub closed {
 	my ($state) = @_;
@@ -238,7 +237,7 @@ sub commit {
 			'application/x-ndjson' });
 }
 
-# The path of a signed URL: of the old file, or of another one to upload.
+# The path of a signed URL: to download the old file, or to upload another one.
 
 sub lfs {
 	my ($operation) = @_;
@@ -253,7 +252,7 @@ sub lfs {
 		=~ m!^http://[^/]+(/.*)! ? $1 : undef;
 }
 
-# The first chunk of a file, which clients query.
+# The hash of the first chunk of a file, which clients send in dedup queries.
 
 sub chunk_of {
 	my ($path) = @_;

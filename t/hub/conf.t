@@ -3,11 +3,11 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The files of conf with tokens: nginx.conf with xet_location.conf,
-# xet_hub.conf and the mirror of another Hub.  The callers are two tenants and
-# an anonymous one, directly and through a cache that keeps all it may.  A
-# private repo and a missing one look alike on all routes, in all headers.
-# What was given out for a repo is useless for a later repo of the same name.
-# A repo that became private is in no cache.
+# xet_hub.conf and the mirror of another Hub.  Two tenants and an anonymous
+# caller send requests, directly and through a cache that keeps every response
+# that it may.  A private repo and a missing one look alike on all routes, in
+# all headers.  Tokens and URLs of a repo are useless for a later repo of the
+# same name.  A repo that became private is in no cache.
 
 use warnings;
 use strict;
@@ -67,7 +67,7 @@ for my $kind (qw/ model dataset space /) {
 	$oid{"${kind}s"} = $t->get("/api/${kind}s/alice/secret", $alice)
 		->json()->{sha};
 
-	# a repo that was renamed leads nobody else to its name
+	# the old name of a renamed repo leads no other caller to the new name
 
 	create('alice', 'was', type => $kind, private => 1);
 	is(send_json('POST', '/api/repos/move', $alice, { fromRepo =>
@@ -81,8 +81,8 @@ is($t->post('/api/buckets/alice/secret', \'{"private":true}', $alice)
 my $xet = $t->head('/alice/secret/resolve/main/d/f.bin', $alice)
 	->header_value('X-Xet-Hash');
 
-# With a mirror both names are requested from the other Hub, and get its
-# responses.
+# With a mirror, the server requests both names from the other Hub, and returns
+# that Hub's responses.
 
 for my $mirror (0, 1) {
 	$t->write_conf(conf('alice team; bob team;', $mirror));
@@ -122,7 +122,7 @@ for my $uri ('/api/models?author=alice', '/api/datasets?search=secret',
 	for my $name (qw/ bob nobody /) {
 		unlike(request($who{$name}, 'GET', $uri)->{body},
 			qr/alice\/(?:secret|is)\b|title of/,
-			"$name: $uri: nothing of it");
+			"$name: $uri: names neither");
 	}
 }
 
@@ -198,8 +198,8 @@ given_out('another one: its file', { %old, hash => $new{hash},
 is($t->get("/cas/v1/files/$new{hash}", $new{read})->{body}, $new{data},
 	'another one: who has a token of its own reads it');
 
-# a signed URL is valid for its own data until it expires, as docs/security.md
-# says, and for nothing else
+# a signed URL is valid for its own data until it expires, as in
+# docs/security.md, and for no other data
 
 $r = data(\%old, $old{xorb});
 is_deeply([ @$r{qw/ status body /} ], [ 206, $old{bytes} ],
@@ -207,7 +207,7 @@ is_deeply([ @$r{qw/ status body /} ], [ 206, $old{bytes} ],
 is(data(\%old, $new{xorb})->{status}, 403,
 	'another one: a signed URL with its xorb');
 
-# bob uploads the same bytes: alice's tokens do not lead to them
+# bob uploads the same bytes: alice's tokens do not give access to them
 
 commit($bob, 'models', 'team/again', 'the same' => $old{data});
 given_out('the same bytes', \%old, 404);
@@ -278,7 +278,7 @@ for my $state ('private', 'public', 'private again', 'public again', 'gone') {
 			"$state: what $name was given: by a hash");
 	}
 
-	# the caller with access comes first
+	# the first caller has access, and fills the cache
 
 	for my $name (qw/ alice nobody /) {
 		my $sees = $there || $name eq 'alice' && $state ne 'gone';
@@ -330,14 +330,14 @@ for my $uri (grep { !/$commit/ } @far) {
 is($t->get($far[1])->{body}, 'from afar',
 	'the mirror: gone: a commit is kept, as docs/hub.md says');
 
-# a remote repo under the name of a local owner is not taken for the local
-# repo, and is not shown to callers without access
+# a remote repo under the name of a local owner does not replace the local
+# repo, and callers without access to the local repo do not see it
 
 $far->post('/api/repos/create', \'{"name":"secret","organization":"alice"}');
 is(commit({}, 'models', 'alice/secret', [ $far ], 'd/f.bin' => 'of afar')
 	->{status}, 200, 'a repo elsewhere that is called as a private one');
 is($t->get('/alice/secret/resolve/main/d/f.bin', $alice)->{body}, $secret,
-	'the mirror: alice: what is here');
+	'the mirror: alice: the local repo');
 
 for my $name (qw/ bob nobody /) {
 	$r = $t->get('/alice/secret/resolve/main/d/f.bin', $who{$name});
@@ -366,8 +366,8 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# conf/nginx.conf with tokens and a mirror, as the documents have it, and a
-# cache in front of all.
+# conf/nginx.conf with tokens and a mirror, as in the documents, and a cache in
+# front of the server.
 
 sub conf {
 	my ($owners, $mirror) = @_;
@@ -459,7 +459,7 @@ sub commit {
 			sort keys %files));
 }
 
-# [ method, path with % for the repo, body, its type or the accepted type ]
+# [ method, path with % for the repo, body, type of the body or for Accept ]
 
 sub reads {
 	my ($type) = @_;
@@ -567,7 +567,8 @@ sub headers {
 		@{ $r->{headers}{$name} } } sort keys %{ $r->{headers} };
 }
 
-# A private repo of the team with a file, and the tokens and URLs of its owner.
+# Creates a private repo of the team with a file; returns tokens and URLs that
+# its creator has got for it.
 
 sub team {
 	my ($name, $data) = @_;

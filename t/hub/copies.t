@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Files that get into a repo of a Hub without an upload to that repo.  They
-# come from another repo that the caller may read, with a SHA-256 that the
-# server has computed; or a repo is created with them.
+# Files that get into a repo of a Hub without an upload to that repo: copies of
+# files of another repo, if the caller may read that repo and the server has
+# computed their SHA-256; or files in the request that creates the repo.
 
 use warnings;
 use strict;
@@ -70,7 +70,7 @@ my $bobs = entry($bob, 'bob/q', 'secret')->{xetHash};
 my $hello = [ $hash{'a.txt'}, sha256_hex('hello') ];
 my $secret = [ $hash{secret}, sha256_hex('of alice') ];
 
-# a commit finds the file only after it was copied
+# a commit can use the file only after it was copied
 
 is(commit($bob, 'bob/b', lfs_line('x', $hello->[1]))->{status}, 400,
 	'nobody names the file of another repo');
@@ -99,7 +99,7 @@ is(copied($alice, 'alice/m', 'ME/TO', $hello), '', 'in another case');
 is(copied($alice, 'alice/m', 'to', $hello), '', 'to one of his own');
 
 # --------------------------------------------------------------------------
-# each faulty file is reported, and nothing is copied
+# each file that cannot be copied is reported, and no repo gets it
 
 my $before = $t->sql('SELECT count(*) FROM xet.repo_files');
 
@@ -113,7 +113,7 @@ for ([ 'another SHA-256', $hello->[0], sha256_hex('hallo') ],
 
 	is(copied($alice, 'alice/m', 'alice/to', \@file), $file[1], $name);
 	is(copied($alice, 'alice/m', 'alice/to', $hello, \@file), $file[1],
-		"$name: the other one is well");
+		"$name: the other one is not reported");
 }
 
 # uploaded, and in no commit
@@ -121,7 +121,7 @@ for ([ 'another SHA-256', $hello->[0], sha256_hex('hallo') ],
 my $loose = lfs_put($alice, 'alice/m', 'uploaded');
 
 is(copied($alice, 'alice/m', 'alice/to', [ $loose, sha256_hex('uploaded') ]),
-	sha256_hex('uploaded'), 'what no commit has');
+	sha256_hex('uploaded'), 'a file without a commit');
 
 # a SHA-256 that the server has not computed
 
@@ -131,7 +131,7 @@ $t->sql("UPDATE xet.files SET sha256_proven = false WHERE sha256 = decode('"
 	. sha256_hex('a doubt') . "', 'hex')");
 is(copied($alice, 'alice/m', 'alice/to', [ entry($alice, 'alice/m', 'doubt')
 	->{xetHash}, sha256_hex('a doubt') ]), sha256_hex('a doubt'),
-	'a SHA-256 that is only said');
+	'a SHA-256 that is only claimed');
 
 is($t->sql('SELECT count(*) FROM xet.repo_files'), $before + 2,
 	'no repo has got a file');
@@ -279,8 +279,8 @@ is(text($bob, 'bob/b', 'went'), 'gone 1', 'stays');
 is("$all[0]{status} $all[1]{status}", '200 404', 'deleted, then not there');
 is($all[1]->header_value('X-Error-Code'), 'RepoNotFound', 'as no repo is');
 
-# copies into a bucket, which then gets the same files by a batch, in another
-# order
+# a request copies two files into a bucket while a batch adds the same files to
+# the bucket in another order
 
 {
 	is(create($alice, name => 'two')->{status}, 200, 'two files');
@@ -310,14 +310,14 @@ is($all[1]->header_value('X-Error-Code'), 'RepoNotFound', 'as no repo is');
 
 	my $said = eval { $session->run(taken_by_batch(2, $first)) } // $@;
 
-	like($said, qr/"succeeded":1,/, 'which goes on');
+	like($said, qr/"succeeded":1,/, 'the batch continues');
 	$session->send('COMMIT');
 	$session->wait();
 	$session->close();
 
 	my $r = $c->response();
 
-	is($r->{status}, 200, 'the copy, too') or diag($r->summary());
+	is($r->{status}, 200, 'the copy succeeds') or diag($r->summary());
 	is($r->json()->{success}, 1, 'all of it');
 	unlike($t->pg()->log(), qr/deadlock detected/, 'no deadlock');
 	is($t->sql('SELECT count(*) FROM xet.repo_files rf JOIN xet.repos r'
@@ -327,12 +327,12 @@ is($all[1]->header_value('X-Error-Code'), 'RepoNotFound', 'as no repo is');
 	$t->sql('DELETE FROM xet.hub_staged');
 }
 
-# files that no commit takes are deleted
+# files without a commit are deleted after a day
 
 is(copied($alice, 'alice/m', 'bob/b', $six), '403', 'not by another');
 $t->sql("UPDATE xet.hub_loose SET since = now() - interval '2 days'");
 $t->sql('SELECT xet.sweep()');
-is(places('bob/b'), 2, 'a day later: what is in commits');
+is(places('bob/b'), 2, 'a day later: only files of commits');
 is(text($bob, 'bob/b', 'x'), 'hello', 'which is there');
 is(text($alice, 'alice/m', 'six'), 'sixsix', 'and there');
 
@@ -418,8 +418,8 @@ my ($won) = grep { $all[$_ - 1]{status} == 200 } 1 .. 8;
 is(text($alice, 'alice/race', 'n'), "of $won", 'with its file');
 empty('one of eight');
 
-# a lost response: the repo with its files exists by then, and nothing that
-# belongs to it is deleted
+# the client disconnects while the repo is created: the repo and its files exist
+# in the end, and no staged rows are left
 
 {
 	my $session = $t->pg_session();
@@ -442,7 +442,7 @@ empty('one of eight');
 	is(text($alice, 'alice/left', 'a'), 'of who left', 'with its file');
 }
 
-# the statement is sent again
+# the statement that creates a repo with files is repeated
 
 my $again = "SELECT status FROM xet.hub_create(ROW(0, 'me', '%s', true,"
 	. " '{}', true, ''), false, 'me', '%s', 1)";
@@ -471,18 +471,18 @@ for ([ 'twice', 'a/b', 200 ], [ 'never', 'a/b', 400 ]) {
 is($t->sql("SELECT count(*) FROM xet.hub_commits c JOIN xet.hub_repos r"
 	. " ON r.id = c.repo_id WHERE r.name = 'twice'"), 1, 'one commit');
 ok(!eval { $t->sql(sprintf($again, 'never', 'never')); 1 },
-	'what was dropped is not made');
-like($@, qr/were dropped/, 'and says so');
+	'a repo whose rows were dropped is not made');
+like($@, qr/were dropped/, 'and the error says so');
 
-# what a crash leaves behind
+# a temporary repo that a crash leaves behind is deleted after a day
 
 $t->sql("SELECT xet.hub_begin(ROW(0, 'me', 'crash', true, '{}', true, ''), '"
 	. '0123456789abcdef' . "')");
 $t->sql('SELECT xet.sweep()');
-is(nurseries(), 1, 'a day has to go by');
+is(nurseries(), 1, 'not before a day has passed');
 $t->sql("UPDATE xet.repos SET created_at = now() - interval '2 days'");
 $t->sql('SELECT xet.sweep()');
-is(nurseries(), 0, 'before what a crash has left is gone');
+is(nurseries(), 0, 'after a day it is deleted');
 is(text($alice, 'alice/left', 'a'), 'of who left', 'others stay');
 
 # --------------------------------------------------------------------------
@@ -546,7 +546,7 @@ is(commit($bob, 'alice/c', copy('x', 'e'))->{status}, 403,
 is($t->get('/api/models/alice/c', $alice)->json()->{sha}, $last,
 	'paths: nothing was changed');
 
-# a file that only the copy refers to stays; unused files are deleted
+# a file that only the copy's path refers to is kept by the sweep
 
 $t->sql("UPDATE xet.hub_loose SET since = now() - interval '2 days'");
 $t->sql('SELECT xet.sweep()');
@@ -631,7 +631,7 @@ sub copied {
 	return join(' ', map { $_->{sha256} } @{ $said->{failed} });
 }
 
-# The statement by which a bucket takes one of the two files.
+# The statement of a batch that adds one of the two files to the bucket.
 
 sub taken_by_batch {
 	my ($n, $digest) = @_;
@@ -646,7 +646,8 @@ sub taken_by_batch {
 		. " '{}', true, ''), $upload, 1)";
 }
 
-# A statement that waits for a lock, and the requests that follow it.
+# Starts requests that wait for a lock of the statement, in this order; returns
+# their responses.
 
 sub meets {
 	my ($sql, @starts) = @_;
@@ -718,7 +719,7 @@ sub start_create {
 		'Content-Length' => length($text) }, $text, timeout => 60);
 }
 
-# A file in the body that creates a repo.
+# A file in the body of the request that creates a repo.
 
 sub stands {
 	my ($path, $data) = @_;
@@ -731,7 +732,7 @@ sub nurseries {
 		. " WHERE name LIKE '\\_hub/new/%'");
 }
 
-# No request has staged rows any more.
+# Checks that no staged rows are left.
 
 sub empty {
 	my ($name) = @_;

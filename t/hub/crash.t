@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Crashes of a Hub while clients write to it: of workers, of all of nginx, of
-# PostgreSQL, of its sessions.  A client that got no response, or a server
-# error, retries until it succeeds.  In the end every repo and bucket has the
-# contents that were acknowledged to its writer.  No commit exists twice or in
-# part, and no temporary data is left.
+# Crashes of a Hub while clients write to it: of workers, of nginx, of
+# PostgreSQL, and of its sessions.  A client that gets no response or a server
+# error retries until it succeeds.  In the end every repo and bucket has the
+# contents that were acknowledged to its writer.  No commit exists twice or
+# in part, and no temporary data is left.
 
 use warnings;
 use strict;
@@ -84,7 +84,7 @@ for my $n (1 .. $strokes) {
 $crowd->quit();
 
 # --------------------------------------------------------------------------
-# the responses that the writers got
+# the last acknowledged contents of each path, by writer
 
 my %told;
 my %again;
@@ -168,7 +168,8 @@ $t->sql("UPDATE xet.hub_staged SET created_at = now() - interval '2 days'");
 $t->sql('SELECT xet.sweep()');
 is($t->sql('SELECT count(*) FROM xet.hub_staged'), 0, 'nothing is staged');
 
-# the collector deletes stored bytes whose row was not written
+# xet verify finds no faults: stored bytes without a row, which the collector
+# deletes later, are not faults
 
 my $v = xet(undef, { env => { XET_POSTGRES => $t->conninfo() } }, 'verify',
 	'--json', '--store', $t->store());
@@ -237,7 +238,7 @@ sub write_something {
 		$paths ]));
 }
 
-# Returns the number of attempts.
+# Sends a request until it succeeds; returns the number of attempts.
 
 sub until_done {
 	my ($name, $send) = @_;
@@ -431,7 +432,7 @@ sub commits {
 	return @commits;
 }
 
-# Commits in which the three files of a set differ.
+# Commits whose set is incomplete, or whose files differ.
 
 sub halves {
 	my ($who) = @_;

@@ -2,12 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The configurations that users get: the recipe of docs/hub.md, and what
-# xet-setup and the container write, each with tokens.  Nobody reads, confirms
-# or registers what is in a private repo.  This holds for a user's own token
-# and for a token for another repo.  It holds for a token that the Hub gave to
-# an anonymous caller for a public repo.  All routes of /api/ and /cas/ are
-# covered.
+# The configurations that users get: the recipe of docs/hub.md, and the files
+# that xet-setup and the container write, each with tokens.  On all routes of
+# /api/ and /cas/, nobody can read, guess or register data of a private repo:
+# neither with the token of another user, nor with a token for another repo, nor
+# with a token that the Hub gave to an anonymous caller for a public repo.
 
 use warnings;
 use strict;
@@ -58,8 +57,7 @@ done_testing();
 # --------------------------------------------------------------------------
 # the configurations
 
-# The server of docs/hub.md replaces that of conf/nginx.conf, without the TLS
-# lines.
+# conf/nginx.conf with the server of docs/hub.md, without the lines for TLS.
 
 sub conf_recipe {
 	my ($t) = @_;
@@ -79,8 +77,8 @@ sub conf_recipe {
 	return $text;
 }
 
-# The output of a function of a script in docker/; the functions that it calls,
-# and its variables.
+# Runs functions of a script in docker/ with these variables; returns their
+# output.
 
 sub of_script {
 	my ($script, $calls, $run, %variables) = @_;
@@ -260,12 +258,12 @@ sub reads {
 		my @told = map { $t->http($method, "$base/$_", $who) } $path,
 			$path =~ s/$hash|$xorb|$known/$none/r;
 
-		# no bytes of files in the message of a failure
+		# a failed test does not print bytes of files
 
 		is(short($told[0]), short($told[1]) =~ s/$none/$hash/gr,
 			"$name: $method $base/" . $path =~ s/[0-9a-f]{64}/_/r);
 		ok($told[0]{body} !~ /$xorb|"terms"/,
-			"$name: nothing of it");
+			"$name: no xorb or term");
 	}
 }
 
@@ -276,8 +274,8 @@ sub short {
 		: length($r->{body}) . ' bytes');
 }
 
-# Guessed contents: the response does not tell whether they exist, and nothing
-# is registered that was not sent.
+# Guessed contents: the response does not reveal whether they exist, and only
+# data that were sent are registered.
 
 sub writes {
 	my ($name, $t, $who, $base, $file, $secret) = @_;
@@ -318,8 +316,7 @@ sub writes {
 }
 
 # --------------------------------------------------------------------------
-# files of one commit share a xorb: one file becomes public, the other one does
-# not
+# two files of one commit share a xorb, and only one of the files becomes public
 
 sub shared {
 	my ($conf, $t) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Branches that start from each other share their rows.  Each branch, tag and
-# commit has exactly the files of a model, which keeps all files of each commit
-# separately.  Commits come in any order, and branches have any depth.
+# Branches that start from each other share their rows.  Random commits and
+# branches of any depth are compared with a model in this test, which stores all
+# files of each commit: each branch, tag and commit has exactly those files.
 #
 #     SEED=1 STEPS=100 prove t/hub/forks.t
 
@@ -50,7 +50,7 @@ my @paths = ('a', 'b', 'x y', 'd', 'd/a', 'd/b', 'd/e', 'd/e/a', 'd/e/f/a',
 # parent, n, title }.  Heads and tags by name.
 
 my (%commits, %heads, %tags);
-my $last = 'main';       # branch that was made
+my $last = 'main';       # the newest branch
 
 is($t->post('/api/repos/create', $json->encode({ name => 'm' }))->{status},
 	200, 'a repo');
@@ -82,7 +82,7 @@ while ($step < $steps && time() < $until) {
 
 cmp_ok($step, '>=', 40, "$step steps");
 
-# everything, at the end
+# at the end: all branches and tags
 
 $errors = '';
 check(Test::Xet::Soak::Random->new($seed, 0), $_) for sort(keys %heads),
@@ -103,7 +103,7 @@ like(join(' ', %did), qr/commit/, join(' ', map { "$_ $did{$_}" }
 $t->done();
 
 # --------------------------------------------------------------------------
-# acts: each returns the revision that it has changed
+# random operations: each returns the revision that it has changed
 
 sub act_commit {
 	my ($rng) = @_;
@@ -174,7 +174,8 @@ sub act_commit {
 	return $branch;
 }
 
-# A valid operation, and [ path, data ] of what it changes.
+# A random valid operation of a commit, and [ path, data ] for each file that it
+# changes.
 
 sub operation {
 	my ($rng, $files, $seen) = @_;
@@ -201,7 +202,7 @@ sub operation {
 
 		return () if grep { m!^\Q$folder\E/! } keys %$seen;
 
-		# this commit has nothing else below it
+		# later operations of this commit use no path below the folder
 
 		$seen->{$_} = 1 for grep { m!^\Q$folder\E/! } @paths;
 
@@ -333,7 +334,7 @@ sub above {
 sub wrong { $errors .= "$_[0]; " }
 
 # --------------------------------------------------------------------------
-# what the Hub reports of a revision matches the model
+# all that the Hub reports about a revision matches the model
 
 sub check {
 	my ($rng, $rev) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The gate of rights, with the recipe of docs/hub.md: every route of the Hub of
-# a team, and every kind of caller (t/rights/expect.def).
+# The permission test (t/rights/expect.def) with the recipe of docs/hub.md, the
+# Hub of a team: every route, and every kind of caller.
 
 use warnings;
 use strict;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The gate of rights, with conf/edge.conf in front of a Hub, and with a Hub
-# that is a mirror of another one (t/rights/expect.def).
+# The permission test (t/rights/expect.def) with conf/edge.conf in front of a
+# Hub, and with a Hub that is a mirror of another one.
 
 use warnings;
 use strict;

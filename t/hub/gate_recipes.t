@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The gate of rights, with the recipes of docs/access.md, docs/tls.md and
-# docs/directives.md (t/rights/expect.def).  The recipes cover tokens alone,
-# another service that decides, a front with a login, and callers with all name
-# spaces.  The recipes also cover keys of which only the public half is here,
-# with an issuer and an audience.
+# The permission test (t/rights/expect.def) with the recipes of docs/access.md,
+# docs/tls.md and docs/directives.md: tokens alone, another service that
+# decides, a front end that authenticates users, and callers that own all name
+# spaces.  In one more recipe the server has only the public half of the token
+# key, with an issuer and an audience.
 
 use warnings;
 use strict;
@@ -75,7 +75,7 @@ gate('no deletes, with tokens', sub { beside($_[0], recipe($_[0],
 
 done_testing();
 
-# The same server again, without the restrictions.
+# Adds a second server, without the restrictions.
 
 sub beside {
 	my ($t, $text) = @_;
@@ -110,7 +110,7 @@ sub gate {
 	});
 }
 
-# The other service: which callers it lets in, and their names.
+# The other service: it accepts or refuses callers, and returns their names.
 
 sub check {
 	my ($who) = @_;
@@ -127,7 +127,7 @@ server {
 EOC
 }
 
-# Puts the map of one recipe into the other.
+# The recipe of docs/hub.md, with the map of the recipe of xet_hub_owners.
 
 sub owners {
 	my ($t) = @_;

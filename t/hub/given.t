@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A token that a Hub has given to an anonymous caller, where the configuration
-# gives name spaces to all callers with a token.  It does not open the names of
-# a repo that became private.
+# A token that a Hub has issued to an anonymous caller, in a configuration that
+# gives name spaces to all callers with a token.  The token gives no access by
+# name to a repo that became private.
 
 use warnings;
 use strict;

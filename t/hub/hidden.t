@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Response times do not reveal whether a private name exists.  For a caller
-# without access, each function that a route of a Hub calls makes the same
-# look-ups in the same tables for a private repo, for the former name of one,
-# and for a name that never existed.  The functions are those of the catalog.
+# without access, each function of the catalog that a route of a Hub calls makes
+# the same look-ups in the same tables for a private repo, for the former name
+# of a private repo, and for a name that never existed.
 
 use warnings;
 use strict;
@@ -24,7 +24,7 @@ $t->pg()->migrate();
 
 my $alice = "false, '{alice}', true, ''";
 
-# many other rows, so that plans are not those of an empty table
+# many other rows, so that PostgreSQL does not plan for empty tables
 
 $t->sql(<<"EOF_SQL");
 INSERT INTO xet.store VALUES (true, 'store', true, xet.store_tables());
@@ -42,8 +42,8 @@ SELECT xet.hub_move(ROW(k, 'alice', 'was', $alice), true, 'alice', 'moved',
 ANALYZE;
 EOF_SQL
 
-# The callers: bob, an anonymous one, and one with the token of another repo;
-# the other parameters by name.
+# The callers: bob, an anonymous caller, and a caller with the token of another
+# repo.  Then the other parameters, by name.
 
 my %who = (bob => "false, '{bob}', true, ''",
 	nobody => "false, '{}', true, ''",
@@ -58,7 +58,7 @@ my %value = (rev => "'main'", path => "'x'", blobs => 'true',
 	writes => 'true', act => 'NULL', seen => 'NULL', metadata => 0,
 	counted => 'true', part => 10, rest => 'NULL');
 
-# These read many repos, or only the name space.
+# These functions read many repos, or only the name space.
 
 my %none = map { $_ => 1 } qw/ hub_list hub_page_list /;
 my %called = map { $_->{name} => 1 } @{ module_table('statements') };
@@ -97,8 +97,8 @@ for my $f (@functions) {
 	}
 }
 
-# Look-ups by table, and rows that they have read; counted in the second run,
-# when all plans exist and nothing of the first run is left.
+# Look-ups by table, and the rows that they read; counted in the second run,
+# when all plans exist.
 
 my @work = $t->sql(<<'EOF_SQL'
 CREATE TEMP TABLE first ();

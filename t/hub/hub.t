@@ -2,9 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A Hub on the wire: repos, commits, trees and files by name, as clients
-# request them; which requests are refused, and how errors are reported to
-# clients.
+# The HTTP interface of a Hub: repos, commits, trees and files by name, as
+# clients request them; refused requests, and the errors that clients get.
 
 use warnings;
 use strict;
@@ -67,7 +66,7 @@ refused('/me/no/resolve/main/x', 'RepoNotFound');
 refused('/api/models/me/m/discussions', '', 'no list, not even an empty one');
 
 # --------------------------------------------------------------------------
-# files: by LFS, by a commit, without bytes
+# files: uploaded by LFS, inside a commit, and empty
 
 my %files = ('a.txt' => 'hello', 'd/e/f g#?.bin' => mix(1, 300_000),
 	'd/empty' => '', '.x' => 'dot');
@@ -158,7 +157,7 @@ is(paths('/api/models/me/other/tree/main'), '', 'nothing of it is there');
 
 is(commit('me/m', inline('half', 'x'), lfs_line('s', sha256_hex('never')))
 	->{status}, 400, 'half of a commit');
-refused('/me/m/resolve/main/half', 'EntryNotFound', 'is none');
+refused('/me/m/resolve/main/half', 'EntryNotFound', 'not committed');
 
 # --------------------------------------------------------------------------
 # concurrent changes

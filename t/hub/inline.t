@@ -99,7 +99,8 @@ is($t->sql('SELECT stored_size < 1000 FROM xet.xorbs ORDER BY id DESC LIMIT 1'),
 	't', 'which has this file only');
 same('r', { map { ($_ => $files{$_}) } qw! d/f1 d/f7 d/f200 ! });
 
-# the same contents in another repo, without revealing anything of this one
+# the same contents in another repo: the response does not reveal that this repo
+# has them
 
 create('s');
 $got = measure('s', 'd/f1' => $files{'d/f1'}, 'd/copy' => $files{'d/f1'});
@@ -115,10 +116,11 @@ $got = measure('s', large => $data);
 my $bytes = $t->sql('SELECT sum(stored_size) FROM xet.xorbs');
 $got = measure('s', large => substr($data, 0, 650_000) . 'other', small => 'x');
 cmp_ok($t->sql('SELECT sum(stored_size) FROM xet.xorbs') - $bytes, '<',
-	200_000, 'a large file that has changed: what is new of it');
+	200_000, 'a changed large file: only new data');
 same('s', { large => substr($data, 0, 650_000) . 'other', small => 'x' });
 
-# a file without a reference is kept for the commit that names it again
+# a file without a reference is kept for a day; when a commit names the file
+# again, the day begins again
 
 my $loose = 'a file that goes';
 
@@ -130,10 +132,10 @@ is(commit('s', inline('l', $loose))->{status}, 200, 'its file comes again');
 is($t->sql("SELECT count(*) FROM xet.hub_loose l JOIN xet.files f"
 	. " ON f.id = l.file_id WHERE f.sha256 = decode('"
 	. sha256_hex($loose) . "', 'hex')"
-	. " AND l.since < now() - interval '1 hour'"), 0, 'is a day old again');
+	. " AND l.since < now() - interval '1 hour'"), 0, 'a new day begins');
 
 # --------------------------------------------------------------------------
-# the order of a commit
+# operations take effect in the order of the commit
 
 is(commit('s', map { inline($_, "old $_") } qw/ o q /)->{status}, 200,
 	'two files');
@@ -142,9 +144,9 @@ is(commit('s', { key => 'deletedFile', value => { path => 'o' } },
 	inline('p', 'four'), { key => 'deletedFile', value => { path => 'q' } })
 	->{status}, 200, 'files and deletions in one commit');
 same('s', { o => 'three', p => 'four', empty => '' });
-is($t->get('/me/s/resolve/main/q')->{status}, 404, 'in their order');
+is($t->get('/me/s/resolve/main/q')->{status}, 404, 'the deletion comes last');
 
-# a repo is created with files; if it is refused, nothing is left
+# a repo that is created with files; if the request is refused, no rows are left
 
 my $r = $t->post('/api/repos/create', $json->encode({ name => 'first',
 	files => [ map { { path => "f$_", content => "first $_" } }
@@ -153,7 +155,7 @@ my $r = $t->post('/api/repos/create', $json->encode({ name => 'first',
 is($r->{status}, 200, 'a repo with files') or diag($r->summary());
 same('first', { map { ("f$_" => "first $_") } 1 .. 50 });
 
-# a client that disconnects in between leaves nothing
+# a client that disconnects during a commit leaves no staged rows
 
 my $body = body(map { inline("x$_", random_bytes(9000 + $_, 18_000)) }
 	1 .. 200);

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The cost of a branch that starts from another one: it writes the rows of its
-# commits, however many files the repo has.  The test also covers the cost of
-# reading such a branch; which of two branches continues a line; and how many
-# branches may start from each other.
+# The cost of a branch that starts from another branch: its commits write only
+# their own rows, however many files the repo has.  The test also covers the
+# cost of reading such a branch, which of two branches continues a line, and how
+# many branches may start from each other.
 
 use warnings;
 use strict;
@@ -41,8 +41,8 @@ my $json = JSON::PP->new()->canonical();
 my $files = 20_000;
 
 # --------------------------------------------------------------------------
-# a small commit to a branch of a large repo: the location allows 1,000 rows
-# for a commit, and the limit of metadata has room for less than a copy
+# a small commit to a branch of a large repo: the location allows 1,000 rows for
+# a commit, and the limit of metadata is too small for a copy of all rows
 
 create('m');
 is(commit('m', 'main', map { empty(sprintf('d%02d/f%05d', $_ % 100, $_)) }
@@ -117,12 +117,12 @@ is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
 	'what was counted is what is there');
 
 # --------------------------------------------------------------------------
-# the rows that a page reads: of main, as many as without branches; of a
-# branch, the rows that it shows and as many that it skips
+# the buffers that a page reads: on main, as many as without branches; on a
+# branch, also those of rows that the page skips
 
 my $all = "ROW(0, 'me', 'm', true, '{}', true, '')";
 
-for my $when ('before ANALYZE', 'behind ANALYZE') {
+for my $when ('before ANALYZE', 'after ANALYZE') {
 	for ([ 'main', 300, 300, 25 ], [ 'side2', 400, 400, 40 ],
 		[ $large, 400, 400, 25 ])
 	{
@@ -154,8 +154,8 @@ for my $when ('before ANALYZE', 'behind ANALYZE') {
 }
 
 # --------------------------------------------------------------------------
-# a file that 10,000 commits have changed, read at a commit in the middle, and
-# on a branch from that commit: a page reads a few of its rows
+# a file that 10,000 commits have changed, read at a commit in the middle and on
+# a branch from that commit: a page reads only a few rows of the file
 
 create('log');
 $t->sql(<<'EOF_SQL', timeout => 120);
@@ -220,7 +220,7 @@ is(scalar(my @dev = tree('rounds', 'dev')), 41, 'dev has its files');
 is(scalar(my @main = tree('rounds', 'main')), 201, 'main has its files');
 
 # --------------------------------------------------------------------------
-# each branch starts from the one before
+# each branch starts from the previous one
 
 create('chain');
 commit('chain', 'main', empty('a'));
@@ -266,8 +266,8 @@ branch('chain', 'again', $large = head('chain', 'c9'));
 is(commit('chain', 'again', empty('b'))->{status}, 200, 'one of before');
 
 # --------------------------------------------------------------------------
-# two branches start from a line at once, one is deleted meanwhile, and a
-# commit is sent again
+# two branches start from a line at once, one of them is deleted meanwhile, and
+# the client repeats a commit
 
 create('twice');
 commit('twice', 'main', empty($_)) for qw/ a b /;
@@ -324,7 +324,7 @@ is($t->sql('SELECT count(*) FROM xet.hub_lines WHERE repo_id = (SELECT id'
 is(join(' ', map { $_->{path} } tree('twice', 'again')), 'b', 'done once');
 
 # --------------------------------------------------------------------------
-# a commit has the number of its files and of their bytes
+# a commit stores the number of its files and the sum of their sizes
 
 is(commit('twice', 'main', { key => 'file', value => { path => 'e/f',
 	encoding => 'base64', content => 'YWJj' } })->{status}, 200, 'bytes');

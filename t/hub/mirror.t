@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# conf/xet_hub_mirror.conf: reads of a repo that is not local come from another
-# Hub, once, and from the cache while that Hub is away.  That Hub runs this
-# module, or it redirects clients to a CDN, as others do.
+# conf/xet_hub_mirror.conf: if a repo is not local, the mirror fetches each
+# response once from another Hub, and serves it from the cache while that Hub is
+# down.  The other Hub runs this module, or redirects clients to a CDN.
 
 use warnings;
 use strict;
@@ -36,7 +36,7 @@ sub locations {
 }
 
 # --------------------------------------------------------------------------
-# the other Hub, and one that redirects clients to a CDN
+# the other Hub, and a Hub that redirects clients to a CDN
 
 my $data = mix(1, 300_000);
 my $sha256 = sha256_hex($data);
@@ -126,7 +126,8 @@ $t->write_file('xet_hub.conf', $hub_conf);
 $t->write_file('mirror_location.conf', $t->expand(locations(
 	'include %%DIR%%/xet_hub_upstream.conf;')));
 
-# the names that may be requested there, as in the document, and one more owner
+# the names that may be requested from the other Hub: those of docs/hub.md, and
+# two more owners
 
 my ($some) = slurp(root() . '/docs/hub.md')
 	=~ /^(map \$uri \$xet_hub_asked \{\n.*?^\}\n)/ms;
@@ -221,8 +222,7 @@ is($t->get('/api/models/me/m/xet-read-token/main')->{status}, 404,
 is($t->post('/api/models/me/m/commit/main', '')->{status}, 404,
 	'nothing is written there');
 
-# the Accept of one request does not decide the response that is kept for
-# others
+# the Accept header of one request does not affect the cached response
 
 commit($far, 'me/m', e2 => 'for all');
 
@@ -261,13 +261,13 @@ unlike($tree->{body}, qr/"xetHash"/, 'moved: no Xet');
 
 create($t, 'm');
 commit($t, 'me/m', a => 'mine');
-is($t->get('/me/m/resolve/main/a')->{body}, 'mine', 'what is here comes first');
+is($t->get('/me/m/resolve/main/a')->{body}, 'mine', 'the local repo first');
 is($t->http('DELETE', '/api/repos/delete', {}, \'{"name":"m"}')->{status}, 200,
 	'and when it is deleted');
-is($t->get("/me/m/resolve/$head/a")->{body}, 'one', 'that of the other one');
+is($t->get("/me/m/resolve/$head/a")->{body}, 'one', 'the other repo again');
 
 # --------------------------------------------------------------------------
-# responses that are kept for good
+# responses that are cached permanently
 
 for my $case ([ "$oid/good", 'good', 1 ], [ "$oid/other", 'other', 2 ],
 	[ "$oid%2Fd/f", 'name', 2 ], [ "$oid%2fd%2Ff", 'name', 2 ])
@@ -277,7 +277,7 @@ for my $case ([ "$oid/good", 'good', 1 ], [ "$oid/other", 'other', 2 ],
 
 	is($t->get("/o/m/resolve/$rest")->{body}, $body, "pinned: $rest, $_")
 		for 1, 2;
-	is(settled() - $before, $n, "pinned: $rest: asked for $n times");
+	is(settled() - $before, $n, "pinned: $rest: $n requests");
 }
 
 # a branch named like a commit, which an older version of that Hub allowed
@@ -301,9 +301,9 @@ $far->sql("INSERT INTO xet.hub_refs (repo_id, name, oid) SELECT r.id, "
 is(pinned($far, 'p/x', 'after'), 'pinned x', 'without a mirror: a branch');
 is(pinned($t, 'p/y', 'after'), 'pinned y', 'by the mirror: a branch');
 is($t->get("/me/m/resolve/$pinned/p/x")->{body}, 'pinned x',
-	'it stays so');
+	'cached: pinned');
 
-# paths that clients should not write are not fetched from there
+# paths that clients should not write are not fetched from the other Hub
 
 $seen = settled();
 
@@ -323,7 +323,7 @@ for my $uri (qw! /me/m/resolve/main/.git/config /o/m/raw/main/a/.GIT/x
 is(settled(), $seen, 'unsafe: nothing goes there');
 
 # --------------------------------------------------------------------------
-# only names of some owners are requested there
+# only names of some owners are requested from the other Hub
 
 $seen = settled();
 
@@ -381,7 +381,7 @@ for my $method (qw/ HEAD GET /) {
 is($r->{body}, 'hello', 'a place of that Hub: its bytes');
 
 # --------------------------------------------------------------------------
-# the real client
+# huggingface_hub
 
 SKIP: {
 	my $python = build_dir() . '/venv/bin/python';
@@ -392,7 +392,8 @@ SKIP: {
 	client($python, 'first');
 }
 
-# responses that are valid for a second only, to be requested again below
+# the cache keeps responses for a second only, so the next test requests them
+# again
 
 Test::Xet::Table::mirror($t, $here, '1s');
 $t->reload();
@@ -406,7 +407,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# the other Hub is away
+# the other Hub is down
 
 $t->allow(qr/connect\(\) failed|no live upstreams/);
 
@@ -415,12 +416,12 @@ is($t->get("/api/models/me/m/tree/$head?recursive=true")->{status}, 200,
 	'away: tree');
 ok($t->get("/me/m/resolve/$head/d/b%20c")->{body} eq $data, 'away: bytes');
 $r = $t->get('/api/models/no/body');
-is($r->{status}, 502, 'away: what was never asked for');
+is($r->{status}, 502, 'away: never requested before');
 ok(!ref $r->json()->{error}, 'away: a text');
 is($t->get('/api/models/me/m/commits/main')->{status}, 200,
-	'away: what was good for a second');
+	'away: an expired response');
 
-# its name can't be resolved, from the start
+# the name of the other Hub cannot be resolved when nginx starts
 
 Test::Xet::Table::mirror($t, 'http://none.example', '1s');
 $t->allow(qr/could not be resolved|(?:recv|send)\(\) failed/);
@@ -440,7 +441,7 @@ $t->done();
 # requests to the other Hub, and to its CDN
 
 # The number of logged requests.  A request is logged after its response, so
-# this waits for at least $least of them.
+# this waits for at least $least requests.
 
 sub requests {
 	my ($least) = @_;
@@ -455,7 +456,7 @@ sub requests {
 	return $n;
 }
 
-# Returns that number when no more requests arrive.
+# Returns the number of requests when no more requests arrive.
 
 sub settled {
 	my ($n, $before) = (requests(), -1);
@@ -494,8 +495,8 @@ sub commit {
 		->{status}, 200, "commit to $repo");
 }
 
-# What "hf download" of a commit gives, into an empty cache; plain bytes where
-# that command is missing.
+# The file that "hf download" of a commit gets with an empty cache; if hf is
+# missing, the body of a GET.
 
 sub pinned {
 	my ($at, $path, $name) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A mirror of a hostile Hub: where its redirects lead, which bytes are kept for
-# which file, what a browser would execute, and what the Hub learns.
+# A mirror of a hostile Hub: redirects of the Hub, cached bytes of each file,
+# responses that a browser might execute, and information that the Hub gets.
 
 use warnings;
 use strict;
@@ -107,7 +107,7 @@ EOC
 $t->write_file('xet_hub.conf', slurp(root() . '/conf/xet_hub.conf'));
 Test::Xet::Table::mirror($t, "http://$here", '1m');
 
-# its CDN has no certificate, so its URL is added; the test concerns the rule
+# the CDN of this test has no certificate, so the rule also accepts its http URL
 
 my $upstream = slurp($t->dir() . '/xet_hub_upstream.conf');
 
@@ -142,21 +142,21 @@ for my $to ("http://$inside/x", "https://$inside/x", "http://127.0.0.1/x",
 }
 
 is(() = slurp($far->dir() . '/access.log', 1) =~ m! secret!g, 0,
-	'nothing of this machine was asked');
+	'no request to the internal port');
 
 is($t->get("/o/lead/resolve/main/a?to=http://$cdn/a")->{body}, 'of /a',
 	'a CDN that is named');
 is($t->get("/o/lead/resolve/main/b?to=/api/models/x/y")->{body},
-	'{"from":"there"}', 'a place of that Hub');
+	'{"from":"there"}', 'a redirect within that Hub');
 
-# which bytes are kept for which file
+# two files with the same ETag: the cache does not mix them up
 
 for my $name (qw/ one other one other /) {
 	is($t->get("/o/$name/resolve/main/file")->{body}, "of /$name",
 		"the same ETag: that of $name");
 }
 
-# what a browser makes of a response
+# headers that keep a browser from executing a response
 
 for my $uri ('/o/page/resolve/main/x.html', '/o/gone/resolve/main/x.html',
 	"/o/lead/resolve/main/c?to=http://$cdn/c", '/api/models/o/any')
@@ -177,7 +177,8 @@ for my $uri ('/o/page/resolve/main/x.html', '/o/gone/resolve/main/x.html',
 	}
 }
 
-# what the other Hub learns, and which names are only local
+# names that are not requested from the other Hub: buckets, and repos of local
+# owners
 
 sub asked { return scalar(() = slurp($far->dir() . '/access.log', 1) =~ /\n/g) }
 
@@ -203,15 +204,15 @@ for my $who ({}, \%bob) {
 	{
 		my $r = $t->get($uri, $who);
 
-		is($r->{status}, 404, 'of an owner of here: ' . $uri);
+		is($r->{status}, 404, 'of a local owner: ' . $uri);
 		unlike($r->{body}, qr/there/, 'and not the namesake: ' . $uri);
 	}
 }
 
 select(undef, undef, undef, 0.5);
-is(asked(), $before, 'neither goes there');
+is(asked(), $before, 'no request to the other Hub');
 
-# a body that does not arrive
+# a request whose body does not arrive gets its response at once
 
 my $c = Test::Xet::HTTP->new($t->port(8080), timeout => 20);
 my $began = time();
@@ -219,7 +220,7 @@ my $began = time();
 $c->send("GET /o/late/resolve/main/x HTTP/1.1\r\nHost: localhost\r\n"
 	. "Content-Length: 100000\r\n\r\n");
 is($c->response('GET')->{status}, 200, 'a GET whose body comes late');
-cmp_ok(time() - $began, '<', 15, 'is answered at once');
+cmp_ok(time() - $began, '<', 15, 'gets a response at once');
 $c->close();
 
 $c = Test::Xet::HTTP->new($t->port(8080), timeout => 20);
@@ -227,7 +228,7 @@ $began = time();
 $c->send("GET /o/late/resolve/main/y HTTP/1.1\r\nHost: localhost\r\n"
 	. "Transfer-Encoding: chunked\r\n\r\n");
 is($c->response('GET')->{status}, 200, 'chunked: a GET whose body comes late');
-cmp_ok(time() - $began, '<', 15, 'chunked: is answered at once');
+cmp_ok(time() - $began, '<', 15, 'chunked: gets a response at once');
 $c->close();
 
 $far->stop();

@@ -2,10 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Pages of a Hub: what they show and to whom, page by page.  User data never
-# becomes markup, or a command in a line to copy.  Links lead to the right
-# file.  The test also uses a browser, a phone's screen size, and a token as
-# the password.
+# Pages of a Hub: their contents, and who may see them.  User data never becomes
+# markup, or a command in a line to copy.  Links lead to the right file.  The
+# test also uses a browser, a phone's screen size, and a token as the password.
 
 use warnings;
 use strict;
@@ -141,7 +140,7 @@ is_deeply([ map { $got{$data{$_}} // 0 } @odd ], [ (1) x @odd ],
 like(clean(page('/me/m/tree/main/d'), 'a folder'), qr/>of a folder\n</,
 	'a folder: its own README.md');
 
-# a page of a file, as "hf upload" names it, and of a commit
+# the page of a file, by the URL that "hf upload" prints, and of a commit
 
 my $oid = $t->get('/api/models/me/m')->json()->{sha};
 
@@ -216,7 +215,7 @@ $html = clean(page('/me/m/blob/main/' . escape($odd[7])), 'a file of commands');
 is(shell($line), join("\n", 'hf', qw/ download me\/m -- /, $odd[7]),
 	'a file: the shell takes it as a word');
 
-# the lines do what they promise
+# the lines to copy download the file
 
 my $bin = build_dir() . '/clients/huggingface_hub/bin';
 
@@ -323,7 +322,7 @@ like($r->header_value('Location'), qr!/me/moved/tree/main/d$!,
 	'moved: to where it is');
 
 # --------------------------------------------------------------------------
-# page by page
+# lists in several pages
 
 $t->sql(q{SELECT count(x.status) FROM generate_series(1, 405) n,
 	LATERAL xet.hub_create(
@@ -551,7 +550,7 @@ sub browse {
 		readers($uri);
 	}
 
-	# everything on the page, in light and dark colours
+	# screenshots of the complete page, in light and dark colours
 
 	$b->size(1200, 900);
 	$b->open($t->url('/me/moved'));
@@ -603,7 +602,7 @@ sub browse {
 		'another page, with the same password');
 }
 
-# Clicks after the browser has responded, since the click may open another
+# The click happens after the script has returned, since it may open another
 # page.
 
 sub click {
@@ -635,8 +634,8 @@ sub downloaded {
 
 sub width { return $b->js('document.documentElement.scrollWidth') }
 
-# What a screen reader finds: landmarks, one title, names of links, and tables
-# with headers; the same on a phone.
+# Checks what a screen reader needs: landmarks, one title, names of links, and
+# tables with headers; the same on a phone.
 
 sub readers {
 	my ($uri) = @_;
@@ -678,7 +677,8 @@ sub as {
 		. encode_base64("any:$token{$who}", ''));
 }
 
-# The page as text, if it is well-formed and has no markup but the module's.
+# The body of a page.  Checks that it is well-formed, and has only markup of the
+# module.
 
 sub clean {
 	my ($r, $name) = @_;
@@ -720,7 +720,7 @@ sub clean {
 	return $html // '';
 }
 
-# What a shell makes of a line: one word a line.
+# The words into which a shell splits a line, one word a line.
 
 sub shell {
 	my ($line) = @_;

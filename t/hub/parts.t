@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Responses of a Hub that grow with a repo are sent in parts.  They have the
-# same bytes as in one part, come from one commit whatever is committed
-# meanwhile, and follow the pace of the client.  They are truncated where the
-# rest is unavailable.
+# Responses of a Hub that grow with a repo are sent in parts.  The bytes are the
+# same as in one part, all parts come from one commit even if others are added
+# meanwhile, and the server queries a part only when the client needs it.  If
+# the rest is unavailable, the response is truncated.
 
 use warnings;
 use strict;
@@ -83,7 +83,7 @@ my ($head) = $t->sql("SELECT encode(substr(sha256(int8send(130)), 1, 20),"
 	. " 'hex')");
 
 # --------------------------------------------------------------------------
-# complete responses, in several statements
+# complete responses, each made by several statements
 
 my %body;
 
@@ -171,7 +171,7 @@ is(join(' ', sort keys %$refs), 'branches converts pullRequests tags',
 	'refs: and what else there is');
 
 # --------------------------------------------------------------------------
-# large pages match small pages, which have one part each
+# large pages have the same entries as small pages, which have one part each
 
 for my $case ([ tree => "$m/tree/main?recursive=1&limit=" ],
 	[ titles => "$m/tree/main?recursive=1&expand=1&limit=" ],
@@ -294,7 +294,8 @@ for my $case (@slow) {
 }
 
 # --------------------------------------------------------------------------
-# an unavailable rest is not an end: the database stops, or the repo is deleted
+# the rest is unavailable because the database stops, or the repo is gone: the
+# response is truncated, and does not look complete
 
 my $error = $t->log_size();
 my $old = "$m/revision/$head?blobs=true";
@@ -327,7 +328,7 @@ $t->sql("UPDATE xet.hub_repos SET name = 'm' WHERE id = 1");
 
 is($t->get($old)->{body}, $body{blobs}{body}, 'there again');
 
-# errors of the first part still have their status
+# errors of the first part have the right status
 
 is($t->get("$m/tree/$head/nope")->{status}, 404, 'no folder: 404');
 is($t->get("$m/tree/nope")->{status}, 404, 'no revision: 404');

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Paths that have a meaning to the programs that write them: ".git/config" and
-# similar ones get into no repo and no bucket, by no route.  A path that was
-# stored before can be read, deleted and copied to another name.  "xet verify"
-# reports it, and "xet get" does not write it.
+# Paths with a meaning for programs on a client, such as ".git/config": no route
+# accepts them for a repo or a bucket.  A path that was stored by an older
+# version can be read, deleted and copied to another name.  "xet verify" reports
+# such a path, and "xet get" does not write it.
 
 use warnings;
 use strict;
@@ -64,7 +64,7 @@ is(commit(inline('ok', 'all is well'))->{status}, 200, 'a file');
 
 my $hash = $t->get('/api/models/me/m/tree/main')->json()->[0]{xetHash};
 
-# a file of the bucket, uploaded with those of the repo
+# the bucket gets a file of the repo
 
 is(batch({ type => 'copyFile', path => 'ok', xetHash => $hash, mtime => 0,
 	sourceRepoType => 'model', sourceRepoId => 'me/m' })->{status}, 200,
@@ -130,7 +130,7 @@ for my $case (@unsafe) {
 			'400 unsafe_path', "$route: $name")
 			or diag($r->summary());
 
-		# no log has characters that terminals obey or hide
+		# logs have no characters that terminals interpret or hide
 
 		my $shown = $part =~ s/\x{9b}/??/r
 			=~ s/[\x{200c}\x{feff}]/???/r;
@@ -147,7 +147,7 @@ is($t->sql('SELECT count(*) FROM xet.hub_paths WHERE path <> \'ok\''), 0,
 	'no path was written');
 
 is(commit(map { inline($_, 'safe') } @safe)->{status}, 200,
-	'what others have is no problem');
+	'similar safe paths are accepted');
 
 for my $path (@safe) {
 	my $r = $t->get('/me/m/resolve/main/' . escape($path));
@@ -157,12 +157,13 @@ for my $path (@safe) {
 
 is(batch(map { { type => 'copyFile', path => $_, xetHash => $hash, mtime => 0,
 	sourceRepoType => 'model', sourceRepoId => 'me/m' } } @safe)->{status},
-	200, 'nor in a bucket');
+	200, 'and in a bucket');
 
 # --------------------------------------------------------------------------
-# creates such paths in the database, as an older version that allowed them did
+# such paths are inserted into the database, as if an older version had allowed
+# them
 
-# a file and a folder of the same name are impossible there
+# without ".git": the database cannot have a file and a folder of the same name
 
 my @stored = grep { $_->[0] ne '.git' } @unsafe;
 
@@ -280,7 +281,7 @@ for my $verb ('put', 'import') {
 		"xet $verb: and nothing else");
 }
 
-# a manifest may come from an attacker
+# a manifest of an attacker
 
 my $manifest = join('', map { $json->encode($_) . "\n" }
 	{ file => '.git/config', hash => $hash, size => 11 },
@@ -299,7 +300,7 @@ ok(!-e "$dir/m2/.git" && -e "$dir/m2/fine" && !-e "$dir/m2/sub",
 is(run(@get, '-o', 'm3', '--names', 'any')->{code}, 0, 'a manifest: any');
 is(slurp("$dir/m3/.git/config"), 'all is well', 'a manifest of his own');
 
-# stored ones can be deleted
+# stored paths can be deleted
 
 for my $case (@stored) {
 	my $name = escape($case->[0]);

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Statements of a Hub with 200 repos, one of them with 100,000 paths.  What a
-# statement reads depends on what it returns, even by a plan that was made
-# while the tables were empty, and is kept.
+# Statements of a Hub with 200 repos, one of them with 100,000 paths.  The
+# number of rows that a statement reads depends on its result, even with a
+# cached plan that was made while the tables were empty.
 
 use warnings;
 use strict;
@@ -62,8 +62,8 @@ SELECT public.some(1, 10);
 EOF_SQL
 
 # --------------------------------------------------------------------------
-# the statements, each with the arguments of a request, and the rows that it
-# may read
+# the statements, each with arguments of a request, and the number of rows that
+# it may read
 
 my $who = "true, '{}', true, ''";
 my $hub = "0, 'me', 'm', $who";
@@ -186,7 +186,7 @@ is(join(' ', map { $_->{name} } grep { $most{$_->{name}} && !$_->{long} }
 
 my @calls = map { "PREPARE $_ AS $sql{$_}" } @order;
 
-# six runs while all tables are empty; after that plans are not made again
+# six runs while all tables are empty; after that PostgreSQL keeps the plans
 
 sub calls {
 	my ($round) = @_;
@@ -212,8 +212,8 @@ $t->sql("ALTER ROLE postgres SET session_preload_libraries = 'auto_explain'");
 $t->sql('ALTER SYSTEM SET autovacuum = off');
 $t->sql('SELECT pg_reload_conf()');
 
-# the last case is what ANALYZE sees during a large commit: many pages, and no
-# visible row
+# the last case has the statistics of an ANALYZE during a large commit: many
+# pages, and no visible row
 
 for my $how ('by plans of empty tables', 'by new plans',
 	'by plans of rows that are not seen yet')
@@ -239,7 +239,7 @@ for my $how ('by plans of empty tables', 'by new plans',
 			if $read > ($most{$plan->{callers}[-1]} // 500);
 	}
 
-	is(join(', ', sort keys %bad), '', "$how: nothing is read for nothing")
+	is(join(', ', sort keys %bad), '', "$how: no needless reads")
 		or diag(map { "$_: $bad{$_}\n" } sort keys %bad);
 
 	$t->sql($round == 7 ? 'ANALYZE' : 'DELETE FROM pg_statistic'
@@ -294,7 +294,7 @@ sub rows_read {
 	return $read;
 }
 
-# The large table that is read sequentially; '' if there is none.
+# A large table that the plan reads sequentially; '' if there is none.
 
 sub whole {
 	my ($node) = @_;

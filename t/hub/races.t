@@ -118,22 +118,22 @@ is(commit('m', { parent => $old }, inline('q', 'r'))->{status}, 412,
 is(commit('m', { parent => substr($old, 0, 6) . 'g' }, inline('s', 's'))
 	->{status}, 412, 'no digits');
 
-# a short parent with which two commits begin is ambiguous
+# a short parent is ambiguous if the ids of two commits begin with it
 
 $t->sql("INSERT INTO xet.hub_commits (repo_id, line, seq, oid, who, title)"
 	. " SELECT repo_id, 1000, 1, overlay(oid PLACING '\\x00'::bytea"
 	. " FROM 20), 'me', 'another' FROM xet.hub_commits"
 	. " WHERE encode(oid, 'hex') LIKE '$old%'");
 is(commit('m', { parent => $old }, inline('s', 's'))->{status}, 412,
-	'an old parent that may be another one');
+	'an ambiguous old parent');
 $t->sql('DELETE FROM xet.hub_commits WHERE line = 1000');
 is(commit('m', { parent => $old }, inline('s', 's'))->{status}, 200,
-	'and that may not');
+	'an unambiguous old parent');
 
-# rows that were staged for a refused commit are deleted, and no commit has
-# only a part of them
+# the staged rows of a refused commit are deleted, and no commit has only a part
+# of its rows
 
-ok(wait_for(20, sub { !staged() }), 'refused: nothing stays on its way');
+ok(wait_for(20, sub { !staged() }), 'refused: no staged rows are left');
 
 {
 	my $session = $t->pg_session();
@@ -149,7 +149,7 @@ ok(wait_for(20, sub { !staged() }), 'refused: nothing stays on its way');
 	close($c->{socket});
 	$session->run('COMMIT');
 	$session->close();
-	ok(wait_for(20, sub { !staged() }), 'left: nothing stays on its way');
+	ok(wait_for(20, sub { !staged() }), 'left: no staged rows are left');
 	is(join(' ', map { $_->{path} } grep { $_->{path} =~ m!^left/! }
 		tree('m')), head('m') eq $at ? '' : 'left/1 left/2',
 		'left: all of it, or nothing');
@@ -160,7 +160,7 @@ $t->sql("INSERT INTO xet.hub_loose SELECT r.id, -1, '2020-01-01'"
 	. " FROM xet.hub_repos WHERE name = 'm')");
 $t->sql('SELECT xet.sweep()');
 is($t->sql('SELECT count(*) FROM xet.hub_loose WHERE file_id = -1'), 0,
-	'a note of a file that the repo has lost is swept');
+	'the row of a file that the repo no longer has is deleted');
 
 # --------------------------------------------------------------------------
 # the last operation on a path wins
@@ -176,7 +176,7 @@ is(commit('m', inline('any', 'x'), inline('any', 'y'))->{status}, 200,
 is($t->get('/me/m/resolve/main/any')->{body}, 'y', 'is the second');
 
 # --------------------------------------------------------------------------
-# a commit that waits, and other requests in the meantime
+# a commit waits, and other requests arrive in the meantime
 
 sub meets {
 	my ($name, $sql, @starts) = @_;
@@ -232,7 +232,7 @@ is($t->sql("SELECT count(*) FROM xet.$_ x WHERE NOT EXISTS (SELECT FROM"
 	. ' xet.hub_repos r WHERE r.id = x.repo_id)'), 0, "$_: nothing left")
 	for split(' ', $tables);
 
-# a move waits for nobody
+# a move does not wait for a commit
 
 create('mw');
 
@@ -281,7 +281,8 @@ is(start('/api/models/me/b/branch/side', {})->response()->{status}, 200,
 is("$r[0]{status} $r[1]{status}", '200 404', 'no branch, then no commit');
 is($r[1]->header_value('X-Error-Code'), 'RevisionNotFound', 'but its error');
 
-# two branches of one commit, both at once: neither sees the other
+# commits at once to branches that start from one commit: each branch has its
+# own file
 
 is(start("/api/models/me/b/branch/$_", {})->response()->{status}, 200,
 	"branch $_") for qw/ l r /;
@@ -335,7 +336,8 @@ $t->sql("UPDATE xet.hub_loose SET since = now() - interval '2 days'");
 $t->sql('SELECT xet.sweep()');
 is($t->get('/me/m/resolve/main/late')->{body}, $data, 'and stays');
 
-# a user's repo that is named like those of the Hub does not stop the sweep
+# a user's repo with a name like the store names of the Hub does not stop the
+# sweep
 
 $t->sql("INSERT INTO xet.repos (name) VALUES ('_hub/x'), ('_hub/99999999')");
 $t->sql("INSERT INTO xet.repo_files (repo_id, file_id) SELECT r.id, f.id"
@@ -404,7 +406,7 @@ is(scalar @{ $t->get('/api/models/me/large/tree/main/d')->json() }, 1000,
 is(commit('large', folder('d'))->{status}, 200, 'a folder of all');
 is($t->get('/api/models/me/large/tree/main')->{body}, '[]', 'leaves nothing');
 is($t->sql('SELECT count(*) FROM xet.hub_staged'), $staged,
-	'nothing stays on its way');
+	'no staged rows are left');
 
 # --------------------------------------------------------------------------
 # a lost response: PostgreSQL has committed, and another session sends the
@@ -445,7 +447,7 @@ sub twice {
 
 	my $r = $c->response();
 
-	is($r->{status}, 200, "$name: it is told, though the answer was lost")
+	is($r->{status}, 200, "$name: success, though a response was lost")
 		or diag($r->summary());
 
 	return $r;
@@ -503,7 +505,7 @@ my $said = twice('batch', 'hub_batch', sub { start_batch(
 
 is(join(' ', map { $said->json()->{$_} } qw/ processed succeeded /), '2 1',
 	'batch: as it was told before');
-ok(wait_for(20, sub { !staged() }), 'batch: nothing stays on its way');
+ok(wait_for(20, sub { !staged() }), 'batch: no staged rows are left');
 
 $t->done();
 

@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What a Hub with tokens refuses, as unmodified clients see it.  Private repos
-# do not exist for other callers; a token is someone else's, missing, or of too
-# small a scope.  Without a token public repos may be readable or not.
+# Requests that a Hub with tokens refuses, sent by unmodified clients.  For
+# other callers, private repos do not exist.  The token belongs to another user,
+# is missing, or its scope is too small.  Public repos may be readable without a
+# token or not.
 
 use warnings;
 use strict;
@@ -175,7 +176,7 @@ sub hf {
 		qw! repos delete alice/open -y !);
 }
 
-# curl and wget report a status; a token is a header.
+# curl and wget: they report the status, and send the token in a header.
 
 sub plain {
 	my $path = 'alice/secret/resolve/main/f.txt';
@@ -228,8 +229,8 @@ sub plain {
 		'wget: alice: the bytes');
 }
 
-# git-lfs sends a header that git is configured to add, or a user with the
-# token as the password, as to other Hubs.
+# git-lfs: the token is in a header that git is configured to send, or it is the
+# password of a user, as for other Hubs.
 
 sub git_lfs {
 	my $where = "$dir/git";
@@ -345,8 +346,8 @@ sub lfs_batch {
 		'LFS batch: alice');
 }
 
-# A refused caller may not have sent the body.  The server does not take that
-# body for the next request.
+# A caller that is refused may not have sent the body yet.  The server does not
+# read that body as the next request.
 
 sub unread {
 	my $js = { 'Content-Type' => 'application/json',

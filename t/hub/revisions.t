@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # How a revision is resolved to a commit: each row of the table in docs/hub.md,
-# "Revisions", in each route that takes a revision.  The id of a commit leads
-# to that commit, whatever branches and tags exist, including those from a
-# version that allowed such names.
+# "Revisions", in each route that takes a revision.  The id of a commit is
+# always resolved to that commit, even if an older version has allowed branches
+# or tags with such names.
 
 use warnings;
 use strict;
@@ -39,8 +39,8 @@ my $json = JSON::PP->new()->canonical();
 
 # --------------------------------------------------------------------------
 # Commits "one" to "five" have d/f.txt, which contains the commit's name.
-# Branches and tags with allowed names are created; the others are inserted, as
-# by an older version.
+# Branches and tags with allowed names are created by requests; the others are
+# inserted into the database, as if by an older version.
 
 post('/api/repos/create', { name => 'm' });
 
@@ -59,7 +59,7 @@ for my $label (qw/ one two three four five /) {
 	$label{sha256_hex($label)} = $label;
 }
 
-# a second commit whose id begins like that of "four", and the reverse
+# a second commit whose id begins like the id of "four", and the reverse
 
 my $short = substr($oid{one}, 0, 7);
 my $twice = substr($oid{four}, 0, 9);
@@ -148,7 +148,7 @@ my @rows = (
 	[ 'a%2Fb%2Fd', 'four' ], [ 'dev-2%2Fx', 'three' ],
 	[ 'dev-2%2fx', 'three' ], [ 'Dev', $none ],
 
-	# percent-decoded once
+	# names are percent-decoded once
 
 	[ 'pr%252F1', 'four' ], [ 'a%252Fb', $none ],
 	[ 'refs%252Fheads%252Fdev', $none ], [ "$one%252Fd", $none ],
@@ -158,8 +158,8 @@ my @rows = (
 	[ 'dev.', $none ], [ '%20dev', $none ],
 	(map { [ $_, $none, bad => 1 ] } 'dev%0A', '%ff', 'x' x 256),
 
-	# without escapes, as some clients send it: the longest revision wins,
-	# and the path follows
+	# a slash that is not escaped, as some clients send it: the longest
+	# revision wins, and the path follows
 
 	[ 'dev-2/x', 'three', sent => 1 ], [ 'v2/rc', 'two', sent => 1 ],
 	[ 'refs/heads/dev', 'two', sent => 1 ],
@@ -180,7 +180,7 @@ for my $row (@rows) {
 		or diag(explain(\%got));
 }
 
-# "a", "a/b" and "a/b/d", which could not be created together
+# branches "a", "a/b" and "a/b/d", which this version would not create together
 
 is(text("/me/m/resolve/$_->[0]/f.txt"), $_->[1], "$_->[0]/f.txt")
 	for [ 'a/d', 'one' ], [ 'a%2Fb/d', 'two' ],
@@ -190,16 +190,16 @@ is(text("/me/m/resolve/$_->[0]/f.txt"), $_->[1], "$_->[0]/f.txt")
 	[ 'refs%2Fheads%2Fa/b/d', 'EntryNotFound' ],
 	[ 'refs%2Fheads%2Fa/d', 'one' ];
 
-# nginx merges slashes and resolves dots, and then no %2F is left
+# if nginx has to merge slashes or resolve dots, it also decodes %2F
 
-is(text("/me/m/resolve/$_->[0]/f.txt"), $_->[1], "as nginx has it: $_->[0]")
+is(text("/me/m/resolve/$_->[0]/f.txt"), $_->[1], "normalized: $_->[0]")
 	for [ 'a%2F/d', 'one' ], [ '%2Fdev/d', 'two' ],
 	[ 'x/%2e%2e/dev/d', 'two' ],
 	[ 'a//b/d/d', 'four' ], [ "x/../$one%2Fd", 'one' ],
 	[ "$one//d", 'one' ];
 
 # --------------------------------------------------------------------------
-# a write names a branch
+# revisions that a write accepts: names of branches
 
 for ([ 'main', 200 ], [ 'HEAD', 200 ], [ 'refs%2Fheads%2Fmain', 200 ],
 	[ 'refs/heads/main', 200 ], [ 'dev', 200 ], [ 'a%2Fb', 200 ],
@@ -222,7 +222,8 @@ is(text("/me/m/resolve/$one/w"), 'EntryNotFound', 'the commit is as it was');
 is(text("/me/m/resolve/refs%2Fheads%2F$one/w"), "to refs%2Fheads%2F$one",
 	'the branch of this name is not');
 
-# a path is copied from the branch of the commit, and from no other
+# a path is copied from the branch of the commit, not from a branch of a similar
+# name
 
 is(commit('main', { key => 'file', value => { path => 'only-main',
 	encoding => 'utf-8', content => 'x' } })->{status}, 200, 'a file');
@@ -233,7 +234,7 @@ is(commit('main', { key => 'copyFile', value => { path => 'copy',
 	'a copy is of the branch, and not of one called heads/main');
 $t->sql("DELETE FROM xet.hub_refs WHERE name = 'heads/heads/main'");
 
-# a short parent with which two commits begin is refused
+# a short parent is refused if the ids of two commits begin with it
 
 my $file = { key => 'file', value => { path => 'd/f.txt',
 	encoding => 'utf-8', content => 'parent' } };
@@ -322,10 +323,10 @@ is(make('branch', 'devx', 'main')->{status}, 200, 'no part of a name');
 		'two of one name at once: one');
 }
 
-# existing ones are usable by name
+# existing branches and tags with such names can be deleted
 
-is(unmake('branch', "$one/d")->{status}, 200, 'the old one can go');
-is(unmake('tag', $one)->{status}, 200, 'so can a tag');
+is(unmake('branch', "$one/d")->{status}, 200, 'an old branch can be deleted');
+is(unmake('tag', $one)->{status}, 200, 'an old tag can be deleted');
 is(text("/me/m/resolve/$one/d/f.txt"), 'one', 'the commit is as it was');
 
 # a path that nginx has normalized is decoded only once
@@ -450,8 +451,8 @@ sub asked {
 	$seen{'page of a commit'} = seen($t->get("/me/m/commit/$rev"),
 		\&shown);
 
-	# in a body the name is not escaped, and a name that is not text is no
-	# JSON
+	# in a body the name is not escaped, and a name that is not valid text
+	# cannot be sent as JSON
 
 	return \%seen if $sent || $plain =~ /[\x00-\x1f\x80-\xff]/;
 

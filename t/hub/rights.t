@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Permissions on a repo of a Hub: the scopes, each a subset of the next one, at
-# the Hub and at the API.  The test also covers who may change the visibility
-# of a repo, and names that are not canonical, which have no name space.
+# Permissions on a repo of a Hub: the scopes, each a subset of the next one, for
+# requests to the Hub and to the API.  The test also covers which callers may
+# change the visibility of a repo, and names that are not canonical: they have
+# no name space.
 
 use warnings;
 use strict;
@@ -88,7 +89,7 @@ for my $scope (qw/ read write delete /) {
 	is(listed('alice/m'), 0, "$scope: still private");
 }
 
-# tokens that the Hub mints, and tokens for the repo alone
+# tokens that the Hub issues, and tokens of an administrator for one repo
 
 my $store = $t->sql("SELECT xet.repo_named(NULL, 0, 'alice', 'm')");
 my $f = $t->head('/alice/m/resolve/main/f', $alice{read})
@@ -184,7 +185,7 @@ is(commit($alice{write}, 'alice/kept', g => 'more of it')->{status}, 200,
 	'and the repo takes commits');
 
 # --------------------------------------------------------------------------
-# the names Dora and dora differ
+# the subjects "Dora" and "dora" are different
 
 my %dora = map { $_ => $t->auth('admin', "\@$_") } qw/ Dora dora DORA /;
 
@@ -250,7 +251,7 @@ for my $case ([ 'dora' => 200 ], [ 'Dora' => 404 ], [ 'alice' => 404 ]) {
 		for '/user', '/open/user';
 }
 
-# uploads are recorded for one name, not for the other
+# uploads are recorded for dora, not for Dora
 
 my %subject = map { $_ => $t->sql("SELECT count(*) FROM xet.repo_files"
 	. " WHERE subject = sha256('\\x00'::bytea || '$_'::bytea)") }

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A search, by the API or on a page, reads 5,000 repos a page, however many
-# there are.  The next page continues after them, and all pages together have
-# every match.
+# A search, by the API or on a page, reads at most 5,000 repos for each page of
+# results.  The next page continues after these repos, and all pages together
+# have every match.
 
 use warnings;
 use strict;

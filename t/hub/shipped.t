@@ -2,12 +2,12 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What unmodified clients do with a server that "make run" starts, as README.md
-# describes: HF_ENDPOINT of DIR/env and no other setup. 2 GiB, of which a
-# second version and renamed files send only what is new; 3,000 small files; an
-# upload that is killed and resumed.  Then the test runs the table of
-# t/clients/hub_rows.t, except for rows that need a page, and finally reads the
-# whole store.
+# Unmodified clients with a server that "make run" starts, as README.md
+# describes: HF_ENDPOINT of DIR/env, and no other setup.  The clients upload
+# 2 GiB, then a second version and renamed files, for which they send only new
+# data; 3,000 small files; and a folder whose upload is killed and resumed.
+# Then the test runs the table of t/clients/hub_rows.t, except for rows that
+# need a page, and finally reads the whole store.
 
 use warnings;
 use strict;
@@ -38,7 +38,7 @@ $ENV{XET_CLIENT_SECONDS} ||= 400;
 
 is($s->env()->{HF_ENDPOINT}, $s->url(''), 'DIR/env: HF_ENDPOINT');
 
-# a user who has logged in, and needs no HF_TOKEN from then on
+# a user logs in, and needs no HF_TOKEN afterwards
 
 my %one = (machine => 'one', token => '');
 
@@ -95,8 +95,9 @@ sub large {
 	cmp_ok($sent, '<', 1700 * $mib,
 		'hf upload: 2 GiB: and not what comes again');
 
-	# bytes inserted into a large file: the client that sent it knows all
-	# of its chunks; a new machine queries one chunk in a thousand
+	# bytes are inserted into a large file.  The client that has sent the
+	# file knows all of its chunks; a client on a new machine queries one
+	# chunk in a thousand.
 
 	my %two = (machine => 'two', token => 'hf_other');
 
@@ -175,7 +176,7 @@ sub large {
 	took('2 GiB');
 }
 
-# Clients that do not know a Hub.
+# Clients that are not made for a Hub.
 
 sub plain {
 	my ($file) = @_;
@@ -339,8 +340,8 @@ sub stored {
 
 # --------------------------------------------------------------------------
 
-# Bytes of xorbs that are sent meanwhile, with their headers.  All uploads go
-# by Xet.
+# The bytes of xorbs that clients send during the work, with headers.  Checks
+# that all uploads use Xet.
 
 sub sent {
 	my ($work) = @_;
@@ -376,7 +377,7 @@ sub json {
 	return $r->json();
 }
 
-# The files of a repo, whose tree comes in pages.
+# The files of a repo, from all pages of its tree.
 
 sub paths {
 	my ($repo) = @_;

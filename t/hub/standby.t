@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A Hub with a standby: names come from the primary while it responds, and from
-# the standby otherwise.  A name that the standby does not know is then 503,
-# not 404.
+# A Hub with a standby: names are queried from the primary while it responds,
+# and from the standby otherwise.  If a name is missing on the standby, the
+# response is then 503, not 404.
 
 use warnings;
 use strict;
@@ -45,7 +45,7 @@ is($t->post('/api/repos/create', '{"name":"r"}', js())->{status}, 200, 'repo');
 is(commit('a', 'zero')->{status}, 200, 'a commit');
 ok(wait_for(30, sub { $t->log() =~ /xet: reading from/ }), 'a standby');
 
-# a new commit is found, however far the standby lags
+# a new commit is found even if the standby lags
 
 $standby->sql('SELECT pg_wal_replay_pause()', user => 'postgres');
 is(commit('a', 'one')->{status}, 200, 'another commit');

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Listings of files in a repo or a bucket: byte by byte what PostgreSQL makes
-# of the rows by to_json(), whatever the names, at any commit and with any
-# pages.  A page does not read former versions of its paths, and a list of
-# repos does not read the repos that it does not show.
+# Listings of files in a repo or a bucket have exactly the bytes that to_json()
+# of PostgreSQL makes of the rows, with any names, at any commit, and in pages
+# of any size.  A page does not read former versions of its paths, and a list of
+# repos reads only the repos that it shows.
 
 use warnings;
 use strict;
@@ -35,8 +35,8 @@ is($t->post('/api/repos/create', \'{"name":"m"}',
 is($t->post('/api/buckets/me/m', \'{}',
 	{ 'Content-Type' => 'application/json' })->{status}, 200, 'a bucket');
 
-# Two commits.  Names have all characters that JSON must or may escape, and
-# titles have those that no name may have.
+# Two commits.  Names have all characters that JSON must or may escape; titles
+# have the characters that a name must not have.
 
 $t->sql(<<'EOF_SQL', timeout => 120);
 CREATE TABLE public.names AS
@@ -150,7 +150,7 @@ for my $folder ('', 'd%22ir', 'd%E2%80%A8') {
 	}
 }
 
-# a path that is a file, in a bucket; the file may be the only entry of a page
+# a path of a bucket that is a file, with pages of one entry and of more
 
 for my $args ('', 'recursive=true', 'limit=1') {
 	my $r = $t->get("/api/buckets/me/m/tree/d%22ir/a%20b?$args");
@@ -339,7 +339,7 @@ my (undef, $changed, $id) = split(/\|/, $pages[99]);
 
 is(($t->sql("SELECT repo, changed, id FROM xet.hub_page_list(ROW(4, 'o3', NULL,"
 	. " true, '{}', true, ''), '$changed/$id', 1)"))[0], $pages[100],
-	'a page of them goes on behind another');
+	'the next page continues after the first');
 
 $t->done();
 
@@ -376,7 +376,7 @@ sub same {
 	alike("[$all]", $r->{body}, "$uri: in pages");
 }
 
-# A difference of one byte does not print a text of 200 KiB.
+# Compares texts; on a difference it does not print all 200 KiB.
 
 sub alike {
 	my ($got, $expected, $name) = @_;
@@ -394,7 +394,8 @@ sub alike {
 		. substr($expected, $at, 80) . "'");
 }
 
-# psql omits characters that it can't show.
+# The expected entries as bytes.  They come from psql in hex, because psql omits
+# characters that it cannot show.
 
 sub entries {
 	my ($where, $expand) = @_;
