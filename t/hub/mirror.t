@@ -277,7 +277,7 @@ for my $case ([ "$oid/good", 'good', 1 ], [ "$oid/other", 'other', 2 ],
 
 	is($t->get("/o/m/resolve/$rest")->{body}, $body, "pinned: $rest, $_")
 		for 1, 2;
-	is(settled() - $before, $n, "pinned: $rest: asked for $n times");
+	is(settled() - $before, $n, "pinned: $rest: $n requests");
 }
 
 # a branch named like a commit, which an older version of that Hub allowed

@@ -204,7 +204,7 @@ for my $who ({}, \%bob) {
 	{
 		my $r = $t->get($uri, $who);
 
-		is($r->{status}, 404, 'of an owner that is local: ' . $uri);
+		is($r->{status}, 404, 'of a local owner: ' . $uri);
 		unlike($r->{body}, qr/there/, 'and not the namesake: ' . $uri);
 	}
 }
