@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The audit log of conf/xet_audit.conf: one line for each action, in JSON
-# whatever clients send, with the caller, the action and its result, and
-# without secrets.  Other requests write no line.
+# The audit log of conf/xet_audit.conf has a line for each action, with the
+# caller, the action and its result.  The line is valid JSON whatever the client
+# sends, and has no secrets.  Other requests write no line.
 
 use warnings;
 use strict;
@@ -136,7 +136,7 @@ my %reader = %{ jwt(scope => 'read', repo => 'team/a', sub => 'bob') };
 my $read = 0;
 my @texts;
 
-# The lines since the last call, at least n of them, all parsed.
+# Waits for more than n new lines, and returns all lines since the last call.
 
 sub lines {
 	my ($n) = @_;
@@ -157,8 +157,8 @@ sub lines {
 	return map { JSON::PP->new->utf8->decode($_) } @new;
 }
 
-# The request writes one line, with these members and the members of every
-# line.
+# Checks that the request has written one line, with these members and those of
+# every line.
 
 sub act {
 	my ($name, $r, %want) = @_;
@@ -176,7 +176,7 @@ sub act {
 	is(delete $is{address}, '127.0.0.1', "$name: from where");
 	is(delete $is{request}, $r->header_value('X-Request-Id'),
 		"$name: which");
-	is($is{status}, $r->{status}, "$name: as answered");
+	is($is{status}, $r->{status}, "$name: the status of the response");
 
 	for (grep { ref $want{$_} eq 'Regexp' } keys %want) {
 		like(delete $is{$_}, delete $want{$_}, "$name: $_");
@@ -190,7 +190,8 @@ sub nothing {
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	# a request with a line follows those that must have none
+	# a request that writes a line follows the requests that must not write
+	# one
 
 	$t->http('DELETE', '/api/v1/files/' . '1' x 64, { %alice });
 

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The audit log under load: each response that clients received has a line, in
-# spite of rotation by USR1 and of reloads.  If a worker is killed, only the
-# requests that it was answering may be missing.
+# The audit log under load: each response that a client has received has a line,
+# despite rotation by USR1 and reloads.  If a worker is killed, only the
+# requests that it was processing may lack a line.
 
 use warnings;
 use strict;
@@ -89,7 +89,8 @@ sub load {
 		1 .. $clients;
 }
 
-# How often each request is logged, in all files; every line must parse.
+# The number of lines of each request in all files.  Checks that all lines
+# parse.
 
 sub told {
 	my (%n, $bad);
@@ -114,7 +115,7 @@ sub lost {
 
 	my ($n, @lost);
 
-	# a line is written when its request has ended, after the response
+	# nginx writes a line after the response has been sent
 
 	wait_for(10, sub {
 		my $all = join('', map { slurp($_) }
@@ -124,7 +125,7 @@ sub lost {
 	}) if @ids;
 
 	$n = told();
-	is(scalar(grep { ($n->{$_} // 0) > 1 } @ids), 0, 'none is told twice');
+	is(scalar(grep { ($n->{$_} // 0) > 1 } @ids), 0, 'no line is repeated');
 
 	return scalar @lost;
 }

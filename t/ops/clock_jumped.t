@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The clock of PostgreSQL was two days fast for a moment, and times in the
-# future are stored.  Nothing waits until such a time comes, and nothing is
-# deleted early because of it.
+# The clock of PostgreSQL was two days fast for a while, so the database
+# contains times in the future.  Nothing waits for these times, and nothing is
+# deleted early because of them.
 
 use warnings;
 use strict;
@@ -36,7 +36,7 @@ $t->sql("DELETE FROM xet.jobs WHERE name = 'orphans'");
 # leases, and the start times of background jobs
 
 $t->sql("SELECT * FROM xet.job_take('t', $node, '60000', '30000')");
-cmp_ok(take($other), '>', 20000, 'a lease is heeded');
+cmp_ok(take($other), '>', 20000, 'a valid lease is respected');
 $t->sql("UPDATE xet.jobs SET until = $later WHERE name = 't'");
 is(take($other), 0, 'a lease of two days is none');
 $t->sql("SELECT xet.job_done('t', $other, (SELECT turn FROM xet.jobs"
@@ -65,7 +65,7 @@ $t->sql("UPDATE xet.xorbs SET created_at = $later");
 cmp_ok($t->sql('SELECT newest - extract(epoch FROM now()) FROM'
 	. ' xet.orphans_from()'), '<=', 0, 'no copy is newer than now');
 
-# entries that are deleted by age stay while their time is in the future
+# entries that are deleted by age: those with a time in the future are kept
 
 $t->sql("INSERT INTO xet.acts (act, at, said) VALUES ($node, $later, '1')");
 $t->sql('SELECT xet.sweep()');

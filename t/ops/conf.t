@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Directives: which values are accepted, which are refused and with what
-# message.  Secrets stay secret, and accepted configurations work.
+# Directives: accepted values, refused values, and error messages.  No message
+# contains a secret, and accepted configurations work.
 
 use warnings;
 use strict;
@@ -125,8 +125,8 @@ bad("xet_auth $_", qr/invalid value "$_"/,
 bad('xet_auth token', qr/"xet_auth token" needs "xet_token_key"/,
 	locations => 'location /api/ { xet_api; xet_auth token; }');
 
-# values that are too long for tokens that nginx issues; tokens of other
-# issuers may have them
+# values that are too long for tokens that nginx issues, but valid for tokens of
+# other issuers
 
 $t->write_file('sign.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/sign.key');
@@ -390,7 +390,7 @@ for my $name (qw/ xet_url_key xet_dedup_key /) {
 	bad("$name unreadable", qr/open\(\) "\S+" failed.*denied/,
 		with($name => key_file('closed', $content, 0)), weak => 1);
 
-	# relative to the folder of the configuration file
+	# a path relative to the folder of the configuration file
 
 	key_file('relative', $content);
 	good("$name relative", with($name => 'keys/relative'));
@@ -775,7 +775,7 @@ sub works {
 
 works('conf/nginx.conf');
 
-# the server controls access, never the file that it includes
+# the server block controls access, never the file that it includes
 
 $t->write_file('token.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/token.key');
@@ -888,7 +888,7 @@ $t->reload();
 works('a reload with a good one');
 
 # --------------------------------------------------------------------------
-# secrets stay secret, whatever goes wrong
+# no error message contains a secret
 
 my $password = 'Pa55w0rd-of-the-test';
 

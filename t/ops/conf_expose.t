@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Configurations that let callers bypass a Hub: nginx refuses them with the
-# line of the directive, whichever server they are in, unless "xet_hub_expose"
-# allows them.  Where "xet_hub_expose" has nothing to allow, nginx refuses it.
+# Configurations that let callers bypass a Hub, in any server: nginx refuses
+# them and names the line of the directive, unless "xet_hub_expose" allows them.
+# If "xet_hub_expose" allows nothing, nginx refuses that directive.
 
 use warnings;
 use strict;
@@ -36,8 +36,8 @@ sub api {
 		. "client_max_body_size 80m;\n$lines\n}\n";
 }
 
-# Tests a configuration of servers, each with its own address; "!!" marks a
-# line.
+# Tests a configuration of several servers, each with its own address; "!!"
+# marks the line that the message should name.
 
 sub said {
 	my (@servers) = @_;
@@ -78,7 +78,7 @@ sub taken {
 }
 
 # --------------------------------------------------------------------------
-# what lets callers bypass the Hub, and what does not
+# configurations that let callers bypass the Hub, and some that do not
 
 my %leaks = (
 	'without tokens' => [ 'xet_auth off', '!!xet_auth off;' ],
@@ -138,7 +138,7 @@ refused('one URI that is read', qr/xet_auth off/,
 	. "xet_api_base \"\";\n}\n");
 
 # --------------------------------------------------------------------------
-# which Hubs have something to protect
+# Hubs that have name spaces to protect, and Hubs that do not
 
 for my $lines ("xet_hub_user \$http_x_user;", 'xet_hub_owners team;',
 	"xet_hub_owners \$http_x;")

@@ -24,9 +24,9 @@ my $t = Test::Xet->new(workers => 1);
 $t->write_file('sign.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/sign.key');
 
-# The output lines that have a level, and the number of the marked line, whose
-# mark is removed.  The module reports the line of the directive itself, so
-# each directive is on its own line.
+# Runs "nginx -t" without the mark "!!"; returns the output lines that have a
+# level, and the number of the marked line.  The module reports the line of the
+# directive itself, so each directive is on its own line.
 
 my @level = qw/ emerg warn /;
 
@@ -53,7 +53,7 @@ sub said {
 		marked => $marked, file => $file };
 }
 
-# $server: the contents of one server, or complete server blocks.
+# The configuration; $server is the contents of one server, or server blocks.
 
 sub conf {
 	my ($server, $http) = @_;
@@ -88,7 +88,7 @@ $server
 EOF2
 }
 
-# Matches this text; "..." matches anything.
+# A regular expression for this text, in which "..." matches anything.
 
 sub words {
 	my $text = join('.*', map { quotemeta($_) } split(/\.\.\./,
@@ -187,7 +187,7 @@ sub edge {
 }
 
 # --------------------------------------------------------------------------
-# root and alias of the data
+# root and alias of a location with xet_data
 
 my $root = words('"root" of location "...", which is not the folder ...',
 	"\"$store\": downloads fail with 404; write \"root $store;\"");
@@ -543,8 +543,8 @@ $t->write_file('part.conf', "# one\n\nlocation /api/ {\n    xet_api;\n"
 }
 
 # --------------------------------------------------------------------------
-# refused: the error names the valid values and the line, even if the value can
-# be judged only at the end of the block
+# refused: the error names the valid values and the line, even if the module
+# checks the value only at the end of the block
 
 sub wrong {
 	my ($name, $regex, $directive) = @_;
@@ -696,7 +696,7 @@ silent("bucket: $_->[0]", conf("xet_auth off;\n$_->[1]", "$cache$s3;"))
 	[ 'another name', "$api location /xorbs/ {\nxet_data;\n"
 		. "rewrite ^ /other break;\n}" ];
 
-# "!!" is at the beginning of the line, which must be that of the directive
+# the error must name the line of "xet_store", which is marked
 
 my $ca = $t->dir() . '/ca.pem';
 my $refuse = sub {
@@ -782,8 +782,7 @@ SKIP: {
 		conf("xet_data_mode presigned;\n$api",
 			"$s3 trusted_certificate=$ca;"));
 
-	# root can read any file; a "user" directive that follows is not known
-	# here
+	# workers that run as root can read any file
 
 	$mode->(0, 0, 0600);
 	silent('keys: workers of root', conf("xet_data_mode presigned;\n$api",
@@ -792,7 +791,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# nginx also warns at a start and at a reload
+# nginx also prints the warnings when it starts or reloads
 
 $t->write_conf(conf("$data location /api/ {\nxet_api;\nxet_auth off;\n}"
 	=~ s/!!//gr));

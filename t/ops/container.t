@@ -3,10 +3,10 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # docker/Dockerfile and docker/entrypoint.sh, without a container engine: the
-# test runs the steps of the file in separate folders.  It starts the
-# entrypoint as the user that the file names, without capabilities; only the
-# volume and /tmp are writable.  Tokens by default, a graceful stop, a restart
-# with the same data, an edge, an external PostgreSQL.
+# test runs the steps of the Dockerfile in separate folders.  It starts the
+# entrypoint as the user of the Dockerfile, without capabilities; only the
+# volume and /tmp are writable.  Tested: tokens by default, a graceful stop, a
+# restart with the same data, an edge, an external PostgreSQL.
 
 use warnings;
 use strict;
@@ -70,7 +70,7 @@ is(join(' ', map { "$_->{name}:$_->{from}" } @stages),
 like($args->{DEBIAN}, qr/^1[23]$/, 'a Debian that we build for');
 
 # --------------------------------------------------------------------------
-# the steps; an instruction that the test does not know fails
+# the steps; an unknown instruction fails the test
 
 my %images;
 my $context = tempdir('xet-context-XXXXXX', TMPDIR => 1, CLEANUP => 1);
@@ -164,7 +164,7 @@ sub step {
 
 like(step({}, 'ONBUILD', 'RUN true'), qr/not known/, 'others are noticed');
 
-# Copies the part of the tree that .dockerignore does not exclude.
+# Copies the tree without the files that Dockerfile.dockerignore excludes.
 
 sub make_context {
 	my %ignored = map { $_ => 1 } split(/\n/, slurp(root()
@@ -521,7 +521,7 @@ wait_for(90, sub {
 });
 
 is($r->{status}, 503, 'elsewhere: another store');
-like($r->{body}, qr/storage_unavailable/, 'elsewhere: it is said');
+like($r->{body}, qr/storage_unavailable/, 'elsewhere: with the reason');
 stop('elsewhere, another store', $box);
 
 rename("$tmp/one/store", "$tmp/server/store.one") or die;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# docker/kubernetes and docker/compose.yaml: they are valid, and match the
-# image: its user, port, volume, variables and times.  No container has more
+# docker/kubernetes and docker/compose.yaml: the files are valid, and agree with
+# the image in user, port, volume, variables and times.  No container has more
 # rights or secrets than it needs.
 
 use warnings;
@@ -101,10 +101,10 @@ sub valid {
 is(valid($all), '', 'valid for the newest');
 is(valid($all, '-k', '1.28'), '', 'valid for 1.28');
 
-# the validator must detect errors
+# the validator detects an error
 
 spew("$work/bad.yaml", slurp($all) =~ s/periodSeconds/periodsSeconds/r);
-isnt(valid("$work/bad.yaml"), '', 'another is refused');
+isnt(valid("$work/bad.yaml"), '', 'an unknown field is refused');
 
 my @resources = documents($all);
 my %of = map { $_->{kind} => $_ } @resources;
@@ -138,7 +138,7 @@ is($security->{seccompProfile}{type}, 'RuntimeDefault', 'system calls');
 ok(defined $pod->{automountServiceAccountToken}
 	&& !$pod->{automountServiceAccountToken}, 'no token of the cluster');
 
-# Every folder that is written to or named has a volume.
+# Every folder that the container writes to or names has a volume.
 
 my %mounts = map { $_->{mountPath} => $_ } @{ $c->{volumeMounts} };
 my %volumes = map { $_->{name} => $_ } @{ $pod->{volumes} };
@@ -187,7 +187,7 @@ for my $probe (qw/ startup liveness readiness /) {
 isnt($c->{livenessProbe}{httpGet}{path}, $c->{readinessProbe}{httpGet}{path},
 	'a database that is away restarts nobody');
 
-# The grace period is long enough for a stop.
+# The grace period is longer than a stop takes.
 
 my ($sleep) = grep { /^\d+$/ } @{ $c->{lifecycle}{preStop}{exec}{command} };
 

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # File descriptors: with the shipped configuration a worker serves more xorbs
-# than it may usually have open files.  Limits that are too low are reported at
-# start-up.  When descriptors run out, no data count as lost.
+# than the usual limit of open files.  Limits that are too low are reported at
+# start-up.  When descriptors run out, no data are treated as lost.
 
 use warnings;
 use strict;
@@ -18,8 +18,8 @@ use Test::Xet::Process qw/ run_command /;
 
 use constant XORBS => 1100;
 
-# The limit that nginx gets from most shells and services; the hard limit
-# stays.
+# The soft limit that nginx gets from most shells and services; the hard limit
+# is not changed.
 
 my ($status, $out) = run_command([ 'prlimit', '--pid', $$,
 	'--nofile=1024:' ]);
@@ -105,7 +105,7 @@ cmp_ok(descriptors(), '<', 272, 'descriptors');
 $t->stop();
 
 # --------------------------------------------------------------------------
-# no descriptors are left: 503, nothing counts as lost, and service resumes
+# descriptors run out: 503, no data are treated as lost, and service resumes
 
 $t->write_conf(undef, log => 'info', connections => 300, http => '',
 	main => 'worker_rlimit_nofile 100;');
@@ -122,11 +122,11 @@ my @idle = map { $t->connect() } 1 .. 120;
 
 ok($t->wait_log(qr/accept4?\(\) failed \(24: /, 10, $from), 'none left');
 
-# a thread closes the file of the PUT, then a connection takes its descriptor
+# when a thread closes the file of the PUT, a connection takes its descriptor
 
 ok(wait_for(10, sub {
 	return descriptors() >= 100 && sleep(1) && descriptors() >= 100;
-}), 'nor later');
+}), 'still none left');
 
 for my $case ([ 'GET', "/api/v1/files/$file->{hash}" ],
 	[ 'PUT', '/api/v1/files', {}, \random_bytes(++$seed, 200000) ])
@@ -147,7 +147,7 @@ undef @idle;
 
 ok(wait_for(10, sub {
 	$c->exchange('GET', "/api/v1/files/$file->{hash}")->{status} == 200
-}), 'it is all there');
-is(put()->{status}, 200, 'and more can come');
+}), 'the file is readable again');
+is(put()->{status}, 200, 'and uploads succeed');
 
 $t->done();

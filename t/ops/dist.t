@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# make dist: which sources it packs, and the tag of a release.
+# make dist: the sources in the archive, and the tag of a release.
 
 use warnings;
 use strict;
@@ -44,7 +44,7 @@ ok(-e "$tree/$_", "has $_")
 ok(!-e "$tree/$_", "does not have $_") for qw! build .git docker/secrets !;
 
 # --------------------------------------------------------------------------
-# a release from that tree
+# a release from the tree of the archive
 
 git('init -q -b main');
 git('add -A');

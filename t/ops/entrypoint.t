@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What docker/entrypoint.sh refuses before it changes anything: variables that
-# would inject into a configuration, a missing password, and foreign data in
-# the place of its PostgreSQL.  docker/run.sh does not touch such data either.
+# Errors of docker/entrypoint.sh before it changes anything: variables that
+# would inject directives into a configuration, a missing password, and other
+# data in the folder of its PostgreSQL.  docker/run.sh does not touch such data
+# either.
 
 use warnings;
 use strict;
@@ -65,7 +66,7 @@ like($out, qr!^xet-server: cannot read \Q$dir\E/none; set POSTGRES_PASS!m,
 	'no password: said');
 
 # --------------------------------------------------------------------------
-# a database cluster one folder deeper, as in other layouts
+# a database cluster one folder deeper, as in other container images
 
 my $version = "$dir/data/pg/pgdata/PG_VERSION";
 

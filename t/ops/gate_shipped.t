@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The gate of rights, with shipped and generated configurations:
-# conf/nginx.conf, xet-setup, docker/entrypoint.sh, and an edge in front of it
-# (t/rights/expect.def).
+# The permission test (t/rights/expect.def) with shipped and generated
+# configurations: conf/nginx.conf, xet-setup, docker/entrypoint.sh, and an edge
+# in front of the container.
 
 use warnings;
 use strict;
@@ -29,7 +29,7 @@ gate('the container, AUTH=off', sub { container($_[0], AUTH => 'off') }, %off);
 
 done_testing();
 
-# A separate server for each configuration.
+# Tests one configuration with its own server.
 
 sub gate {
 	my ($name, $conf, %o) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet gc and the collector that it starts: what is deleted, what stays and why.
-# Concurrent activity: shards, known files, xorbs that are sent again, a
-# backup, a second xet gc.
+# xet gc and the collector that it starts: which files, xorbs and copies are
+# deleted, and why others are kept.  Concurrent activity: shards, known files,
+# xorbs that are sent again, a backup, a second xet gc.
 
 use warnings;
 use strict;
@@ -37,7 +37,7 @@ is_deeply([ @{ $r->{json}[0] }{qw/ files xorbs copies orphans /} ],
 	[ 0, 0, 0, 0 ], 'nothing');
 
 # --------------------------------------------------------------------------
-# a file is deleted, with those of its xorbs that no other file needs
+# a file is deleted, and then those of its xorbs that no other file needs
 
 my $shared = send_xorb($t, mix(1, 600_000));
 my $own = send_xorb($t, mix(2, 600_000));
@@ -97,7 +97,7 @@ whole($two, 'the other is whole');
 is(verify()->{code}, 0, 'and the store');
 
 # --------------------------------------------------------------------------
-# a file that is sent again is new, and consists of new and old xorbs
+# a deleted file that is sent again is a new file, with new and old xorbs
 
 send_xorb($t, $own->{raw});
 is(register_file($t, [ [ $shared ], [ $own ] ])->{hash}, $one->{hash},
@@ -116,8 +116,8 @@ is(gc('--grace', '1d')->{json}[0]{told}, 1,
 	'who has sent it again will name it');
 is(gc('--grace', '0s')->{json}[0]{xorbs}, 1, 'without grace it goes');
 
-# the date is that of UTC, whatever the time zone of a session: at any time one
-# of these zones has another date
+# a xorb is advertised on a date of UTC, in any time zone of a session: at any
+# time, one of these zones has another date than UTC
 
 {
 	my $x = send_xorb($t, mix(8, 100_000));
@@ -133,11 +133,11 @@ is(gc('--grace', '0s')->{json}[0]{xorbs}, 1, 'without grace it goes');
 			. ' NOT NULL'), 't', "$zone: the day of UTC");
 		is($t->sql($set . "SELECT recorded FROM xet.xorb_get('\\x"
 			. plain_hash($x->{hash}) . "', true, '', NULL)"), 't',
-			"$zone: and is known as that");
+			"$zone: already recorded");
 
-		# advertised the day before yesterday; the grace period reaches
-		# back to an hour before the end of that day, and to an hour
-		# after it
+		# the xorb was advertised two days ago.  One grace period begins
+		# an hour before the end of that day, and the other one an hour
+		# after it.
 
 		$t->sql('UPDATE xet.xorbs SET advertised_on = advertised_on'
 			. ' - 2; UPDATE xet.gc_xorbs SET since = since'
@@ -164,7 +164,7 @@ is(gc('--grace', '0s')->{json}[0]{xorbs}, 1, 'without grace it goes');
 # --------------------------------------------------------------------------
 # orphans
 
-# the age of an object is what its bucket says
+# the bucket reports the age of an object
 
 my $orphan = 'xorbs/default/ab/' . 'ab' x 32 . '.00000001';
 
@@ -208,8 +208,8 @@ $t->remove_copy($orphan) if $t->s3();
 	is(verify('--orphans')->{json}[-1]{orphans}, 0, 'it is no orphan');
 	is(verify()->{json}[-1]{orphans}, 0, 'nor is it for one who reads all');
 
-	# a rebuild, which takes the same lock, may give a row to a copy
-	# without one
+	# a rebuild takes the same lock, and may insert a row for a copy
+	# that has none
 
 	$t->put_copy($orphan, 'x');
 	age($orphan, $t->copies($x->{hash})) unless $t->s3();
@@ -256,7 +256,7 @@ $t->remove_copy($orphan) if $t->s3();
 }
 
 # --------------------------------------------------------------------------
-# locked rows are skipped, and nothing waits
+# the collector skips locked rows, and does not wait for them
 
 {
 	my $x = send_xorb($t, mix(6, 100_000));
@@ -302,7 +302,8 @@ is_deeply([ @{ $r->{json}[0] }{qw/ files xorbs copies /} ], [ 1, 1, 1 ],
 	'then it goes') or diag($r->{out});
 
 # --------------------------------------------------------------------------
-# a file of very many references is deleted in steps, and not found meanwhile
+# a file with very many references is deleted in steps, and is not found
+# meanwhile
 
 SKIP: {
 	skip('each copy costs a request', 5) if $t->s3();
@@ -329,7 +330,7 @@ SKIP: {
 # two runs at once, an interrupted run, and a server that exits in the middle
 
 {
-	# each copy in a bucket costs a request
+	# in a bucket each copy costs a request
 
 	my $n = $t->s3() ? 400 : 2000;
 
@@ -364,7 +365,7 @@ SKIP: {
 
 is(verify()->{code}, 0, 'the store is right in the end');
 is($t->sql('SELECT count(*) FROM xet.gc_copies') + notes('files'), 0,
-	'no notes are left');
+	'no temporary rows are left');
 
 # --------------------------------------------------------------------------
 # wrong usage

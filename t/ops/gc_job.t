@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet_gc: the server collects by itself, on one of two nodes at a time, through
-# killed workers, a restart of PostgreSQL and an unavailable store.  Data in
-# use stay, and unused data do not.
+# xet_gc: the server runs the collector by itself, on one of two nodes at a
+# time, despite killed workers, a restart of PostgreSQL and an unavailable
+# store.  The collector deletes unused data, and no other data.
 
 use warnings;
 use strict;
@@ -96,7 +96,8 @@ is($t->sql("SELECT count(*) FROM xet.jobs WHERE name = 'gc'"), 1,
 }
 
 # --------------------------------------------------------------------------
-# a backup keeps copies; while the store is unavailable, their records stay
+# during a backup no copies are removed.  While the store is unavailable, the
+# copies to remove stay recorded.
 
 {
 	my $backup = $t->pg_session();
@@ -160,7 +161,7 @@ sub chore {
 	return $t->sql("SELECT $_[0] FROM xet.jobs WHERE name = 'gc'");
 }
 
-# The sum over all runs, including the run under way.
+# The sum over all runs, including the current run.
 
 sub total {
 	my ($figure) = @_;

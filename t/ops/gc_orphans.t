@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Files of the store that never had a row: xet_gc removes those that are old
-# enough, once a day, and nothing else.  Between two of its steps come an
-# upload, a row, a backup, a second node, a crash, another disk.  The next
-# sweep handles files that an earlier one left in quarantine, and xet gc
-# reports them.
+# Files of the store that never had a row: once a day, xet_gc removes those that
+# are old enough, and no other files.  Between two steps of the sweep, an upload
+# arrives, a row is inserted, a backup or a second node runs, a worker crashes,
+# or another disk is mounted.  The next sweep handles files that an earlier
+# sweep left in quarantine, and xet gc reports such files.
 
 use warnings;
 use strict;
@@ -60,7 +60,7 @@ is(total('orphan_bytes'), 300 * 100, 'their bytes are told');
 is($t->sql('SELECT gc_orphans, gc_orphan_bytes, orphans FROM'
 	. ' xet.figures(0, 0, 10)'), '300|30000|2', 'as figures');
 ok(-e $_, "there: $_") for $young, $day, $other, $astray;
-is(scalar(asides()), 0, 'nothing is left aside');
+is(scalar(asides()), 0, 'nothing is left in quarantine');
 whole('what has a row is there');
 
 # --------------------------------------------------------------------------
@@ -70,17 +70,17 @@ my $orphan = orphan();
 
 runs(2);
 ok(-e $orphan, 'once a day');
-sweep('when it is said');
+sweep('on request');
 ok(!-e $orphan, 'it is gone');
 
-# a database from an older dump does not know later files
+# files that are newer than the database, as after a restore of an older dump
 
 {
 	$orphan = orphan(age => 2 * 86400);
 	$t->sql("UPDATE xet.xorbs SET created_at = now() - interval '3 days'");
 	sweep('an older database');
-	ok(-e $orphan, 'one that the database does not know of stays');
-	is($t->sql('SELECT orphans FROM xet.figures(0, 0, 10)'), 3, 'told');
+	ok(-e $orphan, 'a file newer than the database stays');
+	is($t->sql('SELECT orphans FROM xet.figures(0, 0, 10)'), 3, 'reported');
 	$t->sql('UPDATE xet.xorbs SET created_at = now()');
 	sweep('a newer one');
 	ok(!-e $orphan, 'now it goes');
@@ -94,10 +94,10 @@ is($t->sql("INSERT INTO xet.gc_copies (hash, tag, stored_size) VALUES"
 	. " xet.copies_unknown(ARRAY['\\x" . 'ab' x 32 . "'::bytea,"
 	. " '\\x" . 'ab' x 32 . "'], ARRAY[7, 8])"), 1, 'a note');
 ok(wait_for(60, sub { $t->sql('SELECT count(*) FROM xet.gc_copies') == 0 }),
-	'is followed');
+	'the copy is removed');
 
 # --------------------------------------------------------------------------
-# a backup, which takes the same lock as a rebuild
+# a backup; it takes the same lock as a rebuild
 
 {
 	my $backup = $t->pg_session();
@@ -116,21 +116,22 @@ ok(wait_for(60, sub { $t->sql('SELECT count(*) FROM xet.gc_copies') == 0 }),
 }
 
 # --------------------------------------------------------------------------
-# files that a crashed sweep left in quarantine: for the next sweep, and for
-# xet gc
+# files that a crashed sweep left in quarantine are handled by the next sweep or
+# by xet gc
 
 for my $how ('server', 'command') {
 	my $dead = aside(orphan(), 77);
 	my ($copy) = $t->xorb_files($xorb->{hash});
 	my $back = aside($copy, 4711);
 
-	# a file that already had its name back when the sweep crashed
+	# the sweep crashed after it had restored the name of a file
 
 	my $both = orphan(age => 0);
 	age($both);
 	link($both, "$store/tmp/" . name_aside($both, 5)) or die;
 
-	# a start removes old files of this folder, but not these
+	# when nginx starts it removes old files of this folder, but not the
+	# files in quarantine
 
 	my $calm = Test::Xet->new(workers => 1, beside => $t);
 
@@ -153,15 +154,15 @@ for my $how ('server', 'command') {
 		is(total('orphan_bytes') - $bytes, 200, 'xet gc: counted');
 	}
 
-	is(scalar(asides()), 0, "$how: none is left aside");
-	ok(!-e $both, "$how: what has no row is gone");
-	ok(-e $copy, "$how: what has a row is back");
+	is(scalar(asides()), 0, "$how: quarantine is empty");
+	ok(!-e $both, "$how: the file without a row is gone");
+	ok(-e $copy, "$how: the file with a row is back");
 	whole("$how: whole");
 }
 
 # --------------------------------------------------------------------------
-# between the move to quarantine and the second check: the function waits at a
-# gate
+# events between the move to quarantine and the second check: a lock holds the
+# function there
 
 my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	. " integer[])'::regprocedure)");
@@ -169,18 +170,18 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 (my $gated = $function) =~ s/^BEGIN$/BEGIN PERFORM
 	pg_advisory_xact_lock(4711);/m or die $function;
 
-# a row names the file after all
+# a row names the file by then
 
 {
 	my ($copy) = $t->xorb_files($xorb->{hash});
 
 	$t->sql('UPDATE xet.xorbs SET tag = tag # 1');
 	meanwhile('a row', sub {
-		ok(!-e $copy, 'a row: the file is aside');
+		ok(!-e $copy, 'a row: the file is in quarantine');
 		$t->sql('UPDATE xet.xorbs SET tag = tag # 1');
 	});
 	ok(wait_for(60, sub { -e $copy }), 'a row: the file is back');
-	ok(wait_for(60, sub { !asides() }), 'a row: nothing is aside');
+	ok(wait_for(60, sub { !asides() }), 'a row: quarantine is empty');
 	ok(wait_for(60, sub {
 		$node->log() =~ /kept: removal of 1 is no longer allowed/
 	}), 'a row: logged');
@@ -200,7 +201,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 		. " WHERE hash = '\\x" . plain_hash($xorb->{hash}) . "')");
 	age($copy);
 	meanwhile('an upload', sub {
-		ok(!-e $copy, 'an upload: the orphan is aside');
+		ok(!-e $copy, 'an upload: the orphan is in quarantine');
 		send_xorb($t, $raw);
 		$new = register_file($t, [ [ $made ] ]);
 	});
@@ -215,7 +216,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 		diag($r->summary());
 }
 
-# the worker is killed: the next one continues in the middle
+# the worker is killed: the next worker continues in the middle of the sweep
 
 {
 	my @more = map { orphan() } 1 .. 40;
@@ -226,23 +227,23 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 		kill('KILL', $node->worker_pids());
 		ok(wait_for(60, sub { chore('turn') > $turn }),
 			'killed: taken up');
-		cmp_ok(scalar(asides()), '>', 0, 'killed: files are aside');
+		cmp_ok(scalar(asides()), '>', 0, 'killed: files in quarantine');
 	});
 	ok(wait_for(120, sub { swept() }), 'killed: it goes on')
 		or diag(chore('*'));
-	is(scalar(asides()), 0, 'killed: none is left aside');
+	is(scalar(asides()), 0, 'killed: quarantine is empty');
 	is(scalar(grep { -e } @more), 0, 'killed: all are gone');
 }
 
-# a second node removes orphans at the same time, since it believes that it is
-# alone
+# a second node removes orphans at the same time, because it has taken over the
+# lease
 
 {
 	my @more = map { orphan() } 1 .. 40;
 	my $two = node();
 
-	# the node at the gate is late, and continues in parallel with the
-	# other one
+	# the node that waits for the lock has lost the lease, and continues
+	# in parallel with the other node
 
 	meanwhile('two nodes', sub {
 		my $turn = chore('turn');
@@ -255,7 +256,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	});
 	ok(wait_for(120, sub { swept() }), 'two nodes: to the end')
 		or diag(chore('*'));
-	is(scalar(asides()), 0, 'two nodes: none is left aside');
+	is(scalar(asides()), 0, 'two nodes: quarantine is empty');
 	is(scalar(grep { -e } @more), 0, 'two nodes: all are gone');
 	whole('two nodes: whole');
 	$two->stop();
@@ -305,9 +306,9 @@ sub node {
 	return $n;
 }
 
-# A copy of a xorb that nobody has uploaded.  It has the owner of all copies: a
-# file of another user cannot be linked to a second name, and so not be
-# restored.
+# Creates a copy of a xorb that was never uploaded, with the owner of all
+# copies.  The server could not restore a file of another user, because it may
+# not link that file to a second name.
 
 sub orphan {
 	my (%o) = @_;
@@ -390,7 +391,7 @@ sub sweep {
 	ok(wait_for(60, sub { swept() }), "$name: a sweep") or diag(chore('*'));
 }
 
-# Waits for n complete runs of the collector.
+# Waits until the collector has completed n runs.
 
 sub runs {
 	my ($n) = @_;

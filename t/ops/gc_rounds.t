@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The collector against uploads, deletions, damage, and crashes of the active
-# processes and of PostgreSQL, between any two steps: t/soak/gc.pl for ten
-# thousand rounds.  Then the rounds run with a guard removed, and must detect
-# this.
+# The collector, with uploads, deletions, damage, and crashes of processes and
+# of PostgreSQL between any two of its steps: ten thousand rounds of
+# t/soak/gc.pl.  Then the rounds run again without one of the collector's
+# checks, and must detect that a file is lost.
 
 use warnings;
 use strict;

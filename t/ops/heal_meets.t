@@ -2,9 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Concurrent heals and commits, with each default isolation level of
-# PostgreSQL; damage that is found while a shard waits; a heal that others wait
-# for.
+# Concurrent heals and commits, with each default isolation level of PostgreSQL;
+# damage that is found while a shard waits; heals that wait for a lock.
 
 use warnings;
 use strict;
@@ -70,7 +69,7 @@ for my $level ('read committed', 'repeatable read', 'serializable') {
 }
 
 # --------------------------------------------------------------------------
-# damage that is found while a shard waits stops the shard
+# a shard that waits is refused if damage is found meanwhile
 
 my $t = Test::Xet->new(workers => 2, log => 'info');
 
@@ -132,7 +131,7 @@ $t->allow(qr/can't be read/, qr/is missing or has another size/);
 	my @status = map { $_->response('POST', timeout => 60)->{status} } @c;
 
 	is(join(' ', @status), join(' ', (503) x 12),
-		'and are told to come again');
+		'and clients get 503');
 	$hold->send('ROLLBACK');
 	$hold->wait();
 
@@ -144,7 +143,7 @@ $t->allow(qr/can't be read/, qr/is missing or has another size/);
 }
 
 # --------------------------------------------------------------------------
-# only whole terms of the xorb are changed, whatever bytes are next to them
+# a heal changes only complete terms of the xorb, whatever bytes are around them
 
 {
 	my $hash = 'ab' x 32;

@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Health: 503 with the reason in words while PostgreSQL or the store does not
-# work, and 200 afterwards; the cost of many health requests; liveness alone.
+# Health: 503 with the reason as text while PostgreSQL or the store does not
+# work, and 200 afterwards; the cost of many health requests; the liveness
+# check.
 
 use warnings;
 use strict;
@@ -23,7 +24,7 @@ Test::Xet->folder('rights and mounts of a folder');
 my $t = Test::Xet->new(workers => 1, log => 'info');
 my $dir = $t->dir();
 
-# A file system that is full, or does not respond, when the test says so.
+# A file system that the test can make full or unresponsive.
 
 my $preload = $t->write_file('preload.c', <<'EOC');
 #define _GNU_SOURCE
@@ -119,7 +120,7 @@ $t->pg_start();
 well('PostgreSQL');
 
 # --------------------------------------------------------------------------
-# the store: a result is valid for one second
+# the store; a result of the check is valid for one second
 
 my $failed = qr/\[crit\].*xet: open ".*" failed \(13: /;
 
@@ -167,8 +168,7 @@ rmdir($t->store()) or die $!;
 rename($t->store() . '.away', $t->store()) or die $!;
 well('the folder is back');
 
-# the folder now has another identity; sessions that are opened later notice
-# this as well
+# the folder now has another identity; new database sessions also detect this
 
 rename($identity, "$identity.gone") or die $!;
 spew($identity, '0' x 32 . "\n");

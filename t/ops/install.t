@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# "make install": which files go where.  Files that an operator has changed
-# stay, however often it runs, and whichever version is installed.
+# "make install": the installed files.  Files that an operator has changed are
+# kept, however often "make install" runs, and with any version.
 
 use warnings;
 use strict;
@@ -18,7 +18,7 @@ use Test::Xet::Process qw/ build_dir root run_command slurp spew /;
 use File::Path qw/ make_path /;
 use File::Temp qw/ tempdir /;
 
-# a separate tree, whose files may be changed: everything but build results
+# a copy of the tree without build results, so that the test may change files
 
 my $tree = tempdir('xet-tree-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $dest = tempdir('xet-dest-XXXXXX', TMPDIR => 1, CLEANUP => 1);
@@ -28,7 +28,7 @@ my $share = "$dest/usr/share/xet";
 system('cp', '-R', (map { root() . "/$_" } qw/ Makefile conf sql docs /),
 	$tree) == 0 or die "cp: $?\n";
 
-# The module and the client exist, so "make build cli" has nothing to do.
+# Fake build results, so that "make build cli" has nothing to do.
 
 make_path("$tree/built/nginx");
 spew("$tree/built/nginx/ngx_http_xet_module.so", "module\n");
@@ -71,8 +71,8 @@ is(slurp("$dest/usr/bin/xet"), "client\n", 'the client');
 is(scalar(() = `find $dest -name ngx_http_xet_module.so`), 1, 'the module');
 unlike($out, qr/was changed/, 'nothing was changed');
 
-# the operator changes a file; the next version changes it, another one, and
-# SQL
+# the operator changes a file; the next version changes this file, another file
+# and the SQL
 
 append("$conf/xet_location.conf", "# mine\n");
 append("$tree/conf/$_", "# next\n") for qw/ xet_location.conf edge.conf /;
@@ -98,7 +98,7 @@ for my $time ('the next version', 'the next version again') {
 		"$time: functions of all files");
 }
 
-# the operator takes the new file
+# the operator replaces the changed file by the new version's file
 
 rename("$conf/xet_location.conf.dist", "$conf/xet_location.conf") or die;
 unlike(install('taken'), qr/was changed/, 'taken: nothing to say');
@@ -106,7 +106,7 @@ append("$tree/conf/xet_location.conf", "# and one more\n");
 unlike(install('one more'), qr/was changed/, 'one more: nothing to say');
 same("$conf/xet_location.conf", 'conf/xet_location.conf', 'one more: is there');
 
-# back to the first version: migrations of the later one are not in its SQL
+# back to the first version, whose SQL lacks the migration of the later version
 
 unlink("$tree/sql/0999_next.sql") or die;
 install('the version before');

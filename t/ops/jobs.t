@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# One worker of all nodes runs a background job; the job survives crashes, and
-# continues where it was.  Two nodes, killed workers, reloads, and a PostgreSQL
-# that restarts or whose table is locked.
+# One worker of all nodes runs a background job.  After a crash, another worker
+# continues the job where it stopped.  Tested with two nodes, killed workers,
+# reloads, a restart of PostgreSQL, and a locked table.
 
 use warnings;
 use strict;
@@ -16,7 +16,7 @@ use lib "$FindBin::Bin/../lib";
 use Test::Xet;
 use Test::Xet::Files;
 
-# A pass takes long enough for all of this: 4.8 MB at 64 KiB a second.  A lease
+# A run takes long enough for these tests: 4.8 MB at 64 KiB a second.  A lease
 # expires after 30 seconds.
 
 my $slow = { xet_scrub => 'on rate=64k interval=1s' };
@@ -39,8 +39,8 @@ sub chore {
 		. ($name // 'scrub') . "'");
 }
 
-# Work that the row does not have is repeated; the row is updated every five
-# seconds.
+# Checks that the job makes progress.  The row of the job is updated every five
+# seconds; later work is repeated after a crash.
 
 sub moves {
 	my ($name, $from) = @_;
@@ -56,7 +56,7 @@ sub at { return chore("coalesce(nullif(cursor, ''), '0')::bigint") || 0 }
 # --------------------------------------------------------------------------
 # only one of two nodes runs the job
 
-ok(wait_for(60, sub { at() > 0 }), 'a pass is under way');
+ok(wait_for(60, sub { at() > 0 }), 'a run is under way');
 
 my $holder = chore("encode(holder, 'hex')");
 my $turn = chore('turn');
@@ -78,7 +78,7 @@ is($t->sql('SELECT count(*) FROM xet.jobs_show() WHERE running AND held'
 		. " until = now() + interval '3 s' WHERE name = 'scrub'");
 	ok(wait_for(60, sub {
 		($t->log() . $other->log()) =~ /job "scrub" was taken over/
-	}), 'who has lost the lease stops');
+	}), 'the node that has lost the lease stops');
 	ok(wait_for(60, sub { chore("holder <> decode(md5('x'), 'hex')")
 		eq 't' }), 'a lease that has run out is taken');
 	is(chore('started_at'), $started, 'the same run goes on');
@@ -155,7 +155,7 @@ for my $how (qw/ kill reload /) {
 	moves($how);
 }
 
-# an old worker that still has a client after a reload does not take the job
+# an old worker that still serves a client after a reload does not take the job
 
 {
 	my $c = $t->http_start('PUT', '/api/v1/files',

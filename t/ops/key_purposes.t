@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A key of one purpose is not accepted for another: neither in files, where
-# each line names its purpose, nor in requests, by any bytes that can be
-# derived from a file.  The purposes are data URLs (whose key an edge has),
-# tokens, dedup responses, and LFS URLs.  The keys of LFS URLs are derived from
-# those of tokens.
+# A key of one purpose is not accepted for another purpose: neither in key
+# files, where each line names its purpose, nor in requests that are signed with
+# any bytes derived from a key file.  The purposes are data URLs (an edge has
+# their key), tokens, dedup responses, and LFS URLs, whose keys are derived from
+# the keys of tokens.
 
 use warnings;
 use strict;
@@ -164,8 +164,7 @@ my $data = 'what only alice has';
 my $sha256 = sha256($data);
 my ($store) = action('upload')->{href} =~ /[?&]r=([^&]+)/;
 
-# all keys that the server's labels derive from the files, and the bytes
-# themselves
+# the bytes of each file, and all keys that the server's labels derive from them
 
 my @labels = ('xet data url 1', 'xet dedup 1', 'xet token seed 1',
 	'xet lfs url 1', 'xet grant 1', 'xet key mark 1', 'xet hub lfs 1');
@@ -185,7 +184,7 @@ my %right = (data => 'url.key for xet data url 1',
 	token => 'token.key as it is',
 	lfs => 'token.key, its seed for xet lfs url 1');
 
-# first with the right key, so that later refusals are due to the key
+# first with the right key, so that a later refusal is due to the key
 
 is(lfs('PUT', $made{$right{lfs}}), 200, 'LFS: a PUT by the right key');
 is($t->post('/api/models/alice/m/commit/main', \join("\n", map {
@@ -210,14 +209,14 @@ for my $name (sort keys %made) {
 	is(who($key), 401, "token: $name") if $name ne $right{token};
 }
 
-# the former rule: one key for data URLs and for LFS
+# the rule of older versions, with one key for data URLs and LFS, does not work
 
 is(lfs('PUT', pack('H*', $hex{url})), 403, 'an edge writes nothing by LFS');
 is(lfs('GET', derived_key(pack('H*', $hex{url}))), 403,
 	'an edge reads nothing by LFS');
 
 # --------------------------------------------------------------------------
-# the bytes of one purpose in the file of another one, on another server
+# an edge whose key of data URLs has the bytes of the origin's token key
 
 my $edge = Test::Xet->new(pg => 0, log => 'info', directives => {
 	map { $_ => undef } qw/ xet_postgres xet_dedup_key xet_store

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Locks that other sessions hold for long: damage is recorded before anyone
-# gives up, unrelated uploads continue, and a repo becomes private however many
-# shards are being committed to it.
+# Locks that other sessions hold for a long time: damage is recorded even if the
+# heal gives up, unrelated uploads continue, and a repo becomes private although
+# many shards are being committed to it.
 
 use warnings;
 use strict;
@@ -24,23 +24,24 @@ use Test::Xet::Process qw/ wait_for /;
 	my $t = server();
 	my $x = damaged_xorb($t);
 
-	# the lock of the transaction of a large shard that refers to the xorb
+	# a lock such as the commit of a large shard that refers to the xorb
+	# takes
 
 	my $hold = held($t, 'SELECT id FROM xet.xorbs FOR KEY SHARE');
 
 	is(put($t, $x)->{status}, 503, 'shard: the heal gives up');
-	is(marked($t), 1, 'shard: what was found is on record');
+	is(marked($t), 1, 'shard: the damage is recorded');
 
 	released($hold);
 	refused($t, $x, 'shard');
 	is(put($t, $x)->{status}, 200, 'shard: healed');
-	is(readable($t, $x), '200 200', 'shard: and of use');
+	is(readable($t, $x), '200 200', 'shard: and readable');
 	$t->check();
 	$t->remove();
 }
 
 # --------------------------------------------------------------------------
-# a client that leaves while its heal waits
+# a client disconnects while its heal waits
 
 {
 	my $t = server();
@@ -50,12 +51,12 @@ use Test::Xet::Process qw/ wait_for /;
 
 	ok(wait_for(10, sub { $t->pg_blocked() == 1 }), 'left: the heal waits');
 	$c->close();
-	ok(wait_for(10, sub { marked($t) == 1 }), 'left: it is on record');
+	ok(wait_for(10, sub { marked($t) == 1 }), 'left: damage is recorded');
 
 	released($hold);
 	ok(wait_for(10, sub { $t->pg_blocked() == 0 }), 'left: nobody waits');
 
-	# the statement of the client that left may still have healed the xorb
+	# the statement of that client may still have healed the xorb
 
 	put($t, $x);
 	is(readable($t, $x), '200 200', 'left: readable in the end');
@@ -76,7 +77,7 @@ use Test::Xet::Process qw/ wait_for /;
 	ok(wait_for(10, sub { $t->pg_blocked() == 1 }),
 		'reader: the heal has the xorb, and waits for a file');
 	is(readable($t, $x, 0), '500', 'reader: meets the damage');
-	is(marked($t), 1, 'reader: it is on record with the answer');
+	is(marked($t), 1, 'reader: recorded before the response');
 	is($c->response('POST', timeout => 30)->{status}, 503,
 		'reader: the heal gives up');
 
@@ -87,7 +88,7 @@ use Test::Xet::Process qw/ wait_for /;
 }
 
 # --------------------------------------------------------------------------
-# requests for locked rows give up, and their sessions serve others
+# requests for locked rows give up, and their sessions serve other requests
 
 {
 	my $t = server(Test::Xet::Token::repos());
@@ -159,11 +160,11 @@ EOF
 
 	$admin->send("SELECT xet.repo_set_public('a/a', false)");
 	ok(wait_for(10, sub { waiting($t) == 1 }),
-		'private: who makes it private waits for it');
+		'private: the change waits for the shard');
 
-	# this shard queues behind the change, not in front of it like the
-	# first one.  A shard waits for only three seconds, and the check may
-	# come later than that.
+	# this shard waits behind the change, while the change waits for the
+	# first shard.  A shard waits for only three seconds, and the check
+	# may come later, so the test tries several times.
 
 	my (@behind, $seen);
 
@@ -194,7 +195,7 @@ EOF
 		->response('POST', timeout => 30)->{status}, 200,
 		'changed: a shard to another repo');
 	is($_->response('POST', timeout => 30)->{status}, 503,
-		'changed: who waited may come again') for @c;
+		'changed: the shards that waited get 503') for @c;
 	released($hold);
 	is(begin_shard($t, $xorbs[2], 'a/a')
 		->response('POST', timeout => 30)->{status}, 200,
@@ -305,7 +306,7 @@ sub marked {
 		. ' WHERE damaged_at IS NOT NULL');
 }
 
-# No new file refers to the xorb until it is healed.
+# Checks that no new file can refer to the xorb before it is healed.
 
 sub refused {
 	my ($t, $x, $name) = @_;

@@ -2,11 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# No log contains secrets.  The test provokes messages of all kinds, with
-# signatures and tokens in the requests, at an origin and at an edge, by
-# HTTP/1.1 and HTTP/2.  Each message appears, with every signature and token
-# masked.  Unlike the check in done(), this test also looks for the signatures
-# that the edge makes.
+# No log contains secrets.  Requests with signatures and tokens provoke messages
+# of all kinds, at an origin and at an edge, by HTTP/1.1 and HTTP/2.  Each
+# message appears, with every signature and token masked.  Unlike the check in
+# done(), this test also looks for the signatures that the edge makes.
 
 use warnings;
 use strict;
@@ -91,7 +90,7 @@ my ($path) = glob($t->store() . '/xorbs/default/*/*');
 my ($xorb) = $path =~ m!([^/]+)\z!;
 
 # --------------------------------------------------------------------------
-# messages: each must appear, with something masked in its line
+# messages: each must appear, and its line must have a masked value
 
 my ($ok_url, $old_url) = (data_url($late), data_url(time() - 10));
 my $no_file = data_url($late, $xorb =~ s/^(.)/$1 eq 'a' ? 'b' : 'a'/er);

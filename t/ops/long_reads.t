@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Long reads have their own sessions: no reconstruction and no file by name
-# waits for them.  A read that takes too long is ended, callers take turns, and
-# no caller can fill the whole queue.
+# Long reads have their own sessions, so that reconstructions and files by name
+# do not wait for them.  A read that takes too long is cancelled, callers take
+# turns, and no caller can fill the whole queue.
 
 use warnings;
 use strict;
@@ -64,8 +64,8 @@ my @long = (
 		'{"files":[{"path":"b","size":1}]}', 'application/json' ]
 );
 
-# long reads that do not end: another session has locked a table that neither
-# reconstructions nor files by name need
+# long reads that do not end, because another session has locked a table;
+# reconstructions and files by name do not need this table
 
 my $lock = $t->pg_lock('xet.hub_lines');
 my @asked = map { $t->http_start('GET', '/api/models/me/m', {}, undef,
@@ -126,7 +126,8 @@ $lock->unlock();
 is($t->get('/api/models/me/m')->{status}, 200, 'unlocked');
 
 # --------------------------------------------------------------------------
-# callers take turns: a request does not wait for thirty of another caller
+# callers take turns: a request does not wait for thirty requests of another
+# caller
 
 conf('long=1 long_timeout=60s timeout=60s');
 $t->get('/api/models/me/m');
@@ -147,7 +148,7 @@ $lock->unlock();
 is(join(' ', map { $_->response('GET')->{status} } @asked, @few),
 	join(' ', (200) x 32), 'turns: all are answered');
 
-# a log line is written when the request has ended, after its response
+# nginx writes a log line after the response has been sent
 
 my @order;
 
