@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# GET of files by programs that know nothing of Xet: curl and wget resume,
-# aria2c fetches in parallel, pandas reads a column, and a browser seeks in an
-# audio file.
+# GET of files by programs without support for Xet: curl and wget resume, aria2c
+# downloads in parallel, pandas reads a column, and a browser seeks in an audio
+# file.
 
 use warnings;
 use strict;
@@ -65,7 +65,7 @@ sub have {
 	return grep { -x "$_/$program" } split(/:/, $ENV{PATH});
 }
 
-# Lines that the server has logged since the last call.
+# Returns the lines that the server has logged since the last call.
 
 my $seen = 0;
 
@@ -121,7 +121,7 @@ for (
 	}
 }
 
-# nothing is left to fetch, which wget and curl accept as the end
+# the file is complete: the server responds with 416, and wget succeeds
 
 SKIP: {
 	skip 'no wget', 2 unless have('wget');
@@ -135,7 +135,8 @@ SKIP: {
 	is(-s "$dir/all", $file->{size}, 'and stays as it is');
 }
 
-# HTTP/2, four at a time on one connection each: curl 7.88 fails to share one
+# HTTP/2, four downloads at a time, each on its own connection: curl 7.88 fails
+# to share one
 
 my $two = "http://127.0.0.1:" . $t->port(8082) . '/api/v1/files/';
 my ($status, $text) = run_command([ qw/ curl -sS --fail

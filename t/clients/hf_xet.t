@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The real hf_xet, newest release, unmodified: both of its interfaces, sizes
-# around every limit, a large mixed file, dedup of a second version, ranges,
-# and many concurrent clients.
+# The newest release of hf_xet, unmodified: both of its interfaces, sizes around
+# every limit, a large mixed file, dedup of a second version, ranges, and many
+# concurrent clients.
 
 use warnings;
 use strict;

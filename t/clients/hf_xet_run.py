@@ -1,4 +1,4 @@
-"""Drives the real hf_xet for the tests; prints one line of JSON.
+"""Runs the real hf_xet for the tests, and prints one line of JSON.
 
     hf_xet_run.py upload  API ENDPOINT FILE...
     hf_xet_run.py serve   ENDPOINT
@@ -7,13 +7,13 @@
     hf_xet_run.py version
 
 API is "session" (XetSession) or "legacy" (upload_files, download_files).
-"range" prints the SHA-256 of each range as download_stream() gave it.
-"serve" is one process with one session, which uploads each file that is named
-on a line of its input and answers each with a line: an upload's, or
-{"error": text}.  XET_TELL: a failure of "upload" is told so, too.
+"range" prints the SHA-256 of each range that download_stream() returns.
+"serve" is one process with one session.  Each line of its input is the path
+of a file to upload.  For each file it prints a line: the result of the upload,
+or {"error": text}.  With XET_TELL, "upload" also prints an error like this.
 
-HF_XET_CACHE is the caller's to set: a cache of its own is a machine of its
-own to the server.  XET_PAUSE: seconds between files and ranges of a session.
+The caller must set HF_XET_CACHE: each cache folder simulates another machine.
+XET_PAUSE is the number of seconds between files or ranges of a session.
 """
 
 import hashlib
@@ -30,9 +30,9 @@ import hf_xet  # noqa: E402
 
 
 def group_args(endpoint):
-    """XET_TOKEN, XET_TOKEN_EXPIRY and XET_REFRESH_URL: where they are given.
+    """Arguments from XET_TOKEN, XET_TOKEN_EXPIRY and XET_REFRESH_URL, if set.
 
-    Without an endpoint all of it is what the URL gives.
+    Without an endpoint, the client gets endpoint and token from the URL.
     """
 
     if not endpoint:
@@ -50,7 +50,7 @@ def group_args(endpoint):
 
 
 def paced(items):
-    """One after the other, with pauses between them."""
+    """Yields the items one by one, with pauses in between."""
 
     for i, item in enumerate(items):
         if i:

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The real @huggingface/hub: XetBlob downloads what hf_xet has uploaded:
-# complete, as a stream and in slices, with one range an entry and with
-# several.
+# The real @huggingface/hub: XetBlob downloads files that hf_xet has uploaded,
+# at once, as a stream and in slices.  Entries of a reconstruction have one
+# range or several.
 
 use warnings;
 use strict;
@@ -34,18 +34,18 @@ my @sizes = (0, 1, 8191, 8192, 65537, 131072, 131073, $mib + 1,
 my @files = map { make_mix("$dir/$_", $_ + 1, $_) } @sizes;
 my $infos = hf_xet({}, 'upload', 'session', $endpoint, @files);
 
-# a file that goes back and forth in its xorbs: several ranges of one
+# a file whose terms go back and forth between xorbs: several ranges of a xorb
 
 my $own = Test::Xet::Hub::multi_file({ t => $t });
 my $data = $own->{data};
 
-# conf/xet_bucket.conf serves one range of a URL
+# conf/xet_bucket.conf only supports URLs with one range
 
 for my $ranges (1, $t->s3() ? () : 8) {
 	$t->write_conf(undef, server => "xet_url_ranges $ranges;");
 	$t->reload();
 
-	# the large file is downloaded once only
+	# the large file is only downloaded once
 
 	for my $i (0 .. ($ranges == 1 ? $#sizes : $#sizes - 1)) {
 		my ($size, $file) = ($sizes[$i], $files[$i]);

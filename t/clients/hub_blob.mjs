@@ -1,10 +1,10 @@
-// Drives XetBlob of the real @huggingface/hub for the tests.
+// Runs XetBlob of the real @huggingface/hub for the tests.
 //
 //     node hub_blob.mjs NPM ENDPOINT HASH SIZE [START:END]...
 //
-// Fetches the file whole, as a stream, and in slices; prints one line of
-// JSON with the SHA-256 of each.  XetBlob wants a token URL, as a Hub has:
-// a small one is served from here.
+// Downloads the file at once, as a stream, and in slices; prints one line of
+// JSON with the SHA-256 of each.  XetBlob needs the token URL of a Hub, so this
+// script serves a token route itself.
 
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
@@ -75,6 +75,6 @@ for (const range of ranges) {
 
 out.statuses = [...new Set(requests.map((r) => r[1]))].sort();
 
-// as in hub_ops.mjs: timers of the package may be left
+// as in hub_ops.mjs: pending timers of the package would keep Node running
 
 process.stdout.write(JSON.stringify(out) + "\n", () => process.exit(0));

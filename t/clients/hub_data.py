@@ -1,7 +1,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
-"""What stands on huggingface_hub does with a Hub, and older releases of it: a
-row each (hub_row.py).
+"""Tests packages built on huggingface_hub, and its older releases, with a Hub.
+Prints a row for each operation (hub_row.py).
 
     hub_data.py datasets|transformers|safetensors|older FOLDER
 """
@@ -25,7 +25,7 @@ def is_id(oid):
 
 
 def offline(code):
-    """The same in a process that may ask nobody."""
+    """Runs the code in a process that can't reach any server."""
 
     return subprocess.run([sys.executable, "-c", code], check=True,
                           env={**os.environ, "HF_HUB_OFFLINE": "1",
@@ -86,7 +86,7 @@ def datasets():
 
 
 def tiny():
-    """A config and a tokenizer."""
+    """Writes a config and a tokenizer of a tiny model."""
 
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import BertConfig
@@ -164,7 +164,7 @@ def safetensors():
 
 
 def older():
-    """A short form for every release; the large folder went with 2.0."""
+    """Tests an older release; upload_large_folder was removed in 2.0."""
 
     path = folder + "/large"
 

@@ -1,18 +1,18 @@
-// What the tests do with @huggingface/hub, in Node (hub_ops.mjs) and in a
+// Operations of @huggingface/hub for the tests, in Node (hub_ops.mjs) and in a
 // browser (browser.html).
 //
 //     operations(hub, hubUrl, repo, read, digest)[command](...args)
 //
-// hub is the package, read(file) gives the bytes of a file, digest(bytes) their
-// SHA-256 as hex.  The answers, with the requests as [method, path, status,
-// bytes sent, Range]:
+// hub is the package, read(file) returns the bytes of a file, digest(bytes)
+// their SHA-256 as hex.  All results include the requests, as [method, path,
+// status, bytes sent, Range]:
 //
 //     upload PATH FILE [PATH FILE]...
-//     download PATH [START:END]...     SHA-256 of all, and of each range
-//     edit PATH START:END:FILE...      FILE, or nothing where it is "", takes
-//                                      the place of the bytes START to END
+//     download PATH [START:END]...     SHA-256 of the file and of each range
+//     edit PATH START:END:FILE...      replaces the bytes START to END by FILE,
+//                                      or removes them if FILE is ""
 //
-// started gets each request when it begins, and its status when that is known.
+// Each request is added to started when it begins, and its status later.
 
 function size(body) {
     return body?.byteLength ?? body?.size ?? body?.length ?? 0;

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A table of clients that are too old for t/clients/hub_rows.t and
-# t/hub/data.t, against a server that is the Hub: older releases of
-# huggingface_hub, which have the upload of a large folder.  The table is in
-# t/README.md.  "make clients" installs them and runs this; arguments name the
+# Tests clients that are too old for t/clients/hub_rows.t and t/hub/data.t, with
+# a server that is the Hub: older releases of huggingface_hub, which have the
+# upload of a large folder.  Prints a table; the latest one is in t/README.md.
+# "make clients" installs the clients and runs this script; arguments name the
 # rows to run ("huggingface_hub").
 
 use warnings;

@@ -1,9 +1,9 @@
-// Drives the real @huggingface/hub through a Hub for the tests.
+// Runs operations of the real @huggingface/hub with a Hub, for the tests.
 //
 //     node hub_ops.mjs NPM HUB REPO COMMAND ARGUMENT...
 //
-// Commands are those of hub_lib.mjs; prints one line of JSON.  One that is
-// ended by SIGTERM, since it took too long, says what it was waiting for.
+// The commands are in hub_lib.mjs.  Prints one line of JSON.  On SIGTERM, which
+// tests send to a command that takes too long, it prints its open requests.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -41,8 +41,8 @@ const run = operations(hub, hubUrl, repo, readFileSync, digest, started);
 
 const answer = await run[command](...args);
 
-// Not left to Node: a download whose stream is not read to its last "done"
-// keeps a timer in @huggingface/hub 2.17, and the process would never end.
+// Exits explicitly: in @huggingface/hub 2.17, a download whose stream is not
+// read until "done" leaves a timer, and Node would never exit.
 
 state = "done";
 process.stdout.write(JSON.stringify(answer) + "\n", () => process.exit(0));

@@ -1,10 +1,10 @@
-"""Drives huggingface_hub in one process that takes its time.
+"""Runs huggingface_hub in one process, with pauses between the files.
 
     hub_paced.py REPO SECONDS FOLDER FILE...
 
-HF_ENDPOINT and HF_TOKEN are the caller's to set.  Uploads the files one by one
-to REPO, with a pause of SECONDS after each, then downloads them likewise into
-FOLDER; prints the SHA-256 of what came, as a line of JSON.
+The caller must set HF_ENDPOINT and HF_TOKEN.  Uploads the files one by one to
+REPO, with a pause of SECONDS after each, then downloads them in the same way
+into FOLDER.  Prints the SHA-256 of the downloaded files as a line of JSON.
 """
 
 import hashlib

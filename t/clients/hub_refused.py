@@ -1,15 +1,15 @@
 # Copyright (C) the ngx_http_xet_module authors
 
-"""What huggingface_hub is refused by a Hub with tokens, and by which exception
-it says so: a row each (hub_row.py).
+"""Tests which operations of huggingface_hub a Hub with tokens refuses, and the
+exception that each raises.  Prints a row for each operation (hub_row.py).
 
     hub_refused.py made|refused|closed|kept FOLDER
 
-HF_ENDPOINT is the Hub.  In the environment are tokens of alice: DELETE, WRITE
-and READ, by their scope; OTHER of bob; and EXPIRED and FORGED.  "made" makes
-what alice has and bob wants, "refused" changes nothing of it, with Xet or
-without, "closed" is a Hub that nobody reads without a token, and "kept" looks
-after them.
+HF_ENDPOINT is the Hub.  The environment has tokens of alice, named by scope:
+ADMIN, DELETE, WRITE and READ; OTHER is a token of bob; EXPIRED and FORGED are
+invalid.  "made" creates the repos of alice and bob.  "refused" sends requests
+that must be refused, with Xet or without.  "closed" tests a Hub that requires
+a token for reads.  "kept" runs last, and checks that nothing has changed.
 """
 
 import hashlib
@@ -62,7 +62,7 @@ def text(path):
 
 
 def fresh():
-    """A cache that has nothing."""
+    """Returns a new cache folder."""
 
     fresh.count += 1
     return os.path.join(folder, "cache-%d" % fresh.count)
@@ -121,7 +121,7 @@ def made():
 
 
 def reads():
-    """What is private is not there, whoever else asks."""
+    """For all callers but alice, her private repos do not exist."""
 
     for name, api in (("bob", bob), ("nobody", nobody)):
         for kind in KINDS:
@@ -202,7 +202,7 @@ def reads():
 
 
 def writes(name, api, refusal, xet_refusal):
-    """Into an open repo, which may be read; a private one is not there."""
+    """Tries to change public repos of alice, which anyone may read."""
 
     row(name + ": upload_file", lambda: put(api, "alice/open"), refusal)
     row(name + ": upload_folder",
@@ -290,7 +290,7 @@ def send(api, path, **args):
 
 
 def claims():
-    """Bytes that bob has not sent, by the hash that he knows."""
+    """bob knows only the hash of alice's data, and tries to use the data."""
 
     body = ('{"key":"header","value":{"summary":"x"}}\n{"key":"lfsFile",'
             '"value":{"path":"s","algo":"sha256","oid":"%s","size":%d}}\n'
@@ -309,7 +309,7 @@ def claims():
 
 
 def tokens():
-    """What a token route gives is for one repo, here, too."""
+    """A token from a repo's token route is also valid for one repo here."""
 
     def got(path):
         r = send(writer, path, method="GET")
@@ -334,7 +334,7 @@ def tokens():
 
 
 def closed():
-    """Nobody reads without a token; HF_ENDPOINT has a path."""
+    """No reads without a token; HF_ENDPOINT has a path."""
 
     row("closed: nobody: info", lambda: nobody.repo_info("alice/open"),
         unknown)
@@ -380,8 +380,8 @@ def kept():
                  [m.id for m in bob.list_models(author="bob")]],
         [[], [], ["bob/own"]])
 
-    # a repo that becomes private is gone for others at once; a deleted one is
-    # gone for everyone
+    # after a repo becomes private, others can't read it any more; after a repo
+    # is deleted, nobody can
 
     row("update_repo_settings: by alice, to delete",
         lambda: deleter.update_repo_settings("alice/open", private=True),

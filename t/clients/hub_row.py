@@ -1,11 +1,12 @@
 # Copyright (C) the ngx_http_xet_module authors
 
-"""Rows of a table of what a client does: each is a line of JSON.
+"""Runs operations of a client as rows of a table.  Prints each as JSON, a line.
 
-    row(name, function, what it has to give)
+    row(name, function, want)
 
-The last may be a value, a function that says whether it is one, or what
-raises() gives.  A row that fails says what it got instead, and where.
+want is the expected result of the function, or a function that checks the
+result, or the expected exception, from raises().  A failed row contains the
+actual result, or the traceback.
 """
 
 import json
@@ -13,7 +14,7 @@ import traceback
 
 
 class Refused:
-    """An exception of this very class, with that status, with that text."""
+    """An expected exception: its exact class, its status and its text."""
 
     def __init__(self, cls, status, text):
         self.cls = cls

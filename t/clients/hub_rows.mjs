@@ -1,12 +1,12 @@
-// What @huggingface/hub does with a Hub, a row each, as hub_row.py tells them:
-// in Node (hub_table.mjs) and on a page (hub_page.html).
+// Operations of @huggingface/hub on a Hub, in Node (hub_table.mjs) and in a
+// browser (hub_page.html).  Each reports a row in the format of hub_row.py.
 //
 //     await rows(hub, command, { tell, hubUrl, accessToken, folder, other })
 //
-// hub is the package, tell() is given each row, folder is for a cache and not
-// there on a page.  The other token, of "refused", is somebody else's: the
-// first one's subject is alice, who has alice/open with a file f.txt, and
-// alice/secret.
+// hub is the package; tell() is called with each row; folder is for a cache,
+// and is undefined in a browser.  "refused" also needs other, the token of
+// another user: accessToken belongs to alice, who owns alice/open with a file
+// f.txt, and alice/secret.
 
 let hub, tell, hubUrl, accessToken, folder, other;
 
@@ -16,8 +16,8 @@ for (let i = 0; i < big.length; i++) {
     big[i] = (i * 7919 + (i >> 8) * 31) & 255;
 }
 
-// want is a value, a function that says whether it is one, or what refused()
-// gives.
+// want is the expected value, or a function that checks the value, or the
+// expected error, from refused().
 
 class Refused {
     constructor(status) {
@@ -301,7 +301,8 @@ async function buckets() {
     await row("deleteRepo: it is gone", () => hub.repoExists(o), false);
 }
 
-// Anybody but alice; and the read of what is open.
+// Operations on repos of alice, without her token.  Only reads of public repos
+// succeed.
 
 async function refusals() {
     const bob = { hubUrl, accessToken: other };

@@ -2,10 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A table of what unmodified clients do with a server that is their only Hub:
-# huggingface_hub with Xet and without, its command hf, @huggingface/hub in
-# Node and in Chromium, curl, wget, aria2c and git-lfs.  Clients fall back
-# silently to other ways than Xet, so the requests are checked, too.
+# A table of the operations of unmodified clients with a server that is their
+# only Hub: huggingface_hub with Xet and without, its command hf,
+# @huggingface/hub in Node and in Chromium, curl, wget, aria2c and git-lfs.
+# Clients fall back silently from Xet to other protocols, so the requests are
+# checked, too.
 
 use warnings;
 use strict;
@@ -151,7 +152,7 @@ sub hf_upload {
 
 	is($sent, 0, "$name upload: the same again: nothing is sent");
 
-	# changes 50,000 bytes in the middle; without Xet all of the file is
+	# changes 50,000 bytes in the middle; without Xet the complete file is
 	# sent
 
 	system('cp', '-r', $one, $two) == 0 or die;
@@ -388,7 +389,7 @@ sub by_xet {
 }
 
 # --------------------------------------------------------------------------
-# clients that do not know a Hub
+# clients without support for a Hub
 
 sub plain {
 	my $w = "$url/me/up/resolve/main/w.bin";
@@ -444,8 +445,8 @@ sub plain {
 		'aria2c: four connections: the bytes');
 }
 
-# The server has no git objects, so git-lfs gets the objects by hand: they come
-# with a git repo that has no server.
+# The server stores no git objects, only files of LFS.  So the git objects are
+# in a local git repo, and git-lfs is started by hand.
 
 sub git_lfs {
 	my $lfs_url = "$url/me/lfs.git/info/lfs";
@@ -503,7 +504,7 @@ sub git_lfs {
 	$git->('git lfs pull', $to, qw/ lfs pull /);
 	is(sha256_file("$to/w.bin"), $oid, 'git lfs pull: the bytes');
 
-	# LFS stores bytes, and a commit gives them a path
+	# LFS only stores the bytes; a commit adds them to the repo
 
 	my $body = join("\n", map { JSON::PP::encode_json($_) }
 		{ key => 'header', value => { summary => 'of LFS' } },

@@ -1,26 +1,25 @@
-"""A small Hugging Face Hub for the tests: what its clients ask of it.
+"""A small Hugging Face Hub for the tests, with the routes that clients use.
 
     hub_shim.py --port N --psql PROGRAM --conninfo CONNINFO
                 --tokens [OWNER=]URL... [--data URL] [--npm DIR]
 
-Repos are made by using them; they are in memory, a path leads to a Xet hash
-or to the bytes of a small file, and every revision is the newest.  Files of
-1 KiB and more are of Xet.
+The first request for a repo creates it.  Repos are in memory: each path has a
+Xet hash, or the bytes of a small file.  All revisions are the newest one.
+Files of 1 KiB and more use Xet.
 
---tokens  where xet-{read,write}-token of repos of the OWNER is asked for,
-          or of all others: "<URL>/<repo>/<scope>", a location of xet_token
---data    a data server, for the two routes that make trouble: below
-          /shim/expire the first request of each URL has an expiry of long
-          ago, below /shim/break the first answer for each path ends in the
-          middle
---psql    asks the database of the server for the file of a SHA-256, which is
-          all that a commit names
+--tokens  the URL of tokens for the repos of OWNER, or of all other owners:
+          xet-{read,write}-token gets them from "<URL>/<repo>/<scope>", a
+          location of xet_token
+--data    a data server, for two routes that inject faults: below /shim/expire
+          the first request of each URL has an expiry in the past, below
+          /shim/break the first response for each path is truncated
+--psql    queries the server's database for the file of a SHA-256, because a
+          commit only names the SHA-256
+--npm     the folder with node_modules for browser.html, which a browser runs;
+          GET /shim/result returns the result of the page once
 
---npm     has node_modules for the page that a browser runs, browser.html;
-          GET /shim/result is what it has answered, and forgets it
-
-GET /shim/calls tells what was asked, as JSON, and forgets it.  The bytes of a
-file of Xet are not given out here: a client that does not speak Xet gets 403.
+GET /shim/calls returns the requests since the last call, as JSON.  The bytes of
+Xet files are not available here: a client without support for Xet gets 403.
 """
 
 import argparse
@@ -78,7 +77,7 @@ def token(name, scope):
 
 
 def reverse_words(text):
-    """A hash string from the hex digits of its bytes: words are reversed."""
+    """Converts plain hex to a hash string: each 8 bytes are reversed."""
 
     return "".join(bytes.fromhex(text[i:i + 16])[::-1].hex()
                    for i in range(0, 64, 16))
@@ -99,7 +98,10 @@ def visible(file_hash, name):
 
 
 def file_of_sha256(oid, name):
-    """The same bytes may have several hashes: JS cuts chunks of its own."""
+    """Finds a file of this SHA-256 that the repo's token can read.
+
+    There may be several, because the JS client cuts chunks differently.
+    """
 
     sql = ("select encode(hash, 'hex') || '|' || size from xet.files"
            " where sha256 = '\\x%s'" % oid)
@@ -339,7 +341,7 @@ class Handler(BaseHTTPRequestHandler):
     def token(self, _kind, name, scope, _rev):
         minted = token(name, scope)
 
-        # the command hf reads the headers, all others the body
+        # the command hf reads the headers, all other clients read the body
 
         self.send(200, minted, headers={
             "X-Xet-Cas-Url": minted["casUrl"],

@@ -1,7 +1,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
-"""What t/hub/shipped.t has huggingface_hub do with a repo, a row each
-(hub_row.py).
+"""Operations of huggingface_hub on a repo, for t/hub/shipped.t.  Prints a row
+for each (hub_row.py).
 
     hub_shipped.py rename REPO FROM TO
     hub_shipped.py snapshot REPO FILES
@@ -27,7 +27,7 @@ def count(root):
 
 
 def offline(code):
-    """The same in a process that may ask nobody."""
+    """Runs the code in a process that can't reach any server."""
 
     return subprocess.run([sys.executable, "-c", code, repo], check=True,
                           env={**os.environ, "HF_HUB_OFFLINE": "1",

@@ -1,6 +1,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
-"""A folder to a repo of a Hub, or the other way, for t/bench/hub_snapshot.pl.
+"""Uploads a folder to a repo of a Hub, or downloads the repo to the folder, for
+t/bench/hub_snapshot.pl.
 
     hub_snapshot.py upload|download|none FOLDER REPO
 """

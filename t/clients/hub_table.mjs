@@ -1,4 +1,4 @@
-// What @huggingface/hub does with a Hub, in Node: a row each (hub_rows.mjs).
+// Runs the rows of hub_rows.mjs in Node.
 //
 //     node hub_table.mjs NPM repos|buckets|refused HUB TOKEN FOLDER [TOKEN]
 
@@ -19,6 +19,6 @@ function tell(line) {
 
 await rows(hub, command, { tell, hubUrl, accessToken, folder, other });
 
-// Not left to Node, see hub_ops.mjs.
+// Exits explicitly, see hub_ops.mjs.
 
 process.stdout.write("", () => process.exit(0));

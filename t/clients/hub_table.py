@@ -1,11 +1,12 @@
 # Copyright (C) the ngx_http_xet_module authors
 
-"""What huggingface_hub does with a Hub that is empty: a row each (hub_row.py).
+"""Operations of huggingface_hub on an empty Hub.  Prints a row for each
+(hub_row.py).
 
     hub_table.py repos|buckets FOLDER
 
-HF_ENDPOINT is the Hub, the folder is for files.  Repos are the same with Xet
-and without (HF_HUB_DISABLE_XET); buckets are for Xet alone.
+HF_ENDPOINT is the Hub; FOLDER is for local files.  Run "repos" with and without
+Xet (HF_HUB_DISABLE_XET); "buckets" requires Xet.
 """
 
 import os
@@ -31,7 +32,7 @@ base = os.environ["HF_ENDPOINT"]
 command, folder = sys.argv[1:]
 
 ODD = "x/y z#?%41ä.bin"
-# with Xet a folder is uploaded in more than one commit, without it in one
+# with Xet, a folder is uploaded in several commits, otherwise in one
 
 WITHOUT = int(os.environ.get("HF_HUB_DISABLE_XET", "0"))
 
@@ -52,7 +53,7 @@ def files(repo, **args):
 
 
 def local(root):
-    """The files below a folder, but for what the client keeps there."""
+    """The files below a folder, without the client's own ones in .cache."""
 
     found = []
 

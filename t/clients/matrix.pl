@@ -2,17 +2,17 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Every client of the package registries against one server: a table of what
-# works; docs/clients.md has the latest.  "make clients" installs the clients
-# and runs this; arguments name the rows to run ("hf_xet 1.1").
+# Tests every client of the package registries with one server, and prints a
+# table of what works; the latest one is in docs/clients.md.  "make clients"
+# installs the clients and runs this script; arguments name the rows to run
+# ("hf_xet 1.1").
 #
-# A cell is "pass", with details where they vary.  It is "-" if the client has
-# no such operation, "no" if it lacks what others have, or "FAIL".  A pass
-# means that the bytes were right and that the requests of the operation were
-# seen.
+# A cell is "pass", with details where they vary, or "FAIL".  It is "-" if the
+# client has no such operation, and "no" if it lacks a feature of others.  A
+# pass means that the bytes were right and that the expected requests were sent.
 #
-# Environment: XET_CLIENTS_MIB is the size of the file whose second version is
-# sent from another machine, for all rows.
+# Environment: XET_CLIENTS_MIB is the size of the file in the dedup cells of all
+# rows: another machine sends its second version.
 
 use warnings;
 use strict;
@@ -99,7 +99,7 @@ sub hf_xet_row {
 	});
 }
 
-# the same sources as a command, from the registry of Rust
+# the command xtool of the same sources, from the registry of Rust
 
 sub xtool_row {
 	my ($version) = `$build/clients/xtool/bin/xtool --version`
@@ -322,7 +322,7 @@ sub hub_row {
 # --------------------------------------------------------------------------
 # @huggingface/hub
 
-# in Node, or on a page
+# in Node, or in a browser
 
 sub node_row {
 	my ($where, $method) = @_;
@@ -462,7 +462,7 @@ sub node_row {
 	});
 }
 
-# Name and [ start, end, bytes in their place ] of each edit.
+# Returns the name and [ start, end, new bytes ] of each edit.
 
 sub edits {
 	my ($size) = @_;
@@ -478,7 +478,7 @@ sub edits {
 }
 
 # --------------------------------------------------------------------------
-# what the requests show: a note, or die()
+# checks of the requests: return a note for the cell, or die
 
 sub same {
 	my ($got, $expected) = @_;
@@ -499,7 +499,7 @@ sub how_shards {
 	return join(' ', map { m!^/! ? $_ : "/$_" } sort keys %seen);
 }
 
-# The versions of the reconstructions that a download has used.
+# Returns the versions of the reconstruction route that a download has used.
 
 sub api_versions {
 	my %seen;
@@ -574,7 +574,7 @@ sub new_file {
 	return make_mix("$dir/" . $seed, $seed, $size);
 }
 
-# The file with new bytes inserted.
+# Returns the file with new bytes inserted.
 
 sub edited {
 	my ($file, $where, $bytes) = @_;
@@ -582,8 +582,9 @@ sub edited {
 	return insert_into($file, $where, new_file($bytes));
 }
 
-# The second version of the file of a dedup cell: of the file that the row has
-# already sent, or of one of XET_CLIENTS_MIB, which is sent first.
+# Returns the second version of the file of a dedup cell.  The first version is
+# the file that the row has already sent.  With XET_CLIENTS_MIB, it is a file of
+# that size, which is sent here.
 
 sub second_version {
 	my ($file, $upload) = @_;
@@ -679,7 +680,7 @@ sub cell {
 	$row->{$column} = ($note // '') ne '' ? "pass ($note)" : 'pass';
 }
 
-# As Markdown.
+# Prints the table as Markdown.
 
 sub print_table {
 	print strftime("\n%Y-%m-%d\n\n", gmtime());

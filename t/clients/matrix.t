@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Real clients that need a Hub, with tokens: the command hf of huggingface_hub,
-# @huggingface/hub, and an old hf_xet.  The short form of "make clients".
-# Clients of a Hub fall back silently to other ways than Xet, so each test
+# @huggingface/hub, and an old hf_xet; "make clients" tests more of them.
+# Clients of a Hub fall back silently from Xet to other protocols, so each test
 # checks the requests, too.
 
 use warnings;
@@ -153,7 +153,7 @@ cmp_ok($sent, '<', $size / 5, "node, dedup: not much is sent");
 is($hub->node('alice/n', 'download', 'v2.bin')->{sha256},
 	sha256_file($second), 'node: the new version comes back');
 
-# edits, one on top of the other: [ start, end, bytes in their place ]
+# each edit changes the result of the one before: [ start, end, new bytes ]
 
 my $data = file_slice($file, 0, $size);
 my $seed = 10;

@@ -1,8 +1,8 @@
-# Hooks of schemathesis for t/code/openapi.t: bodies that a schema cannot make.
-# XET_BODIES is a folder of files named by hash, and one named "shard".  The
-# body for a known hash is its content, and every other shard is the valid one.
-# Two more files are lists: of files that have to stay, and of two that may be
-# deleted.
+# Hooks of schemathesis for t/code/openapi.t: request bodies that can't be
+# generated from a schema.  XET_BODIES is a folder with a file for each known
+# hash: its content becomes the body of requests for this hash.  The file
+# "shard" becomes the body of every other shard upload.  Two more files are
+# lists: files that must not be deleted, and two files that may be.
 
 import os
 
@@ -37,7 +37,7 @@ def before_call(context, case, kwargs):
         if isinstance(case.body, (bytes, str)) and len(case.body) % 2:
             return
 
-    # only known names are opened, never a generated one
+    # generated names are never opened
 
     if name in os.listdir(BODIES):
         with open(os.path.join(BODIES, name), "rb") as file:

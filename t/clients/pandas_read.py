@@ -1,6 +1,6 @@
 # Reads a parquet file over HTTP: all of it, and one column by ranges.
 #
-#     pandas_read.py make FILE    writes one
+#     pandas_read.py make FILE    writes a parquet file
 #     pandas_read.py read URL     prints its contents as JSON
 
 import json
@@ -26,7 +26,7 @@ def make(path):
 def read(url):
     whole = pandas.read_parquet(url)
 
-    # the default reads 5 MiB ahead
+    # the default would read 5 MiB ahead
 
     http = fsspec.filesystem("http", block_size=256 * 1024)
     some = pandas.read_parquet(url, columns=["i"], filesystem=http)

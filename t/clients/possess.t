@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The real hf_xet with repos that are isolated from each other: the same data
-# to one repo after another, from machines that remember, small files and large
-# ones.  Also from a user who has the same data independently.
+# The real hf_xet with repos that are isolated from each other.  Uploads the
+# same small and large files to one repo after another, from machines with a
+# cache of earlier uploads, and by a user with a separate copy of the data.
 
 use warnings;
 use strict;
@@ -43,7 +43,7 @@ my $bytes = 0;
 
 $bytes += -s $_ for @large, @small;
 
-# each large file is a session, the small ones share one
+# each large file has its own session, the small files share one
 
 sub upload {
 	my ($who, $machine) = @_;
@@ -93,13 +93,13 @@ cmp_ok(sends('a/two@ann', $machine{ann}, 'second repo'), '<', $bytes / 50,
 cmp_ok(sends('a/three@ann', tempdir(CLEANUP => 1), 'another machine'), '<',
 	$bytes / 2, 'another machine: shown what the subject has sent');
 
-# a colleague who has sent nothing of it
+# a colleague who has sent none of the data
 
 cmp_ok(sends('a/one@bea', $machine{bea}, 'colleague'), '<', $bytes / 2,
 	'colleague: shown what the repo has');
 sends('b/own@bea', $machine{bea}, 'his own repo');
 
-# the machine still remembers what was deleted
+# the machine's cache still has the deleted file
 
 my $r = $t->get('/api/v1/files/' . hash_file(slurp($large[0]))->{hash},
 	$t->auth('read', 'b/own'));
@@ -110,7 +110,7 @@ is($t->http('DELETE', '/api/v1/files/'
 	->{status}, 204, 'deleted');
 sends('b/own@bea', $machine{bea}, 'again after that');
 
-# a stranger with the same data sends it, and learns nothing
+# a stranger with the same data must send it: dedup responses show nothing
 
 cmp_ok(sends('z/z@zed', $machine{zed}, 'stranger'), '>', $bytes / 2,
 	'stranger: shown nothing');
@@ -125,7 +125,7 @@ cmp_ok(sends('p/one@pat', $machine{pat}, 'public'), '<', $bytes / 2,
 $t->sql("select xet.repo_set_public('a/one', false)");
 sends('p/two@pat', $machine{pat}, 'no longer public');
 
-# clients request grants before they send
+# clients request grants before they send xorbs
 
 like(slurp($t->dir() . '/bytes.log'), qr!POST /api/v1/xorb-grants/\S+ 404!,
 	'grants are asked for');

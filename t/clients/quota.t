@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The real hf_xet over a quota: it gives up at once with a message that says
-# why, and uploads again when there is room.  Other clients continue meanwhile.
+# The real hf_xet exceeds a quota: it gives up at once with a message that says
+# why, and uploads again after the quota is removed.  Other clients continue
+# meanwhile.
 
 use warnings;
 use strict;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The real clients and a file of 1,300 ranges of one xorb, more than an entry
-# of a reconstruction holds.  An entry has one range, a few, or the maximum;
-# clients request them one by one or all at once.
+# Real clients download a file of 1,300 ranges of one xorb, more than fit into
+# an entry of a reconstruction.  An entry has one range, a few, or the maximum;
+# clients request the ranges of an entry one by one or all at once.
 
 use warnings;
 use strict;
@@ -42,7 +42,7 @@ my $seen = 0;
 
 is($file->{ranges}, 1300, 'ranges of the file');
 
-# The number of ranges in each request for data, since the last call.
+# Returns the number of ranges of each request for data since the last call.
 
 sub requests {
 	my $log = $t->read_file('ranges.log');
@@ -57,7 +57,7 @@ sub requests {
 		@lines;
 }
 
-# conf/xet_bucket.conf serves one range of a URL
+# conf/xet_bucket.conf only supports URLs with one range
 
 for my $group (1, $t->s3() ? () : (8, 512)) {
 	$t->write_conf(undef, server => "xet_url_ranges $group;");

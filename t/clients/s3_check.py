@@ -1,10 +1,10 @@
 # Copyright (C) the ngx_http_xet_module authors
 
-# The checks of a real store before it handles a request, which moto lacks.
-# They cover the signature (AWS Signature Version 4, in the header or in the
-# URL), its time and scope.  They also cover the SHA-256 of the signed body,
-# and declared checksums.  Uses only the standard library, except for
-# checksums, and none of the code under test.
+# Checks that a real object store makes before it handles a request, and that
+# moto lacks: the signature (AWS Signature Version 4, in the header or in the
+# URL), its time and scope, the SHA-256 of the signed body, and declared
+# checksums.  Uses only the standard library, except for checksums, and none of
+# the code under test.
 
 import base64
 import binascii
@@ -33,7 +33,7 @@ SUMS = {
 
 
 class Refused(Exception):
-    """The answer to a request that is none."""
+    """An error response to a request that fails a check."""
 
     def __init__(self, status, code, message, **more):
         super().__init__(message)
@@ -53,7 +53,7 @@ class Refused(Exception):
 
 
 class Request:
-    """The head as it came, the target not decoded, and the body."""
+    """The received header, with the target not decoded, and the body."""
 
     def __init__(self, method, target, headers, body):
         path, _, query = target.partition('?')
@@ -78,7 +78,7 @@ class Request:
 
 
 class Signed:
-    """What a request says of its signature."""
+    """The signature of a request, with its parameters."""
 
     def __init__(self, credential, names, signature, date, token, expires):
         parts = credential.split('/')
@@ -237,7 +237,7 @@ def check_body(request, payload):
         raise Refused(400, 'BadDigest', 'The Content-MD5 you specified did '
                       'not match what we received.')
 
-    # with CompleteMultipartUpload the checksum is that of the object
+    # in CompleteMultipartUpload the checksum belongs to the object
 
     if request.method != 'PUT' or payload.startswith('STREAMING-'):
         return

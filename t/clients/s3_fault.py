@@ -6,7 +6,7 @@
 #     python3 s3_fault.py PORT UPSTREAM_PORT CONTROL [CERTIFICATE KEY]
 #
 # Bytes and headers pass unchanged, so that signatures stay valid.  CONTROL is
-# a Unix socket: a line of JSON in, a line of JSON out.
+# a Unix socket for commands: each command and each response is a line of JSON.
 
 import asyncio
 import collections
@@ -25,7 +25,7 @@ SEEN_MAX = 100000
 
 
 class Cut(Exception):
-    """Both connections end here."""
+    """Ends the connections to the client and to the store."""
 
 
 class Rule:
@@ -35,7 +35,7 @@ class Rule:
         self.op = said.get('op')
         self.match = re.compile(said['match']) if said.get('match') else None
         self.skip = said.get('skip', 0)
-        self.count = said.get('count')          # None: until it is cleared
+        self.count = said.get('count')          # None: until cleared
         self.said = said
         self.used = 0
         self.cleared = False
@@ -66,7 +66,7 @@ NO_RULE = Rule(0, {'do': 'pass'})
 
 
 def operation(method, path, query, headers):
-    """What S3 calls it."""
+    """Returns the name of the operation in S3."""
 
     parts = path.split('/', 2)
     name = 'Object' if len(parts) > 2 and parts[2] else 'Bucket'
@@ -133,8 +133,8 @@ class Request(Head):
         self.op = operation(self.method, self.path, self.query, self.headers)
         self.status = 0
         self.rule = NO_RULE
-        self.sent = 0           # bytes of its body that went to the store
-        self.got = 0            # and of the answer's to the client
+        self.sent = 0           # body bytes sent to the store
+        self.got = 0            # body bytes of the response sent to the client
         self.began = time.time()
 
     def record(self):
@@ -156,7 +156,7 @@ class Answer(Head):
 
 
 async def read_head(reader):
-    """None at the end of the connection."""
+    """Returns None at the end of the connection."""
 
     try:
         return await reader.readuntil(b'\r\n\r\n')
@@ -167,7 +167,8 @@ async def read_head(reader):
 
 
 async def pieces(reader, head, until_eof):
-    """The bytes of a body, framing included, and how many are of it."""
+    """Yields the bytes of a body with its framing, and the number of bytes
+    without framing."""
 
     if head.chunked():
         while True:
@@ -220,7 +221,7 @@ async def pieces(reader, head, until_eof):
 
 
 class Body:
-    """Carries a body from one side to the other, and breaks it on the way."""
+    """Forwards a body from one side to the other, with the rule's fault."""
 
     def __init__(self, way, rule, total):
         mine = rule.get('way', 'answer') == way
@@ -262,13 +263,13 @@ class Body:
             if rest:
                 raise Cut
 
-        # an empty body is cut, too
+        # a cut at or after the end of the body
 
         if self.cut is not None and at <= self.cut:
             raise Cut
 
     async def broken(self, data, at, rule, wait):
-        """What goes on of a piece, and whether this was the last."""
+        """Returns the bytes to forward, and whether the body is cut there."""
 
         end = at + len(data)
 
@@ -295,15 +296,15 @@ class Proxy:
         self.server = None
         self.writers = set()
         self.rules = {}
-        self.known = {}                 # those that were cleared, too
+        self.known = {}                 # also cleared rules
         self.number = 0
         self.zero()
 
     def zero(self):
         self.seen = collections.deque(maxlen=SEEN_MAX)
-        self.connections = 0            # ever, since
-        self.most = len(self.writers)   # at once
-        self.busy = 0                   # requests at this moment
+        self.connections = 0            # number since zero()
+        self.most = len(self.writers)   # maximum open at once
+        self.busy = 0                   # current requests
         self.most_busy = 0
         self.sent = 0
         self.got = 0
@@ -345,7 +346,7 @@ class Proxy:
             writer.close()
 
     async def one(self, reader, writer):
-        """A request and its answer: whether there may be another one."""
+        """Handles a request; returns whether the connection stays open."""
 
         raw = await read_head(reader)
 
@@ -400,7 +401,7 @@ class Proxy:
             up_writer.close()
 
     async def ask(self, request, reader, up_writer, wait):
-        """The request, to the store."""
+        """Sends the request to the store."""
 
         def account(n):
             request.sent += n
@@ -414,7 +415,8 @@ class Proxy:
                          request.rule, account, wait)
 
     async def head_of_answer(self, up_reader, task):
-        """Comes, or the request could not be sent."""
+        """Waits for the header of the response, or raises Cut if the request
+        can't be sent."""
 
         head = asyncio.ensure_future(read_head(up_reader))
 
@@ -424,9 +426,9 @@ class Proxy:
                     {head} if task.done() else {head, task},
                     return_when=asyncio.FIRST_COMPLETED)
 
-                # a store that has closed the connection may have sent an error
-                # before; a client that has closed it, or an injected cut, ends
-                # the request
+                # if the store has closed the connection, it may have sent an
+                # error response before; if the client has closed it, or a fault
+                # cuts it, the request ends
 
                 if task.done() and not head.done() and task.exception():
                     if isinstance(task.exception(), ConnectionError):
@@ -502,7 +504,7 @@ class Proxy:
                     and 'content-length' not in answer.headers)
 
     async def refuse(self, request, reader, writer):
-        """The answer of a rule."""
+        """Sends the error response of a rule."""
 
         rule = request.rule
         status = rule.get('status', 500)
@@ -640,7 +642,7 @@ def reset(writer):
 
 
 async def patient(seconds, reader, free):
-    """Sleeps, but not for a client that has gone, nor when it is free."""
+    """Sleeps until free() is true; raises Cut if the client disconnects."""
 
     end = time.monotonic() + seconds
 

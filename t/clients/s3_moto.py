@@ -1,14 +1,14 @@
 # Copyright (C) the ngx_http_xet_module authors
 
-# A store for tests: moto's S3, with checks of signatures, clocks and checksums
-# (s3_check.py), and a server that keeps connections alive.
+# An object store for tests: moto's S3, with checks of signatures, clocks and
+# checksums (s3_check.py), and with persistent connections.
 #
 #     python s3_moto.py PORT KEYS REGION [ADDRESS]
 #
-# KEYS is a file like the credentials of the AWS tools; each profile in it has
-# full access.  A section [clock] with "seconds" sets the clock ahead by that
-# much, for signatures and in the header Date.  Objects are in memory, so two
-# signals take the store away and bring it back:
+# KEYS has the format of the credentials file of the AWS tools; each profile in
+# it has full access.  A section [clock] with "seconds" sets the clock ahead by
+# this number, for signatures and in the header Date.  Objects are in memory, so
+# the store is not restarted in tests; signals control it:
 #
 #     USR1  closes the port and resets all connections
 #     USR2  opens the port again
@@ -28,7 +28,7 @@ import threading
 import time
 import traceback
 
-# buckets are in paths, and in host names below these domains only
+# bucket names are in paths, or in host names below these domains
 
 os.environ.setdefault('AWS_ACCESS_KEY_ID', 'unused')
 os.environ.setdefault('AWS_SECRET_ACCESS_KEY', 'unused')
@@ -88,7 +88,8 @@ class Handler(MotoRequestHandler):
         return int(status.split()[0]), list(headers), b''.join(parts)
 
     def fault(self, request, error):
-        """moto stumbles over a part of an upload that is none any more."""
+        """Converts an exception of moto: it does not handle a part of an
+        upload that does not exist any more."""
 
         if isinstance(error, KeyError) and error.args[0] in dict(
                 request.query).values():
@@ -130,7 +131,7 @@ class Handler(MotoRequestHandler):
     def date_time_string(self, timestamp=None):
         return super().date_time_string(time.time() + self.server.clock)
 
-    # werkzeug's log is for terminals, and a URL contains a signature
+    # werkzeug logs escape codes for terminals, and the signature in a URL
 
     def log_request(self, code='-', size='-'):
         print('%s %s %s' % (self.command, self.path.partition('?')[0],

@@ -4,7 +4,7 @@
 
 # Installs the stores of Test::Xet::S3 into BUILD/s3 (build):
 #
-#     sh t/clients/s3_setup.sh BUILD moto               that of CI, by setup.sh
+#     sh t/clients/s3_setup.sh BUILD moto               for CI, by setup.sh
 #     sh t/clients/s3_setup.sh BUILD                    all
 #     sh t/clients/s3_setup.sh BUILD garage radosgw     some
 #
@@ -41,8 +41,8 @@ have()
 }
 
 
-# moto without its services other than S3; awscrt computes checksums; boto3 is
-# a client to test with.
+# moto with S3 as its only service; awscrt computes checksums; boto3 is a client
+# for tests.
 
 install_moto()
 {
@@ -58,8 +58,8 @@ install_moto()
 }
 
 
-# A debug build takes a third of the time of an optimized one, and tests need
-# no more.
+# A debug build takes a third of the build time of an optimized one, and is fast
+# enough for tests.
 
 install_crate()
 {

@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Queries the stores of Test::Xet::S3 for their behaviour: the table of
+# Tests the behaviour of the stores of Test::Xet::S3, and prints the table of
 # t/README.md.
 #
-#     perl t/clients/s3_table.pl            all that are installed
-#     perl t/clients/s3_table.pl garage     one
+#     perl t/clients/s3_table.pl            all installed stores
+#     perl t/clients/s3_table.pl garage     one store
 
 use warnings;
 use strict;
@@ -225,7 +225,7 @@ sub column {
 	undef $s3;
 }
 
-# Restores object x, whatever the row before has done.
+# Restores object x, which the row before may have changed.
 
 sub again {
 	my $r = get('x');
@@ -247,7 +247,7 @@ sub get {
 	return $s3->get(@_);
 }
 
-# Uploads a new object; its name is kept for stored().
+# Uploads a new object, and remembers its name for stored().
 
 sub put {
 	my ($data, %o) = @_;
@@ -278,7 +278,7 @@ sub same {
 	return keys %cells == 1 ? "$_[0], all" : join(', ', @_);
 }
 
-# Reports a refusal that has stored the object all the same.
+# Checks whether a refused upload was stored nevertheless.
 
 sub stored {
 	my ($r) = @_;
@@ -302,7 +302,7 @@ sub exists_put {
 		headers => { 'If-None-Match' => '*' }));
 }
 
-# Ten rounds, since this is a race.
+# Returns the maximum of ten races, because a single race may not show a fault.
 
 sub won {
 	my $most = 0;
@@ -342,7 +342,7 @@ sub checksum {
 		$right, $wrong);
 }
 
-# The URL is signed for $said, and the body is $sent.
+# Signs a URL for the body $said, and sends the body $sent to this URL.
 
 sub signed_put {
 	my ($sent, $said) = @_;
@@ -407,7 +407,7 @@ sub begin {
 		query => { uploads => '' })->{body}, 'UploadId');
 }
 
-# A multipart upload: the response that completes it.
+# Sends a multipart upload.  Returns the response to its completion.
 
 sub parts {
 	my ($parts, %o) = @_;
@@ -433,14 +433,14 @@ sub parts {
 	return copied($s3->request(@complete));
 }
 
-# Completes the upload twice, like a client that did not get the first
-# response.
+# Completes an upload twice, like a client that did not get the first response.
 
 sub twice {
 	return said(parts([ 'a' x (5 << 20), 'b' ], twice => 1));
 }
 
-# The body is not signed, so only its length can be checked.
+# Sends only half of the body.  The body is not signed, so the store can only
+# check its length.
 
 sub half {
 	my $name = name();

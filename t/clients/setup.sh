@@ -26,8 +26,8 @@ all="1.1.3 1.1.5 1.1.10 1.2.0 1.3.2 1.4.3 1.5.2 1.6.0 1.7.1"
 mkdir -p "$build/clients"
 
 
-# $1 folder, $2 packages to install (words), $3 module that shows that they are
-# installed
+# $1: folder; $2: packages to install (words); $3: module whose import shows
+# that they are installed
 
 install_python()
 {
@@ -52,8 +52,8 @@ install_node()
 }
 
 
-# Node 18, of Debian 12, aborts inside of Blob when a file is edited.  A newer
-# one comes as an npm package with its binary inside.
+# Node 18 of Debian 12 aborts in Blob when a file is edited.  A newer Node is
+# available as an npm package that contains the binary.
 
 install_newer_node()
 {
@@ -94,8 +94,8 @@ sh "$(dirname "$0")/s3_setup.sh" "$build" moto
 install_python "$build/clients/huggingface_hub" huggingface_hub \
     huggingface_hub
 
-# for t/hub/data.t, the packages built on huggingface_hub, which
-# t/clients/file_get.t also needs; without torch
+# packages built on huggingface_hub, without torch, for t/hub/data.t and
+# t/clients/file_get.t
 
 install_python "$build/clients/datasets" \
     "datasets transformers safetensors Jinja2 pandas pyarrow fsspec aiohttp" \
@@ -122,8 +122,8 @@ done
 
 [ "$what" = all ] || exit 0
 
-# The command of the Rust sources, where a new enough cargo is installed; not
-# optimized, since that would take most of an hour.
+# xtool, the command of the Rust sources, if cargo is new enough.  An optimized
+# build would take most of an hour, so this is a debug build.
 
 if [ ! -x "$build/clients/xtool/bin/xtool" ] && command -v cargo > /dev/null
 then

@@ -153,8 +153,8 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Requests to the API since the last call: no single token was valid for all of
-# them, and none was refused.
+# Checks the API requests since the last call: no single token was valid for all
+# of them, and no request was refused.
 
 sub ages {
 	my ($name) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Writes a file with the ztensor package, in the release on the path, and reads
-# it back with the same release.  Prints the tensors as one line of JSON:
+# Writes a file with the ztensor package, in the release found in PYTHONPATH,
+# and reads it back with the same release.  Prints the tensors as JSON, a line:
 # {"tensors": {name: {"shape": [...], "sha256": "..."}}}.
 #
 #     ztensor_write.py FILE
