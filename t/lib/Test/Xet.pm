@@ -304,7 +304,7 @@ sub write_conf {
 }
 
 # Runs nginx -t with a configuration: (valid, output).  With weak => 1 nginx
-# runs as a root that file permissions apply to.
+# runs as root without the right to override file permissions.
 
 sub config_test {
 	my ($self, $text, %o) = @_;

@@ -50,7 +50,7 @@ my %default = (status => 2, statements => 4, buffers => 400, wal => 64,
 # The other limits, with the reason.
 
 my %ceilings = (
-	# long responses: a statement for 256 entries, or 64 with titles
+	# long responses: one statement returns 256 entries, or 64 with titles
 	'GET api/:type/:id/tree/:rev/:path' => { statements => 16,
 		buffers => 40_000, held => 800 },
 	'GET api/buckets/:id/tree/:path' => { statements => 4,
@@ -83,13 +83,13 @@ my %ceilings = (
 	'GET :repo/commit/:rev' => { buffers => 1000 },
 	'GET buckets/:id/tree/:path' => { buffers => 15_000, held => 750 },
 
-	# bytes of a file, of which the threads hold a chunk and a block
+	# bytes of a file: threads hold a chunk and a block of it
 	'GET api/lfs/:rev' => { held => 640 },
 	'GET :repo/resolve/:rev/:path' => { held => 640 },
 	'GET :repo/raw/:rev/:path' => { held => 640 },
 	'GET files/:hash' => { held => 640 },
 
-	# writes: a row, or a few, of each table involved
+	# writes of a few rows in each table involved
 	'POST api/repos/create' => { buffers => 1000 },
 	'DELETE api/repos/delete' => { buffers => 2000 },
 	'POST api/:type/:id/branch/:rev' => { buffers => 1000 },
@@ -101,7 +101,7 @@ my %ceilings = (
 	'GET chunks/:prefix/:hash' => { buffers => 1500 },
 	'POST files' => { statements => 8, buffers => 2000 },
 
-	# nothing to return: no such xorb, no such file, no complete xorb
+	# refused: the xorb or file is missing, or may not be read
 	'POST xorb-grants/:prefix/:hash' => { status => 404, buffers => 1500 },
 	'POST xorb-commits/:prefix/:hash/grant/:grant' => { status => 404 },
 	'GET buckets/:id/resolve/:path' => { status => 404 },
@@ -121,8 +121,8 @@ my %ceilings = (
 sub new {
 	my ($class, %o) = @_;
 
-	# a worker's resident memory is what it uses: larger pieces have their
-	# own pages, which are returned to the system at once
+	# malloc() returns freed memory to the system at once, so that the
+	# resident memory of a worker is the memory that it uses
 
 	$ENV{MALLOC_MMAP_THRESHOLD_} = 8192;
 	$ENV{MALLOC_TRIM_THRESHOLD_} = 4096;
@@ -157,7 +157,7 @@ sub create {
 		organization => 'me', @owner });
 }
 
-# The response to a JSON or text body; it must be 2xx.
+# Sends a JSON or text body, and returns the response, which must be 2xx.
 
 sub send {
 	my ($self, $method, $uri, $body, %headers) = @_;
@@ -180,7 +180,7 @@ sub fill {
 	$self->create($_) for qw/ m real /;
 	$self->send('POST', '/api/buckets/me/b', '{}');
 
-	# files of a Hub, and the purpose of its tokens
+	# a file by LFS, its commit, and a token of the repo
 
 	my $data = random_bytes(5, 300_000);
 	my $sha256 = sha256_hex($data);
@@ -296,7 +296,7 @@ sub list {
 	return @{ $self->{keys} = \@keys };
 }
 
-# Rows of the table without a route.
+# Returns the rows of %ceilings that have no route.
 
 sub strange { return grep { !$_[0]->{routes}{$_} } sort keys %ceilings }
 
@@ -306,7 +306,7 @@ sub ceiling {
 	return { %default, %{ $ceilings{$key} || {} } };
 }
 
-# method, URI, headers, body; undef if there is no such request here
+# Returns (method, URI, headers, body), undef if the test has no such request.
 
 sub request {
 	my ($self, $key) = @_;
@@ -503,8 +503,8 @@ sub hub_read_token { return $_[1]{form} =~ /buckets/ ? () : (id => 'me/real') }
 sub hub_write_token { return $_[1]{form} =~ /buckets/ ? () : (id => 'me/real') }
 
 # --------------------------------------------------------------------------
-# the API, with a token of the Hub, and with its own token for data outside the
-# Hub
+# the API: with a token of the Hub, and, for data outside of the Hub, with its
+# own token
 
 sub api_request {
 	my ($self, $method, $route) = @_;
@@ -658,11 +658,11 @@ sub ticks {
 	return $f[11] + $f[12];
 }
 
-# KiB that a worker holds for a client that reads nothing of a long response,
-# beyond what the client sent.  Clients connect one by one, each when nginx
-# needs no more for the previous one.  The median of the increments counts,
-# because reading a body leaves free memory in the heap, which a later client
-# uses.
+# Returns the KiB that a worker holds for a client that reads nothing of a long
+# response, beyond what the client sent.  Clients connect one by one, each after
+# the worker's memory has stopped growing.  The result is the median of the
+# increments, because a later client may use heap memory that the body of an
+# earlier request has left free.
 
 sub held {
 	my ($self, $key, $n) = @_;
@@ -690,7 +690,7 @@ sub held {
 	return $more[$n / 2] - length($body // '') / 1024;
 }
 
-# the worker's memory when no statement runs and the size is stable
+# Returns the worker's memory once no statement runs and the size is stable.
 
 sub still {
 	my ($self, $worker) = @_;

@@ -80,8 +80,8 @@ sub lacks {
 
 	mkdir("$dir/$_") for qw/ a b c d /;
 
-	# a process whose root is no mount, as in a chroot, can't make it
-	# private; it need not where no mount is shared
+	# in a chroot the root is not a mount point, so it can't be made
+	# private; if no mount is shared, that is not needed
 
 	my @ways = ('private', (slurp('/proc/self/mountinfo', 1) // 'shared:')
 		=~ /\bshared:/ ? () : 'unchanged');

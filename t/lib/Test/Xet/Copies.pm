@@ -34,7 +34,7 @@ use Test::More ();
 use Test::Xet::Process qw/ slurp spew wait_for /;
 use Test::Xet::State ();
 
-# The client of the bucket that is the test's store.
+# The prefix of all keys of the store, if it is a bucket.
 
 sub PREFIX { return 'a/prefix/' }
 
@@ -198,7 +198,7 @@ sub remove_copy {
 	unlink($self->store() . "/$name") or die "$name: $!\n";
 }
 
-# The whole store as a folder, to be a peer or a backup.
+# Copies the complete store into a folder, for a peer or a backup.
 
 sub save_store {
 	my ($self, $to) = @_;

@@ -53,7 +53,7 @@ sub fork_off {
 	my $parent = getppid();
 	my $ended;
 
-	# between two requests, so that every acknowledged upload is recorded
+	# stop between two requests: every acknowledged upload is recorded
 
 	$SIG{TERM} = sub { $ended = 1 };
 	$SIG{ALRM} = 'DEFAULT';
@@ -119,7 +119,7 @@ sub any_line {
 	return $line;
 }
 
-# Bytes that derive from the name, as does their number.
+# Returns a body whose bytes and length derive from the name.
 
 sub body {
 	my ($name, $most) = @_;

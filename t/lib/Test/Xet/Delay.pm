@@ -9,9 +9,10 @@ package Test::Xet::Delay;
 #
 #     ... 'host=' . $way->dir() ...
 #     $way->seconds(0.05);              # from now on
-#     $way->lose('hub_delete');         # drop the response to this one:
-#     $way->lost();                     # whether it was: PostgreSQL has
-#                                       # run it, and the session ends
+#     $way->lose('hub_delete');         # drop the response to this statement
+#     $way->lost();                     # whether a response was dropped:
+#                                       # PostgreSQL has run the statement, and
+#                                       # the session ends
 
 use warnings;
 use strict;

@@ -63,8 +63,8 @@ sub base {
 		directives => { xet_url_base => $edge->url('') });
 }
 
-# A URL of several ranges of a file that is uploaded for it, and these ranges;
-# the API that returns such URLs is at /several.
+# Uploads a file, and returns a URL with several ranges of it, and these ranges.
+# The origin needs an API at /several that returns such URLs.
 
 sub several {
 	my ($origin) = @_;

@@ -44,8 +44,8 @@ sub new {
 		});
 }
 
-# Settings of both PostgreSQL servers: a killed one is rewound, and fetches the
-# WAL that it missed.
+# Settings of both PostgreSQL servers, so that a killed server can be rewound
+# and can fetch the WAL that it missed.
 
 sub pg_conf {
 	return "wal_log_hints = on\nwal_keep_size = 64MB\n";
@@ -278,7 +278,7 @@ sub readable {
 	my ($hash, $name) = @$file;
 	my $r;
 
-	# a 503 says nothing about the file, and passes
+	# a 503 says nothing about the file: retry
 
 	wait_for(20, sub {
 		$r = $self->{t}->get("/api/v1/files/$hash", {}, timeout => 20);

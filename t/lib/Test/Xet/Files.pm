@@ -80,8 +80,9 @@ sub register_file {
 		data => $data, terms => \@terms };
 }
 
-# A file as rows only: so many terms of 1000 bytes, each a chunk of one of so
-# many xorbs, which do not exist.  No two terms are adjacent: { hash, size }.
+# Inserts only the rows of a file: each of its terms is one chunk of 1000 bytes
+# of one of the xorbs, which do not exist.  No two terms are adjacent.  Returns
+# { hash, size }.
 
 sub insert_file {
 	my ($t, $id, $terms, $xorbs) = @_;

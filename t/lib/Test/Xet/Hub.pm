@@ -11,7 +11,7 @@ package Test::Xet::Hub;
 #     my $hub = Test::Xet::Hub->new($t);
 #
 #     $hub->node('alice/a', 'upload', 'w.bin', $file);
-#     $hub->hf({}, 'download', 'alice/a', 'w.bin');
+#     $hub->hf('', 'download', 'alice/a', 'w.bin');
 #
 # The servers share one store and one database.  The owner of the repo, or
 # endpoint(name), selects the server:
@@ -68,7 +68,7 @@ http {
     %%HTTP%%
     %%XET%%
 
-    # as in conf/: clients compute for long in between
+    # as in conf/: clients may compute for a long time between requests
 
     keepalive_timeout 300s;
     client_body_timeout 300s;
@@ -283,8 +283,8 @@ sub browser {
 	return undef;
 }
 
-# Runs the hf command; true on success.  Its output is in {printed}.  A machine
-# is a folder.
+# Runs the hf command; true on success.  Its output is in {printed}.  The
+# first argument is the HF_HOME of the machine, or false for a new one.
 
 sub hf {
 	my ($self, @args) = @_;

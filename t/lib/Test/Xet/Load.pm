@@ -131,8 +131,8 @@ sub put {
 	return $r;
 }
 
-# Sends each xorb to one node and the shard to another; what was collected in
-# between, despite the grace period, is sent once more.
+# Sends each xorb to one node and the shard to another.  If a xorb is collected
+# in between, despite the grace period, sends everything again.
 
 sub send_made {
 	my ($self, $token) = @_;
@@ -158,7 +158,7 @@ sub send_made {
 		if $r->{status} == 200;
 }
 
-# A file that exists on each node, and then on none.
+# Uploads a file and deletes it; afterwards no node may return it.
 
 sub deleter {
 	my ($self) = @_;
@@ -171,7 +171,7 @@ sub deleter {
 
 	my $hash = $r->json()->{hash};
 
-	# from here on the result is open
+	# from here on the file may exist or not
 
 	$self->note('U', $hash, $name, $token);
 

@@ -3,8 +3,8 @@ package Test::Xet::Net;
 # Copyright (C) the ngx_http_xet_module authors
 
 # Simulated machines: network namespaces with one address each, on a bridge in
-# a namespace that the test process has entered.  Nothing of them is visible
-# outside, and all of them end with the test.
+# a namespace that the test process has entered.  The machines are invisible
+# outside, and end with the test.
 #
 #     use Test::Xet::Net;
 #

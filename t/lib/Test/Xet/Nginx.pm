@@ -77,9 +77,8 @@ sub args {
 		"$self->{dir}/" . ($conf || 'nginx.conf'));
 }
 
-# Runs nginx -t with another configuration: whether it is valid, and the
-# output.  Its messages do not get into the log of the test.  Options of
-# spawn().
+# Runs nginx -t with another configuration: returns (valid, output).  Messages
+# of that nginx do not go to the log of the test.  Options are those of spawn().
 
 sub config_test {
 	my ($self, $text, %o) = @_;
@@ -211,7 +210,7 @@ sub kill {
 	$self->{pid} = undef;
 }
 
-# With wait => 0 it returns at once.  Returns the old workers, which may still
+# Reloads nginx; with wait => 0 does not wait.  Returns the old workers, which may still
 # be busy with their requests.
 
 sub reload {

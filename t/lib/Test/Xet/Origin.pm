@@ -196,7 +196,7 @@ sub fill {
 	return $n;
 }
 
-# Reads n bytes of a body: whether all were received.
+# Reads n bytes of a body; returns whether all of them were received.
 
 sub take {
 	my ($self, $n) = @_;

@@ -112,7 +112,7 @@ sub synchronous {
 		db => 'postgres');
 	$self->sql('SELECT pg_reload_conf()', db => 'postgres');
 
-	# the checkpointer makes commits wait, after it has read the setting
+	# commits wait only after the checkpointer has read the setting
 
 	$self->sql('CHECKPOINT', db => 'postgres');
 }

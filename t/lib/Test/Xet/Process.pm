@@ -88,9 +88,9 @@ sub load {
 # told to end when this process dies, for whatever reason.
 #
 #     user   to run as, when this process is root
-#     weak   run as a root that file permissions apply to
-#     death  signal that it gets when this process dies, TERM
-#     stdin  a file to read, /dev/null
+#     weak   run as root without the right to override file permissions
+#     death  signal that it gets when this process dies; default TERM
+#     stdin  a file to read; default /dev/null
 
 sub spawn {
 	my ($command, %o) = @_;

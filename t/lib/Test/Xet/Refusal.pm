@@ -83,7 +83,7 @@ sub lines {
 #
 #     line   regex for the last line
 #     lines  maximum number of lines, 1
-#     frame  it is the last frame of a 200
+#     frame  1: the error is in the last frame of a 200
 
 sub wrong {
 	my ($self, $r, $status, $code, %o) = @_;

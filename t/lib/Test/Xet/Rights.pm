@@ -26,11 +26,11 @@ package Test::Xet::Rights;
 #              test permits no caller to do so
 #     keys     the folder of the keys; by default that of the test
 #     only     api: without the routes of the Hub
-#     makes    headers of the caller that creates files for repos of the API,
-#              where there are none
+#     makes    headers of the caller that creates the files of the API, if the
+#              API has no repos
 #     names    a header names the caller
 #     brief    some callers, one version of each route, no HEAD
-#     through  [ server, port ] to ask, when $t creates the data
+#     through  [ server, port ] that gets the requests; $t creates the data
 #
 # A row of the table is several results.  All callers get the response that the
 # table states.  No caller without access learns anything of a thing.  A hidden
@@ -195,7 +195,7 @@ sub new_headers {
 		defined $c{header} ? split(/:/, $c{header}) : () };
 }
 
-# The callers that have a row in a matrix and are possible here.
+# The callers that have a row in a matrix and fit this configuration.
 
 sub callers {
 	my ($self, $matrix) = @_;
@@ -215,7 +215,7 @@ sub callers {
 # --------------------------------------------------------------------------
 # requests
 
-# The connection, which nginx closes after so many requests.
+# Returns a connection for n requests; nginx closes it after 1,000.
 
 sub connection {
 	my ($self, $n) = @_;
@@ -235,7 +235,7 @@ sub connection {
 	return $self->{connection};
 }
 
-# Sends a request to the other server, if there is one.
+# Runs code whose requests go to the server of "maker", if there is one.
 
 sub made_by {
 	my ($self, $code) = @_;
@@ -271,7 +271,7 @@ sub letter {
 	my $letter = $r->{status} =~ /^2/ ? 'o'
 		: $letters{ $r->{status} } // "($r->{status})";
 
-	# a list contains a name
+	# the list contains the private repo
 
 	return $letter eq 'o' && $want eq 's' && ($r->{method} eq 'HEAD'
 		|| $r->{body} =~ /zsecretz/) ? 's' : $letter;
@@ -329,8 +329,8 @@ sub method {
 	verdict("$name: hidden and not there are alike", @unlike);
 }
 
-# The pairs of callers and things.  Callers that always get 401 or 403 ask for
-# one thing that exists and one that does not.
+# Returns the pairs of callers and things to request.  Callers that always get
+# 401 or 403 request only the first and the last thing, which does not exist.
 
 sub jobs {
 	my ($self, $matrix, $route, $allowed) = @_;
@@ -483,7 +483,7 @@ sub sees {
 	my @all = keys %{ $self->{scenes} };
 	my %sees;
 
-	# where callers are not distinguished
+	# if this configuration does not distinguish callers
 
 	return { map { $_ => 1 } @all } if $cell =~ /^oo/
 		&& ($table->cell($matrix, 'nobody', 'look')
@@ -560,7 +560,7 @@ sub unlike {
 	for my $job (grep { $_->{want} eq 'm' && $_->{thing} ne 'N' } @jobs) {
 		my $none = $none{ $job->{caller}{name} };
 
-		# another status has been reported already
+		# a different status is already reported by wrong()
 
 		next if !$none || $job->{is} ne $none->{is};
 

@@ -2,7 +2,7 @@ package Test::Xet::S3Fault;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A proxy between a client and a store that injects the faults it is told to.
+# A proxy between a client and a store that injects faults.
 # Host and all other headers pass unchanged, so signatures stay valid.
 #
 #     my $fault = Test::Xet::S3Fault->new($s3, dir => $t->dir() . '/fault');
@@ -38,12 +38,12 @@ package Test::Xet::S3Fault;
 #                after the store has executed the request
 #       drop     closes after the head; the store sees nothing
 #       wait     waits ms before anything reaches the store
-#       hold     waits ms before the response, after the store is done.  Both
-#                end early when the rule is cleared, with free => 1
+#       hold     waits ms before the response, after the store is done.  With
+#                free => 1, wait and hold end early when the rule is cleared
 #       lost     closes after the store has responded, without a response
 #       cut      closes within the body, at half of it or after "at" bytes
-#       stall    pauses there for ms, then continues
-#       flip     changes bits (mask) of the byte there
+#       stall    pauses at the same point for ms, then continues
+#       flip     changes bits (mask) of the byte at that point
 #       slow     forwards a body at rate bytes a second
 #
 #     way     which body: answer (the response), or request

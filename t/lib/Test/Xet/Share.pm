@@ -3,9 +3,9 @@ package Test::Xet::Share;
 # Copyright (C) the ngx_http_xet_module authors
 
 # A folder as an NFS client sees it: a FUSE file system over the folder that
-# has only the knowledge of such a client.
+# notices changes by other machines as late as such a client does.
 #
-#     Test::Xet::Net->enter();          # mounts are ours alone
+#     Test::Xet::Net->enter();          # private mounts
 #
 #     my $share = Test::Xet::Share->new($folder, $mount);
 #
@@ -50,7 +50,7 @@ sub lacks {
 
 #     cache     seconds, 30
 #     negative  seconds, 30
-#     hard      files removed here while open get no other names
+#     hard      1: files that are removed while open are not renamed
 
 sub new {
 	my ($class, $folder, $mount, %o) = @_;

@@ -97,7 +97,7 @@ sub scope {
 	return substr($date, 0, 8) . "/$o->{region}/s3/aws4_request";
 }
 
-# In lower case, without the loose ones.
+# The headers to sign: names in lower case, without the loose headers.
 
 sub signed_headers {
 	my ($o, %headers) = @_;

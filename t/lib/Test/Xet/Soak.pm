@@ -85,7 +85,7 @@ sub new {
 	return $self;
 }
 
-# Removes a guard of the database; the run must find it.
+# Removes a safeguard of the database; the run must report a violation.
 
 sub break {
 	my ($t, $what) = @_;
@@ -126,7 +126,7 @@ sub locations {
 	$api =~ s/xet_access repo/xet_access store/ if $mode ne 'repo';
 	$api =~ s/xet_auth token;/xet_auth off;/ if $mode eq 'store';
 
-	# the same API for the whole
+	# the same API for the subject "the whole"
 
 	my $store = $whole ? $api : '';
 
@@ -314,7 +314,7 @@ sub headers {
 	return \%headers;
 }
 
-# The whole uses another location.
+# The subject "the whole" uses another location.
 
 sub uri_of {
 	my ($self, $req) = @_;
@@ -593,8 +593,9 @@ sub settle {
 	}
 }
 
-# Workers that still lack a session that PostgreSQL refused; other workers may
-# have answered the checks.  Process ids are reused.
+# Returns the workers that have not reconnected since PostgreSQL refused them a
+# session; the health checks may have reached other workers.  A new worker may
+# have the process id of an earlier one.
 
 sub cut_off {
 	my ($node) = @_;

@@ -40,9 +40,9 @@ use Test::Xet::Real;
 # --------------------------------------------------------------------------
 # the server
 
-# Options of Test::Xet->new(): every caller is "me", or needs a token where
-# lines for the Hub's location are given; more locations.  The requests are
-# logged, and /page/ has the files that a browser needs.
+# Returns options of Test::Xet->new().  $who: lines for the Hub's location, for
+# instance to require tokens; by default every caller is "me".  $more: locations
+# to add.  Requests are logged, and /page/ has the files that a browser needs.
 
 sub hub {
 	my ($who, $more) = @_;
@@ -72,8 +72,8 @@ $more
 EOF
 }
 
-# The two files of conf that make a server a mirror of another Hub, for a
-# configuration that includes them; cache times of a minute become $valid.
+# Writes the two files of conf that make a server a mirror of another Hub, for
+# a configuration that includes them.  $valid replaces cache times of a minute.
 
 sub mirror {
 	my ($t, $hub, $valid) = @_;

@@ -48,7 +48,7 @@ sub cbor_uint { return head(0, $_[0]) }
 sub cbor_text { return head(3, length($_[0])) . $_[0] }
 sub cbor_array { return head(4, scalar(@_)) . join('', @_) }
 
-# Pairs of a text and an encoded value.
+# Encodes a map of pairs: a text and an encoded value.
 
 sub cbor_map {
 	my @pairs = @_;
@@ -140,9 +140,9 @@ sub zt_file {
 	};
 }
 
-# A large file in the store of $t that has few different chunks: random bytes,
-# then repeated zeros, then a manifest of its own.  Its tensors have 4 KiB
-# each, in the order of their names, the first ones random:
+# Stores a large file in $t that has few different chunks: random bytes, then
+# zeros, then a manifest.  Its tensors have 4 KiB each, in the order of their
+# names; the first 256 are random, the others zeros.  Returns
 # { hash, size, manifest, names, random, data => sub { of a tensor } }.
 #
 #     tensors  100000

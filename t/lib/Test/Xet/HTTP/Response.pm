@@ -258,9 +258,6 @@ sub refusal {
 			? $json->{error}{code} : $self->{body} ];
 }
 
-# The frames of newline-delimited JSON: [ { time => seconds, data => ... } ].
-# The last one may lack its newline.
-
 # The status, and for an error of the module its code: "404 no_such_object".
 
 sub code {
@@ -272,6 +269,9 @@ sub code {
 	return ref($error) eq 'HASH' ? "$self->{status} $error->{code}"
 		: $self->{status};
 }
+
+# The frames of newline-delimited JSON: [ { time => seconds, data => ... } ].
+# The last frame may lack its newline.
 
 sub frames {
 	my ($self) = @_;

@@ -90,7 +90,7 @@ sub here {
 	return $text;
 }
 
-# Headers that each request then has.
+# The headers of each request: the server takes it as sent over TLS.
 
 sub tls {
 	return { 'X-Forwarded-Proto' => 'https' };

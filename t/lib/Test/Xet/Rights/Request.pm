@@ -9,9 +9,8 @@ package Test::Xet::Rights::Request;
 #     my ($method, $uri, $headers, $body) = $self->request($place, $route,
 #         $method, $caller, $thing, $letter);
 #
-# A request that deletes or creates something has a thing of its own.  That
-# thing is prepared before the request, when the table says that the caller is
-# permitted.
+# A request that deletes or changes something gets a new thing of its own, if
+# the table says that the caller is permitted.
 
 use warnings;
 use strict;
@@ -23,7 +22,7 @@ use Test::Xet::Bytes;
 
 my $json = JSON::PP->new()->canonical();
 
-# The last part of a path, by its form, where it is not the file.
+# The paths inside a repo for routes that do not name the usual file.
 
 my %paths = ('tree' => 'd', 'blob' => 'd/f.bin');
 
@@ -171,8 +170,8 @@ sub hub_move {
 		headers => $self->as_bound($caller, $s, $letter));
 }
 
-# Changes the visibility: where the change is permitted, of a repo that was
-# created for it.
+# Changes the visibility.  If that is permitted, changes a repo that was created
+# for this request.
 
 sub hub_settings {
 	my ($self, $s, $caller, $letter, $route) = @_;
@@ -242,7 +241,7 @@ sub hub_commit {
 			content => 'eA==' } }));
 }
 
-# To a repo that the caller may write to, if any.
+# Copies a file to a repo that the caller may write to, if there is one.
 
 sub hub_duplicate {
 	my ($self, $s, $caller) = @_;

@@ -9,9 +9,8 @@ package Test::Xet::Rights::Token;
 #
 #     $maker->header(%caller);    undef: no header
 #
-# The keys are DIR/token.key, url.key and dedup.key.  With public, tokens are
-# signed with the private key whose public half is the only one that the server
-# has.
+# The keys are DIR/token.key, url.key and dedup.key.  With "public", the name of
+# a private key, tokens are signed with that key; the server has the public key.
 
 use warnings;
 use strict;
@@ -29,7 +28,7 @@ sub new {
 
 	my %secrets = (wrong => '77' x 32);
 
-	# any text before a secret, its purpose and its id
+	# a purpose and an id may precede the secret
 
 	for my $name (qw/ token url dedup /) {
 		my $text = slurp("$dir/$name.key", 1) // '';
@@ -117,7 +116,7 @@ sub signature {
 	return $out;
 }
 
-# Damage of a token on its way.
+# Damages a token.
 
 sub spoil {
 	my ($token, $how) = @_;

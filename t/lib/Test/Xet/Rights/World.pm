@@ -72,7 +72,7 @@ sub none {
 		store => 'none/none' };
 }
 
-# Expressions that identify a thing, by the store's names too.
+# Returns regexes for all names, hashes and bytes that would reveal a thing.
 
 sub marks {
 	my ($s) = @_;
@@ -89,7 +89,7 @@ sub marks {
 }
 
 # --------------------------------------------------------------------------
-# making them
+# creating the scenes
 
 sub make {
 	my ($self) = @_;
@@ -106,7 +106,7 @@ sub make {
 	$self->make_hub('open', 0);
 	$self->make_hub('other', 1);
 
-	# issued tokens and URLs stay with the scene
+	# tokens and URLs are issued before the change; they are tested later
 
 	$self->make_hub('turned', 0);
 	$self->give('turned');
@@ -260,7 +260,7 @@ sub give {
 		}
 	}
 
-	# tokens for the repo, issued by an owner of the key
+	# the store's names of the repo, for tokens that the test signs itself
 
 	$self->{bound}{models}{$name} = $s->{store};
 	$self->{bound}{buckets}{$name} = $s->{bucket_store};

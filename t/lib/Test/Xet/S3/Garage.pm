@@ -98,7 +98,7 @@ sub rekey {
 
 	$self->add_key() or die "garage: $self->{said}";
 
-	# there is no bucket after it was dropped
+	# fails if the test has dropped the bucket
 
 	$self->allow();
 

@@ -62,7 +62,7 @@ sub rekey {
 	}) or die "moto does not take new keys\n";
 }
 
-# Sets its clock so many seconds fast.
+# Sets moto's clock ahead by this number of seconds.
 
 sub set_clock {
 	my ($self, $seconds) = @_;

@@ -53,7 +53,7 @@ sub command {
 		"$self->{dir}/s3proxy.conf" ]);
 }
 
-# It accepts one key, which it reads at its start.
+# s3proxy accepts one key, which it reads when it starts.
 
 sub rekey {
 	my ($self) = @_;

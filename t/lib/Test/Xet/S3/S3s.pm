@@ -34,7 +34,7 @@ sub command {
 		"$self->{dir}/data" ]);
 }
 
-# It accepts one key, that of its command line.
+# s3s accepts one key, given on its command line.
 
 sub rekey {
 	my ($self) = @_;

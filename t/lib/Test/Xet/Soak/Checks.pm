@@ -84,7 +84,7 @@ sub got {
 		$self->violation('bytes', "$req->{text}: wrong bytes", $file)
 			if $req->{method} eq 'GET' && $r->{body} ne $want;
 
-		# data that the whole sees may still be collected
+		# files that "the whole" sees may still be collected
 
 		$model->see($subject, $file, 'yes')
 			if $state eq 'maybe' && !$races
@@ -104,8 +104,8 @@ sub got {
 			|| $self->might_fail($req, $file);
 }
 
-# The read may precede what was acknowledged while it ran, and use the terms
-# that the file had then.
+# Whether a read may fail that started before a concurrent request was
+# acknowledged: it may have used the terms that the file had before.
 
 sub might_fail {
 	my ($self, $req, $file) = @_;

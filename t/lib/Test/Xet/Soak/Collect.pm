@@ -117,9 +117,9 @@ sub end_collector {
 		if $status && !$one->{kill} && !$fault && !$self->{swapped};
 }
 
-# Waits for a collection.  The server continues it without the client that
-# asked; while another folder is in place, it goes on once the right one is
-# back.
+# Waits for a collection, which continues without the client that requested it.
+# If the store is replaced by another folder, the collection pauses until the
+# right folder is back.
 
 sub wait_collection {
 	my ($self) = @_;
@@ -160,8 +160,8 @@ sub copies {
 	return @files;
 }
 
-# A term that proves the possession of its only chunk depends on that chunk
-# being a xorb of its own.  Returns its row, or nothing.
+# If a chunk is a xorb of its own, its hash is a name, and knowing it proves
+# nothing.  Returns the id of the row of such a xorb, or ''.
 
 sub name_known {
 	my ($self, $hash) = @_;
@@ -255,7 +255,7 @@ sub nothing_left_over {
 			unless delete $named{$_};
 	}
 
-	# the test itself removes some
+	# the test itself has removed some copies
 
 	my @gone = grep { !$self->{touched}{substr($_, 0, 64)} } keys %named;
 
@@ -290,8 +290,8 @@ sub verify_store {
 	$self->note("xet verify --store: $status $text");
 }
 
-# Deletes them as their holders; data without a holder in the model is found in
-# the database.
+# Deletes all files: those of repos with their repos, and others by the list of
+# files in the database.
 
 sub delete_all {
 	my ($self, $rng) = @_;

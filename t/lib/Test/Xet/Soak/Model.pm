@@ -82,7 +82,8 @@ sub brought {
 		&& $at > ($self->{dropped}{$subject} // -1);
 }
 
-# After a collection without grace, or when a repo may have been deleted.
+# Call collected() after a collection without grace, and dropped() when a repo
+# may have been deleted.
 
 sub collected { $_[0]->{collected} = $_[0]->{clock} }
 

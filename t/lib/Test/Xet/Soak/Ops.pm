@@ -81,7 +81,8 @@ sub step {
 	$self->violation('log', $line) if defined $line;
 }
 
-# Files and xorbs live for so many steps; part of them are read later.
+# Returns the data of a step.  It changes every part_steps steps; URLs and files
+# of the previous part may still be used.
 
 sub world {
 	my ($self, $step) = @_;
@@ -116,7 +117,8 @@ sub touch_xorb {
 	$self->touch(grep { $_->{root} == $xorb } @using);
 }
 
-# Not the whole: what it holds stays, and hides the fate of the rest.
+# Never returns "the whole": its files would stay, and hide that files of other
+# subjects are lost.
 
 sub subject {
 	my ($self, $rng) = @_;
@@ -231,7 +233,7 @@ sub shard_req {
 
 		$self->touch(@$files);
 
-		# the server knows nothing of a collected name
+		# a collected xorb can't be recognized by its name
 
 		if (defined $result && !$may && defined $o{name}
 			&& $self->name_known($o{name}) ne $name)
@@ -512,8 +514,8 @@ sub delete_reqs {
 	return [ $req ];
 }
 
-# Deletes a whole repo, with its name or with another one; the next upload
-# creates it again.
+# Deletes a complete repo, naming it, a wrong repo or none in the request; the
+# next upload creates the repo again.
 
 sub op_drop {
 	my ($self, $rng, $world) = @_;
@@ -757,7 +759,7 @@ sub op_attack {
 				. $r->{body} =~ s/[0-9a-f]{64}/HASH/gr
 				unless $unknown;
 
-			# the subject may itself send them at the same time
+			# the subject may send the chunks concurrently
 
 			$self->violation('told', "$req->{text}: "
 				. join(' but ', @told), $xorb)
@@ -1015,7 +1017,7 @@ sub op_heal {
 		for (1 .. 3) {
 			last unless $model->{damage}{$hash};
 
-			# so that it is noticed
+			# reads, so that the server notices the damage
 
 			$self->check_file($rng, $_) for @files;
 			$model->{damage}{$hash}{noticed} = 1;

@@ -227,7 +227,7 @@ sub frame {
 		length($data) >> 16) . $frame;
 }
 
-# data of less than four bytes
+# xxHash of data of less than four bytes
 
 sub xxh32 {
 	my ($data) = @_;
