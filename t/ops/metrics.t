@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Metrics: what is counted, in both formats, over all workers; promtool and the
-# document find no errors.  Methods, formats, other modules of nginx, servers
-# without an API; PostgreSQL and the store unavailable.
+# Metrics: the counts of all workers, in both formats; promtool finds no errors,
+# and docs/metrics.md lists the same metrics.  Also methods, formats, other
+# modules of nginx, servers without an API, and metrics while PostgreSQL or the
+# store is unavailable.
 
 use warnings;
 use strict;
@@ -178,7 +179,7 @@ $t->allow(qr/subrequest rejected/);
 unlike($t->get('/page')->{body}, qr/xet_workers/, 'not by a subrequest');
 
 # --------------------------------------------------------------------------
-# what is counted
+# the counts after certain requests
 
 sub change {
 	my ($name, $code, %expected) = @_;
@@ -191,7 +192,8 @@ sub change {
 
 	my (%got, $now);
 
-	# a request is counted when it ends, which may be after its response
+	# a request is counted when it ends, which may be after the client has
+	# got the response
 
 	wait_for(10, sub {
 		$now = metrics($t);
@@ -321,7 +323,7 @@ is($now->{xet_store_writable}, 1, 'the store is writable');
 cmp_ok($now->{xet_store_size_bytes}, '>', $now->{xet_store_free_bytes},
 	'the store has a size');
 
-# queried at intervals, however often metrics are read
+# the figures are queried at intervals, however often clients read metrics
 
 {
 	my $asked = 'xet_statements_total{lane="write",result="ok"}';

@@ -3,8 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The alerts and the dashboard in conf: promtool accepts the rules; each alert
-# fires when it should, and none on a healthy server.  A server reports every
-# metric that they name, and every alert is documented.
+# fires when it should, and no alert fires for a healthy server.  A server
+# reports every metric of the rules and the dashboard, and every alert is
+# documented.
 
 use warnings;
 use strict;
@@ -83,7 +84,7 @@ queries($board);
 cmp_ok(@queries, '>', 30, 'queries of the board');
 is(join(' ', map { unknown($_) } @queries), '', 'metrics of the board');
 
-# every label in a rule is one that a server reports, or one of Prometheus
+# every label in a rule is reported by a server or added by Prometheus
 
 $labels{$_} = 1 for $scrape =~ /(\w+)="/g, qw/ instance job le /;
 

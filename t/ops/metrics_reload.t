@@ -2,9 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Metrics across reloads, killed workers and a binary upgrade: no count is
-# lost, repeated or decreased, and nothing that has ended is shown as under
-# way.
+# Metrics across reloads, killed workers and a binary upgrade: no count is lost,
+# repeated or decreased, and no request that has ended is shown as in progress.
 
 use warnings;
 use strict;
@@ -30,7 +29,8 @@ my $live = 'xet_requests_total{route="live",class="2xx"}';
 
 $t->run();
 
-# Sends requests all the time, and reports the number of responses.
+# Starts a process that sends requests until it is stopped, and then reports the
+# number of responses.
 
 sub load {
 	my ($name) = @_;
@@ -66,7 +66,7 @@ sub answers {
 	return $n;
 }
 
-# Counters never go back.
+# Returns the counters that have decreased since the last call.
 
 my $last;
 
@@ -146,8 +146,8 @@ is("@back", '', 'reloads: nothing goes back');
 }
 
 # --------------------------------------------------------------------------
-# workers are killed under load: responses are counted, except for requests
-# that a kill meets between the response and its count
+# workers are killed under load: each response is counted, unless its worker is
+# killed between the response and the count
 
 {
 	my $kills = 5;
@@ -185,7 +185,7 @@ is("@back", '', 'reloads: nothing goes back');
 
 is("@back", '', 'nothing has gone back');
 
-# a worker is killed and not replaced: the last one from before a reload
+# a worker is killed and not replaced: the last worker from before a reload
 
 {
 	my $c = $t->http_start('PUT', '/api/v1/files',
@@ -233,7 +233,7 @@ is("@back", '', 'nothing has gone back');
 }
 
 # --------------------------------------------------------------------------
-# a configuration without metrics in between: earlier counts are gone, and the
+# a configuration without metrics for a while: earlier counts are gone, and the
 # start time shows this
 
 {

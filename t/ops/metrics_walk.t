@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Figures of a store that need several queries: the sums cover all parts, once
-# each, even if the worker that queries them is killed or waits for a lock.
-# The page also lists the largest repos, whatever their names are.
+# Figures of a store that need several queries: the sums include each part once,
+# even if the worker that runs the queries is killed or waits for a lock.  The
+# page also lists the largest repos, with any names.
 
 use warnings;
 use strict;
@@ -61,7 +61,7 @@ my $m;
 my %size = map { $_ => $_ * ($_ + 1) / 2 } 1 .. 13;
 my $large = (20001 + 65000) * 45000 / 2;
 
-# the workers are killed during the walk, including the one that runs it
+# all workers are killed during the walk, including the worker that runs it
 
 my $killed = 0;
 my (@seen, $repos);
@@ -83,7 +83,7 @@ ok(wait_for(200, sub {
 is($m->{xet_files}, 120000, 'files');
 is($m->{xet_file_bytes}, $sum, 'their bytes');
 is($m->{xet_repos}, 14, 'repos');
-is(join(' ', grep { $_ != 120000 } @seen), '', 'nothing is told before');
+is(join(' ', grep { $_ != 120000 } @seen), '', 'no partial sums');
 
 # --------------------------------------------------------------------------
 # repos
@@ -141,7 +141,7 @@ if ($b) {
 }
 
 # --------------------------------------------------------------------------
-# a locked table: the figures keep their values, and no request waits
+# a locked table: the figures keep their values, and requests do not wait
 
 {
 	my $lock = $t->pg_lock('xet.files');

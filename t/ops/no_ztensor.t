@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The module built without zTensor support: it needs fewer libraries, has no
-# such routes and directives, and stores and serves files.
+# zTensor routes and directives, and stores and serves files.
 
 use warnings;
 use strict;

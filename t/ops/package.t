@@ -3,10 +3,10 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The packages, built for the Debian release of this machine and installed in a
-# small separate Debian: a server with one command, files stored and read.
-# Then they are upgraded with data and a changed configuration, and to another
-# schema; removed, reinstalled and purged.  The systemd units are checked as
-# far as possible without systemd.
+# small separate Debian: one command sets up a server, which stores and returns
+# files.  Then the packages are upgraded with data and a changed configuration,
+# and to another schema; removed, reinstalled and purged.  The systemd units are
+# checked as far as possible without systemd.
 
 use warnings;
 use strict;
@@ -60,7 +60,7 @@ SKIP: {
 	is($status, 0, 'lintian') or diag($out);
 }
 
-# The module and xet are hardened, wherever the compiler flags come from.
+# The module and xet are compiled with hardening flags.
 
 for my $deb (@{ $debs[0] }) {
 	my $dir = tempdir('xet-deb-XXXXXX', TMPDIR => 1, CLEANUP => 1);
@@ -86,7 +86,7 @@ like($_, qr/_\Q$version\E-1~deb$c->{version}_/, 'its version: ' . s!.*/!!r)
 	for @{ $debs[0] };
 
 # --------------------------------------------------------------------------
-# installed
+# installation
 
 my $depends = `dpkg-deb -f $debs[0][0] Depends`;
 my $why = $c->fetch(qw/ nginx postgresql curl /,
@@ -139,7 +139,8 @@ sub master {
 	return $pid;
 }
 
-# The commands of docs/install.md, with "yes" to the questions of apt.
+# The commands of docs/install.md; apt gets "yes" as the answer to its
+# questions.
 
 sub typed {
 	my ($name) = @_;
@@ -171,7 +172,7 @@ good('PostgreSQL runs', 'pg_lsclusters -h | grep -q online');
 good('nginx runs', 'service nginx status > /dev/null');
 is(code('http://127.0.0.1/'), 200, 'the page of nginx');
 
-# xet-setup reports what it cannot do, and other sites still work.
+# Checks that xet-setup reports an error, and that other sites still work.
 
 sub bad {
 	my ($name, $code, $why, $text) = @_;
@@ -229,8 +230,8 @@ good('the store is for the workers',
 good('xet-setup once more', 'xet-setup > /dev/null 2>&1');
 is(good('what it left', $sums), $before, 'nothing was changed');
 
-# xet-setup uses the database that the configuration names, whether
-# xet_postgres is on one line or on several.
+# xet-setup uses the database of the configuration, even if xet_postgres has
+# several lines.
 
 good('another database', 'cd /etc/nginx/xet && cp server.conf kept &&
 	sed -i "/^xet_postgres /s/ dbname/\n    port=1 dbname/" server.conf &&
@@ -277,8 +278,8 @@ sub there {
 there('first');
 
 # --------------------------------------------------------------------------
-# the systemd units, without systemd: their syntax, and an nginx with the paths
-# and the capabilities that they leave
+# the systemd units, without systemd: their syntax, and nginx with only the
+# paths and capabilities that the units allow
 
 sub unit {
 	my ($file, $key) = @_;
@@ -296,7 +297,7 @@ SKIP: {
 	make_path("$unit.d");
 	spew($unit, slurp($c->path('/lib/systemd/system/nginx.service')));
 
-	# our drop-ins have no ExecStart
+	# the unit of Debian, because drop-ins have no ExecStart
 
 	for my $file (qw/ xet.conf xet-hardening.conf /) {
 		spew("$unit.d/$file", slurp(root() . "/docker/systemd/$file"));
@@ -397,13 +398,13 @@ good('another schema: mine stays', "tail -n 1 $location | grep -qx '# mine'");
 good('another schema: the other one is new',
 	"tail -n 1 $limits | grep -qx '# theirs'");
 
-# The next upgrade needs the same new schema, and the database still has the
-# old one; xet-setup then starts the module that has the new schema.
+# The next upgrade needs the same new schema, and the database still has the old
+# schema; xet-setup then migrates it and starts the new module.
 
 $out = install('once more', next_version($debs[1][0], "$version-4",
 	'usr/share/xet/module-schema' => sub { $_ = "999\n" }));
 
-like($out, qr/needs database schema 999;/, 'once more: it is said');
+like($out, qr/needs database schema 999;/, 'once more: the message');
 is(master(), $master, 'once more: nginx goes on with the old module');
 there('once more');
 
@@ -415,7 +416,7 @@ there('xet-setup after it');
 
 $master = master();
 
-# nginx refuses the configuration: the running nginx stays
+# nginx refuses the configuration: the running nginx is not replaced
 
 good('a mistake', 'echo nonsense > /etc/nginx/conf.d/mistake.conf');
 install('with a mistake', next_version($debs[1][0], "$version-5",

@@ -2,9 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# PostgreSQL is down, slow, frozen, restarted, wrong or busy: what clients get
-# meanwhile, that everything recovers by itself, and that nothing is left
-# behind.
+# PostgreSQL is down, slow, frozen, restarted, misconfigured or busy: responses
+# meanwhile, and recovery without an operator.  No session or descriptor leaks.
 
 use warnings;
 use strict;
@@ -41,7 +40,7 @@ my ($signed) = $entry->{url} =~ m!//[^/]+(/.*)!;
 my $range = "bytes=$entry->{ranges}[0]{bytes}{start}-"
 	. $entry->{ranges}[0]{bytes}{end};
 
-# Data requests need no PostgreSQL, and wait for nothing.
+# Checks that data requests need no PostgreSQL, and do not wait.
 
 sub data_served {
 	my ($name) = @_;
@@ -164,12 +163,12 @@ recovers('up');
 writes('up');
 
 is($t->upload(random_bytes(50, 30000), scheme => 'none')->{result}, 1,
-	'what was refused is taken');
+	'the refused upload succeeds');
 ok($t->wait_log(qr/reconnected to PostgreSQL/, 1), 'logged');
 
 # --------------------------------------------------------------------------
-# when one kind of statement works again, all do, although each pool has its
-# own delay before it reconnects
+# when statements of one pool work again, all pools work, although each pool has
+# its own delay before it reconnects
 
 for my $round (1 .. 3) {
 	$t->pg_stop();
@@ -324,7 +323,7 @@ my $c = ask(uri($file));
 data_served('frozen sessions');
 timely('frozen sessions', 0.9, 2, $c->response());
 
-# the session is given up; PostgreSQL runs, and accepts the next session
+# the module closes the session; PostgreSQL runs, and accepts the next session
 
 recovers('a frozen session is replaced', 4);
 
@@ -407,7 +406,7 @@ is(join(' ', map { $_->response()->{status} } @asked), '200 200 200',
 recovers('a full queue');
 
 # --------------------------------------------------------------------------
-# clients that leave
+# clients that disconnect
 
 postgres('reads=1 depth=4 writes=1');
 recovers('a reload');
@@ -567,8 +566,8 @@ ok(wait_for(8, sub { healthy() }), 'two sessions are enough to read');
 is(join(' ', map { $t->get(uri($_))->{status} } @files),
 	join(' ', (200) x 8), 'two sessions: reads');
 
-# A ping must not keep the session that reads need: its session is released
-# when reads have none, and a server that cannot read is unhealthy.
+# A ping must not occupy the session that reads need: if reads have no session,
+# the ping's session is closed.  A server that cannot read is unhealthy.
 
 $t->sql('ALTER ROLE xet CONNECTION LIMIT -1');
 postgres('reads=1 writes=1', workers => 1);
@@ -601,7 +600,7 @@ $t->sql('ALTER ROLE xet CONNECTION LIMIT -1');
 recovers('sessions again');
 writes('sessions again');
 
-# read-only sessions, as on a standby instead of the primary
+# read-only sessions, as if xet_postgres named a standby
 
 $t->sql('ALTER ROLE xet SET default_transaction_read_only = on');
 $t->pg_terminate();

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Sessions that the module gives up, and sessions that the network has
-# forgotten: PostgreSQL ends the former, and the latter are detected in time.
+# Sessions whose worker is killed: PostgreSQL ends them in time.  Connections
+# that a firewall has dropped: the kernel detects them in time.
 
 use warnings;
 use strict;
@@ -25,9 +25,9 @@ my $file = $t->upload(random_bytes(5, 100000), scheme => 'none');
 my $uri = "/api/v2/reconstructions/$file->{hash}";
 
 # --------------------------------------------------------------------------
-# A session is given up while its statement waits for a lock.  Otherwise
-# PostgreSQL would wait on as long as a statement may take, and with constant
-# requests such sessions would accumulate.
+# A worker is killed while its statement waits for a lock, and PostgreSQL ends
+# the session at once.  Otherwise the statement would wait until its timeout,
+# and with constant requests such sessions would accumulate.
 
 $t->allow(qr/exited on signal 9/);
 $t->stop();
@@ -48,16 +48,16 @@ for my $case ([ 'a read', 'xet.files', 'GET', $uri ],
 	ok(wait_for(10, sub { $t->pg_blocked() }), "$name waits for a lock");
 	$t->kill_worker('KILL');
 	ok(wait_for(10, sub { !$t->pg_blocked() }),
-		"$name: PostgreSQL gives it up, too");
+		"$name: PostgreSQL ends it, too");
 
 	$lock->unlock();
 	$c->close();
 	ok(wait_for(20, sub { $t->get('/api/v1/health')->{status} == 200 }),
-		"$name: and goes on");
+		"$name: healthy again");
 }
 
 # --------------------------------------------------------------------------
-# a connection that a firewall forgets: the kernel probes it after half a
+# a connection that a firewall drops silently: the kernel probes it after half a
 # minute, not after two hours
 
 my $port = free_port();

@@ -3,13 +3,13 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # docs/quickstart.md as a new operator types it: all of its blocks, in one root
-# shell in a small separate Debian, with the packages; the output is what the
-# document says.  Then the shell types the team of docs/hub.md, which continues
-# from there, and the test runs hf with the tokens of that team.
+# shell in a small separate Debian, with the packages; the output must be that
+# of the document.  Then the shell gets the blocks of the team in docs/hub.md,
+# which continues from there, and the test runs hf with the tokens of that team.
 #
-# Differences from the document: apt gets "yes"; service(8) does the work of
-# systemctl, as there is no systemd; and Prometheus has shorter times, because
-# t/ops/metrics_alerts.t checks those of the alerts.  XET_QUICKSTART_SLOW=1
+# Differences from the document: apt gets "yes"; service(8) replaces systemctl,
+# because there is no systemd; and Prometheus has shorter times, because
+# t/ops/metrics_alerts.t checks the times of the alerts.  XET_QUICKSTART_SLOW=1
 # keeps the original times.
 
 use warnings;
@@ -205,7 +205,8 @@ sub expected {
 	return qr/\A$re\z/;
 }
 
-# The cron job of the document runs as under cron, and its backup is for root.
+# The cron job of the document runs in the environment of cron, and only root
+# can read its backup.
 
 sub cron {
 	my ($status, $out) = $c->sh('run-parts --regex "^xet-" /etc/cron.daily',
@@ -217,11 +218,12 @@ sub cron {
 
 	($status, $out) =
 		$c->sh('find /var/backups/xet -maxdepth 0 -perm /027');
-	is($out, '', 'the backup is for root');
+	is($out, '', 'only root can read the backup');
 }
 
-# The most common client is not in Debian: this one runs outside, with the
-# network, the host names and the certificates of the Debian inside.
+# Debian has no package of hf_xet, the most common client.  The test's own
+# hf_xet runs outside, with the network, host names and certificates of the
+# Debian inside.
 
 sub hf_xet {
 	my $python = build_dir() . '/venv/bin/python';

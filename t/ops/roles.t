@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A server with its own database role, created and granted as docs/install.md
-# says: the role can do all that the server does, including the repair of
-# damage, and owns nothing.
+# A server with its own database role, created as in docs/install.md: the role
+# has all privileges that the server needs, including those to repair damage,
+# and owns nothing.
 
 use warnings;
 use strict;
@@ -90,7 +90,7 @@ $t->sql("INSERT INTO xet.xorb_repos (xorb_id, repo_id) SELECT x.id, r.id"
 is($t->sql("SELECT xet.repo_delete('a/a')", user => 'xet_server'), 't',
 	'a repo is deleted');
 
-# a shard of many batches, with terms that differ from the known ones
+# a shard of many batches, with terms that differ from the known terms
 
 my $y = send_xorb($t, random_bytes(7, 640), scheme => 'none', sizes => [ 10 ]);
 my $large = make_large_shard($y, [ [ map { my $start = $_ * 7 % 60;

@@ -4,9 +4,9 @@
 
 # "make run" and "make stop", with separate folders and ports: start and stop,
 # two servers at once, a second run that takes over a running server, a stop of
-# one server.  The test also covers leftovers of a kill, ports in use, and
-# addresses, and runs the commands that follow "sh docker/run.sh" in README.md,
-# in one shell.
+# one server.  The test also covers processes that are left after a kill, ports
+# in use, and addresses.  It runs the commands after "sh docker/run.sh" in
+# README.md in one shell.
 
 use warnings;
 use strict;
@@ -55,7 +55,7 @@ sub runs {
 	return $out;
 }
 
-# The process and all of its descendants.
+# The ids of the process and of all its descendants.
 
 sub family {
 	my ($pid) = @_;
@@ -63,7 +63,8 @@ sub family {
 	return ($pid, map { family($_) } children($pid));
 }
 
-# The beginning of xorb URLs in a response to a request with this Host.
+# The scheme, host and port of xorb URLs in a response to a request with this
+# Host.
 
 sub base {
 	my ($i, $hash, $host) = @_;
@@ -154,7 +155,7 @@ is(scalar(grep { alive($_) } @second), 2, 'the other one goes on');
 is(get(1, '/api/health')->{status}, 200, 'and answers');
 is((script('stop', 0))[0], 0, 'stop where nothing runs');
 
-# the folder has everything that the server needs
+# a stopped server is started again in the same folder
 
 ($status, $out) = script('run', 0);
 
@@ -163,8 +164,8 @@ is(get(0, "/api/v1/reconstructions/$hash")->{status}, 200,
 	'the file is still there');
 
 is(base(0, $hash, 'localhost:1'), "http://127.0.0.1:$ports[0]",
-	'URLs are of the address, whoever asks');
-is(base(0, $hash, 'other.example'), undef, 'and it has no other name');
+	'URLs have the address, not the Host');
+is(base(0, $hash, 'other.example'), undef, 'another host name is refused');
 
 # --------------------------------------------------------------------------
 # a killed master leaves its workers, which hold the port
@@ -193,7 +194,7 @@ is(get(0, "/api/v1/reconstructions/$hash")->{status}, 200,
 is((script('stop', 0))[0], 0, 'nginx killed: stop');
 is(scalar(grep { alive($_) } @left), 0, 'nginx killed: nothing is left');
 
-# either process id may belong to another process by now
+# the process ids in both files belong to another process by now
 
 runs('stopped', 0);
 (undef, my $postmaster) = pids(0);
@@ -203,9 +204,9 @@ spew("$dirs[0]/nginx/nginx.pid", "$$\n");
 spew("$dirs[0]/pg/postmaster.pid", "$$\n$dirs[0]/pg\n");
 
 runs('numbers of others', 0);
-ok(alive($$), 'numbers of others: they live');
+ok(alive($$), 'numbers of others: not killed');
 
-# a killed postmaster, and a child of it that does not notice
+# the postmaster is killed, and a stopped child process of it is left
 
 (undef, $postmaster) = pids(0);
 @left = family($postmaster);
@@ -220,7 +221,7 @@ is(get(0, "/api/v1/reconstructions/$hash")->{status}, 200,
 	'PostgreSQL killed: the file');
 
 # --------------------------------------------------------------------------
-# a port that is in use, which is reported before anything is built
+# a port in use is reported before anything is built
 
 my $taken = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1)
 	or die "socket: $!\n";

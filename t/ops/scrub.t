@@ -2,10 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The scrub finds damage before a client does, and marks nothing else.  Marked
-# xorbs are healed from a peer's folder, of which only the exact xorb is
-# accepted.  Both jobs do not touch the store if it is not the store of this
-# database.
+# The scrub finds damage before a client does, and marks no intact xorbs.
+# Marked xorbs are healed from a peer's folder, if its copy is exactly this
+# xorb.  Both jobs do nothing if the store is not the store of this database.
 
 use warnings;
 use strict;
@@ -90,7 +89,7 @@ sub figure {
 		. " FROM xet.jobs_show() WHERE name = '$chore'") || 0;
 }
 
-# Requests a run, and waits for its end.
+# Requests a run of a job, and waits for its end.
 
 sub run_of {
 	my ($chore) = @_;
@@ -117,16 +116,16 @@ sub proven {
 }
 
 # --------------------------------------------------------------------------
-# damage is found, and nothing else
+# the scrub finds damaged copies, and reports no intact copies
 
 my @good = map { fresh() } 1 .. 4;
 
-ok(run_of('scrub'), 'a pass over a store that is whole');
+ok(run_of('scrub'), 'a run over an intact store');
 is(marked(), '', 'nothing is marked');
 ok(figure('scrub', 'bytes') >= 400_000, 'its bytes are counted');
 
-# a pass consists of many jobs, none of which remains when it ends; a worker
-# reports their number every second
+# a run consists of many jobs in threads, and none of them remains when the run
+# ends; a worker reports their number every second
 
 my $m;
 
@@ -158,16 +157,16 @@ is(figure('scrub', 'damaged'), 3, 'each is counted once');
 my $log = $t->log();
 
 like($log, qr/\Q$bad[0]{x}{hash}\E\S* is damaged.*: its file has other content/,
-	'told: flipped');
+	'logged: flipped');
 
-# a bucket reports both in the same way
+# in a bucket, a missing and a truncated copy are reported alike
 
 my $size = 'it is missing or has another size';
 
 like($log, qr/\Q$bad[1]{x}{hash}\E\S* is damaged.*: @{[ $t->s3() ? $size
-	: 'its file has another size' ]}/, 'told: cut');
+	: 'its file has another size' ]}/, 'logged: cut');
 like($log, qr/\Q$bad[2]{x}{hash}\E\S* is damaged.*: @{[ $t->s3() ? $size
-	: 'its file is missing' ]}/, 'told: removed');
+	: 'its file is missing' ]}/, 'logged: removed');
 
 is($t->head("/api/v1/xorbs/default/$bad[0]{x}{hash}")->{status}, 404,
 	'what is marked counts as unknown');
@@ -176,7 +175,7 @@ is($t->post("/api/v1/xorbs/default/$_->{x}{hash}", \$_->{x}{bytes})->{status},
 	200, 'an upload heals it') for @bad;
 is(marked(), '', 'all are healed by uploads');
 
-# an unreadable copy is not damage, and does not hold up a pass
+# an unreadable copy is not damage, and does not stop a run
 
 SKIP: {
 	skip 'an object has no rights', 8 if $t->s3();
@@ -199,8 +198,8 @@ SKIP: {
 	$t->post("/api/v1/xorbs/default/$behind->{x}{hash}",
 		\$behind->{x}{bytes});
 
-	# more unreadable copies than a pass treats as single faults: it waits,
-	# retries, and gets past them
+	# more consecutive unreadable copies than the scrub skips at once: it
+	# waits, retries, and then skips them
 
 	my $was = $seed;
 
@@ -226,7 +225,7 @@ SKIP: {
 		'many: they are counted');
 
 	chmod(0644, path($_)) for @many;
-	ok(run_of('scrub'), 'many: the next pass reads them');
+	ok(run_of('scrub'), 'many: the next run reads them');
 	is(marked(), $behind->{x}{hash}, 'many: none of them is marked');
 	$t->post("/api/v1/xorbs/default/$behind->{x}{hash}",
 		\$behind->{x}{bytes});
@@ -250,7 +249,7 @@ SKIP: {
 
 	flip($old[1]{copy});
 
-	# intact as a xorb, but not as the row says: its chunks have other
+	# an intact xorb that does not match its row: the chunks have other
 	# offsets
 
 	my $other = make_xorb($old[2]{data}, scheme => 'lz4',
@@ -295,7 +294,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# the store disappears in the middle of a pass
+# the store disappears in the middle of a run
 
 {
 	$t->allow(qr/xet: the \w+ ".*" is not the store of this database/,
@@ -328,28 +327,29 @@ SKIP: {
 proven('so far');
 
 # --------------------------------------------------------------------------
-# a wrong mark
+# an intact xorb that is marked as damaged
 
 {
 	my $f = $good[0];
 
 	$t->sql('UPDATE xet.xorbs SET damaged_at = now() WHERE ' . row_of($f));
-	ok(wait_for(90, sub { marked() eq '' }), 'a wrong mark is taken away');
+	ok(wait_for(90, sub { marked() eq '' }), 'a wrong mark is removed');
 	like($t->log(), qr/\Q$f->{x}{hash}\E\S* is intact and available again/,
-		'a wrong mark: told');
+		'a wrong mark: logged');
 	is(figure('heal', 'whole'), 1, 'a wrong mark: counted');
 }
 
 # --------------------------------------------------------------------------
-# peers: the second one is a copy of the store, the first one has bad copies
+# two peers: the first peer has bad copies, the second one is a copy of the
+# store
 
 my @healing = map { fresh(file => 1) } 1 .. 6;
 
 $t->save_store("$dir/backup");
 mkdir("$dir/liar");
 
-# the first peer's copies of xorb 0 are damaged, another xorb, truncated, too
-# long and empty; those of xorb 1 are a fifo and a folder
+# The first peer has five bad copies of xorb 0: damaged, of another xorb,
+# truncated, too long, and empty.  Its copies of xorb 1 are a fifo and a folder.
 
 sub lie {
 	my ($f, $tag, $bytes) = @_;
@@ -377,7 +377,7 @@ sub lie {
 	system('mkfifo', lie($healing[1], '00000001'));
 	mkdir(lie($healing[1], '00000002'));
 
-	# another encoding is as good, and xorb 2 exists only there
+	# xorb 2, in another encoding: only the first peer has it
 
 	my $other = make_xorb($healing[2]{data}, scheme => 'lz4',
 		sizes => [ 8192 ]);
@@ -386,7 +386,7 @@ sub lie {
 	unlink(glob("$dir/backup/xorbs/default/*/$healing[2]{x}{hash}*"))
 		or die;
 
-	# with the footer that old clients write
+	# xorb 3, with the footer that old clients write
 
 	my $footer = make_xorb($healing[3]{data}, scheme => 'none',
 		sizes => [ 8192 ], footer => 'v1');
@@ -454,8 +454,8 @@ is(marked(), '', 'all is healed');
 proven('healed');
 
 # --------------------------------------------------------------------------
-# an upload of the same xorb at the same time: a row lock makes both heals wait
-# for each other, and on a slow machine they give up
+# an upload of the same xorb during a heal: a row lock makes both heals wait,
+# and on a slow machine they give up
 
 for my $round (1 .. 3) {
 	my $f = fresh(file => 1);
@@ -500,7 +500,7 @@ for my $round (1 .. 3) {
 		"$name: GET");
 }
 
-# the row is deleted while a heal waits for it: the new copy is removed as well
+# the row is deleted while a heal waits for its lock: the new copy is removed
 
 {
 	my $f = fresh();

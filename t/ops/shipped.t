@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Responses with the configuration in conf: each has its X-Request-Id,
-# whichever module sends it, and missing resources cause no errors in the log.
+# Responses with the configuration in conf: each response of any nginx module
+# has an X-Request-Id, and missing resources cause no errors in the log.
 
 use warnings;
 use strict;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A part that hangs delays nothing else: a disk that completes no write,
-# another session's table lock, a PostgreSQL that accepts connections and is
-# silent, a resolver.
+# If one part of the system hangs, other requests are not delayed: a disk that
+# completes no write, a table lock of another session, a PostgreSQL that accepts
+# connections but does not respond, a resolver.
 
 use warnings;
 use strict;
@@ -54,7 +54,8 @@ sub health {
 	return $r->{status} == 200 ? $r->json()->{postgres} : undef;
 }
 
-# The response is 200, and arrives well before the test releases what hangs.
+# Checks that the response is 200, and arrives well before the test ends the
+# hang.
 
 sub served {
 	my ($name, $r) = @_;
@@ -70,7 +71,7 @@ my $stall = $t->stall();
 
 $stall->hold('fdatasync');
 
-# the health check rightly reports this, see t/ops/health.t
+# the health check reports the hanging disk, see t/ops/health.t
 
 $t->allow(qr/xet: the store has not responded for 5 seconds/);
 
@@ -159,10 +160,10 @@ is($t->get("/api/v1/chunks/default/$chunk")->{status}, 200,
 # the timeout also applies in PostgreSQL: no statement is active there
 
 is($t->sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'xet'"
-	. " AND state = 'active'"), 0, 'nothing goes on in PostgreSQL');
+	. " AND state = 'active'"), 0, 'no statement runs in PostgreSQL');
 
 # --------------------------------------------------------------------------
-# a ping does not wait behind a lock, and reports the true state
+# a ping does not wait for a lock, and reports the state of PostgreSQL
 
 $t->write_conf(undef, directives => { xet_postgres =>
 	"$pg reads=2 writes=1 timeout=60s ping_timeout=2s" });
@@ -199,7 +200,8 @@ is(join(' ', map { $_->response()->{status} } @asked),
 ok(wait_for(10, sub { my $h = health(); $h && $h->{read}{oldest_ms} == 0 }),
 	'and nothing is old');
 
-# idle sessions, and PostgreSQL is frozen: the timeout of a ping, not of a read
+# PostgreSQL freezes while sessions are idle: the timeout of a ping applies, not
+# that of a read
 
 $t->pg_freeze();
 $r = $t->get('/api/v1/health', {}, timeout => 60);
@@ -210,13 +212,13 @@ $t->pg_thaw();
 ok(wait_for(20, sub { health() }), 'thawed');
 
 # --------------------------------------------------------------------------
-# connection attempts that do not end: a worker exits, whatever PostgreSQL does
+# connection attempts that do not end: a worker exits nevertheless
 
 my $port = free_port();
 my $silent = IO::Socket::INET->new(Listen => 128, ReuseAddr => 1,
 	LocalAddr => '127.0.0.1', LocalPort => $port) or die "$!\n";
 
-# fills the backlog: further connections get no response at all
+# connections that fill the backlog: further ones get no response at all
 
 my $port_full = free_port();
 my $full = IO::Socket::INET->new(Listen => 1, ReuseAddr => 1,
@@ -263,7 +265,7 @@ for my $name (sort keys %hangs) {
 
 		ok(wait_for(10, $hanging), "$name: hangs");
 
-		# a request also waits for that connection attempt
+		# a request also waits for the connection attempt
 
 		my $c = $signal eq 'TERM' ? ask(plan_uri($file)) : undef;
 		my $start = time();
@@ -296,7 +298,8 @@ for my $name (sort keys %hangs) {
 	$stall->release('getaddrinfo');
 }
 
-# a first statement that hangs has a timeout, and the worker survives
+# the first statement of a session hangs: it has a timeout, and the worker
+# continues
 
 $t->write_conf(undef, directives => { xet_postgres =>
 	"$pg connect_timeout=1s" });

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The argument or result types of a database function differ from those that
-# the module expects: no session is opened, and the log names the statement.
-# The server recovers when the function is right again.
+# The argument or result types of a database function differ from those that the
+# module expects: no session is opened, and the log names the statement.  The
+# server recovers when the types are correct again.
 
 use warnings;
 use strict;
@@ -63,7 +63,7 @@ for my $case (
 
 $t->done();
 
-# The body may not fit other result types, so PostgreSQL does not check it.
+# PostgreSQL does not check the body, which may not match other result types.
 
 sub replace {
 	my ($name, $text) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The status page: its figures with and without a script, what it may load, on
-# a phone, by keyboard, with a screen reader, in dark mode.  No input of a
-# client gets into it as markup.
+# The status page: its figures with and without JavaScript, the resources that
+# it may load; the page on a phone, by keyboard, with a screen reader, in dark
+# mode.  No input of a client becomes markup.
 
 use warnings;
 use strict;
@@ -98,7 +98,7 @@ sub text {
 		.textContent/);
 }
 
-# without a script: what the server has filled in
+# without JavaScript: the figures that the server has inserted
 
 $b->call('Emulation.setScriptExecutionDisabled', { value => \1 });
 $b->open($t->url('/status'));
@@ -109,7 +109,7 @@ is($b->js('document.getElementById("copy").hidden'), 1,
 	'no script: no button that does nothing');
 $b->call('Emulation.setScriptExecutionDisabled', { value => \0 });
 
-# with the script: live figures
+# with JavaScript: live figures
 
 my $shot = build_dir() . '/status';
 
@@ -127,7 +127,7 @@ ok(wait_for(30, sub { text('requests') == $requests + 7 }), 'live');
 $b->screenshot("$shot-wide.png");
 cmp_ok(-s "$shot-wide.png", '>', 10000, "a picture: $shot-wide.png");
 
-# which URLs the page has loaded, and what the policy has refused
+# the URLs that the page has loaded, and those that the policy has blocked
 
 my @urls = map { $_->{request}{url} } $b->events('Network.requestWillBeSent');
 my $base = $t->url('/status');
@@ -156,7 +156,7 @@ $b->screenshot("$shot-bad.png");
 $t->pg_start();
 ok(wait_for(40, sub { text('summary') eq 'All checks passed.' }), 'it is back');
 
-# the server is down, and no longer responds
+# the server is down
 
 $t->stop();
 ok(wait_for(30, sub { $b->js('document.getElementById("stale").textContent')

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A store has an identity, in its folder and in the database.  An empty folder,
-# where a disk is not mounted, or the folder of another store is refused: the
-# server acknowledges nothing, marks nothing as lost, and the error says why.
-# The server recovers without a restart when the right folder is back.
+# A store has an identity, in its folder and in the database.  The server
+# refuses the empty folder of a disk that is not mounted, and the folder of
+# another store: it acknowledges no upload, marks no data as lost, and logs the
+# reason.  It recovers without a restart when the right folder is back.
 
 use warnings;
 use strict;
@@ -33,7 +33,7 @@ sub put_status {
 	return $t->http('PUT', '/api/v1/files', {}, \$data)->{status};
 }
 
-# Replaces the store by an empty folder, like that of a disk not mounted.
+# Replaces the store by an empty folder, as if its disk were not mounted.
 
 sub swap_out {
 	rename($store, $away) or die "$store: $!\n";
@@ -142,10 +142,11 @@ like($out, qr/\[warn\].*belongs to another database/, 'a new database');
 $t->stop();
 $t->run();
 ok(wait_for(30, sub { $t->log() =~ /belongs to another database/ }),
-	'is not let in');
+	'the folder is refused');
 is(put_status(), 503, 'PUT');
 
-# an identity without confirmation, as after a crash between row and file
+# the row of the identity exists and its file does not, as after a crash between
+# the two
 
 $t->stop();
 swap_in();

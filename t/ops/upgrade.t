@@ -2,11 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# An upgrade from schema 1 to 2, of a release that does not exist, while a
-# server of schema 1 runs.  If the migration says that it is compatible,
-# requests succeed in open and new sessions, before and after the next reload.
-# An unchanged function keeps its identity, and a changed one is replaced in
-# place.
+# An upgrade from the current schema, here 1, to a fictitious schema 2, while a
+# server of schema 1 runs.  If the migration is marked as compatible, requests
+# succeed in open and new sessions, before and after the next reload.  Functions
+# keep their OIDs, whether they are changed or not.
 
 use warnings;
 use strict;
@@ -47,15 +46,15 @@ is((slurp(root() . '/src/http/pg/ngx_http_xet_pg_session.h')
 
 my ($in, @pids) = clients();
 
-# functions only, as in a release without a migration: first without any
-# change, then some functions change repeatedly
+# a release without a migration, where only functions change: first none, then
+# some functions repeatedly
 
 my %was = functions();
 my $rounds = 12;
 
 spew("$sql/functions.sql", "$text\n-- a comment\n");
 is(migrate()->{code}, 0, 'functions: applied again');
-is_deeply({ functions() }, \%was, 'functions: none is another one');
+is_deeply({ functions() }, \%was, 'functions: no OID changes');
 
 for my $round (1 .. $rounds) {
 	spew("$sql/functions.sql", changed("round $round"));
@@ -65,7 +64,7 @@ for my $round (1 .. $rounds) {
 	is($r->{code}, 0, "functions: round $round") or diag($r->{err});
 }
 
-is_deeply({ functions() }, \%was, 'functions: in their places');
+is_deeply({ functions() }, \%was, 'functions: the same OIDs');
 like(source('xorb_put'), qr/-- round $rounds$/m, 'functions: replaced');
 
 # schema 2: a column that the server of schema 1 does not know, filled by a
@@ -135,8 +134,8 @@ is_deeply($t->download($new->{hash}, size => 400000)->{errors}, [],
 is($t->sql('SELECT count(*) FROM xet.files WHERE terms <> term_count'), 0,
 	'schema 2: its new column');
 
-# a function with another signature, and a removed one; modules call neither of
-# them
+# a function gets another signature, and one is removed; modules call neither
+# function
 
 $text =~ s/files_seen\(\)\n/files_seen(n bigint DEFAULT 7)\n/;
 $text =~ s/SELECT count\(\*\) FROM xet\.seen/SELECT n/;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# PostgreSQL responds, but its disk is full: health reports this, and reports
-# the end of it.  Reads continue.
+# PostgreSQL responds, but its disk is full: health is 503 until writes work
+# again, and reads continue.
 
 use warnings;
 use strict;
