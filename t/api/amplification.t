@@ -3,11 +3,11 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The cost of a request is bounded, whatever the request asks for.  For each
-# route of the tables the test measures the statements, the pages that
+# route of the module the test measures the statements, the pages that
 # PostgreSQL reads, its log, and the rows written.  It also measures the
 # worker's memory while a client does not read.  A new route needs a request
-# here.  It has the ceilings of a cheap route unless the table says otherwise
-# (t/lib/Test/Xet/Amplify.pm).
+# here.  Its limits are those of a cheap route, unless it has a row in
+# t/lib/Test/Xet/Amplify.pm.
 
 use warnings;
 use strict;
@@ -45,8 +45,8 @@ for my $key (@keys) {
 
 	next if $got->{got} < 100_000;
 
-	# requests of routes that read the whole body into a tree before they
-	# act
+	# some routes parse the complete body before they act, so a request
+	# other than GET is measured with more clients
 
 	my $held = $a->held($key, $key =~ /^GET/ ? 3 : 7);
 

@@ -158,7 +158,7 @@ for my $case (map({ [ "/$_", 8080 ] } sort keys %beside), [ '/api', 8081 ]) {
 		as_made("$base$name", "$base/v1/files/$hash$name", $port);
 	}
 
-	# plans, errors of the module, of nginx, and by xet_error
+	# plans, and errors: of the module, of nginx, by xet_error
 
 	for my $path ("v1/reconstructions/$hash", 'v1/nothing',
 		'v1/reconstructions/' . 'ab' x 32, 'health/live',
@@ -263,7 +263,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Removes what differs between two responses of one kind.
+# Removes the arguments of URLs, which differ between two responses.
 
 sub bare { return $_[0]->{body} =~ s/[?&](?:r|e|k|s)=[^"&]*//gr }
 

@@ -79,8 +79,8 @@ sub length_of {
 	return { 'Content-Length' => length($_[0]->{bytes}) };
 }
 
-# Starts an upload: a worker has begun to read it, and n bytes of its body are
-# sent.
+# Starts an upload, waits until a worker reads it, and sends n bytes of the
+# body.
 
 sub begin {
 	my ($x, $n) = @_;
@@ -138,7 +138,7 @@ for my $cut (sort { $a <=> $b } keys %cuts) {
 is_deeply(\%wrong, {}, 'cut at each byte around ' . @{ $x->{chunks} }
 	. ' headers');
 
-# job buffers are split elsewhere: a header at each offset around their edge
+# a chunk header at each offset around the end of a job buffer
 
 %wrong = ();
 
@@ -182,8 +182,8 @@ for my $size (16383, 16384, 16385, 32768, 49152, 99999, 100000, 100001) {
 
 is_deeply(\%wrong, {}, 'bodies that end with a buffer');
 
-# a first part that leaves a job buffer empty, or filled to any degree, when
-# the rest arrives at once: nginx's buffers are then full
+# the first part of the body fills a job buffer not at all, partly or
+# completely; the rest arrives at once, and fills nginx's buffers
 
 %wrong = ();
 
@@ -315,7 +315,7 @@ SKIP: {
 # --------------------------------------------------------------------------
 # clients that disconnect
 
-# uploads that wait for their rows open all sessions for writing
+# Opens all write sessions: uploads wait for a lock on the table of their rows.
 
 sub all_sessions {
 	my $y = fresh(1000);

@@ -4,8 +4,8 @@
 
 # What a web page can make a browser send: host names that are not the server's
 # (DNS rebinding), on all routes without tokens; and writes from foreign
-# origins, on all routes.  The test sends such requests itself, and by a real
-# browser.
+# origins, on all routes.  The test sends such requests itself, and with a
+# real browser.
 
 use warnings;
 use strict;

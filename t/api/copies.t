@@ -186,7 +186,7 @@ my %damage = (
 	'another encoding' => sub { $t->put_copy($_[0], $_[1]{bytes}) }
 );
 
-# What is sent again: the xorb itself, or the file.
+# Ways to repair a copy: the xorb or the file is sent again.
 
 my %ways = (
 	'POST' => sub {
@@ -456,8 +456,8 @@ proven('kills');
 }
 
 # --------------------------------------------------------------------------
-# repaired after the rows were read and before the copy that they name is
-# opened: a copy that is gone does not mean that the xorb is gone
+# The server reads a row whose copy is replaced before the server opens it: the
+# missing file does not mean that the xorb is lost.
 
 {
 	my $data = mix(++$seed, 300_000);
@@ -509,7 +509,7 @@ EOF
 	readable($file->{hash}, $data, 'healed meanwhile');
 }
 
-# lost between the query about its chunks and the end of the file
+# copies that are lost during a PUT that wants to use them
 
 {
 	my $data = mix(++$seed, 3_000_000);
@@ -518,7 +518,7 @@ EOF
 		{ 'Content-Length' => length($data) },
 		substr($data, 0, 2_000_000));
 
-	# the server may query the chunks of the file now or later; both are
+	# the server may look up the chunks before or after the loss; both are
 	# right
 
 	sleep(1);
@@ -610,7 +610,7 @@ EOF
 		is($put->()->{status}, 200, "$name: sent again");
 		is($t->http('GET', $url)->{body}, $data, "$name: readable");
 
-		# a reader that does not wait
+		# a reader that disconnects
 
 		$damage->();
 

@@ -121,7 +121,7 @@ is(whole($x), $false, 'one that comes later');
 cmp_ok(bytes_read() - $before, '>=', $size, 'is read for again');
 
 # --------------------------------------------------------------------------
-# the same file by PUT, where no query about its chunks saves the bytes
+# the same file by PUT; without dedup the server can't skip known chunks
 
 $t->write_conf(undef, directives => { xet_dedup_key => undef });
 $t->reload();
@@ -210,8 +210,8 @@ for my $kind ('a bit', 'gone', 'cut') {
 
 my $stall = $t->stall();
 
-# Five uploads begin at the beginning of one upload.  The first of them reads
-# when the last bytes of the others arrive.
+# Starts five uploads at the same time.  The first one still reads the copy when
+# the last bytes of the others arrive.
 
 sub five {
 	my ($start, $end, $meanwhile) = @_;
@@ -300,7 +300,7 @@ for my $way ('POST', 'PUT') {
 		$t->pg_start();
 	});
 
-	# a PUT checks more than the copy
+	# a PUT may also fail in its other statements
 
 	like($answers, $way eq 'POST' ? qr/^200( 200){4}$/
 		: qr/^(200|503)( (200|503)){4}$/, "$way: PostgreSQL restarts");
@@ -347,7 +347,7 @@ for my $way ('POST', 'PUT') {
 		'for nobody: healed');
 }
 
-# uploads in other encodings, and of other xorbs, do not use the result of that
+# uploads in other encodings, and of other xorbs, do not use the result of a
 # read
 
 {

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Signed xorb URLs: what they give, and that no URL gives bytes which are not
-# signed.  HEAD requests for xorbs and files are also tested here.
+# Signed xorb URLs: which bytes they return, and that no URL returns unsigned
+# bytes.  HEAD requests for xorbs and files are also tested here.
 
 use warnings;
 use strict;
@@ -166,7 +166,7 @@ sub never_more {
 }
 
 # --------------------------------------------------------------------------
-# the length of what is signed: the longest text of all
+# texts to sign of all lengths, up to the longest one
 
 for my $ns (1, 44, 45, 56, 63, 64, 65) {
 	for my $e (1, $late, '9' x 18, '9223372036854775807') {

@@ -385,7 +385,7 @@ isnt($hourly->{key}, $answer->{key}, 'a key of its own');
 # ---- the key changes without a reload
 
 # Returns a period that ends between 5 and 30 seconds from now: its length and
-# its end.  Some length of a few hours always fits.
+# its end.  There always is such a length of up to six days.
 
 sub ending_period {
 	my $now = time();

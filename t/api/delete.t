@@ -320,7 +320,7 @@ sub seen {
 	return join(' ', map { "$_: $ok{$_}" } sort keys %ok);
 }
 
-# Segments of 256 terms, as many as requested.
+# Registers a file of n segments of 256 terms each.
 
 sub long_file {
 	my ($segments) = @_;

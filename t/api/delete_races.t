@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Deletion and collection while other requests run: between the two look-ups
-# that a promise takes, between a shard's look-up and its commit, and under
-# readers.  Many clients also register and delete the same files at once, on
+# Deletion and collection while other requests run: between finding a xorb and
+# recording that a client was told of it, between a shard's look-up and its
+# commit, and during reads.  Many clients also register and delete the same files at once, on
 # two nodes; their responses are compared with a model.
 
 use warnings;
@@ -48,7 +48,7 @@ $_->allow(qr/open\(\) ".*" failed \(2: No such file/) for @nodes;
 
 # --------------------------------------------------------------------------
 # a xorb that is deleted between the look-up and the record that it was
-# reported
+# advertised
 
 {
 	my $data = mix(1, 300000);
@@ -77,7 +77,7 @@ $_->allow(qr/open\(\) ".*" failed \(2: No such file/) for @nodes;
 		$file = $t->upload($data);
 		$xorb = $file->{xorbs}[0];
 
-		# a reported xorb is recorded before the response
+		# an advertised xorb is recorded before the response
 
 		if ($want{$name} == 404) {
 			$t->sql('UPDATE xet.xorbs SET advertised_on = NULL');
@@ -115,8 +115,8 @@ $_->allow(qr/open\(\) ".*" failed \(2: No such file/) for @nodes;
 			"$name: all of it was stored");
 	}
 
-	# each look-up finds another xorb that is not recorded: both outcomes
-	# are bounded
+	# a trigger undoes every record that a xorb was advertised: the number
+	# of retries is bounded
 
 	$t->upload($data);
 	$t->sql(<<'EOC');
@@ -310,8 +310,8 @@ EOC
 }
 
 # A copy is missing, and its row is deleted before the loss is recorded.  A
-# request that waits for more than a second does not record it and reports a
-# lost copy.
+# request that waits for more than a second gives up, and reports a lost copy
+# (500); then the test is repeated.
 
 {
 	my $status = 500;

@@ -192,7 +192,7 @@ for (
 
 part_ok(ask(uri($file), { Range => 'BYTES=1-2' }), $file, 1, 2, 'any case');
 
-# ranges that select nothing, or are no list of ranges
+# ranges that select nothing, and invalid lists of ranges
 
 for my $range ("$n-", "$n-$n", ($n + 1) . '-', '-0', "$n-,-0",
 	'9223372036854775807-', '9223372036854775808-', '1-0', '', '-', 'x',
@@ -256,7 +256,7 @@ isnt(ask(uri($file), { Range => 'bytes=0-0,2-2' })
 is(ask(uri($file), { Range => 'bytes=' . join(',', map { "$_-$_" }
 	0 .. 256) })->{status}, 416, '257 ranges');
 
-# more than the file is the complete file
+# ranges with more bytes than the file: the response is the complete file
 
 $r = ask(uri($file), { Range => 'bytes=0-,0-' });
 is_deeply([ $r->{status}, length($r->{body}) ], [ 200, $n ],

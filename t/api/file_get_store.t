@@ -302,7 +302,7 @@ is($large->{size}, 70_000_000, 'a large file');
 ok($t->get(uri($large), {}, timeout => 60)->{body} eq $large->{data},
 	'its bytes');
 
-# 3000 terms, 300 MB: no more memory than the one before
+# 3000 terms, 300 MB: no more memory than for the file before
 
 {
 	my @again = map { $_ % 2 ? [ $good, $_ % 9, $_ % 9 + 1 ]
@@ -340,7 +340,7 @@ for my $i (1 .. 60) {
 ok($t->get(uri($file))->{body} eq $file->{data}, 'others go on');
 
 # --------------------------------------------------------------------------
-# slow readers: the memory for one does not depend on the file
+# slow readers: the memory for each does not depend on the size of the file
 
 my $pid = ($t->worker_pids())[0];
 my $rss = $t->rss($pid);
@@ -360,8 +360,8 @@ sleep(1);
 
 my $grown = $t->rss($pid) - $rss;
 
-# KiB: two buffers of 256 KiB, or of 2 MiB where each read costs a round trip;
-# 62 KiB of nginx for a request; and the decoders of threads
+# In KiB: two buffers of 256 KiB, or of 2 MiB if each read costs a round trip;
+# 62 KiB that nginx allocates for a request; and the decoders of the threads.
 
 my ($two, $threads) = $t->s3() ? (4096, 12 * 1024) : (512, 4 * 1024);
 

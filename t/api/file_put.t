@@ -227,7 +227,7 @@ is_file($got, "\0" x (20 * $mib), 'zeros');
 cmp_ok($got->{new_bytes}, '<=', 2 * $mib, 'hardly stored');
 cmp_ok((split(/\|/, row($got->{hash})))[1], '<', 150, 'in few terms');
 
-# known chunks one by one between new ones: the file would be fragmented
+# known and new chunks in turn: using all known ones would fragment the file
 
 my @known = @{ hash_file($base)->{chunks} };
 my $noise = random_bytes(++$seed, 30 * $mib);
@@ -306,8 +306,8 @@ for my $case (@bad) {
 	}
 }
 
-# a body with a content coding would be kept as if it were the file: refused on
-# all routes
+# all routes refuse a body with a content coding, since the coded bytes would be
+# stored as the file
 
 for my $case ([ PUT => $route ], [ POST => $route ],
 	[ POST => '/api/v1/shards' ], [ POST => "/api/v1/xorbs/default/$hash" ],
@@ -350,7 +350,7 @@ for my $headers ({ 'Repr-Digest' => digest($sha256) },
 		join(' ', %$headers));
 }
 
-# readers get its SHA-256, whatever a shard has claimed before
+# readers get the computed SHA-256, whatever a shard has claimed before
 
 is($t->get("$route/$hash")->header_value('Repr-Digest'), digest($sha256),
 	'its SHA-256 is proven');

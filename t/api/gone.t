@@ -4,9 +4,8 @@
 
 # Clients that disconnect while their requests wait in the sockets of a stopped
 # worker: by a FIN or a reset, with TLS and without, with close_notify and
-# without.  The test also uses HTTP/2, where a stream can end while its
-# connection stays.  The worker begins none of these requests when it
-# continues.
+# without.  With HTTP/2 a stream may end while its connection stays.  When the
+# worker continues, it begins none of these requests.
 
 use warnings;
 use strict;

@@ -23,9 +23,9 @@ $t->run();
 my $others = 3000;
 
 # --------------------------------------------------------------------------
-# Repo "mine" has one file; other repos have thousands.  In the store: "many"
-# and "few" belong to others, with files or without; "part" is also in a file
-# of a public repo.
+# Repo "mine" has one file; other repos have thousands.  Xorbs of the store:
+# "many" and "few" belong to other repos, "many" with files, "few" without;
+# "part" is also used by a file of a public repo.
 
 $t->sql(<<"EOF_SQL", timeout => 120);
 INSERT INTO xet.repos (name)
@@ -196,7 +196,7 @@ for my $state ('as it was made', 'analyzed', 'analyzed empty') {
 			sprintf($statement, 'all') =~ s/mine/other$others/r);
 	}
 
-	# xorbs: two rows of them and of repos, 64 files from either end
+	# xorbs: two rows of xorbs and of repos, 64 files from either end
 
 	alike("$state: xorb_get", 130,
 		"xet.xorb_get(sha256('%s'), false, 'mine', 'me')",
@@ -207,7 +207,7 @@ for my $state ('as it was made', 'analyzed', 'analyzed empty') {
 	costs("$state: own xorb", 4, "xet.xorb_get(sha256('mine'), false,"
 		. " 'mine', 'me')");
 
-	# chunks: of up to 32 xorbs
+	# chunks, in up to 32 xorbs
 
 	alike("$state: chunk_find", 250,
 		"xet.chunk_find(sha256('%s'), false, false, 'mine', 'me')",

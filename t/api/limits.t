@@ -182,8 +182,8 @@ sub upload {
 		{ as($base, $who) }, %o);
 }
 
-# An upload that has begun and does not go on.  The code that reads the body
-# answers "Expect".
+# Starts an upload and sends nothing of the body.  nginx sends "100 Continue"
+# when the module begins to read the body, so the upload then has a slot.
 
 sub hold {
 	my ($base, $who, $x, %o) = @_;
@@ -316,7 +316,7 @@ for my $n (1 .. 40) {
 is(join(', ', map { "$_: $shards{$_}" } sort keys %shards),
 	'200 0: 39, 200 1: 1', 'shards, too') or diag(explain(\%shards));
 
-# a refused request does not free a slot that it has not taken
+# a refused request, which has no slot, frees none
 
 is(upload('api', 'ann', $x)->{status}, 200, 'one after the other')
 	for 1 .. 5;
@@ -520,14 +520,14 @@ ok(wait_for(5, sub { upload('bytes', 'kim', $y)->{status} == 200 }),
 	'given back');
 is(upload('bytes', 'kim', $y)->{status}, 429, 'but for what came');
 
-# more than the limit itself
+# an upload larger than the limit itself
 
 my $huge = fresh(1500000);
 is(upload('bytes', 'lea', $huge)->{status}, 200, 'more than a bucketful');
 is(upload('bytes', 'lea', $x)->{status}, 429, 'is paid for later');
 is(upload('bytes', 'joe', $huge)->{status}, 429, 'only into an empty one');
 
-# chunked: what the location allows is reserved, what arrived is counted
+# chunked: the location's maximum is reserved, the received bytes are counted
 
 is(upload('bytes', 'max', $y, chunked => 1)->{status}, 200, 'chunked');
 is(upload('bytes', 'max', $y, chunked => 1)->{status}, 429,
@@ -566,7 +566,7 @@ is($t->post('/bytes/v1/shards', \shard(2), { 'X-Who' => 'oda' })->{status},
 	200, 'chunks: known');
 is(upload('bytes', 'oda', $x)->{status}, 429, 'chunks: count as bytes');
 
-# the bucket leaks
+# counted bytes are free again after a while
 
 is(upload('soon', 'oda', $x)->{status}, 200, 'soon: room');
 $r = upload('soon', 'oda', $x);

@@ -201,9 +201,8 @@ is($t->get('/proxied/v1/health', $if)->{status}, 299,
 	'what "if" answers itself');
 
 # --------------------------------------------------------------------------
-# "post_action" would begin when a client has disconnected, and take the
-# request from the operations that are in progress for it.  It never runs in
-# the module's locations.
+# "post_action" would begin when a client has disconnected, and reuse a request
+# that the module is still processing.  It never runs in the module's locations.
 
 {
 	my @workers = $t->worker_pids();

@@ -408,8 +408,8 @@ sub pipelined {
 	return $closes;
 }
 
-# Reads one response and its marker; returns 1 if the connection is of no more
-# use.
+# Reads one response and its marker; returns 1 if the connection can't be used
+# any more.
 
 sub one_answer {
 	my ($c, $case, $i, $wrong) = @_;

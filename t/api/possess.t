@@ -131,7 +131,7 @@ is(get("/api/v1/xorbs/default/$_->{hash}", 'a/a', 'HEAD')->{status}, 200,
 	'HEAD xorb: own') for $tail, $other;
 
 # --------------------------------------------------------------------------
-# chunks that a larger xorb also has: their names are shown as well
+# a chunk of a larger xorb that is also a xorb of its own: its hash is a name
 
 my $bytes = random_bytes(++$seed, 40000);
 my $alone = make_xorb($bytes, sizes => [ 40000 ]);
@@ -149,7 +149,7 @@ is(try_shard([ [ $among, 2, 3 ] ], 'b/b@bob')->{status}, 200,
 is(try_shard([ [ $among, 0, 4 ] ], 'c/c@cat')->{status}, 200,
 	'and one with a name among such');
 
-# first chunks of files are queried in clear
+# clients send the hashes of first chunks in clear, so these prove nothing
 
 my $small = xorb(120000, sizes => [ 40000 ]);
 
@@ -204,8 +204,8 @@ is(send_xorb($seen, 'b/b@bob')->json()->{was_inserted}, JSON::PP::false,
 is(try_shard([ [ $seen, 0, 1 ] ], 'b/b@bob')->{status}, 200,
 	'a full upload is a proof, of what was known, too');
 
-# a repo that is created later under the same name has no access of the first
-# one
+# a repo that is created later under the same name does not inherit the access
+# of the deleted repo
 
 my $left = xorb(40000);
 
@@ -259,7 +259,7 @@ is(try_shard([ [ $mixed, 6, 7 ] ], 'b/b@bob')->{status}, 400,
 is(try_shard([ [ $mixed, 6, 7 ] ], 'b/b@bob', base => '/wide')->{status}, 200,
 	'xet_dedup_scope store: and what was shown may be used');
 
-# a file by PUT deduplicates against no more than that
+# a file by PUT is deduplicated only against chunks that the caller may use
 
 my $data = random_bytes(++$seed, 300000);
 my @put = map { $t->http('PUT', '/api/v1/files', who($_), \$data)->json()

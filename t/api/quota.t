@@ -127,7 +127,7 @@ is(usage('repo', 'a/a') =~ s/^\d+ //r, '300000 1', 'and free');
 is(shard('a/a@ann', $x, 5, 10)->{status}, 200, 'others take the place');
 
 # --------------------------------------------------------------------------
-# before a body is read: a worker learns of limits within seconds
+# requests refused before their body is read: workers get limits within seconds
 
 my $refused;
 
@@ -182,7 +182,7 @@ over($refused, 'a xorb before it is sent', quota => 'repo',
 	bytes => 'stored', limit => 150000, used => $used,
 	left => 150000 - $used);
 
-# a caller who knows a hash and has no bytes learns nothing of others
+# a caller who only knows a hash does not learn whether others have the xorb
 
 my $others = make_xorb(random_bytes(10, 100000), scheme => 'none');
 
@@ -219,7 +219,7 @@ limit('repo', 'c/c', undef, undef);
 is($t->sql('SELECT count(*) FROM xet.quotas'), 0, 'no limits are left');
 
 # --------------------------------------------------------------------------
-# one user of a file deletes it, others keep it: they are charged
+# the charged owner of a file deletes it, others keep it: one of them is charged
 
 my $ann = usage('repo', 'a/a');
 
@@ -286,7 +286,7 @@ sums('deleted');
 }
 
 # --------------------------------------------------------------------------
-# a repair by another encoding
+# a repair with another encoding
 
 my $text = 'all work and no play ' x 20000;
 my $packed = make_xorb($text, scheme => 'lz4');
@@ -306,7 +306,7 @@ is(usage('repo', 'f/f'), '0 0 0', 'of who had it first');
 sums('healed');
 
 # --------------------------------------------------------------------------
-# every kind of write, and wrong sums are found
+# other writes, and wrong sums, which a recount finds
 
 limit('repo', 'e/e', undef, undef);
 $t->sql("DELETE FROM xet.files WHERE size = 1000");

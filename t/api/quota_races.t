@@ -126,7 +126,7 @@ is(used('k/k'), "$lone->{stored_size} 0 0", 'once');
 sums('a session that dies');
 
 # --------------------------------------------------------------------------
-# without a limit nobody waits for a long transaction
+# without a limit, uploads do not wait for a long transaction
 
 $t->sql("SELECT xet.usage_add(int8send(xet.repo_row('m/m')), 1, 0, 0)");
 $holder->send("BEGIN; SELECT xet.usage_add(int8send(xet.repo_row('m/m')),"
@@ -247,8 +247,8 @@ sub at_once {
 		push @c, [ $_->[0], @{ begin($nodes[$n++ % 2], @$_, $who) } ];
 	}
 
-	# sessions wait for each other at the table of sums, and continue
-	# together; those that only read it, before a body arrives, do not wait
+	# sessions wait together for the lock of the table of sums; those that
+	# only read the table, before a body arrives, do not wait
 
 	my $lock = $t->pg_lock('xet.usage', 'EXCLUSIVE');
 

@@ -396,7 +396,7 @@ for my $state ('unknown', 'registered') {
 }
 
 # --------------------------------------------------------------------------
-# terms that repeat, overlap and run backwards
+# terms that repeat, overlap or are in reverse order
 
 my $x = put_xorb(mix(10, 20 * 9000), sizes => [ 9000 ], scheme => 'none');
 my $y = put_xorb(random_bytes(11, 15 * 8500), sizes => [ 8500 ],
@@ -500,7 +500,7 @@ SKIP: {
 	cmp_ok(length($d->{plan}{xorbs}{$wide->{hash}}[0]{url}), '<', 4096,
 		'trap 43: length of the URL');
 
-	# some of its ranges, but not all
+	# some of the ranges of a URL, but not all
 
 	my ($host, $url) = $d->{plan}{xorbs}{$wide->{hash}}[0]{url}
 		=~ m!^http://([^/]+)(/.*)!;

@@ -117,8 +117,8 @@ my ($first, $last) = @{ $entry->{url_range} }{qw/ start end /};
 is($first, 0, 'own range: begins');
 is($last, $chunks[9]{stored_end} - 1, 'own range: ends');
 
-# from each chunk to each other: the exact range, a byte more and a byte less
-# on either side; and the same after a range that is signed
+# from each chunk to each other: the exact range, and one byte more or less on
+# either side; also as the second range, after a signed one
 
 my ($leaks, $own, $asked, $refused) = (0, 0, 0, 0);
 my ($c, $requests);

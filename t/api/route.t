@@ -75,7 +75,7 @@ my %body = (shard => $file->{shard}, xorb => $file->{xorbs}[0]{bytes},
 	telemetry => '{"time":"2026-01-01T00:00:00Z","event":"xet_upload_'
 	. 'summary","session_id":"s","user_agent":"u","metrics":{}}');
 
-# routes whose response to such a short request is tested elsewhere
+# routes whose response to a short request like these is tested elsewhere
 
 my $other = qr!^(?:xorb-|zt/|usage\z|reconstructions\z|file-)!;
 

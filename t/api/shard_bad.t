@@ -61,7 +61,7 @@ my $length = 720;
 
 is(length($good), $length, 'a good shard');
 
-# Every valid shard is new: terms like these, more and more of them.
+# Returns a new valid shard each time, with one more term than the last one.
 
 my $n = 2;
 
@@ -380,7 +380,7 @@ bad('the zero hash is no xorb', 'unknown_xorb', shard(sub {
 		chunks => [ $x->{chunks}[0] ] } ];
 }));
 
-# a valid shard except for another file
+# two files in a shard, of which one is valid
 
 bad('verified and not', 'invalid_shard', make_shard({ xorbs => [ $x ],
 	files => [ $file, { %$file, verification => JSON::PP::false,

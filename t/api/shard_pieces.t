@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The body of a shard goes to a thread in parts.  Wherever a part ends, even
-# inside the record that ends the files, the shard is stored.  A part ends
-# where a buffer does, and the first one where the buffer of the headers did.
+# The body of a shard is passed to a thread in parts.  Wherever a part ends,
+# even inside the record that ends the files, the shard is stored.  A part ends
+# at the end of a buffer; the first part ends with the buffer of the headers.
 
 use warnings;
 use strict;

@@ -142,7 +142,7 @@ for my $footer (qw/ none js full /) {
 	ok(index($file->{shard}, $digest) < 0, 'the shard has it swapped');
 }
 
-# the server ignores the header's word on a footer, and the footer itself
+# the server ignores a footer, and the footer size in the header
 
 my $x = xorb(4, 1000);
 my $n = 0;

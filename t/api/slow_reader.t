@@ -79,7 +79,7 @@ sub same {
 		}
 	}
 
-	# signed URLs have their time and position, and a boundary is random
+	# expiry, signature and host of URLs differ, and boundaries are random
 
 	for ($want->{body}, $body) {
 		s/[?&]e=\d+[^"]*//g;

@@ -69,7 +69,7 @@ $t->allow(qr/can't be read/, qr/is missing or has another size/);
 
 	$t->remove_copy($t->copy($lost->{hash}));
 
-	# repeats all of this with two xorbs
+	# sends all files again, from two other xorbs
 
 	my (@again, @files);
 

@@ -353,8 +353,7 @@ $t->reload();
 is(status($tokens{$_}), $_ =~ /^(?:e1|r1)$/ ? 401 : 404, "after: $_")
 	for sort keys %tokens;
 
-# two keys may have one id, as long as the clocks and caches of other servers
-# catch up
+# two keys with the same id are accepted, as during a change of keys
 
 key_file('keys.json', jwks('e2', [ 'e2', 'e3' ], 'r1'));
 $t->reload();
@@ -365,7 +364,7 @@ is(status(token('e3', header => { kid => 'e2' })), 404,
 is(status($tokens{e3}), 401, 'two of one id: by its own');
 
 # --------------------------------------------------------------------------
-# a file that is no key file is refused, and no log shows its contents
+# an invalid key file is refused, and no log shows its contents
 
 for my $case ([ 'ed.key', 'private', 0600 ], [ 'open.pem', 'public', 0644 ],
 	[ 'secrets.json', 'oct', 0600 ])

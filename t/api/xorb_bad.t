@@ -64,7 +64,7 @@ sub refusal {
 	push @wrong, "files: @{[ $t->files_in_store() ]}"
 		if $t->files_in_store() != @files;
 
-	# each valid upload is synced to disk: not after every byte of a loop
+	# valid uploads are slow (synced to disk): in loops, only one in ten
 
 	return join('; ', @wrong) if $o{few} && ++$few % 10;
 

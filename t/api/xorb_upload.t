@@ -143,7 +143,7 @@ is($t->sql('SELECT count(*) FROM xet.xorbs WHERE stored_size'
 	. ' + get_byte(stored_ends, length(stored_ends) - 2) * 65536'), 0,
 	'trap 11: stored_size is the end of the last chunk');
 
-# a footer, and its spare bytes, are the client's; a chunk may occur twice
+# the server ignores the bytes of a footer; a chunk may occur several times
 
 $x = fresh(footer => 'v1');
 substr($x->{bytes}, -20, 16, 'n' x 16);

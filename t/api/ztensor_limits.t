@@ -134,8 +134,8 @@ for my $n (64, 65) {
 		'application/zstd', "decode: $n, stored");
 }
 
-# four bytes, and frames that decode to nothing: their stored size has the
-# limit
+# four bytes, and a frame without content: the limit applies to the stored size,
+# too
 
 for my $n (64, 65) {
 	my $frame = zstd_frame('1234');

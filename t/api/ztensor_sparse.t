@@ -80,7 +80,7 @@ my @known = (
 	sparse('coo coords', 'coo', [ 2, 4 ], $coords, zstd($values))
 );
 
-# the rows determine the length of their pointers only
+# if all components lack a length, only that of the row pointers is known
 
 my @unknown = (
 	sparse('all', 'csr', [ 2, 4 ], zstd($indptr), zstd($indices),

@@ -50,7 +50,7 @@ my %object = map { $_ => 1 } qw/
 	out_of_bounds overlaps_header rank_too_large shape_overflow
 /;
 
-# outcomes that a table leaves to the server, or words differently
+# outcomes that a table leaves to the server, or names differently
 
 my %settled = (
 	'c03-no-header-blob-at-0' => 'OK',
@@ -73,7 +73,7 @@ my %settled = (
 	'd11-unknown-algo' => 'VERIFY unsupported',
 	'x31-zstd-fcs-1TiB' => 'DECODE 413 decode_too_large',
 
-	# eight bytes are decoded at once, whatever the window
+	# the eight bytes are decoded in one call, whatever the window
 
 	'x33-zstd-window-2GiB' => 'OK'
 );

@@ -76,8 +76,8 @@ sub kept {
 }
 
 # --------------------------------------------------------------------------
-# a plan is made while the tables are empty, and is kept: it must not scan the
-# cached results of all files
+# PostgreSQL plans these statements while the tables are empty, and keeps the
+# plans: they must not scan the cached results of all files
 
 my $session = 'SET enable_seqscan = off; SET enable_bitmapscan = off;'
 	. ' SET plan_cache_mode = force_generic_plan;';
@@ -169,8 +169,8 @@ is_deeply(objects($json), [ 'unreadable ok length_mismatch', 'absent ok' ],
 	'more than was declared is not decoded');
 
 # --------------------------------------------------------------------------
-# a slice of the file that decodes to gigabytes: it does not occupy the only
-# read thread
+# a part of the file that decodes to gigabytes does not occupy the only read
+# thread
 
 my $data = 'data of another file';
 my $file = $t->upload($data)->{hash};
@@ -192,7 +192,7 @@ while ($n < 40 && $c->{buffer} eq '') {
 	$c->fill(0);
 }
 
-# with a bucket each of these is several requests to a test store
+# with a bucket each of these responses needs several requests to the store
 
 cmp_ok($n, '>=', $t->s3() ? 2 : 20, 'answers to others meanwhile');
 is($wrong, 0, 'with the bytes');

@@ -6,7 +6,7 @@
 # test cuts the session after PostgreSQL has run the statement, so nginx sends
 # it again in another session.  The client gets the result of the first run,
 # and the statement takes effect once.  src/http/query/statements.def lists the
-# statements; one that writes and is not tested here fails.
+# statements; the test fails if a statement that writes is not covered.
 
 use warnings;
 use strict;
@@ -50,7 +50,7 @@ my %volatile = map { $_ => 1 } split(' ', $t->sql("SELECT string_agg(proname,"
 	. " ' ') FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace"
 	. " WHERE n.nspname = 'xet' AND p.provolatile = 'v'"));
 
-# the calls of these functions take locks, and write nothing
+# these functions are volatile only because they take locks; they write nothing
 
 my %locks = map { $_ => 1 } qw/ gc_copies orphans orphans_due shard_slices
 	shard_suspects hub_claims chunk_find xorb_get xorb_grant /;
@@ -211,8 +211,7 @@ for my $name (qw/ job_keep job_done heal_later repo_forget repo_delete
 
 is($t->sql("SELECT max(tries) FROM xet.heals"), 1, 'heal_later: counted once');
 
-# each other statement is left out for a reason: it is tested elsewhere, or
-# returns no result
+# every statement is tested above, or is tested elsewhere, or returns no result
 
 my %elsewhere = map { $_ => 1 } qw/ xorb_heal shard_stage zt_put
 	zt_reports_put job_take hub_begin hub_proven hub_duplicate tags_take

@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# An upload is halted; meanwhile a sweep of another node finds its copy without
-# a row, and removes the copy.  PostgreSQL refuses the row, once, and nothing
-# is acknowledged.  The test does this in a folder and in a bucket, with
-# shortened ages.  It also covers an upload that is so slow that its first part
-# reaches such an age.
+# An upload hangs before its row is inserted; meanwhile a sweep of another node
+# finds its copy without a row, and removes the copy.  PostgreSQL refuses the
+# row once, and nothing is acknowledged.  The test does this in a folder and in a
+# bucket, with shortened ages.  It also covers an upload that is so slow that
+# its first part reaches such an age.
 
 use warnings;
 use strict;
@@ -97,7 +97,7 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 }
 
 # --------------------------------------------------------------------------
-# while an upload is halted, "xet rebuild" inserts a row for its copy, which is
+# while an upload hangs, "xet rebuild" inserts a row for its copy, which is
 # old enough to keep its name: the upload is refused, and the copy stays
 
 {

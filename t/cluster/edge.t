@@ -127,7 +127,7 @@ EOC
 	ok($d->{data} eq $data, "$mode: other edge, second client");
 	is(asked($origin), $asked, "$mode: other edge: its cache is hit");
 
-	# all bytes of the file, read before the origin stops
+	# all bytes of the file, read while the origin runs
 
 	my @whole = whole($origin, $file->{hash});
 	my $raw = join('', map { raw($edges[1], $_) } @whole);

@@ -43,7 +43,7 @@ for my $n (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
-# the old primary stays up, but refuses writes: nginx leaves its sessions
+# the old primary stays up, but refuses writes: nginx closes its sessions
 
 {
 	my ($old, $new) = ($f->primary(), $f->follower());

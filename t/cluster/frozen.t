@@ -52,7 +52,7 @@ is($t->post('/api/models/me/r/branch/left', '{}', js())->{status}, 200,
 my $put = $t->put('/api/v1/files', 'a file of the store')->json()->{hash};
 my $kept = $t->put('/api/v1/files', 'a file that stays')->json()->{hash};
 
-# the name; the request; what its client does elsewhere; the check afterwards
+# [ name, request, what the client does at the other node, final check ]
 
 my @acts = (
 	[ 'older content', commit_of('r', inline('a', 'one')), sub {
@@ -156,7 +156,7 @@ settle();
 
 # --------------------------------------------------------------------------
 # a commit without a parent follows the head that its request has seen; if the
-# branch has another head when PostgreSQL gets the commit, it has no effect
+# branch has moved when PostgreSQL gets the commit, the commit has no effect
 
 my $head = head();
 

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Statements wait in the sockets of PostgreSQL while its sessions are halted.
+# Statements wait in the sockets of PostgreSQL while its sessions are stopped.
 # The clients give up, repeat the requests at another node, and continue there.
-# Statements older than five seconds are not started when the sessions wake.
+# When the sessions continue, they skip statements older than five seconds.
 # If the client still waits, the statement is sent again, and takes effect
 # once.
 
@@ -43,7 +43,7 @@ is($t->post('/api/models/me/r/tag/main', '{"tag":"old"}', js())->{status}, 200,
 
 my $kept = $t->put('/api/v1/files', 'a file that stays')->json()->{hash};
 
-# opens a session for each statement: each one waits for a lock
+# each statement waits for a lock, so that each opens a session
 
 my @acts = (
 	[ 'a branch', 'POST', '/api/models/me/r/branch/late', '{}',
@@ -105,7 +105,7 @@ is(join(' ', map { $_->response('POST')->{status} } @c),
 	join(' ', map { 200 } 2 .. @acts) . ' 204', 'who waits is served');
 ok(!$_->[4]->(), "$_->[0]: is changed") for @acts;
 
-# a short halt has no effect
+# a short stop has no effect
 
 frozen(1, sub {
 	@c = (begin('POST', '/api/models/me/r/branch/short', '{}'));

@@ -176,7 +176,7 @@ for my $round (1 .. 20) {
 
 is($wrong, undef, 'what one has stored the other knows at once');
 
-# a node that is stopped takes no data with it
+# no data is lost when a node stops
 
 $_->check_fds() for @nodes;
 $other->stop();

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Two nodes with one bucket: both get the same xorb at once, and both heal the
-# same copy.  Upload grants meet a collector without a grace period, and the
-# sweep of copies without rows, held between any two of their steps.  No
-# acknowledged data are lost, and no name of a copy is used twice.
+# same copy.  Upload grants run against a collector without a grace period, and
+# against the sweep of copies without rows; the test stops them between any two
+# steps.  No acknowledged data are lost, and no name of a copy is used twice.
 
 use warnings;
 use strict;
@@ -96,7 +96,7 @@ for my $round (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
-# grants: one grant is committed at both nodes at once
+# one grant is committed at both nodes at once
 
 for my $round (1 .. 4) {
 	my ($x) = encodings(50000);
@@ -115,7 +115,7 @@ for my $round (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
-# a commit meets the collector, which is removing the xorb's old row
+# a commit while the collector is removing the xorb's old row
 
 {
 	my ($x) = encodings(70000);
@@ -290,7 +290,7 @@ for my $round (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
-# a commit meets the sweep: its staged object disappears before or during the
+# a commit during a sweep: its staged object disappears before or during the
 # commit
 
 for my $which ('before', 'reading', 'made') {
@@ -373,7 +373,8 @@ for my $which ('before', 'reading', 'made') {
 			"old, round $round: "
 			. join(' ', map { $_->{status} } @r));
 
-		# the next sweep removes what a commit has left behind this one
+		# the next sweep removes objects that a commit left after this
+		# one
 
 		ok(wait_for(30, sub {
 			return 1 if !staged();
@@ -612,7 +613,7 @@ sub same {
 	is("@wrong", '', "$name: at both nodes");
 }
 
-# Lets the collector job run, or gives it to a holder that does nothing.
+# Turns the collector on, or off, by a holder of its job that does nothing.
 
 sub collector {
 	my ($on) = @_;
@@ -653,8 +654,9 @@ sub rounds {
 	}
 }
 
-# Sets how far the newest row is from now, on which a sweep depends.  Rows in
-# the future are normally ignored; here such a row replaces hours of waiting.
+# Sets the distance of the newest row from now; a sweep compares copies with
+# that row.  Rows in the future are normally ignored; here they save hours of
+# waiting.
 
 sub newest {
 	my ($far) = @_;

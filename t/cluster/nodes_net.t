@@ -211,8 +211,8 @@ for my $round (1 .. 3) {
 # --------------------------------------------------------------------------
 # stored data
 
-# verification says nothing while the collector has deleted a row, but not the
-# copy
+# verification is only meaningful when the collector has removed the copies of
+# all rows that it has deleted
 
 ok(wait_for(60, sub { settled() }), 'the collector has nothing to do')
 	or diag($t->sql("SELECT * FROM xet.jobs WHERE name = 'gc'"));
@@ -265,8 +265,8 @@ sub upload {
 	return $r || { status => 0 };
 }
 
-# Sends a request from the machine of a node, as clients that are cut off with
-# it.
+# Sends a request from the machine of a node, as a client that is cut off
+# together with that node.
 
 sub inside {
 	my ($node, $token) = @_;

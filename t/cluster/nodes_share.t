@@ -101,8 +101,8 @@ $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 	. " WHERE name = 'gc'");
 
 # --------------------------------------------------------------------------
-# a copy that is missing at the first look-up, and exists at the next one:
-# restored from a backup, or by xet store copy
+# a copy that is missing at the first look-up, and exists at the next one, as
+# after a restore from a backup or by xet store copy
 
 {
 	my $data = mix(1, 200000);

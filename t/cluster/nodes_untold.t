@@ -76,13 +76,13 @@ for my $how (qw/ xorb file /) {
 }
 
 # --------------------------------------------------------------------------
-# the client leaves: while the repeated statement waits; the same, and its
-# result is lost again; or while the node looks for the copy.  A file is not
-# tested like this: the node learns nothing of its client before it has a
-# response to send.
+# The client leaves: while the repeated statement waits; the same, and its
+# result is lost again; or while the node looks for the copy.  A PUT of a file
+# is not tested like this: the node notices that the client is gone only when
+# it sends the response.
 
-# The mark needs a session, which may not be back by then; the next upload
-# finds a row without a mark.  So several attempts may be needed to see a mark.
+# Marking the row needs a session, and there may be none yet; then the next
+# upload finds the row unmarked.  So the test may need several attempts.
 
 for my $when (qw/ waits lost looks /) {
 	my $marked;

@@ -257,7 +257,8 @@ sub damaged {
 		. ' WHERE damaged_at IS NOT NULL');
 }
 
-# Marks the xorbs as a reader would, and makes the next heal due now.
+# Marks the xorbs as damaged, as a reader would, and makes the next heal due
+# now.
 
 sub mark {
 	$t->sql('UPDATE xet.xorbs SET damaged_at = now()'

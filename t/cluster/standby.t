@@ -91,7 +91,7 @@ sub readable {
 sub figure {
 	my ($name) = @_;
 
-	# levels may be one second old
+	# gauges may be one second old
 
 	my $m = metrics($t);
 
@@ -106,8 +106,8 @@ sub again {
 
 sub uri { return "/api/v2/reconstructions/$_[0]{hash}" }
 
-# The status, and which server answered: standby, primary, or one after the
-# other.
+# Returns the status, and the server that responded: standby, primary, or both
+# in turn.
 
 sub asked {
 	my ($uri, %o) = @_;

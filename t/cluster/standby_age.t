@@ -71,8 +71,8 @@ sub status {
 }
 
 # --------------------------------------------------------------------------
-# two standbys that follow during writes, for longer than the recorded
-# positions of the primary last
+# two standbys follow during writes, for longer than nginx keeps the recorded
+# positions of the primary
 
 reads("$read[0] lag=2s;\n    xet_postgres_read $read[1] lag=1h");
 ok(readable($_, 1), "standby $_ is read from") for 1, 2;

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Two standbys, each of them nearer in turn: reads go to the faster one, and
-# move within the documented time.  They stay where both are alike, and use the
-# far one while the near one is down.
+# move within the documented time.  Reads do not move if both are equally fast,
+# and use the far one while the near one is down.
 
 use warnings;
 use strict;

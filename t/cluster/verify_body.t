@@ -34,7 +34,7 @@ sub location {
 		@more) . "\n        }\n\n        ";
 }
 
-# without a store, a database or keys: an edge that only verifies needs none
+# no store, database or keys: an edge that only verifies needs none of them
 
 my $t = Test::Xet->new(pg => 0, log => 'info', timeout => 900,
 	http => 'client_max_body_size 80m;',
