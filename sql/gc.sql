@@ -126,11 +126,11 @@ END;
 $$;
 
 
--- Deletes xorbs that no file refers to and that clients have forgotten.  Both
--- must be true for grace seconds: since the xorb was stored or lost its last
--- reference, and since the end of the day on which it was last advertised.
--- With a grace of 0, advertised xorbs are deleted as well.  xet.gc_copies()
--- then returns the copies of deleted xorbs.
+-- Deletes xorbs that no file refers to, and that clients no longer remember.
+-- At least grace seconds must have passed since the xorb was stored or lost
+-- its last reference, and since the end of the day on which the xorb was last
+-- advertised.  With a grace of 0, advertised xorbs are deleted as well.
+-- xet.gc_copies() then returns the copies of deleted xorbs.
 --
 -- The result columns are numbers.  needed: xorbs that files refer to; told:
 -- xorbs that were advertised too recently; busy: xorbs that other sessions

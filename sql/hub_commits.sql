@@ -2,9 +2,9 @@
 
 
 -- Returns the error of a request that would write too many rows for paths and
--- for the folders above them; NULL if the number of rows is within "most".  A
--- file may be in a folder of its own, but rarely in more than eight: the
--- number of rows must be in proportion to the request.
+-- for the folders above them; NULL if the request is acceptable.  At most
+-- "most" rows are allowed, and 1000 folders plus eight per path: the number of
+-- rows must be in proportion to the request.
 
 CREATE FUNCTION xet.hub_too_many(paths bigint, folders bigint, most bigint)
     RETURNS text
@@ -95,9 +95,10 @@ END;
 $$;
 
 
--- Returns whether a staged commit conflicts with later commits than "seen",
--- the last commit that its author has seen.  It conflicts if they changed the
--- file at one of its paths, or files in a folder that it deletes.
+-- Returns whether a staged commit conflicts with commits later than "seen",
+-- the last commit that its author has seen.  There is a conflict if the later
+-- commits changed the file at a path of the staged commit, or files in a
+-- folder that the staged commit deletes.
 
 CREATE FUNCTION xet.hub_meets(repo bigint, lines integer[], seqs integer[],
     seen text, upload bytea)

@@ -14,10 +14,10 @@
 -- tombstone is an ended row that a commit writes if its line had no row to
 -- end.
 --
--- All reads use xet.hub_at() for one path, or xet.hub_walk() for a folder or a
--- whole subtree, with one exception.  Nearly all lines continue no other line.
--- Reads of the last commit of such a line use only the currently valid rows,
--- for which there are partial indexes.
+-- Most reads use xet.hub_at() for one path, or xet.hub_walk() for a folder or a
+-- whole subtree.  But nearly all lines continue no other line.  A read of the
+-- last commit of such a line uses only the currently valid rows, for which
+-- there are partial indexes.
 
 -- Returns the position of a commit: its lines and their last commits that
 -- count.  Line 0 continues no other line.
@@ -77,8 +77,8 @@ $$;
 --
 -- The function reads each line in parts of "part" rows.  A part ends at the
 -- first path at which the rows of any line are used up; that path is looked up
--- separately.  So a path of ten thousand commits takes one part and one
--- look-up.  While parts contain no entries, "part" grows.
+-- separately.  So a path that ten thousand commits changed takes one part and
+-- one look-up.  While parts contain no entries, "part" grows.
 
 CREATE FUNCTION xet.hub_walk(repo bigint, lines integer[], seqs integer[],
     folder text, above text, below text, files boolean, most bigint)

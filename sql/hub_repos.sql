@@ -336,7 +336,7 @@ BEGIN
                             more => there.more);
     END IF;
 
-    -- a former name that is used for this repo no longer redirects
+    -- if the name is a former name of another repo, it no longer redirects
 
     DELETE FROM xet.hub_moved m
      WHERE m.kind = asked.kind AND m.owner = lower(asked.owner)

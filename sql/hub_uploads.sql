@@ -188,8 +188,8 @@ $$;
 -- Drops the staged rows of an abandoned commit, and the files of a repo that
 -- was not created.  A commit in progress locks its staged rows
 -- (xet.hub_whole()): this function either runs before that commit, or finds no
--- rows.  bytes is the number of bytes read in vain of the file that was being
--- read for the commit.
+-- rows.  bytes is the number of bytes that were read in vain, of a file whose
+-- SHA-256 was being computed for the commit.
 
 CREATE FUNCTION xet.hub_unstage(upload bytea, bytes bigint DEFAULT 0)
     RETURNS integer
@@ -360,8 +360,8 @@ AS $$
 $$;
 
 
--- Counts bytes that were read in vain for an owner.  The count starts at 0
--- each day.
+-- Counts bytes that were read in vain for an owner: the claimed SHA-256 was
+-- false, or the commit was abandoned.  The count starts at 0 each day.
 
 CREATE FUNCTION xet.hub_vain_add(owner bytea, bytes bigint)
     RETURNS void
@@ -420,7 +420,7 @@ $$;
 -- caller must read these files now; other requests do not get them meanwhile.
 -- Returns no row if all are proven.  Otherwise returns one row with a status:
 -- 400 or 429 and an error, or 202 if other requests are reading all remaining
--- files, and the caller must retry.
+-- files; after 202, the caller must retry.
 --
 -- A file is read once, whatever SHA-256 is claimed for it: the computed
 -- SHA-256 is then known for all repos.  An owner for whom too many bytes were

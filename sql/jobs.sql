@@ -97,7 +97,7 @@ $$;
 
 -- Extends the lease, and records the progress of the run; figures are added
 -- once for each seq of the turn.  A lease of 0 releases the job, so that
--- another node may continue the run; note says why this node does not.
+-- another node may continue the run; note says why this node stops.
 -- Returns false if another node has the lease, or if the run has ended.
 
 CREATE FUNCTION xet.job_keep(name text, holder bytea, turn bigint,

@@ -217,9 +217,9 @@ $$;
 -- if these bytes would exceed a limit now.  Returns false if any_repo or repo
 -- is NULL.  For "stored", hash is a xorb, which costs nothing if the repo has
 -- sent it.  For "logical", hash is a file, or NULL if unknown; the file costs
--- nothing if the repo has it.  A xorb that only others have sent is free at
--- the commit only, for a caller who has sent the bytes: the response to a hash
--- alone must not reveal that the xorb is stored.
+-- nothing if the repo has it.  A xorb that only others have sent counts here
+-- like a new one, and costs nothing only at the commit, after its bytes were
+-- sent: the response to a hash alone must not reveal that the xorb is stored.
 
 CREATE FUNCTION xet.quota_look(what text, size bigint, hash bytea,
     any_repo boolean, repo text, subject bytea)

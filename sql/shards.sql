@@ -6,8 +6,8 @@
 -- Otherwise the verification hash of the term must prove that the client has
 -- the chunks.  Then at least one chunk must have a hash that is never sent in
 -- clear: the hash is not the name of a xorb, and clients do not query it.
--- This does not apply if wide is set: then clients were shown chunks of other
--- repos that they had queried.
+-- This does not apply if wide is set, since then dedup answers also show
+-- chunks of other repos.
 --
 -- With proof, a xorb that a term may not name looks like a xorb that is not
 -- stored.  In both cases, the result is a slice of noise of the requested

@@ -3,8 +3,8 @@
 
 -- Returns the result of the check of a file by these rules; no row if there is
 -- no result.  The caller must have opened the file, and so may see it.  The
--- file is looked up first: while the table is empty, a join by the rules alone
--- seems as good, but that plan, once cached, would scan all results.
+-- file is looked up first: while the table is empty, the planner may prefer a
+-- join by the rules alone.  That plan, once cached, would scan all results.
 
 CREATE FUNCTION xet.zt_get(file bytea, rules bigint, with_attributes boolean)
     RETURNS TABLE (verdict bytea, attributes bytea)
