@@ -7,21 +7,22 @@
 # security have tests, configurations load, and examples run and print what the
 # document says.
 #
-# A comment <!-- MARK --> above a fenced block says what to do with it:
+# A comment <!-- MARK --> above a fenced block says how to test the block:
 #
-#     test           sh, python or perl: runs, and has to end with 0
+#     test           sh, python or perl: must run with exit status 0
 #     output         output of the block before; "…" is any text in a line
-#     nginx: LEVEL   a part, for http or server level, or for a location;
-#                    without it an nginx block is a whole nginx.conf
-#     recipe: NAME   sh, or nginx at http level: typed one after the other;
-#                    those of docs/tls.md continue those of docs/access.md
+#     nginx: LEVEL   a part of a configuration, at http or server level, or for
+#                    a location; an nginx block without mark is a complete
+#                    nginx.conf
+#     recipe: NAME   sh, or nginx at http level: the blocks run one after the
+#                    other; docs/tls.md continues the recipes of docs/access.md
 #     package: NAME  sh: t/ops/package.t runs it
-#     cors           json, the rules of a bucket: t/s3/cors.t
-#     quickstart     sh, which t/ops/quickstart.t types
+#     cors           json, the CORS rules of a bucket: t/s3/cors.t uses it
+#     quickstart     sh: t/ops/quickstart.t runs it
 #
-# Every nginx block is tested.  Blocks of one document run in order, in one
-# shell in an empty folder, with ENDPOINT, CONNINFO and STORE set; those of a
-# recipe with TOKEN, on a new server.
+# Every nginx block is tested.  The blocks of a document run in order, in one
+# shell in an empty folder, with ENDPOINT, CONNINFO and STORE set.  Recipes run
+# on a new server, with TOKEN set.
 
 use warnings;
 use strict;
@@ -70,7 +71,7 @@ my $code = code(@http);
 my $sql = join('', map { text(s!^\Q$root/!!r) } glob("$root/sql/*.sql"));
 my $core = code(glob("$root/src/core/*/*.c $root/src/ztensor/core/*.c"));
 
-# Compares two sets of names, and reports what each of them lacks.
+# Compares two sets of names, and reports names that are in only one of them.
 
 sub same {
 	my ($is, $said, $name) = @_;
@@ -198,7 +199,7 @@ for my $name (sort grep { $commands{$_} } keys %described) {
 	is($said->{Syntax} eq "$name;" ? 'none' : 'some',
 		$is->{none} ? 'none' : 'some', "$name: arguments");
 
-	# a directive without arguments is off where it is absent
+	# a directive without arguments is off if it is absent
 
 	if ($is->{none}) {
 		is($said->{Default}, "\x{2014}", "$name: default");
@@ -335,7 +336,7 @@ while ($doc{'docs/api.md'} =~ /^\| `(\w+)` \| (\d+(?:, \d+)*) \|/mg) {
 	$coded{$1} = $2;
 }
 
-# a query without a row is 500 if the server itself is at fault
+# a query without a row gives 500 if the server itself is at fault
 
 delete $codes{internal_error}{404};
 
@@ -709,7 +710,7 @@ my $python = File::Spec->rel2abs(build_dir() . '/venv/bin/python');
 my $has_client = -x $python
 	&& (run_command([ $python, '-c', 'import hf_xet' ]))[0] == 0;
 
-# The runnable blocks of a document as one script.
+# Runs the blocks of a document as one script.
 
 sub run_examples {
 	my ($name, @blocks) = @_;
@@ -821,8 +822,8 @@ sub run_recipe {
 	check_blocks($work, $status // 'none', @blocks);
 }
 
-# Replaces what the test can't use: the service manager, and the name of the
-# server.
+# Replaces what is not available in a test: the service manager, and the name of
+# the server.
 
 sub recipe_shell {
 	my ($work, $etc) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The test harness itself: it controls nginx and PostgreSQL, and what should
-# fail a test does fail it.
+# The test harness itself: it controls nginx and PostgreSQL, and a test fails if
+# the harness detects a fault.
 
 use warnings;
 use strict;
@@ -113,7 +113,7 @@ for my $i (1 .. 6) {
 		spew("$scratch/new.$i", $ports);
 		rename("$scratch/new.$i", "$scratch/ports.$i");
 
-		# a process keeps its ports as long as it lives
+		# a process keeps its ports until it ends
 
 		wait_for(10, sub { -f "$scratch/done" });
 		POSIX::_exit(0);
@@ -132,7 +132,8 @@ $ports{$_}++ for map { split /\n/, slurp($_) } glob("$scratch/ports.*");
 is(keys %ports, 150, 'no port given twice');
 
 # --------------------------------------------------------------------------
-# harnesses that should fail, some of them at once while the template is made
+# tests that must fail; some of them run concurrently, while the template of the
+# database is created
 
 my %started;
 

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The protocol client of the harness, and its generators of bytes: valid
-# responses pass, and each broken rule is noticed.  The server is a plain nginx
-# with files as responses.
+# The protocol client of the harness, and its generators of data: the client
+# accepts valid responses, and detects each violation of a rule.  The server is
+# a plain nginx with files as responses.
 
 use warnings;
 use strict;
@@ -229,7 +229,7 @@ good('range past the end', do {
 is($t->download('00' x 32)->{status}, 404, 'unknown file');
 
 # --------------------------------------------------------------------------
-# broken rules
+# violations of the rules
 
 sub broken {
 	my ($error, $name, $plan, $change, %o) = @_;

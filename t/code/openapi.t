@@ -206,11 +206,10 @@ ok($copy =~ s!^(    FileIds:\n)!$1      example: ['@{[ join("', '",
 my $file = $t->write_file('openapi.yaml', $copy);
 
 # --------------------------------------------------------------------------
-# Not run: the stateful phase, since there are no links.  The omitted checks
-# judge a policy and not the description.  These are whether invalid input must
-# be refused (negative_data_rejection) and whether valid input must be
-# accepted.  nginx and the routes ignore what they need not know, and a hash of
-# the right form need not exist.
+# The stateful phase is not run, because there are no links.  Two checks are
+# omitted: that all invalid input is refused (negative_data_rejection), and that
+# all valid input is accepted.  Neither holds: nginx and the routes ignore
+# unknown arguments and headers, and a valid hash need not exist.
 
 $ENV{SCHEMATHESIS_HOOKS} = root() . '/t/clients/openapi_hooks.py';
 $ENV{XET_BODIES} = $t->dir() . '/bodies';
@@ -253,18 +252,18 @@ for my $path (sort keys %paths) {
 			next;
 		}
 
-		# the server has no repos: t/api/delete.t has them
+		# this server has no repos; t/api/delete.t tests them
 
 		my $want = $method ne 'DELETE' ? 200
 			: $path =~ /repo/ ? 403 : 204;
 
-		# the server has no bucket: t/s3/grants.t has one
+		# this server has no bucket; t/s3/grants.t tests one
 
 		$want = 404 if $path =~ m!/grant/!;
 
 		$want = 206 if $path =~ m!^/xorbs/!;
 
-		# with and without the example of a range
+		# 206 if only requests with a range succeeded
 
 		$want = 206 if $path =~ m!/data\z!
 			&& !$met{"$method $path"}{200};

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Two minutes of t/soak/soak.pl, under ASan: half of the time with isolated
-# tenants, the rest without; and half a minute of t/soak/hub.pl.  Each run has
-# another seed, and a failure prints the seed and the steps that show it.  One
-# more run removes a guard, and has to fail.
+# Two minutes of t/soak/soak.pl, under ASan, half of the time with isolated
+# tenants; and half a minute of t/soak/hub.pl.  Each run has a new seed, and a
+# failure prints the seed and the steps that reproduce it.  One more run removes
+# a guard, and must fail.
 
 use warnings;
 use strict;
@@ -39,7 +39,7 @@ for my $mode (sort keys %modes) {
 	note($out[0], $out[-1]);
 }
 
-# a busy machine may miss the moment that a seed depends on
+# a seed depends on timing, and may not show the fault on a busy machine
 
 my ($status, @out);
 

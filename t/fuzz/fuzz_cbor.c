@@ -1,13 +1,13 @@
 /* libs: -lcbor */
 
 /*
- * The CBOR decoder against libcbor: libcbor accepts everything that the
- * decoder accepts, and both see the same tree; pieces of any size give the
- * same items.
+ * Compares the CBOR decoder with libcbor: libcbor accepts all input that the
+ * decoder accepts, and both return the same tree.  The decoder returns the same
+ * items for pieces of any size.
  *
  * Input: a byte for the flags and the size of pieces, then CBOR.  libcbor only
- * gets input that the decoder has accepted, because it trusts counts
- * unchecked.
+ * gets input that the decoder has accepted, because libcbor does not check
+ * counts.
  */
 
 
@@ -38,7 +38,7 @@ fuzz_next(fuzz_t *f)
 }
 
 
-/* The item begins a string, which further items continue. */
+/* Compares a string, which starts at the current item, with bytes. */
 
 static void
 fuzz_bytes(fuzz_t *f, const uint8_t *want, size_t len)
@@ -196,7 +196,7 @@ fuzz_compare(fuzz_t *f, const cbor_item_t *want, int key)
         tag = cbor_tag_value(want);
         tags++;
 
-        /* releases the reference; the parent has one of its own */
+        /* releases this reference; the parent has another one */
 
         inner = cbor_tag_item(want);
         cbor_decref(&inner);

@@ -1,15 +1,15 @@
 
 /*
- * The chunker: pieces of any size give the same chunks as one piece, and as
- * the draft's loop.
+ * The chunker: for pieces of any size, the chunks are the same as for one
+ * piece, and the same as those of the draft's loop.
  *
- * Real chunks are long and inputs are short, so the input is a program.  The
- * first 32 bytes give the sizes of the pieces; each 4 bytes after them repeat
- * a number of bytes of one kind.  That is slow and only done when a bit
- * selects it, with the default suite and with a suite whose boundaries come
- * often, in any of the lanes that are scanned in parallel.  A small suite is
- * always tried: its phases of a chunk are a few bytes long, so every byte of
- * the input counts.
+ * Real chunks are long and inputs are short, so the input describes the data.
+ * The first 32 bytes are the sizes of the pieces; each 4 bytes after them
+ * describe a run of bytes of one kind.  This is slow, so it is only done if a
+ * bit of the input is set: with the default suite, and with a suite of
+ * frequent boundaries, which occur in all lanes of the parallel scan.  The
+ * input itself is always chunked with a small suite, whose minimum, normal and
+ * maximum lengths are a few bytes.
  */
 
 
@@ -88,7 +88,7 @@ fuzz_naive(const xet_suite_t *suite, const uint8_t *data, size_t len)
 }
 
 
-/* Pieces of the given sizes in turn, or one piece. */
+/* Feeds the data in pieces of the given sizes in turn, or as one piece. */
 
 static void
 fuzz_feed(const xet_suite_t *suite, const uint8_t *data, size_t len,

@@ -2,12 +2,12 @@
 /*
  * Chunk codecs.  The first byte chooses:
  *
- *   even   the rest is a scheme, a raw length and stored bytes, to decode: the
- *          verdict and the output must not depend on earlier work of the codec
- *          or on the old contents of the output, and stay within bounds (the
- *          buffers are heap blocks of the exact size)
- *   odd    the rest describes a chunk that is encoded and decoded, and
- *          regrouped and back
+ *   even   the rest is a scheme, a raw length and stored bytes to decode: the
+ *          verdict and the output must not depend on earlier calls of the codec
+ *          or on the old contents of the output; accesses must stay in bounds
+ *          (the buffers are heap blocks of the exact size)
+ *   odd    the rest describes a chunk that is encoded and decoded, and whose
+ *          bytes are grouped and ungrouped
  */
 
 
@@ -117,7 +117,7 @@ fuzz_encode(const uint8_t *data, size_t size)
     uint64_t       s;
     xet_status_t   rc;
 
-    /* the bytes repeated, with more or less noise in between */
+    /* the chunk repeats the input, with more or less noise in between */
 
     scheme = 1 + data[0] % (XET_SCHEMES - 1);
     noise = data[0] >> 1;

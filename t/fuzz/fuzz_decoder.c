@@ -1,12 +1,13 @@
 /* libs: -lzstd */
 
 /*
- * Compressed components: input pieces and output buffers of any size give the
- * same bytes and the same verdict, and never more bytes than expected.  Valid
- * output equals that of decoding in one call, and of libzstd.
+ * Decoding of compressed components: the result and the verdict do not depend
+ * on the sizes of input pieces and output buffers, and the output is never
+ * longer than expected.  Valid output is the same as from one call, and as from
+ * libzstd.
  *
- * Input: 2 bytes of flags and limits, 2 of expected bytes, 2 of pieces, 1 of
- * output buffers; then frames.
+ * Input: 2 bytes of flags and limits, 2 of the expected length, 2 of the sizes
+ * of pieces, 1 of the size of output buffers; then frames.
  */
 
 
@@ -119,8 +120,9 @@ fuzz_stream(xet_zt_decoder_t *d, const fuzz_input_t *f, size_t piece,
 
 
 /*
- * All ways must agree on the verdict, and on the bytes decoded so far.  Which
- * of two faults is reported may depend on the buffer's size.
+ * All ways to decode must agree on the verdict, and on the bytes decoded so
+ * far.  If the input has two faults, the buffer's size may determine which of
+ * them is reported.
  */
 
 static void

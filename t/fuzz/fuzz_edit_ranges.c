@@ -1,15 +1,16 @@
 
 /*
- * Edit ranges of any terms and ranges, and subtrees of any numbers.  Edit
- * ranges begin and end at terms, hold every dirty byte, and do not touch.
- * Each term outside has a verification hash.  Gaps and edit ranges join to the
- * root of all chunks.  A foreign subtree is joined or rejected.
+ * Edit ranges for any terms and dirty ranges, and subtrees with any contents.
+ * Edit ranges begin and end at terms, include every dirty byte, and are not
+ * adjacent.  Each term outside has a verification hash.  The subtrees of gaps
+ * and edit ranges join to the root of all chunks.  An arbitrary subtree is
+ * joined or rejected.
  *
- * Input: the number of ranges, and each as two u24 in chunks of 16 bytes (the
- * first and the length); then chunks of three bytes: bits 0-16 the size less
- * one, bits 17-20 a natural cut where 0, bits 21-23 a new term where 0.  If
- * the very first byte is odd, the rest is a subtree instead: flags, the number
- * of levels, two bytes a level, then nodes of one byte.
+ * Input: the number of dirty ranges, then each as two u24 in units of 16 bytes
+ * (start and length); then chunks of three bytes: bits 0-16 are the size minus
+ * one; bits 17-20 are 0 at a natural cut; bits 21-23 are 0 if a new term
+ * starts.  If the very first byte is odd, the rest is a subtree instead: flags,
+ * the number of levels, two bytes for each level, then nodes of one byte.
  */
 
 

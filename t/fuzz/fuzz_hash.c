@@ -1,8 +1,8 @@
 
 /*
- * Hash strings: any 32 bytes print to a string that parses to them; any text
- * that parses prints as itself in lower case; the order of hashes is the
- * order of strings; the streamed tree takes any leaves.
+ * Hash strings: any 32 bytes, printed and parsed, are unchanged; any text that
+ * parses prints as the same text in lower case; hashes compare as their strings
+ * do.  The streamed tree accepts any leaves.
  *
  * Input: the text, and its first 64 bytes as two hashes; then leaves of 40
  * bytes.

@@ -1,10 +1,11 @@
 
 /*
- * Values from clients without Xet: names of downloads and lists of entity
- * tags.  An accepted name gives a header that ends where it should and injects
- * nothing; a tag is found where it was put.
+ * Header values from clients without Xet: names of downloads and lists of
+ * entity tags.  An accepted name can't inject anything into the response
+ * header; a tag that was added to a list is found.
  *
- * Bytes: the argument of a URL, or an If-None-Match header; both.
+ * Input: a text, which is used both as the argument of a URL and as the value
+ * of If-None-Match.
  */
 
 
@@ -74,7 +75,7 @@ fuzz_etag(const uint8_t *data, size_t size)
 
     check(!strong || weak);
 
-    /* the tag is found before any other text */
+    /* a tag at the start of the list is found, whatever follows */
 
     list = malloc(size + 6);
     memcpy(list, tag, 5);

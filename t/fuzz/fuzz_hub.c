@@ -1,9 +1,9 @@
 
 /*
- * Values from clients of a Hub: every accepted path, name or operation keeps
- * the rules of names, and a body means the same in one piece and in many.
+ * Values from clients of a Hub: every accepted path, name or operation is a
+ * valid name, and a body is parsed in the same way in one piece and in many.
  *
- * Input: a byte that says which parser, then the text.
+ * Input: a byte that selects a parser, then the text.
  */
 
 
@@ -155,8 +155,8 @@ fuzz_route(const uint8_t *data, size_t size)
 
 
 /*
- * The part that the parser reports is one of the path, and is rejected alone,
- * in capitals, and in any folder, too.
+ * If the parser reports an unsafe part, it is a component of the path.  The
+ * part is also rejected alone, in upper case, and in any folder.
  */
 
 static void

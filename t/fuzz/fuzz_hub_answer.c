@@ -1,9 +1,9 @@
 
 /*
- * Responses of a Hub: every accepted entry, repo, token, next page or name
- * keeps the rules, because its texts become names and URLs here.
+ * Responses of a Hub: the strings of every accepted entry, repo, token, next
+ * page or name are valid, because the client uses them as names and URLs.
  *
- * Input: a byte that says which parser, then the text.
+ * Input: a byte that selects a parser, then the text.
  */
 
 

@@ -1,8 +1,8 @@
 
 /*
- * Values in HTML: for any bytes, the result contains none of their markup and
- * is valid UTF-8.  A URL decodes to the bytes; a shell and Python read the
- * quoted form as the text shown.
+ * Values in HTML: for any bytes, the result is valid UTF-8 without markup.  A
+ * URL decodes to the same bytes; a shell and Python parse the quoted form to
+ * the displayed text.
  *
  * Input: the bytes.
  */
@@ -56,7 +56,7 @@ fuzz_write(fuzz_text_t *out, const char *format, const uint8_t *data,
 
 
 /*
- * Parses the text as a browser does; only entities of our own are permitted.
+ * Parses the text as a browser does; permits only entities that we write.
  */
 
 static void
@@ -104,7 +104,7 @@ fuzz_unescape(fuzz_text_t *out, const fuzz_text_t *in)
 }
 
 
-/* Parses a word as a shell does: quotes, and "\'" between them. */
+/* Parses a word as a shell does: quoted parts, and "\'" between them. */
 
 static void
 fuzz_word(fuzz_text_t *out, const fuzz_text_t *in)

@@ -1,9 +1,9 @@
 
 /*
- * The JSON writer: any allowed order of calls writes valid JSON, which jansson
- * can read; writing the values that jansson read gives the same text.
+ * The JSON writer: any allowed sequence of calls writes valid JSON, which
+ * jansson can parse; the writer writes jansson's values as the same text.
  *
- * Input: a program of calls; keys get a number so that all are different.
+ * Input: a sequence of calls.  Keys have a number, so that they are unique.
  */
 
 
@@ -200,7 +200,7 @@ fuzz_container(fuzz_program_t *program, xet_json_t *j, unsigned object)
 }
 
 
-/* Writes the values that jansson has read. */
+/* Writes the values that jansson has parsed. */
 
 static void
 fuzz_write(xet_json_t *j, json_t *value)

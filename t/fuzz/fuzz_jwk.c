@@ -1,7 +1,7 @@
 
 /*
- * Keys: for any document, a set holds all of its keys or none; each key is of
- * a known kind and verifies nothing that was not signed.
+ * Keys: from any document, a set gets all keys or none; each key has a known
+ * kind and rejects forged signatures.
  *
  * Input: a byte of mode, the rest is the document: 0 a JWK set, 1 a PEM file
  * of public keys, 2 a PEM file of a private key, 3 a secret.
@@ -106,7 +106,7 @@ fuzz_document(const uint8_t *data, size_t size, int pem)
         fuzz_key(xet_jwk_set_get(set, i));
     }
 
-    /* the same again: appended, and nothing changes before */
+    /* adds the same keys again: the earlier keys do not change */
 
     if (status == XET_OK && n <= 2) {
         check((pem ? xet_jwk_set_add_pem(set, NULL, 0, data, size, &index)

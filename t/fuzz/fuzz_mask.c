@@ -1,10 +1,10 @@
 
 /*
- * Masking: bytes are only overwritten with "*"; a signature or a token does
- * not survive, whatever text precedes and follows it.
+ * Masking of logs: the function only overwrites bytes, with "*"; a signature
+ * or a token is always overwritten, whatever text precedes and follows it.
  *
- * Input: one byte that selects the secret and the function, one byte that says
- * how much of the rest precedes the secret.
+ * Input: a byte that selects the secret and the function; a byte with the
+ * length of the text before the secret; then the text before and after it.
  */
 
 
@@ -99,7 +99,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     free(text);
 
-    /* around a secret */
+    /* the input with a secret in the middle */
 
     if (cut > size) {
         cut = size;

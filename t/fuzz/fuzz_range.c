@@ -1,10 +1,10 @@
 
 /*
- * Ranges: a value that either parser accepts prints to the same ranges again,
- * and resolving stays in bounds for any size.
+ * Ranges: a value that one of the two parsers accepts can be printed and parsed
+ * to the same ranges; resolved ranges are in bounds for any size.
  *
- * Input: 8 bytes of size, one byte of capacity; the rest is the text, given to
- * both parsers.
+ * Input: 8 bytes with the size, a byte with the capacity; the rest is the text,
+ * passed to both parsers.
  */
 
 

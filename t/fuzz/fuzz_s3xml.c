@@ -1,7 +1,7 @@
 
 /*
- * Responses of S3 stores: for any input, strings end within their buffers, an
- * accepted response has its required elements, and a truncated text is
+ * XML responses of S3 stores: for any input, strings end within their buffers,
+ * an accepted response has all required elements, and a truncated response is
  * rejected.
  *
  * Input: a document.

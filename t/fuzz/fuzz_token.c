@@ -1,12 +1,13 @@
 
 /*
- * Tokens: only signed tokens verify, every signed token yields claims within
- * bounds, and minting these claims gives a token that yields them again.
+ * Tokens: only signed tokens are valid, the claims of each valid token are
+ * within bounds, and a token minted from these claims has the same claims.
  *
- * Input: a byte of mode, a byte of conditions, then
+ * Input: a byte with the mode, a byte with the conditions of the check, then
  *   0  a token
- *   1  header, NUL, payload: signed with the secret
- *   2  exp, nbf, iat (8 bytes each, little-endian), sub, NUL, repo: minted
+ *   1  header, NUL, payload, which are signed with the secret
+ *   2  exp, nbf, iat (8 bytes each, little-endian), sub, NUL, repo, which are
+ *      minted
  */
 
 
@@ -162,8 +163,8 @@ fuzz_verify(const xet_token_params_t *params, const void *token, size_t len,
 
 
 /*
- * Mints the claims and verifies the token; claims that can't be minted must
- * give an error.
+ * Mints a token from the claims and verifies it.  For invalid claims, minting
+ * must fail.
  */
 
 static void

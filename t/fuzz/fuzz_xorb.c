@@ -2,14 +2,14 @@
 /*
  * Xorbs.  The first byte chooses:
  *
- *   0, 3..  the rest is a body: for any split, the verdict, the bytes to keep
- *           and the tables are the same; a valid xorb satisfies the relations
- *           of its tables, is also valid with a footer of either version, and
- *           is invalid with another hash
- *   1       the rest is a valid region and two bytes that say where to damage
- *           a footer appended to it
- *   2       the rest describes chunks for the writer, whose output must
- *           verify with the same tables
+ *   0, 3..  the rest is a body: for any split, the verdict, the bytes to store
+ *           and the tables are the same; a valid xorb has consistent tables, is
+ *           also valid with a footer of either version, and is invalid with
+ *           another hash
+ *   1       the rest is a valid region, and two bytes with the position at
+ *           which the footer is damaged
+ *   2       the rest describes chunks for the writer: its output must be valid,
+ *           with the same tables
  */
 
 
@@ -107,7 +107,7 @@ fuzz_body(const uint8_t *data, size_t size)
 }
 
 
-/* seed 0: in one piece; 1: byte by byte; else pieces of random sizes. */
+/* seed is 0: one piece; 1: byte by byte; else: pieces of random sizes. */
 
 static fuzz_verdict_t
 fuzz_verify(const uint8_t *data, size_t size, const xet_hash_t *expected,
@@ -289,7 +289,7 @@ fuzz_footer(const uint8_t *data, size_t size)
 }
 
 
-/* A chunk is: scheme and kind, two bytes of length. */
+/* Each chunk is described by a byte with scheme and kind, and u16 length. */
 
 static void
 fuzz_writer(const uint8_t *data, size_t size)

@@ -1,8 +1,7 @@
 
 /*
  * Arguments of the zTensor routes: texts stay within their buffers, accepted
- * arguments keep their rules, and a name that is printed again parses to the
- * same name.
+ * arguments are valid, and a name that is printed and parsed is unchanged.
  *
  * Input: a byte that selects arguments, then the part of a URL after "?".
  */
@@ -29,7 +28,7 @@ fuzz_inside(const xet_zt_text_t *text, const uint8_t *room, size_t len)
 }
 
 
-/* "name=" and every byte of the name as an escape. */
+/* Parses "name=" with every byte of the name as an escape. */
 
 static void
 fuzz_again(const xet_zt_text_t *name)

@@ -1,11 +1,11 @@
 
 /*
  * Indices of sparse objects: the verdict depends neither on the split of the
- * input nor on the order of components, and is that of a plain implementation
- * of the rules.
+ * input nor on the order of components, and is the same as the verdict of a
+ * simple implementation of the rules.
  *
- * Input: flags (1 coo, 2 container 2, 4 signed, 8 lengths are unknown, 16 the
- * other order), log of an index' width, the size of pieces, two dimensions,
+ * Input: flags (1 coo, 2 container 2, 4 signed, 8 unknown lengths, 16 reverse
+ * order), log2 of the width of an index, the size of pieces, two dimensions,
  * the number of values; then the row pointers and indices, or the coordinates.
  */
 
@@ -120,7 +120,7 @@ sound(input_t *in, xet_zt_sparse_t *s, const unsigned *order, size_t step)
 }
 
 
-/* UINT64_MAX for a negative index. */
+/* Returns an index of a component, or UINT64_MAX if it is negative. */
 
 static uint64_t
 element(const input_t *in, unsigned part, size_t i)

@@ -1,9 +1,9 @@
 /* libs: -lzstd */
 
 /*
- * The zTensor reader: a verdict does not depend on the split of the input and
- * is never an internal error.  Every listed object lies inside the file, is
- * found by name and by number, prints as JSON, and can be verified.
+ * The zTensor reader: the verdict does not depend on the split of the input and
+ * is never an internal error.  Every listed object is inside the file, is found
+ * by name and by index, can be printed as JSON, and can be verified.
  *
  * Input: two bytes of options, then a plain file, or a manifest that the
  * fuzzer wraps into a file (it can't guess hashes).
@@ -169,7 +169,7 @@ fuzz_walk(const fuzz_file_t *f, const xet_zt_t *zt,
 }
 
 
-/* Reads a component again in small pieces: the report is the same. */
+/* Reads a component again, in small pieces: the report must be the same. */
 
 static void
 fuzz_turns(fuzz_walk_t *w, const xet_zt_object_t *o,
@@ -402,7 +402,7 @@ fuzz_readable(const fuzz_file_t *f, const xet_zt_t *zt)
 
     fuzz_look_up(&w);
 
-    /* from the middle of it */
+    /* walks from the middle of the list */
 
     if (info->count) {
         select.first = w.next = info->count / 2;

@@ -5,12 +5,13 @@
 
 
 /*
- * Runs a fuzz target over files and folders of files, in the place of
- * libFuzzer: any compiler and any test run can then replay a corpus.
+ * Runs a fuzz target with files and folders of files as inputs.  It replaces
+ * libFuzzer, so that a corpus can be replayed with any compiler and in any test
+ * run.
  *
- * Each input is handed over in a heap block of exactly its size, so that
- * AddressSanitizer sees a read of one byte past it; the empty input, which
- * no corpus holds, is run first.  The last line printed is "N files".
+ * Each input is in a heap block of exactly its size, so that AddressSanitizer
+ * detects a read past its end.  The empty input is not in any corpus, so it is
+ * run first.  The last line printed is "N files".
  */
 
 
@@ -43,7 +44,7 @@ main(int argc, char *const *argv)
         return 2;
     }
 
-    /* one past an object: no byte of it may be read */
+    /* the pointer is one past an object, so any read is an error */
 
     (void) LLVMFuzzerTestOneInput(end + 1, 0);
 
@@ -140,7 +141,7 @@ replay_file(const char *path, size_t size)
 
     if (data != NULL && fread(data, 1, size, f) == size) {
 
-        /* flushed before a crash, even if standard output is a pipe */
+        /* stderr is unbuffered, so the name is printed before a crash */
 
         fprintf(stderr, "# %s\n", path);
 

@@ -1,28 +1,28 @@
 
 /*
- * Subtrees and windows against the packages of the reference client.
+ * Compares subtrees and windows with the packages of the reference client.
  *
  *     npm install --prefix DIR @huggingface/xetchunk-wasm@0.2.0 \
  *         @huggingface/hub@2.17.5 esbuild
  *     make tools
  *     node t/oracle/subtree.mjs build/tools/xet_subtree DIR [CASES [SEED]]
  *
- * CASES is 4000 unless given.  Any Node since 18 will do.  Prints TAP; exits
- * with 1 when anything differs, the first differences in full.
+ * CASES is 4000 by default.  Needs Node 18 or later.  Prints TAP, and the first
+ * differences in full; exits with 1 if anything differs.
  *
  * 1. Runs of 0 to 3000 leaves, all flags, hashes with many, few, no or only
- *    natural cuts: the JSON of a subtree is that of MerkleHashSubtree, byte
- *    for byte; so is that of the same run joined from parts, some of them
- *    single leaves.
- * 2. Windows of files that are only numbers: those of the reference (chunk by
- *    chunk, then extended to terms), gaps by MerkleHashSubtree, a
- *    verification hash a clean term, and gaps and windows merge to the file
- *    hash.
+ *    natural cuts: the JSON of a subtree is the same as of MerkleHashSubtree,
+ *    byte for byte.  This also holds if the run is joined from parts, some of
+ *    them single leaves.
+ * 2. Windows of simulated files, which have hashes and sizes but no data: the
+ *    windows are those of the reference (chunk by chunk, then extended to
+ *    terms), and the gaps those of MerkleHashSubtree.  Each clean term has a
+ *    verification hash, and gaps and windows merge to the file hash.
  * 3. Edits of real bytes, with the code of @huggingface/hub that plans and
- *    composes them: it accepts the answers, and the file hash and the
- *    verification hashes it composes are those of the edited file chunked as
- *    a whole.  esbuild is for this part only: that code is in no public entry
- *    point; without esbuild the part is skipped.
+ *    composes edits: it accepts our responses, and composes the same file hash
+ *    and verification hashes as for the edited file chunked from the start.
+ *    The package does not export this code, so esbuild is needed to load it;
+ *    without esbuild, part 3 is skipped.
  */
 
 import { spawn } from 'node:child_process';
@@ -57,7 +57,7 @@ function differ(title, got, want) {
 differ.n = 0;
 
 
-/* Numbers that are the same in every run: 32 bits of a Weyl sequence, mixed. */
+/* Returns the same numbers in every run: a Weyl sequence of 32 bits, mixed. */
 
 let state = Number(seed) >>> 0;
 
@@ -77,7 +77,7 @@ function pick(list) {
 }
 
 
-/* Cases are answered in order, a line each. */
+/* The tool responds to the cases in order, with a line for each. */
 
 const child = spawn(tool, [], { stdio: ['pipe', 'pipe', 'inherit'] });
 const waiting = [];
@@ -109,7 +109,7 @@ function sum(chunks) {
 }
 
 
-/* How the hashes of a run fall: whether leaf i is a natural cut. */
+/* Distributions of natural cuts: each function says whether leaf i is one. */
 
 const tails = [
     () => random(4) === 0,
@@ -182,7 +182,7 @@ async function subtrees() {
 }
 
 
-/* The parts know of the ends of the file, or don't. */
+/* Joins parts; only some parts have the flags of the file's start and end. */
 
 async function joins() {
     let wrong = 0, roots = 0;
@@ -254,7 +254,7 @@ async function joins() {
 }
 
 
-/* Chunks in terms, with the boundaries of both in bytes. */
+/* Groups chunks into terms, and computes the boundaries of both in bytes. */
 
 function layout(chunks, most) {
     const file = { chunks, terms: [], edges: [0], starts: [0] };
@@ -296,7 +296,7 @@ function request(file, header, given) {
 }
 
 
-/* Chunk by chunk as the reference does it, then out to the terms. */
+/* Computes windows chunk by chunk, as the reference does; extends to terms. */
 
 function windows(file, dirty) {
     const found = [];
@@ -486,13 +486,13 @@ function edits(file) {
         at = end;
     }
 
-    /* what neither removes nor inserts is no edit */
+    /* omits edits that neither remove nor insert anything */
 
     return list.filter((edit) => edit.end > edit.start || edit.insert.size);
 }
 
 
-/* One edit of real bytes through the client's code. */
+/* Tests one edit of real bytes with the client's code. */
 
 async function edit(hub, i) {
     const bytes = content(1 + random(3 << 20));

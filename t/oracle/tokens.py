@@ -1,14 +1,15 @@
-"""Tokens: xet_token against PyJWT, each minting for the other.
+"""Compares xet_token with PyJWT: each verifies tokens that the other mints.
 
     pip install 'pyjwt[crypto]'
     make tools
     python t/oracle/tokens.py [build/tools/xet_token]
 
-Keys of all kinds are made anew.  What one side mints the other must verify
-with the same claims; what PyJWT refuses (a wrong key, a signature of another
-algorithm, no signature) xet_token must refuse too.  PyJWT mints with all
-four algorithms; xet_token with HS256 and EdDSA.  Public keys go over as PEM
-files and as JWK sets.  Prints a line a check; exits with 1 if one failed.
+Each run creates keys of all kinds.  Each side must accept the tokens of the
+other, with the same claims.  If PyJWT refuses a token (wrong key, signature of
+another algorithm, no signature), xet_token must refuse it too.  PyJWT mints
+with all four algorithms, xet_token with HS256 and EdDSA.  Public keys are
+passed as PEM files and as JWK sets.  Prints a line for each check; exits with
+1 if one has failed.
 """
 
 import base64
@@ -197,7 +198,7 @@ def back(tool, keys):
 
 
 def refused(tool, keys, others):
-    """Tokens that neither side may take, and what each says."""
+    """Tokens that both sides must refuse, with the expected statuses."""
 
     now = int(time.time())
     good = {"exp": now + 600, "scope": "read"}
@@ -229,7 +230,7 @@ def refused(tool, keys, others):
         (jwt.encode(good, keys.private["RS256"], "PS256"), "TOKEN_ALG"),
     ]
 
-    # PyJWT does not mint with a PEM file as the secret, so by hand
+    # PyJWT refuses a PEM file as the secret, so by_hand() signs the token
 
     for alg in ALGS[1:]:
         with open(keys.pem(alg), "rb") as f:

@@ -1,21 +1,20 @@
-"""Files of the reference writer, read by the core.
+"""Reads files of the reference writer with the core.
 
     python t/oracle/ztensor.py XET_ZT
 
-XET_ZT is the tool that "make tools" builds, build/tools/xet_zt.  The Python
-needs numpy and the package ztensor, of any version that writes container 1.1
-or later; tried with 1.0.2, 1.1.1, 1.2.3 and 2.1.2 (1.2.0 and 2.0.0 have other
-methods).  Each version is a run of its own:
+XET_ZT is the tool that "make tools" builds, build/tools/xet_zt.  Python needs
+numpy and the package ztensor, of any version that writes container 1.1 or
+later.  Tested with 1.0.2, 1.1.1, 1.2.3 and 2.1.2 (1.2.0 and 2.0.0 have other
+methods).  Run it once for each version:
 
     python -m venv /tmp/zt && /tmp/zt/bin/pip install numpy ztensor==1.2.3
     /tmp/zt/bin/python t/oracle/ztensor.py build/tools/xet_zt
 
-Writes files with all dtypes, shapes with zeros and none, odd names, zstd at
-several levels, digests, sparse objects and attributes, as far as the version
-has them.  Then every component that the tool gives must be, byte for byte,
-what was written; every digest must verify; the listing must be complete, in
-pages and in pieces of any size.  Prints the counts; exits with 1 at the first
-difference.
+Writes files with all dtypes, empty shapes and shapes with zeros, odd names,
+zstd at several levels, digests, sparse objects and attributes, if the version
+supports them.  The tool must return every component byte for byte as written;
+every digest must verify; the listing must be complete, in pages and in pieces
+of any size.  Prints the counts; exits with 1 at the first difference.
 """
 
 import json
@@ -24,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 
-# this file has the name of the package, and its folder comes first
+# this file has the same name as the package, so its folder must not be searched
 
 sys.path.pop(0)
 
@@ -73,7 +72,7 @@ class Oracle:
         return np.frombuffer(raw, dtype=dtype).reshape(shape)
 
     def listing(self, path):
-        """All objects, from pages of seven and from pieces of 13 bytes."""
+        """Lists all objects, in pages of 7, and with reads of 13 bytes."""
 
         rc, out = self.run("-b", "13", "list", path, "-", "100000")
         fail(rc != 0, path, out)
@@ -132,7 +131,7 @@ class Oracle:
                    for result in o["components"].values()}
         fail(digests is not None and results != digests, path, results)
 
-        # a name that an argument can hold finds its object
+        # objects are found by name, unless the tool parses the name as "#N"
 
         for o in whole["objects"]:
             if o["name"][:1] != "#":
@@ -143,9 +142,10 @@ class Oracle:
         counts["objects"] += len(expected)
 
     def damage(self, name):
-        """A changed byte of data is found where there is a digest.
+        """A changed data byte is detected if the component has a digest.
 
-        Not one at the end: the table behind seekable frames is no data.
+        The last bytes are not changed: they may be the table of seekable
+        frames, which is not data.
         """
 
         path = self.path(name)
@@ -260,7 +260,7 @@ def write_1_2(o):
             checksum="sha256")
         expected["quantized"] = {role: raw(a) for role, a in parts.items()}
 
-    # what is added later takes the place of the manifest
+    # appended data overwrites the old manifest
 
     with ztensor.Writer.append(path) as w:
         a = o.array("int64", (7,))
@@ -282,7 +282,7 @@ def write_2(o):
             name = "dense-%s-%s" % (canonical, encoding is not None)
             expected = {}
 
-            # the canonical form wants names in their order
+            # the canonical form requires sorted names
 
             tensors = sorted(("%s%s" % (zt, shape), zt, shape)
                              for zt in storage
