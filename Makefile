@@ -414,7 +414,7 @@ bench: $(BENCH_BINS)
 
 # Builds the module for the packaged nginx, outside of its tree.  nginx is
 # configured once per change of "config", of the flags, or of nginx itself;
-# after that its own Makefile knows what to compile.
+# after that nginx's own Makefile determines what to compile.
 
 # nginx itself sets -Werror; a later option overrides it.
 
@@ -527,7 +527,7 @@ soak: $(if $(SANITIZE),nginx-$(SANITIZE),build) tools cli
 	perl t/soak/soak.pl
 
 
-# The packages determine what is found above, so make runs a second time.
+# New packages change what the checks above find, so make runs a second time.
 
 test:
 	sh docker/setup.sh test

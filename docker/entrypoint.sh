@@ -178,8 +178,8 @@ start_postgresql()
     mkdir -p -m 700 "$run/pg"
 
     # The lock keeps other containers from this cluster while this script runs.
-    # PostgreSQL itself checks a process id, which in another container may be
-    # that of another process, or of none.
+    # PostgreSQL itself checks only a process id, which in this container may
+    # belong to another process, or to none.
 
     exec 9> "$data/pg.lock"
     flock -n 9 || die "$data is in use by another container; stop the other" \

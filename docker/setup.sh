@@ -215,7 +215,7 @@ trap 'exit 1' HUP INT TERM
 
 apt-get update -qq < /dev/null
 
-# The choice of BLAKE3's package may have needed the lists.
+# Which package has BLAKE3 may be known only after the update of the lists.
 
 blake3=$(blake3_package)
 missing=

@@ -95,7 +95,7 @@ stop_postgresql()
         wait_gone pg_pids 5 || signal KILL pg_pids
         wait_gone pg_pids 5 || still pg_pids
 
-        # these also prevent a start if their pid now belongs to another
+        # these files prevent a start if the pid in them now belongs to another
         # program
 
         rm -f "$dir/pg/postmaster.pid" "$socket"/.s.PGSQL.*
