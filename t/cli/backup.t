@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet backup and xet restore: successive generations in one folder, which tar
-# may pack, with damage in the store and in the backup.
+# xet backup and xet restore: successive generations in one folder, which may be
+# packed with tar; damage in the store and in the backup.
 
 use warnings;
 use strict;
@@ -27,8 +27,7 @@ Test::Xet->folder(
 my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 600);
 my $r = Test::Xet->new(workers => 1, log => 'info', timeout => 600);
 
-# the test reads restored files through a server, as clients do, and not by the
-# names of copies
+# the test reads restored files through a server, as clients do
 
 my %data = map { $_ => mix($_, 700000 + $_) } 1 .. 4;
 my %file;
@@ -88,7 +87,7 @@ whole('restore', 1, 2, 3);
 is_deeply([ sort { $a cmp $b } grep { !/^xorbs/ } below($r->store()) ],
 	[ 'identity' ], 'restore: nothing else is in the store');
 
-# uploads work on the restored store; clients need not resend known xorbs
+# uploads to the restored store work, and clients need not resend known xorbs
 
 is($r->upload($data{1}, xorb_chunks => 4)->{hash}, $file{1}{hash},
 	'restore: an upload');
@@ -169,7 +168,7 @@ is(xet(undef, 'backup', '--verify', "$backup.cut")->{code}, 1,
 	'tar: cut short, and verified');
 
 # --------------------------------------------------------------------------
-# damage in the store: the backup keeps its good copies
+# damage in the store: the backup keeps its intact copies
 
 my $path = named($t->store(), $file{1}{xorbs}[0]{hash});
 my $good = slurp($t->store() . "/$path");
@@ -191,7 +190,7 @@ is(restore($backup)->{code}, 0, 'and what is restored');
 whole('gone', 1, 2, 3);
 empty();
 
-# an operator puts the good copy back, as the report says
+# the operator puts the intact copy back, as xet backup recommends
 
 run_command([ 'cp', '-p', "$backup/$path", $t->store() . "/$path" ]);
 is(xet(undef, { env => env() }, 'verify', '--json', '--store', $t->store())
@@ -224,7 +223,7 @@ empty();
 
 # --------------------------------------------------------------------------
 # the backup keeps both copies of a healed xorb until --keep removes the old
-# one
+# copy
 
 $t->upload($data{4}, xorb_chunks => 4, scheme => 'none');
 
@@ -271,7 +270,8 @@ xet_wait($run);
 ok(!being_read(), 'and nobody reads it any more');
 empty();
 
-# the list decides which copies are removed, so a truncated list removes none
+# the list determines which copies are removed: if it is truncated, no copy is
+# removed
 
 my ($last_list) = reverse(sort(glob("$backup/generations/*.list")));
 my $lines = slurp($last_list);
@@ -410,7 +410,7 @@ sub names {
 		glob("$folder/xorbs/default/*/*");
 }
 
-# The path of the copy of a xorb, below the folder.
+# The path of a xorb's copy, relative to the folder.
 
 sub named {
 	my ($folder, $hash) = @_;
@@ -429,7 +429,8 @@ sub below {
 
 sub inode { return join(' ', (stat($_[0]))[1, 9]) }
 
-# A real server returns the files, and verification of the store succeeds.
+# Checks that a server returns the files, and that the store passes
+# verification.
 
 sub whole {
 	my ($test, @which) = @_;

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # xet restore and collectors, in both orders; other commands refuse to run
-# during a restore.  Then the database alone is restored, by xet restore or
-# pg_restore, while the store is intact: copies newer than the backup are no
-# orphans.
+# during a restore.  Then only the database is restored, by xet restore or
+# pg_restore, while the store is intact: copies newer than the backup are not
+# removed as orphans.
 
 use warnings;
 use strict;
@@ -39,8 +39,8 @@ my $gone = send_xorb($t, random_bytes(310, 200000));
 is(xet(undef, { env => { %env } }, 'backup', $backup)->{code}, 0, 'a backup');
 
 # --------------------------------------------------------------------------
-# a collector has begun: it has just deleted the row of a xorb that the backup
-# contains, and is about to remove the copy
+# a collector runs when the restore begins: it has deleted the row of a xorb
+# that is in the backup, and is about to remove the copy
 
 $t->nginx()->stop();
 
@@ -81,7 +81,7 @@ like($r->{err}, qr/copies are being removed/, 'orphans first: why');
 $lock->run('SELECT pg_advisory_unlock_all()');
 
 # --------------------------------------------------------------------------
-# a restore has begun
+# a restore runs when the other commands begin
 
 my $run = held('pg_restore', 'restore', @sql, '--force', $backup);
 
@@ -89,8 +89,8 @@ $r = xet(undef, { env => { %env } }, 'gc', '--json');
 is($r->{code}, 3, 'restore first: gc is refused');
 like($r->{err}, qr/a restore is running/, 'restore first: why');
 
-# the commands are refused because the folder has no identity during the
-# restore; here the folder gets one, and they are still refused
+# the commands refuse to run because the folder has no identity during the
+# restore.  Here the test adds an identity, and they still refuse to run.
 
 spew($t->store() . '/identity', identity() . "\n");
 
@@ -199,8 +199,8 @@ for my $way ('xet restore', 'pg_restore') {
 }
 
 # --------------------------------------------------------------------------
-# a clone of the database, made from a dump, that uses the original's folder:
-# deletions in the clone remove no copies
+# a clone of the database, made from a dump, uses the folder of the original
+# database: deletions in the clone remove no copies
 
 my $clone = $t->conninfo() =~ s/dbname=xet/dbname=clone/r;
 my $all = join(' ', glob($t->store() . '/xorbs/default/*/*'));
@@ -220,7 +220,7 @@ is(join(' ', glob($t->store() . '/xorbs/default/*/*')), $all,
 	'clone: all are there');
 verified('clone');
 
-# a restore into an empty folder knows every copy in it
+# after a restore into an empty folder, every copy has a row
 
 $t->nginx()->stop();
 system('rm', '-rf', $t->store() . '/xorbs') == 0 or die "rm\n";

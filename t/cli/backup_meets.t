@@ -60,7 +60,7 @@ my $new = heal($file{2}, $data{2});
 isnt($new, $old, 'healed: another copy');
 ok(!-e $old, 'healed: the old one is gone');
 
-# another copy is damaged, and nobody heals it
+# another copy is damaged, and is not healed
 
 my $hurt = $t->xorb_file($file{3}{xorbs}[1]{hash});
 
@@ -89,7 +89,8 @@ is($r->get("/api/v1/files/$file{4}{hash}")->{status}, 404,
 is($r->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 1,
 	'what is lost is marked');
 
-# a client that remembers newer xorbs gets an error, and may send them again
+# a client that refers to a newer xorb gets an error, and may send the xorb
+# again
 
 my $shard = $r->post('/api/v1/shards', \make_shard({ files => [ { terms =>
 	[ { xorb => $file{4}{xorbs}[0]{hash}, start => 0, end => 1,
@@ -121,8 +122,8 @@ my $two = xet_wait($run);
 is($two->{code}, 3, 'a session that is lost') or diag($two->{out});
 is(generations(), 1, 'is no generation');
 
-# the session is lost while copies are read: after the dump, the backup sends
-# no other queries
+# the session is lost while copies are read; after the dump, the backup sends no
+# other queries that would detect this
 
 $run = xet_start(undef, { @from }, 'backup', '--json', '--rate', '400k',
 	"$backup.slow");
@@ -249,8 +250,8 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Starts a backup, which has taken its snapshot, and whose pg_dump waits before
-# it connects.
+# Starts a backup that takes its snapshot and then waits, because its pg_dump is
+# held before it connects.
 
 sub held {
 	my $bin = $t->dir() . '/bin';
@@ -288,8 +289,8 @@ sub restore {
 	'--json', @_ ? @_ : $backup);
 }
 
-# Sends a xorb again, without compression, after its copy is removed; returns
-# the path of the new copy.
+# Removes the copy of a xorb and uploads the xorb again, without compression;
+# returns the path of the new copy.
 
 sub heal {
 	my ($what, $bytes, $n) = @_;

@@ -27,7 +27,8 @@ my $tls = $t->dir() . '/tls';
 my $bin = $t->dir() . '/bin';
 my $secret = "s'e cr=et\\1";
 
-# an address of this test only: PostgreSQL uses the port number of its socket
+# an address that only this test uses, because the port number is always the one
+# in the name of the socket
 
 my $address = join('.', 127, map { 1 + int(rand(250)) } 1 .. 3);
 
@@ -65,9 +66,9 @@ my $r = run($conninfo, 'backup', $t->dir() . '/backup');
 
 is($r->{code}, 0, 'a backup') or diag($r->{err});
 seen('pg_dump');
-unlike($r->{out} . $r->{err}, qr/\Q$secret\E|\Q$quoted\E/, 'nor is it told');
+unlike($r->{out} . $r->{err}, qr/\Q$secret\E|\Q$quoted\E/, 'no secret printed');
 
-# from the operator's service file, with another secret
+# the password comes from the service file of the operator
 
 spew("$tls/service", "[mine]\n" . join("\n", split(/ /, $open))
 	. "\nsslpassword=$secret\n");
@@ -99,7 +100,7 @@ for my $bad ("'ends with a space '", "'two\nlines'", 'x' x 1000) {
 		'without the password');
 }
 
-# without a password there is no service
+# without a password, xet passes no service file
 
 unlink("$bin/pg_dump.seen");
 is(run($t->conninfo(), 'backup', $t->dir() . '/backup')->{code}, 0, 'none');
@@ -119,7 +120,8 @@ sub run {
 		@args);
 }
 
-# Wraps the program: it records what other users could see, and the service.
+# Wraps the program: the wrapper records what other users could see, and the
+# service file.
 
 sub watched {
 	my ($program) = @_;

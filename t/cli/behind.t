@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet verify --store and the collector with a database that is behind the
-# store: a standby is refused.  With a clone made before later uploads, no copy
-# that is unknown to the clone is removed.
+# xet verify --store and the collector with a database that is older than the
+# store: a standby is refused.  With a clone that was made before later uploads,
+# no copy without a row in the clone is removed.
 
 use warnings;
 use strict;
@@ -68,7 +68,7 @@ my $one = $t->upload(mix(3, 300000));
 
 age($one, 5);
 
-# a copy that no database knows is a real orphan
+# a copy without a row in any database is a real orphan
 
 my $stray = "$store/xorbs/default/ab/" . 'ab' x 32 . '.12345678';
 
@@ -103,8 +103,7 @@ for my $args ([ '--orphans' ], [], [ '--sha256' ])
 is_deeply(files(), $all, 'standby: nothing was removed');
 
 # --------------------------------------------------------------------------
-# a clone of the database; it is a primary, so it is not refused as a standby
-# is
+# a clone of the database; it is a primary, so it is not refused
 
 $copy->promote();
 is($copy->sql('SELECT pg_is_in_recovery()'), 'f', 'a clone');

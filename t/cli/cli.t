@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The command line: hashes as clients compute them, verdicts on xorbs and
-# shards, exit codes, help, completion and the manual page.
+# The command line: hashes as clients compute them, checks of xorbs and shards,
+# exit codes, help, completion and the manual page.
 
 use warnings;
 use strict;
@@ -121,7 +121,7 @@ like(xet(undef, 'hash', "$dir/a\nb\e[1m")->{err},
 
 is(system("$xet hash $dir/file > /dev/full 2> $dir/err") >> 8, 3,
 	'a full disk');
-like(slurp("$dir/err"), qr/^xet: standard output: /, 'what it says');
+like(slurp("$dir/err"), qr/^xet: standard output: /, 'with an error message');
 
 # --------------------------------------------------------------------------
 # the help lists each verb on one line; the manual page has exactly the verbs

@@ -303,7 +303,7 @@ ok(!-e $out, 'nothing under the name');
 unlink($t->dir() . '/refuse', "$out.xet-part", "$out.xet-state");
 
 # --------------------------------------------------------------------------
-# a server that ignores ranges; data URLs lead to that server
+# a server that ignores ranges; data URLs name that server
 
 SKIP: {
 	skip('the location has files', 2) if $t->s3();

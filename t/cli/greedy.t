@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet against a server that tries to exhaust memory, time or disk: endless
+# xet with a server that tries to exhaust memory, time or disk: endless
 # reconstructions, URLs and errors, lists that are slow to search, files larger
 # than announced.
 
@@ -136,7 +136,7 @@ my $url = $t->url('/files/xorb', 8081);
 $t->write_file('lies/xorb', $xorb->{bytes});
 
 # --------------------------------------------------------------------------
-# memory: xet needs little more than it does with an honest server
+# memory: xet needs little more than with an honest server
 
 my $room = 40000;
 my $r;
@@ -189,7 +189,7 @@ like($r->{err}, qr/\Axet: server: \S+: 400\n\z/, 'is not read');
 like(limited({ endpoint => $t->url('/small', 8081) })->{err},
 	qr/: 500 of_the_server: no\n\z/, 'a short one is');
 
-# all URLs have expired, each with a long error response, before the response
+# all URLs have expired, and each gets a long error response before the response
 # with new URLs arrives
 
 $t->write_file('lies/big', 'x' x 30000000);
@@ -209,7 +209,7 @@ is($r->{code}, 4, 'errors of expired URLs');
 like($r->{err}, qr!/forbidden: 403\n\z!, 'are not kept') or diag($r->{err});
 
 # --------------------------------------------------------------------------
-# a file of very many chunks is downloaded despite the limits, in smaller parts
+# a file of very many chunks is downloaded within the limits, in smaller parts
 
 {
 	my @xorbs = map { send_xorb($t, mix($_, 600000), scheme => 'none',

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The real hf_xet and xet read each other's files, and neither resends data
-# that the other one has sent.
+# The real hf_xet and xet read each other's files, and neither client resends
+# data that the other client has sent.
 
 use warnings;
 use strict;

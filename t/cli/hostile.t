@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet against a server with false responses: a faulty reconstruction, xorb or
-# dedup response leads to an exit code and one line, or to the right bytes.
+# xet with a server that sends false responses: after a faulty reconstruction,
+# xorb or dedup response, xet prints one line and returns an exit code, or the
+# bytes are right.
 
 use warnings;
 use strict;
@@ -235,7 +236,7 @@ for my $n (1 .. 120) {
 is($wrong, 0, "flipped bytes: no wrong ones came out ($right were no harm)");
 
 # --------------------------------------------------------------------------
-# dedup responses: whatever they contain, the put is correct or fails
+# dedup responses: with any contents, the put is correct or fails
 
 my $half = substr($data, 0, 150000) . random_bytes(6, 150000);
 

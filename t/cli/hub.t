@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # xet with a Hub: folders are uploaded by name and downloaded; known data are
-# not resent, interrupted runs are resumed, tokens reach only their own
-# servers.  No response of a Hub leads out of the target folder.
+# not resent, interrupted runs are resumed, and a token is sent only to its own
+# server.  Responses of a Hub cannot make xet write outside the target folder.
 
 use warnings;
 use strict;
@@ -91,7 +91,8 @@ EOC
 sub server {
 	my ($port, $auth, $lifetime) = @_;
 
-	# the end of a token identifies the token, and cannot be used as one
+	# the log has only the end of a token: it identifies the token, and
+	# gives no access
 
 	return ($port == 8081 ? "map \$http_authorization \$sent {\n"
 		. "        '~(?<end>.{12})\$' \$end;\n    }\n"
@@ -363,7 +364,7 @@ is($r->{err}, "xet: link: skipped: symbolic link\n"
 	. 'xet: .cache/y: skipped: ".cache" is a folder of clients of a'
 	. " Hub\n"
 	. "xet: no\\x0aname: skipped: not a valid path in a repository\n",
-	'left out: what is told');
+	'left out: the messages');
 
 # --------------------------------------------------------------------------
 # command lines
@@ -458,7 +459,7 @@ is(hub_xet({ env => { HF_ENDPOINT => '', HF_TOKEN => $token{alice} } }, 'ls',
 	'--hub', $t->url('', 8081), 'alice/own')->{code}, 4,
 	'token: HF_TOKEN is for HF_ENDPOINT alone');
 
-# two servers: each gets only its own token
+# two servers: xet sends each server only the token of that server
 
 my @two = (HF_ENDPOINT => $t->url('', 8081), XET_ENDPOINT => $t->url('/api'));
 
@@ -498,7 +499,7 @@ like($t->read_file('hub.log'), qr/\Q$end{alice}\E/,
 unlike(join("\n", $t->read_file('hub.log') =~ m!^(\d+ \S+ /cas/.*)!mg),
 	qr/\Q$end{alice}\E/, 'token: the contents get another one');
 
-# a put renews its data token for as long as it runs
+# a put renews its data token as long as it runs
 
 my $asks = qr!GET /api/models/alice/own/xet-write-token!;
 
@@ -513,7 +514,7 @@ ok(wait_for(120, sub { requests($asks) >= 3 }), 'token: renewed');
 unlink($t->dir() . '/held');
 is(xet_wait($run)->{code}, 0, 'token: and used');
 
-# a token that is still valid is used although no new one can be had
+# a valid token is used further if the server issues no new token
 
 spew($t->dir() . '/hub.log', '');
 spew($t->dir() . '/held', '');

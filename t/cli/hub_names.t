@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Names of Hub repos where the database has numbers and other verbs of xet take
-# hashes: repositories, limits, tokens, zTensor files.
+# Names of Hub repos as arguments of xet commands for repositories, limits,
+# tokens and zTensor files, instead of store names and hashes.
 
 use warnings;
 use strict;
@@ -155,7 +155,7 @@ $t->sql('DELETE FROM xet.usage');
 like(db_xet('usage', '--recount')->{out},
 	qr/^repo +files \+2 .* $shown$/m, 'usage: counted anew');
 
-# xet repo does not change what the Hub's own tables manage
+# xet repo does not change repos that belong to the Hub
 
 for my $verb (qw/ add rm public private /) {
 	for my $name ('hf://me/model', $store{'models/me/model'}) {

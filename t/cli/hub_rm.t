@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet rm of Hub names: a bucket of many files, page by page, and deletions
-# whose response is lost.
+# xet rm with Hub names: a bucket of many files, which is listed page by page,
+# and deletions whose response is lost.
 
 use warnings;
 use strict;
@@ -96,7 +96,7 @@ for my $line ($t->read_file('hub.log') =~ /^(\S+ \S+) 200$/mg) {
 
 is($most, 10, 'many: ten pages are held');
 
-# later deletions do not read again the entries that are already deleted
+# each deletion skips the index entries of files that are already deleted
 
 ok(wait_for(60, sub { $t->sql("SELECT idx_tup_read >= $files"
 	. " FROM pg_stat_user_indexes"

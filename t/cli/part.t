@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The partial data that a download keeps: a signal does not remove them, and a
-# xorb that the server has stored again does not spoil them.  File names of any
-# length leave room for the names of partial data.  A file has its final name
-# only after a sync.
+# The partial data that a download keeps: a signal does not remove them, and
+# they stay usable when the server has stored a xorb again.  File names of any
+# length are possible, although partial data have longer names.  A file gets its
+# final name only after a sync.
 
 use warnings;
 use strict;
@@ -69,8 +69,8 @@ sub broken_off {
 
 	my $r = xet_wait($run);
 
-	is($r->{code}, 130, 'broken off');
-	like($r->{err}, qr/bytes are kept in /, 'what has come is kept');
+	is($r->{code}, 130, 'interrupted');
+	like($r->{err}, qr/bytes are kept in /, 'received data are kept');
 	unlink($slow);
 }
 
@@ -84,8 +84,8 @@ sub noted {
 	return $sum;
 }
 
-# Uploads the xorbs of a file again, without compression, after their copies
-# are removed: the server stores new copies.
+# Removes the copies of a file's xorbs and uploads the xorbs again, without
+# compression, so that the server stores new copies.
 
 sub healed {
 	my ($file, $data, @which) = @_;
@@ -137,8 +137,8 @@ sub received {
 }
 
 # --------------------------------------------------------------------------
-# a signal while kept data are verified: so many wrong records precede the
-# right ones that the signal arrives during verification
+# a signal while kept data are verified.  A million wrong records precede the
+# right records, so that the signal arrives during verification.
 
 my $data = random_bytes($seed++, 12000000);
 my $hash = $t->upload($data)->{hash};
@@ -158,7 +158,7 @@ my $run = xet_start($t, 'get', '-o', $out, $hash);
 ok(wait_for(60, sub {
 	open(my $fh, '+<', "$out.xet-state") or die;
 	return !flock($fh, LOCK_EX | LOCK_NB);
-}), 'it is looked at');
+}), 'kept data are being verified');
 
 kill('INT', $run->{pid});
 
@@ -166,18 +166,18 @@ my $r = xet_wait($run);
 
 is($r->{code}, 130, 'a signal at the start');
 is($r->{err}, "xet: $out: earlier data are kept in $out.xet-part; run the same"
-	. " command to resume\n", 'and that is told');
+	. " command to resume\n", 'and the message says so');
 ok(-e "$out.xet-part" && sha256_hex(slurp("$out.xet-part")) eq $digest,
-	'what was kept is kept');
-is(-s "$out.xet-state", length($long), 'so is what tells of it');
+	'the kept data are unchanged');
+is(-s "$out.xet-state", length($long), 'and so is the state file');
 
 spew("$out.xet-state", $state);
 
 my $from = -s $t->dir() . '/bytes.log';
 
 is(xet($t, 'get', '-o', $out, $hash)->{code}, 0, 'the same command');
-ok(slurp($out) eq $data, 'has the file');
-cmp_ok(received($from), '<', 12000000 - 10 * 8192, 'and goes on');
+ok(slurp($out) eq $data, 'gets the file');
+cmp_ok(received($from), '<', 12000000 - 10 * 8192, 'and is resumed');
 
 # --------------------------------------------------------------------------
 # the server has stored the xorbs again, in another encoding
@@ -222,8 +222,8 @@ ok((slurp($out, 1) // '') eq $data, 'the file');
 like(substr(slurp($t->dir() . '/bytes.log'), $from), qr!^/xorbs/\S+ 404 !m,
 	'a copy was gone');
 
-# a damaged copy that still decodes, and is then repaired: the part contains
-# damaged chunks
+# a damaged copy that still decodes: the download is interrupted, so that its
+# part contains damaged chunks, and then the copy is repaired
 
 unlink($out);
 $data = random_bytes($seed++, 9000000);
@@ -243,7 +243,7 @@ is($r->{code}, 0, 'a copy that was damaged: resumed');
 is($r->{err}, '', 'without a word');
 ok((slurp($out, 1) // '') eq $data, 'the file');
 
-# a copy that is still damaged is reported as usual
+# if the copy is not repaired, the damage is reported as usual
 
 unlink($out);
 $t->put_copy($copy, $bad);
@@ -307,9 +307,10 @@ for (@alike) {
 	unlink($_);
 }
 
-cmp_ok(received($from), '<', 2 * (6000000 - 10 * 8192), 'and goes on');
+cmp_ok(received($from), '<', 2 * (6000000 - 10 * 8192), 'and is resumed');
 
-# links that others place at these names are not followed, even for long names
+# links of other users at the names of partial data are not followed, even for
+# long names
 
 spew("$dir/victim", 'mine');
 

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet put and xet get: files of all sizes, in every form of request; data that
-# the server has are not sent again.
+# xet put and xet get: files of all sizes, by all forms of requests; data that
+# the server already has are not resent.
 
 use warnings;
 use strict;
@@ -205,7 +205,7 @@ xet($t, 'get', '-o', "$dir/out", $r->{json}[0]{hash});
 is(sha256_file("$dir/out"), sha256_file("$dir/again"), 'repeats: come back');
 
 # --------------------------------------------------------------------------
-# other forms of URLs: several ranges in one, one for all ranges of a xorb
+# other forms of data URLs: a URL for several ranges, a URL for a complete xorb
 
 for my $directives ({ xet_url_ranges => 8 }, { xet_url_mode => 'cacheable' },
 	{ xet_url_mode => 'cacheable', xet_url_ranges => 8 })

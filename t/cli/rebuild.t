@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet rebuild: a store whose database is lost, or older than the store, gets
-# rows for its xorbs, so that clients need not resend them.
+# xet rebuild: if the database is lost, or older than the store, it gets rows
+# for the xorbs of the store, so that clients need not resend them.
 
 use warnings;
 use strict;
@@ -77,7 +77,7 @@ cmp_ok($t->sql('SELECT count(*) FROM xet.chunks'), '>=', $chunks,
 is($t->sql('SELECT identity FROM xet.store') . "\n",
 	slurp($t->store() . '/identity'), 'lost: the identity');
 
-# the server starts, and a shard alone restores a file
+# the server starts, and a client restores a file by its shard, without xorbs
 
 $t->run();
 is($t->get('/api/health')->{status}, 200, 'lost: it serves');
@@ -96,7 +96,7 @@ is(scalar(() = $t->files_in_store()), $copies + 1,
 is(xet(undef, { @env }, 'verify', '--store')->{code}, 0, 'lost: all is well');
 
 # --------------------------------------------------------------------------
-# a database that is behind: it lacks later uploads and later heals
+# an older database, which lacks later uploads and later heals
 
 $t->sql('CREATE SCHEMA old; CREATE TABLE old.xorbs AS TABLE xet.xorbs');
 

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Concurrent events during xet rebuild, and after an interrupted one:
-# collectors; uploads of the same and of other xorbs, one of them refused at
-# its end; heals.  The test also uses a database that does not belong to the
+# Concurrent events during xet rebuild and after an interrupted rebuild:
+# collectors; uploads of the same xorbs and of others; an upload that is refused
+# at its end; heals.  The test also uses a database that does not belong to the
 # store.
 
 use warnings;
@@ -65,7 +65,7 @@ $t->pg()->terminate();
 $lock->run('SELECT pg_advisory_unlock(77)');
 go();
 
-# the next upload to the server makes a row that is younger than all copies
+# the next upload inserts a row that is newer than all other copies
 
 $t->run();
 is($t->put('/api/v1/files', \random_bytes(9, 60000))->{status}, 200,
@@ -87,7 +87,7 @@ is(join(' ', copies()), $before, 'broken off: all copies are there');
 
 my ($hash, $tag) = row_less();
 
-is(orphans($hash, $tag), 0, 'broken off: the database says no');
+is(orphans($hash, $tag), 0, 'interrupted: xet.orphans() finds none');
 
 # a backup removes no copies either: it cannot know which are needed
 
@@ -123,8 +123,8 @@ is(scalar(() = glob("$backup/generations/*.json")), 1,
 shards('complete', 1 .. 4);
 
 # --------------------------------------------------------------------------
-# a damaged copy may be the only copy of a xorb: an administrator repairs it,
-# or gives it up
+# a damaged copy may be the only copy of a xorb: it is kept until an
+# administrator repairs it or gives it up
 
 my ($hurt) = $t->xorb_files($file{1}{xorbs}[0]{hash});
 my $good = slurp($hurt);
@@ -142,8 +142,8 @@ like($r->{err}, qr/a rebuild is not complete/, 'damaged: why');
 ok(-e $hurt, 'damaged: it is there');
 $t->sql('SELECT xet.store_known()');
 
-# the other orphan is the first name of a young copy; the rebuild gave that
-# copy a second name
+# two orphans: the damaged copy, and the old name of a recent copy to which the
+# rebuild has given a new name
 
 is(collect($t)->{json}[0]{orphans}, 2, 'damaged: given up');
 ok(!-e $hurt, 'damaged: it is gone');
@@ -163,7 +163,7 @@ verified('a damaged row');
 unlink($old);
 
 # --------------------------------------------------------------------------
-# the rebuild has seen a copy whose upload is refused afterwards
+# the rebuild finds a copy whose upload is refused afterwards
 
 $lock->run('SELECT pg_advisory_lock(77)');
 refuse();
@@ -234,7 +234,7 @@ waitpid($_, 0) for @pids;
 is($bad, undef, 'uploads: none has failed');
 cmp_ok(keys %acked, '>', 5, 'uploads: files');
 
-# copies that this test removed are healed by another upload
+# a further upload heals the xorbs whose copies this test has removed
 
 $t->upload($data{$_}, xorb_chunks => 2, scheme => 'none') for keys %acked;
 is(rebuild()->{code}, 0, 'uploads: at the end');
@@ -242,7 +242,7 @@ is(scalar(grep { my $d = $t->download(name($_), size => length($data{$_}));
 	@{ $d->{errors} } || $d->{data} ne $data{$_} } keys %acked), 0,
 	'uploads: every file is there');
 
-# copies that this test removed may include a xorb without files
+# a xorb without files may be among those whose copies this test has removed
 
 xet(undef, { @env }, 'verify', '--store');
 $t->sql('DELETE FROM xet.xorbs x WHERE damaged_at IS NOT NULL AND NOT EXISTS'
@@ -251,7 +251,7 @@ verified('uploads');
 
 # --------------------------------------------------------------------------
 # the file "identity" is removed, and another database takes over the folder:
-# existing copies do not belong to that database
+# the existing copies have no rows in that database, and are kept
 
 $t->nginx()->stop();
 age();
@@ -269,8 +269,8 @@ is($r->{json}[-1]{orphans}, 0, 'another database: no orphans');
 is($r->{json}[-1]{orphans_left}, $copies - 1, 'another database: all are left');
 is(scalar(() = copies()), $copies, 'another database: they are there');
 
-# a file that came after the database is an orphan; older files only have a new
-# inode change time, as after chown
+# a file newer than the database is an orphan; older files only have a new inode
+# change time, as after chown
 
 $t->sql("UPDATE xet.store SET since = now() - interval '2 days'");
 utime((time() - 5 * 86400) x 2, copies());
@@ -282,12 +282,12 @@ is(rebuild()->{code}, 0, 'another database: rebuilt');
 verified('another database');
 
 # --------------------------------------------------------------------------
-# files older than the database stay until an administrator declares that the
-# database knows the store
+# files older than the database are kept until an administrator declares that
+# the database is complete
 
 $t->nginx()->stop();
 $t->sql('UPDATE xet.store SET since = now()');
-is($t->sql('SELECT xet.store_suspects() IS NULL'), 't', 'older: no doubt');
+is($t->sql('SELECT xet.store_suspects() IS NULL'), 't', 'older: no suspects');
 spew($stray, 'x');
 utime((time() - 90000) x 2, $stray);
 collect($t);
@@ -340,7 +340,7 @@ sub lose {
 	$t->pg()->migrate();
 }
 
-# New rows of xorbs wait while the lock 77 is held.
+# Makes new rows of xorbs wait while the lock 77 is held.
 
 sub pause {
 	my ($name, $if) = @_;
@@ -352,7 +352,7 @@ sub pause {
 		. ' EXECUTE FUNCTION public.hold()');
 }
 
-# Rows that the server inserts wait, and are then refused.
+# Makes rows that the server inserts wait, and then fail.
 
 sub refuse {
 	$t->sql('CREATE FUNCTION public.hold() RETURNS trigger LANGUAGE plpgsql'

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A killed put is resumed: acknowledged data are not resent, data that the
-# server has lost are, and the journal is not trusted.
+# A killed put is resumed: acknowledged data are not resent, unless the server
+# has lost them, and the journal is not trusted.
 
 use warnings;
 use strict;
@@ -177,7 +177,7 @@ is(xet($t, @put)->{code}, 0, 'the first one goes on');
 is(sent(), $before, 'and sends nothing');
 
 # --------------------------------------------------------------------------
-# the server has lost all data: the shard reveals it, and xet resends them
+# the server has lost all data: it refuses the shard, and xet resends the data
 
 broken_off();
 $t->sql('DELETE FROM xet.chunks');
@@ -191,7 +191,7 @@ is($r->{err}, '', 'an emptied server: without a word');
 is(sent(), $before + 1, 'an emptied server: sent again, once');
 comes_back('an emptied server');
 
-# a deleted current folder: nothing to resume, and no error
+# the current folder was deleted: xet has no journal, and reports no error
 
 mkdir("$dir/gone");
 is(system('cd ' . "$dir/gone && rmdir ../gone && XDG_CACHE_HOME=$cache"

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet where other users can write or respond: links and pipes in a shared
-# folder, control characters in texts, tokens in transit, closed outputs.  The
-# test also checks the compiler's protection against overruns.
+# xet with hostile users and servers: links and pipes in a shared folder,
+# control characters in messages, tokens in transit, closed outputs.  The test
+# also checks the compiler's protection against buffer overruns.
 
 use warnings;
 use strict;
@@ -346,8 +346,8 @@ like(xet(undef, 'token', '--url', 'http://example.invalid/token')->{err},
 	qr/without TLS/, 'nor is one fetched');
 
 # --------------------------------------------------------------------------
-# credentials of ~/.netrc or a URL go only to the origin they are for, and
-# reach nginx only in the header
+# credentials of ~/.netrc or of a URL are sent only to their own origin, and
+# only in the header
 
 my $home = tempdir(CLEANUP => 1);
 my $tls = 'https://127.0.0.1:' . $t->port(8443);
@@ -407,7 +407,7 @@ is(login($user, ''), '0 got 8081/login/here! 8081/login/there! 8081/got!',
 is(login($user =~ s/here/port/r, ''), '0 other 8081/login/port! 8082/got',
 	'a user in a URL, elsewhere');
 
-# redirections keep the user name and password, whatever characters they have
+# redirections keep the user name and password, with any characters
 
 is(login($user =~ s/secret/s%40c%2Fr%3At%25/r, ''),
 	'0 got 8081/login/here! 8081/login/there! 8081/got!',

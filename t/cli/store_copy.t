@@ -2,9 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet store copy: from a folder to a bucket and back while the server runs, the
-# switch from one to the other and the time before it, concurrent work, and
-# kills.
+# xet store copy: from a folder to a bucket and back while the server runs; the
+# switch to the bucket, uploads before the switch, concurrent work, and kills.
 
 use warnings;
 use strict;
@@ -146,8 +145,8 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 	$r = copy('--from', $from, '--to', $to);
 	is_deeply([ $r->{code}, $r->{json}[0]{lost} ], [ 1, 1 ], 'missing');
 
-	# a source whose disk is not mounted has no copies, but they do not
-	# count as lost
+	# if the disk of the source is not mounted, its copies are not reported
+	# as lost
 
 	rename("$from/identity", "$from/identity.away");
 	is(copy('--from', $from, '--to', $to)->{code}, 3, 'without its disk');
@@ -179,7 +178,8 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 	unlike($r->{err}, qr/is in neither store/, 'nothing is called lost');
 }
 
-# a bucket under another name is recognized by its mark
+# source and target are one bucket by two names: the run detects this by the
+# mark that it writes
 
 {
 	my $fault = Test::Xet::S3Fault->new($s3);
@@ -275,11 +275,11 @@ $t->reload();
 ok(wait_for(30, sub {
 	my $r = $t->get("/api/v1/files/$window");
 	return $r->{status} >= 500 || length($r->{body}) != length($late);
-}), 'in the window a file is not there');
+}), 'a late file is missing after the switch');
 $t->allow(qr/./);
 
 ok($t->get("/api/v1/files/$file{2}")->{body} eq $data{2},
-	'those of before are');
+	'earlier files are readable');
 
 # an upload to the bucket; xorbs that the bucket lacks stay marked until the
 # next run
@@ -288,11 +288,11 @@ my $fresh = mix(41, 400_000);
 my $new = $t->upload($fresh, xorb_chunks => 2)->{hash};
 
 cmp_ok($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'),
-	'>', 0, 'what lacks is marked');
+	'>', 0, 'missing xorbs are marked');
 
 $r = copy('--from', $from, '--to', $to);
 is($r->{code}, 0, 'the last run') or diag($r->{err});
-cmp_ok($r->{json}[0]{copied}, '>', 0, 'brings what lacks');
+cmp_ok($r->{json}[0]{copied}, '>', 0, 'copies the missing xorbs');
 is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 0,
 	'nothing is marked any more');
 
@@ -368,7 +368,8 @@ sub objects {
 	return @names;
 }
 
-# Returns how many copies equal those of the folder, and how many differ.
+# Returns the number of copies that equal those of the folder, and the number of
+# copies that differ.
 
 sub same {
 	my ($prefix) = @_;

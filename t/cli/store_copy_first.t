@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Two first runs of xet store copy at once, each held at a critical point.  Two
-# runs of one store both succeed.  With two stores one run succeeds, and the
-# other one reports why not.  If source and target are one store by two names,
-# both are refused.
+# runs that copy one store both succeed.  Of two runs that copy two stores, one
+# succeeds and the other one reports why it failed.  If source and target are
+# one store by two names, both runs are refused.
 
 use warnings;
 use strict;
@@ -77,7 +77,7 @@ for my $case ([ 'xet.store', 'bucket' ], [ 'xet.xorbs', 'bucket' ],
 	}
 }
 
-# one run has ended when the other one begins to write
+# the first run is held before it writes, until the other run has ended
 
 {
 	my $r = beside(0, 0, 'late', PutObject => 'late/copying');
@@ -95,8 +95,8 @@ my $one = join('|', 'is a different store',
 	'is the target of a copy from another store',
 	'is neither empty nor a store');
 
-# the first run has seen an empty target, then the second run starts and ends;
-# both have seen it empty; the first one is at its copies, or at its end
+# the second run starts and ends while the first run is held: before the first
+# run has written its mark, its copies or its identity
 
 for my $case ([ 'before its mark', PutObject => 'copying' ],
 	[ 'at its copies', PutObject => 'xorbs' ],
@@ -153,11 +153,11 @@ for my $round (1 .. 3) {
 }
 
 # --------------------------------------------------------------------------
-# the target is the source by another name: both runs write a mark, and remove
-# it
+# the target is the source by another name: both runs write a mark and remove
+# the mark again
 
-for my $case ([ 'the other one has gone', 2000, 0 ],
-	[ 'the mark is of the other one', 1000, 2500 ])
+for my $case ([ 'the other run has ended', 2000, 0 ],
+	[ 'the mark of the other run', 1000, 2500 ])
 {
 	my ($name, @ms) = @$case;
 	my $from = bucket('late', undef);
@@ -216,7 +216,7 @@ sub hold {
 		do => $do || 'wait', count => 1);
 }
 
-# One run is held at a request until the other run has ended.
+# Holds the first run at a request until the second run has ended.
 
 sub beside {
 	my ($first, $second, $at, $op, $match) = @_;
@@ -245,8 +245,9 @@ sub object {
 		? $s3->get($name)->{body} : undef;
 }
 
-# Exactly one run succeeds, and the target becomes a copy of its store.  The
-# results are those of the run of store $first, then of the other run.
+# Checks that exactly one run succeeds, and that the target becomes a copy of
+# its store.  $r has the result of the run of store $first, then of the other
+# run.
 
 sub alone {
 	my ($name, $at, $first, $r) = @_;

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # xet put --recursive and xet get --recursive: a folder is stored in few xorbs
-# and comes back unchanged; no manifest and no link leads out of it.
+# and downloaded unchanged; no manifest or link makes xet write outside it.
 
 use warnings;
 use strict;
@@ -32,7 +32,7 @@ my $dir = tempdir(CLEANUP => 1);
 my $json = JSON::PP->new()->canonical()->utf8();
 
 # --------------------------------------------------------------------------
-# the entries that a tree may have
+# all kinds of entries of a tree
 
 make_path("$dir/in/a/b/c", "$dir/in/empty/deep", "$dir/in/.dot");
 
@@ -152,7 +152,7 @@ is(hostile($json->encode({ %$one, file => 'two' }))->{code}, 3,
 	'a link at a temporary file');
 is(slurp("$dir/jail/victim"), 'mine', 'is not followed');
 
-# a missing file does not affect other files
+# a missing file does not affect the other files
 
 $r = hostile(join("\n", $json->encode({ %$one, file => 'gone',
 	hash => 'ab' x 32 }), $json->encode({ %$one, file => 'there' }), ''));
@@ -217,8 +217,8 @@ is(xet($t, 'put', '-r', "$dir/jail/none")->{code}, 3, 'no such tree');
 	is(slurp("$dir/jail/in/n/$_"), 'abc', "n/$_") for 1 .. 3;
 	unlink("$dir/jail/in/n/$_") for 1 .. 3;
 
-	# neither a failed file nor a repeated name keeps other files from
-	# their names
+	# other files get their names even if one file fails and a name is
+	# repeated
 
 	my $line = $json->encode({ %$one, file => 'n/4', hash => 'ab' x 32 });
 

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet verify: files on a server, and a whole store with its database; damage in
-# either of them is found.
+# xet verify: files on a server, and a complete store with its database; damage
+# of the store and of the database is found.
 
 use warnings;
 use strict;
@@ -190,7 +190,7 @@ unlink(keys %ages);
 is(store()->{code}, 0, 'all is well');
 
 # --------------------------------------------------------------------------
-# damage to rows; each statement is undone
+# damage to rows; each change is undone afterwards
 
 my $id = "(select id from xet.xorbs where hash = '\\x" . plain($xorb) . "')";
 my $row = "where hash = '\\x" . plain($xorb) . "'";
@@ -250,9 +250,9 @@ rows("create table gone as select hash, id from xet.xorbs $row; update"
 is(store()->{code}, 0, 'all is right again');
 
 # --------------------------------------------------------------------------
-# a xorb is healed after its row was read and before its file is verified.  The
-# copies of two xorbs that no file needs are pipes, which hold up the only
-# thread.
+# a xorb is healed after xet has read its row and before xet verifies its file.
+# To pause xet, the copies of two xorbs without files are pipes, at which its
+# only thread waits.
 
 {
 	my @files = map { $t->upload(mix(30 + $_, 400000), scheme => 'lz4') }
@@ -264,7 +264,7 @@ is(store()->{code}, 0, 'all is right again');
 	my @pipes = map { $t->xorb_file($_) } $mark, $last;
 	my $gone = $t->xorb_file($xorbs[1]);
 
-	# until somebody opens a pipe for writing, the only thread waits there
+	# the only thread waits until the test opens the pipe for writing
 
 	for (@pipes) {
 		rename($_, "$_.aside") or die $!;
@@ -303,10 +303,10 @@ is(store()->{code}, 0, 'all is right again');
 		grep { $_->{kind} } @{ $healed->{json} };
 
 	is_deeply([ map { $faults{"file $_->{hash}"} } @files ], [ undef, 1 ],
-		'what was healed meanwhile is no fault')
+		'a xorb healed meanwhile is no fault')
 		or diag($healed->{out}, $healed->{err});
 	is($faults{"xorb $xorbs[0]"}, undef, 'nor is its xorb');
-	ok($faults{"xorb $last"}, 'what was held up is one');
+	ok($faults{"xorb $last"}, 'the pipe is a fault');
 
 	is($t->sql('select count(*) from xet.files where sha256_proven'
 		. " and hash = '\\x" . plain($files[0]{hash}) . "'"), 1,
@@ -323,7 +323,7 @@ is(store()->{code}, 0, 'all is right again');
 
 # --------------------------------------------------------------------------
 # the disk of the store is unmounted during a run: missing copies do not count
-# as damage.  The first copy is a pipe, which holds up the only thread.
+# as damage.  The first copy is a pipe, at which the only thread waits.
 
 {
 	my $store = $t->store();
@@ -380,7 +380,8 @@ sub store {
 	return xet(undef, { %pg }, 'verify', '--json', '--sha256', @store);
 }
 
-# The fault is found, alone or with others, and changes the exit code.
+# Checks that xet finds these faults, maybe among others, and that its exit code
+# is not 0.
 
 sub fault {
 	my ($test, @faults) = @_;
@@ -406,8 +407,8 @@ sub rows {
 	$t->sql($undo);
 }
 
-# Sends the only xorb of a file again, without compression, after its copy is
-# removed.
+# Removes the copy of the only xorb of a file, and uploads the xorb again,
+# without compression.
 
 sub heal {
 	my ($what, $bytes) = @_;
@@ -440,7 +441,8 @@ sub many {
 	return $shard->{files}[0]{hash};
 }
 
-# Xorbs are read once, and those of files with a SHA-256 twice.
+# Bytes that a verification reads: each xorb once, and xorbs of files with a
+# SHA-256 twice.
 
 sub bytes_read {
 	my @sizes = map { $_->{stored_size} } @{ $file->{xorbs} };

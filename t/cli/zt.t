@@ -23,7 +23,7 @@ use File::Temp qw/ tempdir /;
 my $big = random_bytes(7, 400000);
 my $digest = sha256_base64($big) . '=';
 
-# a slow server, which sends the digest of one object with every object
+# a slow server, which sends the same digest with every object
 
 my $t = Test::Xet->new(workers => 1, log => 'info', http => <<"EOC");
 server {
@@ -143,8 +143,8 @@ ok(xet($t, 'zt', 'get', '--range', '5-70000', $hash, 'big')->{out}
 	ok((slurp($out, 1) // '') eq $big, 'it is right');
 }
 
-# a server that dies in the middle of a response: stored bytes are resumed,
-# with their digest; decoded bytes, here from the same file, start again
+# the server dies in the middle of a response: a download of stored bytes is
+# resumed, and its digest is right; a download of decoded bytes starts again
 
 for my $args ([], [ '--decoded' ]) {
 	unlink($out);

@@ -399,7 +399,7 @@ good('another schema: the other one is new',
 	"tail -n 1 $limits | grep -qx '# theirs'");
 
 # The next upgrade needs the same new schema, and the database still has the old
-# schema; xet-setup then migrates it and starts the new module.
+# schema.  Then xet-setup starts nginx with the new module.
 
 $out = install('once more', next_version($debs[1][0], "$version-4",
 	'usr/share/xet/module-schema' => sub { $_ = "999\n" }));
